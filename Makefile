@@ -1,0 +1,34 @@
+# The front door. `make run` and `make test` are all a newcomer needs.
+PRESET ?= release
+BUILD := build/$(PRESET)
+JOBS ?= $(shell nproc)
+
+.PHONY: help deps configure build run test test-all bench clean format
+
+help:            ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 16
+
+deps:            ## install the Debian packages that are missing
+	@tools/install_packages.sh
+
+configure: deps
+	@cmake --preset $(PRESET) >/dev/null
+
+build: configure ## build everything; the program is build/release/plimsoll
+	@cmake --build $(BUILD) -j $(JOBS)
+
+run: configure   ## plan and train a real model under a budget, print before and after, write the report
+	@cmake --build $(BUILD) -j $(JOBS) --target plimsoll
+	@tools/demo.sh $(BUILD)/plimsoll
+
+test: build      ## build and run the tests
+	@ctest --test-dir $(BUILD) -L unit --output-on-failure -j $(JOBS)
+
+test-all: build  ## the slow tests too
+	@ctest --test-dir $(BUILD) -LE cuda --output-on-failure -j $(JOBS)
+
+clean:           ## remove what was built
+	rm -rf build
+
+format:          ## clang-format every source
+	git ls-files '*.h' '*.cpp' '*.cu' | xargs clang-format -i

@@ -1,0 +1,59 @@
+# plimsoll_module(NAME [LINK targets...] [PRIVATE_LINK targets...] [EXCLUDE regex...])
+#
+# A room is every .cpp below its folder: sources make the library plimsoll::NAME, *_test.cpp make the
+# program NAME_test, *_bench.cpp make NAME_bench. So a new file needs no line anywhere.
+#
+# Tests whose suite begins with "Slow" run under the label `slow` (make test-all), those beginning
+# with "Cuda" under `cuda` (on a machine that has a GPU); all others under `unit` (make test).
+function(plimsoll_module name)
+  cmake_parse_arguments(arg "" "" "LINK;PRIVATE_LINK;EXCLUDE" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  foreach(pattern ${arg_EXCLUDE})
+    list(FILTER sources EXCLUDE REGEX ${pattern})
+  endforeach()
+  set(tests ${sources})
+  set(benches ${sources})
+  list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
+  list(FILTER benches INCLUDE REGEX "_bench\\.cpp$")
+  list(FILTER sources EXCLUDE REGEX "_(test|bench|main)\\.cpp$")
+
+  set(target plimsoll_${name})
+  add_library(${target} STATIC ${sources})
+  add_library(plimsoll::${name} ALIAS ${target})
+  target_include_directories(${target} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src> $<INSTALL_INTERFACE:include>)
+  target_link_libraries(${target} PUBLIC ${arg_LINK} PRIVATE ${arg_PRIVATE_LINK})
+
+  if(PLIMSOLL_TESTS AND tests)
+    add_executable(${name}_test ${tests})
+    target_link_libraries(${name}_test PRIVATE ${target} ${arg_PRIVATE_LINK} GTest::gtest_main GTest::gmock)
+    target_compile_definitions(${name}_test PRIVATE
+      PLIMSOLL_SOURCE_DIR="${PROJECT_SOURCE_DIR}" PLIMSOLL_BINARY_DIR="${CMAKE_BINARY_DIR}")
+    plimsoll_test_labels(${name} ${name}_test)
+  endif()
+  if(PLIMSOLL_BENCHES AND benches)
+    add_executable(${name}_bench ${benches})
+    target_link_libraries(${name}_bench PRIVATE ${target} ${arg_PRIVATE_LINK} benchmark::benchmark_main)
+  endif()
+endfunction()
+
+function(plimsoll_test_labels name program)
+  add_test(NAME ${name} COMMAND ${program} --gtest_filter=-Slow*:*/Slow*:Cuda*:*/Cuda* --gtest_brief=1)
+  set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT 600)
+  add_test(NAME ${name}.slow COMMAND ${program} --gtest_filter=Slow*:*/Slow* --gtest_brief=1)
+  set_tests_properties(${name}.slow PROPERTIES LABELS slow TIMEOUT 3600)
+  if(PLIMSOLL_CUDA)
+    add_test(NAME ${name}.cuda COMMAND ${program} --gtest_filter=Cuda*:*/Cuda* --gtest_brief=1)
+    set_tests_properties(${name}.cuda PROPERTIES LABELS cuda TIMEOUT 600)
+  endif()
+endfunction()
+
+# plimsoll_fuzzer(NAME source LINK targets...): a libFuzzer program, only under the fuzz preset.
+function(plimsoll_fuzzer name source)
+  cmake_parse_arguments(arg "" "" "LINK" ${ARGN})
+  if(PLIMSOLL_FUZZ)
+    add_executable(${name} ${source})
+    target_link_libraries(${name} PRIVATE ${arg_LINK})
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  endif()
+endfunction()

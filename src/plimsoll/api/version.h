@@ -1,0 +1,8 @@
+// The version of the program and of the schemas it writes.
+#pragma once
+
+namespace plimsoll::api {
+
+const char* version();
+
+}  // namespace plimsoll::api

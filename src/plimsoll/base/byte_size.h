@@ -1,0 +1,31 @@
+// Sizes as people write and read them.
+//
+// parse_byte_size takes `1.5GiB`, `800MB`, `64k`, `123456`; with `whole` given, also `40%` of it.
+// MB is 10^6 and MiB is 2^20, as the standards say; a bare K, M, G or T is binary, as people who type
+// one mean. Fractions are fine as long as the result is at least one byte.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "plimsoll/base/result.h"
+#include "plimsoll/base/units.h"
+
+namespace plimsoll {
+
+Result<Bytes> parse_byte_size(std::string_view text, std::optional<Bytes> whole = std::nullopt);
+
+// True for `40%`: the size can only be known once the whole is.
+bool is_percentage(std::string_view text);
+
+// "1.50 GiB", "812.3 MiB", "17 B": at most four significant digits, binary units.
+std::string human(Bytes bytes);
+
+// "1,610,612,736": for tables where the last byte matters.
+std::string grouped(std::int64_t number);
+
+// "10s", "250ms", "2m", "1.5" (seconds) as seconds.
+Result<double> parse_seconds(std::string_view text);
+
+}  // namespace plimsoll

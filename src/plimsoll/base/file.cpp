@@ -1,0 +1,89 @@
+#include "plimsoll/base/file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace plimsoll {
+namespace {
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+Status write_all(int fd, std::string_view content) {
+  while (!content.empty()) {
+    const ssize_t written = ::write(fd, content.data(), content.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return bad_input("{}", std::strerror(errno));
+    content.remove_prefix(static_cast<std::size_t>(written));
+  }
+  if (::fsync(fd) != 0 && errno != EINVAL) return bad_input("{}", std::strerror(errno));
+  return {};
+}
+
+}  // namespace
+
+Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0) return bad_input("{}: {}", path.string(), std::strerror(errno));
+  struct stat info {};
+  if (::fstat(file.get(), &info) != 0) return bad_input("{}: {}", path.string(), std::strerror(errno));
+  if (S_ISDIR(info.st_mode)) return bad_input("{}: is a folder, expected a file", path.string());
+  if (!S_ISREG(info.st_mode)) return bad_input("{}: not a regular file", path.string());
+  MappedFile out;
+  out.size_ = static_cast<std::size_t>(info.st_size);
+  if (out.size_ == 0) return out;
+  void* data = ::mmap(nullptr, out.size_, PROT_READ, MAP_PRIVATE, file.get(), 0);
+  if (data == MAP_FAILED) return bad_input("{}: cannot map: {}", path.string(), std::strerror(errno));
+  out.data_ = static_cast<const std::byte*>(data);
+  return out;
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+Result<std::string> read_file(const std::filesystem::path& path) {
+  PLIMSOLL_TRY(const MappedFile file, MappedFile::open(path));
+  return std::string(file.text());
+}
+
+Status write_file(const std::filesystem::path& path, std::string_view content) {
+  std::string temporary = path.string() + ".XXXXXX";
+  const Descriptor file(::mkstemp(temporary.data()));
+  if (file.get() < 0) return bad_input("{}: cannot write: {}", path.string(), std::strerror(errno));
+  const Status written = write_all(file.get(), content);
+  const bool renamed = written && ::fchmod(file.get(), 0644) == 0 &&
+                       ::rename(temporary.c_str(), path.c_str()) == 0;
+  if (renamed) return {};
+  const std::string reason = written ? std::strerror(errno) : written.error().message;
+  ::unlink(temporary.c_str());
+  return bad_input("{}: cannot write: {}", path.string(), reason);
+}
+
+}  // namespace plimsoll

@@ -1,0 +1,39 @@
+// Files: read whole, mapped, or written whole-or-not-at-all.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "plimsoll/base/result.h"
+
+namespace plimsoll {
+
+// A read-only mapping of a whole file. Move-only; the bytes stay valid as long as it lives. A file
+// that another process truncates while it is mapped raises SIGBUS on access, as with any mapping.
+class MappedFile {
+ public:
+  static Result<MappedFile> open(const std::filesystem::path& path);
+
+  MappedFile() = default;
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  ~MappedFile();
+
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+  std::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
+
+ private:
+  const std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+Result<std::string> read_file(const std::filesystem::path& path);
+
+// Writes under a temporary name in the same folder, then renames: readers see the old file or the
+// whole new one, and a failure leaves nothing behind.
+Status write_file(const std::filesystem::path& path, std::string_view content);
+
+}  // namespace plimsoll

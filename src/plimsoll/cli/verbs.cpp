@@ -1,0 +1,16 @@
+#include <vector>
+
+#include "plimsoll/cli/verb.h"
+
+namespace plimsoll::cli {
+
+// Each verb's file defines one of these (cli/pack.cpp: `Verb pack_verb()`); the order here is the
+// order in `plimsoll --help`.
+
+std::span<const Verb> verbs() {
+  static const std::vector<Verb> kVerbs = {
+  };
+  return kVerbs;
+}
+
+}  // namespace plimsoll::cli
