@@ -1,0 +1,22 @@
+// The kernels of the CPU: one per node, chosen by operator and types.
+#pragma once
+
+#include <memory>
+
+#include "plimsoll/kernels/kernel.h"
+
+namespace plimsoll::kernels {
+
+struct CpuKernelOptions {
+  int threads = 0;  // 0: as many as the machine has
+};
+
+// A kernel for this node, or an error that names the operator and its types. Where no hand-made kernel
+// takes the types (fp64, rare integer types), the reference evaluation of the operator's card serves.
+Result<std::unique_ptr<Kernel>> make_cpu_kernel(const ir::Graph& graph, const ir::Node& node,
+                                                const CpuKernelOptions& options);
+
+// The facts of every node of the graph, for planning on the machine that runs.
+Result<ops::KernelTable> cpu_kernel_facts(const ir::Graph& graph, const CpuKernelOptions& options);
+
+}  // namespace plimsoll::kernels

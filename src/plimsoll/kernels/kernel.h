@@ -1,0 +1,40 @@
+// A kernel: one node of a graph made ready to run on one device.
+//
+// Making a kernel may be slow (a primitive is compiled, an algorithm chosen) and happens once, before
+// the first step; running it is what a step consists of. A kernel owns no tensor memory: it is handed
+// the addresses of its inputs, outputs and scratch for every run, allocates nothing, and says exactly how
+// much scratch it wants. So the plan accounts for every byte.
+//
+// An output may be the same address as an input where the operator's card allows it in place and
+// in_place() does not object.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include "plimsoll/base/result.h"
+#include "plimsoll/base/units.h"
+#include "plimsoll/ir/graph.h"
+#include "plimsoll/ops/kernel_facts.h"
+
+namespace plimsoll::kernels {
+
+struct Arguments {
+  std::span<const std::byte* const> inputs;  // null for an absent optional input
+  std::span<std::byte* const> outputs;
+  std::byte* scratch = nullptr;
+};
+
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  virtual Bytes scratch() const { return Bytes(0); }
+  virtual bool in_place() const { return true; }
+  virtual void run(const Arguments& arguments) = 0;
+};
+
+// Every address handed to a kernel is aligned to this.
+inline constexpr std::int64_t kAlignment = 64;
+
+}  // namespace plimsoll::kernels
