@@ -1,0 +1,52 @@
+// From a model with a loss to the graph of one training step.
+//
+//   forward graph ──▶ micro-batches ──▶ gradients ──▶ clipping ──▶ updates
+//
+// The forward graph's first output is the scalar loss. The training graph has the same loss as its first
+// output and, for every weight that is trained, an update node whose result takes the weight's place at
+// the end of the step. Moments and the step counter become sources of kind optimizer.
+//
+// Updates stand right behind the last node that needs the old weight, so that a gradient dies as soon as
+// it is born. That is not possible when all gradients are needed at once: when they are clipped by their
+// global norm, or when the caller wants them as outputs; then updates stand at the end.
+//
+// Accumulation over N micro-batches repeats the forward and backward part N times on slices of the inputs
+// and adds the gradients up; the loss is the mean. State that a step changes (running statistics, the dropout
+// counter) is handed from one micro-batch to the next.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plimsoll/base/result.h"
+#include "plimsoll/ir/graph.h"
+
+namespace plimsoll::autodiff {
+
+enum class Optimizer { kSgd, kMomentum, kAdam, kAdamW };
+
+// "sgd", "momentum", "adam", "adamw"
+Result<Optimizer> parse_optimizer(std::string_view name);
+std::string_view name(Optimizer optimizer);
+
+struct TrainingOptions {
+  Optimizer optimizer = Optimizer::kAdamW;
+  double learning_rate = 1e-3;
+  double momentum = 0.9;
+  double weight_decay = 0.01;         // adamw; the others use 0 unless it is set explicitly
+  bool decay_always = false;          // apply weight_decay with every optimizer
+  double clip_norm = 0;               // 0: no clipping
+  int accumulate = 1;                 // micro-batches per step
+  std::vector<std::string> freeze;    // glob patterns of weights that are not trained
+  bool gradients_as_outputs = false;  // loss, then one gradient per trained weight, in their order
+};
+
+Result<ir::Graph> make_training_graph(const ir::Graph& forward, const TrainingOptions& options);
+
+// The weights that such a graph trains: float, not frozen, and the loss depends on them.
+std::vector<ValueId> trained_weights(const ir::Graph& forward, const TrainingOptions& options);
+
+// `*` any characters, `?` one: "encoder.*.bias".
+bool matches_glob(std::string_view pattern, std::string_view text);
+
+}  // namespace plimsoll::autodiff
