@@ -1,0 +1,102 @@
+// fit(): the fastest schedule of a workload that never holds more than a budget of bytes.
+//
+// One decision is taken for every gap between two uses of a value: keep it, recompute it, swap it or
+// encode it. Choosing them all at best is NP-hard even on one fixed order, so:
+//   1. order for a low peak (order.h), unless the given order must stand;
+//   2. construct by look-ahead eviction under the hard budget, again and again with perturbed prices
+//      (construct.h): every run is feasible, the first takes milliseconds;
+//   3. improve by local search over retention intervals, with moves of operators (retention.h);
+//   4. bound from below (bounds.h), so that the answer says how far from the best it can be.
+// Rejected: integer programs as the planner (minutes at 50 nodes, days at 350), and dynamic programs
+// over segments (chains only). Both remain as judges and seeds.
+//
+// Works as an anytime search: `deadline` in seconds, `stop` to end it, the best so far is the answer.
+// With `deterministic` the search is cut by counts instead of clocks, and candidates come from one
+// fixed ladder of budgets whatever budget was asked: the answer is the fastest candidate that fits, so
+// a smaller budget never gives a larger peak and a larger one never a slower plan.
+//
+// Failures: kDoesNotFit below the proven floor (what must be in memory at one task, whatever the
+// plan), with the floor and its tensors in the message; kNoAnswer when none was found above it;
+// kUsage and kBadInput for options and workloads that make no sense.
+//
+// Cost: first plan O(evictions · 64 + tasks), about 4 µs a task; memory O(tasks²/8) bytes for the
+// local search, which is left out above kRetentionLimit values.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "plimsoll/base/result.h"
+#include "plimsoll/base/units.h"
+#include "plimsoll/schedule/schedule.h"
+#include "plimsoll/schedule/workload.h"
+
+namespace plimsoll::schedule {
+
+struct Remedies {
+  bool recompute = true;
+  bool swap = false;
+  bool encode = false;
+  bool lossy = false;  // lossy encodings too
+
+  bool operator==(const Remedies&) const = default;
+};
+
+enum class OrderChoice { kGiven, kList, kSearch };
+
+struct FitProgress {
+  double seconds = 0;   // of the best schedule so far
+  Bytes peak_bytes;
+  double elapsed = 0;
+};
+
+struct FitOptions {
+  Bytes budget = Bytes::max();
+  Remedies remedies;
+  OrderChoice order = OrderChoice::kSearch;
+  CopyRates copies;
+  double deadline_seconds = 3;
+  bool deterministic = false;
+  std::uint64_t seed = 1;
+  int threads = 1;
+  std::function<void(const FitProgress&)> on_better;  // called from one thread at a time
+  const std::atomic<bool>* stop = nullptr;            // set it to end the search early
+};
+
+// What one task must have in memory at once, whatever the plan.
+struct Floor {
+  Bytes bytes;
+  TaskId task;                // none: the end of the step
+  std::vector<ValueId> wall;  // largest first
+};
+
+struct Fit {
+  Schedule schedule;
+  std::vector<TaskId> order;  // the order of first runs
+  Bytes keep_all_bytes;       // peak of the given order when nothing is dropped early
+  double keep_all_seconds = 0;
+  double bound_seconds = 0;   // no schedule of this order within the budget is faster
+  Floor floor;
+  bool optimal = false;       // reached its bound
+  double seconds_spent = 0;
+
+  double overhead() const;
+  double bound_overhead() const;
+};
+
+Result<Fit> fit(const Workload& workload, const FitOptions& options);
+
+// The curve from keep-all down to the smallest that works: one ladder of candidates, monotone. At
+// most `points` of them, largest budget first.
+Result<std::vector<Fit>> sweep(const Workload& workload, const FitOptions& options, int points = 16);
+
+// Everything stays until its last reader; in place where offered. The baseline of every overhead.
+Schedule keep_all(const Workload& workload);
+
+// The proven smallest budget: no plan with these remedies can use less.
+Floor floor_of(const Workload& workload, const Remedies& remedies);
+
+}  // namespace plimsoll::schedule
