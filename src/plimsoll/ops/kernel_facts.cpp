@@ -8,6 +8,10 @@ std::string signature(const ir::Graph& graph, const ir::Node& node) {
     if (i > 0) out += ",";
     if (node.inputs[i].valid()) out += ir::to_string(graph.value(node.inputs[i]).type);
   }
+  out += ")->(";
+  for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+    out += (i > 0 ? "," : "") + ir::to_string(graph.value(node.outputs[i]).type);
+  }
   return out + ")" + ir::to_string(node.attributes);
 }
 

@@ -19,8 +19,8 @@ struct KernelFacts {
   bool operator==(const KernelFacts&) const = default;
 };
 
-// "conv(fp32[8,3,224,224],fp32[64,3,7,7]){pads=[3,3,3,3],strides=[2,2]}": operator, input types with
-// layouts, attributes. Two nodes with one signature have the same facts.
+// "relu(fp32[8,64,56,56]@0231)->(fp32[8,64,56,56]@0231){}": operator, types with layouts, attributes.
+// Two nodes with one signature have the same facts and can share one kernel.
 std::string signature(const ir::Graph& graph, const ir::Node& node);
 
 struct KernelTable {

@@ -1,0 +1,35 @@
+// The independent checker: does this plan compute what its graph says, in the memory it says?
+//
+// It trusts nothing but the graph and the cards, and shares no code with the planner. It replays the steps
+// over a map of every arena that knows, for each byte, *which value's which byte* lies there and who wrote
+// and read it last:
+//  1. a read must find exactly the bytes of the value that the node wants (so lifetimes cut short, offsets
+//     moved, steps swapped and stale weights all show up as the wrong content);
+//  2. a write may overlap what the same step reads only where the card allows that result over that input
+//     and both begin at the same byte; results and scratch do not overlap each other;
+//  3. every slot lies inside its buffer, every buffer inside its arena, at the alignment;
+//  4. a step's conflicts (write after read, read after write) with other streams are ordered by waits;
+//  5. every node runs, an update exactly once, and at the end results and next versions lie where the plan
+//     says, each state's next version where the state lay;
+//  6. the arena is as high as the plan says and not above its budget.
+// Values that are views are followed through the cards' view rules.
+//
+// Cost: n log n in the slots. All problems are collected (up to a hundred), not only the first.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plimsoll/plan/plan.h"
+
+namespace plimsoll::plan {
+
+struct PlanCheck {
+  std::vector<std::string> problems;
+  Bytes peak_bytes;  // highest byte of device memory that any step touches
+  bool ok() const { return problems.empty(); }
+};
+
+PlanCheck check_plan(const Plan& plan);
+
+}  // namespace plimsoll::plan

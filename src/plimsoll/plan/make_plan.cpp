@@ -1,0 +1,270 @@
+#include "plimsoll/plan/make_plan.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "plimsoll/base/checked.h"
+#include "plimsoll/pack/pack.h"
+
+namespace plimsoll::plan {
+namespace {
+
+using schedule::Action;
+using schedule::ActionKind;
+using schedule::Form;
+using schedule::Instance;
+using schedule::InstanceId;
+
+constexpr std::uint8_t kDeviceArena = 0;
+constexpr std::uint8_t kHostArena = 1;
+
+Use use_of(const ir::Graph& graph, ValueId id, bool is_output) {
+  switch (graph.value(id).kind) {
+    case ir::ValueKind::kInput: return Use::kInput;
+    case ir::ValueKind::kWeight:
+    case ir::ValueKind::kState:
+    case ir::ValueKind::kConstant: return Use::kWeight;
+    case ir::ValueKind::kOptimizer: return Use::kOptimizer;
+    case ir::ValueKind::kGradient: return Use::kGradient;
+    case ir::ValueKind::kActivation: return is_output ? Use::kOutput : Use::kActivation;
+  }
+  return Use::kActivation;
+}
+
+StepKind step_kind(ActionKind kind) {
+  switch (kind) {
+    case ActionKind::kCompute: return StepKind::kCompute;
+    case ActionKind::kRecompute: return StepKind::kRecompute;
+    case ActionKind::kSendOut: return StepKind::kSendOut;
+    case ActionKind::kBringIn: return StepKind::kBringIn;
+    case ActionKind::kEncode: return StepKind::kEncode;
+    case ActionKind::kDecode: return StepKind::kDecode;
+    case ActionKind::kDrop: return StepKind::kDrop;
+  }
+  return StepKind::kCompute;
+}
+
+class Maker {
+ public:
+  Maker(const ir::Graph& graph, const schedule::GraphWorkload& mapped, const schedule::Schedule& schedule,
+        const MakePlanOptions& options)
+      : graph_(graph), mapped_(mapped), schedule_(schedule), options_(options) {
+    plan_.graph = graph;
+    plan_.budget = options.budget;
+    plan_.predicted_seconds = schedule.seconds;
+    is_output_.assign(graph.values.size(), false);
+    for (const ValueId output : graph.outputs) is_output_[output.index()] = true;
+  }
+
+  Result<Plan> run() {
+    number_steps();
+    make_buffers();
+    make_steps();
+    place_sources_and_results();
+    PLIMSOLL_RETURN_IF_ERROR(pack_arenas());
+    return std::move(plan_);
+  }
+
+ private:
+  // The place of every action in the plan: a drop that waits for nobody is no step.
+  void number_steps() {
+    std::int32_t next = 0;
+    for (const Action& action : schedule_.actions) {
+      step_of_.push_back(Step(next));
+      if (becomes_step(action)) ++next;
+    }
+    step_of_.push_back(Step(next));
+  }
+
+  static bool becomes_step(const Action& action) { return action.kind != ActionKind::kDrop || !action.waits.empty(); }
+
+  void make_buffers() {
+    buffer_of_.resize(schedule_.instances.size());
+    for (std::size_t i = 0; i < schedule_.instances.size(); ++i) {
+      const Instance& instance = schedule_.instances[i];
+      const Interval<Step> lifetime{step_of_[static_cast<std::size_t>(instance.lifetime.begin.value)],
+                                    step_of_[static_cast<std::size_t>(instance.lifetime.end.value)]};
+      if (instance.takes_over.valid()) {
+        buffer_of_[i] = buffer_of_[instance.takes_over.index()];
+        Interval<Step>& whole = plan_.buffers[buffer_of_[i].index()].lifetime;
+        whole.begin = std::min(whole.begin, lifetime.begin);
+        whole.end = std::max(whole.end, lifetime.end);
+        continue;
+      }
+      const ValueId value = mapped_.graph_value[instance.value.index()];
+      PlanBuffer buffer;
+      buffer.name = graph_.value(value).name;
+      buffer.value = value;
+      buffer.bytes = instance.bytes;
+      buffer.use = use_of(graph_, value, is_output_[value.index()]);
+      buffer.arena = instance.form == Form::kHost ? kHostArena : kDeviceArena;
+      buffer.lifetime = lifetime;
+      buffer_of_[i] = add_buffer(std::move(buffer));
+    }
+  }
+
+  BufferId add_buffer(PlanBuffer buffer) {
+    plan_.buffers.push_back(std::move(buffer));
+    return BufferId(plan_.buffers.size() - 1);
+  }
+
+  void make_steps() {
+    for (std::size_t a = 0; a < schedule_.actions.size(); ++a) {
+      const Action& action = schedule_.actions[a];
+      if (!becomes_step(action)) continue;
+      PlanStep step;
+      step.kind = step_kind(action.kind);
+      step.stream = static_cast<std::uint8_t>(action.stream);
+      step.seconds = action.seconds;
+      for (const schedule::ActionId wait : action.waits) {
+        step.waits.push_back(static_cast<std::uint32_t>(step_of_[wait.index()].value));
+      }
+      if (action.task.valid()) {
+        fill_compute(step, action, step_of_[a]);
+      } else {
+        fill_move(step, action);
+      }
+      plan_.steps.push_back(std::move(step));
+    }
+  }
+
+  void fill_compute(PlanStep& step, const Action& action, Step at) {
+    step.node = mapped_.node_of_task[action.task.index()];
+    const ir::Node& node = graph_.node(step.node);
+    for (const ValueId input : node.inputs) step.inputs.push_back(input.valid() ? slot(input, action.reads) : Slot{});
+    for (const ValueId output : node.outputs) step.outputs.push_back(slot(output, action.writes));
+    const Bytes scratch = mapped_.workload.task(action.task).scratch;
+    if (scratch.value == 0) return;
+    PlanBuffer buffer;
+    buffer.name = fmt::format("{} scratch", mapped_.workload.task(action.task).name);
+    buffer.bytes = scratch;
+    buffer.use = Use::kTemporary;
+    buffer.lifetime = {at, at + 1};
+    step.scratch = {add_buffer(std::move(buffer)), Bytes(0)};
+  }
+
+  // The slot of a graph value among the instances an action touches.
+  Slot slot(ValueId value, const std::vector<InstanceId>& instances) const {
+    const schedule::Place& place = mapped_.place[value.index()];
+    const auto found = std::find_if(instances.begin(), instances.end(), [&](InstanceId id) {
+      return schedule_.instances[id.index()].value == place.value;
+    });
+    PLIMSOLL_CHECK(found != instances.end(), "no instance of '{}' is at hand", graph_.value(value).name);
+    return {buffer_of_[found->index()], place.offset};
+  }
+
+  void fill_move(PlanStep& step, const Action& action) {
+    const Instance& first = schedule_.instances[action.reads.front().index()];
+    step.value = mapped_.graph_value[first.value.index()];
+    for (const InstanceId id : action.reads) step.inputs.push_back({buffer_of_[id.index()], Bytes(0)});
+    for (const InstanceId id : action.writes) step.outputs.push_back({buffer_of_[id.index()], Bytes(0)});
+    if (step.kind != StepKind::kEncode && step.kind != StepKind::kDecode) return;
+    const InstanceId encoded = step.kind == StepKind::kEncode ? action.writes.front() : action.reads.front();
+    const Instance& small = schedule_.instances[encoded.index()];
+    step.codec = mapped_.workload.value(small.value).encodings[small.encoding].name;
+  }
+
+  void place_sources_and_results() {
+    std::vector<InstanceId> first(mapped_.workload.values.size());
+    std::vector<InstanceId> last(mapped_.workload.values.size());
+    for (const InstanceId id : schedule_.at_start) first[schedule_.instances[id.index()].value.index()] = id;
+    const auto end = static_cast<std::int32_t>(schedule_.actions.size());
+    for (std::size_t i = 0; i < schedule_.instances.size(); ++i) {
+      const Instance& instance = schedule_.instances[i];
+      if (instance.lifetime.end.value >= end) last[instance.value.index()] = InstanceId(i);
+    }
+    for (std::size_t v = 0; v < graph_.values.size(); ++v) {
+      if (!ir::is_source(graph_.values[v].kind)) continue;
+      plan_.sources.push_back({ValueId(v), slot_in(first, ValueId(v))});
+    }
+    for (const ValueId output : graph_.outputs) plan_.results.push_back({output, slot_in(last, output)});
+    for (const ir::Update& update : graph_.updates) plan_.results.push_back({update.next, slot_in(last, update.next)});
+  }
+
+  Slot slot_in(const std::vector<InstanceId>& instances, ValueId value) const {
+    const schedule::Place& place = mapped_.place[value.index()];
+    const InstanceId id = instances[place.value.index()];
+    PLIMSOLL_CHECK(id.valid(), "'{}' is not in memory when it should be", graph_.value(value).name);
+    return {buffer_of_[id.index()], place.offset};
+  }
+
+  Status pack_arenas() {
+    std::uint8_t arenas = 1;
+    for (const PlanBuffer& buffer : plan_.buffers) arenas = std::max<std::uint8_t>(arenas, buffer.arena + 1);
+    for (std::uint8_t arena = 0; arena < arenas; ++arena) {
+      plan_.arenas.push_back({arena == kDeviceArena ? "device" : "host", Bytes(0)});
+      PLIMSOLL_RETURN_IF_ERROR(pack_arena(arena));
+    }
+    const std::vector<Bytes> alive = bytes_by_step(plan_);
+    plan_.proof.load = *std::max_element(alive.begin(), alive.end());
+    return {};
+  }
+
+  Status pack_arena(std::uint8_t arena) {
+    pack::Problem problem;
+    std::vector<std::size_t> packed;  // plan buffer of each problem buffer
+    for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
+      const PlanBuffer& buffer = plan_.buffers[b];
+      if (buffer.arena != arena) continue;
+      packed.push_back(b);
+      pack::Buffer item;
+      item.lifetime = {buffer.lifetime.begin.value, buffer.lifetime.end.value};
+      if (!options_.sharing) item.lifetime = {0, static_cast<std::int64_t>(plan_.steps.size())};
+      item.size = buffer.bytes;
+      item.alignment = schedule::kTensorAlignment.value;
+      problem.buffers.push_back(item);
+      if (options_.two_ended) {
+        const bool whole = buffer.lifetime.begin.value == 0 && buffer.lifetime.end.value >= static_cast<std::int32_t>(plan_.steps.size());
+        problem.ends.push_back(whole ? pack::ArenaEnd::kFront : pack::ArenaEnd::kBack);
+      }
+    }
+    if (arena == kDeviceArena) add_groups(problem, packed);
+    pack::PackOptions how;
+    how.goal = pack::Goal::kMinimize;
+    how.deadline_seconds = options_.pack_seconds;
+    how.deterministic = options_.deterministic;
+    PLIMSOLL_TRY(const pack::Packing packing, pack::pack(problem, how));
+    for (std::size_t i = 0; i < packed.size(); ++i) plan_.buffers[packed[i]].offset = packing.offsets[i];
+    plan_.arenas[arena].bytes = packing.height();
+    if (arena == kDeviceArena) {
+      plan_.proof.lower_bound = packing.lower_bound;
+      plan_.proof.optimal = packing.status == pack::PackStatus::kOptimal;
+    }
+    return {};
+  }
+
+  void add_groups(pack::Problem& problem, const std::vector<std::size_t>& packed) const {
+    if (options_.contiguous.empty()) return;
+    std::vector<BufferId> problem_buffer(graph_.values.size());
+    for (std::size_t i = 0; i < packed.size(); ++i) {
+      const ValueId value = plan_.buffers[packed[i]].value;
+      if (value.valid()) problem_buffer[value.index()] = BufferId(i);
+    }
+    for (const std::vector<ValueId>& group : options_.contiguous) {
+      std::vector<BufferId> members;
+      for (const ValueId value : group) {
+        const ValueId owner = mapped_.graph_value[mapped_.place[value.index()].value.index()];
+        if (problem_buffer[owner.index()].valid()) members.push_back(problem_buffer[owner.index()]);
+      }
+      if (members.size() > 1) problem.contiguous.push_back(std::move(members));
+    }
+  }
+
+  const ir::Graph& graph_;
+  const schedule::GraphWorkload& mapped_;
+  const schedule::Schedule& schedule_;
+  const MakePlanOptions& options_;
+  Plan plan_;
+  std::vector<bool> is_output_;
+  std::vector<Step> step_of_;       // by action, and one behind the last
+  std::vector<BufferId> buffer_of_;  // by instance
+};
+
+}  // namespace
+
+Result<Plan> make_plan(const ir::Graph& graph, const schedule::GraphWorkload& mapped,
+                       const schedule::Schedule& schedule, const MakePlanOptions& options) {
+  return Maker(graph, mapped, schedule, options).run();
+}
+
+}  // namespace plimsoll::plan

@@ -1,0 +1,30 @@
+// From a schedule to a plan: instances become buffers, buffers get offsets.
+//
+// Steps are the schedule's actions; drops stay only where another stream must be waited for. Buffers are
+// chains of instances that took over each other's memory, plus the scratch of every action. Two buffers of
+// one arena may share bytes when their lifetimes do not meet; the packer decides where each lies, with
+// persistent buffers at the front of the arena when `two_ended` is set.
+//
+// The drop-in classic strategies for comparison (`sharing` off: every buffer its own bytes) use the same path.
+#pragma once
+
+#include "plimsoll/base/result.h"
+#include "plimsoll/plan/plan.h"
+#include "plimsoll/schedule/graph_workload.h"
+#include "plimsoll/schedule/schedule.h"
+
+namespace plimsoll::plan {
+
+struct MakePlanOptions {
+  bool sharing = true;
+  bool two_ended = false;
+  double pack_seconds = 0.05;   // counted work, not wall time: the packer runs deterministically
+  bool deterministic = true;
+  Bytes budget;                 // zero: none
+  std::vector<std::vector<ValueId>> contiguous;  // graph values that must lie side by side, in order
+};
+
+Result<Plan> make_plan(const ir::Graph& graph, const schedule::GraphWorkload& mapped,
+                       const schedule::Schedule& schedule, const MakePlanOptions& options);
+
+}  // namespace plimsoll::plan

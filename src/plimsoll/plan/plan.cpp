@@ -1,0 +1,43 @@
+#include "plimsoll/plan/plan.h"
+
+#include <algorithm>
+#include <array>
+
+namespace plimsoll::plan {
+
+std::string_view name(StepKind kind) {
+  static constexpr std::array<std::string_view, kStepKindCount> kNames = {
+      "compute", "recompute", "send_out", "bring_in", "encode", "decode", "drop"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+std::string_view name(Use use) {
+  static constexpr std::array<std::string_view, kUseCount> kNames = {
+      "inputs", "outputs", "weights", "optimizer", "activations", "gradients", "temporaries"};
+  return kNames[static_cast<std::size_t>(use)];
+}
+
+std::vector<Bytes> bytes_by_step(const Plan& plan) {
+  std::vector<Bytes> change(plan.steps.size() + 1);
+  for (const PlanBuffer& buffer : plan.buffers) {
+    if (buffer.arena != 0 || buffer.lifetime.empty()) continue;
+    change[static_cast<std::size_t>(buffer.lifetime.begin.value)] += buffer.bytes;
+    change[static_cast<std::size_t>(buffer.lifetime.end.value)] -= buffer.bytes;
+  }
+  Bytes alive;
+  for (Bytes& step : change) step = alive += step;
+  change.resize(std::max<std::size_t>(plan.steps.size(), 1));
+  return change;
+}
+
+std::vector<Bytes> bytes_by_use_at_peak(const Plan& plan) {
+  const std::vector<Bytes> alive = bytes_by_step(plan);
+  const auto peak = Step(std::max_element(alive.begin(), alive.end()) - alive.begin());
+  std::vector<Bytes> out(kUseCount);
+  for (const PlanBuffer& buffer : plan.buffers) {
+    if (buffer.arena == 0 && buffer.lifetime.contains(peak)) out[static_cast<std::size_t>(buffer.use)] += buffer.bytes;
+  }
+  return out;
+}
+
+}  // namespace plimsoll::plan

@@ -1,0 +1,127 @@
+// The plan: every byte of a step has its place before the first step runs.
+//
+//   steps      what runs, in order, each with the slots it reads and writes
+//   buffers    bytes with a lifetime (in steps) and an offset in an arena
+//   arenas     one contiguous range each: 0 is device memory, 1 (when anything is swapped) is the host
+//
+//   step 0  matmul  in x w    out h        x  ████████████
+//   step 1  relu    in h      out h        w  ████████████     h is written over by relu: one buffer
+//   step 2  ...                            h  ████────────
+//
+// A slot is a buffer and an offset inside it: views point into the buffer they look at. A chain of
+// results that take over each other's memory is one buffer. Kernel scratch is a buffer alive for one
+// step. Sources (weights, optimizer state, the batch) have a slot at the start of the step; results and
+// the next version of every state have one at its end, and a state's next version lies where the state
+// lay, so that steps can follow each other.
+//
+// Steps run on streams: 0.. are compute streams, the last two are copies out and in when anything is
+// swapped. On one stream steps run in list order; across streams a step waits for those it names.
+//
+// A Plan holds its graph: it can be stored, checked and run alone. Plain data; the judge is check_plan.h.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plimsoll/base/interval.h"
+#include "plimsoll/base/units.h"
+#include "plimsoll/ir/graph.h"
+
+namespace plimsoll::plan {
+
+struct Slot {
+  BufferId buffer;  // invalid: an absent optional input
+  Bytes offset;
+  bool operator==(const Slot&) const = default;
+};
+
+enum class StepKind : std::uint8_t { kCompute, kRecompute, kSendOut, kBringIn, kEncode, kDecode, kDrop };
+inline constexpr int kStepKindCount = 7;
+std::string_view name(StepKind kind);
+
+struct PlanStep {
+  StepKind kind = StepKind::kCompute;
+  std::uint8_t stream = 0;
+  NodeId node;     // compute, recompute
+  ValueId value;   // the others: the graph value that is moved, encoded or dropped
+  std::string codec;  // encode, decode
+  std::vector<Slot> inputs;
+  std::vector<Slot> outputs;
+  Slot scratch;
+  std::vector<std::uint32_t> waits;  // steps on other streams that must be done
+  double seconds = 0;                // predicted
+  bool operator==(const PlanStep&) const = default;
+};
+
+// What a buffer's bytes are, in the words of `plimsoll memory`.
+enum class Use : std::uint8_t { kInput, kOutput, kWeight, kOptimizer, kActivation, kGradient, kTemporary };
+inline constexpr int kUseCount = 7;
+std::string_view name(Use use);  // "inputs", "outputs", "weights", ...
+
+struct PlanBuffer {
+  std::string name;
+  ValueId value;  // the graph value it holds first; invalid for scratch
+  Bytes bytes;
+  Use use = Use::kActivation;
+  std::uint8_t arena = 0;
+  Offset offset;
+  Interval<Step> lifetime;  // in steps of the plan
+  bool operator==(const PlanBuffer&) const = default;
+};
+
+struct Arena {
+  std::string name;
+  Bytes bytes;
+  bool operator==(const Arena&) const = default;
+};
+
+struct ValueSlot {
+  ValueId value;
+  Slot slot;
+  bool operator==(const ValueSlot&) const = default;
+};
+
+// The machine a plan was made for: kernels elsewhere may want other scratch.
+struct Environment {
+  std::string device = "cpu";
+  int threads = 0;
+  std::string instruction_set;
+  std::string kernel_library;
+  bool operator==(const Environment&) const = default;
+};
+
+struct Proof {
+  Bytes load;         // most bytes alive at any step
+  Bytes lower_bound;  // no packing of these buffers is smaller
+  bool optimal = false;
+  bool operator==(const Proof&) const = default;
+};
+
+struct Plan {
+  ir::Graph graph;
+  Environment environment;
+  std::vector<PlanStep> steps;
+  std::vector<PlanBuffer> buffers;
+  std::vector<Arena> arenas;
+  std::vector<ValueSlot> sources;  // every source of the graph, where it lies when the step begins
+  std::vector<ValueSlot> results;  // outputs and next versions of state, where they lie when it ends
+  Proof proof;
+  Bytes budget;                    // zero: none was given
+  double predicted_seconds = 0;
+
+  Bytes arena_bytes() const { return arenas.empty() ? Bytes(0) : arenas.front().bytes; }
+  const PlanBuffer& buffer(BufferId id) const { return buffers[id.index()]; }
+  bool operator==(const Plan&) const = default;
+};
+
+// Where a slot begins in its arena.
+inline Offset place_of(const Plan& plan, const Slot& slot) { return plan.buffer(slot.buffer).offset + slot.offset; }
+
+// Device bytes alive at every step; its maximum is the load.
+std::vector<Bytes> bytes_by_step(const Plan& plan);
+// Bytes by use at the step where most are alive, indexed by Use.
+std::vector<Bytes> bytes_by_use_at_peak(const Plan& plan);
+
+}  // namespace plimsoll::plan

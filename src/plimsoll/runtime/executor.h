@@ -1,0 +1,67 @@
+// An executor: runs one step of a graph, again and again, in memory it accounts for.
+//
+// Two strategies stand behind this interface. On demand (on_demand.h): before each operator its results are
+// taken from a pool, and given back when their last reader has run. Planned (planned.h): one arena is taken
+// at the start and every byte has its place. They compute the same bits, and tests hold one against the other.
+//
+//   executor->source(w)      where a source lies now: write the batch, set or read a weight, between steps
+//   executor->step()         one step
+//   executor->result(loss)   where an output lies after a step, until the next
+//
+// State stays in place between steps; inputs must be written before every step, because their memory may be
+// used again within one.
+//
+// Not thread-safe; one executor, one caller.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "plimsoll/base/result.h"
+#include "plimsoll/base/units.h"
+#include "plimsoll/ir/graph.h"
+#include "plimsoll/kernels/kernel.h"
+#include "plimsoll/trace/event.h"
+
+namespace plimsoll::runtime {
+
+class Executor {
+ public:
+  virtual ~Executor() = default;
+  virtual const ir::Graph& graph() const = 0;
+  virtual std::span<std::byte> source(ValueId value) = 0;
+  virtual Status step() = 0;
+  virtual std::span<const std::byte> result(ValueId output) = 0;
+  // Most bytes of device memory in use at once, as counted by whoever hands them out.
+  virtual Bytes peak_bytes() const = 0;
+};
+
+struct ExecutorOptions {
+  int threads = 0;                  // 0: as many as the machine has
+  trace::Trace* trace = nullptr;    // where events go, when wanted
+  bool poison = false;              // fill memory with NaN patterns when it is freed
+};
+
+// One kernel per distinct signature, and which node uses which.
+class KernelSet {
+ public:
+  static Result<KernelSet> make(const ir::Graph& graph, int threads);
+
+  kernels::Kernel& of(NodeId node) const { return *kernels_[index_[node.index()]]; }
+
+ private:
+  std::vector<std::unique_ptr<kernels::Kernel>> kernels_;
+  std::vector<std::size_t> index_;
+};
+
+// The category of a value in a trace.
+trace::Category category_of(const ir::Graph& graph, ValueId value);
+// "layer/op", as traces and reports name a node.
+std::string display_name(const ir::Node& node);
+// Nanoseconds on the steady clock.
+std::int64_t now_ns();
+
+}  // namespace plimsoll::runtime

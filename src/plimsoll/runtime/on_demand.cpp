@@ -1,0 +1,164 @@
+#include "plimsoll/runtime/on_demand.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "plimsoll/memory/host_pool.h"
+#include "plimsoll/ops/catalogue.h"
+
+namespace plimsoll::runtime {
+namespace {
+
+class OnDemand final : public Executor {
+ public:
+  OnDemand(ir::Graph graph, KernelSet kernels, const ExecutorOptions& options)
+      : graph_(std::move(graph)), kernels_(std::move(kernels)), options_(options), memory_(graph_.values.size()),
+        owner_(graph_.values.size()), uses_(graph_.values.size(), 0), stays_(graph_.values.size(), false) {
+    for (std::size_t v = 0; v < graph_.values.size(); ++v) owner_[v] = ValueId(v);
+    follow_updates();
+    for (const ir::Node& node : graph_.nodes) {
+      for (const ValueId input : node.inputs) {
+        if (input.valid()) ++uses_[owner_[input.index()].index()];
+      }
+    }
+    for (const ValueId output : graph_.outputs) stays_[owner_[output.index()].index()] = true;
+  }
+
+  ~OnDemand() override {
+    for (std::byte* memory : memory_) pool_.free(memory);
+  }
+
+  Status start() {
+    for (std::size_t v = 0; v < graph_.values.size(); ++v) {
+      if (!ir::is_source(graph_.values[v].kind)) continue;
+      stays_[v] = true;
+      PLIMSOLL_RETURN_IF_ERROR(take(ValueId(v)));
+    }
+    return {};
+  }
+
+  const ir::Graph& graph() const override { return graph_; }
+
+  std::span<std::byte> source(ValueId value) override { return {memory_[value.index()], size_of(value)}; }
+
+  std::span<const std::byte> result(ValueId output) override {
+    return {memory_[owner_[output.index()].index()], size_of(output)};
+  }
+
+  Bytes peak_bytes() const override { return pool_.statistics().peak_in_use; }
+
+  Status step() override {
+    left_ = uses_;
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) PLIMSOLL_RETURN_IF_ERROR(run_node(NodeId(n)));
+    return {};
+  }
+
+ private:
+  // An update's result is its input's next version: the same memory, under the source's name.
+  void follow_updates() {
+    for (const ir::Node& node : graph_.nodes) {
+      const ops::InPlace& rule = ops::card_of(node).in_place;
+      if (!rule.must()) continue;
+      for (const ops::InPlace::Pair& pair : rule.pairs()) {
+        owner_[node.outputs[static_cast<std::size_t>(pair.output)].index()] =
+            owner_[node.inputs[static_cast<std::size_t>(pair.input)].index()];
+      }
+    }
+  }
+
+  std::size_t size_of(ValueId value) const { return static_cast<std::size_t>(ir::bytes_of(graph_.value(value).type).value); }
+
+  Status take(ValueId value) {
+    std::byte*& memory = memory_[value.index()];
+    if (memory != nullptr) return {};
+    memory = static_cast<std::byte*>(pool_.allocate(Bytes(static_cast<std::int64_t>(size_of(value)))));
+    if (memory == nullptr) {
+      return fail(ErrorCode::kDoesNotFit, "the system has no {} bytes left for '{}'", size_of(value), graph_.value(value).name);
+    }
+    record(trace::EventKind::kAllocation, value);
+    return {};
+  }
+
+  void give_back(ValueId value) {
+    std::byte*& memory = memory_[value.index()];
+    if (options_.poison) std::memset(memory, 0xff, size_of(value));
+    record(trace::EventKind::kFree, value);
+    pool_.free(memory);
+    memory = nullptr;
+  }
+
+  void record(trace::EventKind kind, ValueId value) {
+    if (options_.trace == nullptr) return;
+    trace::Event& event = options_.trace->add(kind, graph_.value(value).name);
+    event.category = category_of(graph_, value);
+    event.bytes = Bytes(static_cast<std::int64_t>(size_of(value)));
+    event.address = reinterpret_cast<std::uint64_t>(memory_[value.index()]);
+    event.start = event.end = now_ns();
+  }
+
+  Status run_node(NodeId id) {
+    const ir::Node& node = graph_.node(id);
+    kernels::Kernel& kernel = kernels_.of(id);
+    std::vector<const std::byte*> inputs;
+    std::vector<std::byte*> outputs;
+    for (const ValueId input : node.inputs) {
+      inputs.push_back(input.valid() ? memory_[owner_[input.index()].index()] : nullptr);
+    }
+    for (const ValueId output : node.outputs) {
+      const ValueId owner = owner_[output.index()];
+      PLIMSOLL_RETURN_IF_ERROR(take(owner));
+      outputs.push_back(memory_[owner.index()]);
+    }
+    void* scratch = kernel.scratch().value > 0 ? pool_.allocate(kernel.scratch()) : nullptr;
+    if (scratch == nullptr && kernel.scratch().value > 0) {
+      return fail(ErrorCode::kDoesNotFit, "the system has no {} bytes left for the scratch of {}", kernel.scratch(), display_name(node));
+    }
+    const std::int64_t begin = options_.trace != nullptr ? now_ns() : 0;
+    kernel.run({inputs, outputs, static_cast<std::byte*>(scratch)});
+    if (options_.trace != nullptr) record_operator(node, begin, kernel.scratch());
+    pool_.free(scratch);
+    release_operands(node);
+    return {};
+  }
+
+  void record_operator(const ir::Node& node, std::int64_t begin, Bytes scratch) {
+    trace::Event& event = options_.trace->add(trace::EventKind::kOperator, display_name(node));
+    event.phase = options_.trace->strings.intern(ir::name(node.phase));
+    event.bytes = scratch;
+    event.start = begin;
+    event.end = now_ns();
+  }
+
+  void release_operands(const ir::Node& node) {
+    for (const ValueId input : node.inputs) {
+      if (!input.valid()) continue;
+      const ValueId owner = owner_[input.index()];
+      if (--left_[owner.index()] == 0 && !stays_[owner.index()]) give_back(owner);
+    }
+    for (const ValueId output : node.outputs) {
+      const ValueId owner = owner_[output.index()];
+      if (uses_[owner.index()] == 0 && !stays_[owner.index()]) give_back(owner);
+    }
+  }
+
+  ir::Graph graph_;
+  KernelSet kernels_;
+  ExecutorOptions options_;
+  memory::HostPool pool_;
+  std::vector<std::byte*> memory_;  // by value; null when it has none
+  std::vector<ValueId> owner_;      // the value whose memory it lies in
+  std::vector<int> uses_;           // reads per step, by owner
+  std::vector<int> left_;
+  std::vector<bool> stays_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Executor>> make_on_demand(ir::Graph graph, const ExecutorOptions& options) {
+  PLIMSOLL_TRY(KernelSet kernels, KernelSet::make(graph, options.threads));
+  auto out = std::make_unique<OnDemand>(std::move(graph), std::move(kernels), options);
+  PLIMSOLL_RETURN_IF_ERROR(out->start());
+  return out;
+}
+
+}  // namespace plimsoll::runtime

@@ -1,0 +1,201 @@
+#include "plimsoll/runtime/planned.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <thread>
+
+#include "plimsoll/device/cpu/arena.h"
+#include "plimsoll/plan/check_plan.h"
+
+namespace plimsoll::runtime {
+namespace {
+
+using plan::PlanStep;
+using plan::Slot;
+using plan::StepKind;
+
+// A step with its addresses, ready to run.
+struct BoundStep {
+  StepKind kind = StepKind::kCompute;
+  kernels::Kernel* kernel = nullptr;
+  std::vector<const std::byte*> inputs;
+  std::vector<std::byte*> outputs;
+  std::byte* scratch = nullptr;
+  std::size_t bytes = 0;  // of a copy
+};
+
+class Planned final : public Executor {
+ public:
+  Planned(plan::Plan plan, KernelSet kernels, const ExecutorOptions& options)
+      : plan_(std::move(plan)), kernels_(std::move(kernels)), options_(options) {}
+
+  Status start() {
+    for (const plan::Arena& arena : plan_.arenas) {
+      PLIMSOLL_TRY(device::CpuArena memory, device::CpuArena::make(arena.bytes));
+      arenas_.push_back(std::move(memory));
+    }
+    place_.resize(plan_.graph.values.size());
+    for (const plan::ValueSlot& source : plan_.sources) place_[source.value.index()] = address(source.slot, bytes_of(source.value));
+    results_.resize(plan_.graph.values.size());
+    for (const plan::ValueSlot& result : plan_.results) results_[result.value.index()] = address(result.slot, bytes_of(result.value));
+    for (const PlanStep& step : plan_.steps) {
+      streams_ = std::max<int>(streams_, step.stream + 1);
+      PLIMSOLL_TRY(BoundStep bound, bind(step));
+      bound_.push_back(std::move(bound));
+    }
+    if (streams_ > static_cast<int>(done_.size())) return bad_input("the plan has {} streams, at most {} are supported", streams_, done_.size());
+    return {};
+  }
+
+  const ir::Graph& graph() const override { return plan_.graph; }
+
+  std::span<std::byte> source(ValueId value) override { return {place_[value.index()], bytes_of(value)}; }
+  std::span<const std::byte> result(ValueId output) override { return {results_[output.index()], bytes_of(output)}; }
+  Bytes peak_bytes() const override { return peak_; }
+
+  Status step() override {
+    for (auto& done : done_) done.store(-1, std::memory_order_relaxed);
+    std::vector<std::thread> workers;
+    for (int stream = 1; stream < streams_; ++stream) workers.emplace_back([this, stream] { run_stream(stream); });
+    run_stream(0);
+    for (std::thread& worker : workers) worker.join();
+    return {};
+  }
+
+ private:
+  std::size_t bytes_of(ValueId value) const { return static_cast<std::size_t>(ir::bytes_of(plan_.graph.value(value).type).value); }
+
+  std::byte* address(const Slot& slot, std::size_t bytes) {
+    const plan::PlanBuffer& buffer = plan_.buffer(slot.buffer);
+    const Offset begin = plan::place_of(plan_, slot);
+    if (buffer.arena == 0) peak_ = std::max(peak_, Bytes(begin.value + static_cast<std::int64_t>(bytes)));
+    return arenas_[buffer.arena].data() + begin.value;
+  }
+
+  Result<BoundStep> bind(const PlanStep& step) {
+    BoundStep out;
+    out.kind = step.kind;
+    if (step.kind == StepKind::kCompute || step.kind == StepKind::kRecompute) {
+      bind_compute(step, out);
+      if (step.scratch.buffer.valid() && out.kernel->scratch() > plan_.buffer(step.scratch.buffer).bytes) {
+        return bad_input("{}: its kernel wants {} bytes of scratch here, the plan has {}", display_name(plan_.graph.node(step.node)),
+                         out.kernel->scratch(), plan_.buffer(step.scratch.buffer).bytes);
+      }
+      if (!step.scratch.buffer.valid() && out.kernel->scratch().value > 0) {
+        return bad_input("{}: its kernel wants {} bytes of scratch here, the plan has none", display_name(plan_.graph.node(step.node)),
+                         out.kernel->scratch());
+      }
+    } else if (step.kind == StepKind::kSendOut || step.kind == StepKind::kBringIn) {
+      out.bytes = bytes_of(step.value);
+      out.inputs.push_back(address(step.inputs.front(), out.bytes));
+      out.outputs.push_back(address(step.outputs.front(), out.bytes));
+    } else if (step.kind != StepKind::kDrop) {
+      return fail(ErrorCode::kInternal, "codec '{}' is not known to the executor", step.codec);
+    }
+    return out;
+  }
+
+  void bind_compute(const PlanStep& step, BoundStep& out) {
+    const ir::Node& node = plan_.graph.node(step.node);
+    out.kernel = &kernels_.of(step.node);
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      out.inputs.push_back(node.inputs[i].valid() ? address(step.inputs[i], bytes_of(node.inputs[i])) : nullptr);
+    }
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) out.outputs.push_back(address(step.outputs[i], bytes_of(node.outputs[i])));
+    if (step.scratch.buffer.valid()) {
+      out.scratch = address(step.scratch, static_cast<std::size_t>(plan_.buffer(step.scratch.buffer).bytes.value));
+    }
+  }
+
+  void run_stream(int stream) {
+    for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
+      const PlanStep& step = plan_.steps[s];
+      if (step.stream != stream) continue;
+      for (const std::uint32_t wait : step.waits) wait_for(wait);
+      const std::int64_t begin = options_.trace != nullptr && stream == 0 ? now_ns() : 0;
+      run(bound_[s]);
+      if (options_.trace != nullptr && stream == 0) record(s, begin);
+      if (options_.poison && streams_ == 1) poison_dead(s);
+      auto& done = done_[static_cast<std::size_t>(stream)];
+      done.store(static_cast<std::int32_t>(s), std::memory_order_release);
+      if (streams_ > 1) done.notify_all();
+    }
+  }
+
+  void wait_for(std::uint32_t step) {
+    auto& done = done_[plan_.steps[step].stream];
+    for (std::int32_t seen = done.load(std::memory_order_acquire); seen < static_cast<std::int32_t>(step);
+         seen = done.load(std::memory_order_acquire)) {
+      done.wait(seen, std::memory_order_acquire);
+    }
+  }
+
+  static void run(const BoundStep& step) {
+    if (step.kernel != nullptr) {
+      step.kernel->run({step.inputs, step.outputs, step.scratch});
+    } else if (step.bytes > 0) {
+      std::memcpy(step.outputs.front(), step.inputs.front(), step.bytes);
+    }
+  }
+
+  // Buffers begin and end with the steps of the plan; operators have their times.
+  void record(std::size_t s, std::int64_t begin) {
+    const Step now(static_cast<std::int64_t>(s));
+    for (const plan::PlanBuffer& buffer : plan_.buffers) {
+      if (buffer.arena == 0 && buffer.lifetime.begin == now) record_buffer(trace::EventKind::kAllocation, buffer, begin);
+    }
+    const PlanStep& step = plan_.steps[s];
+    const std::int64_t end = now_ns();
+    if (step.node.valid()) {
+      const ir::Node& node = plan_.graph.node(step.node);
+      trace::Event& event = options_.trace->add(trace::EventKind::kOperator, display_name(node));
+      event.phase = options_.trace->strings.intern(ir::name(node.phase));
+      event.start = begin;
+      event.end = end;
+    }
+    for (const plan::PlanBuffer& buffer : plan_.buffers) {
+      if (buffer.arena == 0 && buffer.lifetime.end == now + 1) record_buffer(trace::EventKind::kFree, buffer, end);
+    }
+  }
+
+  void record_buffer(trace::EventKind kind, const plan::PlanBuffer& buffer, std::int64_t time) {
+    trace::Event& event = options_.trace->add(kind, buffer.name);
+    event.category = buffer.value.valid() ? category_of(plan_.graph, buffer.value) : trace::Category::kScratch;
+    event.bytes = buffer.bytes;
+    event.address = static_cast<std::uint64_t>(buffer.offset.value);
+    event.start = event.end = time;
+  }
+
+  void poison_dead(std::size_t s) {
+    for (const plan::PlanBuffer& buffer : plan_.buffers) {
+      if (buffer.lifetime.end.value != static_cast<std::int32_t>(s) + 1 || s + 1 == plan_.steps.size()) continue;
+      std::memset(arenas_[buffer.arena].data() + buffer.offset.value, 0xff, static_cast<std::size_t>(buffer.bytes.value));
+    }
+  }
+
+  plan::Plan plan_;
+  KernelSet kernels_;
+  ExecutorOptions options_;
+  std::vector<device::CpuArena> arenas_;
+  std::vector<std::byte*> place_;
+  std::vector<std::byte*> results_;
+  std::vector<BoundStep> bound_;
+  int streams_ = 1;
+  std::array<std::atomic<std::int32_t>, 8> done_{};
+  Bytes peak_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Executor>> make_planned(plan::Plan plan, const ExecutorOptions& options) {
+  const plan::PlanCheck check = plan::check_plan(plan);
+  if (!check.ok()) return bad_input("the plan is wrong: {}", check.problems.front());
+  PLIMSOLL_TRY(KernelSet kernels, KernelSet::make(plan.graph, options.threads));
+  auto out = std::make_unique<Planned>(std::move(plan), std::move(kernels), options);
+  PLIMSOLL_RETURN_IF_ERROR(out->start());
+  return out;
+}
+
+}  // namespace plimsoll::runtime

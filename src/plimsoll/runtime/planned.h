@@ -1,0 +1,18 @@
+// The strategy that decided everything ahead: runs a plan in arenas taken once.
+//
+// Nothing is allocated during a step. A step of the plan is one kernel call, copy or codec call on addresses
+// that are arena + offset. Streams other than 0 run on threads of their own; a step that waits for one of
+// another stream waits for that stream's counter.
+//
+// The measured peak is the highest byte handed to any kernel; behind the arena stands a guard page.
+#pragma once
+
+#include "plimsoll/plan/plan.h"
+#include "plimsoll/runtime/executor.h"
+
+namespace plimsoll::runtime {
+
+// The plan is checked first (check_plan.h); one that is wrong is refused with its first problem.
+Result<std::unique_ptr<Executor>> make_planned(plan::Plan plan, const ExecutorOptions& options);
+
+}  // namespace plimsoll::runtime
