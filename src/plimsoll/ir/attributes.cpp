@@ -13,14 +13,6 @@ auto lower_bound(auto& entries, std::string_view name) {
                           [](const Attributes::Entry& entry, std::string_view key) { return entry.first < key; });
 }
 
-std::string real_text(double value) {
-  if (std::isnan(value)) return "nan";
-  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
-  std::string out = fmt::format("{}", value);
-  if (out.find_first_of(".e") == std::string::npos) out += ".0";
-  return out;
-}
-
 struct AttributeText {
   std::string operator()(std::int64_t value) const { return fmt::format("{}", value); }
   std::string operator()(double value) const { return real_text(value); }
@@ -39,6 +31,21 @@ struct AttributeText {
 };
 
 }  // namespace
+
+std::string real_text(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  std::string out = fmt::format("{}", value);
+  if (out.find_first_of(".e") == std::string::npos) out += ".0";
+  return out;
+}
+
+bool is_word(std::string_view text) {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  const auto other = [](char c) { return (c >= '0' && c <= '9') || c == '.'; };
+  if (text.empty() || !letter(text.front())) return false;
+  return std::all_of(text.begin(), text.end(), [&](char c) { return letter(c) || other(c); });
+}
 
 std::string quoted(std::string_view text) {
   std::string out = "\"";
@@ -60,7 +67,8 @@ std::string quoted(std::string_view text) {
 std::string to_string(const Attributes& attributes) {
   std::string out;
   for (const auto& [name, value] : attributes.entries()) {
-    out += fmt::format("{}{}={}", out.empty() ? "{" : ", ", name, std::visit(AttributeText{}, value));
+    out += fmt::format("{}{}={}", out.empty() ? "{" : ", ", is_word(name) ? name : quoted(name),
+                       std::visit(AttributeText{}, value));
   }
   return out.empty() ? out : out + "}";
 }

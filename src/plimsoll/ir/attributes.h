@@ -45,10 +45,15 @@ class Attributes {
 };
 
 // "{axis=-1, eps=1e-05, pads=[3,3,3,3], mode="edge"}", names in order; reals always have a point or
-// an exponent, so that the text reads back with the same types. Empty attributes give "".
+// an exponent, so that the text reads back with the same types. A name that is no word is quoted.
+// Empty attributes give "".
 std::string to_string(const Attributes& attributes);
 
 // A string in quotes with \" \\ \n and \xNN escapes: any bytes survive a round trip.
 std::string quoted(std::string_view text);
+// Letters, digits, underscores and dots, not beginning with a digit: what the text form writes bare.
+bool is_word(std::string_view text);
+// The shortest decimal that reads back as the same double, with a point or an exponent.
+std::string real_text(double value);
 
 }  // namespace plimsoll::ir

@@ -22,7 +22,12 @@ std::optional<Shape> padded(const Shape& shape, const Layout& layout) {
   Shape out = shape;
   std::array<std::int64_t, kMaxRank> block{};
   block.fill(1);
-  for (int i = 0; i < layout.block_count; ++i) block[layout.blocks[static_cast<std::size_t>(i)].dim] *= layout.blocks[static_cast<std::size_t>(i)].size;
+  for (int i = 0; i < layout.block_count; ++i) {
+    const Block& inner = layout.blocks[static_cast<std::size_t>(i)];
+    const auto product = checked_multiply(block[inner.dim], inner.size);
+    if (!product) return std::nullopt;
+    block[inner.dim] = *product;
+  }
   for (int axis = 0; axis < shape.rank(); ++axis) {
     const auto extent = checked_round_up(shape[axis], block[static_cast<std::size_t>(axis)]);
     if (!extent) return std::nullopt;

@@ -1,0 +1,475 @@
+#include "plimsoll/schedule/construct.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace plimsoll::schedule {
+namespace {
+
+constexpr std::size_t kSample = 64;
+constexpr int kClosureCap = 256;   // larger closures are never worth it; price them as if four times
+constexpr int kLookDepth = 6;      // through how many evicted successors a next use is followed
+constexpr int kLastUseCap = 4096;
+
+std::size_t at(Index i) { return static_cast<std::size_t>(i); }
+
+}  // namespace
+
+Construct::Construct(const Problem& problem, const Sequence& sequence, std::uint64_t seed)
+    : p_(problem), q_(&sequence), random_(seed) {
+  set_sequence(sequence);
+}
+
+void Construct::set_sequence(const Sequence& sequence) {
+  q_ = &sequence;
+  expires_.assign(at(p_.tasks), kNever);
+  for (Index v = 0; v < p_.values && p_.has_overwriters; ++v) {
+    const Index last = p_.overwriter[at(v)];
+    if (last == kNoIndex) continue;
+    for (Index task : p_.readers[v]) {
+      if (task != last) expires_[at(task)] = std::min(expires_[at(task)], q_->position[at(last)]);
+    }
+  }
+  start_of_.assign(at(p_.tasks) + 1, 0);
+  for (std::size_t i = 0; i < q_->order.size(); ++i) {
+    start_of_[i + 1] = start_of_[i] + p_.seconds[at(q_->order[i])];
+  }
+}
+
+void Construct::reset(const ConstructSettings& settings) {
+  settings_ = settings;
+  if (power_alpha_ != settings.alpha) {
+    power_alpha_ = settings.alpha;
+    distance_power_.resize(at(p_.tasks) + 3);
+    for (std::size_t d = 0; d < distance_power_.size(); ++d) {
+      distance_power_[d] = std::pow(static_cast<double>(std::max<std::size_t>(d, 1)), settings.alpha);
+    }
+  }
+  const std::size_t values = at(p_.values);
+  clock_ = out_free_ = in_free_ = 0;
+  used_ = 0;
+  now_at_ = 0;
+  evictable_.clear();
+  place_.assign(values, kNoIndex);
+  for (auto* flags : {&resident_, &encoded_, &hosted_, &touched_, &starts_on_host_}) {
+    flags->assign(values, 0);
+  }
+  pins_.assign(values, 0);
+  cursor_.assign(values, 0);
+  ready_at_.assign(values, 0);
+  out_done_.assign(values, 0);
+  touch_clock_.assign(values, 0);
+  touch_step_.assign(values, 0);
+  mark_.assign(values, 0);
+  mark_now_ = 0;
+  away_.clear();
+  steps_.clear();
+  sends_.clear();
+  last_send_ = 0;
+}
+
+double Construct::seconds() const { return std::max({clock_, out_free_, in_free_}); }
+
+bool Construct::absent(Index value) const {
+  return !resident_[at(value)] && !encoded_[at(value)] && !hosted_[at(value)];
+}
+
+bool Construct::home_is_host(Index value) const {
+  for (Index v = value; v != kNoIndex;) {
+    if (p_.producer[at(v)] == kNoIndex) return starts_on_host_[at(v)] != 0;
+    v = p_.must_take[at(v)] ? p_.in_place[at(v)] : kNoIndex;
+  }
+  return false;
+}
+
+Index Construct::next_static(Index value) {
+  const auto readers = q_->readers[value];
+  auto& cursor = cursor_[at(value)];
+  while (at(cursor) < readers.size() && readers[at(cursor)] < now_at_) ++cursor;
+  if (at(cursor) < readers.size()) return readers[at(cursor)];
+  return p_.keep[at(value)] && !home_is_host(value) ? p_.tasks : kNever;
+}
+
+Index Construct::next_use(Index value, int depth) {
+  Index next = next_static(value);
+  if (next != kNever || depth >= kLookDepth) return next;
+  for (Index reader : q_->readers[value]) {
+    if (reader >= now_at_) break;
+    for (Index made : p_.outputs[q_->order[at(reader)]]) {
+      if (absent(made)) next = std::min(next, next_use(made, depth + 1));
+    }
+  }
+  return next;
+}
+
+// The last position at which the value, or something to be remade from it, is read.
+Index Construct::last_use(Index value) {
+  ++mark_now_;
+  stack_.assign(1, value);
+  mark_[at(value)] = mark_now_;
+  Index last = 0;
+  int seen = 0;
+  while (!stack_.empty()) {
+    const Index v = stack_.back();
+    stack_.pop_back();
+    if (++seen > kLastUseCap) return kNever;
+    if (p_.keep[at(v)]) last = std::max(last, p_.tasks);
+    const auto readers = q_->readers[v];
+    if (!readers.empty()) last = std::max(last, readers.back());
+    for (Index reader : readers) {
+      if (reader >= now_at_) break;
+      for (Index made : p_.outputs[q_->order[at(reader)]]) {
+        if (absent(made) && mark_[at(made)] != mark_now_) {
+          mark_[at(made)] = mark_now_;
+          stack_.push_back(made);
+        }
+      }
+    }
+  }
+  return last;
+}
+
+Construct::Closure Construct::closure_of(Index value) {
+  Closure closure;
+  ++mark_now_;
+  stack_.assign(1, value);
+  mark_[at(value)] = mark_now_;
+  int seen = 0;
+  while (!stack_.empty()) {
+    const Index v = stack_.back();
+    stack_.pop_back();
+    if (!p_.remakeable(v)) {
+      closure.possible = false;
+      return closure;
+    }
+    const Index task = p_.producer[at(v)];
+    closure.seconds += p_.seconds[at(task)];
+    closure.expires = std::min(closure.expires, expires_[at(task)]);
+    if (++seen > kClosureCap) {
+      closure.seconds *= 4;
+      if (p_.has_overwriters) closure.possible = false;
+      return closure;
+    }
+    for (Index made : p_.outputs[task]) mark_[at(made)] = mark_now_;
+    for (Index u : p_.inputs[task]) {
+      if (resident_[at(u)] || mark_[at(u)] == mark_now_) continue;
+      mark_[at(u)] = mark_now_;
+      if (hosted_[at(u)]) closure.seconds += p_.in_seconds[at(u)];
+      else if (encoded_[at(u)]) closure.seconds += p_.decode_seconds[at(u)];
+      else stack_.push_back(u);
+    }
+  }
+  return closure;
+}
+
+bool Construct::may_remake(Index value, const Closure& closure) {
+  if (!closure.possible) return false;
+  return closure.expires == kNever || last_use(value) < closure.expires;
+}
+
+Construct::Victim Construct::price(Index value) {
+  const auto v = at(value);
+  const Index next = next_use(value, 0);
+  if (next == kNever && !(hosted_[v] && out_done_[v] > clock_)) return {value, Mode::kDrop, -1};
+  if (next == kNever) return {value, Mode::kDrop, (out_done_[v] - clock_) / static_cast<double>(p_.bytes[v] + 1)};
+  const double weight = settings_.weights.empty() ? 1 : settings_.weights[v];
+  const double reach = distance_power_[at(std::min(next, p_.tasks) - now_at_ + 1)];
+  const auto per_byte = [&](double seconds, std::int64_t freed) {
+    return weight * seconds / (static_cast<double>(freed) * reach);
+  };
+  Victim best{kNoIndex, Mode::kDrop, 0};
+  const auto offer = [&](Mode mode, double cost) {
+    if (best.value == kNoIndex || cost < best.price) best = {value, mode, cost};
+  };
+  if (p_.bytes[v] <= 0) return best;
+  if (p_.remakeable(value) && !hosted_[v]) {
+    const Closure closure = closure_of(value);
+    if (may_remake(value, closure)) offer(Mode::kDrop, per_byte(closure.seconds, p_.bytes[v]));
+  }
+  if (p_.encoding[v] != kNoIndex && used_ + p_.encoded_bytes[v] <= settings_.budget) {
+    offer(Mode::kEncode, per_byte(p_.encode_seconds[v] + p_.decode_seconds[v],
+                                  p_.bytes[v] - p_.encoded_bytes[v]));
+  }
+  if (p_.swappable[v]) {
+    const bool sends = !hosted_[v] && (touched_[v] || p_.producer[v] != kNoIndex);
+    const double out_done = sends ? std::max(out_free_, touch_clock_[v]) + p_.out_seconds[v] : clock_;
+    const double until_use = start_of_[at(std::min(next, p_.tasks))] - start_of_[at(now_at_)];
+    const double stall = std::max(0.0, out_done - clock_) + std::max(0.0, p_.in_seconds[v] - until_use);
+    const double busy = (sends ? p_.out_seconds[v] : 0) + p_.in_seconds[v];
+    offer(Mode::kSwap, per_byte(stall + settings_.copy_weight * busy, p_.bytes[v]));
+  }
+  return best;
+}
+
+bool Construct::evict(std::int64_t need, Index nearest_allowed) {
+  while (used_ + need > settings_.budget) {
+    Victim best;
+    const bool all = evictable_.size() <= kSample;
+    const std::size_t tries = all ? evictable_.size() : kSample;
+    const auto consider = [&](Index value) {
+      if (pins_[at(value)] > 0) return;
+      if (nearest_allowed > 0 && next_use(value, 0) < nearest_allowed) return;
+      const Victim victim = price(value);
+      if (victim.value != kNoIndex && (best.value == kNoIndex || victim.price < best.price)) best = victim;
+    };
+    for (std::size_t i = 0; i < tries && best.price >= 0; ++i) {
+      consider(all ? evictable_[i]
+                   : evictable_[at(static_cast<Index>(
+                         random_.below(static_cast<std::int64_t>(evictable_.size()))))]);
+    }
+    if (best.value == kNoIndex && !all && nearest_allowed == 0) {
+      for (std::size_t i = 0; i < evictable_.size() && best.value == kNoIndex; ++i) consider(evictable_[i]);
+    }
+    if (best.value == kNoIndex) return false;
+    leave(best);
+  }
+  return true;
+}
+
+void Construct::leave(const Victim& victim) {
+  const auto v = at(victim.value);
+  if (victim.mode == Mode::kEncode) {
+    note(ScriptStep::Kind::kEncode, victim.value);
+    clock_ += p_.encode_seconds[v];
+    used_ += p_.encoded_bytes[v];
+    encoded_[v] = 1;
+  } else if (victim.mode == Mode::kSwap) {
+    const bool never_here = p_.producer[v] == kNoIndex && !touched_[v] && !hosted_[v];
+    if (never_here) {
+      starts_on_host_[v] = 1;
+    } else if (!hosted_[v]) {
+      last_send_ = std::max(last_send_, touch_step_[v]);
+      sends_.emplace_back(last_send_, victim.value);
+      out_free_ = std::max(out_free_, touch_clock_[v]) + p_.out_seconds[v];
+      out_done_[v] = out_free_;
+    }
+    hosted_[v] = 1;
+    away_.emplace_back(next_use(victim.value, 0), victim.value);
+    std::push_heap(away_.begin(), away_.end(), std::greater<>());
+    if (!never_here) note(ScriptStep::Kind::kRelease, victim.value);
+    clock_ = std::max({clock_, out_done_[v], ready_at_[v]});
+  } else if (hosted_[v]) {
+    note(ScriptStep::Kind::kRelease, victim.value);
+    clock_ = std::max(clock_, out_done_[v]);
+  }
+  remove(victim.value);
+}
+
+void Construct::add(Index value) {
+  const auto v = at(value);
+  resident_[v] = 1;
+  used_ += p_.bytes[v];
+  if (p_.remakeable(value) || p_.swappable[v] || p_.encoding[v] != kNoIndex || !p_.keep[v]) {
+    place_[v] = static_cast<Index>(evictable_.size());
+    evictable_.push_back(value);
+  }
+}
+
+void Construct::remove(Index value) {
+  const auto v = at(value);
+  resident_[v] = 0;
+  used_ -= p_.bytes[v];
+  const Index hole = place_[v];
+  if (hole == kNoIndex) return;
+  evictable_[at(hole)] = evictable_.back();
+  place_[at(evictable_[at(hole)])] = hole;
+  evictable_.pop_back();
+  place_[v] = kNoIndex;
+}
+
+void Construct::touch(Index value) {
+  touched_[at(value)] = 1;
+  touch_clock_[at(value)] = clock_;
+  touch_step_[at(value)] = static_cast<std::int32_t>(steps_.size());
+}
+
+bool Construct::bring_in(Index value) {
+  const auto v = at(value);
+  if (!evict(p_.bytes[v])) return false;
+  note(ScriptStep::Kind::kBringIn, value);
+  in_free_ = std::max({in_free_, clock_, out_done_[v]}) + p_.in_seconds[v];
+  ready_at_[v] = in_free_;
+  touched_[v] = 1;
+  touch_clock_[v] = in_free_;
+  touch_step_[v] = static_cast<std::int32_t>(steps_.size());
+  add(value);
+  return true;
+}
+
+bool Construct::decode(Index value) {
+  const auto v = at(value);
+  if (!evict(p_.bytes[v])) return false;
+  note(ScriptStep::Kind::kDecode, value);
+  clock_ += p_.decode_seconds[v];
+  encoded_[v] = 0;
+  used_ -= p_.encoded_bytes[v];
+  add(value);
+  touch(value);
+  return true;
+}
+
+// Present already, or made so, or its task is put on the stack of what to run first.
+bool Construct::make_present(Index value, std::vector<Frame>& frames) {
+  if (resident_[at(value)]) return true;
+  if (hosted_[at(value)]) return bring_in(value);
+  if (encoded_[at(value)]) return decode(value);
+  if (!p_.remakeable(value)) return false;
+  const Index task = p_.producer[at(value)];
+  if (expires_[at(task)] <= now_at_) return false;
+  frames.push_back({task, 0});
+  return true;
+}
+
+bool Construct::run_task(Index task) {
+  std::vector<Frame> frames{{task, 0}};
+  while (!frames.empty()) {
+    const std::size_t top = frames.size() - 1;
+    const auto inputs = p_.inputs[frames[top].task];
+    bool waiting = false;
+    while (frames[top].next_input < inputs.size()) {
+      const Index u = inputs[frames[top].next_input];
+      if (!make_present(u, frames)) return false;
+      if (frames.size() > top + 1) {
+        waiting = true;
+        break;
+      }
+      ++pins_[at(u)];
+      ++frames[top].next_input;
+    }
+    if (waiting) continue;
+    if (!execute(frames[top].task)) return false;
+    frames.pop_back();
+  }
+  return true;
+}
+
+bool Construct::execute(Index task) {
+  if (clock_ > settings_.give_up_seconds) return false;
+  std::int64_t need = p_.scratch[at(task)];
+  std::vector<Index> taken;
+  for (Index made : p_.outputs[task]) {
+    const Index from = p_.in_place[at(made)];
+    need += p_.bytes[at(made)];
+    if (from == kNoIndex || std::find(taken.begin(), taken.end(), from) != taken.end()) continue;
+    // The first run of this position's own task is the last that positions up to here ask for.
+    const Index ahead = now_at_ < p_.tasks && q_->order[at(now_at_)] == task ? 1 : 0;
+    now_at_ += ahead;
+    const bool free_to_take = p_.must_take[at(made)] ||
+                              (pins_[at(from)] == 1 && next_use(from, 0) == kNever && !hosted_[at(from)]);
+    now_at_ -= ahead;
+    if (free_to_take) {
+      taken.push_back(from);
+      need -= p_.bytes[at(from)];
+    }
+  }
+  if (!evict(need)) return false;
+  for (Index u : p_.inputs[task]) clock_ = std::max(clock_, ready_at_[at(u)]);
+  note(ScriptStep::Kind::kRun, task);
+  clock_ += p_.seconds[at(task)];
+  for (Index u : p_.inputs[task]) {
+    --pins_[at(u)];
+    touch(u);
+  }
+  for (Index from : taken) {
+    clock_ = std::max(clock_, hosted_[at(from)] ? out_done_[at(from)] : 0.0);
+    remove(from);
+    hosted_[at(from)] = 0;
+  }
+  for (Index made : p_.outputs[task]) {
+    if (!resident_[at(made)]) add(made);
+    ready_at_[at(made)] = 0;
+    if (encoded_[at(made)]) {
+      encoded_[at(made)] = 0;
+      used_ -= p_.encoded_bytes[at(made)];
+    }
+    touch(made);
+    if (p_.keep[at(made)] && p_.must_take[at(made)] && home_is_host(made)) {
+      last_send_ = std::max(last_send_, touch_step_[at(made)]);
+      sends_.emplace_back(last_send_, made);
+      out_free_ = std::max(out_free_, clock_) + p_.out_seconds[at(made)];
+      out_done_[at(made)] = out_free_;
+      hosted_[at(made)] = 1;
+    }
+  }
+  return true;
+}
+
+void Construct::free_dead(Index task) {
+  const auto consider = [&](Index value) {
+    const auto v = at(value);
+    if (!resident_[v] || pins_[v] > 0 || hosted_[v]) return;
+    if (!p_.remakeable(value) && p_.producer[v] == kNoIndex) return;
+    if (next_use(value, 0) == kNever) remove(value);
+  };
+  for (Index u : p_.inputs[task]) consider(u);
+  for (Index v : p_.outputs[task]) consider(v);
+}
+
+// Starts fetching what will be needed soon, as far as memory of later use can be had for it.
+void Construct::prefetch() {
+  while (!away_.empty()) {
+    const auto [next, value] = away_.front();
+    const auto v = at(value);
+    const bool stale = resident_[v] || !hosted_[v] || next < now_at_;
+    if (!stale) {
+      const double wait = std::max(0.0, in_free_ - clock_);
+      const double until = start_of_[at(std::min(next, p_.tasks))] - start_of_[at(now_at_)];
+      if (until > 1.25 * (wait + p_.in_seconds[v])) return;
+      if (!evict(p_.bytes[v], next + 1) || !bring_in(value)) return;
+    }
+    std::pop_heap(away_.begin(), away_.end(), std::greater<>());
+    away_.pop_back();
+  }
+}
+
+bool Construct::finish_step() {
+  now_at_ = p_.tasks;
+  for (Index v = 0; v < p_.values; ++v) {
+    if (!p_.keep[at(v)] || home_is_host(v)) continue;
+    std::vector<Frame> frames;
+    if (!make_present(v, frames)) return false;
+    if (!frames.empty() && !run_task(frames.front().task)) return false;
+    ++pins_[at(v)];
+    clock_ = std::max(clock_, ready_at_[at(v)]);
+  }
+  for (Index v = 0; v < p_.values; ++v) {
+    if (resident_[at(v)] && hosted_[at(v)] && home_is_host(v)) note(ScriptStep::Kind::kRelease, v);
+  }
+  return true;
+}
+
+bool Construct::run(const ConstructSettings& settings) {
+  reset(settings);
+  for (Index v = 0; v < p_.values; ++v) {
+    if (p_.producer[at(v)] == kNoIndex) add(v);
+  }
+  if (!evict(0)) return false;
+  for (now_at_ = 0; now_at_ < p_.tasks; ++now_at_) {
+    if (!away_.empty()) prefetch();
+    const Index task = q_->order[at(now_at_)];
+    if (!run_task(task)) return false;
+    ++now_at_;
+    free_dead(task);
+    --now_at_;
+  }
+  return finish_step();
+}
+
+Script Construct::script() const {
+  Script script;
+  script.steps.reserve(steps_.size() + sends_.size());
+  std::size_t send = 0;
+  for (std::size_t i = 0; i <= steps_.size(); ++i) {
+    while (send < sends_.size() && at(sends_[send].first) <= i) {
+      script.steps.push_back({ScriptStep::Kind::kSendOut, sends_[send].second});
+      ++send;
+    }
+    if (i < steps_.size()) script.steps.push_back(steps_[i]);
+  }
+  for (Index v = 0; v < p_.values; ++v) {
+    if (starts_on_host_[at(v)]) script.on_host_at_start.push_back(v);
+  }
+  return script;
+}
+
+}  // namespace plimsoll::schedule

@@ -1,0 +1,118 @@
+// Construct: one walk along an order under a hard budget, evicting by look-ahead.
+//
+// Where bytes are short, every resident value that is not in use has a price per byte and distance:
+//
+//     price = weight · Δtime(mode) / (bytes freed · distance to next use ^ alpha)
+//
+// and the cheapest goes. The mode is the cheapest of: recompute (the time of every missing task it
+// would take now), swap (the stall, if the copy engines have no open window), encode (there and back).
+// The next use counts evicted successors too: x is needed when y is remade from x. Needed but missing
+// values are fetched, decoded or remade, deepest first; what was remade stays until squeezed out.
+// Only where more than kSample candidates are resident is the choice among a random sample.
+//
+// Every run is feasible by construction or fails; it never exceeds the budget. Different weights and
+// alpha give different plans; the caller restarts with perturbed ones and keeps the best. Alpha
+// between 0.4 and 1 wins on transformers, higher on chains.
+//
+// Cost: O(evictions · kSample · closure) — 10 µs for 50 tasks, 0.2 s for 50,000. One object per thread.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "plimsoll/base/random.h"
+#include "plimsoll/schedule/problem.h"
+#include "plimsoll/schedule/script.h"
+
+namespace plimsoll::schedule {
+
+struct ConstructSettings {
+  std::int64_t budget = 0;
+  double alpha = 1;
+  double copy_weight = 0.1;       // what a second of hidden copying counts as
+  std::vector<double> weights;    // per value; empty: all 1
+  double give_up_seconds = 0;     // the run is hopeless beyond this
+};
+
+class Construct {
+ public:
+  Construct(const Problem& problem, const Sequence& sequence, std::uint64_t seed);
+  // Continues with another order; it must outlive the runs.
+  void set_sequence(const Sequence& sequence);
+
+  bool run(const ConstructSettings& settings);  // false: no plan this way
+  double seconds() const;                       // estimate of the makespan
+  Script script() const;
+
+ private:
+  static constexpr Index kNever = std::numeric_limits<Index>::max();
+  enum class Mode : std::uint8_t { kDrop, kEncode, kSwap };
+  struct Victim {
+    Index value = kNoIndex;
+    Mode mode = Mode::kDrop;
+    double price = 0;
+  };
+  struct Closure {
+    double seconds = 0;
+    Index expires = kNever;
+    bool possible = true;
+  };
+  struct Frame {
+    Index task;
+    std::size_t next_input;
+  };
+
+  void reset(const ConstructSettings& settings);
+  bool absent(Index value) const;
+  Index next_static(Index value);
+  Index next_use(Index value, int depth);
+  Index last_use(Index value);
+  Closure closure_of(Index value);
+  bool may_remake(Index value, const Closure& closure);
+  Victim price(Index value);
+  bool evict(std::int64_t need, Index nearest_allowed = 0);
+  void leave(const Victim& victim);
+  void add(Index value);
+  void remove(Index value);
+  void touch(Index value);
+  bool make_present(Index value, std::vector<Frame>& frames);
+  bool bring_in(Index value);
+  bool decode(Index value);
+  bool run_task(Index task);
+  bool execute(Index task);
+  bool finish_step();
+  void free_dead(Index task);
+  void prefetch();
+  bool home_is_host(Index value) const;
+  void note(ScriptStep::Kind kind, Index id) { steps_.push_back({kind, id}); }
+
+  const Problem& p_;
+  const Sequence* q_;
+  Random random_;
+  ConstructSettings settings_;
+  std::vector<Index> expires_;  // per task: first position at which an input of it is overwritten
+  std::vector<double> start_of_; // per position: keep-all clock
+  std::vector<double> distance_power_;
+  double power_alpha_ = -1;
+
+  // state of one run
+  Index now_at_ = 0;            // position being worked on
+  double clock_ = 0, out_free_ = 0, in_free_ = 0;
+  std::int64_t used_ = 0;
+  std::vector<Index> evictable_;       // resident values that may leave
+  std::vector<Index> place_;           // value -> index in evictable_, or kNoIndex
+  std::vector<char> resident_, encoded_, hosted_, touched_, starts_on_host_;
+  std::vector<std::int32_t> pins_;
+  std::vector<std::int32_t> cursor_;   // per value: into its sorted readers
+  std::vector<double> ready_at_, out_done_, touch_clock_;
+  std::vector<std::int32_t> touch_step_;
+  std::vector<std::int32_t> mark_;
+  std::int32_t mark_now_ = 0;
+  std::vector<Index> stack_;
+  std::vector<std::pair<Index, Index>> away_;  // heap: (next use, value on host)
+  std::vector<ScriptStep> steps_;
+  std::vector<std::pair<std::int32_t, Index>> sends_;  // (place in steps_, value)
+  std::int32_t last_send_ = 0;
+};
+
+}  // namespace plimsoll::schedule

@@ -1,0 +1,386 @@
+#include "plimsoll/schedule/fit.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "plimsoll/base/byte_size.h"
+#include "plimsoll/base/check.h"
+#include "plimsoll/base/clock.h"
+#include "plimsoll/schedule/bounds.h"
+#include "plimsoll/schedule/construct.h"
+#include "plimsoll/schedule/improve.h"
+#include "plimsoll/schedule/order.h"
+#include "plimsoll/schedule/problem.h"
+#include "plimsoll/schedule/retention.h"
+#include "plimsoll/schedule/script.h"
+
+namespace plimsoll::schedule {
+namespace {
+
+struct Candidate {
+  Schedule schedule;
+  std::vector<Index> order;
+};
+
+bool faster(const Schedule& a, const Schedule& b) {
+  if (a.seconds != b.seconds) return a.seconds < b.seconds;
+  return a.peak_bytes < b.peak_bytes;
+}
+
+Script plain_script(const std::vector<Index>& order) {
+  Script script;
+  for (Index task : order) script.steps.push_back({ScriptStep::Kind::kRun, task});
+  return script;
+}
+
+bool copies(const Script& script) {
+  return std::any_of(script.steps.begin(), script.steps.end(), [](const ScriptStep& step) {
+    return step.kind == ScriptStep::Kind::kSendOut || step.kind == ScriptStep::Kind::kBringIn;
+  });
+}
+
+// How far a search may go: by the clock, or by counts when it has to be repeatable.
+struct Effort {
+  bool counted = false;
+  double seconds = 0;         // of the whole, by the clock
+  std::int64_t restarts = 0;  // counted
+  std::int64_t moves = 0;
+};
+
+class Fitter {
+ public:
+  Fitter(const Workload& workload, const FitOptions& options)
+      : options_(options),
+        problem_(workload, options.remedies, options.copies),
+        at_home_(workload, without_swap(options.remedies), options.copies),
+        given_(given_sequence(problem_)) {}
+
+  const Problem& problem() const { return problem_; }
+  Candidate keep_all() const {
+    return {link(problem_, plain_script(given_.order)), given_.order};
+  }
+
+  // The best schedule found within `budget`, or none. `start` may hold one from a larger budget.
+  std::optional<Candidate> search(Bytes budget, const Effort& effort, std::uint64_t seed) {
+    budget_ = budget.value;
+    effort_ = effort;
+    watch_ = Stopwatch();
+    best_.reset();
+    consider(plain_script(given_.order), given_.order);
+    if (optimal()) return best_;
+    choose_orders(seed);
+    for (const Sequence& sequence : orders_) consider(plain_script(sequence.order), sequence.order);
+    if (optimal()) return best_;
+    construct(seed);
+    if (!stopped() && problem_.values <= kRetentionLimit && problem_.tasks > 1) improve_all(seed);
+    return best_;
+  }
+
+  bool optimal() const {
+    return best_ && best_->schedule.seconds <= problem_.total_seconds * (1 + 1e-12);
+  }
+
+  // The smallest budget between a failed one and keep-all at which one construction succeeds.
+  Bytes smallest_found(Bytes failed, Bytes works) {
+    Construct builder(problem_, given_, options_.seed);
+    std::int64_t low = failed.value, high = works.value;
+    for (int i = 0; i < 24 && high - low > high / 200; ++i) {
+      const std::int64_t middle = low + (high - low) / 2;
+      ConstructSettings settings;
+      settings.budget = middle;
+      settings.give_up_seconds = 50 * problem_.total_seconds;
+      if (builder.run(settings)) {
+        high = std::min(middle, link(problem_, builder.script()).peak_bytes.value);
+      } else {
+        low = middle;
+      }
+    }
+    return Bytes(high);
+  }
+
+ private:
+  static Remedies without_swap(Remedies remedies) {
+    remedies.swap = false;
+    return remedies;
+  }
+
+  bool stopped() const { return options_.stop != nullptr && options_.stop->load(); }
+
+  void consider(const Script& script, const std::vector<Index>& order) {
+    Schedule schedule = link(problem_, script);
+    if (schedule.peak_bytes.value > budget_) return;
+    const std::lock_guard lock(mutex_);
+    if (best_ && !faster(schedule, best_->schedule)) return;
+    best_ = Candidate{std::move(schedule), order};
+    if (options_.on_better) {
+      options_.on_better({best_->schedule.seconds, best_->schedule.peak_bytes, watch_.seconds()});
+    }
+  }
+
+  void choose_orders(std::uint64_t seed) {
+    orders_.clear();
+    if (options_.order == OrderChoice::kList) {
+      orders_.emplace_back(problem_, list_order(problem_));
+      return;
+    }
+    orders_.push_back(given_);
+    if (options_.order == OrderChoice::kGiven) return;
+    Random random(seed);
+    const std::int64_t swaps = std::min<std::int64_t>(400LL * problem_.tasks, 4'000'000);
+    // A large graph's first plan comes before its order is polished.
+    if (problem_.tasks > 4000) first_plan(seed);
+    orders_.emplace_back(problem_, lower_order(problem_, given_.order, budget_, swaps, random));
+    orders_.emplace_back(problem_, lower_order(problem_, list_order(problem_), budget_, swaps, random));
+  }
+
+  void first_plan(std::uint64_t seed) {
+    Construct builder(problem_, given_, seed);
+    ConstructSettings settings;
+    settings.budget = budget_;
+    settings.give_up_seconds = 50 * problem_.total_seconds;
+    if (builder.run(settings)) consider(builder.script(), given_.order);
+  }
+
+  // Restarts with perturbed prices. The first run of every order is unperturbed.
+  void construct(std::uint64_t seed) {
+    Random random(seed * 7919 + 1);
+    std::vector<double> good_weights(static_cast<std::size_t>(problem_.values), 1.0);
+    double good_alpha = 1;
+    double best = std::numeric_limits<double>::infinity();
+    Construct builder(problem_, orders_.front(), seed);
+    std::int64_t fruitless = 0;
+    const double share = problem_.values <= kRetentionLimit ? 0.2 : 1.0;
+    for (std::int64_t run = 0;; ++run) {
+      const bool over = effort_.counted ? run >= effort_.restarts
+                                        : run >= 3 && watch_.seconds() > share * effort_.seconds;
+      if (over || stopped() || (run > 40 && fruitless > 4000)) break;
+      const auto which = static_cast<std::size_t>(run) % orders_.size();
+      ConstructSettings settings;
+      settings.budget = budget_;
+      settings.weights = good_weights;
+      settings.alpha = good_alpha;
+      settings.give_up_seconds = best < std::numeric_limits<double>::infinity()
+                                     ? 1.2 * best : 50 * problem_.total_seconds;
+      if (static_cast<std::size_t>(run) >= orders_.size()) perturb(settings, random);
+      builder.set_sequence(orders_[which]);
+      ++fruitless;
+      if (!builder.run(settings) || builder.seconds() >= best) continue;
+      best = builder.seconds();
+      good_weights = settings.weights;
+      good_alpha = settings.alpha;
+      fruitless = 0;
+      consider(builder.script(), orders_[which].order);
+    }
+  }
+
+  static void perturb(ConstructSettings& settings, Random& random) {
+    if (random.chance(0.5)) settings.alpha = 0.3 + 1.5 * random.uniform();
+    settings.copy_weight = random.chance(0.3) ? 0 : random.uniform();
+    const double spread = 0.05 + 0.8 * random.uniform() * random.uniform();
+    for (double& weight : settings.weights) weight *= std::exp((random.uniform() * 2 - 1) * spread);
+  }
+
+  // Rounds of annealing on all threads, each from the best so far.
+  void improve_all(std::uint64_t seed) {
+    const int workers = std::max(1, effort_.counted ? 1 : options_.threads);
+    const int rounds = 3;
+    const double begin = effort_.counted ? 0 : watch_.seconds();
+    for (int round = 0; round < rounds && !stopped() && !optimal(); ++round) {
+      const double from = begin + (effort_.seconds - begin) * round / rounds;
+      const double to = begin + (effort_.seconds - begin) * (round + 1) / rounds;
+      std::vector<std::thread> threads;
+      for (int k = 0; k < workers; ++k) {
+        const std::uint64_t own = seed + 101 * static_cast<std::uint64_t>(round * workers + k + 1);
+        const auto work = [this, own, from, to, round] { improve_once(own, from, to, round); };
+        if (k + 1 < workers) threads.emplace_back(work);
+        else work();
+      }
+      for (std::thread& thread : threads) thread.join();
+    }
+  }
+
+  Retention starting_point(std::uint64_t seed, int round) {
+    const std::lock_guard lock(mutex_);
+    const bool fresh = !best_ || (round > 0 && seed % 3 == 0);
+    if (best_ && !fresh) {
+      const Script script = shorthand(best_->schedule);
+      if (!copies(script)) {
+        return Retention::from_script(at_home_, Sequence(at_home_, best_->order), script);
+      }
+    }
+    return Retention(at_home_, orders_[seed % orders_.size()].order);
+  }
+
+  static Script shorthand(const Schedule& schedule) {
+    Script script;
+    for (const Action& action : schedule.actions) {
+      const auto value = [&] {
+        return static_cast<Index>(schedule.instances[action.reads.front().index()].value.value);
+      };
+      switch (action.kind) {
+        case ActionKind::kCompute:
+        case ActionKind::kRecompute:
+          script.steps.push_back({ScriptStep::Kind::kRun, static_cast<Index>(action.task.value)});
+          break;
+        case ActionKind::kEncode: script.steps.push_back({ScriptStep::Kind::kEncode, value()}); break;
+        case ActionKind::kDecode: script.steps.push_back({ScriptStep::Kind::kDecode, value()}); break;
+        case ActionKind::kSendOut: script.steps.push_back({ScriptStep::Kind::kSendOut, value()}); break;
+        default: break;
+      }
+    }
+    return script;
+  }
+
+  void improve_once(std::uint64_t seed, double from, double to, int round) {
+    std::int64_t asked = 0;
+    ImproveSettings settings;
+    settings.budget = budget_;
+    settings.move_operators = options_.order == OrderChoice::kSearch;
+    settings.heat = round == 0 ? 0.006 : 0.003;
+    settings.progress = [&] {
+      if (stopped()) return 1.0;
+      if (effort_.counted) return static_cast<double>(asked++) / static_cast<double>(std::max<std::int64_t>(1, effort_.moves));
+      return (watch_.seconds() - from) / std::max(1e-9, to - from);
+    };
+    const Improved improved = improve(starting_point(seed, round), at_home_, seed, settings);
+    if (improved.found) consider(improved.script, improved.order);
+  }
+
+  const FitOptions& options_;
+  Problem problem_;
+  Problem at_home_;  // the same without swap: what the local search works on
+  Sequence given_;
+  std::int64_t budget_ = 0;
+  Effort effort_;
+  Stopwatch watch_;
+  std::mutex mutex_;
+  std::optional<Candidate> best_;
+  std::vector<Sequence> orders_;
+};
+
+Fit finish(const Workload& workload, const FitOptions& options, Fitter& fitter, Candidate candidate,
+           const Schedule& kept, Bytes budget, double spent) {
+  Fit fit;
+  fit.schedule = std::move(candidate.schedule);
+  for (Index task : candidate.order) fit.order.push_back(TaskId(static_cast<std::size_t>(task)));
+  fit.keep_all_bytes = kept.peak_bytes;
+  fit.keep_all_seconds = kept.seconds;
+  fit.floor = floor_of(workload, options.remedies);
+  const Sequence sequence(fitter.problem(), candidate.order);
+  fit.bound_seconds = kept.seconds + knapsack_bound(fitter.problem(), sequence, budget.value);
+  fit.optimal = fit.schedule.seconds <= fit.bound_seconds * (1 + 1e-9);
+  fit.seconds_spent = spent;
+  return fit;
+}
+
+tl::unexpected<Error> does_not_fit(const Workload& workload, Bytes budget, const Floor& floor) {
+  std::string wall;
+  for (std::size_t i = 0; i < floor.wall.size() && i < 4; ++i) {
+    wall += fmt::format("{}'{}' {}", i == 0 ? "" : ", ", workload.value(floor.wall[i]).name,
+                        human(workload.value(floor.wall[i]).bytes));
+  }
+  const std::string where =
+      floor.task.valid() ? fmt::format("task '{}' alone", workload.task(floor.task).name) : "what must be kept";
+  return fail(ErrorCode::kDoesNotFit, "{} bytes is too little: {} needs {} ({}); no plan can do with less than {}",
+              budget, where, human(floor.bytes), wall, floor.bytes);
+}
+
+Effort counted_effort(const Problem& problem) {
+  Effort effort;
+  effort.counted = true;
+  effort.restarts = std::clamp<std::int64_t>(60'000 / std::max<Index>(1, problem.tasks), 4, 400);
+  effort.moves = std::clamp<std::int64_t>(30'000 / std::max<Index>(1, problem.tasks), 8, 400);
+  return effort;
+}
+
+constexpr int kRungs = 40;
+
+// One candidate per rung of a ladder that depends on the workload only.
+std::vector<Candidate> climb(Fitter& fitter, const FitOptions& options, const Schedule& kept, Bytes floor) {
+  std::vector<Candidate> candidates;
+  candidates.push_back(fitter.keep_all());
+  const Effort effort = counted_effort(fitter.problem());
+  for (int rung = 0; rung < kRungs; ++rung) {
+    const std::int64_t span = kept.peak_bytes.value - floor.value;
+    const Bytes budget(kept.peak_bytes.value - span / kRungs * (rung + 1));
+    auto found = fitter.search(budget, effort, options.seed);
+    if (found) candidates.push_back(std::move(*found));
+    if (options.stop != nullptr && options.stop->load()) break;
+  }
+  return candidates;
+}
+
+const Candidate* fastest_within(const std::vector<Candidate>& candidates, Bytes budget) {
+  const Candidate* best = nullptr;
+  for (const Candidate& candidate : candidates) {
+    if (candidate.schedule.peak_bytes > budget) continue;
+    if (best == nullptr || faster(candidate.schedule, best->schedule)) best = &candidate;
+  }
+  return best;
+}
+
+}  // namespace
+
+double Fit::overhead() const {
+  return keep_all_seconds > 0 ? schedule.seconds / keep_all_seconds - 1 : 0;
+}
+
+double Fit::bound_overhead() const {
+  return keep_all_seconds > 0 ? bound_seconds / keep_all_seconds - 1 : 0;
+}
+
+Schedule keep_all(const Workload& workload) {
+  const Problem problem(workload, Remedies{}, CopyRates{});
+  return link(problem, plain_script(given_sequence(problem).order));
+}
+
+Result<Fit> fit(const Workload& workload, const FitOptions& options) {
+  PLIMSOLL_RETURN_IF_ERROR(verify(workload));
+  const Stopwatch watch;
+  Fitter fitter(workload, options);
+  const Schedule kept = fitter.keep_all().schedule;
+  const Floor floor = floor_of(workload, options.remedies);
+  if (options.budget < floor.bytes) return does_not_fit(workload, options.budget, floor);
+  std::optional<Candidate> found;
+  if (options.deterministic) {
+    const std::vector<Candidate> candidates = climb(fitter, options, kept, floor.bytes);
+    if (const Candidate* best = fastest_within(candidates, options.budget)) found = *best;
+  } else {
+    Effort effort;
+    effort.seconds = options.deadline_seconds;
+    found = fitter.search(options.budget, effort, options.seed);
+  }
+  if (!found) {
+    const Bytes smallest = fitter.smallest_found(options.budget, kept.peak_bytes);
+    return fail(ErrorCode::kNoAnswer,
+                "no plan found within {} bytes in the time given; the smallest found needs {} bytes, "
+                "and {} bytes are needed by any plan",
+                options.budget, smallest, floor.bytes);
+  }
+  return finish(workload, options, fitter, std::move(*found), kept, options.budget, watch.seconds());
+}
+
+Result<std::vector<Fit>> sweep(const Workload& workload, const FitOptions& options, int points) {
+  PLIMSOLL_RETURN_IF_ERROR(verify(workload));
+  const Stopwatch watch;
+  Fitter fitter(workload, options);
+  const Schedule kept = fitter.keep_all().schedule;
+  const Floor floor = floor_of(workload, options.remedies);
+  const std::vector<Candidate> candidates = climb(fitter, options, kept, floor.bytes);
+  std::vector<Fit> curve;
+  const std::int64_t span = kept.peak_bytes.value - floor.bytes.value;
+  for (int i = 0; i < points; ++i) {
+    const Bytes budget(kept.peak_bytes.value - span / std::max(1, points) * i);
+    const Candidate* best = fastest_within(candidates, budget);
+    if (best == nullptr) break;
+    if (!curve.empty() && curve.back().schedule.peak_bytes == best->schedule.peak_bytes) continue;
+    curve.push_back(finish(workload, options, fitter, *best, kept, budget, watch.seconds()));
+  }
+  return curve;
+}
+
+}  // namespace plimsoll::schedule

@@ -1,0 +1,256 @@
+#include "plimsoll/schedule/improve.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace plimsoll::schedule {
+namespace {
+
+constexpr std::size_t kCandidates = 48;
+
+std::size_t at(Index i) { return static_cast<std::size_t>(i); }
+
+class Search {
+ public:
+  Search(Retention plan, const Problem& problem, std::uint64_t seed, const ImproveSettings& settings)
+      : plan_(std::move(plan)), p_(problem), random_(seed), s_(settings) {
+    for (Index v = 0; v < p_.values; ++v) {
+      if (p_.remakeable(v) || (p_.encoding[at(v)] != kNoIndex && p_.producer[at(v)] != kNoIndex)) {
+        movable_.push_back(v);
+      }
+    }
+    tolerance_ = p_.total_seconds * 1e-12;
+  }
+
+  Improved run() {
+    if (p_.tasks < 2 || movable_.empty()) {
+      if (fits()) record();
+      return std::move(best_);
+    }
+    if (!repair(kNoIndex, 0, 100 * p_.tasks)) return std::move(best_);
+    plan_.forget_log();
+    current_ = plan_.seconds();
+    record();
+    double done = 0;
+    while ((done = s_.progress()) < 1) {
+      for (int i = 0; i < 8; ++i) step(done);
+      if ((++best_.moves & 127) == 0) {
+        plan_.refresh_total();
+        current_ = plan_.seconds();
+      }
+    }
+    return std::move(best_);
+  }
+
+ private:
+  bool fits() const { return plan_.possible() && plan_.peak() <= s_.budget; }
+
+  void record() {
+    if (best_.found && plan_.seconds() >= best_.seconds - tolerance_) return;
+    best_.found = true;
+    best_.seconds = plan_.seconds();
+    best_.script = plan_.script();
+    best_.order = plan_.order();
+    if (s_.on_better) s_.on_better(best_.seconds);
+  }
+
+  Index random_index(std::size_t size) {
+    return static_cast<Index>(random_.below(static_cast<std::int64_t>(size)));
+  }
+
+  void step(double done) {
+    const double cold = (1 - done) * (1 - done);
+    const double temperature = p_.total_seconds * s_.heat * cold + tolerance_;
+    const std::size_t mark = plan_.mark();
+    bool good = propose() && fits();
+    if (good) {
+      const std::int64_t fills = 4 + random_.below(12);
+      for (std::int64_t i = 0; i < fills; ++i) keep_one(false);
+      const double worse = plan_.seconds() - current_;
+      good = worse <= 0 || random_.uniform() < std::exp(-worse / temperature);
+    }
+    if (!good) {
+      plan_.roll_back(mark);
+      return;
+    }
+    current_ = plan_.seconds();
+    plan_.forget_log();
+    record();
+  }
+
+  bool propose() {
+    const double dice = random_.uniform();
+    const double noise = random_.uniform() * 0.7;
+    if (s_.move_operators && dice < 0.12) return move_operator() && repair(kNoIndex, noise, 12);
+    if (dice < 0.25) return recompute_earlier() && repair(kNoIndex, noise, 14);
+    if (dice < 0.62) return keep_one(true);
+    const int drops = 1 + random_.chance(0.4) + random_.chance(0.15);
+    for (int i = 0; i < drops; ++i) drop_one();
+    if (!repair(kNoIndex, noise, 10)) return false;
+    if (dice < 0.8) return keep_one(true) || fits();
+    return true;
+  }
+
+  // A value that some stage makes again or decodes, at random: (stage, value).
+  std::pair<Index, Index> remade() {
+    for (int tries = 0; tries < 60; ++tries) {
+      const Index stage = random_index(at(p_.tasks));
+      const auto& items = plan_.runs(stage);
+      if (items.size() < 2) continue;
+      const Index item = items[at(random_index(items.size()))];
+      if (item >= p_.tasks + p_.values || item == plan_.order()[at(stage)]) continue;
+      if (item >= p_.tasks) return {stage, item - p_.tasks};
+      const auto outputs = p_.outputs[item];
+      return {stage, outputs[at(random_index(outputs.size()))]};
+    }
+    return {kNoIndex, kNoIndex};
+  }
+
+  void hold_plain(Index value, Retention::Gap gap) {
+    for (Index b = gap.begin; b < gap.end; ++b) {
+      if (plan_.held_encoded(value, b)) {
+        Index end = b;
+        while (end < gap.end && plan_.held_encoded(value, end)) ++end;
+        plan_.hold(value, {b, end}, Retention::Hold::kEncoded, false);
+        b = end;
+      }
+    }
+    plan_.hold(value, gap, Retention::Hold::kPlain, true);
+  }
+
+  bool keep_one(bool with_repair) {
+    const auto [stage, value] = remade();
+    if (stage == kNoIndex || plan_.held(value, stage)) return false;
+    const Index from = plan_.last_available(value, stage);
+    if (from == kNoIndex || from >= stage) return false;
+    const std::size_t mark = plan_.mark();
+    const double before = plan_.seconds();
+    hold_plain(value, {from + 1, stage + 1});
+    if (with_repair) return repair(value, random_.uniform() * 0.7, 14);
+    if (!fits() || plan_.seconds() > before) plan_.roll_back(mark);
+    return true;
+  }
+
+  // Remake a value some stages before it is needed, where its inputs may still be at hand.
+  bool recompute_earlier() {
+    const auto [stage, value] = remade();
+    if (stage == kNoIndex || plan_.held(value, stage) || plan_.held_encoded(value, stage)) return false;
+    const Index from = plan_.last_available(value, stage);
+    if (from == kNoIndex || from + 1 >= stage) return false;
+    const Index span = std::min<Index>(stage - from - 1, 1 + random_index(std::min<std::size_t>(at(p_.tasks), 24)));
+    const Index when = stage - 1 - random_index(at(span));
+    if (when <= from) return false;
+    for (Index b = when + 1; b <= stage; ++b) {
+      if (plan_.held_encoded(value, b)) return false;
+    }
+    plan_.hold(value, {when + 1, stage + 1}, Retention::Hold::kPlain, true);
+    return plan_.possible();
+  }
+
+  void drop_one() {
+    for (int tries = 0; tries < 20; ++tries) {
+      const Index value = movable_[at(random_index(movable_.size()))];
+      const Index stage = random_index(at(p_.tasks));
+      const auto gap = plan_.gap_at(value, stage);
+      if (gap.begin >= gap.end) continue;
+      const bool encode = plan_.encodable(value) && (!p_.remakeable(value) || random_.chance(0.5));
+      if (!encode && !p_.remakeable(value)) continue;
+      let_go(value, gap, encode);
+      return;
+    }
+  }
+
+  void let_go(Index value, Retention::Gap gap, bool encode) {
+    plan_.hold(value, gap, Retention::Hold::kPlain, false);
+    if (encode) plan_.hold(value, gap, Retention::Hold::kEncoded, true);
+  }
+
+  bool encode_free(Index value, Retention::Gap gap) const {
+    if (!plan_.encodable(value)) return false;
+    for (Index b = gap.begin; b < gap.end; ++b) {
+      if (plan_.held_encoded(value, b)) return false;
+    }
+    return true;
+  }
+
+  bool move_operator() {
+    const Index stage = random_index(at(p_.tasks));
+    const bool later = random_.chance(0.5);
+    const std::int64_t far = 1 + (random_.chance(0.5) ? 0 : random_.below(random_.chance(0.3) ? 24 : 6));
+    bool moved = false;
+    Index where = later ? stage : stage - 1;
+    for (std::int64_t i = 0; i < far; ++i, where += later ? 1 : -1) {
+      if (!plan_.transpose(where)) break;
+      moved = true;
+    }
+    return moved && plan_.possible();
+  }
+
+  // Drops or encodes idle stretches at the highest stage until the plan fits.
+  bool repair(Index protect, double noise, Index most) {
+    for (Index i = 0; plan_.peak() > s_.budget; ++i) {
+      if (i >= most || !relieve(plan_.peak_stage(), protect, noise)) return false;
+    }
+    return plan_.possible();
+  }
+
+  void gather(Index stage, Index protect) {
+    candidates_.clear();
+    const std::size_t size = movable_.size();
+    const std::size_t start = at(random_index(size));
+    for (std::size_t i = 0; i < size && candidates_.size() < kCandidates; ++i) {
+      const Index value = movable_[(start + i) % size];
+      if (value != protect && plan_.held(value, stage)) candidates_.push_back(value);
+    }
+  }
+
+  bool relieve(Index stage, Index protect, double noise) {
+    if (stage >= p_.tasks) return false;
+    gather(stage, protect);
+    const std::int64_t over = std::max<std::int64_t>(1, plan_.peak() - s_.budget);
+    double best = std::numeric_limits<double>::infinity();
+    Index victim = kNoIndex;
+    bool encode = false;
+    Retention::Gap where;
+    const double epsilon = 1e-4 * p_.total_seconds / p_.tasks;
+    const auto offer = [&](Index value, Retention::Gap gap, double seconds, std::int64_t freed, bool how) {
+      const double score = (seconds + epsilon) / static_cast<double>(std::max<std::int64_t>(1, std::min(freed, over))) *
+                           (1 + noise * random_.uniform());
+      if (score < best) {
+        best = score;
+        victim = value;
+        encode = how;
+        where = gap;
+      }
+    };
+    for (Index value : candidates_) {
+      const auto gap = plan_.gap_at(value, stage);
+      if (gap.begin >= gap.end || p_.bytes[at(value)] == 0) continue;
+      if (p_.remakeable(value)) offer(value, gap, plan_.drop_price(value, gap), p_.bytes[at(value)], false);
+      if (encode_free(value, gap)) {
+        offer(value, gap, plan_.encode_price(value), p_.bytes[at(value)] - p_.encoded_bytes[at(value)], true);
+      }
+    }
+    if (victim == kNoIndex) return false;
+    let_go(victim, where, encode);
+    return true;
+  }
+
+  Retention plan_;
+  const Problem& p_;
+  Random random_;
+  const ImproveSettings& s_;
+  Improved best_;
+  double current_ = 0;
+  double tolerance_ = 0;
+  std::vector<Index> movable_;
+  std::vector<Index> candidates_;
+};
+
+}  // namespace
+
+Improved improve(Retention plan, const Problem& problem, std::uint64_t seed, const ImproveSettings& settings) {
+  return Search(std::move(plan), problem, seed, settings).run();
+}
+
+}  // namespace plimsoll::schedule

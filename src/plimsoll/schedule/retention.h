@@ -1,0 +1,136 @@
+// Retention: a plan as "which values are held across which stages", and what that costs.
+//
+// Stage t is everything that runs to get task order[t] run for the first time. For every value and
+// every boundary between stages the plan says: held as it is, held encoded, or not held. What runs in
+// a stage follows: the closure of what is missing. So a plan is two bit matrices and an order, a change
+// to one retention interval touches the two stages at its ends, and the peak after it comes from a
+// tree (peak_tree.h) in O(log n).
+//
+//            stage 0   1   2   3         held[x] = boundaries 1, 2  (0-based start of stage)
+//   x made here ┘  └held┘ gap └ remade   stage 3 runs x's task again, then its own
+//
+// Rules of the model (the linked schedule can only be better):
+//   - within a stage tasks run in order of their positions;
+//   - a value held at the start of a stage occupies memory in that stage until its last use there,
+//     or through it when it is held at the next boundary;
+//   - scratch and all outputs of a running task are there during its run; in-place outputs take over
+//     an input that ends there.
+//
+// Changes are logged and can be rolled back; that is what makes local search cheap. Not thread-safe;
+// O(values · stages / 8) bytes, so only below kRetentionLimit values.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "plimsoll/schedule/bit_rows.h"
+#include "plimsoll/schedule/peak_tree.h"
+#include "plimsoll/schedule/problem.h"
+#include "plimsoll/schedule/script.h"
+
+namespace plimsoll::schedule {
+
+constexpr Index kRetentionLimit = 20000;
+
+class Retention {
+ public:
+  enum class Hold : std::uint8_t { kPlain, kEncoded };
+  struct Gap {
+    Index begin = 0;  // boundaries [begin, end)
+    Index end = 0;
+  };
+
+  // Everything held from its making to its last reader.
+  Retention(const Problem& problem, std::vector<Index> order);
+  // What a script held: a value is held between its making and the last read of that instance.
+  static Retention from_script(const Problem& problem, const Sequence& sequence, const Script& script);
+
+  double seconds() const { return total_; }
+  bool possible() const { return broken_ == 0; }  // every read can be served
+  std::int64_t peak() const { return tree_.highest(); }
+  Index peak_stage() const { return static_cast<Index>(tree_.where()); }
+  const std::vector<Index>& order() const { return order_; }
+  Index stages() const { return p_->tasks; }
+  const std::vector<Index>& runs(Index stage) const { return runs_[static_cast<std::size_t>(stage)]; }
+  bool held(Index value, Index boundary) const { return plain_.get(value, boundary); }
+  bool held_encoded(Index value, Index boundary) const { return encodes_ && encoded_.get(value, boundary); }
+  bool is_decode(Index item) const { return item >= p_->tasks; }
+  Index decoded_value(Index item) const { return item - p_->tasks; }
+
+  // The idle stretch of a held value around a boundary: [a, b) such that dropping it changes only the
+  // stages a - 1 and b - 1. Empty when the stage uses the value.
+  Gap gap_at(Index value, Index stage) const;
+  // The last stage before `stage` after which the value could be held on, or kNoIndex.
+  Index last_available(Index value, Index stage) const;
+  // Extra seconds when the gap is dropped; infinity when that is impossible.
+  double drop_price(Index value, Gap gap);
+  double encode_price(Index value) const;
+  bool encodable(Index value) const { return p_->encoding[static_cast<std::size_t>(value)] != kNoIndex; }
+
+  // Changes. The boundaries must all be in the opposite state before.
+  void hold(Index value, Gap gap, Hold how, bool on);
+  // Swaps the first runs at `stage` and `stage + 1`; false when data forbid it.
+  bool transpose(Index stage);
+  bool can_transpose(Index stage) const;
+
+  std::size_t mark() const { return log_.size(); }
+  void roll_back(std::size_t mark);
+  void forget_log() { log_.clear(); }
+  // Sums again what additions have blurred.
+  void refresh_total();
+
+  Script script() const;
+
+ private:
+  struct Change {
+    enum class Kind : std::uint8_t { kHold, kTranspose } kind;
+    Hold how;
+    bool on;
+    Index value;
+    Gap gap;
+  };
+  struct StageResult {
+    double seconds = 0;
+    std::int64_t extra = 0;  // highest bytes over what is held at the start
+    bool possible = true;
+  };
+
+  Retention(const Problem& problem, std::vector<Index> order, bool hold_all);
+  void hold_raw(Index value, Gap gap, Hold how, bool on);
+  void transpose_raw(Index stage);
+  void build();
+  void redo(Index stage);
+  void settle();
+  void soil(Index stage);
+  bool collect(Index stage, std::vector<Index>& items, double& seconds);
+  std::int64_t walk(Index stage, const std::vector<Index>& items);
+  void touches(Index stage, bool on);
+  Index key_of(Index item) const;
+  template <typename Visit>
+  void for_each_read(Index stage, Index item, Visit visit) const;
+
+  const Problem* p_;
+  std::vector<Index> order_, position_;
+  bool encodes_ = false;
+  BitRows plain_, encoded_;     // per value: boundaries at which it is held
+  BitRows used_;                // per value: stages that read it
+  BitRows ran_;                 // per task: stages that run it
+  std::vector<std::vector<Index>> starts_;          // per stage: values held from its end on, not before
+  std::vector<std::vector<Index>> encode_starts_;   // the same, encoded
+  std::vector<std::vector<Index>> runs_;            // per stage: tasks, and tasks + value for decodes
+  std::vector<double> stage_seconds_;
+  std::vector<std::int64_t> stage_extra_;
+  std::vector<char> stage_broken_;
+  PeakTree tree_;
+  double total_ = 0;
+  int broken_ = 0;
+  std::vector<Change> log_;
+  std::vector<Index> soiled_;
+  // scratch space of stage evaluation
+  std::vector<std::int32_t> value_mark_, task_mark_;
+  std::int32_t mark_now_ = 0;
+  std::vector<Index> stack_, items_;
+  std::vector<std::int32_t> last_item_, last_mark_;
+};
+
+}  // namespace plimsoll::schedule
