@@ -1,0 +1,97 @@
+// The exact engine: point-cover search on plain bodies.
+//
+// Question: is there a packing of these items below these ceilings? The search builds it from the
+// bottom. Per section it knows the floor (everything below is decided), `rem` (bytes not yet placed)
+// and so the slack, ceiling - floor - rem. Slack only shrinks when space is wasted.
+//
+// Branching. Take a section s inside a valley of floors whose neighbours are higher. The point just
+// above floor(s) is covered by an item that lies exactly there, or it is waste. So the branches are:
+// each item of s whose lowest place is floor(s), and, if the slack allows, one branch that raises
+// floor(s) to the next height any item of s could have. They exclude each other, so no arrangement is
+// visited twice and no canonical order is needed. (In a valley nothing can slip under the item: that
+// is why only valleys may be branched on.)
+//
+// Fail first. Among all valleys, the section with the fewest branches, ties to the least slack.
+// Propagation, to the fixpoint: the lowest place of an item is the highest floor in its span, lifted
+// to its alignment and over fixed items; the floor of a section is the lowest place among its items;
+// negative slack fails. Counters per section (how many items could lie right on the floor) make this
+// incremental: only what changes is touched, and a trail undoes it.
+// Decomposition. After every move the rest is split where no unplaced item crosses; parts are solved
+// one by one, smallest first, so that a hopeless part fails early.
+// Memo. A part is its unplaced items and its floors; the 128-bit hash of a part that failed is kept,
+// across restarts, for as long as ceilings do not rise.
+// Restarts with growing node limits walk three value orders (longest, largest area, most contended
+// first) and then noisy mixtures of them.
+//
+// Rejected: branching on the lowest valley (MiniMalloc's order) undoes decisions at one end of time
+// because of a failure at the other, and misses two of its eleven hard problems in 8 s.
+//
+// Invariants: 1. kImpossible is a proof (up to 128-bit hash collisions in the memo). 2. places found
+// respect ceilings, alignment and fixed items. Cost: a node costs the sections and items it touches;
+// memory is the items x sections incidence plus 16 bytes per memo entry (at most 2^22 of them).
+// One search belongs to one thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "plimsoll/pack/bodies.h"
+#include "plimsoll/pack/budget.h"
+
+namespace plimsoll::pack {
+
+struct CoverItem {
+  std::int32_t first = 0;  // sections [first, last) of the task
+  std::int32_t last = 0;
+  std::int64_t size = 0;
+  std::int64_t highest = 0;  // place above which it must not lie
+  std::int64_t fixed = -1;
+  std::int64_t hint = -1;
+  double duration = 0;
+  std::uint32_t body = 0;
+};
+
+struct CoverTask {
+  const BodyModel* model = nullptr;  // for lift()
+  std::int32_t sections = 0;
+  std::vector<CoverItem> items;
+  std::vector<std::int64_t> floors;    // one per section
+  std::vector<std::int64_t> ceilings;  // one per section
+};
+
+enum class CoverResult : std::uint8_t { kFound, kImpossible, kLimit };
+
+struct CoverOptions {
+  bool memo = true;
+  bool fail_first = true;
+  bool decompose = true;
+  std::uint64_t seed = 1;
+};
+
+class PointCover {
+ public:
+  PointCover(CoverTask task, const CoverOptions& options);
+  ~PointCover();
+  PointCover(PointCover&&) noexcept;
+
+  // Searches until an answer, `node_limit` nodes in all, or the end of the budget.
+  CoverResult run(Budget& budget, std::int64_t node_limit);
+
+  // Lowers (or raises) ceilings and highest places for the next run; the memo survives lowering.
+  void set_limits(std::span<const std::int64_t> ceilings, std::span<const std::int64_t> highest);
+
+  std::span<const std::int64_t> places() const;  // one per item, after kFound
+  std::int64_t nodes() const;
+
+ private:
+  class Search;
+  std::unique_ptr<Search> search_;
+};
+
+// The task of packing the bodies in sections [first, last) of a plain model within `capacity` bytes.
+CoverTask make_cover_task(const BodyModel& model, std::span<const std::uint32_t> bodies,
+                          Interval<std::int32_t> sections, std::int64_t capacity);
+
+}  // namespace plimsoll::pack

@@ -1,0 +1,242 @@
+#include "plimsoll/pack/portfolio.h"
+
+#include <algorithm>
+
+#include "plimsoll/base/random.h"
+#include "plimsoll/pack/bounds.h"
+#include "plimsoll/pack/greedy.h"
+#include "plimsoll/pack/ordering_search.h"
+#include "plimsoll/pack/part_search.h"
+#include "plimsoll/pack/skyline.h"
+
+namespace plimsoll::pack {
+namespace {
+
+constexpr std::size_t kExactBodies = 3000;  // larger parts go to the window search
+
+class Portfolio {
+ public:
+  Portfolio(const BodyModel& model, std::optional<std::int64_t> capacity,
+            const PackOptions& options, Budget& budget)
+      : model_(model), capacity_(capacity), options_(options), budget_(budget) {
+    Bound bound = lower_bound(model);
+    best_.lower_bound = bound.bytes;
+    best_.witnesses = std::move(bound.witnesses);
+    const bool fit = options.goal == Goal::kFit || (options.goal == Goal::kAuto && capacity);
+    target_ = fit && capacity ? std::max(*capacity, bound.bytes) : bound.bytes;
+    fit_ = fit && capacity.has_value();
+  }
+
+  Solution run() {
+    if (model_.bodies.empty()) {
+      best_.height = 0;
+      best_.places.clear();
+      best_.method = "nothing to place";
+      return std::move(best_);
+    }
+    if (options_.method >= Method::kBySize) {
+      run_greedy_method();
+      return std::move(best_);
+    }
+    boxed_ = box_bodies(model_);
+    construct();
+    if (options_.method == Method::kSkyline || capacity_refuted()) return std::move(best_);
+    if (!model_.plain) improve_pieces();
+    if (!good_enough() && boxes_are_free()) improve_parts();
+    return std::move(best_);
+  }
+
+ private:
+  bool good_enough() const { return best_.height <= std::max(target_, best_.lower_bound); }
+  bool capacity_refuted() const { return capacity_ && best_.lower_bound > *capacity_; }
+  // The boxes of bodies with arena ends are not free to lie anywhere.
+  bool boxes_are_free() const { return model_.problem->ends.empty(); }
+
+  void offer(std::vector<std::int64_t> places, std::string method) {
+    const std::int64_t height = height_of(model_, places);
+    if (height >= best_.height) return;
+    best_.height = height;
+    best_.places = std::move(places);
+    best_.method = std::move(method);
+  }
+
+  void try_greedy(GreedyOrder order, Fit fit, const char* method, Budget& budget) {
+    if (auto places = place_greedily(model_, greedy_order(model_, order), fit, budget))
+      offer(std::move(*places), method);
+  }
+
+  void run_greedy_method() {
+    switch (options_.method) {
+      case Method::kBySize: return try_greedy(GreedyOrder::kSize, Fit::kBest, "by-size", budget_);
+      case Method::kByLifetime:
+        return try_greedy(GreedyOrder::kLifetime, Fit::kBest, "by-lifetime", budget_);
+      case Method::kByArea: return try_greedy(GreedyOrder::kArea, Fit::kBest, "by-area", budget_);
+      case Method::kExecutionOrder:
+        return try_greedy(GreedyOrder::kBirth, Fit::kBest, "execution-order", budget_);
+      case Method::kFirstFit:
+        return try_greedy(GreedyOrder::kSize, Fit::kFirst, "first-fit", budget_);
+      default: return try_greedy(GreedyOrder::kGiven, Fit::kBest, "given-order", budget_);
+    }
+  }
+
+  // Hints first, if there are any; then skylines until good enough.
+  void construct() {
+    const bool hinted = std::any_of(model_.bodies.begin(), model_.bodies.end(),
+                                    [](const Body& body) { return body.hint >= 0; });
+    if (hinted) offer_hints();
+    if (good_enough()) return;
+    if (!boxes_are_free()) return construct_two_ended();
+    Skyline skyline(boxed_);
+    std::vector<std::int64_t> places;
+    for (const bool guided : {false, true}) {
+      if (guided && !options_.slack_guidance) continue;
+      for (const Order order : {Order::kArea, Order::kWidth, Order::kTotalArea, Order::kSize,
+                                Order::kTotalWidth}) {
+        skyline.pass(skyline.priorities(order), guided, places);
+        offer(places, std::string("skyline ") + name(order) + (guided ? " guided" : ""));
+        if (!budget_.spend(skyline.work()) || good_enough()) return;
+      }
+    }
+    if (options_.squeaky_wheel) squeak(skyline);
+  }
+
+  // Bodies that ended above the target get a higher priority next time.
+  void squeak(Skyline& skyline) {
+    Random random(options_.seed);
+    std::vector<std::int64_t> places;
+    const int rounds = boxed_.bodies.size() <= kExactBodies ? 8 : 1 << 20;
+    Budget part = budget_.share(boxed_.bodies.size() <= kExactBodies ? 0.05 : 0.3);
+    for (int round = 0; round < rounds && !good_enough() && !part.over();) {
+      for (const Order order : {Order::kArea, Order::kWidth, Order::kTotalArea, Order::kSize}) {
+        std::vector<float> priority = skyline.priorities(order);
+        for (int k = 0; k < 12 && !good_enough() && !part.over(); ++k, ++round) {
+          skyline.pass(priority, options_.slack_guidance, places);
+          offer(places, "skyline squeaky");
+          part.spend(skyline.work());
+          const std::int64_t limit = std::max(target_, best_.lower_bound);
+          for (std::size_t b = 0; b < places.size(); ++b) {
+            if (boxed_.top_bytes(b, places[b]) > limit)
+              priority[b] += static_cast<float>(300 + 700 * random.uniform());
+          }
+        }
+      }
+    }
+    budget_.settle(part);
+  }
+
+  void offer_hints() {
+    if (model_.bodies.size() > kExactBodies * 4) return;
+    Budget part = budget_.share(0.1);
+    try_greedy(GreedyOrder::kHint, Fit::kFirst, "hints", part);
+    budget_.settle(part);
+  }
+
+  void construct_two_ended();
+  void improve_pieces();
+  void improve_parts();
+
+  const BodyModel& model_;
+  const std::optional<std::int64_t> capacity_;
+  const PackOptions& options_;
+  Budget& budget_;
+  BodyModel boxed_;
+  Solution best_;
+  std::int64_t target_ = 0;
+  bool fit_ = false;
+};
+
+// Front and other boxes from the bottom, back boxes mirrored from the top; the arena is as high as
+// the moment at which both together need most.
+void Portfolio::construct_two_ended() {
+  Budget part = budget_.share(0.2);
+  try_greedy(GreedyOrder::kSize, Fit::kFirst, "two-ended greedy", part);
+  try_greedy(GreedyOrder::kArea, Fit::kFirst, "two-ended greedy", part);
+  budget_.settle(part);
+}
+
+// Composite bodies, clocks and ends: greedy on the real pieces, then the ordering search.
+void Portfolio::improve_pieces() {
+  Budget part = budget_.share(0.3);
+  for (const GreedyOrder order : {GreedyOrder::kSize, GreedyOrder::kArea, GreedyOrder::kLifetime,
+                                  GreedyOrder::kBirth}) {
+    for (const Fit fit : {Fit::kFirst, Fit::kBest}) {
+      if (!good_enough() && !part.over()) try_greedy(order, fit, "greedy on pieces", part);
+    }
+  }
+  budget_.settle(part);
+  if (good_enough() || model_.bodies.size() > kOrderingSearchBodies) return;
+  Budget search = budget_.share(model_.bodies.size() <= 16 ? 1.0 : 0.5);
+  std::vector<std::int64_t> places;
+  while (!good_enough()) {
+    const std::int64_t capacity = fit_ ? target_ : std::min(best_.height, kLargest) - 1;
+    const CoverResult result = search_orderings(model_, capacity, search, places);
+    if (result == CoverResult::kLimit) break;
+    if (result == CoverResult::kFound) {
+      offer(places, "ordering search");
+    } else {
+      best_.lower_bound = capacity + 1;
+      break;
+    }
+  }
+  budget_.settle(search);
+}
+
+void Portfolio::improve_parts() {
+  std::vector<Part> parts = split_parts(boxed_, options_.split_parts);
+  std::erase_if(parts, [&](const Part& part) {
+    for (const std::uint32_t b : part.bodies) {
+      if (boxed_.top_bytes(b, best_.places[b]) > std::max(target_, best_.lower_bound)) return false;
+    }
+    return true;
+  });
+  std::sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
+    return a.bodies.size() < b.bodies.size();
+  });
+  std::vector<std::int64_t> places = best_.places;
+  std::int64_t lower = best_.lower_bound;
+  for (std::size_t k = 0; k < parts.size(); ++k) {
+    const Part& part = parts[k];
+    if (part.bodies.size() > kExactBodies) continue;
+    std::int64_t height = 0;
+    for (const std::uint32_t b : part.bodies)
+      height = std::max(height, boxed_.top_bytes(b, places[b]));
+    Incumbent incumbent(height, best_.lower_bound);
+    Budget share = budget_.share(1.0 / static_cast<double>(parts.size() - k));
+    const std::int64_t target = std::max(target_, lower);
+    if (fit_) {
+      fit_part(boxed_, part, target, options_, share, incumbent);
+    } else {
+      minimize_part(boxed_, part, target, options_, share, incumbent);
+    }
+    budget_.settle(share);
+    lower = std::max(lower, incumbent.lower());
+    const std::vector<std::int64_t> better = incumbent.places();
+    for (std::size_t i = 0; i < better.size(); ++i) places[part.bodies[i]] = better[i];
+    if (model_.plain && fit_ && incumbent.lower() > target) break;
+  }
+  offer(places, "point-cover");
+  if (model_.plain) best_.lower_bound = lower;
+}
+
+}  // namespace
+
+BodyModel box_bodies(const BodyModel& model) {
+  BodyModel boxed = model;
+  if (model.plain) return boxed;
+  boxed.plain = true;
+  boxed.pieces.clear();
+  for (Body& body : boxed.bodies) {
+    const std::uint32_t buffer = model.pieces[body.piece_begin].buffer;
+    body.piece_begin = static_cast<std::uint32_t>(boxed.pieces.size());
+    body.piece_end = body.piece_begin + 1;
+    boxed.pieces.push_back({body.first, body.last, 0, body.height, buffer});
+  }
+  return boxed;
+}
+
+Solution solve(const BodyModel& model, std::optional<std::int64_t> capacity,
+               const PackOptions& options, Budget& budget) {
+  return Portfolio(model, capacity, options, budget).run();
+}
+
+}  // namespace plimsoll::pack
