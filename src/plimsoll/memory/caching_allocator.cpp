@@ -1,0 +1,270 @@
+// The fast path, pools, and what is asked from outside. The ladder and growth have files of their own.
+#include "plimsoll/memory/caching_allocator.h"
+
+#include <algorithm>
+
+#include "plimsoll/base/check.h"
+#include "plimsoll/memory/caching_parts.h"
+
+namespace plimsoll::memory {
+namespace {
+
+constexpr std::int64_t kSmallRequest = 1 << 20;
+constexpr std::int64_t kLargestRequest = std::int64_t{1} << 46;
+
+}  // namespace
+
+CachingAllocator::CachingAllocator(SlabProvider& provider, StreamOrder& order,
+                                   CachingOptions options)
+    : provider_(provider), order_(order), options_(options), pools_(1), slabs_(1) {
+  last_arena_ = make_arena(0, last_stream_);
+}
+
+CachingAllocator::~CachingAllocator() {
+  for (const PendingFree& waiting : pending_) {
+    for (const OrderMark mark : waiting.marks) order_.forget(mark);
+  }
+  unmap_retired(true);
+  for (const Slab& slab : slabs_) {
+    if (slab.size == 0) continue;
+    if (!provider_.supports_mapping()) {
+      provider_.free_slab(slab.at, Bytes(slab.size));
+      continue;
+    }
+    provider_.unmap(slab.at, Bytes(slab.size));
+    provider_.release(slab.handle, Bytes(slab.size));
+  }
+  if (reserved_size_.value > 0) provider_.unreserve(reserved_at_, reserved_size_);
+}
+
+CachingAllocator::ArenaIndex CachingAllocator::make_arena(std::uint32_t pool, StreamId stream) {
+  const auto index = static_cast<ArenaIndex>(arenas_.size());
+  arenas_.push_back(std::make_unique<Arena>());
+  arenas_.back()->stream = stream;
+  arenas_.back()->pool = pool;
+  pools_[pool].arenas.emplace_back(stream, index);
+  return index;
+}
+
+CachingAllocator::ArenaIndex CachingAllocator::arena_for(StreamId stream) {
+  std::uint32_t pool = 0;
+  if (!captures_.empty()) [[unlikely]] {
+    const auto capture = std::find_if(captures_.begin(), captures_.end(),
+                                      [&](const auto& entry) { return entry.second(stream); });
+    if (capture != captures_.end()) pool = capture->first;
+  }
+  if (pool == 0 && stream == last_stream_) return last_arena_;
+  const auto& arenas = pools_[pool].arenas;
+  const auto found = std::find_if(arenas.begin(), arenas.end(),
+                                  [&](const auto& entry) { return entry.first == stream; });
+  const ArenaIndex index = found == arenas.end() ? make_arena(pool, stream) : found->second;
+  if (pool == 0) {
+    last_stream_ = stream;
+    last_arena_ = index;
+  }
+  return index;
+}
+
+Address CachingAllocator::allocate(Bytes size, StreamId stream) {
+  if (size.value < 0 || size.value > kLargestRequest) return 0;
+  const std::int64_t granules = granules_of(size);
+  const std::lock_guard guard(lock_);
+  const ArenaIndex arena = arena_for(stream);
+  BlockIndex id = arenas_[arena]->magazines.pop(blocks_, granules);
+  if (id == kNoBlock) {
+    const std::int64_t rounded = granules << kGranuleBits;
+    id = take_fit(arena, rounded);
+    if (id == kNoBlock) id = allocate_slowly(arena, rounded);
+    if (id == kNoBlock) [[unlikely]] {
+      ++statistics_.out_of_memory;
+      notify(MemoryAction::kOutOfMemory, 0, size.value, stream);
+      return 0;
+    }
+    pages_.record(blocks_[id].address, id);
+  }
+  hand_out(id, size.value);
+  return blocks_[id].address;
+}
+
+void CachingAllocator::hand_out(BlockIndex id, std::int64_t requested) {
+  Block& block = blocks_[id];
+  block.state = BlockState::kLive;
+  block.requested = requested;
+  statistics_.all.add(block.size, requested);
+  (block.size <= kSmallRequest ? statistics_.small : statistics_.large).add(block.size, requested);
+  const std::uint32_t pool = arenas_[block.arena]->pool;
+  if (pool != 0) [[unlikely]] ++pools_[pool].live;
+  if (sink_ != nullptr) [[unlikely]] {
+    notify(MemoryAction::kAllocate, block.address, requested, arenas_[block.arena]->stream);
+  }
+}
+
+bool CachingAllocator::free(Address address) {
+  const std::lock_guard guard(lock_);
+  const BlockIndex id = pages_.find(address);
+  Block& block = blocks_[id];
+  if (block.state != BlockState::kLive || block.address != address) [[unlikely]] return false;
+  statistics_.all.subtract(block.size, block.requested);
+  (block.size <= kSmallRequest ? statistics_.small : statistics_.large)
+      .subtract(block.size, block.requested);
+  if (sink_ != nullptr) [[unlikely]] {
+    notify(MemoryAction::kFree, address, block.requested, arenas_[block.arena]->stream);
+  }
+  if (block.shared) [[unlikely]] {
+    free_shared(id);
+  } else {
+    put_back(id);
+  }
+  return true;
+}
+
+void CachingAllocator::put_back(BlockIndex id) {
+  Block& block = blocks_[id];
+  Arena& arena = *arenas_[block.arena];
+  if (sink_ != nullptr) [[unlikely]] {
+    notify(MemoryAction::kFreeCompleted, block.address, block.requested, arena.stream);
+  }
+  block.epoch = arena.epoch;
+  block.state = BlockState::kCached;
+  if (!arena.magazines.push(blocks_, id, block.size >> kGranuleBits)) join_and_insert(id);
+  if (arena.pool != 0) [[unlikely]] {
+    Pool& pool = pools_[arena.pool];
+    if (--pool.live == 0 && pool.released) dissolve(arena.pool);
+  }
+}
+
+void CachingAllocator::free_shared(BlockIndex id) {
+  PendingFree waiting{id, {}, {}};
+  for (const StreamId stream : shared_with_[id]) {
+    if (order_.can_mark(stream)) {
+      waiting.marks.push_back(order_.record(stream));
+    } else {
+      waiting.unmarked.push_back(stream);
+    }
+  }
+  shared_with_.erase(id);
+  blocks_[id].shared = false;
+  blocks_[id].state = BlockState::kPending;
+  statistics_.pending_bytes.add(blocks_[id].size);
+  pending_.push_back(std::move(waiting));
+}
+
+BlockIndex CachingAllocator::take_fit(ArenaIndex arena, std::int64_t size) {
+  FitIndex& free = arenas_[arena]->free;
+  const BlockIndex id = free.find(blocks_, size);
+  if (id == kNoBlock) return kNoBlock;
+  free.remove(blocks_, id);
+  cut(id, size);
+  return id;
+}
+
+void CachingAllocator::cut(BlockIndex id, std::int64_t size) {
+  if (blocks_[id].size - size < kGranule) return;
+  const BlockIndex rest = blocks_.split(id, size);
+  blocks_[rest].state = BlockState::kFree;
+  arenas_[blocks_[rest].arena]->free.insert(blocks_, rest);
+}
+
+BlockIndex CachingAllocator::join_and_insert(BlockIndex id) {
+  const std::uint32_t arena = blocks_[id].arena;
+  FitIndex& free = arenas_[arena]->free;
+  const auto can_join = [&](BlockIndex other) {
+    return other != kNoBlock && blocks_[other].state == BlockState::kFree &&
+           blocks_[other].arena == arena;
+  };
+  const BlockIndex after = blocks_[id].after;
+  if (can_join(after)) {
+    free.remove(blocks_, after);
+    blocks_[id].epoch = std::max(blocks_[id].epoch, blocks_[after].epoch);
+    blocks_.join_after(id);
+  }
+  const BlockIndex before = blocks_[id].before;
+  if (can_join(before)) {
+    free.remove(blocks_, before);
+    blocks_[before].epoch = std::max(blocks_[id].epoch, blocks_[before].epoch);
+    blocks_.join_after(before);
+    id = before;
+  }
+  blocks_[id].state = BlockState::kFree;
+  free.insert(blocks_, id);
+  return id;
+}
+
+void CachingAllocator::drain_magazines(ArenaIndex arena) {
+  arenas_[arena]->magazines.drain(blocks_, [this](BlockIndex id) { join_and_insert(id); });
+}
+
+bool CachingAllocator::record_stream(Address address, StreamId stream) {
+  const std::lock_guard guard(lock_);
+  const BlockIndex id = pages_.find(address);
+  Block& block = blocks_[id];
+  if (block.state != BlockState::kLive || block.address != address) return false;
+  if (arenas_[block.arena]->stream == stream) return true;
+  block.shared = true;
+  std::vector<StreamId>& streams = shared_with_[id];
+  if (std::find(streams.begin(), streams.end(), stream) == streams.end()) streams.push_back(stream);
+  return true;
+}
+
+void CachingAllocator::begin_pool(PoolId id, std::function<bool(StreamId)> belongs) {
+  const std::lock_guard guard(lock_);
+  auto found = std::find_if(pools_.begin() + 1, pools_.end(),
+                            [&](const Pool& pool) { return pool.id == id && !pool.released; });
+  if (found == pools_.end()) {
+    pools_.emplace_back().id = id;
+    found = pools_.end() - 1;
+  }
+  ++found->uses;
+  captures_.emplace_back(static_cast<std::uint32_t>(found - pools_.begin()), std::move(belongs));
+}
+
+void CachingAllocator::end_pool(PoolId id) {
+  const std::lock_guard guard(lock_);
+  const auto found = std::find_if(captures_.begin(), captures_.end(), [&](const auto& capture) {
+    return pools_[capture.first].id == id;
+  });
+  if (found != captures_.end()) captures_.erase(found);
+}
+
+void CachingAllocator::release_pool(PoolId id) {
+  const std::lock_guard guard(lock_);
+  for (std::uint32_t index = 1; index < pools_.size(); ++index) {
+    Pool& pool = pools_[index];
+    if (!(pool.id == id) || pool.released || --pool.uses > 0) continue;
+    pool.released = true;
+    if (pool.live == 0) dissolve(index);
+  }
+}
+
+// The pool's arenas stay, as arenas of the default pool that nobody allocates from directly: their
+// free blocks are found, like those of any other stream, when something is missing.
+void CachingAllocator::dissolve(std::uint32_t pool) {
+  for (const auto& [stream, arena] : pools_[pool].arenas) {
+    drain_magazines(arena);
+    arenas_[arena]->pool = 0;
+  }
+  pools_[pool].arenas.clear();
+}
+
+void CachingAllocator::set_limit(Bytes limit) {
+  const std::lock_guard guard(lock_);
+  options_.limit = limit;
+}
+
+void CachingAllocator::set_pressure_callback(std::function<bool(Bytes)> callback) {
+  const std::lock_guard guard(lock_);
+  pressure_ = std::move(callback);
+}
+
+void CachingAllocator::set_sink(EventSink* sink) {
+  const std::lock_guard guard(lock_);
+  sink_ = sink;
+}
+
+void CachingAllocator::notify(MemoryAction action, Address address, std::int64_t bytes,
+                              StreamId stream, StreamId peer) {
+  if (sink_ == nullptr) return;
+  sink_->on_event({action, address, Bytes(bytes), stream, peer});
+}
+
+}  // namespace plimsoll::memory

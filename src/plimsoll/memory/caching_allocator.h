@@ -1,0 +1,255 @@
+// The caching allocator of a device: pools -> slabs -> blocks, on any SlabProvider.
+//
+// What it is for: a device's own allocation call costs 30-250 us and may stall the device; a training
+// step makes thousands. So memory is taken from the device once and recycled, in the order of the
+// streams that use it, without the host ever waiting.
+//
+// How a request is served, each step tried only when the one before found nothing:
+//   1. the stream's magazine for exactly this size (magazines.h);
+//   2. best fit among the stream's free blocks (fit_index.h), cut to size;
+//   3. the magazines are emptied, neighbours joined, frees other streams have passed taken back, and
+//      2 again;
+//   4. free blocks of other streams, alone or as neighbours joined, lent with one wait per lender
+//      unless the borrower is known to be behind that free already;
+//   5. whole slabs that lie free anywhere are mapped a second time, at addresses behind the best free
+//      tail, and what is missing is created new: never more than the missing pages;
+//   6. the device refuses: wait for pending frees, one mark after the other, each followed by 3-5;
+//   7. refuse, with everything as it was before.
+// There is no wall between small and large requests: both live in the same slabs, so half a page left
+// by a large block holds small ones.
+//
+// Why a slab can be moved at once: the work that used it was queued before the free, on a stream the
+// borrower is ordered behind, and both mappings reach the same bytes. Only unmapping the old address
+// must wait until the host sees that work done; that is put off until many have gathered.
+//
+//   example (2 MiB pages, one stream):  a = 30 MiB, b = 30, c = 30, free a, free c, want 50:
+//     |a 30 free|b 30|c 30 free|     no free block has 50; c is the tail, 20 are missing;
+//     a's slabs (16 + 8 + 4 + 2) give 16 + 4, mapped behind c: nothing is taken from the device.
+//
+// Streams. A free block belongs to the arena (pool x stream) in which it was freed. Each arena counts
+// epochs; recording a mark closes one. `covered` says up to which epoch of arena A arena B is ordered
+// behind, so a second loan from the same epoch costs no wait. record_stream() makes a free wait for
+// marks of the extra streams. Private pools (captured graphs) never lend and never borrow.
+//
+// Invariants: (1) blocks of a chain are contiguous in address and mapped; (2) no two neighbours that
+// are kFree belong to the same arena; (3) a slab moved away is covered by no block; (4) reserved bytes
+// are the sum of slabs held; (5) after a refusal 1-4 hold and no byte was lost.
+//
+// Cost: step 1 about 10 ns, 2 about 30; 3 and 4 linear in the number of free blocks; 5 what the
+// device's map call costs (slab_provider.h). Threads: any, one spin lock. With no sink set, history
+// costs one predictable branch. Failures: allocate() returns 0 and out_of_memory_report() says what
+// holds the memory; freeing what is not live returns false.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "plimsoll/base/interval.h"
+#include "plimsoll/base/units.h"
+#include "plimsoll/memory/address_ranges.h"
+#include "plimsoll/memory/allocator_statistics.h"
+#include "plimsoll/memory/block_table.h"
+#include "plimsoll/memory/fit_index.h"
+#include "plimsoll/memory/magazines.h"
+#include "plimsoll/memory/page_map.h"
+#include "plimsoll/memory/slab_provider.h"
+#include "plimsoll/memory/spin_lock.h"
+
+namespace plimsoll::memory {
+
+struct CachingOptions {
+  Bytes largest_slab = 64_MiB;     // no handle larger than this, nor than the provider's limit
+  Bytes address_space{0};          // reserved once; 0: sixteen times the capacity, at least 1 TiB
+  Bytes limit = Bytes::max();      // physical bytes it may hold
+  std::int64_t most_retired = 2048;  // old mappings kept before they are unmapped
+  bool lend = true;                // free memory may go to another stream
+};
+
+// A pool of blocks of its own, for a captured graph. {0, 0} is the default pool.
+struct PoolId {
+  std::uint64_t first = 0;
+  std::uint64_t second = 0;
+  bool operator==(const PoolId&) const = default;
+};
+
+// A block or a gap as a snapshot shows it.
+struct BlockView {
+  Address address = 0;
+  Bytes size{0};
+  Bytes requested{0};
+  BlockState state = BlockState::kNone;
+  StreamId stream;
+};
+
+// One contiguous stretch of mapped addresses.
+struct SegmentView {
+  Address address = 0;
+  Bytes size{0};
+  StreamId stream;
+  PoolId pool;
+  std::vector<BlockView> blocks;
+};
+
+class CachingAllocator {
+ public:
+  CachingAllocator(SlabProvider& provider, StreamOrder& order, CachingOptions options = {});
+  ~CachingAllocator();  // gives every slab back; nothing may be in use any more
+  CachingAllocator(const CachingAllocator&) = delete;
+  CachingAllocator& operator=(const CachingAllocator&) = delete;
+
+  // The address of `size` bytes for use on `stream`, aligned to 512; 0 when there is no memory.
+  [[nodiscard]] Address allocate(Bytes size, StreamId stream);
+  // False, and nothing done, when no live block starts there.
+  bool free(Address address);
+  // The block is used on `stream` too: its free will wait for that stream.
+  bool record_stream(Address address, StreamId stream);
+
+  // Allocations for which `belongs` says yes go to the pool until end_pool(). A released pool's
+  // memory becomes ordinary once nothing in it is live.
+  void begin_pool(PoolId pool, std::function<bool(StreamId)> belongs);
+  void end_pool(PoolId pool);
+  void release_pool(PoolId pool);
+
+  // Waits for pending frees and gives every slab that is wholly free back to the device.
+  Bytes trim();
+  void set_limit(Bytes limit);
+  // Called by the ladder before it refuses; true when it freed something worth another search.
+  void set_pressure_callback(std::function<bool(Bytes missing)> callback);
+
+  void set_sink(EventSink* sink);  // nullptr: off
+  AllocatorStatistics statistics() const;
+  void reset_peaks();
+  void reset_totals();
+  std::vector<SegmentView> segments() const;
+  // The bytes behind a live pointer and its start: for IPC and for range checks.
+  std::optional<BlockView> find(Address inside) const;
+
+  // What holds the memory now and what would make room for `size`.
+  std::string out_of_memory_report(Bytes size, StreamId stream) const;
+
+  // Checks the invariants above; for tests. The first violation, or empty.
+  std::string verify() const;
+
+ private:
+  using ArenaIndex = std::uint32_t;
+  struct Arena {
+    StreamId stream;
+    std::uint32_t pool = 0;
+    std::uint32_t epoch = 1;
+    std::vector<std::uint32_t> covered;  // by other arena: epochs up to here are behind us
+    Magazines magazines;
+    FitIndex free;
+  };
+  struct Pool {
+    PoolId id;
+    bool released = false;
+    std::int64_t uses = 0;
+    std::int64_t live = 0;
+    std::vector<std::pair<StreamId, ArenaIndex>> arenas;
+  };
+  struct Slab {
+    PhysicalHandle handle;
+    Address at = 0;
+    std::int64_t size = 0;
+  };
+  struct Retired {
+    Address at = 0;
+    std::int64_t size = 0;
+    std::uint32_t mark_group = 0;
+  };
+  struct PendingFree {
+    BlockIndex block;
+    std::vector<OrderMark> marks;
+    std::vector<StreamId> unmarked;  // being captured when the block was freed
+  };
+  struct Run;          // neighbouring free blocks
+  struct GrowthPlan;   // which slabs go where
+
+  // The fast path (caching_allocator.cpp).
+  ArenaIndex arena_for(StreamId stream);
+  ArenaIndex make_arena(std::uint32_t pool, StreamId stream);
+  BlockIndex take_fit(ArenaIndex arena, std::int64_t size);
+  void cut(BlockIndex id, std::int64_t size);
+  void hand_out(BlockIndex id, std::int64_t requested);
+  void put_back(BlockIndex id);
+  void free_shared(BlockIndex id);
+  void dissolve(std::uint32_t pool);
+  BlockIndex join_and_insert(BlockIndex id);
+  void drain_magazines(ArenaIndex arena);
+  void notify(MemoryAction action, Address address, std::int64_t bytes, StreamId stream,
+              StreamId peer = {});
+
+  // The ladder (caching_ladder.cpp).
+  BlockIndex allocate_slowly(ArenaIndex arena, std::int64_t size);
+  BlockIndex search_all(ArenaIndex arena, std::int64_t size);
+  BlockIndex borrow(ArenaIndex arena, const std::vector<Run>& runs, std::int64_t size);
+  BlockIndex adopt(ArenaIndex arena, BlockIndex first, BlockIndex last);
+  bool wait_for_oldest_pending();
+  void poll_pending();
+  void finish_pending(std::size_t index);
+  void order_behind(ArenaIndex borrower, ArenaIndex lender);
+  bool is_behind(ArenaIndex borrower, const Block& block) const;
+  std::vector<Run> free_runs(ArenaIndex arena) const;
+
+  // Growth and remapping (caching_growth.cpp).
+  bool reserve_once();
+  BlockIndex grow(ArenaIndex arena, const std::vector<Run>& runs, std::int64_t size);
+  BlockIndex grow_plain(ArenaIndex arena, std::int64_t size);
+  GrowthPlan plan_growth(ArenaIndex arena, const std::vector<Run>& runs, std::int64_t size);
+  void choose_tail(ArenaIndex arena, const std::vector<Run>& runs, std::int64_t size,
+                   GrowthPlan& plan);
+  void choose_slabs(const std::vector<Run>& runs, GrowthPlan& plan);
+  bool create_missing(GrowthPlan& plan);
+  bool reserve_addresses(GrowthPlan& plan);
+  bool map_planned(GrowthPlan& plan);
+  void undo_growth(GrowthPlan& plan, std::size_t mapped);
+  void detach_moved(ArenaIndex arena, const std::vector<Run>& runs, const GrowthPlan& plan);
+  BlockIndex cut_out(ArenaIndex arena, BlockIndex id, Interval<Address> hole);
+  void attach(ArenaIndex arena, const GrowthPlan& plan);
+  void add_free_block(ArenaIndex arena, Address at, std::int64_t size, BlockIndex before);
+  SlabIndex make_slab(const Slab& slab);
+  void drop_slab(SlabIndex id);
+  void unmap_retired(bool all);
+
+  // Giving back (caching_trim.cpp).
+  void settle();
+  Bytes release_idle_mapped();
+  Bytes release_idle_plain();
+
+  SlabProvider& provider_;
+  StreamOrder& order_;
+  CachingOptions options_;
+  mutable SpinLock lock_;
+
+  BlockTable blocks_;
+  PageMap pages_;
+  std::vector<std::unique_ptr<Arena>> arenas_;
+  std::vector<Pool> pools_;
+  StreamId last_stream_;
+  ArenaIndex last_arena_ = 0;
+  std::vector<std::pair<std::uint32_t, std::function<bool(StreamId)>>> captures_;
+
+  Address reserved_at_ = 0;
+  Bytes reserved_size_{0};
+  AddressRanges addresses_;
+  std::vector<Slab> slabs_;
+  std::vector<SlabIndex> spare_slabs_;
+  std::vector<Retired> retired_;
+  std::unordered_map<std::uint32_t, std::pair<OrderMark, std::int64_t>> mark_groups_;
+  std::uint32_t next_mark_group_ = 1;
+  std::unordered_map<BlockIndex, std::vector<StreamId>> shared_with_;
+  std::vector<PendingFree> pending_;
+
+  AllocatorStatistics statistics_;
+  EventSink* sink_ = nullptr;
+  std::function<bool(Bytes)> pressure_;
+};
+
+}  // namespace plimsoll::memory

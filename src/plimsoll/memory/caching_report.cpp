@@ -1,0 +1,163 @@
+// What an allocator says about itself: statistics, segments, the text of a refusal, its own check.
+#include <algorithm>
+#include <unordered_set>
+
+#include <fmt/format.h>
+
+#include "plimsoll/base/byte_size.h"
+#include "plimsoll/memory/caching_allocator.h"
+#include "plimsoll/memory/caching_parts.h"
+
+namespace plimsoll::memory {
+
+AllocatorStatistics CachingAllocator::statistics() const {
+  const std::lock_guard guard(lock_);
+  AllocatorStatistics out = statistics_;
+  for (BlockIndex id = 1; id < blocks_.size(); ++id) {
+    const Block& block = blocks_[id];
+    if (!block.idle()) continue;
+    out.idle_bytes += Bytes(block.size);
+    ++out.idle_blocks;
+    out.largest_idle = std::max(out.largest_idle, Bytes(block.size));
+  }
+  return out;
+}
+
+void CachingAllocator::reset_peaks() {
+  const std::lock_guard guard(lock_);
+  for (SizeClassTally* sizes : {&statistics_.all, &statistics_.small, &statistics_.large}) {
+    sizes->blocks.reset_peak();
+    sizes->bytes.reset_peak();
+    sizes->requested.reset_peak();
+  }
+  statistics_.reserved_bytes.reset_peak();
+  statistics_.slabs.reset_peak();
+  statistics_.pending_bytes.reset_peak();
+}
+
+void CachingAllocator::reset_totals() {
+  const std::lock_guard guard(lock_);
+  for (SizeClassTally* sizes : {&statistics_.all, &statistics_.small, &statistics_.large}) {
+    sizes->blocks.reset_totals();
+    sizes->bytes.reset_totals();
+    sizes->requested.reset_totals();
+  }
+  statistics_.reserved_bytes.reset_totals();
+  statistics_.slabs.reset_totals();
+  statistics_.pending_bytes.reset_totals();
+  statistics_.retries = 0;
+  statistics_.out_of_memory = 0;
+}
+
+std::vector<SegmentView> CachingAllocator::segments() const {
+  const std::lock_guard guard(lock_);
+  std::vector<SegmentView> out;
+  for (BlockIndex id = 1; id < blocks_.size(); ++id) {
+    const Block& first = blocks_[id];
+    if (first.state == BlockState::kNone || first.before != kNoBlock) continue;
+    SegmentView segment;
+    segment.address = first.address;
+    segment.stream = arenas_[first.arena]->stream;
+    segment.pool = pools_[arenas_[first.arena]->pool].id;
+    for (BlockIndex at = id; at != kNoBlock; at = blocks_[at].after) {
+      const Block& block = blocks_[at];
+      segment.size += Bytes(block.size);
+      segment.blocks.push_back({block.address, Bytes(block.size), Bytes(block.requested),
+                                block.state, arenas_[block.arena]->stream});
+    }
+    out.push_back(std::move(segment));
+  }
+  std::sort(out.begin(), out.end(),
+            [](const auto& a, const auto& b) { return a.address < b.address; });
+  return out;
+}
+
+std::optional<BlockView> CachingAllocator::find(Address inside) const {
+  for (const SegmentView& segment : segments()) {
+    if (inside < segment.address || inside - segment.address >=
+                                        static_cast<Address>(segment.size.value)) continue;
+    for (const BlockView& block : segment.blocks) {
+      const bool within = inside >= block.address &&
+                          inside - block.address < static_cast<Address>(block.size.value);
+      if (within && block.state == BlockState::kLive) return block;
+    }
+  }
+  return std::nullopt;
+}
+
+std::string CachingAllocator::out_of_memory_report(Bytes size, StreamId stream) const {
+  const AllocatorStatistics now = statistics();
+  const std::lock_guard guard(lock_);
+  std::int64_t in_pools = 0;
+  std::int64_t with_others = 0;
+  std::int64_t largest = 0;
+  for (BlockIndex id = 1; id < blocks_.size(); ++id) {
+    const Block& block = blocks_[id];
+    if (!block.idle()) continue;
+    const Arena& arena = *arenas_[block.arena];
+    if (arena.pool != 0) in_pools += block.size;
+    if (arena.pool == 0 && arena.stream != stream) with_others += block.size;
+    if (arena.pool == 0) largest = std::max(largest, block.size);
+  }
+  std::string text = fmt::format(
+      "tried to allocate {}; {} is held from the device ({}{}), {} of it is in use, {} is free (largest "
+      "piece {})",
+      human(size), human(Bytes(now.reserved_bytes.current)),
+      provider_.capacity().value > 0 ? "capacity " + human(provider_.capacity()) : provider_.name(),
+      options_.limit == Bytes::max() ? "" : ", limit " + human(options_.limit),
+      human(Bytes(now.all.bytes.current)), human(now.idle_bytes), human(Bytes(largest)));
+  if (now.pending_bytes.current > 0) {
+    text += fmt::format("; {} is freed but waits for other streams (record_stream)",
+                        human(Bytes(now.pending_bytes.current)));
+  }
+  if (in_pools > 0) {
+    text += fmt::format("; {} lies idle in pools of captured graphs: release graphs that are not "
+                        "replayed any more", human(Bytes(in_pools)));
+  }
+  if (with_others > 0 && !options_.lend) {
+    text += fmt::format("; {} lies idle on other streams: lending is off", human(Bytes(with_others)));
+  }
+  const std::int64_t missing =
+      std::max<std::int64_t>(0, size.value - (now.idle_bytes.value - in_pools));
+  text += fmt::format(". It would fit with {} less in use", human(Bytes(std::max(missing, kGranule))));
+  if (options_.limit != Bytes::max()) text += ", or with a higher limit";
+  return text + ".";
+}
+
+std::string CachingAllocator::verify() const {
+  const std::lock_guard guard(lock_);
+  std::int64_t covered = 0;
+  std::int64_t live = 0;
+  for (BlockIndex id = 1; id < blocks_.size(); ++id) {
+    const Block& block = blocks_[id];
+    if (block.state == BlockState::kNone) continue;
+    covered += block.size;
+    if (block.state == BlockState::kLive) live += block.size;
+    if (block.size <= 0 || block.size % kGranule != 0) return fmt::format("block {}: odd size", id);
+    for (Address at = block.address; at < block.end(); at += static_cast<Address>(kPage)) {
+      if (pages_.slab(at) == kNoSlab) return fmt::format("block {} is not mapped", id);
+    }
+    if (block.after == kNoBlock) continue;
+    const Block& after = blocks_[block.after];
+    if (after.before != id || after.address != block.end()) {
+      return fmt::format("blocks {} and {} are not neighbours", id, block.after);
+    }
+    if (block.state == BlockState::kFree && after.state == BlockState::kFree &&
+        block.arena == after.arena) {
+      return fmt::format("blocks {} and {} should be joined", id, block.after);
+    }
+  }
+  std::int64_t held = 0;
+  for (SlabIndex id = 1; id < slabs_.size(); ++id) {
+    held += slabs_[id].size;
+    if (slabs_[id].size > 0 && pages_.slab(slabs_[id].at) != id) {
+      return fmt::format("slab {} is not where it says", id);
+    }
+  }
+  if (held != statistics_.reserved_bytes.current) return "reserved bytes do not add up";
+  if (covered != held) return fmt::format("blocks cover {} of {} bytes held", covered, held);
+  if (live != statistics_.all.bytes.current) return "live bytes do not add up";
+  return {};
+}
+
+}  // namespace plimsoll::memory

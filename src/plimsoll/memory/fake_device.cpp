@@ -1,0 +1,155 @@
+#include "plimsoll/memory/fake_device.h"
+
+#include <algorithm>
+
+#include "plimsoll/base/check.h"
+#include "plimsoll/base/checked.h"
+
+namespace plimsoll::memory {
+namespace {
+
+constexpr int kHandleBits = 40;
+
+void join(VectorClock& into, const VectorClock& from) {
+  for (const auto& [stream, count] : from) into[stream] = std::max(into[stream], count);
+}
+
+}  // namespace
+
+std::optional<Address> FakeDevice::reserve(Bytes size) {
+  if (refused()) return std::nullopt;
+  const Address at = next_address_;
+  next_address_ += static_cast<Address>(round_up(size.value, 2 << 20));
+  PLIMSOLL_CHECK(next_address_ < Address{1} << 47, "fake device: addresses used up");
+  return at;
+}
+
+void FakeDevice::unreserve(Address address, Bytes size) {
+  const auto found = mappings_.lower_bound(address);
+  PLIMSOLL_CHECK(found == mappings_.end() ||
+                     found->first >= address + static_cast<Address>(size.value),
+                 "fake device: addresses given back while something is mapped there");
+}
+
+std::optional<PhysicalHandle> FakeDevice::create(Bytes size) {
+  if (refused() || counts_.held + size > options_.capacity) return std::nullopt;
+  PLIMSOLL_CHECK(size.value > 0 && size.value % granularity().value == 0);
+  ++counts_.created;
+  counts_.held += size;
+  handles_[next_handle_] = {size.value, 0};
+  return PhysicalHandle{next_handle_++};
+}
+
+void FakeDevice::release(PhysicalHandle handle, Bytes size) {
+  const auto found = handles_.find(handle.value);
+  PLIMSOLL_CHECK(found != handles_.end() && found->second.size == size.value,
+                 "fake device: released an unknown handle");
+  PLIMSOLL_CHECK(found->second.mappings == 0, "fake device: released a handle that is mapped");
+  handles_.erase(found);
+  ++counts_.released;
+  counts_.held -= size;
+}
+
+bool FakeDevice::map(Address address, PhysicalHandle handle, Bytes size) {
+  if (refused()) return false;
+  const Address end = address + static_cast<Address>(size.value);
+  auto next = mappings_.lower_bound(address);
+  PLIMSOLL_CHECK(next == mappings_.end() || next->first >= end, "fake device: mapped over a mapping");
+  PLIMSOLL_CHECK(next == mappings_.begin() ||
+                     std::prev(next)->first + static_cast<Address>(std::prev(next)->second.size) <=
+                         address,
+                 "fake device: mapped over a mapping");
+  Handle& mapped = handles_.at(handle.value);
+  PLIMSOLL_CHECK(mapped.size == size.value, "fake device: a handle is mapped whole or not at all");
+  ++mapped.mappings;
+  mappings_.emplace_hint(next, address, Mapping{handle, size.value});
+  ++counts_.mapped;
+  return true;
+}
+
+void FakeDevice::unmap(Address address, Bytes size) {
+  const auto found = mappings_.find(address);
+  PLIMSOLL_CHECK(found != mappings_.end() && found->second.size == size.value,
+                 "fake device: unmapped what is not mapped");
+  --handles_.at(found->second.handle.value).mappings;
+  mappings_.erase(found);
+  ++counts_.unmapped;
+}
+
+std::optional<Address> FakeDevice::allocate_slab(Bytes size) {
+  const auto handle = create(size);
+  if (!handle) return std::nullopt;
+  const Address at = next_address_;
+  next_address_ += static_cast<Address>(size.value) + (2 << 20);
+  ++handles_[handle->value].mappings;
+  mappings_[at] = {*handle, size.value};
+  return at;
+}
+
+void FakeDevice::free_slab(Address address, Bytes size) {
+  const PhysicalHandle handle = mappings_.at(address).handle;
+  unmap(address, size);
+  release(handle, size);
+}
+
+VectorClock& FakeDevice::clock(StreamId stream) {
+  VectorClock& own = clocks_[stream.value];
+  join(own, host_);
+  return own;
+}
+
+void FakeDevice::host_sees(const VectorClock& seen) { join(host_, seen); }
+
+bool FakeDevice::can_mark(StreamId stream) {
+  const auto found = capturing_.find(stream.value);
+  return found == capturing_.end() || !found->second;
+}
+
+OrderMark FakeDevice::record(StreamId stream) {
+  PLIMSOLL_CHECK(can_mark(stream), "fake device: marked a stream that is being captured");
+  ++counts_.marks;
+  marks_[next_mark_] = {clock(stream), next_mark_, 0};
+  return {next_mark_++};
+}
+
+bool FakeDevice::reached(OrderMark mark) {
+  Mark& asked = marks_.at(mark.value);
+  if (asked.number >= settled_ && ++asked.asked < options_.patience) return false;
+  host_sees(asked.clock);
+  return true;
+}
+
+void FakeDevice::wait(StreamId stream, OrderMark mark) {
+  ++counts_.waits;
+  join(clock(stream), marks_.at(mark.value).clock);
+}
+
+void FakeDevice::synchronize(OrderMark mark) {
+  ++counts_.synchronized;
+  host_sees(marks_.at(mark.value).clock);
+}
+
+void FakeDevice::forget(OrderMark mark) {
+  PLIMSOLL_CHECK(marks_.erase(mark.value) == 1, "fake device: forgot a mark twice");
+  --counts_.marks;
+}
+
+FakeDevice::Stamp FakeDevice::work_on(StreamId stream) {
+  return {stream.value, ++clock(stream)[stream.value]};
+}
+
+bool FakeDevice::is_behind(StreamId later, const Stamp& stamp) {
+  if (later.value == stamp.stream) return true;
+  return clock(later)[stamp.stream] >= stamp.count;
+}
+
+std::uint64_t FakeDevice::physical(Address address) const {
+  auto found = mappings_.upper_bound(address);
+  PLIMSOLL_CHECK(found != mappings_.begin(), "fake device: address is not mapped");
+  --found;
+  const Address offset = address - found->first;
+  PLIMSOLL_CHECK(offset < static_cast<Address>(found->second.size), "fake device: not mapped");
+  return (found->second.handle.value << kHandleBits) + offset;
+}
+
+}  // namespace plimsoll::memory

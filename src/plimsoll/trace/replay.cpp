@@ -1,0 +1,203 @@
+#include "plimsoll/trace/replay.h"
+
+#include <algorithm>
+#include <array>
+
+#include "plimsoll/base/checked.h"
+#include "plimsoll/base/clock.h"
+#include "plimsoll/memory/caching_allocator.h"
+#include "plimsoll/memory/fake_device.h"
+#include "plimsoll/memory/offset_allocator.h"
+#include "plimsoll/memory/page_map.h"
+#include "plimsoll/trace/order_checker.h"
+#include "plimsoll/trace/pytorch_model.h"
+
+namespace plimsoll::trace {
+namespace {
+
+constexpr std::array<Policy, 6> kPolicies = {Policy::kPlimsoll,          Policy::kPytorch,
+                                             Policy::kPytorchExpandable, Policy::kPytorchRoundup,
+                                             Policy::kBestFit,           Policy::kBuddy};
+constexpr std::array<std::string_view, 6> kNames = {
+    "plimsoll", "pytorch", "pytorch-expandable", "pytorch-roundup", "best-fit", "buddy"};
+constexpr int kRoundupDivisions = 8;
+
+Bytes device_capacity(const ReplayOptions& options) {
+  return options.capacity.value > 0 ? options.capacity : Bytes(std::int64_t{1} << 42);
+}
+
+memory::FakeDeviceOptions fake_options(const ReplayOptions& options) {
+  memory::FakeDeviceOptions fake;
+  fake.capacity = device_capacity(options);
+  return fake;
+}
+
+// Runs the program on anything with allocate(bytes, stream) -> 0 on refusal, and free(name).
+template <typename Allocate, typename Free>
+std::int64_t run_program(const ReplayProgram& program, std::vector<std::uint64_t>& names,
+                         std::size_t first, Allocate allocate, Free free) {
+  std::int64_t refused = 0;
+  for (std::size_t at = first; at < program.operations.size(); ++at) {
+    const ReplayOperation& operation = program.operations[at];
+    std::uint64_t& name = names[operation.block];
+    if (operation.kind == ReplayOperation::kAllocate) {
+      name = allocate(Bytes(operation.bytes), operation.stream);
+      refused += name == 0;
+    } else if (operation.kind == ReplayOperation::kFree && name != 0) {
+      free(name);
+      name = 0;
+    }
+  }
+  return refused;
+}
+
+void run_ours_checked(const ReplayProgram& program, memory::CachingAllocator& allocator,
+                      memory::FakeDevice& device, ReplayOutcome& outcome) {
+  OrderChecker checker(device);
+  std::vector<memory::Address> addresses(program.blocks, 0);
+  for (const ReplayOperation& operation : program.operations) {
+    memory::Address& address = addresses[operation.block];
+    switch (operation.kind) {
+      case ReplayOperation::kAllocate:
+        address = allocator.allocate(Bytes(operation.bytes), operation.stream);
+        if (address == 0) {
+          if (outcome.out_of_memory++ == 0) {
+            outcome.first_failure =
+                allocator.out_of_memory_report(Bytes(operation.bytes), operation.stream);
+          }
+        } else {
+          checker.allocated(address, Bytes(operation.bytes), operation.stream);
+        }
+        break;
+      case ReplayOperation::kFree:
+        if (address == 0) break;
+        checker.freed(address);
+        allocator.free(address);
+        address = 0;
+        break;
+      case ReplayOperation::kWait: checker.waits(operation.stream, operation.peer); break;
+      case ReplayOperation::kRecordStream:
+        if (address == 0) break;
+        allocator.record_stream(address, operation.peer);
+        checker.used(address, operation.peer);
+        break;
+    }
+  }
+  outcome.order_violation = checker.violation();
+}
+
+double time_ours(const ReplayProgram& program, const ReplayOptions& options) {
+  double seconds = 0;
+  std::int64_t operations = 0;
+  std::vector<std::uint64_t> names(program.blocks, 0);
+  do {
+    memory::FakeDevice device(fake_options(options));
+    memory::CachingAllocator allocator(device, device);
+    std::fill(names.begin(), names.end(), 0);
+    const Stopwatch watch;
+    run_program(program, names, 0,
+                [&](Bytes bytes, StreamId stream) { return allocator.allocate(bytes, stream); },
+                [&](std::uint64_t name) { allocator.free(name); });
+    seconds += watch.seconds();
+    operations += static_cast<std::int64_t>(program.operations.size());
+  } while (seconds < options.least_seconds);
+  return operations == 0 ? 0 : seconds * 1e9 / static_cast<double>(operations);
+}
+
+void replay_ours(const ReplayProgram& program, const ReplayOptions& options,
+                 ReplayOutcome& outcome) {
+  memory::FakeDevice device(fake_options(options));
+  {
+    memory::CachingAllocator allocator(device, device);
+    run_ours_checked(program, allocator, device, outcome);
+    const memory::AllocatorStatistics statistics = allocator.statistics();
+    outcome.peak_reserved = Bytes(statistics.reserved_bytes.peak);
+    outcome.device_allocations = statistics.device_allocations;
+    outcome.pages_remapped = statistics.bytes_remapped.value >> memory::kPageBits;
+    outcome.mappings = statistics.mappings;
+    outcome.stream_waits = statistics.stream_waits;
+  }
+  outcome.ns_per_operation = time_ours(program, options);
+}
+
+void replay_pytorch(const Trace& trace, const ReplayProgram& program, const PytorchPolicy& policy,
+                    ReplayOutcome& outcome) {
+  PytorchModel model(policy, trace);
+  std::vector<std::uint64_t> names(program.blocks, 0);
+  for (std::size_t block = 0; block < program.initial_addresses.size(); ++block) {
+    names[block] = model.initial_block(program.initial_addresses[block]);
+  }
+  const Stopwatch watch;
+  outcome.out_of_memory = run_program(
+      program, names, program.seeds,
+      [&](Bytes bytes, StreamId stream) { return model.allocate(bytes, stream); },
+      [&](std::uint64_t name) { model.free(name); });
+  const auto count = static_cast<double>(program.operations.size() - program.seeds);
+  outcome.ns_per_operation = count > 0 ? watch.seconds() * 1e9 / count : 0;
+  outcome.peak_reserved = model.peak_reserved();
+  outcome.device_allocations = model.device_allocations();
+}
+
+// One growing range: what it reserves is the highest byte it ever gave out, in whole pages.
+template <memory::OffsetAllocator Offsets>
+void replay_offsets(const ReplayProgram& program, Bytes capacity, ReplayOutcome& outcome) {
+  Offsets offsets(capacity);
+  std::vector<std::uint64_t> names(program.blocks, 0);
+  const Stopwatch watch;
+  outcome.out_of_memory = run_program(
+      program, names, 0,
+      [&](Bytes bytes, StreamId) -> std::uint64_t {
+        const auto offset = offsets.allocate(bytes);
+        return offset ? static_cast<std::uint64_t>(offset->value) + 1 : 0;
+      },
+      [&](std::uint64_t name) { offsets.free(Offset(static_cast<std::int64_t>(name) - 1)); });
+  const auto count = static_cast<double>(program.operations.size());
+  outcome.ns_per_operation = count > 0 ? watch.seconds() * 1e9 / count : 0;
+  outcome.peak_reserved = Bytes(round_up(offsets.high_water().value, memory::kPage));
+  outcome.device_allocations = outcome.peak_reserved.value >> memory::kPageBits;
+}
+
+}  // namespace
+
+std::string_view to_string(Policy policy) { return kNames[static_cast<std::size_t>(policy)]; }
+std::span<const Policy> all_policies() { return kPolicies; }
+
+Result<Policy> policy_from(std::string_view text) {
+  const auto found = std::find(kNames.begin(), kNames.end(), text);
+  if (found == kNames.end()) {
+    return fail(ErrorCode::kUsage,
+                "allocator '{}': expected all, plimsoll, pytorch, pytorch-expandable, "
+                "pytorch-roundup, best-fit or buddy", text);
+  }
+  return kPolicies[static_cast<std::size_t>(found - kNames.begin())];
+}
+
+ReplayOutcome replay(const Trace& trace, const ReplayProgram& program, Policy policy,
+                     const ReplayOptions& options) {
+  ReplayOutcome outcome;
+  outcome.policy = policy;
+  const Bytes capacity = device_capacity(options);
+  switch (policy) {
+    case Policy::kPlimsoll: replay_ours(program, options, outcome); break;
+    case Policy::kPytorch: replay_pytorch(trace, program, {false, 0, capacity}, outcome); break;
+    case Policy::kPytorchExpandable:
+      replay_pytorch(trace, program, {true, 0, capacity}, outcome);
+      break;
+    case Policy::kPytorchRoundup:
+      replay_pytorch(trace, program, {false, kRoundupDivisions, capacity}, outcome);
+      break;
+    case Policy::kBestFit:
+      replay_offsets<memory::BestFitAllocator>(program, capacity, outcome);
+      break;
+    case Policy::kBuddy:
+      replay_offsets<memory::BuddyAllocator>(program, capacity, outcome);
+      break;
+  }
+  if (program.peak_live.value > 0) {
+    outcome.overhead = static_cast<double>(outcome.peak_reserved.value) /
+                           static_cast<double>(program.peak_live.value) - 1;
+  }
+  return outcome;
+}
+
+}  // namespace plimsoll::trace
