@@ -223,6 +223,7 @@ class Maker {
     how.goal = pack::Goal::kMinimize;
     how.deadline_seconds = options_.pack_seconds;
     how.deterministic = options_.deterministic;
+    if (options_.greedy) how.method = pack::Method::kBySize;
     PLIMSOLL_TRY(const pack::Packing packing, pack::pack(problem, how));
     for (std::size_t i = 0; i < packed.size(); ++i) plan_.buffers[packed[i]].offset = packing.offsets[i];
     plan_.arenas[arena].bytes = packing.height();

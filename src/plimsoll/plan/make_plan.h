@@ -18,6 +18,7 @@ namespace plimsoll::plan {
 struct MakePlanOptions {
   bool sharing = true;
   bool two_ended = false;
+  bool greedy = false;          // classic best-fit by size instead of the portfolio, for comparison
   double pack_seconds = 0.05;   // counted work, not wall time: the packer runs deterministically
   bool deterministic = true;
   Bytes budget;                 // zero: none

@@ -1,0 +1,67 @@
+// From a graph to a checked plan: what `plimsoll plan` and `plimsoll run` do.
+//
+//   graph ─▶ workload ─▶ schedule ─▶ plan ─▶ check
+//
+// Without a budget nothing is recomputed, swapped or encoded: results lie in place where they may, buffers
+// share memory, the packer sets the offsets. With a budget the schedule is the fastest one found whose packed
+// arena stays inside it; packing closes the loop, because what is alive and what the arena needs differ by the
+// packer's gap.
+//
+// Every plan that leaves here has passed the independent checker.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plimsoll/base/result.h"
+#include "plimsoll/plan/plan.h"
+#include "plimsoll/schedule/fit.h"
+#include "plimsoll/schedule/graph_workload.h"
+
+namespace plimsoll::api {
+
+struct PlanOptions {
+  std::string budget;              // "1.5GiB", "40%" of keep_all_bytes; empty: none
+  schedule::Remedies remedies;     // used when there is a budget
+  bool in_place = true;
+  bool share = true;
+  bool two_ended = false;
+  schedule::OrderChoice order = schedule::OrderChoice::kGiven;
+  double deadline_seconds = 3;
+  bool deterministic = false;
+  std::uint64_t seed = 1;
+  int threads = 0;
+  ops::KernelTable kernels;
+  std::function<double(const ir::Graph&, const ir::Node&)> seconds;
+  schedule::CopyRates copies;
+  std::vector<std::vector<ValueId>> contiguous;
+  std::function<void(const schedule::FitProgress&)> on_better;
+  const std::atomic<bool>* stop = nullptr;
+};
+
+// The numbers of the table that `plimsoll plan` prints.
+struct PlanSummary {
+  Bytes baseline;  // every result its own memory
+  Bytes in_place;  // results in place, nothing shared
+  Bytes shared;    // shared, nothing in place (greedy best-fit by size)
+  Bytes both;      // in place and shared (greedy best-fit by size)
+  Bytes keep_all;  // arena of the default plan
+  double keep_all_seconds = 0;
+  double plan_seconds = 0;
+  // With a budget:
+  std::optional<schedule::Floor> floor;
+  double bound_seconds = 0;
+  schedule::ScheduleCounts counts;
+};
+
+struct PlannedGraph {
+  plan::Plan plan;
+  PlanSummary summary;
+};
+
+Result<PlannedGraph> plan_graph(const ir::Graph& graph, const PlanOptions& options);
+
+}  // namespace plimsoll::api
