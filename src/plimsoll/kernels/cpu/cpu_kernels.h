@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "plimsoll/kernels/kernel.h"
 
@@ -18,5 +19,9 @@ Result<std::unique_ptr<Kernel>> make_cpu_kernel(const ir::Graph& graph, const ir
 
 // The facts of every node of the graph, for planning on the machine that runs.
 Result<ops::KernelTable> cpu_kernel_facts(const ir::Graph& graph, const CpuKernelOptions& options);
+
+// What kernels choose by, and whose they are: "avx512_core", "oneDNN 2.6.3". Plans name both.
+std::string cpu_instruction_set();
+std::string cpu_kernel_library();
 
 }  // namespace plimsoll::kernels

@@ -1,0 +1,57 @@
+// Runs steps of a graph and reports what happened: what `plimsoll run` does.
+//
+// The executor is made from a plan (strategy planned) or straight from the graph (on demand). Sources are
+// filled from the seed, then from a weight file where one is given; every step gets its batch from the data
+// source. Losses are the first output of a training graph.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plimsoll/base/result.h"
+#include "plimsoll/plan/plan.h"
+#include "plimsoll/runtime/executor.h"
+
+namespace plimsoll::api {
+
+enum class Strategy { kOnDemand, kPlanned };
+
+struct RunOptions {
+  int steps = 3;
+  int threads = 0;
+  std::uint64_t seed = 1;
+  trace::Trace* trace = nullptr;
+  bool poison = false;
+  // Called before the first step, when every source has its first content.
+  std::function<Status(runtime::Executor&)> on_start;
+  // Writes the batch of a step; absent: synthetic data from the seed.
+  std::function<Status(runtime::Executor&, int step)> feed;
+  // Called after every step with its loss and seconds.
+  std::function<void(int step, double loss, double seconds)> on_step;
+  // Called after the last step.
+  std::function<Status(runtime::Executor&)> on_end;
+};
+
+struct RunReport {
+  std::vector<double> losses;
+  std::vector<double> step_seconds;
+  Bytes peak;
+  std::optional<Bytes> planned_peak;
+  Bytes budget;
+  Strategy strategy = Strategy::kPlanned;
+  int threads = 0;
+};
+
+Result<RunReport> run_plan(plan::Plan plan, const RunOptions& options);
+Result<RunReport> run_on_demand(const ir::Graph& graph, const RunOptions& options);
+
+// What this machine is, as plan files record it.
+plan::Environment this_machine(int threads);
+// 0 becomes the number of cores.
+int resolve_threads(int threads);
+
+}  // namespace plimsoll::api
