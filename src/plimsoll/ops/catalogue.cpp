@@ -12,6 +12,19 @@ std::vector<Card> all_cards() {
   std::vector<Card> out;
   for (const auto family : {
            binary_cards,
+           matmul_cards,
+           linear_cards,
+           conv_cards,
+           attention_cards,
+           batch_norm_cards,
+           layer_norm_cards,
+           group_norm_cards,
+           lrn_cards,
+           softmax_cards,
+           loss_cards,
+           add_relu_cards,
+           pool_cards,
+           update_cards,
        }) {
     auto cards = family();
     std::move(cards.begin(), cards.end(), std::back_inserter(out));

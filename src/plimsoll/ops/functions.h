@@ -5,4 +5,15 @@
 // Families stand in headers of their own; this one includes them all.
 #pragma once
 
+#include "plimsoll/ops/add_relu.h"
+#include "plimsoll/ops/attention.h"
 #include "plimsoll/ops/binary.h"
+#include "plimsoll/ops/conv.h"
+#include "plimsoll/ops/linear.h"
+#include "plimsoll/ops/loss.h"
+#include "plimsoll/ops/matmul.h"
+#include "plimsoll/ops/norm.h"
+#include "plimsoll/ops/pool.h"
+#include "plimsoll/ops/recurrent.h"
+#include "plimsoll/ops/softmax.h"
+#include "plimsoll/ops/update.h"

@@ -1,0 +1,41 @@
+// What happens to state at the end of a step: optimizer updates, counters, sums of gradients.
+//
+// Each result is the next version of an input and always takes its place. Formulas as PyTorch's, with
+// g the gradient times `scale` (a scalar, absent: 1, from clipping by the global norm):
+//
+//   sgd       g += decay*w;  w -= lr*g
+//   momentum  g += decay*w;  m = momentum*m + g;  w -= lr*m
+//   adam      g += decay*w;  m = b1*m + (1-b1)*g;  v = b2*v + (1-b2)*g*g
+//             w -= lr/(1-b1^t) * m / (sqrt(v)/sqrt(1-b2^t) + epsilon)
+//   adamw     w -= lr*decay*w first, and no decay in g
+//
+// The step t is a counter that was already counted up: 1 in the first step.
+#pragma once
+
+#include "plimsoll/ops/builder.h"
+
+namespace plimsoll::ops {
+
+struct UpdateOptions {
+  double lr = 1e-3;
+  double weight_decay = 0;
+  double momentum = 0.9;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+};
+
+struct Updated {
+  Var w;
+  Var m;  // absent for sgd
+  Var v;  // adam and adamw only
+};
+
+Updated sgd(Var w, Var g, const UpdateOptions& options, Var scale = {});
+Updated momentum(Var w, Var g, Var m, const UpdateOptions& options, Var scale = {});
+Updated adam(Var w, Var g, Var m, Var v, Var step, const UpdateOptions& options, Var scale = {});
+Updated adamw(Var w, Var g, Var m, Var v, Var step, const UpdateOptions& options, Var scale = {});
+Var increment(Var counter, std::int64_t by = 1);
+Var accumulate(Var sum, Var g);
+
+}  // namespace plimsoll::ops
