@@ -87,7 +87,7 @@ class Fitter {
   // The smallest budget between a failed one and keep-all at which one construction succeeds.
   Bytes smallest_found(Bytes failed, Bytes works) {
     Construct builder(problem_, given_, options_.seed);
-    std::int64_t low = failed.value, high = works.value;
+    std::int64_t low = failed.value - 1, high = works.value;
     for (int i = 0; i < 24 && high - low > high / 200; ++i) {
       const std::int64_t middle = low + (high - low) / 2;
       ConstructSettings settings;
@@ -336,6 +336,12 @@ double Fit::bound_overhead() const {
 Schedule keep_all(const Workload& workload) {
   const Problem problem(workload, Remedies{}, CopyRates{});
   return link(problem, plain_script(given_sequence(problem).order));
+}
+
+Bytes smallest_found(const Workload& workload, const FitOptions& options) {
+  Fitter fitter(workload, options);
+  const Bytes kept = fitter.keep_all().schedule.peak_bytes;
+  return fitter.smallest_found(floor_of(workload, options.remedies).bytes, kept);
 }
 
 Result<Fit> fit(const Workload& workload, const FitOptions& options) {

@@ -93,6 +93,10 @@ Result<Fit> fit(const Workload& workload, const FitOptions& options);
 // most `points` of them, largest budget first.
 Result<std::vector<Fit>> sweep(const Workload& workload, const FitOptions& options, int points = 16);
 
+// The smallest budget for which a plan was found, by bisection; at least the floor. Two dozen
+// constructions.
+Bytes smallest_found(const Workload& workload, const FitOptions& options);
+
 // Everything stays until its last reader; in place where offered. The baseline of every overhead.
 Schedule keep_all(const Workload& workload);
 

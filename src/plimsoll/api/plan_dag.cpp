@@ -1,0 +1,210 @@
+#include "plimsoll/api/plan_dag.h"
+
+#include <sstream>
+
+#include <nlohmann/json.hpp>
+
+#include "plimsoll/base/byte_size.h"
+#include "plimsoll/base/clock.h"
+#include "plimsoll/base/file.h"
+#include "plimsoll/schedule/dag_file.h"
+#include "plimsoll/schedule/prove.h"
+#include "plimsoll/schedule/strategies.h"
+#include "plimsoll/schedule/verify_schedule.h"
+
+namespace plimsoll::api {
+namespace {
+
+Result<schedule::Remedies> parse_remedies(const std::string& text, bool lossy) {
+  schedule::Remedies remedies;
+  remedies.recompute = false;
+  remedies.lossy = lossy;
+  std::istringstream words(text);
+  for (std::string word; std::getline(words, word, ',');) {
+    const bool all = word == "all";
+    remedies.recompute = remedies.recompute || all || word == "recompute";
+    remedies.swap = remedies.swap || all || word == "swap";
+    remedies.encode = remedies.encode || all || word == "encode";
+    if (!all && word != "recompute" && word != "swap" && word != "encode" && word != "inplace" && word != "share") {
+      return fail(ErrorCode::kUsage, "--remedies: '{}' is none of inplace, share, recompute, swap, encode, all", word);
+    }
+  }
+  return remedies;
+}
+
+Result<schedule::OrderChoice> parse_order(const std::string& text) {
+  if (text == "given" || text == "natural") return schedule::OrderChoice::kGiven;
+  if (text == "list") return schedule::OrderChoice::kList;
+  if (text == "search") return schedule::OrderChoice::kSearch;
+  return fail(ErrorCode::kUsage, "--order: '{}' is none of given, natural, list, search", text);
+}
+
+PlanDagPoint point_of(const schedule::Schedule& chosen, const PlanDagReport& report, Bytes budget) {
+  PlanDagPoint point;
+  const schedule::ScheduleCounts counts = schedule::count(chosen);
+  point.budget_bytes = budget;
+  point.peak_bytes = chosen.peak_bytes;
+  point.host_peak_bytes = chosen.host_peak_bytes;
+  point.predicted_seconds = chosen.seconds;
+  point.overhead = report.keep_all_seconds > 0 ? chosen.seconds / report.keep_all_seconds - 1 : 0;
+  point.recomputed = counts.recomputed;
+  point.swapped_bytes = counts.sent_out;
+  point.encoded_bytes = counts.encoded;
+  point.buffers = static_cast<std::int64_t>(chosen.instances.size());
+  point.steps = static_cast<std::int64_t>(chosen.actions.size());
+  return point;
+}
+
+// One plan under way: what is read, what is found, what is said about it.
+class DagPlanner {
+ public:
+  DagPlanner(const PlanDagOptions& options, schedule::Workload workload, schedule::FitOptions fit)
+      : options_(options), workload_(std::move(workload)), fit_(std::move(fit)) {}
+
+  Result<PlanDagReport> run() {
+    const Stopwatch watch;
+    const schedule::Schedule kept = schedule::keep_all(workload_);
+    report_.keep_all_bytes = kept.peak_bytes;
+    report_.keep_all_seconds = kept.seconds;
+    for (const schedule::Value& value : workload_.values) report_.baseline_bytes += value.bytes;
+    report_.budget_bytes = kept.peak_bytes;
+    if (!options_.budget.empty()) {
+      PLIMSOLL_TRY(report_.budget_bytes, parse_byte_size(options_.budget, kept.peak_bytes));
+    }
+    fit_.budget = report_.budget_bytes;
+    const schedule::Floor floor = schedule::floor_of(workload_, fit_.remedies);
+    for (ValueId id : floor.wall) report_.wall.push_back({workload_.value(id).name, workload_.value(id).bytes});
+    report_.smallest_budget_bytes = floor.bytes;
+    PLIMSOLL_RETURN_IF_ERROR(choose(kept));
+    report_.plan_seconds = watch.seconds();
+    return std::move(report_);
+  }
+
+ private:
+  Status choose(const schedule::Schedule& kept) {
+    if (!options_.strategy.empty()) return by_strategy();
+    if (options_.sweep) return by_sweep();
+    if (options_.budget.empty()) return accept(kept, Bytes::max());
+    return by_budget();
+  }
+
+  Status accept(const schedule::Schedule& chosen, Bytes budget) {
+    PLIMSOLL_RETURN_IF_ERROR(schedule::verify_schedule(workload_, chosen, budget, fit_.copies));
+    report_.points.push_back(point_of(chosen, report_, budget == Bytes::max() ? chosen.peak_bytes : budget));
+    if (options_.output.empty() || options_.sweep) return {};
+    return write_file(options_.output, schedule::schedule_to_json(workload_, chosen));
+  }
+
+  Status by_strategy() {
+    PLIMSOLL_TRY(const schedule::Schedule chosen, schedule::run_strategy(workload_, options_.strategy));
+    const bool bound = !options_.budget.empty();
+    if (bound && chosen.peak_bytes > report_.budget_bytes) {
+      report_.failure = Error{ErrorCode::kNoAnswer, fmt::format("strategy '{}' needs {} bytes, the budget is {}", options_.strategy,
+                                                                chosen.peak_bytes, report_.budget_bytes)};
+      return {};
+    }
+    return accept(chosen, bound ? report_.budget_bytes : Bytes::max());
+  }
+
+  Status by_sweep() {
+    PLIMSOLL_TRY(const std::vector<schedule::Fit> curve, schedule::sweep(workload_, fit_));
+    for (const schedule::Fit& fitted : curve) {
+      PLIMSOLL_RETURN_IF_ERROR(accept(fitted.schedule, fitted.schedule.peak_bytes));
+      report_.points.back().lower_bound_overhead = std::max(0.0, fitted.bound_overhead());
+      report_.points.back().proven_optimal = fitted.optimal;
+    }
+    if (!curve.empty()) report_.smallest_budget_bytes = curve.back().schedule.peak_bytes;
+    return {};
+  }
+
+  Status by_budget() {
+    const Result<schedule::Fit> fitted = schedule::fit(workload_, fit_);
+    if (!fitted) {
+      if (fitted.error().code != ErrorCode::kDoesNotFit && fitted.error().code != ErrorCode::kNoAnswer) return forward(fitted);
+      report_.failure = fitted.error();
+      report_.smallest_budget_bytes = schedule::smallest_found(workload_, fit_);
+      return {};
+    }
+    PLIMSOLL_RETURN_IF_ERROR(accept(fitted->schedule, fit_.budget));
+    PlanDagPoint& point = report_.points.back();
+    point.lower_bound_overhead = std::max(0.0, fitted->bound_overhead());
+    point.proven_optimal = fitted->optimal;
+    return options_.prove ? prove(*fitted, point) : Status{};
+  }
+
+  Status prove(const schedule::Fit& fitted, PlanDagPoint& point) {
+    const auto proof = schedule::prove(workload_, fitted.order, fit_.budget, std::max(1.0, options_.deadline_seconds));
+    if (!proof) return proof.error().code == ErrorCode::kNoAnswer ? Status{} : forward(proof);
+    const double bound = proof->bound_seconds / fitted.keep_all_seconds - 1;
+    point.lower_bound_overhead = std::max(point.lower_bound_overhead, std::min(bound, point.overhead));
+    point.proven_optimal = fitted.schedule.seconds <= proof->bound_seconds * (1 + 1e-4);
+    return {};
+  }
+
+  const PlanDagOptions& options_;
+  schedule::Workload workload_;
+  schedule::FitOptions fit_;
+  PlanDagReport report_;
+};
+
+nlohmann::json json_of(const PlanDagPoint& point) {
+  return {{"budget_bytes", point.budget_bytes.value},
+          {"load_bytes", point.peak_bytes.value},
+          {"arena_bytes", point.peak_bytes.value},
+          {"peak_bytes", point.peak_bytes.value},
+          {"host_peak_bytes", point.host_peak_bytes.value},
+          {"predicted_seconds", point.predicted_seconds},
+          {"overhead", point.overhead},
+          {"lower_bound_overhead", point.lower_bound_overhead},
+          {"recomputed", point.recomputed},
+          {"swapped_bytes", point.swapped_bytes.value},
+          {"encoded_bytes", point.encoded_bytes.value},
+          {"buffers", point.buffers},
+          {"steps", point.steps},
+          {"status", point.proven_optimal ? "optimal" : "feasible"}};
+}
+
+}  // namespace
+
+Result<PlanDagReport> plan_dag(const PlanDagOptions& options) {
+  PLIMSOLL_TRY(const MappedFile file, MappedFile::open(options.file));
+  Result<schedule::Workload> workload = schedule::read_dag(file.text());
+  if (!workload) return forward(workload, options.file.string());
+  schedule::FitOptions fit;
+  PLIMSOLL_TRY(fit.remedies, parse_remedies(options.remedies, options.lossy));
+  PLIMSOLL_TRY(fit.order, parse_order(options.order));
+  fit.deadline_seconds = options.deadline_seconds;
+  fit.deterministic = options.deterministic;
+  fit.seed = options.seed;
+  fit.threads = options.threads;
+  fit.on_better = options.on_better;
+  fit.stop = options.stop;
+  return DagPlanner(options, std::move(*workload), std::move(fit)).run();
+}
+
+std::string to_json(const PlanDagReport& report, bool sweep) {
+  nlohmann::json out = {{"schema", 1},
+                        {"baseline_bytes", report.baseline_bytes.value},
+                        {"inplace_bytes", report.baseline_bytes.value},
+                        {"shared_bytes", report.keep_all_bytes.value},
+                        {"keep_all_bytes", report.keep_all_bytes.value},
+                        {"keep_all_seconds", report.keep_all_seconds},
+                        {"smallest_budget_bytes", report.smallest_budget_bytes.value},
+                        {"budget_bytes", report.budget_bytes.value},
+                        {"plan_seconds", report.plan_seconds}};
+  out["wall"] = nlohmann::json::array();
+  for (const NamedBytes& value : report.wall) out["wall"].push_back({{"name", value.name}, {"bytes", value.bytes.value}});
+  if (report.failure) {
+    out["status"] = report.failure->code == ErrorCode::kDoesNotFit ? "does_not_fit" : "no_answer";
+    out["message"] = report.failure->message;
+  } else if (sweep) {
+    out["points"] = nlohmann::json::array();
+    for (const PlanDagPoint& point : report.points) out["points"].push_back(json_of(point));
+    out["status"] = "feasible";
+  } else if (!report.points.empty()) {
+    out.update(json_of(report.points.front()));
+  }
+  return out.dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace plimsoll::api

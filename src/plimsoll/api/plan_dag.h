@@ -1,0 +1,74 @@
+// Planning a user's own weighted DAG: read -> fit -> check -> write, and the summary of it.
+//
+// What `plimsoll plan --dag` does, as a library call. The schedule that is reported has been replayed
+// by the independent judge (schedule/verify_schedule.h) before anybody sees it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plimsoll/base/result.h"
+#include "plimsoll/schedule/fit.h"
+
+namespace plimsoll::api {
+
+struct PlanDagOptions {
+  std::filesystem::path file;
+  std::string budget;                 // "80%", "1.5GiB"; empty: keep everything
+  std::string order = "search";       // given, natural, list, search
+  std::string remedies = "recompute"; // comma list of recompute, swap, encode, all (inplace, share are implied)
+  bool lossy = false;
+  std::string strategy;               // a classic one instead of searching
+  double deadline_seconds = 3;
+  bool deterministic = false;
+  std::uint64_t seed = 1;
+  int threads = 1;
+  bool prove = false;
+  bool sweep = false;
+  std::filesystem::path output;       // where the schedule goes; empty: nowhere
+  std::function<void(const schedule::FitProgress&)> on_better;
+  const std::atomic<bool>* stop = nullptr;
+};
+
+struct NamedBytes {
+  std::string name;
+  Bytes bytes;
+};
+
+struct PlanDagPoint {
+  Bytes budget_bytes;
+  Bytes peak_bytes;
+  Bytes host_peak_bytes;
+  double predicted_seconds = 0;
+  double overhead = 0;
+  double lower_bound_overhead = 0;
+  bool proven_optimal = false;
+  std::int64_t recomputed = 0;
+  Bytes swapped_bytes;
+  Bytes encoded_bytes;
+  std::int64_t buffers = 0;
+  std::int64_t steps = 0;
+};
+
+struct PlanDagReport {
+  Bytes baseline_bytes;   // every value in memory of its own
+  Bytes keep_all_bytes;
+  double keep_all_seconds = 0;
+  Bytes smallest_budget_bytes;
+  std::vector<NamedBytes> wall;
+  double plan_seconds = 0;
+  std::vector<PlanDagPoint> points;  // one, or the curve of a sweep, largest budget first
+  std::optional<Error> failure;      // did not fit, or no answer: the rest still says why
+  Bytes budget_bytes;
+};
+
+Result<PlanDagReport> plan_dag(const PlanDagOptions& options);
+
+std::string to_json(const PlanDagReport& report, bool sweep);
+
+}  // namespace plimsoll::api

@@ -1,0 +1,11 @@
+// `plimsoll plan --dag FILE`: options and printing for a user's own graph. cli/plan.cpp calls it.
+#pragma once
+
+#include "plimsoll/api/plan_dag.h"
+#include "plimsoll/base/result.h"
+
+namespace plimsoll::cli {
+
+Status plan_dag(const api::PlanDagOptions& options, bool json);
+
+}  // namespace plimsoll::cli

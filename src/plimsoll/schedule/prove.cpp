@@ -1,0 +1,215 @@
+#include "plimsoll/schedule/prove.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "plimsoll/base/file.h"
+
+extern char** environ;
+
+namespace plimsoll::schedule {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMostTasks = 400;
+
+Status check_covered(const Workload& workload) {
+  if (workload.tasks.size() > kMostTasks) {
+    return fail(ErrorCode::kUsage, "{} tasks are too many to prove anything; at most {}", workload.tasks.size(), kMostTasks);
+  }
+  for (const Value& value : workload.values) {
+    if (!value.producer.valid() || value.keep || value.in_place || !value.recompute) {
+      return fail(ErrorCode::kUsage, "value '{}': the proof knows neither sources nor kept, in-place or once-made values", value.name);
+    }
+  }
+  for (const Task& task : workload.tasks) {
+    if (task.outputs.size() != 1 || task.once) {
+      return fail(ErrorCode::kUsage, "task '{}': the proof knows single-output tasks only", task.name);
+    }
+  }
+  return {};
+}
+
+// Tasks by position in the order: cost, bytes, inputs.
+struct Chart {
+  std::vector<double> cost;
+  std::vector<double> bytes;
+  std::vector<double> scratch;
+  std::vector<std::vector<std::size_t>> inputs;
+  std::vector<std::vector<std::size_t>> readers;
+  double total = 0;
+};
+
+Chart chart_of(const Workload& workload, const std::vector<TaskId>& order, Bytes budget) {
+  Chart chart;
+  std::vector<std::size_t> position(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) position[order[i].index()] = i;
+  for (const Task& task : workload.tasks) chart.total += task.seconds;
+  const double unit = 1000.0 / std::max<double>(1, static_cast<double>(budget.value));
+  chart.readers.resize(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const Task& task = workload.task(order[i]);
+    chart.cost.push_back(task.seconds * 1000.0 / std::max(1e-300, chart.total));
+    chart.bytes.push_back(unit * static_cast<double>(workload.value(task.outputs[0]).bytes.value));
+    chart.scratch.push_back(unit * static_cast<double>(task.scratch.value));
+    chart.inputs.emplace_back();
+    for (ValueId input : task.inputs) {
+      const std::size_t from = position[workload.value(input).producer.index()];
+      chart.inputs.back().push_back(from);
+      chart.readers[from].push_back(i);
+    }
+  }
+  return chart;
+}
+
+class ModelText {
+ public:
+  explicit ModelText(const Chart& chart) : c_(chart) {}
+
+  std::string write(bool relax) {
+    const std::size_t n = c_.cost.size();
+    out_ = "Minimize\n obj: ";
+    for (std::size_t t = 0; t < n; ++t) {
+      for (std::size_t i = 0; i <= t; ++i) add("+ {:.9g} R{}_{}\n", c_.cost[i], t, i);
+    }
+    out_ += "Subject To\n";
+    for (std::size_t t = 0; t < n; ++t) stage(t, n);
+    out_ += "Bounds\n";
+    for (std::size_t t = 0; t < n; ++t) {
+      for (std::size_t i = 0; i <= t; ++i) {
+        add("U{}_{} <= {:.9g}\n", t, i, 1000.0);
+        if (relax) add("R{}_{} <= 1\n", t, i);
+        if (relax && i < t) add("S{}_{} <= 1\n", t, i);
+      }
+    }
+    if (!relax) {
+      out_ += "Binaries\n";
+      for (std::size_t t = 0; t < n; ++t) {
+        for (std::size_t i = 0; i <= t; ++i) add("R{}_{}\n", t, i);
+        for (std::size_t i = 0; i < t; ++i) add("S{}_{}\n", t, i);
+      }
+    }
+    return out_ + "End\n";
+  }
+
+ private:
+  template <typename... Args>
+  void add(fmt::format_string<Args...> format, Args&&... args) {
+    fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
+  }
+
+  void stage(std::size_t t, std::size_t n) {
+    add("R{}_{} = 1\n", t, t);
+    for (std::size_t i = 0; i <= t && t + 1 < n; ++i) {
+      add("S{}_{} - R{}_{}", t + 1, i, t, i);
+      if (i < t) add(" - S{}_{}", t, i);
+      out_ += " <= 0\n";
+    }
+    for (std::size_t v = 0; v <= t; ++v) {
+      for (std::size_t u : c_.inputs[v]) add("R{}_{} - R{}_{} - S{}_{} <= 0\n", t, v, t, u, t, u);
+    }
+    for (std::size_t k = 0; k <= t; ++k) memory(t, k, n);
+  }
+
+  void memory(std::size_t t, std::size_t k, std::size_t n) {
+    add("U{}_{} - {:.9g} R{}_{}", t, k, c_.bytes[k], t, k);
+    if (k == 0) {
+      for (std::size_t i = 0; i < t; ++i) add(" - {:.9g} S{}_{}", c_.bytes[i], t, i);
+    } else {
+      add(" - U{}_{}", t, k - 1);
+      for (std::size_t i : c_.inputs[k - 1]) add(" + {:.9g} F{}_{}_{}", c_.bytes[i], t, i, k - 1);
+    }
+    out_ += " = 0\n";
+    if (c_.scratch[k] > 0) add("U{}_{} + {:.9g} R{}_{} <= 1000\n", t, k, c_.scratch[k], t, k);
+    if (k == t) return;
+    for (std::size_t i : c_.inputs[k]) {
+      add("F{}_{}_{} - R{}_{} <= 0\n", t, i, k, t, k);
+      if (t + 1 < n) add("F{}_{}_{} + S{}_{} <= 1\n", t, i, k, t + 1, i);
+      for (std::size_t j : c_.readers[i]) {
+        if (j > k && j <= t) add("F{}_{}_{} + R{}_{} <= 1\n", t, i, k, t, j);
+      }
+    }
+  }
+
+  const Chart& c_;
+  std::string out_;
+};
+
+Status run_cbc(const fs::path& model, const fs::path& log, double seconds) {
+  const std::string limit = fmt::format("{:.3f}", seconds);
+  const std::vector<std::string> words = {"cbc", model.string(), "-seconds", limit, "-ratioGap", "0.0001", "-solve", "-quit"};
+  std::vector<char*> arguments;
+  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  pid_t child = 0;
+  const int failed = posix_spawnp(&child, "cbc", &actions, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (failed != 0) return fail(ErrorCode::kDevice, "cbc cannot be started; install coinor-cbc");
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (!WIFEXITED(status) || WEXITSTATUS(status) == 127) return fail(ErrorCode::kDevice, "cbc cannot be run; install coinor-cbc");
+  return {};
+}
+
+std::optional<double> number_after(const std::string& text, std::string_view label) {
+  const std::size_t found = text.rfind(label);
+  if (found == std::string::npos) return std::nullopt;
+  return std::strtod(text.c_str() + found + label.size(), nullptr);
+}
+
+Result<Proof> read_log(const std::string& log, double total, bool relax) {
+  const auto seconds = [&](double objective) { return objective * total / 1000.0; };
+  if (log.find("infeasible") != std::string::npos && log.find("Objective value") == std::string::npos) {
+    return fail(ErrorCode::kDoesNotFit, "proven: no plan of this order fits");
+  }
+  Proof proof;
+  if (relax) {
+    const auto value = number_after(log, "Optimal - objective value");
+    const auto other = number_after(log, "Optimal objective");
+    if (!value && !other) return fail(ErrorCode::kNoAnswer, "the solver found no bound in the time given");
+    proof.bound_seconds = seconds(value ? *value : *other);
+    return proof;
+  }
+  const auto objective = number_after(log, "Objective value:");
+  const auto bound = number_after(log, "Lower bound:");
+  if (log.find("Result - Optimal solution found") != std::string::npos && objective) {
+    proof.bound_seconds = seconds(*objective);
+    proof.optimum_seconds = proof.bound_seconds;
+  } else if (bound) {
+    proof.bound_seconds = seconds(*bound);
+  } else {
+    return fail(ErrorCode::kNoAnswer, "the solver found no bound in the time given");
+  }
+  return proof;
+}
+
+}  // namespace
+
+Result<Proof> prove(const Workload& workload, const std::vector<TaskId>& order, Bytes budget,
+                    double seconds, bool relax) {
+  PLIMSOLL_RETURN_IF_ERROR(check_covered(workload));
+  std::string folder = (fs::temp_directory_path() / "plimsoll-prove-XXXXXX").string();
+  if (mkdtemp(folder.data()) == nullptr) return fail(ErrorCode::kDevice, "no temporary folder can be made");
+  const Chart chart = chart_of(workload, order, budget);
+  const fs::path model = fs::path(folder) / "model.lp";
+  const fs::path log = fs::path(folder) / "log.txt";
+  Status done = write_file(model, ModelText(chart).write(relax));
+  if (done) done = run_cbc(model, log, seconds);
+  const Result<std::string> text = done ? read_file(log) : Result<std::string>(forward(done));
+  std::error_code ignored;
+  fs::remove_all(folder, ignored);
+  if (!text) return forward(text);
+  return read_log(*text, chart.total, relax);
+}
+
+}  // namespace plimsoll::schedule
