@@ -18,19 +18,6 @@ using schedule::InstanceId;
 constexpr std::uint8_t kDeviceArena = 0;
 constexpr std::uint8_t kHostArena = 1;
 
-Use use_of(const ir::Graph& graph, ValueId id, bool is_output) {
-  switch (graph.value(id).kind) {
-    case ir::ValueKind::kInput: return Use::kInput;
-    case ir::ValueKind::kWeight:
-    case ir::ValueKind::kState:
-    case ir::ValueKind::kConstant: return Use::kWeight;
-    case ir::ValueKind::kOptimizer: return Use::kOptimizer;
-    case ir::ValueKind::kGradient: return Use::kGradient;
-    case ir::ValueKind::kActivation: return is_output ? Use::kOutput : Use::kActivation;
-  }
-  return Use::kActivation;
-}
-
 StepKind step_kind(ActionKind kind) {
   switch (kind) {
     case ActionKind::kCompute: return StepKind::kCompute;

@@ -17,6 +17,19 @@ std::string_view name(Use use) {
   return kNames[static_cast<std::size_t>(use)];
 }
 
+Use use_of(const ir::Graph& graph, ValueId id, bool is_output) {
+  switch (graph.value(id).kind) {
+    case ir::ValueKind::kInput: return Use::kInput;
+    case ir::ValueKind::kWeight:
+    case ir::ValueKind::kState:
+    case ir::ValueKind::kConstant: return Use::kWeight;
+    case ir::ValueKind::kOptimizer: return Use::kOptimizer;
+    case ir::ValueKind::kGradient: return Use::kGradient;
+    case ir::ValueKind::kActivation: return is_output ? Use::kOutput : Use::kActivation;
+  }
+  return Use::kActivation;
+}
+
 std::vector<Bytes> bytes_by_step(const Plan& plan) {
   std::vector<Bytes> change(plan.steps.size() + 1);
   for (const PlanBuffer& buffer : plan.buffers) {

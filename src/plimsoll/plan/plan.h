@@ -59,6 +59,7 @@ struct PlanStep {
 enum class Use : std::uint8_t { kInput, kOutput, kWeight, kOptimizer, kActivation, kGradient, kTemporary };
 inline constexpr int kUseCount = 7;
 std::string_view name(Use use);  // "inputs", "outputs", "weights", ...
+Use use_of(const ir::Graph& graph, ValueId value, bool is_output);
 
 struct PlanBuffer {
   std::string name;
