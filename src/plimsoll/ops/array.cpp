@@ -110,6 +110,13 @@ double decode_real(ir::DType dtype, std::uint64_t pattern) {
   return decode_small(format_of(dtype), pattern);
 }
 
+std::int64_t to_integer(double value) {
+  if (std::isnan(value)) return 0;
+  if (value >= 0x1p63) return std::numeric_limits<std::int64_t>::max();
+  if (value < -0x1p63) return std::numeric_limits<std::int64_t>::min();
+  return static_cast<std::int64_t>(value);
+}
+
 double round_to(ir::DType dtype, double value) {
   if (dtype == ir::DType::kF64) return value;
   if (dtype == ir::DType::kF32) return static_cast<float>(value);
@@ -147,7 +154,7 @@ void Array::set_number(std::int64_t index, double value) {
   if (is_real()) {
     reals[static_cast<std::size_t>(index)] = value;
   } else {
-    integers[static_cast<std::size_t>(index)] = static_cast<std::int64_t>(value);
+    integers[static_cast<std::size_t>(index)] = to_integer(value);
   }
 }
 

@@ -38,12 +38,24 @@ struct Array {
     return is_real() ? reals[static_cast<std::size_t>(index)]
                      : static_cast<double>(integers[static_cast<std::size_t>(index)]);
   }
+  // An integer array takes the nearest int64 towards zero (NaN gives 0).
   void set_number(std::int64_t index, double value);
+  // One element of an array of the same number class (real or integer).
+  void copy_element(std::int64_t index, const Array& from, std::int64_t at) {
+    if (is_real()) {
+      reals[static_cast<std::size_t>(index)] = from.reals[static_cast<std::size_t>(at)];
+    } else {
+      integers[static_cast<std::size_t>(index)] = from.integers[static_cast<std::size_t>(at)];
+    }
+  }
   // Narrows every element to what the dtype can hold (round to nearest even; integers wrap).
   void round();
 
   bool operator==(const Array&) const = default;
 };
+
+// Towards zero, saturating at the ends of the range; NaN gives 0.
+std::int64_t to_integer(double value);
 
 // The nearest number the dtype can hold, as a double. Out of range becomes infinity (for fp8e4m3, which
 // has none, the NaN it reserves).

@@ -1,57 +1,57 @@
 #include "plimsoll/ops/binary.h"
 
+#include "plimsoll/ops/binary_evaluation.h"
 #include "plimsoll/ops/cards.h"
+#include "plimsoll/ops/reduction.h"
 #include "plimsoll/ops/rules.h"
+#include "plimsoll/ops/shaping.h"
+#include "plimsoll/ops/unary.h"
 
 namespace plimsoll::ops {
 namespace {
 
-// One function for both number classes; integers stay exact.
-template <typename Reals, typename Integers>
-void evaluate_binary(const Evaluation& e, Reals on_reals, Integers on_integers) {
-  const Array& a = e.in(0);
-  const Array& b = e.in(1);
-  Array& y = e.out();
-  for_each_broadcast(y.type.shape, a.type.shape, b.type.shape, [&](std::int64_t i, std::int64_t j, std::int64_t k) {
-    const auto at = static_cast<std::size_t>(i);
-    const auto at_a = static_cast<std::size_t>(j);
-    const auto at_b = static_cast<std::size_t>(k);
-    if (y.is_real()) {
-      y.reals[at] = on_reals(a.reals[at_a], b.reals[at_b]);
-    } else {
-      y.integers[at] = on_integers(a.integers[at_a], b.integers[at_b]);
-    }
-  });
-}
-
-// Two's complement, as the kernels wrap.
-std::int64_t wrapping(std::uint64_t value) { return static_cast<std::int64_t>(value); }
-
 void evaluate_add(const Evaluation& e) {
-  evaluate_binary(e, [](double a, double b) { return a + b; },
-                  [](std::int64_t a, std::int64_t b) { return wrapping(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b)); });
+  evaluate_binary(
+      e, [](double a, double b) { return a + b; },
+      [](std::int64_t a, std::int64_t b) {
+        return wrapping(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+      });
 }
 void evaluate_sub(const Evaluation& e) {
-  evaluate_binary(e, [](double a, double b) { return a - b; },
-                  [](std::int64_t a, std::int64_t b) { return wrapping(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b)); });
+  evaluate_binary(
+      e, [](double a, double b) { return a - b; },
+      [](std::int64_t a, std::int64_t b) {
+        return wrapping(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
+      });
 }
 void evaluate_mul(const Evaluation& e) {
-  evaluate_binary(e, [](double a, double b) { return a * b; },
-                  [](std::int64_t a, std::int64_t b) { return wrapping(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b)); });
+  evaluate_binary(
+      e, [](double a, double b) { return a * b; },
+      [](std::int64_t a, std::int64_t b) {
+        return wrapping(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+      });
 }
 // An integer divided by zero gives zero here; frameworks leave it undefined.
+struct Quotient {
+  double operator()(double a, double b) const { return a / b; }
+  std::uint64_t operator()(std::uint64_t a, std::uint64_t b) const { return b == 0 ? 0 : a / b; }
+  std::int64_t operator()(std::int64_t a, std::int64_t b) const {
+    if (b == 0) return 0;
+    return b == -1 ? wrapping(0 - static_cast<std::uint64_t>(a)) : a / b;
+  }
+};
 void evaluate_div(const Evaluation& e) {
-  evaluate_binary(e, [](double a, double b) { return a / b; },
-                  [](std::int64_t a, std::int64_t b) { return b == 0 ? 0 : b == -1 ? wrapping(0 - static_cast<std::uint64_t>(a)) : a / b; });
+  evaluate_ordered(e, Quotient());
 }
 
 std::vector<Var> add_gradient(const Backward& g) {
-  return {g.wants(0) ? sum_to(g.dy(), g.in(0).shape()) : Var(), g.wants(1) ? sum_to(g.dy(), g.in(1).shape()) : Var()};
+  return {g.wants(0) ? sum_to(g.dy(), g.in(0).shape()) : Var(),
+          g.wants(1) ? sum_to(g.dy(), g.in(1).shape()) : Var()};
 }
 
 std::vector<Var> sub_gradient(const Backward& g) {
   return {g.wants(0) ? sum_to(g.dy(), g.in(0).shape()) : Var(),
-          g.wants(1) ? sum_to(g.builder.call1("neg", {g.dy()}), g.in(1).shape()) : Var()};
+          g.wants(1) ? sum_to(neg(g.dy()), g.in(1).shape()) : Var()};
 }
 
 std::vector<Var> mul_gradient(const Backward& g) {
@@ -62,7 +62,7 @@ std::vector<Var> mul_gradient(const Backward& g) {
 std::vector<Var> div_gradient(const Backward& g) {
   const Var da = g.dy() / g.in(1);
   return {g.wants(0) ? sum_to(da, g.in(0).shape()) : Var(),
-          g.wants(1) ? sum_to(g.builder.call1("neg", {da * g.out(0)}), g.in(1).shape()) : Var()};
+          g.wants(1) ? sum_to(neg(da * g.out(0)), g.in(1).shape()) : Var()};
 }
 
 Card binary_card(std::string_view name, GradientRule gradient, EvaluateRule evaluate) {
@@ -80,23 +80,32 @@ Card binary_card(std::string_view name, GradientRule gradient, EvaluateRule eval
 
 }  // namespace
 
-Var add(Var a, Var b) { return a.builder().call1("add", {a, b}); }
-Var sub(Var a, Var b) { return a.builder().call1("sub", {a, b}); }
-Var mul(Var a, Var b) { return a.builder().call1("mul", {a, b}); }
-Var div(Var a, Var b) { return a.builder().call1("div", {a, b}); }
+Var add(Var a, Var b) {
+  return a.builder().call1("add", {a, b});
+}
+Var sub(Var a, Var b) {
+  return a.builder().call1("sub", {a, b});
+}
+Var mul(Var a, Var b) {
+  return a.builder().call1("mul", {a, b});
+}
+Var div(Var a, Var b) {
+  return a.builder().call1("div", {a, b});
+}
 
-Var number(Var like, double value) { return like.builder().fill({like.dtype(), {}}, value); }
+Var number(Var like, double value) {
+  return like.builder().fill({like.dtype(), {}}, value);
+}
 
-Var sum_to(Var adjoint, const ir::Shape& shape) {
+Var sum_to(Var adjoint, ir::Shape shape) {
   if (adjoint.shape() == shape) return adjoint;
   const int shift = adjoint.rank() - shape.rank();
   ir::Ints axes;
   for (int axis = 0; axis < adjoint.rank(); ++axis) {
     if (axis < shift || (shape[axis - shift] == 1 && adjoint.dim(axis) != 1)) axes.push_back(axis);
   }
-  const Var sum = axes.empty() ? adjoint : adjoint.builder().call1("reduce_sum", {adjoint}, {{"axes", axes}, {"keepdims", std::int64_t{1}}});
-  if (sum.shape() == shape) return sum;
-  return adjoint.builder().call1("reshape", {sum}, {{"shape", ir::Ints(shape.begin(), shape.end())}});
+  const Var sum = axes.empty() ? adjoint : reduce_sum(adjoint, axes, true);
+  return sum.shape() == shape ? sum : reshape(sum, shape);
 }
 
 std::vector<Card> binary_cards() {

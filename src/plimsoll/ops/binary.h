@@ -1,10 +1,16 @@
-// add, sub, mul, div, pow, maximum, minimum, and comparisons, with numpy's broadcasting.
+// Arithmetic on two operands with numpy's broadcasting.
 //
-//   add   dy, dy                 needs nothing
-//   sub   dy, -dy                needs nothing
-//   mul   dy*b, dy*a             needs the other operand, only where that gradient is wanted
-//   div   dy/b, -dy*y/b          needs b and the result, not a
+//   add      dy, dy                    needs nothing
+//   sub      dy, -dy                   needs nothing
+//   mul      dy*b, dy*a                needs the other operand, only where that gradient is wanted
+//   div      dy/b, -dy*y/b             needs b and the result, not a
+//   pow      dy*b*a^(b-1), dy*y*ln a   needs a and b; y for the exponent's gradient
+//   maximum  dy where a >= b, else to b (minimum the other way): a tie goes to a
+//   mod      dy, -dy*floor(a/b)        needs a and b, for b's gradient only
 // The adjoint of an operand that was broadcast is summed back to its shape (sum_to).
+//
+// Integers wrap; divided by zero (div, mod) they give zero; a negative power of one is zero unless
+// the base is 1 or -1.
 #pragma once
 
 #include "plimsoll/ops/builder.h"
@@ -15,24 +21,53 @@ Var add(Var a, Var b);
 Var sub(Var a, Var b);
 Var mul(Var a, Var b);
 Var div(Var a, Var b);
+Var pow(Var a, Var b);
+Var maximum(Var a, Var b);
+Var minimum(Var a, Var b);
+// The sign of b, as Python's %; with `fmod` the sign of a, as C's.
+Var mod(Var a, Var b, bool fmod = false);
 
-inline Var operator+(Var a, Var b) { return add(a, b); }
-inline Var operator-(Var a, Var b) { return sub(a, b); }
-inline Var operator*(Var a, Var b) { return mul(a, b); }
-inline Var operator/(Var a, Var b) { return div(a, b); }
+inline Var operator+(Var a, Var b) {
+  return add(a, b);
+}
+inline Var operator-(Var a, Var b) {
+  return sub(a, b);
+}
+inline Var operator*(Var a, Var b) {
+  return mul(a, b);
+}
+inline Var operator/(Var a, Var b) {
+  return div(a, b);
+}
 
 // A number of the same dtype as `like`, as a scalar.
 Var number(Var like, double value);
-inline Var operator+(Var a, double b) { return add(a, number(a, b)); }
-inline Var operator-(Var a, double b) { return sub(a, number(a, b)); }
-inline Var operator*(Var a, double b) { return mul(a, number(a, b)); }
-inline Var operator/(Var a, double b) { return div(a, number(a, b)); }
-inline Var operator+(double a, Var b) { return add(number(b, a), b); }
-inline Var operator-(double a, Var b) { return sub(number(b, a), b); }
-inline Var operator*(double a, Var b) { return mul(number(b, a), b); }
-inline Var operator/(double a, Var b) { return div(number(b, a), b); }
+inline Var operator+(Var a, double b) {
+  return add(a, number(a, b));
+}
+inline Var operator-(Var a, double b) {
+  return sub(a, number(a, b));
+}
+inline Var operator*(Var a, double b) {
+  return mul(a, number(a, b));
+}
+inline Var operator/(Var a, double b) {
+  return div(a, number(a, b));
+}
+inline Var operator+(double a, Var b) {
+  return add(number(b, a), b);
+}
+inline Var operator-(double a, Var b) {
+  return sub(number(b, a), b);
+}
+inline Var operator*(double a, Var b) {
+  return mul(number(b, a), b);
+}
+inline Var operator/(double a, Var b) {
+  return div(number(b, a), b);
+}
 
 // Sums an adjoint back to the shape its operand had before broadcasting.
-Var sum_to(Var adjoint, const ir::Shape& shape);
+Var sum_to(Var adjoint, ir::Shape shape);
 
 }  // namespace plimsoll::ops
