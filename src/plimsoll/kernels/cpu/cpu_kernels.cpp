@@ -1,51 +1,42 @@
 #include "plimsoll/kernels/cpu/cpu_kernels.h"
 
-#include <cstring>
+#include <algorithm>
 
-#include "plimsoll/ops/interpreter.h"
+#include <dnnl.hpp>
+#include <omp.h>
+
+#include "plimsoll/kernels/cpu/reference.h"
+#include "plimsoll/ops/catalogue.h"
+#include "plimsoll/kernels/cpu/table.h"
 
 namespace plimsoll::kernels {
 namespace {
 
-// Runs the card's reference evaluation. Slow, and it allocates: for tests and rare types only.
-class ReferenceKernel final : public Kernel {
- public:
-  ReferenceKernel(const ir::Graph& graph, const ir::Node& node) : node_(node) {
-    for (ValueId& input : node_.inputs) input = input.valid() ? copy_value(graph, input) : input;
-    for (ValueId& output : node_.outputs) output = copy_value(graph, output);
-  }
-
-  void run(const Arguments& arguments) override {
-    std::vector<ops::Array> arrays(arguments.inputs.size());
-    std::vector<const ops::Array*> inputs(arguments.inputs.size());
-    for (std::size_t i = 0; i < arrays.size(); ++i) {
-      if (!node_.inputs[i].valid()) continue;
-      const ir::TensorType& type = types_.value(node_.inputs[i]).type;
-      arrays[i] = *ops::Array::from_bytes(type, {arguments.inputs[i], static_cast<std::size_t>(ir::bytes_of(type).value)});
-      inputs[i] = &arrays[i];
-    }
-    const std::vector<ops::Array> outputs = ops::evaluate(types_, node_, std::move(inputs));
-    for (std::size_t i = 0; i < outputs.size(); ++i) {
-      const std::vector<std::byte> bytes = outputs[i].to_bytes();
-      if (!bytes.empty()) std::memcpy(arguments.outputs[i], bytes.data(), bytes.size());
+std::unique_ptr<Kernel> special_kernel(const Site& site) {
+  for (const TableEntry& entry : cpu_table()) {
+    if (entry.op != site.node.op) continue;
+    try {
+      if (auto kernel = entry.make(site)) return kernel;
+    } catch (const dnnl::error&) {
+      // oneDNN has no primitive for these types or layouts on this machine.
     }
   }
-
- private:
-  ValueId copy_value(const ir::Graph& graph, ValueId id) {
-    types_.values.push_back(graph.value(id));
-    return ValueId(types_.values.size() - 1);
-  }
-
-  ir::Graph types_;  // only the values this node touches
-  ir::Node node_;
-};
+  return nullptr;
+}
 
 }  // namespace
 
 Result<std::unique_ptr<Kernel>> make_cpu_kernel(const ir::Graph& graph, const ir::Node& node,
-                                                const CpuKernelOptions&) {
-  return std::make_unique<ReferenceKernel>(graph, node);
+                                                const CpuKernelOptions& options) {
+  const Site site{graph, node, options.threads > 0 ? options.threads : omp_get_num_procs()};
+  use_threads(site.threads);
+  if (auto kernel = special_kernel(site)) return kernel;
+  if (ops::find_card(node.op) == nullptr) return bad_input("{}: no kernel and no reference evaluation", node.op);
+  return make_reference(site);
+}
+
+bool has_special_kernel(const ir::Graph& graph, const ir::Node& node) {
+  return special_kernel(Site{graph, node, omp_get_num_procs()}) != nullptr;
 }
 
 Result<ops::KernelTable> cpu_kernel_facts(const ir::Graph& graph, const CpuKernelOptions& options) {

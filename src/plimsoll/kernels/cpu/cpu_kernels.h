@@ -17,6 +17,9 @@ struct CpuKernelOptions {
 Result<std::unique_ptr<Kernel>> make_cpu_kernel(const ir::Graph& graph, const ir::Node& node,
                                                 const CpuKernelOptions& options);
 
+// Whether a hand-made kernel takes this node: what the zoo trains on must not fall back.
+bool has_special_kernel(const ir::Graph& graph, const ir::Node& node);
+
 // The facts of every node of the graph, for planning on the machine that runs.
 Result<ops::KernelTable> cpu_kernel_facts(const ir::Graph& graph, const CpuKernelOptions& options);
 

@@ -1,0 +1,293 @@
+// Attention and its gradient, one tile of query rows of one head at a time: the scores of a tile live
+// in the lane's scratch and nowhere else.
+//
+//   forward, a tile of m rows that see n columns      S = Q K^T            m x n, in scratch
+//                                                     P = exp(S - max)     row by row, with its sum
+//                                                     Y = P V / sum
+//   backward                                          S = Q K^T, dP = dY V^T     m x n each
+//                                                     P = exp(S - lse), dS = P (dP - dY.Y)
+//                                                     dV += P^T dY, dK += dS^T Q, dQ = dS K
+//
+// With `causal`, n ends at the tile's last row, so about half of the work is skipped. The matrix products
+// are oneDNN's, on strided blocks of the tensors themselves: attention_qkv reads q, k and v in place. Work
+// is shared by (batch, head, tile) forward and by (batch, key head) backward, where the sums into dK and
+// dV stay with one lane in a fixed order: the bits do not depend on threads.
+#include <cstring>
+#include <map>
+
+#include <omp.h>
+
+#include "plimsoll/base/checked.h"
+#include "plimsoll/kernels/cpu/attention_rows.h"
+#include "plimsoll/kernels/cpu/factories.h"
+#include "plimsoll/kernels/cpu/row_math.h"
+#include "plimsoll/kernels/cpu/strided.h"
+#include "plimsoll/kernels/cpu/tile_product.h"
+
+namespace plimsoll::kernels {
+namespace {
+
+constexpr std::int64_t kTileRows = 64;
+
+// Where the vectors of one role (q, k, dv, ...) lie: in which tensor, from which feature on.
+struct Role {
+  int tensor = 0;
+  std::int64_t offset = 0;  // features before the first head's
+  std::int64_t row = 0;     // features of the whole tensor
+};
+
+struct Problem {
+  std::int64_t batch = 0;
+  std::int64_t heads = 1;
+  std::int64_t kv_heads = 1;
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::int64_t width = 0;
+  std::int64_t value_width = 0;
+  float scale = 1;
+  bool causal = false;
+  int mask = -1;  // input index, or none
+  std::array<std::int64_t, ir::kMaxRank> mask_strides{};
+
+  std::int64_t visible(std::int64_t row) const {
+    return causal ? std::clamp<std::int64_t>(row + columns - rows + 1, 0, columns) : columns;
+  }
+  std::int64_t tiles() const { return ceil_div(rows, kTileRows); }
+  std::int64_t tile_rows(std::int64_t tile) const { return std::min(kTileRows, rows - tile * kTileRows); }
+  std::int64_t tile_columns(std::int64_t tile) const { return visible(tile * kTileRows + tile_rows(tile) - 1); }
+  std::int64_t kv_head(std::int64_t head) const { return head / (heads / kv_heads); }
+  std::int64_t tile_elements() const { return std::min(kTileRows, rows) * columns; }
+
+  MaskRow mask_row(const Arguments& a, std::int64_t b, std::int64_t head, std::int64_t row) const {
+    if (mask < 0) return {};
+    return {input<float>(a, mask) + b * mask_strides[0] + head * mask_strides[1] + row * mask_strides[2], mask_strides[3]};
+  }
+};
+
+struct Roles {
+  Role q, k, v, y;
+};
+
+// The forward tensors begin at input `first`; fused: q, k and v side by side in one tensor.
+Problem problem_of(const Site& site, bool fused, int first, int mask) {
+  Problem out;
+  const ir::Shape& q = site.in(first).shape;
+  out.heads = site.attributes().integer("heads", 1);
+  out.kv_heads = fused ? out.heads : site.attributes().integer("kv_heads", out.heads);
+  out.batch = q[0];
+  out.rows = q[1];
+  out.columns = fused ? q[1] : site.in(first + 1).shape[1];
+  out.width = (fused ? q[2] / 3 : q[2]) / out.heads;
+  out.value_width = fused ? out.width : site.in(first + 2).shape[2] / out.kv_heads;
+  out.scale = static_cast<float>(site.attributes().real("scale", 1.0 / std::sqrt(static_cast<double>(out.width))));
+  out.causal = site.attributes().integer("causal", 0) != 0;
+  if (site.has(mask)) {
+    out.mask = mask;
+    out.mask_strides = broadcast_strides_in(site.in(mask), {out.batch, out.heads, out.rows, out.columns});
+  }
+  return out;
+}
+
+// Tensor indices are inputs for the forward roles and outputs for the gradients' roles.
+Roles roles_of(const Problem& p, bool fused, int first) {
+  const std::int64_t features = p.heads * p.width;
+  if (fused) {
+    return {{first, 0, 3 * features}, {first, features, 3 * features}, {first, 2 * features, 3 * features}, {0, 0, features}};
+  }
+  return {{first, 0, features},
+          {first + 1, 0, p.kv_heads * p.width},
+          {first + 2, 0, p.kv_heads * p.value_width},
+          {0, 0, p.heads * p.value_width}};
+}
+
+template <typename Pointer>
+Pointer at(Pointer base, const Role& role, std::int64_t positions, std::int64_t b, std::int64_t position, std::int64_t feature) {
+  return base + (b * positions + position) * role.row + role.offset + feature;
+}
+
+MatrixSteps plain(std::int64_t row) { return {row, 1}; }
+MatrixSteps turned(std::int64_t row) { return {1, row}; }
+
+bool supported(const Site& site, bool fused, int first) {
+  return all_f32(site) && all_row_major(site) && site.in(first).shape.elements() > 0 && (fused || site.in(first + 1).shape.elements() > 0);
+}
+
+// One product per distinct tile size.
+using Products = std::map<std::pair<std::int64_t, std::int64_t>, TileProduct>;
+
+class AttentionKernel final : public Kernel {
+ public:
+  AttentionKernel(const Site& site, bool fused)
+      : threads_(site.threads), p_(problem_of(site, fused, 0, fused ? 1 : 3)), roles_(roles_of(p_, fused, 0)) {
+    for (std::int64_t tile = 0; tile < p_.tiles(); ++tile) {
+      const std::int64_t m = p_.tile_rows(tile);
+      const std::int64_t n = p_.tile_columns(tile);
+      if (n == 0 || scores_.contains({m, n})) continue;
+      scores_.try_emplace({m, n}, TileProduct::Sizes{m, p_.width, n}, plain(roles_.q.row), turned(roles_.k.row), plain(n), false, threads_);
+      results_.try_emplace({m, n}, TileProduct::Sizes{m, n, p_.value_width}, plain(n), plain(roles_.v.row), plain(roles_.y.row), false, threads_);
+      product_scratch_ = std::max({product_scratch_, scores_.at({m, n}).scratch().value, results_.at({m, n}).scratch().value});
+    }
+    lane_scratch_ = round_up(p_.tile_elements() * 4, kAlignment) + round_up(product_scratch_, kAlignment);
+  }
+
+  Bytes scratch() const override { return Bytes(lane_scratch_ * threads_); }
+  bool in_place() const override { return false; }
+
+  void run(const Arguments& a) override {
+    use_threads(threads_);
+    const std::int64_t units = p_.batch * p_.heads * p_.tiles();
+#pragma omp parallel for schedule(dynamic)
+    for (std::int64_t unit = 0; unit < units; ++unit) {
+      // Long tiles first, so that the lanes end together.
+      const std::int64_t tile = p_.tiles() - 1 - unit % p_.tiles();
+      const std::int64_t head = unit / p_.tiles() % p_.heads;
+      attend(a, omp_get_thread_num(), unit / p_.tiles() / p_.heads, head, tile);
+    }
+  }
+
+ private:
+  void attend(const Arguments& a, int lane, std::int64_t b, std::int64_t head, std::int64_t tile) {
+    const std::int64_t m = p_.tile_rows(tile);
+    const std::int64_t n = p_.tile_columns(tile);
+    const std::int64_t first = tile * kTileRows;
+    float* scores = reinterpret_cast<float*>(a.scratch + lane * lane_scratch_);
+    std::byte* work = a.scratch + lane * lane_scratch_ + round_up(p_.tile_elements() * 4, kAlignment);
+    float* y = at(output<float>(a, 0), roles_.y, p_.rows, b, first, head * p_.value_width);
+    float* lse = output<float>(a, 1) + (b * p_.heads + head) * p_.rows + first;
+    const std::int64_t kv = p_.kv_head(head);
+    if (n > 0) {
+      scores_.at({m, n}).run(lane, at(input<float>(a, roles_.q.tensor), roles_.q, p_.rows, b, first, head * p_.width),
+                             at(input<float>(a, roles_.k.tensor), roles_.k, p_.columns, b, 0, kv * p_.width), scores, work);
+    }
+    float inverse[kTileRows];
+    for (std::int64_t i = 0; i < m; ++i) {
+      const float sum = probabilities(scores + i * n, p_.visible(first + i), n, p_.scale, p_.mask_row(a, b, head, first + i), lse + i);
+      inverse[i] = sum > 0 ? 1.0F / sum : 0.0F;
+    }
+    if (n > 0) {
+      results_.at({m, n}).run(lane, scores, at(input<float>(a, roles_.v.tensor), roles_.v, p_.columns, b, 0, kv * p_.value_width), y, work);
+    }
+    for (std::int64_t i = 0; i < m; ++i) {
+      if (n == 0) std::memset(y + i * roles_.y.row, 0, static_cast<std::size_t>(p_.value_width) * sizeof(float));
+      row_scale(y + i * roles_.y.row, p_.value_width, inverse[i]);
+    }
+  }
+
+  int threads_;
+  Problem p_;
+  Roles roles_;
+  Products scores_;
+  Products results_;
+  std::int64_t product_scratch_ = 0;
+  std::int64_t lane_scratch_ = 0;
+};
+
+class AttentionGradKernel final : public Kernel {
+ public:
+  AttentionGradKernel(const Site& site, bool fused)
+      : threads_(site.threads),
+        y_input_(fused ? 2 : 4),
+        p_(problem_of(site, fused, 1, fused ? 4 : 6)),
+        in_(roles_of(p_, fused, 1)),
+        out_(roles_of(p_, fused, 0)) {
+    for (std::int64_t tile = 0; tile < p_.tiles(); ++tile) add_products(p_.tile_rows(tile), p_.tile_columns(tile));
+    lane_scratch_ = 2 * tile_bytes() + round_up(product_scratch_, kAlignment);
+  }
+
+  Bytes scratch() const override { return Bytes(lane_scratch_ * threads_); }
+  bool in_place() const override { return false; }
+
+  void run(const Arguments& a) override {
+    use_threads(threads_);
+    const std::int64_t units = p_.batch * p_.kv_heads;
+#pragma omp parallel for schedule(dynamic)
+    for (std::int64_t unit = 0; unit < units; ++unit) {
+      const std::int64_t b = unit / p_.kv_heads;
+      const std::int64_t kv = unit % p_.kv_heads;
+      clear(a, b, kv);
+      const std::int64_t group = p_.heads / p_.kv_heads;
+      for (std::int64_t head = kv * group; head < (kv + 1) * group; ++head) {
+        for (std::int64_t tile = 0; tile < p_.tiles(); ++tile) step(a, omp_get_thread_num(), b, head, tile);
+      }
+    }
+  }
+
+ private:
+  std::int64_t tile_bytes() const { return round_up(p_.tile_elements() * 4, kAlignment); }
+
+  void add_products(std::int64_t m, std::int64_t n) {
+    if (n == 0 || scores_.contains({m, n})) return;
+    const auto add = [&](Products& products, const TileProduct::Sizes& sizes, MatrixSteps a, MatrixSteps b, MatrixSteps c, bool accumulate) {
+      const auto& product = products.try_emplace({m, n}, sizes, a, b, c, accumulate, threads_).first->second;
+      product_scratch_ = std::max(product_scratch_, product.scratch().value);
+    };
+    add(scores_, {m, p_.width, n}, plain(in_.q.row), turned(in_.k.row), plain(n), false);
+    add(slopes_, {m, p_.value_width, n}, plain(in_.y.row), turned(in_.v.row), plain(n), false);
+    add(dv_, {n, m, p_.value_width}, turned(n), plain(in_.y.row), plain(out_.v.row), true);
+    add(dk_, {n, m, p_.width}, turned(n), plain(in_.q.row), plain(out_.k.row), true);
+    add(dq_, {m, n, p_.width}, plain(n), plain(in_.k.row), plain(out_.q.row), false);
+  }
+
+  // The sums into dK and dV begin at zero.
+  void clear(const Arguments& a, std::int64_t b, std::int64_t kv) const {
+    for (std::int64_t j = 0; j < p_.columns; ++j) {
+      std::memset(at(output<float>(a, out_.k.tensor), out_.k, p_.columns, b, j, kv * p_.width), 0, static_cast<std::size_t>(p_.width) * sizeof(float));
+      std::memset(at(output<float>(a, out_.v.tensor), out_.v, p_.columns, b, j, kv * p_.value_width), 0, static_cast<std::size_t>(p_.value_width) * sizeof(float));
+    }
+  }
+
+  void step(const Arguments& a, int lane, std::int64_t b, std::int64_t head, std::int64_t tile) {
+    const std::int64_t m = p_.tile_rows(tile);
+    const std::int64_t n = p_.tile_columns(tile);
+    const std::int64_t first = tile * kTileRows;
+    const std::int64_t kv = p_.kv_head(head);
+    float* dq = at(output<float>(a, out_.q.tensor), out_.q, p_.rows, b, first, head * p_.width);
+    if (n == 0) {
+      for (std::int64_t i = 0; i < m; ++i) std::memset(dq + i * out_.q.row, 0, static_cast<std::size_t>(p_.width) * sizeof(float));
+      return;
+    }
+    auto* scores = reinterpret_cast<float*>(a.scratch + lane * lane_scratch_);
+    auto* slopes = reinterpret_cast<float*>(a.scratch + lane * lane_scratch_ + tile_bytes());
+    std::byte* work = a.scratch + lane * lane_scratch_ + 2 * tile_bytes();
+    const float* q = at(input<float>(a, in_.q.tensor), in_.q, p_.rows, b, first, head * p_.width);
+    const float* k = at(input<float>(a, in_.k.tensor), in_.k, p_.columns, b, 0, kv * p_.width);
+    const float* v = at(input<float>(a, in_.v.tensor), in_.v, p_.columns, b, 0, kv * p_.value_width);
+    const float* dy = at(input<float>(a, 0), in_.y, p_.rows, b, first, head * p_.value_width);
+    const float* y = at(input<float>(a, y_input_), in_.y, p_.rows, b, first, head * p_.value_width);
+    const float* lse = input<float>(a, y_input_ + 1) + (b * p_.heads + head) * p_.rows + first;
+    scores_.at({m, n}).run(lane, q, k, scores, work);
+    slopes_.at({m, n}).run(lane, dy, v, slopes, work);
+    for (std::int64_t i = 0; i < m; ++i) {
+      const float mean = row_dot(dy + i * in_.y.row, y + i * in_.y.row, p_.value_width);
+      score_gradients(scores + i * n, slopes + i * n, p_.visible(first + i), n, p_.scale, p_.mask_row(a, b, head, first + i), lse[i], mean);
+    }
+    dv_.at({m, n}).run(lane, scores, dy, at(output<float>(a, out_.v.tensor), out_.v, p_.columns, b, 0, kv * p_.value_width), work);
+    dk_.at({m, n}).run(lane, slopes, q, at(output<float>(a, out_.k.tensor), out_.k, p_.columns, b, 0, kv * p_.width), work);
+    dq_.at({m, n}).run(lane, slopes, k, dq, work);
+  }
+
+  int threads_;
+  int y_input_;
+  Problem p_;
+  Roles in_;
+  Roles out_;
+  Products scores_, slopes_, dv_, dk_, dq_;
+  std::int64_t product_scratch_ = 0;
+  std::int64_t lane_scratch_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_attention(const Site& site) {
+  const bool fused = site.node.op == "attention_qkv";
+  if (!supported(site, fused, 0)) return nullptr;
+  return std::make_unique<AttentionKernel>(site, fused);
+}
+
+std::unique_ptr<Kernel> make_attention_grad(const Site& site) {
+  const bool fused = site.node.op == "attention_qkv_grad";
+  if (!supported(site, fused, 1)) return nullptr;
+  return std::make_unique<AttentionGradKernel>(site, fused);
+}
+
+}  // namespace plimsoll::kernels

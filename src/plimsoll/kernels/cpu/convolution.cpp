@@ -1,0 +1,242 @@
+#include "plimsoll/kernels/cpu/convolution.h"
+
+#include "plimsoll/kernels/cpu/onednn.h"
+#include "plimsoll/kernels/cpu/parallel.h"
+#include "plimsoll/kernels/cpu/vectorize.h"
+
+namespace plimsoll::kernels {
+namespace {
+
+using Dims = dnnl::memory::dims;
+using Desc = dnnl::memory::desc;
+using dnnl::algorithm;
+using dnnl::prop_kind;
+
+struct Geometry {
+  Dims strides;
+  Dims dilations;  // oneDNN's: 0 is none
+  Dims begins;
+  Dims ends;
+  std::int64_t group = 1;
+};
+
+Geometry geometry_of(const ir::Attributes& attributes, int spatial) {
+  const auto n = static_cast<std::size_t>(spatial);
+  Geometry out;
+  out.strides = attributes.integers("strides", ir::Ints(n, 1));
+  out.dilations = attributes.integers("dilations", ir::Ints(n, 1));
+  for (auto& dilation : out.dilations) --dilation;
+  const ir::Ints pads = attributes.integers("pads", ir::Ints(2 * n, 0));
+  out.begins.assign(pads.begin(), pads.begin() + spatial);
+  out.ends.assign(pads.begin() + spatial, pads.end());
+  out.group = attributes.integer("group", 1);
+  return out;
+}
+
+// Weights [M, C/g, ...] as oneDNN wants them with groups: [g, M/g, C/g, ...]. The first axis may be
+// blocked only when every group is one channel (depthwise): the block then runs over the groups.
+Desc grouped(const Desc& plain, std::int64_t group) {
+  if (group == 1) return plain;
+  const dnnl_memory_desc_t& raw = plain.data;
+  dnnl_memory_desc_t out = raw;
+  const bool depthwise = raw.dims[0] == group;
+  out.ndims = raw.ndims + 1;
+  for (int axis = raw.ndims - 1; axis >= 0; --axis) {
+    out.dims[axis + 1] = raw.dims[axis];
+    out.padded_dims[axis + 1] = raw.padded_dims[axis];
+    out.format_desc.blocking.strides[axis + 1] = raw.format_desc.blocking.strides[axis];
+  }
+  const std::int64_t each = raw.dims[0] / group;
+  out.dims[0] = group;
+  out.dims[1] = each;
+  out.padded_dims[0] = depthwise ? raw.padded_dims[0] : group;
+  out.padded_dims[1] = each;
+  out.format_desc.blocking.strides[0] = raw.format_desc.blocking.strides[0] * each;
+  for (int i = 0; i < raw.format_desc.blocking.inner_nblks; ++i) {
+    const auto axis = raw.format_desc.blocking.inner_idxs[i];
+    out.format_desc.blocking.inner_idxs[i] = depthwise && axis == 0 ? 0 : axis + 1;
+  }
+  return Desc(out);
+}
+
+bool weights_can_be_described(const ir::TensorType& weights, std::int64_t group) {
+  if (group == 1 || weights.layout.block_count == 0) return true;
+  if (weights.shape[0] != group) return false;
+  for (int i = 0; i < weights.layout.block_count; ++i) {
+    if (weights.layout.blocks[static_cast<std::size_t>(i)].dim != 0) return false;
+  }
+  return true;
+}
+
+// The three tensors of a convolution whatever its direction: x, w and y (or their gradients).
+struct Tensors {
+  ir::TensorType x;
+  ir::TensorType w;
+  ir::TensorType y;
+  bool bias = false;
+};
+
+bool supported(const Tensors& t, std::int64_t group) {
+  const auto fine = [](ir::DType dtype) { return dtype == ir::DType::kF32 || dtype == ir::DType::kBF16; };
+  return fine(t.x.dtype) && t.w.dtype == t.x.dtype && t.y.dtype == t.x.dtype && t.x.shape.elements() > 0 &&
+         t.w.shape.elements() > 0 && t.y.shape.elements() > 0 && weights_can_be_described(t.w, group);
+}
+
+// The primitive descriptors of the three directions. `weights` may be of format `any`.
+struct Direction {
+  Geometry geometry;
+  Desc x;
+  Desc weights;
+  Desc y;
+  Desc bias;
+
+  dnnl::convolution_forward::primitive_desc forward() const {
+    const auto kind = prop_kind::forward_training;
+    const auto how = algorithm::convolution_direct;
+    const Geometry& g = geometry;
+    const auto desc = bias.data.ndims == 0
+                          ? dnnl::convolution_forward::desc(kind, how, x, weights, y, g.strides, g.dilations, g.begins, g.ends)
+                          : dnnl::convolution_forward::desc(kind, how, x, weights, bias, y, g.strides, g.dilations, g.begins, g.ends);
+    return preferred(dnnl::convolution_forward::primitive_desc(desc, user_scratchpad(), onednn_engine()));
+  }
+
+  dnnl::convolution_backward_data::primitive_desc backward_data() const {
+    const Geometry& g = geometry;
+    // The forward descriptor is only a hint; it must exist whatever the weights' layout is.
+    const auto hint = hint_with_any_weights();
+    const dnnl::convolution_backward_data::desc desc(algorithm::convolution_direct, x, weights, y, g.strides, g.dilations, g.begins, g.ends);
+    return preferred(dnnl::convolution_backward_data::primitive_desc(desc, user_scratchpad(), onednn_engine(), hint));
+  }
+
+  dnnl::convolution_backward_weights::primitive_desc backward_weights() const {
+    const Geometry& g = geometry;
+    const auto hint = hint_with_any_weights();
+    const auto how = algorithm::convolution_direct;
+    const auto desc = bias.data.ndims == 0
+                          ? dnnl::convolution_backward_weights::desc(how, x, weights, y, g.strides, g.dilations, g.begins, g.ends)
+                          : dnnl::convolution_backward_weights::desc(how, x, weights, bias, y, g.strides, g.dilations, g.begins, g.ends);
+    return preferred(dnnl::convolution_backward_weights::primitive_desc(desc, user_scratchpad(), onednn_engine(), hint));
+  }
+
+ private:
+  dnnl::convolution_forward::primitive_desc hint_with_any_weights() const {
+    Direction hint = *this;
+    hint.weights = Desc(weights.dims(), weights.data_type(), dnnl::memory::format_tag::any);
+    hint.bias = Desc();
+    return hint.forward();
+  }
+};
+
+Direction direction_of(const ir::Attributes& attributes, const Tensors& t) {
+  Direction out;
+  out.geometry = geometry_of(attributes, t.x.shape.rank() - 2);
+  out.x = describe(t.x);
+  out.y = describe(t.y);
+  out.weights = grouped(describe(t.w), out.geometry.group);
+  if (t.bias) out.bias = describe(t.x.dtype, {t.y.shape[1]}, {1});
+  return out;
+}
+
+// What plays x, w and y in the node.
+std::optional<Tensors> tensors_of(const Site& site) {
+  if (site.node.op == "conv") return Tensors{site.in(0), site.in(1), site.out(0), site.has(2)};
+  if (site.node.op == "conv_grad_input") return Tensors{site.out(0), site.in(1), site.in(0), false};
+  if (site.node.op == "conv_grad_weight") return Tensors{site.in(0), site.out(0), site.in(1), site.outputs() > 1};
+  return std::nullopt;
+}
+
+std::int64_t group_of(const Site& site) { return site.attributes().integer("group", 1); }
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_convolution(const Site& site) {
+  const Tensors t = *tensors_of(site);
+  if (!supported(t, group_of(site))) return nullptr;
+  const Direction d = direction_of(site.attributes(), t);
+  const auto pd = d.forward();
+  std::vector<Primitive::Binding> bindings = {reads(0, DNNL_ARG_SRC, d.x), reads(1, DNNL_ARG_WEIGHTS, d.weights),
+                                              writes(0, DNNL_ARG_DST, d.y)};
+  if (t.bias) bindings.push_back(reads(2, DNNL_ARG_BIAS, d.bias));
+  return std::make_unique<PrimitiveKernel>(site, Primitive(dnnl::convolution_forward(pd), pd.scratchpad_desc(), bindings));
+}
+
+std::unique_ptr<Kernel> make_convolution_grad_input(const Site& site) {
+  const Tensors t = *tensors_of(site);
+  if (!supported(t, group_of(site))) return nullptr;
+  const Direction d = direction_of(site.attributes(), t);
+  const auto pd = d.backward_data();
+  return std::make_unique<PrimitiveKernel>(
+      site, Primitive(dnnl::convolution_backward_data(pd), pd.scratchpad_desc(),
+                      {reads(0, DNNL_ARG_DIFF_DST, d.y), reads(1, DNNL_ARG_WEIGHTS, d.weights), writes(0, DNNL_ARG_DIFF_SRC, d.x)}));
+}
+
+std::unique_ptr<Kernel> make_convolution_grad_weight(const Site& site) {
+  const Tensors t = *tensors_of(site);
+  if (!supported(t, group_of(site))) return nullptr;
+  const Direction d = direction_of(site.attributes(), t);
+  const auto pd = d.backward_weights();
+  std::vector<Primitive::Binding> bindings = {reads(0, DNNL_ARG_SRC, d.x), reads(1, DNNL_ARG_DIFF_DST, d.y),
+                                              writes(0, DNNL_ARG_DIFF_WEIGHTS, d.weights)};
+  if (t.bias) bindings.push_back(writes(1, DNNL_ARG_DIFF_BIAS, d.bias));
+  return std::make_unique<PrimitiveKernel>(site, Primitive(dnnl::convolution_backward_weights(pd), pd.scratchpad_desc(), bindings));
+}
+
+namespace {
+
+PLIMSOLL_VECTORIZED void add_to_range(float* y, float value, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) y[i] += value;
+}
+
+}  // namespace
+
+// The data gradient of the convolution that goes the other way, and the bias on top.
+std::unique_ptr<Kernel> make_convolution_transpose(const Site& site) {
+  const Tensors t{site.out(0), site.in(1), site.in(0), false};
+  if (!supported(t, group_of(site)) || !is_f32(t.x) || !all_row_major(site)) return nullptr;
+  const Direction d = direction_of(site.attributes(), t);
+  const auto pd = d.backward_data();
+  Primitive primitive(dnnl::convolution_backward_data(pd), pd.scratchpad_desc(),
+                      {reads(0, DNNL_ARG_DIFF_DST, d.y), reads(1, DNNL_ARG_WEIGHTS, d.weights), writes(0, DNNL_ARG_DIFF_SRC, d.x)});
+  const Bytes scratch = primitive.scratch();
+  const std::int64_t channels = site.out().shape[1];
+  const std::int64_t planes = site.out().shape[0] * channels;
+  const std::int64_t plane = site.out().shape.elements(2, site.out().shape.rank());
+  const bool bias = site.has(2);
+  return make_kernel(
+      site,
+      [=](const Arguments& a) mutable {
+        primitive.run(a);
+        if (!bias) return;
+        parallel_each(planes, [&](std::int64_t p) {
+          add_to_range(output<float>(a) + p * plane, input<float>(a, 2)[p % channels], plane);
+        });
+      },
+      scratch);
+}
+
+ir::Layout convolution_weights_layout(const Site& site) {
+  const auto t = tensors_of(site);
+  if (!t || !supported(*t, group_of(site))) return {};
+  try {
+    Direction d = direction_of(site.attributes(), *t);
+    d.weights = Desc(d.weights.dims(), d.weights.data_type(), dnnl::memory::format_tag::any);
+    const Desc chosen = site.node.op == "conv"              ? d.forward().weights_desc()
+                        : site.node.op == "conv_grad_input" ? d.backward_data().weights_desc()
+                                                            : d.backward_weights().diff_weights_desc();
+    if (d.geometry.group == 1) return layout_of(chosen).value_or(ir::Layout{});
+    // Depthwise: [g, 1, 1, h, w] with a block of g is our [g, 1, h, w] with a block of axis 0.
+    if (t->w.shape[0] != d.geometry.group || t->w.shape[1] != 1) return {};
+    const auto& blocking = chosen.data.format_desc.blocking;
+    if (chosen.data.format_kind != dnnl_blocked || blocking.inner_nblks != 1 || blocking.inner_idxs[0] != 0) return {};
+    ir::Layout out;
+    out.rank = static_cast<std::uint8_t>(t->w.shape.rank());
+    for (std::uint8_t axis = 0; axis < out.rank; ++axis) out.order[axis] = axis;
+    out.block_count = 1;
+    out.blocks[0] = {0, static_cast<std::uint16_t>(blocking.inner_blks[0])};
+    return out;
+  } catch (const dnnl::error&) {
+    return {};
+  }
+}
+
+}  // namespace plimsoll::kernels

@@ -1,0 +1,90 @@
+// gather along an axis (embedding lookup) and its gradient, a scatter-add into zeros.
+//
+// The gradient walks the indices in order; threads share the work by columns, so two equal indices are
+// always added by the same thread, in the same order.
+#include <cstring>
+
+#include "plimsoll/base/checked.h"
+#include "plimsoll/kernels/cpu/column_sums.h"
+#include "plimsoll/kernels/cpu/factories.h"
+#include "plimsoll/kernels/cpu/parallel.h"
+
+namespace plimsoll::kernels {
+namespace {
+
+// data is [outer, extent, inner], the result [outer, indices, inner].
+struct Gathering {
+  std::int64_t outer;
+  std::int64_t extent;
+  std::int64_t inner;
+  std::int64_t indices;
+};
+
+Gathering gathering_of(const ir::Shape& data, const ir::Shape& indices, const ir::Attributes& attributes) {
+  const auto given = static_cast<int>(attributes.integer("axis", 0));
+  const int axis = given < 0 ? given + data.rank() : given;
+  return {data.elements(0, axis), data[axis], data.elements(axis + 1, data.rank()), indices.elements()};
+}
+
+// Where an index points to; out of range is clamped (the executor refuses such inputs before).
+template <typename Index>
+std::int64_t row_of(const Gathering& g, Index index) {
+  const std::int64_t row = index < 0 ? index + g.extent : index;
+  return std::clamp<std::int64_t>(row, 0, g.extent - 1);
+}
+
+template <typename Index>
+std::unique_ptr<Kernel> make_gather_of(const Site& site, const Gathering& g) {
+  const auto width = static_cast<std::size_t>(g.inner * ir::bits(site.out().dtype) / 8);
+  return make_kernel(site, [=](const Arguments& a) {
+    const auto* indices = input<Index>(a, 1);
+    const std::byte* data = a.inputs[0];
+    std::byte* out = a.outputs[0];
+    parallel_ranges(g.outer * g.indices, row_grain(g.inner), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        const std::int64_t from = i / g.indices * g.extent + row_of(g, indices[i % g.indices]);
+        std::memcpy(out + static_cast<std::size_t>(i) * width, data + static_cast<std::size_t>(from) * width, width);
+      }
+    });
+  });
+}
+
+template <typename Index>
+std::unique_ptr<Kernel> make_gather_grad_of(const Site& site, const Gathering& g) {
+  constexpr std::int64_t kColumns = 64;
+  const std::int64_t total = g.outer * g.extent * g.inner;
+  return make_kernel(site, [=](const Arguments& a) {
+    const float* dy = input<float>(a, 0);
+    const auto* indices = input<Index>(a, 1);
+    float* dx = output<float>(a);
+    parallel_ranges(total, 16 * kElementGrain, [&](std::int64_t begin, std::int64_t end) {
+      std::memset(dx + begin, 0, static_cast<std::size_t>(end - begin) * sizeof(float));
+    });
+    parallel_ranges(g.inner, kColumns, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = 0; i < g.outer * g.indices; ++i) {
+        const std::int64_t to = i / g.indices * g.extent + row_of(g, indices[i % g.indices]);
+        add_range(dy + i * g.inner + begin, dx + to * g.inner + begin, end - begin);
+      }
+    });
+  });
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_gather(const Site& site) {
+  if (!all_row_major(site) || ir::bits(site.out().dtype) % 8 != 0 || site.in(0).shape.elements() == 0) return nullptr;
+  const Gathering g = gathering_of(site.in(0).shape, site.in(1).shape, site.attributes());
+  if (site.in(1).dtype == ir::DType::kI64) return make_gather_of<std::int64_t>(site, g);
+  if (site.in(1).dtype == ir::DType::kI32) return make_gather_of<std::int32_t>(site, g);
+  return nullptr;
+}
+
+std::unique_ptr<Kernel> make_gather_grad(const Site& site) {
+  if (!all_row_major(site) || !is_f32(site.out()) || site.out().shape.elements() == 0) return nullptr;
+  const Gathering g = gathering_of(site.out().shape, site.in(1).shape, site.attributes());
+  if (site.in(1).dtype == ir::DType::kI64) return make_gather_grad_of<std::int64_t>(site, g);
+  if (site.in(1).dtype == ir::DType::kI32) return make_gather_grad_of<std::int32_t>(site, g);
+  return nullptr;
+}
+
+}  // namespace plimsoll::kernels

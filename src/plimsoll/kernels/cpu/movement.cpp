@@ -1,0 +1,290 @@
+// Everything that moves elements without changing them: slices, joins, transposes, layouts.
+//
+// Nearly all of it is one thing, a box copy: the same box of elements in two tensors, each with its own
+// start and strides. Slicing starts inside the source, concatenation inside the target, expansion has
+// source strides of 0, a reversed slice negative ones. Transposes and changes of layout of 32- and 16-bit
+// floats go through oneDNN's reorder, which blocks them for the cache.
+#include <cstring>
+
+#include "plimsoll/kernels/cpu/factories.h"
+#include "plimsoll/kernels/cpu/onednn.h"
+#include "plimsoll/kernels/cpu/parallel.h"
+#include "plimsoll/kernels/cpu/strided.h"
+#include "plimsoll/ops/array.h"
+
+namespace plimsoll::kernels {
+namespace {
+
+using Strides = std::array<std::int64_t, ir::kMaxRank>;
+
+struct BoxCopy {
+  StridedLoop loop;  // operand 0: the target, 1: the source
+  std::int64_t to = 0;
+  std::int64_t from = 0;
+};
+
+template <typename Unit>
+void copy_row(Unit* to, std::int64_t to_step, const Unit* from, std::int64_t from_step, std::int64_t n) {
+  if (to_step == 1 && from_step == 1) {
+    std::memcpy(to, from, static_cast<std::size_t>(n) * sizeof(Unit));
+  } else if (to_step == 1 && from_step == 0) {
+    std::fill(to, to + n, *from);
+  } else {
+    for (std::int64_t i = 0; i < n; ++i) to[i * to_step] = from[i * from_step];
+  }
+}
+
+template <typename Unit>
+void run_copy(const BoxCopy& copy, std::byte* to, const std::byte* from) {
+  auto* target = reinterpret_cast<Unit*>(to) + copy.to;
+  const auto* source = reinterpret_cast<const Unit*>(from) + copy.from;
+  const StridedLoop& loop = copy.loop;
+  parallel_ranges(loop.rows(), row_grain(loop.row()), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t r = begin; r < end; ++r) {
+      copy_row(target + loop.row_offset(0, r), loop.row_step(0), source + loop.row_offset(1, r), loop.row_step(1), loop.row());
+    }
+  });
+}
+
+using RunCopy = void (*)(const BoxCopy&, std::byte*, const std::byte*);
+
+// By width alone: a copy does not care what the bits mean. Null for elements below a byte.
+RunCopy copier_for(ir::DType dtype) {
+  switch (ir::bits(dtype)) {
+    case 8: return run_copy<std::uint8_t>;
+    case 16: return run_copy<std::uint16_t>;
+    case 32: return run_copy<std::uint32_t>;
+    case 64: return run_copy<std::uint64_t>;
+    default: return nullptr;
+  }
+}
+
+bool unblocked(const Site& site) {
+  for (int i = 0; i < site.inputs(); ++i) {
+    if (site.has(i) && site.in(i).layout.block_count > 0) return false;
+  }
+  for (int i = 0; i < site.outputs(); ++i) {
+    if (site.out(i).layout.block_count > 0) return false;
+  }
+  return true;
+}
+
+// The box of `shape` elements; the loop runs in the memory order `layout`.
+BoxCopy box_copy(const ir::Shape& shape, const ir::Layout& layout, const Strides& to, const Strides& from) {
+  return {make_strided_loop({ir::DType::kU8, shape, layout}, {to, from}), 0, 0};
+}
+
+struct Slice {
+  ir::Ints starts;
+  ir::Ints steps;
+};
+
+Slice slice_of(const Site& site) {
+  const auto rank = static_cast<std::size_t>(site.in(0).shape.rank());
+  return {site.attributes().integers("starts", ir::Ints(rank, 0)), site.attributes().integers("steps", ir::Ints(rank, 1))};
+}
+
+// Strides and start of the sliced elements inside their tensor.
+std::pair<Strides, std::int64_t> place_of(const ir::TensorType& tensor, const Slice& slice) {
+  Strides strides = physical_strides(tensor);
+  std::int64_t start = 0;
+  for (std::size_t axis = 0; axis < slice.starts.size(); ++axis) {
+    start += slice.starts[axis] * strides[axis];
+    strides[axis] *= slice.steps[axis];
+  }
+  return {strides, start};
+}
+
+std::unique_ptr<Kernel> nothing_to_do(const Site& site) {
+  return make_kernel(site, [](const Arguments&) {});
+}
+
+int axis_of(const Site& site, int rank) {
+  const auto axis = static_cast<int>(site.attributes().integer("axis", 0));
+  return axis < 0 ? axis + rank : axis;
+}
+
+std::unique_ptr<Kernel> onednn_reorder(const Site& site, const dnnl::memory::desc& from, const dnnl::memory::desc& to) {
+  const dnnl::engine& engine = onednn_engine();
+  const dnnl::reorder::primitive_desc pd(engine, from, engine, to, user_scratchpad());
+  return std::make_unique<PrimitiveKernel>(
+      site, Primitive(dnnl::reorder(pd), pd.scratchpad_desc(), {reads(0, DNNL_ARG_FROM, from), writes(0, DNNL_ARG_TO, to)}));
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_reorder(const Site& site) {
+  if (site.out().shape.elements() == 0) return nothing_to_do(site);
+  if (onednn_dtype(site.out().dtype)) return onednn_reorder(site, describe(site.in(0)), describe(site.out()));
+  const RunCopy run = copier_for(site.out().dtype);
+  if (run == nullptr || !unblocked(site)) return nullptr;
+  const BoxCopy copy = box_copy(site.out().shape, site.out().layout, physical_strides(site.out()), physical_strides(site.in(0)));
+  return make_kernel(site, [=](const Arguments& a) { run(copy, a.outputs[0], a.inputs[0]); });
+}
+
+std::unique_ptr<Kernel> make_transpose(const Site& site) {
+  if (!unblocked(site)) return nullptr;
+  if (site.out().shape.elements() == 0) return nothing_to_do(site);
+  const Strides own = physical_strides(site.in(0));
+  const int rank = site.in(0).shape.rank();
+  Strides from{};
+  ir::Ints perm = site.attributes().integers("perm");
+  for (int axis = 0; axis < rank && perm.size() < static_cast<std::size_t>(rank); ++axis) perm.push_back(rank - 1 - axis);
+  for (std::size_t axis = 0; axis < perm.size(); ++axis) from[axis] = own[static_cast<std::size_t>(perm[axis])];
+  if (onednn_dtype(site.out().dtype) && rank > 1) {
+    const dnnl::memory::dims dims = dims_of(site.out().shape);
+    const auto source = describe(site.out().dtype, dims, {from.begin(), from.begin() + rank});
+    return onednn_reorder(site, source, describe(site.out()));
+  }
+  const RunCopy run = copier_for(site.out().dtype);
+  if (run == nullptr) return nullptr;
+  const BoxCopy copy = box_copy(site.out().shape, site.out().layout, physical_strides(site.out()), from);
+  return make_kernel(site, [=](const Arguments& a) { run(copy, a.outputs[0], a.inputs[0]); });
+}
+
+std::unique_ptr<Kernel> make_expand(const Site& site) {
+  const RunCopy run = copier_for(site.out().dtype);
+  if (run == nullptr || !unblocked(site)) return nullptr;
+  if (site.out().shape.elements() == 0) return nothing_to_do(site);
+  const BoxCopy copy = box_copy(site.out().shape, site.out().layout, physical_strides(site.out()),
+                                broadcast_strides_in(site.in(0), site.out().shape));
+  return make_kernel(site, [=](const Arguments& a) { run(copy, a.outputs[0], a.inputs[0]); });
+}
+
+// identity and reshape, where the executor gave the result memory of its own.
+std::unique_ptr<Kernel> make_copy(const Site& site) {
+  const bool alike = site.in(0).layout == site.out().layout && (site.node.op == "identity" || site.in(0).layout.is_row_major());
+  if (!alike) return nullptr;
+  const std::int64_t bytes = ir::bytes_of(site.out()).value;
+  return make_kernel(site, [=](const Arguments& a) {
+    if (a.outputs[0] == a.inputs[0]) return;
+    parallel_ranges(bytes, 16 * kElementGrain, [&](std::int64_t begin, std::int64_t end) {
+      std::memcpy(a.outputs[0] + begin, a.inputs[0] + begin, static_cast<std::size_t>(end - begin));
+    });
+  });
+}
+
+std::unique_ptr<Kernel> make_slice(const Site& site) {
+  const RunCopy run = copier_for(site.out().dtype);
+  if (run == nullptr || !unblocked(site)) return nullptr;
+  if (site.out().shape.elements() == 0) return nothing_to_do(site);
+  const auto [strides, start] = place_of(site.in(0), slice_of(site));
+  BoxCopy copy = box_copy(site.out().shape, site.out().layout, physical_strides(site.out()), strides);
+  copy.from = start;
+  const std::int64_t offset = start * ir::bits(site.out().dtype) / 8;
+  return make_kernel(site, [=](const Arguments& a) {
+    if (a.outputs[0] != a.inputs[0] + offset) run(copy, a.outputs[0], a.inputs[0]);
+  });
+}
+
+std::unique_ptr<Kernel> make_slice_assign(const Site& site) {
+  const RunCopy run = copier_for(site.out().dtype);
+  if (run == nullptr || !unblocked(site) || site.in(0) != site.out()) return nullptr;
+  const std::int64_t bytes = ir::bytes_of(site.out()).value;
+  const bool empty = site.in(1).shape.elements() == 0;
+  const auto [strides, start] = place_of(site.out(), slice_of(site));
+  BoxCopy copy;
+  if (!empty) copy = box_copy(site.in(1).shape, site.in(1).layout, strides, physical_strides(site.in(1)));
+  copy.to = start;
+  return make_kernel(site, [=](const Arguments& a) {
+    if (a.outputs[0] != a.inputs[0]) std::memcpy(a.outputs[0], a.inputs[0], static_cast<std::size_t>(bytes));
+    if (!empty) run(copy, a.outputs[0], a.inputs[1]);
+  });
+}
+
+std::unique_ptr<Kernel> make_pad(const Site& site) {
+  const RunCopy run = copier_for(site.out().dtype);
+  if (run == nullptr || !unblocked(site) || !is_f32(site.out())) return nullptr;
+  if (site.attributes().text("mode", "constant") != "constant") return nullptr;
+  if (site.out().shape.elements() == 0) return nothing_to_do(site);
+  const ir::Shape& x = site.in(0).shape;
+  const ir::Ints pads = site.attributes().integers("pads");
+  const Strides to = physical_strides(site.out());
+  const Strides from = physical_strides(site.in(0));
+  ir::Shape box = x;
+  std::int64_t target = 0;
+  std::int64_t source = 0;
+  for (int axis = 0; axis < x.rank(); ++axis) {
+    const auto at = static_cast<std::size_t>(axis);
+    const std::int64_t before = pads[at];
+    const std::int64_t after = pads[at + static_cast<std::size_t>(x.rank())];
+    box[axis] = std::max<std::int64_t>(0, x[axis] + std::min<std::int64_t>(before, 0) + std::min<std::int64_t>(after, 0));
+    target += std::max<std::int64_t>(before, 0) * to[at];
+    source += std::max<std::int64_t>(-before, 0) * from[at];
+  }
+  const bool empty = box.elements() == 0;
+  BoxCopy copy;
+  if (!empty) copy = box_copy(box, site.out().layout, to, from);
+  copy.to = target;
+  copy.from = source;
+  const auto value = static_cast<float>(site.attributes().real("value", 0));
+  const std::int64_t count = site.out().shape.elements();
+  return make_kernel(site, [=](const Arguments& a) {
+    parallel_ranges(count, kElementGrain, [&](std::int64_t begin, std::int64_t end) {
+      std::fill(output<float>(a) + begin, output<float>(a) + end, value);
+    });
+    if (!empty) run(copy, a.outputs[0], a.inputs[0]);
+  });
+}
+
+std::unique_ptr<Kernel> make_concat(const Site& site) {
+  const RunCopy run = copier_for(site.out().dtype);
+  if (run == nullptr || !unblocked(site)) return nullptr;
+  const Strides to = physical_strides(site.out());
+  const auto axis = static_cast<std::size_t>(axis_of(site, site.out().shape.rank()));
+  std::vector<std::pair<std::size_t, BoxCopy>> copies;
+  std::int64_t start = 0;
+  for (int i = 0; i < site.inputs(); ++i) {
+    if (site.in(i).shape.elements() == 0) continue;
+    BoxCopy copy = box_copy(site.in(i).shape, site.out().layout, to, physical_strides(site.in(i)));
+    copy.to = start * to[axis];
+    copies.emplace_back(static_cast<std::size_t>(i), std::move(copy));
+    start += site.in(i).shape[static_cast<int>(axis)];
+  }
+  const int width = ir::bits(site.out().dtype) / 8;
+  return make_kernel(site, [copies = std::move(copies), run, width](const Arguments& a) {
+    for (const auto& [i, copy] : copies) {
+      if (a.inputs[i] != a.outputs[0] + copy.to * width) run(copy, a.outputs[0], a.inputs[i]);
+    }
+  });
+}
+
+std::unique_ptr<Kernel> make_split(const Site& site) {
+  const RunCopy run = copier_for(site.in(0).dtype);
+  if (run == nullptr || !unblocked(site)) return nullptr;
+  const Strides from = physical_strides(site.in(0));
+  const auto axis = static_cast<std::size_t>(axis_of(site, site.in(0).shape.rank()));
+  std::vector<std::pair<std::size_t, BoxCopy>> copies;
+  std::int64_t start = 0;
+  for (int i = 0; i < site.outputs(); ++i) {
+    if (site.out(i).shape.elements() == 0) continue;
+    BoxCopy copy = box_copy(site.out(i).shape, site.out(i).layout, physical_strides(site.out(i)), from);
+    copy.from = start * from[axis];
+    copies.emplace_back(static_cast<std::size_t>(i), std::move(copy));
+    start += site.out(i).shape[static_cast<int>(axis)];
+  }
+  const int width = ir::bits(site.in(0).dtype) / 8;
+  return make_kernel(site, [copies = std::move(copies), run, width](const Arguments& a) {
+    for (const auto& [i, copy] : copies) {
+      if (a.outputs[i] != a.inputs[0] + copy.from * width) run(copy, a.outputs[i], a.inputs[0]);
+    }
+  });
+}
+
+std::unique_ptr<Kernel> make_fill(const Site& site) {
+  const RunCopy run = copier_for(site.out().dtype);
+  if (run == nullptr) return nullptr;
+  const ir::DType dtype = site.out().dtype;
+  std::uint64_t pattern = 0;
+  if (ir::is_float(dtype)) {
+    pattern = ops::encode_real(dtype, site.attributes().real("value", 0));
+  } else {
+    pattern = static_cast<std::uint64_t>(static_cast<std::int64_t>(site.attributes().real("value", 0)));
+  }
+  const std::int64_t count = ir::bytes_of(site.out()).value * 8 / ir::bits(dtype);
+  if (count == 0) return nothing_to_do(site);
+  const BoxCopy copy{{{count}, {{1}, {0}}}, 0, 0};
+  return make_kernel(site, [=](const Arguments& a) { run(copy, a.outputs[0], reinterpret_cast<const std::byte*>(&pattern)); });
+}
+
+}  // namespace plimsoll::kernels

@@ -1,0 +1,136 @@
+// The optimizers' updates, each one pass over its tensors, in place. Formulas as PyTorch's.
+#include "plimsoll/kernels/cpu/elementwise.h"
+#include "plimsoll/kernels/cpu/factories.h"
+
+namespace plimsoll::kernels {
+namespace {
+
+// All tensors but the scalars lie alike, so an update is flat whatever the layout.
+bool flat(const Site& site, int tensors) {
+  for (int i = 0; i < tensors; ++i) {
+    if (site.in(i) != site.in(0) || !is_f32(site.in(i))) return false;
+  }
+  for (int i = 0; i < site.outputs(); ++i) {
+    if (site.out(i) != site.in(0)) return false;
+  }
+  return true;
+}
+
+float scale_at(const Arguments& a, bool has_scale, int index) { return has_scale ? *input<float>(a, index) : 1.0F; }
+
+PLIMSOLL_VECTORIZED void sgd_range(const float* w, const float* g, float* out, std::int64_t n, float lr, float decay, float scale) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) out[i] = w[i] - lr * (g[i] * scale + decay * w[i]);
+}
+
+PLIMSOLL_VECTORIZED void momentum_range(const float* w, const float* g, const float* m, float* w_out, float* m_out, std::int64_t n,
+                                        float lr, float momentum, float decay, float scale) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) {
+    const float moved = momentum * m[i] + (g[i] * scale + decay * w[i]);
+    m_out[i] = moved;
+    w_out[i] = w[i] - lr * moved;
+  }
+}
+
+struct AdamStep {
+  float lr;
+  float beta1;
+  float beta2;
+  float epsilon;
+  float decay;         // added to the gradient (adam)
+  float shrink;        // the weight is multiplied by it first (adamw)
+  float step_size;     // lr / (1 - beta1^t)
+  float root_bias;     // 1 / sqrt(1 - beta2^t)
+  float scale;
+};
+
+PLIMSOLL_VECTORIZED void adam_range(const float* w, const float* g, const float* m, const float* v, float* w_out, float* m_out,
+                                    float* v_out, std::int64_t n, const AdamStep s) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) {
+    const float gradient = g[i] * s.scale + s.decay * w[i];
+    const float first = s.beta1 * m[i] + (1.0F - s.beta1) * gradient;
+    const float second = s.beta2 * v[i] + (1.0F - s.beta2) * gradient * gradient;
+    m_out[i] = first;
+    v_out[i] = second;
+    w_out[i] = w[i] * s.shrink - s.step_size * first / (std::sqrt(second) * s.root_bias + s.epsilon);
+  }
+}
+
+float real(const Site& site, std::string_view name, double otherwise) {
+  return static_cast<float>(site.attributes().real(name, otherwise));
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_sgd(const Site& site) {
+  if (!flat(site, 2)) return nullptr;
+  const std::int64_t count = stored_elements(site.in(0));
+  const float lr = real(site, "lr", 0);
+  const float decay = real(site, "weight_decay", 0);
+  const bool has_scale = site.has(2);
+  return make_kernel(site, [=](const Arguments& a) {
+    const float scale = scale_at(a, has_scale, 2);
+    parallel_ranges(count, kElementGrain, [&](std::int64_t begin, std::int64_t end) {
+      sgd_range(input<float>(a, 0) + begin, input<float>(a, 1) + begin, output<float>(a) + begin, end - begin, lr, decay, scale);
+    });
+  });
+}
+
+std::unique_ptr<Kernel> make_momentum(const Site& site) {
+  if (!flat(site, 3)) return nullptr;
+  const std::int64_t count = stored_elements(site.in(0));
+  const float lr = real(site, "lr", 0);
+  const float momentum = real(site, "momentum", 0.9);
+  const float decay = real(site, "weight_decay", 0);
+  const bool has_scale = site.has(3);
+  return make_kernel(site, [=](const Arguments& a) {
+    const float scale = scale_at(a, has_scale, 3);
+    parallel_ranges(count, kElementGrain, [&](std::int64_t begin, std::int64_t end) {
+      momentum_range(input<float>(a, 0) + begin, input<float>(a, 1) + begin, input<float>(a, 2) + begin, output<float>(a, 0) + begin,
+                     output<float>(a, 1) + begin, end - begin, lr, momentum, decay, scale);
+    });
+  });
+}
+
+std::unique_ptr<Kernel> make_adam(const Site& site) {
+  if (!flat(site, 4) || site.in(4).dtype != ir::DType::kI64) return nullptr;
+  const std::int64_t count = stored_elements(site.in(0));
+  const bool decoupled = site.node.op == "adamw";
+  const double lr = site.attributes().real("lr", 0);
+  const double beta1 = site.attributes().real("beta1", 0.9);
+  const double beta2 = site.attributes().real("beta2", 0.999);
+  const double decay = site.attributes().real("weight_decay", decoupled ? 0.01 : 0);
+  AdamStep fixed{};
+  fixed.lr = static_cast<float>(lr);
+  fixed.beta1 = static_cast<float>(beta1);
+  fixed.beta2 = static_cast<float>(beta2);
+  fixed.epsilon = real(site, "epsilon", 1e-8);
+  fixed.decay = decoupled ? 0.0F : static_cast<float>(decay);
+  fixed.shrink = decoupled ? static_cast<float>(1 - lr * decay) : 1.0F;
+  const bool has_scale = site.has(5);
+  return make_kernel(site, [=](const Arguments& a) {
+    AdamStep step = fixed;
+    const auto t = static_cast<double>(*input<std::int64_t>(a, 4));
+    step.step_size = static_cast<float>(lr / (1 - std::pow(beta1, t)));
+    step.root_bias = static_cast<float>(1 / std::sqrt(1 - std::pow(beta2, t)));
+    step.scale = scale_at(a, has_scale, 5);
+    parallel_ranges(count, kElementGrain, [&](std::int64_t begin, std::int64_t end) {
+      adam_range(input<float>(a, 0) + begin, input<float>(a, 1) + begin, input<float>(a, 2) + begin, input<float>(a, 3) + begin,
+                 output<float>(a, 0) + begin, output<float>(a, 1) + begin, output<float>(a, 2) + begin, end - begin, step);
+    });
+  });
+}
+
+std::unique_ptr<Kernel> make_increment(const Site& site) {
+  const ir::DType dtype = site.out().dtype;
+  if (dtype != ir::DType::kI64 && dtype != ir::DType::kU64) return nullptr;
+  const auto by = static_cast<std::uint64_t>(site.attributes().integer("by", 1));
+  const std::int64_t count = site.out().shape.elements();
+  return make_kernel(site, [=](const Arguments& a) {
+    for (std::int64_t i = 0; i < count; ++i) output<std::uint64_t>(a)[i] = input<std::uint64_t>(a, 0)[i] + by;
+  });
+}
+
+}  // namespace plimsoll::kernels
