@@ -1,0 +1,137 @@
+// The walk over an ONNX graph that builds ours: names to tensors, operators to builder calls.
+//
+// A Tensor is what a name in the file stands for while importing. It is in up to three states at once:
+// an initialiser still in the file, a known array, a value of the graph under construction; it enters
+// the graph only when some operator reads it there, so constants that fold away leave no trace.
+//
+// Operators are converted by the functions of the operator table, which see one node through an
+// OperatorCall (operator_call.h). When all inputs of a node are foldable the same function runs against
+// a scratch builder and the little graph is evaluated at once: one description serves graph and folding.
+//
+// Scopes: names of a subgraph (If, Loop) see those outside; a function body sees only its own.
+//
+// Bounds, all far above what real models have: kMostSteps nodes converted (functions and loops
+// inlined), kMostDepth nested bodies, kMostFolded elements for one folded node and in all known arrays.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "plimsoll/model/onnx/model_file.h"
+#include "plimsoll/model/onnx_import.h"
+#include "plimsoll/ops/builder.h"
+#include "plimsoll/store/data_folder.h"
+
+namespace plimsoll::model::onnx {
+
+inline constexpr std::int64_t kMostSteps = 300'000;
+inline constexpr int kMostDepth = 24;
+inline constexpr std::int64_t kMostFolded = 1 << 23;
+inline constexpr double kMostFoldedWork = 2e8;  // arithmetic operations of one folded node
+
+struct Tensor {
+  std::string name;
+  ir::TensorType type;
+  ops::Var var;                             // once it is in the graph
+  std::shared_ptr<const ops::Array> known;  // once its content is
+  const TensorFile* file = nullptr;         // an initialiser
+};
+using TensorId = Id<Tensor>;
+
+// A body whose names are being defined.
+struct Scope {
+  std::unordered_map<std::string_view, TensorId> names;
+  const Scope* outer = nullptr;
+  const std::vector<OpsetFile>* opsets = nullptr;
+  // In a function body: the attributes of the call.
+  const std::unordered_map<std::string_view, const AttributeFile*>* attributes = nullptr;
+  int depth = 0;
+
+  TensorId find(std::string_view name) const;
+};
+
+// A node that makes the next version of state: its first `states` inputs are replaced by its outputs.
+struct StateUpdate {
+  std::string op;
+  std::vector<ops::Var> inputs;
+  ir::Attributes attributes;
+  int states = 1;
+};
+
+class Importer {
+ public:
+  Importer(const ModelFile& file, store::DataFolder* folder, const ImportOptions& options);
+
+  // The whole model; may be called once.
+  Result<ImportedModel> run();
+
+  ops::Builder& builder() { return builder_; }
+  bool training() const { return options_.training; }
+
+  TensorId add(Tensor tensor);
+  TensorId add_known(std::string name, std::shared_ptr<const ops::Array> array);
+  const Tensor& tensor(TensorId id) const { return tensors_[id.index()]; }
+  // As a value of the graph: a weight, a constant, or what a node made.
+  Result<ops::Var> in_graph(TensorId id);
+  // The content when it is or can be known; null for what only a run can tell, or what is too large.
+  Result<const ops::Array*> known(TensorId id);
+  // Whether folding may read it: known, and no weight.
+  bool foldable(TensorId id) const;
+
+  // Converts the nodes of a body into the scope.
+  Status convert(const std::vector<WireBytes>& nodes, Scope& scope);
+  // A subgraph of an If, Loop or Scan with its inputs given; its outputs.
+  Result<std::vector<TensorId>> inline_graph(const GraphFile& graph, const std::vector<TensorId>& inputs,
+                                             const Scope& outer);
+  // The random counter of the graph (one for all dropouts, counted up once a step), and a seed for each.
+  ops::Var random_counter();
+  std::int64_t next_seed() { return ++seeds_; }
+  // An initialiser that is state, not a weight (running statistics); absent for any other tensor, or when
+  // it is in the graph as a weight already.
+  ops::Var as_state(TensorId id);
+  // Updates stand behind everything else, so that every reader of the old version comes first.
+  void at_end_of_step(StateUpdate update) { updates_.push_back(std::move(update)); }
+  // A weight that begins as one number in every element.
+  ops::Var filled_weight(std::string_view name, const ir::TensorType& type, double value);
+  // A name no source of the graph has yet: the one given, or with a number behind.
+  std::string unique(std::string_view name);
+  // Keeps a subgraph's initialisers alive as long as the importer.
+  const GraphFile& keep(GraphFile graph) { return graphs_.emplace_back(std::move(graph)); }
+
+ private:
+  Status add_from_file(Tensor& tensor, ir::ValueKind kind);
+  Status add_initializers(const GraphFile& graph, Scope& scope);
+  Status add_inputs(Scope& scope);
+  Result<ir::TensorType> input_type(const ValueFile& value);
+  Result<std::int64_t> bind(const ValueFile& value, std::size_t axis, const ir::Shape* given);
+  Status convert_node(const NodeFile& node, Scope& scope);
+  Status call_function(const FunctionFile& function, const NodeFile& node, Scope& scope);
+  const FunctionFile* find_function(const NodeFile& node) const;
+  bool is_weight(const Tensor& tensor) const;
+  void build_updates();
+  Result<ImportedModel> finish(const Scope& scope);
+
+  const ModelFile& file_;
+  store::DataFolder* folder_;
+  ImportOptions options_;
+  ops::Builder builder_;
+  store::WeightSource weights_;
+  std::deque<Tensor> tensors_;
+  std::deque<GraphFile> graphs_;
+  std::unordered_set<std::string> used_names_;
+  std::map<std::string, std::int64_t, std::less<>> bound_;
+  std::unordered_map<std::string, const FunctionFile*> functions_;
+  std::vector<StateUpdate> updates_;
+  ops::Var random_counter_;
+  std::int64_t seeds_ = 0;
+  std::int64_t steps_ = 0;
+  std::int64_t folded_ = 0;
+};
+
+}  // namespace plimsoll::model::onnx

@@ -1,0 +1,47 @@
+// The content of weights by name, without holding it twice: spans into mapped files, and buffers of its
+// own for the few that had to be converted.
+//
+// A graph says of a weight only that it comes from a file (ir::Init::Kind::kFile); whoever runs the graph
+// asks here for the bytes, once, and copies them to where the plan wants them.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "plimsoll/base/file.h"
+#include "plimsoll/ir/tensor_type.h"
+#include "plimsoll/store/data_folder.h"
+
+namespace plimsoll::store {
+
+class WeightSource {
+ public:
+  struct Entry {
+    ir::TensorType type;               // row-major
+    std::span<const std::byte> bytes;  // exactly the type's; any alignment
+  };
+
+  // Null when there is no such weight.
+  const Entry* find(std::string_view name) const;
+  std::size_t size() const { return entries_.size(); }
+  const std::unordered_map<std::string, Entry>& entries() const { return entries_; }
+
+  // The bytes must live as long as the source: in a file or buffer kept here.
+  void add(std::string name, const ir::TensorType& type, std::span<const std::byte> bytes);
+  void add_owned(std::string name, const ir::TensorType& type, std::vector<std::byte> bytes);
+  void keep(MappedFile file) { files_.push_back(std::make_unique<MappedFile>(std::move(file))); }
+  void keep(DataFolder folder) { folders_.push_back(std::make_unique<DataFolder>(std::move(folder))); }
+
+ private:
+  std::unordered_map<std::string, Entry> entries_;
+  std::vector<std::unique_ptr<MappedFile>> files_;
+  std::vector<std::unique_ptr<DataFolder>> folders_;
+  std::vector<std::unique_ptr<std::vector<std::byte>>> buffers_;
+};
+
+}  // namespace plimsoll::store
