@@ -7,6 +7,7 @@
 
 #include "plimsoll/base/check.h"
 #include "plimsoll/base/checked.h"
+#include "plimsoll/pack/fixed_clash.h"
 #include "plimsoll/pack/rigid.h"
 #include "plimsoll/pack/sections.h"
 
@@ -49,6 +50,7 @@ class Builder {
     cut_sections();
     describe_bodies();
     find_inner_clash();
+    if (model_.contradiction.empty()) model_.contradiction = find_fixed_clash(model_);
     return std::move(model_);
   }
 

@@ -8,7 +8,10 @@
 #include "plimsoll/pack/bodies.h"
 #include "plimsoll/pack/budget.h"
 #include "plimsoll/pack/check_packing.h"
+#include "plimsoll/pack/core.h"
+#include "plimsoll/pack/memories.h"
 #include "plimsoll/pack/portfolio.h"
+#include "plimsoll/pack/repack.h"
 
 namespace plimsoll::pack {
 namespace {
@@ -21,18 +24,20 @@ Status verify(const PackOptions& options) {
   return {};
 }
 
-PackStatus status_of(const Solution& solution, std::optional<std::int64_t> capacity) {
-  if (capacity && solution.lower_bound > *capacity) return PackStatus::kInfeasible;
-  if (solution.places.empty() && solution.height > 0) return PackStatus::kUnknown;
-  if (capacity && solution.height > *capacity) return PackStatus::kUnknown;
-  return solution.height <= solution.lower_bound ? PackStatus::kOptimal : PackStatus::kFeasible;
-}
-
 void count_moves(const Problem& problem, Packing& packing) {
   for (std::size_t i = 0; i < problem.size() && !packing.offsets.empty(); ++i) {
     const auto& hint = problem.buffers[i].hint;
     packing.moved += hint && *hint != packing.offsets[i];
   }
+}
+
+}  // namespace
+
+PackStatus status_of(const Solution& solution, std::optional<std::int64_t> capacity) {
+  if (solution.lower_bound > capacity.value_or(kLargest - 1)) return PackStatus::kInfeasible;
+  if (solution.places.empty() && solution.height > 0) return PackStatus::kUnknown;
+  if (capacity && solution.height > *capacity) return PackStatus::kUnknown;
+  return solution.height <= solution.lower_bound ? PackStatus::kOptimal : PackStatus::kFeasible;
 }
 
 Packing pack_one_memory(const Problem& problem, const PackOptions& options, Budget& budget) {
@@ -55,11 +60,10 @@ Packing pack_one_memory(const Problem& problem, const PackOptions& options, Budg
     write_offsets(model, solution.places, packing.offsets);
     packing.heights = {Bytes(model.bodies.empty() ? 0 : solution.height)};
   }
-  if (packing.status == PackStatus::kInfeasible) packing.core = std::move(solution.witnesses);
+  if (packing.status == PackStatus::kInfeasible)
+    packing.core = shrink_core(model, solution.witnesses, capacity.value_or(kLargest - 1), budget);
   return packing;
 }
-
-}  // namespace
 
 const char* name(PackStatus status) {
   constexpr const char* kNames[] = {"optimal", "feasible", "infeasible", "unknown"};
@@ -80,7 +84,9 @@ Result<Packing> pack(const Problem& problem, const PackOptions& options) {
   if (chosen.threads == 0)
     chosen.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   Budget budget(options.deadline_seconds, options.deterministic);
-  Packing packing = pack_one_memory(problem, chosen, budget);
+  Packing packing = problem.memories.size() > 1 ? pack_memories(problem, chosen, budget)
+                    : chosen.keep_hints         ? repack(problem, chosen, budget)
+                                                : pack_one_memory(problem, chosen, budget);
   count_moves(problem, packing);
   packing.seconds = watch.seconds();
   if (!packing.offsets.empty()) {

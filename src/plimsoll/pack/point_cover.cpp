@@ -10,7 +10,11 @@
 namespace plimsoll::pack {
 namespace {
 
-constexpr std::int64_t kFirstLimit = 500;  // nodes of the first dives; later ones get more
+// Run times have a heavy tail: many short dives beat few long ones. Limits grow slowly, and only after
+// kPatience dives fast enough to end in a proof.
+constexpr std::int64_t kFirstLimit = 100;
+constexpr std::int64_t kPatience = 300;
+constexpr double kMostNoise = 0.1;
 
 std::uint64_t mix(std::uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
@@ -35,7 +39,7 @@ class PointCover::Search {
     while (result == CoverResult::kLimit && nodes_ < last_node && !budget.over()) {
       choose_value_order();
       std::int64_t limit = kFirstLimit * (1 + dives_ / 6);
-      if (dives_ > 60) limit *= 1 + (dives_ - 60) / 10;
+      if (dives_ > kPatience) limit *= 1 + (dives_ - kPatience) / 10;
       dive_end_ = std::min(nodes_ + limit, last_node);
       ++dives_;
       result = dive();
@@ -442,7 +446,7 @@ class PointCover::Search {
   void choose_value_order() {
     const std::size_t n = task_.items.size();
     const std::int64_t kind = dives_ % 3;
-    const double noise = dives_ < 3 ? 0 : 0.3 * static_cast<double>((dives_ / 3) % 5) / 4;
+    const double noise = dives_ < 3 ? 0 : kMostNoise * static_cast<double>((dives_ / 3) % 5) / 4;
     std::vector<std::int64_t> load(static_cast<std::size_t>(task_.sections), 0);
     for (const CoverItem& item : task_.items) {
       for (auto s = item.first; s < item.last; ++s) load[static_cast<std::size_t>(s)] += item.size;

@@ -1,6 +1,7 @@
 #include "plimsoll/pack/portfolio.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "plimsoll/base/random.h"
 #include "plimsoll/pack/bounds.h"
@@ -8,6 +9,7 @@
 #include "plimsoll/pack/ordering_search.h"
 #include "plimsoll/pack/part_search.h"
 #include "plimsoll/pack/skyline.h"
+#include "plimsoll/pack/two_ended.h"
 
 namespace plimsoll::pack {
 namespace {
@@ -58,6 +60,21 @@ class Portfolio {
     best_.height = height;
     best_.places = std::move(places);
     best_.method = std::move(method);
+  }
+
+  std::vector<BufferId> buffers_of(std::span<const std::uint32_t> bodies) const {
+    std::vector<BufferId> out;
+    for (const std::uint32_t b : bodies) {
+      for (const Piece& piece : model_.pieces_of(b)) out.push_back(BufferId(piece.buffer));
+    }
+    std::sort(out.begin(), out.end());
+    out.erase(std::unique(out.begin(), out.end()), out.end());
+    return out;
+  }
+  std::vector<BufferId> all_buffers() const {
+    std::vector<std::uint32_t> bodies(model_.bodies.size());
+    std::iota(bodies.begin(), bodies.end(), 0u);
+    return buffers_of(bodies);
   }
 
   void try_greedy(GreedyOrder order, Fit fit, const char* method, Budget& budget) {
@@ -145,12 +162,17 @@ class Portfolio {
   bool fit_ = false;
 };
 
-// Front and other boxes from the bottom, back boxes mirrored from the top; the arena is as high as
+// Front and other boxes from the bottom, back boxes upside down from the top; the arena is as high as
 // the moment at which both together need most.
 void Portfolio::construct_two_ended() {
-  Budget part = budget_.share(0.2);
+  for (const Order order : {Order::kArea, Order::kSize, Order::kWidth}) {
+    if (auto places = place_two_ended(boxed_, order, options_.slack_guidance))
+      offer(std::move(*places), std::string("two-ended skyline ") + name(order));
+    if (good_enough() || !budget_.spend(static_cast<std::int64_t>(boxed_.bodies.size()) * 100)) return;
+  }
+  if (!best_.places.empty()) return;
+  Budget part = budget_.share(1.0);
   try_greedy(GreedyOrder::kSize, Fit::kFirst, "two-ended greedy", part);
-  try_greedy(GreedyOrder::kArea, Fit::kFirst, "two-ended greedy", part);
   budget_.settle(part);
 }
 
@@ -175,6 +197,7 @@ void Portfolio::improve_pieces() {
       offer(places, "ordering search");
     } else {
       best_.lower_bound = capacity + 1;
+      best_.witnesses = all_buffers();
       break;
     }
   }
@@ -209,6 +232,7 @@ void Portfolio::improve_parts() {
       minimize_part(boxed_, part, target, options_, share, incumbent);
     }
     budget_.settle(share);
+    if (model_.plain && incumbent.lower() > lower) best_.witnesses = buffers_of(part.bodies);
     lower = std::max(lower, incumbent.lower());
     const std::vector<std::int64_t> better = incumbent.places();
     for (std::size_t i = 0; i < better.size(); ++i) places[part.bodies[i]] = better[i];
