@@ -1,9 +1,9 @@
-#include "plimsoll/cli/plan.h"
 
 #include <memory>
 
 #include "plimsoll/base/byte_size.h"
 #include "plimsoll/cli/plan_dag.h"
+#include "plimsoll/cli/verb.h"
 
 namespace plimsoll::cli {
 namespace {
