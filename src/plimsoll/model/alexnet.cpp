@@ -12,13 +12,13 @@ constexpr PoolOptions kPool{.kernel = 3, .stride = 2};
 Var features(Net& net, Var x, std::int64_t width) {
   const auto scope = net.scope("features");
   x = relu(conv2d(net, "0", x, width, {.kernel = 11, .stride = 4, .padding = 2}));
-  x = max_pool2d(net, x, kPool);
+  x = max_pool2d(x, kPool);
   x = relu(conv2d(net, "3", x, 3 * width, {.kernel = 5, .padding = 2}));
-  x = max_pool2d(net, x, kPool);
+  x = max_pool2d(x, kPool);
   x = relu(conv2d(net, "6", x, 6 * width, {.kernel = 3, .padding = 1}));
   x = relu(conv2d(net, "8", x, 4 * width, {.kernel = 3, .padding = 1}));
   x = relu(conv2d(net, "10", x, 4 * width, {.kernel = 3, .padding = 1}));
-  return max_pool2d(net, x, kPool);
+  return max_pool2d(x, kPool);
 }
 
 Var classifier(Net& net, Var x, const Sizes& sizes) {
@@ -35,7 +35,7 @@ Result<ir::Graph> build_alexnet(const std::string& name, const Sizes& sizes) {
   Net net(name, net_options(sizes));
   const Var images = net.input("images", {sizes.batch, 3, sizes.image, sizes.image});
   const Var pooled = adaptive_avg_pool2d(net, features(net, images, sizes.width), 6);
-  return net.finish(classifier(net, flatten(net, pooled), sizes));
+  return net.finish(classifier(net, flatten(pooled), sizes));
 }
 
 }  // namespace plimsoll::model

@@ -24,7 +24,7 @@ Var dense_block(Net& net, Var x, int layers, std::int64_t growth) {
     const auto scope = net.scope(fmt::format("denselayer{}", i));
     Var h = norm_relu_conv(net, 1, x, kBottleneck * growth, {});
     h = norm_relu_conv(net, 2, h, growth, {.kernel = 3, .padding = 1});
-    x = net.builder().call1("concat", {x, h}, {{"axis", std::int64_t{1}}});
+    x = ops::concat({x, h}, 1);
   }
   return x;
 }
@@ -32,13 +32,13 @@ Var dense_block(Net& net, Var x, int layers, std::int64_t growth) {
 Var transition(Net& net, Var x) {
   if (!net.expect_rank(x, 4, "transition")) return x;
   const Var h = relu(batch_norm(net, "norm", x));
-  return avg_pool2d(net, conv2d(net, "conv", h, x.dim(1) / 2, {.bias = false}));
+  return avg_pool2d(conv2d(net, "conv", h, x.dim(1) / 2, {.bias = false}));
 }
 
 Var features(Net& net, Var x, std::int64_t width) {
   const auto scope = net.scope("features");
   x = conv2d(net, "conv0", x, width, {.kernel = 7, .stride = 2, .padding = 3, .bias = false});
-  x = max_pool2d(net, relu(batch_norm(net, "norm0", x)), {.kernel = 3, .stride = 2, .padding = 1});
+  x = max_pool2d(relu(batch_norm(net, "norm0", x)), {.kernel = 3, .stride = 2, .padding = 1});
   for (std::size_t block = 0; block < kLayers.size(); ++block) {
     {
       const auto dense = net.scope(fmt::format("denseblock{}", block + 1));
@@ -58,7 +58,7 @@ Result<ir::Graph> build_densenet(const std::string& name, const Sizes& sizes) {
   options.conv_init = InitRule::kaiming_fan_in();
   Net net(name, options);
   const Var images = net.input("images", {sizes.batch, 3, sizes.image, sizes.image});
-  const Var pooled = global_avg_pool2d(net, features(net, images, sizes.width));
+  const Var pooled = global_avg_pool2d(features(net, images, sizes.width));
   return net.finish(linear(net, "classifier", pooled, sizes.classes));
 }
 

@@ -8,11 +8,11 @@ namespace {
 // The same number for every spatial axis.
 ir::Ints spatial(int axes, std::int64_t value) { return ir::Ints(static_cast<std::size_t>(axes), value); }
 
-ir::Attributes conv_attributes(int axes, const ConvOptions& options) {
-  return {{"strides", spatial(axes, options.stride)},
-          {"pads", spatial(2 * axes, options.padding)},
-          {"dilations", spatial(axes, 1)},
-          {"group", options.groups}};
+ops::ConvOptions spatial(int axes, const ConvOptions& options) {
+  return {.strides = spatial(axes, options.stride),
+          .pads = spatial(2 * axes, options.padding),
+          .dilations = spatial(axes, 1),
+          .group = options.groups};
 }
 
 Var convolve(Net& net, std::string_view name, Var x, std::int64_t channels, int axes, const ConvOptions& options) {
@@ -29,7 +29,7 @@ Var convolve(Net& net, std::string_view name, Var x, std::int64_t channels, int 
   const InitRule& rule = net.options().conv_init;
   const Var w = net.weight("weight", shape, rule.weight(fan_in, channels * window));
   const Var bias = options.bias ? net.weight("bias", {channels}, rule.bias(fan_in)) : Var();
-  return net.builder().call1("conv", {x, w, bias}, conv_attributes(axes, options));
+  return ops::conv(x, w, bias, spatial(axes, options));
 }
 
 // Row i averages the input places that output place i covers.
@@ -45,12 +45,8 @@ ops::Array averaging_matrix(std::int64_t out, std::int64_t in, ir::DType dtype) 
   return ops::Array::of_reals({out, in}, std::move(values), dtype);
 }
 
-ir::Attributes pool_attributes(const PoolOptions& options) {
-  return {{"kernel", spatial(2, options.kernel)}, {"strides", spatial(2, options.stride)}, {"pads", spatial(4, options.padding)}};
-}
-
-Var reshape(Var x, const ir::Shape& shape) {
-  return x.builder().call1("reshape", {x}, {{"shape", ir::Ints(shape.begin(), shape.end())}});
+ops::PoolOptions spatial(const PoolOptions& options) {
+  return {.kernel = spatial(2, options.kernel), .strides = spatial(2, options.stride), .pads = spatial(4, options.padding)};
 }
 
 }  // namespace
@@ -72,7 +68,7 @@ Var conv_transpose2d(Net& net, std::string_view name, Var x, std::int64_t channe
   const Var w = net.weight("weight", {x.dim(1), channels, options.kernel, options.kernel},
                            rule.weight(channels * window, x.dim(1) * window));
   const Var bias = options.bias ? net.weight("bias", {channels}, rule.bias(channels * window)) : Var();
-  return net.builder().call1("conv_transpose", {x, w, bias}, conv_attributes(2, options));
+  return ops::conv_transpose(x, w, bias, spatial(2, options));
 }
 
 Var linear(Net& net, std::string_view name, Var x, std::int64_t features, const LinearOptions& options) {
@@ -87,7 +83,7 @@ Var linear(Net& net, std::string_view name, Var x, std::int64_t features, const 
   const ir::Shape shape = options.input_major ? ir::Shape{in, features} : ir::Shape{features, in};
   const Var w = net.weight("weight", shape, rule.weight(in, features));
   const Var bias = options.bias ? net.weight("bias", {features}, rule.bias(in)) : Var();
-  return net.builder().call1("linear", {x, w, bias}, {{"trans_w", std::int64_t{!options.input_major}}});
+  return ops::linear(x, w, bias, {.trans_w = !options.input_major});
 }
 
 Var batch_norm(Net& net, std::string_view name, Var x, const NormOptions& options) {
@@ -102,17 +98,16 @@ Var batch_norm(Net& net, std::string_view name, Var x, const NormOptions& option
   const Var beta = net.weight("bias", channels, constant(0));
   const Var running_mean = net.state("running_mean", channels, 0);
   const Var running_var = net.state("running_var", channels, 1);
-  ir::Attributes attributes{{"epsilon", options.epsilon}};
+  const ops::BatchNormOptions how{.epsilon = options.epsilon};
   if (!net.training()) {
     const Var mean = net.cast_to(running_mean, x.dtype());
     const Var var = net.cast_to(running_var, x.dtype());
-    return net.builder().call1("batch_norm_inference", {x, gamma, beta, mean, var}, attributes);
+    return ops::batch_norm_inference(x, gamma, beta, mean, var, how);
   }
-  const auto made = net.builder().call("batch_norm", {x, gamma, beta}, attributes);
-  if (net.builder().error()) return x;
+  const ops::BatchNorm made = ops::batch_norm(x, gamma, beta, how);
   const std::int64_t count = x.dim(0) * x.shape().elements(2, x.rank());
-  net.move_statistics_later(running_mean, running_var, made[1], made[2], 0.1, count);
-  return made[0];
+  net.move_statistics_later(running_mean, running_var, made.mean, made.var, 0.1, count);
+  return made.y;
 }
 
 Var layer_norm(Net& net, std::string_view name, Var x, const NormOptions& options) {
@@ -120,7 +115,7 @@ Var layer_norm(Net& net, std::string_view name, Var x, const NormOptions& option
   const auto scope = net.scope(name);
   const Var gamma = net.weight("weight", {x.dim(-1)}, constant(1));
   const Var beta = net.weight("bias", {x.dim(-1)}, constant(0));
-  return net.builder().call1("layer_norm", {x, gamma, beta}, {{"axis", std::int64_t{-1}}, {"epsilon", options.epsilon}});
+  return ops::layer_norm(x, gamma, beta, -1, options.epsilon).y;
 }
 
 Var embedding_table(Net& net, std::string_view name, std::int64_t rows, std::int64_t width, ir::Init init) {
@@ -128,37 +123,30 @@ Var embedding_table(Net& net, std::string_view name, std::int64_t rows, std::int
   return net.weight("weight", {rows, width}, init);
 }
 
-Var look_up(Var table, Var ids) { return table.builder().call1("gather", {table, ids}, {{"axis", std::int64_t{0}}}); }
+Var look_up(Var table, Var ids) { return ops::gather(table, ids); }
 
 Var first_rows(Var table, std::int64_t count) {
-  if (table.dim(0) == count) return table;
-  return table.builder().call1("slice", {table}, {{"starts", ir::Ints{0, 0}}, {"ends", ir::Ints{count, table.dim(1)}}, {"steps", ir::Ints{1, 1}}});
+  return table.dim(0) == count ? table : ops::slice(table, 0, 0, count);
 }
 
-Var tied_head(Var x, Var table, Var bias) {
-  return x.builder().call1("linear", {x, table, bias}, {{"trans_w", std::int64_t{1}}});
-}
+Var tied_head(Var x, Var table, Var bias) { return ops::linear(x, table, bias, {.trans_w = true}); }
 
 Var attend(Var q, Var k, Var v, const AttentionOptions& options) {
-  return q.builder().call1("attention", {q, k, v}, {{"heads", options.heads}, {"causal", std::int64_t{options.causal}}});
+  return ops::attention(q, k, v, {.heads = options.heads, .causal = options.causal}).y;
 }
 
 Var attend_fused(Var qkv, const AttentionOptions& options) {
-  return qkv.builder().call1("attention_qkv", {qkv}, {{"heads", options.heads}, {"causal", std::int64_t{options.causal}}});
+  return ops::attention_qkv(qkv, {.heads = options.heads, .causal = options.causal}).y;
 }
 
 Var dropout(Net& net, Var x, double ratio) {
   if (!net.training() || ratio <= 0) return x;
-  return net.builder().call1("dropout", {x, net.dropout_counter()}, {{"ratio", ratio}, {"seed", net.next_dropout_seed()}});
+  return ops::dropout(x, net.dropout_counter(), ratio, net.next_dropout_seed());
 }
 
-Var max_pool2d(Net& net, Var x, const PoolOptions& options) {
-  return net.builder().call1("max_pool", {x}, pool_attributes(options));
-}
+Var max_pool2d(Var x, const PoolOptions& options) { return ops::max_pool(x, spatial(options)).y; }
 
-Var avg_pool2d(Net& net, Var x, const PoolOptions& options) {
-  return net.builder().call1("avg_pool", {x}, pool_attributes(options));
-}
+Var avg_pool2d(Var x, const PoolOptions& options) { return ops::avg_pool(x, spatial(options)); }
 
 Var adaptive_avg_pool2d(Net& net, Var x, std::int64_t extent) {
   if (!net.expect_rank(x, 4, "adaptive_avg_pool2d")) return x;
@@ -166,19 +154,14 @@ Var adaptive_avg_pool2d(Net& net, Var x, std::int64_t extent) {
   const std::int64_t width = x.dim(3);
   if (height == extent && width == extent) return x;
   if (height == width && height % extent == 0) {
-    return avg_pool2d(net, x, {.kernel = height / extent, .stride = height / extent});
+    return avg_pool2d(x, {.kernel = height / extent, .stride = height / extent});
   }
   const auto scope = net.scope("avgpool");
   const Var rows = net.builder().constant("rows", averaging_matrix(extent, height, x.dtype()));
   const Var columns = net.builder().constant("columns", averaging_matrix(extent, width, x.dtype()));
-  return net.builder().call1("matmul", {net.builder().call1("matmul", {rows, x}), columns}, {{"trans_b", std::int64_t{1}}});
+  return ops::matmul(ops::matmul(rows, x), columns, {.trans_b = true});
 }
 
-Var global_avg_pool2d(Net& net, Var x) { return net.builder().call1("reduce_mean", {x}, {{"axes", ir::Ints{2, 3}}}); }
-
-Var flatten(Net& net, Var x) {
-  if (net.builder().error() || x.rank() < 2) return x;
-  return reshape(x, {x.dim(0), x.shape().elements(1, x.rank())});
-}
+Var global_avg_pool2d(Var x) { return ops::reduce_mean(x, {2, 3}); }
 
 }  // namespace plimsoll::model

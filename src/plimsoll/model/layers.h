@@ -2,19 +2,18 @@
 //
 //   Var h = conv2d(net, "conv1", x, 64, {.kernel = 7, .stride = 2, .padding = 3, .bias = false});
 //   h = relu(batch_norm(net, "bn1", h));
-//   h = max_pool2d(net, h, {.kernel = 3, .stride = 2, .padding = 1});
+//   h = max_pool2d(h, {.kernel = 3, .stride = 2, .padding = 1});
 //
 // A layer with weights takes its name second; weights are called <scope>.<name>.weight and .bias, shaped as
 // in PyTorch ([out, in] for linear, [out, in/groups, k, k] for convolutions). Sizes of inputs are read
-// from x, so only outputs are said. Layers without weights take the net (dropout and pooling add nodes
-// under the current scope) or only their input.
+// from x, so only outputs are said. What has no weights and no state takes only its input; relu, gelu,
+// concat, flatten and the like are the operators themselves (ops/functions.h).
 #pragma once
 
 #include <optional>
 #include <string_view>
 
 #include "plimsoll/model/net.h"
-#include "plimsoll/model/operators_shim.h"
 #include "plimsoll/ops/functions.h"
 
 namespace plimsoll::model {
@@ -75,14 +74,12 @@ struct PoolOptions {
   std::int64_t stride = 2;
   std::int64_t padding = 0;
 };
-Var max_pool2d(Net& net, Var x, const PoolOptions& options = {});
-Var avg_pool2d(Net& net, Var x, const PoolOptions& options = {});
+Var max_pool2d(Var x, const PoolOptions& options = {});
+Var avg_pool2d(Var x, const PoolOptions& options = {});
 // To height = width = extent, whatever the input's, as torch.nn.AdaptiveAvgPool2d: windows that do not divide
 // evenly become two small matrix products.
 Var adaptive_avg_pool2d(Net& net, Var x, std::int64_t extent);
 // x[N,C,H,W] -> [N,C]
-Var global_avg_pool2d(Net& net, Var x);
-// x[N,...] -> [N, product of the rest]
-Var flatten(Net& net, Var x);
+Var global_avg_pool2d(Var x);
 
 }  // namespace plimsoll::model

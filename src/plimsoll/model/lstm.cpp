@@ -30,13 +30,12 @@ Cell make_cell(Net& net, std::int64_t index, std::int64_t features, std::int64_t
 }
 
 // One step. The zero state of the first step still goes through its bias, as in PyTorch.
-Var advance(Net& net, Cell& cell, Var x) {
-  Builder& builder = net.builder();
+Var advance(Cell& cell, Var x) {
   Var gates = tied_head(x, cell.w_input, cell.b_input);
   gates = gates + (cell.hidden ? tied_head(cell.hidden, cell.w_hidden, cell.b_hidden) : cell.b_hidden);
   const std::int64_t width = cell.w_hidden.dim(1);
-  const auto parts = builder.call("split", {gates}, {{"axis", std::int64_t{1}}, {"sizes", ir::Ints(4, width)}});
-  if (builder.error()) return x;
+  const std::vector<Var> parts = split(gates, ir::Ints(4, width), 1);
+  if (parts.size() != 4) return x;
   const Var input = sigmoid(parts[0]);
   const Var forget = sigmoid(parts[1]);
   const Var fresh = input * tanh(parts[2]);
@@ -44,13 +43,6 @@ Var advance(Net& net, Cell& cell, Var x) {
   cell.memory = cell.memory ? forget * cell.memory + fresh : fresh;
   cell.hidden = output * tanh(cell.memory);
   return cell.hidden;
-}
-
-Var step_of(Net& net, Var x, std::int64_t time) {
-  const std::int64_t batch = x.dim(0);
-  const std::int64_t features = x.dim(2);
-  const Var row = net.builder().call1("slice", {x}, {{"starts", ir::Ints{0, time, 0}}, {"ends", ir::Ints{batch, time + 1, features}}, {"steps", ir::Ints{1, 1, 1}}});
-  return net.builder().call1("reshape", {row}, {{"shape", ir::Ints{batch, features}}});
 }
 
 }  // namespace
@@ -65,14 +57,14 @@ Result<ir::Graph> build_lstm(const std::string& name, const Sizes& sizes) {
   }
   std::vector<Var> tops;
   for (std::int64_t time = 0; time < sizes.seq; ++time) {
-    Var h = step_of(net, x, time);
+    Var h = squeeze(slice(x, 1, time, time + 1), 1);
     for (std::size_t i = 0; i < cells.size(); ++i) {
       const auto scope = net.scope(fmt::format("lstm.{}.{}", i, time));
-      h = advance(net, cells[i], h);
+      h = advance(cells[i], h);
     }
-    tops.push_back(net.builder().call1("reshape", {h}, {{"shape", ir::Ints{sizes.batch, 1, sizes.width}}}));
+    tops.push_back(unsqueeze(h, 1));
   }
-  const Var sequence = net.builder().call1("concat", tops, {{"axis", std::int64_t{1}}});
+  const Var sequence = ops::concat(tops, 1);
   return net.finish(linear(net, "fc", sequence, sizes.classes));
 }
 

@@ -6,7 +6,7 @@ namespace plimsoll::model {
 
 Result<ir::Graph> build_mlp(const std::string& name, const Sizes& sizes) {
   Net net(name, net_options(sizes));
-  Var x = flatten(net, net.input("images", {sizes.batch, 1, sizes.image, sizes.image}));
+  Var x = flatten(net.input("images", {sizes.batch, 1, sizes.image, sizes.image}));
   for (std::int64_t i = 0; i < sizes.layers; ++i) {
     x = dropout(net, relu(linear(net, fmt::format("layers.{}", i), x, sizes.width)), sizes.dropout);
   }

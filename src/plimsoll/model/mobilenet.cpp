@@ -66,7 +66,7 @@ Result<ir::Graph> build_mobilenet(const std::string& name, const Sizes& sizes) {
     }
     x = conv_norm_relu6(net, place, x, std::max<std::int64_t>(1280, scaled(1280, sizes.width)), {});
   }
-  x = dropout(net, global_avg_pool2d(net, x), sizes.dropout);
+  x = dropout(net, global_avg_pool2d(x), sizes.dropout);
   return net.finish(linear(net, "classifier.1", x, sizes.classes));
 }
 

@@ -1,5 +1,7 @@
 #include "plimsoll/model/net.h"
 
+#include "plimsoll/ops/functions.h"
+
 namespace plimsoll::model {
 
 Builder::Scope Net::scope(std::string_view name, std::int64_t index) {
@@ -8,7 +10,7 @@ Builder::Scope Net::scope(std::string_view name, std::int64_t index) {
 
 Var Net::cast_to(Var x, ir::DType dtype) {
   if (x.dtype() == dtype || builder_.error()) return x;
-  return builder_.call1("cast", {x}, {{"to", std::string(ir::name(dtype))}});
+  return ops::cast(x, dtype);
 }
 
 Var Net::input(std::string_view name, const ir::Shape& shape) {
@@ -57,14 +59,12 @@ void Net::append_updates() {
     builder_.set_layer(pending.layer);
     const Var mean = cast_to(pending.mean, options_.dtype);
     const Var var = cast_to(pending.var, options_.dtype);
-    const auto next = builder_.call("batch_norm_update", {pending.running_mean, pending.running_var, mean, var},
-                                    {{"momentum", pending.momentum}, {"count", pending.count}});
-    if (builder_.error()) break;
-    builder_.update(pending.running_mean, next[0]);
-    builder_.update(pending.running_var, next[1]);
+    const ops::RunningStatistics next = ops::batch_norm_update({pending.running_mean, pending.running_var}, mean, var, pending.count, pending.momentum);
+    builder_.update(pending.running_mean, next.mean);
+    builder_.update(pending.running_var, next.var);
   }
   builder_.set_layer("");
-  if (counter_) builder_.update(counter_, builder_.call1("increment", {counter_}));
+  if (counter_) builder_.update(counter_, ops::increment(counter_));
   builder_.set_phase(ir::Phase::kForward);
 }
 
@@ -74,7 +74,7 @@ Result<ir::Graph> Net::finish(Var logits) {
   if (builder_.error()) return finish_with({logits});
   const auto dims = logits.shape().dims();
   const Var labels = tokens("labels", ir::Shape(dims.first(dims.size() - 1)));
-  return finish_with({builder_.call1("cross_entropy", {cast_to(logits, options_.dtype), labels})});
+  return finish_with({ops::cross_entropy(cast_to(logits, options_.dtype), labels).loss});
 }
 
 Result<ir::Graph> Net::finish_with(std::initializer_list<Var> outputs) {

@@ -74,7 +74,7 @@ Result<ir::Graph> build_resnet(const std::string& name, const Sizes& sizes) {
   Net net(name, options);
   Var x = net.input("images", {sizes.batch, 3, sizes.image, sizes.image});
   x = relu(conv_norm(net, 1, x, sizes.width, {.kernel = 7, .stride = 2, .padding = 3}));
-  x = max_pool2d(net, x, {.kernel = 3, .stride = 2, .padding = 1});
+  x = max_pool2d(x, {.kernel = 3, .stride = 2, .padding = 1});
   const Plan plan = plan_of(sizes.depth);
   for (std::int64_t stage = 0; stage < 4; ++stage) {
     for (std::int64_t i = 0; i < plan.blocks[static_cast<std::size_t>(stage)]; ++i) {
@@ -83,7 +83,7 @@ Result<ir::Graph> build_resnet(const std::string& name, const Sizes& sizes) {
       x = residual_block(net, x, {sizes.width << stage, stride, plan.bottleneck});
     }
   }
-  return net.finish(linear(net, "fc", global_avg_pool2d(net, x), sizes.classes));
+  return net.finish(linear(net, "fc", global_avg_pool2d(x), sizes.classes));
 }
 
 }  // namespace plimsoll::model

@@ -20,7 +20,7 @@ Var double_conv(Net& net, Var x, std::int64_t channels) {
 Var up(Net& net, Var x, Var skip, std::int64_t channels) {
   const Var larger = conv_transpose2d(net, "up", x, channels, {.kernel = 2, .stride = 2});
   const auto scope = net.scope("conv");
-  return double_conv(net, net.builder().call1("concat", {skip, larger}, {{"axis", std::int64_t{1}}}), channels);
+  return double_conv(net, ops::concat({skip, larger}, 1), channels);
 }
 
 }  // namespace
@@ -39,7 +39,7 @@ Result<ir::Graph> build_unet(const std::string& name, const Sizes& sizes) {
   for (int level = 0; level < kLevels; ++level) {
     skips[static_cast<std::size_t>(level)] = x;
     const auto scope = net.scope(fmt::format("down{}.maxpool_conv.1", level + 1));
-    x = double_conv(net, max_pool2d(net, x), sizes.width << (level + 1));
+    x = double_conv(net, max_pool2d(x), sizes.width << (level + 1));
   }
   for (int level = kLevels; level-- > 0;) {
     const auto scope = net.scope(fmt::format("up{}", kLevels - level));
@@ -47,7 +47,7 @@ Result<ir::Graph> build_unet(const std::string& name, const Sizes& sizes) {
   }
   x = conv2d(net, "outc.conv", x, sizes.classes);
   // One class for every pixel: the classes go last.
-  return net.finish(net.builder().call1("transpose", {x}, {{"perm", ir::Ints{0, 2, 3, 1}}}));
+  return net.finish(transpose(x, {0, 2, 3, 1}));
 }
 
 }  // namespace plimsoll::model

@@ -19,7 +19,7 @@ Var features(Net& net, Var x, const Sizes& sizes) {
     for (int i = 0; i < convolutions; ++i, place += 2) {
       x = relu(conv2d(net, fmt::format("{}", place), x, kWidths[stage] * sizes.width, {.kernel = 3, .padding = 1}));
     }
-    x = max_pool2d(net, x);
+    x = max_pool2d(x);
     ++place;
   }
   return x;
@@ -42,7 +42,7 @@ Result<ir::Graph> build_vgg(const std::string& name, const Sizes& sizes) {
   Net net(name, options);
   const Var images = net.input("images", {sizes.batch, 3, sizes.image, sizes.image});
   const Var pooled = adaptive_avg_pool2d(net, features(net, images, sizes), 7);
-  return net.finish(classifier(net, flatten(net, pooled), sizes));
+  return net.finish(classifier(net, flatten(pooled), sizes));
 }
 
 }  // namespace plimsoll::model

@@ -37,7 +37,7 @@ Var encode(Net& net, Var features, const Sizes& sizes) {
   const auto scope = net.scope("encoder");
   Var x = gelu(conv1d(net, "conv1", features, sizes.width, {.kernel = 3, .padding = 1}));
   x = gelu(conv1d(net, "conv2", x, sizes.width, {.kernel = 3, .stride = 2, .padding = 1}));
-  x = net.builder().call1("transpose", {x}, {{"perm", ir::Ints{0, 2, 1}}});
+  x = transpose(x, {0, 2, 1});
   const std::int64_t length = (sizes.frames + 1) / 2;
   x = dropout(net, x + embedding_table(net, "embed_positions", length, sizes.width, normal(kDeviation)), sizes.dropout);
   for (std::int64_t i = 0; i < sizes.layers; ++i) {
