@@ -15,7 +15,7 @@ namespace plimsoll::pack::testing {
 
 struct Best {
   std::optional<std::int64_t> height;  // nothing: no packing exists at all
-  bool known = true;                   // false: gave up after 200,000 nodes
+  bool known = true;                   // false: gave up after 50,000 nodes
 };
 
 // The smallest height of memory 0 (all buffers live there).

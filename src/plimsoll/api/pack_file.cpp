@@ -1,0 +1,104 @@
+#include "plimsoll/api/pack_file.h"
+
+#include <algorithm>
+
+#include "plimsoll/base/file.h"
+#include "plimsoll/pack/check_packing.h"
+#include "plimsoll/pack/csv.h"
+#include "plimsoll/pack/generate.h"
+#include "plimsoll/pack/json.h"
+
+namespace plimsoll::api {
+namespace {
+
+constexpr std::size_t kMostNamed = 8;  // buffers of a core that an error message names
+
+bool is_json(const std::filesystem::path& path) { return path.extension() == ".json"; }
+
+}  // namespace
+
+Result<pack::Problem> read_packing_problem(const std::filesystem::path& path) {
+  PLIMSOLL_TRY(const MappedFile file, MappedFile::open(path));
+  auto problem = is_json(path) ? pack::read_json(file.text()) : pack::read_csv(file.text());
+  if (!problem) return forward(problem, path.string());
+  return problem;
+}
+
+std::string packing_csv(const pack::Problem& problem, const pack::Packing& packing) {
+  return pack::write_csv(problem, &packing);
+}
+std::string packing_json(const pack::Problem& problem, const pack::Packing& packing) {
+  return pack::write_packing_json(problem, packing, false);
+}
+
+Status write_packing(const std::filesystem::path& path, const pack::Problem& problem,
+                     const pack::Packing& packing) {
+  return write_file(path, is_json(path) ? pack::write_packing_json(problem, packing, true)
+                                        : pack::write_csv(problem, &packing));
+}
+
+Result<pack::Packing> check_packing_file(const std::filesystem::path& problem_path,
+                                         const std::filesystem::path& packing_path) {
+  PLIMSOLL_TRY(const pack::Problem problem, read_packing_problem(problem_path));
+  PLIMSOLL_TRY(const MappedFile file, MappedFile::open(packing_path));
+  auto packing = is_json(packing_path) ? pack::read_packing_json(problem, file.text())
+                                       : pack::read_packing_csv(problem, file.text());
+  if (!packing) return forward(packing, packing_path.string());
+  const Status checked = pack::check_packing(problem, *packing);
+  if (!checked) return forward(checked, packing_path.string());
+  packing->heights.assign(problem.memories.size(), Bytes(0));
+  for (std::size_t i = 0; i < problem.size(); ++i) {
+    if (!pack::ever_alive(problem, BufferId(i))) continue;
+    Bytes& height = packing->heights[packing->memories.empty() ? 0 : packing->memories[i]];
+    height = std::max(height, Bytes(packing->offsets[i].value) + problem.buffers[i].size);
+  }
+  return packing;
+}
+
+Status generate_problem(const std::string& family, std::size_t n, std::uint64_t seed, double holes,
+                        const std::filesystem::path& path) {
+  const auto known = pack::family_named(family);
+  if (!known)
+    return fail(ErrorCode::kUsage, "'{}' is no family; choose tiling, training or random", family);
+  const pack::Problem problem = pack::generate(*known, n, seed, holes);
+  return write_file(path, is_json(path) ? pack::write_json(problem)
+                                        : pack::write_csv(problem, nullptr));
+}
+
+Result<pack::Method> packing_method(const std::string& name) {
+  constexpr std::pair<const char*, pack::Method> kMethods[] = {
+      {"auto", pack::Method::kAuto},
+      {"skyline", pack::Method::kSkyline},
+      {"exact", pack::Method::kExact},
+      {"by-size", pack::Method::kBySize},
+      {"by-lifetime", pack::Method::kByLifetime},
+      {"by-area", pack::Method::kByArea},
+      {"execution-order", pack::Method::kExecutionOrder},
+      {"first-fit", pack::Method::kFirstFit},
+      {"given-order", pack::Method::kGivenOrder}};
+  for (const auto& [key, method] : kMethods) {
+    if (name == key) return method;
+  }
+  return fail(ErrorCode::kUsage,
+              "'{}' is no method; choose auto, skyline, exact, by-size, by-lifetime, by-area, "
+              "execution-order, first-fit or given-order",
+              name);
+}
+
+Status packing_verdict(const pack::Problem& problem, const pack::Packing& packing) {
+  if (packing.fits()) return {};
+  if (packing.status == pack::PackStatus::kUnknown)
+    return fail(ErrorCode::kNoAnswer,
+                "no packing within the capacity found in the time given (best height {}, lower "
+                "bound {}); give more time or more room",
+                packing.height().value, packing.lower_bound.value);
+  std::string names;
+  for (std::size_t k = 0; k < std::min(packing.core.size(), kMostNamed); ++k)
+    names += (k > 0 ? ", " : "") + problem.name(packing.core[k]);
+  if (packing.core.size() > kMostNamed) names += ", ...";
+  return fail(ErrorCode::kDoesNotFit,
+              "no packing exists: these {} buffers alone do not fit: {} (lower bound {})",
+              packing.core.size(), names, packing.lower_bound.value);
+}
+
+}  // namespace plimsoll::api

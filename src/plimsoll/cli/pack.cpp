@@ -1,0 +1,116 @@
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "plimsoll/api/pack_file.h"
+#include "plimsoll/base/byte_size.h"
+#include "plimsoll/cli/verb.h"
+
+namespace plimsoll::cli {
+namespace {
+
+struct PackArguments {
+  std::vector<std::string> files;
+  std::string capacity;
+  std::string deadline = "10s";
+  std::string output;
+  std::string generate;
+  std::string method = "auto";
+  std::size_t count = 1000;
+  double holes = 0;
+  bool minimize = false;
+  bool check = false;
+  bool json = false;
+  pack::PackOptions options;
+};
+
+Status check_files(const PackArguments& arguments) {
+  if (arguments.files.size() != 2)
+    return fail(ErrorCode::kUsage, "--check takes two files: the problem and the packing");
+  PLIMSOLL_TRY(const pack::Packing packing,
+               api::check_packing_file(arguments.files[0], arguments.files[1]));
+  if (arguments.json) {
+    std::printf("{\"ok\":true,\"height\":%lld}\n", static_cast<long long>(packing.height().value));
+  } else {
+    std::printf("right: height %s\n", grouped(packing.height().value).c_str());
+  }
+  return {};
+}
+
+Status generate(const PackArguments& arguments) {
+  if (arguments.output.empty())
+    return fail(ErrorCode::kUsage, "--generate needs -o FILE to write the problem to");
+  return api::generate_problem(arguments.generate, arguments.count, arguments.options.seed,
+                               arguments.holes, arguments.output);
+}
+
+void print_summary(const pack::Problem& problem, const pack::Packing& packing) {
+  std::fprintf(stderr, "%zu buffers, height %s, lower bound %s (+%.3f %%), %s, %s, %.3f s\n",
+               problem.size(), grouped(packing.height().value).c_str(),
+               grouped(packing.lower_bound.value).c_str(), 100 * packing.gap(),
+               pack::name(packing.status), packing.method.c_str(), packing.seconds);
+}
+
+Status pack_file(PackArguments arguments) {
+  if (arguments.files.size() != 1)
+    return fail(ErrorCode::kUsage, "pack takes one problem file; see --help");
+  PLIMSOLL_TRY(pack::Problem problem, api::read_packing_problem(arguments.files[0]));
+  if (!arguments.capacity.empty()) {
+    PLIMSOLL_TRY(const Bytes capacity, parse_byte_size(arguments.capacity));
+    problem.set_capacity(capacity);
+  }
+  PLIMSOLL_TRY(arguments.options.deadline_seconds, parse_seconds(arguments.deadline));
+  PLIMSOLL_TRY(arguments.options.method, api::packing_method(arguments.method));
+  arguments.options.goal = arguments.minimize ? pack::Goal::kMinimize : pack::Goal::kAuto;
+  PLIMSOLL_TRY(const pack::Packing packing, pack::pack(problem, arguments.options));
+  if (arguments.json) {
+    std::fputs(api::packing_json(problem, packing).c_str(), stdout);
+  } else {
+    print_summary(problem, packing);
+  }
+  PLIMSOLL_RETURN_IF_ERROR(api::packing_verdict(problem, packing));
+  if (!arguments.output.empty()) return api::write_packing(arguments.output, problem, packing);
+  if (!arguments.json) std::fputs(api::packing_csv(problem, packing).c_str(), stdout);
+  return {};
+}
+
+Action bind(CLI::App& app) {
+  auto arguments = std::make_shared<PackArguments>();
+  PackArguments& a = *arguments;
+  app.add_option("FILE", a.files, "problem (.csv as MiniMalloc's, or .json); with --check also a packing");
+  app.add_option("--capacity", a.capacity, "bytes there are (1048576, 1MiB)");
+  app.add_flag("--minimize", a.minimize, "the smallest height, not only one that fits");
+  app.add_option("--deadline", a.deadline, "time to search (default 10s)");
+  app.add_option("-o,--output", a.output, "file for the offsets (.csv or .json)");
+  app.add_flag("--json", a.json, "summary as JSON on stdout");
+  app.add_flag("--check", a.check, "check a packing of the problem with the independent checker");
+  app.add_option("--method", a.method,
+                 "auto, skyline, exact, by-size, by-lifetime, by-area, execution-order, first-fit or "
+                 "given-order");
+  app.add_option("--threads", a.options.threads, "workers for the search; 0: all cores (default 1)");
+  app.add_option("--seed", a.options.seed, "seed of the search or of --generate (default 1)");
+  app.add_flag("--deterministic", a.options.deterministic,
+               "count work instead of time: the same offsets on every machine");
+  app.add_flag("--keep-hints", a.options.keep_hints, "re-pack: move as few hinted buffers as possible");
+  app.add_option("--generate", a.generate, "write a problem: tiling, training or random");
+  app.add_option("-n,--count", a.count, "buffers of --generate (default 1000)");
+  app.add_option("--holes", a.holes, "share of tiles --generate tiling leaves out (default 0)");
+  return [arguments]() -> Status {
+    if (!arguments->generate.empty()) return generate(*arguments);
+    return arguments->check ? check_files(*arguments) : pack_file(*arguments);
+  };
+}
+
+}  // namespace
+
+Verb pack_verb() {
+  return {"pack", "offsets for buffers with known lifetimes, optimal or with a proven bound",
+          "Examples:\n"
+          "  plimsoll pack problem.csv --capacity 1MiB -o offsets.csv\n"
+          "  plimsoll pack problem.csv --minimize --deadline 10s --json\n"
+          "  plimsoll pack --check problem.csv offsets.csv\n"
+          "  plimsoll pack --generate training -n 1000000 --seed 7 -o p.csv",
+          bind};
+}
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,22 @@
+// Packing problems and packings as JSON: everything a Problem can say (docs/formats/packing.md).
+//
+// The reader trusts nothing: unknown keys, wrong types, numbers out of range and unknown ids are errors
+// that name the place (`buffers[3].size: ...`).
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "plimsoll/base/result.h"
+#include "plimsoll/pack/packing.h"
+
+namespace plimsoll::pack {
+
+Result<Problem> read_json(std::string_view text);
+std::string write_json(const Problem& problem);
+
+// The answer: {"schema", "offsets": {id: offset}, "memories": {id: name}, ...} with the keys of the verb.
+std::string write_packing_json(const Problem& problem, const Packing& packing, bool with_offsets);
+Result<Packing> read_packing_json(const Problem& problem, std::string_view text);
+
+}  // namespace plimsoll::pack
