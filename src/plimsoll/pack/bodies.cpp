@@ -357,17 +357,10 @@ std::int64_t BodyModel::lift(std::size_t index, std::int64_t x) const {
     const std::int64_t off = (x - body.residue) % body.modulus;
     if (off != 0) x += off > 0 ? body.modulus - off : -off;
   }
-  if (slab == 0) return x;
-  if (body.height > slab) return kLargest;
-  // Both rules at once: alternate until neither moves x. They repeat after modulus slabs.
-  for (std::int64_t round = 0; round <= body.modulus; ++round) {
-    if (x % slab + body.height <= slab) return x;
-    x = (x / slab + 1) * slab;
-    const std::int64_t off = ((x - body.residue) % body.modulus + body.modulus) % body.modulus;
-    if (off == 0) return x;
-    x += body.modulus - off;
-  }
-  return kLargest;
+  if (slab == 0 || x % slab + body.height <= slab) return x;
+  // Alignments divide the slab, so the next slab offers its lowest aligned place or there is none.
+  if (body.residue + body.height > slab) return kNever;
+  return (x / slab + 1) * slab + body.residue;
 }
 
 std::int64_t BodyModel::ceiling(std::size_t body, std::int64_t capacity) const {

@@ -80,7 +80,7 @@ struct BodyModel {
     return {pieces.data() + bodies[body].piece_begin,
             bodies[body].piece_end - bodies[body].piece_begin};
   }
-  // The lowest place >= x that alignment and slab allow; kLargest when there is none.
+  // The lowest place >= x that alignment and slab allow; kNever when there is none.
   std::int64_t lift(std::size_t body, std::int64_t x) const;
   // The highest place at which the body stays within `capacity` bytes (negative: none).
   std::int64_t ceiling(std::size_t body, std::int64_t capacity) const;

@@ -34,7 +34,7 @@ void count_moves(const Problem& problem, Packing& packing) {
 }  // namespace
 
 PackStatus status_of(const Solution& solution, std::optional<std::int64_t> capacity) {
-  if (solution.lower_bound > capacity.value_or(kLargest - 1)) return PackStatus::kInfeasible;
+  if (solution.lower_bound > capacity.value_or(kLargest)) return PackStatus::kInfeasible;
   if (solution.places.empty() && solution.height > 0) return PackStatus::kUnknown;
   if (capacity && solution.height > *capacity) return PackStatus::kUnknown;
   return solution.height <= solution.lower_bound ? PackStatus::kOptimal : PackStatus::kFeasible;
@@ -61,7 +61,7 @@ Packing pack_one_memory(const Problem& problem, const PackOptions& options, Budg
     packing.heights = {Bytes(model.bodies.empty() ? 0 : solution.height)};
   }
   if (packing.status == PackStatus::kInfeasible)
-    packing.core = shrink_core(model, solution.witnesses, capacity.value_or(kLargest - 1), budget);
+    packing.core = shrink_core(model, solution.witnesses, capacity.value_or(kLargest), budget);
   return packing;
 }
 

@@ -36,6 +36,7 @@ class Portfolio {
       best_.method = "nothing to place";
       return std::move(best_);
     }
+    if (best_.lower_bound > kLargest) return std::move(best_);
     if (options_.method >= Method::kBySize) {
       run_greedy_method();
       return std::move(best_);
@@ -190,7 +191,7 @@ void Portfolio::improve_pieces() {
   Budget search = budget_.share(model_.bodies.size() <= 16 ? 1.0 : 0.5);
   std::vector<std::int64_t> places;
   while (!good_enough()) {
-    const std::int64_t capacity = fit_ ? target_ : std::min(best_.height, kLargest) - 1;
+    const std::int64_t capacity = fit_ ? target_ : best_.height - 1;
     const CoverResult result = search_orderings(model_, capacity, search, places);
     if (result == CoverResult::kLimit) break;
     if (result == CoverResult::kFound) {

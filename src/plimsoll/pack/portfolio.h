@@ -21,7 +21,7 @@ namespace plimsoll::pack {
 
 struct Solution {
   std::vector<std::int64_t> places;  // per body; empty: none found
-  std::int64_t height = kLargest;    // bytes
+  std::int64_t height = kNever;      // bytes
   std::int64_t lower_bound = 0;      // bytes; above the capacity: proven infeasible
   std::string method = "none";
   std::vector<BufferId> witnesses;   // of the lower bound, as far as known

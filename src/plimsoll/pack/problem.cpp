@@ -24,6 +24,27 @@ Status verify_buffer(const Problem& problem, std::size_t i) {
   return {};
 }
 
+// Even when everything lies on top of everything, offsets stay below 2^62.
+Status verify_room(const Problem& problem, std::int64_t total) {
+  for (std::size_t i = 0; i < problem.size(); ++i) {
+    const Buffer& buffer = problem.buffers[i];
+    if (buffer.fixed && buffer.fixed->value > kLargest - total)
+      return bad_input("buffer '{}': fixed at {}, which leaves no room for all others below 2^62",
+                       problem.name(BufferId(i)), buffer.fixed->value);
+    for (const Memory& memory : problem.memories) {
+      if (memory.slab && memory.slab->value % buffer.alignment != 0)
+        return bad_input("memory '{}': slab {} is no multiple of the alignment {} of buffer '{}'",
+                         memory.name, memory.slab->value, buffer.alignment,
+                         problem.name(BufferId(i)));
+    }
+  }
+  for (const Memory& memory : problem.memories) {
+    if (memory.slab && (memory.slab->value > kLargest / 4 || total > kLargest / 4))
+      return bad_input("memory '{}': slabs need sizes below 2^60", memory.name);
+  }
+  return {};
+}
+
 Status verify_total(const Problem& problem) {
   std::int64_t total = 0;
   for (std::size_t i = 0; i < problem.size(); ++i) {
@@ -35,11 +56,8 @@ Status verify_total(const Problem& problem) {
                          problem.name(BufferId(i)));
       total = *sum;
     }
-    if (buffer.fixed && (buffer.size.value > kLargest - buffer.fixed->value))
-      return bad_input("buffer '{}': fixed at {}, its end is above 2^62",
-                       problem.name(BufferId(i)), buffer.fixed->value);
   }
-  return {};
+  return verify_room(problem, total);
 }
 
 Status verify_gaps(const Problem& problem) {

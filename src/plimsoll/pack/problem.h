@@ -29,7 +29,8 @@
 // Invariants, checked by verify():
 //  1. sizes, offsets and hints are not negative; alignments are positive; lifetimes do not end before
 //     they begin;
-//  2. all sizes and alignments together stay below 2^62, so no sum in the packer can overflow;
+//  2. all sizes and alignments together, on top of the highest fixed place, stay below 2^62 (2^60 with
+//     slabs), so no sum in the packer can overflow; a slab is a multiple of all alignments;
 //  3. gaps lie inside their buffer's lifetime, ascending, disjoint; windows inside [0, size);
 //  4. every id in a group or class exists, and no buffer is in two groups or in two classes;
 //  5. side vectors are empty or have one entry per buffer; clocks exclude gaps, and released >= ready
@@ -51,6 +52,7 @@
 namespace plimsoll::pack {
 
 inline constexpr std::int64_t kLargest = std::int64_t{1} << 62;
+inline constexpr std::int64_t kNever = kLargest + 1;  // a height that nothing has
 
 struct Buffer {
   Interval<std::int64_t> lifetime = {};

@@ -241,7 +241,7 @@ Problem random_small(Random& random, int most, const Mix& mix) {
       problem.ends.push_back(static_cast<ArenaEnd>(random.below(3)));
   }
   if (mix.slabs && problem.contiguous.empty() && problem.colocated.empty() && random.chance(0.1))
-    problem.memories[0].slab = Bytes(random.between(4, 9));
+    problem.memories[0].slab = Bytes(alignment ? 12 : random.between(4, 9));
   return problem;
 }
 
