@@ -131,7 +131,9 @@ class CachingAllocator {
   void set_pressure_callback(std::function<bool(Bytes missing)> callback);
 
   void set_sink(EventSink* sink);  // nullptr: off
+  // statistics() also looks at every block for what lies idle; counts() does not.
   AllocatorStatistics statistics() const;
+  AllocatorStatistics counts() const;
   void reset_peaks();
   void reset_totals();
   std::vector<SegmentView> segments() const;
