@@ -2,7 +2,7 @@
 //
 // A block is a piece of mapped address space, live or free. Neighbours in address order are linked
 // through `before` and `after`; a chain ends where the mapping ends. A block that is free stands in
-// one list (a magazine or a bin of a FitIndex) through `previous` and `next`. No headers lie in the
+// one list of a FitIndex through `previous` and `next`. No headers lie in the
 // memory itself: a device's memory cannot be read from the host, and records that stand together
 // stay in the cache. Id 0 is no block.
 //
@@ -30,7 +30,7 @@ constexpr std::int64_t granules_of(Bytes size) {
 enum class BlockState : std::uint8_t {
   kNone,     // record not in use
   kFree,     // in a bin, joined with its neighbours
-  kCached,   // in a magazine, not joined
+  kKept,     // the block its stream freed last, not joined
   kLive,
   kPending,  // freed by its owner, other streams have not passed yet
 };
@@ -49,7 +49,7 @@ struct alignas(64) Block {
   bool shared = false;  // record_stream was called on it
 
   std::uint64_t end() const { return address + static_cast<std::uint64_t>(size); }
-  bool idle() const { return state == BlockState::kFree || state == BlockState::kCached; }
+  bool idle() const { return state == BlockState::kFree || state == BlockState::kKept; }
 };
 
 class BlockTable {

@@ -2,6 +2,7 @@
 #include "plimsoll/memory/caching_allocator.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "plimsoll/base/check.h"
 #include "plimsoll/memory/caching_parts.h"
@@ -12,11 +13,18 @@ namespace {
 constexpr std::int64_t kSmallRequest = 1 << 20;
 constexpr std::int64_t kLargestRequest = std::int64_t{1} << 46;
 
+std::uint64_t whole_pages(Address begin, Address end) {
+  const Address first = (begin + kPage - 1) >> kPageBits;
+  const Address last = end >> kPageBits;
+  return last > first ? last - first : 0;
+}
+
 }  // namespace
 
 CachingAllocator::CachingAllocator(SlabProvider& provider, StreamOrder& order,
                                    CachingOptions options)
     : provider_(provider), order_(order), options_(options), pools_(1), slabs_(1) {
+  moves_left_ = options_.free_moves;
   last_arena_ = make_arena(0, last_stream_);
 }
 
@@ -70,9 +78,12 @@ Address CachingAllocator::allocate(Bytes size, StreamId stream) {
   const std::int64_t granules = granules_of(size);
   const std::lock_guard guard(lock_);
   const ArenaIndex arena = arena_for(stream);
-  BlockIndex id = arenas_[arena]->magazines.pop(blocks_, granules);
-  if (id == kNoBlock) {
-    const std::int64_t rounded = granules << kGranuleBits;
+  const std::int64_t rounded = granules << kGranuleBits;
+  BlockIndex id = arenas_[arena]->kept;
+  if (blocks_[id].size == rounded) {
+    arenas_[arena]->kept = kNoBlock;
+  } else {
+    if (id != kNoBlock) join_kept(arena);
     id = take_fit(arena, rounded);
     if (id == kNoBlock) id = allocate_slowly(arena, rounded);
     if (id == kNoBlock) [[unlikely]] {
@@ -80,7 +91,7 @@ Address CachingAllocator::allocate(Bytes size, StreamId stream) {
       notify(MemoryAction::kOutOfMemory, 0, size.value, stream);
       return 0;
     }
-    pages_.record(blocks_[id].address, id);
+    pages_.record(blocks_[id].address, id, rounded);
   }
   hand_out(id, size.value);
   return blocks_[id].address;
@@ -125,8 +136,9 @@ void CachingAllocator::put_back(BlockIndex id) {
     notify(MemoryAction::kFreeCompleted, block.address, block.requested, arena.stream);
   }
   block.epoch = arena.epoch;
-  block.state = BlockState::kCached;
-  if (!arena.magazines.push(blocks_, id, block.size >> kGranuleBits)) join_and_insert(id);
+  block.state = BlockState::kKept;
+  const BlockIndex kept = std::exchange(arena.kept, id);
+  if (kept != kNoBlock) join_and_insert(kept);
   if (arena.pool != 0) [[unlikely]] {
     Pool& pool = pools_[arena.pool];
     if (--pool.live == 0 && pool.released) dissolve(arena.pool);
@@ -154,15 +166,21 @@ BlockIndex CachingAllocator::take_fit(ArenaIndex arena, std::int64_t size) {
   const BlockIndex id = free.find(blocks_, size);
   if (id == kNoBlock) return kNoBlock;
   free.remove(blocks_, id);
-  cut(id, size);
-  return id;
+  return cut(id, size);
 }
 
-void CachingAllocator::cut(BlockIndex id, std::int64_t size) {
-  if (blocks_[id].size - size < kGranule) return;
-  const BlockIndex rest = blocks_.split(id, size);
+// Takes `size` bytes from a block that stands in no list; the rest goes back to its arena.
+BlockIndex CachingAllocator::cut(BlockIndex id, std::int64_t size) {
+  const Block& block = blocks_[id];
+  if (block.size - size < kGranule) return id;
+  const auto bytes = static_cast<Address>(size);
+  const bool at_end = size >= kSmallRequest && whole_pages(block.address, block.end() - bytes) >
+                                                   whole_pages(block.address + bytes, block.end());
+  const BlockIndex back = blocks_.split(id, at_end ? block.size - size : size);
+  const BlockIndex rest = at_end ? id : back;
   blocks_[rest].state = BlockState::kFree;
   arenas_[blocks_[rest].arena]->free.insert(blocks_, rest);
+  return at_end ? back : id;
 }
 
 BlockIndex CachingAllocator::join_and_insert(BlockIndex id) {
@@ -190,8 +208,9 @@ BlockIndex CachingAllocator::join_and_insert(BlockIndex id) {
   return id;
 }
 
-void CachingAllocator::drain_magazines(ArenaIndex arena) {
-  arenas_[arena]->magazines.drain(blocks_, [this](BlockIndex id) { join_and_insert(id); });
+void CachingAllocator::join_kept(ArenaIndex arena) {
+  const BlockIndex kept = std::exchange(arenas_[arena]->kept, kNoBlock);
+  if (kept != kNoBlock) join_and_insert(kept);
 }
 
 bool CachingAllocator::record_stream(Address address, StreamId stream) {
@@ -240,7 +259,7 @@ void CachingAllocator::release_pool(PoolId id) {
 // free blocks are found, like those of any other stream, when something is missing.
 void CachingAllocator::dissolve(std::uint32_t pool) {
   for (const auto& [stream, arena] : pools_[pool].arenas) {
-    drain_magazines(arena);
+    join_kept(arena);
     arenas_[arena]->pool = 0;
   }
   pools_[pool].arenas.clear();

@@ -5,18 +5,25 @@
 // streams that use it, without the host ever waiting.
 //
 // How a request is served, each step tried only when the one before found nothing:
-//   1. the stream's magazine for exactly this size (magazines.h);
-//   2. best fit among the stream's free blocks (fit_index.h), cut to size;
-//   3. the magazines are emptied, neighbours joined, frees other streams have passed taken back, and
-//      2 again;
+//   1. the block the stream freed last, if it has exactly this size;
+//   2. best fit among the stream's free blocks (fit_index.h), cut at the end that leaves more whole
+//      pages free;
+//   3. frees that other streams have passed by now are taken back, and 2 again;
 //   4. free blocks of other streams, alone or as neighbours joined, lent with one wait per lender
 //      unless the borrower is known to be behind that free already;
 //   5. whole slabs that lie free anywhere are mapped a second time, at addresses behind the best free
-//      tail, and what is missing is created new: never more than the missing pages;
+//      tail, and what is missing is created new: never more than the missing pages. Moving is
+//      rationed, so that a program that never repeats a size pays with memory before it pays with time;
 //   6. the device refuses: wait for pending frees, one mark after the other, each followed by 3-5;
 //   7. refuse, with everything as it was before.
 // There is no wall between small and large requests: both live in the same slabs, so half a page left
-// by a large block holds small ones.
+// by a large block holds small ones. Whole stacks of exact sizes instead of one kept block would save
+// some 15 ns now and then, but blocks that wait there unjoined cost up to 1 % of memory on the traces we
+// replay: one is enough for a loop that frees and allocates the same size.
+//
+// How large a new slab is: at most an eighth of the request and a 512th of what is held. A slab can move
+// only when all of it is free, so large ones under small blocks waste memory and small ones under large
+// blocks waste map calls.
 //
 // Why a slab can be moved at once: the work that used it was queued before the free, on a stream the
 // borrower is ordered behind, and both mappings reach the same bytes. Only unmapping the old address
@@ -35,7 +42,7 @@
 // are kFree belong to the same arena; (3) a slab moved away is covered by no block; (4) reserved bytes
 // are the sum of slabs held; (5) after a refusal 1-4 hold and no byte was lost.
 //
-// Cost: step 1 about 10 ns, 2 about 30; 3 and 4 linear in the number of free blocks; 5 what the
+// Cost: step 1 about 10 ns, 2 some 30; 3 and 4 linear in the number of free blocks; 5 what the
 // device's map call costs (slab_provider.h). Threads: any, one spin lock. With no sink set, history
 // costs one predictable branch. Failures: allocate() returns 0 and out_of_memory_report() says what
 // holds the memory; freeing what is not live returns false.
@@ -57,7 +64,6 @@
 #include "plimsoll/memory/allocator_statistics.h"
 #include "plimsoll/memory/block_table.h"
 #include "plimsoll/memory/fit_index.h"
-#include "plimsoll/memory/magazines.h"
 #include "plimsoll/memory/page_map.h"
 #include "plimsoll/memory/slab_provider.h"
 #include "plimsoll/memory/spin_lock.h"
@@ -69,6 +75,7 @@ struct CachingOptions {
   Bytes address_space{0};          // reserved once; 0: sixteen times the capacity, at least 1 TiB
   Bytes limit = Bytes::max();      // physical bytes it may hold
   std::int64_t most_retired = 2048;  // old mappings kept before they are unmapped
+  std::int64_t free_moves = 2048;    // slabs that may be moved before moving is rationed
   bool lend = true;                // free memory may go to another stream
 };
 
@@ -124,7 +131,9 @@ class CachingAllocator {
   void set_pressure_callback(std::function<bool(Bytes missing)> callback);
 
   void set_sink(EventSink* sink);  // nullptr: off
+  // statistics() also looks at every block for what lies idle; counts() does not.
   AllocatorStatistics statistics() const;
+  AllocatorStatistics counts() const;
   void reset_peaks();
   void reset_totals();
   std::vector<SegmentView> segments() const;
@@ -144,7 +153,7 @@ class CachingAllocator {
     std::uint32_t pool = 0;
     std::uint32_t epoch = 1;
     std::vector<std::uint32_t> covered;  // by other arena: epochs up to here are behind us
-    Magazines magazines;
+    BlockIndex kept = kNoBlock;  // freed last, not joined yet
     FitIndex free;
   };
   struct Pool {
@@ -176,13 +185,13 @@ class CachingAllocator {
   ArenaIndex arena_for(StreamId stream);
   ArenaIndex make_arena(std::uint32_t pool, StreamId stream);
   BlockIndex take_fit(ArenaIndex arena, std::int64_t size);
-  void cut(BlockIndex id, std::int64_t size);
+  BlockIndex cut(BlockIndex id, std::int64_t size);
   void hand_out(BlockIndex id, std::int64_t requested);
   void put_back(BlockIndex id);
   void free_shared(BlockIndex id);
   void dissolve(std::uint32_t pool);
   BlockIndex join_and_insert(BlockIndex id);
-  void drain_magazines(ArenaIndex arena);
+  void join_kept(ArenaIndex arena);
   void notify(MemoryAction action, Address address, std::int64_t bytes, StreamId stream,
               StreamId peer = {});
 
@@ -202,10 +211,13 @@ class CachingAllocator {
   bool reserve_once();
   BlockIndex grow(ArenaIndex arena, const std::vector<Run>& runs, std::int64_t size);
   BlockIndex grow_plain(ArenaIndex arena, std::int64_t size);
-  GrowthPlan plan_growth(ArenaIndex arena, const std::vector<Run>& runs, std::int64_t size);
+  bool may_move();
+  GrowthPlan plan_growth(ArenaIndex arena, const std::vector<Run>& runs, std::int64_t size,
+                         bool move);
   void choose_tail(ArenaIndex arena, const std::vector<Run>& runs, std::int64_t size,
                    GrowthPlan& plan);
   void choose_slabs(const std::vector<Run>& runs, GrowthPlan& plan);
+  std::int64_t largest_new_slab(std::int64_t request) const;
   bool create_missing(GrowthPlan& plan);
   bool reserve_addresses(GrowthPlan& plan);
   bool map_planned(GrowthPlan& plan);
@@ -244,6 +256,8 @@ class CachingAllocator {
   std::vector<Retired> retired_;
   std::unordered_map<std::uint32_t, std::pair<OrderMark, std::int64_t>> mark_groups_;
   std::uint32_t next_mark_group_ = 1;
+  std::int64_t moves_left_ = 0;
+  std::int64_t moves_earned_ = 0;
   std::unordered_map<BlockIndex, std::vector<StreamId>> shared_with_;
   std::vector<PendingFree> pending_;
 

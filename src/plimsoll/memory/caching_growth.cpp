@@ -12,14 +12,22 @@ namespace plimsoll::memory {
 namespace {
 
 constexpr std::int64_t kLeastAddressSpace = std::int64_t{1} << 40;
+constexpr std::int64_t kSlabsPerRequest = 8;
+constexpr std::int64_t kSlabsHeld = 512;
+constexpr std::int64_t kAllocationsPerMove = 1024;
 
 }  // namespace
 
 BlockIndex CachingAllocator::grow(ArenaIndex arena, const std::vector<Run>& runs,
                                   std::int64_t size) {
   if (reserved_size_.value == 0 && !reserve_once()) return kNoBlock;
-  GrowthPlan plan = plan_growth(arena, runs, size);
-  if (!create_missing(plan)) return kNoBlock;
+  const bool movable = arenas_[arena]->pool == 0;
+  GrowthPlan plan = plan_growth(arena, runs, size, movable && may_move());
+  if (!create_missing(plan)) {
+    if (!movable) return kNoBlock;
+    plan = plan_growth(arena, runs, size, true);
+    if (!create_missing(plan)) return kNoBlock;
+  }
   if (!reserve_addresses(plan) || !map_planned(plan)) return kNoBlock;
   detach_moved(arena, runs, plan);
   attach(arena, plan);
@@ -40,17 +48,29 @@ bool CachingAllocator::reserve_once() {
   return true;
 }
 
+// Moving a slab costs tens of microseconds. A program whose sizes never repeat could make every
+// allocation move some: past a first allowance, which refills by one for every 1024 allocations, it gets
+// new memory instead as long as the device has any.
+bool CachingAllocator::may_move() {
+  const std::int64_t earned = statistics_.all.blocks.allocated / kAllocationsPerMove;
+  moves_left_ = std::min(options_.free_moves, moves_left_ + earned - moves_earned_);
+  moves_earned_ = earned;
+  return moves_left_ > 0;
+}
+
 CachingAllocator::GrowthPlan CachingAllocator::plan_growth(ArenaIndex arena,
                                                            const std::vector<Run>& runs,
-                                                           std::int64_t size) {
+                                                           std::int64_t size, bool move) {
   GrowthPlan plan;
   plan.missing = round_up(size, kPage);
+  plan.total = size;
   choose_tail(arena, runs, size, plan);
-  if (arenas_[arena]->pool == 0) choose_slabs(runs, plan);
+  if (move) choose_slabs(runs, plan);
   return plan;
 }
 
-// The free block at the end of a mapping that leaves the fewest pages to find.
+// The free block at the end of a mapping that leaves the fewest pages to find. Even one that saves no
+// page is better than none: what is left over joins it instead of lying apart.
 void CachingAllocator::choose_tail(ArenaIndex arena, const std::vector<Run>& runs,
                                    std::int64_t size, GrowthPlan& plan) {
   for (const Run& run : runs) {
@@ -58,8 +78,8 @@ void CachingAllocator::choose_tail(ArenaIndex arena, const std::vector<Run>& run
     if (block.after != kNoBlock || block.arena != arena || block.size >= size) continue;
     const std::int64_t missing = round_up(size - block.size, kPage);
     const bool better = missing < plan.missing ||
-                        (missing == plan.missing && plan.tail != kNoBlock &&
-                         block.size < blocks_[plan.tail].size);
+                        (missing == plan.missing &&
+                         (plan.tail == kNoBlock || block.size > blocks_[plan.tail].size));
     if (!better) continue;
     if (addresses_.room_at(block.end()) < missing + options_.largest_slab.value) continue;
     plan.tail = run.last;
@@ -68,7 +88,8 @@ void CachingAllocator::choose_tail(ArenaIndex arena, const std::vector<Run>& run
 }
 
 // Takes whole free slabs, large ones first, as long as they are not more than what is missing; then,
-// rather than ask the device, one that is.
+// rather than ask the device, one that is. Among equals those in the shortest runs: the long ones may
+// still serve a large request as they are.
 void CachingAllocator::choose_slabs(const std::vector<Run>& runs, GrowthPlan& plan) {
   constexpr std::size_t kSizes = 24;
   std::array<std::vector<GrowthPlan::Move>, 2 * kSizes> found;  // by size, own runs first
@@ -89,6 +110,7 @@ void CachingAllocator::choose_slabs(const std::vector<Run>& runs, GrowthPlan& pl
       at = slab_end;
     }
   }
+  for (auto& moves : found) std::reverse(moves.begin(), moves.end());  // runs came shortest first
   const auto take = [&](std::vector<GrowthPlan::Move>& moves) {
     plan.moved.push_back(moves.back());
     plan.missing -= slabs_[moves.back().slab].size;
@@ -105,8 +127,15 @@ void CachingAllocator::choose_slabs(const std::vector<Run>& runs, GrowthPlan& pl
   }
 }
 
+std::int64_t CachingAllocator::largest_new_slab(std::int64_t request) const {
+  const std::int64_t most = std::min(options_.largest_slab.value, provider_.largest_handle().value);
+  const std::int64_t wanted = std::min(request / kSlabsPerRequest,
+                                       statistics_.reserved_bytes.current / kSlabsHeld);
+  return std::clamp(wanted, kPage, std::max(kPage, most));
+}
+
 bool CachingAllocator::create_missing(GrowthPlan& plan) {
-  const std::int64_t largest = std::min(options_.largest_slab.value, provider_.largest_handle().value);
+  const std::int64_t largest = largest_new_slab(plan.total);
   const auto refuse = [&] {
     for (const Slab& slab : plan.created) {
       provider_.release(slab.handle, Bytes(slab.size));
@@ -215,6 +244,7 @@ void CachingAllocator::detach_moved(ArenaIndex arena, const std::vector<Run>& ru
     statistics_.bytes_remapped += Bytes(slab.size);
   }
   // Behind all the waits above: when this mark is reached, nothing uses the old addresses.
+  moves_left_ -= static_cast<std::int64_t>(moves.size());
   const OrderMark mark = order_.record(arenas_[arena]->stream);
   mark_groups_[next_mark_group_++] = {mark, static_cast<std::int64_t>(moves.size())};
 }

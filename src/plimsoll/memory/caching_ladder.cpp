@@ -15,11 +15,6 @@ constexpr std::int64_t kLeastLoan = kPage;
 
 BlockIndex CachingAllocator::allocate_slowly(ArenaIndex arena, std::int64_t size) {
   ++statistics_.slow_allocations;
-  if (arenas_[arena]->magazines.count() > 0) {
-    drain_magazines(arena);
-    const BlockIndex id = take_fit(arena, size);
-    if (id != kNoBlock) return id;
-  }
   poll_pending();
   BlockIndex id = search_all(arena, size);
   if (id != kNoBlock) return id;
@@ -39,7 +34,7 @@ BlockIndex CachingAllocator::allocate_slowly(ArenaIndex arena, std::int64_t size
 BlockIndex CachingAllocator::search_all(ArenaIndex arena, std::int64_t size) {
   const std::uint32_t pool = arenas_[arena]->pool;
   for (ArenaIndex other = 0; other < arenas_.size(); ++other) {
-    if (arenas_[other]->pool == pool) drain_magazines(other);
+    if (arenas_[other]->pool == pool) join_kept(other);
   }
   BlockIndex id = take_fit(arena, size);
   if (id != kNoBlock) return id;
@@ -133,7 +128,8 @@ BlockIndex CachingAllocator::borrow(ArenaIndex arena, const std::vector<Run>& ru
     // One block: its owner keeps what is not wanted.
     const std::int64_t loan = std::max(size, std::min(kLeastLoan, best.size));
     arenas_[blocks_[best.first].arena]->free.remove(blocks_, best.first);
-    cut(best.first, loan);
+    best.first = best.last = cut(best.first, loan);
+    blocks_[best.first].state = BlockState::kFree;
     arenas_[blocks_[best.first].arena]->free.insert(blocks_, best.first);
   }
   adopt(arena, best.first, best.last);
@@ -148,7 +144,7 @@ BlockIndex CachingAllocator::adopt(ArenaIndex arena, BlockIndex first, BlockInde
     arenas_[blocks_[id].arena]->free.remove(blocks_, id);
     blocks_[id].arena = arena;
     blocks_[id].epoch = arenas_[arena]->epoch;
-    blocks_[id].state = BlockState::kCached;
+    blocks_[id].state = BlockState::kKept;
     if (id == last) break;
     id = blocks_[id].after;
   }

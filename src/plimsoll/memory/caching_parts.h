@@ -23,7 +23,7 @@ struct CachingAllocator::GrowthPlan {
   };
   BlockIndex tail = kNoBlock;  // the free block to extend; none: a place of its own
   std::int64_t missing = 0;    // bytes still to be found
-  std::int64_t total = 0;      // bytes to be mapped
+  std::int64_t total = 0;      // the request; later the bytes to be mapped
   Address at = 0;
   std::vector<Move> moved;
   std::vector<Slab> created;

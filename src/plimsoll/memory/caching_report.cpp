@@ -10,6 +10,11 @@
 
 namespace plimsoll::memory {
 
+AllocatorStatistics CachingAllocator::counts() const {
+  const std::lock_guard guard(lock_);
+  return statistics_;
+}
+
 AllocatorStatistics CachingAllocator::statistics() const {
   const std::lock_guard guard(lock_);
   AllocatorStatistics out = statistics_;

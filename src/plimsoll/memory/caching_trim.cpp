@@ -10,7 +10,7 @@ Bytes CachingAllocator::trim() {
   const std::lock_guard guard(lock_);
   while (wait_for_oldest_pending()) {
   }
-  for (ArenaIndex arena = 0; arena < arenas_.size(); ++arena) drain_magazines(arena);
+  for (ArenaIndex arena = 0; arena < arenas_.size(); ++arena) join_kept(arena);
   if (!provider_.supports_mapping()) return release_idle_plain();
   settle();
   return release_idle_mapped();

@@ -1,9 +1,10 @@
 // From an address to the block that starts there, and to the physical slab behind it.
 //
-// A radix tree with two levels over pages of 2 MiB, and under each page that holds the start of a
-// block a table with one entry per 512 bytes: three dependent loads, no hash, no lock of its own. A
-// flat table over the whole reservation would save one load and cost a page fault on the host for
-// every half MiB of device memory that is touched first.
+// A radix tree with two levels over pages of 2 MiB. At most one block of 2 MiB or more starts in a page:
+// it stands in the page's own record. For smaller ones the page has a table with one entry per 512
+// bytes. No hash, no lock of its own, two or three dependent loads. A flat table over the whole
+// reservation would save a load and cost a page fault on the host for every half MiB of device memory
+// that is touched first.
 //
 //   address 0x7f12_3456_7800   page 0x7f12_3456_7800 >> 21, entry (address >> 9) & 4095
 //
@@ -32,12 +33,20 @@ class PageMap {
   // The block recorded for `address`, or none; O(1).
   BlockIndex find(std::uint64_t address) const {
     const Page* page = page_at(address);
-    if (page == nullptr || page->starts == nullptr) return kNoBlock;
+    if (page == nullptr) return kNoBlock;
+    if (page->large != kNoBlock && page->large_entry == entry_of(address)) return page->large;
+    if (page->starts == nullptr) return kNoBlock;
     return (*page->starts)[entry_of(address)];
   }
 
-  void record(std::uint64_t address, BlockIndex block) {
+  void record(std::uint64_t address, BlockIndex block, std::int64_t size) {
     Page& page = make_page(address);
+    if (size >= kPage) {
+      page.large = block;
+      page.large_entry = static_cast<std::uint32_t>(entry_of(address));
+      return;
+    }
+    if (page.large_entry == entry_of(address)) page.large = kNoBlock;
     if (page.starts == nullptr) [[unlikely]] page.starts = make_starts();
     (*page.starts)[entry_of(address)] = block;
   }
@@ -63,6 +72,8 @@ class PageMap {
   struct Page {
     Starts* starts = nullptr;
     SlabIndex slab = kNoSlab;
+    BlockIndex large = kNoBlock;
+    std::uint32_t large_entry = 0;
   };
   using Chunk = std::array<Page, std::size_t{1} << kChunkBits>;
 

@@ -1,0 +1,53 @@
+// The C interface of the plug-in: what PyTorch's CUDAPluggableAllocator calls, and what the Python
+// package asks for with ctypes. One library serves every Python and every PyTorch from 2.11 on.
+//
+// PyTorch takes the addresses of these functions: the first two in its constructor, eight more through
+// setters. A result of nullptr would become a tensor at address 0, so plimsoll_alloc throws instead: a
+// std::runtime_error, or what the function given to plimsoll_set_thrower throws (torch/oom_shim.cpp
+// throws torch.OutOfMemoryError).
+//
+// Devices are opened on first use and never closed: at exit PyTorch frees tensors after the driver is
+// gone. Texts that are returned belong to the caller, who gives them back to plimsoll_free_text.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <utility>
+
+struct CUstream_st;
+using PlimsollStream = CUstream_st*;
+using PlimsollPool = std::pair<unsigned long long, unsigned long long>;
+
+extern "C" {
+
+void* plimsoll_alloc(ssize_t size, int device, PlimsollStream stream);
+void plimsoll_free(void* pointer, ssize_t size, int device, PlimsollStream stream);
+
+void plimsoll_init(int device_count);
+void plimsoll_reset();  // empty_cache on every device
+void plimsoll_memory_fraction(double fraction, int device);
+void* plimsoll_base_alloc(void* pointer, std::size_t* size);
+void plimsoll_record_stream(void* pointer, PlimsollStream stream);
+void plimsoll_begin_pool(int device, PlimsollPool pool, std::function<bool(PlimsollStream)> filter);
+void plimsoll_end_pool(int device, PlimsollPool pool);
+void plimsoll_release_pool(int device, PlimsollPool pool);
+
+// A device that exists only as bookkeeping, for tests on machines without a GPU. Before the first
+// allocation.
+void plimsoll_use_fake_device(std::int64_t capacity);
+void plimsoll_set_thrower(void (*thrower)(const char* message));
+
+// 0 allocated now, 1 its peak, 2 reserved now, 3 its peak, 4 slabs moved, 5 stream waits,
+// 6 device allocations.
+std::int64_t plimsoll_count(int device, int which);
+char* plimsoll_statistics(int device);  // JSON, with PyTorch's keys
+void plimsoll_reset_peaks(int device);
+void plimsoll_reset_totals(int device);
+void plimsoll_record_history(int device, int on, std::int64_t most);
+char* plimsoll_snapshot(int device);  // JSON, with PyTorch's layout: segments, trace
+void plimsoll_free_text(char* text);
+const char* plimsoll_problem();       // why a device could not be opened, or ""
+}

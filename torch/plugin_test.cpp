@@ -1,0 +1,88 @@
+// The C interface on the fake device: one process, one device, so the tests share its state and each
+// leaves nothing live behind.
+#include "plugin.h"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+#include <string>
+
+namespace {
+
+constexpr std::int64_t kCapacity = std::int64_t{1} << 30;
+
+class Plugin : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { plimsoll_use_fake_device(kCapacity); }
+  void TearDown() override {
+    EXPECT_EQ(plimsoll_count(0, 0), 0);
+    plimsoll_reset();
+    EXPECT_EQ(plimsoll_count(0, 2), 0);
+  }
+  static std::string text(char* owned) {
+    std::string out = owned;
+    plimsoll_free_text(owned);
+    return out;
+  }
+};
+
+PlimsollStream stream(std::uintptr_t number) { return reinterpret_cast<PlimsollStream>(number); }
+
+TEST_F(Plugin, CountsWhatIsAllocated) {
+  void* a = plimsoll_alloc(1000, 0, stream(0));
+  EXPECT_EQ(plimsoll_count(0, 0), 1024);
+  EXPECT_EQ(plimsoll_count(0, 2), 2 << 20);
+  EXPECT_NE(text(plimsoll_statistics(0)).find("\"requested_bytes.all.current\":1000"),
+            std::string::npos);
+  plimsoll_free(a, 1000, 0, stream(0));
+}
+
+TEST_F(Plugin, ThrowsInsteadOfReturningNull) {
+  try {
+    plimsoll_alloc(2 * kCapacity, 0, stream(0));
+    FAIL() << "expected an exception";
+  } catch (const std::runtime_error& error) {
+    EXPECT_EQ(std::string(error.what()).rfind("CUDA out of memory. ", 0), 0u) << error.what();
+  }
+  void* a = plimsoll_alloc(kCapacity / 2, 0, stream(0));
+  EXPECT_NE(a, nullptr);
+  plimsoll_free(a, kCapacity / 2, 0, stream(0));
+}
+
+TEST_F(Plugin, KeepsTheMemoryFraction) {
+  plimsoll_memory_fraction(0.25, 0);
+  EXPECT_THROW(plimsoll_alloc(kCapacity / 2, 0, stream(0)), std::runtime_error);
+  plimsoll_memory_fraction(1.0, 0);
+  plimsoll_free(plimsoll_alloc(kCapacity / 2, 0, stream(0)), 0, 0, stream(0));
+}
+
+TEST_F(Plugin, PoolsTakeWhatTheFilterSays) {
+  plimsoll_begin_pool(0, {1, 7}, [](PlimsollStream which) { return which == stream(5); });
+  void* inside = plimsoll_alloc(4096, 0, stream(5));
+  plimsoll_end_pool(0, {1, 7});
+  EXPECT_NE(text(plimsoll_snapshot(0)).find("\"segment_pool_id\":[1,7]"), std::string::npos);
+  plimsoll_free(inside, 4096, 0, stream(5));
+  plimsoll_release_pool(0, {1, 7});
+}
+
+TEST_F(Plugin, RecordsHistoryOnlyWhenAsked) {
+  plimsoll_free(plimsoll_alloc(512, 0, stream(0)), 512, 0, stream(0));
+  EXPECT_NE(text(plimsoll_snapshot(0)).find("\"trace\":[]"), std::string::npos);
+  plimsoll_record_history(0, 1, 100);
+  plimsoll_free(plimsoll_alloc(512, 0, stream(0)), 512, 0, stream(0));
+  plimsoll_record_history(0, 0, 0);
+  const std::string snapshot = text(plimsoll_snapshot(0));
+  EXPECT_NE(snapshot.find("\"action\":\"alloc\""), std::string::npos);
+  EXPECT_NE(snapshot.find("\"action\":\"free_completed\""), std::string::npos);
+}
+
+TEST_F(Plugin, FindsTheBaseOfAPointerInside) {
+  auto* a = static_cast<char*>(plimsoll_alloc(100000, 0, stream(0)));
+  std::size_t size = 0;
+  EXPECT_EQ(plimsoll_base_alloc(a + 5000, &size), a);
+  EXPECT_EQ(size, 100352u);
+  plimsoll_record_stream(a, stream(3));
+  plimsoll_free(a, 100000, 0, stream(0));
+}
+
+}  // namespace
