@@ -413,7 +413,8 @@ void Construct::prefetch() {
     const bool stale = resident_[v] || !hosted_[v] || next < now_at_;
     if (!stale) {
       const double wait = std::max(0.0, in_free_ - clock_);
-      const double until = start_of_[at(std::min(next, p_.tasks))] - start_of_[at(now_at_)];
+      // Waiting until the next position must still leave time for the copy.
+      const double until = start_of_[at(std::min(next, p_.tasks))] - start_of_[at(now_at_ + 1)];
       if (until > 1.25 * (wait + p_.in_seconds[v])) return;
       if (!evict(p_.bytes[v], next + 1) || !bring_in(value)) return;
     }

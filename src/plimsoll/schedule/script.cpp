@@ -193,14 +193,25 @@ class Linker {
     action.stream = stream;
     action.seconds = seconds;
     out_.actions.push_back(std::move(action));
+    Seen& known = known_[static_cast<std::size_t>(stream)];
+    clocks_.push_back(known);
+    known[static_cast<std::size_t>(stream)] = static_cast<Index>(out_.actions.size()) - 1;
     return out_.actions.back();
   }
 
+  // Only for the newest action. What its stream has already waited for, it need not wait for again.
   void wait(Action& action, ActionId other) {
-    if (out_.actions[other.index()].stream == action.stream) return;
-    if (std::find(action.waits.begin(), action.waits.end(), other) == action.waits.end()) {
-      action.waits.push_back(other);
-    }
+    const auto theirs = static_cast<std::size_t>(out_.actions[other.index()].stream);
+    Seen& known = known_[static_cast<std::size_t>(action.stream)];
+    if (known[theirs] >= static_cast<Index>(other.value)) return;
+    action.waits.push_back(other);
+    const Seen before = clocks_[other.index()];
+    for (std::size_t k = 0; k < before.size(); ++k) known[k] = std::max(known[k], before[k]);
+    known[theirs] = std::max(known[theirs], static_cast<Index>(other.value));
+    const auto own = static_cast<std::size_t>(action.stream);
+    const Index self = clocks_.back()[own];
+    clocks_.back() = known;
+    clocks_.back()[own] = self;
   }
 
   void drop(Index instance) {
@@ -344,6 +355,9 @@ class Linker {
   std::vector<Index> fetched_from_;     // per instance: the host copy still held for it
   std::vector<std::vector<Index>> reads_, writes_, ends_;  // per script step
   Index last_compute_ = kNoIndex;
+  using Seen = std::array<Index, 3>;  // per stream: the last action known to be finished
+  std::array<Seen, 3> known_{Seen{-1, -1, -1}, Seen{-1, -1, -1}, Seen{-1, -1, -1}};
+  std::vector<Seen> clocks_;            // per action: what is finished when it starts
 };
 
 }  // namespace

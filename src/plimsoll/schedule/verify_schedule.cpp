@@ -241,7 +241,7 @@ class Judge {
     life.made_at = number_[a];
     life.begin = static_cast<std::int64_t>(a);
     hold(it, 1);
-    const bool required = value.in_place && value.in_place->required;
+    const bool required = action.task.valid() && value.in_place && value.in_place->required;
     if (!it.takes_over.valid()) {
       return required ? wrong(a, "'{}' must be written over its old version", value.name) : Status{};
     }

@@ -1,0 +1,22 @@
+// Any bytes: the reader refuses or gives a workload whose keep-all schedule the judge accepts.
+#include <cstdlib>
+
+#include "plimsoll/schedule/dag_file.h"
+#include "plimsoll/schedule/device_profile.h"
+#include "plimsoll/schedule/fit.h"
+#include "plimsoll/schedule/verify_schedule.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
+  using namespace plimsoll;
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  if (const auto profile = schedule::read_profile(text)) {
+    const auto again = schedule::read_profile(schedule::to_json(*profile));
+    if (!again || *again != *profile) std::abort();
+  }
+  const auto workload = schedule::read_dag(text);
+  if (!workload) return 0;
+  const schedule::Schedule kept = schedule::keep_all(*workload);
+  if (!schedule::verify_schedule(*workload, kept, kept.peak_bytes, {})) std::abort();
+  schedule::schedule_to_json(*workload, kept);
+  return 0;
+}

@@ -1,0 +1,183 @@
+#include "plimsoll/codec/codec.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "plimsoll/base/random.h"
+#include "plimsoll/codec/bit_mask.h"
+#include "plimsoll/codec/narrow_index.h"
+#include "plimsoll/codec/small_float.h"
+
+namespace plimsoll::codec {
+namespace {
+
+std::vector<float> half_zero(std::size_t count, std::uint64_t seed) {
+  Random random(seed);
+  std::vector<float> values(count);
+  for (float& value : values) value = std::max(0.0f, static_cast<float>(random.normal()));
+  return values;
+}
+
+// The contract of codec.h, on every codec.
+class CodecContract : public ::testing::TestWithParam<Codec> {
+ protected:
+  std::vector<std::uint8_t> encode(const std::vector<float>& values, std::uint64_t seed = 1) {
+    std::vector<std::uint8_t> bytes(GetParam().largest_bytes(values.size()), 0xab);
+    std::size_t used = 0;
+    encoded_ = GetParam().encode(values, seed, bytes, used);
+    EXPECT_LE(used, bytes.size());
+    bytes.resize(used);
+    return bytes;
+  }
+  bool encoded_ = false;
+};
+
+TEST_P(CodecContract, GivesBackWhatItPromises) {
+  for (std::size_t count : {0, 1, 2, 7, 8, 9, 63, 64, 65, 255, 256, 257, 1000, 5000}) {
+    const auto values = half_zero(count, count + 1);
+    const auto bytes = encode(values);
+    ASSERT_TRUE(encoded_) << count;
+    std::vector<float> back(count, -1);
+    ASSERT_TRUE(GetParam().decode(bytes, back)) << count;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (GetParam().lossless) EXPECT_EQ(std::bit_cast<std::uint32_t>(back[i]), std::bit_cast<std::uint32_t>(values[i]));
+      else EXPECT_NEAR(back[i], values[i], 0.126f * std::max(1.0f, values[i]));
+    }
+  }
+}
+
+TEST_P(CodecContract, IsTheSameForTheSameSeed) {
+  const auto values = half_zero(1000, 3);
+  EXPECT_EQ(encode(values, 5), encode(values, 5));
+}
+
+TEST_P(CodecContract, RefusesAnOutputThatIsTooSmall) {
+  const auto values = half_zero(1000, 4);
+  std::vector<std::uint8_t> bytes(100);
+  std::size_t used = 0;
+  EXPECT_FALSE(GetParam().encode(values, 1, bytes, used));
+}
+
+TEST_P(CodecContract, SurvivesStrangeValues) {
+  const std::vector<float> values = {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+                                     -std::numeric_limits<float>::infinity(), -0.0f, 1e-45f, 3.4e38f, -3.4e38f};
+  const auto bytes = encode(values);
+  if (!encoded_) return;
+  std::vector<float> back(values.size());
+  ASSERT_TRUE(GetParam().decode(bytes, back));
+  EXPECT_TRUE(std::isnan(back[0]));
+  if (!GetParam().lossless) return;
+  for (std::size_t i = 1; i < values.size(); ++i) EXPECT_EQ(std::bit_cast<std::uint32_t>(back[i]), std::bit_cast<std::uint32_t>(values[i]));
+}
+
+TEST_P(CodecContract, DecodesAnyBytesWithoutHarm) {
+  Random random(7);
+  for (int round = 0; round < 300; ++round) {
+    std::vector<std::uint8_t> bytes(static_cast<std::size_t>(random.below(600)));
+    for (auto& byte : bytes) byte = static_cast<std::uint8_t>(random.next());
+    std::vector<float> values(static_cast<std::size_t>(random.below(300)));
+    GetParam().decode(bytes, values);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CodecContract, ::testing::ValuesIn(codecs().begin(), codecs().end()),
+                         [](const auto& tested) {
+                           std::string name(tested.param.name);
+                           std::erase(name, '-');
+                           return name;
+                         });
+
+TEST(Sparse, HalvesAMapThatIsHalfZero) {
+  const auto values = half_zero(100'000, 1);
+  std::vector<std::uint8_t> bytes(values.size() * 4);
+  std::size_t used = 0;
+  ASSERT_TRUE(find_codec("sparse")->encode(values, 1, bytes, used));
+  EXPECT_LT(used, values.size() * 4 * 54 / 100);
+  std::vector<float> dense(1000, 1.0f);
+  bytes.resize(4000);
+  EXPECT_FALSE(find_codec("sparse")->encode(dense, 1, bytes, used)) << "it would not pay";
+}
+
+TEST(SmallFloat, DecodesAndEncodesEveryCodeToItself) {
+  const auto check = [](auto to, auto from, std::uint32_t codes) {
+    for (std::uint32_t code = 0; code < codes; ++code) {
+      const float value = from(code);
+      if (!std::isnan(value)) EXPECT_EQ(to(value), code);
+      else EXPECT_TRUE(std::isnan(from(to(value))));
+    }
+  };
+  check(to_small<kFp16>, from_small<kFp16>, 65536);
+  check(to_small<kE5m2>, from_small<kE5m2>, 256);
+  // e4m3 has no infinity to come back to.
+  check(to_small<kE4m3>, from_small<kE4m3>, 256);
+}
+
+TEST(SmallFloat, RoundsToNearestEvenAndSaturates) {
+  EXPECT_EQ(to_small<kFp16>(65519.0f), 0x7bffu);
+  EXPECT_EQ(to_small<kFp16>(65520.0f), 0x7c00u);
+  EXPECT_EQ(to_small<kFp16>(1.0f + 0x1p-11f), 0x3c00u);
+  EXPECT_EQ(to_small<kFp16>(1.0f + 0x3p-11f), 0x3c02u);
+  EXPECT_EQ(to_small<kFp16>(0x1p-24f), 1u);
+  EXPECT_EQ(to_small<kFp16>(0x1p-25f), 0u);
+  EXPECT_EQ(from_small<kE4m3>(to_small<kE4m3>(1e9f)), 448.0f);
+  EXPECT_EQ(from_small<kE4m3>(to_small<kE4m3>(-464.0f)), -448.0f);
+  EXPECT_EQ(from_small<kE5m2>(to_small<kE5m2>(57344.0f)), 57344.0f);
+  EXPECT_TRUE(std::isinf(from_small<kE5m2>(to_small<kE5m2>(1e9f))));
+}
+
+TEST(Int8, KeepsTheMeanByRoundingByChance) {
+  std::vector<float> values(100'000, 0.3f);
+  for (std::size_t i = 0; i < values.size(); i += 256) values[i] = 127.0f;
+  std::vector<std::uint8_t> bytes(find_codec("int8")->largest_bytes(values.size()));
+  std::size_t used = 0;
+  ASSERT_TRUE(find_codec("int8")->encode(values, 11, bytes, used));
+  std::vector<float> back(values.size());
+  ASSERT_TRUE(find_codec("int8")->decode(bytes, back));
+  double sum = 0;
+  for (std::size_t i = 0; i < back.size(); ++i) sum += i % 256 == 0 ? 0 : back[i];
+  EXPECT_NEAR(sum / static_cast<double>(values.size() - values.size() / 256), 0.3, 0.01);
+}
+
+TEST(BitMask, SelectsAsReluDoes) {
+  for (std::size_t count : {0, 1, 7, 8, 9, 16, 17, 100, 1001}) {
+    Random random(count);
+    std::vector<float> values(count), gradient(count), out(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      values[i] = random.chance(0.2) ? (random.chance(0.5) ? -0.0f : std::nanf("")) : static_cast<float>(random.normal());
+      gradient[i] = static_cast<float>(random.normal());
+    }
+    std::vector<std::uint8_t> mask(mask_bytes(count), 0xff);
+    encode_positive(values, mask);
+    select_by_mask(gradient, mask, out);
+    for (std::size_t i = 0; i < count; ++i) EXPECT_EQ(out[i], values[i] > 0 ? gradient[i] : 0.0f);
+    std::vector<std::uint8_t> flags(count), again(mask_bytes(count));
+    decode_flags(mask, flags);
+    encode_nonzero(flags, again);
+    EXPECT_EQ(mask, again);
+  }
+}
+
+TEST(NarrowIndex, IsExactOrRefuses) {
+  for (std::size_t count : {0, 1, 2, 5, 100}) {
+    std::vector<std::int32_t> indices(count), back(count);
+    for (std::size_t i = 0; i < count; ++i) indices[i] = static_cast<std::int32_t>(i * 7 % 16);
+    std::vector<std::uint8_t> nibbles(nibble_bytes(count)), bytes(count);
+    ASSERT_TRUE(encode_nibbles(indices, nibbles));
+    decode_nibbles(nibbles, back);
+    EXPECT_EQ(back, indices);
+    ASSERT_TRUE(encode_bytes(indices, bytes));
+    decode_bytes(bytes, back);
+    EXPECT_EQ(back, indices);
+  }
+  std::vector<std::uint8_t> out(1);
+  EXPECT_FALSE(encode_nibbles(std::vector<std::int32_t>{16}, out));
+  EXPECT_FALSE(encode_nibbles(std::vector<std::int32_t>{-1}, out));
+  EXPECT_FALSE(encode_bytes(std::vector<std::int32_t>{256}, out));
+}
+
+}  // namespace
+}  // namespace plimsoll::codec

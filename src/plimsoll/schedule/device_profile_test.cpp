@@ -1,0 +1,48 @@
+#include "plimsoll/schedule/device_profile.h"
+
+#include <gtest/gtest.h>
+
+namespace plimsoll::schedule {
+namespace {
+
+TEST(DeviceProfile, ReadsBackWhatItWrites) {
+  for (const std::string& name : shipped_profile_names()) {
+    DeviceProfile profile = *shipped_profile(name);
+    profile.measured["conv2d f32[8,64,56,56]"] = 1.25e-3;
+    const auto back = read_profile(to_json(profile));
+    ASSERT_TRUE(back) << back.error().message;
+    EXPECT_EQ(*back, profile);
+  }
+}
+
+TEST(DeviceProfile, PrefersTheMeasuredTimeToTheRoofline) {
+  DeviceProfile profile = *shipped_profile("cpu");
+  const Cost estimated = cost_of(profile, "mm", "fp32", 220e9, 0);
+  EXPECT_FALSE(estimated.measured);
+  EXPECT_NEAR(estimated.seconds, 1, 1e-3);
+  EXPECT_NEAR(cost_of(profile, "add", "fp32", 1, 18e9).seconds, 1, 1e-3);
+  profile.measured["mm"] = 2;
+  EXPECT_EQ(cost_of(profile, "mm", "fp32", 220e9, 0).seconds, 2);
+  EXPECT_TRUE(cost_of(profile, "mm", "fp32", 220e9, 0).measured);
+}
+
+TEST(DeviceProfile, RejectsWhatMakesNoSense) {
+  const std::string good = to_json(*shipped_profile("h200"));
+  const auto broken = [&](const std::string& from, const std::string& to) {
+    std::string text = good;
+    const auto at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    text.replace(at, from.size(), to);
+    return !read_profile(text).has_value();
+  };
+  EXPECT_TRUE(broken("\"schema\": 1", "\"schema\": 2"));
+  EXPECT_TRUE(broken("\"launch_seconds\": ", "\"launch_seconds\": -"));
+  EXPECT_TRUE(broken("\"copies\"", "\"copy\""));
+  EXPECT_TRUE(broken("\"memory_bytes\": ", "\"memory_bytes\": -"));
+  EXPECT_FALSE(read_profile("").has_value());
+  EXPECT_FALSE(read_profile(std::string(100'000, '[')).has_value());
+  EXPECT_EQ(shipped_profile("abacus"), nullptr);
+}
+
+}  // namespace
+}  // namespace plimsoll::schedule

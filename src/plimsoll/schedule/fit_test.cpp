@@ -1,0 +1,310 @@
+#include "plimsoll/schedule/fit.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "plimsoll/base/random.h"
+#include "plimsoll/schedule/instances.h"
+#include "plimsoll/schedule/prove.h"
+#include "plimsoll/schedule/strategies.h"
+#include "plimsoll/schedule/verify_schedule.h"
+
+namespace plimsoll::schedule {
+namespace {
+
+// Random graphs with everything in them: several outputs, scratch, sources, updates, in-place offers,
+// once-only tasks, kept values, encodings.
+class RandomWorkload {
+ public:
+  explicit RandomWorkload(std::uint64_t seed) : random_(seed) {}
+
+  Workload make() {
+    const auto tasks = random_.between(1, 24);
+    const auto sources = random_.between(0, 3);
+    for (std::int64_t s = 0; s < sources; ++s) add_value(TaskId(), random_.chance(0.5));
+    for (std::int64_t t = 0; t < tasks; ++t) add_task();
+    add_updates(static_cast<std::size_t>(sources));
+    return std::move(out_);
+  }
+
+ private:
+  ValueId add_value(TaskId producer, bool keep) {
+    const std::size_t index = out_.values.size();
+    Value value;
+    value.name = "v" + std::to_string(index);
+    value.bytes = Bytes(random_.between(0, 50));
+    value.producer = producer;
+    value.keep = keep;
+    value.recompute = !random_.chance(0.1);
+    value.swappable = random_.chance(0.8);
+    if (random_.chance(0.3) && value.bytes.value > 1) {
+      value.encodings.push_back({"small", Bytes(random_.below(value.bytes.value)), 0.1, 0.2, random_.chance(0.7)});
+    }
+    out_.values.push_back(value);
+    return ValueId(index);
+  }
+
+  void add_task() {
+    const TaskId id(out_.tasks.size());
+    Task task;
+    task.name = "t" + std::to_string(id.index());
+    task.seconds = static_cast<double>(random_.between(0, 20));
+    task.scratch = Bytes(random_.chance(0.3) ? random_.between(0, 20) : 0);
+    task.once = random_.chance(0.1);
+    for (std::int64_t i = random_.between(0, 3); i > 0 && !out_.values.empty(); --i) {
+      const auto far = std::min<std::int64_t>(static_cast<std::int64_t>(out_.values.size()), random_.chance(0.7) ? 4 : 1000);
+      const ValueId input(out_.values.size() - 1 - static_cast<std::size_t>(random_.below(far)));
+      if (std::find(task.inputs.begin(), task.inputs.end(), input) == task.inputs.end()) task.inputs.push_back(input);
+    }
+    const auto inputs = task.inputs;
+    for (std::int64_t i = random_.chance(0.2) ? 2 : 1; i > 0; --i) task.outputs.push_back(add_value(id, random_.chance(0.1)));
+    if (!inputs.empty() && random_.chance(0.3)) {
+      Value& made = out_.values[task.outputs[0].index()];
+      made.in_place = InPlace{inputs[0], false};
+      made.bytes = out_.values[inputs[0].index()].bytes;
+      made.encodings.clear();
+    }
+    out_.tasks.push_back(task);
+  }
+
+  // Kept sources get a new version, as weights do.
+  void add_updates(std::size_t sources) {
+    for (std::size_t s = 0; s < sources; ++s) {
+      if (!out_.values[s].keep || random_.chance(0.5)) continue;
+      const TaskId id(out_.tasks.size());
+      const ValueId next = add_value(id, true);
+      Value& made = out_.values[next.index()];
+      made.bytes = out_.values[s].bytes;
+      made.in_place = InPlace{ValueId(s), true};
+      made.encodings.clear();
+      made.swappable = out_.values[s].swappable;
+      out_.values[s].keep = false;
+      Task task;
+      task.name = "update" + std::to_string(s);
+      task.seconds = 1;
+      task.once = true;
+      task.inputs = {ValueId(s)};
+      task.outputs = {next};
+      out_.tasks.push_back(task);
+    }
+  }
+
+  Random random_;
+  Workload out_;
+};
+
+FitOptions quick(Bytes budget, Remedies remedies, std::uint64_t seed) {
+  FitOptions options;
+  options.budget = budget;
+  options.remedies = remedies;
+  options.deadline_seconds = 0;  // construct three times, then the local search ends at once
+  options.seed = seed;
+  options.copies = {10, 10, 0.01};
+  return options;
+}
+
+struct Tally {
+  int fitted = 0, refused = 0, unanswered = 0;
+};
+
+void fit_random(std::uint64_t seed, Tally& tally) {
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  Random random(seed);
+  const Workload workload = RandomWorkload(seed).make();
+  ASSERT_TRUE(verify(workload)) << verify(workload).error().message;
+  const Schedule kept = keep_all(workload);
+  const CopyRates copies{10, 10, 0.01};
+  const auto verdict = verify_schedule(workload, kept, kept.peak_bytes, copies);
+  ASSERT_TRUE(verdict) << verdict.error().message;
+  const Remedies remedies{random.chance(0.8), random.chance(0.5), random.chance(0.5), random.chance(0.5)};
+  const Bytes budget(static_cast<std::int64_t>(static_cast<double>(kept.peak_bytes.value) * (0.2 + 0.9 * random.uniform())));
+  FitOptions options = quick(budget, remedies, seed);
+  if (random.chance(0.3)) options.order = OrderChoice::kGiven;
+  const auto fitted = fit(workload, options);
+  if (!fitted) {
+    const bool refused = fitted.error().code == ErrorCode::kDoesNotFit;
+    ASSERT_TRUE(refused || fitted.error().code == ErrorCode::kNoAnswer) << fitted.error().message;
+    ASSERT_EQ(refused, budget < floor_of(workload, remedies).bytes);
+    ++(refused ? tally.refused : tally.unanswered);
+    return;
+  }
+  ++tally.fitted;
+  const auto replay = verify_schedule(workload, fitted->schedule, budget, copies);
+  ASSERT_TRUE(replay) << replay.error().message;
+  EXPECT_EQ(replay->peak_bytes, fitted->schedule.peak_bytes);
+  EXPECT_EQ(replay->host_peak_bytes, fitted->schedule.host_peak_bytes);
+  EXPECT_DOUBLE_EQ(replay->seconds, fitted->schedule.seconds);
+  EXPECT_GE(fitted->schedule.seconds, fitted->bound_seconds * (1 - 1e-9));
+  EXPECT_GE(fitted->schedule.peak_bytes, fitted->floor.bytes);
+}
+
+TEST(Fit, NeverExceedsTheBudgetAndIsAlwaysRightOnRandomGraphs) {
+  Tally tally;
+  for (std::uint64_t seed = 1; seed <= 1500 && !::testing::Test::HasFatalFailure(); ++seed) fit_random(seed, tally);
+  EXPECT_GT(tally.fitted, 400);
+  EXPECT_GT(tally.refused, 50);
+  EXPECT_LT(tally.unanswered, tally.fitted) << tally.refused << " refused";
+}
+
+TEST(SlowFit, NeverExceedsTheBudgetOnTenThousandRandomGraphs) {
+  Tally tally;
+  for (std::uint64_t seed = 10'000; seed < 20'000 && !::testing::Test::HasFatalFailure(); ++seed) fit_random(seed, tally);
+  EXPECT_GT(tally.fitted, 5000);
+}
+
+FitOptions counted(Bytes budget) {
+  FitOptions options;
+  options.budget = budget;
+  options.deterministic = true;
+  return options;
+}
+
+TEST(Fit, IsTheSameEveryTimeWhenDeterministic) {
+  const Workload workload = small_resnet(2);
+  const auto one = fit(workload, counted(Bytes(180)));
+  const auto two = fit(workload, counted(Bytes(180)));
+  ASSERT_TRUE(one && two);
+  EXPECT_EQ(one->schedule, two->schedule);
+}
+
+TEST(Fit, IsMonotoneInTheBudget) {
+  const Workload workload = random_chain(10);
+  FitOptions options;
+  options.seed = 3;
+  const auto curve = sweep(workload, options);
+  ASSERT_TRUE(curve);
+  ASSERT_GT(curve->size(), 3u);
+  for (std::size_t i = 1; i < curve->size(); ++i) {
+    EXPECT_LT((*curve)[i].schedule.peak_bytes, (*curve)[i - 1].schedule.peak_bytes);
+    EXPECT_GE((*curve)[i].schedule.seconds, (*curve)[i - 1].schedule.seconds);
+  }
+}
+
+TEST(Fit, NamesTheWallBelowTheFloor) {
+  const Workload workload = small_resnet(2);
+  const Floor floor = floor_of(workload, Remedies{});
+  const auto fitted = fit(workload, counted(Bytes(floor.bytes.value - 1)));
+  ASSERT_FALSE(fitted);
+  EXPECT_EQ(fitted.error().code, ErrorCode::kDoesNotFit);
+  EXPECT_NE(fitted.error().message.find(workload.value(floor.wall.front()).name), std::string::npos);
+}
+
+TEST(Fit, ReachesTheProvenOptimumOfChains) {
+  struct Case { Workload workload; std::int64_t budget; double percent; };
+  for (const Case& c : {Case{random_chain(15), 120, 7.30}, Case{unit_chain(20), 10, 18.64}, Case{small_resnet(3), 250, 2.34}}) {
+    FitOptions options;
+    options.budget = Bytes(c.budget);
+    options.order = OrderChoice::kGiven;
+    options.deadline_seconds = 0.5;
+    const auto fitted = fit(c.workload, options);
+    ASSERT_TRUE(fitted);
+    EXPECT_NEAR(100 * fitted->overhead(), c.percent, 0.01);
+  }
+}
+
+TEST(Fit, SwapsWhatNothingElseCanRemove) {
+  Workload workload;
+  workload.values.resize(4);
+  for (std::size_t i = 0; i < 4; ++i) workload.values[i].bytes = Bytes(100);
+  workload.tasks.resize(4);
+  for (std::size_t i = 0; i < 4; ++i) {
+    workload.tasks[i].seconds = 100;
+    workload.tasks[i].once = true;
+    workload.tasks[i].outputs = {ValueId(i)};
+    workload.values[i].producer = TaskId(i);
+  }
+  workload.tasks[1].inputs = {ValueId(0)};
+  workload.tasks[2].inputs = {ValueId(1)};
+  workload.tasks[3].inputs = {ValueId(0), ValueId(2)};
+  FitOptions options = quick(Bytes(300), Remedies{true, true, false, false}, 1);
+  EXPECT_TRUE(fit(workload, options));
+  workload.tasks[2].scratch = Bytes(50);
+  const auto fitted = fit(workload, options);
+  ASSERT_TRUE(fitted) << fitted.error().message;
+  EXPECT_EQ(count(fitted->schedule).sent_out, Bytes(100));
+  EXPECT_TRUE(verify_schedule(workload, fitted->schedule, options.budget, options.copies));
+  options.remedies.swap = false;
+  EXPECT_FALSE(fit(workload, options));
+}
+
+TEST(Fit, SendsOptimizerStateOutFirst) {
+  // A weight and a moment that only the update at the end reads; the chain before needs the room.
+  Workload workload = unit_chain(6);
+  for (Task& task : workload.tasks) task.seconds = 100;
+  const std::size_t moment = workload.values.size();
+  workload.values.resize(moment + 2);
+  workload.values[moment].bytes = workload.values[moment + 1].bytes = Bytes(4);
+  const TaskId update(workload.tasks.size());
+  workload.values[moment].name = "moment";
+  workload.values[moment + 1].producer = update;
+  workload.values[moment + 1].keep = true;
+  workload.values[moment + 1].in_place = InPlace{ValueId(moment), true};
+  Task task;
+  task.name = "update";
+  task.once = true;
+  task.seconds = 1;
+  task.inputs = {ValueId(moment - 1), ValueId(moment)};
+  task.outputs = {ValueId(moment + 1)};
+  workload.tasks.push_back(task);
+  const auto fitted = fit(workload, quick(Bytes(8), Remedies{true, true, false, false}, 1));
+  ASSERT_TRUE(fitted) << fitted.error().message;
+  EXPECT_DOUBLE_EQ(fitted->schedule.seconds, fitted->keep_all_seconds + 0.01 + 0.4);  // the last send-out
+  const auto verdict = verify_schedule(workload, fitted->schedule, Bytes(8), {10, 10, 0.01});
+  EXPECT_TRUE(verdict) << verdict.error().message;
+}
+
+TEST(Strategies, SqrtKeepsTwoRootsOfAChainForOneExtraForward) {
+  const Workload workload = unit_chain(1000);
+  const auto schedule = run_strategy(workload, "sqrt");
+  ASSERT_TRUE(schedule);
+  EXPECT_LE(schedule->peak_bytes.value, 2 * std::ceil(std::sqrt(1000)) + 4);
+  double forward = 0;
+  for (std::size_t t = 0; t < 1000; ++t) forward += workload.tasks[t].seconds;
+  EXPECT_LE(schedule->seconds, keep_all(workload).seconds + forward);
+  EXPECT_TRUE(verify_schedule(workload, *schedule, schedule->peak_bytes, {}));
+}
+
+TEST(Strategies, AreRightOnEveryShape) {
+  for (Workload workload : {small_resnet(4), small_unet(3), transformer(3)}) {
+    for (std::size_t t = 0; t < workload.tasks.size(); ++t) {
+      workload.tasks[t].cheap = t % 2 == 0;
+      workload.tasks[t].block = static_cast<std::int32_t>(t / 5);
+    }
+    for (const char* name : {"none", "sqrt", "segments:3", "blocks", "drop-cheap"}) {
+      const auto schedule = run_strategy(workload, name);
+      ASSERT_TRUE(schedule) << name;
+      const auto verdict = verify_schedule(workload, *schedule, schedule->peak_bytes, {});
+      EXPECT_TRUE(verdict) << name << ": " << verdict.error().message;
+      EXPECT_LE(schedule->peak_bytes, keep_all(workload).peak_bytes) << name;
+    }
+  }
+  EXPECT_FALSE(run_strategy(unit_chain(3), "segments:0"));
+  EXPECT_FALSE(run_strategy(unit_chain(3), "blocks"));
+}
+
+// The optimum by integer programming, on graphs small enough for it.
+void compare_with_proof(int graphs, int tasks) {
+  for (int g = 1; g <= graphs; ++g) {
+    SCOPED_TRACE("seed " + std::to_string(g));
+    const Workload workload = random_layered(tasks, tasks * 2, static_cast<std::uint64_t>(g));
+    FitOptions options;
+    options.budget = Bytes(keep_all(workload).peak_bytes.value * 8 / 10);
+    options.order = OrderChoice::kGiven;
+    options.deadline_seconds = 1;
+    const auto fitted = fit(workload, options);
+    if (!fitted) continue;
+    const auto proof = prove(workload, fitted->order, options.budget, 60);
+    if (!proof && proof.error().code == ErrorCode::kDevice) GTEST_SKIP() << proof.error().message;
+    if (!proof || !proof->optimum_seconds) continue;
+    EXPECT_LE(fitted->bound_seconds, *proof->optimum_seconds * (1 + 1e-4)) << "the bound is no bound";
+    EXPECT_LE(fitted->schedule.seconds, *proof->optimum_seconds * 1.01);
+  }
+}
+
+TEST(Fit, IsWithinAPercentOfTheOptimumOnSmallGraphs) { compare_with_proof(3, 12); }
+TEST(SlowFit, IsWithinAPercentOfTheOptimumOnGraphsOfTwentyFive) { compare_with_proof(10, 25); }
+
+}  // namespace
+}  // namespace plimsoll::schedule
