@@ -16,6 +16,9 @@ namespace plimsoll::ops {
 // The outputs, or the error of the card's type rule.
 Result<std::vector<Array>> evaluate_call(std::string_view op, const std::vector<Array>& inputs,
                                          const ir::Attributes& attributes = {});
+// The same with null for an absent optional input.
+Result<std::vector<Array>> evaluate_call(std::string_view op, std::vector<const Array*> inputs,
+                                         const ir::Attributes& attributes = {});
 
 // The types alone.
 Result<std::vector<ir::TensorType>> infer_call(std::string_view op,

@@ -1,0 +1,136 @@
+// Whatever a graph file says, a card answers with types or with an error, and evaluates what it accepted
+// without leaving its arrays (run under the asan preset, this is a proof of sorts). Seeds are fixed and
+// printed.
+#include <array>
+#include <limits>
+
+#include <gtest/gtest.h>
+
+#include "plimsoll/base/random.h"
+#include "plimsoll/ops/cards.h"
+#include "plimsoll/ops/catalogue.h"
+#include "plimsoll/ops/evaluate_call.h"
+
+namespace plimsoll::ops {
+namespace {
+
+constexpr std::int64_t kEvaluateUpTo = 4096;  // elements of the results together
+
+std::int64_t hostile_integer(Random& random) {
+  constexpr std::array<std::int64_t, 8> kWild{std::numeric_limits<std::int64_t>::min(),
+                                              std::numeric_limits<std::int64_t>::max(),
+                                              std::int64_t{1} << 40,
+                                              -(std::int64_t{1} << 40),
+                                              std::numeric_limits<std::int64_t>::min() + 1,
+                                              std::int64_t{1} << 62,
+                                              -9,
+                                              9};
+  if (random.chance(0.1)) return kWild[static_cast<std::size_t>(random.below(kWild.size()))];
+  return random.between(-2, 4);
+}
+
+ir::Attribute hostile_attribute(Random& random, int rank) {
+  constexpr std::array<const char*, 12> kWords{"fp32", "int64", "bool", "fp64", "left", "none",
+                                               "add", "max", "edge", "wrap", "linear", "@10"};
+  if (random.chance(0.1)) return random.chance(0.5) ? std::numeric_limits<double>::quiet_NaN() : -1e300;
+  if (random.chance(0.15)) return std::string(kWords[static_cast<std::size_t>(random.below(kWords.size()))]);
+  if (random.chance(0.4)) return hostile_integer(random);
+  const std::int64_t count = random.chance(0.8) ? rank * random.between(1, 2) : random.between(0, 10);
+  ir::Ints values;
+  for (std::int64_t i = 0; i < count; ++i) values.push_back(hostile_integer(random));
+  return values;
+}
+
+// Names every card may ask for; a card ignores those of others.
+ir::Attributes hostile_attributes(Random& random, int rank) {
+  ir::Attributes out{{"to", std::string("fp32")}, {"dtype", std::string("int32")}};
+  const double share = random.uniform();
+  for (const auto name :
+       {"shape", "axes", "axis", "starts", "ends", "steps", "pads", "perm", "repeats", "sizes", "k",
+        "depth", "block", "mode", "reduction", "batch_dims", "keepdims", "diagonal", "upper", "value",
+        "start", "step", "direction", "ratio", "layout", "coordinates", "rounding", "exclusive",
+        "alpha", "min", "max", "to", "dtype", "approximate"}) {
+    if (random.chance(share)) out.set(name, hostile_attribute(random, rank));
+  }
+  // The common case of a plausible slice or permutation, so that evaluations happen too.
+  if (random.chance(0.5)) {
+    ir::Ints ones(static_cast<std::size_t>(rank), 1);
+    ir::Ints order;
+    for (int axis = rank - 1; axis >= 0; --axis) order.push_back(axis);
+    out.set("steps", ones);
+    out.set("perm", order);
+    out.set("repeats", ones);
+    out.set("k", std::int64_t{1});
+    out.set("block", std::int64_t{1});
+    out.set("axis", random.between(-rank, rank));
+    out.set("mode", std::string("DCR"));
+  }
+  return out;
+}
+
+Array hostile_array(Random& random, int rank) {
+  ir::Shape shape;
+  for (int axis = 0; axis < rank; ++axis) shape.push_back(random.between(0, 3));
+  constexpr std::array<ir::DType, 6> kTypes{ir::DType::kF32, ir::DType::kF32, ir::DType::kI64,
+                                            ir::DType::kBool, ir::DType::kU64, ir::DType::kI32};
+  Array out(ir::TensorType{kTypes[static_cast<std::size_t>(random.below(kTypes.size()))], shape, {}});
+  for (double& value : out.reals) value = random.chance(0.1) ? 1e300 : random.normal();
+  for (std::int64_t& value : out.integers) value = hostile_integer(random);
+  out.round();
+  return out;
+}
+
+std::vector<Array> hostile_inputs(Random& random, const Card& card, int rank) {
+  std::vector<Array> out;
+  const int count = card.inputs.most > 4 ? static_cast<int>(random.between(card.inputs.least, 3)) : card.inputs.most;
+  for (int i = 0; i < count; ++i) {
+    const bool alike = !out.empty() && random.chance(0.5);
+    out.push_back(alike ? out.front() : hostile_array(random, rank));
+    if (i == 1 && random.chance(0.4)) {
+      Array indices(ir::TensorType{ir::DType::kI64, out.back().type.shape, {}});
+      for (std::int64_t& value : indices.integers) value = hostile_integer(random);
+      out.back() = indices;
+    }
+  }
+  return out;
+}
+
+bool is_small(const std::vector<ir::TensorType>& types) {
+  std::int64_t total = 0;
+  for (const ir::TensorType& type : types) {
+    if (type.shape.elements() > kEvaluateUpTo) return false;
+    total += type.shape.elements();
+  }
+  return total <= kEvaluateUpTo;
+}
+
+TEST(HostileCalls, EndInAnErrorOrInAnEvaluation) {
+  constexpr std::uint64_t kSeed = 20240611;
+  RecordProperty("seed", std::to_string(kSeed));
+  Random random(kSeed);
+  for (const auto family :
+       {binary_cards, power_cards, comparison_cards, bitwise_cards, unary_cards, activation_cards,
+        activation_grad_cards, cast_cards, dropout_cards, shaping_cards, depth_to_space_cards,
+        slicing_cards, joining_cards, padding_cards, indexing_cards, indexing_elements_cards,
+        indexing_nd_cards, resize_cards, reduction_cards, running_sum_cards, ranking_cards}) {
+    for (const Card& card : family()) {
+      int evaluated = 0;
+      for (int attempt = 0; attempt < 400; ++attempt) {
+        const int rank = static_cast<int>(random.between(0, 4));
+        const std::vector<Array> inputs = hostile_inputs(random, card, rank);
+        const ir::Attributes attributes = hostile_attributes(random, rank);
+        std::vector<ir::TensorType> types;
+        for (const Array& input : inputs) types.push_back(input.type);
+        const auto outputs = infer_call(card.name, types, attributes);
+        if (!outputs || !is_small(*outputs)) continue;
+        const auto result = evaluate_call(card.name, inputs, attributes);
+        ASSERT_TRUE(result.has_value()) << card.name << " seed " << kSeed;
+        ++evaluated;
+      }
+      EXPECT_GT(evaluated, 0) << card.name << " accepted nothing; seed " << kSeed;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace plimsoll::ops
