@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "plimsoll/ops/activation.h"
 #include "plimsoll/ops/cards.h"
 #include "plimsoll/ops/expect.h"
 #include "plimsoll/ops/rules.h"
@@ -16,7 +17,7 @@ Result<std::vector<TensorType>> infer_add_relu(const Call& call) {
 }
 
 std::vector<Var> add_relu_gradient(const Backward& g) {
-  const Var adjoint = g.builder.call1("relu_grad", {g.dy(), g.out(0)});
+  const Var adjoint = relu_grad(g.dy(), g.out(0));
   return {adjoint, adjoint};
 }
 

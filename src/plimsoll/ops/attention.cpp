@@ -163,7 +163,7 @@ struct Thirds {
 };
 Thirds thirds_of(Var qkv) {
   const std::int64_t third = qkv.dim(2) / 3;
-  return {part(qkv, 2, 0, third), part(qkv, 2, third, 2 * third), part(qkv, 2, 2 * third, 3 * third)};
+  return {slice(qkv, 2, 0, third), slice(qkv, 2, third, 2 * third), slice(qkv, 2, 2 * third, 3 * third)};
 }
 
 std::vector<Var> qkv_gradient(const Backward& g) {
@@ -178,7 +178,7 @@ std::vector<Var> qkv_gradient(const Backward& g) {
     const auto [q, k, v] = thirds_of(g.in(0));
     const UnfusedAttention unfused(verified(attention_qkv_sizes(call_of(g.inputs, g.attributes), 0)), q, k, v, mask);
     const auto [dq, dk] = unfused.lse_gradient(g.dy(1), g.out(1));
-    out[0] = plus(out[0], joined({dq, dk, g.builder.fill(v.type(), 0)}, 2));
+    out[0] = plus(out[0], concat({dq, dk, g.builder.fill(v.type(), 0)}, 2));
   }
   return out;
 }
@@ -209,7 +209,7 @@ std::vector<Var> decompose_qkv_grad(const Decomposition& d) {
   const auto [q, k, v] = thirds_of(d.in(1));
   std::vector<Var> inputs{d.in(0), q, k, v, d.in(2), d.in(3)};
   if (d.inputs.size() > 4 && d.in(4)) inputs.push_back(d.in(4));
-  return {joined(d.builder.call("attention_grad", std::move(inputs), d.attributes), 2)};
+  return {concat(d.builder.call("attention_grad", std::move(inputs), d.attributes), 2)};
 }
 
 Cost qkv_grad_cost(const Call& call, std::span<const TensorType> outputs) {

@@ -21,15 +21,15 @@ UnfusedAttention::UnfusedAttention(const AttentionSizes& sizes, Var q, Var k, Va
 }
 
 Var UnfusedAttention::split(Var x, std::int64_t groups, std::int64_t members, std::int64_t width) const {
-  return permuted(with_shape(widened(x), {x.dim(0), x.dim(1), groups, members, width}), {0, 2, 3, 1, 4});
+  return transpose(reshape(widened(x), {x.dim(0), x.dim(1), groups, members, width}), {0, 2, 3, 1, 4});
 }
 
 Var UnfusedAttention::merged(Var x, Var like) const {
-  return cast_to(with_shape(permuted(x, {0, 3, 1, 2, 4}), like.shape()), like.dtype());
+  return cast(reshape(transpose(x, {0, 3, 1, 2, 4}), like.shape()), like.dtype());
 }
 
 Var UnfusedAttention::column(Var per_row) const {
-  return with_shape(per_row, {sizes_.batch, sizes_.kv_heads, members_, sizes_.rows, 1});
+  return reshape(per_row, {sizes_.batch, sizes_.kv_heads, members_, sizes_.rows, 1});
 }
 
 Var UnfusedAttention::scores() const {
@@ -40,25 +40,20 @@ Var UnfusedAttention::scores() const {
     for (int axis = 0; axis < mask_.rank(); ++axis) shape[axis + 4 - mask_.rank()] = mask_.dim(axis);
     const bool per_head = shape[1] != 1;
     const ir::Shape split_shape{shape[0], per_head ? sizes_.kv_heads : 1, per_head ? members_ : 1, shape[2], shape[3]};
-    out = out + with_shape(widened(mask_), split_shape);
+    out = out + reshape(widened(mask_), split_shape);
   }
   if (sizes_.causal) {
-    const auto iota = [&](std::int64_t axis, std::int64_t start) {
-      return builder.call1("iota", {},
-                           {{"shape", ir::Ints{sizes_.rows, sizes_.columns}},
-                            {"dtype", std::string("int64")},
-                            {"axis", axis},
-                            {"start", start}});
-    };
-    const Var hidden = builder.call1("greater", {iota(1, 0), iota(0, sizes_.columns - sizes_.rows)});
-    out = builder.call1("where", {hidden, number(out, kHidden), out});
+    const TensorType positions{ir::DType::kI64, {sizes_.rows, sizes_.columns}, {}};
+    const Var column = iota(builder, positions, 1);
+    const Var last_seen = iota(builder, positions, 0, sizes_.columns - sizes_.rows);
+    out = where(greater(column, last_seen), number(out, kHidden), out);
   }
   return out;
 }
 
 Var UnfusedAttention::probabilities(Var lse) const {
-  const Var bounded = q_.builder().call1("maximum", {column(lse), number(lse, kLeastLse)});
-  return apply("exp", scores() - bounded);
+  const Var bounded = maximum(column(lse), number(lse, kLeastLse));
+  return exp(scores() - bounded);
 }
 
 UnfusedAttention::QueryKeyGradients UnfusedAttention::from_scores(Var dscores) const {

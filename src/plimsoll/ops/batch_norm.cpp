@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "plimsoll/ops/activation.h"
 #include "plimsoll/ops/cards.h"
 #include "plimsoll/ops/compose.h"
 #include "plimsoll/ops/expect.h"
@@ -103,12 +104,12 @@ std::vector<Var> batch_norm_gradient(const Backward& g) {
   if (g.wants(0) && (g.dy(1) || g.dy(2))) {
     const double share = 1.0 / static_cast<double>(std::max<std::int64_t>(per_channel(x.shape()), 1));
     Var dx;
-    if (g.dy(1)) dx = spread(along_channels(g.dy(1) * share, x.rank()), x.shape());
+    if (g.dy(1)) dx = expand(along_channels(g.dy(1) * share, x.rank()), x.shape());
     if (g.dy(2)) {
       const Var centred = widened(x) - along_channels(g.out(1), x.rank());
       dx = plus(dx, centred * along_channels(g.dy(2) * (2 * share), x.rank()));
     }
-    out[0] = plus(out[0], cast_to(dx, x.dtype()));
+    out[0] = plus(out[0], cast(dx, x.dtype()));
   }
   return out;
 }
@@ -172,18 +173,18 @@ std::vector<Var> decompose_batch_norm_grad(const Decomposition& d) {
   const int rank = x.rank();
   const ir::Ints axes = all_but_channels(rank);
   const Var gamma = along_channels(widened(d.in(2)), rank);
-  const Var rstd = along_channels(apply("rsqrt", d.in(5) + epsilon_in(d.attributes)), rank);
+  const Var rstd = along_channels(rsqrt(d.in(5) + epsilon_in(d.attributes)), rank);
   const Var xhat = (x - along_channels(d.in(4), rank)) * rstd;
   Var dy = widened(d.in(0));
   if (has_relu(d.attributes)) {
     const Var y = xhat * gamma + along_channels(widened(d.in(3)), rank);
-    dy = d.builder.call1("where", {d.builder.call1("greater", {y, number(y, 0)}), dy, number(dy, 0)});
+    dy = where(greater(y, number(y, 0)), dy, number(dy, 0));
   }
   const Var dx = normalised_gradient(dy * gamma, xhat, rstd, axes, per_channel(x.shape()));
   const auto channel_sum = [&](Var terms, Var like) {
-    return cast_to(with_shape(sum_over(terms, axes), like.shape()), like.dtype());
+    return cast(reshape(sum_over(terms, axes), like.shape()), like.dtype());
   };
-  return {cast_to(dx, d.in(0).dtype()), channel_sum(dy * xhat, d.in(2)), channel_sum(dy, d.in(3))};
+  return {cast(dx, d.in(0).dtype()), channel_sum(dy * xhat, d.in(2)), channel_sum(dy, d.in(3))};
 }
 
 Cost batch_norm_grad_cost(const Call& call, std::span<const TensorType> outputs) {
@@ -244,9 +245,9 @@ void evaluate_inference(const Evaluation& e) {
 std::vector<Var> decompose_inference(const Decomposition& d) {
   const int rank = d.in(0).rank();
   const auto channels = [&](int input) { return along_channels(widened(d.in(input)), rank); };
-  const Var rstd = apply("rsqrt", channels(4) + epsilon_in(d.attributes));
+  const Var rstd = rsqrt(channels(4) + epsilon_in(d.attributes));
   const Var y = (widened(d.in(0)) - channels(3)) * (rstd * channels(1)) + channels(2);
-  return {cast_to(has_relu(d.attributes) ? apply("relu", y) : y, d.in(0).dtype())};
+  return {cast(has_relu(d.attributes) ? relu(y) : y, d.in(0).dtype())};
 }
 
 Cost inference_cost(const Call& call, std::span<const TensorType> outputs) {

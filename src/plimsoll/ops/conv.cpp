@@ -52,7 +52,7 @@ std::vector<Var> conv_gradient(const Backward& g) {
     out[1] = dw;
     if (wants_bias) out[2] = db;
   } else if (wants_bias) {
-    out[2] = with_shape(sum_over(g.dy(), all_but_channels(g.dy().rank())), g.in(2).shape());
+    out[2] = reshape(sum_over(g.dy(), all_but_channels(g.dy().rank())), g.in(2).shape());
   }
   return out;
 }
@@ -119,7 +119,7 @@ std::vector<Var> grad_weight_gradient(const Backward& g) {
   if (g.wants(0) && adjoint_w) out[0] = conv_grad_input(dy, adjoint_w, x.shape(), options);
   if (g.wants(1)) {
     out[1] = adjoint_w ? conv(x, adjoint_w, adjoint_b, options)
-                       : spread(along_channels(adjoint_b, dy.rank()), dy.shape());
+                       : expand(along_channels(adjoint_b, dy.rank()), dy.shape());
   }
   return out;
 }
@@ -195,7 +195,7 @@ std::vector<Var> transpose_gradient(const Backward& g) {
   if (g.wants(0)) out[0] = conv(g.dy(), g.in(1), {}, options);
   if (g.wants(1)) out[1] = conv_grad_weight(g.dy(), g.in(0), g.in(1).shape(), options, false).dw;
   if (g.inputs.size() > 2 && g.in(2) && g.wants(2)) {
-    out[2] = with_shape(sum_over(g.dy(), all_but_channels(g.dy().rank())), g.in(2).shape());
+    out[2] = reshape(sum_over(g.dy(), all_but_channels(g.dy().rank())), g.in(2).shape());
   }
   return out;
 }
@@ -238,11 +238,11 @@ Var conv(Var x, Var w, Var bias, const ConvOptions& options) {
   return x.builder().call1("conv", std::move(inputs), attributes_of(options));
 }
 
-Var conv_grad_input(Var dy, Var w, const ir::Shape& x_shape, const ConvOptions& options) {
+Var conv_grad_input(Var dy, Var w, ir::Shape x_shape, const ConvOptions& options) {
   return dy.builder().call1("conv_grad_input", {dy, w}, attributes_of(options, x_shape));
 }
 
-ConvWeightGradient conv_grad_weight(Var x, Var dy, const ir::Shape& w_shape, const ConvOptions& options,
+ConvWeightGradient conv_grad_weight(Var x, Var dy, ir::Shape w_shape, const ConvOptions& options,
                                     bool with_bias) {
   ir::Attributes attributes = attributes_of(options, w_shape);
   if (with_bias) attributes.set("bias", std::int64_t{1});

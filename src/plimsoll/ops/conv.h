@@ -28,13 +28,13 @@ struct ConvOptions {
 };
 
 Var conv(Var x, Var w, Var bias = {}, const ConvOptions& options = {});
-Var conv_grad_input(Var dy, Var w, const ir::Shape& x_shape, const ConvOptions& options = {});
+Var conv_grad_input(Var dy, Var w, ir::Shape x_shape, const ConvOptions& options = {});
 
 struct ConvWeightGradient {
   Var dw;
   Var db;  // absent when not asked for
 };
-ConvWeightGradient conv_grad_weight(Var x, Var dy, const ir::Shape& w_shape, const ConvOptions& options,
+ConvWeightGradient conv_grad_weight(Var x, Var dy, ir::Shape w_shape, const ConvOptions& options,
                                     bool with_bias);
 
 Var conv_transpose(Var x, Var w, Var bias = {}, const ConvOptions& options = {},

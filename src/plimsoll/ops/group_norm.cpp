@@ -86,10 +86,10 @@ std::vector<Var> group_norm_gradient(const Backward& g) {
   }
   if (g.wants(0) && (g.dy(1) || g.dy(2))) {
     const GroupView view = verified(x.shape(), g.attributes);
-    const auto column = [&](Var v) { return v ? with_shape(v, view.column()) : Var(); };
-    const Var dx = statistics_gradient(with_shape(widened(x), view.rows()), column(g.out(1)), column(g.out(2)),
+    const auto column = [&](Var v) { return v ? reshape(v, view.column()) : Var(); };
+    const Var dx = statistics_gradient(reshape(widened(x), view.rows()), column(g.out(1)), column(g.out(2)),
                                        column(g.dy(1)), column(g.dy(2)), view.width());
-    out[0] = plus(out[0], cast_to(with_shape(dx, x.shape()), x.dtype()));
+    out[0] = plus(out[0], cast(reshape(dx, x.shape()), x.dtype()));
   }
   return out;
 }
@@ -140,14 +140,14 @@ std::vector<Var> decompose_group_norm_grad(const Decomposition& d) {
   const GroupView view = verified(like.shape(), d.attributes);
   const Var dy = widened(like);
   const Var gamma = d.in(2);
-  const Var rstd = with_shape(d.in(4), view.column());
-  const Var xhat = (with_shape(widened(d.in(1)), view.rows()) - with_shape(d.in(3), view.column())) * rstd;
-  const Var g = with_shape(dy * along_channels(widened(gamma), like.rank()), view.rows());
+  const Var rstd = reshape(d.in(4), view.column());
+  const Var xhat = (reshape(widened(d.in(1)), view.rows()) - reshape(d.in(3), view.column())) * rstd;
+  const Var g = reshape(dy * along_channels(widened(gamma), like.rank()), view.rows());
   const Var dx = normalised_gradient(g, xhat, rstd, {2}, view.width());
   const auto channel_sum = [&](Var terms) {
-    return cast_to(with_shape(sum_over(terms, all_but_channels(like.rank())), gamma.shape()), gamma.dtype());
+    return cast(reshape(sum_over(terms, all_but_channels(like.rank())), gamma.shape()), gamma.dtype());
   };
-  return {cast_to(with_shape(dx, like.shape()), like.dtype()), channel_sum(dy * with_shape(xhat, like.shape())),
+  return {cast(reshape(dx, like.shape()), like.dtype()), channel_sum(dy * reshape(xhat, like.shape())),
           channel_sum(dy)};
 }
 

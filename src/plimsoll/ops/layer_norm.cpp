@@ -117,10 +117,10 @@ std::vector<Var> layer_norm_gradient(const Backward& g) {
   }
   if (g.wants(0) && (g.dy(1) || g.dy(2))) {
     const RowView view = verified(x.shape(), g.attributes);
-    const auto column = [&](Var v) { return v ? with_shape(v, view.broadcast) : Var(); };
+    const auto column = [&](Var v) { return v ? reshape(v, view.broadcast) : Var(); };
     const Var dx = statistics_gradient(widened(x), column(g.out(1)), column(g.out(2)), column(g.dy(1)),
                                        column(g.dy(2)), view.width);
-    out[0] = plus(out[0], cast_to(dx, x.dtype()));
+    out[0] = plus(out[0], cast(dx, x.dtype()));
   }
   return out;
 }
@@ -158,11 +158,11 @@ std::vector<Var> decompose_layer_norm_grad(const Decomposition& d) {
   const RowView view = verified(d.in(0).shape(), d.attributes);
   const Var dy = widened(d.in(0));
   const Var gamma = d.in(2);
-  const Var rstd = with_shape(d.in(4), view.broadcast);
-  const Var xhat = (widened(d.in(1)) - with_shape(d.in(3), view.broadcast)) * rstd;
+  const Var rstd = reshape(d.in(4), view.broadcast);
+  const Var xhat = (widened(d.in(1)) - reshape(d.in(3), view.broadcast)) * rstd;
   const Var dx = normalised_gradient(dy * widened(gamma), xhat, rstd, view.axes, view.width);
-  return {cast_to(dx, d.in(0).dtype()), cast_to(sum_to(dy * xhat, gamma.shape()), gamma.dtype()),
-          cast_to(sum_to(dy, gamma.shape()), gamma.dtype())};
+  return {cast(dx, d.in(0).dtype()), cast(sum_to(dy * xhat, gamma.shape()), gamma.dtype()),
+          cast(sum_to(dy, gamma.shape()), gamma.dtype())};
 }
 
 // rms_norm(x, gamma) -> y, rstd
@@ -193,9 +193,9 @@ std::vector<Var> rms_norm_gradient(const Backward& g) {
   }
   if (g.wants(0) && g.dy(1)) {
     const RowView view = verified(x.shape(), g.attributes);
-    const Var dx = statistics_gradient(widened(x), {}, with_shape(g.out(1), view.broadcast), {},
-                                       with_shape(g.dy(1), view.broadcast), view.width);
-    out[0] = plus(out[0], cast_to(dx, x.dtype()));
+    const Var dx = statistics_gradient(widened(x), {}, reshape(g.out(1), view.broadcast), {},
+                                       reshape(g.dy(1), view.broadcast), view.width);
+    out[0] = plus(out[0], cast(dx, x.dtype()));
   }
   return out;
 }
@@ -228,11 +228,11 @@ std::vector<Var> decompose_rms_norm_grad(const Decomposition& d) {
   const double share = 1.0 / static_cast<double>(std::max<std::int64_t>(view.width, 1));
   const Var dy = widened(d.in(0));
   const Var gamma = d.in(2);
-  const Var rstd = with_shape(d.in(3), view.broadcast);
+  const Var rstd = reshape(d.in(3), view.broadcast);
   const Var xhat = widened(d.in(1)) * rstd;
   const Var g = dy * widened(gamma);
   const Var dx = rstd * (g - xhat * (sum_over(g * xhat, view.axes) * share));
-  return {cast_to(dx, d.in(0).dtype()), cast_to(sum_to(dy * xhat, gamma.shape()), gamma.dtype())};
+  return {cast(dx, d.in(0).dtype()), cast(sum_to(dy * xhat, gamma.shape()), gamma.dtype())};
 }
 
 template <int kOperations>

@@ -107,7 +107,7 @@ std::vector<Var> grad_weight_gradient(const Backward& g) {
   if (g.wants(0) && adjoint_w) out[0] = linear(g.in(1), adjoint_w, {}, {!options.trans_w});
   if (g.wants(1)) {
     out[1] = adjoint_w ? linear(g.in(0), adjoint_w, adjoint_b, options)
-                       : spread(adjoint_b, g.in(1).shape());
+                       : expand(adjoint_b, g.in(1).shape());
   }
   return out;
 }

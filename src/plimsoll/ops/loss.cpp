@@ -108,7 +108,7 @@ void evaluate_cross_entropy_grad(const Evaluation& e) {
 }
 
 Var probabilities(Var logits, Var lse) {
-  return apply("exp", widened(logits) - with_shape(lse, column_shape(logits.shape())));
+  return exp(widened(logits) - reshape(lse, column_shape(logits.shape())));
 }
 
 std::vector<Var> cross_entropy_gradient(const Backward& g) {
@@ -120,8 +120,8 @@ std::vector<Var> cross_entropy_gradient(const Backward& g) {
                           {{"ignore_index", ignored(g.attributes)}});
   }
   if (g.dy(1)) {
-    const Var spread_adjoint = with_shape(g.dy(1), column_shape(logits.shape()));
-    out = plus(out, cast_to(spread_adjoint * probabilities(logits, lse), logits.dtype()));
+    const Var spread_adjoint = reshape(g.dy(1), column_shape(logits.shape()));
+    out = plus(out, cast(spread_adjoint * probabilities(logits, lse), logits.dtype()));
   }
   return {out, Var()};
 }
@@ -130,23 +130,15 @@ std::vector<Var> cross_entropy_gradient(const Backward& g) {
 std::vector<Var> decompose_cross_entropy_grad(const Decomposition& d) {
   const Var dloss = d.in(0);
   const Var logits = d.in(1);
-  const Var labels = with_shape(d.in(2), column_shape(logits.shape()));
-  const ir::TensorType classes{labels.dtype(), {logits.dim(-1)}, {}};
-  const Var class_numbers = d.builder.call1("iota", {},
-                                            {{"shape", ir::Ints{logits.dim(-1)}},
-                                             {"dtype", std::string(ir::name(classes.dtype))},
-                                             {"axis", std::int64_t{0}}});
-  const Var is_ignored = d.builder.call1(
-      "equal", {labels, number(labels, static_cast<double>(ignored(d.attributes)))});
-  const Var is_label = d.builder.call1("equal", {class_numbers, labels});
-  const Var hit = d.builder.call1("logical_and", {is_label, apply("logical_not", is_ignored)});
-  const Var one_at_label = cast_to(hit, dloss.dtype());
+  const Var labels = reshape(d.in(2), column_shape(logits.shape()));
+  const Var class_numbers = iota(d.builder, {labels.dtype(), {logits.dim(-1)}, {}}, 0);
+  const Var is_ignored = equal(labels, number(labels, static_cast<double>(ignored(d.attributes))));
+  const Var hit = logical_and(equal(class_numbers, labels), logical_not(is_ignored));
+  const Var one_at_label = cast(hit, dloss.dtype());
   const Var counts = sum_over(one_at_label, {-1});
-  ir::Ints all;
-  for (int axis = 0; axis < counts.rank(); ++axis) all.push_back(axis);
-  const Var counting = d.builder.call1("maximum", {with_shape(sum_over(counts, all), {}), number(dloss, 1)});
+  const Var counting = maximum(sum(counts), number(dloss, 1));
   const Var slope = probabilities(logits, d.in(3)) * counts - one_at_label;
-  return {cast_to(slope * (dloss / counting), logits.dtype())};
+  return {cast(slope * (dloss / counting), logits.dtype())};
 }
 
 Cost loss_cost(const Call& call, std::span<const TensorType> outputs) {

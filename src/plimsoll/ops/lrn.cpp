@@ -103,9 +103,9 @@ Var window_sum(Var x, const ChannelWindow& window, bool turned) {
   const std::int64_t begin = turned ? window.above : window.below;
   const std::int64_t end = turned ? window.below : window.above;
   const std::int64_t reach = begin + end + 1;
-  const Var lined = with_shape(x, {window.batch, 1, window.channels, window.plane});
+  const Var lined = reshape(x, {window.batch, 1, window.channels, window.plane});
   const Var mean = avg_pool(lined, {.kernel = {reach, 1}, .pads = {begin, 0, end, 0}, .count_include_pad = true});
-  return with_shape(mean * static_cast<double>(reach), x.shape());
+  return reshape(mean * static_cast<double>(reach), x.shape());
 }
 
 std::vector<Var> decompose_lrn_grad(const Decomposition& d) {
@@ -116,7 +116,7 @@ std::vector<Var> decompose_lrn_grad(const Decomposition& d) {
   const ChannelWindow window = window_of(x.shape(), options.size);
   const auto size = static_cast<double>(options.size);
   const Var below = window_sum(x * x, window, false) * (options.alpha / size) + options.k;
-  const auto raised = [&](double exponent) { return d.builder.call1("pow", {below, number(below, exponent)}); };
+  const auto raised = [&](double exponent) { return pow(below, number(below, exponent)); };
   const Var sums = window_sum(dy * x * raised(-options.beta - 1), window, true);
   return {dy * raised(-options.beta) - x * sums * (2 * options.alpha * options.beta / size)};
 }

@@ -21,7 +21,7 @@ inline Var normalised_gradient(Var g, Var xhat, Var rstd, const ir::Ints& axes, 
 inline Var statistics_gradient(Var x, Var mean, Var rstd, Var dmean, Var drstd, std::int64_t count) {
   const double share = 1.0 / static_cast<double>(std::max<std::int64_t>(count, 1));
   Var out;
-  if (dmean) out = spread(dmean * share, x.shape());
+  if (dmean) out = expand(dmean * share, x.shape());
   if (drstd) {
     const Var centred = mean ? x - mean : x;
     out = plus(out, centred * (drstd * (rstd * rstd * rstd) * -share));

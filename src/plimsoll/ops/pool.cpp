@@ -81,7 +81,8 @@ void for_each_tap(const Pooling& p, Body body) {
 
 ir::Attributes with_shape_of(const ir::Attributes& attributes, Var x) {
   ir::Attributes out = attributes;
-  out.set("shape", ir::Ints(x.shape().begin(), x.shape().end()));
+  const ir::Shape shape = x.shape();
+  out.set("shape", ir::Ints(shape.begin(), shape.end()));
   return out;
 }
 

@@ -91,7 +91,7 @@ std::vector<Var> decompose_softmax_grad(const Decomposition& d) {
 
 std::vector<Var> decompose_log_softmax_grad(const Decomposition& d) {
   const ir::Ints axes{axis_in(d.attributes)};
-  return {d.in(0) - apply("exp", d.in(1)) * sum_over(d.in(0), axes)};
+  return {d.in(0) - exp(d.in(1)) * sum_over(d.in(0), axes)};
 }
 
 // Largest, difference, exponential, sum, quotient.
