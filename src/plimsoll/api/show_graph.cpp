@@ -1,0 +1,33 @@
+#include "plimsoll/api/show_graph.h"
+
+#include "plimsoll/api/load_model.h"
+#include "plimsoll/ir/dot.h"
+#include "plimsoll/ir/graph_json.h"
+#include "plimsoll/ir/text.h"
+#include "plimsoll/model/zoo.h"
+
+namespace plimsoll::api {
+
+Result<std::vector<ModelSummary>> list_models() {
+  std::vector<ModelSummary> out;
+  for (const model::ModelInfo& info : model::models()) {
+    PLIMSOLL_TRY(const ir::Graph graph, model::build_model(info.name, {}));
+    ModelSummary row{info.name, info.description, model::count_parameters(graph), {}};
+    for (const std::string& option : info.options) row.options.emplace_back(option, model::default_of(info, option));
+    out.push_back(std::move(row));
+  }
+  return out;
+}
+
+Result<std::string> show_graph(const ModelRequest& request, GraphFormat format) {
+  PLIMSOLL_TRY(const LoadedModel loaded, load_model(request));
+  const ir::Graph& graph = loaded.graph;
+  if (format == GraphFormat::kText) return ir::to_text(graph);
+  if (format == GraphFormat::kDot) return ir::to_dot(graph);
+  const nlohmann::ordered_json json = {
+      {"schema", 1}, {"nodes", graph.nodes.size()}, {"values", graph.values.size()}, {"graph", ir::to_json(graph)}};
+  // Names from a file may be any bytes; JSON is UTF-8.
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace plimsoll::api

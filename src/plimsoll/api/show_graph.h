@@ -1,0 +1,29 @@
+// What `plimsoll models` and `plimsoll graph` print.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "plimsoll/api/model_options.h"
+#include "plimsoll/base/result.h"
+
+namespace plimsoll::api {
+
+struct ModelSummary {
+  std::string name;
+  std::string description;
+  std::int64_t parameters = 0;
+  std::vector<std::pair<std::string, double>> options;  // with their defaults
+};
+
+// Builds every model once to count its parameters.
+Result<std::vector<ModelSummary>> list_models();
+
+enum class GraphFormat { kText, kJson, kDot };
+
+// The graph in this form, ending with a newline. The JSON is {"schema", "nodes", "values", "graph"}.
+Result<std::string> show_graph(const ModelRequest& request, GraphFormat format);
+
+}  // namespace plimsoll::api

@@ -1,0 +1,48 @@
+#include <cstdio>
+#include <memory>
+
+#include "plimsoll/api/show_graph.h"
+#include "plimsoll/base/file.h"
+#include "plimsoll/cli/model_options.h"
+#include "plimsoll/cli/verb.h"
+
+namespace plimsoll::cli {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  plimsoll graph resnet50 --batch 32 --train         the training step as text\n"
+    "  plimsoll graph gpt2 --infer -o gpt2.graph          the forward graph, into a file\n"
+    "  plimsoll graph gpt2.graph --train --loss cross-entropy\n"
+    "  plimsoll graph mlp --dot | dot -Tsvg -o mlp.svg    a picture\n"
+    "  plimsoll graph bert --layers 2 --json              for programs";
+
+struct Options {
+  api::ModelRequest request;
+  bool json = false;
+  bool dot = false;
+  std::string output;
+};
+
+Action bind_graph(CLI::App& command) {
+  auto options = std::make_shared<Options>();
+  bind_model_options(command, options->request);
+  auto* json = command.add_flag("--json", options->json, "one JSON object");
+  command.add_flag("--dot", options->dot, "Graphviz")->excludes(json);
+  command.add_option("-o,--output", options->output, "write to this file instead of stdout");
+  return [options]() -> Status {
+    const api::GraphFormat format = options->json  ? api::GraphFormat::kJson
+                                    : options->dot ? api::GraphFormat::kDot
+                                                   : api::GraphFormat::kText;
+    PLIMSOLL_TRY(const std::string text, api::show_graph(options->request, format));
+    if (!options->output.empty()) return write_file(options->output, text);
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    return {};
+  };
+}
+
+}  // namespace
+
+Verb graph_verb() { return {"graph", "prints the graph of a model", kExamples, bind_graph}; }
+
+}  // namespace plimsoll::cli

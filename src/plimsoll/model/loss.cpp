@@ -1,0 +1,50 @@
+#include "plimsoll/model/loss.h"
+
+#include <algorithm>
+
+#include "plimsoll/ops/functions.h"
+
+namespace plimsoll::model {
+namespace {
+
+using ops::Builder;
+using ops::Var;
+
+Result<ir::Graph> with_cross_entropy(ir::Graph graph) {
+  const ValueId logits_id = graph.outputs.front();
+  Builder builder(std::move(graph));
+  const Var logits = builder.var(logits_id);
+  if (logits.rank() == 0) {
+    return bad_input("{}: output '{}' is a scalar, cross-entropy needs logits", builder.graph().name,
+                     builder.graph().value(logits_id).name);
+  }
+  const auto dims = logits.shape().dims();
+  const Var labels = builder.input("labels", {ir::DType::kI64, ir::Shape(dims.first(dims.size() - 1)), {}});
+  return builder.finish({ops::cross_entropy(logits, labels).loss});
+}
+
+Result<ir::Graph> with_squared_error(ir::Graph graph) {
+  const ValueId output_id = graph.outputs.front();
+  Builder builder(std::move(graph));
+  const Var output = builder.var(output_id);
+  const Var target = builder.input("target", output.type());
+  const Var difference = output - target;
+  return builder.finish({ops::mean(difference * difference)});
+}
+
+}  // namespace
+
+Result<ir::Graph> with_loss(ir::Graph graph, std::string_view loss) {
+  if (graph.outputs.empty()) return bad_input("{}: has no output to compute a loss from", graph.name);
+  if (loss == "cross-entropy") return with_cross_entropy(std::move(graph));
+  if (loss == "mse") return with_squared_error(std::move(graph));
+  const auto place = std::find_if(graph.outputs.begin(), graph.outputs.end(),
+                                  [&](ValueId id) { return graph.value(id).name == loss; });
+  if (place == graph.outputs.end()) {
+    return fail(ErrorCode::kUsage, "{}: --loss {} is neither cross-entropy, mse nor the name of an output", graph.name, loss);
+  }
+  std::rotate(graph.outputs.begin(), place, place + 1);
+  return graph;
+}
+
+}  // namespace plimsoll::model
