@@ -2,9 +2,9 @@
 //
 // Statistics are taken chunk by chunk: a chunk (some rows of a channels-last tensor, or one plane of
 // an NCHW one) fits the cache, so its mean and then the squares about *that* mean cost one trip to
-// memory; the chunks are joined by  M2 = sum of M2_k + n_k (mean_k - mean)^2.  No large numbers are
-// subtracted from each other, and the chunks depend on the shape alone: the bits do not depend on
-// threads.
+// memory; the chunks are joined by  M2 = sum of M2_k + n_k (mean_k - mean)^2.  Sums for means are taken
+// of differences to the first element, so that a large mean costs no digits. The chunks depend on the
+// shape alone: the bits do not depend on threads.
 #include <cstring>
 
 #include "plimsoll/base/checked.h"
@@ -22,10 +22,10 @@ PLIMSOLL_VECTORIZED void row_moments(const float* x, std::int64_t rows, std::int
   for (std::int64_t c = 0; c < channels; ++c) mean[c] = squares[c] = 0;
   for (std::int64_t r = 0; r < rows; ++r) {
 #pragma omp simd
-    for (std::int64_t c = 0; c < channels; ++c) mean[c] += x[r * channels + c];
+    for (std::int64_t c = 0; c < channels; ++c) mean[c] += x[r * channels + c] - x[c];
   }
   const float scale = 1.0F / static_cast<float>(rows);
-  for (std::int64_t c = 0; c < channels; ++c) mean[c] *= scale;
+  for (std::int64_t c = 0; c < channels; ++c) mean[c] = mean[c] * scale + x[c];
   for (std::int64_t r = 0; r < rows; ++r) {
 #pragma omp simd
     for (std::int64_t c = 0; c < channels; ++c) {
@@ -38,8 +38,8 @@ PLIMSOLL_VECTORIZED void row_moments(const float* x, std::int64_t rows, std::int
 PLIMSOLL_VECTORIZED void plane_moments(const float* x, std::int64_t n, float* mean, float* squares) {
   float sum = 0;
 #pragma omp simd reduction(+ : sum)
-  for (std::int64_t i = 0; i < n; ++i) sum += x[i];
-  const float middle = sum / static_cast<float>(n);
+  for (std::int64_t i = 0; i < n; ++i) sum += x[i] - x[0];
+  const float middle = sum / static_cast<float>(n) + x[0];
   float total = 0;
 #pragma omp simd reduction(+ : total)
   for (std::int64_t i = 0; i < n; ++i) total += (x[i] - middle) * (x[i] - middle);
@@ -55,9 +55,9 @@ PLIMSOLL_VECTORIZED void join_moments(const float* means, const float* squares, 
   for (std::int64_t c = 0; c < channels; ++c) mean[c] = variance[c] = 0;
   for (std::int64_t k = 0; k < chunks; ++k) {
     const float weight = k + 1 < chunks ? static_cast<float>(each) : last;
-    for (std::int64_t c = 0; c < channels; ++c) mean[c] += means[k * channels + c] * weight;
+    for (std::int64_t c = 0; c < channels; ++c) mean[c] += (means[k * channels + c] - means[c]) * weight;
   }
-  for (std::int64_t c = 0; c < channels; ++c) mean[c] *= scale;
+  for (std::int64_t c = 0; c < channels; ++c) mean[c] = mean[c] * scale + means[c];
   for (std::int64_t k = 0; k < chunks; ++k) {
     const float weight = k + 1 < chunks ? static_cast<float>(each) : last;
     for (std::int64_t c = 0; c < channels; ++c) {

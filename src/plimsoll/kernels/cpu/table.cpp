@@ -34,6 +34,7 @@ std::span<const TableEntry> cpu_table() {
       {"cross_entropy", make_cross_entropy},
       {"cross_entropy_grad", make_cross_entropy_grad},
       {"div", make_binary},
+      {"dropout", make_dropout},
       {"erf", make_unary},
       {"exp", make_unary},
       {"expand", make_expand},
