@@ -33,6 +33,7 @@
 
 #include "plimsoll/base/result.h"
 #include "plimsoll/ir/graph.h"
+#include "plimsoll/ops/array.h"
 #include "plimsoll/store/weight_source.h"
 
 namespace plimsoll::model {
@@ -44,6 +45,9 @@ struct ImportOptions {
   std::map<std::string, std::int64_t> dims;
   // Whole shapes of inputs by name; they bind the symbols they meet.
   std::map<std::string, ir::Shape> shapes;
+  // Inputs whose content is given at import (shapes and axes that a model takes as inputs): they become
+  // constants, and the graph has no such input any more.
+  std::map<std::string, ops::Array> values;
   bool training = false;
   // Exporters' patterns are put together again (layer norm, attention, ...); off to see the raw import.
   bool recover_patterns = true;

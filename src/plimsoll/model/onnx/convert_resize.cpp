@@ -38,7 +38,8 @@ double coordinate(const Rules& rules, const Axis& axis, std::int64_t i) {
   const auto out = static_cast<double>(axis.out);
   const double half = (at + 0.5) / axis.scale - 0.5;
   if (rules.coordinates == "asymmetric") return at / axis.scale;
-  if (rules.coordinates == "align_corners") return axis.out == 1 ? 0 : at * (in - 1) / (out - 1);
+  // With scales given, the corners are those of the size before it is rounded down.
+  if (rules.coordinates == "align_corners") return axis.out == 1 ? 0 : at * (in - 1) / (axis.scale * in - 1);
   if (rules.coordinates == "pytorch_half_pixel") return axis.out > 1 ? half : 0;
   if (rules.coordinates == "tf_half_pixel_for_nn") return (at + 0.5) / axis.scale;
   if (rules.coordinates == "half_pixel_symmetric") return half + in / 2 * (1 - out / (axis.scale * in));

@@ -261,9 +261,13 @@ Result<ir::TensorType> Importer::input_type(const ValueFile& value) {
 Status Importer::add_inputs(Scope& scope) {
   for (const ValueFile& value : file_.graph.inputs) {
     if (scope.names.contains(value.name)) continue;  // an initialiser is its default
-    PLIMSOLL_TRY(const ir::TensorType type, input_type(value));
     if (value.name.empty()) return bad_input("an input has no name");
     const std::string name(value.name);
+    if (const auto given = options_.values.find(name); given != options_.values.end()) {
+      scope.names.emplace(value.name, add_known(name, std::make_shared<const ops::Array>(given->second)));
+      continue;
+    }
+    PLIMSOLL_TRY(const ir::TensorType type, input_type(value));
     if (!used_names_.insert(name).second) return bad_input("two inputs are called '{}'", name);
     scope.names.emplace(value.name, add({name, type, builder_.input(name, type), nullptr, nullptr}));
   }

@@ -1,0 +1,72 @@
+// ONNX's own backend tests, as Debian's libonnx-testdata has them. Every case runs; those in
+// tests/onnx/not_run.txt must fail and all others must pass, so the list can neither rot nor hide.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <set>
+
+#include "plimsoll/model/onnx/backend_case.h"
+
+namespace plimsoll::model::onnx {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kData = "/usr/share/libonnx-testdata/data";
+const fs::path kLists = fs::path(PLIMSOLL_SOURCE_DIR) / "tests/onnx";
+
+// "suite/test_name: reason" per line; # begins a comment.
+std::map<std::string, std::string> read_list(const fs::path& path) {
+  std::map<std::string, std::string> out;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t colon = line.find(": ");
+    if (line.empty() || line[0] == '#' || colon == std::string::npos) continue;
+    out.emplace(line.substr(0, colon), line.substr(colon + 2));
+  }
+  return out;
+}
+
+Status run_case(const fs::path& folder) {
+  PLIMSOLL_TRY(const BackendCase test, read_backend_case(folder));
+  PLIMSOLL_TRY(const ImportedModel model, import_case(test));
+  PLIMSOLL_TRY(const std::vector<ops::Array> outputs, run_reference(model, test.inputs));
+  for (std::size_t i = 0; i < test.outputs.size() && i < outputs.size(); ++i) {
+    const Status same = compare(outputs[i], test.outputs[i].array, {});
+    if (!same) return forward(same, fmt::format("output '{}'", test.outputs[i].name));
+  }
+  if (test.outputs.empty()) return bad_input("the case has no outputs");
+  return {};
+}
+
+void run_suite(const std::string& suite, std::size_t least_passing) {
+  ASSERT_TRUE(fs::exists(kData / suite)) << "install Debian's libonnx-testdata (make deps)";
+  const auto not_run = read_list(kLists / "not_run.txt");
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(kData / suite)) {
+    if (fs::exists(entry.path() / "model.onnx")) names.insert(entry.path().filename().string());
+  }
+  std::size_t passing = 0;
+  for (const std::string& name : names) {
+    const Status status = run_case(kData / suite / name);
+    const auto listed = not_run.find(suite + "/" + name);
+    passing += status ? 1 : 0;
+    if (status) {
+      EXPECT_TRUE(listed == not_run.end()) << suite << "/" << name << " passes: take it off tests/onnx/not_run.txt";
+    } else {
+      EXPECT_TRUE(listed != not_run.end()) << suite << "/" << name << ": " << status.error().message;
+    }
+  }
+  std::printf("%s: %zu of %zu cases pass\n", suite.c_str(), passing, names.size());
+  EXPECT_GE(passing, least_passing);
+}
+
+TEST(OnnxBackend, NodeCasesPassUnlessListed) { run_suite("node", 550); }
+TEST(OnnxBackend, SimpleCasesPassUnlessListed) { run_suite("simple", 10); }
+TEST(OnnxBackend, PytorchConvertedCasesPassUnlessListed) { run_suite("pytorch-converted", 75); }
+TEST(OnnxBackend, PytorchOperatorCasesPassUnlessListed) { run_suite("pytorch-operator", 25); }
+
+}  // namespace
+}  // namespace plimsoll::model::onnx
