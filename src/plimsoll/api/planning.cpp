@@ -81,6 +81,7 @@ Result<plan::Plan> fit_budget(const ir::Graph& graph, const GraphWorkload& mappe
     if (plan.arena_bytes() <= budget) {
       plan.budget = budget;
       summary.floor = fitted->floor;
+      for (const ValueId value : fitted->floor.wall) summary.wall.push_back(mapped.workload.value(value).name);
       summary.bound_seconds = fitted->bound_seconds;
       summary.counts = schedule::count(fitted->schedule);
       return plan;

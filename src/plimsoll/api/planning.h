@@ -53,6 +53,7 @@ struct PlanSummary {
   double plan_seconds = 0;
   // With a budget:
   std::optional<schedule::Floor> floor;
+  std::vector<std::string> wall;  // what must be in memory at the floor, largest first
   double bound_seconds = 0;
   schedule::ScheduleCounts counts;
 };

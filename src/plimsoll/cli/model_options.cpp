@@ -36,8 +36,8 @@ void bind_training(CLI::App& command, api::ModelRequest& request) {
 
 }  // namespace
 
-void bind_model_options(CLI::App& command, api::ModelRequest& request) {
-  command.add_option("MODEL", request.model, "a built-in model, a .graph file or an .onnx file")->required();
+CLI::Option* bind_model_options(CLI::App& command, api::ModelRequest& request) {
+  CLI::Option* model = command.add_option("MODEL", request.model, "a built-in model, a .graph file or an .onnx file")->required();
   auto* train = command.add_flag_callback("--train", [&request] { request.train = true; },
                                           "the graph of a training step (default for built-in models)");
   command.add_flag_callback("--infer", [&request] { request.train = false; }, "the forward graph alone (default for files)")
@@ -48,6 +48,7 @@ void bind_model_options(CLI::App& command, api::ModelRequest& request) {
   command.add_option("--threads", request.threads, "default: all cores")->check(CLI::Range(0, 1024));
   bind_sizes(command, request.sizes);
   bind_training(command, request);
+  return model;
 }
 
 }  // namespace plimsoll::cli

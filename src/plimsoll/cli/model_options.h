@@ -7,7 +7,7 @@
 
 namespace plimsoll::cli {
 
-// MODEL as the first positional, then its options, into `request`, which must outlive the parsing.
-void bind_model_options(CLI::App& command, api::ModelRequest& request);
+// MODEL as the first positional (returned), then its options, into `request`, which must outlive the parsing.
+CLI::Option* bind_model_options(CLI::App& command, api::ModelRequest& request);
 
 }  // namespace plimsoll::cli

@@ -1,8 +1,9 @@
-
 #include <memory>
 
 #include "plimsoll/base/byte_size.h"
+#include "plimsoll/cli/model_options.h"
 #include "plimsoll/cli/plan_dag.h"
+#include "plimsoll/cli/plan_model.h"
 #include "plimsoll/cli/verb.h"
 
 namespace plimsoll::cli {
@@ -10,38 +11,54 @@ namespace {
 
 constexpr const char* kExamples =
     "Examples:\n"
+    "  plimsoll plan resnet50 --batch 32                          the table: none, in place, sharing, packed\n"
+    "  plimsoll plan resnet50 --batch 32 --budget 1.5GiB          the fastest step within 1.5 GiB\n"
+    "  plimsoll plan gpt2 --budget 40% --remedies recompute,swap -o plan.json\n"
+    "  plimsoll plan exp-example --explain                        the tag walk, step by step\n"
     "  plimsoll plan --dag graph.json --budget 80%                any weighted DAG, fastest within 80 %\n"
-    "  plimsoll plan --dag graph.json --budget 1.5GiB -o plan.json --remedies recompute,swap\n"
     "  plimsoll plan --dag graph.json --sweep --json              the curve: peak against time\n"
     "  plimsoll plan --dag graph.json --strategy sqrt             a classic strategy instead\n"
     "  plimsoll plan --dag graph.json --budget 60% --prove        ask cbc for the optimum (small graphs)";
 
 struct Options {
+  PlanModelOptions model;
   api::PlanDagOptions dag;
-  std::string deadline = "3s";
-  bool json = false;
 };
+
+// What a DAG shares with a model, in its own words.
+Status copy_shared(Options& options, const CLI::App& command) {
+  const PlanningTexts& texts = options.model.planning;
+  api::PlanDagOptions& dag = options.dag;
+  dag.budget = texts.budget;
+  dag.lossy = texts.lossy;
+  dag.deterministic = texts.deterministic;
+  dag.output = options.model.output;
+  dag.seed = options.model.request.seed;
+  if (command.count("--order") > 0) dag.order = texts.order;
+  if (command.count("--remedies") > 0) dag.remedies = texts.remedies;
+  if (options.model.request.threads > 0) dag.threads = options.model.request.threads;
+  PLIMSOLL_TRY(dag.deadline_seconds, parse_seconds(texts.deadline));
+  return {};
+}
 
 Action bind_plan(CLI::App& command) {
   auto options = std::make_shared<Options>();
-  api::PlanDagOptions& dag = options->dag;
-  command.add_option("--dag", dag.file, "a weighted DAG as JSON")->required();
-  command.add_option("--budget", dag.budget, "bytes the run may use: 1.5GiB, 800MB, or 40% of keeping everything");
-  command.add_option("--order", dag.order, "given, natural, list or search (default search)");
-  command.add_option("--remedies", dag.remedies, "comma list of inplace, share, recompute, swap, encode, all");
-  command.add_flag("--lossy", dag.lossy, "lossy encodings too");
-  command.add_option("--strategy", dag.strategy, "none, sqrt, segments:K, blocks or drop-cheap instead of searching");
-  command.add_option("--deadline", options->deadline, "how long to search (default 3s)");
-  command.add_flag("--deterministic", dag.deterministic, "count work instead of seconds; monotone in the budget");
-  command.add_option("--seed", dag.seed, "seed of the search (default 1)");
-  command.add_option("--threads", dag.threads, "threads of the search (default 1)")->check(CLI::Range(1, 1024));
-  command.add_flag("--prove", dag.prove, "ask cbc for the optimum of a small graph");
-  command.add_flag("--sweep", dag.sweep, "the whole curve from keep-all to the smallest that works");
-  command.add_option("-o,--output", dag.output, "write the schedule as JSON");
-  command.add_flag("--json", options->json, "the summary as one JSON object");
-  return [options]() -> Status {
-    PLIMSOLL_TRY(options->dag.deadline_seconds, parse_seconds(options->deadline));
-    return plan_dag(options->dag, options->json);
+  CLI::Option* model = bind_model_options(command, options->model.request)->required(false);
+  bind_plan_options(command, options->model.planning);
+  command.add_option("--dag", options->dag.file, "a weighted DAG as JSON instead of a model")->excludes(model);
+  command.add_option("--strategy", options->dag.strategy, "for a DAG: none, sqrt, segments:K, blocks or drop-cheap instead of searching");
+  command.add_flag("--prove", options->dag.prove, "for a DAG: ask cbc for the optimum of a small graph");
+  command.add_flag("--sweep", options->dag.sweep, "the whole curve from keep-all to the smallest that works");
+  command.add_flag("--explain", options->model.explain, "print the tag walk, the simple planner, step by step");
+  command.add_option("-o,--output", options->model.output, "write the plan (for a DAG: the schedule) as JSON");
+  command.add_flag("--json", options->model.json, "the summary as one JSON object");
+  return [options, &command]() -> Status {
+    if (options->dag.file.empty()) {
+      if (options->model.request.model.empty()) return fail(ErrorCode::kUsage, "plan: name a MODEL or give --dag FILE");
+      return plan_model(options->model);
+    }
+    PLIMSOLL_RETURN_IF_ERROR(copy_shared(*options, command));
+    return plan_dag(options->dag, options->model.json);
   };
 }
 

@@ -6,11 +6,23 @@ namespace plimsoll::cli {
 
 // Each verb's file defines one of these (cli/pack.cpp: `Verb pack_verb()`); the order here is the
 // order in `plimsoll --help`.
+Verb models_verb();
+Verb graph_verb();
+Verb memory_verb();
+Verb run_verb();
 Verb plan_verb();
+Verb check_verb();
+Verb pack_verb();
 
 std::span<const Verb> verbs() {
   static const std::vector<Verb> kVerbs = {
+      models_verb(),
+      graph_verb(),
+      memory_verb(),
+      run_verb(),
       plan_verb(),
+      check_verb(),
+      pack_verb(),
   };
   return kVerbs;
 }

@@ -1,0 +1,48 @@
+#include "plimsoll/api/pipeline.h"
+
+#include <fmt/ranges.h>
+
+#include "plimsoll/base/file.h"
+#include "plimsoll/kernels/cpu/cpu_kernels.h"
+#include "plimsoll/ops/catalogue.h"
+
+namespace plimsoll::api {
+
+Result<PreparedModel> prepare_model(const ModelRequest& request, const std::string& device) {
+  PreparedModel out;
+  PLIMSOLL_TRY(out.profile, find_profile(device));
+  PLIMSOLL_TRY(out.model, load_model(request));
+  PLIMSOLL_TRY(out.kernels, kernels::cpu_kernel_facts(out.model.graph, {resolve_threads(request.threads)}));
+  return out;
+}
+
+Result<PlannedGraph> plan_model(const PreparedModel& prepared, const ModelRequest& request, PlanOptions options) {
+  options.kernels = prepared.kernels;
+  options.seed = request.seed;
+  options.copies = prepared.profile.copies;
+  options.seconds = [&](const ir::Graph& graph, const ir::Node& node) { return node_seconds(prepared.profile, graph, node); };
+  PLIMSOLL_TRY(PlannedGraph planned, plan_graph(prepared.model.graph, options));
+  planned.plan.environment = this_machine(request.threads);
+  return planned;
+}
+
+double node_seconds(const schedule::DeviceProfile& profile, const ir::Graph& graph, const ir::Node& node) {
+  const ops::Cost cost = ops::cost_of(graph, node);
+  const ValueId typed = node.outputs.front();
+  return schedule::cost_of(profile, ops::signature(graph, node), ir::name(graph.value(typed).type.dtype), cost.operations,
+                           cost.bytes()).seconds;
+}
+
+Result<schedule::DeviceProfile> find_profile(const std::string& device) {
+  if (const schedule::DeviceProfile* shipped = schedule::shipped_profile(device)) return *shipped;
+  if (device.ends_with(".json")) {
+    PLIMSOLL_TRY(const std::string text, read_file(device));
+    auto profile = schedule::read_profile(text);
+    if (!profile) return forward(profile, device);
+    return profile;
+  }
+  return fail(ErrorCode::kUsage, "device '{}': expects {} or a profile file ending in .json", device,
+              fmt::join(schedule::shipped_profile_names(), ", "));
+}
+
+}  // namespace plimsoll::api

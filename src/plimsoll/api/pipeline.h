@@ -1,0 +1,36 @@
+// The whole way from a MODEL to a report, in one place.
+//
+//   load ─▶ tidy ─▶ differentiate ─▶ choose layouts ─▶ ask kernels ─▶ schedule ─▶ plan ─▶ check ─▶ run
+#pragma once
+
+#include <string>
+
+#include "plimsoll/api/load_model.h"
+#include "plimsoll/api/planning.h"
+#include "plimsoll/api/running.h"
+#include "plimsoll/plan/check_plan.h"
+#include "plimsoll/plan/plan_file.h"
+#include "plimsoll/plan/tag_walk.h"
+#include "plimsoll/schedule/device_profile.h"
+
+namespace plimsoll::api {
+
+// A graph ready to be planned on a device: its kernels have said what they need.
+struct PreparedModel {
+  LoadedModel model;
+  ops::KernelTable kernels;
+  schedule::DeviceProfile profile;
+};
+
+// `device` is cpu (this machine), a shipped profile's name, or a profile file.
+Result<PreparedModel> prepare_model(const ModelRequest& request, const std::string& device);
+
+// Plans what was prepared. Costs come from the profile.
+Result<PlannedGraph> plan_model(const PreparedModel& prepared, const ModelRequest& request, PlanOptions options);
+
+// Seconds one node takes on the profiled device.
+double node_seconds(const schedule::DeviceProfile& profile, const ir::Graph& graph, const ir::Node& node);
+
+Result<schedule::DeviceProfile> find_profile(const std::string& device);
+
+}  // namespace plimsoll::api

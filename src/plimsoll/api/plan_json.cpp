@@ -1,0 +1,48 @@
+#include "plimsoll/api/plan_json.h"
+
+#include <nlohmann/json.hpp>
+
+namespace plimsoll::api {
+
+std::string to_json(const PlannedGraph& planned) {
+  const plan::Plan& plan = planned.plan;
+  const PlanSummary& summary = planned.summary;
+  nlohmann::ordered_json out{{"schema", 1},
+                             {"model", plan.graph.name},
+                             {"baseline_bytes", summary.baseline.value},
+                             {"inplace_bytes", summary.in_place.value},
+                             {"shared_bytes", summary.shared.value},
+                             {"inplace_shared_bytes", summary.both.value},
+                             {"load_bytes", plan.proof.load.value},
+                             {"lower_bound_bytes", plan.proof.lower_bound.value},
+                             {"arena_bytes", plan.arena_bytes().value},
+                             {"peak_bytes", plan.arena_bytes().value},
+                             {"buffers", plan.buffers.size()},
+                             {"steps", plan.steps.size()},
+                             {"plan_seconds", summary.plan_seconds},
+                             {"status", plan.proof.optimal ? "optimal" : "feasible"}};
+  const std::vector<Bytes> by_use = plan::bytes_by_use_at_peak(plan);
+  for (std::size_t use = 0; use < by_use.size(); ++use) {
+    out["by_kind"][std::string(plan::name(static_cast<plan::Use>(use)))] = by_use[use].value;
+  }
+  if (plan.budget.value > 0) {
+    const double keep_all = summary.keep_all_seconds;
+    out["budget_bytes"] = plan.budget.value;
+    out["host_peak_bytes"] = plan.arenas.size() > 1 ? plan.arenas[1].bytes.value : 0;
+    out["keep_all_bytes"] = summary.keep_all.value;
+    out["keep_all_seconds"] = keep_all;
+    out["predicted_seconds"] = plan.predicted_seconds;
+    out["overhead"] = keep_all > 0 ? plan.predicted_seconds / keep_all - 1 : 0.0;
+    out["lower_bound_overhead"] = keep_all > 0 && summary.bound_seconds > 0 ? summary.bound_seconds / keep_all - 1 : 0.0;
+    out["recomputed"] = summary.counts.recomputed;
+    out["swapped_bytes"] = summary.counts.sent_out.value;
+    out["encoded_bytes"] = summary.counts.encoded.value;
+    if (summary.floor) {
+      out["smallest_budget_bytes"] = summary.floor->bytes.value;
+      out["wall"] = summary.wall;
+    }
+  }
+  return out.dump(2);
+}
+
+}  // namespace plimsoll::api

@@ -1,0 +1,128 @@
+#include "plimsoll/api/run_files.h"
+
+#include <cstring>
+#include <memory>
+#include <unordered_map>
+
+#include "plimsoll/base/file.h"
+#include "plimsoll/runtime/layout_copy.h"
+#include "plimsoll/store/npy.h"
+#include "plimsoll/trace/chrome_trace.h"
+#include "plimsoll/trace/trace_file.h"
+
+namespace plimsoll::api {
+namespace {
+
+using Arrays = std::unordered_map<std::string, store::NamedTensor>;
+
+Result<std::shared_ptr<const Arrays>> read_arrays(const std::string& path) {
+  auto read = store::read_npz(path);
+  if (!read) return forward(read);
+  auto out = std::make_shared<Arrays>();
+  for (store::NamedTensor& array : *read) {
+    std::string name = array.name;
+    out->emplace(std::move(name), std::move(array));
+  }
+  return std::shared_ptr<const Arrays>(std::move(out));
+}
+
+Status write_source(runtime::Executor& executor, ValueId id, const ir::TensorType& type, std::span<const std::byte> bytes) {
+  const ir::Value& value = executor.graph().value(id);
+  if (type.dtype != value.type.dtype || type.shape != value.type.shape) {
+    return bad_input("{} '{}': the file has {}, the model expects {}", ir::name(value.kind), value.name, ir::to_string(type),
+                     ir::to_string(value.type));
+  }
+  runtime::copy_from_row_major(value.type, bytes, executor.source(id));
+  return {};
+}
+
+// Writes every array that names a source of one of the wanted kinds.
+Status write_sources(runtime::Executor& executor, const Arrays& arrays, bool demand_all) {
+  const ir::Graph& graph = executor.graph();
+  for (std::size_t v = 0; v < graph.values.size(); ++v) {
+    const ir::Value& value = graph.values[v];
+    if (!ir::is_persistent(value.kind)) continue;
+    const auto place = arrays.find(value.name);
+    if (place != arrays.end()) {
+      PLIMSOLL_RETURN_IF_ERROR(write_source(executor, ValueId(v), place->second.type, place->second.bytes));
+    } else if (demand_all) {
+      return bad_input("{} '{}' is not in the checkpoint", ir::name(value.kind), value.name);
+    }
+  }
+  return {};
+}
+
+Status feed_arrays(runtime::Executor& executor, const Arrays& arrays) {
+  const ir::Graph& graph = executor.graph();
+  for (std::size_t v = 0; v < graph.values.size(); ++v) {
+    const ir::Value& value = graph.values[v];
+    if (value.kind != ir::ValueKind::kInput) continue;
+    const auto place = arrays.find(value.name);
+    if (place == arrays.end()) return bad_input("input '{}' is not in the data file", value.name);
+    PLIMSOLL_RETURN_IF_ERROR(write_source(executor, ValueId(v), place->second.type, place->second.bytes));
+  }
+  return {};
+}
+
+Status save_sources(runtime::Executor& executor, const std::string& path) {
+  const ir::Graph& graph = executor.graph();
+  std::vector<store::NamedTensor> arrays;
+  for (std::size_t v = 0; v < graph.values.size(); ++v) {
+    const ir::Value& value = graph.values[v];
+    if (!ir::is_persistent(value.kind)) continue;
+    store::NamedTensor array{value.name, {value.type.dtype, value.type.shape, {}}, {}};
+    array.bytes = runtime::copy_to_row_major(value.type, executor.source(ValueId(v)));
+    arrays.push_back(std::move(array));
+  }
+  return store::write_npz(path, arrays);
+}
+
+}  // namespace
+
+Status bind_files(const RunFiles& files, RunOptions& how) {
+  if (!files.data.empty() && files.data != "synthetic") {
+    PLIMSOLL_TRY(const std::shared_ptr<const Arrays> arrays, read_arrays(files.data));
+    how.feed = [arrays](runtime::Executor& executor, int) { return feed_arrays(executor, *arrays); };
+  }
+  std::shared_ptr<const Arrays> weights;
+  std::shared_ptr<const Arrays> checkpoint;
+  if (!files.weights.empty()) {
+    PLIMSOLL_TRY(weights, read_arrays(files.weights));
+  }
+  if (!files.resume.empty()) {
+    PLIMSOLL_TRY(checkpoint, read_arrays(files.resume));
+  }
+  if (weights || checkpoint) {
+    how.on_start = [weights, checkpoint](runtime::Executor& executor) -> Status {
+      if (weights) PLIMSOLL_RETURN_IF_ERROR(write_sources(executor, *weights, false));
+      if (checkpoint) PLIMSOLL_RETURN_IF_ERROR(write_sources(executor, *checkpoint, true));
+      return {};
+    };
+  }
+  if (!files.save.empty()) {
+    how.on_end = [path = files.save](runtime::Executor& executor) { return save_sources(executor, path); };
+  }
+  return {};
+}
+
+std::function<Status(runtime::Executor&)> load_sources(const LoadedModel& model, std::function<Status(runtime::Executor&)> next) {
+  return [&model, next = std::move(next)](runtime::Executor& executor) -> Status {
+    const ir::Graph& graph = executor.graph();
+    for (std::size_t v = 0; v < graph.values.size(); ++v) {
+      const ir::Value& value = graph.values[v];
+      if (!ir::is_source(value.kind) || value.init.kind != ir::Init::Kind::kFile) continue;
+      const store::WeightSource::Entry* entry = model.weights.find(value.name);
+      if (entry == nullptr) return bad_input("weight '{}': the model's file does not have it", value.name);
+      PLIMSOLL_RETURN_IF_ERROR(write_source(executor, ValueId(v), entry->type, entry->bytes));
+    }
+    return next ? next(executor) : Status{};
+  };
+}
+
+Status write_traces(const trace::Trace& trace, const RunFiles& files) {
+  if (!files.trace.empty()) PLIMSOLL_RETURN_IF_ERROR(trace::write_trace(files.trace, trace));
+  if (!files.chrome_trace.empty()) PLIMSOLL_RETURN_IF_ERROR(write_file(files.chrome_trace, trace::format_chrome_trace(trace)));
+  return {};
+}
+
+}  // namespace plimsoll::api

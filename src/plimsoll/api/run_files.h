@@ -1,0 +1,33 @@
+// The files a run reads and writes: data, weights, checkpoints, traces.
+//
+// All arrays are .npz by the name of the source they belong to, in row-major order whatever layout the graph
+// chose. --weights takes what it finds and leaves the rest as initialised; --resume demands every weight,
+// optimizer moment and counter, because a checkpoint with a hole in it is no checkpoint.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "plimsoll/api/load_model.h"
+#include "plimsoll/api/running.h"
+
+namespace plimsoll::api {
+
+struct RunFiles {
+  std::string data;     // empty or "synthetic": from the seed
+  std::string weights;
+  std::string resume;
+  std::string save;
+  std::string trace;
+  std::string chrome_trace;
+};
+
+// Sets how's feed, on_start and on_end. Files are read here, so that a bad one is found before planning.
+Status bind_files(const RunFiles& files, RunOptions& how);
+
+// First the content that came with the model (an .onnx file's initialisers), then `next`.
+std::function<Status(runtime::Executor&)> load_sources(const LoadedModel& model, std::function<Status(runtime::Executor&)> next);
+
+Status write_traces(const trace::Trace& trace, const RunFiles& files);
+
+}  // namespace plimsoll::api

@@ -1,0 +1,77 @@
+#include <cstdio>
+#include <memory>
+
+#include <nlohmann/json.hpp>
+
+#include "plimsoll/api/pipeline.h"
+#include "plimsoll/base/byte_size.h"
+#include "plimsoll/base/file.h"
+#include "plimsoll/cli/model_options.h"
+#include "plimsoll/cli/plan_options.h"
+#include "plimsoll/cli/verb.h"
+
+namespace plimsoll::cli {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  plimsoll check plan.json                                     is this plan right?\n"
+    "  plimsoll check resnet50 --batch 8 --max-peak 2GiB            a memory test for CI: exit 4 when above\n"
+    "  plimsoll check model.onnx --train --loss cross-entropy --max-peak 2GiB";
+
+struct Options {
+  api::ModelRequest request;
+  PlanningTexts planning;
+  std::string max_peak;
+  bool json = false;
+};
+
+Result<plan::Plan> plan_of(const Options& options) {
+  if (options.request.model.ends_with(".json")) {
+    PLIMSOLL_TRY(const std::string text, read_file(options.request.model));
+    auto plan = plan::parse_plan(text);
+    if (!plan) return forward(plan, options.request.model);
+    return plan;
+  }
+  PLIMSOLL_TRY(const api::PlanOptions planning, plan_options(options.planning));
+  PLIMSOLL_TRY(const api::PreparedModel prepared, api::prepare_model(options.request, options.planning.device));
+  PLIMSOLL_TRY(api::PlannedGraph planned, api::plan_model(prepared, options.request, planning));
+  return std::move(planned.plan);
+}
+
+Status check(const Options& options) {
+  std::optional<Bytes> limit;
+  if (!options.max_peak.empty()) {
+    PLIMSOLL_TRY(limit, parse_byte_size(options.max_peak));
+  }
+  PLIMSOLL_TRY(const plan::Plan plan, plan_of(options));
+  const plan::PlanCheck result = plan::check_plan(plan);
+  if (options.json) {
+    const nlohmann::ordered_json out{{"schema", 1}, {"ok", result.ok()}, {"peak_bytes", result.peak_bytes.value}, {"problems", result.problems}};
+    std::printf("%s\n", out.dump(2).c_str());
+  } else {
+    for (const std::string& problem : result.problems) std::printf("%s\n", problem.c_str());
+    std::printf("%s: %s, peak %s (%s bytes)\n", options.request.model.c_str(), result.ok() ? "right" : "WRONG", human(result.peak_bytes).c_str(),
+                grouped(result.peak_bytes.value).c_str());
+  }
+  if (!result.ok()) return bad_input("{}: the plan is wrong ({} problems)", options.request.model, result.problems.size());
+  if (limit && result.peak_bytes > *limit) {
+    return fail(ErrorCode::kDoesNotFit, "{}: peak {} is above the limit of {}", options.request.model, human(result.peak_bytes), human(*limit));
+  }
+  return {};
+}
+
+Action bind_check(CLI::App& command) {
+  auto options = std::make_shared<Options>();
+  bind_model_options(command, options->request);
+  bind_plan_options(command, options->planning);
+  command.add_option("--max-peak", options->max_peak, "exit 4 when the peak is above this: 2GiB");
+  command.add_flag("--json", options->json, "one JSON object");
+  return [options]() { return check(*options); };
+}
+
+}  // namespace
+
+Verb check_verb() { return {"check", "the independent checker, for a plan or for a model against a limit", kExamples, bind_check}; }
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,61 @@
+#include "plimsoll/cli/plan_model.h"
+
+#include <cstdio>
+
+#include "plimsoll/api/pipeline.h"
+#include "plimsoll/api/plan_json.h"
+#include "plimsoll/base/byte_size.h"
+#include "plimsoll/base/file.h"
+
+namespace plimsoll::cli {
+namespace {
+
+void row(const char* what, Bytes bytes, const char* note) {
+  std::printf("  %-22s %18s  %10s  %s\n", what, grouped(bytes.value).c_str(), human(bytes).c_str(), note);
+}
+
+void print(const api::PlannedGraph& planned) {
+  const plan::Plan& plan = planned.plan;
+  const api::PlanSummary& summary = planned.summary;
+  std::printf("%s: %zu steps, %zu buffers, planned in %.3f s\n", plan.graph.name.c_str(), plan.steps.size(), plan.buffers.size(), summary.plan_seconds);
+  row("none", summary.baseline, "every result its own memory");
+  row("in place", summary.in_place, "results over inputs that die");
+  row("sharing", summary.shared, "greedy best-fit by size");
+  row("in place + sharing", summary.both, "greedy best-fit by size");
+  row("packed", summary.keep_all, "near-optimal offsets");
+  if (plan.budget.value > 0) {
+    row("budget", plan.budget, "");
+    row("within the budget", plan.arena_bytes(), "");
+    std::printf("  predicted %.4g s a step, %.2f %% slower than keeping everything; %lld recomputed, %s swapped, %s encoded\n",
+                plan.predicted_seconds, 100 * (plan.predicted_seconds / summary.keep_all_seconds - 1), static_cast<long long>(summary.counts.recomputed),
+                human(summary.counts.sent_out).c_str(), human(summary.counts.encoded).c_str());
+  }
+  row("load", plan.proof.load, "most that is alive at any step");
+  const double gap = plan.proof.load.value > 0 ? 100.0 * static_cast<double>((plan.arena_bytes() - plan.proof.load).value) / static_cast<double>(plan.proof.load.value) : 0;
+  std::printf("  arena is %.3f %% above the load%s\n", gap, plan.proof.optimal ? " (proven optimal)" : "");
+  std::printf("at the peak:\n");
+  const std::vector<Bytes> by_use = plan::bytes_by_use_at_peak(plan);
+  for (std::size_t use = 0; use < by_use.size(); ++use) row(std::string(plan::name(static_cast<plan::Use>(use))).c_str(), by_use[use], "");
+}
+
+}  // namespace
+
+Status plan_model(const PlanModelOptions& options) {
+  PLIMSOLL_TRY(const api::PlanOptions how, plan_options(options.planning));
+  PLIMSOLL_TRY(const api::PreparedModel prepared, api::prepare_model(options.request, options.planning.device));
+  if (options.explain) {
+    const ir::Graph& graph = prepared.model.graph;
+    std::printf("%s", plan::to_string(graph, plan::walk_tags(graph)).c_str());
+    return {};
+  }
+  PLIMSOLL_TRY(const api::PlannedGraph planned, api::plan_model(prepared, options.request, how));
+  if (!options.output.empty()) PLIMSOLL_RETURN_IF_ERROR(write_file(options.output, plan::to_json(planned.plan)));
+  if (options.json) {
+    std::printf("%s\n", api::to_json(planned).c_str());
+  } else {
+    print(planned);
+  }
+  return {};
+}
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,19 @@
+// The part of the verb `plan` that takes a model.
+#pragma once
+
+#include "plimsoll/api/model_options.h"
+#include "plimsoll/cli/plan_options.h"
+
+namespace plimsoll::cli {
+
+struct PlanModelOptions {
+  api::ModelRequest request;
+  PlanningTexts planning;
+  std::string output;
+  bool json = false;
+  bool explain = false;
+};
+
+Status plan_model(const PlanModelOptions& options);
+
+}  // namespace plimsoll::cli

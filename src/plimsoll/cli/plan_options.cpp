@@ -1,0 +1,67 @@
+#include "plimsoll/cli/plan_options.h"
+
+#include "plimsoll/base/byte_size.h"
+
+namespace plimsoll::cli {
+namespace {
+
+// "inplace,share,recompute": the last three imply the first two.
+Status read_remedies(std::string_view text, api::PlanOptions& out) {
+  out.in_place = out.share = false;
+  out.remedies = {.recompute = false, .swap = false, .encode = false, .lossy = out.remedies.lossy};
+  while (!text.empty()) {
+    const std::size_t comma = std::min(text.find(','), text.size());
+    const std::string_view word = text.substr(0, comma);
+    text.remove_prefix(std::min(comma + 1, text.size()));
+    const bool all = word == "all";
+    if (word == "inplace") {
+      out.in_place = true;
+    } else if (word == "share") {
+      out.share = true;
+    } else if (all || word == "recompute" || word == "swap" || word == "encode") {
+      out.in_place = out.share = true;
+      out.remedies.recompute |= all || word == "recompute";
+      out.remedies.swap |= all || word == "swap";
+      out.remedies.encode |= all || word == "encode";
+    } else {
+      return fail(ErrorCode::kUsage, "remedy '{}': expects a comma list of inplace, share, recompute, swap, encode, all", word);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+void bind_plan_options(CLI::App& command, PlanningTexts& texts) {
+  constexpr const char* kGroup = "Planning";
+  command.add_option("--budget", texts.budget, "bytes the run may use: 1.5GiB, 800MB, or 40% of keeping everything")->group(kGroup);
+  command.add_option("--remedies", texts.remedies, "comma list of inplace, share, recompute, swap, encode, all (default: recompute with a budget)")->group(kGroup);
+  command.add_flag("--lossy", texts.lossy, "lossy encodings too")->group(kGroup);
+  command.add_option("--order", texts.order, "natural, given, list or search (default natural)")->group(kGroup);
+  command.add_option("--deadline", texts.deadline, "how long to search (default 3s)")->group(kGroup);
+  command.add_flag("--deterministic", texts.deterministic, "count work instead of seconds; monotone in the budget")->group(kGroup);
+  command.add_flag("--two-ended", texts.two_ended, "long-lived buffers at the front of the arena, the rest at the back")->group(kGroup);
+  command.add_option("--device", texts.device, "cpu, h200 or a profile file (default cpu)")->group(kGroup);
+}
+
+Result<api::PlanOptions> plan_options(const PlanningTexts& texts) {
+  api::PlanOptions out;
+  out.budget = texts.budget;
+  out.two_ended = texts.two_ended;
+  out.deterministic = texts.deterministic;
+  if (!texts.remedies.empty()) PLIMSOLL_RETURN_IF_ERROR(read_remedies(texts.remedies, out));
+  out.remedies.lossy = texts.lossy;
+  if (texts.order == "natural" || texts.order == "given") {
+    out.order = schedule::OrderChoice::kGiven;
+  } else if (texts.order == "list") {
+    out.order = schedule::OrderChoice::kList;
+  } else if (texts.order == "search") {
+    out.order = schedule::OrderChoice::kSearch;
+  } else {
+    return fail(ErrorCode::kUsage, "order '{}': expects natural, given, list or search", texts.order);
+  }
+  PLIMSOLL_TRY(out.deadline_seconds, parse_seconds(texts.deadline));
+  return out;
+}
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,24 @@
+// Binds the options that every verb which plans shares: --budget, --remedies, --order, --deadline, ...
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "plimsoll/api/planning.h"
+
+namespace plimsoll::cli {
+
+struct PlanningTexts {
+  std::string budget;
+  std::string remedies;
+  std::string order = "natural";
+  std::string deadline = "3s";
+  std::string device = "cpu";
+  bool lossy = false;
+  bool deterministic = false;
+  bool two_ended = false;
+};
+
+void bind_plan_options(CLI::App& command, PlanningTexts& texts);
+Result<api::PlanOptions> plan_options(const PlanningTexts& texts);
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,120 @@
+#include <cstdio>
+#include <memory>
+
+#include <nlohmann/json.hpp>
+
+#include "plimsoll/api/pipeline.h"
+#include "plimsoll/api/run_files.h"
+#include "plimsoll/base/byte_size.h"
+#include "plimsoll/base/file.h"
+#include "plimsoll/cli/model_options.h"
+#include "plimsoll/cli/plan_options.h"
+#include "plimsoll/cli/verb.h"
+
+namespace plimsoll::cli {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  plimsoll run alexnet --batch 16 --steps 3                  trains on synthetic data\n"
+    "  plimsoll run resnet50 --batch 16 --budget 40% --steps 3    plans within a budget, then runs it\n"
+    "  plimsoll run plan.json --steps 3                           runs a plan made by `plimsoll plan -o`\n"
+    "  plimsoll run gpt2 --layers 2 --strategy on-demand --trace run.jsonl\n"
+    "  plimsoll run alexnet --save w.npz; plimsoll run alexnet --resume w.npz";
+
+struct Options {
+  api::ModelRequest request;
+  PlanningTexts planning;
+  std::string strategy = "planned";
+  api::RunFiles files;
+  int steps = 3;
+  bool poison = false;
+  bool json = false;
+};
+
+void print_json(const Options& options, const api::RunReport& report) {
+  nlohmann::ordered_json out{{"schema", 1}, {"losses", report.losses}, {"step_seconds", report.step_seconds},
+                             {"peak_bytes", report.peak.value}};
+  if (report.planned_peak) out["planned_peak_bytes"] = report.planned_peak->value;
+  if (report.budget.value > 0) out["budget_bytes"] = report.budget.value;
+  out["device"] = "cpu";
+  out["threads"] = report.threads;
+  out["strategy"] = options.strategy;
+  std::printf("%s\n", out.dump(2).c_str());
+}
+
+void print_table(const api::RunReport& report) {
+  std::printf("peak %s (%s bytes)", human(report.peak).c_str(), grouped(report.peak.value).c_str());
+  if (report.planned_peak) std::printf(", planned %s bytes", grouped(report.planned_peak->value).c_str());
+  if (report.budget.value > 0) std::printf(", budget %s bytes", grouped(report.budget.value).c_str());
+  std::printf("\n");
+}
+
+Result<api::RunReport> run(const Options& options, const api::RunOptions& how) {
+  if (options.request.model.ends_with(".json")) {
+    PLIMSOLL_TRY(const std::string text, read_file(options.request.model));
+    auto plan = plan::parse_plan(text);
+    if (!plan) return forward(plan, options.request.model);
+    const Status same = plan::require_environment(*plan, api::this_machine(options.request.threads));
+    if (!same) return forward(same, options.request.model);
+    return api::run_plan(std::move(*plan), how);
+  }
+  PLIMSOLL_TRY(api::PreparedModel prepared, api::prepare_model(options.request, options.planning.device));
+  api::RunOptions with_weights = how;
+  with_weights.on_start = api::load_sources(prepared.model, how.on_start);
+  if (options.strategy == "on-demand") return api::run_on_demand(prepared.model.graph, with_weights);
+  PLIMSOLL_TRY(const api::PlanOptions planning, plan_options(options.planning));
+  PLIMSOLL_TRY(api::PlannedGraph planned, api::plan_model(prepared, options.request, planning));
+  return api::run_plan(std::move(planned.plan), with_weights);
+}
+
+Status run_verb_action(const Options& options) {
+  if (options.strategy != "planned" && options.strategy != "on-demand") {
+    return fail(ErrorCode::kUsage, "strategy '{}': expects planned or on-demand", options.strategy);
+  }
+  api::RunOptions how;
+  how.steps = options.steps;
+  how.threads = options.request.threads;
+  how.seed = options.request.seed;
+  how.poison = options.poison;
+  trace::Trace trace;
+  if (!options.files.trace.empty() || !options.files.chrome_trace.empty()) how.trace = &trace;
+  PLIMSOLL_RETURN_IF_ERROR(api::bind_files(options.files, how));
+  if (!options.json) {
+    how.on_step = [](int step, double loss, double seconds) {
+      std::printf("step %d  loss %.6f  %.1f ms\n", step + 1, loss, 1e3 * seconds);
+      std::fflush(stdout);
+    };
+  }
+  PLIMSOLL_TRY(const api::RunReport report, run(options, how));
+  if (how.trace != nullptr) PLIMSOLL_RETURN_IF_ERROR(api::write_traces(trace, options.files));
+  if (options.json) {
+    print_json(options, report);
+  } else {
+    print_table(report);
+  }
+  return {};
+}
+
+Action bind_run(CLI::App& command) {
+  auto options = std::make_shared<Options>();
+  bind_model_options(command, options->request);
+  bind_plan_options(command, options->planning);
+  command.add_option("--steps", options->steps, "how many (default 3)")->check(CLI::Range(1, 1 << 30));
+  command.add_option("--strategy", options->strategy, "planned (default) or on-demand");
+  command.add_option("--data", options->files.data, "synthetic (default) or an .npz with one array per input");
+  command.add_option("--weights", options->files.weights, "weights by name from an .npz");
+  command.add_option("--resume", options->files.resume, "weights and optimizer state from an .npz that --save wrote");
+  command.add_option("--save", options->files.save, "write weights and optimizer state to an .npz at the end");
+  command.add_option("--trace", options->files.trace, "write every allocation and operator as JSON lines");
+  command.add_option("--chrome-trace", options->files.chrome_trace, "the same for chrome://tracing and Perfetto");
+  command.add_flag("--poison", options->poison, "fill memory with NaN when it is freed (for tests)");
+  command.add_flag("--json", options->json, "one JSON object");
+  return [options]() { return run_verb_action(*options); };
+}
+
+}  // namespace
+
+Verb run_verb() { return {"run", "runs steps of a model or of a plan", kExamples, bind_run}; }
+
+}  // namespace plimsoll::cli
