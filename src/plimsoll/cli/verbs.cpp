@@ -6,10 +6,12 @@ namespace plimsoll::cli {
 
 // Each verb's file defines one of these (cli/pack.cpp: `Verb pack_verb()`); the order here is the
 // order in `plimsoll --help`.
+Verb pack_verb();
 Verb plan_verb();
 
 std::span<const Verb> verbs() {
   static const std::vector<Verb> kVerbs = {
+      pack_verb(),
       plan_verb(),
   };
   return kVerbs;
