@@ -7,6 +7,7 @@ namespace plimsoll::schedule {
 namespace {
 
 constexpr std::size_t kCandidates = 48;
+constexpr double kHeatTasks = 60;
 
 std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
@@ -60,7 +61,9 @@ class Search {
 
   void step(double done) {
     const double cold = (1 - done) * (1 - done);
-    const double temperature = p_.total_seconds * s_.heat * cold + tolerance_;
+    // One move of a large graph changes a small share of the step, so it is cooled by its size.
+    const double share = std::min(1.0, kHeatTasks / static_cast<double>(p_.tasks));
+    const double temperature = p_.total_seconds * s_.heat * share * cold + tolerance_;
     const std::size_t mark = plan_.mark();
     bool good = propose() && fits();
     if (good) {
