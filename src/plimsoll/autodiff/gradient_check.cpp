@@ -24,16 +24,16 @@ std::string title(const OperatorExample& example) {
 }
 
 bool is_variable(const OperatorExample& example, std::size_t input) {
-  const bool fixed = std::find(example.fixed.begin(), example.fixed.end(), static_cast<int>(input)) !=
-                     example.fixed.end();
+  const bool fixed = std::find(example.fixed.begin(), example.fixed.end(),
+                               static_cast<int>(input)) != example.fixed.end();
   return !fixed && example.inputs[input] && example.inputs[input]->is_real();
 }
 
 // A scalar made of sources; everything below differentiates one of these.
 struct Scalar {
   Sources sources;
-  Variables variables;                            // names of the sources to differentiate by
-  std::function<Result<Var>(Builder&)> build;     // an absent Var: there is nothing to differentiate
+  Variables variables;                         // names of the sources to differentiate by
+  std::function<Result<Var>(Builder&)> build;  // an absent Var: there is nothing to differentiate
 };
 
 Var find_source(Builder& builder, const std::string& name) {
@@ -128,7 +128,8 @@ Result<Var> build_loss(Builder& builder, const OperatorExample& example, const S
     if (!ir::is_float(outputs[j].dtype())) continue;
     const std::string name = fmt::format("{}{}", weights, j);
     const Var weight = source(builder, name, sources.at(name));
-    const Var term = ops::sum(ops::cast(outputs[j] * ops::cast(weight, outputs[j].dtype()), ir::DType::kF64));
+    const Var term =
+        ops::sum(ops::cast(outputs[j] * ops::cast(weight, outputs[j].dtype()), ir::DType::kF64));
     loss = loss ? loss + term : term;
   }
   return loss;
@@ -149,7 +150,8 @@ std::vector<const Array*> pointers(const OperatorExample& example) {
 }
 
 // Inputs, and for every prefix one set of weights for the outputs.
-Result<Sources> sources_of(const OperatorExample& example, const std::vector<std::string>& prefixes) {
+Result<Sources> sources_of(const OperatorExample& example,
+                           const std::vector<std::string>& prefixes) {
   Sources out;
   for (std::size_t i = 0; i < example.inputs.size(); ++i) {
     if (example.inputs[i]) out[fmt::format("in{}", i)] = *example.inputs[i];
@@ -183,7 +185,9 @@ Status check_one_value_twice(const OperatorExample& example, const GradientCheck
   Scalar scalar;
   PLIMSOLL_TRY(scalar.sources, sources_of(example, {"r"}));
   scalar.variables = {"in0"};
-  scalar.build = [&](Builder& b) { return build_loss(b, example, scalar.sources, {"in0", "in0"}, "r"); };
+  scalar.build = [&](Builder& b) {
+    return build_loss(b, example, scalar.sources, {"in0", "in0"}, "r");
+  };
   return compare(scalar, options, title(example) + ", one value twice");
 }
 
@@ -242,7 +246,8 @@ Status check_second_order(const OperatorExample& example, const GradientCheckOpt
   };
   scalar.variables = inputs;
   Builder probe("probe");
-  PLIMSOLL_TRY(const Var loss, build_loss(probe, example, scalar.sources, input_names(example), "r"));
+  PLIMSOLL_TRY(const Var loss,
+               build_loss(probe, example, scalar.sources, input_names(example), "r"));
   for (int j = 0; find_source(probe, fmt::format("r{}", j)); ++j) {
     scalar.variables.push_back(fmt::format("r{}", j));
   }
@@ -286,7 +291,8 @@ Status check_poisoned(const OperatorExample& example) {
   }
   Sources poisoned = clean;
   for (std::size_t i = 0; i < needs.inputs.size(); ++i) {
-    if (example.inputs[i] && !needs.inputs[i]) poisoned[fmt::format("in{}", i)] = poison(*example.inputs[i]);
+    if (example.inputs[i] && !needs.inputs[i])
+      poisoned[fmt::format("in{}", i)] = poison(*example.inputs[i]);
   }
   for (std::size_t j = 0; j < needs.outputs.size(); ++j) {
     if (!needs.outputs[j]) poisoned[fmt::format("out{}", j)] = poison(outputs[j]);

@@ -20,7 +20,8 @@ ops::Array example_signed(const ir::Shape& shape, double low, double high, std::
   return out;
 }
 
-ops::Array example_integers(const ir::Shape& shape, std::vector<std::int64_t> values, ir::DType dtype) {
+ops::Array example_integers(const ir::Shape& shape, std::vector<std::int64_t> values,
+                            ir::DType dtype) {
   return ops::Array::of_integers(shape, std::move(values), dtype);
 }
 

@@ -8,9 +8,11 @@ namespace {
 using Examples = std::vector<OperatorExample>;
 
 // Two operands: equal shapes, broadcast both ways, a scalar, an empty one.
-void add_binary(Examples& out, std::string_view op, double low, double high, bool either_sign = true) {
+void add_binary(Examples& out, std::string_view op, double low, double high,
+                bool either_sign = true) {
   const auto values = [&](const ir::Shape& shape, std::uint64_t seed) {
-    return either_sign ? example_signed(shape, low, high, seed) : example_reals(shape, low, high, seed);
+    return either_sign ? example_signed(shape, low, high, seed)
+                       : example_reals(shape, low, high, seed);
   };
   const std::string name(op);
   out.push_back({name, "", {values({2, 3}, 1), values({2, 3}, 2)}, {}, true, {}});
@@ -22,7 +24,8 @@ void add_binary(Examples& out, std::string_view op, double low, double high, boo
 void add_unary(Examples& out, std::string_view op, double low, double high, bool either_sign,
                const ir::Attributes& attributes = {}) {
   const auto values = [&](const ir::Shape& shape, std::uint64_t seed) {
-    return either_sign ? example_signed(shape, low, high, seed) : example_reals(shape, low, high, seed);
+    return either_sign ? example_signed(shape, low, high, seed)
+                       : example_reals(shape, low, high, seed);
   };
   const std::string name(op);
   out.push_back({name, to_string(attributes), {values({2, 4}, 11)}, attributes, true, {}});
@@ -32,12 +35,18 @@ void add_unary(Examples& out, std::string_view op, double low, double high, bool
 // dx = grad(dy, x): linear in dy; x as for the activation itself.
 void add_grad(Examples& out, std::string_view op, double low, double high,
               const ir::Attributes& attributes = {}) {
-  out.push_back({std::string(op), to_string(attributes),
+  out.push_back({std::string(op),
+                 to_string(attributes),
                  {example_signed({2, 4}, 0.5, 1.5, 21), example_signed({2, 4}, low, high, 22)},
-                 attributes, true, {}});
-  out.push_back({std::string(op), "empty",
+                 attributes,
+                 true,
+                 {}});
+  out.push_back({std::string(op),
+                 "empty",
                  {example_signed({0}, 0.5, 1.5, 21), example_signed({0}, low, high, 22)},
-                 attributes, true, {}});
+                 attributes,
+                 true,
+                 {}});
 }
 
 void add_arithmetic(Examples& out) {
@@ -47,26 +56,40 @@ void add_arithmetic(Examples& out) {
   add_binary(out, "minimum", 0.1, 1.5);
   // 7 mod 3 and the like: no quotient near a whole number.
   for (const std::int64_t fmod : {0, 1}) {
-    out.push_back({"mod", fmod ? "as in C" : "", {ops::Array::of_reals({2, 2}, {7.3, -7.3, 5.5, 1.2}), ops::Array::of_reals({2}, {2.9, 3.1})},
-                   {{"fmod", fmod}}, true, {}});
+    out.push_back({"mod",
+                   fmod ? "as in C" : "",
+                   {ops::Array::of_reals({2, 2}, {7.3, -7.3, 5.5, 1.2}),
+                    ops::Array::of_reals({2}, {2.9, 3.1})},
+                   {{"fmod", fmod}},
+                   true,
+                   {}});
   }
   // A tie must not be a kink of op(x, x): these are checked with two different values only.
   for (OperatorExample& example : out) {
-    if (example.op == "maximum" || example.op == "minimum" || example.op == "mod") example.smooth = false;
+    if (example.op == "maximum" || example.op == "minimum" || example.op == "mod")
+      example.smooth = false;
   }
   const auto condition = example_integers({2, 1}, {1, 0}, ir::DType::kBool);
-  out.push_back({"where", "broadcast",
-                 {condition, example_signed({3}, 0.5, 1.5, 31), example_signed({2, 3}, 0.5, 1.5, 32)},
-                 {}, true, {}});
-  out.push_back({"where", "empty",
+  out.push_back(
+      {"where",
+       "broadcast",
+       {condition, example_signed({3}, 0.5, 1.5, 31), example_signed({2, 3}, 0.5, 1.5, 32)},
+       {},
+       true,
+       {}});
+  out.push_back({"where",
+                 "empty",
                  {example_integers({0}, {}, ir::DType::kBool), example_signed({0}, 0.5, 1.5, 31),
                   example_signed({}, 0.5, 1.5, 32)},
-                 {}, true, {}});
+                 {},
+                 true,
+                 {}});
 }
 
 void add_functions(Examples& out) {
-  for (const auto op : {"neg", "abs", "identity", "exp", "sin", "cos", "tan", "atan", "sinh", "cosh", "tanh",
-                        "asinh", "erf", "sigmoid", "softplus", "softsign", "reciprocal"}) {
+  for (const auto op :
+       {"neg", "abs", "identity", "exp", "sin", "cos", "tan", "atan", "sinh", "cosh", "tanh",
+        "asinh", "erf", "sigmoid", "softplus", "softsign", "reciprocal"}) {
     add_unary(out, op, 0.2, 1.2, true);
   }
   for (const auto op : {"asin", "acos", "atanh"}) add_unary(out, op, 0.1, 0.8, true);
@@ -127,8 +150,10 @@ std::vector<OperatorExample> elementwise_examples() {
   add_activations(out);
   const ir::Attributes dropout{{"ratio", 0.4}, {"seed", std::int64_t{5}}};
   const auto counter = example_integers({}, {3}, ir::DType::kU64);
-  out.push_back({"dropout", "", {example_signed({3, 4}, 0.5, 1.5, 51), counter}, dropout, true, {}});
-  out.push_back({"dropout", "empty", {example_signed({0}, 0.5, 1.5, 51), counter}, dropout, true, {}});
+  out.push_back(
+      {"dropout", "", {example_signed({3, 4}, 0.5, 1.5, 51), counter}, dropout, true, {}});
+  out.push_back(
+      {"dropout", "empty", {example_signed({0}, 0.5, 1.5, 51), counter}, dropout, true, {}});
   return out;
 }
 

@@ -10,8 +10,10 @@ void add(Examples& out, std::string op, std::string what, std::vector<ir::Shape>
          ir::Attributes attributes) {
   std::vector<std::optional<ops::Array>> inputs;
   std::uint64_t seed = 60;
-  for (const ir::Shape& shape : shapes) inputs.emplace_back(example_signed(shape, 0.5, 1.5, seed++));
-  out.push_back({std::move(op), std::move(what), std::move(inputs), std::move(attributes), true, {}});
+  for (const ir::Shape& shape : shapes)
+    inputs.emplace_back(example_signed(shape, 0.5, 1.5, seed++));
+  out.push_back(
+      {std::move(op), std::move(what), std::move(inputs), std::move(attributes), true, {}});
 }
 
 void add_reshaping(Examples& out) {
@@ -24,7 +26,8 @@ void add_reshaping(Examples& out) {
   add(out, "tile", "", {{2, 3}}, {{"repeats", Ints{2, 3}}});
   add(out, "tile", "no copy", {{2, 3}}, {{"repeats", Ints{0, 1}}});
   add(out, "triangle", "lower", {{2, 3, 3}}, {});
-  add(out, "triangle", "upper", {{3, 4}}, {{"upper", std::int64_t{1}}, {"diagonal", std::int64_t{1}}});
+  add(out, "triangle", "upper", {{3, 4}},
+      {{"upper", std::int64_t{1}}, {"diagonal", std::int64_t{1}}});
   for (const std::string mode : {"DCR", "CRD"}) {
     const ir::Attributes attributes{{"block", std::int64_t{2}}, {"mode", mode}};
     add(out, "depth_to_space", mode, {{1, 8, 2, 1}}, attributes);
@@ -62,9 +65,12 @@ void add_padding(Examples& out) {
 
 void add_resizing(Examples& out) {
   for (const std::string mode : {"nearest", "linear"}) {
-    for (const std::string coordinates : {"half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"}) {
-      const ir::Attributes up{{"shape", Ints{1, 1, 5, 4}}, {"mode", mode}, {"coordinates", coordinates}};
-      const ir::Attributes down{{"shape", Ints{1, 1, 2, 3}}, {"mode", mode}, {"coordinates", coordinates}};
+    for (const std::string coordinates :
+         {"half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"}) {
+      const ir::Attributes up{
+          {"shape", Ints{1, 1, 5, 4}}, {"mode", mode}, {"coordinates", coordinates}};
+      const ir::Attributes down{
+          {"shape", Ints{1, 1, 2, 3}}, {"mode", mode}, {"coordinates", coordinates}};
       add(out, "resize", mode + " " + coordinates, {{1, 1, 3, 2}}, up);
       add(out, "resize_grad", mode + " " + coordinates, {{1, 1, 3, 4}}, down);
     }
@@ -94,13 +100,33 @@ std::vector<OperatorExample> indexing_examples() {
   const auto row_updates = example_signed({2, 2}, 2.5, 3.5, 84);
   Examples out{
       {"gather", "", {data, twice}, axis(0), true, {}},
-      {"gather", "int32, outside", {data, example_integers({3}, {2, 7, -9}, ir::DType::kI32)}, axis(1), true, {}},
+      {"gather",
+       "int32, outside",
+       {data, example_integers({3}, {2, 7, -9}, ir::DType::kI32)},
+       axis(1),
+       true,
+       {}},
       {"gather", "empty", {data, example_integers({0}, {})}, axis(0), true, {}},
-      {"gather_grad", "", {example_signed({2, 2, 3}, 0.5, 1.5, 85), twice}, {{"axis", std::int64_t{0}}, {"shape", Ints{4, 3}}}, true, {}},
+      {"gather_grad",
+       "",
+       {example_signed({2, 2, 3}, 0.5, 1.5, 85), twice},
+       {{"axis", std::int64_t{0}}, {"shape", Ints{4, 3}}},
+       true,
+       {}},
       {"gather_elements", "", {data, places}, axis(0), true, {}},
-      {"gather_elements", "outside", {data, example_integers({4, 1}, {0, 9, 1, -9})}, axis(1), true, {}},
+      {"gather_elements",
+       "outside",
+       {data, example_integers({4, 1}, {0, 9, 1, -9})},
+       axis(1),
+       true,
+       {}},
       {"gather_nd", "", {cube, rows}, {}, true, {}},
-      {"gather_nd", "batch", {cube, example_integers({2, 1}, {2, 0})}, {{"batch_dims", std::int64_t{1}}}, true, {}},
+      {"gather_nd",
+       "batch",
+       {cube, example_integers({2, 1}, {2, 0})},
+       {{"batch_dims", std::int64_t{1}}},
+       true,
+       {}},
       {"gather_nd", "empty", {cube, example_integers({0, 3}, {})}, {}, true, {}},
   };
   for (const std::string reduction : {"none", "add", "max", "min"}) {
@@ -108,8 +134,18 @@ std::vector<OperatorExample> indexing_examples() {
     out.push_back({"scatter_elements", reduction, {data, places, updates}, how, true, {}});
     out.push_back({"scatter_nd", reduction, {cube, rows, row_updates}, how, true, {}});
   }
-  out.push_back({"scatter_elements", "add at one place", {data, example_integers({2, 1}, {2, 2}), example_signed({2, 1}, 0.5, 1.5, 86)}, {{"axis", std::int64_t{0}}, {"reduction", std::string("add")}}, true, {}});
-  out.push_back({"scatter_nd", "batch", {cube, example_integers({2, 1}, {2, 0}), row_updates}, {{"batch_dims", std::int64_t{1}}}, true, {}});
+  out.push_back({"scatter_elements",
+                 "add at one place",
+                 {data, example_integers({2, 1}, {2, 2}), example_signed({2, 1}, 0.5, 1.5, 86)},
+                 {{"axis", std::int64_t{0}}, {"reduction", std::string("add")}},
+                 true,
+                 {}});
+  out.push_back({"scatter_nd",
+                 "batch",
+                 {cube, example_integers({2, 1}, {2, 0}), row_updates},
+                 {{"batch_dims", std::int64_t{1}}},
+                 true,
+                 {}});
   return out;
 }
 

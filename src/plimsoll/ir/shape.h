@@ -36,9 +36,13 @@ class Shape {
   int rank() const { return rank_; }
   std::int64_t operator[](int axis) const { return dims_[static_cast<std::size_t>(axis)]; }
   std::int64_t& operator[](int axis) { return dims_[static_cast<std::size_t>(axis)]; }
-  std::span<const std::int64_t> dims() const { return {dims_.data(), static_cast<std::size_t>(rank_)}; }
-  auto begin() const { return dims().begin(); }
-  auto end() const { return dims().end(); }
+  // Not of a temporary: what they point to would be gone.
+  std::span<const std::int64_t> dims() const& { return {dims_.data(), static_cast<std::size_t>(rank_)}; }
+  std::span<const std::int64_t> dims() const&& = delete;
+  auto begin() const& { return dims().begin(); }
+  auto end() const& { return dims().end(); }
+  void begin() const&& = delete;
+  void end() const&& = delete;
   void push_back(std::int64_t dim) {
     PLIMSOLL_CHECK(rank_ < kMaxRank);
     dims_[static_cast<std::size_t>(rank_++)] = dim;

@@ -72,7 +72,8 @@ Result<ir::Graph> Net::finish(Var logits) {
   if (!training()) return finish_with({logits});
   if (!builder_.error() && logits.rank() == 0) builder_.fail("logits are a scalar");
   if (builder_.error()) return finish_with({logits});
-  const auto dims = logits.shape().dims();
+  const ir::Shape shape = logits.shape();
+  const auto dims = shape.dims();
   const Var labels = tokens("labels", ir::Shape(dims.first(dims.size() - 1)));
   return finish_with({ops::cross_entropy(cast_to(logits, options_.dtype), labels).loss});
 }

@@ -14,9 +14,9 @@ ir::Node node_over_sources(ir::Graph& graph, std::string_view op,
   node.op = op;
   node.attributes = attributes;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    node.inputs.push_back(inputs[i] ? graph.add_source(fmt::format("in{}", i),
-                                                       ir::ValueKind::kInput, *inputs[i])
-                                    : ValueId());
+    node.inputs.push_back(
+        inputs[i] ? graph.add_source(fmt::format("in{}", i), ir::ValueKind::kInput, *inputs[i])
+                  : ValueId());
   }
   return node;
 }

@@ -5,11 +5,14 @@ namespace {
 
 std::vector<bool> all_floats(const Call& call) {
   std::vector<bool> out;
-  for (int i = 0; i < call.size(); ++i) out.push_back(call.has(i) && ir::is_float(call.type(i).dtype));
+  for (int i = 0; i < call.size(); ++i)
+    out.push_back(call.has(i) && ir::is_float(call.type(i).dtype));
   return out;
 }
 
-ValueId id_of(const Var& var) { return var ? var.id() : ValueId(); }
+ValueId id_of(const Var& var) {
+  return var ? var.id() : ValueId();
+}
 
 std::vector<ValueId> ids_of(const std::vector<Var>& vars) {
   std::vector<ValueId> out;
@@ -49,8 +52,8 @@ Result<GradientSketch> sketch_gradient(const Card& card, const Call& call,
   }
   for (std::size_t i = 0; i < types.size(); ++i) {
     outputs.push_back(builder.input(fmt::format("out{}", i), types[i]));
-    adjoints.push_back(ir::is_float(types[i].dtype) ? builder.input(fmt::format("dy{}", i), types[i])
-                                                    : Var());
+    adjoints.push_back(
+        ir::is_float(types[i].dtype) ? builder.input(fmt::format("dy{}", i), types[i]) : Var());
   }
   builder.set_phase(ir::Phase::kBackward);
   const std::vector<bool> asked = wanted.empty() ? all_floats(call) : wanted;
@@ -71,7 +74,8 @@ Result<GradientNeeds> gradient_needs(const Card& card, const Call& call,
   if (!card.gradient.exists() || card.gradient.by_decomposition()) {
     PLIMSOLL_TRY(const std::vector<TensorType> types, card.infer(call));
     needs.outputs.assign(types.size(), false);
-    for (int i = 0; i < call.size(); ++i) needs.inputs.push_back(card.gradient.exists() && call.has(i));
+    for (int i = 0; i < call.size(); ++i)
+      needs.inputs.push_back(card.gradient.exists() && call.has(i));
     return needs;
   }
   PLIMSOLL_TRY(const GradientSketch sketch, sketch_gradient(card, call, wanted));

@@ -7,7 +7,8 @@ namespace {
 
 using ir::DType;
 
-std::string needs(std::string_view op, const std::vector<TensorType>& inputs, const ir::Attributes& attributes = {}) {
+std::string needs(std::string_view op, const std::vector<TensorType>& inputs,
+                  const ir::Attributes& attributes = {}) {
   std::vector<const TensorType*> types;
   for (const TensorType& type : inputs) types.push_back(&type);
   const auto found = gradient_needs(*find_card(op), Call(types, attributes));

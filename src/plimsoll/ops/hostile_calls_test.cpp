@@ -1,6 +1,6 @@
-// Whatever a graph file says, a card answers with types or with an error, and evaluates what it accepted
-// without leaving its arrays (run under the asan preset, this is a proof of sorts). Seeds are fixed and
-// printed.
+// Whatever a graph file says, a card answers with types or with an error, and evaluates what it
+// accepted without leaving its arrays (run under the asan preset, this is a proof of sorts). Seeds
+// are fixed and printed.
 #include <array>
 #include <limits>
 
@@ -30,12 +30,15 @@ std::int64_t hostile_integer(Random& random) {
 }
 
 ir::Attribute hostile_attribute(Random& random, int rank) {
-  constexpr std::array<const char*, 12> kWords{"fp32", "int64", "bool", "fp64", "left", "none",
-                                               "add", "max", "edge", "wrap", "linear", "@10"};
-  if (random.chance(0.1)) return random.chance(0.5) ? std::numeric_limits<double>::quiet_NaN() : -1e300;
-  if (random.chance(0.15)) return std::string(kWords[static_cast<std::size_t>(random.below(kWords.size()))]);
+  constexpr std::array<const char*, 12> kWords{"fp32", "int64", "bool", "fp64", "left",   "none",
+                                               "add",  "max",   "edge", "wrap", "linear", "@10"};
+  if (random.chance(0.1))
+    return random.chance(0.5) ? std::numeric_limits<double>::quiet_NaN() : -1e300;
+  if (random.chance(0.15))
+    return std::string(kWords[static_cast<std::size_t>(random.below(kWords.size()))]);
   if (random.chance(0.4)) return hostile_integer(random);
-  const std::int64_t count = random.chance(0.8) ? rank * random.between(1, 2) : random.between(0, 10);
+  const std::int64_t count =
+      random.chance(0.8) ? rank * random.between(1, 2) : random.between(0, 10);
   ir::Ints values;
   for (std::int64_t i = 0; i < count; ++i) values.push_back(hostile_integer(random));
   return values;
@@ -46,10 +49,11 @@ ir::Attributes hostile_attributes(Random& random, int rank) {
   ir::Attributes out{{"to", std::string("fp32")}, {"dtype", std::string("int32")}};
   const double share = random.uniform();
   for (const auto name :
-       {"shape", "axes", "axis", "starts", "ends", "steps", "pads", "perm", "repeats", "sizes", "k",
-        "depth", "block", "mode", "reduction", "batch_dims", "keepdims", "diagonal", "upper", "value",
-        "start", "step", "direction", "ratio", "layout", "coordinates", "rounding", "exclusive",
-        "alpha", "min", "max", "to", "dtype", "approximate"}) {
+       {"shape",     "axes",       "axis",     "starts",   "ends",        "steps",      "pads",
+        "perm",      "repeats",    "sizes",    "k",        "depth",       "block",      "mode",
+        "reduction", "batch_dims", "keepdims", "diagonal", "upper",       "value",      "start",
+        "step",      "direction",  "ratio",    "layout",   "coordinates", "rounding",   "exclusive",
+        "alpha",     "min",        "max",      "to",       "dtype",       "approximate"}) {
     if (random.chance(share)) out.set(name, hostile_attribute(random, rank));
   }
   // The common case of a plausible slice or permutation, so that evaluations happen too.
@@ -71,9 +75,10 @@ ir::Attributes hostile_attributes(Random& random, int rank) {
 Array hostile_array(Random& random, int rank) {
   ir::Shape shape;
   for (int axis = 0; axis < rank; ++axis) shape.push_back(random.between(0, 3));
-  constexpr std::array<ir::DType, 6> kTypes{ir::DType::kF32, ir::DType::kF32, ir::DType::kI64,
+  constexpr std::array<ir::DType, 6> kTypes{ir::DType::kF32,  ir::DType::kF32, ir::DType::kI64,
                                             ir::DType::kBool, ir::DType::kU64, ir::DType::kI32};
-  Array out(ir::TensorType{kTypes[static_cast<std::size_t>(random.below(kTypes.size()))], shape, {}});
+  Array out(
+      ir::TensorType{kTypes[static_cast<std::size_t>(random.below(kTypes.size()))], shape, {}});
   for (double& value : out.reals) value = random.chance(0.1) ? 1e300 : random.normal();
   for (std::int64_t& value : out.integers) value = hostile_integer(random);
   out.round();
@@ -82,7 +87,8 @@ Array hostile_array(Random& random, int rank) {
 
 std::vector<Array> hostile_inputs(Random& random, const Card& card, int rank) {
   std::vector<Array> out;
-  const int count = card.inputs.most > 4 ? static_cast<int>(random.between(card.inputs.least, 3)) : card.inputs.most;
+  const int count = card.inputs.most > 4 ? static_cast<int>(random.between(card.inputs.least, 3))
+                                         : card.inputs.most;
   for (int i = 0; i < count; ++i) {
     const bool alike = !out.empty() && random.chance(0.5);
     out.push_back(alike ? out.front() : hostile_array(random, rank));
@@ -109,10 +115,12 @@ TEST(HostileCalls, EndInAnErrorOrInAnEvaluation) {
   RecordProperty("seed", std::to_string(kSeed));
   Random random(kSeed);
   for (const auto family :
-       {binary_cards, power_cards, comparison_cards, bitwise_cards, unary_cards, activation_cards,
-        activation_grad_cards, cast_cards, dropout_cards, shaping_cards, depth_to_space_cards,
-        slicing_cards, joining_cards, padding_cards, indexing_cards, indexing_elements_cards,
-        indexing_nd_cards, resize_cards, reduction_cards, running_sum_cards, ranking_cards}) {
+       {binary_cards,      power_cards,      comparison_cards,      bitwise_cards,
+        unary_cards,       activation_cards, activation_grad_cards, cast_cards,
+        dropout_cards,     shaping_cards,    depth_to_space_cards,  slicing_cards,
+        joining_cards,     padding_cards,    indexing_cards,        indexing_elements_cards,
+        indexing_nd_cards, resize_cards,     reduction_cards,       running_sum_cards,
+        ranking_cards}) {
     for (const Card& card : family()) {
       int evaluated = 0;
       for (int attempt = 0; attempt < 400; ++attempt) {

@@ -166,9 +166,9 @@ Var slice(Var x, int axis, std::int64_t start, std::int64_t end) {
     return x;
   }
   const auto at = static_cast<std::size_t>(*normal);
-  SliceRange range{ir::Ints(static_cast<std::size_t>(x.rank()), 0),
-                   ir::Ints(x.shape().begin(), x.shape().end()),
-                   {}};
+  const ir::Shape shape = x.shape();
+  SliceRange range{
+      ir::Ints(static_cast<std::size_t>(x.rank()), 0), ir::Ints(shape.begin(), shape.end()), {}};
   range.starts[at] = start;
   range.ends[at] = end;
   return slice(x, std::move(range));

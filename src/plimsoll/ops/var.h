@@ -23,7 +23,9 @@ class Var {
   ValueId id() const { return id_; }
   Builder& builder() const { return *builder_; }
   const ir::TensorType& type() const;
-  const ir::Shape& shape() const { return type().shape; }
+  // A copy: a reference into the graph would dangle as soon as the next node is built, and in
+  // `sum_to(a * b, x.shape())` the compiler may take the shape before it builds a * b.
+  ir::Shape shape() const { return type().shape; }
   ir::DType dtype() const { return type().dtype; }
   int rank() const { return shape().rank(); }
   std::int64_t dim(int axis) const { return shape()[axis < 0 ? axis + rank() : axis]; }

@@ -11,7 +11,8 @@ using ir::Ints;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-std::vector<View> views(std::string_view op, const std::vector<TensorType>& inputs, const ir::Attributes& attributes) {
+std::vector<View> views(std::string_view op, const std::vector<TensorType>& inputs,
+                        const ir::Attributes& attributes) {
   std::vector<const TensorType*> types;
   for (const TensorType& type : inputs) types.push_back(&type);
   const Call call(types, attributes);
@@ -26,13 +27,16 @@ ir::Attributes range(Ints starts, Ints ends, Ints steps) {
 }
 
 TEST(Views, AReshapeLiesInItsInput) {
-  EXPECT_THAT(views("reshape", {{DType::kF32, {2, 3}}}, {{"shape", Ints{6}}}), ElementsAre(View{0, 0, Bytes(0), false}));
+  EXPECT_THAT(views("reshape", {{DType::kF32, {2, 3}}}, {{"shape", Ints{6}}}),
+              ElementsAre(View{0, 0, Bytes(0), false}));
 }
 
 TEST(Views, ASliceOfTheOuterAxisIsOneRunOfBytes) {
   const TensorType x{DType::kF32, {4, 6}};
-  EXPECT_THAT(views("slice", {x}, range({1, 0}, {3, 6}, {1, 1})), ElementsAre(View{0, 0, Bytes(24), false}));
-  EXPECT_THAT(views("slice", {x}, range({2, 1}, {3, 4}, {1, 1})), ElementsAre(View{0, 0, Bytes(52), false}));
+  EXPECT_THAT(views("slice", {x}, range({1, 0}, {3, 6}, {1, 1})),
+              ElementsAre(View{0, 0, Bytes(24), false}));
+  EXPECT_THAT(views("slice", {x}, range({2, 1}, {3, 4}, {1, 1})),
+              ElementsAre(View{0, 0, Bytes(52), false}));
   EXPECT_THAT(views("slice", {x}, range({0, 1}, {4, 4}, {1, 1})), IsEmpty());
   EXPECT_THAT(views("slice", {x}, range({0, 0}, {4, 6}, {2, 1})), IsEmpty());
   EXPECT_THAT(views("slice", {x}, range({3, 0}, {-1, 6}, {-1, 1})), IsEmpty());

@@ -26,7 +26,8 @@ Var second_operand(OperatorCall& call) {
     call.builder().fail("its axis does not fit the operands");
     return b;
   }
-  ir::Ints shape(b.shape().begin(), b.shape().end());
+  const ir::Shape own = b.shape();
+  ir::Ints shape(own.begin(), own.end());
   shape.resize(static_cast<std::size_t>(rank - first), 1);
   return call.builder().call1("reshape", {b}, {{"shape", shape}});
 }

@@ -170,7 +170,8 @@ class Einsum {
   Result<Var> grouped(const Labelled& a, const std::string& batch, const std::string& rows,
                       const std::string& columns) {
     const Var x = ordered(a, batch + rows + columns);
-    ir::Ints shape(x.shape().begin(), x.shape().begin() + static_cast<std::ptrdiff_t>(batch.size()));
+    const ir::Shape own = x.shape();
+    ir::Ints shape(own.begin(), own.begin() + static_cast<std::ptrdiff_t>(batch.size()));
     const auto product = [&](const std::string& labels) {
       std::int64_t out = 1;
       for (const char label : labels) out *= size(label);

@@ -1,0 +1,48 @@
+// docs/gradient_needs.md is derived: this test makes the table again from the examples and
+// compares. After a deliberate change, put what it prints into the document.
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "plimsoll/autodiff/operator_examples.h"
+#include "plimsoll/base/file.h"
+#include "plimsoll/ops/gradient_needs.h"
+
+namespace plimsoll::autodiff {
+namespace {
+
+// "| `mul` | in0 in1 |"; one line for each different answer among an operator's examples.
+std::string table_line(const OperatorExample& example, const ops::Card& card) {
+  std::vector<const ir::TensorType*> types;
+  for (const auto& input : example.inputs) types.push_back(input ? &input->type : nullptr);
+  const auto needs = ops::gradient_needs(card, ops::Call(types, example.attributes));
+  EXPECT_TRUE(needs.has_value()) << example.op;
+  if (!needs) return {};
+  const std::string text = ops::to_string("", *needs);
+  return fmt::format("| `{}` | {} |\n", example.op, text.substr(std::string(" reads ").size()));
+}
+
+std::string needs_table() {
+  std::set<std::string> lines;
+  for (const auto family :
+       {elementwise_examples, shaping_examples, indexing_examples, reduction_examples}) {
+    for (const OperatorExample& example : family()) {
+      const ops::Card* card = ops::find_card(example.op);
+      if (card != nullptr && card->gradient.rule() != nullptr)
+        lines.insert(table_line(example, *card));
+    }
+  }
+  std::string out = "| operator | its gradient reads |\n|---|---|\n";
+  for (const std::string& line : lines) out += line;
+  return out;
+}
+
+TEST(GradientNeedsTable, IsTheOneInTheDocument) {
+  const auto document = read_file(std::string(PLIMSOLL_SOURCE_DIR) + "/docs/gradient_needs.md");
+  ASSERT_TRUE(document.has_value()) << document.error().message;
+  const std::string table = needs_table();
+  EXPECT_NE(document->find(table), std::string::npos) << table;
+}
+
+}  // namespace
+}  // namespace plimsoll::autodiff
