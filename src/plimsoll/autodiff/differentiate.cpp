@@ -117,13 +117,9 @@ class Walk {
                                          const std::vector<Var>& flowing) {
     const std::size_t first = builder_.graph().nodes.size();
     const std::vector<Var> simple = card.decompose({builder_, node.attributes, inputs});
-    // A value that is several inputs has one adjoint, their sum: only the first of them reports it.
     std::vector<Var> wrt;
-    std::vector<bool> reports;
     for (const Var& input : inputs) {
-      const bool seen = std::any_of(wrt.begin(), wrt.end(), [&](Var other) { return other.id() == input.id(); });
-      reports.push_back(input && !seen);
-      if (reports.back()) wrt.push_back(input);
+      if (input) wrt.push_back(input);
     }
     Walk inner(builder_, wrt, first, builder_.graph().nodes.size());
     for (std::size_t i = 0; i < flowing.size(); ++i) {
@@ -132,7 +128,13 @@ class Walk {
     inner.run({});
     std::vector<Var> found = inner.adjoints();
     std::vector<Var> out;
-    for (std::size_t i = 0, next = 0; i < inputs.size(); ++i) out.push_back(reports[i] ? found[next++] : Var());
+    for (std::size_t i = 0, next = 0; i < inputs.size(); ++i) out.push_back(inputs[i] ? found[next++] : Var());
+    // A value that stands at two inputs has one adjoint, already the sum of both uses.
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      for (std::size_t j = 0; j < i; ++j) {
+        if (inputs[i] && inputs[j] && inputs[i].id() == inputs[j].id()) out[i] = Var();
+      }
+    }
     return out;
   }
 

@@ -35,7 +35,9 @@ void evaluate_add_relu(const Evaluation& e) {
 
 }  // namespace
 
-Var add_relu(Var a, Var b) { return a.builder().call1("add_relu", {a, b}); }
+Var add_relu(Var a, Var b) {
+  return a.builder().call1("add_relu", {a, b});
+}
 
 std::vector<Card> add_relu_cards() {
   return {{.name = "add_relu",

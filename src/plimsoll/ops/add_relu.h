@@ -1,5 +1,5 @@
-// relu(a + b) in one pass: the end of every residual block. Its gradient reads only the result's sign, and
-// is the same for both operands.
+// relu(a + b) in one pass: the end of every residual block. Its gradient reads only the result's
+// sign, and is the same for both operands.
 #pragma once
 
 #include "plimsoll/ops/builder.h"

@@ -40,18 +40,22 @@ Heads<double> heads_of(Array& array, std::int64_t from = 0) {
   return {array.reals.data() + from, shape[1] * shape[2], shape[2]};
 }
 
-const Array* optional(const Evaluation& e, int input) { return e.has(input) ? &e.in(input) : nullptr; }
+const Array* optional(const Evaluation& e, int input) {
+  return e.has(input) ? &e.in(input) : nullptr;
+}
 
 ir::Shape result_shape(const AttentionSizes& sizes) {
   return {sizes.batch, sizes.rows, sizes.heads * sizes.value_width};
 }
 
 std::vector<TensorType> result_types(const AttentionSizes& sizes, ir::DType dtype) {
-  return {{dtype, result_shape(sizes), {}}, {wide(dtype), {sizes.batch, sizes.heads, sizes.rows}, {}}};
+  return {{dtype, result_shape(sizes), {}},
+          {wide(dtype), {sizes.batch, sizes.heads, sizes.rows}, {}}};
 }
 
 // dy and y like the result, lse like the statistics.
-Status expect_results(const Call& call, int dy, int y, int lse, const AttentionSizes& sizes, ir::DType dtype) {
+Status expect_results(const Call& call, int dy, int y, int lse, const AttentionSizes& sizes,
+                      ir::DType dtype) {
   const auto types = result_types(sizes, dtype);
   for (const int input : {dy, y, lse}) {
     const TensorType& type = types[input == lse ? 1 : 0];
@@ -62,14 +66,16 @@ Status expect_results(const Call& call, int dy, int y, int lse, const AttentionS
 }
 
 Cost forward_cost(const AttentionSizes& sizes, Cost cost) {
-  cost.operations = sizes.pairs() * (2.0 * static_cast<double>(sizes.width + sizes.value_width) + kPairOperationsOfSoftmax);
+  cost.operations = sizes.pairs() * (2.0 * static_cast<double>(sizes.width + sizes.value_width) +
+                                     kPairOperationsOfSoftmax);
   return cost;
 }
 
 // Scores again, then dq, dk; dv and its counterpart against v.
 Cost backward_cost(const AttentionSizes& sizes, Cost cost) {
-  cost.operations = sizes.pairs() * (6.0 * static_cast<double>(sizes.width) +
-                                     4.0 * static_cast<double>(sizes.value_width) + kPairOperationsOfSoftmax);
+  cost.operations =
+      sizes.pairs() * (6.0 * static_cast<double>(sizes.width) +
+                       4.0 * static_cast<double>(sizes.value_width) + kPairOperationsOfSoftmax);
   return cost;
 }
 
@@ -97,8 +103,8 @@ std::vector<Var> attention_gradient(const Backward& g) {
     std::copy(adjoints.begin(), adjoints.end(), out.begin());
   }
   if (g.dy(1)) {
-    const UnfusedAttention unfused(verified(attention_sizes(call_of(g.inputs, g.attributes), 0)), g.in(0), g.in(1),
-                                   g.in(2), mask);
+    const UnfusedAttention unfused(verified(attention_sizes(call_of(g.inputs, g.attributes), 0)),
+                                   g.in(0), g.in(1), g.in(2), mask);
     const auto [dq, dk] = unfused.lse_gradient(g.dy(1), g.out(1));
     out[0] = plus(out[0], dq);
     out[1] = plus(out[1], dk);
@@ -130,8 +136,8 @@ void evaluate_attention_grad(const Evaluation& e) {
 
 std::vector<Var> decompose_attention_grad(const Decomposition& d) {
   const Var mask = d.inputs.size() > 6 ? d.in(6) : Var();
-  const UnfusedAttention unfused(verified(attention_sizes(call_of(d.inputs, d.attributes), 1)), d.in(1), d.in(2),
-                                 d.in(3), mask);
+  const UnfusedAttention unfused(verified(attention_sizes(call_of(d.inputs, d.attributes), 1)),
+                                 d.in(1), d.in(2), d.in(3), mask);
   const auto [dq, dk, dv] = unfused.gradient(d.in(0), d.in(4), d.in(5));
   return {dq, dk, dv};
 }
@@ -155,7 +161,8 @@ AttentionInputs side_by_side(const AttentionSizes& sizes, const Array& qkv, cons
 
 void evaluate_qkv(const Evaluation& e) {
   const AttentionSizes sizes = verified(attention_qkv_sizes(call_of(e), 0));
-  attend(sizes, side_by_side(sizes, e.in(0), optional(e, 1)), {heads_of(e.out(0)), e.out(1).reals.data()});
+  attend(sizes, side_by_side(sizes, e.in(0), optional(e, 1)),
+         {heads_of(e.out(0)), e.out(1).reals.data()});
 }
 
 struct Thirds {
@@ -163,7 +170,8 @@ struct Thirds {
 };
 Thirds thirds_of(Var qkv) {
   const std::int64_t third = qkv.dim(2) / 3;
-  return {slice(qkv, 2, 0, third), slice(qkv, 2, third, 2 * third), slice(qkv, 2, 2 * third, 3 * third)};
+  return {slice(qkv, 2, 0, third), slice(qkv, 2, third, 2 * third),
+          slice(qkv, 2, 2 * third, 3 * third)};
 }
 
 std::vector<Var> qkv_gradient(const Backward& g) {
@@ -176,7 +184,8 @@ std::vector<Var> qkv_gradient(const Backward& g) {
   }
   if (g.dy(1)) {
     const auto [q, k, v] = thirds_of(g.in(0));
-    const UnfusedAttention unfused(verified(attention_qkv_sizes(call_of(g.inputs, g.attributes), 0)), q, k, v, mask);
+    const UnfusedAttention unfused(
+        verified(attention_qkv_sizes(call_of(g.inputs, g.attributes), 0)), q, k, v, mask);
     const auto [dq, dk] = unfused.lse_gradient(g.dy(1), g.out(1));
     out[0] = plus(out[0], concat({dq, dk, g.builder.fill(v.type(), 0)}, 2));
   }
@@ -200,8 +209,8 @@ void evaluate_qkv_grad(const Evaluation& e) {
   const AttentionSizes sizes = verified(attention_qkv_sizes(call_of(e), 1));
   const std::int64_t third = sizes.heads * sizes.width;
   attend_backward(sizes,
-                  {side_by_side(sizes, e.in(1), optional(e, 4)), heads_of(e.in(0)), heads_of(e.in(2)),
-                   e.in(3).reals.data()},
+                  {side_by_side(sizes, e.in(1), optional(e, 4)), heads_of(e.in(0)),
+                   heads_of(e.in(2)), e.in(3).reals.data()},
                   {heads_of(e.out()), heads_of(e.out(), third), heads_of(e.out(), 2 * third)});
 }
 
@@ -216,8 +225,9 @@ Cost qkv_grad_cost(const Call& call, std::span<const TensorType> outputs) {
   return backward_cost(verified(attention_qkv_sizes(call, 1)), bytes_cost(call, outputs));
 }
 
-Card attention_card(std::string_view name, Arity inputs, int outputs, InferRule infer, Gradient gradient,
-                    CostRule cost, EvaluateRule evaluate, DecomposeRule decompose) {
+Card attention_card(std::string_view name, Arity inputs, int outputs, InferRule infer,
+                    Gradient gradient, CostRule cost, EvaluateRule evaluate,
+                    DecomposeRule decompose) {
   return {.name = name,
           .inputs = inputs,
           .outputs = exactly(outputs),
@@ -233,7 +243,8 @@ Card attention_card(std::string_view name, Arity inputs, int outputs, InferRule 
 
 ir::Attributes attributes_of(const AttentionOptions& options) {
   ir::Attributes out{{"heads", options.heads}};
-  if (options.kv_heads != 0 && options.kv_heads != options.heads) out.set("kv_heads", options.kv_heads);
+  if (options.kv_heads != 0 && options.kv_heads != options.heads)
+    out.set("kv_heads", options.kv_heads);
   if (options.scale != 0) out.set("scale", options.scale);
   if (options.causal) out.set("causal", std::int64_t{1});
   return out;
@@ -259,12 +270,14 @@ std::vector<Card> attention_cards() {
   return {
       attention_card("attention", between(3, 4), 2, infer_attention, Gradient(attention_gradient),
                      attention_cost, evaluate_attention, nullptr),
-      attention_card("attention_grad", between(6, 7), 3, infer_attention_grad, Gradient::of_decomposition(),
-                     attention_grad_cost, evaluate_attention_grad, decompose_attention_grad),
+      attention_card("attention_grad", between(6, 7), 3, infer_attention_grad,
+                     Gradient::of_decomposition(), attention_grad_cost, evaluate_attention_grad,
+                     decompose_attention_grad),
       attention_card("attention_qkv", between(1, 2), 2, infer_qkv, Gradient(qkv_gradient), qkv_cost,
                      evaluate_qkv, nullptr),
-      attention_card("attention_qkv_grad", between(4, 5), 1, infer_qkv_grad, Gradient::of_decomposition(),
-                     qkv_grad_cost, evaluate_qkv_grad, decompose_qkv_grad),
+      attention_card("attention_qkv_grad", between(4, 5), 1, infer_qkv_grad,
+                     Gradient::of_decomposition(), qkv_grad_cost, evaluate_qkv_grad,
+                     decompose_qkv_grad),
   };
 }
 

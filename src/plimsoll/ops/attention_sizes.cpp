@@ -16,7 +16,8 @@ Status read_options(const ir::Attributes& attributes, AttentionSizes& sizes) {
   sizes.causal = attributes.integer("causal", 0) != 0;
   if (sizes.heads < 1) return bad_input("heads is {}, expects at least 1", sizes.heads);
   if (sizes.kv_heads < 1 || sizes.heads % sizes.kv_heads != 0) {
-    return bad_input("kv_heads is {}, expects a divisor of the {} heads", sizes.kv_heads, sizes.heads);
+    return bad_input("kv_heads is {}, expects a divisor of the {} heads", sizes.kv_heads,
+                     sizes.heads);
   }
   return {};
 }
@@ -24,7 +25,8 @@ Status read_options(const ir::Attributes& attributes, AttentionSizes& sizes) {
 Status read_scale(const ir::Attributes& attributes, AttentionSizes& sizes) {
   if (sizes.width < 1 || sizes.value_width < 1) return bad_input("heads have no features");
   sizes.scale = attributes.real("scale", 1.0 / std::sqrt(static_cast<double>(sizes.width)));
-  if (!std::isfinite(sizes.scale)) return bad_input("scale is {}, expects a finite number", sizes.scale);
+  if (!std::isfinite(sizes.scale))
+    return bad_input("scale is {}, expects a finite number", sizes.scale);
   return {};
 }
 
@@ -34,8 +36,8 @@ Status check_divides(std::string_view what, std::int64_t heads, std::int64_t ext
 }
 
 // A row of scores of one head, over the columns it sees.
-void score_row(const AttentionSizes& sizes, const AttentionInputs& in, std::int64_t b, std::int64_t head,
-               std::int64_t row, std::vector<double>& scores) {
+void score_row(const AttentionSizes& sizes, const AttentionInputs& in, std::int64_t b,
+               std::int64_t head, std::int64_t row, std::vector<double>& scores) {
   const double* q = in.q.at(b, row, head * sizes.width);
   const std::int64_t key = sizes.kv_head(head) * sizes.width;
   scores.resize(static_cast<std::size_t>(sizes.visible(row)));
@@ -97,7 +99,8 @@ Result<AttentionSizes> attention_sizes(const Call& call, int first) {
   sizes.columns = k[1];
   sizes.width = q[2] / sizes.heads;
   sizes.value_width = v[2] / sizes.kv_heads;
-  PLIMSOLL_RETURN_IF_ERROR(expect_shape(call, first + 1, {q[0], k[1], sizes.kv_heads * sizes.width}));
+  PLIMSOLL_RETURN_IF_ERROR(
+      expect_shape(call, first + 1, {q[0], k[1], sizes.kv_heads * sizes.width}));
   PLIMSOLL_RETURN_IF_ERROR(expect_shape(call, first + 2, {q[0], k[1], v[2]}));
   PLIMSOLL_RETURN_IF_ERROR(read_scale(call.attributes(), sizes));
   return sizes;
@@ -125,7 +128,8 @@ Status expect_mask(const Call& call, int input, const AttentionSizes& sizes, ir:
   const ir::Shape scores = sizes.score_shape();
   const auto shape = ir::broadcast(call.shape(input), scores);
   if (shape && *shape == scores) return {};
-  return bad_input("mask {} does not broadcast to {}", ir::to_string(call.shape(input)), ir::to_string(scores));
+  return bad_input("mask {} does not broadcast to {}", ir::to_string(call.shape(input)),
+                   ir::to_string(scores));
 }
 
 void attend(const AttentionSizes& sizes, const AttentionInputs& in, const AttentionOutputs& out) {
@@ -137,7 +141,8 @@ void attend(const AttentionSizes& sizes, const AttentionInputs& in, const Attent
     if (lse == -std::numeric_limits<double>::infinity()) return;
     double* y = out.y.at(b, row, head * sizes.value_width);
     for (std::size_t j = 0; j < scores.size(); ++j) {
-      const double* v = in.v.at(b, static_cast<std::int64_t>(j), sizes.kv_head(head) * sizes.value_width);
+      const double* v =
+          in.v.at(b, static_cast<std::int64_t>(j), sizes.kv_head(head) * sizes.value_width);
       axpy(sizes.value_width, std::exp(scores[j] - lse), v, y);
     }
   });

@@ -6,8 +6,8 @@
 namespace plimsoll::ops {
 namespace {
 
-// Finite stand-ins for -infinity: the exponential of a hidden score is zero even against the lse of a row
-// that sees nothing.
+// Finite stand-ins for -infinity: the exponential of a hidden score is zero even against the lse of
+// a row that sees nothing.
 constexpr double kHidden = -1e30;
 constexpr double kLeastLse = -1e20;
 
@@ -20,8 +20,10 @@ UnfusedAttention::UnfusedAttention(const AttentionSizes& sizes, Var q, Var k, Va
   split_v_ = split(v, sizes.kv_heads, 1, sizes.value_width);
 }
 
-Var UnfusedAttention::split(Var x, std::int64_t groups, std::int64_t members, std::int64_t width) const {
-  return transpose(reshape(widened(x), {x.dim(0), x.dim(1), groups, members, width}), {0, 2, 3, 1, 4});
+Var UnfusedAttention::split(Var x, std::int64_t groups, std::int64_t members,
+                            std::int64_t width) const {
+  return transpose(reshape(widened(x), {x.dim(0), x.dim(1), groups, members, width}),
+                   {0, 2, 3, 1, 4});
 }
 
 Var UnfusedAttention::merged(Var x, Var like) const {
@@ -37,9 +39,11 @@ Var UnfusedAttention::scores() const {
   Var out = matmul(split_q_, split_k_, {.trans_b = true}) * sizes_.scale;
   if (mask_) {
     ir::Shape shape{1, 1, 1, 1};
-    for (int axis = 0; axis < mask_.rank(); ++axis) shape[axis + 4 - mask_.rank()] = mask_.dim(axis);
+    for (int axis = 0; axis < mask_.rank(); ++axis)
+      shape[axis + 4 - mask_.rank()] = mask_.dim(axis);
     const bool per_head = shape[1] != 1;
-    const ir::Shape split_shape{shape[0], per_head ? sizes_.kv_heads : 1, per_head ? members_ : 1, shape[2], shape[3]};
+    const ir::Shape split_shape{shape[0], per_head ? sizes_.kv_heads : 1, per_head ? members_ : 1,
+                                shape[2], shape[3]};
     out = out + reshape(widened(mask_), split_shape);
   }
   if (sizes_.causal) {

@@ -1,5 +1,6 @@
-// Attention written out in products and exponentials, with the score matrix as a value: what a gradient of a
-// gradient differentiates. Internal to the attention cards; only second order ever builds it.
+// Attention written out in products and exponentials, with the score matrix as a value: what a
+// gradient of a gradient differentiates. Internal to the attention cards; only second order ever
+// builds it.
 //
 // Heads are split as [B, Hk, H/Hk, S, D], so that grouped key/value heads broadcast.
 #pragma once

@@ -14,8 +14,12 @@ namespace {
 constexpr double kEpsilon = 1e-5;
 constexpr double kMomentum = 0.1;
 
-double epsilon_in(const ir::Attributes& attributes) { return attributes.real("epsilon", kEpsilon); }
-bool has_relu(const ir::Attributes& attributes) { return attributes.text("activation", "") == "relu"; }
+double epsilon_in(const ir::Attributes& attributes) {
+  return attributes.real("epsilon", kEpsilon);
+}
+bool has_relu(const ir::Attributes& attributes) {
+  return attributes.text("activation", "") == "relu";
+}
 
 Status check_options(const Call& call) {
   const std::string activation = call.attributes().text("activation", "");
@@ -80,7 +84,8 @@ void evaluate_batch_norm(const Evaluation& e) {
   double* mean = e.out(1).reals.data();
   double* var = e.out(2).reals.data();
   for_each_plane(shape, [&](std::int64_t c, std::int64_t first, std::int64_t elements) {
-    for (std::int64_t i = first; i < first + elements; ++i) mean[c] += e.in(0).reals.data()[i] / count;
+    for (std::int64_t i = first; i < first + elements; ++i)
+      mean[c] += e.in(0).reals.data()[i] / count;
   });
   for_each_plane(shape, [&](std::int64_t c, std::int64_t first, std::int64_t elements) {
     for (std::int64_t i = first; i < first + elements; ++i) {
@@ -90,7 +95,8 @@ void evaluate_batch_norm(const Evaluation& e) {
   });
   std::vector<ChannelLine> lines;
   for (std::size_t c = 0; c < e.out(1).reals.size(); ++c) {
-    lines.push_back({mean[c], 1 / std::sqrt(var[c] + epsilon_in(e.attributes)), e.in(1).reals[c], e.in(2).reals[c]});
+    lines.push_back({mean[c], 1 / std::sqrt(var[c] + epsilon_in(e.attributes)), e.in(1).reals[c],
+                     e.in(2).reals[c]});
   }
   evaluate_lines(e, lines);
 }
@@ -99,10 +105,12 @@ std::vector<Var> batch_norm_gradient(const Backward& g) {
   const Var x = g.in(0);
   std::vector<Var> out(3);
   if (g.dy(0)) {
-    out = g.builder.call("batch_norm_grad", {g.dy(0), x, g.in(1), g.in(2), g.out(1), g.out(2)}, g.attributes);
+    out = g.builder.call("batch_norm_grad", {g.dy(0), x, g.in(1), g.in(2), g.out(1), g.out(2)},
+                         g.attributes);
   }
   if (g.wants(0) && (g.dy(1) || g.dy(2))) {
-    const double share = 1.0 / static_cast<double>(std::max<std::int64_t>(per_channel(x.shape()), 1));
+    const double share =
+        1.0 / static_cast<double>(std::max<std::int64_t>(per_channel(x.shape()), 1));
     Var dx;
     if (g.dy(1)) dx = expand(along_channels(g.dy(1) * share, x.rank()), x.shape());
     if (g.dy(2)) {
@@ -262,8 +270,8 @@ ir::Attributes attributes_of(const BatchNormOptions& options) {
   return out;
 }
 
-Card norm_card(std::string_view name, int inputs, int outputs, InferRule infer, Gradient gradient, InPlace in_place,
-               CostRule cost, EvaluateRule evaluate, DecomposeRule decompose) {
+Card norm_card(std::string_view name, int inputs, int outputs, InferRule infer, Gradient gradient,
+               InPlace in_place, CostRule cost, EvaluateRule evaluate, DecomposeRule decompose) {
   return {.name = name,
           .inputs = exactly(inputs),
           .outputs = exactly(outputs),
@@ -284,12 +292,14 @@ BatchNorm batch_norm(Var x, Var gamma, Var beta, const BatchNormOptions& options
   return {out[0], out[1], out[2]};
 }
 
-Var batch_norm_inference(Var x, Var gamma, Var beta, Var mean, Var var, const BatchNormOptions& options) {
-  return x.builder().call1("batch_norm_inference", {x, gamma, beta, mean, var}, attributes_of(options));
+Var batch_norm_inference(Var x, Var gamma, Var beta, Var mean, Var var,
+                         const BatchNormOptions& options) {
+  return x.builder().call1("batch_norm_inference", {x, gamma, beta, mean, var},
+                           attributes_of(options));
 }
 
-RunningStatistics batch_norm_update(RunningStatistics running, Var mean, Var var, std::int64_t count,
-                                    double momentum) {
+RunningStatistics batch_norm_update(RunningStatistics running, Var mean, Var var,
+                                    std::int64_t count, double momentum) {
   const auto out = mean.builder().call("batch_norm_update", {running.mean, running.var, mean, var},
                                        {{"count", count}, {"momentum", momentum}});
   return {out[0], out[1]};
@@ -297,14 +307,15 @@ RunningStatistics batch_norm_update(RunningStatistics running, Var mean, Var var
 
 std::vector<Card> batch_norm_cards() {
   return {
-      norm_card("batch_norm", 3, 3, infer_batch_norm, Gradient(batch_norm_gradient), InPlace::never(),
-                batch_norm_cost, evaluate_batch_norm, nullptr),
-      norm_card("batch_norm_grad", 6, 3, infer_batch_norm_grad, Gradient::of_decomposition(), InPlace::over(0),
-                batch_norm_grad_cost, evaluate_batch_norm_grad, decompose_batch_norm_grad),
-      norm_card("batch_norm_update", 4, 2, infer_update, Gradient::none(), InPlace::update({{0, 0}, {1, 1}}),
-                update_cost, evaluate_update, nullptr),
-      norm_card("batch_norm_inference", 5, 1, infer_inference, Gradient::of_decomposition(), InPlace::over(0),
-                inference_cost, evaluate_inference, decompose_inference),
+      norm_card("batch_norm", 3, 3, infer_batch_norm, Gradient(batch_norm_gradient),
+                InPlace::never(), batch_norm_cost, evaluate_batch_norm, nullptr),
+      norm_card("batch_norm_grad", 6, 3, infer_batch_norm_grad, Gradient::of_decomposition(),
+                InPlace::over(0), batch_norm_grad_cost, evaluate_batch_norm_grad,
+                decompose_batch_norm_grad),
+      norm_card("batch_norm_update", 4, 2, infer_update, Gradient::none(),
+                InPlace::update({{0, 0}, {1, 1}}), update_cost, evaluate_update, nullptr),
+      norm_card("batch_norm_inference", 5, 1, infer_inference, Gradient::of_decomposition(),
+                InPlace::over(0), inference_cost, evaluate_inference, decompose_inference),
   };
 }
 

@@ -4,9 +4,13 @@
 
 namespace plimsoll::ops {
 
-Var sum_over(Var x, const ir::Ints& axes) { return axes.empty() ? x : reduce_sum(x, axes, true); }
+Var sum_over(Var x, const ir::Ints& axes) {
+  return axes.empty() ? x : reduce_sum(x, axes, true);
+}
 
-Var widened(Var x) { return cast(x, wide(x.dtype())); }
+Var widened(Var x) {
+  return cast(x, wide(x.dtype()));
+}
 
 Var plus(Var a, Var b) {
   if (!a) return b;

@@ -25,11 +25,14 @@ ir::Attributes attributes_of(const ConvOptions& options, const ir::Shape& shape)
   return out;
 }
 
-bool with_bias(const ir::Attributes& attributes) { return attributes.integer("bias", 0) != 0; }
+bool with_bias(const ir::Attributes& attributes) {
+  return attributes.integer("bias", 0) != 0;
+}
 
 ConvGeometry verified(const ir::Shape& x, const ir::Shape& w, const ir::Attributes& attributes) {
   auto geometry = conv_geometry(x, w, attributes);
-  PLIMSOLL_CHECK(geometry.has_value(), "convolution was not verified: {}", geometry.error().message);
+  PLIMSOLL_CHECK(geometry.has_value(), "convolution was not verified: {}",
+                 geometry.error().message);
   return *geometry;
 }
 
@@ -37,7 +40,8 @@ ConvGeometry verified(const ir::Shape& x, const ir::Shape& w, const ir::Attribut
 
 Result<std::vector<TensorType>> infer_conv(const Call& call) {
   PLIMSOLL_RETURN_IF_ERROR(expect_one_float(call));
-  PLIMSOLL_TRY(const ConvGeometry geometry, conv_geometry(call.shape(0), call.shape(1), call.attributes()));
+  PLIMSOLL_TRY(const ConvGeometry geometry,
+               conv_geometry(call.shape(0), call.shape(1), call.attributes()));
   if (call.has(2)) PLIMSOLL_RETURN_IF_ERROR(expect_shape(call, 2, {call.shape(1)[0]}));
   return std::vector<TensorType>{{call.type(0).dtype, geometry.y_shape(), call.type(0).layout}};
 }
@@ -82,8 +86,9 @@ Result<std::vector<TensorType>> infer_grad_input(const Call& call) {
 
 std::vector<Var> grad_input_gradient(const Backward& g) {
   const ConvOptions options = conv_options(g.attributes);
-  return {g.wants(0) ? conv(g.dy(), g.in(1), {}, options) : Var(),
-          g.wants(1) ? conv_grad_weight(g.dy(), g.in(0), g.in(1).shape(), options, false).dw : Var()};
+  return {
+      g.wants(0) ? conv(g.dy(), g.in(1), {}, options) : Var(),
+      g.wants(1) ? conv_grad_weight(g.dy(), g.in(0), g.in(1).shape(), options, false).dw : Var()};
 }
 
 Cost grad_input_cost(const Call& call, std::span<const TensorType> outputs) {
@@ -143,8 +148,8 @@ void evaluate_grad_weight(const Evaluation& e) {
 Result<std::int64_t> transposed_extent(const Window& window, std::size_t axis, std::int64_t extent,
                                        std::int64_t extra) {
   if (extra < 0 || extra >= window.strides[axis]) {
-    return bad_input("output_padding holds {}, expects at least 0 and less than the stride of {}", extra,
-                     window.strides[axis]);
+    return bad_input("output_padding holds {}, expects at least 0 and less than the stride of {}",
+                     extra, window.strides[axis]);
   }
   const auto placed = checked_multiply(extent - 1, window.strides[axis]);
   const auto total = placed ? checked_add(*placed, window.reach(axis) + extra) : std::nullopt;
@@ -162,13 +167,15 @@ Result<ir::Shape> transposed_shape(const Call& call) {
   const ir::Shape& w = call.shape(1);
   PLIMSOLL_RETURN_IF_ERROR(expect_rank(call, 1, x.rank(), x.rank()));
   PLIMSOLL_TRY(const Window window, read_window(call.attributes(), w.dims().subspan(2)));
-  const ir::Ints extra = call.attributes().integers("output_padding", ir::Ints(static_cast<std::size_t>(window.axes), 0));
+  const ir::Ints extra = call.attributes().integers(
+      "output_padding", ir::Ints(static_cast<std::size_t>(window.axes), 0));
   if (static_cast<int>(extra.size()) != window.axes) {
     return bad_input("output_padding has {} numbers, expects {}", extra.size(), window.axes);
   }
   const std::int64_t group = call.attributes().integer("group", 1);
   const auto channels = checked_multiply(w[1], group);
-  if (group < 1 || !channels) return bad_input("group is {}, expects a divisor of {} channels", group, x[1]);
+  if (group < 1 || !channels)
+    return bad_input("group is {}, expects a divisor of {} channels", group, x[1]);
   ir::Shape out{x[0], *channels};
   for (int i = 0; i < window.axes; ++i) {
     const auto axis = static_cast<std::size_t>(kVolumeAxes - window.axes + i);
@@ -211,8 +218,8 @@ void evaluate_transpose(const Evaluation& e) {
   evaluate_grad_input(e);
 }
 
-Card conv_card(std::string_view name, Arity inputs, Arity outputs, InferRule infer, GradientRule gradient,
-               CostRule cost, EvaluateRule evaluate) {
+Card conv_card(std::string_view name, Arity inputs, Arity outputs, InferRule infer,
+               GradientRule gradient, CostRule cost, EvaluateRule evaluate) {
   return {.name = name,
           .inputs = inputs,
           .outputs = outputs,
@@ -228,8 +235,8 @@ Card conv_card(std::string_view name, Arity inputs, Arity outputs, InferRule inf
 }  // namespace
 
 ConvOptions conv_options(const ir::Attributes& attributes) {
-  return {attributes.integers("strides"), attributes.integers("pads"), attributes.integers("dilations"),
-          attributes.integer("group", 1)};
+  return {attributes.integers("strides"), attributes.integers("pads"),
+          attributes.integers("dilations"), attributes.integer("group", 1)};
 }
 
 Var conv(Var x, Var w, Var bias, const ConvOptions& options) {
@@ -250,7 +257,8 @@ ConvWeightGradient conv_grad_weight(Var x, Var dy, ir::Shape w_shape, const Conv
   return {out[0], with_bias ? out[1] : Var()};
 }
 
-Var conv_transpose(Var x, Var w, Var bias, const ConvOptions& options, const ir::Ints& output_padding) {
+Var conv_transpose(Var x, Var w, Var bias, const ConvOptions& options,
+                   const ir::Ints& output_padding) {
   std::vector<Var> inputs{x, w};
   if (bias) inputs.push_back(bias);
   ir::Attributes attributes = attributes_of(options);
@@ -260,11 +268,12 @@ Var conv_transpose(Var x, Var w, Var bias, const ConvOptions& options, const ir:
 
 std::vector<Card> conv_cards() {
   return {
-      conv_card("conv", between(2, 3), exactly(1), infer_conv, conv_gradient, conv_cost, evaluate_conv),
+      conv_card("conv", between(2, 3), exactly(1), infer_conv, conv_gradient, conv_cost,
+                evaluate_conv),
       conv_card("conv_grad_input", exactly(2), exactly(1), infer_grad_input, grad_input_gradient,
                 grad_input_cost, evaluate_grad_input),
-      conv_card("conv_grad_weight", exactly(2), between(1, 2), infer_grad_weight, grad_weight_gradient,
-                grad_weight_cost, evaluate_grad_weight),
+      conv_card("conv_grad_weight", exactly(2), between(1, 2), infer_grad_weight,
+                grad_weight_gradient, grad_weight_cost, evaluate_grad_weight),
       conv_card("conv_transpose", between(2, 3), exactly(1), infer_transpose, transpose_gradient,
                 transpose_cost, evaluate_transpose),
   };

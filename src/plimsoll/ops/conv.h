@@ -1,6 +1,7 @@
 // Convolution over one to three spatial axes, its gradients, and its transpose.
 //
-//   x[N,C,H,W]  w[M,C/group,kh,kw]  bias[M]  ->  y[N,M,H',W']     H' = (H + pads - reach)/stride + 1
+//   x[N,C,H,W]  w[M,C/group,kh,kw]  bias[M]  ->  y[N,M,H',W']     H' = (H + pads - reach)/stride +
+//   1
 //
 // The three operators close under differentiation, because convolution is linear in x and in w:
 //
@@ -9,9 +10,10 @@
 //   conv_grad_input(dy, w) -> dx   conv(adjoint, w)               conv_grad_weight(adjoint, dy)
 //   conv_grad_weight(x, dy) -> dw  conv_grad_input(dy, adjoint)   conv(x, adjoint)
 //
-// so any order works without a decomposition, and nothing but x, w and dy is ever read. The gradient of
-// the bias is made together with that of w. conv_transpose(x, w) is conv_grad_input with a bias and with
-// the shape of its result computed from output_padding (which is below the stride).
+// so any order works without a decomposition, and nothing but x, w and dy is ever read. The
+// gradient of the bias is made together with that of w. conv_transpose(x, w) is conv_grad_input
+// with a bias and with the shape of its result computed from output_padding (which is below the
+// stride).
 //
 // Cost: 2 * y's elements * C/group * kernel operations for each of the three.
 #pragma once

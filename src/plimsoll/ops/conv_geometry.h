@@ -1,9 +1,9 @@
 // The sizes of one convolution, checked, and its three products as reference loops. Internal to the
 // convolution cards.
 //
-// The loops build, for one place of the kernel and one channel, the row of data every result reads there
-// (zero in the padding), and combine it with all output channels at once: the row is made once and the
-// inner loop has unit stride.
+// The loops build, for one place of the kernel and one channel, the row of data every result reads
+// there (zero in the padding), and combine it with all output channels at once: the row is made
+// once and the inner loop has unit stride.
 #pragma once
 
 #include "plimsoll/ops/card.h"
@@ -25,14 +25,17 @@ struct ConvGeometry {
 };
 
 // Of x[N,C,...] and w[M,C/group,...], or why they do not fit.
-Result<ConvGeometry> conv_geometry(const ir::Shape& x, const ir::Shape& w, const ir::Attributes& attributes);
+Result<ConvGeometry> conv_geometry(const ir::Shape& x, const ir::Shape& w,
+                                   const ir::Attributes& attributes);
 
 // y += conv(x, w)
 void add_conv(const ConvGeometry& geometry, const double* x, const double* w, double* y);
 // dx += the gradient for x
-void add_conv_grad_input(const ConvGeometry& geometry, const double* dy, const double* w, double* dx);
+void add_conv_grad_input(const ConvGeometry& geometry, const double* dy, const double* w,
+                         double* dx);
 // dw += the gradient for w
-void add_conv_grad_weight(const ConvGeometry& geometry, const double* x, const double* dy, double* dw);
+void add_conv_grad_weight(const ConvGeometry& geometry, const double* x, const double* dy,
+                          double* dw);
 
 // Over a tensor [N,C,...]: every element gets its channel's bias; or every channel gets its sum.
 void add_bias(const Array& bias, Array& y);

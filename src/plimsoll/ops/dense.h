@@ -26,8 +26,8 @@ inline double dot(std::int64_t count, const double* a, const double* b) {
 }
 
 // c[rows,columns] += a[rows,inner] * b[inner,columns]; the order i-k-j streams through b and c.
-inline void multiply_add(std::int64_t rows, std::int64_t inner, std::int64_t columns, const double* a,
-                         const double* b, double* c) {
+inline void multiply_add(std::int64_t rows, std::int64_t inner, std::int64_t columns,
+                         const double* a, const double* b, double* c) {
   for (std::int64_t i = 0; i < rows; ++i) {
     for (std::int64_t k = 0; k < inner; ++k) {
       axpy(columns, a[i * inner + k], b + k * columns, c + i * columns);
@@ -39,7 +39,8 @@ inline void multiply_add(std::int64_t rows, std::int64_t inner, std::int64_t col
 inline std::vector<double> turned(std::int64_t rows, std::int64_t columns, const double* x) {
   std::vector<double> out(static_cast<std::size_t>(rows * columns));
   for (std::int64_t i = 0; i < rows; ++i) {
-    for (std::int64_t j = 0; j < columns; ++j) out[static_cast<std::size_t>(j * rows + i)] = x[i * columns + j];
+    for (std::int64_t j = 0; j < columns; ++j)
+      out[static_cast<std::size_t>(j * rows + i)] = x[i * columns + j];
   }
   return out;
 }

@@ -9,8 +9,10 @@ Status expect_float(const Call& call, int input) {
     case ir::DType::kF64:
     case ir::DType::kF32:
     case ir::DType::kF16:
-    case ir::DType::kBF16: return {};
-    default: break;
+    case ir::DType::kBF16:
+      return {};
+    default:
+      break;
   }
   return bad_input("input {} is {}, expects fp64, fp32, fp16 or bf16", input,
                    ir::name(call.type(input).dtype));

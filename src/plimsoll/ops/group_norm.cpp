@@ -12,7 +12,9 @@ namespace {
 
 constexpr double kEpsilon = 1e-5;
 
-double epsilon_in(const ir::Attributes& attributes) { return attributes.real("epsilon", kEpsilon); }
+double epsilon_in(const ir::Attributes& attributes) {
+  return attributes.real("epsilon", kEpsilon);
+}
 
 // [N,C,...] as N*groups rows of C/groups channels of `plane` elements.
 struct GroupView {
@@ -22,11 +24,14 @@ struct GroupView {
   ir::Shape statistic() const { return {batch, groups}; }
   ir::Shape rows() const { return {batch, groups, width()}; }
   ir::Shape column() const { return {batch, groups, 1}; }
-  std::int64_t channel(std::int64_t row, std::int64_t i) const { return row % groups * members + i / plane; }
+  std::int64_t channel(std::int64_t row, std::int64_t i) const {
+    return row % groups * members + i / plane;
+  }
 };
 
 Result<GroupView> group_view(const ir::Shape& x, const ir::Attributes& attributes) {
-  if (x.rank() < 2) return bad_input("input has shape {}, expects a rank of at least 2", ir::to_string(x));
+  if (x.rank() < 2)
+    return bad_input("input has shape {}, expects a rank of at least 2", ir::to_string(x));
   const std::int64_t groups = attributes.integer("groups", 1);
   if (groups < 1 || x[1] % groups != 0) {
     return bad_input("groups is {}, expects a divisor of the {} channels", groups, x[1]);
@@ -87,8 +92,9 @@ std::vector<Var> group_norm_gradient(const Backward& g) {
   if (g.wants(0) && (g.dy(1) || g.dy(2))) {
     const GroupView view = verified(x.shape(), g.attributes);
     const auto column = [&](Var v) { return v ? reshape(v, view.column()) : Var(); };
-    const Var dx = statistics_gradient(reshape(widened(x), view.rows()), column(g.out(1)), column(g.out(2)),
-                                       column(g.dy(1)), column(g.dy(2)), view.width());
+    const Var dx =
+        statistics_gradient(reshape(widened(x), view.rows()), column(g.out(1)), column(g.out(2)),
+                            column(g.dy(1)), column(g.dy(2)), view.width());
     out[0] = plus(out[0], cast(reshape(dx, x.shape()), x.dtype()));
   }
   return out;
@@ -105,7 +111,8 @@ Result<std::vector<TensorType>> infer_group_norm_grad(const Call& call) {
     PLIMSOLL_RETURN_IF_ERROR(expect_dtype(call, input, wide(call.type(0).dtype)));
     PLIMSOLL_RETURN_IF_ERROR(expect_shape(call, input, view.statistic()));
   }
-  return std::vector<TensorType>{{call.type(0).dtype, call.shape(0), {}}, call.type(2), call.type(2)};
+  return std::vector<TensorType>{
+      {call.type(0).dtype, call.shape(0), {}}, call.type(2), call.type(2)};
 }
 
 void evaluate_group_norm_grad(const Evaluation& e) {
@@ -130,7 +137,8 @@ void evaluate_group_norm_grad(const Evaluation& e) {
     for (std::int64_t i = 0; i < view.width(); ++i) {
       const double xhat = (x[i] - mean) * rstd;
       const double g = dy[i] * e.in(2).reals.data()[view.channel(row, i)];
-      e.out(0).reals.data()[row * view.width() + i] = rstd * (g - sum / count - xhat * product / count);
+      e.out(0).reals.data()[row * view.width() + i] =
+          rstd * (g - sum / count - xhat * product / count);
     }
   }
 }
@@ -141,14 +149,16 @@ std::vector<Var> decompose_group_norm_grad(const Decomposition& d) {
   const Var dy = widened(like);
   const Var gamma = d.in(2);
   const Var rstd = reshape(d.in(4), view.column());
-  const Var xhat = (reshape(widened(d.in(1)), view.rows()) - reshape(d.in(3), view.column())) * rstd;
+  const Var xhat =
+      (reshape(widened(d.in(1)), view.rows()) - reshape(d.in(3), view.column())) * rstd;
   const Var g = reshape(dy * along_channels(widened(gamma), like.rank()), view.rows());
   const Var dx = normalised_gradient(g, xhat, rstd, {2}, view.width());
   const auto channel_sum = [&](Var terms) {
-    return cast(reshape(sum_over(terms, all_but_channels(like.rank())), gamma.shape()), gamma.dtype());
+    return cast(reshape(sum_over(terms, all_but_channels(like.rank())), gamma.shape()),
+                gamma.dtype());
   };
-  return {cast(reshape(dx, like.shape()), like.dtype()), channel_sum(dy * reshape(xhat, like.shape())),
-          channel_sum(dy)};
+  return {cast(reshape(dx, like.shape()), like.dtype()),
+          channel_sum(dy * reshape(xhat, like.shape())), channel_sum(dy)};
 }
 
 template <int kOperations>
@@ -161,7 +171,8 @@ Cost norm_cost(const Call& call, std::span<const TensorType> outputs) {
 }  // namespace
 
 LayerNorm group_norm(Var x, Var gamma, Var beta, std::int64_t groups, double epsilon) {
-  const auto out = x.builder().call("group_norm", {x, gamma, beta}, {{"groups", groups}, {"epsilon", epsilon}});
+  const auto out =
+      x.builder().call("group_norm", {x, gamma, beta}, {{"groups", groups}, {"epsilon", epsilon}});
   return {out[0], out[1], out[2]};
 }
 

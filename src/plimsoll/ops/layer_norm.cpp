@@ -12,13 +12,15 @@ namespace {
 
 constexpr double kEpsilon = 1e-5;
 
-double epsilon_in(const ir::Attributes& attributes) { return attributes.real("epsilon", kEpsilon); }
+double epsilon_in(const ir::Attributes& attributes) {
+  return attributes.real("epsilon", kEpsilon);
+}
 
 // A tensor as rows to be normalised: the axes before `axis`, and those from it on.
 struct RowView {
   int axis = 0;
-  ir::Shape outer;    // x[:axis]
-  ir::Shape inner;    // x[axis:]
+  ir::Shape outer;      // x[:axis]
+  ir::Shape inner;      // x[axis:]
   ir::Shape broadcast;  // outer with ones behind, as long as x
   std::int64_t rows = 0;
   std::int64_t width = 0;
@@ -48,7 +50,8 @@ RowView verified(const ir::Shape& x, const ir::Attributes& attributes) {
 }
 
 // gamma (and beta, when given) like the inner shape, in x's dtype or the wide one.
-Status expect_parameters(const Call& call, int gamma, int beta, const RowView& view, ir::DType dtype) {
+Status expect_parameters(const Call& call, int gamma, int beta, const RowView& view,
+                         ir::DType dtype) {
   PLIMSOLL_RETURN_IF_ERROR(expect_own_or_wide(call, gamma, dtype));
   PLIMSOLL_RETURN_IF_ERROR(expect_shape(call, gamma, view.inner));
   if (call.has(beta)) PLIMSOLL_RETURN_IF_ERROR(expect_like(call, beta, gamma));
@@ -86,7 +89,9 @@ Result<std::vector<TensorType>> infer_backward(const Call& call, bool centred) {
 
 // layer_norm(x, gamma, beta?) -> y, mean, rstd
 
-Result<std::vector<TensorType>> infer_layer_norm(const Call& call) { return infer_forward(call, true); }
+Result<std::vector<TensorType>> infer_layer_norm(const Call& call) {
+  return infer_forward(call, true);
+}
 
 void evaluate_layer_norm(const Evaluation& e) {
   const RowView view = verified(e.in(0).type.shape, e.attributes);
@@ -102,7 +107,8 @@ void evaluate_layer_norm(const Evaluation& e) {
     e.out(1).reals.data()[row] = mean;
     e.out(2).reals.data()[row] = rstd;
     for (std::int64_t i = 0; i < view.width; ++i) {
-      y[i] = (x[i] - mean) * rstd * e.in(1).reals.data()[i] + (e.has(2) ? e.in(2).reals.data()[i] : 0);
+      y[i] =
+          (x[i] - mean) * rstd * e.in(1).reals.data()[i] + (e.has(2) ? e.in(2).reals.data()[i] : 0);
     }
   }
 }
@@ -111,15 +117,16 @@ std::vector<Var> layer_norm_gradient(const Backward& g) {
   const Var x = g.in(0);
   std::vector<Var> out(g.inputs.size());
   if (g.dy(0)) {
-    const auto adjoints = g.builder.call("layer_norm_grad", {g.dy(0), x, g.in(1), g.out(1), g.out(2)},
-                                         {{"axis", g.attributes.integer("axis", -1)}});
+    const auto adjoints =
+        g.builder.call("layer_norm_grad", {g.dy(0), x, g.in(1), g.out(1), g.out(2)},
+                       {{"axis", g.attributes.integer("axis", -1)}});
     std::copy_n(adjoints.begin(), std::min(out.size(), adjoints.size()), out.begin());
   }
   if (g.wants(0) && (g.dy(1) || g.dy(2))) {
     const RowView view = verified(x.shape(), g.attributes);
     const auto column = [&](Var v) { return v ? reshape(v, view.broadcast) : Var(); };
-    const Var dx = statistics_gradient(widened(x), column(g.out(1)), column(g.out(2)), column(g.dy(1)),
-                                       column(g.dy(2)), view.width);
+    const Var dx = statistics_gradient(widened(x), column(g.out(1)), column(g.out(2)),
+                                       column(g.dy(1)), column(g.dy(2)), view.width);
     out[0] = plus(out[0], cast(dx, x.dtype()));
   }
   return out;
@@ -127,7 +134,9 @@ std::vector<Var> layer_norm_gradient(const Backward& g) {
 
 // layer_norm_grad(dy, x, gamma, mean, rstd) -> dx, dgamma, dbeta
 
-Result<std::vector<TensorType>> infer_layer_norm_grad(const Call& call) { return infer_backward(call, true); }
+Result<std::vector<TensorType>> infer_layer_norm_grad(const Call& call) {
+  return infer_backward(call, true);
+}
 
 void evaluate_layer_norm_grad(const Evaluation& e) {
   const RowView view = verified(e.in(0).type.shape, e.attributes);
@@ -149,7 +158,8 @@ void evaluate_layer_norm_grad(const Evaluation& e) {
     }
     for (std::int64_t i = 0; i < view.width; ++i) {
       const double xhat = (x[i] - mean) * rstd;
-      e.out(0).reals.data()[row * view.width + i] = rstd * (dy[i] * gamma[i] - sum / count - xhat * product / count);
+      e.out(0).reals.data()[row * view.width + i] =
+          rstd * (dy[i] * gamma[i] - sum / count - xhat * product / count);
     }
   }
 }
@@ -167,7 +177,9 @@ std::vector<Var> decompose_layer_norm_grad(const Decomposition& d) {
 
 // rms_norm(x, gamma) -> y, rstd
 
-Result<std::vector<TensorType>> infer_rms_norm(const Call& call) { return infer_forward(call, false); }
+Result<std::vector<TensorType>> infer_rms_norm(const Call& call) {
+  return infer_forward(call, false);
+}
 
 void evaluate_rms_norm(const Evaluation& e) {
   const RowView view = verified(e.in(0).type.shape, e.attributes);
@@ -202,7 +214,9 @@ std::vector<Var> rms_norm_gradient(const Backward& g) {
 
 // rms_norm_grad(dy, x, gamma, rstd) -> dx, dgamma
 
-Result<std::vector<TensorType>> infer_rms_norm_grad(const Call& call) { return infer_backward(call, false); }
+Result<std::vector<TensorType>> infer_rms_norm_grad(const Call& call) {
+  return infer_backward(call, false);
+}
 
 void evaluate_rms_norm_grad(const Evaluation& e) {
   const RowView view = verified(e.in(0).type.shape, e.attributes);
@@ -218,7 +232,8 @@ void evaluate_rms_norm_grad(const Evaluation& e) {
       product += dy[i] * gamma[i] * x[i] * rstd;
     }
     for (std::int64_t i = 0; i < view.width; ++i) {
-      e.out(0).reals.data()[row * view.width + i] = rstd * (dy[i] * gamma[i] - x[i] * rstd * product / count);
+      e.out(0).reals.data()[row * view.width + i] =
+          rstd * (dy[i] * gamma[i] - x[i] * rstd * product / count);
     }
   }
 }
@@ -242,8 +257,8 @@ Cost norm_cost(const Call& call, std::span<const TensorType> outputs) {
   return cost;
 }
 
-Card norm_card(std::string_view name, Arity inputs, int outputs, InferRule infer, Gradient gradient, CostRule cost,
-               EvaluateRule evaluate, DecomposeRule decompose) {
+Card norm_card(std::string_view name, Arity inputs, int outputs, InferRule infer, Gradient gradient,
+               CostRule cost, EvaluateRule evaluate, DecomposeRule decompose) {
   return {.name = name,
           .inputs = inputs,
           .outputs = exactly(outputs),
@@ -262,7 +277,8 @@ Card norm_card(std::string_view name, Arity inputs, int outputs, InferRule infer
 LayerNorm layer_norm(Var x, Var gamma, Var beta, std::int64_t axis, double epsilon) {
   std::vector<Var> inputs{x, gamma};
   if (beta) inputs.push_back(beta);
-  const auto out = x.builder().call("layer_norm", std::move(inputs), {{"axis", axis}, {"epsilon", epsilon}});
+  const auto out =
+      x.builder().call("layer_norm", std::move(inputs), {{"axis", axis}, {"epsilon", epsilon}});
   return {out[0], out[1], out[2]};
 }
 
@@ -273,14 +289,15 @@ RmsNorm rms_norm(Var x, Var gamma, std::int64_t axis, double epsilon) {
 
 std::vector<Card> layer_norm_cards() {
   return {
-      norm_card("layer_norm", between(2, 3), 3, infer_layer_norm, Gradient(layer_norm_gradient), norm_cost<8>,
-                evaluate_layer_norm, nullptr),
-      norm_card("layer_norm_grad", exactly(5), 3, infer_layer_norm_grad, Gradient::of_decomposition(),
-                norm_cost<14>, evaluate_layer_norm_grad, decompose_layer_norm_grad),
-      norm_card("rms_norm", exactly(2), 2, infer_rms_norm, Gradient(rms_norm_gradient), norm_cost<4>,
-                evaluate_rms_norm, nullptr),
-      norm_card("rms_norm_grad", exactly(4), 2, infer_rms_norm_grad, Gradient::of_decomposition(), norm_cost<10>,
-                evaluate_rms_norm_grad, decompose_rms_norm_grad),
+      norm_card("layer_norm", between(2, 3), 3, infer_layer_norm, Gradient(layer_norm_gradient),
+                norm_cost<8>, evaluate_layer_norm, nullptr),
+      norm_card("layer_norm_grad", exactly(5), 3, infer_layer_norm_grad,
+                Gradient::of_decomposition(), norm_cost<14>, evaluate_layer_norm_grad,
+                decompose_layer_norm_grad),
+      norm_card("rms_norm", exactly(2), 2, infer_rms_norm, Gradient(rms_norm_gradient),
+                norm_cost<4>, evaluate_rms_norm, nullptr),
+      norm_card("rms_norm_grad", exactly(4), 2, infer_rms_norm_grad, Gradient::of_decomposition(),
+                norm_cost<10>, evaluate_rms_norm_grad, decompose_rms_norm_grad),
   };
 }
 

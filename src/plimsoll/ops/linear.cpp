@@ -11,11 +11,19 @@
 namespace plimsoll::ops {
 namespace {
 
-bool is_turned(const ir::Attributes& attributes) { return attributes.integer("trans_w", 0) != 0; }
-bool with_bias(const ir::Attributes& attributes) { return attributes.integer("bias", 0) != 0; }
+bool is_turned(const ir::Attributes& attributes) {
+  return attributes.integer("trans_w", 0) != 0;
+}
+bool with_bias(const ir::Attributes& attributes) {
+  return attributes.integer("bias", 0) != 0;
+}
 
-std::int64_t last(const ir::Shape& shape) { return shape[shape.rank() - 1]; }
-std::int64_t rows(const ir::Shape& shape) { return shape.elements(0, shape.rank() - 1); }
+std::int64_t last(const ir::Shape& shape) {
+  return shape[shape.rank() - 1];
+}
+std::int64_t rows(const ir::Shape& shape) {
+  return shape.elements(0, shape.rank() - 1);
+}
 
 ir::Attributes attributes_of(const LinearOptions& options) {
   ir::Attributes out;
@@ -86,13 +94,14 @@ Result<std::vector<TensorType>> infer_grad_weight(const Call& call) {
   const ir::Shape& x = call.shape(0);
   const ir::Shape& dy = call.shape(1);
   const auto leading = static_cast<std::size_t>(x.rank() - 1);
-  if (dy.rank() != x.rank() || !std::ranges::equal(x.dims().first(leading), dy.dims().first(leading))) {
+  if (dy.rank() != x.rank() ||
+      !std::ranges::equal(x.dims().first(leading), dy.dims().first(leading))) {
     return bad_input("input {} and gradient {} differ before the last axis", ir::to_string(x),
                      ir::to_string(dy));
   }
   const ir::DType dtype = call.type(0).dtype;
-  const ir::Shape dw = is_turned(call.attributes()) ? ir::Shape{last(dy), last(x)}
-                                                    : ir::Shape{last(x), last(dy)};
+  const ir::Shape dw =
+      is_turned(call.attributes()) ? ir::Shape{last(dy), last(x)} : ir::Shape{last(x), last(dy)};
   std::vector<TensorType> out{{dtype, dw, {}}};
   if (with_bias(call.attributes())) out.push_back({dtype, {last(dy)}, {}});
   return out;
@@ -145,7 +154,8 @@ Var linear(Var x, Var w, Var bias, const LinearOptions& options) {
   return x.builder().call1("linear", std::move(inputs), attributes_of(options));
 }
 
-LinearWeightGradient linear_grad_weight(Var x, Var dy, const LinearOptions& options, bool with_bias) {
+LinearWeightGradient linear_grad_weight(Var x, Var dy, const LinearOptions& options,
+                                        bool with_bias) {
   ir::Attributes attributes = attributes_of(options);
   if (with_bias) attributes.set("bias", std::int64_t{1});
   const auto out = x.builder().call("linear_grad_weight", {x, dy}, std::move(attributes));

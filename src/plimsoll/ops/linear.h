@@ -2,9 +2,10 @@
 //
 //   x[8,128,768]  w[768,3072]  bias[3072]  ->  y[8,128,3072]
 //
-// trans_w = 1 says that w lies as [N,K] (PyTorch's nn.Linear), 0 as [K,N] (GPT-2's). The gradient of x is
-// `linear` with the flag turned; those of w and bias come from one `linear_grad_weight`, which reads x
-// and dy once for both. Every gradient is bilinear again, so any order works. Cost: 2*rows*K*N operations.
+// trans_w = 1 says that w lies as [N,K] (PyTorch's nn.Linear), 0 as [K,N] (GPT-2's). The gradient
+// of x is `linear` with the flag turned; those of w and bias come from one `linear_grad_weight`,
+// which reads x and dy once for both. Every gradient is bilinear again, so any order works. Cost:
+// 2*rows*K*N operations.
 #pragma once
 
 #include "plimsoll/ops/builder.h"
@@ -22,6 +23,7 @@ struct LinearWeightGradient {
   Var dw;
   Var db;  // absent when not asked for
 };
-LinearWeightGradient linear_grad_weight(Var x, Var dy, const LinearOptions& options, bool with_bias);
+LinearWeightGradient linear_grad_weight(Var x, Var dy, const LinearOptions& options,
+                                        bool with_bias);
 
 }  // namespace plimsoll::ops

@@ -31,7 +31,8 @@ Status check_logits(const Call& call, int logits) {
   PLIMSOLL_RETURN_IF_ERROR(expect_float(call, logits));
   PLIMSOLL_RETURN_IF_ERROR(expect_rank(call, logits, 1, ir::kMaxRank));
   const ir::Shape& shape = call.shape(logits);
-  if (shape[shape.rank() - 1] < 1) return bad_input("logits {} have no classes", ir::to_string(shape));
+  if (shape[shape.rank() - 1] < 1)
+    return bad_input("logits {} have no classes", ir::to_string(shape));
   PLIMSOLL_RETURN_IF_ERROR(expect_integer(call, logits + 1));
   return expect_shape(call, logits + 1, row_shape(shape));
 }
@@ -156,7 +157,8 @@ Cost loss_grad_cost(const Call& call, std::span<const TensorType> outputs) {
 }  // namespace
 
 CrossEntropy cross_entropy(Var logits, Var labels, std::int64_t ignore_index) {
-  const auto out = logits.builder().call("cross_entropy", {logits, labels}, {{"ignore_index", ignore_index}});
+  const auto out =
+      logits.builder().call("cross_entropy", {logits, labels}, {{"ignore_index", ignore_index}});
   return {out[0], out[1]};
 }
 

@@ -2,10 +2,10 @@
 //
 //   loss = mean over rows that count of  lse[row] - logits[row, label[row]],   lse = log sum exp
 //
-// No array of probabilities is kept: the gradient rebuilds them from the logits and one lse per row, and
-// may lie over the logits, which are often the largest activation of a language model. A row counts when its
-// label is in [0, V) and not ignore_index; when none counts the loss is NaN (a mean of nothing) and the
-// gradient zero. Loss and lse are fp64 for fp64 logits, else fp32.
+// No array of probabilities is kept: the gradient rebuilds them from the logits and one lse per
+// row, and may lie over the logits, which are often the largest activation of a language model. A
+// row counts when its label is in [0, V) and not ignore_index; when none counts the loss is NaN (a
+// mean of nothing) and the gradient zero. Loss and lse are fp64 for fp64 logits, else fp32.
 #pragma once
 
 #include "plimsoll/ops/builder.h"

@@ -26,7 +26,8 @@ struct ChannelWindow {
 };
 
 ChannelWindow window_of(const ir::Shape& x, std::int64_t size) {
-  return {x[0], x[1], x.elements(2, x.rank()), std::min((size - 1) / 2, x[1]), std::min(size / 2, x[1])};
+  return {x[0], x[1], x.elements(2, x.rank()), std::min((size - 1) / 2, x[1]),
+          std::min(size / 2, x[1])};
 }
 
 Result<std::vector<TensorType>> infer_lrn(const Call& call) {
@@ -36,13 +37,14 @@ Result<std::vector<TensorType>> infer_lrn(const Call& call) {
   const LrnOptions options = options_of(call.attributes());
   if (options.size < 1) return bad_input("size is {}, expects at least 1", options.size);
   if (!std::isfinite(options.alpha) || !std::isfinite(options.beta) || !std::isfinite(options.k)) {
-    return bad_input("alpha, beta and k are {}, {} and {}, expects finite numbers", options.alpha, options.beta,
-                     options.k);
+    return bad_input("alpha, beta and k are {}, {} and {}, expects finite numbers", options.alpha,
+                     options.beta, options.k);
   }
   return std::vector{call.type(0)};
 }
 
-// out[n,c,i] = sum of in over the channels of c's window (turned: of the channels whose window has c).
+// out[n,c,i] = sum of in over the channels of c's window (turned: of the channels whose window has
+// c).
 void sum_windows(const ChannelWindow& w, bool turned, const double* in, double* out) {
   for (std::int64_t n = 0; n < w.batch; ++n) {
     for (std::int64_t c = 0; c < w.channels; ++c) {
@@ -56,12 +58,14 @@ void sum_windows(const ChannelWindow& w, bool turned, const double* in, double* 
 }
 
 // k + alpha/size * window sum of x^2
-std::vector<double> denominators(const ChannelWindow& window, const LrnOptions& options, const Array& x) {
+std::vector<double> denominators(const ChannelWindow& window, const LrnOptions& options,
+                                 const Array& x) {
   std::vector<double> squares(x.reals.size());
   for (std::size_t i = 0; i < squares.size(); ++i) squares[i] = x.reals[i] * x.reals[i];
   std::vector<double> out(x.reals.size());
   sum_windows(window, false, squares.data(), out.data());
-  for (double& value : out) value = options.k + options.alpha / static_cast<double>(options.size) * value;
+  for (double& value : out)
+    value = options.k + options.alpha / static_cast<double>(options.size) * value;
   return out;
 }
 
@@ -90,7 +94,8 @@ void evaluate_lrn_grad(const Evaluation& e) {
   sum_windows(window, true, terms.data(), sums.data());
   const double factor = 2 * options.alpha * options.beta / static_cast<double>(options.size);
   for (std::size_t i = 0; i < below.size(); ++i) {
-    e.out().reals[i] = dy.reals[i] * std::pow(below[i], -options.beta) - factor * x.reals[i] * sums[i];
+    e.out().reals[i] =
+        dy.reals[i] * std::pow(below[i], -options.beta) - factor * x.reals[i] * sums[i];
   }
 }
 
@@ -104,7 +109,8 @@ Var window_sum(Var x, const ChannelWindow& window, bool turned) {
   const std::int64_t end = turned ? window.below : window.above;
   const std::int64_t reach = begin + end + 1;
   const Var lined = reshape(x, {window.batch, 1, window.channels, window.plane});
-  const Var mean = avg_pool(lined, {.kernel = {reach, 1}, .pads = {begin, 0, end, 0}, .count_include_pad = true});
+  const Var mean = avg_pool(
+      lined, {.kernel = {reach, 1}, .pads = {begin, 0, end, 0}, .count_include_pad = true});
   return reshape(mean * static_cast<double>(reach), x.shape());
 }
 
@@ -125,11 +131,13 @@ std::vector<Var> decompose_lrn_grad(const Decomposition& d) {
 Cost lrn_cost(const Call& call, std::span<const TensorType> outputs) {
   Cost cost = bytes_cost(call, outputs);
   const ChannelWindow window = window_of(outputs[0].shape, options_of(call.attributes()).size);
-  cost.operations = static_cast<double>(outputs[0].shape.elements()) * static_cast<double>(window.below + window.above + 5);
+  cost.operations = static_cast<double>(outputs[0].shape.elements()) *
+                    static_cast<double>(window.below + window.above + 5);
   return cost;
 }
 
-Card lrn_card(std::string_view name, int inputs, Gradient gradient, EvaluateRule evaluate, DecomposeRule decompose) {
+Card lrn_card(std::string_view name, int inputs, Gradient gradient, EvaluateRule evaluate,
+              DecomposeRule decompose) {
   return {.name = name,
           .inputs = exactly(inputs),
           .outputs = exactly(1),
@@ -147,12 +155,14 @@ Card lrn_card(std::string_view name, int inputs, Gradient gradient, EvaluateRule
 
 Var lrn(Var x, const LrnOptions& options) {
   return x.builder().call1(
-      "lrn", {x}, {{"size", options.size}, {"alpha", options.alpha}, {"beta", options.beta}, {"k", options.k}});
+      "lrn", {x},
+      {{"size", options.size}, {"alpha", options.alpha}, {"beta", options.beta}, {"k", options.k}});
 }
 
 std::vector<Card> lrn_cards() {
-  return {lrn_card("lrn", 1, Gradient(lrn_gradient), evaluate_lrn, nullptr),
-          lrn_card("lrn_grad", 2, Gradient::of_decomposition(), evaluate_lrn_grad, decompose_lrn_grad)};
+  return {
+      lrn_card("lrn", 1, Gradient(lrn_gradient), evaluate_lrn, nullptr),
+      lrn_card("lrn_grad", 2, Gradient::of_decomposition(), evaluate_lrn_grad, decompose_lrn_grad)};
 }
 
 }  // namespace plimsoll::ops

@@ -69,7 +69,8 @@ std::vector<Var> matmul_gradient(const Backward& g) {
 Cost matmul_cost(const Call& call, std::span<const TensorType> outputs) {
   Cost cost = bytes_cost(call, outputs);
   const Matrix a = matrix_of(call.shape(0), options_of(call.attributes()).trans_a);
-  cost.operations = 2.0 * static_cast<double>(outputs[0].shape.elements()) * static_cast<double>(a.columns);
+  cost.operations =
+      2.0 * static_cast<double>(outputs[0].shape.elements()) * static_cast<double>(a.columns);
   return cost;
 }
 
@@ -83,14 +84,15 @@ void evaluate_matmul(const Evaluation& e) {
   const Matrix b = matrix_of(shape_b, tb);
   for_each_broadcast(batch_of(shape_y), batch_of(shape_a), batch_of(shape_b),
                      [&](std::int64_t i, std::int64_t j, std::int64_t k) {
-    const double* left = e.in(0).reals.data() + j * a.rows * a.columns;
-    const double* right = e.in(1).reals.data() + k * b.rows * b.columns;
-    std::vector<double> turned_left;
-    std::vector<double> turned_right;
-    if (ta) left = (turned_left = turned(a.columns, a.rows, left)).data();
-    if (tb) right = (turned_right = turned(b.columns, b.rows, right)).data();
-    multiply_add(a.rows, a.columns, b.columns, left, right, e.out().reals.data() + i * a.rows * b.columns);
-  });
+                       const double* left = e.in(0).reals.data() + j * a.rows * a.columns;
+                       const double* right = e.in(1).reals.data() + k * b.rows * b.columns;
+                       std::vector<double> turned_left;
+                       std::vector<double> turned_right;
+                       if (ta) left = (turned_left = turned(a.columns, a.rows, left)).data();
+                       if (tb) right = (turned_right = turned(b.columns, b.rows, right)).data();
+                       multiply_add(a.rows, a.columns, b.columns, left, right,
+                                    e.out().reals.data() + i * a.rows * b.columns);
+                     });
 }
 
 }  // namespace

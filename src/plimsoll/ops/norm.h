@@ -1,20 +1,21 @@
-// Normalisations: batch, layer, root-mean-square, group (instance norm: as many groups as channels), and
-// AlexNet's response normalisation over neighbouring channels.
+// Normalisations: batch, layer, root-mean-square, group (instance norm: as many groups as
+// channels), and AlexNet's response normalisation over neighbouring channels.
 //
-// All but the last subtract a mean and divide by a deviation taken over some axes, then scale by gamma and
-// shift by beta:
+// All but the last subtract a mean and divide by a deviation taken over some axes, then scale by
+// gamma and shift by beta:
 //
 //   batch_norm   x[N,C,...]          over N and space, per channel
 //   layer_norm   x[..., axis...]     over the axes from `axis` on, per row
 //   rms_norm     as layer_norm without the mean
 //   group_norm   x[N,C,...]          over C/groups channels and space, per sample and group
 //
-// Statistics are results of their own (fp32, fp64 for fp64), small beside x, and the gradient reads them
-// with x instead of y: y dies as soon as its reader has run. batch_norm with activation "relu" applies it in
-// the same pass, and its gradient takes the sign from x again.
+// Statistics are results of their own (fp32, fp64 for fp64), small beside x, and the gradient reads
+// them with x instead of y: y dies as soon as its reader has run. batch_norm with activation "relu"
+// applies it in the same pass, and its gradient takes the sign from x again.
 //
-// A statistic is a differentiable result like any other; that is how second order works: the fused gradient is
-// differentiated through its decomposition, and what flows into the statistics flows on into x.
+// A statistic is a differentiable result like any other; that is how second order works: the fused
+// gradient is differentiated through its decomposition, and what flows into the statistics flows on
+// into x.
 //
 // gamma and beta have x's dtype or the statistics' one; so have their gradients.
 #pragma once
@@ -33,7 +34,8 @@ struct BatchNorm {
   Var var;  // biased
 };
 BatchNorm batch_norm(Var x, Var gamma, Var beta, const BatchNormOptions& options = {});
-Var batch_norm_inference(Var x, Var gamma, Var beta, Var mean, Var var, const BatchNormOptions& options = {});
+Var batch_norm_inference(Var x, Var gamma, Var beta, Var mean, Var var,
+                         const BatchNormOptions& options = {});
 
 struct RunningStatistics {
   Var mean;
@@ -41,8 +43,8 @@ struct RunningStatistics {
 };
 // The next running statistics: a step of `momentum` towards this batch's, with the variance made
 // unbiased for `count` elements per channel.
-RunningStatistics batch_norm_update(RunningStatistics running, Var mean, Var var, std::int64_t count,
-                                    double momentum = 0.1);
+RunningStatistics batch_norm_update(RunningStatistics running, Var mean, Var var,
+                                    std::int64_t count, double momentum = 0.1);
 
 struct LayerNorm {
   Var y;

@@ -14,7 +14,9 @@ namespace {
 constexpr std::int64_t kByteIndex = 256;
 constexpr std::int64_t kMostPlaces = std::numeric_limits<std::int32_t>::max();
 
-bool ceil_mode(const ir::Attributes& attributes) { return attributes.integer("ceil_mode", 0) != 0; }
+bool ceil_mode(const ir::Attributes& attributes) {
+  return attributes.integer("ceil_mode", 0) != 0;
+}
 
 // Window and sizes of pooling a tensor of this shape.
 struct Pooling {
@@ -31,20 +33,24 @@ struct Pooling {
 };
 
 Result<Pooling> pooling_of(const ir::Shape& x, const ir::Attributes& attributes) {
-  if (x.rank() < 3 || x.rank() > 5) return bad_input("input has shape {}, expects a rank of 3 to 5", ir::to_string(x));
+  if (x.rank() < 3 || x.rank() > 5)
+    return bad_input("input has shape {}, expects a rank of 3 to 5", ir::to_string(x));
   const ir::Ints kernel = attributes.integers("kernel");
   if (static_cast<int>(kernel.size()) != x.rank() - 2) {
-    return bad_input("kernel has {} extents, input {} expects {}", kernel.size(), ir::to_string(x), x.rank() - 2);
+    return bad_input("kernel has {} extents, input {} expects {}", kernel.size(), ir::to_string(x),
+                     x.rank() - 2);
   }
   Pooling out;
   PLIMSOLL_TRY(out.window, read_window(attributes, kernel));
   std::optional<std::int64_t> count = 1;
   for (const std::int64_t extent : kernel) count = count ? checked_multiply(*count, extent) : count;
-  if (!count || *count > kMostPlaces) return bad_input("kernel has more than {} places", kMostPlaces);
+  if (!count || *count > kMostPlaces)
+    return bad_input("kernel has more than {} places", kMostPlaces);
   for (std::size_t axis = 0; axis < kVolumeAxes; ++axis) {
     const std::int64_t pad = std::max(out.window.begins[axis], out.window.ends[axis]);
     if (pad >= out.window.reach(axis)) {
-      return bad_input("pads hold {}, expects less than the kernel's reach of {}", pad, out.window.reach(axis));
+      return bad_input("pads hold {}, expects less than the kernel's reach of {}", pad,
+                       out.window.reach(axis));
     }
   }
   out.data = volume_of(x);
@@ -69,14 +75,15 @@ void for_each_tap(const Pooling& p, Body body) {
   if (p.planes == 0) return;
   const std::int64_t data = elements(p.data);
   const std::int64_t results = elements(p.results);
-  for_each_place(p.window, p.data, p.results, [&](std::int64_t place, const std::vector<std::int64_t>& reading) {
-    for (std::int64_t plane = 0; plane < p.planes; ++plane) {
-      for (std::int64_t i = 0; i < results; ++i) {
-        const std::int64_t from = reading[static_cast<std::size_t>(i)];
-        if (from != kOutside) body(place, plane * data + from, plane * results + i);
-      }
-    }
-  });
+  for_each_place(p.window, p.data, p.results,
+                 [&](std::int64_t place, const std::vector<std::int64_t>& reading) {
+                   for (std::int64_t plane = 0; plane < p.planes; ++plane) {
+                     for (std::int64_t i = 0; i < results; ++i) {
+                       const std::int64_t from = reading[static_cast<std::size_t>(i)];
+                       if (from != kOutside) body(place, plane * data + from, plane * results + i);
+                     }
+                   }
+                 });
 }
 
 ir::Attributes with_shape_of(const ir::Attributes& attributes, Var x) {
@@ -109,7 +116,8 @@ Result<std::vector<TensorType>> infer_max_pool(const Call& call) {
   PLIMSOLL_RETURN_IF_ERROR(expect_float(call, 0));
   PLIMSOLL_TRY(const Pooling pooling, pooling_of(call.shape(0), call.attributes()));
   const ir::Layout layout = call.type(0).layout;
-  return std::vector<TensorType>{{call.type(0).dtype, pooling.y, layout}, {pooling.index, pooling.y, layout}};
+  return std::vector<TensorType>{{call.type(0).dtype, pooling.y, layout},
+                                 {pooling.index, pooling.y, layout}};
 }
 
 void evaluate_max_pool(const Evaluation& e) {
@@ -128,7 +136,9 @@ void evaluate_max_pool(const Evaluation& e) {
 }
 
 std::vector<Var> max_pool_gradient(const Backward& g) {
-  return {g.dy() ? g.builder.call1("max_pool_grad", {g.dy(), g.out(1)}, with_shape_of(g.attributes, g.in(0))) : Var()};
+  return {g.dy() ? g.builder.call1("max_pool_grad", {g.dy(), g.out(1)},
+                                   with_shape_of(g.attributes, g.in(0)))
+                 : Var()};
 }
 
 Result<std::vector<TensorType>> infer_max_pool_grad(const Call& call) {
@@ -144,7 +154,8 @@ Result<std::vector<TensorType>> infer_max_pool_grad(const Call& call) {
 void evaluate_max_pool_grad(const Evaluation& e) {
   const Pooling pooling = verified(e.out().type.shape, e.attributes);
   for_each_tap(pooling, [&](std::int64_t place, std::int64_t from, std::int64_t to) {
-    if (e.in(1).integers.data()[to] == place) e.out().reals.data()[from] += e.in(0).reals.data()[to];
+    if (e.in(1).integers.data()[to] == place)
+      e.out().reals.data()[from] += e.in(0).reals.data()[to];
   });
 }
 
@@ -168,10 +179,12 @@ void evaluate_max_pool_select(const Evaluation& e) {
 }
 
 std::vector<Var> max_pool_select_gradient(const Backward& g) {
-  return {g.builder.call1("max_pool_grad", {g.dy(), g.in(1)}, with_shape_of(g.attributes, g.in(0))), Var()};
+  return {g.builder.call1("max_pool_grad", {g.dy(), g.in(1)}, with_shape_of(g.attributes, g.in(0))),
+          Var()};
 }
 
-// How many elements each result of one plane is the mean of; zero where a window sees no data at all.
+// How many elements each result of one plane is the mean of; zero where a window sees no data at
+// all.
 std::vector<double> divisors(const Pooling& p, const ir::Attributes& attributes) {
   const bool with_pads = attributes.integer("count_include_pad", 0) != 0;
   std::vector<double> out(static_cast<std::size_t>(elements(p.results)), 1.0);
@@ -241,8 +254,8 @@ std::vector<Var> avg_pool_grad_gradient(const Backward& g) {
   return {g.builder.call1("avg_pool", {g.dy()}, g.attributes)};
 }
 
-Card pool_card(std::string_view name, int inputs, int outputs, InferRule infer, GradientRule gradient,
-               CostRule cost, EvaluateRule evaluate) {
+Card pool_card(std::string_view name, int inputs, int outputs, InferRule infer,
+               GradientRule gradient, CostRule cost, EvaluateRule evaluate) {
   return {.name = name,
           .inputs = exactly(inputs),
           .outputs = exactly(outputs),
@@ -281,8 +294,8 @@ std::vector<Card> pool_cards() {
       pool_card("max_pool", 1, 2, infer_max_pool, max_pool_gradient, pool_cost, evaluate_max_pool),
       pool_card("max_pool_grad", 2, 1, infer_max_pool_grad, max_pool_grad_gradient, max_grad_cost,
                 evaluate_max_pool_grad),
-      pool_card("max_pool_select", 2, 1, infer_max_pool_select, max_pool_select_gradient, bytes_cost,
-                evaluate_max_pool_select),
+      pool_card("max_pool_select", 2, 1, infer_max_pool_select, max_pool_select_gradient,
+                bytes_cost, evaluate_max_pool_select),
       pool_card("avg_pool", 1, 1, infer_avg_pool, avg_pool_gradient, pool_cost, evaluate_avg_pool),
       pool_card("avg_pool_grad", 1, 1, infer_avg_pool_grad, avg_pool_grad_gradient, avg_grad_cost,
                 evaluate_avg_pool_grad),

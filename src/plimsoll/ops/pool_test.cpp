@@ -4,11 +4,18 @@
 namespace plimsoll::ops {
 namespace {
 
-TensorType f32(const ir::Shape& shape) { return {ir::DType::kF32, shape, {}}; }
+TensorType f32(const ir::Shape& shape) {
+  return {ir::DType::kF32, shape, {}};
+}
 
-const ir::Attributes kMax{{"kernel", ir::Ints{3, 2}}, {"strides", ir::Ints{2, 2}}, {"pads", ir::Ints{1, 0, 1, 0}},
-                          {"dilations", ir::Ints{2, 1}}, {"ceil_mode", std::int64_t{1}}};
-const ir::Attributes kAverage{{"kernel", ir::Ints{3, 2}}, {"strides", ir::Ints{2, 3}}, {"pads", ir::Ints{1, 1, 1, 1}},
+const ir::Attributes kMax{{"kernel", ir::Ints{3, 2}},
+                          {"strides", ir::Ints{2, 2}},
+                          {"pads", ir::Ints{1, 0, 1, 0}},
+                          {"dilations", ir::Ints{2, 1}},
+                          {"ceil_mode", std::int64_t{1}}};
+const ir::Attributes kAverage{{"kernel", ir::Ints{3, 2}},
+                              {"strides", ir::Ints{2, 3}},
+                              {"pads", ir::Ints{1, 1, 1, 1}},
                               {"ceil_mode", std::int64_t{1}}};
 
 ir::Attributes with(ir::Attributes attributes, std::string_view name, ir::Attribute value) {
@@ -16,7 +23,9 @@ ir::Attributes with(ir::Attributes attributes, std::string_view name, ir::Attrib
   return attributes;
 }
 
-Array x() { return wave({2, 3, 7, 6}, 0.0); }
+Array x() {
+  return wave({2, 3, 7, 6}, 0.0);
+}
 const ir::Ints kShape{2, 3, 7, 6};
 
 TEST(MaxPool, AgreesWithPyTorch) {
@@ -24,7 +33,8 @@ TEST(MaxPool, AgreesWithPyTorch) {
   EXPECT_EQ(made[0].type.shape, (ir::Shape{2, 3, 3, 3}));
   EXPECT_EQ(made[1].type.dtype, ir::DType::kU8);
   expect_fingerprint(made[0], {-0.0996208605433028, 0.530975051841411});
-  const Array dx = run_operator("max_pool_grad", {wave(made[0].type.shape, 0.7), made[1]}, with(kMax, "shape", kShape))[0];
+  const Array dx = run_operator("max_pool_grad", {wave(made[0].type.shape, 0.7), made[1]},
+                                with(kMax, "shape", kShape))[0];
   expect_fingerprint(dx, {0.147993635992535, -0.900230217109853});
 }
 
@@ -35,27 +45,32 @@ TEST(MaxPool, SelectPicksTheWinners) {
 
 TEST(MaxPool, RemembersWherePaddingNeverWins) {
   const Array in = Array::of_reals({1, 1, 3}, {-5, -7, -6});
-  const auto made = run_operator("max_pool", {in}, {{"kernel", ir::Ints{2}}, {"strides", ir::Ints{2}}, {"pads", ir::Ints{1, 0}}});
+  const auto made =
+      run_operator("max_pool", {in},
+                   {{"kernel", ir::Ints{2}}, {"strides", ir::Ints{2}}, {"pads", ir::Ints{1, 0}}});
   EXPECT_EQ(made[0].reals, (std::vector<double>{-5, -6}));
   EXPECT_EQ(made[1].integers, (std::vector<std::int64_t>{1, 1}));
 }
 
 TEST(MaxPool, ALargeWindowHasWiderIndices) {
   Builder builder("one");
-  const auto out = builder.call("max_pool", {builder.input("x", f32({1, 1, 17, 17}))}, {{"kernel", ir::Ints{17, 17}}});
+  const auto out = builder.call("max_pool", {builder.input("x", f32({1, 1, 17, 17}))},
+                                {{"kernel", ir::Ints{17, 17}}});
   EXPECT_EQ(out[1].dtype(), ir::DType::kI32);
 }
 
 TEST(MaxPool, AHostileIndexReadsNothingOutside) {
   Array index(TensorType{ir::DType::kU8, {1, 1, 2}, {}});
   index.integers = {255, 0};
-  const Array dx = run_operator("max_pool_grad", {wave({1, 1, 2}, 0.7), index},
-                                {{"kernel", ir::Ints{2}}, {"pads", ir::Ints{1, 0}}, {"shape", ir::Ints{1, 1, 2}}})[0];
+  const Array dx = run_operator(
+      "max_pool_grad", {wave({1, 1, 2}, 0.7), index},
+      {{"kernel", ir::Ints{2}}, {"pads", ir::Ints{1, 0}}, {"shape", ir::Ints{1, 1, 2}}})[0];
   EXPECT_EQ(dx.reals[1], 0);
 }
 
 TEST(AvgPool, AgreesWithPyTorch) {
-  expect_fingerprint(run_operator("avg_pool", {x()}, kAverage)[0], {-0.051242887226547, -0.0484233689225933});
+  expect_fingerprint(run_operator("avg_pool", {x()}, kAverage)[0],
+                     {-0.051242887226547, -0.0484233689225933});
   const Array dy = wave({2, 3, 4, 3}, 0.7);
   expect_fingerprint(run_operator("avg_pool_grad", {dy}, with(kAverage, "shape", kShape))[0],
                      {-0.101802327821482, 0.02652820903692});
@@ -63,7 +78,8 @@ TEST(AvgPool, AgreesWithPyTorch) {
 
 TEST(AvgPool, CountsPaddingWhenAsked) {
   const auto padded = with(kAverage, "count_include_pad", std::int64_t{1});
-  expect_fingerprint(run_operator("avg_pool", {x()}, padded)[0], {-0.0115805689108121, -0.0487932005811137});
+  expect_fingerprint(run_operator("avg_pool", {x()}, padded)[0],
+                     {-0.0115805689108121, -0.0487932005811137});
   const Array dy = wave({2, 3, 4, 3}, 0.7);
   expect_fingerprint(run_operator("avg_pool_grad", {dy}, with(padded, "shape", kShape))[0],
                      {-0.0538088380380616, -0.0100085378950809});

@@ -6,9 +6,13 @@ namespace {
 
 const std::int64_t kBig = std::int64_t{1} << 62;
 
-TensorType f32(const ir::Shape& shape) { return {ir::DType::kF32, shape, {}}; }
+TensorType f32(const ir::Shape& shape) {
+  return {ir::DType::kF32, shape, {}};
+}
 
-const ir::Attributes kConv2d{{"strides", ir::Ints{2, 1}}, {"dilations", ir::Ints{1, 2}}, {"pads", ir::Ints{0, 1, 1, 2}},
+const ir::Attributes kConv2d{{"strides", ir::Ints{2, 1}},
+                             {"dilations", ir::Ints{1, 2}},
+                             {"pads", ir::Ints{0, 1, 1, 2}},
                              {"group", std::int64_t{2}}};
 
 ir::Attributes with(ir::Attributes attributes, const ir::Attributes& more) {
@@ -23,10 +27,12 @@ TEST(Conv, AgreesWithPyTorchInGroupsWithStridesPadsAndDilations) {
   EXPECT_EQ(y.type.shape, (ir::Shape{2, 6, 3, 8}));
   expect_fingerprint(y, {-25.3718013699204, 18.0527146649451});
   const Array dy = wave(y.type.shape, 0.7);
-  expect_fingerprint(run_operator("conv_grad_input", {dy, w}, with(kConv2d, {{"shape", ir::Ints{2, 4, 6, 7}}}))[0],
-                     {-20.6213068116336, -0.693230689095871});
-  const auto weights = run_operator("conv_grad_weight", {x, dy},
-                                    with(kConv2d, {{"shape", ir::Ints{6, 2, 3, 2}}, {"bias", std::int64_t{1}}}));
+  expect_fingerprint(
+      run_operator("conv_grad_input", {dy, w}, with(kConv2d, {{"shape", ir::Ints{2, 4, 6, 7}}}))[0],
+      {-20.6213068116336, -0.693230689095871});
+  const auto weights =
+      run_operator("conv_grad_weight", {x, dy},
+                   with(kConv2d, {{"shape", ir::Ints{6, 2, 3, 2}}, {"bias", std::int64_t{1}}}));
   expect_fingerprint(weights[0], {-12.8171736447895, -7.25757851524343});
   expect_fingerprint(weights[1], {-0.0082931516616036, 0.189634575780646});
 }
@@ -35,11 +41,14 @@ TEST(Conv, WorksInOneDimension) {
   const ir::Attributes attributes{{"strides", ir::Ints{2}}, {"pads", ir::Ints{1, 1}}};
   const Array x = wave({2, 3, 9}, 0.0);
   const Array w = wave({4, 3, 3}, 0.5);
-  expect_fingerprint(run_operator("conv", {x, w}, attributes)[0], {-1.4912631925602, 0.947871007720222});
+  expect_fingerprint(run_operator("conv", {x, w}, attributes)[0],
+                     {-1.4912631925602, 0.947871007720222});
   const Array dy = wave({2, 4, 5}, 0.7);
-  expect_fingerprint(run_operator("conv_grad_input", {dy, w}, with(attributes, {{"shape", ir::Ints{2, 3, 9}}}))[0],
-                     {-1.02285652747623, 1.92991139475466});
-  expect_fingerprint(run_operator("conv_grad_weight", {x, dy}, with(attributes, {{"shape", ir::Ints{4, 3, 3}}}))[0],
+  expect_fingerprint(
+      run_operator("conv_grad_input", {dy, w}, with(attributes, {{"shape", ir::Ints{2, 3, 9}}}))[0],
+      {-1.02285652747623, 1.92991139475466});
+  expect_fingerprint(run_operator("conv_grad_weight", {x, dy},
+                                  with(attributes, {{"shape", ir::Ints{4, 3, 3}}}))[0],
                      {-1.06203160767481, 0.202450332391886});
 }
 
@@ -47,25 +56,32 @@ TEST(Conv, WorksInThreeDimensions) {
   const ir::Attributes attributes{{"pads", ir::Ints{1, 1, 1, 1, 1, 1}}};
   const Array x = wave({1, 2, 3, 4, 3}, 0.0);
   const Array w = wave({2, 2, 2, 3, 2}, 0.5);
-  expect_fingerprint(run_operator("conv", {x, w}, attributes)[0], {-4.80313784961448, 0.855703765193813});
+  expect_fingerprint(run_operator("conv", {x, w}, attributes)[0],
+                     {-4.80313784961448, 0.855703765193813});
   const Array dy = wave({1, 2, 4, 4, 4}, 0.7);
-  expect_fingerprint(run_operator("conv_grad_input", {dy, w}, with(attributes, {{"shape", ir::Ints{1, 2, 3, 4, 3}}}))[0],
+  expect_fingerprint(run_operator("conv_grad_input", {dy, w},
+                                  with(attributes, {{"shape", ir::Ints{1, 2, 3, 4, 3}}}))[0],
                      {-6.17619308112273, -2.88176309991526});
-  expect_fingerprint(run_operator("conv_grad_weight", {x, dy}, with(attributes, {{"shape", ir::Ints{2, 2, 2, 3, 2}}}))[0],
+  expect_fingerprint(run_operator("conv_grad_weight", {x, dy},
+                                  with(attributes, {{"shape", ir::Ints{2, 2, 2, 3, 2}}}))[0],
                      {-3.69080500639247, -1.85826224818524});
 }
 
 TEST(Conv, TransposeAgreesWithPyTorch) {
-  const ir::Attributes attributes{{"strides", ir::Ints{2, 3}}, {"pads", ir::Ints{1, 1, 1, 1}},
-                                  {"output_padding", ir::Ints{1, 0}}, {"group", std::int64_t{2}}};
-  const Array y = run_operator("conv_transpose", {wave({2, 4, 3, 4}, 0.0), wave({4, 3, 3, 2}, 0.5), wave({6}, 1.0)},
+  const ir::Attributes attributes{{"strides", ir::Ints{2, 3}},
+                                  {"pads", ir::Ints{1, 1, 1, 1}},
+                                  {"output_padding", ir::Ints{1, 0}},
+                                  {"group", std::int64_t{2}}};
+  const Array y = run_operator("conv_transpose",
+                               {wave({2, 4, 3, 4}, 0.0), wave({4, 3, 3, 2}, 0.5), wave({6}, 1.0)},
                                attributes)[0];
   EXPECT_EQ(y.type.shape, (ir::Shape{2, 6, 6, 9}));
   expect_fingerprint(y, {0.664224970951764, 5.13994477711002});
 }
 
 TEST(Conv, AcceptsAnEmptyBatch) {
-  EXPECT_EQ(run_operator("conv", {wave({0, 3, 5, 5}, 0), wave({4, 3, 3, 3}, 0)})[0].type.shape, (ir::Shape{0, 4, 3, 3}));
+  EXPECT_EQ(run_operator("conv", {wave({0, 3, 5, 5}, 0), wave({4, 3, 3, 3}, 0)})[0].type.shape,
+            (ir::Shape{0, 4, 3, 3}));
   const auto dw = run_operator("conv_grad_weight", {wave({0, 3, 5, 5}, 0), wave({0, 4, 3, 3}, 0)},
                                {{"shape", ir::Ints{4, 3, 3, 3}}});
   expect_fingerprint(dw[0], {0, 0});
@@ -73,16 +89,19 @@ TEST(Conv, AcceptsAnEmptyBatch) {
 
 TEST(Conv, CountsTwoOperationsPerProduct) {
   Builder builder("one");
-  builder.call1("conv", {builder.input("x", f32({8, 64, 56, 56})), builder.input("w", f32({128, 32, 3, 3}))},
-                {{"pads", ir::Ints{1, 1, 1, 1}}, {"group", std::int64_t{2}}});
-  EXPECT_EQ(cost_of(builder.graph(), builder.graph().nodes[0]).operations, 2.0 * 8 * 128 * 56 * 56 * 32 * 9);
+  builder.call1(
+      "conv", {builder.input("x", f32({8, 64, 56, 56})), builder.input("w", f32({128, 32, 3, 3}))},
+      {{"pads", ir::Ints{1, 1, 1, 1}}, {"group", std::int64_t{2}}});
+  EXPECT_EQ(cost_of(builder.graph(), builder.graph().nodes[0]).operations,
+            2.0 * 8 * 128 * 56 * 56 * 32 * 9);
 }
 
 TEST(Conv, ResultsFollowTheInputsLayout) {
   Builder builder("one");
   TensorType x = f32({8, 64, 56, 56});
   x.layout = ir::Layout::channels_last(4);
-  const Var y = builder.call1("conv", {builder.input("x", x), builder.input("w", f32({32, 64, 1, 1}))});
+  const Var y =
+      builder.call1("conv", {builder.input("x", x), builder.input("w", f32({32, 64, 1, 1}))});
   EXPECT_EQ(y.type().layout, x.layout);
 }
 
@@ -90,7 +109,8 @@ TEST(Conv, RefusesWhatDoesNotFit) {
   const TensorType x = f32({2, 4, 6, 7});
   const TensorType w = f32({6, 4, 3, 3});
   EXPECT_EQ(refusal("conv", {x, w}), "");
-  EXPECT_EQ(refusal("conv", {f32({2, 8, 6, 7}), w}), "conv: input has 8 channels in 1 groups, weight expects 4 in each");
+  EXPECT_EQ(refusal("conv", {f32({2, 8, 6, 7}), w}),
+            "conv: input has 8 channels in 1 groups, weight expects 4 in each");
   for (const std::int64_t bad : {std::int64_t{0}, std::int64_t{-1}, kBig}) {
     EXPECT_NE(refusal("conv", {x, w}, {{"strides", ir::Ints{bad, 1}}}), "") << bad;
     EXPECT_NE(refusal("conv", {x, w}, {{"dilations", ir::Ints{1, bad}}}), "") << bad;
@@ -120,7 +140,9 @@ TEST(Conv, TransposeRefusesWhatDoesNotFit) {
   EXPECT_NE(refusal("conv_transpose", {x, w}, {{"pads", ir::Ints{9, 9, 9, 9}}}), "");
   EXPECT_NE(refusal("conv_transpose", {x, w}, {{"group", kBig}}), "");
   EXPECT_NE(refusal("conv_transpose", {f32({2, 4, 0, 4}), w}), "");
-  EXPECT_NE(refusal("conv_transpose", {f32({1, 4, kBig, 1}), w}, {{"strides", ir::Ints{1 << 30, 1}}}), "");
+  EXPECT_NE(
+      refusal("conv_transpose", {f32({1, 4, kBig, 1}), w}, {{"strides", ir::Ints{1 << 30, 1}}}),
+      "");
 }
 
 TEST(Matmul, AgreesWithPyTorchWithBroadcastBatches) {
@@ -134,12 +156,15 @@ TEST(Matmul, ReadsTurnedOperands) {
   const Array b = Array::of_reals({2, 2}, {1, 2, 3, 4});
   const ir::Attributes turned_a{{"trans_a", std::int64_t{1}}};
   const ir::Attributes both{{"trans_a", std::int64_t{1}}, {"trans_b", std::int64_t{1}}};
-  EXPECT_EQ(run_operator("matmul", {a, b}, turned_a)[0].reals, (std::vector<double>{13, 18, 17, 24, 21, 30}));
-  EXPECT_EQ(run_operator("matmul", {a, b}, both)[0].reals, (std::vector<double>{9, 19, 12, 26, 15, 33}));
+  EXPECT_EQ(run_operator("matmul", {a, b}, turned_a)[0].reals,
+            (std::vector<double>{13, 18, 17, 24, 21, 30}));
+  EXPECT_EQ(run_operator("matmul", {a, b}, both)[0].reals,
+            (std::vector<double>{9, 19, 12, 26, 15, 33}));
 }
 
 TEST(Matmul, OverNothingIsZero) {
-  EXPECT_EQ(run_operator("matmul", {wave({2, 0}, 0), wave({0, 2}, 0)})[0].reals, (std::vector<double>{0, 0, 0, 0}));
+  EXPECT_EQ(run_operator("matmul", {wave({2, 0}, 0), wave({0, 2}, 0)})[0].reals,
+            (std::vector<double>{0, 0, 0, 0}));
 }
 
 TEST(Matmul, RefusesWhatDoesNotFit) {
@@ -154,10 +179,12 @@ TEST(Linear, AgreesWithPyTorch) {
   const ir::Attributes turned{{"trans_w", std::int64_t{1}}};
   const Array x = wave({2, 3, 4}, 0.0);
   const Array w = wave({5, 4}, 0.5);
-  expect_fingerprint(run_operator("linear", {x, w, wave({5}, 1.0)}, turned)[0], {17.6037615181962, -5.17824878476978});
+  expect_fingerprint(run_operator("linear", {x, w, wave({5}, 1.0)}, turned)[0],
+                     {17.6037615181962, -5.17824878476978});
   const Array dy = wave({2, 3, 5}, 0.7);
   expect_fingerprint(run_operator("linear", {dy, w})[0], {4.79449863851534, -3.17261437964666});
-  const auto weights = run_operator("linear_grad_weight", {x, dy}, with(turned, {{"bias", std::int64_t{1}}}));
+  const auto weights =
+      run_operator("linear_grad_weight", {x, dy}, with(turned, {{"bias", std::int64_t{1}}}));
   expect_fingerprint(weights[0], {5.44536791969976, -3.62320655405433});
   expect_fingerprint(weights[1], {5.21307363146379, 7.349780441425});
 }
@@ -171,7 +198,8 @@ TEST(Linear, WeightGradientLiesAsTheWeight) {
 }
 
 TEST(Linear, RefusesWhatDoesNotFit) {
-  EXPECT_EQ(refusal("linear", {f32({2, 3}), f32({4, 5})}), "linear: input has 3 features, weight expects 4");
+  EXPECT_EQ(refusal("linear", {f32({2, 3}), f32({4, 5})}),
+            "linear: input has 3 features, weight expects 4");
   EXPECT_NE(refusal("linear", {f32({}), f32({4, 5})}), "");
   EXPECT_NE(refusal("linear", {f32({2, 4}), f32({4, 5}), f32({4})}), "");
   EXPECT_NE(refusal("linear_grad_weight", {f32({2, 4}), f32({3, 5})}), "");
@@ -185,20 +213,24 @@ TEST(Attention, AgreesWithPyTorchWithGroupedHeads) {
   expect_fingerprint(made[0], {4.26153072104935, 2.48721506489518});
   EXPECT_EQ(made[1].type.shape, (ir::Shape{2, 4, 3}));
   const auto gradients = run_operator(
-      "attention_grad", {wave({2, 3, 12}, 0.7), inputs[0], inputs[1], inputs[2], made[0], made[1]}, attributes);
+      "attention_grad", {wave({2, 3, 12}, 0.7), inputs[0], inputs[1], inputs[2], made[0], made[1]},
+      attributes);
   expect_fingerprint(gradients[0], {6.45094780699797, -1.69228462697485});
   expect_fingerprint(gradients[1], {6.43963697583116, -3.31718646215378});
   expect_fingerprint(gradients[2], {5.94759080217313, -0.0852120828563142});
 }
 
 TEST(Attention, AgreesWithPyTorchCausalAndMasked) {
-  const ir::Attributes attributes{{"heads", std::int64_t{4}}, {"kv_heads", std::int64_t{2}}, {"causal", std::int64_t{1}}};
+  const ir::Attributes attributes{
+      {"heads", std::int64_t{4}}, {"kv_heads", std::int64_t{2}}, {"causal", std::int64_t{1}}};
   const Array mask = wave({2, 1, 3, 5}, 0.2);
-  const std::vector<Array> inputs{wave({2, 3, 8}, 0.0), wave({2, 5, 4}, 0.5), wave({2, 5, 6}, 1.0), mask};
+  const std::vector<Array> inputs{wave({2, 3, 8}, 0.0), wave({2, 5, 4}, 0.5), wave({2, 5, 6}, 1.0),
+                                  mask};
   const auto made = run_operator("attention", inputs, attributes);
   expect_fingerprint(made[0], {4.95783251240181, -0.138469769266544});
   const auto gradients = run_operator(
-      "attention_grad", {wave({2, 3, 12}, 0.7), inputs[0], inputs[1], inputs[2], made[0], made[1], mask}, attributes);
+      "attention_grad",
+      {wave({2, 3, 12}, 0.7), inputs[0], inputs[1], inputs[2], made[0], made[1], mask}, attributes);
   expect_fingerprint(gradients[0], {6.21137309101106, -3.93165284059768});
   expect_fingerprint(gradients[1], {5.51111830101339, -0.879840107204128});
   expect_fingerprint(gradients[2], {3.39206849339364, 2.05415799279601});
@@ -209,19 +241,23 @@ TEST(Attention, TakesQueriesKeysAndValuesSideBySide) {
   const Array qkv = wave({2, 4, 12}, 0.0);
   const auto made = run_operator("attention_qkv", {qkv}, attributes);
   expect_fingerprint(made[0], {-1.71293350078613, 0.69229816267104});
-  expect_fingerprint(run_operator("attention_qkv_grad", {wave({2, 4, 4}, 0.7), qkv, made[0], made[1]}, attributes)[0],
+  expect_fingerprint(run_operator("attention_qkv_grad",
+                                  {wave({2, 4, 4}, 0.7), qkv, made[0], made[1]}, attributes)[0],
                      {-1.75056552207003, 0.358270501891346});
 }
 
 TEST(Attention, ARowThatSeesNothingGivesZero) {
   const ir::Attributes causal{{"heads", std::int64_t{1}}, {"causal", std::int64_t{1}}};
-  const auto made = run_operator("attention", {wave({1, 3, 2}, 0.0), wave({1, 1, 2}, 0.5), wave({1, 1, 2}, 1.0)}, causal);
-  EXPECT_EQ(std::vector<double>(made[0].reals.begin(), made[0].reals.begin() + 4), (std::vector<double>{0, 0, 0, 0}));
+  const auto made = run_operator(
+      "attention", {wave({1, 3, 2}, 0.0), wave({1, 1, 2}, 0.5), wave({1, 1, 2}, 1.0)}, causal);
+  EXPECT_EQ(std::vector<double>(made[0].reals.begin(), made[0].reals.begin() + 4),
+            (std::vector<double>{0, 0, 0, 0}));
   EXPECT_EQ(made[1].reals[0], -std::numeric_limits<double>::infinity());
-  const auto gradients = run_operator("attention_grad",
-                                      {wave({1, 3, 2}, 0.7), wave({1, 3, 2}, 0.0), wave({1, 1, 2}, 0.5),
-                                       wave({1, 1, 2}, 1.0), made[0], made[1]},
-                                      causal);
+  const auto gradients =
+      run_operator("attention_grad",
+                   {wave({1, 3, 2}, 0.7), wave({1, 3, 2}, 0.0), wave({1, 1, 2}, 0.5),
+                    wave({1, 1, 2}, 1.0), made[0], made[1]},
+                   causal);
   EXPECT_EQ(gradients[0].reals[0], 0);
   EXPECT_FALSE(std::isnan(gradients[1].reals[0]));
 }
@@ -229,8 +265,9 @@ TEST(Attention, ARowThatSeesNothingGivesZero) {
 TEST(Attention, CountsOnlyVisiblePairs) {
   const auto operations = [](std::int64_t rows, std::int64_t columns) {
     Builder builder("one");
-    builder.call("attention", {builder.input("q", f32({2, rows, 8})), builder.input("k", f32({2, columns, 8})),
-                               builder.input("v", f32({2, columns, 8}))},
+    builder.call("attention",
+                 {builder.input("q", f32({2, rows, 8})), builder.input("k", f32({2, columns, 8})),
+                  builder.input("v", f32({2, columns, 8}))},
                  {{"heads", std::int64_t{2}}, {"causal", std::int64_t{1}}});
     return cost_of(builder.graph(), builder.graph().nodes[0]).operations;
   };
@@ -245,17 +282,21 @@ TEST(Attention, RefusesWhatDoesNotFit) {
   const TensorType k = f32({2, 5, 8});
   const auto heads = [](std::int64_t count) { return ir::Attributes{{"heads", count}}; };
   EXPECT_EQ(refusal("attention", {q, k, k}, heads(4)), "");
-  EXPECT_EQ(refusal("attention", {q, k, k}, heads(3)), "attention: query has 8 features, expects a multiple of 3");
+  EXPECT_EQ(refusal("attention", {q, k, k}, heads(3)),
+            "attention: query has 8 features, expects a multiple of 3");
   for (const std::int64_t bad : {std::int64_t{0}, std::int64_t{-4}, kBig}) {
     EXPECT_NE(refusal("attention", {q, k, k}, heads(bad)), "") << bad;
-    EXPECT_NE(refusal("attention", {q, k, k}, {{"heads", std::int64_t{4}}, {"kv_heads", bad}}), "") << bad;
+    EXPECT_NE(refusal("attention", {q, k, k}, {{"heads", std::int64_t{4}}, {"kv_heads", bad}}), "")
+        << bad;
     EXPECT_NE(refusal("attention_qkv", {f32({2, 3, 12})}, heads(bad)), "") << bad;
   }
   EXPECT_NE(refusal("attention", {q, f32({3, 5, 8}), k}, heads(4)), "");
   EXPECT_NE(refusal("attention", {q, k, f32({2, 4, 8})}, heads(4)), "");
   EXPECT_NE(refusal("attention", {q, k, k, f32({3, 4})}, heads(4)), "");
-  EXPECT_NE(refusal("attention", {f32({2, 3, 0}), f32({2, kBig, 0}), f32({2, kBig, 0})}, heads(4)), "");
-  EXPECT_NE(refusal("attention", {q, k, k}, {{"scale", std::numeric_limits<double>::infinity()}}), "");
+  EXPECT_NE(refusal("attention", {f32({2, 3, 0}), f32({2, kBig, 0}), f32({2, kBig, 0})}, heads(4)),
+            "");
+  EXPECT_NE(refusal("attention", {q, k, k}, {{"scale", std::numeric_limits<double>::infinity()}}),
+            "");
   EXPECT_NE(refusal("attention_qkv", {f32({2, 3, 8})}, heads(1)), "");
 }
 

@@ -11,7 +11,9 @@
 namespace plimsoll::ops {
 namespace {
 
-std::int64_t axis_in(const ir::Attributes& attributes) { return attributes.integer("axis", -1); }
+std::int64_t axis_in(const ir::Attributes& attributes) {
+  return attributes.integer("axis", -1);
+}
 
 Result<std::vector<TensorType>> infer_softmax(const Call& call) {
   PLIMSOLL_RETURN_IF_ERROR(expect_one_float(call));
@@ -27,7 +29,8 @@ void for_each_line(const ir::Shape& shape, std::int64_t given_axis, Body body) {
   const int axis = *normal_axis(given_axis, shape.rank());
   const std::int64_t inner = shape.elements(axis + 1, shape.rank());
   for (std::int64_t outer = 0; outer < shape.elements(0, axis); ++outer) {
-    for (std::int64_t i = 0; i < inner; ++i) body(outer * shape[axis] * inner + i, inner, shape[axis]);
+    for (std::int64_t i = 0; i < inner; ++i)
+      body(outer * shape[axis] * inner + i, inner, shape[axis]);
   }
 }
 
@@ -47,32 +50,35 @@ template <bool kAsLogarithm>
 void evaluate_softmax(const Evaluation& e) {
   for_each_line(e.in(0).type.shape, axis_in(e.attributes),
                 [&](std::int64_t first, std::int64_t step, std::int64_t count) {
-                  soften(e.in(0).reals.data() + first, e.out().reals.data() + first, step, count, kAsLogarithm);
+                  soften(e.in(0).reals.data() + first, e.out().reals.data() + first, step, count,
+                         kAsLogarithm);
                 });
 }
 
 void evaluate_softmax_grad(const Evaluation& e) {
   for_each_line(e.in(0).type.shape, axis_in(e.attributes),
                 [&](std::int64_t first, std::int64_t step, std::int64_t count) {
-    const double* dy = e.in(0).reals.data() + first;
-    const double* y = e.in(1).reals.data() + first;
-    double* dx = e.out().reals.data() + first;
-    double sum = 0;
-    for (std::int64_t i = 0; i < count * step; i += step) sum += dy[i] * y[i];
-    for (std::int64_t i = 0; i < count * step; i += step) dx[i] = y[i] * (dy[i] - sum);
-  });
+                  const double* dy = e.in(0).reals.data() + first;
+                  const double* y = e.in(1).reals.data() + first;
+                  double* dx = e.out().reals.data() + first;
+                  double sum = 0;
+                  for (std::int64_t i = 0; i < count * step; i += step) sum += dy[i] * y[i];
+                  for (std::int64_t i = 0; i < count * step; i += step)
+                    dx[i] = y[i] * (dy[i] - sum);
+                });
 }
 
 void evaluate_log_softmax_grad(const Evaluation& e) {
   for_each_line(e.in(0).type.shape, axis_in(e.attributes),
                 [&](std::int64_t first, std::int64_t step, std::int64_t count) {
-    const double* dy = e.in(0).reals.data() + first;
-    const double* y = e.in(1).reals.data() + first;
-    double* dx = e.out().reals.data() + first;
-    double sum = 0;
-    for (std::int64_t i = 0; i < count * step; i += step) sum += dy[i];
-    for (std::int64_t i = 0; i < count * step; i += step) dx[i] = dy[i] - std::exp(y[i]) * sum;
-  });
+                  const double* dy = e.in(0).reals.data() + first;
+                  const double* y = e.in(1).reals.data() + first;
+                  double* dx = e.out().reals.data() + first;
+                  double sum = 0;
+                  for (std::int64_t i = 0; i < count * step; i += step) sum += dy[i];
+                  for (std::int64_t i = 0; i < count * step; i += step)
+                    dx[i] = dy[i] - std::exp(y[i]) * sum;
+                });
 }
 
 std::vector<Var> softmax_gradient(const Backward& g) {
@@ -136,7 +142,9 @@ Card backward_card(std::string_view name, EvaluateRule evaluate, DecomposeRule d
 
 }  // namespace
 
-Var softmax(Var x, std::int64_t axis) { return x.builder().call1("softmax", {x}, {{"axis", axis}}); }
+Var softmax(Var x, std::int64_t axis) {
+  return x.builder().call1("softmax", {x}, {{"axis", axis}});
+}
 
 Var log_softmax(Var x, std::int64_t axis) {
   return x.builder().call1("log_softmax", {x}, {{"axis", axis}});

@@ -1,5 +1,5 @@
-// softmax and log_softmax along one axis. Both gradients read only the result, so the input dies at once
-// and the result may lie over it.
+// softmax and log_softmax along one axis. Both gradients read only the result, so the input dies at
+// once and the result may lie over it.
 //
 //   softmax_grad      dx = y * (dy - sum(dy * y))
 //   log_softmax_grad  dx = dy - exp(y) * sum(dy)

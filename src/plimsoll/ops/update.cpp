@@ -100,7 +100,8 @@ Result<std::vector<TensorType>> infer_increment(const Call& call) {
 void evaluate_increment(const Evaluation& e) {
   const auto by = static_cast<std::uint64_t>(e.attributes.integer("by", 1));
   for (std::size_t i = 0; i < e.in(0).integers.size(); ++i) {
-    e.out().integers[i] = static_cast<std::int64_t>(static_cast<std::uint64_t>(e.in(0).integers[i]) + by);
+    e.out().integers[i] =
+        static_cast<std::int64_t>(static_cast<std::uint64_t>(e.in(0).integers[i]) + by);
   }
 }
 
@@ -123,8 +124,8 @@ Cost update_cost(const Call& call, std::span<const TensorType> outputs) {
   return cost;
 }
 
-Card update_card(std::string_view name, Arity inputs, std::vector<InPlace::Pair> pairs, InferRule infer,
-                 CostRule cost, EvaluateRule evaluate) {
+Card update_card(std::string_view name, Arity inputs, std::vector<InPlace::Pair> pairs,
+                 InferRule infer, CostRule cost, EvaluateRule evaluate) {
   return {.name = name,
           .inputs = inputs,
           .outputs = exactly(static_cast<int>(pairs.size())),
@@ -137,7 +138,8 @@ Card update_card(std::string_view name, Arity inputs, std::vector<InPlace::Pair>
           .evaluate = evaluate};
 }
 
-Updated call_update(std::string_view op, std::vector<Var> inputs, Var scale, ir::Attributes attributes) {
+Updated call_update(std::string_view op, std::vector<Var> inputs, Var scale,
+                    ir::Attributes attributes) {
   if (scale) inputs.push_back(scale);
   Builder& builder = inputs.front().builder();
   std::vector<Var> out = builder.call(op, std::move(inputs), std::move(attributes));
@@ -156,12 +158,14 @@ ir::Attributes adam_attributes(const UpdateOptions& options) {
 }  // namespace
 
 Updated sgd(Var w, Var g, const UpdateOptions& options, Var scale) {
-  return call_update("sgd", {w, g}, scale, {{"lr", options.lr}, {"weight_decay", options.weight_decay}});
+  return call_update("sgd", {w, g}, scale,
+                     {{"lr", options.lr}, {"weight_decay", options.weight_decay}});
 }
 
 Updated momentum(Var w, Var g, Var m, const UpdateOptions& options, Var scale) {
-  return call_update("momentum", {w, g, m}, scale,
-                     {{"lr", options.lr}, {"momentum", options.momentum}, {"weight_decay", options.weight_decay}});
+  return call_update(
+      "momentum", {w, g, m}, scale,
+      {{"lr", options.lr}, {"momentum", options.momentum}, {"weight_decay", options.weight_decay}});
 }
 
 Updated adam(Var w, Var g, Var m, Var v, Var step, const UpdateOptions& options, Var scale) {
@@ -176,19 +180,24 @@ Var increment(Var counter, std::int64_t by) {
   return counter.builder().call1("increment", {counter}, {{"by", by}});
 }
 
-Var accumulate(Var sum, Var g) { return sum.builder().call1("accumulate", {sum, g}); }
+Var accumulate(Var sum, Var g) {
+  return sum.builder().call1("accumulate", {sum, g});
+}
 
 std::vector<Card> update_cards() {
   return {
-      update_card("sgd", between(2, 3), {{0, 0}}, infer_update<0, false>, update_cost<5>, evaluate_sgd),
-      update_card("momentum", between(3, 4), {{0, 0}, {1, 2}}, infer_update<1, false>, update_cost<7>,
-                  evaluate_momentum),
-      update_card("adam", between(5, 6), {{0, 0}, {1, 2}, {2, 3}}, infer_update<2, true>, update_cost<16>,
-                  evaluate_adam<false>),
-      update_card("adamw", between(5, 6), {{0, 0}, {1, 2}, {2, 3}}, infer_update<2, true>, update_cost<16>,
-                  evaluate_adam<true>),
-      update_card("increment", exactly(1), {{0, 0}}, infer_increment, elementwise_cost, evaluate_increment),
-      update_card("accumulate", exactly(2), {{0, 0}}, infer_accumulate, elementwise_cost, evaluate_accumulate),
+      update_card("sgd", between(2, 3), {{0, 0}}, infer_update<0, false>, update_cost<5>,
+                  evaluate_sgd),
+      update_card("momentum", between(3, 4), {{0, 0}, {1, 2}}, infer_update<1, false>,
+                  update_cost<7>, evaluate_momentum),
+      update_card("adam", between(5, 6), {{0, 0}, {1, 2}, {2, 3}}, infer_update<2, true>,
+                  update_cost<16>, evaluate_adam<false>),
+      update_card("adamw", between(5, 6), {{0, 0}, {1, 2}, {2, 3}}, infer_update<2, true>,
+                  update_cost<16>, evaluate_adam<true>),
+      update_card("increment", exactly(1), {{0, 0}}, infer_increment, elementwise_cost,
+                  evaluate_increment),
+      update_card("accumulate", exactly(2), {{0, 0}}, infer_accumulate, elementwise_cost,
+                  evaluate_accumulate),
   };
 }
 

@@ -1,7 +1,7 @@
 // What happens to state at the end of a step: optimizer updates, counters, sums of gradients.
 //
-// Each result is the next version of an input and always takes its place. Formulas as PyTorch's, with
-// g the gradient times `scale` (a scalar, absent: 1, from clipping by the global norm):
+// Each result is the next version of an input and always takes its place. Formulas as PyTorch's,
+// with g the gradient times `scale` (a scalar, absent: 1, from clipping by the global norm):
 //
 //   sgd       g += decay*w;  w -= lr*g
 //   momentum  g += decay*w;  m = momentum*m + g;  w -= lr*m

@@ -4,7 +4,9 @@
 namespace plimsoll::ops {
 namespace {
 
-TensorType f32(const ir::Shape& shape) { return {ir::DType::kF32, shape, {}}; }
+TensorType f32(const ir::Shape& shape) {
+  return {ir::DType::kF32, shape, {}};
+}
 
 // Three steps with the gradients the script uses; `moments` start at zero.
 Array train(std::string_view op, int moments, bool counts_steps) {
@@ -36,13 +38,17 @@ TEST(Update, ResultsTakeTheStatesPlace) {
 
 TEST(Update, CountsUpAndWraps) {
   const auto largest = std::numeric_limits<std::int64_t>::max();
-  EXPECT_EQ(run_operator("increment", {Array::of_integers({2}, {4, largest})}, {{"by", std::int64_t{2}}})[0].integers,
+  EXPECT_EQ(run_operator("increment", {Array::of_integers({2}, {4, largest})},
+                         {{"by", std::int64_t{2}}})[0]
+                .integers,
             (std::vector<std::int64_t>{6, std::numeric_limits<std::int64_t>::min() + 1}));
 }
 
 TEST(Update, AccumulatesGradients) {
-  EXPECT_EQ(run_operator("accumulate", {Array::of_reals({2}, {1, 2}), Array::of_reals({2}, {3, 4})})[0].reals,
-            (std::vector<double>{4, 6}));
+  EXPECT_EQ(
+      run_operator("accumulate", {Array::of_reals({2}, {1, 2}), Array::of_reals({2}, {3, 4})})[0]
+          .reals,
+      (std::vector<double>{4, 6}));
 }
 
 TEST(Update, RefusesWhatDoesNotFit) {

@@ -1,7 +1,8 @@
-// Test data that PyTorch's side (tools/references) makes alike, and fingerprints of results. For tests.
+// Test data that PyTorch's side (tools/references) makes alike, and fingerprints of results. For
+// tests.
 //
-// A wave is sin(1.3 i + phase) over the elements; the fingerprint of a result is its two sums weighted
-// with waves, which no plausible mistake leaves unchanged.
+// A wave is sin(1.3 i + phase) over the elements; the fingerprint of a result is its two sums
+// weighted with waves, which no plausible mistake leaves unchanged.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,7 +20,8 @@ namespace plimsoll::ops {
 
 inline Array wave(const ir::Shape& shape, double phase) {
   Array out(TensorType{ir::DType::kF64, shape, {}});
-  for (std::size_t i = 0; i < out.reals.size(); ++i) out.reals[i] = std::sin(1.3 * static_cast<double>(i) + phase);
+  for (std::size_t i = 0; i < out.reals.size(); ++i)
+    out.reals[i] = std::sin(1.3 * static_cast<double>(i) + phase);
   return out;
 }
 
@@ -72,7 +74,8 @@ inline std::string refusal(std::string_view op, const std::vector<TensorType>& i
                            const ir::Attributes& attributes = {}) {
   Builder builder("one");
   std::vector<Var> vars;
-  for (std::size_t i = 0; i < inputs.size(); ++i) vars.push_back(builder.input("x" + std::to_string(i), inputs[i]));
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    vars.push_back(builder.input("x" + std::to_string(i), inputs[i]));
   builder.call(op, vars, attributes);
   return builder.error() ? builder.error()->message : "";
 }

@@ -6,9 +6,10 @@ namespace {
 constexpr std::int64_t kLargestNumber = (std::int64_t{1} << 31) - 1;
 constexpr std::int64_t kLargestExtent = std::int64_t{1} << 40;
 
-Status check_numbers(std::string_view name, std::span<const std::int64_t> numbers, std::size_t count,
-                     std::int64_t least) {
-  if (numbers.size() != count) return bad_input("{} has {} numbers, expects {}", name, numbers.size(), count);
+Status check_numbers(std::string_view name, std::span<const std::int64_t> numbers,
+                     std::size_t count, std::int64_t least) {
+  if (numbers.size() != count)
+    return bad_input("{} has {} numbers, expects {}", name, numbers.size(), count);
   for (const std::int64_t number : numbers) {
     if (number < least || number > kLargestNumber) {
       return bad_input("{} holds {}, expects {} to {}", name, number, least, kLargestNumber);
@@ -19,7 +20,9 @@ Status check_numbers(std::string_view name, std::span<const std::int64_t> number
 
 }  // namespace
 
-std::int64_t elements(const Volume& volume) { return volume[0] * volume[1] * volume[2]; }
+std::int64_t elements(const Volume& volume) {
+  return volume[0] * volume[1] * volume[2];
+}
 
 Result<Window> read_window(const ir::Attributes& attributes, std::span<const std::int64_t> kernel) {
   const std::size_t axes = kernel.size();
@@ -55,18 +58,20 @@ Volume volume_of(const ir::Shape& shape) {
 Result<Volume> places(const Window& window, const ir::Shape& shape, bool ceil_mode) {
   const Volume data = volume_of(shape);
   Volume out{1, 1, 1};
-  for (std::size_t axis = static_cast<std::size_t>(kVolumeAxes - window.axes); axis < kVolumeAxes; ++axis) {
+  for (std::size_t axis = static_cast<std::size_t>(kVolumeAxes - window.axes); axis < kVolumeAxes;
+       ++axis) {
     const std::int64_t extent = data[axis];
     if (extent > kLargestExtent) return bad_input("extent {} is above {}", extent, kLargestExtent);
     const std::int64_t padded = extent + window.begins[axis] + window.ends[axis];
     const std::int64_t room = padded - window.reach(axis);
     if (room < 0) {
-      return bad_input("kernel reaches over {}, input has {} with {} of padding", window.reach(axis),
-                       extent, padded - extent);
+      return bad_input("kernel reaches over {}, input has {} with {} of padding",
+                       window.reach(axis), extent, padded - extent);
     }
     const std::int64_t stride = window.strides[axis];
     out[axis] = room / stride + 1;
-    if (ceil_mode && room % stride != 0 && out[axis] * stride < extent + window.begins[axis]) ++out[axis];
+    if (ceil_mode && room % stride != 0 && out[axis] * stride < extent + window.begins[axis])
+      ++out[axis];
   }
   return out;
 }

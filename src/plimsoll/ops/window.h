@@ -5,9 +5,9 @@
 //     [---]   [---]
 //         [---]   [---]
 //
-// One, two and three spatial axes are all treated as three: missing ones in front have extent 1 and a
-// kernel of 1. Every number of a window is checked on reading to be so small (below 2^31, extents below
-// 2^40) that no later arithmetic can overflow.
+// One, two and three spatial axes are all treated as three: missing ones in front have extent 1 and
+// a kernel of 1. Every number of a window is checked on reading to be so small (below 2^31, extents
+// below 2^40) that no later arithmetic can overflow.
 #pragma once
 
 #include <array>
@@ -53,8 +53,8 @@ ir::Shape shape_of(std::int64_t batch, std::int64_t channels, const Volume& volu
 
 inline constexpr std::int64_t kOutside = -1;
 
-// For every result position, the data position that one place of the kernel reads there, or kOutside
-// for padding: positions in row-major order, 'reading' holds one entry per result.
+// For every result position, the data position that one place of the kernel reads there, or
+// kOutside for padding: positions in row-major order, 'reading' holds one entry per result.
 void read_positions(const Window& window, const Volume& data, const Volume& results,
                     const Volume& place, std::vector<std::int64_t>& reading);
 
