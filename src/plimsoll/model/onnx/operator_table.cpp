@@ -14,7 +14,8 @@ std::vector<Operator> all_operators() {
   for (const auto family :
        {elementwise_operators, making_operators, shaping_operators, indexing_operators, reduction_operators,
         product_operators, convolution_operators, pooling_operators, normalization_operators, loss_operators,
-        recurrent_operators, resize_operators, quantization_operators, control_operators}) {
+        recurrent_operators, resize_operators, quantization_operators, control_operators,
+        attention_operators, contrib_operators}) {
     auto rows = family();
     std::move(rows.begin(), rows.end(), std::back_inserter(out));
   }

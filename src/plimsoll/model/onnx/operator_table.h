@@ -23,6 +23,8 @@ std::vector<Operator> recurrent_operators();
 std::vector<Operator> resize_operators();
 std::vector<Operator> quantization_operators();
 std::vector<Operator> control_operators();
+std::vector<Operator> attention_operators();
+std::vector<Operator> contrib_operators();
 
 // All rows, sorted by domain and name.
 std::span<const Operator> operator_table();

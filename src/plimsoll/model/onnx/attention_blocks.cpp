@@ -1,0 +1,125 @@
+#include "plimsoll/model/onnx/attention_blocks.h"
+
+#include <cmath>
+#include <limits>
+
+#include "plimsoll/model/onnx/building_blocks.h"
+
+namespace plimsoll::model::onnx {
+namespace {
+
+using ir::DType;
+
+Var join_heads(Var x) {
+  const Var y = transpose_by(x, {0, 2, 1, 3});
+  if (x.builder().error()) return x;
+  return reshape_to(y, {y.dim(0), y.dim(1), y.dim(2) * y.dim(3)});
+}
+
+// Each of Hk heads repeated for its group of queries.
+Var repeat_heads(Var x, std::int64_t heads) {
+  const std::int64_t own = x.dim(1);
+  if (own == heads) return x;
+  const std::int64_t times = heads / own;
+  const Var wide = expand_to(reshape_to(x, {x.dim(0), own, 1, x.dim(2), x.dim(3)}), {x.dim(0), own, times, x.dim(2), x.dim(3)});
+  return reshape_to(wide, {x.dim(0), heads, x.dim(2), x.dim(3)});
+}
+
+Status check(const AttentionParts& p) {
+  if (p.q.rank() != 4 || p.k.rank() != 4 || p.v.rank() != 4) return bad_input("q, k and v are not of rank 4");
+  if (p.k.dim(1) < 1 || p.q.dim(1) % p.k.dim(1) != 0 || p.k.dim(1) != p.v.dim(1)) {
+    return bad_input("{} heads of queries do not divide over {} of keys", p.q.dim(1), p.k.dim(1));
+  }
+  return {};
+}
+
+// Step by step, for who wants to see the scores or caps them.
+AttentionResults attend_by_parts(const AttentionParts& p, double scale, int want_scores) {
+  Builder& builder = p.q.builder();
+  const std::int64_t heads = p.q.dim(1);
+  const Var k = repeat_heads(p.k, heads);
+  const Var v = repeat_heads(p.v, heads);
+  AttentionResults out;
+  Var scores = builder.call1("matmul", {p.q, k}, {{"trans_b", std::int64_t{1}}}) * scale;
+  if (want_scores == 0) out.scores = scores;
+  if (p.softcap > 0) scores = unary_call("tanh", scores / p.softcap) * p.softcap;
+  if (want_scores == 2) out.scores = scores;
+  if (p.mask) scores = scores + p.mask;
+  if (want_scores == 1) out.scores = scores;
+  scores = builder.call1("softmax", {scores}, {{"axis", std::int64_t{-1}}});
+  if (want_scores == 3) out.scores = scores;
+  out.y = builder.call1("matmul", {scores, v});
+  return out;
+}
+
+}  // namespace
+
+Result<AttentionResults> attend(const AttentionParts& p, int want_scores) {
+  PLIMSOLL_RETURN_IF_ERROR(check(p));
+  Builder& builder = p.q.builder();
+  const std::int64_t heads = p.q.dim(1);
+  const double scale = p.scale != 0 ? p.scale : 1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(p.q.dim(3), 1)));
+  if (want_scores >= 0 || p.softcap > 0) return attend_by_parts(p, scale, want_scores);
+  std::vector<Var> inputs{join_heads(p.q), join_heads(p.k), join_heads(p.v)};
+  if (p.mask) inputs.push_back(p.mask);
+  const Var y = builder.call1("attention", inputs, {{"heads", heads}, {"kv_heads", p.k.dim(1)}, {"scale", scale}});
+  if (builder.error()) return AttentionResults{};
+  AttentionResults out;
+  out.y = transpose_by(reshape_to(y, {y.dim(0), y.dim(1), heads, y.dim(2) / heads}), {0, 2, 1, 3});
+  return out;
+}
+
+Result<Var> attention_mask(Var mask, Var q, Var k, bool causal, std::int64_t past) {
+  Builder& builder = q.builder();
+  if (q.rank() != 4 || k.rank() != 4) return bad_input("q and k are not of rank 4");
+  const Var none = ops::number(q, -std::numeric_limits<double>::infinity());
+  const Var zero = ops::number(q, 0);
+  if (mask && mask.dtype() == DType::kBool) mask = builder.call1("where", {mask, zero, none});
+  if (mask) mask = cast_to(mask, q.dtype());
+  if (!causal) return mask;
+  const ir::Ints shape{q.dim(2), k.dim(2)};
+  const auto index = [&](std::int64_t axis, std::int64_t start) {
+    return builder.call1("iota", {}, {{"shape", shape}, {"dtype", std::string("int64")}, {"axis", axis}, {"start", start}});
+  };
+  const Var seen = builder.call1("less_equal", {index(1, 0), index(0, past)});
+  const Var later = builder.call1("where", {seen, zero, none});
+  return mask ? mask + later : later;
+}
+
+Result<Var> rotate(Var x, const RotaryTables& tables, std::int64_t width, bool interleaved) {
+  if (width < 2 || width % 2 != 0 || width > x.dim(3)) return bad_input("{} of {} elements cannot be turned", width, x.dim(3));
+  Builder& builder = x.builder();
+  const auto table = [&](Var v) {
+    if (tables.positions) v = builder.call1("gather", {v, tables.positions}, {{"axis", std::int64_t{0}}});
+    if (builder.error() || v.rank() != 3) return v;
+    v = slice_axis(v, 2, 0, std::min(width / 2, v.dim(2)));
+    return reshape_to(v, {v.dim(0), 1, v.dim(1), v.dim(2)});
+  };
+  const Var cos = table(tables.cos);
+  const Var sin = table(tables.sin);
+  const Var turned = slice_axis(x, 3, 0, width);
+  if (builder.error()) return x;
+  Var a;
+  Var b;
+  const ir::Ints pairs{x.dim(0), x.dim(1), x.dim(2), width / 2, 2};
+  if (interleaved) {
+    a = select(reshape_to(turned, pairs), 4, 0);
+    b = select(reshape_to(turned, pairs), 4, 1);
+  } else {
+    a = slice_axis(turned, 3, 0, width / 2);
+    b = slice_axis(turned, 3, width / 2, width);
+  }
+  Var first = a * cos - b * sin;
+  Var second = b * cos + a * sin;
+  if (builder.error()) return x;
+  Var y;
+  if (interleaved) {
+    const ir::Ints single{x.dim(0), x.dim(1), x.dim(2), width / 2, 1};
+    y = reshape_to(concat_all({reshape_to(first, single), reshape_to(second, single)}, 4), {x.dim(0), x.dim(1), x.dim(2), width});
+  } else {
+    y = concat_all({first, second}, 3);
+  }
+  return width == x.dim(3) ? y : concat_all({y, slice_axis(x, 3, width, x.dim(3))}, 3);
+}
+
+}  // namespace plimsoll::model::onnx

@@ -1,0 +1,303 @@
+#!/usr/bin/env python3
+"""Exports small configurations of many model families from PyTorch, by both of its ONNX exporters, with
+inputs and PyTorch's own outputs: the files under tests/onnx/exports. Weights are random.
+
+  python3 tools/references/export_onnx.py tests/onnx/exports [name ...]
+
+Needs torch, torchvision, transformers, onnx, onnxscript, numpy. Every case NAME.EXPORTER.onnx has NAME.npz beside it:
+arrays `in.<input>` and `out.<index>`, and `grad.<parameter>` where one training step was taken (loss: the
+sum of the first output times `loss.weight`)."""
+import argparse
+import contextlib
+import logging
+import os
+import pathlib
+import sys
+import traceback
+import warnings
+
+import numpy as np
+import onnx
+import torch
+from torch import nn
+
+warnings.filterwarnings("ignore")
+logging.disable(logging.WARNING)
+LIMIT = 700_000
+
+
+class Logits(nn.Module):
+    """A transformers model with positional tensors in and one tensor out."""
+
+    def __init__(self, model, pick, names):
+        super().__init__()
+        self.model, self.pick, self.names = model, pick, names
+
+    def forward(self, *inputs):
+        out = self.model(**dict(zip(self.names, inputs)))
+        return getattr(out, self.pick)
+
+
+def images(size, channels=3, batch=2):
+    return {"x": torch.randn(batch, channels, size, size)}
+
+
+def tokens(vocabulary, length=12, batch=2):
+    return torch.randint(0, vocabulary, (batch, length))
+
+
+def vision(build, size=64, **options):
+    def make():
+        import torchvision.models as zoo
+        return getattr(zoo, build)(weights=None, num_classes=10, **options), images(size)
+    return make
+
+
+def slim_resnet():
+    from torchvision.models.resnet import BasicBlock, ResNet
+
+    class Slim(ResNet):
+        def __init__(self):
+            nn.Module.__init__(self)
+            self._norm_layer, self.inplanes, self.dilation, self.groups, self.base_width = nn.BatchNorm2d, 16, 1, 1, 64
+            self.conv1 = nn.Conv2d(3, 16, 7, 2, 3, bias=False)
+            self.bn1, self.relu, self.maxpool = nn.BatchNorm2d(16), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1)
+            self.layer1 = self._make_layer(BasicBlock, 16, 1)
+            self.layer2 = self._make_layer(BasicBlock, 32, 1, stride=2)
+            self.layer3 = self._make_layer(BasicBlock, 48, 1, stride=2)
+            self.layer4 = nn.Identity()
+            self.avgpool, self.fc = nn.AdaptiveAvgPool2d(1), nn.Linear(48, 10)
+    return Slim(), images(64)
+
+
+def mobilenet_v2():
+    from torchvision.models import MobileNetV2
+    rows = [[1, 16, 1, 1], [6, 24, 2, 2], [6, 32, 2, 2], [6, 64, 1, 2]]
+    return MobileNetV2(num_classes=10, width_mult=0.35, inverted_residual_setting=rows), images(64)
+
+
+def mobilenet_v3():
+    from torchvision.models.mobilenetv3 import InvertedResidualConfig as Row, MobileNetV3
+    rows = [Row(16, 3, 16, 16, True, "RE", 2, 1, 1), Row(16, 3, 32, 24, False, "RE", 2, 1, 1),
+            Row(24, 5, 48, 24, True, "HS", 2, 1, 1), Row(24, 5, 48, 32, True, "HS", 1, 1, 1)]
+    return MobileNetV3(rows, last_channel=64, num_classes=10), images(64)
+
+
+def efficientnet():
+    from torchvision.models.efficientnet import EfficientNet, MBConvConfig
+    rows = [MBConvConfig(1, 3, 1, 32, 16, 1, 0.5, 1), MBConvConfig(4, 3, 2, 16, 24, 2, 0.5, 1),
+            MBConvConfig(4, 5, 2, 24, 32, 1, 0.5, 1)]
+    return EfficientNet(rows, dropout=0.2, last_channel=64, num_classes=10), images(64)
+
+
+def convnext():
+    from torchvision.models.convnext import CNBlockConfig, ConvNeXt
+    return ConvNeXt([CNBlockConfig(16, 32, 2), CNBlockConfig(32, 64, 1), CNBlockConfig(64, None, 1)], num_classes=10), images(64)
+
+
+def densenet():
+    from torchvision.models import DenseNet
+    return DenseNet(growth_rate=8, block_config=(2, 3, 2), num_init_features=16, bn_size=2, num_classes=10), images(64)
+
+
+class Inception(nn.Module):
+    def __init__(self):
+        super().__init__()
+        from torchvision.models.googlenet import BasicConv2d, Inception as Block
+        self.conv = BasicConv2d(3, 32, kernel_size=7, stride=2, padding=3)
+        self.pool = nn.MaxPool2d(3, 2, ceil_mode=True)
+        self.a = Block(32, 16, 16, 24, 8, 12, 12)
+        self.b = Block(64, 24, 16, 32, 8, 16, 16)
+        self.fc = nn.Linear(88, 10)
+
+    def forward(self, x):
+        x = self.b(self.pool(self.a(self.pool(self.conv(x)))))
+        return self.fc(torch.flatten(nn.functional.adaptive_avg_pool2d(x, 1), 1))
+
+
+def vit():
+    from torchvision.models import VisionTransformer
+    return VisionTransformer(image_size=32, patch_size=8, num_layers=2, num_heads=4, hidden_dim=48, mlp_dim=96, num_classes=10), images(32)
+
+
+def swin():
+    from torchvision.models import SwinTransformer
+    return SwinTransformer(patch_size=[4, 4], embed_dim=24, depths=[2, 2], num_heads=[2, 4], window_size=[4, 4],
+                           stochastic_depth_prob=0.0, num_classes=10), images(32)
+
+
+class Unet(nn.Module):
+    def __init__(self, wide=12):
+        super().__init__()
+
+        def double(a, b):
+            return nn.Sequential(nn.Conv2d(a, b, 3, padding=1), nn.BatchNorm2d(b), nn.ReLU(), nn.Conv2d(b, b, 3, padding=1), nn.GroupNorm(4, b), nn.SiLU())
+        self.down1, self.down2, self.mid = double(3, wide), double(wide, 2 * wide), double(2 * wide, 4 * wide)
+        self.up2 = nn.ConvTranspose2d(4 * wide, 2 * wide, 2, stride=2)
+        self.dec2 = double(4 * wide, 2 * wide)
+        self.up1 = nn.Upsample(scale_factor=2, mode="bilinear", align_corners=False)
+        self.dec1 = double(3 * wide, wide)
+        self.out = nn.Conv2d(wide, 2, 1)
+
+    def forward(self, x):
+        a = self.down1(x)
+        b = self.down2(nn.functional.max_pool2d(a, 2))
+        c = self.mid(nn.functional.avg_pool2d(b, 2))
+        b = self.dec2(torch.cat([b, self.up2(c)], 1))
+        a = self.dec1(torch.cat([a, self.up1(b)], 1))
+        return self.out(a)
+
+
+def padding(length=12, real=8):
+    mask = torch.ones(2, length, dtype=torch.long)
+    mask[1, real:] = 0
+    return mask
+
+
+def decoder(model, mask):
+    """With a mask of padding as an input, or plainly causal."""
+    inputs = {"input_ids": tokens(120)}
+    if mask:
+        inputs["attention_mask"] = padding()
+    return Logits(model, "logits", list(inputs)), inputs
+
+
+def gpt2(mask=False):
+    from transformers import GPT2Config, GPT2LMHeadModel
+    config = GPT2Config(vocab_size=120, n_positions=32, n_embd=48, n_layer=2, n_head=4, use_cache=False, attn_pdrop=0, embd_pdrop=0, resid_pdrop=0)
+    return decoder(GPT2LMHeadModel(config), mask)
+
+
+def bert(name="Bert"):
+    import transformers
+    config = getattr(transformers, f"{name}Config")(vocab_size=120, hidden_size=48, num_hidden_layers=2, num_attention_heads=4,
+                                                    intermediate_size=96, max_position_embeddings=40)
+    model = getattr(transformers, f"{name}ForMaskedLM")(config)
+    return Logits(model, "logits", ["input_ids", "attention_mask"]), {"input_ids": tokens(118) + 2, "attention_mask": padding()}
+
+
+def t5():
+    from transformers import T5Config, T5ForConditionalGeneration
+    config = T5Config(vocab_size=120, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4, use_cache=False, dropout_rate=0.0)
+    return Logits(T5ForConditionalGeneration(config), "logits", ["input_ids", "decoder_input_ids"]), {
+        "input_ids": tokens(120), "decoder_input_ids": tokens(120, 7)}
+
+
+def whisper():
+    from transformers import WhisperConfig, WhisperForConditionalGeneration
+    config = WhisperConfig(vocab_size=120, num_mel_bins=16, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4,
+                           decoder_attention_heads=4, encoder_ffn_dim=64, decoder_ffn_dim=64, max_source_positions=32,
+                           max_target_positions=24, pad_token_id=0, bos_token_id=1, eos_token_id=2, decoder_start_token_id=1, use_cache=False)
+    return Logits(WhisperForConditionalGeneration(config), "logits", ["input_features", "decoder_input_ids", "decoder_attention_mask"]), {
+        "input_features": torch.randn(2, 16, 64), "decoder_input_ids": tokens(120, 7), "decoder_attention_mask": padding(7, 5)}
+
+
+def llama(mask=False):
+    from transformers import LlamaConfig, LlamaForCausalLM
+    config = LlamaConfig(vocab_size=120, hidden_size=48, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4,
+                         num_key_value_heads=2, max_position_embeddings=64, use_cache=False)
+    return decoder(LlamaForCausalLM(config), mask)
+
+
+class Lstm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(80, 24)
+        self.lstm = nn.LSTM(24, 32, num_layers=2, bidirectional=True, batch_first=True)
+        self.out = nn.Linear(64, 10)
+
+    def forward(self, ids):
+        y, _ = self.lstm(self.embed(ids))
+        return self.out(y[:, -1])
+
+
+CASES = {
+    "resnet": slim_resnet, "mobilenet_v2": mobilenet_v2, "mobilenet_v3": mobilenet_v3, "efficientnet": efficientnet,
+    "convnext": convnext, "densenet": densenet, "inception": lambda: (Inception(), images(64)), "vit": vit, "swin": swin,
+    "unet": lambda: (Unet(), images(32)), "gpt2": gpt2, "bert": bert, "roberta": lambda: bert("Roberta"), "t5": t5,
+    "whisper": whisper, "llama": llama, "gpt2_mask": lambda: gpt2(True), "llama_mask": lambda: llama(True), "lstm": lambda: (Lstm(), {"ids": tokens(80, 6)}),
+}
+WITH_GRADIENTS = {"resnet", "vit", "unet", "gpt2", "bert", "lstm", "convnext"}
+
+
+def settle(model):
+    """Statistics and scales away from their starting values, so that nothing is accidentally right."""
+    for module in model.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            module.running_mean.normal_(0, 0.2)
+            module.running_var.uniform_(0.5, 1.5)
+    for name, parameter in model.named_parameters():
+        if parameter.dim() == 1:
+            with torch.no_grad():
+                parameter.add_(torch.randn_like(parameter) * 0.05)
+
+
+def export(model, inputs, path, dynamo):
+    names = list(inputs)
+    arguments = tuple(inputs.values())
+    if dynamo:
+        program = torch.onnx.export(model, arguments, dynamo=True, input_names=names, output_names=["out"], verbose=False)
+        onnx.save(program.model_proto, path)
+    else:
+        torch.onnx.export(model, arguments, str(path), dynamo=False, input_names=names, output_names=["out"], opset_version=17)
+    # Stack traces and descriptions are most of a small file.
+    file = onnx.load(path)
+    file.graph.doc_string = ""
+    del file.graph.value_info[:]
+    for node in file.graph.node:
+        node.doc_string = ""
+        kept = [(p.key, p.value) for p in node.metadata_props if p.key == "namespace"]
+        del node.metadata_props[:]
+        for key, value in kept:
+            entry = node.metadata_props.add()
+            entry.key, entry.value = key, value
+    for value in list(file.graph.input) + list(file.graph.output) + list(file.graph.initializer):
+        del value.metadata_props[:]
+    onnx.save(file, path)
+
+
+def run(name, folder):
+    torch.manual_seed(len(name) * 1000 + sum(map(ord, name)))
+    model, inputs = CASES[name]()
+    model.eval()
+    settle(model)
+    arrays = {f"in.{key}": value.numpy() for key, value in inputs.items()}
+    out = model(*inputs.values())
+    arrays["out.0"] = out.detach().numpy()
+    if name in WITH_GRADIENTS:
+        weight = torch.randn_like(out) / out.numel()
+        (out * weight).sum().backward()
+        arrays["loss.weight"] = weight.numpy()
+        for key, parameter in model.named_parameters():
+            if parameter.grad is not None and parameter.grad.numel() <= 6000:
+                arrays[f"grad.{key}"] = parameter.grad.numpy()
+    np.savez_compressed(folder / f"{name}.npz", **arrays)
+    for exporter, dynamo in (("dynamo", True), ("script", False)):
+        path = folder / f"{name}.{exporter}.onnx"
+        try:
+            with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
+                export(model, inputs, path, dynamo)
+            size = path.stat().st_size
+            print(f"{path.name}: {size} bytes" + (" TOO LARGE" if size > LIMIT else ""), flush=True)
+        except Exception as problem:  # an exporter that cannot do a family is a fact, not a failure of ours
+            print(f"{path.name}: {type(problem).__name__}: {str(problem)[:300]}", flush=True)
+            path.unlink(missing_ok=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    for name in options.names or CASES:
+        try:
+            run(name, options.folder)
+        except Exception:
+            traceback.print_exc()
+            print(f"{name}: not exported", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
