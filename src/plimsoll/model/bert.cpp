@@ -58,8 +58,8 @@ Result<ir::Graph> build_bert(const std::string& name, const Sizes& sizes) {
   NetOptions options = net_options(sizes);
   options.linear_init = InitRule::normal(kDeviation);
   Net net(name, options);
-  const Var ids = net.tokens("input_ids", {sizes.batch, sizes.seq});
-  const Var segments = net.tokens("token_type_ids", {sizes.batch, sizes.seq});
+  const Var ids = net.tokens("input_ids", {sizes.batch, sizes.seq}, sizes.vocab);
+  const Var segments = net.tokens("token_type_ids", {sizes.batch, sizes.seq}, 2);
   Var words;
   Var x = embeddings(net, ids, segments, words, sizes);
   for (std::int64_t i = 0; i < sizes.layers; ++i) {

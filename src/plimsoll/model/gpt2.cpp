@@ -51,7 +51,7 @@ Var transformer(Net& net, Var ids, const Sizes& sizes) {
 
 Result<ir::Graph> build_gpt2(const std::string& name, const Sizes& sizes) {
   Net net(name, net_options(sizes));
-  const Var ids = net.tokens("input_ids", {sizes.batch, sizes.seq});
+  const Var ids = net.tokens("input_ids", {sizes.batch, sizes.seq}, sizes.vocab);
   return net.finish(transformer(net, ids, sizes));
 }
 

@@ -18,8 +18,11 @@ Result<ir::Graph> with_cross_entropy(ir::Graph graph) {
     return bad_input("{}: output '{}' is a scalar, cross-entropy needs logits", builder.graph().name,
                      builder.graph().value(logits_id).name);
   }
-  const auto dims = logits.shape().dims();
-  const Var labels = builder.input("labels", {ir::DType::kI64, ir::Shape(dims.first(dims.size() - 1)), {}});
+  const ir::Shape shape = logits.shape();
+  const ir::Shape rows(shape.dims().first(static_cast<std::size_t>(shape.rank() - 1)));
+  // Synthetic labels are drawn from this range.
+  const ir::Init classes{ir::Init::Kind::kUniform, 0, static_cast<double>(shape[shape.rank() - 1])};
+  const Var labels = builder.source("labels", ir::ValueKind::kInput, {ir::DType::kI64, rows, {}}, classes);
   return builder.finish({ops::cross_entropy(logits, labels).loss});
 }
 

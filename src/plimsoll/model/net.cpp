@@ -17,7 +17,10 @@ Var Net::input(std::string_view name, const ir::Shape& shape) {
   return cast_to(builder_.input(name, {options_.dtype, shape, {}}), compute_dtype());
 }
 
-Var Net::tokens(std::string_view name, const ir::Shape& shape) { return builder_.input(name, {ir::DType::kI64, shape, {}}); }
+Var Net::tokens(std::string_view name, const ir::Shape& shape, std::int64_t count) {
+  const ir::Init range{ir::Init::Kind::kUniform, 0, static_cast<double>(count)};
+  return builder_.source(name, ir::ValueKind::kInput, {ir::DType::kI64, shape, {}}, range);
+}
 
 Var Net::weight(std::string_view name, const ir::Shape& shape, ir::Init init) {
   return cast_to(builder_.weight(name, {options_.dtype, shape, {}}, init), compute_dtype());
@@ -74,7 +77,7 @@ Result<ir::Graph> Net::finish(Var logits) {
   if (builder_.error()) return finish_with({logits});
   const ir::Shape shape = logits.shape();
   const auto dims = shape.dims();
-  const Var labels = tokens("labels", ir::Shape(dims.first(dims.size() - 1)));
+  const Var labels = tokens("labels", ir::Shape(dims.first(dims.size() - 1)), dims.back());
   return finish_with({ops::cross_entropy(cast_to(logits, options_.dtype), labels).loss});
 }
 

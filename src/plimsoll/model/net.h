@@ -58,8 +58,8 @@ class Net {
   [[nodiscard]] Builder::Scope scope(std::string_view name, std::int64_t index);
 
   Var input(std::string_view name, const ir::Shape& shape);
-  // Integers: labels, tokens.
-  Var tokens(std::string_view name, const ir::Shape& shape);
+  // Integers from 0 up to `count`: labels, tokens. Synthetic data stays in that range.
+  Var tokens(std::string_view name, const ir::Shape& shape, std::int64_t count);
   // Ready to be computed with: in mixed precision, the weight's cast.
   Var weight(std::string_view name, const ir::Shape& shape, ir::Init init);
   // Numbers that outlive a step and are not trained: running statistics.

@@ -71,7 +71,7 @@ Result<ir::Graph> build_whisper(const std::string& name, const Sizes& sizes) {
   options.linear_init = InitRule::normal(kDeviation);
   Net net(name, options);
   const Var features = net.input("input_features", {sizes.batch, kMels, sizes.frames});
-  const Var ids = net.tokens("decoder_input_ids", {sizes.batch, sizes.seq});
+  const Var ids = net.tokens("decoder_input_ids", {sizes.batch, sizes.seq}, sizes.vocab);
   Var logits;
   {
     const auto scope = net.scope("model");

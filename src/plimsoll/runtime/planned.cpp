@@ -37,9 +37,9 @@ class Planned final : public Executor {
       arenas_.push_back(std::move(memory));
     }
     place_.resize(plan_.graph.values.size());
-    for (const plan::ValueSlot& source : plan_.sources) place_[source.value.index()] = address(source.slot, bytes_of(source.value));
+    for (const plan::ValueSlot& source : plan_.sources) place_[source.value.index()] = address(source.slot);
     results_.resize(plan_.graph.values.size());
-    for (const plan::ValueSlot& result : plan_.results) results_[result.value.index()] = address(result.slot, bytes_of(result.value));
+    for (const plan::ValueSlot& result : plan_.results) results_[result.value.index()] = address(result.slot);
     for (const PlanStep& step : plan_.steps) {
       streams_ = std::max<int>(streams_, step.stream + 1);
       PLIMSOLL_TRY(BoundStep bound, bind(step));
@@ -67,11 +67,10 @@ class Planned final : public Executor {
  private:
   std::size_t bytes_of(ValueId value) const { return static_cast<std::size_t>(ir::bytes_of(plan_.graph.value(value).type).value); }
 
-  std::byte* address(const Slot& slot, std::size_t bytes) {
+  std::byte* address(const Slot& slot) {
     const plan::PlanBuffer& buffer = plan_.buffer(slot.buffer);
-    const Offset begin = plan::place_of(plan_, slot);
-    if (buffer.arena == 0) peak_ = std::max(peak_, Bytes(begin.value + static_cast<std::int64_t>(bytes)));
-    return arenas_[buffer.arena].data() + begin.value;
+    if (buffer.arena == 0) peak_ = std::max(peak_, buffer.offset + buffer.bytes - Offset(0));
+    return arenas_[buffer.arena].data() + plan::place_of(plan_, slot).value;
   }
 
   Result<BoundStep> bind(const PlanStep& step) {
@@ -89,8 +88,8 @@ class Planned final : public Executor {
       }
     } else if (step.kind == StepKind::kSendOut || step.kind == StepKind::kBringIn) {
       out.bytes = bytes_of(step.value);
-      out.inputs.push_back(address(step.inputs.front(), out.bytes));
-      out.outputs.push_back(address(step.outputs.front(), out.bytes));
+      out.inputs.push_back(address(step.inputs.front()));
+      out.outputs.push_back(address(step.outputs.front()));
     } else if (step.kind != StepKind::kDrop) {
       return fail(ErrorCode::kInternal, "codec '{}' is not known to the executor", step.codec);
     }
@@ -101,12 +100,10 @@ class Planned final : public Executor {
     const ir::Node& node = plan_.graph.node(step.node);
     out.kernel = &kernels_.of(step.node);
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      out.inputs.push_back(node.inputs[i].valid() ? address(step.inputs[i], bytes_of(node.inputs[i])) : nullptr);
+      out.inputs.push_back(node.inputs[i].valid() ? address(step.inputs[i]) : nullptr);
     }
-    for (std::size_t i = 0; i < node.outputs.size(); ++i) out.outputs.push_back(address(step.outputs[i], bytes_of(node.outputs[i])));
-    if (step.scratch.buffer.valid()) {
-      out.scratch = address(step.scratch, static_cast<std::size_t>(plan_.buffer(step.scratch.buffer).bytes.value));
-    }
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) out.outputs.push_back(address(step.outputs[i]));
+    if (step.scratch.buffer.valid()) out.scratch = address(step.scratch);
   }
 
   void run_stream(int stream) {

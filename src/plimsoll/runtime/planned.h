@@ -4,7 +4,7 @@
 // that are arena + offset. Streams other than 0 run on threads of their own; a step that waits for one of
 // another stream waits for that stream's counter.
 //
-// The measured peak is the highest byte handed to any kernel; behind the arena stands a guard page.
+// The measured peak is the end of the highest buffer handed to any kernel; behind the arena stands a guard page.
 #pragma once
 
 #include "plimsoll/plan/plan.h"
