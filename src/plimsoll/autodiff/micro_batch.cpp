@@ -2,6 +2,7 @@
 
 #include <unordered_map>
 
+#include "plimsoll/autodiff/update_order.h"
 #include "plimsoll/base/checked.h"
 #include "plimsoll/ops/binary.h"
 
@@ -108,7 +109,8 @@ Result<ir::Graph> make_accumulating_graph(const ir::Graph& forward, const Traini
   finish_updates(builder, wrt, sums, options);
   std::vector<Var> outputs{mean};
   if (options.gradients_as_outputs) outputs.insert(outputs.end(), sums.begin(), sums.end());
-  return builder.finish(outputs);
+  PLIMSOLL_TRY(ir::Graph graph, builder.finish(outputs));
+  return updates_behind_readers(std::move(graph));
 }
 
 }  // namespace plimsoll::autodiff

@@ -6,6 +6,7 @@
 
 #include "plimsoll/autodiff/differentiate.h"
 #include "plimsoll/autodiff/micro_batch.h"
+#include "plimsoll/autodiff/update_order.h"
 #include "plimsoll/ops/binary.h"
 
 namespace plimsoll::autodiff {
@@ -169,7 +170,8 @@ Result<ir::Graph> make_training_graph(const ir::Graph& forward, const TrainingOp
   std::vector<Var> outputs;
   for (const ValueId id : forward.outputs) outputs.push_back(builder.var(id));
   if (options.gradients_as_outputs) outputs.insert(outputs.end(), gradients.begin(), gradients.end());
-  return builder.finish(outputs);
+  PLIMSOLL_TRY(ir::Graph graph, builder.finish(outputs));
+  return updates_behind_readers(std::move(graph));
 }
 
 void finish_updates(Builder& builder, const std::vector<Var>& weights, const std::vector<Var>& gradients,
