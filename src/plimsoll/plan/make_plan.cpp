@@ -210,8 +210,13 @@ class Maker {
     how.goal = pack::Goal::kMinimize;
     how.deadline_seconds = options_.pack_seconds;
     how.deterministic = options_.deterministic;
-    if (options_.greedy) how.method = pack::Method::kBySize;
+    if (options_.greedy) {
+      how.method = pack::Method::kBySize;
+      how.deadline_seconds = 30;
+    }
     PLIMSOLL_TRY(const pack::Packing packing, pack::pack(problem, how));
+    PLIMSOLL_CHECK(packing.offsets.size() == packed.size(), "the packer placed {} of {} buffers ({}, {})", packing.offsets.size(), packed.size(),
+                   pack::name(packing.status), packing.method);
     for (std::size_t i = 0; i < packed.size(); ++i) plan_.buffers[packed[i]].offset = packing.offsets[i];
     plan_.arenas[arena].bytes = packing.height();
     if (arena == kDeviceArena) {
