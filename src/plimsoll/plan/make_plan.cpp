@@ -17,6 +17,7 @@ using schedule::InstanceId;
 
 constexpr std::uint8_t kDeviceArena = 0;
 constexpr std::uint8_t kHostArena = 1;
+constexpr std::int32_t kNoStep = -1;
 
 StepKind step_kind(ActionKind kind) {
   switch (kind) {
@@ -56,9 +57,15 @@ class Maker {
   // The place of every action in the plan: a drop that waits for nobody is no step.
   void number_steps() {
     std::int32_t next = 0;
+    std::int32_t last_compute = kNoStep;
     for (const Action& action : schedule_.actions) {
       step_of_.push_back(Step(next));
-      if (becomes_step(action)) ++next;
+      if (becomes_step(action)) {
+        if (action.stream == schedule::Stream::kCompute) last_compute = next;
+        done_with_.push_back(next++);
+      } else {
+        done_with_.push_back(last_compute);
+      }
     }
     step_of_.push_back(Step(next));
   }
@@ -104,7 +111,7 @@ class Maker {
       step.stream = static_cast<std::uint8_t>(action.stream);
       step.seconds = action.seconds;
       for (const schedule::ActionId wait : action.waits) {
-        step.waits.push_back(static_cast<std::uint32_t>(step_of_[wait.index()].value));
+        if (done_with_[wait.index()] != kNoStep) step.waits.push_back(static_cast<std::uint32_t>(done_with_[wait.index()]));
       }
       if (action.task.valid()) {
         fill_compute(step, action, step_of_[a]);
@@ -153,19 +160,25 @@ class Maker {
 
   void place_sources_and_results() {
     std::vector<InstanceId> first(mapped_.workload.values.size());
-    std::vector<InstanceId> last(mapped_.workload.values.size());
     for (const InstanceId id : schedule_.at_start) first[schedule_.instances[id.index()].value.index()] = id;
-    const auto end = static_cast<std::int32_t>(schedule_.actions.size());
-    for (std::size_t i = 0; i < schedule_.instances.size(); ++i) {
-      const Instance& instance = schedule_.instances[i];
-      if (instance.lifetime.end.value >= end) last[instance.value.index()] = InstanceId(i);
-    }
+    const std::vector<InstanceId> last = instances_at_end();
     for (std::size_t v = 0; v < graph_.values.size(); ++v) {
       if (!ir::is_source(graph_.values[v].kind)) continue;
       plan_.sources.push_back({ValueId(v), slot_in(first, ValueId(v))});
     }
     for (const ValueId output : graph_.outputs) plan_.results.push_back({output, slot_in(last, output)});
     for (const ir::Update& update : graph_.updates) plan_.results.push_back({update.next, slot_in(last, update.next)});
+  }
+
+  // By workload value: the instance that is there after the last action.
+  std::vector<InstanceId> instances_at_end() const {
+    std::vector<InstanceId> out(mapped_.workload.values.size());
+    const auto end = static_cast<std::int32_t>(schedule_.actions.size());
+    for (std::size_t i = 0; i < schedule_.instances.size(); ++i) {
+      const Instance& instance = schedule_.instances[i];
+      if (instance.lifetime.end.value >= end) out[instance.value.index()] = InstanceId(i);
+    }
+    return out;
   }
 
   Slot slot_in(const std::vector<InstanceId>& instances, ValueId value) const {
@@ -196,7 +209,8 @@ class Maker {
       packed.push_back(b);
       pack::Buffer item;
       item.lifetime = {buffer.lifetime.begin.value, buffer.lifetime.end.value};
-      if (!options_.sharing) item.lifetime = {0, static_cast<std::int64_t>(plan_.steps.size())};
+      // Host memory is not scarce, and only device memory is ordered between streams.
+      if (!options_.sharing || arena == kHostArena) item.lifetime = {0, static_cast<std::int64_t>(plan_.steps.size())};
       item.size = buffer.bytes;
       item.alignment = schedule::kTensorAlignment.value;
       problem.buffers.push_back(item);
@@ -206,12 +220,15 @@ class Maker {
       }
     }
     if (arena == kDeviceArena) add_groups(problem, packed);
+    add_returns(problem, packed);
     pack::PackOptions how;
     how.goal = pack::Goal::kMinimize;
     how.deadline_seconds = options_.pack_seconds;
     how.deterministic = options_.deterministic;
     if (options_.greedy) {
-      how.method = pack::Method::kBySize;
+      // The greedy orders are quadratic: beyond this the skyline stands in for them.
+      constexpr std::size_t kGreedyLimit = 4000;
+      how.method = packed.size() <= kGreedyLimit ? pack::Method::kBySize : pack::Method::kSkyline;
       how.deadline_seconds = 30;
     }
     PLIMSOLL_TRY(const pack::Packing packing, pack::pack(problem, how));
@@ -243,6 +260,23 @@ class Maker {
     }
   }
 
+  // State that left its memory and came back must lie, at the end, where the next step looks for it.
+  void add_returns(pack::Problem& problem, const std::vector<std::size_t>& packed) const {
+    std::vector<BufferId> problem_buffer(plan_.buffers.size());
+    for (std::size_t i = 0; i < packed.size(); ++i) problem_buffer[packed[i]] = BufferId(i);
+    std::vector<ValueId> next(graph_.values.size());
+    for (const ir::Update& update : graph_.updates) next[update.source.index()] = update.next;
+    std::vector<InstanceId> last = instances_at_end();
+    for (const ValueSlot& source : plan_.sources) {
+      if (graph_.value(source.value).kind == ir::ValueKind::kInput) continue;
+      const ValueId now = next[source.value.index()].valid() ? next[source.value.index()] : source.value;
+      const BufferId end = slot_in(last, now).buffer;
+      const BufferId begin = source.slot.buffer;
+      if (end == begin || !problem_buffer[begin.index()].valid() || !problem_buffer[end.index()].valid()) continue;
+      problem.colocated.push_back({problem_buffer[begin.index()], problem_buffer[end.index()]});
+    }
+  }
+
   const ir::Graph& graph_;
   const schedule::GraphWorkload& mapped_;
   const schedule::Schedule& schedule_;
@@ -250,7 +284,8 @@ class Maker {
   Plan plan_;
   std::vector<bool> is_output_;
   std::vector<Step> step_of_;       // by action, and one behind the last
-  std::vector<BufferId> buffer_of_;  // by instance
+  std::vector<std::int32_t> done_with_;  // by action: the step after which it has happened
+  std::vector<BufferId> buffer_of_;      // by instance
 };
 
 }  // namespace
