@@ -130,11 +130,20 @@ class Fitter {
     orders_.push_back(given_);
     if (options_.order == OrderChoice::kGiven) return;
     Random random(seed);
-    const std::int64_t swaps = std::min<std::int64_t>(400LL * problem_.tasks, 4'000'000);
-    // A large graph's first plan comes before its order is polished.
-    if (problem_.tasks > 4000) first_plan(seed);
-    orders_.emplace_back(problem_, lower_order(problem_, given_.order, budget_, swaps, random));
-    orders_.emplace_back(problem_, lower_order(problem_, list_order(problem_), budget_, swaps, random));
+    first_plan(seed);  // before the order is polished, which takes longer
+    orders_.emplace_back(problem_, polished(given_.order, 0.05, random));
+    orders_.emplace_back(problem_, polished(list_order(problem_), 0.1, random));
+  }
+
+  // Polishing takes its swaps in portions, so that it can be cut at a share of the deadline.
+  std::vector<Index> polished(std::vector<Index> order, double share, Random& random) {
+    constexpr std::int64_t kPortion = 100'000;
+    std::int64_t swaps = std::min<std::int64_t>(400LL * problem_.tasks, 4'000'000);
+    while (swaps > 0 && !stopped() && (effort_.counted || watch_.seconds() <= share * effort_.seconds)) {
+      order = lower_order(problem_, std::move(order), budget_, std::min(swaps, kPortion), random);
+      swaps -= kPortion;
+    }
+    return order;
   }
 
   void first_plan(std::uint64_t seed) {
@@ -156,7 +165,7 @@ class Fitter {
     const double share = problem_.values <= kRetentionLimit ? 0.2 : 1.0;
     for (std::int64_t run = 0;; ++run) {
       const bool over = effort_.counted ? run >= effort_.restarts
-                                        : run >= 3 && watch_.seconds() > share * effort_.seconds;
+                                        : run >= (best_ ? 1 : 3) && watch_.seconds() > share * effort_.seconds;
       if (over || stopped() || (run > 40 && fruitless > 4000)) break;
       const auto which = static_cast<std::size_t>(run) % orders_.size();
       ConstructSettings settings;
