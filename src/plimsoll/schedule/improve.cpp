@@ -85,7 +85,8 @@ class Search {
     const double dice = random_.uniform();
     const double noise = random_.uniform() * 0.7;
     if (s_.move_operators && dice < 0.12) return move_operator() && repair(kNoIndex, noise, 12);
-    if (dice < 0.25) return recompute_earlier() && repair(kNoIndex, noise, 14);
+    if (dice < 0.22) return recompute_earlier() && repair(kNoIndex, noise, 14);
+    if (dice < 0.34) return rerun_from_held_inputs() && repair(kNoIndex, noise, 14);
     if (dice < 0.62) return keep_one(true);
     const int drops = 1 + random_.chance(0.4) + random_.chance(0.15);
     for (int i = 0; i < drops; ++i) drop_one();
@@ -148,6 +149,25 @@ class Search {
     }
     plan_.hold(value, {when + 1, stage + 1}, Retention::Hold::kPlain, true);
     return plan_.possible();
+  }
+
+  // Drop the first part of an idle stretch and make the value again inside it, holding its inputs on
+  // until then. One drop alone would pay for remaking the inputs too and never look worth it.
+  bool rerun_from_held_inputs() {
+    for (int tries = 0; tries < 20; ++tries) {
+      const Index value = movable_[at(random_index(movable_.size()))];
+      const auto gap = plan_.gap_at(value, random_index(at(p_.tasks)));
+      if (gap.begin >= gap.end || !p_.remakeable(value)) continue;
+      const Index when = gap.begin + random_index(at(gap.end - gap.begin));
+      plan_.hold(value, {gap.begin, when + 1}, Retention::Hold::kPlain, false);
+      for (Index u : p_.inputs[p_.producer[at(value)]]) {
+        if (when >= p_.tasks || plan_.held(u, when) || plan_.held_encoded(u, when)) continue;
+        const Index from = plan_.last_available(u, when);
+        if (from != kNoIndex && from < when) hold_plain(u, {from + 1, when + 1});
+      }
+      return true;
+    }
+    return false;
   }
 
   void drop_one() {
