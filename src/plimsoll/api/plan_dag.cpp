@@ -25,8 +25,10 @@ Result<schedule::Remedies> parse_remedies(const std::string& text, bool lossy) {
     remedies.recompute = remedies.recompute || all || word == "recompute";
     remedies.swap = remedies.swap || all || word == "swap";
     remedies.encode = remedies.encode || all || word == "encode";
-    if (!all && word != "recompute" && word != "swap" && word != "encode" && word != "inplace" && word != "share") {
-      return fail(ErrorCode::kUsage, "--remedies: '{}' is none of inplace, share, recompute, swap, encode, all", word);
+    if (!all && word != "recompute" && word != "swap" && word != "encode" && word != "inplace" &&
+        word != "share") {
+      return fail(ErrorCode::kUsage,
+                  "--remedies: '{}' is none of inplace, share, recompute, swap, encode, all", word);
     }
   }
   return remedies;
@@ -73,7 +75,8 @@ class DagPlanner {
     }
     fit_.budget = report_.budget_bytes;
     const schedule::Floor floor = schedule::floor_of(workload_, fit_.remedies);
-    for (ValueId id : floor.wall) report_.wall.push_back({workload_.value(id).name, workload_.value(id).bytes});
+    for (ValueId id : floor.wall)
+      report_.wall.push_back({workload_.value(id).name, workload_.value(id).bytes});
     report_.smallest_budget_bytes = floor.bytes;
     PLIMSOLL_RETURN_IF_ERROR(choose(kept));
     report_.plan_seconds = watch.seconds();
@@ -90,17 +93,21 @@ class DagPlanner {
 
   Status accept(const schedule::Schedule& chosen, Bytes budget) {
     PLIMSOLL_RETURN_IF_ERROR(schedule::verify_schedule(workload_, chosen, budget, fit_.copies));
-    report_.points.push_back(point_of(chosen, report_, budget == Bytes::max() ? chosen.peak_bytes : budget));
+    report_.points.push_back(
+        point_of(chosen, report_, budget == Bytes::max() ? chosen.peak_bytes : budget));
     if (options_.output.empty() || options_.sweep) return {};
     return write_file(options_.output, schedule::schedule_to_json(workload_, chosen));
   }
 
   Status by_strategy() {
-    PLIMSOLL_TRY(const schedule::Schedule chosen, schedule::run_strategy(workload_, options_.strategy));
+    PLIMSOLL_TRY(const schedule::Schedule chosen,
+                 schedule::run_strategy(workload_, options_.strategy));
     const bool bound = !options_.budget.empty();
     if (bound && chosen.peak_bytes > report_.budget_bytes) {
-      report_.failure = Error{ErrorCode::kNoAnswer, fmt::format("strategy '{}' needs {} bytes, the budget is {}", options_.strategy,
-                                                                chosen.peak_bytes, report_.budget_bytes)};
+      report_.failure =
+          Error{ErrorCode::kNoAnswer,
+                fmt::format("strategy '{}' needs {} bytes, the budget is {}", options_.strategy,
+                            chosen.peak_bytes, report_.budget_bytes)};
       return {};
     }
     return accept(chosen, bound ? report_.budget_bytes : Bytes::max());
@@ -120,7 +127,9 @@ class DagPlanner {
   Status by_budget() {
     const Result<schedule::Fit> fitted = schedule::fit(workload_, fit_);
     if (!fitted) {
-      if (fitted.error().code != ErrorCode::kDoesNotFit && fitted.error().code != ErrorCode::kNoAnswer) return forward(fitted);
+      if (fitted.error().code != ErrorCode::kDoesNotFit &&
+          fitted.error().code != ErrorCode::kNoAnswer)
+        return forward(fitted);
       report_.failure = fitted.error();
       report_.smallest_budget_bytes = schedule::smallest_found(workload_, fit_);
       return {};
@@ -133,10 +142,12 @@ class DagPlanner {
   }
 
   Status prove(const schedule::Fit& fitted, PlanDagPoint& point) {
-    const auto proof = schedule::prove(workload_, fitted.order, fit_.budget, std::max(1.0, options_.deadline_seconds));
+    const auto proof = schedule::prove(workload_, fitted.order, fit_.budget,
+                                       std::max(1.0, options_.deadline_seconds));
     if (!proof) return proof.error().code == ErrorCode::kNoAnswer ? Status{} : forward(proof);
     const double bound = proof->bound_seconds / fitted.keep_all_seconds - 1;
-    point.lower_bound_overhead = std::max(point.lower_bound_overhead, std::min(bound, point.overhead));
+    point.lower_bound_overhead =
+        std::max(point.lower_bound_overhead, std::min(bound, point.overhead));
     point.proven_optimal = fitted.schedule.seconds <= proof->bound_seconds * (1 + 1e-4);
     return {};
   }
@@ -193,7 +204,8 @@ std::string to_json(const PlanDagReport& report, bool sweep) {
                         {"budget_bytes", report.budget_bytes.value},
                         {"plan_seconds", report.plan_seconds}};
   out["wall"] = nlohmann::json::array();
-  for (const NamedBytes& value : report.wall) out["wall"].push_back({{"name", value.name}, {"bytes", value.bytes.value}});
+  for (const NamedBytes& value : report.wall)
+    out["wall"].push_back({{"name", value.name}, {"bytes", value.bytes.value}});
   if (report.failure) {
     out["status"] = report.failure->code == ErrorCode::kDoesNotFit ? "does_not_fit" : "no_answer";
     out["message"] = report.failure->message;

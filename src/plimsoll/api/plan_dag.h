@@ -1,7 +1,7 @@
 // Planning a user's own weighted DAG: read -> fit -> check -> write, and the summary of it.
 //
-// What `plimsoll plan --dag` does, as a library call. The schedule that is reported has been replayed
-// by the independent judge (schedule/verify_schedule.h) before anybody sees it.
+// What `plimsoll plan --dag` does, as a library call. The schedule that is reported has been
+// replayed by the independent judge (schedule/verify_schedule.h) before anybody sees it.
 #pragma once
 
 #include <atomic>
@@ -19,18 +19,19 @@ namespace plimsoll::api {
 
 struct PlanDagOptions {
   std::filesystem::path file;
-  std::string budget;                 // "80%", "1.5GiB"; empty: keep everything
-  std::string order = "search";       // given, natural, list, search
-  std::string remedies = "recompute"; // comma list of recompute, swap, encode, all (inplace, share are implied)
+  std::string budget;            // "80%", "1.5GiB"; empty: keep everything
+  std::string order = "search";  // given, natural, list, search
+  std::string remedies =
+      "recompute";  // comma list of recompute, swap, encode, all (inplace, share are implied)
   bool lossy = false;
-  std::string strategy;               // a classic one instead of searching
+  std::string strategy;  // a classic one instead of searching
   double deadline_seconds = 3;
   bool deterministic = false;
   std::uint64_t seed = 1;
   int threads = 1;
   bool prove = false;
   bool sweep = false;
-  std::filesystem::path output;       // where the schedule goes; empty: nowhere
+  std::filesystem::path output;  // where the schedule goes; empty: nowhere
   std::function<void(const schedule::FitProgress&)> on_better;
   const std::atomic<bool>* stop = nullptr;
 };
@@ -56,7 +57,7 @@ struct PlanDagPoint {
 };
 
 struct PlanDagReport {
-  Bytes baseline_bytes;   // every value in memory of its own
+  Bytes baseline_bytes;  // every value in memory of its own
   Bytes keep_all_bytes;
   double keep_all_seconds = 0;
   Bytes smallest_budget_bytes;

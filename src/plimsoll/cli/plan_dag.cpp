@@ -21,13 +21,15 @@ void ask_to_stop(int) {
 
 void print_point(const api::PlanDagPoint& point) {
   std::printf("%-12s %8.2f%% slower (at least %.2f%%%s)  %lld recomputed, %s swapped, %s encoded\n",
-              human(point.peak_bytes).c_str(), 100 * point.overhead, 100 * point.lower_bound_overhead,
-              point.proven_optimal ? ", proven best" : "", static_cast<long long>(point.recomputed),
-              human(point.swapped_bytes).c_str(), human(point.encoded_bytes).c_str());
+              human(point.peak_bytes).c_str(), 100 * point.overhead,
+              100 * point.lower_bound_overhead, point.proven_optimal ? ", proven best" : "",
+              static_cast<long long>(point.recomputed), human(point.swapped_bytes).c_str(),
+              human(point.encoded_bytes).c_str());
 }
 
 void print(const api::PlanDagReport& report) {
-  std::printf("keep all     %s in %.6g s\n", human(report.keep_all_bytes).c_str(), report.keep_all_seconds);
+  std::printf("keep all     %s in %.6g s\n", human(report.keep_all_bytes).c_str(),
+              report.keep_all_seconds);
   std::printf("budget       %s\n", human(report.budget_bytes).c_str());
   for (const api::PlanDagPoint& point : report.points) {
     std::printf("plan         ");
@@ -50,13 +52,16 @@ Status plan_dag(const api::PlanDagOptions& asked, bool json) {
   std::signal(SIGINT, ask_to_stop);
   if (isatty(STDERR_FILENO) == 1) {
     options.on_better = [](const schedule::FitProgress& progress) {
-      std::fprintf(stderr, "\r%.2f s: %.6g s within %s   ", progress.elapsed, progress.seconds, human(progress.peak_bytes).c_str());
+      std::fprintf(stderr, "\r%.2f s: %.6g s within %s   ", progress.elapsed, progress.seconds,
+                   human(progress.peak_bytes).c_str());
     };
   }
   PLIMSOLL_TRY(const api::PlanDagReport report, api::plan_dag(options));
   if (options.on_better) std::fprintf(stderr, "\n");
-  if (json) std::printf("%s\n", api::to_json(report, options.sweep).c_str());
-  else print(report);
+  if (json)
+    std::printf("%s\n", api::to_json(report, options.sweep).c_str());
+  else
+    print(report);
   if (report.failure) return tl::unexpected<Error>(*report.failure);
   return {};
 }

@@ -29,9 +29,11 @@ void decode_flags(std::span<const std::uint8_t> mask, std::span<std::uint8_t> fl
   for (std::size_t i = 0; i < flags.size(); ++i) flags[i] = (mask[i / 8] >> (i % 8)) & 1;
 }
 
-void select_by_mask(std::span<const float> values, std::span<const std::uint8_t> mask, std::span<float> out) {
+void select_by_mask(std::span<const float> values, std::span<const std::uint8_t> mask,
+                    std::span<float> out) {
   PLIMSOLL_CHECK(mask.size() == mask_bytes(values.size()) && out.size() == values.size());
-  for (std::size_t i = vector_select(values.data(), mask.data(), values.size(), out.data()); i < values.size(); ++i) {
+  for (std::size_t i = vector_select(values.data(), mask.data(), values.size(), out.data());
+       i < values.size(); ++i) {
     out[i] = (mask[i / 8] >> (i % 8)) & 1 ? values[i] : 0.0f;
   }
 }

@@ -17,11 +17,16 @@ namespace {
 constexpr std::size_t kGroup = 256;
 
 // -0 is not zero here: its bits have to come back.
-bool is_zero(float value) { return std::bit_cast<std::uint32_t>(value) == 0; }
+bool is_zero(float value) {
+  return std::bit_cast<std::uint32_t>(value) == 0;
+}
 
-std::size_t plain_bytes(std::size_t count) { return count * sizeof(float); }
+std::size_t plain_bytes(std::size_t count) {
+  return count * sizeof(float);
+}
 
-bool encode_sparse(std::span<const float> values, std::uint64_t, std::span<std::uint8_t> out, std::size_t& used) {
+bool encode_sparse(std::span<const float> values, std::uint64_t, std::span<std::uint8_t> out,
+                   std::size_t& used) {
   const std::size_t bitmap = mask_bytes(values.size());
   if (out.size() < bitmap) return false;
   std::fill_n(out.begin(), bitmap, std::uint8_t{0});
@@ -50,17 +55,23 @@ bool decode_sparse(std::span<const std::uint8_t> bytes, std::span<float> values)
   return at == bytes.size();
 }
 
-std::size_t two_bytes(std::size_t count) { return 2 * count; }
-std::size_t one_byte(std::size_t count) { return count; }
+std::size_t two_bytes(std::size_t count) {
+  return 2 * count;
+}
+std::size_t one_byte(std::size_t count) {
+  return count;
+}
 
 template <SmallFloat F>
-bool encode_small(std::span<const float> values, std::uint64_t, std::span<std::uint8_t> out, std::size_t& used) {
+bool encode_small(std::span<const float> values, std::uint64_t, std::span<std::uint8_t> out,
+                  std::size_t& used) {
   constexpr std::size_t kWidth = (1 + F.exponent_bits + F.fraction_bits) / 8;
   used = values.size() * kWidth;
   if (out.size() < used) return false;
   for (std::size_t i = 0; i < values.size(); ++i) {
     const std::uint32_t code = to_small<F>(values[i]);
-    for (std::size_t k = 0; k < kWidth; ++k) out[i * kWidth + k] = static_cast<std::uint8_t>(code >> (8 * k));
+    for (std::size_t k = 0; k < kWidth; ++k)
+      out[i * kWidth + k] = static_cast<std::uint8_t>(code >> (8 * k));
   }
   return true;
 }
@@ -71,7 +82,8 @@ bool decode_small(std::span<const std::uint8_t> bytes, std::span<float> values) 
   if (bytes.size() != values.size() * kWidth) return false;
   for (std::size_t i = 0; i < values.size(); ++i) {
     std::uint32_t code = 0;
-    for (std::size_t k = 0; k < kWidth; ++k) code |= static_cast<std::uint32_t>(bytes[i * kWidth + k]) << (8 * k);
+    for (std::size_t k = 0; k < kWidth; ++k)
+      code |= static_cast<std::uint32_t>(bytes[i * kWidth + k]) << (8 * k);
     values[i] = from_small<F>(code);
   }
   return true;
@@ -83,14 +95,16 @@ std::uint16_t to_bf16(float value) {
   return static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1)) >> 16);
 }
 
-bool encode_bf16(std::span<const float> values, std::uint64_t, std::span<std::uint8_t> out, std::size_t& used) {
+bool encode_bf16(std::span<const float> values, std::uint64_t, std::span<std::uint8_t> out,
+                 std::size_t& used) {
   used = 2 * values.size();
   if (out.size() < used) return false;
   // Through a small aligned buffer: the output may start at any byte.
   std::array<std::uint16_t, 1024> buffer;
   for (std::size_t begin = 0; begin < values.size(); begin += buffer.size()) {
     const std::size_t count = std::min(buffer.size(), values.size() - begin);
-    for (std::size_t i = vector_to_bf16(values.data() + begin, count, buffer.data()); i < count; ++i) {
+    for (std::size_t i = vector_to_bf16(values.data() + begin, count, buffer.data()); i < count;
+         ++i) {
       buffer[i] = to_bf16(values[begin + i]);
     }
     std::memcpy(out.data() + 2 * begin, buffer.data(), 2 * count);
@@ -104,22 +118,27 @@ bool decode_bf16(std::span<const std::uint8_t> bytes, std::span<float> values) {
   for (std::size_t begin = 0; begin < values.size(); begin += buffer.size()) {
     const std::size_t count = std::min(buffer.size(), values.size() - begin);
     std::memcpy(buffer.data(), bytes.data() + 2 * begin, 2 * count);
-    for (std::size_t i = vector_from_bf16(buffer.data(), count, values.data() + begin); i < count; ++i) {
+    for (std::size_t i = vector_from_bf16(buffer.data(), count, values.data() + begin); i < count;
+         ++i) {
       values[begin + i] = std::bit_cast<float>(static_cast<std::uint32_t>(buffer[i]) << 16);
     }
   }
   return true;
 }
 
-std::size_t int8_bytes(std::size_t count) { return count + (count + kGroup - 1) / kGroup * sizeof(float); }
+std::size_t int8_bytes(std::size_t count) {
+  return count + (count + kGroup - 1) / kGroup * sizeof(float);
+}
 
-// Chance in [0, 1) that depends on the seed and the place only, so that groups can be done in any order.
+// Chance in [0, 1) that depends on the seed and the place only, so that groups can be done in any
+// order.
 double chance_of(std::uint64_t seed, std::size_t place) {
   std::uint64_t state = seed ^ (static_cast<std::uint64_t>(place) * 0x9e3779b97f4a7c15ULL);
   return static_cast<double>(splitmix64(state) >> 11) * 0x1.0p-53;
 }
 
-bool encode_int8(std::span<const float> values, std::uint64_t seed, std::span<std::uint8_t> out, std::size_t& used) {
+bool encode_int8(std::span<const float> values, std::uint64_t seed, std::span<std::uint8_t> out,
+                 std::size_t& used) {
   used = int8_bytes(values.size());
   if (out.size() < used) return false;
   std::size_t at = 0;
@@ -137,7 +156,8 @@ bool encode_int8(std::span<const float> values, std::uint64_t seed, std::span<st
       const double exact = scale > 0 ? static_cast<double>(values[i]) / scale : 0.0;
       const double low = std::floor(exact);
       const double step = chance_of(seed, i) < exact - low ? 1 : 0;
-      out[at] = static_cast<std::uint8_t>(static_cast<std::int8_t>(std::clamp(low + step, -127.0, 127.0)));
+      out[at] = static_cast<std::uint8_t>(
+          static_cast<std::int8_t>(std::clamp(low + step, -127.0, 127.0)));
     }
   }
   return true;
@@ -151,7 +171,8 @@ bool decode_int8(std::span<const std::uint8_t> bytes, std::span<float> values) {
     std::memcpy(&scale, bytes.data() + at, sizeof(scale));
     at += sizeof(scale);
     const std::size_t end = std::min(values.size(), begin + kGroup);
-    for (std::size_t i = begin; i < end; ++i, ++at) values[i] = scale * static_cast<float>(static_cast<std::int8_t>(bytes[at]));
+    for (std::size_t i = begin; i < end; ++i, ++at)
+      values[i] = scale * static_cast<float>(static_cast<std::int8_t>(bytes[at]));
   }
   return true;
 }
@@ -167,10 +188,13 @@ constexpr std::array<Codec, 6> kCodecs = {{
 
 }  // namespace
 
-std::span<const Codec> codecs() { return kCodecs; }
+std::span<const Codec> codecs() {
+  return kCodecs;
+}
 
 const Codec* find_codec(std::string_view name) {
-  const auto found = std::find_if(kCodecs.begin(), kCodecs.end(), [&](const Codec& codec) { return codec.name == name; });
+  const auto found = std::find_if(kCodecs.begin(), kCodecs.end(),
+                                  [&](const Codec& codec) { return codec.name == name; });
   return found == kCodecs.end() ? nullptr : &*found;
 }
 

@@ -44,8 +44,10 @@ TEST_P(CodecContract, GivesBackWhatItPromises) {
     std::vector<float> back(count, -1);
     ASSERT_TRUE(GetParam().decode(bytes, back)) << count;
     for (std::size_t i = 0; i < count; ++i) {
-      if (GetParam().lossless) EXPECT_EQ(std::bit_cast<std::uint32_t>(back[i]), std::bit_cast<std::uint32_t>(values[i]));
-      else EXPECT_NEAR(back[i], values[i], 0.126f * std::max(1.0f, values[i]));
+      if (GetParam().lossless)
+        EXPECT_EQ(std::bit_cast<std::uint32_t>(back[i]), std::bit_cast<std::uint32_t>(values[i]));
+      else
+        EXPECT_NEAR(back[i], values[i], 0.126f * std::max(1.0f, values[i]));
     }
   }
 }
@@ -63,15 +65,21 @@ TEST_P(CodecContract, RefusesAnOutputThatIsTooSmall) {
 }
 
 TEST_P(CodecContract, SurvivesStrangeValues) {
-  const std::vector<float> values = {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
-                                     -std::numeric_limits<float>::infinity(), -0.0f, 1e-45f, 3.4e38f, -3.4e38f};
+  const std::vector<float> values = {std::numeric_limits<float>::quiet_NaN(),
+                                     std::numeric_limits<float>::infinity(),
+                                     -std::numeric_limits<float>::infinity(),
+                                     -0.0f,
+                                     1e-45f,
+                                     3.4e38f,
+                                     -3.4e38f};
   const auto bytes = encode(values);
   if (!encoded_) return;
   std::vector<float> back(values.size());
   ASSERT_TRUE(GetParam().decode(bytes, back));
   EXPECT_TRUE(std::isnan(back[0]));
   if (!GetParam().lossless) return;
-  for (std::size_t i = 1; i < values.size(); ++i) EXPECT_EQ(std::bit_cast<std::uint32_t>(back[i]), std::bit_cast<std::uint32_t>(values[i]));
+  for (std::size_t i = 1; i < values.size(); ++i)
+    EXPECT_EQ(std::bit_cast<std::uint32_t>(back[i]), std::bit_cast<std::uint32_t>(values[i]));
 }
 
 TEST_P(CodecContract, DecodesAnyBytesWithoutHarm) {
@@ -106,8 +114,10 @@ TEST(SmallFloat, DecodesAndEncodesEveryCodeToItself) {
   const auto check = [](auto to, auto from, std::uint32_t codes) {
     for (std::uint32_t code = 0; code < codes; ++code) {
       const float value = from(code);
-      if (!std::isnan(value)) EXPECT_EQ(to(value), code);
-      else EXPECT_TRUE(std::isnan(from(to(value))));
+      if (!std::isnan(value))
+        EXPECT_EQ(to(value), code);
+      else
+        EXPECT_TRUE(std::isnan(from(to(value))));
     }
   };
   check(to_small<kFp16>, from_small<kFp16>, 65536);
@@ -147,7 +157,8 @@ TEST(BitMask, SelectsAsReluDoes) {
     Random random(count);
     std::vector<float> values(count), gradient(count), out(count);
     for (std::size_t i = 0; i < count; ++i) {
-      values[i] = random.chance(0.2) ? (random.chance(0.5) ? -0.0f : std::nanf("")) : static_cast<float>(random.normal());
+      values[i] = random.chance(0.2) ? (random.chance(0.5) ? -0.0f : std::nanf(""))
+                                     : static_cast<float>(random.normal());
       gradient[i] = static_cast<float>(random.normal());
     }
     std::vector<std::uint8_t> mask(mask_bytes(count), 0xff);

@@ -28,7 +28,8 @@ constexpr std::uint32_t to_small(float value) {
   constexpr int kBias = (1 << (F.exponent_bits - 1)) - 1;
   constexpr int kShift = 23 - F.fraction_bits;
   constexpr std::uint32_t kTop = ((1u << F.exponent_bits) - 1) << F.fraction_bits;
-  constexpr std::uint32_t kLargest = F.has_infinity ? kTop - 1 : kTop | ((1u << F.fraction_bits) - 2);
+  constexpr std::uint32_t kLargest =
+      F.has_infinity ? kTop - 1 : kTop | ((1u << F.fraction_bits) - 2);
   constexpr std::uint32_t kOver = F.has_infinity ? kTop : kLargest;
   constexpr std::uint32_t kNan = kTop | ((1u << F.fraction_bits) - 1);
   const auto bits = std::bit_cast<std::uint32_t>(value);
@@ -62,10 +63,12 @@ constexpr float from_small(std::uint32_t code) {
   const std::uint32_t exponent = (code >> F.fraction_bits) & ((1u << F.exponent_bits) - 1);
   const std::uint32_t fraction = code & kFractions;
   const bool top = exponent == (1u << F.exponent_bits) - 1;
-  if (top && F.has_infinity) return std::bit_cast<float>(sign | 0x7f800000u | (fraction << (23 - F.fraction_bits)));
+  if (top && F.has_infinity)
+    return std::bit_cast<float>(sign | 0x7f800000u | (fraction << (23 - F.fraction_bits)));
   if (top && fraction == kFractions) return std::bit_cast<float>(sign | 0x7fc00000u);
   if (exponent == 0) {
-    const float unit = std::bit_cast<float>(static_cast<std::uint32_t>(127 + 1 - kBias - F.fraction_bits) << 23);
+    const float unit =
+        std::bit_cast<float>(static_cast<std::uint32_t>(127 + 1 - kBias - F.fraction_bits) << 23);
     const float value = static_cast<float>(fraction) * unit;
     return sign != 0 ? -value : value;
   }

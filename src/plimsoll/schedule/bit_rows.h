@@ -1,4 +1,5 @@
-// BitRows: a matrix of bits, one row per value, one column per stage, with ranges and neighbours fast.
+// BitRows: a matrix of bits, one row per value, one column per stage, with ranges and neighbours
+// fast.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +30,8 @@ class BitRows {
     while (begin < end) {
       const std::int32_t in_word = begin & 63;
       const std::int32_t take = std::min(64 - in_word, end - begin);
-      const std::uint64_t mask = (take == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << take) - 1) << in_word;
+      const std::uint64_t mask = (take == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << take) - 1)
+                                 << in_word;
       auto& w = word(row, begin >> 6);
       w = value ? w | mask : w & ~mask;
       begin += take;
@@ -73,7 +75,8 @@ class BitRows {
   template <typename Visit>
   void for_each_common(std::int32_t a, std::int32_t b, Visit visit) const {
     for (std::size_t w = 0; w < words_; ++w) {
-      std::uint64_t both = word(a, static_cast<std::int32_t>(w)) & word(b, static_cast<std::int32_t>(w));
+      std::uint64_t both =
+          word(a, static_cast<std::int32_t>(w)) & word(b, static_cast<std::int32_t>(w));
       for (; both != 0; both &= both - 1) {
         visit(static_cast<std::int32_t>(w) * 64 + std::countr_zero(both));
       }

@@ -8,7 +8,9 @@
 namespace plimsoll::schedule {
 namespace {
 
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
+std::size_t at(Index i) {
+  return static_cast<std::size_t>(i);
+}
 
 // Removing a value: bytes and the least seconds that bringing it back costs.
 struct Item {
@@ -79,7 +81,8 @@ double knapsack_bound(const Problem& p, const Sequence& q, std::int64_t budget, 
       const auto i = at(item.value);
       if (made[i] >= t || last[i] <= t) continue;
       if (std::find(inputs.begin(), inputs.end(), item.value) != inputs.end()) continue;
-      const double share = std::min(1.0, static_cast<double>(over) / static_cast<double>(item.bytes));
+      const double share =
+          std::min(1.0, static_cast<double>(over) / static_cast<double>(item.bytes));
       seconds += share * item.seconds;
       over -= item.bytes;
     }
@@ -93,13 +96,14 @@ Floor floor_of(const Workload& workload, const Remedies& remedies) {
   const auto removable = [&](Index v) {
     return p.remakeable(v) || p.swappable[at(v)] || p.encoding[at(v)] != kNoIndex;
   };
-  // Bytes that nothing can remove, by position. Without recompute, swap or encode a value stays from
-  // its making to its last reader; but the order may change, so only sources and kept values that
-  // last to the end are certain: a source read by nobody yet, or kept, is there.
+  // Bytes that nothing can remove, by position. Without recompute, swap or encode a value stays
+  // from its making to its last reader; but the order may change, so only sources and kept values
+  // that last to the end are certain: a source read by nobody yet, or kept, is there.
   std::int64_t fixed = 0;
   std::vector<char> pinned(at(p.values), 0);
   for (Index v = 0; v < p.values; ++v) {
-    const bool kept_source = p.producer[at(v)] == kNoIndex && (p.keep[at(v)] || p.overwriter[at(v)] != kNoIndex);
+    const bool kept_source =
+        p.producer[at(v)] == kNoIndex && (p.keep[at(v)] || p.overwriter[at(v)] != kNoIndex);
     if (kept_source && !removable(v)) {
       pinned[at(v)] = 1;
       fixed += p.bytes[at(v)];

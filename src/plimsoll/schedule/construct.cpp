@@ -7,11 +7,13 @@ namespace plimsoll::schedule {
 namespace {
 
 constexpr std::size_t kSample = 64;
-constexpr int kClosureCap = 256;   // larger closures are never worth it; price them as if four times
-constexpr int kLookDepth = 6;      // through how many evicted successors a next use is followed
+constexpr int kClosureCap = 256;  // larger closures are never worth it; price them as if four times
+constexpr int kLookDepth = 6;     // through how many evicted successors a next use is followed
 constexpr int kLastUseCap = 4096;
 
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
+std::size_t at(Index i) {
+  return static_cast<std::size_t>(i);
+}
 
 }  // namespace
 
@@ -42,7 +44,8 @@ void Construct::reset(const ConstructSettings& settings) {
     power_alpha_ = settings.alpha;
     distance_power_.resize(at(p_.tasks) + 3);
     for (std::size_t d = 0; d < distance_power_.size(); ++d) {
-      distance_power_[d] = std::pow(static_cast<double>(std::max<std::size_t>(d, 1)), settings.alpha);
+      distance_power_[d] =
+          std::pow(static_cast<double>(std::max<std::size_t>(d, 1)), settings.alpha);
     }
   }
   const std::size_t values = at(p_.values);
@@ -68,7 +71,9 @@ void Construct::reset(const ConstructSettings& settings) {
   last_send_ = 0;
 }
 
-double Construct::seconds() const { return std::max({clock_, out_free_, in_free_}); }
+double Construct::seconds() const {
+  return std::max({clock_, out_free_, in_free_});
+}
 
 bool Construct::absent(Index value) const {
   return !resident_[at(value)] && !encoded_[at(value)] && !hosted_[at(value)];
@@ -154,9 +159,12 @@ Construct::Closure Construct::closure_of(Index value) {
     for (Index u : p_.inputs[task]) {
       if (resident_[at(u)] || mark_[at(u)] == mark_now_) continue;
       mark_[at(u)] = mark_now_;
-      if (hosted_[at(u)]) closure.seconds += p_.in_seconds[at(u)];
-      else if (encoded_[at(u)]) closure.seconds += p_.decode_seconds[at(u)];
-      else stack_.push_back(u);
+      if (hosted_[at(u)])
+        closure.seconds += p_.in_seconds[at(u)];
+      else if (encoded_[at(u)])
+        closure.seconds += p_.decode_seconds[at(u)];
+      else
+        stack_.push_back(u);
     }
   }
   return closure;
@@ -171,7 +179,8 @@ Construct::Victim Construct::price(Index value) {
   const auto v = at(value);
   const Index next = next_use(value, 0);
   if (next == kNever && !(hosted_[v] && out_done_[v] > clock_)) return {value, Mode::kDrop, -1};
-  if (next == kNever) return {value, Mode::kDrop, (out_done_[v] - clock_) / static_cast<double>(p_.bytes[v] + 1)};
+  if (next == kNever)
+    return {value, Mode::kDrop, (out_done_[v] - clock_) / static_cast<double>(p_.bytes[v] + 1)};
   const double weight = settings_.weights.empty() ? 1 : settings_.weights[v];
   const double reach = distance_power_[at(std::min(next, p_.tasks) - now_at_ + 1)];
   const auto per_byte = [&](double seconds, std::int64_t freed) {
@@ -187,14 +196,16 @@ Construct::Victim Construct::price(Index value) {
     if (may_remake(value, closure)) offer(Mode::kDrop, per_byte(closure.seconds, p_.bytes[v]));
   }
   if (p_.encoding[v] != kNoIndex && used_ + p_.encoded_bytes[v] <= settings_.budget) {
-    offer(Mode::kEncode, per_byte(p_.encode_seconds[v] + p_.decode_seconds[v],
-                                  p_.bytes[v] - p_.encoded_bytes[v]));
+    offer(Mode::kEncode,
+          per_byte(p_.encode_seconds[v] + p_.decode_seconds[v], p_.bytes[v] - p_.encoded_bytes[v]));
   }
   if (p_.swappable[v]) {
     const bool sends = !hosted_[v] && (touched_[v] || p_.producer[v] != kNoIndex);
-    const double out_done = sends ? std::max(out_free_, touch_clock_[v]) + p_.out_seconds[v] : clock_;
+    const double out_done =
+        sends ? std::max(out_free_, touch_clock_[v]) + p_.out_seconds[v] : clock_;
     const double until_use = start_of_[at(std::min(next, p_.tasks))] - start_of_[at(now_at_)];
-    const double stall = std::max(0.0, out_done - clock_) + std::max(0.0, p_.in_seconds[v] - until_use);
+    const double stall =
+        std::max(0.0, out_done - clock_) + std::max(0.0, p_.in_seconds[v] - until_use);
     const double busy = (sends ? p_.out_seconds[v] : 0) + p_.in_seconds[v];
     offer(Mode::kSwap, per_byte(stall + settings_.copy_weight * busy, p_.bytes[v]));
   }
@@ -210,7 +221,8 @@ bool Construct::evict(std::int64_t need, Index nearest_allowed) {
       if (pins_[at(value)] > 0) return;
       if (nearest_allowed > 0 && next_use(value, 0) < nearest_allowed) return;
       const Victim victim = price(value);
-      if (victim.value != kNoIndex && (best.value == kNoIndex || victim.price < best.price)) best = victim;
+      if (victim.value != kNoIndex && (best.value == kNoIndex || victim.price < best.price))
+        best = victim;
     };
     for (std::size_t i = 0; i < tries && best.price >= 0; ++i) {
       consider(all ? evictable_[i]
@@ -218,7 +230,8 @@ bool Construct::evict(std::int64_t need, Index nearest_allowed) {
                          random_.below(static_cast<std::int64_t>(evictable_.size()))))]);
     }
     if (best.value == kNoIndex && !all && nearest_allowed == 0) {
-      for (std::size_t i = 0; i < evictable_.size() && best.value == kNoIndex; ++i) consider(evictable_[i]);
+      for (std::size_t i = 0; i < evictable_.size() && best.value == kNoIndex; ++i)
+        consider(evictable_[i]);
     }
     if (best.value == kNoIndex) return false;
     leave(best);
@@ -354,8 +367,9 @@ bool Construct::execute(Index task) {
     // The first run of this position's own task is the last that positions up to here ask for.
     const Index ahead = now_at_ < p_.tasks && q_->order[at(now_at_)] == task ? 1 : 0;
     now_at_ += ahead;
-    const bool free_to_take = p_.must_take[at(made)] ||
-                              (pins_[at(from)] == 1 && next_use(from, 0) == kNever && !hosted_[at(from)]);
+    const bool free_to_take =
+        p_.must_take[at(made)] ||
+        (pins_[at(from)] == 1 && next_use(from, 0) == kNever && !hosted_[at(from)]);
     now_at_ -= ahead;
     if (free_to_take) {
       taken.push_back(from);

@@ -5,16 +5,18 @@
 //     price = weight · Δtime(mode) / (bytes freed · distance to next use ^ alpha)
 //
 // and the cheapest goes. The mode is the cheapest of: recompute (the time of every missing task it
-// would take now), swap (the stall, if the copy engines have no open window), encode (there and back).
-// The next use counts evicted successors too: x is needed when y is remade from x. Needed but missing
-// values are fetched, decoded or remade, deepest first; what was remade stays until squeezed out.
-// Only where more than kSample candidates are resident is the choice among a random sample.
+// would take now), swap (the stall, if the copy engines have no open window), encode (there and
+// back). The next use counts evicted successors too: x is needed when y is remade from x. Needed
+// but missing values are fetched, decoded or remade, deepest first; what was remade stays until
+// squeezed out. Only where more than kSample candidates are resident is the choice among a random
+// sample.
 //
-// Every run is feasible by construction or fails; it never exceeds the budget. Different weights and
-// alpha give different plans; the caller restarts with perturbed ones and keeps the best. Alpha
+// Every run is feasible by construction or fails; it never exceeds the budget. Different weights
+// and alpha give different plans; the caller restarts with perturbed ones and keeps the best. Alpha
 // between 0.4 and 1 wins on transformers, higher on chains.
 //
-// Cost: O(evictions · kSample · closure) — 10 µs for 50 tasks, 0.2 s for 50,000. One object per thread.
+// Cost: O(evictions · kSample · closure) — 10 µs for 50 tasks, 0.2 s for 50,000. One object per
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -29,9 +31,9 @@ namespace plimsoll::schedule {
 struct ConstructSettings {
   std::int64_t budget = 0;
   double alpha = 1;
-  double copy_weight = 0.1;       // what a second of hidden copying counts as
-  std::vector<double> weights;    // per value; empty: all 1
-  double give_up_seconds = 0;     // the run is hopeless beyond this
+  double copy_weight = 0.1;     // what a second of hidden copying counts as
+  std::vector<double> weights;  // per value; empty: all 1
+  double give_up_seconds = 0;   // the run is hopeless beyond this
 };
 
 class Construct {
@@ -90,20 +92,20 @@ class Construct {
   const Sequence* q_;
   Random random_;
   ConstructSettings settings_;
-  std::vector<Index> expires_;  // per task: first position at which an input of it is overwritten
-  std::vector<double> start_of_; // per position: keep-all clock
+  std::vector<Index> expires_;    // per task: first position at which an input of it is overwritten
+  std::vector<double> start_of_;  // per position: keep-all clock
   std::vector<double> distance_power_;
   double power_alpha_ = -1;
 
   // state of one run
-  Index now_at_ = 0;            // position being worked on
+  Index now_at_ = 0;  // position being worked on
   double clock_ = 0, out_free_ = 0, in_free_ = 0;
   std::int64_t used_ = 0;
-  std::vector<Index> evictable_;       // resident values that may leave
-  std::vector<Index> place_;           // value -> index in evictable_, or kNoIndex
+  std::vector<Index> evictable_;  // resident values that may leave
+  std::vector<Index> place_;      // value -> index in evictable_, or kNoIndex
   std::vector<char> resident_, encoded_, hosted_, touched_, starts_on_host_;
   std::vector<std::int32_t> pins_;
-  std::vector<std::int32_t> cursor_;   // per value: into its sorted readers
+  std::vector<std::int32_t> cursor_;  // per value: into its sorted readers
   std::vector<double> ready_at_, out_done_, touch_clock_;
   std::vector<std::int32_t> touch_step_;
   std::vector<std::int32_t> mark_;

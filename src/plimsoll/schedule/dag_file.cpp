@@ -24,8 +24,10 @@ bool too_deep(std::string_view text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (in_string) {
-      if (c == '\\') ++i;
-      else if (c == '"') in_string = false;
+      if (c == '\\')
+        ++i;
+      else if (c == '"')
+        in_string = false;
     } else if (c == '"') {
       in_string = true;
     } else if (c == '[' || c == '{') {
@@ -74,7 +76,8 @@ class Reader {
     }
     if (nodes->size() > kMostNodes) return bad_input("{} nodes are too many", nodes->size());
     PLIMSOLL_RETURN_IF_ERROR(name_nodes(*nodes));
-    for (std::size_t i = 0; i < nodes->size(); ++i) PLIMSOLL_RETURN_IF_ERROR(read_node((*nodes)[i], i));
+    for (std::size_t i = 0; i < nodes->size(); ++i)
+      PLIMSOLL_RETURN_IF_ERROR(read_node((*nodes)[i], i));
     PLIMSOLL_TRY(std::vector<std::size_t> order, choose_order(file));
     Workload out = in_order(order);
     PLIMSOLL_RETURN_IF_ERROR(verify(out));
@@ -86,9 +89,11 @@ class Reader {
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       if (!nodes[i].is_object()) return bad_input("node {}: must be an object", i);
       const auto name = nodes[i].find("name");
-      if (name != nodes[i].end() && !name->is_string()) return bad_input("node {}: `name` must be a string", i);
+      if (name != nodes[i].end() && !name->is_string())
+        return bad_input("node {}: `name` must be a string", i);
       names_.push_back(name == nodes[i].end() ? std::to_string(i) : name->get<std::string>());
-      if (!place_.emplace(names_.back(), i).second) return bad_input("node '{}': the name is used twice", names_.back());
+      if (!place_.emplace(names_.back(), i).second)
+        return bad_input("node '{}': the name is used twice", names_.back());
     }
     return {};
   }
@@ -120,7 +125,8 @@ class Reader {
     PLIMSOLL_RETURN_IF_ERROR(read_inputs(node, name, task));
     PLIMSOLL_RETURN_IF_ERROR(read_encodings(node, name, value));
     if (const auto block = node.find("block"); block != node.end()) {
-      if (!block->is_number_integer() || block->get<std::int64_t>() < 0 || block->get<std::int64_t>() > 1 << 30) {
+      if (!block->is_number_integer() || block->get<std::int64_t>() < 0 ||
+          block->get<std::int64_t>() > 1 << 30) {
         return bad_input("node '{}': `block` must be a small whole number", name);
       }
       task.block = block->get<std::int32_t>();
@@ -205,7 +211,8 @@ class Reader {
     }
     if (order.size() == names_.size()) return order;
     const auto stuck = static_cast<std::size_t>(
-        std::find_if(missing.begin(), missing.end(), [](std::size_t m) { return m > 0; }) - missing.begin());
+        std::find_if(missing.begin(), missing.end(), [](std::size_t m) { return m > 0; }) -
+        missing.begin());
     return bad_input("node '{}': is part of a cycle, or reads from one", names_[stuck]);
   }
 
@@ -251,7 +258,8 @@ std::string schedule_to_json(const Workload& workload, const Schedule& schedule)
       // What an output took over is gone, though no action says so.
       for (InstanceId id : action.writes) {
         const InstanceId old = schedule.instances[id.index()].takes_over;
-        if (old.valid()) steps.push_back({{"drop", workload.value(schedule.instances[old.index()].value).name}});
+        if (old.valid())
+          steps.push_back({{"drop", workload.value(schedule.instances[old.index()].value).name}});
       }
       continue;
     }

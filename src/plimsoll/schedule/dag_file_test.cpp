@@ -41,19 +41,27 @@ TEST(DagFile, RejectsWhatIsWrongAndSaysWhere) {
   EXPECT_NE(message(R"({"nodes":[{"name":"a"},{"name":"a"}]})").find("twice"), std::string::npos);
   EXPECT_NE(message(R"({"nodes":[{"name":"a","bytes":-1}]})").find("bytes"), std::string::npos);
   EXPECT_NE(message(R"({"nodes":[{"name":"a","bytes":1e300}]})").find("bytes"), std::string::npos);
-  EXPECT_NE(message(R"({"nodes":[{"name":"a","bytes":18446744073709551615}]})").find("bytes"), std::string::npos);
-  EXPECT_NE(message(R"({"nodes":[{"name":"a","seconds":"x"}]})").find("seconds"), std::string::npos);
-  EXPECT_NE(message(R"({"nodes":[{"name":"a"},{"name":"b","inputs":["a"]}],"order":["b","a"]})").find("before"), std::string::npos);
-  EXPECT_NE(message(R"({"nodes":[{"name":"a"},{"name":"b"}],"order":["b"]})").find("order"), std::string::npos);
+  EXPECT_NE(message(R"({"nodes":[{"name":"a","bytes":18446744073709551615}]})").find("bytes"),
+            std::string::npos);
+  EXPECT_NE(message(R"({"nodes":[{"name":"a","seconds":"x"}]})").find("seconds"),
+            std::string::npos);
+  EXPECT_NE(message(R"({"nodes":[{"name":"a"},{"name":"b","inputs":["a"]}],"order":["b","a"]})")
+                .find("before"),
+            std::string::npos);
+  EXPECT_NE(message(R"({"nodes":[{"name":"a"},{"name":"b"}],"order":["b"]})").find("order"),
+            std::string::npos);
   EXPECT_NE(message((std::string(100'000, '[')).c_str()).find("deep"), std::string::npos);
 }
 
 TEST(DagFile, WritesTheScheduleByName) {
-  const auto workload = read_dag(R"({"nodes":[{"name":"a","bytes":1},{"name":"b","bytes":1,"inputs":["a"]}]})");
+  const auto workload =
+      read_dag(R"({"nodes":[{"name":"a","bytes":1},{"name":"b","bytes":1,"inputs":["a"]}]})");
   ASSERT_TRUE(workload);
   std::string text = schedule_to_json(*workload, keep_all(*workload));
-  text.erase(std::remove_if(text.begin(), text.end(), [](char c) { return c == ' ' || c == '\n'; }), text.end());
-  EXPECT_EQ(text, R"({"schema":1,"steps":[{"compute":"a"},{"compute":"b"},{"drop":"a"},{"drop":"b"}]})");
+  text.erase(std::remove_if(text.begin(), text.end(), [](char c) { return c == ' ' || c == '\n'; }),
+             text.end());
+  EXPECT_EQ(text,
+            R"({"schema":1,"steps":[{"compute":"a"},{"compute":"b"},{"drop":"a"},{"drop":"b"}]})");
 }
 
 }  // namespace

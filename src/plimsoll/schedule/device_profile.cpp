@@ -25,10 +25,12 @@ bool too_deep(std::string_view text) {
 
 Result<double> number(const json& object, const char* key, bool zero_allowed) {
   const auto found = object.find(key);
-  if (found == object.end() || !found->is_number()) return bad_input("profile: `{}` must be a number", key);
+  if (found == object.end() || !found->is_number())
+    return bad_input("profile: `{}` must be a number", key);
   const double value = found->get<double>();
   if (!std::isfinite(value) || value < 0 || (value == 0 && !zero_allowed)) {
-    return bad_input("profile: `{}` is {} and must be {}", key, value, zero_allowed ? "0 or more" : "more than 0");
+    return bad_input("profile: `{}` is {} and must be {}", key, value,
+                     zero_allowed ? "0 or more" : "more than 0");
   }
   return value;
 }
@@ -40,7 +42,8 @@ Result<std::map<std::string, double>> numbers(const json& file, const char* key)
   if (!found->is_object()) return bad_input("profile: `{}` must be an object of numbers", key);
   for (const auto& [name, value] : found->items()) {
     const double amount = value.is_number() ? value.get<double>() : -1;
-    if (!std::isfinite(amount) || amount <= 0) return bad_input("profile: `{}` of '{}' must be more than 0", key, name);
+    if (!std::isfinite(amount) || amount <= 0)
+      return bad_input("profile: `{}` of '{}' must be more than 0", key, name);
     out.emplace(name, amount);
   }
   return out;
@@ -48,7 +51,8 @@ Result<std::map<std::string, double>> numbers(const json& file, const char* key)
 
 Result<CopyRates> rates(const json& file, const char* key) {
   const auto found = file.find(key);
-  if (found == file.end() || !found->is_object()) return bad_input("profile: `{}` must be an object", key);
+  if (found == file.end() || !found->is_object())
+    return bad_input("profile: `{}` must be an object", key);
   CopyRates out;
   PLIMSOLL_TRY(out.out_bytes_per_second, number(*found, "out_bytes_per_second", false));
   PLIMSOLL_TRY(out.in_bytes_per_second, number(*found, "in_bytes_per_second", false));
@@ -70,9 +74,12 @@ std::string text_of(const json& file, const char* key) {
 DeviceProfile cpu_of_two_cores() {
   DeviceProfile profile;
   profile.name = "cpu2";
-  profile.note = "2-core x86-64 with AVX-512: fp32 products and disk reads measured, the rest estimated; `plimsoll profile` measures all";
+  profile.note =
+      "2-core x86-64 with AVX-512: fp32 products and disk reads measured, the rest estimated; "
+      "`plimsoll profile` measures all";
   profile.memory_bytes = 24_GiB;
-  profile.operations_per_second = {{"fp32", 220e9}, {"fp64", 110e9}, {"bf16", 110e9}, {"fp16", 110e9}, {"int8", 220e9}};
+  profile.operations_per_second = {
+      {"fp32", 220e9}, {"fp64", 110e9}, {"bf16", 110e9}, {"fp16", 110e9}, {"int8", 220e9}};
   profile.memory_bytes_per_second = 18e9;
   profile.launch_seconds = 2e-6;
   profile.copies = {5e9, 5e9, 20e-6};
@@ -84,11 +91,13 @@ DeviceProfile h200() {
   DeviceProfile profile;
   profile.name = "h200";
   profile.note =
-      "measured: pinned copies 55.4 GB/s each way (50.8 each when both run), 4 KiB in 7.3 us, device copy 4.24 TB/s, launch 3.0 us; "
+      "measured: pinned copies 55.4 GB/s each way (50.8 each when both run), 4 KiB in 7.3 us, "
+      "device copy 4.24 TB/s, launch 3.0 us; "
       "arithmetic and disk not measured: 70 % of the maker's dense figures, a disk of 3.3 GB/s";
   profile.memory_bytes = 139_GiB;
-  profile.operations_per_second = {{"fp64", 47e12},  {"fp32", 47e12},  {"tf32", 346e12}, {"bf16", 692e12},
-                                   {"fp16", 692e12}, {"fp8", 1385e12}, {"int8", 1385e12}};
+  profile.operations_per_second = {{"fp64", 47e12},  {"fp32", 47e12},  {"tf32", 346e12},
+                                   {"bf16", 692e12}, {"fp16", 692e12}, {"fp8", 1385e12},
+                                   {"int8", 1385e12}};
   profile.memory_bytes_per_second = 4.24e12;
   profile.launch_seconds = 3.0e-6;
   profile.copies = {50.8e9, 50.8e9, 7.3e-6};
@@ -105,13 +114,18 @@ const std::vector<DeviceProfile>& shipped() {
 
 Cost cost_of(const DeviceProfile& profile, std::string_view signature, std::string_view dtype,
              double operations, double bytes_moved) {
-  if (const auto found = profile.measured.find(std::string(signature)); found != profile.measured.end()) {
+  if (const auto found = profile.measured.find(std::string(signature));
+      found != profile.measured.end()) {
     return {found->second, true};
   }
   auto rate = profile.operations_per_second.find(std::string(dtype));
-  if (rate == profile.operations_per_second.end()) rate = profile.operations_per_second.find("fp32");
-  const double arithmetic = rate == profile.operations_per_second.end() ? 0 : operations / rate->second;
-  return {profile.launch_seconds + std::max(arithmetic, bytes_moved / profile.memory_bytes_per_second), false};
+  if (rate == profile.operations_per_second.end())
+    rate = profile.operations_per_second.find("fp32");
+  const double arithmetic =
+      rate == profile.operations_per_second.end() ? 0 : operations / rate->second;
+  return {
+      profile.launch_seconds + std::max(arithmetic, bytes_moved / profile.memory_bytes_per_second),
+      false};
 }
 
 std::string to_json(const DeviceProfile& profile) {
@@ -139,7 +153,8 @@ Result<DeviceProfile> read_profile(std::string_view text) {
   profile.name = text_of(file, "name");
   profile.note = text_of(file, "note");
   const auto memory = file.find("memory_bytes");
-  if (memory == file.end() || !memory->is_number_unsigned() || memory->get<std::uint64_t>() > 1ULL << 60) {
+  if (memory == file.end() || !memory->is_number_unsigned() ||
+      memory->get<std::uint64_t>() > 1ULL << 60) {
     return bad_input("profile: `memory_bytes` must be a whole number of bytes");
   }
   profile.memory_bytes = Bytes(memory->get<std::int64_t>());
@@ -155,7 +170,8 @@ Result<DeviceProfile> read_profile(std::string_view text) {
 const DeviceProfile* shipped_profile(std::string_view name) {
   if (name == "cpu") name = "cpu2";
   const auto& all = shipped();
-  const auto found = std::find_if(all.begin(), all.end(), [&](const DeviceProfile& profile) { return profile.name == name; });
+  const auto found = std::find_if(
+      all.begin(), all.end(), [&](const DeviceProfile& profile) { return profile.name == name; });
   return found == all.end() ? nullptr : &*found;
 }
 

@@ -1,15 +1,16 @@
 // DeviceProfile: what a device can do, as data. The cost model of planning.
 //
-// The time of an operator is the one measured for its signature where there is one, else the roofline:
+// The time of an operator is the one measured for its signature where there is one, else the
+// roofline:
 //
 //     seconds = launch + max(operations / rate of its dtype, bytes moved / memory rate)
 //
 //   conv2d 3x3 64->64 on 32x56x56, fp32, 2-core CPU: 7.4e9 operations / 220e9 per second = 34 ms;
 //   its 51 MB of traffic at 18 GB/s would take 3 ms, so arithmetic decides.
 //
-// A profile is JSON so that one machine can plan for another; `cpu2` and `h200` ship with the program.
-// Where each number of theirs was measured stands in `note`. Reading is strict: rates are positive and
-// finite, and anything else is an error that names the key.
+// A profile is JSON so that one machine can plan for another; `cpu2` and `h200` ship with the
+// program. Where each number of theirs was measured stands in `note`. Reading is strict: rates are
+// positive and finite, and anything else is an error that names the key.
 #pragma once
 
 #include <map>
@@ -30,9 +31,9 @@ struct DeviceProfile {
   std::map<std::string, double> operations_per_second;  // by dtype: "fp32", "bf16", ...
   double memory_bytes_per_second = 1;
   double launch_seconds = 0;
-  CopyRates copies;                                      // to and from host memory
-  CopyRates disk;                                        // to and from a swap file
-  std::map<std::string, double> measured;                // seconds by operator signature
+  CopyRates copies;                        // to and from host memory
+  CopyRates disk;                          // to and from a swap file
+  std::map<std::string, double> measured;  // seconds by operator signature
 
   bool operator==(const DeviceProfile&) const = default;
 };

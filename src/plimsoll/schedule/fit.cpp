@@ -60,9 +60,7 @@ class Fitter {
         given_(given_sequence(problem_)) {}
 
   const Problem& problem() const { return problem_; }
-  Candidate keep_all() const {
-    return {link(problem_, plain_script(given_.order)), given_.order};
-  }
+  Candidate keep_all() const { return {link(problem_, plain_script(given_.order)), given_.order}; }
 
   // The best schedule found within `budget`, or none. `start` may hold one from a larger budget.
   std::optional<Candidate> search(Bytes budget, const Effort& effort, std::uint64_t seed) {
@@ -130,11 +128,21 @@ class Fitter {
     orders_.push_back(given_);
     if (options_.order == OrderChoice::kGiven) return;
     Random random(seed);
-    const std::int64_t swaps = std::min<std::int64_t>(400LL * problem_.tasks, 4'000'000);
-    // A large graph's first plan comes before its order is polished.
-    if (problem_.tasks > 4000) first_plan(seed);
-    orders_.emplace_back(problem_, lower_order(problem_, given_.order, budget_, swaps, random));
-    orders_.emplace_back(problem_, lower_order(problem_, list_order(problem_), budget_, swaps, random));
+    first_plan(seed);  // before the order is polished, which takes longer
+    orders_.emplace_back(problem_, polished(given_.order, 0.05, random));
+    orders_.emplace_back(problem_, polished(list_order(problem_), 0.1, random));
+  }
+
+  // Polishing takes its swaps in portions, so that it can be cut at a share of the deadline.
+  std::vector<Index> polished(std::vector<Index> order, double share, Random& random) {
+    constexpr std::int64_t kPortion = 100'000;
+    std::int64_t swaps = std::min<std::int64_t>(400LL * problem_.tasks, 4'000'000);
+    while (swaps > 0 && !stopped() &&
+           (effort_.counted || watch_.seconds() <= share * effort_.seconds)) {
+      order = lower_order(problem_, std::move(order), budget_, std::min(swaps, kPortion), random);
+      swaps -= kPortion;
+    }
+    return order;
   }
 
   void first_plan(std::uint64_t seed) {
@@ -155,16 +163,17 @@ class Fitter {
     std::int64_t fruitless = 0;
     const double share = problem_.values <= kRetentionLimit ? 0.2 : 1.0;
     for (std::int64_t run = 0;; ++run) {
-      const bool over = effort_.counted ? run >= effort_.restarts
-                                        : run >= 3 && watch_.seconds() > share * effort_.seconds;
+      const bool over = effort_.counted
+                            ? run >= effort_.restarts
+                            : run >= (best_ ? 1 : 3) && watch_.seconds() > share * effort_.seconds;
       if (over || stopped() || (run > 40 && fruitless > 4000)) break;
       const auto which = static_cast<std::size_t>(run) % orders_.size();
       ConstructSettings settings;
       settings.budget = budget_;
       settings.weights = good_weights;
       settings.alpha = good_alpha;
-      settings.give_up_seconds = best < std::numeric_limits<double>::infinity()
-                                     ? 1.2 * best : 50 * problem_.total_seconds;
+      settings.give_up_seconds =
+          best < std::numeric_limits<double>::infinity() ? 1.2 * best : 50 * problem_.total_seconds;
       if (static_cast<std::size_t>(run) >= orders_.size()) perturb(settings, random);
       builder.set_sequence(orders_[which]);
       ++fruitless;
@@ -196,8 +205,10 @@ class Fitter {
       for (int k = 0; k < workers; ++k) {
         const std::uint64_t own = seed + 101 * static_cast<std::uint64_t>(round * workers + k + 1);
         const auto work = [this, own, from, to, round] { improve_once(own, from, to, round); };
-        if (k + 1 < workers) threads.emplace_back(work);
-        else work();
+        if (k + 1 < workers)
+          threads.emplace_back(work);
+        else
+          work();
       }
       for (std::thread& thread : threads) thread.join();
     }
@@ -226,10 +237,17 @@ class Fitter {
         case ActionKind::kRecompute:
           script.steps.push_back({ScriptStep::Kind::kRun, static_cast<Index>(action.task.value)});
           break;
-        case ActionKind::kEncode: script.steps.push_back({ScriptStep::Kind::kEncode, value()}); break;
-        case ActionKind::kDecode: script.steps.push_back({ScriptStep::Kind::kDecode, value()}); break;
-        case ActionKind::kSendOut: script.steps.push_back({ScriptStep::Kind::kSendOut, value()}); break;
-        default: break;
+        case ActionKind::kEncode:
+          script.steps.push_back({ScriptStep::Kind::kEncode, value()});
+          break;
+        case ActionKind::kDecode:
+          script.steps.push_back({ScriptStep::Kind::kDecode, value()});
+          break;
+        case ActionKind::kSendOut:
+          script.steps.push_back({ScriptStep::Kind::kSendOut, value()});
+          break;
+        default:
+          break;
       }
     }
     return script;
@@ -243,7 +261,9 @@ class Fitter {
     settings.heat = round == 0 ? 0.006 : 0.003;
     settings.progress = [&] {
       if (stopped()) return 1.0;
-      if (effort_.counted) return static_cast<double>(asked++) / static_cast<double>(std::max<std::int64_t>(1, effort_.moves));
+      if (effort_.counted)
+        return static_cast<double>(asked++) /
+               static_cast<double>(std::max<std::int64_t>(1, effort_.moves));
       return (watch_.seconds() - from) / std::max(1e-9, to - from);
     };
     const Improved improved = improve(starting_point(seed, round), at_home_, seed, settings);
@@ -283,10 +303,12 @@ tl::unexpected<Error> does_not_fit(const Workload& workload, Bytes budget, const
     wall += fmt::format("{}'{}' {}", i == 0 ? "" : ", ", workload.value(floor.wall[i]).name,
                         human(workload.value(floor.wall[i]).bytes));
   }
-  const std::string where =
-      floor.task.valid() ? fmt::format("task '{}' alone", workload.task(floor.task).name) : "what must be kept";
-  return fail(ErrorCode::kDoesNotFit, "{} bytes is too little: {} needs {} ({}); no plan can do with less than {}",
-              budget, where, human(floor.bytes), wall, floor.bytes);
+  const std::string where = floor.task.valid()
+                                ? fmt::format("task '{}' alone", workload.task(floor.task).name)
+                                : "what must be kept";
+  return fail(ErrorCode::kDoesNotFit,
+              "{} bytes is too little: {} needs {} ({}); no plan can do with less than {}", budget,
+              where, human(floor.bytes), wall, floor.bytes);
 }
 
 Effort counted_effort(const Problem& problem) {
@@ -300,7 +322,8 @@ Effort counted_effort(const Problem& problem) {
 constexpr int kRungs = 40;
 
 // One candidate per rung of a ladder that depends on the workload only.
-std::vector<Candidate> climb(Fitter& fitter, const FitOptions& options, const Schedule& kept, Bytes floor) {
+std::vector<Candidate> climb(Fitter& fitter, const FitOptions& options, const Schedule& kept,
+                             Bytes floor) {
   std::vector<Candidate> candidates;
   candidates.push_back(fitter.keep_all());
   const Effort effort = counted_effort(fitter.problem());
@@ -362,12 +385,14 @@ Result<Fit> fit(const Workload& workload, const FitOptions& options) {
   }
   if (!found) {
     const Bytes smallest = fitter.smallest_found(options.budget, kept.peak_bytes);
-    return fail(ErrorCode::kNoAnswer,
-                "no plan found within {} bytes in the time given; the smallest found needs {} bytes, "
-                "and {} bytes are needed by any plan",
-                options.budget, smallest, floor.bytes);
+    return fail(
+        ErrorCode::kNoAnswer,
+        "no plan found within {} bytes in the time given; the smallest found needs {} bytes, "
+        "and {} bytes are needed by any plan",
+        options.budget, smallest, floor.bytes);
   }
-  return finish(workload, options, fitter, std::move(*found), kept, options.budget, watch.seconds());
+  return finish(workload, options, fitter, std::move(*found), kept, options.budget,
+                watch.seconds());
 }
 
 Result<std::vector<Fit>> sweep(const Workload& workload, const FitOptions& options, int points) {

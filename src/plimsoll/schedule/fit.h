@@ -1,19 +1,20 @@
 // fit(): the fastest schedule of a workload that never holds more than a budget of bytes.
 //
-// One decision is taken for every gap between two uses of a value: keep it, recompute it, swap it or
-// encode it. Choosing them all at best is NP-hard even on one fixed order, so:
+// One decision is taken for every gap between two uses of a value: keep it, recompute it, swap it
+// or encode it. Choosing them all at best is NP-hard even on one fixed order, so:
 //   1. order for a low peak (order.h), unless the given order must stand;
-//   2. construct by look-ahead eviction under the hard budget, again and again with perturbed prices
+//   2. construct by look-ahead eviction under the hard budget, again and again with perturbed
+//   prices
 //      (construct.h): every run is feasible, the first takes milliseconds;
 //   3. improve by local search over retention intervals, with moves of operators (retention.h);
 //   4. bound from below (bounds.h), so that the answer says how far from the best it can be.
-// Rejected: integer programs as the planner (minutes at 50 nodes, days at 350), and dynamic programs
-// over segments (chains only). Both remain as judges and seeds.
+// Rejected: integer programs as the planner (minutes at 50 nodes, days at 350), and dynamic
+// programs over segments (chains only). Both remain as judges and seeds.
 //
-// Works as an anytime search: `deadline` in seconds, `stop` to end it, the best so far is the answer.
-// With `deterministic` the search is cut by counts instead of clocks, and candidates come from one
-// fixed ladder of budgets whatever budget was asked: the answer is the fastest candidate that fits, so
-// a smaller budget never gives a larger peak and a larger one never a slower plan.
+// Works as an anytime search: `deadline` in seconds, `stop` to end it, the best so far is the
+// answer. With `deterministic` the search is cut by counts instead of clocks, and candidates come
+// from one fixed ladder of budgets whatever budget was asked: the answer is the fastest candidate
+// that fits, so a smaller budget never gives a larger peak and a larger one never a slower plan.
 //
 // Failures: kDoesNotFit below the proven floor (what must be in memory at one task, whatever the
 // plan), with the floor and its tensors in the message; kNoAnswer when none was found above it;
@@ -48,7 +49,7 @@ struct Remedies {
 enum class OrderChoice { kGiven, kList, kSearch };
 
 struct FitProgress {
-  double seconds = 0;   // of the best schedule so far
+  double seconds = 0;  // of the best schedule so far
   Bytes peak_bytes;
   double elapsed = 0;
 };
@@ -78,9 +79,9 @@ struct Fit {
   std::vector<TaskId> order;  // the order of first runs
   Bytes keep_all_bytes;       // peak of the given order when nothing is dropped early
   double keep_all_seconds = 0;
-  double bound_seconds = 0;   // no schedule of this order within the budget is faster
+  double bound_seconds = 0;  // no schedule of this order within the budget is faster
   Floor floor;
-  bool optimal = false;       // reached its bound
+  bool optimal = false;  // reached its bound
   double seconds_spent = 0;
 
   double overhead() const;
@@ -91,7 +92,8 @@ Result<Fit> fit(const Workload& workload, const FitOptions& options);
 
 // The curve from keep-all down to the smallest that works: one ladder of candidates, monotone. At
 // most `points` of them, largest budget first.
-Result<std::vector<Fit>> sweep(const Workload& workload, const FitOptions& options, int points = 16);
+Result<std::vector<Fit>> sweep(const Workload& workload, const FitOptions& options,
+                               int points = 16);
 
 // The smallest budget for which a plan was found, by bisection; at least the floor. Two dozen
 // constructions.

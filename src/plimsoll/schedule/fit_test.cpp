@@ -14,8 +14,8 @@
 namespace plimsoll::schedule {
 namespace {
 
-// Random graphs with everything in them: several outputs, scratch, sources, updates, in-place offers,
-// once-only tasks, kept values, encodings.
+// Random graphs with everything in them: several outputs, scratch, sources, updates, in-place
+// offers, once-only tasks, kept values, encodings.
 class RandomWorkload {
  public:
   explicit RandomWorkload(std::uint64_t seed) : random_(seed) {}
@@ -40,7 +40,8 @@ class RandomWorkload {
     value.recompute = !random_.chance(0.1);
     value.swappable = random_.chance(0.8);
     if (random_.chance(0.3) && value.bytes.value > 1) {
-      value.encodings.push_back({"small", Bytes(random_.below(value.bytes.value)), 0.1, 0.2, random_.chance(0.7)});
+      value.encodings.push_back(
+          {"small", Bytes(random_.below(value.bytes.value)), 0.1, 0.2, random_.chance(0.7)});
     }
     out_.values.push_back(value);
     return ValueId(index);
@@ -54,12 +55,15 @@ class RandomWorkload {
     task.scratch = Bytes(random_.chance(0.3) ? random_.between(0, 20) : 0);
     task.once = random_.chance(0.1);
     for (std::int64_t i = random_.between(0, 3); i > 0 && !out_.values.empty(); --i) {
-      const auto far = std::min<std::int64_t>(static_cast<std::int64_t>(out_.values.size()), random_.chance(0.7) ? 4 : 1000);
+      const auto far = std::min<std::int64_t>(static_cast<std::int64_t>(out_.values.size()),
+                                              random_.chance(0.7) ? 4 : 1000);
       const ValueId input(out_.values.size() - 1 - static_cast<std::size_t>(random_.below(far)));
-      if (std::find(task.inputs.begin(), task.inputs.end(), input) == task.inputs.end()) task.inputs.push_back(input);
+      if (std::find(task.inputs.begin(), task.inputs.end(), input) == task.inputs.end())
+        task.inputs.push_back(input);
     }
     const auto inputs = task.inputs;
-    for (std::int64_t i = random_.chance(0.2) ? 2 : 1; i > 0; --i) task.outputs.push_back(add_value(id, random_.chance(0.1)));
+    for (std::int64_t i = random_.chance(0.2) ? 2 : 1; i > 0; --i)
+      task.outputs.push_back(add_value(id, random_.chance(0.1)));
     if (!inputs.empty() && random_.chance(0.3)) {
       Value& made = out_.values[task.outputs[0].index()];
       made.in_place = InPlace{inputs[0], false};
@@ -118,8 +122,10 @@ void fit_random(std::uint64_t seed, Tally& tally) {
   const CopyRates copies{10, 10, 0.01};
   const auto verdict = verify_schedule(workload, kept, kept.peak_bytes, copies);
   ASSERT_TRUE(verdict) << verdict.error().message;
-  const Remedies remedies{random.chance(0.8), random.chance(0.5), random.chance(0.5), random.chance(0.5)};
-  const Bytes budget(static_cast<std::int64_t>(static_cast<double>(kept.peak_bytes.value) * (0.2 + 0.9 * random.uniform())));
+  const Remedies remedies{random.chance(0.8), random.chance(0.5), random.chance(0.5),
+                          random.chance(0.5)};
+  const Bytes budget(static_cast<std::int64_t>(static_cast<double>(kept.peak_bytes.value) *
+                                               (0.2 + 0.9 * random.uniform())));
   FitOptions options = quick(budget, remedies, seed);
   if (random.chance(0.3)) options.order = OrderChoice::kGiven;
   const auto fitted = fit(workload, options);
@@ -142,7 +148,8 @@ void fit_random(std::uint64_t seed, Tally& tally) {
 
 TEST(Fit, NeverExceedsTheBudgetAndIsAlwaysRightOnRandomGraphs) {
   Tally tally;
-  for (std::uint64_t seed = 1; seed <= 1500 && !::testing::Test::HasFatalFailure(); ++seed) fit_random(seed, tally);
+  for (std::uint64_t seed = 1; seed <= 1500 && !::testing::Test::HasFatalFailure(); ++seed)
+    fit_random(seed, tally);
   EXPECT_GT(tally.fitted, 400);
   EXPECT_GT(tally.refused, 50);
   EXPECT_LT(tally.unanswered, tally.fitted) << tally.refused << " refused";
@@ -150,7 +157,8 @@ TEST(Fit, NeverExceedsTheBudgetAndIsAlwaysRightOnRandomGraphs) {
 
 TEST(SlowFit, NeverExceedsTheBudgetOnTenThousandRandomGraphs) {
   Tally tally;
-  for (std::uint64_t seed = 10'000; seed < 20'000 && !::testing::Test::HasFatalFailure(); ++seed) fit_random(seed, tally);
+  for (std::uint64_t seed = 10'000; seed < 20'000 && !::testing::Test::HasFatalFailure(); ++seed)
+    fit_random(seed, tally);
   EXPECT_GT(tally.fitted, 5000);
 }
 
@@ -188,12 +196,18 @@ TEST(Fit, NamesTheWallBelowTheFloor) {
   const auto fitted = fit(workload, counted(Bytes(floor.bytes.value - 1)));
   ASSERT_FALSE(fitted);
   EXPECT_EQ(fitted.error().code, ErrorCode::kDoesNotFit);
-  EXPECT_NE(fitted.error().message.find(workload.value(floor.wall.front()).name), std::string::npos);
+  EXPECT_NE(fitted.error().message.find(workload.value(floor.wall.front()).name),
+            std::string::npos);
 }
 
 TEST(Fit, ReachesTheProvenOptimumOfChains) {
-  struct Case { Workload workload; std::int64_t budget; double percent; };
-  for (const Case& c : {Case{random_chain(15), 120, 7.30}, Case{unit_chain(20), 10, 18.64}, Case{small_resnet(3), 250, 2.34}}) {
+  struct Case {
+    Workload workload;
+    std::int64_t budget;
+    double percent;
+  };
+  for (const Case& c : {Case{random_chain(15), 120, 7.30}, Case{unit_chain(20), 10, 18.64},
+                        Case{small_resnet(3), 250, 2.34}}) {
     FitOptions options;
     options.budget = Bytes(c.budget);
     options.order = OrderChoice::kGiven;
@@ -250,7 +264,8 @@ TEST(Fit, SendsOptimizerStateOutFirst) {
   workload.tasks.push_back(task);
   const auto fitted = fit(workload, quick(Bytes(8), Remedies{true, true, false, false}, 1));
   ASSERT_TRUE(fitted) << fitted.error().message;
-  EXPECT_DOUBLE_EQ(fitted->schedule.seconds, fitted->keep_all_seconds + 0.01 + 0.4);  // the last send-out
+  EXPECT_DOUBLE_EQ(fitted->schedule.seconds,
+                   fitted->keep_all_seconds + 0.01 + 0.4);  // the last send-out
   const auto verdict = verify_schedule(workload, fitted->schedule, Bytes(8), {10, 10, 0.01});
   EXPECT_TRUE(verdict) << verdict.error().message;
 }
@@ -298,13 +313,18 @@ void compare_with_proof(int graphs, int tasks) {
     const auto proof = prove(workload, fitted->order, options.budget, 60);
     if (!proof && proof.error().code == ErrorCode::kDevice) GTEST_SKIP() << proof.error().message;
     if (!proof || !proof->optimum_seconds) continue;
-    EXPECT_LE(fitted->bound_seconds, *proof->optimum_seconds * (1 + 1e-4)) << "the bound is no bound";
+    EXPECT_LE(fitted->bound_seconds, *proof->optimum_seconds * (1 + 1e-4))
+        << "the bound is no bound";
     EXPECT_LE(fitted->schedule.seconds, *proof->optimum_seconds * 1.01);
   }
 }
 
-TEST(Fit, IsWithinAPercentOfTheOptimumOnSmallGraphs) { compare_with_proof(3, 12); }
-TEST(SlowFit, IsWithinAPercentOfTheOptimumOnGraphsOfTwentyFive) { compare_with_proof(10, 25); }
+TEST(Fit, IsWithinAPercentOfTheOptimumOnSmallGraphs) {
+  compare_with_proof(3, 12);
+}
+TEST(SlowFit, IsWithinAPercentOfTheOptimumOnGraphsOfTwentyFive) {
+  compare_with_proof(10, 25);
+}
 
 }  // namespace
 }  // namespace plimsoll::schedule

@@ -9,11 +9,14 @@ namespace {
 constexpr std::size_t kCandidates = 48;
 constexpr double kHeatTasks = 60;
 
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
+std::size_t at(Index i) {
+  return static_cast<std::size_t>(i);
+}
 
 class Search {
  public:
-  Search(Retention plan, const Problem& problem, std::uint64_t seed, const ImproveSettings& settings)
+  Search(Retention plan, const Problem& problem, std::uint64_t seed,
+         const ImproveSettings& settings)
       : plan_(std::move(plan)), p_(problem), random_(seed), s_(settings) {
     for (Index v = 0; v < p_.values; ++v) {
       if (p_.remakeable(v) || (p_.encoding[at(v)] != kNoIndex && p_.producer[at(v)] != kNoIndex)) {
@@ -85,7 +88,8 @@ class Search {
     const double dice = random_.uniform();
     const double noise = random_.uniform() * 0.7;
     if (s_.move_operators && dice < 0.12) return move_operator() && repair(kNoIndex, noise, 12);
-    if (dice < 0.25) return recompute_earlier() && repair(kNoIndex, noise, 14);
+    if (dice < 0.22) return recompute_earlier() && repair(kNoIndex, noise, 14);
+    if (dice < 0.34) return rerun_from_held_inputs() && repair(kNoIndex, noise, 14);
     if (dice < 0.62) return keep_one(true);
     const int drops = 1 + random_.chance(0.4) + random_.chance(0.15);
     for (int i = 0; i < drops; ++i) drop_one();
@@ -137,10 +141,12 @@ class Search {
   // Remake a value some stages before it is needed, where its inputs may still be at hand.
   bool recompute_earlier() {
     const auto [stage, value] = remade();
-    if (stage == kNoIndex || plan_.held(value, stage) || plan_.held_encoded(value, stage)) return false;
+    if (stage == kNoIndex || plan_.held(value, stage) || plan_.held_encoded(value, stage))
+      return false;
     const Index from = plan_.last_available(value, stage);
     if (from == kNoIndex || from + 1 >= stage) return false;
-    const Index span = std::min<Index>(stage - from - 1, 1 + random_index(std::min<std::size_t>(at(p_.tasks), 24)));
+    const Index span = std::min<Index>(stage - from - 1,
+                                       1 + random_index(std::min<std::size_t>(at(p_.tasks), 24)));
     const Index when = stage - 1 - random_index(at(span));
     if (when <= from) return false;
     for (Index b = when + 1; b <= stage; ++b) {
@@ -148,6 +154,25 @@ class Search {
     }
     plan_.hold(value, {when + 1, stage + 1}, Retention::Hold::kPlain, true);
     return plan_.possible();
+  }
+
+  // Drop the first part of an idle stretch and make the value again inside it, holding its inputs
+  // on until then. One drop alone would pay for remaking the inputs too and never look worth it.
+  bool rerun_from_held_inputs() {
+    for (int tries = 0; tries < 20; ++tries) {
+      const Index value = movable_[at(random_index(movable_.size()))];
+      const auto gap = plan_.gap_at(value, random_index(at(p_.tasks)));
+      if (gap.begin >= gap.end || !p_.remakeable(value)) continue;
+      const Index when = gap.begin + random_index(at(gap.end - gap.begin));
+      plan_.hold(value, {gap.begin, when + 1}, Retention::Hold::kPlain, false);
+      for (Index u : p_.inputs[p_.producer[at(value)]]) {
+        if (when >= p_.tasks || plan_.held(u, when) || plan_.held_encoded(u, when)) continue;
+        const Index from = plan_.last_available(u, when);
+        if (from != kNoIndex && from < when) hold_plain(u, {from + 1, when + 1});
+      }
+      return true;
+    }
+    return false;
   }
 
   void drop_one() {
@@ -179,7 +204,8 @@ class Search {
   bool move_operator() {
     const Index stage = random_index(at(p_.tasks));
     const bool later = random_.chance(0.5);
-    const std::int64_t far = 1 + (random_.chance(0.5) ? 0 : random_.below(random_.chance(0.3) ? 24 : 6));
+    const std::int64_t far =
+        1 + (random_.chance(0.5) ? 0 : random_.below(random_.chance(0.3) ? 24 : 6));
     bool moved = false;
     Index where = later ? stage : stage - 1;
     for (std::int64_t i = 0; i < far; ++i, where += later ? 1 : -1) {
@@ -216,8 +242,10 @@ class Search {
     bool encode = false;
     Retention::Gap where;
     const double epsilon = 1e-4 * p_.total_seconds / p_.tasks;
-    const auto offer = [&](Index value, Retention::Gap gap, double seconds, std::int64_t freed, bool how) {
-      const double score = (seconds + epsilon) / static_cast<double>(std::max<std::int64_t>(1, std::min(freed, over))) *
+    const auto offer = [&](Index value, Retention::Gap gap, double seconds, std::int64_t freed,
+                           bool how) {
+      const double score = (seconds + epsilon) /
+                           static_cast<double>(std::max<std::int64_t>(1, std::min(freed, over))) *
                            (1 + noise * random_.uniform());
       if (score < best) {
         best = score;
@@ -229,9 +257,11 @@ class Search {
     for (Index value : candidates_) {
       const auto gap = plan_.gap_at(value, stage);
       if (gap.begin >= gap.end || p_.bytes[at(value)] == 0) continue;
-      if (p_.remakeable(value)) offer(value, gap, plan_.drop_price(value, gap), p_.bytes[at(value)], false);
+      if (p_.remakeable(value))
+        offer(value, gap, plan_.drop_price(value, gap), p_.bytes[at(value)], false);
       if (encode_free(value, gap)) {
-        offer(value, gap, plan_.encode_price(value), p_.bytes[at(value)] - p_.encoded_bytes[at(value)], true);
+        offer(value, gap, plan_.encode_price(value),
+              p_.bytes[at(value)] - p_.encoded_bytes[at(value)], true);
       }
     }
     if (victim == kNoIndex) return false;
@@ -252,7 +282,8 @@ class Search {
 
 }  // namespace
 
-Improved improve(Retention plan, const Problem& problem, std::uint64_t seed, const ImproveSettings& settings) {
+Improved improve(Retention plan, const Problem& problem, std::uint64_t seed,
+                 const ImproveSettings& settings) {
   return Search(std::move(plan), problem, seed, settings).run();
 }
 

@@ -64,13 +64,15 @@ Workload with_gradient(const std::vector<Forward>& forward) {
                           f.bytes, adjoints[i]);
     }
     std::vector<int> real;
-    std::copy_if(f.inputs.begin(), f.inputs.end(), std::back_inserter(real), [](int k) { return k >= 0; });
+    std::copy_if(f.inputs.begin(), f.inputs.end(), std::back_inserter(real),
+                 [](int k) { return k >= 0; });
     std::vector<int> reads{incoming};
     for (int k : real) reads.push_back(made[static_cast<std::size_t>(k)]);
     if (f.gradient_needs_output) reads.push_back(made[i]);
     for (int k : real) {
       const auto from = static_cast<std::size_t>(k);
-      const auto cost = std::max<std::int64_t>(1, 2 * f.cost / static_cast<std::int64_t>(real.size()));
+      const auto cost =
+          std::max<std::int64_t>(1, 2 * f.cost / static_cast<std::int64_t>(real.size()));
       adjoints[from].push_back(
           add_task(out, std::string("d") + f.name, cost, forward[from].bytes, reads));
     }
@@ -78,12 +80,15 @@ Workload with_gradient(const std::vector<Forward>& forward) {
   return out;
 }
 
-int last(const std::vector<Forward>& forward) { return static_cast<int>(forward.size()) - 1; }
+int last(const std::vector<Forward>& forward) {
+  return static_cast<int>(forward.size()) - 1;
+}
 
 int convolve(std::vector<Forward>& forward, int from, std::int64_t in, std::int64_t out,
              std::int64_t side) {
   const std::int64_t bytes = std::max<std::int64_t>(1, out * side * side / 512);
-  forward.push_back({"conv", std::max<std::int64_t>(1, in * out * 9 * side * side / 400000), bytes, {from}});
+  forward.push_back(
+      {"conv", std::max<std::int64_t>(1, in * out * 9 * side * side / 400000), bytes, {from}});
   forward.push_back({"relu", std::max<std::int64_t>(1, bytes / 8), bytes, {last(forward)}, true});
   return last(forward);
 }
@@ -91,10 +96,10 @@ int convolve(std::vector<Forward>& forward, int from, std::int64_t in, std::int6
 }  // namespace
 
 Workload random_chain(int layers) {
-  static constexpr std::array<std::array<int, 2>, 25> kCostAndBytes = {{
-      {14, 15}, {3, 10}, {18, 17}, {14, 11}, {17, 13}, {20, 8}, {18, 6}, {11, 6}, {5, 10}, {19,
-      6}, {11, 5}, {4, 12}, {17, 19}, {5, 13}, {15, 12}, {8, 19}, {17, 16}, {18, 10}, {3, 19},
-      {2, 4}, {14, 2}, {17, 12}, {9, 12}, {4, 8}, {20, 9}}};
+  static constexpr std::array<std::array<int, 2>, 25> kCostAndBytes = {
+      {{14, 15}, {3, 10}, {18, 17}, {14, 11}, {17, 13}, {20, 8},  {18, 6}, {11, 6},  {5, 10},
+       {19, 6},  {11, 5}, {4, 12},  {17, 19}, {5, 13},  {15, 12}, {8, 19}, {17, 16}, {18, 10},
+       {3, 19},  {2, 4},  {14, 2},  {17, 12}, {9, 12},  {4, 8},   {20, 9}}};
   PLIMSOLL_CHECK(layers <= static_cast<int>(kCostAndBytes.size()));
   std::vector<Forward> forward;
   for (int i = 0; i < layers; ++i) {
@@ -140,7 +145,8 @@ Workload small_unet(int depth) {
     in = channels;
     skips.push_back({previous, channels, side});
     side /= 2;
-    forward.push_back({"pool", 1, std::max<std::int64_t>(1, channels * side * side / 512), {previous}});
+    forward.push_back(
+        {"pool", 1, std::max<std::int64_t>(1, channels * side * side / 512), {previous}});
     previous = last(forward);
     channels *= 2;
   }
@@ -148,10 +154,13 @@ Workload small_unet(int depth) {
   in = channels;
   for (auto skip = skips.rbegin(); skip != skips.rend(); ++skip) {
     const std::int64_t area = skip->side * skip->side;
-    forward.push_back({"up", std::max<std::int64_t>(1, skip->channels * area / 4096),
-                       std::max<std::int64_t>(1, in * area / 512), {previous}});
+    forward.push_back({"up",
+                       std::max<std::int64_t>(1, skip->channels * area / 4096),
+                       std::max<std::int64_t>(1, in * area / 512),
+                       {previous}});
     const std::int64_t joined = in + skip->channels;
-    forward.push_back({"cat", 1, std::max<std::int64_t>(1, joined * area / 512), {last(forward), skip->from}});
+    forward.push_back(
+        {"cat", 1, std::max<std::int64_t>(1, joined * area / 512), {last(forward), skip->from}});
     previous = convolve(forward, last(forward), joined, skip->channels, skip->side);
     in = skip->channels;
   }
@@ -161,19 +170,23 @@ Workload small_unet(int depth) {
 
 Workload small_vgg() {
   constexpr int kPool = 0;
-  constexpr std::array kPlan = {64, 64, kPool, 128, 128, kPool, 256, 256, 256, kPool,
-                                512, 512, 512, kPool, 512, 512, 512, kPool};
+  constexpr std::array kPlan = {64,    64,  kPool, 128, 128,   kPool, 256, 256, 256,
+                                kPool, 512, 512,   512, kPool, 512,   512, 512, kPool};
   std::vector<Forward> forward;
   std::int64_t side = 32, in = 3;
   for (int out : kPlan) {
     if (out == kPool) {
       side /= 2;
-      forward.push_back({"pool", std::max<std::int64_t>(1, in * side * side / 4096),
-                         std::max<std::int64_t>(1, in * side * side / 256), {last(forward)}});
+      forward.push_back({"pool",
+                         std::max<std::int64_t>(1, in * side * side / 4096),
+                         std::max<std::int64_t>(1, in * side * side / 256),
+                         {last(forward)}});
       continue;
     }
     const std::int64_t bytes = std::max<std::int64_t>(1, out * side * side / 256);
-    forward.push_back({"conv", std::max<std::int64_t>(1, in * out * 9 * side * side / 200000), bytes,
+    forward.push_back({"conv",
+                       std::max<std::int64_t>(1, in * out * 9 * side * side / 200000),
+                       bytes,
                        {last(forward)}});
     forward.push_back({"relu", std::max<std::int64_t>(1, bytes / 8), bytes, {last(forward)}, true});
     in = out;

@@ -7,7 +7,9 @@
 namespace plimsoll::schedule {
 namespace {
 
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
+std::size_t at(Index i) {
+  return static_cast<std::size_t>(i);
+}
 
 std::int64_t made_by(const Problem& p, Index task) {
   std::int64_t bytes = 0;
@@ -24,7 +26,10 @@ bool reads(const Problem& p, Index task, Index value) {
 class Mover {
  public:
   Mover(const Problem& problem, std::vector<Index> order, std::int64_t budget)
-      : p_(problem), order_(std::move(order)), budget_(budget), last_(at(problem.values), kNoIndex) {
+      : p_(problem),
+        order_(std::move(order)),
+        budget_(budget),
+        last_(at(problem.values), kNoIndex) {
     for (std::size_t i = 0; i < order_.size(); ++i) {
       for (Index u : p_.inputs[order_[i]]) last_[at(u)] = static_cast<Index>(i);
     }
@@ -35,7 +40,8 @@ class Mover {
     for (std::size_t i = 0; i < order_.size(); ++i) {
       held_[i + 1] = held_[i] + made_by(p_, order_[i]) - freed(order_[i], static_cast<Index>(i));
     }
-    scale_ = static_cast<double>(std::max<std::int64_t>(1, *std::max_element(held_.begin(), held_.end())));
+    scale_ = static_cast<double>(
+        std::max<std::int64_t>(1, *std::max_element(held_.begin(), held_.end())));
   }
 
   // What running the task at position `at_position` frees, given where values are last read.
@@ -55,7 +61,8 @@ class Mover {
     std::int64_t bytes = held + made_by(p_, task) + p_.scratch[at(task)];
     for (Index v : p_.outputs[task]) {
       const Index from = p_.in_place[at(v)];
-      if (from != kNoIndex && last_[at(from)] == position && !p_.keep[at(from)]) bytes -= p_.bytes[at(v)];
+      if (from != kNoIndex && last_[at(from)] == position && !p_.keep[at(from)])
+        bytes -= p_.bytes[at(v)];
     }
     return bytes;
   }
@@ -128,7 +135,8 @@ std::vector<std::int64_t> bytes_over_time(const Problem& problem, const std::vec
 
 std::vector<Index> list_order(const Problem& p) {
   constexpr std::size_t kLook = 64;
-  std::vector<Index> missing(at(p.tasks), 0);   // inputs not made, readers before an overwrite not run
+  std::vector<Index> missing(at(p.tasks),
+                             0);  // inputs not made, readers before an overwrite not run
   std::vector<Index> unread(at(p.values), 0);
   std::vector<Index> pending(at(p.values), 0);  // readers other than the overwriter still to run
   for (Index v = 0; v < p.values; ++v) {
@@ -150,7 +158,8 @@ std::vector<Index> list_order(const Problem& p) {
     std::size_t looked = 0;
     for (auto it = ready.begin(); it != ready.end() && looked < kLook; ++it, ++looked) {
       std::int64_t bytes = made_by(p, *it);
-      for (Index u : p.inputs[*it]) bytes -= unread[at(u)] == 1 && !p.keep[at(u)] ? p.bytes[at(u)] : 0;
+      for (Index u : p.inputs[*it])
+        bytes -= unread[at(u)] == 1 && !p.keep[at(u)] ? p.bytes[at(u)] : 0;
       if (bytes < best_bytes) {
         best_bytes = bytes;
         best = *it;
@@ -173,8 +182,8 @@ std::vector<Index> list_order(const Problem& p) {
   return order;
 }
 
-std::vector<Index> lower_order(const Problem& problem, std::vector<Index> order, std::int64_t budget,
-                               std::int64_t swaps, Random& random) {
+std::vector<Index> lower_order(const Problem& problem, std::vector<Index> order,
+                               std::int64_t budget, std::int64_t swaps, Random& random) {
   if (order.size() < 3) return order;
   Mover mover(problem, std::move(order), budget);
   const Index size = mover.size();

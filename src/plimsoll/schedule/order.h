@@ -2,10 +2,10 @@
 //
 // A list schedule (of the ready tasks run the one that frees most) and then single-task moves by
 // neighbour swaps. Swapping two neighbours changes the bytes at two places only, so a move of any
-// length costs O(length · degree). What is minimised is the area above the budget first (bytes · steps
-// that some remedy would have to pay for), then the sum of squares, which pulls every hump down.
-// Reordering alone beats the proven optimum of a fixed order in places: a weight gradient run early
-// frees an activation that would otherwise have to be recomputed.
+// length costs O(length · degree). What is minimised is the area above the budget first (bytes ·
+// steps that some remedy would have to pay for), then the sum of squares, which pulls every hump
+// down. Reordering alone beats the proven optimum of a fixed order in places: a weight gradient run
+// early frees an activation that would otherwise have to be recomputed.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ namespace plimsoll::schedule {
 std::vector<Index> list_order(const Problem& problem);
 
 // Improves an order by at most `swaps` neighbour swaps tried.
-std::vector<Index> lower_order(const Problem& problem, std::vector<Index> order, std::int64_t budget,
-                               std::int64_t swaps, Random& random);
+std::vector<Index> lower_order(const Problem& problem, std::vector<Index> order,
+                               std::int64_t budget, std::int64_t swaps, Random& random);
 
 // Bytes alive while the task at each position runs, scratch included, nothing recomputed.
 std::vector<std::int64_t> bytes_over_time(const Problem& problem, const std::vector<Index>& order);

@@ -26,7 +26,8 @@ class PeakTree {
   std::int64_t highest() const { return highest_[1]; }
   std::size_t where() const {
     std::size_t node = 1;
-    while (node < leaves_) node = highest_[2 * node] >= highest_[2 * node + 1] ? 2 * node : 2 * node + 1;
+    while (node < leaves_)
+      node = highest_[2 * node] >= highest_[2 * node + 1] ? 2 * node : 2 * node + 1;
     return node - leaves_;
   }
   // The highest within [begin, end).

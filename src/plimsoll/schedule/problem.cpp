@@ -62,7 +62,8 @@ Problem::Problem(const Workload& workload, const Remedies& remedies, const CopyR
   overwriter.assign(workload.values.size(), kNoIndex);
   for (const Value& value : workload.values) {
     bytes.push_back(value.bytes.value);
-    producer.push_back(value.producer.valid() ? static_cast<Index>(value.producer.value) : kNoIndex);
+    producer.push_back(value.producer.valid() ? static_cast<Index>(value.producer.value)
+                                              : kNoIndex);
     keep.push_back(value.keep);
     in_place.push_back(value.in_place ? static_cast<Index>(value.in_place->input.value) : kNoIndex);
     must_take.push_back(value.in_place && value.in_place->required);

@@ -1,9 +1,10 @@
 // Problem: a Workload with its remedies applied, laid out for searching.
 //
 // The search touches neighbours millions of times a second, so names, optionals and nested vectors
-// are gone: flat arrays, int32 indices, one packed list per relation. What a remedy forbids is already
-// decided here: a value may be made again only if recompute is on, its task is not `once` and all of
-// that task's outputs allow it; at most one encoding per value is left (the smallest allowed one).
+// are gone: flat arrays, int32 indices, one packed list per relation. What a remedy forbids is
+// already decided here: a value may be made again only if recompute is on, its task is not `once`
+// and all of that task's outputs allow it; at most one encoding per value is left (the smallest
+// allowed one).
 //
 // A Sequence is an order of first runs with the positions and sorted readers that go with it.
 #pragma once
@@ -46,11 +47,11 @@ struct Problem {
   std::vector<char> rerunnable;
   // per value
   std::vector<std::int64_t> bytes;
-  std::vector<Index> producer;  // kNoIndex: a source
-  Lists readers;                // tasks, ascending
-  std::vector<char> keep;       // in memory at the end (the last version of a kept source too)
-  std::vector<Index> in_place;  // the input whose memory it may take, or kNoIndex
-  std::vector<char> must_take;  // ... and has to
+  std::vector<Index> producer;    // kNoIndex: a source
+  Lists readers;                  // tasks, ascending
+  std::vector<char> keep;         // in memory at the end (the last version of a kept source too)
+  std::vector<Index> in_place;    // the input whose memory it may take, or kNoIndex
+  std::vector<char> must_take;    // ... and has to
   std::vector<Index> overwriter;  // the task that writes over it, or kNoIndex
   std::vector<char> swappable;
   std::vector<Index> encoding;  // index into Value::encodings, or kNoIndex

@@ -22,16 +22,21 @@ constexpr std::size_t kMostTasks = 400;
 
 Status check_covered(const Workload& workload) {
   if (workload.tasks.size() > kMostTasks) {
-    return fail(ErrorCode::kUsage, "{} tasks are too many to prove anything; at most {}", workload.tasks.size(), kMostTasks);
+    return fail(ErrorCode::kUsage, "{} tasks are too many to prove anything; at most {}",
+                workload.tasks.size(), kMostTasks);
   }
   for (const Value& value : workload.values) {
     if (!value.producer.valid() || value.keep || value.in_place || !value.recompute) {
-      return fail(ErrorCode::kUsage, "value '{}': the proof knows neither sources nor kept, in-place or once-made values", value.name);
+      return fail(
+          ErrorCode::kUsage,
+          "value '{}': the proof knows neither sources nor kept, in-place or once-made values",
+          value.name);
     }
   }
   for (const Task& task : workload.tasks) {
     if (task.outputs.size() != 1 || task.once) {
-      return fail(ErrorCode::kUsage, "task '{}': the proof knows single-output tasks only", task.name);
+      return fail(ErrorCode::kUsage, "task '{}': the proof knows single-output tasks only",
+                  task.name);
     }
   }
   return {};
@@ -144,20 +149,23 @@ class ModelText {
 
 Status run_cbc(const fs::path& model, const fs::path& log, double seconds) {
   const std::string limit = fmt::format("{:.3f}", seconds);
-  const std::vector<std::string> words = {"cbc", model.string(), "-seconds", limit, "-ratioGap", "0.0001", "-solve", "-quit"};
+  const std::vector<std::string> words = {"cbc",       model.string(), "-seconds", limit,
+                                          "-ratioGap", "0.0001",       "-solve",   "-quit"};
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log.c_str(),
+                                   O_WRONLY | O_CREAT | O_TRUNC, 0600);
   pid_t child = 0;
   const int failed = posix_spawnp(&child, "cbc", &actions, nullptr, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   if (failed != 0) return fail(ErrorCode::kDevice, "cbc cannot be started; install coinor-cbc");
   int status = 0;
   waitpid(child, &status, 0);
-  if (!WIFEXITED(status) || WEXITSTATUS(status) == 127) return fail(ErrorCode::kDevice, "cbc cannot be run; install coinor-cbc");
+  if (!WIFEXITED(status) || WEXITSTATUS(status) == 127)
+    return fail(ErrorCode::kDevice, "cbc cannot be run; install coinor-cbc");
   return {};
 }
 
@@ -169,14 +177,16 @@ std::optional<double> number_after(const std::string& text, std::string_view lab
 
 Result<Proof> read_log(const std::string& log, double total, bool relax) {
   const auto seconds = [&](double objective) { return objective * total / 1000.0; };
-  if (log.find("infeasible") != std::string::npos && log.find("Objective value") == std::string::npos) {
+  if (log.find("infeasible") != std::string::npos &&
+      log.find("Objective value") == std::string::npos) {
     return fail(ErrorCode::kDoesNotFit, "proven: no plan of this order fits");
   }
   Proof proof;
   if (relax) {
     const auto value = number_after(log, "Optimal - objective value");
     const auto other = number_after(log, "Optimal objective");
-    if (!value && !other) return fail(ErrorCode::kNoAnswer, "the solver found no bound in the time given");
+    if (!value && !other)
+      return fail(ErrorCode::kNoAnswer, "the solver found no bound in the time given");
     proof.bound_seconds = seconds(value ? *value : *other);
     return proof;
   }
@@ -199,7 +209,8 @@ Result<Proof> prove(const Workload& workload, const std::vector<TaskId>& order, 
                     double seconds, bool relax) {
   PLIMSOLL_RETURN_IF_ERROR(check_covered(workload));
   std::string folder = (fs::temp_directory_path() / "plimsoll-prove-XXXXXX").string();
-  if (mkdtemp(folder.data()) == nullptr) return fail(ErrorCode::kDevice, "no temporary folder can be made");
+  if (mkdtemp(folder.data()) == nullptr)
+    return fail(ErrorCode::kDevice, "no temporary folder can be made");
   const Chart chart = chart_of(workload, order, budget);
   const fs::path model = fs::path(folder) / "model.lp";
   const fs::path log = fs::path(folder) / "log.txt";

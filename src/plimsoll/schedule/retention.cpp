@@ -9,7 +9,9 @@
 namespace plimsoll::schedule {
 namespace {
 
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
+std::size_t at(Index i) {
+  return static_cast<std::size_t>(i);
+}
 
 void erase_one(std::vector<Index>& list, Index value) {
   const auto found = std::find(list.begin(), list.end(), value);
@@ -56,9 +58,10 @@ Retention::Retention(const Problem& problem, std::vector<Index> order, bool hold
 Retention::Retention(const Problem& problem, std::vector<Index> order)
     : Retention(problem, std::move(order), true) {}
 
-Retention Retention::from_script(const Problem& problem, const Sequence& sequence, const Script& script) {
+Retention Retention::from_script(const Problem& problem, const Sequence& sequence,
+                                 const Script& script) {
   Retention out(problem, sequence.order, false);
-  std::vector<Index> made(at(problem.values), kNoIndex);      // stage + 1 of the newest plain instance
+  std::vector<Index> made(at(problem.values), kNoIndex);  // stage + 1 of the newest plain instance
   std::vector<Index> encoded(at(problem.values), kNoIndex);
   const auto hold_until = [&](BitRows& rows, Index value, Index begin, Index stage) {
     if (begin != kNoIndex && begin <= stage) rows.fill(value, begin, stage + 1, true);
@@ -184,7 +187,8 @@ std::int64_t Retention::walk(Index stage, const std::vector<Index>& items) {
            !plain_.get(u, stage + 1);
   };
   const auto drop_if_unused = [&](Index v, std::size_t k) {
-    const bool later = last_mark_[at(v)] == mark_now_ && last_item_[at(v)] > static_cast<std::int32_t>(k);
+    const bool later =
+        last_mark_[at(v)] == mark_now_ && last_item_[at(v)] > static_cast<std::int32_t>(k);
     if (plain_.get(v, stage) || (!later && !plain_.get(v, stage + 1))) now -= p_->bytes[at(v)];
   };
   for (std::size_t k = 0; k < items.size(); ++k) {
@@ -267,21 +271,29 @@ void Retention::hold_raw(Index value, Gap gap, Hold how, bool on) {
   BitRows& rows = how == Hold::kPlain ? plain_ : encoded_;
   auto& starts = how == Hold::kPlain ? starts_ : encode_starts_;
   const auto update = [&](bool before_begin, bool before_end) {
-    if (gap.begin > 0 && before_begin != (rows.get(value, gap.begin) && !rows.get(value, gap.begin - 1))) {
-      if (before_begin) erase_one(starts[at(gap.begin - 1)], value);
-      else starts[at(gap.begin - 1)].push_back(value);
+    if (gap.begin > 0 &&
+        before_begin != (rows.get(value, gap.begin) && !rows.get(value, gap.begin - 1))) {
+      if (before_begin)
+        erase_one(starts[at(gap.begin - 1)], value);
+      else
+        starts[at(gap.begin - 1)].push_back(value);
     }
     if (gap.end > p_->tasks) return;
     if (before_end != (rows.get(value, gap.end) && !rows.get(value, gap.end - 1))) {
-      if (before_end) erase_one(starts[at(gap.end - 1)], value);
-      else starts[at(gap.end - 1)].push_back(value);
+      if (before_end)
+        erase_one(starts[at(gap.end - 1)], value);
+      else
+        starts[at(gap.end - 1)].push_back(value);
     }
   };
-  const bool begin_was = gap.begin > 0 && rows.get(value, gap.begin) && !rows.get(value, gap.begin - 1);
-  const bool end_was = gap.end <= p_->tasks && rows.get(value, gap.end) && !rows.get(value, gap.end - 1);
+  const bool begin_was =
+      gap.begin > 0 && rows.get(value, gap.begin) && !rows.get(value, gap.begin - 1);
+  const bool end_was =
+      gap.end <= p_->tasks && rows.get(value, gap.end) && !rows.get(value, gap.end - 1);
   rows.fill(value, gap.begin, gap.end, on);
   update(begin_was, end_was);
-  const std::int64_t bytes = how == Hold::kPlain ? p_->bytes[at(value)] : p_->encoded_bytes[at(value)];
+  const std::int64_t bytes =
+      how == Hold::kPlain ? p_->bytes[at(value)] : p_->encoded_bytes[at(value)];
   tree_.add(at(gap.begin), at(gap.end), on ? bytes : -bytes);
   soil(gap.begin - 1);
   soil(gap.end - 1);
@@ -298,8 +310,10 @@ void Retention::roll_back(std::size_t mark) {
   while (log_.size() > mark) {
     const Change change = log_.back();
     log_.pop_back();
-    if (change.kind == Change::Kind::kHold) hold_raw(change.value, change.gap, change.how, !change.on);
-    else transpose_raw(change.gap.begin);
+    if (change.kind == Change::Kind::kHold)
+      hold_raw(change.value, change.gap, change.how, !change.on);
+    else
+      transpose_raw(change.gap.begin);
   }
   settle();
 }
@@ -396,9 +410,11 @@ bool Retention::transpose(Index stage) {
     if (plain_.get(u, stage) && !plain_.get(u, stage + 1)) change(u, Hold::kPlain, true);
   }
   for (Index u : p_->inputs[second]) {
-    const bool shared = std::find(inputs_of_first.begin(), inputs_of_first.end(), u) != inputs_of_first.end();
+    const bool shared =
+        std::find(inputs_of_first.begin(), inputs_of_first.end(), u) != inputs_of_first.end();
     const bool only_here = plain_.get(u, stage + 1) && !plain_.get(u, stage + 2) && !shared;
-    if (only_here && (p_->remakeable(u) || p_->overwriter[at(u)] == second)) change(u, Hold::kPlain, false);
+    if (only_here && (p_->remakeable(u) || p_->overwriter[at(u)] == second))
+      change(u, Hold::kPlain, false);
   }
   for (Index v : p_->outputs[second]) {
     if (plain_.get(v, stage + 2) && !plain_.get(v, stage + 1)) change(v, Hold::kPlain, true);
@@ -413,9 +429,12 @@ Script Retention::script() const {
   Script script;
   for (const auto& items : runs_) {
     for (Index item : items) {
-      if (item < p_->tasks) script.steps.push_back({ScriptStep::Kind::kRun, item});
-      else if (item < p_->tasks + p_->values) script.steps.push_back({ScriptStep::Kind::kDecode, item - p_->tasks});
-      else script.steps.push_back({ScriptStep::Kind::kEncode, item - p_->tasks - p_->values});
+      if (item < p_->tasks)
+        script.steps.push_back({ScriptStep::Kind::kRun, item});
+      else if (item < p_->tasks + p_->values)
+        script.steps.push_back({ScriptStep::Kind::kDecode, item - p_->tasks});
+      else
+        script.steps.push_back({ScriptStep::Kind::kEncode, item - p_->tasks - p_->values});
     }
   }
   return script;

@@ -1,10 +1,10 @@
 // Retention: a plan as "which values are held across which stages", and what that costs.
 //
 // Stage t is everything that runs to get task order[t] run for the first time. For every value and
-// every boundary between stages the plan says: held as it is, held encoded, or not held. What runs in
-// a stage follows: the closure of what is missing. So a plan is two bit matrices and an order, a change
-// to one retention interval touches the two stages at its ends, and the peak after it comes from a
-// tree (peak_tree.h) in O(log n).
+// every boundary between stages the plan says: held as it is, held encoded, or not held. What runs
+// in a stage follows: the closure of what is missing. So a plan is two bit matrices and an order, a
+// change to one retention interval touches the two stages at its ends, and the peak after it comes
+// from a tree (peak_tree.h) in O(log n).
 //
 //            stage 0   1   2   3         held[x] = boundaries 1, 2  (0-based start of stage)
 //   x made here ┘  └held┘ gap └ remade   stage 3 runs x's task again, then its own
@@ -13,11 +13,12 @@
 //   - within a stage tasks run in order of their positions;
 //   - a value held at the start of a stage occupies memory in that stage until its last use there,
 //     or through it when it is held at the next boundary;
-//   - scratch and all outputs of a running task are there during its run; in-place outputs take over
+//   - scratch and all outputs of a running task are there during its run; in-place outputs take
+//   over
 //     an input that ends there.
 //
-// Changes are logged and can be rolled back; that is what makes local search cheap. Not thread-safe;
-// O(values · stages / 8) bytes, so only below kRetentionLimit values.
+// Changes are logged and can be rolled back; that is what makes local search cheap. Not
+// thread-safe; O(values · stages / 8) bytes, so only below kRetentionLimit values.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +44,8 @@ class Retention {
   // Everything held from its making to its last reader.
   Retention(const Problem& problem, std::vector<Index> order);
   // What a script held: a value is held between its making and the last read of that instance.
-  static Retention from_script(const Problem& problem, const Sequence& sequence, const Script& script);
+  static Retention from_script(const Problem& problem, const Sequence& sequence,
+                               const Script& script);
 
   double seconds() const { return total_; }
   bool possible() const { return broken_ == 0; }  // every read can be served
@@ -51,21 +53,27 @@ class Retention {
   Index peak_stage() const { return static_cast<Index>(tree_.where()); }
   const std::vector<Index>& order() const { return order_; }
   Index stages() const { return p_->tasks; }
-  const std::vector<Index>& runs(Index stage) const { return runs_[static_cast<std::size_t>(stage)]; }
+  const std::vector<Index>& runs(Index stage) const {
+    return runs_[static_cast<std::size_t>(stage)];
+  }
   bool held(Index value, Index boundary) const { return plain_.get(value, boundary); }
-  bool held_encoded(Index value, Index boundary) const { return encodes_ && encoded_.get(value, boundary); }
+  bool held_encoded(Index value, Index boundary) const {
+    return encodes_ && encoded_.get(value, boundary);
+  }
   bool is_decode(Index item) const { return item >= p_->tasks; }
   Index decoded_value(Index item) const { return item - p_->tasks; }
 
-  // The idle stretch of a held value around a boundary: [a, b) such that dropping it changes only the
-  // stages a - 1 and b - 1. Empty when the stage uses the value.
+  // The idle stretch of a held value around a boundary: [a, b) such that dropping it changes only
+  // the stages a - 1 and b - 1. Empty when the stage uses the value.
   Gap gap_at(Index value, Index stage) const;
   // The last stage before `stage` after which the value could be held on, or kNoIndex.
   Index last_available(Index value, Index stage) const;
   // Extra seconds when the gap is dropped; infinity when that is impossible.
   double drop_price(Index value, Gap gap);
   double encode_price(Index value) const;
-  bool encodable(Index value) const { return p_->encoding[static_cast<std::size_t>(value)] != kNoIndex; }
+  bool encodable(Index value) const {
+    return p_->encoding[static_cast<std::size_t>(value)] != kNoIndex;
+  }
 
   // Changes. The boundaries must all be in the opposite state before.
   void hold(Index value, Gap gap, Hold how, bool on);
@@ -112,12 +120,12 @@ class Retention {
   const Problem* p_;
   std::vector<Index> order_, position_;
   bool encodes_ = false;
-  BitRows plain_, encoded_;     // per value: boundaries at which it is held
-  BitRows used_;                // per value: stages that read it
-  BitRows ran_;                 // per task: stages that run it
-  std::vector<std::vector<Index>> starts_;          // per stage: values held from its end on, not before
-  std::vector<std::vector<Index>> encode_starts_;   // the same, encoded
-  std::vector<std::vector<Index>> runs_;            // per stage: tasks, and tasks + value for decodes
+  BitRows plain_, encoded_;                 // per value: boundaries at which it is held
+  BitRows used_;                            // per value: stages that read it
+  BitRows ran_;                             // per task: stages that run it
+  std::vector<std::vector<Index>> starts_;  // per stage: values held from its end on, not before
+  std::vector<std::vector<Index>> encode_starts_;  // the same, encoded
+  std::vector<std::vector<Index>> runs_;  // per stage: tasks, and tasks + value for decodes
   std::vector<double> stage_seconds_;
   std::vector<std::int64_t> stage_extra_;
   std::vector<char> stage_broken_;

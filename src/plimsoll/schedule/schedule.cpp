@@ -4,13 +4,20 @@ namespace plimsoll::schedule {
 
 std::string_view name_of(ActionKind kind) {
   switch (kind) {
-    case ActionKind::kCompute: return "compute";
-    case ActionKind::kRecompute: return "recompute";
-    case ActionKind::kSendOut: return "send_out";
-    case ActionKind::kBringIn: return "bring_in";
-    case ActionKind::kEncode: return "encode";
-    case ActionKind::kDecode: return "decode";
-    case ActionKind::kDrop: return "drop";
+    case ActionKind::kCompute:
+      return "compute";
+    case ActionKind::kRecompute:
+      return "recompute";
+    case ActionKind::kSendOut:
+      return "send_out";
+    case ActionKind::kBringIn:
+      return "bring_in";
+    case ActionKind::kEncode:
+      return "encode";
+    case ActionKind::kDecode:
+      return "decode";
+    case ActionKind::kDrop:
+      return "drop";
   }
   return "unknown";
 }

@@ -1,24 +1,24 @@
 // Schedule: what happens when, in one step. The list of actions that fit() decided on.
 //
-// Actions speak of *instances*: an instance is one materialisation of a value in one form (as it is,
-// encoded, or on the host). A recomputed or fetched value is a new instance of the same value, so
-// "is this read right" is a question about one instance and one place in the list.
+// Actions speak of *instances*: an instance is one materialisation of a value in one form (as it
+// is, encoded, or on the host). A recomputed or fetched value is a new instance of the same value,
+// so "is this read right" is a question about one instance and one place in the list.
 //
 //   value x   instance 0 (device)  made by compute a, read by b, dropped
 //             instance 1 (host)    made by a send-out of instance 0
 //             instance 2 (device)  made by a bring-in of instance 1, read by c, dropped
 //
-// Three streams run side by side: compute, copy-out, copy-in. On one stream actions run in list order;
-// across streams an action waits for the actions it names. The list order is also the order in which
-// memory changes hands:
+// Three streams run side by side: compute, copy-out, copy-in. On one stream actions run in list
+// order; across streams an action waits for the actions it names. The list order is also the order
+// in which memory changes hands:
 //   - an instance occupies its bytes from the action that makes it up to its drop, in list order;
 //   - every drop is on the compute stream and waits for all users of what it drops;
 //   - every action that makes a device instance happens after all drops that stand before it.
 // So the bytes really in use never exceed what walking the list says, however the streams race.
 //
 // Scratch of a task is alive during its action only. A host instance counts in host bytes.
-// An instance that `takes_over` another lies in the same memory: making it ends the other one (which
-// then has no drop of its own) and adds no bytes.
+// An instance that `takes_over` another lies in the same memory: making it ends the other one
+// (which then has no drop of its own) and adds no bytes.
 //
 // Plain data. The independent judge is verify_schedule.h.
 #pragma once
@@ -67,10 +67,10 @@ enum class Stream : std::uint8_t { kCompute, kCopyOut, kCopyIn };
 struct Action {
   ActionKind kind = ActionKind::kCompute;
   Stream stream = Stream::kCompute;
-  TaskId task;                     // of kCompute and kRecompute
-  std::vector<InstanceId> reads;   // of kDrop: what is dropped
+  TaskId task;                    // of kCompute and kRecompute
+  std::vector<InstanceId> reads;  // of kDrop: what is dropped
   std::vector<InstanceId> writes;
-  std::vector<ActionId> waits;     // earlier actions on other streams
+  std::vector<ActionId> waits;  // earlier actions on other streams
   double seconds = 0;
 
   bool operator==(const Action&) const = default;
@@ -82,9 +82,9 @@ struct Schedule {
   std::vector<InstanceId> at_start;  // sources, on the device or on the host
 
   // What the planner says of it; verify_schedule() measures the same for itself.
-  Bytes peak_bytes;       // device, scratch included
+  Bytes peak_bytes;  // device, scratch included
   Bytes host_peak_bytes;
-  double seconds = 0;     // makespan over the three streams
+  double seconds = 0;  // makespan over the three streams
 
   bool operator==(const Schedule&) const = default;
 };
@@ -95,7 +95,7 @@ struct ScheduleCounts {
   std::int64_t recomputed = 0;  // actions
   Bytes sent_out;
   Bytes brought_in;
-  Bytes encoded;                // bytes before encoding
+  Bytes encoded;  // bytes before encoding
 };
 ScheduleCounts count(const Schedule& schedule);
 

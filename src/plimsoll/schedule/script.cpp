@@ -39,9 +39,9 @@ class Linker {
 
  private:
   struct Facts {
-    Index made = kNoIndex;   // script step, -1 for sources
-    Index last = kNoIndex;   // script step after which it is not needed
-    Index maker = kNoIndex;  // action
+    Index made = kNoIndex;                // script step, -1 for sources
+    Index last = kNoIndex;                // script step after which it is not needed
+    Index maker = kNoIndex;               // action
     std::vector<ActionId> foreign_users;  // actions on copy streams that read it
   };
 
@@ -121,7 +121,8 @@ class Linker {
     }
   }
 
-  // The host copy goes once somebody has waited for the fetch anyway, so that its drop never stalls.
+  // The host copy goes once somebody has waited for the fetch anyway, so that its drop never
+  // stalls.
   void keep_host_until_arrival(Index instance, Index step) {
     const auto i = static_cast<std::size_t>(instance);
     if (i >= fetched_from_.size() || fetched_from_[i] == kNoIndex) return;
@@ -219,7 +220,8 @@ class Linker {
     Action& action = act(ActionKind::kDrop, Stream::kCompute, 0);
     action.reads.push_back(InstanceId(i));
     for (ActionId user : facts_[i].foreign_users) wait(action, user);
-    if (facts_[i].maker != kNoIndex) wait(action, ActionId(static_cast<std::size_t>(facts_[i].maker)));
+    if (facts_[i].maker != kNoIndex)
+      wait(action, ActionId(static_cast<std::size_t>(facts_[i].maker)));
     out_.instances[i].lifetime.end = Step(static_cast<std::int64_t>(out_.actions.size()) - 1);
     dropped_.resize(out_.instances.size(), 0);
     dropped_[i] = 1;
@@ -253,22 +255,27 @@ class Linker {
       case Kind::kRun: {
         const bool first = first_run_[id] != 0;
         first_run_[id] = 0;
-        Action& action = act(first ? ActionKind::kCompute : ActionKind::kRecompute, Stream::kCompute,
-                             p_.seconds[id]);
+        Action& action = act(first ? ActionKind::kCompute : ActionKind::kRecompute,
+                             Stream::kCompute, p_.seconds[id]);
         action.task = TaskId(id);
         return action;
       }
-      case Kind::kEncode: return act(ActionKind::kEncode, Stream::kCompute, p_.encode_seconds[id]);
-      case Kind::kDecode: return act(ActionKind::kDecode, Stream::kCompute, p_.decode_seconds[id]);
-      case Kind::kSendOut: return act(ActionKind::kSendOut, Stream::kCopyOut, p_.out_seconds[id]);
-      default: return act(ActionKind::kBringIn, Stream::kCopyIn, p_.in_seconds[id]);
+      case Kind::kEncode:
+        return act(ActionKind::kEncode, Stream::kCompute, p_.encode_seconds[id]);
+      case Kind::kDecode:
+        return act(ActionKind::kDecode, Stream::kCompute, p_.decode_seconds[id]);
+      case Kind::kSendOut:
+        return act(ActionKind::kSendOut, Stream::kCopyOut, p_.out_seconds[id]);
+      default:
+        return act(ActionKind::kBringIn, Stream::kCopyIn, p_.in_seconds[id]);
     }
   }
 
   void read(Action& action, Index instance) {
     const auto i = static_cast<std::size_t>(instance);
     action.reads.push_back(InstanceId(i));
-    if (facts_[i].maker != kNoIndex) wait(action, ActionId(static_cast<std::size_t>(facts_[i].maker)));
+    if (facts_[i].maker != kNoIndex)
+      wait(action, ActionId(static_cast<std::size_t>(facts_[i].maker)));
     if (action.stream != Stream::kCompute) {
       facts_[i].foreign_users.push_back(ActionId(out_.actions.size() - 1));
     }
@@ -348,20 +355,22 @@ class Linker {
   const Problem& p_;
   const Script& script_;
   Schedule out_;
-  std::vector<Facts> facts_;            // per instance
+  std::vector<Facts> facts_;                    // per instance
   std::vector<Index> device_, encoded_, host_;  // per value: the newest instance of each form
   std::vector<std::uint32_t> copies_;
   std::vector<char> first_run_, started_on_host_, ended_, dropped_, taken_;
-  std::vector<Index> fetched_from_;     // per instance: the host copy still held for it
+  std::vector<Index> fetched_from_;  // per instance: the host copy still held for it
   std::vector<std::vector<Index>> reads_, writes_, ends_;  // per script step
   Index last_compute_ = kNoIndex;
   using Seen = std::array<Index, 3>;  // per stream: the last action known to be finished
   std::array<Seen, 3> known_{Seen{-1, -1, -1}, Seen{-1, -1, -1}, Seen{-1, -1, -1}};
-  std::vector<Seen> clocks_;            // per action: what is finished when it starts
+  std::vector<Seen> clocks_;  // per action: what is finished when it starts
 };
 
 }  // namespace
 
-Schedule link(const Problem& problem, const Script& script) { return Linker(problem, script).link(); }
+Schedule link(const Problem& problem, const Script& script) {
+  return Linker(problem, script).link();
+}
 
 }  // namespace plimsoll::schedule

@@ -13,18 +13,26 @@
 namespace plimsoll::schedule {
 namespace {
 
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
+std::size_t at(Index i) {
+  return static_cast<std::size_t>(i);
+}
 
 // Walks the given order; values marked as dropped vanish when the forward half is over (or their
 // segment is), and come back, all of one group together, when one of the group is first read.
 class Replay {
  public:
   Replay(const Problem& problem, std::vector<char> dropped, std::vector<Index> group, Index turn)
-      : p_(problem), dropped_(std::move(dropped)), group_(std::move(group)), turn_(turn),
-        present_(at(problem.values), 0), members_(1 + at(*std::max_element(group_.begin(), group_.end()))) {
+      : p_(problem),
+        dropped_(std::move(dropped)),
+        group_(std::move(group)),
+        turn_(turn),
+        present_(at(problem.values), 0),
+        members_(1 + at(*std::max_element(group_.begin(), group_.end()))) {
     for (Index v = 0; v < p_.values; ++v) {
-      if (p_.producer[at(v)] == kNoIndex) present_[at(v)] = 1;
-      else if (dropped_[at(v)] && group_[at(p_.producer[at(v)])] >= 0) members_[at(group_[at(p_.producer[at(v)])])].push_back(v);
+      if (p_.producer[at(v)] == kNoIndex)
+        present_[at(v)] = 1;
+      else if (dropped_[at(v)] && group_[at(p_.producer[at(v)])] >= 0)
+        members_[at(group_[at(p_.producer[at(v)])])].push_back(v);
     }
   }
 
@@ -44,7 +52,8 @@ class Replay {
  private:
   void forget() {
     for (Index v = 0; v < p_.values; ++v) {
-      if (dropped_[at(v)] && p_.producer[at(v)] != kNoIndex && p_.producer[at(v)] < turn_) present_[at(v)] = 0;
+      if (dropped_[at(v)] && p_.producer[at(v)] != kNoIndex && p_.producer[at(v)] < turn_)
+        present_[at(v)] = 0;
     }
   }
 
@@ -53,7 +62,8 @@ class Replay {
     for (Index v : p_.outputs[task]) present_[at(v)] = 1;
   }
 
-  // The whole group of a value: every member that somebody still reads, in the order of the forward half.
+  // The whole group of a value: every member that somebody still reads, in the order of the forward
+  // half.
   void bring_back(Index value) {
     const Index group = group_[at(p_.producer[at(value)])];
     std::set<Index> tasks;
@@ -85,7 +95,8 @@ class Replay {
 };
 
 Index turn_of(const Workload& workload, const Problem& problem) {
-  if (workload.turn.valid()) return static_cast<Index>(std::min<std::size_t>(workload.turn.value, workload.tasks.size()));
+  if (workload.turn.valid())
+    return static_cast<Index>(std::min<std::size_t>(workload.turn.value, workload.tasks.size()));
   const auto bytes = bytes_over_time(problem, given_sequence(problem).order);
   return static_cast<Index>(std::max_element(bytes.begin(), bytes.end()) - bytes.begin());
 }
@@ -95,9 +106,12 @@ Schedule by_groups(const Problem& p, std::vector<Index> group, Index turn) {
   std::vector<char> dropped(at(p.values), 0);
   for (Index v = 0; v < p.values; ++v) {
     const Index made = p.producer[at(v)];
-    if (made == kNoIndex || made >= turn || group[at(made)] < 0 || !p.remakeable(v) || p.keep[at(v)]) continue;
+    if (made == kNoIndex || made >= turn || group[at(made)] < 0 || !p.remakeable(v) ||
+        p.keep[at(v)])
+      continue;
     bool crosses = false;
-    for (Index reader : p.readers[v]) crosses = crosses || (reader < turn && group[at(reader)] != group[at(made)]);
+    for (Index reader : p.readers[v])
+      crosses = crosses || (reader < turn && group[at(reader)] != group[at(made)]);
     dropped[at(v)] = !crosses;
   }
   return link(p, Replay(p, std::move(dropped), std::move(group), turn).run());
@@ -105,7 +119,8 @@ Schedule by_groups(const Problem& p, std::vector<Index> group, Index turn) {
 
 Schedule by_segments(const Problem& p, Index turn, std::int64_t segments) {
   std::vector<Index> group(at(p.tasks), -1);
-  const std::int64_t length = std::max<std::int64_t>(1, (turn + segments - 1) / std::max<std::int64_t>(1, segments));
+  const std::int64_t length =
+      std::max<std::int64_t>(1, (turn + segments - 1) / std::max<std::int64_t>(1, segments));
   for (Index t = 0; t < turn; ++t) group[at(t)] = static_cast<Index>(t / length);
   return by_groups(p, std::move(group), turn);
 }
@@ -122,12 +137,14 @@ Result<Schedule> run_strategy(const Workload& workload, std::string_view name) {
   }
   const Index turn = turn_of(workload, problem);
   if (name == "sqrt") {
-    return by_segments(problem, turn, std::llround(std::sqrt(static_cast<double>(std::max<Index>(1, turn)))));
+    return by_segments(problem, turn,
+                       std::llround(std::sqrt(static_cast<double>(std::max<Index>(1, turn)))));
   }
   if (constexpr std::string_view kPrefix = "segments:"; name.starts_with(kPrefix)) {
     std::int64_t segments = 0;
     const std::string_view number = name.substr(kPrefix.size());
-    const auto [end, problem_code] = std::from_chars(number.data(), number.data() + number.size(), segments);
+    const auto [end, problem_code] =
+        std::from_chars(number.data(), number.data() + number.size(), segments);
     if (problem_code == std::errc() && end == number.data() + number.size() && segments > 0) {
       return by_segments(problem, turn, segments);
     }
@@ -142,7 +159,8 @@ Result<Schedule> run_strategy(const Workload& workload, std::string_view name) {
     for (std::size_t t = 0; t < workload.tasks.size(); ++t) {
       const bool in_block = workload.tasks[t].block >= 0 && static_cast<Index>(t) < turn;
       any = any || in_block;
-      const auto place = std::lower_bound(names.begin(), names.end(), workload.tasks[t].block) - names.begin();
+      const auto place =
+          std::lower_bound(names.begin(), names.end(), workload.tasks[t].block) - names.begin();
       group.push_back(in_block ? static_cast<Index>(place) : -1);
     }
     if (!any) return fail(ErrorCode::kUsage, "strategy 'blocks': no task names a block");
@@ -152,14 +170,16 @@ Result<Schedule> run_strategy(const Workload& workload, std::string_view name) {
     std::vector<char> dropped(at(problem.values), 0);
     for (Index v = 0; v < problem.values; ++v) {
       const Index made = problem.producer[at(v)];
-      if (made == kNoIndex || made >= turn || problem.keep[at(v)] || !problem.remakeable(v)) continue;
+      if (made == kNoIndex || made >= turn || problem.keep[at(v)] || !problem.remakeable(v))
+        continue;
       dropped[at(v)] = workload.tasks[at(made)].cheap;
     }
     std::vector<Index> group(at(problem.tasks) + 1, -1);
     group.back() = 0;
     return link(problem, Replay(problem, std::move(dropped), std::move(group), turn).run());
   }
-  return fail(ErrorCode::kUsage, "strategy '{}': use none, sqrt, segments:K, blocks or drop-cheap", name);
+  return fail(ErrorCode::kUsage, "strategy '{}': use none, sqrt, segments:K, blocks or drop-cheap",
+              name);
 }
 
 }  // namespace plimsoll::schedule

@@ -1,12 +1,14 @@
 // The classic strategies, by name: the baselines people know.
 //
 //   none         everything stays until its last reader
-//   sqrt         the forward half is cut into √n segments: what crosses a cut stays, what is inside is
-//                dropped and made again, segment by segment, when the backward half first asks for it.
-//                On n equal layers that holds about 2·√n of them for one extra forward pass.
+//   sqrt         the forward half is cut into √n segments: what crosses a cut stays, what is inside
+//   is
+//                dropped and made again, segment by segment, when the backward half first asks for
+//                it. On n equal layers that holds about 2·√n of them for one extra forward pass.
 //   segments:K   the same with K segments
 //   blocks       the same with one segment per Task::block
-//   drop-cheap   values of tasks marked `cheap` (batch norm, activation, pooling) are dropped and made
+//   drop-cheap   values of tasks marked `cheap` (batch norm, activation, pooling) are dropped and
+//   made
 //                again where the backward half asks; convolutions and products stay
 //
 // None of them takes a budget: they give what they give, and fit() is measured against them.

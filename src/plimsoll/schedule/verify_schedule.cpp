@@ -7,9 +7,12 @@
 namespace plimsoll::schedule {
 namespace {
 
-using Clock = std::array<std::int64_t, 3>;  // per stream: how many of its actions are surely finished
+using Clock =
+    std::array<std::int64_t, 3>;  // per stream: how many of its actions are surely finished
 
-std::size_t lane(Stream stream) { return static_cast<std::size_t>(stream); }
+std::size_t lane(Stream stream) {
+  return static_cast<std::size_t>(stream);
+}
 
 template <typename... Args>
 Status wrong(std::size_t action, fmt::format_string<Args...> format, Args&&... args) {
@@ -21,8 +24,8 @@ struct Life {
   bool made = false;
   bool over = false;
   std::size_t maker_lane = 0;
-  std::int64_t made_at = -1;             // number on its lane; -1 for sources
-  Clock last_use{-1, -1, -1};            // per stream: number of the last action that touched it
+  std::int64_t made_at = -1;   // number on its lane; -1 for sources
+  Clock last_use{-1, -1, -1};  // per stream: number of the last action that touched it
   std::int64_t begin = 0;
   std::int64_t end = -1;
 };
@@ -30,7 +33,10 @@ struct Life {
 class Judge {
  public:
   Judge(const Workload& workload, const Schedule& schedule, const CopyRates& copies)
-      : w_(workload), s_(schedule), copies_(copies), lives_(schedule.instances.size()),
+      : w_(workload),
+        s_(schedule),
+        copies_(copies),
+        lives_(schedule.instances.size()),
         runs_(workload.tasks.size(), 0) {}
 
   Result<Verdict> judge(Bytes budget) {
@@ -46,7 +52,8 @@ class Judge {
     }
     PLIMSOLL_RETURN_IF_ERROR(check_end());
     if (peak_ > budget.value) {
-      return fail(ErrorCode::kInternal, "schedule: needs {} bytes, the budget is {}", peak_, budget);
+      return fail(ErrorCode::kInternal, "schedule: needs {} bytes, the budget is {}", peak_,
+                  budget);
     }
     return Verdict{Bytes(peak_), Bytes(host_peak_), makespan()};
   }
@@ -65,7 +72,8 @@ class Judge {
       Bytes bytes = value.bytes;
       if (it.form == Form::kEncoded) {
         if (it.encoding >= value.encodings.size()) {
-          return fail(ErrorCode::kInternal, "instance {}: '{}' has no such encoding", i, value.name);
+          return fail(ErrorCode::kInternal, "instance {}: '{}' has no such encoding", i,
+                      value.name);
         }
         bytes = value.encodings[it.encoding].bytes;
       }
@@ -78,12 +86,14 @@ class Judge {
     std::vector<char> placed(w_.values.size(), 0);
     home_.assign(w_.values.size(), Form::kDevice);
     for (InstanceId id : s_.at_start) {
-      if (!known(id)) return fail(ErrorCode::kInternal, "schedule: starts with an unknown instance");
+      if (!known(id))
+        return fail(ErrorCode::kInternal, "schedule: starts with an unknown instance");
       const Instance& it = instance(id);
       const Value& value = w_.value(it.value);
       if (value.producer.valid() || placed[it.value.index()]++ || it.form == Form::kEncoded ||
           (it.form == Form::kHost && !value.swappable)) {
-        return fail(ErrorCode::kInternal, "schedule: '{}' cannot be there at the start", value.name);
+        return fail(ErrorCode::kInternal, "schedule: '{}' cannot be there at the start",
+                    value.name);
       }
       home_[it.value.index()] = it.form;
       lives_[id.index()].made = true;
@@ -91,7 +101,8 @@ class Judge {
     }
     for (std::size_t v = 0; v < w_.values.size(); ++v) {
       if (!w_.values[v].producer.valid() && !placed[v]) {
-        return fail(ErrorCode::kInternal, "schedule: source '{}' is missing at the start", w_.values[v].name);
+        return fail(ErrorCode::kInternal, "schedule: source '{}' is missing at the start",
+                    w_.values[v].name);
       }
     }
     peak_ = device_;
@@ -130,7 +141,8 @@ class Judge {
   Status check_action(std::size_t a) {
     const Action& action = s_.actions[a];
     const bool runs = action.kind == ActionKind::kCompute || action.kind == ActionKind::kRecompute;
-    if (runs != action.task.valid()) return wrong(a, "has a task and does not run it, or the reverse");
+    if (runs != action.task.valid())
+      return wrong(a, "has a task and does not run it, or the reverse");
     if (runs && action.task.index() >= w_.tasks.size()) return wrong(a, "runs an unknown task");
     for (InstanceId id : action.reads) PLIMSOLL_RETURN_IF_ERROR(check_read(a, id));
     PLIMSOLL_RETURN_IF_ERROR(runs ? check_run(a) : check_move(a));
@@ -209,18 +221,16 @@ class Judge {
     };
     bool good = false;
     if (action.kind == ActionKind::kSendOut) {
-      good = value.swappable && is(Form::kDevice, Form::kHost, Stream::kCopyOut,
-                                   copies_.out_seconds(value.bytes));
+      good = value.swappable &&
+             is(Form::kDevice, Form::kHost, Stream::kCopyOut, copies_.out_seconds(value.bytes));
     } else if (action.kind == ActionKind::kBringIn) {
       good = is(Form::kHost, Form::kDevice, Stream::kCopyIn, copies_.in_seconds(value.bytes));
     } else if (action.kind == ActionKind::kEncode) {
-      good = to.form == Form::kEncoded &&
-             is(Form::kDevice, Form::kEncoded, Stream::kCompute,
-                value.encodings[to.encoding].encode_seconds);
+      good = to.form == Form::kEncoded && is(Form::kDevice, Form::kEncoded, Stream::kCompute,
+                                             value.encodings[to.encoding].encode_seconds);
     } else {
-      good = from.form == Form::kEncoded &&
-             is(Form::kEncoded, Form::kDevice, Stream::kCompute,
-                value.encodings[from.encoding].decode_seconds);
+      good = from.form == Form::kEncoded && is(Form::kEncoded, Form::kDevice, Stream::kCompute,
+                                               value.encodings[from.encoding].decode_seconds);
     }
     return good ? Status{} : wrong(a, "moves '{}' in a way that is not allowed", value.name);
   }
@@ -243,15 +253,16 @@ class Judge {
     hold(it, 1);
     const bool required = action.task.valid() && value.in_place && value.in_place->required;
     if (!it.takes_over.valid()) {
-      return required ? wrong(a, "'{}' must be written over its old version", value.name) : Status{};
+      return required ? wrong(a, "'{}' must be written over its old version", value.name)
+                      : Status{};
     }
     return take_over(a, it, value);
   }
 
   Status take_over(std::size_t a, const Instance& it, const Value& value) {
     const Action& action = s_.actions[a];
-    const bool reads_it = std::find(action.reads.begin(), action.reads.end(), it.takes_over) !=
-                          action.reads.end();
+    const bool reads_it =
+        std::find(action.reads.begin(), action.reads.end(), it.takes_over) != action.reads.end();
     if (!reads_it || !value.in_place || instance(it.takes_over).value != value.in_place->input ||
         instance(it.takes_over).form != Form::kDevice || it.form != Form::kDevice) {
       return wrong(a, "'{}' takes memory it was not offered", value.name);
@@ -302,7 +313,8 @@ class Judge {
     for (std::size_t i = 0; i < lives_.size(); ++i) {
       const Life& life = lives_[i];
       const Instance& it = s_.instances[i];
-      if (!life.made) return wrong(end, "an instance of '{}' is never made", w_.value(it.value).name);
+      if (!life.made)
+        return wrong(end, "an instance of '{}' is never made", w_.value(it.value).name);
       const std::int64_t over = life.over ? life.end : static_cast<std::int64_t>(end);
       if (it.lifetime.begin.value != life.begin || it.lifetime.end.value != over) {
         return wrong(end, "the lifetime of an instance of '{}' is wrong", w_.value(it.value).name);

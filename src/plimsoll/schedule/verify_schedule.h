@@ -2,7 +2,8 @@
 //
 // It replays the list once and proves, or names what is wrong:
 //   1. every task's first run is there exactly once, later runs only of tasks that may run again;
-//   2. every read is of an instance of the right value, in the right form, alive, and finished before
+//   2. every read is of an instance of the right value, in the right form, alive, and finished
+//   before
 //      the reader starts on *every* interleaving of the streams (vector clocks, not timing luck);
 //   3. nothing is dropped or overwritten before its last user has finished;
 //   4. memory that is reused was given back before: an action that makes a device instance happens

@@ -13,7 +13,9 @@ namespace {
 constexpr std::int64_t kLargestTotal = std::numeric_limits<std::int64_t>::max() / 16;
 constexpr double kLargestSeconds = 1e12;
 
-bool is_time(double seconds) { return std::isfinite(seconds) && seconds >= 0 && seconds <= kLargestSeconds; }
+bool is_time(double seconds) {
+  return std::isfinite(seconds) && seconds >= 0 && seconds <= kLargestSeconds;
+}
 
 Status check_total(const Workload& workload) {
   std::int64_t total = 0;
@@ -23,7 +25,8 @@ Status check_total(const Workload& workload) {
     return bytes.value >= 0 && total <= kLargestTotal;
   };
   for (const Value& value : workload.values) {
-    if (!add(value.bytes)) return bad_input("value '{}': {} bytes is out of range", value.name, value.bytes);
+    if (!add(value.bytes))
+      return bad_input("value '{}': {} bytes is out of range", value.name, value.bytes);
     for (const Encoding& offer : value.encodings) {
       if (!add(offer.bytes) || !is_time(offer.encode_seconds) || !is_time(offer.decode_seconds)) {
         return bad_input("value '{}': encoding '{}' is out of range", value.name, offer.name);
@@ -31,8 +34,10 @@ Status check_total(const Workload& workload) {
     }
   }
   for (const Task& task : workload.tasks) {
-    if (!add(task.scratch)) return bad_input("task '{}': {} bytes of scratch is out of range", task.name, task.scratch);
-    if (!is_time(task.seconds)) return bad_input("task '{}': {} seconds is out of range", task.name, task.seconds);
+    if (!add(task.scratch))
+      return bad_input("task '{}': {} bytes of scratch is out of range", task.name, task.scratch);
+    if (!is_time(task.seconds))
+      return bad_input("task '{}': {} seconds is out of range", task.name, task.seconds);
   }
   return {};
 }
@@ -77,15 +82,18 @@ Status check_in_place(const Workload& workload, const Value& value, std::vector<
   const Task& task = workload.task(value.producer);
   bool reads_it = false;
   for (ValueId id : task.inputs) reads_it = reads_it || id == input;
-  if (!reads_it) return bad_input("value '{}': is in place of what its task does not read", value.name);
+  if (!reads_it)
+    return bad_input("value '{}': is in place of what its task does not read", value.name);
   const Value& old = workload.value(input);
   if (old.bytes != value.bytes) {
     return bad_input("value '{}': has {} bytes and cannot lie in place of '{}' with {}", value.name,
                      value.bytes, old.name, old.bytes);
   }
   if (!value.in_place->required) return {};
-  if (!task.once) return bad_input("task '{}': overwrites '{}' and must be `once`", task.name, old.name);
-  if (old.keep) return bad_input("value '{}': is kept, yet task '{}' overwrites it", old.name, task.name);
+  if (!task.once)
+    return bad_input("task '{}': overwrites '{}' and must be `once`", task.name, old.name);
+  if (old.keep)
+    return bad_input("value '{}': is kept, yet task '{}' overwrites it", old.name, task.name);
   if (taker[input.index()].valid()) return bad_input("value '{}': is overwritten twice", old.name);
   taker[input.index()] = value.producer;
   return {};
@@ -113,7 +121,8 @@ Status verify(const Workload& workload) {
   std::vector<TaskId> taker(workload.values.size());
   for (std::size_t v = 0; v < workload.values.size(); ++v) {
     const Value& value = workload.values[v];
-    if (value.producer.valid() && !made[v]) return bad_input("value '{}': its task does not make it", value.name);
+    if (value.producer.valid() && !made[v])
+      return bad_input("value '{}': its task does not make it", value.name);
     if (!value.in_place) continue;
     if (!value.producer.valid() || !value.in_place->input.valid() ||
         value.in_place->input.index() >= workload.values.size()) {
@@ -126,7 +135,8 @@ Status verify(const Workload& workload) {
       const TaskId last = taker[input.index()];
       if (last.valid() && last.index() < t) {
         return bad_input("task '{}': reads '{}' after task '{}' has overwritten it",
-                         workload.tasks[t].name, workload.value(input).name, workload.task(last).name);
+                         workload.tasks[t].name, workload.value(input).name,
+                         workload.task(last).name);
       }
     }
   }
