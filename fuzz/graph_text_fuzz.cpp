@@ -1,5 +1,5 @@
-// Any bytes: the parser refuses or gives a verified graph, and that graph's text reads back to the same
-// text (compared as text because a NaN attribute equals nothing).
+// Any bytes: the parser refuses or gives a verified graph, and that graph's text reads back to the
+// same text (compared as text because a NaN attribute equals nothing).
 #include <cstdlib>
 
 #include "plimsoll/ir/dot.h"

@@ -1,5 +1,5 @@
-// Numbers that C++ and Python agree on without a file: a hash of a name and an index. The other half is
-// tools/references/deterministic.py.
+// Numbers that C++ and Python agree on without a file: a hash of a name and an index. The other
+// half is tools/references/deterministic.py.
 #pragma once
 
 #include <cmath>
@@ -30,7 +30,8 @@ inline std::vector<double> uniform(std::string_view name, std::int64_t count) {
 inline ops::Array integers(std::string_view name, const ir::Shape& shape, std::int64_t bound) {
   std::uint64_t state = fnv1a(name);
   std::vector<std::int64_t> out(static_cast<std::size_t>(shape.elements()));
-  for (std::int64_t& value : out) value = static_cast<std::int64_t>(splitmix64(state) % static_cast<std::uint64_t>(bound));
+  for (std::int64_t& value : out)
+    value = static_cast<std::int64_t>(splitmix64(state) % static_cast<std::uint64_t>(bound));
   return ops::Array::of_integers(shape, std::move(out));
 }
 
@@ -42,7 +43,10 @@ inline ops::Array reals(std::string_view name, const ir::TensorType& type) {
 inline ops::Array weight(std::string_view name, const ir::TensorType& type) {
   const std::int64_t count = type.shape.elements();
   std::vector<double> values = uniform(name, count);
-  const double scale = type.shape.rank() >= 2 ? std::sqrt(3.0 / static_cast<double>(std::max<std::int64_t>(1, count / type.shape[0]))) : 0.1;
+  const double scale =
+      type.shape.rank() >= 2
+          ? std::sqrt(3.0 / static_cast<double>(std::max<std::int64_t>(1, count / type.shape[0])))
+          : 0.1;
   const double centre = type.shape.rank() < 2 && name.ends_with(".weight") ? 1 : 0;
   for (double& value : values) value = centre + scale * value;
   return ops::Array::of_reals(type.shape, std::move(values), type.dtype);

@@ -1,6 +1,7 @@
-// Training agrees with PyTorch: small networks in fp64, from weights and data that both sides compute from the same
-// formula. tests/references/*.json hold what PyTorch made of them (tools/references/make_references.py): the loss,
-// every weight's gradient as its norm and its product with a given vector, and the losses of five steps.
+// Training agrees with PyTorch: small networks in fp64, from weights and data that both sides
+// compute from the same formula. tests/references/*.json hold what PyTorch made of them
+// (tools/references/make_references.py): the loss, every weight's gradient as its norm and its
+// product with a given vector, and the losses of five steps.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -25,7 +26,8 @@ constexpr double kRelative = 1e-7;
 constexpr double kZero = 1e-12;  // for what is zero in theory
 
 Json read_reference(const std::string& name) {
-  const auto text = read_file(std::string(PLIMSOLL_SOURCE_DIR) + "/tests/references/" + name + "_fp64.json");
+  const auto text =
+      read_file(std::string(PLIMSOLL_SOURCE_DIR) + "/tests/references/" + name + "_fp64.json");
   EXPECT_TRUE(text) << text.error().message;
   return text ? Json::parse(*text) : Json();
 }
@@ -33,7 +35,8 @@ Json read_reference(const std::string& name) {
 model::ModelOptions options_of(const Json& reference) {
   model::ModelOptions out;
   const auto set = [&](const char* name, std::optional<std::int64_t>& target) {
-    if (reference["options"].contains(name)) target = reference["options"][name].get<std::int64_t>();
+    if (reference["options"].contains(name))
+      target = reference["options"][name].get<std::int64_t>();
   };
   set("batch", out.batch);
   set("image", out.image);
@@ -51,7 +54,8 @@ model::ModelOptions options_of(const Json& reference) {
 
 std::int64_t bound_of(const std::string& input, const Json& options) {
   if (input == "token_type_ids") return 2;
-  return options.contains("vocab") ? options["vocab"].get<std::int64_t>() : options["classes"].get<std::int64_t>();
+  return options.contains("vocab") ? options["vocab"].get<std::int64_t>()
+                                   : options["classes"].get<std::int64_t>();
 }
 
 Sources first_sources(const ir::Graph& graph, const Json& options) {
@@ -67,7 +71,8 @@ Sources first_sources(const ir::Graph& graph, const Json& options) {
     } else if (ir::is_float(value.type.dtype)) {
       out[value.name] = reference::reals(value.name, value.type);
     } else {
-      out[value.name] = reference::integers(value.name, value.type.shape, bound_of(value.name, options));
+      out[value.name] =
+          reference::integers(value.name, value.type.shape, bound_of(value.name, options));
     }
   }
   return out;
@@ -81,7 +86,8 @@ std::vector<double> losses_of(const ir::Graph& graph, Sources sources, std::size
     EXPECT_TRUE(values) << values.error().message;
     if (!values) return out;
     out.push_back((*values)[graph.outputs[0].index()]->number(0));
-    for (const ir::Update& update : graph.updates) sources[graph.value(update.source).name] = *(*values)[update.next.index()];
+    for (const ir::Update& update : graph.updates)
+      sources[graph.value(update.source).name] = *(*values)[update.next.index()];
   }
   return out;
 }
@@ -102,7 +108,8 @@ void expect_same_gradient(const ops::Array& gradient, const Json& expected) {
   const double norm = expected["norm"];
   expect_close(std::sqrt(squares), norm, name + " norm");
   // The product may cancel to far below the gradient's size.
-  EXPECT_NEAR(dot, expected["dots"][0].get<double>(), kRelative * norm + kZero) << name << " product";
+  EXPECT_NEAR(dot, expected["dots"][0].get<double>(), kRelative * norm + kZero)
+      << name << " product";
 }
 
 class TrainingReference : public ::testing::TestWithParam<const char*> {
@@ -122,9 +129,11 @@ class TrainingReference : public ::testing::TestWithParam<const char*> {
   }
 
   void expect_losses(const ir::Graph& graph, const Json& expected) const {
-    const std::vector<double> losses = losses_of(graph, first_sources(graph, reference_["options"]), expected.size());
+    const std::vector<double> losses =
+        losses_of(graph, first_sources(graph, reference_["options"]), expected.size());
     ASSERT_EQ(losses.size(), expected.size());
-    for (std::size_t i = 0; i < losses.size(); ++i) expect_close(losses[i], expected[i], fmt::format("loss of step {}", i));
+    for (std::size_t i = 0; i < losses.size(); ++i)
+      expect_close(losses[i], expected[i], fmt::format("loss of step {}", i));
   }
 
   Json reference_;
@@ -132,7 +141,9 @@ class TrainingReference : public ::testing::TestWithParam<const char*> {
 };
 
 TEST_P(TrainingReference, LossAndEveryGradientAgree) {
-  const ir::Graph graph = step({.gradients_as_outputs = true});
+  autodiff::TrainingOptions options;
+  options.gradients_as_outputs = true;
+  const ir::Graph graph = step(options);
   const auto values = ops::interpret(graph, first_sources(graph, reference_["options"]));
   ASSERT_TRUE(values) << values.error().message;
   expect_close((*values)[graph.outputs[0].index()]->number(0), reference_["loss"], "loss");
@@ -141,7 +152,8 @@ TEST_P(TrainingReference, LossAndEveryGradientAgree) {
   ASSERT_EQ(weights.size(), reference_["gradients"].size());
   ASSERT_EQ(graph.outputs.size(), 1 + weights.size());
   std::map<std::string, ValueId> gradients;
-  for (std::size_t i = 0; i < weights.size(); ++i) gradients[forward_.value(weights[i]).name] = graph.outputs[i + 1];
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    gradients[forward_.value(weights[i]).name] = graph.outputs[i + 1];
   for (const Json& expected : reference_["gradients"]) {
     const auto place = gradients.find(expected["name"].get<std::string>());
     ASSERT_NE(place, gradients.end()) << expected["name"];
@@ -165,8 +177,9 @@ TEST_P(TrainingReference, FiveStepsOfAdamWAgree) {
 }
 
 INSTANTIATE_TEST_SUITE_P(PyTorch, TrainingReference,
-                         ::testing::Values("mlp", "alexnet", "resnet18", "resnet50", "lstm", "gpt2", "bert", "whisper"),
-                         [](const auto& info) { return std::string(info.param); });
+                         ::testing::Values("mlp", "alexnet", "resnet18", "resnet50", "lstm", "gpt2",
+                                           "bert", "whisper"),
+                         [](const auto& model) { return std::string(model.param); });
 
 }  // namespace
 }  // namespace plimsoll

@@ -15,17 +15,20 @@
 namespace plimsoll::api {
 namespace {
 
-Result<ir::DType> parse_float(const ModelRequest& request, std::string_view option, std::string_view text) {
+Result<ir::DType> parse_float(const ModelRequest& request, std::string_view option,
+                              std::string_view text) {
   const auto dtype = ir::parse_dtype(text);
   if (!dtype || !ir::is_float(*dtype)) {
-    return fail(ErrorCode::kUsage, "{}: --{} {} is no float type; fp64, fp32, fp16 and bf16 are", request.model, option, text);
+    return fail(ErrorCode::kUsage, "{}: --{} {} is no float type; fp64, fp32, fp16 and bf16 are",
+                request.model, option, text);
   }
   return *dtype;
 }
 
 Result<ir::Graph> load_built_in(const ModelRequest& request, bool train) {
   if (!request.loss.empty() && request.loss != "cross-entropy") {
-    return fail(ErrorCode::kUsage, "{}: a built-in model has its own loss; --loss {} is for files", request.model, request.loss);
+    return fail(ErrorCode::kUsage, "{}: a built-in model has its own loss; --loss {} is for files",
+                request.model, request.loss);
   }
   model::ModelOptions sizes = request.sizes;
   PLIMSOLL_TRY(sizes.dtype, parse_float(request, "dtype", request.dtype));
@@ -40,13 +43,23 @@ Result<ir::Graph> load_built_in(const ModelRequest& request, bool train) {
 // A file's sizes are its own; saying one that would have no effect is a mistake worth naming.
 Status refuse_sizes(const ModelRequest& request, bool batch_and_seq) {
   const model::ModelOptions& sizes = request.sizes;
-  const std::array<std::pair<const char*, bool>, 12> given = {{
-      {"batch", sizes.batch && !batch_and_seq}, {"seq", sizes.seq && !batch_and_seq}, {"image", sizes.image.has_value()},
-      {"frames", sizes.frames.has_value()}, {"depth", sizes.depth.has_value()}, {"width", sizes.width.has_value()},
-      {"layers", sizes.layers.has_value()}, {"heads", sizes.heads.has_value()}, {"classes", sizes.classes.has_value()},
-      {"vocab", sizes.vocab.has_value()}, {"dropout", sizes.dropout.has_value()}, {"amp", !request.amp.empty()}}};
+  const std::array<std::pair<const char*, bool>, 12> given = {
+      {{"batch", sizes.batch && !batch_and_seq},
+       {"seq", sizes.seq && !batch_and_seq},
+       {"image", sizes.image.has_value()},
+       {"frames", sizes.frames.has_value()},
+       {"depth", sizes.depth.has_value()},
+       {"width", sizes.width.has_value()},
+       {"layers", sizes.layers.has_value()},
+       {"heads", sizes.heads.has_value()},
+       {"classes", sizes.classes.has_value()},
+       {"vocab", sizes.vocab.has_value()},
+       {"dropout", sizes.dropout.has_value()},
+       {"amp", !request.amp.empty()}}};
   for (const auto& [name, is_given] : given) {
-    if (is_given) return fail(ErrorCode::kUsage, "{}: --{} is for built-in models; a file's sizes are fixed", request.model, name);
+    if (is_given)
+      return fail(ErrorCode::kUsage, "{}: --{} is for built-in models; a file's sizes are fixed",
+                  request.model, name);
   }
   return {};
 }
@@ -82,7 +95,8 @@ bool is_file(const std::string& model) {
 }
 
 bool has_backward(const ir::Graph& graph) {
-  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const ir::Node& node) { return node.phase == ir::Phase::kBackward; });
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                     [](const ir::Node& node) { return node.phase == ir::Phase::kBackward; });
 }
 
 }  // namespace

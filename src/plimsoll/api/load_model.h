@@ -4,9 +4,9 @@
 //   model.graph   ─┼─▶ forward graph ─▶ (loss) ─▶ training step
 //   model.onnx    ─┘
 //
-// A built-in model is trained unless told otherwise, a file is used as it is unless told to train. A `.graph`
-// file may hold any stage: a prediction (give it a --loss), a forward graph with its loss, or a whole training
-// step. Everything that leaves here has passed ops::verify.
+// A built-in model is trained unless told otherwise, a file is used as it is unless told to train.
+// A `.graph` file may hold any stage: a prediction (give it a --loss), a forward graph with its
+// loss, or a whole training step. Everything that leaves here has passed ops::verify.
 #pragma once
 
 #include "plimsoll/api/model_options.h"
@@ -24,7 +24,8 @@ struct LoadedModel {
 
 Result<LoadedModel> load_model(const ModelRequest& request);
 
-// Without the training step: a forward graph, whose first output is the loss if it is to be trained.
+// Without the training step: a forward graph, whose first output is the loss if it is to be
+// trained.
 Result<LoadedModel> load_forward(const ModelRequest& request);
 
 }  // namespace plimsoll::api

@@ -1,8 +1,9 @@
 // A MODEL and everything a user may say about it: the options that all verbs share.
 //
-// One struct, filled by one binder (cli/model_options.h), understood in one place (api/load_model.h), so
-// that `graph`, `memory`, `plan`, `run` and the rest cannot drift apart. Texts stay texts until a model is
-// loaded, because only then an error can name the model it belongs to.
+// One struct, filled by one binder (cli/model_options.h), understood in one place
+// (api/load_model.h), so that `graph`, `memory`, `plan`, `run` and the rest cannot drift apart.
+// Texts stay texts until a model is loaded, because only then an error can name the model it
+// belongs to.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +16,15 @@
 namespace plimsoll::api {
 
 struct ModelRequest {
-  std::string model;          // a built-in name, a .graph file or an .onnx file
-  model::ModelOptions sizes;  // --batch, --seq, ...; its dtype, amp, training and seed are set from below
+  std::string model;  // a built-in name, a .graph file or an .onnx file
+  model::ModelOptions
+      sizes;  // --batch, --seq, ...; its dtype, amp, training and seed are set from below
   std::optional<bool> train;  // absent: built-in models train, files do not
   std::string loss;           // cross-entropy, mse or an output's name; empty: the model's own
   std::string dtype = "fp32";
-  std::string amp;            // "bf16": computed in, weights stay in dtype; empty: no mixed precision
+  std::string amp;  // "bf16": computed in, weights stay in dtype; empty: no mixed precision
   std::uint64_t seed = 1;
-  int threads = 0;            // 0: all cores
+  int threads = 0;  // 0: all cores
 
   std::string optimizer = "adamw";
   double learning_rate = 1e-3;

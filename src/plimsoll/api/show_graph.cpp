@@ -13,7 +13,8 @@ Result<std::vector<ModelSummary>> list_models() {
   for (const model::ModelInfo& info : model::models()) {
     PLIMSOLL_TRY(const ir::Graph graph, model::build_model(info.name, {}));
     ModelSummary row{info.name, info.description, model::count_parameters(graph), {}};
-    for (const std::string& option : info.options) row.options.emplace_back(option, model::default_of(info, option));
+    for (const std::string& option : info.options)
+      row.options.emplace_back(option, model::default_of(info, option));
     out.push_back(std::move(row));
   }
   return out;
@@ -24,8 +25,10 @@ Result<std::string> show_graph(const ModelRequest& request, GraphFormat format) 
   const ir::Graph& graph = loaded.graph;
   if (format == GraphFormat::kText) return ir::to_text(graph);
   if (format == GraphFormat::kDot) return ir::to_dot(graph);
-  const nlohmann::ordered_json json = {
-      {"schema", 1}, {"nodes", graph.nodes.size()}, {"values", graph.values.size()}, {"graph", ir::to_json(graph)}};
+  const nlohmann::ordered_json json = {{"schema", 1},
+                                       {"nodes", graph.nodes.size()},
+                                       {"values", graph.values.size()},
+                                       {"graph", ir::to_json(graph)}};
   // Names from a file may be any bytes; JSON is UTF-8.
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }

@@ -23,7 +23,8 @@ Result<std::vector<ModelSummary>> list_models();
 
 enum class GraphFormat { kText, kJson, kDot };
 
-// The graph in this form, ending with a newline. The JSON is {"schema", "nodes", "values", "graph"}.
+// The graph in this form, ending with a newline. The JSON is {"schema", "nodes", "values",
+// "graph"}.
 Result<std::string> show_graph(const ModelRequest& request, GraphFormat format);
 
 }  // namespace plimsoll::api

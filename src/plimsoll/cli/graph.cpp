@@ -43,6 +43,8 @@ Action bind_graph(CLI::App& command) {
 
 }  // namespace
 
-Verb graph_verb() { return {"graph", "prints the graph of a model", kExamples, bind_graph}; }
+Verb graph_verb() {
+  return {"graph", "prints the graph of a model", kExamples, bind_graph};
+}
 
 }  // namespace plimsoll::cli

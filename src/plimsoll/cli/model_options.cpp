@@ -18,34 +18,58 @@ void bind_sizes(CLI::App& command, model::ModelOptions& sizes) {
   add("--heads", sizes.heads, "attention heads (default width/64)");
   add("--classes", sizes.classes, "classes to tell apart");
   add("--vocab", sizes.vocab, "rows of the token table");
-  command.add_option("--dropout", sizes.dropout, "ratio of all dropouts; 0 for none")->group(kGroup);
+  command.add_option("--dropout", sizes.dropout, "ratio of all dropouts; 0 for none")
+      ->group(kGroup);
 }
 
 void bind_training(CLI::App& command, api::ModelRequest& request) {
   constexpr const char* kGroup = "Training";
-  command.add_option("--loss", request.loss, "for files: cross-entropy, mse or the name of an output")->group(kGroup);
-  command.add_option("--optimizer", request.optimizer, "sgd, momentum, adam or adamw (default adamw)")->group(kGroup);
+  command
+      .add_option("--loss", request.loss, "for files: cross-entropy, mse or the name of an output")
+      ->group(kGroup);
+  command
+      .add_option("--optimizer", request.optimizer, "sgd, momentum, adam or adamw (default adamw)")
+      ->group(kGroup);
   command.add_option("--lr", request.learning_rate, "learning rate (default 0.001)")->group(kGroup);
-  command.add_option("--weight-decay", request.weight_decay, "default 0.01 with adamw, else 0")->group(kGroup);
-  command.add_option("--clip-norm", request.clip_norm, "clip gradients by their global norm (default 0: no)")
-      ->check(CLI::NonNegativeNumber)->group(kGroup);
-  command.add_option("--accumulate", request.accumulate, "micro-batches of --batch in a step (default 1)")
-      ->check(CLI::Range(1, 4096))->group(kGroup);
-  command.add_option("--freeze", request.freeze, "weights that are not trained, by pattern: '*.bias'; may be repeated")->group(kGroup);
+  command.add_option("--weight-decay", request.weight_decay, "default 0.01 with adamw, else 0")
+      ->group(kGroup);
+  command
+      .add_option("--clip-norm", request.clip_norm,
+                  "clip gradients by their global norm (default 0: no)")
+      ->check(CLI::NonNegativeNumber)
+      ->group(kGroup);
+  command
+      .add_option("--accumulate", request.accumulate,
+                  "micro-batches of --batch in a step (default 1)")
+      ->check(CLI::Range(1, 4096))
+      ->group(kGroup);
+  command
+      .add_option("--freeze", request.freeze,
+                  "weights that are not trained, by pattern: '*.bias'; may be repeated")
+      ->group(kGroup);
 }
 
 }  // namespace
 
 CLI::Option* bind_model_options(CLI::App& command, api::ModelRequest& request) {
-  CLI::Option* model = command.add_option("MODEL", request.model, "a built-in model, a .graph file or an .onnx file")->required();
-  auto* train = command.add_flag_callback("--train", [&request] { request.train = true; },
-                                          "the graph of a training step (default for built-in models)");
-  command.add_flag_callback("--infer", [&request] { request.train = false; }, "the forward graph alone (default for files)")
+  CLI::Option* model =
+      command
+          .add_option("MODEL", request.model, "a built-in model, a .graph file or an .onnx file")
+          ->required();
+  auto* train = command.add_flag_callback(
+      "--train", [&request] { request.train = true; },
+      "the graph of a training step (default for built-in models)");
+  command
+      .add_flag_callback(
+          "--infer", [&request] { request.train = false; },
+          "the forward graph alone (default for files)")
       ->excludes(train);
   command.add_option("--dtype", request.dtype, "fp64, fp32, fp16 or bf16 (default fp32)");
-  command.add_option("--amp", request.amp, "compute in this type and keep weights in --dtype: bf16");
+  command.add_option("--amp", request.amp,
+                     "compute in this type and keep weights in --dtype: bf16");
   command.add_option("--seed", request.seed, "of weights, data and dropout (default 1)");
-  command.add_option("--threads", request.threads, "default: all cores")->check(CLI::Range(0, 1024));
+  command.add_option("--threads", request.threads, "default: all cores")
+      ->check(CLI::Range(0, 1024));
   bind_sizes(command, request.sizes);
   bind_training(command, request);
   return model;

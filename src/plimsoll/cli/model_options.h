@@ -7,7 +7,8 @@
 
 namespace plimsoll::cli {
 
-// MODEL as the first positional (returned), then its options, into `request`, which must outlive the parsing.
+// MODEL as the first positional (returned), then its options, into `request`, which must outlive
+// the parsing.
 CLI::Option* bind_model_options(CLI::App& command, api::ModelRequest& request);
 
 }  // namespace plimsoll::cli

@@ -18,7 +18,8 @@ constexpr const char* kExamples =
 // Sizes are whole numbers and written so; a dropout ratio is not.
 nlohmann::ordered_json option_json(double value) {
   const auto whole = static_cast<std::int64_t>(value);
-  return static_cast<double>(whole) == value ? nlohmann::ordered_json(whole) : nlohmann::ordered_json(value);
+  return static_cast<double>(whole) == value ? nlohmann::ordered_json(whole)
+                                             : nlohmann::ordered_json(value);
 }
 
 void print_json(const std::vector<api::ModelSummary>& models) {
@@ -26,7 +27,10 @@ void print_json(const std::vector<api::ModelSummary>& models) {
   for (const api::ModelSummary& model : models) {
     auto options = nlohmann::ordered_json::object();
     for (const auto& [name, value] : model.options) options[name] = option_json(value);
-    list.push_back({{"name", model.name}, {"parameters", model.parameters}, {"description", model.description}, {"options", std::move(options)}});
+    list.push_back({{"name", model.name},
+                    {"parameters", model.parameters},
+                    {"description", model.description},
+                    {"options", std::move(options)}});
   }
   fmt::print("{}\n", nlohmann::ordered_json({{"schema", 1}, {"models", std::move(list)}}).dump());
 }
@@ -36,7 +40,8 @@ void print_table(const std::vector<api::ModelSummary>& models) {
   for (const api::ModelSummary& model : models) {
     std::string options;
     for (const auto& [name, value] : model.options) options += fmt::format(" --{} {}", name, value);
-    fmt::print("{:<14} {:>13}  {}\n{:<30}{}\n", model.name, grouped(model.parameters), model.description, "", options.substr(1));
+    fmt::print("{:<14} {:>13}  {}\n{:<30}{}\n", model.name, grouped(model.parameters),
+               model.description, "", options.substr(1));
   }
 }
 
@@ -56,6 +61,8 @@ Action bind_models(CLI::App& command) {
 
 }  // namespace
 
-Verb models_verb() { return {"models", "lists the built-in models", kExamples, bind_models}; }
+Verb models_verb() {
+  return {"models", "lists the built-in models", kExamples, bind_models};
+}
 
 }  // namespace plimsoll::cli

@@ -18,7 +18,9 @@ Json value_json(const Graph& graph, ValueId id) {
               {"bytes", bytes_of(value.type).value}};
   if (!value.type.layout.is_row_major()) out["layout"] = to_string(value.type.layout);
   if (value.init != Init{}) {
-    out["init"] = {{"kind", kInitNames[static_cast<std::size_t>(value.init.kind)]}, {"a", value.init.a}, {"b", value.init.b}};
+    out["init"] = {{"kind", kInitNames[static_cast<std::size_t>(value.init.kind)]},
+                   {"a", value.init.a},
+                   {"b", value.init.b}};
   }
   if (const auto* data = graph.data(id)) out["data"] = to_hex(*data);
   return out;
@@ -26,7 +28,8 @@ Json value_json(const Graph& graph, ValueId id) {
 
 Json node_json(const Node& node) {
   Json inputs = Json::array();
-  for (const ValueId input : node.inputs) inputs.push_back(input.valid() ? Json(input.value) : Json());
+  for (const ValueId input : node.inputs)
+    inputs.push_back(input.valid() ? Json(input.value) : Json());
   Json outputs = Json::array();
   for (const ValueId output : node.outputs) outputs.push_back(output.value);
   Json attributes = Json::object();
@@ -45,7 +48,8 @@ Json node_json(const Node& node) {
 
 Json to_json(const Graph& graph) {
   Json values = Json::array();
-  for (std::size_t v = 0; v < graph.values.size(); ++v) values.push_back(value_json(graph, ValueId(v)));
+  for (std::size_t v = 0; v < graph.values.size(); ++v)
+    values.push_back(value_json(graph, ValueId(v)));
   Json nodes = Json::array();
   for (const Node& node : graph.nodes) nodes.push_back(node_json(node));
   Json outputs = Json::array();

@@ -2,8 +2,9 @@
 // text form's business (one parser to keep safe).
 //
 //   {"schema": 1, "name": "tiny",
-//    "values": [{"id": 0, "name": "x", "kind": "input", "dtype": "fp32", "shape": [2,3], "bytes": 24}, ...],
-//    "nodes": [{"op": "linear", "inputs": [0,1,null], "outputs": [2], "attributes": {...},
+//    "values": [{"id": 0, "name": "x", "kind": "input", "dtype": "fp32", "shape": [2,3], "bytes":
+//    24}, ...], "nodes": [{"op": "linear", "inputs": [0,1,null], "outputs": [2], "attributes":
+//    {...},
 //               "phase": "forward", "layer": "fc"}, ...],
 //    "outputs": [2], "updates": [{"source": 1, "next": 9}]}
 //

@@ -7,6 +7,7 @@
 namespace plimsoll::ir {
 
 // In the order of the enum.
-inline constexpr std::array<std::string_view, 5> kInitNames = {"none", "constant", "normal", "uniform", "file"};
+inline constexpr std::array<std::string_view, 5> kInitNames = {"none", "constant", "normal",
+                                                               "uniform", "file"};
 
 }  // namespace plimsoll::ir

@@ -9,18 +9,19 @@
 //   end
 //
 // One line for a source, one for a node with the values it makes, one for an output, one for an
-// update (`update %1 -> %9`); `end` shows that nothing was cut off. Ids are written out rather than counted, because a rewrite may order nodes
-// differently from values, and because a diff of two files then shows what really changed. An absent
-// optional input is `_`. docs/formats/graph.md has the grammar.
+// update (`update %1 -> %9`); `end` shows that nothing was cut off. Ids are written out rather than
+// counted, because a rewrite may order nodes differently from values, and because a diff of two
+// files then shows what really changed. An absent optional input is `_`. docs/formats/graph.md has
+// the grammar.
 //
 // Reading is for files nobody vouches for. The parser is a hand-written walk over the bytes with no
-// recursion, one pass, and memory proportional to the text (an id of four billion costs nothing: ids
-// are keys of a map until the end, when they must be exactly 0 to n-1). An error names line and column.
-// A value must be defined above the line that reads it, so cycles cannot be written down. What comes
-// out has passed ir::verify; whether the operators exist is for ops::verify to say.
+// recursion, one pass, and memory proportional to the text (an id of four billion costs nothing:
+// ids are keys of a map until the end, when they must be exactly 0 to n-1). An error names line and
+// column. A value must be defined above the line that reads it, so cycles cannot be written down.
+// What comes out has passed ir::verify; whether the operators exist is for ops::verify to say.
 //
-// Invariant: parse_text(to_text(g)) == g for every verified g (a NaN attribute reads back as NaN, which
-// equals nothing). Cost: linear in the text, some 20 MB/s.
+// Invariant: parse_text(to_text(g)) == g for every verified g (a NaN attribute reads back as NaN,
+// which equals nothing). Cost: linear in the text, some 20 MB/s.
 #pragma once
 
 #include <string>

@@ -51,10 +51,12 @@ class Parser {
     scan_.skip_to_line();
     for (const std::string_view expected : {"plimsoll", "graph"}) {
       PLIMSOLL_TRY(const std::string_view found, scan_.word("'plimsoll graph 1 \"name\"'"));
-      if (found != expected) return scan_.error("expected 'plimsoll graph 1 \"name\"', found '{}'", found);
+      if (found != expected)
+        return scan_.error("expected 'plimsoll graph 1 \"name\"', found '{}'", found);
     }
     PLIMSOLL_TRY(const std::int64_t version, scan_.integer());
-    if (version != kVersion) return scan_.error("version {} of the format; this program reads {}", version, kVersion);
+    if (version != kVersion)
+      return scan_.error("version {} of the format; this program reads {}", version, kVersion);
     PLIMSOLL_TRY(graph_.name, scan_.string("the graph's name"));
     return scan_.expect_line_end();
   }
@@ -115,7 +117,8 @@ class Parser {
     out.value.kind = *kind;
     PLIMSOLL_TRY(out.value.name, scan_.string("the value's name"));
     PLIMSOLL_TRY(out.value.type, parse_type());
-    while (scan_.peek() != '\n' && scan_.peek() != ',' && scan_.peek() != '=' && scan_.peek() != '#') {
+    while (scan_.peek() != '\n' && scan_.peek() != ',' && scan_.peek() != '=' &&
+           scan_.peek() != '#') {
       PLIMSOLL_TRY(const std::string_view part, scan_.word("'data' or an initialisation"));
       if (part == "data") {
         PLIMSOLL_TRY(out.data, scan_.bytes());
@@ -138,7 +141,8 @@ class Parser {
     out.shape = *shape;
     const std::string_view text = scan_.layout_text();
     const auto layout = parse_layout(text);
-    if (!layout || !fits(*layout, out.shape)) return scan_.error("'{}' is no layout of {}", text, to_string(out.shape));
+    if (!layout || !fits(*layout, out.shape))
+      return scan_.error("'{}' is no layout of {}", text, to_string(out.shape));
     out.layout = *layout;
     return out;
   }
@@ -199,7 +203,8 @@ class Parser {
     PLIMSOLL_RETURN_IF_ERROR(scan_.expect('{'));
     do {
       PLIMSOLL_TRY(const std::string key, word_or_string("an attribute's name"));
-      if (out.entries().size() == kMaxAttributes) return scan_.error("more than {} attributes", kMaxAttributes);
+      if (out.entries().size() == kMaxAttributes)
+        return scan_.error("more than {} attributes", kMaxAttributes);
       if (out.has(key)) return scan_.error("attribute '{}' stands twice", key);
       PLIMSOLL_RETURN_IF_ERROR(scan_.expect('='));
       PLIMSOLL_TRY(Attribute value, parse_attribute());
@@ -253,10 +258,12 @@ class Parser {
     graph_.values.resize(definitions_.size());
     for (Definition& definition : definitions_) {
       if (definition.id >= definitions_.size()) {
-        return bad_input("value %{} is defined, but there are only {} values; ids run from 0 without gaps",
-                         definition.id, definitions_.size());
+        return bad_input(
+            "value %{} is defined, but there are only {} values; ids run from 0 without gaps",
+            definition.id, definitions_.size());
       }
-      if (definition.data) graph_.constants.push_back({ValueId(definition.id), std::move(*definition.data)});
+      if (definition.data)
+        graph_.constants.push_back({ValueId(definition.id), std::move(*definition.data)});
       graph_.values[definition.id] = std::move(definition.value);
     }
     std::sort(graph_.constants.begin(), graph_.constants.end(),
@@ -272,6 +279,8 @@ class Parser {
 
 }  // namespace
 
-Result<Graph> parse_text(std::string_view text) { return Parser(text).parse(); }
+Result<Graph> parse_text(std::string_view text) {
+  return Parser(text).parse();
+}
 
 }  // namespace plimsoll::ir

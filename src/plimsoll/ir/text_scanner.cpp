@@ -8,9 +8,15 @@
 namespace plimsoll::ir {
 namespace {
 
-bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool is_space(char c) {
+  return c == ' ' || c == '\t' || c == '\r';
+}
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
 
 // -1 for a character that is no hexadecimal digit.
 int hex_digit(char c) {
@@ -86,7 +92,9 @@ Status TextScanner::expect_line_end() {
 Result<std::string_view> TextScanner::word(std::string_view what) {
   skip_spaces();
   std::size_t end = at_;
-  while (end < text_.size() && (is_letter(text_[end]) || (end > at_ && (is_digit(text_[end]) || text_[end] == '.')))) ++end;
+  while (end < text_.size() &&
+         (is_letter(text_[end]) || (end > at_ && (is_digit(text_[end]) || text_[end] == '.'))))
+    ++end;
   if (end == at_) return error("expected {}, found {}", what, found());
   const std::string_view out = text_.substr(at_, end - at_);
   at_ = end;
@@ -142,14 +150,18 @@ Result<std::uint32_t> TextScanner::id() {
 std::string_view TextScanner::number_text() {
   skip_spaces();
   std::size_t end = at_;
-  while (end < text_.size() && (is_digit(text_[end]) || is_letter(text_[end]) || text_[end] == '.' || text_[end] == '-' || text_[end] == '+')) ++end;
+  while (end < text_.size() && (is_digit(text_[end]) || is_letter(text_[end]) ||
+                                text_[end] == '.' || text_[end] == '-' || text_[end] == '+'))
+    ++end;
   return text_.substr(at_, end - at_);
 }
 
 Result<std::int64_t> TextScanner::integer() {
   const std::string_view token = number_text();
   std::int64_t out = 0;
-  if (!parse_whole(token, out)) return error("expected an integer of 64 bits, found {}", token.empty() ? found() : quoted(token));
+  if (!parse_whole(token, out))
+    return error("expected an integer of 64 bits, found {}",
+                 token.empty() ? found() : quoted(token));
   at_ += token.size();
   return out;
 }
@@ -157,7 +169,8 @@ Result<std::int64_t> TextScanner::integer() {
 Result<double> TextScanner::real() {
   const std::string_view token = number_text();
   double out = 0;
-  if (!parse_whole(token, out)) return error("expected a number, found {}", token.empty() ? found() : quoted(token));
+  if (!parse_whole(token, out))
+    return error("expected a number, found {}", token.empty() ? found() : quoted(token));
   at_ += token.size();
   return out;
 }
@@ -173,12 +186,14 @@ Result<Attribute> TextScanner::number() {
 
 Result<std::vector<std::byte>> TextScanner::bytes() {
   skip_spaces();
-  if (text_.substr(at_, 2) != "0x") return error("expected data as 0x and hexadecimal digits, found {}", found());
+  if (text_.substr(at_, 2) != "0x")
+    return error("expected data as 0x and hexadecimal digits, found {}", found());
   at_ += 2;
   std::size_t end = at_;
   while (end < text_.size() && hex_digit(text_[end]) >= 0) ++end;
   const std::string_view digits = text_.substr(at_, end - at_);
-  if (digits.size() % 2 != 0) return error("data has {} hexadecimal digits, an odd number", digits.size());
+  if (digits.size() % 2 != 0)
+    return error("data has {} hexadecimal digits, an odd number", digits.size());
   std::vector<std::byte> out(digits.size() / 2);
   for (std::size_t i = 0; i < out.size(); ++i) {
     out[i] = static_cast<std::byte>(hex_digit(digits[2 * i]) * 16 + hex_digit(digits[2 * i + 1]));
@@ -202,7 +217,8 @@ Result<Ints> TextScanner::integers() {
 std::string_view TextScanner::layout_text() {
   if (at_end() || text_[at_] != '@') return {};
   std::size_t end = at_ + 1;
-  while (end < text_.size() && (is_digit(text_[end]) || text_[end] == ':' || text_[end] == 'b')) ++end;
+  while (end < text_.size() && (is_digit(text_[end]) || text_[end] == ':' || text_[end] == 'b'))
+    ++end;
   const std::string_view out = text_.substr(at_, end - at_);
   at_ = end;
   return out;

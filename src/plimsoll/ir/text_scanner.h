@@ -17,7 +17,8 @@ class TextScanner {
  public:
   explicit TextScanner(std::string_view text) : text_(text) {}
 
-  // Past spaces, blank lines and `#` comments, to the first byte of the next line that says something.
+  // Past spaces, blank lines and `#` comments, to the first byte of the next line that says
+  // something.
   void skip_to_line();
   bool at_end() const { return at_ == text_.size(); }
   // Past spaces on this line.

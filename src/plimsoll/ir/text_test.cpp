@@ -19,7 +19,8 @@ Graph tiny() {
   Graph g;
   g.name = "tiny";
   const ValueId x = g.add_source("x", ValueKind::kInput, {DType::kF32, {2, 3}});
-  const ValueId w = g.add_source("fc.weight", ValueKind::kWeight, {DType::kF32, {3, 4}}, {Init::Kind::kNormal, 0, 0.02});
+  const ValueId w = g.add_source("fc.weight", ValueKind::kWeight, {DType::kF32, {3, 4}},
+                                 {Init::Kind::kNormal, 0, 0.02});
   Node node;
   node.op = "linear";
   node.layer = "fc";
@@ -46,19 +47,27 @@ std::string some_text(Random& random) {
 
 Attribute some_attribute(Random& random) {
   switch (random.below(6)) {
-    case 0: return static_cast<std::int64_t>(random.next());
-    case 1: return random.normal() * std::pow(10.0, static_cast<double>(random.between(-300, 300)));
-    case 2: return some_text(random);
-    case 3: return Ints(static_cast<std::size_t>(random.below(4)), std::numeric_limits<std::int64_t>::min());
-    case 4: return Reals(static_cast<std::size_t>(random.below(4)), random.normal());
-    default: return random.chance(0.5) ? std::numeric_limits<double>::infinity() : 3.0;
+    case 0:
+      return static_cast<std::int64_t>(random.next());
+    case 1:
+      return random.normal() * std::pow(10.0, static_cast<double>(random.between(-300, 300)));
+    case 2:
+      return some_text(random);
+    case 3:
+      return Ints(static_cast<std::size_t>(random.below(4)),
+                  std::numeric_limits<std::int64_t>::min());
+    case 4:
+      return Reals(static_cast<std::size_t>(random.below(4)), random.normal());
+    default:
+      return random.chance(0.5) ? std::numeric_limits<double>::infinity() : 3.0;
   }
 }
 
 TensorType some_type(Random& random) {
   TensorType out{static_cast<DType>(random.below(kDTypeCount)), {}, {}};
   for (std::int64_t rank = random.below(5); rank > 0; --rank) out.shape.push_back(random.below(4));
-  if (out.shape.rank() >= 3 && random.chance(0.4)) out.layout = Layout::channels_last(out.shape.rank());
+  if (out.shape.rank() >= 3 && random.chance(0.4))
+    out.layout = Layout::channels_last(out.shape.rank());
   if (!out.layout.is_row_major() && random.chance(0.5)) {
     out.layout.blocks[0] = {1, 16};
     out.layout.block_count = 1;
@@ -73,7 +82,9 @@ Graph some_graph(Random& random) {
     const TensorType type = some_type(random);
     if (random.chance(0.5)) {
       const auto kind = static_cast<ValueKind>(random.below(5));
-      const Init init = random.chance(0.5) ? Init{static_cast<Init::Kind>(random.below(5)), random.normal(), random.normal()} : Init{};
+      const Init init = random.chance(0.5) ? Init{static_cast<Init::Kind>(random.below(5)),
+                                                  random.normal(), random.normal()}
+                                           : Init{};
       const ValueId id = g.add_source(fmt::format("{}{}", some_text(random), i), kind, type, init);
       if (kind != ValueKind::kConstant) continue;
       std::vector<std::byte> data(static_cast<std::size_t>(bytes_of(type).value));
@@ -86,19 +97,28 @@ Graph some_graph(Random& random) {
     node.layer = random.chance(0.5) ? "" : some_text(random);
     node.phase = static_cast<Phase>(random.below(kPhaseCount));
     for (std::int64_t n = random.below(4); n > 0; --n) {
-      node.inputs.push_back(g.values.empty() || random.chance(0.2) ? ValueId() : ValueId(static_cast<std::size_t>(random.below(static_cast<std::int64_t>(g.values.size())))));
+      node.inputs.push_back(g.values.empty() || random.chance(0.2)
+                                ? ValueId()
+                                : ValueId(static_cast<std::size_t>(
+                                      random.below(static_cast<std::int64_t>(g.values.size())))));
     }
-    for (std::int64_t n = random.below(4); n > 0; --n) node.attributes.set(random.chance(0.8) ? fmt::format("a{}", n) : some_text(random), some_attribute(random));
+    for (std::int64_t n = random.below(4); n > 0; --n)
+      node.attributes.set(random.chance(0.8) ? fmt::format("a{}", n) : some_text(random),
+                          some_attribute(random));
     const std::vector<TensorType> types(static_cast<std::size_t>(random.below(4)), type);
-    g.add_node(std::move(node), types, random.chance(0.5) ? ValueKind::kActivation : ValueKind::kGradient);
+    g.add_node(std::move(node), types,
+               random.chance(0.5) ? ValueKind::kActivation : ValueKind::kGradient);
   }
   for (std::int64_t n = random.below(3); n > 0 && !g.values.empty(); --n) {
-    g.outputs.emplace_back(static_cast<std::size_t>(random.below(static_cast<std::int64_t>(g.values.size()))));
+    g.outputs.emplace_back(
+        static_cast<std::size_t>(random.below(static_cast<std::int64_t>(g.values.size()))));
   }
   return g;
 }
 
-TEST(GraphText, LooksAsDocumented) { EXPECT_EQ(to_text(tiny()), kTinyText); }
+TEST(GraphText, LooksAsDocumented) {
+  EXPECT_EQ(to_text(tiny()), kTinyText);
+}
 
 TEST(GraphText, ReadsBackTheExample) {
   const auto graph = parse_text(kTinyText);
@@ -170,7 +190,8 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"%0 input \"x\" fp32[99999999999999999999]", "expected an integer of 64 bits"},
         Refusal{"%0 input \"x\" fp64[4611686018427387904]", "does not fit 64 bits"},
         Refusal{"%0 input \"x\" fp32[1,1,1,1,1,1,1,1,1]", "rank 9"},
-        Refusal{"%0 input \"x\" fp32[2,2,2]@021:65535b1:65535b1:65535b1:65535b1", "does not fit 64 bits"},
+        Refusal{"%0 input \"x\" fp32[2,2,2]@021:65535b1:65535b1:65535b1:65535b1",
+                "does not fit 64 bits"},
         Refusal{"%0 input \"x\" fp32[2,2,2]@0219", "is no layout"},
         Refusal{"%0 input \"x\" fp33[2]", "'fp33' is no dtype"},
         Refusal{"%0 inputt \"x\" fp32[2]", "'inputt' is no kind of value"},
@@ -179,14 +200,17 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"%7 input \"x\" fp32[2]", "ids run from 0 without gaps"},
         Refusal{"%4294967295 input \"x\" fp32[2]", "expected the number of a value"},
         Refusal{"%4294967294 input \"x\" fp32[2]", "ids run from 0 without gaps"},
-        Refusal{"%0 input \"x\" fp32[2]\n%0 input \"y\" fp32[2]", "line 3, column 21: value %0 is defined twice"},
+        Refusal{"%0 input \"x\" fp32[2]\n%0 input \"y\" fp32[2]",
+                "line 3, column 21: value %0 is defined twice"},
         Refusal{"%0 input \"x\" fp32[2]\n%1 input \"x\" fp32[2]", "the name stands twice"},
         Refusal{"%0 activation \"y\" fp32[2] = relu(%0) forward", "value %0 is not defined above"},
-        Refusal{"%0 activation \"y\" fp32[2] = relu(%1) forward\n%1 activation \"z\" fp32[2] = relu(%0) forward",
+        Refusal{"%0 activation \"y\" fp32[2] = relu(%1) forward\n%1 activation \"z\" fp32[2] = "
+                "relu(%0) forward",
                 "value %1 is not defined above"},
         Refusal{"%0 activation \"y\" fp32[2] = relu(%0", "not defined"},
         Refusal{"%0 activation \"y\" fp32[2] = relu() sideways", "'sideways' is no phase"},
-        Refusal{"%0 activation \"y\" fp32[2] = relu() {a=1, a=2} forward", "attribute 'a' stands twice"},
+        Refusal{"%0 activation \"y\" fp32[2] = relu() {a=1, a=2} forward",
+                "attribute 'a' stands twice"},
         Refusal{"%0 activation \"y\" fp32[2] = relu() {a=[1,} forward", "expected an integer"},
         Refusal{"%0 activation \"y\" fp32[2] = relu() {a=1e999} forward", "expected a number"},
         Refusal{"%0 activation \"y\" fp32[2]", "needs a node that makes it"},
@@ -219,10 +243,16 @@ TEST(GraphText, SurvivesRandomDamage) {
   for (int round = 0; round < 20000; ++round) {
     std::string damaged = whole;
     for (std::int64_t n = random.between(1, 3); n > 0; --n) {
-      const auto at = static_cast<std::size_t>(random.below(static_cast<std::int64_t>(damaged.size())));
-      if (random.chance(0.3)) damaged.erase(at, 1);
-      else if (random.chance(0.5)) damaged.insert(at, 1, whole[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(whole.size())))]);
-      else damaged[at] = static_cast<char>(random.below(256));
+      const auto at =
+          static_cast<std::size_t>(random.below(static_cast<std::int64_t>(damaged.size())));
+      if (random.chance(0.3))
+        damaged.erase(at, 1);
+      else if (random.chance(0.5))
+        damaged.insert(
+            at, 1,
+            whole[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(whole.size())))]);
+      else
+        damaged[at] = static_cast<char>(random.below(256));
     }
     if (const auto graph = parse_text(damaged)) {
       EXPECT_TRUE(verify(*graph));
@@ -233,7 +263,8 @@ TEST(GraphText, SurvivesRandomDamage) {
 TEST(GraphText, RefusesMoreAttributesThanAnyOperatorHas) {
   std::string list;
   for (int i = 0; i < 300; ++i) list += fmt::format("{}a{}=1", i ? "," : "", i);
-  const auto graph = parse_text(fmt::format("plimsoll graph 1 \"g\"\n= op() {{{}}} forward\nend\n", list));
+  const auto graph =
+      parse_text(fmt::format("plimsoll graph 1 \"g\"\n= op() {{{}}} forward\nend\n", list));
   ASSERT_FALSE(graph);
   EXPECT_THAT(graph.error().message, HasSubstr("more than 256 attributes"));
 }

@@ -17,7 +17,8 @@ class Writer {
     for (const Node& node : graph_.nodes) write_node(node);
     write_sources_below(graph_.values.size());
     for (const ValueId output : graph_.outputs) put("output %{}\n", output.value);
-    for (const Update& update : graph_.updates) put("update %{} -> %{}\n", update.source.value, update.next.value);
+    for (const Update& update : graph_.updates)
+      put("update %{} -> %{}\n", update.source.value, update.next.value);
     out_ += "end\n";
     return std::move(out_);
   }
@@ -48,7 +49,8 @@ class Writer {
   void write_node(const Node& node) {
     std::size_t end = node.outputs.empty() ? 0 : node.outputs.front().index();
     for (const ValueId input : node.inputs) {
-      if (input.valid() && is_source(graph_.value(input).kind)) end = std::max(end, input.index() + 1);
+      if (input.valid() && is_source(graph_.value(input).kind))
+        end = std::max(end, input.index() + 1);
     }
     write_sources_below(end);
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
@@ -82,9 +84,12 @@ class Writer {
 
 std::string to_string(const Init& init) {
   if (init == Init{}) return "";
-  return fmt::format("{}({},{})", kInitNames[static_cast<std::size_t>(init.kind)], real_text(init.a), real_text(init.b));
+  return fmt::format("{}({},{})", kInitNames[static_cast<std::size_t>(init.kind)],
+                     real_text(init.a), real_text(init.b));
 }
 
-std::string to_text(const Graph& graph) { return Writer(graph).write(); }
+std::string to_text(const Graph& graph) {
+  return Writer(graph).write();
+}
 
 }  // namespace plimsoll::ir

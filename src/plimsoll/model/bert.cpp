@@ -1,5 +1,6 @@
-// BERT-base with the masked-language head (Devlin et al. 2018) as Hugging Face names it, the head tied to
-// the token table: 109,514,298 parameters. Labels of -100 do not count. Every token sees every other.
+// BERT-base with the masked-language head (Devlin et al. 2018) as Hugging Face names it, the head
+// tied to the token table: 109,514,298 parameters. Labels of -100 do not count. Every token sees
+// every other.
 #include <algorithm>
 
 #include "plimsoll/model/families.h"
@@ -16,8 +17,10 @@ constexpr NormOptions kNorm{.epsilon = 1e-12};
 Var embeddings(Net& net, Var ids, Var segments, Var& words, const Sizes& sizes) {
   const auto scope = net.scope("bert.embeddings");
   words = embedding_table(net, "word_embeddings", sizes.vocab, sizes.width, normal(kDeviation));
-  const Var positions = embedding_table(net, "position_embeddings", std::max(kPositions, sizes.seq), sizes.width, normal(kDeviation));
-  const Var kinds = embedding_table(net, "token_type_embeddings", kSegments, sizes.width, normal(kDeviation));
+  const Var positions = embedding_table(net, "position_embeddings", std::max(kPositions, sizes.seq),
+                                        sizes.width, normal(kDeviation));
+  const Var kinds =
+      embedding_table(net, "token_type_embeddings", kSegments, sizes.width, normal(kDeviation));
   Var sum = look_up(words, ids);
   sum = sum + look_up(kinds, segments);
   sum = sum + first_rows(positions, sizes.seq);

@@ -1,7 +1,9 @@
-// DenseNet-121 (Huang et al. 2016): every layer reads all features made before it; 7,978,856 parameters.
+// DenseNet-121 (Huang et al. 2016): every layer reads all features made before it; 7,978,856
+// parameters.
 //
-// The features so far are one tensor that grows by a concat per layer. Each of those tensors is needed by
-// the gradient of the norm that reads it, which is why this family is a test for recomputation.
+// The features so far are one tensor that grows by a concat per layer. Each of those tensors is
+// needed by the gradient of the norm that reads it, which is why this family is a test for
+// recomputation.
 #include <array>
 
 #include "plimsoll/model/families.h"

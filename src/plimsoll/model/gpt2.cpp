@@ -1,6 +1,6 @@
 // GPT-2 (Radford et al. 2019) as Hugging Face names it, output tied to the token table: 124,439,808
-// parameters. `labels` are the next tokens, already shifted. Dropout is on embeddings and residual branches;
-// the attention operator keeps no probabilities, so there is none on those.
+// parameters. `labels` are the next tokens, already shifted. Dropout is on embeddings and residual
+// branches; the attention operator keeps no probabilities, so there is none on those.
 #include <algorithm>
 #include <cmath>
 
@@ -13,8 +13,11 @@ namespace {
 constexpr std::int64_t kPositions = 1024;
 constexpr double kDeviation = 0.02;
 
-// Weights lie as [in, out]; those that feed the residual stream start smaller, by the number of them.
-LinearOptions into_branch() { return {.init = InitRule::normal(kDeviation), .input_major = true}; }
+// Weights lie as [in, out]; those that feed the residual stream start smaller, by the number of
+// them.
+LinearOptions into_branch() {
+  return {.init = InitRule::normal(kDeviation), .input_major = true};
+}
 LinearOptions into_stream(const Sizes& sizes) {
   const double count = std::max<double>(1, 2 * static_cast<double>(sizes.layers));
   return {.init = InitRule::normal(kDeviation / std::sqrt(count)), .input_major = true};
@@ -36,7 +39,8 @@ Var feed_forward(Net& net, Var x, const Sizes& sizes) {
 Var transformer(Net& net, Var ids, const Sizes& sizes) {
   const auto scope = net.scope("transformer");
   const Var tokens = embedding_table(net, "wte", sizes.vocab, sizes.width, normal(kDeviation));
-  const Var positions = embedding_table(net, "wpe", std::max(kPositions, sizes.seq), sizes.width, normal(kDeviation));
+  const Var positions =
+      embedding_table(net, "wpe", std::max(kPositions, sizes.seq), sizes.width, normal(kDeviation));
   const Var words = look_up(tokens, ids);
   Var x = dropout(net, words + first_rows(positions, sizes.seq), sizes.dropout);
   for (std::int64_t i = 0; i < sizes.layers; ++i) {

@@ -1,4 +1,5 @@
-// How a layer's weights get their first numbers, from the number of inputs and outputs a weight sees.
+// How a layer's weights get their first numbers, from the number of inputs and outputs a weight
+// sees.
 #pragma once
 
 #include <cstdint>
@@ -7,14 +8,20 @@
 
 namespace plimsoll::model {
 
-inline ir::Init normal(double deviation) { return {ir::Init::Kind::kNormal, 0, deviation}; }
-inline ir::Init constant(double value) { return {ir::Init::Kind::kConstant, value, 0}; }
-inline ir::Init uniform(double bound) { return {ir::Init::Kind::kUniform, -bound, bound}; }
+inline ir::Init normal(double deviation) {
+  return {ir::Init::Kind::kNormal, 0, deviation};
+}
+inline ir::Init constant(double value) {
+  return {ir::Init::Kind::kConstant, value, 0};
+}
+inline ir::Init uniform(double bound) {
+  return {ir::Init::Kind::kUniform, -bound, bound};
+}
 
 class InitRule {
  public:
-  // What torch.nn.Linear and Conv2d do when nobody says otherwise: uniform within 1/sqrt(fan_in), for
-  // the bias too.
+  // What torch.nn.Linear and Conv2d do when nobody says otherwise: uniform within 1/sqrt(fan_in),
+  // for the bias too.
   static InitRule torch_default() { return {Kind::kTorchDefault, 0}; }
   // Normal with variance 2/fan (He et al. 2015); the bias is zero.
   static InitRule kaiming_fan_in() { return {Kind::kKaimingIn, 0}; }

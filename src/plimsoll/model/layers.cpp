@@ -6,7 +6,9 @@ namespace plimsoll::model {
 namespace {
 
 // The same number for every spatial axis.
-ir::Ints spatial(int axes, std::int64_t value) { return ir::Ints(static_cast<std::size_t>(axes), value); }
+ir::Ints spatial(int axes, std::int64_t value) {
+  return ir::Ints(static_cast<std::size_t>(axes), value);
+}
 
 ops::ConvOptions spatial(int axes, const ConvOptions& options) {
   return {.strides = spatial(axes, options.stride),
@@ -15,11 +17,13 @@ ops::ConvOptions spatial(int axes, const ConvOptions& options) {
           .group = options.groups};
 }
 
-Var convolve(Net& net, std::string_view name, Var x, std::int64_t channels, int axes, const ConvOptions& options) {
+Var convolve(Net& net, std::string_view name, Var x, std::int64_t channels, int axes,
+             const ConvOptions& options) {
   if (!net.expect_rank(x, axes + 2, name)) return x;
   const auto scope = net.scope(name);
   if (options.groups < 1 || x.dim(1) % options.groups != 0) {
-    net.builder().fail(fmt::format("{} channels do not divide into {} groups", x.dim(1), options.groups));
+    net.builder().fail(
+        fmt::format("{} channels do not divide into {} groups", x.dim(1), options.groups));
     return x;
   }
   ir::Shape shape{channels, x.dim(1) / options.groups};
@@ -46,20 +50,25 @@ ops::Array averaging_matrix(std::int64_t out, std::int64_t in, ir::DType dtype) 
 }
 
 ops::PoolOptions spatial(const PoolOptions& options) {
-  return {.kernel = spatial(2, options.kernel), .strides = spatial(2, options.stride), .pads = spatial(4, options.padding)};
+  return {.kernel = spatial(2, options.kernel),
+          .strides = spatial(2, options.stride),
+          .pads = spatial(4, options.padding)};
 }
 
 }  // namespace
 
-Var conv2d(Net& net, std::string_view name, Var x, std::int64_t channels, const ConvOptions& options) {
+Var conv2d(Net& net, std::string_view name, Var x, std::int64_t channels,
+           const ConvOptions& options) {
   return convolve(net, name, x, channels, 2, options);
 }
 
-Var conv1d(Net& net, std::string_view name, Var x, std::int64_t channels, const ConvOptions& options) {
+Var conv1d(Net& net, std::string_view name, Var x, std::int64_t channels,
+           const ConvOptions& options) {
   return convolve(net, name, x, channels, 1, options);
 }
 
-Var conv_transpose2d(Net& net, std::string_view name, Var x, std::int64_t channels, const ConvOptions& options) {
+Var conv_transpose2d(Net& net, std::string_view name, Var x, std::int64_t channels,
+                     const ConvOptions& options) {
   if (!net.expect_rank(x, 4, name)) return x;
   const auto scope = net.scope(name);
   const std::int64_t window = options.kernel * options.kernel;
@@ -67,11 +76,13 @@ Var conv_transpose2d(Net& net, std::string_view name, Var x, std::int64_t channe
   // PyTorch takes the fans of the weight as it lies, so the roles of the channels are turned.
   const Var w = net.weight("weight", {x.dim(1), channels, options.kernel, options.kernel},
                            rule.weight(channels * window, x.dim(1) * window));
-  const Var bias = options.bias ? net.weight("bias", {channels}, rule.bias(channels * window)) : Var();
+  const Var bias =
+      options.bias ? net.weight("bias", {channels}, rule.bias(channels * window)) : Var();
   return ops::conv_transpose(x, w, bias, spatial(2, options));
 }
 
-Var linear(Net& net, std::string_view name, Var x, std::int64_t features, const LinearOptions& options) {
+Var linear(Net& net, std::string_view name, Var x, std::int64_t features,
+           const LinearOptions& options) {
   if (net.builder().error()) return x;
   if (x.rank() == 0) {
     net.builder().fail(fmt::format("{}: input is a scalar", name));
@@ -89,7 +100,8 @@ Var linear(Net& net, std::string_view name, Var x, std::int64_t features, const 
 Var batch_norm(Net& net, std::string_view name, Var x, const NormOptions& options) {
   if (net.builder().error()) return x;
   if (x.rank() < 2) {
-    net.builder().fail(fmt::format("{}: input is {}, expects a batch and channels", name, ir::to_string(x.shape())));
+    net.builder().fail(fmt::format("{}: input is {}, expects a batch and channels", name,
+                                   ir::to_string(x.shape())));
     return x;
   }
   const auto scope = net.scope(name);
@@ -118,18 +130,23 @@ Var layer_norm(Net& net, std::string_view name, Var x, const NormOptions& option
   return ops::layer_norm(x, gamma, beta, -1, options.epsilon).y;
 }
 
-Var embedding_table(Net& net, std::string_view name, std::int64_t rows, std::int64_t width, ir::Init init) {
+Var embedding_table(Net& net, std::string_view name, std::int64_t rows, std::int64_t width,
+                    ir::Init init) {
   const auto scope = net.scope(name);
   return net.weight("weight", {rows, width}, init);
 }
 
-Var look_up(Var table, Var ids) { return ops::gather(table, ids); }
+Var look_up(Var table, Var ids) {
+  return ops::gather(table, ids);
+}
 
 Var first_rows(Var table, std::int64_t count) {
   return table.dim(0) == count ? table : ops::slice(table, 0, 0, count);
 }
 
-Var tied_head(Var x, Var table, Var bias) { return ops::linear(x, table, bias, {.trans_w = true}); }
+Var tied_head(Var x, Var table, Var bias) {
+  return ops::linear(x, table, bias, {.trans_w = true});
+}
 
 Var attend(Var q, Var k, Var v, const AttentionOptions& options) {
   return ops::attention(q, k, v, {.heads = options.heads, .causal = options.causal}).y;
@@ -144,9 +161,13 @@ Var dropout(Net& net, Var x, double ratio) {
   return ops::dropout(x, net.dropout_counter(), ratio, net.next_dropout_seed());
 }
 
-Var max_pool2d(Var x, const PoolOptions& options) { return ops::max_pool(x, spatial(options)).y; }
+Var max_pool2d(Var x, const PoolOptions& options) {
+  return ops::max_pool(x, spatial(options)).y;
+}
 
-Var avg_pool2d(Var x, const PoolOptions& options) { return ops::avg_pool(x, spatial(options)); }
+Var avg_pool2d(Var x, const PoolOptions& options) {
+  return ops::avg_pool(x, spatial(options));
+}
 
 Var adaptive_avg_pool2d(Net& net, Var x, std::int64_t extent) {
   if (!net.expect_rank(x, 4, "adaptive_avg_pool2d")) return x;
@@ -162,6 +183,8 @@ Var adaptive_avg_pool2d(Net& net, Var x, std::int64_t extent) {
   return ops::matmul(ops::matmul(rows, x), columns, {.trans_b = true});
 }
 
-Var global_avg_pool2d(Var x) { return ops::reduce_mean(x, {2, 3}); }
+Var global_avg_pool2d(Var x) {
+  return ops::reduce_mean(x, {2, 3});
+}
 
 }  // namespace plimsoll::model

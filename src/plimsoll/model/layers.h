@@ -4,10 +4,10 @@
 //   h = relu(batch_norm(net, "bn1", h));
 //   h = max_pool2d(h, {.kernel = 3, .stride = 2, .padding = 1});
 //
-// A layer with weights takes its name second; weights are called <scope>.<name>.weight and .bias, shaped as
-// in PyTorch ([out, in] for linear, [out, in/groups, k, k] for convolutions). Sizes of inputs are read
-// from x, so only outputs are said. What has no weights and no state takes only its input; relu, gelu,
-// concat, flatten and the like are the operators themselves (ops/functions.h).
+// A layer with weights takes its name second; weights are called <scope>.<name>.weight and .bias,
+// shaped as in PyTorch ([out, in] for linear, [out, in/groups, k, k] for convolutions). Sizes of
+// inputs are read from x, so only outputs are said. What has no weights and no state takes only its
+// input; relu, gelu, concat, flatten and the like are the operators themselves (ops/functions.h).
 #pragma once
 
 #include <optional>
@@ -26,11 +26,14 @@ struct ConvOptions {
   bool bias = true;
 };
 // x[N,C,H,W] -> [N,channels,H',W'].
-Var conv2d(Net& net, std::string_view name, Var x, std::int64_t channels, const ConvOptions& options = {});
+Var conv2d(Net& net, std::string_view name, Var x, std::int64_t channels,
+           const ConvOptions& options = {});
 // x[N,C,L] -> [N,channels,L'].
-Var conv1d(Net& net, std::string_view name, Var x, std::int64_t channels, const ConvOptions& options = {});
+Var conv1d(Net& net, std::string_view name, Var x, std::int64_t channels,
+           const ConvOptions& options = {});
 // x[N,C,H,W] -> [N,channels,H*stride,W*stride] when kernel = stride.
-Var conv_transpose2d(Net& net, std::string_view name, Var x, std::int64_t channels, const ConvOptions& options);
+Var conv_transpose2d(Net& net, std::string_view name, Var x, std::int64_t channels,
+                     const ConvOptions& options);
 
 struct LinearOptions {
   bool bias = true;
@@ -38,19 +41,21 @@ struct LinearOptions {
   bool input_major = false;  // the weight is [in, out], as GPT-2's Conv1D has it, not [out, in]
 };
 // x[..., in] -> [..., features].
-Var linear(Net& net, std::string_view name, Var x, std::int64_t features, const LinearOptions& options = {});
+Var linear(Net& net, std::string_view name, Var x, std::int64_t features,
+           const LinearOptions& options = {});
 
 struct NormOptions {
   double epsilon = 1e-5;
 };
-// Over N and the spatial extents of x[N,C,...]. In training form the running statistics move at the end
-// of the step with momentum 0.1.
+// Over N and the spatial extents of x[N,C,...]. In training form the running statistics move at the
+// end of the step with momentum 0.1.
 Var batch_norm(Net& net, std::string_view name, Var x, const NormOptions& options = {});
 // Over the last axis.
 Var layer_norm(Net& net, std::string_view name, Var x, const NormOptions& options = {});
 
 // A table [rows, width] called <name>.weight; look rows up in it, or tie an output layer to it.
-Var embedding_table(Net& net, std::string_view name, std::int64_t rows, std::int64_t width, ir::Init init);
+Var embedding_table(Net& net, std::string_view name, std::int64_t rows, std::int64_t width,
+                    ir::Init init);
 Var look_up(Var table, Var ids);
 // The first `count` rows.
 Var first_rows(Var table, std::int64_t count);
@@ -76,8 +81,8 @@ struct PoolOptions {
 };
 Var max_pool2d(Var x, const PoolOptions& options = {});
 Var avg_pool2d(Var x, const PoolOptions& options = {});
-// To height = width = extent, whatever the input's, as torch.nn.AdaptiveAvgPool2d: windows that do not divide
-// evenly become two small matrix products.
+// To height = width = extent, whatever the input's, as torch.nn.AdaptiveAvgPool2d: windows that do
+// not divide evenly become two small matrix products.
 Var adaptive_avg_pool2d(Net& net, Var x, std::int64_t extent);
 // x[N,C,H,W] -> [N,C]
 Var global_avg_pool2d(Var x);

@@ -15,14 +15,15 @@ Result<ir::Graph> with_cross_entropy(ir::Graph graph) {
   Builder builder(std::move(graph));
   const Var logits = builder.var(logits_id);
   if (logits.rank() == 0) {
-    return bad_input("{}: output '{}' is a scalar, cross-entropy needs logits", builder.graph().name,
-                     builder.graph().value(logits_id).name);
+    return bad_input("{}: output '{}' is a scalar, cross-entropy needs logits",
+                     builder.graph().name, builder.graph().value(logits_id).name);
   }
   const ir::Shape shape = logits.shape();
   const ir::Shape rows(shape.dims().first(static_cast<std::size_t>(shape.rank() - 1)));
   // Synthetic labels are drawn from this range.
   const ir::Init classes{ir::Init::Kind::kUniform, 0, static_cast<double>(shape[shape.rank() - 1])};
-  const Var labels = builder.source("labels", ir::ValueKind::kInput, {ir::DType::kI64, rows, {}}, classes);
+  const Var labels =
+      builder.source("labels", ir::ValueKind::kInput, {ir::DType::kI64, rows, {}}, classes);
   return builder.finish({ops::cross_entropy(logits, labels).loss});
 }
 
@@ -38,13 +39,16 @@ Result<ir::Graph> with_squared_error(ir::Graph graph) {
 }  // namespace
 
 Result<ir::Graph> with_loss(ir::Graph graph, std::string_view loss) {
-  if (graph.outputs.empty()) return bad_input("{}: has no output to compute a loss from", graph.name);
+  if (graph.outputs.empty())
+    return bad_input("{}: has no output to compute a loss from", graph.name);
   if (loss == "cross-entropy") return with_cross_entropy(std::move(graph));
   if (loss == "mse") return with_squared_error(std::move(graph));
   const auto place = std::find_if(graph.outputs.begin(), graph.outputs.end(),
                                   [&](ValueId id) { return graph.value(id).name == loss; });
   if (place == graph.outputs.end()) {
-    return fail(ErrorCode::kUsage, "{}: --loss {} is neither cross-entropy, mse nor the name of an output", graph.name, loss);
+    return fail(ErrorCode::kUsage,
+                "{}: --loss {} is neither cross-entropy, mse nor the name of an output", graph.name,
+                loss);
   }
   std::rotate(graph.outputs.begin(), place, place + 1);
   return graph;

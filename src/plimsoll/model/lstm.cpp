@@ -1,6 +1,6 @@
-// A stacked LSTM (weights as torch.nn.LSTM names them), unrolled over time: 50 features in, 5000 classes
-// out at every step, the setting of Chen et al. 2016. Every step of every layer is nodes of its own, so
-// that the planner sees how long each of them lives.
+// A stacked LSTM (weights as torch.nn.LSTM names them), unrolled over time: 50 features in, 5000
+// classes out at every step, the setting of Chen et al. 2016. Every step of every layer is nodes of
+// its own, so that the planner sees how long each of them lives.
 #include <cmath>
 
 #include "plimsoll/model/families.h"
@@ -32,7 +32,8 @@ Cell make_cell(Net& net, std::int64_t index, std::int64_t features, std::int64_t
 // One step. The zero state of the first step still goes through its bias, as in PyTorch.
 Var advance(Cell& cell, Var x) {
   Var gates = tied_head(x, cell.w_input, cell.b_input);
-  gates = gates + (cell.hidden ? tied_head(cell.hidden, cell.w_hidden, cell.b_hidden) : cell.b_hidden);
+  gates =
+      gates + (cell.hidden ? tied_head(cell.hidden, cell.w_hidden, cell.b_hidden) : cell.b_hidden);
   const std::int64_t width = cell.w_hidden.dim(1);
   const std::vector<Var> parts = split(gates, ir::Ints(4, width), 1);
   if (parts.size() != 4) return x;
@@ -53,7 +54,8 @@ Result<ir::Graph> build_lstm(const std::string& name, const Sizes& sizes) {
   std::vector<Cell> cells;
   {
     const auto scope = net.scope("lstm");
-    for (std::int64_t i = 0; i < sizes.layers; ++i) cells.push_back(make_cell(net, i, i == 0 ? kFeatures : sizes.width, sizes.width));
+    for (std::int64_t i = 0; i < sizes.layers; ++i)
+      cells.push_back(make_cell(net, i, i == 0 ? kFeatures : sizes.width, sizes.width));
   }
   std::vector<Var> tops;
   for (std::int64_t time = 0; time < sizes.seq; ++time) {

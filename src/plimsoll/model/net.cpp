@@ -34,7 +34,8 @@ Var Net::dropout_counter() {
   if (!counter_) {
     std::string layer = builder_.layer();
     builder_.set_layer("");
-    counter_ = builder_.source("dropout.counter", ir::ValueKind::kState, {ir::DType::kU64, {}, {}}, constant(0));
+    counter_ = builder_.source("dropout.counter", ir::ValueKind::kState, {ir::DType::kU64, {}, {}},
+                               constant(0));
     builder_.set_layer(std::move(layer));
   }
   return counter_;
@@ -45,14 +46,16 @@ std::int64_t Net::next_dropout_seed() {
   return static_cast<std::int64_t>(options_.seed * 0x9e3779b97f4a7c15ULL >> 1) + dropouts_++;
 }
 
-void Net::move_statistics_later(Var running_mean, Var running_var, Var mean, Var var, double momentum, std::int64_t count) {
+void Net::move_statistics_later(Var running_mean, Var running_var, Var mean, Var var,
+                                double momentum, std::int64_t count) {
   statistics_.push_back({builder_.layer(), running_mean, running_var, mean, var, momentum, count});
 }
 
 bool Net::expect_rank(Var x, int rank, std::string_view layer) {
   if (builder_.error()) return false;
   if (x && x.rank() == rank) return true;
-  builder_.fail(fmt::format("{}: input is {}, expects {} dimensions", layer, ir::to_string(x.shape()), rank));
+  builder_.fail(
+      fmt::format("{}: input is {}, expects {} dimensions", layer, ir::to_string(x.shape()), rank));
   return false;
 }
 
@@ -62,7 +65,8 @@ void Net::append_updates() {
     builder_.set_layer(pending.layer);
     const Var mean = cast_to(pending.mean, options_.dtype);
     const Var var = cast_to(pending.var, options_.dtype);
-    const ops::RunningStatistics next = ops::batch_norm_update({pending.running_mean, pending.running_var}, mean, var, pending.count, pending.momentum);
+    const ops::RunningStatistics next = ops::batch_norm_update(
+        {pending.running_mean, pending.running_var}, mean, var, pending.count, pending.momentum);
     builder_.update(pending.running_mean, next.mean);
     builder_.update(pending.running_var, next.var);
   }

@@ -2,23 +2,26 @@
 //
 //   Net net("tiny", {.training = true});
 //   Var x = net.input("images", {32, 3, 224, 224});
-//   Var h = relu(batch_norm(net, "bn1", conv2d(net, "conv1", x, 64, {.kernel = 7, .stride = 2, .padding = 3})));
+//   Var h = relu(batch_norm(net, "bn1", conv2d(net, "conv1", x, 64, {.kernel = 7, .stride = 2,
+//   .padding = 3})));
 //   ...
 //   return net.finish(logits);
 //
-// A Net knows whether the model is to be trained, in which dtype its weights are, and what its layers
-// leave for the end of the step: running statistics to be moved, the dropout counter to be raised. Layers
-// (layers.h) are free functions on it; anything else is built with net.builder() and ops/functions.h.
+// A Net knows whether the model is to be trained, in which dtype its weights are, and what its
+// layers leave for the end of the step: running statistics to be moved, the dropout counter to be
+// raised. Layers (layers.h) are free functions on it; anything else is built with net.builder() and
+// ops/functions.h.
 //
 // The two forms of a model:
 //   training    dropout is there, batch norm uses the batch, the graph's first output is the loss
-//   inference   neither is there, batch norm uses running statistics, the first output is the prediction
+//   inference   neither is there, batch norm uses running statistics, the first output is the
+//   prediction
 //
-// Names follow torchvision and Hugging Face ("layer1.0.conv1.weight"), so that weights and references
-// map one to one; scopes put the dots in. Every input has the batch as its first extent.
+// Names follow torchvision and Hugging Face ("layer1.0.conv1.weight"), so that weights and
+// references map one to one; scopes put the dots in. Every input has the batch as its first extent.
 //
-// Errors are the Builder's: the first one is kept and comes out of finish() with the layer's name, so
-// model code has no error handling of its own.
+// Errors are the Builder's: the first one is kept and comes out of finish() with the layer's name,
+// so model code has no error handling of its own.
 #pragma once
 
 #include <cstdint>
@@ -38,10 +41,11 @@ using ops::Var;
 struct NetOptions {
   bool training = true;
   ir::DType dtype = ir::DType::kF32;  // of weights and float inputs
-  // Mixed precision: weights, inputs, running statistics and the loss stay in `dtype`, everything between is
-  // computed in this one. A weight is cast where it is used, so its gradient and update are in `dtype`.
+  // Mixed precision: weights, inputs, running statistics and the loss stay in `dtype`, everything
+  // between is computed in this one. A weight is cast where it is used, so its gradient and update
+  // are in `dtype`.
   std::optional<ir::DType> compute = std::nullopt;
-  std::uint64_t seed = 0;             // of the dropout masks
+  std::uint64_t seed = 0;  // of the dropout masks
   InitRule conv_init = InitRule::torch_default();
   InitRule linear_init = InitRule::torch_default();
 };
@@ -70,7 +74,8 @@ class Net {
   std::int64_t next_dropout_seed();
 
   // Running statistics move at the end of the step, by a batch_norm_update under the current layer.
-  void move_statistics_later(Var running_mean, Var running_var, Var mean, Var var, double momentum, std::int64_t count);
+  void move_statistics_later(Var running_mean, Var running_var, Var mean, Var var, double momentum,
+                             std::int64_t count);
 
   // x itself when it has this dtype.
   Var cast_to(Var x, ir::DType dtype);
@@ -78,8 +83,8 @@ class Net {
   // False, and the builder has failed, when x is not of this rank. Layers look before they index.
   bool expect_rank(Var x, int rank, std::string_view layer);
 
-  // The graph, verified. In training form its output is the mean cross-entropy between logits[..., classes]
-  // and an input labels[...], which this adds; in inference form its output is the logits.
+  // The graph, verified. In training form its output is the mean cross-entropy between logits[...,
+  // classes] and an input labels[...], which this adds; in inference form its output is the logits.
   Result<ir::Graph> finish(Var logits);
   // The same with outputs of one's own; in training form the first is the loss.
   Result<ir::Graph> finish_with(std::initializer_list<Var> outputs);

@@ -1,6 +1,7 @@
-// Residual networks (He et al. 2015) in torchvision's form: the stride of a bottleneck stands on its 3x3
-// convolution. Depths 18 to 152 are the published ones. Any other depth makes (depth-1)/3 bottlenecks, spread
-// evenly over the four stages with the remainder at the end: 1000 gives 83, 83, 83, 84.
+// Residual networks (He et al. 2015) in torchvision's form: the stride of a bottleneck stands on
+// its 3x3 convolution. Depths 18 to 152 are the published ones. Any other depth makes (depth-1)/3
+// bottlenecks, spread evenly over the four stages with the remainder at the end: 1000 gives 83, 83,
+// 83, 84.
 #include <array>
 
 #include "plimsoll/model/families.h"
@@ -18,12 +19,18 @@ struct Plan {
 
 Plan plan_of(std::int64_t depth) {
   switch (depth) {
-    case 18: return {false, {2, 2, 2, 2}};
-    case 34: return {false, {3, 4, 6, 3}};
-    case 50: return {true, {3, 4, 6, 3}};
-    case 101: return {true, {3, 4, 23, 3}};
-    case 152: return {true, {3, 8, 36, 3}};
-    default: break;
+    case 18:
+      return {false, {2, 2, 2, 2}};
+    case 34:
+      return {false, {3, 4, 6, 3}};
+    case 50:
+      return {true, {3, 4, 6, 3}};
+    case 101:
+      return {true, {3, 4, 23, 3}};
+    case 152:
+      return {true, {3, 8, 36, 3}};
+    default:
+      break;
   }
   const std::int64_t blocks = (depth - 1) / 3;
   Plan out{true, {}};
@@ -49,17 +56,20 @@ Var conv_norm(Net& net, int index, Var x, std::int64_t channels, ConvOptions opt
 Var shortcut(Net& net, Var x, const BlockOptions& block) {
   if (block.stride == 1 && x.dim(1) == block.channels()) return x;
   const auto scope = net.scope("downsample");
-  return batch_norm(net, "1", conv2d(net, "0", x, block.channels(), {.stride = block.stride, .bias = false}));
+  return batch_norm(net, "1",
+                    conv2d(net, "0", x, block.channels(), {.stride = block.stride, .bias = false}));
 }
 
 Var residual_block(Net& net, Var x, const BlockOptions& block) {
   Var h;
   if (block.bottleneck) {
     h = relu(conv_norm(net, 1, x, block.width, {.kernel = 1}));
-    h = relu(conv_norm(net, 2, h, block.width, {.kernel = 3, .stride = block.stride, .padding = 1}));
+    h = relu(
+        conv_norm(net, 2, h, block.width, {.kernel = 3, .stride = block.stride, .padding = 1}));
     h = conv_norm(net, 3, h, block.channels(), {.kernel = 1});
   } else {
-    h = relu(conv_norm(net, 1, x, block.width, {.kernel = 3, .stride = block.stride, .padding = 1}));
+    h = relu(
+        conv_norm(net, 1, x, block.width, {.kernel = 3, .stride = block.stride, .padding = 1}));
     h = conv_norm(net, 2, h, block.width, {.kernel = 3, .padding = 1});
   }
   return relu(h + shortcut(net, x, block));
@@ -68,7 +78,9 @@ Var residual_block(Net& net, Var x, const BlockOptions& block) {
 }  // namespace
 
 Result<ir::Graph> build_resnet(const std::string& name, const Sizes& sizes) {
-  if (sizes.depth < 13) return fail(ErrorCode::kUsage, "{}: depth {} is too small, expects at least 13", name, sizes.depth);
+  if (sizes.depth < 13)
+    return fail(ErrorCode::kUsage, "{}: depth {} is too small, expects at least 13", name,
+                sizes.depth);
   NetOptions options = net_options(sizes);
   options.conv_init = InitRule::kaiming_fan_out();
   Net net(name, options);

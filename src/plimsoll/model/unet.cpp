@@ -1,5 +1,6 @@
-// U-Net (Ronneberger et al. 2015) with padded convolutions and batch norm, as it is used today: four
-// levels down, four up, each level up also reads the features of the same size on the way down.
+// U-Net (Ronneberger et al. 2015) with padded convolutions and batch norm, as it is used today:
+// four levels down, four up, each level up also reads the features of the same size on the way
+// down.
 #include <array>
 
 #include "plimsoll/model/families.h"
@@ -27,7 +28,8 @@ Var up(Net& net, Var x, Var skip, std::int64_t channels) {
 
 Result<ir::Graph> build_unet(const std::string& name, const Sizes& sizes) {
   if (sizes.image % (1 << kLevels) != 0) {
-    return fail(ErrorCode::kUsage, "{}: image {} is no multiple of {}", name, sizes.image, 1 << kLevels);
+    return fail(ErrorCode::kUsage, "{}: image {} is no multiple of {}", name, sizes.image,
+                1 << kLevels);
   }
   Net net(name, net_options(sizes));
   Var x = net.input("images", {sizes.batch, 3, sizes.image, sizes.image});

@@ -7,7 +7,8 @@
 namespace plimsoll::model {
 namespace {
 
-constexpr std::array<std::int64_t, 5> kWidths = {1, 2, 4, 8, 8};  // of the five stages, in first widths
+constexpr std::array<std::int64_t, 5> kWidths = {1, 2, 4, 8,
+                                                 8};  // of the five stages, in first widths
 
 // torchvision numbers convolutions, activations and pools in one sequence.
 Var features(Net& net, Var x, const Sizes& sizes) {
@@ -17,7 +18,8 @@ Var features(Net& net, Var x, const Sizes& sizes) {
   for (std::size_t stage = 0; stage < kWidths.size(); ++stage) {
     const int convolutions = stage < 2 ? 2 : late;
     for (int i = 0; i < convolutions; ++i, place += 2) {
-      x = relu(conv2d(net, fmt::format("{}", place), x, kWidths[stage] * sizes.width, {.kernel = 3, .padding = 1}));
+      x = relu(conv2d(net, fmt::format("{}", place), x, kWidths[stage] * sizes.width,
+                      {.kernel = 3, .padding = 1}));
     }
     x = max_pool2d(x);
     ++place;

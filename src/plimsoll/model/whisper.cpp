@@ -1,7 +1,7 @@
-// Whisper (Radford et al. 2022) as Hugging Face names it: a convolutional front end on a mel spectrogram, an
-// encoder, and a decoder that also attends to it, output tied to the token table; small has 241,734,912
-// parameters. The encoder's positions are an ordinary weight here (a checkpoint brings the sinusoids;
-// freeze `*encoder.embed_positions*` to keep them).
+// Whisper (Radford et al. 2022) as Hugging Face names it: a convolutional front end on a mel
+// spectrogram, an encoder, and a decoder that also attends to it, output tied to the token table;
+// small has 241,734,912 parameters. The encoder's positions are an ordinary weight here (a
+// checkpoint brings the sinusoids; freeze `*encoder.embed_positions*` to keep them).
 #include <algorithm>
 
 #include "plimsoll/model/families.h"
@@ -39,7 +39,9 @@ Var encode(Net& net, Var features, const Sizes& sizes) {
   x = gelu(conv1d(net, "conv2", x, sizes.width, {.kernel = 3, .stride = 2, .padding = 1}));
   x = transpose(x, {0, 2, 1});
   const std::int64_t length = (sizes.frames + 1) / 2;
-  x = dropout(net, x + embedding_table(net, "embed_positions", length, sizes.width, normal(kDeviation)), sizes.dropout);
+  x = dropout(net,
+              x + embedding_table(net, "embed_positions", length, sizes.width, normal(kDeviation)),
+              sizes.dropout);
   for (std::int64_t i = 0; i < sizes.layers; ++i) {
     const auto layer = net.scope("layers", i);
     x = x + self_attention(net, x, sizes, false);
@@ -50,14 +52,17 @@ Var encode(Net& net, Var features, const Sizes& sizes) {
 
 Var decode(Net& net, Var ids, Var memory, const Sizes& sizes) {
   const auto scope = net.scope("decoder");
-  const Var tokens = embedding_table(net, "embed_tokens", sizes.vocab, sizes.width, normal(kDeviation));
-  const Var positions = embedding_table(net, "embed_positions", std::max(kPositions, sizes.seq), sizes.width, normal(kDeviation));
+  const Var tokens =
+      embedding_table(net, "embed_tokens", sizes.vocab, sizes.width, normal(kDeviation));
+  const Var positions = embedding_table(net, "embed_positions", std::max(kPositions, sizes.seq),
+                                        sizes.width, normal(kDeviation));
   const Var words = look_up(tokens, ids);
   Var x = dropout(net, words + first_rows(positions, sizes.seq), sizes.dropout);
   for (std::int64_t i = 0; i < sizes.layers; ++i) {
     const auto layer = net.scope("layers", i);
     x = x + self_attention(net, x, sizes, true);
-    x = x + attention(net, "encoder_attn", layer_norm(net, "encoder_attn_layer_norm", x), memory, sizes, false);
+    x = x + attention(net, "encoder_attn", layer_norm(net, "encoder_attn_layer_norm", x), memory,
+                      sizes, false);
     x = x + feed_forward(net, x, sizes);
   }
   return tied_head(layer_norm(net, "layer_norm", x), tokens);

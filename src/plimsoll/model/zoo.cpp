@@ -11,8 +11,8 @@
 namespace plimsoll::model {
 namespace {
 
-// One row per size a user may set: its name, where it stands in both structs, and the largest that makes sense
-// (so that products of sizes stay far from 64 bits).
+// One row per size a user may set: its name, where it stands in both structs, and the largest that
+// makes sense (so that products of sizes stay far from 64 bits).
 struct SizeField {
   std::string_view name;
   std::optional<std::int64_t> ModelOptions::*given;
@@ -32,8 +32,10 @@ constexpr std::array<SizeField, 10> kFields = {{
     {"vocab", &ModelOptions::vocab, &Sizes::vocab, 1 << 24},
 }};
 
-ModelInfo image_model(std::string name, std::string description, decltype(ModelInfo::build) build, std::int64_t depth, double dropout) {
-  ModelInfo out{std::move(name), std::move(description), {}, {"batch", "image", "width", "classes"}, build};
+ModelInfo image_model(std::string name, std::string description, decltype(ModelInfo::build) build,
+                      std::int64_t depth, double dropout) {
+  ModelInfo out{
+      std::move(name), std::move(description), {}, {"batch", "image", "width", "classes"}, build};
   out.defaults.batch = 32;
   out.defaults.image = 224;
   out.defaults.width = 64;
@@ -45,23 +47,29 @@ ModelInfo image_model(std::string name, std::string description, decltype(ModelI
 }
 
 ModelInfo any_resnet() {
-  ModelInfo out = image_model("resnet", "residual network of any depth; 1000 gives stages of 83, 83, 83, 84", build_resnet, 1000, 0);
+  ModelInfo out =
+      image_model("resnet", "residual network of any depth; 1000 gives stages of 83, 83, 83, 84",
+                  build_resnet, 1000, 0);
   out.options.insert(out.options.begin() + 2, "depth");
   return out;
 }
 
 ModelInfo resnet(std::int64_t depth) {
-  return image_model(fmt::format("resnet{}", depth), fmt::format("residual network, {} layers", depth), build_resnet, depth, 0);
+  return image_model(fmt::format("resnet{}", depth),
+                     fmt::format("residual network, {} layers", depth), build_resnet, depth, 0);
 }
 
 ModelInfo mobilenet() {
-  ModelInfo out = image_model("mobilenet", "MobileNetV2: inverted residuals, depthwise convolutions", build_mobilenet, 0, 0.2);
+  ModelInfo out =
+      image_model("mobilenet", "MobileNetV2: inverted residuals, depthwise convolutions",
+                  build_mobilenet, 0, 0.2);
   out.defaults.width = 32;
   return out;
 }
 
 ModelInfo unet() {
-  ModelInfo out = image_model("unet", "U-Net for segmentation, batch norm, four levels", build_unet, 0, 0);
+  ModelInfo out =
+      image_model("unet", "U-Net for segmentation, batch norm, four levels", build_unet, 0, 0);
   out.defaults.batch = 8;
   out.defaults.image = 256;
   out.defaults.classes = 2;
@@ -69,7 +77,8 @@ ModelInfo unet() {
 }
 
 ModelInfo mlp() {
-  ModelInfo out = image_model("mlp", "multi-layer perceptron on images of 28 x 28", build_mlp, 0, 0);
+  ModelInfo out =
+      image_model("mlp", "multi-layer perceptron on images of 28 x 28", build_mlp, 0, 0);
   out.defaults.image = 28;
   out.defaults.width = 512;
   out.defaults.layers = 2;
@@ -79,15 +88,22 @@ ModelInfo mlp() {
 }
 
 ModelInfo exp_example() {
-  ModelInfo out{"exp-example", "exp(a*b+3), the smallest teaching graph", {}, {"batch", "width"}, build_exp_example};
+  ModelInfo out{"exp-example",
+                "exp(a*b+3), the smallest teaching graph",
+                {},
+                {"batch", "width"},
+                build_exp_example};
   out.defaults.batch = 1;
   out.defaults.width = 1024;
   return out;
 }
 
 ModelInfo lstm() {
-  ModelInfo out{"lstm", "stacked LSTM unrolled over time, 50 features, a class at every step", {},
-                {"batch", "seq", "width", "layers", "classes"}, build_lstm};
+  ModelInfo out{"lstm",
+                "stacked LSTM unrolled over time, 50 features, a class at every step",
+                {},
+                {"batch", "seq", "width", "layers", "classes"},
+                build_lstm};
   out.defaults.batch = 64;
   out.defaults.seq = 64;
   out.defaults.width = 1024;
@@ -97,9 +113,13 @@ ModelInfo lstm() {
 }
 
 // heads = 0: one for every 64 features.
-ModelInfo transformer(std::string name, std::string description, decltype(ModelInfo::build) build, std::int64_t batch, std::int64_t seq,
-                      std::int64_t vocab, double dropout) {
-  ModelInfo out{std::move(name), std::move(description), {}, {"batch", "seq", "width", "layers", "heads", "vocab", "dropout"}, build};
+ModelInfo transformer(std::string name, std::string description, decltype(ModelInfo::build) build,
+                      std::int64_t batch, std::int64_t seq, std::int64_t vocab, double dropout) {
+  ModelInfo out{std::move(name),
+                std::move(description),
+                {},
+                {"batch", "seq", "width", "layers", "heads", "vocab", "dropout"},
+                build};
   out.defaults.batch = batch;
   out.defaults.seq = seq;
   out.defaults.width = 768;
@@ -110,7 +130,9 @@ ModelInfo transformer(std::string name, std::string description, decltype(ModelI
 }
 
 ModelInfo whisper() {
-  ModelInfo out = transformer("whisper-small", "speech recognition: mel 80 x 3000, encoder and decoder of 12 layers", build_whisper, 1, 224, 51865, 0);
+  ModelInfo out = transformer("whisper-small",
+                              "speech recognition: mel 80 x 3000, encoder and decoder of 12 layers",
+                              build_whisper, 1, 224, 51865, 0);
   out.defaults.frames = 3000;
   out.options.insert(out.options.begin() + 2, "frames");
   return out;
@@ -132,8 +154,10 @@ std::vector<ModelInfo> all_models() {
           unet(),
           image_model("densenet121", "densely connected network, growth 32", build_densenet, 0, 0),
           lstm(),
-          transformer("gpt2", "GPT-2 small, output tied to the token table", build_gpt2, 8, 1024, 50257, 0.1),
-          transformer("bert", "BERT-base with the masked-language head", build_bert, 8, 128, 30522, 0.1),
+          transformer("gpt2", "GPT-2 small, output tied to the token table", build_gpt2, 8, 1024,
+                      50257, 0.1),
+          transformer("bert", "BERT-base with the masked-language head", build_bert, 8, 128, 30522,
+                      0.1),
           whisper()};
 }
 
@@ -142,13 +166,15 @@ bool takes(const ModelInfo& model, std::string_view option) {
 }
 
 Status refuse_option(const ModelInfo& model, std::string_view option) {
-  return fail(ErrorCode::kUsage, "{}: has no option --{}; it has --{}", model.name, option, fmt::join(model.options, ", --"));
+  return fail(ErrorCode::kUsage, "{}: has no option --{}; it has --{}", model.name, option,
+              fmt::join(model.options, ", --"));
 }
 
 Status decide_heads(const ModelInfo& model, Sizes& sizes) {
   if (sizes.heads == 0) sizes.heads = std::max<std::int64_t>(1, sizes.width / 64);
   if (sizes.width % sizes.heads == 0) return {};
-  return fail(ErrorCode::kUsage, "{}: width {} does not divide into {} heads", model.name, sizes.width, sizes.heads);
+  return fail(ErrorCode::kUsage, "{}: width {} does not divide into {} heads", model.name,
+              sizes.width, sizes.heads);
 }
 
 Result<Sizes> decide(const ModelInfo& model, const ModelOptions& options) {
@@ -158,19 +184,26 @@ Result<Sizes> decide(const ModelInfo& model, const ModelOptions& options) {
     if (!given) continue;
     if (!takes(model, field.name)) return forward(refuse_option(model, field.name));
     if (*given < 1 || *given > field.most) {
-      return fail(ErrorCode::kUsage, "{}: --{} {} is out of range, expects 1 to {}", model.name, field.name, *given, field.most);
+      return fail(ErrorCode::kUsage, "{}: --{} {} is out of range, expects 1 to {}", model.name,
+                  field.name, *given, field.most);
     }
     out.*field.decided = *given;
   }
   if (options.dropout) {
-    if (*options.dropout != 0 && !takes(model, "dropout")) return forward(refuse_option(model, "dropout"));
+    if (*options.dropout != 0 && !takes(model, "dropout"))
+      return forward(refuse_option(model, "dropout"));
     if (!(*options.dropout >= 0 && *options.dropout < 1)) {
-      return fail(ErrorCode::kUsage, "{}: --dropout {} is out of range, expects 0 or more and less than 1", model.name, *options.dropout);
+      return fail(ErrorCode::kUsage,
+                  "{}: --dropout {} is out of range, expects 0 or more and less than 1", model.name,
+                  *options.dropout);
     }
     out.dropout = *options.dropout;
   }
-  if (!ir::is_float(options.dtype)) return fail(ErrorCode::kUsage, "{}: --dtype {} is no float", model.name, ir::name(options.dtype));
-  if (options.amp && !ir::is_float(*options.amp)) return fail(ErrorCode::kUsage, "{}: --amp {} is no float", model.name, ir::name(*options.amp));
+  if (!ir::is_float(options.dtype))
+    return fail(ErrorCode::kUsage, "{}: --dtype {} is no float", model.name,
+                ir::name(options.dtype));
+  if (options.amp && !ir::is_float(*options.amp))
+    return fail(ErrorCode::kUsage, "{}: --amp {} is no float", model.name, ir::name(*options.amp));
   out.dtype = options.dtype;
   out.amp = options.amp;
   out.training = options.training;
@@ -190,13 +223,15 @@ std::span<const ModelInfo> models() {
 
 const ModelInfo* find_model(std::string_view name) {
   const auto all = models();
-  const auto place = std::find_if(all.begin(), all.end(), [&](const ModelInfo& model) { return model.name == name; });
+  const auto place = std::find_if(all.begin(), all.end(),
+                                  [&](const ModelInfo& model) { return model.name == name; });
   return place == all.end() ? nullptr : &*place;
 }
 
 double default_of(const ModelInfo& model, std::string_view option) {
   if (option == "dropout") return model.defaults.dropout;
-  if (option == "heads" && model.defaults.heads == 0) return static_cast<double>(model.defaults.width / 64);
+  if (option == "heads" && model.defaults.heads == 0)
+    return static_cast<double>(model.defaults.width / 64);
   for (const SizeField& field : kFields) {
     if (field.name == option) return static_cast<double>(model.defaults.*field.decided);
   }
@@ -209,8 +244,10 @@ Result<ir::Graph> build_model(std::string_view name, const ModelOptions& options
     std::vector<std::string> names;
     for (const ModelInfo& info : models()) names.push_back(info.name);
     const std::string nearest = nearest_name(name, names);
-    return fail(ErrorCode::kUsage, "model '{}' is neither built in nor a file; {}`plimsoll models` lists the built-in ones", name,
-                nearest.empty() ? "" : fmt::format("did you mean '{}'? ", nearest));
+    return fail(
+        ErrorCode::kUsage,
+        "model '{}' is neither built in nor a file; {}`plimsoll models` lists the built-in ones",
+        name, nearest.empty() ? "" : fmt::format("did you mean '{}'? ", nearest));
   }
   PLIMSOLL_TRY(const Sizes sizes, decide(*model, options));
   return model->build(model->name, sizes);

@@ -2,13 +2,13 @@
 //
 //   PLIMSOLL_TRY(ir::Graph graph, build_model("resnet50", {.batch = 8, .image = 224}));
 //
-// The graph is the forward half: in training form (the default) its first output is the loss, its inputs are
-// the data and `labels`, and running statistics move in nodes of phase update; autodiff makes the training
-// step out of it. With `.training = false` it is the model as one uses it.
+// The graph is the forward half: in training form (the default) its first output is the loss, its
+// inputs are the data and `labels`, and running statistics move in nodes of phase update; autodiff
+// makes the training step out of it. With `.training = false` it is the model as one uses it.
 //
-// A model says which options it takes and what they are when nobody says; an option it does not have, or one
-// out of range, is an error that lists what there is. Parameter counts are not written down anywhere: they are
-// counted on the graph.
+// A model says which options it takes and what they are when nobody says; an option it does not
+// have, or one out of range, is an error that lists what there is. Parameter counts are not written
+// down anywhere: they are counted on the graph.
 #pragma once
 
 #include <span>

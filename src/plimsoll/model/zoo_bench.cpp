@@ -7,7 +7,8 @@ namespace plimsoll::model {
 namespace {
 
 void build_resnet1000(benchmark::State& state) {
-  for (auto _ : state) benchmark::DoNotOptimize(build_model("resnet", {.batch = 32, .depth = 1000}));
+  for (auto _ : state)
+    benchmark::DoNotOptimize(build_model("resnet", {.batch = 32, .depth = 1000}));
 }
 BENCHMARK(build_resnet1000)->Unit(benchmark::kMillisecond);
 

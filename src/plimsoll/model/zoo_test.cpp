@@ -23,21 +23,26 @@ ir::Graph build(std::string_view name, const ModelOptions& options = {}) {
 // As torchvision and transformers count them.
 TEST(Zoo, ParameterCountsAreThePublishedOnes) {
   const std::map<std::string, std::int64_t> expected = {
-      {"alexnet", 61'100'840},   {"vgg16", 138'357'544},      {"vgg19", 143'667'240},    {"resnet18", 11'689'512},
-      {"resnet34", 21'797'672},  {"resnet50", 25'557'032},    {"resnet101", 44'549'160}, {"resnet152", 60'192'808},
-      {"mobilenet", 3'504'872},  {"densenet121", 7'978'856},  {"gpt2", 124'439'808},     {"bert", 109'514'298},
+      {"alexnet", 61'100'840},       {"vgg16", 138'357'544},    {"vgg19", 143'667'240},
+      {"resnet18", 11'689'512},      {"resnet34", 21'797'672},  {"resnet50", 25'557'032},
+      {"resnet101", 44'549'160},     {"resnet152", 60'192'808}, {"mobilenet", 3'504'872},
+      {"densenet121", 7'978'856},    {"gpt2", 124'439'808},     {"bert", 109'514'298},
       {"whisper-small", 241'734'912}};
-  for (const auto& [name, count] : expected) EXPECT_EQ(count_parameters(build(name)), count) << name;
+  for (const auto& [name, count] : expected)
+    EXPECT_EQ(count_parameters(build(name)), count) << name;
 }
 
 TEST(Zoo, ParameterCountsDoNotDependOnTheForm) {
   for (const ModelInfo& model : models()) {
     if (model.name == "exp-example") continue;
-    EXPECT_EQ(count_parameters(build(model.name, {.training = true})), count_parameters(build(model.name, {.training = false}))) << model.name;
+    EXPECT_EQ(count_parameters(build(model.name, {.training = true})),
+              count_parameters(build(model.name, {.training = false})))
+        << model.name;
   }
 }
 
-// 3 linear layers with biases; 4 gates of 4 layers and the classifier; U-Net as commonly published for two classes.
+// 3 linear layers with biases; 4 gates of 4 layers and the classifier; U-Net as commonly published
+// for two classes.
 TEST(Zoo, ParameterCountsOfTheOthersFollowFromTheirSizes) {
   EXPECT_EQ(count_parameters(build("mlp")), 784 * 512 + 512 + 512 * 512 + 512 + 512 * 10 + 10);
   std::int64_t lstm = 1024 * 5000 + 5000;
@@ -75,7 +80,8 @@ TEST(Zoo, EveryModelReadsBackFromItsText) {
 
 TEST(Zoo, EveryInputHasTheBatchFirst) {
   for (const ModelInfo& model : models()) {
-    const ir::Graph graph = build(model.name, {.batch = 3, .training = model.name != "exp-example"});
+    const ir::Graph graph =
+        build(model.name, {.batch = 3, .training = model.name != "exp-example"});
     for (const ir::Value& value : graph.values) {
       if (value.kind == ir::ValueKind::kInput) {
         EXPECT_EQ(value.type.shape[0], 3) << model.name << " " << value.name;
@@ -86,7 +92,8 @@ TEST(Zoo, EveryInputHasTheBatchFirst) {
 
 TEST(Zoo, NamesAreThoseOfTheReferenceImplementations) {
   const auto has = [](const ir::Graph& graph, std::string_view name) {
-    return std::any_of(graph.values.begin(), graph.values.end(), [&](const ir::Value& value) { return value.name == name; });
+    return std::any_of(graph.values.begin(), graph.values.end(),
+                       [&](const ir::Value& value) { return value.name == name; });
   };
   EXPECT_TRUE(has(build("resnet50"), "layer1.0.downsample.1.running_var"));
   EXPECT_TRUE(has(build("mobilenet"), "features.2.conv.1.0.weight"));
@@ -102,7 +109,8 @@ TEST(Zoo, ResNetOfDepth1000HasTheStagesOfTheClassicFigure) {
   for (const ir::Node& node : graph.nodes) {
     const std::size_t dot = node.layer.find('.');
     if (!node.layer.starts_with("layer") || dot == std::string::npos) continue;
-    blocks[node.layer.substr(0, dot)].insert(node.layer.substr(dot + 1, node.layer.find('.', dot + 1) - dot - 1));
+    blocks[node.layer.substr(0, dot)].insert(
+        node.layer.substr(dot + 1, node.layer.find('.', dot + 1) - dot - 1));
   }
   EXPECT_EQ(blocks["layer1"].size(), 83U);
   EXPECT_EQ(blocks["layer2"].size(), 83U);
@@ -177,7 +185,8 @@ TEST(Zoo, OptionsThatMakeNoSenseAreRefused) {
     return graph ? std::string() : graph.error().message;
   };
   EXPECT_THAT(message("resnet5O", {}), HasSubstr("did you mean 'resnet50'?"));
-  EXPECT_THAT(message("resnet50", {.seq = 8}), HasSubstr("has no option --seq; it has --batch, --image"));
+  EXPECT_THAT(message("resnet50", {.seq = 8}),
+              HasSubstr("has no option --seq; it has --batch, --image"));
   EXPECT_THAT(message("resnet50", {.batch = 0}), HasSubstr("--batch 0 is out of range"));
   EXPECT_THAT(message("resnet50", {.batch = std::int64_t{1} << 40}), HasSubstr("out of range"));
   EXPECT_THAT(message("resnet", {.depth = 5}), HasSubstr("depth 5 is too small"));
@@ -194,10 +203,12 @@ std::size_t bytes_of_graph(const ir::Graph& graph) {
   std::size_t out = graph.values.size() * sizeof(ir::Value) + graph.nodes.size() * sizeof(ir::Node);
   for (const ir::Value& value : graph.values) out += text(value.name);
   for (const ir::Node& node : graph.nodes) {
-    out += text(node.op) + text(node.layer) + (node.inputs.capacity() + node.outputs.capacity()) * sizeof(ValueId);
+    out += text(node.op) + text(node.layer) +
+           (node.inputs.capacity() + node.outputs.capacity()) * sizeof(ValueId);
     out += node.attributes.entries().capacity() * sizeof(ir::Attributes::Entry);
     for (const auto& [name, attribute] : node.attributes.entries()) {
-      if (const auto* list = std::get_if<ir::Ints>(&attribute)) out += list->capacity() * sizeof(std::int64_t);
+      if (const auto* list = std::get_if<ir::Ints>(&attribute))
+        out += list->capacity() * sizeof(std::int64_t);
     }
   }
   return out;

@@ -111,17 +111,19 @@ Result<std::vector<TensorType>> infer(const ir::Graph& graph, const ir::Node& no
 
 Status verify(const ir::Graph& graph) {
   PLIMSOLL_RETURN_IF_ERROR(ir::verify(graph));
-  for (const ir::Node& node : graph.nodes) {
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    const ir::Node& node = graph.nodes[n];
+    const std::string where = node.layer.empty() ? fmt::format("node {}", n) : node.layer;
     auto inferred = infer(graph, node);
-    if (!inferred) return forward(inferred, node.layer);
+    if (!inferred) return forward(inferred, where);
     if (inferred->size() != node.outputs.size()) {
-      return bad_input("{}: {}: has {} outputs, makes {}", node.layer, node.op, node.outputs.size(), inferred->size());
+      return bad_input("{}: {}: has {} outputs, makes {}", where, node.op, node.outputs.size(), inferred->size());
     }
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
       const TensorType& given = graph.value(node.outputs[i]).type;
       const TensorType& made = (*inferred)[i];
       if (given.dtype != made.dtype || given.shape != made.shape) {
-        return bad_input("{}: {}: output {} is said to be {}, is {}", node.layer, node.op, i,
+        return bad_input("{}: {}: output {} is said to be {}, is {}", where, node.op, i,
                          ir::to_string(given), ir::to_string(made));
       }
     }
