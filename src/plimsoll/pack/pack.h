@@ -12,8 +12,7 @@
 //      problems with composite bodies, clocks or two ends take the greedy orders instead (greedy.h);
 //   3. where time falls apart into independent parts, only parts above the target go on;
 //   4. the exact point-cover search (point_cover.h) on parts of up to a few thousand buffers, or the
-//      ordering search (ordering_search.h) on small problems with composite bodies, clocks or ends;
-//   5. for large parts the window search (window_search.h): everything frozen but a window.
+//      ordering search (ordering_search.h) on small problems with composite bodies, clocks or ends.
 //
 // Budget. `deadline_seconds` is wall time. With `deterministic` no clock is read at all: the deadline
 // is turned into a count of elementary work at a fixed rate, one thread runs, and the same problem
@@ -21,7 +20,7 @@
 // the budget says, so there is always an answer.
 //
 // Threads. pack() is a pure function and may be called from many threads. With threads > 1 it starts
-// that many workers for stages 4 and 5 and joins them before it returns.
+// that many workers for stage 4 and joins them before it returns.
 //
 // Failures. kBadInput from verify(problem), kUsage for options that make no sense. "Does not fit" and
 // "no time" are not errors but statuses (packing.h). Every answer has passed check_packing().
@@ -70,7 +69,6 @@ struct PackOptions {
   bool memo = true;            // exact: remember failed states
   bool fail_first = true;      // exact: branch where fewest choices are left (else: lowest valley)
   bool decompose = true;       // exact: split the rest in time after every move
-  bool window_search = true;   // stage 5
   bool squeaky_wheel = true;   // skyline: repeat with higher priority for what ended too high
 };
 

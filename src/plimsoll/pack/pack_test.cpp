@@ -245,14 +245,13 @@ TEST(Pack, EveryCombinationOfSwitchesGivesTheOptimum) {
   for (int round = 0; round < 3; ++round) {
     const Problem problem = testing::random_small(random, 7, {.groups = false, .classes = false});
     const auto best = testing::best_height(problem);
-    for (int bits = 0; best.known && best.height && bits < 128; ++bits) {
+    for (int bits = 0; best.known && best.height && bits < 64; ++bits) {
       const Packing packing = packed(problem, {.split_parts = (bits & 1) != 0,
                                                .slack_guidance = (bits & 2) != 0,
                                                .memo = (bits & 4) != 0,
                                                .fail_first = (bits & 8) != 0,
                                                .decompose = (bits & 16) != 0,
-                                               .window_search = (bits & 32) != 0,
-                                               .squeaky_wheel = (bits & 64) != 0});
+                                               .squeaky_wheel = (bits & 32) != 0});
       EXPECT_EQ(packing.height().value, *best.height) << "seed 2, round " << round << ", bits " << bits;
     }
   }

@@ -14,7 +14,7 @@
 namespace plimsoll::pack {
 namespace {
 
-constexpr std::size_t kExactBodies = 3000;  // larger parts go to the window search
+constexpr std::size_t kExactBodies = 3000;  // larger parts stay with the skylines
 
 class Portfolio {
  public:
@@ -106,14 +106,17 @@ class Portfolio {
     if (!boxes_are_free()) return construct_two_ended();
     Skyline skyline(boxed_);
     std::vector<std::int64_t> places;
-    for (const bool guided : {false, true}) {
+    // One cheap pass is enough for most graphs; then the orders that do best without structure.
+    constexpr std::pair<Order, bool> kPasses[] = {
+        {Order::kArea, false},      {Order::kWidth, false},     {Order::kTotalWidth, true},
+        {Order::kWidth, true},      {Order::kArea, true},       {Order::kTotalArea, false},
+        {Order::kSize, false},      {Order::kTotalArea, true},  {Order::kSize, true},
+        {Order::kTotalWidth, false}};
+    for (const auto& [order, guided] : kPasses) {
       if (guided && !options_.slack_guidance) continue;
-      for (const Order order : {Order::kArea, Order::kWidth, Order::kTotalArea, Order::kSize,
-                                Order::kTotalWidth}) {
-        skyline.pass(skyline.priorities(order), guided, places);
-        offer(places, std::string("skyline ") + name(order) + (guided ? " guided" : ""));
-        if (!budget_.spend(skyline.work()) || good_enough()) return;
-      }
+      skyline.pass(skyline.priorities(order), guided, places);
+      offer(places, std::string("skyline ") + name(order) + (guided ? " guided" : ""));
+      if (!budget_.spend(skyline.work()) || budget_.over() || good_enough()) return;
     }
     if (options_.squeaky_wheel) squeak(skyline);
   }
