@@ -232,6 +232,7 @@ class CachingAllocator {
 
   // Giving back (caching_trim.cpp).
   void settle();
+  void gather_settled();
   Bytes release_idle_mapped();
   Bytes release_idle_plain();
 
