@@ -11,6 +11,13 @@ class Generator {
  public:
   explicit Generator(const PipelineOptions& options) : options_(options), random_(options.seed) {
     trace_.source = "generated";
+    const std::int64_t share = options.working_set.value / options.blocks_per_stage;
+    sizes_.resize(static_cast<std::size_t>(options.streams));
+    for (std::vector<Bytes>& stage : sizes_) {
+      for (int i = 0; i < options.blocks_per_stage; ++i) {
+        stage.emplace_back(random_.between(share / 8, share * 15 / 8));
+      }
+    }
   }
 
   Trace run() && {
@@ -39,10 +46,7 @@ class Generator {
   // The stage's output: its first block; the rest is freed.
   std::uint64_t run_stage(StreamId stream) {
     std::vector<std::uint64_t> blocks;
-    for (int i = 0; i < options_.blocks_per_stage; ++i) {
-      const std::int64_t share = options_.working_set.value / options_.blocks_per_stage;
-      blocks.push_back(allocate(Bytes(random_.between(share / 8, share * 15 / 8)), stream));
-    }
+    for (const Bytes size : sizes_[stream.value]) blocks.push_back(allocate(size, stream));
     for (std::size_t i = blocks.size(); i-- > 1;) free(blocks[i]);
     return blocks.front();
   }
@@ -68,6 +72,7 @@ class Generator {
   PipelineOptions options_;
   Random random_;
   Trace trace_;
+  std::vector<std::vector<Bytes>> sizes_;  // by stage, the same for every batch
   std::uint64_t next_ = 0;
   std::int64_t clock_ = 0;
   std::vector<Made> made_;

@@ -28,7 +28,10 @@ TEST(Replay, ExpandableModelReachesPytorchsPeakToTheByte) {
 }
 
 TEST(Replay, DefaultModelReachesPytorchsPeakToTheByte) {
+  EXPECT_EQ(run(recorded("alexnet"), Policy::kPytorch).peak_reserved, Bytes(2155872256));
   EXPECT_EQ(run(recorded("resnet50"), Policy::kPytorch).peak_reserved, Bytes(3732930560));
+  EXPECT_EQ(run(recorded("gpt2"), Policy::kPytorch).peak_reserved, Bytes(15766388736));
+  EXPECT_EQ(run(recorded("gpt2_varlen"), Policy::kPytorch).peak_reserved, Bytes(33860616192));
 }
 
 TEST(Replay, OursStaysCloseToWhatIsAlive) {
