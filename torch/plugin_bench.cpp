@@ -45,7 +45,7 @@ void replace_one(benchmark::State& state) {
     plimsoll_free(block, 0, 0, nullptr);
     block = plimsoll_alloc(sizes[turn % kSizes], 0, nullptr);
   };
-  for (std::size_t turn = 0; turn < 4 * kSizes; ++turn) replace(turn);  // until it stops growing
+  for (std::size_t turn = 0; turn < 20 * kSizes; ++turn) replace(turn);  // until it has settled
   std::size_t turn = 0;
   for (auto _ : state) replace(turn++);
   for (void* block : blocks) plimsoll_free(block, 0, 0, nullptr);

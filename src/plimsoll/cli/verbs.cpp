@@ -13,6 +13,8 @@ Verb run_verb();
 Verb plan_verb();
 Verb check_verb();
 Verb pack_verb();
+Verb replay_verb();
+Verb convert_verb();
 
 std::span<const Verb> verbs() {
   static const std::vector<Verb> kVerbs = {
@@ -23,6 +25,8 @@ std::span<const Verb> verbs() {
       plan_verb(),
       check_verb(),
       pack_verb(),
+      replay_verb(),
+      convert_verb(),
   };
   return kVerbs;
 }

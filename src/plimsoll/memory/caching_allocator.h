@@ -75,7 +75,7 @@ struct CachingOptions {
   Bytes address_space{0};          // reserved once; 0: sixteen times the capacity, at least 1 TiB
   Bytes limit = Bytes::max();      // physical bytes it may hold
   std::int64_t most_retired = 2048;  // old mappings kept before they are unmapped
-  std::int64_t free_moves = 2048;    // slabs that may be moved before moving is rationed
+  std::int64_t free_moves = 32768;    // slabs that may be moved before moving is rationed
   bool lend = true;                // free memory may go to another stream
 };
 
@@ -232,6 +232,7 @@ class CachingAllocator {
 
   // Giving back (caching_trim.cpp).
   void settle();
+  void gather_settled();
   Bytes release_idle_mapped();
   Bytes release_idle_plain();
 

@@ -11,9 +11,25 @@ Bytes CachingAllocator::trim() {
   while (wait_for_oldest_pending()) {
   }
   for (ArenaIndex arena = 0; arena < arenas_.size(); ++arena) join_kept(arena);
-  if (!provider_.supports_mapping()) return release_idle_plain();
   settle();
-  return release_idle_mapped();
+  gather_settled();
+  return provider_.supports_mapping() ? release_idle_mapped() : release_idle_plain();
+}
+
+// After settle() nobody has to wait for anybody: free blocks of all streams become the first arena's, so
+// that a slab shared by several is seen as free.
+void CachingAllocator::gather_settled() {
+  for (ArenaIndex arena = 1; arena < arenas_.size(); ++arena) {
+    if (arenas_[arena]->pool != 0 || !order_.can_mark(arenas_[arena]->stream)) continue;
+    std::vector<BlockIndex> idle;
+    arenas_[arena]->free.for_each(blocks_, [&](BlockIndex id) { idle.push_back(id); });
+    for (const BlockIndex id : idle) {
+      arenas_[arena]->free.remove(blocks_, id);
+      blocks_[id].arena = 0;
+      blocks_[id].epoch = arenas_[0]->epoch;
+      join_and_insert(id);
+    }
+  }
 }
 
 // Waits until the device has passed every free, so that addresses may go away.

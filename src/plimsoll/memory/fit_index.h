@@ -84,7 +84,7 @@ class FitIndex {
  private:
   static constexpr unsigned kRows = 44;  // 2^52 bytes and more than any device
   static constexpr unsigned kColumns = 32;
-  static constexpr int kLook = 16;
+  static constexpr int kLook = 8;
   struct Place {
     unsigned row;
     unsigned column;

@@ -220,7 +220,7 @@ void PytorchModel::seed(const InitialSegment& segment) {
     // off belongs to it.
     if (live.size.value == 0 && !segment.small && room - size <= kSmall) size = room;
     erase(at);
-    if (size < room) split(at, size);
+    if (size < blocks_[at].size) split(at, size);
     blocks_[at].live = true;
     initial_[live.address] = at;
     if (blocks_[at].after == 0) break;

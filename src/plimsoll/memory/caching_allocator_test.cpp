@@ -1,0 +1,224 @@
+#include "plimsoll/memory/caching_allocator.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <thread>
+#include <vector>
+
+#include "plimsoll/base/random.h"
+#include "plimsoll/memory/fake_device.h"
+
+namespace plimsoll::memory {
+namespace {
+
+constexpr StreamId kMain{0};
+constexpr StreamId kSide{7};
+
+FakeDeviceOptions device_of(Bytes capacity, bool mapping = true) {
+  FakeDeviceOptions options;
+  options.capacity = capacity;
+  options.mapping = mapping;
+  return options;
+}
+
+TEST(CachingAllocator, MovesFreeSlabsInsteadOfGrowing) {
+  FakeDevice device;
+  CachingAllocator allocator(device, device);
+  const Address a = allocator.allocate(30_MiB, kMain);
+  const Address b = allocator.allocate(30_MiB, kMain);
+  const Address c = allocator.allocate(30_MiB, kMain);
+  ASSERT_TRUE(allocator.free(a));
+  ASSERT_TRUE(allocator.free(c));
+  EXPECT_NE(allocator.allocate(50_MiB, kMain), 0u);
+  EXPECT_EQ(allocator.statistics().reserved_bytes.peak, (90_MiB).value);
+  EXPECT_EQ(allocator.statistics().bytes_remapped, 20_MiB);
+  EXPECT_EQ(allocator.verify(), "");
+  EXPECT_TRUE(allocator.free(b));
+}
+
+TEST(CachingAllocator, RefusesAndStaysIntact) {
+  FakeDevice device(device_of(100_MiB));
+  CachingAllocator allocator(device, device);
+  const Address a = allocator.allocate(60_MiB, kMain);
+  EXPECT_EQ(allocator.allocate(60_MiB, kMain), 0u);
+  EXPECT_NE(allocator.out_of_memory_report(60_MiB, kMain).find("tried to allocate 60.00 MiB"),
+            std::string::npos);
+  EXPECT_EQ(allocator.verify(), "");
+  EXPECT_TRUE(allocator.free(a));
+  EXPECT_NE(allocator.allocate(100_MiB, kMain), 0u);
+  EXPECT_EQ(allocator.allocate(Bytes(-1), kMain), 0u);
+  EXPECT_EQ(allocator.allocate(Bytes(std::int64_t{1} << 62), kMain), 0u);
+}
+
+TEST(CachingAllocator, KnowsPointersThatAreNotLive) {
+  FakeDevice device;
+  CachingAllocator allocator(device, device);
+  const Address a = allocator.allocate(1000_bytes, kMain);
+  EXPECT_FALSE(allocator.free(a + 512));
+  EXPECT_FALSE(allocator.free(12345));
+  EXPECT_FALSE(allocator.free(~Address{0}));
+  EXPECT_TRUE(allocator.free(a));
+  EXPECT_FALSE(allocator.free(a));
+}
+
+TEST(CachingAllocator, LendsToAnotherStreamWithOneWait) {
+  FakeDevice device(device_of(64_MiB));
+  CachingAllocator allocator(device, device);
+  const Address a = allocator.allocate(40_MiB, kMain);
+  allocator.free(a);
+  const FakeDevice::Stamp last_use = device.work_on(kMain);
+  const Address b = allocator.allocate(16_MiB, kSide);
+  EXPECT_NE(b, 0u);
+  EXPECT_EQ(allocator.statistics().stream_waits, 1);
+  EXPECT_TRUE(device.is_behind(kSide, last_use));
+  EXPECT_NE(allocator.allocate(16_MiB, kSide), 0u);
+  EXPECT_EQ(allocator.statistics().stream_waits, 1) << "the same epoch needs no second wait";
+  EXPECT_EQ(allocator.verify(), "");
+}
+
+TEST(CachingAllocator, KeepsABlockUntilRecordedStreamsHavePassed) {
+  FakeDeviceOptions options = device_of(64_MiB);
+  options.patience = 1000;
+  FakeDevice device(options);
+  CachingAllocator allocator(device, device);
+  const Address a = allocator.allocate(40_MiB, kMain);
+  EXPECT_TRUE(allocator.record_stream(a, kSide));
+  EXPECT_TRUE(allocator.free(a));
+  EXPECT_EQ(allocator.statistics().pending_bytes.current, (40_MiB).value);
+  EXPECT_NE(allocator.allocate(20_MiB, kMain), a);
+  EXPECT_NE(allocator.allocate(40_MiB, kMain), 0u) << "waits rather than refuse";
+  EXPECT_GT(device.counts().synchronized, 0);
+  EXPECT_EQ(allocator.verify(), "");
+}
+
+TEST(CachingAllocator, PrivatePoolsNeitherLendNorBorrow) {
+  FakeDevice device;
+  CachingAllocator allocator(device, device);
+  allocator.free(allocator.allocate(40_MiB, kMain));
+  allocator.begin_pool({1, 2}, [](StreamId stream) { return stream == kSide; });
+  device.set_capturing(kSide, true);
+  const Address inside = allocator.allocate(20_MiB, kSide);
+  EXPECT_EQ(allocator.statistics().reserved_bytes.current, (60_MiB).value);
+  allocator.free(inside);
+  allocator.end_pool({1, 2});
+  device.set_capturing(kSide, false);
+  const Address outside = allocator.allocate(50_MiB, kMain);
+  EXPECT_EQ(allocator.statistics().reserved_bytes.current, (70_MiB).value);
+  allocator.free(outside);
+  allocator.release_pool({1, 2});
+  EXPECT_NE(allocator.allocate(70_MiB, kMain), 0u);
+  EXPECT_EQ(allocator.statistics().reserved_bytes.current, (70_MiB).value);
+  EXPECT_EQ(allocator.verify(), "");
+}
+
+TEST(CachingAllocator, TrimsAndKeepsALimit) {
+  FakeDevice device;
+  CachingAllocator allocator(device, device);
+  const Address a = allocator.allocate(100_MiB, kMain);
+  const Address b = allocator.allocate(1_MiB, kMain);
+  allocator.free(a);
+  EXPECT_EQ(allocator.trim(), 100_MiB);
+  EXPECT_EQ(device.counts().held, 2_MiB);
+  allocator.set_limit(50_MiB);
+  EXPECT_EQ(allocator.allocate(60_MiB, kMain), 0u);
+  EXPECT_NE(allocator.allocate(40_MiB, kMain), 0u);
+  EXPECT_EQ(allocator.verify(), "");
+  EXPECT_TRUE(allocator.free(b));
+}
+
+TEST(CachingAllocator, AsksForHelpBeforeItRefuses) {
+  FakeDevice device(device_of(64_MiB));
+  CachingAllocator allocator(device, device);
+  const Address victim = allocator.allocate(60_MiB, kMain);
+  allocator.set_pressure_callback([&](Bytes) { return allocator.free(victim); });
+  EXPECT_NE(allocator.allocate(50_MiB, kMain), 0u);
+}
+
+// Random work against a shadow of who owns which bytes; the device may refuse at any moment.
+struct StormOptions {
+  std::uint64_t seed = 1;
+  int turns = 20000;
+  int streams = 1;
+  bool mapping = true;
+  double refusals = 0;
+};
+
+void storm(const StormOptions& storm_options) {
+  SCOPED_TRACE(storm_options.seed);
+  Random random(storm_options.seed);
+  FakeDevice device(device_of(256_MiB, storm_options.mapping));
+  Random refusal(storm_options.seed + 1);
+  device.set_refusal([&] { return refusal.chance(storm_options.refusals); });
+  {
+    CachingAllocator allocator(device, device);
+    std::map<Address, std::int64_t> live;
+    for (int turn = 0; turn < storm_options.turns; ++turn) {
+      const StreamId stream{static_cast<std::uint64_t>(random.below(storm_options.streams))};
+      if (random.chance(0.52)) {
+        const std::int64_t size = random.below(std::int64_t{1} << random.between(1, 25));
+        const Address at = allocator.allocate(Bytes(size), stream);
+        if (at == 0) continue;
+        const Address end = at + static_cast<Address>(std::max<std::int64_t>(size, 1));
+        const auto next = live.lower_bound(at);
+        ASSERT_EQ(at % 512, 0u);
+        ASSERT_TRUE(next == live.end() || next->first >= end);
+        ASSERT_TRUE(next == live.begin() ||
+                    std::prev(next)->first + static_cast<Address>(std::prev(next)->second) <= at);
+        live[at] = std::max<std::int64_t>(size, 1);
+        if (random.chance(0.05)) allocator.record_stream(at, {3});
+      } else if (!live.empty()) {
+        const auto gone =
+            std::next(live.begin(), random.below(static_cast<std::int64_t>(live.size())));
+        ASSERT_TRUE(allocator.free(gone->first));
+        live.erase(gone);
+      }
+      if (turn % 500 == 0) { ASSERT_EQ(allocator.verify(), ""); }
+      if (turn % 3000 == 2999) allocator.trim();
+    }
+    for (const auto& [at, size] : live) ASSERT_TRUE(allocator.free(at));
+    allocator.trim();
+    EXPECT_EQ(allocator.statistics().reserved_bytes.current, 0);
+    EXPECT_EQ(allocator.verify(), "");
+  }
+  EXPECT_EQ(device.counts().held, 0_bytes);
+  EXPECT_EQ(device.counts().marks, 0) << "every mark is given back";
+}
+
+TEST(CachingAllocatorStorm, OneStream) { storm({}); }
+TEST(CachingAllocatorStorm, FiveStreams) { storm({2, 20000, 5}); }
+TEST(CachingAllocatorStorm, WithoutMapping) { storm({3, 20000, 3, false}); }
+TEST(CachingAllocatorStorm, TheDeviceRefusesAtRandom) {
+  for (std::uint64_t seed = 10; seed < 20; ++seed) storm({seed, 5000, 3, true, 0.3});
+}
+
+TEST(CachingAllocatorStress, EightThreads) {
+  FakeDevice device;
+  CachingAllocator allocator(device, device);
+  std::vector<std::thread> threads;
+  for (std::uint64_t id = 0; id < 8; ++id) {
+    threads.emplace_back([&allocator, id] {
+      Random random(id);
+      std::vector<Address> live;
+      for (int turn = 0; turn < 3000; ++turn) {
+        if (live.size() < 32 && random.chance(0.6)) {
+          live.push_back(allocator.allocate(Bytes(random.below(1 << 22)), {id % 3}));
+        } else if (!live.empty()) {
+          allocator.free(live.back());
+          live.pop_back();
+        }
+      }
+      for (const Address at : live) allocator.free(at);
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(allocator.statistics().all.bytes.current, 0);
+  EXPECT_EQ(allocator.verify(), "");
+}
+
+TEST(SlowCachingAllocator, TenMillionOperations) {
+  storm({99, 10'000'000, 4});
+}
+
+}  // namespace
+}  // namespace plimsoll::memory

@@ -1,0 +1,90 @@
+#include "plimsoll/trace/snapshot.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "plimsoll/base/file.h"
+#include "plimsoll/base/random.h"
+#include "plimsoll/trace/gzip.h"
+#include "plimsoll/trace/trace_file.h"
+
+namespace plimsoll::trace {
+namespace {
+
+const std::filesystem::path kFolder = PLIMSOLL_SOURCE_DIR "/src/plimsoll/trace/testdata";
+
+std::string alexnet() {
+  const std::string packed = read_file(kFolder / "alexnet.pickle.gz").value();
+  return inflate(packed, 1_MiB).value();
+}
+
+TEST(Snapshot, ReadsEveryEventSegmentAndAnnotation) {
+  const auto snapshot = parse_snapshot(alexnet());
+  ASSERT_TRUE(snapshot) << snapshot.error().message;
+  EXPECT_EQ(snapshot->events.size(), 874u);
+  EXPECT_EQ(snapshot->segments.size(), 23u);
+  EXPECT_EQ(snapshot->annotations.size(), 12u);
+  EXPECT_EQ(snapshot->events[0].kind, EventKind::kSegmentAlloc);
+  EXPECT_EQ(snapshot->events[0].bytes, Bytes(77594624));
+  EXPECT_EQ(snapshot->events[0].address, 140101061443584u);
+}
+
+TEST(Snapshot, FindsWhatWasThereBeforeTheRecording) {
+  const Trace trace = to_trace(parse_snapshot(alexnet()).value());
+  EXPECT_EQ(trace.initial.size(), 5u);
+  EXPECT_EQ(trace.events.size(), 880u);
+}
+
+TEST(Snapshot, WritesWhatItReads) {
+  const Trace trace = to_trace(parse_snapshot(alexnet()).value());
+  const auto back = parse_snapshot(format_snapshot(trace));
+  ASSERT_TRUE(back) << back.error().message;
+  const Trace again = to_trace(*back);
+  ASSERT_EQ(again.events.size(), trace.events.size());
+  EXPECT_EQ(again.initial.size(), trace.initial.size());
+  EXPECT_EQ(peak_live_bytes(again), peak_live_bytes(trace));
+}
+
+TEST(Snapshot, RefusesWhatWouldRunCode) {
+  const auto expect_error = [](std::string_view bytes, const char* part) {
+    const auto got = parse_snapshot(bytes);
+    ASSERT_FALSE(got);
+    EXPECT_EQ(got.error().code, ErrorCode::kBadInput);
+    EXPECT_NE(got.error().message.find(part), std::string::npos) << got.error().message;
+  };
+  expect_error("\x80\x04" "cos\nsystem\n.", "call a function");
+  expect_error("\x80\x04" "}R.", "call a function");
+  expect_error("\x80\x04" "V", "do not use");
+  expect_error("\x80\x09" ".", "protocol");
+  expect_error("\x80\x04" "K", "cut off");
+  expect_error("\x80\x04" "h\x05.", "never set");
+  expect_error("\x80\x04" "X\xff\xff\xff\x7f.", "1 MiB");
+  expect_error("\x80\x04" "u.", "no mark");
+  expect_error("\x80\x04" "K\x01.", "not a dict");
+  expect_error("", "cut off");
+}
+
+TEST(Snapshot, SurvivesDamage) {
+  constexpr std::uint64_t kSeed = 5;
+  SCOPED_TRACE(kSeed);
+  Random random(kSeed);
+  const std::string good = alexnet();
+  for (int turn = 0; turn < 300; ++turn) {
+    std::string bad = good.substr(0, 4000 + static_cast<std::size_t>(random.below(20000)));
+    for (int flips = 0; flips < 4; ++flips) {
+      bad[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(bad.size())))] =
+          static_cast<char>(random.below(256));
+    }
+    const auto got = parse_snapshot(bad);
+    if (got) to_trace(*got);
+  }
+}
+
+TEST(Snapshot, DepthCostsNothing) {
+  EXPECT_FALSE(parse_snapshot("\x80\x04" + std::string(1 << 20, '(')));
+  EXPECT_FALSE(parse_snapshot("\x80\x04" + std::string(1 << 20, ']')));
+}
+
+}  // namespace
+}  // namespace plimsoll::trace
