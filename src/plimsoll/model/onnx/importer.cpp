@@ -5,6 +5,7 @@
 #include "plimsoll/base/log.h"
 #include "plimsoll/model/onnx/operator_table.h"
 #include "plimsoll/model/onnx/tensor_content.h"
+#include "plimsoll/rewrite/recover.h"
 
 namespace plimsoll::model::onnx {
 namespace {
@@ -404,7 +405,12 @@ Result<ImportedModel> Importer::finish(const Scope& scope) {
   if (outputs.empty()) return bad_input("the graph has no outputs");
   build_updates();
   ImportedModel model;
-  PLIMSOLL_TRY(model.graph, builder_.finish(outputs));
+  PLIMSOLL_TRY(ir::Graph graph, builder_.finish(outputs));
+  if (options_.recover_patterns) {
+    PLIMSOLL_TRY(model.graph, rewrite::recover_patterns(std::move(graph), {options_.training}));
+  } else {
+    model.graph = rewrite::without_dead_nodes(std::move(graph));
+  }
   model.weights = std::move(weights_);
   model.outputs = std::move(names);
   return model;
