@@ -60,6 +60,26 @@ ir::Ints dims_of(const GraphEditor& edit, ValueId value) {
   return {shape.begin(), shape.end()};
 }
 
+// Two leading axes merged, the two last swapped, the leading ones apart again: only the swap remains.
+Result<bool> join_unmerged(GraphEditor& edit, NodeId id) {
+  const ir::Node node = edit.graph().node(id);
+  if (node.op != "reshape") return false;
+  const ir::Node* swap = made_by(edit, node.inputs[0], "transpose");
+  if (swap == nullptr || swap->attributes.integers("perm") != ir::Ints{0, 2, 1}) return false;
+  const ir::Node* merge = made_by(edit, swap->inputs[0], "reshape");
+  if (merge == nullptr) return false;
+  const ir::Ints from = dims_of(edit, merge->inputs[0]);
+  const ir::Ints flat = dims_of(edit, swap->inputs[0]);
+  const ir::Ints to = dims_of(edit, node.outputs[0]);
+  if (from.size() != 4 || flat != ir::Ints{from[0] * from[1], from[2], from[3]} ||
+      to != ir::Ints{from[0], from[1], from[3], from[2]}) {
+    return false;
+  }
+  PLIMSOLL_TRY(const auto made, edit.insert(id, "transpose", {merge->inputs[0]}, {{"perm", ir::Ints{0, 1, 3, 2}}}));
+  edit.replace(node.outputs[0], made[0]);
+  return true;
+}
+
 Result<bool> join_movement(GraphEditor& edit, NodeId id) {
   const ir::Node node = edit.graph().node(id);
   const ValueId y = node.outputs.front();
@@ -68,6 +88,8 @@ Result<bool> join_movement(GraphEditor& edit, NodeId id) {
     edit.replace(y, made[0]);
     return true;
   }
+  PLIMSOLL_TRY(const bool unmerged, join_unmerged(edit, id));
+  if (unmerged) return true;
   const ir::Node* before = edit.producer(node.inputs.empty() ? ValueId() : node.inputs[0]);
   if (before == nullptr || before->op != node.op) return false;
   if (node.op == "reshape") {
