@@ -5,6 +5,7 @@
 #include "plimsoll/base/log.h"
 #include "plimsoll/model/onnx/operator_table.h"
 #include "plimsoll/model/onnx/tensor_content.h"
+#include "plimsoll/rewrite/recover.h"
 
 namespace plimsoll::model::onnx {
 namespace {
@@ -127,7 +128,26 @@ ops::Var Importer::filled_weight(std::string_view name, const ir::TensorType& ty
 bool Importer::is_weight(const Tensor& tensor) const {
   const std::int64_t elements = tensor.type.shape.elements();
   if (!ir::is_float(tensor.type.dtype)) return elements > kSmallConstant;
-  return tensor.type.shape.rank() > 0 && (options_.training || elements > 1);
+  return tensor.type.shape.rank() > 0 && (options_.training || elements > 1) && !looks_like_mask(tensor);
+}
+
+// Exporters fold attention masks into float tables of zeros and numbers no weight has.
+bool Importer::looks_like_mask(const Tensor& tensor) const {
+  constexpr std::int64_t kSamples = 4096;
+  if (tensor.file == nullptr || tensor.type.shape.rank() < 2 || tensor.type.shape.elements() > kMostFolded / 4) return false;
+  const auto content = content_of(*tensor.file, folder_);
+  if (!content) return false;
+  const std::int64_t count = std::min(kSamples, tensor.type.shape.elements());
+  const ir::TensorType part{tensor.type.dtype, {count}, {}};
+  const auto sample = ops::Array::from_bytes(part, content->bytes.first(static_cast<std::size_t>(ir::bytes_of(part).value)));
+  if (!sample) return false;
+  const double hidden = tensor.type.dtype == ir::DType::kF16 ? -6e4 : -1e30;
+  bool any = false;
+  for (const double value : sample->reals) {
+    if (value != 0 && value > hidden) return false;
+    any = any || value <= hidden;
+  }
+  return any;
 }
 
 Status Importer::add_from_file(Tensor& tensor, ir::ValueKind kind) {
@@ -188,7 +208,7 @@ bool Importer::foldable(TensorId id) const {
                             ? kMostFolded / 4
                             : kSmallTable);
   }
-  if (options_.training) return tensor.type.shape.rank() == 0;
+  if (options_.training) return tensor.type.shape.rank() == 0 || looks_like_mask(tensor);
   return elements <= kSmallTable;
 }
 
@@ -404,7 +424,12 @@ Result<ImportedModel> Importer::finish(const Scope& scope) {
   if (outputs.empty()) return bad_input("the graph has no outputs");
   build_updates();
   ImportedModel model;
-  PLIMSOLL_TRY(model.graph, builder_.finish(outputs));
+  PLIMSOLL_TRY(ir::Graph graph, builder_.finish(outputs));
+  if (options_.recover_patterns) {
+    PLIMSOLL_TRY(model.graph, rewrite::recover_patterns(std::move(graph), {options_.training}));
+  } else {
+    model.graph = rewrite::without_dead_nodes(std::move(graph));
+  }
   model.weights = std::move(weights_);
   model.outputs = std::move(names);
   return model;

@@ -114,6 +114,7 @@ class Importer {
   Status call_function(const FunctionFile& function, const NodeFile& node, Scope& scope);
   const FunctionFile* find_function(const NodeFile& node) const;
   bool is_weight(const Tensor& tensor) const;
+  bool looks_like_mask(const Tensor& tensor) const;
   void build_updates();
   Result<ImportedModel> finish(const Scope& scope);
 
