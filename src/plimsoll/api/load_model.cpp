@@ -11,6 +11,7 @@
 #include "plimsoll/model/onnx_import.h"
 #include "plimsoll/model/zoo.h"
 #include "plimsoll/ops/catalogue.h"
+#include "plimsoll/rewrite/tidy.h"
 
 namespace plimsoll::api {
 namespace {
@@ -116,6 +117,7 @@ Result<LoadedModel> load_forward(const ModelRequest& request) {
 
 Result<LoadedModel> load_model(const ModelRequest& request) {
   PLIMSOLL_TRY(LoadedModel out, load_forward(request));
+  PLIMSOLL_TRY(out.graph, rewrite::tidy(out.graph));
   if (has_backward(out.graph)) out.training = true;
   if (!out.training || has_backward(out.graph)) return out;
   autodiff::TrainingOptions how;
