@@ -1,5 +1,8 @@
 #include "plimsoll/kernels/cpu/convolution.h"
 
+#include <omp.h>
+
+#include "plimsoll/kernels/cpu/convolution_layout.h"
 #include "plimsoll/kernels/cpu/onednn.h"
 #include "plimsoll/kernels/cpu/parallel.h"
 #include "plimsoll/kernels/cpu/vectorize.h"
@@ -214,7 +217,9 @@ std::unique_ptr<Kernel> make_convolution_transpose(const Site& site) {
       scratch);
 }
 
-ir::Layout convolution_weights_layout(const Site& site) {
+ir::Layout convolution_weights_layout(const ir::Graph& graph, const ir::Node& node, const CpuKernelOptions& options) {
+  const Site site{graph, node, options.threads > 0 ? options.threads : omp_get_num_procs()};
+  use_threads(site.threads);
   const auto t = tensors_of(site);
   if (!t || !supported(*t, group_of(site))) return {};
   try {

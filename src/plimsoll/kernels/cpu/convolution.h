@@ -1,7 +1,7 @@
 // Convolution and its two gradients through oneDNN.
 //
 // The layouts are those of the node's types: NCHW or channels-last tensors, weights plain or in the blocks
-// oneDNN asks for. convolution_weights_layout() says which blocks those are, so that the layout pass can
+// oneDNN asks for. convolution_layout.h says which blocks those are, so that the layout pass can
 // put a reorder in front: forward, data gradient and weight gradient want different ones.
 #pragma once
 
@@ -13,10 +13,5 @@ std::unique_ptr<Kernel> make_convolution(const Site& site);
 std::unique_ptr<Kernel> make_convolution_grad_input(const Site& site);
 std::unique_ptr<Kernel> make_convolution_grad_weight(const Site& site);
 std::unique_ptr<Kernel> make_convolution_transpose(const Site& site);
-
-// The layout oneDNN wants for the weights (conv, conv_grad_input: input 1) or for their gradient
-// (conv_grad_weight: output 0), the other tensors lying as the node says. Row-major when there is
-// nothing to gain or nothing to say.
-ir::Layout convolution_weights_layout(const Site& site);
 
 }  // namespace plimsoll::kernels

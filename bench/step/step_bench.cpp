@@ -1,0 +1,137 @@
+// Times training steps of a built-in model and says which operators the time goes to.
+//
+//   step_bench resnet50 --batch 8 [--seq N] [--steps N] [--threads N] [--plain]
+//
+// Prints the fastest and the median step, peak bytes, and seconds by operator of the median step; --plain
+// leaves the rewrites out. Used by tools/bench_torch.py, which interleaves it with PyTorch.
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "plimsoll/autodiff/training.h"
+#include "plimsoll/kernels/cpu/convolution_layout.h"
+#include "plimsoll/kernels/cpu/cpu_kernels.h"
+#include "plimsoll/model/zoo.h"
+#include "plimsoll/rewrite/layouts.h"
+#include "plimsoll/rewrite/tidy.h"
+#include "plimsoll/runtime/initial_content.h"
+#include "plimsoll/runtime/on_demand.h"
+
+namespace {
+
+using namespace plimsoll;
+
+struct Options {
+  std::string model;
+  model::ModelOptions sizes;
+  int steps = 5;
+  int threads = 0;
+  bool plain = false;
+};
+
+Options parse(int count, char** words) {
+  Options out;
+  for (int i = 1; i < count; ++i) {
+    const std::string word = words[i];
+    const auto next = [&] { return i + 1 < count ? std::atoll(words[++i]) : 0; };
+    if (word == "--batch") out.sizes.batch = next();
+    else if (word == "--seq") out.sizes.seq = next();
+    else if (word == "--image") out.sizes.image = next();
+    else if (word == "--layers") out.sizes.layers = next();
+    else if (word == "--steps") out.steps = static_cast<int>(next());
+    else if (word == "--threads") out.threads = static_cast<int>(next());
+    else if (word == "--plain") out.plain = true;
+    else out.model = word;
+  }
+  return out;
+}
+
+Result<ir::Graph> build(const Options& options) {
+  const auto* info = model::find_model(options.model);
+  model::ModelOptions sizes = options.sizes;
+  if (info != nullptr && std::find(info->options.begin(), info->options.end(), "dropout") != info->options.end()) sizes.dropout = 0.0;
+  PLIMSOLL_TRY(ir::Graph graph, model::build_model(options.model, sizes));
+  if (!options.plain) {
+    PLIMSOLL_TRY(graph, rewrite::tidy(graph));
+  }
+  autodiff::TrainingOptions training;
+  training.optimizer = autodiff::Optimizer::kSgd;
+  PLIMSOLL_TRY(graph, autodiff::make_training_graph(graph, training));
+  if (!options.plain) {
+    const int threads = options.threads;
+    PLIMSOLL_TRY(graph, rewrite::choose_layouts(graph, {.weights_layout = [=](const ir::Graph& g, const ir::Node& node) {
+                                                  return kernels::convolution_weights_layout(g, node, {threads});
+                                                }}));
+  }
+  return graph;
+}
+
+void fill(runtime::Executor& executor, std::uint64_t step) {
+  for (std::size_t v = 0; v < executor.graph().values.size(); ++v) {
+    const ir::Value& value = executor.graph().values[v];
+    if (!ir::is_source(value.kind)) continue;
+    if (step > 0 && value.kind != ir::ValueKind::kInput) continue;
+    if (const auto* data = executor.graph().data(ValueId(v))) {
+      std::copy(data->begin(), data->end(), executor.source(ValueId(v)).begin());
+    } else {
+      runtime::fill_source(value, 1, step, executor.source(ValueId(v)));
+    }
+  }
+}
+
+struct Timed {
+  double seconds = 0;
+  std::map<std::string, std::pair<double, int>> by_operator;
+};
+
+Status bench(const Options& options) {
+  PLIMSOLL_TRY(const ir::Graph graph, build(options));
+  for (const ir::Node& node : graph.nodes) {
+    if (!kernels::has_special_kernel(graph, node)) fmt::print("reference: {}\n", ops::signature(graph, node));
+  }
+  trace::Trace trace;
+  PLIMSOLL_TRY(auto executor, runtime::make_on_demand(graph, {options.threads, &trace, false}));
+  std::vector<Timed> steps;
+  double loss = 0;
+  for (int step = 0; step < options.steps; ++step) {
+    fill(*executor, static_cast<std::uint64_t>(step));
+    trace.events.clear();
+    const std::int64_t begin = runtime::now_ns();
+    PLIMSOLL_RETURN_IF_ERROR(executor->step());
+    Timed timed;
+    timed.seconds = static_cast<double>(runtime::now_ns() - begin) * 1e-9;
+    for (const trace::Event& event : trace.events) {
+      if (event.kind != trace::EventKind::kOperator) continue;
+      const std::string name(trace.strings.text(event.name));
+      auto& [seconds, calls] = timed.by_operator[name.substr(name.rfind('/') + 1)];
+      seconds += static_cast<double>(event.end - event.start) * 1e-9;
+      ++calls;
+    }
+    steps.push_back(std::move(timed));
+    loss = *reinterpret_cast<const float*>(executor->result(graph.outputs[0]).data());
+  }
+  steps.erase(steps.begin());
+  std::sort(steps.begin(), steps.end(), [](const Timed& a, const Timed& b) { return a.seconds < b.seconds; });
+  const Timed& median = steps[steps.size() / 2];
+  fmt::print("{} fastest_ms {:.1f} median_ms {:.1f} peak_mib {:.1f} loss {:.6f} nodes {}\n", options.model, steps.front().seconds * 1e3,
+             median.seconds * 1e3, static_cast<double>(executor->peak_bytes().value) / 1048576.0, loss, graph.nodes.size());
+  std::vector<std::pair<double, std::string>> rows;
+  for (const auto& [name, entry] : steps.front().by_operator) rows.emplace_back(entry.first, fmt::format("{:24} {:5}", name, entry.second));
+  std::sort(rows.rbegin(), rows.rend());
+  for (const auto& [seconds, row] : rows) fmt::print("  {} {:9.2f} ms\n", row, seconds * 1e3);
+  return {};
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  const Options options = parse(count, words);
+  if (const Status status = bench(options); !status) {
+    fmt::print(stderr, "{}\n", status.error().message);
+    return static_cast<int>(status.error().code);
+  }
+  return 0;
+}

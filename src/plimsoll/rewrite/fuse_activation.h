@@ -1,0 +1,11 @@
+// Puts a ReLU into the batch norm or the sum in front of it; tidy.h says why.
+#pragma once
+
+#include "plimsoll/ir/graph.h"
+
+namespace plimsoll::rewrite {
+
+// The fused-away nodes stay behind unread; remove_dead_code takes them.
+ir::Graph fuse_activations(const ir::Graph& graph);
+
+}  // namespace plimsoll::rewrite

@@ -1,0 +1,150 @@
+#include <gtest/gtest.h>
+
+#include "plimsoll/base/random.h"
+#include "plimsoll/ops/functions.h"
+#include "plimsoll/ops/interpreter.h"
+#include "plimsoll/rewrite/layouts.h"
+#include "plimsoll/rewrite/tidy.h"
+
+namespace plimsoll::rewrite {
+namespace {
+
+using ops::Builder;
+using ops::Var;
+
+constexpr ir::DType kType = ir::DType::kF64;
+
+// A convolution network in small: stem, residual sum, pooling, classifier; with both gradients of its second
+// convolution.
+ir::Graph small_network() {
+  Builder b("small");
+  const Var x = b.input("x", {kType, {2, 3, 8, 8}});
+  const Var w1 = b.weight("w1", {kType, {8, 3, 3, 3}}, {});
+  const Var w2 = b.weight("w2", {kType, {8, 8, 3, 3}}, {});
+  const Var gamma = b.weight("gamma", {kType, {8}}, {});
+  const Var beta = b.weight("beta", {kType, {8}}, {});
+  const ir::Attributes same = {{"pads", ir::Ints{1, 1, 1, 1}}};
+  const Var stem = b.call1("conv", {x, w1}, same);
+  const Var h = b.call1("relu", {b.call1("batch_norm", {stem, gamma, beta})});
+  const Var g = b.call1("batch_norm", {b.call1("conv", {h, w2}, same), gamma, beta});
+  const Var sum = b.call1("relu", {g + h});
+  const Var pooled = b.call1("max_pool", {sum}, {{"kernel", ir::Ints{2, 2}}, {"strides", ir::Ints{2, 2}}});
+  const Var mean = b.call1("reduce_mean", {pooled}, {{"axes", ir::Ints{2, 3}}});
+  ir::Attributes back = same;
+  back.set("shape", ir::Ints{2, 8, 8, 8});
+  const Var dx = b.call1("conv_grad_input", {sum, w2}, back);
+  back.set("shape", ir::Ints{8, 8, 3, 3});
+  const Var dw = b.call1("conv_grad_weight", {h, dx}, back);
+  return *b.finish({mean, dw});
+}
+
+std::unordered_map<std::string, ops::Array> random_sources(const ir::Graph& graph) {
+  Random random(42);
+  std::unordered_map<std::string, ops::Array> out;
+  for (const ir::Value& value : graph.values) {
+    if (!ir::is_source(value.kind) || value.kind == ir::ValueKind::kConstant) continue;
+    ops::Array array({value.type.dtype, value.type.shape, {}});
+    for (std::int64_t i = 0; i < array.elements(); ++i) array.set_number(i, random.normal());
+    out.emplace(value.name, std::move(array));
+  }
+  return out;
+}
+
+void expect_same_outputs(const ir::Graph& before, const ir::Graph& after) {
+  const auto sources = random_sources(before);
+  const auto a = ops::interpret(before, sources);
+  const auto b = ops::interpret(after, sources);
+  ASSERT_TRUE(a.has_value()) << a.error().message;
+  ASSERT_TRUE(b.has_value()) << b.error().message;
+  ASSERT_EQ(before.outputs.size(), after.outputs.size());
+  for (std::size_t i = 0; i < before.outputs.size(); ++i) {
+    const ops::Array& want = *(*a)[before.outputs[i].index()];
+    const ops::Array& have = *(*b)[after.outputs[i].index()];
+    ASSERT_EQ(before.value(before.outputs[i]).type, after.value(after.outputs[i]).type);
+    for (std::int64_t k = 0; k < want.elements(); ++k) ASSERT_NEAR(want.number(k), have.number(k), 1e-12) << "output " << i;
+  }
+}
+
+int count(const ir::Graph& graph, std::string_view op) {
+  return static_cast<int>(std::count_if(graph.nodes.begin(), graph.nodes.end(), [&](const ir::Node& node) { return node.op == op; }));
+}
+
+TEST(Tidy, FusesReluIntoBatchNormAndSum) {
+  const ir::Graph before = small_network();
+  const auto after = tidy(before);
+  ASSERT_TRUE(after.has_value()) << after.error().message;
+  EXPECT_EQ(count(*after, "relu"), 0);
+  EXPECT_EQ(count(*after, "add_relu"), 1);
+  EXPECT_EQ(count(*after, "batch_norm"), 2);
+  expect_same_outputs(before, *after);
+}
+
+TEST(Tidy, KeepsAResultThatSomebodyElseReads) {
+  Builder b("read twice");
+  const Var x = b.input("x", {kType, {2, 3}});
+  const Var sum = x + x;
+  const Var y = b.call1("relu", {sum});
+  const ir::Graph before = *b.finish({y, sum});
+  const auto after = tidy(before);
+  ASSERT_TRUE(after.has_value());
+  EXPECT_EQ(count(*after, "relu"), 1);
+  expect_same_outputs(before, *after);
+}
+
+TEST(Tidy, FusesOnlySumsWithoutBroadcasting) {
+  Builder b("broadcast");
+  const Var x = b.input("x", {kType, {2, 3}});
+  const Var y = b.call1("relu", {x + 1.0});
+  const ir::Graph before = *b.finish({y});
+  const auto after = tidy(before);
+  ASSERT_TRUE(after.has_value());
+  EXPECT_EQ(count(*after, "add_relu"), 0);
+  expect_same_outputs(before, *after);
+}
+
+TEST(Layouts, MakeOneChannelsLastRegionBehindTheStem) {
+  const ir::Graph before = *tidy(small_network());
+  const auto after = choose_layouts(before, {});
+  ASSERT_TRUE(after.has_value()) << after.error().message;
+  const ir::Layout last = ir::Layout::channels_last(4);
+  for (const ir::Node& node : after->nodes) {
+    const bool stem = node.op == "conv" && after->value(node.inputs[0]).type.shape[1] == 3;
+    if (node.op == "max_pool" || node.op == "add_relu" || (node.op == "conv" && !stem)) {
+      EXPECT_EQ(after->value(node.inputs[0]).type.layout, last) << node.op;
+      EXPECT_EQ(after->value(node.outputs[0]).type.layout, last) << node.op;
+    }
+    if (stem) {
+      EXPECT_TRUE(after->value(node.inputs[0]).type.layout.is_row_major());
+    }
+  }
+  EXPECT_EQ(count(*after, "reorder"), 1) << "only behind the stem";
+  expect_same_outputs(before, *after);
+}
+
+TEST(Layouts, ReorderWeightsAsTheKernelAsksOncePerUse) {
+  const ir::Graph before = *tidy(small_network());
+  const ir::Layout blocked = *ir::parse_layout("@0123:16b1:16b0");
+  const auto after = choose_layouts(before, {.weights_layout = [&](const ir::Graph&, const ir::Node& node) {
+                                               return node.op == "conv" ? blocked : ir::Layout{};
+                                             }});
+  ASSERT_TRUE(after.has_value()) << after.error().message;
+  for (const ir::Node& node : after->nodes) {
+    if (node.op == "conv") {
+      EXPECT_EQ(after->value(node.inputs[1]).type.layout, blocked);
+    }
+    if (node.op == "conv_grad_input") {
+      EXPECT_TRUE(after->value(node.inputs[1]).type.layout.is_row_major());
+    }
+  }
+  expect_same_outputs(before, *after);
+}
+
+TEST(Layouts, LeaveAGraphWithoutConvolutionsAlone) {
+  Builder b("dense");
+  const Var x = b.input("x", {kType, {2, 3, 4, 5}});
+  const ir::Graph before = *b.finish({b.call1("relu", {x})});
+  EXPECT_EQ(*choose_layouts(before, {}), before);
+}
+
+}  // namespace
+}  // namespace plimsoll::rewrite
