@@ -1,12 +1,13 @@
 // Times training steps of a built-in model and says which operators the time goes to.
 //
-//   step_bench resnet50 --batch 8 [--seq N] [--steps N] [--threads N] [--plain]
+//   step_bench resnet50 --batch 8 [--seq N] [--steps N] [--threads N] [--plain] [--slowest N]
 //
-// Prints the fastest and the median step, peak bytes, and seconds by operator of the median step; --plain
-// leaves the rewrites out. Used by tools/bench_torch.py, which interleaves it with PyTorch.
+// Prints the fastest and the median step, peak bytes, and the fastest step's seconds by operator; --plain
+// leaves the rewrites out, --slowest lists single nodes with their arithmetic rate.
 #include <algorithm>
 #include <cstdlib>
 #include <map>
+#include <numeric>
 #include <string>
 
 #include <fmt/format.h>
@@ -15,6 +16,7 @@
 #include "plimsoll/kernels/cpu/convolution_layout.h"
 #include "plimsoll/kernels/cpu/cpu_kernels.h"
 #include "plimsoll/model/zoo.h"
+#include "plimsoll/ops/catalogue.h"
 #include "plimsoll/rewrite/layouts.h"
 #include "plimsoll/rewrite/tidy.h"
 #include "plimsoll/runtime/initial_content.h"
@@ -29,6 +31,8 @@ struct Options {
   model::ModelOptions sizes;
   int steps = 5;
   int threads = 0;
+  int slowest = 0;
+  std::int64_t least_channels = 8;
   bool plain = false;
 };
 
@@ -43,6 +47,8 @@ Options parse(int count, char** words) {
     else if (word == "--layers") out.sizes.layers = next();
     else if (word == "--steps") out.steps = static_cast<int>(next());
     else if (word == "--threads") out.threads = static_cast<int>(next());
+    else if (word == "--slowest") out.slowest = static_cast<int>(next());
+    else if (word == "--least-channels") out.least_channels = next();
     else if (word == "--plain") out.plain = true;
     else out.model = word;
   }
@@ -64,7 +70,8 @@ Result<ir::Graph> build(const Options& options) {
     const int threads = options.threads;
     PLIMSOLL_TRY(graph, rewrite::choose_layouts(graph, {.weights_layout = [=](const ir::Graph& g, const ir::Node& node) {
                                                   return kernels::convolution_weights_layout(g, node, {threads});
-                                                }}));
+                                                },
+                                                .least_channels = options.least_channels}));
   }
   return graph;
 }
@@ -85,7 +92,20 @@ void fill(runtime::Executor& executor, std::uint64_t step) {
 struct Timed {
   double seconds = 0;
   std::map<std::string, std::pair<double, int>> by_operator;
+  std::vector<double> by_node;
 };
+
+void print_slowest(const ir::Graph& graph, const Timed& timed, int count) {
+  std::vector<std::size_t> order(timed.by_node.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return timed.by_node[a] > timed.by_node[b]; });
+  order.resize(std::min(order.size(), static_cast<std::size_t>(count)));
+  for (const std::size_t n : order) {
+    const ops::Cost cost = ops::cost_of(graph, graph.nodes[n]);
+    fmt::print("  {:8.2f} ms {:6.0f} GFLOP/s {:6.1f} GB/s {}\n", timed.by_node[n] * 1e3, cost.operations / timed.by_node[n] * 1e-9,
+               cost.bytes() / timed.by_node[n] * 1e-9, ops::signature(graph, graph.nodes[n]));
+  }
+}
 
 Status bench(const Options& options) {
   PLIMSOLL_TRY(const ir::Graph graph, build(options));
@@ -105,6 +125,7 @@ Status bench(const Options& options) {
     timed.seconds = static_cast<double>(runtime::now_ns() - begin) * 1e-9;
     for (const trace::Event& event : trace.events) {
       if (event.kind != trace::EventKind::kOperator) continue;
+      timed.by_node.push_back(static_cast<double>(event.end - event.start) * 1e-9);
       const std::string name(trace.strings.text(event.name));
       auto& [seconds, calls] = timed.by_operator[name.substr(name.rfind('/') + 1)];
       seconds += static_cast<double>(event.end - event.start) * 1e-9;
@@ -122,6 +143,7 @@ Status bench(const Options& options) {
   for (const auto& [name, entry] : steps.front().by_operator) rows.emplace_back(entry.first, fmt::format("{:24} {:5}", name, entry.second));
   std::sort(rows.rbegin(), rows.rend());
   for (const auto& [seconds, row] : rows) fmt::print("  {} {:9.2f} ms\n", row, seconds * 1e3);
+  print_slowest(graph, steps.front(), options.slowest);
   return {};
 }
 

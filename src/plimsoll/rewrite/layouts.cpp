@@ -139,9 +139,16 @@ class LayoutPass {
     for (const ValueId input : node.inputs) {
       if (!input.valid()) continue;
       const int rank = type_in(input).shape.rank();
-      if (rank >= 3 && native(input) == Layout::channels_last(rank)) return broadcasts_fine(node, rank) ? rank : 0;
+      const bool inside = native(input) == Layout::channels_last(rank) || from_narrow_convolution(input);
+      if (rank >= 3 && inside) return broadcasts_fine(node, rank) ? rank : 0;
     }
     return 0;
+  }
+
+  // A stem keeps its own layout, but what follows it is part of the region.
+  bool from_narrow_convolution(ValueId value) const {
+    const NodeId producer = in_.value(value).producer;
+    return producer.valid() && in_.node(producer).op == "conv" && type_in(in_.node(producer).inputs[0]).shape[1] < options_.least_channels;
   }
 
   // Operands of other ranks would have to be broadcast along axes that lie elsewhere; scalars are fine.
@@ -181,16 +188,30 @@ class LayoutPass {
     const int rank = type_in(x).shape.rank();
     const Layout last = Layout::channels_last(rank);
     const bool narrow = type_in(x).shape[1] < options_.least_channels;
-    const Layout data = narrow ? Layout{} : last;
-    inputs[0] = data;
-    outputs[0] = data;
+    inputs[0] = outputs[0] = last;
     if (form.weights_are_output) {
-      inputs[1] = data;
+      inputs[1] = last;
       outputs[0] = Layout{};
     }
+    if (narrow) lay_out_narrow(node, form, inputs, outputs);
     if (!options_.weights_layout) return;
     const Layout wanted = ask_kernel(node, form, inputs, outputs);
     (form.weights_are_output ? outputs[0] : inputs[1]) = wanted;
+  }
+
+  // A few input channels fill no vector: the image stays NCHW and the result comes in blocks of 16
+  // channels, the one form oneDNN has a special kernel for; it joins the region through a reorder.
+  void lay_out_narrow(const ir::Node& node, const ConvolutionForm& form, std::vector<Layout>& inputs, std::vector<Layout>& outputs) const {
+    const ValueId y = form.x_is_output ? node.inputs[0] : form.weights_are_output ? node.inputs[1] : node.outputs[0];
+    const ir::TensorType& type = type_in(y);
+    const Layout blocked = type.shape.rank() == 4 && type.shape[1] % 16 == 0 ? *ir::parse_layout("@0123:16b1") : Layout{};
+    if (form.x_is_output) {
+      inputs[0] = blocked;
+      outputs[0] = Layout{};
+    } else {
+      inputs[0] = Layout{};
+      (form.weights_are_output ? inputs[1] : outputs[0]) = blocked;
+    }
   }
 
   // The kernel sees the node as it will be: a graph of only this node.
