@@ -11,6 +11,7 @@
 #include "plimsoll/model/onnx_import.h"
 #include "plimsoll/model/zoo.h"
 #include "plimsoll/ops/catalogue.h"
+#include "plimsoll/rewrite/tidy.h"
 
 namespace plimsoll::api {
 namespace {
@@ -126,6 +127,7 @@ Result<LoadedModel> load_model(const ModelRequest& request) {
   how.clip_norm = request.clip_norm;
   how.accumulate = request.accumulate;
   how.freeze = request.freeze;
+  PLIMSOLL_TRY(out.graph, rewrite::tidy(out.graph));
   PLIMSOLL_TRY(out.graph, autodiff::make_training_graph(out.graph, how));
   return out;
 }

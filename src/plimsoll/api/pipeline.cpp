@@ -3,8 +3,9 @@
 #include <fmt/ranges.h>
 
 #include "plimsoll/base/file.h"
-#include "plimsoll/kernels/cpu/cpu_kernels.h"
+#include "plimsoll/kernels/cpu/convolution_layout.h"
 #include "plimsoll/ops/catalogue.h"
+#include "plimsoll/rewrite/layouts.h"
 
 namespace plimsoll::api {
 
@@ -12,7 +13,13 @@ Result<PreparedModel> prepare_model(const ModelRequest& request, const std::stri
   PreparedModel out;
   PLIMSOLL_TRY(out.profile, find_profile(device));
   PLIMSOLL_TRY(out.model, load_model(request));
-  PLIMSOLL_TRY(out.kernels, kernels::cpu_kernel_facts(out.model.graph, {resolve_threads(request.threads)}));
+  const kernels::CpuKernelOptions cpu{resolve_threads(request.threads)};
+  rewrite::LayoutOptions layouts;
+  layouts.weights_layout = [&](const ir::Graph& graph, const ir::Node& node) {
+    return kernels::convolution_weights_layout(graph, node, cpu);
+  };
+  PLIMSOLL_TRY(out.model.graph, rewrite::choose_layouts(out.model.graph, layouts));
+  PLIMSOLL_TRY(out.kernels, kernels::cpu_kernel_facts(out.model.graph, cpu));
   return out;
 }
 

@@ -1,14 +1,14 @@
 #include "plimsoll/rewrite/tidy.h"
 
 #include "plimsoll/ops/catalogue.h"
-#include "plimsoll/rewrite/dead_code.h"
 #include "plimsoll/rewrite/fuse_activation.h"
+#include "plimsoll/rewrite/graph_editor.h"
 
 namespace plimsoll::rewrite {
 
 Result<ir::Graph> tidy(const ir::Graph& graph, const TidyOptions& options) {
   ir::Graph out = options.fuse_activations ? fuse_activations(graph) : graph;
-  out = remove_dead_code(out);
+  out = without_dead_nodes(std::move(out));
   PLIMSOLL_RETURN_IF_ERROR(ops::verify(out));
   return out;
 }
