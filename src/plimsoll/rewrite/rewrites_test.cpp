@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 #include "plimsoll/base/random.h"
@@ -46,6 +48,7 @@ std::unordered_map<std::string, ops::Array> random_sources(const ir::Graph& grap
     if (!ir::is_source(value.kind) || value.kind == ir::ValueKind::kConstant) continue;
     ops::Array array({value.type.dtype, value.type.shape, {}});
     for (std::int64_t i = 0; i < array.elements(); ++i) array.set_number(i, random.normal());
+    array.round();
     out.emplace(value.name, std::move(array));
   }
   return out;
@@ -63,7 +66,8 @@ void expect_same_outputs(const ir::Graph& before, const ir::Graph& after) {
     const ops::Array& have = *(*b)[after.outputs[i].index()];
     ASSERT_EQ(before.value(before.outputs[i]).type, after.value(after.outputs[i]).type);
     for (std::int64_t k = 0; k < want.elements(); ++k)
-      ASSERT_NEAR(want.number(k), have.number(k), 1e-5) << "output " << i;
+      ASSERT_NEAR(want.number(k), have.number(k), 1e-6 * (1 + std::abs(want.number(k))))
+          << "output " << i;
   }
 }
 
