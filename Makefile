@@ -3,7 +3,9 @@ PRESET ?= release
 BUILD := build/$(PRESET)
 JOBS ?= $(shell nproc)
 
-.PHONY: help deps configure build run test test-all bench clean format
+PYTHON ?= python3
+
+.PHONY: bench-torch help deps configure build run test test-all bench clean format
 
 help:            ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -26,6 +28,9 @@ test: build      ## build and run the tests
 
 test-all: build  ## the slow tests too
 	@ctest --test-dir $(BUILD) -LE cuda --output-on-failure -j $(JOBS)
+
+bench-torch: build ## training steps against PyTorch's (PYTHON=a Python that has torch)
+	@$(PYTHON) tools/bench_torch.py --plimsoll $(BUILD)/plimsoll
 
 clean:           ## remove what was built
 	rm -rf build

@@ -4,7 +4,6 @@
 
 #include "plimsoll/base/file.h"
 #include "plimsoll/kernels/cpu/convolution_layout.h"
-#include "plimsoll/kernels/cpu/cpu_kernels.h"
 #include "plimsoll/ops/catalogue.h"
 #include "plimsoll/rewrite/layouts.h"
 
@@ -14,13 +13,13 @@ Result<PreparedModel> prepare_model(const ModelRequest& request, const std::stri
   PreparedModel out;
   PLIMSOLL_TRY(out.profile, find_profile(device));
   PLIMSOLL_TRY(out.model, load_model(request));
-  const kernels::CpuKernelOptions kernels{resolve_threads(request.threads)};
+  const kernels::CpuKernelOptions cpu{resolve_threads(request.threads)};
   rewrite::LayoutOptions layouts;
   layouts.weights_layout = [&](const ir::Graph& graph, const ir::Node& node) {
-    return kernels::convolution_weights_layout(graph, node, kernels);
+    return kernels::convolution_weights_layout(graph, node, cpu);
   };
   PLIMSOLL_TRY(out.model.graph, rewrite::choose_layouts(out.model.graph, layouts));
-  PLIMSOLL_TRY(out.kernels, kernels::cpu_kernel_facts(out.model.graph, kernels));
+  PLIMSOLL_TRY(out.kernels, kernels::cpu_kernel_facts(out.model.graph, cpu));
   return out;
 }
 

@@ -1,9 +1,9 @@
 // A kernel: one node of a graph made ready to run on one device.
 //
-// Making a kernel may be slow (a primitive is compiled, an algorithm chosen) and happens once, before
-// the first step; running it is what a step consists of. A kernel owns no tensor memory: it is handed
-// the addresses of its inputs, outputs and scratch for every run, allocates nothing, and says exactly how
-// much scratch it wants. So the plan accounts for every byte.
+// Making a kernel may be slow (a primitive is compiled, an algorithm chosen) and happens once,
+// before the first step; running it is what a step consists of. A kernel owns no tensor memory: it
+// is handed the addresses of its inputs, outputs and scratch for every run, allocates nothing, and
+// says exactly how much scratch it wants. So the plan accounts for every byte.
 //
 // An output may be the same address as an input where the operator's card allows it in place and
 // in_place() does not object.

@@ -6,7 +6,8 @@ namespace plimsoll::rewrite {
 namespace {
 
 bool is_batch_norm(const ir::Node& node) {
-  return (node.op == "batch_norm" || node.op == "batch_norm_inference") && node.attributes.text("activation", "").empty();
+  return (node.op == "batch_norm" || node.op == "batch_norm_inference") &&
+         node.attributes.text("activation", "").empty();
 }
 
 bool is_plain_sum(const ir::Graph& graph, const ir::Node& node) {

@@ -5,7 +5,7 @@
 
 namespace plimsoll::rewrite {
 
-// The fused-away nodes stay behind unread; remove_dead_code takes them.
+// The fused-away nodes stay behind unread; without_dead_nodes takes them.
 ir::Graph fuse_activations(const ir::Graph& graph);
 
 }  // namespace plimsoll::rewrite

@@ -13,8 +13,9 @@ using ir::Layout;
 
 // The operators besides the element-by-element ones whose kernels take channels-last tensors.
 bool takes_channels_last(std::string_view op) {
-  static constexpr std::array<std::string_view, 7> kOps = {"batch_norm",    "batch_norm_grad", "batch_norm_inference", "max_pool",
-                                                           "max_pool_grad", "avg_pool",        "avg_pool_grad"};
+  static constexpr std::array<std::string_view, 7> kOps = {
+      "batch_norm",    "batch_norm_grad", "batch_norm_inference", "max_pool",
+      "max_pool_grad", "avg_pool",        "avg_pool_grad"};
   return std::find(kOps.begin(), kOps.end(), op) != kOps.end();
 }
 
@@ -34,7 +35,10 @@ std::optional<ConvolutionForm> convolution_form(const ir::Node& node) {
 class LayoutPass {
  public:
   LayoutPass(const ir::Graph& graph, const LayoutOptions& options)
-      : in_(graph), options_(options), versions_(graph.values.size()), readers_(ir::readers(graph)) {}
+      : in_(graph),
+        options_(options),
+        versions_(graph.values.size()),
+        readers_(ir::readers(graph)) {}
 
   ir::Graph run() {
     out_.name = in_.name;
@@ -61,8 +65,10 @@ class LayoutPass {
     for (std::size_t v = 0; v < in_.values.size(); ++v) {
       const ir::Value& value = in_.values[v];
       if (value.producer.valid()) continue;
-      versions_[v].push_back({value.type.layout, out_.add_source(value.name, value.kind, value.type, value.init)});
-      if (const auto* data = in_.data(ValueId(v))) out_.constants.push_back({versions_[v].front().value, *data});
+      versions_[v].push_back(
+          {value.type.layout, out_.add_source(value.name, value.kind, value.type, value.init)});
+      if (const auto* data = in_.data(ValueId(v)))
+        out_.constants.push_back({versions_[v].front().value, *data});
     }
   }
 
@@ -90,9 +96,11 @@ class LayoutPass {
   }
 
   // Appends the node with its inputs in these layouts, its outputs made in those.
-  void emit(const ir::Node& node, const std::vector<Layout>& inputs, const std::vector<Layout>& outputs) {
+  void emit(const ir::Node& node, const std::vector<Layout>& inputs,
+            const std::vector<Layout>& outputs) {
     ir::Node copy = node;
-    for (std::size_t i = 0; i < copy.inputs.size(); ++i) copy.inputs[i] = as(node.inputs[i], inputs[i]);
+    for (std::size_t i = 0; i < copy.inputs.size(); ++i)
+      copy.inputs[i] = as(node.inputs[i], inputs[i]);
     std::vector<ir::TensorType> types;
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
       types.push_back(type_in(node.outputs[i]));
@@ -117,10 +125,12 @@ class LayoutPass {
       lay_out_convolution(node, *form, inputs, outputs);
     } else if (const int rank = region_rank(node); rank > 0) {
       const auto choose = [&](ValueId value, Layout& layout) {
-        if (value.valid() && type_in(value).shape.rank() == rank) layout = Layout::channels_last(rank);
+        if (value.valid() && type_in(value).shape.rank() == rank)
+          layout = Layout::channels_last(rank);
       };
       for (std::size_t i = 0; i < inputs.size(); ++i) choose(node.inputs[i], inputs[i]);
-      // A mean over the places leaves nothing to lie channels last; with its axes kept it is one place.
+      // A mean over the places leaves nothing to lie channels last; with its axes kept it is one
+      // place.
       if (node.op != "reduce_mean" && node.op != "reduce_sum") {
         for (std::size_t i = 0; i < outputs.size(); ++i) choose(node.outputs[i], outputs[i]);
       }
@@ -132,14 +142,18 @@ class LayoutPass {
   // The rank of the tensors that this node has in the region, or 0 when it is not part of it.
   int region_rank(const ir::Node& node) const {
     if (node.phase == ir::Phase::kUpdate) return 0;
-    if (node.op == "expand") return expands_into_region(node) ? type_in(node.outputs[0]).shape.rank() : 0;
-    const bool reduces = (node.op == "reduce_mean" || node.op == "reduce_sum") && reduces_places(node);
-    const bool elementwise = ops::card_of(node).layout == ops::LayoutRule::kAny && node.op != "reorder" && node.op != "fill";
+    if (node.op == "expand")
+      return expands_into_region(node) ? type_in(node.outputs[0]).shape.rank() : 0;
+    const bool reduces =
+        (node.op == "reduce_mean" || node.op == "reduce_sum") && reduces_places(node);
+    const bool elementwise = ops::card_of(node).layout == ops::LayoutRule::kAny &&
+                             node.op != "reorder" && node.op != "fill";
     if (!reduces && !elementwise && !takes_channels_last(node.op)) return 0;
     for (const ValueId input : node.inputs) {
       if (!input.valid()) continue;
       const int rank = type_in(input).shape.rank();
-      const bool inside = native(input) == Layout::channels_last(rank) || from_narrow_convolution(input);
+      const bool inside =
+          native(input) == Layout::channels_last(rank) || from_narrow_convolution(input);
       if (rank >= 3 && inside) return broadcasts_fine(node, rank) ? rank : 0;
     }
     return 0;
@@ -148,14 +162,17 @@ class LayoutPass {
   // A stem keeps its own layout, but what follows it is part of the region.
   bool from_narrow_convolution(ValueId value) const {
     const NodeId producer = in_.value(value).producer;
-    return producer.valid() && in_.node(producer).op == "conv" && type_in(in_.node(producer).inputs[0]).shape[1] < options_.least_channels;
+    return producer.valid() && in_.node(producer).op == "conv" &&
+           type_in(in_.node(producer).inputs[0]).shape[1] < options_.least_channels;
   }
 
-  // Operands of other ranks would have to be broadcast along axes that lie elsewhere; scalars are fine.
+  // Operands of other ranks would have to be broadcast along axes that lie elsewhere; scalars are
+  // fine.
   bool broadcasts_fine(const ir::Node& node, int rank) const {
     if (takes_channels_last(node.op)) return true;
     return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
-      return !input.valid() || type_in(input).shape.rank() == rank || type_in(input).shape.elements() == 1;
+      return !input.valid() || type_in(input).shape.rank() == rank ||
+             type_in(input).shape.elements() == 1;
     });
   }
 
@@ -171,19 +188,23 @@ class LayoutPass {
     return true;
   }
 
-  // One number a channel spread over its places, into a tensor that the region reads: the gradient of a
-  // mean over the places.
+  // One number a channel spread over its places, into a tensor that the region reads: the gradient
+  // of a mean over the places.
   bool expands_into_region(const ir::Node& node) const {
     const ir::Shape& from = type_in(node.inputs[0]).shape;
     const ir::Shape& to = type_in(node.outputs[0]).shape;
-    if (to.rank() < 3 || from.rank() != to.rank() || from.elements(2, from.rank()) != 1) return false;
-    return std::any_of(in_.nodes.begin(), in_.nodes.end(), [&](const ir::Node& other) {
-             return other.op == "conv" && type_in(other.inputs[0]).shape.rank() == to.rank();
-           }) &&
+    if (to.rank() < 3 || from.rank() != to.rank() || from.elements(2, from.rank()) != 1)
+      return false;
+    return std::any_of(in_.nodes.begin(), in_.nodes.end(),
+                       [&](const ir::Node& other) {
+                         return other.op == "conv" &&
+                                type_in(other.inputs[0]).shape.rank() == to.rank();
+                       }) &&
            !readers_[node.outputs[0].index()].empty();
   }
 
-  void lay_out_convolution(const ir::Node& node, const ConvolutionForm& form, std::vector<Layout>& inputs, std::vector<Layout>& outputs) {
+  void lay_out_convolution(const ir::Node& node, const ConvolutionForm& form,
+                           std::vector<Layout>& inputs, std::vector<Layout>& outputs) {
     const ValueId x = form.x_is_output ? node.outputs[0] : node.inputs[0];
     const int rank = type_in(x).shape.rank();
     const Layout last = Layout::channels_last(rank);
@@ -201,10 +222,15 @@ class LayoutPass {
 
   // A few input channels fill no vector: the image stays NCHW and the result comes in blocks of 16
   // channels, the one form oneDNN has a special kernel for; it joins the region through a reorder.
-  void lay_out_narrow(const ir::Node& node, const ConvolutionForm& form, std::vector<Layout>& inputs, std::vector<Layout>& outputs) const {
-    const ValueId y = form.x_is_output ? node.inputs[0] : form.weights_are_output ? node.inputs[1] : node.outputs[0];
+  void lay_out_narrow(const ir::Node& node, const ConvolutionForm& form,
+                      std::vector<Layout>& inputs, std::vector<Layout>& outputs) const {
+    const ValueId y = form.x_is_output          ? node.inputs[0]
+                      : form.weights_are_output ? node.inputs[1]
+                                                : node.outputs[0];
     const ir::TensorType& type = type_in(y);
-    const Layout blocked = type.shape.rank() == 4 && type.shape[1] % 16 == 0 ? *ir::parse_layout("@0123:16b1") : Layout{};
+    const Layout blocked = type.shape.rank() == 4 && type.shape[1] % 16 == 0
+                               ? *ir::parse_layout("@0123:16b1")
+                               : Layout{};
     if (form.x_is_output) {
       inputs[0] = blocked;
       outputs[0] = Layout{};
@@ -215,7 +241,8 @@ class LayoutPass {
   }
 
   // The kernel sees the node as it will be: a graph of only this node.
-  Layout ask_kernel(const ir::Node& node, const ConvolutionForm&, const std::vector<Layout>& inputs, const std::vector<Layout>& outputs) const {
+  Layout ask_kernel(const ir::Node& node, const ConvolutionForm&, const std::vector<Layout>& inputs,
+                    const std::vector<Layout>& outputs) const {
     ir::Graph alone;
     ir::Node copy = node;
     for (std::size_t i = 0; i < copy.inputs.size(); ++i) {
@@ -245,7 +272,10 @@ class LayoutPass {
 }  // namespace
 
 Result<ir::Graph> choose_layouts(const ir::Graph& graph, const LayoutOptions& options) {
-  const bool any = std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const ir::Node& node) { return node.op == "conv"; });
+  // In fp64 nothing is fast: only the reference evaluation takes it.
+  const bool any = std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const ir::Node& node) {
+    return node.op == "conv" && graph.value(node.inputs[0]).type.dtype != ir::DType::kF64;
+  });
   if (!any) return graph;
   ir::Graph out = LayoutPass(graph, options).run();
   PLIMSOLL_RETURN_IF_ERROR(ops::verify(out));

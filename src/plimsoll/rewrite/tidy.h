@@ -1,15 +1,18 @@
 // The rewrites that run on a model before it is differentiated.
 //
-//   relu(batch_norm(x))  ->  batch_norm{activation="relu"}(x)    one pass less forward and backward, and
-//                                                               the result before ReLU is never kept
+//   relu(batch_norm(x))  ->  batch_norm{activation="relu"}(x)    one pass less forward and
+//   backward, and
+//                                                               the result before ReLU is never
+//                                                               kept
 //   relu(a + b)          ->  add_relu(a, b)
 //   nodes nobody reads   ->  nothing
 //
-// Running before autodiff makes the gradients come out fused too: batch_norm_grad takes the sign of ReLU from x
-// again, so nothing of the activation is kept for the backward pass. A result is only fused away when nobody
-// else reads it.
+// Running before autodiff makes the gradients come out fused too: batch_norm_grad takes the sign of
+// ReLU from x again, so nothing of the activation is kept for the backward pass. A result is only
+// fused away when nobody else reads it.
 //
-// The outputs compute the same function (tests interpret both graphs); names of sources are untouched.
+// The outputs compute the same function (tests interpret both graphs); names of sources are
+// untouched.
 #pragma once
 
 #include "plimsoll/base/result.h"

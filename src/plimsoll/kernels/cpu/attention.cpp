@@ -1,5 +1,5 @@
-// Attention and its gradient, one tile of query rows of one head at a time: the scores of a tile live
-// in the lane's scratch and nowhere else.
+// Attention and its gradient, one tile of query rows of one head at a time: the scores of a tile
+// live in the lane's scratch and nowhere else.
 //
 //   forward, a tile of m rows that see n columns      S = Q K^T            m x n, in scratch
 //                                                     P = exp(S - max)     row by row, with its sum
@@ -8,10 +8,11 @@
 //                                                     P = exp(S - lse), dS = P (dP - dY.Y)
 //                                                     dV += P^T dY, dK += dS^T Q, dQ = dS K
 //
-// With `causal`, n ends at the tile's last row, so about half of the work is skipped. The matrix products
-// are oneDNN's, on strided blocks of the tensors themselves: attention_qkv reads q, k and v in place. Work
-// is shared by (batch, head, tile) forward and by (batch, key head) backward, where the sums into dK and
-// dV stay with one lane in a fixed order: the bits do not depend on threads.
+// With `causal`, n ends at the tile's last row, so about half of the work is skipped. The matrix
+// products are oneDNN's, on strided blocks of the tensors themselves: attention_qkv reads q, k and
+// v in place. Work is shared by (batch, head, tile) forward and by (batch, key head) backward,
+// where the sums into dK and dV stay with one lane in a fixed order: the bits do not depend on
+// threads.
 #include <cstring>
 #include <map>
 
@@ -53,14 +54,20 @@ struct Problem {
     return causal ? std::clamp<std::int64_t>(row + columns - rows + 1, 0, columns) : columns;
   }
   std::int64_t tiles() const { return ceil_div(rows, kTileRows); }
-  std::int64_t tile_rows(std::int64_t tile) const { return std::min(kTileRows, rows - tile * kTileRows); }
-  std::int64_t tile_columns(std::int64_t tile) const { return visible(tile * kTileRows + tile_rows(tile) - 1); }
+  std::int64_t tile_rows(std::int64_t tile) const {
+    return std::min(kTileRows, rows - tile * kTileRows);
+  }
+  std::int64_t tile_columns(std::int64_t tile) const {
+    return visible(tile * kTileRows + tile_rows(tile) - 1);
+  }
   std::int64_t kv_head(std::int64_t head) const { return head / (heads / kv_heads); }
   std::int64_t tile_elements() const { return std::min(kTileRows, rows) * columns; }
 
   MaskRow mask_row(const Arguments& a, std::int64_t b, std::int64_t head, std::int64_t row) const {
     if (mask < 0) return {};
-    return {input<float>(a, mask) + b * mask_strides[0] + head * mask_strides[1] + row * mask_strides[2], mask_strides[3]};
+    return {input<float>(a, mask) + b * mask_strides[0] + head * mask_strides[1] +
+                row * mask_strides[2],
+            mask_strides[3]};
   }
 };
 
@@ -79,11 +86,13 @@ Problem problem_of(const Site& site, bool fused, int first, int mask) {
   out.columns = fused ? q[1] : site.in(first + 1).shape[1];
   out.width = (fused ? q[2] / 3 : q[2]) / out.heads;
   out.value_width = fused ? out.width : site.in(first + 2).shape[2] / out.kv_heads;
-  out.scale = static_cast<float>(site.attributes().real("scale", 1.0 / std::sqrt(static_cast<double>(out.width))));
+  out.scale = static_cast<float>(
+      site.attributes().real("scale", 1.0 / std::sqrt(static_cast<double>(out.width))));
   out.causal = site.attributes().integer("causal", 0) != 0;
   if (site.has(mask)) {
     out.mask = mask;
-    out.mask_strides = broadcast_strides_in(site.in(mask), {out.batch, out.heads, out.rows, out.columns});
+    out.mask_strides =
+        broadcast_strides_in(site.in(mask), {out.batch, out.heads, out.rows, out.columns});
   }
   return out;
 }
@@ -92,7 +101,10 @@ Problem problem_of(const Site& site, bool fused, int first, int mask) {
 Roles roles_of(const Problem& p, bool fused, int first) {
   const std::int64_t features = p.heads * p.width;
   if (fused) {
-    return {{first, 0, 3 * features}, {first, features, 3 * features}, {first, 2 * features, 3 * features}, {0, 0, features}};
+    return {{first, 0, 3 * features},
+            {first, features, 3 * features},
+            {first, 2 * features, 3 * features},
+            {0, 0, features}};
   }
   return {{first, 0, features},
           {first + 1, 0, p.kv_heads * p.width},
@@ -101,15 +113,21 @@ Roles roles_of(const Problem& p, bool fused, int first) {
 }
 
 template <typename Pointer>
-Pointer at(Pointer base, const Role& role, std::int64_t positions, std::int64_t b, std::int64_t position, std::int64_t feature) {
+Pointer at(Pointer base, const Role& role, std::int64_t positions, std::int64_t b,
+           std::int64_t position, std::int64_t feature) {
   return base + (b * positions + position) * role.row + role.offset + feature;
 }
 
-MatrixSteps plain(std::int64_t row) { return {row, 1}; }
-MatrixSteps turned(std::int64_t row) { return {1, row}; }
+MatrixSteps plain(std::int64_t row) {
+  return {row, 1};
+}
+MatrixSteps turned(std::int64_t row) {
+  return {1, row};
+}
 
 bool supported(const Site& site, bool fused, int first) {
-  return all_f32(site) && all_row_major(site) && site.in(first).shape.elements() > 0 && (fused || site.in(first + 1).shape.elements() > 0);
+  return all_f32(site) && all_row_major(site) && site.in(first).shape.elements() > 0 &&
+         (fused || site.in(first + 1).shape.elements() > 0);
 }
 
 // One product per distinct tile size.
@@ -118,16 +136,22 @@ using Products = std::map<std::pair<std::int64_t, std::int64_t>, TileProduct>;
 class AttentionKernel final : public Kernel {
  public:
   AttentionKernel(const Site& site, bool fused)
-      : threads_(site.threads), p_(problem_of(site, fused, 0, fused ? 1 : 3)), roles_(roles_of(p_, fused, 0)) {
+      : threads_(site.threads),
+        p_(problem_of(site, fused, 0, fused ? 1 : 3)),
+        roles_(roles_of(p_, fused, 0)) {
     for (std::int64_t tile = 0; tile < p_.tiles(); ++tile) {
       const std::int64_t m = p_.tile_rows(tile);
       const std::int64_t n = p_.tile_columns(tile);
       if (n == 0 || scores_.contains({m, n})) continue;
-      scores_.try_emplace({m, n}, TileProduct::Sizes{m, p_.width, n}, plain(roles_.q.row), turned(roles_.k.row), plain(n), false, threads_);
-      results_.try_emplace({m, n}, TileProduct::Sizes{m, n, p_.value_width}, plain(n), plain(roles_.v.row), plain(roles_.y.row), false, threads_);
-      product_scratch_ = std::max({product_scratch_, scores_.at({m, n}).scratch().value, results_.at({m, n}).scratch().value});
+      scores_.try_emplace({m, n}, TileProduct::Sizes{m, p_.width, n}, plain(roles_.q.row),
+                          turned(roles_.k.row), plain(n), false, threads_);
+      results_.try_emplace({m, n}, TileProduct::Sizes{m, n, p_.value_width}, plain(n),
+                           plain(roles_.v.row), plain(roles_.y.row), false, threads_);
+      product_scratch_ = std::max({product_scratch_, scores_.at({m, n}).scratch().value,
+                                   results_.at({m, n}).scratch().value});
     }
-    lane_scratch_ = round_up(p_.tile_elements() * 4, kAlignment) + round_up(product_scratch_, kAlignment);
+    lane_scratch_ =
+        round_up(p_.tile_elements() * 4, kAlignment) + round_up(product_scratch_, kAlignment);
   }
 
   Bytes scratch() const override { return Bytes(lane_scratch_ * threads_); }
@@ -151,24 +175,33 @@ class AttentionKernel final : public Kernel {
     const std::int64_t n = p_.tile_columns(tile);
     const std::int64_t first = tile * kTileRows;
     float* scores = reinterpret_cast<float*>(a.scratch + lane * lane_scratch_);
-    std::byte* work = a.scratch + lane * lane_scratch_ + round_up(p_.tile_elements() * 4, kAlignment);
+    std::byte* work =
+        a.scratch + lane * lane_scratch_ + round_up(p_.tile_elements() * 4, kAlignment);
     float* y = at(output<float>(a, 0), roles_.y, p_.rows, b, first, head * p_.value_width);
     float* lse = output<float>(a, 1) + (b * p_.heads + head) * p_.rows + first;
     const std::int64_t kv = p_.kv_head(head);
     if (n > 0) {
-      scores_.at({m, n}).run(lane, at(input<float>(a, roles_.q.tensor), roles_.q, p_.rows, b, first, head * p_.width),
-                             at(input<float>(a, roles_.k.tensor), roles_.k, p_.columns, b, 0, kv * p_.width), scores, work);
+      scores_.at({m, n}).run(
+          lane, at(input<float>(a, roles_.q.tensor), roles_.q, p_.rows, b, first, head * p_.width),
+          at(input<float>(a, roles_.k.tensor), roles_.k, p_.columns, b, 0, kv * p_.width), scores,
+          work);
     }
     float inverse[kTileRows];
     for (std::int64_t i = 0; i < m; ++i) {
-      const float sum = probabilities(scores + i * n, p_.visible(first + i), n, p_.scale, p_.mask_row(a, b, head, first + i), lse + i);
+      const float sum = probabilities(scores + i * n, p_.visible(first + i), n, p_.scale,
+                                      p_.mask_row(a, b, head, first + i), lse + i);
       inverse[i] = sum > 0 ? 1.0F / sum : 0.0F;
     }
     if (n > 0) {
-      results_.at({m, n}).run(lane, scores, at(input<float>(a, roles_.v.tensor), roles_.v, p_.columns, b, 0, kv * p_.value_width), y, work);
+      results_.at({m, n}).run(
+          lane, scores,
+          at(input<float>(a, roles_.v.tensor), roles_.v, p_.columns, b, 0, kv * p_.value_width), y,
+          work);
     }
     for (std::int64_t i = 0; i < m; ++i) {
-      if (n == 0) std::memset(y + i * roles_.y.row, 0, static_cast<std::size_t>(p_.value_width) * sizeof(float));
+      if (n == 0)
+        std::memset(y + i * roles_.y.row, 0,
+                    static_cast<std::size_t>(p_.value_width) * sizeof(float));
       row_scale(y + i * roles_.y.row, p_.value_width, inverse[i]);
     }
   }
@@ -190,7 +223,8 @@ class AttentionGradKernel final : public Kernel {
         p_(problem_of(site, fused, 1, fused ? 4 : 6)),
         in_(roles_of(p_, fused, 1)),
         out_(roles_of(p_, fused, 0)) {
-    for (std::int64_t tile = 0; tile < p_.tiles(); ++tile) add_products(p_.tile_rows(tile), p_.tile_columns(tile));
+    for (std::int64_t tile = 0; tile < p_.tiles(); ++tile)
+      add_products(p_.tile_rows(tile), p_.tile_columns(tile));
     lane_scratch_ = 2 * tile_bytes() + round_up(product_scratch_, kAlignment);
   }
 
@@ -207,18 +241,23 @@ class AttentionGradKernel final : public Kernel {
       clear(a, b, kv);
       const std::int64_t group = p_.heads / p_.kv_heads;
       for (std::int64_t head = kv * group; head < (kv + 1) * group; ++head) {
-        for (std::int64_t tile = 0; tile < p_.tiles(); ++tile) step(a, omp_get_thread_num(), b, head, tile);
+        for (std::int64_t tile = 0; tile < p_.tiles(); ++tile)
+          step(a, omp_get_thread_num(), b, head, tile);
       }
     }
   }
 
  private:
-  std::int64_t tile_bytes() const { return round_up(p_.tile_elements() * 4, kAlignment); }
+  std::int64_t tile_bytes() const {
+    return round_up(p_.tile_elements() * 4, kAlignment);
+  }
 
   void add_products(std::int64_t m, std::int64_t n) {
     if (n == 0 || scores_.contains({m, n})) return;
-    const auto add = [&](Products& products, const TileProduct::Sizes& sizes, MatrixSteps a, MatrixSteps b, MatrixSteps c, bool accumulate) {
-      const auto& product = products.try_emplace({m, n}, sizes, a, b, c, accumulate, threads_).first->second;
+    const auto add = [&](Products& products, const TileProduct::Sizes& sizes, MatrixSteps a,
+                         MatrixSteps b, MatrixSteps c, bool accumulate) {
+      const auto& product =
+          products.try_emplace({m, n}, sizes, a, b, c, accumulate, threads_).first->second;
       product_scratch_ = std::max(product_scratch_, product.scratch().value);
     };
     add(scores_, {m, p_.width, n}, plain(in_.q.row), turned(in_.k.row), plain(n), false);
@@ -231,8 +270,11 @@ class AttentionGradKernel final : public Kernel {
   // The sums into dK and dV begin at zero.
   void clear(const Arguments& a, std::int64_t b, std::int64_t kv) const {
     for (std::int64_t j = 0; j < p_.columns; ++j) {
-      std::memset(at(output<float>(a, out_.k.tensor), out_.k, p_.columns, b, j, kv * p_.width), 0, static_cast<std::size_t>(p_.width) * sizeof(float));
-      std::memset(at(output<float>(a, out_.v.tensor), out_.v, p_.columns, b, j, kv * p_.value_width), 0, static_cast<std::size_t>(p_.value_width) * sizeof(float));
+      std::memset(at(output<float>(a, out_.k.tensor), out_.k, p_.columns, b, j, kv * p_.width), 0,
+                  static_cast<std::size_t>(p_.width) * sizeof(float));
+      std::memset(
+          at(output<float>(a, out_.v.tensor), out_.v, p_.columns, b, j, kv * p_.value_width), 0,
+          static_cast<std::size_t>(p_.value_width) * sizeof(float));
     }
   }
 
@@ -243,7 +285,8 @@ class AttentionGradKernel final : public Kernel {
     const std::int64_t kv = p_.kv_head(head);
     float* dq = at(output<float>(a, out_.q.tensor), out_.q, p_.rows, b, first, head * p_.width);
     if (n == 0) {
-      for (std::int64_t i = 0; i < m; ++i) std::memset(dq + i * out_.q.row, 0, static_cast<std::size_t>(p_.width) * sizeof(float));
+      for (std::int64_t i = 0; i < m; ++i)
+        std::memset(dq + i * out_.q.row, 0, static_cast<std::size_t>(p_.width) * sizeof(float));
       return;
     }
     auto* scores = reinterpret_cast<float*>(a.scratch + lane * lane_scratch_);
@@ -251,7 +294,8 @@ class AttentionGradKernel final : public Kernel {
     std::byte* work = a.scratch + lane * lane_scratch_ + 2 * tile_bytes();
     const float* q = at(input<float>(a, in_.q.tensor), in_.q, p_.rows, b, first, head * p_.width);
     const float* k = at(input<float>(a, in_.k.tensor), in_.k, p_.columns, b, 0, kv * p_.width);
-    const float* v = at(input<float>(a, in_.v.tensor), in_.v, p_.columns, b, 0, kv * p_.value_width);
+    const float* v =
+        at(input<float>(a, in_.v.tensor), in_.v, p_.columns, b, 0, kv * p_.value_width);
     const float* dy = at(input<float>(a, 0), in_.y, p_.rows, b, first, head * p_.value_width);
     const float* y = at(input<float>(a, y_input_), in_.y, p_.rows, b, first, head * p_.value_width);
     const float* lse = input<float>(a, y_input_ + 1) + (b * p_.heads + head) * p_.rows + first;
@@ -259,10 +303,15 @@ class AttentionGradKernel final : public Kernel {
     slopes_.at({m, n}).run(lane, dy, v, slopes, work);
     for (std::int64_t i = 0; i < m; ++i) {
       const float mean = row_dot(dy + i * in_.y.row, y + i * in_.y.row, p_.value_width);
-      score_gradients(scores + i * n, slopes + i * n, p_.visible(first + i), n, p_.scale, p_.mask_row(a, b, head, first + i), lse[i], mean);
+      score_gradients(scores + i * n, slopes + i * n, p_.visible(first + i), n, p_.scale,
+                      p_.mask_row(a, b, head, first + i), lse[i], mean);
     }
-    dv_.at({m, n}).run(lane, scores, dy, at(output<float>(a, out_.v.tensor), out_.v, p_.columns, b, 0, kv * p_.value_width), work);
-    dk_.at({m, n}).run(lane, slopes, q, at(output<float>(a, out_.k.tensor), out_.k, p_.columns, b, 0, kv * p_.width), work);
+    dv_.at({m, n}).run(
+        lane, scores, dy,
+        at(output<float>(a, out_.v.tensor), out_.v, p_.columns, b, 0, kv * p_.value_width), work);
+    dk_.at({m, n}).run(lane, slopes, q,
+                       at(output<float>(a, out_.k.tensor), out_.k, p_.columns, b, 0, kv * p_.width),
+                       work);
     dq_.at({m, n}).run(lane, slopes, k, dq, work);
   }
 

@@ -19,7 +19,8 @@ PLIMSOLL_VECTORIZED float scaled_max(float* x, std::int64_t n, float scale) {
   return out;
 }
 
-PLIMSOLL_VECTORIZED float masked_max(float* x, std::int64_t n, float scale, const float* mask, std::int64_t step) {
+PLIMSOLL_VECTORIZED float masked_max(float* x, std::int64_t n, float scale, const float* mask,
+                                     std::int64_t step) {
   float out = -std::numeric_limits<float>::infinity();
 #pragma omp simd reduction(max : out)
   for (std::int64_t i = 0; i < n; ++i) {
@@ -30,7 +31,8 @@ PLIMSOLL_VECTORIZED float masked_max(float* x, std::int64_t n, float scale, cons
   return out;
 }
 
-PLIMSOLL_VECTORIZED void gradient_range(float* scores, float* slopes, std::int64_t n, float scale, float lse, float mean) {
+PLIMSOLL_VECTORIZED void gradient_range(float* scores, float* slopes, std::int64_t n, float scale,
+                                        float lse, float mean) {
 #pragma omp simd
   for (std::int64_t i = 0; i < n; ++i) {
     const float p = vector_exp(scores[i] * scale - lse);
@@ -39,8 +41,9 @@ PLIMSOLL_VECTORIZED void gradient_range(float* scores, float* slopes, std::int64
   }
 }
 
-PLIMSOLL_VECTORIZED void masked_gradient_range(float* scores, float* slopes, std::int64_t n, float scale, const float* mask,
-                                               std::int64_t step, float lse, float mean) {
+PLIMSOLL_VECTORIZED void masked_gradient_range(float* scores, float* slopes, std::int64_t n,
+                                               float scale, const float* mask, std::int64_t step,
+                                               float lse, float mean) {
 #pragma omp simd
   for (std::int64_t i = 0; i < n; ++i) {
     const float p = vector_exp(scores[i] * scale + mask[i * step] - lse);
@@ -49,15 +52,20 @@ PLIMSOLL_VECTORIZED void masked_gradient_range(float* scores, float* slopes, std
   }
 }
 
-void clear(float* x, std::int64_t n) { std::memset(x, 0, static_cast<std::size_t>(n) * sizeof(float)); }
+void clear(float* x, std::int64_t n) {
+  std::memset(x, 0, static_cast<std::size_t>(n) * sizeof(float));
+}
 
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
 }  // namespace
 
-float probabilities(float* scores, std::int64_t visible, std::int64_t n, float scale, MaskRow mask, float* lse) {
+float probabilities(float* scores, std::int64_t visible, std::int64_t n, float scale, MaskRow mask,
+                    float* lse) {
   clear(scores + visible, n - visible);
-  const float most = mask.data == nullptr ? scaled_max(scores, visible, scale) : masked_max(scores, visible, scale, mask.data, mask.step);
+  const float most = mask.data == nullptr
+                         ? scaled_max(scores, visible, scale)
+                         : masked_max(scores, visible, scale, mask.data, mask.step);
   if (most == kNothing) {
     clear(scores, visible);
     *lse = kNothing;
@@ -68,7 +76,8 @@ float probabilities(float* scores, std::int64_t visible, std::int64_t n, float s
   return sum;
 }
 
-void score_gradients(float* scores, float* slopes, std::int64_t visible, std::int64_t n, float scale, MaskRow mask, float lse, float mean) {
+void score_gradients(float* scores, float* slopes, std::int64_t visible, std::int64_t n,
+                     float scale, MaskRow mask, float lse, float mean) {
   const std::int64_t seen = lse == kNothing ? 0 : visible;
   clear(scores + seen, n - seen);
   clear(slopes + seen, n - seen);

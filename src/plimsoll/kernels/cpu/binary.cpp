@@ -19,12 +19,14 @@ PLIMSOLL_VECTORIZED void scalar_with_row(float a, const T* b, T* y, std::int64_t
 }
 
 template <typename T, typename F>
-void stepped_row(const T* a, std::int64_t step_a, const T* b, std::int64_t step_b, T* y, std::int64_t n, F f) {
+void stepped_row(const T* a, std::int64_t step_a, const T* b, std::int64_t step_b, T* y,
+                 std::int64_t n, F f) {
   for (std::int64_t i = 0; i < n; ++i) store(y[i], f(load(a[i * step_a]), load(b[i * step_b])));
 }
 
 template <typename T, typename F>
-void binary_row(const T* a, std::int64_t step_a, const T* b, std::int64_t step_b, T* y, std::int64_t n, F f) {
+void binary_row(const T* a, std::int64_t step_a, const T* b, std::int64_t step_b, T* y,
+                std::int64_t n, F f) {
   if (step_a == 1 && step_b == 1) {
     map_ranges(a, b, y, n, f);
   } else if (step_a == 1 && step_b == 0) {
@@ -49,7 +51,8 @@ void run_binary(const StridedLoop& loop, const T* a, const T* b, T* y, F f) {
   }
   parallel_ranges(loop.rows(), row_grain(row), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) {
-      binary_row(a + loop.row_offset(1, r), step_a, b + loop.row_offset(2, r), step_b, y + r * row, row, f);
+      binary_row(a + loop.row_offset(1, r), step_a, b + loop.row_offset(2, r), step_b, y + r * row,
+                 row, f);
     }
   });
 }
@@ -58,12 +61,14 @@ template <typename F>
 std::unique_ptr<Kernel> broadcast_pair(const Site& site, F f) {
   const ir::TensorType& out = site.out();
   if (site.in(0) == out && site.in(1) == out) return mapped_pair(site, f);
-  if (site.in(0).dtype != out.dtype || site.in(1).dtype != out.dtype || out.shape.elements() == 0) return nullptr;
+  if (site.in(0).dtype != out.dtype || site.in(1).dtype != out.dtype || out.shape.elements() == 0)
+    return nullptr;
   for (const ir::TensorType* type : {&site.in(0), &site.in(1), &out}) {
     if (type->layout.block_count > 0) return nullptr;
   }
-  const StridedLoop loop = make_strided_loop(out, {broadcast_strides_in(out, out.shape), broadcast_strides_in(site.in(0), out.shape),
-                                                   broadcast_strides_in(site.in(1), out.shape)});
+  const StridedLoop loop = make_strided_loop(
+      out, {broadcast_strides_in(out, out.shape), broadcast_strides_in(site.in(0), out.shape),
+            broadcast_strides_in(site.in(1), out.shape)});
   return for_float_type(out.dtype, [&](auto element) {
     using T = decltype(element);
     return make_kernel(site, [loop, f](const Arguments& a) {
@@ -76,12 +81,15 @@ std::unique_ptr<Kernel> broadcast_pair(const Site& site, F f) {
 
 std::unique_ptr<Kernel> make_binary(const Site& site) {
   const std::string_view op = site.node.op;
-  if (op == "add" || op == "accumulate") return broadcast_pair(site, [](float a, float b) { return a + b; });
+  if (op == "add" || op == "accumulate")
+    return broadcast_pair(site, [](float a, float b) { return a + b; });
   if (op == "sub") return broadcast_pair(site, [](float a, float b) { return a - b; });
   if (op == "mul") return broadcast_pair(site, [](float a, float b) { return a * b; });
   if (op == "div") return broadcast_pair(site, [](float a, float b) { return a / b; });
-  if (op == "maximum") return broadcast_pair(site, [](float a, float b) { return a > b || a != a ? a : b; });
-  if (op == "minimum") return broadcast_pair(site, [](float a, float b) { return a < b || a != a ? a : b; });
+  if (op == "maximum")
+    return broadcast_pair(site, [](float a, float b) { return a > b || a != a ? a : b; });
+  if (op == "minimum")
+    return broadcast_pair(site, [](float a, float b) { return a < b || a != a ? a : b; });
   if (op == "pow") return broadcast_pair(site, [](float a, float b) { return std::pow(a, b); });
   if (op == "add_relu") {
     return broadcast_pair(site, [](float a, float b) {

@@ -1,4 +1,5 @@
-// A tensor [N, C, ...] as the channel-wise kernels see it: which of the two layouts, and its extents.
+// A tensor [N, C, ...] as the channel-wise kernels see it: which of the two layouts, and its
+// extents.
 //
 //   NCHW            N x C planes of `plane` elements each
 //   channels last   N x plane rows of C elements each

@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::int64_t kMostChunks = 32;
 
-PLIMSOLL_VECTORIZED void accumulate_rows(const float* x, std::int64_t rows, std::int64_t columns, float* out) {
+PLIMSOLL_VECTORIZED void accumulate_rows(const float* x, std::int64_t rows, std::int64_t columns,
+                                         float* out) {
   std::int64_t r = 0;
   for (; r + 4 <= rows; r += 4) {
     const float* at = x + r * columns;
@@ -30,7 +31,9 @@ PLIMSOLL_VECTORIZED void add_vectors(const float* from, float* to, std::int64_t 
 
 }  // namespace
 
-void add_range(const float* from, float* to, std::int64_t n) { add_vectors(from, to, n); }
+void add_range(const float* from, float* to, std::int64_t n) {
+  add_vectors(from, to, n);
+}
 
 void add_rows(const float* rows, std::int64_t count, std::int64_t n, float* out) {
   if (count == 0) {
@@ -42,7 +45,9 @@ void add_rows(const float* rows, std::int64_t count, std::int64_t n, float* out)
 }
 
 ColumnSums::ColumnSums(std::int64_t rows, std::int64_t columns)
-    : rows_(rows), columns_(columns), grain_(std::max(row_grain(columns), ceil_div(rows, kMostChunks))) {
+    : rows_(rows),
+      columns_(columns),
+      grain_(std::max(row_grain(columns), ceil_div(rows, kMostChunks))) {
   chunks_ = ceil_div(rows_, grain_);
 }
 

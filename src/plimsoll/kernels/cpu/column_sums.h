@@ -1,7 +1,8 @@
 // Sums down the columns of a matrix: bias gradients, gamma and beta gradients.
 //
-// Rows are cut into a number of chunks that depends on the matrix alone; each chunk sums into its own
-// row of scratch, and the rows of scratch are added in order. So the bits do not depend on threads.
+// Rows are cut into a number of chunks that depends on the matrix alone; each chunk sums into its
+// own row of scratch, and the rows of scratch are added in order. So the bits do not depend on
+// threads.
 #pragma once
 
 #include <cstdint>

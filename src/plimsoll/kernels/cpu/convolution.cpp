@@ -80,9 +80,12 @@ struct Tensors {
 };
 
 bool supported(const Tensors& t, std::int64_t group) {
-  const auto fine = [](ir::DType dtype) { return dtype == ir::DType::kF32 || dtype == ir::DType::kBF16; };
-  return fine(t.x.dtype) && t.w.dtype == t.x.dtype && t.y.dtype == t.x.dtype && t.x.shape.elements() > 0 &&
-         t.w.shape.elements() > 0 && t.y.shape.elements() > 0 && weights_can_be_described(t.w, group);
+  const auto fine = [](ir::DType dtype) {
+    return dtype == ir::DType::kF32 || dtype == ir::DType::kBF16;
+  };
+  return fine(t.x.dtype) && t.w.dtype == t.x.dtype && t.y.dtype == t.x.dtype &&
+         t.x.shape.elements() > 0 && t.w.shape.elements() > 0 && t.y.shape.elements() > 0 &&
+         weights_can_be_described(t.w, group);
 }
 
 // The primitive descriptors of the three directions. `weights` may be of format `any`.
@@ -97,18 +100,24 @@ struct Direction {
     const auto kind = prop_kind::forward_training;
     const auto how = algorithm::convolution_direct;
     const Geometry& g = geometry;
-    const auto desc = bias.data.ndims == 0
-                          ? dnnl::convolution_forward::desc(kind, how, x, weights, y, g.strides, g.dilations, g.begins, g.ends)
-                          : dnnl::convolution_forward::desc(kind, how, x, weights, bias, y, g.strides, g.dilations, g.begins, g.ends);
-    return preferred(dnnl::convolution_forward::primitive_desc(desc, user_scratchpad(), onednn_engine()));
+    const auto desc =
+        bias.data.ndims == 0
+            ? dnnl::convolution_forward::desc(kind, how, x, weights, y, g.strides, g.dilations,
+                                              g.begins, g.ends)
+            : dnnl::convolution_forward::desc(kind, how, x, weights, bias, y, g.strides,
+                                              g.dilations, g.begins, g.ends);
+    return preferred(
+        dnnl::convolution_forward::primitive_desc(desc, user_scratchpad(), onednn_engine()));
   }
 
   dnnl::convolution_backward_data::primitive_desc backward_data() const {
     const Geometry& g = geometry;
     // The forward descriptor is only a hint; it must exist whatever the weights' layout is.
     const auto hint = hint_with_any_weights();
-    const dnnl::convolution_backward_data::desc desc(algorithm::convolution_direct, x, weights, y, g.strides, g.dilations, g.begins, g.ends);
-    return preferred(dnnl::convolution_backward_data::primitive_desc(desc, user_scratchpad(), onednn_engine(), hint));
+    const dnnl::convolution_backward_data::desc desc(algorithm::convolution_direct, x, weights, y,
+                                                     g.strides, g.dilations, g.begins, g.ends);
+    return preferred(dnnl::convolution_backward_data::primitive_desc(desc, user_scratchpad(),
+                                                                     onednn_engine(), hint));
   }
 
   dnnl::convolution_backward_weights::primitive_desc backward_weights() const {
@@ -116,9 +125,12 @@ struct Direction {
     const auto hint = hint_with_any_weights();
     const auto how = algorithm::convolution_direct;
     const auto desc = bias.data.ndims == 0
-                          ? dnnl::convolution_backward_weights::desc(how, x, weights, y, g.strides, g.dilations, g.begins, g.ends)
-                          : dnnl::convolution_backward_weights::desc(how, x, weights, bias, y, g.strides, g.dilations, g.begins, g.ends);
-    return preferred(dnnl::convolution_backward_weights::primitive_desc(desc, user_scratchpad(), onednn_engine(), hint));
+                          ? dnnl::convolution_backward_weights::desc(how, x, weights, y, g.strides,
+                                                                     g.dilations, g.begins, g.ends)
+                          : dnnl::convolution_backward_weights::desc(
+                                how, x, weights, bias, y, g.strides, g.dilations, g.begins, g.ends);
+    return preferred(dnnl::convolution_backward_weights::primitive_desc(desc, user_scratchpad(),
+                                                                        onednn_engine(), hint));
   }
 
  private:
@@ -144,11 +156,14 @@ Direction direction_of(const ir::Attributes& attributes, const Tensors& t) {
 std::optional<Tensors> tensors_of(const Site& site) {
   if (site.node.op == "conv") return Tensors{site.in(0), site.in(1), site.out(0), site.has(2)};
   if (site.node.op == "conv_grad_input") return Tensors{site.out(0), site.in(1), site.in(0), false};
-  if (site.node.op == "conv_grad_weight") return Tensors{site.in(0), site.out(0), site.in(1), site.outputs() > 1};
+  if (site.node.op == "conv_grad_weight")
+    return Tensors{site.in(0), site.out(0), site.in(1), site.outputs() > 1};
   return std::nullopt;
 }
 
-std::int64_t group_of(const Site& site) { return site.attributes().integer("group", 1); }
+std::int64_t group_of(const Site& site) {
+  return site.attributes().integer("group", 1);
+}
 
 }  // namespace
 
@@ -157,10 +172,12 @@ std::unique_ptr<Kernel> make_convolution(const Site& site) {
   if (!supported(t, group_of(site))) return nullptr;
   const Direction d = direction_of(site.attributes(), t);
   const auto pd = d.forward();
-  std::vector<Primitive::Binding> bindings = {reads(0, DNNL_ARG_SRC, d.x), reads(1, DNNL_ARG_WEIGHTS, d.weights),
+  std::vector<Primitive::Binding> bindings = {reads(0, DNNL_ARG_SRC, d.x),
+                                              reads(1, DNNL_ARG_WEIGHTS, d.weights),
                                               writes(0, DNNL_ARG_DST, d.y)};
   if (t.bias) bindings.push_back(reads(2, DNNL_ARG_BIAS, d.bias));
-  return std::make_unique<PrimitiveKernel>(site, Primitive(dnnl::convolution_forward(pd), pd.scratchpad_desc(), bindings));
+  return std::make_unique<PrimitiveKernel>(
+      site, Primitive(dnnl::convolution_forward(pd), pd.scratchpad_desc(), bindings));
 }
 
 std::unique_ptr<Kernel> make_convolution_grad_input(const Site& site) {
@@ -170,7 +187,8 @@ std::unique_ptr<Kernel> make_convolution_grad_input(const Site& site) {
   const auto pd = d.backward_data();
   return std::make_unique<PrimitiveKernel>(
       site, Primitive(dnnl::convolution_backward_data(pd), pd.scratchpad_desc(),
-                      {reads(0, DNNL_ARG_DIFF_DST, d.y), reads(1, DNNL_ARG_WEIGHTS, d.weights), writes(0, DNNL_ARG_DIFF_SRC, d.x)}));
+                      {reads(0, DNNL_ARG_DIFF_DST, d.y), reads(1, DNNL_ARG_WEIGHTS, d.weights),
+                       writes(0, DNNL_ARG_DIFF_SRC, d.x)}));
 }
 
 std::unique_ptr<Kernel> make_convolution_grad_weight(const Site& site) {
@@ -178,10 +196,12 @@ std::unique_ptr<Kernel> make_convolution_grad_weight(const Site& site) {
   if (!supported(t, group_of(site))) return nullptr;
   const Direction d = direction_of(site.attributes(), t);
   const auto pd = d.backward_weights();
-  std::vector<Primitive::Binding> bindings = {reads(0, DNNL_ARG_SRC, d.x), reads(1, DNNL_ARG_DIFF_DST, d.y),
+  std::vector<Primitive::Binding> bindings = {reads(0, DNNL_ARG_SRC, d.x),
+                                              reads(1, DNNL_ARG_DIFF_DST, d.y),
                                               writes(0, DNNL_ARG_DIFF_WEIGHTS, d.weights)};
   if (t.bias) bindings.push_back(writes(1, DNNL_ARG_DIFF_BIAS, d.bias));
-  return std::make_unique<PrimitiveKernel>(site, Primitive(dnnl::convolution_backward_weights(pd), pd.scratchpad_desc(), bindings));
+  return std::make_unique<PrimitiveKernel>(
+      site, Primitive(dnnl::convolution_backward_weights(pd), pd.scratchpad_desc(), bindings));
 }
 
 namespace {
@@ -199,7 +219,8 @@ std::unique_ptr<Kernel> make_convolution_transpose(const Site& site) {
   const Direction d = direction_of(site.attributes(), t);
   const auto pd = d.backward_data();
   Primitive primitive(dnnl::convolution_backward_data(pd), pd.scratchpad_desc(),
-                      {reads(0, DNNL_ARG_DIFF_DST, d.y), reads(1, DNNL_ARG_WEIGHTS, d.weights), writes(0, DNNL_ARG_DIFF_SRC, d.x)});
+                      {reads(0, DNNL_ARG_DIFF_DST, d.y), reads(1, DNNL_ARG_WEIGHTS, d.weights),
+                       writes(0, DNNL_ARG_DIFF_SRC, d.x)});
   const Bytes scratch = primitive.scratch();
   const std::int64_t channels = site.out().shape[1];
   const std::int64_t planes = site.out().shape[0] * channels;
@@ -217,7 +238,8 @@ std::unique_ptr<Kernel> make_convolution_transpose(const Site& site) {
       scratch);
 }
 
-ir::Layout convolution_weights_layout(const ir::Graph& graph, const ir::Node& node, const CpuKernelOptions& options) {
+ir::Layout convolution_weights_layout(const ir::Graph& graph, const ir::Node& node,
+                                      const CpuKernelOptions& options) {
   const Site site{graph, node, options.threads > 0 ? options.threads : omp_get_num_procs()};
   use_threads(site.threads);
   const auto t = tensors_of(site);
@@ -225,14 +247,17 @@ ir::Layout convolution_weights_layout(const ir::Graph& graph, const ir::Node& no
   try {
     Direction d = direction_of(site.attributes(), *t);
     d.weights = Desc(d.weights.dims(), d.weights.data_type(), dnnl::memory::format_tag::any);
-    const Desc chosen = site.node.op == "conv"              ? d.forward().weights_desc()
-                        : site.node.op == "conv_grad_input" ? d.backward_data().weights_desc()
-                                                            : d.backward_weights().diff_weights_desc();
+    const Desc chosen = site.node.op == "conv" ? d.forward().weights_desc()
+                        : site.node.op == "conv_grad_input"
+                            ? d.backward_data().weights_desc()
+                            : d.backward_weights().diff_weights_desc();
     if (d.geometry.group == 1) return layout_of(chosen).value_or(ir::Layout{});
     // Depthwise: [g, 1, 1, h, w] with a block of g is our [g, 1, h, w] with a block of axis 0.
     if (t->w.shape[0] != d.geometry.group || t->w.shape[1] != 1) return {};
     const auto& blocking = chosen.data.format_desc.blocking;
-    if (chosen.data.format_kind != dnnl_blocked || blocking.inner_nblks != 1 || blocking.inner_idxs[0] != 0) return {};
+    if (chosen.data.format_kind != dnnl_blocked || blocking.inner_nblks != 1 ||
+        blocking.inner_idxs[0] != 0)
+      return {};
     ir::Layout out;
     out.rank = static_cast<std::uint8_t>(t->w.shape.rank());
     for (std::uint8_t axis = 0; axis < out.rank; ++axis) out.order[axis] = axis;

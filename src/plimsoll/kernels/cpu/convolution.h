@@ -1,8 +1,8 @@
 // Convolution and its two gradients through oneDNN.
 //
-// The layouts are those of the node's types: NCHW or channels-last tensors, weights plain or in the blocks
-// oneDNN asks for. convolution_layout.h says which blocks those are, so that the layout pass can
-// put a reorder in front: forward, data gradient and weight gradient want different ones.
+// The layouts are those of the node's types: NCHW or channels-last tensors, weights plain or in the
+// blocks oneDNN asks for. convolution_layout.h says which blocks those are, so that the layout pass
+// can put a reorder in front: forward, data gradient and weight gradient want different ones.
 #pragma once
 
 #include "plimsoll/kernels/cpu/site.h"

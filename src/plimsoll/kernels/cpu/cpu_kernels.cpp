@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
-#include <dnnl.hpp>
 #include <omp.h>
+#include <dnnl.hpp>
 
 #include "plimsoll/kernels/cpu/reference.h"
-#include "plimsoll/ops/catalogue.h"
 #include "plimsoll/kernels/cpu/table.h"
+#include "plimsoll/ops/catalogue.h"
 
 namespace plimsoll::kernels {
 namespace {
@@ -31,7 +31,8 @@ Result<std::unique_ptr<Kernel>> make_cpu_kernel(const ir::Graph& graph, const ir
   const Site site{graph, node, options.threads > 0 ? options.threads : omp_get_num_procs()};
   use_threads(site.threads);
   if (auto kernel = special_kernel(site)) return kernel;
-  if (ops::find_card(node.op) == nullptr) return bad_input("{}: no kernel and no reference evaluation", node.op);
+  if (ops::find_card(node.op) == nullptr)
+    return bad_input("{}: no kernel and no reference evaluation", node.op);
   return make_reference(site);
 }
 

@@ -1,4 +1,5 @@
-// Cross-entropy of logits against labels, with log-softmax inside: the probabilities are never stored.
+// Cross-entropy of logits against labels, with log-softmax inside: the probabilities are never
+// stored.
 #include "plimsoll/kernels/cpu/factories.h"
 #include "plimsoll/kernels/cpu/parallel.h"
 #include "plimsoll/kernels/cpu/row_math.h"
@@ -20,7 +21,8 @@ std::optional<Problem> problem_of(const Site& site, int logits) {
   if (!is_f32(type) || !all_row_major(site) || type.shape.elements() == 0) return std::nullopt;
   if (site.in(logits + 1).dtype != ir::DType::kI64) return std::nullopt;
   const std::int64_t classes = type.shape[type.shape.rank() - 1];
-  return Problem{type.shape.elements() / classes, classes, site.attributes().integer("ignore_index", -100)};
+  return Problem{type.shape.elements() / classes, classes,
+                 site.attributes().integer("ignore_index", -100)};
 }
 
 std::int64_t counted(const Problem& problem, const std::int64_t* labels) {
@@ -29,7 +31,8 @@ std::int64_t counted(const Problem& problem, const std::int64_t* labels) {
   return out;
 }
 
-PLIMSOLL_VECTORIZED void gradient_row(const float* x, float* dx, std::int64_t n, float lse, float scale) {
+PLIMSOLL_VECTORIZED void gradient_row(const float* x, float* dx, std::int64_t n, float lse,
+                                      float scale) {
 #pragma omp simd
   for (std::int64_t i = 0; i < n; ++i) dx[i] = vector_exp(x[i] - lse) * scale;
 }

@@ -1,9 +1,9 @@
 // Runs one operator twice, with its kernel and with its card's reference evaluation, and compares.
 //
-// Every use also checks what a kernel promises: it is a hand-made one and not the fallback; it writes
-// nothing behind its outputs or its scratch; it does not depend on what scratch held; two runs, and runs
-// with 1 and 2 threads, have the same bits; a result laid over an input, where card and kernel allow it,
-// is the same result. For tests only.
+// Every use also checks what a kernel promises: it is a hand-made one and not the fallback; it
+// writes nothing behind its outputs or its scratch; it does not depend on what scratch held; two
+// runs, and runs with 1 and 2 threads, have the same bits; a result laid over an input, where card
+// and kernel allow it, is the same result. For tests only.
 #pragma once
 
 #include <optional>
@@ -21,15 +21,25 @@ struct Tensor {
   bool absent = false;
 };
 
-inline Tensor f32(const ir::Shape& shape) { return {{ir::DType::kF32, shape, {}}}; }
-inline Tensor bf16(const ir::Shape& shape) { return {{ir::DType::kBF16, shape, {}}}; }
-inline Tensor last(const ir::Shape& shape) { return {{ir::DType::kF32, shape, ir::Layout::channels_last(shape.rank())}}; }
-inline Tensor i64(const ir::Shape& shape, double high) { return {{ir::DType::kI64, shape, {}}, 0, high}; }
+inline Tensor f32(const ir::Shape& shape) {
+  return {{ir::DType::kF32, shape, {}}};
+}
+inline Tensor bf16(const ir::Shape& shape) {
+  return {{ir::DType::kBF16, shape, {}}};
+}
+inline Tensor last(const ir::Shape& shape) {
+  return {{ir::DType::kF32, shape, ir::Layout::channels_last(shape.rank())}};
+}
+inline Tensor i64(const ir::Shape& shape, double high) {
+  return {{ir::DType::kI64, shape, {}}, 0, high};
+}
 inline Tensor positive(Tensor tensor) {
   tensor.low = 0.1;
   return tensor;
 }
-inline Tensor none() { return {.type = {}, .absent = true}; }
+inline Tensor none() {
+  return {.type = {}, .absent = true};
+}
 
 struct Differential {
   std::string op;

@@ -20,7 +20,8 @@ constexpr auto kGuardByte = std::byte{0xA5};
 // Memory with a guard behind it, filled with what a lazy kernel would trip over.
 class Guarded {
  public:
-  explicit Guarded(std::size_t bytes) : size_(bytes), memory_(bytes + kGuard + kAlignment, std::byte{0xFF}) {
+  explicit Guarded(std::size_t bytes)
+      : size_(bytes), memory_(bytes + kGuard + kAlignment, std::byte{0xFF}) {
     const auto address = reinterpret_cast<std::uintptr_t>(memory_.data());
     shift_ = (kAlignment - address % kAlignment) % kAlignment;
     std::fill_n(data() + size_, kGuard, kGuardByte);
@@ -29,7 +30,8 @@ class Guarded {
   std::vector<std::byte> bytes() { return {data(), data() + size_}; }
   void set(const std::vector<std::byte>& bytes) { std::copy(bytes.begin(), bytes.end(), data()); }
   bool intact() {
-    return std::all_of(data() + size_, data() + size_ + kGuard, [](std::byte b) { return b == kGuardByte; });
+    return std::all_of(data() + size_, data() + size_ + kGuard,
+                       [](std::byte b) { return b == kGuardByte; });
   }
 
  private:
@@ -41,7 +43,8 @@ class Guarded {
 ops::Array random_array(const Tensor& tensor, Random& random) {
   ops::Array out({tensor.type.dtype, tensor.type.shape, {}});
   for (std::int64_t i = 0; i < out.elements(); ++i) {
-    out.set_number(i, std::floor((tensor.low + (tensor.high - tensor.low) * random.uniform()) * (out.is_real() ? 4096 : 1)) /
+    out.set_number(i, std::floor((tensor.low + (tensor.high - tensor.low) * random.uniform()) *
+                                 (out.is_real() ? 4096 : 1)) /
                           (out.is_real() ? 4096 : 1));
   }
   out.round();
@@ -61,7 +64,9 @@ Built build(const Differential& d, Random& random) {
   for (std::size_t i = 0; i < d.inputs.size(); ++i) {
     const Tensor& tensor = d.inputs[i];
     out.arrays.push_back(tensor.absent ? ops::Array() : random_array(tensor, random));
-    node.inputs.push_back(tensor.absent ? ValueId() : out.graph.add_source(fmt::format("x{}", i), ir::ValueKind::kInput, tensor.type));
+    node.inputs.push_back(tensor.absent ? ValueId()
+                                        : out.graph.add_source(fmt::format("x{}", i),
+                                                               ir::ValueKind::kInput, tensor.type));
   }
   auto types = ops::infer(out.graph, node);
   EXPECT_TRUE(types.has_value()) << types.error().message;
@@ -74,7 +79,8 @@ Built build(const Differential& d, Random& random) {
 
 using Outputs = std::vector<std::vector<std::byte>>;
 
-Outputs run_kernel(const Built& built, int threads, std::optional<ops::InPlace::Pair> overlaid = std::nullopt) {
+Outputs run_kernel(const Built& built, int threads,
+                   std::optional<ops::InPlace::Pair> overlaid = std::nullopt) {
   const ir::Node& node = built.graph.nodes.front();
   auto kernel = make_cpu_kernel(built.graph, node, {threads});
   EXPECT_TRUE(kernel.has_value());
@@ -89,21 +95,26 @@ Outputs run_kernel(const Built& built, int threads, std::optional<ops::InPlace::
       continue;
     }
     const ir::TensorType& type = built.graph.value(node.inputs[i]).type;
-    memory.emplace_back(static_cast<std::size_t>(ir::bytes_of(type).value)).set(from_row_major(type, built.arrays[i].to_bytes()));
+    memory.emplace_back(static_cast<std::size_t>(ir::bytes_of(type).value))
+        .set(from_row_major(type, built.arrays[i].to_bytes()));
     inputs.push_back(memory.back().data());
   }
   for (std::size_t i = 0; i < node.outputs.size(); ++i) {
     const bool over = overlaid && overlaid->output == static_cast<int>(i);
-    memory.emplace_back(static_cast<std::size_t>(ir::bytes_of(built.graph.value(node.outputs[i]).type).value));
-    outputs.push_back(over ? memory[static_cast<std::size_t>(overlaid->input)].data() : memory.back().data());
+    memory.emplace_back(
+        static_cast<std::size_t>(ir::bytes_of(built.graph.value(node.outputs[i]).type).value));
+    outputs.push_back(over ? memory[static_cast<std::size_t>(overlaid->input)].data()
+                           : memory.back().data());
   }
   memory.emplace_back(static_cast<std::size_t>((*kernel)->scratch().value));
   (*kernel)->run({inputs, outputs, memory.back().data()});
-  for (Guarded& block : memory) EXPECT_TRUE(block.intact()) << "wrote behind a tensor or its scratch";
+  for (Guarded& block : memory)
+    EXPECT_TRUE(block.intact()) << "wrote behind a tensor or its scratch";
   Outputs out;
   for (std::size_t i = 0; i < node.outputs.size(); ++i) {
     const ir::TensorType& type = built.graph.value(node.outputs[i]).type;
-    out.push_back(to_row_major(type, {outputs[i], static_cast<std::size_t>(ir::bytes_of(type).value)}));
+    out.push_back(
+        to_row_major(type, {outputs[i], static_cast<std::size_t>(ir::bytes_of(type).value)}));
   }
   return out;
 }
@@ -111,7 +122,8 @@ Outputs run_kernel(const Built& built, int threads, std::optional<ops::InPlace::
 void compare(const Differential& d, const Built& built, const Outputs& got) {
   const ir::Node& node = built.graph.nodes.front();
   std::vector<const ops::Array*> inputs;
-  for (std::size_t i = 0; i < node.inputs.size(); ++i) inputs.push_back(node.inputs[i].valid() ? &built.arrays[i] : nullptr);
+  for (std::size_t i = 0; i < node.inputs.size(); ++i)
+    inputs.push_back(node.inputs[i].valid() ? &built.arrays[i] : nullptr);
   const std::vector<ops::Array> expected = ops::evaluate(built.graph, node, inputs);
   for (std::size_t k = 0; k < expected.size(); ++k) {
     const ops::Array& want = expected[k];
@@ -123,7 +135,8 @@ void compare(const Differential& d, const Built& built, const Outputs& got) {
     const double tolerance = want.is_real() ? d.tolerance * largest : 0;
     for (std::int64_t i = 0; i < want.elements(); ++i) {
       if (want.number(i) == have.number(i)) continue;
-      ASSERT_NEAR(want.number(i), have.number(i), tolerance) << "output " << k << " element " << i << " of " << want.elements();
+      ASSERT_NEAR(want.number(i), have.number(i), tolerance)
+          << "output " << k << " element " << i << " of " << want.elements();
     }
   }
 }
@@ -149,8 +162,11 @@ void expect_agreement(const Differential& d) {
     const auto input = static_cast<std::size_t>(pair.input);
     if (input >= node.inputs.size() || !node.inputs[input].valid()) continue;
     const ir::TensorType& under = built.graph.value(node.inputs[input]).type;
-    if (ir::bytes_of(under) != ir::bytes_of(built.graph.value(node.outputs[static_cast<std::size_t>(pair.output)]).type)) continue;
-    EXPECT_EQ(once, run_kernel(built, 2, pair)) << "output " << pair.output << " laid over input " << pair.input << " differs";
+    if (ir::bytes_of(under) !=
+        ir::bytes_of(built.graph.value(node.outputs[static_cast<std::size_t>(pair.output)]).type))
+      continue;
+    EXPECT_EQ(once, run_kernel(built, 2, pair))
+        << "output " << pair.output << " laid over input " << pair.input << " differs";
   }
 }
 

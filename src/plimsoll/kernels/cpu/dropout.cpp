@@ -1,5 +1,5 @@
-// Dropout: the mask is a hash of seed, counter and position (ops/dropout_mask.h), so nothing is stored
-// and the gradient is dropout itself.
+// Dropout: the mask is a hash of seed, counter and position (ops/dropout_mask.h), so nothing is
+// stored and the gradient is dropout itself.
 #include "plimsoll/kernels/cpu/elementwise.h"
 #include "plimsoll/kernels/cpu/factories.h"
 #include "plimsoll/ops/dropout_mask.h"
@@ -8,11 +8,12 @@ namespace plimsoll::kernels {
 namespace {
 
 template <typename T>
-PLIMSOLL_VECTORIZED void drop_range(const T* x, T* y, std::uint32_t first, std::int64_t n, ops::DropoutKey key,
-                                    std::uint32_t threshold, float scale) {
+PLIMSOLL_VECTORIZED void drop_range(const T* x, T* y, std::uint32_t first, std::int64_t n,
+                                    ops::DropoutKey key, std::uint32_t threshold, float scale) {
 #pragma omp simd
   for (std::int64_t i = 0; i < n; ++i) {
-    const std::uint32_t hash = ops::dropout_mix(ops::dropout_mix((first + static_cast<std::uint32_t>(i)) ^ key.low) ^ key.high);
+    const std::uint32_t hash = ops::dropout_mix(
+        ops::dropout_mix((first + static_cast<std::uint32_t>(i)) ^ key.low) ^ key.high);
     store(y[i], hash >= threshold ? load(x[i]) * scale : 0.0F);
   }
 }
@@ -22,7 +23,9 @@ PLIMSOLL_VECTORIZED void drop_range(const T* x, T* y, std::uint32_t first, std::
 std::unique_ptr<Kernel> make_dropout(const Site& site) {
   const std::int64_t count = site.out().shape.elements();
   // Positions are counted row-major; beyond 2^32 the hash takes another word.
-  if (!all_row_major(site) || site.in(0) != site.out() || site.in(1).dtype != ir::DType::kU64 || count > (std::int64_t{1} << 32)) return nullptr;
+  if (!all_row_major(site) || site.in(0) != site.out() || site.in(1).dtype != ir::DType::kU64 ||
+      count > (std::int64_t{1} << 32))
+    return nullptr;
   const double ratio = site.attributes().real("ratio", 0.5);
   const auto seed = static_cast<std::uint64_t>(site.attributes().integer("seed", 0));
   const auto scale = static_cast<float>(1.0 / (1.0 - ratio));
@@ -32,7 +35,8 @@ std::unique_ptr<Kernel> make_dropout(const Site& site) {
     return make_kernel(site, [=](const Arguments& a) {
       const ops::DropoutKey key = ops::dropout_key(seed, *input<std::uint64_t>(a, 1));
       parallel_ranges(count, kElementGrain, [&](std::int64_t begin, std::int64_t end) {
-        drop_range(input<T>(a, 0) + begin, output<T>(a) + begin, static_cast<std::uint32_t>(begin), end - begin, key, threshold, scale);
+        drop_range(input<T>(a, 0) + begin, output<T>(a) + begin, static_cast<std::uint32_t>(begin),
+                   end - begin, key, threshold, scale);
       });
     });
   });

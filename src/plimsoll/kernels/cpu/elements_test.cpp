@@ -10,7 +10,9 @@ namespace {
 
 using ir::Ints;
 
-double relative_error(double got, double exact) { return std::abs(got - exact) / std::max(std::abs(exact), 1e-30); }
+double relative_error(double got, double exact) {
+  return std::abs(got - exact) / std::max(std::abs(exact), 1e-30);
+}
 
 TEST(VectorMath, IsAccurateOverItsRange) {
   double exponential = 0;
@@ -18,10 +20,14 @@ TEST(VectorMath, IsAccurateOverItsRange) {
   double error_function = 0;
   for (int i = -8700; i <= 8800; ++i) {
     const float x = static_cast<float>(i) * 0.01F + 0.003F;
-    if (x > -87 && x < 88.5F) exponential = std::max(exponential, relative_error(vector_exp(x), std::exp(static_cast<double>(x))));
+    if (x > -87 && x < 88.5F)
+      exponential =
+          std::max(exponential, relative_error(vector_exp(x), std::exp(static_cast<double>(x))));
     const float small = x * 0.1F;
-    tangent = std::max(tangent, relative_error(vector_tanh(small), std::tanh(static_cast<double>(small))));
-    error_function = std::max(error_function, relative_error(vector_erf(small), std::erf(static_cast<double>(small))));
+    tangent = std::max(tangent,
+                       relative_error(vector_tanh(small), std::tanh(static_cast<double>(small))));
+    error_function = std::max(
+        error_function, relative_error(vector_erf(small), std::erf(static_cast<double>(small))));
   }
   EXPECT_LT(exponential, 2.5e-7);
   EXPECT_LT(tangent, 2.5e-7);
@@ -41,12 +47,14 @@ TEST(VectorMath, KeepsItsEnds) {
 }
 
 TEST(UnaryKernel, AgreesWithTheReference) {
-  for (const char* op : {"relu", "gelu", "tanh", "sigmoid", "silu", "exp", "erf", "neg", "abs", "sin", "cos", "leaky_relu"}) {
+  for (const char* op : {"relu", "gelu", "tanh", "sigmoid", "silu", "exp", "erf", "neg", "abs",
+                         "sin", "cos", "leaky_relu"}) {
     expect_agreement({op, {f32({3, 70, 100})}});
     expect_agreement({op, {last({2, 3, 5, 7})}});
     expect_agreement({.op = op, .inputs = {bf16({3, 70})}, .tolerance = 1e-2});
   }
-  for (const char* op : {"sqrt", "rsqrt", "reciprocal", "log"}) expect_agreement({op, {positive(f32({3, 70}))}});
+  for (const char* op : {"sqrt", "rsqrt", "reciprocal", "log"})
+    expect_agreement({op, {positive(f32({3, 70}))}});
   expect_agreement({"gelu", {f32({700})}, {{"approximate", std::string("tanh")}}});
   expect_agreement({"clip", {f32({700})}, {{"min", -0.5}, {"max", 1.0}}});
 }
@@ -55,6 +63,8 @@ TEST(GradientOfUnaryKernel, AgreesWithTheReference) {
   for (const char* op : {"relu_grad", "gelu_grad", "tanh_grad", "sigmoid_grad", "silu_grad"}) {
     expect_agreement({op, {f32({3, 70, 100}), f32({3, 70, 100})}});
   }
+  expect_agreement({"clip_grad", {f32({700}), f32({700})}, {{"min", -0.5}, {"max", 1.0}}});
+  expect_agreement({"leaky_relu_grad", {f32({700}), f32({700})}});
   expect_agreement({"gelu_grad", {f32({700}), f32({700})}, {{"approximate", std::string("tanh")}}});
 }
 
@@ -75,23 +85,34 @@ TEST(BinaryKernel, BroadcastsLikeTheReference) {
 }
 
 TEST(CastKernel, RoundsLikeTheReference) {
-  expect_agreement({.op = "cast", .inputs = {f32({3, 70})}, .attributes = {{"to", std::string("bf16")}}, .tolerance = 0});
-  expect_agreement({.op = "cast", .inputs = {bf16({3, 70})}, .attributes = {{"to", std::string("fp32")}}, .tolerance = 0});
+  expect_agreement({.op = "cast",
+                    .inputs = {f32({3, 70})},
+                    .attributes = {{"to", std::string("bf16")}},
+                    .tolerance = 0});
+  expect_agreement({.op = "cast",
+                    .inputs = {bf16({3, 70})},
+                    .attributes = {{"to", std::string("fp32")}},
+                    .tolerance = 0});
 }
 
 TEST(DropoutKernel, DrawsTheMaskOfTheReference) {
   Tensor counter = {{ir::DType::kU64, {}, {}}, 3, 4};
-  expect_agreement({"dropout", {f32({5, 7000}), counter}, {{"ratio", 0.3}, {"seed", std::int64_t{77}}}});
+  expect_agreement(
+      {"dropout", {f32({5, 7000}), counter}, {{"ratio", 0.3}, {"seed", std::int64_t{77}}}});
 }
 
 TEST(ReduceKernel, AgreesWithTheReferenceForAnyAxes) {
   for (const char* op : {"reduce_sum", "reduce_mean", "reduce_max", "reduce_min"}) {
-    for (const Ints& axes : {Ints{0}, Ints{1}, Ints{2}, Ints{3}, Ints{0, 2, 3}, Ints{2, 3}, Ints{0, 1}, Ints{1, 3}, Ints{0, 1, 2, 3}}) {
+    for (const Ints& axes : {Ints{0}, Ints{1}, Ints{2}, Ints{3}, Ints{0, 2, 3}, Ints{2, 3},
+                             Ints{0, 1}, Ints{1, 3}, Ints{0, 1, 2, 3}}) {
       for (const std::int64_t keep : {0, 1}) {
         expect_agreement({op, {f32({3, 4, 5, 6})}, {{"axes", axes}, {"keepdims", keep}}});
       }
     }
-    expect_agreement({.op = op, .inputs = {last({3, 4, 5, 6})}, .attributes = {{"axes", Ints{2, 3}}}, .layouts = {ir::Layout{}}});
+    expect_agreement({.op = op,
+                      .inputs = {last({3, 4, 5, 6})},
+                      .attributes = {{"axes", Ints{2, 3}}},
+                      .layouts = {ir::Layout{}}});
     expect_agreement({.op = op, .inputs = {f32({300, 260})}, .attributes = {{"axes", Ints{0}}}});
     expect_agreement({.op = op, .inputs = {f32({300, 260})}});
   }
@@ -103,38 +124,60 @@ TEST(MovementKernel, MovesWhatTheReferenceMoves) {
   expect_agreement({"transpose", {i64({3, 4, 5}, 9)}, {{"perm", Ints{1, 0, 2}}}});
   expect_agreement({"expand", {f32({4, 1})}, {{"shape", Ints{3, 4, 5}}}});
   expect_agreement({"reshape", {f32({4, 6})}, {{"shape", Ints{3, 8}}}});
-  expect_agreement({"slice", {f32({9, 8})}, {{"starts", Ints{1, 2}}, {"ends", Ints{8, 8}}, {"steps", Ints{2, 3}}}});
-  expect_agreement({"slice_assign", {f32({9, 8}), f32({4, 2})}, {{"starts", Ints{1, 2}}, {"ends", Ints{8, 8}}, {"steps", Ints{2, 3}}}});
+  expect_agreement({"slice",
+                    {f32({9, 8})},
+                    {{"starts", Ints{1, 2}}, {"ends", Ints{8, 8}}, {"steps", Ints{2, 3}}}});
+  expect_agreement({"slice_assign",
+                    {f32({9, 8}), f32({4, 2})},
+                    {{"starts", Ints{1, 2}}, {"ends", Ints{8, 8}}, {"steps", Ints{2, 3}}}});
   expect_agreement({"pad", {f32({4, 6})}, {{"pads", Ints{1, -1, 0, 2}}, {"value", 3.0}}});
-  expect_agreement({"concat", {f32({2, 3, 4}), f32({2, 5, 4}), f32({2, 1, 4})}, {{"axis", std::int64_t{1}}}});
-  expect_agreement({"concat", {last({2, 3, 4, 4}), last({2, 5, 4, 4})}, {{"axis", std::int64_t{1}}}});
-  expect_agreement({"split", {f32({2, 9, 4})}, {{"axis", std::int64_t{1}}, {"sizes", Ints{3, 5, 1}}}});
-  expect_agreement({"fill", {}, {{"shape", Ints{300, 70}}, {"dtype", std::string("fp32")}, {"value", 1.5}}});
-  expect_agreement({"fill", {}, {{"shape", Ints{3}}, {"dtype", std::string("int64")}, {"value", 7.0}}});
+  expect_agreement(
+      {"concat", {f32({2, 3, 4}), f32({2, 5, 4}), f32({2, 1, 4})}, {{"axis", std::int64_t{1}}}});
+  expect_agreement(
+      {"concat", {last({2, 3, 4, 4}), last({2, 5, 4, 4})}, {{"axis", std::int64_t{1}}}});
+  expect_agreement(
+      {"split", {f32({2, 9, 4})}, {{"axis", std::int64_t{1}}, {"sizes", Ints{3, 5, 1}}}});
+  expect_agreement(
+      {"fill", {}, {{"shape", Ints{300, 70}}, {"dtype", std::string("fp32")}, {"value", 1.5}}});
+  expect_agreement(
+      {"fill", {}, {{"shape", Ints{3}}, {"dtype", std::string("int64")}, {"value", 7.0}}});
 }
 
 TEST(ReorderKernel, GoesBothWaysBetweenLayouts) {
   for (const char* layout : {"@0231", "@0123:16b1", "@0123:16b1:16b0"}) {
-    expect_agreement({.op = "reorder", .inputs = {f32({20, 24, 3, 5})}, .attributes = {{"layout", std::string(layout)}}, .layouts = {ir::parse_layout(layout)}, .tolerance = 0});
+    expect_agreement({.op = "reorder",
+                      .inputs = {f32({20, 24, 3, 5})},
+                      .attributes = {{"layout", std::string(layout)}},
+                      .layouts = {ir::parse_layout(layout)},
+                      .tolerance = 0});
     Tensor blocked = f32({20, 24, 3, 5});
     blocked.type.layout = *ir::parse_layout(layout);
-    expect_agreement({.op = "reorder", .inputs = {blocked}, .attributes = {{"layout", std::string()}}, .layouts = {ir::Layout{}}, .tolerance = 0});
+    expect_agreement({.op = "reorder",
+                      .inputs = {blocked},
+                      .attributes = {{"layout", std::string()}},
+                      .layouts = {ir::Layout{}},
+                      .tolerance = 0});
   }
 }
 
 TEST(GatherKernel, AgreesWithTheReference) {
   expect_agreement({"gather", {f32({50, 33}), i64({4, 5}, 50)}});
   expect_agreement({"gather", {f32({6, 50, 3}), i64({7}, 50)}, {{"axis", std::int64_t{1}}}});
-  expect_agreement({"gather_grad", {f32({4, 5, 100}), i64({4, 5}, 7)}, {{"axis", std::int64_t{0}}, {"shape", Ints{7, 100}}}});
+  expect_agreement({"gather_grad",
+                    {f32({4, 5, 100}), i64({4, 5}, 7)},
+                    {{"axis", std::int64_t{0}}, {"shape", Ints{7, 100}}}});
 }
 
 TEST(UpdateKernel, AgreesWithTheReference) {
   const Tensor step = {{ir::DType::kI64, {}, {}}, 3, 4};
   expect_agreement({"sgd", {f32({700}), f32({700})}, {{"lr", 0.1}, {"weight_decay", 0.01}}});
   expect_agreement({"sgd", {f32({700}), f32({700}), f32({})}, {{"lr", 0.1}}});
-  expect_agreement({"momentum", {f32({700}), f32({700}), f32({700})}, {{"lr", 0.1}, {"weight_decay", 0.01}}});
+  expect_agreement(
+      {"momentum", {f32({700}), f32({700}), f32({700})}, {{"lr", 0.1}, {"weight_decay", 0.01}}});
   for (const char* op : {"adam", "adamw"}) {
-    expect_agreement({op, {f32({700}), f32({700}), f32({700}), positive(f32({700})), step}, {{"lr", 0.1}, {"weight_decay", 0.01}}});
+    expect_agreement({op,
+                      {f32({700}), f32({700}), f32({700}), positive(f32({700})), step},
+                      {{"lr", 0.1}, {"weight_decay", 0.01}}});
   }
   expect_agreement({"accumulate", {f32({700}), f32({700})}});
   expect_agreement({"increment", {i64({}, 5)}});

@@ -1,8 +1,8 @@
 // Element-by-element loops over contiguous ranges, for fp32 and bf16 (computed in float).
 //
-// `omp simd` says that iterations are independent; that is true also when an output lies exactly over an
-// input, which is the only overlap a kernel is ever given. Without it the compiler's own overlap test
-// would send every in-place call down the scalar path.
+// `omp simd` says that iterations are independent; that is true also when an output lies exactly
+// over an input, which is the only overlap a kernel is ever given. Without it the compiler's own
+// overlap test would send every in-place call down the scalar path.
 #pragma once
 
 #include <type_traits>
@@ -62,7 +62,8 @@ std::unique_ptr<Kernel> mapped_pair(const Site& site, F f) {
     const std::int64_t count = stored_elements(site.out());
     return make_kernel(site, [=](const Arguments& a) {
       parallel_ranges(count, kElementGrain, [&](std::int64_t begin, std::int64_t end) {
-        map_ranges(input<T>(a, 0) + begin, input<T>(a, 1) + begin, output<T>(a) + begin, end - begin, f);
+        map_ranges(input<T>(a, 0) + begin, input<T>(a, 1) + begin, output<T>(a) + begin,
+                   end - begin, f);
       });
     });
   });

@@ -1,7 +1,7 @@
 // gather along an axis (embedding lookup) and its gradient, a scatter-add into zeros.
 //
-// The gradient walks the indices in order; threads share the work by columns, so two equal indices are
-// always added by the same thread, in the same order.
+// The gradient walks the indices in order; threads share the work by columns, so two equal indices
+// are always added by the same thread, in the same order.
 #include <cstring>
 
 #include "plimsoll/base/checked.h"
@@ -20,10 +20,12 @@ struct Gathering {
   std::int64_t indices;
 };
 
-Gathering gathering_of(const ir::Shape& data, const ir::Shape& indices, const ir::Attributes& attributes) {
+Gathering gathering_of(const ir::Shape& data, const ir::Shape& indices,
+                       const ir::Attributes& attributes) {
   const auto given = static_cast<int>(attributes.integer("axis", 0));
   const int axis = given < 0 ? given + data.rank() : given;
-  return {data.elements(0, axis), data[axis], data.elements(axis + 1, data.rank()), indices.elements()};
+  return {data.elements(0, axis), data[axis], data.elements(axis + 1, data.rank()),
+          indices.elements()};
 }
 
 // Where an index points to; out of range is clamped (the executor refuses such inputs before).
@@ -40,12 +42,14 @@ std::unique_ptr<Kernel> make_gather_of(const Site& site, const Gathering& g) {
     const auto* indices = input<Index>(a, 1);
     const std::byte* data = a.inputs[0];
     std::byte* out = a.outputs[0];
-    parallel_ranges(g.outer * g.indices, row_grain(g.inner), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) {
-        const std::int64_t from = i / g.indices * g.extent + row_of(g, indices[i % g.indices]);
-        std::memcpy(out + static_cast<std::size_t>(i) * width, data + static_cast<std::size_t>(from) * width, width);
-      }
-    });
+    parallel_ranges(
+        g.outer * g.indices, row_grain(g.inner), [&](std::int64_t begin, std::int64_t end) {
+          for (std::int64_t i = begin; i < end; ++i) {
+            const std::int64_t from = i / g.indices * g.extent + row_of(g, indices[i % g.indices]);
+            std::memcpy(out + static_cast<std::size_t>(i) * width,
+                        data + static_cast<std::size_t>(from) * width, width);
+          }
+        });
   });
 }
 
@@ -72,7 +76,9 @@ std::unique_ptr<Kernel> make_gather_grad_of(const Site& site, const Gathering& g
 }  // namespace
 
 std::unique_ptr<Kernel> make_gather(const Site& site) {
-  if (!all_row_major(site) || ir::bits(site.out().dtype) % 8 != 0 || site.in(0).shape.elements() == 0) return nullptr;
+  if (!all_row_major(site) || ir::bits(site.out().dtype) % 8 != 0 ||
+      site.in(0).shape.elements() == 0)
+    return nullptr;
   const Gathering g = gathering_of(site.in(0).shape, site.in(1).shape, site.attributes());
   if (site.in(1).dtype == ir::DType::kI64) return make_gather_of<std::int64_t>(site, g);
   if (site.in(1).dtype == ir::DType::kI32) return make_gather_of<std::int32_t>(site, g);
@@ -80,7 +86,8 @@ std::unique_ptr<Kernel> make_gather(const Site& site) {
 }
 
 std::unique_ptr<Kernel> make_gather_grad(const Site& site) {
-  if (!all_row_major(site) || !is_f32(site.out()) || site.out().shape.elements() == 0) return nullptr;
+  if (!all_row_major(site) || !is_f32(site.out()) || site.out().shape.elements() == 0)
+    return nullptr;
   const Gathering g = gathering_of(site.out().shape, site.in(1).shape, site.attributes());
   if (site.in(1).dtype == ir::DType::kI64) return make_gather_grad_of<std::int64_t>(site, g);
   if (site.in(1).dtype == ir::DType::kI32) return make_gather_grad_of<std::int32_t>(site, g);

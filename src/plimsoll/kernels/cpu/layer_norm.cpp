@@ -1,7 +1,8 @@
 // Layer normalisation: every row of x (the axes from `axis` on) by its own mean and deviation.
 //
-// A row is read from memory once; mean, deviation and result come from the cache. The gradients of gamma
-// and beta are sums over rows, taken per chunk of rows and joined in order (column_sums.h says why).
+// A row is read from memory once; mean, deviation and result come from the cache. The gradients of
+// gamma and beta are sums over rows, taken per chunk of rows and joined in order (column_sums.h
+// says why).
 #include "plimsoll/base/checked.h"
 #include "plimsoll/kernels/cpu/column_sums.h"
 #include "plimsoll/kernels/cpu/factories.h"
@@ -11,8 +12,9 @@
 namespace plimsoll::kernels {
 namespace {
 
-PLIMSOLL_VECTORIZED void normalize_row(const float* x, std::int64_t n, const float* gamma, const float* beta, float epsilon,
-                                       float* y, float* mean, float* rstd) {
+PLIMSOLL_VECTORIZED void normalize_row(const float* x, std::int64_t n, const float* gamma,
+                                       const float* beta, float epsilon, float* y, float* mean,
+                                       float* rstd) {
   float sum = 0;
 #pragma omp simd reduction(+ : sum)
   for (std::int64_t i = 0; i < n; ++i) sum += x[i];
@@ -33,8 +35,9 @@ PLIMSOLL_VECTORIZED void normalize_row(const float* x, std::int64_t n, const flo
 }
 
 // One row of dx, and its share of dgamma and dbeta added to the chunk's.
-PLIMSOLL_VECTORIZED void normalize_row_gradient(const float* dy, const float* x, std::int64_t n, const float* gamma,
-                                                float mean, float rstd, float* dx, float* dgamma, float* dbeta) {
+PLIMSOLL_VECTORIZED void normalize_row_gradient(const float* dy, const float* x, std::int64_t n,
+                                                const float* gamma, float mean, float rstd,
+                                                float* dx, float* dgamma, float* dbeta) {
   float sum = 0;
   float product = 0;
 #pragma omp simd reduction(+ : sum, product)
@@ -78,8 +81,9 @@ std::unique_ptr<Kernel> make_layer_norm(const Site& site) {
     const float* beta = shifted ? input<float>(a, 2) : nullptr;
     parallel_ranges(rows.count, row_grain(rows.width), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t r = begin; r < end; ++r) {
-        normalize_row(input<float>(a, 0) + r * rows.width, rows.width, input<float>(a, 1), beta, epsilon,
-                      output<float>(a, 0) + r * rows.width, output<float>(a, 1) + r, output<float>(a, 2) + r);
+        normalize_row(input<float>(a, 0) + r * rows.width, rows.width, input<float>(a, 1), beta,
+                      epsilon, output<float>(a, 0) + r * rows.width, output<float>(a, 1) + r,
+                      output<float>(a, 2) + r);
       }
     });
   });
@@ -96,17 +100,20 @@ std::unique_ptr<Kernel> make_layer_norm_grad(const Site& site) {
       [=](const Arguments& a) {
         float* dgamma = scratch<float>(a);
         float* dbeta = dgamma + chunks.chunks() * rows.width;
-        parallel_chunks(rows.count, chunks.grain(), [&](std::int64_t chunk, std::int64_t begin, std::int64_t end) {
-          float* chunk_dgamma = dgamma + chunk * rows.width;
-          float* chunk_dbeta = dbeta + chunk * rows.width;
-          std::fill(chunk_dgamma, chunk_dgamma + rows.width, 0.0F);
-          std::fill(chunk_dbeta, chunk_dbeta + rows.width, 0.0F);
-          for (std::int64_t r = begin; r < end; ++r) {
-            normalize_row_gradient(input<float>(a, 0) + r * rows.width, input<float>(a, 1) + r * rows.width, rows.width,
-                                   input<float>(a, 2), input<float>(a, 3)[r], input<float>(a, 4)[r],
-                                   output<float>(a, 0) + r * rows.width, chunk_dgamma, chunk_dbeta);
-          }
-        });
+        parallel_chunks(rows.count, chunks.grain(),
+                        [&](std::int64_t chunk, std::int64_t begin, std::int64_t end) {
+                          float* chunk_dgamma = dgamma + chunk * rows.width;
+                          float* chunk_dbeta = dbeta + chunk * rows.width;
+                          std::fill(chunk_dgamma, chunk_dgamma + rows.width, 0.0F);
+                          std::fill(chunk_dbeta, chunk_dbeta + rows.width, 0.0F);
+                          for (std::int64_t r = begin; r < end; ++r) {
+                            normalize_row_gradient(
+                                input<float>(a, 0) + r * rows.width,
+                                input<float>(a, 1) + r * rows.width, rows.width, input<float>(a, 2),
+                                input<float>(a, 3)[r], input<float>(a, 4)[r],
+                                output<float>(a, 0) + r * rows.width, chunk_dgamma, chunk_dbeta);
+                          }
+                        });
         add_rows(dgamma, chunks.chunks(), rows.width, output<float>(a, 1));
         add_rows(dbeta, chunks.chunks(), rows.width, output<float>(a, 2));
       },

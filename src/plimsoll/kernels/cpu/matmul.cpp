@@ -1,9 +1,9 @@
-// matmul, linear and linear_grad_weight: all are one oneDNN matrix product on plain row-major operands,
-// a transposed one described by its strides (no copy).
+// matmul, linear and linear_grad_weight: all are one oneDNN matrix product on plain row-major
+// operands, a transposed one described by its strides (no copy).
+#include "plimsoll/base/checked.h"
 #include "plimsoll/kernels/cpu/column_sums.h"
 #include "plimsoll/kernels/cpu/factories.h"
 #include "plimsoll/kernels/cpu/onednn.h"
-#include "plimsoll/base/checked.h"
 
 namespace plimsoll::kernels {
 namespace {
@@ -11,13 +11,16 @@ namespace {
 using Dims = dnnl::memory::dims;
 using Desc = dnnl::memory::desc;
 
-bool is_product_dtype(ir::DType dtype) { return dtype == ir::DType::kF32 || dtype == ir::DType::kBF16; }
+bool is_product_dtype(ir::DType dtype) {
+  return dtype == ir::DType::kF32 || dtype == ir::DType::kBF16;
+}
 
 bool one_product_dtype(const Site& site) {
   const ir::DType dtype = site.out().dtype;
   if (!is_product_dtype(dtype) || !all_row_major(site)) return false;
   for (int i = 0; i < site.inputs(); ++i) {
-    if (site.has(i) && (site.in(i).dtype != dtype || site.in(i).shape.elements() == 0)) return false;
+    if (site.has(i) && (site.in(i).dtype != dtype || site.in(i).shape.elements() == 0))
+      return false;
   }
   return site.out().shape.elements() > 0;
 }
@@ -42,11 +45,14 @@ Desc operand(const ir::TensorType& type, int rank, bool transposed) {
 }
 
 dnnl::matmul::primitive_desc product(const Desc& a, const Desc& b, const Desc& y) {
-  return preferred(dnnl::matmul::primitive_desc(dnnl::matmul::desc(a, b, y), user_scratchpad(), onednn_engine()));
+  return preferred(dnnl::matmul::primitive_desc(dnnl::matmul::desc(a, b, y), user_scratchpad(),
+                                                onednn_engine()));
 }
 
-dnnl::matmul::primitive_desc product(const Desc& a, const Desc& b, const Desc& bias, const Desc& y) {
-  return preferred(dnnl::matmul::primitive_desc(dnnl::matmul::desc(a, b, bias, y), user_scratchpad(), onednn_engine()));
+dnnl::matmul::primitive_desc product(const Desc& a, const Desc& b, const Desc& bias,
+                                     const Desc& y) {
+  return preferred(dnnl::matmul::primitive_desc(dnnl::matmul::desc(a, b, bias, y),
+                                                user_scratchpad(), onednn_engine()));
 }
 
 // A tensor [..., K] as a matrix of rows.
@@ -55,11 +61,14 @@ ir::TensorType as_rows(const ir::TensorType& type) {
   return {type.dtype, {type.shape.elements(0, type.shape.rank() - 1), last}, {}};
 }
 
-// A product of one batch has its batch axes dropped: oneDNN's best kernels are for two and three axes.
+// A product of one batch has its batch axes dropped: oneDNN's best kernels are for two and three
+// axes.
 ir::TensorType with_batch_folded(const ir::TensorType& type) {
   const int rank = type.shape.rank();
   if (rank <= 3) return type;
-  return {type.dtype, {type.shape.elements(0, rank - 2), type.shape[rank - 2], type.shape[rank - 1]}, {}};
+  return {type.dtype,
+          {type.shape.elements(0, rank - 2), type.shape[rank - 2], type.shape[rank - 1]},
+          {}};
 }
 
 bool same_batch(const ir::Shape& a, const ir::Shape& b) {
@@ -73,7 +82,8 @@ bool same_batch(const ir::Shape& a, const ir::Shape& b) {
 }  // namespace
 
 std::unique_ptr<Kernel> make_matmul(const Site& site) {
-  if (!one_product_dtype(site) || site.in(0).shape.rank() < 2 || site.in(1).shape.rank() < 2) return nullptr;
+  if (!one_product_dtype(site) || site.in(0).shape.rank() < 2 || site.in(1).shape.rank() < 2)
+    return nullptr;
   ir::TensorType a = site.in(0);
   ir::TensorType b = site.in(1);
   ir::TensorType y = site.out();
@@ -92,7 +102,8 @@ std::unique_ptr<Kernel> make_matmul(const Site& site) {
   const auto pd = product(da, db, dy);
   return std::make_unique<PrimitiveKernel>(
       site, Primitive(dnnl::matmul(pd), pd.scratchpad_desc(),
-                      {reads(0, DNNL_ARG_SRC, da), reads(1, DNNL_ARG_WEIGHTS, db), writes(0, DNNL_ARG_DST, dy)}));
+                      {reads(0, DNNL_ARG_SRC, da), reads(1, DNNL_ARG_WEIGHTS, db),
+                       writes(0, DNNL_ARG_DST, dy)}));
 }
 
 std::unique_ptr<Kernel> make_linear(const Site& site) {
@@ -101,15 +112,18 @@ std::unique_ptr<Kernel> make_linear(const Site& site) {
   const Desc w = operand(site.in(1), 2, site.attributes().integer("trans_w", 0) != 0);
   const ir::TensorType rows = as_rows(site.out());
   const Desc y = describe(rows);
-  std::vector<Primitive::Binding> bindings = {reads(0, DNNL_ARG_SRC, x), reads(1, DNNL_ARG_WEIGHTS, w), writes(0, DNNL_ARG_DST, y)};
+  std::vector<Primitive::Binding> bindings = {
+      reads(0, DNNL_ARG_SRC, x), reads(1, DNNL_ARG_WEIGHTS, w), writes(0, DNNL_ARG_DST, y)};
   if (!site.has(2)) {
     const auto pd = product(x, w, y);
-    return std::make_unique<PrimitiveKernel>(site, Primitive(dnnl::matmul(pd), pd.scratchpad_desc(), bindings));
+    return std::make_unique<PrimitiveKernel>(
+        site, Primitive(dnnl::matmul(pd), pd.scratchpad_desc(), bindings));
   }
   const Desc bias = describe(rows.dtype, {1, rows.shape[1]}, {rows.shape[1], 1});
   bindings.push_back(reads(2, DNNL_ARG_BIAS, bias));
   const auto pd = product(x, w, bias, y);
-  return std::make_unique<PrimitiveKernel>(site, Primitive(dnnl::matmul(pd), pd.scratchpad_desc(), bindings));
+  return std::make_unique<PrimitiveKernel>(
+      site, Primitive(dnnl::matmul(pd), pd.scratchpad_desc(), bindings));
 }
 
 std::unique_ptr<Kernel> make_linear_grad_weight(const Site& site) {
@@ -124,9 +138,10 @@ std::unique_ptr<Kernel> make_linear_grad_weight(const Site& site) {
   const Desc right = operand(transposed ? x : dy, 2, false);
   const Desc dw = describe(site.out());
   const auto pd = product(left, right, dw);
-  Primitive primitive(dnnl::matmul(pd), pd.scratchpad_desc(),
-                      {reads(transposed ? 1 : 0, DNNL_ARG_SRC, left), reads(transposed ? 0 : 1, DNNL_ARG_WEIGHTS, right),
-                       writes(0, DNNL_ARG_DST, dw)});
+  Primitive primitive(
+      dnnl::matmul(pd), pd.scratchpad_desc(),
+      {reads(transposed ? 1 : 0, DNNL_ARG_SRC, left),
+       reads(transposed ? 0 : 1, DNNL_ARG_WEIGHTS, right), writes(0, DNNL_ARG_DST, dw)});
   if (!bias) return std::make_unique<PrimitiveKernel>(site, std::move(primitive));
   const ColumnSums sums(dy.shape[0], dy.shape[1]);
   // One after the other, so they share the scratch.

@@ -1,9 +1,9 @@
 // Everything that moves elements without changing them: slices, joins, transposes, layouts.
 //
-// Nearly all of it is one thing, a box copy: the same box of elements in two tensors, each with its own
-// start and strides. Slicing starts inside the source, concatenation inside the target, expansion has
-// source strides of 0, a reversed slice negative ones. Transposes and changes of layout of 32- and 16-bit
-// floats go through oneDNN's reorder, which blocks them for the cache.
+// Nearly all of it is one thing, a box copy: the same box of elements in two tensors, each with its
+// own start and strides. Slicing starts inside the source, concatenation inside the target,
+// expansion has source strides of 0, a reversed slice negative ones. Transposes and changes of
+// layout of 32- and 16-bit floats go through oneDNN's reorder, which blocks them for the cache.
 #include <cstring>
 
 #include "plimsoll/kernels/cpu/factories.h"
@@ -24,7 +24,8 @@ struct BoxCopy {
 };
 
 template <typename Unit>
-void copy_row(Unit* to, std::int64_t to_step, const Unit* from, std::int64_t from_step, std::int64_t n) {
+void copy_row(Unit* to, std::int64_t to_step, const Unit* from, std::int64_t from_step,
+              std::int64_t n) {
   if (to_step == 1 && from_step == 1) {
     std::memcpy(to, from, static_cast<std::size_t>(n) * sizeof(Unit));
   } else if (to_step == 1 && from_step == 0) {
@@ -41,7 +42,8 @@ void run_copy(const BoxCopy& copy, std::byte* to, const std::byte* from) {
   const StridedLoop& loop = copy.loop;
   parallel_ranges(loop.rows(), row_grain(loop.row()), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) {
-      copy_row(target + loop.row_offset(0, r), loop.row_step(0), source + loop.row_offset(1, r), loop.row_step(1), loop.row());
+      copy_row(target + loop.row_offset(0, r), loop.row_step(0), source + loop.row_offset(1, r),
+               loop.row_step(1), loop.row());
     }
   });
 }
@@ -51,11 +53,16 @@ using RunCopy = void (*)(const BoxCopy&, std::byte*, const std::byte*);
 // By width alone: a copy does not care what the bits mean. Null for elements below a byte.
 RunCopy copier_for(ir::DType dtype) {
   switch (ir::bits(dtype)) {
-    case 8: return run_copy<std::uint8_t>;
-    case 16: return run_copy<std::uint16_t>;
-    case 32: return run_copy<std::uint32_t>;
-    case 64: return run_copy<std::uint64_t>;
-    default: return nullptr;
+    case 8:
+      return run_copy<std::uint8_t>;
+    case 16:
+      return run_copy<std::uint16_t>;
+    case 32:
+      return run_copy<std::uint32_t>;
+    case 64:
+      return run_copy<std::uint64_t>;
+    default:
+      return nullptr;
   }
 }
 
@@ -70,7 +77,8 @@ bool unblocked(const Site& site) {
 }
 
 // The box of `shape` elements; the loop runs in the memory order `layout`.
-BoxCopy box_copy(const ir::Shape& shape, const ir::Layout& layout, const Strides& to, const Strides& from) {
+BoxCopy box_copy(const ir::Shape& shape, const ir::Layout& layout, const Strides& to,
+                 const Strides& from) {
   return {make_strided_loop({ir::DType::kU8, shape, layout}, {to, from}), 0, 0};
 }
 
@@ -81,7 +89,8 @@ struct Slice {
 
 Slice slice_of(const Site& site) {
   const auto rank = static_cast<std::size_t>(site.in(0).shape.rank());
-  return {site.attributes().integers("starts", ir::Ints(rank, 0)), site.attributes().integers("steps", ir::Ints(rank, 1))};
+  return {site.attributes().integers("starts", ir::Ints(rank, 0)),
+          site.attributes().integers("steps", ir::Ints(rank, 1))};
 }
 
 // Strides and start of the sliced elements inside their tensor.
@@ -104,21 +113,25 @@ int axis_of(const Site& site, int rank) {
   return axis < 0 ? axis + rank : axis;
 }
 
-std::unique_ptr<Kernel> onednn_reorder(const Site& site, const dnnl::memory::desc& from, const dnnl::memory::desc& to) {
+std::unique_ptr<Kernel> onednn_reorder(const Site& site, const dnnl::memory::desc& from,
+                                       const dnnl::memory::desc& to) {
   const dnnl::engine& engine = onednn_engine();
   const dnnl::reorder::primitive_desc pd(engine, from, engine, to, user_scratchpad());
   return std::make_unique<PrimitiveKernel>(
-      site, Primitive(dnnl::reorder(pd), pd.scratchpad_desc(), {reads(0, DNNL_ARG_FROM, from), writes(0, DNNL_ARG_TO, to)}));
+      site, Primitive(dnnl::reorder(pd), pd.scratchpad_desc(),
+                      {reads(0, DNNL_ARG_FROM, from), writes(0, DNNL_ARG_TO, to)}));
 }
 
 }  // namespace
 
 std::unique_ptr<Kernel> make_reorder(const Site& site) {
   if (site.out().shape.elements() == 0) return nothing_to_do(site);
-  if (onednn_dtype(site.out().dtype)) return onednn_reorder(site, describe(site.in(0)), describe(site.out()));
+  if (onednn_dtype(site.out().dtype))
+    return onednn_reorder(site, describe(site.in(0)), describe(site.out()));
   const RunCopy run = copier_for(site.out().dtype);
   if (run == nullptr || !unblocked(site)) return nullptr;
-  const BoxCopy copy = box_copy(site.out().shape, site.out().layout, physical_strides(site.out()), physical_strides(site.in(0)));
+  const BoxCopy copy = box_copy(site.out().shape, site.out().layout, physical_strides(site.out()),
+                                physical_strides(site.in(0)));
   return make_kernel(site, [=](const Arguments& a) { run(copy, a.outputs[0], a.inputs[0]); });
 }
 
@@ -129,8 +142,10 @@ std::unique_ptr<Kernel> make_transpose(const Site& site) {
   const int rank = site.in(0).shape.rank();
   Strides from{};
   ir::Ints perm = site.attributes().integers("perm");
-  for (int axis = 0; axis < rank && perm.size() < static_cast<std::size_t>(rank); ++axis) perm.push_back(rank - 1 - axis);
-  for (std::size_t axis = 0; axis < perm.size(); ++axis) from[axis] = own[static_cast<std::size_t>(perm[axis])];
+  for (int axis = 0; axis < rank && perm.size() < static_cast<std::size_t>(rank); ++axis)
+    perm.push_back(rank - 1 - axis);
+  for (std::size_t axis = 0; axis < perm.size(); ++axis)
+    from[axis] = own[static_cast<std::size_t>(perm[axis])];
   if (onednn_dtype(site.out().dtype) && rank > 1) {
     const dnnl::memory::dims dims = dims_of(site.out().shape);
     const auto source = describe(site.out().dtype, dims, {from.begin(), from.begin() + rank});
@@ -138,7 +153,8 @@ std::unique_ptr<Kernel> make_transpose(const Site& site) {
   }
   const RunCopy run = copier_for(site.out().dtype);
   if (run == nullptr) return nullptr;
-  const BoxCopy copy = box_copy(site.out().shape, site.out().layout, physical_strides(site.out()), from);
+  const BoxCopy copy =
+      box_copy(site.out().shape, site.out().layout, physical_strides(site.out()), from);
   return make_kernel(site, [=](const Arguments& a) { run(copy, a.outputs[0], a.inputs[0]); });
 }
 
@@ -153,7 +169,8 @@ std::unique_ptr<Kernel> make_expand(const Site& site) {
 
 // identity and reshape, where the executor gave the result memory of its own.
 std::unique_ptr<Kernel> make_copy(const Site& site) {
-  const bool alike = site.in(0).layout == site.out().layout && (site.node.op == "identity" || site.in(0).layout.is_row_major());
+  const bool alike = site.in(0).layout == site.out().layout &&
+                     (site.node.op == "identity" || site.in(0).layout.is_row_major());
   if (!alike) return nullptr;
   const std::int64_t bytes = ir::bytes_of(site.out()).value;
   return make_kernel(site, [=](const Arguments& a) {
@@ -169,7 +186,8 @@ std::unique_ptr<Kernel> make_slice(const Site& site) {
   if (run == nullptr || !unblocked(site)) return nullptr;
   if (site.out().shape.elements() == 0) return nothing_to_do(site);
   const auto [strides, start] = place_of(site.in(0), slice_of(site));
-  BoxCopy copy = box_copy(site.out().shape, site.out().layout, physical_strides(site.out()), strides);
+  BoxCopy copy =
+      box_copy(site.out().shape, site.out().layout, physical_strides(site.out()), strides);
   copy.from = start;
   const std::int64_t offset = start * ir::bits(site.out().dtype) / 8;
   return make_kernel(site, [=](const Arguments& a) {
@@ -184,10 +202,12 @@ std::unique_ptr<Kernel> make_slice_assign(const Site& site) {
   const bool empty = site.in(1).shape.elements() == 0;
   const auto [strides, start] = place_of(site.out(), slice_of(site));
   BoxCopy copy;
-  if (!empty) copy = box_copy(site.in(1).shape, site.in(1).layout, strides, physical_strides(site.in(1)));
+  if (!empty)
+    copy = box_copy(site.in(1).shape, site.in(1).layout, strides, physical_strides(site.in(1)));
   copy.to = start;
   return make_kernel(site, [=](const Arguments& a) {
-    if (a.outputs[0] != a.inputs[0]) std::memcpy(a.outputs[0], a.inputs[0], static_cast<std::size_t>(bytes));
+    if (a.outputs[0] != a.inputs[0])
+      std::memcpy(a.outputs[0], a.inputs[0], static_cast<std::size_t>(bytes));
     if (!empty) run(copy, a.outputs[0], a.inputs[1]);
   });
 }
@@ -208,7 +228,8 @@ std::unique_ptr<Kernel> make_pad(const Site& site) {
     const auto at = static_cast<std::size_t>(axis);
     const std::int64_t before = pads[at];
     const std::int64_t after = pads[at + static_cast<std::size_t>(x.rank())];
-    box[axis] = std::max<std::int64_t>(0, x[axis] + std::min<std::int64_t>(before, 0) + std::min<std::int64_t>(after, 0));
+    box[axis] = std::max<std::int64_t>(
+        0, x[axis] + std::min<std::int64_t>(before, 0) + std::min<std::int64_t>(after, 0));
     target += std::max<std::int64_t>(before, 0) * to[at];
     source += std::max<std::int64_t>(-before, 0) * from[at];
   }
@@ -258,7 +279,8 @@ std::unique_ptr<Kernel> make_split(const Site& site) {
   std::int64_t start = 0;
   for (int i = 0; i < site.outputs(); ++i) {
     if (site.out(i).shape.elements() == 0) continue;
-    BoxCopy copy = box_copy(site.out(i).shape, site.out(i).layout, physical_strides(site.out(i)), from);
+    BoxCopy copy =
+        box_copy(site.out(i).shape, site.out(i).layout, physical_strides(site.out(i)), from);
     copy.from = start * from[axis];
     copies.emplace_back(static_cast<std::size_t>(i), std::move(copy));
     start += site.out(i).shape[static_cast<int>(axis)];
@@ -279,12 +301,15 @@ std::unique_ptr<Kernel> make_fill(const Site& site) {
   if (ir::is_float(dtype)) {
     pattern = ops::encode_real(dtype, site.attributes().real("value", 0));
   } else {
-    pattern = static_cast<std::uint64_t>(static_cast<std::int64_t>(site.attributes().real("value", 0)));
+    pattern =
+        static_cast<std::uint64_t>(static_cast<std::int64_t>(site.attributes().real("value", 0)));
   }
   const std::int64_t count = ir::bytes_of(site.out()).value * 8 / ir::bits(dtype);
   if (count == 0) return nothing_to_do(site);
   const BoxCopy copy{{{count}, {{1}, {0}}}, 0, 0};
-  return make_kernel(site, [=](const Arguments& a) { run(copy, a.outputs[0], reinterpret_cast<const std::byte*>(&pattern)); });
+  return make_kernel(site, [=](const Arguments& a) {
+    run(copy, a.outputs[0], reinterpret_cast<const std::byte*>(&pattern));
+  });
 }
 
 }  // namespace plimsoll::kernels

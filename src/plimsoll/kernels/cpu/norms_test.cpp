@@ -8,22 +8,29 @@ namespace {
 using ir::Ints;
 const ir::Attributes kRelu = {{"activation", std::string("relu")}};
 
-Tensor shaped(bool channels_last, const ir::Shape& shape) { return channels_last ? last(shape) : f32(shape); }
+Tensor shaped(bool channels_last, const ir::Shape& shape) {
+  return channels_last ? last(shape) : f32(shape);
+}
 
 TEST(BatchNormKernel, AgreesWithTheReferenceInBothLayouts) {
   for (const bool is_last : {false, true}) {
     for (const ir::Attributes& attributes : {ir::Attributes{}, kRelu}) {
-      expect_agreement({"batch_norm", {shaped(is_last, {3, 20, 5, 7}), f32({20}), f32({20})}, attributes});
+      expect_agreement(
+          {"batch_norm", {shaped(is_last, {3, 20, 5, 7}), f32({20}), f32({20})}, attributes});
       expect_agreement({"batch_norm_grad",
-                        {shaped(is_last, {3, 20, 5, 7}), shaped(is_last, {3, 20, 5, 7}), f32({20}), f32({20}), f32({20}), positive(f32({20}))},
+                        {shaped(is_last, {3, 20, 5, 7}), shaped(is_last, {3, 20, 5, 7}), f32({20}),
+                         f32({20}), f32({20}), positive(f32({20}))},
                         attributes});
-      expect_agreement({"batch_norm_inference",
-                        {shaped(is_last, {3, 20, 5, 7}), f32({20}), f32({20}), f32({20}), positive(f32({20}))},
-                        attributes});
+      expect_agreement(
+          {"batch_norm_inference",
+           {shaped(is_last, {3, 20, 5, 7}), f32({20}), f32({20}), f32({20}), positive(f32({20}))},
+           attributes});
     }
   }
   expect_agreement({"batch_norm", {f32({40, 20}), f32({20}), f32({20})}});
-  expect_agreement({"batch_norm_update", {f32({20}), f32({20}), f32({20}), positive(f32({20}))}, {{"count", std::int64_t{105}}}});
+  expect_agreement({"batch_norm_update",
+                    {f32({20}), f32({20}), f32({20}), positive(f32({20}))},
+                    {{"count", std::int64_t{105}}}});
 }
 
 TEST(BatchNormKernel, KeepsSmallVariancesOfLargeMeans) {
@@ -37,24 +44,31 @@ TEST(BatchNormKernel, KeepsSmallVariancesOfLargeMeans) {
 
 TEST(LayerNormKernel, AgreesWithTheReference) {
   expect_agreement({"layer_norm", {f32({4, 5, 96}), f32({96}), f32({96})}});
-  expect_agreement({"layer_norm", {f32({4, 6, 10}), f32({6, 10}), none()}, {{"axis", std::int64_t{1}}}});
-  expect_agreement({"layer_norm_grad", {f32({40, 96}), f32({40, 96}), f32({96}), f32({40}), positive(f32({40}))}});
+  expect_agreement(
+      {"layer_norm", {f32({4, 6, 10}), f32({6, 10}), none()}, {{"axis", std::int64_t{1}}}});
+  expect_agreement({"layer_norm_grad",
+                    {f32({40, 96}), f32({40, 96}), f32({96}), f32({40}), positive(f32({40}))}});
 }
 
 TEST(SoftmaxKernel, AgreesWithTheReference) {
   for (const char* op : {"softmax", "log_softmax"}) expect_agreement({op, {f32({30, 77})}});
-  for (const char* op : {"softmax_grad", "log_softmax_grad"}) expect_agreement({op, {f32({30, 77}), f32({30, 77})}});
+  for (const char* op : {"softmax_grad", "log_softmax_grad"})
+    expect_agreement({op, {f32({30, 77}), f32({30, 77})}});
 }
 
 TEST(CrossEntropyKernel, AgreesWithTheReference) {
   expect_agreement({"cross_entropy", {f32({6, 5, 77}), i64({6, 5}, 77)}});
-  expect_agreement({"cross_entropy", {f32({30, 7}), i64({30}, 7)}, {{"ignore_index", std::int64_t{3}}}});
-  expect_agreement({"cross_entropy_grad", {f32({}), f32({30, 7}), i64({30}, 7), f32({30})}, {{"ignore_index", std::int64_t{3}}}});
+  expect_agreement(
+      {"cross_entropy", {f32({30, 7}), i64({30}, 7)}, {{"ignore_index", std::int64_t{3}}}});
+  expect_agreement({"cross_entropy_grad",
+                    {f32({}), f32({30, 7}), i64({30}, 7), f32({30})},
+                    {{"ignore_index", std::int64_t{3}}}});
 }
 
 TEST(PoolingKernel, AgreesWithTheReferenceInBothLayouts) {
   for (const bool is_last : {false, true}) {
-    const ir::Attributes window = {{"kernel", Ints{3, 3}}, {"strides", Ints{2, 2}}, {"pads", Ints{1, 1, 1, 1}}};
+    const ir::Attributes window = {
+        {"kernel", Ints{3, 3}}, {"strides", Ints{2, 2}}, {"pads", Ints{1, 1, 1, 1}}};
     expect_agreement({"max_pool", {shaped(is_last, {2, 20, 9, 11})}, window});
     expect_agreement({"avg_pool", {shaped(is_last, {2, 20, 9, 11})}, window});
     ir::Attributes padded = window;

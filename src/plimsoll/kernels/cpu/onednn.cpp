@@ -12,12 +12,18 @@ const dnnl::engine& onednn_engine() {
 
 std::optional<dnnl::memory::data_type> onednn_dtype(ir::DType dtype) {
   switch (dtype) {
-    case ir::DType::kF32: return dnnl::memory::data_type::f32;
-    case ir::DType::kBF16: return dnnl::memory::data_type::bf16;
-    case ir::DType::kI32: return dnnl::memory::data_type::s32;
-    case ir::DType::kI8: return dnnl::memory::data_type::s8;
-    case ir::DType::kU8: return dnnl::memory::data_type::u8;
-    default: return std::nullopt;
+    case ir::DType::kF32:
+      return dnnl::memory::data_type::f32;
+    case ir::DType::kBF16:
+      return dnnl::memory::data_type::bf16;
+    case ir::DType::kI32:
+      return dnnl::memory::data_type::s32;
+    case ir::DType::kI8:
+      return dnnl::memory::data_type::s8;
+    case ir::DType::kU8:
+      return dnnl::memory::data_type::u8;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -34,7 +40,8 @@ std::array<int, ir::kMaxRank> memory_order(const ir::TensorType& type) {
   std::array<int, ir::kMaxRank> order{};
   std::iota(order.begin(), order.end(), 0);
   if (!type.layout.is_row_major()) {
-    for (int i = 0; i < type.layout.rank; ++i) order[static_cast<std::size_t>(i)] = type.layout.order[static_cast<std::size_t>(i)];
+    for (int i = 0; i < type.layout.rank; ++i)
+      order[static_cast<std::size_t>(i)] = type.layout.order[static_cast<std::size_t>(i)];
   }
   return order;
 }
@@ -87,13 +94,15 @@ dnnl::memory::desc describe(const ir::TensorType& type) {
   return dnnl::memory::desc(raw);
 }
 
-dnnl::memory::desc describe(ir::DType dtype, const dnnl::memory::dims& dims, const dnnl::memory::dims& strides) {
+dnnl::memory::desc describe(ir::DType dtype, const dnnl::memory::dims& dims,
+                            const dnnl::memory::dims& strides) {
   return {dims, required_dtype(dtype), strides};
 }
 
 std::optional<ir::Layout> layout_of(const dnnl::memory::desc& desc) {
   const dnnl_memory_desc_t& raw = desc.data;
-  if (raw.format_kind != dnnl_blocked || raw.ndims > ir::kMaxRank || raw.extra.flags != 0) return std::nullopt;
+  if (raw.format_kind != dnnl_blocked || raw.ndims > ir::kMaxRank || raw.extra.flags != 0)
+    return std::nullopt;
   const dnnl_blocking_desc_t& blocking = raw.format_desc.blocking;
   if (blocking.inner_nblks > ir::Layout::kMaxBlocks) return std::nullopt;
   ir::Layout out;
@@ -120,7 +129,9 @@ dnnl::primitive_attr user_scratchpad() {
 
 Primitive::Primitive(const dnnl::primitive& primitive, const dnnl::memory::desc& scratchpad,
                      const std::vector<Binding>& bindings)
-    : primitive_(primitive), stream_(onednn_engine()), scratch_(static_cast<std::int64_t>(scratchpad.get_size())) {
+    : primitive_(primitive),
+      stream_(onednn_engine()),
+      scratch_(static_cast<std::int64_t>(scratchpad.get_size())) {
   for (const Binding& binding : bindings) {
     dnnl::memory memory(binding.desc, onednn_engine(), DNNL_MEMORY_NONE);
     bound_.push_back({binding.from, binding.index, memory});
@@ -136,8 +147,9 @@ void Primitive::run(const Arguments& arguments) {
   for (Bound& bound : bound_) {
     const auto place = static_cast<std::size_t>(bound.index);
     // oneDNN takes every address as mutable; inputs are only read.
-    void* address = bound.from == Binding::From::kOutput ? arguments.outputs[place]
-                                                         : const_cast<std::byte*>(arguments.inputs[place]);
+    void* address = bound.from == Binding::From::kOutput
+                        ? arguments.outputs[place]
+                        : const_cast<std::byte*>(arguments.inputs[place]);
     bound.memory.set_data_handle(address);
   }
   if (scratch_.value > 0) scratchpad_.set_data_handle(arguments.scratch);

@@ -1,14 +1,15 @@
 // The seam to oneDNN: its descriptors from our types, and a kernel that runs one of its primitives.
 //
-// oneDNN likes to decide layouts and to allocate. Both are the plan's business here, so: descriptors are
-// always made from a type *with its layout* (a primitive that would want another one simply is not
-// found, and the layout pass inserts a visible reorder instead); the scratchpad is always the user's;
-// and `gemm:jit`, which allocates up to 74 KB a call behind everybody's back, is taken only where nothing
-// but the naive reference is left. A primitive is made once, when the kernel is made; a run sets addresses
-// and executes (oneDNN still makes a few small allocations of its own then, all far below 4 KiB).
+// oneDNN likes to decide layouts and to allocate. Both are the plan's business here, so:
+// descriptors are always made from a type *with its layout* (a primitive that would want another
+// one simply is not found, and the layout pass inserts a visible reorder instead); the scratchpad
+// is always the user's; and `gemm:jit`, which allocates up to 74 KB a call behind everybody's back,
+// is taken only where nothing but the naive reference is left. A primitive is made once, when the
+// kernel is made; a run sets addresses and executes (oneDNN still makes a few small allocations of
+// its own then, all far below 4 KiB).
 //
-// Threads: oneDNN plans for the number of OpenMP threads at creation; use_threads() is called before
-// creation and before every run with the same number.
+// Threads: oneDNN plans for the number of OpenMP threads at creation; use_threads() is called
+// before creation and before every run with the same number.
 #pragma once
 
 #include <optional>
@@ -33,17 +34,20 @@ std::array<std::int64_t, ir::kMaxRank> physical_strides(const ir::TensorType& ty
 // The type with its layout, blocks included. A scalar becomes one dimension of 1.
 dnnl::memory::desc describe(const ir::TensorType& type);
 // Plain strides of our choice: transposed operands, windows into larger tensors.
-dnnl::memory::desc describe(ir::DType dtype, const dnnl::memory::dims& dims, const dnnl::memory::dims& strides);
+dnnl::memory::desc describe(ir::DType dtype, const dnnl::memory::dims& dims,
+                            const dnnl::memory::dims& strides);
 // The way back, for a descriptor oneDNN chose itself; nothing where our Layout has no words for it.
 std::optional<ir::Layout> layout_of(const dnnl::memory::desc& desc);
 
-inline dnnl::memory::dims dims_of(const ir::Shape& shape) { return {shape.begin(), shape.end()}; }
+inline dnnl::memory::dims dims_of(const ir::Shape& shape) {
+  return {shape.begin(), shape.end()};
+}
 
 // Attributes every primitive has: the scratchpad is ours.
 dnnl::primitive_attr user_scratchpad();
 
-// Moves a primitive descriptor on to the first implementation that is neither gemm-based nor the naive
-// reference; failing that to a gemm-based one; failing that it stays where it was.
+// Moves a primitive descriptor on to the first implementation that is neither gemm-based nor the
+// naive reference; failing that to a gemm-based one; failing that it stays where it was.
 template <typename Descriptor>
 Descriptor preferred(Descriptor first) {
   const auto is = [](const Descriptor& d, std::string_view prefix) {
@@ -72,7 +76,8 @@ class Primitive {
     dnnl::memory::desc desc;
   };
 
-  Primitive(const dnnl::primitive& primitive, const dnnl::memory::desc& scratchpad, const std::vector<Binding>& bindings);
+  Primitive(const dnnl::primitive& primitive, const dnnl::memory::desc& scratchpad,
+            const std::vector<Binding>& bindings);
   Bytes scratch() const { return scratch_; }
   void run(const Arguments& arguments);
 
@@ -100,7 +105,8 @@ inline Primitive::Binding writes(int output, int argument, const dnnl::memory::d
 // A kernel that is exactly one primitive. Its outputs must not lie over its inputs.
 class PrimitiveKernel final : public Kernel {
  public:
-  PrimitiveKernel(const Site& site, Primitive primitive) : threads_(site.threads), primitive_(std::move(primitive)) {}
+  PrimitiveKernel(const Site& site, Primitive primitive)
+      : threads_(site.threads), primitive_(std::move(primitive)) {}
   Bytes scratch() const override { return primitive_.scratch(); }
   bool in_place() const override { return false; }
   void run(const Arguments& arguments) override {

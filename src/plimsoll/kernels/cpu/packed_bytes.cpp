@@ -51,19 +51,22 @@ std::vector<std::byte> to_row_major(const ir::TensorType& type, std::span<const 
   const auto width = static_cast<std::size_t>(bits / 8);
   std::vector<std::byte> out(static_cast<std::size_t>(type.shape.elements()) * width);
   for_each_element(type, [&](std::int64_t i, std::int64_t place) {
-    std::memcpy(out.data() + static_cast<std::size_t>(i) * width, bytes.data() + static_cast<std::size_t>(place) * width, width);
+    std::memcpy(out.data() + static_cast<std::size_t>(i) * width,
+                bytes.data() + static_cast<std::size_t>(place) * width, width);
   });
   return out;
 }
 
-std::vector<std::byte> from_row_major(const ir::TensorType& type, std::span<const std::byte> bytes) {
+std::vector<std::byte> from_row_major(const ir::TensorType& type,
+                                      std::span<const std::byte> bytes) {
   if (type.layout.is_row_major()) return {bytes.begin(), bytes.end()};
   const int bits = ir::bits(type.dtype);
   PLIMSOLL_CHECK(bits % 8 == 0, "{} has no layouts", ir::name(type.dtype));
   const auto width = static_cast<std::size_t>(bits / 8);
   std::vector<std::byte> out(static_cast<std::size_t>(ir::bytes_of(type).value));
   for_each_element(type, [&](std::int64_t i, std::int64_t place) {
-    std::memcpy(out.data() + static_cast<std::size_t>(place) * width, bytes.data() + static_cast<std::size_t>(i) * width, width);
+    std::memcpy(out.data() + static_cast<std::size_t>(place) * width,
+                bytes.data() + static_cast<std::size_t>(i) * width, width);
   });
   return out;
 }

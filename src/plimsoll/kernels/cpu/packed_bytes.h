@@ -1,5 +1,5 @@
-// Bytes of a tensor in its layout to and from row-major order, element by element. Slow; the reference
-// kernel and the tests use it.
+// Bytes of a tensor in its layout to and from row-major order, element by element. Slow; the
+// reference kernel and the tests use it.
 #pragma once
 
 #include <cstddef>

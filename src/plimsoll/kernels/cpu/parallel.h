@@ -1,5 +1,5 @@
-// Parallel loops whose chunks depend on the work alone, never on the number of threads: sums made chunk
-// by chunk and added up in order have the same bits on 1 thread and on 64.
+// Parallel loops whose chunks depend on the work alone, never on the number of threads: sums made
+// chunk by chunk and added up in order have the same bits on 1 thread and on 64.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,8 @@ void parallel_chunks(std::int64_t count, std::int64_t grain, const Body& body) {
 // Calls body(begin, end) for ranges that cover [0, count); for loops without a sum.
 template <typename Body>
 void parallel_ranges(std::int64_t count, std::int64_t grain, const Body& body) {
-  parallel_chunks(count, grain, [&](std::int64_t, std::int64_t begin, std::int64_t end) { body(begin, end); });
+  parallel_chunks(count, grain,
+                  [&](std::int64_t, std::int64_t begin, std::int64_t end) { body(begin, end); });
 }
 
 // Calls body(i) for each i in [0, count); bodies are worth a thread's time each.
@@ -34,6 +35,8 @@ void parallel_each(std::int64_t count, const Body& body) {
 }
 
 // The grain at which `rows` of `width` elements make chunks of about kElementGrain elements.
-inline std::int64_t row_grain(std::int64_t width) { return std::max<std::int64_t>(1, kElementGrain / std::max<std::int64_t>(1, width)); }
+inline std::int64_t row_grain(std::int64_t width) {
+  return std::max<std::int64_t>(1, kElementGrain / std::max<std::int64_t>(1, width));
+}
 
 }  // namespace plimsoll::kernels

@@ -1,8 +1,8 @@
 // Max and average pooling over one or two spatial axes, on NCHW and channels-last tensors.
 //
-// Max pooling remembers where in its window each maximum lay (one byte), so its gradient reads neither
-// the input nor the output. On channels-last tensors everything runs along the channels: the gradient
-// visits each place of the window and adds dy where the index names that place.
+// Max pooling remembers where in its window each maximum lay (one byte), so its gradient reads
+// neither the input nor the output. On channels-last tensors everything runs along the channels:
+// the gradient visits each place of the window and adds dy where the index names that place.
 #include <cstring>
 
 #include "plimsoll/kernels/cpu/channels.h"
@@ -35,18 +35,26 @@ struct Window {
   std::int64_t out_plane() const { return rows.out * columns.out; }
 };
 
-Axis axis_of(const ir::Attributes& attributes, int which, int spatial, std::int64_t in, std::int64_t out) {
+Axis axis_of(const ir::Attributes& attributes, int which, int spatial, std::int64_t in,
+             std::int64_t out) {
   const auto at = static_cast<std::size_t>(which);
   const auto n = static_cast<std::size_t>(spatial);
   const ir::Ints pads = attributes.integers("pads", ir::Ints(2 * n, 0));
-  return {in, out, attributes.integers("kernel")[at], attributes.integers("strides", ir::Ints(n, 1))[at], pads[at], pads[n + at],
+  return {in,
+          out,
+          attributes.integers("kernel")[at],
+          attributes.integers("strides", ir::Ints(n, 1))[at],
+          pads[at],
+          pads[n + at],
           attributes.integers("dilations", ir::Ints(n, 1))[at]};
 }
 
 // x and y are the large and the small tensor (or their gradients), whichever the node reads.
-std::optional<Window> window_of(const Site& site, const ir::TensorType& x, const ir::TensorType& y) {
+std::optional<Window> window_of(const Site& site, const ir::TensorType& x,
+                                const ir::TensorType& y) {
   const int spatial = x.shape.rank() - 2;
-  if (spatial < 1 || spatial > 2 || !is_f32(x) || !is_f32(y) || x.layout != y.layout) return std::nullopt;
+  if (spatial < 1 || spatial > 2 || !is_f32(x) || !is_f32(y) || x.layout != y.layout)
+    return std::nullopt;
   Window out;
   out.channels = channels_of(x);
   if (!out.channels.valid || y.shape.elements() == 0) return std::nullopt;
@@ -59,7 +67,8 @@ std::optional<Window> window_of(const Site& site, const ir::TensorType& x, const
 
 // Calls body(place in the window, position in the input plane) for the places that are inside.
 template <typename Body>
-PLIMSOLL_INLINE void for_each_place(const Window& w, std::int64_t row, std::int64_t column, const Body& body) {
+PLIMSOLL_INLINE void for_each_place(const Window& w, std::int64_t row, std::int64_t column,
+                                    const Body& body) {
   for (std::int64_t i = 0; i < w.rows.kernel; ++i) {
     const std::int64_t r = row * w.rows.stride - w.rows.begin + i * w.rows.dilation;
     if (r < 0 || r >= w.rows.in) continue;
@@ -71,12 +80,14 @@ PLIMSOLL_INLINE void for_each_place(const Window& w, std::int64_t row, std::int6
   }
 }
 
-PLIMSOLL_VECTORIZED void first_place(const float* x, std::int64_t n, std::uint8_t place, float* y, std::uint8_t* index) {
+PLIMSOLL_VECTORIZED void first_place(const float* x, std::int64_t n, std::uint8_t place, float* y,
+                                     std::uint8_t* index) {
   for (std::int64_t c = 0; c < n; ++c) y[c] = x[c];
   for (std::int64_t c = 0; c < n; ++c) index[c] = place;
 }
 
-PLIMSOLL_VECTORIZED void next_place(const float* x, std::int64_t n, std::uint8_t place, float* y, std::uint8_t* index) {
+PLIMSOLL_VECTORIZED void next_place(const float* x, std::int64_t n, std::uint8_t place, float* y,
+                                    std::uint8_t* index) {
 #pragma omp simd
   for (std::int64_t c = 0; c < n; ++c) {
     const bool larger = x[c] > y[c] || x[c] != x[c];
@@ -85,7 +96,8 @@ PLIMSOLL_VECTORIZED void next_place(const float* x, std::int64_t n, std::uint8_t
   }
 }
 
-PLIMSOLL_VECTORIZED void add_where(const float* dy, const std::uint8_t* index, std::int64_t n, std::uint8_t place, float* dx) {
+PLIMSOLL_VECTORIZED void add_where(const float* dy, const std::uint8_t* index, std::int64_t n,
+                                   std::uint8_t place, float* dx) {
 #pragma omp simd
   for (std::int64_t c = 0; c < n; ++c) dx[c] += index[c] == place ? dy[c] : 0.0F;
 }
@@ -98,7 +110,8 @@ PLIMSOLL_VECTORIZED void add_scaled(const float* x, std::int64_t n, float factor
 // Calls body(image, output row) in parallel: an output row writes nothing another one does.
 template <typename Body>
 void for_each_output_row(const Window& w, const Body& body) {
-  parallel_each(w.channels.batch * w.rows.out, [&](std::int64_t i) { body(i / w.rows.out, i % w.rows.out); });
+  parallel_each(w.channels.batch * w.rows.out,
+                [&](std::int64_t i) { body(i / w.rows.out, i % w.rows.out); });
 }
 
 void max_pool_last(const Window& w, const float* x, float* y, std::uint8_t* index) {
@@ -109,7 +122,8 @@ void max_pool_last(const Window& w, const float* x, float* y, std::uint8_t* inde
       bool first = true;
       for_each_place(w, row, column, [&](std::int64_t place, std::int64_t position) {
         const float* from = x + (image * w.in_plane() + position) * n;
-        (first ? first_place : next_place)(from, n, static_cast<std::uint8_t>(place), y + to, index + to);
+        (first ? first_place : next_place)(from, n, static_cast<std::uint8_t>(place), y + to,
+                                           index + to);
         first = false;
       });
     }
@@ -138,7 +152,8 @@ void max_pool_planes(const Window& w, const float* x, float* y, std::uint8_t* in
 }
 
 // A whole image at a time: windows of neighbouring rows overlap.
-void max_pool_gradient_last(const Window& w, const float* dy, const std::uint8_t* index, float* dx) {
+void max_pool_gradient_last(const Window& w, const float* dy, const std::uint8_t* index,
+                            float* dx) {
   const std::int64_t n = w.channels.channels;
   parallel_each(w.channels.batch, [&](std::int64_t image) {
     float* out = dx + image * w.in_plane() * n;
@@ -147,23 +162,28 @@ void max_pool_gradient_last(const Window& w, const float* dy, const std::uint8_t
       for (std::int64_t column = 0; column < w.columns.out; ++column) {
         const std::int64_t from = ((image * w.rows.out + row) * w.columns.out + column) * n;
         for_each_place(w, row, column, [&](std::int64_t place, std::int64_t position) {
-          add_where(dy + from, index + from, n, static_cast<std::uint8_t>(place), out + position * n);
+          add_where(dy + from, index + from, n, static_cast<std::uint8_t>(place),
+                    out + position * n);
         });
       }
     }
   });
 }
 
-void max_pool_gradient_planes(const Window& w, const float* dy, const std::uint8_t* index, float* dx) {
+void max_pool_gradient_planes(const Window& w, const float* dy, const std::uint8_t* index,
+                              float* dx) {
   parallel_each(w.channels.planes(), [&](std::int64_t plane) {
     float* out = dx + plane * w.in_plane();
     std::memset(out, 0, static_cast<std::size_t>(w.in_plane()) * sizeof(float));
     std::int64_t from = plane * w.out_plane();
     for (std::int64_t row = 0; row < w.rows.out; ++row) {
       for (std::int64_t column = 0; column < w.columns.out; ++column, ++from) {
-        const std::int64_t r = row * w.rows.stride - w.rows.begin + index[from] / w.columns.kernel * w.rows.dilation;
-        const std::int64_t c = column * w.columns.stride - w.columns.begin + index[from] % w.columns.kernel * w.columns.dilation;
-        if (r >= 0 && r < w.rows.in && c >= 0 && c < w.columns.in) out[r * w.columns.in + c] += dy[from];
+        const std::int64_t r =
+            row * w.rows.stride - w.rows.begin + index[from] / w.columns.kernel * w.rows.dilation;
+        const std::int64_t c = column * w.columns.stride - w.columns.begin +
+                               index[from] % w.columns.kernel * w.columns.dilation;
+        if (r >= 0 && r < w.rows.in && c >= 0 && c < w.columns.in)
+          out[r * w.columns.in + c] += dy[from];
       }
     }
   });
@@ -177,7 +197,8 @@ std::int64_t counted(const Axis& axis, std::int64_t at, bool padding) {
 }
 
 float average_factor(const Window& w, std::int64_t row, std::int64_t column) {
-  return 1.0F / static_cast<float>(counted(w.rows, row, w.count_padding) * counted(w.columns, column, w.count_padding));
+  return 1.0F / static_cast<float>(counted(w.rows, row, w.count_padding) *
+                                   counted(w.columns, column, w.count_padding));
 }
 
 void avg_pool_last(const Window& w, const float* x, float* y) {
@@ -200,7 +221,9 @@ void avg_pool_planes(const Window& w, const float* x, float* y) {
     for (std::int64_t row = 0; row < w.rows.out; ++row) {
       for (std::int64_t column = 0; column < w.columns.out; ++column) {
         float sum = 0;
-        for_each_place(w, row, column, [&](std::int64_t, std::int64_t position) { sum += x[plane * w.in_plane() + position]; });
+        for_each_place(w, row, column, [&](std::int64_t, std::int64_t position) {
+          sum += x[plane * w.in_plane() + position];
+        });
         *to++ = sum * average_factor(w, row, column);
       }
     }
@@ -217,7 +240,9 @@ void avg_pool_gradient(const Window& w, const float* dy, float* dx) {
       for (std::int64_t column = 0; column < w.columns.out; ++column) {
         const float* from = dy + ((plane * w.rows.out + row) * w.columns.out + column) * n;
         const float factor = average_factor(w, row, column);
-        for_each_place(w, row, column, [&](std::int64_t, std::int64_t position) { add_scaled(from, n, factor, out + position * n); });
+        for_each_place(w, row, column, [&](std::int64_t, std::int64_t position) {
+          add_scaled(from, n, factor, out + position * n);
+        });
       }
     }
   });
@@ -227,18 +252,21 @@ void avg_pool_gradient(const Window& w, const float* dy, float* dx) {
 
 std::unique_ptr<Kernel> make_max_pool(const Site& site) {
   const auto window = window_of(site, site.in(0), site.out(0));
-  if (!window || site.out(1).dtype != ir::DType::kU8 || site.out(1).layout != site.out(0).layout) return nullptr;
+  if (!window || site.out(1).dtype != ir::DType::kU8 || site.out(1).layout != site.out(0).layout)
+    return nullptr;
   return make_kernel(site, [w = *window](const Arguments& a) {
-    (w.channels.last ? max_pool_last : max_pool_planes)(w, input<float>(a, 0), output<float>(a, 0), output<std::uint8_t>(a, 1));
+    (w.channels.last ? max_pool_last : max_pool_planes)(w, input<float>(a, 0), output<float>(a, 0),
+                                                        output<std::uint8_t>(a, 1));
   });
 }
 
 std::unique_ptr<Kernel> make_max_pool_grad(const Site& site) {
   const auto window = window_of(site, site.out(0), site.in(0));
-  if (!window || site.in(1).dtype != ir::DType::kU8 || site.in(1).layout != site.in(0).layout) return nullptr;
+  if (!window || site.in(1).dtype != ir::DType::kU8 || site.in(1).layout != site.in(0).layout)
+    return nullptr;
   return make_kernel(site, [w = *window](const Arguments& a) {
-    (w.channels.last ? max_pool_gradient_last : max_pool_gradient_planes)(w, input<float>(a, 0), input<std::uint8_t>(a, 1),
-                                                                         output<float>(a));
+    (w.channels.last ? max_pool_gradient_last : max_pool_gradient_planes)(
+        w, input<float>(a, 0), input<std::uint8_t>(a, 1), output<float>(a));
   });
 }
 
@@ -253,7 +281,9 @@ std::unique_ptr<Kernel> make_avg_pool(const Site& site) {
 std::unique_ptr<Kernel> make_avg_pool_grad(const Site& site) {
   const auto window = window_of(site, site.out(0), site.in(0));
   if (!window) return nullptr;
-  return make_kernel(site, [w = *window](const Arguments& a) { avg_pool_gradient(w, input<float>(a, 0), output<float>(a)); });
+  return make_kernel(site, [w = *window](const Arguments& a) {
+    avg_pool_gradient(w, input<float>(a, 0), output<float>(a));
+  });
 }
 
 }  // namespace plimsoll::kernels

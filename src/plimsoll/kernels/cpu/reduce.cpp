@@ -1,9 +1,9 @@
 // Sums, means, maxima and minima along any axes.
 //
-// Whatever the axes, a tensor in memory order is first brought to  [K1, R1, K2, R2]:  kept, reduced, kept,
-// reduced, each possibly of extent 1 (strided.h joins neighbours). Then either the last axis is reduced,
-// and rows are summed, or it is kept, and rows are added to each other. More alternations than that go to
-// the reference evaluation; no model here has any.
+// Whatever the axes, a tensor in memory order is first brought to  [K1, R1, K2, R2]:  kept,
+// reduced, kept, reduced, each possibly of extent 1 (strided.h joins neighbours). Then either the
+// last axis is reduced, and rows are summed, or it is kept, and rows are added to each other. More
+// alternations than that go to the reference evaluation; no model here has any.
 #include "plimsoll/base/checked.h"
 #include "plimsoll/kernels/cpu/column_sums.h"
 #include "plimsoll/kernels/cpu/factories.h"
@@ -25,12 +25,15 @@ struct Alternation {
 
 std::vector<bool> reduced_axes(const ir::Shape& shape, const ir::Attributes& attributes) {
   std::vector<bool> out(static_cast<std::size_t>(shape.rank()), !attributes.has("axes"));
-  for (std::int64_t axis : attributes.integers("axes")) out[static_cast<std::size_t>(axis < 0 ? axis + shape.rank() : axis)] = true;
+  for (std::int64_t axis : attributes.integers("axes"))
+    out[static_cast<std::size_t>(axis < 0 ? axis + shape.rank() : axis)] = true;
   return out;
 }
 
 // The result's stride along each axis of x, 0 where it is reduced.
-std::array<std::int64_t, ir::kMaxRank> result_strides(const ir::TensorType& x, const ir::TensorType& y, const std::vector<bool>& reduced) {
+std::array<std::int64_t, ir::kMaxRank> result_strides(const ir::TensorType& x,
+                                                      const ir::TensorType& y,
+                                                      const std::vector<bool>& reduced) {
   std::array<std::int64_t, ir::kMaxRank> own = broadcast_strides_in(y, y.shape);
   const bool keepdims = y.shape.rank() == x.shape.rank();
   std::array<std::int64_t, ir::kMaxRank> out{};
@@ -41,12 +44,15 @@ std::array<std::int64_t, ir::kMaxRank> result_strides(const ir::TensorType& x, c
   return out;
 }
 
-std::optional<Alternation> alternation_of(const ir::TensorType& x, const ir::TensorType& y, const std::vector<bool>& reduced) {
+std::optional<Alternation> alternation_of(const ir::TensorType& x, const ir::TensorType& y,
+                                          const std::vector<bool>& reduced) {
   if (x.layout.block_count > 0 || y.layout.block_count > 0) return std::nullopt;
-  const StridedLoop loop = make_strided_loop(x, {broadcast_strides_in(x, x.shape), result_strides(x, y, reduced)});
+  const StridedLoop loop =
+      make_strided_loop(x, {broadcast_strides_in(x, x.shape), result_strides(x, y, reduced)});
   if (x.shape.elements() == 1) return Alternation{};
   Alternation out;
-  std::int64_t* const slots[] = {&out.kept_outer, &out.reduced_outer, &out.kept_inner, &out.reduced_inner};
+  std::int64_t* const slots[] = {&out.kept_outer, &out.reduced_outer, &out.kept_inner,
+                                 &out.reduced_inner};
   const std::size_t n = loop.extents.size();
   // Fill from the back: an innermost reduced axis goes to slot 3, a kept one to slot 2.
   int slot = loop.steps[1][n - 1] == 0 ? 3 : 2;
@@ -111,10 +117,13 @@ template <typename Kind>
 void reduce_rows(const Alternation& s, const float* x, float* y) {
   parallel_ranges(s.kept(), row_grain(s.reduced()), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t k = begin; k < end; ++k) {
-      const float* from = x + (k / s.kept_inner * s.reduced_outer * s.kept_inner + k % s.kept_inner) * s.reduced_inner;
+      const float* from =
+          x +
+          (k / s.kept_inner * s.reduced_outer * s.kept_inner + k % s.kept_inner) * s.reduced_inner;
       float out = Kind::kStart;
       for (std::int64_t r = 0; r < s.reduced_outer; ++r) {
-        out = Kind::join(out, reduce_row<Kind>(from + r * s.kept_inner * s.reduced_inner, s.reduced_inner));
+        out = Kind::join(
+            out, reduce_row<Kind>(from + r * s.kept_inner * s.reduced_inner, s.reduced_inner));
       }
       y[k] = out;
     }
@@ -140,9 +149,10 @@ void join_rows(const Alternation& s, const float* x, float* y) {
 // One number out of a whole tensor: chunks first, their results in order after.
 template <typename Kind>
 void reduce_all(std::int64_t count, const float* x, float* y, float* partials) {
-  parallel_chunks(count, kElementGrain, [&](std::int64_t chunk, std::int64_t begin, std::int64_t end) {
-    partials[chunk] = reduce_row<Kind>(x + begin, end - begin);
-  });
+  parallel_chunks(count, kElementGrain,
+                  [&](std::int64_t chunk, std::int64_t begin, std::int64_t end) {
+                    partials[chunk] = reduce_row<Kind>(x + begin, end - begin);
+                  });
   const std::int64_t chunks = ceil_div(count, kElementGrain);
   if constexpr (std::is_same_v<Kind, Sum> || std::is_same_v<Kind, SumSquares>) {
     double sum = 0;
@@ -158,9 +168,12 @@ void reduce_all(std::int64_t count, const float* x, float* y, float* partials) {
 template <typename Kind>
 std::unique_ptr<Kernel> make_reduction(const Site& site, const Alternation& s, float factor) {
   const ColumnSums columns(s.reduced_outer, s.kept_inner);
-  const bool down = std::is_same_v<Kind, Sum> && s.kept_outer == 1 && s.reduced_inner == 1 && s.reduced_outer > 64;
+  const bool down = std::is_same_v<Kind, Sum> && s.kept_outer == 1 && s.reduced_inner == 1 &&
+                    s.reduced_outer > 64;
   const bool all = s.kept() == 1;
-  const Bytes scratch_bytes = all ? Bytes(ceil_div(s.reduced(), kElementGrain) * 4) : down ? columns.scratch() : Bytes(0);
+  const Bytes scratch_bytes = all    ? Bytes(ceil_div(s.reduced(), kElementGrain) * 4)
+                              : down ? columns.scratch()
+                                     : Bytes(0);
   return make_kernel(
       site,
       [=](const Arguments& a) {
@@ -184,11 +197,13 @@ std::unique_ptr<Kernel> make_reduction(const Site& site, const Alternation& s, f
 
 std::unique_ptr<Kernel> make_reduce(const Site& site) {
   if (!all_f32(site) || site.in(0).shape.elements() == 0) return nullptr;
-  const auto s = alternation_of(site.in(0), site.out(), reduced_axes(site.in(0).shape, site.attributes()));
+  const auto s =
+      alternation_of(site.in(0), site.out(), reduced_axes(site.in(0).shape, site.attributes()));
   if (!s) return nullptr;
   const std::string_view op = site.node.op;
   if (op == "reduce_sum") return make_reduction<Sum>(site, *s, 1.0F);
-  if (op == "reduce_mean") return make_reduction<Sum>(site, *s, 1.0F / static_cast<float>(s->reduced()));
+  if (op == "reduce_mean")
+    return make_reduction<Sum>(site, *s, 1.0F / static_cast<float>(s->reduced()));
   if (op == "reduce_max") return make_reduction<Max>(site, *s, 1.0F);
   if (op == "reduce_min") return make_reduction<Min>(site, *s, 1.0F);
   return nullptr;

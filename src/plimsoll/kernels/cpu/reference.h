@@ -1,7 +1,7 @@
 // The kernel of last resort: the reference evaluation of the operator's card.
 //
-// It takes every dtype and every layout, in double precision, and allocates as it likes: for tests, fp64
-// and rare types only.
+// It takes every dtype and every layout, in double precision, and allocates as it likes: for tests,
+// fp64 and rare types only.
 #pragma once
 
 #include "plimsoll/kernels/cpu/site.h"

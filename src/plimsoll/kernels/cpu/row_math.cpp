@@ -43,10 +43,20 @@ PLIMSOLL_VECTORIZED void scale_of(float* x, std::int64_t n, float factor) {
 
 }  // namespace
 
-float row_max(const float* x, std::int64_t n) { return max_of(x, n); }
-float row_sum_exp(const float* x, std::int64_t n, float shift) { return sum_exp_of(x, n, shift); }
-float row_exp(const float* x, float* y, std::int64_t n, float shift) { return exp_of(x, y, n, shift); }
-float row_dot(const float* a, const float* b, std::int64_t n) { return dot_of(a, b, n); }
-void row_scale(float* x, std::int64_t n, float factor) { scale_of(x, n, factor); }
+float row_max(const float* x, std::int64_t n) {
+  return max_of(x, n);
+}
+float row_sum_exp(const float* x, std::int64_t n, float shift) {
+  return sum_exp_of(x, n, shift);
+}
+float row_exp(const float* x, float* y, std::int64_t n, float shift) {
+  return exp_of(x, y, n, shift);
+}
+float row_dot(const float* a, const float* b, std::int64_t n) {
+  return dot_of(a, b, n);
+}
+void row_scale(float* x, std::int64_t n, float factor) {
+  scale_of(x, n, factor);
+}
 
 }  // namespace plimsoll::kernels

@@ -22,10 +22,14 @@ void use_threads(int threads) {
   if (omp_get_max_threads() != threads) omp_set_num_threads(threads);
 }
 
-bool all_f32(const Site& site) { return every_type(site, is_f32); }
+bool all_f32(const Site& site) {
+  return every_type(site, is_f32);
+}
 
 bool all_row_major(const Site& site) {
-  return every_type(site, [](const ir::TensorType& type) { return type.layout.is_row_major() || type.shape.rank() < 2; });
+  return every_type(site, [](const ir::TensorType& type) {
+    return type.layout.is_row_major() || type.shape.rank() < 2;
+  });
 }
 
 }  // namespace plimsoll::kernels

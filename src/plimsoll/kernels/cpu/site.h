@@ -1,8 +1,8 @@
 // What a kernel factory sees: one node with its types, and how many threads will run it.
 //
-// A factory answers with a kernel, or with null when it does not take these types or layouts; the table
-// (table.h) then falls back on the reference evaluation. So a factory is a list of what it can do, and
-// nothing else has to know.
+// A factory answers with a kernel, or with null when it does not take these types or layouts; the
+// table (table.h) then falls back on the reference evaluation. So a factory is a list of what it
+// can do, and nothing else has to know.
 #pragma once
 
 #include <functional>
@@ -23,8 +23,12 @@ struct Site {
   bool has(int input) const {
     return input < inputs() && node.inputs[static_cast<std::size_t>(input)].valid();
   }
-  const ir::TensorType& in(int i) const { return graph.value(node.inputs[static_cast<std::size_t>(i)]).type; }
-  const ir::TensorType& out(int i = 0) const { return graph.value(node.outputs[static_cast<std::size_t>(i)]).type; }
+  const ir::TensorType& in(int i) const {
+    return graph.value(node.inputs[static_cast<std::size_t>(i)]).type;
+  }
+  const ir::TensorType& out(int i = 0) const {
+    return graph.value(node.outputs[static_cast<std::size_t>(i)]).type;
+  }
   const ir::Attributes& attributes() const { return node.attributes; }
 };
 
@@ -37,7 +41,8 @@ void use_threads(int threads);
 template <typename Body>
 class FunctionKernel final : public Kernel {
  public:
-  FunctionKernel(int threads, Bytes scratch, Body body) : threads_(threads), scratch_(scratch), body_(std::move(body)) {}
+  FunctionKernel(int threads, Bytes scratch, Body body)
+      : threads_(threads), scratch_(scratch), body_(std::move(body)) {}
   Bytes scratch() const override { return scratch_; }
   void run(const Arguments& arguments) override {
     use_threads(threads_);
@@ -69,10 +74,13 @@ T* scratch(const Arguments& arguments) {
   return reinterpret_cast<T*>(arguments.scratch);
 }
 
-inline bool is_f32(const ir::TensorType& type) { return type.dtype == ir::DType::kF32; }
+inline bool is_f32(const ir::TensorType& type) {
+  return type.dtype == ir::DType::kF32;
+}
 // Every input and output is fp32.
 bool all_f32(const Site& site);
-// Every input and output of a rank above one lies row-major (for ranks 0 and 1 there is no other way).
+// Every input and output of a rank above one lies row-major (for ranks 0 and 1 there is no other
+// way).
 bool all_row_major(const Site& site);
 
 }  // namespace plimsoll::kernels

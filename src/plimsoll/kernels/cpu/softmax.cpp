@@ -12,7 +12,8 @@ std::int64_t row_width(const Site& site) {
   const ir::Shape& shape = site.out().shape;
   const std::int64_t axis = site.attributes().integer("axis", -1);
   const bool last = axis == -1 || axis == shape.rank() - 1;
-  return last && shape.rank() > 0 && all_f32(site) && all_row_major(site) ? shape[shape.rank() - 1] : 0;
+  return last && shape.rank() > 0 && all_f32(site) && all_row_major(site) ? shape[shape.rank() - 1]
+                                                                          : 0;
 }
 
 void softmax_row(const float* x, float* y, std::int64_t n) {
@@ -30,7 +31,8 @@ void log_softmax_row(const float* x, float* y, std::int64_t n) {
   shift_row(x, y, n, most + std::log(row_sum_exp(x, n, most)));
 }
 
-PLIMSOLL_VECTORIZED void softmax_gradient_row(const float* dy, const float* y, float* dx, std::int64_t n) {
+PLIMSOLL_VECTORIZED void softmax_gradient_row(const float* dy, const float* y, float* dx,
+                                              std::int64_t n) {
   float dot = 0;
 #pragma omp simd reduction(+ : dot)
   for (std::int64_t i = 0; i < n; ++i) dot += dy[i] * y[i];
@@ -38,7 +40,8 @@ PLIMSOLL_VECTORIZED void softmax_gradient_row(const float* dy, const float* y, f
   for (std::int64_t i = 0; i < n; ++i) dx[i] = y[i] * (dy[i] - dot);
 }
 
-PLIMSOLL_VECTORIZED void log_softmax_gradient_row(const float* dy, const float* y, float* dx, std::int64_t n) {
+PLIMSOLL_VECTORIZED void log_softmax_gradient_row(const float* dy, const float* y, float* dx,
+                                                  std::int64_t n) {
   float sum = 0;
 #pragma omp simd reduction(+ : sum)
   for (std::int64_t i = 0; i < n; ++i) sum += dy[i];
@@ -55,7 +58,8 @@ std::unique_ptr<Kernel> make_softmax(const Site& site) {
   const auto row = site.node.op == "softmax" ? softmax_row : log_softmax_row;
   return make_kernel(site, [=](const Arguments& a) {
     parallel_ranges(rows, row_grain(width), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t r = begin; r < end; ++r) row(input<float>(a, 0) + r * width, output<float>(a) + r * width, width);
+      for (std::int64_t r = begin; r < end; ++r)
+        row(input<float>(a, 0) + r * width, output<float>(a) + r * width, width);
     });
   });
 }
@@ -68,7 +72,8 @@ std::unique_ptr<Kernel> make_softmax_grad(const Site& site) {
   return make_kernel(site, [=](const Arguments& a) {
     parallel_ranges(rows, row_grain(width), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t r = begin; r < end; ++r) {
-        row(input<float>(a, 0) + r * width, input<float>(a, 1) + r * width, output<float>(a) + r * width, width);
+        row(input<float>(a, 0) + r * width, input<float>(a, 1) + r * width,
+            output<float>(a) + r * width, width);
       }
     });
   });

@@ -1,8 +1,9 @@
 // Loops over tensors that do not lie alike: broadcast operands, other orders of axes.
 //
-// A StridedLoop is the iteration space of an output with, for every operand, its step along each axis
-// (0 where it is broadcast). Axes are put in the output's memory order and neighbours that step alike are
-// joined, so adding a bias [C,1,1] to NCHW becomes [N*C... as few and as long loops as there can be:
+// A StridedLoop is the iteration space of an output with, for every operand, its step along each
+// axis (0 where it is broadcast). Axes are put in the output's memory order and neighbours that
+// step alike are joined, so adding a bias [C,1,1] to NCHW becomes [N*C... as few and as long loops
+// as there can be:
 //   y[8,64,56,56] + b[64,1,1]              extents 8, 64, 3136    steps of b 0, 1, 0
 //   the same, channels last                extents 25088, 64      steps of b 0, 1
 // The last axis is the row that an inner function runs over.
@@ -16,8 +17,8 @@
 namespace plimsoll::kernels {
 
 struct StridedLoop {
-  std::vector<std::int64_t> extents;              // outermost first; at least one
-  std::vector<std::vector<std::int64_t>> steps;   // [operand][axis], in elements
+  std::vector<std::int64_t> extents;             // outermost first; at least one
+  std::vector<std::vector<std::int64_t>> steps;  // [operand][axis], in elements
 
   std::int64_t row() const { return extents.back(); }
   std::int64_t rows() const {
@@ -37,11 +38,13 @@ struct StridedLoop {
   }
 };
 
-// The loop over `shape` in the memory order of `order` (a layout without blocks) with operands whose
-// strides per axis of `shape` are given.
-StridedLoop make_strided_loop(const ir::TensorType& order, const std::vector<std::array<std::int64_t, ir::kMaxRank>>& strides);
+// The loop over `shape` in the memory order of `order` (a layout without blocks) with operands
+// whose strides per axis of `shape` are given.
+StridedLoop make_strided_loop(const ir::TensorType& order,
+                              const std::vector<std::array<std::int64_t, ir::kMaxRank>>& strides);
 
 // Strides of an operand seen as `out` by numpy's broadcasting: 0 along broadcast axes.
-std::array<std::int64_t, ir::kMaxRank> broadcast_strides_in(const ir::TensorType& operand, const ir::Shape& out);
+std::array<std::int64_t, ir::kMaxRank> broadcast_strides_in(const ir::TensorType& operand,
+                                                            const ir::Shape& out);
 
 }  // namespace plimsoll::kernels

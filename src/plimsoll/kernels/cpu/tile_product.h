@@ -1,7 +1,8 @@
 // Small matrix products inside a parallel loop: C = A B or C += A B on blocks of larger tensors.
 //
 // oneDNN's matrix product, made for one thread and run by each thread of a parallel loop on its own
-// block. Every lane (thread) has its own argument objects and its own scratch, so lanes do not meet.
+// block. Every lane (thread) has its own argument objects and its own scratch, so lanes do not
+// meet.
 #pragma once
 
 #include <unordered_map>
@@ -28,7 +29,8 @@ class TileProduct {
   };
 
   // `accumulate`: C += A B. Made with OpenMP set to one thread, and leaves it set to `lanes`.
-  TileProduct(const Sizes& sizes, MatrixSteps a, MatrixSteps b, MatrixSteps c, bool accumulate, int lanes);
+  TileProduct(const Sizes& sizes, MatrixSteps a, MatrixSteps b, MatrixSteps c, bool accumulate,
+              int lanes);
   Bytes scratch() const { return scratch_; }  // of one lane
   void run(int lane, const float* a, const float* b, float* c, std::byte* scratch);
 

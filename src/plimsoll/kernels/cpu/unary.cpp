@@ -12,25 +12,38 @@ constexpr float kSqrt2OverPi = 0.797884561F;
 constexpr float kInverseSqrt2Pi = 0.398942280F;
 constexpr float kCubic = 0.044715F;
 
-PLIMSOLL_INLINE float gelu_exact(float x) { return 0.5F * x * (1.0F + vector_erf(x * kSqrtHalf)); }
+PLIMSOLL_INLINE float gelu_exact(float x) {
+  return 0.5F * x * (1.0F + vector_erf(x * kSqrtHalf));
+}
 PLIMSOLL_INLINE float gelu_tanh(float x) {
   return 0.5F * x * (1.0F + vector_tanh(kSqrt2OverPi * (x + kCubic * x * x * x)));
 }
 PLIMSOLL_INLINE float gelu_exact_slope(float x) {
-  return 0.5F * (1.0F + vector_erf(x * kSqrtHalf)) + x * kInverseSqrt2Pi * vector_exp(-0.5F * x * x);
+  return 0.5F * (1.0F + vector_erf(x * kSqrtHalf)) +
+         x * kInverseSqrt2Pi * vector_exp(-0.5F * x * x);
 }
 PLIMSOLL_INLINE float gelu_tanh_slope(float x) {
   const float t = vector_tanh(kSqrt2OverPi * (x + kCubic * x * x * x));
-  return 0.5F * (1.0F + t) + 0.5F * x * (1.0F - t * t) * kSqrt2OverPi * (1.0F + 3.0F * kCubic * x * x);
+  return 0.5F * (1.0F + t) +
+         0.5F * x * (1.0F - t * t) * kSqrt2OverPi * (1.0F + 3.0F * kCubic * x * x);
 }
 
-bool is_tanh_form(const Site& site) { return site.attributes().text("approximate", "none") == "tanh"; }
+bool is_tanh_form(const Site& site) {
+  return site.attributes().text("approximate", "none") == "tanh";
+}
 
 std::unique_ptr<Kernel> make_clip(const Site& site) {
   const float infinity = std::numeric_limits<float>::infinity();
   const auto least = static_cast<float>(site.attributes().real("min", -infinity));
   const auto most = static_cast<float>(site.attributes().real("max", infinity));
   return mapped(site, [=](float x) { return x < least ? least : (x > most ? most : x); });
+}
+
+std::unique_ptr<Kernel> make_clip_grad(const Site& site) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const auto least = static_cast<float>(site.attributes().real("min", -infinity));
+  const auto most = static_cast<float>(site.attributes().real("max", infinity));
+  return mapped_pair(site, [=](float dy, float x) { return x < least || x > most ? 0.0F : dy; });
 }
 
 }  // namespace
@@ -66,12 +79,21 @@ std::unique_ptr<Kernel> make_unary(const Site& site) {
 // dy with y or x, as the operator's gradient reads.
 std::unique_ptr<Kernel> make_gradient_unary(const Site& site) {
   const std::string_view op = site.node.op;
-  if (op == "relu_grad") return mapped_pair(site, [](float dy, float y) { return y > 0.0F ? dy : 0.0F; });
-  if (op == "sigmoid_grad") return mapped_pair(site, [](float dy, float y) { return dy * y * (1.0F - y); });
-  if (op == "tanh_grad") return mapped_pair(site, [](float dy, float y) { return dy * (1.0F - y * y); });
+  if (op == "relu_grad")
+    return mapped_pair(site, [](float dy, float y) { return y > 0.0F ? dy : 0.0F; });
+  if (op == "sigmoid_grad")
+    return mapped_pair(site, [](float dy, float y) { return dy * y * (1.0F - y); });
+  if (op == "tanh_grad")
+    return mapped_pair(site, [](float dy, float y) { return dy * (1.0F - y * y); });
   if (op == "gelu_grad") {
-    return is_tanh_form(site) ? mapped_pair(site, [](float dy, float x) { return dy * gelu_tanh_slope(x); })
-                              : mapped_pair(site, [](float dy, float x) { return dy * gelu_exact_slope(x); });
+    return is_tanh_form(site)
+               ? mapped_pair(site, [](float dy, float x) { return dy * gelu_tanh_slope(x); })
+               : mapped_pair(site, [](float dy, float x) { return dy * gelu_exact_slope(x); });
+  }
+  if (op == "clip_grad") return make_clip_grad(site);
+  if (op == "leaky_relu_grad") {
+    const auto alpha = static_cast<float>(site.attributes().real("alpha", 0.01));
+    return mapped_pair(site, [=](float dy, float x) { return x < 0.0F ? alpha * dy : dy; });
   }
   if (op == "silu_grad") {
     return mapped_pair(site, [](float dy, float x) {

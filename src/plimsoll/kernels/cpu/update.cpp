@@ -16,15 +16,19 @@ bool flat(const Site& site, int tensors) {
   return true;
 }
 
-float scale_at(const Arguments& a, bool has_scale, int index) { return has_scale ? *input<float>(a, index) : 1.0F; }
+float scale_at(const Arguments& a, bool has_scale, int index) {
+  return has_scale ? *input<float>(a, index) : 1.0F;
+}
 
-PLIMSOLL_VECTORIZED void sgd_range(const float* w, const float* g, float* out, std::int64_t n, float lr, float decay, float scale) {
+PLIMSOLL_VECTORIZED void sgd_range(const float* w, const float* g, float* out, std::int64_t n,
+                                   float lr, float decay, float scale) {
 #pragma omp simd
   for (std::int64_t i = 0; i < n; ++i) out[i] = w[i] - lr * (g[i] * scale + decay * w[i]);
 }
 
-PLIMSOLL_VECTORIZED void momentum_range(const float* w, const float* g, const float* m, float* w_out, float* m_out, std::int64_t n,
-                                        float lr, float momentum, float decay, float scale) {
+PLIMSOLL_VECTORIZED void momentum_range(const float* w, const float* g, const float* m,
+                                        float* w_out, float* m_out, std::int64_t n, float lr,
+                                        float momentum, float decay, float scale) {
 #pragma omp simd
   for (std::int64_t i = 0; i < n; ++i) {
     const float moved = momentum * m[i] + (g[i] * scale + decay * w[i]);
@@ -38,15 +42,16 @@ struct AdamStep {
   float beta1;
   float beta2;
   float epsilon;
-  float decay;         // added to the gradient (adam)
-  float shrink;        // the weight is multiplied by it first (adamw)
-  float step_size;     // lr / (1 - beta1^t)
-  float root_bias;     // 1 / sqrt(1 - beta2^t)
+  float decay;      // added to the gradient (adam)
+  float shrink;     // the weight is multiplied by it first (adamw)
+  float step_size;  // lr / (1 - beta1^t)
+  float root_bias;  // 1 / sqrt(1 - beta2^t)
   float scale;
 };
 
-PLIMSOLL_VECTORIZED void adam_range(const float* w, const float* g, const float* m, const float* v, float* w_out, float* m_out,
-                                    float* v_out, std::int64_t n, const AdamStep s) {
+PLIMSOLL_VECTORIZED void adam_range(const float* w, const float* g, const float* m, const float* v,
+                                    float* w_out, float* m_out, float* v_out, std::int64_t n,
+                                    const AdamStep s) {
 #pragma omp simd
   for (std::int64_t i = 0; i < n; ++i) {
     const float gradient = g[i] * s.scale + s.decay * w[i];
@@ -54,7 +59,8 @@ PLIMSOLL_VECTORIZED void adam_range(const float* w, const float* g, const float*
     const float second = s.beta2 * v[i] + (1.0F - s.beta2) * gradient * gradient;
     m_out[i] = first;
     v_out[i] = second;
-    w_out[i] = w[i] * s.shrink - s.step_size * first / (std::sqrt(second) * s.root_bias + s.epsilon);
+    w_out[i] =
+        w[i] * s.shrink - s.step_size * first / (std::sqrt(second) * s.root_bias + s.epsilon);
   }
 }
 
@@ -73,7 +79,8 @@ std::unique_ptr<Kernel> make_sgd(const Site& site) {
   return make_kernel(site, [=](const Arguments& a) {
     const float scale = scale_at(a, has_scale, 2);
     parallel_ranges(count, kElementGrain, [&](std::int64_t begin, std::int64_t end) {
-      sgd_range(input<float>(a, 0) + begin, input<float>(a, 1) + begin, output<float>(a) + begin, end - begin, lr, decay, scale);
+      sgd_range(input<float>(a, 0) + begin, input<float>(a, 1) + begin, output<float>(a) + begin,
+                end - begin, lr, decay, scale);
     });
   });
 }
@@ -88,7 +95,8 @@ std::unique_ptr<Kernel> make_momentum(const Site& site) {
   return make_kernel(site, [=](const Arguments& a) {
     const float scale = scale_at(a, has_scale, 3);
     parallel_ranges(count, kElementGrain, [&](std::int64_t begin, std::int64_t end) {
-      momentum_range(input<float>(a, 0) + begin, input<float>(a, 1) + begin, input<float>(a, 2) + begin, output<float>(a, 0) + begin,
+      momentum_range(input<float>(a, 0) + begin, input<float>(a, 1) + begin,
+                     input<float>(a, 2) + begin, output<float>(a, 0) + begin,
                      output<float>(a, 1) + begin, end - begin, lr, momentum, decay, scale);
     });
   });
@@ -117,8 +125,9 @@ std::unique_ptr<Kernel> make_adam(const Site& site) {
     step.root_bias = static_cast<float>(1 / std::sqrt(1 - std::pow(beta2, t)));
     step.scale = scale_at(a, has_scale, 5);
     parallel_ranges(count, kElementGrain, [&](std::int64_t begin, std::int64_t end) {
-      adam_range(input<float>(a, 0) + begin, input<float>(a, 1) + begin, input<float>(a, 2) + begin, input<float>(a, 3) + begin,
-                 output<float>(a, 0) + begin, output<float>(a, 1) + begin, output<float>(a, 2) + begin, end - begin, step);
+      adam_range(input<float>(a, 0) + begin, input<float>(a, 1) + begin, input<float>(a, 2) + begin,
+                 input<float>(a, 3) + begin, output<float>(a, 0) + begin,
+                 output<float>(a, 1) + begin, output<float>(a, 2) + begin, end - begin, step);
     });
   });
 }
@@ -129,7 +138,8 @@ std::unique_ptr<Kernel> make_increment(const Site& site) {
   const auto by = static_cast<std::uint64_t>(site.attributes().integer("by", 1));
   const std::int64_t count = site.out().shape.elements();
   return make_kernel(site, [=](const Arguments& a) {
-    for (std::int64_t i = 0; i < count; ++i) output<std::uint64_t>(a)[i] = input<std::uint64_t>(a, 0)[i] + by;
+    for (std::int64_t i = 0; i < count; ++i)
+      output<std::uint64_t>(a)[i] = input<std::uint64_t>(a, 0)[i] + by;
   });
 }
 
