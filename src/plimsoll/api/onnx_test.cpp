@@ -1,0 +1,144 @@
+// Imported models through the whole house: kernels, plans, gradients.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "plimsoll/api/planning.h"
+#include "plimsoll/autodiff/differentiate.h"
+#include "plimsoll/model/onnx/backend_case.h"
+#include "plimsoll/model/zoo.h"
+#include "plimsoll/ops/functions.h"
+#include "plimsoll/ops/interpreter.h"
+#include "plimsoll/runtime/on_demand.h"
+#include "plimsoll/runtime/layout_copy.h"
+#include "plimsoll/store/npy.h"
+
+namespace plimsoll::api {
+namespace {
+
+namespace fs = std::filesystem;
+using model::onnx::NamedArray;
+
+const fs::path kOnnx = fs::path(PLIMSOLL_SOURCE_DIR) / "tests/onnx";
+const fs::path kExports = kOnnx / "exports";
+
+using Arrays = std::map<std::string, ops::Array>;
+
+Arrays arrays_of(const std::string& name) {
+  Arrays out;
+  const auto arrays = store::read_npz(kExports / (name.substr(0, name.find('.')) + ".npz"));
+  EXPECT_TRUE(arrays) << arrays.error().message;
+  if (!arrays) return out;
+  for (const store::NamedTensor& array : *arrays) out.emplace(array.name, *ops::Array::from_bytes(array.type, array.bytes));
+  return out;
+}
+
+std::vector<std::string> export_names() {
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(kExports)) {
+    if (entry.path().extension() == ".onnx") names.insert(entry.path().stem().string());
+  }
+  return {names.begin(), names.end()};
+}
+
+// Runs one step on the CPU's kernels; sources by name, weights from the file.
+Result<std::vector<ops::Array>> run_kernels(const model::ImportedModel& imported, const std::vector<NamedArray>& inputs) {
+  PLIMSOLL_TRY(auto executor, runtime::make_on_demand(imported.graph, {2, nullptr, false}));
+  for (std::size_t v = 0; v < imported.graph.values.size(); ++v) {
+    const ir::Value& value = imported.graph.values[v];
+    if (!ir::is_source(value.kind)) continue;
+    std::vector<std::byte> bytes;
+    if (const auto* data = imported.graph.data(ValueId(v))) {
+      bytes = *data;
+    } else if (const auto* entry = imported.weights.find(value.name)) {
+      bytes.assign(entry->bytes.begin(), entry->bytes.end());
+    } else if (value.init.kind == ir::Init::Kind::kConstant) {
+      ops::Array filled(value.type);
+      for (std::int64_t i = 0; i < filled.elements(); ++i) filled.set_number(i, value.init.a);
+      bytes = filled.to_bytes();
+    } else {
+      for (const NamedArray& input : inputs) {
+        if (input.name == value.name) bytes = input.array.to_bytes();
+      }
+    }
+    runtime::copy_from_row_major(value.type, bytes, executor->source(ValueId(v)));
+  }
+  PLIMSOLL_RETURN_IF_ERROR(executor->step());
+  std::vector<ops::Array> out;
+  for (const ValueId output : imported.graph.outputs) {
+    const ir::TensorType type = imported.graph.value(output).type;
+    PLIMSOLL_TRY(ops::Array array, ops::Array::from_bytes(type, runtime::copy_to_row_major(type, executor->result(output))));
+    out.push_back(std::move(array));
+  }
+  return out;
+}
+
+class ImportedExports : public testing::TestWithParam<std::string> {};
+
+TEST_P(ImportedExports, KernelsGiveTheOutputsOfPytorch) {
+  const Arrays arrays = arrays_of(GetParam());
+  std::vector<NamedArray> inputs;
+  for (const auto& [name, array] : arrays) {
+    if (name.starts_with("in.")) inputs.push_back({name.substr(3), array});
+  }
+  const auto imported = model::import_onnx(kExports / (GetParam() + ".onnx"));
+  ASSERT_TRUE(imported) << imported.error().message;
+  const auto outputs = run_kernels(*imported, inputs);
+  ASSERT_TRUE(outputs) << outputs.error().message;
+  const Status same = model::onnx::compare(outputs->front(), arrays.at("out.0"), {1e-4, 1e-4});
+  EXPECT_TRUE(same) << same.error().message;
+}
+
+// Gradients of sum(output * loss.weight), by weights that kept their PyTorch name.
+TEST_P(ImportedExports, GradientsAreThoseOfPytorch) {
+  const Arrays arrays = arrays_of(GetParam());
+  if (!arrays.contains("loss.weight")) GTEST_SKIP() << "no gradients were recorded";
+  model::ImportOptions how;
+  how.training = true;
+  auto imported = model::import_onnx(kExports / (GetParam() + ".onnx"), how);
+  ASSERT_TRUE(imported) << imported.error().message;
+  ops::Builder builder(imported->graph);
+  const ops::Var weight = builder.constant("loss.weight", arrays.at("loss.weight"));
+  const ops::Var y = builder.var(imported->graph.outputs.front());
+  ir::Ints axes;
+  for (int i = 0; i < y.rank(); ++i) axes.push_back(i);
+  const ops::Var loss = builder.call1("reduce_sum", {y * weight}, {{"axes", axes}});
+  std::vector<ops::Var> wrt;
+  std::vector<std::string> names;
+  for (std::size_t v = 0; v < imported->graph.values.size(); ++v) {
+    const ir::Value& value = imported->graph.values[v];
+    if (value.kind != ir::ValueKind::kWeight || !arrays.contains("grad." + value.name)) continue;
+    wrt.push_back(builder.var(ValueId(v)));
+    names.push_back(value.name);
+  }
+  ASSERT_GE(names.size(), 2U);
+  const auto gradients = autodiff::differentiate(builder, loss, wrt);
+  ASSERT_TRUE(gradients) << gradients.error().message;
+  auto graph = builder.finish(*gradients);
+  ASSERT_TRUE(graph) << graph.error().message;
+  model::ImportedModel whole;
+  whole.graph = std::move(*graph);
+  whole.weights = std::move(imported->weights);
+  std::vector<NamedArray> inputs;
+  for (const auto& [name, array] : arrays) {
+    if (name.starts_with("in.")) inputs.push_back({name.substr(3), array});
+  }
+  const auto outputs = run_kernels(whole, inputs);
+  ASSERT_TRUE(outputs) << outputs.error().message;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const Status same = model::onnx::compare((*outputs)[i], arrays.at("grad." + names[i]), {2e-3, 1e-5});
+    EXPECT_TRUE(same) << names[i] << ": " << same.error().message;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Pytorch, ImportedExports, testing::ValuesIn(export_names()), [](const auto& instance) {
+  std::string name = instance.param;
+  std::replace_if(name.begin(), name.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
+  return name;
+});
+
+}  // namespace
+}  // namespace plimsoll::api
