@@ -172,7 +172,7 @@ def gpt2(mask=False):
 def bert(name="Bert"):
     import transformers
     config = getattr(transformers, f"{name}Config")(vocab_size=120, hidden_size=48, num_hidden_layers=2, num_attention_heads=4,
-                                                    intermediate_size=96, max_position_embeddings=40)
+                                                    intermediate_size=192, max_position_embeddings=40)
     model = getattr(transformers, f"{name}ForMaskedLM")(config)
     return Logits(model, "logits", ["input_ids", "attention_mask"]), {"input_ids": tokens(118) + 2, "attention_mask": padding()}
 

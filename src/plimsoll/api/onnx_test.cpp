@@ -8,6 +8,8 @@
 
 #include "plimsoll/api/planning.h"
 #include "plimsoll/autodiff/differentiate.h"
+#include "plimsoll/autodiff/training.h"
+#include "plimsoll/model/loss.h"
 #include "plimsoll/model/onnx/backend_case.h"
 #include "plimsoll/model/zoo.h"
 #include "plimsoll/ops/functions.h"
@@ -131,6 +133,68 @@ TEST_P(ImportedExports, GradientsAreThoseOfPytorch) {
   for (std::size_t i = 0; i < names.size(); ++i) {
     const Status same = model::onnx::compare((*outputs)[i], arrays.at("grad." + names[i]), {2e-3, 1e-5});
     EXPECT_TRUE(same) << names[i] << ": " << same.error().message;
+  }
+}
+
+// Bytes at the peak that are not sources: what a plan can be good or bad at.
+Result<std::int64_t> moving_peak(const ir::Graph& graph) {
+  PLIMSOLL_TRY(const PlannedGraph planned, plan_graph(graph, {}));
+  std::int64_t sources = 0;
+  for (const ir::Value& value : graph.values) {
+    if (ir::is_source(value.kind)) sources += ir::bytes_of(value.type).value;
+  }
+  return planned.summary.keep_all.value - sources;
+}
+
+Result<ir::Graph> trained(ir::Graph graph) {
+  PLIMSOLL_TRY(ir::Graph with_loss, model::with_loss(std::move(graph), "cross-entropy"));
+  return autodiff::make_training_graph(with_loss, {});
+}
+
+// An exported transformer needs no more than the built-in one of the same sizes, give or take 2 %, and the mask
+// of padding that only the exported one takes.
+void expect_plans_like(const std::string& file, const std::string& built_in, const model::ModelOptions& sizes, bool training,
+                       std::int64_t mask = 0) {
+  SCOPED_TRACE(file);
+  model::ImportOptions how;
+  how.training = training;
+  auto imported = model::import_onnx(kExports / file, how);
+  ASSERT_TRUE(imported) << imported.error().message;
+  model::ModelOptions same = sizes;
+  same.training = false;
+  auto ours = model::build_model(built_in, same);
+  ASSERT_TRUE(ours) << ours.error().message;
+  ir::Graph a = std::move(imported->graph);
+  ir::Graph b = std::move(*ours);
+  if (training) {
+    auto step_a = trained(std::move(a));
+    auto step_b = trained(std::move(b));
+    ASSERT_TRUE(step_a && step_b) << (step_a ? step_b : step_a).error().message;
+    a = std::move(*step_a);
+    b = std::move(*step_b);
+  }
+  const auto peak_a = moving_peak(a);
+  const auto peak_b = moving_peak(b);
+  ASSERT_TRUE(peak_a && peak_b);
+  EXPECT_LE(static_cast<double>(*peak_a - mask), 1.02 * static_cast<double>(*peak_b)) << *peak_a << " against " << *peak_b;
+}
+
+TEST(ImportedTransformers, PlanLikeTheBuiltInOnes) {
+  model::ModelOptions sizes;
+  sizes.batch = 2;
+  sizes.seq = 12;
+  sizes.width = 48;
+  sizes.layers = 2;
+  sizes.heads = 4;
+  sizes.vocab = 120;
+  sizes.dropout = 0;
+  for (const bool training : {false, true}) {
+    expect_plans_like("gpt2.dynamo.onnx", "gpt2", sizes, training);
+    const std::int64_t mask = 2 * 12 * 12 * 4;
+    expect_plans_like("gpt2_mask.script.onnx", "gpt2", sizes, training, mask);
+    expect_plans_like("gpt2_mask.dynamo.onnx", "gpt2", sizes, training, mask);
+    expect_plans_like("bert.script.onnx", "bert", sizes, training, mask);
+    expect_plans_like("bert.dynamo.onnx", "bert", sizes, training, mask);
   }
 }
 
