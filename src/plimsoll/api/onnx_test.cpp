@@ -14,8 +14,9 @@
 #include "plimsoll/model/zoo.h"
 #include "plimsoll/ops/functions.h"
 #include "plimsoll/ops/interpreter.h"
-#include "plimsoll/runtime/on_demand.h"
+#include "plimsoll/runtime/initial_content.h"
 #include "plimsoll/runtime/layout_copy.h"
+#include "plimsoll/runtime/on_demand.h"
 #include "plimsoll/store/npy.h"
 
 namespace plimsoll::api {
@@ -58,9 +59,8 @@ Result<std::vector<ops::Array>> run_kernels(const model::ImportedModel& imported
     } else if (const auto* entry = imported.weights.find(value.name)) {
       bytes.assign(entry->bytes.begin(), entry->bytes.end());
     } else if (value.init.kind == ir::Init::Kind::kConstant) {
-      ops::Array filled(value.type);
-      for (std::int64_t i = 0; i < filled.elements(); ++i) filled.set_number(i, value.init.a);
-      bytes = filled.to_bytes();
+      runtime::fill_source(value, 1, 0, executor->source(ValueId(v)));
+      continue;
     } else {
       for (const NamedArray& input : inputs) {
         if (input.name == value.name) bytes = input.array.to_bytes();
@@ -196,6 +196,33 @@ TEST(ImportedTransformers, PlanLikeTheBuiltInOnes) {
     expect_plans_like("bert.script.onnx", "bert", sizes, training, mask);
     expect_plans_like("bert.dynamo.onnx", "bert", sizes, training, mask);
   }
+}
+
+// ONNX's "light" models: whole networks, weights of one number each, with expected outputs. The input is a ramp.
+TEST(LightModels, GiveTheExpectedOutputs) {
+  int count = 0;
+  for (const auto& entry : fs::directory_iterator(kOnnx / "light")) {
+    if (entry.path().extension() != ".onnx") continue;
+    SCOPED_TRACE(entry.path().filename());
+    const auto imported = model::import_onnx(entry.path());
+    ASSERT_TRUE(imported) << imported.error().message;
+    std::vector<NamedArray> inputs;
+    for (const ir::Value& value : imported->graph.values) {
+      if (value.kind != ir::ValueKind::kInput) continue;
+      ops::Array ramp(value.type);
+      for (std::int64_t i = 0; i < ramp.elements(); ++i) ramp.set_number(i, static_cast<double>(i) / static_cast<double>(ramp.elements()));
+      ramp.round();
+      inputs.push_back({value.name, std::move(ramp)});
+    }
+    const auto expected = model::onnx::read_tensor_file(entry.path().parent_path() / (entry.path().stem().string() + "_output_0.pb"));
+    ASSERT_TRUE(expected) << expected.error().message;
+    const auto outputs = run_kernels(*imported, inputs);
+    ASSERT_TRUE(outputs) << outputs.error().message;
+    const Status same = model::onnx::compare(outputs->front(), *expected, {1e-3, 1e-5});
+    EXPECT_TRUE(same) << same.error().message;
+    ++count;
+  }
+  EXPECT_EQ(count, 9);
 }
 
 INSTANTIATE_TEST_SUITE_P(Pytorch, ImportedExports, testing::ValuesIn(export_names()), [](const auto& instance) {
