@@ -18,6 +18,7 @@ import warnings
 
 import numpy as np
 import onnx
+import onnx.numpy_helper
 import torch
 from torch import nn
 
@@ -171,7 +172,7 @@ def gpt2(mask=False):
 def bert(name="Bert"):
     import transformers
     config = getattr(transformers, f"{name}Config")(vocab_size=120, hidden_size=48, num_hidden_layers=2, num_attention_heads=4,
-                                                    intermediate_size=96, max_position_embeddings=40)
+                                                    intermediate_size=192, max_position_embeddings=40)
     model = getattr(transformers, f"{name}ForMaskedLM")(config)
     return Logits(model, "logits", ["input_ids", "attention_mask"]), {"input_ids": tokens(118) + 2, "attention_mask": padding()}
 
@@ -227,7 +228,8 @@ def settle(model):
             module.running_mean.normal_(0, 0.2)
             module.running_var.uniform_(0.5, 1.5)
     for name, parameter in model.named_parameters():
-        if parameter.dim() == 1:
+        # Equal tensors would be stored once, and their gradients added.
+        if parameter.dim() == 1 or parameter.numel() == parameter.shape[0]:
             with torch.no_grad():
                 parameter.add_(torch.randn_like(parameter) * 0.05)
 
@@ -271,7 +273,6 @@ def run(name, folder):
         for key, parameter in model.named_parameters():
             if parameter.grad is not None and parameter.grad.numel() <= 6000:
                 arrays[f"grad.{key}"] = parameter.grad.numpy()
-    np.savez_compressed(folder / f"{name}.npz", **arrays)
     for exporter, dynamo in (("dynamo", True), ("script", False)):
         path = folder / f"{name}.{exporter}.onnx"
         try:
@@ -282,6 +283,24 @@ def run(name, folder):
         except Exception as problem:  # an exporter that cannot do a family is a fact, not a failure of ours
             print(f"{path.name}: {type(problem).__name__}: {str(problem)[:300]}", flush=True)
             path.unlink(missing_ok=True)
+    drop_fused(model, arrays, folder.glob(f"{name}.*.onnx"))
+    np.savez_compressed(folder / f"{name}.npz", **arrays)
+
+
+def drop_fused(model, arrays, paths):
+    """Exporters fold batch norm into the convolution before it and store tied weights twice: other weights, other gradients."""
+    state = model.state_dict()
+    places = [value.data_ptr() for value in state.values()]
+    for key, value in state.items():
+        if places.count(value.data_ptr()) > 1:  # tied weights, which an exporter may store apart
+            arrays.pop(f"grad.{key}", None)
+    for path in paths:
+        for tensor in onnx.load(path).graph.initializer:
+            ours = state.get(tensor.name)
+            values = onnx.numpy_helper.to_array(tensor)
+            if ours is None or (values.shape == tuple(ours.shape) and np.array_equal(values, ours.numpy())):
+                continue
+            arrays.pop(f"grad.{tensor.name}", None)
 
 
 def main():

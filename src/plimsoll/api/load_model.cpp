@@ -4,11 +4,11 @@
 #include <array>
 #include <filesystem>
 
+#include "plimsoll/api/onnx_file.h"
 #include "plimsoll/autodiff/training.h"
 #include "plimsoll/base/file.h"
 #include "plimsoll/ir/text.h"
 #include "plimsoll/model/loss.h"
-#include "plimsoll/model/onnx_import.h"
 #include "plimsoll/model/zoo.h"
 #include "plimsoll/ops/catalogue.h"
 #include "plimsoll/rewrite/tidy.h"
@@ -69,11 +69,7 @@ Result<LoadedModel> load_file(const ModelRequest& request, bool train) {
   LoadedModel out;
   if (request.model.ends_with(".onnx")) {
     PLIMSOLL_RETURN_IF_ERROR(refuse_sizes(request, true));
-    model::ImportOptions how;
-    how.batch = request.sizes.batch;
-    how.seq = request.sizes.seq;
-    how.training = train;
-    PLIMSOLL_TRY(model::ImportedModel imported, model::import_onnx(request.model, how));
+    PLIMSOLL_TRY(model::ImportedModel imported, import_onnx_file(request, train));
     out.graph = std::move(imported.graph);
     out.weights = std::move(imported.weights);
   } else {

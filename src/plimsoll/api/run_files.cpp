@@ -77,6 +77,18 @@ Status save_sources(runtime::Executor& executor, const std::string& path) {
   return store::write_npz(path, arrays);
 }
 
+Status save_outputs(runtime::Executor& executor, const std::string& path) {
+  const ir::Graph& graph = executor.graph();
+  std::vector<store::NamedTensor> arrays;
+  for (const ValueId output : graph.outputs) {
+    const ir::Value& value = graph.value(output);
+    store::NamedTensor array{value.name, {value.type.dtype, value.type.shape, {}}, {}};
+    array.bytes = runtime::copy_to_row_major(value.type, executor.result(output));
+    arrays.push_back(std::move(array));
+  }
+  return store::write_npz(path, arrays);
+}
+
 }  // namespace
 
 Status bind_files(const RunFiles& files, RunOptions& how) {
@@ -99,8 +111,12 @@ Status bind_files(const RunFiles& files, RunOptions& how) {
       return {};
     };
   }
-  if (!files.save.empty()) {
-    how.on_end = [path = files.save](runtime::Executor& executor) { return save_sources(executor, path); };
+  if (!files.save.empty() || !files.outputs.empty()) {
+    how.on_end = [save = files.save, outputs = files.outputs](runtime::Executor& executor) -> Status {
+      if (!save.empty()) PLIMSOLL_RETURN_IF_ERROR(save_sources(executor, save));
+      if (!outputs.empty()) PLIMSOLL_RETURN_IF_ERROR(save_outputs(executor, outputs));
+      return {};
+    };
   }
   return {};
 }

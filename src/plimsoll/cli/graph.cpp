@@ -1,6 +1,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "plimsoll/api/onnx_file.h"
 #include "plimsoll/api/show_graph.h"
 #include "plimsoll/base/file.h"
 #include "plimsoll/cli/model_options.h"
@@ -14,6 +15,7 @@ constexpr const char* kExamples =
     "  plimsoll graph resnet50 --batch 32 --train         the training step as text\n"
     "  plimsoll graph gpt2 --infer -o gpt2.graph          the forward graph, into a file\n"
     "  plimsoll graph gpt2.graph --train --loss cross-entropy\n"
+    "  plimsoll graph resnet50 --infer -o resnet50.onnx   as ONNX, with weights from the seed\n"
     "  plimsoll graph mlp --dot | dot -Tsvg -o mlp.svg    a picture\n"
     "  plimsoll graph bert --layers 2 --json              for programs";
 
@@ -29,8 +31,9 @@ Action bind_graph(CLI::App& command) {
   bind_model_options(command, options->request);
   auto* json = command.add_flag("--json", options->json, "one JSON object");
   command.add_flag("--dot", options->dot, "Graphviz")->excludes(json);
-  command.add_option("-o,--output", options->output, "write to this file instead of stdout");
+  command.add_option("-o,--output", options->output, "write to this file instead of stdout; .onnx: as ONNX");
   return [options]() -> Status {
+    if (options->output.ends_with(".onnx")) return api::write_onnx_file(options->request, options->output);
     const api::GraphFormat format = options->json  ? api::GraphFormat::kJson
                                     : options->dot ? api::GraphFormat::kDot
                                                    : api::GraphFormat::kText;

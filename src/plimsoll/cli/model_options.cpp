@@ -64,6 +64,7 @@ CLI::Option* bind_model_options(CLI::App& command, api::ModelRequest& request) {
           "--infer", [&request] { request.train = false; },
           "the forward graph alone (default for files)")
       ->excludes(train);
+  command.add_option("--dim", request.dims, "NAME=SIZE of a symbolic dimension of an .onnx file; may be repeated");
   command.add_option("--dtype", request.dtype, "fp64, fp32, fp16 or bf16 (default fp32)");
   command.add_option("--amp", request.amp,
                      "compute in this type and keep weights in --dtype: bf16");

@@ -20,6 +20,7 @@ constexpr const char* kExamples =
     "  plimsoll run resnet50 --batch 16 --budget 40% --steps 3    plans within a budget, then runs it\n"
     "  plimsoll run plan.json --steps 3                           runs a plan made by `plimsoll plan -o`\n"
     "  plimsoll run gpt2 --layers 2 --strategy on-demand --trace run.jsonl\n"
+    "  plimsoll run model.onnx --inputs in.npz --outputs out.npz  inference, arrays by name\n"
     "  plimsoll run alexnet --save w.npz; plimsoll run alexnet --resume w.npz";
 
 struct Options {
@@ -73,13 +74,15 @@ Status run_verb_action(const Options& options) {
     return fail(ErrorCode::kUsage, "strategy '{}': expects planned or on-demand", options.strategy);
   }
   api::RunOptions how;
-  how.steps = options.steps;
+  how.steps = options.request.inputs.empty() ? options.steps : 1;
   how.threads = options.request.threads;
   how.seed = options.request.seed;
   how.poison = options.poison;
   trace::Trace trace;
   if (!options.files.trace.empty() || !options.files.chrome_trace.empty()) how.trace = &trace;
-  PLIMSOLL_RETURN_IF_ERROR(api::bind_files(options.files, how));
+  api::RunFiles files = options.files;
+  if (!options.request.inputs.empty()) files.data = options.request.inputs;
+  PLIMSOLL_RETURN_IF_ERROR(api::bind_files(files, how));
   if (!options.json) {
     how.on_step = [](int step, double loss, double seconds) {
       std::printf("step %d  loss %.6f  %.1f ms\n", step + 1, loss, 1e3 * seconds);
@@ -103,6 +106,9 @@ Action bind_run(CLI::App& command) {
   command.add_option("--steps", options->steps, "how many (default 3)")->check(CLI::Range(1, 1 << 30));
   command.add_option("--strategy", options->strategy, "planned (default) or on-demand");
   command.add_option("--data", options->files.data, "synthetic (default) or an .npz with one array per input");
+  auto* inputs = command.add_option("--inputs", options->request.inputs, "inference on the arrays of an .npz, by input name; one step");
+  command.add_flag("--random", "inference on synthetic inputs: what happens without --inputs")->excludes(inputs);
+  command.add_option("--outputs", options->files.outputs, "write the outputs to an .npz, by name");
   command.add_option("--weights", options->files.weights, "weights by name from an .npz");
   command.add_option("--resume", options->files.resume, "weights and optimizer state from an .npz that --save wrote");
   command.add_option("--save", options->files.save, "write weights and optimizer state to an .npz at the end");

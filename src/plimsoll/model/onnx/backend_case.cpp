@@ -10,27 +10,27 @@
 namespace plimsoll::model::onnx {
 namespace {
 
-Result<ops::Array> read_array(const std::filesystem::path& path) {
-  PLIMSOLL_TRY(const MappedFile file, MappedFile::open(path));
-  PLIMSOLL_TRY(const TensorFile tensor, read_tensor(file.bytes()));
-  auto array = array_of(tensor, nullptr);
-  if (!array) return forward(array, path.filename().string());
-  return array;
-}
-
 Result<std::vector<NamedArray>> read_arrays(const std::filesystem::path& folder, std::string_view stem,
                                             const std::vector<std::string>& names) {
   std::vector<NamedArray> out;
   for (std::size_t i = 0; i < names.size(); ++i) {
     const auto path = folder / fmt::format("{}_{}.pb", stem, i);
     if (!std::filesystem::exists(path)) break;
-    PLIMSOLL_TRY(ops::Array array, read_array(path));
+    PLIMSOLL_TRY(ops::Array array, read_tensor_file(path));
     out.push_back({names[i], std::move(array)});
   }
   return out;
 }
 
 }  // namespace
+
+Result<ops::Array> read_tensor_file(const std::filesystem::path& path) {
+  PLIMSOLL_TRY(const MappedFile file, MappedFile::open(path));
+  PLIMSOLL_TRY(const TensorFile tensor, read_tensor(file.bytes()));
+  auto array = array_of(tensor, nullptr);
+  if (!array) return forward(array, path.filename().string());
+  return array;
+}
 
 Result<BackendCase> read_backend_case(const std::filesystem::path& folder) {
   BackendCase out;

@@ -23,6 +23,9 @@ struct BackendCase {
   std::vector<NamedArray> outputs;
 };
 
+// One .pb file with a tensor.
+Result<ops::Array> read_tensor_file(const std::filesystem::path& path);
+
 // `folder` holds model.onnx and test_data_set_0/{input,output}_N.pb.
 Result<BackendCase> read_backend_case(const std::filesystem::path& folder);
 

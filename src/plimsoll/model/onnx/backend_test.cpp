@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <set>
@@ -41,20 +42,21 @@ Status run_case(const fs::path& folder) {
   return {};
 }
 
-void run_suite(const std::string& suite, std::size_t least_passing) {
-  ASSERT_TRUE(fs::exists(kData / suite)) << "install Debian's libonnx-testdata (make deps)";
-  const auto not_run = read_list(kLists / "not_run.txt");
+void run_suite(const std::string& suite, std::size_t least_passing, const fs::path& data = kData,
+               const std::string& list = "not_run.txt") {
+  ASSERT_TRUE(fs::exists(data / suite)) << "install Debian's libonnx-testdata (make deps)";
+  const auto not_run = read_list(kLists / list);
   std::set<std::string> names;
-  for (const auto& entry : fs::directory_iterator(kData / suite)) {
+  for (const auto& entry : fs::directory_iterator(data / suite)) {
     if (fs::exists(entry.path() / "model.onnx")) names.insert(entry.path().filename().string());
   }
   std::size_t passing = 0;
   for (const std::string& name : names) {
-    const Status status = run_case(kData / suite / name);
+    const Status status = run_case(data / suite / name);
     const auto listed = not_run.find(suite + "/" + name);
     passing += status ? 1 : 0;
     if (status) {
-      EXPECT_TRUE(listed == not_run.end()) << suite << "/" << name << " passes: take it off tests/onnx/not_run.txt";
+      EXPECT_TRUE(listed == not_run.end()) << suite << "/" << name << " passes: take it off tests/onnx/" << list;
     } else {
       EXPECT_TRUE(listed != not_run.end()) << suite << "/" << name << ": " << status.error().message;
     }
@@ -67,6 +69,13 @@ TEST(OnnxBackend, NodeCasesPassUnlessListed) { run_suite("node", 550); }
 TEST(OnnxBackend, SimpleCasesPassUnlessListed) { run_suite("simple", 7); }
 TEST(OnnxBackend, PytorchConvertedCasesPassUnlessListed) { run_suite("pytorch-converted", 75); }
 TEST(OnnxBackend, PytorchOperatorCasesPassUnlessListed) { run_suite("pytorch-operator", 25); }
+
+// The node tests of the current onnx package, written by tools/references/onnx_node_cases.py.
+TEST(SlowOnnxBackend, CurrentNodeCasesPassUnlessListed) {
+  const char* folder = std::getenv("PLIMSOLL_ONNX_CASES");
+  if (folder == nullptr) GTEST_SKIP() << "PLIMSOLL_ONNX_CASES names no folder of cases";
+  run_suite("node", 900, folder, "not_run_current.txt");
+}
 
 }  // namespace
 }  // namespace plimsoll::model::onnx

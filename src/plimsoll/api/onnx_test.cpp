@@ -1,0 +1,235 @@
+// Imported models through the whole house: kernels, plans, gradients.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "plimsoll/api/planning.h"
+#include "plimsoll/autodiff/differentiate.h"
+#include "plimsoll/autodiff/training.h"
+#include "plimsoll/model/loss.h"
+#include "plimsoll/model/onnx/backend_case.h"
+#include "plimsoll/model/zoo.h"
+#include "plimsoll/ops/functions.h"
+#include "plimsoll/ops/interpreter.h"
+#include "plimsoll/runtime/initial_content.h"
+#include "plimsoll/runtime/layout_copy.h"
+#include "plimsoll/runtime/on_demand.h"
+#include "plimsoll/store/npy.h"
+
+namespace plimsoll::api {
+namespace {
+
+namespace fs = std::filesystem;
+using model::onnx::NamedArray;
+
+const fs::path kOnnx = fs::path(PLIMSOLL_SOURCE_DIR) / "tests/onnx";
+const fs::path kExports = kOnnx / "exports";
+
+using Arrays = std::map<std::string, ops::Array>;
+
+Arrays arrays_of(const std::string& name) {
+  Arrays out;
+  const auto arrays = store::read_npz(kExports / (name.substr(0, name.find('.')) + ".npz"));
+  EXPECT_TRUE(arrays) << arrays.error().message;
+  if (!arrays) return out;
+  for (const store::NamedTensor& array : *arrays) out.emplace(array.name, *ops::Array::from_bytes(array.type, array.bytes));
+  return out;
+}
+
+std::vector<std::string> export_names() {
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(kExports)) {
+    if (entry.path().extension() == ".onnx") names.insert(entry.path().stem().string());
+  }
+  return {names.begin(), names.end()};
+}
+
+// Runs one step on the CPU's kernels; sources by name, weights from the file.
+Result<std::vector<ops::Array>> run_kernels(const model::ImportedModel& imported, const std::vector<NamedArray>& inputs) {
+  PLIMSOLL_TRY(auto executor, runtime::make_on_demand(imported.graph, {2, nullptr, false}));
+  for (std::size_t v = 0; v < imported.graph.values.size(); ++v) {
+    const ir::Value& value = imported.graph.values[v];
+    if (!ir::is_source(value.kind)) continue;
+    std::vector<std::byte> bytes;
+    if (const auto* data = imported.graph.data(ValueId(v))) {
+      bytes = *data;
+    } else if (const auto* entry = imported.weights.find(value.name)) {
+      bytes.assign(entry->bytes.begin(), entry->bytes.end());
+    } else if (value.init.kind == ir::Init::Kind::kConstant) {
+      runtime::fill_source(value, 1, 0, executor->source(ValueId(v)));
+      continue;
+    } else {
+      for (const NamedArray& input : inputs) {
+        if (input.name == value.name) bytes = input.array.to_bytes();
+      }
+    }
+    runtime::copy_from_row_major(value.type, bytes, executor->source(ValueId(v)));
+  }
+  PLIMSOLL_RETURN_IF_ERROR(executor->step());
+  std::vector<ops::Array> out;
+  for (const ValueId output : imported.graph.outputs) {
+    const ir::TensorType type = imported.graph.value(output).type;
+    PLIMSOLL_TRY(ops::Array array, ops::Array::from_bytes(type, runtime::copy_to_row_major(type, executor->result(output))));
+    out.push_back(std::move(array));
+  }
+  return out;
+}
+
+class ImportedExports : public testing::TestWithParam<std::string> {};
+
+TEST_P(ImportedExports, KernelsGiveTheOutputsOfPytorch) {
+  const Arrays arrays = arrays_of(GetParam());
+  std::vector<NamedArray> inputs;
+  for (const auto& [name, array] : arrays) {
+    if (name.starts_with("in.")) inputs.push_back({name.substr(3), array});
+  }
+  const auto imported = model::import_onnx(kExports / (GetParam() + ".onnx"));
+  ASSERT_TRUE(imported) << imported.error().message;
+  const auto outputs = run_kernels(*imported, inputs);
+  ASSERT_TRUE(outputs) << outputs.error().message;
+  const Status same = model::onnx::compare(outputs->front(), arrays.at("out.0"), {1e-4, 1e-4});
+  EXPECT_TRUE(same) << same.error().message;
+}
+
+// Gradients of sum(output * loss.weight), by weights that kept their PyTorch name.
+TEST_P(ImportedExports, GradientsAreThoseOfPytorch) {
+  const Arrays arrays = arrays_of(GetParam());
+  if (!arrays.contains("loss.weight")) GTEST_SKIP() << "no gradients were recorded";
+  model::ImportOptions how;
+  how.training = true;
+  auto imported = model::import_onnx(kExports / (GetParam() + ".onnx"), how);
+  ASSERT_TRUE(imported) << imported.error().message;
+  ops::Builder builder(imported->graph);
+  const ops::Var weight = builder.constant("loss.weight", arrays.at("loss.weight"));
+  const ops::Var y = builder.var(imported->graph.outputs.front());
+  ir::Ints axes;
+  for (int i = 0; i < y.rank(); ++i) axes.push_back(i);
+  const ops::Var loss = builder.call1("reduce_sum", {y * weight}, {{"axes", axes}});
+  std::vector<ops::Var> wrt;
+  std::vector<std::string> names;
+  for (std::size_t v = 0; v < imported->graph.values.size(); ++v) {
+    const ir::Value& value = imported->graph.values[v];
+    if (value.kind != ir::ValueKind::kWeight || !arrays.contains("grad." + value.name)) continue;
+    wrt.push_back(builder.var(ValueId(v)));
+    names.push_back(value.name);
+  }
+  ASSERT_GE(names.size(), 2U);
+  const auto gradients = autodiff::differentiate(builder, loss, wrt);
+  ASSERT_TRUE(gradients) << gradients.error().message;
+  auto graph = builder.finish(*gradients);
+  ASSERT_TRUE(graph) << graph.error().message;
+  model::ImportedModel whole;
+  whole.graph = std::move(*graph);
+  whole.weights = std::move(imported->weights);
+  std::vector<NamedArray> inputs;
+  for (const auto& [name, array] : arrays) {
+    if (name.starts_with("in.")) inputs.push_back({name.substr(3), array});
+  }
+  const auto outputs = run_kernels(whole, inputs);
+  ASSERT_TRUE(outputs) << outputs.error().message;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const Status same = model::onnx::compare((*outputs)[i], arrays.at("grad." + names[i]), {2e-3, 1e-5});
+    EXPECT_TRUE(same) << names[i] << ": " << same.error().message;
+  }
+}
+
+// Bytes at the peak that are not sources: what a plan can be good or bad at.
+Result<std::int64_t> moving_peak(const ir::Graph& graph) {
+  PLIMSOLL_TRY(const PlannedGraph planned, plan_graph(graph, {}));
+  std::int64_t sources = 0;
+  for (const ir::Value& value : graph.values) {
+    if (ir::is_source(value.kind)) sources += ir::bytes_of(value.type).value;
+  }
+  return planned.summary.keep_all.value - sources;
+}
+
+Result<ir::Graph> trained(ir::Graph graph) {
+  PLIMSOLL_TRY(ir::Graph with_loss, model::with_loss(std::move(graph), "cross-entropy"));
+  return autodiff::make_training_graph(with_loss, {});
+}
+
+// An exported transformer needs no more than the built-in one of the same sizes, give or take 2 %, and the mask
+// of padding that only the exported one takes.
+void expect_plans_like(const std::string& file, const std::string& built_in, const model::ModelOptions& sizes, bool training,
+                       std::int64_t mask = 0) {
+  SCOPED_TRACE(file);
+  model::ImportOptions how;
+  how.training = training;
+  auto imported = model::import_onnx(kExports / file, how);
+  ASSERT_TRUE(imported) << imported.error().message;
+  model::ModelOptions same = sizes;
+  same.training = false;
+  auto ours = model::build_model(built_in, same);
+  ASSERT_TRUE(ours) << ours.error().message;
+  ir::Graph a = std::move(imported->graph);
+  ir::Graph b = std::move(*ours);
+  if (training) {
+    auto step_a = trained(std::move(a));
+    auto step_b = trained(std::move(b));
+    ASSERT_TRUE(step_a && step_b) << (step_a ? step_b : step_a).error().message;
+    a = std::move(*step_a);
+    b = std::move(*step_b);
+  }
+  const auto peak_a = moving_peak(a);
+  const auto peak_b = moving_peak(b);
+  ASSERT_TRUE(peak_a && peak_b);
+  EXPECT_LE(static_cast<double>(*peak_a - mask), 1.02 * static_cast<double>(*peak_b)) << *peak_a << " against " << *peak_b;
+}
+
+TEST(ImportedTransformers, PlanLikeTheBuiltInOnes) {
+  model::ModelOptions sizes;
+  sizes.batch = 2;
+  sizes.seq = 12;
+  sizes.width = 48;
+  sizes.layers = 2;
+  sizes.heads = 4;
+  sizes.vocab = 120;
+  sizes.dropout = 0;
+  for (const bool training : {false, true}) {
+    expect_plans_like("gpt2.dynamo.onnx", "gpt2", sizes, training);
+    const std::int64_t mask = 2 * 12 * 12 * 4;
+    expect_plans_like("gpt2_mask.script.onnx", "gpt2", sizes, training, mask);
+    expect_plans_like("gpt2_mask.dynamo.onnx", "gpt2", sizes, training, mask);
+    expect_plans_like("bert.script.onnx", "bert", sizes, training, mask);
+    expect_plans_like("bert.dynamo.onnx", "bert", sizes, training, mask);
+  }
+}
+
+// ONNX's "light" models: whole networks, weights of one number each, with expected outputs. The input is a ramp.
+TEST(LightModels, GiveTheExpectedOutputs) {
+  int count = 0;
+  for (const auto& entry : fs::directory_iterator(kOnnx / "light")) {
+    if (entry.path().extension() != ".onnx") continue;
+    SCOPED_TRACE(entry.path().filename());
+    const auto imported = model::import_onnx(entry.path());
+    ASSERT_TRUE(imported) << imported.error().message;
+    std::vector<NamedArray> inputs;
+    for (const ir::Value& value : imported->graph.values) {
+      if (value.kind != ir::ValueKind::kInput) continue;
+      ops::Array ramp(value.type);
+      for (std::int64_t i = 0; i < ramp.elements(); ++i) ramp.set_number(i, static_cast<double>(i) / static_cast<double>(ramp.elements()));
+      ramp.round();
+      inputs.push_back({value.name, std::move(ramp)});
+    }
+    const auto expected = model::onnx::read_tensor_file(entry.path().parent_path() / (entry.path().stem().string() + "_output_0.pb"));
+    ASSERT_TRUE(expected) << expected.error().message;
+    const auto outputs = run_kernels(*imported, inputs);
+    ASSERT_TRUE(outputs) << outputs.error().message;
+    const Status same = model::onnx::compare(outputs->front(), *expected, {1e-3, 1e-5});
+    EXPECT_TRUE(same) << same.error().message;
+    ++count;
+  }
+  EXPECT_EQ(count, 9);
+}
+
+INSTANTIATE_TEST_SUITE_P(Pytorch, ImportedExports, testing::ValuesIn(export_names()), [](const auto& instance) {
+  std::string name = instance.param;
+  std::replace_if(name.begin(), name.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
+  return name;
+});
+
+}  // namespace
+}  // namespace plimsoll::api
