@@ -13,6 +13,9 @@ Verb run_verb();
 Verb plan_verb();
 Verb check_verb();
 Verb pack_verb();
+Verb view_verb();
+Verb diff_verb();
+Verb explain_verb();
 
 std::span<const Verb> verbs() {
   static const std::vector<Verb> kVerbs = {
@@ -23,6 +26,9 @@ std::span<const Verb> verbs() {
       plan_verb(),
       check_verb(),
       pack_verb(),
+      view_verb(),
+      diff_verb(),
+      explain_verb(),
   };
   return kVerbs;
 }
