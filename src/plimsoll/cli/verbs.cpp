@@ -15,6 +15,9 @@ Verb check_verb();
 Verb pack_verb();
 Verb replay_verb();
 Verb convert_verb();
+Verb view_verb();
+Verb diff_verb();
+Verb explain_verb();
 
 std::span<const Verb> verbs() {
   static const std::vector<Verb> kVerbs = {
@@ -27,6 +30,9 @@ std::span<const Verb> verbs() {
       pack_verb(),
       replay_verb(),
       convert_verb(),
+      view_verb(),
+      diff_verb(),
+      explain_verb(),
   };
   return kVerbs;
 }

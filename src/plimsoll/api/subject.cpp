@@ -1,0 +1,59 @@
+#include "plimsoll/api/subject.h"
+
+#include <filesystem>
+
+#include "plimsoll/api/pipeline.h"
+#include "plimsoll/base/file.h"
+#include "plimsoll/report/account_of_plan.h"
+#include "plimsoll/report/account_of_trace.h"
+#include "plimsoll/trace/snapshot.h"
+
+namespace plimsoll::api {
+namespace {
+
+bool is_model(const std::filesystem::path& path) {
+  return path.extension() == ".onnx" || path.extension() == ".graph" || !std::filesystem::is_regular_file(path);
+}
+
+Result<Subject> read_plan(std::string_view text, const std::string& name, const std::string& title) {
+  auto plan = plan::parse_plan(text);
+  if (!plan) return forward(plan, name);
+  const plan::PlanCheck check = plan::check_plan(*plan);
+  if (!check.ok()) return bad_input("{}: the plan is wrong: {}", name, check.problems.front());
+  Subject out;
+  out.account = report::account_of(*plan, title);
+  out.plan = std::move(*plan);
+  return out;
+}
+
+}  // namespace
+
+Result<Subject> read_subject(const std::string& name, const SubjectOptions& options) {
+  const std::string title = std::filesystem::path(name).filename().string();
+  Subject out;
+  if (is_model(name)) {
+    // A path that is no file should be called missing, not an unknown model.
+    if (name.find('/') != std::string::npos) {
+      PLIMSOLL_TRY([[maybe_unused]] const MappedFile present, MappedFile::open(name));
+    }
+    ModelRequest request = options.model;
+    request.model = name;
+    PLIMSOLL_TRY(const PreparedModel prepared, prepare_model(request, options.device));
+    PLIMSOLL_TRY(PlannedGraph planned, plan_model(prepared, request, options.planning));
+    out.account = report::account_of(planned.plan, title);
+    out.plan = std::move(planned.plan);
+  } else {
+    PLIMSOLL_TRY(const MappedFile file, MappedFile::open(name));
+    if (plan::looks_like_plan(file.text())) {
+      PLIMSOLL_TRY(out, read_plan(file.text(), name, title));
+    } else {
+      const auto trace = trace::read_any_trace(name);
+      if (!trace) return forward(trace, name);
+      out.account = report::account_of(*trace, title);
+    }
+  }
+  PLIMSOLL_TRY(out.profile, find_profile(options.device));
+  return out;
+}
+
+}  // namespace plimsoll::api

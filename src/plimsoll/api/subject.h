@@ -1,0 +1,34 @@
+// What a user names, as an account of memory: a plan, a trace in any format we read, or a MODEL that is
+// planned on the spot. `view`, `diff` and `explain` all begin here.
+//
+// A file's content decides what it is, not its name (only `.onnx` and `.graph` are models by name). A
+// plan is checked before anybody draws it.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "plimsoll/api/model_options.h"
+#include "plimsoll/api/planning.h"
+#include "plimsoll/base/result.h"
+#include "plimsoll/report/account.h"
+#include "plimsoll/schedule/device_profile.h"
+
+namespace plimsoll::api {
+
+// How to plan where a MODEL is named instead of a file.
+struct SubjectOptions {
+  ModelRequest model;
+  PlanOptions planning;
+  std::string device = "cpu";
+};
+
+struct Subject {
+  report::Account account;
+  std::optional<plan::Plan> plan;  // absent for a trace
+  schedule::DeviceProfile profile;
+};
+
+Result<Subject> read_subject(const std::string& name, const SubjectOptions& options);
+
+}  // namespace plimsoll::api

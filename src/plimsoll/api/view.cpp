@@ -1,0 +1,53 @@
+#include "plimsoll/api/view.h"
+
+#include "plimsoll/base/file.h"
+#include "plimsoll/report/page.h"
+#include "plimsoll/report/picture.h"
+
+namespace plimsoll::api {
+
+report::Chapter chapter_of(Subject subject) {
+  if (!subject.plan) return report::chapter_of(std::move(subject.account));
+  return report::chapter_of(std::move(subject.account), *subject.plan, subject.profile);
+}
+
+Result<report::Report> make_report(const std::vector<std::string>& names, const SubjectOptions& options) {
+  if (names.empty() || names.size() > 2) {
+    return fail(ErrorCode::kUsage, "view takes one file or two (a plan and a trace of its run), not {}", names.size());
+  }
+  std::vector<Subject> subjects;
+  report::Report out;
+  for (const std::string& name : names) {
+    PLIMSOLL_TRY(Subject subject, read_subject(name, options));
+    out.title += (out.title.empty() ? "" : " and ") + subject.account.title;
+    subjects.push_back(std::move(subject));
+  }
+  if (subjects.size() == 2 && subjects[0].plan.has_value() != subjects[1].plan.has_value()) {
+    if (!subjects[0].plan) std::swap(subjects[0], subjects[1]);
+    subjects[0].account.title = "planned";
+    subjects[1].account.title = "measured";
+  }
+  if (subjects.size() == 2) out.comparison = report::compare(subjects[0].account, subjects[1].account);
+  for (Subject& subject : subjects) out.chapters.push_back(chapter_of(std::move(subject)));
+  return out;
+}
+
+Result<std::vector<WrittenFile>> write_report(const report::Report& report, const ReportFiles& files) {
+  std::vector<WrittenFile> written;
+  const auto write = [&written](const std::string& path, const std::string& content) -> Status {
+    PLIMSOLL_RETURN_IF_ERROR(write_file(path, content));
+    written.push_back({path, content.size()});
+    return {};
+  };
+  if (!files.html.empty()) PLIMSOLL_RETURN_IF_ERROR(write(files.html, report::to_html(report)));
+  if (files.svg.empty() && files.png.empty()) return written;
+  const std::string svg = report::to_svg(report.chapters.front().account);
+  if (!files.svg.empty()) PLIMSOLL_RETURN_IF_ERROR(write(files.svg, svg));
+  if (!files.png.empty()) {
+    PLIMSOLL_TRY(const std::string png, report::to_png(svg));
+    PLIMSOLL_RETURN_IF_ERROR(write(files.png, png));
+  }
+  return written;
+}
+
+}  // namespace plimsoll::api

@@ -1,0 +1,112 @@
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include <nlohmann/json.hpp>
+
+#include "plimsoll/api/explain.h"
+#include "plimsoll/base/byte_size.h"
+#include "plimsoll/cli/model_options.h"
+#include "plimsoll/cli/plan_options.h"
+#include "plimsoll/cli/verb.h"
+
+namespace plimsoll::cli {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  plimsoll explain plan.json                          what is alive at the peak, and why\n"
+    "  plimsoll explain plan.json --at 42                  at a step\n"
+    "  plimsoll explain gpt2 --tensor transformer/add      one tensor of a model planned on the spot";
+
+struct Options {
+  api::SubjectOptions subject;
+  PlanningTexts planning;
+  std::string at;
+  std::string tensor;
+  std::size_t rows = 20;
+  bool json = false;
+};
+
+std::string operator_name(const report::Account& account, std::int32_t index) {
+  return index < 0 ? std::string() : account.texts.text(account.operators[static_cast<std::size_t>(index)].name);
+}
+
+nlohmann::ordered_json row_json(const report::Account& account, const report::AliveRow& row) {
+  const report::Band& band = account.bands[row.band];
+  nlohmann::ordered_json out{{"name", account.texts.text(band.name)}, {"bytes", band.bytes.value}};
+  out["kind"] = report::name(band.kind);
+  out["type"] = account.texts.text(band.type);
+  out["layer"] = account.texts.text(band.layer);
+  out["first_step"] = band.life.begin.value;
+  out["end_step"] = band.life.end.value;
+  out["producer"] = operator_name(account, band.producer);
+  out["last_reader"] = operator_name(account, band.last_reader);
+  out["why"] = row.why;
+  out["remedies"] = nlohmann::ordered_json::array();
+  for (const report::Price& price : row.prices) {
+    out["remedies"].push_back({{"remedy", price.remedy}, {"saves_bytes", price.saves.value}, {"seconds", price.seconds}, {"detail", price.detail}});
+  }
+  return out;
+}
+
+void print_json(const api::Explanation& explanation) {
+  nlohmann::ordered_json out{{"schema", 1}, {"at_step", explanation.step.value}, {"alive_bytes", explanation.alive.value}, {"peak_bytes", explanation.peak.value}};
+  out["alive"] = nlohmann::ordered_json::array();
+  for (const report::AliveRow& row : explanation.rows) out["alive"].push_back(row_json(explanation.account, row));
+  std::printf("%s\n", out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+}
+
+void print_row(const report::Account& account, const report::AliveRow& row) {
+  const report::Band& band = account.bands[row.band];
+  std::printf("%10s  %-11s %s  %s\n", human(band.bytes).c_str(), std::string(report::name(band.kind)).c_str(), account.texts.text(band.name).c_str(),
+              account.texts.text(band.type).c_str());
+  const std::string producer = operator_name(account, band.producer);
+  std::printf("%10s  %s%s%s\n", "", producer.empty() ? "" : ("made by " + producer + "; ").c_str(), row.why.c_str(), row.prices.empty() ? "" : "; instead:");
+  for (const report::Price& price : row.prices) {
+    std::printf("%10s    %-10s saves %-10s costs %.3g ms  %s\n", "", price.remedy.c_str(), human(price.saves).c_str(), price.seconds * 1e3, price.detail.c_str());
+  }
+}
+
+void print(const api::Explanation& explanation, std::size_t most) {
+  const report::Account& account = explanation.account;
+  std::printf("%s %d of %s: %s alive (%s bytes)", account.source == "plan" ? "step" : "event", explanation.step.value, grouped(account.ticks()).c_str(),
+              human(explanation.alive).c_str(), grouped(explanation.alive.value).c_str());
+  std::printf("%s\n", explanation.alive == explanation.peak ? ", the peak" : fmt::format("; the peak is {}", human(explanation.peak)).c_str());
+  Bytes rest;
+  for (std::size_t r = 0; r < explanation.rows.size(); ++r) {
+    if (r < most) {
+      print_row(account, explanation.rows[r]);
+    } else {
+      rest += account.bands[explanation.rows[r].band].bytes;
+    }
+  }
+  if (explanation.rows.size() > most) std::printf("%10s  in %zu smaller ones (--rows shows more)\n", human(rest).c_str(), explanation.rows.size() - most);
+}
+
+Action bind_explain(CLI::App& command) {
+  auto options = std::make_shared<Options>();
+  bind_model_options(command, options->subject.model);
+  bind_plan_options(command, options->planning);
+  command.add_option("--at", options->at, "peak (default) or the number of a step");
+  command.add_option("--tensor", options->tensor, "only this one, at the fullest moment of its life");
+  command.add_option("--rows", options->rows, "how many to print (default 20)");
+  command.add_flag("--json", options->json, "one JSON object, with all rows");
+  return [options]() -> Status {
+    PLIMSOLL_TRY(options->subject.planning, plan_options(options->planning));
+    options->subject.device = options->planning.device;
+    PLIMSOLL_TRY(const api::Explanation explanation, api::explain(options->subject.model.model, options->subject, options->at, options->tensor));
+    if (options->json) {
+      print_json(explanation);
+    } else {
+      print(explanation, options->rows);
+    }
+    return {};
+  };
+}
+
+}  // namespace
+
+Verb explain_verb() { return {"explain", "what is alive at the peak, why, and the price of removing it", kExamples, bind_explain}; }
+
+}  // namespace plimsoll::cli

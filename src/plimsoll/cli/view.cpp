@@ -1,0 +1,67 @@
+#include <cstdio>
+#include <memory>
+
+#include <nlohmann/json.hpp>
+
+#include "plimsoll/api/view.h"
+#include "plimsoll/base/byte_size.h"
+#include "plimsoll/cli/model_options.h"
+#include "plimsoll/cli/plan_options.h"
+#include "plimsoll/cli/verb.h"
+
+namespace plimsoll::cli {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  plimsoll view plan.json -o report.html              one file, opens offline\n"
+    "  plimsoll view plan.json run.jsonl -o report.html    planned against measured\n"
+    "  plimsoll view snapshot.pickle.gz -o report.html     where did PyTorch's memory go?\n"
+    "  plimsoll view gpt2 --batch 4 --png timeline.png     plan a model and draw it";
+
+struct Options {
+  api::SubjectOptions subject;
+  PlanningTexts planning;
+  std::vector<std::string> more;
+  api::ReportFiles files;
+  bool json = false;
+};
+
+Status view(Options& options) {
+  if (options.files.html.empty() && options.files.svg.empty() && options.files.png.empty()) options.files.html = "report.html";
+  PLIMSOLL_TRY(options.subject.planning, plan_options(options.planning));
+  options.subject.device = options.planning.device;
+  std::vector<std::string> names{options.subject.model.model};
+  names.insert(names.end(), options.more.begin(), options.more.end());
+  PLIMSOLL_TRY(const report::Report report, api::make_report(names, options.subject));
+  PLIMSOLL_TRY(const std::vector<api::WrittenFile> written, api::write_report(report, options.files));
+  if (options.json) {
+    nlohmann::ordered_json out{{"schema", 1}, {"path", written.front().path}, {"bytes", written.front().bytes}};
+    out["files"] = nlohmann::ordered_json::array();
+    for (const api::WrittenFile& file : written) out["files"].push_back({{"path", file.path}, {"bytes", file.bytes}});
+    std::printf("%s\n", out.dump(2).c_str());
+    return {};
+  }
+  for (const api::WrittenFile& file : written) {
+    std::printf("%s  %s\n", file.path.c_str(), human(Bytes(static_cast<std::int64_t>(file.bytes))).c_str());
+  }
+  return {};
+}
+
+Action bind_view(CLI::App& command) {
+  auto options = std::make_shared<Options>();
+  bind_model_options(command, options->subject.model);
+  command.add_option("MORE", options->more, "a second file: the trace of a plan's run, or an older plan");
+  bind_plan_options(command, options->planning);
+  command.add_option("-o,--output", options->files.html, "the report (default report.html)");
+  command.add_option("--svg", options->files.svg, "the timeline as SVG");
+  command.add_option("--png", options->files.png, "the timeline as PNG");
+  command.add_flag("--json", options->json, "one JSON object");
+  return [options]() { return view(*options); };
+}
+
+}  // namespace
+
+Verb view_verb() { return {"view", "the report: see every byte of a plan, a trace or a PyTorch snapshot", kExamples, bind_view}; }
+
+}  // namespace plimsoll::cli

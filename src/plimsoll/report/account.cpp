@@ -1,0 +1,122 @@
+#include "plimsoll/report/account.h"
+
+#include <algorithm>
+
+namespace plimsoll::report {
+
+std::string_view name(Kind kind) {
+  static constexpr std::array<std::string_view, kKindCount> kNames = {
+      "weights", "optimizer", "gradients", "activations", "temporaries",
+      "inputs",  "outputs",   "staging",   "unlabelled",  "before recording"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+TextId TextTable::intern(std::string_view text) {
+  std::string key(text.substr(0, kLongestText));
+  if (const auto found = ids_.find(key); found != ids_.end()) return found->second;
+  if (bytes_ + key.size() > kMostTextBytes) {
+    full_ = true;
+    key = "(name not kept)";
+    if (const auto found = ids_.find(key); found != ids_.end()) return found->second;
+  }
+  bytes_ += key.size();
+  const TextId id(texts_.size());
+  texts_.push_back(key);
+  ids_.emplace(std::move(key), id);
+  return id;
+}
+
+std::vector<Bytes> bytes_by_tick(const Account& account, int memory) {
+  std::vector<Bytes> alive(account.seconds.empty() ? 1 : account.seconds.size());
+  for (const Band& band : account.bands) {
+    if (band.memory != memory) continue;
+    alive[static_cast<std::size_t>(band.life.begin.value)] += band.bytes;
+    alive[static_cast<std::size_t>(band.life.end.value)] -= band.bytes;
+  }
+  Bytes sum;
+  for (Bytes& tick : alive) tick = sum += tick;
+  alive.resize(std::max<std::size_t>(1, alive.size() - 1));
+  return alive;
+}
+
+Peak peak_of(const Account& account, int memory) {
+  const std::vector<Bytes> alive = bytes_by_tick(account, memory);
+  const auto most = std::max_element(alive.begin(), alive.end());
+  return {Step(most - alive.begin()), *most};
+}
+
+Bytes total_of(const Account& account) {
+  return account.arena.value > 0 ? account.arena : peak_of(account).bytes;
+}
+
+std::array<Bytes, kKindCount> bytes_by_kind_at(const Account& account, Step tick, int memory) {
+  std::array<Bytes, kKindCount> out{};
+  for (const Band& band : account.bands) {
+    if (band.memory == memory && band.life.contains(tick)) {
+      out[static_cast<std::size_t>(band.kind)] += band.bytes;
+    }
+  }
+  return out;
+}
+
+void sort_bands(Account& account) {
+  std::stable_sort(account.bands.begin(), account.bands.end(), [](const Band& a, const Band& b) {
+    if (a.life.begin != b.life.begin) return a.life.begin < b.life.begin;
+    return a.bytes > b.bytes;
+  });
+}
+
+namespace {
+
+// Used stretches of one memory, ascending and apart, each with the place its first byte gets.
+struct Stretch {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  std::int64_t place = 0;
+};
+
+std::vector<Stretch> used_stretches(std::vector<Stretch> used) {
+  std::sort(used.begin(), used.end(), [](const Stretch& a, const Stretch& b) { return a.begin < b.begin; });
+  std::vector<Stretch> out;
+  for (const Stretch& next : used) {
+    if (!out.empty() && next.begin <= out.back().end) {
+      out.back().end = std::max(out.back().end, next.end);
+    } else {
+      out.push_back(next);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+void compact_places(Account& account) {
+  constexpr std::int64_t kSeam = 512;
+  for (std::size_t memory = 0; memory < account.memories.size(); ++memory) {
+    std::vector<Stretch> used;
+    for (const Band& band : account.bands) {
+      if (band.memory == memory) used.push_back({band.place.value, (band.place + band.bytes).value, 0});
+    }
+    std::vector<Stretch> stretches = used_stretches(std::move(used));
+    std::int64_t next = 0;
+    for (Stretch& stretch : stretches) {
+      stretch.place = next;
+      next += stretch.end - stretch.begin + kSeam;
+    }
+    for (Band& band : account.bands) {
+      if (band.memory != memory) continue;
+      const auto after = std::upper_bound(stretches.begin(), stretches.end(), band.place.value,
+                                          [](std::int64_t place, const Stretch& s) { return place < s.begin; });
+      const Stretch& home = *std::prev(after);
+      band.place = Offset(home.place + band.place.value - home.begin);
+    }
+  }
+}
+
+std::string_view layer_of_name(std::string_view name) {
+  if (const auto slash = name.find('/'); slash != std::string_view::npos) return name.substr(0, slash);
+  const auto dot = name.find_last_of('.');
+  return dot == std::string_view::npos ? std::string_view() : name.substr(0, dot);
+}
+
+}  // namespace plimsoll::report

@@ -1,0 +1,141 @@
+// An account of memory: who held which bytes, from when to when. The one value the whole report draws.
+//
+// A plan says what will be alive, a trace what was; the page, the pictures, the comparison and the
+// explanation should not care which. So both become an Account:
+//
+//   tick      0     1     2     3     4            a tick is a step of a plan, or an event of a trace;
+//   w     ████████████████████████████             seconds[tick] says when it begins
+//   h           ██████████████                     a band is one allocation: half-open in ticks, with
+//   y                 ████████                     its bytes, its place, and what is known about it
+//
+// Names are ids into one table, because a million bands have a few hundred of them. Text from files is
+// data here and everywhere after: it is never markup, and it is cut at kLongestText.
+//
+// Places. Addresses of a trace are scattered over 47 bits, so that drawn to scale nothing would be seen.
+// compact_places() keeps every used stretch at its true height and replaces what lies between by a thin
+// seam; a plan's offsets already are such places and stay as they are.
+//
+// Invariants: 0 <= begin < end <= ticks for every band; seconds has ticks + 1 entries and never falls;
+// bands stand in order of (begin, larger first). Cost: 64 bytes a band.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "plimsoll/base/interval.h"
+#include "plimsoll/base/units.h"
+
+namespace plimsoll::report {
+
+inline constexpr std::size_t kLongestText = 400;
+inline constexpr std::size_t kMostTextBytes = std::size_t{6} << 20;
+
+// What bytes are for. The order is the order of the stack, from the ground up.
+enum class Kind : std::uint8_t {
+  kWeights,
+  kOptimizer,
+  kGradients,
+  kActivations,
+  kTemporaries,
+  kInputs,
+  kOutputs,
+  kStaging,
+  kUnlabelled,
+  kBefore,  // there before the recording began
+};
+inline constexpr int kKindCount = 10;
+std::string_view name(Kind kind);
+
+using TextId = Id<struct TextTag>;
+
+// Texts, each stored once; id 0 is empty. Past kMostTextBytes new texts become "(name not kept)".
+class TextTable {
+ public:
+  TextTable() { intern(""); }
+  TextId intern(std::string_view text);
+  const std::string& text(TextId id) const { return texts_[id.index()]; }
+  const std::vector<std::string>& all() const { return texts_; }
+  bool full() const { return full_; }
+
+ private:
+  std::vector<std::string> texts_;
+  std::unordered_map<std::string, TextId> ids_;
+  std::size_t bytes_ = 0;
+  bool full_ = false;
+};
+
+struct Band {
+  TextId name{0};
+  TextId layer{0};
+  TextId phase{0};
+  TextId type{0};    // "fp32[8,64,56,56]"
+  TextId origin{0};  // a stack, innermost frame first, a line each
+  Kind kind = Kind::kUnlabelled;
+  std::uint8_t memory = 0;
+  std::uint64_t stream = 0;
+  Bytes bytes;
+  Offset place;
+  Interval<Step> life;
+  std::int32_t producer = -1;     // index into operators; -1: a source, or not known
+  std::int32_t last_reader = -1;
+  BufferId buffer;                // of a plan
+};
+
+// One operator that ran, or will run, at one tick.
+struct Operator {
+  TextId name{0};
+  TextId layer{0};
+  TextId phase{0};
+  TextId what{0};  // "compute", "recompute", "send_out", ...
+  Step tick;
+  double seconds = 0;
+  Bytes touched;   // what it reads, writes and uses as scratch
+  Bytes alive;     // in memory 0 while it runs
+  std::uint8_t stream = 0;
+};
+
+struct Account {
+  std::string title;
+  std::string source;  // "plan", "trace", "snapshot"
+  TextTable texts;
+  std::vector<std::string> memories;  // "device", "host"; or "device 0", ...
+  std::vector<Band> bands;
+  std::vector<Operator> operators;
+  std::vector<double> seconds;  // when each tick begins, and when the last one ends
+  Bytes arena;                  // of a plan, after packing; zero: none
+  Bytes lower_bound;
+  Bytes budget;
+  std::vector<std::string> notes;  // what a reader must know: what was left out, what is estimated
+
+  std::int64_t ticks() const { return static_cast<std::int64_t>(seconds.size()) - 1; }
+};
+
+// Bytes alive in one memory at every tick.
+std::vector<Bytes> bytes_by_tick(const Account& account, int memory = 0);
+
+struct Peak {
+  Step tick;
+  Bytes bytes;
+};
+// The first tick where most bytes are alive; zeros for an empty account.
+Peak peak_of(const Account& account, int memory = 0);
+
+// What the account promises to need: the arena of a plan, the peak of a trace.
+Bytes total_of(const Account& account);
+
+std::array<Bytes, kKindCount> bytes_by_kind_at(const Account& account, Step tick, int memory = 0);
+
+// Sorts bands as the invariant says. Readers of files call it once, last.
+void sort_bands(Account& account);
+
+// Replaces addresses by compact places, memory by memory.
+void compact_places(Account& account);
+
+// "encoder.3.attention/matmul" -> "encoder.3.attention"; "encoder.3.weight" -> "encoder.3".
+std::string_view layer_of_name(std::string_view name);
+
+}  // namespace plimsoll::report

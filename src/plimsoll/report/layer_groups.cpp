@@ -1,0 +1,162 @@
+#include "plimsoll/report/layer_groups.h"
+
+#include <algorithm>
+#include <map>
+
+namespace plimsoll::report {
+namespace {
+
+constexpr const char* kNoLayer = "(no layer)";
+constexpr int kDeepest = 32;
+
+struct TreeNode {
+  std::map<std::string, std::size_t> children;  // by the last part of their name
+  std::string path;
+  int depth = -1;
+  LayerRow sums;
+};
+
+// Numbers inside names count: layer 10 comes after layer 9.
+bool natural_less(const std::string& a, const std::string& b) {
+  const auto number = [](const std::string& text) { return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos; };
+  if (number(a) && number(b)) return a.size() != b.size() ? a.size() < b.size() : a < b;
+  return a < b;
+}
+
+class Tree {
+ public:
+  explicit Tree(const Account& account) : leaf_of_text_(account.texts.all().size(), 0) {
+    nodes_.emplace_back();
+    const Step peak = peak_of(account).tick;
+    for (const Band& band : account.bands) {
+      if (band.memory != 0) continue;
+      std::size_t& leaf = leaf_of_text_[band.layer.index()];
+      if (leaf == 0) leaf = insert(account.texts.text(band.layer));
+      LayerRow& sums = nodes_[leaf].sums;
+      sums.total += band.bytes;
+      sums.by_kind[static_cast<std::size_t>(band.kind)] += band.bytes;
+      if (band.life.contains(peak)) sums.at_peak += band.bytes;
+    }
+    for (std::size_t n = nodes_.size(); n-- > 1;) add(nodes_[parents_[n]].sums, nodes_[n].sums);
+  }
+
+  const std::vector<TreeNode>& nodes() const { return nodes_; }
+  std::size_t leaf(std::size_t text) const { return leaf_of_text_[text]; }
+  std::size_t parent(std::size_t node) const { return parents_[node]; }
+
+  std::vector<std::size_t> children(std::size_t node) const {
+    std::vector<std::pair<std::string, std::size_t>> sorted(nodes_[node].children.begin(), nodes_[node].children.end());
+    std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return natural_less(a.first, b.first); });
+    std::vector<std::size_t> out;
+    for (const auto& [part, child] : sorted) out.push_back(child);
+    return out;
+  }
+
+ private:
+  static void add(LayerRow& to, const LayerRow& from) {
+    to.total += from.total;
+    to.at_peak += from.at_peak;
+    for (std::size_t k = 0; k < from.by_kind.size(); ++k) to.by_kind[k] += from.by_kind[k];
+  }
+
+  std::size_t insert(const std::string& path) {
+    const std::string full = path.empty() ? kNoLayer : path;
+    std::size_t node = 0;
+    std::size_t begin = 0;
+    while (begin <= full.size()) {
+      std::size_t end = nodes_[node].depth + 2 >= kDeepest ? full.size() : full.find('.', begin);
+      if (end == std::string::npos) end = full.size();
+      node = child_of(node, full.substr(begin, end - begin), full.substr(0, end));
+      begin = end + 1;
+    }
+    return node;
+  }
+
+  std::size_t child_of(std::size_t parent, const std::string& part, std::string path) {
+    if (const auto found = nodes_[parent].children.find(part); found != nodes_[parent].children.end()) return found->second;
+    const std::size_t child = nodes_.size();
+    nodes_[parent].children.emplace(part, child);
+    TreeNode& node = nodes_.emplace_back();
+    node.path = std::move(path);
+    node.depth = nodes_[parent].depth + 1;
+    parents_.resize(nodes_.size());
+    parents_[child] = parent;
+    return child;
+  }
+
+  std::vector<TreeNode> nodes_;
+  std::vector<std::size_t> parents_{0};
+  std::vector<std::size_t> leaf_of_text_;
+};
+
+void append_rows(const Tree& tree, std::size_t node, std::vector<LayerRow>& rows, std::size_t most) {
+  for (const std::size_t child : tree.children(node)) {
+    if (rows.size() >= most) return;
+    LayerRow row = tree.nodes()[child].sums;
+    row.path = tree.nodes()[child].path;
+    row.depth = tree.nodes()[child].depth;
+    rows.push_back(std::move(row));
+    append_rows(tree, child, rows, most);
+  }
+}
+
+// Opens the largest group while the limit allows.
+std::vector<std::size_t> cut(const Tree& tree, std::size_t most) {
+  std::vector<std::size_t> groups = tree.children(0);
+  std::vector<bool> closed(tree.nodes().size());
+  for (;;) {
+    std::size_t best = groups.size();
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      const bool can = !closed[groups[g]] && !tree.nodes()[groups[g]].children.empty();
+      if (can && (best == groups.size() || tree.nodes()[groups[g]].sums.total > tree.nodes()[groups[best]].sums.total)) best = g;
+    }
+    if (best == groups.size()) return groups;
+    const std::vector<std::size_t> opened = tree.children(groups[best]);
+    // What lies in an opened layer itself, not in a child of it, falls to "other".
+    if (groups.size() + opened.size() - 1 > most) {
+      closed[groups[best]] = true;
+      continue;
+    }
+    groups.erase(groups.begin() + static_cast<std::ptrdiff_t>(best));
+    groups.insert(groups.begin() + static_cast<std::ptrdiff_t>(best), opened.begin(), opened.end());
+  }
+}
+
+}  // namespace
+
+LayerGroups group_layers(const Account& account, std::size_t most) {
+  const Tree tree(account);
+  std::vector<std::size_t> groups = cut(tree, most);
+  std::vector<std::size_t> by_size = groups;
+  std::stable_sort(by_size.begin(), by_size.end(), [&tree](std::size_t a, std::size_t b) {
+    return tree.nodes()[a].sums.total > tree.nodes()[b].sums.total;
+  });
+  if (by_size.size() > most) by_size.resize(most);
+  std::vector<int> group_of_node(tree.nodes().size(), -1);
+  LayerGroups out;
+  for (const std::size_t node : groups) {
+    if (std::find(by_size.begin(), by_size.end(), node) == by_size.end()) continue;
+    group_of_node[node] = static_cast<int>(out.names.size());
+    out.names.push_back(tree.nodes()[node].path);
+  }
+  const auto other = static_cast<std::uint8_t>(out.names.size());
+  out.of_text.assign(account.texts.all().size(), other);
+  bool any_other = false;
+  for (std::size_t text = 0; text < out.of_text.size(); ++text) {
+    std::size_t node = tree.leaf(text);
+    if (node == 0) continue;
+    while (node != 0 && group_of_node[node] < 0) node = tree.parent(node);
+    if (node != 0) out.of_text[text] = static_cast<std::uint8_t>(group_of_node[node]);
+    any_other = any_other || node == 0;
+  }
+  if (any_other || out.names.empty()) out.names.push_back("other");
+  return out;
+}
+
+std::vector<LayerRow> layer_tree(const Account& account, std::size_t most_rows) {
+  std::vector<LayerRow> rows;
+  append_rows(Tree(account), 0, rows, most_rows);
+  return rows;
+}
+
+}  // namespace plimsoll::report

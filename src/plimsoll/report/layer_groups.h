@@ -1,0 +1,38 @@
+// Layers as a tree, and a cut through it that a chart can show.
+//
+// Layer names have dots between levels ("encoder.3.attention"). A chart has room for a dozen colours, a
+// model has hundreds of layers; the cut starts at the roots and opens the group with most bytes, again
+// and again, while the number of groups stays within the limit. So a transformer shows its blocks and a
+// ResNet its stages, without anybody saying so.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "plimsoll/report/account.h"
+
+namespace plimsoll::report {
+
+inline constexpr std::size_t kMostGroups = 11;
+
+struct LayerGroups {
+  std::vector<std::string> names;    // the last one is "other" where not all fit
+  std::vector<std::uint8_t> of_text; // by TextId of a layer
+};
+
+LayerGroups group_layers(const Account& account, std::size_t most = kMostGroups);
+
+// One row of the tree, depth first; a parent's bytes include its children's.
+struct LayerRow {
+  std::string path;
+  int depth = 0;
+  Bytes total;    // every band of the layer, each once
+  Bytes at_peak;
+  std::array<Bytes, kKindCount> by_kind{};  // of total
+};
+
+std::vector<LayerRow> layer_tree(const Account& account, std::size_t most_rows = 5000);
+
+}  // namespace plimsoll::report

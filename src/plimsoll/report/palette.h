@@ -1,0 +1,19 @@
+// One palette for the page and the pictures: Paul Tol's bright scheme and neighbours, which readers with
+// any common colour blindness can tell apart, at lightnesses that hold on white and on near-black.
+#pragma once
+
+#include <array>
+
+#include "plimsoll/report/account.h"
+
+namespace plimsoll::report {
+
+inline constexpr std::array<const char*, kKindCount> kKindColors = {
+    "#4477aa", "#66ccee", "#ee6677", "#228833", "#ccbb44", "#aa3377", "#ee8866", "#44bb99", "#8899aa", "#b5b5b5"};
+
+// For layers and phases; the last is for "other".
+inline constexpr std::array<const char*, 12> kGroupColors = {
+    "#4477aa", "#66ccee", "#228833", "#ccbb44", "#ee6677", "#aa3377",
+    "#44aa99", "#ddaa77", "#6655aa", "#99bb55", "#ee8866", "#a9a9a9"};
+
+}  // namespace plimsoll::report

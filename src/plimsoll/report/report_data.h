@@ -1,0 +1,43 @@
+// The report as one JSON value: everything the page shows, and nothing it has to ask for.
+//
+// One or two accounts (a plan, a trace; planned and measured; before and after), what is alive at each
+// one's peak with reasons and prices, the tree of layers, and the comparison where there are two. Large
+// tables are columns (columns.h); series by kind, layer and phase are added only where there are more
+// ticks than the page would sum by itself (kExactTicks). docs/formats/report.md lists the keys.
+//
+// The text returned may stand inside a script element: every `<` in it is written as an escape, and
+// bytes that are no UTF-8 are replaced, so no name from a model can end the element or become markup.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plimsoll/report/account.h"
+#include "plimsoll/report/comparison.h"
+#include "plimsoll/report/why_alive.h"
+
+namespace plimsoll::report {
+
+inline constexpr int kReportSchema = 1;
+inline constexpr std::int64_t kExactTicks = 65536;
+inline constexpr std::size_t kMostPeakRows = 1000;
+
+// An account with what was found out about its peak.
+struct Chapter {
+  Account account;
+  std::vector<AliveRow> peak_set;
+};
+
+Chapter chapter_of(Account account);
+Chapter chapter_of(Account account, const plan::Plan& plan, const schedule::DeviceProfile& profile);
+
+struct Report {
+  std::string title;
+  std::vector<Chapter> chapters;         // one or two
+  std::optional<Comparison> comparison;  // of two
+};
+
+std::string to_json(const Report& report);
+
+}  // namespace plimsoll::report

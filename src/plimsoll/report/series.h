@@ -1,0 +1,32 @@
+// Bytes over ticks by group, at a level of detail that a page can hold.
+//
+// Up to `buckets` ticks every tick has its own entry and the series is exact. Above, a bucket covers
+// several ticks and keeps the composition at the one where most bytes are alive: sums inside a bucket
+// are consistent, and no peak is ever lost or flattened by averaging.
+//
+// Cost: (ticks + bands) x 1 and one row of groups per bucket; memory is what is returned.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "plimsoll/report/account.h"
+
+namespace plimsoll::report {
+
+inline constexpr std::int64_t kMostBuckets = 32768;
+
+struct Series {
+  std::int64_t ticks_per_bucket = 1;
+  std::int64_t buckets = 0;
+  std::vector<std::vector<double>> bytes;  // [group][bucket]
+
+  bool operator==(const Series&) const = default;
+};
+
+// `group` gives a band's group, below `groups`.
+Series make_series(const Account& account, int memory, std::size_t groups,
+                   const std::function<std::size_t(const Band&)>& group, std::int64_t most_buckets = kMostBuckets);
+
+}  // namespace plimsoll::report

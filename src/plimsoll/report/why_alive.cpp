@@ -1,0 +1,177 @@
+#include "plimsoll/report/why_alive.h"
+
+#include <algorithm>
+#include <optional>
+#include <unordered_set>
+
+#include <fmt/format.h>
+
+#include "plimsoll/ops/catalogue.h"
+
+namespace plimsoll::report {
+namespace {
+
+std::string why_of(const Account& account, const Band& band, Step tick) {
+  const auto op_name = [&account](std::int32_t index) {
+    return account.texts.text(account.operators[static_cast<std::size_t>(index)].name);
+  };
+  if (account.source != "plan") {
+    if (band.kind == Kind::kBefore) return "there before the recording began";
+    if (band.life.end.value == account.ticks()) return "never freed in this trace";
+    if (band.last_reader < 0) return fmt::format("freed at event {}", band.life.end.value);
+    return fmt::format("freed at event {}, after {}", band.life.end.value, op_name(band.last_reader));
+  }
+  if (band.kind == Kind::kTemporaries && band.producer < 0) return "scratch of the operator that runs here";
+  if (band.last_reader > tick.value) {
+    return fmt::format("read last by step {} ({})", band.last_reader, op_name(band.last_reader));
+  }
+  if (band.last_reader == tick.value) return "read by this step for the last time";
+  if (band.life.end.value == account.ticks()) return "kept for the next training step, or a result";
+  return "its memory is not reused before step " + std::to_string(band.life.end.value);
+}
+
+// Where values of the graph lie, and until when: a value is gone when another one is written over it.
+class Contents {
+ public:
+  explicit Contents(const plan::Plan& plan) : plan_(plan), held_(plan.graph.values.size()), seconds_(plan.graph.nodes.size()) {
+    for (const plan::ValueSlot& source : plan.sources) put(source.value, source.slot.buffer, 0);
+    for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+      const plan::PlanStep& step = plan.steps[s];
+      if (!step.node.valid()) continue;
+      const ir::Node& node = plan.graph.node(step.node);
+      seconds_[step.node.index()] = step.seconds;
+      for (std::size_t o = 0; o < node.outputs.size() && o < step.outputs.size(); ++o) {
+        put(node.outputs[o], step.outputs[o].buffer, static_cast<std::int32_t>(s));
+      }
+    }
+  }
+
+  bool holds(ValueId value, std::int32_t step) const {
+    const Held& held = held_[value.index()];
+    return held.buffer.valid() && held.begin < step && step < held.end;
+  }
+
+  // The first step after `tick` that reads the buffer, and the value it wants from it.
+  std::optional<std::pair<std::int32_t, ValueId>> next_use(BufferId buffer, Step tick) const {
+    for (auto s = static_cast<std::size_t>(tick.value) + 1; s < plan_.steps.size(); ++s) {
+      const plan::PlanStep& step = plan_.steps[s];
+      for (std::size_t i = 0; i < step.inputs.size(); ++i) {
+        if (step.inputs[i].buffer != buffer) continue;
+        const bool computes = step.node.valid() && i < plan_.graph.node(step.node).inputs.size();
+        return std::pair{static_cast<std::int32_t>(s), computes ? plan_.graph.node(step.node).inputs[i] : step.value};
+      }
+    }
+    return std::nullopt;
+  }
+
+  struct Chain {
+    double seconds = 0;
+    int operators = 0;
+  };
+  // Operators to run before `step` to have `wanted` again without its buffer; nothing where one of them must not
+  // run twice or the walk gets long.
+  std::optional<Chain> remake(ValueId wanted, BufferId lost, std::int32_t step) const {
+    constexpr int kLongest = 64;
+    Chain chain;
+    std::vector<ValueId> open{wanted};
+    std::unordered_set<std::uint32_t> seen;
+    while (!open.empty()) {
+      const ValueId value = open.back();
+      open.pop_back();
+      if (!value.valid() || !seen.insert(value.value).second) continue;
+      if (holds(value, step) && held_[value.index()].buffer != lost) continue;
+      const ir::Value& made = plan_.graph.value(value);
+      if (!made.producer.valid()) return std::nullopt;
+      const ir::Node& node = plan_.graph.node(made.producer);
+      const ops::Card* card = ops::find_card(node.op);
+      if (card == nullptr || card->recompute == ops::Recompute::kNever || chain.operators >= kLongest) return std::nullopt;
+      if (card->recompute != ops::Recompute::kFree) {
+        chain.seconds += seconds_[made.producer.index()];
+        ++chain.operators;
+      }
+      open.insert(open.end(), node.inputs.begin(), node.inputs.end());
+    }
+    return chain;
+  }
+
+ private:
+  struct Held {
+    BufferId buffer;
+    std::int32_t begin = -1;
+    std::int32_t end = -1;
+  };
+
+  void put(ValueId value, BufferId buffer, std::int32_t step) {
+    if (!buffer.valid()) return;
+    if (last_in_.empty()) last_in_.resize(plan_.buffers.size());
+    ValueId& last = last_in_[buffer.index()];
+    const bool other = last.valid() && held_[last.index()].buffer == buffer && held_[last.index()].begin < step;
+    if (other) held_[last.index()].end = step;
+    last = value;
+    held_[value.index()] = {buffer, plan_.graph.value(value).producer.valid() ? step : -1, plan_.buffer(buffer).lifetime.end.value};
+  }
+
+  const plan::Plan& plan_;
+  std::vector<Held> held_;
+  std::vector<double> seconds_;
+  std::vector<ValueId> last_in_;
+};
+
+bool touches(const plan::PlanStep& step, BufferId buffer) {
+  const auto is = [buffer](const plan::Slot& slot) { return slot.buffer == buffer; };
+  return is(step.scratch) || std::any_of(step.inputs.begin(), step.inputs.end(), is) ||
+         std::any_of(step.outputs.begin(), step.outputs.end(), is);
+}
+
+Price swap_price(const Account& account, const Band& band, Step tick, std::int32_t back,
+                 const schedule::CopyRates& copies) {
+  const double out = copies.out_seconds(band.bytes);
+  const double in = copies.in_seconds(band.bytes);
+  const auto time = [&account](std::int32_t step) { return account.seconds[static_cast<std::size_t>(step)]; };
+  const std::int32_t made = std::max(band.producer, 0);
+  const double before = std::max(0.0, time(tick.value) - time(std::min(made + 1, tick.value)));
+  const double after = std::max(0.0, time(back) - time(tick.value + 1));
+  const double exposed = std::max(0.0, out - before) + std::max(0.0, in - after);
+  const std::string room = exposed > 0 ? "only partly hidden" : "hidden";
+  return {"swap", band.bytes, exposed,
+          fmt::format("{:.3g} ms of copies, {} behind {:.3g} ms of other work", (out + in) * 1e3, room, (before + after) * 1e3)};
+}
+
+}  // namespace
+
+std::vector<AliveRow> alive_at(const Account& account, Step tick) {
+  std::vector<AliveRow> rows;
+  for (std::size_t b = 0; b < account.bands.size(); ++b) {
+    const Band& band = account.bands[b];
+    if (band.memory == 0 && band.life.contains(tick)) rows.push_back({b, why_of(account, band, tick), {}});
+  }
+  std::stable_sort(rows.begin(), rows.end(), [&account](const AliveRow& a, const AliveRow& b) {
+    return account.bands[a.band].bytes > account.bands[b.band].bytes;
+  });
+  return rows;
+}
+
+std::vector<AliveRow> alive_at(const Account& account, Step tick, const plan::Plan& plan,
+                               const schedule::DeviceProfile& profile) {
+  std::vector<AliveRow> rows = alive_at(account, tick);
+  if (static_cast<std::size_t>(tick.value) >= plan.steps.size()) return rows;
+  const Contents contents(plan);
+  for (AliveRow& row : rows) {
+    const Band& band = account.bands[row.band];
+    if (!band.buffer.valid() || touches(plan.steps[static_cast<std::size_t>(tick.value)], band.buffer)) continue;
+    const auto use = contents.next_use(band.buffer, tick);
+    if (!use) continue;
+    const auto [step, value] = *use;
+    if (const auto chain = value.valid() ? contents.remake(value, band.buffer, step) : std::nullopt) {
+      row.prices.push_back({"recompute", band.bytes, chain->seconds, fmt::format("{} operator{} from what is still in memory", chain->operators, chain->operators == 1 ? "" : "s")});
+    }
+    row.prices.push_back(swap_price(account, band, tick, step, profile.copies));
+    if (value.valid() && plan.graph.value(value).type.dtype == ir::DType::kF32 && band.kind == Kind::kActivations) {
+      const double moved = static_cast<double>(band.bytes.value) * 3;  // read and write, there and back, at half size
+      row.prices.push_back({"encode", Bytes(band.bytes.value / 2), moved / profile.memory_bytes_per_second, "bf16 while it waits; lossy"});
+    }
+  }
+  return rows;
+}
+
+}  // namespace plimsoll::report

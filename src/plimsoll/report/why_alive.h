@@ -1,0 +1,46 @@
+// What is alive at one tick, why, and what it would cost to be rid of it.
+//
+//   transformer.h.0/softmax   48 MiB   made by step 12, read last by step 81 (softmax_grad)
+//     recompute   saves 48 MiB, +3.1 ms     2 operators from what is still in memory
+//     swap        saves 48 MiB, +0 ms       9.6 ms of copies hide behind 120 ms of other work
+//     encode      saves 24 MiB, +5 ms       bf16 while it waits; lossy
+//
+// A price is an estimate for this one tensor with everything else as planned: recomputing walks back
+// from the value its next reader wants to values that are in memory when that reader runs, and sums the
+// planned seconds of the operators on the way; swapping asks whether the copies fit beside the work
+// between here and the next reader. Remedies interact, so the prices of two rows do not add up; finding
+// the best combination is what `plimsoll plan --budget` does.
+//
+// A tensor that the step at this tick reads or writes has no price: it must be there.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plimsoll/plan/plan.h"
+#include "plimsoll/report/account.h"
+#include "plimsoll/schedule/device_profile.h"
+
+namespace plimsoll::report {
+
+struct Price {
+  std::string remedy;  // "recompute", "swap", "encode"
+  Bytes saves;
+  double seconds = 0;  // added to the step
+  std::string detail;
+};
+
+struct AliveRow {
+  std::size_t band = 0;  // index into the account's bands
+  std::string why;
+  std::vector<Price> prices;
+};
+
+// Everything alive in memory 0 at the tick, largest first; without prices.
+std::vector<AliveRow> alive_at(const Account& account, Step tick);
+
+// The same with prices, for an account made of this plan.
+std::vector<AliveRow> alive_at(const Account& account, Step tick, const plan::Plan& plan,
+                               const schedule::DeviceProfile& profile);
+
+}  // namespace plimsoll::report

@@ -1,0 +1,427 @@
+// What happens when: state, controls, keys.
+
+const TABS = [['timeline', 'Timeline'], ['peak', 'Peak'], ['operators', 'Operators'], ['layers', 'Layers'], ['remedies', 'Remedies'], ['compare', 'Compare']];
+
+class App {
+  /** @param {any} report @param {any[]} accounts */
+  constructor(report, accounts) {
+    this.report = report;
+    this.accounts = accounts;
+    this.stackers = accounts.map((account) => new Stacker(account));
+    this.tab = 'timeline';
+    this.frame = 0;
+    this.state = {};
+    this.chart = new StackChart(byId('stack'), this.state);
+    this.map = new AddressMap(byId('map'), this.state);
+    this.useAccount(0);
+    this.bind();
+  }
+
+  /** @param {number} index */
+  useAccount(index) {
+    const account = this.accounts[index];
+    const memories = account.memories.length;
+    const highest = new Array(memories).fill(1);
+    const {bands} = account;
+    for (let b = 0; b < bands.count; ++b) highest[bands.memory[b]] = Math.max(highest[bands.memory[b]], bands.place[b] + bands.bytes[b]);
+    if (account.arena_bytes) highest[0] = Math.max(highest[0], account.arena_bytes);
+    Object.assign(this.state, {account, stacker: this.stackers[index], axis: new Axis(account), grouping: this.state.grouping || 'kind',
+      memory: 0, highest, cursorTick: null, pinnedTick: null, pinnedBand: -1, matches: null});
+    const full = new Axis(account).edges(1000);
+    this.state.tallest = account.memories.map((_, memory) => this.state.stacker.columns('kind', memory, full).totals.reduce((a, b) => Math.max(a, b), 0));
+    this.map.reset();
+    this.header();
+    this.controls();
+    this.panels();
+    this.legend();
+    this.inspectTick(account.peak.tick, false);
+    this.draw();
+  }
+
+  header() {
+    const {account} = this.state;
+    const {report} = this;
+    document.title = report.title + ' · Plimsoll';
+    byId('title').textContent = report.title;
+    const words = {plan: 'A plan: what will be in memory, step by step', trace: 'A trace: what was in memory, event by event', snapshot: 'A PyTorch snapshot: what its allocator did'};
+    byId('subtitle').textContent = report.comparison ? 'Two accounts: ' + this.accounts.map((a) => a.title).join(' and ') : words[account.source];
+    byId('notes').hidden = account.notes.length === 0;
+    byId('notes').textContent = account.notes.join(' · ');
+    const card = (id, label, value, small, bytes) => element('dl', {class: 'card', id: 'card-' + id, 'data-bytes': bytes === undefined ? '' : bytes}, element('dt', {}, label), element('dd', {}, value), element('small', {}, small));
+    const cards = [card('peak', 'Alive at the peak', human(account.peak.bytes), grouped(account.peak.bytes) + ' bytes', account.peak.bytes)];
+    if (account.arena_bytes) {
+      const gap = account.arena_bytes - account.peak.bytes;
+      cards.push(card('arena', 'Arena, packed', human(account.arena_bytes), gap === 0 ? 'no byte lost between buffers' : (gap / account.peak.bytes * 100).toFixed(2) + ' % above what is alive', account.arena_bytes));
+    }
+    if (account.budget_bytes) cards.push(card('budget', 'Budget', human(account.budget_bytes), human(account.budget_bytes - account.arena_bytes) + ' left', account.budget_bytes));
+    cards.push(card('when', 'Peak at', account.tickWord + ' ' + grouped(account.peak.tick), 'of ' + grouped(account.ticks)));
+    cards.push(card('allocations', account.source === 'plan' ? 'Buffers' : 'Allocations', grouped(account.bands.count), grouped(account.peak_set_count) + ' alive at the peak'));
+    if (account.duration > 0) cards.push(card('time', account.source === 'plan' ? 'Predicted time' : 'Recorded time', duration(account.duration), grouped(account.operators.count) + ' operators'));
+    byId('cards').replaceChildren(...cards);
+  }
+
+  controls() {
+    const {account} = this.state;
+    this.fillSwitch('group-switch', [['kind', 'Kind'], ['layer', 'Layer'], ['phase', 'Phase']], this.state.grouping, (grouping) => { this.state.grouping = grouping; this.legend(); this.draw(); });
+    const axes = [['step', account.source === 'plan' ? 'Steps' : 'Events']];
+    if (account.duration > 0) axes.push(['time', 'Time']);
+    this.fillSwitch('axis-switch', axes, this.state.axis.mode, (mode) => { this.state.axis.setMode(mode); this.draw(); });
+    byId('memory-choice').hidden = account.memories.length < 2;
+    byId('memory').replaceChildren(...account.memories.map((name, i) => element('option', {value: i}, name)));
+    byId('account-choice').hidden = this.accounts.length < 2;
+    if (byId('account').options.length === 0) byId('account').replaceChildren(...this.accounts.map((a, i) => element('option', {value: i}, a.title)));
+  }
+
+  /** @param {string} id @param {string[][]} choices @param {string} chosen @param {(value: string) => void} choose */
+  fillSwitch(id, choices, chosen, choose) {
+    const box = byId(id);
+    const span = element('span');
+    for (const [value, label] of choices) {
+      span.append(element('button', {type: 'button', 'data-value': value, 'aria-pressed': String(value === chosen), onclick: () => {
+        for (const button of span.children) button.setAttribute('aria-pressed', String(/** @type {any} */ (button).dataset.value === value));
+        choose(value);
+      }}, label));
+    }
+    box.replaceChildren(box.querySelector('legend'), span);
+  }
+
+  panels() {
+    const {account} = this.state;
+    byId('panel-peak').replaceChildren(...peakPanel(account, (band) => { this.pin(band, true); this.show('timeline'); }));
+    byId('panel-operators').replaceChildren(...operatorsPanel(account));
+    byId('panel-layers').replaceChildren(...layersPanel(account));
+    byId('panel-remedies').replaceChildren(...remediesPanel(account));
+    const compare = this.report.comparison;
+    if (compare) byId('panel-compare').replaceChildren(...comparePanel(compare, this.accounts));
+    else byId('panel-compare').setAttribute('data-empty', '');
+    const planned = this.accounts.length === 2 && this.accounts[0].source === 'plan' && this.accounts[1].source !== 'plan';
+    const tabs = TABS.filter(([id]) => id !== 'compare' || compare).map(([id, label]) =>
+      element('button', {type: 'button', role: 'tab', id: 'tab-' + id, 'aria-selected': String(id === this.tab), onclick: () => this.show(id)}, id === 'compare' ? planned ? 'Planned vs measured' : 'Difference' : label));
+    byId('tabs').replaceChildren(...tabs);
+  }
+
+  /** @param {string} tab */
+  show(tab) {
+    if (!byId('tab-' + tab)) return;
+    this.tab = tab;
+    for (const [id] of TABS) {
+      byId('panel-' + id).hidden = id !== tab;
+      const button = byId('tab-' + id);
+      if (button) button.setAttribute('aria-selected', String(id === tab));
+    }
+    byId('tip').hidden = true;
+    this.draw();
+  }
+
+  legend() {
+    const {account, grouping, memory, stacker} = this.state;
+    const {names, colors} = account.groupings[grouping];
+    const at = stacker.at(grouping, memory, account.peak.tick);
+    byId('legend').replaceChildren(...names.map((name, g) => at[g] > 0 || account.groupings[grouping].of.includes(g) ?
+      element('span', {'data-group': name, 'data-bytes': at[g]}, swatch(colors[g]), element('b', {}, name), human(at[g])) : null).filter((entry) => entry));
+  }
+
+  draw() {
+    if (this.frame) return;
+    this.frame = requestAnimationFrame(() => { this.frame = 0; this.drawNow(); });
+  }
+
+  drawNow() {
+    if (this.tab === 'timeline') {
+      this.chart.draw();
+      drawPhases(byId('phases'), this.state);
+      this.map.draw();
+    } else if (this.tab === 'operators' && byId('operator-chart')) drawOperators(byId('operator-chart'), this.state.account);
+    else if (this.tab === 'remedies' && byId('lanes')) drawLanes(byId('lanes'), this.state.account);
+    else if (this.tab === 'compare' && byId('compare-chart')) drawComparison(byId('compare-chart'), this.accounts, this.stackers);
+  }
+
+  // Everything that prints, drawn although it is hidden.
+  drawAll() {
+    const tab = this.tab;
+    for (const [id] of TABS) {
+      this.tab = id;
+      this.drawNow();
+    }
+    this.tab = tab;
+  }
+
+  /** @param {number} band @param {boolean} zoom */
+  pin(band, zoom) {
+    const {account, axis} = this.state;
+    const {begin, end} = account.bands;
+    this.state.pinnedBand = band;
+    this.state.pinnedTick = null;
+    if (zoom) {
+      const [from, to] = [axis.position(begin[band]), axis.position(end[band])];
+      axis.show(from - (to - from) * .3 - (axis.mode === 'step' ? 4 : 0), to + (to - from) * .3 + (axis.mode === 'step' ? 4 : 0));
+    }
+    this.inspectBand(band);
+    this.draw();
+  }
+
+  unpin() {
+    this.state.pinnedBand = -1;
+    this.state.pinnedTick = null;
+    this.inspectTick(this.state.account.peak.tick, false);
+    this.draw();
+  }
+
+  /** @param {number} b */
+  facts(b) {
+    const {account} = this.state;
+    const {bands, texts} = account;
+    const producer = operatorName(account, bands.producer[b]);
+    const reader = operatorName(account, bands.last_reader[b]);
+    const facts = [['Bytes', grouped(bands.bytes[b]) + ' (' + human(bands.bytes[b]) + ')'], ['Type', texts[bands.type[b]]], ['Kind', account.kinds[bands.kind[b]].name],
+      ['Layer', texts[bands.layer[b]]], ['Phase', texts[bands.phase[b]]],
+      ['Alive', account.tickWord + 's ' + grouped(bands.begin[b]) + ' to ' + grouped(bands.end[b] - 1)],
+      [account.source === 'plan' ? 'Offset' : 'Place', grouped(bands.place[b])],
+      [account.source === 'plan' ? 'Made by' : 'Made for', producer], [account.source === 'plan' ? 'Last reader' : 'Freed after', reader]];
+    if (bands.stream[b] > 0) facts.push(['Stream', String(bands.stream[b])]);
+    return facts.filter(([, value]) => value !== '');
+  }
+
+  /** @param {number} b */
+  inspectBand(b) {
+    const {account} = this.state;
+    const {bands, texts} = account;
+    const row = account.peak_set.find((entry) => entry.band === b);
+    const shares = [];
+    for (let o = 0; o < bands.count && shares.length < 400; ++o) {
+      if (o !== b && bands.memory[o] === bands.memory[b] && bands.place[o] < bands.place[b] + bands.bytes[b] && bands.place[b] < bands.place[o] + bands.bytes[o]) shares.push(o);
+    }
+    const parts = [element('h2', {id: 'inspected'}, texts[bands.name[b]]), element('p', {class: 'sub'}, 'pinned · Esc lets go'),
+      element('dl', {}, ...this.facts(b).flatMap(([label, value]) => [element('dt', {}, label), element('dd', {}, value)]))];
+    if (row) {
+      parts.push(element('h3', {}, 'Why alive at the peak'), element('p', {class: 'sub'}, row.why));
+      for (const price of row.prices) parts.push(element('div', {}, priceChip(price)), element('p', {class: 'sub'}, price.detail));
+    }
+    if (texts[bands.origin[b]] !== '') parts.push(element('h3', {}, 'Allocated by'), element('pre', {}, texts[bands.origin[b]]));
+    parts.push(element('h3', {}, shares.length === 0 ? 'Shares its memory with nothing' : 'Shares its memory with ' + grouped(shares.length) + (shares.length >= 400 ? ' or more' : '')), this.bandList(shares.slice(0, 12)));
+    byId('inspector').replaceChildren(...parts);
+  }
+
+  /** @param {number[]} list */
+  bandList(list) {
+    const {account} = this.state;
+    const {bands, texts} = account;
+    return element('ol', {}, ...list.map((b) => element('li', {}, swatch(account.kinds[bands.kind[b]].color),
+      element('button', {type: 'button', title: texts[bands.name[b]], onclick: () => this.pin(b, false)}, texts[bands.name[b]]), element('span', {class: 'num'}, human(bands.bytes[b])))));
+  }
+
+  /** @param {number} tick @param {boolean} pinned */
+  inspectTick(tick, pinned) {
+    const {account, memory, stacker} = this.state;
+    const alive = aliveAt(account, memory, tick);
+    const total = alive.reduce((sum, b) => sum + account.bands.bytes[b], 0);
+    const op = operatorAt(account, tick);
+    const kinds = stacker.at('kind', memory, tick);
+    const parts = [element('h2', {id: 'inspected'}, account.tickWord + ' ' + grouped(tick) + (tick === account.peak.tick ? ' · the peak' : '')),
+      element('p', {class: 'sub'}, (op >= 0 ? operatorName(account, op) : '') + (account.duration > 0 ? (op >= 0 ? ' · ' : '') + 'at ' + duration(account.seconds[Math.min(tick, account.seconds.length - 1)]) : '')),
+      element('dl', {}, element('dt', {}, 'Alive'), element('dd', {id: 'inspected-bytes', 'data-bytes': total}, human(total) + ' in ' + grouped(alive.length)))];
+    parts.push(bar(account.kinds.map((kind, k) => ({color: kind.color, share: kinds[k] / Math.max(1, total), title: kind.name}))));
+    parts.push(element('h3', {}, 'Largest'), this.bandList(alive.slice(0, 14)));
+    if (!pinned) parts.push(element('p', {class: 'sub', style: {marginTop: '10px'}}, 'Click the chart to see another ' + account.tickWord + ', a rectangle to see an allocation.'));
+    byId('inspector').replaceChildren(...parts);
+  }
+
+  /** @param {MouseEvent} event @param {string} title @param {string[]} lines */
+  tip(event, title, lines) {
+    const tip = byId('tip');
+    tip.replaceChildren(element('b', {}, title), ...lines.map((line) => element('span', {}, line)));
+    tip.hidden = false;
+    const box = tip.getBoundingClientRect();
+    tip.style.left = Math.min(event.clientX + 14, window.innerWidth - box.width - 8) + 'px';
+    tip.style.top = Math.min(event.clientY + 14, window.innerHeight - box.height - 8) + 'px';
+  }
+
+  /** @param {string} query */
+  search(query) {
+    const {account} = this.state;
+    const wanted = query.trim().toLowerCase();
+    this.state.matches = null;
+    byId('search-result').textContent = '';
+    if (wanted !== '') {
+      const {bands, texts} = account;
+      const hit = texts.map((text) => text.toLowerCase().includes(wanted));
+      const matches = new Uint8Array(bands.count);
+      let count = 0;
+      let bytes = 0;
+      for (let b = 0; b < bands.count; ++b) {
+        if (!hit[bands.name[b]] && !hit[bands.layer[b]] && !hit[bands.origin[b]]) continue;
+        matches[b] = 1;
+        ++count;
+        if (bands.begin[b] <= account.peak.tick && account.peak.tick < bands.end[b] && bands.memory[b] === 0) bytes += bands.bytes[b];
+      }
+      this.state.matches = matches;
+      byId('search-result').textContent = grouped(count) + ' found, ' + human(bytes) + ' at the peak';
+    }
+    this.state.pinnedBand = -1;
+    this.draw();
+  }
+
+  // The largest match.
+  jumpToMatch() {
+    const {matches, account} = this.state;
+    if (!matches) return;
+    let best = -1;
+    matches.forEach((match, b) => { if (match && (best < 0 || account.bands.bytes[b] > account.bands.bytes[best])) best = b; });
+    if (best >= 0) this.pin(best, true);
+  }
+
+  zoomToPeak() {
+    const {axis, account} = this.state;
+    const middle = axis.position(account.peak.tick);
+    const half = (axis.mode === 'step' ? Math.max(12, account.ticks / 40) : account.duration / 40);
+    axis.show(middle - half, middle + half);
+    this.draw();
+  }
+
+  resetView() {
+    this.state.axis.reset();
+    this.map.reset();
+    this.draw();
+  }
+
+  bind() {
+    const {state} = this;
+    this.bindCanvas(byId('stack'), (event, x, y) => {
+      const hit = this.chart.hit(x, y);
+      state.cursorTick = hit ? hit.tick : null;
+      if (!hit) { byId('tip').hidden = true; return; }
+      const op = operatorAt(state.account, hit.tick);
+      const {names} = state.account.groupings[state.grouping];
+      const lines = [human(hit.total) + ' alive'];
+      if (hit.group >= 0) lines.unshift(names[hit.group] + ' ' + human(this.chart.columns.groups[hit.group][hit.column]));
+      if (op >= 0) lines.push(operatorName(state.account, op));
+      this.tip(event, state.account.tickWord + ' ' + grouped(hit.tick), lines);
+    }, (x, y) => {
+      const hit = this.chart.hit(x, y);
+      if (!hit) return;
+      state.pinnedTick = hit.tick;
+      state.pinnedBand = -1;
+      this.inspectTick(hit.tick, true);
+    });
+    this.bindCanvas(byId('map'), (event, x, y) => {
+      const b = this.map.hit(x, y);
+      if (b < 0) { byId('tip').hidden = true; return; }
+      this.tip(event, state.account.texts[state.account.bands.name[b]], this.facts(b).slice(0, 9).map(([label, value]) => label + ': ' + value));
+    }, (x, y) => {
+      const b = this.map.hit(x, y);
+      if (b >= 0) this.pin(b, false); else this.unpin();
+    });
+    byId('search').addEventListener('input', (event) => this.search(event.target.value));
+    byId('search').addEventListener('keydown', (event) => { if (event.key === 'Enter') this.jumpToMatch(); });
+    byId('memory').addEventListener('change', (event) => { state.memory = Number(event.target.value); this.map.reset(); this.legend(); this.draw(); });
+    byId('account').addEventListener('change', (event) => this.useAccount(Number(event.target.value)));
+    byId('zoom-in').addEventListener('click', () => { state.axis.zoom(.6, .5); this.draw(); });
+    byId('zoom-out').addEventListener('click', () => { state.axis.zoom(1 / .6, .5); this.draw(); });
+    byId('zoom-peak').addEventListener('click', () => this.zoomToPeak());
+    byId('zoom-all').addEventListener('click', () => this.resetView());
+    byId('theme').addEventListener('click', () => this.switchTheme());
+    byId('help-button').addEventListener('click', () => this.help());
+    window.addEventListener('resize', () => this.draw());
+    window.addEventListener('beforeprint', () => this.drawAll());
+    window.matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.draw());
+    document.addEventListener('keydown', (event) => this.key(event));
+  }
+
+  /** Wheel zooms, dragging pans, a click without a drag picks.
+   * @param {HTMLCanvasElement} canvas @param {(event: MouseEvent, x: number, y: number) => void} hover @param {(x: number, y: number) => void} pick */
+  bindCanvas(canvas, hover, pick) {
+    let drag = null;
+    canvas.addEventListener('wheel', (event) => {
+      event.preventDefault();
+      const box = canvas.getBoundingClientRect();
+      const amount = Math.exp(Math.max(-1, Math.min(1, (event.deltaY || event.deltaX) / 300)));
+      if (event.shiftKey && canvas.id === 'map') this.map.zoom(amount, 1 - (event.clientY - box.top) / box.height);
+      else this.state.axis.zoom(amount, Math.min(1, Math.max(0, (event.clientX - box.left - PLOT_LEFT) / (box.width - PLOT_LEFT - PLOT_RIGHT))));
+      this.draw();
+    }, {passive: false});
+    canvas.addEventListener('pointerdown', (event) => { drag = {x: event.clientX, y: event.clientY, moved: false}; canvas.setPointerCapture(event.pointerId); });
+    canvas.addEventListener('pointermove', (event) => {
+      const box = canvas.getBoundingClientRect();
+      if (!drag) {
+        hover(event, event.clientX - box.left, event.clientY - box.top);
+        if (canvas.id === 'stack') this.draw();
+        return;
+      }
+      const [dx, dy] = [event.clientX - drag.x, event.clientY - drag.y];
+      if (!drag.moved && Math.hypot(dx, dy) < 4) return;
+      drag = {x: event.clientX, y: event.clientY, moved: true};
+      this.state.axis.pan(-dx / (box.width - PLOT_LEFT - PLOT_RIGHT));
+      if (canvas.id === 'map') this.map.pan(dy / box.height);
+      byId('tip').hidden = true;
+      this.draw();
+    });
+    canvas.addEventListener('pointerup', (event) => {
+      const box = canvas.getBoundingClientRect();
+      if (drag && !drag.moved) pick(event.clientX - box.left, event.clientY - box.top);
+      drag = null;
+      this.draw();
+    });
+    canvas.addEventListener('pointerleave', () => { byId('tip').hidden = true; this.state.cursorTick = null; this.draw(); });
+    canvas.addEventListener('dblclick', () => this.resetView());
+  }
+
+  switchTheme() {
+    const root = document.documentElement;
+    const dark = root.dataset.theme ? root.dataset.theme === 'dark' : window.matchMedia('(prefers-color-scheme: dark)').matches;
+    root.dataset.theme = dark ? 'light' : 'dark';
+    this.draw();
+  }
+
+  help() {
+    const keys = [['← →', 'move along the axis'], ['+ −', 'zoom in and out'], ['0', 'show all'], ['p', 'go to the peak'], ['x', 'steps or time'], ['g', 'stack by kind, layer or phase'],
+      ['/', 'search; Enter jumps to the largest match'], ['1 … 6', 'tabs'], ['t', 'light or dark'], ['Esc', 'let go of what is pinned']];
+    const dialog = byId('help');
+    dialog.replaceChildren(element('h2', {style: {margin: 0, fontSize: '16px'}}, 'Keys'), element('dl', {}, ...keys.flatMap(([key, what]) => [element('dt', {}, key), element('dd', {}, what)])),
+      element('p', {class: 'sub'}, 'Scroll zooms where the pointer is, dragging moves, a double click shows all.'), element('form', {method: 'dialog'}, element('button', {}, 'Close')));
+    dialog.showModal();
+  }
+
+  /** @param {string} id presses the button after the chosen one */
+  nextOf(id) {
+    const buttons = [...byId(id).querySelectorAll('button')];
+    const chosen = buttons.findIndex((button) => button.getAttribute('aria-pressed') === 'true');
+    buttons[(chosen + 1) % buttons.length].click();
+  }
+
+  /** @param {KeyboardEvent} event */
+  key(event) {
+    const target = /** @type {HTMLElement} */ (event.target);
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === 'Escape') { if (target.id === 'search') target.blur(); this.unpin(); return; }
+    if (['INPUT', 'SELECT', 'TEXTAREA'].includes(target.tagName)) return;
+    const {axis} = this.state;
+    const actions = {ArrowLeft: () => axis.pan(-.15), ArrowRight: () => axis.pan(.15), '+': () => axis.zoom(.6, .5), '=': () => axis.zoom(.6, .5), '-': () => axis.zoom(1 / .6, .5),
+      '0': () => this.resetView(), p: () => this.zoomToPeak(), t: () => this.switchTheme(), '?': () => this.help(), x: () => this.nextOf('axis-switch'), g: () => this.nextOf('group-switch'),
+      '/': () => { this.show('timeline'); byId('search').focus(); }};
+    const tab = '123456'.indexOf(event.key);
+    if (tab >= 0) this.show(TABS[tab][0]);
+    else if (actions[event.key]) actions[event.key]();
+    else return;
+    event.preventDefault();
+    this.draw();
+  }
+}
+
+async function start() {
+  const source = byId('data');
+  const report = JSON.parse(source.textContent);
+  source.textContent = '';
+  const accounts = [];
+  for (const stored of report.accounts) accounts.push(await decodeAccount(stored, report.group_colors));
+  const app = new App(report, accounts);
+  if (report.comparison) app.show('compare');
+  app.drawNow();
+  document.body.setAttribute('data-ready', '');
+  window['plimsollReport'] = app;
+}
+
+start().catch((problem) => {
+  document.body.setAttribute('data-failed', '');
+  byId('title').textContent = 'This report cannot be shown';
+  byId('subtitle').textContent = String(problem) + '. Browsers since 2023 can show it.';
+});

@@ -1,0 +1,218 @@
+// The stacked chart, and the strip of phases under it.
+
+const PLOT_LEFT = 64;
+const PLOT_RIGHT = 8;
+
+/** Sizes a canvas to its box and gives its context in CSS pixels. @param {HTMLCanvasElement} canvas */
+function prepareCanvas(canvas) {
+  const ratio = Math.min(2, window.devicePixelRatio || 1);
+  const width = Math.max(200, Math.floor(canvas.clientWidth));
+  const height = Math.floor(canvas.clientHeight);
+  if (canvas.width !== width * ratio || canvas.height !== height * ratio) {
+    canvas.width = width * ratio;
+    canvas.height = height * ratio;
+  }
+  const context = canvas.getContext('2d');
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.clearRect(0, 0, width, height);
+  context.font = '11.5px system-ui, "Segoe UI", "DejaVu Sans", sans-serif';
+  return {context, width, height, ratio, left: PLOT_LEFT, plot: width - PLOT_LEFT - PLOT_RIGHT};
+}
+
+/** Round steps of a bytes axis: powers of two, three to six lines. @param {number} top */
+function byteLines(top) {
+  const unit = Math.pow(2, Math.floor(Math.log2(Math.max(top, 4) / 3)));
+  const lines = [];
+  for (let at = 0; at <= top; at += unit) lines.push(at);
+  return lines;
+}
+
+/** @param {any} surface @param {number} top @param {number} height of the plot */
+function drawByteAxis(surface, top, height) {
+  const {context, left, plot} = surface;
+  context.lineWidth = 1;
+  context.textAlign = 'right';
+  context.textBaseline = 'middle';
+  for (const at of byteLines(top)) {
+    const y = Math.round(height - at / top * (height - 10)) + .5;
+    context.strokeStyle = themeColor('--line');
+    context.beginPath();
+    context.moveTo(left, y);
+    context.lineTo(left + plot, y);
+    context.stroke();
+    context.fillStyle = themeColor('--quiet');
+    context.fillText(human(at), left - 7, Math.max(8, y));
+  }
+}
+
+/** @param {any} surface @param {Axis} axis @param {number} y */
+function drawTickAxis(surface, axis, y) {
+  const {context, left, plot} = surface;
+  context.fillStyle = themeColor('--quiet');
+  context.textBaseline = 'middle';
+  const marks = Math.max(2, Math.floor(plot / 150));
+  for (let i = 0; i <= marks; ++i) {
+    const position = axis.from + (axis.to - axis.from) * i / marks;
+    context.textAlign = i === 0 ? 'left' : i === marks ? 'right' : 'center';
+    const text = axis.mode === 'step' ? grouped(position) : duration(position);
+    context.fillText(i === marks && axis.mode === 'step' ? text + ' ' + axis.account.tickWord + 's' : text, left + plot * i / marks, y);
+  }
+}
+
+/** @param {any} surface @param {number} y @param {string} color @param {string} label @param {boolean} below */
+function drawLevel(surface, y, color, label, below) {
+  const {context, left, plot} = surface;
+  context.save();
+  context.strokeStyle = color;
+  context.setLineDash([6, 4]);
+  context.lineWidth = 1.4;
+  context.beginPath();
+  context.moveTo(left, y);
+  context.lineTo(left + plot, y);
+  context.stroke();
+  context.fillStyle = color;
+  context.textAlign = 'right';
+  context.textBaseline = below ? 'top' : 'bottom';
+  context.fillText(label, left + plot - 4, below ? y + 3 : y - 2);
+  context.restore();
+}
+
+class StackChart {
+  /** @param {HTMLCanvasElement} canvas @param {any} state */
+  constructor(canvas, state) {
+    this.canvas = canvas;
+    this.state = state;
+    this.columns = null;
+    this.top = 1;
+  }
+
+  draw() {
+    const {account, axis, stacker, grouping, memory} = this.state;
+    const surface = prepareCanvas(this.canvas);
+    const {context, left, plot} = surface;
+    const height = surface.height - 6;
+    this.surface = surface;
+    this.columns = stacker.columns(grouping, memory, axis.edges(Math.max(1, Math.floor(plot))));
+    const limits = memory === 0 ? [account.budget_bytes, account.arena_bytes] : [];
+    this.top = Math.max(1, this.state.tallest[memory], ...limits) * 1.04;
+    this.height = height;
+    drawByteAxis(surface, this.top, height);
+    this.drawAreas(context, left, height);
+    if (memory === 0 && account.arena_bytes) this.level(account.arena_bytes, themeColor('--quiet'), 'arena ' + human(account.arena_bytes), false);
+    if (memory === 0 && account.budget_bytes) this.level(account.budget_bytes, themeColor('--warn'), 'budget ' + human(account.budget_bytes), account.arena_bytes <= account.budget_bytes && account.arena_bytes > account.budget_bytes * .93 ? false : true);
+    this.drawPeak(context, left, plot);
+    this.drawCursor(context, left, plot);
+  }
+
+  /** @param {number} bytes */
+  y(bytes) { return this.height - bytes / this.top * (this.height - 10); }
+
+  /** @param {number} bytes @param {string} color @param {string} label @param {boolean} below */
+  level(bytes, color, label, below) { drawLevel(this.surface, this.y(bytes), color, label, below); }
+
+  /** @param {CanvasRenderingContext2D} context @param {number} left @param {number} height */
+  drawAreas(context, left, height) {
+    const {colors} = this.state.account.groupings[this.state.grouping];
+    const width = this.columns.totals.length;
+    const ground = new Float64Array(width);
+    this.columns.groups.forEach((group, g) => {
+      if (!group.some((bytes) => bytes > 0)) return;
+      context.fillStyle = colors[g];
+      context.beginPath();
+      for (let c = 0; c < width; ++c) {
+        const y = this.y(ground[c] + group[c]);
+        context.lineTo(left + c, y);
+        context.lineTo(left + c + 1, y);
+      }
+      for (let c = width; c-- > 0;) {
+        const y = this.y(ground[c]);
+        context.lineTo(left + c + 1, y);
+        context.lineTo(left + c, y);
+        ground[c] += group[c];
+      }
+      context.fill();
+    });
+  }
+
+  /** @param {CanvasRenderingContext2D} context @param {number} left @param {number} plot */
+  drawPeak(context, left, plot) {
+    const {account, axis, memory} = this.state;
+    if (memory !== 0 || account.ticks === 0) return;
+    const middle = (axis.position(account.peak.tick) + axis.position(account.peak.tick + 1)) / 2;
+    const x = left + (middle - axis.from) / (axis.to - axis.from) * plot;
+    if (x < left || x > left + plot) return;
+    context.beginPath();
+    context.arc(x, this.y(account.peak.bytes), 4.5, 0, 7);
+    context.fillStyle = themeColor('--card');
+    context.strokeStyle = themeColor('--ink');
+    context.lineWidth = 1.8;
+    context.fill();
+    context.stroke();
+  }
+
+  /** @param {CanvasRenderingContext2D} context @param {number} left @param {number} plot */
+  drawCursor(context, left, plot) {
+    const {axis, cursorTick, pinnedTick} = this.state;
+    for (const [tick, dash] of [[cursorTick, [2, 3]], [pinnedTick, []]]) {
+      if (tick === null || tick < 0) continue;
+      const x = left + (axis.position(tick) - axis.from) / (axis.to - axis.from) * plot;
+      if (x < left || x > left + plot) continue;
+      context.strokeStyle = themeColor('--ink');
+      context.lineWidth = 1;
+      context.setLineDash(dash);
+      context.beginPath();
+      context.moveTo(Math.round(x) + .5, 0);
+      context.lineTo(Math.round(x) + .5, this.height);
+      context.stroke();
+      context.setLineDash([]);
+    }
+  }
+
+  /** What lies under a point of the canvas. @param {number} x @param {number} y */
+  hit(x, y) {
+    const column = Math.floor(x - PLOT_LEFT);
+    if (!this.columns || column < 0 || column >= this.columns.totals.length) return null;
+    const bytes = (this.height - y) / (this.height - 10) * this.top;
+    let sum = 0;
+    let group = -1;
+    for (let g = 0; g < this.columns.groups.length; ++g) {
+      sum += this.columns.groups[g][column];
+      if (bytes >= 0 && bytes < sum) { group = g; break; }
+    }
+    const {axis} = this.state;
+    const tick = axis.tickAt(axis.from + (x - PLOT_LEFT) / this.columns.totals.length * (axis.to - axis.from));
+    return {column, group, tick, total: this.columns.totals[column]};
+  }
+}
+
+/** The phases of the operators as a strip, and the axis under it. @param {HTMLCanvasElement} canvas @param {any} state */
+function drawPhases(canvas, state) {
+  const surface = prepareCanvas(canvas);
+  const {context, left, plot} = surface;
+  const {account, axis} = state;
+  const edges = axis.edges(Math.max(1, Math.floor(plot)));
+  context.textAlign = 'center';
+  context.textBaseline = 'middle';
+  let start = 0;
+  let current = -1;
+  const flush = (end) => {
+    const name = current < 0 ? '' : account.texts[current];
+    if (name !== '') {
+      const group = account.phase_groups.indexOf(name);
+      context.fillStyle = group < 0 ? themeColor('--quiet') : account.phaseColors[group];
+      context.fillRect(left + start, 2, end - start, 14);
+      if (end - start > 8 * name.length) {
+        context.fillStyle = '#10181f';
+        context.fillText(name, left + (start + end) / 2, 9.5);
+      }
+    }
+    start = end;
+  };
+  for (let c = 0; c < edges.length - 1; ++c) {
+    const op = operatorAt(account, edges[c]);
+    const phase = op < 0 ? -1 : account.operators.phase[op];
+    if (phase !== current) { flush(c); current = phase; }
+  }
+  flush(edges.length - 1);
+  drawTickAxis(surface, axis, 27);
+}

@@ -1,0 +1,81 @@
+// From the JSON in the page to typed arrays: decoded once, never copied again.
+
+/** @param {string} text base64 */
+function bytesOf(text) {
+  const binary = atob(text);
+  const bytes = new Uint8Array(binary.length);
+  for (let i = 0; i < binary.length; ++i) bytes[i] = binary.charCodeAt(i);
+  return bytes;
+}
+
+/** @param {Uint8Array} bytes @returns {Promise<ArrayBuffer>} */
+function inflate(bytes) {
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate'));
+  return new Response(stream).arrayBuffer();
+}
+
+const COLUMN_TYPES = {u8: Uint8Array, i32: Int32Array, f64: Float64Array};
+
+/** @param {{type: string, count: number, delta?: boolean, deflate: string}} stored @returns {Promise<any>} */
+async function decodeColumn(stored) {
+  const numbers = new COLUMN_TYPES[stored.type](await inflate(bytesOf(stored.deflate)));
+  if (stored.delta) for (let i = 1; i < numbers.length; ++i) numbers[i] += numbers[i - 1];
+  stored.deflate = '';
+  return numbers;
+}
+
+/** Decodes every column of a table. @param {Object<string, any>} table @returns {Promise<any>} */
+async function decodeTable(table) {
+  const names = Object.keys(table).filter((name) => name !== 'count');
+  const columns = await Promise.all(names.map((name) => decodeColumn(table[name])));
+  const out = {count: table.count};
+  names.forEach((name, i) => { out[name] = columns[i]; });
+  return out;
+}
+
+/** @param {any} stored */
+async function decodeSeconds(stored) {
+  const gaps = await decodeColumn(stored.gaps);
+  const seconds = new Float64Array(gaps.length);
+  let now = 0;
+  for (let i = 0; i < gaps.length; ++i) seconds[i] = now += gaps[i] * stored.unit;
+  return seconds;
+}
+
+/** @param {any[]} stored one entry per memory */
+async function decodeSeries(stored) {
+  const out = [];
+  for (const memory of stored) {
+    const by = {};
+    for (const grouping of Object.keys(memory)) {
+      const series = memory[grouping];
+      by[grouping] = {ticksPerBucket: series.ticks_per_bucket, buckets: series.buckets,
+                      groups: await Promise.all(series.groups.map(decodeColumn))};
+    }
+    out.push(by);
+  }
+  return out;
+}
+
+/** @param {any} stored an account as the file holds it @param {string[]} groupColors @returns {Promise<any>} */
+async function decodeAccount(stored, groupColors) {
+  const [bands, operators, seconds, layerGroup, phaseGroup] = await Promise.all([
+    decodeTable(stored.bands), decodeTable(stored.operators), decodeSeconds(stored.seconds),
+    decodeColumn(stored.layer_group_of_text), decodeColumn(stored.phase_group_of_text)]);
+  bands.end = bands.begin.map((begin, i) => begin + bands.length[i]);
+  const other = groupColors[groupColors.length - 1];
+  const colorsFor = (names) => names.map((name, i) => name === 'other' ? other : groupColors[i % groupColors.length]);
+  const account = {...stored, bands, operators, seconds, duration: seconds[seconds.length - 1]};
+  account.series = stored.series ? await decodeSeries(stored.series) : null;
+  account.phaseGroupOfText = phaseGroup;
+  account.phaseColors = colorsFor(stored.phase_groups);
+  account.groupings = {
+    kind: {names: stored.kinds.map((k) => k.name), colors: stored.kinds.map((k) => k.color), of: bands.kind},
+    layer: {names: stored.layer_groups, colors: colorsFor(stored.layer_groups),
+            of: Uint8Array.from(bands.layer, (text) => layerGroup[text])},
+    phase: {names: stored.phase_groups, colors: account.phaseColors,
+            of: Uint8Array.from(bands.phase, (text) => phaseGroup[text])},
+  };
+  account.tickWord = stored.source === 'plan' ? 'step' : 'event';
+  return account;
+}

@@ -1,0 +1,53 @@
+// Numbers and moments as text, the same way the command line prints them; and small DOM pieces. Every
+// string of a model enters the page through textContent here.
+
+const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
+
+/** "1.50 GiB": four significant digits, binary units. @param {number} bytes */
+function human(bytes) {
+  const sign = bytes < 0 ? '-' : '';
+  let amount = Math.abs(bytes);
+  if (amount < 1024) return sign + amount + ' B';
+  let unit = 0;
+  while (amount >= 1024 && unit + 1 < UNITS.length) { amount /= 1024; ++unit; }
+  const digits = amount >= 1000 ? 0 : amount >= 100 ? 1 : 2;
+  return sign + amount.toFixed(digits) + ' ' + UNITS[unit];
+}
+
+/** "1,610,612,736" @param {number} number */
+function grouped(number) { return Math.round(number).toLocaleString('en-US'); }
+
+/** @param {number} bytes */
+function signedHuman(bytes) { return (bytes > 0 ? '+' : '') + human(bytes); }
+
+/** @param {number} seconds */
+function duration(seconds) {
+  if (seconds === 0) return '0 s';
+  const size = Math.abs(seconds);
+  if (size < 1e-3) return (seconds * 1e6).toPrecision(3) + ' µs';
+  if (size < 1) return (seconds * 1e3).toPrecision(3) + ' ms';
+  return seconds.toPrecision(4) + ' s';
+}
+
+/** A DOM element with attributes and children; strings become text nodes.
+ * @param {string} tag @param {Object<string, *>} [attributes] @param {...*} children */
+function element(tag, attributes, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (name === 'class') made.className = value;
+    else if (name.startsWith('on')) made.addEventListener(name.slice(2), value);
+    else if (name === 'style') Object.assign(made.style, value);
+    else made.setAttribute(name, value);
+  }
+  made.append(...children.filter((child) => child !== null && child !== undefined));
+  return made;
+}
+
+/** @param {string} color */
+function swatch(color) { return element('i', {class: 'swatch', style: {background: color}}); }
+
+/** @param {string} id @returns {any} */
+function byId(id) { return document.getElementById(id); }
+
+/** @param {string} variable a CSS custom property */
+function themeColor(variable) { return getComputedStyle(document.documentElement).getPropertyValue(variable).trim(); }

@@ -1,0 +1,197 @@
+// Bytes by group for every column of pixels. No peak is lost at any zoom: a column shows the fullest
+// moment inside it. Windows of up to EXACT_TICKS ticks are summed here from the allocations themselves;
+// wider ones use the series that came with the file.
+
+const EXACT_TICKS = 65536;
+
+class Stacker {
+  /** @param {any} account */
+  constructor(account) {
+    this.account = account;
+    this.key = '';
+    this.sums = new Float64Array(0);  // [tick][group], running
+    this.totals = new Float64Array(0);
+    this.first = 0;
+  }
+
+  /** Running sums over [first, last), kept until another window or grouping is asked for.
+   * @param {string} grouping @param {number} memory @param {number} first @param {number} last */
+  prepare(grouping, memory, first, last) {
+    if (this.account.ticks <= EXACT_TICKS) { first = 0; last = Math.max(1, this.account.ticks); }
+    const key = grouping + '/' + memory + '/' + first + '/' + last;
+    if (key === this.key) return;
+    const {bands, groupings} = this.account;
+    const {names, of} = groupings[grouping];
+    const count = names.length;
+    const ticks = last - first;
+    if (this.sums.length < (ticks + 1) * count) this.sums = new Float64Array((ticks + 1) * count);
+    else this.sums.fill(0, 0, (ticks + 1) * count);
+    if (this.totals.length < ticks) this.totals = new Float64Array(ticks);
+    const {begin, end, bytes} = bands;
+    for (let b = 0; b < bands.count; ++b) {
+      if (begin[b] >= last) break;  // bands stand in order of their beginning
+      if (end[b] <= first || bands.memory[b] !== memory) continue;
+      this.sums[(begin[b] > first ? begin[b] - first : 0) * count + of[b]] += bytes[b];
+      this.sums[(end[b] < last ? end[b] - first : ticks) * count + of[b]] -= bytes[b];
+    }
+    for (let t = 0; t < ticks; ++t) {
+      let total = 0;
+      for (let g = 0; g < count; ++g) {
+        if (t > 0) this.sums[t * count + g] += this.sums[(t - 1) * count + g];
+        total += this.sums[t * count + g];
+      }
+      this.totals[t] = total;
+    }
+    this.key = key;
+    this.first = first;
+  }
+
+  /** Stacks for columns whose ticks are [edges[c], edges[c + 1]), at least one each.
+   * @param {string} grouping @param {number} memory @param {Int32Array} edges
+   * @returns {{groups: Float64Array[], totals: Float64Array}} */
+  columns(grouping, memory, edges) {
+    const width = edges.length - 1;
+    const count = this.account.groupings[grouping].names.length;
+    const out = {groups: Array.from({length: count}, () => new Float64Array(width)), totals: new Float64Array(width)};
+    const first = edges[0];
+    const last = Math.max(edges[width], first + 1);
+    const series = this.account.series && last - first > EXACT_TICKS ? this.account.series[memory] : null;
+    if (series) this.fromSeries(series[grouping], edges, out);
+    else this.fromSums(grouping, memory, first, last, edges, out);
+    return out;
+  }
+
+  /** @param {any} series @param {Int32Array} edges @param {any} out */
+  fromSeries(series, edges, out) {
+    const per = series.ticksPerBucket;
+    for (let c = 0; c + 1 < edges.length; ++c) {
+      const end = Math.min(series.buckets, Math.max(Math.ceil(edges[c + 1] / per), Math.floor(edges[c] / per) + 1));
+      for (let b = Math.floor(edges[c] / per); b < end; ++b) {
+        let total = 0;
+        for (const group of series.groups) total += group[b];
+        if (total < out.totals[c]) continue;
+        out.totals[c] = total;
+        out.groups.forEach((group, g) => { group[c] = series.groups[g][b]; });
+      }
+    }
+  }
+
+  /** @param {string} grouping @param {number} memory @param {number} first @param {number} last
+   * @param {Int32Array} edges @param {any} out */
+  fromSums(grouping, memory, first, last, edges, out) {
+    this.prepare(grouping, memory, first, last);
+    const count = out.groups.length;
+    for (let c = 0; c + 1 < edges.length; ++c) {
+      let best = edges[c] - this.first;
+      const end = Math.max(edges[c + 1], edges[c] + 1) - this.first;
+      for (let t = best + 1; t < end; ++t) if (this.totals[t] > this.totals[best]) best = t;
+      out.totals[c] = this.totals[best];
+      for (let g = 0; g < count; ++g) out.groups[g][c] = this.sums[best * count + g];
+    }
+  }
+
+  /** The composition at one tick, summed from the allocations. @param {string} grouping @param {number} memory @param {number} tick */
+  at(grouping, memory, tick) {
+    const {bands, groupings} = this.account;
+    const out = new Float64Array(groupings[grouping].names.length);
+    for (let b = 0; b < bands.count && bands.begin[b] <= tick; ++b) {
+      if (bands.end[b] > tick && bands.memory[b] === memory) out[groupings[grouping].of[b]] += bands.bytes[b];
+    }
+    return out;
+  }
+}
+
+/** Indices of what is alive at a tick, largest first. @param {any} account @param {number} memory @param {number} tick */
+function aliveAt(account, memory, tick) {
+  const {bands} = account;
+  const found = [];
+  for (let b = 0; b < bands.count && bands.begin[b] <= tick; ++b) {
+    if (bands.end[b] > tick && bands.memory[b] === memory) found.push(b);
+  }
+  return found.sort((a, b) => bands.bytes[b] - bands.bytes[a]);
+}
+
+/** The last operator that begins at or before a tick; -1 for none. @param {any} account @param {number} tick */
+function operatorAt(account, tick) {
+  const ticks = account.operators.tick;
+  let low = 0;
+  let high = ticks.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (ticks[middle] <= tick) low = middle + 1; else high = middle;
+  }
+  return low - 1;
+}
+
+// The x axis: steps or seconds, with the part of it that is in view.
+class Axis {
+  /** @param {any} account */
+  constructor(account) {
+    this.account = account;
+    this.mode = 'step';
+    this.reset();
+  }
+
+  get span() { return this.mode === 'step' ? Math.max(1, this.account.ticks) : this.account.duration; }
+
+  reset() { this.from = 0; this.to = this.span; }
+
+  /** @param {string} mode */
+  setMode(mode) {
+    const first = this.tickAt(this.from);
+    const last = Math.min(this.account.ticks, this.tickAt(this.to) + 1);
+    const all = this.from <= 0 && this.to >= this.span;
+    this.mode = mode;
+    if (all) this.reset(); else this.show(this.position(first), this.position(last));
+  }
+
+  /** @param {number} tick */
+  position(tick) { return this.mode === 'step' ? tick : this.account.seconds[Math.min(tick, this.account.ticks)]; }
+
+  /** The tick that covers a position. @param {number} position */
+  tickAt(position) {
+    const last = Math.max(0, this.account.ticks - 1);
+    if (this.mode === 'step') return Math.min(last, Math.max(0, Math.floor(position)));
+    const {seconds} = this.account;
+    let low = 0;
+    let high = this.account.ticks;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (seconds[middle] <= position) low = middle + 1; else high = middle;
+    }
+    return Math.min(last, Math.max(0, low - 1));
+  }
+
+  /** @param {number} from @param {number} to */
+  show(from, to) {
+    const least = this.mode === 'step' ? 2 : this.span / 1e7;
+    let width = Math.min(this.span, Math.max(least, to - from));
+    if (!(width > 0)) width = 1;
+    const start = Math.min(Math.max(0, from), Math.max(0, this.span - width));
+    this.from = start;
+    this.to = start + width;
+  }
+
+  /** @param {number} factor above 1 zooms out @param {number} share where in the view stays still, 0 to 1 */
+  zoom(factor, share) {
+    const width = (this.to - this.from) * factor;
+    const still = this.from + (this.to - this.from) * share;
+    this.show(still - width * share, still + width * (1 - share));
+  }
+
+  /** @param {number} share of the width */
+  pan(share) {
+    const shift = (this.to - this.from) * share;
+    this.show(this.from + shift, this.to + shift);
+  }
+
+  /** Ticks at the borders of `width` columns. @param {number} width */
+  edges(width) {
+    const out = new Int32Array(width + 1);
+    for (let c = 0; c <= width; ++c) {
+      const position = this.from + (this.to - this.from) * c / width;
+      out[c] = c === width && this.to >= this.span ? this.account.ticks : this.tickAt(position);
+    }
+    return out;
+  }
+}

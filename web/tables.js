@@ -1,0 +1,240 @@
+// The tabs that are tables: peak, operators, layers, remedies.
+
+/** A bar of parts. @param {{color: string, share: number, title?: string}[]} parts @param {string} [className] */
+function bar(parts, className) {
+  return element('div', {class: 'bar ' + (className || '')}, ...parts.filter((part) => part.share > 0).map((part) =>
+    element('i', {style: {width: (part.share * 100).toFixed(3) + '%', background: part.color}, title: part.title || ''})));
+}
+
+/** A table that shows `page` rows and a button for more. Columns: {title, number?, sort?, cell(row)}.
+ * @param {any[]} columns @param {any[]} rows @param {number} [page] */
+function pagedTable(columns, rows, page = 100) {
+  const body = element('tbody');
+  const box = element('div');
+  let shown = 0;
+  let order = rows;
+  const more = element('button', {class: 'more', type: 'button', onclick: () => fill(page * 5)});
+  const fill = (count) => {
+    for (const row of order.slice(shown, shown + count)) {
+      body.append(element('tr', {}, ...columns.map((column) => {
+        const cell = column.cell(row);
+        return element('td', {class: column.number ? 'num' : column.class || ''}, cell);
+      })));
+    }
+    shown = Math.min(order.length, shown + count);
+    more.hidden = shown >= order.length;
+    more.textContent = 'Show more (' + grouped(order.length - shown) + ' left)';
+  };
+  const sortBy = (column) => {
+    order = [...rows].sort((a, b) => column.sort(b) - column.sort(a));
+    shown = 0;
+    body.replaceChildren();
+    fill(page);
+  };
+  const heads = columns.map((column) => element('th', {class: column.number ? 'num' : ''},
+    column.sort ? element('button', {type: 'button', title: 'Sort by this', onclick: () => sortBy(column)}, column.title + ' ↓') : column.title));
+  box.append(element('table', {}, element('thead', {}, element('tr', {}, ...heads)), body), more);
+  fill(page);
+  return box;
+}
+
+/** @param {any} account @param {number} index of an operator */
+function operatorName(account, index) {
+  return index < 0 ? '' : account.texts[account.operators.name[index]];
+}
+
+/** @param {any} price */
+function priceChip(price) {
+  return element('span', {class: 'chip' + (price.seconds <= 1e-6 ? ' free' : ''), title: price.detail},
+    element('b', {}, price.remedy), ' −' + human(price.saves) + ' for ' + duration(price.seconds));
+}
+
+/** @param {any} account @param {(band: number) => void} open */
+function peakPanel(account, open) {
+  const {bands, texts} = account;
+  const total = Math.max(1, account.peak.bytes);
+  const kinds = account.kinds.filter((kind) => kind.at_peak > 0);
+  const summary = element('div', {class: 'sheet'},
+    element('h2', {}, human(account.peak.bytes) + ' alive at ' + account.tickWord + ' ' + grouped(account.peak.tick)),
+    element('p', {}, account.operators.count > 0 ? 'while ' + (operatorName(account, operatorAt(account, account.peak.tick)) || 'nothing') + ' runs: ' + grouped(account.peak_set_count) + ' allocations.' : grouped(account.peak_set_count) + ' allocations.'),
+    bar(kinds.map((kind) => ({color: kind.color, share: kind.at_peak / total, title: kind.name})), 'big'),
+    element('div', {class: 'legend'}, ...kinds.map((kind) => element('span', {}, swatch(kind.color), element('b', {}, kind.name), human(kind.at_peak) + ' · ' + (kind.at_peak / total * 100).toFixed(1) + ' %'))));
+  const largest = account.peak_set.length > 0 ? bands.bytes[account.peak_set[0].band] : 1;
+  const table = pagedTable([
+    {title: 'Bytes', number: true, cell: (row) => element('span', {title: grouped(bands.bytes[row.band]) + ' bytes', 'data-bytes': bands.bytes[row.band]}, human(bands.bytes[row.band]))},
+    {title: '', cell: (row) => bar([{color: account.kinds[bands.kind[row.band]].color, share: bands.bytes[row.band] / largest}])},
+    {title: 'Tensor', class: 'name', cell: (row) => element('a', {href: '#', onclick: (event) => { event.preventDefault(); open(row.band); }, style: {color: 'inherit'}}, texts[bands.name[row.band]])},
+    {title: 'Kind', class: 'dim', cell: (row) => account.kinds[bands.kind[row.band]].name},
+    {title: 'Type', class: 'dim', cell: (row) => texts[bands.type[row.band]]},
+    {title: 'Why alive', class: 'dim', cell: (row) => row.why},
+    {title: 'Instead', cell: (row) => element('span', {}, ...row.prices.map(priceChip))},
+  ], account.peak_set);
+  const rest = account.peak_set_count - account.peak_set.length;
+  const note = account.source === 'plan'
+    ? 'Prices are for one tensor with everything else as planned; they do not add up. The best combination is what plimsoll plan --budget finds.'
+    : 'A trace knows when memory was given back, not who read it last.';
+  return [summary, element('div', {class: 'sheet'}, element('h2', {}, 'What is alive, largest first'), element('p', {}, note + (rest > 0 ? ' The ' + grouped(rest) + ' smallest are not listed.' : '')), table)];
+}
+
+/** Footprint and what each operator touches, over all operators. @param {HTMLCanvasElement} canvas @param {any} account */
+function drawOperators(canvas, account) {
+  const surface = prepareCanvas(canvas);
+  const {context, left, plot} = surface;
+  const height = surface.height - 20;
+  const {operators} = account;
+  const count = operators.count;
+  let top = 1;
+  for (let o = 0; o < count; ++o) top = Math.max(top, operators.alive[o], operators.touched[o]);
+  top *= 1.04;
+  drawByteAxis(surface, top, height);
+  const series = [[operators.alive, account.kinds[0].color, .35], [operators.touched, account.kinds[2].color, 1]];
+  for (const [numbers, color, opacity] of series) {
+    context.globalAlpha = opacity;
+    context.fillStyle = color;
+    for (let x = 0; x < plot; ++x) {
+      const first = Math.floor(x / plot * count);
+      const end = Math.max(first + 1, Math.floor((x + 1) / plot * count));
+      let most = 0;
+      for (let o = first; o < end && o < count; ++o) most = Math.max(most, numbers[o]);
+      const y = height - most / top * (height - 10);
+      context.fillRect(left + x, y, 1, height - y);
+    }
+  }
+  context.globalAlpha = 1;
+  context.fillStyle = themeColor('--quiet');
+  context.textAlign = 'right';
+  context.fillText('operators in order', left + plot, height + 12);
+}
+
+/** Without operators, allocation sites: who allocates most. @param {any} account */
+function siteRows(account) {
+  const {bands, texts} = account;
+  const sites = new Map();
+  for (let b = 0; b < bands.count; ++b) {
+    const name = bands.name[b];
+    const site = sites.get(name) || {name: texts[name], count: 0, total: 0, largest: 0, atPeak: 0};
+    sites.set(name, site);
+    ++site.count;
+    site.total += bands.bytes[b];
+    site.largest = Math.max(site.largest, bands.bytes[b]);
+    if (bands.begin[b] <= account.peak.tick && account.peak.tick < bands.end[b]) site.atPeak += bands.bytes[b];
+  }
+  return [...sites.values()].sort((a, b) => b.atPeak - a.atPeak || b.total - a.total);
+}
+
+/** @param {any} account */
+function operatorsPanel(account) {
+  const {operators, texts} = account;
+  if (operators.count === 0) {
+    return [element('div', {class: 'sheet'}, element('h2', {}, 'Allocation sites'),
+      element('p', {}, 'This recording has no operators; allocations are grouped by name or by the innermost line of the user’s own code.'),
+      pagedTable([
+        {title: 'At the peak', number: true, sort: (row) => row.atPeak, cell: (row) => human(row.atPeak)},
+        {title: 'Allocated in all', number: true, sort: (row) => row.total, cell: (row) => human(row.total)},
+        {title: 'Times', number: true, sort: (row) => row.count, cell: (row) => grouped(row.count)},
+        {title: 'Largest', number: true, sort: (row) => row.largest, cell: (row) => human(row.largest)},
+        {title: 'Where', class: 'name', cell: (row) => row.name}], siteRows(account)))];
+  }
+  const rows = Array.from({length: operators.count}, (_, o) => o).sort((a, b) => operators.alive[b] - operators.alive[a]);
+  const canvas = element('canvas', {id: 'operator-chart', style: {height: '210px'}, role: 'img', 'aria-label': 'Memory per operator'});
+  const knowsTouched = operators.touched.some((bytes) => bytes > 0);
+  return [
+    element('div', {class: 'sheet'}, element('h2', {}, 'Memory per operator'),
+      element('p', {}, knowsTouched ? 'Pale: everything in memory while an operator runs. Strong: what it reads, writes and uses as scratch. No plan can do with less than the tallest strong bar.' : 'Everything in memory while an operator runs.'), canvas),
+    element('div', {class: 'sheet'}, pagedTable([
+      {title: 'Step', number: true, sort: (o) => -operators.tick[o], cell: (o) => grouped(operators.tick[o])},
+      {title: 'Operator', class: 'name', cell: (o) => texts[operators.name[o]]},
+      {title: 'Phase', class: 'dim', cell: (o) => texts[operators.phase[o]]},
+      {title: 'Alive', number: true, sort: (o) => operators.alive[o], cell: (o) => human(operators.alive[o])},
+      {title: 'Touches', number: true, sort: (o) => operators.touched[o], cell: (o) => knowsTouched ? human(operators.touched[o]) : ''},
+      {title: '', cell: (o) => bar([{color: account.kinds[2].color, share: operators.touched[o] / Math.max(1, operators.alive[o])}])},
+      {title: 'Time', number: true, sort: (o) => operators.seconds[o], cell: (o) => duration(operators.seconds[o])}], rows))];
+}
+
+/** @param {any} account */
+function layersPanel(account) {
+  const {layers, kinds} = account;
+  const body = element('tbody');
+  const largest = Math.max(1, ...layers.map((row) => row.depth === 0 ? row.total : 0));
+  const hasChild = layers.map((row, i) => i + 1 < layers.length && layers[i + 1].depth > row.depth);
+  const closed = new Set(layers.map((row, i) => hasChild[i] && row.depth >= 2 ? i : -1).filter((i) => i >= 0));
+  const fill = () => {
+    body.replaceChildren();
+    let skip = Infinity;
+    let shown = 0;
+    layers.forEach((row, i) => {
+      if (row.depth > skip || shown > 2000) return;
+      skip = closed.has(i) ? row.depth : Infinity;
+      ++shown;
+      const twist = hasChild[i] ? element('button', {class: 'twist', type: 'button', 'aria-expanded': String(!closed.has(i)), onclick: () => { if (!closed.delete(i)) closed.add(i); fill(); }}, closed.has(i) ? '▸' : '▾') : element('span', {class: 'twist'}, '');
+      const shortName = row.depth === 0 ? row.path : row.path.slice(row.path.lastIndexOf('.') + 1);
+      body.append(element('tr', {},
+        element('td', {class: 'name', style: {paddingLeft: row.depth * 18 + 'px'}, title: row.path}, twist, shortName),
+        element('td', {class: 'num'}, human(row.at_peak)),
+        element('td', {class: 'num'}, human(row.total)),
+        element('td', {style: {width: '45%'}}, bar(row.by_kind.map((bytes, k) => ({color: kinds[k].color, share: bytes / largest, title: kinds[k].name + ' ' + human(bytes)}))))));
+    });
+  };
+  fill();
+  const used = kinds.filter((_, k) => layers.some((row) => row.by_kind[k] > 0));
+  return [element('div', {class: 'sheet'}, element('h2', {}, 'Layers'),
+    element('p', {}, 'At the peak: alive at the fullest moment. In all: every allocation of the layer once, whether or not they are alive together.'),
+    element('div', {class: 'legend'}, ...used.map((kind) => element('span', {}, swatch(kind.color), element('b', {}, kind.name)))),
+    element('table', {}, element('thead', {}, element('tr', {}, element('th', {}, 'Layer'), element('th', {class: 'num'}, 'At the peak'), element('th', {class: 'num'}, 'In all'), element('th', {}, ''))), body))];
+}
+
+/** Busy stretches of every stream, one lane each. @param {HTMLCanvasElement} canvas @param {any} account */
+function drawLanes(canvas, account) {
+  const surface = prepareCanvas(canvas);
+  const {context, left, plot} = surface;
+  const {operators, texts, seconds} = account;
+  const streams = [...new Set(operators.stream)].sort((a, b) => a - b);
+  const colors = {compute: account.kinds[0].color, recompute: account.kinds[2].color, send_out: account.kinds[4].color, bring_in: account.kinds[7].color, encode: account.kinds[5].color, decode: account.kinds[6].color};
+  const total = Math.max(account.duration, 1e-12);
+  const busy = new Map(streams.map((stream) => [stream, 0]));
+  context.textBaseline = 'middle';
+  for (let o = 0; o < operators.count; ++o) {
+    const what = texts[operators.what[o]];
+    const begin = Math.max(seconds[operators.tick[o]], busy.get(operators.stream[o]));
+    busy.set(operators.stream[o], begin + operators.seconds[o]);
+    const lane = streams.indexOf(operators.stream[o]);
+    context.fillStyle = colors[what] || themeColor('--quiet');
+    context.fillRect(left + begin / total * plot, lane * 26 + 4, Math.max(.6, operators.seconds[o] / total * plot), 18);
+  }
+  context.fillStyle = themeColor('--quiet');
+  context.textAlign = 'right';
+  streams.forEach((stream, lane) => context.fillText(lane === 0 ? 'compute' : 'stream ' + stream, left - 7, lane * 26 + 13));
+}
+
+/** @param {any} account */
+function remediesPanel(account) {
+  const {operators, texts} = account;
+  const rows = [];
+  const sums = new Map();
+  for (let o = 0; o < operators.count; ++o) {
+    const what = texts[operators.what[o]];
+    if (what === 'compute') continue;
+    rows.push(o);
+    const sum = sums.get(what) || {count: 0, seconds: 0, bytes: 0};
+    sums.set(what, sum);
+    ++sum.count;
+    sum.seconds += operators.seconds[o];
+    sum.bytes += operators.touched[o];
+  }
+  if (rows.length === 0) {
+    const text = account.source === 'plan' ? 'Nothing is recomputed, swapped or encoded: results lie in place where they may, and buffers share memory. A plan with --budget shows here what it did and what that cost.' : 'A trace records what happened, not why; remedies are shown for plans.';
+    return [element('div', {class: 'sheet'}, element('h2', {}, 'No remedies in this ' + account.source), element('p', {}, text))];
+  }
+  const streams = new Set(operators.stream).size;
+  const canvas = element('canvas', {id: 'lanes', style: {height: streams * 26 + 8 + 'px'}, role: 'img', 'aria-label': 'What runs on each stream'});
+  return [
+    element('div', {class: 'sheet'}, element('h2', {}, 'What was done to fit'),
+      element('div', {class: 'cards'}, ...[...sums].map(([what, sum]) => element('dl', {class: 'card'}, element('dt', {}, what), element('dd', {}, grouped(sum.count)), element('small', {}, duration(sum.seconds) + ' · touches ' + human(sum.bytes)))))),
+    element('div', {class: 'sheet'}, element('h2', {}, 'Streams'), element('p', {}, 'Computation above, copies below it, over the planned time of one step.'), canvas),
+    element('div', {class: 'sheet'}, pagedTable([
+      {title: 'Step', number: true, cell: (o) => grouped(operators.tick[o])},
+      {title: 'What', class: 'name', cell: (o) => texts[operators.name[o]]},
+      {title: 'Layer', class: 'dim', cell: (o) => texts[operators.layer[o]]},
+      {title: 'Touches', number: true, sort: (o) => operators.touched[o], cell: (o) => human(operators.touched[o])},
+      {title: 'Time', number: true, sort: (o) => operators.seconds[o], cell: (o) => duration(operators.seconds[o])}], rows))];
+}
