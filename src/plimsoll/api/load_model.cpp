@@ -124,7 +124,6 @@ Result<LoadedModel> load_model(const ModelRequest& request) {
   how.clip_norm = request.clip_norm;
   how.accumulate = request.accumulate;
   how.freeze = request.freeze;
-  PLIMSOLL_TRY(out.graph, rewrite::tidy(out.graph));
   PLIMSOLL_TRY(out.graph, autodiff::make_training_graph(out.graph, how));
   return out;
 }

@@ -30,6 +30,7 @@ struct Options {
   api::RunFiles files;
   int steps = 3;
   bool poison = false;
+  bool random = false;  // the default said aloud
   bool json = false;
 };
 
@@ -107,7 +108,7 @@ Action bind_run(CLI::App& command) {
   command.add_option("--strategy", options->strategy, "planned (default) or on-demand");
   command.add_option("--data", options->files.data, "synthetic (default) or an .npz with one array per input");
   auto* inputs = command.add_option("--inputs", options->request.inputs, "inference on the arrays of an .npz, by input name; one step");
-  command.add_flag("--random", "inference on synthetic inputs: what happens without --inputs")->excludes(inputs);
+  command.add_flag("--random", options->random, "inference on synthetic inputs: what happens without --inputs")->excludes(inputs);
   command.add_option("--outputs", options->files.outputs, "write the outputs to an .npz, by name");
   command.add_option("--weights", options->files.weights, "weights by name from an .npz");
   command.add_option("--resume", options->files.resume, "weights and optimizer state from an .npz that --save wrote");
