@@ -5,6 +5,7 @@
 #include "plimsoll/base/file.h"
 #include "plimsoll/kernels/cpu/convolution_layout.h"
 #include "plimsoll/ops/catalogue.h"
+#include "plimsoll/rewrite/hoist_reorders.h"
 #include "plimsoll/rewrite/layouts.h"
 
 namespace plimsoll::api {
@@ -19,6 +20,7 @@ Result<PreparedModel> prepare_model(const ModelRequest& request, const std::stri
     return kernels::convolution_weights_layout(graph, node, cpu);
   };
   PLIMSOLL_TRY(out.model.graph, rewrite::choose_layouts(out.model.graph, layouts));
+  out.model.graph = rewrite::hoist_reorders(std::move(out.model.graph));
   PLIMSOLL_TRY(out.kernels, kernels::cpu_kernel_facts(out.model.graph, cpu));
   return out;
 }

@@ -7,11 +7,22 @@
 #include "plimsoll/kernels/cpu/cpu_kernels.h"
 #include "plimsoll/ops/array.h"
 #include "plimsoll/runtime/initial_content.h"
+#include "plimsoll/runtime/layout_copy.h"
 #include "plimsoll/runtime/on_demand.h"
 #include "plimsoll/runtime/planned.h"
 
 namespace plimsoll::api {
 namespace {
+
+// Content is drawn row-major, so that it does not depend on the layout a source was given.
+void fill(const ir::Value& value, std::uint64_t seed, std::uint64_t step, std::span<std::byte> memory) {
+  if (value.type.layout.is_row_major()) return runtime::fill_source(value, seed, step, memory);
+  ir::Value plain = value;
+  plain.type.layout = {};
+  std::vector<std::byte> content(static_cast<std::size_t>(ir::bytes_of(plain.type).value));
+  runtime::fill_source(plain, seed, step, content);
+  runtime::copy_from_row_major(value.type, content, memory);
+}
 
 Status fill_sources(runtime::Executor& executor, std::uint64_t seed) {
   const ir::Graph& graph = executor.graph();
@@ -22,7 +33,7 @@ Status fill_sources(runtime::Executor& executor, std::uint64_t seed) {
     if (const auto* data = graph.data(ValueId(v))) {
       if (!data->empty()) std::memcpy(memory.data(), data->data(), data->size());
     } else if (value.kind != ir::ValueKind::kInput) {
-      runtime::fill_source(value, seed, 0, memory);
+      fill(value, seed, 0, memory);
     }
   }
   return {};
@@ -33,19 +44,19 @@ Status feed_synthetic(runtime::Executor& executor, std::uint64_t seed, int step)
   for (std::size_t v = 0; v < graph.values.size(); ++v) {
     const ir::Value& value = graph.values[v];
     if (value.kind != ir::ValueKind::kInput) continue;
-    runtime::fill_source(value, seed, static_cast<std::uint64_t>(step), executor.source(ValueId(v)));
+    fill(value, seed, static_cast<std::uint64_t>(step), executor.source(ValueId(v)));
   }
   return {};
 }
 
 // The first output as a number, when it is one.
-double loss_of(runtime::Executor& executor) {
+std::optional<double> loss_of(runtime::Executor& executor) {
   const ir::Graph& graph = executor.graph();
-  if (graph.outputs.empty()) return 0;
+  if (graph.outputs.empty()) return std::nullopt;
   const ir::TensorType& type = graph.value(graph.outputs.front()).type;
-  if (type.shape.elements() != 1) return 0;
+  if (type.shape.elements() != 1) return std::nullopt;
   const auto array = ops::Array::from_bytes(type, executor.result(graph.outputs.front()));
-  return array ? array->number(0) : 0;
+  return array ? std::optional(array->number(0)) : std::nullopt;
 }
 
 Result<RunReport> run_steps(runtime::Executor& executor, const RunOptions& options) {
@@ -61,8 +72,9 @@ Result<RunReport> run_steps(runtime::Executor& executor, const RunOptions& optio
     const Stopwatch watch;
     PLIMSOLL_RETURN_IF_ERROR(executor.step());
     report.step_seconds.push_back(watch.seconds());
-    report.losses.push_back(loss_of(executor));
-    if (options.on_step) options.on_step(step, report.losses.back(), report.step_seconds.back());
+    const std::optional<double> loss = loss_of(executor);
+    if (loss) report.losses.push_back(*loss);
+    if (options.on_step) options.on_step(step, loss, report.step_seconds.back());
   }
   if (options.on_end) PLIMSOLL_RETURN_IF_ERROR(options.on_end(executor));
   report.peak = executor.peak_bytes();

@@ -30,8 +30,8 @@ struct RunOptions {
   std::function<Status(runtime::Executor&)> on_start;
   // Writes the batch of a step; absent: synthetic data from the seed.
   std::function<Status(runtime::Executor&, int step)> feed;
-  // Called after every step with its loss and seconds.
-  std::function<void(int step, double loss, double seconds)> on_step;
+  // Called after every step with its loss (none unless the first output is one number) and seconds.
+  std::function<void(int step, std::optional<double> loss, double seconds)> on_step;
   // Called after the last step.
   std::function<Status(runtime::Executor&)> on_end;
 };

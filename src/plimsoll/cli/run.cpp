@@ -85,8 +85,10 @@ Status run_verb_action(const Options& options) {
   if (!options.request.inputs.empty()) files.data = options.request.inputs;
   PLIMSOLL_RETURN_IF_ERROR(api::bind_files(files, how));
   if (!options.json) {
-    how.on_step = [](int step, double loss, double seconds) {
-      std::printf("step %d  loss %.6f  %.1f ms\n", step + 1, loss, 1e3 * seconds);
+    how.on_step = [](int step, std::optional<double> loss, double seconds) {
+      std::printf("step %d  ", step + 1);
+      if (loss) std::printf("loss %.6f  ", *loss);
+      std::printf("%.1f ms\n", 1e3 * seconds);
       std::fflush(stdout);
     };
   }
