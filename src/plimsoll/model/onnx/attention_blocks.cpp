@@ -43,10 +43,12 @@ AttentionResults attend_by_parts(const AttentionParts& p, double scale, int want
   Var scores = builder.call1("matmul", {p.q, k}, {{"trans_b", std::int64_t{1}}}) * scale;
   if (want_scores == 0) out.scores = scores;
   if (p.softcap > 0) scores = unary_call("tanh", scores / p.softcap) * p.softcap;
-  if (want_scores == 2) out.scores = scores;
-  if (p.mask) scores = scores + p.mask;
   if (want_scores == 1) out.scores = scores;
+  if (p.mask) scores = scores + p.mask;
+  if (want_scores == 2) out.scores = scores;
   scores = builder.call1("softmax", {scores}, {{"axis", std::int64_t{-1}}});
+  // Rows that see nothing give zeros.
+  if (p.mask) scores = builder.call1("where", {builder.call1("is_nan", {scores}), ops::number(scores, 0), scores});
   if (want_scores == 3) out.scores = scores;
   out.y = builder.call1("matmul", {scores, v});
   return out;

@@ -20,7 +20,7 @@ struct AttentionResults {
   Var scores;  // when asked for
 };
 
-// `want_scores`: -1 none; 0 the products, 1 with the mask, 2 after the soft cap, 3 after softmax. Without them the
+// `want_scores`: -1 none; 0 the products, 1 after the soft cap, 2 with the mask, 3 after softmax. Without them the
 // whole is one operator of ours.
 Result<AttentionResults> attend(const AttentionParts& parts, int want_scores = -1);
 

@@ -28,6 +28,11 @@ Status attention(OperatorCall& call) {
     if (!call.has(i)) return bad_input("input {} is missing", i);
   }
   if (call.has(6)) return bad_input("nonpad_kv_seqlen is not supported");
+  for (const AttributeFile& attribute : call.node().attributes) {
+    if (attribute.name.find("window") != std::string_view::npos && attribute.i >= 0) {
+      return bad_input("attribute '{}' is not supported", attribute.name);
+    }
+  }
   PLIMSOLL_TRY(const Var q, heads_apart(call.in(0), call.integer("q_num_heads", 0), "q"));
   PLIMSOLL_TRY(Var k, heads_apart(call.in(1), call.integer("kv_num_heads", 0), "k"));
   PLIMSOLL_TRY(Var v, heads_apart(call.in(2), call.integer("kv_num_heads", 0), "v"));
@@ -39,7 +44,7 @@ Status attention(OperatorCall& call) {
   }
   if (call.builder().error()) return {};
   AttentionParts parts{q, k, v, {}, call.real("scale", 0), call.real("softcap", 0)};
-  PLIMSOLL_TRY(parts.mask, attention_mask(call.in(3), q, k, call.integer("is_causal", 0) != 0, past));
+  PLIMSOLL_TRY(parts.mask, attention_mask(call.maybe(3), q, k, call.integer("is_causal", 0) != 0, past));
   const std::int64_t mode = call.integer("qk_matmul_output_mode", 0);
   PLIMSOLL_TRY(const AttentionResults made, attend(parts, call.wants(3) ? static_cast<int>(mode) : -1));
   Var y = made.y;
@@ -61,7 +66,7 @@ Status rotary_embedding(OperatorCall& call) {
   const bool flat = call.rank(0) == 3;
   PLIMSOLL_TRY(Var x, heads_apart(call.in(0), call.integer("num_heads", 0), "x"));
   if (x.rank() != 4) return bad_input("its input has rank {}, expects 3 or 4", x.rank());
-  RotaryTables tables{call.in(1), call.in(2), call.in(3)};
+  RotaryTables tables{call.in(1), call.in(2), call.maybe(3)};
   const std::int64_t width = call.integer("rotary_embedding_dim", 0);
   PLIMSOLL_TRY(Var y, rotate(x, tables, width == 0 ? x.dim(3) : width, call.integer("interleaved", 0) != 0));
   if (flat) {

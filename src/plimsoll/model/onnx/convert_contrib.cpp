@@ -120,12 +120,12 @@ Result<Var> finish_attention(OperatorCall& call, Var q, Var k, Var v, std::int64
 Status packed_attention(OperatorCall& call) {
   if (call.has(4)) return bad_input("past keys are not supported");
   if (call.has_attribute("qkv_hidden_sizes")) return bad_input("qkv_hidden_sizes is not supported");
-  Var qkv = call.builder().call1("linear", {call.in(0), call.in(1), call.in(2)});
+  Var qkv = call.builder().call1("linear", {call.in(0), call.in(1), call.maybe(2)});
   if (call.builder().error()) return {};
   const std::int64_t width = qkv.dim(2) / 3;
   PLIMSOLL_TRY(const Var y, finish_attention(call, slice_axis(qkv, 2, 0, width), slice_axis(qkv, 2, width, 2 * width),
-                                             slice_axis(qkv, 2, 2 * width, 3 * width), call.integer("num_heads", 0), call.in(3),
-                                             call.in(5), call.integer("unidirectional", 0) != 0));
+                                             slice_axis(qkv, 2, 2 * width, 3 * width), call.integer("num_heads", 0), call.maybe(3),
+                                             call.maybe(5), call.integer("unidirectional", 0) != 0));
   call.out(0, y);
   return {};
 }
@@ -145,7 +145,7 @@ Status multi_head_attention(OperatorCall& call) {
     k = k + slice_axis(bias, 0, q.dim(2), q.dim(2) + k.dim(2));
     v = v + slice_axis(bias, 0, q.dim(2) + k.dim(2), bias.dim(0));
   }
-  PLIMSOLL_TRY(const Var y, finish_attention(call, q, k, v, call.integer("num_heads", 0), call.in(4), call.in(5),
+  PLIMSOLL_TRY(const Var y, finish_attention(call, q, k, v, call.integer("num_heads", 0), call.maybe(4), call.maybe(5),
                                              call.integer("unidirectional", 0) != 0));
   call.out(0, y);
   return {};

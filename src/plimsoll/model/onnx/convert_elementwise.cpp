@@ -107,6 +107,7 @@ Status mean(OperatorCall& call) {
 
 Status bit_shift(OperatorCall& call) {
   const bool right = call.text("direction", "LEFT") == "RIGHT";
+  if (ir::is_signed_integer(call.dtype(0))) return bad_input("shifts of signed integers are not supported");
   call.out(0, call.builder().call1("bit_shift", {call.in(0), call.in(1)},
                                    {{"direction", std::string(right ? "right" : "left")}}));
   return {};
@@ -157,6 +158,15 @@ Status swish(OperatorCall& call) {
   const Var x = call.in(0);
   Builder& builder = call.builder();
   call.out(0, alpha == 1 ? builder.call1("silu", {x}) : x * builder.call1("sigmoid", {x * alpha}));
+  return {};
+}
+
+Status swiglu(OperatorCall& call) {
+  const double alpha = call.real("alpha", 1);
+  const Var x = call.in(0);
+  Builder& builder = call.builder();
+  const Var gate = alpha == 1 ? builder.call1("silu", {x}) : x * builder.call1("sigmoid", {x * alpha});
+  call.out(0, gate * call.in(1));
   return {};
 }
 
@@ -237,13 +247,21 @@ Status is_inf(OperatorCall& call) {
   return {};
 }
 
+// To fp8 what is too large becomes the largest number, unless the file says otherwise.
+Var saturating_cast(OperatorCall& call, DType to) {
+  const Var x = call.in(0);
+  const double largest = to == DType::kF8E4M3 ? 448 : to == DType::kF8E5M2 ? 57344 : 0;
+  if (largest == 0 || call.integer("saturate", 1) == 0 || !ir::is_float(x.dtype())) return cast_to(x, to);
+  return cast_to(call.builder().call1("clip", {x}, {{"min", -largest}, {"max", largest}}), to);
+}
+
 Status convert_cast(OperatorCall& call) {
   PLIMSOLL_TRY(const DType to, call.attribute_dtype("to", ElementType::kUndefined));
   if (call.dtype(0) == to) {
     call.out_alias(0, call.input(0));
     return {};
   }
-  call.out(0, cast_to(call.in(0), to));
+  call.out(0, saturating_cast(call, to));
   return {};
 }
 
@@ -253,7 +271,7 @@ Status cast_like(OperatorCall& call) {
     call.out_alias(0, call.input(0));
     return {};
   }
-  call.out(0, cast_to(call.in(0), call.dtype(1)));
+  call.out(0, saturating_cast(call, call.dtype(1)));
   return {};
 }
 
@@ -316,7 +334,7 @@ std::vector<Operator> elementwise_operators() {
       {"Max", many, "maximum"}, {"Min", many, "minimum"}, {"Sum", many, "add"}, {"Mean", mean},
       {"LeakyRelu", leaky_relu, "leaky_relu"}, {"Elu", alpha_of_one, "elu"}, {"Celu", alpha_of_one, "celu"},
       {"ThresholdedRelu", alpha_of_one, "thresholded_relu"}, {"Selu", selu}, {"HardSigmoid", hard_sigmoid},
-      {"Shrink", shrink}, {"Gelu", gelu}, {"Swish", swish}, {"PRelu", prelu}, {"Clip", clip}, {"IsInf", is_inf},
+      {"Shrink", shrink}, {"Gelu", gelu}, {"Swish", swish}, {"SwiGLU", swiglu}, {"PRelu", prelu}, {"Clip", clip}, {"IsInf", is_inf},
       {"Cast", convert_cast}, {"CastLike", cast_like}, {"Where", where},
       {"Identity", identity, {}, false}, {"Dropout", dropout, {}, false},
   };

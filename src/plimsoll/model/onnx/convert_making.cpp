@@ -139,7 +139,10 @@ Status one_hot(OperatorCall& call) {
   Var indices = cast_to(call.in(0), DType::kI64);
   const Var zero = ops::number(indices, 0);
   const Var wrapped = indices + ops::number(indices, depth_number);
+  // What is too small to count from the end is as far outside as what is too large.
+  const Var outside = builder.call1("less", {wrapped, zero});
   indices = builder.call1("where", {builder.call1("less", {indices, zero}), wrapped, indices});
+  indices = builder.call1("where", {outside, ops::number(indices, depth_number), indices});
   if (!call.has(2)) return bad_input("values (input 2) is missing");
   const DType dtype = call.dtype(2);
   const Array* values = call.known(2);

@@ -46,7 +46,7 @@ Status gemm(OperatorCall& call) {
   if (!ir::is_float(a.dtype())) return bad_input("products of {} are not supported", ir::name(a.dtype()));
   if (trans_a) a = transpose_by(a, {1, 0});
   if (alpha != 1) a = a * alpha;
-  Var c = call.in(2);
+  Var c = call.maybe(2);
   if (c && beta != 1) c = c * beta;
   const std::int64_t columns = b.dim(trans_b ? 0 : 1);
   const bool is_bias = c && beta != 0 && c.shape().elements() == columns &&

@@ -70,7 +70,7 @@ Status quantize_linear(OperatorCall& call) {
   Var x = call.in(0);
   if (!ir::is_float(x.dtype())) x = cast_to(x, DType::kF32);
   PLIMSOLL_TRY(const Var scale, along_axis(call.in(1), call.shape(0), axis, block));
-  PLIMSOLL_TRY(const Var zero, along_axis(call.in(2), call.shape(0), axis, block));
+  PLIMSOLL_TRY(const Var zero, along_axis(call.maybe(2), call.shape(0), axis, block));
   if (!scale) return bad_input("its scale is missing");
   call.out(0, quantized(x, scale, zero, dtype));
   return {};
@@ -80,7 +80,7 @@ Status dequantize_linear(OperatorCall& call) {
   const std::int64_t axis = call.integer("axis", 1);
   const std::int64_t block = call.integer("block_size", 0);
   PLIMSOLL_TRY(const Var scale, along_axis(call.in(1), call.shape(0), axis, block));
-  PLIMSOLL_TRY(const Var zero, along_axis(call.in(2), call.shape(0), axis, block));
+  PLIMSOLL_TRY(const Var zero, along_axis(call.maybe(2), call.shape(0), axis, block));
   if (!scale) return bad_input("its scale is missing");
   DType dtype = scale.dtype();
   if (call.integer("output_dtype", 0) != 0) {
@@ -121,8 +121,8 @@ Var per_row(Var zero, int rank) {
 }
 
 Status matmul_integer(OperatorCall& call) {
-  const Var a = centred(call.in(0), per_row(call.in(2), call.rank(0)));
-  const Var b = centred(call.in(1), call.in(3));
+  const Var a = centred(call.in(0), per_row(call.maybe(2), call.rank(0)));
+  const Var b = centred(call.in(1), call.maybe(3));
   if (a.rank() < 2 || b.rank() < 2) return bad_input("its operands are not of rank 2");
   call.out(0, cast_to(call.builder().call1("matmul", {a, b}), DType::kI32));
   return {};
@@ -132,7 +132,7 @@ Status qlinear_matmul(OperatorCall& call) {
   for (int i = 0; i < 8; ++i) {
     if (!call.has(i)) return bad_input("input {} is missing", i);
   }
-  const Var a = centred(call.in(0), per_row(call.in(2), call.rank(0)));
+  const Var a = centred(call.in(0), per_row(call.maybe(2), call.rank(0)));
   const Var b = centred(call.in(3), call.in(5));
   if (a.rank() < 2 || b.rank() < 2) return bad_input("its operands are not of rank 2");
   const Var product = call.builder().call1("matmul", {a, b});
@@ -163,8 +163,8 @@ Var per_channel(Var v, int rank, int axis) {
 
 Status conv_integer(OperatorCall& call) {
   if (!call.has(0) || !call.has(1)) return bad_input("its input or weight is missing");
-  const Var x = centred(call.in(0), call.in(2));
-  const Var w = centred(call.in(1), per_channel(call.in(3), call.rank(1), 0));
+  const Var x = centred(call.in(0), call.maybe(2));
+  const Var w = centred(call.in(1), per_channel(call.maybe(3), call.rank(1), 0));
   PLIMSOLL_TRY(const Var y, integer_conv(call, x, w, call.shape(1)));
   call.out(0, cast_to(y, DType::kI32));
   return {};

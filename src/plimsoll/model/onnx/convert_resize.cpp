@@ -75,12 +75,12 @@ void fill_column(const Rules& rules, const Axis& axis, double x, std::vector<dou
   const auto last = static_cast<std::int64_t>(std::ceil(x + reach));
   double total = 0;
   for (std::int64_t j = first; j <= last; ++j) {
-    if ((rules.exclude_outside || rules.antialias) && (j < 0 || j >= axis.in)) continue;
+    if (rules.exclude_outside && (j < 0 || j >= axis.in)) continue;
     total += kernel(rules, (static_cast<double>(j) - x) * squeeze);
   }
   const bool normalise = (rules.exclude_outside || rules.antialias) && total != 0;
   for (std::int64_t j = first; j <= last; ++j) {
-    if ((rules.exclude_outside || rules.antialias) && (j < 0 || j >= axis.in)) continue;
+    if (rules.exclude_outside && (j < 0 || j >= axis.in)) continue;
     const double weight = kernel(rules, (static_cast<double>(j) - x) * squeeze) / (normalise ? total : 1);
     const std::int64_t row = std::clamp<std::int64_t>(j, 0, axis.in - 1);
     weights[static_cast<std::size_t>(row * axis.out + column)] += weight;

@@ -252,7 +252,7 @@ Status depth_to_space(OperatorCall& call) {
 
 Status space_to_depth(OperatorCall& call) {
   call.out(0, call.builder().call1("space_to_depth", {call.in(0)},
-                                   {{"block", call.integer("blocksize", 0)}, {"mode", std::string("DCR")}}));
+                                   {{"block", call.integer("blocksize", 0)}, {"mode", call.text("mode", "DCR")}}));
   return {};
 }
 

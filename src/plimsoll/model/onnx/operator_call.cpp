@@ -19,7 +19,10 @@ OperatorCall::OperatorCall(Importer& importer, const NodeFile& node, Scope& scop
       made_(node.outputs.size()) {}
 
 Var OperatorCall::in(int i) {
-  if (!has(i)) return {};
+  if (!has(i)) {
+    builder_->fail(fmt::format("input {} is missing", i));
+    return builder_->fill({}, 0);
+  }
   if (folding_) {
     Var& var = scratch_[static_cast<std::size_t>(i)];
     if (!var) {
@@ -38,6 +41,11 @@ Var OperatorCall::in(int i) {
     return builder_->fill(type(i), 0);
   }
   return *var;
+}
+
+const ir::TensorType& OperatorCall::type(int i) const {
+  static const ir::TensorType kScalar;
+  return has(i) ? importer_.tensor(input(i)).type : kScalar;
 }
 
 std::vector<Var> OperatorCall::all_inputs() {

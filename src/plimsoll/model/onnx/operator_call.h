@@ -54,11 +54,15 @@ class OperatorCall {
 
   int inputs() const { return static_cast<int>(inputs_.size()); }
   bool has(int i) const { return i < inputs() && inputs_[static_cast<std::size_t>(i)].valid(); }
-  TensorId input(int i) const { return inputs_[static_cast<std::size_t>(i)]; }
-  // An absent Var for an absent input.
+  // Invalid when absent.
+  TensorId input(int i) const { return has(i) ? inputs_[static_cast<std::size_t>(i)] : TensorId(); }
+  // An input the operator must have: when it is absent the builder has an error and a placeholder stands in.
   Var in(int i);
+  // An input it may have: an absent Var when it has not.
+  Var maybe(int i) { return has(i) ? in(i) : Var(); }
   std::vector<Var> all_inputs();
-  const ir::TensorType& type(int i) const { return importer_.tensor(input(i)).type; }
+  // Of an absent input: a scalar.
+  const ir::TensorType& type(int i) const;
   const ir::Shape& shape(int i) const { return type(i).shape; }
   ir::DType dtype(int i) const { return type(i).dtype; }
   int rank(int i) const { return shape(i).rank(); }
