@@ -27,6 +27,7 @@ test: build      ## build and run the tests
 	@ctest --test-dir $(BUILD) -L unit --output-on-failure -j $(JOBS)
 
 test-all: build  ## the slow tests too
+	@tools/install_packages.sh tools/packages_slow.txt
 	@ctest --test-dir $(BUILD) -LE cuda --output-on-failure -j $(JOBS)
 
 bench-torch: build ## training steps against PyTorch's (PYTHON=a Python that has torch)

@@ -74,8 +74,9 @@ class AddressMap {
     const {account, axis, grouping, memory} = this.state;
     const {bands} = account;
     const {colors, of} = account.groupings[grouping];
-    const plain = Uint32Array.from(colors, (color) => pixel(color, ground, 1));
-    const edge = Uint32Array.from(colors, (color) => pixel(color, ground, .62));
+    // Neighbours of one colour differ a little, so that each can be seen.
+    const shades = [1, .9, .8].map((share) => Uint32Array.from(colors, (color) => pixel(color, ground, share)));
+    const edge = Uint32Array.from(colors, (color) => pixel(color, '#000000', .72));
     const faded = Uint32Array.from(colors, (color) => pixel(color, ground, .16));
     const out = this.standsOut();
     const steps = axis.mode === 'step';
@@ -95,7 +96,7 @@ class AddressMap {
       const y0 = Math.max(0, Math.floor(tall - (bands.place[b] + bands.bytes[b] - this.low) * scaleY));
       const y1 = Math.min(tall, Math.max(y0 + 1, Math.floor(tall - (bands.place[b] - this.low) * scaleY)));
       const bright = out === null || out(b);
-      const color = (bright ? plain : faded)[of[b]];
+      const color = (bright ? shades[b % 3] : faded)[of[b]];
       for (let y = y0; y < y1; ++y) pixels.fill(color, y * wide + x0, y * wide + x1);
       if (!bright || x1 - x0 < 4 || y1 - y0 < 4) continue;
       pixels.fill(edge[of[b]], y0 * wide + x0, y0 * wide + x1);

@@ -18,7 +18,7 @@ function drawComparison(canvas, accounts, stackers) {
     const columns = stackers[i].columns('kind', 0, axis.edges(Math.max(1, Math.floor(plot))));
     context.beginPath();
     columns.totals.forEach((bytes, c) => { context.lineTo(left + c, y(bytes)); context.lineTo(left + c + 1, y(bytes)); });
-    const color = account.kinds[i === 0 ? 0 : 2].color;
+    const color = (i === 0 ? account.colorOf.weights : account.colorOf.gradients);
     if (i === 0) {
       context.lineTo(left + plot, height);
       context.lineTo(left, height);
@@ -56,7 +56,7 @@ function comparePanel(comparison, accounts) {
         element('td', {class: 'num', style: {width: '120px'}}, change(part.bytes)), element('td', {class: 'name'}, part.name), element('td', {class: 'dim'}, part.detail)])),
         row([element('td', {class: 'num'}, element('b', {}, change(difference))), element('td', {}, element('b', {}, 'together')), element('td')])))),
     element('div', {class: 'sheet'},
-      element('div', {class: 'legend'}, ...accounts.map((account, i) => element('span', {}, swatch(account.kinds[i === 0 ? 0 : 2].color), element('b', {}, account.title), human(account.peak.bytes) + ' alive at most'))),
+      element('div', {class: 'legend'}, ...accounts.map((account, i) => element('span', {}, swatch((i === 0 ? account.colorOf.weights : account.colorOf.gradients)), element('b', {}, account.title), human(account.peak.bytes) + ' alive at most'))),
       element('canvas', {id: 'compare-chart', style: {height: '240px'}, role: 'img', 'aria-label': 'Both accounts over their progress'})),
     bytesTable('By kind, at the two peaks', comparison.by_kind),
     bytesTable('By layer, at the two peaks', comparison.by_layer),

@@ -67,7 +67,7 @@ async function decodeAccount(stored, groupColors) {
   const colorsFor = (names) => names.map((name, i) => name === 'other' ? other : groupColors[i % groupColors.length]);
   const account = {...stored, bands, operators, seconds, duration: seconds[seconds.length - 1]};
   account.series = stored.series ? await decodeSeries(stored.series) : null;
-  account.phaseGroupOfText = phaseGroup;
+  account.colorOf = Object.fromEntries(stored.kinds.map((kind) => [kind.name, kind.color]));
   account.phaseColors = colorsFor(stored.phase_groups);
   account.groupings = {
     kind: {names: stored.kinds.map((k) => k.name), colors: stored.kinds.map((k) => k.color), of: bands.kind},

@@ -46,7 +46,7 @@ function operatorName(account, index) {
 /** @param {any} price */
 function priceChip(price) {
   return element('span', {class: 'chip' + (price.seconds <= 1e-6 ? ' free' : ''), title: price.detail},
-    element('b', {}, price.remedy), ' −' + human(price.saves) + ' for ' + duration(price.seconds));
+    element('b', {}, price.remedy), ' −' + human(price.saves) + (price.seconds <= 1e-6 ? ', hidden' : ', +' + duration(price.seconds)));
 }
 
 /** @param {any} account @param {(band: number) => void} open */
@@ -64,8 +64,8 @@ function peakPanel(account, open) {
     {title: 'Bytes', number: true, cell: (row) => element('span', {title: grouped(bands.bytes[row.band]) + ' bytes', 'data-bytes': bands.bytes[row.band]}, human(bands.bytes[row.band]))},
     {title: '', cell: (row) => bar([{color: account.kinds[bands.kind[row.band]].color, share: bands.bytes[row.band] / largest}])},
     {title: 'Tensor', class: 'name', cell: (row) => element('a', {href: '#', onclick: (event) => { event.preventDefault(); open(row.band); }, style: {color: 'inherit'}}, texts[bands.name[row.band]])},
-    {title: 'Kind', class: 'dim', cell: (row) => account.kinds[bands.kind[row.band]].name},
-    {title: 'Type', class: 'dim', cell: (row) => texts[bands.type[row.band]]},
+    {title: 'Kind', class: 'short', cell: (row) => account.kinds[bands.kind[row.band]].name},
+    {title: 'Type', class: 'short', cell: (row) => texts[bands.type[row.band]]},
     {title: 'Why alive', class: 'dim', cell: (row) => row.why},
     {title: 'Instead', cell: (row) => element('span', {}, ...row.prices.map(priceChip))},
   ], account.peak_set);
@@ -87,7 +87,7 @@ function drawOperators(canvas, account) {
   for (let o = 0; o < count; ++o) top = Math.max(top, operators.alive[o], operators.touched[o]);
   top *= 1.04;
   drawByteAxis(surface, top, height);
-  const series = [[operators.alive, account.kinds[0].color, .35], [operators.touched, account.kinds[2].color, 1]];
+  const series = [[operators.alive, account.colorOf.weights, .35], [operators.touched, account.colorOf.gradients, 1]];
   for (const [numbers, color, opacity] of series) {
     context.globalAlpha = opacity;
     context.fillStyle = color;
@@ -144,10 +144,10 @@ function operatorsPanel(account) {
     element('div', {class: 'sheet'}, pagedTable([
       {title: 'Step', number: true, sort: (o) => -operators.tick[o], cell: (o) => grouped(operators.tick[o])},
       {title: 'Operator', class: 'name', cell: (o) => texts[operators.name[o]]},
-      {title: 'Phase', class: 'dim', cell: (o) => texts[operators.phase[o]]},
+      {title: 'Phase', class: 'short', cell: (o) => texts[operators.phase[o]]},
       {title: 'Alive', number: true, sort: (o) => operators.alive[o], cell: (o) => human(operators.alive[o])},
       {title: 'Touches', number: true, sort: (o) => operators.touched[o], cell: (o) => knowsTouched ? human(operators.touched[o]) : ''},
-      {title: '', cell: (o) => bar([{color: account.kinds[2].color, share: operators.touched[o] / Math.max(1, operators.alive[o])}])},
+      {title: '', cell: (o) => bar([{color: account.colorOf.gradients, share: operators.touched[o] / Math.max(1, operators.alive[o])}])},
       {title: 'Time', number: true, sort: (o) => operators.seconds[o], cell: (o) => duration(operators.seconds[o])}], rows))];
 }
 
@@ -189,7 +189,7 @@ function drawLanes(canvas, account) {
   const {context, left, plot} = surface;
   const {operators, texts, seconds} = account;
   const streams = [...new Set(operators.stream)].sort((a, b) => a - b);
-  const colors = {compute: account.kinds[0].color, recompute: account.kinds[2].color, send_out: account.kinds[4].color, bring_in: account.kinds[7].color, encode: account.kinds[5].color, decode: account.kinds[6].color};
+  const colors = {compute: account.colorOf.weights, recompute: account.colorOf.gradients, send_out: account.colorOf.temporaries, bring_in: account.colorOf.outputs, encode: account.colorOf.inputs, decode: account.colorOf.staging};
   const total = Math.max(account.duration, 1e-12);
   const busy = new Map(streams.map((stream) => [stream, 0]));
   context.textBaseline = 'middle';

@@ -33,7 +33,7 @@ Result<Subject> read_subject(const std::string& name, const SubjectOptions& opti
   Subject out;
   if (is_model(name)) {
     // A path that is no file should be called missing, not an unknown model.
-    if (name.find('/') != std::string::npos) {
+    if (name.find('/') != std::string::npos || name.ends_with(".json") || name.ends_with(".jsonl") || name.ends_with(".gz")) {
       PLIMSOLL_TRY([[maybe_unused]] const MappedFile present, MappedFile::open(name));
     }
     ModelRequest request = options.model;

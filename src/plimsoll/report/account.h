@@ -36,6 +36,7 @@ inline constexpr std::size_t kMostTextBytes = std::size_t{6} << 20;
 
 // What bytes are for. The order is the order of the stack, from the ground up.
 enum class Kind : std::uint8_t {
+  kBefore,  // there before the recording began
   kWeights,
   kOptimizer,
   kGradients,
@@ -45,7 +46,6 @@ enum class Kind : std::uint8_t {
   kOutputs,
   kStaging,
   kUnlabelled,
-  kBefore,  // there before the recording began
 };
 inline constexpr int kKindCount = 10;
 std::string_view name(Kind kind);

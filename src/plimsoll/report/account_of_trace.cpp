@@ -83,11 +83,15 @@ class TraceReader {
 
   Step now() const { return Step(static_cast<std::int64_t>(account_.seconds.size())); }
 
+  // Wraps rather than overflows on times that no clock gives.
+  static double seconds_between(std::int64_t begin, std::int64_t end) {
+    return static_cast<double>(static_cast<std::int64_t>(static_cast<std::uint64_t>(end) - static_cast<std::uint64_t>(begin))) * 1e-9;
+  }
+
   // Times of a trace may begin anywhere and, between threads, step back a little.
   void advance(std::int64_t start) {
     if (account_.seconds.empty()) origin_ = start;
-    const double seconds = static_cast<double>(start - origin_) * 1e-9;
-    account_.seconds.push_back(account_.seconds.empty() ? 0 : std::max(account_.seconds.back(), seconds));
+    account_.seconds.push_back(account_.seconds.empty() ? 0 : std::max(account_.seconds.back(), seconds_between(origin_, start)));
   }
 
   void open(const Place& place, Band band) {
@@ -169,10 +173,11 @@ class TraceReader {
     op.phase = phase_at(event);
     op.what = account_.texts.intern("compute");
     op.tick = now();
-    op.seconds = static_cast<double>(std::max<std::int64_t>(0, event.end - event.start)) * 1e-9;
+    op.seconds = std::max(0.0, seconds_between(event.start, event.end));
     last_phase_ = op.phase;
     advance(event.start);
-    last_end_ = std::max(last_end_, event.end);
+    last_end_ = operators_ran_ ? std::max(last_end_, event.end) : event.end;
+    operators_ran_ = true;
   }
 
   TextId phase_at(const trace::Event& event) {
@@ -206,7 +211,7 @@ class TraceReader {
   void finish() {
     const double last = account_.seconds.empty() ? 0 : account_.seconds.back();
     if (account_.seconds.empty()) account_.seconds.push_back(0);
-    account_.seconds.push_back(std::max(last, static_cast<double>(last_end_ - origin_) * 1e-9));
+    account_.seconds.push_back(std::max(last, operators_ran_ ? seconds_between(origin_, last_end_) : 0));
     const Step end(account_.ticks());
     for (const auto& [place, index] : open_) account_.bands[index].life.end = end;
     std::erase_if(account_.bands, [](const Band& band) { return band.life.empty() || band.bytes.value <= 0; });
@@ -234,6 +239,7 @@ class TraceReader {
   TextId last_phase_{0};
   std::int64_t origin_ = 0;
   std::int64_t last_end_ = 0;
+  bool operators_ran_ = false;
   std::int64_t strays_ = 0;
   std::int64_t overwritten_ = 0;
   std::vector<const trace::Event*> phases_;

@@ -123,13 +123,21 @@ bool touches(const plan::PlanStep& step, BufferId buffer) {
          std::any_of(step.outputs.begin(), step.outputs.end(), is);
 }
 
-Price swap_price(const Account& account, const Band& band, Step tick, std::int32_t back,
+// The last step up to `tick` that touches the buffer; -1: none in this training step.
+std::int32_t last_use(const plan::Plan& plan, BufferId buffer, Step tick) {
+  for (std::int32_t s = tick.value; s >= 0; --s) {
+    if (touches(plan.steps[static_cast<std::size_t>(s)], buffer)) return s;
+  }
+  return -1;
+}
+
+// Out after step `gone`, back before step `back`.
+Price swap_price(const Account& account, const Band& band, Step tick, std::int32_t gone, std::int32_t back,
                  const schedule::CopyRates& copies) {
   const double out = copies.out_seconds(band.bytes);
   const double in = copies.in_seconds(band.bytes);
   const auto time = [&account](std::int32_t step) { return account.seconds[static_cast<std::size_t>(step)]; };
-  const std::int32_t made = std::max(band.producer, 0);
-  const double before = std::max(0.0, time(tick.value) - time(std::min(made + 1, tick.value)));
+  const double before = std::max(0.0, time(tick.value) - time(gone + 1));
   const double after = std::max(0.0, time(back) - time(tick.value + 1));
   const double exposed = std::max(0.0, out - before) + std::max(0.0, in - after);
   const std::string room = exposed > 0 ? "only partly hidden" : "hidden";
@@ -165,7 +173,7 @@ std::vector<AliveRow> alive_at(const Account& account, Step tick, const plan::Pl
     if (const auto chain = value.valid() ? contents.remake(value, band.buffer, step) : std::nullopt) {
       row.prices.push_back({"recompute", band.bytes, chain->seconds, fmt::format("{} operator{} from what is still in memory", chain->operators, chain->operators == 1 ? "" : "s")});
     }
-    row.prices.push_back(swap_price(account, band, tick, step, profile.copies));
+    row.prices.push_back(swap_price(account, band, tick, last_use(plan, band.buffer, tick), step, profile.copies));
     if (value.valid() && plan.graph.value(value).type.dtype == ir::DType::kF32 && band.kind == Kind::kActivations) {
       const double moved = static_cast<double>(band.bytes.value) * 3;  // read and write, there and back, at half size
       row.prices.push_back({"encode", Bytes(band.bytes.value / 2), moved / profile.memory_bytes_per_second, "bf16 while it waits; lossy"});

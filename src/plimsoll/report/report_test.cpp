@@ -1,0 +1,298 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "plimsoll/base/random.h"
+#include "plimsoll/ir/text.h"
+#include "plimsoll/report/account_of_plan.h"
+#include "plimsoll/report/account_of_trace.h"
+#include "plimsoll/report/columns.h"
+#include "plimsoll/report/comparison.h"
+#include "plimsoll/report/layer_groups.h"
+#include "plimsoll/report/page.h"
+#include "plimsoll/report/picture.h"
+#include "plimsoll/report/series.h"
+
+namespace plimsoll::report {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// x and w feed h = x + w; y = relu(h) lies over h; z = x + y reads x for the last time.
+//
+//   step    0     1     2
+//   x     ████████████████   64 bytes at 0
+//   w     █████              64 bytes at 64, dead after step 0
+//   h           (born at 0)  64 bytes at 128, holds h then y
+//   z                 ████   64 bytes at 64, where w lay
+plan::Plan small_plan() {
+  plan::Plan plan;
+  auto graph = ir::parse_text(
+      "plimsoll graph 1 \"small\"\n"
+      "%0 input \"x\" fp32[16]\n"
+      "%1 input \"w\" fp32[16]\n"
+      "%2 activation \"a.0/add\" fp32[16] = add(%0, %1) forward \"a.0\"\n"
+      "%3 activation \"a.1/relu\" fp32[16] = relu(%2) forward \"a.1\"\n"
+      "%4 activation \"b/add\" fp32[16] = add(%0, %3) forward \"b\"\n"
+      "output %4\nend\n");
+  EXPECT_TRUE(graph) << (graph ? "" : graph.error().message);
+  plan.graph = *graph;
+  const auto buffer = [&plan](const char* name, std::size_t value, plan::Use use, std::int64_t offset, int first, int end) {
+    plan.buffers.push_back({name, ValueId(value), 64_bytes, use, 0, Offset(offset), {Step(first), Step(end)}});
+  };
+  buffer("x", 0, plan::Use::kInput, 0, 0, 3);
+  buffer("w", 1, plan::Use::kInput, 64, 0, 1);
+  buffer("a.0/add", 2, plan::Use::kActivation, 128, 0, 3);
+  buffer("b/add", 4, plan::Use::kOutput, 64, 2, 3);
+  const auto slot = [](std::size_t index) { return plan::Slot{BufferId(index), 0_bytes}; };
+  const auto step = [&plan](std::size_t node, std::vector<plan::Slot> in, plan::Slot out, double seconds) {
+    plan::PlanStep& made = plan.steps.emplace_back();
+    made.node = NodeId(node);
+    made.inputs = std::move(in);
+    made.outputs = {out};
+    made.seconds = seconds;
+  };
+  step(0, {slot(0), slot(1)}, slot(2), 0.25);
+  step(1, {slot(2)}, slot(2), 0.5);
+  step(2, {slot(0), slot(2)}, slot(3), 0.25);
+  plan.arenas = {{"device", 192_bytes}};
+  plan.sources = {{ValueId(0), slot(0)}, {ValueId(1), slot(1)}};
+  plan.results = {{ValueId(4), slot(3)}};
+  plan.proof = {192_bytes, 192_bytes, true};
+  return plan;
+}
+
+trace::Event& allocate(trace::Trace& trace, std::string_view name, std::uint64_t address, std::int64_t bytes, std::int64_t time) {
+  trace::Event& event = trace.add(trace::EventKind::kAllocation, name);
+  event.address = address;
+  event.bytes = Bytes(bytes);
+  event.start = event.end = time;
+  return event;
+}
+
+void release(trace::Trace& trace, std::uint64_t address, std::int64_t time) {
+  trace::Event& event = trace.add(trace::EventKind::kFree);
+  event.address = address;
+  event.start = event.end = time;
+}
+
+TEST(AccountOfPlan, HasABandForEveryBufferAndATickForEveryStep) {
+  const Account account = account_of(small_plan(), "small");
+  ASSERT_EQ(account.bands.size(), 4U);
+  EXPECT_EQ(account.ticks(), 3);
+  EXPECT_EQ(account.seconds, (std::vector<double>{0, 0.25, 0.75, 1}));
+  EXPECT_EQ(peak_of(account).bytes, 192_bytes);
+  EXPECT_EQ(peak_of(account).tick, Step(0));
+  EXPECT_EQ(total_of(account), 192_bytes);
+}
+
+TEST(AccountOfPlan, KnowsProducerAndLastReader) {
+  const Account account = account_of(small_plan(), "small");
+  const auto chain = std::find_if(account.bands.begin(), account.bands.end(), [&](const Band& band) { return account.texts.text(band.name) == "a.0/add"; });
+  ASSERT_NE(chain, account.bands.end());
+  EXPECT_EQ(chain->producer, 0);
+  EXPECT_EQ(chain->last_reader, 2);
+  EXPECT_EQ(account.texts.text(chain->layer), "a.0");
+  EXPECT_EQ(account.texts.text(chain->type), "fp32[16]");
+  EXPECT_EQ(account.operators[2].touched, 192_bytes);
+}
+
+TEST(WhyAlive, PricesWhatTheStepDoesNotTouch) {
+  const plan::Plan plan = small_plan();
+  const Account account = account_of(plan, "small");
+  const std::vector<AliveRow> rows = alive_at(account, Step(1), plan, *schedule::shipped_profile("cpu"));
+  ASSERT_EQ(rows.size(), 2U);  // x and the chain; the chain is in use at step 1
+  for (const AliveRow& row : rows) {
+    const std::string& name = account.texts.text(account.bands[row.band].name);
+    if (name == "x") {
+      EXPECT_THAT(row.why, HasSubstr("read last by step 2 (b/add)"));
+      ASSERT_EQ(row.prices.size(), 1U);
+      EXPECT_EQ(row.prices[0].remedy, "swap");
+      EXPECT_EQ(row.prices[0].saves, 64_bytes);
+    } else {
+      EXPECT_TRUE(row.prices.empty());
+    }
+  }
+}
+
+TEST(AccountOfTrace, PairsAllocationsWithFreesAndCountsStrays) {
+  trace::Trace trace;
+  allocate(trace, "a.weight", 0x7f0000000000, 100, 1000);
+  allocate(trace, "b.out", 0x7f1000000000, 50, 2000);
+  release(trace, 0x7f1000000000, 3000);
+  release(trace, 0x7f2000000000, 3500);
+  const Account account = account_of(trace, "t");
+  ASSERT_EQ(account.bands.size(), 2U);
+  EXPECT_EQ(account.ticks(), 3);
+  EXPECT_EQ(peak_of(account).bytes, 150_bytes);
+  EXPECT_EQ(peak_of(account).tick, Step(1));
+  EXPECT_EQ(account.bands[0].life, (Interval<Step>{Step(0), Step(3)}));
+  EXPECT_EQ(account.bands[1].life, (Interval<Step>{Step(1), Step(2)}));
+  EXPECT_EQ(account.bands[0].place, Offset(0));
+  EXPECT_EQ(account.bands[1].place, Offset(612));  // behind a, and a seam
+  EXPECT_EQ(account.texts.text(account.bands[0].layer), "a");
+  ASSERT_EQ(account.notes.size(), 1U);
+  EXPECT_THAT(account.notes[0], HasSubstr("1 frees"));
+}
+
+TEST(AccountOfTrace, TakesEmptyAndOneEventTraces) {
+  trace::Trace empty;
+  EXPECT_EQ(peak_of(account_of(empty, "e")).bytes, 0_bytes);
+  trace::Trace one;
+  allocate(one, "only", 64, 10, 5);
+  const Account account = account_of(one, "o");
+  EXPECT_EQ(account.ticks(), 1);
+  EXPECT_EQ(peak_of(account).bytes, 10_bytes);
+  for (const trace::Trace* trace : {&empty, &one}) {
+    Report report{"r", {}, {}};
+    report.chapters.push_back(chapter_of(account_of(*trace, "t")));
+    EXPECT_THAT(to_html(report), HasSubstr("</html>"));
+    EXPECT_THAT(to_svg(account_of(*trace, "t")), HasSubstr("</svg>"));
+  }
+}
+
+TEST(AccountOfTrace, SumsTheSmallestAboveTheLimitAndSaysSo) {
+  trace::Trace trace;
+  for (int i = 0; i < 100; ++i) allocate(trace, "x", static_cast<std::uint64_t>(1 + i) << 20, 10 + i, i);
+  const Account all = account_of(trace, "all");
+  const Account few = account_of(trace, "few", 20);
+  const auto is_sum = [&few](const Band& band) { return few.texts.text(band.name) == "small allocations, summed"; };
+  EXPECT_EQ(std::count_if(few.bands.begin(), few.bands.end(), is_sum), 80 + 20);  // one a tick: there are few ticks
+  EXPECT_EQ(few.bands.size(), 120U);
+  EXPECT_EQ(peak_of(few).bytes, peak_of(all).bytes);
+  ASSERT_EQ(few.notes.size(), 1U);
+  EXPECT_THAT(few.notes[0], HasSubstr("80 allocations of at most 89 B are drawn as sums"));
+}
+
+TEST(AccountOfTrace, HoldsAgainstNumbersNoMachineHas) {
+  trace::Trace trace;
+  for (int i = 0; i < 1000; ++i) allocate(trace, "x", ~std::uint64_t{0} - static_cast<std::uint64_t>(i), std::numeric_limits<std::int64_t>::max(), i % 2 == 0 ? std::numeric_limits<std::int64_t>::min() / 2 : 7);
+  const Account account = account_of(trace, "hostile");
+  for (const Bytes bytes : bytes_by_tick(account)) EXPECT_GE(bytes, 0_bytes);
+}
+
+// The obvious way: what is alive at every tick, band by band.
+TEST(Series, KeepsTheFullestMomentOfEveryBucket) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    Account account;
+    account.memories = {"device"};
+    const std::int64_t ticks = 1 + static_cast<std::int64_t>(random.below(300));
+    for (std::int64_t t = 0; t <= ticks; ++t) account.seconds.push_back(static_cast<double>(t));
+    for (int b = 0; b < 60; ++b) {
+      Band band;
+      const auto begin = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(ticks)));
+      const std::int64_t end = begin + 1 + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(ticks - begin)));
+      band.life = {Step(begin), Step(end)};
+      band.bytes = Bytes(1 + static_cast<std::int64_t>(random.below(1000)));
+      band.kind = static_cast<Kind>(random.below(kKindCount));
+      account.bands.push_back(band);
+    }
+    sort_bands(account);
+    const std::vector<Bytes> alive = bytes_by_tick(account);
+    const Series series = make_series(account, 0, kKindCount, [](const Band& b) { return static_cast<std::size_t>(b.kind); }, 37);
+    ASSERT_LE(series.buckets, 37);
+    for (std::int64_t bucket = 0; bucket < series.buckets; ++bucket) {
+      const auto first = alive.begin() + bucket * series.ticks_per_bucket;
+      const auto end = alive.begin() + std::min(ticks, (bucket + 1) * series.ticks_per_bucket);
+      double sum = 0;
+      for (const auto& group : series.bytes) sum += group[static_cast<std::size_t>(bucket)];
+      EXPECT_EQ(sum, static_cast<double>(std::max_element(first, end)->value));
+    }
+  }
+}
+
+TEST(LayerGroups, OpenTheLargestWhileThereIsRoom) {
+  trace::Trace trace;
+  for (int block = 0; block < 8; ++block) {
+    allocate(trace, "net.blocks." + std::to_string(block) + ".weight", static_cast<std::uint64_t>(block + 1) << 30, 1000, block);
+  }
+  allocate(trace, "head.weight", std::uint64_t{99} << 30, 10, 99);
+  const Account account = account_of(trace, "t");
+  const LayerGroups groups = group_layers(account, 11);
+  EXPECT_EQ(groups.names.size(), 9U);
+  EXPECT_THAT(groups.names, testing::Contains("net.blocks.7"));
+  const std::vector<LayerRow> tree = layer_tree(account);
+  ASSERT_EQ(tree.size(), 11U);
+  EXPECT_EQ(tree[1].path, "net");
+  EXPECT_EQ(tree[1].total, 8000_bytes);
+  EXPECT_EQ(tree[1].at_peak, 8000_bytes);
+  EXPECT_EQ(tree[10].path, "net.blocks.7");
+  EXPECT_EQ(group_layers(account, 4).names.size(), 2U);  // head, net.blocks
+}
+
+TEST(Comparison, PartsExplainTheDifferenceToTheByte) {
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    const auto make = [&random] {
+      trace::Trace trace;
+      for (int i = 0; i < 40; ++i) {
+        allocate(trace, "layer" + std::to_string(random.below(12)) + ".t", static_cast<std::uint64_t>(i + 1) << 24, static_cast<std::int64_t>(random.below(5000)), i);
+        if (random.below(3) == 0) release(trace, (1 + random.below(static_cast<std::uint64_t>(i) + 1)) << 24, i);
+      }
+      return account_of(trace, "t");
+    };
+    Account before = make();
+    const Account after = make();
+    before.arena = peak_of(before).bytes + 17_bytes;
+    const Comparison comparison = compare(before, after);
+    const auto sum = [](const auto& rows) {
+      Bytes total;
+      for (const auto& row : rows) total += row.growth();
+      return total;
+    };
+    Bytes parts;
+    for (const Part& part : comparison.parts) parts += part.bytes;
+    EXPECT_EQ(parts, comparison.growth());
+    EXPECT_EQ(sum(comparison.by_kind), comparison.growth());
+    EXPECT_EQ(sum(comparison.by_layer) - 17_bytes, comparison.growth());
+    EXPECT_EQ(sum(comparison.by_tensor) - 17_bytes, comparison.growth());
+  }
+}
+
+TEST(Columns, Base64PadsAsTheStandardSays) {
+  EXPECT_EQ(base64(""), "");
+  EXPECT_EQ(base64("f"), "Zg==");
+  EXPECT_EQ(base64("fo"), "Zm8=");
+  EXPECT_EQ(base64("foo"), "Zm9v");
+  EXPECT_EQ(base64("foobar"), "Zm9vYmFy");
+}
+
+TEST(Page, HoldsNoRequestAndNoMarkupFromNames) {
+  plan::Plan plan = small_plan();
+  const std::string nasty = "</script><img src=x onerror=alert(1)>\xff\xfe";
+  plan.buffers[0].name = nasty;
+  Report report{nasty, {}, {}};
+  report.chapters.push_back(chapter_of(account_of(plan, nasty), plan, *schedule::shipped_profile("cpu")));
+  const std::string page = to_html(report);
+  EXPECT_THAT(page, Not(HasSubstr("<img")));
+  EXPECT_THAT(page, Not(HasSubstr("http://")));
+  EXPECT_THAT(page, Not(HasSubstr("https://")));
+  EXPECT_THAT(page, HasSubstr("default-src 'none'"));
+  const std::string svg = to_svg(report.chapters[0].account);
+  EXPECT_THAT(svg, Not(HasSubstr("<img")));
+  const auto png = to_png(svg, 1);
+  ASSERT_TRUE(png) << png.error().message;
+  EXPECT_EQ(png->substr(1, 3), "PNG");
+}
+
+TEST(ReportData, IsOneJsonValueWithTheNumbersOfThePlan) {
+  const plan::Plan plan = small_plan();
+  Report report{"small", {}, {}};
+  report.chapters.push_back(chapter_of(account_of(plan, "small"), plan, *schedule::shipped_profile("cpu")));
+  const auto json = nlohmann::json::parse(to_json(report));
+  EXPECT_EQ(json["schema"], kReportSchema);
+  const auto& account = json["accounts"][0];
+  EXPECT_EQ(account["peak"]["bytes"], 192);
+  EXPECT_EQ(account["arena_bytes"], 192);
+  EXPECT_EQ(account["bands"]["count"], 4);
+  EXPECT_EQ(account["peak_set_count"], 3);
+  EXPECT_FALSE(account.contains("series"));
+}
+
+}  // namespace
+}  // namespace plimsoll::report

@@ -1,0 +1,291 @@
+#!/usr/bin/python3
+"""Opens real reports in a real browser and compares what the page says with what the program says.
+
+    report_browser_test.py PLIMSOLL WORK_FOLDER [--bench]
+
+Plans, runs and views a small model, then drives Debian's chromium through chromium-driver: numbers on
+the page against the JSON of the verbs, zooming, hovering, searching, switching, hostile names, empty and
+one-event and large traces; no console message, no request. Times are printed with --bench, never
+asserted: they belong to the machine. Exit 77 where the browser is not installed.
+"""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import time
+
+try:
+    from selenium import webdriver
+    from selenium.webdriver.chrome.options import Options
+    from selenium.webdriver.chrome.service import Service
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.by import By
+except ImportError:
+    print("python3-selenium is not installed (tools/packages_slow.txt)")
+    sys.exit(77)
+
+MODEL = ["gpt2", "--batch", "2", "--seq", "64", "--layers", "2", "--width", "128", "--vocab", "1000", "--dropout", "0"]
+NASTY = "</script><img src=x onerror=\"document.title='owned'\"><b>"
+
+
+class Program:
+    def __init__(self, path, folder):
+        self.path, self.folder = path, folder
+
+    def __call__(self, *arguments, expect=0):
+        done = subprocess.run([self.path, *map(str, arguments)], cwd=self.folder, capture_output=True, text=True)
+        assert done.returncode == expect, (arguments, done.returncode, done.stderr)
+        return done.stdout
+
+    def json(self, *arguments):
+        return json.loads(self(*arguments, "--json"))
+
+
+class Browser:
+    def __init__(self, folder):
+        options = Options()
+        options.binary_location = shutil.which("chromium")
+        for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu",
+                         f"--user-data-dir={folder}/profile", "--window-size=1440,1100"):
+            options.add_argument(argument)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+        self.driver = webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)
+        self.folder = folder
+
+    def open(self, name):
+        for log in ("browser", "performance"):  # what came before is not this page's
+            self.driver.get_log(log)
+        begin = time.monotonic()
+        self.driver.get((self.folder / name).as_uri())
+        while not self.driver.find_elements(By.CSS_SELECTOR, "body[data-ready], body[data-failed]"):
+            assert time.monotonic() - begin < 60, f"{name} is never ready"
+            time.sleep(0.01)
+        assert not self.driver.find_elements(By.CSS_SELECTOR, "body[data-failed]"), self.text("#subtitle")
+        return time.monotonic() - begin
+
+    def find(self, selector):
+        return self.driver.find_element(By.CSS_SELECTOR, selector)
+
+    def text(self, selector):
+        return self.find(selector).text
+
+    def bytes(self, selector):
+        return int(float(self.find(selector).get_attribute("data-bytes")))
+
+    def click(self, selector):
+        self.find(selector).click()
+
+    def js(self, script):
+        return self.driver.execute_script(script)
+
+    def settle(self):
+        self.driver.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
+
+    def quiet(self):
+        messages = [entry for entry in self.driver.get_log("browser") if "favicon" not in entry["message"]]
+        assert not messages, messages
+        requests = []
+        for entry in self.driver.get_log("performance"):
+            message = json.loads(entry["message"])["message"]
+            if message["method"] == "Network.requestWillBeSent":
+                requests.append(message["params"]["request"]["url"])
+        leaving = [url for url in requests if not url.startswith(("file:", "data:", "blob:"))]
+        assert not leaving, leaving
+
+    def shot(self, name):
+        self.driver.save_screenshot(str(self.folder / name))
+
+
+def offline(path):
+    text = path.read_text()
+    for scheme in ("http://", "https://"):
+        for piece in text.split(scheme)[1:]:
+            assert piece.startswith("www.w3.org/"), piece[:60]
+
+
+def check_plan(run, browser):
+    plan = run.json("plan", *MODEL, "-o", "plan.json")
+    told = run.json("view", "plan.json", "-o", "plan.html")
+    assert told["bytes"] == (browser.folder / "plan.html").stat().st_size
+    offline(browser.folder / "plan.html")
+    browser.open("plan.html")
+    assert browser.bytes("#card-peak") == plan["load_bytes"]
+    assert browser.bytes("#card-arena") == plan["arena_bytes"]
+    for kind, amount in plan["by_kind"].items():
+        if amount:
+            assert browser.bytes(f'#legend [data-group="{kind}"]') == amount, kind
+    assert browser.bytes("#inspected-bytes") == plan["load_bytes"]
+    explained = run.json("explain", "plan.json")
+    browser.click("#tab-peak")
+    rows = browser.driver.find_elements(By.CSS_SELECTOR, "#panel-peak td [data-bytes]")
+    listed = [int(row.get_attribute("data-bytes")) for row in rows]
+    assert listed == [row["bytes"] for row in explained["alive"]][: len(listed)] and listed
+    for tab in ("operators", "layers", "remedies", "timeline"):
+        browser.click(f"#tab-{tab}")
+        browser.settle()
+        assert browser.find(f"#panel-{tab}").is_displayed()
+    browser.quiet()
+
+
+def check_gestures(browser):
+    browser.open("plan.html")
+    state = "const {axis} = window.plimsollReport.state; return [axis.from, axis.to, axis.mode, axis.span]"
+    browser.click("#zoom-peak")
+    near = browser.js(state)
+    assert near[1] - near[0] < near[3]
+    keys = ActionChains(browser.driver)
+    browser.js("document.activeElement.blur()")
+    keys.send_keys("0").perform()
+    assert browser.js(state)[0] == 0
+    ActionChains(browser.driver).send_keys("x").perform()
+    assert browser.js(state)[2] == "time"
+    ActionChains(browser.driver).send_keys("x").send_keys("g").perform()
+    assert browser.js("return window.plimsollReport.state.grouping") == "layer"
+    search = browser.find("#search")
+    search.send_keys("wte.weight")
+    browser.settle()
+    assert "found" in browser.text("#search-result")
+    search.send_keys("\n")
+    assert "wte.weight" in browser.text("#inspected")
+    ActionChains(browser.driver).send_keys("\x1b").perform()
+    search.clear()
+    search.send_keys("\x08")
+    browser.click("#zoom-all")
+    browser.settle()
+    ActionChains(browser.driver).move_to_element(browser.find("#stack")).perform()
+    assert "step" in browser.text("#tip") and "alive" in browser.text("#tip")
+    ActionChains(browser.driver).move_to_element(browser.find("#map")).click().perform()
+    browser.settle()
+    assert browser.js("return window.plimsollReport.state.pinnedBand") >= 0
+    dark = "return document.documentElement.dataset.theme"
+    browser.click("#theme")
+    first = browser.js(dark)
+    browser.click("#theme")
+    assert {first, browser.js(dark)} == {"light", "dark"}
+    browser.quiet()
+
+
+def check_measured(run, browser):
+    ran = run.json("run", *MODEL, "--steps", "2", "--trace", "run.jsonl")
+    run("view", "plan.json", "run.jsonl", "-o", "both.html")
+    browser.open("both.html")
+    assert browser.text("#tab-compare") == "Planned vs measured"
+    assert browser.find("#panel-compare").is_displayed()
+    parts = [int(float(e.get_attribute("data-bytes"))) for e in browser.driver.find_elements(By.CSS_SELECTOR, "#parts [data-bytes]")]
+    assert sum(parts[:-1]) == parts[-1], parts
+    assert parts[-1] == ran["peak_bytes"] - ran["planned_peak_bytes"], (parts, ran)
+    browser.quiet()
+    run("view", "run.jsonl", "-o", "run.html")
+    browser.open("run.html")
+    assert browser.bytes("#card-peak") == ran["peak_bytes"]
+    run("run", *MODEL, "--steps", "1", "--strategy", "on-demand", "--trace", "demand.jsonl")
+    changed = run.json("diff", "run.jsonl", "demand.jsonl", "-o", "diff.html")
+    browser.open("diff.html")
+    assert browser.text("#tab-compare") == "Difference"
+    parts = [int(float(e.get_attribute("data-bytes"))) for e in browser.driver.find_elements(By.CSS_SELECTOR, "#parts [data-bytes]")]
+    assert parts[-1] == changed["total_after"] - changed["total_before"]
+    run("diff", "run.jsonl", "demand.jsonl", "--threshold", "0", expect=4 if parts[-1] > 0 else 0)
+    browser.quiet()
+
+
+def write_trace(path, events):
+    with open(path, "w") as out:
+        out.write('{"plimsoll_trace":1,"source":"generated"}\n')
+        for event in events:
+            out.write(json.dumps(event, separators=(",", ":")) + "\n")
+
+
+def check_odd_traces(run, browser):
+    write_trace(browser.folder / "empty.jsonl", [])
+    write_trace(browser.folder / "one.jsonl", [{"kind": "allocation", "start": 1, "bytes": 640, "address": 4096, "name": NASTY, "phase": NASTY}])
+    for name, peak in (("empty", 0), ("one", 640)):
+        run("view", f"{name}.jsonl", "-o", f"{name}.html", "--svg", f"{name}.svg", "--png", f"{name}.png")
+        offline(browser.folder / f"{name}.html")
+        browser.open(f"{name}.html")
+        assert browser.bytes("#card-peak") == peak
+        for tab in ("peak", "operators", "layers", "remedies", "timeline"):
+            browser.click(f"#tab-{tab}")
+            browser.settle()
+        browser.quiet()
+    assert browser.driver.title.startswith("one.jsonl")
+    assert NASTY in browser.text("#inspector"), browser.text("#inspector")
+    assert not browser.driver.find_elements(By.CSS_SELECTOR, "img")
+
+
+def million_events(pairs):
+    """Sawtooths of allocations with a long-lived tenth: `pairs` allocations and as many frees."""
+    kinds = ("weight", "activation", "gradient", "optimizer")
+    clock, live, state = 0, [], 12345
+    for i in range(pairs):
+        state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
+        draw = state >> 33
+        size = 512 * (1 + draw % 4096)
+        clock += 900 + draw % 700
+        yield {"kind": "allocation", "start": clock, "bytes": size, "address": (i % 60000 + 1) << 21, "name": f"block{draw % 24}.layer{draw % 7}/op{draw % 40}",
+               "category": kinds[draw % 4], "phase": "forward" if i % 4000 < 2000 else "backward"}
+        live.append((i % 60000 + 1) << 21)
+        if i % 4000 > 2000 or len(live) > 50000:
+            for _ in range(min(2, len(live))):
+                clock += 200
+                yield {"kind": "free", "start": clock, "address": live.pop(-1 if draw % 3 else 0)}
+    for address in live:
+        clock += 200
+        yield {"kind": "free", "start": clock, "address": address}
+
+
+PANS = """
+const done = arguments[0], app = window.plimsollReport, times = [];
+app.state.axis.zoom(0.25, 0.1);
+for (let i = 0; i < 200; ++i) {
+  app.state.axis.pan(i % 40 < 20 ? 0.05 : -0.05);
+  const begin = performance.now();
+  app.drawNow();
+  times.push(performance.now() - begin);
+}
+times.sort((a, b) => a - b);
+done([times[100], times[190], times[199]]);
+"""
+
+
+def check_million(run, browser, bench):
+    write_trace(browser.folder / "million.jsonl", million_events(500000))
+    begin = time.monotonic()
+    told = run.json("view", "million.jsonl", "-o", "million.html")
+    seconds = time.monotonic() - begin
+    assert told["bytes"] <= 20_000_000, told
+    ready = browser.open("million.html")
+    peak = run.json("explain", "million.jsonl")["peak_bytes"]
+    assert browser.bytes("#card-peak") == peak
+    frames = browser.driver.execute_async_script(PANS)
+    browser.quiet()
+    if bench:
+        print(f"a million events: written in {seconds:.1f} s, {told['bytes']:,} bytes, ready in {ready:.2f} s; "
+              f"200 pans: median {frames[0]:.1f} ms, 95th percentile {frames[1]:.1f} ms, worst {frames[2]:.1f} ms")
+
+
+def main():
+    program, folder = sys.argv[1], pathlib.Path(sys.argv[2]).resolve()
+    bench = "--bench" in sys.argv
+    if not shutil.which("chromium") or not shutil.which("chromedriver"):
+        print("chromium and chromium-driver are not installed (tools/packages_slow.txt)")
+        return 77
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    run = Program(os.path.abspath(program), folder)
+    browser = Browser(folder)
+    try:
+        check_plan(run, browser)
+        check_gestures(browser)
+        check_measured(run, browser)
+        check_odd_traces(run, browser)
+        check_million(run, browser, bench)
+    finally:
+        browser.driver.quit()
+    print("the reports say what the program says")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
