@@ -1,10 +1,8 @@
 // The rewrites that run on a model before it is differentiated.
 //
-//   relu(batch_norm(x))  ->  batch_norm{activation="relu"}(x)    one pass less forward and
-//   backward, and
-//                                                               the result before ReLU is never
-//                                                               kept
+//   relu(batch_norm(x))  ->  batch_norm{activation="relu"}(x)   one pass less, forward and backward
 //   relu(a + b)          ->  add_relu(a, b)
+//   max_pool(relu(x))    ->  relu(max_pool(x))                  ReLU keeps the small map, not the large one
 //   nodes nobody reads   ->  nothing
 //
 // Running before autodiff makes the gradients come out fused too: batch_norm_grad takes the sign of
@@ -22,6 +20,7 @@ namespace plimsoll::rewrite {
 
 struct TidyOptions {
   bool fuse_activations = true;
+  bool pool_before_relu = true;
 };
 
 Result<ir::Graph> tidy(const ir::Graph& graph, const TidyOptions& options = {});
