@@ -84,20 +84,29 @@ class AddressMap {
     const scaleX = wide / (axis.to - axis.from);
     const scaleY = tall / (this.high - this.low);
     const labels = [];
+    const {begin, end, place, bytes, blockEnd} = bands;
+    const memories = bands.memory;
+    const count = bands.count;
+    const [low, high] = [this.low, this.high];
+    const firstTick = axis.tickAt(axis.from);
     const lastTick = axis.tickAt(axis.to) + 1;
-    for (let b = 0; b < bands.count; ++b) {
-      if (bands.begin[b] > lastTick) break;
-      if (bands.memory[b] !== memory) continue;
-      const from = steps ? bands.begin[b] : seconds[bands.begin[b]];
-      const to = steps ? bands.end[b] : seconds[bands.end[b]];
-      if (to < axis.from || bands.place[b] >= this.high || bands.place[b] + bands.bytes[b] <= this.low) continue;
+    for (let b = 0; b < count; ++b) {
+      if ((b & 255) === 0) while (b < count && blockEnd[b >> 8] <= firstTick) b += BLOCK;
+      if (b >= count || begin[b] > lastTick) break;
+      if (end[b] <= firstTick || memories[b] !== memory || place[b] >= high || place[b] + bytes[b] <= low) continue;
+      const from = steps ? begin[b] : seconds[begin[b]];
+      const to = steps ? end[b] : seconds[end[b]];
       const x0 = Math.max(0, Math.floor((from - axis.from) * scaleX));
       const x1 = Math.min(wide, Math.max(x0 + 1, Math.floor((to - axis.from) * scaleX)));
-      const y0 = Math.max(0, Math.floor(tall - (bands.place[b] + bands.bytes[b] - this.low) * scaleY));
-      const y1 = Math.min(tall, Math.max(y0 + 1, Math.floor(tall - (bands.place[b] - this.low) * scaleY)));
+      const y0 = Math.max(0, Math.floor(tall - (place[b] + bytes[b] - low) * scaleY));
+      const y1 = Math.min(tall, Math.max(y0 + 1, Math.floor(tall - (place[b] - low) * scaleY)));
       const bright = out === null || out(b);
       const color = (bright ? shades[b % 3] : faded)[of[b]];
-      for (let y = y0; y < y1; ++y) pixels.fill(color, y * wide + x0, y * wide + x1);
+      if (x1 - x0 < 12) {
+        for (let y = y0; y < y1; ++y) for (let x = y * wide + x0, stop = y * wide + x1; x < stop; ++x) pixels[x] = color;
+      } else {
+        for (let y = y0; y < y1; ++y) pixels.fill(color, y * wide + x0, y * wide + x1);
+      }
       if (!bright || x1 - x0 < 4 || y1 - y0 < 4) continue;
       pixels.fill(edge[of[b]], y0 * wide + x0, y0 * wide + x1);
       for (let y = y0; y < y1; ++y) pixels[y * wide + x0] = edge[of[b]];

@@ -87,13 +87,17 @@ class App {
 
   panels() {
     const {account} = this.state;
-    byId('panel-peak').replaceChildren(...peakPanel(account, (band) => { this.pin(band, true); this.show('timeline'); }));
-    byId('panel-operators').replaceChildren(...operatorsPanel(account));
-    byId('panel-layers').replaceChildren(...layersPanel(account));
-    byId('panel-remedies').replaceChildren(...remediesPanel(account));
     const compare = this.report.comparison;
-    if (compare) byId('panel-compare').replaceChildren(...comparePanel(compare, this.accounts));
+    // Built when first shown: a table of a million rows should not delay the chart.
+    this.unbuilt = new Map(Object.entries({
+      peak: () => peakPanel(account, (band) => { this.pin(band, true); this.show('timeline'); }),
+      operators: () => operatorsPanel(account),
+      layers: () => layersPanel(account),
+      remedies: () => remediesPanel(account),
+    }));
+    if (compare) this.unbuilt.set('compare', () => comparePanel(compare, this.accounts));
     else byId('panel-compare').setAttribute('data-empty', '');
+    this.build(this.tab);
     const planned = this.accounts.length === 2 && this.accounts[0].source === 'plan' && this.accounts[1].source !== 'plan';
     const tabs = TABS.filter(([id]) => id !== 'compare' || compare).map(([id, label]) =>
       element('button', {type: 'button', role: 'tab', id: 'tab-' + id, 'aria-selected': String(id === this.tab), onclick: () => this.show(id)}, id === 'compare' ? planned ? 'Planned vs measured' : 'Difference' : label));
@@ -101,9 +105,18 @@ class App {
   }
 
   /** @param {string} tab */
+  build(tab) {
+    const make = this.unbuilt.get(tab);
+    if (!make) return;
+    this.unbuilt.delete(tab);
+    byId('panel-' + tab).replaceChildren(...make());
+  }
+
+  /** @param {string} tab */
   show(tab) {
     if (!byId('tab-' + tab)) return;
     this.tab = tab;
+    this.build(tab);
     for (const [id] of TABS) {
       byId('panel-' + id).hidden = id !== tab;
       const button = byId('tab-' + id);
@@ -141,6 +154,7 @@ class App {
     const tab = this.tab;
     for (const [id] of TABS) {
       this.tab = id;
+      this.build(id);
       this.drawNow();
     }
     this.tab = tab;
@@ -323,7 +337,7 @@ class App {
     byId('help-button').addEventListener('click', () => this.help());
     window.addEventListener('resize', () => this.draw());
     window.addEventListener('beforeprint', () => this.drawAll());
-    window.matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.draw());
+    window.matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { themeColors.clear(); this.draw(); });
     document.addEventListener('keydown', (event) => this.key(event));
   }
 
@@ -369,6 +383,7 @@ class App {
     const root = document.documentElement;
     const dark = root.dataset.theme ? root.dataset.theme === 'dark' : window.matchMedia('(prefers-color-scheme: dark)').matches;
     root.dataset.theme = dark ? 'light' : 'dark';
+    themeColors.clear();
     this.draw();
   }
 

@@ -57,12 +57,31 @@ async function decodeSeries(stored) {
   return out;
 }
 
+/** @param {Int32Array} texts @param {Uint8Array} groupOfText */
+function groupsOf(texts, groupOfText) {
+  const out = new Uint8Array(texts.length);
+  for (let b = 0; b < texts.length; ++b) out[b] = groupOfText[texts[b]];
+  return out;
+}
+
+// Bands stand in order of their beginning; a block of them that ends before the view can be skipped whole.
+const BLOCK = 256;
+
+/** The last end in every block of bands. @param {any} bands */
+function lastEnds(bands) {
+  const out = new Int32Array(Math.ceil(bands.count / BLOCK));
+  for (let b = 0; b < bands.count; ++b) if (bands.end[b] > out[b >> 8]) out[b >> 8] = bands.end[b];
+  return out;
+}
+
 /** @param {any} stored an account as the file holds it @param {string[]} groupColors @returns {Promise<any>} */
 async function decodeAccount(stored, groupColors) {
   const [bands, operators, seconds, layerGroup, phaseGroup] = await Promise.all([
     decodeTable(stored.bands), decodeTable(stored.operators), decodeSeconds(stored.seconds),
     decodeColumn(stored.layer_group_of_text), decodeColumn(stored.phase_group_of_text)]);
-  bands.end = bands.begin.map((begin, i) => begin + bands.length[i]);
+  bands.end = new Int32Array(bands.count);
+  for (let b = 0; b < bands.count; ++b) bands.end[b] = bands.begin[b] + bands.length[b];
+  bands.blockEnd = lastEnds(bands);
   const other = groupColors[groupColors.length - 1];
   const colorsFor = (names) => names.map((name, i) => name === 'other' ? other : groupColors[i % groupColors.length]);
   const account = {...stored, bands, operators, seconds, duration: seconds[seconds.length - 1]};
@@ -72,9 +91,9 @@ async function decodeAccount(stored, groupColors) {
   account.groupings = {
     kind: {names: stored.kinds.map((k) => k.name), colors: stored.kinds.map((k) => k.color), of: bands.kind},
     layer: {names: stored.layer_groups, colors: colorsFor(stored.layer_groups),
-            of: Uint8Array.from(bands.layer, (text) => layerGroup[text])},
+            of: groupsOf(bands.layer, layerGroup)},
     phase: {names: stored.phase_groups, colors: account.phaseColors,
-            of: Uint8Array.from(bands.phase, (text) => phaseGroup[text])},
+            of: groupsOf(bands.phase, phaseGroup)},
   };
   account.tickWord = stored.source === 'plan' ? 'step' : 'event';
   return account;

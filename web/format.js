@@ -49,5 +49,15 @@ function swatch(color) { return element('i', {class: 'swatch', style: {backgroun
 /** @param {string} id @returns {any} */
 function byId(id) { return document.getElementById(id); }
 
+/** @type {Map<string, string>} asked for once per theme: computing a style is slow inside a frame */
+const themeColors = new Map();
+
 /** @param {string} variable a CSS custom property */
-function themeColor(variable) { return getComputedStyle(document.documentElement).getPropertyValue(variable).trim(); }
+function themeColor(variable) {
+  let color = themeColors.get(variable);
+  if (color === undefined) {
+    color = getComputedStyle(document.documentElement).getPropertyValue(variable).trim();
+    themeColors.set(variable, color);
+  }
+  return color;
+}

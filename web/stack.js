@@ -27,10 +27,12 @@ class Stacker {
     if (this.sums.length < (ticks + 1) * count) this.sums = new Float64Array((ticks + 1) * count);
     else this.sums.fill(0, 0, (ticks + 1) * count);
     if (this.totals.length < ticks) this.totals = new Float64Array(ticks);
-    const {begin, end, bytes} = bands;
+    const {begin, end, bytes, blockEnd} = bands;
+    const memories = bands.memory;
     for (let b = 0; b < bands.count; ++b) {
-      if (begin[b] >= last) break;  // bands stand in order of their beginning
-      if (end[b] <= first || bands.memory[b] !== memory) continue;
+      if ((b & 255) === 0) while (b < bands.count && blockEnd[b >> 8] <= first) b += BLOCK;
+      if (b >= bands.count || begin[b] >= last) break;
+      if (end[b] <= first || memories[b] !== memory) continue;
       this.sums[(begin[b] > first ? begin[b] - first : 0) * count + of[b]] += bytes[b];
       this.sums[(end[b] < last ? end[b] - first : ticks) * count + of[b]] -= bytes[b];
     }
