@@ -56,6 +56,7 @@ class Question {
       search_->set_limits(task.ceilings, highest);
     }
     capacity_ = capacity;
+    budget.spend(static_cast<std::int64_t>(order_.size()) * 8);
     return search_->run(budget, nodes);
   }
 

@@ -154,6 +154,7 @@ class Portfolio {
 
   void construct_two_ended();
   void improve_pieces();
+  void squeak_pieces(Budget& budget);
   void improve_parts();
 
   const BodyModel& model_;
@@ -190,6 +191,12 @@ void Portfolio::improve_pieces() {
     }
   }
   budget_.settle(part);
+  if (good_enough()) return;
+  if (options_.squeaky_wheel && boxes_are_free()) {
+    Budget squeaks = budget_.share(0.7);
+    squeak_pieces(squeaks);
+    budget_.settle(squeaks);
+  }
   if (good_enough() || model_.bodies.size() > kOrderingSearchBodies) return;
   Budget search = budget_.share(model_.bodies.size() <= 16 ? 1.0 : 0.5);
   std::vector<std::int64_t> places;
@@ -208,7 +215,44 @@ void Portfolio::improve_pieces() {
   budget_.settle(search);
 }
 
+// Greedy on the real pieces again and again: what ended above the target comes earlier next time. An
+// order that made things worse is forgotten after a while, and the search goes on from the best.
+void Portfolio::squeak_pieces(Budget& budget) {
+  constexpr int kPatience = 12;
+  Random random(options_.seed);
+  std::vector<std::uint32_t> order = greedy_order(model_, GreedyOrder::kSize);
+  std::vector<std::uint32_t> best_order = order;
+  std::int64_t best_height = kLargest;
+  for (int worse = 0; !good_enough() && !budget.over();) {
+    const auto places = place_greedily(model_, order, worse % 3 == 2 ? Fit::kBest : Fit::kFirst, budget);
+    if (!places) return;
+    const std::int64_t height = height_of(model_, *places);
+    offer(*places, "squeaky greedy on pieces");
+    worse = height < best_height ? 0 : worse + 1;
+    if (height < best_height) {
+      best_height = height;
+      best_order = order;
+    }
+    if (worse > kPatience) {
+      order = best_order;
+      worse = 1;
+    }
+    const std::int64_t limit = std::max(target_, best_.lower_bound);
+    for (std::size_t k = 1; k < order.size(); ++k) {
+      if (model_.bodies[order[k]].fixed >= 0 || model_.top_bytes(order[k], (*places)[order[k]]) <= limit) continue;
+      const auto to = static_cast<std::size_t>(static_cast<double>(k) * random.uniform());
+      std::rotate(order.begin() + static_cast<std::ptrdiff_t>(to), order.begin() + static_cast<std::ptrdiff_t>(k),
+                  order.begin() + static_cast<std::ptrdiff_t>(k) + 1);
+    }
+    std::stable_partition(order.begin(), order.end(), [&](std::uint32_t b) { return model_.bodies[b].fixed >= 0; });
+  }
+}
+
 void Portfolio::improve_parts() {
+  // Boxes hide the gaps of composite bodies, so their own bound may forbid what the pieces allow: no
+  // search on boxes gets below it, and asking height by height would take forever.
+  const std::int64_t floor = model_.plain ? best_.lower_bound : lower_bound(boxed_).bytes;
+  if (floor >= best_.height) return;
   std::vector<Part> parts = split_parts(boxed_, options_.split_parts);
   std::erase_if(parts, [&](const Part& part) {
     for (const std::uint32_t b : part.bodies) {
@@ -229,7 +273,7 @@ void Portfolio::improve_parts() {
       height = std::max(height, boxed_.top_bytes(b, places[b]));
     Incumbent incumbent(height, best_.lower_bound);
     Budget share = budget_.share(1.0 / static_cast<double>(parts.size() - k));
-    const std::int64_t target = std::max(target_, lower);
+    const std::int64_t target = std::max({target_, lower, floor});
     if (fit_) {
       fit_part(boxed_, part, target, options_, share, incumbent);
     } else {
