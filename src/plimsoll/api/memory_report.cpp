@@ -103,6 +103,7 @@ Result<Law> find_law(const std::string& variable, std::int64_t here,
   law.variable = variable;
   law.here = here;
   for (std::size_t use = 0; use < plan::kUseCount; ++use) {
+    if (use == static_cast<std::size_t>(plan::Use::kTemporary)) continue;  // scratch jumps: tabulated instead
     const auto found = parabola(start, kStep, {sample[0][use].value, sample[1][use].value, sample[2][use].value});
     if (found && found->at(start + 3 * kStep) == sample[3][use].value) law.by_use[use] = found;
   }

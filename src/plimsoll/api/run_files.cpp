@@ -1,5 +1,6 @@
 #include "plimsoll/api/run_files.h"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <unordered_map>
@@ -64,7 +65,18 @@ Status feed_arrays(runtime::Executor& executor, const Arrays& arrays) {
   return {};
 }
 
-Status save_sources(runtime::Executor& executor, const std::string& path) {
+// How many steps a checkpoint has behind it; kept beside the state so that data goes on where it stopped.
+constexpr const char* kStepsDone = "plimsoll.steps";
+
+int steps_done(const Arrays& checkpoint) {
+  const auto place = checkpoint.find(kStepsDone);
+  if (place == checkpoint.end() || place->second.bytes.size() != sizeof(std::int64_t)) return 0;
+  std::int64_t steps = 0;
+  std::memcpy(&steps, place->second.bytes.data(), sizeof steps);
+  return static_cast<int>(std::clamp<std::int64_t>(steps, 0, 1 << 30));
+}
+
+Status save_sources(runtime::Executor& executor, const std::string& path, std::int64_t steps) {
   const ir::Graph& graph = executor.graph();
   std::vector<store::NamedTensor> arrays;
   for (std::size_t v = 0; v < graph.values.size(); ++v) {
@@ -74,6 +86,8 @@ Status save_sources(runtime::Executor& executor, const std::string& path) {
     array.bytes = runtime::copy_to_row_major(value.type, executor.source(ValueId(v)));
     arrays.push_back(std::move(array));
   }
+  const auto* count = reinterpret_cast<const std::byte*>(&steps);
+  arrays.push_back({kStepsDone, {ir::DType::kI64, {}, {}}, {count, count + sizeof steps}});
   return store::write_npz(path, arrays);
 }
 
@@ -103,6 +117,7 @@ Status bind_files(const RunFiles& files, RunOptions& how) {
   }
   if (!files.resume.empty()) {
     PLIMSOLL_TRY(checkpoint, read_arrays(files.resume));
+    how.first_step = steps_done(*checkpoint);
   }
   if (weights || checkpoint) {
     how.on_start = [weights, checkpoint](runtime::Executor& executor) -> Status {
@@ -112,8 +127,9 @@ Status bind_files(const RunFiles& files, RunOptions& how) {
     };
   }
   if (!files.save.empty() || !files.outputs.empty()) {
-    how.on_end = [save = files.save, outputs = files.outputs](runtime::Executor& executor) -> Status {
-      if (!save.empty()) PLIMSOLL_RETURN_IF_ERROR(save_sources(executor, save));
+    const std::int64_t steps = std::int64_t{how.first_step} + how.steps;
+    how.on_end = [save = files.save, outputs = files.outputs, steps](runtime::Executor& executor) -> Status {
+      if (!save.empty()) PLIMSOLL_RETURN_IF_ERROR(save_sources(executor, save, steps));
       if (!outputs.empty()) PLIMSOLL_RETURN_IF_ERROR(save_outputs(executor, outputs));
       return {};
     };

@@ -65,9 +65,9 @@ Result<RunReport> run_steps(runtime::Executor& executor, const RunOptions& optio
   if (options.on_start) PLIMSOLL_RETURN_IF_ERROR(options.on_start(executor));
   for (int step = 0; step < options.steps; ++step) {
     if (options.feed) {
-      PLIMSOLL_RETURN_IF_ERROR(options.feed(executor, step));
+      PLIMSOLL_RETURN_IF_ERROR(options.feed(executor, options.first_step + step));
     } else {
-      PLIMSOLL_RETURN_IF_ERROR(feed_synthetic(executor, options.seed, step));
+      PLIMSOLL_RETURN_IF_ERROR(feed_synthetic(executor, options.seed, options.first_step + step));
     }
     const Stopwatch watch;
     PLIMSOLL_RETURN_IF_ERROR(executor.step());

@@ -22,6 +22,7 @@ enum class Strategy { kOnDemand, kPlanned };
 
 struct RunOptions {
   int steps = 3;
+  int first_step = 0;  // a resumed run goes on with the data where the saved one stopped
   int threads = 0;
   std::uint64_t seed = 1;
   trace::Trace* trace = nullptr;

@@ -151,6 +151,12 @@ Result<ir::Graph> make_training_graph(const ir::Graph& forward, const TrainingOp
                      loss_value.name, ir::to_string(loss_value.type));
   }
   if (options.accumulate < 1) return fail(ErrorCode::kUsage, "accumulate {}: expects at least 1", options.accumulate);
+  for (const std::string& pattern : options.freeze) {
+    const bool matches = std::any_of(forward.values.begin(), forward.values.end(), [&](const ir::Value& value) {
+      return value.kind == ir::ValueKind::kWeight && matches_glob(pattern, value.name);
+    });
+    if (!matches) return fail(ErrorCode::kUsage, "freeze '{}': no weight of model '{}' has such a name", pattern, forward.name);
+  }
   if (options.accumulate > 1) return make_accumulating_graph(forward, options);
 
   const std::vector<ValueId> weights = trained_weights(forward, options);
