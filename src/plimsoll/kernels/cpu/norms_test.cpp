@@ -50,6 +50,23 @@ TEST(LayerNormKernel, AgreesWithTheReference) {
                     {f32({40, 96}), f32({40, 96}), f32({96}), f32({40}), positive(f32({40}))}});
 }
 
+TEST(WidenedKernel, GivesBfloat16ToKernelsOfFloat) {
+  const Tensor gamma = bf16({96});
+  expect_agreement(
+      {.op = "layer_norm", .inputs = {bf16({40, 96}), gamma, gamma}, .tolerance = 1e-2});
+  expect_agreement({.op = "softmax", .inputs = {bf16({30, 77})}, .tolerance = 1e-2});
+  expect_agreement(
+      {.op = "cross_entropy", .inputs = {bf16({30, 7}), i64({30}, 7)}, .tolerance = 1e-2});
+  expect_agreement({.op = "gather_grad",
+                    .inputs = {bf16({4, 5, 100}), i64({4, 5}, 7)},
+                    .attributes = {{"axis", std::int64_t{0}}, {"shape", Ints{7, 100}}},
+                    .tolerance = 1e-2});
+  expect_agreement({.op = "attention_qkv",
+                    .inputs = {bf16({1, 70, 96})},
+                    .attributes = {{"heads", std::int64_t{2}}},
+                    .tolerance = 1e-2});
+}
+
 TEST(SoftmaxKernel, AgreesWithTheReference) {
   for (const char* op : {"softmax", "log_softmax"}) expect_agreement({op, {f32({30, 77})}});
   for (const char* op : {"softmax_grad", "log_softmax_grad"})

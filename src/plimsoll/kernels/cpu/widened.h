@@ -1,0 +1,16 @@
+// bf16 for every fp32 kernel: inputs are widened into scratch, the fp32 kernel runs, results are
+// narrowed.
+//
+// For operators that are bound by memory and rare in a mixed-precision step (normalisation, losses,
+// embeddings); products and convolutions have bf16 kernels of their own. It costs a pass over each
+// tensor and scratch for its fp32 form, both accounted for.
+#pragma once
+
+#include "plimsoll/kernels/cpu/site.h"
+
+namespace plimsoll::kernels {
+
+// Null when the node has no bf16 tensor, or when `make` finds no kernel for the fp32 form.
+std::unique_ptr<Kernel> make_widened(const Site& site, Factory make);
+
+}  // namespace plimsoll::kernels
