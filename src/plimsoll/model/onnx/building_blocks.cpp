@@ -3,6 +3,17 @@
 #include <algorithm>
 
 namespace plimsoll::model::onnx {
+namespace {
+
+// After an error shapes mean nothing any more; a file may give any rank.
+bool has_axis(Var x, int axis) {
+  if (x.builder().error()) return false;
+  if (axis < x.rank()) return true;
+  x.builder().fail(fmt::format("{} has no axis {}", ir::to_string(x.shape()), axis));
+  return false;
+}
+
+}  // namespace
 
 Var cast_to(Var x, ir::DType dtype) {
   if (x.dtype() == dtype) return x;
@@ -25,7 +36,7 @@ Var expand_to(Var x, const ir::Ints& shape) {
 }
 
 Var slice_axis(Var x, int axis, std::int64_t start, std::int64_t end) {
-  if (x.builder().error() || (start == 0 && end == x.dim(axis))) return x;
+  if (!has_axis(x, axis) || (start == 0 && end == x.dim(axis))) return x;
   ir::Ints starts(static_cast<std::size_t>(x.rank()), 0);
   ir::Ints ends = dims_of(x.shape());
   starts[static_cast<std::size_t>(axis)] = start;
@@ -35,7 +46,7 @@ Var slice_axis(Var x, int axis, std::int64_t start, std::int64_t end) {
 }
 
 Var select(Var x, int axis, std::int64_t index) {
-  if (x.builder().error()) return x;  // shapes mean nothing any more
+  if (!has_axis(x, axis)) return x;
   ir::Ints shape = dims_of(x.shape());
   shape.erase(shape.begin() + axis);
   return reshape_to(slice_axis(x, axis, index, index + 1), shape);
