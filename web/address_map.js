@@ -17,6 +17,7 @@ class AddressMap {
     this.low = 0;
     this.high = 1;
     this.image = null;
+    this.drawn = null;
   }
 
   get full() { return this.state.highest[this.state.memory] || 1; }
@@ -45,15 +46,45 @@ class AddressMap {
     const height = surface.height - 4;
     const wide = Math.max(1, Math.floor(plot * ratio));
     const tall = Math.max(1, Math.floor(height * ratio));
-    if (!this.image || this.image.width !== wide || this.image.height !== tall) this.image = context.createImageData(wide, tall);
-    const pixels = new Uint32Array(this.image.data.buffer);
-    const ground = themeColor('--soft');
-    pixels.fill(pixel(ground, ground, 1));
-    const labels = this.fill(pixels, wide, tall, ground);
+    if (!this.image || this.image.width !== wide || this.image.height !== tall) {
+      this.image = context.createImageData(wide, tall);
+      this.drawn = null;
+    }
+    this.paint(new Uint32Array(this.image.data.buffer), wide, tall);
     context.putImageData(this.image, left * ratio, 0);
     this.drawScale(context, left, height);
-    this.drawLabels(context, labels, left, ratio);
+    this.drawLabels(context, this.labels(wide, tall), left, ratio);
     this.drawPinned(context, left, plot, height);
+  }
+
+  /** Fills the image. A view that only moved sideways keeps its pixels and fills what came into sight.
+   * @param {Uint32Array} pixels @param {number} wide @param {number} tall */
+  paint(pixels, wide, tall) {
+    const {account, axis, grouping, memory, pinnedBand, matches} = this.state;
+    const ground = themeColor('--soft');
+    const span = axis.to - axis.from;
+    const look = [account, axis.mode, grouping, memory, pinnedBand, matches, ground, span.toPrecision(9), this.low, this.high];
+    const before = this.drawn;
+    let [first, end] = [0, wide];
+    let from = axis.from;
+    if (before && look.every((part, i) => part === before.look[i])) {
+      const shift = Math.round((axis.from - before.from) / span * wide);
+      if (Math.abs(shift) < wide) {
+        from = before.from + shift * span / wide;
+        if (shift >= 0) {
+          pixels.copyWithin(0, shift);
+          first = wide - shift;
+        } else {
+          pixels.copyWithin(-shift, 0);
+          end = -shift;
+        }
+      }
+    }
+    this.drawn = {look, from};
+    if (first >= end) return;
+    const empty = pixel(ground, ground, 1);
+    for (let y = 0; y < tall; ++y) pixels.fill(empty, y * wide + first, y * wide + end);
+    this.fill(pixels, wide, tall, ground, from, first, end);
   }
 
   /** Which bands stand out: those sharing memory with the pinned one, or those searched for; null for all. */
@@ -69,10 +100,12 @@ class AddressMap {
     return null;
   }
 
-  /** @param {Uint32Array} pixels @param {number} wide @param {number} tall @param {string} ground */
-  fill(pixels, wide, tall, ground) {
+  /** Draws the bands that meet columns [first, stop) of the image, whose left border is at `left`.
+   * @param {Uint32Array} pixels @param {number} wide @param {number} tall @param {string} ground
+   * @param {number} left @param {number} first @param {number} stop */
+  fill(pixels, wide, tall, ground, left, first, stop) {
     const {account, axis, grouping, memory} = this.state;
-    const {bands} = account;
+    const {begin, end, place, bytes, blockEnd, count, memory: memories} = account.bands;
     const {colors, of} = account.groupings[grouping];
     // Neighbours of one colour differ a little, so that each can be seen.
     const shades = [1, .9, .8].map((share) => Uint32Array.from(colors, (color) => pixel(color, ground, share)));
@@ -83,36 +116,52 @@ class AddressMap {
     const {seconds} = account;
     const scaleX = wide / (axis.to - axis.from);
     const scaleY = tall / (this.high - this.low);
-    const labels = [];
-    const {begin, end, place, bytes, blockEnd} = bands;
-    const memories = bands.memory;
-    const count = bands.count;
     const [low, high] = [this.low, this.high];
-    const firstTick = axis.tickAt(axis.from);
-    const lastTick = axis.tickAt(axis.to) + 1;
+    const firstTick = axis.tickAt(left + (first - 1) / scaleX);
+    const lastTick = axis.tickAt(left + stop / scaleX) + 1;
     for (let b = 0; b < count; ++b) {
       if ((b & 255) === 0) while (b < count && blockEnd[b >> 8] <= firstTick) b += BLOCK;
       if (b >= count || begin[b] > lastTick) break;
       if (end[b] <= firstTick || memories[b] !== memory || place[b] >= high || place[b] + bytes[b] <= low) continue;
       const from = steps ? begin[b] : seconds[begin[b]];
       const to = steps ? end[b] : seconds[end[b]];
-      const x0 = Math.max(0, Math.floor((from - axis.from) * scaleX));
-      const x1 = Math.min(wide, Math.max(x0 + 1, Math.floor((to - axis.from) * scaleX)));
+      const whole = Math.floor((from - left) * scaleX);
+      const x0 = Math.max(first, whole);
+      const x1 = Math.min(stop, Math.max(whole + 1, Math.floor((to - left) * scaleX)));
+      if (x0 >= x1) continue;
       const y0 = Math.max(0, Math.floor(tall - (place[b] + bytes[b] - low) * scaleY));
       const y1 = Math.min(tall, Math.max(y0 + 1, Math.floor(tall - (place[b] - low) * scaleY)));
       const bright = out === null || out(b);
       const color = (bright ? shades[b % 3] : faded)[of[b]];
       if (x1 - x0 < 12) {
-        for (let y = y0; y < y1; ++y) for (let x = y * wide + x0, stop = y * wide + x1; x < stop; ++x) pixels[x] = color;
+        for (let y = y0; y < y1; ++y) for (let x = y * wide + x0, last = y * wide + x1; x < last; ++x) pixels[x] = color;
       } else {
         for (let y = y0; y < y1; ++y) pixels.fill(color, y * wide + x0, y * wide + x1);
       }
-      if (!bright || x1 - x0 < 4 || y1 - y0 < 4) continue;
+      if (!bright || (to - from) * scaleX < 4 || y1 - y0 < 4) continue;
       pixels.fill(edge[of[b]], y0 * wide + x0, y0 * wide + x1);
-      for (let y = y0; y < y1; ++y) pixels[y * wide + x0] = edge[of[b]];
-      if (labels.length < 300 && x1 - x0 > 70 && y1 - y0 > 15) labels.push([b, x0, x1, y0, y1]);
+      if (whole >= first) for (let y = y0; y < y1; ++y) pixels[y * wide + x0] = edge[of[b]];
     }
-    return labels;
+  }
+
+  /** Bands with room for a name: [band, x0, x1, y0, y1] in pixels. @param {number} wide @param {number} tall */
+  labels(wide, tall) {
+    const {account, axis, memory} = this.state;
+    const {begin, end, place, bytes, count, memory: memories} = account.bands;
+    const scaleX = wide / (axis.to - axis.from);
+    const scaleY = tall / (this.high - this.low);
+    const least = 15 / scaleY;
+    const out = this.standsOut();
+    const found = [];
+    for (let b = 0; b < count && found.length < 300; ++b) {
+      if (bytes[b] < least || memories[b] !== memory || (out !== null && !out(b))) continue;
+      const x0 = Math.max(0, (axis.position(begin[b]) - axis.from) * scaleX);
+      const x1 = Math.min(wide, (axis.position(end[b]) - axis.from) * scaleX);
+      const y0 = Math.max(0, tall - (place[b] + bytes[b] - this.low) * scaleY);
+      const y1 = Math.min(tall, tall - (place[b] - this.low) * scaleY);
+      if (x1 - x0 > 70 && y1 - y0 > 15) found.push([b, x0, x1, y0, y1]);
+    }
+    return found;
   }
 
   /** @param {CanvasRenderingContext2D} context @param {number[][]} labels @param {number} left @param {number} ratio */

@@ -431,7 +431,8 @@ async function start() {
   const app = new App(report, accounts);
   if (report.comparison) app.show('compare');
   app.drawNow();
-  document.body.setAttribute('data-ready', '');
+  // Milliseconds since navigation.
+  document.body.setAttribute('data-ready', String(Math.round(performance.now())));
   window['plimsollReport'] = app;
 }
 

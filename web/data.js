@@ -49,8 +49,10 @@ async function decodeSeries(stored) {
     const by = {};
     for (const grouping of Object.keys(memory)) {
       const series = memory[grouping];
-      by[grouping] = {ticksPerBucket: series.ticks_per_bucket, buckets: series.buckets,
-                      groups: await Promise.all(series.groups.map(decodeColumn))};
+      const groups = await Promise.all(series.groups.map(decodeColumn));
+      const totals = new Float64Array(series.buckets);
+      for (const group of groups) for (let b = 0; b < totals.length; ++b) totals[b] += group[b];
+      by[grouping] = {ticksPerBucket: series.ticks_per_bucket, buckets: series.buckets, groups, totals};
     }
     out.push(by);
   }

@@ -67,14 +67,11 @@ class Stacker {
   fromSeries(series, edges, out) {
     const per = series.ticksPerBucket;
     for (let c = 0; c + 1 < edges.length; ++c) {
-      const end = Math.min(series.buckets, Math.max(Math.ceil(edges[c + 1] / per), Math.floor(edges[c] / per) + 1));
-      for (let b = Math.floor(edges[c] / per); b < end; ++b) {
-        let total = 0;
-        for (const group of series.groups) total += group[b];
-        if (total < out.totals[c]) continue;
-        out.totals[c] = total;
-        out.groups.forEach((group, g) => { group[c] = series.groups[g][b]; });
-      }
+      let best = Math.min(series.buckets - 1, Math.floor(edges[c] / per));
+      const end = Math.min(series.buckets, Math.ceil(edges[c + 1] / per));
+      for (let b = best + 1; b < end; ++b) if (series.totals[b] > series.totals[best]) best = b;
+      out.totals[c] = series.totals[best];
+      for (let g = 0; g < out.groups.length; ++g) out.groups[g][c] = series.groups[g][best];
     }
   }
 

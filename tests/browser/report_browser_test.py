@@ -63,7 +63,7 @@ class Browser:
             assert time.monotonic() - begin < 60, f"{name} is never ready"
             time.sleep(0.01)
         assert not self.driver.find_elements(By.CSS_SELECTOR, "body[data-failed]"), self.text("#subtitle")
-        return time.monotonic() - begin
+        return int(self.find("body").get_attribute("data-ready")) / 1000
 
     def find(self, selector):
         return self.driver.find_element(By.CSS_SELECTOR, selector)
