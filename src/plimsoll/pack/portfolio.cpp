@@ -192,12 +192,13 @@ void Portfolio::improve_pieces() {
   }
   budget_.settle(part);
   if (good_enough()) return;
-  if (options_.squeaky_wheel && boxes_are_free()) {
+  const bool small = model_.bodies.size() <= kOrderingSearchBodies;
+  if (options_.squeaky_wheel && boxes_are_free() && !small) {
     Budget squeaks = budget_.share(0.7);
     squeak_pieces(squeaks);
     budget_.settle(squeaks);
   }
-  if (good_enough() || model_.bodies.size() > kOrderingSearchBodies) return;
+  if (good_enough() || !small) return;
   Budget search = budget_.share(model_.bodies.size() <= 16 ? 1.0 : 0.5);
   std::vector<std::int64_t> places;
   while (!good_enough()) {
@@ -219,11 +220,13 @@ void Portfolio::improve_pieces() {
 // order that made things worse is forgotten after a while, and the search goes on from the best.
 void Portfolio::squeak_pieces(Budget& budget) {
   constexpr int kPatience = 12;
+  constexpr int kRounds = 400;
   Random random(options_.seed);
   std::vector<std::uint32_t> order = greedy_order(model_, GreedyOrder::kSize);
   std::vector<std::uint32_t> best_order = order;
   std::int64_t best_height = kLargest;
-  for (int worse = 0; !good_enough() && !budget.over();) {
+  int worse = 0;
+  for (int round = 0; round < kRounds && !good_enough() && !budget.over(); ++round) {
     const auto places = place_greedily(model_, order, worse % 3 == 2 ? Fit::kBest : Fit::kFirst, budget);
     if (!places) return;
     const std::int64_t height = height_of(model_, *places);
