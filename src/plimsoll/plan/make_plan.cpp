@@ -47,6 +47,7 @@ class Maker {
   Result<Plan> run() {
     number_steps();
     make_buffers();
+    keep_sources_apart();
     make_steps();
     place_sources_and_results();
     PLIMSOLL_RETURN_IF_ERROR(pack_arenas());
@@ -94,6 +95,14 @@ class Maker {
       buffer.arena = instance.form == Form::kHost ? kHostArena : kDeviceArena;
       buffer.lifetime = lifetime;
       buffer_of_[i] = add_buffer(std::move(buffer));
+    }
+  }
+
+  // Sources are all written before the first step, so even one that nobody reads has bytes until then.
+  void keep_sources_apart() {
+    for (const InstanceId id : schedule_.at_start) {
+      Interval<Step>& lifetime = plan_.buffers[buffer_of_[id.index()].index()].lifetime;
+      lifetime.end = std::max(lifetime.end, Step(1));
     }
   }
 

@@ -31,15 +31,16 @@ Use use_of(const ir::Graph& graph, ValueId id, bool is_output) {
 }
 
 std::vector<Bytes> bytes_by_step(const Plan& plan) {
-  std::vector<Bytes> change(plan.steps.size() + 1);
+  const std::size_t steps = std::max<std::size_t>(plan.steps.size(), 1);  // sources lie somewhere even if nothing runs
+  std::vector<Bytes> change(steps + 1);
   for (const PlanBuffer& buffer : plan.buffers) {
     if (buffer.arena != 0 || buffer.lifetime.empty()) continue;
-    change[static_cast<std::size_t>(buffer.lifetime.begin.value)] += buffer.bytes;
-    change[static_cast<std::size_t>(buffer.lifetime.end.value)] -= buffer.bytes;
+    change[std::min(steps, static_cast<std::size_t>(buffer.lifetime.begin.value))] += buffer.bytes;
+    change[std::min(steps, static_cast<std::size_t>(buffer.lifetime.end.value))] -= buffer.bytes;
   }
   Bytes alive;
   for (Bytes& step : change) step = alive += step;
-  change.resize(std::max<std::size_t>(plan.steps.size(), 1));
+  change.resize(steps);
   return change;
 }
 

@@ -154,6 +154,8 @@ class Mapper {
     const Value& value = out_.workload.value(place.value);
     const bool update = ops::card_of(node).in_place.must();
     if (place.offset.value != 0 || value.bytes != padded_bytes(graph_.value(output).type)) return false;
+    // Padding can hide a difference: a broadcast row of 20 bytes and a result of 60 both take 64.
+    if (ir::bytes_of(graph_.value(input).type) != ir::bytes_of(graph_.value(output).type)) return false;
     const ir::ValueKind kind = graph_.value(out_.graph_value[place.value.index()]).kind;
     if (!update && (ir::is_persistent(kind) || kind == ir::ValueKind::kConstant)) return false;
     return std::none_of(node.inputs.begin(), node.inputs.end(), [&](ValueId other) {

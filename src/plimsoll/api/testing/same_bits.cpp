@@ -1,0 +1,52 @@
+#include "plimsoll/api/testing/same_bits.h"
+
+namespace plimsoll::api {
+namespace {
+
+RunOptions collecting(LeftBehind& into, int steps) {
+  RunOptions how;
+  how.steps = steps;
+  how.threads = 1;
+  how.on_end = [&into](runtime::Executor& executor) -> Status {
+    into = left_behind(executor);
+    return {};
+  };
+  return how;
+}
+
+}  // namespace
+
+LeftBehind left_behind(runtime::Executor& executor) {
+  LeftBehind out;
+  const ir::Graph& graph = executor.graph();
+  for (const ValueId output : graph.outputs) {
+    const auto bytes = executor.result(output);
+    out.emplace_back(bytes.begin(), bytes.end());
+  }
+  for (std::size_t v = 0; v < graph.values.size(); ++v) {
+    if (!ir::is_persistent(graph.values[v].kind)) continue;
+    const auto bytes = executor.source(ValueId(v));
+    out.emplace_back(bytes.begin(), bytes.end());
+  }
+  return out;
+}
+
+Result<LeftBehind> run_planned_for(const plan::Plan& plan, int steps, bool poison) {
+  LeftBehind out;
+  RunOptions how = collecting(out, steps);
+  how.poison = poison;
+  PLIMSOLL_TRY(const RunReport report, run_plan(plan, how));
+  if (report.peak != plan.arena_bytes()) {
+    return fail(ErrorCode::kInternal, "measured {} bytes, planned {}", report.peak, plan.arena_bytes());
+  }
+  return out;
+}
+
+Result<LeftBehind> run_on_demand_for(const ir::Graph& graph, int steps) {
+  LeftBehind out;
+  PLIMSOLL_TRY(const RunReport report, run_on_demand(graph, collecting(out, steps)));
+  if (report.peak.value <= 0) return fail(ErrorCode::kInternal, "nothing was measured");
+  return out;
+}
+
+}  // namespace plimsoll::api

@@ -1,0 +1,126 @@
+// Every built-in model, planned: the arena against its load, and a small one of each run for real.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "plimsoll/api/pipeline.h"
+#include "plimsoll/api/testing/same_bits.h"
+#include "plimsoll/model/zoo.h"
+
+namespace plimsoll::api {
+namespace {
+
+// Small enough that a step of each runs in a moment.
+model::ModelOptions small(const std::string& name) {
+  static const std::map<std::string, model::ModelOptions> kSizes = {
+      {"mlp", {.batch = 4, .width = 64}},
+      {"alexnet", {.batch = 2, .image = 64, .width = 8, .classes = 10}},
+      {"resnet", {.batch = 1, .image = 32, .depth = 50, .width = 8, .classes = 10}},
+      {"unet", {.batch = 1, .image = 32, .width = 8}},
+      {"densenet121", {.batch = 1, .image = 32, .width = 8, .classes = 10}},
+      {"lstm", {.batch = 2, .seq = 4, .width = 32, .layers = 2, .classes = 50}},
+      {"gpt2", {.batch = 2, .seq = 16, .width = 64, .layers = 2, .heads = 2, .vocab = 100}},
+      {"bert", {.batch = 2, .seq = 16, .width = 64, .layers = 2, .heads = 2, .vocab = 100}},
+      {"whisper-small", {.batch = 1, .seq = 8, .frames = 32, .width = 64, .layers = 1, .heads = 2, .vocab = 100}}};
+  if (name == "exp-example") return {};
+  const auto place = kSizes.find(name);
+  return place != kSizes.end() ? place->second : model::ModelOptions{.batch = 1, .image = 32, .width = 8, .classes = 10};
+}
+
+ModelRequest request_for(const std::string& name, const model::ModelOptions& sizes, bool train) {
+  ModelRequest out;
+  out.model = name;
+  out.sizes = sizes;
+  out.train = train;
+  out.threads = 1;
+  return out;
+}
+
+TEST(ZooPlans, EveryModelRunsAsWithoutAPlan) {
+  for (const model::ModelInfo& info : model::models()) {
+    for (const bool train : {true, false}) {
+      SCOPED_TRACE(fmt::format("{} train={}", info.name, train));
+      const ModelRequest request = request_for(info.name, small(info.name), train);
+      const auto prepared = prepare_model(request, "cpu");
+      ASSERT_TRUE(prepared) << prepared.error().message;
+      const auto planned = plan_model(*prepared, request, {});
+      ASSERT_TRUE(planned) << planned.error().message;
+      const auto expected = run_on_demand_for(prepared->model.graph, 1);
+      ASSERT_TRUE(expected) << expected.error().message;
+      const auto got = run_planned_for(planned->plan, 1);
+      ASSERT_TRUE(got) << got.error().message;
+      EXPECT_TRUE(*got == *expected);
+    }
+  }
+}
+
+// The bar: not half a percent above what is alive at the worst moment.
+void expect_tight(const std::string& name, const model::ModelOptions& sizes, bool train) {
+  SCOPED_TRACE(fmt::format("{} train={}", name, train));
+  const ModelRequest request = request_for(name, sizes, train);
+  const auto prepared = prepare_model(request, "h200");
+  ASSERT_TRUE(prepared) << prepared.error().message;
+  const auto planned = plan_model(*prepared, request, {});
+  ASSERT_TRUE(planned) << planned.error().message;
+  const double ratio = static_cast<double>(planned->plan.arena_bytes().value) / static_cast<double>(planned->plan.proof.load.value);
+  EXPECT_LE(ratio, 1.005) << fmt::format("{} for a load of {}", planned->plan.arena_bytes(), planned->plan.proof.load);
+}
+
+TEST(ZooPlans, ArenasAreWithinHalfAPercentOfTheLoad) {
+  for (const model::ModelInfo& info : model::models()) {
+    model::ModelOptions sizes = small(info.name);
+    if (info.name != "exp-example") sizes.batch = 8;
+    for (const bool train : {true, false}) expect_tight(info.name, sizes, train);
+  }
+}
+
+TEST(SlowZooPlans, ArenasAreWithinHalfAPercentOfTheLoadAtFullSize) {
+  for (const model::ModelInfo& info : model::models()) {
+    for (const bool train : {true, false}) expect_tight(info.name, {}, train);
+  }
+}
+
+// The classic result: two to three times less for activations and gradients.
+TEST(ZooPlans, InPlaceAndSharingAtLeastHalveTheShortLived) {
+  const std::map<std::string, model::ModelOptions> models = {
+      {"resnet50", {.batch = 4, .image = 64}}, {"lstm", {.batch = 16, .seq = 16, .width = 64, .layers = 4, .classes = 100}}};
+  for (const auto& [name, sizes] : models) {
+    const ModelRequest request = request_for(name, sizes, true);
+    const auto prepared = prepare_model(request, "cpu");
+    ASSERT_TRUE(prepared) << prepared.error().message;
+    const auto planned = plan_model(*prepared, request, {});
+    ASSERT_TRUE(planned) << planned.error().message;
+    Bytes lasting;
+    for (const ir::Value& value : prepared->model.graph.values) {
+      if (ir::is_source(value.kind)) lasting += ir::bytes_of(value.type);
+    }
+    EXPECT_LE((planned->plan.arena_bytes() - lasting) * 2, planned->summary.baseline - lasting) << name;
+  }
+}
+
+TEST(ZooPlans, InferenceOfResnet50HoldsAFewMebibytesOfActivations) {
+  const ModelRequest request = request_for("resnet50", {.batch = 1}, false);
+  const auto prepared = prepare_model(request, "cpu");
+  ASSERT_TRUE(prepared) << prepared.error().message;
+  const auto planned = plan_model(*prepared, request, {});
+  ASSERT_TRUE(planned) << planned.error().message;
+  const plan::Plan& plan = planned->plan;
+  // What is alive at most; weights, kernel scratch and weights in the form a kernel wants aside.
+  std::vector<Bytes> alive(plan.steps.size() + 1);
+  for (const plan::PlanBuffer& buffer : plan.buffers) {
+    if (buffer.use == plan::Use::kTemporary || buffer.use == plan::Use::kWeight) continue;
+    const NodeId maker = plan.graph.value(buffer.value).producer;
+    if (maker.valid() && plan.graph.node(maker).op == "reorder" &&
+        plan.graph.value(plan.graph.node(maker).inputs[0]).kind == ir::ValueKind::kWeight) {
+      continue;
+    }
+    for (std::int32_t s = buffer.lifetime.begin.value; s < buffer.lifetime.end.value; ++s) alive[static_cast<std::size_t>(s)] += buffer.bytes;
+  }
+  const Bytes most = *std::max_element(alive.begin(), alive.end());
+  EXPECT_LE(most.value, 15 << 19);
+}
+
+}  // namespace
+}  // namespace plimsoll::api
