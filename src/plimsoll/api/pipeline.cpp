@@ -14,15 +14,19 @@ Result<PreparedModel> prepare_model(const ModelRequest& request, const std::stri
   PreparedModel out;
   PLIMSOLL_TRY(out.profile, find_profile(device));
   PLIMSOLL_TRY(out.model, load_model(request));
-  const kernels::CpuKernelOptions cpu{resolve_threads(request.threads)};
-  rewrite::LayoutOptions layouts;
-  layouts.weights_layout = [&](const ir::Graph& graph, const ir::Node& node) {
-    return kernels::convolution_weights_layout(graph, node, cpu);
-  };
-  PLIMSOLL_TRY(out.model.graph, rewrite::choose_layouts(out.model.graph, layouts));
-  out.model.graph = rewrite::hoist_reorders(std::move(out.model.graph));
-  PLIMSOLL_TRY(out.kernels, kernels::cpu_kernel_facts(out.model.graph, cpu));
+  const int threads = resolve_threads(request.threads);
+  PLIMSOLL_TRY(out.model.graph, lay_out(out.model.graph, threads));
+  PLIMSOLL_TRY(out.kernels, kernels::cpu_kernel_facts(out.model.graph, {threads}));
   return out;
+}
+
+Result<ir::Graph> lay_out(const ir::Graph& graph, int threads) {
+  rewrite::LayoutOptions layouts;
+  layouts.weights_layout = [=](const ir::Graph& of, const ir::Node& node) {
+    return kernels::convolution_weights_layout(of, node, {threads});
+  };
+  PLIMSOLL_TRY(ir::Graph out, rewrite::choose_layouts(graph, layouts));
+  return rewrite::hoist_reorders(std::move(out));
 }
 
 Result<PlannedGraph> plan_model(const PreparedModel& prepared, const ModelRequest& request, PlanOptions options) {

@@ -25,6 +25,9 @@ struct PreparedModel {
 // `device` is cpu (this machine), a shipped profile's name, or a profile file.
 Result<PreparedModel> prepare_model(const ModelRequest& request, const std::string& device);
 
+// The graph with physical layouts chosen for the CPU's kernels, conversions as visible nodes.
+Result<ir::Graph> lay_out(const ir::Graph& graph, int threads);
+
 // Plans what was prepared. Costs come from the profile.
 Result<PlannedGraph> plan_model(const PreparedModel& prepared, const ModelRequest& request, PlanOptions options);
 
