@@ -1,11 +1,12 @@
 # The front door. `make run` and `make test` are all a newcomer needs.
 PRESET ?= release
 BUILD := build/$(PRESET)
+PYTHON ?= python3
 JOBS ?= $(shell nproc)
 
 PYTHON ?= python3
 
-.PHONY: bench-torch help deps configure build run test test-all bench clean format
+.PHONY: bench-ort bench-torch help deps configure build run test test-all bench clean format
 
 help:            ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -32,6 +33,9 @@ test-all: build  ## the slow tests too
 
 bench-torch: build ## training steps against PyTorch's (PYTHON=a Python that has torch)
 	@$(PYTHON) tools/bench_torch.py --plimsoll $(BUILD)/plimsoll
+
+bench-ort: build  ## inference beside onnxruntime (PYTHON must have onnxruntime)
+	@$(PYTHON) tools/references/bench_ort.py $(BUILD)/plimsoll
 
 clean:           ## remove what was built
 	rm -rf build
