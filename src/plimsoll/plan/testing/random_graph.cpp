@@ -105,7 +105,7 @@ class Grower {
     switch (random_.below(4)) {
       case 0: return keep(x.dim(0) <= 8 && x.dim(1) <= 64 ? transpose(x, {1, 0}) : relu(x));
       case 1: return keep(x.dim(0) <= 24 ? ops::concat({x, x.dim(1) == pool_[0].dim(1) ? pool_[0] : x}, 0) : tanh(x));
-      case 2: return keep(slice(x, 1, 1, x.dim(1)));
+      case 2: return keep(x.dim(1) > 1 ? slice(x, 1, 1, x.dim(1)) : neg(x));
       default: {
         const Var part = slice(x, 0, 0, 1);
         keep(part);
