@@ -173,7 +173,7 @@ TEST(Pack, NoBufferCrossesASlab) {
   for (int i = 0; i < 30; ++i)
     problem.buffers.push_back({.lifetime = {i % 7, i % 7 + 5}, .size = Bytes(10 + i)});
   problem.memories[0].slab = 64_bytes;
-  EXPECT_TRUE(packed(problem).fits());
+  EXPECT_TRUE(packed(problem, {.deadline_seconds = 0.2}).fits());
   problem.buffers.push_back({.lifetime = {0, 5}, .size = 65_bytes});
   EXPECT_EQ(packed(problem).status, PackStatus::kInfeasible);
 }

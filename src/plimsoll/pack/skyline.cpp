@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kBlock = 16;
 constexpr float kGone = -std::numeric_limits<float>::infinity();
-constexpr int kOtherPicks = 3;
+constexpr std::size_t kPicks = 8;  // tried before space under an obstacle is given up
 
 // Maximum of `load` over every body's span, by a sparse walk: a table of powers of two would take
 // n log n memory, blocks of 64 sections take n / 64 log n.
@@ -50,7 +50,8 @@ class SpanMaximum {
 }  // namespace
 
 const char* name(Order order) {
-  constexpr const char* kNames[] = {"width", "area", "total-width", "total-area", "size"};
+  constexpr const char* kNames[] = {"width",      "area", "total-width",
+                                    "total-area", "size", "area-width"};
   return kNames[static_cast<std::size_t>(order)];
 }
 
@@ -104,6 +105,7 @@ std::vector<float> Skyline::priorities(Order order) const {
     switch (order) {
       case Order::kWidth: value = width * 1000 + size; break;
       case Order::kArea: value = (width + size) * 1000 + width; break;
+      case Order::kAreaWidth: value = (2 * width + size) * 1000; break;
       case Order::kSize: value = size * 1000 + width; break;
       case Order::kTotalWidth:
       case Order::kTotalArea: {
@@ -115,6 +117,15 @@ std::vector<float> Skyline::priorities(Order order) const {
     }
     out[b] = static_cast<float>(value);
   }
+  return out;
+}
+
+std::vector<std::int64_t> Skyline::peaks() const {
+  const SpanMaximum most(load_);
+  std::vector<std::int64_t> out;
+  out.reserve(model_.bodies.size());
+  for (const Body& body : model_.bodies)
+    out.push_back(most(static_cast<std::size_t>(body.first), static_cast<std::size_t>(body.last)));
   return out;
 }
 
@@ -205,36 +216,55 @@ std::int32_t Skyline::pick(std::int32_t x, std::int32_t y, bool guided) {
   return query.pick;
 }
 
-std::int64_t Skyline::lift_over_fixed(std::size_t index, std::int64_t x) const {
-  const Body& body = model_.bodies[index];
-  x = model_.lift(index, x);
-  for (const std::uint32_t f : fixed_) {
-    const Body& fixed = model_.bodies[f];
-    if (fixed.fixed >= x + body.height) break;
-    if (fixed.first < body.last && body.first < fixed.last && fixed.fixed + fixed.height > x)
-      x = model_.lift(index, fixed.fixed + fixed.height);
+// The bottom of the lowest obstacle over these sections with above < bottom < below.
+std::int64_t Skyline::lowest_obstacle(std::int32_t first, std::int32_t last, std::int64_t above,
+                                      std::int64_t below) {
+  for (std::size_t k = next_fixed_; k < fixed_.size(); ++k) {
+    const Body& fixed = model_.bodies[fixed_[k]];
+    if (fixed.fixed >= below) break;
+    ++work_;
+    if (fixed.fixed > above && fixed.first < last && first < fixed.last) return fixed.fixed;
   }
-  return x;
+  return kLargest;
 }
 
-// A pick that no obstacle lifts, if one of the best few is; else the least lifted.
+// Obstacles that the lowest segment has reached become part of the skyline. Boxes of fixed bodies may
+// overlap each other; then one lands piece by piece.
+bool Skyline::land(std::int32_t x, std::int32_t y, std::int64_t height) {
+  while (next_fixed_ < fixed_.size() && landed_[next_fixed_]) ++next_fixed_;
+  for (std::size_t k = next_fixed_; k < fixed_.size(); ++k) {
+    const Body& fixed = model_.bodies[fixed_[k]];
+    if (fixed.fixed > height) break;
+    ++work_;
+    const std::int64_t top = fixed.fixed + fixed.height;
+    if (landed_[k] || fixed.first >= y || fixed.last <= x || top <= height) continue;
+    landed_[k] = x <= fixed.first && fixed.last <= y;
+    pop_lowest();
+    cover(x, std::max(x, fixed.first), std::min(y, fixed.last), top);
+    return true;
+  }
+  return false;
+}
+
+// The best of the first few picks that no obstacle hangs over; -1 when there is none.
 std::int32_t Skyline::pick_clear(std::int32_t x, std::int32_t y, std::int64_t height, bool guided) {
   std::vector<std::pair<std::uint32_t, float>> parked;
-  std::int32_t best = -1;
-  std::int64_t best_place = kLargest;
-  for (int attempt = 0; attempt <= kOtherPicks; ++attempt) {
+  std::int32_t clear = -1;
+  while (clear < 0 && parked.size() < kPicks) {
     const std::int32_t item = pick(x, y, guided);
     if (item < 0) break;
     const auto k = static_cast<std::size_t>(item);
-    const std::int64_t place = lift_over_fixed(body_[k], height);
-    work_ += static_cast<std::int64_t>(fixed_.size());
-    if (place < best_place) best = item, best_place = place;
-    if (place == height) break;
-    parked.emplace_back(static_cast<std::uint32_t>(item), priority_[k]);
-    set_priority(static_cast<std::uint32_t>(item), kGone);
+    const Body& body = model_.bodies[body_[k]];
+    const std::int64_t top = model_.lift(body_[k], height) + body.height;
+    if (lowest_obstacle(body.first, body.last, height, top) == kLargest) {
+      clear = item;
+    } else {
+      parked.emplace_back(static_cast<std::uint32_t>(item), priority_[k]);
+      set_priority(static_cast<std::uint32_t>(item), kGone);
+    }
   }
   for (const auto& [item, priority] : parked) set_priority(item, priority);
-  return best;
+  return clear;
 }
 
 void Skyline::start_segments() {
@@ -244,6 +274,11 @@ void Skyline::start_segments() {
   segment_begin_.assign(sections + 1, 0);
   heap_.clear();
   set_segment(0, model_.sections, 0);
+}
+
+void Skyline::pop_lowest() {
+  std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
+  heap_.pop_back();
 }
 
 void Skyline::set_segment(std::int32_t begin, std::int32_t end, std::int64_t height) {
@@ -262,7 +297,8 @@ void Skyline::raise(std::int32_t x, bool guided) {
   const bool has_right = end < model_.sections;
   const std::int64_t left_height = left >= 0 ? height_[static_cast<std::size_t>(left)] : kLargest;
   const std::int64_t right_height = has_right ? height_[static_cast<std::size_t>(end)] : kLargest;
-  const std::int64_t up = std::min(left_height, right_height);
+  std::int64_t up = std::min(left_height, right_height);
+  if (!fixed_.empty()) up = std::min(up, lowest_obstacle(x, end, height, up));
   PLIMSOLL_CHECK(up < kLargest, "a body fits nowhere in the skyline");
   if (guided) add_slack(x, end, height - up);
   height_[static_cast<std::size_t>(x)] = -1;
@@ -300,6 +336,8 @@ std::int64_t Skyline::pass(std::span<const float> priority, bool guided,
   places.assign(model_.bodies.size(), 0);
   work_ = static_cast<std::int64_t>(model_.bodies.size()) * 4;
   for (const std::uint32_t f : fixed_) places[f] = model_.bodies[f].fixed;
+  landed_.assign(fixed_.size(), 0);
+  next_fixed_ = 0;
   if (!body_.empty()) {
     load_items(priority);
     start_segments();
@@ -308,23 +346,22 @@ std::int64_t Skyline::pass(std::span<const float> priority, bool guided,
   for (std::size_t left = body_.size(); left > 0;) {
     const auto [height, x] = heap_.front();
     if (height_[static_cast<std::size_t>(x)] != height) {
-      std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
-      heap_.pop_back();
+      pop_lowest();
       continue;
     }
     const std::int32_t y = segment_end_[static_cast<std::size_t>(x)];
+    if (!fixed_.empty() && land(x, y, height)) continue;
     const std::int32_t item =
         fixed_.empty() ? pick(x, y, guided) : pick_clear(x, y, height, guided);
     work_ += 40;
-    std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
-    heap_.pop_back();
+    pop_lowest();
     if (item < 0) {
       raise(x, guided);
       continue;
     }
     const std::uint32_t b = body_[static_cast<std::size_t>(item)];
     const Body& body = model_.bodies[b];
-    const std::int64_t place = lift_over_fixed(b, height);
+    const std::int64_t place = model_.lift(b, height);
     set_priority(static_cast<std::uint32_t>(item), kGone);
     places[b] = place;
     if (guided && place > height) add_slack(body.first, body.last, height - place);

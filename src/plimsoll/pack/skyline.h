@@ -16,8 +16,9 @@
 //   sections     0 1 2 3         harbour of problem.h, widest first: the 8-byte body covers [0,2) and
 //   floor        0 0 . .         goes to 0; then the segment [0,2) at 8 takes b0 at [0,1), b1 at [1,2)
 //
-// Fixed bodies are obstacles: a pick is lifted over them, and if that would waste space up to three
-// other picks are tried first. Plain models only.
+// Fixed bodies are obstacles that hang over the floor. A pick must fit below them (the best of up to
+// eight is taken), a segment rises no further than the lowest one above it, and one that the floor has
+// reached becomes part of the skyline. Floors over an obstacle never pass it. Plain models only.
 //
 // Cost O(n log n) per pass in practice, 60 bytes per body. A Skyline belongs to one thread.
 #pragma once
@@ -31,8 +32,7 @@
 
 namespace plimsoll::pack {
 
-enum class Order : std::uint8_t { kWidth, kArea, kTotalWidth, kTotalArea, kSize };
-inline constexpr int kOrders = 5;
+enum class Order : std::uint8_t { kWidth, kArea, kTotalWidth, kTotalArea, kSize, kAreaWidth };
 const char* name(Order order);
 
 class Skyline {
@@ -41,6 +41,9 @@ class Skyline {
 
   // Priority of every body under one of the classic orders; a pass picks the highest first.
   std::vector<float> priorities(Order order) const;
+
+  // The highest load that each body sees, in units.
+  std::vector<std::int64_t> peaks() const;
 
   // Places every body; returns the height in bytes. `guided` switches slack guidance.
   std::int64_t pass(std::span<const float> priority, bool guided, std::vector<std::int64_t>& places);
@@ -68,9 +71,12 @@ class Skyline {
   void search_block(Query& query, std::size_t block);
   std::int32_t pick(std::int32_t x, std::int32_t y, bool guided);
   std::int32_t pick_clear(std::int32_t x, std::int32_t y, std::int64_t height, bool guided);
-  std::int64_t lift_over_fixed(std::size_t body, std::int64_t x) const;
+  std::int64_t lowest_obstacle(std::int32_t first, std::int32_t last, std::int64_t above,
+                               std::int64_t below);
+  bool land(std::int32_t x, std::int32_t y, std::int64_t height);
 
   void start_segments();
+  void pop_lowest();
   void set_segment(std::int32_t begin, std::int32_t end, std::int64_t height);
   void raise(std::int32_t x, bool guided);
   void cover(std::int32_t x, std::int32_t first, std::int32_t last, std::int64_t top);
@@ -92,6 +98,8 @@ class Skyline {
   std::vector<Summary> tree_;
   std::size_t leaves_ = 1;
   std::vector<std::uint32_t> fixed_;  // bodies, by place
+  std::vector<char> landed_;          // per fixed body: it is part of the skyline
+  std::size_t next_fixed_ = 0;        // all before have landed
 
   std::vector<std::int64_t> height_;      // per segment start; -1: no segment starts here
   std::vector<std::int32_t> segment_end_;
