@@ -8,56 +8,18 @@
 #include <cstring>
 #include <map>
 
-#include <nlohmann/json.hpp>
-
-#include "deterministic.h"
 #include "plimsoll/api/pipeline.h"
 #include "plimsoll/autodiff/training.h"
-#include "plimsoll/base/file.h"
 #include "plimsoll/model/zoo.h"
 #include "plimsoll/rewrite/tidy.h"
 #include "plimsoll/runtime/layout_copy.h"
 #include "plimsoll/runtime/on_demand.h"
+#include "reference_file.h"
 
 namespace plimsoll {
 namespace {
 
-using Json = nlohmann::json;
-
-model::ModelOptions options_of(const Json& given) {
-  model::ModelOptions out;
-  const auto set = [&](const char* name, std::optional<std::int64_t>& target) {
-    if (given.contains(name)) target = given[name].get<std::int64_t>();
-  };
-  set("batch", out.batch);
-  set("image", out.image);
-  set("seq", out.seq);
-  set("frames", out.frames);
-  set("width", out.width);
-  set("layers", out.layers);
-  set("heads", out.heads);
-  set("classes", out.classes);
-  set("vocab", out.vocab);
-  out.dropout = 0;
-  return out;
-}
-
-std::int64_t bound_of(const std::string& input, const Json& options) {
-  if (input == "token_type_ids") return 2;
-  return options[options.contains("vocab") ? "vocab" : "classes"].get<std::int64_t>();
-}
-
-ops::Array content_of(const ir::Value& value, const Json& options) {
-  const ir::TensorType plain{value.type.dtype, value.type.shape, {}};
-  if (value.kind == ir::ValueKind::kWeight) return reference::weight(value.name, plain);
-  if (value.kind != ir::ValueKind::kInput) {
-    ops::Array start(plain);
-    for (std::int64_t i = 0; i < start.elements(); ++i) start.set_number(i, value.init.a);
-    return start;
-  }
-  if (ir::is_float(value.type.dtype)) return reference::reals(value.name, plain);
-  return reference::integers(value.name, value.type.shape, bound_of(value.name, options));
-}
+using reference::Json;
 
 std::vector<float> floats_of(runtime::Executor& executor, ValueId output) {
   const ir::TensorType& type = executor.graph().value(output).type;
@@ -91,10 +53,10 @@ void expect_same_direction(const std::vector<float>& gradient, const Json& expec
 }
 
 void expect_agreement(const std::string& name) {
-  const auto text = read_file(std::string(PLIMSOLL_SOURCE_DIR) + "/tests/references/" + name + "_fp32.json");
-  ASSERT_TRUE(text) << text.error().message;
-  const Json reference = Json::parse(*text);
-  auto forward = model::build_model(reference["model"].get<std::string>(), options_of(reference["options"]));
+  const auto read = reference::read_reference(name + "_fp32");
+  ASSERT_TRUE(read) << read.error().message;
+  const Json& expected_numbers = *read;
+  auto forward = model::build_model(expected_numbers["model"].get<std::string>(), reference::options_of(expected_numbers, ir::DType::kF32));
   ASSERT_TRUE(forward) << forward.error().message;
   auto tidied = rewrite::tidy(*forward);
   ASSERT_TRUE(tidied) << tidied.error().message;
@@ -112,16 +74,16 @@ void expect_agreement(const std::string& name) {
   for (std::size_t v = 0; v < graph->values.size(); ++v) {
     const ir::Value& value = graph->values[v];
     if (!ir::is_source(value.kind) || value.kind == ir::ValueKind::kConstant) continue;
-    runtime::copy_from_row_major(value.type, content_of(value, reference["options"]).to_bytes(), (*executor)->source(ValueId(v)));
+    runtime::copy_from_row_major(value.type, reference::content_of(value, expected_numbers).to_bytes(), (*executor)->source(ValueId(v)));
   }
   ASSERT_TRUE((*executor)->step());
 
-  const double loss = reference["loss"];
+  const double loss = expected_numbers["loss"];
   EXPECT_NEAR(floats_of(**executor, graph->outputs[0])[0], loss, 1e-5 * std::abs(loss));
   std::map<std::string, ValueId> gradients;
   for (std::size_t i = 0; i < weights.size(); ++i) gradients[tidied->value(weights[i]).name] = graph->outputs[i + 1];
-  ASSERT_EQ(weights.size(), reference["gradients"].size());
-  for (const Json& expected : reference["gradients"]) {
+  ASSERT_EQ(weights.size(), expected_numbers["gradients"].size());
+  for (const Json& expected : expected_numbers["gradients"]) {
     const auto place = gradients.find(expected["name"].get<std::string>());
     ASSERT_NE(place, gradients.end()) << expected["name"];
     expect_same_direction(floats_of(**executor, place->second), expected);

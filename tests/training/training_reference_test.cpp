@@ -8,72 +8,25 @@
 #include <map>
 #include <unordered_map>
 
-#include <nlohmann/json.hpp>
-
-#include "deterministic.h"
 #include "plimsoll/autodiff/training.h"
-#include "plimsoll/base/file.h"
 #include "plimsoll/model/zoo.h"
 #include "plimsoll/ops/interpreter.h"
+#include "reference_file.h"
 
 namespace plimsoll {
 namespace {
 
-using Json = nlohmann::json;
+using reference::Json;
 using Sources = std::unordered_map<std::string, ops::Array>;
 
 constexpr double kRelative = 1e-7;
 constexpr double kZero = 1e-12;  // for what is zero in theory
 
-Json read_reference(const std::string& name) {
-  const auto text =
-      read_file(std::string(PLIMSOLL_SOURCE_DIR) + "/tests/references/" + name + "_fp64.json");
-  EXPECT_TRUE(text) << text.error().message;
-  return text ? Json::parse(*text) : Json();
-}
-
-model::ModelOptions options_of(const Json& reference) {
-  model::ModelOptions out;
-  const auto set = [&](const char* name, std::optional<std::int64_t>& target) {
-    if (reference["options"].contains(name))
-      target = reference["options"][name].get<std::int64_t>();
-  };
-  set("batch", out.batch);
-  set("image", out.image);
-  set("seq", out.seq);
-  set("frames", out.frames);
-  set("width", out.width);
-  set("layers", out.layers);
-  set("heads", out.heads);
-  set("classes", out.classes);
-  set("vocab", out.vocab);
-  out.dropout = 0;
-  out.dtype = ir::DType::kF64;
-  return out;
-}
-
-std::int64_t bound_of(const std::string& input, const Json& options) {
-  if (input == "token_type_ids") return 2;
-  return options.contains("vocab") ? options["vocab"].get<std::int64_t>()
-                                   : options["classes"].get<std::int64_t>();
-}
-
-Sources first_sources(const ir::Graph& graph, const Json& options) {
+Sources first_sources(const ir::Graph& graph, const Json& reference) {
   Sources out;
   for (const ir::Value& value : graph.values) {
     if (!ir::is_source(value.kind) || value.kind == ir::ValueKind::kConstant) continue;
-    if (value.kind == ir::ValueKind::kWeight) {
-      out[value.name] = reference::weight(value.name, value.type);
-    } else if (value.kind != ir::ValueKind::kInput) {
-      ops::Array start(value.type);
-      for (std::int64_t i = 0; i < start.elements(); ++i) start.set_number(i, value.init.a);
-      out[value.name] = std::move(start);
-    } else if (ir::is_float(value.type.dtype)) {
-      out[value.name] = reference::reals(value.name, value.type);
-    } else {
-      out[value.name] =
-          reference::integers(value.name, value.type.shape, bound_of(value.name, options));
-    }
+    out[value.name] = reference::content_of(value, reference);
   }
   return out;
 }
@@ -115,9 +68,11 @@ void expect_same_gradient(const ops::Array& gradient, const Json& expected) {
 class TrainingReference : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    reference_ = read_reference(GetParam());
-    ASSERT_FALSE(reference_.is_null());
-    auto graph = model::build_model(reference_["model"].get<std::string>(), options_of(reference_));
+    auto read = reference::read_reference(std::string(GetParam()) + "_fp64");
+    ASSERT_TRUE(read) << read.error().message;
+    reference_ = *std::move(read);
+    auto graph = model::build_model(reference_["model"].get<std::string>(),
+                                    reference::options_of(reference_, ir::DType::kF64));
     ASSERT_TRUE(graph) << graph.error().message;
     forward_ = *std::move(graph);
   }
@@ -130,7 +85,7 @@ class TrainingReference : public ::testing::TestWithParam<const char*> {
 
   void expect_losses(const ir::Graph& graph, const Json& expected) const {
     const std::vector<double> losses =
-        losses_of(graph, first_sources(graph, reference_["options"]), expected.size());
+        losses_of(graph, first_sources(graph, reference_), expected.size());
     ASSERT_EQ(losses.size(), expected.size());
     for (std::size_t i = 0; i < losses.size(); ++i)
       expect_close(losses[i], expected[i], fmt::format("loss of step {}", i));
@@ -144,7 +99,7 @@ TEST_P(TrainingReference, LossAndEveryGradientAgree) {
   autodiff::TrainingOptions options;
   options.gradients_as_outputs = true;
   const ir::Graph graph = step(options);
-  const auto values = ops::interpret(graph, first_sources(graph, reference_["options"]));
+  const auto values = ops::interpret(graph, first_sources(graph, reference_));
   ASSERT_TRUE(values) << values.error().message;
   expect_close((*values)[graph.outputs[0].index()]->number(0), reference_["loss"], "loss");
 
