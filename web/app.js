@@ -56,7 +56,7 @@ class App {
     if (account.budget_bytes) cards.push(card('budget', 'Budget', human(account.budget_bytes), human(account.budget_bytes - account.arena_bytes) + ' left', account.budget_bytes));
     cards.push(card('when', 'Peak at', account.tickWord + ' ' + grouped(account.peak.tick), 'of ' + grouped(account.ticks)));
     cards.push(card('allocations', account.source === 'plan' ? 'Buffers' : 'Allocations', grouped(account.bands.count), grouped(account.peak_set_count) + ' alive at the peak'));
-    if (account.duration > 0) cards.push(card('time', account.source === 'plan' ? 'Predicted time' : 'Recorded time', duration(account.duration), grouped(account.operators.count) + ' operators'));
+    if (account.duration > 0) cards.push(card('time', account.source === 'plan' ? 'Predicted time' : 'Recorded time', duration(account.duration), account.operators.count > 0 ? grouped(account.operators.count) + ' operators' : 'first to last event'));
     byId('cards').replaceChildren(...cards);
   }
 

@@ -59,8 +59,8 @@ function drawTickAxis(surface, axis, y) {
   }
 }
 
-/** @param {any} surface @param {number} y @param {string} color @param {string} label @param {boolean} below */
-function drawLevel(surface, y, color, label, below) {
+/** @param {any} surface @param {number} y @param {string} color @param {string} label @param {'left' | 'right'} side */
+function drawLevel(surface, y, color, label, side) {
   const {context, left, plot} = surface;
   context.save();
   context.strokeStyle = color;
@@ -71,9 +71,9 @@ function drawLevel(surface, y, color, label, below) {
   context.lineTo(left + plot, y);
   context.stroke();
   context.fillStyle = color;
-  context.textAlign = 'right';
-  context.textBaseline = below ? 'top' : 'bottom';
-  context.fillText(label, left + plot - 4, below ? y + 3 : y - 2);
+  context.textAlign = side;
+  context.textBaseline = 'bottom';
+  context.fillText(label, side === 'left' ? left + 4 : left + plot - 4, Math.max(13, y - 2));
   context.restore();
 }
 
@@ -94,12 +94,12 @@ class StackChart {
     this.surface = surface;
     this.columns = stacker.columns(grouping, memory, axis.edges(Math.max(1, Math.floor(plot))));
     const limits = memory === 0 ? [account.budget_bytes, account.arena_bytes] : [];
-    this.top = Math.max(1, this.state.tallest[memory], ...limits) * 1.04;
+    this.top = Math.max(1, this.state.tallest[memory], ...limits) * 1.07;
     this.height = height;
     drawByteAxis(surface, this.top, height);
-    this.drawAreas(context, left, height);
-    if (memory === 0 && account.arena_bytes) this.level(account.arena_bytes, themeColor('--quiet'), 'arena ' + human(account.arena_bytes), false);
-    if (memory === 0 && account.budget_bytes) this.level(account.budget_bytes, themeColor('--warn'), 'budget ' + human(account.budget_bytes), account.arena_bytes <= account.budget_bytes && account.arena_bytes > account.budget_bytes * .93 ? false : true);
+    this.drawAreas(context, left);
+    if (memory === 0 && account.arena_bytes) drawLevel(surface, this.y(account.arena_bytes), themeColor('--quiet'), 'arena ' + human(account.arena_bytes), 'left');
+    if (memory === 0 && account.budget_bytes) drawLevel(surface, this.y(account.budget_bytes), themeColor('--warn'), 'budget ' + human(account.budget_bytes), 'right');
     this.drawPeak(context, left, plot);
     this.drawCursor(context, left, plot);
   }
@@ -107,11 +107,8 @@ class StackChart {
   /** @param {number} bytes */
   y(bytes) { return this.height - bytes / this.top * (this.height - 10); }
 
-  /** @param {number} bytes @param {string} color @param {string} label @param {boolean} below */
-  level(bytes, color, label, below) { drawLevel(this.surface, this.y(bytes), color, label, below); }
-
-  /** @param {CanvasRenderingContext2D} context @param {number} left @param {number} height */
-  drawAreas(context, left, height) {
+  /** @param {CanvasRenderingContext2D} context @param {number} left */
+  drawAreas(context, left) {
     const {colors} = this.state.account.groupings[this.state.grouping];
     const width = this.columns.totals.length;
     const ground = new Float64Array(width);
@@ -211,7 +208,8 @@ function drawPhases(canvas, state) {
   for (let c = 0; c < edges.length - 1; ++c) {
     const op = operatorAt(account, edges[c]);
     const phase = op < 0 ? -1 : account.operators.phase[op];
-    if (phase !== current) { flush(c); current = phase; }
+    // A copy belongs to no phase and interrupts none.
+    if (phase !== current && phase !== 0) { flush(c); current = phase; }
   }
   flush(edges.length - 1);
   drawTickAxis(surface, axis, 27);

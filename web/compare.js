@@ -32,7 +32,7 @@ function drawComparison(canvas, accounts, stackers) {
       context.stroke();
     }
   });
-  if (accounts[0].arena_bytes) drawLevel(surface, y(accounts[0].arena_bytes), themeColor('--quiet'), 'arena of ' + accounts[0].title + ' ' + human(accounts[0].arena_bytes), false);
+  if (accounts[0].arena_bytes) drawLevel(surface, y(accounts[0].arena_bytes), themeColor('--quiet'), 'arena of ' + accounts[0].title + ' ' + human(accounts[0].arena_bytes), 'right');
   context.fillStyle = themeColor('--quiet');
   context.textAlign = 'right';
   context.textBaseline = 'middle';

@@ -192,19 +192,24 @@ function drawLanes(canvas, account) {
   const colors = {compute: account.colorOf.weights, recompute: account.colorOf.gradients, send_out: account.colorOf.temporaries, bring_in: account.colorOf.outputs, encode: account.colorOf.inputs, decode: account.colorOf.staging};
   const total = Math.max(account.duration, 1e-12);
   const busy = new Map(streams.map((stream) => [stream, 0]));
+  const names = new Map();
   context.textBaseline = 'middle';
   for (let o = 0; o < operators.count; ++o) {
     const what = texts[operators.what[o]];
     const begin = Math.max(seconds[operators.tick[o]], busy.get(operators.stream[o]));
     busy.set(operators.stream[o], begin + operators.seconds[o]);
     const lane = streams.indexOf(operators.stream[o]);
+    if (!names.has(lane)) names.set(lane, what === 'send_out' ? 'copies out' : what === 'bring_in' ? 'copies in' : 'compute');
     context.fillStyle = colors[what] || themeColor('--quiet');
     context.fillRect(left + begin / total * plot, lane * 26 + 4, Math.max(.6, operators.seconds[o] / total * plot), 18);
   }
   context.fillStyle = themeColor('--quiet');
   context.textAlign = 'right';
-  streams.forEach((stream, lane) => context.fillText(lane === 0 ? 'compute' : 'stream ' + stream, left - 7, lane * 26 + 13));
+  streams.forEach((_, lane) => context.fillText(names.get(lane), left - 7, lane * 26 + 13));
 }
+
+/** What a plan may do to fit, as a reader would say it. */
+const REMEDIES = {recompute: 'computed again', send_out: 'sent to the host', bring_in: 'brought back', encode: 'encoded', decode: 'decoded'};
 
 /** @param {any} account */
 function remediesPanel(account) {
@@ -213,7 +218,7 @@ function remediesPanel(account) {
   const sums = new Map();
   for (let o = 0; o < operators.count; ++o) {
     const what = texts[operators.what[o]];
-    if (what === 'compute') continue;
+    if (!REMEDIES[what]) continue;
     rows.push(o);
     const sum = sums.get(what) || {count: 0, seconds: 0, bytes: 0};
     sums.set(what, sum);
@@ -229,7 +234,7 @@ function remediesPanel(account) {
   const canvas = element('canvas', {id: 'lanes', style: {height: streams * 26 + 8 + 'px'}, role: 'img', 'aria-label': 'What runs on each stream'});
   return [
     element('div', {class: 'sheet'}, element('h2', {}, 'What was done to fit'),
-      element('div', {class: 'cards'}, ...[...sums].map(([what, sum]) => element('dl', {class: 'card'}, element('dt', {}, what), element('dd', {}, grouped(sum.count)), element('small', {}, duration(sum.seconds) + ' · touches ' + human(sum.bytes)))))),
+      element('div', {class: 'cards'}, ...[...sums].map(([what, sum]) => element('dl', {class: 'card'}, element('dt', {}, REMEDIES[what]), element('dd', {}, grouped(sum.count)), element('small', {}, duration(sum.seconds) + ' · touches ' + human(sum.bytes)))))),
     element('div', {class: 'sheet'}, element('h2', {}, 'Streams'), element('p', {}, 'Computation above, copies below it, over the planned time of one step.'), canvas),
     element('div', {class: 'sheet'}, pagedTable([
       {title: 'Step', number: true, cell: (o) => grouped(operators.tick[o])},

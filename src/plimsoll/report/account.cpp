@@ -119,4 +119,9 @@ std::string_view layer_of_name(std::string_view name) {
   return dot == std::string_view::npos ? std::string_view() : name.substr(0, dot);
 }
 
+std::string_view layer_of_source(std::string_view name, Kind kind) {
+  const std::string_view owner = layer_of_name(name);
+  return kind == Kind::kOptimizer ? layer_of_name(owner) : owner;
+}
+
 }  // namespace plimsoll::report

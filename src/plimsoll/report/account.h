@@ -137,5 +137,7 @@ void compact_places(Account& account);
 
 // "encoder.3.attention/matmul" -> "encoder.3.attention"; "encoder.3.weight" -> "encoder.3".
 std::string_view layer_of_name(std::string_view name);
+// The same for a source: the moments of "encoder.3.weight" are "encoder.3.weight.m" and belong to "encoder.3".
+std::string_view layer_of_source(std::string_view name, Kind kind);
 
 }  // namespace plimsoll::report

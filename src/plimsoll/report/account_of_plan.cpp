@@ -83,7 +83,7 @@ void add_buffers(const plan::Plan& plan, Account& account) {
       band.type = account.texts.intern(ir::to_string(value.type));
       const bool made = value.producer.valid();
       band.layer = account.texts.intern(made ? std::string_view(plan.graph.node(value.producer).layer)
-                                             : layer_of_name(value.name));
+                                             : layer_of_source(value.name, band.kind));
     } else {
       band.layer = account.texts.intern(layer_of_name(buffer.name));
     }

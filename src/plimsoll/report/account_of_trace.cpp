@@ -141,9 +141,9 @@ class TraceReader {
     const std::string_view given = trace_.strings.text(event.name);
     band.name = !given.empty() ? account_.texts.intern(given) : site.known ? site.name : unnamed_;
     band.origin = site.origin;
-    band.layer = given.empty() ? site.name : account_.texts.intern(layer_of_name(given));
-    band.phase = phase_at(event);
     band.kind = kind_of(event.category);
+    band.layer = given.empty() ? site.name : account_.texts.intern(layer_of_source(given, band.kind));
+    band.phase = phase_at(event);
     band.memory = memory_of_device_[event.device];
     band.stream = event.stream.value;
     band.bytes = believable(event.bytes);

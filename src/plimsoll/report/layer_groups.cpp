@@ -14,6 +14,7 @@ struct TreeNode {
   std::string path;
   int depth = -1;
   LayerRow sums;
+  Bytes own;  // not of a child
 };
 
 // Numbers inside names count: layer 10 comes after layer 9.
@@ -33,6 +34,7 @@ class Tree {
       std::size_t& leaf = leaf_of_text_[band.layer.index()];
       if (leaf == 0) leaf = insert(account.texts.text(band.layer));
       LayerRow& sums = nodes_[leaf].sums;
+      nodes_[leaf].own += band.bytes;
       sums.total += band.bytes;
       sums.by_kind[static_cast<std::size_t>(band.kind)] += band.bytes;
       if (band.life.contains(peak)) sums.at_peak += band.bytes;
@@ -100,21 +102,34 @@ void append_rows(const Tree& tree, std::size_t node, std::vector<LayerRow>& rows
   }
 }
 
+// A layer with everything below it, or only what belongs to it alone.
+struct Group {
+  std::size_t node = 0;
+  bool alone = false;
+  Bytes total;
+};
+
+std::vector<Group> parts_of(const Tree& tree, std::size_t node) {
+  std::vector<Group> out;
+  for (const std::size_t child : tree.children(node)) out.push_back({child, false, tree.nodes()[child].sums.total});
+  if (tree.nodes()[node].own.value > 0) out.push_back({node, true, tree.nodes()[node].own});
+  return out;
+}
+
 // Opens the largest group while the limit allows.
-std::vector<std::size_t> cut(const Tree& tree, std::size_t most) {
-  std::vector<std::size_t> groups = tree.children(0);
+std::vector<Group> cut(const Tree& tree, std::size_t most) {
+  std::vector<Group> groups = parts_of(tree, 0);
   std::vector<bool> closed(tree.nodes().size());
   for (;;) {
     std::size_t best = groups.size();
     for (std::size_t g = 0; g < groups.size(); ++g) {
-      const bool can = !closed[groups[g]] && !tree.nodes()[groups[g]].children.empty();
-      if (can && (best == groups.size() || tree.nodes()[groups[g]].sums.total > tree.nodes()[groups[best]].sums.total)) best = g;
+      const bool can = !groups[g].alone && !closed[groups[g].node] && !tree.nodes()[groups[g].node].children.empty();
+      if (can && (best == groups.size() || groups[g].total > groups[best].total)) best = g;
     }
     if (best == groups.size()) return groups;
-    const std::vector<std::size_t> opened = tree.children(groups[best]);
-    // What lies in an opened layer itself, not in a child of it, falls to "other".
+    const std::vector<Group> opened = parts_of(tree, groups[best].node);
     if (groups.size() + opened.size() - 1 > most) {
-      closed[groups[best]] = true;
+      closed[groups[best].node] = true;
       continue;
     }
     groups.erase(groups.begin() + static_cast<std::ptrdiff_t>(best));
@@ -122,22 +137,28 @@ std::vector<std::size_t> cut(const Tree& tree, std::size_t most) {
   }
 }
 
+// The smallest that still has a colour; ties keep the earlier ones.
+Bytes smallest_shown(const std::vector<Group>& groups, std::size_t most) {
+  if (groups.size() <= most) return 0_bytes;
+  std::vector<Bytes> sizes;
+  for (const Group& group : groups) sizes.push_back(group.total);
+  std::sort(sizes.begin(), sizes.end(), std::greater<>());
+  return sizes[most - 1];
+}
+
 }  // namespace
 
 LayerGroups group_layers(const Account& account, std::size_t most) {
   const Tree tree(account);
-  std::vector<std::size_t> groups = cut(tree, most);
-  std::vector<std::size_t> by_size = groups;
-  std::stable_sort(by_size.begin(), by_size.end(), [&tree](std::size_t a, std::size_t b) {
-    return tree.nodes()[a].sums.total > tree.nodes()[b].sums.total;
-  });
-  if (by_size.size() > most) by_size.resize(most);
-  std::vector<int> group_of_node(tree.nodes().size(), -1);
+  const std::vector<Group> groups = cut(tree, most);
+  const Bytes smallest = smallest_shown(groups, most);
+  std::vector<int> whole(tree.nodes().size(), -1);
+  std::vector<int> alone(tree.nodes().size(), -1);
   LayerGroups out;
-  for (const std::size_t node : groups) {
-    if (std::find(by_size.begin(), by_size.end(), node) == by_size.end()) continue;
-    group_of_node[node] = static_cast<int>(out.names.size());
-    out.names.push_back(tree.nodes()[node].path);
+  for (const Group& group : groups) {
+    if (group.total < smallest || out.names.size() == most) continue;
+    (group.alone ? alone : whole)[group.node] = static_cast<int>(out.names.size());
+    out.names.push_back(tree.nodes()[group.node].path + (group.alone ? " itself" : ""));
   }
   const auto other = static_cast<std::uint8_t>(out.names.size());
   out.of_text.assign(account.texts.all().size(), other);
@@ -145,9 +166,10 @@ LayerGroups group_layers(const Account& account, std::size_t most) {
   for (std::size_t text = 0; text < out.of_text.size(); ++text) {
     std::size_t node = tree.leaf(text);
     if (node == 0) continue;
-    while (node != 0 && group_of_node[node] < 0) node = tree.parent(node);
-    if (node != 0) out.of_text[text] = static_cast<std::uint8_t>(group_of_node[node]);
-    any_other = any_other || node == 0;
+    int found = alone[node];
+    for (; found < 0 && node != 0; node = tree.parent(node)) found = whole[node];
+    if (found >= 0) out.of_text[text] = static_cast<std::uint8_t>(found);
+    any_other = any_other || found < 0;
   }
   if (any_other || out.names.empty()) out.names.push_back("other");
   return out;

@@ -1,9 +1,10 @@
 // Layers as a tree, and a cut through it that a chart can show.
 //
-// Layer names have dots between levels ("encoder.3.attention"). A chart has room for a dozen colours, a
+// Layer names have dots between levels ("encoder.3.attention"). A chart has room for twenty colours, a
 // model has hundreds of layers; the cut starts at the roots and opens the group with most bytes, again
 // and again, while the number of groups stays within the limit. So a transformer shows its blocks and a
-// ResNet its stages, without anybody saying so.
+// ResNet its stages, without anybody saying so. What belongs to an opened layer itself, not to a part of
+// it, keeps a group of its own.
 #pragma once
 
 #include <array>
@@ -15,7 +16,7 @@
 
 namespace plimsoll::report {
 
-inline constexpr std::size_t kMostGroups = 11;
+inline constexpr std::size_t kMostGroups = 19;
 
 struct LayerGroups {
   std::vector<std::string> names;    // the last one is "other" where not all fit
