@@ -3,10 +3,9 @@ PRESET ?= release
 BUILD := build/$(PRESET)
 PYTHON ?= python3
 JOBS ?= $(shell nproc)
+PREFIX ?= /usr/local
 
-PYTHON ?= python3
-
-.PHONY: bench-ort bench-torch help deps configure build run test test-all bench clean format
+.PHONY: help deps configure build run test test-all bench-torch bench-ort bench-pack bench-fit install clean format
 
 help:            ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -36,6 +35,15 @@ bench-torch: build ## training steps against PyTorch's (PYTHON=a Python that has
 
 bench-ort: build  ## inference beside onnxruntime (PYTHON must have onnxruntime)
 	@$(PYTHON) tools/references/bench_ort.py $(BUILD)/plimsoll
+
+bench-pack: build ## the packer's bars (PLIMSOLL_CORPUS names the folder of problems)
+	@$(BUILD)/bin/pack_bars
+
+bench-fit: build  ## the bars of fitting a budget
+	@$(BUILD)/bin/fit_bars
+
+install: build   ## install program, library and headers (PREFIX=/usr/local)
+	@cmake --install $(BUILD) --prefix $(PREFIX)
 
 clean:           ## remove what was built
 	rm -rf build
