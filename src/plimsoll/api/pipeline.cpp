@@ -33,6 +33,7 @@ Result<PlannedGraph> plan_model(const PreparedModel& prepared, const ModelReques
   options.kernels = prepared.kernels;
   options.seed = request.seed;
   options.copies = prepared.profile.copies;
+  options.encode_rate = prepared.profile.memory_bytes_per_second;
   options.seconds = [&](const ir::Graph& graph, const ir::Node& node) { return node_seconds(prepared.profile, graph, node); };
   PLIMSOLL_TRY(PlannedGraph planned, plan_graph(prepared.model.graph, options));
   planned.plan.environment = this_machine(request.threads);

@@ -16,6 +16,7 @@ Result<GraphWorkload> workload_of(const ir::Graph& graph, const PlanOptions& opt
   how.kernels = options.kernels;
   how.seconds = options.seconds;
   how.in_place = in_place;
+  how.encode_rate = options.remedies.encode ? options.encode_rate : 0;
   return schedule::make_graph_workload(graph, how);
 }
 

@@ -37,6 +37,7 @@ struct PlanOptions {
   ops::KernelTable kernels;
   std::function<double(const ir::Graph&, const ir::Node&)> seconds;
   schedule::CopyRates copies;
+  double encode_rate = 5e9;  // bytes a second that one pass over a map takes
   std::vector<std::vector<ValueId>> contiguous;
   std::function<void(const schedule::FitProgress&)> on_better;
   const std::atomic<bool>* stop = nullptr;

@@ -4,8 +4,11 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <map>
+#include <memory>
 #include <thread>
 
+#include "plimsoll/codec/box.h"
 #include "plimsoll/device/cpu/arena.h"
 #include "plimsoll/plan/check_plan.h"
 
@@ -23,7 +26,10 @@ struct BoundStep {
   std::vector<const std::byte*> inputs;
   std::vector<std::byte*> outputs;
   std::byte* scratch = nullptr;
-  std::size_t bytes = 0;  // of a copy
+  std::size_t bytes = 0;  // of a copy, or of the plain form of what is encoded
+  const codec::Codec* codec = nullptr;
+  std::size_t box = 0;                           // bytes of the encoded form
+  std::shared_ptr<std::vector<float>> overflow;  // host memory for a map that its box refused
 };
 
 class Planned final : public Executor {
@@ -91,9 +97,26 @@ class Planned final : public Executor {
       out.inputs.push_back(address(step.inputs.front()));
       out.outputs.push_back(address(step.outputs.front()));
     } else if (step.kind != StepKind::kDrop) {
-      return fail(ErrorCode::kInternal, "codec '{}' is not known to the executor", step.codec);
+      PLIMSOLL_RETURN_IF_ERROR(bind_codec(step, out));
     }
     return out;
+  }
+
+  Status bind_codec(const PlanStep& step, BoundStep& out) {
+    const bool encodes = step.kind == StepKind::kEncode;
+    const Slot& small = encodes ? step.outputs.front() : step.inputs.front();
+    const ir::TensorType& type = plan_.graph.value(step.value).type;
+    out.codec = codec::find_codec(step.codec);
+    if (out.codec == nullptr || type.dtype != ir::DType::kF32) return bad_input("codec '{}' cannot store {}", step.codec, ir::name(type.dtype));
+    out.bytes = bytes_of(step.value);
+    out.box = static_cast<std::size_t>(plan_.buffer(small.buffer).bytes.value);
+    if (out.box < codec::box_bytes(*out.codec, 0)) return bad_input("the room for '{}' is too small", plan_.graph.value(step.value).name);
+    out.inputs.push_back(address(step.inputs.front()));
+    out.outputs.push_back(address(step.outputs.front()));
+    auto& overflow = overflow_[small.buffer];
+    if (!overflow) overflow = std::make_shared<std::vector<float>>();
+    out.overflow = overflow;
+    return {};
   }
 
   void bind_compute(const PlanStep& step, BoundStep& out) {
@@ -132,9 +155,27 @@ class Planned final : public Executor {
   static void run(const BoundStep& step) {
     if (step.kernel != nullptr) {
       step.kernel->run({step.inputs, step.outputs, step.scratch});
+    } else if (step.codec != nullptr) {
+      run_codec(step);
     } else if (step.bytes > 0) {
       std::memcpy(step.outputs.front(), step.inputs.front(), step.bytes);
     }
+  }
+
+  // A map that does not fit its box waits in host memory instead: slower, never wrong, never over budget.
+  static void run_codec(const BoundStep& step) {
+    const std::size_t count = step.bytes / sizeof(float);
+    if (step.kind == StepKind::kEncode) {
+      const std::span<const float> values{reinterpret_cast<const float*>(step.inputs.front()), count};
+      const std::span<std::uint8_t> box{reinterpret_cast<std::uint8_t*>(step.outputs.front()), step.box};
+      if (!codec::pack_box(*step.codec, values, 0, box)) step.overflow->assign(values.begin(), values.end());
+      return;
+    }
+    const std::span<const std::uint8_t> box{reinterpret_cast<const std::uint8_t*>(step.inputs.front()), step.box};
+    const std::span<float> values{reinterpret_cast<float*>(step.outputs.front()), count};
+    const codec::Opened opened = codec::open_box(*step.codec, box, values);
+    PLIMSOLL_CHECK(opened != codec::Opened::kDamaged, "an encoded map was overwritten");
+    if (opened == codec::Opened::kRefused) std::copy(step.overflow->begin(), step.overflow->end(), values.begin());
   }
 
   // Buffers begin and end with the steps of the plan; operators have their times.
@@ -179,6 +220,7 @@ class Planned final : public Executor {
   std::vector<std::byte*> place_;
   std::vector<std::byte*> results_;
   std::vector<BoundStep> bound_;
+  std::map<BufferId, std::shared_ptr<std::vector<float>>> overflow_;  // by encoded buffer
   int streams_ = 1;
   std::array<std::atomic<std::int32_t>, 8> done_{};
   Bytes peak_;

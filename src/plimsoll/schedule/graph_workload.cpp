@@ -8,6 +8,7 @@
 
 #include "plimsoll/base/checked.h"
 #include "plimsoll/ops/catalogue.h"
+#include "plimsoll/schedule/graph_encodings.h"
 
 namespace plimsoll::schedule {
 namespace {
@@ -109,6 +110,7 @@ class Mapper {
     for (const ValueId output : node.outputs) {
       task.outputs.push_back(add_value(output, task_id));
       out_.workload.values.back().recompute = !task.once;
+      if (options_.encode_rate > 0) out_.workload.values.back().encodings = offer_encodings(graph_, node, output, options_.encode_rate);
     }
     if (!out_.workload.turn.valid() && node.phase == ir::Phase::kBackward) out_.workload.turn = task_id;
     out_.workload.tasks.push_back(std::move(task));

@@ -28,6 +28,8 @@ struct GraphWorkloadOptions {
   ops::KernelTable kernels;
   // Seconds one node takes; absent: every node takes 1.
   std::function<double(const ir::Graph&, const ir::Node&)> seconds;
+  // Bytes a second at which maps are encoded; 0: no encodings are offered.
+  double encode_rate = 0;
   bool views = true;
   bool in_place = true;            // false: only what is demanded
   std::vector<ValueId> pinned;     // graph values that must be there after the last step
