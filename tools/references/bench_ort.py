@@ -15,7 +15,7 @@ import time
 import numpy as np
 import onnxruntime
 
-MODELS = {"resnet50": [], "mobilenet_v2": [], "bert": ["--seq", "128"], "gpt2": ["--seq", "128"]}
+MODELS = {"resnet50": [], "mobilenet": [], "bert": ["--seq", "128"], "gpt2": ["--seq", "128"]}
 RUNS, WARM = 15, 3
 
 

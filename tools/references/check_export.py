@@ -15,7 +15,7 @@ import onnxruntime
 
 MODELS = {
     "mlp": ["--batch", "4"], "alexnet": ["--batch", "1"], "resnet50": ["--batch", "1", "--image", "64"],
-    "mobilenet_v2": ["--batch", "1", "--image", "64"], "gpt2": ["--batch", "1", "--seq", "16", "--layers", "2"],
+    "mobilenet": ["--batch", "1", "--image", "64"], "gpt2": ["--batch", "1", "--seq", "16", "--layers", "2"],
     "bert": ["--batch", "1", "--seq", "16", "--layers", "2"], "unet": ["--batch", "1", "--image", "64"],
 }
 

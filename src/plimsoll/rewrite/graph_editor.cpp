@@ -56,6 +56,13 @@ ValueId GraphEditor::insert_constant(std::string_view name, const ir::TensorType
   return id;
 }
 
+ValueId GraphEditor::insert_weight(std::string name, const ir::TensorType& type) {
+  const ValueId id = graph_.add_source(std::move(name), ir::ValueKind::kWeight, type, {ir::Init::Kind::kFile, 0, 0});
+  readers_.resize(graph_.values.size());
+  output_.resize(graph_.values.size(), false);
+  return id;
+}
+
 void GraphEditor::replace(ValueId old, ValueId by) {
   for (const NodeId reader : readers_[old.index()]) {
     auto& inputs = graph_.node(reader).inputs;

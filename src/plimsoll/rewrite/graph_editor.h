@@ -41,6 +41,8 @@ class GraphEditor {
   Result<std::vector<ValueId>> insert(NodeId at, std::string_view op, std::vector<ValueId> inputs,
                                       ir::Attributes attributes = {});
   ValueId insert_constant(std::string_view name, const ir::TensorType& type, std::vector<std::byte> data);
+  // A weight whose content comes from a file; the name must be new.
+  ValueId insert_weight(std::string name, const ir::TensorType& type);
   // Outputs keep their name.
   void replace(ValueId old, ValueId by);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "plimsoll/base/log.h"
+#include "plimsoll/model/onnx/fold_batch_norm.h"
 #include "plimsoll/model/onnx/operator_table.h"
 #include "plimsoll/model/onnx/tensor_content.h"
 #include "plimsoll/rewrite/recover.h"
@@ -425,6 +426,9 @@ Result<ImportedModel> Importer::finish(const Scope& scope) {
   build_updates();
   ImportedModel model;
   PLIMSOLL_TRY(ir::Graph graph, builder_.finish(outputs));
+  if (!options_.training && options_.recover_patterns) {
+    PLIMSOLL_TRY(graph, fold_batch_norm(std::move(graph), weights_));
+  }
   if (options_.recover_patterns) {
     PLIMSOLL_TRY(model.graph, rewrite::recover_patterns(std::move(graph), {options_.training}));
   } else {
