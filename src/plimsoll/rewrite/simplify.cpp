@@ -31,8 +31,10 @@ Result<int> merge_constants(GraphEditor& edit) {
 ValueId identity_of(const GraphEditor& edit, const ir::Node& node) {
   const ir::Graph& graph = edit.graph();
   const ValueId y = node.outputs.front();
-  if (node.inputs.empty() || !node.inputs.front().valid() || edit.is_output(y)) return {};
+  if (node.inputs.empty() || !node.inputs.front().valid()) return {};
   const ValueId x = node.inputs.front();
+  // An output must be made by a node, and be one value.
+  if (edit.is_output(y) && (edit.is_output(x) || edit.producer(x) == nullptr)) return {};
   const bool same = graph.value(x).type == graph.value(y).type;
   if (node.op == "identity" && same) return x;
   if ((node.op == "reshape" || node.op == "expand" || node.op == "cast") && same) return x;
