@@ -5,7 +5,8 @@
 // ship, and the baseline to beat; here it knows every rule of a Problem, because pair_rules.h does. Fixed
 // bodies come first, back bodies of a two-ended arena last.
 //
-// Cost: O(n x placed bodies alive at the same time). Under a budget it stops and returns nothing.
+// Cost: O(log n + placed bodies alive at the same time) per body. When the budget ends, the bodies still
+// to come go on top of all that is alive with them, in O(log n) each: high, but an answer.
 #pragma once
 
 #include <optional>
@@ -22,7 +23,8 @@ enum class Fit : std::uint8_t { kFirst, kBest };
 
 std::vector<std::uint32_t> greedy_order(const BodyModel& model, GreedyOrder order);
 
-// Places of all bodies taken in `order`; nothing when fixed bodies clash or the budget is over.
+// Places of all bodies taken in `order`; nothing when fixed bodies clash, or when a body has no place
+// (slabs; a fixed back body that ought to lie above what is stacked at the end of the budget).
 std::optional<std::vector<std::int64_t>> place_greedily(const BodyModel& model,
                                                         std::span<const std::uint32_t> order,
                                                         Fit fit, Budget& budget);

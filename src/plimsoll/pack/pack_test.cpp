@@ -262,6 +262,15 @@ TEST(Pack, NamedGreedyOrdersGiveValidPackings) {
   }
 }
 
+TEST(Pack, NamedGreedyOrdersAnswerEvenWithoutTime) {
+  const Problem problem = generate(Family::kRandom, 20000, 3);
+  for (int method = static_cast<int>(Method::kBySize); method <= static_cast<int>(Method::kGivenOrder);
+       ++method) {
+    const PackOptions options{.method = static_cast<Method>(method), .deadline_seconds = 0.001};
+    EXPECT_TRUE(packed(problem, options).fits()) << method;
+  }
+}
+
 TEST(Pack, EveryCombinationOfSwitchesGivesTheOptimum) {
   Random random(2);
   for (int round = 0; round < 3; ++round) {

@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::size_t kBlock = 16;
 constexpr float kGone = -std::numeric_limits<float>::infinity();
-constexpr std::size_t kPicks = 8;  // tried before space under an obstacle is given up
+constexpr std::size_t kSectionBlock = 512;
+constexpr std::size_t kPicks = 40;  // tried before space under an obstacle is given up
 
 // Maximum of `load` over every body's span, by a sparse walk: a table of powers of two would take
 // n log n memory, blocks of 64 sections take n / 64 log n.
@@ -46,6 +47,10 @@ class SpanMaximum {
   std::span<const std::int64_t> values_;
   std::vector<std::vector<std::int64_t>> levels_;
 };
+
+std::size_t block_of(std::int32_t section) {
+  return static_cast<std::size_t>(section) / kSectionBlock;
+}
 
 }  // namespace
 
@@ -87,6 +92,7 @@ Skyline::Skyline(const BodyModel& model) : model_(model) {
   }
   std::sort(fixed_.begin(), fixed_.end(),
             [&](auto a, auto b) { return model.bodies[a].fixed < model.bodies[b].fixed; });
+  index_obstacles();
   end_.resize(free);
   for (std::size_t k = 0; k < free; ++k) end_[k] = model.bodies[body_[k]].last;
   const std::size_t blocks = (free + kBlock - 1) / kBlock;
@@ -216,32 +222,58 @@ std::int32_t Skyline::pick(std::int32_t x, std::int32_t y, bool guided) {
   return query.pick;
 }
 
-// The bottom of the lowest obstacle over these sections with above < bottom < below.
+// Per block of sections the obstacles that touch it, lowest first.
+void Skyline::index_obstacles() {
+  const std::size_t blocks = static_cast<std::size_t>(model_.sections) / kSectionBlock + 1;
+  obstacles_of_.assign(blocks + 1, 0);
+  const auto each_block = [&](const Body& body, const auto& visit) {
+    for (std::size_t k = block_of(body.first); k <= block_of(body.last - 1); ++k) visit(k);
+  };
+  for (const std::uint32_t f : fixed_)
+    each_block(model_.bodies[f], [&](std::size_t k) { ++obstacles_of_[k + 1]; });
+  std::partial_sum(obstacles_of_.begin(), obstacles_of_.end(), obstacles_of_.begin());
+  obstacles_.resize(obstacles_of_.back());
+  std::vector<std::uint32_t> next(obstacles_of_.begin(), obstacles_of_.end() - 1);
+  for (std::uint32_t k = 0; k < fixed_.size(); ++k)
+    each_block(model_.bodies[fixed_[k]], [&](std::size_t block) { obstacles_[next[block]++] = k; });
+}
+
+// The bottom of the lowest obstacle over these sections with above < bottom < below, or `below`.
 std::int64_t Skyline::lowest_obstacle(std::int32_t first, std::int32_t last, std::int64_t above,
                                       std::int64_t below) {
-  for (std::size_t k = next_fixed_; k < fixed_.size(); ++k) {
-    const Body& fixed = model_.bodies[fixed_[k]];
-    if (fixed.fixed >= below) break;
-    ++work_;
-    if (fixed.fixed > above && fixed.first < last && first < fixed.last) return fixed.fixed;
+  for (std::size_t block = block_of(first); block <= block_of(last - 1); ++block) {
+    const auto end = obstacles_.begin() + obstacles_of_[block + 1];
+    auto at = std::partition_point(obstacles_.begin() + next_obstacle_[block], end, [&](auto k) {
+      return model_.bodies[fixed_[k]].fixed <= above;
+    });
+    for (work_ += 4; at != end; ++at, ++work_) {
+      const Body& fixed = model_.bodies[fixed_[*at]];
+      if (fixed.fixed >= below) break;
+      if (fixed.first < last && first < fixed.last) below = fixed.fixed;
+    }
   }
-  return kLargest;
+  return below;
 }
 
 // Obstacles that the lowest segment has reached become part of the skyline. Boxes of fixed bodies may
 // overlap each other; then one lands piece by piece.
 bool Skyline::land(std::int32_t x, std::int32_t y, std::int64_t height) {
-  while (next_fixed_ < fixed_.size() && landed_[next_fixed_]) ++next_fixed_;
-  for (std::size_t k = next_fixed_; k < fixed_.size(); ++k) {
-    const Body& fixed = model_.bodies[fixed_[k]];
-    if (fixed.fixed > height) break;
+  for (std::size_t block = block_of(x); block <= block_of(y - 1); ++block) {
+    std::uint32_t& next = next_obstacle_[block];
+    const std::uint32_t end = obstacles_of_[block + 1];
     ++work_;
-    const std::int64_t top = fixed.fixed + fixed.height;
-    if (landed_[k] || fixed.first >= y || fixed.last <= x || top <= height) continue;
-    landed_[k] = x <= fixed.first && fixed.last <= y;
-    pop_lowest();
-    cover(x, std::max(x, fixed.first), std::min(y, fixed.last), top);
-    return true;
+    while (next < end && landed_[obstacles_[next]]) ++next;
+    for (std::uint32_t at = next; at < end; ++at, ++work_) {
+      const std::uint32_t k = obstacles_[at];
+      const Body& fixed = model_.bodies[fixed_[k]];
+      if (fixed.fixed > height) break;
+      const std::int64_t top = fixed.fixed + fixed.height;
+      if (landed_[k] || fixed.first >= y || fixed.last <= x || top <= height) continue;
+      landed_[k] = x <= fixed.first && fixed.last <= y;
+      pop_lowest();
+      cover(x, std::max(x, fixed.first), std::min(y, fixed.last), top);
+      return true;
+    }
   }
   return false;
 }
@@ -256,7 +288,7 @@ std::int32_t Skyline::pick_clear(std::int32_t x, std::int32_t y, std::int64_t he
     const auto k = static_cast<std::size_t>(item);
     const Body& body = model_.bodies[body_[k]];
     const std::int64_t top = model_.lift(body_[k], height) + body.height;
-    if (lowest_obstacle(body.first, body.last, height, top) == kLargest) {
+    if (lowest_obstacle(body.first, body.last, height, top) == top) {
       clear = item;
     } else {
       parked.emplace_back(static_cast<std::uint32_t>(item), priority_[k]);
@@ -298,7 +330,7 @@ void Skyline::raise(std::int32_t x, bool guided) {
   const std::int64_t left_height = left >= 0 ? height_[static_cast<std::size_t>(left)] : kLargest;
   const std::int64_t right_height = has_right ? height_[static_cast<std::size_t>(end)] : kLargest;
   std::int64_t up = std::min(left_height, right_height);
-  if (!fixed_.empty()) up = std::min(up, lowest_obstacle(x, end, height, up));
+  if (!fixed_.empty()) up = lowest_obstacle(x, end, height, up);
   PLIMSOLL_CHECK(up < kLargest, "a body fits nowhere in the skyline");
   if (guided) add_slack(x, end, height - up);
   height_[static_cast<std::size_t>(x)] = -1;
@@ -337,7 +369,7 @@ std::int64_t Skyline::pass(std::span<const float> priority, bool guided,
   work_ = static_cast<std::int64_t>(model_.bodies.size()) * 4;
   for (const std::uint32_t f : fixed_) places[f] = model_.bodies[f].fixed;
   landed_.assign(fixed_.size(), 0);
-  next_fixed_ = 0;
+  next_obstacle_.assign(obstacles_of_.begin(), obstacles_of_.end());
   if (!body_.empty()) {
     load_items(priority);
     start_segments();

@@ -17,7 +17,7 @@
 //   floor        0 0 . .         goes to 0; then the segment [0,2) at 8 takes b0 at [0,1), b1 at [1,2)
 //
 // Fixed bodies are obstacles that hang over the floor. A pick must fit below them (the best of up to
-// eight is taken), a segment rises no further than the lowest one above it, and one that the floor has
+// forty is taken), a segment rises no further than the lowest one above it, and one that the floor has
 // reached becomes part of the skyline. Floors over an obstacle never pass it. Plain models only.
 //
 // Cost O(n log n) per pass in practice, 60 bytes per body. A Skyline belongs to one thread.
@@ -71,6 +71,7 @@ class Skyline {
   void search_block(Query& query, std::size_t block);
   std::int32_t pick(std::int32_t x, std::int32_t y, bool guided);
   std::int32_t pick_clear(std::int32_t x, std::int32_t y, std::int64_t height, bool guided);
+  void index_obstacles();
   std::int64_t lowest_obstacle(std::int32_t first, std::int32_t last, std::int64_t above,
                                std::int64_t below);
   bool land(std::int32_t x, std::int32_t y, std::int64_t height);
@@ -99,7 +100,9 @@ class Skyline {
   std::size_t leaves_ = 1;
   std::vector<std::uint32_t> fixed_;  // bodies, by place
   std::vector<char> landed_;          // per fixed body: it is part of the skyline
-  std::size_t next_fixed_ = 0;        // all before have landed
+  std::vector<std::uint32_t> obstacles_;      // indices of fixed_, by block of sections
+  std::vector<std::uint32_t> obstacles_of_;   // per block: where its obstacles begin
+  std::vector<std::uint32_t> next_obstacle_;  // per block: all before have landed
 
   std::vector<std::int64_t> height_;      // per segment start; -1: no segment starts here
   std::vector<std::int32_t> segment_end_;
