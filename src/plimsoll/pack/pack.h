@@ -10,6 +10,7 @@
 //   1. lower bounds (bounds.h);
 //   2. the skyline in several orders (skyline.h): n log n, a valid answer within milliseconds;
 //      problems with composite bodies, clocks or two ends take the greedy orders instead (greedy.h);
+//      large problems that miss the target try the most loaded moments first (peaks_first.h);
 //   3. where time falls apart into independent parts, only parts above the target go on;
 //   4. the exact point-cover search (point_cover.h) on parts of up to a few thousand buffers, or the
 //      ordering search (ordering_search.h) on small problems with composite bodies, clocks or ends.
@@ -66,6 +67,7 @@ struct PackOptions {
   // Switches of single ideas, all on. Tests run the combinations; turn one off to see what it gives.
   bool split_parts = true;     // solve independent stretches of time apart
   bool slack_guidance = true;  // skyline: serve the tightest moment of a valley first
+  bool peaks_first = true;     // large problems: pack the most loaded moments before the others
   bool memo = true;            // exact: remember failed states
   bool fail_first = true;      // exact: branch where fewest choices are left (else: lowest valley)
   bool decompose = true;       // exact: split the rest in time after every move

@@ -8,6 +8,7 @@
 #include "plimsoll/pack/greedy.h"
 #include "plimsoll/pack/ordering_search.h"
 #include "plimsoll/pack/part_search.h"
+#include "plimsoll/pack/peaks_first.h"
 #include "plimsoll/pack/skyline.h"
 #include "plimsoll/pack/two_ended.h"
 
@@ -108,17 +109,32 @@ class Portfolio {
     std::vector<std::int64_t> places;
     // One cheap pass is enough for most graphs; then the orders that do best without structure.
     constexpr std::pair<Order, bool> kPasses[] = {
-        {Order::kArea, false},      {Order::kWidth, false},     {Order::kTotalWidth, true},
+        {Order::kArea, false},      {Order::kAreaWidth, true},  {Order::kTotalWidth, true},
         {Order::kWidth, true},      {Order::kArea, true},       {Order::kTotalArea, false},
-        {Order::kSize, false},      {Order::kTotalArea, true},  {Order::kSize, true},
+        {Order::kSize, false},      {Order::kWidth, false},     {Order::kTotalArea, true},
+        {Order::kSize, true},
         {Order::kTotalWidth, false}};
     for (const auto& [order, guided] : kPasses) {
       if (guided && !options_.slack_guidance) continue;
+      if (order == Order::kTotalWidth && guided && large()) peaks_first();
+      if (good_enough() || budget_.over()) return;
       skyline.pass(skyline.priorities(order), guided, places);
       offer(places, std::string("skyline ") + name(order) + (guided ? " guided" : ""));
       if (!budget_.spend(skyline.work()) || budget_.over() || good_enough()) return;
     }
     if (options_.squeaky_wheel) squeak(skyline);
+  }
+
+  bool large() const { return boxed_.bodies.size() > kExactBodies; }
+
+  void peaks_first() {
+    if (!options_.peaks_first) return;
+    Budget part = budget_.share(0.7);
+    std::vector<std::int64_t> places = best_.places;
+    const PeaksFirstOptions how{best_.lower_bound, std::max(target_, best_.lower_bound),
+                                options_.slack_guidance};
+    if (pack_peaks_first(boxed_, how, part, places)) offer(std::move(places), "peaks first");
+    budget_.settle(part);
   }
 
   // Bodies that ended above the target get a higher priority next time.
