@@ -29,15 +29,27 @@ Result<ir::Graph> lay_out(const ir::Graph& graph, int threads) {
   return rewrite::hoist_reorders(std::move(out));
 }
 
-Result<PlannedGraph> plan_model(const PreparedModel& prepared, const ModelRequest& request, PlanOptions options) {
+namespace {
+
+PlanOptions with_costs(const PreparedModel& prepared, const ModelRequest& request, PlanOptions options) {
   options.kernels = prepared.kernels;
   options.seed = request.seed;
   options.copies = prepared.profile.copies;
   options.encode_rate = prepared.profile.memory_bytes_per_second;
   options.seconds = [&](const ir::Graph& graph, const ir::Node& node) { return node_seconds(prepared.profile, graph, node); };
-  PLIMSOLL_TRY(PlannedGraph planned, plan_graph(prepared.model.graph, options));
+  return options;
+}
+
+}  // namespace
+
+Result<PlannedGraph> plan_model(const PreparedModel& prepared, const ModelRequest& request, PlanOptions options) {
+  PLIMSOLL_TRY(PlannedGraph planned, plan_graph(prepared.model.graph, with_costs(prepared, request, std::move(options))));
   planned.plan.environment = this_machine(request.threads);
   return planned;
+}
+
+Result<std::vector<PlannedGraph>> sweep_model(const PreparedModel& prepared, const ModelRequest& request, PlanOptions options) {
+  return sweep_graph(prepared.model.graph, with_costs(prepared, request, std::move(options)));
 }
 
 double node_seconds(const schedule::DeviceProfile& profile, const ir::Graph& graph, const ir::Node& node) {

@@ -31,6 +31,9 @@ Result<ir::Graph> lay_out(const ir::Graph& graph, int threads);
 // Plans what was prepared. Costs come from the profile.
 Result<PlannedGraph> plan_model(const PreparedModel& prepared, const ModelRequest& request, PlanOptions options);
 
+// The curve from keep-all to the smallest that works.
+Result<std::vector<PlannedGraph>> sweep_model(const PreparedModel& prepared, const ModelRequest& request, PlanOptions options);
+
 // Seconds one node takes on the profiled device.
 double node_seconds(const schedule::DeviceProfile& profile, const ir::Graph& graph, const ir::Node& node);
 

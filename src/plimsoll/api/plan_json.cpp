@@ -3,8 +3,9 @@
 #include <nlohmann/json.hpp>
 
 namespace plimsoll::api {
+namespace {
 
-std::string to_json(const PlannedGraph& planned) {
+nlohmann::ordered_json object_of(const PlannedGraph& planned) {
   const plan::Plan& plan = planned.plan;
   const PlanSummary& summary = planned.summary;
   nlohmann::ordered_json out{{"schema", 1},
@@ -42,6 +43,35 @@ std::string to_json(const PlannedGraph& planned) {
       out["wall"] = summary.wall;
     }
   }
+  return out;
+}
+
+}  // namespace
+
+std::string to_json(const PlannedGraph& planned, std::optional<std::int64_t> batch) {
+  nlohmann::ordered_json out = object_of(planned);
+  if (batch) out["batch"] = *batch;
+  return out.dump(2);
+}
+
+std::string to_json(const std::vector<PlannedGraph>& curve) {
+  nlohmann::ordered_json out = curve.empty() ? nlohmann::ordered_json{{"schema", 1}} : object_of(curve.front());
+  out["points"] = nlohmann::ordered_json::array();
+  for (const PlannedGraph& point : curve) out["points"].push_back(object_of(point));
+  if (!curve.empty()) out["smallest_budget_bytes"] = curve.back().plan.arena_bytes().value;
+  return out.dump(2);
+}
+
+std::string to_json(const PlanFailure& failure) {
+  const nlohmann::ordered_json out{{"schema", 1},
+                                   {"status", failure.error.code == ErrorCode::kDoesNotFit ? "does_not_fit" : "no_answer"},
+                                   {"message", failure.error.message},
+                                   {"budget_bytes", failure.budget.value},
+                                   {"keep_all_bytes", failure.keep_all.value},
+                                   {"keep_all_seconds", failure.keep_all_seconds},
+                                   {"floor_bytes", failure.floor.value},
+                                   {"smallest_budget_bytes", failure.smallest.value},
+                                   {"wall", failure.wall}};
   return out.dump(2);
 }
 

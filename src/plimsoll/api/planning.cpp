@@ -1,10 +1,14 @@
 #include "plimsoll/api/planning.h"
 
+#include <algorithm>
+
+#include "plimsoll/api/fit_budget.h"
 #include "plimsoll/base/byte_size.h"
 #include "plimsoll/base/clock.h"
 #include "plimsoll/pack/pack.h"
 #include "plimsoll/plan/check_plan.h"
 #include "plimsoll/plan/make_plan.h"
+#include "plimsoll/schedule/strategies.h"
 
 namespace plimsoll::api {
 namespace {
@@ -44,53 +48,15 @@ Result<plan::Plan> checked(Result<plan::Plan> plan) {
   return plan;
 }
 
-plan::MakePlanOptions packing_options(const PlanOptions& options, Bytes budget) {
-  plan::MakePlanOptions how;
-  how.sharing = options.share;
-  how.two_ended = options.two_ended;
-  how.deterministic = true;
-  how.budget = budget;
-  how.contiguous = options.contiguous;
-  return how;
-}
-
-// Fit, pack, and where the arena is higher than the budget allows, fit again with that much less.
-Result<plan::Plan> fit_budget(const ir::Graph& graph, const GraphWorkload& mapped, const PlanOptions& options, Bytes budget,
-                              PlanSummary& summary) {
-  constexpr int kTries = 8;
-  schedule::FitOptions how;
-  how.remedies = options.remedies;
-  how.order = options.order;
-  how.copies = options.copies;
-  how.deadline_seconds = options.deadline_seconds;
-  how.deterministic = options.deterministic;
-  how.seed = options.seed;
-  how.threads = std::max(options.threads, 1);
-  how.on_better = options.on_better;
-  how.stop = options.stop;
-  Bytes target = budget;
-  Bytes smallest = Bytes::max();
-  for (int attempt = 0; attempt < kTries; ++attempt) {
-    how.budget = target;
-    auto fitted = schedule::fit(mapped.workload, how);
-    if (!fitted) {
-      if (attempt == 0 || fitted.error().code != ErrorCode::kDoesNotFit) return forward(fitted);
-      break;
-    }
-    PLIMSOLL_TRY(plan::Plan plan, plan::make_plan(graph, mapped, fitted->schedule, packing_options(options, Bytes(0))));
-    smallest = std::min(smallest, plan.arena_bytes());
-    if (plan.arena_bytes() <= budget) {
-      plan.budget = budget;
-      summary.floor = fitted->floor;
-      for (const ValueId value : fitted->floor.wall) summary.wall.push_back(mapped.workload.value(value).name);
-      summary.bound_seconds = fitted->bound_seconds;
-      summary.counts = schedule::count(fitted->schedule);
-      return plan;
-    }
-    target = target - (plan.arena_bytes() - budget);
+Status hold_to_budget(PlannedGraph& planned, const PlanOptions& options) {
+  if (options.budget.empty()) return {};
+  PLIMSOLL_TRY(const Bytes budget, parse_byte_size(options.budget, planned.summary.keep_all));
+  const Bytes needed = planned.plan.arena_bytes();
+  if (needed > budget) {
+    return fail(ErrorCode::kNoAnswer, "strategy '{}' needs {}, the budget is {}", options.strategy, human(needed), human(budget));
   }
-  return fail(ErrorCode::kNoAnswer, "no plan within {} was found; the smallest found needs {} ({} bytes)", human(budget),
-              human(smallest), smallest);
+  planned.plan.budget = budget;
+  return {};
 }
 
 }  // namespace
@@ -104,13 +70,20 @@ Result<PlannedGraph> plan_graph(const ir::Graph& graph, const PlanOptions& optio
   const schedule::Schedule natural = schedule::keep_all(mapped.workload);
   out.summary.baseline = sum_of_buffers(apart, natural_apart);
   out.summary.in_place = sum_of_buffers(mapped, natural);
-  PLIMSOLL_TRY(out.summary.shared, greedy_height(graph, apart, natural_apart));
-  PLIMSOLL_TRY(out.summary.both, greedy_height(graph, mapped, natural));
+  if (options.compare) {
+    PLIMSOLL_TRY(out.summary.shared, greedy_height(graph, apart, natural_apart));
+    PLIMSOLL_TRY(out.summary.both, greedy_height(graph, mapped, natural));
+  }
 
-  PLIMSOLL_TRY(plan::Plan keep_all, plan::make_plan(graph, mapped, natural, packing_options(options, Bytes(0))));
+  PLIMSOLL_TRY(plan::Plan keep_all, plan::make_plan(graph, mapped, natural, packing_options(options)));
   out.summary.keep_all = keep_all.arena_bytes();
   out.summary.keep_all_seconds = natural.seconds;
-  if (options.budget.empty()) {
+  if (!options.strategy.empty()) {
+    PLIMSOLL_TRY(const schedule::Schedule classic, schedule::run_strategy(mapped.workload, options.strategy));
+    out.summary.counts = schedule::count(classic);
+    PLIMSOLL_TRY(out.plan, checked(plan::make_plan(graph, mapped, classic, packing_options(options))));
+    PLIMSOLL_RETURN_IF_ERROR(hold_to_budget(out, options));
+  } else if (options.budget.empty()) {
     PLIMSOLL_TRY(out.plan, checked(std::move(keep_all)));
   } else {
     PLIMSOLL_TRY(const Bytes budget, parse_byte_size(options.budget, out.summary.keep_all));
@@ -118,11 +91,46 @@ Result<PlannedGraph> plan_graph(const ir::Graph& graph, const PlanOptions& optio
       keep_all.budget = budget;
       PLIMSOLL_TRY(out.plan, checked(std::move(keep_all)));
     } else {
-      PLIMSOLL_TRY(out.plan, checked(fit_budget(graph, mapped, options, budget, out.summary)));
+      PlanOptions rest = options;
+      rest.deadline_seconds = std::max(0.05, options.deadline_seconds - watch.seconds());
+      PLIMSOLL_TRY(out.plan, checked(fit_budget(graph, mapped, rest, budget, out.summary)));
     }
   }
   out.summary.plan_seconds = watch.seconds();
   return out;
+}
+
+Result<std::vector<PlannedGraph>> sweep_graph(const ir::Graph& graph, const PlanOptions& options, int points) {
+  const Stopwatch watch;
+  PlanOptions how = options;
+  how.budget.clear();
+  PLIMSOLL_TRY(PlannedGraph keep_all, plan_graph(graph, how));
+  PLIMSOLL_TRY(const GraphWorkload mapped, workload_of(graph, options, options.in_place));
+  const Bytes highest = keep_all.plan.arena_bytes();
+  const Bytes floor = schedule::floor_of(mapped.workload, options.remedies).bytes;
+  std::vector<PlannedGraph> found;
+  keep_all.plan.budget = highest;
+  found.push_back(std::move(keep_all));
+  for (int point = 1; point < points; ++point) {
+    const Bytes budget(highest.value - (highest.value - floor.value) / points * point);
+    PlanOptions one = options;
+    one.deadline_seconds = std::max(0.05, (options.deadline_seconds - watch.seconds()) / (points - point));
+    PlannedGraph next{{}, found.front().summary};
+    one.on_failure = nullptr;  // the smallest that works ends the curve
+    auto plan = checked(fit_budget(graph, mapped, one, budget, next.summary));
+    if (!plan) break;
+    next.plan = std::move(*plan);
+    next.summary.plan_seconds = watch.seconds();
+    // What needs less and is no slower replaces what came before it.
+    while (found.size() > 1 && found.back().plan.predicted_seconds >= next.plan.predicted_seconds &&
+           found.back().plan.arena_bytes() >= next.plan.arena_bytes()) {
+      found.pop_back();
+    }
+    const bool smaller = next.plan.arena_bytes() < found.back().plan.arena_bytes();
+    if (smaller && next.plan.predicted_seconds >= found.back().plan.predicted_seconds) found.push_back(std::move(next));
+    if (options.stop != nullptr && options.stop->load()) break;
+  }
+  return found;
 }
 
 }  // namespace plimsoll::api

@@ -41,6 +41,21 @@ struct PlanOptions {
   std::vector<std::vector<ValueId>> contiguous;
   std::function<void(const schedule::FitProgress&)> on_better;
   const std::atomic<bool>* stop = nullptr;
+  bool compare = true;   // fill the table of sharing by other planners
+  std::string strategy;  // a classic one (schedule/strategies.h) instead of searching
+  // Told why there is no plan, before the error is returned.
+  std::function<void(const struct PlanFailure&)> on_failure;
+};
+
+// No plan: below the proven floor (kDoesNotFit), or none found above it (kNoAnswer).
+struct PlanFailure {
+  Error error;
+  Bytes budget;
+  Bytes keep_all;
+  double keep_all_seconds = 0;
+  Bytes floor;                    // proven: no plan needs less
+  Bytes smallest;                 // the smallest arena that was found
+  std::vector<std::string> wall;  // what must be in memory at the floor, largest first
 };
 
 // The numbers of the table that `plimsoll plan` prints.
@@ -65,5 +80,9 @@ struct PlannedGraph {
 };
 
 Result<PlannedGraph> plan_graph(const ir::Graph& graph, const PlanOptions& options);
+
+// The curve, largest budget first: at most `points` plans between keep-all and the smallest that works. Each is
+// the fastest of all that were found within its budget, so a smaller arena is never a faster plan.
+Result<std::vector<PlannedGraph>> sweep_graph(const ir::Graph& graph, const PlanOptions& options, int points = 12);
 
 }  // namespace plimsoll::api

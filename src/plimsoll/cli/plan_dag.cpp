@@ -1,23 +1,12 @@
 #include "plimsoll/cli/plan_dag.h"
 
-#include <unistd.h>
-
-#include <csignal>
 #include <cstdio>
 
 #include "plimsoll/base/byte_size.h"
+#include "plimsoll/cli/search_progress.h"
 
 namespace plimsoll::cli {
 namespace {
-
-std::atomic<bool> stop_asked{false};
-static_assert(std::atomic<bool>::is_always_lock_free);
-
-// Ctrl-C ends the search; the best plan so far is the answer. A second one ends the program.
-void ask_to_stop(int) {
-  stop_asked.store(true);
-  std::signal(SIGINT, SIG_DFL);
-}
 
 void print_point(const api::PlanDagPoint& point) {
   std::printf("%-12s %8.2f%% slower (at least %.2f%%%s)  %lld recomputed, %s swapped, %s encoded\n",
@@ -48,14 +37,8 @@ void print(const api::PlanDagReport& report) {
 
 Status plan_dag(const api::PlanDagOptions& asked, bool json) {
   api::PlanDagOptions options = asked;
-  options.stop = &stop_asked;
-  std::signal(SIGINT, ask_to_stop);
-  if (isatty(STDERR_FILENO) == 1) {
-    options.on_better = [](const schedule::FitProgress& progress) {
-      std::fprintf(stderr, "\r%.2f s: %.6g s within %s   ", progress.elapsed, progress.seconds,
-                   human(progress.peak_bytes).c_str());
-    };
-  }
+  options.stop = stop_on_interrupt();
+  options.on_better = progress_on_terminal();
   PLIMSOLL_TRY(const api::PlanDagReport report, api::plan_dag(options));
   if (options.on_better) std::fprintf(stderr, "\n");
   if (json)

@@ -2,10 +2,13 @@
 
 #include <cstdio>
 
+#include "plimsoll/api/classic_figure.h"
+#include "plimsoll/api/largest_batch.h"
 #include "plimsoll/api/pipeline.h"
 #include "plimsoll/api/plan_json.h"
 #include "plimsoll/base/byte_size.h"
 #include "plimsoll/base/file.h"
+#include "plimsoll/cli/search_progress.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -38,10 +41,57 @@ void print(const api::PlannedGraph& planned) {
   for (std::size_t use = 0; use < by_use.size(); ++use) row(std::string(plan::name(static_cast<plan::Use>(use))).c_str(), by_use[use], "");
 }
 
-}  // namespace
+void print_curve(const std::vector<api::PlannedGraph>& curve) {
+  std::printf("%18s  %10s  %10s  %9s  %10s  %10s  %10s\n", "arena bytes", "", "seconds", "slower", "recomputed", "swapped", "encoded");
+  for (const api::PlannedGraph& point : curve) {
+    const plan::Plan& plan = point.plan;
+    std::printf("%18s  %10s  %10.4g  %7.2f %%  %10lld  %10s  %10s\n", grouped(plan.arena_bytes().value).c_str(), human(plan.arena_bytes()).c_str(),
+                plan.predicted_seconds, 100 * (plan.predicted_seconds / point.summary.keep_all_seconds - 1),
+                static_cast<long long>(point.summary.counts.recomputed), human(point.summary.counts.sent_out).c_str(),
+                human(point.summary.counts.encoded).c_str());
+  }
+}
 
-Status plan_model(const PlanModelOptions& options) {
-  PLIMSOLL_TRY(const api::PlanOptions how, plan_options(options.planning));
+Status sweep(const PlanModelOptions& options, const api::PlanOptions& how) {
+  PLIMSOLL_TRY(const api::PreparedModel prepared, api::prepare_model(options.request, options.planning.device));
+  PLIMSOLL_TRY(const std::vector<api::PlannedGraph> curve, api::sweep_model(prepared, options.request, how));
+  if (options.json) {
+    std::printf("%s\n", api::to_json(curve).c_str());
+  } else {
+    print_curve(curve);
+  }
+  return {};
+}
+
+Status max_batch(const PlanModelOptions& options, const api::PlanOptions& how) {
+  PLIMSOLL_TRY(const api::LargestBatch largest, api::largest_batch(options.request, options.planning.device, how));
+  if (!options.output.empty()) PLIMSOLL_RETURN_IF_ERROR(write_file(options.output, plan::to_json(largest.planned.plan)));
+  if (options.json) {
+    std::printf("%s\n", api::to_json(largest.planned, largest.batch).c_str());
+  } else {
+    std::printf("largest batch %lld: ", static_cast<long long>(largest.batch));
+    print(largest.planned);
+  }
+  return {};
+}
+
+Status figure(const PlanModelOptions& options, const api::PlanOptions& how) {
+  PLIMSOLL_TRY(const api::PreparedModel prepared, api::prepare_model(options.request, options.planning.device));
+  PLIMSOLL_TRY(const api::ClassicFigure drawn, api::classic_figure(prepared, options.request, how));
+  if (!options.output.empty()) PLIMSOLL_RETURN_IF_ERROR(write_file(options.output, api::to_svg(drawn)));
+  if (options.json) {
+    std::printf("%s\n", api::to_json(drawn).c_str());
+    return {};
+  }
+  std::printf("%s: feature maps\n", drawn.model.c_str());
+  for (const api::FigureRow& line : drawn.rows) {
+    std::printf("  %-12s %18s  %10s  +%.1f %% time\n", line.name.c_str(), grouped(line.feature_maps.value).c_str(),
+                human(line.feature_maps).c_str(), 100 * line.overhead);
+  }
+  return {};
+}
+
+Status plan_once(const PlanModelOptions& options, const api::PlanOptions& how) {
   PLIMSOLL_TRY(const api::PreparedModel prepared, api::prepare_model(options.request, options.planning.device));
   if (options.explain) {
     const ir::Graph& graph = prepared.model.graph;
@@ -56,6 +106,22 @@ Status plan_model(const PlanModelOptions& options) {
     print(planned);
   }
   return {};
+}
+
+}  // namespace
+
+Status plan_model(const PlanModelOptions& options) {
+  PLIMSOLL_TRY(api::PlanOptions how, plan_options(options.planning));
+  how.strategy = options.strategy;
+  how.stop = stop_on_interrupt();
+  how.on_better = progress_on_terminal();
+  if (options.json) {
+    how.on_failure = [](const api::PlanFailure& failure) { std::printf("%s\n", api::to_json(failure).c_str()); };
+  }
+  if (options.figure) return figure(options, how);
+  if (options.max_batch) return max_batch(options, how);
+  if (options.sweep) return sweep(options, how);
+  return plan_once(options, how);
 }
 
 }  // namespace plimsoll::cli

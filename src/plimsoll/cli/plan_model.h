@@ -12,6 +12,10 @@ struct PlanModelOptions {
   std::string output;
   bool json = false;
   bool explain = false;
+  bool sweep = false;
+  bool max_batch = false;
+  bool figure = false;
+  std::string strategy;
 };
 
 Status plan_model(const PlanModelOptions& options);

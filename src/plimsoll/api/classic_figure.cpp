@@ -1,0 +1,136 @@
+#include "plimsoll/api/classic_figure.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+
+#include "plimsoll/base/byte_size.h"
+#include "plimsoll/base/checked.h"
+#include "plimsoll/base/clock.h"
+
+namespace plimsoll::api {
+namespace {
+
+constexpr int kTrials = 7;
+
+Bytes persistent_bytes(const ir::Graph& graph) {
+  Bytes total;
+  for (const ir::Value& value : graph.values) {
+    if (!ir::is_source(value.kind) || value.kind == ir::ValueKind::kInput) continue;
+    total += Bytes(round_up(ir::bytes_of(value.type).value, schedule::kTensorAlignment.value));
+  }
+  return total;
+}
+
+class FigureMaker {
+ public:
+  FigureMaker(const PreparedModel& prepared, const ModelRequest& request, const PlanOptions& options)
+      : prepared_(prepared), request_(request), options_(options), persistent_(persistent_bytes(prepared.model.graph)) {
+    options_.compare = false;
+    options_.remedies = {};
+    options_.budget.clear();
+  }
+
+  Result<ClassicFigure> run() {
+    figure_.model = prepared_.model.graph.name;
+    PLIMSOLL_TRY(const PlannedGraph kept, plan_model(prepared_, request_, options_));
+    row("none", kept.summary.baseline, 0);
+    row("in place", kept.summary.in_place, 0);
+    row("sharing", kept.plan.arena_bytes(), 0);
+    for (const char* strategy : {"drop-cheap", "sqrt"}) {
+      PlanOptions classic = options_;
+      classic.strategy = strategy;
+      PLIMSOLL_TRY(const PlannedGraph planned, plan_model(prepared_, request_, classic));
+      row(strategy, planned.plan.arena_bytes(), overhead(planned));
+    }
+    return search(kept.plan.arena_bytes());
+  }
+
+ private:
+  static double overhead(const PlannedGraph& planned) {
+    const double kept = planned.summary.keep_all_seconds;
+    return kept > 0 ? planned.plan.predicted_seconds / kept - 1 : 0;
+  }
+
+  void row(std::string name, Bytes arena, double slower) { figure_.rows.push_back({std::move(name), arena - persistent_, slower}); }
+
+  // Halves the range of feature maps, on a scale of ratios, between what is too slow and what is allowed.
+  Result<ClassicFigure> search(Bytes kept) {
+    double high = std::log(static_cast<double>((kept - persistent_).value));
+    double low = high - std::log(64.0);
+    FigureRow best{"auto", kept - persistent_, 0};
+    for (int trial = 0; trial < kTrials; ++trial) {
+      const double middle = (low + high) / 2;
+      PlanOptions one = options_;
+      one.budget = std::to_string(persistent_.value + static_cast<std::int64_t>(std::exp(middle)));
+      one.deadline_seconds = std::max(0.05, (options_.deadline_seconds - watch_.seconds()) / (kTrials - trial));
+      const auto planned = plan_model(prepared_, request_, one);
+      const bool missed = !planned && (planned.error().code == ErrorCode::kDoesNotFit || planned.error().code == ErrorCode::kNoAnswer);
+      if (!planned && !missed) return forward(planned);
+      if (missed || overhead(*planned) > kAllowedOverhead) {
+        low = middle;
+        continue;
+      }
+      high = middle;
+      best.feature_maps = planned->plan.arena_bytes() - persistent_;
+      best.overhead = overhead(*planned);
+    }
+    figure_.rows.push_back(std::move(best));
+    return std::move(figure_);
+  }
+
+  const PreparedModel& prepared_;
+  const ModelRequest& request_;
+  PlanOptions options_;
+  Bytes persistent_;
+  ClassicFigure figure_;
+  Stopwatch watch_;
+};
+
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '<') out += "&lt;";
+    else if (c == '&') out += "&amp;";
+    else out += c;
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<ClassicFigure> classic_figure(const PreparedModel& prepared, const ModelRequest& request, const PlanOptions& options) {
+  return FigureMaker(prepared, request, options).run();
+}
+
+std::string to_json(const ClassicFigure& figure) {
+  nlohmann::ordered_json out{{"schema", 1}, {"model", figure.model}, {"figure", nlohmann::ordered_json::array()}};
+  for (const FigureRow& row : figure.rows) {
+    out["figure"].push_back({{"name", row.name}, {"feature_map_bytes", row.feature_maps.value}, {"overhead", row.overhead}});
+  }
+  return out.dump(2);
+}
+
+std::string to_svg(const ClassicFigure& figure) {
+  constexpr int kLine = 34;
+  constexpr double kWidth = 420;
+  std::int64_t most = 1;
+  for (const FigureRow& row : figure.rows) most = std::max(most, row.feature_maps.value);
+  const auto height = static_cast<int>(figure.rows.size()) * kLine + 60;
+  std::string out = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"720\" height=\"{}\" font-family=\"sans-serif\" font-size=\"14\">\n"
+      "<rect width=\"720\" height=\"{}\" fill=\"white\"/>\n<text x=\"16\" y=\"28\" font-size=\"16\">{}: bytes of feature maps</text>\n",
+      height, height, escaped(figure.model));
+  int y = 48;
+  for (const FigureRow& row : figure.rows) {
+    const double width = std::max(1.0, kWidth * static_cast<double>(row.feature_maps.value) / static_cast<double>(most));
+    out += fmt::format("<text x=\"16\" y=\"{}\">{}</text>\n", y + 18, row.name);
+    out += fmt::format("<rect x=\"110\" y=\"{}\" width=\"{:.1f}\" height=\"24\" fill=\"#31688e\"/>\n", y, width);
+    out += fmt::format("<text x=\"{:.1f}\" y=\"{}\">{}, +{:.1f} % time</text>\n", 118 + width, y + 18, human(row.feature_maps), 100 * row.overhead);
+    y += kLine;
+  }
+  return out + "</svg>\n";
+}
+
+}  // namespace plimsoll::api

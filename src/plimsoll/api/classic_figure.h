@@ -1,0 +1,40 @@
+// The classic figure: feature maps of one model under the strategies people know, and under our own.
+//
+//   none         every result its own memory          ██████████████████
+//   in place     results over inputs that die         ████████████
+//   sharing      in place, and memory shared          ██████
+//   drop-cheap   cheap results made again             ████
+//   sqrt         √n segments                          ██
+//   auto         the smallest within kAllowedOverhead █
+//
+// Bytes are those of the arena without what persists between steps (weights, optimizer state, constants):
+// what depends on the depth and the batch. Overheads are predicted by the device profile.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plimsoll/api/pipeline.h"
+
+namespace plimsoll::api {
+
+inline constexpr double kAllowedOverhead = 0.30;
+
+struct FigureRow {
+  std::string name;
+  Bytes feature_maps;
+  double overhead = 0;  // a fraction of the time that keeping everything takes
+};
+
+struct ClassicFigure {
+  std::string model;
+  std::vector<FigureRow> rows;
+};
+
+// The search for the last row takes what is left of options.deadline_seconds.
+Result<ClassicFigure> classic_figure(const PreparedModel& prepared, const ModelRequest& request, const PlanOptions& options);
+
+std::string to_json(const ClassicFigure& figure);
+std::string to_svg(const ClassicFigure& figure);
+
+}  // namespace plimsoll::api

@@ -1,0 +1,144 @@
+#include "plimsoll/api/fit_budget.h"
+
+#include <algorithm>
+
+#include "plimsoll/base/byte_size.h"
+#include "plimsoll/base/clock.h"
+
+namespace plimsoll::api {
+namespace {
+
+constexpr int kAttempts = 12;
+
+class BudgetFitter {
+ public:
+  BudgetFitter(const ir::Graph& graph, const schedule::GraphWorkload& mapped, const PlanOptions& options, Bytes budget,
+               PlanSummary& summary)
+      : graph_(graph), mapped_(mapped), options_(options), budget_(budget), summary_(summary), held_back_(mapped.workload) {
+    how_.remedies = options.remedies;
+    how_.order = options.order;
+    how_.copies = options.copies;
+    how_.deterministic = options.deterministic;
+    how_.seed = options.seed;
+    how_.threads = std::max(options.threads, 1);
+    how_.on_better = options.on_better;
+    how_.stop = options.stop;
+    how_.budget = budget;
+    floor_ = schedule::floor_of(mapped.workload, options.remedies);
+    for (const ValueId value : floor_.wall) wall_.push_back(mapped.workload.value(value).name);
+  }
+
+  Result<plan::Plan> run() {
+    if (budget_ < floor_.bytes) {
+      return give_up({ErrorCode::kDoesNotFit,
+                      fmt::format("{} is too little: no plan can do with less than {} ({} bytes)", human(budget_),
+                                  human(floor_.bytes), floor_.bytes)});
+    }
+    for (int attempt = 0; attempt < kAttempts && (attempt == 0 || time_left() > 0); ++attempt) {
+      how_.deadline_seconds = std::max(0.02, time_left() * 0.5);
+      const auto fitted = schedule::fit(held_back_, how_);
+      if (!fitted) {
+        if (fitted.error().code != ErrorCode::kDoesNotFit && fitted.error().code != ErrorCode::kNoAnswer) return forward(fitted);
+        break;
+      }
+      PLIMSOLL_TRY(plan::Plan plan, plan::make_plan(graph_, mapped_, fitted->schedule, packing_options(options_)));
+      smallest_ = std::min(smallest_, plan.arena_bytes());
+      if (plan.arena_bytes() <= budget_) return accept(std::move(plan), *fitted);
+      hold_back(plan);
+      ++how_.seed;
+    }
+    return give_up({ErrorCode::kNoAnswer, fmt::format("no plan within {} was found in the time given", human(budget_))});
+  }
+
+ private:
+  double time_left() const { return options_.deadline_seconds - watch_.seconds(); }
+
+  plan::Plan accept(plan::Plan plan, const schedule::Fit& fitted) {
+    plan.budget = budget_;
+    summary_.floor = floor_;
+    summary_.wall = wall_;
+    summary_.bound_seconds = std::min(fitted.bound_seconds, fitted.schedule.seconds);
+    summary_.counts = schedule::count(fitted.schedule);
+    return plan;
+  }
+
+  // Tasks that run while a buffer lies above the budget are fitted as if they needed that much more.
+  void hold_back(const plan::Plan& plan) {
+    const Bytes most = budget_ - floor_.bytes;
+    std::vector<std::int64_t> excess(plan.steps.size() + 1, 0);
+    for (const plan::PlanBuffer& buffer : plan.buffers) {
+      const std::int64_t over = buffer.offset.value + buffer.bytes.value - budget_.value;
+      if (buffer.arena != 0 || over <= 0) continue;
+      for (std::int64_t s = buffer.lifetime.begin.value; s < buffer.lifetime.end.value; ++s) {
+        excess[static_cast<std::size_t>(s)] = std::max(excess[static_cast<std::size_t>(s)], over);
+      }
+    }
+    std::vector<std::int64_t> by_node(graph_.nodes.size(), 0);
+    for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+      if (!plan.steps[s].node.valid()) continue;
+      std::int64_t& own = by_node[plan.steps[s].node.index()];
+      own = std::max(own, excess[s]);
+    }
+    for (std::size_t t = 0; t < held_back_.tasks.size(); ++t) {
+      const Bytes before = mapped_.workload.tasks[t].scratch;
+      const Bytes more = held_back_.tasks[t].scratch + Bytes(by_node[mapped_.node_of_task[t].index()]);
+      held_back_.tasks[t].scratch = std::min(more, before + most);
+    }
+  }
+
+  // The smallest arena that can be had, so that the user knows what to ask for.
+  Bytes smallest_found() {
+    schedule::FitOptions quick = how_;
+    quick.on_better = nullptr;
+    quick.deterministic = false;
+    quick.deadline_seconds = 0.1;
+    quick.budget = schedule::smallest_found(mapped_.workload, quick);
+    const auto fitted = schedule::fit(mapped_.workload, quick);
+    if (!fitted) return smallest_;
+    const auto plan = plan::make_plan(graph_, mapped_, fitted->schedule, packing_options(options_));
+    return plan ? std::min(smallest_, plan->arena_bytes()) : smallest_;
+  }
+
+  tl::unexpected<Error> give_up(Error error) {
+    PlanFailure failure;
+    failure.smallest = std::min(smallest_found(), summary_.keep_all);
+    error.message += fmt::format("; the smallest found needs {} ({} bytes)", human(failure.smallest), failure.smallest);
+    failure.error = error;
+    failure.budget = budget_;
+    failure.keep_all = summary_.keep_all;
+    failure.keep_all_seconds = summary_.keep_all_seconds;
+    failure.floor = floor_.bytes;
+    failure.wall = wall_;
+    if (options_.on_failure) options_.on_failure(failure);
+    return tl::unexpected<Error>(std::move(error));
+  }
+
+  const ir::Graph& graph_;
+  const schedule::GraphWorkload& mapped_;
+  const PlanOptions& options_;
+  Bytes budget_;
+  PlanSummary& summary_;
+  schedule::Workload held_back_;
+  schedule::FitOptions how_;
+  schedule::Floor floor_;
+  std::vector<std::string> wall_;
+  Bytes smallest_ = Bytes::max();
+  Stopwatch watch_;
+};
+
+}  // namespace
+
+plan::MakePlanOptions packing_options(const PlanOptions& options) {
+  plan::MakePlanOptions how;
+  how.sharing = options.share;
+  how.two_ended = options.two_ended;
+  how.contiguous = options.contiguous;
+  return how;
+}
+
+Result<plan::Plan> fit_budget(const ir::Graph& graph, const schedule::GraphWorkload& mapped, const PlanOptions& options,
+                              Bytes budget, PlanSummary& summary) {
+  return BudgetFitter(graph, mapped, options, budget, summary).run();
+}
+
+}  // namespace plimsoll::api
