@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
+#include <optional>
 
 #include "plimsoll/api/pipeline.h"
 
@@ -76,7 +77,7 @@ long large_allocations_in_steps(const char* model, const model::ModelOptions& si
     counting = true;
     return {};
   };
-  how.on_step = [&](int, double, double) {
+  how.on_step = [&](int, std::optional<double>, double) {
     counting = false;
     found += large_allocations.exchange(0);
   };

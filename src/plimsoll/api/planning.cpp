@@ -1,5 +1,6 @@
 #include "plimsoll/api/planning.h"
 
+#include "plimsoll/api/keep_all_plan.h"
 #include "plimsoll/base/byte_size.h"
 #include "plimsoll/base/clock.h"
 #include "plimsoll/pack/pack.h"
@@ -16,6 +17,7 @@ Result<GraphWorkload> workload_of(const ir::Graph& graph, const PlanOptions& opt
   how.kernels = options.kernels;
   how.seconds = options.seconds;
   how.in_place = in_place;
+  PLIMSOLL_TRY(how.pinned, values_to_pin(graph, options.pinned));
   return schedule::make_graph_workload(graph, how);
 }
 
@@ -106,7 +108,7 @@ Result<PlannedGraph> plan_graph(const ir::Graph& graph, const PlanOptions& optio
   PLIMSOLL_TRY(out.summary.shared, greedy_height(graph, apart, natural_apart));
   PLIMSOLL_TRY(out.summary.both, greedy_height(graph, mapped, natural));
 
-  PLIMSOLL_TRY(plan::Plan keep_all, plan::make_plan(graph, mapped, natural, packing_options(options, Bytes(0))));
+  PLIMSOLL_TRY(plan::Plan keep_all, plan_keep_all(graph, mapped, options));
   out.summary.keep_all = keep_all.arena_bytes();
   out.summary.keep_all_seconds = natural.seconds;
   if (options.budget.empty()) {

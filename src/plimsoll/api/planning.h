@@ -38,6 +38,9 @@ struct PlanOptions {
   std::function<double(const ir::Graph&, const ir::Node&)> seconds;
   schedule::CopyRates copies;
   std::vector<std::vector<ValueId>> contiguous;
+  Bytes bucket;                     // gradients that are reduced together lie side by side; zero: no buckets
+  std::vector<std::string> pinned;  // names of values that must be there after the last step
+  int streams = 1;                  // compute streams, when there is no budget
   std::function<void(const schedule::FitProgress&)> on_better;
   const std::atomic<bool>* stop = nullptr;
 };

@@ -50,6 +50,7 @@ Action bind_plan(CLI::App& command) {
   command.add_flag("--prove", options->dag.prove, "for a DAG: ask cbc for the optimum of a small graph");
   command.add_flag("--sweep", options->dag.sweep, "the whole curve from keep-all to the smallest that works");
   command.add_flag("--explain", options->model.explain, "print the tag walk, the simple planner, step by step");
+  command.add_option("--sizes", options->model.sizes, "a family at the same offsets, for every size: batch=1..64 or seq=1..128");
   command.add_option("-o,--output", options->model.output, "write the plan (for a DAG: the schedule) as JSON");
   command.add_flag("--json", options->model.json, "the summary as one JSON object");
   return [options, &command]() -> Status {

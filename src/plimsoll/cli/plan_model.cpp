@@ -2,6 +2,9 @@
 
 #include <cstdio>
 
+#include <nlohmann/json.hpp>
+
+#include "plimsoll/api/family.h"
 #include "plimsoll/api/pipeline.h"
 #include "plimsoll/api/plan_json.h"
 #include "plimsoll/base/byte_size.h"
@@ -38,10 +41,36 @@ void print(const api::PlannedGraph& planned) {
   for (std::size_t use = 0; use < by_use.size(); ++use) row(std::string(plan::name(static_cast<plan::Use>(use))).c_str(), by_use[use], "");
 }
 
+// "plan.json" for batch 8: "plan.batch8.json".
+std::string member_file(const std::string& output, const std::string& option, std::int64_t size) {
+  const std::size_t dot = output.ends_with(".json") ? output.size() - 5 : output.size();
+  return fmt::format("{}.{}{}{}", output.substr(0, dot), option, size, output.substr(dot));
+}
+
+Status plan_sizes(const PlanModelOptions& options, const api::PlanOptions& how) {
+  PLIMSOLL_TRY(const api::SizeRange sizes, api::parse_sizes(options.sizes));
+  PLIMSOLL_TRY(const std::vector<api::FamilyMember> family, api::plan_family(options.request, options.planning.device, how, sizes));
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  if (!options.json) std::printf("%8s %18s %18s\n", sizes.option.c_str(), "arena bytes", "load bytes");
+  for (const api::FamilyMember& member : family) {
+    const plan::Plan& plan = member.plan;
+    if (!options.output.empty()) PLIMSOLL_RETURN_IF_ERROR(write_file(member_file(options.output, sizes.option, member.size), plan::to_json(plan)));
+    if (options.json) {
+      rows.push_back({{"size", member.size}, {"arena_bytes", plan.arena_bytes().value}, {"load_bytes", plan.proof.load.value}, {"shared", member.shared}});
+    } else {
+      std::printf("%8lld %18s %18s%s\n", static_cast<long long>(member.size), grouped(plan.arena_bytes().value).c_str(), grouped(plan.proof.load.value).c_str(),
+                  member.shared ? "" : "  offsets of its own");
+    }
+  }
+  if (options.json) std::printf("%s\n", nlohmann::ordered_json{{"schema", 1}, {"option", sizes.option}, {"sizes", rows}}.dump(2).c_str());
+  return {};
+}
+
 }  // namespace
 
 Status plan_model(const PlanModelOptions& options) {
   PLIMSOLL_TRY(const api::PlanOptions how, plan_options(options.planning));
+  if (!options.sizes.empty()) return plan_sizes(options, how);
   PLIMSOLL_TRY(const api::PreparedModel prepared, api::prepare_model(options.request, options.planning.device));
   if (options.explain) {
     const ir::Graph& graph = prepared.model.graph;

@@ -107,6 +107,7 @@ struct Plan {
   std::vector<PlanBuffer> buffers;
   std::vector<Arena> arenas;
   std::vector<ValueSlot> sources;  // every source of the graph, where it lies when the step begins
+  std::vector<std::vector<BufferId>> contiguous;  // buffers that lie one behind the other, in order
   std::vector<ValueSlot> results;  // outputs and next versions of state, where they lie when it ends
   Proof proof;
   Bytes budget;                    // zero: none was given
