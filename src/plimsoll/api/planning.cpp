@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "plimsoll/api/fit_budget.h"
+#include "plimsoll/api/keep_all_plan.h"
 #include "plimsoll/base/byte_size.h"
 #include "plimsoll/base/clock.h"
 #include "plimsoll/pack/pack.h"
@@ -21,6 +22,7 @@ Result<GraphWorkload> workload_of(const ir::Graph& graph, const PlanOptions& opt
   how.seconds = options.seconds;
   how.in_place = in_place;
   how.encode_rate = options.remedies.encode ? options.encode_rate : 0;
+  PLIMSOLL_TRY(how.pinned, values_to_pin(graph, options.pinned));
   return schedule::make_graph_workload(graph, how);
 }
 
@@ -75,7 +77,7 @@ Result<PlannedGraph> plan_graph(const ir::Graph& graph, const PlanOptions& optio
     PLIMSOLL_TRY(out.summary.both, greedy_height(graph, mapped, natural));
   }
 
-  PLIMSOLL_TRY(plan::Plan keep_all, plan::make_plan(graph, mapped, natural, packing_options(options)));
+  PLIMSOLL_TRY(plan::Plan keep_all, plan_keep_all(graph, mapped, options));
   out.summary.keep_all = keep_all.arena_bytes();
   out.summary.keep_all_seconds = natural.seconds;
   if (!options.strategy.empty()) {

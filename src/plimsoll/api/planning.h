@@ -39,6 +39,9 @@ struct PlanOptions {
   schedule::CopyRates copies;
   double encode_rate = 5e9;  // bytes a second that one pass over a map takes
   std::vector<std::vector<ValueId>> contiguous;
+  Bytes bucket;                     // gradients that are reduced together lie side by side; zero: no buckets
+  std::vector<std::string> pinned;  // names of values that must be there after the last step
+  int streams = 1;                  // compute streams, when there is no budget
   std::function<void(const schedule::FitProgress&)> on_better;
   const std::atomic<bool>* stop = nullptr;
   bool compare = true;   // fill the table of sharing by other planners

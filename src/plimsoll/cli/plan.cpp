@@ -55,6 +55,7 @@ Action bind_plan(CLI::App& command) {
   command.add_flag("--max-batch", options->model.max_batch, "the largest batch for which a plan within --budget is found");
   command.add_flag("--figure", options->model.figure, "the classic figure: none, in place, sharing, drop-cheap, sqrt, auto; -o writes it as SVG");
   command.add_flag("--explain", options->model.explain, "print the tag walk, the simple planner, step by step");
+  command.add_option("--sizes", options->model.sizes, "a family at the same offsets, for every size: batch=1..64 or seq=1..128");
   command.add_option("-o,--output", options->model.output, "write the plan (for a DAG: the schedule) as JSON");
   command.add_flag("--json", options->model.json, "the summary as one JSON object");
   return [options, &command]() -> Status {

@@ -2,7 +2,10 @@
 
 #include <cstdio>
 
+#include <nlohmann/json.hpp>
+
 #include "plimsoll/api/classic_figure.h"
+#include "plimsoll/api/family.h"
 #include "plimsoll/api/largest_batch.h"
 #include "plimsoll/api/pipeline.h"
 #include "plimsoll/api/plan_json.h"
@@ -91,6 +94,31 @@ Status figure(const PlanModelOptions& options, const api::PlanOptions& how) {
   return {};
 }
 
+// "plan.json" for batch 8: "plan.batch8.json".
+std::string member_file(const std::string& output, const std::string& option, std::int64_t size) {
+  const std::size_t dot = output.ends_with(".json") ? output.size() - 5 : output.size();
+  return fmt::format("{}.{}{}{}", output.substr(0, dot), option, size, output.substr(dot));
+}
+
+Status plan_sizes(const PlanModelOptions& options, const api::PlanOptions& how) {
+  PLIMSOLL_TRY(const api::SizeRange sizes, api::parse_sizes(options.sizes));
+  PLIMSOLL_TRY(const std::vector<api::FamilyMember> family, api::plan_family(options.request, options.planning.device, how, sizes));
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  if (!options.json) std::printf("%8s %18s %18s\n", sizes.option.c_str(), "arena bytes", "load bytes");
+  for (const api::FamilyMember& member : family) {
+    const plan::Plan& plan = member.plan;
+    if (!options.output.empty()) PLIMSOLL_RETURN_IF_ERROR(write_file(member_file(options.output, sizes.option, member.size), plan::to_json(plan)));
+    if (options.json) {
+      rows.push_back({{"size", member.size}, {"arena_bytes", plan.arena_bytes().value}, {"load_bytes", plan.proof.load.value}, {"shared", member.shared}});
+    } else {
+      std::printf("%8lld %18s %18s%s\n", static_cast<long long>(member.size), grouped(plan.arena_bytes().value).c_str(), grouped(plan.proof.load.value).c_str(),
+                  member.shared ? "" : "  offsets of its own");
+    }
+  }
+  if (options.json) std::printf("%s\n", nlohmann::ordered_json{{"schema", 1}, {"option", sizes.option}, {"sizes", rows}}.dump(2).c_str());
+  return {};
+}
+
 Status plan_once(const PlanModelOptions& options, const api::PlanOptions& how) {
   PLIMSOLL_TRY(const api::PreparedModel prepared, api::prepare_model(options.request, options.planning.device));
   if (options.explain) {
@@ -118,6 +146,7 @@ Status plan_model(const PlanModelOptions& options) {
   if (options.json) {
     how.on_failure = [](const api::PlanFailure& failure) { std::printf("%s\n", api::to_json(failure).c_str()); };
   }
+  if (!options.sizes.empty()) return plan_sizes(options, how);
   if (options.figure) return figure(options, how);
   if (options.max_batch) return max_batch(options, how);
   if (options.sweep) return sweep(options, how);

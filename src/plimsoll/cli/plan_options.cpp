@@ -41,6 +41,9 @@ void bind_plan_options(CLI::App& command, PlanningTexts& texts) {
   command.add_option("--deadline", texts.deadline, "how long to search (default 3s)")->group(kGroup);
   command.add_flag("--deterministic", texts.deterministic, "count work instead of seconds; monotone in the budget")->group(kGroup);
   command.add_flag("--two-ended", texts.two_ended, "long-lived buffers at the front of the arena, the rest at the back")->group(kGroup);
+  command.add_option("--bucket", texts.bucket, "gradients side by side in buckets of this size, weights in one block: 25MiB")->group(kGroup);
+  command.add_option("--pin", texts.pinned, "a value, by name, that must still be there after the step; may be repeated")->group(kGroup);
+  command.add_option("--streams", texts.streams, "compute streams, 1 to 6 (default 1; without --budget)")->check(CLI::Range(1, 6))->group(kGroup);
   command.add_option("--device", texts.device, "cpu, h200 or a profile file (default cpu)")->group(kGroup);
 }
 
@@ -60,6 +63,12 @@ Result<api::PlanOptions> plan_options(const PlanningTexts& texts) {
   } else {
     return fail(ErrorCode::kUsage, "order '{}': expects natural, given, list or search", texts.order);
   }
+  if (!texts.bucket.empty()) {
+    PLIMSOLL_TRY(out.bucket, parse_byte_size(texts.bucket));
+  }
+  out.pinned = texts.pinned;
+  out.streams = texts.streams;
+  if (out.streams > 1 && !out.budget.empty()) return fail(ErrorCode::kUsage, "--streams and --budget: a budget is fitted for one compute stream");
   PLIMSOLL_TRY(out.deadline_seconds, parse_seconds(texts.deadline));
   return out;
 }

@@ -16,6 +16,9 @@ struct PlanningTexts {
   bool lossy = false;
   bool deterministic = false;
   bool two_ended = false;
+  std::string bucket;
+  std::vector<std::string> pinned;
+  int streams = 1;
 };
 
 void bind_plan_options(CLI::App& command, PlanningTexts& texts);

@@ -78,11 +78,25 @@ class Checker {
         complain("buffer {} '{}': offset {} is not aligned to {}", b, buffer.name, buffer.offset.value, kAlignment);
       }
     }
+    for (const std::vector<BufferId>& group : plan_.contiguous) check_group(group);
     for (std::size_t s = 0; s < plan_.steps.size(); ++s) check_step_structure(s);
     if (plan_.budget.value > 0 && plan_.arena_bytes() > plan_.budget) {
       complain("the arena has {} bytes, the budget is {}", plan_.arena_bytes(), plan_.budget);
     }
     return out_.problems.empty();
+  }
+
+  // Members follow each other with no more than the alignment's padding in between.
+  void check_group(const std::vector<BufferId>& group) {
+    for (std::size_t i = 0; i < group.size(); ++i) {
+      if (group[i].index() >= plan_.buffers.size()) return complain("a contiguous group names a buffer that does not exist");
+      if (i == 0) continue;
+      const PlanBuffer& before = plan_.buffer(group[i - 1]);
+      const PlanBuffer& after = plan_.buffer(group[i]);
+      const std::int64_t end = before.offset.value + before.bytes.value;
+      const std::int64_t gap = after.offset.value - end;
+      if (before.arena != after.arena || gap < 0 || gap >= kAlignment) complain("'{}' does not lie right behind '{}'", after.name, before.name);
+    }
   }
 
   void check_step_structure(std::size_t s) {

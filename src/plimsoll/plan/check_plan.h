@@ -11,7 +11,8 @@
 //  4. a step's conflicts (write after read, read after write) with other streams are ordered by waits;
 //  5. every node runs, an update exactly once, and at the end results and next versions lie where the plan
 //     says, each state's next version where the state lay;
-//  6. the arena is as high as the plan says and not above its budget.
+//  6. buffers that should be contiguous are;
+//  7. the arena is as high as the plan says and not above its budget.
 // Values that are views are followed through the cards' view rules.
 //
 // Cost: n log n in the slots. All problems are collected (up to a hundred), not only the first.

@@ -62,9 +62,15 @@ TEST(CheckPlan, ARightPlanHasNoProblemsAndItsPeakIsTheArena) {
   EXPECT_EQ(check.peak_bytes, plan.arena_bytes());
 }
 
-// Buffers of which some step or result wants only a part: their other bytes may well be dead.
+// Buffers of which some step or result wants only a part, and inputs nobody wants: such bytes may be dead.
 std::vector<bool> seen_in_parts(const Plan& plan) {
   std::vector<bool> out(plan.buffers.size(), false);
+  for (const ValueSlot& source : plan.sources) out[source.slot.buffer.index()] = true;  // until a reader is found
+  const auto found = [&](const Slot& slot) {
+    if (slot.buffer.valid()) out[slot.buffer.index()] = false;
+  };
+  for (const PlanStep& step : plan.steps) std::for_each(step.inputs.begin(), step.inputs.end(), found);
+  for (const ValueSlot& result : plan.results) found(result.slot);
   const auto look = [&](ValueId value, const Slot& slot) {
     if (!slot.buffer.valid()) return;
     const Bytes bytes = ir::bytes_of(plan.graph.value(value).type);
@@ -84,7 +90,11 @@ TEST(CheckPlan, AnOffsetMovedOntoLivingBytesIsFoundWhereverItIs) {
     const std::vector<bool> partial = seen_in_parts(plan);
     for (std::size_t a = 0; a < plan.buffers.size(); ++a) {
       for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
-        if (a == b || partial[a] || partial[b] || !plan.buffers[a].lifetime.meets(plan.buffers[b].lifetime)) continue;
+        const Interval<Step>& one = plan.buffers[a].lifetime;
+        const Interval<Step>& other = plan.buffers[b].lifetime;
+        // A result over an input that ends in the same step may be a legal in-place one.
+        const bool handed_over = one.begin + 1 == other.end || other.begin + 1 == one.end;
+        if (a == b || partial[a] || partial[b] || handed_over || !one.meets(other)) continue;
         Plan spoiled = plan;
         spoiled.buffers[a].offset = plan.buffers[b].offset;
         spoiled.arenas[0].bytes += plan.arenas[0].bytes;
@@ -267,6 +277,17 @@ TEST(CheckPlan, AnArenaAboveTheBudgetIsFound) {
   EXPECT_THAT(problems(plan), IsEmpty());
   plan.budget -= Bytes(1);
   EXPECT_THAT(problems(plan), Contains(HasSubstr("the budget is")));
+}
+
+TEST(CheckPlan, AContiguousGroupWithAHoleIsFound) {
+  Plan plan = sample();
+  const BufferId x = plan.sources[0].slot.buffer;
+  const BufferId w = plan.sources[1].slot.buffer;
+  const bool x_first = plan.buffer(x).offset < plan.buffer(w).offset;
+  plan.contiguous = {{x_first ? w : x, x_first ? x : w}};
+  EXPECT_THAT(problems(plan), Contains(HasSubstr("does not lie right behind")));
+  plan.contiguous = {{BufferId(1000u)}};
+  EXPECT_THAT(problems(plan), Contains(HasSubstr("a contiguous group names a buffer that does not exist")));
 }
 
 TEST(CheckPlan, IdsThatDoNotExistAreFound) {

@@ -50,7 +50,8 @@ class Maker {
     keep_sources_apart();
     make_steps();
     place_sources_and_results();
-    PLIMSOLL_RETURN_IF_ERROR(pack_arenas());
+    group_buffers();
+    PLIMSOLL_RETURN_IF_ERROR(options_.like != nullptr ? take_offsets(*options_.like) : pack_arenas());
     return std::move(plan_);
   }
 
@@ -177,6 +178,10 @@ class Maker {
     }
     for (const ValueId output : graph_.outputs) plan_.results.push_back({output, slot_in(last, output)});
     for (const ir::Update& update : graph_.updates) plan_.results.push_back({update.next, slot_in(last, update.next)});
+    for (const ValueId pinned : options_.pinned) {
+      const bool named = std::any_of(plan_.results.begin(), plan_.results.end(), [&](const ValueSlot& result) { return result.value == pinned; });
+      if (!named) plan_.results.push_back({pinned, slot_in(last, pinned)});
+    }
   }
 
   // By workload value: the instance that is there after the last action.
@@ -206,6 +211,31 @@ class Maker {
     }
     const std::vector<Bytes> alive = bytes_by_step(plan_);
     plan_.proof.load = *std::max_element(alive.begin(), alive.end());
+    return {};
+  }
+
+  // The offsets of a plan with the same steps and buffers that are at least as large.
+  Status take_offsets(const Plan& larger) {
+    if (larger.buffers.size() != plan_.buffers.size() || larger.steps.size() != plan_.steps.size()) {
+      return bad_input("'{}' has {} steps and {} buffers at this size, the largest {} and {}: no family", graph_.name, plan_.steps.size(),
+                       plan_.buffers.size(), larger.steps.size(), larger.buffers.size());
+    }
+    plan_.arenas = larger.arenas;
+    Offset top;
+    for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
+      PlanBuffer& buffer = plan_.buffers[b];
+      const PlanBuffer& model = larger.buffers[b];
+      if (buffer.bytes > model.bytes || buffer.lifetime != model.lifetime || buffer.arena != model.arena) {
+        return bad_input("'{}' does not fit its place in the plan of the largest size: no family", buffer.name);
+      }
+      buffer.offset = model.offset;
+      if (buffer.arena == kDeviceArena) top = std::max(top, buffer.offset + buffer.bytes);
+    }
+    plan_.arenas.front().bytes = top - Offset(0);
+    const std::vector<Bytes> alive = bytes_by_step(plan_);
+    plan_.proof.load = *std::max_element(alive.begin(), alive.end());
+    plan_.proof.lower_bound = plan_.proof.load;
+    plan_.proof.optimal = plan_.arena_bytes() == plan_.proof.load;
     return {};
   }
 
@@ -252,20 +282,35 @@ class Maker {
     return {};
   }
 
-  void add_groups(pack::Problem& problem, const std::vector<std::size_t>& packed) const {
+  // The buffers of each group that is asked for. A value that takes over another's memory is found by its
+  // instance; a buffer is in one group at most.
+  void group_buffers() {
     if (options_.contiguous.empty()) return;
-    std::vector<BufferId> problem_buffer(graph_.values.size());
-    for (std::size_t i = 0; i < packed.size(); ++i) {
-      const ValueId value = plan_.buffers[packed[i]].value;
-      if (value.valid()) problem_buffer[value.index()] = BufferId(i);
+    std::vector<BufferId> holder(mapped_.workload.values.size());
+    for (std::size_t i = schedule_.instances.size(); i-- > 0;) {
+      const Instance& instance = schedule_.instances[i];
+      if (instance.form == Form::kDevice) holder[instance.value.index()] = buffer_of_[i];
     }
+    std::vector<bool> taken(plan_.buffers.size(), false);
     for (const std::vector<ValueId>& group : options_.contiguous) {
       std::vector<BufferId> members;
       for (const ValueId value : group) {
-        const ValueId owner = mapped_.graph_value[mapped_.place[value.index()].value.index()];
-        if (problem_buffer[owner.index()].valid()) members.push_back(problem_buffer[owner.index()]);
+        const BufferId buffer = holder[mapped_.place[value.index()].value.index()];
+        if (!buffer.valid() || taken[buffer.index()]) continue;
+        taken[buffer.index()] = true;
+        members.push_back(buffer);
       }
-      if (members.size() > 1) problem.contiguous.push_back(std::move(members));
+      if (members.size() > 1) plan_.contiguous.push_back(std::move(members));
+    }
+  }
+
+  void add_groups(pack::Problem& problem, const std::vector<std::size_t>& packed) const {
+    std::vector<BufferId> problem_buffer(plan_.buffers.size());
+    for (std::size_t i = 0; i < packed.size(); ++i) problem_buffer[packed[i]] = BufferId(i);
+    for (const std::vector<BufferId>& group : plan_.contiguous) {
+      std::vector<BufferId> members;
+      for (const BufferId buffer : group) members.push_back(problem_buffer[buffer.index()]);
+      problem.contiguous.push_back(std::move(members));
     }
   }
 

@@ -23,6 +23,8 @@ struct MakePlanOptions {
   bool deterministic = true;
   Bytes budget;                 // zero: none
   std::vector<std::vector<ValueId>> contiguous;  // graph values that must lie side by side, in order
+  std::vector<ValueId> pinned;  // graph values that results should name as well
+  const Plan* like = nullptr;   // a plan of the same steps for larger sizes, whose offsets are taken over
 };
 
 Result<Plan> make_plan(const ir::Graph& graph, const schedule::GraphWorkload& mapped,

@@ -135,6 +135,9 @@ class PlanReader {
     }
     for (const json& buffer : reader_.list(root, "buffers")) read_buffer(buffer);
     for (const json& step : reader_.list(root, "steps")) read_step(step);
+    if (!reader_.field(root, "contiguous").is_null()) {
+      for (const json& group : reader_.list(root, "contiguous")) read_group(group);
+    }
     plan_.sources = read_places(reader_.list(root, "sources"));
     plan_.results = read_places(reader_.list(root, "results"));
     const json& proof = reader_.field(root, "proof");
@@ -179,6 +182,14 @@ class PlanReader {
     }
     const auto last = static_cast<std::int64_t>(plan_.buffers.size()) - 1;
     return {BufferId(static_cast<std::size_t>(reader_.integer_of(from[0], "buffer", 0, last))), Bytes(reader_.integer_of(from[1], "offset", 0, kMost))};
+  }
+
+  void read_group(const json& from) {
+    std::vector<BufferId> group;
+    if (!from.is_array()) reader_.complain("a contiguous group should be a list of buffers");
+    const auto last = static_cast<std::int64_t>(plan_.buffers.size()) - 1;
+    for (const json& member : from) group.emplace_back(static_cast<std::size_t>(reader_.integer_of(member, "buffer", 0, last)));
+    plan_.contiguous.push_back(std::move(group));
   }
 
   void read_step(const json& from) {
@@ -247,6 +258,11 @@ std::string to_json(const Plan& plan) {
   }
   ordered_json& steps = root["steps"] = ordered_json::array();
   for (const PlanStep& step : plan.steps) steps.push_back(step_json(step));
+  for (const std::vector<BufferId>& group : plan.contiguous) {
+    ordered_json members = ordered_json::array();
+    for (const BufferId member : group) members.push_back(member.value);
+    root["contiguous"].push_back(std::move(members));
+  }
   root["sources"] = places_json(plan.sources);
   root["results"] = places_json(plan.results);
   root["graph"] = ir::to_text(plan.graph);

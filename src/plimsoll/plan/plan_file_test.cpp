@@ -33,6 +33,7 @@ TEST(PlanFile, WhatIsWrittenReadsBackEqual) {
     plan.steps.back().waits = {0};
     plan.steps.back().stream = 1;
     plan.steps.front().seconds = 1.0 / 3;
+    plan.contiguous = {{BufferId(0u), BufferId(1u)}, {BufferId(2u)}};
     const std::string text = to_json(plan);
     EXPECT_TRUE(looks_like_plan(text));
     const auto again = parse_plan(text);

@@ -34,7 +34,7 @@ struct BoundStep {
 
 class Planned final : public Executor {
  public:
-  Planned(plan::Plan plan, KernelSet kernels, const ExecutorOptions& options)
+  Planned(plan::Plan plan, std::vector<KernelSet> kernels, const ExecutorOptions& options)
       : plan_(std::move(plan)), kernels_(std::move(kernels)), options_(options) {}
 
   Status start() {
@@ -121,7 +121,7 @@ class Planned final : public Executor {
 
   void bind_compute(const PlanStep& step, BoundStep& out) {
     const ir::Node& node = plan_.graph.node(step.node);
-    out.kernel = &kernels_.of(step.node);
+    out.kernel = &kernels_[step.stream].of(step.node);
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       out.inputs.push_back(node.inputs[i].valid() ? address(step.inputs[i]) : nullptr);
     }
@@ -214,7 +214,7 @@ class Planned final : public Executor {
   }
 
   plan::Plan plan_;
-  KernelSet kernels_;
+  std::vector<KernelSet> kernels_;  // by stream: a kernel may hold state while it runs
   ExecutorOptions options_;
   std::vector<device::CpuArena> arenas_;
   std::vector<std::byte*> place_;
@@ -231,7 +231,13 @@ class Planned final : public Executor {
 Result<std::unique_ptr<Executor>> make_planned(plan::Plan plan, const ExecutorOptions& options) {
   const plan::PlanCheck check = plan::check_plan(plan);
   if (!check.ok()) return bad_input("the plan is wrong: {}", check.problems.front());
-  PLIMSOLL_TRY(KernelSet kernels, KernelSet::make(plan.graph, options.threads));
+  std::vector<KernelSet> kernels;
+  for (const PlanStep& step : plan.steps) {
+    while (step.node.valid() && kernels.size() <= step.stream) {
+      PLIMSOLL_TRY(KernelSet set, KernelSet::make(plan.graph, options.threads));
+      kernels.push_back(std::move(set));
+    }
+  }
   auto out = std::make_unique<Planned>(std::move(plan), std::move(kernels), options);
   PLIMSOLL_RETURN_IF_ERROR(out->start());
   return out;

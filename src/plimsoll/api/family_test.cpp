@@ -1,0 +1,50 @@
+#include "plimsoll/api/family.h"
+
+#include <gtest/gtest.h>
+
+#include "plimsoll/api/testing/same_bits.h"
+
+namespace plimsoll::api {
+namespace {
+
+TEST(Family, SizesAreARangeOfOneOption) {
+  const auto sizes = parse_sizes("batch=1..64");
+  ASSERT_TRUE(sizes) << sizes.error().message;
+  EXPECT_EQ(sizes->option, "batch");
+  EXPECT_EQ(sizes->low, 1);
+  EXPECT_EQ(sizes->high, 64);
+  for (const char* wrong : {"", "batch", "batch=", "batch=3", "batch=3..", "batch=0..3", "batch=4..3", "width=1..2", "batch=1..2x", "batch=1..999999999"}) {
+    EXPECT_FALSE(parse_sizes(wrong)) << wrong;
+  }
+}
+
+TEST(Family, SmallerSizesRunAtTheOffsetsOfTheLargest) {
+  for (const bool train : {true, false}) {
+    SCOPED_TRACE(train);
+    ModelRequest request;
+    request.model = "resnet18";
+    request.sizes = {.image = 32, .width = 8, .classes = 10};
+    request.train = train;
+    request.threads = 1;
+    const auto family = plan_family(request, "cpu", {}, {"batch", 1, 5});
+    ASSERT_TRUE(family) << family.error().message;
+    ASSERT_EQ(family->size(), 5u);
+    const plan::Plan& largest = family->back().plan;
+    int shared = 0;
+    for (const FamilyMember& member : *family) {
+      EXPECT_LE(member.plan.arena_bytes(), largest.arena_bytes()) << member.size;
+      if (!member.shared) continue;
+      ++shared;
+      for (std::size_t b = 0; b < largest.buffers.size(); ++b) EXPECT_EQ(member.plan.buffers[b].offset, largest.buffers[b].offset);
+      const auto expected = run_on_demand_for(member.plan.graph, 1);
+      ASSERT_TRUE(expected) << expected.error().message;
+      const auto got = run_planned_for(member.plan, 1);
+      ASSERT_TRUE(got) << got.error().message;
+      EXPECT_TRUE(*got == *expected) << member.size;
+    }
+    EXPECT_GE(shared, 4);
+  }
+}
+
+}  // namespace
+}  // namespace plimsoll::api

@@ -1,0 +1,20 @@
+// The plan when nothing has to be given up: order, buckets, offsets, streams.
+//
+// Two candidates, the given order and the one that `order` asks for; each goes the whole way, and the one
+// with the smaller arena is the answer, the given order on ties. So a better order never makes a worse plan,
+// whatever the packer does with it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plimsoll/api/planning.h"
+
+namespace plimsoll::api {
+
+// The values with these names, sources that stay anyway left out; an unknown name is an error.
+Result<std::vector<ValueId>> values_to_pin(const ir::Graph& graph, const std::vector<std::string>& names);
+
+Result<plan::Plan> plan_keep_all(const ir::Graph& graph, const schedule::GraphWorkload& mapped, const PlanOptions& options);
+
+}  // namespace plimsoll::api
