@@ -16,8 +16,8 @@
 // Rejected: windows that are repacked between frozen neighbours (obstacles on both sides cost 5 to
 // 12 %); letting quiet moments waste space early; orders that prefer peak bodies in one pass.
 //
-// Limits: of 200,000 random buffers it takes the height from 4 to 1.5 % above the bound; of a million
-// the peaks come out within 0.6 %, but around them some of the rest does not find its place.
+// Limits: among a million random buffers the peaks come out close to the bound, but around them some of
+// the rest does not find its place, and the whole is no lower than a plain pass.
 //
 // Cost: some passes over the peaks (a few percent of the bodies) and one over everything per share.
 // Plain models; one thread.
