@@ -14,7 +14,7 @@ echo "== the plan: $model"
 echo
 echo "== within $budget of that"
 # shellcheck disable=SC2086
-"$plimsoll" plan $model --budget "$budget" -o "$out/plan.json" > "$out/plan.txt"
+"$plimsoll" plan $model --budget "$budget" --deterministic -o "$out/plan.json" > "$out/plan.txt"
 sed -n '/budget/,/predicted/p' "$out/plan.txt"
 echo
 echo "== training, three steps each"
