@@ -29,6 +29,9 @@ if(PLIMSOLL_SANITIZE)
   add_compile_options(-fsanitize=${PLIMSOLL_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${PLIMSOLL_SANITIZE})
   add_compile_definitions(PLIMSOLL_SANITIZED=1)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-maybe-uninitialized>)  # false alarms under sanitizers
+  endif()
 endif()
 
 find_package(fmt REQUIRED)
