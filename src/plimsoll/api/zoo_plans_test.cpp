@@ -107,15 +107,10 @@ TEST(ZooPlans, InferenceOfResnet50HoldsAFewMebibytesOfActivations) {
   const auto planned = plan_model(*prepared, request, {});
   ASSERT_TRUE(planned) << planned.error().message;
   const plan::Plan& plan = planned->plan;
-  // What is alive at most; weights, kernel scratch and weights in the form a kernel wants aside.
+  // What is alive at most; weights and kernel scratch aside.
   std::vector<Bytes> alive(plan.steps.size() + 1);
   for (const plan::PlanBuffer& buffer : plan.buffers) {
     if (buffer.use == plan::Use::kTemporary || buffer.use == plan::Use::kWeight) continue;
-    const NodeId maker = plan.graph.value(buffer.value).producer;
-    if (maker.valid() && plan.graph.node(maker).op == "reorder" &&
-        plan.graph.value(plan.graph.node(maker).inputs[0]).kind == ir::ValueKind::kWeight) {
-      continue;
-    }
     for (std::int32_t s = buffer.lifetime.begin.value; s < buffer.lifetime.end.value; ++s) alive[static_cast<std::size_t>(s)] += buffer.bytes;
   }
   const Bytes most = *std::max_element(alive.begin(), alive.end());
