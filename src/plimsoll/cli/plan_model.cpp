@@ -26,8 +26,10 @@ void print(const api::PlannedGraph& planned) {
   std::printf("%s: %zu steps, %zu buffers, planned in %.3f s\n", plan.graph.name.c_str(), plan.steps.size(), plan.buffers.size(), summary.plan_seconds);
   row("none", summary.baseline, "every result its own memory");
   row("in place", summary.in_place, "results over inputs that die");
-  row("sharing", summary.shared, "greedy best-fit by size");
-  row("in place + sharing", summary.both, "greedy best-fit by size");
+  if (summary.both.value > 0) {  // left out where only the answer counts, as in a search for the largest batch
+    row("sharing", summary.shared, "greedy best-fit by size");
+    row("in place + sharing", summary.both, "greedy best-fit by size");
+  }
   row("packed", summary.keep_all, "near-optimal offsets");
   if (plan.budget.value > 0) {
     row("budget", plan.budget, "");
