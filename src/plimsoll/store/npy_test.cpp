@@ -14,7 +14,7 @@ namespace {
 NamedTensor floats(std::string name, const ir::Shape& shape, std::vector<float> values) {
   NamedTensor out{std::move(name), {ir::DType::kF32, shape, {}}, {}};
   out.bytes.resize(values.size() * 4);
-  std::memcpy(out.bytes.data(), values.data(), out.bytes.size());
+  if (!values.empty()) std::memcpy(out.bytes.data(), values.data(), out.bytes.size());
   return out;
 }
 
