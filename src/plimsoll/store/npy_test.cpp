@@ -24,7 +24,7 @@ std::filesystem::path temporary(const std::string& name) {
 
 std::vector<std::byte> bytes_of(std::string_view text) {
   std::vector<std::byte> out(text.size());
-  std::memcpy(out.data(), text.data(), text.size());
+  if (!out.empty()) std::memcpy(out.data(), text.data(), text.size());
   return out;
 }
 
