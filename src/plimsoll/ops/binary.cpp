@@ -65,19 +65,6 @@ std::vector<Var> div_gradient(const Backward& g) {
           g.wants(1) ? sum_to(neg(da * g.out(0)), g.in(1).shape()) : Var()};
 }
 
-Card binary_card(std::string_view name, GradientRule gradient, EvaluateRule evaluate) {
-  return {.name = name,
-          .inputs = exactly(2),
-          .outputs = exactly(1),
-          .infer = broadcast_all,
-          .gradient = Gradient(gradient),
-          .in_place = InPlace::over_any_of({{0, 0}, {0, 1}}),
-          .cost = elementwise_cost,
-          .recompute = Recompute::kCheap,
-          .layout = LayoutRule::kAny,
-          .evaluate = evaluate};
-}
-
 }  // namespace
 
 Var add(Var a, Var b) {

@@ -1,5 +1,5 @@
 // The loop behind every two-operand reference evaluation: broadcast, then one function for reals
-// and one for integers, so that integers stay exact.
+// and one for integers, so that integers stay exact. And the card that such operators share.
 #pragma once
 
 #include <cstdint>
@@ -52,6 +52,20 @@ void evaluate_ordered(const Evaluation& e, Function f) {
     }
     return static_cast<std::int64_t>(f(a, b));
   });
+}
+
+// The card of a differentiable two-operand operator: broadcasts, and may lie over either operand.
+inline Card binary_card(std::string_view name, GradientRule gradient, EvaluateRule evaluate) {
+  return {.name = name,
+          .inputs = exactly(2),
+          .outputs = exactly(1),
+          .infer = broadcast_all,
+          .gradient = Gradient(gradient),
+          .in_place = InPlace::over_any_of({{0, 0}, {0, 1}}),
+          .cost = elementwise_cost,
+          .recompute = Recompute::kCheap,
+          .layout = LayoutRule::kAny,
+          .evaluate = evaluate};
 }
 
 }  // namespace plimsoll::ops

@@ -95,19 +95,6 @@ std::vector<Var> mod_gradient(const Backward& g) {
   return out;
 }
 
-Card power_card(std::string_view name, GradientRule gradient, EvaluateRule evaluate) {
-  return {.name = name,
-          .inputs = exactly(2),
-          .outputs = exactly(1),
-          .infer = broadcast_all,
-          .gradient = Gradient(gradient),
-          .in_place = InPlace::over_any_of({{0, 0}, {0, 1}}),
-          .cost = elementwise_cost,
-          .recompute = Recompute::kCheap,
-          .layout = LayoutRule::kAny,
-          .evaluate = evaluate};
-}
-
 }  // namespace
 
 Var pow(Var a, Var b) {
@@ -127,10 +114,10 @@ Var mod(Var a, Var b, bool fmod) {
 
 std::vector<Card> power_cards() {
   return {
-      power_card("pow", pow_gradient, evaluate_pow),
-      power_card("maximum", maximum_gradient, evaluate_maximum),
-      power_card("minimum", minimum_gradient, evaluate_minimum),
-      power_card("mod", mod_gradient, evaluate_mod),
+      binary_card("pow", pow_gradient, evaluate_pow),
+      binary_card("maximum", maximum_gradient, evaluate_maximum),
+      binary_card("minimum", minimum_gradient, evaluate_minimum),
+      binary_card("mod", mod_gradient, evaluate_mod),
   };
 }
 
