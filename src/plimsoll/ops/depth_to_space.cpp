@@ -1,6 +1,7 @@
 #include "plimsoll/base/checked.h"
 #include "plimsoll/ops/attribute_rules.h"
 #include "plimsoll/ops/cards.h"
+#include "plimsoll/ops/moving_card.h"
 #include "plimsoll/ops/element_walk.h"
 #include "plimsoll/ops/rules.h"
 #include "plimsoll/ops/shaping.h"
@@ -88,16 +89,7 @@ std::vector<Var> space_to_depth_gradient(const Backward& g) {
 
 Card block_card(std::string_view name, InferRule infer, GradientRule gradient,
                 EvaluateRule evaluate) {
-  return {.name = name,
-          .inputs = exactly(1),
-          .outputs = exactly(1),
-          .infer = infer,
-          .gradient = Gradient(gradient),
-          .in_place = InPlace::never(),
-          .cost = bytes_cost,
-          .recompute = Recompute::kCheap,
-          .layout = LayoutRule::kPlain,
-          .evaluate = evaluate};
+  return moving_card(name, infer, gradient, evaluate, bytes_cost);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "plimsoll/ops/attribute_rules.h"
 #include "plimsoll/ops/binary.h"
 #include "plimsoll/ops/cards.h"
+#include "plimsoll/ops/moving_card.h"
 #include "plimsoll/ops/cast.h"
 #include "plimsoll/ops/comparison.h"
 #include "plimsoll/ops/element_walk.h"
@@ -174,16 +175,7 @@ Cost reduce_cost(const Call& call, std::span<const TensorType> outputs) {
 
 Card reduce_card(std::string_view name, InferRule infer, GradientRule gradient,
                  EvaluateRule evaluate) {
-  return {.name = name,
-          .inputs = exactly(1),
-          .outputs = exactly(1),
-          .infer = infer,
-          .gradient = Gradient(gradient),
-          .in_place = InPlace::never(),
-          .cost = reduce_cost,
-          .recompute = Recompute::kCheap,
-          .layout = LayoutRule::kPlain,
-          .evaluate = evaluate};
+  return moving_card(name, infer, gradient, evaluate, reduce_cost);
 }
 
 Var reduce(std::string_view op, Var x, const ir::Ints& axes, bool keepdims) {
