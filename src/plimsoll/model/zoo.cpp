@@ -177,17 +177,24 @@ Status decide_heads(const ModelInfo& model, Sizes& sizes) {
               sizes.width, sizes.heads);
 }
 
+// The depth of a model made of equal layers is their number.
+const SizeField& meaning(const ModelInfo& model, const SizeField& given) {
+  if (given.name != "depth" || takes(model, "depth")) return given;
+  return *std::ranges::find(kFields, "layers", &SizeField::name);
+}
+
 Result<Sizes> decide(const ModelInfo& model, const ModelOptions& options) {
   Sizes out = model.defaults;
   for (const SizeField& field : kFields) {
     const auto& given = options.*field.given;
     if (!given) continue;
-    if (!takes(model, field.name)) return forward(refuse_option(model, field.name));
+    const SizeField& meant = meaning(model, field);
+    if (!takes(model, meant.name)) return forward(refuse_option(model, field.name));
     if (*given < 1 || *given > field.most) {
       return fail(ErrorCode::kUsage, "{}: --{} {} is out of range, expects 1 to {}", model.name,
                   field.name, *given, field.most);
     }
-    out.*field.decided = *given;
+    out.*meant.decided = *given;
   }
   if (options.dropout) {
     if (*options.dropout != 0 && !takes(model, "dropout"))

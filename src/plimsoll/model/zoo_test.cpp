@@ -178,6 +178,11 @@ TEST(Zoo, ImagesOfAnySizeReachTheClassifier) {
   }
 }
 
+TEST(Zoo, TheDepthOfEqualLayersIsTheirNumber) {
+  EXPECT_EQ(count_parameters(build("gpt2", {.depth = 2})),
+            count_parameters(build("gpt2", {.layers = 2})));
+}
+
 TEST(Zoo, OptionsThatMakeNoSenseAreRefused) {
   const auto message = [](std::string_view name, const ModelOptions& options) {
     const auto graph = build_model(name, options);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "plimsoll/ops/attribute_types.h"
 #include "plimsoll/ops/cards.h"
 
 namespace plimsoll::ops {
@@ -101,6 +102,7 @@ Result<std::vector<TensorType>> infer(const ir::Graph& graph, const ir::Node& no
   for (int i = 0; i < card->inputs.least; ++i) {
     if (!node.inputs[static_cast<std::size_t>(i)].valid()) return bad_input("{}: input {} is missing", node.op, i);
   }
+  if (auto fine = check_attributes(node.attributes); !fine) return forward(fine, node.op);
   auto types = card->infer(call_of(graph, node));
   if (!types) return forward(types, node.op);
   for (const TensorType& type : *types) {

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "plimsoll/base/random.h"
+#include "plimsoll/ops/attribute_types.h"
 #include "plimsoll/ops/cards.h"
 #include "plimsoll/ops/catalogue.h"
 #include "plimsoll/ops/evaluate_call.h"
@@ -44,7 +45,8 @@ ir::Attribute hostile_attribute(Random& random, int rank) {
   return values;
 }
 
-// Names every card may ask for; a card ignores those of others.
+// Names every card may ask for; a card ignores those of others. Hardly ever of a wrong type: one
+// such is enough for a refusal, and the values are what this test is about.
 ir::Attributes hostile_attributes(Random& random, int rank) {
   ir::Attributes out{{"to", std::string("fp32")}, {"dtype", std::string("int32")}};
   const double share = random.uniform();
@@ -54,7 +56,11 @@ ir::Attributes hostile_attributes(Random& random, int rank) {
         "reduction", "batch_dims", "keepdims", "diagonal", "upper",       "value",      "start",
         "step",      "direction",  "ratio",    "layout",   "coordinates", "rounding",   "exclusive",
         "alpha",     "min",        "max",      "to",       "dtype",       "approximate"}) {
-    if (random.chance(share)) out.set(name, hostile_attribute(random, rank));
+    if (!random.chance(share)) continue;
+    ir::Attribute value = hostile_attribute(random, rank);
+    while (!check_attributes({{name, value}}) && !random.chance(0.002))
+      value = hostile_attribute(random, rank);
+    out.set(name, value);
   }
   // The common case of a plausible slice or permutation, so that evaluations happen too.
   if (random.chance(0.5)) {
@@ -138,6 +144,18 @@ TEST(HostileCalls, EndInAnErrorOrInAnEvaluation) {
       EXPECT_GT(evaluated, 0) << card.name << " accepted nothing; seed " << kSeed;
     }
   }
+}
+
+TEST(Attributes, OfAWrongTypeAreRefusedByName) {
+  const auto message = [](const ir::Attributes& attributes) {
+    const auto types = infer_call("softmax", {{ir::DType::kF32, {2, 3}, {}}}, attributes);
+    return types ? std::string("accepted") : types.error().message;
+  };
+  EXPECT_EQ(message({{"axis", std::int64_t{1}}}), "accepted");
+  EXPECT_EQ(message({{"axis", std::string("1")}}),
+            "softmax: axis: is a text, must be an integer");
+  EXPECT_EQ(message({{"axsi", std::int64_t{1}}}),
+            "softmax: no operator has an attribute \"axsi\"; the nearest is axis");
 }
 
 }  // namespace

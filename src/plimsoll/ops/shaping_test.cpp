@@ -61,7 +61,7 @@ TEST(Fill, RefusesShapesThatAreNone) {
               HasSubstr("64 bits"));
   EXPECT_THAT(refusal("fill", {}, {{"dtype", dtype}, {"shape", Ints(9, 1)}}), HasSubstr("rank"));
   EXPECT_THAT(refusal("fill", {}, {{"dtype", dtype}, {"shape", std::int64_t{3}}}),
-              HasSubstr("no list"));
+              HasSubstr("must be a list of integers"));
 }
 
 TEST(Iota, CountsAlongOneAxis) {
