@@ -9,10 +9,10 @@
 //                                                     dV += P^T dY, dK += dS^T Q, dQ = dS K
 //
 // With `causal`, n ends at the tile's last row, so about half of the work is skipped. The matrix
-// products are oneDNN's, on strided blocks of the tensors themselves: attention_qkv reads q, k and
-// v in place. Work is shared by (batch, head, tile) forward and by (batch, key head) backward,
-// where the sums into dK and dV stay with one lane in a fixed order: the bits do not depend on
-// threads.
+// products (tile_product.h) work on strided blocks of the tensors themselves: attention_qkv reads
+// q, k and v in place. Work is shared by (batch, head, tile) forward and by (batch, key head)
+// backward, where the sums into dK and dV stay with one lane in a fixed order: the bits do not
+// depend on threads.
 #include <cstring>
 #include <map>
 
@@ -144,9 +144,9 @@ class AttentionKernel final : public Kernel {
       const std::int64_t n = p_.tile_columns(tile);
       if (n == 0 || scores_.contains({m, n})) continue;
       scores_.try_emplace({m, n}, TileProduct::Sizes{m, p_.width, n}, plain(roles_.q.row),
-                          turned(roles_.k.row), plain(n), false, threads_);
+                          turned(roles_.k.row), n, false);
       results_.try_emplace({m, n}, TileProduct::Sizes{m, n, p_.value_width}, plain(n),
-                           plain(roles_.v.row), plain(roles_.y.row), false, threads_);
+                           plain(roles_.v.row), roles_.y.row, false);
       product_scratch_ = std::max({product_scratch_, scores_.at({m, n}).scratch().value,
                                    results_.at({m, n}).scratch().value});
     }
@@ -182,7 +182,7 @@ class AttentionKernel final : public Kernel {
     const std::int64_t kv = p_.kv_head(head);
     if (n > 0) {
       scores_.at({m, n}).run(
-          lane, at(input<float>(a, roles_.q.tensor), roles_.q, p_.rows, b, first, head * p_.width),
+          at(input<float>(a, roles_.q.tensor), roles_.q, p_.rows, b, first, head * p_.width),
           at(input<float>(a, roles_.k.tensor), roles_.k, p_.columns, b, 0, kv * p_.width), scores,
           work);
     }
@@ -194,7 +194,7 @@ class AttentionKernel final : public Kernel {
     }
     if (n > 0) {
       results_.at({m, n}).run(
-          lane, scores,
+          scores,
           at(input<float>(a, roles_.v.tensor), roles_.v, p_.columns, b, 0, kv * p_.value_width), y,
           work);
     }
@@ -255,16 +255,16 @@ class AttentionGradKernel final : public Kernel {
   void add_products(std::int64_t m, std::int64_t n) {
     if (n == 0 || scores_.contains({m, n})) return;
     const auto add = [&](Products& products, const TileProduct::Sizes& sizes, MatrixSteps a,
-                         MatrixSteps b, MatrixSteps c, bool accumulate) {
+                         MatrixSteps b, std::int64_t c_row, bool accumulate) {
       const auto& product =
-          products.try_emplace({m, n}, sizes, a, b, c, accumulate, threads_).first->second;
+          products.try_emplace({m, n}, sizes, a, b, c_row, accumulate).first->second;
       product_scratch_ = std::max(product_scratch_, product.scratch().value);
     };
-    add(scores_, {m, p_.width, n}, plain(in_.q.row), turned(in_.k.row), plain(n), false);
-    add(slopes_, {m, p_.value_width, n}, plain(in_.y.row), turned(in_.v.row), plain(n), false);
-    add(dv_, {n, m, p_.value_width}, turned(n), plain(in_.y.row), plain(out_.v.row), true);
-    add(dk_, {n, m, p_.width}, turned(n), plain(in_.q.row), plain(out_.k.row), true);
-    add(dq_, {m, n, p_.width}, plain(n), plain(in_.k.row), plain(out_.q.row), false);
+    add(scores_, {m, p_.width, n}, plain(in_.q.row), turned(in_.k.row), n, false);
+    add(slopes_, {m, p_.value_width, n}, plain(in_.y.row), turned(in_.v.row), n, false);
+    add(dv_, {n, m, p_.value_width}, turned(n), plain(in_.y.row), out_.v.row, true);
+    add(dk_, {n, m, p_.width}, turned(n), plain(in_.q.row), out_.k.row, true);
+    add(dq_, {m, n, p_.width}, plain(n), plain(in_.k.row), out_.q.row, false);
   }
 
   // The sums into dK and dV begin at zero.
@@ -299,20 +299,20 @@ class AttentionGradKernel final : public Kernel {
     const float* dy = at(input<float>(a, 0), in_.y, p_.rows, b, first, head * p_.value_width);
     const float* y = at(input<float>(a, y_input_), in_.y, p_.rows, b, first, head * p_.value_width);
     const float* lse = input<float>(a, y_input_ + 1) + (b * p_.heads + head) * p_.rows + first;
-    scores_.at({m, n}).run(lane, q, k, scores, work);
-    slopes_.at({m, n}).run(lane, dy, v, slopes, work);
+    scores_.at({m, n}).run(q, k, scores, work);
+    slopes_.at({m, n}).run(dy, v, slopes, work);
     for (std::int64_t i = 0; i < m; ++i) {
       const float mean = row_dot(dy + i * in_.y.row, y + i * in_.y.row, p_.value_width);
       score_gradients(scores + i * n, slopes + i * n, p_.visible(first + i), n, p_.scale,
                       p_.mask_row(a, b, head, first + i), lse[i], mean);
     }
     dv_.at({m, n}).run(
-        lane, scores, dy,
+        scores, dy,
         at(output<float>(a, out_.v.tensor), out_.v, p_.columns, b, 0, kv * p_.value_width), work);
-    dk_.at({m, n}).run(lane, slopes, q,
+    dk_.at({m, n}).run(slopes, q,
                        at(output<float>(a, out_.k.tensor), out_.k, p_.columns, b, 0, kv * p_.width),
                        work);
-    dq_.at({m, n}).run(lane, slopes, k, dq, work);
+    dq_.at({m, n}).run(slopes, k, dq, work);
   }
 
   int threads_;

@@ -1,14 +1,18 @@
 // Small matrix products inside a parallel loop: C = A B or C += A B on blocks of larger tensors.
 //
-// oneDNN's matrix product, made for one thread and run by each thread of a parallel loop on its own
-// block. Every lane (thread) has its own argument objects and its own scratch, so lanes do not
-// meet.
+// Each thread of the loop runs its own product on its own block, so it must be a plain function:
+// no threads inside, nothing allocated. (oneDNN's product of this size allocates 72 KiB in every
+// call, outside its scratchpad; that is why this one is ours.) The classic register tile:
+//
+//   B, 32 columns at a time, is packed into scratch as [inner][32], turned where its rows run down;
+//   8 rows of A times that panel are kept in 16 vector registers over the whole inner loop.
+//
+// Every element of C is one sum in the order of the inner index, whatever the block: the bits do
+// not depend on threads.
 #pragma once
 
-#include <unordered_map>
-#include <vector>
-
-#include <dnnl.hpp>
+#include <cstddef>
+#include <cstdint>
 
 #include "plimsoll/base/units.h"
 
@@ -28,24 +32,20 @@ class TileProduct {
     std::int64_t columns;  // of B and C
   };
 
-  // `accumulate`: C += A B. Made with OpenMP set to one thread, and leaves it set to `lanes`.
-  TileProduct(const Sizes& sizes, MatrixSteps a, MatrixSteps b, MatrixSteps c, bool accumulate,
-              int lanes);
-  Bytes scratch() const { return scratch_; }  // of one lane
-  void run(int lane, const float* a, const float* b, float* c, std::byte* scratch);
+  // The rows of C are contiguous; `c_row` elements lie between them. One of B's steps is 1.
+  TileProduct(const Sizes& sizes, MatrixSteps a, MatrixSteps b, std::int64_t c_row, bool accumulate)
+      : sizes_(sizes), a_(a), b_(b), c_row_(c_row), accumulate_(accumulate) {}
+
+  Bytes scratch() const;
+  // `scratch` is aligned to 64 bytes.
+  void run(const float* a, const float* b, float* c, std::byte* scratch) const;
 
  private:
-  struct Lane {
-    dnnl::stream stream;
-    dnnl::memory a;
-    dnnl::memory b;
-    dnnl::memory c;
-    dnnl::memory scratch;
-    std::unordered_map<int, dnnl::memory> arguments;
-  };
-  dnnl::matmul primitive_;
-  std::vector<Lane> lanes_;
-  Bytes scratch_;
+  Sizes sizes_;
+  MatrixSteps a_;
+  MatrixSteps b_;
+  std::int64_t c_row_;
+  bool accumulate_;
 };
 
 }  // namespace plimsoll::kernels
