@@ -11,13 +11,6 @@
 namespace plimsoll::ops {
 namespace {
 
-// One row of an axis' matrix: two elements of x and their weights.
-struct Tap {
-  std::int64_t first = 0;
-  std::int64_t second = 0;
-  double weight = 0;  // of the second; the first has the rest
-};
-
 double place_of(std::int64_t i, std::int64_t n, std::int64_t m, const std::string& coordinates) {
   const auto at = static_cast<double>(i);
   const auto from = static_cast<double>(n);
@@ -36,6 +29,8 @@ double nearest(double place, const std::string& rounding) {
   return std::ceil(place - 0.5);
 }
 
+}  // namespace
+
 std::vector<Tap> taps_of(std::int64_t n, std::int64_t m, const ir::Attributes& attributes) {
   const std::string coordinates = attributes.text("coordinates", "half_pixel");
   const std::string rounding = attributes.text("rounding", "round_prefer_floor");
@@ -50,6 +45,8 @@ std::vector<Tap> taps_of(std::int64_t n, std::int64_t m, const ir::Attributes& a
   }
   return out;
 }
+
+namespace {
 
 // body(position in the small sense: y of the forward, position in x, weight) for every nonzero
 // entry.

@@ -22,4 +22,13 @@ struct Resize {
 };
 Var resize(Var x, ir::Shape shape, const Resize& options = {});
 
+// One row of an axis' matrix: two elements of x and their weights.
+struct Tap {
+  std::int64_t first = 0;
+  std::int64_t second = 0;
+  double weight = 0;  // of the second; the first has the rest
+};
+// The rows of an axis of n elements resized to m, by the options of a resize or resize_grad.
+std::vector<Tap> taps_of(std::int64_t n, std::int64_t m, const ir::Attributes& attributes);
+
 }  // namespace plimsoll::ops

@@ -77,10 +77,50 @@ std::unique_ptr<Kernel> broadcast_pair(const Site& site, F f) {
   });
 }
 
+// Integers of `Word`, an unsigned type, which wraps around.
+template <typename Word, typename F>
+std::unique_ptr<Kernel> integer_pair(const Site& site, F f) {
+  const ir::TensorType& out = site.out();
+  const StridedLoop loop = make_strided_loop(
+      out, {broadcast_strides_in(out, out.shape), broadcast_strides_in(site.in(0), out.shape),
+            broadcast_strides_in(site.in(1), out.shape)});
+  return make_kernel(site, [loop, f](const Arguments& a) {
+    parallel_ranges(loop.rows(), row_grain(loop.row()), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t r = begin; r < end; ++r) {
+        const Word* left = input<Word>(a, 0) + loop.row_offset(1, r);
+        const Word* right = input<Word>(a, 1) + loop.row_offset(2, r);
+        Word* y = output<Word>(a) + loop.row_offset(0, r);
+        for (std::int64_t i = 0; i < loop.row(); ++i)
+          y[i] = f(left[i * loop.row_step(1)], right[i * loop.row_step(2)]);
+      }
+    });
+  });
+}
+
+template <typename Word>
+std::unique_ptr<Kernel> make_integer_binary_of(const Site& site) {
+  const std::string_view op = site.node.op;
+  if (op == "add" || op == "accumulate")
+    return integer_pair<Word>(site, [](Word a, Word b) { return a + b; });
+  if (op == "sub") return integer_pair<Word>(site, [](Word a, Word b) { return a - b; });
+  if (op == "mul") return integer_pair<Word>(site, [](Word a, Word b) { return a * b; });
+  return nullptr;
+}
+
+std::unique_ptr<Kernel> make_integer_binary(const Site& site) {
+  for (const ir::TensorType* type : {&site.in(0), &site.in(1), &site.out()}) {
+    if (type->layout.block_count > 0 || type->shape.elements() == 0) return nullptr;
+  }
+  return site.out().dtype == ir::DType::kI64 ? make_integer_binary_of<std::uint64_t>(site)
+                                             : make_integer_binary_of<std::uint32_t>(site);
+}
+
 }  // namespace
 
 std::unique_ptr<Kernel> make_binary(const Site& site) {
   const std::string_view op = site.node.op;
+  if (site.out().dtype == ir::DType::kI64 || site.out().dtype == ir::DType::kI32)
+    return make_integer_binary(site);
   if (op == "add" || op == "accumulate")
     return broadcast_pair(site, [](float a, float b) { return a + b; });
   if (op == "sub") return broadcast_pair(site, [](float a, float b) { return a - b; });

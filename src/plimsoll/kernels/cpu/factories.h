@@ -12,7 +12,20 @@ std::unique_ptr<Kernel> make_linear_grad_weight(const Site& site);
 // unary.cpp
 std::unique_ptr<Kernel> make_unary(const Site& site);
 std::unique_ptr<Kernel> make_gradient_unary(const Site& site);
+// cast.cpp
 std::unique_ptr<Kernel> make_cast(const Site& site);
+// activations.cpp
+std::unique_ptr<Kernel> make_activation(const Site& site);
+std::unique_ptr<Kernel> make_activation_grad(const Site& site);
+// choices.cpp
+std::unique_ptr<Kernel> make_comparison(const Site& site);
+std::unique_ptr<Kernel> make_logic(const Site& site);
+std::unique_ptr<Kernel> make_test(const Site& site);
+std::unique_ptr<Kernel> make_where(const Site& site);
+// indexing.cpp
+std::unique_ptr<Kernel> make_indexed_read(const Site& site);
+std::unique_ptr<Kernel> make_indexed_write(const Site& site);
+std::unique_ptr<Kernel> make_running_sum(const Site& site);
 // binary.cpp
 std::unique_ptr<Kernel> make_binary(const Site& site);
 // batch_norm.cpp
@@ -23,6 +36,14 @@ std::unique_ptr<Kernel> make_batch_norm_update(const Site& site);
 // layer_norm.cpp
 std::unique_ptr<Kernel> make_layer_norm(const Site& site);
 std::unique_ptr<Kernel> make_layer_norm_grad(const Site& site);
+std::unique_ptr<Kernel> make_rms_norm(const Site& site);
+std::unique_ptr<Kernel> make_rms_norm_grad(const Site& site);
+// group_norm.cpp
+std::unique_ptr<Kernel> make_group_norm(const Site& site);
+std::unique_ptr<Kernel> make_group_norm_grad(const Site& site);
+// lrn.cpp
+std::unique_ptr<Kernel> make_lrn(const Site& site);
+std::unique_ptr<Kernel> make_lrn_grad(const Site& site);
 // softmax.cpp
 std::unique_ptr<Kernel> make_softmax(const Site& site);
 std::unique_ptr<Kernel> make_softmax_grad(const Site& site);
@@ -51,6 +72,11 @@ std::unique_ptr<Kernel> make_pad(const Site& site);
 std::unique_ptr<Kernel> make_concat(const Site& site);
 std::unique_ptr<Kernel> make_split(const Site& site);
 std::unique_ptr<Kernel> make_fill(const Site& site);
+std::unique_ptr<Kernel> make_tile(const Site& site);
+std::unique_ptr<Kernel> make_depth_to_space(const Site& site);
+// resize.cpp
+std::unique_ptr<Kernel> make_resize(const Site& site);
+std::unique_ptr<Kernel> make_resize_grad(const Site& site);
 // attention.cpp
 std::unique_ptr<Kernel> make_attention(const Site& site);
 std::unique_ptr<Kernel> make_attention_grad(const Site& site);

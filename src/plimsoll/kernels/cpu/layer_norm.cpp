@@ -1,4 +1,5 @@
-// Layer normalisation: every row of x (the axes from `axis` on) by its own mean and deviation.
+// Layer normalisation: every row of x (the axes from `axis` on) by its own mean and deviation; and
+// its plainer sister without mean and shift, by the root of the mean square.
 //
 // A row is read from memory once; mean, deviation and result come from the cache. The gradients of
 // gamma and beta are sums over rows, taken per chunk of rows and joined in order (column_sums.h
@@ -56,6 +57,32 @@ PLIMSOLL_VECTORIZED void normalize_row_gradient(const float* dy, const float* x,
     const float hat = (x[i] - mean) * rstd;
     dx[i] = rstd * (dy[i] * gamma[i] - average - hat * slope);
   }
+}
+
+PLIMSOLL_VECTORIZED float rms_row(const float* x, std::int64_t n, const float* gamma, float epsilon,
+                                  float* y) {
+  float squares = 0;
+#pragma omp simd reduction(+ : squares)
+  for (std::int64_t i = 0; i < n; ++i) squares += x[i] * x[i];
+  const float scale = 1.0F / std::sqrt(squares / static_cast<float>(n) + epsilon);
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) y[i] = x[i] * scale * gamma[i];
+  return scale;
+}
+
+PLIMSOLL_VECTORIZED void rms_row_gradient(const float* dy, const float* x, std::int64_t n,
+                                          const float* gamma, float rstd, float* dx,
+                                          float* dgamma) {
+  float product = 0;
+#pragma omp simd reduction(+ : product)
+  for (std::int64_t i = 0; i < n; ++i) {
+    const float hat = x[i] * rstd;
+    product += dy[i] * gamma[i] * hat;
+    dgamma[i] += dy[i] * hat;
+  }
+  const float slope = product / static_cast<float>(n);
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) dx[i] = rstd * (dy[i] * gamma[i] - x[i] * rstd * slope);
 }
 
 struct Rows {
@@ -118,6 +145,47 @@ std::unique_ptr<Kernel> make_layer_norm_grad(const Site& site) {
         add_rows(dbeta, chunks.chunks(), rows.width, output<float>(a, 2));
       },
       scratch_bytes);
+}
+
+std::unique_ptr<Kernel> make_rms_norm(const Site& site) {
+  if (!all_f32(site) || !all_row_major(site)) return nullptr;
+  const Rows rows = rows_of(site.in(0).shape, site.attributes());
+  const auto epsilon = static_cast<float>(site.attributes().real("epsilon", 1e-5));
+  if (rows.width == 0) return nullptr;
+  return make_kernel(site, [=](const Arguments& a) {
+    parallel_ranges(rows.count, row_grain(rows.width), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t r = begin; r < end; ++r) {
+        output<float>(a, 1)[r] =
+            rms_row(input<float>(a, 0) + r * rows.width, rows.width, input<float>(a, 1), epsilon,
+                    output<float>(a, 0) + r * rows.width);
+      }
+    });
+  });
+}
+
+std::unique_ptr<Kernel> make_rms_norm_grad(const Site& site) {
+  if (!all_f32(site) || !all_row_major(site)) return nullptr;
+  const Rows rows = rows_of(site.in(1).shape, site.attributes());
+  if (rows.width == 0) return nullptr;
+  const ColumnSums chunks(rows.count, rows.width);
+  return make_kernel(
+      site,
+      [=](const Arguments& a) {
+        float* dgamma = scratch<float>(a);
+        parallel_chunks(rows.count, chunks.grain(),
+                        [&](std::int64_t chunk, std::int64_t begin, std::int64_t end) {
+                          float* own = dgamma + chunk * rows.width;
+                          std::fill(own, own + rows.width, 0.0F);
+                          for (std::int64_t r = begin; r < end; ++r) {
+                            rms_row_gradient(input<float>(a, 0) + r * rows.width,
+                                             input<float>(a, 1) + r * rows.width, rows.width,
+                                             input<float>(a, 2), input<float>(a, 3)[r],
+                                             output<float>(a, 0) + r * rows.width, own);
+                          }
+                        });
+        add_rows(dgamma, chunks.chunks(), rows.width, output<float>(a, 1));
+      },
+      chunks.scratch());
 }
 
 }  // namespace plimsoll::kernels

@@ -82,6 +82,13 @@ BoxCopy box_copy(const ir::Shape& shape, const ir::Layout& layout, const Strides
   return {make_strided_loop({ir::DType::kU8, shape, layout}, {to, from}), 0, 0};
 }
 
+// The bits of the number that `fill` and `pad` write.
+std::uint64_t pattern_of(ir::DType dtype, const ir::Attributes& attributes) {
+  const double value = attributes.real("value", 0);
+  if (ir::is_float(dtype)) return ops::encode_real(dtype, value);
+  return static_cast<std::uint64_t>(static_cast<std::int64_t>(value));
+}
+
 struct Slice {
   ir::Ints starts;
   ir::Ints steps;
@@ -167,6 +174,51 @@ std::unique_ptr<Kernel> make_expand(const Site& site) {
   return make_kernel(site, [=](const Arguments& a) { run(copy, a.outputs[0], a.inputs[0]); });
 }
 
+// One expansion: the result seen as [repeat, extent] per axis, the source standing still along the
+// repeats. Axes that neither repeat nor have more than one element take no place; when more than
+// ir::kMaxRank are left the reference does it.
+std::unique_ptr<Kernel> make_tile(const Site& site) {
+  const RunCopy run = copier_for(site.out().dtype);
+  if (run == nullptr || !all_row_major(site)) return nullptr;
+  if (site.out().shape.elements() == 0) return nothing_to_do(site);
+  const ir::Shape& x = site.in(0).shape;
+  const Strides own = physical_strides(site.in(0));
+  const ir::Ints repeats = site.attributes().integers("repeats");
+  ir::Ints extents;
+  ir::Ints steps;
+  for (int axis = 0; axis < x.rank(); ++axis) {
+    const auto at = static_cast<std::size_t>(axis);
+    if (repeats[at] > 1) extents.push_back(repeats[at]), steps.push_back(0);
+    if (x[axis] > 1) extents.push_back(x[axis]), steps.push_back(own[at]);
+  }
+  if (extents.size() > static_cast<std::size_t>(ir::kMaxRank)) return nullptr;
+  const ir::Shape shape(extents);
+  Strides from{};
+  std::copy(steps.begin(), steps.end(), from.begin());
+  const BoxCopy copy = box_copy(shape, {}, shape.strides(), from);
+  return make_kernel(site, [=](const Arguments& a) { run(copy, a.outputs[0], a.inputs[0]); });
+}
+
+// Both directions: the wide tensor [N, C, H b, W b] seen as [N, C, H, b, W, b], the deep one with
+// its channels as [b, b, C] ("DCR") or [C, b, b] ("CRD").
+std::unique_ptr<Kernel> make_depth_to_space(const Site& site) {
+  const RunCopy run = copier_for(site.out().dtype);
+  if (run == nullptr || !all_row_major(site)) return nullptr;
+  if (site.out().shape.elements() == 0) return nothing_to_do(site);
+  const bool widens = site.node.op == "depth_to_space";
+  const ir::Shape& wide = widens ? site.out().shape : site.in(0).shape;
+  const std::int64_t b = site.attributes().integer("block", 1);
+  const std::int64_t plane = wide[2] / b * (wide[3] / b);
+  const bool block_first = site.attributes().text("mode", "DCR") == "DCR";
+  const std::int64_t channel = block_first ? plane : b * b * plane;
+  const std::int64_t place = block_first ? wide[1] * plane : plane;
+  const ir::Shape box{wide[0], wide[1], wide[2] / b, b, wide[3] / b, b};
+  const Strides in_wide = box.strides();
+  const Strides in_deep{wide[1] * b * b * plane, channel, wide[3] / b, b * place, 1, place};
+  const BoxCopy copy = box_copy(box, {}, widens ? in_wide : in_deep, widens ? in_deep : in_wide);
+  return make_kernel(site, [=](const Arguments& a) { run(copy, a.outputs[0], a.inputs[0]); });
+}
+
 // identity and reshape, where the executor gave the result memory of its own.
 std::unique_ptr<Kernel> make_copy(const Site& site) {
   const bool alike = site.in(0).layout == site.out().layout &&
@@ -214,7 +266,8 @@ std::unique_ptr<Kernel> make_slice_assign(const Site& site) {
 
 std::unique_ptr<Kernel> make_pad(const Site& site) {
   const RunCopy run = copier_for(site.out().dtype);
-  if (run == nullptr || !unblocked(site) || !is_f32(site.out())) return nullptr;
+  const std::uint64_t value = pattern_of(site.out().dtype, site.attributes());
+  if (run == nullptr || !unblocked(site)) return nullptr;
   if (site.attributes().text("mode", "constant") != "constant") return nullptr;
   if (site.out().shape.elements() == 0) return nothing_to_do(site);
   const ir::Shape& x = site.in(0).shape;
@@ -238,12 +291,9 @@ std::unique_ptr<Kernel> make_pad(const Site& site) {
   if (!empty) copy = box_copy(box, site.out().layout, to, from);
   copy.to = target;
   copy.from = source;
-  const auto value = static_cast<float>(site.attributes().real("value", 0));
-  const std::int64_t count = site.out().shape.elements();
+  const BoxCopy background{{{site.out().shape.elements()}, {{1}, {0}}}, 0, 0};
   return make_kernel(site, [=](const Arguments& a) {
-    parallel_ranges(count, kElementGrain, [&](std::int64_t begin, std::int64_t end) {
-      std::fill(output<float>(a) + begin, output<float>(a) + end, value);
-    });
+    run(background, a.outputs[0], reinterpret_cast<const std::byte*>(&value));
     if (!empty) run(copy, a.outputs[0], a.inputs[0]);
   });
 }
@@ -296,15 +346,8 @@ std::unique_ptr<Kernel> make_split(const Site& site) {
 std::unique_ptr<Kernel> make_fill(const Site& site) {
   const RunCopy run = copier_for(site.out().dtype);
   if (run == nullptr) return nullptr;
-  const ir::DType dtype = site.out().dtype;
-  std::uint64_t pattern = 0;
-  if (ir::is_float(dtype)) {
-    pattern = ops::encode_real(dtype, site.attributes().real("value", 0));
-  } else {
-    pattern =
-        static_cast<std::uint64_t>(static_cast<std::int64_t>(site.attributes().real("value", 0)));
-  }
-  const std::int64_t count = ir::bytes_of(site.out()).value * 8 / ir::bits(dtype);
+  const std::uint64_t pattern = pattern_of(site.out().dtype, site.attributes());
+  const std::int64_t count = ir::bytes_of(site.out()).value * 8 / ir::bits(site.out().dtype);
   if (count == 0) return nothing_to_do(site);
   const BoxCopy copy{{{count}, {{1}, {0}}}, 0, 0};
   return make_kernel(site, [=](const Arguments& a) {

@@ -1,6 +1,4 @@
-// Functions of one tensor, their gradients, and casts between fp32 and bf16.
-#include <cstring>
-
+// Functions of one tensor and their gradients.
 #include "plimsoll/kernels/cpu/elementwise.h"
 #include "plimsoll/kernels/cpu/factories.h"
 
@@ -100,50 +98,6 @@ std::unique_ptr<Kernel> make_gradient_unary(const Site& site) {
       const float s = vector_sigmoid(x);
       return dy * s * (1.0F + x * (1.0F - s));
     });
-  }
-  return nullptr;
-}
-
-namespace {
-
-template <typename From, typename To>
-PLIMSOLL_VECTORIZED void cast_range(const From* x, To* y, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) store(y[i], load(x[i]));
-}
-
-template <typename From, typename To>
-std::unique_ptr<Kernel> make_cast_between(const Site& site) {
-  const std::int64_t count = stored_elements(site.out());
-  return make_kernel(site, [=](const Arguments& a) {
-    parallel_ranges(count, kElementGrain, [&](std::int64_t begin, std::int64_t end) {
-      cast_range(input<From>(a, 0) + begin, output<To>(a) + begin, end - begin);
-    });
-  });
-}
-
-// A cast between widths cannot be done in place range by range.
-class NotInPlace final : public Kernel {
- public:
-  explicit NotInPlace(std::unique_ptr<Kernel> inner) : inner_(std::move(inner)) {}
-  Bytes scratch() const override { return inner_->scratch(); }
-  bool in_place() const override { return false; }
-  void run(const Arguments& arguments) override { inner_->run(arguments); }
-
- private:
-  std::unique_ptr<Kernel> inner_;
-};
-
-}  // namespace
-
-std::unique_ptr<Kernel> make_cast(const Site& site) {
-  if (site.in(0).layout != site.out().layout) return nullptr;
-  const ir::DType from = site.in(0).dtype;
-  const ir::DType to = site.out().dtype;
-  if (from == ir::DType::kF32 && to == ir::DType::kBF16) {
-    return std::make_unique<NotInPlace>(make_cast_between<float, Bf16>(site));
-  }
-  if (from == ir::DType::kBF16 && to == ir::DType::kF32) {
-    return std::make_unique<NotInPlace>(make_cast_between<Bf16, float>(site));
   }
   return nullptr;
 }
