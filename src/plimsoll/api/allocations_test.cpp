@@ -93,6 +93,27 @@ TEST(Allocations, TheCounterSeesALargeOne) {
   EXPECT_EQ(large_allocations.exchange(0), 1) << large.size();
 }
 
+std::size_t heap_bytes() {
+  const struct mallinfo2 now = mallinfo2();
+  return now.uordblks + now.hblkhd;
+}
+
+TEST(Allocations, ATrainingGraphTakesLessThan2KiBANode) {
+  for (const auto& [model, sizes] :
+       {std::pair<const char*, model::ModelOptions>{"resnet", {.batch = 32, .depth = 1000}},
+        {"gpt2", {.batch = 1, .seq = 256, .layers = 96}}}) {
+    ModelRequest request;
+    request.model = model;
+    request.sizes = sizes;
+    const std::size_t before = heap_bytes();
+    const auto loaded = load_model(request);
+    ASSERT_TRUE(loaded) << loaded.error().message;
+    const std::size_t bytes = heap_bytes() - before;
+    EXPECT_LT(bytes, 2000 * loaded->graph.nodes.size()) << model;
+    RecordProperty(model, std::to_string(bytes / loaded->graph.nodes.size()));
+  }
+}
+
 TEST(Allocations, PlannedStepsMakeNoLargeOne) {
   const model::ModelOptions image{.batch = 2, .image = 64};
   const model::ModelOptions text{.batch = 2, .seq = 64, .width = 128, .layers = 1, .vocab = 1000};
