@@ -5,8 +5,8 @@ function change(bytes) {
   return element('span', {class: bytes > 0 ? 'up' : bytes < 0 ? 'down' : '', 'data-bytes': bytes}, bytes === 0 ? '0' : signedHuman(bytes));
 }
 
-/** Both totals over their own progress, on one scale. @param {HTMLCanvasElement} canvas @param {any[]} accounts @param {Stacker[]} stackers */
-function drawComparison(canvas, accounts, stackers) {
+/** Both totals over their own progress, on one scale. @param {HTMLCanvasElement} canvas @param {any[]} accounts @param {Stacker[]} stackers @param {BandSelection[]} selections */
+function drawComparison(canvas, accounts, stackers, selections) {
   const surface = prepareCanvas(canvas);
   const {context, left, plot} = surface;
   const height = surface.height - 20;
@@ -15,7 +15,7 @@ function drawComparison(canvas, accounts, stackers) {
   drawByteAxis(surface, top, height);
   accounts.forEach((account, i) => {
     const axis = new Axis(account);
-    const columns = stackers[i].columns('kind', 0, axis.edges(Math.max(1, Math.floor(plot))));
+    const columns = stackers[i].columns('kind', selections[i], axis.edges(Math.max(1, Math.floor(plot))));
     context.beginPath();
     columns.totals.forEach((bytes, c) => { context.lineTo(left + c, y(bytes)); context.lineTo(left + c + 1, y(bytes)); });
     const color = (i === 0 ? account.colorOf.weights : account.colorOf.gradients);

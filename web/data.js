@@ -78,15 +78,15 @@ function lastEnds(bands) {
 
 /** @param {any} stored an account as the file holds it @param {string[]} groupColors @returns {Promise<any>} */
 async function decodeAccount(stored, groupColors) {
-  const [bands, operators, seconds, layerGroup, phaseGroup] = await Promise.all([
-    decodeTable(stored.bands), decodeTable(stored.operators), decodeSeconds(stored.seconds),
+  const [bands, operators, reserved, seconds, layerGroup, phaseGroup] = await Promise.all([
+    decodeTable(stored.bands), decodeTable(stored.operators), decodeTable(stored.reserved), decodeSeconds(stored.seconds),
     decodeColumn(stored.layer_group_of_text), decodeColumn(stored.phase_group_of_text)]);
   bands.end = new Int32Array(bands.count);
   for (let b = 0; b < bands.count; ++b) bands.end[b] = bands.begin[b] + bands.length[b];
   bands.blockEnd = lastEnds(bands);
   const other = groupColors[groupColors.length - 1];
   const colorsFor = (names) => names.map((name, i) => name === 'other' ? other : groupColors[i % groupColors.length]);
-  const account = {...stored, bands, operators, seconds, duration: seconds[seconds.length - 1]};
+  const account = {...stored, bands, operators, reserved, seconds, duration: seconds[seconds.length - 1]};
   account.series = stored.series ? await decodeSeries(stored.series) : null;
   account.colorOf = Object.fromEntries(stored.kinds.map((kind) => [kind.name, kind.color]));
   account.phaseColors = colorsFor(stored.phase_groups);

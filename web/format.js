@@ -61,3 +61,16 @@ function themeColor(variable) {
   }
   return color;
 }
+
+// Light becomes dark and back; whoever draws draws again.
+function switchTheme() {
+  const root = document.documentElement;
+  const dark = root.dataset.theme ? root.dataset.theme === 'dark' : window.matchMedia('(prefers-color-scheme: dark)').matches;
+  root.dataset.theme = dark ? 'light' : 'dark';
+  themeColors.clear();
+}
+
+/** One number with its label, for the row at the top. @param {string} id @param {string} label @param {string} value @param {string} small @param {number} [bytes] exact */
+function card(id, label, value, small, bytes) {
+  return element('dl', {class: 'card', id: 'card-' + id, 'data-bytes': bytes === undefined ? '' : bytes}, element('dt', {}, label), element('dd', {}, value), element('small', {}, small));
+}

@@ -60,6 +60,7 @@ void print_curve(const std::vector<api::PlannedGraph>& curve) {
 Status sweep(const PlanModelOptions& options, const api::PlanOptions& how) {
   PLIMSOLL_TRY(const api::PreparedModel prepared, api::prepare_model(options.request, options.planning.device));
   PLIMSOLL_TRY(const std::vector<api::PlannedGraph> curve, api::sweep_model(prepared, options.request, how));
+  if (!options.output.empty()) PLIMSOLL_RETURN_IF_ERROR(write_file(options.output, api::to_json(curve) + "\n"));
   if (options.json) {
     std::printf("%s\n", api::to_json(curve).c_str());
   } else {

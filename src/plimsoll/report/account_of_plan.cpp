@@ -130,6 +130,7 @@ Account account_of(const plan::Plan& plan, std::string title) {
   account.source = "plan";
   for (const plan::Arena& arena : plan.arenas) account.memories.push_back(arena.name);
   if (account.memories.empty()) account.memories.push_back("device");
+  account.streams = {"compute"};
   account.arena = plan.arena_bytes();
   account.lower_bound = plan.proof.lower_bound;
   account.budget = plan.budget;

@@ -75,7 +75,7 @@ json bands_json(const std::vector<Band>& bands) {
   out["origin"] = i32(bands, [](const Band& b) { return b.origin.value; });
   out["kind"] = u8(bands, [](const Band& b) { return b.kind; });
   out["memory"] = u8(bands, [](const Band& b) { return b.memory; });
-  out["stream"] = f64(bands, [](const Band& b) { return b.stream; });
+  out["stream"] = u8(bands, [](const Band& b) { return b.stream; });
   out["producer"] = i32(bands, [](const Band& b) { return b.producer; });
   out["last_reader"] = i32(bands, [](const Band& b) { return b.last_reader; });
   return out;
@@ -109,6 +109,14 @@ json seconds_json(const std::vector<double>& seconds) {
     written += static_cast<double>(gaps.back()) * unit;
   }
   return {{"unit", unit}, {"gaps", column(std::span<const std::int32_t>(gaps))}};
+}
+
+json reserved_json(const std::vector<Reserved>& reserved) {
+  json out{{"count", reserved.size()}};
+  out["memory"] = u8(reserved, [](const Reserved& r) { return r.memory; });
+  out["tick"] = i32(reserved, [](const Reserved& r) { return r.tick.value; }, true);
+  out["bytes"] = f64(reserved, [](const Reserved& r) { return r.bytes.value; });
+  return out;
 }
 
 json series_json(const Series& series) {
@@ -166,11 +174,12 @@ json chapter_json(const Chapter& chapter) {
   const LayerGroups layers = group_layers(account);
   const PhaseGroups phases = group_phases(account);
   const Peak peak = peak_of(account);
-  json out{{"title", account.title}, {"source", account.source}, {"memories", account.memories}, {"ticks", account.ticks()}};
+  json out{{"title", account.title}, {"source", account.source}, {"memories", account.memories}, {"streams", account.streams}, {"ticks", account.ticks()}};
   out["peak"] = {{"tick", peak.tick.value}, {"bytes", peak.bytes.value}};
   out["arena_bytes"] = account.arena.value;
   out["lower_bound_bytes"] = account.lower_bound.value;
   out["budget_bytes"] = account.budget.value;
+  out["capacity_bytes"] = account.capacity.value;
   out["notes"] = account.notes;
   out["kinds"] = kinds_json(account, peak.tick);
   out["layer_groups"] = layers.names;
@@ -181,6 +190,7 @@ json chapter_json(const Chapter& chapter) {
   out["bands"] = bands_json(account.bands);
   out["operators"] = operators_json(account.operators);
   out["seconds"] = seconds_json(account.seconds);
+  out["reserved"] = reserved_json(account.reserved);
   if (account.ticks() > kExactTicks) out["series"] = all_series_json(account, layers, phases);
   out["peak_set"] = peak_set_json(chapter.peak_set);
   out["peak_set_count"] = chapter.peak_set.size();
@@ -204,6 +214,16 @@ json comparison_json(const Comparison& comparison) {
           {"total_before", comparison.total_before.value}, {"total_after", comparison.total_after.value},
           {"parts", std::move(parts)}, {"by_kind", rows_json(comparison.by_kind)},
           {"by_layer", rows_json(comparison.by_layer)}, {"by_tensor", rows_json(comparison.by_tensor)}};
+}
+
+json curve_json(const Curve& curve) {
+  json points = json::array();
+  for (const CurvePoint& point : curve.points) {
+    points.push_back({{"budget", point.budget.value}, {"peak", point.peak.value}, {"seconds", point.seconds}, {"overhead", point.overhead},
+                      {"lower_bound_overhead", point.lower_bound_overhead}, {"recomputed", point.recomputed},
+                      {"swapped", point.swapped.value}, {"encoded", point.encoded.value}});
+  }
+  return {{"title", curve.title}, {"keep_all_seconds", curve.keep_all_seconds}, {"points", std::move(points)}};
 }
 
 std::string without_markup(const std::string& text) {
@@ -234,6 +254,7 @@ Chapter chapter_of(Account account, const plan::Plan& plan, const schedule::Devi
 std::string to_json(const Report& report) {
   json out{{"schema", kReportSchema}, {"title", report.title}, {"group_colors", kGroupColors}, {"accounts", json::array()}};
   for (const Chapter& chapter : report.chapters) out["accounts"].push_back(chapter_json(chapter));
+  if (report.curve) out["curve"] = curve_json(*report.curve);
   if (report.comparison) out["comparison"] = comparison_json(*report.comparison);
   return without_markup(out.dump(-1, ' ', false, json::error_handler_t::replace));
 }

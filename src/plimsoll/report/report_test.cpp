@@ -146,7 +146,7 @@ TEST(AccountOfTrace, TakesEmptyAndOneEventTraces) {
   EXPECT_EQ(account.ticks(), 1);
   EXPECT_EQ(peak_of(account).bytes, 10_bytes);
   for (const trace::Trace* trace : {&empty, &one}) {
-    Report report{"r", {}, {}};
+    Report report{"r", {}, {}, {}};
     report.chapters.push_back(chapter_of(account_of(*trace, "t")));
     EXPECT_THAT(to_html(report), HasSubstr("</html>"));
     EXPECT_THAT(to_svg(account_of(*trace, "t")), HasSubstr("</svg>"));
@@ -157,7 +157,7 @@ TEST(AccountOfTrace, SumsTheSmallestAboveTheLimitAndSaysSo) {
   trace::Trace trace;
   for (int i = 0; i < 100; ++i) allocate(trace, "x", static_cast<std::uint64_t>(1 + i) << 20, 10 + i, i);
   const Account all = account_of(trace, "all");
-  const Account few = account_of(trace, "few", 20);
+  const Account few = account_of(trace, "few", {.capacity = {}, .in_use = {}, .most_bands = 20});
   const auto is_sum = [&few](const Band& band) { return few.texts.text(band.name) == "small allocations, summed"; };
   EXPECT_EQ(std::count_if(few.bands.begin(), few.bands.end(), is_sum), 80 + 20);  // one a tick: there are few ticks
   EXPECT_EQ(few.bands.size(), 120U);
@@ -266,7 +266,7 @@ TEST(Page, HoldsNoRequestAndNoMarkupFromNames) {
   plan::Plan plan = small_plan();
   const std::string nasty = "</script><img src=x onerror=alert(1)>\xff\xfe";
   plan.buffers[0].name = nasty;
-  Report report{nasty, {}, {}};
+  Report report{nasty, {}, {}, {}};
   report.chapters.push_back(chapter_of(account_of(plan, nasty), plan, *schedule::shipped_profile("cpu")));
   const std::string page = to_html(report);
   EXPECT_THAT(page, Not(HasSubstr("<img")));
@@ -282,7 +282,7 @@ TEST(Page, HoldsNoRequestAndNoMarkupFromNames) {
 
 TEST(ReportData, IsOneJsonValueWithTheNumbersOfThePlan) {
   const plan::Plan plan = small_plan();
-  Report report{"small", {}, {}};
+  Report report{"small", {}, {}, {}};
   report.chapters.push_back(chapter_of(account_of(plan, "small"), plan, *schedule::shipped_profile("cpu")));
   const auto json = nlohmann::json::parse(to_json(report));
   EXPECT_EQ(json["schema"], kReportSchema);

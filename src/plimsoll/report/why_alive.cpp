@@ -16,6 +16,7 @@ std::string why_of(const Account& account, const Band& band, Step tick) {
     return account.texts.text(account.operators[static_cast<std::size_t>(index)].name);
   };
   if (account.source != "plan") {
+    if (band.kind == Kind::kOutside) return "held by the driver, libraries or other processes";
     if (band.kind == Kind::kBefore) return "there before the recording began";
     if (band.life.end.value == account.ticks()) return "never freed in this trace";
     if (band.last_reader < 0) return fmt::format("freed at event {}", band.life.end.value);
