@@ -1,14 +1,6 @@
 // The address map: time to the right, addresses upwards, every allocation a rectangle. Filled pixel by
 // pixel into an image, so that half a million rectangles cost a few milliseconds and no DOM node.
 
-/** "#4477aa" as the 32 bits of a pixel, mixed with a ground colour. @param {string} color @param {string} ground @param {number} share of the colour */
-function pixel(color, ground, share) {
-  const parse = (text) => [1, 3, 5].map((at) => parseInt(text.slice(at, at + 2), 16));
-  const [a, b] = [parse(color), parse(ground)];
-  const mixed = a.map((part, i) => Math.round(part * share + b[i] * (1 - share)));
-  return (255 << 24 | mixed[2] << 16 | mixed[1] << 8 | mixed[0]) >>> 0;
-}
-
 class AddressMap {
   /** @param {HTMLCanvasElement} canvas @param {any} state */
   constructor(canvas, state) {

@@ -343,7 +343,10 @@ class App {
     byId('theme').addEventListener('click', () => this.switchTheme());
     byId('help-button').addEventListener('click', () => this.help());
     window.addEventListener('resize', () => this.draw());
-    window.addEventListener('beforeprint', () => this.drawAll());
+    let theme;
+    // Paper is white, whatever the screen is.
+    window.addEventListener('beforeprint', () => { theme = document.documentElement.dataset.theme; this.useTheme('light'); this.drawAll(); });
+    window.addEventListener('afterprint', () => { this.useTheme(theme); this.draw(); });
     window.matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { themeColors.clear(); this.draw(); });
     document.addEventListener('keydown', (event) => this.key(event));
   }
@@ -389,6 +392,13 @@ class App {
   switchTheme() {
     switchTheme();
     this.draw();
+  }
+
+  /** @param {string | undefined} theme nothing: what the system prefers */
+  useTheme(theme) {
+    if (theme) document.documentElement.dataset.theme = theme;
+    else delete document.documentElement.dataset.theme;
+    themeColors.clear();
   }
 
   help() {

@@ -14,13 +14,18 @@ function inflate(bytes) {
   return new Response(stream).arrayBuffer();
 }
 
-const COLUMN_TYPES = {u8: Uint8Array, i32: Int32Array, f64: Float64Array};
+const COLUMN_TYPES = {u8: Uint8Array, u16: Uint16Array, u32: Uint32Array, f64: Float64Array};
 
-/** @param {{type: string, count: number, delta?: boolean, deflate: string}} stored @returns {Promise<any>} */
+/** @param {{type?: string, count: number, base: number, unit: number, delta?: boolean, wide?: boolean, deflate: string}} stored @returns {Promise<any>} */
 async function decodeColumn(stored) {
-  const numbers = new COLUMN_TYPES[stored.type](await inflate(bytesOf(stored.deflate)));
-  if (stored.delta) for (let i = 1; i < numbers.length; ++i) numbers[i] += numbers[i - 1];
+  const {count, base, unit} = stored;
+  const steps = stored.type ? new COLUMN_TYPES[stored.type](await inflate(bytesOf(stored.deflate))) : null;
   stored.deflate = '';
+  if (steps && base === 0 && unit === 1 && !stored.delta) return steps;
+  const numbers = stored.wide ? new Float64Array(count) : new Int32Array(count);
+  if (!steps) numbers.fill(base);
+  else for (let i = 0; i < count; ++i) numbers[i] = base + unit * steps[i];
+  if (stored.delta) for (let i = 1; i < count; ++i) numbers[i] += numbers[i - 1];
   return numbers;
 }
 

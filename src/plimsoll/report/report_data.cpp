@@ -39,59 +39,49 @@ PhaseGroups group_phases(const Account& account) {
 }
 
 template <typename Row, typename Get>
-json i32(const std::vector<Row>& rows, Get get, bool delta = false) {
-  std::vector<std::int32_t> numbers;
+json whole(const std::vector<Row>& rows, Get get, bool delta = false) {
+  std::vector<std::int64_t> numbers;
   numbers.reserve(rows.size());
-  for (const Row& row : rows) numbers.push_back(static_cast<std::int32_t>(get(row)));
-  return column(std::span<const std::int32_t>(numbers), delta);
-}
-
-template <typename Row, typename Get>
-json u8(const std::vector<Row>& rows, Get get) {
-  std::vector<std::uint8_t> numbers;
-  numbers.reserve(rows.size());
-  for (const Row& row : rows) numbers.push_back(static_cast<std::uint8_t>(get(row)));
-  return column(std::span<const std::uint8_t>(numbers));
-}
-
-template <typename Row, typename Get>
-json f64(const std::vector<Row>& rows, Get get) {
-  std::vector<double> numbers;
-  numbers.reserve(rows.size());
-  for (const Row& row : rows) numbers.push_back(static_cast<double>(get(row)));
-  return column(std::span<const double>(numbers));
+  for (const Row& row : rows) numbers.push_back(static_cast<std::int64_t>(get(row)));
+  return column(std::span<const std::int64_t>(numbers), delta);
 }
 
 json bands_json(const std::vector<Band>& bands) {
   json out{{"count", bands.size()}};
-  out["begin"] = i32(bands, [](const Band& b) { return b.life.begin.value; }, true);
-  out["length"] = i32(bands, [](const Band& b) { return b.life.end.value - b.life.begin.value; });
-  out["bytes"] = f64(bands, [](const Band& b) { return b.bytes.value; });
-  out["place"] = f64(bands, [](const Band& b) { return b.place.value; });
-  out["name"] = i32(bands, [](const Band& b) { return b.name.value; });
-  out["layer"] = i32(bands, [](const Band& b) { return b.layer.value; });
-  out["phase"] = i32(bands, [](const Band& b) { return b.phase.value; });
-  out["type"] = i32(bands, [](const Band& b) { return b.type.value; });
-  out["origin"] = i32(bands, [](const Band& b) { return b.origin.value; });
-  out["kind"] = u8(bands, [](const Band& b) { return b.kind; });
-  out["memory"] = u8(bands, [](const Band& b) { return b.memory; });
-  out["stream"] = u8(bands, [](const Band& b) { return b.stream; });
-  out["producer"] = i32(bands, [](const Band& b) { return b.producer; });
-  out["last_reader"] = i32(bands, [](const Band& b) { return b.last_reader; });
+  out["begin"] = whole(bands, [](const Band& b) { return b.life.begin.value; }, true);
+  out["length"] = whole(bands, [](const Band& b) { return b.life.end.value - b.life.begin.value; });
+  out["bytes"] = whole(bands, [](const Band& b) { return b.bytes.value; });
+  out["place"] = whole(bands, [](const Band& b) { return b.place.value; });
+  out["name"] = whole(bands, [](const Band& b) { return b.name.value; });
+  out["layer"] = whole(bands, [](const Band& b) { return b.layer.value; });
+  out["phase"] = whole(bands, [](const Band& b) { return b.phase.value; });
+  out["type"] = whole(bands, [](const Band& b) { return b.type.value; });
+  out["origin"] = whole(bands, [](const Band& b) { return b.origin.value; });
+  out["kind"] = whole(bands, [](const Band& b) { return b.kind; });
+  out["memory"] = whole(bands, [](const Band& b) { return b.memory; });
+  out["stream"] = whole(bands, [](const Band& b) { return b.stream; });
+  out["producer"] = whole(bands, [](const Band& b) { return b.producer; });
+  out["last_reader"] = whole(bands, [](const Band& b) { return b.last_reader; });
   return out;
+}
+
+json seconds_of(const std::vector<Operator>& operators) {
+  std::vector<double> seconds;
+  for (const Operator& op : operators) seconds.push_back(op.seconds);
+  return column(std::span<const double>(seconds));
 }
 
 json operators_json(const std::vector<Operator>& operators) {
   json out{{"count", operators.size()}};
-  out["tick"] = i32(operators, [](const Operator& o) { return o.tick.value; }, true);
-  out["name"] = i32(operators, [](const Operator& o) { return o.name.value; });
-  out["layer"] = i32(operators, [](const Operator& o) { return o.layer.value; });
-  out["phase"] = i32(operators, [](const Operator& o) { return o.phase.value; });
-  out["what"] = i32(operators, [](const Operator& o) { return o.what.value; });
-  out["seconds"] = f64(operators, [](const Operator& o) { return o.seconds; });
-  out["touched"] = f64(operators, [](const Operator& o) { return o.touched.value; });
-  out["alive"] = f64(operators, [](const Operator& o) { return o.alive.value; });
-  out["stream"] = u8(operators, [](const Operator& o) { return o.stream; });
+  out["tick"] = whole(operators, [](const Operator& o) { return o.tick.value; }, true);
+  out["name"] = whole(operators, [](const Operator& o) { return o.name.value; });
+  out["layer"] = whole(operators, [](const Operator& o) { return o.layer.value; });
+  out["phase"] = whole(operators, [](const Operator& o) { return o.phase.value; });
+  out["what"] = whole(operators, [](const Operator& o) { return o.what.value; });
+  out["seconds"] = seconds_of(operators);
+  out["touched"] = whole(operators, [](const Operator& o) { return o.touched.value; });
+  out["alive"] = whole(operators, [](const Operator& o) { return o.alive.value; });
+  out["stream"] = whole(operators, [](const Operator& o) { return o.stream; });
   return out;
 }
 
@@ -101,27 +91,27 @@ json seconds_json(const std::vector<double>& seconds) {
   for (std::size_t i = 1; i < seconds.size(); ++i) longest = std::max(longest, seconds[i] - seconds[i - 1]);
   double unit = 1e-9;
   while (longest / unit > 2e9) unit *= 10;
-  std::vector<std::int32_t> gaps;
+  std::vector<std::int64_t> gaps;
   double written = seconds.empty() ? 0 : seconds.front();
   for (const double moment : seconds) {
     const double gap = std::round((moment - written) / unit);
-    gaps.push_back(static_cast<std::int32_t>(std::clamp(gap, 0.0, 2e9)));
+    gaps.push_back(static_cast<std::int64_t>(std::clamp(gap, 0.0, 2e9)));
     written += static_cast<double>(gaps.back()) * unit;
   }
-  return {{"unit", unit}, {"gaps", column(std::span<const std::int32_t>(gaps))}};
+  return {{"unit", unit}, {"gaps", column(std::span<const std::int64_t>(gaps))}};
 }
 
 json reserved_json(const std::vector<Reserved>& reserved) {
   json out{{"count", reserved.size()}};
-  out["memory"] = u8(reserved, [](const Reserved& r) { return r.memory; });
-  out["tick"] = i32(reserved, [](const Reserved& r) { return r.tick.value; }, true);
-  out["bytes"] = f64(reserved, [](const Reserved& r) { return r.bytes.value; });
+  out["memory"] = whole(reserved, [](const Reserved& r) { return r.memory; });
+  out["tick"] = whole(reserved, [](const Reserved& r) { return r.tick.value; }, true);
+  out["bytes"] = whole(reserved, [](const Reserved& r) { return r.bytes.value; });
   return out;
 }
 
 json series_json(const Series& series) {
   json out{{"ticks_per_bucket", series.ticks_per_bucket}, {"buckets", series.buckets}, {"groups", json::array()}};
-  for (const auto& group : series.bytes) out["groups"].push_back(column(std::span<const double>(group)));
+  for (const auto& group : series.bytes) out["groups"].push_back(whole(group, [](double bytes) { return bytes; }));
   return out;
 }
 
@@ -184,8 +174,8 @@ json chapter_json(const Chapter& chapter) {
   out["kinds"] = kinds_json(account, peak.tick);
   out["layer_groups"] = layers.names;
   out["phase_groups"] = phases.names;
-  out["layer_group_of_text"] = column(std::span<const std::uint8_t>(layers.of_text));
-  out["phase_group_of_text"] = column(std::span<const std::uint8_t>(phases.of_text));
+  out["layer_group_of_text"] = whole(layers.of_text, [](std::uint8_t group) { return group; });
+  out["phase_group_of_text"] = whole(phases.of_text, [](std::uint8_t group) { return group; });
   out["texts"] = account.texts.all();
   out["bands"] = bands_json(account.bands);
   out["operators"] = operators_json(account.operators);
