@@ -91,15 +91,15 @@ class StackChart {
     const {account, axis, stacker, grouping, selection} = this.state;
     const surface = prepareCanvas(this.canvas);
     const {context, left, plot} = surface;
-    const height = surface.height - 6;
+    const plotHeight = surface.height - 6;
     this.surface = surface;
     this.columns = stacker.columns(grouping, selection, axis.edges(Math.max(1, Math.floor(plot))));
     const whole = selection.memory === 0 && selection.stream < 0;
     const reserved = selection.reserved;
     this.top = 1.07 * Math.max(1, selection.peak.bytes, ...(whole ? [account.budget_bytes, account.arena_bytes, account.capacity_bytes] : []));
-    for (const [, bytes] of reserved) this.top = Math.max(this.top, bytes * 1.07);
-    this.height = height;
-    drawByteAxis(surface, this.top, height);
+    for (const [, , height] of reserved) this.top = Math.max(this.top, height * 1.07);
+    this.height = plotHeight;
+    drawByteAxis(surface, this.top, plotHeight);
     this.drawAreas(surface);
     this.drawReserved(context, left, plot, reserved);
     if (whole) this.drawLevels(surface);
@@ -134,16 +134,16 @@ class StackChart {
     context.strokeStyle = themeColor('--ink');
     context.lineWidth = 1.2;
     context.beginPath();
-    reserved.forEach(([tick, bytes], i) => {
-      context.lineTo(x(tick), this.y(bytes));
-      context.lineTo(x(i + 1 < reserved.length ? reserved[i + 1][0] : account.ticks), this.y(bytes));
+    reserved.forEach(([tick, , height], i) => {
+      context.lineTo(x(tick), this.y(height));
+      context.lineTo(x(i + 1 < reserved.length ? reserved[i + 1][0] : account.ticks), this.y(height));
     });
     context.stroke();
-    const last = reserved[reserved.length - 1][1];
+    const [, last, top] = reserved[reserved.length - 1];
     context.fillStyle = themeColor('--ink');
     context.textAlign = 'right';
     context.textBaseline = 'bottom';
-    context.fillText('reserved ' + human(last), left + plot - 4, Math.max(13, this.y(last) - 3));
+    context.fillText('reserved ' + human(last), left + plot - 4, Math.max(13, this.y(top) - 3));
   }
 
   /** The stack, column by column into an image: areas of a thousand corners each would take a browser without

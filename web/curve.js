@@ -36,7 +36,7 @@ function drawCurve(canvas, curve) {
     context.stroke();
     context.fillStyle = themeColor('--quiet');
     context.textAlign = 'right';
-    context.fillText('+' + percent(at), left - 7, y);
+    context.fillText('+' + Number((at * 100).toPrecision(3)) + ' %', left - 7, y);
   }
   context.fillStyle = themeColor('--quiet');
   for (let i = 0; i <= 4; ++i) {
@@ -46,7 +46,9 @@ function drawCurve(canvas, curve) {
   context.textAlign = 'center';
   context.fillText('peak memory', left + plot / 2, scale.height + 32);
   if (points.some((point) => point.lower_bound_overhead > 0)) {
-    strokePoints(context, points.map((point) => [scale.x(point.peak), scale.y(point.lower_bound_overhead)]), themeColor('--shrink'), [5, 4]);
+    // What is proven for a point holds for every smaller budget.
+    const bound = points.flatMap((point, i) => (i === 0 ? [point] : [points[i - 1], point]).map((at) => [scale.x(at.peak), scale.y(point.lower_bound_overhead)]));
+    strokePoints(context, bound, themeColor('--shrink'), [5, 4]);
   }
   const stairs = points.flatMap((point, i) => i === 0 ? [[scale.x(point.peak), scale.y(point.overhead)]] : [[scale.x(point.peak), scale.y(points[i - 1].overhead)], [scale.x(point.peak), scale.y(point.overhead)]]);
   strokePoints(context, stairs, themeColor('--accent'), []);

@@ -91,11 +91,14 @@ class BandSelection {
     return this.series[grouping];
   }
 
-  /** What the allocator holds of this memory, as [first tick, bytes] until the next; empty: not known, or filtered. */
+  /** What the allocator holds of this memory, on top of what lies outside it, as [first tick, bytes, height] until
+   * the next; empty: not known, or filtered. */
   get reserved() {
-    const {reserved} = this.account;
+    const {reserved, bands, kinds} = this.account;
     const out = [];
-    if (this.stream < 0) for (let r = 0; r < reserved.count; ++r) if (reserved.memory[r] === this.memory) out.push([reserved.tick[r], reserved.bytes[r]]);
+    let ground = 0;
+    for (let b = 0; b < bands.count && bands.begin[b] === 0; ++b) if (this.shown[b] && kinds[bands.kind[b]].name === 'outside the allocator') ground += bands.bytes[b];
+    if (this.stream < 0) for (let r = 0; r < reserved.count; ++r) if (reserved.memory[r] === this.memory) out.push([reserved.tick[r], reserved.bytes[r], ground + reserved.bytes[r]]);
     return out;
   }
 }

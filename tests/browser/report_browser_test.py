@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 """Opens real reports in a real browser and compares what the page says with what the program says.
 
-    report_browser_test.py PLIMSOLL WORK_FOLDER [--bench]
+    report_browser_test.py PLIMSOLL WORK_FOLDER [--bench] [--picture FILE]
 
 Plans, runs and views a small model, then drives Debian's chromium through chromium-driver: numbers on
 the page against the JSON of the verbs, zooming, hovering, searching, switching, hostile names, empty and
 one-event, million-event and ten-million-event traces, curves, streams; no console message, no request. Times are printed with --bench, never
-asserted: they belong to the machine. Exit 77 where the browser is not installed.
+asserted: they belong to the machine. With --picture only the picture of README.md is taken. Exit 77 where the browser is not installed.
 """
 import json
 import os
@@ -361,6 +361,15 @@ def check_ten_million(run, browser, bench):
               f"200 pans: median {frames[0]:.1f} ms, 95th percentile {frames[1]:.1f} ms, worst {frames[2]:.1f} ms")
 
 
+def take_picture(run, browser, path):
+    run("plan", "resnet50", "--batch", "32", "--image", "128", "--budget", "60%", "--remedies", "recompute,swap", "--deterministic", "-o", "resnet50.json")
+    run("view", "resnet50.json", "-o", "resnet50.html")
+    browser.driver.set_window_size(1280, 1000)
+    browser.open("resnet50.html")
+    browser.settle()
+    browser.driver.save_screenshot(str(path))
+
+
 def main():
     program, folder = sys.argv[1], pathlib.Path(sys.argv[2]).resolve()
     bench = "--bench" in sys.argv
@@ -372,6 +381,9 @@ def main():
     run = Program(os.path.abspath(program), folder)
     browser = Browser(folder)
     try:
+        if "--picture" in sys.argv:
+            take_picture(run, browser, pathlib.Path(sys.argv[sys.argv.index("--picture") + 1]).resolve())
+            return 0
         check_plan(run, browser)
         check_gestures(browser)
         check_measured(run, browser)

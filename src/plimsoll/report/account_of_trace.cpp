@@ -209,7 +209,9 @@ class TraceReader {
       for (const Reserved& level : account_.reserved) {
         if (level.memory == 0) most = std::max(most, level.bytes);
       }
-      outside_ = facts_.in_use - std::max(most, peak_of(account_).bytes);
+      most = std::max(most, peak_of(account_).bytes);
+      outside_ = facts_.in_use - most;
+      if (outside_.value < 0) account_.notes.push_back(fmt::format("{} in use is less than the {} this allocator held: nothing is left for outside", human(facts_.in_use), human(most)));
     }
     outside_ = believable(outside_);
     if (outside_.value == 0) return;

@@ -68,10 +68,14 @@ class CurveDrawing {
     svg_.label(frame_.left - 8, frame_.top - 6, "more time", "text-anchor=\"end\" fill=\"#475666\"");
   }
 
-  // Below the dashed line no plan can be, where a bound was proven.
+  // Below the dashed line no plan can be: what is proven for a point holds for every smaller budget.
   void bound() {
     std::string points;
-    for (const CurvePoint& point : curve_.points) points += fmt::format("{:.1f},{:.1f} ", x(point), y(std::min(point.lower_bound_overhead, slowest_)));
+    for (std::size_t i = 0; i < curve_.points.size(); ++i) {
+      const double at = y(std::min(curve_.points[i].lower_bound_overhead, slowest_));
+      if (i > 0) points += fmt::format("{:.1f},{:.1f} ", x(curve_.points[i - 1]), at);
+      points += fmt::format("{:.1f},{:.1f} ", x(curve_.points[i]), at);
+    }
     const bool any = std::any_of(curve_.points.begin(), curve_.points.end(), [](const CurvePoint& p) { return p.lower_bound_overhead > 0; });
     if (any) svg_.add(fmt::format("<polyline fill=\"none\" stroke=\"#228833\" stroke-width=\"1.5\" stroke-dasharray=\"5 4\" points=\"{}\"/>\n", points));
     if (any) svg_.label(frame_.left + frame_.width, frame_.top - 6, "dashed: proven lower bound", "text-anchor=\"end\" fill=\"#228833\"");

@@ -56,7 +56,7 @@ class Contents {
   std::optional<std::pair<std::int32_t, ValueId>> next_use(BufferId buffer, Step tick) const {
     for (auto s = static_cast<std::size_t>(tick.value) + 1; s < plan_.steps.size(); ++s) {
       const plan::PlanStep& step = plan_.steps[s];
-      for (std::size_t i = 0; i < step.inputs.size(); ++i) {
+      for (std::size_t i = 0; step.kind != plan::StepKind::kDrop && i < step.inputs.size(); ++i) {
         if (step.inputs[i].buffer != buffer) continue;
         const bool computes = step.node.valid() && i < plan_.graph.node(step.node).inputs.size();
         return std::pair{static_cast<std::int32_t>(s), computes ? plan_.graph.node(step.node).inputs[i] : step.value};
@@ -118,7 +118,9 @@ class Contents {
   std::vector<ValueId> last_in_;
 };
 
+// Dropping a value ends its life; it reads nothing.
 bool touches(const plan::PlanStep& step, BufferId buffer) {
+  if (step.kind == plan::StepKind::kDrop) return false;
   const auto is = [buffer](const plan::Slot& slot) { return slot.buffer == buffer; };
   return is(step.scratch) || std::any_of(step.inputs.begin(), step.inputs.end(), is) ||
          std::any_of(step.outputs.begin(), step.outputs.end(), is);
