@@ -3,7 +3,9 @@
 #   find_package(plimsoll REQUIRED)
 #   target_link_libraries(app PRIVATE plimsoll::pack)
 #
-# tests/consumer builds a program against the installed package.
+# or, without CMake: c++ -std=c++20 app.cpp $(pkg-config --cflags --libs plimsoll)
+#
+# tests/consumer builds a program against the installed package both ways.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -26,6 +28,19 @@ find_dependency(nlohmann_json)
 find_dependency(Threads)
 include(\${CMAKE_CURRENT_LIST_DIR}/plimsollTargets.cmake)
 ")
+file(WRITE ${CMAKE_BINARY_DIR}/plimsoll.pc
+"prefix=\${pcfiledir}/../..
+libdir=\${prefix}/${CMAKE_INSTALL_LIBDIR}
+includedir=\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}
+
+Name: plimsoll
+Description: ${PROJECT_DESCRIPTION}: the packer
+Version: ${PROJECT_VERSION}
+Requires: fmt spdlog
+Cflags: -I\${includedir}
+Libs: -L\${libdir} -lplimsoll_pack -lplimsoll_base -pthread
+")
+install(FILES ${CMAKE_BINARY_DIR}/plimsoll.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT library)
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/plimsollConfigVersion.cmake
                                  COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_BINARY_DIR}/plimsollConfig.cmake ${CMAKE_BINARY_DIR}/plimsollConfigVersion.cmake

@@ -1,14 +1,6 @@
 // The address map: time to the right, addresses upwards, every allocation a rectangle. Filled pixel by
 // pixel into an image, so that half a million rectangles cost a few milliseconds and no DOM node.
 
-/** "#4477aa" as the 32 bits of a pixel, mixed with a ground colour. @param {string} color @param {string} ground @param {number} share of the colour */
-function pixel(color, ground, share) {
-  const parse = (text) => [1, 3, 5].map((at) => parseInt(text.slice(at, at + 2), 16));
-  const [a, b] = [parse(color), parse(ground)];
-  const mixed = a.map((part, i) => Math.round(part * share + b[i] * (1 - share)));
-  return (255 << 24 | mixed[2] << 16 | mixed[1] << 8 | mixed[0]) >>> 0;
-}
-
 class AddressMap {
   /** @param {HTMLCanvasElement} canvas @param {any} state */
   constructor(canvas, state) {
@@ -20,7 +12,7 @@ class AddressMap {
     this.drawn = null;
   }
 
-  get full() { return this.state.highest[this.state.memory] || 1; }
+  get full() { return this.state.selection.highest; }
 
   reset() { this.low = 0; this.high = this.full; }
 
@@ -60,10 +52,10 @@ class AddressMap {
   /** Fills the image. A view that only moved sideways keeps its pixels and fills what came into sight.
    * @param {Uint32Array} pixels @param {number} wide @param {number} tall */
   paint(pixels, wide, tall) {
-    const {account, axis, grouping, memory, pinnedBand, matches} = this.state;
+    const {account, axis, grouping, selection, pinnedBand, matches} = this.state;
     const ground = themeColor('--soft');
     const span = axis.to - axis.from;
-    const look = [account, axis.mode, grouping, memory, pinnedBand, matches, ground, span.toPrecision(9), this.low, this.high];
+    const look = [account, axis.mode, grouping, selection, pinnedBand, matches, ground, span.toPrecision(9), this.low, this.high];
     const before = this.drawn;
     let [first, end] = [0, wide];
     let from = axis.from;
@@ -104,8 +96,9 @@ class AddressMap {
    * @param {Uint32Array} pixels @param {number} wide @param {number} tall @param {string} ground
    * @param {number} left @param {number} first @param {number} stop */
   fill(pixels, wide, tall, ground, left, first, stop) {
-    const {account, axis, grouping, memory} = this.state;
-    const {begin, end, place, bytes, blockEnd, count, memory: memories} = account.bands;
+    const {account, axis, grouping, selection} = this.state;
+    const {begin, end, place, bytes, blockEnd, count} = account.bands;
+    const {shown} = selection;
     const {colors, of} = account.groupings[grouping];
     // Neighbours of one colour differ a little, so that each can be seen.
     const shades = [1, .9, .8].map((share) => Uint32Array.from(colors, (color) => pixel(color, ground, share)));
@@ -122,7 +115,7 @@ class AddressMap {
     for (let b = 0; b < count; ++b) {
       if ((b & 255) === 0) while (b < count && blockEnd[b >> 8] <= firstTick) b += BLOCK;
       if (b >= count || begin[b] > lastTick) break;
-      if (end[b] <= firstTick || memories[b] !== memory || place[b] >= high || place[b] + bytes[b] <= low) continue;
+      if (end[b] <= firstTick || !shown[b] || place[b] >= high || place[b] + bytes[b] <= low) continue;
       const from = steps ? begin[b] : seconds[begin[b]];
       const to = steps ? end[b] : seconds[end[b]];
       const whole = Math.floor((from - left) * scaleX);
@@ -146,15 +139,15 @@ class AddressMap {
 
   /** Bands with room for a name: [band, x0, x1, y0, y1] in pixels. @param {number} wide @param {number} tall */
   labels(wide, tall) {
-    const {account, axis, memory} = this.state;
-    const {begin, end, place, bytes, count, memory: memories} = account.bands;
+    const {account, axis, selection} = this.state;
+    const {begin, end, place, bytes, count} = account.bands;
     const scaleX = wide / (axis.to - axis.from);
     const scaleY = tall / (this.high - this.low);
     const least = 15 / scaleY;
     const out = this.standsOut();
     const found = [];
     for (let b = 0; b < count && found.length < 300; ++b) {
-      if (bytes[b] < least || memories[b] !== memory || (out !== null && !out(b))) continue;
+      if (bytes[b] < least || !selection.shown[b] || (out !== null && !out(b))) continue;
       const x0 = Math.max(0, (axis.position(begin[b]) - axis.from) * scaleX);
       const x1 = Math.min(wide, (axis.position(end[b]) - axis.from) * scaleX);
       const y0 = Math.max(0, tall - (place[b] + bytes[b] - this.low) * scaleY);
@@ -204,7 +197,7 @@ class AddressMap {
 
   /** The allocation under a point, or -1. @param {number} x @param {number} y */
   hit(x, y) {
-    const {account, axis, memory} = this.state;
+    const {account, axis, selection} = this.state;
     const {surface} = this;
     if (!surface || x < surface.left || x > surface.left + surface.plot) return -1;
     const position = axis.from + (x - surface.left) / surface.plot * (axis.to - axis.from);
@@ -215,7 +208,7 @@ class AddressMap {
     const {bands} = account;
     let near = -1;
     for (let b = 0; b < bands.count && bands.begin[b] <= tick; ++b) {
-      if (bands.end[b] <= tick || bands.memory[b] !== memory) continue;
+      if (bands.end[b] <= tick || !selection.shown[b]) continue;
       if (bands.place[b] <= at && at < bands.place[b] + bands.bytes[b]) return b;
       if (bands.place[b] - slack <= at && at < bands.place[b] + bands.bytes[b] + slack) near = b;
     }

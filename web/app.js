@@ -1,6 +1,6 @@
 // What happens when: state, controls, keys.
 
-const TABS = [['timeline', 'Timeline'], ['peak', 'Peak'], ['operators', 'Operators'], ['layers', 'Layers'], ['remedies', 'Remedies'], ['compare', 'Compare']];
+const TABS = [['timeline', 'Timeline'], ['peak', 'Peak'], ['operators', 'Operators'], ['layers', 'Layers'], ['remedies', 'Remedies'], ['compare', 'Compare'], ['curve', 'Curve']];
 
 class App {
   /** @param {any} report @param {any[]} accounts */
@@ -8,6 +8,7 @@ class App {
     this.report = report;
     this.accounts = accounts;
     this.stackers = accounts.map((account) => new Stacker(account));
+    this.wholes = accounts.map((account) => new BandSelection(account, 0, -1));
     this.tab = 'timeline';
     this.frame = 0;
     this.state = {};
@@ -15,26 +16,20 @@ class App {
     this.map = new AddressMap(byId('map'), this.state);
     this.useAccount(0);
     this.bind();
+    if (report.comparison) this.show('compare');
   }
 
   /** @param {number} index */
   useAccount(index) {
     const account = this.accounts[index];
-    const memories = account.memories.length;
-    const highest = new Array(memories).fill(1);
-    const {bands} = account;
-    for (let b = 0; b < bands.count; ++b) highest[bands.memory[b]] = Math.max(highest[bands.memory[b]], bands.place[b] + bands.bytes[b]);
-    if (account.arena_bytes) highest[0] = Math.max(highest[0], account.arena_bytes);
     Object.assign(this.state, {account, stacker: this.stackers[index], axis: new Axis(account), grouping: this.state.grouping || 'kind',
-      memory: 0, highest, cursorTick: null, pinnedTick: null, pinnedBand: -1, matches: null});
-    const full = new Axis(account).edges(1000);
-    this.state.tallest = account.memories.map((_, memory) => this.state.stacker.columns('kind', memory, full).totals.reduce((a, b) => Math.max(a, b), 0));
+      selection: this.wholes[index], cursorTick: null, pinnedTick: null, pinnedBand: -1, matches: null});
     this.map.reset();
     this.header();
     this.controls();
     this.panels();
     this.legend();
-    this.inspectTick(account.peak.tick, false);
+    this.inspectTick(this.state.selection.peak.tick, false);
     this.draw();
   }
 
@@ -47,7 +42,6 @@ class App {
     byId('subtitle').textContent = report.comparison ? 'Two accounts: ' + this.accounts.map((a) => a.title).join(' and ') : words[account.source];
     byId('notes').hidden = account.notes.length === 0;
     byId('notes').textContent = account.notes.join(' · ');
-    const card = (id, label, value, small, bytes) => element('dl', {class: 'card', id: 'card-' + id, 'data-bytes': bytes === undefined ? '' : bytes}, element('dt', {}, label), element('dd', {}, value), element('small', {}, small));
     const cards = [card('peak', 'Alive at the peak', human(account.peak.bytes), grouped(account.peak.bytes) + ' bytes', account.peak.bytes)];
     if (account.arena_bytes) {
       const gap = account.arena_bytes - account.peak.bytes;
@@ -68,6 +62,8 @@ class App {
     this.fillSwitch('axis-switch', axes, this.state.axis.mode, (mode) => { this.state.axis.setMode(mode); this.draw(); });
     byId('memory-choice').hidden = account.memories.length < 2;
     byId('memory').replaceChildren(...account.memories.map((name, i) => element('option', {value: i}, name)));
+    byId('stream-choice').hidden = account.streams.length < 2;
+    byId('stream').replaceChildren(element('option', {value: -1}, 'all'), ...account.streams.map((name, i) => element('option', {value: i}, name)));
     byId('account-choice').hidden = this.accounts.length < 2;
     if (byId('account').options.length === 0) byId('account').replaceChildren(...this.accounts.map((a, i) => element('option', {value: i}, a.title)));
   }
@@ -96,10 +92,11 @@ class App {
       remedies: () => remediesPanel(account),
     }));
     if (compare) this.unbuilt.set('compare', () => comparePanel(compare, this.accounts));
-    else byId('panel-compare').setAttribute('data-empty', '');
+    if (this.report.curve) this.unbuilt.set('curve', () => curvePanel(this.report.curve));
+    for (const id of ['compare', 'curve']) byId('panel-' + id).toggleAttribute('data-empty', !this.unbuilt.has(id));
     this.build(this.tab);
     const planned = this.accounts.length === 2 && this.accounts[0].source === 'plan' && this.accounts[1].source !== 'plan';
-    const tabs = TABS.filter(([id]) => id !== 'compare' || compare).map(([id, label]) =>
+    const tabs = TABS.filter(([id]) => !byId('panel-' + id).hasAttribute('data-empty')).map(([id, label]) =>
       element('button', {type: 'button', role: 'tab', id: 'tab-' + id, 'aria-selected': String(id === this.tab), onclick: () => this.show(id)}, id === 'compare' ? planned ? 'Planned vs measured' : 'Difference' : label));
     byId('tabs').replaceChildren(...tabs);
   }
@@ -127,9 +124,9 @@ class App {
   }
 
   legend() {
-    const {account, grouping, memory, stacker} = this.state;
+    const {account, grouping, selection, stacker} = this.state;
     const {names, colors} = account.groupings[grouping];
-    const at = stacker.at(grouping, memory, account.peak.tick);
+    const at = stacker.at(grouping, selection, selection.peak.tick);
     byId('legend').replaceChildren(...names.map((name, g) => at[g] > 0 || account.groupings[grouping].of.includes(g) ?
       element('span', {'data-group': name, 'data-bytes': at[g]}, swatch(colors[g]), element('b', {}, name), human(at[g])) : null).filter((entry) => entry));
   }
@@ -146,7 +143,8 @@ class App {
       this.map.draw();
     } else if (this.tab === 'operators' && byId('operator-chart')) drawOperators(byId('operator-chart'), this.state.account);
     else if (this.tab === 'remedies' && byId('lanes')) drawLanes(byId('lanes'), this.state.account);
-    else if (this.tab === 'compare' && byId('compare-chart')) drawComparison(byId('compare-chart'), this.accounts, this.stackers);
+    else if (this.tab === 'compare' && byId('compare-chart')) drawComparison(byId('compare-chart'), this.accounts, this.stackers, this.wholes);
+    else if (this.tab === 'curve' && byId('curve-chart')) drawCurve(byId('curve-chart'), this.report.curve);
   }
 
   // Everything that prints, drawn although it is hidden.
@@ -177,8 +175,16 @@ class App {
   unpin() {
     this.state.pinnedBand = -1;
     this.state.pinnedTick = null;
-    this.inspectTick(this.state.account.peak.tick, false);
+    this.inspectTick(this.state.selection.peak.tick, false);
     this.draw();
+  }
+
+  /** @param {number} memory @param {number} stream */
+  select(memory, stream) {
+    this.state.selection = new BandSelection(this.state.account, memory, stream);
+    this.map.reset();
+    this.legend();
+    this.unpin();
   }
 
   /** @param {number} b */
@@ -192,7 +198,7 @@ class App {
       ['Alive', account.tickWord + 's ' + grouped(bands.begin[b]) + ' to ' + grouped(bands.end[b] - 1)],
       [account.source === 'plan' ? 'Offset' : 'Place', grouped(bands.place[b])],
       [account.source === 'plan' ? 'Made by' : 'Made for', producer], [account.source === 'plan' ? 'Last reader' : 'Freed after', reader]];
-    if (bands.stream[b] > 0) facts.push(['Stream', String(bands.stream[b])]);
+    if (account.streams.length > 1) facts.push(['Stream', account.streams[bands.stream[b]]]);
     return facts.filter(([, value]) => value !== '');
   }
 
@@ -226,12 +232,12 @@ class App {
 
   /** @param {number} tick @param {boolean} pinned */
   inspectTick(tick, pinned) {
-    const {account, memory, stacker} = this.state;
-    const alive = aliveAt(account, memory, tick);
+    const {account, selection, stacker} = this.state;
+    const alive = aliveAt(selection, tick);
     const total = alive.reduce((sum, b) => sum + account.bands.bytes[b], 0);
     const op = operatorAt(account, tick);
-    const kinds = stacker.at('kind', memory, tick);
-    const parts = [element('h2', {id: 'inspected'}, account.tickWord + ' ' + grouped(tick) + (tick === account.peak.tick ? ' · the peak' : '')),
+    const kinds = stacker.at('kind', selection, tick);
+    const parts = [element('h2', {id: 'inspected'}, account.tickWord + ' ' + grouped(tick) + (tick === selection.peak.tick ? ' · the peak' : '')),
       element('p', {class: 'sub'}, (op >= 0 ? operatorName(account, op) : '') + (account.duration > 0 ? (op >= 0 ? ' · ' : '') + 'at ' + duration(account.seconds[Math.min(tick, account.seconds.length - 1)]) : '')),
       element('dl', {}, element('dt', {}, 'Alive'), element('dd', {id: 'inspected-bytes', 'data-bytes': total}, human(total) + ' in ' + grouped(alive.length)))];
     parts.push(bar(account.kinds.map((kind, k) => ({color: kind.color, share: kinds[k] / Math.max(1, total), title: kind.name}))));
@@ -259,6 +265,7 @@ class App {
     if (wanted !== '') {
       const {bands, texts} = account;
       const hit = texts.map((text) => text.toLowerCase().includes(wanted));
+      const {shown, peak} = this.state.selection;
       const matches = new Uint8Array(bands.count);
       let count = 0;
       let bytes = 0;
@@ -266,7 +273,7 @@ class App {
         if (!hit[bands.name[b]] && !hit[bands.layer[b]] && !hit[bands.origin[b]]) continue;
         matches[b] = 1;
         ++count;
-        if (bands.begin[b] <= account.peak.tick && account.peak.tick < bands.end[b] && bands.memory[b] === 0) bytes += bands.bytes[b];
+        if (bands.begin[b] <= peak.tick && peak.tick < bands.end[b] && shown[b]) bytes += bands.bytes[b];
       }
       this.state.matches = matches;
       byId('search-result').textContent = grouped(count) + ' found, ' + human(bytes) + ' at the peak';
@@ -286,7 +293,7 @@ class App {
 
   zoomToPeak() {
     const {axis, account} = this.state;
-    const middle = axis.position(account.peak.tick);
+    const middle = axis.position(this.state.selection.peak.tick);
     const half = (axis.mode === 'step' ? Math.max(12, account.ticks / 40) : account.duration / 40);
     axis.show(middle - half, middle + half);
     this.draw();
@@ -327,7 +334,7 @@ class App {
     });
     byId('search').addEventListener('input', (event) => this.search(event.target.value));
     byId('search').addEventListener('keydown', (event) => { if (event.key === 'Enter') this.jumpToMatch(); });
-    byId('memory').addEventListener('change', (event) => { state.memory = Number(event.target.value); this.map.reset(); this.legend(); this.draw(); });
+    for (const id of ['memory', 'stream']) byId(id).addEventListener('change', () => this.select(Number(byId('memory').value), Number(byId('stream').value)));
     byId('account').addEventListener('change', (event) => this.useAccount(Number(event.target.value)));
     byId('zoom-in').addEventListener('click', () => { state.axis.zoom(.6, .5); this.draw(); });
     byId('zoom-out').addEventListener('click', () => { state.axis.zoom(1 / .6, .5); this.draw(); });
@@ -336,7 +343,10 @@ class App {
     byId('theme').addEventListener('click', () => this.switchTheme());
     byId('help-button').addEventListener('click', () => this.help());
     window.addEventListener('resize', () => this.draw());
-    window.addEventListener('beforeprint', () => this.drawAll());
+    let theme;
+    // Paper is white, whatever the screen is.
+    window.addEventListener('beforeprint', () => { theme = document.documentElement.dataset.theme; this.useTheme('light'); this.drawAll(); });
+    window.addEventListener('afterprint', () => { this.useTheme(theme); this.draw(); });
     window.matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { themeColors.clear(); this.draw(); });
     document.addEventListener('keydown', (event) => this.key(event));
   }
@@ -380,16 +390,20 @@ class App {
   }
 
   switchTheme() {
-    const root = document.documentElement;
-    const dark = root.dataset.theme ? root.dataset.theme === 'dark' : window.matchMedia('(prefers-color-scheme: dark)').matches;
-    root.dataset.theme = dark ? 'light' : 'dark';
-    themeColors.clear();
+    switchTheme();
     this.draw();
+  }
+
+  /** @param {string | undefined} theme nothing: what the system prefers */
+  useTheme(theme) {
+    if (theme) document.documentElement.dataset.theme = theme;
+    else delete document.documentElement.dataset.theme;
+    themeColors.clear();
   }
 
   help() {
     const keys = [['← →', 'move along the axis'], ['+ −', 'zoom in and out'], ['0', 'show all'], ['p', 'go to the peak'], ['x', 'steps or time'], ['g', 'stack by kind, layer or phase'],
-      ['/', 'search; Enter jumps to the largest match'], ['1 … 6', 'tabs'], ['t', 'light or dark'], ['Esc', 'let go of what is pinned']];
+      ['/', 'search; Enter jumps to the largest match'], ['1 … 7', 'tabs'], ['t', 'light or dark'], ['Esc', 'let go of what is pinned']];
     const dialog = byId('help');
     dialog.replaceChildren(element('h2', {style: {margin: 0, fontSize: '16px'}}, 'Keys'), element('dl', {}, ...keys.flatMap(([key, what]) => [element('dt', {}, key), element('dd', {}, what)])),
       element('p', {class: 'sub'}, 'Scroll zooms where the pointer is, dragging moves, a double click shows all.'), element('form', {method: 'dialog'}, element('button', {}, 'Close')));
@@ -413,7 +427,7 @@ class App {
     const actions = {ArrowLeft: () => axis.pan(-.15), ArrowRight: () => axis.pan(.15), '+': () => axis.zoom(.6, .5), '=': () => axis.zoom(.6, .5), '-': () => axis.zoom(1 / .6, .5),
       '0': () => this.resetView(), p: () => this.zoomToPeak(), t: () => this.switchTheme(), '?': () => this.help(), x: () => this.nextOf('axis-switch'), g: () => this.nextOf('group-switch'),
       '/': () => { this.show('timeline'); byId('search').focus(); }};
-    const tab = '123456'.indexOf(event.key);
+    const tab = '1234567'.indexOf(event.key);
     if (tab >= 0) this.show(TABS[tab][0]);
     else if (actions[event.key]) actions[event.key]();
     else return;
@@ -428,8 +442,7 @@ async function start() {
   source.textContent = '';
   const accounts = [];
   for (const stored of report.accounts) accounts.push(await decodeAccount(stored, report.group_colors));
-  const app = new App(report, accounts);
-  if (report.comparison) app.show('compare');
+  const app = accounts.length > 0 ? new App(report, accounts) : new CurvePage(report);
   app.drawNow();
   // Milliseconds since navigation.
   document.body.setAttribute('data-ready', String(Math.round(performance.now())));

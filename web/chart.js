@@ -59,7 +59,7 @@ function drawTickAxis(surface, axis, y) {
   }
 }
 
-/** @param {any} surface @param {number} y @param {string} color @param {string} label @param {'left' | 'right'} side */
+/** @param {any} surface @param {number} y @param {string} color @param {string} label @param {'left' | 'center' | 'right'} side */
 function drawLevel(surface, y, color, label, side) {
   const {context, left, plot} = surface;
   context.save();
@@ -73,7 +73,7 @@ function drawLevel(surface, y, color, label, side) {
   context.fillStyle = color;
   context.textAlign = side;
   context.textBaseline = 'bottom';
-  context.fillText(label, side === 'left' ? left + 4 : left + plot - 4, Math.max(13, y - 2));
+  context.fillText(label, side === 'left' ? left + 4 : side === 'right' ? left + plot - 4 : left + plot / 2, Math.max(13, y - 2));
   context.restore();
 }
 
@@ -83,23 +83,26 @@ class StackChart {
     this.canvas = canvas;
     this.state = state;
     this.columns = null;
+    this.image = null;
     this.top = 1;
   }
 
   draw() {
-    const {account, axis, stacker, grouping, memory} = this.state;
+    const {account, axis, stacker, grouping, selection} = this.state;
     const surface = prepareCanvas(this.canvas);
     const {context, left, plot} = surface;
-    const height = surface.height - 6;
+    const plotHeight = surface.height - 6;
     this.surface = surface;
-    this.columns = stacker.columns(grouping, memory, axis.edges(Math.max(1, Math.floor(plot))));
-    const limits = memory === 0 ? [account.budget_bytes, account.arena_bytes] : [];
-    this.top = Math.max(1, this.state.tallest[memory], ...limits) * 1.07;
-    this.height = height;
-    drawByteAxis(surface, this.top, height);
-    this.drawAreas(context, left);
-    if (memory === 0 && account.arena_bytes) drawLevel(surface, this.y(account.arena_bytes), themeColor('--quiet'), 'arena ' + human(account.arena_bytes), 'left');
-    if (memory === 0 && account.budget_bytes) drawLevel(surface, this.y(account.budget_bytes), themeColor('--warn'), 'budget ' + human(account.budget_bytes), 'right');
+    this.columns = stacker.columns(grouping, selection, axis.edges(Math.max(1, Math.floor(plot))));
+    const whole = selection.memory === 0 && selection.stream < 0;
+    const reserved = selection.reserved;
+    this.top = 1.07 * Math.max(1, selection.peak.bytes, ...(whole ? [account.budget_bytes, account.arena_bytes, account.capacity_bytes] : []));
+    for (const [, , height] of reserved) this.top = Math.max(this.top, height * 1.07);
+    this.height = plotHeight;
+    drawByteAxis(surface, this.top, plotHeight);
+    this.drawAreas(surface);
+    this.drawReserved(context, left, plot, reserved);
+    if (whole) this.drawLevels(surface);
     this.drawPeak(context, left, plot);
     this.drawCursor(context, left, plot);
   }
@@ -107,39 +110,80 @@ class StackChart {
   /** @param {number} bytes */
   y(bytes) { return this.height - bytes / this.top * (this.height - 10); }
 
-  /** @param {CanvasRenderingContext2D} context @param {number} left */
-  drawAreas(context, left) {
-    const {colors} = this.state.account.groupings[this.state.grouping];
-    const width = this.columns.totals.length;
-    const ground = new Float64Array(width);
-    this.columns.groups.forEach((group, g) => {
-      if (!group.some((bytes) => bytes > 0)) return;
-      context.fillStyle = colors[g];
-      context.beginPath();
-      for (let c = 0; c < width; ++c) {
-        const y = this.y(ground[c] + group[c]);
-        context.lineTo(left + c, y);
-        context.lineTo(left + c + 1, y);
-      }
-      for (let c = width; c-- > 0;) {
-        const y = this.y(ground[c]);
-        context.lineTo(left + c + 1, y);
-        context.lineTo(left + c, y);
-        ground[c] += group[c];
-      }
-      context.fill();
+  /** The load, the arena, the budget, the capacity. @param {any} surface */
+  drawLevels(surface) {
+    const {account} = this.state;
+    const quiet = themeColor('--quiet');
+    const load = account.peak.bytes;
+    if (account.arena_bytes && account.arena_bytes === load) drawLevel(surface, this.y(load), quiet, 'arena = load ' + human(load), 'left');
+    else if (account.arena_bytes) {
+      drawLevel(surface, this.y(account.arena_bytes), quiet, 'arena ' + human(account.arena_bytes), 'left');
+      drawLevel(surface, this.y(load), quiet, 'load ' + human(load), 'center');
+    }
+    for (const [what, bytes] of [['budget', account.budget_bytes], ['capacity', account.capacity_bytes]]) {
+      if (bytes) drawLevel(surface, this.y(bytes), themeColor('--warn'), what + ' ' + human(bytes), 'right');
+    }
+  }
+
+  /** What the allocator holds of the device, used or not, as a line over the stack.
+   * @param {CanvasRenderingContext2D} context @param {number} left @param {number} plot @param {number[][]} reserved */
+  drawReserved(context, left, plot, reserved) {
+    if (reserved.length === 0) return;
+    const {axis, account} = this.state;
+    const x = (tick) => left + Math.min(plot, Math.max(0, (axis.position(tick) - axis.from) / (axis.to - axis.from) * plot));
+    context.strokeStyle = themeColor('--ink');
+    context.lineWidth = 1.2;
+    context.beginPath();
+    reserved.forEach(([tick, , height], i) => {
+      context.lineTo(x(tick), this.y(height));
+      context.lineTo(x(i + 1 < reserved.length ? reserved[i + 1][0] : account.ticks), this.y(height));
     });
+    context.stroke();
+    const [, last, top] = reserved[reserved.length - 1];
+    context.fillStyle = themeColor('--ink');
+    context.textAlign = 'right';
+    context.textBaseline = 'bottom';
+    context.fillText('reserved ' + human(last), left + plot - 4, Math.max(13, this.y(top) - 3));
+  }
+
+  /** The stack, column by column into an image: areas of a thousand corners each would take a browser without
+   * a graphics card longer than everything else together. @param {any} surface */
+  drawAreas(surface) {
+    const {context, ratio, left} = surface;
+    const {groups, totals} = this.columns;
+    const [wide, tall] = [Math.floor(totals.length * ratio), Math.floor(this.height * ratio)];
+    if (!this.image || this.image.width !== wide || this.image.height !== tall) this.image = context.createImageData(wide, tall);
+    const pixels = new Uint32Array(this.image.data.buffer);
+    const ground = themeColor('--card');
+    pixels.fill(pixel(ground, ground, 1));
+    const line = pixel(themeColor('--line'), ground, 1);
+    for (const at of byteLines(this.top)) pixels.fill(line, wide * Math.min(tall - 1, Math.round(this.y(at) * ratio)), wide * (1 + Math.min(tall - 1, Math.round(this.y(at) * ratio))));
+    const colors = this.state.account.groupings[this.state.grouping].colors.map((color) => pixel(color, color, 1));
+    for (let x = 0; x < wide; ++x) {
+      const c = Math.floor(x / ratio);
+      let sum = 0;
+      let low = tall;
+      for (let g = 0; g < groups.length; ++g) {
+        if (groups[g][c] <= 0) continue;
+        sum += groups[g][c];
+        const high = Math.max(0, Math.round(this.y(sum) * ratio));
+        for (let at = high * wide + x; at < low * wide; at += wide) pixels[at] = colors[g];
+        low = high;
+      }
+    }
+    context.putImageData(this.image, left * ratio, 0);
   }
 
   /** @param {CanvasRenderingContext2D} context @param {number} left @param {number} plot */
   drawPeak(context, left, plot) {
-    const {account, axis, memory} = this.state;
-    if (memory !== 0 || account.ticks === 0) return;
-    const middle = (axis.position(account.peak.tick) + axis.position(account.peak.tick + 1)) / 2;
+    const {account, axis} = this.state;
+    const {peak} = this.state.selection;
+    if (peak.bytes === 0) return;
+    const middle = (axis.position(peak.tick) + axis.position(Math.min(account.ticks, peak.tick + 1))) / 2;
     const x = left + (middle - axis.from) / (axis.to - axis.from) * plot;
     if (x < left || x > left + plot) return;
     context.beginPath();
-    context.arc(x, this.y(account.peak.bytes), 4.5, 0, 7);
+    context.arc(x, this.y(peak.bytes), 4.5, 0, 7);
     context.fillStyle = themeColor('--card');
     context.strokeStyle = themeColor('--ink');
     context.lineWidth = 1.8;

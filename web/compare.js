@@ -5,8 +5,35 @@ function change(bytes) {
   return element('span', {class: bytes > 0 ? 'up' : bytes < 0 ? 'down' : '', 'data-bytes': bytes}, bytes === 0 ? '0' : signedHuman(bytes));
 }
 
-/** Both totals over their own progress, on one scale. @param {HTMLCanvasElement} canvas @param {any[]} accounts @param {Stacker[]} stackers */
-function drawComparison(canvas, accounts, stackers) {
+/** Operators that compute: a trace has no line for copies and drops. @param {any} account */
+function computing(account) {
+  const {operators, texts} = account;
+  return Array.from({length: operators.count}, (_, o) => o).filter((o) => ['compute', 'recompute'].includes(texts[operators.what[o]]));
+}
+
+/** How often the second account repeats the first one's operators; 0: they cannot be laid over each other. @param {any[]} accounts */
+function repeats(accounts) {
+  const [once, often] = accounts.map((account) => computing(account).length);
+  return once > 0 && often % once === 0 ? often / once : 0;
+}
+
+/** Bytes for every column: of operator after operator, the most of all repeats; else of each one's own progress.
+ * @param {any[]} accounts @param {number} i @param {Stacker[]} stackers @param {BandSelection[]} selections @param {number} width */
+function comparedColumns(accounts, i, stackers, selections, width) {
+  const {operators} = accounts[i];
+  const [count, own] = [computing(accounts[0]).length, computing(accounts[i])];
+  if (repeats(accounts) === 0) return stackers[i].columns('kind', selections[i], new Axis(accounts[i]).edges(width)).totals;
+  return Float64Array.from({length: width}, (_, c) => {
+    const first = Math.floor(c / width * count);
+    const end = Math.max(first + 1, Math.floor((c + 1) / width * count));
+    let most = 0;
+    for (let o = first; o < end; ++o) for (let r = o; r < own.length; r += count) most = Math.max(most, operators.alive[own[r]]);
+    return most;
+  });
+}
+
+/** Both totals on one scale. @param {HTMLCanvasElement} canvas @param {any[]} accounts @param {Stacker[]} stackers @param {BandSelection[]} selections */
+function drawComparison(canvas, accounts, stackers, selections) {
   const surface = prepareCanvas(canvas);
   const {context, left, plot} = surface;
   const height = surface.height - 20;
@@ -14,10 +41,9 @@ function drawComparison(canvas, accounts, stackers) {
   const y = (bytes) => height - bytes / top * (height - 10);
   drawByteAxis(surface, top, height);
   accounts.forEach((account, i) => {
-    const axis = new Axis(account);
-    const columns = stackers[i].columns('kind', 0, axis.edges(Math.max(1, Math.floor(plot))));
+    const columns = comparedColumns(accounts, i, stackers, selections, Math.max(1, Math.floor(plot)));
     context.beginPath();
-    columns.totals.forEach((bytes, c) => { context.lineTo(left + c, y(bytes)); context.lineTo(left + c + 1, y(bytes)); });
+    columns.forEach((bytes, c) => { context.lineTo(left + c, y(bytes)); context.lineTo(left + c + 1, y(bytes)); });
     const color = (i === 0 ? account.colorOf.weights : account.colorOf.gradients);
     if (i === 0) {
       context.lineTo(left + plot, height);
@@ -36,7 +62,8 @@ function drawComparison(canvas, accounts, stackers) {
   context.fillStyle = themeColor('--quiet');
   context.textAlign = 'right';
   context.textBaseline = 'middle';
-  context.fillText('from beginning to end of each', left + plot, height + 12);
+  const times = repeats(accounts);
+  context.fillText(times === 0 ? 'from beginning to end of each' : 'operator by operator' + (times > 1 ? ', the most of ' + grouped(times) + ' steps' : ''), left + plot, height + 12);
 }
 
 /** @param {any} comparison @param {any[]} accounts */

@@ -14,13 +14,18 @@ function inflate(bytes) {
   return new Response(stream).arrayBuffer();
 }
 
-const COLUMN_TYPES = {u8: Uint8Array, i32: Int32Array, f64: Float64Array};
+const COLUMN_TYPES = {u8: Uint8Array, u16: Uint16Array, u32: Uint32Array, f64: Float64Array};
 
-/** @param {{type: string, count: number, delta?: boolean, deflate: string}} stored @returns {Promise<any>} */
+/** @param {{type?: string, count: number, base: number, unit: number, delta?: boolean, wide?: boolean, deflate: string}} stored @returns {Promise<any>} */
 async function decodeColumn(stored) {
-  const numbers = new COLUMN_TYPES[stored.type](await inflate(bytesOf(stored.deflate)));
-  if (stored.delta) for (let i = 1; i < numbers.length; ++i) numbers[i] += numbers[i - 1];
+  const {count, base, unit} = stored;
+  const steps = stored.type ? new COLUMN_TYPES[stored.type](await inflate(bytesOf(stored.deflate))) : null;
   stored.deflate = '';
+  if (steps && base === 0 && unit === 1 && !stored.delta) return steps;
+  const numbers = stored.wide ? new Float64Array(count) : new Int32Array(count);
+  if (!steps) numbers.fill(base);
+  else for (let i = 0; i < count; ++i) numbers[i] = base + unit * steps[i];
+  if (stored.delta) for (let i = 1; i < count; ++i) numbers[i] += numbers[i - 1];
   return numbers;
 }
 
@@ -78,15 +83,15 @@ function lastEnds(bands) {
 
 /** @param {any} stored an account as the file holds it @param {string[]} groupColors @returns {Promise<any>} */
 async function decodeAccount(stored, groupColors) {
-  const [bands, operators, seconds, layerGroup, phaseGroup] = await Promise.all([
-    decodeTable(stored.bands), decodeTable(stored.operators), decodeSeconds(stored.seconds),
+  const [bands, operators, reserved, seconds, layerGroup, phaseGroup] = await Promise.all([
+    decodeTable(stored.bands), decodeTable(stored.operators), decodeTable(stored.reserved), decodeSeconds(stored.seconds),
     decodeColumn(stored.layer_group_of_text), decodeColumn(stored.phase_group_of_text)]);
   bands.end = new Int32Array(bands.count);
   for (let b = 0; b < bands.count; ++b) bands.end[b] = bands.begin[b] + bands.length[b];
   bands.blockEnd = lastEnds(bands);
   const other = groupColors[groupColors.length - 1];
   const colorsFor = (names) => names.map((name, i) => name === 'other' ? other : groupColors[i % groupColors.length]);
-  const account = {...stored, bands, operators, seconds, duration: seconds[seconds.length - 1]};
+  const account = {...stored, bands, operators, reserved, seconds, duration: seconds[seconds.length - 1]};
   account.series = stored.series ? await decodeSeries(stored.series) : null;
   account.colorOf = Object.fromEntries(stored.kinds.map((kind) => [kind.name, kind.color]));
   account.phaseColors = colorsFor(stored.phase_groups);

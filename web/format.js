@@ -61,3 +61,24 @@ function themeColor(variable) {
   }
   return color;
 }
+
+/** "#4477aa" as the 32 bits of a pixel, mixed with a ground colour. @param {string} color @param {string} ground @param {number} share of the colour */
+function pixel(color, ground, share) {
+  const parse = (text) => [1, 3, 5].map((at) => parseInt(text.slice(at, at + 2), 16));
+  const [a, b] = [parse(color), parse(ground)];
+  const mixed = a.map((part, i) => Math.round(part * share + b[i] * (1 - share)));
+  return (255 << 24 | mixed[2] << 16 | mixed[1] << 8 | mixed[0]) >>> 0;
+}
+
+// Light becomes dark and back; whoever draws draws again.
+function switchTheme() {
+  const root = document.documentElement;
+  const dark = root.dataset.theme ? root.dataset.theme === 'dark' : window.matchMedia('(prefers-color-scheme: dark)').matches;
+  root.dataset.theme = dark ? 'light' : 'dark';
+  themeColors.clear();
+}
+
+/** One number with its label, for the row at the top. @param {string} id @param {string} label @param {string} value @param {string} small @param {number} [bytes] exact */
+function card(id, label, value, small, bytes) {
+  return element('dl', {class: 'card', id: 'card-' + id, 'data-bytes': bytes === undefined ? '' : bytes}, element('dt', {}, label), element('dd', {}, value), element('small', {}, small));
+}

@@ -1,6 +1,6 @@
 // Bytes by group for every column of pixels. No peak is lost at any zoom: a column shows the fullest
 // moment inside it. Windows of up to EXACT_TICKS ticks are summed here from the allocations themselves;
-// wider ones use the series that came with the file.
+// wider ones use the selection's series.
 
 const EXACT_TICKS = 65536;
 
@@ -15,10 +15,10 @@ class Stacker {
   }
 
   /** Running sums over [first, last), kept until another window or grouping is asked for.
-   * @param {string} grouping @param {number} memory @param {number} first @param {number} last */
-  prepare(grouping, memory, first, last) {
+   * @param {string} grouping @param {BandSelection} selection @param {number} first @param {number} last */
+  prepare(grouping, selection, first, last) {
     if (this.account.ticks <= EXACT_TICKS) { first = 0; last = Math.max(1, this.account.ticks); }
-    const key = grouping + '/' + memory + '/' + first + '/' + last;
+    const key = grouping + '/' + selection.key + '/' + first + '/' + last;
     if (key === this.key) return;
     const {bands, groupings} = this.account;
     const {names, of} = groupings[grouping];
@@ -28,11 +28,11 @@ class Stacker {
     else this.sums.fill(0, 0, (ticks + 1) * count);
     if (this.totals.length < ticks) this.totals = new Float64Array(ticks);
     const {begin, end, bytes, blockEnd} = bands;
-    const memories = bands.memory;
+    const {shown} = selection;
     for (let b = 0; b < bands.count; ++b) {
       if ((b & 255) === 0) while (b < bands.count && blockEnd[b >> 8] <= first) b += BLOCK;
       if (b >= bands.count || begin[b] >= last) break;
-      if (end[b] <= first || memories[b] !== memory) continue;
+      if (end[b] <= first || !shown[b]) continue;
       this.sums[(begin[b] > first ? begin[b] - first : 0) * count + of[b]] += bytes[b];
       this.sums[(end[b] < last ? end[b] - first : ticks) * count + of[b]] -= bytes[b];
     }
@@ -49,17 +49,16 @@ class Stacker {
   }
 
   /** Stacks for columns whose ticks are [edges[c], edges[c + 1]), at least one each.
-   * @param {string} grouping @param {number} memory @param {Int32Array} edges
+   * @param {string} grouping @param {BandSelection} selection @param {Int32Array} edges
    * @returns {{groups: Float64Array[], totals: Float64Array}} */
-  columns(grouping, memory, edges) {
+  columns(grouping, selection, edges) {
     const width = edges.length - 1;
     const count = this.account.groupings[grouping].names.length;
     const out = {groups: Array.from({length: count}, () => new Float64Array(width)), totals: new Float64Array(width)};
     const first = edges[0];
     const last = Math.max(edges[width], first + 1);
-    const series = this.account.series && last - first > EXACT_TICKS ? this.account.series[memory] : null;
-    if (series) this.fromSeries(series[grouping], edges, out);
-    else this.fromSums(grouping, memory, first, last, edges, out);
+    if (last - first > EXACT_TICKS) this.fromSeries(selection.seriesOf(grouping), edges, out);
+    else this.fromSums(grouping, selection, first, last, edges, out);
     return out;
   }
 
@@ -75,10 +74,10 @@ class Stacker {
     }
   }
 
-  /** @param {string} grouping @param {number} memory @param {number} first @param {number} last
+  /** @param {string} grouping @param {BandSelection} selection @param {number} first @param {number} last
    * @param {Int32Array} edges @param {any} out */
-  fromSums(grouping, memory, first, last, edges, out) {
-    this.prepare(grouping, memory, first, last);
+  fromSums(grouping, selection, first, last, edges, out) {
+    this.prepare(grouping, selection, first, last);
     const count = out.groups.length;
     for (let c = 0; c + 1 < edges.length; ++c) {
       let best = edges[c] - this.first;
@@ -89,23 +88,23 @@ class Stacker {
     }
   }
 
-  /** The composition at one tick, summed from the allocations. @param {string} grouping @param {number} memory @param {number} tick */
-  at(grouping, memory, tick) {
+  /** The composition at one tick, summed from the allocations. @param {string} grouping @param {BandSelection} selection @param {number} tick */
+  at(grouping, selection, tick) {
     const {bands, groupings} = this.account;
     const out = new Float64Array(groupings[grouping].names.length);
     for (let b = 0; b < bands.count && bands.begin[b] <= tick; ++b) {
-      if (bands.end[b] > tick && bands.memory[b] === memory) out[groupings[grouping].of[b]] += bands.bytes[b];
+      if (bands.end[b] > tick && selection.shown[b]) out[groupings[grouping].of[b]] += bands.bytes[b];
     }
     return out;
   }
 }
 
-/** Indices of what is alive at a tick, largest first. @param {any} account @param {number} memory @param {number} tick */
-function aliveAt(account, memory, tick) {
-  const {bands} = account;
+/** Indices of what is alive at a tick, largest first. @param {BandSelection} selection @param {number} tick */
+function aliveAt(selection, tick) {
+  const {bands} = selection.account;
   const found = [];
   for (let b = 0; b < bands.count && bands.begin[b] <= tick; ++b) {
-    if (bands.end[b] > tick && bands.memory[b] === memory) found.push(b);
+    if (bands.end[b] > tick && selection.shown[b]) found.push(b);
   }
   return found.sort((a, b) => bands.bytes[b] - bands.bytes[a]);
 }

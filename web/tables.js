@@ -199,7 +199,7 @@ function drawLanes(canvas, account) {
     const begin = Math.max(seconds[operators.tick[o]], busy.get(operators.stream[o]));
     busy.set(operators.stream[o], begin + operators.seconds[o]);
     const lane = streams.indexOf(operators.stream[o]);
-    if (!names.has(lane)) names.set(lane, what === 'send_out' ? 'copies out' : what === 'bring_in' ? 'copies in' : 'compute');
+    if (!names.has(lane)) names.set(lane, what === 'send_out' ? 'copy out' : what === 'bring_in' ? 'copy in' : 'compute');
     context.fillStyle = colors[what] || themeColor('--quiet');
     context.fillRect(left + begin / total * plot, lane * 26 + 4, Math.max(.6, operators.seconds[o] / total * plot), 18);
   }

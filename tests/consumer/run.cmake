@@ -15,3 +15,16 @@ run(${CMAKE_COMMAND} -S ${SOURCE} -B ${WORK}/build -G Ninja -DCMAKE_PREFIX_PATH=
     -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_C_COMPILER=${C} -DCMAKE_CXX_FLAGS=${flags})
 run(${CMAKE_COMMAND} --build ${WORK}/build)
 run(${WORK}/build/consumer)
+
+# The same through pkg-config.
+file(GLOB_RECURSE description ${WORK}/prefix/*/plimsoll.pc)
+get_filename_component(folder ${description} DIRECTORY)
+set(ENV{PKG_CONFIG_PATH} ${folder})
+execute_process(COMMAND pkg-config --cflags --libs plimsoll OUTPUT_VARIABLE words RESULT_VARIABLE code OUTPUT_STRIP_TRAILING_WHITESPACE)
+if(NOT code EQUAL 0)
+  message(FATAL_ERROR "pkg-config does not find plimsoll")
+endif()
+separate_arguments(words UNIX_COMMAND "${words}")
+run(${C} ${flags} -I${WORK}/prefix/include -c ${SOURCE}/consumer_c.c -o ${WORK}/consumer_c.o)
+run(${CXX} -std=c++20 ${flags} ${SOURCE}/consumer.cpp ${WORK}/consumer_c.o ${words} -o ${WORK}/by_pkg_config)
+run(${WORK}/by_pkg_config)

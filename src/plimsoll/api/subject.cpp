@@ -5,7 +5,6 @@
 #include "plimsoll/api/pipeline.h"
 #include "plimsoll/base/file.h"
 #include "plimsoll/report/account_of_plan.h"
-#include "plimsoll/report/account_of_trace.h"
 #include "plimsoll/trace/snapshot.h"
 
 namespace plimsoll::api {
@@ -49,7 +48,7 @@ Result<Subject> read_subject(const std::string& name, const SubjectOptions& opti
     } else {
       const auto trace = trace::read_any_trace(name);
       if (!trace) return forward(trace, name);
-      out.account = report::account_of(*trace, title);
+      out.account = report::account_of(*trace, title, options.facts);
     }
   }
   PLIMSOLL_TRY(out.profile, find_profile(options.device));

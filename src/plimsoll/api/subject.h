@@ -11,16 +11,17 @@
 #include "plimsoll/api/model_options.h"
 #include "plimsoll/api/planning.h"
 #include "plimsoll/base/result.h"
-#include "plimsoll/report/account.h"
+#include "plimsoll/report/account_of_trace.h"
 #include "plimsoll/schedule/device_profile.h"
 
 namespace plimsoll::api {
 
-// How to plan where a MODEL is named instead of a file.
+// How to plan where a MODEL is named instead of a file, and how to read a trace.
 struct SubjectOptions {
   ModelRequest model;
   PlanOptions planning;
   std::string device = "cpu";
+  report::TraceFacts facts;  // what a recording does not say of its device
 };
 
 struct Subject {

@@ -1,10 +1,26 @@
 #include "plimsoll/api/view.h"
 
+#include <filesystem>
+
 #include "plimsoll/base/file.h"
+#include "plimsoll/plan/plan_file.h"
 #include "plimsoll/report/page.h"
 #include "plimsoll/report/picture.h"
 
 namespace plimsoll::api {
+namespace {
+
+// The curve in a file that `plan --sweep --json` wrote; nothing for whatever else the name means.
+Result<std::optional<report::Curve>> read_curve(const std::string& name) {
+  if (!std::filesystem::is_regular_file(name)) return std::optional<report::Curve>();
+  PLIMSOLL_TRY(const MappedFile file, MappedFile::open(name));
+  if (plan::looks_like_plan(file.text()) || !report::looks_like_curve(file.text())) return std::optional<report::Curve>();
+  auto curve = report::parse_curve(file.text(), std::filesystem::path(name).filename().string());
+  if (!curve) return forward(curve, name);
+  return std::optional<report::Curve>(std::move(*curve));
+}
+
+}  // namespace
 
 report::Chapter chapter_of(Subject subject) {
   if (!subject.plan) return report::chapter_of(std::move(subject.account));
@@ -12,16 +28,23 @@ report::Chapter chapter_of(Subject subject) {
 }
 
 Result<report::Report> make_report(const std::vector<std::string>& names, const SubjectOptions& options) {
-  if (names.empty() || names.size() > 2) {
-    return fail(ErrorCode::kUsage, "view takes one file or two (a plan and a trace of its run), not {}", names.size());
-  }
   std::vector<Subject> subjects;
   report::Report out;
   for (const std::string& name : names) {
-    PLIMSOLL_TRY(Subject subject, read_subject(name, options));
-    out.title += (out.title.empty() ? "" : " and ") + subject.account.title;
-    subjects.push_back(std::move(subject));
+    PLIMSOLL_TRY(std::optional<report::Curve> curve, read_curve(name));
+    if (curve && out.curve) return fail(ErrorCode::kUsage, "{}: view takes one sweep, and {} is one already", name, out.curve->title);
+    if (curve) {
+      out.curve = std::move(curve);
+    } else {
+      PLIMSOLL_TRY(Subject subject, read_subject(name, options));
+      out.title += (out.title.empty() ? "" : " and ") + subject.account.title;
+      subjects.push_back(std::move(subject));
+    }
   }
+  if (subjects.size() > 2) {
+    return fail(ErrorCode::kUsage, "view takes one file or two (a plan and a trace of its run), not {}", subjects.size());
+  }
+  if (subjects.empty() && out.curve) out.title = out.curve->title;
   if (subjects.size() == 2 && subjects[0].plan.has_value() != subjects[1].plan.has_value()) {
     if (!subjects[0].plan) std::swap(subjects[0], subjects[1]);
     subjects[0].account.title = "planned";
@@ -41,7 +64,7 @@ Result<std::vector<WrittenFile>> write_report(const report::Report& report, cons
   };
   if (!files.html.empty()) PLIMSOLL_RETURN_IF_ERROR(write(files.html, report::to_html(report)));
   if (files.svg.empty() && files.png.empty()) return written;
-  const std::string svg = report::to_svg(report.chapters.front().account);
+  const std::string svg = report.chapters.empty() ? report::to_svg(*report.curve) : report::to_svg(report.chapters.front().account);
   if (!files.svg.empty()) PLIMSOLL_RETURN_IF_ERROR(write(files.svg, svg));
   if (!files.png.empty()) {
     PLIMSOLL_TRY(const std::string png, report::to_png(svg));

@@ -3,10 +3,11 @@
 //   plan.json ──┐
 //   trace.jsonl ├─▶ account(s) ─▶ report ─▶ report.html, timeline.svg, timeline.png
 //   snapshot   ─┤
+//   sweep.json ─┤
 //   MODEL      ─┘
 //
 // Two names make one report: a plan and the trace of its run become planned against measured; two of a
-// kind become before and after.
+// kind become before and after. The JSON of a sweep adds the curve, or is a report of its own.
 #pragma once
 
 #include <string>

@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <cstdio>
 #include <memory>
 
@@ -8,6 +10,7 @@
 #include "plimsoll/base/file.h"
 #include "plimsoll/cli/model_options.h"
 #include "plimsoll/cli/plan_options.h"
+#include "plimsoll/cli/terminal.h"
 #include "plimsoll/cli/verb.h"
 
 namespace plimsoll::cli {
@@ -51,7 +54,7 @@ Status check(const Options& options) {
     std::printf("%s\n", out.dump(2).c_str());
   } else {
     for (const std::string& problem : result.problems) std::printf("%s\n", problem.c_str());
-    std::printf("%s: %s, peak %s (%s bytes)\n", options.request.model.c_str(), result.ok() ? "right" : "WRONG", human(result.peak_bytes).c_str(),
+    std::printf("%s: %s, peak %s (%s bytes)\n", options.request.model.c_str(), result.ok() ? "right" : inked("WRONG", Ink::kRed, STDOUT_FILENO).c_str(), human(result.peak_bytes).c_str(),
                 grouped(result.peak_bytes.value).c_str());
   }
   if (!result.ok()) return bad_input("{}: the plan is wrong ({} problems)", options.request.model, result.problems.size());
@@ -63,9 +66,9 @@ Status check(const Options& options) {
 
 Action bind_check(CLI::App& command) {
   auto options = std::make_shared<Options>();
-  bind_model_options(command, options->request);
+  bind_model_options(command, options->request)->description("a plan, or a model to plan on the spot");
   bind_plan_options(command, options->planning);
-  command.add_option("--max-peak", options->max_peak, "exit 4 when the peak is above this: 2GiB");
+  command.add_option("--max-peak", options->max_peak, "exit 4 when the peak is above this: 2GiB")->type_name("SIZE");
   command.add_flag("--json", options->json, "one JSON object");
   return [options]() { return check(*options); };
 }

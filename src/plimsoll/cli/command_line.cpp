@@ -1,31 +1,84 @@
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstdio>
-#include <memory>
 #include <new>
 #include <string>
 #include <vector>
 
 #include "plimsoll/api/version.h"
 #include "plimsoll/base/log.h"
+#include "plimsoll/base/nearest_name.h"
+#include "plimsoll/cli/help.h"
+#include "plimsoll/cli/terminal.h"
 #include "plimsoll/cli/verb.h"
 
 namespace plimsoll::cli {
 namespace {
 
-constexpr const char* kFooter =
-    "Exit codes: 0 done, 1 our own fault, 2 wrong usage, 3 bad input file, 4 does not fit,\n"
-    "5 no answer in the time given, 6 device missing or failed.\n"
-    "`plimsoll VERB --help` shows a verb's options with examples.";
-
 int report(const Error& error) {
-  std::fprintf(stderr, "plimsoll: %s\n", error.message.c_str());
+  std::fprintf(stderr, "%s %s\n", inked("plimsoll:", Ink::kRed, STDERR_FILENO).c_str(), error.message.c_str());
   return static_cast<int>(error.code);
 }
 
-// CLI11 has exit codes of its own (105 to 109); ours is 2 for every wrong command line.
+const CLI::App* chosen_verb(const CLI::App& app) {
+  const auto parsed = app.get_subcommands();
+  return parsed.empty() ? nullptr : parsed.front();
+}
+
+int show_help(const CLI::App& app) {
+  const std::vector<VerbRow> table = option_table(app);
+  const CLI::App* verb = chosen_verb(app);
+  std::string text = program_help(table);
+  for (const VerbRow& row : table) {
+    if (verb != nullptr && row.name == verb->get_name()) text = verb_help(row);
+  }
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return 0;
+}
+
+std::string did_you_mean(const std::string& word, const std::vector<std::string>& names) {
+  const std::string near = nearest_name(word, names);
+  return near.empty() ? ";" : fmt::format("; did you mean {}?", near);
+}
+
+// What is wrong with the first argument that nobody expected.
+std::string unexpected(const std::vector<VerbRow>& table, const CLI::App* verb, const std::string& word) {
+  std::vector<std::string> names;
+  if (verb == nullptr) {
+    for (const VerbRow& row : table) names.push_back(row.name);
+    return fmt::format("'{}' is no {}{} `plimsoll --help` lists them", word, word.starts_with('-') ? "option before a verb" : "verb", did_you_mean(word, names));
+  }
+  for (const VerbRow& row : table) {
+    if (row.name != verb->get_name()) continue;
+    for (const OptionRow& option : row.options) names.insert(names.end(), option.names.begin(), option.names.end());
+  }
+  const std::string option = word.substr(0, word.find('='));
+  const bool dashed = word.starts_with('-');
+  return fmt::format("{0}: {1} '{2}'{3} `plimsoll {0} --help` lists its options", verb->get_name(), dashed ? "no option is called" : "one argument too many:", option,
+                     dashed ? did_you_mean(option, names) : ";");
+}
+
+// CLI11 has messages and exit codes (105 to 109) of its own; ours is 2 for every wrong command line.
 int report_usage(const CLI::App& app, const CLI::ParseError& error) {
-  const bool asked_for_help = error.get_exit_code() == 0;
-  app.exit(error);
-  return asked_for_help ? 0 : static_cast<int>(ErrorCode::kUsage);
+  const CLI::App* verb = chosen_verb(app);
+  if (error.get_name() == "CallForHelp") return show_help(app);
+  if (error.get_name() == "CallForVersion") {
+    std::printf("plimsoll %s\n", api::version());
+    return 0;
+  }
+  std::vector<std::string> extra = app.remaining(true);
+  // A misspelt option is in front of the value that nobody wants either.
+  std::stable_partition(extra.begin(), extra.end(), [](const std::string& word) { return word.starts_with('-'); });
+  std::string message;
+  if (!extra.empty()) {
+    message = unexpected(option_table(app), verb, extra.front());
+  } else if (verb == nullptr) {
+    message = "a verb is needed, such as plan, run or view; `plimsoll --help` lists them";
+  } else {
+    message = fmt::format("{0}: {1}; `plimsoll {0} --help` shows examples", verb->get_name(), error.what());
+  }
+  return report({ErrorCode::kUsage, message});
 }
 
 int run_action(const Action& action) {
@@ -42,11 +95,9 @@ int run_action(const Action& action) {
 }  // namespace
 
 int run_command_line(int argc, const char* const* argv) {
-  CLI::App app("The memory system for deep-learning programs: plan, pack, fit, run and see every byte.",
-               "plimsoll");
-  app.set_version_flag("--version", std::string("plimsoll ") + api::version());
+  CLI::App app("The memory system for deep-learning programs", "plimsoll");
+  app.set_version_flag("--version", api::version());
   app.require_subcommand(1);
-  app.footer(kFooter);
   std::string level;
   app.add_option("--log-level", level, "trace, debug, info, warn, error or off (default warn)");
 

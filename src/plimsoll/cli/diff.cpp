@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -8,6 +10,7 @@
 #include "plimsoll/base/byte_size.h"
 #include "plimsoll/cli/model_options.h"
 #include "plimsoll/cli/plan_options.h"
+#include "plimsoll/cli/terminal.h"
 #include "plimsoll/cli/verb.h"
 
 namespace plimsoll::cli {
@@ -28,8 +31,10 @@ struct Options {
   bool json = false;
 };
 
-std::string signed_human(Bytes bytes) {
-  return (bytes.value < 0 ? "-" : "+") + human(Bytes(std::llabs(bytes.value)));
+// "+1.20 GiB", right-aligned in `width`; what grew is red on a terminal, what shrank green.
+std::string signed_human(Bytes bytes, int width = 0) {
+  const std::string text = fmt::format("{:>{}}", (bytes.value < 0 ? "-" : "+") + human(Bytes(std::llabs(bytes.value))), width);
+  return bytes.value == 0 ? text : inked(text, bytes.value > 0 ? Ink::kRed : Ink::kGreen, STDOUT_FILENO);
 }
 
 nlohmann::ordered_json row_json(const report::ComparedBytes& row) {
@@ -57,7 +62,7 @@ void print_rows(const char* title, const std::vector<report::ComparedBytes>& row
   for (const report::ComparedBytes& row : rows) {
     if (row.growth().value == 0) continue;
     if (++shown > most) break;
-    std::printf("  %12s  %10s -> %-10s  %s\n", signed_human(row.growth()).c_str(), human(row.before).c_str(), human(row.after).c_str(), row.name.c_str());
+    std::printf("  %s  %10s -> %-10s  %s\n", signed_human(row.growth(), 12).c_str(), human(row.before).c_str(), human(row.after).c_str(), row.name.c_str());
   }
   if (shown == 0) std::printf("  no change\n");
 }
@@ -66,7 +71,7 @@ void print(const report::Comparison& comparison) {
   std::printf("peak %s -> %s  (%s, %s bytes)\n", human(comparison.total_before).c_str(), human(comparison.total_after).c_str(),
               signed_human(comparison.growth()).c_str(), grouped(comparison.growth().value).c_str());
   for (const report::Part& part : comparison.parts) {
-    if (part.bytes.value != 0) std::printf("  %12s  %s (%s)\n", signed_human(part.bytes).c_str(), part.name.c_str(), part.detail.c_str());
+    if (part.bytes.value != 0) std::printf("  %s  %s (%s)\n", signed_human(part.bytes, 12).c_str(), part.name.c_str(), part.detail.c_str());
   }
   print_rows("by kind:", comparison.by_kind, 20);
   print_rows("by layer:", comparison.by_layer, 12);
@@ -97,11 +102,11 @@ Status diff(Options& options) {
 
 Action bind_diff(CLI::App& command) {
   auto options = std::make_shared<Options>();
-  bind_model_options(command, options->subject.model);
-  command.add_option("AFTER", options->after, "a plan, a trace, a snapshot or a model")->required();
+  bind_model_options(command, options->subject.model)->description("before: a plan, a trace, a snapshot or a model");
+  command.add_option("AFTER", options->after, "after: the same")->required();
   bind_plan_options(command, options->planning);
-  command.add_option("-o,--output", options->files.html, "write the comparison as a report too");
-  command.add_option("--threshold", options->threshold, "exit 4 when the peak grew by more: 1%, 64MiB");
+  command.add_option("-o,--output", options->files.html, "write the comparison as a report too")->type_name("FILE");
+  command.add_option("--threshold", options->threshold, "exit 4 when the peak grew by more: 1%, 64MiB")->type_name("SIZE");
   command.add_flag("--json", options->json, "one JSON object");
   return [options]() { return diff(*options); };
 }

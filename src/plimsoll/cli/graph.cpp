@@ -31,7 +31,7 @@ Action bind_graph(CLI::App& command) {
   bind_model_options(command, options->request);
   auto* json = command.add_flag("--json", options->json, "one JSON object");
   command.add_flag("--dot", options->dot, "Graphviz")->excludes(json);
-  command.add_option("-o,--output", options->output, "write to this file instead of stdout; .onnx: as ONNX");
+  command.add_option("-o,--output", options->output, "write to this file instead of stdout; .onnx: as ONNX")->type_name("FILE");
   return [options]() -> Status {
     if (options->output.ends_with(".onnx")) return api::write_onnx_file(options->request, options->output);
     const api::GraphFormat format = options->json  ? api::GraphFormat::kJson

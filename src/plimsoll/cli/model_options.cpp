@@ -25,10 +25,10 @@ void bind_sizes(CLI::App& command, model::ModelOptions& sizes) {
 void bind_training(CLI::App& command, api::ModelRequest& request) {
   constexpr const char* kGroup = "Training";
   command
-      .add_option("--loss", request.loss, "for files: cross-entropy, mse or the name of an output")
+      .add_option("--loss", request.loss, "for files: what to train for, or the name of an output")->type_name("cross-entropy|mse|OUTPUT")
       ->group(kGroup);
   command
-      .add_option("--optimizer", request.optimizer, "sgd, momentum, adam or adamw (default adamw)")
+      .add_option("--optimizer", request.optimizer, "default adamw")->type_name("sgd|momentum|adam|adamw")
       ->group(kGroup);
   command.add_option("--lr", request.learning_rate, "learning rate (default 0.001)")->group(kGroup);
   command.add_option("--weight-decay", request.weight_decay, "default 0.01 with adamw, else 0")
@@ -45,7 +45,7 @@ void bind_training(CLI::App& command, api::ModelRequest& request) {
       ->group(kGroup);
   command
       .add_option("--freeze", request.freeze,
-                  "weights that are not trained, by pattern: '*.bias'; may be repeated")
+                  "weights that are not trained, by pattern: '*.bias'; may be repeated")->type_name("PATTERN")
       ->group(kGroup);
 }
 
@@ -64,10 +64,10 @@ CLI::Option* bind_model_options(CLI::App& command, api::ModelRequest& request) {
           "--infer", [&request] { request.train = false; },
           "the forward graph alone (default for files)")
       ->excludes(train);
-  command.add_option("--dim", request.dims, "NAME=SIZE of a symbolic dimension of an .onnx file; may be repeated");
-  command.add_option("--dtype", request.dtype, "fp64, fp32, fp16 or bf16 (default fp32)");
+  command.add_option("--dim", request.dims, "NAME=SIZE of a symbolic dimension of an .onnx file; may be repeated")->type_name("NAME=SIZE");
+  command.add_option("--dtype", request.dtype, "of weights and activations (default fp32)")->type_name("fp64|fp32|fp16|bf16");
   command.add_option("--amp", request.amp,
-                     "compute in this type and keep weights in --dtype: bf16");
+                     "compute in this type and keep weights in --dtype")->type_name("bf16|fp16");
   command.add_option("--seed", request.seed, "of weights, data and dropout (default 1)");
   command.add_option("--threads", request.threads, "default: all cores")
       ->check(CLI::Range(0, 1024));

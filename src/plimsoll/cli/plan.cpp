@@ -14,7 +14,7 @@ constexpr const char* kExamples =
     "  plimsoll plan resnet50 --batch 32                          the table: none, in place, sharing, packed\n"
     "  plimsoll plan resnet50 --batch 32 --budget 1.5GiB          the fastest step within 1.5 GiB\n"
     "  plimsoll plan gpt2 --budget 40% --remedies recompute,swap -o plan.json\n"
-    "  plimsoll plan gpt2 --batch 8 --sweep                       the curve: peak against time\n"
+    "  plimsoll plan gpt2 --batch 8 --sweep -o sweep.json         the curve: peak against time\n"
     "  plimsoll plan gpt2 --budget 8GiB --max-batch               the largest batch that fits\n"
     "  plimsoll plan resnet --depth 1000 --batch 32 --figure --deadline 60s -o figure.svg\n"
     "  plimsoll plan exp-example --explain                        the tag walk, step by step\n"
@@ -48,15 +48,15 @@ Action bind_plan(CLI::App& command) {
   auto options = std::make_shared<Options>();
   CLI::Option* model = bind_model_options(command, options->model.request)->required(false);
   bind_plan_options(command, options->model.planning);
-  command.add_option("--dag", options->dag.file, "a weighted DAG as JSON instead of a model")->excludes(model);
-  command.add_option("--strategy", options->dag.strategy, "none, sqrt, segments:K, blocks or drop-cheap instead of searching");
+  command.add_option("--dag", options->dag.file, "a weighted DAG as JSON instead of a model")->type_name("FILE")->excludes(model);
+  command.add_option("--strategy", options->dag.strategy, "a classic one instead of searching")->type_name("none|sqrt|segments:K|blocks|drop-cheap");
   command.add_flag("--prove", options->dag.prove, "for a DAG: ask cbc for the optimum of a small graph");
   command.add_flag("--sweep", options->dag.sweep, "the whole curve from keep-all to the smallest that works");
   command.add_flag("--max-batch", options->model.max_batch, "the largest batch for which a plan within --budget is found");
   command.add_flag("--figure", options->model.figure, "the classic figure: none, in place, sharing, drop-cheap, sqrt, auto; -o writes it as SVG");
   command.add_flag("--explain", options->model.explain, "print the tag walk, the simple planner, step by step");
-  command.add_option("--sizes", options->model.sizes, "a family at the same offsets, for every size: batch=1..64 or seq=1..128");
-  command.add_option("-o,--output", options->model.output, "write the plan (for a DAG: the schedule) as JSON");
+  command.add_option("--sizes", options->model.sizes, "a family at the same offsets, for every size: batch=1..64 or seq=1..128")->type_name("RANGE");
+  command.add_option("-o,--output", options->model.output, "write the plan (for a DAG: the schedule; with --sweep: the curve, for `view`) as JSON")->type_name("FILE");
   command.add_flag("--json", options->model.json, "the summary as one JSON object");
   return [options, &command]() -> Status {
     if (options->dag.file.empty()) {

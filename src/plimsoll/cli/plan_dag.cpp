@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "plimsoll/base/byte_size.h"
+#include "plimsoll/base/file.h"
 #include "plimsoll/cli/search_progress.h"
 
 namespace plimsoll::cli {
@@ -38,9 +39,10 @@ void print(const api::PlanDagReport& report) {
 Status plan_dag(const api::PlanDagOptions& asked, bool json) {
   api::PlanDagOptions options = asked;
   options.stop = stop_on_interrupt();
-  options.on_better = progress_on_terminal();
+  options.on_better = progress_on_terminal(options.deadline_seconds);
   PLIMSOLL_TRY(const api::PlanDagReport report, api::plan_dag(options));
-  if (options.on_better) std::fprintf(stderr, "\n");
+  options.on_better = {};  // wipes the line
+  if (options.sweep && !options.output.empty()) PLIMSOLL_RETURN_IF_ERROR(write_file(options.output, api::to_json(report, true) + "\n"));
   if (json)
     std::printf("%s\n", api::to_json(report, options.sweep).c_str());
   else

@@ -57,9 +57,11 @@ void print_curve(const std::vector<api::PlannedGraph>& curve) {
   }
 }
 
-Status sweep(const PlanModelOptions& options, const api::PlanOptions& how) {
+Status sweep(const PlanModelOptions& options, api::PlanOptions how) {
   PLIMSOLL_TRY(const api::PreparedModel prepared, api::prepare_model(options.request, options.planning.device));
   PLIMSOLL_TRY(const std::vector<api::PlannedGraph> curve, api::sweep_model(prepared, options.request, how));
+  how.on_better = {};  // wipes the line
+  if (!options.output.empty()) PLIMSOLL_RETURN_IF_ERROR(write_file(options.output, api::to_json(curve) + "\n"));
   if (options.json) {
     std::printf("%s\n", api::to_json(curve).c_str());
   } else {
@@ -68,8 +70,9 @@ Status sweep(const PlanModelOptions& options, const api::PlanOptions& how) {
   return {};
 }
 
-Status max_batch(const PlanModelOptions& options, const api::PlanOptions& how) {
+Status max_batch(const PlanModelOptions& options, api::PlanOptions how) {
   PLIMSOLL_TRY(const api::LargestBatch largest, api::largest_batch(options.request, options.planning.device, how));
+  how.on_better = {};  // wipes the line
   if (!options.output.empty()) PLIMSOLL_RETURN_IF_ERROR(write_file(options.output, plan::to_json(largest.planned.plan)));
   if (options.json) {
     std::printf("%s\n", api::to_json(largest.planned, largest.batch).c_str());
@@ -80,9 +83,10 @@ Status max_batch(const PlanModelOptions& options, const api::PlanOptions& how) {
   return {};
 }
 
-Status figure(const PlanModelOptions& options, const api::PlanOptions& how) {
+Status figure(const PlanModelOptions& options, api::PlanOptions how) {
   PLIMSOLL_TRY(const api::PreparedModel prepared, api::prepare_model(options.request, options.planning.device));
   PLIMSOLL_TRY(const api::ClassicFigure drawn, api::classic_figure(prepared, options.request, how));
+  how.on_better = {};  // wipes the line
   if (!options.output.empty()) PLIMSOLL_RETURN_IF_ERROR(write_file(options.output, api::to_svg(drawn)));
   if (options.json) {
     std::printf("%s\n", api::to_json(drawn).c_str());
@@ -102,9 +106,10 @@ std::string member_file(const std::string& output, const std::string& option, st
   return fmt::format("{}.{}{}{}", output.substr(0, dot), option, size, output.substr(dot));
 }
 
-Status plan_sizes(const PlanModelOptions& options, const api::PlanOptions& how) {
+Status plan_sizes(const PlanModelOptions& options, api::PlanOptions how) {
   PLIMSOLL_TRY(const api::SizeRange sizes, api::parse_sizes(options.sizes));
   PLIMSOLL_TRY(const std::vector<api::FamilyMember> family, api::plan_family(options.request, options.planning.device, how, sizes));
+  how.on_better = {};  // wipes the line
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   if (!options.json) std::printf("%8s %18s %18s\n", sizes.option.c_str(), "arena bytes", "load bytes");
   for (const api::FamilyMember& member : family) {
@@ -121,14 +126,17 @@ Status plan_sizes(const PlanModelOptions& options, const api::PlanOptions& how) 
   return {};
 }
 
-Status plan_once(const PlanModelOptions& options, const api::PlanOptions& how) {
+Status plan_once(const PlanModelOptions& options, api::PlanOptions how) {
   PLIMSOLL_TRY(const api::PreparedModel prepared, api::prepare_model(options.request, options.planning.device));
   if (options.explain) {
+    how.on_better = {};
     const ir::Graph& graph = prepared.model.graph;
-    std::printf("%s", plan::to_string(graph, plan::walk_tags(graph)).c_str());
+    const std::string walk = plan::to_string(graph, plan::walk_tags(graph));
+    std::printf("%s", options.json ? (nlohmann::ordered_json{{"schema", 1}, {"model", graph.name}, {"walk", walk}}.dump() + "\n").c_str() : walk.c_str());
     return {};
   }
   PLIMSOLL_TRY(const api::PlannedGraph planned, api::plan_model(prepared, options.request, how));
+  how.on_better = {};  // wipes the line
   if (!options.output.empty()) PLIMSOLL_RETURN_IF_ERROR(write_file(options.output, plan::to_json(planned.plan)));
   if (options.json) {
     std::printf("%s\n", api::to_json(planned).c_str());
@@ -144,15 +152,15 @@ Status plan_model(const PlanModelOptions& options) {
   PLIMSOLL_TRY(api::PlanOptions how, plan_options(options.planning));
   how.strategy = options.strategy;
   how.stop = stop_on_interrupt();
-  how.on_better = progress_on_terminal();
+  how.on_better = progress_on_terminal(how.deadline_seconds);
   if (options.json) {
     how.on_failure = [](const api::PlanFailure& failure) { std::printf("%s\n", api::to_json(failure).c_str()); };
   }
-  if (!options.sizes.empty()) return plan_sizes(options, how);
-  if (options.figure) return figure(options, how);
-  if (options.max_batch) return max_batch(options, how);
-  if (options.sweep) return sweep(options, how);
-  return plan_once(options, how);
+  if (!options.sizes.empty()) return plan_sizes(options, std::move(how));
+  if (options.figure) return figure(options, std::move(how));
+  if (options.max_batch) return max_batch(options, std::move(how));
+  if (options.sweep) return sweep(options, std::move(how));
+  return plan_once(options, std::move(how));
 }
 
 }  // namespace plimsoll::cli

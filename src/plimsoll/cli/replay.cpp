@@ -58,8 +58,8 @@ Action bind(CLI::App& command) {
       ->required();
   command.add_option("--allocator", options->request.allocators,
                      "all, or a list of plimsoll, pytorch, pytorch-expandable, pytorch-roundup, "
-                     "best-fit, buddy (default plimsoll)");
-  command.add_option("--capacity", options->capacity, "would it have fitted? e.g. 24GiB");
+                     "best-fit, buddy (default plimsoll)")->type_name("LIST");
+  command.add_option("--capacity", options->capacity, "would it have fitted? e.g. 24GiB")->type_name("SIZE");
   command.add_flag("--json", options->json, "one JSON object on stdout");
   return [options] { return run(*options); };
 }

@@ -1,3 +1,6 @@
+#include <unistd.h>
+
+#include <cmath>
 #include <cstdio>
 #include <memory>
 
@@ -85,11 +88,13 @@ Status run_verb_action(const Options& options) {
   if (!options.request.inputs.empty()) files.data = options.request.inputs;
   PLIMSOLL_RETURN_IF_ERROR(api::bind_files(files, how));
   if (!options.json) {
-    how.on_step = [](int step, std::optional<double> loss, double seconds) {
+    how.on_step = [steps = how.steps, follow = isatty(STDERR_FILENO) == 1](int step, std::optional<double> loss, double seconds) {
+      if (follow) std::fprintf(stderr, "\r\033[K");
       std::printf("step %d  ", step + 1);
       if (loss) std::printf("loss %.6f  ", *loss);
       std::printf("%.1f ms\n", 1e3 * seconds);
       std::fflush(stdout);
+      if (follow && step + 1 < steps) std::fprintf(stderr, "%d of %d, %.0f s left", step + 1, steps, std::ceil(seconds * (steps - step - 1)));
     };
   }
   PLIMSOLL_TRY(const api::RunReport report, run(options, how));
@@ -107,16 +112,16 @@ Action bind_run(CLI::App& command) {
   bind_model_options(command, options->request);
   bind_plan_options(command, options->planning);
   command.add_option("--steps", options->steps, "how many (default 3)")->check(CLI::Range(1, 1 << 30));
-  command.add_option("--strategy", options->strategy, "planned (default) or on-demand");
-  command.add_option("--data", options->files.data, "synthetic (default) or an .npz with one array per input");
-  auto* inputs = command.add_option("--inputs", options->request.inputs, "inference on the arrays of an .npz, by input name; one step");
+  command.add_option("--strategy", options->strategy, "from a plan (default), or one allocation at a time")->type_name("planned|on-demand");
+  command.add_option("--data", options->files.data, "synthetic (default) or an .npz with one array per input")->type_name("FILE");
+  auto* inputs = command.add_option("--inputs", options->request.inputs, "inference on the arrays of an .npz, by input name; one step")->type_name("FILE");
   command.add_flag("--random", options->random, "inference on synthetic inputs: what happens without --inputs")->excludes(inputs);
-  command.add_option("--outputs", options->files.outputs, "write the outputs to an .npz, by name");
-  command.add_option("--weights", options->files.weights, "weights by name from an .npz");
-  command.add_option("--resume", options->files.resume, "weights and optimizer state from an .npz that --save wrote");
-  command.add_option("--save", options->files.save, "write weights and optimizer state to an .npz at the end");
-  command.add_option("--trace", options->files.trace, "write every allocation and operator as JSON lines");
-  command.add_option("--chrome-trace", options->files.chrome_trace, "the same for chrome://tracing and Perfetto");
+  command.add_option("--outputs", options->files.outputs, "write the outputs to an .npz, by name")->type_name("FILE");
+  command.add_option("--weights", options->files.weights, "weights by name from an .npz")->type_name("FILE");
+  command.add_option("--resume", options->files.resume, "weights and optimizer state from an .npz that --save wrote")->type_name("FILE");
+  command.add_option("--save", options->files.save, "write weights and optimizer state to an .npz at the end")->type_name("FILE");
+  command.add_option("--trace", options->files.trace, "write every allocation and operator as JSON lines")->type_name("FILE");
+  command.add_option("--chrome-trace", options->files.chrome_trace, "the same for chrome://tracing and Perfetto")->type_name("FILE");
   command.add_flag("--poison", options->poison, "fill memory with NaN when it is freed (for tests)");
   command.add_flag("--json", options->json, "one JSON object");
   return [options]() { return run_verb_action(*options); };

@@ -18,6 +18,8 @@ Verb convert_verb();
 Verb view_verb();
 Verb diff_verb();
 Verb explain_verb();
+Verb completion_verb();
+Verb man_verb();
 
 std::span<const Verb> verbs() {
   static const std::vector<Verb> kVerbs = {
@@ -33,6 +35,8 @@ std::span<const Verb> verbs() {
       view_verb(),
       diff_verb(),
       explain_verb(),
+      completion_verb(),
+      man_verb(),
   };
   return kVerbs;
 }

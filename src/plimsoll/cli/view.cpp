@@ -17,6 +17,8 @@ constexpr const char* kExamples =
     "  plimsoll view plan.json -o report.html              one file, opens offline\n"
     "  plimsoll view plan.json run.jsonl -o report.html    planned against measured\n"
     "  plimsoll view snapshot.pickle.gz -o report.html     where did PyTorch's memory go?\n"
+    "  plimsoll view snapshot.pickle.gz --in-use 18.2GiB   what nvidia-smi showed: the rest is outside the allocator\n"
+    "  plimsoll view sweep.json --png curve.png            the curve of `plimsoll plan MODEL --sweep -o sweep.json`\n"
     "  plimsoll view gpt2 --batch 4 --png timeline.png     plan a model and draw it";
 
 struct Options {
@@ -24,6 +26,8 @@ struct Options {
   PlanningTexts planning;
   std::vector<std::string> more;
   api::ReportFiles files;
+  std::string capacity;
+  std::string in_use;
   bool json = false;
 };
 
@@ -31,6 +35,10 @@ Status view(Options& options) {
   if (options.files.html.empty() && options.files.svg.empty() && options.files.png.empty()) options.files.html = "report.html";
   PLIMSOLL_TRY(options.subject.planning, plan_options(options.planning));
   options.subject.device = options.planning.device;
+  for (const auto& [text, bytes] : {std::pair(&options.capacity, &options.subject.facts.capacity), std::pair(&options.in_use, &options.subject.facts.in_use)}) {
+    if (text->empty()) continue;
+    PLIMSOLL_TRY(*bytes, parse_byte_size(*text));
+  }
   std::vector<std::string> names{options.subject.model.model};
   names.insert(names.end(), options.more.begin(), options.more.end());
   PLIMSOLL_TRY(const report::Report report, api::make_report(names, options.subject));
@@ -50,12 +58,14 @@ Status view(Options& options) {
 
 Action bind_view(CLI::App& command) {
   auto options = std::make_shared<Options>();
-  bind_model_options(command, options->subject.model);
-  command.add_option("MORE", options->more, "a second file: the trace of a plan's run, or an older plan");
+  bind_model_options(command, options->subject.model)->description("a plan, a trace, a PyTorch snapshot, a sweep, or a model to plan on the spot");
+  command.add_option("MORE", options->more, "more files: the trace of a plan's run, an older plan, a sweep");
   bind_plan_options(command, options->planning);
-  command.add_option("-o,--output", options->files.html, "the report (default report.html)");
-  command.add_option("--svg", options->files.svg, "the timeline as SVG");
-  command.add_option("--png", options->files.png, "the timeline as PNG");
+  command.add_option("-o,--output", options->files.html, "the report (default report.html)")->type_name("FILE");
+  command.add_option("--svg", options->files.svg, "the timeline (of a sweep: the curve) as SVG")->type_name("FILE");
+  command.add_option("--png", options->files.png, "the same as PNG")->type_name("FILE");
+  command.add_option("--capacity", options->capacity, "of the device a snapshot was taken on: drawn as a line")->type_name("SIZE")->group("Snapshots");
+  command.add_option("--in-use", options->in_use, "what the device showed as used at its fullest; what the allocator did not hold becomes a band")->type_name("SIZE")->group("Snapshots");
   command.add_flag("--json", options->json, "one JSON object");
   return [options]() { return view(*options); };
 }

@@ -6,8 +6,8 @@ namespace plimsoll::report {
 
 std::string_view name(Kind kind) {
   static constexpr std::array<std::string_view, kKindCount> kNames = {
-      "before recording", "weights", "optimizer", "gradients", "activations",
-      "temporaries",      "inputs",  "outputs",   "staging",   "unlabelled"};
+      "outside the allocator", "allocated before recording", "weights", "optimizer", "gradients", "activations",
+      "temporaries", "inputs", "outputs", "staging", "unlabelled"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

@@ -36,7 +36,8 @@ inline constexpr std::size_t kMostTextBytes = std::size_t{6} << 20;
 
 // What bytes are for. The order is the order of the stack, from the ground up.
 enum class Kind : std::uint8_t {
-  kBefore,  // there before the recording began
+  kOutside,  // of the device, but not of the allocator: contexts, libraries, other processes
+  kBefore,   // there before the recording began
   kWeights,
   kOptimizer,
   kGradients,
@@ -47,7 +48,7 @@ enum class Kind : std::uint8_t {
   kStaging,
   kUnlabelled,
 };
-inline constexpr int kKindCount = 10;
+inline constexpr int kKindCount = 11;
 std::string_view name(Kind kind);
 
 using TextId = Id<struct TextTag>;
@@ -76,7 +77,7 @@ struct Band {
   TextId origin{0};  // a stack, innermost frame first, a line each
   Kind kind = Kind::kUnlabelled;
   std::uint8_t memory = 0;
-  std::uint64_t stream = 0;
+  std::uint8_t stream = 0;  // index into streams
   Bytes bytes;
   Offset place;
   Interval<Step> life;
@@ -98,17 +99,28 @@ struct Operator {
   std::uint8_t stream = 0;
 };
 
+// What the allocator holds of the device from a tick on, in use or not.
+struct Reserved {
+  std::uint8_t memory = 0;
+  Step tick;
+  Bytes bytes;
+  bool operator==(const Reserved&) const = default;
+};
+
 struct Account {
   std::string title;
   std::string source;  // "plan", "trace", "snapshot"
   TextTable texts;
   std::vector<std::string> memories;  // "device", "host"; or "device 0", ...
+  std::vector<std::string> streams;   // that allocations belong to; at most 256
   std::vector<Band> bands;
   std::vector<Operator> operators;
   std::vector<double> seconds;  // when each tick begins, and when the last one ends
   Bytes arena;                  // of a plan, after packing; zero: none
   Bytes lower_bound;
   Bytes budget;
+  Bytes capacity;               // of the device a recording was made on; zero: not known
+  std::vector<Reserved> reserved;  // by tick; empty: a plan, or a trace that does not say
   std::vector<std::string> notes;  // what a reader must know: what was left out, what is estimated
 
   std::int64_t ticks() const { return static_cast<std::int64_t>(seconds.size()) - 1; }

@@ -95,7 +95,8 @@ void link_steps(const plan::Plan& plan, Account& account) {
     const plan::PlanStep& step = plan.steps[s];
     const auto index = static_cast<std::int32_t>(s);
     for (const plan::Slot& slot : step.inputs) {
-      if (slot.buffer.valid()) account.bands[slot.buffer.index()].last_reader = index;
+      const bool reads = step.kind != plan::StepKind::kDrop && slot.buffer.valid();
+      if (reads) account.bands[slot.buffer.index()].last_reader = index;
     }
     for (const plan::Slot& slot : step.outputs) {
       Band& band = account.bands[slot.buffer.index()];
@@ -130,6 +131,7 @@ Account account_of(const plan::Plan& plan, std::string title) {
   account.source = "plan";
   for (const plan::Arena& arena : plan.arenas) account.memories.push_back(arena.name);
   if (account.memories.empty()) account.memories.push_back("device");
+  account.streams = {"compute"};
   account.arena = plan.arena_bytes();
   account.lower_bound = plan.proof.lower_bound;
   account.budget = plan.budget;

@@ -34,14 +34,16 @@ bool is_library_frame(std::string_view file) {
 
 class TraceReader {
  public:
-  TraceReader(const trace::Trace& trace, Account& account) : trace_(trace), account_(account) {
+  TraceReader(const trace::Trace& trace, const TraceFacts& facts, Account& account) : trace_(trace), facts_(facts), account_(account) {
     unnamed_ = account.texts.intern("unnamed");
     index_memories();
+    held_.resize(account.memories.size());
     stack_sites_.resize(trace.stacks.size());
   }
 
   void read() {
     for (const trace::InitialSegment& segment : trace_.initial) {
+      reserve(segment.device, believable(segment.size));
       for (const trace::LiveBlock& block : segment.blocks) open_initial(segment, block);
     }
     for (const trace::Event& event : trace_.events) take(event);
@@ -109,7 +111,7 @@ class TraceReader {
     band.name = account_.texts.intern("allocated before the recording");
     band.kind = Kind::kBefore;
     band.memory = memory_of_device_[segment.device];
-    band.stream = segment.stream.value;
+    band.stream = stream_index(segment.stream.value);
     band.bytes = believable(block.bytes.value > 0 ? block.bytes : block.size);
     band.place = place_of(block.address);
     band.phase = account_.texts.intern("before recording");
@@ -128,9 +130,11 @@ class TraceReader {
       case trace::EventKind::kFree: release(event); break;
       case trace::EventKind::kOperator: run(event); break;
       case trace::EventKind::kPhase: phases_.push_back(&event); break;
-      case trace::EventKind::kOutOfMemory:
-        account_.notes.push_back(fmt::format("out of memory at tick {}: {} asked for", now().value, human(event.bytes)));
-        break;
+      case trace::EventKind::kSegmentAlloc:
+      case trace::EventKind::kSegmentMap: reserve(event.device, believable(event.bytes)); break;
+      case trace::EventKind::kSegmentFree:
+      case trace::EventKind::kSegmentUnmap: reserve(event.device, Bytes() - believable(event.bytes)); break;
+      case trace::EventKind::kOutOfMemory: refuse(event); break;
       default: break;
     }
   }
@@ -145,7 +149,7 @@ class TraceReader {
     band.layer = given.empty() ? site.name : account_.texts.intern(layer_of_source(given, band.kind));
     band.phase = phase_at(event);
     band.memory = memory_of_device_[event.device];
-    band.stream = event.stream.value;
+    band.stream = stream_index(event.stream.value);
     band.bytes = believable(event.bytes);
     band.place = place_of(event.address);
     band.life.begin = now();
@@ -164,6 +168,63 @@ class TraceReader {
     band.last_reader = static_cast<std::int32_t>(account_.operators.size()) - 1;
     open_.erase(found);
     advance(event.start);
+  }
+
+  // Devices without an allocation are not shown.
+  void reserve(int device, Bytes change) {
+    const auto memory = memory_of_device_.find(device);
+    if (memory == memory_of_device_.end()) return;
+    Bytes& held = held_[memory->second];
+    held = believable(held + change);
+    if (!account_.reserved.empty() && account_.reserved.back().tick == now() && account_.reserved.back().memory == memory->second) {
+      account_.reserved.back().bytes = held;
+    } else {
+      account_.reserved.push_back({memory->second, now(), held});
+    }
+  }
+
+  // The driver says what it had left: with the capacity known, the rest lies outside the allocator.
+  void refuse(const trace::Event& event) {
+    if (refusals_++ == 0) account_.notes.push_back(fmt::format("out of memory at event {}: {} asked for", now().value, human(event.bytes)));
+    const auto memory = memory_of_device_.find(event.device);
+    if (facts_.capacity.value <= 0 || memory == memory_of_device_.end() || memory->second != 0) return;
+    const Bytes left(place_of(event.address).value);
+    outside_ = std::max(outside_, facts_.capacity - left - held_[0]);
+  }
+
+  std::uint8_t stream_index(std::uint64_t stream) {
+    const auto [found, fresh] = streams_.try_emplace(stream, static_cast<std::uint8_t>(std::min<std::size_t>(account_.streams.size(), 255)));
+    if (!fresh) return found->second;
+    if (account_.streams.size() < 255) {
+      account_.streams.push_back(stream < 4096 ? fmt::format("{}", stream) : fmt::format("{:#x}", stream));
+    } else if (account_.streams.size() == 255) {
+      account_.streams.push_back("others");
+    }
+    return found->second;
+  }
+
+  void add_outside() {
+    if (facts_.in_use.value > 0) {
+      Bytes most;
+      for (const Reserved& level : account_.reserved) {
+        if (level.memory == 0) most = std::max(most, level.bytes);
+      }
+      most = std::max(most, peak_of(account_).bytes);
+      outside_ = facts_.in_use - most;
+      if (outside_.value < 0) account_.notes.push_back(fmt::format("{} in use is less than the {} this allocator held: nothing is left for outside", human(facts_.in_use), human(most)));
+    }
+    outside_ = believable(outside_);
+    if (outside_.value == 0) return;
+    Band band;
+    band.name = account_.texts.intern("outside the allocator");
+    band.phase = account_.texts.intern("outside the allocator");
+    band.kind = Kind::kOutside;
+    band.bytes = outside_;
+    band.place = Offset(std::int64_t{3} << 60);
+    band.life = {Step(0), Step(account_.ticks())};
+    account_.bands.push_back(band);
+    account_.notes.push_back(fmt::format("{} lie outside the allocator: {}; drawn over the whole recording", human(outside_),
+                                         facts_.in_use.value > 0 ? "what the device showed as used, without what the allocator held" : "capacity, without what was left and what the allocator held when memory ran out"));
   }
 
   void run(const trace::Event& event) {
@@ -216,6 +277,9 @@ class TraceReader {
     for (const auto& [place, index] : open_) account_.bands[index].life.end = end;
     std::erase_if(account_.bands, [](const Band& band) { return band.life.empty() || band.bytes.value <= 0; });
     link_producers();
+    add_outside();
+    if (account_.streams.empty()) account_.streams.push_back("0");
+    if (refusals_ > 1) account_.notes.push_back(fmt::format("{} allocations were refused in all", grouped(refusals_)));
     if (strays_ > 0) account_.notes.push_back(fmt::format("{} frees of blocks the trace never allocated", grouped(strays_)));
     if (overwritten_ > 0) {
       account_.notes.push_back(fmt::format("{} allocations at an address that was still held: the older was ended there", grouped(overwritten_)));
@@ -234,6 +298,7 @@ class TraceReader {
   }
 
   const trace::Trace& trace_;
+  const TraceFacts& facts_;
   Account& account_;
   TextId unnamed_{0};
   TextId last_phase_{0};
@@ -242,6 +307,10 @@ class TraceReader {
   bool operators_ran_ = false;
   std::int64_t strays_ = 0;
   std::int64_t overwritten_ = 0;
+  std::int64_t refusals_ = 0;
+  Bytes outside_;
+  std::vector<Bytes> held_;  // by memory
+  std::unordered_map<std::uint64_t, std::uint8_t> streams_;
   std::vector<const trace::Event*> phases_;
   std::vector<Site> stack_sites_;
   std::map<int, std::uint8_t> memory_of_device_;
@@ -298,13 +367,14 @@ void fill_alive(Account& account) {
 
 }  // namespace
 
-Account account_of(const trace::Trace& trace, std::string title, std::size_t most_bands) {
+Account account_of(const trace::Trace& trace, std::string title, const TraceFacts& facts) {
   Account account;
   account.title = std::move(title);
   account.source = trace.source == "pytorch" ? "snapshot" : "trace";
-  TraceReader(trace, account).read();
+  account.capacity = facts.capacity;
+  TraceReader(trace, facts, account).read();
   fill_alive(account);
-  gather_small(account, most_bands);
+  gather_small(account, facts.most_bands);
   sort_bands(account);
   compact_places(account);
   return account;

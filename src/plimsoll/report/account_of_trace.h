@@ -8,6 +8,10 @@
 // Where an event has no name (PyTorch records none), its stack gives one: the innermost frame that is
 // the user's own code. The operator that ran before a free is the best a trace knows of a last reader.
 //
+// What the allocator reserved follows from segments; what lies outside it, no snapshot says. It becomes a
+// band of its own where the caller knows what the device showed at its fullest (`in_use`), or its capacity
+// when the recording has an out-of-memory event, which says what the driver had left.
+//
 // Above kMostBands allocations the largest stay single; the rest become bands "n small allocations", one
 // per kind and memory for every stretch of ticks, and a note says so. Linear in events, except for
 // choosing the largest.
@@ -20,6 +24,12 @@ namespace plimsoll::report {
 
 inline constexpr std::size_t kMostBands = 1'000'000;
 
-Account account_of(const trace::Trace& trace, std::string title, std::size_t most_bands = kMostBands);
+struct TraceFacts {
+  Bytes capacity;  // of the device; zero: not known
+  Bytes in_use;    // of the device at its fullest, as its driver counts; zero: not known
+  std::size_t most_bands = kMostBands;
+};
+
+Account account_of(const trace::Trace& trace, std::string title, const TraceFacts& facts = {});
 
 }  // namespace plimsoll::report

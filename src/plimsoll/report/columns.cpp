@@ -1,6 +1,9 @@
 #include "plimsoll/report/columns.h"
 
+#include <algorithm>
 #include <bit>
+#include <limits>
+#include <numeric>
 #include <vector>
 
 #include <zlib.h>
@@ -23,9 +26,16 @@ std::string deflated(std::string_view bytes) {
 }
 
 template <typename T>
-nlohmann::ordered_json encode(const char* type, std::span<const T> numbers) {
-  const std::string_view bytes(reinterpret_cast<const char*>(numbers.data()), numbers.size_bytes());
-  return {{"type", type}, {"count", numbers.size()}, {"deflate", base64(deflated(bytes))}};
+std::string packed(std::span<const T> numbers) {
+  return base64(deflated({reinterpret_cast<const char*>(numbers.data()), numbers.size_bytes()}));
+}
+
+template <typename T>
+std::string narrowed(std::span<const std::int64_t> numbers, std::int64_t base, std::int64_t unit) {
+  std::vector<T> out;
+  out.reserve(numbers.size());
+  for (const std::int64_t number : numbers) out.push_back(static_cast<T>((number - base) / unit));
+  return packed(std::span<const T>(out));
 }
 
 }  // namespace
@@ -46,19 +56,44 @@ std::string base64(std::string_view bytes) {
   return out;
 }
 
-nlohmann::ordered_json column(std::span<const std::uint8_t> numbers) { return encode("u8", numbers); }
-
-nlohmann::ordered_json column(std::span<const std::int32_t> numbers, bool delta) {
-  if (!delta) return encode("i32", numbers);
-  std::vector<std::int32_t> steps(numbers.begin(), numbers.end());
-  for (std::size_t i = steps.size(); i-- > 1;) {
-    steps[i] = static_cast<std::int32_t>(static_cast<std::uint32_t>(steps[i]) - static_cast<std::uint32_t>(steps[i - 1]));
+nlohmann::ordered_json column(std::span<const std::int64_t> given, bool delta) {
+  std::vector<std::int64_t> numbers(given.begin(), given.end());
+  if (delta) std::adjacent_difference(given.begin(), given.end(), numbers.begin());
+  const bool empty = numbers.empty();
+  const std::int64_t base = empty ? 0 : *std::min_element(numbers.begin(), numbers.end());
+  std::int64_t unit = 0;
+  std::int64_t most = 0;
+  for (const std::int64_t number : numbers) {
+    unit = std::gcd(unit, number - base);
+    most = std::max(most, number - base);
   }
-  nlohmann::ordered_json out = encode("i32", std::span<const std::int32_t>(steps));
-  out["delta"] = true;
+  const auto is_wide = [](std::int64_t number) { return number != static_cast<std::int32_t>(number); };
+  nlohmann::ordered_json out{{"count", numbers.size()}, {"base", base}, {"unit", std::max<std::int64_t>(unit, 1)}};
+  if (delta) out["delta"] = true;
+  if (std::any_of(given.begin(), given.end(), is_wide)) out["wide"] = true;
+  if (unit == 0) return out;
+  const std::int64_t steps = most / unit;
+  if (steps > std::numeric_limits<std::uint32_t>::max()) {
+    out["base"] = 0;
+    out["unit"] = 1;
+    out["type"] = "f64";
+    const std::vector<double> doubles(numbers.begin(), numbers.end());
+    out["deflate"] = packed(std::span<const double>(doubles));
+  } else if (steps > std::numeric_limits<std::uint16_t>::max()) {
+    out["type"] = "u32";
+    out["deflate"] = narrowed<std::uint32_t>(numbers, base, unit);
+  } else if (steps > std::numeric_limits<std::uint8_t>::max()) {
+    out["type"] = "u16";
+    out["deflate"] = narrowed<std::uint16_t>(numbers, base, unit);
+  } else {
+    out["type"] = "u8";
+    out["deflate"] = narrowed<std::uint8_t>(numbers, base, unit);
+  }
   return out;
 }
 
-nlohmann::ordered_json column(std::span<const double> numbers) { return encode("f64", numbers); }
+nlohmann::ordered_json column(std::span<const double> numbers) {
+  return {{"count", numbers.size()}, {"base", 0}, {"unit", 1}, {"wide", true}, {"type", "f64"}, {"deflate", packed(numbers)}};
+}
 
 }  // namespace plimsoll::report

@@ -9,7 +9,7 @@
 namespace plimsoll::report {
 
 inline constexpr std::array<const char*, kKindCount> kKindColors = {
-    "#b5b5b5", "#4477aa", "#66ccee", "#ee6677", "#228833", "#ccbb44", "#aa3377", "#ee8866", "#44bb99", "#6f93bf"};
+    "#8c8c8c", "#b9b9b9", "#4477aa", "#66ccee", "#ee6677", "#228833", "#ccbb44", "#aa3377", "#ee8866", "#44bb99", "#6f93bf"};
 
 // For layers and phases; the last is for "other".
 inline constexpr std::array<const char*, 20> kGroupColors = {

@@ -1,14 +1,17 @@
-// The timeline as a static picture, for papers and READMEs: SVG text, and PNG made from it by librsvg.
+// The timeline and the curve as static pictures, for papers and READMEs: SVG text, and PNG made from it by
+// librsvg.
 //
-// Above: bytes by kind over steps, stacked, with the peak marked and the budget as a line. Below: the
+// Timeline. Above: bytes by kind over steps, stacked, with the peak marked and the budget as a line. Below: the
 // address map, every allocation a rectangle at its place, as wide as its life; only the largest that
-// still show at this size are drawn. No browser is involved and no font is embedded.
+// still show at this size are drawn. Curve: more time against peak memory, a point for every plan of a
+// sweep, and the proven bound under it. No browser is involved and no font is embedded.
 #pragma once
 
 #include <string>
 
 #include "plimsoll/base/result.h"
 #include "plimsoll/report/account.h"
+#include "plimsoll/report/curve.h"
 
 namespace plimsoll::report {
 
@@ -19,6 +22,8 @@ struct PictureOptions {
 };
 
 std::string to_svg(const Account& account, const PictureOptions& options = {});
+
+std::string to_svg(const Curve& curve, const PictureOptions& options = {});
 
 // Renders an SVG at `scale` device pixels per unit. An error when librsvg refuses it.
 Result<std::string> to_png(const std::string& svg, double scale = 2);

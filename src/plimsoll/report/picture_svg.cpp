@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 
 #include <fmt/format.h>
 
@@ -7,6 +6,7 @@
 #include "plimsoll/report/palette.h"
 #include "plimsoll/report/picture.h"
 #include "plimsoll/report/series.h"
+#include "plimsoll/report/svg.h"
 
 namespace plimsoll::report {
 namespace {
@@ -16,63 +16,35 @@ constexpr double kRight = 20;
 constexpr double kTop = 72;
 constexpr double kBottom = 40;
 
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '&': out += "&amp;"; break;
-      case '"': out += "&quot;"; break;
-      default:
-        // Control characters may not stand in XML, and bytes above 127 may be no UTF-8.
-        out += static_cast<unsigned char>(c) < 32 || static_cast<unsigned char>(c) > 126 ? '?' : c;
-    }
-  }
-  return out;
-}
-
-struct Frame {
-  double left, top, width, height;
-};
-
 class Drawing {
  public:
-  Drawing(const Account& account, const PictureOptions& options) : account_(account), options_(options), peak_(peak_of(account)) {}
+  Drawing(const Account& account, const PictureOptions& options) : account_(account), options_(options), peak_(peak_of(account)), svg_(options.width, options.height) {}
 
   std::string draw() {
     const double inner = options_.height - kTop - kBottom;
     const double above = options_.address_map ? inner * 0.6 : inner;
     const Frame stack{kLeft, kTop, options_.width - kLeft - kRight, above};
-    text_ = fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" "
-                        "font-family=\"DejaVu Sans, Helvetica, Arial, sans-serif\" font-size=\"12\">\n"
-                        "<rect width=\"{0}\" height=\"{1}\" fill=\"#ffffff\"/>\n",
-                        options_.width, options_.height);
     heading();
     draw_stack(stack);
     if (options_.address_map) draw_map({kLeft, kTop + above + 28, stack.width, inner - above - 28});
     ticks_axis(options_.height - kBottom);
-    return text_ + "</svg>\n";
+    return svg_.text();
   }
 
  private:
-  void label(double x, double y, std::string_view what, std::string_view style) {
-    text_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" {}>{}</text>\n", x, y, style, escaped(what));
-  }
-
   void heading() {
-    label(kLeft, 26, account_.title, "font-size=\"17\" font-weight=\"bold\" fill=\"#1b2733\"");
+    svg_.label(kLeft, 26, account_.title, "font-size=\"17\" font-weight=\"bold\" fill=\"#1b2733\"");
     std::string line = fmt::format("peak {} at {} {}", human(peak_.bytes), account_.source == "plan" ? "step" : "event", peak_.tick.value);
     if (account_.arena.value > 0) line += fmt::format("   arena {}", human(account_.arena));
     if (account_.budget.value > 0) line += fmt::format("   budget {}", human(account_.budget));
-    label(options_.width - kRight, 26, line, "text-anchor=\"end\" fill=\"#475666\"");
+    svg_.label(options_.width - kRight, 26, line, "text-anchor=\"end\" fill=\"#475666\"");
     double x = kLeft;
     const auto kinds = bytes_by_kind_at(account_, peak_.tick);
     for (std::size_t k = 0; k < kKindCount; ++k) {
       if (kinds[k].value == 0) continue;
-      text_ += fmt::format("<rect x=\"{:.1f}\" y=\"44\" width=\"11\" height=\"11\" rx=\"2\" fill=\"{}\"/>\n", x, kKindColors[k]);
+      svg_.rectangle({x, 44, 11, 11}, kKindColors[k]);
       const std::string entry = fmt::format("{} {}", name(static_cast<Kind>(k)), human(kinds[k]));
-      label(x + 16, 54, entry, "fill=\"#475666\"");
+      svg_.label(x + 16, 54, entry, "fill=\"#475666\"");
       x += 34 + 6.9 * static_cast<double>(entry.size());
     }
   }
@@ -80,8 +52,8 @@ class Drawing {
   void draw_stack(const Frame& frame) {
     const auto buckets = static_cast<std::int64_t>(frame.width);
     const Series series = make_series(account_, 0, kKindCount, [](const Band& b) { return static_cast<std::size_t>(b.kind); }, buckets);
-    const double top = std::max({1.0, static_cast<double>(peak_.bytes.value), static_cast<double>(account_.budget.value)}) * 1.06;
-    bytes_axis(frame, top);
+    const double top = std::max({1.0, static_cast<double>(peak_.bytes.value), static_cast<double>(account_.budget.value), static_cast<double>(account_.capacity.value)}) * 1.06;
+    svg_.bytes_axis(frame, top);
     std::vector<double> ground(static_cast<std::size_t>(series.buckets));
     const auto x_of = [&](std::int64_t bucket) {
       return frame.left + frame.width * static_cast<double>(std::min(bucket * series.ticks_per_bucket, ticks())) / static_cast<double>(ticks());
@@ -99,27 +71,18 @@ class Drawing {
         lower = fmt::format("{:.1f},{:.1f} {:.1f},{:.1f} ", x_of(b + 1), low, x_of(b), low) + lower;
       }
       const bool any = std::any_of(series.bytes[k].begin(), series.bytes[k].end(), [](double bytes) { return bytes > 0; });
-      if (any) text_ += fmt::format("<polygon fill=\"{}\" points=\"{}{}\"/>\n", kKindColors[k], upper, lower);
+      if (any) svg_.add(fmt::format("<polygon fill=\"{}\" points=\"{}{}\"/>\n", kKindColors[k], upper, lower));
     }
-    if (account_.budget.value > 0) budget_line(frame, y_of(static_cast<double>(account_.budget.value)));
+    if (account_.budget.value > 0) level(frame, y_of(static_cast<double>(account_.budget.value)), "budget", "#b3261e");
+    if (account_.capacity.value > 0) level(frame, y_of(static_cast<double>(account_.capacity.value)), "capacity", "#b3261e");
     const double x = frame.left + frame.width * (peak_.tick.value + 0.5) / static_cast<double>(ticks());
     const double y = y_of(static_cast<double>(peak_.bytes.value));
-    text_ += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\" fill=\"#ffffff\" stroke=\"#1b2733\" stroke-width=\"1.6\"/>\n", x, y);
+    svg_.circle(x, y, 4, "#ffffff");
   }
 
-  void budget_line(const Frame& frame, double y) {
-    text_ += fmt::format("<line x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"#b3261e\" stroke-width=\"1.5\" stroke-dasharray=\"6 4\"/>\n",
-                         frame.left, frame.left + frame.width, y, y);
-    label(frame.left + frame.width - 4, y - 5, "budget", "text-anchor=\"end\" fill=\"#b3261e\"");
-  }
-
-  void bytes_axis(const Frame& frame, double top) {
-    const double unit = std::exp2(std::floor(std::log2(top / 3)));
-    for (double at = 0; at <= top; at += unit) {
-      const double y = frame.top + frame.height * (1 - at / top);
-      text_ += fmt::format("<line x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"#e2e7ec\"/>\n", frame.left, frame.left + frame.width, y, y);
-      label(frame.left - 8, y + 4, human(Bytes(static_cast<std::int64_t>(at))), "text-anchor=\"end\" fill=\"#6b7a89\"");
-    }
+  void level(const Frame& frame, double y, std::string_view what, const char* color) {
+    svg_.line(frame.left, y, frame.left + frame.width, y, fmt::format("stroke=\"{}\" stroke-width=\"1.5\" stroke-dasharray=\"6 4\"", color));
+    svg_.label(frame.left + frame.width - 4, y - 5, what, fmt::format("text-anchor=\"end\" fill=\"{}\"", color));
   }
 
   void draw_map(const Frame& frame) {
@@ -134,16 +97,16 @@ class Drawing {
     const auto area = [](const Band* b) { return static_cast<double>(b->bytes.value) * (b->life.end.value - b->life.begin.value); };
     std::stable_sort(shown.begin(), shown.end(), [&](const Band* a, const Band* b) { return area(a) > area(b); });
     if (shown.size() > kMostRectangles) shown.resize(kMostRectangles);
-    text_ += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"#f1f4f7\"/>\n", frame.left, frame.top, frame.width, frame.height);
-    label(frame.left - 8, frame.top + 10, "address", "text-anchor=\"end\" fill=\"#6b7a89\"");
+    svg_.rectangle(frame, "#f1f4f7");
+    svg_.label(frame.left - 8, frame.top + 10, "address", "text-anchor=\"end\" fill=\"#6b7a89\"");
     for (const Band* band : shown) {
       const double x = frame.left + frame.width * band->life.begin.value / static_cast<double>(ticks());
       const double w = frame.width * (band->life.end.value - band->life.begin.value) / static_cast<double>(ticks());
       const double h = frame.height * static_cast<double>(band->bytes.value) / height;
       const double y = frame.top + frame.height * (1 - static_cast<double>((band->place + band->bytes).value) / height);
       if (h < 0.15) continue;
-      text_ += fmt::format("<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" fill=\"{}\" stroke=\"#ffffff\" stroke-width=\"{}\"/>\n",
-                           x, y, std::max(w, 0.4), h, kKindColors[static_cast<std::size_t>(band->kind)], h > 3 && w > 3 ? "0.5" : "0");
+      svg_.rectangle({x, y, std::max(w, 0.4), h}, kKindColors[static_cast<std::size_t>(band->kind)],
+                     h > 3 && w > 3 ? "stroke=\"#ffffff\" stroke-width=\"0.5\"" : "");
     }
   }
 
@@ -152,9 +115,9 @@ class Drawing {
     for (int i = 0; i <= 4; ++i) {
       const auto tick = static_cast<std::int64_t>(static_cast<double>(ticks()) * i / 4);
       const char* anchor = i == 0 ? "start" : i == 4 ? "end" : "middle";
-      label(kLeft + width * i / 4, y + 18, grouped(tick), fmt::format("text-anchor=\"{}\" fill=\"#6b7a89\"", anchor));
+      svg_.label(kLeft + width * i / 4, y + 18, grouped(tick), fmt::format("text-anchor=\"{}\" fill=\"#6b7a89\"", anchor));
     }
-    label(kLeft + width / 2, y + 34, account_.source == "plan" ? "step" : "event", "text-anchor=\"middle\" fill=\"#6b7a89\"");
+    svg_.label(kLeft + width / 2, y + 34, account_.source == "plan" ? "step" : "event", "text-anchor=\"middle\" fill=\"#6b7a89\"");
   }
 
   std::int64_t ticks() const { return std::max<std::int64_t>(account_.ticks(), 1); }
@@ -162,7 +125,7 @@ class Drawing {
   const Account& account_;
   const PictureOptions& options_;
   Peak peak_;
-  std::string text_;
+  Svg svg_;
 };
 
 }  // namespace

@@ -39,59 +39,49 @@ PhaseGroups group_phases(const Account& account) {
 }
 
 template <typename Row, typename Get>
-json i32(const std::vector<Row>& rows, Get get, bool delta = false) {
-  std::vector<std::int32_t> numbers;
+json whole(const std::vector<Row>& rows, Get get, bool delta = false) {
+  std::vector<std::int64_t> numbers;
   numbers.reserve(rows.size());
-  for (const Row& row : rows) numbers.push_back(static_cast<std::int32_t>(get(row)));
-  return column(std::span<const std::int32_t>(numbers), delta);
-}
-
-template <typename Row, typename Get>
-json u8(const std::vector<Row>& rows, Get get) {
-  std::vector<std::uint8_t> numbers;
-  numbers.reserve(rows.size());
-  for (const Row& row : rows) numbers.push_back(static_cast<std::uint8_t>(get(row)));
-  return column(std::span<const std::uint8_t>(numbers));
-}
-
-template <typename Row, typename Get>
-json f64(const std::vector<Row>& rows, Get get) {
-  std::vector<double> numbers;
-  numbers.reserve(rows.size());
-  for (const Row& row : rows) numbers.push_back(static_cast<double>(get(row)));
-  return column(std::span<const double>(numbers));
+  for (const Row& row : rows) numbers.push_back(static_cast<std::int64_t>(get(row)));
+  return column(std::span<const std::int64_t>(numbers), delta);
 }
 
 json bands_json(const std::vector<Band>& bands) {
   json out{{"count", bands.size()}};
-  out["begin"] = i32(bands, [](const Band& b) { return b.life.begin.value; }, true);
-  out["length"] = i32(bands, [](const Band& b) { return b.life.end.value - b.life.begin.value; });
-  out["bytes"] = f64(bands, [](const Band& b) { return b.bytes.value; });
-  out["place"] = f64(bands, [](const Band& b) { return b.place.value; });
-  out["name"] = i32(bands, [](const Band& b) { return b.name.value; });
-  out["layer"] = i32(bands, [](const Band& b) { return b.layer.value; });
-  out["phase"] = i32(bands, [](const Band& b) { return b.phase.value; });
-  out["type"] = i32(bands, [](const Band& b) { return b.type.value; });
-  out["origin"] = i32(bands, [](const Band& b) { return b.origin.value; });
-  out["kind"] = u8(bands, [](const Band& b) { return b.kind; });
-  out["memory"] = u8(bands, [](const Band& b) { return b.memory; });
-  out["stream"] = f64(bands, [](const Band& b) { return b.stream; });
-  out["producer"] = i32(bands, [](const Band& b) { return b.producer; });
-  out["last_reader"] = i32(bands, [](const Band& b) { return b.last_reader; });
+  out["begin"] = whole(bands, [](const Band& b) { return b.life.begin.value; }, true);
+  out["length"] = whole(bands, [](const Band& b) { return b.life.end.value - b.life.begin.value; });
+  out["bytes"] = whole(bands, [](const Band& b) { return b.bytes.value; });
+  out["place"] = whole(bands, [](const Band& b) { return b.place.value; });
+  out["name"] = whole(bands, [](const Band& b) { return b.name.value; });
+  out["layer"] = whole(bands, [](const Band& b) { return b.layer.value; });
+  out["phase"] = whole(bands, [](const Band& b) { return b.phase.value; });
+  out["type"] = whole(bands, [](const Band& b) { return b.type.value; });
+  out["origin"] = whole(bands, [](const Band& b) { return b.origin.value; });
+  out["kind"] = whole(bands, [](const Band& b) { return b.kind; });
+  out["memory"] = whole(bands, [](const Band& b) { return b.memory; });
+  out["stream"] = whole(bands, [](const Band& b) { return b.stream; });
+  out["producer"] = whole(bands, [](const Band& b) { return b.producer; });
+  out["last_reader"] = whole(bands, [](const Band& b) { return b.last_reader; });
   return out;
+}
+
+json seconds_of(const std::vector<Operator>& operators) {
+  std::vector<double> seconds;
+  for (const Operator& op : operators) seconds.push_back(op.seconds);
+  return column(std::span<const double>(seconds));
 }
 
 json operators_json(const std::vector<Operator>& operators) {
   json out{{"count", operators.size()}};
-  out["tick"] = i32(operators, [](const Operator& o) { return o.tick.value; }, true);
-  out["name"] = i32(operators, [](const Operator& o) { return o.name.value; });
-  out["layer"] = i32(operators, [](const Operator& o) { return o.layer.value; });
-  out["phase"] = i32(operators, [](const Operator& o) { return o.phase.value; });
-  out["what"] = i32(operators, [](const Operator& o) { return o.what.value; });
-  out["seconds"] = f64(operators, [](const Operator& o) { return o.seconds; });
-  out["touched"] = f64(operators, [](const Operator& o) { return o.touched.value; });
-  out["alive"] = f64(operators, [](const Operator& o) { return o.alive.value; });
-  out["stream"] = u8(operators, [](const Operator& o) { return o.stream; });
+  out["tick"] = whole(operators, [](const Operator& o) { return o.tick.value; }, true);
+  out["name"] = whole(operators, [](const Operator& o) { return o.name.value; });
+  out["layer"] = whole(operators, [](const Operator& o) { return o.layer.value; });
+  out["phase"] = whole(operators, [](const Operator& o) { return o.phase.value; });
+  out["what"] = whole(operators, [](const Operator& o) { return o.what.value; });
+  out["seconds"] = seconds_of(operators);
+  out["touched"] = whole(operators, [](const Operator& o) { return o.touched.value; });
+  out["alive"] = whole(operators, [](const Operator& o) { return o.alive.value; });
+  out["stream"] = whole(operators, [](const Operator& o) { return o.stream; });
   return out;
 }
 
@@ -101,19 +91,27 @@ json seconds_json(const std::vector<double>& seconds) {
   for (std::size_t i = 1; i < seconds.size(); ++i) longest = std::max(longest, seconds[i] - seconds[i - 1]);
   double unit = 1e-9;
   while (longest / unit > 2e9) unit *= 10;
-  std::vector<std::int32_t> gaps;
+  std::vector<std::int64_t> gaps;
   double written = seconds.empty() ? 0 : seconds.front();
   for (const double moment : seconds) {
     const double gap = std::round((moment - written) / unit);
-    gaps.push_back(static_cast<std::int32_t>(std::clamp(gap, 0.0, 2e9)));
+    gaps.push_back(static_cast<std::int64_t>(std::clamp(gap, 0.0, 2e9)));
     written += static_cast<double>(gaps.back()) * unit;
   }
-  return {{"unit", unit}, {"gaps", column(std::span<const std::int32_t>(gaps))}};
+  return {{"unit", unit}, {"gaps", column(std::span<const std::int64_t>(gaps))}};
+}
+
+json reserved_json(const std::vector<Reserved>& reserved) {
+  json out{{"count", reserved.size()}};
+  out["memory"] = whole(reserved, [](const Reserved& r) { return r.memory; });
+  out["tick"] = whole(reserved, [](const Reserved& r) { return r.tick.value; }, true);
+  out["bytes"] = whole(reserved, [](const Reserved& r) { return r.bytes.value; });
+  return out;
 }
 
 json series_json(const Series& series) {
   json out{{"ticks_per_bucket", series.ticks_per_bucket}, {"buckets", series.buckets}, {"groups", json::array()}};
-  for (const auto& group : series.bytes) out["groups"].push_back(column(std::span<const double>(group)));
+  for (const auto& group : series.bytes) out["groups"].push_back(whole(group, [](double bytes) { return bytes; }));
   return out;
 }
 
@@ -166,21 +164,23 @@ json chapter_json(const Chapter& chapter) {
   const LayerGroups layers = group_layers(account);
   const PhaseGroups phases = group_phases(account);
   const Peak peak = peak_of(account);
-  json out{{"title", account.title}, {"source", account.source}, {"memories", account.memories}, {"ticks", account.ticks()}};
+  json out{{"title", account.title}, {"source", account.source}, {"memories", account.memories}, {"streams", account.streams}, {"ticks", account.ticks()}};
   out["peak"] = {{"tick", peak.tick.value}, {"bytes", peak.bytes.value}};
   out["arena_bytes"] = account.arena.value;
   out["lower_bound_bytes"] = account.lower_bound.value;
   out["budget_bytes"] = account.budget.value;
+  out["capacity_bytes"] = account.capacity.value;
   out["notes"] = account.notes;
   out["kinds"] = kinds_json(account, peak.tick);
   out["layer_groups"] = layers.names;
   out["phase_groups"] = phases.names;
-  out["layer_group_of_text"] = column(std::span<const std::uint8_t>(layers.of_text));
-  out["phase_group_of_text"] = column(std::span<const std::uint8_t>(phases.of_text));
+  out["layer_group_of_text"] = whole(layers.of_text, [](std::uint8_t group) { return group; });
+  out["phase_group_of_text"] = whole(phases.of_text, [](std::uint8_t group) { return group; });
   out["texts"] = account.texts.all();
   out["bands"] = bands_json(account.bands);
   out["operators"] = operators_json(account.operators);
   out["seconds"] = seconds_json(account.seconds);
+  out["reserved"] = reserved_json(account.reserved);
   if (account.ticks() > kExactTicks) out["series"] = all_series_json(account, layers, phases);
   out["peak_set"] = peak_set_json(chapter.peak_set);
   out["peak_set_count"] = chapter.peak_set.size();
@@ -204,6 +204,16 @@ json comparison_json(const Comparison& comparison) {
           {"total_before", comparison.total_before.value}, {"total_after", comparison.total_after.value},
           {"parts", std::move(parts)}, {"by_kind", rows_json(comparison.by_kind)},
           {"by_layer", rows_json(comparison.by_layer)}, {"by_tensor", rows_json(comparison.by_tensor)}};
+}
+
+json curve_json(const Curve& curve) {
+  json points = json::array();
+  for (const CurvePoint& point : curve.points) {
+    points.push_back({{"budget", point.budget.value}, {"peak", point.peak.value}, {"seconds", point.seconds}, {"overhead", point.overhead},
+                      {"lower_bound_overhead", point.lower_bound_overhead}, {"recomputed", point.recomputed},
+                      {"swapped", point.swapped.value}, {"encoded", point.encoded.value}});
+  }
+  return {{"title", curve.title}, {"keep_all_seconds", curve.keep_all_seconds}, {"points", std::move(points)}};
 }
 
 std::string without_markup(const std::string& text) {
@@ -234,6 +244,7 @@ Chapter chapter_of(Account account, const plan::Plan& plan, const schedule::Devi
 std::string to_json(const Report& report) {
   json out{{"schema", kReportSchema}, {"title", report.title}, {"group_colors", kGroupColors}, {"accounts", json::array()}};
   for (const Chapter& chapter : report.chapters) out["accounts"].push_back(chapter_json(chapter));
+  if (report.curve) out["curve"] = curve_json(*report.curve);
   if (report.comparison) out["comparison"] = comparison_json(*report.comparison);
   return without_markup(out.dump(-1, ' ', false, json::error_handler_t::replace));
 }

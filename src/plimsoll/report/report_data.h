@@ -1,7 +1,8 @@
 // The report as one JSON value: everything the page shows, and nothing it has to ask for.
 //
 // One or two accounts (a plan, a trace; planned and measured; before and after), what is alive at each
-// one's peak with reasons and prices, the tree of layers, and the comparison where there are two. Large
+// one's peak with reasons and prices, the tree of layers, the comparison where there are two, and the curve
+// of a sweep where one was given. Large
 // tables are columns (columns.h); series by kind, layer and phase are added only where there are more
 // ticks than the page would sum by itself (kExactTicks). docs/formats/report.md lists the keys.
 //
@@ -15,11 +16,12 @@
 
 #include "plimsoll/report/account.h"
 #include "plimsoll/report/comparison.h"
+#include "plimsoll/report/curve.h"
 #include "plimsoll/report/why_alive.h"
 
 namespace plimsoll::report {
 
-inline constexpr int kReportSchema = 1;
+inline constexpr int kReportSchema = 2;
 inline constexpr std::int64_t kExactTicks = 65536;
 inline constexpr std::size_t kMostPeakRows = 1000;
 
@@ -34,8 +36,9 @@ Chapter chapter_of(Account account, const plan::Plan& plan, const schedule::Devi
 
 struct Report {
   std::string title;
-  std::vector<Chapter> chapters;         // one or two
+  std::vector<Chapter> chapters;         // none (a curve alone), one or two
   std::optional<Comparison> comparison;  // of two
+  std::optional<Curve> curve;            // of a sweep over budgets
 };
 
 std::string to_json(const Report& report);

@@ -146,7 +146,7 @@ TEST(AccountOfTrace, TakesEmptyAndOneEventTraces) {
   EXPECT_EQ(account.ticks(), 1);
   EXPECT_EQ(peak_of(account).bytes, 10_bytes);
   for (const trace::Trace* trace : {&empty, &one}) {
-    Report report{"r", {}, {}};
+    Report report{"r", {}, {}, {}};
     report.chapters.push_back(chapter_of(account_of(*trace, "t")));
     EXPECT_THAT(to_html(report), HasSubstr("</html>"));
     EXPECT_THAT(to_svg(account_of(*trace, "t")), HasSubstr("</svg>"));
@@ -157,7 +157,7 @@ TEST(AccountOfTrace, SumsTheSmallestAboveTheLimitAndSaysSo) {
   trace::Trace trace;
   for (int i = 0; i < 100; ++i) allocate(trace, "x", static_cast<std::uint64_t>(1 + i) << 20, 10 + i, i);
   const Account all = account_of(trace, "all");
-  const Account few = account_of(trace, "few", 20);
+  const Account few = account_of(trace, "few", {.capacity = {}, .in_use = {}, .most_bands = 20});
   const auto is_sum = [&few](const Band& band) { return few.texts.text(band.name) == "small allocations, summed"; };
   EXPECT_EQ(std::count_if(few.bands.begin(), few.bands.end(), is_sum), 80 + 20);  // one a tick: there are few ticks
   EXPECT_EQ(few.bands.size(), 120U);
@@ -254,6 +254,85 @@ TEST(Comparison, PartsExplainTheDifferenceToTheByte) {
   }
 }
 
+TEST(AccountOfTrace, KnowsStreamsAndWhatTheAllocatorHeld) {
+  trace::Trace trace;
+  trace::Event& segment = trace.add(trace::EventKind::kSegmentAlloc);
+  segment.bytes = 4096_bytes;
+  allocate(trace, "a", 64, 100, 1).stream = trace::StreamId{0};
+  allocate(trace, "b", 4096, 50, 2).stream = trace::StreamId{0x7f00deadbeef};
+  const Account account = account_of(trace, "t");
+  EXPECT_EQ(account.streams, (std::vector<std::string>{"0", "0x7f00deadbeef"}));
+  EXPECT_EQ(account.bands[1].stream, 1);
+  EXPECT_EQ(account.reserved, (std::vector<Reserved>{{0, Step(0), 4096_bytes}}));
+}
+
+TEST(AccountOfTrace, FilesTheManyStreamsOfAHostileTraceUnderOthers) {
+  trace::Trace trace;
+  for (int i = 0; i < 1000; ++i) allocate(trace, "x", static_cast<std::uint64_t>(1 + i) << 20, 10, i).stream = trace::StreamId{static_cast<std::uint64_t>(i)};
+  const Account account = account_of(trace, "t");
+  ASSERT_EQ(account.streams.size(), 256U);
+  EXPECT_EQ(account.streams.back(), "others");
+  EXPECT_EQ(account.bands[999].stream, 255);
+}
+
+// A device of 10,000 bytes: the allocator holds 4,096, the driver had 1,000 left when it refused.
+TEST(AccountOfTrace, GivesWhatLiesOutsideTheAllocatorABandOfItsOwn) {
+  trace::Trace trace;
+  trace.add(trace::EventKind::kSegmentAlloc).bytes = 4096_bytes;
+  allocate(trace, "a", 64, 100, 1);
+  trace::Event& refused = trace.add(trace::EventKind::kOutOfMemory);
+  refused.bytes = 1_GiB;
+  refused.address = 1000;
+  const auto outside = [&trace](const TraceFacts& facts) {
+    return bytes_by_kind_at(account_of(trace, "t", facts), Step(0))[static_cast<std::size_t>(Kind::kOutside)];
+  };
+  EXPECT_EQ(outside({}), 0_bytes);
+  EXPECT_EQ(outside({.capacity = 10000_bytes, .in_use = {}}), 4904_bytes);
+  EXPECT_EQ(outside({.capacity = {}, .in_use = 5000_bytes}), 904_bytes);
+  EXPECT_EQ(outside({.capacity = 10_bytes, .in_use = {}}), 0_bytes);  // nonsense: nothing is left over
+}
+
+TEST(Curve, ReadsASweepInOrderOfItsPeaks) {
+  const auto curve = parse_curve(R"({"schema": 1, "keep_all_seconds": 2, "points": [
+      {"peak_bytes": 300, "predicted_seconds": 2, "overhead": -1e-9},
+      {"peak_bytes": 200, "predicted_seconds": 2.5, "overhead": 0.25, "lower_bound_overhead": 0.1, "recomputed": 7}]})", "sweep");
+  ASSERT_TRUE(curve) << curve.error().message;
+  ASSERT_EQ(curve->points.size(), 2U);
+  EXPECT_EQ(curve->points[0].peak, 200_bytes);
+  EXPECT_EQ(curve->points[0].recomputed, 7);
+  EXPECT_EQ(curve->points[1].overhead, 0);
+  const std::string svg = to_svg(*curve);
+  EXPECT_THAT(svg, HasSubstr("200 B (67 % of it) at 25.00 % more time"));
+  EXPECT_TRUE(to_png(svg, 1));
+  Report report{"sweep", {}, {}, *curve};
+  EXPECT_EQ(nlohmann::json::parse(to_json(report))["curve"]["points"].size(), 2U);
+}
+
+TEST(Curve, RefusesWhatNoSweepSays) {
+  for (const char* text : {"", "[]", "{\"points\": 3}", "{\"points\": []}", "{\"points\": [1]}", "{\"points\": [{}]}",
+                           "{\"points\": [{\"peak_bytes\": -7, \"predicted_seconds\": 1, \"overhead\": 0}]}",
+                           "{\"points\": [{\"peak_bytes\": 1e300, \"predicted_seconds\": 1, \"overhead\": 0}]}",
+                           "{\"points\": [{\"peak_bytes\": 1, \"predicted_seconds\": \"x\", \"overhead\": 0}]}"}) {
+    const auto curve = parse_curve(text, "t");
+    ASSERT_FALSE(curve) << text;
+    EXPECT_EQ(curve.error().code, ErrorCode::kBadInput);
+  }
+}
+
+TEST(Columns, AreAsNarrowAsTheirNumbersAllow) {
+  const auto stored = [](std::vector<std::int64_t> numbers, bool delta = false) { return column(std::span<const std::int64_t>(numbers), delta); };
+  EXPECT_EQ(stored({7, 7, 7}).dump(), R"({"count":3,"base":7,"unit":1})");
+  EXPECT_EQ(stored({512, 2048, 512 * 200})["type"], "u8");
+  EXPECT_EQ(stored({512, 2048, 512 * 200})["unit"], 1536 / 3);
+  EXPECT_EQ(stored({-1, 300})["type"], "u8");  // -1 and 301 times one
+  EXPECT_EQ(stored({0, 1, 300})["type"], "u16");
+  EXPECT_EQ(stored({0, 1, 70000})["type"], "u32");
+  EXPECT_EQ(stored({0, 1, std::int64_t{1} << 33})["type"], "f64");
+  EXPECT_EQ(stored({0, std::int64_t{1} << 40})["wide"], true);
+  EXPECT_EQ(stored({5, 6, 7, 8}, true)["type"], "u8");
+  EXPECT_EQ(stored({}).dump(), R"({"count":0,"base":0,"unit":1})");
+}
+
 TEST(Columns, Base64PadsAsTheStandardSays) {
   EXPECT_EQ(base64(""), "");
   EXPECT_EQ(base64("f"), "Zg==");
@@ -266,7 +345,7 @@ TEST(Page, HoldsNoRequestAndNoMarkupFromNames) {
   plan::Plan plan = small_plan();
   const std::string nasty = "</script><img src=x onerror=alert(1)>\xff\xfe";
   plan.buffers[0].name = nasty;
-  Report report{nasty, {}, {}};
+  Report report{nasty, {}, {}, {}};
   report.chapters.push_back(chapter_of(account_of(plan, nasty), plan, *schedule::shipped_profile("cpu")));
   const std::string page = to_html(report);
   EXPECT_THAT(page, Not(HasSubstr("<img")));
@@ -282,7 +361,7 @@ TEST(Page, HoldsNoRequestAndNoMarkupFromNames) {
 
 TEST(ReportData, IsOneJsonValueWithTheNumbersOfThePlan) {
   const plan::Plan plan = small_plan();
-  Report report{"small", {}, {}};
+  Report report{"small", {}, {}, {}};
   report.chapters.push_back(chapter_of(account_of(plan, "small"), plan, *schedule::shipped_profile("cpu")));
   const auto json = nlohmann::json::parse(to_json(report));
   EXPECT_EQ(json["schema"], kReportSchema);

@@ -16,6 +16,7 @@ std::string why_of(const Account& account, const Band& band, Step tick) {
     return account.texts.text(account.operators[static_cast<std::size_t>(index)].name);
   };
   if (account.source != "plan") {
+    if (band.kind == Kind::kOutside) return "held by the driver, libraries or other processes";
     if (band.kind == Kind::kBefore) return "there before the recording began";
     if (band.life.end.value == account.ticks()) return "never freed in this trace";
     if (band.last_reader < 0) return fmt::format("freed at event {}", band.life.end.value);
@@ -55,7 +56,7 @@ class Contents {
   std::optional<std::pair<std::int32_t, ValueId>> next_use(BufferId buffer, Step tick) const {
     for (auto s = static_cast<std::size_t>(tick.value) + 1; s < plan_.steps.size(); ++s) {
       const plan::PlanStep& step = plan_.steps[s];
-      for (std::size_t i = 0; i < step.inputs.size(); ++i) {
+      for (std::size_t i = 0; step.kind != plan::StepKind::kDrop && i < step.inputs.size(); ++i) {
         if (step.inputs[i].buffer != buffer) continue;
         const bool computes = step.node.valid() && i < plan_.graph.node(step.node).inputs.size();
         return std::pair{static_cast<std::int32_t>(s), computes ? plan_.graph.node(step.node).inputs[i] : step.value};
@@ -117,7 +118,9 @@ class Contents {
   std::vector<ValueId> last_in_;
 };
 
+// Dropping a value ends its life; it reads nothing.
 bool touches(const plan::PlanStep& step, BufferId buffer) {
+  if (step.kind == plan::StepKind::kDrop) return false;
   const auto is = [buffer](const plan::Slot& slot) { return slot.buffer == buffer; };
   return is(step.scratch) || std::any_of(step.inputs.begin(), step.inputs.end(), is) ||
          std::any_of(step.outputs.begin(), step.outputs.end(), is);
