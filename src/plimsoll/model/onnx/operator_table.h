@@ -24,6 +24,9 @@ std::vector<Operator> resize_operators();
 std::vector<Operator> quantization_operators();
 std::vector<Operator> control_operators();
 std::vector<Operator> attention_operators();
+std::vector<Operator> sampling_operators();
+std::vector<Operator> signal_operators();
+std::vector<Operator> elimination_operators();
 std::vector<Operator> contrib_operators();
 
 // All rows, sorted by domain and name.
