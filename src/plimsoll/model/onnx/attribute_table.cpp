@@ -18,7 +18,7 @@ constexpr auto kOnnx = std::to_array<Row>({
     {"And", "axis broadcast"},
     {"ArgMax", "axis keepdims select_last_index"},
     {"ArgMin", "axis keepdims select_last_index"},
-    {"Attention", "is_causal kv_num_heads q_num_heads qk_matmul_output_mode scale softcap softmax_precision"},
+    {"Attention", "is_causal kv_num_heads left_window_size q_num_heads qk_matmul_output_mode right_window_size scale softcap softmax_precision"},
     {"AveragePool", "auto_pad ceil_mode count_include_pad dilations kernel_shape pads strides"},
     {"BatchNormalization", "epsilon is_test momentum spatial training_mode"},
     {"BitCast", "to"},
@@ -148,7 +148,6 @@ constexpr auto kContrib = std::to_array<Row>({
     {"Attention",
      "do_rotary mask_filter_value num_heads past_present_share_buffer qkv_hidden_sizes "
      "rotary_embedding_dim scale unidirectional"},
-    {"BiasSoftmax", "axis is_inner_broadcast"},
     {"EmbedLayerNormalization", "epsilon mask_index_type"},
     {"FusedConv", "activation activation_params auto_pad dilations group kernel_shape pads strides"},
     {"FusedGemm", "activation activation_alpha activation_beta activation_gamma alpha beta transA transB"},
@@ -157,6 +156,7 @@ constexpr auto kContrib = std::to_array<Row>({
     {"GroupQueryAttention",
      "do_rotary kv_num_heads local_window_size num_heads rotary_interleaved scale smooth_softmax "
      "softcap"},
+    {"LayerNormalization", "axis epsilon stash_type"},
     {"MatMulNBits", "K N accuracy_level bits block_size"},
     {"MultiHeadAttention", "mask_filter_value num_heads scale unidirectional"},
     {"QuickGelu", "alpha"},
@@ -164,7 +164,6 @@ constexpr auto kContrib = std::to_array<Row>({
     {"SimplifiedLayerNormalization", "axis epsilon stash_type"},
     {"SkipLayerNormalization", "epsilon"},
     {"SkipSimplifiedLayerNormalization", "epsilon"},
-    {"Trilu", "upper"},
 });
 static_assert(std::ranges::is_sorted(kContrib, {}, &Row::op));
 
