@@ -183,7 +183,8 @@ Status group_query_attention(OperatorCall& call) {
   AttentionParts parts{heads.q, heads.k, heads.v, {}, call.real("scale", 0), call.real("softcap", 0)};
   Visibility visible{true, heads.past};
   const std::int64_t window = call.integer("local_window_size", -1);
-  if (window >= 0) visible.left = window;
+  // It counts the query itself.
+  if (window > 0) visible.left = window - 1;
   PLIMSOLL_TRY(parts.mask, attention_mask({}, parts.q, parts.k, visible));
   PLIMSOLL_TRY(const AttentionResults made, attend(parts));
   call.out(0, heads_together(made.y));

@@ -29,6 +29,7 @@ std::vector<Operator> signal_operators();
 std::vector<Operator> elimination_operators();
 std::vector<Operator> contrib_operators();
 std::vector<Operator> contrib_attention_operators();
+std::vector<Operator> contrib_quantized_operators();
 
 // All rows, sorted by domain and name.
 std::span<const Operator> operator_table();
