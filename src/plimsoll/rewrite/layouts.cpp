@@ -44,7 +44,7 @@ class LayoutPass {
     out_.name = in_.name;
     copy_sources();
     for (const ir::Node& node : in_.nodes) copy_node(node);
-    for (const ValueId output : in_.outputs) out_.outputs.push_back(as(output, Layout{}));
+    for (const ValueId output : in_.outputs) add_output(output);
     for (const ir::Update& update : in_.updates) {
       out_.updates.push_back({as(update.source, Layout{}), as(update.next, Layout{})});
     }
@@ -70,6 +70,15 @@ class LayoutPass {
       if (const auto* data = in_.data(ValueId(v)))
         out_.constants.push_back({versions_[v].front().value, *data});
     }
+  }
+
+  // An output is known by its name: where it is reordered, the name goes with it.
+  void add_output(ValueId output) {
+    const ValueId plain = as(output, Layout{});
+    const ValueId made = versions_[output.index()].front().value;
+    if (plain != made && out_.value(plain).name != in_.value(output).name)
+      std::swap(out_.value(plain).name, out_.value(made).name);
+    out_.outputs.push_back(plain);
   }
 
   ValueId as(ValueId value, const Layout& layout) {

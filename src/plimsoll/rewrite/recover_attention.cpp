@@ -178,8 +178,13 @@ Result<Mask> mask_of(GraphEditor& edit, AttentionBuilder& build, const Scores& s
   if (scores.mask.valid()) {
     const auto content = content_of(edit, scores.mask);
     const auto seen = [](double v) { return v == 0 ? 1 : v <= kHidden ? 0 : 2; };
-    if (content && is_causal(*content, rows, columns, seen)) out.causal = true;
-    else out.value = scores.mask;
+    if (content && is_causal(*content, rows, columns, seen)) {
+      out.causal = true;
+    } else if (out.value.valid()) {
+      PLIMSOLL_TRY(out.value, build.insert("add", {out.value, scores.mask}, {}));
+    } else {
+      out.value = scores.mask;
+    }
   }
   if (!out.value.valid()) return out;
   const ir::Shape& shape = shape_of(edit, out.value);

@@ -93,9 +93,10 @@ Var heads(Builder& b, Var x) {
   return b.call1("transpose", {b.call1("reshape", {x}, {{"shape", ir::Ints{2, 5, 2, 4}}})}, {{"perm", ir::Ints{0, 2, 1, 3}}});
 }
 
-Var attention(Builder& b, Var q, Var k, Var v, Var mask) {
+Var attention(Builder& b, Var q, Var k, Var v, Var mask, Var condition = {}) {
   const Var turned = b.call1("transpose", {heads(b, k)}, {{"perm", ir::Ints{0, 1, 3, 2}}});
   Var scores = b.call1("matmul", {heads(b, q), turned}) / 2.0;
+  if (condition) scores = b.call1("where", {condition, scores, ops::number(scores, -1e30)});
   if (mask) scores = scores + mask;
   const Var y = b.call1("matmul", {b.call1("softmax", {scores}), heads(b, v)});
   return b.call1("reshape", {b.call1("transpose", {y}, {{"perm", ir::Ints{0, 2, 1, 3}}})}, {{"shape", ir::Ints{2, 5, 8}}});
@@ -111,6 +112,17 @@ TEST(RecoverAttention, SeesCausalityAndPackedHeads) {
   ASSERT_EQ(graph.nodes.size(), 1U);
   EXPECT_EQ(graph.nodes[0].op, "attention_qkv");
   EXPECT_EQ(graph.nodes[0].attributes.integer("causal", 0), 1);
+}
+
+// A local window is a condition of its own, padding is added to it: both count.
+TEST(RecoverAttention, JoinsAConditionAndAMask) {
+  Builder b("local");
+  const Var x = input(b, {2, 5, 8});
+  const Var mask = b.input("padding", {ir::DType::kF32, {2, 1, 1, 5}, {}});
+  Array window({ir::DType::kBool, {5, 5}, {}});
+  for (std::int64_t i = 0; i < 25; ++i) window.set_number(i, i % 5 <= i / 5 && i % 5 + 2 > i / 5 ? 1 : 0);
+  const ir::Graph graph = recovered(b, attention(b, x, x, x, mask, b.constant("window", window)));
+  EXPECT_EQ(count(graph, "attention"), 1);
 }
 
 TEST(RecoverAttention, KeepsALearnedBiasApartWhenItIsToBeTrained) {

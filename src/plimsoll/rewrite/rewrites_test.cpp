@@ -147,6 +147,19 @@ TEST(Layouts, ReorderWeightsAsTheKernelAsksOncePerUse) {
   expect_same_outputs(before, *after);
 }
 
+TEST(Layouts, AReorderedOutputKeepsItsName) {
+  Builder b("name");
+  const Var x = b.input("x", {kType, {1, 4, 6, 6}});
+  const Var w = b.weight("w", {kType, {4, 4, 3, 3}}, {ir::Init::Kind::kNormal, 0, 0.1});
+  const ir::Attributes window{
+      {"strides", ir::Ints{1, 1}}, {"pads", ir::Ints{1, 1, 1, 1}}, {"dilations", ir::Ints{1, 1}}};
+  const Var y = b.call1("conv", {b.call1("conv", {x, w}, window), w}, window);
+  b.graph().value(y.id()).name = "logits";
+  const auto after = choose_layouts(*b.finish({y}), {});
+  ASSERT_TRUE(after.has_value()) << after.error().message;
+  EXPECT_EQ(after->value(after->outputs.front()).name, "logits");
+}
+
 TEST(Layouts, LeaveAGraphWithoutConvolutionsAlone) {
   Builder b("dense");
   const Var x = b.input("x", {kType, {2, 3, 4, 5}});

@@ -10,12 +10,6 @@ namespace {
 
 using ir::DType;
 
-Var join_heads(Var x) {
-  const Var y = transpose_by(x, {0, 2, 1, 3});
-  if (x.builder().error()) return x;
-  return reshape_to(y, {y.dim(0), y.dim(1), y.dim(2) * y.dim(3)});
-}
-
 // Each of Hk heads repeated for its group of queries.
 Var repeat_heads(Var x, std::int64_t heads) {
   const std::int64_t own = x.dim(1);
@@ -62,7 +56,7 @@ Result<AttentionResults> attend(const AttentionParts& p, int want_scores) {
   const std::int64_t heads = p.q.dim(1);
   const double scale = p.scale != 0 ? p.scale : 1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(p.q.dim(3), 1)));
   if (want_scores >= 0 || p.softcap > 0) return attend_by_parts(p, scale, want_scores);
-  std::vector<Var> inputs{join_heads(p.q), join_heads(p.k), join_heads(p.v)};
+  std::vector<Var> inputs{heads_together(p.q), heads_together(p.k), heads_together(p.v)};
   if (p.mask) inputs.push_back(p.mask);
   const Var y = builder.call1("attention", inputs, {{"heads", heads}, {"kv_heads", p.k.dim(1)}, {"scale", scale}});
   if (builder.error()) return AttentionResults{};
@@ -71,21 +65,71 @@ Result<AttentionResults> attend(const AttentionParts& p, int want_scores) {
   return out;
 }
 
-Result<Var> attention_mask(Var mask, Var q, Var k, bool causal, std::int64_t past) {
+namespace {
+
+// Where a query may look, [Sq, Sk] or [B, 1, Sq, Sk]; absent when everywhere.
+Result<Var> seen(Var q, Var k, const Visibility& visible) {
   Builder& builder = q.builder();
-  if (q.rank() != 4 || k.rank() != 4) return bad_input("q and k are not of rank 4");
-  const Var none = ops::number(q, -std::numeric_limits<double>::infinity());
-  const Var zero = ops::number(q, 0);
-  if (mask && mask.dtype() == DType::kBool) mask = builder.call1("where", {mask, zero, none});
-  if (mask) mask = cast_to(mask, q.dtype());
-  if (!causal) return mask;
   const ir::Ints shape{q.dim(2), k.dim(2)};
   const auto index = [&](std::int64_t axis, std::int64_t start) {
-    return builder.call1("iota", {}, {{"shape", shape}, {"dtype", std::string("int64")}, {"axis", axis}, {"start", start}});
+    return builder.call1("iota", {}, {{"shape", shape}, {"dtype", std::string("int64")}, {"axis", axis}, {"start", static_cast<double>(start)}});
   };
-  const Var seen = builder.call1("less_equal", {index(1, 0), index(0, past)});
-  const Var later = builder.call1("where", {seen, zero, none});
-  return mask ? mask + later : later;
+  const Var key = index(1, 0);
+  Var position = index(0, visible.lengths ? -q.dim(2) : visible.before);
+  Var lengths;
+  if (visible.lengths) {
+    if (visible.lengths.shape() != ir::Shape{q.dim(0)}) return bad_input("its lengths do not fit the batch");
+    lengths = reshape_to(cast_to(visible.lengths, DType::kI64), {q.dim(0), 1, 1, 1});
+    position = position + lengths;
+  }
+  Var out;
+  const auto also = [&](std::string_view op, Var a, Var b) {
+    const Var fact = builder.call1(op, {a, b});
+    out = out ? builder.call1("logical_and", {out, fact}) : fact;
+  };
+  if (visible.causal) also("less_equal", key, position);
+  if (visible.left >= 0) also("greater_equal", key, position - static_cast<double>(visible.left));
+  if (visible.right >= 0) also("less_equal", key, position + static_cast<double>(visible.right));
+  if (lengths) also("less", key, lengths);
+  return out;
+}
+
+}  // namespace
+
+Result<Var> attention_mask(Var mask, Var q, Var k, const Visibility& visible) {
+  Builder& builder = q.builder();
+  if (q.rank() != 4 || k.rank() != 4) return bad_input("q and k are not of rank 4");
+  constexpr double kHidden = -std::numeric_limits<double>::infinity();
+  const Var none = ops::number(q, kHidden);
+  const Var zero = ops::number(q, 0);
+  if (mask && mask.dtype() == DType::kBool) mask = builder.call1("where", {mask, zero, none});
+  if (mask) {
+    mask = cast_to(mask, q.dtype());
+    const std::int64_t columns = mask.rank() > 0 ? mask.dim(-1) : 1;
+    if (columns > 1 && columns < k.dim(2)) {
+      ir::Ints pads(static_cast<std::size_t>(2 * mask.rank()), 0);
+      pads.back() = k.dim(2) - columns;
+      mask = builder.call1("pad", {mask}, {{"pads", pads}, {"value", kHidden}});
+    }
+  }
+  PLIMSOLL_TRY(const Var may, seen(q, k, visible));
+  if (!may) return mask;
+  const Var hidden = builder.call1("where", {may, zero, none});
+  return mask ? mask + hidden : hidden;
+}
+
+Result<Var> heads_apart(Var x, std::int64_t heads, std::string_view what) {
+  if (x.rank() == 4) return x;
+  if (x.rank() != 3 || heads < 1 || x.dim(2) % heads != 0) {
+    return bad_input("{} {} does not divide into {} heads", what, ir::to_string(x.shape()), heads);
+  }
+  return transpose_by(reshape_to(x, {x.dim(0), x.dim(1), heads, x.dim(2) / heads}), {0, 2, 1, 3});
+}
+
+Var heads_together(Var x) {
+  const Var y = transpose_by(x, {0, 2, 1, 3});
+  if (x.builder().error()) return x;
+  return reshape_to(y, {y.dim(0), y.dim(1), y.dim(2) * y.dim(3)});
 }
 
 Result<Var> rotate(Var x, const RotaryTables& tables, std::int64_t width, bool interleaved) {

@@ -24,9 +24,23 @@ struct AttentionResults {
 // whole is one operator of ours.
 Result<AttentionResults> attend(const AttentionParts& parts, int want_scores = -1);
 
-// A mask (boolean: true may be seen; or numbers to add) and causality as one thing to add; absent when there is
-// nothing. Row i sees columns up to i + past.
-Result<Var> attention_mask(Var mask, Var q, Var k, bool causal, std::int64_t past);
+// Which keys a query may see by its place. Row i stands at position i + before, or, when the batch's
+// lengths are given, so that the last row is the last of them.
+struct Visibility {
+  bool causal = false;      // none behind its position
+  std::int64_t before = 0;  // keys before the first row
+  Var lengths = {};         // [B], integers: keys from here on are padding
+  std::int64_t left = -1;   // how far back, and ahead; -1: no bound
+  std::int64_t right = -1;
+};
+
+// A mask (boolean: true may be seen; or numbers to add) and what may be seen as one thing to add; absent when
+// there is nothing. A mask with fewer columns than there are keys hides the others.
+Result<Var> attention_mask(Var mask, Var q, Var k, const Visibility& visible);
+
+// [B, S, H·D] as [B, H, S, D], and back.
+Result<Var> heads_apart(Var x, std::int64_t heads, std::string_view what);
+Var heads_together(Var x);
 
 // cos and sin [positions, D/2] with positions [B,S], or [B,S,D/2] without.
 struct RotaryTables {

@@ -1,7 +1,6 @@
 // Operators of com.microsoft that common exporters and optimisers emit.
 #include <cmath>
 
-#include "plimsoll/model/onnx/attention_blocks.h"
 #include "plimsoll/model/onnx/building_blocks.h"
 #include "plimsoll/model/onnx/operator_table.h"
 #include "plimsoll/model/onnx/window_attributes.h"
@@ -29,8 +28,16 @@ Status quick_gelu(OperatorCall& call) {
 }
 
 Status fused_matmul(OperatorCall& call) {
-  if (call.integer("transBatchA", 0) != 0 || call.integer("transBatchB", 0) != 0) return bad_input("transposed batches are not supported");
-  Var y = call.builder().call1("matmul", {call.in(0), call.in(1)},
+  // Some optimisers leave the batch between rows and columns: [M, batch..., K].
+  const auto operand = [&](int i, std::string_view flag) {
+    const Var x = call.in(i);
+    if (call.integer(flag, 0) == 0 || x.rank() < 3) return x;
+    ir::Ints perm = range(1, x.rank() - 1);
+    perm.push_back(0);
+    perm.push_back(x.rank() - 1);
+    return transpose_by(x, perm);
+  };
+  Var y = call.builder().call1("matmul", {operand(0, "transBatchA"), operand(1, "transBatchB")},
                                {{"trans_a", call.integer("transA", 0)}, {"trans_b", call.integer("transB", 0)}});
   const double alpha = call.real("alpha", 1);
   if (alpha != 1) y = y * alpha;
@@ -88,66 +95,83 @@ Status simplified_layer_norm(OperatorCall& call) {
   return {};
 }
 
-Var heads_of(Var x, std::int64_t heads) {
-  return transpose_by(reshape_to(x, {x.dim(0), x.dim(1), heads, x.dim(2) / heads}), {0, 2, 1, 3});
+Status inner_norm(OperatorCall& call) {
+  if (!call.has(0) || !call.has(1)) return bad_input("an input is missing");
+  std::vector<Var> inputs{call.in(0), call.in(1)};
+  if (call.has(2)) inputs.push_back(call.in(2));
+  call.out(0, call.builder().call1("layer_norm", inputs, {{"axis", call.integer("axis", -1)}, {"epsilon", call.real("epsilon", 1e-5F)}}));
+  return {};
 }
 
-// A mask of padding [B, Sk] (1: seen) as numbers to add.
-Result<Var> padding_mask(Var mask, Var q, std::int64_t keys, double hidden) {
-  if (!mask) return mask;
-  if (mask.rank() != 2 || mask.dim(1) != keys) return bad_input("a mask of {} is not supported", ir::to_string(mask.shape()));
-  Builder& builder = q.builder();
-  const Var seen = cast_to(mask, DType::kBool);
-  const Var add = builder.call1("where", {seen, ops::number(q, 0), ops::number(q, hidden)});
-  return reshape_to(add, {mask.dim(0), 1, 1, keys});
+Var embedded(OperatorCall& call, int table, Var ids) {
+  return call.builder().call1("gather", {call.in(table), ids}, {{"axis", std::int64_t{0}}});
 }
 
-Result<Var> finish_attention(OperatorCall& call, Var q, Var k, Var v, std::int64_t heads, Var padding, Var bias, bool causal) {
-  if (heads < 1 || q.rank() != 3 || k.rank() != 3 || v.rank() != 3 || q.dim(2) % heads != 0 || v.dim(2) % heads != 0) {
-    return bad_input("its tensors do not divide into {} heads", heads);
+// The sum of word, position and segment embeddings, normalised. Without positions a row has 0, 1, 2, ...
+Status embed_layer_norm(OperatorCall& call) {
+  for (const int i : {0, 2, 3, 5, 6}) {
+    if (!call.has(i)) return bad_input("input {} is missing", i);
   }
-  const double hidden = call.real("mask_filter_value", -10000);
-  AttentionParts parts{heads_of(q, heads), heads_of(k, heads), heads_of(v, heads), bias, call.real("scale", 0), 0};
-  PLIMSOLL_TRY(const Var mask, padding_mask(padding, q, k.dim(1), hidden));
-  if (mask) parts.mask = parts.mask ? parts.mask + mask : mask;
-  PLIMSOLL_TRY(parts.mask, attention_mask(parts.mask, parts.q, parts.k, causal, 0));
-  PLIMSOLL_TRY(const AttentionResults made, attend(parts));
-  if (call.builder().error()) return q;
-  const Var y = transpose_by(made.y, {0, 2, 1, 3});
-  return reshape_to(y, {y.dim(0), y.dim(1), y.dim(2) * y.dim(3)});
+  if (call.rank(0) != 2) return bad_input("its ids have rank {}, expects 2", call.rank(0));
+  Builder& builder = call.builder();
+  const Var ids = call.in(0);
+  const Var places = call.has(8) ? call.in(8)
+                                 : builder.call1("iota", {}, {{"shape", ir::Ints{1, ids.dim(1)}}, {"dtype", std::string("int64")}, {"axis", std::int64_t{1}}});
+  Var sum = embedded(call, 2, ids) + embedded(call, 3, places);
+  if (call.has(1) && call.has(4)) sum = sum + embedded(call, 4, call.in(1));
+  call.out(0, builder.call1("layer_norm", {sum, call.in(5), call.in(6)}, {{"epsilon", call.real("epsilon", 1e-12F)}}));
+  if (call.has(7)) call.out(1, builder.call1("reduce_sum", {cast_to(call.in(7), DType::kI32)}, {{"axes", ir::Ints{1}}}));
+  call.out(2, sum);
+  return {};
 }
 
-Status packed_attention(OperatorCall& call) {
-  if (call.has(4)) return bad_input("past keys are not supported");
-  if (call.has_attribute("qkv_hidden_sizes")) return bad_input("qkv_hidden_sizes is not supported");
-  Var qkv = call.builder().call1("linear", {call.in(0), call.in(1), call.maybe(2)});
+Status bias_add(OperatorCall& call) {
+  for (int i = 0; i < 3; ++i) {
+    if (!call.has(i)) return bad_input("input {} is missing", i);
+  }
+  call.out(0, call.in(0) + call.in(1) + call.in(2));
+  return {};
+}
+
+// Half of the channels times the gelu of the other half.
+Status bias_split_gelu(OperatorCall& call) {
+  if (!call.has(0) || !call.has(1) || call.rank(0) < 1) return bad_input("an input is missing");
+  const Var x = call.in(0) + call.in(1);
   if (call.builder().error()) return {};
-  const std::int64_t width = qkv.dim(2) / 3;
-  PLIMSOLL_TRY(const Var y, finish_attention(call, slice_axis(qkv, 2, 0, width), slice_axis(qkv, 2, width, 2 * width),
-                                             slice_axis(qkv, 2, 2 * width, 3 * width), call.integer("num_heads", 0), call.maybe(3),
-                                             call.maybe(5), call.integer("unidirectional", 0) != 0));
+  const int last = x.rank() - 1;
+  const std::int64_t half = x.dim(last) / 2;
+  call.out(0, slice_axis(x, last, 0, half) * call.builder().call1("gelu", {slice_axis(x, last, half, 2 * half)}));
+  return {};
+}
+
+Status fused_gemm(OperatorCall& call) {
+  if (!call.has(0) || !call.has(1) || call.rank(0) != 2 || call.rank(1) != 2) return bad_input("its factors are not of rank 2");
+  Builder& builder = call.builder();
+  Var y = builder.call1("matmul", {call.in(0), call.in(1)}, {{"trans_a", call.integer("transA", 0)}, {"trans_b", call.integer("transB", 0)}});
+  if (const double alpha = call.real("alpha", 1); alpha != 1) y = y * alpha;
+  if (call.has(2)) {
+    const double beta = call.real("beta", 1);
+    y = y + (beta == 1 ? call.in(2) : call.in(2) * beta);
+  }
+  const std::string name = call.text("activation", "");
+  if (name == "LeakyRelu") {
+    y = builder.call1("leaky_relu", {y}, {{"alpha", call.real("activation_alpha", 0.01F)}});
+  } else {
+    PLIMSOLL_TRY(y, activated(call, y));
+  }
   call.out(0, y);
   return {};
 }
 
-Status multi_head_attention(OperatorCall& call) {
-  for (int i = 0; i < 3; ++i) {
-    if (!call.has(i)) return bad_input("packed or missing q, k, v are not supported");
-  }
-  if (call.has(6) || call.has(7)) return bad_input("past keys are not supported");
-  Var q = call.in(0);
-  Var k = call.in(1);
-  Var v = call.in(2);
-  if (call.has(3)) {
-    const Var bias = call.in(3);
-    if (bias.rank() != 1 || q.rank() != 3 || k.rank() != 3 || v.rank() != 3) return bad_input("its bias does not fit");
-    q = q + slice_axis(bias, 0, 0, q.dim(2));
-    k = k + slice_axis(bias, 0, q.dim(2), q.dim(2) + k.dim(2));
-    v = v + slice_axis(bias, 0, q.dim(2) + k.dim(2), bias.dim(0));
-  }
-  PLIMSOLL_TRY(const Var y, finish_attention(call, q, k, v, call.integer("num_heads", 0), call.maybe(4), call.maybe(5),
-                                             call.integer("unidirectional", 0) != 0));
-  call.out(0, y);
+// Group norm with the channels last, as diffusion models' optimiser writes it.
+Status contrib_group_norm(OperatorCall& call) {
+  if (!call.has(0) || !call.has(1) || !call.has(2) || call.rank(0) != 4) return bad_input("its inputs are missing or not of rank 4");
+  const bool last = call.integer("channels_last", 1) != 0;
+  const Var x = last ? transpose_by(call.in(0), {0, 3, 1, 2}) : call.in(0);
+  Var y = call.builder().call1("group_norm", {x, cast_to(call.in(1), x.dtype()), cast_to(call.in(2), x.dtype())},
+                               {{"groups", call.integer("groups", 1)}, {"epsilon", call.real("epsilon", 1e-5F)}});
+  if (call.integer("activation", 0) != 0) y = unary_call("silu", y);
+  call.out(0, last ? transpose_by(y, {0, 2, 3, 1}) : y);
   return {};
 }
 
@@ -163,7 +187,10 @@ std::vector<Operator> contrib_operators() {
       {"SimplifiedLayerNormalization", simplified_layer_norm, {}, true, kDomain},
       // ONNX Runtime writes this one into ONNX's own domain.
       {"SimplifiedLayerNormalization", simplified_layer_norm},
-      {"Attention", packed_attention, {}, true, kDomain}, {"MultiHeadAttention", multi_head_attention, {}, true, kDomain},
+      {"LayerNormalization", inner_norm, {}, true, kDomain},
+      {"EmbedLayerNormalization", embed_layer_norm, {}, true, kDomain},
+      {"BiasAdd", bias_add, {}, true, kDomain}, {"BiasSplitGelu", bias_split_gelu, {}, true, kDomain},
+      {"FusedGemm", fused_gemm, {}, true, kDomain}, {"GroupNorm", contrib_group_norm, {}, true, kDomain},
   };
 }
 

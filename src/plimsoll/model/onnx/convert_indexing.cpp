@@ -194,6 +194,48 @@ Status cumulative_sum(OperatorCall& call) {
   return {};
 }
 
+// Shifted by `by` along the axis, with ones where nothing comes from; negative: towards the front.
+Var shifted_with_ones(Var x, int axis, std::int64_t by) {
+  ir::Ints pads(static_cast<std::size_t>(2 * x.rank()), 0);
+  pads[static_cast<std::size_t>(axis)] = by;
+  pads[static_cast<std::size_t>(axis + x.rank())] = -by;
+  return x.builder().call1("pad", {x}, {{"pads", pads}, {"value", 1.0}});
+}
+
+// After the step with shift s every element is the product of the 2s before it and itself: log n products.
+Status cumulative_product(OperatorCall& call) {
+  PLIMSOLL_TRY(const std::int64_t given, call.known_integer(1, "axis", 0));
+  PLIMSOLL_TRY(const int axis, normal_axis_of(given, call.rank(0)));
+  const std::int64_t way = call.integer("reverse", 0) != 0 ? -1 : 1;
+  Var x = call.in(0);
+  if (call.integer("exclusive", 0) != 0 && x.dim(axis) > 0) x = shifted_with_ones(x, axis, way);
+  for (std::int64_t shift = 1; shift < x.dim(axis) && !call.builder().error(); shift *= 2) {
+    x = x * shifted_with_ones(x, axis, way * shift);
+  }
+  call.out(0, x);
+  return {};
+}
+
+// The update takes the place of elements from write_indices[b] on, or around the end when circular.
+Status tensor_scatter(OperatorCall& call) {
+  if (!call.has(0) || !call.has(1) || call.rank(0) != call.rank(1)) return bad_input("the update does not fit the cache");
+  PLIMSOLL_TRY(const int axis, normal_axis_of(call.integer("axis", -2), call.rank(0)));
+  const std::string mode = call.text("mode", "linear");
+  if (axis == 0 || (mode != "linear" && mode != "circular")) return bad_input("axis {} or mode '{}' makes no sense", axis, mode);
+  Builder& builder = call.builder();
+  const Var update = call.in(1);
+  Var place = builder.call1("iota", {}, {{"shape", dims_of(update.shape())}, {"dtype", std::string("int64")}, {"axis", std::int64_t{axis}}});
+  if (call.has(2)) {
+    if (call.shape(2) != ir::Shape{update.dim(0)}) return bad_input("write_indices do not fit the batch");
+    ir::Ints along_batch(static_cast<std::size_t>(update.rank()), 1);
+    along_batch.front() = update.dim(0);
+    place = place + reshape_to(cast_to(call.in(2), DType::kI64), along_batch);
+  }
+  if (mode == "circular") place = builder.call1("mod", {place, ops::number(place, static_cast<double>(call.shape(0)[axis]))});
+  call.out(0, builder.call1("scatter_elements", {call.in(0), place, update}, {{"axis", std::int64_t{axis}}}));
+  return {};
+}
+
 // Element t of a sequence of length n comes from n - 1 - t while t < n, from t after that.
 Status reverse_sequence(OperatorCall& call) {
   const ir::Shape& shape = call.shape(0);
@@ -218,7 +260,7 @@ std::vector<Operator> indexing_operators() {
       {"Gather", gather}, {"GatherElements", gather_elements}, {"GatherND", gather_nd},
       {"ScatterElements", scatter_elements}, {"Scatter", scatter_elements}, {"ScatterND", scatter_nd},
       {"Compress", compress}, {"NonZero", non_zero, {}, false}, {"Unique", unique},
-      {"TopK", top_k}, {"CumSum", cumulative_sum}, {"ReverseSequence", reverse_sequence},
+      {"TopK", top_k}, {"CumSum", cumulative_sum}, {"CumProd", cumulative_product}, {"TensorScatter", tensor_scatter}, {"ReverseSequence", reverse_sequence},
   };
 }
 

@@ -1,27 +1,13 @@
 // Quantised operators, in terms of what they stand for: real numbers and a rounding.
-#include <algorithm>
-#include <cmath>
-
 #include "plimsoll/model/onnx/building_blocks.h"
 #include "plimsoll/model/onnx/operator_table.h"
+#include "plimsoll/model/onnx/quantized_numbers.h"
 #include "plimsoll/model/onnx/window_attributes.h"
 
 namespace plimsoll::model::onnx {
 namespace {
 
 using ir::DType;
-
-struct Span {
-  double low;
-  double high;
-};
-
-Span span_of(DType dtype) {
-  const double half = std::ldexp(1.0, ir::bits(dtype) - 1);
-  if (dtype == DType::kF8E4M3) return {-448, 448};
-  if (dtype == DType::kF8E5M2) return {-57344, 57344};
-  return ir::is_signed_integer(dtype) ? Span{-half, half - 1} : Span{0, 2 * half - 1};
-}
 
 // Scale or zero point (one number, one per index of the axis, or one per block of it) as a tensor that
 // broadcasts with x.
@@ -46,17 +32,6 @@ Result<Var> along_axis(Var v, const ir::Shape& x, std::int64_t axis_given, std::
   joined[static_cast<std::size_t>(axis)] *= block;
   const Var repeated = reshape_to(expand_to(reshape_to(v, split), wide), joined);
   return slice_axis(repeated, axis, 0, x[axis]);
-}
-
-// round(x / scale) + zero, held to what the dtype can hold.
-Var quantized(Var x, Var scale, Var zero, DType dtype) {
-  Builder& builder = x.builder();
-  Var y = x / cast_to(scale, x.dtype());
-  if (!ir::is_float(dtype)) y = unary_call("round", y);
-  if (zero && !ir::is_float(dtype)) y = y + cast_to(zero, x.dtype());
-  const Span span = span_of(dtype);
-  y = builder.call1("clip", {y}, {{"min", span.low}, {"max", span.high}});
-  return cast_to(y, dtype);
 }
 
 Status quantize_linear(OperatorCall& call) {
@@ -93,31 +68,11 @@ Status dequantize_linear(OperatorCall& call) {
 }
 
 Status dynamic_quantize_linear(OperatorCall& call) {
-  Builder& builder = call.builder();
-  const Var x = call.in(0);
-  const ir::Ints all = range(0, x.rank());
-  const Var zero = ops::number(x, 0);
-  const Var high = builder.call1("maximum", {reduce("reduce_max", x, all, false), zero});
-  const Var low = builder.call1("minimum", {reduce("reduce_min", x, all, false), zero});
-  const Var scale = (high - low) / 255.0;
-  const Var point = unary_call("round", builder.call1("clip", {unary_call("neg", low) / scale}, {{"min", 0.0}, {"max", 255.0}}));
-  const Var zero_point = cast_to(point, DType::kU8);
-  call.out(0, quantized(x, scale, zero_point, DType::kU8));
-  call.out(1, scale);
-  call.out(2, zero_point);
+  const ByteQuantized y = quantized_to_bytes(call.in(0));
+  call.out(0, y.numbers);
+  call.out(1, y.scale);
+  call.out(2, y.zero);
   return {};
-}
-
-// An integer operand less its zero point, as real numbers: sums of products of bytes stay exact in a double.
-Var centred(Var x, Var zero) {
-  x = cast_to(x, DType::kF64);
-  return zero ? x - cast_to(zero, DType::kF64) : x;
-}
-
-// A zero point per row of a matrix stands as a column.
-Var per_row(Var zero, int rank) {
-  if (!zero || zero.rank() != 1 || zero.dim(0) == 1 || rank < 2) return zero;
-  return reshape_to(zero, {zero.dim(0), 1});
 }
 
 Status matmul_integer(OperatorCall& call) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "plimsoll/base/log.h"
+#include "plimsoll/model/onnx/attribute_table.h"
 #include "plimsoll/model/onnx/fold_batch_norm.h"
 #include "plimsoll/model/onnx/operator_table.h"
 #include "plimsoll/model/onnx/tensor_content.h"
@@ -320,6 +321,7 @@ Status Importer::convert_node(const NodeFile& node, Scope& scope) {
     if (const FunctionFile* function = find_function(node)) return call_function(*function, node, scope);
     return bad_input("operator '{}{}{}' is not supported", node.domain, node.domain.empty() ? "" : ":", node.op);
   }
+  PLIMSOLL_RETURN_IF_ERROR(check_attributes(*op, node));
   PLIMSOLL_TRY(const std::int64_t version, version_of(*scope.opsets, node.domain));
   std::vector<TensorId> inputs;
   for (const std::string_view name : node.inputs) {

@@ -30,6 +30,7 @@ Status read_external_entry(WireBytes message, TensorFile& tensor) {
 
 Result<AttributeFile> read_attribute(WireBytes message) {
   AttributeFile out;
+  std::int64_t type = 0;
   Wire wire(message);
   while (wire.next()) {
     switch (wire.field()) {
@@ -42,12 +43,17 @@ Result<AttributeFile> read_attribute(WireBytes message) {
       case 7: wire.append_reals(out.floats); break;
       case 8: wire.append_integers(out.ints); break;
       case 9: out.strings.push_back(wire.text()); break;
+      case 20: type = wire.integer(); break;
       case 21: out.refers_to = wire.text(); break;
       case 22: case 23: out.has_sparse = true; break;
       default: break;
     }
   }
   PLIMSOLL_RETURN_IF_ERROR(intact(wire, fmt::format("attribute '{}'", out.name)));
+  // Writers of proto3 leave out what is zero or empty.
+  out.has_f = out.has_f || type == 1;
+  out.has_i = out.has_i || type == 2;
+  out.has_s = out.has_s || type == 3;
   return out;
 }
 

@@ -101,27 +101,39 @@ const AttributeFile* OperatorCall::attribute(std::string_view name) const {
   return nullptr;
 }
 
-std::int64_t OperatorCall::integer(std::string_view name, std::int64_t otherwise) const {
+const AttributeFile* OperatorCall::typed(std::string_view name, bool AttributeFile::*has, std::string_view type) {
   const AttributeFile* found = attribute(name);
-  return found != nullptr && found->has_i ? found->i : otherwise;
+  if (found == nullptr || found->*has) return found;
+  builder_->fail(fmt::format("attribute '{}' is not {}", name, type));
+  return nullptr;
 }
 
-double OperatorCall::real(std::string_view name, double otherwise) const {
-  const AttributeFile* found = attribute(name);
-  return found != nullptr && found->has_f ? static_cast<double>(found->f) : otherwise;
+std::int64_t OperatorCall::integer(std::string_view name, std::int64_t otherwise) {
+  const AttributeFile* found = typed(name, &AttributeFile::has_i, "an integer");
+  return found != nullptr ? found->i : otherwise;
 }
 
-std::string OperatorCall::text(std::string_view name, std::string_view otherwise) const {
-  const AttributeFile* found = attribute(name);
-  return std::string(found != nullptr && found->has_s ? found->s : otherwise);
+double OperatorCall::real(std::string_view name, double otherwise) {
+  const AttributeFile* found = typed(name, &AttributeFile::has_f, "a number");
+  return found != nullptr ? static_cast<double>(found->f) : otherwise;
 }
 
-ir::Ints OperatorCall::integers(std::string_view name, const ir::Ints& otherwise) const {
-  const AttributeFile* found = attribute(name);
-  return found != nullptr ? found->ints : otherwise;
+std::string OperatorCall::text(std::string_view name, std::string_view otherwise) {
+  const AttributeFile* found = typed(name, &AttributeFile::has_s, "a text");
+  return std::string(found != nullptr ? found->s : otherwise);
 }
 
-Result<ir::DType> OperatorCall::attribute_dtype(std::string_view name, ElementType otherwise) const {
+ir::Ints OperatorCall::integers(std::string_view name, const ir::Ints& otherwise) {
+  const AttributeFile* found = attribute(name);
+  if (found == nullptr) return otherwise;
+  const bool other = found->has_i || found->has_f || found->has_s || found->has_t || found->has_g;
+  if (other || !found->floats.empty() || !found->strings.empty()) {
+    builder_->fail(fmt::format("attribute '{}' is not a list of integers", name));
+  }
+  return found->ints;
+}
+
+Result<ir::DType> OperatorCall::attribute_dtype(std::string_view name, ElementType otherwise) {
   const std::int64_t value = integer(name, static_cast<std::int64_t>(otherwise));
   return dtype_of(value > 0 && value < 1024 ? static_cast<ElementType>(value) : ElementType::kUndefined);
 }

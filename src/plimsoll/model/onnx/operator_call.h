@@ -79,12 +79,13 @@ class OperatorCall {
 
   const AttributeFile* attribute(std::string_view name) const;
   bool has_attribute(std::string_view name) const { return attribute(name) != nullptr; }
-  std::int64_t integer(std::string_view name, std::int64_t otherwise) const;
-  double real(std::string_view name, double otherwise) const;
-  std::string text(std::string_view name, std::string_view otherwise) const;
-  ir::Ints integers(std::string_view name, const ir::Ints& otherwise = {}) const;
+  // An attribute of another type is an error of the builder.
+  std::int64_t integer(std::string_view name, std::int64_t otherwise);
+  double real(std::string_view name, double otherwise);
+  std::string text(std::string_view name, std::string_view otherwise);
+  ir::Ints integers(std::string_view name, const ir::Ints& otherwise = {});
   // An attribute that holds an element type.
-  Result<ir::DType> attribute_dtype(std::string_view name, ElementType otherwise) const;
+  Result<ir::DType> attribute_dtype(std::string_view name, ElementType otherwise);
 
   int outputs() const { return static_cast<int>(node_.outputs.size()); }
   bool wants(int i) const { return i < outputs() && !node_.outputs[static_cast<std::size_t>(i)].empty(); }
@@ -97,6 +98,8 @@ class OperatorCall {
   Result<std::vector<TensorId>> run();
 
  private:
+  // The attribute when it is there; an error when it has not the type.
+  const AttributeFile* typed(std::string_view name, bool AttributeFile::*has, std::string_view type);
   struct Made {
     Var var;
     std::shared_ptr<const Array> known;

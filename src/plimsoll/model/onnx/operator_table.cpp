@@ -1,6 +1,7 @@
 #include "plimsoll/model/onnx/operator_table.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <tuple>
 
@@ -15,7 +16,8 @@ std::vector<Operator> all_operators() {
        {elementwise_operators, making_operators, shaping_operators, indexing_operators, reduction_operators,
         product_operators, convolution_operators, pooling_operators, normalization_operators, loss_operators,
         recurrent_operators, resize_operators, quantization_operators, control_operators,
-        attention_operators, contrib_operators}) {
+        attention_operators, sampling_operators, signal_operators, elimination_operators, contrib_operators,
+        contrib_attention_operators, contrib_quantized_operators}) {
     auto rows = family();
     std::move(rows.begin(), rows.end(), std::back_inserter(out));
   }
@@ -34,7 +36,10 @@ std::span<const Operator> operator_table() {
 }
 
 const Operator* find_operator(std::string_view domain, std::string_view name) {
-  if (domain == "ai.onnx") domain = "";
+  // Some of ONNX's operators were com.microsoft's before.
+  constexpr std::array<std::string_view, 5> kAdopted{"DequantizeLinear", "GatherND", "GridSample", "QuantizeLinear", "Trilu"};
+  const bool adopted = domain == "com.microsoft" && std::ranges::find(kAdopted, name) != kAdopted.end();
+  if (domain == "ai.onnx" || adopted) domain = "";
   const auto table = operator_table();
   const auto place = std::lower_bound(table.begin(), table.end(), std::tuple(domain, name),
                                       [](const Operator& op, const auto& wanted) { return key(op) < wanted; });

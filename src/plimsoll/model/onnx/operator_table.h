@@ -24,7 +24,12 @@ std::vector<Operator> resize_operators();
 std::vector<Operator> quantization_operators();
 std::vector<Operator> control_operators();
 std::vector<Operator> attention_operators();
+std::vector<Operator> sampling_operators();
+std::vector<Operator> signal_operators();
+std::vector<Operator> elimination_operators();
 std::vector<Operator> contrib_operators();
+std::vector<Operator> contrib_attention_operators();
+std::vector<Operator> contrib_quantized_operators();
 
 // All rows, sorted by domain and name.
 std::span<const Operator> operator_table();
