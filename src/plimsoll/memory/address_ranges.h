@@ -1,5 +1,6 @@
-// Free ranges of reserved addresses, in page units: lowest first, joined on return.
+// Free ranges of reserved addresses, joined on return.
 //
+// What is taken lies in the middle of the largest free range, so that it has room to grow behind it.
 // Addresses are plentiful (many times the device's memory) and taken only when something is mapped,
 // so an ordered map is fast enough.
 #pragma once
@@ -29,14 +30,17 @@ class AddressRanges {
   }
 
   std::optional<std::uint64_t> take(std::int64_t size) {
-    for (const auto& [begin, end] : free_) {
-      if (end - begin >= static_cast<std::uint64_t>(size)) {
-        const std::uint64_t at = begin;
-        PLIMSOLL_CHECK(take_at(at, size));
-        return at;
-      }
+    std::uint64_t begin = 0;
+    std::uint64_t room = 0;
+    for (const auto& [low, high] : free_) {
+      if (high - low <= room) continue;
+      begin = low;
+      room = high - low;
     }
-    return std::nullopt;
+    if (room < static_cast<std::uint64_t>(size)) return std::nullopt;
+    const std::uint64_t at = begin + (room - static_cast<std::uint64_t>(size)) / 2 / kUnit * kUnit;
+    PLIMSOLL_CHECK(take_at(at, size));
+    return at;
   }
 
   // Takes exactly [begin, begin + size), if it is free.
@@ -66,6 +70,7 @@ class AddressRanges {
     return found->second >= begin + static_cast<std::uint64_t>(size) ? found : free_.end();
   }
 
+  static constexpr std::uint64_t kUnit = 64 << 20;
   std::map<std::uint64_t, std::uint64_t> free_;
 };
 

@@ -91,7 +91,6 @@ Address CachingAllocator::allocate(Bytes size, StreamId stream) {
       notify(MemoryAction::kOutOfMemory, 0, size.value, stream);
       return 0;
     }
-    pages_.record(blocks_[id].address, id, rounded);
   }
   hand_out(id, size.value);
   return blocks_[id].address;
@@ -99,6 +98,7 @@ Address CachingAllocator::allocate(Bytes size, StreamId stream) {
 
 void CachingAllocator::hand_out(BlockIndex id, std::int64_t requested) {
   Block& block = blocks_[id];
+  pages_.record(block.address, id);
   block.state = BlockState::kLive;
   block.requested = requested;
   statistics_.all.add(block.size, requested);
@@ -112,9 +112,10 @@ void CachingAllocator::hand_out(BlockIndex id, std::int64_t requested) {
 
 bool CachingAllocator::free(Address address) {
   const std::lock_guard guard(lock_);
-  const BlockIndex id = pages_.find(address);
+  if (address % kGranule != 0) [[unlikely]] return false;
+  const BlockIndex id = pages_.erase(address);
+  if (id == kNoBlock) [[unlikely]] return false;
   Block& block = blocks_[id];
-  if (block.state != BlockState::kLive || block.address != address) [[unlikely]] return false;
   statistics_.all.subtract(block.size, block.requested);
   (block.size <= kSmallRequest ? statistics_.small : statistics_.large)
       .subtract(block.size, block.requested);
@@ -215,9 +216,9 @@ void CachingAllocator::join_kept(ArenaIndex arena) {
 
 bool CachingAllocator::record_stream(Address address, StreamId stream) {
   const std::lock_guard guard(lock_);
-  const BlockIndex id = pages_.find(address);
+  const BlockIndex id = address % kGranule == 0 ? pages_.find(address) : kNoBlock;
+  if (id == kNoBlock) return false;
   Block& block = blocks_[id];
-  if (block.state != BlockState::kLive || block.address != address) return false;
   if (arenas_[block.arena]->stream == stream) return true;
   block.shared = true;
   std::vector<StreamId>& streams = shared_with_[id];

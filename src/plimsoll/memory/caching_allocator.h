@@ -65,6 +65,7 @@
 #include "plimsoll/memory/block_table.h"
 #include "plimsoll/memory/fit_index.h"
 #include "plimsoll/memory/page_map.h"
+#include "plimsoll/memory/recent_sizes.h"
 #include "plimsoll/memory/slab_provider.h"
 #include "plimsoll/memory/spin_lock.h"
 
@@ -75,7 +76,7 @@ struct CachingOptions {
   Bytes address_space{0};          // reserved once; 0: sixteen times the capacity, at least 1 TiB
   Bytes limit = Bytes::max();      // physical bytes it may hold
   std::int64_t most_retired = 2048;  // old mappings kept before they are unmapped
-  std::int64_t free_moves = 32768;    // slabs that may be moved before moving is rationed
+  std::int64_t free_moves = 2048;    // slabs that may be moved for sizes that do not come back
   bool lend = true;                // free memory may go to another stream
 };
 
@@ -216,6 +217,7 @@ class CachingAllocator {
                          bool move);
   void choose_tail(ArenaIndex arena, const std::vector<Run>& runs, std::int64_t size,
                    GrowthPlan& plan);
+  int chain_ends(const Run& run) const;
   void choose_slabs(const std::vector<Run>& runs, GrowthPlan& plan);
   std::int64_t largest_new_slab(std::int64_t request) const;
   bool create_missing(GrowthPlan& plan);
@@ -259,6 +261,8 @@ class CachingAllocator {
   std::uint32_t next_mark_group_ = 1;
   std::int64_t moves_left_ = 0;
   std::int64_t moves_earned_ = 0;
+  RecentSizes recent_sizes_;
+  bool came_back_ = false;  // the size being looked for
   std::unordered_map<BlockIndex, std::vector<StreamId>> shared_with_;
   std::vector<PendingFree> pending_;
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <tuple>
 
 #include "plimsoll/base/check.h"
 #include "plimsoll/base/checked.h"
@@ -13,8 +14,8 @@ namespace {
 
 constexpr std::int64_t kLeastAddressSpace = std::int64_t{1} << 40;
 constexpr std::int64_t kSlabsPerRequest = 8;
-constexpr std::int64_t kSlabsHeld = 512;
-constexpr std::int64_t kAllocationsPerMove = 1024;
+constexpr std::int64_t kSlabsHeld = 1024;
+constexpr std::int64_t kAllocationsPerMove = 4096;
 
 }  // namespace
 
@@ -48,14 +49,15 @@ bool CachingAllocator::reserve_once() {
   return true;
 }
 
-// Moving a slab costs tens of microseconds. A program whose sizes never repeat could make every
-// allocation move some: past a first allowance, which refills by one for every 1024 allocations, it gets
-// new memory instead as long as the device has any.
+// Moving a slab costs tens of microseconds, and growing instead costs memory for good. A size that comes
+// back belongs to a program that repeats itself, and for that growing has no end to pay for: it may
+// always move. Other sizes draw on an allowance that refills by one for every 4096 allocations; when it
+// is used up they get new memory, as long as the device has any.
 bool CachingAllocator::may_move() {
   const std::int64_t earned = statistics_.all.blocks.allocated / kAllocationsPerMove;
   moves_left_ = std::min(options_.free_moves, moves_left_ + earned - moves_earned_);
   moves_earned_ = earned;
-  return moves_left_ > 0;
+  return came_back_ || moves_left_ > 0;
 }
 
 CachingAllocator::GrowthPlan CachingAllocator::plan_growth(ArenaIndex arena,
@@ -87,9 +89,15 @@ void CachingAllocator::choose_tail(ArenaIndex arena, const std::vector<Run>& run
   }
 }
 
+int CachingAllocator::chain_ends(const Run& run) const {
+  return (blocks_[run.first].before == kNoBlock ? 1 : 0) +
+         (blocks_[run.last].after == kNoBlock ? 1 : 0);
+}
+
 // Takes whole free slabs, large ones first, as long as they are not more than what is missing; then,
-// rather than ask the device, one that is. Among equals those in the shortest runs: the long ones may
-// still serve a large request as they are.
+// rather than ask the device, one that is. Among equals those at the ends of a chain: a cut in its middle
+// leaves a part of a slab on either side, and two blocks that never join again. Then those in the
+// shortest runs: the long ones may still serve a large request as they are.
 void CachingAllocator::choose_slabs(const std::vector<Run>& runs, GrowthPlan& plan) {
   constexpr std::size_t kSizes = 24;
   std::array<std::vector<GrowthPlan::Move>, 2 * kSizes> found;  // by size, own runs first
@@ -110,7 +118,15 @@ void CachingAllocator::choose_slabs(const std::vector<Run>& runs, GrowthPlan& pl
       at = slab_end;
     }
   }
-  for (auto& moves : found) std::reverse(moves.begin(), moves.end());  // runs came shortest first
+  for (auto& moves : found) {
+    std::sort(moves.begin(), moves.end(), [&](const auto& a, const auto& b) {
+      const auto key = [&](const GrowthPlan::Move& move) {
+        return std::tuple(chain_ends(runs[move.run]), -runs[move.run].size, move.run,
+                          slabs_[move.slab].at);
+      };
+      return key(a) < key(b);  // the best one last
+    });
+  }
   const auto take = [&](std::vector<GrowthPlan::Move>& moves) {
     plan.moved.push_back(moves.back());
     plan.missing -= slabs_[moves.back().slab].size;
@@ -244,7 +260,7 @@ void CachingAllocator::detach_moved(ArenaIndex arena, const std::vector<Run>& ru
     statistics_.bytes_remapped += Bytes(slab.size);
   }
   // Behind all the waits above: when this mark is reached, nothing uses the old addresses.
-  moves_left_ -= static_cast<std::int64_t>(moves.size());
+  moves_left_ = std::max<std::int64_t>(0, moves_left_ - static_cast<std::int64_t>(moves.size()));
   const OrderMark mark = order_.record(arenas_[arena]->stream);
   mark_groups_[next_mark_group_++] = {mark, static_cast<std::int64_t>(moves.size())};
 }

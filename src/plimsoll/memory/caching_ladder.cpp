@@ -11,10 +11,15 @@ namespace {
 // A stream that borrows takes at least this much, so that its next small requests need no loan.
 constexpr std::int64_t kLeastLoan = kPage;
 
+// A size that is asked for again within so many allocations, some training steps, comes back.
+constexpr std::int64_t kComesBackWithin = 16384;
+
 }  // namespace
 
 BlockIndex CachingAllocator::allocate_slowly(ArenaIndex arena, std::int64_t size) {
   ++statistics_.slow_allocations;
+  came_back_ =
+      recent_sizes_.came_back(size, statistics_.all.blocks.allocated, kComesBackWithin);
   poll_pending();
   BlockIndex id = search_all(arena, size);
   if (id != kNoBlock) return id;

@@ -36,16 +36,15 @@ std::optional<PhysicalHandle> FakeDevice::create(Bytes size) {
   PLIMSOLL_CHECK(size.value > 0 && size.value % granularity().value == 0);
   ++counts_.created;
   counts_.held += size;
-  handles_[next_handle_] = {size.value, 0};
-  return PhysicalHandle{next_handle_++};
+  handles_.push_back({size.value, 0});
+  return PhysicalHandle{handles_.size() - 1};
 }
 
 void FakeDevice::release(PhysicalHandle handle, Bytes size) {
-  const auto found = handles_.find(handle.value);
-  PLIMSOLL_CHECK(found != handles_.end() && found->second.size == size.value,
-                 "fake device: released an unknown handle");
-  PLIMSOLL_CHECK(found->second.mappings == 0, "fake device: released a handle that is mapped");
-  handles_.erase(found);
+  Handle& released = handles_.at(handle.value);
+  PLIMSOLL_CHECK(released.size == size.value, "fake device: released an unknown handle");
+  PLIMSOLL_CHECK(released.mappings == 0, "fake device: released a handle that is mapped");
+  released.size = 0;
   ++counts_.released;
   counts_.held -= size;
 }

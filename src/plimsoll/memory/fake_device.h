@@ -106,10 +106,9 @@ class FakeDevice final : public SlabProvider, public StreamOrder {
   FakeDeviceCounts counts_;
   std::function<bool()> refuse_;
   Address next_address_ = Address{1} << 45;
-  std::uint64_t next_handle_ = 1;
   std::uint64_t next_mark_ = 1;
   std::uint64_t settled_ = 0;
-  std::unordered_map<std::uint64_t, Handle> handles_;
+  std::vector<Handle> handles_ = std::vector<Handle>(1);  // by value; of size 0 when released
   std::map<Address, Mapping> mappings_;
   std::unordered_map<std::uint64_t, Mark> marks_;
   std::unordered_map<std::uint64_t, VectorClock> clocks_;

@@ -8,7 +8,7 @@
 //
 // find(size) looks at the list of its own size first, where a block may be too small, then at the
 // next list that is not empty (two bit scans), where every block fits; in both it takes the best of
-// the first 16. Plain two-level segregated fit takes the head of the second list only: faster by a
+// the first 8. Plain two-level segregated fit takes the head of the second list only: faster by a
 // few nanoseconds and looser by a percent or two of memory (research behind docs/allocator.md).
 //
 // Cost: constant. Threads: none, the owner locks.

@@ -1,10 +1,10 @@
 // The pickle machine: a stack, a memo, and the opcodes that plain data needs.
 #include <algorithm>
 #include <bit>
-#include <deque>
 #include <vector>
 
 #include "plimsoll/base/file.h"
+#include "plimsoll/trace/pickle_memo.h"
 #include "plimsoll/trace/pickle_source.h"
 #include "plimsoll/trace/snapshot_records.h"
 #include "plimsoll/trace/trace_file.h"
@@ -14,11 +14,10 @@ namespace {
 
 constexpr std::size_t kMostStack = std::size_t{1} << 24;
 constexpr std::size_t kMostMarks = 1 << 16;
-constexpr std::size_t kMostMemo = std::size_t{1} << 28;
 constexpr std::size_t kMostStrings = std::size_t{1} << 22;
 constexpr std::size_t kMostStringBytes = std::size_t{1} << 28;
 constexpr std::uint64_t kLongestString = 1 << 20;
-constexpr std::size_t kBytesPerEvent = 64;  // the least that PyTorch writes for one, about
+constexpr std::size_t kBytesPerEvent = 40;  // the least that a pickler writes for one, about
 
 class PickleMachine {
  public:
@@ -57,9 +56,13 @@ class PickleMachine {
     return false;
   }
 
-  bool push(ValueType type, std::int64_t bits) {
-    if (stack_.size() >= kMostStack) return refuse("more than 2^24 values on the stack");
-    stack_.push_back({type, bits});
+  bool push(ValueType type, std::int64_t bits) { return push({type, bits}); }
+  bool push(const Value& value) {
+    if (stack_.size() == stack_.capacity()) [[unlikely]] {
+      if (stack_.size() >= kMostStack) return refuse("more than 2^24 values on the stack");
+      stack_.reserve(2 * stack_.size() + 1024);
+    }
+    stack_.push_back(value);
     return true;
   }
   template <typename Integer>
@@ -94,7 +97,7 @@ class PickleMachine {
   SnapshotRecords records_;
   std::vector<Value> stack_;
   std::vector<std::size_t> marks_;
-  std::deque<std::uint64_t> memo_;  // type in the top byte
+  PickleMemo memo_;
   std::size_t string_bytes_ = 0;
   std::string problem_;
 };
@@ -103,7 +106,7 @@ bool PickleMachine::step(std::uint8_t opcode) {
   switch (opcode) {
     case 'h': return get<std::uint8_t>();
     case 'j': return get<std::uint32_t>();
-    case 0x94: return memoize(memo_.size());
+    case 0x94: return memoize(memo_.next_place());
     case 0x8a: return long1();
     case 'K': return push_integer<std::uint8_t>();
     case 'M': return push_integer<std::uint16_t>();
@@ -207,22 +210,16 @@ bool PickleMachine::string() {
 
 bool PickleMachine::memoize(std::uint64_t place) {
   if (stack_.empty()) return refuse("stack is empty");
-  if (place >= kMostMemo || place > memo_.size() + 1024) return refuse("a memo place out of order");
-  if (place >= memo_.size()) memo_.resize(place + 1);
-  const Value& value = stack_.back();
-  memo_[place] = static_cast<std::uint64_t>(value.type) << 56 |
-                 (static_cast<std::uint64_t>(value.bits) & ((std::uint64_t{1} << 56) - 1));
-  return true;
+  const std::string_view problem = memo_.set(place, stack_.back());
+  return problem.empty() || refuse(problem);
 }
 
 template <typename Index>
 bool PickleMachine::get() {
   if (!source_.need(sizeof(Index))) return false;
-  const std::uint64_t place = source_.read<Index>();
-  if (place >= memo_.size()) return refuse("a memo place that was never set");
-  const std::uint64_t packed = memo_[place];
-  return push(static_cast<ValueType>(packed >> 56),
-              static_cast<std::int64_t>(packed & ((std::uint64_t{1} << 56) - 1)));
+  const std::optional<Value> value = memo_.get(source_.read<Index>());
+  if (!value) return refuse("a memo place that was never set");
+  return push(*value);
 }
 
 template <typename Index>

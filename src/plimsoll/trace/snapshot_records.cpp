@@ -17,6 +17,7 @@ constexpr std::array<std::string_view, kKeys> kKeyNames = {
     "total_size", "requested_size", "state", "blocks", "segment_type", "is_expandable", "device",
     "stage", "name", "filename", "line", "segments", "device_traces", "external_annotations"};
 
+// Interned after the keys: the action whose id is kKeys + i is the event kind of place i.
 constexpr std::array<std::pair<std::string_view, EventKind>, 9> kActions = {{
     {"alloc", EventKind::kAllocation},
     {"free_requested", EventKind::kFree},
@@ -29,23 +30,31 @@ constexpr std::array<std::pair<std::string_view, EventKind>, 9> kActions = {{
     {"snapshot", EventKind::kSnapshot},
 }};
 
+std::uint64_t mix(std::uint64_t hash, std::uint64_t more) {
+  hash = (hash ^ more) * 0x9e3779b97f4a7c15ULL;
+  return hash ^ hash >> 29;
+}
+
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 56;
 
 }  // namespace
 
+// The values of a dict under the keys that matter here. What is not present was never written.
 struct SnapshotRecords::Fields {
-  std::array<Value, kKeys> value;
+  Fields() {}
+  union {
+    std::array<Value, kKeys> value;
+  };
   std::uint32_t present = 0;
 
   bool has(Key key) const { return (present >> key & 1u) != 0; }
-  std::int64_t integer(Key key) const {
-    return value[key].type == ValueType::kInteger ? value[key].bits : 0;
-  }
-  bool flag(Key key) const { return value[key].type == ValueType::kBool && value[key].bits != 0; }
+  bool is(Key key, ValueType type) const { return has(key) && value[key].type == type; }
+  Value get(Key key) const { return has(key) ? value[key] : Value{}; }
+  std::int64_t integer(Key key) const { return is(key, ValueType::kInteger) ? value[key].bits : 0; }
+  bool flag(Key key) const { return is(key, ValueType::kBool) && value[key].bits != 0; }
   StringId text(Key key) const {
-    return value[key].type == ValueType::kString
-               ? StringId(static_cast<std::size_t>(value[key].bits))
-               : StringId{0};
+    return is(key, ValueType::kString) ? StringId(static_cast<std::size_t>(value[key].bits))
+                                       : StringId{0};
   }
   bool is_size(Key key) const {
     return !has(key) || (integer(key) >= 0 && integer(key) <= kMostBytes);
@@ -54,6 +63,7 @@ struct SnapshotRecords::Fields {
 
 SnapshotRecords::SnapshotRecords() {
   for (const std::string_view name : kKeyNames) snapshot_.strings.intern(name);
+  for (const auto& [name, kind] : kActions) snapshot_.strings.intern(name);
 }
 
 Object SnapshotRecords::object_of(const Value& value) const {
@@ -90,12 +100,10 @@ std::string_view SnapshotRecords::set_items(std::int64_t dict, std::span<const V
 }
 
 std::string_view SnapshotRecords::make_event(Object& object, const Fields& fields) {
-  const std::string_view action = snapshot_.strings.text(fields.text(kAction));
-  const auto known = std::find_if(kActions.begin(), kActions.end(),
-                                  [&](const auto& entry) { return entry.first == action; });
-  if (known == kActions.end()) return {};
+  const std::size_t action = fields.text(kAction).index() - kKeys;
+  if (action >= kActions.size()) return {};
   Event event;
-  event.kind = known->second;
+  event.kind = kActions[action].second;
   event.bytes = Bytes(fields.integer(kSize));
   const Key place = fields.has(kDeviceFree) ? kDeviceFree : kAddr;
   event.address = static_cast<std::uint64_t>(fields.integer(place));
@@ -104,7 +112,7 @@ std::string_view SnapshotRecords::make_event(Object& object, const Fields& field
     return "time_us is out of range";
   }
   event.end = event.start;
-  const Object frames = object_of(fields.value[kFrames]);
+  const Object frames = object_of(fields.get(kFrames));
   if (frames.kind == ObjectKind::kStack) event.stack = frames.index + 1;
   object = {ObjectKind::kEvent, static_cast<std::uint32_t>(snapshot_.events.size())};
   snapshot_.events.push_back(event);
@@ -130,7 +138,7 @@ void SnapshotRecords::make_segment(Object& object, const Fields& fields) {
   segment.device = static_cast<std::int16_t>(fields.integer(kDevice) & 4095);
   segment.small = snapshot_.strings.text(fields.text(kSegmentType)) == "small";
   segment.expandable = fields.flag(kIsExpandable);
-  const Object blocks = object_of(fields.value[kBlocks]);
+  const Object blocks = object_of(fields.get(kBlocks));
   if (blocks.kind == ObjectKind::kList) {
     std::uint64_t at = segment.address;
     for (const Range& range : lists_[blocks.index]) {
@@ -158,34 +166,43 @@ void SnapshotRecords::make_annotation(Object& object, const Fields& fields) {
 }
 
 void SnapshotRecords::make_frame(Object& object, const Fields& fields) {
-  object = {ObjectKind::kFrame, static_cast<std::uint32_t>(frames_.size())};
-  frames_.push_back({fields.text(kName), fields.text(kFilename),
-                     static_cast<std::int32_t>(fields.integer(kLine) & INT32_MAX)});
+  object = {ObjectKind::kFrame,
+            intern_frame({fields.text(kName), fields.text(kFilename),
+                          static_cast<std::int32_t>(fields.integer(kLine) & INT32_MAX)})};
+}
+
+std::uint32_t SnapshotRecords::intern_frame(const Frame& frame) {
+  const std::uint64_t hash =
+      mix(mix(frame.function.index(), frame.file.index()), static_cast<std::uint64_t>(frame.line));
+  const std::uint32_t known =
+      frame_index_.find(hash, [&](std::uint32_t number) { return frames_[number] == frame; });
+  if (known != HashIndex::kNone) return known;
+  frame_index_.add(hash, static_cast<std::uint32_t>(frames_.size()));
+  frames_.push_back(frame);
+  return static_cast<std::uint32_t>(frames_.size()) - 1;
 }
 
 std::uint32_t SnapshotRecords::intern_stack(std::span<const Value> items) {
+  wanted_stack_.clear();
   std::uint64_t hash = items.size();
   for (const Value& item : items) {
-    hash = (hash ^ object_of(item).index) * 0x9e3779b97f4a7c15ULL;
-    hash ^= hash >> 29;
+    wanted_stack_.push_back(object_of(item).index);
+    hash = mix(hash, wanted_stack_.back());
   }
-  const auto same = [&](std::uint32_t index) {
-    const std::vector<Frame>& stack = snapshot_.stacks[index];
-    if (stack.size() != items.size()) return false;
-    for (std::size_t i = 0; i < stack.size(); ++i) {
-      if (!(stack[i] == frames_[object_of(items[i]).index])) return false;
-    }
-    return true;
-  };
-  const auto [first, last] = stack_hashes_.equal_range(hash);
-  for (auto it = first; it != last; ++it) {
-    if (same(it->second)) return it->second;
-  }
-  const auto index = static_cast<std::uint32_t>(snapshot_.stacks.size());
+  const std::uint32_t known = stack_index_.find(hash, [&](std::uint32_t number) {
+    const auto begin = stack_frames_.begin() + static_cast<std::ptrdiff_t>(stack_begins_[number]);
+    const auto end = stack_frames_.begin() + static_cast<std::ptrdiff_t>(stack_begins_[number + 1]);
+    return std::equal(begin, end, wanted_stack_.begin(), wanted_stack_.end());
+  });
+  if (known != HashIndex::kNone) return known;
+  const auto number = static_cast<std::uint32_t>(snapshot_.stacks.size());
+  stack_index_.add(hash, number);
+  stack_frames_.insert(stack_frames_.end(), wanted_stack_.begin(), wanted_stack_.end());
+  stack_begins_.push_back(stack_frames_.size());
   std::vector<Frame>& stack = snapshot_.stacks.emplace_back();
-  for (const Value& item : items) stack.push_back(frames_[object_of(item).index]);
-  stack_hashes_.emplace(hash, index);
-  return index;
+  stack.reserve(items.size());
+  for (const std::uint32_t frame : wanted_stack_) stack.push_back(frames_[frame]);
+  return number;
 }
 
 std::string_view SnapshotRecords::append(std::int64_t list, std::span<const Value> items) {

@@ -5,12 +5,12 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <span>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
+#include "plimsoll/trace/chunked_array.h"
+#include "plimsoll/trace/hash_index.h"
 #include "plimsoll/trace/snapshot.h"
 
 namespace plimsoll::trace {
@@ -22,7 +22,7 @@ struct Value {
   std::int64_t bits = 0;
 };
 
-enum class ObjectKind : std::uint8_t {
+enum class ObjectKind : std::uint32_t {
   kNothing,  // an empty dict, list or tuple, or one of no interest
   kEvent,
   kBlock,
@@ -33,10 +33,15 @@ enum class ObjectKind : std::uint8_t {
   kStack,
 };
 
+// `index` is below 2^28, as the number of objects is.
 struct Object {
-  ObjectKind kind = ObjectKind::kNothing;
-  std::uint32_t index = 0;
+  Object() = default;
+  Object(ObjectKind what, std::uint32_t where) : kind(what), index(where & (kIndexLimit - 1)) {}
+  static constexpr std::uint32_t kIndexLimit = std::uint32_t{1} << 29;
+  ObjectKind kind : 3 = ObjectKind::kNothing;
+  std::uint32_t index : 29 = 0;
 };
+static_assert(sizeof(Object) == 4, "there are tens of millions of them");
 
 class SnapshotRecords {
  public:
@@ -49,8 +54,7 @@ class SnapshotRecords {
   // The limits of the table; 2^28 objects.
   bool can_make_object() const { return objects_.size() < kMostObjects; }
   std::int64_t make_object() {
-    objects_.emplace_back();
-    return static_cast<std::int64_t>(objects_.size()) - 1;
+    return static_cast<std::int64_t>(objects_.push_back(Object{}));
   }
 
   // key, value, key, value, ... for a dict; items for a list. A problem, or empty.
@@ -74,16 +78,21 @@ class SnapshotRecords {
   void make_segment(Object& object, const Fields& fields);
   void make_annotation(Object& object, const Fields& fields);
   void make_frame(Object& object, const Fields& fields);
+  std::uint32_t intern_frame(const Frame& frame);
   std::uint32_t intern_stack(std::span<const Value> items);
   Object object_of(const Value& value) const;
   void assign_devices(const Value& traces);
 
   Snapshot snapshot_;
-  std::deque<Object> objects_;
+  ChunkedArray<Object> objects_;
   std::vector<std::vector<Range>> lists_;
   std::vector<SnapshotBlock> blocks_;
-  std::vector<Frame> frames_;
-  std::unordered_multimap<std::uint64_t, std::uint32_t> stack_hashes_;
+  std::vector<Frame> frames_;  // each once
+  HashIndex frame_index_;
+  std::vector<std::uint32_t> stack_frames_;  // of all stacks, one after the other
+  std::vector<std::size_t> stack_begins_{0};
+  HashIndex stack_index_;
+  std::vector<std::uint32_t> wanted_stack_;
   Value device_traces_;
   bool has_traces_ = false;
 };
