@@ -46,12 +46,7 @@ Result<pack::Packing> check_packing_file(const std::filesystem::path& problem_pa
   if (!packing) return forward(packing, packing_path.string());
   const Status checked = pack::check_packing(problem, *packing);
   if (!checked) return forward(checked, packing_path.string());
-  packing->heights.assign(problem.memories.size(), Bytes(0));
-  for (std::size_t i = 0; i < problem.size(); ++i) {
-    if (!pack::ever_alive(problem, BufferId(i))) continue;
-    Bytes& height = packing->heights[packing->memories.empty() ? 0 : packing->memories[i]];
-    height = std::max(height, Bytes(packing->offsets[i].value) + problem.buffers[i].size);
-  }
+  packing->heights = pack::packed_heights(problem, *packing);
   return packing;
 }
 

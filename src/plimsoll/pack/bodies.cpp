@@ -240,14 +240,27 @@ class Builder {
       piece.hi = rounded;
       common = std::gcd(common, std::gcd(piece.lo, piece.hi));
     }
+    if (slab) {
+      for (const RawPiece& piece : raw_) {
+        std::int64_t& extent = model_.bodies[piece.body].extent;
+        extent = std::max(extent, end_of(piece.buffer));
+        common = std::gcd(common, end_of(piece.buffer));
+      }
+    }
     model_.unit = unit_for_moduli(std::max<std::int64_t>(common, 1));
     model_.slab = slab ? slab->value / model_.unit : 0;
     for (Body& body : model_.bodies) {
       if (body.fixed >= 0) body.fixed /= model_.unit, model_.has_fixed = true;
       if (body.hint >= 0) body.hint /= model_.unit;
+      body.extent /= model_.unit;
       body.residue /= model_.unit;
       body.modulus = std::max<std::int64_t>(1, body.modulus / model_.unit);
     }
+  }
+
+  // The end of a buffer relative to its body, windows or not.
+  std::int64_t end_of(std::size_t buffer) const {
+    return (model_.delta_of.empty() ? 0 : model_.delta_of[buffer]) + problem_.buffers[buffer].size.value;
   }
 
   // A modulus must divide the unit (then it holds by itself) or be a multiple of it.
@@ -357,9 +370,9 @@ std::int64_t BodyModel::lift(std::size_t index, std::int64_t x) const {
     const std::int64_t off = (x - body.residue) % body.modulus;
     if (off != 0) x += off > 0 ? body.modulus - off : -off;
   }
-  if (slab == 0 || x % slab + body.height <= slab) return x;
+  if (slab == 0 || x % slab + body.extent <= slab) return x;
   // Alignments divide the slab, so the next slab offers its lowest aligned place or there is none.
-  if (body.residue + body.height > slab) return kNever;
+  if (body.residue + body.extent > slab) return kNever;
   return (x / slab + 1) * slab + body.residue;
 }
 

@@ -52,6 +52,7 @@ struct Body {
   std::int32_t last = 0;
   std::int64_t height = 0;    // top of the highest piece, in units
   std::int64_t overhang = 0;  // bytes of the top unit that are not used
+  std::int64_t extent = 0;    // height with bytes that windows never show; only slabs ask
   std::int64_t modulus = 1;   // x must be congruent to residue
   std::int64_t residue = 0;
   std::int64_t fixed = -1;  // in units; -1: free

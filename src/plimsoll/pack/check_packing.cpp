@@ -25,6 +25,15 @@ class Checker {
     return check_heights();
   }
 
+  std::vector<Bytes> heights() const {
+    std::vector<Bytes> heights(problem_.memories.size(), Bytes(0));
+    for (std::size_t i = 0; i < problem_.size(); ++i) {
+      for (const Box& box : boxes(i))
+        heights[memory(i)] = std::max(heights[memory(i)], Bytes(box.hi));
+    }
+    return heights;
+  }
+
   Status check_every_pair() const {
     for (std::size_t a = 0; a < problem_.size(); ++a) {
       for (std::size_t b = a + 1; b < problem_.size(); ++b) {
@@ -160,7 +169,7 @@ class Checker {
       return bad_input("buffer '{}': may not live in memory '{}'", who(),
                        problem_.memories[memory(i)].name);
     const auto& slab = problem_.memories[memory(i)].slab;
-    if (slab && buffer.size.value > 0 && ever_alive(problem_, BufferId(i)) &&
+    if (slab && !boxes(i).empty() &&
         at / slab->value != (at + buffer.size.value - 1) / slab->value)
       return bad_input("buffer '{}': [{}, {}) crosses a boundary of slabs of {}", who(), at, high(i),
                        slab->value);
@@ -190,6 +199,7 @@ class Checker {
         expected += problem_.buffers[id.index()].size.value;
       }
       PLIMSOLL_RETURN_IF_ERROR(check_one_memory(group));
+      PLIMSOLL_RETURN_IF_ERROR(check_one_slab(group));
     }
     for (const auto& members : problem_.colocated) {
       PLIMSOLL_RETURN_IF_ERROR(check_one_memory(members));
@@ -205,19 +215,32 @@ class Checker {
     return {};
   }
 
-  Status check_heights() const {
-    std::vector<std::int64_t> heights(problem_.memories.size(), 0);
-    for (std::size_t i = 0; i < problem_.size(); ++i) {
-      for (const Box& box : boxes(i)) heights[memory(i)] = std::max(heights[memory(i)], box.hi);
+  Status check_one_slab(const std::vector<BufferId>& group) const {
+    if (group.empty()) return {};
+    const auto& slab = problem_.memories[memory(group.front().index())].slab;
+    if (!slab) return {};
+    std::optional<std::int64_t> slab_of_all;
+    for (const BufferId id : group) {
+      if (boxes(id.index()).empty()) continue;
+      const std::int64_t here = low(id.index()) / slab->value;
+      if (slab_of_all.value_or(here) != here)
+        return bad_input("buffer '{}': at {} its group crosses a boundary of slabs of {}",
+                         problem_.name(id), low(id.index()), slab->value);
+      slab_of_all = here;
     }
+    return {};
+  }
+
+  Status check_heights() const {
+    const std::vector<Bytes> heights = this->heights();
     for (std::size_t m = 0; m < heights.size(); ++m) {
       const Memory& memory = problem_.memories[m];
-      if (m < packing_.heights.size() && packing_.heights[m].value != heights[m])
-        return bad_input("memory '{}': height is {}, the packing claims {}", memory.name, heights[m],
-                         packing_.heights[m].value);
-      if (packing_.fits() && memory.capacity && heights[m] > memory.capacity->value)
-        return bad_input("memory '{}': height {} is above its capacity {}", memory.name, heights[m],
-                         memory.capacity->value);
+      if (m < packing_.heights.size() && packing_.heights[m] != heights[m])
+        return bad_input("memory '{}': height is {}, the packing claims {}", memory.name,
+                         heights[m].value, packing_.heights[m].value);
+      if (packing_.fits() && memory.capacity && heights[m] > *memory.capacity)
+        return bad_input("memory '{}': height {} is above its capacity {}", memory.name,
+                         heights[m].value, memory.capacity->value);
     }
     return {};
   }
@@ -308,6 +331,10 @@ class Checker {
 };
 
 }  // namespace
+
+std::vector<Bytes> packed_heights(const Problem& problem, const Packing& packing) {
+  return Checker(problem, packing).heights();
+}
 
 Status check_packing_slowly(const Problem& problem, const Packing& packing) {
   Checker checker(problem, packing);

@@ -18,4 +18,7 @@ namespace plimsoll::pack {
 Status check_packing(const Problem& problem, const Packing& packing);
 Status check_packing_slowly(const Problem& problem, const Packing& packing);
 
+// The first byte above everything that is ever held, per memory, of a packing that was checked.
+std::vector<Bytes> packed_heights(const Problem& problem, const Packing& packing);
+
 }  // namespace plimsoll::pack

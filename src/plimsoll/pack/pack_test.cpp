@@ -110,6 +110,20 @@ TEST(Pack, AlignmentMayBeLargerThanTheSize) {
   EXPECT_EQ(packed(problem).status, PackStatus::kOptimal);
 }
 
+// All offsets are even, but the top of the 5-byte buffer is not: the bound is 11, and the refutation of 11
+// must raise it to 12, the next height that any buffer can end at. The empty member pins its class.
+TEST(Pack, ARefutedHeightRaisesTheBoundToTheNextPossibleOne) {
+  Problem problem;
+  problem.buffers = {{.lifetime = {2, 7}, .size = 5_bytes, .alignment = 2},
+                     {.lifetime = {4, 5}, .size = 0_bytes, .fixed = Offset(2)},
+                     {.lifetime = {2, 4}, .size = 4_bytes, .alignment = 2},
+                     {.lifetime = {0, 4}, .size = 1_bytes, .alignment = 4}};
+  problem.colocated = {{BufferId(1), BufferId(0)}};
+  const Packing packing = packed(problem);
+  EXPECT_EQ(packing.height(), 12_bytes);
+  EXPECT_EQ(packing.status, PackStatus::kOptimal);
+}
+
 TEST(Pack, TwoFixedBuffersInEachOthersWayAreTheCore) {
   Problem problem = harbour();
   problem.buffers[0].fixed = Offset(2);
@@ -176,6 +190,16 @@ TEST(Pack, NoBufferCrossesASlab) {
   EXPECT_TRUE(packed(problem, {.deadline_seconds = 0.2}).fits());
   problem.buffers.push_back({.lifetime = {0, 5}, .size = 65_bytes});
   EXPECT_EQ(packed(problem).status, PackStatus::kInfeasible);
+}
+
+TEST(Pack, SlabsHoldBuffersWholeEvenWhenAWindowShowsLess) {
+  Problem problem;
+  problem.buffers = {{.lifetime = {0, 4}, .size = 2_bytes}, {.lifetime = {0, 4}, .size = 5_bytes}};
+  problem.gaps = {{BufferId(1), {0, 4}, {0, 2}}};
+  problem.memories[0].slab = 5_bytes;
+  const Packing packing = packed(problem);
+  EXPECT_EQ(packing.status, PackStatus::kOptimal);
+  EXPECT_EQ(packing.offsets[1].value % 5, 0);
 }
 
 TEST(Pack, SpillsTheLeastCostlyToTheSlowMemory) {

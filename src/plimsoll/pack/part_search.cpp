@@ -38,6 +38,16 @@ void race(const PackOptions& options, Budget& budget,
   for (std::thread& worker : workers) worker.join();
 }
 
+// The lowest height above `capacity` bytes at which any body of the part could end.
+std::int64_t next_height(const BodyModel& model, const Part& part, std::int64_t capacity) {
+  std::int64_t next = kNever;
+  for (const std::uint32_t b : part.bodies) {
+    const std::int64_t overhang = model.bodies[b].overhang;
+    next = std::min(next, (capacity + overhang) / model.unit * model.unit + model.unit - overhang);
+  }
+  return next;
+}
+
 class Question {
  public:
   Question(const BodyModel& model, const Part& part, const CoverOptions& options)
@@ -89,8 +99,9 @@ class Minimizer {
             const CoverOptions& options, Budget& budget, Incumbent& incumbent)
       : at_bound_(model, part, options),
         between_(model, part, options),
+        model_(model),
+        part_(part),
         target_(target),
-        unit_(model.unit),
         budget_(budget),
         incumbent_(incumbent) {}
 
@@ -118,14 +129,15 @@ class Minimizer {
       auto [height, places] = question.answer();
       incumbent_.offer(height, std::move(places));
     } else if (result == CoverResult::kImpossible) {
-      incumbent_.raise_lower((capacity / unit_) * unit_ + 1);
+      incumbent_.raise_lower(next_height(model_, part_, capacity));
     }
   }
 
   Question at_bound_;
   Question between_;
+  const BodyModel& model_;
+  const Part& part_;
   const std::int64_t target_;
-  const std::int64_t unit_;
   Budget& budget_;
   Incumbent& incumbent_;
 };
@@ -188,7 +200,7 @@ void fit_part(const BodyModel& model, const Part& part, std::int64_t capacity,
       auto [height, places] = question.answer();
       incumbent.offer(height, std::move(places));
     } else if (result == CoverResult::kImpossible) {
-      incumbent.raise_lower(capacity + 1);
+      incumbent.raise_lower(next_height(model, part, capacity));
     }
     return result != CoverResult::kLimit;
   });

@@ -20,7 +20,8 @@
 //              wholly below. Long-lived buffers at the front and short-lived ones at the back keep
 //              the middle free in one piece.
 //   memories   where buffers may live: capacity, cost per byte, and the largest piece the machine
-//              hands out (slab). A buffer lies inside one slab: slab k is [k*slab, (k+1)*slab).
+//              hands out (slab). A buffer lies inside one slab: slab k is [k*slab, (k+1)*slab);
+//              so do, as a whole, buffers that hang together (groups and classes).
 //              Which memories a buffer may use is a bit mask; the packer chooses, cheapest first.
 //
 // Example (tests call it the harbour): three buffers of 4, 4 and 8 bytes, lifetimes [0,3), [3,9),

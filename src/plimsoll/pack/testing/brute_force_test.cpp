@@ -302,14 +302,22 @@ TEST(BruteForce, AgreesOnEveryKindOfRule) {
   EXPECT_LT(skipped, 90) << "brute force gave up too often to be a referee";
 }
 
-TEST(SlowBruteForce, AgreesOnHundredThousandProblems) {
+// A hundred thousand problems in shards: GTEST_TOTAL_SHARDS and GTEST_SHARD_INDEX spread them over processes.
+class SlowBruteForce : public ::testing::TestWithParam<int> {};
+
+TEST_P(SlowBruteForce, AgreesOnFiveThousandProblems) {
+  constexpr int kProblems = 5000;
   int skipped = 0;
-  std::uint64_t seed = 1'000'001;
-  for (; seed - 1'000'001 < 100'000 + static_cast<std::uint64_t>(skipped); ++seed) {
+  std::uint64_t seed = 1'000'001 + 100'000 * static_cast<std::uint64_t>(GetParam());
+  for (int decided = 0; decided < kProblems; ++seed) {
+    const int before = skipped;
     ASSERT_NO_FATAL_FAILURE(expect_same_optimum(seed, skipped));
+    decided += skipped == before;
   }
-  EXPECT_LT(skipped, 15000) << "brute force gave up too often to be a referee";
+  EXPECT_LT(skipped, kProblems * 15 / 100) << "brute force gave up too often to be a referee";
 }
+
+INSTANTIATE_TEST_SUITE_P(Shards, SlowBruteForce, ::testing::Range(0, 20));
 
 void expect_same_cost(std::uint64_t seed) {
   Random random(seed);
