@@ -15,8 +15,10 @@
 #include "plimsoll/schedule/improve.h"
 #include "plimsoll/schedule/order.h"
 #include "plimsoll/schedule/problem.h"
+#include "plimsoll/schedule/replay.h"
 #include "plimsoll/schedule/retention.h"
 #include "plimsoll/schedule/script.h"
+#include "plimsoll/schedule/segments.h"
 
 namespace plimsoll::schedule {
 namespace {
@@ -57,7 +59,8 @@ class Fitter {
       : options_(options),
         problem_(workload, options.remedies, options.copies),
         at_home_(workload, without_swap(options.remedies), options.copies),
-        given_(given_sequence(problem_)) {}
+        given_(given_sequence(problem_)),
+        turn_(turn_of(workload, problem_)) {}
 
   const Problem& problem() const { return problem_; }
   Candidate keep_all() const { return {link(problem_, plain_script(given_.order)), given_.order}; }
@@ -73,8 +76,9 @@ class Fitter {
     choose_orders(seed);
     for (const Sequence& sequence : orders_) consider(plain_script(sequence.order), sequence.order);
     if (optimal()) return best_;
+    cut_segments();
     construct(seed);
-    if (!stopped() && problem_.values <= kRetentionLimit && problem_.tasks > 1) improve_all(seed);
+    if (!stopped() && searchable()) improve_all(seed);
     return best_;
   }
 
@@ -106,6 +110,10 @@ class Fitter {
     return remedies;
   }
 
+  bool searchable() const {
+    return problem_.tasks > 1 &&
+           static_cast<std::int64_t>(problem_.values) * problem_.tasks <= kRetentionLimit;
+  }
   bool stopped() const { return options_.stop != nullptr && options_.stop->load(); }
 
   void consider(const Script& script, const std::vector<Index>& order) {
@@ -153,6 +161,17 @@ class Fitter {
     if (builder.run(settings)) consider(builder.script(), given_.order);
   }
 
+  void cut_segments() {
+    if (!options_.remedies.recompute) return;
+    std::int64_t tried = 0;
+    const auto stop = [&] {
+      if (stopped()) return true;
+      return effort_.counted ? ++tried > effort_.restarts : watch_.seconds() > 0.3 * effort_.seconds;
+    };
+    try_segments(problem_, turn_, budget_, stop,
+                 [&](const Script& script) { consider(script, given_.order); });
+  }
+
   // Restarts with perturbed prices. The first run of every order is unperturbed.
   void construct(std::uint64_t seed) {
     Random random(seed * 7919 + 1);
@@ -161,7 +180,7 @@ class Fitter {
     double best = std::numeric_limits<double>::infinity();
     Construct builder(problem_, orders_.front(), seed);
     std::int64_t fruitless = 0;
-    const double share = problem_.values <= kRetentionLimit ? 0.2 : 1.0;
+    const double share = searchable() ? 0.2 : 1.0;
     for (std::int64_t run = 0;; ++run) {
       const bool over = effort_.counted
                             ? run >= effort_.restarts
@@ -274,6 +293,7 @@ class Fitter {
   Problem problem_;
   Problem at_home_;  // the same without swap: what the local search works on
   Sequence given_;
+  Index turn_;  // the first task of the backward half
   std::int64_t budget_ = 0;
   Effort effort_;
   Stopwatch watch_;

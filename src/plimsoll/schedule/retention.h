@@ -18,7 +18,7 @@
 //     an input that ends there.
 //
 // Changes are logged and can be rolled back; that is what makes local search cheap. Not
-// thread-safe; O(values · stages / 8) bytes, so only below kRetentionLimit values.
+// thread-safe; O(values · stages / 8) bytes, so only up to kRetentionLimit of them.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@
 
 namespace plimsoll::schedule {
 
-constexpr Index kRetentionLimit = 20000;
+constexpr std::int64_t kRetentionLimit = 600'000'000;  // values · stages: 75 MB a matrix
 
 class Retention {
  public:
