@@ -82,6 +82,7 @@ void Construct::reset(const ConstructSettings& settings) {
   mark_now_ = 0;
   away_.clear();
   steps_.clear();
+  left_.clear();
   sends_.clear();
   last_send_ = 0;
 }
@@ -231,7 +232,8 @@ Construct::Victim Construct::price(Index value) {
     const double stall =
         std::max(0.0, out_done - clock_) + std::max(0.0, p_.in_seconds[v] - until_use);
     const double busy = (sends ? p_.out_seconds[v] : 0) + p_.in_seconds[v];
-    offer(Mode::kSwap, per_byte(stall + settings_.copy_weight * busy, p_.bytes[v]));
+    const double bias = settings_.swap_weights.empty() ? 1 : settings_.swap_weights[v];
+    offer(Mode::kSwap, bias * per_byte(stall + settings_.copy_weight * busy, p_.bytes[v]));
   }
   return best;
 }
@@ -265,6 +267,7 @@ bool Construct::evict(std::int64_t need, Index nearest_allowed) {
 
 void Construct::leave(const Victim& victim) {
   const auto v = at(victim.value);
+  if (victim.price >= 0) left_.push_back(victim.value);
   if (victim.mode == Mode::kEncode) {
     note(ScriptStep::Kind::kEncode, victim.value);
     clock_ += p_.encode_seconds[v];

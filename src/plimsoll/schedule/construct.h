@@ -32,7 +32,8 @@ struct ConstructSettings {
   std::int64_t budget = 0;
   double alpha = 1;
   double copy_weight = 0.1;     // what a second of hidden copying counts as
-  std::vector<double> weights;  // per value; empty: all 1
+  std::vector<double> weights;       // per value; empty: all 1
+  std::vector<double> swap_weights;  // the same for swapping alone, on top
   double give_up_seconds = 0;   // the run is hopeless beyond this
 };
 
@@ -44,6 +45,8 @@ class Construct {
 
   bool run(const ConstructSettings& settings);  // false: no plan this way
   double seconds() const;                       // estimate of the makespan
+  // What left memory before its last use in the last run, every time it did.
+  const std::vector<Index>& left() const { return left_; }
   Script script() const;
 
  private:
@@ -113,6 +116,7 @@ class Construct {
   std::vector<Index> stack_;
   std::vector<std::pair<Index, Index>> away_;  // heap: (next use, value on host)
   std::vector<ScriptStep> steps_;
+  std::vector<Index> left_;
   std::vector<std::pair<std::int32_t, Index>> sends_;  // (place in steps_, value)
   std::int32_t last_send_ = 0;
 };

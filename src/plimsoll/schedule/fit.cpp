@@ -176,16 +176,23 @@ class Fitter {
                  [&](const Script& script) { consider(script, given_.order); });
   }
 
-  // Restarts with perturbed prices. The first run of every order is unperturbed.
+  // Restarts with changed prices, each from those of the best run. The first run of every order has
+  // them as they are. Either all prices are blurred, or those of a few values that had to leave are
+  // changed for good: dearer or cheaper to let go, or to swap. The latter is a local search over the
+  // gaps with every mode in it, judged by the makespan.
   void construct(std::uint64_t seed) {
     Random random(seed * 7919 + 1);
-    std::vector<double> good_weights(static_cast<std::size_t>(problem_.values), 1.0);
-    double good_alpha = 1;
+    ConstructSettings good;
+    good.budget = budget_;
+    good.weights.assign(static_cast<std::size_t>(problem_.values), 1.0);
+    if (options_.remedies.swap) good.swap_weights = good.weights;
+    std::vector<Index> left;
     double best = std::numeric_limits<double>::infinity();
     Construct builder(problem_, orders_.front(), seed);
     std::int64_t fruitless = 0;
     std::size_t favourite = 0;
-    const double until = searchable() ? watch_.seconds() + 0.12 * effort_.seconds : effort_.seconds;
+    const double share = searchable() ? (options_.remedies.swap ? 0.6 : 0.12) : 1.0;
+    const double until = watch_.seconds() + share * (effort_.seconds - watch_.seconds());
     for (std::int64_t run = 0;; ++run) {
       const bool over = effort_.counted
                             ? run >= effort_.restarts
@@ -196,30 +203,41 @@ class Fitter {
                                 : random.chance(0.2)
                                     ? static_cast<std::size_t>(random.below(std::ssize(orders_)))
                                     : favourite;
-      ConstructSettings settings;
-      settings.budget = budget_;
-      settings.weights = good_weights;
-      settings.alpha = good_alpha;
+      ConstructSettings settings = good;
       settings.give_up_seconds =
           best < std::numeric_limits<double>::infinity() ? 1.2 * best : 50 * problem_.total_seconds;
-      if (!first) perturb(settings, random);
+      if (!first && !left.empty() && random.chance(options_.remedies.swap ? 0.7 : 0.3)) {
+        change_some(settings, left, random);
+      } else if (!first) {
+        blur(settings, random);
+      }
       builder.set_sequence(orders_[which]);
       ++fruitless;
       if (!builder.run(settings) || builder.seconds() >= best) continue;
       best = builder.seconds();
-      good_weights = settings.weights;
-      good_alpha = settings.alpha;
+      good = std::move(settings);
+      left = builder.left();
       favourite = which;
       fruitless = 0;
       consider(builder.script(), orders_[which].order);
     }
   }
 
-  static void perturb(ConstructSettings& settings, Random& random) {
+  static void blur(ConstructSettings& settings, Random& random) {
     if (random.chance(0.5)) settings.alpha = 0.3 + 1.5 * random.uniform();
     settings.copy_weight = random.chance(0.3) ? 0 : random.uniform();
     const double spread = 0.05 + 0.8 * random.uniform() * random.uniform();
     for (double& weight : settings.weights) weight *= std::exp((random.uniform() * 2 - 1) * spread);
+  }
+
+  static void change_some(ConstructSettings& settings, const std::vector<Index>& left,
+                          Random& random) {
+    for (std::int64_t i = 1 + random.below(6); i > 0; --i) {
+      const auto v = static_cast<std::size_t>(
+          left[static_cast<std::size_t>(random.below(std::ssize(left)))]);
+      const bool swap = !settings.swap_weights.empty() && random.chance(0.5);
+      (swap ? settings.swap_weights : settings.weights)[v] *= std::exp(4 * random.uniform() - 2);
+    }
   }
 
   // Rounds of annealing on all threads, each from the best so far; but some of the first round start
