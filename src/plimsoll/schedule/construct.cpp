@@ -10,6 +10,7 @@ constexpr std::size_t kSample = 64;
 constexpr int kClosureCap = 256;  // larger closures are never worth it; price them as if four times
 constexpr int kLookDepth = 6;     // through how many evicted successors a next use is followed
 constexpr int kLastUseCap = 4096;
+constexpr int kDeepest = 32;  // remaking what was squeezed out while something was being remade
 
 std::size_t at(Index i) {
   return static_cast<std::size_t>(i);
@@ -18,7 +19,12 @@ std::size_t at(Index i) {
 }  // namespace
 
 Construct::Construct(const Problem& problem, const Sequence& sequence, std::uint64_t seed)
-    : p_(problem), q_(&sequence), random_(seed) {
+    : p_(problem), q_(&sequence), random_(seed), may_leave_(at(problem.values), 0) {
+  for (Index v = 0; v < p_.values; ++v) {
+    const bool removable = p_.remakeable(v) || p_.swappable[at(v)] || p_.encoding[at(v)] != kNoIndex;
+    const bool ends = !p_.keep[at(v)] && p_.overwriter[at(v)] == kNoIndex;
+    may_leave_[at(v)] = p_.bytes[at(v)] > 0 && (removable || ends);
+  }
   set_sequence(sequence);
 }
 
@@ -30,6 +36,14 @@ void Construct::set_sequence(const Sequence& sequence) {
     if (last == kNoIndex) continue;
     for (Index task : p_.readers[v]) {
       if (task != last) expires_[at(task)] = std::min(expires_[at(task)], q_->position[at(last)]);
+    }
+  }
+  chain_expires_ = expires_;
+  for (Index task : q_->order) {
+    for (Index u : p_.inputs[task]) {
+      if (p_.remakeable(u))
+        chain_expires_[at(task)] =
+            std::min(chain_expires_[at(task)], chain_expires_[at(p_.producer[at(u)])]);
     }
   }
   start_of_.assign(at(p_.tasks) + 1, 0);
@@ -58,6 +72,7 @@ void Construct::reset(const ConstructSettings& settings) {
     flags->assign(values, 0);
   }
   pins_.assign(values, 0);
+  pending_.assign(values, 0);
   cursor_.assign(values, 0);
   ready_at_.assign(values, 0);
   out_done_.assign(values, 0);
@@ -67,6 +82,7 @@ void Construct::reset(const ConstructSettings& settings) {
   mark_now_ = 0;
   away_.clear();
   steps_.clear();
+  left_.clear();
   sends_.clear();
   last_send_ = 0;
 }
@@ -96,6 +112,7 @@ Index Construct::next_static(Index value) {
 }
 
 Index Construct::next_use(Index value, int depth) {
+  if (pending_[at(value)] > 0) return now_at_;
   Index next = next_static(value);
   if (next != kNever || depth >= kLookDepth) return next;
   for (Index reader : q_->readers[value]) {
@@ -152,7 +169,15 @@ Construct::Closure Construct::closure_of(Index value) {
     closure.expires = std::min(closure.expires, expires_[at(task)]);
     if (++seen > kClosureCap) {
       closure.seconds *= 4;
-      if (p_.has_overwriters) closure.possible = false;
+      for (Index left : stack_) {
+        closure.possible = closure.possible && p_.remakeable(left);
+        if (p_.remakeable(left))
+          closure.expires = std::min(closure.expires, chain_expires_[at(p_.producer[at(left)])]);
+      }
+      for (Index u : p_.inputs[task]) {
+        if (absent(u) && p_.remakeable(u))
+          closure.expires = std::min(closure.expires, chain_expires_[at(p_.producer[at(u)])]);
+      }
       return closure;
     }
     for (Index made : p_.outputs[task]) mark_[at(made)] = mark_now_;
@@ -207,7 +232,8 @@ Construct::Victim Construct::price(Index value) {
     const double stall =
         std::max(0.0, out_done - clock_) + std::max(0.0, p_.in_seconds[v] - until_use);
     const double busy = (sends ? p_.out_seconds[v] : 0) + p_.in_seconds[v];
-    offer(Mode::kSwap, per_byte(stall + settings_.copy_weight * busy, p_.bytes[v]));
+    const double bias = settings_.swap_weights.empty() ? 1 : settings_.swap_weights[v];
+    offer(Mode::kSwap, bias * per_byte(stall + settings_.copy_weight * busy, p_.bytes[v]));
   }
   return best;
 }
@@ -241,6 +267,7 @@ bool Construct::evict(std::int64_t need, Index nearest_allowed) {
 
 void Construct::leave(const Victim& victim) {
   const auto v = at(victim.value);
+  if (victim.price >= 0) left_.push_back(victim.value);
   if (victim.mode == Mode::kEncode) {
     note(ScriptStep::Kind::kEncode, victim.value);
     clock_ += p_.encode_seconds[v];
@@ -272,10 +299,9 @@ void Construct::add(Index value) {
   const auto v = at(value);
   resident_[v] = 1;
   used_ += p_.bytes[v];
-  if (p_.remakeable(value) || p_.swappable[v] || p_.encoding[v] != kNoIndex || !p_.keep[v]) {
-    place_[v] = static_cast<Index>(evictable_.size());
-    evictable_.push_back(value);
-  }
+  if (!may_leave_[v]) return;
+  place_[v] = static_cast<Index>(evictable_.size());
+  evictable_.push_back(value);
 }
 
 void Construct::remove(Index value) {
@@ -321,37 +347,43 @@ bool Construct::decode(Index value) {
   return true;
 }
 
-// Present already, or made so, or its task is put on the stack of what to run first.
-bool Construct::make_present(Index value, std::vector<Frame>& frames) {
+bool Construct::make_present(Index value, int depth) {
   if (resident_[at(value)]) return true;
   if (hosted_[at(value)]) return bring_in(value);
   if (encoded_[at(value)]) return decode(value);
-  if (!p_.remakeable(value)) return false;
-  const Index task = p_.producer[at(value)];
-  if (expires_[at(task)] <= now_at_) return false;
-  frames.push_back({task, 0});
-  return true;
+  return depth < kDeepest && p_.remakeable(value) && run_task(p_.producer[at(value)], depth + 1);
 }
 
-bool Construct::run_task(Index task) {
-  std::vector<Frame> frames{{task, 0}};
-  while (!frames.empty()) {
-    const std::size_t top = frames.size() - 1;
-    const auto inputs = p_.inputs[frames[top].task];
-    bool waiting = false;
-    while (frames[top].next_input < inputs.size()) {
-      const Index u = inputs[frames[top].next_input];
-      if (!make_present(u, frames)) return false;
-      if (frames.size() > top + 1) {
-        waiting = true;
-        break;
-      }
-      ++pins_[at(u)];
-      ++frames[top].next_input;
+// The task and every task that has to run again before it, by position.
+std::vector<Index> Construct::missing_tasks(Index task) {
+  std::vector<Index> missing{task};
+  ++mark_now_;
+  for (Index made : p_.outputs[task]) mark_[at(made)] = mark_now_;
+  for (std::size_t i = 0; i < missing.size(); ++i) {
+    for (Index u : p_.inputs[missing[i]]) {
+      if (!absent(u) || mark_[at(u)] == mark_now_ || !p_.remakeable(u)) continue;
+      missing.push_back(p_.producer[at(u)]);
+      for (Index made : p_.outputs[missing.back()]) mark_[at(made)] = mark_now_;
     }
-    if (waiting) continue;
-    if (!execute(frames[top].task)) return false;
-    frames.pop_back();
+  }
+  std::sort(missing.begin(), missing.end(),
+            [&](Index a, Index b) { return q_->position[at(a)] < q_->position[at(b)]; });
+  return missing;
+}
+
+bool Construct::run_task(Index task, int depth) {
+  const std::vector<Index> missing = missing_tasks(task);
+  for (Index one : missing) {
+    for (Index u : p_.inputs[one]) ++pending_[at(u)];
+  }
+  for (Index one : missing) {
+    if (one != task && expires_[at(one)] <= now_at_) return false;
+    for (Index u : p_.inputs[one]) {
+      if (!make_present(u, depth)) return false;
+      ++pins_[at(u)];
+      --pending_[at(u)];
+    }
+    if (!execute(one)) return false;
   }
   return true;
 }
@@ -441,9 +473,7 @@ bool Construct::finish_step() {
   now_at_ = p_.tasks;
   for (Index v = 0; v < p_.values; ++v) {
     if (!p_.keep[at(v)] || home_is_host(v)) continue;
-    std::vector<Frame> frames;
-    if (!make_present(v, frames)) return false;
-    if (!frames.empty() && !run_task(frames.front().task)) return false;
+    if (!make_present(v, 0)) return false;
     ++pins_[at(v)];
     clock_ = std::max(clock_, ready_at_[at(v)]);
   }
@@ -462,7 +492,7 @@ bool Construct::run(const ConstructSettings& settings) {
   for (now_at_ = 0; now_at_ < p_.tasks; ++now_at_) {
     if (!away_.empty()) prefetch();
     const Index task = q_->order[at(now_at_)];
-    if (!run_task(task)) return false;
+    if (!run_task(task, 0)) return false;
     ++now_at_;
     free_dead(task);
     --now_at_;

@@ -32,7 +32,8 @@ struct ConstructSettings {
   std::int64_t budget = 0;
   double alpha = 1;
   double copy_weight = 0.1;     // what a second of hidden copying counts as
-  std::vector<double> weights;  // per value; empty: all 1
+  std::vector<double> weights;       // per value; empty: all 1
+  std::vector<double> swap_weights;  // the same for swapping alone, on top
   double give_up_seconds = 0;   // the run is hopeless beyond this
 };
 
@@ -44,6 +45,8 @@ class Construct {
 
   bool run(const ConstructSettings& settings);  // false: no plan this way
   double seconds() const;                       // estimate of the makespan
+  // What left memory before its last use in the last run, every time it did.
+  const std::vector<Index>& left() const { return left_; }
   Script script() const;
 
  private:
@@ -59,10 +62,6 @@ class Construct {
     Index expires = kNever;
     bool possible = true;
   };
-  struct Frame {
-    Index task;
-    std::size_t next_input;
-  };
 
   void reset(const ConstructSettings& settings);
   bool absent(Index value) const;
@@ -77,10 +76,11 @@ class Construct {
   void add(Index value);
   void remove(Index value);
   void touch(Index value);
-  bool make_present(Index value, std::vector<Frame>& frames);
+  bool make_present(Index value, int depth);
   bool bring_in(Index value);
   bool decode(Index value);
-  bool run_task(Index task);
+  std::vector<Index> missing_tasks(Index task);
+  bool run_task(Index task, int depth);
   bool execute(Index task);
   bool finish_step();
   void free_dead(Index task);
@@ -93,9 +93,11 @@ class Construct {
   Random random_;
   ConstructSettings settings_;
   std::vector<Index> expires_;    // per task: first position at which an input of it is overwritten
+  std::vector<Index> chain_expires_;  // ... or of any task that it may have to be remade from
   std::vector<double> start_of_;  // per position: keep-all clock
   std::vector<double> distance_power_;
   double power_alpha_ = -1;
+  std::vector<char> may_leave_;
 
   // state of one run
   Index now_at_ = 0;  // position being worked on
@@ -104,7 +106,8 @@ class Construct {
   std::vector<Index> evictable_;  // resident values that may leave
   std::vector<Index> place_;      // value -> index in evictable_, or kNoIndex
   std::vector<char> resident_, encoded_, hosted_, touched_, starts_on_host_;
-  std::vector<std::int32_t> pins_;
+  std::vector<std::int32_t> pins_;     // in use now
+  std::vector<std::int32_t> pending_;  // reads by tasks that are about to be run again
   std::vector<std::int32_t> cursor_;  // per value: into its sorted readers
   std::vector<double> ready_at_, out_done_, touch_clock_;
   std::vector<std::int32_t> touch_step_;
@@ -113,6 +116,7 @@ class Construct {
   std::vector<Index> stack_;
   std::vector<std::pair<Index, Index>> away_;  // heap: (next use, value on host)
   std::vector<ScriptStep> steps_;
+  std::vector<Index> left_;
   std::vector<std::pair<std::int32_t, Index>> sends_;  // (place in steps_, value)
   std::int32_t last_send_ = 0;
 };

@@ -15,8 +15,10 @@
 #include "plimsoll/schedule/improve.h"
 #include "plimsoll/schedule/order.h"
 #include "plimsoll/schedule/problem.h"
+#include "plimsoll/schedule/replay.h"
 #include "plimsoll/schedule/retention.h"
 #include "plimsoll/schedule/script.h"
+#include "plimsoll/schedule/segments.h"
 
 namespace plimsoll::schedule {
 namespace {
@@ -43,6 +45,8 @@ bool copies(const Script& script) {
   });
 }
 
+constexpr Index kFreshLimit = 5000;  // letting go of everything over the budget takes too long beyond
+
 // How far a search may go: by the clock, or by counts when it has to be repeatable.
 struct Effort {
   bool counted = false;
@@ -57,10 +61,12 @@ class Fitter {
       : options_(options),
         problem_(workload, options.remedies, options.copies),
         at_home_(workload, without_swap(options.remedies), options.copies),
-        given_(given_sequence(problem_)) {}
+        given_(given_sequence(problem_)),
+        turn_(turn_of(workload, problem_)),
+        kept_{link(problem_, plain_script(given_.order)), given_.order} {}
 
   const Problem& problem() const { return problem_; }
-  Candidate keep_all() const { return {link(problem_, plain_script(given_.order)), given_.order}; }
+  const Candidate& keep_all() const { return kept_; }
 
   // The best schedule found within `budget`, or none. `start` may hold one from a larger budget.
   std::optional<Candidate> search(Bytes budget, const Effort& effort, std::uint64_t seed) {
@@ -68,13 +74,14 @@ class Fitter {
     effort_ = effort;
     watch_ = Stopwatch();
     best_.reset();
-    consider(plain_script(given_.order), given_.order);
-    if (optimal()) return best_;
+    if (kept_.schedule.peak_bytes <= budget) return kept_;
+    first_plan(seed);
     choose_orders(seed);
     for (const Sequence& sequence : orders_) consider(plain_script(sequence.order), sequence.order);
     if (optimal()) return best_;
+    cut_segments();
     construct(seed);
-    if (!stopped() && problem_.values <= kRetentionLimit && problem_.tasks > 1) improve_all(seed);
+    if (!stopped() && searchable()) improve_all(seed);
     return best_;
   }
 
@@ -106,6 +113,10 @@ class Fitter {
     return remedies;
   }
 
+  bool searchable() const {
+    return problem_.tasks > 1 &&
+           static_cast<std::int64_t>(problem_.values) * problem_.tasks <= kRetentionLimit;
+  }
   bool stopped() const { return options_.stop != nullptr && options_.stop->load(); }
 
   void consider(const Script& script, const std::vector<Index>& order) {
@@ -128,15 +139,16 @@ class Fitter {
     orders_.push_back(given_);
     if (options_.order == OrderChoice::kGiven) return;
     Random random(seed);
-    first_plan(seed);  // before the order is polished, which takes longer
-    orders_.emplace_back(problem_, polished(given_.order, 0.05, random));
-    orders_.emplace_back(problem_, polished(list_order(problem_), 0.1, random));
+    orders_.emplace_back(problem_, polished(given_.order, 0.1, random));
+    orders_.emplace_back(problem_, polished(list_order(problem_), 0.2, random));
   }
 
   // Polishing takes its swaps in portions, so that it can be cut at a share of the deadline.
   std::vector<Index> polished(std::vector<Index> order, double share, Random& random) {
     constexpr std::int64_t kPortion = 100'000;
-    std::int64_t swaps = std::min<std::int64_t>(400LL * problem_.tasks, 4'000'000);
+    constexpr std::int64_t kEndless = std::numeric_limits<std::int64_t>::max();
+    std::int64_t swaps =
+        effort_.counted ? std::min<std::int64_t>(400LL * problem_.tasks, 4'000'000) : kEndless;
     while (swaps > 0 && !stopped() &&
            (effort_.counted || watch_.seconds() <= share * effort_.seconds)) {
       order = lower_order(problem_, std::move(order), budget_, std::min(swaps, kPortion), random);
@@ -153,50 +165,86 @@ class Fitter {
     if (builder.run(settings)) consider(builder.script(), given_.order);
   }
 
-  // Restarts with perturbed prices. The first run of every order is unperturbed.
+  void cut_segments() {
+    if (!options_.remedies.recompute) return;
+    std::int64_t tried = 0;
+    const auto stop = [&] {
+      if (stopped()) return true;
+      return effort_.counted ? ++tried > effort_.restarts : watch_.seconds() > 0.25 * effort_.seconds;
+    };
+    try_segments(problem_, turn_, budget_, stop,
+                 [&](const Script& script) { consider(script, given_.order); });
+  }
+
+  // Restarts with changed prices, each from those of the best run. The first run of every order has
+  // them as they are. Either all prices are blurred, or those of a few values that had to leave are
+  // changed for good: dearer or cheaper to let go, or to swap. The latter is a local search over the
+  // gaps with every mode in it, judged by the makespan.
   void construct(std::uint64_t seed) {
     Random random(seed * 7919 + 1);
-    std::vector<double> good_weights(static_cast<std::size_t>(problem_.values), 1.0);
-    double good_alpha = 1;
+    ConstructSettings good;
+    good.budget = budget_;
+    good.weights.assign(static_cast<std::size_t>(problem_.values), 1.0);
+    if (options_.remedies.swap) good.swap_weights = good.weights;
+    std::vector<Index> left;
     double best = std::numeric_limits<double>::infinity();
     Construct builder(problem_, orders_.front(), seed);
     std::int64_t fruitless = 0;
-    const double share = problem_.values <= kRetentionLimit ? 0.2 : 1.0;
+    std::size_t favourite = 0;
+    const double share = searchable() ? (options_.remedies.swap ? 0.6 : 0.12) : 1.0;
+    const double until = watch_.seconds() + share * (effort_.seconds - watch_.seconds());
     for (std::int64_t run = 0;; ++run) {
       const bool over = effort_.counted
                             ? run >= effort_.restarts
-                            : run >= (best_ ? 1 : 3) && watch_.seconds() > share * effort_.seconds;
+                            : run >= (best_ ? 1 : 3) && watch_.seconds() > until;
       if (over || stopped() || (run > 40 && fruitless > 4000)) break;
-      const auto which = static_cast<std::size_t>(run) % orders_.size();
-      ConstructSettings settings;
-      settings.budget = budget_;
-      settings.weights = good_weights;
-      settings.alpha = good_alpha;
+      const bool first = static_cast<std::size_t>(run) < orders_.size();
+      const std::size_t which = first ? static_cast<std::size_t>(run)
+                                : random.chance(0.2)
+                                    ? static_cast<std::size_t>(random.below(std::ssize(orders_)))
+                                    : favourite;
+      ConstructSettings settings = good;
       settings.give_up_seconds =
           best < std::numeric_limits<double>::infinity() ? 1.2 * best : 50 * problem_.total_seconds;
-      if (static_cast<std::size_t>(run) >= orders_.size()) perturb(settings, random);
+      if (!first && !left.empty() && random.chance(options_.remedies.swap ? 0.7 : 0.3)) {
+        change_some(settings, left, random);
+      } else if (!first) {
+        blur(settings, random);
+      }
       builder.set_sequence(orders_[which]);
       ++fruitless;
       if (!builder.run(settings) || builder.seconds() >= best) continue;
       best = builder.seconds();
-      good_weights = settings.weights;
-      good_alpha = settings.alpha;
+      good = std::move(settings);
+      left = builder.left();
+      favourite = which;
       fruitless = 0;
       consider(builder.script(), orders_[which].order);
     }
   }
 
-  static void perturb(ConstructSettings& settings, Random& random) {
+  static void blur(ConstructSettings& settings, Random& random) {
     if (random.chance(0.5)) settings.alpha = 0.3 + 1.5 * random.uniform();
     settings.copy_weight = random.chance(0.3) ? 0 : random.uniform();
     const double spread = 0.05 + 0.8 * random.uniform() * random.uniform();
     for (double& weight : settings.weights) weight *= std::exp((random.uniform() * 2 - 1) * spread);
   }
 
-  // Rounds of annealing on all threads, each from the best so far.
+  static void change_some(ConstructSettings& settings, const std::vector<Index>& left,
+                          Random& random) {
+    for (std::int64_t i = 1 + random.below(6); i > 0; --i) {
+      const auto v = static_cast<std::size_t>(
+          left[static_cast<std::size_t>(random.below(std::ssize(left)))]);
+      const bool swap = !settings.swap_weights.empty() && random.chance(0.5);
+      (swap ? settings.swap_weights : settings.weights)[v] *= std::exp(4 * random.uniform() - 2);
+    }
+  }
+
+  // Rounds of annealing on all threads, each from the best so far; but some of the first round start
+  // from keep-all and let go what is over, which is better where little has to go.
   void improve_all(std::uint64_t seed) {
     const int workers = std::max(1, effort_.counted ? 1 : options_.threads);
-    const int rounds = 3;
+    const int rounds = 4;
     const double begin = effort_.counted ? 0 : watch_.seconds();
     for (int round = 0; round < rounds && !stopped() && !optimal(); ++round) {
       const double from = begin + (effort_.seconds - begin) * round / rounds;
@@ -204,7 +252,9 @@ class Fitter {
       std::vector<std::thread> threads;
       for (int k = 0; k < workers; ++k) {
         const std::uint64_t own = seed + 101 * static_cast<std::uint64_t>(round * workers + k + 1);
-        const auto work = [this, own, from, to, round] { improve_once(own, from, to, round); };
+        const bool fresh = round == 0 && k > 0;
+        const bool priced = (round + k) % 2 == 0;
+        const auto work = [=, this] { improve_once(own, from, to, fresh, priced); };
         if (k + 1 < workers)
           threads.emplace_back(work);
         else
@@ -214,10 +264,9 @@ class Fitter {
     }
   }
 
-  Retention starting_point(std::uint64_t seed, int round) {
+  Retention starting_point(std::uint64_t seed, bool fresh) {
     const std::lock_guard lock(mutex_);
-    const bool fresh = !best_ || (round > 0 && seed % 3 == 0);
-    if (best_ && !fresh) {
+    if (best_ && (!fresh || problem_.tasks > kFreshLimit)) {
       const Script script = shorthand(best_->schedule);
       if (!copies(script)) {
         return Retention::from_script(at_home_, Sequence(at_home_, best_->order), script);
@@ -253,12 +302,13 @@ class Fitter {
     return script;
   }
 
-  void improve_once(std::uint64_t seed, double from, double to, int round) {
+  void improve_once(std::uint64_t seed, double from, double to, bool fresh, bool priced) {
     std::int64_t asked = 0;
     ImproveSettings settings;
     settings.budget = budget_;
+    settings.priced = priced;
     settings.move_operators = options_.order == OrderChoice::kSearch;
-    settings.heat = round == 0 ? 0.006 : 0.003;
+    settings.heat = from == 0 || fresh ? 0.006 : 0.003;
     settings.progress = [&] {
       if (stopped()) return 1.0;
       if (effort_.counted)
@@ -266,7 +316,7 @@ class Fitter {
                static_cast<double>(std::max<std::int64_t>(1, effort_.moves));
       return (watch_.seconds() - from) / std::max(1e-9, to - from);
     };
-    const Improved improved = improve(starting_point(seed, round), at_home_, seed, settings);
+    const Improved improved = improve(starting_point(seed, fresh), at_home_, seed, settings);
     if (improved.found) consider(improved.script, improved.order);
   }
 
@@ -274,6 +324,8 @@ class Fitter {
   Problem problem_;
   Problem at_home_;  // the same without swap: what the local search works on
   Sequence given_;
+  Index turn_;  // the first task of the backward half
+  Candidate kept_;
   std::int64_t budget_ = 0;
   Effort effort_;
   Stopwatch watch_;
@@ -371,7 +423,7 @@ Result<Fit> fit(const Workload& workload, const FitOptions& options) {
   PLIMSOLL_RETURN_IF_ERROR(verify(workload));
   const Stopwatch watch;
   Fitter fitter(workload, options);
-  const Schedule kept = fitter.keep_all().schedule;
+  const Schedule& kept = fitter.keep_all().schedule;
   const Floor floor = floor_of(workload, options.remedies);
   if (options.budget < floor.bytes) return does_not_fit(workload, options.budget, floor);
   std::optional<Candidate> found;
@@ -399,7 +451,7 @@ Result<std::vector<Fit>> sweep(const Workload& workload, const FitOptions& optio
   PLIMSOLL_RETURN_IF_ERROR(verify(workload));
   const Stopwatch watch;
   Fitter fitter(workload, options);
-  const Schedule kept = fitter.keep_all().schedule;
+  const Schedule& kept = fitter.keep_all().schedule;
   const Floor floor = floor_of(workload, options.remedies);
   const std::vector<Candidate> candidates = climb(fitter, options, kept, floor.bytes);
   std::vector<Fit> curve;

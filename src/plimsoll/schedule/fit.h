@@ -21,7 +21,7 @@
 // kUsage and kBadInput for options and workloads that make no sense.
 //
 // Cost: first plan O(evictions · 64 + tasks), about 4 µs a task; memory O(tasks²/8) bytes for the
-// local search, which is left out above kRetentionLimit values.
+// local search, which is left out above kRetentionLimit (values · tasks).
 #pragma once
 
 #include <atomic>

@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::size_t kCandidates = 48;
 constexpr double kHeatTasks = 60;
+constexpr double kPricedHeat = 0.3;  // starting temperature, in times of a mean task
 
 std::size_t at(Index i) {
   return static_cast<std::size_t>(i);
@@ -19,19 +20,29 @@ class Search {
          const ImproveSettings& settings)
       : plan_(std::move(plan)), p_(problem), random_(seed), s_(settings) {
     for (Index v = 0; v < p_.values; ++v) {
-      if (p_.remakeable(v) || (p_.encoding[at(v)] != kNoIndex && p_.producer[at(v)] != kNoIndex)) {
-        movable_.push_back(v);
-      }
+      const bool encodes = p_.encoding[at(v)] != kNoIndex && p_.producer[at(v)] != kNoIndex;
+      if (p_.bytes[at(v)] > 0 && (p_.remakeable(v) || encodes)) movable_.push_back(v);
     }
     tolerance_ = p_.total_seconds * 1e-12;
+    std::int64_t bytes = 1;
+    for (Index v : movable_) bytes += p_.bytes[at(v)];
+    price_ = p_.total_seconds / static_cast<double>(bytes);
+    plan_.set_limit(s_.budget);
   }
 
   Improved run() {
-    if (p_.tasks < 2 || movable_.empty()) {
-      if (fits()) record();
-      return std::move(best_);
-    }
-    if (!repair(kNoIndex, 0, 100 * p_.tasks)) return std::move(best_);
+    if (fits()) record();
+    if (p_.tasks < 2 || movable_.empty()) return std::move(best_);
+    if (s_.priced)
+      run_priced();
+    else
+      run_repaired();
+    return std::move(best_);
+  }
+
+ private:
+  void run_repaired() {
+    if (!repair(kNoIndex, 0, 100 * p_.tasks)) return;
     plan_.forget_log();
     current_ = plan_.seconds();
     record();
@@ -43,11 +54,58 @@ class Search {
         current_ = plan_.seconds();
       }
     }
-    return std::move(best_);
   }
 
- private:
-  bool fits() const { return plan_.possible() && plan_.peak() <= s_.budget; }
+  // The price of a byte · stage over the budget follows how often the plan is within it.
+  void run_priced() {
+    constexpr int kSteps = 64;
+    double done = 0;
+    while ((done = s_.progress()) < 1) {
+      const double temperature =
+          kPricedHeat * p_.total_seconds / p_.tasks * (1 - done) * (1 - done) + tolerance_;
+      int within = 0;
+      for (int i = 0; i < kSteps; ++i) within += step_priced(temperature);
+      if (within > kSteps / 2) price_ *= 0.95;
+      if (within < kSteps / 3) price_ *= 1.05;
+      best_.moves += kSteps;
+      plan_.refresh_total();
+    }
+  }
+
+  double score() const {
+    return plan_.seconds() + price_ * static_cast<double>(plan_.excess());
+  }
+
+  // One change as it comes, with no repair; true when the plan is within the budget afterwards.
+  bool step_priced(double temperature) {
+    const std::size_t mark = plan_.mark();
+    const double before = score();
+    bool good = propose_priced() && plan_.possible();
+    if (good) {
+      const double worse = score() - before;
+      good = worse <= 0 || random_.uniform() < std::exp(-worse / temperature);
+    }
+    if (!good) {
+      plan_.roll_back(mark);
+      return plan_.excess() == 0;
+    }
+    plan_.forget_log();
+    if (plan_.excess() > 0) return false;
+    record();
+    return true;
+  }
+
+  bool propose_priced() {
+    const double dice = random_.uniform();
+    if (s_.move_operators && dice < 0.1) return move_operator();
+    if (dice < 0.4) return random_.chance(0.5) ? drop_at_peak() : drop_one();
+    if (dice < 0.7) return keep();
+    if (dice < 0.8) return drop_one() && keep();
+    if (dice < 0.9) return rerun_from_held_inputs();
+    return recompute_earlier();
+  }
+
+  bool fits() const { return plan_.possible() && plan_.excess() == 0; }
 
   void record() {
     if (best_.found && plan_.seconds() >= best_.seconds - tolerance_) return;
@@ -71,7 +129,7 @@ class Search {
     bool good = propose() && fits();
     if (good) {
       const std::int64_t fills = 4 + random_.below(12);
-      for (std::int64_t i = 0; i < fills; ++i) keep_one(false);
+      for (std::int64_t i = 0; i < fills; ++i) keep_if_better();
       const double worse = plan_.seconds() - current_;
       good = worse <= 0 || random_.uniform() < std::exp(-worse / temperature);
     }
@@ -90,11 +148,11 @@ class Search {
     if (s_.move_operators && dice < 0.12) return move_operator() && repair(kNoIndex, noise, 12);
     if (dice < 0.22) return recompute_earlier() && repair(kNoIndex, noise, 14);
     if (dice < 0.34) return rerun_from_held_inputs() && repair(kNoIndex, noise, 14);
-    if (dice < 0.62) return keep_one(true);
+    if (dice < 0.62) return keep_and_repair();
     const int drops = 1 + random_.chance(0.4) + random_.chance(0.15);
     for (int i = 0; i < drops; ++i) drop_one();
     if (!repair(kNoIndex, noise, 10)) return false;
-    if (dice < 0.8) return keep_one(true) || fits();
+    if (dice < 0.8) return keep_and_repair() || fits();
     return true;
   }
 
@@ -125,17 +183,24 @@ class Search {
     plan_.hold(value, gap, Retention::Hold::kPlain, true);
   }
 
-  bool keep_one(bool with_repair) {
+  // Holds a value that is remade from where it was last at hand; kNoIndex when there is none such.
+  Index keep_some() {
     const auto [stage, value] = remade();
-    if (stage == kNoIndex || plan_.held(value, stage)) return false;
+    if (stage == kNoIndex || plan_.held(value, stage)) return kNoIndex;
     const Index from = plan_.last_available(value, stage);
-    if (from == kNoIndex || from >= stage) return false;
+    if (from == kNoIndex || from >= stage) return kNoIndex;
+    hold_plain(value, {from + 1, stage + 1});
+    return value;
+  }
+  bool keep() { return keep_some() != kNoIndex; }
+  bool keep_and_repair() {
+    const Index value = keep_some();
+    return value != kNoIndex && repair(value, random_.uniform() * 0.7, 14);
+  }
+  void keep_if_better() {
     const std::size_t mark = plan_.mark();
     const double before = plan_.seconds();
-    hold_plain(value, {from + 1, stage + 1});
-    if (with_repair) return repair(value, random_.uniform() * 0.7, 14);
-    if (!fits() || plan_.seconds() > before) plan_.roll_back(mark);
-    return true;
+    if (keep() && (!fits() || plan_.seconds() > before)) plan_.roll_back(mark);
   }
 
   // Remake a value some stages before it is needed, where its inputs may still be at hand.
@@ -161,7 +226,7 @@ class Search {
   bool rerun_from_held_inputs() {
     for (int tries = 0; tries < 20; ++tries) {
       const Index value = movable_[at(random_index(movable_.size()))];
-      const auto gap = plan_.gap_at(value, random_index(at(p_.tasks)));
+      const auto gap = plan_.gap_at(value, plan_.some_held(value, random_index(at(p_.tasks))));
       if (gap.begin >= gap.end || !p_.remakeable(value)) continue;
       const Index when = gap.begin + random_index(at(gap.end - gap.begin));
       plan_.hold(value, {gap.begin, when + 1}, Retention::Hold::kPlain, false);
@@ -175,17 +240,33 @@ class Search {
     return false;
   }
 
-  void drop_one() {
+  bool drop_one() {
     for (int tries = 0; tries < 20; ++tries) {
       const Index value = movable_[at(random_index(movable_.size()))];
-      const Index stage = random_index(at(p_.tasks));
-      const auto gap = plan_.gap_at(value, stage);
-      if (gap.begin >= gap.end) continue;
-      const bool encode = plan_.encodable(value) && (!p_.remakeable(value) || random_.chance(0.5));
-      if (!encode && !p_.remakeable(value)) continue;
-      let_go(value, gap, encode);
-      return;
+      const Index stage = plan_.some_held(value, random_index(at(p_.tasks)));
+      if (drop_idle(value, stage)) return true;
     }
+    return false;
+  }
+
+  bool drop_at_peak() {
+    const Index stage = plan_.peak_stage();
+    const std::size_t start = at(random_index(movable_.size()));
+    for (std::size_t i = 0; i < movable_.size(); ++i) {
+      const Index value = movable_[(start + i) % movable_.size()];
+      if (plan_.held(value, stage) && drop_idle(value, stage)) return true;
+    }
+    return false;
+  }
+
+  // Lets go of the idle stretch around a stage, or encodes it.
+  bool drop_idle(Index value, Index stage) {
+    const auto gap = plan_.gap_at(value, stage);
+    if (gap.begin >= gap.end) return false;
+    const bool encode = encode_free(value, gap) && (!p_.remakeable(value) || random_.chance(0.5));
+    if (!encode && !p_.remakeable(value)) return false;
+    let_go(value, gap, encode);
+    return true;
   }
 
   void let_go(Index value, Retention::Gap gap, bool encode) {
@@ -217,8 +298,9 @@ class Search {
 
   // Drops or encodes idle stretches at the highest stage until the plan fits.
   bool repair(Index protect, double noise, Index most) {
-    for (Index i = 0; plan_.peak() > s_.budget; ++i) {
+    for (Index i = 0; plan_.excess() > 0; ++i) {
       if (i >= most || !relieve(plan_.peak_stage(), protect, noise)) return false;
+      if (i % 64 == 63 && s_.progress() >= 1) return false;
     }
     return plan_.possible();
   }
@@ -275,6 +357,7 @@ class Search {
   const ImproveSettings& s_;
   Improved best_;
   double current_ = 0;
+  double price_ = 0;  // of a byte over the budget for one stage, in seconds
   double tolerance_ = 0;
   std::vector<Index> movable_;
   std::vector<Index> candidates_;

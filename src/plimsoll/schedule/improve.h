@@ -1,10 +1,15 @@
 // Improve: simulated annealing over retention intervals and operator positions.
 //
-// A move changes a plan, repairs it to the budget by dropping the cheapest idle stretches at the
-// highest stage, then fills what became free; it stays when it is faster, or a little slower early
-// on. Moves: keep a stretch that is recomputed · drop idle stretches · encode one · recompute
-// earlier and hold from there (so that inputs can go) · move an operator to another place in the
-// order.
+// Moves: keep a stretch that is recomputed · drop idle stretches · encode one · recompute earlier and
+// hold from there (so that inputs can go) · make a value again from inputs held for it · move an
+// operator to another place in the order. A move stays when the plan is faster, or a little slower
+// early on. Two ways to stay within the budget, which find different plans:
+//   repaired   after a move the cheapest idle stretches at the highest stage go until it fits, then
+//              what became free is filled. A thousand considered moves a second; strong on large
+//              graphs, where most moves are independent of each other.
+//   priced     a move is taken as it comes, and bytes over the budget cost time, at a price that
+//              rises while the plan is over and falls while it is not. A hundred times more moves;
+//              strong where several drops are worth it only together (U-nets, random wiring).
 //
 // Cuts itself by a count of moves or by the caller's clock. Every plan it reports is within the
 // budget in the model of retention.h; the linked schedule is then at most that.
@@ -20,8 +25,9 @@ namespace plimsoll::schedule {
 
 struct ImproveSettings {
   std::int64_t budget = 0;
+  bool priced = false;
   bool move_operators = true;
-  double heat = 0.006;               // starting temperature, as a fraction of the step's time
+  double heat = 0.006;  // starting temperature of `repaired`, as a fraction of the step's time
   std::function<double()> progress;  // 0 at the start, 1 when it has to end
   std::function<void(double seconds)> on_better;
 };

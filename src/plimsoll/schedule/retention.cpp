@@ -23,7 +23,7 @@ void erase_one(std::vector<Index>& list, Index value) {
 }  // namespace
 
 Retention::Retention(const Problem& problem, std::vector<Index> order, bool hold_all)
-    : p_(&problem), order_(std::move(order)), position_(order_.size()), tree_(order_.size() + 1) {
+    : p_(&problem), order_(std::move(order)), position_(order_.size()), loads_(order_.size() + 1) {
   const std::size_t stages = order_.size();
   const std::size_t values = at(problem.values);
   for (std::size_t t = 0; t < stages; ++t) position_[at(order_[t])] = static_cast<Index>(t);
@@ -97,7 +97,7 @@ void Retention::build() {
     while (begin != kNoIndex && begin <= p_->tasks) {
       Index end = rows.first_at_or_after(v, begin, false);
       if (end == kNoIndex || end > p_->tasks + 1) end = p_->tasks + 1;
-      tree_.add(at(begin), at(end), bytes);
+      loads_.add(at(begin), at(end), bytes);
       if (begin > 0) starts[at(begin - 1)].push_back(v);
       begin = end > p_->tasks ? kNoIndex : rows.first_at_or_after(v, end);
     }
@@ -246,7 +246,7 @@ void Retention::redo(Index stage) {
   touches(stage, true);
   total_ += seconds - stage_seconds_[t];
   stage_seconds_[t] = seconds;
-  tree_.add(t, t + 1, extra - stage_extra_[t]);
+  loads_.add(t, t + 1, extra - stage_extra_[t]);
   stage_extra_[t] = extra;
   broken_ += static_cast<int>(!possible) - stage_broken_[t];
   stage_broken_[t] = !possible;
@@ -294,7 +294,7 @@ void Retention::hold_raw(Index value, Gap gap, Hold how, bool on) {
   update(begin_was, end_was);
   const std::int64_t bytes =
       how == Hold::kPlain ? p_->bytes[at(value)] : p_->encoded_bytes[at(value)];
-  tree_.add(at(gap.begin), at(gap.end), on ? bytes : -bytes);
+  loads_.add(at(gap.begin), at(gap.end), on ? bytes : -bytes);
   soil(gap.begin - 1);
   soil(gap.end - 1);
 }
@@ -319,7 +319,8 @@ void Retention::roll_back(std::size_t mark) {
 }
 
 Retention::Gap Retention::gap_at(Index value, Index stage) const {
-  if (stage >= p_->tasks || !plain_.get(value, stage) || used_.get(value, stage)) return {};
+  if (stage < 0 || stage >= p_->tasks || !plain_.get(value, stage) || used_.get(value, stage))
+    return {};
   Index before = std::max(plain_.last_clear_at_or_before(value, stage - 1),
                           used_.last_at_or_before(value, stage - 1));
   const Index made = p_->producer[at(value)];
@@ -329,6 +330,11 @@ Retention::Gap Retention::gap_at(Index value, Index stage) const {
   const Index used = used_.first_at_or_after(value, stage);
   if (used != kNoIndex) end = std::min(end, used + 1);
   return {before + 1, end};
+}
+
+Index Retention::some_held(Index value, Index stage) const {
+  const Index next = plain_.first_at_or_after(value, stage);
+  return next != kNoIndex ? next : plain_.first_at_or_after(value, 0);
 }
 
 Index Retention::last_available(Index value, Index stage) const {

@@ -3,8 +3,8 @@
 // Stage t is everything that runs to get task order[t] run for the first time. For every value and
 // every boundary between stages the plan says: held as it is, held encoded, or not held. What runs
 // in a stage follows: the closure of what is missing. So a plan is two bit matrices and an order, a
-// change to one retention interval touches the two stages at its ends, and the peak after it comes
-// from a tree (peak_tree.h) in O(log n).
+// change to one retention interval touches the two stages at its ends and the bytes between them
+// (load_line.h).
 //
 //            stage 0   1   2   3         held[x] = boundaries 1, 2  (0-based start of stage)
 //   x made here ┘  └held┘ gap └ remade   stage 3 runs x's task again, then its own
@@ -18,20 +18,20 @@
 //     an input that ends there.
 //
 // Changes are logged and can be rolled back; that is what makes local search cheap. Not
-// thread-safe; O(values · stages / 8) bytes, so only below kRetentionLimit values.
+// thread-safe; O(values · stages / 8) bytes, so only up to kRetentionLimit of them.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "plimsoll/schedule/bit_rows.h"
-#include "plimsoll/schedule/peak_tree.h"
+#include "plimsoll/schedule/load_line.h"
 #include "plimsoll/schedule/problem.h"
 #include "plimsoll/schedule/script.h"
 
 namespace plimsoll::schedule {
 
-constexpr Index kRetentionLimit = 20000;
+constexpr std::int64_t kRetentionLimit = 600'000'000;  // values · stages: 75 MB a matrix
 
 class Retention {
  public:
@@ -49,8 +49,11 @@ class Retention {
 
   double seconds() const { return total_; }
   bool possible() const { return broken_ == 0; }  // every read can be served
-  std::int64_t peak() const { return tree_.highest(); }
-  Index peak_stage() const { return static_cast<Index>(tree_.where()); }
+  std::int64_t peak() const { return loads_.highest(); }
+  // Byte · stages above the limit set last.
+  std::int64_t excess() const { return loads_.excess(); }
+  void set_limit(std::int64_t bytes) { loads_.set_limit(bytes); }
+  Index peak_stage() const { return static_cast<Index>(loads_.where()); }
   const std::vector<Index>& order() const { return order_; }
   Index stages() const { return p_->tasks; }
   const std::vector<Index>& runs(Index stage) const {
@@ -66,6 +69,9 @@ class Retention {
   // The idle stretch of a held value around a boundary: [a, b) such that dropping it changes only
   // the stages a - 1 and b - 1. Empty when the stage uses the value.
   Gap gap_at(Index value, Index stage) const;
+  // The next stage from `stage` on, or else the first, at whose start the value is held; kNoIndex
+  // if it never is.
+  Index some_held(Index value, Index stage) const;
   // The last stage before `stage` after which the value could be held on, or kNoIndex.
   Index last_available(Index value, Index stage) const;
   // Extra seconds when the gap is dropped; infinity when that is impossible.
@@ -129,7 +135,7 @@ class Retention {
   std::vector<double> stage_seconds_;
   std::vector<std::int64_t> stage_extra_;
   std::vector<char> stage_broken_;
-  PeakTree tree_;
+  LoadLine loads_;
   double total_ = 0;
   int broken_ = 0;
   std::vector<Change> log_;
