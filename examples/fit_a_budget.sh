@@ -3,9 +3,9 @@
 set -eu
 plimsoll=${1:-build/release/plimsoll}
 out=$(mktemp -d)
+trap 'rm -r "$out"' EXIT
 "$plimsoll" memory resnet18 --batch 8 --image 64
 "$plimsoll" plan resnet18 --batch 8 --image 64 --budget 98% -o "$out/plan.json"
 "$plimsoll" check "$out/plan.json"
 "$plimsoll" run "$out/plan.json" --steps 2
 "$plimsoll" explain "$out/plan.json" --at peak | head -12
-rm -r "$out"
