@@ -402,7 +402,7 @@ class App {
   }
 
   help() {
-    const keys = [['← →', 'move along the axis'], ['+ −', 'zoom in and out'], ['0', 'show all'], ['p', 'go to the peak'], ['x', 'steps or time'], ['g', 'stack by kind, layer or phase'],
+    const keys = [['← →', 'move along the axis'], ['+ −', 'zoom in and out'], ['0', 'show all'], ['↑ ↓', 'move along the addresses, on the map'], ['[ ]', 'zoom addresses out and in'], ['p', 'go to the peak'], ['x', 'steps or time'], ['g', 'stack by kind, layer or phase'],
       ['/', 'search; Enter jumps to the largest match'], ['1 … 7', 'tabs'], ['t', 'light or dark'], ['Esc', 'let go of what is pinned']];
     const dialog = byId('help');
     dialog.replaceChildren(element('h2', {style: {margin: 0, fontSize: '16px'}}, 'Keys'), element('dl', {}, ...keys.flatMap(([key, what]) => [element('dt', {}, key), element('dd', {}, what)])),
@@ -423,8 +423,10 @@ class App {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === 'Escape') { if (target.id === 'search') target.blur(); this.unpin(); return; }
     if (['INPUT', 'SELECT', 'TEXTAREA'].includes(target.tagName)) return;
+    if (['ArrowUp', 'ArrowDown'].includes(event.key) && target.tagName !== 'CANVAS') return;  // scrolls the page
     const {axis} = this.state;
     const actions = {ArrowLeft: () => axis.pan(-.15), ArrowRight: () => axis.pan(.15), '+': () => axis.zoom(.6, .5), '=': () => axis.zoom(.6, .5), '-': () => axis.zoom(1 / .6, .5),
+      ArrowUp: () => this.map.pan(.15), ArrowDown: () => this.map.pan(-.15), '[': () => this.map.zoom(1 / .6, .5), ']': () => this.map.zoom(.6, .5),
       '0': () => this.resetView(), p: () => this.zoomToPeak(), t: () => this.switchTheme(), '?': () => this.help(), x: () => this.nextOf('axis-switch'), g: () => this.nextOf('group-switch'),
       '/': () => { this.show('timeline'); byId('search').focus(); }};
     const tab = '1234567'.indexOf(event.key);

@@ -362,9 +362,9 @@ def check_ten_million(run, browser, bench):
 
 
 def take_picture(run, browser, path):
-    run("plan", "resnet50", "--batch", "32", "--image", "128", "--budget", "60%", "--remedies", "recompute,swap", "--deterministic", "-o", "resnet50.json")
+    run("plan", "resnet50", "--batch", "16", "--image", "160", "--budget", "50%", "--deterministic", "-o", "resnet50.json")
     run("view", "resnet50.json", "-o", "resnet50.html")
-    browser.driver.set_window_size(1280, 1000)
+    browser.driver.set_window_size(1280, 1110)
     browser.open("resnet50.html")
     browser.settle()
     browser.driver.save_screenshot(str(path))

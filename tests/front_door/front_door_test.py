@@ -11,6 +11,7 @@ import json
 import os
 import pathlib
 import pty
+import re
 import select
 import shutil
 import subprocess
@@ -53,6 +54,13 @@ def verbs():
     return [line.split()[0] for line in lines]
 
 
+def documented_keys():
+    """The keys that docs/command-line.md promises for every call of a verb."""
+    text = (pathlib.Path(__file__).parents[2] / "docs/command-line.md").read_text().split("| verb |")[1]
+    rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", text, re.M)
+    return {verb: re.findall(r"`(\w+)`", re.sub(r"\(.*?\)", "", keys.split(";")[0])) for verb, keys in rows}
+
+
 class Help(unittest.TestCase):
     def test_teaches_on_one_screen_and_lists_exit_codes(self):
         text = run("--help").stdout
@@ -73,12 +81,16 @@ class Help(unittest.TestCase):
         calls = {"models": [], "graph": MLP, "memory": MLP, "run": [*MLP, "--steps", "1", "--trace", "run.jsonl"], "plan": [*MLP, "-o", "plan.json"],
                  "check": ["plan.json"], "pack": ["problem.csv"], "replay": ["run.jsonl"], "convert": ["run.jsonl", "-o", "run.pickle"],
                  "view": ["plan.json", "-o", "plan.html"], "diff": ["plan.json", "plan.json"], "explain": ["plan.json"], "completion": ["bash"], "man": []}
+        documented = documented_keys()
         for verb in verbs():
             if verb not in calls:
                 continue
             done = run(verb, *calls[verb], "--json")
             self.assertEqual(done.returncode, 0, (verb, done.stderr))
-            self.assertIn("schema", json.loads(done.stdout), verb)
+            told = json.loads(done.stdout)
+            self.assertEqual(told["schema"], 1, verb)
+            for key in documented[verb]:
+                self.assertIn(key, told, f"{verb}: docs/command-line.md promises {key}")
             self.assertEqual(done.stderr, "", verb)
         self.assertIn("points", json.loads(run("plan", "--dag", "dag.json", "--sweep", "--json").stdout))
 
