@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "plimsoll/base/clock.h"
+#include "plimsoll/base/machine_memory.h"
 #include "plimsoll/kernels/cpu/cpu_kernels.h"
 #include "plimsoll/ops/array.h"
 #include "plimsoll/runtime/initial_content.h"
@@ -99,6 +100,7 @@ plan::Environment this_machine(int threads) {
 Result<RunReport> run_plan(plan::Plan plan, const RunOptions& options) {
   const Bytes planned = plan.arena_bytes();
   const Bytes budget = plan.budget;
+  PLIMSOLL_RETURN_IF_ERROR(check_machine_memory(planned));
   PLIMSOLL_TRY(const std::unique_ptr<runtime::Executor> executor, runtime::make_planned(std::move(plan), executor_options(options)));
   PLIMSOLL_TRY(RunReport report, run_steps(*executor, options));
   report.planned_peak = planned;

@@ -46,7 +46,7 @@ Status constant_of_shape(OperatorCall& call) {
     PLIMSOLL_TRY(value, array_of(file, nullptr));
   }
   const ir::TensorType type{value.type.dtype, shape, {}};
-  if (!ir::checked_bytes(type)) return bad_input("{} is too large", ir::to_string(type));
+  if (!ir::checked_bytes(type) || shape.elements() > kMostMade) return bad_input("{} is too large", ir::to_string(type));
   // A large table of one number, asked for with a constant shape, stands for a weight whose file was
   // left away (the models of ONNX's own test suite).
   const bool weight = call.importer().tensor(call.input(0)).file != nullptr && value.is_real() &&

@@ -6,56 +6,14 @@
 
 #include "plimsoll/base/file.h"
 #include "plimsoll/base/random.h"
-#include "plimsoll/model/onnx/wire_writer.h"
+#include "plimsoll/model/onnx/file_pieces.h"
 #include "plimsoll/model/onnx_import.h"
 
 namespace plimsoll::model::onnx {
 namespace {
 
 namespace fs = std::filesystem;
-
-// The messages of onnx.proto, just enough of them to write bad files.
-std::string dim(std::int64_t value) { return WireWriter().integer(1, value).take(); }
-std::string shape(const std::vector<std::int64_t>& dims) {
-  WireWriter out;
-  for (const std::int64_t d : dims) out.bytes(1, dim(d));
-  return out.take();
-}
-std::string value(std::string_view name, std::int64_t type, const std::vector<std::int64_t>& dims) {
-  const std::string tensor = WireWriter().integer(1, type).bytes(2, shape(dims)).take();
-  return WireWriter().bytes(1, name).bytes(2, WireWriter().bytes(1, tensor).take()).take();
-}
-std::string node(std::string_view op, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
-                 const std::vector<std::string>& attributes = {}) {
-  WireWriter out;
-  for (const auto& input : inputs) out.bytes(1, input);
-  for (const auto& output : outputs) out.bytes(2, output);
-  out.bytes(4, op);
-  for (const auto& attribute : attributes) out.bytes(5, attribute);
-  return out.take();
-}
-std::string tensor(std::string_view name, std::int64_t type, const std::vector<std::int64_t>& dims, std::string_view raw) {
-  WireWriter out;
-  for (const std::int64_t d : dims) out.integer(1, d);
-  return out.integer(2, type).bytes(8, name).bytes(9, raw).take();
-}
-struct GraphParts {
-  std::vector<std::string> nodes = {};
-  std::vector<std::string> initializers = {};
-  std::vector<std::string> inputs = {value("x", 1, {2, 3})};
-  std::vector<std::string> outputs = {value("y", 1, {2, 3})};
-};
-std::string graph(const GraphParts& parts) {
-  WireWriter out;
-  for (const auto& n : parts.nodes) out.bytes(1, n);
-  for (const auto& t : parts.initializers) out.bytes(5, t);
-  for (const auto& v : parts.inputs) out.bytes(11, v);
-  for (const auto& v : parts.outputs) out.bytes(12, v);
-  return out.take();
-}
-std::string model(const std::string& graph_bytes) {
-  return WireWriter().integer(1, 8).bytes(7, graph_bytes).bytes(8, WireWriter().integer(2, 17).take()).take();
-}
+using namespace file_pieces;
 
 std::span<const std::byte> as_bytes(const std::string& text) {
   return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
@@ -68,10 +26,6 @@ std::string refusal(const std::string& file) {
   EXPECT_EQ(result.error().code, ErrorCode::kBadInput);
   EXPECT_EQ(result.error().message.find('\n'), std::string::npos);
   return result.error().message;
-}
-
-std::string int64s(const std::vector<std::int64_t>& list) {
-  return {reinterpret_cast<const char*>(list.data()), list.size() * 8};
 }
 
 TEST(HostileOnnx, SmallestModelIsAccepted) {

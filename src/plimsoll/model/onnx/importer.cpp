@@ -226,6 +226,8 @@ Status Importer::add_initializers(const GraphFile& graph, Scope& scope) {
 
 Result<std::int64_t> Importer::bind(const ValueFile& value, std::size_t axis, const ir::Shape* given) {
   const DimFile& dim = value.dims[axis];
+  // Some exporters write -1 for what is open.
+  if (dim.has_value && dim.value < -1) return bad_input("input '{}': dimension {} is {}", value.name, axis, dim.value);
   if (given != nullptr) {
     const std::int64_t size = (*given)[static_cast<int>(axis)];
     if (dim.has_value && dim.value >= 0 && dim.value != size) {

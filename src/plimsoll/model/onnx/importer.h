@@ -11,7 +11,8 @@
 // Scopes: names of a subgraph (If, Loop) see those outside; a function body sees only its own.
 //
 // Bounds, all far above what real models have: kMostSteps nodes converted (functions and loops
-// inlined), kMostDepth nested bodies, kMostFolded elements for one folded node and in all known arrays.
+// inlined), kMostDepth nested bodies, kMostFolded elements for one folded node and in all known arrays,
+// kMostMade elements of a tensor that comes from constants but is too large to be folded.
 #pragma once
 
 #include <deque>
@@ -30,9 +31,10 @@
 
 namespace plimsoll::model::onnx {
 
-inline constexpr std::int64_t kMostSteps = 300'000;
+inline constexpr std::int64_t kMostSteps = 200'000;
 inline constexpr int kMostDepth = 24;
 inline constexpr std::int64_t kMostFolded = 1 << 23;
+inline constexpr std::int64_t kMostMade = 1LL << 31;  // elements of one tensor made of constants alone
 inline constexpr double kMostFoldedWork = 2e8;  // arithmetic operations of one folded node
 
 struct Tensor {

@@ -183,6 +183,7 @@ Result<bool> OperatorCall::try_fold() {
   double work = 0;
   for (const ir::Value& value : scratch.graph().values) {
     const std::int64_t count = value.type.shape.elements();
+    if (count > kMostMade) return bad_input("makes {} of constants, which is too large", ir::to_string(value.type));
     if (count > kMostFolded || (elements += count) > kMostFolded) return false;
   }
   for (const ir::Node& node : scratch.graph().nodes) work += ops::cost_of(scratch.graph(), node).operations;
