@@ -26,14 +26,16 @@ Result<plan::Plan> plan_in_order(const ir::Graph& graph, const GraphWorkload& ma
   }
   PLIMSOLL_TRY(const schedule::Schedule schedule, schedule::keep_all_in(mapped.workload, order));
   PLIMSOLL_TRY(plan::Plan plan, plan::make_plan(graph, mapped, schedule, how));
-  if (options.streams > 1) {
-    const plan::StreamOptions streams{.streams = options.streams, .two_ended = options.two_ended, .sharing = options.share};
-    PLIMSOLL_RETURN_IF_ERROR(plan::spread_over_streams(plan, streams));
-  }
+  // A plan for a budget is spread when it is known which one it is.
+  if (options.budget.empty()) PLIMSOLL_RETURN_IF_ERROR(spread(plan, options));
   return plan;
 }
 
 }  // namespace
+
+Status spread(plan::Plan& plan, const PlanOptions& options) {
+  return plan::spread_over_streams(plan, {.streams = options.streams, .two_ended = options.two_ended, .sharing = options.share});
+}
 
 Result<std::vector<ValueId>> values_to_pin(const ir::Graph& graph, const std::vector<std::string>& names) {
   std::vector<ValueId> out;

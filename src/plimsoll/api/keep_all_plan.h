@@ -15,6 +15,10 @@ namespace plimsoll::api {
 // The values with these names, sources that stay anyway left out; an unknown name is an error.
 Result<std::vector<ValueId>> values_to_pin(const ir::Graph& graph, const std::vector<std::string>& names);
 
+// Onto options.streams compute streams; within the plan's budget, when it has one.
+Status spread(plan::Plan& plan, const PlanOptions& options);
+
+// With a budget: on one stream, as what the budget is held against.
 Result<plan::Plan> plan_keep_all(const ir::Graph& graph, const schedule::GraphWorkload& mapped, const PlanOptions& options);
 
 }  // namespace plimsoll::api

@@ -83,14 +83,17 @@ Result<PlannedGraph> plan_graph(const ir::Graph& graph, const PlanOptions& optio
   if (!options.strategy.empty()) {
     PLIMSOLL_TRY(const schedule::Schedule classic, schedule::run_strategy(mapped.workload, options.strategy));
     out.summary.counts = schedule::count(classic);
-    PLIMSOLL_TRY(out.plan, checked(plan::make_plan(graph, mapped, classic, packing_options(options))));
+    PLIMSOLL_TRY(out.plan, plan::make_plan(graph, mapped, classic, packing_options(options)));
     PLIMSOLL_RETURN_IF_ERROR(hold_to_budget(out, options));
+    PLIMSOLL_RETURN_IF_ERROR(spread(out.plan, options));
+    PLIMSOLL_TRY(out.plan, checked(std::move(out.plan)));
   } else if (options.budget.empty()) {
     PLIMSOLL_TRY(out.plan, checked(std::move(keep_all)));
   } else {
     PLIMSOLL_TRY(const Bytes budget, parse_byte_size(options.budget, out.summary.keep_all));
     if (keep_all.arena_bytes() <= budget) {
       keep_all.budget = budget;
+      PLIMSOLL_RETURN_IF_ERROR(spread(keep_all, options));
       PLIMSOLL_TRY(out.plan, checked(std::move(keep_all)));
     } else {
       PlanOptions rest = options;
