@@ -16,16 +16,6 @@ namespace {
 
 using schedule::GraphWorkload;
 
-Result<GraphWorkload> workload_of(const ir::Graph& graph, const PlanOptions& options, bool in_place) {
-  schedule::GraphWorkloadOptions how;
-  how.kernels = options.kernels;
-  how.seconds = options.seconds;
-  how.in_place = in_place;
-  how.encode_rate = options.remedies.encode ? options.encode_rate : 0;
-  PLIMSOLL_TRY(how.pinned, values_to_pin(graph, options.pinned));
-  return schedule::make_graph_workload(graph, how);
-}
-
 // Bytes when every buffer has memory of its own.
 Bytes sum_of_buffers(const GraphWorkload& mapped, const schedule::Schedule& schedule) {
   Bytes total;
@@ -66,8 +56,8 @@ Status hold_to_budget(PlannedGraph& planned, const PlanOptions& options) {
 Result<PlannedGraph> plan_graph(const ir::Graph& graph, const PlanOptions& options) {
   const Stopwatch watch;
   PlannedGraph out;
-  PLIMSOLL_TRY(const GraphWorkload apart, workload_of(graph, options, false));
-  PLIMSOLL_TRY(const GraphWorkload mapped, workload_of(graph, options, options.in_place));
+  PLIMSOLL_TRY(const GraphWorkload apart, workload_of(graph, options, {.in_place = false}));
+  PLIMSOLL_TRY(const GraphWorkload mapped, workload_of(graph, options, {.in_place = options.in_place}));
   const schedule::Schedule natural_apart = schedule::keep_all(apart.workload);
   const schedule::Schedule natural = schedule::keep_all(mapped.workload);
   out.summary.baseline = sum_of_buffers(apart, natural_apart);
@@ -110,7 +100,7 @@ Result<std::vector<PlannedGraph>> sweep_graph(const ir::Graph& graph, const Plan
   PlanOptions how = options;
   how.budget.clear();
   PLIMSOLL_TRY(PlannedGraph keep_all, plan_graph(graph, how));
-  PLIMSOLL_TRY(const GraphWorkload mapped, workload_of(graph, options, options.in_place));
+  PLIMSOLL_TRY(const GraphWorkload mapped, workload_of(graph, options, {.in_place = options.in_place}));
   const Bytes highest = keep_all.plan.arena_bytes();
   const Bytes floor = schedule::floor_of(mapped.workload, options.remedies).bytes;
   std::vector<PlannedGraph> found;
