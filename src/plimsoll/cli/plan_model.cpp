@@ -1,6 +1,7 @@
 #include "plimsoll/cli/plan_model.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include <nlohmann/json.hpp>
@@ -36,8 +37,9 @@ void print(const api::PlannedGraph& planned) {
   if (plan.budget.value > 0) {
     row("budget", plan.budget, "");
     row("within the budget", plan.arena_bytes(), "");
-    std::printf("  predicted %.4g s a step, %.2f %% slower than keeping everything; %lld recomputed, %s swapped, %s encoded\n",
-                plan.predicted_seconds, 100 * (plan.predicted_seconds / summary.keep_all_seconds - 1), static_cast<long long>(summary.counts.recomputed),
+    const double slower = plan.predicted_seconds / summary.keep_all_seconds - 1;  // several streams can be faster
+    std::printf("  predicted %.4g s a step, %.2f %% %s than keeping everything%s; %lld recomputed, %s swapped, %s encoded\n",
+                plan.predicted_seconds, 100 * std::abs(slower), slower < 0 ? "faster" : "slower", slower < 0 ? " on one stream" : "", static_cast<long long>(summary.counts.recomputed),
                 human(summary.counts.sent_out).c_str(), human(summary.counts.encoded).c_str());
   }
   row("load", plan.proof.load, "most that is alive at any step");
