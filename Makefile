@@ -5,7 +5,7 @@ PYTHON ?= python3
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 
-.PHONY: help deps configure build run test test-all bench-torch bench-ort bench-pack bench-fit install clean format
+.PHONY: help deps configure build run test test-all bench-torch bench-ort bench-pack bench-fit bench-plan install clean format
 
 help:            ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -41,6 +41,9 @@ bench-pack: build ## the packer's bars (PLIMSOLL_CORPUS names the folder of prob
 
 bench-fit: build  ## the bars of fitting a budget
 	@$(BUILD)/bin/fit_bars
+
+bench-plan: build ## the bars of planning: its time, and a planned step beside one without a plan
+	@$(BUILD)/bin/plan_bars
 
 install: build   ## install program, library and headers (PREFIX=/usr/local)
 	@cmake --install $(BUILD) --prefix $(PREFIX)

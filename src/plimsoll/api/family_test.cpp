@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "plimsoll/api/plan_files.h"
 #include "plimsoll/api/testing/same_bits.h"
+#include "plimsoll/base/file.h"
 
 namespace plimsoll::api {
 namespace {
@@ -43,6 +45,33 @@ TEST(Family, SmallerSizesRunAtTheOffsetsOfTheLargest) {
       EXPECT_TRUE(*got == *expected) << member.size;
     }
     EXPECT_GE(shared, 4);
+  }
+}
+
+TEST(Family, AnIndexGivesThePlanOfASizeWithoutPlanning) {
+  ModelRequest request;
+  request.model = "mlp";
+  request.train = false;
+  request.threads = 1;
+  const SizeRange sizes{"batch", 2, 4};
+  const auto family = plan_family(request, "cpu", {}, sizes);
+  ASSERT_TRUE(family) << family.error().message;
+  const std::string index = testing::TempDir() + "family_test.json";
+  ASSERT_TRUE(write_family(index, sizes, *family));
+  EXPECT_TRUE(*read_plan(index, {.batch = 3}) == (*family)[1].plan);
+  EXPECT_TRUE(*read_plan(index, {}) == family->back().plan);
+  EXPECT_EQ(read_plan(index, {.batch = 9}).error().code, ErrorCode::kUsage);
+  const auto got = run_planned_for(*read_plan(index, {.batch = 3}), 1);
+  ASSERT_TRUE(got) << got.error().message;
+  EXPECT_TRUE(*got == *run_on_demand_for((*family)[1].plan.graph, 1));
+}
+
+TEST(Family, AnIndexThatIsNoneOrLeadsElsewhereIsRefused) {
+  const std::string file = testing::TempDir() + "family_wrong.json";
+  for (const char* members : {"[]", "7", "[3]", R"([{"size": 1}])", R"([{"size": 1, "file": "../up.json"}])", R"([{"size": 1, "file": ""}])",
+                              R"([{"size": "1", "file": "a.json"}])", R"([{"size": 1, "file": "no such.json"}])"}) {
+    ASSERT_TRUE(write_file(file, fmt::format(R"({{"kind": "plimsoll family", "schema": 1, "option": "batch", "members": {}}})", members)));
+    EXPECT_EQ(read_plan(file, {}).error().code, ErrorCode::kBadInput) << members;
   }
 }
 

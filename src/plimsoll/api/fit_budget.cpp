@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "plimsoll/api/keep_all_plan.h"
 #include "plimsoll/base/byte_size.h"
 #include "plimsoll/base/clock.h"
 
@@ -53,8 +54,9 @@ class BudgetFitter {
  private:
   double time_left() const { return options_.deadline_seconds - watch_.seconds(); }
 
-  plan::Plan accept(plan::Plan plan, const schedule::Fit& fitted) {
+  Result<plan::Plan> accept(plan::Plan plan, const schedule::Fit& fitted) {
     plan.budget = budget_;
+    PLIMSOLL_RETURN_IF_ERROR(spread(plan, options_));
     summary_.floor = floor_;
     summary_.wall = wall_;
     summary_.bound_seconds = std::min(fitted.bound_seconds, fitted.schedule.seconds);

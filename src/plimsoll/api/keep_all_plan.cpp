@@ -26,14 +26,27 @@ Result<plan::Plan> plan_in_order(const ir::Graph& graph, const GraphWorkload& ma
   }
   PLIMSOLL_TRY(const schedule::Schedule schedule, schedule::keep_all_in(mapped.workload, order));
   PLIMSOLL_TRY(plan::Plan plan, plan::make_plan(graph, mapped, schedule, how));
-  if (options.streams > 1) {
-    const plan::StreamOptions streams{.streams = options.streams, .two_ended = options.two_ended, .sharing = options.share};
-    PLIMSOLL_RETURN_IF_ERROR(plan::spread_over_streams(plan, streams));
-  }
+  // A plan for a budget is spread when it is known which one it is.
+  if (options.budget.empty()) PLIMSOLL_RETURN_IF_ERROR(spread(plan, options));
   return plan;
 }
 
 }  // namespace
+
+Status spread(plan::Plan& plan, const PlanOptions& options) {
+  return plan::spread_over_streams(plan, {.streams = options.streams, .two_ended = options.two_ended, .sharing = options.share});
+}
+
+Result<GraphWorkload> workload_of(const ir::Graph& graph, const PlanOptions& options, const Mapping& mapping) {
+  schedule::GraphWorkloadOptions how;
+  how.kernels = options.kernels;
+  how.seconds = options.seconds;
+  how.in_place = mapping.in_place;
+  how.join = mapping.join;
+  how.encode_rate = options.remedies.encode ? options.encode_rate : 0;
+  PLIMSOLL_TRY(how.pinned, values_to_pin(graph, options.pinned));
+  return schedule::make_graph_workload(graph, how);
+}
 
 Result<std::vector<ValueId>> values_to_pin(const ir::Graph& graph, const std::vector<std::string>& names) {
   std::vector<ValueId> out;
@@ -45,7 +58,9 @@ Result<std::vector<ValueId>> values_to_pin(const ir::Graph& graph, const std::ve
   return out;
 }
 
-Result<plan::Plan> plan_keep_all(const ir::Graph& graph, const GraphWorkload& mapped, const PlanOptions& options) {
+namespace {
+
+Result<plan::Plan> best_order(const ir::Graph& graph, const GraphWorkload& mapped, const PlanOptions& options) {
   std::vector<TaskId> given;
   for (std::size_t t = 0; t < mapped.workload.tasks.size(); ++t) given.emplace_back(t);
   PLIMSOLL_TRY(plan::Plan best, plan_in_order(graph, mapped, options, given));
@@ -54,6 +69,17 @@ Result<plan::Plan> plan_keep_all(const ir::Graph& graph, const GraphWorkload& ma
   if (lower == given) return best;
   PLIMSOLL_TRY(plan::Plan other, plan_in_order(graph, mapped, options, std::move(lower)));
   return other.arena_bytes() < best.arena_bytes() ? std::move(other) : std::move(best);
+}
+
+}  // namespace
+
+Result<plan::Plan> plan_keep_all(const ir::Graph& graph, const GraphWorkload& mapped, const PlanOptions& options) {
+  PLIMSOLL_TRY(plan::Plan best, best_order(graph, mapped, options));
+  if (!options.in_place || options.bucket.value > 0 || !options.contiguous.empty()) return best;
+  PLIMSOLL_TRY(const GraphWorkload joined, workload_of(graph, options, {.join = true}));
+  if (joined.joined == 0) return best;
+  PLIMSOLL_TRY(plan::Plan other, best_order(graph, joined, options));
+  return other.arena_bytes() <= best.arena_bytes() ? std::move(other) : std::move(best);
 }
 
 }  // namespace plimsoll::api

@@ -11,6 +11,7 @@
 #include "plimsoll/model/loss.h"
 #include "plimsoll/model/zoo.h"
 #include "plimsoll/ops/catalogue.h"
+#include "plimsoll/rewrite/scatter_into_sums.h"
 #include "plimsoll/rewrite/tidy.h"
 
 namespace plimsoll::api {
@@ -125,6 +126,7 @@ Result<LoadedModel> load_model(const ModelRequest& request) {
   how.accumulate = request.accumulate;
   how.freeze = request.freeze;
   PLIMSOLL_TRY(out.graph, autodiff::make_training_graph(out.graph, how));
+  PLIMSOLL_TRY(out.graph, rewrite::scatter_into_sums(out.graph));
   return out;
 }
 

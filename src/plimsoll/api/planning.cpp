@@ -16,16 +16,6 @@ namespace {
 
 using schedule::GraphWorkload;
 
-Result<GraphWorkload> workload_of(const ir::Graph& graph, const PlanOptions& options, bool in_place) {
-  schedule::GraphWorkloadOptions how;
-  how.kernels = options.kernels;
-  how.seconds = options.seconds;
-  how.in_place = in_place;
-  how.encode_rate = options.remedies.encode ? options.encode_rate : 0;
-  PLIMSOLL_TRY(how.pinned, values_to_pin(graph, options.pinned));
-  return schedule::make_graph_workload(graph, how);
-}
-
 // Bytes when every buffer has memory of its own.
 Bytes sum_of_buffers(const GraphWorkload& mapped, const schedule::Schedule& schedule) {
   Bytes total;
@@ -66,8 +56,8 @@ Status hold_to_budget(PlannedGraph& planned, const PlanOptions& options) {
 Result<PlannedGraph> plan_graph(const ir::Graph& graph, const PlanOptions& options) {
   const Stopwatch watch;
   PlannedGraph out;
-  PLIMSOLL_TRY(const GraphWorkload apart, workload_of(graph, options, false));
-  PLIMSOLL_TRY(const GraphWorkload mapped, workload_of(graph, options, options.in_place));
+  PLIMSOLL_TRY(const GraphWorkload apart, workload_of(graph, options, {.in_place = false}));
+  PLIMSOLL_TRY(const GraphWorkload mapped, workload_of(graph, options, {.in_place = options.in_place}));
   const schedule::Schedule natural_apart = schedule::keep_all(apart.workload);
   const schedule::Schedule natural = schedule::keep_all(mapped.workload);
   out.summary.baseline = sum_of_buffers(apart, natural_apart);
@@ -83,14 +73,17 @@ Result<PlannedGraph> plan_graph(const ir::Graph& graph, const PlanOptions& optio
   if (!options.strategy.empty()) {
     PLIMSOLL_TRY(const schedule::Schedule classic, schedule::run_strategy(mapped.workload, options.strategy));
     out.summary.counts = schedule::count(classic);
-    PLIMSOLL_TRY(out.plan, checked(plan::make_plan(graph, mapped, classic, packing_options(options))));
+    PLIMSOLL_TRY(out.plan, plan::make_plan(graph, mapped, classic, packing_options(options)));
     PLIMSOLL_RETURN_IF_ERROR(hold_to_budget(out, options));
+    PLIMSOLL_RETURN_IF_ERROR(spread(out.plan, options));
+    PLIMSOLL_TRY(out.plan, checked(std::move(out.plan)));
   } else if (options.budget.empty()) {
     PLIMSOLL_TRY(out.plan, checked(std::move(keep_all)));
   } else {
     PLIMSOLL_TRY(const Bytes budget, parse_byte_size(options.budget, out.summary.keep_all));
     if (keep_all.arena_bytes() <= budget) {
       keep_all.budget = budget;
+      PLIMSOLL_RETURN_IF_ERROR(spread(keep_all, options));
       PLIMSOLL_TRY(out.plan, checked(std::move(keep_all)));
     } else {
       PlanOptions rest = options;
@@ -107,7 +100,7 @@ Result<std::vector<PlannedGraph>> sweep_graph(const ir::Graph& graph, const Plan
   PlanOptions how = options;
   how.budget.clear();
   PLIMSOLL_TRY(PlannedGraph keep_all, plan_graph(graph, how));
-  PLIMSOLL_TRY(const GraphWorkload mapped, workload_of(graph, options, options.in_place));
+  PLIMSOLL_TRY(const GraphWorkload mapped, workload_of(graph, options, {.in_place = options.in_place}));
   const Bytes highest = keep_all.plan.arena_bytes();
   const Bytes floor = schedule::floor_of(mapped.workload, options.remedies).bytes;
   std::vector<PlannedGraph> found;

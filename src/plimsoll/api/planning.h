@@ -41,7 +41,7 @@ struct PlanOptions {
   std::vector<std::vector<ValueId>> contiguous;
   Bytes bucket;                     // gradients that are reduced together lie side by side; zero: no buckets
   std::vector<std::string> pinned;  // names of values that must be there after the last step
-  int streams = 1;                  // compute streams, when there is no budget
+  int streams = 1;                  // compute streams
   std::function<void(const schedule::FitProgress&)> on_better;
   const std::atomic<bool>* stop = nullptr;
   bool compare = true;   // fill the table of sharing by other planners

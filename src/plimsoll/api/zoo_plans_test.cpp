@@ -56,6 +56,31 @@ TEST(ZooPlans, EveryModelRunsAsWithoutAPlan) {
   }
 }
 
+Result<LeftBehind> train_on(const std::string& name, int threads) {
+  ModelRequest request = request_for(name, small(name), true);
+  request.threads = threads;
+  PLIMSOLL_TRY(const PreparedModel prepared, prepare_model(request, "cpu"));
+  PLIMSOLL_TRY(const PlannedGraph planned, plan_model(prepared, request, {}));
+  return run_planned_for(planned.plan, 2, false, threads);
+}
+
+TEST(ZooPlans, TwoRunsLeaveTheSameBits) {
+  for (const char* name : {"mlp", "resnet18", "gpt2", "lstm"}) {
+    const auto first = train_on(name, 2);
+    ASSERT_TRUE(first) << first.error().message;
+    EXPECT_TRUE(*first == *train_on(name, 2)) << name;
+  }
+}
+
+// Not so where a convolution's weight gradient is summed over the batch by oneDNN, thread by thread.
+TEST(ZooPlans, OneThreadAndTwoLeaveTheSameBitsWithoutConvolutions) {
+  for (const char* name : {"mlp", "gpt2", "bert", "lstm"}) {
+    const auto one = train_on(name, 1);
+    ASSERT_TRUE(one) << one.error().message;
+    EXPECT_TRUE(*one == *train_on(name, 2)) << name;
+  }
+}
+
 // The bar: not half a percent above what is alive at the worst moment.
 void expect_tight(const std::string& name, const model::ModelOptions& sizes, bool train) {
   SCOPED_TRACE(fmt::format("{} train={}", name, train));

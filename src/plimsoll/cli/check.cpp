@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "plimsoll/api/pipeline.h"
+#include "plimsoll/api/plan_files.h"
 #include "plimsoll/base/byte_size.h"
-#include "plimsoll/base/file.h"
 #include "plimsoll/cli/model_options.h"
 #include "plimsoll/cli/plan_options.h"
 #include "plimsoll/cli/terminal.h"
@@ -30,12 +30,7 @@ struct Options {
 };
 
 Result<plan::Plan> plan_of(const Options& options) {
-  if (options.request.model.ends_with(".json")) {
-    PLIMSOLL_TRY(const std::string text, read_file(options.request.model));
-    auto plan = plan::parse_plan(text);
-    if (!plan) return forward(plan, options.request.model);
-    return plan;
-  }
+  if (options.request.model.ends_with(".json")) return api::read_plan(options.request.model, options.request.sizes);
   PLIMSOLL_TRY(const api::PlanOptions planning, plan_options(options.planning));
   PLIMSOLL_TRY(const api::PreparedModel prepared, api::prepare_model(options.request, options.planning.device));
   PLIMSOLL_TRY(api::PlannedGraph planned, api::plan_model(prepared, options.request, planning));

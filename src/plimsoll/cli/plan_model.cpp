@@ -1,5 +1,7 @@
 #include "plimsoll/cli/plan_model.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include <nlohmann/json.hpp>
@@ -8,6 +10,7 @@
 #include "plimsoll/api/family.h"
 #include "plimsoll/api/largest_batch.h"
 #include "plimsoll/api/pipeline.h"
+#include "plimsoll/api/plan_files.h"
 #include "plimsoll/api/plan_json.h"
 #include "plimsoll/base/byte_size.h"
 #include "plimsoll/base/file.h"
@@ -34,13 +37,16 @@ void print(const api::PlannedGraph& planned) {
   if (plan.budget.value > 0) {
     row("budget", plan.budget, "");
     row("within the budget", plan.arena_bytes(), "");
-    std::printf("  predicted %.4g s a step, %.2f %% slower than keeping everything; %lld recomputed, %s swapped, %s encoded\n",
-                plan.predicted_seconds, 100 * (plan.predicted_seconds / summary.keep_all_seconds - 1), static_cast<long long>(summary.counts.recomputed),
+    const double slower = plan.predicted_seconds / summary.keep_all_seconds - 1;  // several streams can be faster
+    std::printf("  predicted %.4g s a step, %.2f %% %s than keeping everything%s; %lld recomputed, %s swapped, %s encoded\n",
+                plan.predicted_seconds, 100 * std::abs(slower), slower < 0 ? "faster" : "slower", slower < 0 ? " on one stream" : "", static_cast<long long>(summary.counts.recomputed),
                 human(summary.counts.sent_out).c_str(), human(summary.counts.encoded).c_str());
   }
   row("load", plan.proof.load, "most that is alive at any step");
-  const double gap = plan.proof.load.value > 0 ? 100.0 * static_cast<double>((plan.arena_bytes() - plan.proof.load).value) / static_cast<double>(plan.proof.load.value) : 0;
-  std::printf("  arena is %.3f %% above the load%s\n", gap, plan.proof.optimal ? " (proven optimal)" : "");
+  if (plan.proof.lower_bound > plan.proof.load) row("bound", plan.proof.lower_bound, "most that streams can have in use at once");
+  const Bytes bound = std::max(plan.proof.load, plan.proof.lower_bound);
+  const double gap = bound.value > 0 ? 100.0 * static_cast<double>((plan.arena_bytes() - bound).value) / static_cast<double>(bound.value) : 0;
+  std::printf("  arena is %.3f %% above the %s%s\n", gap, bound > plan.proof.load ? "bound" : "load", plan.proof.optimal ? " (proven optimal)" : "");
   std::printf("at the peak:\n");
   const std::vector<Bytes> by_use = plan::bytes_by_use_at_peak(plan);
   for (std::size_t use = 0; use < by_use.size(); ++use) row(std::string(plan::name(static_cast<plan::Use>(use))).c_str(), by_use[use], "");
@@ -100,21 +106,15 @@ Status figure(const PlanModelOptions& options, api::PlanOptions how) {
   return {};
 }
 
-// "plan.json" for batch 8: "plan.batch8.json".
-std::string member_file(const std::string& output, const std::string& option, std::int64_t size) {
-  const std::size_t dot = output.ends_with(".json") ? output.size() - 5 : output.size();
-  return fmt::format("{}.{}{}{}", output.substr(0, dot), option, size, output.substr(dot));
-}
-
 Status plan_sizes(const PlanModelOptions& options, api::PlanOptions how) {
   PLIMSOLL_TRY(const api::SizeRange sizes, api::parse_sizes(options.sizes));
   PLIMSOLL_TRY(const std::vector<api::FamilyMember> family, api::plan_family(options.request, options.planning.device, how, sizes));
   how.on_better = {};  // wipes the line
+  if (!options.output.empty()) PLIMSOLL_RETURN_IF_ERROR(api::write_family(options.output, sizes, family));
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   if (!options.json) std::printf("%8s %18s %18s\n", sizes.option.c_str(), "arena bytes", "load bytes");
   for (const api::FamilyMember& member : family) {
     const plan::Plan& plan = member.plan;
-    if (!options.output.empty()) PLIMSOLL_RETURN_IF_ERROR(write_file(member_file(options.output, sizes.option, member.size), plan::to_json(plan)));
     if (options.json) {
       rows.push_back({{"size", member.size}, {"arena_bytes", plan.arena_bytes().value}, {"load_bytes", plan.proof.load.value}, {"shared", member.shared}});
     } else {

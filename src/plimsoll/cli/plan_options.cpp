@@ -43,7 +43,7 @@ void bind_plan_options(CLI::App& command, PlanningTexts& texts) {
   command.add_flag("--two-ended", texts.two_ended, "long-lived buffers at the front of the arena, the rest at the back")->group(kGroup);
   command.add_option("--bucket", texts.bucket, "gradients side by side in buckets of this size, weights in one block: 25MiB")->type_name("SIZE")->group(kGroup);
   command.add_option("--pin", texts.pinned, "a value, by name, that must still be there after the step; may be repeated")->type_name("NAME")->group(kGroup);
-  command.add_option("--streams", texts.streams, "compute streams, 1 to 6 (default 1; without --budget)")->check(CLI::Range(1, 6))->group(kGroup);
+  command.add_option("--streams", texts.streams, "compute streams, 1 to 6 (default 1)")->check(CLI::Range(1, 6))->group(kGroup);
   command.add_option("--device", texts.device, "whose times and memory to plan for (default cpu)")->type_name("cpu|h200|FILE")->group(kGroup);
 }
 
@@ -68,7 +68,6 @@ Result<api::PlanOptions> plan_options(const PlanningTexts& texts) {
   }
   out.pinned = texts.pinned;
   out.streams = texts.streams;
-  if (out.streams > 1 && !out.budget.empty()) return fail(ErrorCode::kUsage, "--streams and --budget: a budget is fitted for one compute stream");
   PLIMSOLL_TRY(out.deadline_seconds, parse_seconds(texts.deadline));
   return out;
 }

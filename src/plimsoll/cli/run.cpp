@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "plimsoll/api/pipeline.h"
+#include "plimsoll/api/plan_files.h"
 #include "plimsoll/api/run_files.h"
 #include "plimsoll/base/byte_size.h"
-#include "plimsoll/base/file.h"
 #include "plimsoll/cli/model_options.h"
 #include "plimsoll/cli/plan_options.h"
 #include "plimsoll/cli/verb.h"
@@ -22,6 +22,7 @@ constexpr const char* kExamples =
     "  plimsoll run alexnet --batch 16 --steps 3                  trains on synthetic data\n"
     "  plimsoll run resnet50 --batch 16 --budget 40% --steps 3    plans within a budget, then runs it\n"
     "  plimsoll run plan.json --steps 3                           runs a plan made by `plimsoll plan -o`\n"
+    "  plimsoll run family.json --batch 17                        the member of `plan --sizes batch=1..64 -o family.json`\n"
     "  plimsoll run gpt2 --layers 2 --strategy on-demand --trace run.jsonl\n"
     "  plimsoll run model.onnx --inputs in.npz --outputs out.npz  inference, arrays by name\n"
     "  plimsoll run alexnet --save w.npz; plimsoll run alexnet --resume w.npz";
@@ -57,12 +58,10 @@ void print_table(const api::RunReport& report) {
 
 Result<api::RunReport> run(const Options& options, const api::RunOptions& how) {
   if (options.request.model.ends_with(".json")) {
-    PLIMSOLL_TRY(const std::string text, read_file(options.request.model));
-    auto plan = plan::parse_plan(text);
-    if (!plan) return forward(plan, options.request.model);
-    const Status same = plan::require_environment(*plan, api::this_machine(options.request.threads));
+    PLIMSOLL_TRY(plan::Plan plan, api::read_plan(options.request.model, options.request.sizes));
+    const Status same = plan::require_environment(plan, api::this_machine(options.request.threads));
     if (!same) return forward(same, options.request.model);
-    return api::run_plan(std::move(*plan), how);
+    return api::run_plan(std::move(plan), how);
   }
   PLIMSOLL_TRY(api::PreparedModel prepared, api::prepare_model(options.request, options.planning.device));
   api::RunOptions with_weights = how;

@@ -93,8 +93,8 @@ Array hostile_array(Random& random, int rank) {
 
 std::vector<Array> hostile_inputs(Random& random, const Card& card, int rank) {
   std::vector<Array> out;
-  const int count = card.inputs.most > 4 ? static_cast<int>(random.between(card.inputs.least, 3))
-                                         : card.inputs.most;
+  const int most = card.inputs.most > 4 ? 3 : card.inputs.most;
+  const auto count = static_cast<int>(random.between(card.inputs.least, most));
   for (int i = 0; i < count; ++i) {
     const bool alike = !out.empty() && random.chance(0.5);
     out.push_back(alike ? out.front() : hostile_array(random, rank));
@@ -129,7 +129,7 @@ TEST(HostileCalls, EndInAnErrorOrInAnEvaluation) {
         ranking_cards}) {
     for (const Card& card : family()) {
       int evaluated = 0;
-      for (int attempt = 0; attempt < 400; ++attempt) {
+      for (int attempt = 0; attempt < 1000; ++attempt) {
         const int rank = static_cast<int>(random.between(0, 4));
         const std::vector<Array> inputs = hostile_inputs(random, card, rank);
         const ir::Attributes attributes = hostile_attributes(random, rank);

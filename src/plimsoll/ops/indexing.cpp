@@ -34,7 +34,12 @@ Result<std::vector<TensorType>> infer_gather_grad(const Call& call) {
     return bad_input("the adjoint is {}, a gather from {} makes {}", ir::to_string(call.shape(0)),
                      ir::to_string(data), ir::to_string(expected));
   }
-  return std::vector{TensorType{call.type(0).dtype, data, {}}};
+  const TensorType out{call.type(0).dtype, data, {}};
+  if (call.has(2) && (call.type(2).dtype != out.dtype || call.shape(2) != data)) {
+    return bad_input("the sum so far is {}, the gradient {}", ir::to_string(call.type(2)),
+                     ir::to_string(out));
+  }
+  return std::vector{out};
 }
 
 // body(position in the gathered tensor, position in the data) for indices inside.
@@ -68,6 +73,10 @@ void evaluate_gather(const Evaluation& e) {
 
 void evaluate_gather_grad(const Evaluation& e) {
   const ir::Shape& data = e.out().type.shape;
+  if (e.has(2)) {
+    e.out().reals = e.in(2).reals;
+    e.out().integers = e.in(2).integers;
+  }
   for_each_gathered(
       data, e.in(1), axis_of(e.attributes, data),
       [&](std::int64_t i, std::int64_t j) { combine(e.out(), j, e.in(0), i, Reduction::kAdd); });
@@ -79,7 +88,9 @@ std::vector<Var> gather_gradient(const Backward& g) {
 }
 
 std::vector<Var> gather_grad_gradient(const Backward& g) {
-  return {gather(g.dy(), g.in(1), axis_of(g.attributes, g.out(0).shape())), Var()};
+  std::vector<Var> out{gather(g.dy(), g.in(1), axis_of(g.attributes, g.out(0).shape())), Var()};
+  if (g.inputs.size() > 2) out.push_back(g.dy());
+  return out;
 }
 
 // one_hot
@@ -157,10 +168,13 @@ std::vector<Card> indexing_cards() {
   Card gather_card =
       indexing_card("gather", 2, infer_gather, Gradient(gather_gradient), evaluate_gather);
   gather_card.cost = gather_cost;
+  Card grad_card = indexing_card("gather_grad", 2, infer_gather_grad,
+                                 Gradient(gather_grad_gradient), evaluate_gather_grad);
+  grad_card.inputs = between(2, 3);
+  grad_card.in_place = InPlace::over(2);
   return {
       gather_card,
-      indexing_card("gather_grad", 2, infer_gather_grad, Gradient(gather_grad_gradient),
-                    evaluate_gather_grad),
+      grad_card,
       indexing_card("one_hot", 1, infer_one_hot, Gradient::none(), evaluate_one_hot),
   };
 }

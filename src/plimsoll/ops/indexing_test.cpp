@@ -60,6 +60,11 @@ TEST(GatherGrad, AddsRowsThatMeetAndDropsThoseOutside) {
   const ir::Attributes how{{"shape", Ints{2, 2}}};
   EXPECT_EQ(run("gather_grad", {dy, Array::of_integers({3}, {1, 1, 5})}, how),
             Array::of_reals({2, 2}, {0, 0, 11, 22}));
+  const Array sum = Array::of_reals({2, 2}, {3, 4, 5, 6});
+  EXPECT_EQ(run("gather_grad", {dy, Array::of_integers({3}, {1, 1, 5}), sum}, how),
+            Array::of_reals({2, 2}, {3, 4, 16, 28}));
+  EXPECT_THAT(refusal("gather_grad", {{DType::kF32, {3, 2}}, {DType::kI64, {3}}, {DType::kF32, {2, 3}}}, how),
+              HasSubstr("sum so far"));
   EXPECT_THAT(refusal("gather_grad", {{DType::kF32, {3, 2}}, {DType::kI64, {2}}}, how),
               HasSubstr("makes"));
 }

@@ -87,10 +87,13 @@ void evaluate_split(const Evaluation& e) {
   }
 }
 
-// Where each part lies in the whole, or nothing when the parts are not single runs of bytes.
-std::vector<Bytes> part_offsets(const ir::Shape& whole, int axis,
-                                std::span<const std::int64_t> extents, ir::DType dtype) {
-  if (whole.elements() == 0 || whole.elements(0, axis) != 1) return {};
+// Where each part lies in the whole, or nothing when the parts are not single runs of bytes: when the
+// axis is not the outermost of more than one, or channels lie innermost.
+std::vector<Bytes> part_offsets(const TensorType& type, int axis,
+                                std::span<const std::int64_t> extents) {
+  const ir::Shape& whole = type.shape;
+  const ir::DType dtype = type.dtype;
+  if (!type.layout.is_row_major() || whole.elements() == 0 || whole.elements(0, axis) != 1) return {};
   const std::int64_t inner = whole.elements(axis + 1, whole.rank());
   std::vector<Bytes> out;
   std::int64_t first = 0;
@@ -108,7 +111,7 @@ std::vector<View> concat_views(const Call& call, std::span<const TensorType> out
   ir::Ints extents;
   for (int i = 0; i < call.size(); ++i) extents.push_back(call.shape(i)[axis]);
   std::vector<View> out;
-  const auto offsets = part_offsets(outputs[0].shape, axis, extents, outputs[0].dtype);
+  const auto offsets = part_offsets(outputs[0], axis, extents);
   for (std::size_t i = 0; i < offsets.size(); ++i) {
     if (extents[i] > 0) out.push_back({0, static_cast<int>(i), offsets[i], true});
   }
@@ -120,7 +123,7 @@ std::vector<View> split_views(const Call& call, std::span<const TensorType> outp
   ir::Ints extents;
   for (const TensorType& part : outputs) extents.push_back(part.shape[axis]);
   std::vector<View> out;
-  const auto offsets = part_offsets(call.shape(0), axis, extents, outputs[0].dtype);
+  const auto offsets = part_offsets(call.type(0), axis, extents);
   for (std::size_t i = 0; i < offsets.size(); ++i) {
     if (extents[i] > 0) out.push_back({static_cast<int>(i), 0, offsets[i], false});
   }

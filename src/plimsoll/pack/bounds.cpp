@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "plimsoll/pack/antichain.h"
 #include "plimsoll/pack/sections.h"
 
 namespace plimsoll::pack {
@@ -74,6 +75,9 @@ Bound clock_bound(const BodyModel& model) {
         largest = id;
     }
     for (const BufferId id : members) counted[id.index()] = counted[id.index()] && id == largest;
+  }
+  if (std::optional<Antichain> exact = heaviest_antichain(problem, counted)) {
+    return {exact->bytes, std::move(exact->members)};
   }
   Bound best;
   for (std::size_t s = 0; s < streams; ++s) {

@@ -14,6 +14,7 @@ constexpr int kMaxStreams = 8;
 constexpr std::int64_t kAlignment = 64;
 constexpr std::size_t kMaxProblems = 100;
 constexpr std::int32_t kBeforeStart = -1;
+constexpr std::size_t kMaxPieces = 1 << 22;  // of all contents together: a hostile graph could ask for any number
 
 // A run of bytes in an arena. `value`/`from` say which bytes of which value; an invalid value is
 // rubbish. `encoded` marks the compact form a codec made.
@@ -36,11 +37,14 @@ struct Range {
   }
 };
 
-// Which bytes a value consists of: those of another value, when it is a view.
-struct Origin {
+// From byte `begin` on, a value consists of the bytes of `value` from `from` on. A value that a step makes is
+// one piece, itself; a view is a part of another's pieces; a concat that nobody runs, the pieces of its inputs.
+struct ContentPiece {
+  std::int64_t begin = 0;
   ValueId value;
-  std::int64_t offset = 0;
+  std::int64_t from = 0;
 };
+using Content = std::vector<ContentPiece>;
 
 class Checker {
  public:
@@ -48,7 +52,8 @@ class Checker {
 
   PlanCheck run() {
     if (!check_structure()) return std::move(out_);
-    find_origins();
+    find_contents();
+    if (!out_.ok()) return std::move(out_);
     load_sources();
     runs_.assign(plan_.graph.nodes.size(), 0);
     for (std::size_t s = 0; s < plan_.steps.size() && out_.problems.size() < kMaxProblems; ++s) check_step(s);
@@ -125,29 +130,60 @@ class Checker {
     }
   }
 
-  void find_origins() {
-    for (std::size_t v = 0; v < plan_.graph.values.size(); ++v) origin_.push_back({ValueId(v), 0});
+  void find_contents() {
+    for (std::size_t v = 0; v < plan_.graph.values.size(); ++v) content_.push_back({{0, ValueId(v), 0}});
     computed_.assign(plan_.graph.nodes.size(), false);
     for (const PlanStep& step : plan_.steps) {
       if (step.node.valid()) computed_[step.node.index()] = true;
     }
-    for (std::size_t n = 0; n < plan_.graph.nodes.size(); ++n) {
-      const ir::Node& node = plan_.graph.nodes[n];
-      if (computed_[n]) continue;
-      const ops::Card& card = ops::card_of(node);
-      std::vector<ops::View> views;
-      if (card.views != nullptr) views = card.views(ops::call_of(plan_.graph, node), ops::output_types(plan_.graph, node));
-      for (std::size_t i = 0; i < node.outputs.size(); ++i) {
-        const auto view = std::find_if(views.begin(), views.end(), [&](const ops::View& candidate) {
-          return candidate.output == static_cast<int>(i) && !candidate.input_inside;
-        });
-        if (view == views.end()) {
-          complain("node {} ({}, {}) is never computed", n, node.op, node.layer);
-          continue;
+    for (std::size_t n = 0; n < plan_.graph.nodes.size() && out_.problems.size() < kMaxProblems; ++n) {
+      if (!computed_[n]) find_content_of_views(n);
+    }
+  }
+
+  void find_content_of_views(std::size_t n) {
+    const ir::Node& node = plan_.graph.nodes[n];
+    const ops::Card& card = ops::card_of(node);
+    std::vector<ops::View> views;
+    if (card.views != nullptr) views = card.views(ops::call_of(plan_.graph, node), ops::output_types(plan_.graph, node));
+    std::sort(views.begin(), views.end(), [](const ops::View& a, const ops::View& b) { return a.offset < b.offset; });
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      const std::int64_t bytes = bytes_of(node.outputs[i]);
+      Content content;
+      std::int64_t end = 0;
+      for (const ops::View& view : views) {
+        if (view.output != static_cast<int>(i)) continue;
+        const ValueId input = node.inputs[static_cast<std::size_t>(view.input)];
+        if (!view.input_inside) {
+          append(content, input, view.offset.value, bytes, 0);
+          end = bytes;
+          break;
         }
-        const Origin& outer = origin_[node.inputs[static_cast<std::size_t>(view->input)].index()];
-        origin_[node.outputs[i].index()] = {outer.value, outer.offset + view->offset.value};
+        if (view.offset.value != end) break;
+        append(content, input, 0, bytes_of(input), end);
+        end += bytes_of(input);
       }
+      if (end != bytes || bytes == 0) {
+        complain("node {} ({}, {}) is never computed", n, node.op, node.layer);
+        continue;
+      }
+      pieces_ += content.size();
+      if (pieces_ > kMaxPieces) return complain("node {} ({}): is put together from too many pieces", n, node.op);
+      content_[node.outputs[i].index()] = std::move(content);
+    }
+  }
+
+  // Bytes [from, from + bytes) of `value`, at `at` of the content.
+  void append(Content& content, ValueId value, std::int64_t from, std::int64_t bytes, std::int64_t at) const {
+    const Content& source = content_[value.index()];
+    for (std::size_t k = 0; k < source.size(); ++k) {
+      const std::int64_t begin = std::max(from, source[k].begin);
+      const std::int64_t end = std::min(from + bytes, k + 1 < source.size() ? source[k + 1].begin : bytes_of(value));
+      if (begin >= end) continue;
+      const ContentPiece piece{at + begin - from, source[k].value, source[k].from + begin - source[k].begin};
+      const bool goes_on = !content.empty() && content.back().value == piece.value &&
+                           content.back().from - content.back().begin == piece.from - piece.begin;
+      if (!goes_on) content.push_back(piece);
     }
   }
 
@@ -226,13 +262,30 @@ class Checker {
     arena.emplace(range.begin, segment);
   }
 
-  // Does the range hold bytes [from, ...) of `value`?
-  bool holds(const Range& range, ValueId value, std::int64_t from, bool encoded) {
+  // Does the range hold exactly the bytes of `value`?
+  bool holds(const Range& range, ValueId value) {
+    const Content& content = content_[value.index()];
+    std::size_t piece = 0;
     std::int64_t at = range.begin;
     bool right = true;
     for_segments(range, [&](std::int64_t begin, const Segment& segment) {
-      right = right && begin == at && segment.value == value && segment.encoded == encoded &&
-              (encoded || segment.from == from + (begin - range.begin));
+      right = right && begin == at && !segment.encoded;
+      for (at = begin; right && at < segment.end;) {
+        while (piece + 1 < content.size() && content[piece + 1].begin <= at - range.begin) ++piece;
+        const ContentPiece& wanted = content[piece];
+        right = segment.value == wanted.value && segment.from + (at - begin) == wanted.from + (at - range.begin - wanted.begin);
+        at = piece + 1 < content.size() ? std::min(segment.end, range.begin + content[piece + 1].begin) : segment.end;
+      }
+    });
+    return right && at >= range.end;
+  }
+
+  // Does the range hold the compact form of `value`?
+  bool holds_encoded(const Range& range, ValueId value) {
+    std::int64_t at = range.begin;
+    bool right = true;
+    for_segments(range, [&](std::int64_t begin, const Segment& segment) {
+      right = right && begin == at && segment.value == value && segment.encoded;
       at = segment.end;
     });
     return right && at >= range.end;
@@ -300,8 +353,7 @@ class Checker {
       const auto range = range_of(step.inputs[i], bytes_of(node.inputs[i]), s, value.name);
       if (!range) continue;
       inputs[i] = *range;
-      const Origin& origin = origin_[node.inputs[i].index()];
-      if (!range->empty() && !holds(*range, origin.value, origin.offset, false)) {
+      if (!range->empty() && !holds(*range, node.inputs[i])) {
         complain("step {} ({}, {}): input {} should be '{}', other bytes lie there", s, node.op, node.layer, i, value.name);
       }
       read(s, *range);
@@ -369,7 +421,7 @@ class Checker {
     const auto from = range_of(from_slot, decodes ? plan_.buffer(from_slot.buffer).bytes.value : bytes, s, value_name);
     const auto to = range_of(to_slot, encodes ? plan_.buffer(to_slot.buffer).bytes.value : bytes, s, value_name);
     if (!from || !to) return;
-    if (!from->empty() && !holds(*from, step.value, 0, decodes)) complain("step {}: {} of '{}' finds other bytes", s, name(step.kind), value_name);
+    if (!from->empty() && !(decodes ? holds_encoded(*from, step.value) : holds(*from, step.value))) complain("step {}: {} of '{}' finds other bytes", s, name(step.kind), value_name);
     if (from->overlaps(*to)) complain("step {}: {} of '{}' onto itself", s, name(step.kind), value_name);
     read(s, *from);
     write(s, *to);
@@ -386,8 +438,7 @@ class Checker {
       const std::string& value_name = plan_.graph.value(result.value).name;
       const auto range = range_of(result.slot, bytes_of(result.value), plan_.steps.size(), value_name);
       if (!range) continue;
-      const Origin& origin = origin_[result.value.index()];
-      if (!range->empty() && !holds(*range, origin.value, origin.offset, false)) complain("at the end '{}' is not where the plan says", value_name);
+      if (!range->empty() && !holds(*range, result.value)) complain("at the end '{}' is not where the plan says", value_name);
       ends[result.value] = *range;
     }
     for (const ValueId output : plan_.graph.outputs) {
@@ -407,8 +458,7 @@ class Checker {
       const auto range = range_of(source.slot, bytes_of(source.value), plan_.steps.size(), value.name);
       if (!range || range->empty()) continue;
       const ValueId now = next[source.value.index()].valid() ? next[source.value.index()] : source.value;
-      const Origin& origin = origin_[now.index()];
-      if (!holds(*range, origin.value, origin.offset, false)) complain("after the step '{}' is not where the next step reads it", value.name);
+      if (!holds(*range, now)) complain("after the step '{}' is not where the next step reads it", value.name);
       const auto place = ends.find(now);
       if (place != ends.end() && place->second.begin != range->begin) complain("the next version of '{}' lies elsewhere", value.name);
     }
@@ -417,7 +467,8 @@ class Checker {
   const Plan& plan_;
   PlanCheck out_;
   std::vector<std::map<std::int64_t, Segment>> memory_;
-  std::vector<Origin> origin_;
+  std::vector<Content> content_;  // by value
+  std::size_t pieces_ = 0;
   std::vector<bool> computed_;
   std::vector<int> runs_;
   std::vector<std::array<std::int32_t, kMaxStreams>> clocks_;

@@ -13,7 +13,8 @@
 //     says, each state's next version where the state lay;
 //  6. buffers that should be contiguous are;
 //  7. the arena is as high as the plan says and not above its budget.
-// Values that are views are followed through the cards' view rules.
+// Values that are views, and concats whose parts were made side by side, are followed through the cards'
+// view rules.
 //
 // Cost: n log n in the slots. All problems are collected (up to a hundred), not only the first.
 #pragma once

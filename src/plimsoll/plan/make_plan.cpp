@@ -151,7 +151,7 @@ class Maker {
   Slot slot(ValueId value, const std::vector<InstanceId>& instances) const {
     const schedule::Place& place = mapped_.place[value.index()];
     const auto found = std::find_if(instances.begin(), instances.end(), [&](InstanceId id) {
-      return schedule_.instances[id.index()].value == place.value;
+      return mapped_.lead[schedule_.instances[id.index()].value.index()] == mapped_.lead[place.value.index()];
     });
     PLIMSOLL_CHECK(found != instances.end(), "no instance of '{}' is at hand", graph_.value(value).name);
     return {buffer_of_[found->index()], place.offset};

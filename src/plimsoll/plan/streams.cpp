@@ -1,8 +1,10 @@
 #include "plimsoll/plan/streams.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "plimsoll/pack/pack.h"
+#include "plimsoll/plan/step_order.h"
 #include "plimsoll/schedule/graph_workload.h"
 
 namespace plimsoll::plan {
@@ -10,50 +12,28 @@ namespace {
 
 constexpr double kHandover = 1e-6;  // seconds that data from another stream comes later
 
+// One stream of computation becomes several; copies keep streams of their own.
 class Spreader {
  public:
-  Spreader(Plan& plan, const StreamOptions& options)
-      : plan_(plan), options_(options), streams_(static_cast<std::size_t>(options.streams)), touched_(plan.buffers.size()) {}
+  Spreader(Plan plan, const StreamOptions& options, bool keep_places)
+      : plan_(std::move(plan)), options_(options), compute_(static_cast<std::size_t>(options.streams)), keep_places_(keep_places) {
+    std::size_t copies = 0;
+    for (const PlanStep& step : plan_.steps) copies = std::max<std::size_t>(copies, step.stream);
+    streams_ = compute_ + copies;
+  }
 
-  Status run() {
-    find_dependencies();
+  Result<Plan> run() {
+    StepOrder order = order_of_steps(plan_, keep_places_);
+    before_ = std::move(order.before);
+    touched_ = std::move(order.touched);
     assign_streams();
     keep_clocks();
-    return pack_again();
+    if (!keep_places_) PLIMSOLL_RETURN_IF_ERROR(pack_again());
+    return std::move(plan_);
   }
 
  private:
   using Clock = std::vector<std::int64_t>;  // steps known to be done, by stream
-
-  // Reads follow the last write of their buffer, writes follow it and all reads since.
-  void find_dependencies() {
-    std::vector<std::int64_t> writer(plan_.buffers.size(), -1);
-    std::vector<std::vector<std::size_t>> readers(plan_.buffers.size());
-    before_.resize(plan_.steps.size());
-    for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
-      const auto follow = [&](std::size_t earlier) {
-        if (earlier != s) before_[s].push_back(earlier);
-      };
-      for (const Slot& slot : plan_.steps[s].inputs) {
-        if (!slot.buffer.valid()) continue;
-        const std::size_t b = slot.buffer.index();
-        if (writer[b] >= 0) follow(static_cast<std::size_t>(writer[b]));
-        readers[b].push_back(s);
-        touched_[b].push_back(s);
-      }
-      std::vector<Slot> written = plan_.steps[s].outputs;
-      written.push_back(plan_.steps[s].scratch);
-      for (const Slot& slot : written) {
-        if (!slot.buffer.valid()) continue;
-        const std::size_t b = slot.buffer.index();
-        if (writer[b] >= 0) follow(static_cast<std::size_t>(writer[b]));
-        for (const std::size_t reader : readers[b]) follow(reader);
-        readers[b].clear();
-        writer[b] = static_cast<std::int64_t>(s);
-        touched_[b].push_back(s);
-      }
-    }
-  }
 
   void assign_streams() {
     std::vector<double> free_at(streams_, 0);
@@ -65,10 +45,15 @@ class Spreader {
         return start;
       };
       std::size_t best = 0;
-      for (std::size_t stream = 1; stream < streams_; ++stream) {
-        if (start_on(stream) < start_on(best)) best = stream;
+      if (plan_.steps[s].stream > 0) {
+        best = compute_ + plan_.steps[s].stream - 1;
+      } else {
+        for (std::size_t stream = 1; stream < compute_; ++stream) {
+          if (start_on(stream) < start_on(best)) best = stream;
+        }
       }
       plan_.steps[s].stream = static_cast<std::uint8_t>(best);
+      plan_.steps[s].waits.clear();
       done[s] = free_at[best] = start_on(best) + plan_.steps[s].seconds;
     }
     plan_.predicted_seconds = *std::max_element(free_at.begin(), free_at.end());
@@ -104,7 +89,7 @@ class Spreader {
 
   Status pack_again() {
     pack::Problem problem;
-    problem.clocks.streams = options_.streams;
+    problem.clocks.streams = static_cast<int>(streams_);
     std::vector<bool> is_source(plan_.buffers.size(), false);
     for (const ValueSlot& source : plan_.sources) is_source[source.slot.buffer.index()] = true;
     for (std::size_t b = 0; b < plan_.buffers.size(); ++b) add_buffer(problem, b, is_source[b]);
@@ -131,8 +116,7 @@ class Spreader {
     problem.buffers.push_back(item);
     const bool stays = !options_.sharing || buffer.lifetime.end.value >= static_cast<std::int32_t>(plan_.steps.size());
     if (options_.two_ended) problem.ends.push_back(is_source && stays ? pack::ArenaEnd::kFront : pack::ArenaEnd::kBack);
-    const Clock none(streams_, 0);
-    const Clock& ready = is_source || !options_.sharing || touched_[b].empty() ? none : known_[touched_[b].front()];
+    const Clock ready = is_source || !options_.sharing || touched_[b].empty() ? Clock(streams_, 0) : known_to_all(touched_[b]);
     Clock released = ready;
     for (const std::size_t s : touched_[b]) {
       std::int64_t& own = released[plan_.steps[s].stream];
@@ -146,9 +130,20 @@ class Spreader {
     problem.clocks.released.insert(problem.clocks.released.end(), released.begin(), released.end());
   }
 
-  Plan& plan_;
+  // Where parts of a buffer have writers of their own, none of them need be the first.
+  Clock known_to_all(const std::vector<std::size_t>& steps) const {
+    Clock out = known_[steps.front()];
+    for (const std::size_t s : steps) {
+      for (std::size_t k = 0; k < streams_; ++k) out[k] = std::min(out[k], known_[s][k]);
+    }
+    return out;
+  }
+
+  Plan plan_;
   const StreamOptions& options_;
-  std::size_t streams_;
+  std::size_t compute_;  // streams
+  std::size_t streams_;  // with those of the copies
+  bool keep_places_;
   std::vector<std::vector<std::size_t>> before_;   // by step
   std::vector<std::vector<std::size_t>> touched_;  // by buffer: the steps that read or write it
   std::vector<Clock> known_;                       // by step
@@ -162,10 +157,19 @@ Status spread_over_streams(Plan& plan, const StreamOptions& options) {
   if (options.streams < 1 || options.streams > kMostStreams) {
     return fail(ErrorCode::kUsage, "{} streams: expects 1 to {}", options.streams, kMostStreams);
   }
-  const bool alone = plan.arenas.size() == 1 && std::all_of(plan.steps.begin(), plan.steps.end(), [](const PlanStep& step) { return step.stream == 0 && step.waits.empty(); });
-  if (!alone) return fail(ErrorCode::kUsage, "a plan that swaps runs on one compute stream: leave out --streams or the swap remedy");
   if (options.streams == 1 || plan.steps.empty()) return {};
-  return Spreader(plan, options).run();
+  const bool swaps = plan.arenas.size() > 1;
+  const bool bounded = plan.budget.value > 0;
+  std::optional<Plan> best;
+  for (const bool keep_places : {false, true}) {
+    if (keep_places ? !bounded && !swaps : swaps) continue;
+    PLIMSOLL_TRY(Plan next, Spreader(plan, options, keep_places).run());
+    if (bounded && next.arena_bytes() > plan.budget) continue;
+    if (!best || next.predicted_seconds < best->predicted_seconds) best = std::move(next);
+  }
+  PLIMSOLL_CHECK(best.has_value(), "the plan was above its budget before it was spread");
+  plan = *std::move(best);
+  return {};
 }
 
 }  // namespace plimsoll::plan

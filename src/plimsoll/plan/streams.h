@@ -12,13 +12,22 @@
 // How: steps keep their order in the list. Each goes to the stream on which it can start first, given when
 // its data is ready and when the stream is free (list scheduling with the plan's predicted seconds). A step
 // waits for those of its data that its stream does not know to be done; waits that others imply are left
-// out. Then the arena is packed again under the clocks. No wait is added for the sake of memory.
+// out. Data is compared byte by byte, so steps that fill different parts of one buffer do not wait for each
+// other. Memory is then had in one of two ways:
 //
-// Bounds: buffers that are alive together in list order meet under the clocks too, so the load of the list
-// remains a lower bound; the proof holds the larger of it and the packer's own.
+//   packed again   no wait is added for the sake of memory; the arena is packed under the clocks and may
+//                  come out above what one stream needs
+//   places kept    offsets stay, and a step also waits for all who touched the bytes of its buffers before;
+//                  the arena stays as it is, and streams run side by side only where memory allows it
 //
-// Refuses plans that already use several streams (swapped ones) and more than kMostStreams.
-// Cost: O(slots + steps × streams) and one packing.
+// Without a budget plans are packed again. With one, the faster of the two that is inside it is taken; one
+// always is, because kept places need no more than before. Plans that swap keep their places; their copies
+// go to the two streams behind the last compute stream.
+//
+// Bounds: the proof holds the larger of the load of the list and the heaviest antichain of the clocks
+// (pack/antichain.h): buffers that are alive together in list order meet under the clocks too.
+//
+// Refuses more than kMostStreams. Cost: O(slots + steps × streams) and one packing.
 #pragma once
 
 #include "plimsoll/base/result.h"
@@ -35,6 +44,7 @@ struct StreamOptions {
   double pack_seconds = 0.05;  // counted work, as in make_plan.h
 };
 
+// `plan` runs on one compute stream.
 Status spread_over_streams(Plan& plan, const StreamOptions& options);
 
 }  // namespace plimsoll::plan

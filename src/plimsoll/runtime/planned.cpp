@@ -51,6 +51,7 @@ class Planned final : public Executor {
       PLIMSOLL_TRY(BoundStep bound, bind(step));
       bound_.push_back(std::move(bound));
     }
+    if (options_.poison) count_users();
     if (streams_ > static_cast<int>(done_.size())) return bad_input("the plan has {} streams, at most {} are supported", streams_, done_.size());
     return {};
   }
@@ -63,6 +64,7 @@ class Planned final : public Executor {
 
   Status step() override {
     for (auto& done : done_) done.store(-1, std::memory_order_relaxed);
+    for (std::size_t b = 0; b < uses_.size(); ++b) left_[b].store(uses_[b], std::memory_order_relaxed);
     std::vector<std::thread> workers;
     for (int stream = 1; stream < streams_; ++stream) workers.emplace_back([this, stream] { run_stream(stream); });
     run_stream(0);
@@ -137,7 +139,7 @@ class Planned final : public Executor {
       const std::int64_t begin = options_.trace != nullptr && stream == 0 ? now_ns() : 0;
       run(bound_[s]);
       if (options_.trace != nullptr && stream == 0) record(s, begin);
-      if (options_.poison && streams_ == 1) poison_dead(s);
+      if (options_.poison) poison_dead(s);
       auto& done = done_[static_cast<std::size_t>(stream)];
       done.store(static_cast<std::int32_t>(s), std::memory_order_release);
       if (streams_ > 1) done.notify_all();
@@ -206,9 +208,31 @@ class Planned final : public Executor {
     event.start = event.end = time;
   }
 
+  // By buffer: how many steps touch it in all, none for what is there after the last step.
+  void count_users() {
+    users_.resize(plan_.steps.size());
+    left_ = std::vector<std::atomic<int>>(plan_.buffers.size());
+    uses_.assign(plan_.buffers.size(), 0);
+    for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
+      const PlanStep& step = plan_.steps[s];
+      std::vector<Slot> slots = step.inputs;
+      slots.insert(slots.end(), step.outputs.begin(), step.outputs.end());
+      slots.push_back(step.scratch);
+      for (const Slot& slot : slots) {
+        if (!slot.buffer.valid() || plan_.buffer(slot.buffer).lifetime.end.value >= static_cast<std::int32_t>(plan_.steps.size())) continue;
+        if (std::find(users_[s].begin(), users_[s].end(), slot.buffer) != users_[s].end()) continue;
+        users_[s].push_back(slot.buffer);
+        ++uses_[slot.buffer.index()];
+      }
+    }
+  }
+
+  // The last to touch a buffer poisons it, before others hear that its step is done: whoever uses the bytes
+  // next waits for all who touched them.
   void poison_dead(std::size_t s) {
-    for (const plan::PlanBuffer& buffer : plan_.buffers) {
-      if (buffer.lifetime.end.value != static_cast<std::int32_t>(s) + 1 || s + 1 == plan_.steps.size()) continue;
+    for (const BufferId id : users_[s]) {
+      if (left_[id.index()].fetch_sub(1, std::memory_order_acq_rel) > 1) continue;
+      const plan::PlanBuffer& buffer = plan_.buffer(id);
       std::memset(arenas_[buffer.arena].data() + buffer.offset.value, 0xff, static_cast<std::size_t>(buffer.bytes.value));
     }
   }
@@ -222,6 +246,9 @@ class Planned final : public Executor {
   std::vector<BoundStep> bound_;
   std::map<BufferId, std::shared_ptr<std::vector<float>>> overflow_;  // by encoded buffer
   int streams_ = 1;
+  std::vector<std::vector<BufferId>> users_;  // by step: the buffers it touches that die in this step
+  std::vector<int> uses_;                     // by buffer
+  std::vector<std::atomic<int>> left_;        // of uses_, in this step
   std::array<std::atomic<std::int32_t>, 8> done_{};
   Bytes peak_;
 };

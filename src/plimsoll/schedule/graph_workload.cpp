@@ -9,6 +9,7 @@
 #include "plimsoll/base/checked.h"
 #include "plimsoll/ops/catalogue.h"
 #include "plimsoll/schedule/graph_encodings.h"
+#include "plimsoll/schedule/joined_parts.h"
 
 namespace plimsoll::schedule {
 namespace {
@@ -35,6 +36,13 @@ class Mapper {
  public:
   Mapper(const ir::Graph& graph, const GraphWorkloadOptions& options) : graph_(graph), options_(options) {
     out_.place.resize(graph.values.size());
+    if (options.join) {
+      parts_ = find_joined_parts(graph);
+    } else {
+      parts_.home.resize(graph.values.size());
+      parts_.joined.assign(graph.nodes.size(), false);
+    }
+    now_.resize(graph.values.size());
     last_reader_.resize(graph.values.size());
     for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
       for (const ValueId input : graph.nodes[n].inputs) {
@@ -46,8 +54,13 @@ class Mapper {
   Result<GraphWorkload> run() {
     add_sources();
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
-      if (!place_as_views(graph_.nodes[n])) add_task(NodeId(n));
+      if (parts_.joined[n]) {
+        place_joined(graph_.nodes[n].outputs[0]);
+      } else if (!place_as_views(graph_.nodes[n])) {
+        add_task(NodeId(n));
+      }
     }
+    for (Place& place : out_.place) place = latest(place);
     mark_kept();
     PLIMSOLL_RETURN_IF_ERROR(verify(out_.workload));
     return std::move(out_);
@@ -64,9 +77,39 @@ class Mapper {
     out_.workload.values.push_back(std::move(made));
     out_.graph_value.push_back(graph_value);
     const ValueId id(out_.workload.values.size() - 1);
+    out_.lead.push_back(id);
     out_.place[graph_value.index()] = {id, Bytes(0)};
     return id;
   }
+
+  // A part of a larger result: that result's memory, with this part written as well.
+  ValueId add_part(ValueId graph_value, TaskId producer, Task& task) {
+    const Home home = parts_.home[graph_value.index()];
+    const ValueId before = now_[home.root.index()];
+    const ValueId id = add_value(home.root, producer);
+    now_[home.root.index()] = id;
+    if (before.valid()) {
+      out_.lead[id.index()] = out_.lead[before.index()];
+      out_.workload.values[id.index()].in_place = InPlace{before, true};
+      if (std::find(task.inputs.begin(), task.inputs.end(), before) == task.inputs.end()) task.inputs.push_back(before);
+    }
+    out_.place[graph_value.index()] = {id, home.offset};
+    return id;
+  }
+
+  void place_joined(ValueId output) {
+    const Home home = parts_.home[output.index()];
+    out_.place[output.index()] = {now_[home.root.index()], home.offset};
+    ++out_.joined;
+  }
+
+  // Of a memory that is written part by part, as it is now.
+  Place latest(const Place& place) const {
+    if (!place.value.valid()) return place;
+    const ValueId now = now_[out_.graph_value[place.value.index()].index()];
+    return {now.valid() ? now : place.value, place.offset};
+  }
+  Place place_of(ValueId graph_value) const { return latest(out_.place[graph_value.index()]); }
 
   void add_sources() {
     for (std::size_t v = 0; v < graph_.values.size(); ++v) {
@@ -84,7 +127,7 @@ class Mapper {
     });
     if (!all) return false;
     for (const ops::View& view : views) {
-      const Place& outer = out_.place[node.inputs[static_cast<std::size_t>(view.input)].index()];
+      const Place outer = place_of(node.inputs[static_cast<std::size_t>(view.input)]);
       out_.place[node.outputs[static_cast<std::size_t>(view.output)].index()] = {outer.value, outer.offset + view.offset};
     }
     return true;
@@ -104,13 +147,16 @@ class Mapper {
     task.block = node.phase == ir::Phase::kForward ? block_of(node.layer) : -1;
     for (const ValueId input : node.inputs) {
       if (!input.valid()) continue;
-      const ValueId value = out_.place[input.index()].value;
+      const ValueId value = place_of(input).value;
       if (std::find(task.inputs.begin(), task.inputs.end(), value) == task.inputs.end()) task.inputs.push_back(value);
     }
+    const bool has_part = std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId output) { return parts_.home[output.index()].root.valid(); });
+    task.once = task.once || has_part;
     for (const ValueId output : node.outputs) {
-      task.outputs.push_back(add_value(output, task_id));
+      const bool part = parts_.home[output.index()].root.valid();
+      task.outputs.push_back(part ? add_part(output, task_id, task) : add_value(output, task_id));
       out_.workload.values.back().recompute = !task.once;
-      if (options_.encode_rate > 0) out_.workload.values.back().encodings = offer_encodings(graph_, node, output, options_.encode_rate);
+      if (options_.encode_rate > 0 && !part) out_.workload.values.back().encodings = offer_encodings(graph_, node, output, options_.encode_rate);
     }
     if (!out_.workload.turn.valid() && node.phase == ir::Phase::kBackward) out_.workload.turn = task_id;
     out_.workload.tasks.push_back(std::move(task));
@@ -136,14 +182,14 @@ class Mapper {
         if (static_cast<std::size_t>(pair.output) != output || static_cast<std::size_t>(pair.input) >= node.inputs.size()) continue;
         const ValueId input = node.inputs[static_cast<std::size_t>(pair.input)];
         if (!input.valid() || !may_take_over(node, node.outputs[output], input)) continue;
-        const ValueId value = out_.place[input.index()].value;
+        const ValueId value = place_of(input).value;
         if (std::find(taken.begin(), taken.end(), value) != taken.end()) continue;
         const bool dies = last_reader_[input.index()] == id.index();
         if (best.valid() && !(dies && !best_dies)) continue;
         best = value;
         best_dies = dies;
       }
-      if (!best.valid()) continue;
+      if (!best.valid() || parts_.home[node.outputs[output].index()].root.valid()) continue;
       taken.push_back(best);
       out_.workload.values[out_.place[node.outputs[output].index()].value.index()].in_place = InPlace{best, card.in_place.must()};
     }
@@ -152,7 +198,7 @@ class Mapper {
   // The input must be all of its value, of the output's size, a value that may be overwritten at all,
   // and no other operand of the node may look at the same bytes.
   bool may_take_over(const ir::Node& node, ValueId output, ValueId input) const {
-    const Place& place = out_.place[input.index()];
+    const Place place = place_of(input);
     const Value& value = out_.workload.value(place.value);
     const bool update = ops::card_of(node).in_place.must();
     if (place.offset.value != 0 || value.bytes != padded_bytes(graph_.value(output).type)) return false;
@@ -161,7 +207,7 @@ class Mapper {
     const ir::ValueKind kind = graph_.value(out_.graph_value[place.value.index()]).kind;
     if (!update && (ir::is_persistent(kind) || kind == ir::ValueKind::kConstant)) return false;
     return std::none_of(node.inputs.begin(), node.inputs.end(), [&](ValueId other) {
-      return other.valid() && other != input && out_.place[other.index()].value == place.value;
+      return other.valid() && other != input && place_of(other).value == place.value;
     });
   }
 
@@ -184,6 +230,8 @@ class Mapper {
   const GraphWorkloadOptions& options_;
   GraphWorkload out_;
   std::vector<std::size_t> last_reader_;
+  JoinedParts parts_;
+  std::vector<ValueId> now_;  // by graph value that parts are made in: its latest version in the workload
   std::unordered_map<std::string, std::int32_t> blocks_;
 };
 

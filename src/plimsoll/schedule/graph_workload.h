@@ -10,6 +10,15 @@
 //
 // Sizes are padded to the alignment, because that is what the arena pays. A view whose offset is not
 // aligned stays a task that copies.
+//
+// With `join`, a concat whose parts are runs of bytes is no task either: its inputs are made side by side, in
+// the memory of the result (joined_parts.h). To the workload that is one value written over by each producer:
+//
+//   graph      a = f(..)  b = g(..)  y = concat(a, b)      workload   f ▶ y₁,  g reads y₁ ▶ y₂ in its place
+//   places     a: y₂+0, b: y₂+|a|, y: y₂+0; all of the size of y
+//
+// Nothing of it can be made again, and all of y has its memory from the first part on: that is less than parts
+// and result together, but not always less at the worst moment. So `join` is a candidate, not a rule.
 #pragma once
 
 #include <functional>
@@ -32,6 +41,7 @@ struct GraphWorkloadOptions {
   double encode_rate = 0;
   bool views = true;
   bool in_place = true;            // false: only what is demanded
+  bool join = false;               // concats along the outer axis copy nothing
   std::vector<ValueId> pinned;     // graph values that must be there after the last step
 };
 
@@ -47,6 +57,8 @@ struct GraphWorkload {
   std::vector<NodeId> node_of_task;
   std::vector<Place> place;             // by graph value
   std::vector<ValueId> graph_value;     // by workload value: the graph value that owns the bytes
+  std::vector<ValueId> lead;            // by workload value: the first that its memory held a part of; or itself
+  int joined = 0;                       // concats that became no task
 };
 
 Result<GraphWorkload> make_graph_workload(const ir::Graph& graph, const GraphWorkloadOptions& options);

@@ -3,10 +3,10 @@
 namespace plimsoll::api {
 namespace {
 
-RunOptions collecting(LeftBehind& into, int steps) {
+RunOptions collecting(LeftBehind& into, int steps, int threads = 1) {
   RunOptions how;
   how.steps = steps;
-  how.threads = 1;
+  how.threads = threads;
   how.on_end = [&into](runtime::Executor& executor) -> Status {
     into = left_behind(executor);
     return {};
@@ -31,9 +31,9 @@ LeftBehind left_behind(runtime::Executor& executor) {
   return out;
 }
 
-Result<LeftBehind> run_planned_for(const plan::Plan& plan, int steps, bool poison) {
+Result<LeftBehind> run_planned_for(const plan::Plan& plan, int steps, bool poison, int threads) {
   LeftBehind out;
-  RunOptions how = collecting(out, steps);
+  RunOptions how = collecting(out, steps, threads);
   how.poison = poison;
   PLIMSOLL_TRY(const RunReport report, run_plan(plan, how));
   if (report.peak != plan.arena_bytes()) {

@@ -166,6 +166,9 @@ TEST(GatherKernel, AgreesWithTheReference) {
   expect_agreement({"gather_grad",
                     {f32({4, 5, 100}), i64({4, 5}, 7)},
                     {{"axis", std::int64_t{0}}, {"shape", Ints{7, 100}}}});
+  expect_agreement({"gather_grad",
+                    {f32({4, 5, 100}), i64({4, 5}, 7), f32({7, 100})},
+                    {{"axis", std::int64_t{0}}, {"shape", Ints{7, 100}}}});
 }
 
 TEST(UpdateKernel, AgreesWithTheReference) {

@@ -1,4 +1,5 @@
-// gather along an axis (embedding lookup) and its gradient, a scatter-add into zeros.
+// gather along an axis (embedding lookup) and its gradient, a scatter-add into zeros or, in place, into
+// another gradient of the same table.
 //
 // The gradient walks the indices in order; threads share the work by columns, so two equal indices
 // are always added by the same thread, in the same order.
@@ -57,12 +58,16 @@ template <typename Index>
 std::unique_ptr<Kernel> make_gather_grad_of(const Site& site, const Gathering& g) {
   constexpr std::int64_t kColumns = 64;
   const std::int64_t total = g.outer * g.extent * g.inner;
+  const bool into_sum = site.has(2);
   return make_kernel(site, [=](const Arguments& a) {
     const float* dy = input<float>(a, 0);
     const auto* indices = input<Index>(a, 1);
     float* dx = output<float>(a);
+    const float* sum = into_sum ? input<float>(a, 2) : nullptr;
     parallel_ranges(total, 16 * kElementGrain, [&](std::int64_t begin, std::int64_t end) {
-      std::memset(dx + begin, 0, static_cast<std::size_t>(end - begin) * sizeof(float));
+      const std::size_t bytes = static_cast<std::size_t>(end - begin) * sizeof(float);
+      if (sum == nullptr) std::memset(dx + begin, 0, bytes);
+      if (sum != nullptr && sum != dx) std::memcpy(dx + begin, sum + begin, bytes);
     });
     parallel_ranges(g.inner, kColumns, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = 0; i < g.outer * g.indices; ++i) {

@@ -1,0 +1,83 @@
+#include "plimsoll/runtime/planned.h"
+
+#include <gtest/gtest.h>
+
+#include "plimsoll/kernels/cpu/cpu_kernels.h"
+#include "plimsoll/plan/make_plan.h"
+#include "plimsoll/plan/streams.h"
+#include "plimsoll/plan/testing/random_graph.h"
+#include "plimsoll/runtime/initial_content.h"
+#include "plimsoll/runtime/on_demand.h"
+#include "plimsoll/schedule/fit.h"
+
+namespace plimsoll::runtime {
+namespace {
+
+using LeftBehind = std::vector<std::vector<std::byte>>;
+
+// Three steps from the same content; then every output and every weight, byte for byte.
+LeftBehind run_three_steps(Executor& executor) {
+  const ir::Graph& graph = executor.graph();
+  const auto fill = [&](bool inputs, std::uint64_t step) {
+    for (std::size_t v = 0; v < graph.values.size(); ++v) {
+      const ir::Value& value = graph.values[v];
+      if (!ir::is_source(value.kind) || (value.kind == ir::ValueKind::kInput) != inputs) continue;
+      fill_source(value, 1, step, executor.source(ValueId(v)));
+    }
+  };
+  fill(false, 0);
+  for (std::uint64_t step = 0; step < 3; ++step) {
+    fill(true, step);
+    EXPECT_TRUE(executor.step());
+  }
+  LeftBehind out;
+  for (const ValueId output : graph.outputs) {
+    const auto bytes = executor.result(output);
+    out.emplace_back(bytes.begin(), bytes.end());
+  }
+  for (std::size_t v = 0; v < graph.values.size(); ++v) {
+    if (!ir::is_persistent(graph.values[v].kind)) continue;
+    const auto bytes = executor.source(ValueId(v));
+    out.emplace_back(bytes.begin(), bytes.end());
+  }
+  return out;
+}
+
+LeftBehind without_a_plan(const ir::Graph& graph) {
+  auto executor = make_on_demand(graph, {.threads = 1});
+  EXPECT_TRUE(executor) << executor.error().message;
+  return run_three_steps(**executor);
+}
+
+class PlannedOnStreams : public ::testing::TestWithParam<int> {};
+
+TEST_P(PlannedOnStreams, RunsAsWithoutAPlan) {
+  for (std::uint64_t seed = 1; seed <= 25; ++seed) {
+    SCOPED_TRACE(seed);
+    const ir::Graph graph = plan::random_graph(seed);
+    const LeftBehind expected = without_a_plan(graph);
+    const auto kernels = kernels::cpu_kernel_facts(graph, {1});
+    ASSERT_TRUE(kernels) << kernels.error().message;
+    schedule::GraphWorkloadOptions how;
+    how.kernels = *kernels;
+    const auto mapped = schedule::make_graph_workload(graph, how);
+    ASSERT_TRUE(mapped) << mapped.error().message;
+    const auto one = plan::make_plan(graph, *mapped, schedule::keep_all(mapped->workload), {});
+    ASSERT_TRUE(one) << one.error().message;
+    for (const bool keep_places : {false, true}) {
+      plan::Plan plan = *one;
+      if (keep_places) plan.budget = plan.arena_bytes();
+      ASSERT_TRUE(plan::spread_over_streams(plan, {.streams = GetParam()}));
+      for (const bool poison : {false, true}) {
+        auto executor = make_planned(plan, {.threads = 1, .poison = poison});
+        ASSERT_TRUE(executor) << executor.error().message;
+        EXPECT_TRUE(run_three_steps(**executor) == expected) << "places kept " << keep_places << " poison " << poison;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(OneToFour, PlannedOnStreams, ::testing::Range(1, 5));
+
+}  // namespace
+}  // namespace plimsoll::runtime
