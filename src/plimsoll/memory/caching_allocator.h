@@ -232,6 +232,8 @@ class CachingAllocator {
   void drop_slab(SlabIndex id);
   void unmap_retired(bool all);
 
+  std::int64_t whole_slabs_in(const Block& block) const;
+
   // Giving back (caching_trim.cpp).
   void settle();
   void gather_settled();
