@@ -1,5 +1,7 @@
 #include "plugin.h"
 
+#include <pthread.h>
+
 #include <array>
 #include <atomic>
 #include <cstring>
@@ -21,11 +23,31 @@ struct Plugin {
   std::atomic<std::int64_t> fake_capacity{0};
   std::atomic<void (*)(const char*)> thrower{nullptr};
   std::string problem;
+  bool forked = false;
 };
 
+Plugin* make_plugin();
+
 Plugin& plugin() {
-  static auto* const kPlugin = new Plugin;
+  static auto* const kPlugin = make_plugin();
   return *kPlugin;
+}
+
+// A forked child has no CUDA, and another thread may have held an allocator's lock: the child forgets
+// the devices, so that its frees do nothing and its allocations say what is wrong.
+void before_fork() { plugin().opening.lock(); }
+void in_parent() { plugin().opening.unlock(); }
+void in_child() {
+  Plugin& all = plugin();
+  for (auto& device : all.devices) device.store(nullptr);
+  all.forked = true;
+  all.problem = "CUDA memory cannot be used in a forked process; start workers with 'spawn'";
+  all.opening.unlock();
+}
+
+Plugin* make_plugin() {
+  ::pthread_atfork(before_fork, in_parent, in_child);
+  return new Plugin;
 }
 
 [[noreturn]] void raise(const std::string& message) {
@@ -36,6 +58,7 @@ Plugin& plugin() {
 DeviceState* open(int device) {
   Plugin& all = plugin();
   const std::lock_guard guard(all.opening);
+  if (all.forked) return nullptr;
   if (DeviceState* state = all.devices[static_cast<std::size_t>(device)].load()) return state;
   const std::int64_t fake = all.fake_capacity.load();
   auto state = fake > 0 ? make_fake_state(Bytes(fake)) : open_cuda_state(device, all.problem);

@@ -4,6 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
 #include <stdexcept>
 #include <string>
 
@@ -83,6 +88,51 @@ TEST_F(Plugin, FindsTheBaseOfAPointerInside) {
   EXPECT_EQ(size, 100352u);
   plimsoll_record_stream(a, stream(3));
   plimsoll_free(a, 100000, 0, stream(0));
+}
+
+TEST_F(Plugin, AForkedChildFreesNothingAndSaysWhyItCannotAllocate) {
+  void* a = plimsoll_alloc(4096, 0, stream(0));
+  EXPECT_EXIT(
+      {
+        plimsoll_free(a, 4096, 0, stream(0));
+        plimsoll_record_stream(a, stream(1));
+        plimsoll_reset();
+        try {
+          plimsoll_alloc(4096, 0, stream(0));
+        } catch (const std::runtime_error& error) {
+          std::fputs(error.what(), stderr);
+          std::exit(7);
+        }
+        std::exit(0);
+      },
+      ::testing::ExitedWithCode(7), "forked process");
+  plimsoll_free(a, 4096, 0, stream(0));
+}
+
+TEST_F(Plugin, BlocksMayBeFreedWhileTheProgramEnds) {
+  EXPECT_EXIT(
+      {
+        const pid_t child = ::fork();
+        if (child != 0) {
+          int status = 0;
+          ::waitpid(child, &status, 0);
+          std::exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+        }
+        ::execl("/proc/self/exe", "torch_test", "--gtest_filter=PluginAtExit.*",
+                "--gtest_also_run_disabled_tests", "--gtest_brief=1", nullptr);
+        std::exit(9);
+      },
+      ::testing::ExitedWithCode(0), "");
+}
+
+void* left_at_exit = nullptr;
+
+// Run in a process of its own by the test above.
+TEST(PluginAtExit, DISABLED_FreesInAnExitHandler) {
+  plimsoll_use_fake_device(kCapacity);
+  left_at_exit = plimsoll_alloc(1 << 20, 0, stream(0));
+  ASSERT_NE(left_at_exit, nullptr);
+  ASSERT_EQ(std::atexit([] { plimsoll_free(left_at_exit, 1 << 20, 0, stream(0)); }), 0);
 }
 
 }  // namespace

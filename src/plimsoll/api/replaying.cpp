@@ -59,13 +59,17 @@ Result<ReplayReport> replay_trace(const ReplayRequest& request) {
     report.outcomes.push_back(trace::replay(trace, program, policy, options));
     const std::string& violation = report.outcomes.back().order_violation;
     if (!violation.empty()) return fail(ErrorCode::kInternal, "replay: {}", violation);
+    report.needed.push_back(report.outcomes.back().peak_reserved);
+    if (report.outcomes.back().out_of_memory == 0) continue;
+    report.needed.back() = trace::replay(trace, program, policy, {}).peak_reserved;
   }
   return report;
 }
 
 nlohmann::json to_json(const ReplayReport& report) {
   nlohmann::json allocators = nlohmann::json::array();
-  for (const trace::ReplayOutcome& outcome : report.outcomes) {
+  for (std::size_t index = 0; index < report.outcomes.size(); ++index) {
+    const trace::ReplayOutcome& outcome = report.outcomes[index];
     nlohmann::json entry = {{"name", trace::to_string(outcome.policy)},
                             {"model", outcome.policy != trace::Policy::kPlimsoll},
                             {"peak_reserved_bytes", outcome.peak_reserved.value},
@@ -75,6 +79,10 @@ nlohmann::json to_json(const ReplayReport& report) {
                             {"stream_waits", outcome.stream_waits},
                             {"ns_per_operation", outcome.ns_per_operation},
                             {"out_of_memory", outcome.out_of_memory}};
+    if (outcome.out_of_memory > 0) {
+      entry["first_failed_event"] = outcome.first_failed_event;
+      entry["needed_bytes"] = report.needed[index].value;
+    }
     if (!outcome.first_failure.empty()) entry["first_failure"] = outcome.first_failure;
     allocators.push_back(std::move(entry));
   }

@@ -22,6 +22,7 @@ struct ReplayReport {
   std::int64_t events = 0;
   Bytes peak_live{0};
   std::vector<trace::ReplayOutcome> outcomes;
+  std::vector<Bytes> needed;  // by outcome: what it reserves when there is no limit
 };
 
 Result<ReplayReport> replay_trace(const ReplayRequest& request);

@@ -42,11 +42,16 @@ Status run(const Options& options) {
   } else {
     print_table(report);
   }
-  for (const trace::ReplayOutcome& outcome : report.outcomes) {
+  for (std::size_t index = 0; index < report.outcomes.size(); ++index) {
+    const trace::ReplayOutcome& outcome = report.outcomes[index];
     if (outcome.out_of_memory == 0) continue;
-    return fail(ErrorCode::kDoesNotFit, "{}: {} of the allocations do not fit in {}{}{}",
+    return fail(ErrorCode::kDoesNotFit,
+                "{}: {} of the allocations do not fit in {}; without a limit it takes {}. The first is "
+                "event {} of {}{}{}",
                 trace::to_string(outcome.policy), outcome.out_of_memory, human(request.capacity),
-                outcome.first_failure.empty() ? "" : "; the first: ", outcome.first_failure);
+                human(report.needed[index]), grouped(outcome.first_failed_event),
+                grouped(report.events), outcome.first_failure.empty() ? "" : ": ",
+                outcome.first_failure);
   }
   return {};
 }

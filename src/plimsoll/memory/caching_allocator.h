@@ -12,16 +12,15 @@
 //   4. free blocks of other streams, alone or as neighbours joined, lent with one wait per lender
 //      unless the borrower is known to be behind that free already;
 //   5. whole slabs that lie free anywhere are mapped a second time, at addresses behind the best free
-//      tail, and what is missing is created new: never more than the missing pages. Moving is
-//      rationed, so that a program that never repeats a size pays with memory before it pays with time;
+//      tail, and what is missing is created new: never more than the missing pages. For sizes that
+//      do not come back moving is rationed: they pay with memory before they pay with time;
 //   6. the device refuses: wait for pending frees, one mark after the other, each followed by 3-5;
 //   7. refuse, with everything as it was before.
 // There is no wall between small and large requests: both live in the same slabs, so half a page left
-// by a large block holds small ones. Whole stacks of exact sizes instead of one kept block would save
-// some 15 ns now and then, but blocks that wait there unjoined cost up to 1 % of memory on the traces we
-// replay: one is enough for a loop that frees and allocates the same size.
+// by a large block holds small ones. One kept block is enough for a loop that frees and allocates the
+// same size; whole stacks of them would keep blocks from joining (docs/allocator.md, Costs).
 //
-// How large a new slab is: at most an eighth of the request and a 512th of what is held. A slab can move
+// How large a new slab is: at most an eighth of the request and a 1024th of what is held. A slab can move
 // only when all of it is free, so large ones under small blocks waste memory and small ones under large
 // blocks waste map calls.
 //
@@ -231,6 +230,8 @@ class CachingAllocator {
   SlabIndex make_slab(const Slab& slab);
   void drop_slab(SlabIndex id);
   void unmap_retired(bool all);
+
+  std::int64_t whole_slabs_in(const Block& block) const;
 
   // Giving back (caching_trim.cpp).
   void settle();

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <map>
 #include <thread>
 #include <vector>
@@ -138,7 +139,7 @@ TEST(CachingAllocator, AsksForHelpBeforeItRefuses) {
 // Random work against a shadow of who owns which bytes; the device may refuse at any moment.
 struct StormOptions {
   std::uint64_t seed = 1;
-  int turns = 20000;
+  std::int64_t turns = 20000;
   int streams = 1;
   bool mapping = true;
   double refusals = 0;
@@ -153,7 +154,7 @@ void storm(const StormOptions& storm_options) {
   {
     CachingAllocator allocator(device, device);
     std::map<Address, std::int64_t> live;
-    for (int turn = 0; turn < storm_options.turns; ++turn) {
+    for (std::int64_t turn = 0; turn < storm_options.turns; ++turn) {
       const StreamId stream{static_cast<std::uint64_t>(random.below(storm_options.streams))};
       if (random.chance(0.52)) {
         const std::int64_t size = random.below(std::int64_t{1} << random.between(1, 25));
@@ -173,7 +174,7 @@ void storm(const StormOptions& storm_options) {
         ASSERT_TRUE(allocator.free(gone->first));
         live.erase(gone);
       }
-      if (turn % 500 == 0) { ASSERT_EQ(allocator.verify(), ""); }
+      if (turn % (500 + storm_options.turns / 1000) == 0) { ASSERT_EQ(allocator.verify(), ""); }
       if (turn % 3000 == 2999) allocator.trim();
     }
     for (const auto& [at, size] : live) ASSERT_TRUE(allocator.free(at));
@@ -216,8 +217,62 @@ TEST(CachingAllocatorStress, EightThreads) {
   EXPECT_EQ(allocator.verify(), "");
 }
 
-TEST(SlowCachingAllocator, TenMillionOperations) {
-  storm({99, 10'000'000, 4});
+// Ten million operations, or as many as PLIMSOLL_STORM says.
+TEST(SlowCachingAllocator, RandomOperationsAgainstAShadow) {
+  const char* count = std::getenv("PLIMSOLL_STORM");
+  storm({99, count != nullptr ? std::atoll(count) : 10'000'000, 4});
+}
+
+// A fixed piece of work; what the device refuses of it decides `refuse`, asked before every call.
+void work_through_refusals(FakeDevice& device) {
+  CachingAllocator allocator(device, device);
+  std::vector<Address> live;
+  const auto take = [&](Bytes size, StreamId stream) {
+    const Address at = allocator.allocate(size, stream);
+    if (at != 0) live.push_back(at);
+    ASSERT_EQ(allocator.verify(), "");
+  };
+  const auto give = [&](std::size_t index) {
+    if (index >= live.size()) return;
+    ASSERT_TRUE(allocator.free(live[index]));
+    live.erase(live.begin() + static_cast<std::ptrdiff_t>(index));
+    ASSERT_EQ(allocator.verify(), "");
+  };
+  for (const Bytes size : {30_MiB, 6_MiB, 30_MiB, 1_MiB, 50_MiB}) take(size, kMain);
+  if (!live.empty()) allocator.record_stream(live[0], kSide);
+  give(0);
+  give(1);
+  for (const Bytes size : {40_MiB, 20_MiB, 3_MiB}) take(size, kSide);
+  give(0);
+  for (const Bytes size : {64_MiB, 10_MiB}) take(size, kMain);
+  allocator.trim();
+  take(34_MiB, kSide);
+  device.set_refusal({});
+  EXPECT_NE(allocator.allocate(1_MiB, kMain), 0u) << "the next call works";
+  while (!live.empty()) give(0);
+}
+
+TEST(CachingAllocatorFaults, TheDeviceRefusesAtEveryMoment) {
+  for (const bool mapping : {true, false}) {
+    std::int64_t calls = 0;
+    {
+      FakeDevice device(device_of(192_MiB, mapping));
+      device.set_refusal([&] { return ++calls, false; });
+      work_through_refusals(device);
+    }
+    ASSERT_GT(calls, mapping ? 30 : 5);
+    for (const std::int64_t length : {std::int64_t{1}, std::int64_t{7}, calls}) {
+      for (std::int64_t first = 0; first < calls; ++first) {
+        SCOPED_TRACE(first);
+        FakeDevice device(device_of(192_MiB, mapping));
+        std::int64_t now = 0;
+        device.set_refusal([&] { return ++now > first && now <= first + length; });
+        work_through_refusals(device);
+        ASSERT_EQ(device.counts().held, 0_bytes);
+        ASSERT_EQ(device.counts().marks, 0);
+      }
+    }
+  }
 }
 
 }  // namespace

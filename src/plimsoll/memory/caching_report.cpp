@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "plimsoll/base/byte_size.h"
+#include "plimsoll/base/checked.h"
 #include "plimsoll/memory/caching_allocator.h"
 #include "plimsoll/memory/caching_parts.h"
 
@@ -90,27 +91,42 @@ std::optional<BlockView> CachingAllocator::find(Address inside) const {
   return std::nullopt;
 }
 
+std::int64_t CachingAllocator::whole_slabs_in(const Block& block) const {
+  std::int64_t bytes = 0;
+  for (Address at = block.address; at < block.end();) {
+    const Slab& slab = slabs_[pages_.slab(at)];
+    const Address end = slab.at + static_cast<Address>(slab.size);
+    if (slab.at >= block.address && end <= block.end()) bytes += slab.size;
+    at = end;
+  }
+  return bytes;
+}
+
 std::string CachingAllocator::out_of_memory_report(Bytes size, StreamId stream) const {
   const AllocatorStatistics now = statistics();
   const std::lock_guard guard(lock_);
   std::int64_t in_pools = 0;
   std::int64_t with_others = 0;
   std::int64_t largest = 0;
+  std::int64_t movable = 0;  // slabs that lie wholly in one free block
   for (BlockIndex id = 1; id < blocks_.size(); ++id) {
     const Block& block = blocks_[id];
     if (!block.idle()) continue;
     const Arena& arena = *arenas_[block.arena];
     if (arena.pool != 0) in_pools += block.size;
     if (arena.pool == 0 && arena.stream != stream) with_others += block.size;
-    if (arena.pool == 0) largest = std::max(largest, block.size);
+    if (arena.pool != 0) continue;
+    largest = std::max(largest, block.size);
+    movable += whole_slabs_in(block);
   }
   std::string text = fmt::format(
-      "tried to allocate {}; {} is held from the device ({}{}), {} of it is in use, {} is free (largest "
-      "piece {})",
+      "tried to allocate {}; {} is held from the device ({}{}), {} of it is in use, {} is free ({} of "
+      "it in whole slabs, which can be moved together; largest piece {})",
       human(size), human(Bytes(now.reserved_bytes.current)),
       provider_.capacity().value > 0 ? "capacity " + human(provider_.capacity()) : provider_.name(),
       options_.limit == Bytes::max() ? "" : ", limit " + human(options_.limit),
-      human(Bytes(now.all.bytes.current)), human(now.idle_bytes), human(Bytes(largest)));
+      human(Bytes(now.all.bytes.current)), human(now.idle_bytes),
+      human(Bytes(movable)), human(Bytes(largest)));
   if (now.pending_bytes.current > 0) {
     text += fmt::format("; {} is freed but waits for other streams (record_stream)",
                         human(Bytes(now.pending_bytes.current)));
@@ -122,8 +138,7 @@ std::string CachingAllocator::out_of_memory_report(Bytes size, StreamId stream) 
   if (with_others > 0 && !options_.lend) {
     text += fmt::format("; {} lies idle on other streams: lending is off", human(Bytes(with_others)));
   }
-  const std::int64_t missing =
-      std::max<std::int64_t>(0, size.value - (now.idle_bytes.value - in_pools));
+  const std::int64_t missing = round_up(size.value - std::min(movable, size.value), kGranule);
   text += fmt::format(". It would fit with {} less in use", human(Bytes(std::max(missing, kGranule))));
   if (options_.limit != Bytes::max()) text += ", or with a higher limit";
   return text + ".";

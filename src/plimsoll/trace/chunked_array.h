@@ -1,4 +1,4 @@
-// An array that grows without moving: pieces of 65536 elements, found by shift and mask.
+// An array that grows without moving: pieces of 4096 elements, found by shift and mask.
 //
 // A reader that meets tens of millions of small things cannot afford a vector, which holds the old and
 // the new array while it doubles. Indices stay valid; there is no removal.
@@ -24,7 +24,7 @@ class ChunkedArray {
   }
 
  private:
-  static constexpr std::size_t kBits = 16;
+  static constexpr std::size_t kBits = 12;
   static constexpr std::size_t kMask = (std::size_t{1} << kBits) - 1;
   std::vector<std::unique_ptr<T[]>> pieces_;
   std::size_t size_ = 0;

@@ -11,7 +11,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <optional>
+#include <string_view>
 #include <vector>
 
 #include "plimsoll/trace/snapshot_records.h"
@@ -36,9 +36,9 @@ class PickleMemo {
     return {};
   }
 
-  std::optional<Value> get(std::uint64_t place) const {
+  // `place` must be below next_place().
+  Value get(std::uint64_t place) const {
     if (place < direct_.size()) [[likely]] return unpack(direct_[place]);
-    if (place >= size_) return std::nullopt;
     const auto after = std::upper_bound(
         runs_.begin(), runs_.end(), place,
         [](std::uint64_t wanted, const Run& run) { return wanted < run.place; });
@@ -58,7 +58,7 @@ class PickleMemo {
     std::uint32_t first;  // what the first place holds; the next ones hold the next objects
   };
 
-  static std::optional<Value> unpack(std::uint32_t packed) {
+  static Value unpack(std::uint32_t packed) {
     const bool object = (packed & kObjectBit) != 0;
     return Value{object ? ValueType::kObject : ValueType::kString, packed & ~kObjectBit};
   }
@@ -66,8 +66,8 @@ class PickleMemo {
     const bool object = value.type == ValueType::kObject;
     const std::uint32_t packed = static_cast<std::uint32_t>(value.bits) | (object ? kObjectBit : 0);
     if (size_ < kDirect) direct_.push_back(packed);
-    const bool goes_on = object && !runs_.empty() &&
-                         packed == runs_.back().first + static_cast<std::uint32_t>(size_ - runs_.back().place);
+    const auto steps = runs_.empty() ? 0 : static_cast<std::uint32_t>(size_ - runs_.back().place);
+    const bool goes_on = object && !runs_.empty() && packed == runs_.back().first + steps;
     if (!goes_on) runs_.push_back({size_, packed});
     ++size_;
   }

@@ -1,10 +1,11 @@
 #include "plimsoll/trace/replay.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <array>
 
 #include "plimsoll/base/checked.h"
-#include "plimsoll/base/clock.h"
 #include "plimsoll/memory/caching_allocator.h"
 #include "plimsoll/memory/fake_device.h"
 #include "plimsoll/memory/offset_allocator.h"
@@ -32,17 +33,43 @@ memory::FakeDeviceOptions fake_options(const ReplayOptions& options) {
   return fake;
 }
 
+constexpr std::uint32_t kNoBlock = ~std::uint32_t{0};
+
+// CPU time of this thread: what else the machine does meanwhile does not count.
+double thread_seconds() {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+struct Refusals {
+  std::int64_t count = 0;
+  std::uint32_t first_block = kNoBlock;
+};
+
+// The event that allocates a block: every allocation of the trace makes one, in order, after the seeds.
+std::int64_t event_of(const Trace& trace, const ReplayProgram& program, std::uint32_t block) {
+  const std::size_t seeds = program.initial_addresses.size();
+  if (block == kNoBlock || block < seeds) return -1;
+  std::size_t left = block - seeds;
+  for (std::size_t at = 0; at < trace.events.size(); ++at) {
+    if (trace.events[at].kind != EventKind::kAllocation) continue;
+    if (left-- == 0) return static_cast<std::int64_t>(at);
+  }
+  return -1;
+}
+
 // Runs the program on anything with allocate(bytes, stream) -> 0 on refusal, and free(name).
 template <typename Allocate, typename Free>
-std::int64_t run_program(const ReplayProgram& program, std::vector<std::uint64_t>& names,
-                         std::size_t first, Allocate allocate, Free free) {
-  std::int64_t refused = 0;
+Refusals run_program(const ReplayProgram& program, std::vector<std::uint64_t>& names,
+                     std::size_t first, Allocate allocate, Free free) {
+  Refusals refused;
   for (std::size_t at = first; at < program.operations.size(); ++at) {
     const ReplayOperation& operation = program.operations[at];
     std::uint64_t& name = names[operation.block];
     if (operation.kind == ReplayOperation::kAllocate) {
       name = allocate(Bytes(operation.bytes), operation.stream);
-      refused += name == 0;
+      if (name == 0 && refused.count++ == 0) refused.first_block = operation.block;
     } else if (operation.kind == ReplayOperation::kFree && name != 0) {
       free(name);
       name = 0;
@@ -51,8 +78,9 @@ std::int64_t run_program(const ReplayProgram& program, std::vector<std::uint64_t
   return refused;
 }
 
-void run_ours_checked(const ReplayProgram& program, memory::CachingAllocator& allocator,
-                      memory::FakeDevice& device, ReplayOutcome& outcome) {
+Refusals run_ours_checked(const ReplayProgram& program, memory::CachingAllocator& allocator,
+                          memory::FakeDevice& device, ReplayOutcome& outcome) {
+  Refusals refused;
   OrderChecker checker(device);
   std::vector<memory::Address> addresses(program.blocks, 0);
   for (const ReplayOperation& operation : program.operations) {
@@ -61,7 +89,8 @@ void run_ours_checked(const ReplayProgram& program, memory::CachingAllocator& al
       case ReplayOperation::kAllocate:
         address = allocator.allocate(Bytes(operation.bytes), operation.stream);
         if (address == 0) {
-          if (outcome.out_of_memory++ == 0) {
+          if (refused.count++ == 0) {
+            refused.first_block = operation.block;
             outcome.first_failure =
                 allocator.out_of_memory_report(Bytes(operation.bytes), operation.stream);
           }
@@ -84,6 +113,7 @@ void run_ours_checked(const ReplayProgram& program, memory::CachingAllocator& al
     }
   }
   outcome.order_violation = checker.violation();
+  return refused;
 }
 
 double time_ours(const ReplayProgram& program, const ReplayOptions& options) {
@@ -94,22 +124,23 @@ double time_ours(const ReplayProgram& program, const ReplayOptions& options) {
     memory::FakeDevice device(fake_options(options));
     memory::CachingAllocator allocator(device, device);
     std::fill(names.begin(), names.end(), 0);
-    const Stopwatch watch;
+    const double start = thread_seconds();
     run_program(program, names, 0,
                 [&](Bytes bytes, StreamId stream) { return allocator.allocate(bytes, stream); },
                 [&](std::uint64_t name) { allocator.free(name); });
-    seconds += watch.seconds();
+    seconds += thread_seconds() - start;
     operations += static_cast<std::int64_t>(program.operations.size());
   } while (seconds < options.least_seconds);
   return operations == 0 ? 0 : seconds * 1e9 / static_cast<double>(operations);
 }
 
-void replay_ours(const ReplayProgram& program, const ReplayOptions& options,
-                 ReplayOutcome& outcome) {
+Refusals replay_ours(const ReplayProgram& program, const ReplayOptions& options,
+                     ReplayOutcome& outcome) {
+  Refusals refused;
   memory::FakeDevice device(fake_options(options));
   {
     memory::CachingAllocator allocator(device, device);
-    run_ours_checked(program, allocator, device, outcome);
+    refused = run_ours_checked(program, allocator, device, outcome);
     const memory::AllocatorStatistics statistics = allocator.statistics();
     outcome.peak_reserved = Bytes(statistics.reserved_bytes.peak);
     outcome.device_allocations = statistics.device_allocations;
@@ -118,33 +149,35 @@ void replay_ours(const ReplayProgram& program, const ReplayOptions& options,
     outcome.stream_waits = statistics.stream_waits;
   }
   outcome.ns_per_operation = time_ours(program, options);
+  return refused;
 }
 
-void replay_pytorch(const Trace& trace, const ReplayProgram& program, const PytorchPolicy& policy,
-                    ReplayOutcome& outcome) {
+Refusals replay_pytorch(const Trace& trace, const ReplayProgram& program,
+                        const PytorchPolicy& policy, ReplayOutcome& outcome) {
   PytorchModel model(policy, trace);
   std::vector<std::uint64_t> names(program.blocks, 0);
   for (std::size_t block = 0; block < program.initial_addresses.size(); ++block) {
     names[block] = model.initial_block(program.initial_addresses[block]);
   }
-  const Stopwatch watch;
-  outcome.out_of_memory = run_program(
+  const double start = thread_seconds();
+  const Refusals refused = run_program(
       program, names, program.seeds,
       [&](Bytes bytes, StreamId stream) { return model.allocate(bytes, stream); },
       [&](std::uint64_t name) { model.free(name); });
   const auto count = static_cast<double>(program.operations.size() - program.seeds);
-  outcome.ns_per_operation = count > 0 ? watch.seconds() * 1e9 / count : 0;
+  outcome.ns_per_operation = count > 0 ? (thread_seconds() - start) * 1e9 / count : 0;
   outcome.peak_reserved = model.peak_reserved();
   outcome.device_allocations = model.device_allocations();
+  return refused;
 }
 
 // One growing range: what it reserves is the highest byte it ever gave out, in whole pages.
 template <memory::OffsetAllocator Offsets>
-void replay_offsets(const ReplayProgram& program, Bytes capacity, ReplayOutcome& outcome) {
+Refusals replay_offsets(const ReplayProgram& program, Bytes capacity, ReplayOutcome& outcome) {
   Offsets offsets(capacity);
   std::vector<std::uint64_t> names(program.blocks, 0);
-  const Stopwatch watch;
-  outcome.out_of_memory = run_program(
+  const double start = thread_seconds();
+  const Refusals refused = run_program(
       program, names, 0,
       [&](Bytes bytes, StreamId) -> std::uint64_t {
         const auto offset = offsets.allocate(bytes);
@@ -152,9 +185,27 @@ void replay_offsets(const ReplayProgram& program, Bytes capacity, ReplayOutcome&
       },
       [&](std::uint64_t name) { offsets.free(Offset(static_cast<std::int64_t>(name) - 1)); });
   const auto count = static_cast<double>(program.operations.size());
-  outcome.ns_per_operation = count > 0 ? watch.seconds() * 1e9 / count : 0;
+  outcome.ns_per_operation = count > 0 ? (thread_seconds() - start) * 1e9 / count : 0;
   outcome.peak_reserved = Bytes(round_up(offsets.high_water().value, memory::kPage));
   outcome.device_allocations = outcome.peak_reserved.value >> memory::kPageBits;
+  return refused;
+}
+
+Refusals run_policy(const Trace& trace, const ReplayProgram& program, Policy policy,
+                    const ReplayOptions& options, ReplayOutcome& outcome) {
+  const Bytes capacity = device_capacity(options);
+  switch (policy) {
+    case Policy::kPlimsoll: return replay_ours(program, options, outcome);
+    case Policy::kPytorch: return replay_pytorch(trace, program, {false, 0, capacity}, outcome);
+    case Policy::kPytorchExpandable:
+      return replay_pytorch(trace, program, {true, 0, capacity}, outcome);
+    case Policy::kPytorchRoundup:
+      return replay_pytorch(trace, program, {false, kRoundupDivisions, capacity}, outcome);
+    case Policy::kBestFit:
+      return replay_offsets<memory::BestFitAllocator>(program, capacity, outcome);
+    case Policy::kBuddy: return replay_offsets<memory::BuddyAllocator>(program, capacity, outcome);
+  }
+  return {};
 }
 
 }  // namespace
@@ -176,23 +227,9 @@ ReplayOutcome replay(const Trace& trace, const ReplayProgram& program, Policy po
                      const ReplayOptions& options) {
   ReplayOutcome outcome;
   outcome.policy = policy;
-  const Bytes capacity = device_capacity(options);
-  switch (policy) {
-    case Policy::kPlimsoll: replay_ours(program, options, outcome); break;
-    case Policy::kPytorch: replay_pytorch(trace, program, {false, 0, capacity}, outcome); break;
-    case Policy::kPytorchExpandable:
-      replay_pytorch(trace, program, {true, 0, capacity}, outcome);
-      break;
-    case Policy::kPytorchRoundup:
-      replay_pytorch(trace, program, {false, kRoundupDivisions, capacity}, outcome);
-      break;
-    case Policy::kBestFit:
-      replay_offsets<memory::BestFitAllocator>(program, capacity, outcome);
-      break;
-    case Policy::kBuddy:
-      replay_offsets<memory::BuddyAllocator>(program, capacity, outcome);
-      break;
-  }
+  const Refusals refused = run_policy(trace, program, policy, options, outcome);
+  outcome.out_of_memory = refused.count;
+  outcome.first_failed_event = event_of(trace, program, refused.first_block);
   if (program.peak_live.value > 0) {
     outcome.overhead = static_cast<double>(outcome.peak_reserved.value) /
                            static_cast<double>(program.peak_live.value) - 1;

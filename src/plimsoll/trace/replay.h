@@ -49,7 +49,8 @@ struct ReplayOutcome {
   std::int64_t stream_waits = 0;
   double ns_per_operation = 0;
   std::int64_t out_of_memory = 0;
-  std::string first_failure;    // what was missing where, and what would help
+  std::int64_t first_failed_event = -1;  // place in the trace; -1 also for one before its first event
+  std::string first_failure;    // ours only: what holds the memory and what would help
   std::string order_violation;  // ours only: a reuse that was not ordered behind the last use; none
 };
 

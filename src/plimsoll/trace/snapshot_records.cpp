@@ -1,5 +1,7 @@
 #include "plimsoll/trace/snapshot_records.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <array>
 
@@ -64,6 +66,21 @@ struct SnapshotRecords::Fields {
 SnapshotRecords::SnapshotRecords() {
   for (const std::string_view name : kKeyNames) snapshot_.strings.intern(name);
   for (const auto& [name, kind] : kActions) snapshot_.strings.intern(name);
+}
+
+void SnapshotRecords::expect_events(std::size_t count) {
+  snapshot_.events.reserve(count);
+#ifdef MADV_HUGEPAGE
+  // Touching a gigabyte for the first time, 4 KiB by 4 KiB, takes longer than reading the file. Where
+  // the system has no large pages to give, the advice does nothing.
+  constexpr std::uintptr_t kLargePage = std::uintptr_t{2} << 20;
+  const auto begin = reinterpret_cast<std::uintptr_t>(snapshot_.events.data());
+  const std::uintptr_t first = (begin + kLargePage - 1) & ~(kLargePage - 1);
+  const std::uintptr_t end = begin + count * sizeof(Event);
+  if (first < end) {
+    (void)::madvise(reinterpret_cast<void*>(first), end - first, MADV_HUGEPAGE);
+  }
+#endif
 }
 
 Object SnapshotRecords::object_of(const Value& value) const {

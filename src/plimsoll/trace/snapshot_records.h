@@ -49,7 +49,7 @@ class SnapshotRecords {
 
   StringTable& strings() { return snapshot_.strings; }
   // Room for `count` events, so that a big file is not copied while it grows.
-  void expect_events(std::size_t count) { snapshot_.events.reserve(count); }
+  void expect_events(std::size_t count);
 
   // The limits of the table; 2^28 objects.
   bool can_make_object() const { return objects_.size() < kMostObjects; }

@@ -67,7 +67,7 @@ struct Segment {
 };
 struct DeviceEnd {
   std::map<std::uint64_t, Segment> segments;
-  std::map<std::uint64_t, std::int64_t> live;  // address -> requested
+  std::map<std::uint64_t, LiveBlock> live;  // by address
 };
 
 // What the recording ends with, one entry per device.
@@ -77,12 +77,14 @@ std::map<int, DeviceEnd> state_at_end(const Trace& trace) {
     DeviceEnd& device = devices[segment.device];
     device.segments[segment.address] = {segment.size.value, segment.stream.value, segment.small,
                                         segment.expandable};
-    for (const LiveBlock& block : segment.blocks) device.live[block.address] = block.bytes.value;
+    for (const LiveBlock& block : segment.blocks) device.live[block.address] = block;
   }
   for (const Event& event : trace.events) {
     DeviceEnd& device = devices[event.device];
     switch (event.kind) {
-      case EventKind::kAllocation: device.live[event.address] = event.bytes.value; break;
+      case EventKind::kAllocation:
+        device.live[event.address] = {event.address, event.bytes, 0_bytes};
+        break;
       case EventKind::kFree: device.live.erase(event.address); break;
       case EventKind::kSegmentAlloc:
         device.segments[event.address] = {event.bytes.value, event.stream.value,
@@ -119,8 +121,10 @@ std::int64_t write_blocks(Pickler& out, std::uint64_t address, const Segment& se
   for (auto live = device.live.lower_bound(address); live != device.live.end() && live->first < end;
        ++live) {
     if (live->first > at) write_block(out, at, static_cast<std::int64_t>(live->first - at), 0, false);
-    const std::int64_t size = (std::max<std::int64_t>(live->second, 1) + 511) / 512 * 512;
-    write_block(out, live->first, size, live->second, true);
+    const std::int64_t asked = live->second.bytes.value;
+    const std::int64_t rounded = (std::max<std::int64_t>(asked, 1) + 511) / 512 * 512;
+    const std::int64_t size = live->second.size.value > 0 ? live->second.size.value : rounded;
+    write_block(out, live->first, size, asked, true);
     active += size;
     at = live->first + static_cast<std::uint64_t>(size);
   }
