@@ -21,7 +21,12 @@ class Portfolio {
  public:
   Portfolio(const BodyModel& model, std::optional<std::int64_t> capacity,
             const PackOptions& options, Budget& budget)
-      : model_(model), capacity_(capacity), options_(options), budget_(budget) {
+      : model_(model),
+        capacity_(capacity),
+        options_(options),
+        budget_(budget),
+        boxes_of_pieces_(model.plain ? BodyModel() : box_bodies(model)),
+        boxed_(model.plain ? model : boxes_of_pieces_) {
     Bound bound = lower_bound(model);
     best_.lower_bound = bound.bytes;
     best_.witnesses = std::move(bound.witnesses);
@@ -42,7 +47,6 @@ class Portfolio {
       run_greedy_method();
       return std::move(best_);
     }
-    boxed_ = box_bodies(model_);
     construct();
     if (options_.method == Method::kSkyline || capacity_refuted()) return std::move(best_);
     if (!model_.plain) improve_pieces();
@@ -191,7 +195,8 @@ class Portfolio {
   const std::optional<std::int64_t> capacity_;
   const PackOptions& options_;
   Budget& budget_;
-  BodyModel boxed_;
+  const BodyModel boxes_of_pieces_;  // empty when the model is plain
+  const BodyModel& boxed_;
   Solution best_;
   std::int64_t target_ = 0;
   bool fit_ = false;
