@@ -268,6 +268,7 @@ TEST(Pack, DeterministicAnswersAreTheSameEveryTime) {
 TEST(Pack, AlwaysHasAnAnswerEvenWithoutTime) {
   const Problem problem = generate(Family::kRandom, 20000, 3);
   EXPECT_TRUE(packed(problem, {.deadline_seconds = 0}).fits());
+  EXPECT_TRUE(pack(problem, {.deadline_seconds = 0})->fits());  // by the clock
 }
 
 TEST(Pack, WorkersAgreeWithOneThread) {

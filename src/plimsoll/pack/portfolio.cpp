@@ -129,10 +129,9 @@ class Portfolio {
     for (const auto& [order, care] : kPasses) {
       if (care == Care::kGuided && !options_.slack_guidance) continue;
       if (order == Order::kTotalWidth && care == Care::kGuided && large()) repack_windows();
-      if (good_enough() || budget_.over()) return false;
+      const bool first = best_.places.empty();  // is finished whatever the budget says
+      if (good_enough() || (!first && budget_.over())) return false;
       const PassRules rules = care == Care::kFull ? full_care() : guided(care == Care::kGuided);
-      // The first packing is finished whatever the budget says.
-      const bool first = best_.places.empty();
       if (!skyline.pass(skyline.priorities(order), rules, places, first ? nullptr : &budget_))
         return false;
       if (first) budget_.spend(skyline.work());
