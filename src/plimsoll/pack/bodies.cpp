@@ -86,6 +86,7 @@ class Builder {
   }
 
   void add_single_bodies() {
+    model_.bodies.reserve(problem_.size());
     for (std::size_t i = 0; i < problem_.size(); ++i) {
       const Buffer& buffer = problem_.buffers[i];
       if (!here(i) || model_.body_of[i] != BodyModel::kNoBody) continue;
@@ -185,10 +186,12 @@ class Builder {
 
   // A group whose members all have size 0 has no piece and needs no room; it only needs a place.
   void drop_idle_bodies() {
-    std::stable_sort(raw_.begin(), raw_.end(),
-                     [](const RawPiece& a, const RawPiece& b) { return a.body < b.body; });
+    const auto by_body = [](const RawPiece& a, const RawPiece& b) { return a.body < b.body; };
+    if (!std::is_sorted(raw_.begin(), raw_.end(), by_body))
+      std::stable_sort(raw_.begin(), raw_.end(), by_body);
     std::vector<std::uint32_t> renumbered(model_.bodies.size(), BodyModel::kNoBody);
     std::vector<Body> kept;
+    kept.reserve(model_.bodies.size());
     for (RawPiece& piece : raw_) {
       std::uint32_t& body = renumbered[piece.body];
       if (body == BodyModel::kNoBody) {

@@ -22,44 +22,45 @@ Bound own_top_bound(const BodyModel& model) {
   return bound;
 }
 
-// Peak of weighted intervals; `slackest(k)` is what the last unit of interval k leaves unused.
 struct Load {
   Interval<std::int32_t> span;
   std::int64_t size;
-  std::int64_t overhang;
+  std::int64_t overhang;  // what the last unit leaves unused
   std::uint32_t buffer;
 };
 
-Bound peak(std::span<const Load> loads, std::int32_t sections, std::int64_t unit) {
+// Peak of weighted intervals; each(visit) calls visit(load) for all of them.
+template <class Each>
+Bound peak(const Each& each, std::int32_t sections, std::int64_t unit) {
   std::vector<std::int64_t> sums(static_cast<std::size_t>(sections) + 1, 0);
-  for (const Load& load : loads) {
+  each([&](const Load& load) {
     sums[static_cast<std::size_t>(load.span.begin)] += load.size;
     sums[static_cast<std::size_t>(load.span.end)] -= load.size;
-  }
+  });
   std::partial_sum(sums.begin(), sums.end(), sums.begin());
   const auto top = std::max_element(sums.begin(), sums.end());
   const auto section = static_cast<std::int32_t>(top - sums.begin());
   Bound bound;
   std::int64_t overhang = 0;
-  for (const Load& load : loads) {
-    if (!load.span.contains(section)) continue;
+  each([&](const Load& load) {
+    if (!load.span.contains(section)) return;
     bound.witnesses.push_back(BufferId(load.buffer));
     overhang = std::max(overhang, load.overhang);
-  }
+  });
   bound.bytes = *top * unit - overhang;
   return bound;
 }
 
 Bound section_bound(const BodyModel& model) {
-  std::vector<Load> loads;
-  loads.reserve(model.pieces.size());
-  for (const Body& body : model.bodies) {
-    for (std::uint32_t k = body.piece_begin; k < body.piece_end; ++k) {
-      const Piece& piece = model.pieces[k];
-      loads.push_back({{piece.first, piece.last}, piece.hi - piece.lo, body.overhang, piece.buffer});
+  const auto each = [&](const auto& visit) {
+    for (const Body& body : model.bodies) {
+      for (std::uint32_t k = body.piece_begin; k < body.piece_end; ++k) {
+        const Piece& piece = model.pieces[k];
+        visit(Load{{piece.first, piece.last}, piece.hi - piece.lo, body.overhang, piece.buffer});
+      }
     }
-  }
-  return peak(loads, model.sections, model.unit);
+  };
+  return peak(each, model.sections, model.unit);
 }
 
 Bound clock_bound(const BodyModel& model) {
@@ -93,7 +94,8 @@ Bound clock_bound(const BodyModel& model) {
     const Sections sections = cut_sections(times);
     for (std::size_t k = 0; k < loads.size(); ++k) loads[k].span = sections.spans[k];
     if (loads.empty()) continue;
-    Bound bound = peak(loads, sections.count, 1);
+    const auto each = [&](const auto& visit) { std::for_each(loads.begin(), loads.end(), visit); };
+    Bound bound = peak(each, sections.count, 1);
     if (bound.bytes > best.bytes) best = std::move(bound);
   }
   return best;

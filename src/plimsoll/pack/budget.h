@@ -15,7 +15,7 @@ namespace plimsoll::pack {
 
 class Budget {
  public:
-  static constexpr double kStepsPerSecond = 2e8;
+  static constexpr double kStepsPerSecond = 1.8e8;
 
   Budget(double seconds, bool counted, const std::atomic<bool>* stop = nullptr)
       : counted_(counted), seconds_(seconds), left_(seconds * kStepsPerSecond), stop_(stop) {}

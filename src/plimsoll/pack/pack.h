@@ -10,7 +10,7 @@
 //   1. lower bounds (bounds.h);
 //   2. the skyline in several orders (skyline.h): n log n, a valid answer within milliseconds;
 //      problems with composite bodies, clocks or two ends take the greedy orders instead (greedy.h);
-//      large problems that miss the target try the most loaded moments first (peaks_first.h);
+//      large problems that miss the target are repacked where they are highest (window_search.h);
 //   3. where time falls apart into independent parts, only parts above the target go on;
 //   4. the exact point-cover search (point_cover.h) on parts of up to a few thousand buffers, or the
 //      ordering search (ordering_search.h) on small problems with composite bodies, clocks or ends.
@@ -67,7 +67,9 @@ struct PackOptions {
   // Switches of single ideas, all on. Tests run the combinations; turn one off to see what it gives.
   bool split_parts = true;     // solve independent stretches of time apart
   bool slack_guidance = true;  // skyline: serve the tightest moment of a valley first
-  bool peaks_first = true;     // large problems: pack the most loaded moments before the others
+  bool snug_fit = true;        // skyline: prefer what leaves little free at the edges of a valley
+  bool levelling = true;       // skyline: fill tiny steps before they cut the floor into pieces
+  bool window_search = true;   // large problems: pack windows around the highest moments again
   bool memo = true;            // exact: remember failed states
   bool fail_first = true;      // exact: branch where fewest choices are left (else: lowest valley)
   bool decompose = true;       // exact: split the rest in time after every move

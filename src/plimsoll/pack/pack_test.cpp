@@ -268,6 +268,7 @@ TEST(Pack, DeterministicAnswersAreTheSameEveryTime) {
 TEST(Pack, AlwaysHasAnAnswerEvenWithoutTime) {
   const Problem problem = generate(Family::kRandom, 20000, 3);
   EXPECT_TRUE(packed(problem, {.deadline_seconds = 0}).fits());
+  EXPECT_TRUE(pack(problem, {.deadline_seconds = 0})->fits());  // by the clock
 }
 
 TEST(Pack, WorkersAgreeWithOneThread) {
@@ -300,15 +301,34 @@ TEST(Pack, EveryCombinationOfSwitchesGivesTheOptimum) {
   for (int round = 0; round < 3; ++round) {
     const Problem problem = testing::random_small(random, 7, {.groups = false, .classes = false});
     const auto best = testing::best_height(problem);
-    for (int bits = 0; best.known && best.height && bits < 64; ++bits) {
+    for (int bits = 0; best.known && best.height && bits < 512; ++bits) {
       const Packing packing = packed(problem, {.split_parts = (bits & 1) != 0,
                                                .slack_guidance = (bits & 2) != 0,
+                                               .snug_fit = (bits & 64) != 0,
+                                               .levelling = (bits & 128) != 0,
+                                               .window_search = (bits & 256) != 0,
                                                .memo = (bits & 4) != 0,
                                                .fail_first = (bits & 8) != 0,
                                                .decompose = (bits & 16) != 0,
                                                .squeaky_wheel = (bits & 32) != 0});
       EXPECT_EQ(packing.height().value, *best.height) << "seed 2, round " << round << ", bits " << bits;
     }
+  }
+}
+
+// Above 3,000 buffers the skylines and the window search answer; counted work keeps this the same everywhere.
+TEST(Pack, EveryCombinationOfSkylineSwitchesPacksALargeProblem) {
+  const Problem problem = generate(Family::kRandom, 4000, 21);
+  for (int bits = 0; bits < 32; ++bits) {
+    const Packing packing = packed(problem, {.goal = Goal::kMinimize,
+                                             .deadline_seconds = 0.02,
+                                             .slack_guidance = (bits & 1) != 0,
+                                             .snug_fit = (bits & 2) != 0,
+                                             .levelling = (bits & 4) != 0,
+                                             .window_search = (bits & 8) != 0,
+                                             .squeaky_wheel = (bits & 16) != 0});
+    EXPECT_TRUE(packing.fits()) << bits;
+    EXPECT_LT(packing.gap(), 0.2) << bits;
   }
 }
 

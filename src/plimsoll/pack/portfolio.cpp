@@ -8,9 +8,9 @@
 #include "plimsoll/pack/greedy.h"
 #include "plimsoll/pack/ordering_search.h"
 #include "plimsoll/pack/part_search.h"
-#include "plimsoll/pack/peaks_first.h"
 #include "plimsoll/pack/skyline.h"
 #include "plimsoll/pack/two_ended.h"
+#include "plimsoll/pack/window_search.h"
 
 namespace plimsoll::pack {
 namespace {
@@ -21,7 +21,12 @@ class Portfolio {
  public:
   Portfolio(const BodyModel& model, std::optional<std::int64_t> capacity,
             const PackOptions& options, Budget& budget)
-      : model_(model), capacity_(capacity), options_(options), budget_(budget) {
+      : model_(model),
+        capacity_(capacity),
+        options_(options),
+        budget_(budget),
+        boxes_of_pieces_(model.plain ? BodyModel() : box_bodies(model)),
+        boxed_(model.plain ? model : boxes_of_pieces_) {
     Bound bound = lower_bound(model);
     best_.lower_bound = bound.bytes;
     best_.witnesses = std::move(bound.witnesses);
@@ -42,7 +47,6 @@ class Portfolio {
       run_greedy_method();
       return std::move(best_);
     }
-    boxed_ = box_bodies(model_);
     construct();
     if (options_.method == Method::kSkyline || capacity_refuted()) return std::move(best_);
     if (!model_.plain) improve_pieces();
@@ -106,34 +110,48 @@ class Portfolio {
     if (good_enough()) return;
     if (!boxes_are_free()) return construct_two_ended();
     Skyline skyline(boxed_);
-    std::vector<std::int64_t> places;
-    // One cheap pass is enough for most graphs; then the orders that do best without structure.
-    constexpr std::pair<Order, bool> kPasses[] = {
-        {Order::kArea, false},      {Order::kAreaWidth, true},  {Order::kTotalWidth, true},
-        {Order::kWidth, true},      {Order::kArea, true},       {Order::kTotalArea, false},
-        {Order::kSize, false},      {Order::kWidth, false},     {Order::kTotalArea, true},
-        {Order::kSize, true},
-        {Order::kTotalWidth, false}};
-    for (const auto& [order, guided] : kPasses) {
-      if (guided && !options_.slack_guidance) continue;
-      if (order == Order::kTotalWidth && guided && large()) peaks_first();
-      if (good_enough() || budget_.over()) return;
-      skyline.pass(skyline.priorities(order), guided, places);
-      offer(places, std::string("skyline ") + name(order) + (guided ? " guided" : ""));
-      if (!budget_.spend(skyline.work()) || budget_.over() || good_enough()) return;
-    }
+    if (!try_orders(skyline)) return;
     if (options_.squeaky_wheel) squeak(skyline);
   }
 
-  bool large() const { return boxed_.bodies.size() > kExactBodies; }
+  // One cheap pass is enough for most graphs; then the orders that do best without structure. False when
+  // nothing more is to be done.
+  bool try_orders(Skyline& skyline) {
+    enum class Care : std::uint8_t { kNone, kGuided, kFull };
+    constexpr std::pair<Order, Care> kPasses[] = {
+        {Order::kArea, Care::kNone},         {Order::kLongArea, Care::kFull},
+        {Order::kAreaWidth, Care::kFull},    {Order::kTotalWidth, Care::kGuided},
+        {Order::kWidth, Care::kGuided},      {Order::kArea, Care::kGuided},
+        {Order::kTotalArea, Care::kNone},    {Order::kSize, Care::kNone},
+        {Order::kWidth, Care::kNone},        {Order::kTotalArea, Care::kGuided},
+        {Order::kSize, Care::kGuided},       {Order::kTotalWidth, Care::kNone}};
+    std::vector<std::int64_t> places;
+    for (const auto& [order, care] : kPasses) {
+      if (care == Care::kGuided && !options_.slack_guidance) continue;
+      if (order == Order::kTotalWidth && care == Care::kGuided && large()) repack_windows();
+      const bool first = best_.places.empty();  // is finished whatever the budget says
+      if (good_enough() || (!first && budget_.over())) return false;
+      const PassRules rules = care == Care::kFull ? full_care() : guided(care == Care::kGuided);
+      if (!skyline.pass(skyline.priorities(order), rules, places, first ? nullptr : &budget_))
+        return false;
+      if (first) budget_.spend(skyline.work());
+      offer(places, std::string("skyline ") + name(order) + (care == Care::kNone ? "" : " guided"));
+    }
+    return !good_enough() && !budget_.over();
+  }
 
-  void peaks_first() {
-    if (!options_.peaks_first) return;
+  bool large() const { return boxed_.bodies.size() > kExactBodies; }
+  static PassRules guided(bool on) { return {.guided = on, .snug = false, .level = false}; }
+  PassRules full_care() const {
+    return {options_.slack_guidance, options_.snug_fit, options_.levelling};
+  }
+
+  void repack_windows() {
+    if (!options_.window_search) return;
     Budget part = budget_.share(0.7);
     std::vector<std::int64_t> places = best_.places;
-    const PeaksFirstOptions how{best_.lower_bound, std::max(target_, best_.lower_bound),
-                                options_.slack_guidance};
-    if (pack_peaks_first(boxed_, how, part, places)) offer(std::move(places), "peaks first");
+    const WindowOptions how{std::max(target_, best_.lower_bound), full_care(), options_.seed};
+    if (search_windows(boxed_, how, part, places)) offer(std::move(places), "window search");
     budget_.settle(part);
   }
 
@@ -147,9 +165,8 @@ class Portfolio {
       for (const Order order : {Order::kArea, Order::kWidth, Order::kTotalArea, Order::kSize}) {
         std::vector<float> priority = skyline.priorities(order);
         for (int k = 0; k < 12 && !good_enough() && !part.over(); ++k, ++round) {
-          skyline.pass(priority, options_.slack_guidance, places);
+          if (!skyline.pass(priority, guided(options_.slack_guidance), places, &part)) break;
           offer(places, "skyline squeaky");
-          part.spend(skyline.work());
           const std::int64_t limit = std::max(target_, best_.lower_bound);
           for (std::size_t b = 0; b < places.size(); ++b) {
             if (boxed_.top_bytes(b, places[b]) > limit)
@@ -177,7 +194,8 @@ class Portfolio {
   const std::optional<std::int64_t> capacity_;
   const PackOptions& options_;
   Budget& budget_;
-  BodyModel boxed_;
+  const BodyModel boxes_of_pieces_;  // empty when the model is plain
+  const BodyModel& boxed_;
   Solution best_;
   std::int64_t target_ = 0;
   bool fit_ = false;

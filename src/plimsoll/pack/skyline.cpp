@@ -1,7 +1,7 @@
 #include "plimsoll/pack/skyline.h"
 
 #include <algorithm>
-#include <functional>
+#include <bit>
 #include <limits>
 #include <numeric>
 
@@ -14,6 +14,9 @@ namespace {
 constexpr std::size_t kBlock = 16;
 constexpr float kGone = -std::numeric_limits<float>::infinity();
 constexpr std::size_t kSectionBlock = 512;
+constexpr std::int32_t kLoosePerOctave = 5000;  // of priority, where an octave of area is 1000
+constexpr std::int64_t kLevelShare = 10'000;    // of the peak: a step that is no step
+constexpr std::int64_t kWorkPerPayment = 20'000;
 constexpr std::size_t kPicks = 40;  // tried before space under an obstacle is given up
 
 // Maximum of `load` over every body's span, by a sparse walk: a table of powers of two would take
@@ -48,6 +51,13 @@ class SpanMaximum {
   std::vector<std::vector<std::int64_t>> levels_;
 };
 
+// Piecewise linear between powers of two.
+std::int32_t log2_in_256ths(std::uint32_t x) {
+  const int whole = std::bit_width(x) - 1;
+  const auto part = static_cast<std::int32_t>((static_cast<std::uint64_t>(x) << 8 >> whole) - 256);
+  return whole * 256 + part;
+}
+
 std::size_t block_of(std::int32_t section) {
   return static_cast<std::size_t>(section) / kSectionBlock;
 }
@@ -55,8 +65,8 @@ std::size_t block_of(std::int32_t section) {
 }  // namespace
 
 const char* name(Order order) {
-  constexpr const char* kNames[] = {"width",      "area", "total-width",
-                                    "total-area", "size", "area-width"};
+  constexpr const char* kNames[] = {"width", "area",       "total-width", "total-area",
+                                    "size",  "area-width", "long-area"};
   return kNames[static_cast<std::size_t>(order)];
 }
 
@@ -94,12 +104,22 @@ Skyline::Skyline(const BodyModel& model) : model_(model) {
             [&](auto a, auto b) { return model.bodies[a].fixed < model.bodies[b].fixed; });
   index_obstacles();
   end_.resize(free);
-  for (std::size_t k = 0; k < free; ++k) end_[k] = model.bodies[body_[k]].last;
+  std::int64_t spans = 0;
+  for (std::size_t k = 0; k < free; ++k) {
+    end_[k] = model.bodies[body_[k]].last;
+    spans += end_[k] - model.bodies[body_[k]].first;
+  }
+  level_ = load_.empty() ? 0 : *std::max_element(load_.begin(), load_.end()) / kLevelShare;
+  // Two fifths of the mean span count as nothing.
+  loose_from_ = free == 0 ? 1 : static_cast<std::uint32_t>(spans * 2 / 5 / static_cast<std::int64_t>(free)) + 1;
+  loose_octaves_ = log2_in_256ths(loose_from_);
   const std::size_t blocks = (free + kBlock - 1) / kBlock;
   leaves_ = std::bit_ceil(std::max<std::size_t>(blocks, 1));
 }
 
 std::vector<float> Skyline::priorities(Order order) const {
+  if (order == Order::kAreaWidth) return weighted(2);
+  if (order == Order::kLongArea) return weighted(4);
   std::vector<float> out(model_.bodies.size());
   const SpanMaximum most(load_);
   const double peak = std::max<double>(1, static_cast<double>(most(0, load_.size())));
@@ -111,7 +131,8 @@ std::vector<float> Skyline::priorities(Order order) const {
     switch (order) {
       case Order::kWidth: value = width * 1000 + size; break;
       case Order::kArea: value = (width + size) * 1000 + width; break;
-      case Order::kAreaWidth: value = (2 * width + size) * 1000; break;
+      case Order::kAreaWidth:
+      case Order::kLongArea: break;
       case Order::kSize: value = size * 1000 + width; break;
       case Order::kTotalWidth:
       case Order::kTotalArea: {
@@ -126,12 +147,14 @@ std::vector<float> Skyline::priorities(Order order) const {
   return out;
 }
 
-std::vector<std::int64_t> Skyline::peaks() const {
-  const SpanMaximum most(load_);
-  std::vector<std::int64_t> out;
+std::vector<float> Skyline::weighted(double width_weight) const {
+  std::vector<float> out;
   out.reserve(model_.bodies.size());
-  for (const Body& body : model_.bodies)
-    out.push_back(most(static_cast<std::size_t>(body.first), static_cast<std::size_t>(body.last)));
+  for (const Body& body : model_.bodies) {
+    const double width = stable_log2(body.duration);
+    const double size = stable_log2(static_cast<double>(body.height));
+    out.push_back(static_cast<float>((width_weight * width + size) * 1000));
+  }
   return out;
 }
 
@@ -178,16 +201,40 @@ void Skyline::set_priority(std::uint32_t item, float priority) {
   }
 }
 
+// What a body loses for the sections it leaves free at both sides of the valley. In whole numbers, so
+// that the same body is picked on every machine.
+float Skyline::looseness(std::int32_t left, std::int32_t right) const {
+  const auto octaves = [&](std::int32_t free) {
+    return log2_in_256ths(loose_from_ + static_cast<std::uint32_t>(free)) - loose_octaves_;
+  };
+  return static_cast<float>((octaves(left) + octaves(right)) * kLoosePerOctave / 256);
+}
+
 void Skyline::search_block(Query& query, std::size_t block) {
   const std::size_t from = std::max<std::size_t>(query.from, block * kBlock);
   const std::size_t to = std::min<std::size_t>(query.to, (block + 1) * kBlock);
   work_ += 4;
   for (std::size_t k = from; k < to; ++k) {
-    if (priority_[k] > query.best && end_[k] <= query.within && end_[k] > query.beyond) {
-      query.best = priority_[k];
-      query.pick = static_cast<std::int32_t>(k);
-    }
+    if (priority_[k] <= query.best || end_[k] > query.within || end_[k] <= query.beyond) continue;
+    float score = priority_[k];
+    if (rules_.snug)
+      score -= looseness(model_.bodies[body_[k]].first - query.begin, query.within - end_[k]);
+    if (score <= query.best) continue;
+    query.best = score;
+    query.pick = static_cast<std::int32_t>(k);
   }
+}
+
+// Starts at the lowest node above the whole range of items.
+void Skyline::search(Query& query) {
+  if (query.from >= query.to) return;
+  const std::size_t first = leaves_ + query.from / kBlock;
+  const std::size_t last = leaves_ + (query.to - 1) / kBlock;
+  const int up = std::bit_width(first ^ last);
+  const std::size_t node = first >> up;
+  const std::size_t width = kBlock << up;
+  const std::size_t low = query.from / width * width;
+  search(query, node, low, low + width);
 }
 
 void Skyline::search(Query& query, std::size_t node, std::size_t low, std::size_t high) {
@@ -207,18 +254,18 @@ void Skyline::search(Query& query, std::size_t node, std::size_t low, std::size_
   }
 }
 
-std::int32_t Skyline::pick(std::int32_t x, std::int32_t y, bool guided) {
-  Query query{first_item_[static_cast<std::size_t>(x)], 0, -1, y, kGone, -1};
-  if (guided) {
+std::int32_t Skyline::pick(std::int32_t x, std::int32_t y) {
+  Query query{first_item_[static_cast<std::size_t>(x)], 0, x, -1, y, kGone, -1};
+  if (rules_.guided) {
     const std::int32_t s = tightest(x, y);
     query.to = first_item_[static_cast<std::size_t>(s) + 1];
     query.beyond = s;
-    search(query, 1, 0, leaves_ * kBlock);
+    search(query);
     if (query.pick >= 0) return query.pick;
     query.beyond = -1;
   }
   query.to = first_item_[static_cast<std::size_t>(y)];
-  search(query, 1, 0, leaves_ * kBlock);
+  search(query);
   return query.pick;
 }
 
@@ -257,7 +304,7 @@ std::int64_t Skyline::lowest_obstacle(std::int32_t first, std::int32_t last, std
 
 // Obstacles that the lowest segment has reached become part of the skyline. Boxes of fixed bodies may
 // overlap each other; then one lands piece by piece.
-bool Skyline::land(std::int32_t x, std::int32_t y, std::int64_t height) {
+bool Skyline::land(std::int32_t& x, std::int32_t y, std::int64_t height) {
   for (std::size_t block = block_of(x); block <= block_of(y - 1); ++block) {
     std::uint32_t& next = next_obstacle_[block];
     const std::uint32_t end = obstacles_of_[block + 1];
@@ -270,8 +317,7 @@ bool Skyline::land(std::int32_t x, std::int32_t y, std::int64_t height) {
       const std::int64_t top = fixed.fixed + fixed.height;
       if (landed_[k] || fixed.first >= y || fixed.last <= x || top <= height) continue;
       landed_[k] = x <= fixed.first && fixed.last <= y;
-      pop_lowest();
-      cover(x, std::max(x, fixed.first), std::min(y, fixed.last), top);
+      x = cover(x, std::max(x, fixed.first), std::min(y, fixed.last), top);
       return true;
     }
   }
@@ -279,11 +325,11 @@ bool Skyline::land(std::int32_t x, std::int32_t y, std::int64_t height) {
 }
 
 // The best of the first few picks that no obstacle hangs over; -1 when there is none.
-std::int32_t Skyline::pick_clear(std::int32_t x, std::int32_t y, std::int64_t height, bool guided) {
+std::int32_t Skyline::pick_clear(std::int32_t x, std::int32_t y, std::int64_t height) {
   std::vector<std::pair<std::uint32_t, float>> parked;
   std::int32_t clear = -1;
   while (clear < 0 && parked.size() < kPicks) {
-    const std::int32_t item = pick(x, y, guided);
+    const std::int32_t item = pick(x, y);
     if (item < 0) break;
     const auto k = static_cast<std::size_t>(item);
     const Body& body = model_.bodies[body_[k]];
@@ -304,24 +350,33 @@ void Skyline::start_segments() {
   height_.assign(sections, -1);
   segment_end_.assign(sections, 0);
   segment_begin_.assign(sections + 1, 0);
-  heap_.clear();
   set_segment(0, model_.sections, 0);
-}
-
-void Skyline::pop_lowest() {
-  std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
-  heap_.pop_back();
 }
 
 void Skyline::set_segment(std::int32_t begin, std::int32_t end, std::int64_t height) {
   height_[static_cast<std::size_t>(begin)] = height;
   segment_end_[static_cast<std::size_t>(begin)] = end;
   segment_begin_[static_cast<std::size_t>(end)] = begin;
-  heap_.emplace_back(height, begin);
-  std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
 }
 
-void Skyline::raise(std::int32_t x, bool guided) {
+std::int32_t Skyline::lower_neighbour(std::int32_t x) const {
+  const std::int64_t height = height_[static_cast<std::size_t>(x)];
+  const std::int32_t right = segment_end_[static_cast<std::size_t>(x)];
+  if (right < model_.sections && height_[static_cast<std::size_t>(right)] < height) return right;
+  const std::int32_t left = x > 0 ? segment_begin_[static_cast<std::size_t>(x)] : -1;
+  return left >= 0 && height_[static_cast<std::size_t>(left)] < height ? left : -1;
+}
+
+std::int64_t Skyline::lowest_neighbour_height(std::int32_t x) const {
+  const std::int32_t right = segment_end_[static_cast<std::size_t>(x)];
+  std::int64_t lowest = kLargest;
+  if (right < model_.sections) lowest = height_[static_cast<std::size_t>(right)];
+  if (x > 0)
+    lowest = std::min(lowest, height_[static_cast<std::size_t>(segment_begin_[static_cast<std::size_t>(x)])]);
+  return lowest;
+}
+
+std::int32_t Skyline::raise(std::int32_t x) {
   const std::int64_t height = height_[static_cast<std::size_t>(x)];
   std::int32_t begin = x;
   std::int32_t end = segment_end_[static_cast<std::size_t>(x)];
@@ -332,7 +387,7 @@ void Skyline::raise(std::int32_t x, bool guided) {
   std::int64_t up = std::min(left_height, right_height);
   if (!fixed_.empty()) up = lowest_obstacle(x, end, height, up);
   PLIMSOLL_CHECK(up < kLargest, "a body fits nowhere in the skyline");
-  if (guided) add_slack(x, end, height - up);
+  if (rules_.guided) add_slack(x, end, height - up);
   height_[static_cast<std::size_t>(x)] = -1;
   if (right_height == up) {
     height_[static_cast<std::size_t>(end)] = -1;
@@ -340,9 +395,10 @@ void Skyline::raise(std::int32_t x, bool guided) {
   }
   if (left_height == up) begin = left;
   set_segment(begin, end, up);
+  return begin;
 }
 
-void Skyline::cover(std::int32_t x, std::int32_t first, std::int32_t last, std::int64_t top) {
+std::int32_t Skyline::cover(std::int32_t x, std::int32_t first, std::int32_t last, std::int64_t top) {
   const std::int64_t height = height_[static_cast<std::size_t>(x)];
   const std::int32_t y = segment_end_[static_cast<std::size_t>(x)];
   std::int32_t begin = first;
@@ -361,46 +417,60 @@ void Skyline::cover(std::int32_t x, std::int32_t first, std::int32_t last, std::
     end = segment_end_[static_cast<std::size_t>(y)];
   }
   set_segment(begin, end, top);
+  return x < first ? x : last < y ? last : begin;
 }
 
-std::int64_t Skyline::pass(std::span<const float> priority, bool guided,
-                           std::vector<std::int64_t>& places) {
+bool Skyline::pass(std::span<const float> priority, PassRules rules, std::vector<std::int64_t>& places,
+                   Budget* budget) {
+  rules_ = rules;
   places.assign(model_.bodies.size(), 0);
   work_ = static_cast<std::int64_t>(model_.bodies.size()) * 4;
   for (const std::uint32_t f : fixed_) places[f] = model_.bodies[f].fixed;
+  if (body_.empty()) return true;
   landed_.assign(fixed_.size(), 0);
   next_obstacle_.assign(obstacles_of_.begin(), obstacles_of_.end());
-  if (!body_.empty()) {
-    load_items(priority);
-    start_segments();
-    if (guided) build_slack();
-  }
+  load_items(priority);
+  start_segments();
+  if (rules.guided) build_slack();
+  std::int64_t paid = 0;
+  std::int32_t x = 0;
   for (std::size_t left = body_.size(); left > 0;) {
-    const auto [height, x] = heap_.front();
-    if (height_[static_cast<std::size_t>(x)] != height) {
-      pop_lowest();
+    if (const std::int32_t lower = lower_neighbour(x); lower >= 0) {
+      x = lower;
       continue;
     }
-    const std::int32_t y = segment_end_[static_cast<std::size_t>(x)];
-    if (!fixed_.empty() && land(x, y, height)) continue;
-    const std::int32_t item =
-        fixed_.empty() ? pick(x, y, guided) : pick_clear(x, y, height, guided);
-    work_ += 40;
-    pop_lowest();
-    if (item < 0) {
-      raise(x, guided);
-      continue;
+    if (budget && work_ - paid > kWorkPerPayment) {
+      if (!budget->spend(work_ - paid)) return false;
+      paid = work_;
     }
-    const std::uint32_t b = body_[static_cast<std::size_t>(item)];
-    const Body& body = model_.bodies[b];
-    const std::int64_t place = model_.lift(b, height);
-    set_priority(static_cast<std::uint32_t>(item), kGone);
-    places[b] = place;
-    if (guided && place > height) add_slack(body.first, body.last, height - place);
-    cover(x, body.first, body.last, place + body.height);
-    --left;
+    left -= serve(x, places);
   }
-  return height_of(model_, places);
+  if (budget) budget->spend(work_ - paid);
+  return true;
+}
+
+bool Skyline::serve(std::int32_t& x, std::vector<std::int64_t>& places) {
+  const std::int64_t height = height_[static_cast<std::size_t>(x)];
+  const std::int32_t y = segment_end_[static_cast<std::size_t>(x)];
+  work_ += 40;
+  if (!fixed_.empty() && land(x, y, height)) return false;
+  if (rules_.level && lowest_neighbour_height(x) - height <= level_) {
+    x = raise(x);
+    return false;
+  }
+  const std::int32_t item = fixed_.empty() ? pick(x, y) : pick_clear(x, y, height);
+  if (item < 0) {
+    x = raise(x);
+    return false;
+  }
+  const std::uint32_t b = body_[static_cast<std::size_t>(item)];
+  const Body& body = model_.bodies[b];
+  const std::int64_t place = model_.lift(b, height);
+  set_priority(static_cast<std::uint32_t>(item), kGone);
+  places[b] = place;
+  if (rules_.guided && place > height) add_slack(body.first, body.last, height - place);
+  x = cover(x, body.first, body.last, place + body.height);
+  return true;
 }
 
 void Skyline::build_slack() {
@@ -412,8 +482,25 @@ void Skyline::build_slack() {
   for (std::size_t k = leaves - 1; k > 0; --k) slack_[k] = std::min(slack_[2 * k], slack_[2 * k + 1]);
 }
 
+// The lowest node above sections [from, to) and the sections it stands for.
+Skyline::SlackNode Skyline::slack_node(std::int32_t from, std::int32_t to) const {
+  const auto first = static_cast<std::uint32_t>(slack_leaves_ + from);
+  const auto last = static_cast<std::uint32_t>(slack_leaves_ + to - 1);
+  const int up = std::bit_width(first ^ last);
+  const std::int32_t width = 1 << up;
+  const std::int32_t low = from / width * width;
+  return {first >> up, low, low + width};
+}
+
 void Skyline::add_slack(std::int32_t from, std::int32_t to, std::int64_t amount) {
-  add_slack(1, 0, slack_leaves_, from, to, amount);
+  const SlackNode top = slack_node(from, to);
+  add_slack(top.node, top.low, top.high, from, to, amount);
+  for (std::size_t node = top.node / 2; node > 0; node /= 2) {
+    const std::int64_t least = std::min(slack_[2 * node], slack_[2 * node + 1]) + slack_add_[node];
+    if (least == slack_[node]) break;
+    slack_[node] = least;
+    ++work_;
+  }
 }
 
 void Skyline::add_slack(std::size_t node, std::int32_t low, std::int32_t high, std::int32_t from,
@@ -431,10 +518,12 @@ void Skyline::add_slack(std::size_t node, std::int32_t low, std::int32_t high, s
   slack_[node] = std::min(slack_[2 * node], slack_[2 * node + 1]) + slack_add_[node];
 }
 
+// What is added above the node is the same for all sections in question and can be left out.
 std::int32_t Skyline::tightest(std::int32_t from, std::int32_t to) {
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
   std::int32_t where = from;
-  tightest(1, 0, slack_leaves_, from, to, 0, least, where);
+  const SlackNode top = slack_node(from, to);
+  tightest(top.node, top.low, top.high, from, to, 0, least, where);
   return where;
 }
 

@@ -1,17 +1,30 @@
 // The constructive engine for any n: a skyline that is filled where it is lowest.
 //
-// The skyline is the floor over all sections, kept as segments of equal height. Take the lowest
-// segment; among the unplaced bodies that fit into its width pick the best by priority and lay it on
-// the floor; if none fits, raise the segment to its lower neighbour, the only step that wastes space.
-// No hole is made that would have to be found again, and no conflict graph is needed.
+// The skyline is the floor over all sections, kept as segments of equal height. Take a segment whose
+// neighbours are both higher; among the unplaced bodies that fit into its width pick the best by priority
+// and lay it on the floor; if none fits, raise the segment to its lower neighbour, the only step that
+// wastes space. No hole is made that would have to be found again, and no conflict graph is needed.
+//
+// Which valley is served first does not matter: serving one reads and changes nothing outside it, so any
+// order gives the same packing. The pass stays where it is and walks downhill to the nearest valley, which
+// keeps it in the cache (the lowest valley of all, from a heap, took twice as long on a million bodies).
 //
 // Slack guidance. Within a segment the tightest section is served first (least of target - load -
 // waste so far): the pick is the best body that covers it. On random lifetimes this halves the waste.
 //
+// Snug fit. A body is worth less by 5 octaves of area per octave of sections that it leaves free at either
+// side of its segment (beyond two fifths of the mean span, which are easily filled). On random lifetimes
+// this takes another quarter of the waste.
+//
+// Levelling. A step of at most 1/10,000 of the peak load is filled up at once, before anything is put
+// into it. Half of the bodies of a random problem are that small; laid on a wide floor they would cut it
+// into segments too narrow for the wide bodies to come, and that is most of the waste: a million random
+// buffers come out 2.4 % above the bound without levelling and 1 % with it.
+//
 // How a pick is found: bodies sorted by first section stand in blocks of 16, with a tree of (highest
 // priority, least end, greatest end) above them; branch and bound over it answers "best priority with
 // begin >= x, end <= y, covering s" in about log n. Segments live in flat arrays indexed by section;
-// the lowest one comes from a heap with lazy deletion; slack is a range-add / range-min tree.
+// slack is a range-add / range-min tree. Queries of both trees start at the lowest node above their range.
 //
 //   sections     0 1 2 3         harbour of problem.h, widest first: the 8-byte body covers [0,2) and
 //   floor        0 0 . .         goes to 0; then the segment [0,2) at 8 takes b0 at [0,1), b1 at [1,2)
@@ -32,8 +45,22 @@
 
 namespace plimsoll::pack {
 
-enum class Order : std::uint8_t { kWidth, kArea, kTotalWidth, kTotalArea, kSize, kAreaWidth };
+enum class Order : std::uint8_t {
+  kWidth,       // longest first
+  kArea,        // size x lifetime
+  kTotalWidth,  // the highest load it sees, then lifetime
+  kTotalArea,   // the highest load it sees, then area
+  kSize,        // largest first
+  kAreaWidth,   // size x lifetime^2
+  kLongArea,    // size x lifetime^4
+};
 const char* name(Order order);
+
+struct PassRules {
+  bool guided = true;  // slack guidance
+  bool snug = true;    // snug fit
+  bool level = true;   // levelling
+};
 
 class Skyline {
  public:
@@ -42,11 +69,13 @@ class Skyline {
   // Priority of every body under one of the classic orders; a pass picks the highest first.
   std::vector<float> priorities(Order order) const;
 
-  // The highest load that each body sees, in units.
-  std::vector<std::int64_t> peaks() const;
+  // Priority by size x lifetime^width_weight: 0 is size alone, 1 area; the larger, the more lifetime counts.
+  std::vector<float> weighted(double width_weight) const;
 
-  // Places every body; returns the height in bytes. `guided` switches slack guidance.
-  std::int64_t pass(std::span<const float> priority, bool guided, std::vector<std::int64_t>& places);
+  // Places every body. With a budget it pays for its own work and returns false, places unfinished, when
+  // that ends first.
+  bool pass(std::span<const float> priority, PassRules rules, std::vector<std::int64_t>& places,
+            Budget* budget = nullptr);
 
   // Elementary steps of the last pass, for budgets.
   std::int64_t work() const { return work_; }
@@ -59,6 +88,7 @@ class Skyline {
   };
   struct Query {
     std::uint32_t from, to;       // items
+    std::int32_t begin;           // of the segment
     std::int32_t beyond, within;  // beyond < end <= within
     float best;
     std::int32_t pick;
@@ -67,22 +97,33 @@ class Skyline {
   void load_items(std::span<const float> priority);
   void summarize(std::size_t block);
   void set_priority(std::uint32_t item, float priority);
+  void search(Query& query);
   void search(Query& query, std::size_t node, std::size_t low, std::size_t high);
   void search_block(Query& query, std::size_t block);
-  std::int32_t pick(std::int32_t x, std::int32_t y, bool guided);
-  std::int32_t pick_clear(std::int32_t x, std::int32_t y, std::int64_t height, bool guided);
+  float looseness(std::int32_t left, std::int32_t right) const;
+  std::int32_t pick(std::int32_t x, std::int32_t y);
+  std::int32_t pick_clear(std::int32_t x, std::int32_t y, std::int64_t height);
   void index_obstacles();
   std::int64_t lowest_obstacle(std::int32_t first, std::int32_t last, std::int64_t above,
                                std::int64_t below);
-  bool land(std::int32_t x, std::int32_t y, std::int64_t height);
+  bool land(std::int32_t& x, std::int32_t y, std::int64_t height);
 
+  // Segments go by their first section; those that change the skyline return where to go on.
   void start_segments();
-  void pop_lowest();
   void set_segment(std::int32_t begin, std::int32_t end, std::int64_t height);
-  void raise(std::int32_t x, bool guided);
-  void cover(std::int32_t x, std::int32_t first, std::int32_t last, std::int64_t top);
+  std::int32_t lower_neighbour(std::int32_t x) const;  // -1: x is a valley
+  std::int64_t lowest_neighbour_height(std::int32_t x) const;
+  std::int32_t raise(std::int32_t x);
+  std::int32_t cover(std::int32_t x, std::int32_t first, std::int32_t last, std::int64_t top);
+  // One step in valley x; true when it placed a body.
+  bool serve(std::int32_t& x, std::vector<std::int64_t>& places);
 
+  struct SlackNode {
+    std::size_t node;
+    std::int32_t low, high;
+  };
   void build_slack();
+  SlackNode slack_node(std::int32_t from, std::int32_t to) const;
   void add_slack(std::int32_t from, std::int32_t to, std::int64_t amount);
   void add_slack(std::size_t node, std::int32_t low, std::int32_t high, std::int32_t from,
                  std::int32_t to, std::int64_t amount);
@@ -98,6 +139,10 @@ class Skyline {
   std::vector<std::int32_t> end_;         // per item
   std::vector<Summary> tree_;
   std::size_t leaves_ = 1;
+  PassRules rules_;
+  std::uint32_t loose_from_ = 1;
+  std::int32_t loose_octaves_ = 0;
+  std::int64_t level_ = 0;  // units
   std::vector<std::uint32_t> fixed_;  // bodies, by place
   std::vector<char> landed_;          // per fixed body: it is part of the skyline
   std::vector<std::uint32_t> obstacles_;      // indices of fixed_, by block of sections
@@ -107,7 +152,6 @@ class Skyline {
   std::vector<std::int64_t> height_;      // per segment start; -1: no segment starts here
   std::vector<std::int32_t> segment_end_;
   std::vector<std::int32_t> segment_begin_;  // per segment end
-  std::vector<std::pair<std::int64_t, std::int32_t>> heap_;
 
   std::vector<std::int64_t> slack_;
   std::vector<std::int64_t> slack_add_;

@@ -71,7 +71,8 @@ std::optional<std::vector<std::int64_t>> place_two_ended(const BodyModel& boxed,
   }
   for (Side* side : {&front, &back}) {
     Skyline skyline(side->model);
-    skyline.pass(skyline.priorities(order), guided, side->places);
+    const PassRules rules{.guided = guided, .snug = false, .level = false};
+    skyline.pass(skyline.priorities(order), rules, side->places);
   }
   const auto below = profile(front);
   const auto above = profile(back);
