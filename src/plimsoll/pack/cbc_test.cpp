@@ -36,6 +36,14 @@ std::string integer_program(const Problem& problem, std::int64_t big) {
       binaries += fmt::format(" b{}_{}\n", i, j);
     }
   }
+  // What is alive at one moment lies side by side: implied, but CBC takes minutes to see it by itself.
+  for (const Buffer& moment : problem.buffers) {
+    std::int64_t load = 0;
+    for (const Buffer& other : problem.buffers) {
+      if (other.lifetime.contains(moment.lifetime.begin)) load += other.size.value;
+    }
+    rules += fmt::format(" h >= {}\n", load);
+  }
   return "Minimize\n h\nSubject To\n" + rules + "Binaries\n" + binaries + "End\n";
 }
 

@@ -19,7 +19,7 @@
 // Levelling. A step of at most 1/10,000 of the peak load is filled up at once, before anything is put
 // into it. Half of the bodies of a random problem are that small; laid on a wide floor they would cut it
 // into segments too narrow for the wide bodies to come, and that is most of the waste: a million random
-// buffers come out 2.4 % above the bound without levelling and 1 % with it.
+// buffers (seed 7, size x lifetime^1.5) end 2.5 % above the bound without levelling and 1.5 % with it.
 //
 // How a pick is found: bodies sorted by first section stand in blocks of 16, with a tree of (highest
 // priority, least end, greatest end) above them; branch and bound over it answers "best priority with
