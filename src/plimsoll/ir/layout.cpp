@@ -9,6 +9,7 @@ namespace plimsoll::ir {
 
 Layout Layout::channels_last(int rank) {
   Layout out;
+  if (rank < 3) return out;
   out.rank = static_cast<std::uint8_t>(rank);
   out.order[0] = 0;
   for (int axis = 2; axis < rank; ++axis) {

@@ -33,7 +33,7 @@ struct Layout {
   std::uint8_t block_count = 0;
 
   static Layout row_major() { return {}; }
-  // N, spatial dims, C for a tensor of this rank (at least 3).
+  // N, spatial dims, C for a tensor of this rank; without spatial dims that is row-major.
   static Layout channels_last(int rank);
 
   bool is_row_major() const { return rank == 0; }

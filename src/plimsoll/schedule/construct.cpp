@@ -457,7 +457,7 @@ void Construct::prefetch() {
   while (!away_.empty()) {
     const auto [next, value] = away_.front();
     const auto v = at(value);
-    const bool stale = resident_[v] || !hosted_[v] || next < now_at_;
+    const bool stale = resident_[v] || !hosted_[v] || next < now_at_ || next == kNever;
     if (!stale) {
       const double wait = std::max(0.0, in_free_ - clock_);
       // Waiting until the next position must still leave time for the copy.
