@@ -3,6 +3,7 @@
 inputs and PyTorch's own outputs: the files under tests/onnx/exports. Weights are random.
 
   python3 tools/references/export_onnx.py tests/onnx/exports [name ...]
+  python3 tools/references/export_onnx.py tests/onnx/wide --wide
 
 Needs torch, torchvision, transformers, onnx, onnxscript, numpy. Every case NAME.EXPORTER.onnx has NAME.npz beside it:
 arrays `in.<input>` and `out.<index>`, and `grad.<parameter>` where one training step was taken (loss: the
@@ -212,13 +213,135 @@ class Lstm(nn.Module):
         return self.out(y[:, -1])
 
 
+class Spatial(nn.Module):
+    """A spatial transformer: a grid computed from the image, sampled, sampled again at other rules."""
+
+    def __init__(self):
+        super().__init__()
+        self.look = nn.Linear(3 * 8 * 8, 6)
+        self.conv = nn.Conv2d(3, 4, 3, padding=1)
+
+    def forward(self, x):
+        theta = self.look(x.flatten(1)).tanh().view(-1, 2, 3)
+        steps = (torch.arange(6, dtype=x.dtype) + 0.5) / 3 - 1
+        base = torch.stack([steps.repeat(6), steps.repeat_interleave(6), torch.ones(36)], 1)
+        grid = (base @ theta.transpose(1, 2)).view(-1, 6, 6, 2)
+        y = nn.functional.grid_sample(self.conv(x), grid, align_corners=False)
+        return nn.functional.grid_sample(y, 1.7 * grid, mode="bicubic", padding_mode="reflection", align_corners=True)
+
+
+class Spectrum(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mix = nn.Linear(48, 48)
+        self.out = nn.Linear(9, 4)
+
+    def forward(self, x):
+        parts = torch.stft(self.mix(x), 16, 4, window=torch.hann_window(16), return_complex=False)
+        return self.out((parts.square().sum(-1) + 1e-3).sqrt().transpose(1, 2))
+
+
+class Regions(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.out = nn.Conv2d(3, 6, 3, padding=1), nn.Linear(6 * 9, 4)
+
+    def forward(self, x):
+        from torchvision.ops import roi_align
+        boxes = torch.tensor([[0, 1., 1., 9.5, 6.], [1, 0., 2., 5., 11.], [1, -3., 4., 14., 13.]])
+        return self.out(roi_align(self.conv(x), boxes, 3, 0.8, 2, True).flatten(1))
+
+
+class Deformed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.offset, self.mask, self.conv = nn.Conv2d(4, 18, 3, padding=1), nn.Conv2d(4, 9, 3, padding=1), nn.Conv2d(4, 5, 3)
+
+    def forward(self, x):
+        from torchvision.ops import deform_conv2d
+        return deform_conv2d(x, 2 * self.offset(x), self.conv.weight, self.conv.bias, padding=1, mask=self.mask(x).sigmoid())
+
+
+class Patches(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.mix = nn.Conv2d(3, 3, 1), nn.Linear(27, 27)
+
+    def forward(self, x):
+        rows = nn.functional.unfold(self.conv(x), 3, padding=1, stride=2).transpose(1, 2)
+        return nn.functional.fold(self.mix(rows).transpose(1, 2), (8, 8), 3, padding=1, stride=2)
+
+
+class Volumes(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mix = nn.Linear(6, 16)
+
+    def forward(self, x):
+        return torch.linalg.det(self.mix(x).view(-1, 4, 4))
+
+
+class Gru(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mix = nn.Linear(6, 6)
+        self.gru = nn.GRU(6, 10, num_layers=2, bidirectional=True, batch_first=True)
+
+    def forward(self, x, state):
+        return torch.cat([part.flatten() for part in self.gru(self.mix(x), state)])
+
+
+def language(name, masked=False, **options):
+    import transformers
+    config = getattr(transformers, f"{name}Config")(vocab_size=120, **options)
+    inputs = {"input_ids": tokens(120, 12 if masked else 6)}
+    if masked:
+        inputs["attention_mask"] = padding(real=10)  # a local window of four still sees something
+    kind = "ForMaskedLM" if name.startswith("Deberta") else "ForCausalLM"
+    return Logits(getattr(transformers, name + kind)(config), "logits", list(inputs)), inputs
+
+
+def gpt_neo():
+    return language("GPTNeo", True, hidden_size=32, num_layers=2, num_heads=4, attention_types=[[["global", "local"], 1]], window_size=4,
+                    max_position_embeddings=40, use_cache=False)
+
+
+def deberta():
+    return language("DebertaV2", True, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64, max_position_embeddings=40,
+                    relative_attention=True, position_buckets=8, norm_rel_ebd="layer_norm", share_att_key=True, pos_att_type=["c2p", "p2c"])
+
+
+def mamba():
+    return language("Mamba", hidden_size=16, state_size=4, num_hidden_layers=2, use_cache=False)
+
+
+def segformer():
+    from transformers import SegformerConfig, SegformerForSemanticSegmentation
+    config = SegformerConfig(num_encoder_blocks=2, depths=[1, 1], sr_ratios=[4, 2], hidden_sizes=[16, 32], patch_sizes=[7, 3], strides=[4, 2],
+                             num_attention_heads=[1, 2], mlp_ratios=[2, 2], decoder_hidden_size=16, num_labels=4)
+    return Logits(SegformerForSemanticSegmentation(config), "logits", ["pixel_values"]), {"pixel_values": torch.randn(1, 3, 64, 64)}
+
+
+def wav2vec2():
+    from transformers import Wav2Vec2Config, Wav2Vec2ForCTC
+    config = Wav2Vec2Config(vocab_size=20, hidden_size=32, num_hidden_layers=1, num_attention_heads=4, intermediate_size=64, conv_dim=(16, 16),
+                            conv_stride=(5, 2), conv_kernel=(10, 3), num_conv_pos_embeddings=8, num_conv_pos_embedding_groups=4)
+    return Logits(Wav2Vec2ForCTC(config), "logits", ["input_values"]), {"input_values": torch.randn(1, 400)}
+
+
 CASES = {
     "resnet": slim_resnet, "mobilenet_v2": mobilenet_v2, "mobilenet_v3": mobilenet_v3, "efficientnet": efficientnet,
     "convnext": convnext, "densenet": densenet, "inception": lambda: (Inception(), images(64)), "vit": vit, "swin": swin,
     "unet": lambda: (Unet(), images(32)), "gpt2": gpt2, "bert": bert, "roberta": lambda: bert("Roberta"), "t5": t5,
     "whisper": whisper, "llama": llama, "gpt2_mask": lambda: gpt2(True), "llama_mask": lambda: llama(True), "lstm": lambda: (Lstm(), {"ids": tokens(80, 6)}),
+    "spatial": lambda: (Spatial(), images(8)), "spectrum": lambda: (Spectrum(), {"x": torch.randn(2, 48)}),
+    "regions": lambda: (Regions(), images(12)), "deformed": lambda: (Deformed(), images(6, 4)), "patches": lambda: (Patches(), images(8)),
+    "volumes": lambda: (Volumes(), {"x": torch.randn(5, 6)}), "gru": lambda: (Gru(), {"x": torch.randn(2, 5, 6), "state": torch.randn(4, 2, 10)}),
+    "gpt_neo": gpt_neo, "deberta": deberta, "mamba": mamba, "segformer": segformer, "wav2vec2": wav2vec2,
 }
-WITH_GRADIENTS = {"resnet", "vit", "unet", "gpt2", "bert", "lstm", "convnext"}
+# Exports of these are large for what they add; the older exporter's is enough.
+SCRIPT_ONLY = {"gpt_neo", "deberta", "mamba", "segformer", "wav2vec2"}
+WITH_GRADIENTS = {"spatial", "spectrum", "regions", "deformed", "patches", "volumes", "gru", "resnet", "vit", "unet", "gpt2", "bert", "lstm", "convnext"}
 
 
 def settle(model):
@@ -232,6 +355,54 @@ def settle(model):
         if parameter.dim() == 1 or parameter.numel() == parameter.shape[0]:
             with torch.no_grad():
                 parameter.add_(torch.randn_like(parameter) * 0.05)
+
+
+# At the width that people use, without the weights: every large initialiser becomes a ConstantOfShape, as in ONNX's own
+# light models. What such a file is for is its plan.
+def wide_inputs(vocabulary):
+    mask = torch.ones(2, 128, dtype=torch.long)
+    mask[1, 90:] = 0
+    return {"input_ids": tokens(vocabulary, 128), "attention_mask": mask}
+
+
+def wide_gpt2():
+    from transformers import GPT2Config, GPT2LMHeadModel
+    model = GPT2LMHeadModel(GPT2Config(use_cache=False, attn_pdrop=0, embd_pdrop=0, resid_pdrop=0))
+    return Logits(model, "logits", ["input_ids", "attention_mask"]), wide_inputs(50257)
+
+
+def wide_bert():
+    from transformers import BertConfig, BertForMaskedLM
+    return Logits(BertForMaskedLM(BertConfig()), "logits", ["input_ids", "attention_mask"]), wide_inputs(30522)
+
+
+WIDE = {"gpt2": wide_gpt2, "bert": wide_bert}
+
+
+def without_weights(path):
+    file = onnx.load(path)
+    kept, made = [], []
+    for tensor in file.graph.initializer:
+        if len(tensor.dims) == 0 or np.prod(tensor.dims) < 512 or tensor.data_type != onnx.TensorProto.FLOAT:
+            kept.append(tensor)
+            continue
+        shape = onnx.numpy_helper.from_array(np.array(tensor.dims, np.int64), tensor.name + "/shape")
+        kept.append(shape)
+        value = onnx.numpy_helper.from_array(np.array([0.01], np.float32), "value")
+        made.append(onnx.helper.make_node("ConstantOfShape", [shape.name], [tensor.name], value=value))
+    nodes = list(file.graph.node)
+    del file.graph.initializer[:], file.graph.node[:]
+    file.graph.initializer.extend(kept)
+    file.graph.node.extend(made + nodes)
+    onnx.save(file, path)
+
+
+def run_wide(name, folder):
+    model, inputs = WIDE[name]()
+    path = folder / f"{name}.script.onnx"
+    export(model.eval(), inputs, path, False)
+    without_weights(path)
+    print(f"{path.name}: {path.stat().st_size} bytes", flush=True)
 
 
 def export(model, inputs, path, dynamo):
@@ -274,6 +445,8 @@ def run(name, folder):
             if parameter.grad is not None and parameter.grad.numel() <= 6000:
                 arrays[f"grad.{key}"] = parameter.grad.numpy()
     for exporter, dynamo in (("dynamo", True), ("script", False)):
+        if dynamo and name in SCRIPT_ONLY:
+            continue
         path = folder / f"{name}.{exporter}.onnx"
         try:
             with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
@@ -307,8 +480,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("names", nargs="*")
+    parser.add_argument("--wide", action="store_true", help="GPT-2 and BERT at their real width, without weights")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
+    if options.wide:
+        for name in options.names or WIDE:
+            run_wide(name, options.folder)
+        return 0
     for name in options.names or CASES:
         try:
             run(name, options.folder)
