@@ -341,7 +341,7 @@ CASES = {
 }
 # Exports of these are large for what they add; the older exporter's is enough.
 SCRIPT_ONLY = {"gpt_neo", "deberta", "mamba", "segformer", "wav2vec2"}
-WITH_GRADIENTS = {"spatial", "spectrum", "regions", "deformed", "patches", "volumes", "gru", "resnet", "vit", "unet", "gpt2", "bert", "lstm", "convnext"}
+WITH_GRADIENTS = {"spatial", "spectrum", "regions", "deformed", "patches", "volumes", "resnet", "vit", "unet", "gpt2", "bert", "lstm", "convnext"}
 
 
 def settle(model):

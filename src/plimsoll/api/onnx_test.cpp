@@ -158,7 +158,7 @@ void expect_plans_like(const std::string& file, const std::string& built_in, con
   SCOPED_TRACE(file);
   model::ImportOptions how;
   how.training = training;
-  auto imported = model::import_onnx(kExports / file, how);
+  auto imported = model::import_onnx(kOnnx / file, how);
   ASSERT_TRUE(imported) << imported.error().message;
   model::ModelOptions same = sizes;
   same.training = false;
@@ -189,12 +189,25 @@ TEST(ImportedTransformers, PlanLikeTheBuiltInOnes) {
   sizes.vocab = 120;
   sizes.dropout = 0;
   for (const bool training : {false, true}) {
-    expect_plans_like("gpt2.dynamo.onnx", "gpt2", sizes, training);
+    expect_plans_like("exports/gpt2.dynamo.onnx", "gpt2", sizes, training);
     const std::int64_t mask = 2 * 12 * 12 * 4;
-    expect_plans_like("gpt2_mask.script.onnx", "gpt2", sizes, training, mask);
-    expect_plans_like("gpt2_mask.dynamo.onnx", "gpt2", sizes, training, mask);
-    expect_plans_like("bert.script.onnx", "bert", sizes, training, mask);
-    expect_plans_like("bert.dynamo.onnx", "bert", sizes, training, mask);
+    expect_plans_like("exports/gpt2_mask.script.onnx", "gpt2", sizes, training, mask);
+    expect_plans_like("exports/gpt2_mask.dynamo.onnx", "gpt2", sizes, training, mask);
+    expect_plans_like("exports/bert.script.onnx", "bert", sizes, training, mask);
+    expect_plans_like("exports/bert.dynamo.onnx", "bert", sizes, training, mask);
+  }
+}
+
+// The same at the width that people use; the files have no weights (tools/references/export_onnx.py --wide).
+TEST(ImportedTransformers, PlanLikeTheBuiltInOnesAtRealWidth) {
+  model::ModelOptions sizes;
+  sizes.batch = 2;
+  sizes.seq = 128;
+  sizes.dropout = 0;
+  for (const bool training : {false, true}) {
+    const std::int64_t mask = 2 * 128 * 128 * 4;
+    expect_plans_like("wide/gpt2.script.onnx", "gpt2", sizes, training, mask);
+    expect_plans_like("wide/bert.script.onnx", "bert", sizes, training, mask);
   }
 }
 

@@ -88,6 +88,7 @@ constexpr auto kOnnx = std::to_array<Row>({
     {"Mod", "fmod"},
     {"Mul", "axis broadcast"},
     {"NegativeLogLikelihoodLoss", "ignore_index reduction"},
+    {"NonMaxSuppression", "center_point_box"},
     {"OneHot", "axis"},
     {"Or", "axis broadcast"},
     {"Pad", "mode paddings pads value"},

@@ -253,13 +253,17 @@ Status reverse_sequence(OperatorCall& call) {
   return {};
 }
 
+Status no_suppression(OperatorCall&) {
+  return bad_input("how many boxes remain depends on data: shapes that depend on data are not supported");
+}
+
 }  // namespace
 
 std::vector<Operator> indexing_operators() {
   return {
       {"Gather", gather}, {"GatherElements", gather_elements}, {"GatherND", gather_nd},
       {"ScatterElements", scatter_elements}, {"Scatter", scatter_elements}, {"ScatterND", scatter_nd},
-      {"Compress", compress}, {"NonZero", non_zero, {}, false}, {"Unique", unique},
+      {"Compress", compress}, {"NonZero", non_zero, {}, false}, {"Unique", unique}, {"NonMaxSuppression", no_suppression, {}, false},
       {"TopK", top_k}, {"CumSum", cumulative_sum}, {"CumProd", cumulative_product}, {"TensorScatter", tensor_scatter}, {"ReverseSequence", reverse_sequence},
   };
 }
