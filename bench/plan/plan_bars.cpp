@@ -1,6 +1,6 @@
 // The bars of planning: how long it takes, and what a planned step costs beside one without a plan.
 //
-//   plan_bars [planning|stepping] [ROUNDS]
+//   plan_bars [planning|stepping] [ROUNDS] [MODEL]
 //
 // planning: seconds from a laid-out graph to a checked plan, the fastest of ROUNDS; wall time and the
 //           processor's. The processor's is held against the bar: a busy neighbour does not change it.
@@ -69,11 +69,13 @@ bool measure_stepping(const std::string& model, const model::ModelOptions& sizes
   if (!prepared) return fmt::print("{}: {}\n", model, prepared.error().message), false;
   const auto planned = api::plan_model(*prepared, request, {});
   if (!planned) return fmt::print("{}: {}\n", model, planned.error().message), false;
+  api::RunOptions how;
+  how.steps = 3;
   double with_plan = std::numeric_limits<double>::max();
   double without = with_plan;
   for (int round = 0; round < rounds; ++round) {
-    with_plan = fastest(api::run_plan(planned->plan, {.steps = 3}), with_plan);
-    without = fastest(api::run_on_demand(prepared->model.graph, {.steps = 3}), without);
+    with_plan = fastest(api::run_plan(planned->plan, how), with_plan);
+    without = fastest(api::run_on_demand(prepared->model.graph, how), without);
   }
   const bool met = with_plan <= without * kTolerance;
   fmt::print("{:<24} planned {:.4f} s, on demand {:.4f} s, ratio {:.3f}  {}\n", prepared->model.graph.name, with_plan, without, with_plan / without,
@@ -86,19 +88,23 @@ bool measure_stepping(const std::string& model, const model::ModelOptions& sizes
 int main(int count, char** words) {
   const std::string what = count > 1 ? words[1] : "";
   const int rounds = count > 2 ? std::max(1, std::atoi(words[2])) : 3;
+  const std::string only = count > 3 ? words[3] : "";
   bool met = true;
   if (what != "stepping") {
     const std::vector<PlanningBar> bars = {{"resnet50", {.batch = 32}, 0.2},
                                            {"gpt2", {.batch = 8, .seq = 1024}, 0.3},
                                            {"gpt2", {.batch = 1, .layers = 96}, 2},
                                            {"resnet", {.batch = 1, .depth = 1000}, 2}};
-    for (const PlanningBar& bar : bars) met = measure_planning(bar, rounds) && met;
+    for (const PlanningBar& bar : bars) {
+      if (only.empty() || only == bar.model) met = measure_planning(bar, rounds) && met;
+    }
   }
   if (what != "planning") {
-    met = measure_stepping("resnet50", {.batch = 4}, rounds) && met;
-    met = measure_stepping("alexnet", {.batch = 16}, rounds) && met;
-    met = measure_stepping("gpt2", {.batch = 1, .seq = 128}, rounds) && met;
-    met = measure_stepping("bert", {.batch = 1, .seq = 128}, rounds) && met;
+    const std::vector<std::pair<std::string, model::ModelOptions>> models = {
+        {"resnet50", {.batch = 4}}, {"alexnet", {.batch = 16}}, {"gpt2", {.batch = 1, .seq = 128}}, {"bert", {.batch = 1, .seq = 128}}};
+    for (const auto& [name, sizes] : models) {
+      if (only.empty() || only == name) met = measure_stepping(name, sizes, rounds) && met;
+    }
   }
   return met ? 0 : 1;
 }

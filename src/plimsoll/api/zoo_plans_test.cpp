@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <string>
 
 #include "plimsoll/api/pipeline.h"
+#include "plimsoll/api/run_files.h"
 #include "plimsoll/api/testing/same_bits.h"
 #include "plimsoll/model/zoo.h"
 
@@ -54,6 +56,48 @@ TEST(ZooPlans, EveryModelRunsAsWithoutAPlan) {
       EXPECT_TRUE(*got == *expected);
     }
   }
+}
+
+// With the weights of the file.
+Result<LeftBehind> run_imported(const PreparedModel& prepared, const plan::Plan* plan) {
+  LeftBehind out;
+  RunOptions how;
+  how.steps = 1;
+  how.threads = 1;
+  how.on_start = load_sources(prepared.model, {});
+  how.on_end = [&](runtime::Executor& executor) -> Status {
+    out = left_behind(executor);
+    return {};
+  };
+  PLIMSOLL_TRY(const RunReport report, plan != nullptr ? run_plan(*plan, how) : run_on_demand(prepared.model.graph, how));
+  return out;
+}
+
+TEST(SlowImportedPlans, EveryTestModelRunsAsWithoutAPlan) {
+  int run = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(std::filesystem::path(PLIMSOLL_SOURCE_DIR) / "tests/onnx")) {
+    if (entry.path().extension() != ".onnx") continue;
+    SCOPED_TRACE(entry.path().filename().string());
+    ModelRequest request = request_for(entry.path().string(), {}, false);
+    const auto prepared = prepare_model(request, "cpu");
+    if (!prepared) {
+      EXPECT_NE(prepared.error().code, ErrorCode::kInternal) << prepared.error().message;
+      continue;  // wants sizes for its symbols
+    }
+    const auto expected = run_imported(*prepared, nullptr);
+    ASSERT_TRUE(expected) << expected.error().message;
+    for (const int streams : {1, 2}) {
+      PlanOptions options;
+      options.streams = streams;
+      const auto planned = plan_model(*prepared, request, options);
+      ASSERT_TRUE(planned) << planned.error().message;
+      const auto got = run_imported(*prepared, &planned->plan);
+      ASSERT_TRUE(got) << got.error().message;
+      EXPECT_TRUE(*got == *expected) << "streams " << streams;
+    }
+    ++run;
+  }
+  EXPECT_GT(run, 20);
 }
 
 Result<LeftBehind> train_on(const std::string& name, int threads) {

