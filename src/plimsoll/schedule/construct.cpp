@@ -390,6 +390,7 @@ bool Construct::run_task(Index task, int depth) {
 
 bool Construct::execute(Index task) {
   if (clock_ > settings_.give_up_seconds) return false;
+  if (settings_.stop && steps_.size() % 256 == 255 && settings_.stop()) return false;
   std::int64_t need = p_.scratch[at(task)];
   std::vector<Index> taken;
   for (Index made : p_.outputs[task]) {

@@ -20,6 +20,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "plimsoll/base/random.h"
@@ -34,7 +35,8 @@ struct ConstructSettings {
   double copy_weight = 0.1;     // what a second of hidden copying counts as
   std::vector<double> weights;       // per value; empty: all 1
   std::vector<double> swap_weights;  // the same for swapping alone, on top
-  double give_up_seconds = 0;   // the run is hopeless beyond this
+  double give_up_seconds = 0;  // the run is hopeless beyond this
+  std::function<bool()> stop;  // asked now and then: true ends the run without a plan
 };
 
 class Construct {

@@ -47,6 +47,11 @@ bool copies(const Script& script) {
 
 constexpr Index kFreshLimit = 5000;  // letting go of everything over the budget takes too long beyond
 
+constexpr double kHopeless = 20;     // times keep-all: not worth building
+constexpr double kGrace = 0.1;
+constexpr double kAfterwards = 0.3;  // seconds for saying what would have been possible
+constexpr double kRoundSeconds = 3;  // then the best of all threads is shared
+
 // How far a search may go: by the clock, or by counts when it has to be repeatable.
 struct Effort {
   bool counted = false;
@@ -93,11 +98,14 @@ class Fitter {
   Bytes smallest_found(Bytes failed, Bytes works) {
     Construct builder(problem_, given_, options_.seed);
     std::int64_t low = failed.value - 1, high = works.value;
-    for (int i = 0; i < 24 && high - low > high / 200; ++i) {
+    const Stopwatch watch;
+    const auto in_time = [&] { return options_.deterministic || watch.seconds() < kAfterwards; };
+    for (int i = 0; i < 24 && high - low > high / 200 && in_time(); ++i) {
       const std::int64_t middle = low + (high - low) / 2;
       ConstructSettings settings;
       settings.budget = middle;
-      settings.give_up_seconds = 50 * problem_.total_seconds;
+      settings.give_up_seconds = kHopeless * problem_.total_seconds;
+      settings.stop = [&] { return !in_time(); };
       if (builder.run(settings)) {
         high = std::min(middle, link(problem_, builder.script()).peak_bytes.value);
       } else {
@@ -116,6 +124,10 @@ class Fitter {
   bool searchable() const {
     return problem_.tasks > 1 &&
            static_cast<std::int64_t>(problem_.values) * problem_.tasks <= kRetentionLimit;
+  }
+  // The deadline, with a little on top so that even a deadline of nothing gives a plan.
+  bool out_of_time() const {
+    return stopped() || (!effort_.counted && watch_.seconds() > effort_.seconds + kGrace);
   }
   bool stopped() const { return options_.stop != nullptr && options_.stop->load(); }
 
@@ -146,9 +158,8 @@ class Fitter {
   // Polishing takes its swaps in portions, so that it can be cut at a share of the deadline.
   std::vector<Index> polished(std::vector<Index> order, double share, Random& random) {
     constexpr std::int64_t kPortion = 100'000;
-    constexpr std::int64_t kEndless = std::numeric_limits<std::int64_t>::max();
-    std::int64_t swaps =
-        effort_.counted ? std::min<std::int64_t>(400LL * problem_.tasks, 4'000'000) : kEndless;
+    std::int64_t swaps = effort_.counted ? std::min<std::int64_t>(400LL * problem_.tasks, 4'000'000)
+                                         : 20'000LL * problem_.tasks;
     while (swaps > 0 && !stopped() &&
            (effort_.counted || watch_.seconds() <= share * effort_.seconds)) {
       order = lower_order(problem_, std::move(order), budget_, std::min(swaps, kPortion), random);
@@ -161,7 +172,8 @@ class Fitter {
     Construct builder(problem_, given_, seed);
     ConstructSettings settings;
     settings.budget = budget_;
-    settings.give_up_seconds = 50 * problem_.total_seconds;
+    settings.give_up_seconds = kHopeless * problem_.total_seconds;
+    settings.stop = [this] { return out_of_time(); };
     if (builder.run(settings)) consider(builder.script(), given_.order);
   }
 
@@ -184,6 +196,7 @@ class Fitter {
     Random random(seed * 7919 + 1);
     ConstructSettings good;
     good.budget = budget_;
+    good.stop = [this] { return out_of_time(); };
     good.weights.assign(static_cast<std::size_t>(problem_.values), 1.0);
     if (options_.remedies.swap) good.swap_weights = good.weights;
     std::vector<Index> left;
@@ -192,11 +205,14 @@ class Fitter {
     std::int64_t fruitless = 0;
     std::size_t favourite = 0;
     const double share = searchable() ? (options_.remedies.swap ? 0.6 : 0.12) : 1.0;
-    const double until = watch_.seconds() + share * (effort_.seconds - watch_.seconds());
+    const double until =
+        watch_.seconds() +
+        std::min(share * (effort_.seconds - watch_.seconds()),
+                 options_.remedies.swap || !searchable() ? effort_.seconds : kRoundSeconds);
     for (std::int64_t run = 0;; ++run) {
       const bool over = effort_.counted
                             ? run >= effort_.restarts
-                            : run >= (best_ ? 1 : 3) && watch_.seconds() > until;
+                            : out_of_time() || (run >= (best_ ? 1 : 3) && watch_.seconds() > until);
       if (over || stopped() || (run > 40 && fruitless > 4000)) break;
       const bool first = static_cast<std::size_t>(run) < orders_.size();
       const std::size_t which = first ? static_cast<std::size_t>(run)
@@ -205,7 +221,7 @@ class Fitter {
                                     : favourite;
       ConstructSettings settings = good;
       settings.give_up_seconds =
-          best < std::numeric_limits<double>::infinity() ? 1.2 * best : 50 * problem_.total_seconds;
+          std::min(1.2 * best, kHopeless * problem_.total_seconds);
       if (!first && !left.empty() && random.chance(options_.remedies.swap ? 0.7 : 0.3)) {
         change_some(settings, left, random);
       } else if (!first) {
@@ -244,8 +260,8 @@ class Fitter {
   // from keep-all and let go what is over, which is better where little has to go.
   void improve_all(std::uint64_t seed) {
     const int workers = std::max(1, effort_.counted ? 1 : options_.threads);
-    const int rounds = 4;
     const double begin = effort_.counted ? 0 : watch_.seconds();
+    const int rounds = std::max(4, static_cast<int>((effort_.seconds - begin) / kRoundSeconds));
     for (int round = 0; round < rounds && !stopped() && !optimal(); ++round) {
       const double from = begin + (effort_.seconds - begin) * round / rounds;
       const double to = begin + (effort_.seconds - begin) * (round + 1) / rounds;
@@ -372,16 +388,22 @@ Effort counted_effort(const Problem& problem) {
 }
 
 constexpr int kRungs = 40;
+constexpr int kTimedRungs = 16;
 
-// One candidate per rung of a ladder that depends on the workload only.
+// One candidate per rung of a ladder that depends on the workload only. Counted work where it has to
+// be repeatable, else an even share of the deadline for every rung.
 std::vector<Candidate> climb(Fitter& fitter, const FitOptions& options, const Schedule& kept,
                              Bytes floor) {
+  const Stopwatch watch;
   std::vector<Candidate> candidates;
   candidates.push_back(fitter.keep_all());
-  const Effort effort = counted_effort(fitter.problem());
-  for (int rung = 0; rung < kRungs; ++rung) {
+  Effort effort = counted_effort(fitter.problem());
+  effort.counted = options.deterministic;
+  const int rungs = options.deterministic ? kRungs : kTimedRungs;
+  for (int rung = 0; rung < rungs; ++rung) {
     const std::int64_t span = kept.peak_bytes.value - floor.value;
-    const Bytes budget(kept.peak_bytes.value - span / kRungs * (rung + 1));
+    const Bytes budget(kept.peak_bytes.value - span / rungs * (rung + 1));
+    effort.seconds = (options.deadline_seconds - watch.seconds()) / (rungs - rung);
     auto found = fitter.search(budget, effort, options.seed);
     if (found) candidates.push_back(std::move(*found));
     if (options.stop != nullptr && options.stop->load()) break;

@@ -181,6 +181,7 @@ TEST(Fit, IsMonotoneInTheBudget) {
   const Workload workload = random_chain(10);
   FitOptions options;
   options.seed = 3;
+  options.deterministic = true;
   const auto curve = sweep(workload, options);
   ASSERT_TRUE(curve);
   ASSERT_GT(curve->size(), 3u);
