@@ -142,8 +142,14 @@ class DagPlanner {
   }
 
   Status prove(const schedule::Fit& fitted, PlanDagPoint& point) {
+    for (const schedule::Value& value : workload_.values) {
+      if (fit_.remedies.encode && !value.encodings.empty())
+        return fail(ErrorCode::kUsage, "--prove: value '{}' may be encoded, which the proof does not know", value.name);
+    }
+    schedule::ProofOptions how;
+    if (fit_.remedies.swap) how.copies = fit_.copies;
     const auto proof = schedule::prove(workload_, fitted.order, fit_.budget,
-                                       std::max(1.0, options_.deadline_seconds));
+                                       std::max(1.0, options_.deadline_seconds), how);
     if (!proof) return proof.error().code == ErrorCode::kNoAnswer ? Status{} : forward(proof);
     const double bound = proof->bound_seconds / fitted.keep_all_seconds - 1;
     point.lower_bound_overhead =

@@ -359,7 +359,9 @@ Fit finish(const Workload& workload, const FitOptions& options, Fitter& fitter, 
   fit.keep_all_seconds = kept.seconds;
   fit.floor = floor_of(workload, options.remedies);
   const Sequence sequence(fitter.problem(), candidate.order);
-  fit.bound_seconds = kept.seconds + knapsack_bound(fitter.problem(), sequence, budget.value);
+  fit.bound_seconds =
+      kept.seconds + cover_bound(fitter.problem(), sequence, budget.value,
+                                 std::max(0.0, fit.schedule.seconds - kept.seconds));
   fit.optimal = fit.schedule.seconds <= fit.bound_seconds * (1 + 1e-9);
   fit.seconds_spent = spent;
   return fit;
@@ -383,7 +385,7 @@ Effort counted_effort(const Problem& problem) {
   Effort effort;
   effort.counted = true;
   effort.restarts = std::clamp<std::int64_t>(60'000 / std::max<Index>(1, problem.tasks), 4, 400);
-  effort.moves = std::clamp<std::int64_t>(30'000 / std::max<Index>(1, problem.tasks), 8, 400);
+  effort.moves = std::clamp<std::int64_t>(30'000 / std::max<Index>(1, problem.tasks), 8, 100);
   return effort;
 }
 

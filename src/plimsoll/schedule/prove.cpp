@@ -47,12 +47,14 @@ struct Chart {
   std::vector<double> cost;
   std::vector<double> bytes;
   std::vector<double> scratch;
+  std::vector<double> out_cost, in_cost;  // of copies; empty without them
   std::vector<std::vector<std::size_t>> inputs;
   std::vector<std::vector<std::size_t>> readers;
   double total = 0;
 };
 
-Chart chart_of(const Workload& workload, const std::vector<TaskId>& order, Bytes budget) {
+Chart chart_of(const Workload& workload, const std::vector<TaskId>& order, Bytes budget,
+               const std::optional<CopyRates>& copies) {
   Chart chart;
   std::vector<std::size_t> position(order.size());
   for (std::size_t i = 0; i < order.size(); ++i) position[order[i].index()] = i;
@@ -61,7 +63,13 @@ Chart chart_of(const Workload& workload, const std::vector<TaskId>& order, Bytes
   chart.readers.resize(order.size());
   for (std::size_t i = 0; i < order.size(); ++i) {
     const Task& task = workload.task(order[i]);
-    chart.cost.push_back(task.seconds * 1000.0 / std::max(1e-300, chart.total));
+    const double share = 1000.0 / std::max(1e-300, chart.total);
+    chart.cost.push_back(task.seconds * share);
+    if (copies) {
+      const Bytes bytes = workload.value(task.outputs[0]).bytes;
+      chart.out_cost.push_back(copies->out_seconds(bytes) * share);
+      chart.in_cost.push_back(copies->in_seconds(bytes) * share);
+    }
     chart.bytes.push_back(unit * static_cast<double>(workload.value(task.outputs[0]).bytes.value));
     chart.scratch.push_back(unit * static_cast<double>(task.scratch.value));
     chart.inputs.emplace_back();
@@ -76,29 +84,37 @@ Chart chart_of(const Workload& workload, const std::vector<TaskId>& order, Bytes
 
 class ModelText {
  public:
-  explicit ModelText(const Chart& chart) : c_(chart) {}
+  ModelText(const Chart& chart, Overlap overlap)
+      : c_(chart), by_stage_(overlap == Overlap::kByStage && !chart.out_cost.empty()) {}
 
   std::string write(bool relax) {
     const std::size_t n = c_.cost.size();
-    out_ = "Minimize\n obj: ";
-    for (std::size_t t = 0; t < n; ++t) {
-      for (std::size_t i = 0; i <= t; ++i) add("+ {:.9g} R{}_{}\n", c_.cost[i], t, i);
+    out_ = "Minimize\n obj:\n";
+    if (by_stage_) {
+      for (std::size_t t = 0; t < n; ++t) add(" + T{}", t);
+    } else if (swaps()) {
+      out_ += " T0";
+    } else {
+      for (std::size_t t = 0; t < n; ++t) row("+", "R", c_.cost, t);
     }
-    out_ += "Subject To\n";
+    out_ += "\nSubject To\n";
+    if (swaps()) {
+      stream("R", c_.cost, n);
+      stream("O", c_.out_cost, n);
+      stream("I", c_.in_cost, n);
+    }
     for (std::size_t t = 0; t < n; ++t) stage(t, n);
     out_ += "Bounds\n";
     for (std::size_t t = 0; t < n; ++t) {
       for (std::size_t i = 0; i <= t; ++i) {
         add("U{}_{} <= {:.9g}\n", t, i, 1000.0);
-        if (relax) add("R{}_{} <= 1\n", t, i);
-        if (relax && i < t) add("S{}_{} <= 1\n", t, i);
+        if (relax) bound_by_one(t, i);
       }
     }
     if (!relax) {
       out_ += "Binaries\n";
       for (std::size_t t = 0; t < n; ++t) {
-        for (std::size_t i = 0; i <= t; ++i) add("R{}_{}\n", t, i);
-        for (std::size_t i = 0; i < t; ++i) add("S{}_{}\n", t, i);
+        for (std::size_t i = 0; i <= t; ++i) name_all(t, i, "\n");
       }
     }
     return out_ + "End\n";
@@ -110,23 +126,74 @@ class ModelText {
     fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
   }
 
+  bool swaps() const { return !c_.out_cost.empty(); }
+
+  void row(std::string_view sign, std::string_view letter, const std::vector<double>& cost,
+           std::size_t t) {
+    for (std::size_t i = 0; i <= t; ++i) add(" {} {:.9g} {}{}_{}\n", sign, cost[i], letter, t, i);
+  }
+
+  // T0, or the T of every stage, is at least what one stream takes.
+  void stream(std::string_view letter, const std::vector<double>& cost, std::size_t n) {
+    for (std::size_t t = 0; t < n; ++t) {
+      if (by_stage_ || t == 0) add("T{}", t);
+      row("-", letter, cost, t);
+      if (by_stage_ || t + 1 == n) out_ += " >= 0\n";
+    }
+  }
+
+  void name_all(std::size_t t, std::size_t i, std::string_view end) {
+    add("R{}_{}{}", t, i, end);
+    if (i < t) add("S{}_{}{}", t, i, end);
+    if (!swaps()) return;
+    add("H{}_{}{}I{}_{}{}", t, i, end, t, i, end);
+  }
+  void bound_by_one(std::size_t t, std::size_t i) { name_all(t, i, " <= 1\n"); }
+
+  // What makes value i be there in stage t besides being run: held, or brought in.
+  void present(std::size_t t, std::size_t i, bool brought_in) {
+    if (i < t) add(" - S{}_{}", t, i);
+    if (swaps() && brought_in) add(" - I{}_{}", t, i);
+  }
+
   void stage(std::size_t t, std::size_t n) {
     add("R{}_{} = 1\n", t, t);
     for (std::size_t i = 0; i <= t && t + 1 < n; ++i) {
       add("S{}_{} - R{}_{}", t + 1, i, t, i);
-      if (i < t) add(" - S{}_{}", t, i);
+      present(t, i, true);
       out_ += " <= 0\n";
     }
     for (std::size_t v = 0; v <= t; ++v) {
-      for (std::size_t u : c_.inputs[v]) add("R{}_{} - R{}_{} - S{}_{} <= 0\n", t, v, t, u, t, u);
+      for (std::size_t u : c_.inputs[v]) {
+        add("R{}_{} - R{}_{}", t, v, t, u);
+        present(t, u, !by_stage_);
+        out_ += " <= 0\n";
+      }
     }
+    for (std::size_t i = 0; i <= t && swaps(); ++i) copies(t, i, n);
     for (std::size_t k = 0; k <= t; ++k) memory(t, k, n);
+  }
+
+  void copies(std::size_t t, std::size_t i, std::size_t n) {
+    add("O{}_{}", t, i);
+    if (!by_stage_) add(" - R{}_{}", t, i);
+    present(t, i, !by_stage_);
+    add(" <= 0\nI{}_{} - H{}_{} <= 0\n", t, i, t, i);
+    if (i == t) add("H{}_{} = 0\n", t, i);
+    if (t + 1 >= n) return;
+    add("H{}_{}", t + 1, i);
+    for (std::size_t sent = i; sent <= t; ++sent) add(" - O{}_{}", sent, i);
+    out_ += " <= 0\n";
   }
 
   void memory(std::size_t t, std::size_t k, std::size_t n) {
     add("U{}_{} - {:.9g} R{}_{}", t, k, c_.bytes[k], t, k);
+    if (swaps() && !by_stage_) add(" - {:.9g} I{}_{}", c_.bytes[k], t, k);
     if (k == 0) {
-      for (std::size_t i = 0; i < t; ++i) add(" - {:.9g} S{}_{}", c_.bytes[i], t, i);
+      for (std::size_t i = 0; i < t; ++i) {
+        add(" - {:.9g} S{}_{}", c_.bytes[i], t, i);
+        if (by_stage_) add(" - {:.9g} I{}_{}", c_.bytes[i], t, i);
+      }
     } else {
       add(" - U{}_{}", t, k - 1);
       for (std::size_t i : c_.inputs[k - 1]) add(" + {:.9g} F{}_{}_{}", c_.bytes[i], t, i, k - 1);
@@ -137,6 +204,7 @@ class ModelText {
     for (std::size_t i : c_.inputs[k]) {
       add("F{}_{}_{} - R{}_{} <= 0\n", t, i, k, t, k);
       if (t + 1 < n) add("F{}_{}_{} + S{}_{} <= 1\n", t, i, k, t + 1, i);
+      if (by_stage_) add("F{}_{}_{} + O{}_{} <= 1\n", t, i, k, t, i);
       for (std::size_t j : c_.readers[i]) {
         if (j > k && j <= t) add("F{}_{}_{} + R{}_{} <= 1\n", t, i, k, t, j);
       }
@@ -144,6 +212,7 @@ class ModelText {
   }
 
   const Chart& c_;
+  bool by_stage_;
   std::string out_;
 };
 
@@ -206,21 +275,21 @@ Result<Proof> read_log(const std::string& log, double total, bool relax) {
 }  // namespace
 
 Result<Proof> prove(const Workload& workload, const std::vector<TaskId>& order, Bytes budget,
-                    double seconds, bool relax) {
+                    double seconds, const ProofOptions& options) {
   PLIMSOLL_RETURN_IF_ERROR(check_covered(workload));
   std::string folder = (fs::temp_directory_path() / "plimsoll-prove-XXXXXX").string();
   if (mkdtemp(folder.data()) == nullptr)
     return fail(ErrorCode::kDevice, "no temporary folder can be made");
-  const Chart chart = chart_of(workload, order, budget);
+  const Chart chart = chart_of(workload, order, budget, options.copies);
   const fs::path model = fs::path(folder) / "model.lp";
   const fs::path log = fs::path(folder) / "log.txt";
-  Status done = write_file(model, ModelText(chart).write(relax));
+  Status done = write_file(model, ModelText(chart, options.overlap).write(options.relax));
   if (done) done = run_cbc(model, log, seconds);
   const Result<std::string> text = done ? read_file(log) : Result<std::string>(forward(done));
   std::error_code ignored;
   fs::remove_all(folder, ignored);
   if (!text) return forward(text);
-  return read_log(*text, chart.total, relax);
+  return read_log(*text, chart.total, options.relax);
 }
 
 }  // namespace plimsoll::schedule
