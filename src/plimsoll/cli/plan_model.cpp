@@ -37,6 +37,9 @@ void print(const api::PlannedGraph& planned) {
     std::printf("  predicted %.4g s a step, %.2f %% slower than keeping everything; %lld recomputed, %s swapped, %s encoded\n",
                 plan.predicted_seconds, 100 * (plan.predicted_seconds / summary.keep_all_seconds - 1), static_cast<long long>(summary.counts.recomputed),
                 human(summary.counts.sent_out).c_str(), human(summary.counts.encoded).c_str());
+    if (summary.bound_seconds > 0) {
+      std::printf("  at most %.2f %% slower than any plan possible for this order\n", 100 * (plan.predicted_seconds / summary.bound_seconds - 1));
+    }
   }
   row("load", plan.proof.load, "most that is alive at any step");
   const double gap = plan.proof.load.value > 0 ? 100.0 * static_cast<double>((plan.arena_bytes() - plan.proof.load).value) / static_cast<double>(plan.proof.load.value) : 0;
