@@ -49,12 +49,19 @@ class BudgetFitter {
       hold_back(plan);
       ++how_.seed;
     }
-    return none_found();
+    return tightest();
   }
 
  private:
   tl::unexpected<Error> none_found() {
     return give_up({ErrorCode::kNoAnswer, fmt::format("no plan within {} was found in the time given", human(budget_))});
+  }
+
+  // A slow plan that fits is better than none.
+  Result<plan::Plan> tightest() {
+    auto found = smallest_found();
+    if (found && found->plan.arena_bytes() <= budget_) return accept(std::move(found->plan), found->fit);
+    return none_found();
   }
 
   Result<plan::Plan> first_of_ladder() {
@@ -103,22 +110,28 @@ class BudgetFitter {
     }
   }
 
-  // The smallest arena that can be had, so that the user knows what to ask for.
-  Bytes smallest_found() {
+  struct Found {
+    plan::Plan plan;
+    schedule::Fit fit;
+  };
+
+  // The plan of the smallest arena that can be had in little time, so that the user knows what to ask for.
+  Result<Found> smallest_found() {
     schedule::FitOptions quick = how_;
     quick.on_better = nullptr;
     quick.deterministic = false;
     quick.deadline_seconds = 0.1;
     quick.budget = schedule::smallest_found(mapped_.workload, quick);
-    const auto fitted = schedule::fit(mapped_.workload, quick);
-    if (!fitted) return smallest_;
-    const auto plan = plan::make_plan(graph_, mapped_, fitted->schedule, packing_options(options_));
-    return plan ? std::min(smallest_, plan->arena_bytes()) : smallest_;
+    PLIMSOLL_TRY(schedule::Fit fitted, schedule::fit(mapped_.workload, quick));
+    PLIMSOLL_TRY(plan::Plan plan, plan::make_plan(graph_, mapped_, fitted.schedule, packing_options(options_)));
+    smallest_ = std::min(smallest_, plan.arena_bytes());
+    return Found{std::move(plan), std::move(fitted)};
   }
 
   tl::unexpected<Error> give_up(Error error) {
     PlanFailure failure;
-    failure.smallest = std::min(smallest_found(), summary_.keep_all);
+    if (smallest_ == Bytes::max()) static_cast<void>(smallest_found());
+    failure.smallest = std::min(smallest_, summary_.keep_all);
     error.message += fmt::format("; the smallest found needs {} ({} bytes)", human(failure.smallest), failure.smallest);
     failure.error = error;
     failure.budget = budget_;

@@ -151,6 +151,17 @@ std::function<Status(runtime::Executor&)> load_sources(const LoadedModel& model,
   };
 }
 
+Status require_inputs(const RunFiles& files, const LoadedModel& model) {
+  if (files.outputs.empty() || !files.data.empty()) return {};
+  std::vector<std::string> names;
+  for (const ir::Value& value : model.graph.values) {
+    if (value.kind == ir::ValueKind::kInput) names.push_back(value.name);
+  }
+  if (names.empty()) return {};
+  return fail(ErrorCode::kUsage, "--outputs: no values for the inputs {}; give --inputs FILE.npz, or --random for made-up ones",
+              fmt::join(names, ", "));
+}
+
 Status write_traces(const trace::Trace& trace, const RunFiles& files) {
   if (!files.trace.empty()) PLIMSOLL_RETURN_IF_ERROR(trace::write_trace(files.trace, trace));
   if (!files.chrome_trace.empty()) PLIMSOLL_RETURN_IF_ERROR(write_file(files.chrome_trace, trace::format_chrome_trace(trace)));

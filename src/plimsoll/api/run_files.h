@@ -26,6 +26,9 @@ struct RunFiles {
 // Sets how's feed, on_start and on_end. Files are read here, so that a bad one is found before planning.
 Status bind_files(const RunFiles& files, RunOptions& how);
 
+// What a file of outputs holds must come from somewhere: refuses one when the model has inputs and no data is given.
+Status require_inputs(const RunFiles& files, const LoadedModel& model);
+
 // First the content that came with the model (an .onnx file's initialisers), then `next`.
 std::function<Status(runtime::Executor&)> load_sources(const LoadedModel& model, std::function<Status(runtime::Executor&)> next);
 

@@ -64,6 +64,7 @@ Result<api::RunReport> run(const Options& options, const api::RunOptions& how) {
     return api::run_plan(std::move(plan), how);
   }
   PLIMSOLL_TRY(api::PreparedModel prepared, api::prepare_model(options.request, options.planning.device));
+  if (!options.random && options.request.inputs.empty()) PLIMSOLL_RETURN_IF_ERROR(api::require_inputs(options.files, prepared.model));
   api::RunOptions with_weights = how;
   with_weights.on_start = api::load_sources(prepared.model, how.on_start);
   if (options.strategy == "on-demand") return api::run_on_demand(prepared.model.graph, with_weights);
@@ -114,7 +115,7 @@ Action bind_run(CLI::App& command) {
   command.add_option("--strategy", options->strategy, "from a plan (default), or one allocation at a time")->type_name("planned|on-demand");
   command.add_option("--data", options->files.data, "synthetic (default) or an .npz with one array per input")->type_name("FILE");
   auto* inputs = command.add_option("--inputs", options->request.inputs, "inference on the arrays of an .npz, by input name; one step")->type_name("FILE");
-  command.add_flag("--random", options->random, "inference on synthetic inputs: what happens without --inputs")->excludes(inputs);
+  command.add_flag("--random", options->random, "inference on made-up inputs; without --outputs that is the default")->excludes(inputs);
   command.add_option("--outputs", options->files.outputs, "write the outputs to an .npz, by name")->type_name("FILE");
   command.add_option("--weights", options->files.weights, "weights by name from an .npz")->type_name("FILE");
   command.add_option("--resume", options->files.resume, "weights and optimizer state from an .npz that --save wrote")->type_name("FILE");

@@ -52,13 +52,18 @@ void score_row(const AttentionSizes& sizes, const AttentionInputs& in, std::int6
   }
 }
 
-double log_sum_exp(const std::vector<double>& scores) {
+// The scores become their exponentials relative to the largest.
+struct Exponentials {
+  double largest;
+  double sum;
+};
+Exponentials exponentiate(std::vector<double>& scores) {
   double largest = -std::numeric_limits<double>::infinity();
   for (const double score : scores) largest = std::max(largest, score);
-  if (std::isinf(largest)) return largest;
+  if (std::isinf(largest)) return {largest, 0};
   double sum = 0;
-  for (const double score : scores) sum += std::exp(score - largest);
-  return largest + std::log(sum);
+  for (double& score : scores) sum += score = std::exp(score - largest);
+  return {largest, sum};
 }
 
 template <typename Body>
@@ -136,14 +141,14 @@ void attend(const AttentionSizes& sizes, const AttentionInputs& in, const Attent
   std::vector<double> scores;
   for_each_row(sizes, [&](std::int64_t b, std::int64_t head, std::int64_t row, std::int64_t index) {
     score_row(sizes, in, b, head, row, scores);
-    const double lse = log_sum_exp(scores);
-    out.lse[index] = lse;
-    if (lse == -std::numeric_limits<double>::infinity()) return;
+    const auto [largest, sum] = exponentiate(scores);
+    out.lse[index] = std::isinf(largest) ? largest : largest + std::log(sum);
+    if (largest == -std::numeric_limits<double>::infinity()) return;
     double* y = out.y.at(b, row, head * sizes.value_width);
     for (std::size_t j = 0; j < scores.size(); ++j) {
       const double* v =
           in.v.at(b, static_cast<std::int64_t>(j), sizes.kv_head(head) * sizes.value_width);
-      axpy(sizes.value_width, std::exp(scores[j] - lse), v, y);
+      axpy(sizes.value_width, scores[j] / sum, v, y);
     }
   });
 }

@@ -246,6 +246,15 @@ TEST(Attention, TakesQueriesKeysAndValuesSideBySide) {
                      {-1.75056552207003, 0.358270501891346});
 }
 
+// As exporters hide padding: every score is the same huge number, so all values weigh the same.
+TEST(Attention, ARowHiddenByAFiniteMaskAverages) {
+  const Array v = Array::of_reals({1, 3, 1}, {1, 2, 6});
+  const Array mask = Array::of_reals({1, 1, 1, 3}, {-3.4e38, -3.4e38, -3.4e38});
+  const auto made =
+      run_operator("attention", {wave({1, 1, 1}, 0.0), wave({1, 3, 1}, 0.5), v, mask}, {});
+  EXPECT_NEAR(made[0].reals[0], 3, 1e-12);
+}
+
 TEST(Attention, ARowThatSeesNothingGivesZero) {
   const ir::Attributes causal{{"heads", std::int64_t{1}}, {"causal", std::int64_t{1}}};
   const auto made = run_operator(
