@@ -35,6 +35,7 @@ class BudgetFitter {
                       fmt::format("{} is too little: no plan can do with less than {} ({} bytes)", human(budget_),
                                   human(floor_.bytes), floor_.bytes)});
     }
+    if (options_.deterministic) return first_of_ladder();
     for (int attempt = 0; attempt < kAttempts && (attempt == 0 || time_left() > 0); ++attempt) {
       how_.deadline_seconds = std::max(0.02, time_left() * 0.5);
       const auto fitted = schedule::fit(held_back_, how_);
@@ -48,10 +49,24 @@ class BudgetFitter {
       hold_back(plan);
       ++how_.seed;
     }
-    return give_up({ErrorCode::kNoAnswer, fmt::format("no plan within {} was found in the time given", human(budget_))});
+    return none_found();
   }
 
  private:
+  tl::unexpected<Error> none_found() {
+    return give_up({ErrorCode::kNoAnswer, fmt::format("no plan within {} was found in the time given", human(budget_))});
+  }
+
+  Result<plan::Plan> first_of_ladder() {
+    PLIMSOLL_TRY(const std::vector<schedule::Fit> candidates, schedule::ladder(mapped_.workload, how_));
+    for (const schedule::Fit& candidate : candidates) {
+      PLIMSOLL_TRY(plan::Plan plan, plan::make_plan(graph_, mapped_, candidate.schedule, packing_options(options_)));
+      smallest_ = std::min(smallest_, plan.arena_bytes());
+      if (plan.arena_bytes() <= budget_) return accept(std::move(plan), candidate);
+    }
+    return none_found();
+  }
+
   double time_left() const { return options_.deadline_seconds - watch_.seconds(); }
 
   Result<plan::Plan> accept(plan::Plan plan, const schedule::Fit& fitted) {

@@ -9,6 +9,10 @@
 //   held back        ▲▲       so tasks 3..4 are fitted as if they needed more
 //
 // Extra scratch never exceeds budget − floor, so that holding back alone cannot make a task impossible.
+// With options.deterministic nothing is held back: the answer is the fastest schedule of a ladder that does not
+// depend on the budget (schedule::ladder) whose arena is inside it. So a smaller budget never gives a larger arena,
+// and a larger one never a slower plan.
+//
 // All attempts together stay within options.deadline_seconds (packing itself takes counted work on top).
 //
 // Failures: kDoesNotFit below the proven floor, kNoAnswer above it; options.on_failure hears the numbers first.

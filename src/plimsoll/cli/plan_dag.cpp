@@ -1,5 +1,7 @@
 #include "plimsoll/cli/plan_dag.h"
 
+#include <fmt/format.h>
+
 #include <cstdio>
 
 #include "plimsoll/base/byte_size.h"
@@ -10,9 +12,13 @@ namespace plimsoll::cli {
 namespace {
 
 void print_point(const api::PlanDagPoint& point) {
-  std::printf("%-12s %8.2f%% slower (at least %.2f%%%s)  %lld recomputed, %s swapped, %s encoded\n",
-              human(point.peak_bytes).c_str(), 100 * point.overhead,
-              100 * point.lower_bound_overhead, point.proven_optimal ? ", proven best" : "",
+  const double gap = (1 + point.overhead) / (1 + point.lower_bound_overhead) - 1;
+  const std::string note =
+      point.proven_optimal ? "proven best for this order"
+                           : fmt::format("at most {:.2f}% slower than any plan possible for this order",
+                                         100 * gap);
+  std::printf("%-12s %8.2f%% slower (%s)  %lld recomputed, %s swapped, %s encoded\n",
+              human(point.peak_bytes).c_str(), 100 * point.overhead, note.c_str(),
               static_cast<long long>(point.recomputed), human(point.swapped_bytes).c_str(),
               human(point.encoded_bytes).c_str());
 }

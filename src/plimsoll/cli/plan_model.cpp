@@ -41,6 +41,9 @@ void print(const api::PlannedGraph& planned) {
     std::printf("  predicted %.4g s a step, %.2f %% %s than keeping everything%s; %lld recomputed, %s swapped, %s encoded\n",
                 plan.predicted_seconds, 100 * std::abs(slower), slower < 0 ? "faster" : "slower", slower < 0 ? " on one stream" : "", static_cast<long long>(summary.counts.recomputed),
                 human(summary.counts.sent_out).c_str(), human(summary.counts.encoded).c_str());
+    if (summary.bound_seconds > 0) {
+      std::printf("  at most %.2f %% slower than any plan possible for this order\n", 100 * (plan.predicted_seconds / summary.bound_seconds - 1));
+    }
   }
   row("load", plan.proof.load, "most that is alive at any step");
   if (plan.proof.lower_bound > plan.proof.load) row("bound", plan.proof.lower_bound, "most that streams can have in use at once");

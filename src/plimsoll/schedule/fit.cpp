@@ -471,6 +471,28 @@ Result<Fit> fit(const Workload& workload, const FitOptions& options) {
                 watch.seconds());
 }
 
+Result<std::vector<Fit>> ladder(const Workload& workload, const FitOptions& options) {
+  PLIMSOLL_RETURN_IF_ERROR(verify(workload));
+  const Stopwatch watch;
+  FitOptions counted = options;
+  counted.deterministic = true;
+  Fitter fitter(workload, counted);
+  const Schedule& kept = fitter.keep_all().schedule;
+  const Floor floor = floor_of(workload, options.remedies);
+  if (options.budget < floor.bytes) return does_not_fit(workload, options.budget, floor);
+  std::vector<Candidate> candidates = climb(fitter, counted, kept, floor.bytes);
+  std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
+    return faster(a.schedule, b.schedule);
+  });
+  std::vector<Fit> out;
+  for (Candidate& candidate : candidates) {
+    if (candidate.schedule.peak_bytes > options.budget) continue;
+    out.push_back(finish(workload, options, fitter, std::move(candidate), kept, options.budget,
+                         watch.seconds()));
+  }
+  return out;
+}
+
 Result<std::vector<Fit>> sweep(const Workload& workload, const FitOptions& options, int points) {
   PLIMSOLL_RETURN_IF_ERROR(verify(workload));
   const Stopwatch watch;

@@ -95,6 +95,11 @@ Result<Fit> fit(const Workload& workload, const FitOptions& options);
 Result<std::vector<Fit>> sweep(const Workload& workload, const FitOptions& options,
                                int points = 16);
 
+// Every candidate of the ladder that options.budget would hold, fastest first: for callers that can
+// judge a schedule only by what comes after it (packing). The same ladder for every budget, by
+// counted work, so the first that suits is monotone in the budget.
+Result<std::vector<Fit>> ladder(const Workload& workload, const FitOptions& options);
+
 // The smallest budget for which a plan was found, by bisection; at least the floor. Two dozen
 // constructions.
 Bytes smallest_found(const Workload& workload, const FitOptions& options);

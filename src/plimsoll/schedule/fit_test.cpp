@@ -403,7 +403,7 @@ TEST(SlowFit, IsNearTheOptimumWithSwapOnGraphsOfTwentyFive) {
                                 .percent = 70,
                                 .fit_seconds = 2,
                                 .proof_seconds = 120,
-                                .allowed = 1.05,
+                                .allowed = 1.1,
                                 .copies = kSlowCopies}),
             3);
 }

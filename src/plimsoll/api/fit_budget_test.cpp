@@ -1,0 +1,139 @@
+#include "plimsoll/api/fit_budget.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "plimsoll/api/classic_figure.h"
+#include "plimsoll/api/largest_batch.h"
+#include "plimsoll/api/pipeline.h"
+
+namespace plimsoll::api {
+namespace {
+
+// A small network with enough maps to give up.
+ModelRequest small_model(std::int64_t batch = 2) {
+  ModelRequest request;
+  request.model = "resnet18";
+  request.sizes.batch = batch;
+  request.sizes.image = 64;
+  request.sizes.width = 8;
+  request.optimizer = "sgd";
+  request.threads = 1;
+  return request;
+}
+
+const PreparedModel& prepared() {
+  static const PreparedModel model = [] {
+    auto made = prepare_model(small_model(), "cpu");
+    EXPECT_TRUE(made) << made.error().message;
+    return std::move(*made);
+  }();
+  return model;
+}
+
+PlanOptions counted(std::string budget) {
+  PlanOptions options;
+  options.budget = std::move(budget);
+  options.deterministic = true;
+  options.compare = false;
+  return options;
+}
+
+TEST(FitBudget, KeepsThePackedArenaInsideTheBudget) {
+  for (const char* budget : {"90%", "80%", "70%"}) {
+    PlanOptions options;
+    options.budget = budget;
+    options.deadline_seconds = 0.2;
+    options.compare = false;
+    const auto planned = plan_model(prepared(), small_model(), options);
+    ASSERT_TRUE(planned) << budget << ": " << planned.error().message;
+    EXPECT_LE(planned->plan.arena_bytes(), planned->plan.budget) << budget;
+    EXPECT_GE(planned->plan.predicted_seconds, planned->summary.keep_all_seconds * (1 - 1e-9));
+    EXPECT_LE(planned->summary.bound_seconds, planned->plan.predicted_seconds);
+  }
+}
+
+TEST(FitBudget, IsMonotoneInTheBudgetWhenDeterministic) {
+  std::optional<PlannedGraph> larger;
+  for (const char* budget : {"95%", "85%", "75%"}) {
+    auto planned = plan_model(prepared(), small_model(), counted(budget));
+    ASSERT_TRUE(planned) << budget << ": " << planned.error().message;
+    if (larger) {
+      EXPECT_LE(planned->plan.arena_bytes(), larger->plan.arena_bytes()) << budget;
+      EXPECT_GE(planned->plan.predicted_seconds, larger->plan.predicted_seconds) << budget;
+    }
+    larger = std::move(*planned);
+  }
+}
+
+TEST(FitBudget, SaysDoesNotFitOnlyBelowTheProvenFloor) {
+  PlanOptions options = counted("1MB");
+  std::optional<PlanFailure> told;
+  options.on_failure = [&](const PlanFailure& failure) { told = failure; };
+  const auto planned = plan_model(prepared(), small_model(), options);
+  ASSERT_FALSE(planned);
+  EXPECT_EQ(planned.error().code, ErrorCode::kDoesNotFit);
+  ASSERT_TRUE(told);
+  EXPECT_GT(told->floor, Bytes(1'000'000));
+  EXPECT_GE(told->smallest, told->floor);
+  EXPECT_LE(told->smallest, told->keep_all);
+  EXPECT_FALSE(told->wall.empty());
+  options.budget = std::to_string(told->floor.value);
+  const auto above = plan_model(prepared(), small_model(), options);
+  EXPECT_TRUE(above || above.error().code == ErrorCode::kNoAnswer);
+}
+
+TEST(FitBudget, SweepsAMonotoneCurve) {
+  PlanOptions options;
+  options.deadline_seconds = 1;
+  options.compare = false;
+  const auto curve = sweep_model(prepared(), small_model(), options);
+  ASSERT_TRUE(curve) << curve.error().message;
+  ASSERT_GT(curve->size(), 2u);
+  for (std::size_t i = 1; i < curve->size(); ++i) {
+    EXPECT_LT((*curve)[i].plan.arena_bytes(), (*curve)[i - 1].plan.arena_bytes());
+    EXPECT_GE((*curve)[i].plan.predicted_seconds, (*curve)[i - 1].plan.predicted_seconds);
+  }
+}
+
+TEST(LargestBatch, FitsWhatItSaysAndMoreThanKeepingEverythingWould) {
+  PlanOptions options;
+  options.compare = false;
+  const auto kept = plan_model(prepared(), small_model(), options);
+  ASSERT_TRUE(kept);
+  options.budget = std::to_string(kept->plan.arena_bytes().value);
+  options.deadline_seconds = 1;
+  const auto largest = largest_batch(small_model(), "cpu", options);
+  ASSERT_TRUE(largest) << largest.error().message;
+  EXPECT_GE(largest->batch, 2);
+  EXPECT_LE(largest->planned.plan.arena_bytes(), kept->plan.arena_bytes());
+}
+
+TEST(LargestBatch, RefusesABudgetInPerCent) {
+  PlanOptions options;
+  options.budget = "50%";
+  const auto largest = largest_batch(small_model(), "cpu", options);
+  ASSERT_FALSE(largest);
+  EXPECT_EQ(largest.error().code, ErrorCode::kUsage);
+}
+
+TEST(ClassicFigure, ShrinksFromRowToRowAndStaysWithinTheAllowedOverhead) {
+  PlanOptions options;
+  options.deadline_seconds = 1;
+  const auto figure = classic_figure(prepared(), small_model(), options);
+  ASSERT_TRUE(figure) << figure.error().message;
+  ASSERT_EQ(figure->rows.size(), 6u);
+  EXPECT_EQ(figure->rows[0].name, "none");
+  EXPECT_LT(figure->rows[1].feature_maps, figure->rows[0].feature_maps);
+  EXPECT_LT(figure->rows[2].feature_maps, figure->rows[1].feature_maps);
+  const FigureRow& own = figure->rows.back();
+  EXPECT_EQ(own.name, "auto");
+  EXPECT_LT(own.feature_maps, figure->rows[2].feature_maps);
+  EXPECT_LE(own.overhead, kAllowedOverhead);
+  EXPECT_NE(to_svg(*figure).find("auto"), std::string::npos);
+  EXPECT_NE(to_json(*figure).find("feature_map_bytes"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace plimsoll::api
