@@ -376,8 +376,9 @@ bool Construct::run_task(Index task, int depth) {
   for (Index one : missing) {
     for (Index u : p_.inputs[one]) ++pending_[at(u)];
   }
+  const Index own = now_at_ < p_.tasks ? q_->order[at(now_at_)] : kNoIndex;
   for (Index one : missing) {
-    if (one != task && expires_[at(one)] <= now_at_) return false;
+    if (one != own && expires_[at(one)] <= now_at_) return false;
     for (Index u : p_.inputs[one]) {
       if (!make_present(u, depth)) return false;
       ++pins_[at(u)];

@@ -130,6 +130,7 @@ void fit_random(std::uint64_t seed, Tally& tally) {
                                                (0.2 + 0.9 * random.uniform())));
   FitOptions options = quick(budget, remedies, seed);
   if (random.chance(0.3)) options.order = OrderChoice::kGiven;
+  options.deterministic = seed % 60 == 0;  // the whole ladder with its local search, by counts
   const auto fitted = fit(workload, options);
   if (!fitted) {
     const bool refused = fitted.error().code == ErrorCode::kDoesNotFit;

@@ -172,6 +172,7 @@ class Search {
   }
 
   void hold_plain(Index value, Retention::Gap gap) {
+    if (!plan_.may_hold(value, gap.end - 1)) return;
     for (Index b = gap.begin; b < gap.end; ++b) {
       if (plan_.held_encoded(value, b)) {
         Index end = b;

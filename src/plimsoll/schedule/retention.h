@@ -69,6 +69,11 @@ class Retention {
   // The idle stretch of a held value around a boundary: [a, b) such that dropping it changes only
   // the stages a - 1 and b - 1. Empty when the stage uses the value.
   Gap gap_at(Index value, Index stage) const;
+  // False where the value has been written over by then: it is not there to be held.
+  bool may_hold(Index value, Index boundary) const {
+    const Index over = p_->overwriter[static_cast<std::size_t>(value)];
+    return over == kNoIndex || boundary <= position_[static_cast<std::size_t>(over)];
+  }
   // The next stage from `stage` on, or else the first, at whose start the value is held; kNoIndex
   // if it never is.
   Index some_held(Index value, Index stage) const;
