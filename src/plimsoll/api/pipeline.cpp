@@ -35,7 +35,7 @@ PlanOptions with_costs(const PreparedModel& prepared, const ModelRequest& reques
   options.kernels = prepared.kernels;
   options.seed = request.seed;
   options.copies = prepared.profile.copies;
-  options.encode_rate = prepared.profile.memory_bytes_per_second;
+  options.codecs = prepared.profile.codecs;
   options.seconds = [&](const ir::Graph& graph, const ir::Node& node) { return node_seconds(prepared.profile, graph, node); };
   return options;
 }

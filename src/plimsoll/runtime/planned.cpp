@@ -8,8 +8,8 @@
 #include <memory>
 #include <thread>
 
-#include "plimsoll/codec/box.h"
 #include "plimsoll/device/cpu/arena.h"
+#include "plimsoll/kernels/cpu/boxed_map.h"
 #include "plimsoll/plan/check_plan.h"
 
 namespace plimsoll::runtime {
@@ -29,7 +29,7 @@ struct BoundStep {
   std::size_t bytes = 0;  // of a copy, or of the plain form of what is encoded
   const codec::Codec* codec = nullptr;
   std::size_t box = 0;                           // bytes of the encoded form
-  std::shared_ptr<std::vector<float>> overflow;  // host memory for a map that its box refused
+  std::shared_ptr<std::vector<std::byte>> overflow;  // host memory for a map that its box refused
 };
 
 class Planned final : public Executor {
@@ -109,14 +109,15 @@ class Planned final : public Executor {
     const Slot& small = encodes ? step.outputs.front() : step.inputs.front();
     const ir::TensorType& type = plan_.graph.value(step.value).type;
     out.codec = codec::find_codec(step.codec);
-    if (out.codec == nullptr || type.dtype != ir::DType::kF32) return bad_input("codec '{}' cannot store {}", step.codec, ir::name(type.dtype));
+    const ir::DType stored = out.codec != nullptr && out.codec->element_bytes == 1 ? ir::DType::kU8 : ir::DType::kF32;
+    if (out.codec == nullptr || type.dtype != stored) return bad_input("codec '{}' cannot store {}", step.codec, ir::name(type.dtype));
     out.bytes = bytes_of(step.value);
     out.box = static_cast<std::size_t>(plan_.buffer(small.buffer).bytes.value);
-    if (out.box < codec::box_bytes(*out.codec, 0)) return bad_input("the room for '{}' is too small", plan_.graph.value(step.value).name);
+    if (out.box < codec::least_box_bytes(out.bytes / out.codec->element_bytes)) return bad_input("the room for '{}' is too small", plan_.graph.value(step.value).name);
     out.inputs.push_back(address(step.inputs.front()));
     out.outputs.push_back(address(step.outputs.front()));
     auto& overflow = overflow_[small.buffer];
-    if (!overflow) overflow = std::make_shared<std::vector<float>>();
+    if (!overflow) overflow = std::make_shared<std::vector<std::byte>>();
     out.overflow = overflow;
     return {};
   }
@@ -166,16 +167,15 @@ class Planned final : public Executor {
 
   // A map that does not fit its box waits in host memory instead: slower, never wrong, never over budget.
   static void run_codec(const BoundStep& step) {
-    const std::size_t count = step.bytes / sizeof(float);
     if (step.kind == StepKind::kEncode) {
-      const std::span<const float> values{reinterpret_cast<const float*>(step.inputs.front()), count};
-      const std::span<std::uint8_t> box{reinterpret_cast<std::uint8_t*>(step.outputs.front()), step.box};
-      if (!codec::pack_box(*step.codec, values, 0, box)) step.overflow->assign(values.begin(), values.end());
+      const std::span values{step.inputs.front(), step.bytes};
+      const std::span box{reinterpret_cast<std::uint8_t*>(step.outputs.front()), step.box};
+      if (!kernels::pack_map(*step.codec, values, box)) step.overflow->assign(values.begin(), values.end());
       return;
     }
-    const std::span<const std::uint8_t> box{reinterpret_cast<const std::uint8_t*>(step.inputs.front()), step.box};
-    const std::span<float> values{reinterpret_cast<float*>(step.outputs.front()), count};
-    const codec::Opened opened = codec::open_box(*step.codec, box, values);
+    const std::span box{reinterpret_cast<const std::uint8_t*>(step.inputs.front()), step.box};
+    const std::span values{step.outputs.front(), step.bytes};
+    const codec::Opened opened = kernels::unpack_map(*step.codec, box, values);
     PLIMSOLL_CHECK(opened != codec::Opened::kDamaged, "an encoded map was overwritten");
     if (opened == codec::Opened::kRefused) std::copy(step.overflow->begin(), step.overflow->end(), values.begin());
   }
@@ -244,7 +244,7 @@ class Planned final : public Executor {
   std::vector<std::byte*> place_;
   std::vector<std::byte*> results_;
   std::vector<BoundStep> bound_;
-  std::map<BufferId, std::shared_ptr<std::vector<float>>> overflow_;  // by encoded buffer
+  std::map<BufferId, std::shared_ptr<std::vector<std::byte>>> overflow_;  // by encoded buffer
   int streams_ = 1;
   std::vector<std::vector<BufferId>> users_;  // by step: the buffers it touches that die in this step
   std::vector<int> uses_;                     // by buffer
