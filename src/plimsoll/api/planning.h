@@ -37,6 +37,7 @@ struct PlanOptions {
   ops::KernelTable kernels;
   std::function<double(const ir::Graph&, const ir::Node&)> seconds;
   schedule::CopyRates copies;
+  bool swaps_to_file = false;  // copies go to a disk
   schedule::CodecRates codecs{8e9, 10e9, 0};
   std::vector<std::vector<ValueId>> contiguous;
   Bytes bucket;                     // gradients that are reduced together lie side by side; zero: no buckets

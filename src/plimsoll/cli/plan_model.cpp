@@ -9,9 +9,12 @@
 #include "plimsoll/api/classic_figure.h"
 #include "plimsoll/api/family.h"
 #include "plimsoll/api/largest_batch.h"
+#include "plimsoll/api/measure_operators.h"
 #include "plimsoll/api/pipeline.h"
 #include "plimsoll/api/plan_files.h"
 #include "plimsoll/api/plan_json.h"
+#include "plimsoll/api/run_files.h"
+#include "plimsoll/api/tuning.h"
 #include "plimsoll/base/byte_size.h"
 #include "plimsoll/base/file.h"
 #include "plimsoll/cli/search_progress.h"
@@ -126,8 +129,32 @@ Status plan_sizes(const PlanModelOptions& options, api::PlanOptions how) {
   return {};
 }
 
+Result<api::PlannedGraph> planned_or_tuned(const PlanModelOptions& options, const api::PlanOptions& how, api::PreparedModel& prepared) {
+  if (options.planning.tune == 0) return api::plan_model(prepared, options.request, how);
+  api::RunOptions run;
+  run.threads = options.request.threads;
+  run.seed = options.request.seed;
+  run.swap_file = options.planning.swap_file;
+  run.on_start = api::load_sources(prepared.model, {});
+  PLIMSOLL_TRY(api::Tuned tuned, api::tune_model(prepared, options.request, how, run, options.planning.tune));
+  return std::move(tuned.planned);
+}
+
+// How far the times behind the plan can be trusted.
+void print_times(const api::PreparedModel& prepared) {
+  std::int64_t nodes = 0;
+  std::int64_t measured = 0;
+  for (const api::OperatorCost& cost : api::operator_costs(prepared.model.graph, prepared.profile)) {
+    nodes += cost.nodes;
+    measured += cost.measured;
+  }
+  std::printf("times of '%s': %lld operators measured, %lld estimated\n", prepared.profile.name.c_str(), static_cast<long long>(measured),
+              static_cast<long long>(nodes - measured));
+}
+
 Status plan_once(const PlanModelOptions& options, api::PlanOptions how) {
-  PLIMSOLL_TRY(const api::PreparedModel prepared, api::prepare_model(options.request, options.planning.device));
+  PLIMSOLL_TRY(api::PreparedModel prepared, api::prepare_model(options.request, options.planning.device, measuring_operators));
+  progress_line("");
   if (options.explain) {
     how.on_better = {};
     const ir::Graph& graph = prepared.model.graph;
@@ -135,13 +162,14 @@ Status plan_once(const PlanModelOptions& options, api::PlanOptions how) {
     std::printf("%s", options.json ? (nlohmann::ordered_json{{"schema", 1}, {"model", graph.name}, {"walk", walk}}.dump() + "\n").c_str() : walk.c_str());
     return {};
   }
-  PLIMSOLL_TRY(const api::PlannedGraph planned, api::plan_model(prepared, options.request, how));
+  PLIMSOLL_TRY(const api::PlannedGraph planned, planned_or_tuned(options, how, prepared));
   how.on_better = {};  // wipes the line
   if (!options.output.empty()) PLIMSOLL_RETURN_IF_ERROR(write_file(options.output, plan::to_json(planned.plan)));
   if (options.json) {
     std::printf("%s\n", api::to_json(planned).c_str());
   } else {
     print(planned);
+    print_times(prepared);
   }
   return {};
 }

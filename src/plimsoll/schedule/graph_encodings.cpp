@@ -27,6 +27,7 @@ double zeros_of(const ir::Graph& graph, const ir::Node& maker, ValueId value) {
   if (maker.outputs.front() != value) return 0;
   if (maker.op == "relu" || maker.op == "add_relu") return kReluZeros;
   if (maker.attributes.text("activation", "") == "relu") return kReluZeros;
+  if (maker.op == "clip" && maker.attributes.real("min", -1) == 0) return kReluZeros;
   if (maker.op != "dropout") return 0;
   const double dropped = std::max(0.0, maker.attributes.real("ratio", 0.5) - kMargin);
   const ir::Value& before = graph.value(maker.inputs.front());
