@@ -92,15 +92,11 @@ class Region {
   double measure(Bench& bench) const {
     const std::int64_t places = std::clamp<std::int64_t>(arena_.size().value / bench.bytes(), 1, kMostRuns + 1);
     for (std::int64_t place = 0; place < places; ++place) bench.fill(at(bench, place));
-    std::vector<double> seconds;
-    const Stopwatch watch;
-    for (int run = 0; run <= kMostRuns && (run < 2 || watch.seconds() < kEnoughSeconds); ++run) {
-      const double one = bench.run(at(bench, run % places));
-      if (run > 0) seconds.push_back(one);
-    }
-    const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
-    std::nth_element(seconds.begin(), middle, seconds.end());
-    return std::max(*middle, 1e-9);
+    bench.run(at(bench, 0));
+    double seconds = 0;
+    int runs = 0;
+    while (runs < kMostRuns && (runs < 2 || seconds < kEnoughSeconds)) seconds += bench.run(at(bench, ++runs % places));
+    return std::max(seconds / runs, 1e-9);
   }
 
  private:

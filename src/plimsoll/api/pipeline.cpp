@@ -49,11 +49,20 @@ PlanOptions with_costs(const PreparedModel& prepared, const ModelRequest& reques
   return options;
 }
 
+double copying_seconds(const plan::Plan& plan) {
+  double out = 0;
+  for (const plan::PlanStep& step : plan.steps) {
+    if (step.kind == plan::StepKind::kSendOut || step.kind == plan::StepKind::kBringIn) out += step.seconds;
+  }
+  return out;
+}
+
 }  // namespace
 
 Result<PlannedGraph> plan_model(const PreparedModel& prepared, const ModelRequest& request, PlanOptions options) {
   PLIMSOLL_TRY(PlannedGraph planned, plan_graph(prepared.model.graph, with_costs(prepared, request, std::move(options))));
   planned.plan.environment = this_machine(request.threads);
+  planned.plan.predicted_seconds += prepared.profile.copy_tax * copying_seconds(planned.plan);
   return planned;
 }
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <thread>
 #include <vector>
@@ -98,6 +99,25 @@ Status measure_copies(schedule::DeviceProfile& profile) {
   return {};
 }
 
+// A product with and without copies beside it, on a thread that never rests.
+Status measure_tax(int threads, schedule::DeviceProfile& profile) {
+  const ir::TensorType matrix{ir::DType::kF32, {kMatrix, kMatrix}, {}};
+  PLIMSOLL_TRY(const ir::Graph product, graph_of("matmul", {matrix, matrix}));
+  PLIMSOLL_TRY(const double alone, seconds_of(product, threads));
+  std::vector<std::byte> from(kMap, std::byte{1});
+  std::vector<std::byte> to(kMap, std::byte{2});
+  std::atomic<bool> over{false};
+  std::thread copier([&] {
+    while (!over.load(std::memory_order_relaxed)) std::memcpy(to.data(), from.data(), kMap / 8);
+  });
+  const Result<double> beside = seconds_of(product, threads);
+  over.store(true);
+  copier.join();
+  if (!beside) return forward(beside);
+  profile.copy_tax = std::clamp(1 - alone / *beside, 0.0, 1.0);
+  return {};
+}
+
 Status measure_disk(const std::filesystem::path& folder, schedule::DeviceProfile& profile) {
   PLIMSOLL_TRY(const device::SwapFile file, device::SwapFile::make(folder, Bytes(kMap)));
   std::vector<std::byte> memory(kMap, std::byte{1});
@@ -141,6 +161,7 @@ Result<schedule::DeviceProfile> profile_machine(const ProfileOptions& options) {
   PLIMSOLL_RETURN_IF_ERROR(measure_arithmetic(threads, out));
   tell("copies");
   PLIMSOLL_RETURN_IF_ERROR(measure_copies(out));
+  PLIMSOLL_RETURN_IF_ERROR(measure_tax(threads, out));
   tell("disk");
   PLIMSOLL_RETURN_IF_ERROR(measure_disk(options.folder, out));
   tell("encodings");

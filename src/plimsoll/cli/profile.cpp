@@ -39,6 +39,7 @@ void print_rates(const schedule::DeviceProfile& profile) {
   };
   copies("copies to host memory", profile.copies);
   copies("copies to a file", profile.disk);
+  std::printf("  %-22s %.2f s of computing lost for a second of copying\n", "copy tax", profile.copy_tax);
   std::printf("  %-22s in %.2f GB/s, out %.2f GB/s\n", "encodings", 1e-9 * profile.codecs.encode_bytes_per_second,
               1e-9 * profile.codecs.decode_bytes_per_second);
 }

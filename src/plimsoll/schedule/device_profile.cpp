@@ -100,6 +100,7 @@ DeviceProfile cpu_of_two_cores() {
   profile.launch_seconds = 2e-6;
   profile.copies = {5e9, 5e9, 20e-6};
   profile.disk = {1e9, 3.3e9, 200e-6};
+  profile.copy_tax = 0.5;
   profile.codecs = {8e9, 10e9, 10e-6};
   return profile;
 }
@@ -156,6 +157,7 @@ std::string to_json(const DeviceProfile& profile) {
                      {"launch_seconds", profile.launch_seconds},
                      {"copies", json_of(profile.copies)},
                      {"disk", json_of(profile.disk)},
+                     {"copy_tax", profile.copy_tax},
                      {"codecs", json_of(profile.codecs)},
                      {"measured", profile.measured}};
   return file.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
@@ -182,6 +184,7 @@ Result<DeviceProfile> read_profile(std::string_view text) {
   PLIMSOLL_TRY(profile.launch_seconds, number(file, "launch_seconds", true));
   PLIMSOLL_TRY(profile.copies, rates(file, "copies"));
   PLIMSOLL_TRY(profile.disk, rates(file, "disk"));
+  PLIMSOLL_TRY(profile.copy_tax, number(file, "copy_tax", true));
   PLIMSOLL_TRY(profile.codecs, codec_rates(file));
   PLIMSOLL_TRY(profile.measured, numbers(file, "measured"));
   return profile;

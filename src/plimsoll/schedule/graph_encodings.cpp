@@ -51,12 +51,14 @@ std::vector<Encoding> offer_encodings(const ir::Graph& graph, const ir::Node& ma
   if (maker.phase != ir::Phase::kForward || ir::bytes_of(type).value == 0) return {};
   if (maker.op == "max_pool" && type.dtype == ir::DType::kU8) {
     const codec::Codec* codec = index_codec(maker);
-    return codec != nullptr ? std::vector{encoding(*codec, type, 0, rates)} : std::vector<Encoding>{};
+    if (codec == nullptr) return {};
+    const Encoding offer = encoding(*codec, type, 0, rates);
+    return offer.bytes < ir::bytes_of(type) ? std::vector{offer} : std::vector<Encoding>{};
   }
   if (type.dtype != ir::DType::kF32) return {};
   const double zeros = zeros_of(graph, maker, value);
-  if (zeros >= kWorthIt) return {encoding(*codec::find_codec("sparse"), type, zeros, rates)};
-  return {encoding(*codec::find_codec("fp16"), type, 0, rates)};
+  const Encoding offer = zeros >= kWorthIt ? encoding(*codec::find_codec("sparse"), type, zeros, rates) : encoding(*codec::find_codec("fp16"), type, 0, rates);
+  return offer.bytes < ir::bytes_of(type) ? std::vector{offer} : std::vector<Encoding>{};
 }
 
 }  // namespace plimsoll::schedule
