@@ -38,12 +38,10 @@ ir::Graph random_net(std::uint64_t seed) {
     if (random.chance(0.4)) y = b.call1("add", {y, in});
     pool.push_back(y);
   }
-  Var loss = b.call1("reduce_mean", {b.call1("mul", {pool.back(), pool.back()})});
+  const Var loss = b.call1("reduce_mean", {b.call1("mul", {pool.back(), pool.back()})});
+  b.set_phase(ir::Phase::kUpdate);
   b.update(counter, b.call1("increment", {counter}));
-  ir::Graph graph = *b.finish({loss});
-  for (ir::Node& node : graph.nodes) {
-    if (node.op == "increment") node.phase = ir::Phase::kUpdate;
-  }
+  const ir::Graph graph = *b.finish({loss});
   autodiff::TrainingOptions how;
   how.optimizer = *autodiff::parse_optimizer(random.chance(0.5) ? "adam" : "momentum");
   auto training = autodiff::make_training_graph(graph, how);
@@ -221,7 +219,7 @@ TEST(Tuning, KeepsAPlanThatRanWithinTheBudgetAndLearnsItsTimes) {
   EXPECT_EQ(tuned->rounds.size(), 2u);
   EXPECT_LE(tuned->planned.plan.arena_bytes(), tuned->planned.plan.budget);
   for (const OperatorCost& cost : operator_costs(prepared->model.graph, prepared->profile)) {
-    if (cost.op != "reshape") EXPECT_GT(cost.measured, 0) << cost.op;
+    EXPECT_TRUE(cost.measured > 0 || cost.op == "reshape") << cost.op;  // a view takes no step
   }
 }
 

@@ -62,6 +62,10 @@ double copying_seconds(const plan::Plan& plan) {
 Result<PlannedGraph> plan_model(const PreparedModel& prepared, const ModelRequest& request, PlanOptions options) {
   PLIMSOLL_TRY(PlannedGraph planned, plan_graph(prepared.model.graph, with_costs(prepared, request, std::move(options))));
   planned.plan.environment = this_machine(request.threads);
+  for (const OperatorCost& cost : operator_costs(prepared.model.graph, prepared.profile)) {
+    planned.summary.measured_operators += cost.measured;
+    planned.summary.estimated_operators += cost.nodes - cost.measured;
+  }
   planned.plan.predicted_seconds += prepared.profile.copy_tax * copying_seconds(planned.plan);
   return planned;
 }

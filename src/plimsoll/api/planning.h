@@ -77,6 +77,9 @@ struct PlanSummary {
   double bound_seconds = 0;
   schedule::ScheduleCounts counts;
   std::string strategy;  // the classic one that was asked for
+  // Where the times of the model's operators come from.
+  std::int64_t measured_operators = 0;
+  std::int64_t estimated_operators = 0;
 };
 
 struct PlannedGraph {

@@ -9,7 +9,6 @@
 #include "plimsoll/api/classic_figure.h"
 #include "plimsoll/api/family.h"
 #include "plimsoll/api/largest_batch.h"
-#include "plimsoll/api/measure_operators.h"
 #include "plimsoll/api/pipeline.h"
 #include "plimsoll/api/plan_files.h"
 #include "plimsoll/api/plan_json.h"
@@ -140,18 +139,6 @@ Result<api::PlannedGraph> planned_or_tuned(const PlanModelOptions& options, cons
   return std::move(tuned.planned);
 }
 
-// How far the times behind the plan can be trusted.
-void print_times(const api::PreparedModel& prepared) {
-  std::int64_t nodes = 0;
-  std::int64_t measured = 0;
-  for (const api::OperatorCost& cost : api::operator_costs(prepared.model.graph, prepared.profile)) {
-    nodes += cost.nodes;
-    measured += cost.measured;
-  }
-  std::printf("times of '%s': %lld operators measured, %lld estimated\n", prepared.profile.name.c_str(), static_cast<long long>(measured),
-              static_cast<long long>(nodes - measured));
-}
-
 Status plan_once(const PlanModelOptions& options, api::PlanOptions how) {
   PLIMSOLL_TRY(api::PreparedModel prepared, api::prepare_model(options.request, options.planning.device, measuring_operators));
   progress_line("");
@@ -169,7 +156,8 @@ Status plan_once(const PlanModelOptions& options, api::PlanOptions how) {
     std::printf("%s\n", api::to_json(planned).c_str());
   } else {
     print(planned);
-    print_times(prepared);
+    std::printf("times of '%s': %lld operators measured, %lld estimated\n", prepared.profile.name.c_str(),
+                static_cast<long long>(planned.summary.measured_operators), static_cast<long long>(planned.summary.estimated_operators));
   }
   return {};
 }
