@@ -41,6 +41,7 @@ bench-pack: build ## the packer's bars (PLIMSOLL_CORPUS names the folder of prob
 
 bench-fit: build  ## the bars of fitting a budget
 	@$(BUILD)/bin/fit_bars
+	@$(BUILD)/bin/run_bars
 
 bench-plan: build ## the bars of planning: its time, and a planned step beside one without a plan
 	@$(BUILD)/bin/plan_bars

@@ -131,7 +131,10 @@ Status bench(const Options& options) {
       fmt::print("reference: {}\n", ops::signature(graph, node));
   }
   trace::Trace trace;
-  PLIMSOLL_TRY(auto executor, runtime::make_on_demand(graph, {options.threads, &trace, false}));
+  runtime::ExecutorOptions how;
+  how.threads = options.threads;
+  how.trace = &trace;
+  PLIMSOLL_TRY(auto executor, runtime::make_on_demand(graph, how));
   std::vector<Timed> steps;
   double loss = 0;
   for (int step = 0; step < options.steps; ++step) {

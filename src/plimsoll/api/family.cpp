@@ -29,7 +29,7 @@ Result<Member> prepare(ModelRequest request, const std::string& device, const Pl
   schedule::GraphWorkloadOptions how;
   how.kernels = out.prepared.kernels;
   how.in_place = options.in_place;
-  how.seconds = [&](const ir::Graph& graph, const ir::Node& node) { return node_seconds(out.prepared.profile, graph, node); };
+  how.seconds = [&](const ir::Graph& graph, const ir::Node& node) { return node_cost(out.prepared.profile, graph, node).seconds; };
   PLIMSOLL_TRY(out.mapped, schedule::make_graph_workload(out.prepared.model.graph, how));
   return out;
 }

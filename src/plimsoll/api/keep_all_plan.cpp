@@ -43,7 +43,7 @@ Result<GraphWorkload> workload_of(const ir::Graph& graph, const PlanOptions& opt
   how.seconds = options.seconds;
   how.in_place = mapping.in_place;
   how.join = mapping.join;
-  how.encode_rate = options.remedies.encode ? options.encode_rate : 0;
+  if (options.remedies.encode || options.strategy == "encode") how.codecs = options.codecs;
   PLIMSOLL_TRY(how.pinned, values_to_pin(graph, options.pinned));
   return schedule::make_graph_workload(graph, how);
 }

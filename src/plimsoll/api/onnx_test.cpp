@@ -49,7 +49,9 @@ std::vector<std::string> export_names() {
 
 // Runs one step on the CPU's kernels; sources by name, weights from the file.
 Result<std::vector<ops::Array>> run_kernels(const model::ImportedModel& imported, const std::vector<NamedArray>& inputs) {
-  PLIMSOLL_TRY(auto executor, runtime::make_on_demand(imported.graph, {2, nullptr, false}));
+  runtime::ExecutorOptions how;
+  how.threads = 2;
+  PLIMSOLL_TRY(auto executor, runtime::make_on_demand(imported.graph, how));
   for (std::size_t v = 0; v < imported.graph.values.size(); ++v) {
     const ir::Value& value = imported.graph.values[v];
     if (!ir::is_source(value.kind)) continue;

@@ -2,6 +2,8 @@
 
 #include <fmt/ranges.h>
 
+#include "plimsoll/api/measure_operators.h"
+#include "plimsoll/api/profile_machine.h"
 #include "plimsoll/base/file.h"
 #include "plimsoll/kernels/cpu/convolution_layout.h"
 #include "plimsoll/ops/catalogue.h"
@@ -10,13 +12,20 @@
 
 namespace plimsoll::api {
 
-Result<PreparedModel> prepare_model(const ModelRequest& request, const std::string& device) {
+Result<PreparedModel> prepare_model(const ModelRequest& request, const std::string& device,
+                                    const std::function<void(std::size_t, std::size_t)>& on_measuring) {
   PreparedModel out;
-  PLIMSOLL_TRY(out.profile, find_profile(device));
+  if (device != kMeasured) {
+    PLIMSOLL_TRY(out.profile, find_profile(device));
+  }
   PLIMSOLL_TRY(out.model, load_model(request));
   const int threads = resolve_threads(request.threads);
   PLIMSOLL_TRY(out.model.graph, lay_out(out.model.graph, threads));
   PLIMSOLL_TRY(out.kernels, kernels::cpu_kernel_facts(out.model.graph, {threads}));
+  if (device == kMeasured) {
+    PLIMSOLL_TRY(out.profile, profile_machine({.threads = threads, .on_progress = {}}));
+    PLIMSOLL_RETURN_IF_ERROR(measure_operators(out.model.graph, {threads, on_measuring}, out.profile));
+  }
   return out;
 }
 
@@ -34,10 +43,18 @@ namespace {
 PlanOptions with_costs(const PreparedModel& prepared, const ModelRequest& request, PlanOptions options) {
   options.kernels = prepared.kernels;
   options.seed = request.seed;
-  options.copies = prepared.profile.copies;
-  options.encode_rate = prepared.profile.memory_bytes_per_second;
-  options.seconds = [&](const ir::Graph& graph, const ir::Node& node) { return node_seconds(prepared.profile, graph, node); };
+  options.copies = options.swaps_to_file ? prepared.profile.disk : prepared.profile.copies;
+  options.codecs = prepared.profile.codecs;
+  options.seconds = [&](const ir::Graph& graph, const ir::Node& node) { return node_cost(prepared.profile, graph, node).seconds; };
   return options;
+}
+
+double copying_seconds(const plan::Plan& plan) {
+  double out = 0;
+  for (const plan::PlanStep& step : plan.steps) {
+    if (step.kind == plan::StepKind::kSendOut || step.kind == plan::StepKind::kBringIn) out += step.seconds;
+  }
+  return out;
 }
 
 }  // namespace
@@ -45,6 +62,11 @@ PlanOptions with_costs(const PreparedModel& prepared, const ModelRequest& reques
 Result<PlannedGraph> plan_model(const PreparedModel& prepared, const ModelRequest& request, PlanOptions options) {
   PLIMSOLL_TRY(PlannedGraph planned, plan_graph(prepared.model.graph, with_costs(prepared, request, std::move(options))));
   planned.plan.environment = this_machine(request.threads);
+  for (const OperatorCost& cost : operator_costs(prepared.model.graph, prepared.profile)) {
+    planned.summary.measured_operators += cost.measured;
+    planned.summary.estimated_operators += cost.nodes - cost.measured;
+  }
+  planned.plan.predicted_seconds += prepared.profile.copy_tax * copying_seconds(planned.plan);
   return planned;
 }
 
@@ -52,11 +74,11 @@ Result<std::vector<PlannedGraph>> sweep_model(const PreparedModel& prepared, con
   return sweep_graph(prepared.model.graph, with_costs(prepared, request, std::move(options)));
 }
 
-double node_seconds(const schedule::DeviceProfile& profile, const ir::Graph& graph, const ir::Node& node) {
+schedule::Cost node_cost(const schedule::DeviceProfile& profile, const ir::Graph& graph, const ir::Node& node) {
   const ops::Cost cost = ops::cost_of(graph, node);
   const ValueId typed = node.outputs.front();
   return schedule::cost_of(profile, ops::signature(graph, node), ir::name(graph.value(typed).type.dtype), cost.operations,
-                           cost.bytes()).seconds;
+                           cost.bytes());
 }
 
 Result<schedule::DeviceProfile> find_profile(const std::string& device) {

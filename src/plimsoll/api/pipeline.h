@@ -22,8 +22,11 @@ struct PreparedModel {
   schedule::DeviceProfile profile;
 };
 
-// `device` is cpu (this machine), a shipped profile's name, or a profile file.
-Result<PreparedModel> prepare_model(const ModelRequest& request, const std::string& device);
+// `device` is `measured` (this machine, timed now, operator by operator), cpu (the shipped profile of such a
+// machine), another shipped profile's name, or a profile file.
+Result<PreparedModel> prepare_model(const ModelRequest& request, const std::string& device,
+                                    const std::function<void(std::size_t done, std::size_t all)>& on_measuring = {});
+inline constexpr std::string_view kMeasured = "measured";
 
 // The graph with physical layouts chosen for the CPU's kernels, conversions as visible nodes.
 Result<ir::Graph> lay_out(const ir::Graph& graph, int threads);
@@ -34,8 +37,8 @@ Result<PlannedGraph> plan_model(const PreparedModel& prepared, const ModelReques
 // The curve from keep-all to the smallest that works.
 Result<std::vector<PlannedGraph>> sweep_model(const PreparedModel& prepared, const ModelRequest& request, PlanOptions options);
 
-// Seconds one node takes on the profiled device.
-double node_seconds(const schedule::DeviceProfile& profile, const ir::Graph& graph, const ir::Node& node);
+// Seconds one node takes on the profiled device, measured or estimated.
+schedule::Cost node_cost(const schedule::DeviceProfile& profile, const ir::Graph& graph, const ir::Node& node);
 
 Result<schedule::DeviceProfile> find_profile(const std::string& device);
 

@@ -26,7 +26,12 @@ nlohmann::ordered_json object_of(const PlannedGraph& planned) {
   for (std::size_t use = 0; use < by_use.size(); ++use) {
     out["by_kind"][std::string(plan::name(static_cast<plan::Use>(use)))] = by_use[use].value;
   }
-  if (plan.budget.value > 0) {
+  out["operators"] = {{"measured", summary.measured_operators}, {"estimated", summary.estimated_operators}};
+  if (const plan::Held held = plan::held_for_backward(plan); held.bytes.value > 0) {
+    out["held_bytes"] = held.bytes.value;
+    out["held_fp32_bytes"] = held.as_fp32.value;
+  }
+  if (plan.budget.value > 0 || !summary.strategy.empty()) {
     const double keep_all = summary.keep_all_seconds;
     out["budget_bytes"] = plan.budget.value;
     out["host_peak_bytes"] = plan.arenas.size() > 1 ? plan.arenas[1].bytes.value : 0;

@@ -9,12 +9,15 @@
 #include "plimsoll/pack/pack.h"
 #include "plimsoll/plan/check_plan.h"
 #include "plimsoll/plan/make_plan.h"
+#include "plimsoll/rewrite/keep_masks.h"
 #include "plimsoll/schedule/strategies.h"
 
 namespace plimsoll::api {
 namespace {
 
 using schedule::GraphWorkload;
+
+bool encodes(const PlanOptions& options) { return options.remedies.encode || options.strategy == "encode"; }
 
 // Bytes when every buffer has memory of its own.
 Bytes sum_of_buffers(const GraphWorkload& mapped, const schedule::Schedule& schedule) {
@@ -38,6 +41,20 @@ Result<plan::Plan> checked(Result<plan::Plan> plan) {
   const plan::PlanCheck check = plan::check_plan(*plan);
   if (!check.ok()) return fail(ErrorCode::kInternal, "the planner made a wrong plan, please report it: {}", check.problems.front());
   return plan;
+}
+
+// What may be fitted to a budget: with encoding on, masks of one bit stand where a gradient needs no more.
+struct Encodable {
+  ir::Graph graph;
+  GraphWorkload mapped;
+};
+
+Result<Encodable> with_masks(const ir::Graph& graph, const GraphWorkload& mapped, const PlanOptions& options) {
+  if (!encodes(options)) return Encodable{graph, mapped};
+  Encodable out;
+  PLIMSOLL_TRY(out.graph, rewrite::keep_masks(graph));
+  PLIMSOLL_TRY(out.mapped, workload_of(out.graph, options, {.in_place = options.in_place}));
+  return out;
 }
 
 Status hold_to_budget(PlannedGraph& planned, const PlanOptions& options) {
@@ -70,10 +87,12 @@ Result<PlannedGraph> plan_graph(const ir::Graph& graph, const PlanOptions& optio
   PLIMSOLL_TRY(plan::Plan keep_all, plan_keep_all(graph, mapped, options));
   out.summary.keep_all = keep_all.arena_bytes();
   out.summary.keep_all_seconds = natural.seconds;
+  PLIMSOLL_TRY(const Encodable encodable, with_masks(graph, mapped, options));
   if (!options.strategy.empty()) {
-    PLIMSOLL_TRY(const schedule::Schedule classic, schedule::run_strategy(mapped.workload, options.strategy));
+    PLIMSOLL_TRY(const schedule::Schedule classic, schedule::run_strategy(encodable.mapped.workload, options.strategy));
     out.summary.counts = schedule::count(classic);
-    PLIMSOLL_TRY(out.plan, plan::make_plan(graph, mapped, classic, packing_options(options)));
+    out.summary.strategy = options.strategy;
+    PLIMSOLL_TRY(out.plan, plan::make_plan(encodable.graph, encodable.mapped, classic, packing_options(options)));
     PLIMSOLL_RETURN_IF_ERROR(hold_to_budget(out, options));
     PLIMSOLL_RETURN_IF_ERROR(spread(out.plan, options));
     PLIMSOLL_TRY(out.plan, checked(std::move(out.plan)));
@@ -88,7 +107,7 @@ Result<PlannedGraph> plan_graph(const ir::Graph& graph, const PlanOptions& optio
     } else {
       PlanOptions rest = options;
       rest.deadline_seconds = std::max(0.05, options.deadline_seconds - watch.seconds());
-      PLIMSOLL_TRY(out.plan, checked(fit_budget(graph, mapped, rest, budget, out.summary)));
+      PLIMSOLL_TRY(out.plan, checked(fit_budget(encodable.graph, encodable.mapped, rest, budget, out.summary)));
     }
   }
   out.summary.plan_seconds = watch.seconds();
@@ -100,7 +119,9 @@ Result<std::vector<PlannedGraph>> sweep_graph(const ir::Graph& graph, const Plan
   PlanOptions how = options;
   how.budget.clear();
   PLIMSOLL_TRY(PlannedGraph keep_all, plan_graph(graph, how));
-  PLIMSOLL_TRY(const GraphWorkload mapped, workload_of(graph, options, {.in_place = options.in_place}));
+  PLIMSOLL_TRY(const GraphWorkload plain, workload_of(graph, options, {.in_place = options.in_place}));
+  PLIMSOLL_TRY(const Encodable encodable, with_masks(graph, plain, options));
+  const GraphWorkload& mapped = encodable.mapped;
   const Bytes highest = keep_all.plan.arena_bytes();
   const Bytes floor = schedule::floor_of(mapped.workload, options.remedies).bytes;
   std::vector<PlannedGraph> found;
@@ -112,7 +133,7 @@ Result<std::vector<PlannedGraph>> sweep_graph(const ir::Graph& graph, const Plan
     one.deadline_seconds = std::max(0.05, (options.deadline_seconds - watch.seconds()) / (points - point));
     PlannedGraph next{{}, found.front().summary};
     one.on_failure = nullptr;  // the smallest that works ends the curve
-    auto plan = checked(fit_budget(graph, mapped, one, budget, next.summary));
+    auto plan = checked(fit_budget(encodable.graph, mapped, one, budget, next.summary));
     if (!plan) break;
     next.plan = std::move(*plan);
     next.summary.plan_seconds = watch.seconds();

@@ -37,7 +37,8 @@ struct PlanOptions {
   ops::KernelTable kernels;
   std::function<double(const ir::Graph&, const ir::Node&)> seconds;
   schedule::CopyRates copies;
-  double encode_rate = 5e9;  // bytes a second that one pass over a map takes
+  bool swaps_to_file = false;  // copies go to a disk
+  schedule::CodecRates codecs{8e9, 10e9, 0};
   std::vector<std::vector<ValueId>> contiguous;
   Bytes bucket;                     // gradients that are reduced together lie side by side; zero: no buckets
   std::vector<std::string> pinned;  // names of values that must be there after the last step
@@ -75,6 +76,10 @@ struct PlanSummary {
   std::vector<std::string> wall;  // what must be in memory at the floor, largest first
   double bound_seconds = 0;
   schedule::ScheduleCounts counts;
+  std::string strategy;  // the classic one that was asked for
+  // Where the times of the model's operators come from.
+  std::int64_t measured_operators = 0;
+  std::int64_t estimated_operators = 0;
 };
 
 struct PlannedGraph {

@@ -86,6 +86,7 @@ Status save_sources(runtime::Executor& executor, const std::string& path, std::i
     array.bytes = runtime::copy_to_row_major(value.type, executor.source(ValueId(v)));
     arrays.push_back(std::move(array));
   }
+  PLIMSOLL_RETURN_IF_ERROR(executor.status());
   const auto* count = reinterpret_cast<const std::byte*>(&steps);
   arrays.push_back({kStepsDone, {ir::DType::kI64, {}, {}}, {count, count + sizeof steps}});
   return store::write_npz(path, arrays);

@@ -1,5 +1,6 @@
 #include "plimsoll/api/running.h"
 
+#include <algorithm>
 #include <cstring>
 #include <thread>
 
@@ -78,13 +79,15 @@ Result<RunReport> run_steps(runtime::Executor& executor, const RunOptions& optio
     if (options.on_step) options.on_step(step, loss, report.step_seconds.back());
   }
   if (options.on_end) PLIMSOLL_RETURN_IF_ERROR(options.on_end(executor));
+  PLIMSOLL_RETURN_IF_ERROR(executor.status());
+  report.overflow = executor.overflow_bytes();
   report.peak = executor.peak_bytes();
   report.threads = resolve_threads(options.threads);
   return report;
 }
 
 runtime::ExecutorOptions executor_options(const RunOptions& options) {
-  return {resolve_threads(options.threads), options.trace, options.poison};
+  return {resolve_threads(options.threads), options.trace, options.poison, options.swap_file, options.step_seconds};
 }
 
 }  // namespace
@@ -97,14 +100,25 @@ plan::Environment this_machine(int threads) {
   return {"cpu", resolve_threads(threads), kernels::cpu_instruction_set(), kernels::cpu_kernel_library()};
 }
 
+double typical_seconds(const RunReport& report) {
+  std::vector<double> seconds = report.step_seconds;
+  if (seconds.size() > 1) seconds.erase(seconds.begin());
+  if (seconds.empty()) return 0;
+  const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>((seconds.size() - 1) / 2);
+  std::nth_element(seconds.begin(), middle, seconds.end());
+  return *middle;
+}
+
 Result<RunReport> run_plan(plan::Plan plan, const RunOptions& options) {
   const Bytes planned = plan.arena_bytes();
   const Bytes budget = plan.budget;
   PLIMSOLL_RETURN_IF_ERROR(check_machine_memory(planned));
+  const double predicted = plan.predicted_seconds;
   PLIMSOLL_TRY(const std::unique_ptr<runtime::Executor> executor, runtime::make_planned(std::move(plan), executor_options(options)));
   PLIMSOLL_TRY(RunReport report, run_steps(*executor, options));
   report.planned_peak = planned;
   report.budget = budget;
+  report.predicted_seconds = predicted;
   report.strategy = Strategy::kPlanned;
   return report;
 }

@@ -27,6 +27,8 @@ struct RunOptions {
   std::uint64_t seed = 1;
   trace::Trace* trace = nullptr;
   bool poison = false;
+  std::string swap_file;                        // where swapped values wait; empty: in host memory
+  std::vector<double>* step_seconds = nullptr;  // seconds of each step of the plan, in the last run of it
   // Called before the first step, when every source has its first content.
   std::function<Status(runtime::Executor&)> on_start;
   // Writes the batch of a step; absent: synthetic data from the seed.
@@ -43,9 +45,14 @@ struct RunReport {
   Bytes peak;
   std::optional<Bytes> planned_peak;
   Bytes budget;
+  double predicted_seconds = 0;  // of a planned step
+  Bytes overflow;                // encoded maps that waited in host memory because they did not fit
   Strategy strategy = Strategy::kPlanned;
   int threads = 0;
 };
+
+// The median of the steps after the first, which pays for pages and threads.
+double typical_seconds(const RunReport& report);
 
 Result<RunReport> run_plan(plan::Plan plan, const RunOptions& options);
 Result<RunReport> run_on_demand(const ir::Graph& graph, const RunOptions& options);

@@ -12,6 +12,8 @@
 #include "plimsoll/api/pipeline.h"
 #include "plimsoll/api/plan_files.h"
 #include "plimsoll/api/plan_json.h"
+#include "plimsoll/api/run_files.h"
+#include "plimsoll/api/tuning.h"
 #include "plimsoll/base/byte_size.h"
 #include "plimsoll/base/file.h"
 #include "plimsoll/cli/search_progress.h"
@@ -129,8 +131,20 @@ Status plan_sizes(const PlanModelOptions& options, api::PlanOptions how) {
   return {};
 }
 
+Result<api::PlannedGraph> planned_or_tuned(const PlanModelOptions& options, const api::PlanOptions& how, api::PreparedModel& prepared) {
+  if (options.planning.tune == 0) return api::plan_model(prepared, options.request, how);
+  api::RunOptions run;
+  run.threads = options.request.threads;
+  run.seed = options.request.seed;
+  run.swap_file = options.planning.swap_file;
+  run.on_start = api::load_sources(prepared.model, {});
+  PLIMSOLL_TRY(api::Tuned tuned, api::tune_model(prepared, options.request, how, run, options.planning.tune));
+  return std::move(tuned.planned);
+}
+
 Status plan_once(const PlanModelOptions& options, api::PlanOptions how) {
-  PLIMSOLL_TRY(const api::PreparedModel prepared, api::prepare_model(options.request, options.planning.device));
+  PLIMSOLL_TRY(api::PreparedModel prepared, api::prepare_model(options.request, options.planning.device, measuring_operators));
+  progress_line("");
   if (options.explain) {
     how.on_better = {};
     const ir::Graph& graph = prepared.model.graph;
@@ -138,13 +152,15 @@ Status plan_once(const PlanModelOptions& options, api::PlanOptions how) {
     std::printf("%s", options.json ? (nlohmann::ordered_json{{"schema", 1}, {"model", graph.name}, {"walk", walk}}.dump() + "\n").c_str() : walk.c_str());
     return {};
   }
-  PLIMSOLL_TRY(const api::PlannedGraph planned, api::plan_model(prepared, options.request, how));
+  PLIMSOLL_TRY(const api::PlannedGraph planned, planned_or_tuned(options, how, prepared));
   how.on_better = {};  // wipes the line
   if (!options.output.empty()) PLIMSOLL_RETURN_IF_ERROR(write_file(options.output, plan::to_json(planned.plan)));
   if (options.json) {
     std::printf("%s\n", api::to_json(planned).c_str());
   } else {
     print(planned);
+    std::printf("times of '%s': %lld operators measured, %lld estimated\n", prepared.profile.name.c_str(),
+                static_cast<long long>(planned.summary.measured_operators), static_cast<long long>(planned.summary.estimated_operators));
   }
   return {};
 }

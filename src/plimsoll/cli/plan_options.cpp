@@ -44,13 +44,16 @@ void bind_plan_options(CLI::App& command, PlanningTexts& texts) {
   command.add_option("--bucket", texts.bucket, "gradients side by side in buckets of this size, weights in one block: 25MiB")->type_name("SIZE")->group(kGroup);
   command.add_option("--pin", texts.pinned, "a value, by name, that must still be there after the step; may be repeated")->type_name("NAME")->group(kGroup);
   command.add_option("--streams", texts.streams, "compute streams, 1 to 6 (default 1)")->check(CLI::Range(1, 6))->group(kGroup);
-  command.add_option("--device", texts.device, "whose times and memory to plan for (default cpu)")->type_name("cpu|h200|FILE")->group(kGroup);
+  command.add_option("--device", texts.device, "whose times and memory to plan for; measured: this machine, timed first (default cpu; run --budget: measured)")->type_name("cpu|h200|measured|FILE")->group(kGroup);
+  command.add_option("--swap-file", texts.swap_file, "a folder, or a new file, on the disk that swapped values go to instead of host memory")->type_name("PATH")->group(kGroup);
+  command.add_option("--tune", texts.tune, "run this many plans for real, learn from their times and keep the fastest")->type_name("N")->check(CLI::Range(0, 1000))->group(kGroup);
 }
 
 Result<api::PlanOptions> plan_options(const PlanningTexts& texts) {
   api::PlanOptions out;
   out.budget = texts.budget;
   out.two_ended = texts.two_ended;
+  out.swaps_to_file = !texts.swap_file.empty();
   out.deterministic = texts.deterministic;
   if (!texts.remedies.empty()) PLIMSOLL_RETURN_IF_ERROR(read_remedies(texts.remedies, out));
   out.remedies.lossy = texts.lossy;

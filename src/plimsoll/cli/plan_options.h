@@ -19,6 +19,8 @@ struct PlanningTexts {
   std::string bucket;
   std::vector<std::string> pinned;
   int streams = 1;
+  int tune = 0;
+  std::string swap_file;
 };
 
 void bind_plan_options(CLI::App& command, PlanningTexts& texts);

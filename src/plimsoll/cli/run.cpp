@@ -9,9 +9,11 @@
 #include "plimsoll/api/pipeline.h"
 #include "plimsoll/api/plan_files.h"
 #include "plimsoll/api/run_files.h"
+#include "plimsoll/api/tuning.h"
 #include "plimsoll/base/byte_size.h"
 #include "plimsoll/cli/model_options.h"
 #include "plimsoll/cli/plan_options.h"
+#include "plimsoll/cli/search_progress.h"
 #include "plimsoll/cli/verb.h"
 
 namespace plimsoll::cli {
@@ -21,6 +23,7 @@ constexpr const char* kExamples =
     "Examples:\n"
     "  plimsoll run alexnet --batch 16 --steps 3                  trains on synthetic data\n"
     "  plimsoll run resnet50 --batch 16 --budget 40% --steps 3    plans within a budget, then runs it\n"
+    "  plimsoll run gpt2 --budget 35% --remedies all --swap-file /scratch --tune 3\n"
     "  plimsoll run plan.json --steps 3                           runs a plan made by `plimsoll plan -o`\n"
     "  plimsoll run family.json --batch 17                        the member of `plan --sizes batch=1..64 -o family.json`\n"
     "  plimsoll run gpt2 --layers 2 --strategy on-demand --trace run.jsonl\n"
@@ -42,7 +45,12 @@ void print_json(const Options& options, const api::RunReport& report) {
   nlohmann::ordered_json out{{"schema", 1}, {"losses", report.losses}, {"step_seconds", report.step_seconds},
                              {"peak_bytes", report.peak.value}};
   if (report.planned_peak) out["planned_peak_bytes"] = report.planned_peak->value;
-  if (report.budget.value > 0) out["budget_bytes"] = report.budget.value;
+  if (report.budget.value > 0) {
+    out["budget_bytes"] = report.budget.value;
+    out["predicted_seconds"] = report.predicted_seconds;
+    out["measured_seconds"] = api::typical_seconds(report);
+    out["overflow_bytes"] = report.overflow.value;
+  }
   out["device"] = "cpu";
   out["threads"] = report.threads;
   out["strategy"] = options.strategy;
@@ -54,6 +62,11 @@ void print_table(const api::RunReport& report) {
   if (report.planned_peak) std::printf(", planned %s bytes", grouped(report.planned_peak->value).c_str());
   if (report.budget.value > 0) std::printf(", budget %s bytes", grouped(report.budget.value).c_str());
   std::printf("\n");
+  if (report.budget.value == 0) return;
+  const double measured = api::typical_seconds(report);
+  std::printf("predicted %.1f ms a step, measured %.1f ms (%+.1f %%)\n", 1e3 * report.predicted_seconds, 1e3 * measured,
+              100 * (measured / report.predicted_seconds - 1));
+  if (report.overflow.value > 0) std::printf("%s of encoded maps had fewer zeros than planned and waited in host memory\n", human(report.overflow).c_str());
 }
 
 Result<api::RunReport> run(const Options& options, const api::RunOptions& how) {
@@ -63,12 +76,20 @@ Result<api::RunReport> run(const Options& options, const api::RunOptions& how) {
     if (!same) return forward(same, options.request.model);
     return api::run_plan(std::move(plan), how);
   }
-  PLIMSOLL_TRY(api::PreparedModel prepared, api::prepare_model(options.request, options.planning.device));
+  PLIMSOLL_TRY(api::PreparedModel prepared, api::prepare_model(options.request, options.planning.device, measuring_operators));
+  progress_line("");
   if (!options.random && options.request.inputs.empty()) PLIMSOLL_RETURN_IF_ERROR(api::require_inputs(options.files, prepared.model));
   api::RunOptions with_weights = how;
   with_weights.on_start = api::load_sources(prepared.model, how.on_start);
   if (options.strategy == "on-demand") return api::run_on_demand(prepared.model.graph, with_weights);
   PLIMSOLL_TRY(const api::PlanOptions planning, plan_options(options.planning));
+  if (options.planning.tune > 0) {
+    const auto tell = [&](const api::TuneRound& round) {
+      if (!options.json) std::printf("tuning  predicted %.1f ms, measured %.1f ms\n", 1e3 * round.predicted_seconds, 1e3 * round.measured_seconds);
+    };
+    PLIMSOLL_TRY(api::Tuned tuned, api::tune_model(prepared, options.request, planning, with_weights, options.planning.tune, tell));
+    return api::run_plan(std::move(tuned.planned.plan), with_weights);
+  }
   PLIMSOLL_TRY(api::PlannedGraph planned, api::plan_model(prepared, options.request, planning));
   return api::run_plan(std::move(planned.plan), with_weights);
 }
@@ -82,6 +103,7 @@ Status run_verb_action(const Options& options) {
   how.threads = options.request.threads;
   how.seed = options.request.seed;
   how.poison = options.poison;
+  how.swap_file = options.planning.swap_file;
   trace::Trace trace;
   if (!options.files.trace.empty() || !options.files.chrome_trace.empty()) how.trace = &trace;
   api::RunFiles files = options.files;
@@ -124,7 +146,11 @@ Action bind_run(CLI::App& command) {
   command.add_option("--chrome-trace", options->files.chrome_trace, "the same for chrome://tracing and Perfetto")->type_name("FILE");
   command.add_flag("--poison", options->poison, "fill memory with NaN when it is freed (for tests)");
   command.add_flag("--json", options->json, "one JSON object");
-  return [options]() { return run_verb_action(*options); };
+  return [options, &command]() {
+    const bool fits = !options->planning.budget.empty() && !options->request.model.ends_with(".json");
+    if (fits && command.count("--device") == 0) options->planning.device = api::kMeasured;
+    return run_verb_action(*options);
+  };
 }
 
 }  // namespace

@@ -81,4 +81,10 @@ std::function<void(const schedule::FitProgress&)> progress_on_terminal(double de
   return [line](const schedule::FitProgress& better) { line->found(better); };
 }
 
+void progress_line(const std::string& text) {
+  if (isatty(STDERR_FILENO) == 1) std::fprintf(stderr, "\r%-60s\r", text.c_str());
+}
+
+void measuring_operators(std::size_t done, std::size_t all) { progress_line(fmt::format("measuring operators {}/{}", done, all)); }
+
 }  // namespace plimsoll::cli

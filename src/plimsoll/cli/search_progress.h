@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <functional>
+#include <string>
 
 #include "plimsoll/api/planning.h"
 
@@ -14,5 +15,11 @@ const std::atomic<bool>* stop_on_interrupt();
 // Writes "1.2 s, 1.8 s left: 0.1134 s within 466.3 MiB" to standard error while the function lives, and wipes
 // it when the last copy goes: drop it before printing results. Empty when standard error is no terminal.
 std::function<void(const schedule::FitProgress&)> progress_on_terminal(double deadline_seconds);
+
+// Shows what is being done, over the line before; an empty text clears it. Nothing when standard error is no
+// terminal.
+void progress_line(const std::string& text);
+// "measuring operators 17/203", as a line of progress.
+void measuring_operators(std::size_t done, std::size_t all);
 
 }  // namespace plimsoll::cli

@@ -12,6 +12,7 @@ Verb memory_verb();
 Verb run_verb();
 Verb plan_verb();
 Verb check_verb();
+Verb profile_verb();
 Verb pack_verb();
 Verb replay_verb();
 Verb convert_verb();
@@ -29,6 +30,7 @@ std::span<const Verb> verbs() {
       run_verb(),
       plan_verb(),
       check_verb(),
+      profile_verb(),
       pack_verb(),
       replay_verb(),
       convert_verb(),

@@ -1,43 +1,83 @@
 #include "plimsoll/codec/box.h"
 
-#include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "plimsoll/base/check.h"
-#include "plimsoll/codec/bit_mask.h"
+#include "plimsoll/codec/sparse.h"
 
 namespace plimsoll::codec {
 namespace {
 
 constexpr std::size_t kHeader = sizeof(std::uint64_t);
 constexpr std::uint64_t kRefusal = ~std::uint64_t{0};
+constexpr std::size_t kUnit = 8;  // blocks begin at multiples of it, so that 32 bits can say where
+
+struct Entry {
+  std::uint32_t place = 0;  // in units, from the start of the box
+  std::uint32_t bytes = 0;
+};
+
+std::size_t in_units(std::size_t bytes) {
+  return (bytes + kUnit - 1) / kUnit * kUnit;
+}
 
 }  // namespace
 
-std::size_t box_bytes(const Codec& codec, std::size_t count) {
-  if (codec.name != "sparse") return kHeader + codec.largest_bytes(count);
-  const auto full = static_cast<std::size_t>(static_cast<double>(count) * (1 - kPlannedZeros)) + 1;
-  return kHeader + std::min(codec.largest_bytes(count), mask_bytes(count) + full * sizeof(float));
+std::size_t box_bytes(const Codec& codec, std::size_t count, double zeros) {
+  const std::size_t content =
+      codec.name == "sparse" ? sparse_bytes(count, zeros) : codec.largest_bytes(count);
+  return least_box_bytes(count) + in_units(content) + box_blocks(count) * kUnit;
 }
 
-bool pack_box(const Codec& codec, std::span<const float> values, std::uint64_t seed,
-              std::span<std::uint8_t> box) {
-  PLIMSOLL_CHECK(box.size() >= kHeader);
-  std::size_t used = 0;
-  const bool fits = codec.encode(values, seed, box.subspan(kHeader), used);
-  const std::uint64_t length = fits ? used : kRefusal;
-  std::memcpy(box.data(), &length, kHeader);
+std::size_t least_box_bytes(std::size_t count) {
+  return kHeader + box_blocks(count) * sizeof(Entry);
+}
+
+std::size_t box_used(std::span<const std::uint8_t> box) {
+  if (box.size() < kHeader) return 0;
+  std::uint64_t used = 0;
+  std::memcpy(&used, box.data(), kHeader);
+  return used <= box.size() ? static_cast<std::size_t>(used) : 0;
+}
+
+BoxWriter::BoxWriter(const Codec& codec, std::size_t count, std::span<std::uint8_t> box)
+    : codec_(codec), box_(box), used_(least_box_bytes(count)) {
+  PLIMSOLL_CHECK(box.size() >= least_box_bytes(count), "a box of {} bytes for {} values", box.size(),
+                 count);
+}
+
+void BoxWriter::put(std::size_t block, std::span<const std::byte> values) {
+  std::array<std::uint8_t, kBoxBlock * sizeof(float) + 4096> room;
+  std::size_t bytes = 0;
+  const bool encoded = codec_.encode(values, block, room, bytes);
+  const std::size_t place =
+      used_.fetch_add(encoded ? in_units(bytes) : box_.size() + 1, std::memory_order_relaxed);
+  if (!encoded || place > box_.size() || in_units(bytes) > box_.size() - place) return;
+  const Entry entry{static_cast<std::uint32_t>(place / kUnit), static_cast<std::uint32_t>(bytes)};
+  std::memcpy(box_.data() + kHeader + block * sizeof entry, &entry, sizeof entry);
+  std::memcpy(box_.data() + place, room.data(), bytes);
+}
+
+bool BoxWriter::close() {
+  const std::size_t used = used_.load(std::memory_order_relaxed);
+  const bool fits = used <= box_.size();
+  const std::uint64_t said = fits ? used : kRefusal;
+  std::memcpy(box_.data(), &said, kHeader);
   return fits;
 }
 
-Opened open_box(const Codec& codec, std::span<const std::uint8_t> box, std::span<float> values) {
-  if (box.size() < kHeader) return Opened::kDamaged;
-  std::uint64_t length = 0;
-  std::memcpy(&length, box.data(), kHeader);
-  if (length == kRefusal) return Opened::kRefused;
-  if (length > box.size() - kHeader) return Opened::kDamaged;
-  const bool good = codec.decode(box.subspan(kHeader, static_cast<std::size_t>(length)), values);
-  return good ? Opened::kValues : Opened::kDamaged;
+Opened open_block(const Codec& codec, std::size_t count, std::span<const std::uint8_t> box,
+                  std::size_t block, std::span<std::byte> values) {
+  if (box.size() < least_box_bytes(count)) return Opened::kDamaged;
+  std::uint64_t used = 0;
+  std::memcpy(&used, box.data(), kHeader);
+  if (used == kRefusal) return Opened::kRefused;
+  Entry entry;
+  std::memcpy(&entry, box.data() + kHeader + block * sizeof entry, sizeof entry);
+  const std::size_t place = std::size_t{entry.place} * kUnit;
+  if (place > box.size() || entry.bytes > box.size() - place) return Opened::kDamaged;
+  return codec.decode(box.subspan(place, entry.bytes), values) ? Opened::kValues : Opened::kDamaged;
 }
 
 }  // namespace plimsoll::codec

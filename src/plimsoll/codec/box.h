@@ -1,16 +1,25 @@
 // A box: room of a size fixed by the plan for an encoded map whose true size only the data knows.
 //
-//   ┌ 8 bytes ┬ payload ────────────┬ unused ┐
-//   │ length  │ what the codec wrote │        │
-//   └─────────┴──────────────────────┴────────┘
+//   ┌ 8 bytes ┬ 8 bytes a block ─┬ blocks, in any order ┬ unused ┐
+//   │ used    │ where, how long  │ what the codec wrote │        │
+//   └─────────┴──────────────────┴──────────────────────┴────────┘
 //
-// A plan is made before the first step, so the room for a sparse map is a guess: `planned_zeros` of it are
-// taken to be zero. A map that does not fit is refused (pack_box returns false, the box then says so to
-// whoever opens it); the caller keeps the plain values elsewhere. Nothing is ever lost.
+// A plan is made before the first step, so the room for a sparse map is a guess: a share of it is
+// taken to be zero. A map that does not fit is refused (close() returns false, and the box then
+// says so to whoever opens it); the caller keeps the plain values elsewhere. Nothing is ever lost.
 //
-// Pure functions; a box with any bytes whatever is opened without touching anything outside it.
+// A map is cut into blocks of kBoxBlock values that any thread may put and open, in any order:
+//
+//   BoxWriter writer(codec, count, box);
+//   for (block...) writer.put(block, values of the block);     // from any thread
+//   if (!writer.close()) keep the plain values elsewhere;
+//   for (block...) open_block(codec, count, box, block, values of the block);
+//
+// Which blocks lie where depends on the threads; whether all fit does not.
+// A box with any bytes whatever is opened without touching anything outside it.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -19,17 +28,41 @@
 
 namespace plimsoll::codec {
 
-// The share of zeros that the room for a sparse map counts on. Half of what ReLU makes is zero; the
-// margin is for maps that are a little fuller.
-inline constexpr double kPlannedZeros = 0.45;
+inline constexpr std::size_t kBoxBlock = 16384;
 
-// Bytes of the box for `count` values.
-std::size_t box_bytes(const Codec& codec, std::size_t count);
+constexpr std::size_t box_blocks(std::size_t count) {
+  return (count + kBoxBlock - 1) / kBoxBlock;
+}
+// The share of the bytes of `map` that block `block` is.
+template <typename Byte>
+std::span<Byte> box_part(const Codec& codec, std::span<Byte> map, std::size_t block) {
+  const std::size_t bytes = kBoxBlock * codec.element_bytes;
+  const std::size_t begin = block * bytes;
+  return map.subspan(begin, map.size() - begin < bytes ? map.size() - begin : bytes);
+}
 
-bool pack_box(const Codec& codec, std::span<const float> values, std::uint64_t seed,
-              std::span<std::uint8_t> box);
+// Bytes of the box for `count` values of which this share is zero (only `sparse` cares).
+std::size_t box_bytes(const Codec& codec, std::size_t count, double zeros);
+// The least that any box for `count` values has.
+std::size_t least_box_bytes(std::size_t count);
+// Bytes that a box holds, room that was not used left out; 0 when it was refused.
+std::size_t box_used(std::span<const std::uint8_t> box);
+
+class BoxWriter {
+ public:
+  BoxWriter(const Codec& codec, std::size_t count, std::span<std::uint8_t> box);
+
+  void put(std::size_t block, std::span<const std::byte> values);
+  bool close();
+
+ private:
+  const Codec& codec_;
+  std::span<std::uint8_t> box_;
+  std::atomic<std::size_t> used_;
+};
 
 enum class Opened : std::uint8_t { kValues, kRefused, kDamaged };
-Opened open_box(const Codec& codec, std::span<const std::uint8_t> box, std::span<float> values);
+Opened open_block(const Codec& codec, std::size_t count, std::span<const std::uint8_t> box,
+                  std::size_t block, std::span<std::byte> values);
 
 }  // namespace plimsoll::codec

@@ -7,53 +7,15 @@
 #include <cstring>
 
 #include "plimsoll/base/random.h"
-#include "plimsoll/codec/bit_mask.h"
+#include "plimsoll/codec/narrow_index.h"
 #include "plimsoll/codec/small_float.h"
+#include "plimsoll/codec/sparse.h"
 #include "plimsoll/codec/vector_loops.h"
 
 namespace plimsoll::codec {
 namespace {
 
 constexpr std::size_t kGroup = 256;
-
-// -0 is not zero here: its bits have to come back.
-bool is_zero(float value) {
-  return std::bit_cast<std::uint32_t>(value) == 0;
-}
-
-std::size_t plain_bytes(std::size_t count) {
-  return count * sizeof(float);
-}
-
-bool encode_sparse(std::span<const float> values, std::uint64_t, std::span<std::uint8_t> out,
-                   std::size_t& used) {
-  const std::size_t bitmap = mask_bytes(values.size());
-  if (out.size() < bitmap) return false;
-  std::fill_n(out.begin(), bitmap, std::uint8_t{0});
-  used = bitmap;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (is_zero(values[i])) continue;
-    if (out.size() - used < sizeof(float)) return false;
-    out[i / 8] = static_cast<std::uint8_t>(out[i / 8] | 1u << (i % 8));
-    std::memcpy(out.data() + used, &values[i], sizeof(float));
-    used += sizeof(float);
-  }
-  return true;
-}
-
-bool decode_sparse(std::span<const std::uint8_t> bytes, std::span<float> values) {
-  const std::size_t bitmap = mask_bytes(values.size());
-  if (bytes.size() < bitmap) return false;
-  std::size_t at = bitmap;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    values[i] = 0;
-    if (((bytes[i / 8] >> (i % 8)) & 1) == 0) continue;
-    if (bytes.size() - at < sizeof(float)) return false;
-    std::memcpy(&values[i], bytes.data() + at, sizeof(float));
-    at += sizeof(float);
-  }
-  return at == bytes.size();
-}
 
 std::size_t two_bytes(std::size_t count) {
   return 2 * count;
@@ -177,13 +139,56 @@ bool decode_int8(std::span<const std::uint8_t> bytes, std::span<float> values) {
   return true;
 }
 
-constexpr std::array<Codec, 6> kCodecs = {{
-    {"sparse", true, plain_bytes, encode_sparse, decode_sparse},
-    {"fp16", false, two_bytes, encode_small<kFp16>, decode_small<kFp16>},
-    {"bf16", false, two_bytes, encode_bf16, decode_bf16},
-    {"fp8-e4m3", false, one_byte, encode_small<kE4m3>, decode_small<kE4m3>},
-    {"fp8-e5m2", false, one_byte, encode_small<kE5m2>, decode_small<kE5m2>},
-    {"int8", false, int8_bytes, encode_int8, decode_int8},
+bool encode_sparse_map(std::span<const float> values, std::uint64_t, std::span<std::uint8_t> out,
+                       std::size_t& used) {
+  return encode_sparse(values, out, used);
+}
+
+// A codec of floats as one of bytes.
+template <auto kEncode, auto kDecode>
+constexpr Codec of_floats(std::string_view name, bool lossless,
+                          std::size_t (*largest)(std::size_t)) {
+  return {name, lossless, sizeof(float), largest,
+          [](std::span<const std::byte> values, std::uint64_t seed, std::span<std::uint8_t> out,
+             std::size_t& used) {
+            return kEncode({reinterpret_cast<const float*>(values.data()),
+                            values.size() / sizeof(float)},
+                           seed, out, used);
+          },
+          [](std::span<const std::uint8_t> bytes, std::span<std::byte> values) {
+            return kDecode(bytes, {reinterpret_cast<float*>(values.data()),
+                                   values.size() / sizeof(float)});
+          }};
+}
+
+template <int kBits>
+constexpr Codec of_indices(std::string_view name) {
+  return {name, true, 1, narrow_bytes<kBits>,
+          [](std::span<const std::byte> values, std::uint64_t, std::span<std::uint8_t> out,
+             std::size_t& used) {
+            used = narrow_bytes<kBits>(values.size());
+            return out.size() >= used &&
+                   encode_narrow<kBits>({reinterpret_cast<const std::uint8_t*>(values.data()),
+                                         values.size()},
+                                        out.first(used));
+          },
+          [](std::span<const std::uint8_t> bytes, std::span<std::byte> values) {
+            if (bytes.size() != narrow_bytes<kBits>(values.size())) return false;
+            decode_narrow<kBits>(bytes, {reinterpret_cast<std::uint8_t*>(values.data()),
+                                         values.size()});
+            return true;
+          }};
+}
+
+constexpr std::array<Codec, 8> kCodecs = {{
+    of_floats<encode_sparse_map, decode_sparse>("sparse", true, sparse_largest_bytes),
+    of_indices<2>("crumbs"),
+    of_indices<4>("nibbles"),
+    of_floats<encode_small<kFp16>, decode_small<kFp16>>("fp16", false, two_bytes),
+    of_floats<encode_bf16, decode_bf16>("bf16", false, two_bytes),
+    of_floats<encode_small<kE4m3>, decode_small<kE4m3>>("fp8-e4m3", false, one_byte),
+    of_floats<encode_small<kE5m2>, decode_small<kE5m2>>("fp8-e5m2", false, one_byte),
+    of_floats<encode_int8, decode_int8>("int8", false, int8_bytes),
 }};
 
 }  // namespace

@@ -1,20 +1,22 @@
-// Codec: a smaller form for a map of fp32 values between two uses. Pure functions on spans, one
-// table.
+// Codec: a smaller form for a map between two uses. Pure functions on spans, one table.
 //
 // Every codec promises the same, and one suite tests it on all of them:
-//   1. encode() writes at most largest_bytes(count) and says how much; `false` means "would not
-//   pay" or
-//      "cannot represent", and nothing of the output may be used: the caller keeps the original;
+//   1. encode() writes at most largest_bytes(count) and says how much; `false` means that the room
+//      is too small or the values cannot be represented, and nothing of the output may be used:
+//      the caller keeps the original;
 //   2. decode(encode(x)) is x bit by bit if the codec is lossless, else within its error;
 //   3. the same input and seed give the same bytes, on every machine;
 //   4. decode() of any bytes whatever returns false or some values, and touches nothing else.
 //
-//   sparse   a bitmap of what is not zero, then those values: lossless; pays above some 4 % zeros
-//   fp16, bf16, fp8-e4m3, fp8-e5m2    see small_float.h
-//   int8     groups of 256 with one scale each, rounded up or down by chance so that the mean is
-//   kept
+//   sparse    fp32, lossless: see sparse.h
+//   crumbs    indices below 4 (which of a 2x2 window won), lossless: 2 bits each
+//   nibbles   indices below 16 (of a 3x3 window), lossless: 4 bits each
+//   fp16, bf16, fp8-e4m3, fp8-e5m2    fp32, lossy: see small_float.h
+//   int8      fp32, lossy: groups of 256 with one scale each, rounded up or down by chance so that
+//             the mean is kept
 //
-// Masks and indices, which are not maps of fp32, are in bit_mask.h and narrow_index.h.
+// A map is given as bytes, aligned to its elements. The 1-bit form of ReLU's sign is no codec: a
+// mask is a value of the graph (rewrite/keep_masks.h).
 #pragma once
 
 #include <cstddef>
@@ -27,10 +29,11 @@ namespace plimsoll::codec {
 struct Codec {
   std::string_view name;
   bool lossless;
+  std::size_t element_bytes;  // 4: fp32; 1: indices in bytes
   std::size_t (*largest_bytes)(std::size_t count);
-  bool (*encode)(std::span<const float> values, std::uint64_t seed, std::span<std::uint8_t> out,
+  bool (*encode)(std::span<const std::byte> values, std::uint64_t seed, std::span<std::uint8_t> out,
                  std::size_t& used);
-  bool (*decode)(std::span<const std::uint8_t> bytes, std::span<float> values);
+  bool (*decode)(std::span<const std::uint8_t> bytes, std::span<std::byte> values);
 };
 
 std::span<const Codec> codecs();

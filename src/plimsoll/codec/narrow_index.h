@@ -1,9 +1,9 @@
-// Indices that are small by nature (which of the 2×2 or 3×3 window won in a max pool) in 4 or 8
-// bits.
+// Indices that are small by nature (which place of a 2x2 or 3x3 window won in a max pool), held in
+// bytes, in 2 or 4 bits each: crumbs below 4, nibbles below 16.
 //
-// Lossless or refused: encoding returns false when an index does not fit, and the caller keeps the
-// original. Index i of the nibble form is the low half of byte i / 2 for even i, the high half for
-// odd.
+// Index i lies in the bits from i % per * kBits of byte i / per, per = 8 / kBits; bits past the end
+// are zero. Lossless or refused: encoding returns false when an index does not fit, and the caller
+// keeps the original. Eight indices at a time in one 64-bit word.
 #pragma once
 
 #include <cstddef>
@@ -12,13 +12,16 @@
 
 namespace plimsoll::codec {
 
-constexpr std::size_t nibble_bytes(std::size_t count) {
-  return count / 2 + count % 2;
+template <int kBits>
+constexpr std::size_t narrow_bytes(std::size_t count) {
+  constexpr std::size_t kPer = 8 / kBits;
+  return count / kPer + (count % kPer != 0);
 }
 
-bool encode_nibbles(std::span<const std::int32_t> indices, std::span<std::uint8_t> out);
-void decode_nibbles(std::span<const std::uint8_t> nibbles, std::span<std::int32_t> out);
-bool encode_bytes(std::span<const std::int32_t> indices, std::span<std::uint8_t> out);
-void decode_bytes(std::span<const std::uint8_t> bytes, std::span<std::int32_t> out);
+// out.size() == narrow_bytes<kBits>(indices.size()); kBits is 2 or 4.
+template <int kBits>
+bool encode_narrow(std::span<const std::uint8_t> indices, std::span<std::uint8_t> out);
+template <int kBits>
+void decode_narrow(std::span<const std::uint8_t> bytes, std::span<std::uint8_t> out);
 
 }  // namespace plimsoll::codec

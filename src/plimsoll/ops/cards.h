@@ -27,6 +27,7 @@ std::vector<Card> bitwise_cards();
 std::vector<Card> unary_cards();
 std::vector<Card> activation_cards();
 std::vector<Card> activation_grad_cards();
+std::vector<Card> mask_cards();
 std::vector<Card> cast_cards();
 std::vector<Card> dropout_cards();
 std::vector<Card> shaping_cards();

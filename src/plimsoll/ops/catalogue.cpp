@@ -32,6 +32,7 @@ std::vector<Card> all_cards() {
            unary_cards,
            activation_cards,
            activation_grad_cards,
+           mask_cards,
            cast_cards,
            dropout_cards,
            shaping_cards,

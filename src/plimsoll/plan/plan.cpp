@@ -44,6 +44,21 @@ std::vector<Bytes> bytes_by_step(const Plan& plan) {
   return change;
 }
 
+Held held_for_backward(const Plan& plan) {
+  const auto turn = std::find_if(plan.steps.begin(), plan.steps.end(), [&](const PlanStep& step) {
+    return step.node.valid() && plan.graph.node(step.node).phase == ir::Phase::kBackward;
+  });
+  Held out;
+  if (turn == plan.steps.end()) return out;
+  const Step at(static_cast<std::int32_t>(turn - plan.steps.begin()));
+  for (const PlanBuffer& buffer : plan.buffers) {
+    if (buffer.arena != 0 || buffer.use != Use::kActivation || buffer.lifetime.begin >= at || buffer.lifetime.end <= at) continue;
+    out.bytes += buffer.bytes;
+    out.as_fp32 += Bytes(plan.graph.value(buffer.value).type.shape.elements() * 4);
+  }
+  return out;
+}
+
 std::vector<Bytes> bytes_by_use_at_peak(const Plan& plan) {
   const std::vector<Bytes> alive = bytes_by_step(plan);
   const auto peak = Step(std::max_element(alive.begin(), alive.end()) - alive.begin());

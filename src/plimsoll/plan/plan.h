@@ -126,4 +126,13 @@ std::vector<Bytes> bytes_by_step(const Plan& plan);
 // Bytes by use at the step where most are alive, indexed by Use.
 std::vector<Bytes> bytes_by_use_at_peak(const Plan& plan);
 
+// What waits in device memory for the backward pass: the results of the forward pass that are alive when the
+// first backward operator runs, and what the same maps would take at four bytes an element. Zero without a
+// backward pass.
+struct Held {
+  Bytes bytes;
+  Bytes as_fp32;
+};
+Held held_for_backward(const Plan& plan);
+
 }  // namespace plimsoll::plan

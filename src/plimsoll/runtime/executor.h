@@ -8,6 +8,10 @@
 //   executor->step()         one step
 //   executor->result(loss)   where an output lies after a step, until the next
 //
+// A span of a source is valid until the next call: where values wait in a swap file, it is a copy that goes
+// back at that call. status() says whether that, and everything else outside step(), went well; ask it before
+// believing what source() gave.
+//
 // State stays in place between steps; inputs must be written before every step, because their memory may be
 // used again within one.
 //
@@ -37,12 +41,17 @@ class Executor {
   virtual std::span<const std::byte> result(ValueId output) = 0;
   // Most bytes of device memory in use at once, as counted by whoever hands them out.
   virtual Bytes peak_bytes() const = 0;
+  virtual Status status() const { return {}; }
+  // Encoded maps that did not fit their room in the last step and waited in host memory.
+  virtual Bytes overflow_bytes() const { return Bytes(0); }
 };
 
 struct ExecutorOptions {
   int threads = 0;                  // 0: as many as the machine has
   trace::Trace* trace = nullptr;    // where events go, when wanted
   bool poison = false;              // fill memory with NaN patterns when it is freed
+  std::string swap_file;            // where values wait that left the device; empty: in host memory
+  std::vector<double>* step_seconds = nullptr;  // of a plan: seconds of each of its steps, the last time it ran
 };
 
 // One kernel per distinct signature, and which node uses which.

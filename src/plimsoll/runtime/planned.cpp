@@ -4,12 +4,15 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <thread>
 
-#include "plimsoll/codec/box.h"
 #include "plimsoll/device/cpu/arena.h"
+#include "plimsoll/device/cpu/swap_file.h"
+#include "plimsoll/kernels/cpu/boxed_map.h"
 #include "plimsoll/plan/check_plan.h"
 
 namespace plimsoll::runtime {
@@ -19,9 +22,19 @@ using plan::PlanStep;
 using plan::Slot;
 using plan::StepKind;
 
+constexpr std::uint8_t kHostArena = 1;
+constexpr std::int32_t kAllDone = std::numeric_limits<std::int32_t>::max();
+
+// Where a slot begins: an address, or a place in the swap file.
+struct Spot {
+  std::byte* address = nullptr;
+  Offset in_file;
+};
+
 // A step with its addresses, ready to run.
 struct BoundStep {
   StepKind kind = StepKind::kCompute;
+  Offset in_file;  // of a copy whose other end is the swap file
   kernels::Kernel* kernel = nullptr;
   std::vector<const std::byte*> inputs;
   std::vector<std::byte*> outputs;
@@ -29,7 +42,7 @@ struct BoundStep {
   std::size_t bytes = 0;  // of a copy, or of the plain form of what is encoded
   const codec::Codec* codec = nullptr;
   std::size_t box = 0;                           // bytes of the encoded form
-  std::shared_ptr<std::vector<float>> overflow;  // host memory for a map that its box refused
+  std::shared_ptr<std::vector<std::byte>> overflow;  // host memory for a map that its box refused
 };
 
 class Planned final : public Executor {
@@ -38,14 +51,21 @@ class Planned final : public Executor {
       : plan_(std::move(plan)), kernels_(std::move(kernels)), options_(options) {}
 
   Status start() {
-    for (const plan::Arena& arena : plan_.arenas) {
-      PLIMSOLL_TRY(device::CpuArena memory, device::CpuArena::make(arena.bytes));
+    for (std::size_t arena = 0; arena < plan_.arenas.size(); ++arena) {
+      const Bytes bytes = plan_.arenas[arena].bytes;
+      if (arena == kHostArena && !options_.swap_file.empty()) {
+        PLIMSOLL_TRY(file_, device::SwapFile::make(options_.swap_file, bytes));
+        arenas_.emplace_back();
+        swaps_to_file_ = true;
+        continue;
+      }
+      PLIMSOLL_TRY(device::CpuArena memory, device::CpuArena::make(bytes));
       arenas_.push_back(std::move(memory));
     }
     place_.resize(plan_.graph.values.size());
-    for (const plan::ValueSlot& source : plan_.sources) place_[source.value.index()] = address(source.slot);
+    for (const plan::ValueSlot& source : plan_.sources) place_[source.value.index()] = spot(source.slot);
     results_.resize(plan_.graph.values.size());
-    for (const plan::ValueSlot& result : plan_.results) results_[result.value.index()] = address(result.slot);
+    for (const plan::ValueSlot& result : plan_.results) results_[result.value.index()] = spot(result.slot);
     for (const PlanStep& step : plan_.steps) {
       streams_ = std::max<int>(streams_, step.stream + 1);
       PLIMSOLL_TRY(BoundStep bound, bind(step));
@@ -53,27 +73,64 @@ class Planned final : public Executor {
     }
     if (options_.poison) count_users();
     if (streams_ > static_cast<int>(done_.size())) return bad_input("the plan has {} streams, at most {} are supported", streams_, done_.size());
+    if (options_.step_seconds != nullptr) options_.step_seconds->assign(plan_.steps.size(), 0);
     return {};
   }
 
   const ir::Graph& graph() const override { return plan_.graph; }
 
-  std::span<std::byte> source(ValueId value) override { return {place_[value.index()], bytes_of(value)}; }
-  std::span<const std::byte> result(ValueId output) override { return {results_[output.index()], bytes_of(output)}; }
+  std::span<std::byte> source(ValueId value) override { return span_of(place_[value.index()], value); }
+  std::span<const std::byte> result(ValueId output) override { return span_of(results_[output.index()], output); }
   Bytes peak_bytes() const override { return peak_; }
+  Status status() const override { return status_; }
+  Bytes overflow_bytes() const override {
+    Bytes total;
+    for (const auto& [buffer, overflow] : overflow_) total += Bytes(static_cast<std::int64_t>(overflow->size()));
+    return total;
+  }
 
   Status step() override {
+    put_back();
+    PLIMSOLL_RETURN_IF_ERROR(status_);
     for (auto& done : done_) done.store(-1, std::memory_order_relaxed);
     for (std::size_t b = 0; b < uses_.size(); ++b) left_[b].store(uses_[b], std::memory_order_relaxed);
     std::vector<std::thread> workers;
     for (int stream = 1; stream < streams_; ++stream) workers.emplace_back([this, stream] { run_stream(stream); });
     run_stream(0);
     for (std::thread& worker : workers) worker.join();
-    return {};
+    return status_;
   }
 
  private:
   std::size_t bytes_of(ValueId value) const { return static_cast<std::size_t>(ir::bytes_of(plan_.graph.value(value).type).value); }
+
+  Spot spot(const Slot& slot) {
+    if (swaps_to_file_ && plan_.buffer(slot.buffer).arena == kHostArena) return {nullptr, plan::place_of(plan_, slot)};
+    return {address(slot), Offset(0)};
+  }
+
+  // Bytes in the swap file are lent as a copy, one at a time.
+  std::span<std::byte> span_of(const Spot& place, ValueId value) {
+    put_back();
+    if (place.address != nullptr) return {place.address, bytes_of(value)};
+    lent_.resize(bytes_of(value));
+    lent_from_ = place.in_file;
+    note(file_.read(lent_from_, lent_));
+    return lent_;
+  }
+
+  void put_back() {
+    if (lent_.empty()) return;
+    note(file_.write(lent_from_, lent_));
+    lent_.clear();
+  }
+
+  void note(Status status) {
+    if (status) return;
+    const std::scoped_lock lock(failure_);
+    if (status_) status_ = std::move(status);
+    failed_.store(true, std::memory_order_release);
+  }
 
   std::byte* address(const Slot& slot) {
     const plan::PlanBuffer& buffer = plan_.buffer(slot.buffer);
@@ -96,8 +153,11 @@ class Planned final : public Executor {
       }
     } else if (step.kind == StepKind::kSendOut || step.kind == StepKind::kBringIn) {
       out.bytes = bytes_of(step.value);
-      out.inputs.push_back(address(step.inputs.front()));
-      out.outputs.push_back(address(step.outputs.front()));
+      const Spot from = spot(step.inputs.front());
+      const Spot to = spot(step.outputs.front());
+      out.in_file = step.kind == StepKind::kSendOut ? to.in_file : from.in_file;
+      out.inputs.push_back(from.address);
+      out.outputs.push_back(to.address);
     } else if (step.kind != StepKind::kDrop) {
       PLIMSOLL_RETURN_IF_ERROR(bind_codec(step, out));
     }
@@ -109,14 +169,15 @@ class Planned final : public Executor {
     const Slot& small = encodes ? step.outputs.front() : step.inputs.front();
     const ir::TensorType& type = plan_.graph.value(step.value).type;
     out.codec = codec::find_codec(step.codec);
-    if (out.codec == nullptr || type.dtype != ir::DType::kF32) return bad_input("codec '{}' cannot store {}", step.codec, ir::name(type.dtype));
+    const ir::DType stored = out.codec != nullptr && out.codec->element_bytes == 1 ? ir::DType::kU8 : ir::DType::kF32;
+    if (out.codec == nullptr || type.dtype != stored) return bad_input("codec '{}' cannot store {}", step.codec, ir::name(type.dtype));
     out.bytes = bytes_of(step.value);
     out.box = static_cast<std::size_t>(plan_.buffer(small.buffer).bytes.value);
-    if (out.box < codec::box_bytes(*out.codec, 0)) return bad_input("the room for '{}' is too small", plan_.graph.value(step.value).name);
+    if (out.box < codec::least_box_bytes(out.bytes / out.codec->element_bytes)) return bad_input("the room for '{}' is too small", plan_.graph.value(step.value).name);
     out.inputs.push_back(address(step.inputs.front()));
     out.outputs.push_back(address(step.outputs.front()));
     auto& overflow = overflow_[small.buffer];
-    if (!overflow) overflow = std::make_shared<std::vector<float>>();
+    if (!overflow) overflow = std::make_shared<std::vector<std::byte>>();
     out.overflow = overflow;
     return {};
   }
@@ -132,18 +193,25 @@ class Planned final : public Executor {
   }
 
   void run_stream(int stream) {
-    for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
+    auto& done = done_[static_cast<std::size_t>(stream)];
+    const bool traced = options_.trace != nullptr && stream == 0;
+    const bool timed = traced || options_.step_seconds != nullptr;
+    for (std::size_t s = 0; s < plan_.steps.size() && !failed_.load(std::memory_order_acquire); ++s) {
       const PlanStep& step = plan_.steps[s];
       if (step.stream != stream) continue;
       for (const std::uint32_t wait : step.waits) wait_for(wait);
-      const std::int64_t begin = options_.trace != nullptr && stream == 0 ? now_ns() : 0;
-      run(bound_[s]);
-      if (options_.trace != nullptr && stream == 0) record(s, begin);
+      if (failed_.load(std::memory_order_acquire)) break;
+      const std::int64_t begin = timed ? now_ns() : 0;
+      note(run(bound_[s]));
+      if (options_.step_seconds != nullptr) (*options_.step_seconds)[s] = 1e-9 * static_cast<double>(now_ns() - begin);
+      if (traced) record(s, begin);
       if (options_.poison) poison_dead(s);
-      auto& done = done_[static_cast<std::size_t>(stream)];
       done.store(static_cast<std::int32_t>(s), std::memory_order_release);
       if (streams_ > 1) done.notify_all();
     }
+    // Nobody waits for a stream that has ended, for whatever reason.
+    done.store(kAllDone, std::memory_order_release);
+    if (streams_ > 1) done.notify_all();
   }
 
   void wait_for(std::uint32_t step) {
@@ -154,28 +222,36 @@ class Planned final : public Executor {
     }
   }
 
-  static void run(const BoundStep& step) {
+  Status run(const BoundStep& step) {
     if (step.kernel != nullptr) {
       step.kernel->run({step.inputs, step.outputs, step.scratch});
     } else if (step.codec != nullptr) {
       run_codec(step);
     } else if (step.bytes > 0) {
-      std::memcpy(step.outputs.front(), step.inputs.front(), step.bytes);
+      return copy(step);
     }
+    return {};
+  }
+
+  Status copy(const BoundStep& step) {
+    if (step.outputs.front() == nullptr) return file_.write(step.in_file, {step.inputs.front(), step.bytes});
+    if (step.inputs.front() == nullptr) return file_.read(step.in_file, {step.outputs.front(), step.bytes});
+    std::memcpy(step.outputs.front(), step.inputs.front(), step.bytes);
+    return {};
   }
 
   // A map that does not fit its box waits in host memory instead: slower, never wrong, never over budget.
   static void run_codec(const BoundStep& step) {
-    const std::size_t count = step.bytes / sizeof(float);
     if (step.kind == StepKind::kEncode) {
-      const std::span<const float> values{reinterpret_cast<const float*>(step.inputs.front()), count};
-      const std::span<std::uint8_t> box{reinterpret_cast<std::uint8_t*>(step.outputs.front()), step.box};
-      if (!codec::pack_box(*step.codec, values, 0, box)) step.overflow->assign(values.begin(), values.end());
+      const std::span values{step.inputs.front(), step.bytes};
+      const std::span box{reinterpret_cast<std::uint8_t*>(step.outputs.front()), step.box};
+      step.overflow->clear();
+      if (!kernels::pack_map(*step.codec, values, box)) step.overflow->assign(values.begin(), values.end());
       return;
     }
-    const std::span<const std::uint8_t> box{reinterpret_cast<const std::uint8_t*>(step.inputs.front()), step.box};
-    const std::span<float> values{reinterpret_cast<float*>(step.outputs.front()), count};
-    const codec::Opened opened = codec::open_box(*step.codec, box, values);
+    const std::span box{reinterpret_cast<const std::uint8_t*>(step.inputs.front()), step.box};
+    const std::span values{step.outputs.front(), step.bytes};
+    const codec::Opened opened = kernels::unpack_map(*step.codec, box, values);
     PLIMSOLL_CHECK(opened != codec::Opened::kDamaged, "an encoded map was overwritten");
     if (opened == codec::Opened::kRefused) std::copy(step.overflow->begin(), step.overflow->end(), values.begin());
   }
@@ -233,6 +309,7 @@ class Planned final : public Executor {
     for (const BufferId id : users_[s]) {
       if (left_[id.index()].fetch_sub(1, std::memory_order_acq_rel) > 1) continue;
       const plan::PlanBuffer& buffer = plan_.buffer(id);
+      if (arenas_[buffer.arena].data() == nullptr) continue;  // in the swap file
       std::memset(arenas_[buffer.arena].data() + buffer.offset.value, 0xff, static_cast<std::size_t>(buffer.bytes.value));
     }
   }
@@ -241,10 +318,17 @@ class Planned final : public Executor {
   std::vector<KernelSet> kernels_;  // by stream: a kernel may hold state while it runs
   ExecutorOptions options_;
   std::vector<device::CpuArena> arenas_;
-  std::vector<std::byte*> place_;
-  std::vector<std::byte*> results_;
+  device::SwapFile file_;
+  bool swaps_to_file_ = false;
+  std::vector<std::byte> lent_;  // a copy of bytes of the file, until the next call
+  Offset lent_from_;
+  std::mutex failure_;
+  Status status_;  // the first failure
+  std::atomic<bool> failed_{false};
+  std::vector<Spot> place_;
+  std::vector<Spot> results_;
   std::vector<BoundStep> bound_;
-  std::map<BufferId, std::shared_ptr<std::vector<float>>> overflow_;  // by encoded buffer
+  std::map<BufferId, std::shared_ptr<std::vector<std::byte>>> overflow_;  // by encoded buffer
   int streams_ = 1;
   std::vector<std::vector<BufferId>> users_;  // by step: the buffers it touches that die in this step
   std::vector<int> uses_;                     // by buffer

@@ -4,6 +4,9 @@
 // that are arena + offset. Streams other than 0 run on threads of their own; a step that waits for one of
 // another stream waits for that stream's counter.
 //
+// What leaves the device waits in host memory, or in a swap file (device/cpu/swap_file.h). A copy that fails
+// ends the step with its error; the streams stop where they are and nothing that was computed may be used.
+//
 // The measured peak is the end of the highest buffer handed to any kernel; behind the arena stands a guard page.
 #pragma once
 

@@ -60,6 +60,22 @@ Result<CopyRates> rates(const json& file, const char* key) {
   return out;
 }
 
+Result<CodecRates> codec_rates(const json& file) {
+  const auto found = file.find("codecs");
+  if (found == file.end() || !found->is_object()) return bad_input("profile: `codecs` must be an object");
+  CodecRates out;
+  PLIMSOLL_TRY(out.encode_bytes_per_second, number(*found, "encode_bytes_per_second", false));
+  PLIMSOLL_TRY(out.decode_bytes_per_second, number(*found, "decode_bytes_per_second", false));
+  PLIMSOLL_TRY(out.latency_seconds, number(*found, "latency_seconds", true));
+  return out;
+}
+
+json json_of(const CodecRates& rates) {
+  return {{"encode_bytes_per_second", rates.encode_bytes_per_second},
+          {"decode_bytes_per_second", rates.decode_bytes_per_second},
+          {"latency_seconds", rates.latency_seconds}};
+}
+
 json json_of(const CopyRates& rates) {
   return {{"out_bytes_per_second", rates.out_bytes_per_second},
           {"in_bytes_per_second", rates.in_bytes_per_second},
@@ -84,6 +100,8 @@ DeviceProfile cpu_of_two_cores() {
   profile.launch_seconds = 2e-6;
   profile.copies = {5e9, 5e9, 20e-6};
   profile.disk = {1e9, 3.3e9, 200e-6};
+  profile.copy_tax = 0.5;
+  profile.codecs = {8e9, 10e9, 10e-6};
   return profile;
 }
 
@@ -102,6 +120,7 @@ DeviceProfile h200() {
   profile.launch_seconds = 3.0e-6;
   profile.copies = {50.8e9, 50.8e9, 7.3e-6};
   profile.disk = {1e9, 3.3e9, 200e-6};
+  profile.codecs = {1e12, 1e12, 6e-6};
   return profile;
 }
 
@@ -138,6 +157,8 @@ std::string to_json(const DeviceProfile& profile) {
                      {"launch_seconds", profile.launch_seconds},
                      {"copies", json_of(profile.copies)},
                      {"disk", json_of(profile.disk)},
+                     {"copy_tax", profile.copy_tax},
+                     {"codecs", json_of(profile.codecs)},
                      {"measured", profile.measured}};
   return file.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
 }
@@ -163,6 +184,8 @@ Result<DeviceProfile> read_profile(std::string_view text) {
   PLIMSOLL_TRY(profile.launch_seconds, number(file, "launch_seconds", true));
   PLIMSOLL_TRY(profile.copies, rates(file, "copies"));
   PLIMSOLL_TRY(profile.disk, rates(file, "disk"));
+  PLIMSOLL_TRY(profile.copy_tax, number(file, "copy_tax", true));
+  PLIMSOLL_TRY(profile.codecs, codec_rates(file));
   PLIMSOLL_TRY(profile.measured, numbers(file, "measured"));
   return profile;
 }

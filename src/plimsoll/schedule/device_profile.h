@@ -33,6 +33,8 @@ struct DeviceProfile {
   double launch_seconds = 0;
   CopyRates copies;                        // to and from host memory
   CopyRates disk;                          // to and from a swap file
+  double copy_tax = 0;  // seconds that computing loses for a second of copying beside it
+  CodecRates codecs;                       // lossless encodings of maps
   std::map<std::string, double> measured;  // seconds by operator signature
 
   bool operator==(const DeviceProfile&) const = default;

@@ -1,11 +1,14 @@
 // Which smaller forms the values of a graph may wait in.
 //
-//   sparse  lossless; for fp32 results of ReLU and of dropout, where about half is zero
-//   fp16    lossy, two bytes a value; for any other fp32 result of the forward pass
+//   sparse           lossless; for fp32 results of ReLU, where about half is zero, and of dropout
+//   crumbs, nibbles  lossless; for the indices of a max pool, which are bytes in the graph: 2 bits for
+//                    windows of up to 4 places, 4 bits up to 16
+//   fp16             lossy, two bytes a value; for any other fp32 result of the forward pass
 //
-// Max-pool indices are bytes in the graph already and dropout keeps its seed, so neither needs a form of its
-// own. Bytes are those of the box (codec/box.h), padded like tensors. Time is one pass over the map at
-// `bytes_per_second`, each way.
+// Dropout needs no form of its own: its mask is made again from the seed. Nor does what ReLU's gradient
+// needs where that is all that is needed: rewrite/keep_masks.h makes it a value of one bit. Bytes are those
+// of the box (codec/box.h), padded like tensors; the room for a sparse map counts on a little less than the
+// expected share of zeros.
 #pragma once
 
 #include <vector>
@@ -16,6 +19,6 @@
 namespace plimsoll::schedule {
 
 std::vector<Encoding> offer_encodings(const ir::Graph& graph, const ir::Node& maker, ValueId value,
-                                      double bytes_per_second);
+                                      const CodecRates& rates);
 
 }  // namespace plimsoll::schedule

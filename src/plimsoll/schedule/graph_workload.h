@@ -37,8 +37,7 @@ struct GraphWorkloadOptions {
   ops::KernelTable kernels;
   // Seconds one node takes; absent: every node takes 1.
   std::function<double(const ir::Graph&, const ir::Node&)> seconds;
-  // Bytes a second at which maps are encoded; 0: no encodings are offered.
-  double encode_rate = 0;
+  CodecRates codecs;  // rates of 0: no encodings are offered
   bool views = true;
   bool in_place = true;            // false: only what is demanded
   bool join = false;               // concats along the outer axis copy nothing

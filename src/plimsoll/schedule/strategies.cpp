@@ -39,11 +39,42 @@ Schedule by_segments(const Problem& p, Index turn, std::int64_t segments) {
   return by_groups(p, std::move(group), turn);
 }
 
+// Encoded after the last forward reader, decoded before the first backward one.
+Script encode_all(const Problem& p, Index turn) {
+  std::vector<char> waits(at(p.values), 0);
+  std::vector<Index> last_forward(at(p.values), kNoIndex);
+  for (Index v = 0; v < p.values; ++v) {
+    const Index made = p.producer[at(v)];
+    const auto readers = p.readers[v];
+    if (p.encoding[at(v)] == kNoIndex || made == kNoIndex || made >= turn || p.keep[at(v)] || readers.empty() || readers.back() < turn) continue;
+    waits[at(v)] = 1;
+    last_forward[at(v)] = made;
+    for (Index reader : readers) {
+      if (reader < turn) last_forward[at(v)] = reader;
+    }
+  }
+  std::vector<std::vector<Index>> after(at(p.tasks));
+  for (Index v = 0; v < p.values; ++v) {
+    if (waits[at(v)]) after[at(last_forward[at(v)])].push_back(v);
+  }
+  Script script;
+  for (Index t = 0; t < p.tasks; ++t) {
+    for (Index u : p.inputs[t]) {
+      if (t < turn || !waits[at(u)]) continue;
+      script.steps.push_back({ScriptStep::Kind::kDecode, u});
+      waits[at(u)] = 0;
+    }
+    script.steps.push_back({ScriptStep::Kind::kRun, t});
+    for (Index v : after[at(t)]) script.steps.push_back({ScriptStep::Kind::kEncode, v});
+  }
+  return script;
+}
+
 }  // namespace
 
 Result<Schedule> run_strategy(const Workload& workload, std::string_view name) {
   PLIMSOLL_RETURN_IF_ERROR(verify(workload));
-  const Problem problem(workload, Remedies{}, CopyRates{});
+  const Problem problem(workload, Remedies{.encode = name == "encode"}, CopyRates{});
   if (problem.tasks == 0 || name == "none") {
     std::vector<Index> group(at(problem.tasks) + 1, -1);
     group.back() = 0;
@@ -92,8 +123,9 @@ Result<Schedule> run_strategy(const Workload& workload, std::string_view name) {
     group.back() = 0;
     return link(problem, replay(problem, std::move(dropped), std::move(group), turn));
   }
-  return fail(ErrorCode::kUsage, "strategy '{}': use none, sqrt, segments:K, blocks or drop-cheap",
-              name);
+  if (name == "encode") return link(problem, encode_all(problem, turn));
+  return fail(ErrorCode::kUsage,
+              "strategy '{}': use none, sqrt, segments:K, blocks, drop-cheap or encode", name);
 }
 
 }  // namespace plimsoll::schedule

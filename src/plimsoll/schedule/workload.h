@@ -119,4 +119,13 @@ struct CopyRates {
   bool operator==(const CopyRates&) const = default;
 };
 
+// Encoding and decoding, in plain bytes a second; 0 encode: there is none.
+struct CodecRates {
+  double encode_bytes_per_second = 0;
+  double decode_bytes_per_second = 0;
+  double latency_seconds = 0;
+
+  bool operator==(const CodecRates&) const = default;
+};
+
 }  // namespace plimsoll::schedule

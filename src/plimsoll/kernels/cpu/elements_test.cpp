@@ -65,6 +65,13 @@ TEST(GradientOfUnaryKernel, AgreesWithTheReference) {
   }
   expect_agreement({"clip_grad", {f32({700}), f32({700})}, {{"min", -0.5}, {"max", 1.0}}});
   expect_agreement({"leaky_relu_grad", {f32({700}), f32({700})}});
+}
+
+TEST(MaskKernel, AgreesWithTheReference) {
+  const Tensor bits{{ir::DType::kBit, {3, 70, 101}, {}}, 0, 2};
+  expect_agreement({"positive_mask", {f32({3, 70, 101})}});
+  expect_agreement({"inside_mask", {f32({40001})}, {{"min", -0.5}, {"max", 1.0}}});
+  expect_agreement({"masked", {f32({3, 70, 101}), bits}});
   expect_agreement({"gelu_grad", {f32({700}), f32({700})}, {{"approximate", std::string("tanh")}}});
 }
 

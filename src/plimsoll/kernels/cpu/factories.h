@@ -85,6 +85,9 @@ std::unique_ptr<Kernel> make_sgd(const Site& site);
 std::unique_ptr<Kernel> make_momentum(const Site& site);
 std::unique_ptr<Kernel> make_adam(const Site& site);
 std::unique_ptr<Kernel> make_increment(const Site& site);
+// mask.cpp
+std::unique_ptr<Kernel> make_mask(const Site& site);
+std::unique_ptr<Kernel> make_masked(const Site& site);
 // dropout.cpp
 std::unique_ptr<Kernel> make_dropout(const Site& site);
 

@@ -1,0 +1,78 @@
+#include "plimsoll/api/tuning.h"
+
+#include <algorithm>
+#include <map>
+
+#include "plimsoll/ops/kernel_facts.h"
+
+namespace plimsoll::api {
+namespace {
+
+// Bytes and seconds of one kind of move, for a rate.
+struct Moved {
+  double bytes = 0;
+  double seconds = 0;
+
+  void add(Bytes more, double took) {
+    bytes += static_cast<double>(more.value);
+    seconds += took;
+  }
+  void set(double& rate) const {
+    if (bytes > 0 && seconds > 0) rate = bytes / seconds;
+  }
+};
+
+}  // namespace
+
+void learn(const plan::Plan& plan, const std::vector<double>& step_seconds, bool swaps_to_file, schedule::DeviceProfile& profile) {
+  std::map<std::string, std::pair<double, int>> by_signature;
+  std::map<plan::StepKind, Moved> moved;
+  for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+    const plan::PlanStep& step = plan.steps[s];
+    if (step.node.valid()) {
+      auto& [seconds, runs] = by_signature[ops::signature(plan.graph, plan.graph.node(step.node))];
+      seconds += step_seconds[s];
+      ++runs;
+    } else if (step.value.valid()) {
+      moved[step.kind].add(ir::bytes_of(plan.graph.value(step.value).type), step_seconds[s]);
+    }
+  }
+  for (const auto& [signature, sum] : by_signature) profile.measured[signature] = std::max(sum.first / sum.second, 1e-9);
+  schedule::CopyRates& copies = swaps_to_file ? profile.disk : profile.copies;
+  moved[plan::StepKind::kSendOut].set(copies.out_bytes_per_second);
+  moved[plan::StepKind::kBringIn].set(copies.in_bytes_per_second);
+  moved[plan::StepKind::kEncode].set(profile.codecs.encode_bytes_per_second);
+  moved[plan::StepKind::kDecode].set(profile.codecs.decode_bytes_per_second);
+}
+
+Result<Tuned> tune_model(PreparedModel& prepared, const ModelRequest& request, const PlanOptions& options, const RunOptions& how, int rounds,
+                         const std::function<void(const TuneRound&)>& on_round) {
+  Tuned out;
+  double fastest = 0;
+  for (int round = 0; round < rounds; ++round) {
+    ModelRequest one = request;
+    one.seed = request.seed + static_cast<std::uint64_t>(round);
+    PLIMSOLL_TRY(PlannedGraph planned, plan_model(prepared, one, options));
+    std::vector<double> step_seconds;
+    RunOptions run = how;
+    run.steps = 2;
+    run.on_step = {};
+    run.on_end = {};
+    run.trace = nullptr;
+    run.step_seconds = &step_seconds;
+    PLIMSOLL_TRY(const RunReport report, run_plan(planned.plan, run));
+    const TuneRound seen{planned.plan.predicted_seconds, report.step_seconds.back()};
+    learn(planned.plan, step_seconds, !how.swap_file.empty(), prepared.profile);
+    out.rounds.push_back(seen);
+    if (on_round) on_round(seen);
+    if (round == 0 || seen.measured_seconds < fastest) {
+      fastest = seen.measured_seconds;
+      out.planned = std::move(planned);
+    }
+    if (options.stop != nullptr && options.stop->load()) break;
+  }
+  out.planned.plan.predicted_seconds = fastest;
+  return out;
+}
+
+}  // namespace plimsoll::api
