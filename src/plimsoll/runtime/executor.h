@@ -50,7 +50,7 @@ struct ExecutorOptions {
   int threads = 0;                  // 0: as many as the machine has
   trace::Trace* trace = nullptr;    // where events go, when wanted
   bool poison = false;              // fill memory with NaN patterns when it is freed
-  std::string swap_file;            // where values wait that left the device; empty: in host memory
+  std::string swap_file{};          // where values wait that left the device; empty: in host memory
   std::vector<double>* step_seconds = nullptr;  // of a plan: seconds of each of its steps, the last time it ran
 };
 
