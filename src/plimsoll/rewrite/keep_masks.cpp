@@ -62,6 +62,7 @@ Result<ir::Graph> keep_masks(const ir::Graph& graph) {
     PLIMSOLL_TRY(const std::vector<ValueId> result, edit.insert(NodeId(n), "masked", {node.inputs[0], mask}));
     edit.replace(node.outputs[0], result[0]);
   }
+  if (masks.empty()) return graph;  // what nothing reads is not ours to remove
   return edit.finish();
 }
 
