@@ -113,6 +113,11 @@ TEST(PlanGraph, RandomGraphsRunAsWithoutAPlanUnderEveryCombination) {
   }
 }
 
+TEST(PlanGraph, GroupsOfLongAndShortLivedBuffersLieAtOneEnd) {
+  for (const auto& [seed, which] : {std::pair(4125, 93), {8725, 85}, {10269, 93}, {10806, 54}})
+    Judge(static_cast<std::uint64_t>(seed)).expect_right(which);
+}
+
 TEST(PlanGraph, RandomGraphsRunAsWithoutAPlanWithinABudget) {
   int fitted = 0;
   const Judge judge(1);

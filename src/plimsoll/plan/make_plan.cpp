@@ -5,6 +5,7 @@
 
 #include "plimsoll/base/checked.h"
 #include "plimsoll/pack/pack.h"
+#include "plimsoll/plan/arena_ends.h"
 
 namespace plimsoll::plan {
 namespace {
@@ -260,6 +261,7 @@ class Maker {
     }
     if (arena == kDeviceArena) add_groups(problem, packed);
     add_returns(problem, packed);
+    agree_on_ends(problem);
     pack::PackOptions how;
     how.goal = pack::Goal::kMinimize;
     how.deadline_seconds = options_.pack_seconds;

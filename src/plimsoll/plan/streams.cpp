@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "plimsoll/pack/pack.h"
+#include "plimsoll/plan/arena_ends.h"
 #include "plimsoll/plan/step_order.h"
 #include "plimsoll/schedule/graph_workload.h"
 
@@ -94,6 +95,7 @@ class Spreader {
     for (const ValueSlot& source : plan_.sources) is_source[source.slot.buffer.index()] = true;
     for (std::size_t b = 0; b < plan_.buffers.size(); ++b) add_buffer(problem, b, is_source[b]);
     problem.contiguous = plan_.contiguous;
+    agree_on_ends(problem);
     pack::PackOptions how;
     how.goal = pack::Goal::kMinimize;
     how.deadline_seconds = options_.pack_seconds;
