@@ -96,17 +96,17 @@ void expect_right(std::uint64_t seed, int bits, Tally& tally) {
   tally.encoded += planned->summary.counts.encoded;
 }
 
-TEST(FitRuns, RandomNetsThatSwapAndEncodeRunAsWithoutAPlan) {
+TEST(FitRuns, RandomNetsUnderAnyRemediesRunAsWithoutAPlan) {
   Tally tally;
-  for (std::uint64_t seed = 1; seed <= 40 && !::testing::Test::HasFailure(); ++seed) expect_right(seed, 2 + 2 * static_cast<int>(seed % 3), tally);
+  for (std::uint64_t seed = 1; seed <= 40 && !::testing::Test::HasFailure(); ++seed) expect_right(seed, 1 + static_cast<int>(seed % 7), tally);
   EXPECT_GT(tally.planned, 5);
   EXPECT_GT(tally.swapped.value, 0);
   EXPECT_GT(tally.encoded.value, 0);
 }
 
-TEST(SlowFitRuns, ThousandsOfRandomNetsThatSwapAndEncodeRunAsWithoutAPlan) {
+TEST(SlowFitRuns, ThousandsOfRandomNetsUnderAnyRemediesRunAsWithoutAPlan) {
   Tally tally;
-  for (std::uint64_t seed = 1000; seed < 4000 && !::testing::Test::HasFailure(); ++seed) expect_right(seed, 2 + 2 * static_cast<int>(seed % 3), tally);
+  for (std::uint64_t seed = 1000; seed < 4000 && !::testing::Test::HasFailure(); ++seed) expect_right(seed, 1 + static_cast<int>(seed % 7), tally);
 }
 
 ModelRequest small_model(const std::string& name) {
