@@ -6,6 +6,7 @@
 
 #include "plimsoll/api/replaying.h"
 #include "plimsoll/base/byte_size.h"
+#include "plimsoll/cli/search_progress.h"
 #include "plimsoll/cli/verb.h"
 
 namespace plimsoll::cli {
@@ -18,7 +19,9 @@ struct Options {
 };
 
 Status run(const Options& options) {
+  auto waiting = waiting_on_terminal("converting");
   PLIMSOLL_TRY(const std::int64_t events, api::convert_trace(options.from, options.to));
+  waiting.reset();
   if (options.json) {
     fmt::print("{}\n", nlohmann::json{{"schema", 1}, {"events", events}}.dump());
   } else {

@@ -4,6 +4,7 @@
 
 #include "plimsoll/api/pack_file.h"
 #include "plimsoll/base/byte_size.h"
+#include "plimsoll/cli/search_progress.h"
 #include "plimsoll/cli/verb.h"
 
 namespace plimsoll::cli {
@@ -54,7 +55,9 @@ void print_summary(const pack::Problem& problem, const pack::Packing& packing) {
 Status pack_file(PackArguments arguments) {
   if (arguments.files.size() != 1)
     return fail(ErrorCode::kUsage, "pack takes one problem file; see --help");
+  auto waiting = waiting_on_terminal("reading");
   PLIMSOLL_TRY(pack::Problem problem, api::read_packing_problem(arguments.files[0]));
+  waiting.reset();
   if (!arguments.capacity.empty()) {
     PLIMSOLL_TRY(const Bytes capacity, parse_byte_size(arguments.capacity));
     problem.set_capacity(capacity);
@@ -62,7 +65,9 @@ Status pack_file(PackArguments arguments) {
   PLIMSOLL_TRY(arguments.options.deadline_seconds, parse_seconds(arguments.deadline));
   PLIMSOLL_TRY(arguments.options.method, api::packing_method(arguments.method));
   arguments.options.goal = arguments.minimize ? pack::Goal::kMinimize : pack::Goal::kAuto;
+  waiting = waiting_on_terminal("packing", arguments.options.deadline_seconds);
   PLIMSOLL_TRY(const pack::Packing packing, pack::pack(problem, arguments.options));
+  waiting.reset();
   if (arguments.json) {
     std::fputs(api::packing_json(problem, packing).c_str(), stdout);
   } else {

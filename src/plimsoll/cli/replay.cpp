@@ -6,6 +6,7 @@
 
 #include "plimsoll/api/replaying.h"
 #include "plimsoll/base/byte_size.h"
+#include "plimsoll/cli/search_progress.h"
 #include "plimsoll/cli/verb.h"
 
 namespace plimsoll::cli {
@@ -36,7 +37,9 @@ Status run(const Options& options) {
   if (!options.capacity.empty()) {
     PLIMSOLL_TRY(request.capacity, parse_byte_size(options.capacity));
   }
+  auto waiting = waiting_on_terminal("replaying");
   PLIMSOLL_TRY(const api::ReplayReport report, api::replay_trace(request));
+  waiting.reset();
   if (options.json) {
     fmt::print("{}\n", api::to_json(report).dump(2));
   } else {

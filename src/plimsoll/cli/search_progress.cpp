@@ -25,10 +25,12 @@ void ask_to_stop(int) {
   std::signal(SIGINT, SIG_DFL);
 }
 
-// The line: written by a thread of its own, because a search may be silent for seconds.
+// The line: written by a thread of its own, because work may be silent for seconds.
 class ProgressLine {
  public:
-  explicit ProgressLine(double deadline_seconds) : deadline_(deadline_seconds), writer_([this] { write_until_done(); }) {}
+  // Nothing is written before `quiet`, so that what is quickly done leaves no trace.
+  ProgressLine(std::string what, std::optional<double> deadline_seconds, std::chrono::milliseconds quiet)
+      : what_(std::move(what)), deadline_(deadline_seconds), quiet_(quiet), writer_([this] { write_until_done(); }) {}
 
   ~ProgressLine() {
     {
@@ -42,29 +44,35 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  void found(const schedule::FitProgress& better) {
+  void found(std::string best) {
     const std::lock_guard lock(mutex_);
-    best_ = better;
+    best_ = std::move(best);
   }
 
  private:
+  std::string text() const {
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin_;
+    std::string out = fmt::format("{}{:.1f} s", what_, elapsed.count());
+    if (deadline_) out += fmt::format(", {:.1f} s left", std::max(0.0, *deadline_ - elapsed.count()));
+    return best_.empty() ? out : out + ": " + best_;
+  }
+
   void write_until_done() {
     std::unique_lock lock(mutex_);
-    while (!wake_.wait_for(lock, std::chrono::milliseconds(200), [this] { return done_; })) {
-      const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin_;
-      std::string line = fmt::format("{:.1f} s, {:.1f} s left", elapsed.count(), std::max(0.0, deadline_ - elapsed.count()));
-      if (best_) line += fmt::format(": {:.4g} s a step within {}", best_->seconds, human(best_->peak_bytes));
-      std::fprintf(stderr, "\r%s\033[K", line.c_str());
-    }
+    if (wake_.wait_for(lock, quiet_, [this] { return done_; })) return;
+    while (!wake_.wait_for(lock, std::chrono::milliseconds(200), [this] { return done_; }))
+      std::fprintf(stderr, "\r%s\033[K", text().c_str());
     std::fprintf(stderr, "\r\033[K");
   }
 
-  const double deadline_;
+  const std::string what_;
+  const std::optional<double> deadline_;
+  const std::chrono::milliseconds quiet_;
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   std::mutex mutex_;
   std::condition_variable wake_;
   bool done_ = false;
-  std::optional<schedule::FitProgress> best_;
+  std::string best_;
   std::thread writer_;
 };
 
@@ -77,8 +85,15 @@ const std::atomic<bool>* stop_on_interrupt() {
 
 std::function<void(const schedule::FitProgress&)> progress_on_terminal(double deadline_seconds) {
   if (isatty(STDERR_FILENO) != 1) return {};
-  auto line = std::make_shared<ProgressLine>(deadline_seconds);
-  return [line](const schedule::FitProgress& better) { line->found(better); };
+  auto line = std::make_shared<ProgressLine>("", deadline_seconds, std::chrono::milliseconds(0));
+  return [line](const schedule::FitProgress& better) {
+    line->found(fmt::format("{:.4g} s a step within {}", better.seconds, human(better.peak_bytes)));
+  };
+}
+
+std::shared_ptr<void> waiting_on_terminal(const std::string& what, std::optional<double> deadline_seconds) {
+  if (isatty(STDERR_FILENO) != 1) return nullptr;
+  return std::make_shared<ProgressLine>(what + " ", deadline_seconds, std::chrono::seconds(2));
 }
 
 void progress_line(const std::string& text) {

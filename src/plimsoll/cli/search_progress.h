@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 
 #include "plimsoll/api/planning.h"
@@ -15,6 +17,10 @@ const std::atomic<bool>* stop_on_interrupt();
 // Writes "1.2 s, 1.8 s left: 0.1134 s within 466.3 MiB" to standard error while the function lives, and wipes
 // it when the last copy goes: drop it before printing results. Empty when standard error is no terminal.
 std::function<void(const schedule::FitProgress&)> progress_on_terminal(double deadline_seconds);
+
+// Writes "packing 3.1 s, 6.9 s left" to standard error once the work has taken two seconds, and wipes it when
+// what is returned goes. Null when standard error is no terminal.
+std::shared_ptr<void> waiting_on_terminal(const std::string& what, std::optional<double> deadline_seconds = {});
 
 // Shows what is being done, over the line before; an empty text clears it. Nothing when standard error is no
 // terminal.

@@ -7,6 +7,7 @@
 #include "plimsoll/base/byte_size.h"
 #include "plimsoll/cli/model_options.h"
 #include "plimsoll/cli/plan_options.h"
+#include "plimsoll/cli/search_progress.h"
 #include "plimsoll/cli/verb.h"
 
 namespace plimsoll::cli {
@@ -41,8 +42,10 @@ Status view(Options& options) {
   }
   std::vector<std::string> names{options.subject.model.model};
   names.insert(names.end(), options.more.begin(), options.more.end());
+  auto waiting = waiting_on_terminal("making the report");
   PLIMSOLL_TRY(const report::Report report, api::make_report(names, options.subject));
   PLIMSOLL_TRY(const std::vector<api::WrittenFile> written, api::write_report(report, options.files));
+  waiting.reset();
   if (options.json) {
     nlohmann::ordered_json out{{"schema", 1}, {"path", written.front().path}, {"bytes", written.front().bytes}};
     out["files"] = nlohmann::ordered_json::array();
