@@ -9,10 +9,6 @@
 namespace plimsoll::schedule {
 namespace {
 
-std::size_t at(Index i) {
-  return static_cast<std::size_t>(i);
-}
-
 // A stretch of stages in which nothing reads a value: its bytes, and the least seconds that leaving
 // it empty costs.
 struct Gap {

@@ -12,10 +12,6 @@ constexpr int kLookDepth = 6;     // through how many evicted successors a next 
 constexpr int kLastUseCap = 4096;
 constexpr int kDeepest = 32;  // remaking what was squeezed out while something was being remade
 
-std::size_t at(Index i) {
-  return static_cast<std::size_t>(i);
-}
-
 }  // namespace
 
 Construct::Construct(const Problem& problem, const Sequence& sequence, std::uint64_t seed)

@@ -10,10 +10,6 @@ constexpr std::size_t kCandidates = 48;
 constexpr double kHeatTasks = 60;
 constexpr double kPricedHeat = 0.3;  // starting temperature, in times of a mean task
 
-std::size_t at(Index i) {
-  return static_cast<std::size_t>(i);
-}
-
 class Search {
  public:
   Search(Retention plan, const Problem& problem, std::uint64_t seed,

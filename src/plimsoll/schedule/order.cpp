@@ -7,10 +7,6 @@
 namespace plimsoll::schedule {
 namespace {
 
-std::size_t at(Index i) {
-  return static_cast<std::size_t>(i);
-}
-
 std::int64_t made_by(const Problem& p, Index task) {
   std::int64_t bytes = 0;
   for (Index v : p.outputs[task]) bytes += p.bytes[at(v)];

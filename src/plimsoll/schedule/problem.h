@@ -20,6 +20,10 @@ namespace plimsoll::schedule {
 
 using Index = std::int32_t;
 constexpr Index kNoIndex = -1;
+// As a place in a vector.
+constexpr std::size_t at(Index i) {
+  return static_cast<std::size_t>(i);
+}
 
 // Many short lists in one array: list i is items[starts[i], starts[i + 1]).
 struct Lists {

@@ -8,10 +8,6 @@
 namespace plimsoll::schedule {
 namespace {
 
-std::size_t at(Index i) {
-  return static_cast<std::size_t>(i);
-}
-
 class Replay {
  public:
   Replay(const Problem& problem, std::vector<char> dropped, std::vector<Index> group, Index turn)

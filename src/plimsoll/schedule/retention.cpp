@@ -9,10 +9,6 @@
 namespace plimsoll::schedule {
 namespace {
 
-std::size_t at(Index i) {
-  return static_cast<std::size_t>(i);
-}
-
 void erase_one(std::vector<Index>& list, Index value) {
   const auto found = std::find(list.begin(), list.end(), value);
   PLIMSOLL_DCHECK(found != list.end());

@@ -9,10 +9,6 @@
 namespace plimsoll::schedule {
 namespace {
 
-std::size_t at(Index i) {
-  return static_cast<std::size_t>(i);
-}
-
 class Segments {
  public:
   Segments(const Problem& problem, Index turn) : p_(problem), turn_(turn) {

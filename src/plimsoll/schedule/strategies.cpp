@@ -11,10 +11,6 @@
 namespace plimsoll::schedule {
 namespace {
 
-std::size_t at(Index i) {
-  return static_cast<std::size_t>(i);
-}
-
 // What does not cross into a later group within the forward half is dropped.
 Schedule by_groups(const Problem& p, std::vector<Index> group, Index turn) {
   std::vector<char> dropped(at(p.values), 0);
