@@ -38,41 +38,21 @@ void binary_row(const T* a, std::int64_t step_a, const T* b, std::int64_t step_b
   }
 }
 
-template <typename T, typename F>
-void run_binary(const StridedLoop& loop, const T* a, const T* b, T* y, F f) {
-  const std::int64_t row = loop.row();
-  const std::int64_t step_a = loop.row_step(1);
-  const std::int64_t step_b = loop.row_step(2);
-  if (loop.rows() == 1) {
-    parallel_ranges(row, kElementGrain, [&](std::int64_t begin, std::int64_t end) {
-      binary_row(a + begin * step_a, step_a, b + begin * step_b, step_b, y + begin, end - begin, f);
-    });
-    return;
-  }
-  parallel_ranges(loop.rows(), row_grain(row), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t r = begin; r < end; ++r) {
-      binary_row(a + loop.row_offset(1, r), step_a, b + loop.row_offset(2, r), step_b, y + r * row,
-                 row, f);
-    }
-  });
-}
-
 template <typename F>
 std::unique_ptr<Kernel> broadcast_pair(const Site& site, F f) {
   const ir::TensorType& out = site.out();
   if (site.in(0) == out && site.in(1) == out) return mapped_pair(site, f);
   if (site.in(0).dtype != out.dtype || site.in(1).dtype != out.dtype || out.shape.elements() == 0)
     return nullptr;
-  for (const ir::TensorType* type : {&site.in(0), &site.in(1), &out}) {
-    if (type->layout.block_count > 0) return nullptr;
-  }
-  const StridedLoop loop = make_strided_loop(
-      out, {broadcast_strides_in(out, out.shape), broadcast_strides_in(site.in(0), out.shape),
-            broadcast_strides_in(site.in(1), out.shape)});
+  if (!all_unblocked(site)) return nullptr;
   return for_float_type(out.dtype, [&](auto element) {
     using T = decltype(element);
-    return make_kernel(site, [loop, f](const Arguments& a) {
-      run_binary(loop, input<T>(a, 0), input<T>(a, 1), output<T>(a), f);
+    return make_kernel(site, [loop = broadcast_loop(site), f](const Arguments& a) {
+      for_each_row(loop, [&](std::int64_t r, std::int64_t first, std::int64_t n) {
+        binary_row(input<T>(a, 0) + loop.place(1, r, first), loop.row_step(1),
+                   input<T>(a, 1) + loop.place(2, r, first), loop.row_step(2),
+                   output<T>(a) + loop.place(0, r, first), n, f);
+      });
     });
   });
 }
@@ -80,19 +60,13 @@ std::unique_ptr<Kernel> broadcast_pair(const Site& site, F f) {
 // Integers of `Word`, an unsigned type, which wraps around.
 template <typename Word, typename F>
 std::unique_ptr<Kernel> integer_pair(const Site& site, F f) {
-  const ir::TensorType& out = site.out();
-  const StridedLoop loop = make_strided_loop(
-      out, {broadcast_strides_in(out, out.shape), broadcast_strides_in(site.in(0), out.shape),
-            broadcast_strides_in(site.in(1), out.shape)});
-  return make_kernel(site, [loop, f](const Arguments& a) {
-    parallel_ranges(loop.rows(), row_grain(loop.row()), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t r = begin; r < end; ++r) {
-        const Word* left = input<Word>(a, 0) + loop.row_offset(1, r);
-        const Word* right = input<Word>(a, 1) + loop.row_offset(2, r);
-        Word* y = output<Word>(a) + loop.row_offset(0, r);
-        for (std::int64_t i = 0; i < loop.row(); ++i)
-          y[i] = f(left[i * loop.row_step(1)], right[i * loop.row_step(2)]);
-      }
+  return make_kernel(site, [loop = broadcast_loop(site), f](const Arguments& a) {
+    for_each_row(loop, [&](std::int64_t r, std::int64_t first, std::int64_t n) {
+      const Word* left = input<Word>(a, 0) + loop.place(1, r, first);
+      const Word* right = input<Word>(a, 1) + loop.place(2, r, first);
+      Word* y = output<Word>(a) + loop.place(0, r, first);
+      for (std::int64_t i = 0; i < n; ++i)
+        y[i] = f(left[i * loop.row_step(1)], right[i * loop.row_step(2)]);
     });
   });
 }
@@ -108,9 +82,7 @@ std::unique_ptr<Kernel> make_integer_binary_of(const Site& site) {
 }
 
 std::unique_ptr<Kernel> make_integer_binary(const Site& site) {
-  for (const ir::TensorType* type : {&site.in(0), &site.in(1), &site.out()}) {
-    if (type->layout.block_count > 0 || type->shape.elements() == 0) return nullptr;
-  }
+  if (!all_unblocked(site) || site.out().shape.elements() == 0) return nullptr;
   return site.out().dtype == ir::DType::kI64 ? make_integer_binary_of<std::uint64_t>(site)
                                              : make_integer_binary_of<std::uint32_t>(site);
 }

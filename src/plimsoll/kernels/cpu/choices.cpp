@@ -11,35 +11,6 @@ namespace {
 
 using Truth = std::uint8_t;
 
-bool unblocked(const Site& site) {
-  for (int i = 0; i < site.inputs(); ++i) {
-    if (site.in(i).layout.block_count > 0) return false;
-  }
-  return site.out().layout.block_count == 0;
-}
-
-// The loop over the output (operand 0) and every input, or nothing to loop over.
-StridedLoop loop_of(const Site& site) {
-  const ir::TensorType& out = site.out();
-  std::vector<std::array<std::int64_t, ir::kMaxRank>> strides{broadcast_strides_in(out, out.shape)};
-  for (int i = 0; i < site.inputs(); ++i)
-    strides.push_back(broadcast_strides_in(site.in(i), out.shape));
-  return make_strided_loop(out, strides);
-}
-
-// Calls row(offsets per operand, first element, count): in one long row work is shared inside it.
-template <typename Row>
-void for_each_row(const StridedLoop& loop, const Row& row) {
-  if (loop.rows() == 1) {
-    parallel_ranges(loop.row(), kElementGrain,
-                    [&](std::int64_t begin, std::int64_t end) { row(0, begin, end - begin); });
-    return;
-  }
-  parallel_ranges(loop.rows(), row_grain(loop.row()), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t r = begin; r < end; ++r) row(r, 0, loop.row());
-  });
-}
-
 template <typename T, typename F>
 PLIMSOLL_VECTORIZED void compare_row(const T* a, std::int64_t step_a, const T* b,
                                      std::int64_t step_b, Truth* y, std::int64_t n, F f) {
@@ -53,13 +24,11 @@ PLIMSOLL_VECTORIZED void compare_row(const T* a, std::int64_t step_a, const T* b
 
 template <typename T, typename F>
 std::unique_ptr<Kernel> compared(const Site& site, F f) {
-  return make_kernel(site, [loop = loop_of(site), f](const Arguments& arguments) {
+  return make_kernel(site, [loop = broadcast_loop(site), f](const Arguments& arguments) {
     for_each_row(loop, [&](std::int64_t r, std::int64_t first, std::int64_t n) {
-      const std::int64_t step_a = loop.row_step(1);
-      const std::int64_t step_b = loop.row_step(2);
-      compare_row(input<T>(arguments, 0) + loop.row_offset(1, r) + first * step_a, step_a,
-                  input<T>(arguments, 1) + loop.row_offset(2, r) + first * step_b, step_b,
-                  output<Truth>(arguments) + loop.row_offset(0, r) + first, n, f);
+      compare_row(input<T>(arguments, 0) + loop.place(1, r, first), loop.row_step(1),
+                  input<T>(arguments, 1) + loop.place(2, r, first), loop.row_step(2),
+                  output<Truth>(arguments) + loop.place(0, r, first), n, f);
     });
   });
 }
@@ -90,15 +59,12 @@ PLIMSOLL_VECTORIZED void choose_row(const Truth* c, std::int64_t step_c, const U
 
 template <typename Unit>
 std::unique_ptr<Kernel> make_where_of(const Site& site) {
-  return make_kernel(site, [loop = loop_of(site)](const Arguments& arguments) {
+  return make_kernel(site, [loop = broadcast_loop(site)](const Arguments& arguments) {
     for_each_row(loop, [&](std::int64_t r, std::int64_t first, std::int64_t n) {
-      const auto begin = [&](std::size_t operand) {
-        return loop.row_offset(operand, r) + first * loop.row_step(operand);
-      };
-      choose_row(input<Truth>(arguments, 0) + begin(1), loop.row_step(1),
-                 input<Unit>(arguments, 1) + begin(2), loop.row_step(2),
-                 input<Unit>(arguments, 2) + begin(3), loop.row_step(3),
-                 output<Unit>(arguments) + begin(0), n);
+      choose_row(input<Truth>(arguments, 0) + loop.place(1, r, first), loop.row_step(1),
+                 input<Unit>(arguments, 1) + loop.place(2, r, first), loop.row_step(2),
+                 input<Unit>(arguments, 2) + loop.place(3, r, first), loop.row_step(3),
+                 output<Unit>(arguments) + loop.place(0, r, first), n);
     });
   });
 }
@@ -116,7 +82,7 @@ std::unique_ptr<Kernel> tested(const Site& site, F f) {
 }  // namespace
 
 std::unique_ptr<Kernel> make_comparison(const Site& site) {
-  if (!unblocked(site) || site.out().shape.elements() == 0) return nullptr;
+  if (!all_unblocked(site) || site.out().shape.elements() == 0) return nullptr;
   switch (site.in(0).dtype) {
     case ir::DType::kF32:
       return make_comparison_of<float>(site);
@@ -132,7 +98,7 @@ std::unique_ptr<Kernel> make_comparison(const Site& site) {
 }
 
 std::unique_ptr<Kernel> make_logic(const Site& site) {
-  if (!unblocked(site) || site.out().shape.elements() == 0) return nullptr;
+  if (!all_unblocked(site) || site.out().shape.elements() == 0) return nullptr;
   const std::string_view op = site.node.op;
   if (op == "logical_and")
     return compared<Truth>(site, [](Truth a, Truth b) { return (a & b) != 0; });
@@ -152,7 +118,7 @@ std::unique_ptr<Kernel> make_test(const Site& site) {
 }
 
 std::unique_ptr<Kernel> make_where(const Site& site) {
-  if (!unblocked(site) || site.out().shape.elements() == 0) return nullptr;
+  if (!all_unblocked(site) || site.out().shape.elements() == 0) return nullptr;
   switch (ir::bits(site.out().dtype)) {
     case 8:
       return make_where_of<std::uint8_t>(site);

@@ -6,6 +6,7 @@
 #include "plimsoll/kernels/cpu/column_sums.h"
 #include "plimsoll/kernels/cpu/factories.h"
 #include "plimsoll/kernels/cpu/parallel.h"
+#include "plimsoll/kernels/cpu/row_math.h"
 #include "plimsoll/kernels/cpu/vectorize.h"
 
 namespace plimsoll::kernels {
@@ -29,22 +30,6 @@ Groups groups_of(const Site& site) {
   return {x[0], groups, x[1] / groups, x.elements(2, x.rank())};
 }
 
-struct Moments {
-  float mean;
-  float rstd;
-};
-
-PLIMSOLL_VECTORIZED Moments moments_of(const float* x, std::int64_t n, float epsilon) {
-  float sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (std::int64_t i = 0; i < n; ++i) sum += x[i];
-  const float mean = sum / static_cast<float>(n);
-  float squares = 0;
-#pragma omp simd reduction(+ : squares)
-  for (std::int64_t i = 0; i < n; ++i) squares += (x[i] - mean) * (x[i] - mean);
-  return {mean, 1.0F / std::sqrt(squares / static_cast<float>(n) + epsilon)};
-}
-
 PLIMSOLL_VECTORIZED void scale_and_shift(const float* x, std::int64_t n, float factor, float shift,
                                          float* y) {
 #pragma omp simd
@@ -57,7 +42,7 @@ struct ChannelSums {
 };
 
 PLIMSOLL_VECTORIZED ChannelSums sums_of(const float* dy, const float* x, std::int64_t n,
-                                        Moments m) {
+                                        RowMoments m) {
   float sum = 0;
   float product = 0;
 #pragma omp simd reduction(+ : sum, product)
@@ -70,7 +55,7 @@ PLIMSOLL_VECTORIZED ChannelSums sums_of(const float* dy, const float* x, std::in
 
 // dx = rstd * (gamma dy - average - xhat * slope)
 PLIMSOLL_VECTORIZED void plane_gradient(const float* dy, const float* x, std::int64_t n,
-                                        float gamma, Moments m, float average, float slope,
+                                        float gamma, RowMoments m, float average, float slope,
                                         float* dx) {
 #pragma omp simd
   for (std::int64_t i = 0; i < n; ++i) {
@@ -81,7 +66,7 @@ PLIMSOLL_VECTORIZED void plane_gradient(const float* dy, const float* x, std::in
 
 void normalize_group(const Groups& g, std::int64_t row, const Arguments& a, float epsilon) {
   const float* x = input<float>(a, 0) + row * g.width();
-  const Moments m = moments_of(x, g.width(), epsilon);
+  const RowMoments m = row_moments(x, g.width(), epsilon);
   output<float>(a, 1)[row] = m.mean;
   output<float>(a, 2)[row] = m.rstd;
   for (std::int64_t member = 0; member < g.members; ++member) {
@@ -99,7 +84,7 @@ void differentiate_group(const Groups& g, std::int64_t row, const Arguments& a, 
   const float* dy = input<float>(a, 0) + row * g.width();
   const float* x = input<float>(a, 1) + row * g.width();
   const float* gamma = input<float>(a, 2) + g.first_channel(row);
-  const Moments m{input<float>(a, 3)[row], input<float>(a, 4)[row]};
+  const RowMoments m{input<float>(a, 3)[row], input<float>(a, 4)[row]};
   float sum = 0;
   float product = 0;
   for (std::int64_t member = 0; member < g.members; ++member) {

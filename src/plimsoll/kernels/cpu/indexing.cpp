@@ -23,6 +23,7 @@ struct Naming {
   // gather_elements and scatter_elements: indices [outer, count, inner] of data [.., extent, ..].
   bool elements;
   ir::Shape data;
+  std::array<std::int64_t, ir::kMaxRank> strides;  // of data
   ir::Shape indices;
   int axis;
   // gather_nd and scatter_nd: rows of `depth` indices after `batch` shared axes.
@@ -32,7 +33,6 @@ struct Naming {
 
 template <typename Index>
 std::int64_t element_offset(const Naming& how, const Index* indices, std::int64_t place) {
-  const auto strides = how.data.strides();
   std::int64_t offset = 0;
   std::int64_t rest = place;
   for (int axis = how.data.rank(); axis-- > 0;) {
@@ -40,14 +40,13 @@ std::int64_t element_offset(const Naming& how, const Index* indices, std::int64_
     rest /= how.indices[axis];
     if (axis == how.axis) at = resolve(static_cast<std::int64_t>(indices[place]), how.data[axis]);
     if (at < 0) return -1;
-    offset += at * strides[static_cast<std::size_t>(axis)];
+    offset += at * how.strides[static_cast<std::size_t>(axis)];
   }
   return offset;
 }
 
 template <typename Index>
 std::int64_t row_offset(const Naming& how, const Index* indices, std::int64_t row) {
-  const auto strides = how.data.strides();
   const std::int64_t batches = how.data.elements(0, how.batch);
   std::int64_t offset =
       row / (how.places / batches) * how.data.elements(how.batch, how.data.rank());
@@ -56,7 +55,7 @@ std::int64_t row_offset(const Naming& how, const Index* indices, std::int64_t ro
     const std::int64_t at =
         resolve(static_cast<std::int64_t>(indices[row * how.depth + d]), how.data[axis]);
     if (at < 0) return -1;
-    offset += at * strides[static_cast<std::size_t>(axis)];
+    offset += at * how.strides[static_cast<std::size_t>(axis)];
   }
   return offset;
 }
@@ -69,6 +68,7 @@ std::int64_t offset_of(const Naming& how, const Index* indices, std::int64_t pla
 Naming naming_of(const Site& site, const ir::Shape& moved) {
   Naming out{};
   out.data = site.in(0).shape;
+  out.strides = out.data.strides();
   out.indices = site.in(1).shape;
   out.elements = site.node.op == "gather_elements" || site.node.op == "scatter_elements";
   if (out.elements) {

@@ -8,31 +8,21 @@
 #include "plimsoll/kernels/cpu/column_sums.h"
 #include "plimsoll/kernels/cpu/factories.h"
 #include "plimsoll/kernels/cpu/parallel.h"
+#include "plimsoll/kernels/cpu/row_math.h"
 #include "plimsoll/kernels/cpu/vectorize.h"
 
 namespace plimsoll::kernels {
 namespace {
 
 PLIMSOLL_VECTORIZED void normalize_row(const float* x, std::int64_t n, const float* gamma,
-                                       const float* beta, float epsilon, float* y, float* mean,
-                                       float* rstd) {
-  float sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (std::int64_t i = 0; i < n; ++i) sum += x[i];
-  const float middle = sum / static_cast<float>(n);
-  float squares = 0;
-#pragma omp simd reduction(+ : squares)
-  for (std::int64_t i = 0; i < n; ++i) squares += (x[i] - middle) * (x[i] - middle);
-  const float scale = 1.0F / std::sqrt(squares / static_cast<float>(n) + epsilon);
-  *mean = middle;
-  *rstd = scale;
+                                       const float* beta, RowMoments m, float* y) {
   if (beta == nullptr) {
 #pragma omp simd
-    for (std::int64_t i = 0; i < n; ++i) y[i] = (x[i] - middle) * scale * gamma[i];
+    for (std::int64_t i = 0; i < n; ++i) y[i] = (x[i] - m.mean) * m.rstd * gamma[i];
     return;
   }
 #pragma omp simd
-  for (std::int64_t i = 0; i < n; ++i) y[i] = (x[i] - middle) * scale * gamma[i] + beta[i];
+  for (std::int64_t i = 0; i < n; ++i) y[i] = (x[i] - m.mean) * m.rstd * gamma[i] + beta[i];
 }
 
 // One row of dx, and its share of dgamma and dbeta added to the chunk's.
@@ -108,9 +98,12 @@ std::unique_ptr<Kernel> make_layer_norm(const Site& site) {
     const float* beta = shifted ? input<float>(a, 2) : nullptr;
     parallel_ranges(rows.count, row_grain(rows.width), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t r = begin; r < end; ++r) {
-        normalize_row(input<float>(a, 0) + r * rows.width, rows.width, input<float>(a, 1), beta,
-                      epsilon, output<float>(a, 0) + r * rows.width, output<float>(a, 1) + r,
-                      output<float>(a, 2) + r);
+        const float* x = input<float>(a, 0) + r * rows.width;
+        const RowMoments m = row_moments(x, rows.width, epsilon);
+        output<float>(a, 1)[r] = m.mean;
+        output<float>(a, 2)[r] = m.rstd;
+        normalize_row(x, rows.width, input<float>(a, 1), beta, m,
+                      output<float>(a, 0) + r * rows.width);
       }
     });
   });

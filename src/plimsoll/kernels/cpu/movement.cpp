@@ -66,16 +66,6 @@ RunCopy copier_for(ir::DType dtype) {
   }
 }
 
-bool unblocked(const Site& site) {
-  for (int i = 0; i < site.inputs(); ++i) {
-    if (site.has(i) && site.in(i).layout.block_count > 0) return false;
-  }
-  for (int i = 0; i < site.outputs(); ++i) {
-    if (site.out(i).layout.block_count > 0) return false;
-  }
-  return true;
-}
-
 // The box of `shape` elements; the loop runs in the memory order `layout`.
 BoxCopy box_copy(const ir::Shape& shape, const ir::Layout& layout, const Strides& to,
                  const Strides& from) {
@@ -136,14 +126,14 @@ std::unique_ptr<Kernel> make_reorder(const Site& site) {
   if (onednn_dtype(site.out().dtype))
     return onednn_reorder(site, describe(site.in(0)), describe(site.out()));
   const RunCopy run = copier_for(site.out().dtype);
-  if (run == nullptr || !unblocked(site)) return nullptr;
+  if (run == nullptr || !all_unblocked(site)) return nullptr;
   const BoxCopy copy = box_copy(site.out().shape, site.out().layout, physical_strides(site.out()),
                                 physical_strides(site.in(0)));
   return make_kernel(site, [=](const Arguments& a) { run(copy, a.outputs[0], a.inputs[0]); });
 }
 
 std::unique_ptr<Kernel> make_transpose(const Site& site) {
-  if (!unblocked(site)) return nullptr;
+  if (!all_unblocked(site)) return nullptr;
   if (site.out().shape.elements() == 0) return nothing_to_do(site);
   const Strides own = physical_strides(site.in(0));
   const int rank = site.in(0).shape.rank();
@@ -167,7 +157,7 @@ std::unique_ptr<Kernel> make_transpose(const Site& site) {
 
 std::unique_ptr<Kernel> make_expand(const Site& site) {
   const RunCopy run = copier_for(site.out().dtype);
-  if (run == nullptr || !unblocked(site)) return nullptr;
+  if (run == nullptr || !all_unblocked(site)) return nullptr;
   if (site.out().shape.elements() == 0) return nothing_to_do(site);
   const BoxCopy copy = box_copy(site.out().shape, site.out().layout, physical_strides(site.out()),
                                 broadcast_strides_in(site.in(0), site.out().shape));
@@ -235,7 +225,7 @@ std::unique_ptr<Kernel> make_copy(const Site& site) {
 
 std::unique_ptr<Kernel> make_slice(const Site& site) {
   const RunCopy run = copier_for(site.out().dtype);
-  if (run == nullptr || !unblocked(site)) return nullptr;
+  if (run == nullptr || !all_unblocked(site)) return nullptr;
   if (site.out().shape.elements() == 0) return nothing_to_do(site);
   const auto [strides, start] = place_of(site.in(0), slice_of(site));
   BoxCopy copy =
@@ -249,7 +239,7 @@ std::unique_ptr<Kernel> make_slice(const Site& site) {
 
 std::unique_ptr<Kernel> make_slice_assign(const Site& site) {
   const RunCopy run = copier_for(site.out().dtype);
-  if (run == nullptr || !unblocked(site) || site.in(0) != site.out()) return nullptr;
+  if (run == nullptr || !all_unblocked(site) || site.in(0) != site.out()) return nullptr;
   const std::int64_t bytes = ir::bytes_of(site.out()).value;
   const bool empty = site.in(1).shape.elements() == 0;
   const auto [strides, start] = place_of(site.out(), slice_of(site));
@@ -267,7 +257,7 @@ std::unique_ptr<Kernel> make_slice_assign(const Site& site) {
 std::unique_ptr<Kernel> make_pad(const Site& site) {
   const RunCopy run = copier_for(site.out().dtype);
   const std::uint64_t value = pattern_of(site.out().dtype, site.attributes());
-  if (run == nullptr || !unblocked(site)) return nullptr;
+  if (run == nullptr || !all_unblocked(site)) return nullptr;
   if (site.attributes().text("mode", "constant") != "constant") return nullptr;
   if (site.out().shape.elements() == 0) return nothing_to_do(site);
   const ir::Shape& x = site.in(0).shape;
@@ -300,7 +290,7 @@ std::unique_ptr<Kernel> make_pad(const Site& site) {
 
 std::unique_ptr<Kernel> make_concat(const Site& site) {
   const RunCopy run = copier_for(site.out().dtype);
-  if (run == nullptr || !unblocked(site)) return nullptr;
+  if (run == nullptr || !all_unblocked(site)) return nullptr;
   const Strides to = physical_strides(site.out());
   const auto axis = static_cast<std::size_t>(axis_of(site, site.out().shape.rank()));
   std::vector<std::pair<std::size_t, BoxCopy>> copies;
@@ -322,7 +312,7 @@ std::unique_ptr<Kernel> make_concat(const Site& site) {
 
 std::unique_ptr<Kernel> make_split(const Site& site) {
   const RunCopy run = copier_for(site.in(0).dtype);
-  if (run == nullptr || !unblocked(site)) return nullptr;
+  if (run == nullptr || !all_unblocked(site)) return nullptr;
   const Strides from = physical_strides(site.in(0));
   const auto axis = static_cast<std::size_t>(axis_of(site, site.in(0).shape.rank()));
   std::vector<std::pair<std::size_t, BoxCopy>> copies;

@@ -41,6 +41,17 @@ PLIMSOLL_VECTORIZED void scale_of(float* x, std::int64_t n, float factor) {
   for (std::int64_t i = 0; i < n; ++i) x[i] *= factor;
 }
 
+PLIMSOLL_VECTORIZED RowMoments moments_of(const float* x, std::int64_t n, float epsilon) {
+  float sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (std::int64_t i = 0; i < n; ++i) sum += x[i];
+  const float mean = sum / static_cast<float>(n);
+  float squares = 0;
+#pragma omp simd reduction(+ : squares)
+  for (std::int64_t i = 0; i < n; ++i) squares += (x[i] - mean) * (x[i] - mean);
+  return {mean, 1.0F / std::sqrt(squares / static_cast<float>(n) + epsilon)};
+}
+
 }  // namespace
 
 float row_max(const float* x, std::int64_t n) {
@@ -57,6 +68,10 @@ float row_dot(const float* a, const float* b, std::int64_t n) {
 }
 void row_scale(float* x, std::int64_t n, float factor) {
   scale_of(x, n, factor);
+}
+
+RowMoments row_moments(const float* x, std::int64_t n, float epsilon) {
+  return moments_of(x, n, epsilon);
 }
 
 }  // namespace plimsoll::kernels

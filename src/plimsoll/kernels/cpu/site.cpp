@@ -32,4 +32,8 @@ bool all_row_major(const Site& site) {
   });
 }
 
+bool all_unblocked(const Site& site) {
+  return every_type(site, [](const ir::TensorType& type) { return type.layout.block_count == 0; });
+}
+
 }  // namespace plimsoll::kernels

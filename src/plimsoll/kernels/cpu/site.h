@@ -82,5 +82,7 @@ bool all_f32(const Site& site);
 // Every input and output of a rank above one lies row-major (for ranks 0 and 1 there is no other
 // way).
 bool all_row_major(const Site& site);
+// No input or output has blocks: strides say where every element lies.
+bool all_unblocked(const Site& site);
 
 }  // namespace plimsoll::kernels

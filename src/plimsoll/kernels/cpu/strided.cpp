@@ -46,4 +46,12 @@ StridedLoop make_strided_loop(const ir::TensorType& order,
   return loop;
 }
 
+StridedLoop broadcast_loop(const Site& site) {
+  const ir::TensorType& out = site.out();
+  std::vector<std::array<std::int64_t, ir::kMaxRank>> strides{broadcast_strides_in(out, out.shape)};
+  for (int i = 0; i < site.inputs(); ++i)
+    strides.push_back(broadcast_strides_in(site.in(i), out.shape));
+  return make_strided_loop(out, strides);
+}
+
 }  // namespace plimsoll::kernels

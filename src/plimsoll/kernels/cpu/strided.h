@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "plimsoll/ir/tensor_type.h"
+#include "plimsoll/kernels/cpu/parallel.h"
+#include "plimsoll/kernels/cpu/site.h"
 
 namespace plimsoll::kernels {
 
@@ -27,6 +29,10 @@ struct StridedLoop {
     return out;
   }
   std::int64_t row_step(std::size_t operand) const { return steps[operand].back(); }
+  // Where element `first` of row number `index` of an operand lies.
+  std::int64_t place(std::size_t operand, std::int64_t index, std::int64_t first) const {
+    return row_offset(operand, index) + first * row_step(operand);
+  }
   // Where row number `index` of an operand begins.
   std::int64_t row_offset(std::size_t operand, std::int64_t index) const {
     std::int64_t offset = 0;
@@ -46,5 +52,23 @@ StridedLoop make_strided_loop(const ir::TensorType& order,
 // Strides of an operand seen as `out` by numpy's broadcasting: 0 along broadcast axes.
 std::array<std::int64_t, ir::kMaxRank> broadcast_strides_in(const ir::TensorType& operand,
                                                             const ir::Shape& out);
+
+// The loop over an elementwise node: operand 0 is its output, then its inputs, broadcast to it. No
+// layout has blocks, the output has elements, and its rows are contiguous.
+StridedLoop broadcast_loop(const Site& site);
+
+// Calls row(number, first, count) for stretches of rows that cover the loop; one long row is shared
+// among threads too.
+template <typename Row>
+void for_each_row(const StridedLoop& loop, const Row& row) {
+  if (loop.rows() == 1) {
+    parallel_ranges(loop.row(), kElementGrain,
+                    [&](std::int64_t begin, std::int64_t end) { row(0, begin, end - begin); });
+    return;
+  }
+  parallel_ranges(loop.rows(), row_grain(loop.row()), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t r = begin; r < end; ++r) row(r, 0, loop.row());
+  });
+}
 
 }  // namespace plimsoll::kernels
