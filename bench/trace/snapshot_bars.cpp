@@ -10,6 +10,7 @@
 // prints CPU seconds and the peak of anonymous memory (the mapped file does not count).
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

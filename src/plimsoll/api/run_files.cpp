@@ -5,6 +5,8 @@
 #include <memory>
 #include <unordered_map>
 
+#include <fmt/format.h>
+
 #include "plimsoll/base/file.h"
 #include "plimsoll/runtime/layout_copy.h"
 #include "plimsoll/store/npy.h"

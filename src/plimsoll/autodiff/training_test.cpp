@@ -1,6 +1,7 @@
 #include "plimsoll/autodiff/training.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace plimsoll::base {
 

@@ -14,7 +14,7 @@
 #include <functional>
 #include <limits>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace plimsoll {
 
@@ -86,8 +86,5 @@ struct std::hash<plimsoll::Id<Tag>> {
 };
 template <>
 struct fmt::formatter<plimsoll::Bytes> : fmt::formatter<std::int64_t> {
-  template <typename FormatContext>
-  auto format(plimsoll::Bytes bytes, FormatContext& context) const {
-    return fmt::formatter<std::int64_t>::format(bytes.value, context);
-  }
+  auto format(plimsoll::Bytes bytes, fmt::format_context& context) const -> fmt::format_context::iterator;
 };

@@ -2,6 +2,7 @@
 // names both.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "plimsoll/base/result.h"

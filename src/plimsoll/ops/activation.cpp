@@ -1,5 +1,7 @@
 #include "plimsoll/ops/activation.h"
 
+#include <cmath>
+
 #include "plimsoll/ops/activation_formulas.h"
 #include "plimsoll/ops/attribute_rules.h"
 #include "plimsoll/ops/cards.h"

@@ -1,4 +1,5 @@
 // Reference numbers: tools/references/nn_operators.py.
+#include <cmath>
 #include <limits>
 
 #include "plimsoll/ops/wave.h"

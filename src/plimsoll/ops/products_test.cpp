@@ -1,6 +1,8 @@
 // Reference numbers: tools/references/nn_operators.py.
 #include "plimsoll/ops/wave.h"
 
+#include <cmath>
+
 namespace plimsoll::ops {
 namespace {
 

@@ -1,6 +1,7 @@
 #include "plimsoll/pack/bodies.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
 #include <set>

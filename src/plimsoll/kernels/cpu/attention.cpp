@@ -13,6 +13,7 @@
 // q, k and v in place. Work is shared by (batch, head, tile) forward and by (batch, key head)
 // backward, where the sums into dK and dV stay with one lane in a fixed order: the bits do not
 // depend on threads.
+#include <cmath>
 #include <cstring>
 #include <map>
 

@@ -1,5 +1,6 @@
 #include "plimsoll/kernels/cpu/attention_rows.h"
 
+#include <cmath>
 #include <cstring>
 
 #include "plimsoll/kernels/cpu/row_math.h"

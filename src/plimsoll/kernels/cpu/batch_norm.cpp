@@ -5,6 +5,7 @@
 // to memory; the chunks are joined by  M2 = sum of M2_k + n_k (mean_k - mean)^2.  Sums for means
 // are taken of differences to the first element, so that a large mean costs no digits. The chunks
 // depend on the shape alone: the bits do not depend on threads.
+#include <cmath>
 #include <cstring>
 
 #include "plimsoll/base/checked.h"

@@ -1,4 +1,6 @@
 // Functions of two tensors with broadcasting.
+#include <cmath>
+
 #include "plimsoll/kernels/cpu/elementwise.h"
 #include "plimsoll/kernels/cpu/factories.h"
 #include "plimsoll/kernels/cpu/strided.h"

@@ -2,6 +2,8 @@
 //
 // Operands broadcast; a row of the loop runs with one step per operand, so the inner loops are
 // plain and the compiler vectorises those with steps of 1 and 0.
+#include <cmath>
+
 #include "plimsoll/kernels/cpu/elementwise.h"
 #include "plimsoll/kernels/cpu/factories.h"
 #include "plimsoll/kernels/cpu/strided.h"

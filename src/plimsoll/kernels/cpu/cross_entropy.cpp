@@ -1,5 +1,7 @@
 // Cross-entropy of logits against labels, with log-softmax inside: the probabilities are never
 // stored.
+#include <cmath>
+
 #include "plimsoll/kernels/cpu/factories.h"
 #include "plimsoll/kernels/cpu/parallel.h"
 #include "plimsoll/kernels/cpu/row_math.h"

@@ -4,6 +4,8 @@
 // A row is read from memory once; mean, deviation and result come from the cache. The gradients of
 // gamma and beta are sums over rows, taken per chunk of rows and joined in order (column_sums.h
 // says why).
+#include <cmath>
+
 #include "plimsoll/base/checked.h"
 #include "plimsoll/kernels/cpu/column_sums.h"
 #include "plimsoll/kernels/cpu/factories.h"

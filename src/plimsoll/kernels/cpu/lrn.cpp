@@ -8,6 +8,8 @@
 // position.
 #include <omp.h>
 
+#include <cmath>
+
 #include "plimsoll/kernels/cpu/factories.h"
 #include "plimsoll/kernels/cpu/parallel.h"
 #include "plimsoll/kernels/cpu/vectorize.h"

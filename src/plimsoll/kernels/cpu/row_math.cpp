@@ -1,5 +1,7 @@
 #include "plimsoll/kernels/cpu/row_math.h"
 
+#include <cmath>
+
 #include "plimsoll/kernels/cpu/vectorize.h"
 
 namespace plimsoll::kernels {

@@ -1,4 +1,6 @@
 // softmax, log_softmax and their gradients along the last axis.
+#include <cmath>
+
 #include "plimsoll/kernels/cpu/factories.h"
 #include "plimsoll/kernels/cpu/parallel.h"
 #include "plimsoll/kernels/cpu/row_math.h"

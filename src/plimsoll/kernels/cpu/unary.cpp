@@ -1,4 +1,6 @@
 // Functions of one tensor and their gradients.
+#include <cmath>
+
 #include "plimsoll/kernels/cpu/elementwise.h"
 #include "plimsoll/kernels/cpu/factories.h"
 

@@ -1,4 +1,6 @@
 // The optimizers' updates, each one pass over its tensors, in place. Formulas as PyTorch's.
+#include <cmath>
+
 #include "plimsoll/kernels/cpu/elementwise.h"
 #include "plimsoll/kernels/cpu/factories.h"
 
