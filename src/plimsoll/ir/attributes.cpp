@@ -14,12 +14,14 @@ auto lower_bound(auto& entries, std::string_view name) {
 }
 
 struct AttributeText {
-  std::string operator()(std::int64_t value) const { return fmt::format("{}", value); }
+  const NumberText& number;
+
+  std::string operator()(std::int64_t value) const { return number ? number(value) : std::to_string(value); }
   std::string operator()(double value) const { return real_text(value); }
   std::string operator()(const std::string& value) const { return quoted(value); }
   std::string operator()(const Ints& values) const {
     std::string out = "[";
-    for (const std::int64_t value : values) out += fmt::format("{}{}", out.size() > 1 ? "," : "", value);
+    for (const std::int64_t value : values) out += (out.size() > 1 ? "," : "") + (*this)(value);
     return out + "]";
   }
   // An empty list of reals would read back as a list of integers, so it is marked.
@@ -64,11 +66,11 @@ std::string quoted(std::string_view text) {
   return out + "\"";
 }
 
-std::string to_string(const Attributes& attributes) {
+std::string to_string(const Attributes& attributes, const NumberText& number) {
   std::string out;
   for (const auto& [name, value] : attributes.entries()) {
     out += fmt::format("{}{}={}", out.empty() ? "{" : ", ", is_word(name) ? name : quoted(name),
-                       std::visit(AttributeText{}, value));
+                       std::visit(AttributeText{number}, value));
   }
   return out.empty() ? out : out + "}";
 }

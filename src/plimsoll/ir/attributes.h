@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -46,8 +47,9 @@ class Attributes {
 
 // "{axis=-1, eps=1e-05, pads=[3,3,3,3], mode="edge"}", names in order; reals always have a point or
 // an exponent, so that the text reads back with the same types. A name that is no word is quoted.
-// Empty attributes give "".
-std::string to_string(const Attributes& attributes);
+// Empty attributes give "". `number` may write integers another way; it is asked in the order of the text.
+using NumberText = std::function<std::string(std::int64_t)>;
+std::string to_string(const Attributes& attributes, const NumberText& number = {});
 
 // A string in quotes with \" \\ \n and \xNN escapes: any bytes survive a round trip.
 std::string quoted(std::string_view text);

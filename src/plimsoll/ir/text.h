@@ -14,6 +14,10 @@
 // files then shows what really changed. An absent optional input is `_`. docs/formats/graph.md has
 // the grammar.
 //
+// A graph for every size (symbolic_graph.h) has the line `symbols batch=2` under its heading, and numbers may
+// then be expressions: fp32[batch,4], {count=49*batch}. It is read at the sizes asked for, or at those of
+// that line.
+//
 // Reading is for files nobody vouches for. The parser is a hand-written walk over the bytes with no
 // recursion, one pass, and memory proportional to the text (an id of four billion costs nothing:
 // ids are keys of a map until the end, when they must be exactly 0 to n-1). An error names line and
@@ -24,17 +28,19 @@
 // which equals nothing). Cost: linear in the text, some 20 MB/s.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
 #include "plimsoll/base/result.h"
 #include "plimsoll/ir/graph.h"
+#include "plimsoll/ir/polynomial.h"
 
 namespace plimsoll::ir {
 
 std::string to_text(const Graph& graph);
 
-Result<Graph> parse_text(std::string_view text);
+Result<Graph> parse_text(std::string_view text, std::span<const SymbolSize> sizes = {});
 
 // "normal(0.0,0.02)": how a source's first content is written; "" for one that has none.
 std::string to_string(const Init& init);

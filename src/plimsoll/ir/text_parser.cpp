@@ -24,10 +24,11 @@ std::optional<T> find_named(std::string_view word, int count) {
 
 class Parser {
  public:
-  explicit Parser(std::string_view text) : scan_(text) {}
+  Parser(std::string_view text, std::span<const SymbolSize> sizes) : scan_(text), sizes_(sizes) {}
 
   Result<Graph> parse() {
     PLIMSOLL_RETURN_IF_ERROR(parse_heading());
+    PLIMSOLL_RETURN_IF_ERROR(parse_symbols());
     bool ended = false;
     for (scan_.skip_to_line(); !ended; scan_.skip_to_line()) {
       if (scan_.at_end()) return scan_.error("the text ends without the line 'end'");
@@ -59,6 +60,32 @@ class Parser {
       return scan_.error("version {} of the format; this program reads {}", version, kVersion);
     PLIMSOLL_TRY(graph_.name, scan_.string("the graph's name"));
     return scan_.expect_line_end();
+  }
+
+  // `symbols batch=8 seq=128`, if that comes next; the sizes that were asked for go before the file's.
+  Status parse_symbols() {
+    scan_.skip_to_line();
+    std::vector<SymbolSize> symbols;
+    if (scan_.next_is("symbols ")) {
+      PLIMSOLL_RETURN_IF_ERROR(scan_.word("'symbols'"));
+      do {
+        PLIMSOLL_TRY(const std::string_view symbol, scan_.word("a symbol"));
+        PLIMSOLL_RETURN_IF_ERROR(scan_.expect('='));
+        PLIMSOLL_TRY(const std::int64_t size, scan_.integer());
+        if (!is_symbol(symbol) || size < 0) return scan_.error("'{}={}': expects a plain word and a size", symbol, size);
+        if (symbols.size() == kMaxSymbols) return scan_.error("more than {} symbols", kMaxSymbols);
+        symbols.push_back({std::string(symbol), size});
+      } while (scan_.peek() != '\n' && scan_.peek() != '#');
+      PLIMSOLL_RETURN_IF_ERROR(scan_.expect_line_end());
+    }
+    for (const SymbolSize& given : sizes_) {
+      const auto known = std::find_if(symbols.begin(), symbols.end(), [&](const SymbolSize& symbol) { return symbol.name == given.name; });
+      if (known == symbols.end()) return fail(ErrorCode::kUsage, "the graph has no size '{}' to choose: its extents are fixed", given.name);
+      if (given.size < 0) return fail(ErrorCode::kUsage, "size {} of '{}' is negative", given.size, given.name);
+      known->size = given.size;
+    }
+    scan_.set_symbols(std::move(symbols));
+    return {};
   }
 
   // True when the line was `end`.
@@ -224,7 +251,7 @@ class Parser {
       PLIMSOLL_TRY(Ints values, scan_.integers());
       return Attribute(std::move(values));
     }
-    if (first == 'r') return parse_reals();
+    if (scan_.next_is("r[")) return parse_reals();
     return scan_.number();
   }
 
@@ -272,6 +299,7 @@ class Parser {
   }
 
   TextScanner scan_;
+  std::span<const SymbolSize> sizes_;
   Graph graph_;
   std::vector<Definition> definitions_;  // in the order of the text
   std::unordered_set<std::uint32_t> known_;
@@ -279,8 +307,8 @@ class Parser {
 
 }  // namespace
 
-Result<Graph> parse_text(std::string_view text) {
-  return Parser(text).parse();
+Result<Graph> parse_text(std::string_view text, std::span<const SymbolSize> sizes) {
+  return Parser(text, sizes).parse();
 }
 
 }  // namespace plimsoll::ir

@@ -78,6 +78,11 @@ bool TextScanner::take(char c) {
   return true;
 }
 
+bool TextScanner::next_is(std::string_view text) {
+  skip_spaces();
+  return text_.substr(at_, text.size()) == text;
+}
+
 Status TextScanner::expect(char c) {
   if (!take(c)) return error("expected '{}', found {}", c, found());
   return {};
@@ -151,14 +156,32 @@ std::string_view TextScanner::number_text() {
   skip_spaces();
   std::size_t end = at_;
   while (end < text_.size() && (is_digit(text_[end]) || is_letter(text_[end]) ||
-                                text_[end] == '.' || text_[end] == '-' || text_[end] == '+'))
+                                text_[end] == '.' || text_[end] == '-' || text_[end] == '+' ||
+                                text_[end] == '*' || text_[end] == '^'))
     ++end;
   return text_.substr(at_, end - at_);
+}
+
+// A symbol stands in it: what would be no number, or a real, without symbols.
+bool TextScanner::is_expression(std::string_view token) const {
+  while (!token.empty() && !symbols_.empty()) {
+    const std::size_t end = std::min(token.find_first_of("*+-^"), token.size());
+    const std::string_view factor = token.substr(0, end);
+    if (std::any_of(symbols_.begin(), symbols_.end(), [&](const SymbolSize& symbol) { return symbol.name == factor; })) return true;
+    token.remove_prefix(std::min(end + 1, token.size()));
+  }
+  return false;
 }
 
 Result<std::int64_t> TextScanner::integer() {
   const std::string_view token = number_text();
   std::int64_t out = 0;
+  if (is_expression(token)) {
+    const auto value = evaluate(token, symbols_);
+    if (!value) return error("{}", value.error().message);
+    at_ += token.size();
+    return value;
+  }
   if (!parse_whole(token, out))
     return error("expected an integer of 64 bits, found {}",
                  token.empty() ? found() : quoted(token));
@@ -176,7 +199,8 @@ Result<double> TextScanner::real() {
 }
 
 Result<Attribute> TextScanner::number() {
-  if (number_text().find_first_of(".eEfn") == std::string_view::npos) {
+  const std::string_view token = number_text();
+  if (is_expression(token) || token.find_first_of(".eEfn") == std::string_view::npos) {
     PLIMSOLL_TRY(const std::int64_t value, integer());
     return Attribute(value);
   }

@@ -10,12 +10,16 @@
 
 #include "plimsoll/base/result.h"
 #include "plimsoll/ir/attributes.h"
+#include "plimsoll/ir/polynomial.h"
 
 namespace plimsoll::ir {
 
 class TextScanner {
  public:
   explicit TextScanner(std::string_view text) : text_(text) {}
+
+  // From here on integers may be expressions in these symbols: "2*batch+1".
+  void set_symbols(std::vector<SymbolSize> symbols) { symbols_ = std::move(symbols); }
 
   // Past spaces, blank lines and `#` comments, to the first byte of the next line that says
   // something.
@@ -27,6 +31,7 @@ class TextScanner {
   char peek();
   // Takes `c` if it is what comes next.
   bool take(char c);
+  bool next_is(std::string_view text);
   Status expect(char c);
   // The line must end here (a comment may follow).
   Status expect_line_end();
@@ -57,10 +62,12 @@ class TextScanner {
   std::string place() const;
   std::string found() const;
   std::string_view number_text();
+  bool is_expression(std::string_view token) const;
   Result<char> escape();
 
   std::string_view text_;
   std::size_t at_ = 0;
+  std::vector<SymbolSize> symbols_;
 };
 
 }  // namespace plimsoll::ir

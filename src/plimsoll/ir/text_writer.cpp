@@ -1,19 +1,36 @@
 #include <algorithm>
 #include <iterator>
 
+#include <fmt/format.h>
+
 #include "plimsoll/ir/hex.h"
 #include "plimsoll/ir/init_names.h"
+#include "plimsoll/ir/symbolic_graph.h"
 #include "plimsoll/ir/text.h"
 
 namespace plimsoll::ir {
 namespace {
 
+std::string plain_number(std::size_t, std::int64_t number) { return std::to_string(number); }
+
+// `number_` writes a number of the graph, given its place among all of them (symbolic_graph.h).
+template <typename NumberAt>
 class Writer {
  public:
-  explicit Writer(const Graph& graph) : graph_(graph) {}
+  Writer(const Graph& graph, NumberAt number) : graph_(graph), number_(std::move(number)) {
+    std::size_t count = 0;
+    for (const Value& value : graph.values) first_of_value_.push_back(std::exchange(count, count + static_cast<std::size_t>(value.type.shape.rank())));
+    for (const Node& node : graph.nodes) {
+      first_of_node_.push_back(count);
+      to_string(node.attributes, [&](std::int64_t) { return ++count, std::string(); });
+    }
+  }
 
-  std::string write() {
+  std::string write(const std::vector<SymbolSize>& symbols = {}) {
     out_ = fmt::format("plimsoll graph 1 {}\n", quoted(graph_.name));
+    if (!symbols.empty()) out_ += "symbols";
+    for (const SymbolSize& symbol : symbols) put(" {}={}", symbol.name, symbol.size);
+    if (!symbols.empty()) out_ += '\n';
     for (const Node& node : graph_.nodes) write_node(node);
     write_sources_below(graph_.values.size());
     for (const ValueId output : graph_.outputs) put("output %{}\n", output.value);
@@ -31,7 +48,11 @@ class Writer {
 
   void write_value(ValueId id) {
     const Value& value = graph_.value(id);
-    put("%{} {} {} {}", id.value, name(value.kind), quoted(value.name), to_string(value.type));
+    put("%{} {} {} {}[", id.value, name(value.kind), quoted(value.name), name(value.type.dtype));
+    for (int axis = 0; axis < value.type.shape.rank(); ++axis) {
+      put("{}{}", axis > 0 ? "," : "", number_(first_of_value_[id.index()] + static_cast<std::size_t>(axis), value.type.shape[axis]));
+    }
+    put("]{}", to_string(value.type.layout));
     if (value.init != Init{}) put(" {}", to_string(value.init));
     if (const auto* data = graph_.data(id)) put(" data {}", to_hex(*data));
   }
@@ -67,7 +88,10 @@ class Writer {
       }
     }
     out_ += ')';
-    if (!node.attributes.entries().empty()) put(" {}", to_string(node.attributes));
+    std::size_t number = first_of_node_[static_cast<std::size_t>(&node - graph_.nodes.data())];
+    if (!node.attributes.entries().empty()) {
+      put(" {}", to_string(node.attributes, [&](std::int64_t value) { return number_(number++, value); }));
+    }
     put(" {}", name(node.phase));
     if (!node.layer.empty()) put(" {}", quoted(node.layer));
     out_ += '\n';
@@ -76,6 +100,9 @@ class Writer {
   static std::string node_word(const std::string& op) { return is_word(op) ? op : quoted(op); }
 
   const Graph& graph_;
+  NumberAt number_;
+  std::vector<std::size_t> first_of_value_;
+  std::vector<std::size_t> first_of_node_;
   std::string out_;
   std::size_t next_source_ = 0;
 };
@@ -89,7 +116,17 @@ std::string to_string(const Init& init) {
 }
 
 std::string to_text(const Graph& graph) {
-  return Writer(graph).write();
+  return Writer(graph, plain_number).write();
+}
+
+std::string to_text(const SymbolicGraph& symbolic) {
+  const auto number = [&](std::size_t place, std::int64_t plain) {
+    const auto found = std::lower_bound(symbolic.varying.begin(), symbolic.varying.end(), place,
+                                        [](const auto& varying, std::size_t wanted) { return varying.first < wanted; });
+    if (found == symbolic.varying.end() || found->first != place) return std::to_string(plain);
+    return found->second.text(symbolic.sizes);
+  };
+  return Writer(symbolic.graph, number).write(symbolic.sizes);
 }
 
 }  // namespace plimsoll::ir
