@@ -1,6 +1,7 @@
 #include "plimsoll/report/page.h"
 
 #include "plimsoll/base/check.h"
+#include "plimsoll/report/markup.h"
 #include "plimsoll/report/web_assets.h"
 
 namespace plimsoll::report {
@@ -10,19 +11,6 @@ void replace_once(std::string& text, std::string_view mark, std::string_view by)
   const auto at = text.find(mark);
   PLIMSOLL_CHECK(at != std::string::npos, "the page template lacks a mark");
   text.replace(at, mark.size(), by);
-}
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '&': out += "&amp;"; break;
-      default: out += c;
-    }
-  }
-  return out;
 }
 
 }  // namespace

@@ -5,27 +5,9 @@
 #include <fmt/format.h>
 
 #include "plimsoll/base/byte_size.h"
+#include "plimsoll/report/markup.h"
 
 namespace plimsoll::report {
-namespace {
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '&': out += "&amp;"; break;
-      case '"': out += "&quot;"; break;
-      default:
-        // Control characters may not stand in XML, and bytes above 127 may be no UTF-8.
-        out += static_cast<unsigned char>(c) < 32 || static_cast<unsigned char>(c) > 126 ? '?' : c;
-    }
-  }
-  return out;
-}
-
-}  // namespace
 
 Svg::Svg(int width, int height)
     : text_(fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" "

@@ -1,6 +1,6 @@
 // A picture as SVG text, element by element: what the timeline and the curve are drawn with.
 //
-// Text is escaped, and bytes that XML may not hold become '?': no name from a file is ever markup.
+// Text is escaped (markup.h).
 #pragma once
 
 #include <string>
