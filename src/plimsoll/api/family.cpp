@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
-#include "plimsoll/plan/make_plan.h"
+#include "plimsoll/api/keep_all_plan.h"
+#include "plimsoll/api/symbolic_model.h"
 
 namespace plimsoll::api {
 namespace {
@@ -21,16 +22,29 @@ bool read_number(std::string_view text, std::int64_t& out) {
   return error == std::errc() && end == text.data() + text.size() && out > 0;
 }
 
-Result<Member> prepare(ModelRequest request, const std::string& device, const PlanOptions& options, const SizeRange& sizes, std::int64_t size) {
-  Member out;
-  out.size = size;
-  (sizes.option == "batch" ? request.sizes.batch : request.sizes.seq) = size;
-  PLIMSOLL_TRY(out.prepared, prepare_model(request, device));
-  schedule::GraphWorkloadOptions how;
+Result<Member> map_member(std::int64_t size, PreparedModel prepared, const PlanOptions& options) {
+  Member out{size, std::move(prepared), {}};
+  PlanOptions how = options;
   how.kernels = out.prepared.kernels;
-  how.in_place = options.in_place;
   how.seconds = [&](const ir::Graph& graph, const ir::Node& node) { return node_cost(out.prepared.profile, graph, node).seconds; };
-  PLIMSOLL_TRY(out.mapped, schedule::make_graph_workload(out.prepared.model.graph, how));
+  PLIMSOLL_TRY(out.mapped, workload_of(out.prepared.model.graph, how, {.in_place = options.in_place}));
+  return out;
+}
+
+Result<std::vector<Member>> make_members(const ModelRequest& request, const std::string& device, const PlanOptions& options, const SizeRange& sizes) {
+  const auto symbolic = symbolic_model(at_size(request, sizes, sizes.high), {sizes.option});
+  std::vector<Member> out;
+  for (std::int64_t size = sizes.low; size <= sizes.high; ++size) {
+    LoadedModel loaded;
+    if (symbolic) {
+      PLIMSOLL_TRY(loaded.graph, at_sizes(*symbolic, {{sizes.option, size}}));
+    } else {
+      PLIMSOLL_TRY(loaded, load_model(at_size(request, sizes, size)));
+    }
+    PLIMSOLL_TRY(PreparedModel prepared, prepare_loaded(std::move(loaded), request.threads, device));
+    PLIMSOLL_TRY(Member member, map_member(size, std::move(prepared), options));
+    out.push_back(std::move(member));
+  }
   return out;
 }
 
@@ -64,14 +78,10 @@ void agree(std::vector<Member>& members) {
 }
 
 Result<plan::Plan> plan_member(const Member& member, const PlanOptions& options, const plan::Plan* like) {
-  plan::MakePlanOptions how;
-  how.sharing = options.share;
-  how.two_ended = options.two_ended;
+  const ir::Graph& graph = member.prepared.model.graph;
+  PLIMSOLL_TRY(plan::MakePlanOptions how, packing_options(graph, options));
   how.like = like;
-  PLIMSOLL_TRY(plan::Plan plan, plan::make_plan(member.prepared.model.graph, member.mapped, schedule::keep_all(member.mapped.workload), how));
-  const plan::PlanCheck check = plan::check_plan(plan);
-  if (!check.ok()) return fail(ErrorCode::kInternal, "the planner made a wrong plan, please report it: {}", check.problems.front());
-  return plan;
+  return checked(plan::make_plan(graph, member.mapped, schedule::keep_all(member.mapped.workload), how));
 }
 
 }  // namespace
@@ -89,13 +99,14 @@ Result<SizeRange> parse_sizes(std::string_view text) {
   return out;
 }
 
+ModelRequest at_size(ModelRequest request, const SizeRange& sizes, std::int64_t size) {
+  (sizes.option == "batch" ? request.sizes.batch : request.sizes.seq) = size;
+  return request;
+}
+
 Result<std::vector<FamilyMember>> plan_family(const ModelRequest& request, const std::string& device, const PlanOptions& options,
                                               const SizeRange& sizes) {
-  std::vector<Member> members;
-  for (std::int64_t size = sizes.low; size <= sizes.high; ++size) {
-    PLIMSOLL_TRY(Member member, prepare(request, device, options, sizes, size));
-    members.push_back(std::move(member));
-  }
+  PLIMSOLL_TRY(std::vector<Member> members, make_members(request, device, options, sizes));
   agree(members);
   PLIMSOLL_TRY(const plan::Plan largest, plan_member(members.back(), options, nullptr));
   std::vector<FamilyMember> out;

@@ -6,10 +6,11 @@
 // that any member of the family wants. So a program that changes its batch size keeps its arena and its
 // addresses, and nobody plans again.
 //
-// A member whose steps differ (at batch 1 a slice may become a view) gets a plan of its own, which says so.
-// In-place offers are taken only where every member has them.
+// The members are one graph with a symbol for the size (symbolic_model.h), bound to each. A model that has no
+// such graph is built size by size. A member whose steps differ (at batch 1 a slice may become a view) gets a
+// plan of its own, which says so. In-place offers are taken only where every member has them.
 //
-// Every member's plan has passed the checker. Cost: one graph and one table of kernel facts per size, one
+// Every member's plan has passed the checker. Cost: three graphs, one table of kernel facts per size, one
 // packing for all.
 #pragma once
 
@@ -29,6 +30,9 @@ struct SizeRange {
 
 // "batch=1..64"
 Result<SizeRange> parse_sizes(std::string_view text);
+
+// The same request at one of the sizes.
+ModelRequest at_size(ModelRequest request, const SizeRange& sizes, std::int64_t size);
 
 struct FamilyMember {
   std::int64_t size = 0;

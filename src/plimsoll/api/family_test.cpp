@@ -66,6 +66,98 @@ TEST(Family, AnIndexGivesThePlanOfASizeWithoutPlanning) {
   EXPECT_TRUE(*got == *run_on_demand_for((*family)[1].plan.graph, 1));
 }
 
+// The same steps by an executor of its own for every size, the state carried from one to the next.
+LeftBehind step_by_step(const std::vector<plan::Plan>& plans, int steps) {
+  std::vector<std::vector<std::byte>> states;
+  LeftBehind out;
+  for (int step = 0; step < steps; ++step) {
+    RunOptions how;
+    how.steps = 1;
+    how.first_step = step;
+    how.threads = 1;
+    how.on_start = [&](runtime::Executor& executor) -> Status {
+      for (std::size_t v = 0, s = 0; v < executor.graph().values.size() && !states.empty(); ++v) {
+        if (!ir::is_persistent(executor.graph().values[v].kind)) continue;
+        std::copy(states[s].begin(), states[s].end(), executor.source(ValueId(v)).begin());
+        ++s;
+      }
+      return {};
+    };
+    how.on_end = [&](runtime::Executor& executor) -> Status {
+      out = left_behind(executor);
+      states.assign(out.begin() + static_cast<std::ptrdiff_t>(executor.graph().outputs.size()), out.end());
+      return {};
+    };
+    const auto report = run_on_demand(plans[static_cast<std::size_t>(step) % plans.size()].graph, how);
+    EXPECT_TRUE(report) << report.error().message;
+  }
+  return out;
+}
+
+TEST(Family, ARunChangesItsSizeEveryStepInOneArena) {
+  struct Case {
+    const char* model;
+    model::ModelOptions fixed;
+    SizeRange sizes;
+  };
+  const std::vector<Case> cases{{"mlp", {}, {"batch", 1, 4}},
+                                {"resnet18", {.image = 32, .width = 8, .classes = 10}, {"batch", 1, 4}},
+                                {"gpt2", {.seq = 16, .width = 32, .layers = 2, .heads = 2, .vocab = 100}, {"batch", 1, 4}},
+                                {"gpt2", {.batch = 2, .width = 32, .layers = 2, .heads = 2, .vocab = 100}, {"seq", 5, 8}}};
+  for (const Case& one : cases) {
+    SCOPED_TRACE(fmt::format("{} {}", one.model, one.sizes.option));
+    ModelRequest request;
+    request.model = one.model;
+    request.threads = 1;
+    request.sizes = one.fixed;
+    const auto family = plan_family(request, "cpu", {}, one.sizes);
+    ASSERT_TRUE(family) << family.error().message;
+    std::vector<plan::Plan> plans;
+    for (const FamilyMember& member : *family) plans.push_back(member.plan);
+    LeftBehind got;
+    RunOptions how;
+    how.steps = 7;
+    how.threads = 1;
+    how.poison = true;
+    how.on_end = [&](runtime::Executor& executor) -> Status {
+      got = left_behind(executor);
+      return {};
+    };
+    const auto report = run_family(plans, how);
+    ASSERT_TRUE(report) << report.error().message;
+    EXPECT_EQ(report->losses.size(), 7u);
+    EXPECT_EQ(report->peak, plans.back().arena_bytes());
+    EXPECT_TRUE(got == step_by_step(plans, 7));
+  }
+}
+
+TEST(Family, AStateThatChangesWithTheSizeIsNamed) {
+  std::vector<plan::Plan> plans;
+  for (const std::int64_t width : {8, 16}) {
+    ModelRequest request;
+    request.model = "mlp";
+    request.threads = 1;
+    request.sizes = {.width = width};
+    plans.push_back(plan_family(request, "cpu", {}, {"batch", 2, 2})->front().plan);
+  }
+  RunOptions how;
+  how.threads = 1;
+  const auto report = run_family(plans, how);
+  ASSERT_FALSE(report);
+  EXPECT_NE(report.error().message.find("at one size and"), std::string::npos) << report.error().message;
+}
+
+TEST(Family, AnUnrolledLengthIsBuiltSizeBySize) {
+  ModelRequest request;
+  request.model = "lstm";
+  request.threads = 1;
+  request.sizes = {.batch = 2, .width = 8, .layers = 1, .classes = 20};
+  const auto family = plan_family(request, "cpu", {}, {"seq", 2, 4});
+  ASSERT_TRUE(family) << family.error().message;
+  EXPECT_FALSE(family->front().shared);
+  EXPECT_LT(family->front().plan.graph.nodes.size(), family->back().plan.graph.nodes.size());
+}
+
 TEST(Family, AnIndexThatIsNoneOrLeadsElsewhereIsRefused) {
   const std::string file = testing::TempDir() + "family_wrong.json";
   for (const char* members : {"[]", "7", "[3]", R"([{"size": 1}])", R"([{"size": 1, "file": "../up.json"}])", R"([{"size": 1, "file": ""}])",

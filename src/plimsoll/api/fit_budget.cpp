@@ -43,7 +43,7 @@ class BudgetFitter {
         if (fitted.error().code != ErrorCode::kDoesNotFit && fitted.error().code != ErrorCode::kNoAnswer) return forward(fitted);
         break;
       }
-      PLIMSOLL_TRY(plan::Plan plan, plan::make_plan(graph_, mapped_, fitted->schedule, packing_options(options_)));
+      PLIMSOLL_TRY(plan::Plan plan, packed(fitted->schedule));
       smallest_ = std::min(smallest_, plan.arena_bytes());
       if (plan.arena_bytes() <= budget_) return accept(std::move(plan), *fitted);
       hold_back(plan);
@@ -67,11 +67,16 @@ class BudgetFitter {
   Result<plan::Plan> first_of_ladder() {
     PLIMSOLL_TRY(const std::vector<schedule::Fit> candidates, schedule::ladder(mapped_.workload, how_));
     for (const schedule::Fit& candidate : candidates) {
-      PLIMSOLL_TRY(plan::Plan plan, plan::make_plan(graph_, mapped_, candidate.schedule, packing_options(options_)));
+      PLIMSOLL_TRY(plan::Plan plan, packed(candidate.schedule));
       smallest_ = std::min(smallest_, plan.arena_bytes());
       if (plan.arena_bytes() <= budget_) return accept(std::move(plan), candidate);
     }
     return none_found();
+  }
+
+  Result<plan::Plan> packed(const schedule::Schedule& schedule) const {
+    PLIMSOLL_TRY(const plan::MakePlanOptions how, packing_options(graph_, options_));
+    return plan::make_plan(graph_, mapped_, schedule, how);
   }
 
   double time_left() const { return options_.deadline_seconds - watch_.seconds(); }
@@ -123,7 +128,7 @@ class BudgetFitter {
     quick.deadline_seconds = 0.1;
     quick.budget = schedule::smallest_found(mapped_.workload, quick);
     PLIMSOLL_TRY(schedule::Fit fitted, schedule::fit(mapped_.workload, quick));
-    PLIMSOLL_TRY(plan::Plan plan, plan::make_plan(graph_, mapped_, fitted.schedule, packing_options(options_)));
+    PLIMSOLL_TRY(plan::Plan plan, packed(fitted.schedule));
     smallest_ = std::min(smallest_, plan.arena_bytes());
     return Found{std::move(plan), std::move(fitted)};
   }
@@ -157,14 +162,6 @@ class BudgetFitter {
 };
 
 }  // namespace
-
-plan::MakePlanOptions packing_options(const PlanOptions& options) {
-  plan::MakePlanOptions how;
-  how.sharing = options.share;
-  how.two_ended = options.two_ended;
-  how.contiguous = options.contiguous;
-  return how;
-}
 
 Result<plan::Plan> fit_budget(const ir::Graph& graph, const schedule::GraphWorkload& mapped, const PlanOptions& options,
                               Bytes budget, PlanSummary& summary) {

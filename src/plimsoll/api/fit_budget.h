@@ -19,11 +19,8 @@
 #pragma once
 
 #include "plimsoll/api/planning.h"
-#include "plimsoll/plan/make_plan.h"
 
 namespace plimsoll::api {
-
-plan::MakePlanOptions packing_options(const PlanOptions& options);
 
 Result<plan::Plan> fit_budget(const ir::Graph& graph, const schedule::GraphWorkload& mapped, const PlanOptions& options,
                               Bytes budget, PlanSummary& summary);

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "plimsoll/plan/buckets.h"
-#include "plimsoll/plan/make_plan.h"
+#include "plimsoll/plan/check_plan.h"
 #include "plimsoll/plan/streams.h"
 #include "plimsoll/schedule/reorder.h"
 
@@ -14,11 +14,7 @@ using schedule::GraphWorkload;
 using schedule::TaskId;
 
 Result<plan::Plan> plan_in_order(const ir::Graph& graph, const GraphWorkload& mapped, const PlanOptions& options, std::vector<TaskId> order) {
-  plan::MakePlanOptions how;
-  how.sharing = options.share;
-  how.two_ended = options.two_ended;
-  how.contiguous = options.contiguous;
-  PLIMSOLL_TRY(how.pinned, values_to_pin(graph, options.pinned));
+  PLIMSOLL_TRY(plan::MakePlanOptions how, packing_options(graph, options));
   if (options.bucket.value > 0) {
     plan::Buckets buckets = plan::make_buckets(graph, mapped, order, options.bucket);
     how.contiguous.insert(how.contiguous.end(), buckets.groups.begin(), buckets.groups.end());
@@ -37,13 +33,31 @@ Status spread(plan::Plan& plan, const PlanOptions& options) {
   return plan::spread_over_streams(plan, {.streams = options.streams, .two_ended = options.two_ended, .sharing = options.share});
 }
 
+Result<plan::MakePlanOptions> packing_options(const ir::Graph& graph, const PlanOptions& options) {
+  plan::MakePlanOptions how;
+  how.sharing = options.share;
+  how.two_ended = options.two_ended;
+  how.contiguous = options.contiguous;
+  PLIMSOLL_TRY(how.pinned, values_to_pin(graph, options.pinned));
+  return how;
+}
+
+Result<plan::Plan> checked(Result<plan::Plan> plan) {
+  if (!plan) return plan;
+  const plan::PlanCheck check = plan::check_plan(*plan);
+  if (!check.ok()) return fail(ErrorCode::kInternal, "the planner made a wrong plan, please report it: {}", check.problems.front());
+  return plan;
+}
+
+bool encodes(const PlanOptions& options) { return options.remedies.encode || options.strategy == "encode"; }
+
 Result<GraphWorkload> workload_of(const ir::Graph& graph, const PlanOptions& options, const Mapping& mapping) {
   schedule::GraphWorkloadOptions how;
   how.kernels = options.kernels;
   how.seconds = options.seconds;
   how.in_place = mapping.in_place;
   how.join = mapping.join;
-  if (options.remedies.encode || options.strategy == "encode") how.codecs = options.codecs;
+  if (encodes(options)) how.codecs = options.codecs;
   PLIMSOLL_TRY(how.pinned, values_to_pin(graph, options.pinned));
   return schedule::make_graph_workload(graph, how);
 }

@@ -42,13 +42,12 @@ Result<ir::Graph> load_built_in(const ModelRequest& request, bool train) {
   return model::build_model(request.model, sizes);
 }
 
-// A file's sizes are its own; saying one that would have no effect is a mistake worth naming.
-Status refuse_sizes(const ModelRequest& request, bool batch_and_seq) {
+// A file's sizes are its own, but for batch and seq where it has symbols for them; saying one that would have
+// no effect is a mistake worth naming.
+Status refuse_sizes(const ModelRequest& request) {
   const model::ModelOptions& sizes = request.sizes;
-  const std::array<std::pair<const char*, bool>, 12> given = {
-      {{"batch", sizes.batch && !batch_and_seq},
-       {"seq", sizes.seq && !batch_and_seq},
-       {"image", sizes.image.has_value()},
+  const std::array<std::pair<const char*, bool>, 10> given = {
+      {{"image", sizes.image.has_value()},
        {"frames", sizes.frames.has_value()},
        {"depth", sizes.depth.has_value()},
        {"width", sizes.width.has_value()},
@@ -66,17 +65,27 @@ Status refuse_sizes(const ModelRequest& request, bool batch_and_seq) {
   return {};
 }
 
+// --batch, --seq and --dim NAME=SIZE.
+Result<std::vector<ir::SymbolSize>> symbol_sizes(const ModelRequest& request) {
+  PLIMSOLL_TRY(const auto dims, parse_dims(request.dims));
+  std::vector<ir::SymbolSize> out;
+  for (const auto& [name, size] : dims) out.push_back({name, size});
+  if (request.sizes.batch) out.push_back({"batch", *request.sizes.batch});
+  if (request.sizes.seq) out.push_back({"seq", *request.sizes.seq});
+  return out;
+}
+
 Result<LoadedModel> load_file(const ModelRequest& request, bool train) {
   LoadedModel out;
+  PLIMSOLL_RETURN_IF_ERROR(refuse_sizes(request));
   if (request.model.ends_with(".onnx")) {
-    PLIMSOLL_RETURN_IF_ERROR(refuse_sizes(request, true));
     PLIMSOLL_TRY(model::ImportedModel imported, import_onnx_file(request, train));
     out.graph = std::move(imported.graph);
     out.weights = std::move(imported.weights);
   } else {
-    PLIMSOLL_RETURN_IF_ERROR(refuse_sizes(request, false));
+    PLIMSOLL_TRY(const std::vector<ir::SymbolSize> sizes, symbol_sizes(request));
     PLIMSOLL_TRY(const MappedFile file, MappedFile::open(request.model));
-    auto parsed = ir::parse_text(file.text());
+    auto parsed = ir::parse_text(file.text(), sizes);
     if (!parsed) return forward(parsed, request.model);
     out.graph = *std::move(parsed);
   }

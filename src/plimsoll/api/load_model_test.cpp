@@ -96,9 +96,11 @@ TEST_F(LoadModel, HostileFilesAreOneClearLine) {
 }
 
 TEST_F(LoadModel, OptionsThatAFileCannotTakeAreRefused) {
-  ModelRequest request = request_for("model.graph");
+  ModelRequest request = request_for(file("fixed.graph", "plimsoll graph 1 \"g\"\n%0 input \"x\" fp32[2]\noutput %0\nend\n"));
   request.sizes.batch = 3;
-  EXPECT_THAT(load_model(request).error().message, HasSubstr("--batch is for built-in models"));
+  EXPECT_THAT(load_model(request).error().message, HasSubstr("no size 'batch' to choose"));
+  request.sizes = {.image = 3};
+  EXPECT_THAT(load_model(request).error().message, HasSubstr("--image is for built-in models"));
   request = request_for("mlp");
   request.dtype = "int8";
   EXPECT_THAT(load_model(request).error().message, HasSubstr("--dtype int8 is no float type"));

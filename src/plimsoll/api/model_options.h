@@ -7,10 +7,12 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "plimsoll/base/result.h"
 #include "plimsoll/model/sizes.h"
 
 namespace plimsoll::api {
@@ -20,7 +22,7 @@ struct ModelRequest {
   model::ModelOptions
       sizes;  // --batch, --seq, ...; its dtype, amp, training and seed are set from below
   std::optional<bool> train;  // absent: built-in models train, files do not
-  std::vector<std::string> dims;  // "name=size": symbolic dimensions of an .onnx file
+  std::vector<std::string> dims;  // "name=size": symbolic dimensions of a file
   std::string inputs;         // an .npz with the arrays to run on; their shapes bind dimensions too
   std::string loss;           // cross-entropy, mse or an output's name; empty: the model's own
   std::string dtype = "fp32";
@@ -35,5 +37,8 @@ struct ModelRequest {
   int accumulate = 1;
   std::vector<std::string> freeze;
 };
+
+// "name=size" each; of two for one name the last counts.
+Result<std::map<std::string, std::int64_t>> parse_dims(const std::vector<std::string>& dims);
 
 }  // namespace plimsoll::api

@@ -1,27 +1,11 @@
 #include "plimsoll/api/onnx_file.h"
 
-#include <charconv>
-
 #include "plimsoll/model/onnx_export.h"
 #include "plimsoll/runtime/initial_content.h"
 #include "plimsoll/store/npy.h"
 
 namespace plimsoll::api {
 namespace {
-
-// "name=size"
-Status add_dim(const std::string& text, model::ImportOptions& how) {
-  const std::size_t equals = text.rfind('=');
-  std::int64_t size = 0;
-  const char* end = text.data() + text.size();
-  const char* begin = equals == std::string::npos ? end : text.data() + equals + 1;
-  const auto [stop, error] = std::from_chars(begin, end, size);
-  if (equals == 0 || error != std::errc() || stop != end || size < 0) {
-    return fail(ErrorCode::kUsage, "--dim {}: expects NAME=SIZE", text);
-  }
-  how.dims.insert_or_assign(text.substr(0, equals), size);
-  return {};
-}
 
 // A model that asks at import for the content of an input says so in this phrase.
 bool wants_content(const Error& error) { return error.message.find("is not a constant") != std::string::npos; }
@@ -33,7 +17,7 @@ Result<model::ImportedModel> import_onnx_file(const ModelRequest& request, bool 
   how.batch = request.sizes.batch;
   how.seq = request.sizes.seq;
   how.training = train;
-  for (const std::string& dim : request.dims) PLIMSOLL_RETURN_IF_ERROR(add_dim(dim, how));
+  PLIMSOLL_TRY(how.dims, parse_dims(request.dims));
   std::vector<store::NamedTensor> arrays;
   if (!request.inputs.empty()) {
     PLIMSOLL_TRY(arrays, store::read_npz(request.inputs));

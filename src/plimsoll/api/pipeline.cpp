@@ -14,18 +14,23 @@ namespace plimsoll::api {
 
 Result<PreparedModel> prepare_model(const ModelRequest& request, const std::string& device,
                                     const std::function<void(std::size_t, std::size_t)>& on_measuring) {
-  PreparedModel out;
-  if (device != kMeasured) {
-    PLIMSOLL_TRY(out.profile, find_profile(device));
-  }
-  PLIMSOLL_TRY(out.model, load_model(request));
+  const bool measures = device == kMeasured;
+  if (!measures) PLIMSOLL_RETURN_IF_ERROR(find_profile(device));  // a wrong name is said before the model is loaded
+  PLIMSOLL_TRY(LoadedModel loaded, load_model(request));
+  if (!measures) return prepare_loaded(std::move(loaded), request.threads, device);
+  PLIMSOLL_TRY(PreparedModel out, prepare_loaded(std::move(loaded), request.threads, "cpu"));
   const int threads = resolve_threads(request.threads);
-  PLIMSOLL_TRY(out.model.graph, lay_out(out.model.graph, threads));
-  PLIMSOLL_TRY(out.kernels, kernels::cpu_kernel_facts(out.model.graph, {threads}));
-  if (device == kMeasured) {
-    PLIMSOLL_TRY(out.profile, profile_machine({.threads = threads, .on_progress = {}}));
-    PLIMSOLL_RETURN_IF_ERROR(measure_operators(out.model.graph, {threads, on_measuring}, out.profile));
-  }
+  PLIMSOLL_TRY(out.profile, profile_machine({.threads = threads, .on_progress = {}}));
+  PLIMSOLL_RETURN_IF_ERROR(measure_operators(out.model.graph, {threads, on_measuring}, out.profile));
+  return out;
+}
+
+Result<PreparedModel> prepare_loaded(LoadedModel model, int threads, const std::string& device) {
+  PreparedModel out;
+  PLIMSOLL_TRY(out.profile, find_profile(device));
+  out.model = std::move(model);
+  PLIMSOLL_TRY(out.model.graph, lay_out(out.model.graph, resolve_threads(threads)));
+  PLIMSOLL_TRY(out.kernels, kernels::cpu_kernel_facts(out.model.graph, {resolve_threads(threads)}));
   return out;
 }
 

@@ -28,6 +28,9 @@ Result<PreparedModel> prepare_model(const ModelRequest& request, const std::stri
                                     const std::function<void(std::size_t done, std::size_t all)>& on_measuring = {});
 inline constexpr std::string_view kMeasured = "measured";
 
+// The same for a graph that is there already, without measuring.
+Result<PreparedModel> prepare_loaded(LoadedModel model, int threads, const std::string& device);
+
 // The graph with physical layouts chosen for the CPU's kernels, conversions as visible nodes.
 Result<ir::Graph> lay_out(const ir::Graph& graph, int threads);
 

@@ -1,6 +1,8 @@
 #include "plimsoll/api/plan_files.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <optional>
 
 #include <nlohmann/json.hpp>
 
@@ -38,24 +40,42 @@ Result<Entry> read_entry(const json& member) {
   return out;
 }
 
-Result<Entry> choose(const json& index, const model::ModelOptions& sizes) {
+struct Index {
+  std::string option;
+  std::vector<Entry> entries;  // smallest first
+};
+
+Result<Index> parse_index(std::string_view text) {
+  const json index = json::parse(text, nullptr, false);
+  if (!index.is_object() || index.value("kind", json()) != kKind) return bad_input("not a family of plans");
   if (index.value("schema", json(0)) != kSchema) return bad_input("an index of schema {} is expected", kSchema);
   const json option = index.value("option", json());
   const json members = index.value("members", json());
   if ((option != "batch" && option != "seq") || !members.is_array() || members.empty()) return bad_input("an index has an option, batch or seq, and members");
-  const std::optional<std::int64_t>& wanted = option == "batch" ? sizes.batch : sizes.seq;
-  std::optional<Entry> chosen;
-  std::int64_t smallest = 0;
-  std::int64_t largest = 0;
+  Index out{option.get<std::string>(), {}};
   for (const json& member : members) {
     PLIMSOLL_TRY(Entry entry, read_entry(member));
-    smallest = &member == &members.front() ? entry.size : std::min(smallest, entry.size);
-    largest = &member == &members.front() ? entry.size : std::max(largest, entry.size);
-    if (wanted ? entry.size == *wanted : entry.size == largest) chosen = std::move(entry);
+    out.entries.push_back(std::move(entry));
   }
-  if (chosen) return *std::move(chosen);
-  const auto name = option.get<std::string>();
-  return fail(ErrorCode::kUsage, "--{} {}: the family has {} to {}", name, wanted.value_or(0), smallest, largest);
+  std::sort(out.entries.begin(), out.entries.end(), [](const Entry& a, const Entry& b) { return a.size < b.size; });
+  return out;
+}
+
+Result<Entry> choose(const Index& index, std::optional<std::int64_t> wanted) {
+  if (!wanted) return index.entries.back();
+  const auto found = std::find_if(index.entries.begin(), index.entries.end(), [&](const Entry& entry) { return entry.size == *wanted; });
+  if (found != index.entries.end()) return *found;
+  return fail(ErrorCode::kUsage, "--{} {}: the family has {} to {}", index.option, *wanted, index.entries.front().size, index.entries.back().size);
+}
+
+bool is_index(std::string_view text) { return text.substr(0, 200).find(kKind) != std::string_view::npos; }
+
+Result<plan::Plan> read_member(const std::string& index, const Entry& entry) {
+  const std::filesystem::path file = std::filesystem::path(index).parent_path() / entry.file;
+  PLIMSOLL_TRY(const std::string text, read_file(file));
+  auto plan = plan::parse_plan(text);
+  if (!plan) return forward(plan, file.string());
+  return plan;
 }
 
 }  // namespace
@@ -72,17 +92,33 @@ Status write_family(const std::string& file, const SizeRange& sizes, const std::
 }
 
 Result<plan::Plan> read_plan(const std::string& file, const model::ModelOptions& sizes) {
-  PLIMSOLL_TRY(std::string text, read_file(file));
-  if (text.substr(0, 200).find(kKind) != std::string::npos) {
-    const json index = json::parse(text, nullptr, false);
-    if (!index.is_object() || index.value("kind", json()) != kKind) return bad_input("{}: not a family of plans", file);
-    auto entry = choose(index, sizes);
+  PLIMSOLL_TRY(const std::string text, read_file(file));
+  if (is_index(text)) {
+    const auto index = parse_index(text);
+    if (!index) return forward(index, file);
+    const auto entry = choose(*index, index->option == "batch" ? sizes.batch : sizes.seq);
     if (!entry) return forward(entry, file);
-    PLIMSOLL_TRY(text, read_file(std::filesystem::path(file).parent_path() / entry->file));
+    return read_member(file, *entry);
   }
   auto plan = plan::parse_plan(text);
   if (!plan) return forward(plan, file);
   return plan;
+}
+
+Result<std::vector<plan::Plan>> read_plans(const std::string& file, const SizeRange& sizes) {
+  PLIMSOLL_TRY(const std::string text, read_file(file));
+  if (!is_index(text)) return bad_input("{}: one plan, for one size; `plimsoll plan MODEL --sizes` makes a family", file);
+  const auto index = parse_index(text);
+  if (!index) return forward(index, file);
+  if (index->option != sizes.option) return fail(ErrorCode::kUsage, "{}: a family for every {}, not {}", file, index->option, sizes.option);
+  std::vector<plan::Plan> out;
+  for (std::int64_t size = sizes.low; size <= sizes.high; ++size) {
+    const auto entry = choose(*index, size);
+    if (!entry) return forward(entry, file);
+    PLIMSOLL_TRY(plan::Plan plan, read_member(file, *entry));
+    out.push_back(std::move(plan));
+  }
+  return out;
 }
 
 }  // namespace plimsoll::api

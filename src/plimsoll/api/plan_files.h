@@ -24,4 +24,7 @@ Status write_family(const std::string& file, const SizeRange& sizes, const std::
 // The plan in a file; of a family, the one for --batch or --seq.
 Result<plan::Plan> read_plan(const std::string& file, const model::ModelOptions& sizes);
 
+// The plans of a family for these sizes, smallest first.
+Result<std::vector<plan::Plan>> read_plans(const std::string& file, const SizeRange& sizes);
+
 }  // namespace plimsoll::api

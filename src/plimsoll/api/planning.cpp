@@ -1,13 +1,13 @@
 #include "plimsoll/api/planning.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "plimsoll/api/fit_budget.h"
 #include "plimsoll/api/keep_all_plan.h"
 #include "plimsoll/base/byte_size.h"
 #include "plimsoll/base/clock.h"
 #include "plimsoll/pack/pack.h"
-#include "plimsoll/plan/check_plan.h"
 #include "plimsoll/plan/make_plan.h"
 #include "plimsoll/rewrite/keep_masks.h"
 #include "plimsoll/schedule/strategies.h"
@@ -16,8 +16,6 @@ namespace plimsoll::api {
 namespace {
 
 using schedule::GraphWorkload;
-
-bool encodes(const PlanOptions& options) { return options.remedies.encode || options.strategy == "encode"; }
 
 // Bytes when every buffer has memory of its own.
 Bytes sum_of_buffers(const GraphWorkload& mapped, const schedule::Schedule& schedule) {
@@ -36,26 +34,33 @@ Result<Bytes> greedy_height(const ir::Graph& graph, const GraphWorkload& mapped,
   return plan.arena_bytes();
 }
 
-Result<plan::Plan> checked(Result<plan::Plan> plan) {
-  if (!plan) return plan;
-  const plan::PlanCheck check = plan::check_plan(*plan);
-  if (!check.ok()) return fail(ErrorCode::kInternal, "the planner made a wrong plan, please report it: {}", check.problems.front());
-  return plan;
-}
-
-// What may be fitted to a budget: with encoding on, masks of one bit stand where a gradient needs no more.
-struct Encodable {
+// What may be fitted to a budget: with encoding on, another graph, in which masks of one bit stand where a
+// gradient needs no more.
+struct Masked {
   ir::Graph graph;
   GraphWorkload mapped;
 };
 
-Result<Encodable> with_masks(const ir::Graph& graph, const GraphWorkload& mapped, const PlanOptions& options) {
-  if (!encodes(options)) return Encodable{graph, mapped};
-  Encodable out;
-  PLIMSOLL_TRY(out.graph, rewrite::keep_masks(graph));
-  PLIMSOLL_TRY(out.mapped, workload_of(out.graph, options, {.in_place = options.in_place}));
-  return out;
-}
+class Fittable {
+ public:
+  static Result<Fittable> make(const ir::Graph& graph, const GraphWorkload& mapped, const PlanOptions& options) {
+    Fittable out(graph, mapped);
+    if (!encodes(options)) return out;
+    out.masked_ = std::make_unique<Masked>();
+    PLIMSOLL_TRY(out.masked_->graph, rewrite::keep_masks(graph));
+    PLIMSOLL_TRY(out.masked_->mapped, workload_of(out.masked_->graph, options, {.in_place = options.in_place}));
+    return out;
+  }
+  const ir::Graph& graph() const { return masked_ ? masked_->graph : plain_graph_; }
+  const GraphWorkload& mapped() const { return masked_ ? masked_->mapped : plain_mapped_; }
+
+ private:
+  Fittable(const ir::Graph& graph, const GraphWorkload& mapped) : plain_graph_(graph), plain_mapped_(mapped) {}
+
+  const ir::Graph& plain_graph_;
+  const GraphWorkload& plain_mapped_;
+  std::unique_ptr<Masked> masked_;
+};
 
 Status hold_to_budget(PlannedGraph& planned, const PlanOptions& options) {
   if (options.budget.empty()) return {};
@@ -87,12 +92,13 @@ Result<PlannedGraph> plan_graph(const ir::Graph& graph, const PlanOptions& optio
   PLIMSOLL_TRY(plan::Plan keep_all, plan_keep_all(graph, mapped, options));
   out.summary.keep_all = keep_all.arena_bytes();
   out.summary.keep_all_seconds = natural.seconds;
-  PLIMSOLL_TRY(const Encodable encodable, with_masks(graph, mapped, options));
   if (!options.strategy.empty()) {
-    PLIMSOLL_TRY(const schedule::Schedule classic, schedule::run_strategy(encodable.mapped.workload, options.strategy));
+    PLIMSOLL_TRY(const Fittable fittable, Fittable::make(graph, mapped, options));
+    PLIMSOLL_TRY(const schedule::Schedule classic, schedule::run_strategy(fittable.mapped().workload, options.strategy));
     out.summary.counts = schedule::count(classic);
     out.summary.strategy = options.strategy;
-    PLIMSOLL_TRY(out.plan, plan::make_plan(encodable.graph, encodable.mapped, classic, packing_options(options)));
+    PLIMSOLL_TRY(const plan::MakePlanOptions packing, packing_options(fittable.graph(), options));
+    PLIMSOLL_TRY(out.plan, plan::make_plan(fittable.graph(), fittable.mapped(), classic, packing));
     PLIMSOLL_RETURN_IF_ERROR(hold_to_budget(out, options));
     PLIMSOLL_RETURN_IF_ERROR(spread(out.plan, options));
     PLIMSOLL_TRY(out.plan, checked(std::move(out.plan)));
@@ -105,9 +111,10 @@ Result<PlannedGraph> plan_graph(const ir::Graph& graph, const PlanOptions& optio
       PLIMSOLL_RETURN_IF_ERROR(spread(keep_all, options));
       PLIMSOLL_TRY(out.plan, checked(std::move(keep_all)));
     } else {
+      PLIMSOLL_TRY(const Fittable fittable, Fittable::make(graph, mapped, options));
       PlanOptions rest = options;
       rest.deadline_seconds = std::max(0.05, options.deadline_seconds - watch.seconds());
-      PLIMSOLL_TRY(out.plan, checked(fit_budget(encodable.graph, encodable.mapped, rest, budget, out.summary)));
+      PLIMSOLL_TRY(out.plan, checked(fit_budget(fittable.graph(), fittable.mapped(), rest, budget, out.summary)));
     }
   }
   out.summary.plan_seconds = watch.seconds();
@@ -120,10 +127,9 @@ Result<std::vector<PlannedGraph>> sweep_graph(const ir::Graph& graph, const Plan
   how.budget.clear();
   PLIMSOLL_TRY(PlannedGraph keep_all, plan_graph(graph, how));
   PLIMSOLL_TRY(const GraphWorkload plain, workload_of(graph, options, {.in_place = options.in_place}));
-  PLIMSOLL_TRY(const Encodable encodable, with_masks(graph, plain, options));
-  const GraphWorkload& mapped = encodable.mapped;
+  PLIMSOLL_TRY(const Fittable fittable, Fittable::make(graph, plain, options));
   const Bytes highest = keep_all.plan.arena_bytes();
-  const Bytes floor = schedule::floor_of(mapped.workload, options.remedies).bytes;
+  const Bytes floor = schedule::floor_of(fittable.mapped().workload, options.remedies).bytes;
   std::vector<PlannedGraph> found;
   keep_all.plan.budget = highest;
   found.push_back(std::move(keep_all));
@@ -133,7 +139,7 @@ Result<std::vector<PlannedGraph>> sweep_graph(const ir::Graph& graph, const Plan
     one.deadline_seconds = std::max(0.05, (options.deadline_seconds - watch.seconds()) / (points - point));
     PlannedGraph next{{}, found.front().summary};
     one.on_failure = nullptr;  // the smallest that works ends the curve
-    auto plan = checked(fit_budget(encodable.graph, mapped, one, budget, next.summary));
+    auto plan = checked(fit_budget(fittable.graph(), fittable.mapped(), one, budget, next.summary));
     if (!plan) break;
     next.plan = std::move(*plan);
     next.summary.plan_seconds = watch.seconds();

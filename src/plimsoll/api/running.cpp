@@ -12,6 +12,7 @@
 #include "plimsoll/runtime/layout_copy.h"
 #include "plimsoll/runtime/on_demand.h"
 #include "plimsoll/runtime/planned.h"
+#include "plimsoll/runtime/planned_family.h"
 
 namespace plimsoll::api {
 namespace {
@@ -26,19 +27,19 @@ void fill(const ir::Value& value, std::uint64_t seed, std::uint64_t step, std::s
   runtime::copy_from_row_major(value.type, content, memory);
 }
 
-Status fill_sources(runtime::Executor& executor, std::uint64_t seed) {
+void fill_constants(runtime::Executor& executor) {
+  const ir::Graph& graph = executor.graph();
+  for (const ir::Constant& constant : graph.constants) {
+    const std::span<std::byte> memory = executor.source(constant.value);
+    if (!constant.data.empty()) std::memcpy(memory.data(), constant.data.data(), constant.data.size());
+  }
+}
+
+void fill_states(runtime::Executor& executor, std::uint64_t seed) {
   const ir::Graph& graph = executor.graph();
   for (std::size_t v = 0; v < graph.values.size(); ++v) {
-    const ir::Value& value = graph.values[v];
-    if (!ir::is_source(value.kind)) continue;
-    const std::span<std::byte> memory = executor.source(ValueId(v));
-    if (const auto* data = graph.data(ValueId(v))) {
-      if (!data->empty()) std::memcpy(memory.data(), data->data(), data->size());
-    } else if (value.kind != ir::ValueKind::kInput) {
-      fill(value, seed, 0, memory);
-    }
+    if (ir::is_persistent(graph.values[v].kind)) fill(graph.values[v], seed, 0, executor.source(ValueId(v)));
   }
-  return {};
 }
 
 Status feed_synthetic(runtime::Executor& executor, std::uint64_t seed, int step) {
@@ -61,29 +62,40 @@ std::optional<double> loss_of(runtime::Executor& executor) {
   return array ? std::optional(array->number(0)) : std::nullopt;
 }
 
-Result<RunReport> run_steps(runtime::Executor& executor, const RunOptions& options) {
+Status feed(runtime::Executor& executor, const RunOptions& options, int step) {
+  if (options.feed) return options.feed(executor, options.first_step + step);
+  return feed_synthetic(executor, options.seed, options.first_step + step);
+}
+
+// `executor_of` gives the executor of a step; -1 stands for the time before the first.
+Result<RunReport> run_steps(const std::function<Result<runtime::Executor*>(int step)>& executor_of, const RunOptions& options) {
   RunReport report;
-  PLIMSOLL_RETURN_IF_ERROR(fill_sources(executor, options.seed));
-  if (options.on_start) PLIMSOLL_RETURN_IF_ERROR(options.on_start(executor));
+  PLIMSOLL_TRY(runtime::Executor* executor, executor_of(-1));
+  fill_states(*executor, options.seed);
+  fill_constants(*executor);
+  if (options.on_start) PLIMSOLL_RETURN_IF_ERROR(options.on_start(*executor));
   for (int step = 0; step < options.steps; ++step) {
-    if (options.feed) {
-      PLIMSOLL_RETURN_IF_ERROR(options.feed(executor, options.first_step + step));
-    } else {
-      PLIMSOLL_RETURN_IF_ERROR(feed_synthetic(executor, options.seed, options.first_step + step));
-    }
+    runtime::Executor* const before = executor;
+    PLIMSOLL_TRY(executor, executor_of(step));
+    if (executor != before) fill_constants(*executor);
+    PLIMSOLL_RETURN_IF_ERROR(feed(*executor, options, step));
     const Stopwatch watch;
-    PLIMSOLL_RETURN_IF_ERROR(executor.step());
+    PLIMSOLL_RETURN_IF_ERROR(executor->step());
     report.step_seconds.push_back(watch.seconds());
-    const std::optional<double> loss = loss_of(executor);
+    const std::optional<double> loss = loss_of(*executor);
     if (loss) report.losses.push_back(*loss);
     if (options.on_step) options.on_step(step, loss, report.step_seconds.back());
   }
-  if (options.on_end) PLIMSOLL_RETURN_IF_ERROR(options.on_end(executor));
-  PLIMSOLL_RETURN_IF_ERROR(executor.status());
-  report.overflow = executor.overflow_bytes();
-  report.peak = executor.peak_bytes();
+  if (options.on_end) PLIMSOLL_RETURN_IF_ERROR(options.on_end(*executor));
+  PLIMSOLL_RETURN_IF_ERROR(executor->status());
+  report.overflow = executor->overflow_bytes();
+  report.peak = executor->peak_bytes();
   report.threads = resolve_threads(options.threads);
   return report;
+}
+
+Result<RunReport> run_steps(runtime::Executor& executor, const RunOptions& options) {
+  return run_steps([&](int) -> Result<runtime::Executor*> { return &executor; }, options);
 }
 
 runtime::ExecutorOptions executor_options(const RunOptions& options) {
@@ -120,6 +132,19 @@ Result<RunReport> run_plan(plan::Plan plan, const RunOptions& options) {
   report.budget = budget;
   report.predicted_seconds = predicted;
   report.strategy = Strategy::kPlanned;
+  return report;
+}
+
+Result<RunReport> run_family(std::vector<plan::Plan> plans, const RunOptions& options) {
+  const std::size_t members = plans.size();
+  Bytes planned;
+  for (const plan::Plan& plan : plans) planned = std::max(planned, plan.arena_bytes());
+  PLIMSOLL_RETURN_IF_ERROR(check_machine_memory(planned));
+  PLIMSOLL_TRY(runtime::PlannedFamily family, runtime::PlannedFamily::make(std::move(plans), executor_options(options)));
+  const auto executor_of = [&](int step) { return family.at(step < 0 ? members - 1 : static_cast<std::size_t>(step) % members); };
+  PLIMSOLL_TRY(RunReport report, run_steps(executor_of, options));
+  report.planned_peak = planned;
+  report.peak = family.peak_bytes();
   return report;
 }
 

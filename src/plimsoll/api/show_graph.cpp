@@ -1,6 +1,8 @@
 #include "plimsoll/api/show_graph.h"
 
-#include "plimsoll/api/load_model.h"
+#include <algorithm>
+
+#include "plimsoll/api/symbolic_model.h"
 #include "plimsoll/ir/dot.h"
 #include "plimsoll/ir/graph_json.h"
 #include "plimsoll/ir/text.h"
@@ -31,6 +33,17 @@ Result<std::string> show_graph(const ModelRequest& request, GraphFormat format) 
                                        {"graph", ir::to_json(graph)}};
   // Names from a file may be any bytes; JSON is UTF-8.
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+Result<std::string> show_symbolic_graph(const ModelRequest& request, const std::string& symbols) {
+  std::vector<std::string> names;
+  for (std::size_t begin = 0; begin <= symbols.size();) {
+    const std::size_t end = std::min(symbols.find(',', begin), symbols.size());
+    names.push_back(symbols.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  PLIMSOLL_TRY(const ir::SymbolicGraph symbolic, symbolic_model(request, names));
+  return ir::to_text(symbolic);
 }
 
 }  // namespace plimsoll::api

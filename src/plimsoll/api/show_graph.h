@@ -27,4 +27,7 @@ enum class GraphFormat { kText, kJson, kDot };
 // "graph"}.
 Result<std::string> show_graph(const ModelRequest& request, GraphFormat format);
 
+// The text of the graph for every size of "batch", "seq" or both: "batch,seq".
+Result<std::string> show_symbolic_graph(const ModelRequest& request, const std::string& symbols);
+
 }  // namespace plimsoll::api

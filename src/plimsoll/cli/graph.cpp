@@ -17,12 +17,14 @@ constexpr const char* kExamples =
     "  plimsoll graph gpt2.graph --train --loss cross-entropy\n"
     "  plimsoll graph resnet50 --infer -o resnet50.onnx   as ONNX, with weights from the seed\n"
     "  plimsoll graph mlp --dot | dot -Tsvg -o mlp.svg    a picture\n"
+    "  plimsoll graph gpt2 --symbols batch,seq -o g.graph one graph for every size: plimsoll plan g.graph --batch 4\n"
     "  plimsoll graph bert --layers 2 --json              for programs";
 
 struct Options {
   api::ModelRequest request;
   bool json = false;
   bool dot = false;
+  std::string symbols;
   std::string output;
 };
 
@@ -30,14 +32,16 @@ Action bind_graph(CLI::App& command) {
   auto options = std::make_shared<Options>();
   bind_model_options(command, options->request);
   auto* json = command.add_flag("--json", options->json, "one JSON object");
-  command.add_flag("--dot", options->dot, "Graphviz")->excludes(json);
+  auto* dot = command.add_flag("--dot", options->dot, "Graphviz")->excludes(json);
+  command.add_option("--symbols", options->symbols, "one graph for every size of these")->type_name("batch,seq")->excludes(json)->excludes(dot);
   command.add_option("-o,--output", options->output, "write to this file instead of stdout; .onnx: as ONNX")->type_name("FILE");
   return [options]() -> Status {
     if (options->output.ends_with(".onnx")) return api::write_onnx_file(options->request, options->output);
     const api::GraphFormat format = options->json  ? api::GraphFormat::kJson
                                     : options->dot ? api::GraphFormat::kDot
                                                    : api::GraphFormat::kText;
-    PLIMSOLL_TRY(const std::string text, api::show_graph(options->request, format));
+    PLIMSOLL_TRY(const std::string text, options->symbols.empty() ? api::show_graph(options->request, format)
+                                                                  : api::show_symbolic_graph(options->request, options->symbols));
     if (!options->output.empty()) return write_file(options->output, text);
     std::fwrite(text.data(), 1, text.size(), stdout);
     return {};

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "plimsoll/api/family.h"
 #include "plimsoll/api/pipeline.h"
 #include "plimsoll/api/plan_files.h"
 #include "plimsoll/api/run_files.h"
@@ -26,6 +27,7 @@ constexpr const char* kExamples =
     "  plimsoll run gpt2 --budget 35% --remedies all --swap-file /scratch --tune 3\n"
     "  plimsoll run plan.json --steps 3                           runs a plan made by `plimsoll plan -o`\n"
     "  plimsoll run family.json --batch 17                        the member of `plan --sizes batch=1..64 -o family.json`\n"
+    "  plimsoll run family.json --sizes batch=1..8 --steps 16     another batch every step, in one arena\n"
     "  plimsoll run gpt2 --layers 2 --strategy on-demand --trace run.jsonl\n"
     "  plimsoll run model.onnx --inputs in.npz --outputs out.npz  inference, arrays by name\n"
     "  plimsoll run alexnet --save w.npz; plimsoll run alexnet --resume w.npz";
@@ -37,9 +39,22 @@ struct Options {
   api::RunFiles files;
   int steps = 3;
   bool poison = false;
-  bool random = false;  // the default said aloud
+  bool random = false;  // made-up inputs although outputs are asked for
+  std::string sizes;
   bool json = false;
 };
+
+// Sizes come in turn, one a step.
+std::int64_t size_of_step(const api::SizeRange& sizes, std::size_t step) {
+  return sizes.low + static_cast<std::int64_t>(step) % (sizes.high - sizes.low + 1);
+}
+
+std::vector<std::int64_t> step_sizes(const Options& options, std::size_t steps) {
+  std::vector<std::int64_t> out;
+  const auto sizes = api::parse_sizes(options.sizes);
+  for (std::size_t step = 0; sizes && step < steps; ++step) out.push_back(size_of_step(*sizes, step));
+  return out;
+}
 
 void print_json(const Options& options, const api::RunReport& report) {
   nlohmann::ordered_json out{{"schema", 1}, {"losses", report.losses}, {"step_seconds", report.step_seconds},
@@ -51,6 +66,7 @@ void print_json(const Options& options, const api::RunReport& report) {
     out["measured_seconds"] = api::typical_seconds(report);
     out["overflow_bytes"] = report.overflow.value;
   }
+  if (!options.sizes.empty()) out["step_sizes"] = step_sizes(options, report.step_seconds.size());
   out["device"] = "cpu";
   out["threads"] = report.threads;
   out["strategy"] = options.strategy;
@@ -69,7 +85,33 @@ void print_table(const api::RunReport& report) {
   if (report.overflow.value > 0) std::printf("%s of encoded maps had fewer zeros than planned and waited in host memory\n", human(report.overflow).c_str());
 }
 
+// A family in one arena, another size every step.
+Result<api::RunReport> run_sizes(const Options& options, api::RunOptions how) {
+  PLIMSOLL_TRY(const api::SizeRange sizes, api::parse_sizes(options.sizes));
+  const std::string& model = options.request.model;
+  if (!options.files.data.empty() || !options.request.inputs.empty() || options.strategy != "planned" || !options.planning.budget.empty()) {
+    return fail(ErrorCode::kUsage, "--sizes: runs on synthetic data, planned, without a budget");
+  }
+  std::vector<plan::Plan> plans;
+  api::LoadedModel loaded;  // the weights of an .onnx file stay mapped while it runs
+  if (model.ends_with(".json")) {
+    PLIMSOLL_TRY(plans, api::read_plans(model, sizes));
+    for (const plan::Plan& plan : plans) {
+      const Status same = plan::require_environment(plan, api::this_machine(options.request.threads));
+      if (!same) return forward(same, model);
+    }
+  } else {
+    PLIMSOLL_TRY(const api::PlanOptions planning, plan_options(options.planning));
+    PLIMSOLL_TRY(std::vector<api::FamilyMember> family, api::plan_family(options.request, options.planning.device, planning, sizes));
+    for (api::FamilyMember& member : family) plans.push_back(std::move(member.plan));
+    PLIMSOLL_TRY(loaded, api::load_model(api::at_size(options.request, sizes, sizes.high)));
+    how.on_start = api::load_sources(loaded, how.on_start);
+  }
+  return api::run_family(std::move(plans), how);
+}
+
 Result<api::RunReport> run(const Options& options, const api::RunOptions& how) {
+  if (!options.sizes.empty()) return run_sizes(options, how);
   if (options.request.model.ends_with(".json")) {
     PLIMSOLL_TRY(plan::Plan plan, api::read_plan(options.request.model, options.request.sizes));
     const Status same = plan::require_environment(plan, api::this_machine(options.request.threads));
@@ -110,9 +152,11 @@ Status run_verb_action(const Options& options) {
   if (!options.request.inputs.empty()) files.data = options.request.inputs;
   PLIMSOLL_RETURN_IF_ERROR(api::bind_files(files, how));
   if (!options.json) {
-    how.on_step = [steps = how.steps, follow = isatty(STDERR_FILENO) == 1](int step, std::optional<double> loss, double seconds) {
+    const auto sizes = api::parse_sizes(options.sizes);
+    how.on_step = [steps = how.steps, sizes, follow = isatty(STDERR_FILENO) == 1](int step, std::optional<double> loss, double seconds) {
       if (follow) std::fprintf(stderr, "\r\033[K");
       std::printf("step %d  ", step + 1);
+      if (sizes) std::printf("%s %lld  ", sizes->option.c_str(), static_cast<long long>(size_of_step(*sizes, static_cast<std::size_t>(step))));
       if (loss) std::printf("loss %.6f  ", *loss);
       std::printf("%.1f ms\n", 1e3 * seconds);
       std::fflush(stdout);
@@ -134,6 +178,7 @@ Action bind_run(CLI::App& command) {
   bind_model_options(command, options->request);
   bind_plan_options(command, options->planning);
   command.add_option("--steps", options->steps, "how many (default 3)")->check(CLI::Range(1, 1 << 30));
+  command.add_option("--sizes", options->sizes, "another size every step, in one arena and without planning again: batch=1..8")->type_name("RANGE");
   command.add_option("--strategy", options->strategy, "from a plan (default), or one allocation at a time")->type_name("planned|on-demand");
   command.add_option("--data", options->files.data, "synthetic (default) or an .npz with one array per input")->type_name("FILE");
   auto* inputs = command.add_option("--inputs", options->request.inputs, "inference on the arrays of an .npz, by input name; one step")->type_name("FILE");

@@ -10,7 +10,6 @@
 #include <mutex>
 #include <thread>
 
-#include "plimsoll/device/cpu/arena.h"
 #include "plimsoll/device/cpu/swap_file.h"
 #include "plimsoll/kernels/cpu/boxed_map.h"
 #include "plimsoll/plan/check_plan.h"
@@ -47,21 +46,11 @@ struct BoundStep {
 
 class Planned final : public Executor {
  public:
-  Planned(plan::Plan plan, std::vector<KernelSet> kernels, const ExecutorOptions& options)
-      : plan_(std::move(plan)), kernels_(std::move(kernels)), options_(options) {}
+  Planned(plan::Plan plan, std::vector<KernelSet> kernels, const ExecutorOptions& options, std::shared_ptr<Arenas> arenas)
+      : plan_(std::move(plan)), kernels_(std::move(kernels)), options_(options), arenas_(std::move(arenas)) {}
 
   Status start() {
-    for (std::size_t arena = 0; arena < plan_.arenas.size(); ++arena) {
-      const Bytes bytes = plan_.arenas[arena].bytes;
-      if (arena == kHostArena && !options_.swap_file.empty()) {
-        PLIMSOLL_TRY(file_, device::SwapFile::make(options_.swap_file, bytes));
-        arenas_.emplace_back();
-        swaps_to_file_ = true;
-        continue;
-      }
-      PLIMSOLL_TRY(device::CpuArena memory, device::CpuArena::make(bytes));
-      arenas_.push_back(std::move(memory));
-    }
+    if (!arenas_) PLIMSOLL_RETURN_IF_ERROR(take_memory());
     place_.resize(plan_.graph.values.size());
     for (const plan::ValueSlot& source : plan_.sources) place_[source.value.index()] = spot(source.slot);
     results_.resize(plan_.graph.values.size());
@@ -102,6 +91,24 @@ class Planned final : public Executor {
   }
 
  private:
+  Status take_memory() {
+    arenas_ = std::make_shared<Arenas>();
+    for (std::size_t arena = 0; arena < plan_.arenas.size(); ++arena) {
+      const Bytes bytes = plan_.arenas[arena].bytes;
+      if (arena == kHostArena && !options_.swap_file.empty()) {
+        PLIMSOLL_TRY(file_, device::SwapFile::make(options_.swap_file, bytes));
+        arenas_->emplace_back();
+        swaps_to_file_ = true;
+        continue;
+      }
+      PLIMSOLL_TRY(device::CpuArena memory, device::CpuArena::make(bytes));
+      arenas_->push_back(std::move(memory));
+    }
+    return {};
+  }
+
+  std::byte* memory(std::size_t arena) { return (*arenas_)[arena].data(); }
+
   std::size_t bytes_of(ValueId value) const { return static_cast<std::size_t>(ir::bytes_of(plan_.graph.value(value).type).value); }
 
   Spot spot(const Slot& slot) {
@@ -135,7 +142,7 @@ class Planned final : public Executor {
   std::byte* address(const Slot& slot) {
     const plan::PlanBuffer& buffer = plan_.buffer(slot.buffer);
     if (buffer.arena == 0) peak_ = std::max(peak_, buffer.offset + buffer.bytes - Offset(0));
-    return arenas_[buffer.arena].data() + plan::place_of(plan_, slot).value;
+    return memory(buffer.arena) + plan::place_of(plan_, slot).value;
   }
 
   Result<BoundStep> bind(const PlanStep& step) {
@@ -309,15 +316,15 @@ class Planned final : public Executor {
     for (const BufferId id : users_[s]) {
       if (left_[id.index()].fetch_sub(1, std::memory_order_acq_rel) > 1) continue;
       const plan::PlanBuffer& buffer = plan_.buffer(id);
-      if (arenas_[buffer.arena].data() == nullptr) continue;  // in the swap file
-      std::memset(arenas_[buffer.arena].data() + buffer.offset.value, 0xff, static_cast<std::size_t>(buffer.bytes.value));
+      if (memory(buffer.arena) == nullptr) continue;  // in the swap file
+      std::memset(memory(buffer.arena) + buffer.offset.value, 0xff, static_cast<std::size_t>(buffer.bytes.value));
     }
   }
 
   plan::Plan plan_;
   std::vector<KernelSet> kernels_;  // by stream: a kernel may hold state while it runs
   ExecutorOptions options_;
-  std::vector<device::CpuArena> arenas_;
+  std::shared_ptr<Arenas> arenas_;
   device::SwapFile file_;
   bool swaps_to_file_ = false;
   std::vector<std::byte> lent_;  // a copy of bytes of the file, until the next call
@@ -339,7 +346,7 @@ class Planned final : public Executor {
 
 }  // namespace
 
-Result<std::unique_ptr<Executor>> make_planned(plan::Plan plan, const ExecutorOptions& options) {
+Result<std::unique_ptr<Executor>> make_planned(plan::Plan plan, const ExecutorOptions& options, std::shared_ptr<Arenas> arenas) {
   const plan::PlanCheck check = plan::check_plan(plan);
   if (!check.ok()) return bad_input("the plan is wrong: {}", check.problems.front());
   std::vector<KernelSet> kernels;
@@ -349,7 +356,7 @@ Result<std::unique_ptr<Executor>> make_planned(plan::Plan plan, const ExecutorOp
       kernels.push_back(std::move(set));
     }
   }
-  auto out = std::make_unique<Planned>(std::move(plan), std::move(kernels), options);
+  auto out = std::make_unique<Planned>(std::move(plan), std::move(kernels), options, std::move(arenas));
   PLIMSOLL_RETURN_IF_ERROR(out->start());
   return out;
 }

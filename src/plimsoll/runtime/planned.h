@@ -10,12 +10,20 @@
 // The measured peak is the end of the highest buffer handed to any kernel; behind the arena stands a guard page.
 #pragma once
 
+#include <memory>
+#include <vector>
+
+#include "plimsoll/device/cpu/arena.h"
 #include "plimsoll/plan/plan.h"
 #include "plimsoll/runtime/executor.h"
 
 namespace plimsoll::runtime {
 
+using Arenas = std::vector<device::CpuArena>;
+
 // The plan is checked first (check_plan.h); one that is wrong is refused with its first problem.
-Result<std::unique_ptr<Executor>> make_planned(plan::Plan plan, const ExecutorOptions& options);
+// With `arenas` it runs in memory that others run in too, at other times (planned_family.h).
+Result<std::unique_ptr<Executor>> make_planned(plan::Plan plan, const ExecutorOptions& options,
+                                               std::shared_ptr<Arenas> arenas = nullptr);
 
 }  // namespace plimsoll::runtime

@@ -8,12 +8,11 @@
 #include "plimsoll/plan/testing/random_graph.h"
 #include "plimsoll/runtime/initial_content.h"
 #include "plimsoll/runtime/on_demand.h"
+#include "plimsoll/runtime/testing/left_behind.h"
 #include "plimsoll/schedule/fit.h"
 
 namespace plimsoll::runtime {
 namespace {
-
-using LeftBehind = std::vector<std::vector<std::byte>>;
 
 // Three steps from the same content; then every output and every weight, byte for byte.
 LeftBehind run_three_steps(Executor& executor) {
@@ -30,17 +29,7 @@ LeftBehind run_three_steps(Executor& executor) {
     fill(true, step);
     EXPECT_TRUE(executor.step());
   }
-  LeftBehind out;
-  for (const ValueId output : graph.outputs) {
-    const auto bytes = executor.result(output);
-    out.emplace_back(bytes.begin(), bytes.end());
-  }
-  for (std::size_t v = 0; v < graph.values.size(); ++v) {
-    if (!ir::is_persistent(graph.values[v].kind)) continue;
-    const auto bytes = executor.source(ValueId(v));
-    out.emplace_back(bytes.begin(), bytes.end());
-  }
-  return out;
+  return left_behind(executor);
 }
 
 LeftBehind without_a_plan(const ir::Graph& graph) {

@@ -16,21 +16,6 @@ RunOptions collecting(LeftBehind& into, int steps, int threads = 1) {
 
 }  // namespace
 
-LeftBehind left_behind(runtime::Executor& executor) {
-  LeftBehind out;
-  const ir::Graph& graph = executor.graph();
-  for (const ValueId output : graph.outputs) {
-    const auto bytes = executor.result(output);
-    out.emplace_back(bytes.begin(), bytes.end());
-  }
-  for (std::size_t v = 0; v < graph.values.size(); ++v) {
-    if (!ir::is_persistent(graph.values[v].kind)) continue;
-    const auto bytes = executor.source(ValueId(v));
-    out.emplace_back(bytes.begin(), bytes.end());
-  }
-  return out;
-}
-
 Result<LeftBehind> run_planned_for(const plan::Plan& plan, int steps, bool poison, int threads) {
   LeftBehind out;
   RunOptions how = collecting(out, steps, threads);
