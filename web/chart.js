@@ -27,22 +27,25 @@ function byteLines(top) {
   return lines;
 }
 
-/** @param {any} surface @param {number} top @param {number} height of the plot */
-function drawByteAxis(surface, top, height) {
+/** A line across the plot, with its label on the left. @param {any} surface @param {number} y @param {string} label */
+function drawRule(surface, y, label) {
   const {context, left, plot} = surface;
+  const middle = Math.round(y) + .5;
   context.lineWidth = 1;
+  context.strokeStyle = themeColor('--line');
+  context.beginPath();
+  context.moveTo(left, middle);
+  context.lineTo(left + plot, middle);
+  context.stroke();
+  context.fillStyle = themeColor('--quiet');
   context.textAlign = 'right';
   context.textBaseline = 'middle';
-  for (const at of byteLines(top)) {
-    const y = Math.round(height - at / top * (height - 10)) + .5;
-    context.strokeStyle = themeColor('--line');
-    context.beginPath();
-    context.moveTo(left, y);
-    context.lineTo(left + plot, y);
-    context.stroke();
-    context.fillStyle = themeColor('--quiet');
-    context.fillText(human(at), left - 7, Math.max(8, y));
-  }
+  context.fillText(label, left - 7, Math.max(8, middle));
+}
+
+/** @param {any} surface @param {number} top @param {number} height of the plot */
+function drawByteAxis(surface, top, height) {
+  for (const at of byteLines(top)) drawRule(surface, height - at / top * (height - 10), human(at));
 }
 
 /** @param {any} surface @param {Axis} axis @param {number} y */

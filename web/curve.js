@@ -25,18 +25,8 @@ function drawCurve(canvas, curve) {
   const {context, left, plot} = surface;
   const {points} = curve;
   const scale = curveScale(surface, curve);
-  context.lineWidth = 1;
-  context.textBaseline = 'middle';
   for (let at = 0; at <= scale.slowest; at += roundUnit(scale.slowest)) {
-    const y = Math.round(scale.y(at)) + .5;
-    context.strokeStyle = themeColor('--line');
-    context.beginPath();
-    context.moveTo(left, y);
-    context.lineTo(left + plot, y);
-    context.stroke();
-    context.fillStyle = themeColor('--quiet');
-    context.textAlign = 'right';
-    context.fillText('+' + Number((at * 100).toPrecision(3)) + ' %', left - 7, y);
+    drawRule(surface, scale.y(at), '+' + Number((at * 100).toPrecision(3)) + ' %');
   }
   context.fillStyle = themeColor('--quiet');
   for (let i = 0; i <= 4; ++i) {

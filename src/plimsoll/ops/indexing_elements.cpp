@@ -83,20 +83,6 @@ std::vector<Var> scatter_elements_gradient(const Backward& g) {
       [&](Var into, Var what) { return scatter_elements(into, g.in(1), what, axis); });
 }
 
-Card elements_card(std::string_view name, int inputs, InferRule infer, GradientRule gradient,
-                   InPlace in_place, EvaluateRule evaluate) {
-  return {.name = name,
-          .inputs = exactly(inputs),
-          .outputs = exactly(1),
-          .infer = infer,
-          .gradient = Gradient(gradient),
-          .in_place = std::move(in_place),
-          .cost = bytes_cost,
-          .recompute = Recompute::kCheap,
-          .layout = LayoutRule::kPlain,
-          .evaluate = evaluate};
-}
-
 }  // namespace
 
 Var gather_elements(Var data, Var indices, int axis) {
@@ -111,10 +97,10 @@ Var scatter_elements(Var data, Var indices, Var updates, int axis, std::string_v
 
 std::vector<Card> indexing_elements_cards() {
   return {
-      elements_card("gather_elements", 2, infer_gather_elements, gather_elements_gradient,
-                    InPlace::never(), evaluate_gather_elements),
-      elements_card("scatter_elements", 3, infer_scatter_elements, scatter_elements_gradient,
-                    InPlace::over(0), evaluate_scatter_elements),
+      indexed_card("gather_elements", 2, infer_gather_elements, gather_elements_gradient,
+                   InPlace::never(), evaluate_gather_elements),
+      indexed_card("scatter_elements", 3, infer_scatter_elements, scatter_elements_gradient,
+                   InPlace::over(0), evaluate_scatter_elements),
   };
 }
 

@@ -117,20 +117,6 @@ std::vector<Var> scatter_nd_gradient(const Backward& g) {
       });
 }
 
-Card nd_card(std::string_view name, int inputs, InferRule infer, GradientRule gradient,
-             InPlace in_place, EvaluateRule evaluate) {
-  return {.name = name,
-          .inputs = exactly(inputs),
-          .outputs = exactly(1),
-          .infer = infer,
-          .gradient = Gradient(gradient),
-          .in_place = std::move(in_place),
-          .cost = bytes_cost,
-          .recompute = Recompute::kCheap,
-          .layout = LayoutRule::kPlain,
-          .evaluate = evaluate};
-}
-
 }  // namespace
 
 Var gather_nd(Var data, Var indices, int batch_dims) {
@@ -146,10 +132,10 @@ Var scatter_nd(Var data, Var indices, Var updates, std::string_view reduction, i
 
 std::vector<Card> indexing_nd_cards() {
   return {
-      nd_card("gather_nd", 2, infer_gather_nd, gather_nd_gradient, InPlace::never(),
-              evaluate_gather_nd),
-      nd_card("scatter_nd", 3, infer_scatter_nd, scatter_nd_gradient, InPlace::over(0),
-              evaluate_scatter_nd),
+      indexed_card("gather_nd", 2, infer_gather_nd, gather_nd_gradient, InPlace::never(),
+                   evaluate_gather_nd),
+      indexed_card("scatter_nd", 3, infer_scatter_nd, scatter_nd_gradient, InPlace::over(0),
+                   evaluate_scatter_nd),
   };
 }
 

@@ -1,6 +1,9 @@
 #include "plimsoll/ops/scatter_reduction.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "plimsoll/ops/rules.h"
 
 namespace plimsoll::ops {
 
@@ -67,6 +70,19 @@ void combine(Array& y, std::int64_t at, const Array& x, std::int64_t from, Reduc
   } else {
     y.integers[to] = combined(y.integers[to], x.integers[source], reduction);
   }
+}
+
+Card indexed_card(std::string_view name, int inputs, InferRule infer, GradientRule gradient, InPlace in_place, EvaluateRule evaluate) {
+  return {.name = name,
+          .inputs = exactly(inputs),
+          .outputs = exactly(1),
+          .infer = infer,
+          .gradient = Gradient(gradient),
+          .in_place = std::move(in_place),
+          .cost = bytes_cost,
+          .recompute = Recompute::kCheap,
+          .layout = LayoutRule::kPlain,
+          .evaluate = evaluate};
 }
 
 }  // namespace plimsoll::ops

@@ -29,6 +29,9 @@ void combine(Array& y, std::int64_t at, const Array& x, std::int64_t from, Reduc
 template <typename Read, typename Write>
 std::vector<Var> scatter_gradient(const Backward& g, Read read, Write write);
 
+// The card of a gather or a scatter: plain memory, moved at the price of its bytes.
+Card indexed_card(std::string_view name, int inputs, InferRule infer, GradientRule gradient, InPlace in_place, EvaluateRule evaluate);
+
 }  // namespace plimsoll::ops
 
 #include "plimsoll/ops/scatter_reduction_inl.h"
