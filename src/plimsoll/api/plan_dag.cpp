@@ -1,6 +1,7 @@
 #include "plimsoll/api/plan_dag.h"
 
 #include <sstream>
+#include <thread>
 
 #include <nlohmann/json.hpp>
 
@@ -193,7 +194,8 @@ Result<PlanDagReport> plan_dag(const PlanDagOptions& options) {
   fit.deadline_seconds = options.deadline_seconds;
   fit.deterministic = options.deterministic;
   fit.seed = options.seed;
-  fit.threads = options.threads;
+  fit.threads = options.threads > 0 ? options.threads
+                                    : static_cast<int>(std::thread::hardware_concurrency());
   fit.on_better = options.on_better;
   fit.stop = options.stop;
   return DagPlanner(options, std::move(*workload), std::move(fit)).run();

@@ -28,7 +28,7 @@ struct PlanDagOptions {
   double deadline_seconds = 3;
   bool deterministic = false;
   std::uint64_t seed = 1;
-  int threads = 1;
+  int threads = 0;  // 0: one for every core
   bool prove = false;
   bool sweep = false;
   std::filesystem::path output;  // where the schedule goes; empty: nowhere

@@ -8,8 +8,9 @@ namespace {
 
 constexpr std::size_t kSample = 64;
 constexpr int kClosureCap = 256;  // larger closures are never worth it; price them as if four times
-constexpr int kLookDepth = 6;     // through how many evicted successors a next use is followed
+constexpr std::size_t kLookAhead = 256;  // through how many evicted successors a next use is followed
 constexpr int kLastUseCap = 4096;
+constexpr double kDecided = 1e-3;  // what a decided departure costs, in its price; staying, the inverse
 constexpr int kDeepest = 32;  // remaking what was squeezed out while something was being remade
 
 }  // namespace
@@ -79,6 +80,7 @@ void Construct::reset(const ConstructSettings& settings) {
   away_.clear();
   steps_.clear();
   left_.clear();
+  left_gaps_.clear();
   sends_.clear();
   last_send_ = 0;
 }
@@ -107,14 +109,22 @@ Index Construct::next_static(Index value) {
   return p_.keep[at(value)] && !home_is_host(value) ? p_.tasks : kNever;
 }
 
-Index Construct::next_use(Index value, int depth) {
+Index Construct::next_use(Index value) {
   if (pending_[at(value)] > 0) return now_at_;
   Index next = next_static(value);
-  if (next != kNever || depth >= kLookDepth) return next;
-  for (Index reader : q_->readers[value]) {
-    if (reader >= now_at_) break;
-    for (Index made : p_.outputs[q_->order[at(reader)]]) {
-      if (absent(made)) next = std::min(next, next_use(made, depth + 1));
+  if (next != kNever) return next;
+  ++mark_now_;
+  ahead_.assign(1, value);
+  for (std::size_t i = 0; i < ahead_.size() && next > now_at_; ++i) {
+    for (Index reader : q_->readers[ahead_[i]]) {
+      if (reader >= now_at_) break;
+      for (Index made : p_.outputs[q_->order[at(reader)]]) {
+        if (!absent(made) || mark_[at(made)] == mark_now_) continue;
+        mark_[at(made)] = mark_now_;
+        const Index use = pending_[at(made)] > 0 ? now_at_ : next_static(made);
+        next = std::min(next, use);
+        if (use == kNever && ahead_.size() < kLookAhead) ahead_.push_back(made);
+      }
     }
   }
   return next;
@@ -196,9 +206,20 @@ bool Construct::may_remake(Index value, const Closure& closure) {
   return closure.expires == kNever || last_use(value) < closure.expires;
 }
 
+GapMode Construct::mode_of(Mode mode) {
+  switch (mode) {
+    case Mode::kDrop:
+      return GapMode::kDrop;
+    case Mode::kSwap:
+      return GapMode::kSwap;
+    default:
+      return GapMode::kEncode;
+  }
+}
+
 Construct::Victim Construct::price(Index value) {
   const auto v = at(value);
-  const Index next = next_use(value, 0);
+  const Index next = next_use(value);
   if (next == kNever && !(hosted_[v] && out_done_[v] > clock_)) return {value, Mode::kDrop, -1};
   if (next == kNever)
     return {value, Mode::kDrop, (out_done_[v] - clock_) / static_cast<double>(p_.bytes[v] + 1)};
@@ -208,7 +229,10 @@ Construct::Victim Construct::price(Index value) {
     return weight * seconds / (static_cast<double>(freed) * reach);
   };
   Victim best{kNoIndex, Mode::kDrop, 0};
+  const GapMode decided = choice_of(value).mode;
   const auto offer = [&](Mode mode, double cost) {
+    if (decided == GapMode::kStay) cost /= kDecided;
+    if (decided == mode_of(mode)) cost *= kDecided;
     if (best.value == kNoIndex || cost < best.price) best = {value, mode, cost};
   };
   if (p_.bytes[v] <= 0) return best;
@@ -241,7 +265,7 @@ bool Construct::evict(std::int64_t need, Index nearest_allowed) {
     const std::size_t tries = all ? evictable_.size() : kSample;
     const auto consider = [&](Index value) {
       if (pins_[at(value)] > 0) return;
-      if (nearest_allowed > 0 && next_use(value, 0) < nearest_allowed) return;
+      if (nearest_allowed > 0 && next_use(value) < nearest_allowed) return;
       const Victim victim = price(value);
       if (victim.value != kNoIndex && (best.value == kNoIndex || victim.price < best.price))
         best = victim;
@@ -263,7 +287,10 @@ bool Construct::evict(std::int64_t need, Index nearest_allowed) {
 
 void Construct::leave(const Victim& victim) {
   const auto v = at(victim.value);
-  if (victim.price >= 0) left_.push_back(victim.value);
+  if (victim.price >= 0) {
+    left_.push_back(victim.value);
+    left_gaps_.push_back(gap_of(victim.value));
+  }
   if (victim.mode == Mode::kEncode) {
     note(ScriptStep::Kind::kEncode, victim.value);
     clock_ += p_.encode_seconds[v];
@@ -280,7 +307,7 @@ void Construct::leave(const Victim& victim) {
       out_done_[v] = out_free_;
     }
     hosted_[v] = 1;
-    away_.emplace_back(next_use(victim.value, 0), victim.value);
+    away_.emplace_back(next_use(victim.value), victim.value);
     std::push_heap(away_.begin(), away_.end(), std::greater<>());
     if (!never_here) note(ScriptStep::Kind::kRelease, victim.value);
     clock_ = std::max({clock_, out_done_[v], ready_at_[v]});
@@ -387,7 +414,7 @@ bool Construct::run_task(Index task, int depth) {
 
 bool Construct::execute(Index task) {
   if (clock_ > settings_.give_up_seconds) return false;
-  if (settings_.stop && steps_.size() % 256 == 255 && settings_.stop()) return false;
+  if (settings_.stop && steps_.size() % 32 == 31 && settings_.stop()) return false;
   std::int64_t need = p_.scratch[at(task)];
   std::vector<Index> taken;
   for (Index made : p_.outputs[task]) {
@@ -399,7 +426,7 @@ bool Construct::execute(Index task) {
     now_at_ += ahead;
     const bool free_to_take =
         p_.must_take[at(made)] ||
-        (pins_[at(from)] == 1 && next_use(from, 0) == kNever && !hosted_[at(from)]);
+        (pins_[at(from)] == 1 && next_use(from) == kNever && !hosted_[at(from)]);
     now_at_ -= ahead;
     if (free_to_take) {
       taken.push_back(from);
@@ -443,7 +470,7 @@ void Construct::free_dead(Index task) {
     const auto v = at(value);
     if (!resident_[v] || pins_[v] > 0 || hosted_[v]) return;
     if (!p_.remakeable(value) && p_.producer[v] == kNoIndex) return;
-    if (next_use(value, 0) == kNever) remove(value);
+    if (next_use(value) == kNever) remove(value);
   };
   for (Index u : p_.inputs[task]) consider(u);
   for (Index v : p_.outputs[task]) consider(v);
@@ -459,7 +486,7 @@ void Construct::prefetch() {
       const double wait = std::max(0.0, in_free_ - clock_);
       // Waiting until the next position must still leave time for the copy.
       const double until = start_of_[at(std::min(next, p_.tasks))] - start_of_[at(now_at_ + 1)];
-      if (until > 1.25 * (wait + p_.in_seconds[v])) return;
+      if (until > choice_of(value).lead * (wait + p_.in_seconds[v])) return;
       if (!evict(p_.bytes[v], next + 1) || !bring_in(value)) return;
     }
     std::pop_heap(away_.begin(), away_.end(), std::greater<>());

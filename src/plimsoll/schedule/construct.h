@@ -11,6 +11,10 @@
 // squeezed out. Only where more than kSample candidates are resident is the choice among a random
 // sample.
 //
+// A decision for single gaps (the stretch before one reader of one value) goes before prices: it stays,
+// or is the first to be dropped, swapped or encoded when bytes are short. That is what gap_search.h
+// changes, one gap at a time.
+//
 // Every run is feasible by construction or fails; it never exceeds the budget. Different weights
 // and alpha give different plans; the caller restarts with perturbed ones and keeps the best. Alpha
 // between 0.4 and 1 wins on transformers, higher on chains.
@@ -29,12 +33,20 @@
 
 namespace plimsoll::schedule {
 
+// What becomes of one gap, where it was decided before the walk.
+enum class GapMode : std::uint8_t { kFree, kStay, kDrop, kSwap, kEncode };
+struct GapChoice {
+  GapMode mode = GapMode::kFree;
+  float lead = 1.25;  // what was swapped comes back this many copy times before its use
+};
+
 struct ConstructSettings {
   std::int64_t budget = 0;
   double alpha = 1;
   double copy_weight = 0.1;     // what a second of hidden copying counts as
   std::vector<double> weights;       // per value; empty: all 1
   std::vector<double> swap_weights;  // the same for swapping alone, on top
+  std::vector<GapChoice> gaps;       // by Construct::gap_of; empty: all free
   double give_up_seconds = 0;  // the run is hopeless beyond this
   std::function<bool()> stop;  // asked now and then: true ends the run without a plan
 };
@@ -49,6 +61,9 @@ class Construct {
   double seconds() const;                       // estimate of the makespan
   // What left memory before its last use in the last run, every time it did.
   const std::vector<Index>& left() const { return left_; }
+  // The gaps of the same, in the order's numbering of them.
+  const std::vector<std::size_t>& left_gaps() const { return left_gaps_; }
+  std::size_t gaps() const { return q_->readers.items.size() + at(p_.values); }
   Script script() const;
 
  private:
@@ -67,11 +82,19 @@ class Construct {
 
   void reset(const ConstructSettings& settings);
   bool absent(Index value) const;
+  // One gap before every reader of a value, and one after the last. Call next_static() first.
+  std::size_t gap_of(Index value) const {
+    return at(q_->readers.starts[at(value)]) + at(value) + at(cursor_[at(value)]);
+  }
+  GapChoice choice_of(Index value) const {
+    return settings_.gaps.empty() ? GapChoice{} : settings_.gaps[gap_of(value)];
+  }
   Index next_static(Index value);
-  Index next_use(Index value, int depth);
+  Index next_use(Index value);
   Index last_use(Index value);
   Closure closure_of(Index value);
   bool may_remake(Index value, const Closure& closure);
+  static GapMode mode_of(Mode mode);
   Victim price(Index value);
   bool evict(std::int64_t need, Index nearest_allowed = 0);
   void leave(const Victim& victim);
@@ -115,10 +138,11 @@ class Construct {
   std::vector<std::int32_t> touch_step_;
   std::vector<std::int32_t> mark_;
   std::int32_t mark_now_ = 0;
-  std::vector<Index> stack_;
+  std::vector<Index> stack_, ahead_;
   std::vector<std::pair<Index, Index>> away_;  // heap: (next use, value on host)
   std::vector<ScriptStep> steps_;
   std::vector<Index> left_;
+  std::vector<std::size_t> left_gaps_;
   std::vector<std::pair<std::int32_t, Index>> sends_;  // (place in steps_, value)
   std::int32_t last_send_ = 0;
 };

@@ -404,7 +404,7 @@ TEST(SlowFit, IsNearTheOptimumWithSwapOnGraphsOfTwentyFive) {
                                 .percent = 70,
                                 .fit_seconds = 2,
                                 .proof_seconds = 120,
-                                .allowed = 1.1,
+                                .allowed = 1.02,
                                 .copies = kSlowCopies}),
             3);
 }
