@@ -326,6 +326,7 @@ void Fitter::improve_once(std::uint64_t seed, bool fresh, bool priced, double fr
 
 void Fitter::search_gaps_once(std::uint64_t seed, bool from_best, double from, double to) {
   ConstructSettings start = good_;
+  start.stop = [this] { return out_of_time(); };
   start.give_up_seconds = kHopeless * problem_.total_seconds;
   Sequence sequence = orders_[favourite_];
   {
