@@ -1,6 +1,7 @@
 #include "plimsoll/api/fit_budget.h"
 
 #include <algorithm>
+#include <thread>
 
 #include "plimsoll/api/keep_all_plan.h"
 #include "plimsoll/base/byte_size.h"
@@ -21,7 +22,7 @@ class BudgetFitter {
     how_.copies = options.copies;
     how_.deterministic = options.deterministic;
     how_.seed = options.seed;
-    how_.threads = std::max(options.threads, 1);
+    how_.threads = options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency());
     how_.on_better = options.on_better;
     how_.stop = options.stop;
     how_.budget = budget;

@@ -1,0 +1,187 @@
+"""Budgets as a user of the program meets them.
+
+    budget_program_test.py PROGRAM FOLDER
+
+Schedules of a DAG are replayed by a simulator of the documented format (docs/formats/dag.md) that knows
+nothing of the planner. Runs that swap to a file are killed, interrupted and robbed of their disk.
+"""
+
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import unittest
+from pathlib import Path
+
+PROGRAM, FOLDER = sys.argv[1], Path(sys.argv[2])
+SWAPPING = ["run", "mlp", "--batch", "512", "--budget", "70%", "--remedies", "swap", "--steps", "1000000"]
+
+
+def plimsoll(*words, **how):
+    return subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True, **how)
+
+
+def replay(graph, steps):
+    """Peak bytes and seconds of a schedule; fails on a read of what is not there."""
+    nodes = {node["name"]: node for node in graph["nodes"]}
+    alive, run, now, peak, seconds = set(), set(), 0, 0, 0.0
+    for step in steps:
+        (kind, name), = step.items()
+        node = nodes[name]
+        if kind == "compute":
+            assert set(node.get("inputs", [])) <= alive and name not in alive, step
+            assert name not in run or node.get("recompute", True), step
+            alive.add(name)
+            run.add(name)
+            now += node.get("bytes", 0)
+            peak = max(peak, now + node.get("scratch", 0))
+            seconds += node.get("seconds", 0)
+        else:
+            assert kind == "drop" and name in alive, step
+            alive.remove(name)
+            now -= node.get("bytes", 0)
+    assert run == set(nodes)
+    assert all(name in alive for name in nodes if nodes[name].get("keep"))
+    return peak, seconds
+
+
+def random_graph(seed):
+    """Layers, one node that reads hundreds of others, and every corner of the format."""
+    dice = random.Random(seed)
+    nodes = []
+    for i in range(dice.choice([1, 3, 40, 300])):
+        node = {"name": f"n{i}", "seconds": dice.choice([0, 1e-3, 0.5]), "bytes": dice.choice([0, 1, 1000, 77777])}
+        known = [other["name"] for other in nodes]
+        if known:
+            node["inputs"] = dice.sample(known[-12:], min(len(known), dice.randrange(4)))
+        if dice.random() < 0.2:
+            node["scratch"] = dice.randrange(5000)
+        if dice.random() < 0.05:
+            node["keep"] = True
+        if dice.random() < 0.05:
+            node["recompute"] = False
+        nodes.append(node)
+    nodes.append({"name": "all", "seconds": 1, "bytes": 8, "inputs": [node["name"] for node in nodes[::2]]})
+    graph = {"nodes": nodes}
+    if dice.random() < 0.5:
+        graph["order"] = [node["name"] for node in nodes]
+    if dice.random() < 0.5:
+        dice.shuffle(nodes)
+    return graph
+
+
+class Dag(unittest.TestCase):
+    def plan(self, graph, *words):
+        file, out = FOLDER / "graph.json", FOLDER / "schedule.json"
+        file.write_text(json.dumps(graph))
+        out.unlink(missing_ok=True)
+        done = plimsoll("plan", "--dag", file, "-o", out, "--json", *words)
+        return done, json.loads(done.stdout) if done.stdout else None, out
+
+    def test_schedules_replay_within_the_budget(self):
+        for seed in range(12):
+            graph = random_graph(seed)
+            for order in ("given", "search"):
+                with self.subTest(seed=seed, order=order):
+                    done, answer, out = self.plan(graph, "--budget", f"{60 + seed % 45}%", "--deadline", "0.1s",
+                                                  "--order", order)
+                    self.assertIn(done.returncode, (0, 4, 5), done.stderr)
+                    if done.returncode != 0:
+                        self.assertGreater(answer["smallest_budget_bytes"], answer["budget_bytes"])
+                        self.assertFalse(out.exists())
+                        continue
+                    peak, seconds = replay(graph, json.loads(out.read_text())["steps"])
+                    self.assertLessEqual(peak, answer["budget_bytes"])
+                    self.assertEqual(peak, answer["peak_bytes"])
+                    self.assertAlmostEqual(seconds, answer["predicted_seconds"], delta=1e-9 * seconds)
+
+    def test_a_budget_below_the_floor_names_the_wall(self):
+        done, answer, _ = self.plan({"nodes": [{"name": "a", "bytes": 100}, {"name": "b", "bytes": 50, "inputs": ["a"]}]},
+                                    "--budget", "149")
+        self.assertEqual(done.returncode, 4)
+        self.assertEqual(answer["status"], "does_not_fit")
+        self.assertEqual(answer["smallest_budget_bytes"], 150)
+        self.assertEqual({entry["name"] for entry in answer["wall"]}, {"a", "b"})
+
+    def test_an_interrupt_keeps_the_best_so_far(self):
+        dice = random.Random(7)
+        names = [f"n{i}" for i in range(400)]
+        graph = {"nodes": [{"name": name, "seconds": dice.random(), "bytes": dice.randrange(1, 100),
+                            "inputs": dice.sample(names[max(0, i - 40):i], min(i, 3))} for i, name in enumerate(names)]}
+        file, out = FOLDER / "long.json", FOLDER / "long_schedule.json"
+        file.write_text(json.dumps(graph))
+        with subprocess.Popen([PROGRAM, "plan", "--dag", file, "--budget", "85%", "--deadline", "600s", "-o", out, "--json"],
+                              stdout=subprocess.PIPE, text=True) as search:
+            with self.assertRaises(subprocess.TimeoutExpired):
+                search.wait(timeout=1)
+            search.send_signal(signal.SIGINT)
+            answer = json.loads(search.communicate()[0])
+            self.assertEqual(search.returncode, 0)
+        peak, _ = replay(graph, json.loads(out.read_text())["steps"])
+        self.assertLessEqual(peak, answer["budget_bytes"])
+
+
+class SwapFile(unittest.TestCase):
+    def setUp(self):
+        self.folder = FOLDER / "swap"
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir()
+
+    def start(self):
+        """A run that swaps, and its file without a name once steps are under way."""
+        run = subprocess.Popen([PROGRAM, *SWAPPING, "--swap-file", str(self.folder), "--json"],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(run.wait)
+        self.addCleanup(run.kill)
+        descriptors = Path(f"/proc/{run.pid}/fd")
+        while run.poll() is None:
+            for descriptor in descriptors.iterdir():
+                try:
+                    if os.readlink(descriptor).startswith(str(self.folder)) and os.stat(descriptor).st_size > 0:
+                        return run, descriptor
+                except FileNotFoundError:
+                    pass
+            time.sleep(0.01)
+        self.fail(run.communicate()[1])
+
+    def test_killed_and_interrupted_runs_leave_nothing(self):
+        for how in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT):
+            with self.subTest(signal=how):
+                run, _ = self.start()
+                run.send_signal(how)
+                output, _ = run.communicate()
+                self.assertNotEqual(run.returncode, 0)
+                self.assertEqual(output, "")
+                self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_a_disk_that_fails_in_mid_step_ends_the_run(self):
+        run, descriptor = self.start()
+        with open(descriptor, "r+b") as disk:
+            while run.poll() is None:  # until a copy out and its copy in have one of these between them
+                disk.truncate(0)
+        output, message = run.communicate()
+        self.assertEqual(run.returncode, 6, message)
+        self.assertIn("swap file", message)
+        self.assertEqual(output, "")
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_a_full_disk_is_said_before_the_first_step(self):
+        def little_room():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 12, 1 << 12))
+
+        done = plimsoll(*SWAPPING, "--swap-file", self.folder, "--json", preexec_fn=little_room)
+        self.assertEqual(done.returncode, 6, done.stderr)
+        self.assertIn("no room", done.stderr)
+        self.assertEqual(done.stdout, "")
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    unittest.main(argv=[sys.argv[0]])
