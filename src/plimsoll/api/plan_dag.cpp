@@ -1,5 +1,6 @@
 #include "plimsoll/api/plan_dag.h"
 
+#include <algorithm>
 #include <sstream>
 #include <thread>
 
@@ -58,14 +59,18 @@ PlanDagPoint point_of(const schedule::Schedule& chosen, const PlanDagReport& rep
   return point;
 }
 
+// Of the deadline, for checking and writing what was found.
+constexpr double kAfterwards = 0.01;
+
 // One plan under way: what is read, what is found, what is said about it.
 class DagPlanner {
  public:
-  DagPlanner(const PlanDagOptions& options, schedule::Workload workload, schedule::FitOptions fit)
-      : options_(options), workload_(std::move(workload)), fit_(std::move(fit)) {}
+  // `watch` runs since before the file was read: that takes its part of the deadline too.
+  DagPlanner(const PlanDagOptions& options, schedule::Workload workload, schedule::FitOptions fit,
+             const Stopwatch& watch)
+      : options_(options), workload_(std::move(workload)), fit_(std::move(fit)), watch_(watch) {}
 
   Result<PlanDagReport> run() {
-    const Stopwatch watch;
     const schedule::Schedule kept = schedule::keep_all(workload_);
     report_.keep_all_bytes = kept.peak_bytes;
     report_.keep_all_seconds = kept.seconds;
@@ -79,8 +84,10 @@ class DagPlanner {
     for (ValueId id : floor.wall)
       report_.wall.push_back({workload_.value(id).name, workload_.value(id).bytes});
     report_.smallest_budget_bytes = floor.bytes;
+    fit_.deadline_seconds =
+        std::max(0.0, (1 - kAfterwards) * options_.deadline_seconds - watch_.seconds());
     PLIMSOLL_RETURN_IF_ERROR(choose(kept));
-    report_.plan_seconds = watch.seconds();
+    report_.plan_seconds = watch_.seconds();
     return std::move(report_);
   }
 
@@ -162,6 +169,7 @@ class DagPlanner {
   const PlanDagOptions& options_;
   schedule::Workload workload_;
   schedule::FitOptions fit_;
+  Stopwatch watch_;
   PlanDagReport report_;
 };
 
@@ -185,20 +193,20 @@ nlohmann::json json_of(const PlanDagPoint& point) {
 }  // namespace
 
 Result<PlanDagReport> plan_dag(const PlanDagOptions& options) {
+  const Stopwatch watch;
   PLIMSOLL_TRY(const MappedFile file, MappedFile::open(options.file));
   Result<schedule::Workload> workload = schedule::read_dag(file.text());
   if (!workload) return forward(workload, options.file.string());
   schedule::FitOptions fit;
   PLIMSOLL_TRY(fit.remedies, parse_remedies(options.remedies, options.lossy));
   PLIMSOLL_TRY(fit.order, parse_order(options.order));
-  fit.deadline_seconds = options.deadline_seconds;
   fit.deterministic = options.deterministic;
   fit.seed = options.seed;
   fit.threads = options.threads > 0 ? options.threads
                                     : static_cast<int>(std::thread::hardware_concurrency());
   fit.on_better = options.on_better;
   fit.stop = options.stop;
-  return DagPlanner(options, std::move(*workload), std::move(fit)).run();
+  return DagPlanner(options, std::move(*workload), std::move(fit), watch).run();
 }
 
 std::string to_json(const PlanDagReport& report, bool sweep) {

@@ -8,9 +8,11 @@ namespace {
 
 constexpr std::size_t kSample = 64;
 constexpr int kClosureCap = 256;  // larger closures are never worth it; price them as if four times
-constexpr std::size_t kLookAhead = 256;  // through how many evicted successors a next use is followed
+constexpr std::size_t kLookAhead =
+    256;  // through how many evicted successors a next use is followed
 constexpr int kLastUseCap = 4096;
-constexpr double kDecided = 1e-3;  // what a decided departure costs, in its price; staying, the inverse
+constexpr double kDecided =
+    1e-3;                     // what a decided departure costs, in its price; staying, the inverse
 constexpr int kDeepest = 32;  // remaking what was squeezed out while something was being remade
 
 }  // namespace
@@ -18,7 +20,8 @@ constexpr int kDeepest = 32;  // remaking what was squeezed out while something 
 Construct::Construct(const Problem& problem, const Sequence& sequence, std::uint64_t seed)
     : p_(problem), q_(&sequence), random_(seed), may_leave_(at(problem.values), 0) {
   for (Index v = 0; v < p_.values; ++v) {
-    const bool removable = p_.remakeable(v) || p_.swappable[at(v)] || p_.encoding[at(v)] != kNoIndex;
+    const bool removable =
+        p_.remakeable(v) || p_.swappable[at(v)] || p_.encoding[at(v)] != kNoIndex;
     const bool ends = !p_.keep[at(v)] && p_.overwriter[at(v)] == kNoIndex;
     may_leave_[at(v)] = p_.bytes[at(v)] > 0 && (removable || ends);
   }

@@ -11,9 +11,9 @@
 // squeezed out. Only where more than kSample candidates are resident is the choice among a random
 // sample.
 //
-// A decision for single gaps (the stretch before one reader of one value) goes before prices: it stays,
-// or is the first to be dropped, swapped or encoded when bytes are short. That is what gap_search.h
-// changes, one gap at a time.
+// A decision for single gaps (the stretch before one reader of one value) goes before prices: it
+// stays, or is the first to be dropped, swapped or encoded when bytes are short. That is what
+// gap_search.h changes, one gap at a time.
 //
 // Every run is feasible by construction or fails; it never exceeds the budget. Different weights
 // and alpha give different plans; the caller restarts with perturbed ones and keeps the best. Alpha
@@ -43,12 +43,12 @@ struct GapChoice {
 struct ConstructSettings {
   std::int64_t budget = 0;
   double alpha = 1;
-  double copy_weight = 0.1;     // what a second of hidden copying counts as
+  double copy_weight = 0.1;          // what a second of hidden copying counts as
   std::vector<double> weights;       // per value; empty: all 1
   std::vector<double> swap_weights;  // the same for swapping alone, on top
   std::vector<GapChoice> gaps;       // by Construct::gap_of; empty: all free
-  double give_up_seconds = 0;  // the run is hopeless beyond this
-  std::function<bool()> stop;  // asked now and then: true ends the run without a plan
+  double give_up_seconds = 0;        // the run is hopeless beyond this
+  std::function<bool()> stop;        // asked now and then: true ends the run without a plan
 };
 
 class Construct {
@@ -117,9 +117,9 @@ class Construct {
   const Sequence* q_;
   Random random_;
   ConstructSettings settings_;
-  std::vector<Index> expires_;    // per task: first position at which an input of it is overwritten
+  std::vector<Index> expires_;  // per task: first position at which an input of it is overwritten
   std::vector<Index> chain_expires_;  // ... or of any task that it may have to be remade from
-  std::vector<double> start_of_;  // per position: keep-all clock
+  std::vector<double> start_of_;      // per position: keep-all clock
   std::vector<double> distance_power_;
   double power_alpha_ = -1;
   std::vector<char> may_leave_;
@@ -133,7 +133,7 @@ class Construct {
   std::vector<char> resident_, encoded_, hosted_, touched_, starts_on_host_;
   std::vector<std::int32_t> pins_;     // in use now
   std::vector<std::int32_t> pending_;  // reads by tasks that are about to be run again
-  std::vector<std::int32_t> cursor_;  // per value: into its sorted readers
+  std::vector<std::int32_t> cursor_;   // per value: into its sorted readers
   std::vector<double> ready_at_, out_done_, touch_clock_;
   std::vector<std::int32_t> touch_step_;
   std::vector<std::int32_t> mark_;

@@ -55,8 +55,8 @@ Effort counted_effort(const Problem& problem) {
 constexpr int kRungs = 40;
 constexpr int kTimedRungs = 16;
 
-// One candidate per rung of a ladder that depends on the workload only. Counted work where it has to
-// be repeatable, else an even share of the deadline for every rung.
+// One candidate per rung of a ladder that depends on the workload only. Counted work where it has
+// to be repeatable, else an even share of the deadline for every rung.
 std::vector<Candidate> climb(Fitter& fitter, const FitOptions& options, const Schedule& kept,
                              Bytes floor) {
   const Stopwatch watch;
@@ -144,9 +144,8 @@ Result<std::vector<Fit>> ladder(const Workload& workload, const FitOptions& opti
   const Floor floor = floor_of(workload, options.remedies);
   if (options.budget < floor.bytes) return does_not_fit(workload, options.budget, floor);
   std::vector<Candidate> candidates = climb(fitter, counted, kept, floor.bytes);
-  std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
-    return faster(a.schedule, b.schedule);
-  });
+  std::sort(candidates.begin(), candidates.end(),
+            [](const Candidate& a, const Candidate& b) { return faster(a.schedule, b.schedule); });
   std::vector<Fit> out;
   for (Candidate& candidate : candidates) {
     if (candidate.schedule.peak_bytes > options.budget) continue;

@@ -164,7 +164,8 @@ class SlowFitShards : public ::testing::TestWithParam<int> {};
 TEST_P(SlowFitShards, NeverExceedTheBudgetAndAreAlwaysRight) {
   Tally tally;
   const std::uint64_t first = 10'000 + 625 * static_cast<std::uint64_t>(GetParam());
-  for (std::uint64_t seed = first; seed < first + 625 && !::testing::Test::HasFatalFailure(); ++seed)
+  for (std::uint64_t seed = first; seed < first + 625 && !::testing::Test::HasFatalFailure();
+       ++seed)
     fit_random(seed, tally);
   EXPECT_GT(tally.fitted, 150);  // many budgets are below the floor
 }
@@ -373,7 +374,8 @@ int compare_with_proof(const ProofCase& c) {
 }
 
 bool has_solver() {
-  return prove(unit_chain(2), {TaskId(0), TaskId(1), TaskId(2), TaskId(3)}, Bytes(10), 5).has_value();
+  return prove(unit_chain(2), {TaskId(0), TaskId(1), TaskId(2), TaskId(3)}, Bytes(10), 5)
+      .has_value();
 }
 
 TEST(Fit, IsWithinAPercentOfTheOptimumOnSmallGraphs) {
@@ -412,8 +414,9 @@ TEST(SlowFit, IsNearTheOptimumWithSwapOnGraphsOfTwentyFive) {
 TEST(SlowFit, IsWithinAPercentOfCheckmatesOptimumOnTrainingGraphs) {
   if (!has_solver()) GTEST_SKIP() << "no cbc";
   for (const auto& [workload, budget] :
-       {std::pair{small_resnet(3), 250}, std::pair{small_resnet(4), 350}, std::pair{small_unet(2), 1700},
-        std::pair{small_unet(3), 1900}, std::pair{random_chain(25), 140}, std::pair{transformer(2), 340}}) {
+       {std::pair{small_resnet(3), 250}, std::pair{small_resnet(4), 350},
+        std::pair{small_unet(2), 1700}, std::pair{small_unet(3), 1900},
+        std::pair{random_chain(25), 140}, std::pair{transformer(2), 340}}) {
     FitOptions options;
     options.budget = Bytes(budget);
     options.order = OrderChoice::kGiven;

@@ -13,9 +13,11 @@
 namespace plimsoll::schedule {
 namespace {
 
-constexpr Index kFreshLimit = 5000;  // letting go of everything over the budget takes too long beyond
-constexpr double kThrashing = 3;     // times keep-all: a walk that evicts what it needs next
-constexpr double kHopeless = 20;     // times keep-all: not worth building even if nothing else is found
+constexpr Index kFreshLimit =
+    5000;                         // letting go of everything over the budget takes too long beyond
+constexpr double kThrashing = 3;  // times keep-all: a walk that evicts what it needs next
+constexpr double kHopeless =
+    20;  // times keep-all: not worth building even if nothing else is found
 constexpr double kGrace = 0.1;
 constexpr double kAfterwards = 0.3;  // seconds for saying what would have been possible
 constexpr double kRoundSeconds = 3;  // then the best of all threads is shared
@@ -172,7 +174,8 @@ void Fitter::halve(std::int64_t low, std::int64_t high, const Sequence& sequence
 // intervals has less to let go than from keep-all.
 void Fitter::approach() {
   std::int64_t least = kept_.schedule.peak_bytes.value;
-  const double seconds = (until(kRestartShare) - watch_.seconds()) / static_cast<double>(orders_.size());
+  const double seconds =
+      (until(kRestartShare) - watch_.seconds()) / static_cast<double>(orders_.size());
   for (const Sequence& sequence : orders_) {
     halve(budget_, least, sequence, kThrashing, seconds, [&](const Script& script) {
       const std::int64_t peak = link(problem_, script).peak_bytes.value;
@@ -245,7 +248,8 @@ void Fitter::cut_segments() {
 // Walks as long as `hopeless` times keep-all, for a share of what is left of the deadline.
 void Fitter::restart(std::uint64_t seed, double hopeless, double share) {
   const bool last = !searchable() && !options_.remedies.swap && (best_ || hopeless == kHopeless);
-  const double end = last ? effort_.seconds : std::min(until(share), watch_.seconds() + kRoundSeconds);
+  const double end =
+      last ? effort_.seconds : std::min(until(share), watch_.seconds() + kRoundSeconds);
   RestartSettings how;
   how.start.budget = budget_;
   how.start.stop = [this, end] {

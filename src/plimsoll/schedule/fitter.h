@@ -1,13 +1,13 @@
 // Fitter: the search for the fastest schedule of one workload within one budget after another.
 //
-// The steps of fit.h in order, each from the best that is known: a first plan, orders of first runs,
-// plans by segments, restarts of the walk with changed prices, local search over retention intervals
-// on all threads, and, where values may be swapped, the search over one decision per gap (gap_search.h).
-// Whatever one of them finds is linked into a schedule, measured, and kept if it is within the budget
-// and faster than the best so far.
+// The steps of fit.h in order, each from the best that is known: a first plan, orders of first
+// runs, plans by segments, restarts of the walk with changed prices, local search over retention
+// intervals on all threads, and, where values may be swapped, the search over one decision per gap
+// (gap_search.h). Whatever one of them finds is linked into a schedule, measured, and kept if it is
+// within the budget and faster than the best so far.
 //
-// Cut by the clock, or by counts where an answer has to be repeatable; then one thread does everything.
-// One search at a time; the options must outlive the object.
+// Cut by the clock, or by counts where an answer has to be repeatable; then one thread does
+// everything. One search at a time; the options must outlive the object.
 #pragma once
 
 #include <cstdint>
@@ -73,7 +73,8 @@ class Fitter {
   void halve(std::int64_t low, std::int64_t high, const Sequence& sequence, double hopeless,
              double seconds, const std::function<std::int64_t(const Script&)>& found);
 
-  using Work = std::function<void(std::uint64_t seed, int round, int worker, double from, double to)>;
+  using Work =
+      std::function<void(std::uint64_t seed, int round, int worker, double from, double to)>;
   void in_rounds(std::uint64_t seed, double end, const Work& work);
   std::function<double()> progress_of(double from, double to, std::int64_t counts) const;
   void improve_once(std::uint64_t seed, bool fresh, bool priced, double from, double to);
@@ -95,7 +96,8 @@ class Fitter {
     Script script;
     std::vector<Index> order;
   };
-  std::optional<Attempt> nearest_;  // over the budget by as little as was found, while there is no best
+  std::optional<Attempt>
+      nearest_;  // over the budget by as little as was found, while there is no best
   std::vector<Sequence> orders_;
   ConstructSettings good_;     // of the best restart
   std::size_t favourite_ = 0;  // its order

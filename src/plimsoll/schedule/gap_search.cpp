@@ -109,7 +109,8 @@ class GapSearch {
 std::vector<GapChoice> choices_of(const Problem& problem, const Sequence& sequence,
                                   const Script& script) {
   std::vector<GapChoice> gaps(sequence.readers.items.size() + at(problem.values));
-  std::vector<GapMode> since(at(problem.values), GapMode::kStay);  // since the last first run to read it
+  std::vector<GapMode> since(at(problem.values),
+                             GapMode::kStay);  // since the last first run to read it
   std::vector<char> made(at(problem.values), 0);
   Index stage = 0;
   for (const ScriptStep& step : script.steps) {

@@ -1,9 +1,9 @@
 // Improve: simulated annealing over retention intervals and operator positions.
 //
-// Moves: keep a stretch that is recomputed · drop idle stretches · encode one · recompute earlier and
-// hold from there (so that inputs can go) · make a value again from inputs held for it · move an
-// operator to another place in the order. A move stays when the plan is faster, or a little slower
-// early on. Two ways to stay within the budget, which find different plans:
+// Moves: keep a stretch that is recomputed · drop idle stretches · encode one · recompute earlier
+// and hold from there (so that inputs can go) · make a value again from inputs held for it · move
+// an operator to another place in the order. A move stays when the plan is faster, or a little
+// slower early on. Two ways to stay within the budget, which find different plans:
 //   repaired   after a move the cheapest idle stretches at the highest stage go until it fits, then
 //              what became free is filled. A thousand considered moves a second; strong on large
 //              graphs, where most moves are independent of each other.

@@ -66,7 +66,8 @@ Result<Schedule> keep_all_in(const Workload& workload, const std::vector<TaskId>
   const Problem problem(workload, Remedies{}, CopyRates{});
   std::vector<Index> indices;
   for (const TaskId task : order) indices.push_back(static_cast<Index>(task.index()));
-  if (!is_runnable(problem, indices)) return bad_input("the order breaks a dependency of the graph");
+  if (!is_runnable(problem, indices))
+    return bad_input("the order breaks a dependency of the graph");
   Script script;
   for (const Index task : indices) script.steps.push_back({ScriptStep::Kind::kRun, task});
   return link(problem, script);

@@ -1,12 +1,12 @@
 // Orders of first runs when nothing has to be recomputed: less alive at once, at no cost in time.
 //
-// kList runs, of the tasks that are ready, the one that frees most; kSearch also polishes that order and
-// the given one with neighbour swaps (order.h), each round against a budget a little below the peak it
-// has, so that the moves are spent where the peak is. The given order competes and wins ties: the answer
-// never holds more than it does.
+// kList runs, of the tasks that are ready, the one that frees most; kSearch also polishes that
+// order and the given one with neighbour swaps (order.h), each round against a budget a little
+// below the peak it has, so that the moves are spent where the peak is. The given order competes
+// and wins ties: the answer never holds more than it does.
 //
-// Deterministic in the seed. Cost: O(tasks · 64) for the list, a fixed number of swaps per task for the
-// search.
+// Deterministic in the seed. Cost: O(tasks · 64) for the list, a fixed number of swaps per task for
+// the search.
 #pragma once
 
 #include <cstdint>

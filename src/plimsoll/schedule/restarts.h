@@ -1,10 +1,12 @@
-// Restarts: the walk of construct.h again and again with changed prices, each from those of the best run.
+// Restarts: the walk of construct.h again and again with changed prices, each from those of the
+// best run.
 //
-// The first run of every order has them as they are. Later ones blur all of them, or change those of a
-// few values that had to leave for good: dearer or cheaper to let go, or to swap. Orders other than that
-// of the best run are tried now and then.
+// The first run of every order has them as they are. Later ones blur all of them, or change those
+// of a few values that had to leave for good: dearer or cheaper to let go, or to swap. Orders other
+// than that of the best run are tried now and then.
 //
-// Cost: one walk a restart. Ends when `over` says so, or after thousands of restarts without a gain.
+// Cost: one walk a restart. Ends when `over` says so, or after thousands of restarts without a
+// gain.
 #pragma once
 
 #include <cstdint>

@@ -43,7 +43,8 @@ class Segments {
     double before = 0;
     Index from = 0;
     for (int s = 0; s < segments && from < turn_; ++s) {
-      const double share = shrinking ? 2.0 * (segments - s) / (1.0 * segments * (segments + 1)) : 1.0 / segments;
+      const double share =
+          shrinking ? 2.0 * (segments - s) / (1.0 * segments * (segments + 1)) : 1.0 / segments;
       before += share * total;
       const Index to = s + 1 == segments ? turn_ : place(before, share * total / 4);
       for (Index t = from; t < to; ++t) group[at(t)] = s;
@@ -85,8 +86,10 @@ class Segments {
 
   // Where least crosses, among the places with about `bytes` before them.
   Index place(double bytes, double tolerance) const {
-    const auto low = std::lower_bound(filled_.begin(), filled_.end() - 1, static_cast<std::int64_t>(bytes - tolerance));
-    const auto high = std::upper_bound(low, filled_.end() - 1, static_cast<std::int64_t>(bytes + tolerance));
+    const auto low = std::lower_bound(filled_.begin(), filled_.end() - 1,
+                                      static_cast<std::int64_t>(bytes - tolerance));
+    const auto high =
+        std::upper_bound(low, filled_.end() - 1, static_cast<std::int64_t>(bytes + tolerance));
     auto best = low;
     for (auto it = low; it != high; ++it) {
       if (crossing_[at(static_cast<Index>(it - filled_.begin()))] <
@@ -98,9 +101,11 @@ class Segments {
 
   const Problem& p_;
   Index turn_;
-  std::vector<std::int64_t> filled_;    // per place: bytes made before it that the backward half reads
-  std::vector<std::int64_t> crossing_;  // per place: bytes made before it and read in the forward half after
-  std::vector<Index> by_density_;       // forward tasks, most seconds a byte first
+  std::vector<std::int64_t>
+      filled_;  // per place: bytes made before it that the backward half reads
+  std::vector<std::int64_t>
+      crossing_;  // per place: bytes made before it and read in the forward half after
+  std::vector<Index> by_density_;  // forward tasks, most seconds a byte first
 };
 
 // Numbers of segments around the square root, both ways, by steps of a third.
