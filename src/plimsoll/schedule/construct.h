@@ -25,6 +25,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <vector>
 
 #include "plimsoll/base/random.h"
@@ -81,7 +82,9 @@ class Construct {
   };
 
   void reset(const ConstructSettings& settings);
-  bool absent(Index value) const;
+  bool absent(Index value) const {
+    return !resident_[at(value)] && !encoded_[at(value)] && !hosted_[at(value)];
+  }
   // One gap before every reader of a value, and one after the last. Call next_static() first.
   std::size_t gap_of(Index value) const {
     return at(q_->readers.starts[at(value)]) + at(value) + at(cursor_[at(value)]);
