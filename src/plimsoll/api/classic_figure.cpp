@@ -26,8 +26,8 @@ Bytes persistent_bytes(const ir::Graph& graph) {
 
 class FigureMaker {
  public:
-  FigureMaker(const PreparedModel& prepared, const ModelRequest& request, const PlanOptions& options)
-      : prepared_(prepared), request_(request), options_(options), persistent_(persistent_bytes(prepared.model.graph)) {
+  FigureMaker(const PreparedModel& prepared, const ModelRequest& request, const PlanOptions& options, double allowed_overhead)
+      : prepared_(prepared), request_(request), options_(options), allowed_overhead_(allowed_overhead), persistent_(persistent_bytes(prepared.model.graph)) {
     options_.compare = false;
     options_.remedies = {};
     options_.budget.clear();
@@ -60,26 +60,16 @@ class FigureMaker {
   Result<ClassicFigure> search(Bytes kept) {
     double high = std::log(static_cast<double>((kept - persistent_).value));
     double low = high - std::log(64.0);
-    FigureRow allowed{"auto", kept - persistent_, 0};
-    FigureRow most{"auto, +35 %", kept - persistent_, 0};
+    FigureRow best{"auto", kept - persistent_, 0};
     for (int trial = 0; trial < kTrials; ++trial) {
       const double middle = (low + high) / 2;
       PLIMSOLL_TRY(const auto found, try_budget(Bytes(static_cast<std::int64_t>(std::exp(middle))), kTrials - trial));
-      const bool good = found && found->overhead <= kAllowedOverhead;
+      const bool good = found && found->overhead <= allowed_overhead_;
       (good ? high : low) = middle;
-      if (good) take_smaller(allowed, *found);
-      if (found && found->overhead <= kMostOverhead) take_smaller(most, *found);
+      if (good && found->feature_maps < best.feature_maps) best = *found;
     }
-    const bool gains = most.feature_maps < allowed.feature_maps;
-    figure_.rows.push_back(std::move(allowed));
-    if (gains) figure_.rows.push_back(std::move(most));
+    figure_.rows.push_back(std::move(best));
     return std::move(figure_);
-  }
-
-  static void take_smaller(FigureRow& row, const FigureRow& found) {
-    if (found.feature_maps >= row.feature_maps) return;
-    row.feature_maps = found.feature_maps;
-    row.overhead = found.overhead;
   }
 
   // A plan with this many bytes of feature maps, in an even share of the time that is left; none when there is none.
@@ -91,12 +81,13 @@ class FigureMaker {
     const bool missed = !planned && (planned.error().code == ErrorCode::kDoesNotFit || planned.error().code == ErrorCode::kNoAnswer);
     if (missed) return std::optional<FigureRow>();
     if (!planned) return forward(planned);
-    return std::optional(FigureRow{"", planned->plan.arena_bytes() - persistent_, overhead(*planned)});
+    return std::optional(FigureRow{"auto", planned->plan.arena_bytes() - persistent_, overhead(*planned)});
   }
 
   const PreparedModel& prepared_;
   const ModelRequest& request_;
   PlanOptions options_;
+  double allowed_overhead_;
   Bytes persistent_;
   ClassicFigure figure_;
   Stopwatch watch_;
@@ -114,8 +105,9 @@ std::string escaped(const std::string& text) {
 
 }  // namespace
 
-Result<ClassicFigure> classic_figure(const PreparedModel& prepared, const ModelRequest& request, const PlanOptions& options) {
-  return FigureMaker(prepared, request, options).run();
+Result<ClassicFigure> classic_figure(const PreparedModel& prepared, const ModelRequest& request, const PlanOptions& options,
+                                     double allowed_overhead) {
+  return FigureMaker(prepared, request, options, allowed_overhead).run();
 }
 
 std::string to_json(const ClassicFigure& figure) {

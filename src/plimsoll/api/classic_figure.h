@@ -5,8 +5,7 @@
 //   sharing      in place, and memory shared          ██████
 //   drop-cheap   cheap results made again             ████
 //   sqrt         √n segments                          ██
-//   auto         the smallest within kAllowedOverhead █
-//   auto, +35 %  the smallest within kMostOverhead, where that is less
+//   auto         the smallest within the overhead that is allowed █
 //
 // Bytes are those of the arena without what persists between steps (weights, optimizer state, constants):
 // what depends on the depth and the batch. Overheads are predicted by the device profile.
@@ -20,7 +19,6 @@
 namespace plimsoll::api {
 
 inline constexpr double kAllowedOverhead = 0.30;
-inline constexpr double kMostOverhead = 0.35;
 
 struct FigureRow {
   std::string name;
@@ -33,8 +31,9 @@ struct ClassicFigure {
   std::vector<FigureRow> rows;
 };
 
-// The search for the last rows takes what is left of options.deadline_seconds.
-Result<ClassicFigure> classic_figure(const PreparedModel& prepared, const ModelRequest& request, const PlanOptions& options);
+// The search for the last row takes what is left of options.deadline_seconds.
+Result<ClassicFigure> classic_figure(const PreparedModel& prepared, const ModelRequest& request, const PlanOptions& options,
+                                     double allowed_overhead = kAllowedOverhead);
 
 std::string to_json(const ClassicFigure& figure);
 std::string to_svg(const ClassicFigure& figure);

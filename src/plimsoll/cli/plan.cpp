@@ -54,6 +54,7 @@ Action bind_plan(CLI::App& command) {
   command.add_flag("--sweep", options->dag.sweep, "the whole curve from keep-all to the smallest that works");
   command.add_flag("--max-batch", options->model.max_batch, "the largest batch for which a plan within --budget is found");
   command.add_flag("--figure", options->model.figure, "the classic figure: none, in place, sharing, drop-cheap, sqrt, auto; -o writes it as SVG");
+  command.add_option("--slower", options->model.slower_percent, "how much slower the figure's own plan may be, in percent")->type_name("PERCENT")->check(CLI::Range(0.0, 10000.0))->capture_default_str();
   command.add_flag("--explain", options->model.explain, "print the tag walk, the simple planner, step by step");
   command.add_option("--sizes", options->model.sizes, "a family at the same offsets, for every size: batch=1..64 or seq=1..128")->type_name("RANGE");
   command.add_option("-o,--output", options->model.output, "write the plan (for a DAG: the schedule; with --sweep: the curve, for `view`) as JSON")->type_name("FILE");

@@ -96,7 +96,7 @@ Status max_batch(const PlanModelOptions& options, api::PlanOptions how) {
 
 Status figure(const PlanModelOptions& options, api::PlanOptions how) {
   PLIMSOLL_TRY(const api::PreparedModel prepared, api::prepare_model(options.request, options.planning.device));
-  PLIMSOLL_TRY(const api::ClassicFigure drawn, api::classic_figure(prepared, options.request, how));
+  PLIMSOLL_TRY(const api::ClassicFigure drawn, api::classic_figure(prepared, options.request, how, options.slower_percent / 100));
   how.on_better = {};  // wipes the line
   if (!options.output.empty()) PLIMSOLL_RETURN_IF_ERROR(write_file(options.output, api::to_svg(drawn)));
   if (options.json) {

@@ -16,6 +16,7 @@ struct PlanModelOptions {
   bool sweep = false;
   bool max_batch = false;
   bool figure = false;
+  double slower_percent = 30;  // what the figure allows
   std::string strategy;
 };
 
