@@ -216,6 +216,9 @@ void Fitter::choose_orders(std::uint64_t seed) {
   }
   orders_.push_back(given_);
   if (options_.order == OrderChoice::kGiven) return;
+  if (std::vector<Index> by_sink = sink_order(problem_); by_sink != given_.order) {
+    orders_.emplace_back(problem_, std::move(by_sink));
+  }
   Random random(seed);
   orders_.emplace_back(problem_, polished(given_.order, 0.1, random));
   orders_.emplace_back(problem_, polished(list_order(problem_), 0.2, random));

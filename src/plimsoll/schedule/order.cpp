@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <set>
 
 namespace plimsoll::schedule {
@@ -175,6 +176,26 @@ std::vector<Index> list_order(const Problem& p) {
       for (Index task : p.readers[v]) arrive(task);
     }
   }
+  return order;
+}
+
+std::vector<Index> sink_order(const Problem& p) {
+  std::vector<Index> rank(at(p.tasks), p.tasks);  // the first sink that needs the task
+  for (Index t = p.tasks - 1; t >= 0; --t) {
+    Index& own = rank[at(t)];
+    for (Index v : p.outputs[t]) {
+      for (Index reader : p.readers[v]) own = std::min(own, rank[at(reader)]);
+    }
+    for (Index u : p.inputs[t]) {
+      const Index over = p.overwriter[at(u)];
+      if (over != kNoIndex && over != t) own = std::min(own, rank[at(over)]);
+    }
+    if (own == p.tasks) own = t;
+  }
+  std::vector<Index> order(at(p.tasks));
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](Index a, Index b) { return rank[at(a)] < rank[at(b)]; });
   return order;
 }
 

@@ -18,6 +18,12 @@ namespace plimsoll::schedule {
 
 std::vector<Index> list_order(const Problem& problem);
 
+// One result after the other: all that the first sink of the given order needs, then what the second
+// needs beside it, and so on, each in the given order. An unrolled network adds up the gradients of
+// all its layers side by side, step by step back in time; this order finishes one layer after the
+// other, so that only one layer's sums are alive.
+std::vector<Index> sink_order(const Problem& problem);
+
 // Improves an order by at most `swaps` neighbour swaps tried.
 std::vector<Index> lower_order(const Problem& problem, std::vector<Index> order,
                                std::int64_t budget, std::int64_t swaps, Random& random);
