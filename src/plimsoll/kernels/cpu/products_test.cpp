@@ -122,6 +122,14 @@ TEST(AttentionGradKernel, AgreesWithTheReference) {
   expect_agreement({"attention_qkv_grad",
                     {f32({2, 70, 32}), f32({2, 70, 96}), f32({2, 70, 32}), lse, f32({70, 70})},
                     {{"heads", heads}}});
+  // Rows that a finite mask hides everywhere.
+  const Tensor far = {{ir::DType::kF32, {2, 2, 70}, {}}, -3.4e38, -3.4e38};
+  const Tensor hidden = {{ir::DType::kF32, {70, 70}, {}}, -3.4e38, -3.4e38};
+  for (const std::int64_t causal : {0, 1}) {
+    expect_agreement({"attention_qkv_grad",
+                      {f32({2, 70, 32}), f32({2, 70, 96}), f32({2, 70, 32}), far, hidden},
+                      {{"heads", heads}, {"causal", causal}}});
+  }
 }
 
 }  // namespace
