@@ -188,6 +188,57 @@ TEST_F(HostilePrograms, ConstantsThatWouldGrowAreRefused) {
   expect_refused("Pad", one_node(node("Pad", {"c", "s"}, {"y"}), {one[0], tensor("s", 7, {2}, int64s({0, huge}))}));
 }
 
+// The same with sizes computed from other attributes than a shape.
+TEST_F(HostilePrograms, SizesThatWouldGrowAreRefused) {
+  const std::int64_t huge = 1LL << 40;
+  const std::string image = value("x", 1, {1, 1, 2, 2});
+  const auto floats = [](std::string_view name, const std::vector<float>& numbers) {
+    return tensor(name, 1, {static_cast<std::int64_t>(numbers.size())}, std::string(reinterpret_cast<const char*>(numbers.data()), numbers.size() * 4));
+  };
+  const auto on_image = [&](const std::string& the_node, const std::vector<std::string>& initializers) {
+    return model(graph({.nodes = {the_node}, .initializers = initializers, .inputs = {image}}));
+  };
+  expect_refused("Resize by scales", on_image(node("Resize", {"x", "", "s"}, {"y"}), {floats("s", {1, 1, 1e30F, 1e30F})}));
+  expect_refused("Resize to sizes", on_image(node("Resize", {"x", "", "", "s"}, {"y"}), {tensor("s", 7, {4}, int64s({1, 1, huge, huge}))}));
+  expect_refused("Pad of an input", on_image(node("Pad", {"x", "s"}, {"y"}), {tensor("s", 7, {8}, int64s({0, 0, huge, huge, 0, 0, huge, huge}))}));
+  expect_refused("Pad by what overflows", on_image(node("Pad", {"x", "s"}, {"y"}), {tensor("s", 7, {8}, int64s({0, 0, INT64_MAX, 0, 0, 0, INT64_MAX, 0}))}));
+  expect_refused("DepthToSpace", on_image(node("DepthToSpace", {"x"}, {"y"}, {integer("blocksize", 1LL << 32)}), {}));
+  expect_refused("Range of floats", one_node(node("Range", {"a", "b", "c"}, {"y"}),
+                                             {tensor("a", 1, {}, std::string(4, '\0')), tensor("b", 1, {}, std::string("\xff\xff\x7f\x7f", 4)),
+                                              tensor("c", 1, {}, std::string("\0\0\x80\x3f", 4))}));
+  expect_refused("EyeLike of a constant", one_node(node("EyeLike", {"c"}, {"y"}), {tensor("c", 1, {1LL << 30, 1LL << 30}, "")}));
+  std::string equation;
+  for (int i = 0; i < 1000; ++i) equation += static_cast<char>('a' + i % 26);
+  expect_refused("Einsum of a thousand letters", on_image(node("Einsum", {"x"}, {"y"}, {text("equation", equation + "->" + equation)}), {}));
+}
+
+// Recurrences are unrolled: one node of the file is thousands of ours.
+TEST_F(HostilePrograms, UnrollingWithoutEndIsRefused) {
+  const auto weights = [](std::string_view name, std::int64_t columns) { return tensor(name, 1, {1, 4, columns}, std::string(static_cast<std::size_t>(16 * columns), '\0')); };
+  std::vector<std::string> layers;
+  for (int i = 0; i < 200; ++i) {
+    layers.push_back(node("LSTM", {i == 0 ? "x" : fmt::format("h{}", i), "w", "r"}, {fmt::format("y{}", i)}, {integer("hidden_size", 1)}));
+    layers.push_back(node("Squeeze", {fmt::format("y{}", i), "one"}, {fmt::format("h{}", i + 1)}));
+  }
+  layers.push_back(node("Identity", {"h200"}, {"y"}));
+  expect_refused("200 layers", model(graph({.nodes = layers, .initializers = {weights("w", 1), weights("r", 1), tensor("one", 7, {1}, int64s({1}))},
+                                            .inputs = {value("x", 1, {4096, 1, 1})}})));
+  expect_refused("a million steps", model(graph({.nodes = {layers[0]}, .initializers = {weights("w", 1), weights("r", 1)}, .inputs = {value("x", 1, {1 << 20, 1, 1})}})));
+}
+
+TEST_F(HostilePrograms, SequencesWithoutEndAreRefused) {
+  const std::string inside = graph({.nodes = {node("Identity", {"go"}, {"go_on"}), node("SequenceInsert", {"v", "x"}, {"w"})},
+                                    .inputs = {value("i", 7, {}), value("go", 9, {}), value("v", 1, {})},
+                                    .outputs = {value("go_on", 9, {}), value("w", 1, {})}});
+  expect_refused("a list that grows in a loop",
+                 model(graph({.nodes = {node("SequenceConstruct", {"x"}, {"v"}), node("Loop", {"n", "", "v"}, {"w"}, {body("body", inside)}),
+                                        node("ConcatFromSequence", {"w"}, {"y"}, {integer("axis", 0)})},
+                              .initializers = {tensor("n", 7, {}, int64s({INT64_MAX}))}})));
+  expect_refused("pieces of one", model(graph({.nodes = {node("SplitToSequence", {"x"}, {"v"}), node("ConcatFromSequence", {"v"}, {"y"}, {integer("axis", 0)})},
+                                               .inputs = {value("x", 1, {1LL << 40})}})));
+  expect_refused("a position outside", one_node(node("SequenceAt", {"x", "n"}, {"y"}), {tensor("n", 7, {}, int64s({INT64_MIN}))}));
+}
+
 // What a run computes may be large, too large for this machine: that is no fault of the file.
 TEST_F(HostilePrograms, ModelsLargerThanTheMachineDoNotFit) {
   const std::string wide = tensor("s", 7, {2}, int64s({1LL << 38, 3}));

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Times one inference of built-in models, written as ONNX, in onnxruntime and here, two threads each.
+"""Times one inference of built-in models, written as ONNX, and of .onnx files, in onnxruntime and here, two threads each.
 
-  python3 tools/references/bench_ort.py build/release/plimsoll [model ...]
+  python3 tools/references/bench_ort.py build/release/plimsoll [model | file.onnx ...]
 
 Needs onnxruntime and numpy. Runs alternate; the figure is the median of 15 after 3 to warm up."""
 import json
@@ -39,13 +39,15 @@ def ours(program, path):
 
 def main():
     program = sys.argv[1]
-    print(f"{'model':16}{'onnxruntime':>14}{'plimsoll':>14}{'ratio':>8}")
+    print(f"{'model':24}{'onnxruntime':>14}{'plimsoll':>14}{'ratio':>8}")
     with tempfile.TemporaryDirectory() as folder:
         for model in sys.argv[2:] or MODELS:
-            path = pathlib.Path(folder) / f"{model}.onnx"
-            subprocess.run([program, "graph", model, "--infer", "--batch", "1", *MODELS.get(model, []), "-o", path], check=True)
+            path = pathlib.Path(model)
+            if path.suffix != ".onnx":
+                path = pathlib.Path(folder) / f"{model}.onnx"
+                subprocess.run([program, "graph", model, "--infer", "--batch", "1", *MODELS.get(model, []), "-o", path], check=True)
             a, b = theirs(path), ours(program, path)
-            print(f"{model:16}{a * 1e3:11.1f} ms{b * 1e3:11.1f} ms{b / a:8.2f}", flush=True)
+            print(f"{path.stem:24}{a * 1e3:11.1f} ms{b * 1e3:11.1f} ms{b / a:8.2f}", flush=True)
 
 
 if __name__ == "__main__":

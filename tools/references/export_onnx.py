@@ -352,7 +352,7 @@ def settle(model):
             module.running_var.uniform_(0.5, 1.5)
     for name, parameter in model.named_parameters():
         # Equal tensors would be stored once, and their gradients added.
-        if parameter.dim() == 1 or parameter.numel() == parameter.shape[0]:
+        if parameter.dim() == 1 or parameter.numel() == parameter.shape[0] or (parameter == parameter.flatten()[0]).all():
             with torch.no_grad():
                 parameter.add_(torch.randn_like(parameter) * 0.05)
 

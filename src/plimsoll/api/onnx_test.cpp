@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -26,7 +27,8 @@ namespace fs = std::filesystem;
 using model::onnx::NamedArray;
 
 const fs::path kOnnx = fs::path(PLIMSOLL_SOURCE_DIR) / "tests/onnx";
-const fs::path kExports = kOnnx / "exports";
+// PLIMSOLL_EXPORTS names another folder of the same form (tools/references/export_onnx.py FOLDER).
+const fs::path kExports = std::getenv("PLIMSOLL_EXPORTS") != nullptr ? fs::path(std::getenv("PLIMSOLL_EXPORTS")) : kOnnx / "exports";
 
 using Arrays = std::map<std::string, ops::Array>;
 

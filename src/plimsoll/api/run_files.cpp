@@ -140,6 +140,29 @@ Status bind_files(const RunFiles& files, RunOptions& how) {
   return {};
 }
 
+namespace {
+
+// Piece by piece, so that file and copy never stand in memory both.
+Status copy_weight(runtime::Executor& executor, ValueId id, const store::WeightSource& weights,
+                   const store::WeightSource::Entry& entry) {
+  constexpr std::size_t kPiece = 16 << 20;
+  const ir::TensorType& type = executor.graph().value(id).type;
+  if (type != entry.type) {
+    PLIMSOLL_RETURN_IF_ERROR(write_source(executor, id, entry.type, entry.bytes));
+    weights.release(entry.bytes);
+    return {};
+  }
+  const std::span<std::byte> to = executor.source(id);
+  for (std::size_t at = 0; at < entry.bytes.size(); at += kPiece) {
+    const auto piece = entry.bytes.subspan(at, std::min(kPiece, entry.bytes.size() - at));
+    std::memcpy(to.data() + at, piece.data(), piece.size());
+    weights.release(piece);
+  }
+  return {};
+}
+
+}  // namespace
+
 std::function<Status(runtime::Executor&)> load_sources(const LoadedModel& model, std::function<Status(runtime::Executor&)> next) {
   return [&model, next = std::move(next)](runtime::Executor& executor) -> Status {
     const ir::Graph& graph = executor.graph();
@@ -148,7 +171,7 @@ std::function<Status(runtime::Executor&)> load_sources(const LoadedModel& model,
       if (!ir::is_source(value.kind) || value.init.kind != ir::Init::Kind::kFile) continue;
       const store::WeightSource::Entry* entry = model.weights.find(value.name);
       if (entry == nullptr) return bad_input("weight '{}': the model's file does not have it", value.name);
-      PLIMSOLL_RETURN_IF_ERROR(write_source(executor, ValueId(v), entry->type, entry->bytes));
+      PLIMSOLL_RETURN_IF_ERROR(copy_weight(executor, ValueId(v), model.weights, *entry));
     }
     return next ? next(executor) : Status{};
   };

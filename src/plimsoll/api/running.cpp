@@ -38,7 +38,9 @@ void fill_constants(runtime::Executor& executor) {
 void fill_states(runtime::Executor& executor, std::uint64_t seed) {
   const ir::Graph& graph = executor.graph();
   for (std::size_t v = 0; v < graph.values.size(); ++v) {
-    if (ir::is_persistent(graph.values[v].kind)) fill(graph.values[v], seed, 0, executor.source(ValueId(v)));
+    const ir::Value& value = graph.values[v];
+    if (!ir::is_persistent(value.kind) || value.init.kind == ir::Init::Kind::kFile) continue;
+    fill(value, seed, 0, executor.source(ValueId(v)));
   }
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <utility>
 
@@ -66,6 +67,15 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 
 MappedFile::~MappedFile() {
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+void MappedFile::release(std::span<const std::byte> part) const {
+  const auto from = reinterpret_cast<std::uintptr_t>(part.data());
+  const auto begin = reinterpret_cast<std::uintptr_t>(data_);
+  if (from < begin || from - begin > size_ || part.size() > size_ - (from - begin)) return;
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const std::uintptr_t first = from / page * page;
+  ::madvise(reinterpret_cast<void*>(first), from + part.size() - first, MADV_DONTNEED);
 }
 
 Result<std::string> read_file(const std::filesystem::path& path) {

@@ -135,8 +135,13 @@ Array::Array(const ir::TensorType& of) : type{of.dtype, of.shape, {}} {
 Array Array::of_reals(const ir::Shape& shape, std::vector<double> values, ir::DType dtype) {
   Array out;
   out.type = {dtype, shape, {}};
-  out.reals = std::move(values);
-  PLIMSOLL_CHECK(static_cast<std::int64_t>(out.reals.size()) == out.elements());
+  PLIMSOLL_CHECK(static_cast<std::int64_t>(values.size()) == out.elements());
+  if (out.is_real()) {
+    out.reals = std::move(values);
+  } else {
+    // Tables of numbers for a tensor that turns out to hold integers: what they mean there is the operators' to say.
+    for (const double value : values) out.integers.push_back(to_integer(value));
+  }
   out.round();
   return out;
 }

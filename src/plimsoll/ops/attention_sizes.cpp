@@ -66,6 +66,16 @@ Exponentials exponentiate(std::vector<double>& scores) {
   return {largest, sum};
 }
 
+// The scores become probabilities.
+void probabilities(std::vector<double>& scores, double lse) {
+  if (std::abs(lse) <= kFarLse) {
+    for (double& score : scores) score = std::exp(score - lse);
+    return;
+  }
+  const double sum = exponentiate(scores).sum;
+  for (double& score : scores) score /= sum;
+}
+
 template <typename Body>
 void for_each_row(const AttentionSizes& sizes, Body body) {
   for (std::int64_t b = 0; b < sizes.batch; ++b) {
@@ -160,6 +170,7 @@ void attend_backward(const AttentionSizes& sizes, const AttentionGradientInputs&
     const double lse = in.lse[index];
     if (lse == -std::numeric_limits<double>::infinity()) return;
     score_row(sizes, in.forward, b, head, row, scores);
+    probabilities(scores, lse);
     const double* q = in.forward.q.at(b, row, head * sizes.width);
     const double* dy = in.dy.at(b, row, head * sizes.value_width);
     double* dq = out.dq.at(b, row, head * sizes.width);
@@ -168,7 +179,7 @@ void attend_backward(const AttentionSizes& sizes, const AttentionGradientInputs&
     const std::int64_t value = sizes.kv_head(head) * sizes.value_width;
     for (std::size_t at = 0; at < scores.size(); ++at) {
       const auto j = static_cast<std::int64_t>(at);
-      const double probability = std::exp(scores[at] - lse);
+      const double probability = scores[at];
       const double slope = dot(sizes.value_width, dy, in.forward.v.at(b, j, value)) - mean;
       const double dscore = sizes.scale * probability * slope;
       axpy(sizes.value_width, probability, dy, out.dv.at(b, j, value));

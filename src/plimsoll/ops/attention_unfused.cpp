@@ -1,15 +1,24 @@
 #include "plimsoll/ops/attention_unfused.h"
 
+#include <limits>
+
 #include "plimsoll/ops/compose.h"
 #include "plimsoll/ops/matmul.h"
+#include "plimsoll/ops/softmax.h"
 
 namespace plimsoll::ops {
 namespace {
 
-// Finite stand-ins for -infinity: the exponential of a hidden score is zero even against the lse of
-// a row that sees nothing.
-constexpr double kHidden = -1e30;
+constexpr double kHidden = -std::numeric_limits<double>::infinity();
+// Stands in for the lse of a row that sees nothing: against it the exponential of a hidden score is zero.
 constexpr double kLeastLse = -1e20;
+
+// Whether rows with such an lse see anything.
+Var sees(Var lse) {
+  const bool narrow = lse.dtype() != ir::DType::kF64;
+  const double least = narrow ? std::numeric_limits<float>::lowest() : std::numeric_limits<double>::lowest();
+  return greater_equal(lse, number(lse, least));
+}
 
 }  // namespace
 
@@ -56,8 +65,13 @@ Var UnfusedAttention::scores() const {
 }
 
 Var UnfusedAttention::probabilities(Var lse) const {
-  const Var bounded = maximum(column(lse), number(lse, kLeastLse));
-  return exp(scores() - bounded);
+  const Var of_row = column(lse);
+  const Var all = scores();
+  const Var near = exp(all - maximum(of_row, number(lse, kLeastLse)));
+  // See kFarLse. What the row does not see must not stand in the exponent: its zero times infinity is no gradient.
+  const Var far = logical_and(greater(abs(of_row), number(lse, kFarLse)), sees(of_row));
+  const Var normalised = softmax(where(far, all, number(all, 0)), 4);
+  return where(far, normalised, near);
 }
 
 UnfusedAttention::QueryKeyGradients UnfusedAttention::from_scores(Var dscores) const {

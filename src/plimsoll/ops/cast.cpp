@@ -35,6 +35,20 @@ void evaluate_cast(const Evaluation& e) {
   }
 }
 
+Result<std::vector<TensorType>> infer_bit_cast(const Call& call) {
+  PLIMSOLL_TRY(const ir::DType to, dtype_attribute(call.attributes(), "to"));
+  const ir::DType from = call.type(0).dtype;
+  if (ir::bits(to) != ir::bits(from))
+    return bad_input("{} and {} differ in width", ir::name(from), ir::name(to));
+  return std::vector{TensorType{to, call.shape(0), call.type(0).layout}};
+}
+
+void evaluate_bit_cast(const Evaluation& e) {
+  const auto read = Array::from_bytes(e.out().type, e.in(0).to_bytes());
+  PLIMSOLL_CHECK(read.has_value(), "bit_cast was not verified: {}", read.error().message);
+  e.out() = *read;
+}
+
 std::vector<Var> cast_gradient(const Backward& g) {
   return {cast(g.dy(), g.in(0).dtype())};
 }
@@ -138,6 +152,16 @@ std::vector<Card> cast_cards() {
        .recompute = Recompute::kCheap,
        .layout = LayoutRule::kAny,
        .evaluate = evaluate_cast},
+      {.name = "bit_cast",
+       .inputs = exactly(1),
+       .outputs = exactly(1),
+       .infer = infer_bit_cast,
+       .gradient = Gradient::none(),
+       .in_place = InPlace::over(0),
+       .cost = elementwise_cost,
+       .recompute = Recompute::kCheap,
+       .layout = LayoutRule::kAny,
+       .evaluate = evaluate_bit_cast},
       making_card("fill", infer_fill, evaluate_fill),
       making_card("iota", infer_iota, evaluate_iota),
   };

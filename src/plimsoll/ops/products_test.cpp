@@ -257,6 +257,26 @@ TEST(Attention, ARowHiddenByAFiniteMaskAverages) {
   EXPECT_NEAR(made[0].reals[0], 3, 1e-12);
 }
 
+// fp32 keeps no log 3 beside -3.4e38; the gradient of the average is a third of dy to each value all the same.
+TEST(Attention, TheGradientOfARowHiddenByAFiniteMaskIsThatOfTheAverage) {
+  const auto narrow = [](Array array) {
+    array.type.dtype = ir::DType::kF32;
+    array.round();
+    return array;
+  };
+  const Array q = narrow(Array::of_reals({1, 1, 1}, {0.5}));
+  const Array k = narrow(Array::of_reals({1, 3, 1}, {1, 2, 4}));
+  const Array v = narrow(Array::of_reals({1, 3, 1}, {1, 2, 6}));
+  const Array mask = narrow(Array::of_reals({1, 1, 1, 3}, {-3.4e38, -3.4e38, -3.4e38}));
+  const auto made = run_operator("attention", {q, k, v, mask}, {});
+  const Array dy = narrow(Array::of_reals({1, 1, 1}, {1.5}));
+  const auto gradients = run_operator("attention_grad", {dy, q, k, v, made[0], made[1], mask}, {});
+  for (const double dv : gradients[2].reals) EXPECT_NEAR(dv, 0.5, 1e-6);
+  // dscore is a third of 1.5 * (v - 3) each.
+  EXPECT_NEAR(gradients[0].reals[0], 0.5 * (-2 * 1 + -1 * 2 + 3 * 4), 1e-5);
+  EXPECT_NEAR(gradients[1].reals[2], 0.5 * 3 * 0.5, 1e-6);
+}
+
 TEST(Attention, ARowThatSeesNothingGivesZero) {
   const ir::Attributes causal{{"heads", std::int64_t{1}}, {"causal", std::int64_t{1}}};
   const auto made = run_operator(

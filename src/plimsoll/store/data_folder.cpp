@@ -90,4 +90,8 @@ Result<std::span<const std::byte>> DataFolder::open(std::string_view name, std::
   return file->bytes().subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(wanted));
 }
 
+void DataFolder::release(std::span<const std::byte> part) const {
+  for (const auto& [name, file] : files_) file.release(part);
+}
+
 }  // namespace plimsoll::store

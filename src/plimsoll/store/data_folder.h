@@ -36,6 +36,8 @@ class DataFolder {
   // `length` bytes from `offset` (to the end when no length is given); an error when the file is shorter.
   Result<std::span<const std::byte>> open(std::string_view name, std::int64_t offset,
                                           std::optional<std::int64_t> length);
+  // As MappedFile::release, for bytes of any of the files.
+  void release(std::span<const std::byte> part) const;
 
  private:
   Result<const MappedFile*> map(std::string_view name);

@@ -9,6 +9,11 @@ const WeightSource::Entry* WeightSource::find(std::string_view name) const {
   return place == entries_.end() ? nullptr : &place->second;
 }
 
+void WeightSource::release(std::span<const std::byte> bytes) const {
+  for (const auto& file : files_) file->release(bytes);
+  for (const auto& folder : folders_) folder->release(bytes);
+}
+
 void WeightSource::add(std::string name, const ir::TensorType& type, std::span<const std::byte> bytes) {
   PLIMSOLL_CHECK(static_cast<std::int64_t>(bytes.size()) == ir::bytes_of(type).value, "weight '{}'", name);
   entries_.insert_or_assign(std::move(name), Entry{type, bytes});

@@ -2,7 +2,8 @@
 // own for the few that had to be converted.
 //
 // A graph says of a weight only that it comes from a file (ir::Init::Kind::kFile); whoever runs the graph
-// asks here for the bytes, once, and copies them to where the plan wants them.
+// asks here for the bytes, once, and copies them to where the plan wants them, releasing as it goes: otherwise the
+// file's pages would stand in memory beside the copy.
 #pragma once
 
 #include <cstddef>
@@ -30,6 +31,9 @@ class WeightSource {
   const Entry* find(std::string_view name) const;
   std::size_t size() const { return entries_.size(); }
   const std::unordered_map<std::string, Entry>& entries() const { return entries_; }
+
+  // Says that bytes of an entry were copied and are not needed soon: pages of mapped files go back to the system.
+  void release(std::span<const std::byte> bytes) const;
 
   // The bytes must live as long as the source: in a file or buffer kept here.
   void add(std::string name, const ir::TensorType& type, std::span<const std::byte> bytes);

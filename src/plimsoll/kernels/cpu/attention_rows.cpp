@@ -5,6 +5,7 @@
 
 #include "plimsoll/kernels/cpu/row_math.h"
 #include "plimsoll/kernels/cpu/vectorize.h"
+#include "plimsoll/ops/attention_sizes.h"
 
 namespace plimsoll::kernels {
 namespace {
@@ -53,6 +54,11 @@ PLIMSOLL_VECTORIZED void masked_gradient_range(float* scores, float* slopes, std
   }
 }
 
+PLIMSOLL_VECTORIZED void slope_range(const float* p, float* slopes, std::int64_t n, float scale, float mean) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) slopes[i] = p[i] * (slopes[i] - mean) * scale;
+}
+
 void clear(float* x, std::int64_t n) {
   std::memset(x, 0, static_cast<std::size_t>(n) * sizeof(float));
 }
@@ -82,7 +88,12 @@ void score_gradients(float* scores, float* slopes, std::int64_t visible, std::in
   const std::int64_t seen = lse == kNothing ? 0 : visible;
   clear(scores + seen, n - seen);
   clear(slopes + seen, n - seen);
-  if (mask.data == nullptr) {
+  if (std::abs(lse) > ops::kFarLse && seen > 0) {
+    float again = 0;
+    const float sum = probabilities(scores, seen, seen, scale, mask, &again);
+    row_scale(scores, seen, 1 / sum);
+    slope_range(scores, slopes, seen, scale, mean);
+  } else if (mask.data == nullptr) {
     gradient_range(scores, slopes, seen, scale, lse, mean);
   } else {
     masked_gradient_range(scores, slopes, seen, scale, mask.data, mask.step, lse, mean);

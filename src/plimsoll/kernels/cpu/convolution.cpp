@@ -36,8 +36,18 @@ Geometry geometry_of(const ir::Attributes& attributes, int spatial) {
   return out;
 }
 
-// Weights [M, C/g, ...] as oneDNN wants them with groups: [g, M/g, C/g, ...]. The first axis may be
-// blocked only when every group is one channel (depthwise): the block then runs over the groups.
+// Elements of one axis in the inner blocks.
+std::int64_t block_of(const dnnl_memory_desc_t& desc, int axis) {
+  const auto& blocking = desc.format_desc.blocking;
+  std::int64_t out = 1;
+  for (int i = 0; i < blocking.inner_nblks; ++i) {
+    if (blocking.inner_idxs[i] == axis) out *= blocking.inner_blks[i];
+  }
+  return out;
+}
+
+// Weights [M, C/g, ...] as oneDNN wants them with groups: [g, M/g, C/g, ...]. Where the first axis is
+// blocked, its blocks fill the groups; with one channel in every group (depthwise) they run over the groups.
 Desc grouped(const Desc& plain, std::int64_t group) {
   if (group == 1) return plain;
   const dnnl_memory_desc_t& raw = plain.data;
@@ -54,7 +64,8 @@ Desc grouped(const Desc& plain, std::int64_t group) {
   out.dims[1] = each;
   out.padded_dims[0] = depthwise ? raw.padded_dims[0] : group;
   out.padded_dims[1] = each;
-  out.format_desc.blocking.strides[0] = raw.format_desc.blocking.strides[0] * each;
+  out.format_desc.blocking.strides[0] =
+      raw.format_desc.blocking.strides[0] * (depthwise ? each : each / block_of(raw, 0));
   for (int i = 0; i < raw.format_desc.blocking.inner_nblks; ++i) {
     const auto axis = raw.format_desc.blocking.inner_idxs[i];
     out.format_desc.blocking.inner_idxs[i] = depthwise && axis == 0 ? 0 : axis + 1;
@@ -62,13 +73,36 @@ Desc grouped(const Desc& plain, std::int64_t group) {
   return Desc(out);
 }
 
+// The way back, for what oneDNN chose; nothing where groups and their channels do not make one axis.
+std::optional<Desc> ungrouped(const Desc& chosen) {
+  const dnnl_memory_desc_t& raw = chosen.data;
+  if (raw.format_kind != dnnl_blocked) return std::nullopt;
+  const auto& strides = raw.format_desc.blocking.strides;
+  const std::int64_t each = raw.dims[1];
+  const std::int64_t block = block_of(raw, 1);
+  if (block_of(raw, 0) != 1 || each % block != 0 || strides[0] != strides[1] * (each / block)) return std::nullopt;
+  dnnl_memory_desc_t out = raw;
+  out.ndims = raw.ndims - 1;
+  for (int axis = 0; axis < out.ndims; ++axis) {
+    out.dims[axis] = raw.dims[axis + 1];
+    out.padded_dims[axis] = raw.padded_dims[axis + 1];
+    out.format_desc.blocking.strides[axis] = strides[axis + 1];
+  }
+  out.dims[0] = out.padded_dims[0] = raw.dims[0] * each;
+  for (int i = 0; i < raw.format_desc.blocking.inner_nblks; ++i) out.format_desc.blocking.inner_idxs[i] -= 1;
+  return Desc(out);
+}
+
 bool weights_can_be_described(const ir::TensorType& weights, std::int64_t group) {
   if (group == 1 || weights.layout.block_count == 0) return true;
-  if (weights.shape[0] != group) return false;
+  const bool depthwise = weights.shape[0] == group;
+  std::int64_t first = 1;
   for (int i = 0; i < weights.layout.block_count; ++i) {
-    if (weights.layout.blocks[static_cast<std::size_t>(i)].dim != 0) return false;
+    const auto& block = weights.layout.blocks[static_cast<std::size_t>(i)];
+    if (depthwise && block.dim != 0) return false;
+    if (block.dim == 0) first *= block.size;
   }
-  return true;
+  return depthwise || weights.shape[0] / group % first == 0;
 }
 
 // The three tensors of a convolution whatever its direction: x, w and y (or their gradients).
@@ -238,6 +272,26 @@ std::unique_ptr<Kernel> make_convolution_transpose(const Site& site) {
       scratch);
 }
 
+namespace {
+
+// Spatial axes, channels, filters: with it the product of matrices serves groups whose channels fill no block, where
+// the weights as they are would leave only oneDNN's reference.
+ir::Layout product_weights(const Site& site, Tensors t) {
+  ir::Layout out;
+  out.rank = static_cast<std::uint8_t>(t.w.shape.rank());
+  for (std::uint8_t axis = 2; axis < out.rank; ++axis) out.order[axis - 2] = axis;
+  out.order[out.rank - 2] = 1;
+  out.order[out.rank - 1] = 0;
+  t.w.layout = out;
+  const Direction d = direction_of(site.attributes(), t);
+  const std::string_view serves = site.node.op == "conv" ? d.forward().impl_info_str()
+                                  : site.node.op == "conv_grad_input" ? d.backward_data().impl_info_str()
+                                                                      : d.backward_weights().impl_info_str();
+  return serves.starts_with("ref") ? ir::Layout{} : out;
+}
+
+}  // namespace
+
 ir::Layout convolution_weights_layout(const ir::Graph& graph, const ir::Node& node,
                                       const CpuKernelOptions& options) {
   const Site site{graph, node, options.threads > 0 ? options.threads : omp_get_num_procs()};
@@ -252,8 +306,12 @@ ir::Layout convolution_weights_layout(const ir::Graph& graph, const ir::Node& no
                             ? d.backward_data().weights_desc()
                             : d.backward_weights().diff_weights_desc();
     if (d.geometry.group == 1) return layout_of(chosen).value_or(ir::Layout{});
+    if (t->w.shape[0] != d.geometry.group) {
+      const auto whole = ungrouped(chosen);
+      return whole ? layout_of(*whole).value_or(ir::Layout{}) : product_weights(site, *t);
+    }
     // Depthwise: [g, 1, 1, h, w] with a block of g is our [g, 1, h, w] with a block of axis 0.
-    if (t->w.shape[0] != d.geometry.group || t->w.shape[1] != 1) return {};
+    if (t->w.shape[1] != 1) return {};
     const auto& blocking = chosen.data.format_desc.blocking;
     if (chosen.data.format_kind != dnnl_blocked || blocking.inner_nblks != 1 ||
         blocking.inner_idxs[0] != 0)

@@ -146,6 +146,11 @@ TEST(CastKernel, AgreesWithTheReference) {
   }
 }
 
+TEST(BitCastKernel, AgreesWithTheReference) {
+  expect_agreement({"bit_cast", {f32({3, 70})}, {{"to", std::string("int32")}}});
+  expect_agreement({"bit_cast", {truth({3, 70})}, {{"to", std::string("uint8")}}});
+}
+
 TEST(IntegerKernel, AgreesWithTheReference) {
   for (const char* op : {"add", "sub", "mul"}) {
     expect_agreement({op, {i64({5, 70}, 90), i64({70}, 90)}});

@@ -212,7 +212,7 @@ std::unique_ptr<Kernel> make_depth_to_space(const Site& site) {
 // identity and reshape, where the executor gave the result memory of its own.
 std::unique_ptr<Kernel> make_copy(const Site& site) {
   const bool alike = site.in(0).layout == site.out().layout &&
-                     (site.node.op == "identity" || site.in(0).layout.is_row_major());
+                     (site.node.op == "identity" || site.node.op == "bit_cast" || site.in(0).layout.is_row_major());
   if (!alike) return nullptr;
   const std::int64_t bytes = ir::bytes_of(site.out()).value;
   return make_kernel(site, [=](const Arguments& a) {

@@ -84,6 +84,23 @@ TEST(ConvolutionGradients, AgreeWithTheReference) {
                     {{"pads", kPads1}, {"strides", Ints{2, 2}}, {"shape", Ints{2, 3, 8, 8}}}});
 }
 
+// Weights of groups as the layout pass lays them: filters last, or in blocks that fill a group.
+TEST(GroupedConvolution, AgreesWithTheReferenceInItsLayouts) {
+  ir::Layout filters_last;
+  filters_last.rank = 4;
+  filters_last.order = {2, 3, 1, 0};
+  ir::Layout blocked;
+  blocked.rank = 4;
+  blocked.order = {0, 1, 2, 3};
+  blocked.block_count = 2;
+  blocked.blocks[0] = {1, 16};
+  blocked.blocks[1] = {0, 16};
+  expect_agreement({"conv", {last({2, 12, 6, 6}), {{ir::DType::kF32, {20, 3, 3, 3}, filters_last}}}, {{"pads", kPads1}, {"group", std::int64_t{4}}},
+                    {ir::Layout::channels_last(4)}});
+  expect_agreement({"conv", {last({2, 64, 6, 6}), {{ir::DType::kF32, {96, 32, 3, 3}, blocked}}}, {{"pads", kPads1}, {"group", std::int64_t{2}}},
+                    {ir::Layout::channels_last(4)}});
+}
+
 TEST(ConvolutionTranspose, AgreesWithTheReference) {
   expect_agreement({"conv_transpose",
                     {f32({2, 8, 5, 5}), f32({8, 4, 2, 2}), f32({4})},
@@ -122,6 +139,14 @@ TEST(AttentionGradKernel, AgreesWithTheReference) {
   expect_agreement({"attention_qkv_grad",
                     {f32({2, 70, 32}), f32({2, 70, 96}), f32({2, 70, 32}), lse, f32({70, 70})},
                     {{"heads", heads}}});
+  // Rows that a finite mask hides everywhere.
+  const Tensor far = {{ir::DType::kF32, {2, 2, 70}, {}}, -3.4e38, -3.4e38};
+  const Tensor hidden = {{ir::DType::kF32, {70, 70}, {}}, -3.4e38, -3.4e38};
+  for (const std::int64_t causal : {0, 1}) {
+    expect_agreement({"attention_qkv_grad",
+                      {f32({2, 70, 32}), f32({2, 70, 96}), f32({2, 70, 32}), far, hidden},
+                      {{"heads", heads}, {"causal", causal}}});
+  }
 }
 
 }  // namespace

@@ -29,6 +29,7 @@ std::span<const TableEntry> cpu_table() {
       {"batch_norm_grad", make_batch_norm_grad},
       {"batch_norm_inference", make_batch_norm_inference},
       {"batch_norm_update", make_batch_norm_update},
+      {"bit_cast", make_copy},
       {"cast", make_cast},
       {"ceil", make_activation},
       {"celu", make_activation},

@@ -59,7 +59,7 @@ Result<AttentionResults> attend(const AttentionParts& p, int want_scores) {
   std::vector<Var> inputs{heads_together(p.q), heads_together(p.k), heads_together(p.v)};
   if (p.mask) inputs.push_back(p.mask);
   const Var y = builder.call1("attention", inputs, {{"heads", heads}, {"kv_heads", p.k.dim(1)}, {"scale", scale}});
-  if (builder.error()) return AttentionResults{};
+  if (builder.error()) return tl::unexpected<Error>(*builder.error());
   AttentionResults out;
   out.y = transpose_by(reshape_to(y, {y.dim(0), y.dim(1), heads, y.dim(2) / heads}), {0, 2, 1, 3});
   return out;

@@ -33,6 +33,7 @@ constexpr auto kOnnx = std::to_array<Row>({
     {"Col2Im", "dilations pads strides"},
     {"Compress", "axis"},
     {"Concat", "axis"},
+    {"ConcatFromSequence", "axis new_axis"},
     {"Constant", "sparse_value value value_float value_floats value_int value_ints value_string value_strings"},
     {"ConstantOfShape", "value"},
     {"Conv", "auto_pad dilations group kernel_shape pads strides"},
@@ -77,6 +78,7 @@ constexpr auto kOnnx = std::to_array<Row>({
     {"LayerNormalization", "axis epsilon stash_type"},
     {"LeakyRelu", "alpha"},
     {"Less", "axis broadcast"},
+    {"LinearAttention", "chunk_size kv_num_heads q_num_heads scale update_rule"},
     {"LogSoftmax", "axis"},
     {"Loop", "body"},
     {"LpNormalization", "axis p"},
@@ -90,6 +92,7 @@ constexpr auto kOnnx = std::to_array<Row>({
     {"NegativeLogLikelihoodLoss", "ignore_index reduction"},
     {"NonMaxSuppression", "center_point_box"},
     {"OneHot", "axis"},
+    {"Optional", "type"},
     {"Or", "axis broadcast"},
     {"Pad", "mode paddings pads value"},
     {"Pow", "axis broadcast"},
@@ -121,6 +124,8 @@ constexpr auto kOnnx = std::to_array<Row>({
     {"ScatterElements", "axis reduction"},
     {"ScatterND", "reduction"},
     {"Selu", "alpha gamma"},
+    {"SequenceEmpty", "dtype"},
+    {"SequenceMap", "body"},
     {"Shape", "end start"},
     {"Shrink", "bias lambd"},
     {"SimplifiedLayerNormalization", "axis epsilon stash_type"},
@@ -129,6 +134,7 @@ constexpr auto kOnnx = std::to_array<Row>({
     {"SoftmaxCrossEntropyLoss", "ignore_index reduction"},
     {"SpaceToDepth", "blocksize mode"},
     {"Split", "axis num_outputs split"},
+    {"SplitToSequence", "axis keepdims"},
     {"Squeeze", "axes"},
     {"Sub", "axis broadcast"},
     {"SwiGLU", "alpha"},
@@ -145,12 +151,13 @@ constexpr auto kOnnx = std::to_array<Row>({
 });
 static_assert(std::ranges::is_sorted(kOnnx, {}, &Row::op));
 
-// The same for com.microsoft.
+// The same for the other domains.
 constexpr auto kContrib = std::to_array<Row>({
     {"Attention",
      "do_rotary mask_filter_value num_heads past_present_share_buffer qkv_hidden_sizes "
      "rotary_embedding_dim scale unidirectional"},
     {"EmbedLayerNormalization", "epsilon mask_index_type"},
+    {"FlexAttention", "prob_mod scale score_mod softmax_precision"},
     {"FusedConv", "activation activation_params auto_pad dilations group kernel_shape pads strides"},
     {"FusedGemm", "activation activation_alpha activation_beta activation_gamma alpha beta transA transB"},
     {"FusedMatMul", "alpha transA transB transBatchA transBatchB"},
@@ -162,9 +169,11 @@ constexpr auto kContrib = std::to_array<Row>({
     {"MatMulNBits", "K N accuracy_level bits block_size"},
     {"MultiHeadAttention", "mask_filter_value num_heads scale unidirectional"},
     {"QGemm", "alpha transA transB"},
+    {"QLinearAveragePool", "auto_pad ceil_mode channels_last count_include_pad kernel_shape pads strides"},
     {"QLinearConcat", "axis"},
     {"QLinearGlobalAveragePool", "channels_last"},
     {"QLinearLeakyRelu", "alpha"},
+    {"QLinearSoftmax", "axis opset"},
     {"QuickGelu", "alpha"},
     {"RotaryEmbedding", "interleaved is_packed_batching num_heads rotary_embedding_dim scale"},
     {"SimplifiedLayerNormalization", "axis epsilon stash_type"},

@@ -2,6 +2,7 @@
 #include "plimsoll/model/onnx/building_blocks.h"
 #include "plimsoll/model/onnx/operator_table.h"
 #include "plimsoll/model/onnx/quantized_numbers.h"
+#include "plimsoll/model/onnx/window_attributes.h"
 
 namespace plimsoll::model::onnx {
 namespace {
@@ -54,6 +55,35 @@ Status qlinear_global_average_pool(OperatorCall& call) {
   if (rank < 3) return bad_input("its input has rank {}, expects at least 3", rank);
   const ir::Ints axes = call.integer("channels_last", 0) != 0 ? range(1, rank - 1) : range(2, rank);
   call.out(0, rounded(call, reduce("reduce_mean", real_number(call, 0), axes, true), 3));
+  return {};
+}
+
+Status qlinear_average_pool(OperatorCall& call) {
+  PLIMSOLL_RETURN_IF_ERROR(need(call, {0, 1, 3}));
+  if (call.integer("channels_last", 0) != 0) return bad_input("channels_last is not supported");
+  if (!call.has_attribute("kernel_shape")) return bad_input("kernel_shape is missing");
+  PLIMSOLL_TRY(const WindowAttributes window, window_attributes(call, call.shape(0), call.integers("kernel_shape")));
+  const Var y = call.builder().call1("avg_pool", {real_number(call, 0)},
+                                     {{"kernel", window.kernel},
+                                      {"strides", window.strides},
+                                      {"pads", window.pads},
+                                      {"ceil_mode", std::int64_t{window.ceil_mode}},
+                                      {"count_include_pad", call.integer("count_include_pad", 0)}});
+  call.out(0, rounded(call, y, 3));
+  return {};
+}
+
+// Before operator set 13 it is over all axes from `axis` on.
+Status qlinear_softmax(OperatorCall& call) {
+  PLIMSOLL_RETURN_IF_ERROR(need(call, {0, 1, 3}));
+  const bool flat = call.integer("opset", 13) < 13;
+  const Var x = real_number(call, 0);
+  if (call.builder().error()) return {};
+  PLIMSOLL_TRY(const int axis, normal_axis_of(call.integer("axis", flat ? 1 : -1), x.rank()));
+  const ir::Ints shape = dims_of(x.shape());
+  const Var rows = flat ? reshape_to(x, {x.shape().elements(0, axis), x.shape().elements(axis, x.rank())}) : x;
+  const Var y = call.builder().call1("softmax", {rows}, {{"axis", std::int64_t{flat ? 1 : axis}}});
+  call.out(0, rounded(call, reshape_to(y, shape), 3));
   return {};
 }
 
@@ -173,6 +203,7 @@ std::vector<Operator> contrib_quantized_operators() {
       {"QLinearAdd", qlinear_binary, "add", true, kDomain}, {"QLinearMul", qlinear_binary, "mul", true, kDomain},
       {"QLinearSigmoid", qlinear_sigmoid, {}, true, kDomain}, {"QLinearLeakyRelu", qlinear_leaky_relu, {}, true, kDomain},
       {"QLinearGlobalAveragePool", qlinear_global_average_pool, {}, true, kDomain},
+      {"QLinearAveragePool", qlinear_average_pool, {}, true, kDomain}, {"QLinearSoftmax", qlinear_softmax, {}, true, kDomain},
       {"QLinearConcat", qlinear_concat, {}, true, kDomain}, {"QGemm", qgemm, {}, true, kDomain},
       {"MatMulIntegerToFloat", matmul_integer_to_float, {}, true, kDomain},
       {"DynamicQuantizeMatMul", dynamic_quantize_matmul, {}, true, kDomain},

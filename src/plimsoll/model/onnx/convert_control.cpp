@@ -129,7 +129,7 @@ Status scan(OperatorCall& call) {
       if (rounds == 0) return bad_input("scans over nothing");
       const Var part = select(x, axis, backwards[place] != 0 ? rounds - 1 - i : i);
       if (call.builder().error()) return {};
-      inputs.push_back(call.importer().add({"slice", part.type(), part, nullptr, nullptr}));
+      inputs.push_back(call.importer().add({"slice", part.type(), part, nullptr, nullptr, nullptr}));
     }
     PLIMSOLL_TRY(const auto made, call.importer().inline_graph(*body, inputs, call.scope()));
     for (std::size_t k = 0; k < carried.size(); ++k) carried[k] = made[k];
@@ -147,7 +147,6 @@ Status scan(OperatorCall& call) {
   return {};
 }
 
-Status no_sequences(OperatorCall&) { return bad_input("sequences of tensors are not supported"); }
 Status no_strings(OperatorCall&) { return bad_input("strings are not supported"); }
 
 }  // namespace
@@ -155,12 +154,6 @@ Status no_strings(OperatorCall&) { return bad_input("strings are not supported")
 std::vector<Operator> control_operators() {
   return {
       {"If", if_then_else, {}, false}, {"Loop", loop, {}, false}, {"Scan", scan, {}, false},
-      {"SequenceAt", no_sequences, {}, false}, {"SequenceConstruct", no_sequences, {}, false},
-      {"SequenceEmpty", no_sequences, {}, false}, {"SequenceErase", no_sequences, {}, false},
-      {"SequenceInsert", no_sequences, {}, false}, {"SequenceLength", no_sequences, {}, false},
-      {"SequenceMap", no_sequences, {}, false}, {"SplitToSequence", no_sequences, {}, false},
-      {"ConcatFromSequence", no_sequences, {}, false}, {"Optional", no_sequences, {}, false},
-      {"OptionalGetElement", no_sequences, {}, false}, {"OptionalHasElement", no_sequences, {}, false},
       {"StringNormalizer", no_strings, {}, false}, {"StringConcat", no_strings, {}, false},
       {"StringSplit", no_strings, {}, false}, {"RegexFullMatch", no_strings, {}, false},
       {"TfIdfVectorizer", no_strings, {}, false},

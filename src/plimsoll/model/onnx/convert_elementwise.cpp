@@ -107,7 +107,6 @@ Status mean(OperatorCall& call) {
 
 Status bit_shift(OperatorCall& call) {
   const bool right = call.text("direction", "LEFT") == "RIGHT";
-  if (ir::is_signed_integer(call.dtype(0))) return bad_input("shifts of signed integers are not supported");
   call.out(0, call.builder().call1("bit_shift", {call.in(0), call.in(1)},
                                    {{"direction", std::string(right ? "right" : "left")}}));
   return {};
@@ -280,6 +279,12 @@ Status where(OperatorCall& call) {
   return {};
 }
 
+Status bit_cast(OperatorCall& call) {
+  PLIMSOLL_TRY(const ir::DType to, call.attribute_dtype("to", ElementType::kUndefined));
+  call.out(0, call.builder().call1("bit_cast", {call.in(0)}, {{"to", std::string(ir::name(to))}}));
+  return {};
+}
+
 Status identity(OperatorCall& call) {
   if (!call.has(0)) return bad_input("its input is missing");
   call.out_alias(0, call.input(0));
@@ -304,10 +309,15 @@ Status dropout(OperatorCall& call) {
     if (call.wants(1)) call.out(1, builder.fill({DType::kBool, call.shape(0), {}}, 1));
     return {};
   }
-  if (call.wants(1)) return bad_input("the mask of a random dropout is not supported");
   if (!(ratio > 0 && ratio < 1)) return bad_input("a ratio of {} is not below 1", ratio);
-  call.out(0, builder.call1("dropout", {call.in(0), call.importer().random_counter()},
-                            {{"ratio", ratio}, {"seed", call.importer().next_seed()}}));
+  const ir::Attributes how{{"ratio", ratio}, {"seed", call.importer().next_seed()}};
+  const Var counter = call.importer().random_counter();
+  call.out(0, builder.call1("dropout", {call.in(0), counter}, how));
+  if (call.wants(1)) {
+    // The same numbers are drawn for a tensor of ones.
+    const Var kept = builder.call1("dropout", {builder.fill({call.dtype(0), call.shape(0), {}}, 1), counter}, how);
+    call.out(1, builder.call1("greater", {kept, ops::number(kept, 0)}));
+  }
   return {};
 }
 
@@ -335,7 +345,7 @@ std::vector<Operator> elementwise_operators() {
       {"LeakyRelu", leaky_relu, "leaky_relu"}, {"Elu", alpha_of_one, "elu"}, {"Celu", alpha_of_one, "celu"},
       {"ThresholdedRelu", alpha_of_one, "thresholded_relu"}, {"Selu", selu}, {"HardSigmoid", hard_sigmoid},
       {"Shrink", shrink}, {"Gelu", gelu}, {"Swish", swish}, {"SwiGLU", swiglu}, {"PRelu", prelu}, {"Clip", clip}, {"IsInf", is_inf},
-      {"Cast", convert_cast}, {"CastLike", cast_like}, {"Where", where},
+      {"Cast", convert_cast}, {"BitCast", bit_cast}, {"CastLike", cast_like}, {"Where", where},
       {"Identity", identity, {}, false}, {"Dropout", dropout, {}, false},
   };
 }

@@ -216,6 +216,11 @@ Result<Recurrence> recurrence_of(OperatorCall& call, const Var& x, int gates, in
       call.shape(2) != ir::Shape{directions, gates * r.hidden, r.hidden}) {
     return bad_input("its weights {} and {} do not fit", ir::to_string(call.shape(1)), ir::to_string(call.shape(2)));
   }
+  for (const int state : {5, 6}) {
+    if (call.has(state) && (call.rank(state) != 3 || call.shape(state)[2] != r.hidden)) {
+      return bad_input("its initial state {} does not fit a hidden size of {}", ir::to_string(call.shape(state)), r.hidden);
+    }
+  }
   if (r.steps > 4096) return bad_input("{} time steps are too many to unroll", r.steps);
   r.clip = call.real("clip", 0);
   r.input_forget = call.integer("input_forget", 0) != 0;

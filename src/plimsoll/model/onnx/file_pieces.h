@@ -58,12 +58,16 @@ inline std::string int64s(const std::vector<std::int64_t>& list) {
   return {reinterpret_cast<const char*>(list.data()), list.size() * 8};
 }
 
-// An attribute that is a graph, an integer, or a tensor.
+// An attribute that is a graph, an integer, or a text.
 inline std::string body(std::string_view name, const std::string& graph_bytes) {
   return WireWriter().bytes(1, name).bytes(6, graph_bytes).integer(20, 5).take();
 }
 inline std::string integer(std::string_view name, std::int64_t value) {
   return WireWriter().bytes(1, name).integer(3, value).integer(20, 2).take();
+}
+
+inline std::string text(std::string_view name, std::string_view value) {
+  return WireWriter().bytes(1, name).bytes(4, value).integer(20, 3).take();
 }
 
 }  // namespace plimsoll::model::onnx::file_pieces

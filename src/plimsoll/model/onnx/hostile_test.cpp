@@ -54,6 +54,13 @@ TEST(HostileOnnx, UnknownOperatorsAndTypesAreNamed) {
   EXPECT_NE(refusal(model(graph({.nodes = {node("Relu", {"x"}, {"y"})}, .inputs = {value("x", 8, {2})}}))).find("strings"), std::string::npos);
 }
 
+// Both once ended the program.
+TEST(HostileOnnx, OperandsThatDoNotFitEachOtherAreRefused) {
+  const std::vector<std::string> uneven{value("q", 1, {2, 3, 4, 8}), value("k", 1, {2, 3, 6, 8}), value("v", 1, {2, 3, 38, 8})};
+  EXPECT_NE(refusal(model(graph({.nodes = {node("Attention", {"q", "k", "v"}, {"y"})}, .inputs = uneven}))).find("attention: input 2"), std::string::npos);
+  EXPECT_NE(refusal(model(graph({.nodes = {node("DFT", {"x"}, {"y"})}, .inputs = {value("x", 5, {1, 10, 10, 1})}}))).find("int16"), std::string::npos);
+}
+
 TEST(HostileOnnx, ImpossibleShapesAreRefused) {
   for (const std::vector<std::int64_t>& dims : {std::vector<std::int64_t>{-5}, {1LL << 62, 8}, {1LL << 40, 1LL << 40}, {1, 1, 1, 1, 1, 1, 1, 1, 1}}) {
     EXPECT_NE(refusal(model(graph({.nodes = {node("Relu", {"x"}, {"y"})}, .inputs = {value("x", 1, dims)}}))), "accepted");

@@ -103,7 +103,13 @@ TensorId Importer::add(Tensor tensor) {
 TensorId Importer::add_known(std::string name, std::shared_ptr<const ops::Array> array) {
   folded_ += array->elements();
   const ir::TensorType type = array->type;
-  return add({std::move(name), type, {}, std::move(array), nullptr});
+  return add({std::move(name), type, {}, std::move(array), nullptr, nullptr});
+}
+
+Result<TensorId> Importer::add_items(std::string_view name, std::vector<TensorId> items) {
+  folded_ += static_cast<std::int64_t>(items.size());
+  if (folded_ > kMostFolded) return bad_input("its sequences are too long");
+  return add({std::string(name), {}, {}, nullptr, nullptr, std::make_shared<const std::vector<TensorId>>(std::move(items))});
 }
 
 std::string Importer::unique(std::string_view name) {
@@ -167,6 +173,7 @@ Status Importer::add_from_file(Tensor& tensor, ir::ValueKind kind) {
 Result<ops::Var> Importer::in_graph(TensorId id) {
   Tensor& tensor = tensors_[id.index()];
   if (tensor.var) return tensor.var;
+  if (tensor.items != nullptr) return bad_input("'{}' is a sequence, which only operators on sequences can read", tensor.name);
   const WithoutLayer outside(builder_);
   if (tensor.file != nullptr && is_weight(tensor)) {
     PLIMSOLL_RETURN_IF_ERROR(add_from_file(tensor, ir::ValueKind::kWeight));
@@ -219,7 +226,7 @@ Status Importer::add_initializers(const GraphFile& graph, Scope& scope) {
   for (const TensorFile& file : graph.initializers) {
     auto type = type_of(file);
     if (!type) return forward(type, fmt::format("initialiser '{}'", file.name));
-    scope.names.insert_or_assign(file.name, add({std::string(file.name), *type, {}, nullptr, &file}));
+    scope.names.insert_or_assign(file.name, add({std::string(file.name), *type, {}, nullptr, &file, nullptr}));
   }
   return {};
 }
@@ -293,7 +300,7 @@ Status Importer::add_inputs(Scope& scope) {
     }
     PLIMSOLL_TRY(const ir::TensorType type, input_type(value));
     if (!used_names_.insert(name).second) return bad_input("two inputs are called '{}'", name);
-    scope.names.emplace(value.name, add({name, type, builder_.input(name, type), nullptr, nullptr}));
+    scope.names.emplace(value.name, add({name, type, builder_.input(name, type), nullptr, nullptr, nullptr}));
   }
   return {};
 }
@@ -317,7 +324,8 @@ Status Importer::convert(const std::vector<WireBytes>& nodes, Scope& scope) {
 }
 
 Status Importer::convert_node(const NodeFile& node, Scope& scope) {
-  if (++steps_ > kMostSteps) return bad_input("more than {} nodes after inlining", kMostSteps);
+  const auto built = static_cast<std::int64_t>(builder_.graph().nodes.size());
+  if (++steps_ > kMostSteps || built > kMostSteps) return bad_input("more than {} nodes after inlining and unrolling", kMostSteps);
   const Operator* op = find_operator(node.domain, node.op);
   if (op == nullptr) {
     if (const FunctionFile* function = find_function(node)) return call_function(*function, node, scope);

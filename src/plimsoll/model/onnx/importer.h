@@ -8,10 +8,12 @@
 // OperatorCall (operator_call.h). When all inputs of a node are foldable the same function runs against
 // a scratch builder and the little graph is evaluated at once: one description serves graph and folding.
 //
+// A sequence of tensors is the list of their ids (convert_sequences.cpp); it never enters the graph.
+//
 // Scopes: names of a subgraph (If, Loop) see those outside; a function body sees only its own.
 //
-// Bounds, all far above what real models have: kMostSteps nodes converted (functions and loops
-// inlined), kMostDepth nested bodies, kMostFolded elements for one folded node and in all known arrays,
+// Bounds, all far above what real models have: kMostSteps nodes converted and made (functions, loops
+// and recurrences inlined), kMostDepth nested bodies, kMostFolded elements for one folded node and in all known arrays,
 // kMostMade elements of a tensor that comes from constants but is too large to be folded.
 #pragma once
 
@@ -43,6 +45,7 @@ struct Tensor {
   ops::Var var;                             // once it is in the graph
   std::shared_ptr<const ops::Array> known;  // once its content is
   const TensorFile* file = nullptr;         // an initialiser
+  std::shared_ptr<const std::vector<Id<Tensor>>> items;  // a sequence, which is no value of the graph
 };
 using TensorId = Id<Tensor>;
 
@@ -79,6 +82,8 @@ class Importer {
   TensorId add(Tensor tensor);
   TensorId add_known(std::string name, std::shared_ptr<const ops::Array> array);
   const Tensor& tensor(TensorId id) const { return tensors_[id.index()]; }
+  // A sequence of tensors. All lists together are bounded like folded elements: each change makes another list.
+  Result<TensorId> add_items(std::string_view name, std::vector<TensorId> items);
   // As a value of the graph: a weight, a constant, or what a node made.
   Result<ops::Var> in_graph(TensorId id);
   // The content when it is or can be known; null for what only a run can tell, or what is too large.

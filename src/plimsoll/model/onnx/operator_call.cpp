@@ -215,7 +215,7 @@ std::vector<TensorId> OperatorCall::take_outputs() {
     } else if (made.known != nullptr) {
       out[i] = importer_.add_known(std::string(node_.outputs[i]), made.known);
     } else if (made.var) {
-      out[i] = importer_.add({std::string(node_.outputs[i]), made.var.type(), made.var, nullptr, nullptr});
+      out[i] = importer_.add({std::string(node_.outputs[i]), made.var.type(), made.var, nullptr, nullptr, nullptr});
     }
   }
   return out;
