@@ -24,7 +24,13 @@ Result<pack::Problem> read_packing_problem(const std::filesystem::path& path) {
   return problem;
 }
 
-std::string packing_csv(const pack::Problem& problem, const pack::Packing& packing) {
+Status check_output(const std::filesystem::path& path, const pack::Problem& problem) {
+  if (path.empty() || is_json(path) || problem.memories.size() == 1) return {};
+  return fail(ErrorCode::kUsage, "{}: a CSV cannot say which of {} memories a buffer is in; use a .json file",
+              path.string(), problem.memories.size());
+}
+std::string packing_text(const pack::Problem& problem, const pack::Packing& packing) {
+  if (problem.memories.size() > 1) return pack::write_packing_json(problem, packing, true);
   return pack::write_csv(problem, &packing);
 }
 std::string packing_json(const pack::Problem& problem, const pack::Packing& packing) {
@@ -60,6 +66,43 @@ Status generate_problem(const std::string& family, std::size_t n, std::uint64_t 
                                         : pack::write_csv(problem, nullptr));
 }
 
+Status take_hints(pack::Problem& problem, const std::filesystem::path& old_packing) {
+  PLIMSOLL_TRY(const MappedFile file, MappedFile::open(old_packing));
+  const Status taken = is_json(old_packing) ? pack::take_hints_json(problem, file.text())
+                                            : pack::take_hints_csv(problem, file.text());
+  if (!taken) return forward(taken, old_packing.string());
+  return {};
+}
+
+void limit_slabs(pack::Problem& problem, Bytes slab) {
+  for (pack::Memory& memory : problem.memories) memory.slab = slab;
+}
+
+Status leave_out(pack::PackOptions& options, const std::string& ideas) {
+  const std::pair<std::string_view, bool*> known[] = {
+      {"split-parts", &options.split_parts}, {"slack-guidance", &options.slack_guidance},
+      {"snug-fit", &options.snug_fit},       {"levelling", &options.levelling},
+      {"squeaky-wheel", &options.squeaky_wheel}, {"window-search", &options.window_search},
+      {"fail-first", &options.fail_first},   {"decompose", &options.decompose},
+      {"memo", &options.memo},               {"backjump", &options.backjump},
+      {"snug-cover", &options.snug_cover}};
+  std::string_view rest = ideas;
+  while (!rest.empty()) {
+    const std::size_t comma = std::min(rest.find(','), rest.size());
+    const std::string_view idea = rest.substr(0, comma);
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+    const auto found = std::find_if(std::begin(known), std::end(known),
+                                    [&](const auto& entry) { return entry.first == idea; });
+    if (found == std::end(known)) {
+      std::string names;
+      for (const auto& [name, flag] : known) names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
+      return fail(ErrorCode::kUsage, "'{}' is no idea of the search; there are {}", idea, names);
+    }
+    *found->second = false;
+  }
+  return {};
+}
+
 Result<pack::Method> packing_method(const std::string& name) {
   constexpr std::pair<const char*, pack::Method> kMethods[] = {
       {"auto", pack::Method::kAuto},
@@ -91,9 +134,14 @@ Status packing_verdict(const pack::Problem& problem, const pack::Packing& packin
   for (std::size_t k = 0; k < std::min(packing.core.size(), kMostNamed); ++k)
     names += (k > 0 ? ", " : "") + problem.name(packing.core[k]);
   if (packing.core.size() > kMostNamed) names += ", ...";
+  const char* who = packing.core.size() == 1 ? "this buffer alone does" : "these buffers alone do";
+  const auto capacity = problem.capacity();
+  if (!capacity || packing.lower_bound <= *capacity || packing.lower_bound.value > pack::kLargest)
+    return fail(ErrorCode::kDoesNotFit,
+                "no packing exists: {} not fit with the places, alignments and slabs asked for: {}", who, names);
   return fail(ErrorCode::kDoesNotFit,
-              "no packing exists: these {} buffers alone do not fit: {} (lower bound {})",
-              packing.core.size(), names, packing.lower_bound.value);
+              "no packing exists: {} not fit: {} (at least {} bytes are needed, there are {})", who, names,
+              packing.lower_bound.value, capacity->value);
 }
 
 }  // namespace plimsoll::api
