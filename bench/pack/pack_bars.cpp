@@ -1,8 +1,8 @@
-// The bars of the packer, printed as a table: `build/release/bin/pack_bars [part...]`.
+// The bars of the packer, printed as a table: `build/release/bin/pack_bars [part...] [seed]`.
 //
-// Parts: hard, minimize, graphs, tilings, million, curve; none: all of them. One thread. The corpus is the
-// folder PLIMSOLL_CORPUS/packing when that is set, else tests/corpus/packing. Seconds are CPU seconds of
-// this process, so that other work on the machine does not count.
+// Parts: hard, minimize, graphs, tilings, million, curve; none: all of them. A number is the first seed of
+// generated problems, for measuring on problems nobody has tuned on. One thread. The corpus is the folder PLIMSOLL_CORPUS/packing when that is set, else tests/corpus/packing. Seconds are CPU seconds of this
+// process, so that other work on the machine does not count; deadlines are wall time.
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -21,6 +21,9 @@ namespace {
 using namespace plimsoll;
 using namespace plimsoll::pack;
 
+std::uint64_t first_seed = 0;  // 0: the usual ones
+std::uint64_t seed_or(std::uint64_t usual) { return first_seed ? first_seed : usual; }
+
 double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 Problem corpus(const std::string& name) {
@@ -35,7 +38,12 @@ Problem corpus(const std::string& name) {
   return *problem;
 }
 
-double report(const std::string& what, const Problem& problem, const PackOptions& options) {
+struct Measured {
+  double seconds = 0;
+  bool solved = false;  // optimal
+};
+
+Measured report(const std::string& what, const Problem& problem, const PackOptions& options) {
   const double start = cpu_seconds();
   const auto packing = pack::pack(problem, options);
   const double seconds = cpu_seconds() - start;
@@ -44,7 +52,7 @@ double report(const std::string& what, const Problem& problem, const PackOptions
               problem.size(), static_cast<long long>(packing->height().value), 100 * packing->gap(),
               name(packing->status), packing->method.c_str(), seconds);
   std::fflush(stdout);
-  return seconds;
+  return {seconds, packing->status == PackStatus::kOptimal};
 }
 
 void hard() {
@@ -54,7 +62,7 @@ void hard() {
       Problem problem = corpus(std::string(name) + ".1048576.csv");
       problem.set_capacity(1_MiB);
       total += report(std::string(name) + " at 1 MiB, seed " + std::to_string(seed), problem,
-                      {.deadline_seconds = 60, .seed = seed});
+                      {.deadline_seconds = 60, .seed = seed}).seconds;
     }
     std::printf("seed %llu: %.3f s in all\n", static_cast<unsigned long long>(seed), total);
   }
@@ -70,21 +78,24 @@ void minimize() {
 
 void graphs() {
   for (const std::size_t n : {18'000, 28'000, 62'000})
-    report("training " + std::to_string(n), generate(Family::kTraining, n, 31), {.deadline_seconds = 5});
+    report("training " + std::to_string(n), generate(Family::kTraining, n, seed_or(31)), {.deadline_seconds = 5});
 }
 
 void tilings() {
+  int solved = 0;
   for (std::uint64_t k = 0; k < 16; ++k) {
     const std::size_t n = 150 + k * 250 / 15;
-    report("tiling, seed " + std::to_string(9001 + k),
-           generate(Family::kTiling, n, 9001 + k, 0.03 * static_cast<double>(k % 4)),
-           {.deadline_seconds = 30});
+    const std::uint64_t seed = seed_or(9001) + k;
+    solved += report("tiling, seed " + std::to_string(seed),
+                     generate(Family::kTiling, n, seed, 0.03 * static_cast<double>(k % 4)),
+                     {.deadline_seconds = 30}).solved;
   }
+  std::printf("%d of 16 tilings solved\n", solved);
 }
 
 void million() {
-  report("training, a million", generate(Family::kTraining, 1'000'000, 7), {.deadline_seconds = 10});
-  report("random, a million", generate(Family::kRandom, 1'000'000, 7), {.deadline_seconds = 10});
+  report("training, a million", generate(Family::kTraining, 1'000'000, seed_or(7)), {.deadline_seconds = 10});
+  report("random, a million", generate(Family::kRandom, 1'000'000, seed_or(7)), {.deadline_seconds = 10});
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   std::printf("peak resident memory %.2f GB\n", static_cast<double>(usage.ru_maxrss) / 1e6);
@@ -106,8 +117,14 @@ int main(int argc, char** argv) {
       {"hard", hard},       {"minimize", minimize}, {"graphs", graphs},
       {"tilings", tilings}, {"million", million},   {"curve", curve}};
   for (const auto& [part, run] : parts) {
-    bool wanted = argc == 1;
-    for (int k = 1; k < argc; ++k) wanted = wanted || part == argv[k];
-    if (wanted) run();
+    bool all = true;
+    bool wanted = false;
+    for (int k = 1; k < argc; ++k) {
+      const std::uint64_t seed = std::strtoull(argv[k], nullptr, 10);
+      if (seed) first_seed = seed;
+      all = all && seed != 0;
+      wanted = wanted || part == argv[k];
+    }
+    if (wanted || all) run();
   }
 }

@@ -1,11 +1,14 @@
-// The memo of failed search states: a set of 128-bit keys with a bound on its size.
+// The memo of failed search states: 128-bit keys, each with the stretch of sections the failure is
+// blamed on, and a bound on their number.
 //
-// Open addressing in one flat array that doubles up to 2^22 entries (64 MiB); after that a new key
-// takes the place of an old one in its neighbourhood. Forgetting costs time, never correctness.
+// Open addressing in flat arrays that double up to 2^22 entries (80 MiB); after that a new key takes
+// the place of an old one in its neighbourhood. Forgetting costs time, never correctness.
 #pragma once
 
 #include <cstdint>
 #include <vector>
+
+#include "plimsoll/pack/section_set.h"
 
 namespace plimsoll::pack {
 
@@ -17,32 +20,37 @@ struct StateKey {
 
 class FailedStates {
  public:
-  bool contains(StateKey key) const {
-    if (slots_.empty()) return false;
+  // What the failure of this state was blamed on; null when it is not known to fail.
+  const SectionSet::Hull* find(StateKey key) const {
+    if (slots_.empty()) return nullptr;
     for (std::size_t probe = 0; probe < kProbes; ++probe) {
-      const StateKey& slot = slots_[(key.a + probe) & (slots_.size() - 1)];
-      if (slot == key) return true;
-      if (slot == StateKey{}) return false;
+      const std::size_t at = (key.a + probe) & (slots_.size() - 1);
+      if (slots_[at] == key) return &blamed_[at];
+      if (slots_[at] == StateKey{}) return nullptr;
     }
-    return false;
+    return nullptr;
   }
 
-  void insert(StateKey key) {
+  void insert(StateKey key, SectionSet::Hull blamed) {
     if (count_ * 2 >= slots_.size() && slots_.size() < kMostSlots) grow();
     for (std::size_t probe = 0; probe < kProbes; ++probe) {
-      StateKey& slot = slots_[(key.a + probe) & (slots_.size() - 1)];
-      if (slot == key) return;
-      if (slot == StateKey{}) {
-        slot = key;
+      const std::size_t at = (key.a + probe) & (slots_.size() - 1);
+      if (slots_[at] == key) return;
+      if (slots_[at] == StateKey{}) {
+        slots_[at] = key;
+        blamed_[at] = blamed;
         ++count_;
         return;
       }
     }
-    slots_[(key.a + (key.b & (kProbes - 1))) & (slots_.size() - 1)] = key;
+    const std::size_t victim = (key.a + (key.b & (kProbes - 1))) & (slots_.size() - 1);
+    slots_[victim] = key;
+    blamed_[victim] = blamed;
   }
 
   void clear() {
     slots_.clear();
+    blamed_.clear();
     count_ = 0;
   }
 
@@ -51,15 +59,18 @@ class FailedStates {
   static constexpr std::size_t kMostSlots = std::size_t{1} << 22;
 
   void grow() {
-    std::vector<StateKey> old(slots_.empty() ? 1024 : slots_.size() * 2);
-    old.swap(slots_);
+    std::vector<StateKey> keys(slots_.empty() ? 1024 : slots_.size() * 2);
+    std::vector<SectionSet::Hull> blamed(keys.size());
+    keys.swap(slots_);
+    blamed.swap(blamed_);
     count_ = 0;
-    for (const StateKey& key : old) {
-      if (key != StateKey{}) insert(key);
+    for (std::size_t k = 0; k < keys.size(); ++k) {
+      if (keys[k] != StateKey{}) insert(keys[k], blamed[k]);
     }
   }
 
   std::vector<StateKey> slots_;
+  std::vector<SectionSet::Hull> blamed_;
   std::size_t count_ = 0;
 };
 

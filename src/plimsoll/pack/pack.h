@@ -73,6 +73,8 @@ struct PackOptions {
   bool memo = true;            // exact: remember failed states
   bool fail_first = true;      // exact: branch where fewest choices are left (else: lowest valley)
   bool decompose = true;       // exact: split the rest in time after every move
+  bool backjump = true;        // exact: after a failure skip the steps that have no part in it
+  bool snug_cover = true;      // exact: try first what closes with its neighbours
   bool squeaky_wheel = true;   // skyline: repeat with higher priority for what ended too high
 };
 

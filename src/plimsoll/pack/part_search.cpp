@@ -15,6 +15,8 @@ CoverOptions cover_options(const PackOptions& options, int worker) {
   return {.memo = options.memo,
           .fail_first = options.fail_first,
           .decompose = options.decompose,
+          .backjump = options.backjump,
+          .snug_cover = options.snug_cover,
           .seed = options.seed * 1000003 + static_cast<std::uint64_t>(worker)};
 }
 

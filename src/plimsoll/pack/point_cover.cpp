@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "plimsoll/base/random.h"
 #include "plimsoll/pack/failed_states.h"
@@ -14,7 +15,14 @@ namespace {
 // kPatience dives fast enough to end in a proof.
 constexpr std::int64_t kFirstLimit = 100;
 constexpr std::int64_t kPatience = 300;
-constexpr double kMostNoise = 0.1;
+
+// The value of a candidate, in nats of width: chance counts most, so that dives differ; then how well it
+// closes with what stands beside it; then how long it lives.
+constexpr double kChance = 30;
+constexpr double kSnugness = 6;
+constexpr double kLevelSide = 2;   // its top is level with what stands beside it
+constexpr double kLowSide = 1;     // what stands beside it is higher
+constexpr double kHighSide = 0.3;  // it stands out above that
 
 std::uint64_t mix(std::uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
@@ -29,6 +37,7 @@ class PointCover::Search {
   Search(CoverTask task, const CoverOptions& options)
       : task_(std::move(task)), options_(options), random_(options.seed) {
     index_members();
+    weigh_items();
     reset();
   }
 
@@ -70,6 +79,27 @@ class PointCover::Search {
     std::int64_t old;
   };
   using Range = Interval<std::int32_t>;
+
+  // What a step changed, and what its consequences follow from.
+  struct Trace {
+    SectionSet direct;   // sections it set itself
+    SectionSet derived;  // sections that propagation raised or found too full
+    SectionSet because;  // sections whose state made it do so
+  };
+
+  std::int32_t bucket(std::int32_t s) const {
+    if (task_.sections <= SectionSet::kBuckets) return s;
+    return static_cast<std::int32_t>(std::int64_t{s} * SectionSet::kBuckets / task_.sections);
+  }
+
+  // The state of s follows from its own floor and items and, for every item, from the section that
+  // keeps it where it is.
+  void explain(std::int32_t s, SectionSet& out) const {
+    out.add(bucket(s));
+    for (const std::uint32_t i : members(s)) {
+      if (!placed_[i]) out.add(bucket(static_cast<std::int32_t>(held_by_[i])));
+    }
+  }
 
   void index_members() {
     const auto sections = static_cast<std::size_t>(task_.sections);
@@ -120,10 +150,12 @@ class PointCover::Search {
     crossing_.assign(sections + 1, 0);
     begun_.assign(sections, 0);
     lowest_.assign(n, -1);
+    held_by_.resize(n);
     placed_.assign(n, 0);
     trail_.clear();
     for (std::size_t i = 0; i < n; ++i) {
       const CoverItem& item = task_.items[i];
+      held_by_[i] = item.first;
       begun_[static_cast<std::size_t>(item.first)] ^= static_cast<std::int64_t>(item_keys_[i]);
       for (auto s = static_cast<std::size_t>(item.first); s < static_cast<std::size_t>(item.last); ++s) {
         rem_[s] += item.size;
@@ -139,7 +171,7 @@ class PointCover::Search {
     reset();
     for (std::int32_t s = 0; s < task_.sections; ++s) push(s);
     for (std::size_t i = 0; i < task_.items.size(); ++i) {
-      if (!raise_item(static_cast<std::uint32_t>(i), 0)) return CoverResult::kImpossible;
+      if (!raise_item(static_cast<std::uint32_t>(i), 0, task_.items[i].first)) return CoverResult::kImpossible;
     }
     if (!propagate()) return CoverResult::kImpossible;
     return solve_range({0, task_.sections});
@@ -183,8 +215,9 @@ class PointCover::Search {
     return x;
   }
 
-  // The item cannot lie below `floor`; sections in which it was the last one on the floor rise.
-  bool raise_item(std::uint32_t i, std::int64_t floor) {
+  // The item cannot lie below `floor`, that of section `by`; sections in which it was the last one on the
+  // floor rise.
+  bool raise_item(std::uint32_t i, std::int64_t floor, std::int32_t by) {
     const std::int64_t before = lowest_[i];
     if (floor <= before) return true;
     const std::int64_t now = lift(i, floor);
@@ -192,6 +225,7 @@ class PointCover::Search {
     const CoverItem& item = task_.items[i];
     if (now > item.highest) return false;
     set(lowest_[i], now);
+    if (held_by_[i] != by) set(held_by_[i], by);
     for (auto s = item.first; s < item.last; ++s) {
       const auto at = static_cast<std::size_t>(s);
       if (floor_[at] == before) {
@@ -209,7 +243,7 @@ class PointCover::Search {
       std::int64_t count = 0;
       for (const std::uint32_t i : members(s)) {
         if (placed_[i]) continue;
-        if (lowest_[i] < floor_[at] && !raise_item(i, floor_[at])) return false;
+        if (lowest_[i] < floor_[at] && !raise_item(i, floor_[at], s)) return false;
         if (lowest_[i] < least) least = lowest_[i], count = 0;
         count += lowest_[i] == least;
       }
@@ -217,7 +251,11 @@ class PointCover::Search {
       if (least == kLargest) return true;
       if (least + rem_[at] > task_.ceilings[at]) return false;
       const bool rises = least > floor_[at];
-      if (rises) set(floor_[at], least);
+      if (rises) {
+        explain(s, trace_.because);
+        trace_.derived.add(bucket(s));
+        set(floor_[at], least);
+      }
       if (on_floor_[at] != count) set(on_floor_[at], count);
       if (!rises) return true;
     }
@@ -229,6 +267,7 @@ class PointCover::Search {
       queue_.pop_back();
       queued_[static_cast<std::size_t>(s)] = 0;
       if (!settle_section(s)) {
+        explain(s, trace_.because);
         clear_queue();
         return false;
       }
@@ -238,6 +277,8 @@ class PointCover::Search {
 
   bool place(std::uint32_t i, std::int64_t x) {
     const CoverItem& item = task_.items[i];
+    trace_ = {};
+    trace_.direct = span_of(i);
     set(placed_[i], 1);
     auto& begun = begun_[static_cast<std::size_t>(item.first)];
     set(begun, begun ^ static_cast<std::int64_t>(item_keys_[i]));
@@ -343,7 +384,7 @@ class PointCover::Search {
     const auto at = static_cast<std::size_t>(s);
     const auto ceiling = static_cast<double>(task_.ceilings[at]);
     const std::int64_t slack = task_.ceilings[at] - floor_[at] - rem_[at];
-    const double branches = static_cast<double>(on_floor_[at]) * 1000 + (slack > 0 ? 800 : 0) +
+    const double branches = static_cast<double>(on_floor_[at]) * 1000 + (slack > 0 ? 1500 : 0) +
                             static_cast<double>(slack) / ceiling * 100;
     if (options_.fail_first) return branches;
     return static_cast<double>(floor_[at]) / ceiling * 1e9 + branches;
@@ -353,21 +394,64 @@ class PointCover::Search {
     work_ += range.end - range.begin + 20;
     if (++nodes_ > dive_end_ || !budget_->spend(std::exchange(work_, 0))) return CoverResult::kLimit;
     const StateKey key = key_of(range);
-    if (options_.memo && failed_.contains(key)) return CoverResult::kImpossible;
+    if (options_.memo && known_to_fail(key)) return CoverResult::kImpossible;
     const std::int32_t s = choose_section(range);
-    const auto at = static_cast<std::size_t>(s);
-    const std::int64_t height = floor_[at];
+    const CoverResult result = branch(range, s);
+    if (result == CoverResult::kImpossible && options_.memo) failed_.insert(key, blamed_.hull());
+    return result;
+  }
+
+  bool known_to_fail(StateKey key) {
+    const SectionSet::Hull* hull = failed_.find(key);
+    if (!hull) return false;
+    blamed_ = {};
+    blamed_.add(*hull);
+    return true;
+  }
+
+  // Tries whatever can cover the point above the floor of s. After a failure blamed_ says which sections
+  // it follows from; a step that touched none of them is not to blame, and neither is this node.
+  CoverResult branch(Range range, std::int32_t s) {
+    const std::int64_t height = floor_[static_cast<std::size_t>(s)];
+    SectionSet blamed;
+    explain(s, blamed);
     for (const std::uint32_t i : candidates(s)) {
       const std::size_t mark = trail_.size();
-      CoverResult result = CoverResult::kImpossible;
-      if (place(i, height)) result = solve_range(range);
-      undo_to(mark);
+      const bool possible = place(i, height);
+      const CoverResult result = follow(possible, range, mark);
       if (result == CoverResult::kFound) found_[i] = height;
-      if (result != CoverResult::kImpossible) return result;
+      if (result != CoverResult::kImpossible || innocent_) return result;
+      blamed.add(blamed_);
     }
-    const CoverResult result = waste(range, s);
-    if (result == CoverResult::kImpossible && options_.memo) failed_.insert(key);
+    const CoverResult result = waste(range, s, blamed);
+    if (result != CoverResult::kImpossible || innocent_) return result;
+    blamed_.add(blamed);
     return result;
+  }
+
+  // Solves what is left after a step and takes the step back. blamed_: what the failure follows from;
+  // innocent_: it would have failed without the step.
+  CoverResult follow(bool possible, Range range, std::size_t mark) {
+    const Trace trace = trace_;
+    CoverResult result = CoverResult::kImpossible;
+    innocent_ = false;
+    if (possible) {
+      result = solve_range(range);
+      const bool derived = trace.derived.meets(blamed_);
+      innocent_ = options_.backjump && result == CoverResult::kImpossible && !derived &&
+                  !trace.direct.meets(blamed_);
+      if (derived) blamed_.add(trace.because);
+    } else {
+      blamed_ = trace.because;
+    }
+    undo_to(mark);
+    return result;
+  }
+
+  SectionSet span_of(std::uint32_t i) const {
+    SectionSet span;
+    for (auto s = task_.items[i].first; s < task_.items[i].last; ++s) span.add(bucket(s));
+    return span;
   }
 
   // Items that can lie right on the floor of s, best first, one of each kind.
@@ -376,7 +460,7 @@ class PointCover::Search {
     for (const std::uint32_t i : members(s)) {
       if (!placed_[i] && lowest_[i] == floor_[static_cast<std::size_t>(s)]) out.push_back(i);
     }
-    std::sort(out.begin(), out.end(), [&](auto a, auto b) { return value_[a] > value_[b]; });
+    rank(out);
     const auto twin = [&](std::uint32_t a, std::uint32_t b) {
       const CoverItem& x = task_.items[a];
       const CoverItem& y = task_.items[b];
@@ -395,23 +479,50 @@ class PointCover::Search {
     return out;
   }
 
+  void rank(std::vector<std::uint32_t>& items) const {
+    if (items.size() < 2) return;
+    ranked_.clear();
+    for (const std::uint32_t i : items)
+      ranked_.emplace_back(-value_[i] - (options_.snug_cover ? kSnugness * snugness(i) : 0), i);
+    std::sort(ranked_.begin(), ranked_.end());
+    for (std::size_t k = 0; k < items.size(); ++k) items[k] = ranked_[k].second;
+  }
+
+  // How well an item on the floor closes with its neighbours in time.
+  double snugness(std::uint32_t i) const {
+    const CoverItem& item = task_.items[i];
+    const std::int64_t top = lowest_[i] + item.size;
+    const auto side = [&](std::int64_t beside) {
+      if (beside == top) return kLevelSide;
+      if (beside > top) return kLowSide;
+      return beside > lowest_[i] ? kHighSide : 0.0;
+    };
+    const auto first = static_cast<std::size_t>(item.first);
+    const auto last = static_cast<std::size_t>(item.last);
+    return side(first == 0 ? task_.ceilings[first] : floor_[first - 1]) +
+           side(last == floor_.size() ? task_.ceilings[last - 1] : floor_[last]);
+  }
+
   // Nothing lies right on the floor of s: raise it to the next height any of its items could have.
-  CoverResult waste(Range range, std::int32_t s) {
+  CoverResult waste(Range range, std::int32_t s, SectionSet& blamed) {
     const auto at = static_cast<std::size_t>(s);
     const std::int64_t slack = task_.ceilings[at] - floor_[at] - rem_[at];
+    blamed_ = {};
+    innocent_ = false;
     if (slack <= 0) return CoverResult::kImpossible;
-    const std::int64_t next = next_height(range, s);
+    const std::int64_t next = next_height(range, s, blamed);
     if (next - floor_[at] > slack) return CoverResult::kImpossible;
     const std::size_t mark = trail_.size();
+    trace_ = {};
+    trace_.direct.add(bucket(s));
     set(floor_[at], next);
     set(on_floor_[at], 0);
     push(s);
-    const CoverResult result = propagate() ? solve_range(range) : CoverResult::kImpossible;
-    undo_to(mark);
-    return result;
+    const bool possible = propagate();
+    return follow(possible, range, mark);
   }
 
-  std::int64_t next_height(Range range, std::int32_t s) {
+  std::int64_t next_height(Range range, std::int32_t s, SectionSet& blamed) {
     const std::int64_t height = floor_[static_cast<std::size_t>(s)];
     std::int64_t next = kLargest;
     for (const std::uint32_t i : members(s)) {
@@ -419,23 +530,25 @@ class PointCover::Search {
       if (lowest_[i] > height) {
         next = std::min(next, lowest_[i]);
       } else {
-        next = std::min(next, next_rest(range, s, i));
+        next = std::min(next, next_rest(range, s, i, blamed));
       }
     }
     return next;
   }
 
   // An item of s that does not lie on the floor rests on one that does not cover s.
-  std::int64_t next_rest(Range range, std::int32_t s, std::uint32_t i) {
+  std::int64_t next_rest(Range range, std::int32_t s, std::uint32_t i, SectionSet& blamed) {
     const CoverItem& item = task_.items[i];
     const std::int64_t height = floor_[static_cast<std::size_t>(s)];
     if (item.fixed >= 0) return kLargest;
     std::int64_t next = kLargest;
+    blamed.add(span_of(i));
     const auto from = starts_[static_cast<std::size_t>(range.begin)];
     const auto to = starts_[static_cast<std::size_t>(std::min(item.last, range.end))];
     for (auto c = from; c < to; ++c) {
       const CoverItem& other = task_.items[c];
       if (placed_[c] || other.last <= item.first || (other.first <= s && s < other.last)) continue;
+      blamed.add(bucket(static_cast<std::int32_t>(held_by_[c])));
       const std::int64_t top = lowest_[c] + other.size;
       next = std::min(next, top <= height ? height + 1 : top);
     }
@@ -443,27 +556,33 @@ class PointCover::Search {
     return next == kLargest ? next : lift(i, next);
   }
 
-  void choose_value_order() {
-    const std::size_t n = task_.items.size();
-    const std::int64_t kind = dives_ % 3;
-    const double noise = dives_ < 3 ? 0 : kMostNoise * static_cast<double>((dives_ / 3) % 5) / 4;
+  void weigh_items() {
     std::vector<std::int64_t> load(static_cast<std::size_t>(task_.sections), 0);
     for (const CoverItem& item : task_.items) {
       for (auto s = item.first; s < item.last; ++s) load[static_cast<std::size_t>(s)] += item.size;
     }
-    value_.resize(n);
-    for (std::size_t i = 0; i < n; ++i) {
-      const CoverItem& item = task_.items[i];
-      const double width = std::log(item.duration);
-      const double size = std::log(static_cast<double>(item.size));
+    for (const CoverItem& item : task_.items) {
       std::int64_t most = 1;
       for (auto s = item.first; s < item.last; ++s)
         most = std::max(most, load[static_cast<std::size_t>(s)]);
-      double value = width * 1000 + width + size;
-      if (kind == 1) value = (width + size) * 1000 + width;
-      if (kind == 2) value = std::log(static_cast<double>(most)) * 1e5 + width * 10 + size;
-      value_[i] = value * (1 - noise + 2 * noise * random_.uniform());
-      if (item.hint >= 0 && dives_ == 0) value_[i] = 1e12 - static_cast<double>(item.hint);
+      weights_.push_back({std::log(item.duration), std::log(static_cast<double>(item.size)),
+                          std::log(static_cast<double>(most))});
+    }
+  }
+
+  // Longest first, largest area first, most contended first; then chance.
+  void choose_value_order() {
+    value_.resize(task_.items.size());
+    for (std::size_t i = 0; i < value_.size(); ++i) {
+      const auto& [width, size, contention] = weights_[i];
+      switch (dives_) {
+        case 0: value_[i] = 1000 * width + size; break;
+        case 1: value_[i] = 1000 * (width + size) + width; break;
+        case 2: value_[i] = 1e5 * contention + 10 * width + size; break;
+        default: value_[i] = width + kChance * random_.uniform();
+      }
+      const std::int64_t hint = task_.items[i].hint;
+      if (hint >= 0 && dives_ == 0) value_[i] = 1e12 - static_cast<double>(hint);
     }
   }
 
@@ -484,12 +603,21 @@ class PointCover::Search {
   std::vector<std::int64_t> crossing_;  // unplaced items alive in s-1 and in s
   std::vector<std::int64_t> begun_;     // hash of the unplaced items that begin in s
   std::vector<std::int64_t> lowest_;
+  std::vector<std::int64_t> held_by_;  // the section whose floor sets lowest_
   std::vector<std::int64_t> placed_;
   std::vector<Change> trail_;
   std::vector<std::int32_t> queue_;
   std::vector<char> queued_;
 
+  struct Weights {
+    double width, size, contention;  // logarithms
+  };
+  std::vector<Weights> weights_;
   std::vector<double> value_;
+  mutable std::vector<std::pair<double, std::uint32_t>> ranked_;
+  Trace trace_;         // of the last step
+  SectionSet blamed_;   // what the last failure follows from
+  bool innocent_ = false;
   std::vector<std::int64_t> found_;
   FailedStates failed_;
   std::int64_t nodes_ = 0;

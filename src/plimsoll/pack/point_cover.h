@@ -20,8 +20,15 @@
 // one by one, smallest first, so that a hopeless part fails early.
 // Memo. A part is its unplaced items and its floors; the 128-bit hash of a part that failed is kept,
 // across restarts, for as long as ceilings do not rise.
-// Restarts with growing node limits walk three value orders (longest, largest area, most contended
-// first) and then noisy mixtures of them.
+// Backjumping. A failure follows from the state of some sections: the one that has no choice left, and
+// for each of its items the section whose floor keeps the item up (held_by_). A step that changed none of
+// them is not to blame, so its other branches fail alike and are skipped. Sets of sections (SectionSet)
+// carry the blame upwards; if propagation changed one of them, what it concluded from is blamed too.
+// Example: an item is placed at noon, then the evening fails for reasons of the evening alone: the
+// search does not try the other items of noon but goes back to its last step in the evening.
+// Values. Candidates that close with what stands beside them (level tops, no step left) come first; the
+// first three dives break ties by length, area and contention, all others mostly by chance: run times
+// have a heavy tail, and many different short dives beat few long ones. Limits on nodes grow slowly.
 //
 // Rejected: branching on the lowest valley (MiniMalloc's order) undoes decisions at one end of time
 // because of a failure at the other, and misses two of its eleven hard problems in 8 s.
@@ -67,6 +74,8 @@ struct CoverOptions {
   bool memo = true;
   bool fail_first = true;
   bool decompose = true;
+  bool backjump = true;
+  bool snug_cover = true;
   std::uint64_t seed = 1;
 };
 
