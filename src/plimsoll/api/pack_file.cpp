@@ -24,7 +24,13 @@ Result<pack::Problem> read_packing_problem(const std::filesystem::path& path) {
   return problem;
 }
 
-std::string packing_csv(const pack::Problem& problem, const pack::Packing& packing) {
+Status check_output(const std::filesystem::path& path, const pack::Problem& problem) {
+  if (path.empty() || is_json(path) || problem.memories.size() == 1) return {};
+  return fail(ErrorCode::kUsage, "{}: a CSV cannot say which of {} memories a buffer is in; use a .json file",
+              path.string(), problem.memories.size());
+}
+std::string packing_text(const pack::Problem& problem, const pack::Packing& packing) {
+  if (problem.memories.size() > 1) return pack::write_packing_json(problem, packing, true);
   return pack::write_csv(problem, &packing);
 }
 std::string packing_json(const pack::Problem& problem, const pack::Packing& packing) {
@@ -58,6 +64,43 @@ Status generate_problem(const std::string& family, std::size_t n, std::uint64_t 
   const pack::Problem problem = pack::generate(*known, n, seed, holes);
   return write_file(path, is_json(path) ? pack::write_json(problem)
                                         : pack::write_csv(problem, nullptr));
+}
+
+Status take_hints(pack::Problem& problem, const std::filesystem::path& old_packing) {
+  PLIMSOLL_TRY(const MappedFile file, MappedFile::open(old_packing));
+  const Status taken = is_json(old_packing) ? pack::take_hints_json(problem, file.text())
+                                            : pack::take_hints_csv(problem, file.text());
+  if (!taken) return forward(taken, old_packing.string());
+  return {};
+}
+
+void limit_slabs(pack::Problem& problem, Bytes slab) {
+  for (pack::Memory& memory : problem.memories) memory.slab = slab;
+}
+
+Status leave_out(pack::PackOptions& options, const std::string& ideas) {
+  const std::pair<std::string_view, bool*> known[] = {
+      {"split-parts", &options.split_parts}, {"slack-guidance", &options.slack_guidance},
+      {"snug-fit", &options.snug_fit},       {"levelling", &options.levelling},
+      {"squeaky-wheel", &options.squeaky_wheel}, {"window-search", &options.window_search},
+      {"fail-first", &options.fail_first},   {"decompose", &options.decompose},
+      {"memo", &options.memo},               {"backjump", &options.backjump},
+      {"snug-cover", &options.snug_cover}};
+  std::string_view rest = ideas;
+  while (!rest.empty()) {
+    const std::size_t comma = std::min(rest.find(','), rest.size());
+    const std::string_view idea = rest.substr(0, comma);
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+    const auto found = std::find_if(std::begin(known), std::end(known),
+                                    [&](const auto& entry) { return entry.first == idea; });
+    if (found == std::end(known)) {
+      std::string names;
+      for (const auto& [name, flag] : known) names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
+      return fail(ErrorCode::kUsage, "'{}' is no idea of the search; there are {}", idea, names);
+    }
+    *found->second = false;
+  }
+  return {};
 }
 
 Result<pack::Method> packing_method(const std::string& name) {

@@ -17,6 +17,10 @@ struct PackArguments {
   std::string output;
   std::string generate;
   std::string method = "auto";
+  std::string old_packing;
+  std::string slab;
+  std::string without;
+  double two_ended = -1;
   std::size_t count = 1000;
   double holes = 0;
   bool minimize = false;
@@ -52,16 +56,32 @@ void print_summary(const pack::Problem& problem, const pack::Packing& packing) {
                pack::name(packing.status), packing.method.c_str(), packing.seconds);
 }
 
+// What the command line adds to the problem in the file.
+Status amend(pack::Problem& problem, PackArguments& arguments) {
+  if (!arguments.capacity.empty()) {
+    PLIMSOLL_TRY(const Bytes capacity, parse_byte_size(arguments.capacity));
+    problem.set_capacity(capacity);
+  }
+  if (!arguments.slab.empty()) {
+    PLIMSOLL_TRY(const Bytes slab, parse_byte_size(arguments.slab));
+    api::limit_slabs(problem, slab);
+  }
+  if (arguments.two_ended >= 0) pack::split_ends_by_lifetime(problem, arguments.two_ended);
+  if (!arguments.old_packing.empty()) {
+    PLIMSOLL_RETURN_IF_ERROR(api::take_hints(problem, arguments.old_packing));
+    arguments.options.keep_hints = true;
+  }
+  return api::leave_out(arguments.options, arguments.without);
+}
+
 Status pack_file(PackArguments arguments) {
   if (arguments.files.size() != 1)
     return fail(ErrorCode::kUsage, "pack takes one problem file; see --help");
   auto waiting = waiting_on_terminal("reading");
   PLIMSOLL_TRY(pack::Problem problem, api::read_packing_problem(arguments.files[0]));
   waiting.reset();
-  if (!arguments.capacity.empty()) {
-    PLIMSOLL_TRY(const Bytes capacity, parse_byte_size(arguments.capacity));
-    problem.set_capacity(capacity);
-  }
+  PLIMSOLL_RETURN_IF_ERROR(amend(problem, arguments));
+  PLIMSOLL_RETURN_IF_ERROR(api::check_output(arguments.output, problem));
   PLIMSOLL_TRY(arguments.options.deadline_seconds, parse_seconds(arguments.deadline));
   PLIMSOLL_TRY(arguments.options.method, api::packing_method(arguments.method));
   arguments.options.goal = arguments.minimize ? pack::Goal::kMinimize : pack::Goal::kAuto;
@@ -75,7 +95,7 @@ Status pack_file(PackArguments arguments) {
   }
   PLIMSOLL_RETURN_IF_ERROR(api::packing_verdict(problem, packing));
   if (!arguments.output.empty()) return api::write_packing(arguments.output, problem, packing);
-  if (!arguments.json) std::fputs(api::packing_csv(problem, packing).c_str(), stdout);
+  if (!arguments.json) std::fputs(api::packing_text(problem, packing).c_str(), stdout);
   return {};
 }
 
@@ -95,7 +115,15 @@ Action bind(CLI::App& app) {
   app.add_option("--seed", a.options.seed, "seed of the search or of --generate (default 1)");
   app.add_flag("--deterministic", a.options.deterministic,
                "count work instead of time: the same offsets on every machine");
-  app.add_flag("--keep-hints", a.options.keep_hints, "re-pack: move as few hinted buffers as possible");
+  app.add_option("--repack", a.old_packing,
+                 "an older packing, .csv or .json: move as few of its buffers as possible")->type_name("FILE");
+  app.add_flag("--keep-hints", a.options.keep_hints, "the same, the old offsets being the problem's hints");
+  app.add_option("--slab", a.slab, "no buffer crosses a multiple of this many bytes")->type_name("SIZE");
+  app.add_option("--two-ended", a.two_ended,
+                 "buffers that live at least this fraction of all time to the front, others to the back")
+      ->check(CLI::Range(0.0, 1.0))->type_name("FRACTION");
+  app.add_option("--without", a.without, "ideas of the search to leave out, by name: memo,backjump")
+      ->type_name("IDEA,...");
   app.add_option("--generate", a.generate, "write a problem instead")->type_name("tiling|training|random");
   app.add_option("-n,--count", a.count, "buffers of --generate (default 1000)");
   app.add_option("--holes", a.holes, "share of tiles --generate tiling leaves out (default 0)");
@@ -113,6 +141,7 @@ Verb pack_verb() {
           "  plimsoll pack problem.csv --capacity 1MiB -o offsets.csv\n"
           "  plimsoll pack problem.csv --minimize --deadline 10s --json\n"
           "  plimsoll pack --check problem.csv offsets.csv\n"
+          "  plimsoll pack changed.csv --repack offsets.csv -o new.csv\n"
           "  plimsoll pack --generate training -n 1000000 --seed 7 -o p.csv",
           bind};
 }

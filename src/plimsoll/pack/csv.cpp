@@ -31,7 +31,7 @@ std::string_view next_field(std::string_view& rest, char separator) {
 
 class Reader {
  public:
-  explicit Reader(std::string_view text) : rest_(text) {
+  explicit Reader(std::string_view text) : text_(text), rest_(text) {
     if (rest_.starts_with("\xef\xbb\xbf")) rest_.remove_prefix(3);
   }
 
@@ -47,7 +47,28 @@ class Reader {
     return std::move(problem_);
   }
 
+  // The error of a verified problem, with the place in the file in front.
+  tl::unexpected<Error> locate(const Status& failed, const Culprit& culprit) const {
+    if (culprit.kind != Culprit::Kind::kBuffer) return forward(failed);
+    const std::string_view title = culprit.field == "fixed" ? "offset" : culprit.field;
+    const auto column = static_cast<Column>(std::find(kNames.begin(), kNames.end(), title) - kNames.begin());
+    return forward(failed, place_in_file(culprit.index, column));
+  }
+
  private:
+  // Lines are not remembered while reading ten million of them: the text is counted again.
+  std::string place_in_file(std::size_t buffer, Column column) const {
+    std::string_view rest = text_;
+    std::size_t rows = 0;  // with the header
+    std::size_t line = 0;
+    while (rows < buffer + 2 && !rest.empty()) {
+      ++line;
+      rows += !trimmed(next_field(rest, '\n')).empty();
+    }
+    if (column >= kColumns || position_[column] < 0) return fmt::format("line {}", line);
+    return fmt::format("line {}, column {} ({})", line, position_[column] + 1, kNames[column]);
+  }
+
   Status read_header() {
     position_.fill(-1);
     std::string_view header;
@@ -55,7 +76,7 @@ class Reader {
       ++line_;
       header = trimmed(next_field(rest_, '\n'));
     }
-    if (header.empty()) return bad_input("line 1: the file is empty, expected id,lower,upper,size");
+    if (header.empty()) return bad_input("line 1, column 1: the file is empty, expected id,lower,upper,size");
     for (int k = 0; !header.empty(); ++k) {
       const std::string_view title = trimmed(next_field(header, ','));
       const auto found = std::find(kNames.begin(), kNames.end(), title);
@@ -69,7 +90,7 @@ class Reader {
     }
     for (const Column column : {kId, kLower, kUpper, kSize}) {
       if (position_[column] < 0)
-        return bad_input("line {}: column '{}' is missing", line_, kNames[column]);
+        return bad_input("line {}, column {}: column '{}' is missing", line_, columns_ + 1, kNames[column]);
     }
     return {};
   }
@@ -84,8 +105,8 @@ class Reader {
     }
     if (trailing && count < columns_) ++count;
     if (count != columns_)
-      return bad_input("line {}: {} cells, expected {}", line_, count > columns_ ? "more" : "fewer",
-                       columns_);
+      return bad_input("line {}, column {}: {} cells, expected {}", line_, std::min(count, columns_ + 1),
+                       count > columns_ ? "more" : "fewer", columns_);
     const auto cell = [&](Column column) {
       const int at = position_[column];
       return at < 0 ? std::string_view() : cells[static_cast<std::size_t>(at)];
@@ -170,15 +191,16 @@ class Reader {
     std::unordered_map<std::string_view, std::size_t> seen;
     seen.reserve(problem_.names.size());
     for (std::size_t i = 0; i < problem_.names.size(); ++i) {
-      if (problem_.names[i].empty()) return bad_input("buffer {}: its id is empty", i);
+      if (problem_.names[i].empty()) return bad_input("{}: the id is empty", place_in_file(i, kId));
       const auto [other, fresh] = seen.emplace(problem_.names[i], i);
       if (!fresh)
-        return bad_input("buffer {}: id '{}' is that of buffer {} already", i,
-                         excerpt(problem_.names[i]), other->second);
+        return bad_input("{}: id '{}' is that of {} already", place_in_file(i, kId),
+                         excerpt(problem_.names[i]), place_in_file(other->second, kColumns));
     }
     return {};
   }
 
+  const std::string_view text_;
   std::string_view rest_;
   std::size_t line_ = 0;
   int columns_ = 0;
@@ -210,8 +232,11 @@ void append_gaps(std::string& out, const Problem& problem, std::size_t i, std::s
 }  // namespace
 
 Result<Problem> read_csv(std::string_view text) {
-  PLIMSOLL_TRY(Problem problem, Reader(text).read());
-  PLIMSOLL_RETURN_IF_ERROR(verify(problem));
+  Reader reader(text);
+  PLIMSOLL_TRY(Problem problem, reader.read());
+  Culprit culprit;
+  if (const Status verified = verify(problem, &culprit); !verified)
+    return reader.locate(verified, culprit);
   return problem;
 }
 
@@ -274,6 +299,19 @@ Result<Packing> read_packing_csv(const Problem& problem, std::string_view text) 
     return bad_input("the packing has {} buffers, the problem {}", answer.size(), problem.size());
   packing.status = PackStatus::kFeasible;
   return packing;
+}
+
+Status take_hints_csv(Problem& problem, std::string_view text) {
+  PLIMSOLL_TRY(const Problem old, Reader(text).read());
+  std::unordered_map<std::string, Offset> places;
+  for (std::size_t i = 0; i < old.size(); ++i) {
+    if (old.buffers[i].fixed) places.emplace(old.name(BufferId(i)), *old.buffers[i].fixed);
+  }
+  for (std::size_t i = 0; i < problem.size(); ++i) {
+    const auto place = places.find(problem.name(BufferId(i)));
+    if (place != places.end()) problem.buffers[i].hint = place->second;
+  }
+  return {};
 }
 
 }  // namespace plimsoll::pack

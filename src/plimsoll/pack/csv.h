@@ -27,4 +27,8 @@ std::string write_csv(const Problem& problem, const Packing* packing);
 // The offsets of a packing file for `problem`: matched by id, so lines may be in any order.
 Result<Packing> read_packing_csv(const Problem& problem, std::string_view text);
 
+// The offsets of an older packing as hints, by id. Buffers that are new keep their own hint; those that
+// are gone do not matter.
+Status take_hints_csv(Problem& problem, std::string_view text);
+
 }  // namespace plimsoll::pack

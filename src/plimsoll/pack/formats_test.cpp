@@ -30,10 +30,19 @@ TEST(PackCsv, ReadsMiniMallocsColumnsInAnyOrder) {
 TEST(PackCsv, ErrorsNameLineAndColumn) {
   EXPECT_EQ(csv_error("id,lower,upper,size\n1,2,x,4\n"),
             "line 2, column 3 (upper): 'x' is not a whole number");
-  EXPECT_EQ(csv_error("id,lower,upper\n"), "line 1: column 'size' is missing");
+  EXPECT_EQ(csv_error("\nid,lower,upper,size\n\na,0,1,1\n\nb,0,1,1\na,0,1,1\n"),
+            "line 7, column 1 (id): id 'a' is that of line 4 already");
+  EXPECT_EQ(csv_error("id,lower,upper,size,gaps\na,0,9,1,\nb,0,9,1,2-3 1-2\n"),
+            "line 3, column 5 (gaps): buffer 'b': gaps overlap or are not in ascending order");
+  EXPECT_EQ(csv_error("id,lower,upper,size,offset\na,0,9,8,4611686018427387904\n"),
+            "line 2, column 5 (offset): buffer 'a': fixed at 4611686018427387904, which leaves no room for "
+            "all others below 2^62");
+  EXPECT_EQ(csv_error("id,size,upper,lower\na,4611686018427387904,1,0\nb,1,1,0\n"),
+            "line 3, column 2 (size): buffer 'b': sizes and alignments up to here add up to more than 2^62");
+  EXPECT_EQ(csv_error("id,lower,upper\n"), "line 1, column 4: column 'size' is missing");
   EXPECT_EQ(csv_error("id,lower,upper,size,color\n"), "line 1, column 5: unknown column 'color'");
-  EXPECT_EQ(csv_error("id,lower,upper,size\n1,2,3\n"), "line 2: fewer cells, expected 4");
-  EXPECT_EQ(csv_error("id,lower,upper,size\n1,2,3,4,5\n"), "line 2: more cells, expected 4");
+  EXPECT_EQ(csv_error("id,lower,upper,size\n1,2,3\n"), "line 2, column 3: fewer cells, expected 4");
+  EXPECT_EQ(csv_error("id,lower,upper,size\n1,2,3,4,5\n"), "line 2, column 5: more cells, expected 4");
   EXPECT_EQ(csv_error("id,lower,upper,size\n1,5,3,4\n"),
             "line 2, column 3 (upper): '3' is before the lower end");
   EXPECT_EQ(csv_error("id,lower,upper,size\n1,2,3,99999999999999999999\n"),
@@ -41,6 +50,46 @@ TEST(PackCsv, ErrorsNameLineAndColumn) {
   EXPECT_NE(csv_error("id,lower,upper,size\na,0,1,1\na,0,1,1\n").find("'a'"), std::string::npos);
   EXPECT_NE(csv_error("id,lower,upper,size\n1,0,1,1\n1,0,1,1\n").find("already"), std::string::npos);
   EXPECT_NE(csv_error("").find("empty"), std::string::npos);
+}
+
+std::string json_error(const std::string& text) {
+  const auto problem = read_json(text);
+  return problem ? "accepted" : problem.error().message;
+}
+
+TEST(PackJson, ErrorsNameLineAndColumn) {
+  EXPECT_EQ(json_error("{\"buffers\": [\n  {\"size\": 4,}]}"), "line 2, column 14: this is not valid JSON");
+  EXPECT_EQ(json_error("{\"buffers\": [{\"size\": 4},\n {\"id\": \"x\", \"size\": -1}]}"),
+            "line 2, column 22: buffers[1].size: missing or negative");
+  EXPECT_EQ(json_error("{\"buffers\": [{\"size\": 4},\n {\"id\": \"0\", \"size\": 1}]}"),
+            "line 2, column 9: buffers[1].id: '0' is there twice");
+  EXPECT_EQ(json_error("{\"buffers\": [\n{\"size\": 4, \"lower\": 5, \"upper\": 3}]}"),
+            "line 2, column 34: buffer '0': lifetime ends at 3, before it begins at 5");
+  EXPECT_EQ(json_error("{\"contiguous\": [[\"0\"], [\"q}\", \"r\"]],\n \"buffers\": [{\"size\": 4, \"id\": \"0\"}]}"),
+            "line 1, column 25: contiguous[1][0]: there is no buffer \"q}\"");
+  EXPECT_EQ(json_error("{\"colocated\": [[\"0\",\n\"0\"]], \"buffers\": [{\"size\": 4}]}"),
+            "line 2, column 1: co-located class 0: buffer '0' is listed twice");
+  EXPECT_EQ(json_error("{\"buffers\": [{\"size\": 4, \"upper\": 9, \"gaps\": [{\"lower\": 1, \"upper\": 2},\n"
+                       "{\"lower\": 1, \"upper\": 3}]}]}"),
+            "line 2, column 1: buffer '0': gaps overlap or are not in ascending order");
+  EXPECT_EQ(json_error("{\"memories\": [{\"slab\": 6}], \"buffers\": [{\"size\": 4, \"alignment\": 4}]}"),
+            "line 1, column 66: memory 'main': slab 6 is no multiple of the alignment 4 of buffer '0'");
+  EXPECT_EQ(json_error("{\"buffers\": [{\"size\": 4, \"fixed\": -3}]}"),
+            "line 1, column 35: buffers[0].fixed: -3 is negative");
+  EXPECT_EQ(json_error("[]"), "line 1, column 1: expected an object");
+}
+
+TEST(PackFormats, AnOlderPackingBecomesHintsById) {
+  auto problem = read_csv("id,lower,upper,size,hint\na,0,3,4,\nb,3,9,4,32\nc,0,9,4,8\n");
+  ASSERT_TRUE(problem);
+  ASSERT_TRUE(take_hints_csv(*problem, "id,lower,upper,size,offset\nc,0,3,4,12\ngone,0,3,4,99\na,0,1,4,0\n"));
+  EXPECT_EQ(problem->buffers[0].hint, Offset(0));
+  EXPECT_EQ(problem->buffers[1].hint, Offset(32));
+  EXPECT_EQ(problem->buffers[2].hint, Offset(12));
+  ASSERT_TRUE(take_hints_json(*problem, "{\"offsets\": {\"b\": 4, \"gone\": 1}}"));
+  EXPECT_EQ(problem->buffers[1].hint, Offset(4));
+  EXPECT_FALSE(take_hints_json(*problem, "{\"offsets\": {\"b\": -4}}"));
+  EXPECT_FALSE(take_hints_json(*problem, "{\"height\": 4}"));
 }
 
 TEST(PackFormats, ProblemsSurviveBothFormats) {

@@ -1,7 +1,7 @@
 // Packing problems and packings as JSON: everything a Problem can say (docs/formats/packing.md).
 //
 // The reader trusts nothing: unknown keys, wrong types, numbers out of range and unknown ids are errors
-// that name the place (`buffers[3].size: ...`).
+// that name the place (`line 4, column 17: buffers[3].size: ...`).
 #pragma once
 
 #include <string>
@@ -18,5 +18,8 @@ std::string write_json(const Problem& problem);
 // The answer: {"schema", "offsets": {id: offset}, "memories": {id: name}, ...} with the keys of the verb.
 std::string write_packing_json(const Problem& problem, const Packing& packing, bool with_offsets);
 Result<Packing> read_packing_json(const Problem& problem, std::string_view text);
+
+// The offsets of an older packing as hints, by id; see take_hints_csv().
+Status take_hints_json(Problem& problem, std::string_view text);
 
 }  // namespace plimsoll::pack

@@ -296,22 +296,43 @@ TEST(Pack, NamedGreedyOrdersAnswerEvenWithoutTime) {
   }
 }
 
+// Bits 0 to 4: the skyline and large problems; bits 5 to 10: the exact search.
+PackOptions with_switches(int bits) {
+  const auto on = [&](int bit) { return (bits >> bit & 1) != 0; };
+  return {.split_parts = on(5),
+          .slack_guidance = on(0),
+          .snug_fit = on(1),
+          .levelling = on(2),
+          .window_search = on(3),
+          .memo = on(6),
+          .fail_first = on(7),
+          .decompose = on(8),
+          .backjump = on(9),
+          .snug_cover = on(10),
+          .squeaky_wheel = on(4)};
+}
+
 TEST(Pack, EveryCombinationOfSwitchesGivesTheOptimum) {
   Random random(2);
-  for (int round = 0; round < 3; ++round) {
-    const Problem problem = testing::random_small(random, 7, {.groups = false, .classes = false});
-    const auto best = testing::best_height(problem);
-    for (int bits = 0; best.known && best.height && bits < 512; ++bits) {
-      const Packing packing = packed(problem, {.split_parts = (bits & 1) != 0,
-                                               .slack_guidance = (bits & 2) != 0,
-                                               .snug_fit = (bits & 64) != 0,
-                                               .levelling = (bits & 128) != 0,
-                                               .window_search = (bits & 256) != 0,
-                                               .memo = (bits & 4) != 0,
-                                               .fail_first = (bits & 8) != 0,
-                                               .decompose = (bits & 16) != 0,
-                                               .squeaky_wheel = (bits & 32) != 0});
-      EXPECT_EQ(packing.height().value, *best.height) << "seed 2, round " << round << ", bits " << bits;
+  const Problem problem = testing::random_small(random, 7, {.groups = false, .classes = false});
+  const auto best = testing::best_height(problem);
+  ASSERT_TRUE(best.known && best.height) << "seed 2";
+  for (int bits = 0; bits < 2048; ++bits)
+    EXPECT_EQ(packed(problem, with_switches(bits)).height().value, *best.height) << "seed 2, bits " << bits;
+}
+
+// Small enough for every combination to end in a proof, large enough to jump back over several steps.
+TEST(Pack, EveryCombinationOfExactSwitchesProvesTheSameOptimum) {
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    const Problem problem = generate(Family::kRandom, 14, seed);
+    std::int64_t best = 0;
+    for (int bits = 0; bits < 64; ++bits) {
+      PackOptions options = with_switches(bits << 5);
+      options.goal = Goal::kMinimize;
+      const Packing packing = packed(problem, options);
+      if (bits == 0) best = packing.height().value;
+      EXPECT_EQ(packing.status, PackStatus::kOptimal) << "seed " << seed << ", bits " << bits;
+      EXPECT_EQ(packing.height().value, best) << "seed " << seed << ", bits " << bits;
     }
   }
 }
@@ -320,13 +341,10 @@ TEST(Pack, EveryCombinationOfSwitchesGivesTheOptimum) {
 TEST(Pack, EveryCombinationOfSkylineSwitchesPacksALargeProblem) {
   const Problem problem = generate(Family::kRandom, 4000, 21);
   for (int bits = 0; bits < 32; ++bits) {
-    const Packing packing = packed(problem, {.goal = Goal::kMinimize,
-                                             .deadline_seconds = 0.02,
-                                             .slack_guidance = (bits & 1) != 0,
-                                             .snug_fit = (bits & 2) != 0,
-                                             .levelling = (bits & 4) != 0,
-                                             .window_search = (bits & 8) != 0,
-                                             .squeaky_wheel = (bits & 16) != 0});
+    PackOptions options = with_switches(bits);
+    options.goal = Goal::kMinimize;
+    options.deadline_seconds = 0.02;
+    const Packing packing = packed(problem, options);
     EXPECT_TRUE(packing.fits()) << bits;
     EXPECT_LT(packing.gap(), 0.2) << bits;
   }

@@ -44,6 +44,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "plimsoll/base/interval.h"
@@ -118,8 +119,17 @@ struct Problem {
   void set_capacity(Bytes capacity) { memories.front().capacity = capacity; }
 };
 
+// Who breaks an invariant, so that the reader of a file can say in which line and column.
+struct Culprit {
+  enum class Kind : std::uint8_t { kProblem, kBuffer, kMemory, kContiguous, kColocated };
+  Kind kind = Kind::kProblem;
+  std::size_t index = 0;       // of the buffer, memory, group or class
+  std::string_view field = {};  // size, alignment, upper, fixed, hint, gaps, ...; empty: as a whole
+  std::size_t member = 0;      // of the group, class or list of gaps
+};
+
 // The invariants above, or which one is broken and by whom.
-Status verify(const Problem& problem);
+Status verify(const Problem& problem, Culprit* culprit = nullptr);
 
 // False for a buffer that holds bytes at no moment: an empty lifetime, or clocks that release it as
 // soon as it is ready.
