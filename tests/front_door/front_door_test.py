@@ -125,6 +125,70 @@ class Errors(unittest.TestCase):
         self.assertEqual(run("view", "mlp", "-o", "no/such/folder/report.html").returncode, 3)
 
 
+class Packing(unittest.TestCase):
+    def packed(self, problem, *arguments, suffix="csv"):
+        """The packing as JSON, having passed the independent checker."""
+        text = problem if isinstance(problem, str) else json.dumps(problem)
+        (FOLDER / f"rules.{suffix}").write_text(text)
+        done = run("pack", f"rules.{suffix}", "-o", "rules_out.json", *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        checked = run("pack", "--check", f"rules.{suffix}", "rules_out.json")
+        self.assertEqual(checked.returncode, 0, checked.stderr)
+        return json.loads((FOLDER / "rules_out.json").read_text())
+
+    def test_takes_gaps_windows_and_fixed_offsets_from_a_csv(self):
+        told = self.packed("id,lower,upper,size,alignment,gaps,offset\na,0,9,8,,4-6,\nb,4,6,8,,,\nw,0,9,8,,2-5:0-4,\nf,0,9,4,4,,16\n")
+        self.assertEqual((told["height"], told["offsets"]["f"]), (20, 16))
+
+    def test_takes_groups_classes_memories_and_streams_from_json(self):
+        plain = {"lower": 0, "upper": 9}
+        told = self.packed({"contiguous": [["g1", "g0"]], "colocated": [["x", "y"]], "buffers": [
+            {"id": "g0", "size": 4, **plain}, {"id": "g1", "size": 4, **plain}, {"id": "x", "size": 8, **plain},
+            {"id": "y", "size": 4, **plain}]}, suffix="json")["offsets"]
+        self.assertEqual((told["g0"] - told["g1"], told["x"] - told["y"]), (4, 0))
+        memories = {"memories": [{"name": "fast", "capacity": 8}, {"name": "slow", "cost_per_byte": 1}],
+                    "buffers": [{"id": "a", "size": 8, **plain}, {"id": "b", "size": 4, **plain}]}
+        told = self.packed(memories, suffix="json")
+        self.assertEqual((told["memories"], told["cost"]), ({"a": "fast", "b": "slow"}, 4))
+        self.assertEqual(run("pack", "rules.json", "-o", "rules_out.csv").returncode, 2)
+        self.assertEqual(json.loads(run("pack", "rules.json").stdout)["memories"], told["memories"])
+        streams = {"streams": 2, "buffers": [{"id": "a", "size": 8, "ready": [0, 0], "released": [1, 0]},
+                                             {"id": "b", "size": 8, "ready": [1, 0], "released": [2, 0]},
+                                             {"id": "c", "size": 8, "ready": [0, 0], "released": [0, 1]}]}
+        self.assertEqual(self.packed(streams, suffix="json")["height"], 16)
+
+    def test_slabs_and_ends_can_be_asked_for(self):
+        three = "id,lower,upper,size\na,0,9,6\nb,0,9,6\nc,0,9,4\n"
+        told = self.packed(three, "--slab", "10")["offsets"]
+        for name, size in (("a", 6), ("b", 6), ("c", 4)):
+            self.assertEqual(told[name] // 10, (told[name] + size - 1) // 10)
+        told = self.packed("id,lower,upper,size\nshort,1,2,4\nlong,0,9,8\n", "--two-ended", "0.5")["offsets"]
+        self.assertLess(told["long"], told["short"])
+
+    def test_repacking_moves_only_what_it_must(self):
+        old = self.packed("id,lower,upper,size\na,0,9,6\nb,0,9,6\nc,0,9,4\n")
+        (FOLDER / "old.json").write_text(json.dumps(old))
+        told = self.packed("id,lower,upper,size\na,0,9,6\nb,0,9,6\nc,0,9,4\nnew,0,9,3\n", "--repack", "old.json")
+        self.assertEqual({name: told["offsets"][name] for name in old["offsets"]}, old["offsets"])
+        self.assertEqual(told["moved"], 0)
+
+    def test_faults_of_a_file_have_line_and_column(self):
+        for suffix, text, words in (("csv", "id,lower,upper,size\na,0,1,4\na,0,1,4\n", "line 3, column 1 (id)"),
+                                    ("csv", "id,lower,upper,size\na,5,1,4\n", "line 2, column 3 (upper)"),
+                                    ("json", '{"buffers": [\n{"size": 4, "lower": 5, "upper": 1}]}', "line 2, column 34"),
+                                    ("json", '{"contiguous": [["a", "b"]],\n"buffers": [{"id": "a", "size": 1}]}', "line 1, column 23"),
+                                    ("json", '{"buffers": [\n', "line 2, column 1")):
+            (FOLDER / f"fault.{suffix}").write_text(text)
+            done = run("pack", f"fault.{suffix}")
+            self.assertEqual(done.returncode, 3, text)
+            self.assertIn(words, done.stderr)
+
+    def test_ideas_can_be_left_out_by_name(self):
+        (FOLDER / "rules.csv").write_text("id,lower,upper,size\na,0,9,6\nb,0,9,6\n")
+        self.assertEqual(run("pack", "rules.csv", "--without", "memo,backjump").returncode, 0)
+        self.assertEqual(run("pack", "rules.csv", "--without", "magic").returncode, 2)
+
+
 class Sizes(unittest.TestCase):
     def test_fractions_decimal_units_and_percentages(self):
         whole = json.loads(run("plan", *MLP, "--json").stdout)["arena_bytes"]

@@ -134,9 +134,14 @@ Status packing_verdict(const pack::Problem& problem, const pack::Packing& packin
   for (std::size_t k = 0; k < std::min(packing.core.size(), kMostNamed); ++k)
     names += (k > 0 ? ", " : "") + problem.name(packing.core[k]);
   if (packing.core.size() > kMostNamed) names += ", ...";
+  const char* who = packing.core.size() == 1 ? "this buffer alone does" : "these buffers alone do";
+  const auto capacity = problem.capacity();
+  if (!capacity || packing.lower_bound <= *capacity || packing.lower_bound.value > pack::kLargest)
+    return fail(ErrorCode::kDoesNotFit,
+                "no packing exists: {} not fit with the places, alignments and slabs asked for: {}", who, names);
   return fail(ErrorCode::kDoesNotFit,
-              "no packing exists: these {} buffers alone do not fit: {} (lower bound {})",
-              packing.core.size(), names, packing.lower_bound.value);
+              "no packing exists: {} not fit: {} (at least {} bytes are needed, there are {})", who, names,
+              packing.lower_bound.value, capacity->value);
 }
 
 }  // namespace plimsoll::api

@@ -50,6 +50,11 @@ Status generate(const PackArguments& arguments) {
 }
 
 void print_summary(const pack::Problem& problem, const pack::Packing& packing) {
+  if (packing.offsets.empty() && problem.size() > 0) {
+    std::fprintf(stderr, "%zu buffers, %s, %s, %.3f s\n", problem.size(), pack::name(packing.status),
+                 packing.method.c_str(), packing.seconds);
+    return;
+  }
   std::fprintf(stderr, "%zu buffers, height %s, lower bound %s (+%.3f %%), %s, %s, %.3f s\n",
                problem.size(), grouped(packing.height().value).c_str(),
                grouped(packing.lower_bound.value).c_str(), 100 * packing.gap(),

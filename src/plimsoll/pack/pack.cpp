@@ -71,7 +71,7 @@ const char* name(PackStatus status) {
 }
 
 double Packing::gap() const {
-  if (lower_bound.value <= 0) return 0;
+  if (lower_bound.value <= 0 || heights.empty()) return 0;
   return static_cast<double>(height().value - lower_bound.value) /
          static_cast<double>(lower_bound.value);
 }
