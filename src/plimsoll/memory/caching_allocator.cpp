@@ -23,7 +23,7 @@ std::uint64_t whole_pages(Address begin, Address end) {
 
 CachingAllocator::CachingAllocator(SlabProvider& provider, StreamOrder& order,
                                    CachingOptions options)
-    : provider_(provider), order_(order), options_(options), pools_(1), slabs_(1) {
+    : provider_(provider), order_(order), options_(options), pools_(1), slabs_(1), windows_(1) {
   moves_left_ = options_.free_moves;
   last_arena_ = make_arena(0, last_stream_);
 }
@@ -33,14 +33,14 @@ CachingAllocator::~CachingAllocator() {
     for (const OrderMark mark : waiting.marks) order_.forget(mark);
   }
   unmap_retired(true);
+  const bool mapping = provider_.supports_mapping();
+  for (const Window& window : windows_) {
+    if (window.slab == kNoSlab) continue;
+    const Bytes size(slabs_[window.slab].size);
+    mapping ? provider_.unmap(window.at, size) : provider_.free_slab(window.at, size);
+  }
   for (const Slab& slab : slabs_) {
-    if (slab.size == 0) continue;
-    if (!provider_.supports_mapping()) {
-      provider_.free_slab(slab.at, Bytes(slab.size));
-      continue;
-    }
-    provider_.unmap(slab.at, Bytes(slab.size));
-    provider_.release(slab.handle, Bytes(slab.size));
+    if (mapping && slab.size > 0) provider_.release(slab.handle, Bytes(slab.size));
   }
   if (reserved_size_.value > 0) provider_.unreserve(reserved_at_, reserved_size_);
 }

@@ -163,10 +163,16 @@ class CachingAllocator {
     std::int64_t live = 0;
     std::vector<std::pair<StreamId, ArenaIndex>> arenas;
   };
+  using SlabIndex = std::uint32_t;
+  static constexpr SlabIndex kNoSlab = 0;
   struct Slab {
     PhysicalHandle handle;
-    Address at = 0;
     std::int64_t size = 0;
+  };
+  struct Window {  // one mapping of a slab
+    Address at = 0;
+    SlabIndex slab = kNoSlab;
+    std::int64_t covered = 0;  // bytes that blocks use through it
   };
   struct Retired {
     Address at = 0;
@@ -179,7 +185,9 @@ class CachingAllocator {
     std::vector<StreamId> unmarked;  // being captured when the block was freed
   };
   struct Run;          // neighbouring free blocks
-  struct GrowthPlan;   // which slabs go where
+  struct Piece;        // what is free of a slab in one window
+  struct Survey;       // which slabs are free, and which ends of slabs
+  struct GrowthPlan;   // what goes where
 
   // The fast path (caching_allocator.cpp).
   ArenaIndex arena_for(StreamId stream);
@@ -205,33 +213,44 @@ class CachingAllocator {
   void finish_pending(std::size_t index);
   void order_behind(ArenaIndex borrower, ArenaIndex lender);
   bool is_behind(ArenaIndex borrower, const Block& block) const;
+
+  // What lies free, and what of it to use (caching_survey.cpp).
   std::vector<Run> free_runs(ArenaIndex arena) const;
+  Survey survey(const std::vector<Run>& runs) const;
+  std::vector<std::uint32_t> by_worth(const std::vector<Run>& runs) const;
+  void sort_partial(std::vector<Piece>& partial, const std::vector<Run>& runs, Survey& out) const;
+  GrowthPlan plan_growth(ArenaIndex arena, const std::vector<Run>& runs, std::int64_t size,
+                         bool move) const;
+  void choose_tail(ArenaIndex arena, const std::vector<Run>& runs, std::int64_t size,
+                   GrowthPlan& plan) const;
+  void choose_ends(ArenaIndex arena, const std::vector<Run>& runs, const Survey& found,
+                   std::int64_t size, GrowthPlan& plan) const;
+  void choose_slabs(const Survey& found, GrowthPlan& plan) const;
+  bool is_ready(ArenaIndex arena, const Run& run, const Piece& piece) const;
 
   // Growth and remapping (caching_growth.cpp).
   bool reserve_once();
   BlockIndex grow(ArenaIndex arena, const std::vector<Run>& runs, std::int64_t size);
   BlockIndex grow_plain(ArenaIndex arena, std::int64_t size);
   bool may_move();
-  GrowthPlan plan_growth(ArenaIndex arena, const std::vector<Run>& runs, std::int64_t size,
-                         bool move);
-  void choose_tail(ArenaIndex arena, const std::vector<Run>& runs, std::int64_t size,
-                   GrowthPlan& plan);
-  int chain_ends(const Run& run) const;
-  void choose_slabs(const std::vector<Run>& runs, GrowthPlan& plan);
   std::int64_t largest_new_slab(std::int64_t request) const;
-  bool create_missing(GrowthPlan& plan);
+  bool create_missing(GrowthPlan& plan, std::int64_t request);
   bool reserve_addresses(GrowthPlan& plan);
   bool map_planned(GrowthPlan& plan);
-  void undo_growth(GrowthPlan& plan, std::size_t mapped);
-  void detach_moved(ArenaIndex arena, const std::vector<Run>& runs, const GrowthPlan& plan);
+  void undo_growth(GrowthPlan& plan, std::int64_t mapped);
+  void detach(ArenaIndex arena, const std::vector<Run>& runs, GrowthPlan& plan);
+  std::vector<Retired> cut_pieces(ArenaIndex arena, const std::vector<Run>& runs,
+                                  std::vector<Piece>& pieces);
   BlockIndex cut_out(ArenaIndex arena, BlockIndex id, Interval<Address> hole);
   void attach(ArenaIndex arena, const GrowthPlan& plan);
   void add_free_block(ArenaIndex arena, Address at, std::int64_t size, BlockIndex before);
   SlabIndex make_slab(const Slab& slab);
   void drop_slab(SlabIndex id);
+  void open_window(Address at, SlabIndex slab, std::int64_t covered);
+  void close_window(WindowIndex id);
   void unmap_retired(bool all);
 
-  std::int64_t whole_slabs_in(const Block& block) const;
+  std::string verify_windows(const std::vector<std::int64_t>& covered) const;
 
   // Giving back (caching_trim.cpp).
   void settle();
@@ -257,6 +276,8 @@ class CachingAllocator {
   AddressRanges addresses_;
   std::vector<Slab> slabs_;
   std::vector<SlabIndex> spare_slabs_;
+  std::vector<Window> windows_;
+  std::vector<WindowIndex> spare_windows_;
   std::vector<Retired> retired_;
   std::unordered_map<std::uint32_t, std::pair<OrderMark, std::int64_t>> mark_groups_;
   std::uint32_t next_mark_group_ = 1;

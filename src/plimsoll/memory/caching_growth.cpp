@@ -24,13 +24,13 @@ BlockIndex CachingAllocator::grow(ArenaIndex arena, const std::vector<Run>& runs
   if (reserved_size_.value == 0 && !reserve_once()) return kNoBlock;
   const bool movable = arenas_[arena]->pool == 0;
   GrowthPlan plan = plan_growth(arena, runs, size, movable && may_move());
-  if (!create_missing(plan)) {
+  if (!create_missing(plan, size)) {
     if (!movable) return kNoBlock;
     plan = plan_growth(arena, runs, size, true);
-    if (!create_missing(plan)) return kNoBlock;
+    if (!create_missing(plan, size)) return kNoBlock;
   }
   if (!reserve_addresses(plan) || !map_planned(plan)) return kNoBlock;
-  detach_moved(arena, runs, plan);
+  detach(arena, runs, plan);
   attach(arena, plan);
   unmap_retired(false);
   return take_fit(arena, size);
@@ -60,89 +60,6 @@ bool CachingAllocator::may_move() {
   return came_back_ || moves_left_ > 0;
 }
 
-CachingAllocator::GrowthPlan CachingAllocator::plan_growth(ArenaIndex arena,
-                                                           const std::vector<Run>& runs,
-                                                           std::int64_t size, bool move) {
-  GrowthPlan plan;
-  plan.missing = round_up(size, kPage);
-  plan.total = size;
-  choose_tail(arena, runs, size, plan);
-  if (move) choose_slabs(runs, plan);
-  return plan;
-}
-
-// The free block at the end of a mapping that leaves the fewest pages to find. Even one that saves no
-// page is better than none: what is left over joins it instead of lying apart.
-void CachingAllocator::choose_tail(ArenaIndex arena, const std::vector<Run>& runs,
-                                   std::int64_t size, GrowthPlan& plan) {
-  for (const Run& run : runs) {
-    const Block& block = blocks_[run.last];
-    if (block.after != kNoBlock || block.arena != arena || block.size >= size) continue;
-    const std::int64_t missing = round_up(size - block.size, kPage);
-    const bool better = missing < plan.missing ||
-                        (missing == plan.missing &&
-                         (plan.tail == kNoBlock || block.size > blocks_[plan.tail].size));
-    if (!better) continue;
-    if (addresses_.room_at(block.end()) < missing + options_.largest_slab.value) continue;
-    plan.tail = run.last;
-    plan.missing = missing;
-  }
-}
-
-int CachingAllocator::chain_ends(const Run& run) const {
-  return (blocks_[run.first].before == kNoBlock ? 1 : 0) +
-         (blocks_[run.last].after == kNoBlock ? 1 : 0);
-}
-
-// Takes whole free slabs, large ones first, as long as they are not more than what is missing; then,
-// rather than ask the device, one that is. Among equals those at the ends of a chain: a cut in its middle
-// leaves a part of a slab on either side, and two blocks that never join again. Then those in the
-// shortest runs: the long ones may still serve a large request as they are.
-void CachingAllocator::choose_slabs(const std::vector<Run>& runs, GrowthPlan& plan) {
-  constexpr std::size_t kSizes = 24;
-  std::array<std::vector<GrowthPlan::Move>, 2 * kSizes> found;  // by size, own runs first
-  for (std::uint32_t index = 0; index < runs.size(); ++index) {
-    const Run& run = runs[index];
-    if (run.size < kPage) continue;
-    const Address end = plan.tail == run.last ? blocks_[run.last].address : blocks_[run.last].end();
-    Address at = blocks_[run.first].address;
-    while (at < end) {
-      const SlabIndex id = pages_.slab(at);
-      const Slab& slab = slabs_[id];
-      const Address slab_end = slab.at + static_cast<Address>(slab.size);
-      if (slab.at >= at && slab_end <= end) {
-        const auto size_class = static_cast<std::size_t>(
-            std::countr_zero(static_cast<std::uint64_t>(slab.size >> kPageBits)));
-        found[2 * size_class + (run.own ? 0 : 1)].push_back({id, index});
-      }
-      at = slab_end;
-    }
-  }
-  for (auto& moves : found) {
-    std::sort(moves.begin(), moves.end(), [&](const auto& a, const auto& b) {
-      const auto key = [&](const GrowthPlan::Move& move) {
-        return std::tuple(chain_ends(runs[move.run]), -runs[move.run].size, move.run,
-                          slabs_[move.slab].at);
-      };
-      return key(a) < key(b);  // the best one last
-    });
-  }
-  const auto take = [&](std::vector<GrowthPlan::Move>& moves) {
-    plan.moved.push_back(moves.back());
-    plan.missing -= slabs_[moves.back().slab].size;
-    moves.pop_back();
-  };
-  for (std::size_t foreign = 0; foreign < 2; ++foreign) {
-    for (std::size_t size_class = kSizes; size_class-- > 0;) {
-      auto& moves = found[2 * size_class + foreign];
-      while (!moves.empty() && (kPage << size_class) <= plan.missing) take(moves);
-    }
-  }
-  for (std::size_t place = 0; place < found.size() && plan.missing > 0; ++place) {
-    if (!found[place].empty()) take(found[place]);
-  }
-}
-
 std::int64_t CachingAllocator::largest_new_slab(std::int64_t request) const {
   const std::int64_t most = std::min(options_.largest_slab.value, provider_.largest_handle().value);
   const std::int64_t wanted = std::min(request / kSlabsPerRequest,
@@ -150,119 +67,126 @@ std::int64_t CachingAllocator::largest_new_slab(std::int64_t request) const {
   return std::clamp(wanted, kPage, std::max(kPage, most));
 }
 
-bool CachingAllocator::create_missing(GrowthPlan& plan) {
-  const std::int64_t largest = largest_new_slab(plan.total);
-  const auto refuse = [&] {
-    for (const Slab& slab : plan.created) {
-      provider_.release(slab.handle, Bytes(slab.size));
-      ++statistics_.device_frees;
-    }
-    return false;
-  };
-  std::int64_t made = 0;
+bool CachingAllocator::create_missing(GrowthPlan& plan, std::int64_t request) {
   if (plan.missing > 0 &&
       statistics_.reserved_bytes.current + plan.missing > options_.limit.value) {
     return false;
   }
+  const std::int64_t largest = largest_new_slab(request);
   while (plan.missing > 0) {
     const auto pages = static_cast<std::uint64_t>(std::min(largest, plan.missing) >> kPageBits);
     const std::int64_t size = static_cast<std::int64_t>(std::bit_floor(pages)) << kPageBits;
     const auto handle = provider_.create(Bytes(size));
-    if (!handle) return refuse();
+    if (!handle) {
+      undo_growth(plan, 0);
+      return false;
+    }
     ++statistics_.device_allocations;
-    plan.created.push_back({*handle, 0, size});
+    plan.created.push_back({*handle, size});
     plan.missing -= size;
-    made += size;
   }
-  plan.total = made;
-  for (const GrowthPlan::Move& move : plan.moved) plan.total += slabs_[move.slab].size;
   return true;
 }
 
 bool CachingAllocator::reserve_addresses(GrowthPlan& plan) {
-  if (plan.tail != kNoBlock && addresses_.take_at(blocks_[plan.tail].end(), plan.total)) {
+  for (const SlabIndex slab : plan.moved) plan.mapped += slabs_[slab].size;
+  for (const Slab& slab : plan.created) plan.mapped += slab.size;
+  plan.mapped += slabs_[plan.head.slab].size + slabs_[plan.last.slab].size;
+  if (plan.tail != kNoBlock) {
     plan.at = blocks_[plan.tail].end();
+    PLIMSOLL_CHECK(addresses_.take_at(plan.at, plan.mapped), "caching allocator: no room to grow");
     return true;
   }
-  plan.tail = kNoBlock;
-  std::optional<Address> at = addresses_.take(plan.total);
+  std::optional<Address> at = addresses_.take(plan.mapped);
   if (!at) {
     unmap_retired(true);
-    at = addresses_.take(plan.total);
+    at = addresses_.take(plan.mapped);
   }
-  if (!at) {
-    undo_growth(plan, 0);
-    return false;
-  }
-  plan.at = *at;
-  return true;
+  if (at) plan.at = *at;
+  if (!at) undo_growth(plan, 0);
+  return at.has_value();
 }
 
-// Moved slabs first: they stay mapped at their old address too, until that is retired.
+// What is there stays mapped at its old address too: as long as something is used there, or until that
+// window is retired.
 bool CachingAllocator::map_planned(GrowthPlan& plan) {
-  Address at = plan.at;
-  std::size_t mapped = 0;
+  std::int64_t mapped = 0;
   const auto map_one = [&](const Slab& slab) {
-    if (!provider_.map(at, slab.handle, Bytes(slab.size))) return false;
-    ++mapped;
+    if (slab.size == 0) return true;  // no head or no last
+    if (!provider_.map(plan.at + static_cast<Address>(mapped), slab.handle, Bytes(slab.size))) {
+      return false;
+    }
     ++statistics_.mappings;
-    at += static_cast<Address>(slab.size);
+    mapped += slab.size;
     return true;
   };
-  for (const GrowthPlan::Move& move : plan.moved) {
-    if (!map_one(slabs_[move.slab])) {
-      undo_growth(plan, mapped);
-      return false;
-    }
-  }
-  for (const Slab& slab : plan.created) {
-    if (!map_one(slab)) {
-      undo_growth(plan, mapped);
-      return false;
-    }
-  }
-  return true;
+  bool done = map_one(slabs_[plan.head.slab]);
+  for (const SlabIndex slab : plan.moved) done = done && map_one(slabs_[slab]);
+  for (const Slab& slab : plan.created) done = done && map_one(slab);
+  done = done && map_one(slabs_[plan.last.slab]);
+  if (!done) undo_growth(plan, mapped);
+  return done;
 }
 
-void CachingAllocator::undo_growth(GrowthPlan& plan, std::size_t mapped) {
-  Address at = plan.at;
-  for (std::size_t index = 0; index < mapped; ++index) {
-    const std::int64_t size = index < plan.moved.size()
-                                  ? slabs_[plan.moved[index].slab].size
-                                  : plan.created[index - plan.moved.size()].size;
-    provider_.unmap(at, Bytes(size));
-    at += static_cast<Address>(size);
-  }
-  if (plan.at != 0) addresses_.give(plan.at, plan.total);
+void CachingAllocator::undo_growth(GrowthPlan& plan, std::int64_t mapped) {
+  std::int64_t at = 0;
+  const auto unmap_one = [&](const Slab& slab) {
+    if (at < mapped && slab.size > 0) {
+      provider_.unmap(plan.at + static_cast<Address>(at), Bytes(slab.size));
+    }
+    at += slab.size;
+  };
+  unmap_one(slabs_[plan.head.slab]);
+  for (const SlabIndex slab : plan.moved) unmap_one(slabs_[slab]);
+  for (const Slab& slab : plan.created) unmap_one(slab);
+  unmap_one(slabs_[plan.last.slab]);
+  if (plan.at != 0) addresses_.give(plan.at, plan.mapped);
   for (const Slab& slab : plan.created) {
     provider_.release(slab.handle, Bytes(slab.size));
     ++statistics_.device_frees;
   }
 }
 
-void CachingAllocator::detach_moved(ArenaIndex arena, const std::vector<Run>& runs,
-                                    const GrowthPlan& plan) {
-  if (plan.moved.empty()) return;
-  std::vector<GrowthPlan::Move> moves = plan.moved;
-  std::sort(moves.begin(), moves.end(), [&](const auto& a, const auto& b) {
-    return std::pair(a.run, slabs_[a.slab].at) < std::pair(b.run, slabs_[b.slab].at);
-  });
-  BlockIndex id = kNoBlock;
-  for (std::size_t index = 0; index < moves.size(); ++index) {
-    const Slab& slab = slabs_[moves[index].slab];
-    if (index == 0 || moves[index].run != moves[index - 1].run) id = runs[moves[index].run].first;
-    while (blocks_[id].end() <= slab.at) id = blocks_[id].after;
-    id = cut_out(arena, id, {slab.at, slab.at + static_cast<Address>(slab.size)});
-    retired_.push_back({slab.at, slab.size, next_mark_group_});
-    pages_.set_slab(slab.at, slab.size, kNoSlab);
-    notify(MemoryAction::kSegmentUnmap, slab.at, slab.size, arenas_[arena]->stream);
-    ++statistics_.slabs_remapped;
-    statistics_.bytes_remapped += Bytes(slab.size);
+// Moved pieces leave their old place; windows through which nothing is used any more are retired.
+void CachingAllocator::detach(ArenaIndex arena, const std::vector<Run>& runs, GrowthPlan& plan) {
+  for (const Piece& end : {plan.head, plan.last}) {
+    if (end.slab != kNoSlab) plan.taken.push_back(end);
   }
+  if (plan.taken.empty()) return;
+  const std::vector<Retired> closed = cut_pieces(arena, runs, plan.taken);
+  const auto moved = static_cast<std::int64_t>(plan.taken.size());
+  statistics_.slabs_remapped += moved;
+  for (const Piece& piece : plan.taken) statistics_.bytes_remapped += Bytes(piece.size());
+  moves_left_ = std::max<std::int64_t>(0, moves_left_ - moved);
+  if (closed.empty()) return;
+  retired_.insert(retired_.end(), closed.begin(), closed.end());
   // Behind all the waits above: when this mark is reached, nothing uses the old addresses.
-  moves_left_ = std::max<std::int64_t>(0, moves_left_ - static_cast<std::int64_t>(moves.size()));
   const OrderMark mark = order_.record(arenas_[arena]->stream);
-  mark_groups_[next_mark_group_++] = {mark, static_cast<std::int64_t>(moves.size())};
+  mark_groups_[next_mark_group_++] = {mark, static_cast<std::int64_t>(closed.size())};
+}
+
+// Takes the pieces out of their runs, for the arena. Returns the windows that are empty now.
+std::vector<CachingAllocator::Retired> CachingAllocator::cut_pieces(ArenaIndex arena,
+                                                                    const std::vector<Run>& runs,
+                                                                    std::vector<Piece>& pieces) {
+  std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) {
+    return std::pair(a.run, a.begin) < std::pair(b.run, b.begin);
+  });
+  std::vector<Retired> closed;
+  BlockIndex id = kNoBlock;
+  for (std::size_t index = 0; index < pieces.size(); ++index) {
+    const Piece& piece = pieces[index];
+    if (index == 0 || piece.run != pieces[index - 1].run) id = runs[piece.run].first;
+    while (blocks_[id].end() <= piece.begin) id = blocks_[id].after;
+    id = cut_out(arena, id, {piece.begin, piece.end});
+    notify(MemoryAction::kSegmentUnmap, piece.begin, piece.size(), arenas_[arena]->stream);
+    Window& window = windows_[piece.window];
+    window.covered -= piece.size();
+    if (window.covered > 0) continue;
+    closed.push_back({window.at, slabs_[piece.slab].size, next_mark_group_});
+    close_window(piece.window);
+  }
+  return closed;
 }
 
 // Takes [hole.begin, hole.end) out of the free blocks it touches, the first of which is `id`. Returns
@@ -296,8 +220,8 @@ BlockIndex CachingAllocator::cut_out(ArenaIndex arena, BlockIndex id, Interval<A
   }
 }
 
-SlabIndex CachingAllocator::make_slab(const Slab& slab) {
-  SlabIndex id = static_cast<SlabIndex>(slabs_.size());
+CachingAllocator::SlabIndex CachingAllocator::make_slab(const Slab& slab) {
+  auto id = static_cast<SlabIndex>(slabs_.size());
   if (spare_slabs_.empty()) {
     slabs_.push_back(slab);
   } else {
@@ -318,17 +242,41 @@ void CachingAllocator::drop_slab(SlabIndex id) {
   spare_slabs_.push_back(id);
 }
 
+void CachingAllocator::open_window(Address at, SlabIndex slab, std::int64_t covered) {
+  auto id = static_cast<WindowIndex>(windows_.size());
+  if (spare_windows_.empty()) {
+    windows_.push_back({at, slab, covered});
+  } else {
+    id = spare_windows_.back();
+    spare_windows_.pop_back();
+    windows_[id] = {at, slab, covered};
+  }
+  pages_.set_window(at, slabs_[slab].size, id);
+}
+
+void CachingAllocator::close_window(WindowIndex id) {
+  pages_.set_window(windows_[id].at, slabs_[windows_[id].slab].size, kNoWindow);
+  windows_[id] = Window{};
+  spare_windows_.push_back(id);
+}
+
 void CachingAllocator::attach(ArenaIndex arena, const GrowthPlan& plan) {
   Address at = plan.at;
-  const auto place = [&](SlabIndex id) {
-    slabs_[id].at = at;
-    pages_.set_slab(at, slabs_[id].size, id);
-    notify(MemoryAction::kSegmentMap, at, slabs_[id].size, arenas_[arena]->stream);
+  const auto place = [&](SlabIndex id, std::int64_t covered, Address begin) {
+    open_window(at, id, covered);
+    notify(MemoryAction::kSegmentMap, begin, covered, arenas_[arena]->stream);
     at += static_cast<Address>(slabs_[id].size);
   };
-  for (const GrowthPlan::Move& move : plan.moved) place(move.slab);
-  for (const Slab& slab : plan.created) place(make_slab(slab));
-  add_free_block(arena, plan.at, plan.total, plan.tail);
+  const std::int64_t before = slabs_[plan.head.slab].size - plan.head.size();
+  const std::int64_t behind = slabs_[plan.last.slab].size - plan.last.size();
+  if (plan.head.slab != kNoSlab) {
+    place(plan.head.slab, plan.head.size(), at + static_cast<Address>(before));
+  }
+  for (const SlabIndex slab : plan.moved) place(slab, slabs_[slab].size, at);
+  for (const Slab& slab : plan.created) place(make_slab(slab), slab.size, at);
+  if (plan.last.slab != kNoSlab) place(plan.last.slab, plan.last.size(), at);
+  add_free_block(arena, plan.at + static_cast<Address>(before), plan.mapped - before - behind,
+                 plan.tail);
 }
 
 void CachingAllocator::add_free_block(ArenaIndex arena, Address at, std::int64_t size,
@@ -356,8 +304,7 @@ BlockIndex CachingAllocator::grow_plain(ArenaIndex arena, std::int64_t size) {
     if (!at) return kNoBlock;
   }
   ++statistics_.device_allocations;
-  const SlabIndex slab = make_slab({{}, *at, wanted});
-  pages_.set_slab(*at, wanted, slab);
+  open_window(*at, make_slab({{}, wanted}), wanted);
   notify(MemoryAction::kSegmentAlloc, *at, wanted, arenas_[arena]->stream);
   add_free_block(arena, *at, wanted, kNoBlock);
   return take_fit(arena, size);

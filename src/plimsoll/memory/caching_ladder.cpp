@@ -49,32 +49,6 @@ BlockIndex CachingAllocator::search_all(ArenaIndex arena, std::int64_t size) {
   return provider_.supports_mapping() ? grow(arena, runs, size) : grow_plain(arena, size);
 }
 
-std::vector<CachingAllocator::Run> CachingAllocator::free_runs(ArenaIndex arena) const {
-  const std::uint32_t pool = arenas_[arena]->pool;
-  const auto usable = [&](BlockIndex id) {
-    if (id == kNoBlock || blocks_[id].state != BlockState::kFree) return false;
-    const Arena& owner = *arenas_[blocks_[id].arena];
-    if (blocks_[id].arena == arena) return true;
-    if (owner.pool != pool || !options_.lend) return false;
-    return is_behind(arena, blocks_[id]) || order_.can_mark(owner.stream);
-  };
-  std::vector<Run> runs;
-  for (const auto& owner : arenas_) {
-    if (owner->pool != pool) continue;
-    owner->free.for_each(blocks_, [&](BlockIndex id) {
-      if (!usable(id) || usable(blocks_[id].before)) return;
-      Run run{id, id, blocks_[id].size, blocks_[id].arena == arena};
-      while (usable(blocks_[run.last].after)) {
-        run.last = blocks_[run.last].after;
-        run.size += blocks_[run.last].size;
-        run.own = run.own && blocks_[run.last].arena == arena;
-      }
-      runs.push_back(run);
-    });
-  }
-  return runs;
-}
-
 bool CachingAllocator::is_behind(ArenaIndex borrower, const Block& block) const {
   if (block.arena == borrower) return true;
   const Arena& own = *arenas_[borrower];

@@ -1,4 +1,4 @@
-// The two values that the ladder and growth hand to each other. Private to the caching allocator.
+// The values that survey, planning and growth hand to each other. Private to the caching allocator.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +16,41 @@ struct CachingAllocator::Run {
   bool own = false;  // all of it the asking arena's
 };
 
-struct CachingAllocator::GrowthPlan {
-  struct Move {
-    SlabIndex slab;
-    std::uint32_t run;
+// What lies free of one slab, as seen through one window.
+struct CachingAllocator::Piece {
+  SlabIndex slab = kNoSlab;
+  WindowIndex window = kNoWindow;
+  std::uint32_t run = 0;
+  Address begin = 0;
+  Address end = 0;
+
+  std::int64_t size() const { return static_cast<std::int64_t>(end - begin); }
+};
+
+// What lies free in a set of runs, slab by slab.
+struct CachingAllocator::Survey {
+  struct IdleSlab {
+    SlabIndex slab = kNoSlab;
+    bool own = false;
+    std::uint32_t first = 0;  // its pieces in `pieces`
+    std::uint32_t count = 0;
   };
+  std::vector<Piece> pieces;
+  std::vector<IdleSlab> idle;  // all of the slab is free; what is best moved stands last
+  std::vector<Piece> heads;    // the rest of a slab, to its end: a new stretch can begin with it
+  std::vector<Piece> lasts;    // the front of a slab: a new stretch can end with it; by size
+};
+
+struct CachingAllocator::GrowthPlan {
   BlockIndex tail = kNoBlock;  // the free block to extend; none: a place of its own
-  std::int64_t missing = 0;    // bytes still to be found
-  std::int64_t total = 0;      // the request; later the bytes to be mapped
-  Address at = 0;
-  std::vector<Move> moved;
+  Piece head;                  // the part of a slab to begin with, if any
+  Piece last;                  // the part of a slab to end with, if any
+  std::int64_t missing = 0;    // bytes still to be found in whole slabs
+  std::vector<SlabIndex> moved;
+  std::vector<Piece> taken;    // everything that leaves its place, of slabs moved and ends
   std::vector<Slab> created;
+  std::int64_t mapped = 0;     // bytes of addresses the new windows take
+  Address at = 0;
 };
 
 }  // namespace plimsoll::memory

@@ -91,24 +91,13 @@ std::optional<BlockView> CachingAllocator::find(Address inside) const {
   return std::nullopt;
 }
 
-std::int64_t CachingAllocator::whole_slabs_in(const Block& block) const {
-  std::int64_t bytes = 0;
-  for (Address at = block.address; at < block.end();) {
-    const Slab& slab = slabs_[pages_.slab(at)];
-    const Address end = slab.at + static_cast<Address>(slab.size);
-    if (slab.at >= block.address && end <= block.end()) bytes += slab.size;
-    at = end;
-  }
-  return bytes;
-}
-
 std::string CachingAllocator::out_of_memory_report(Bytes size, StreamId stream) const {
   const AllocatorStatistics now = statistics();
   const std::lock_guard guard(lock_);
   std::int64_t in_pools = 0;
   std::int64_t with_others = 0;
   std::int64_t largest = 0;
-  std::int64_t movable = 0;  // slabs that lie wholly in one free block
+  std::int64_t movable = 0;  // slabs that lie wholly free
   for (BlockIndex id = 1; id < blocks_.size(); ++id) {
     const Block& block = blocks_[id];
     if (!block.idle()) continue;
@@ -117,8 +106,8 @@ std::string CachingAllocator::out_of_memory_report(Bytes size, StreamId stream) 
     if (arena.pool == 0 && arena.stream != stream) with_others += block.size;
     if (arena.pool != 0) continue;
     largest = std::max(largest, block.size);
-    movable += whole_slabs_in(block);
   }
+  for (const Survey::IdleSlab& idle : survey(free_runs(0)).idle) movable += slabs_[idle.slab].size;
   std::string text = fmt::format(
       "tried to allocate {}; {} is held from the device ({}{}), {} of it is in use, {} is free ({} of "
       "it in whole slabs, which can be moved together; largest piece {})",
@@ -146,16 +135,20 @@ std::string CachingAllocator::out_of_memory_report(Bytes size, StreamId stream) 
 
 std::string CachingAllocator::verify() const {
   const std::lock_guard guard(lock_);
-  std::int64_t covered = 0;
   std::int64_t live = 0;
+  std::vector<std::int64_t> covered(windows_.size(), 0);
   for (BlockIndex id = 1; id < blocks_.size(); ++id) {
     const Block& block = blocks_[id];
     if (block.state == BlockState::kNone) continue;
-    covered += block.size;
     if (block.state == BlockState::kLive) live += block.size;
     if (block.size <= 0 || block.size % kGranule != 0) return fmt::format("block {}: odd size", id);
-    for (Address at = block.address; at < block.end(); at += static_cast<Address>(kPage)) {
-      if (pages_.slab(at) == kNoSlab) return fmt::format("block {} is not mapped", id);
+    for (Address at = block.address; at < block.end();) {
+      const WindowIndex window = pages_.window(at);
+      if (window == kNoWindow) return fmt::format("block {} is not mapped", id);
+      const std::int64_t size = slabs_[windows_[window].slab].size;
+      const Address stop = std::min(block.end(), windows_[window].at + static_cast<Address>(size));
+      covered[window] += static_cast<std::int64_t>(stop - at);
+      at = stop;
     }
     if (block.after == kNoBlock) continue;
     const Block& after = blocks_[block.after];
@@ -167,17 +160,30 @@ std::string CachingAllocator::verify() const {
       return fmt::format("blocks {} and {} should be joined", id, block.after);
     }
   }
+  if (live != statistics_.all.bytes.current) return "live bytes do not add up";
+  return verify_windows(covered);
+}
+
+// Every byte of every slab belongs to exactly one block.
+std::string CachingAllocator::verify_windows(const std::vector<std::int64_t>& covered) const {
+  std::vector<std::int64_t> used(slabs_.size(), 0);
+  for (WindowIndex id = 1; id < windows_.size(); ++id) {
+    const Window& window = windows_[id];
+    if (window.slab == kNoSlab) continue;
+    if (pages_.window(window.at) != id) return fmt::format("window {} is not where it says", id);
+    if (covered[id] != window.covered || covered[id] == 0) {
+      return fmt::format("blocks cover {} of {} bytes in window {}", covered[id], window.covered, id);
+    }
+    used[window.slab] += window.covered;
+  }
   std::int64_t held = 0;
   for (SlabIndex id = 1; id < slabs_.size(); ++id) {
     held += slabs_[id].size;
-    if (slabs_[id].size > 0 && pages_.slab(slabs_[id].at) != id) {
-      return fmt::format("slab {} is not where it says", id);
+    if (used[id] != slabs_[id].size) {
+      return fmt::format("blocks cover {} of {} bytes of slab {}", used[id], slabs_[id].size, id);
     }
   }
-  if (held != statistics_.reserved_bytes.current) return "reserved bytes do not add up";
-  if (covered != held) return fmt::format("blocks cover {} of {} bytes held", covered, held);
-  if (live != statistics_.all.bytes.current) return "live bytes do not add up";
-  return {};
+  return held == statistics_.reserved_bytes.current ? "" : "reserved bytes do not add up";
 }
 
 }  // namespace plimsoll::memory

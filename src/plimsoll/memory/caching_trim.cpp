@@ -44,34 +44,18 @@ void CachingAllocator::settle() {
 }
 
 Bytes CachingAllocator::release_idle_mapped() {
+  const std::vector<Run> runs = free_runs(0);
+  Survey found = survey(runs);
+  for (const Retired& window : cut_pieces(0, runs, found.pieces)) {
+    provider_.unmap(window.at, Bytes(window.size));
+    addresses_.give(window.at, window.size);
+  }
   Bytes released{0};
-  for (ArenaIndex arena = 0; arena < arenas_.size(); ++arena) {
-    if (arenas_[arena]->pool != 0 || !order_.can_mark(arenas_[arena]->stream)) continue;
-    std::vector<BlockIndex> idle;
-    arenas_[arena]->free.for_each(blocks_, [&](BlockIndex id) {
-      if (blocks_[id].size >= kPage) idle.push_back(id);
-    });
-    for (BlockIndex id : idle) {
-      Address at = blocks_[id].address;
-      const Address end = blocks_[id].end();
-      while (at < end) {
-        const SlabIndex index = pages_.slab(at);
-        const Slab slab = slabs_[index];
-        const Address slab_end = slab.at + static_cast<Address>(slab.size);
-        if (slab.at >= at && slab_end <= end) {
-          while (blocks_[id].end() <= slab.at) id = blocks_[id].after;
-          id = cut_out(arena, id, {slab.at, slab_end});
-          provider_.unmap(slab.at, Bytes(slab.size));
-          provider_.release(slab.handle, Bytes(slab.size));
-          addresses_.give(slab.at, slab.size);
-          pages_.set_slab(slab.at, slab.size, kNoSlab);
-          notify(MemoryAction::kSegmentUnmap, slab.at, slab.size, arenas_[arena]->stream);
-          drop_slab(index);
-          released += Bytes(slab.size);
-        }
-        at = slab_end;
-      }
-    }
+  for (const Survey::IdleSlab& idle : found.idle) {
+    const Slab slab = slabs_[idle.slab];
+    provider_.release(slab.handle, Bytes(slab.size));
+    drop_slab(idle.slab);
+    released += Bytes(slab.size);
   }
   return released;
 }
@@ -84,19 +68,21 @@ Bytes CachingAllocator::release_idle_plain() {
     if (arena->pool != 0) continue;
     std::vector<BlockIndex> idle;
     arena->free.for_each(blocks_, [&](BlockIndex id) {
-      const SlabIndex slab = pages_.slab(blocks_[id].address);
-      if (slabs_[slab].at == blocks_[id].address && slabs_[slab].size == blocks_[id].size) {
-        idle.push_back(id);
-      }
+      const Window& window = windows_[pages_.window(blocks_[id].address)];
+      if (slabs_[window.slab].size == blocks_[id].size) idle.push_back(id);
     });
     for (const BlockIndex id : idle) {
-      const SlabIndex slab = pages_.slab(blocks_[id].address);
+      const Address at = blocks_[id].address;
+      const std::int64_t size = blocks_[id].size;
+      const WindowIndex window = pages_.window(at);
+      const SlabIndex slab = windows_[window].slab;
       arena->free.remove(blocks_, id);
-      provider_.free_slab(slabs_[slab].at, Bytes(slabs_[slab].size));
-      notify(MemoryAction::kSegmentFree, slabs_[slab].at, slabs_[slab].size, arena->stream);
-      released += Bytes(slabs_[slab].size);
-      drop_slab(slab);
       blocks_.drop(id);
+      close_window(window);
+      drop_slab(slab);
+      provider_.free_slab(at, Bytes(size));
+      notify(MemoryAction::kSegmentFree, at, size, arena->stream);
+      released += Bytes(size);
     }
   }
   return released;

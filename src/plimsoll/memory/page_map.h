@@ -1,6 +1,7 @@
-// From an address to the live block that starts there, and to the physical slab behind it.
+// From an address to the live block that starts there, and to the window (the mapping of a physical slab)
+// in which it lies.
 //
-// A radix tree with two levels over pages of 2 MiB. A page's descriptor is one cache line: its slab and
+// A radix tree with two levels over pages of 2 MiB. A page's descriptor is one cache line: its window and
 // the first eight live blocks that start in it. A page with more of them has a table behind it, one
 // entry per 512 bytes. No hash, no lock of its own; two dependent loads, the second of a line that an
 // allocator with gigabytes still finds in its second-level cache: 5600 pages (11 GiB) are 350 KiB.
@@ -8,7 +9,7 @@
 // and that miss was a third of the time of an allocation.
 //
 //   address 0x7f12_3456_7800   page 0x7f12_3456_7800 >> 21, entry (address >> 9) & 4095
-//   descriptor                 starts {entry + 1, 0 when unused} x 8, blocks x 8, slab, table
+//   descriptor                 starts {entry + 1, 0 when unused} x 8, blocks x 8, window, table
 //
 // Invariants: (1) an address is in its page's eight or in its table, never in both; (2) what is recorded
 // is live: erase() comes before the block is given to anybody else. So a wild pointer and a second free
@@ -29,8 +30,8 @@ namespace plimsoll::memory {
 inline constexpr int kPageBits = 21;
 inline constexpr std::int64_t kPage = std::int64_t{1} << kPageBits;
 
-using SlabIndex = std::uint32_t;
-inline constexpr SlabIndex kNoSlab = 0;
+using WindowIndex = std::uint32_t;
+inline constexpr WindowIndex kNoWindow = 0;
 
 class PageMap {
  public:
@@ -69,15 +70,15 @@ class PageMap {
     (*page.table)[entry_of(address)] = block;
   }
 
-  SlabIndex slab(std::uint64_t address) const {
+  WindowIndex window(std::uint64_t address) const {
     const Page* page = page_at(address);
-    return page == nullptr ? kNoSlab : page->slab;
+    return page == nullptr ? kNoWindow : page->window;
   }
 
-  void set_slab(std::uint64_t address, std::int64_t size, SlabIndex slab) {
+  void set_window(std::uint64_t address, std::int64_t size, WindowIndex window) {
     const std::uint64_t end = address + static_cast<std::uint64_t>(size);
     for (std::uint64_t at = address; at < end; at += static_cast<std::uint64_t>(kPage)) {
-      make_page(at).slab = slab;
+      make_page(at).window = window;
     }
   }
 
@@ -93,7 +94,7 @@ class PageMap {
     std::array<std::uint64_t, kSlots / kLanes> starts{};  // four entries + 1 in each; 0: unused
     std::array<BlockIndex, kSlots> blocks{};
     Table* table = nullptr;
-    SlabIndex slab = kNoSlab;
+    WindowIndex window = kNoWindow;
   };
   using Chunk = std::array<Page, std::size_t{1} << kChunkBits>;
 

@@ -53,11 +53,11 @@ TEST(PageMap, AgreesWithAHashTable) {
   }
 }
 
-TEST(PageMap, KnowsTheSlabOfEveryPage) {
+TEST(PageMap, KnowsTheWindowOfEveryPage) {
   PageMap pages;
-  pages.set_slab(kBase, 4 * kPage, 9);
-  EXPECT_EQ(pages.slab(kBase + 4 * kPage - 1), 9u);
-  EXPECT_EQ(pages.slab(kBase + 4 * kPage), kNoSlab);
+  pages.set_window(kBase, 4 * kPage, 9);
+  EXPECT_EQ(pages.window(kBase + 4 * kPage - 1), 9u);
+  EXPECT_EQ(pages.window(kBase + 4 * kPage), kNoWindow);
 }
 
 }  // namespace
