@@ -226,6 +226,7 @@ class CachingAllocator {
   void choose_ends(ArenaIndex arena, const std::vector<Run>& runs, const Survey& found,
                    std::int64_t size, GrowthPlan& plan) const;
   void choose_slabs(const Survey& found, GrowthPlan& plan) const;
+  bool has_room(BlockIndex tail, std::int64_t missing) const;
   bool is_ready(ArenaIndex arena, const Run& run, const Piece& piece) const;
 
   // Growth and remapping (caching_growth.cpp).

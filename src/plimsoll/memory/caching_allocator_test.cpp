@@ -38,6 +38,27 @@ TEST(CachingAllocator, MovesFreeSlabsInsteadOfGrowing) {
   EXPECT_TRUE(allocator.free(b));
 }
 
+// |a 3|1 free| has no room to grow behind it: the slab of the free MiB is mapped a second time, in front
+// of three new ones.
+TEST(CachingAllocator, BeginsANewStretchWithTheFreeEndOfASlab) {
+  FakeDevice device;
+  CachingOptions options;
+  options.largest_slab = 2_MiB;
+  options.address_space = 12_MiB;
+  CachingAllocator allocator(device, device, options);
+  const Address a = allocator.allocate(3_MiB, kMain);
+  const Address b = allocator.allocate(7_MiB, kMain);
+  EXPECT_EQ(allocator.statistics().reserved_bytes.current, (10_MiB).value);
+  EXPECT_EQ(device.counts().mapped, 6) << "two slabs, three more, one of the five twice";
+  EXPECT_EQ(allocator.verify(), "");
+  EXPECT_TRUE(allocator.free(b));
+  EXPECT_EQ(allocator.trim(), 6_MiB) << "a still holds a part of the shared slab";
+  EXPECT_EQ(allocator.verify(), "");
+  EXPECT_TRUE(allocator.free(a));
+  EXPECT_EQ(allocator.trim(), 4_MiB);
+  EXPECT_EQ(device.counts().held, 0_bytes);
+}
+
 TEST(CachingAllocator, RefusesAndStaysIntact) {
   FakeDevice device(device_of(100_MiB));
   CachingAllocator allocator(device, device);
@@ -136,7 +157,47 @@ TEST(CachingAllocator, AsksForHelpBeforeItRefuses) {
   EXPECT_NE(allocator.allocate(50_MiB, kMain), 0u);
 }
 
-// Random work against a shadow of who owns which bytes; the device may refuse at any moment.
+// The naive allocator: who owns which physical bytes, in one ordered map. Every operation is held
+// against it, so a byte given away twice is seen at once, through whatever window.
+class Shadow {
+ public:
+  explicit Shadow(const FakeDevice& device) : device_(device) {}
+
+  void take(Address at, std::int64_t size) {
+    ASSERT_EQ(at % 512, 0u);
+    Block block{at, {}};
+    const Address end = at + static_cast<Address>(std::max<std::int64_t>(size, 1));
+    for (Address from = at; from < end;) {
+      const Address stop = std::min(end, (from / kPage + 1) * kPage);
+      const std::uint64_t begin = device_.physical(from);
+      const auto next = owned_.lower_bound(begin);
+      ASSERT_TRUE(next == owned_.end() || next->first >= begin + (stop - from));
+      ASSERT_TRUE(next == owned_.begin() || std::prev(next)->second <= begin);
+      owned_.emplace_hint(next, begin, begin + (stop - from));
+      block.pieces.push_back(begin);
+      from = stop;
+    }
+    blocks_.push_back(std::move(block));
+  }
+  Address give(std::size_t index) {
+    const Block gone = std::exchange(blocks_[index], blocks_.back());
+    blocks_.pop_back();
+    for (const std::uint64_t piece : gone.pieces) owned_.erase(piece);
+    return gone.at;
+  }
+  std::size_t size() const { return blocks_.size(); }
+
+ private:
+  struct Block {
+    Address at;
+    std::vector<std::uint64_t> pieces;
+  };
+  const FakeDevice& device_;
+  std::vector<Block> blocks_;
+  std::map<std::uint64_t, std::uint64_t> owned_;
+};
+
+// Random work against the shadow; the device may refuse at any moment.
 struct StormOptions {
   std::uint64_t seed = 1;
   std::int64_t turns = 20000;
@@ -144,6 +205,8 @@ struct StormOptions {
   bool mapping = true;
   double refusals = 0;
 };
+
+constexpr int kTurnsBetweenChecks = 500;
 
 void storm(const StormOptions& storm_options) {
   SCOPED_TRACE(storm_options.seed);
@@ -153,31 +216,23 @@ void storm(const StormOptions& storm_options) {
   device.set_refusal([&] { return refusal.chance(storm_options.refusals); });
   {
     CachingAllocator allocator(device, device);
-    std::map<Address, std::int64_t> live;
+    Shadow shadow(device);
     for (std::int64_t turn = 0; turn < storm_options.turns; ++turn) {
       const StreamId stream{static_cast<std::uint64_t>(random.below(storm_options.streams))};
       if (random.chance(0.52)) {
         const std::int64_t size = random.below(std::int64_t{1} << random.between(1, 25));
         const Address at = allocator.allocate(Bytes(size), stream);
         if (at == 0) continue;
-        const Address end = at + static_cast<Address>(std::max<std::int64_t>(size, 1));
-        const auto next = live.lower_bound(at);
-        ASSERT_EQ(at % 512, 0u);
-        ASSERT_TRUE(next == live.end() || next->first >= end);
-        ASSERT_TRUE(next == live.begin() ||
-                    std::prev(next)->first + static_cast<Address>(std::prev(next)->second) <= at);
-        live[at] = std::max<std::int64_t>(size, 1);
+        ASSERT_NO_FATAL_FAILURE(shadow.take(at, size));
         if (random.chance(0.05)) allocator.record_stream(at, {3});
-      } else if (!live.empty()) {
-        const auto gone =
-            std::next(live.begin(), random.below(static_cast<std::int64_t>(live.size())));
-        ASSERT_TRUE(allocator.free(gone->first));
-        live.erase(gone);
+      } else if (shadow.size() > 0) {
+        const auto index = random.below(static_cast<std::int64_t>(shadow.size()));
+        ASSERT_TRUE(allocator.free(shadow.give(static_cast<std::size_t>(index))));
       }
-      if (turn % (500 + storm_options.turns / 1000) == 0) { ASSERT_EQ(allocator.verify(), ""); }
+      if (turn % kTurnsBetweenChecks == 0) { ASSERT_EQ(allocator.verify(), ""); }
       if (turn % 3000 == 2999) allocator.trim();
     }
-    for (const auto& [at, size] : live) ASSERT_TRUE(allocator.free(at));
+    while (shadow.size() > 0) ASSERT_TRUE(allocator.free(shadow.give(0)));
     allocator.trim();
     EXPECT_EQ(allocator.statistics().reserved_bytes.current, 0);
     EXPECT_EQ(allocator.verify(), "");

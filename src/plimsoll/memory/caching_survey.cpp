@@ -12,8 +12,9 @@
 namespace plimsoll::memory {
 namespace {
 
-// Saving a page by sharing one is worth its windows up to so many pages held (4 GiB); beyond, it is less
-// than half a thousandth.
+// Parts of slabs are used once more than a 256th of what is held would lie idle, and up to 4 GiB: beyond,
+// a page saved is less than half a thousandth and not worth the windows it takes.
+constexpr std::int64_t kIdleShare = 256;
 constexpr std::int64_t kSharePages = 2048;
 
 }  // namespace
@@ -87,7 +88,8 @@ CachingAllocator::Survey CachingAllocator::survey(const std::vector<Run>& runs) 
   return out;
 }
 
-// A slab with several windows is free when all its pieces are; of the others the ends are of use.
+// A slab with several windows is free when all its pieces are. Of the others those ends are of use that
+// are ends of their chain already: no chain is cut for them.
 void CachingAllocator::sort_partial(std::vector<Piece>& partial, const std::vector<Run>& runs,
                                     Survey& out) const {
   std::stable_sort(partial.begin(), partial.end(),
@@ -109,8 +111,12 @@ void CachingAllocator::sort_partial(std::vector<Piece>& partial, const std::vect
     } else {
       for (auto piece = first; piece != last; ++piece) {
         const Address at = windows_[piece->window].at;
-        if (piece->end == at + static_cast<Address>(size)) out.heads.push_back(*piece);
-        if (piece->begin == at) out.lasts.push_back(*piece);
+        const Block& front = blocks_[runs[piece->run].first];
+        const Block& back = blocks_[runs[piece->run].last];
+        const bool chain_ends = piece->end == back.end() && back.after == kNoBlock;
+        const bool chain_begins = piece->begin == front.address && front.before == kNoBlock;
+        if (piece->end == at + static_cast<Address>(size) && chain_ends) out.heads.push_back(*piece);
+        if (piece->begin == at && chain_begins) out.lasts.push_back(*piece);
       }
     }
     first = last;
@@ -127,10 +133,14 @@ CachingAllocator::GrowthPlan CachingAllocator::plan_growth(ArenaIndex arena,
   choose_tail(arena, runs, size, plan);
   if (!move) return plan;
   const Survey found = survey(runs);
-  const bool worth_a_page = statistics_.reserved_bytes.current <= kSharePages * kPage;
-  if (came_back_ && worth_a_page) choose_ends(arena, runs, found, size, plan);
   choose_slabs(found, plan);
-  return plan;
+  const std::int64_t held = statistics_.reserved_bytes.current;
+  const std::int64_t idle = held + plan.missing - statistics_.all.bytes.current - size;
+  if (plan.missing <= 0 || held > kSharePages * kPage || idle * kIdleShare < held) return plan;
+  GrowthPlan shared;
+  choose_ends(arena, runs, found, size, shared);
+  choose_slabs(found, shared);
+  return shared.missing < plan.missing ? shared : plan;
 }
 
 // The free block at the end of a mapping that leaves the fewest pages to find. Even one that saves no
@@ -144,16 +154,14 @@ void CachingAllocator::choose_tail(ArenaIndex arena, const std::vector<Run>& run
     const bool better = missing < plan.missing ||
                         (missing == plan.missing &&
                          (plan.tail == kNoBlock || block.size > blocks_[plan.tail].size));
-    if (!better) continue;
-    // Two slabs more than asked for: one moved because nothing smaller was free, one to end with.
-    if (addresses_.room_at(block.end()) < missing + 2 * options_.largest_slab.value) continue;
+    if (!better || !has_room(run.last, missing)) continue;
     plan.tail = run.last;
     plan.missing = missing;
   }
 }
 
-// Parts of slabs to begin and to end with, if they leave fewer pages to find: first the fewest, then the
-// fewest bytes over. What grows at its place begins there.
+// Parts of slabs to begin and to end with: those that leave the fewest pages to find, then the fewest
+// bytes over. A free block that can grow at its place goes before them, the largest first.
 void CachingAllocator::choose_ends(ArenaIndex arena, const std::vector<Run>& runs,
                                    const Survey& found, std::int64_t size,
                                    GrowthPlan& plan) const {
@@ -163,8 +171,8 @@ void CachingAllocator::choose_ends(ArenaIndex arena, const std::vector<Run>& run
   std::vector<Piece> lasts;
   std::copy_if(found.lasts.begin(), found.lasts.end(), std::back_inserter(lasts), usable);
   const std::int64_t most = lasts.empty() ? 0 : lasts.back().size();
-  std::pair best(plan.missing, std::int64_t{0});
-  const auto consider = [&](const Piece& head, std::int64_t have) {
+  std::pair best(Bytes::max().value, std::int64_t{0});
+  const auto consider = [&](BlockIndex tail, const Piece& head, std::int64_t have) {
     const std::int64_t rest = size - have;
     const std::int64_t missing = round_up(std::max<std::int64_t>(rest - most, 0), kPage);
     Piece last;
@@ -173,18 +181,28 @@ void CachingAllocator::choose_ends(ArenaIndex arena, const std::vector<Run>& run
         return piece.size() >= rest - missing;
       });
     }
-    const std::pair result(missing, missing + last.size() - rest);
-    if (result >= best) return;
+    const std::pair result(missing, tail != kNoBlock ? -have : missing + last.size() - rest);
+    if (result > best || (tail != kNoBlock && !has_room(tail, missing))) return;
     best = result;
+    plan.tail = tail;
     plan.head = head;
     plan.last = last;
     plan.missing = missing;
   };
-  if (plan.tail != kNoBlock) return consider({}, blocks_[plan.tail].size);
-  consider({}, 0);
+  consider(kNoBlock, {}, 0);
   for (const Piece& piece : found.heads) {
-    if (usable(piece)) consider(piece, piece.size());
+    if (usable(piece)) consider(kNoBlock, piece, piece.size());
   }
+  for (const Run& run : runs) {
+    const Block& block = blocks_[run.last];
+    if (block.after != kNoBlock || block.arena != arena || block.size >= size) continue;
+    consider(run.last, {}, block.size);
+  }
+}
+
+// Two slabs more than asked for: one moved because nothing smaller was free, one to end with.
+bool CachingAllocator::has_room(BlockIndex tail, std::int64_t missing) const {
+  return addresses_.room_at(blocks_[tail].end()) >= missing + 2 * options_.largest_slab.value;
 }
 
 // Only what the arena is ordered behind already: a part of a slab is not worth a wait.

@@ -9,6 +9,11 @@ namespace plimsoll::memory {
 namespace {
 
 constexpr int kHandleBits = 40;
+constexpr int kPageBits = 21;
+constexpr int kTableBits = 30;
+constexpr Address kPageMask = (Address{1} << kPageBits) - 1;
+
+std::size_t page_of(Address address) { return address >> kPageBits & 511; }
 
 void join(VectorClock& into, const VectorClock& from) {
   for (const auto& [stream, count] : from) into[stream] = std::max(into[stream], count);
@@ -25,10 +30,32 @@ std::optional<Address> FakeDevice::reserve(Bytes size) {
 }
 
 void FakeDevice::unreserve(Address address, Bytes size) {
-  const auto found = mappings_.lower_bound(address);
-  PLIMSOLL_CHECK(found == mappings_.end() ||
-                     found->first >= address + static_cast<Address>(size.value),
-                 "fake device: addresses given back while something is mapped there");
+  const Address last = (address + static_cast<Address>(size.value) - 1) >> kTableBits;
+  for (const auto& [place, table] : tables_) {
+    PLIMSOLL_CHECK(place < address >> kTableBits || place > last || table->mapped == 0,
+                   "fake device: addresses given back while something is mapped there");
+  }
+}
+
+FakeDevice::PageTable& FakeDevice::table_of(Address address) {
+  if (address >> kTableBits != last_place_) {
+    std::unique_ptr<PageTable>& table = tables_[address >> kTableBits];
+    if (table == nullptr) table = std::make_unique<PageTable>();
+    last_place_ = address >> kTableBits;
+    last_table_ = table.get();
+  }
+  return *last_table_;
+}
+
+void FakeDevice::set_pages(Address address, std::uint64_t handle, Bytes size) {
+  const auto pages = static_cast<std::uint32_t>(size.value >> kPageBits);
+  for (std::uint32_t index = 0; index < pages; ++index, address += kPageMask + 1) {
+    PageTable& table = table_of(address);
+    Page& page = table.pages[page_of(address)];
+    PLIMSOLL_CHECK(page.handle == 0, "fake device: mapped over a mapping");
+    page = {static_cast<std::uint32_t>(handle), index};
+    ++table.mapped;
+  }
 }
 
 std::optional<PhysicalHandle> FakeDevice::create(Bytes size) {
@@ -51,27 +78,28 @@ void FakeDevice::release(PhysicalHandle handle, Bytes size) {
 
 bool FakeDevice::map(Address address, PhysicalHandle handle, Bytes size) {
   if (refused()) return false;
-  const Address end = address + static_cast<Address>(size.value);
-  auto next = mappings_.lower_bound(address);
-  PLIMSOLL_CHECK(next == mappings_.end() || next->first >= end, "fake device: mapped over a mapping");
-  PLIMSOLL_CHECK(next == mappings_.begin() ||
-                     std::prev(next)->first + static_cast<Address>(std::prev(next)->second.size) <=
-                         address,
-                 "fake device: mapped over a mapping");
   Handle& mapped = handles_.at(handle.value);
   PLIMSOLL_CHECK(mapped.size == size.value, "fake device: a handle is mapped whole or not at all");
+  set_pages(address, handle.value, size);
   ++mapped.mappings;
-  mappings_.emplace_hint(next, address, Mapping{handle, size.value});
   ++counts_.mapped;
   return true;
 }
 
 void FakeDevice::unmap(Address address, Bytes size) {
-  const auto found = mappings_.find(address);
-  PLIMSOLL_CHECK(found != mappings_.end() && found->second.size == size.value,
+  const std::uint32_t handle = table_of(address).pages[page_of(address)].handle;
+  PLIMSOLL_CHECK(handle != 0 && handles_[handle].size == size.value,
                  "fake device: unmapped what is not mapped");
-  --handles_.at(found->second.handle.value).mappings;
-  mappings_.erase(found);
+  const auto pages = static_cast<std::uint32_t>(size.value >> kPageBits);
+  for (std::uint32_t index = 0; index < pages; ++index, address += kPageMask + 1) {
+    PageTable& table = table_of(address);
+    Page& page = table.pages[page_of(address)];
+    PLIMSOLL_CHECK(page.handle == handle && page.index == index,
+                   "fake device: unmapped a part of a mapping");
+    page = {};
+    --table.mapped;
+  }
+  --handles_[handle].mappings;
   ++counts_.unmapped;
 }
 
@@ -81,12 +109,12 @@ std::optional<Address> FakeDevice::allocate_slab(Bytes size) {
   const Address at = next_address_;
   next_address_ += static_cast<Address>(size.value) + (2 << 20);
   ++handles_[handle->value].mappings;
-  mappings_[at] = {*handle, size.value};
+  set_pages(at, handle->value, size);
   return at;
 }
 
 void FakeDevice::free_slab(Address address, Bytes size) {
-  const PhysicalHandle handle = mappings_.at(address).handle;
+  const PhysicalHandle handle{table_of(address).pages[page_of(address)].handle};
   unmap(address, size);
   release(handle, size);
 }
@@ -143,12 +171,12 @@ bool FakeDevice::is_behind(StreamId later, const Stamp& stamp) {
 }
 
 std::uint64_t FakeDevice::physical(Address address) const {
-  auto found = mappings_.upper_bound(address);
-  PLIMSOLL_CHECK(found != mappings_.begin(), "fake device: address is not mapped");
-  --found;
-  const Address offset = address - found->first;
-  PLIMSOLL_CHECK(offset < static_cast<Address>(found->second.size), "fake device: not mapped");
-  return (found->second.handle.value << kHandleBits) + offset;
+  const auto table = tables_.find(address >> kTableBits);
+  PLIMSOLL_CHECK(table != tables_.end(), "fake device: address is not mapped");
+  const Page& page = table->second->pages[page_of(address)];
+  PLIMSOLL_CHECK(page.handle != 0, "fake device: address is not mapped");
+  const Address offset = (Address{page.index} << kPageBits) + (address & kPageMask);
+  return (std::uint64_t{page.handle} << kHandleBits) + offset;
 }
 
 }  // namespace plimsoll::memory

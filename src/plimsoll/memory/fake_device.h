@@ -9,9 +9,11 @@
 // Not thread-safe by itself; the caching allocator calls it under its lock.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -85,9 +87,14 @@ class FakeDevice final : public SlabProvider, public StreamOrder {
   const FakeDeviceCounts& counts() const { return counts_; }
 
  private:
-  struct Mapping {
-    PhysicalHandle handle;
-    std::int64_t size;
+  // What a page of addresses shows: page `index` of a handle; handle 0: nothing.
+  struct Page {
+    std::uint32_t handle = 0;
+    std::uint32_t index = 0;
+  };
+  struct PageTable {  // of 1 GiB
+    std::array<Page, 512> pages{};
+    int mapped = 0;
   };
   struct Handle {
     std::int64_t size = 0;
@@ -98,6 +105,8 @@ class FakeDevice final : public SlabProvider, public StreamOrder {
     std::uint64_t number = 0;
     int asked = 0;
   };
+  PageTable& table_of(Address address);
+  void set_pages(Address address, std::uint64_t handle, Bytes size);
   bool refused() const { return refuse_ && refuse_(); }
   VectorClock& clock(StreamId stream);
   void host_sees(const VectorClock& seen);
@@ -109,7 +118,9 @@ class FakeDevice final : public SlabProvider, public StreamOrder {
   std::uint64_t next_mark_ = 1;
   std::uint64_t settled_ = 0;
   std::vector<Handle> handles_ = std::vector<Handle>(1);  // by value; of size 0 when released
-  std::map<Address, Mapping> mappings_;
+  std::unordered_map<Address, std::unique_ptr<PageTable>> tables_;  // by address >> 30
+  Address last_place_ = ~Address{0};
+  PageTable* last_table_ = nullptr;
   std::unordered_map<std::uint64_t, Mark> marks_;
   std::unordered_map<std::uint64_t, VectorClock> clocks_;
   std::unordered_map<std::uint64_t, bool> capturing_;

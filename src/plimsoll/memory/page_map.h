@@ -1,9 +1,10 @@
 // From an address to the live block that starts there, and to the window (the mapping of a physical slab)
 // in which it lies.
 //
-// A radix tree with two levels over pages of 2 MiB. A page's descriptor is one cache line: its window and
+// A radix tree with three levels over pages of 2 MiB, small ones: stretches lie far apart, and what a new
+// one costs is the tables it is the first to touch (12 KiB). A page's descriptor is one cache line: its window and
 // the first eight live blocks that start in it. A page with more of them has a table behind it, one
-// entry per 512 bytes. No hash, no lock of its own; two dependent loads, the second of a line that an
+// entry per 512 bytes. No hash, no lock of its own; three dependent loads, the last of a line that an
 // allocator with gigabytes still finds in its second-level cache: 5600 pages (11 GiB) are 350 KiB.
 // Tables alone, without the eight, are 16 KiB a page: every new start is a line that was never touched,
 // and that miss was a third of the time of an allocation.
@@ -84,8 +85,10 @@ class PageMap {
 
  private:
   static constexpr int kAddressBits = 48;
-  static constexpr int kChunkBits = 11;
-  static constexpr std::size_t kRoot = std::size_t{1} << (kAddressBits - kPageBits - kChunkBits);
+  static constexpr int kChunkBits = 6;
+  static constexpr int kMiddleBits = 10;
+  static constexpr std::size_t kRoot =
+      std::size_t{1} << (kAddressBits - kPageBits - kChunkBits - kMiddleBits);
   static constexpr std::size_t kEntries = std::size_t{1} << (kPageBits - kGranuleBits);
   static constexpr unsigned kSlots = 8;
   static constexpr unsigned kLanes = 4;  // of 16 bits in a word
@@ -97,13 +100,17 @@ class PageMap {
     WindowIndex window = kNoWindow;
   };
   using Chunk = std::array<Page, std::size_t{1} << kChunkBits>;
+  using Middle = std::array<std::unique_ptr<Chunk>, std::size_t{1} << kMiddleBits>;
 
   static std::size_t entry_of(std::uint64_t address) {
     return (address >> kGranuleBits) & (kEntries - 1);
   }
   static std::uint64_t start_of(std::uint64_t address) { return entry_of(address) + 1; }
   static std::size_t root_of(std::uint64_t address) {
-    return address >> (kPageBits + kChunkBits);
+    return address >> (kPageBits + kChunkBits + kMiddleBits);
+  }
+  static std::size_t middle_of(std::uint64_t address) {
+    return (address >> (kPageBits + kChunkBits)) & ((std::size_t{1} << kMiddleBits) - 1);
   }
   static std::size_t page_of(std::uint64_t address) {
     return (address >> kPageBits) & ((std::size_t{1} << kChunkBits) - 1);
@@ -133,11 +140,14 @@ class PageMap {
     return const_cast<PageMap*>(this)->page_at(address);
   }
   Page* page_at(std::uint64_t address) {
-    if (root_of(address) >= kRoot || chunks_[root_of(address)] == nullptr) return nullptr;
-    return &(*chunks_[root_of(address)])[page_of(address)];
+    if (root_of(address) >= kRoot || root_[root_of(address)] == nullptr) return nullptr;
+    Chunk* chunk = (*root_[root_of(address)])[middle_of(address)].get();
+    return chunk == nullptr ? nullptr : &(*chunk)[page_of(address)];
   }
   Page& make_page(std::uint64_t address) {
-    std::unique_ptr<Chunk>& chunk = chunks_[root_of(address)];
+    std::unique_ptr<Middle>& middle = root_[root_of(address)];
+    if (middle == nullptr) [[unlikely]] middle = std::make_unique<Middle>();
+    std::unique_ptr<Chunk>& chunk = (*middle)[middle_of(address)];
     if (chunk == nullptr) [[unlikely]] chunk = std::make_unique<Chunk>();
     return (*chunk)[page_of(address)];
   }
@@ -146,7 +156,7 @@ class PageMap {
     return tables_.back().get();
   }
 
-  std::vector<std::unique_ptr<Chunk>> chunks_ = std::vector<std::unique_ptr<Chunk>>(kRoot);
+  std::vector<std::unique_ptr<Middle>> root_ = std::vector<std::unique_ptr<Middle>>(kRoot);
   std::vector<std::unique_ptr<Table>> tables_;
 };
 
