@@ -40,9 +40,11 @@ TEST(Replay, OursStaysCloseToWhatIsAlive) {
     const auto more = static_cast<std::int64_t>(static_cast<double>(live.value) * share);
     return live + std::max(16_MiB, Bytes(more));
   };
-  for (const char* name : {"alexnet", "gpt2"}) {
+  for (const char* name : {"alexnet", "resnet50", "gpt2"}) {
     const Trace trace = recorded(name);
-    EXPECT_LE(run(trace, Policy::kPlimsoll).peak_reserved, limit(trace, 0.01)) << name;
+    const ReplayOutcome outcome = run(trace, Policy::kPlimsoll);
+    EXPECT_LE(outcome.peak_reserved, limit(trace, 0.01)) << name;
+    EXPECT_EQ(outcome.order_violation, "") << name;
   }
   const Trace varlen = recorded("gpt2_varlen");
   const ReplayOutcome outcome = run(varlen, Policy::kPlimsoll);
@@ -51,11 +53,17 @@ TEST(Replay, OursStaysCloseToWhatIsAlive) {
 }
 
 TEST(Replay, LendsBetweenTenStreamsInOrder) {
-  const Trace trace = make_pipeline_trace({});
-  const ReplayOutcome ours = run(trace, Policy::kPlimsoll);
-  EXPECT_EQ(ours.order_violation, "");
-  EXPECT_LE(ours.overhead, 0.02);
-  EXPECT_GE(run(trace, Policy::kPytorch).overhead, 1.0);
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    SCOPED_TRACE(seed);
+    PipelineOptions options;
+    options.seed = seed;
+    const Trace trace = make_pipeline_trace(options);
+    const ReplayOutcome ours = run(trace, Policy::kPlimsoll);
+    EXPECT_EQ(ours.order_violation, "");
+    EXPECT_GT(ours.stream_waits, 0);
+    EXPECT_LE(ours.overhead, 0.02);
+    EXPECT_GE(run(trace, Policy::kPytorch).overhead, 1.0);
+  }
 }
 
 TEST(Replay, CountsWhatDoesNotFitAndSaysWhy) {

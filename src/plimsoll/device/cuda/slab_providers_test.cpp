@@ -71,6 +71,21 @@ class CudaAllocator : public ::testing::Test {
     return true;
   }
 
+  static constexpr Bytes kBusySize = 512_MiB;
+
+  // Frees `at` while stream `user` is busy writing it; the block that stream `next` gets instead, with no
+  // other memory left, must hold what `next` writes.
+  void expect_next_owner_writes_last(CachingAllocator& allocator, Address at, std::size_t user,
+                                     std::size_t next) {
+    for (int turn = 0; turn < 50; ++turn) fill(at, kBusySize, 1, user);
+    allocator.free(at);
+    allocator.set_limit(kBusySize);
+    const Address after = allocator.allocate(kBusySize, stream(next));
+    ASSERT_NE(after, 0u) << "waits for the other stream rather than refuse";
+    fill(after, kBusySize, 2, next);
+    EXPECT_TRUE(holds(after, kBusySize, 2));
+  }
+
   Calls calls_;
   CudaDevice device_;
   std::unique_ptr<ContextScope> scope_;
@@ -103,32 +118,37 @@ TEST_F(CudaAllocator, ABorrowerWritesAfterTheLender) {
   VmmProvider provider(device_);
   CudaOrder order(device_);
   CachingAllocator allocator(provider, order);
-  constexpr Bytes kSize = 512_MiB;
-  const Address a = allocator.allocate(kSize, stream(0));
-  for (int turn = 0; turn < 50; ++turn) fill(a, kSize, 1, 0);  // keeps the lender busy
-  allocator.free(a);
-  allocator.set_limit(kSize);
-  const Address b = allocator.allocate(kSize, stream(1));
-  ASSERT_NE(b, 0u);
-  fill(b, kSize, 2, 1);
+  const Address a = allocator.allocate(kBusySize, stream(0));
+  expect_next_owner_writes_last(allocator, a, 0, 1);
   EXPECT_EQ(allocator.counts().stream_waits, 1);
-  EXPECT_TRUE(holds(b, kSize, 2));
 }
 
 TEST_F(CudaAllocator, ARecordedStreamKeepsABlock) {
   VmmProvider provider(device_);
   CudaOrder order(device_);
   CachingAllocator allocator(provider, order);
-  constexpr Bytes kSize = 256_MiB;
-  const Address a = allocator.allocate(kSize, stream(0));
+  const Address a = allocator.allocate(kBusySize, stream(0));
   ASSERT_TRUE(allocator.record_stream(a, stream(1)));
-  for (int turn = 0; turn < 50; ++turn) fill(a, kSize, 1, 1);
-  allocator.free(a);
-  allocator.set_limit(kSize);
-  const Address b = allocator.allocate(kSize, stream(0));
-  ASSERT_NE(b, 0u) << "waits for the other stream rather than refuse";
-  fill(b, kSize, 2, 0);
-  EXPECT_TRUE(holds(b, kSize, 2));
+  expect_next_owner_writes_last(allocator, a, 1, 0);
+}
+
+// |a 3|1 free| and 7 more, with no room behind: the free end of a's slab is written through a second window.
+TEST_F(CudaAllocator, HalvesOfASlabAreWrittenThroughTwoWindows) {
+  VmmProvider provider(device_);
+  CudaOrder order(device_);
+  memory::CachingOptions options;
+  options.largest_slab = 2_MiB;
+  options.address_space = 12_MiB;
+  CachingAllocator allocator(provider, order, options);
+  const Address a = allocator.allocate(3_MiB, stream(0));
+  const Address b = allocator.allocate(7_MiB, stream(0));
+  ASSERT_NE(b, 0u);
+  EXPECT_EQ(allocator.counts().reserved_bytes.current, (10_MiB).value);
+  fill(a, 3_MiB, 1, 0);
+  fill(b, 7_MiB, 2, 0);
+  EXPECT_TRUE(holds(a, 3_MiB, 1));
+  EXPECT_TRUE(holds(b, 7_MiB, 2));
+  EXPECT_EQ(allocator.verify(), "");
 }
 
 TEST_F(CudaAllocator, RefusesTrimsAndGoesOn) {
