@@ -245,6 +245,7 @@ class Terminals(unittest.TestCase):
 
 
 if __name__ == "__main__":
+    assert not (FOLDER / ".git").exists(), f"{FOLDER} is no scratch folder"  # it is emptied now
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir(parents=True)
     unittest.main(argv=sys.argv[:1])

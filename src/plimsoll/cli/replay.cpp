@@ -36,6 +36,9 @@ Status run(const Options& options) {
   api::ReplayRequest request = options.request;
   if (!options.capacity.empty()) {
     PLIMSOLL_TRY(request.capacity, parse_byte_size(options.capacity));
+    if (request.capacity.value <= 0) {
+      return fail(ErrorCode::kUsage, "--capacity {}: expected more than nothing", options.capacity);
+    }
   }
   auto waiting = waiting_on_terminal("replaying");
   PLIMSOLL_TRY(const api::ReplayReport report, api::replay_trace(request));

@@ -12,8 +12,10 @@
 //   4. free blocks of other streams, alone or as neighbours joined, lent with one wait per lender
 //      unless the borrower is known to be behind that free already;
 //   5. whole slabs that lie free anywhere are mapped a second time, at addresses behind the best free
-//      tail, and what is missing is created new: never more than the missing pages. For sizes that
-//      do not come back moving is rationed: they pay with memory before they pay with time;
+//      tail, and what is missing is created new: never more than the missing pages. Before anything is
+//      created, the new stretch may begin with the free end of one slab and end with the free front of
+//      another. For sizes that do not come back moving is rationed: they pay with memory before they pay
+//      with time;
 //   6. the device refuses: wait for pending frees, one mark after the other, each followed by 3-5;
 //   7. refuse, with everything as it was before.
 // There is no wall between small and large requests: both live in the same slabs, so half a page left
@@ -32,14 +34,21 @@
 //     |a 30 free|b 30|c 30 free|     no free block has 50; c is the tail, 20 are missing;
 //     a's slabs (16 + 8 + 4 + 2) give 16 + 4, mapped behind c: nothing is taken from the device.
 //
+// Windows. A window is one mapping of a slab. Usually a slab has one; a slab whose end was free and now
+// begins another stretch has two, and different blocks use different bytes of it through each:
+//     slab S  |####....|      at A  |####    |      at B  |    ....|new pages|      # and . are two blocks
+// Without this the ends of blocks that are no multiple of 2 MiB leave halves of pages behind (docs/
+// allocator.md says what it gains). It is done only to save memory that would be new, at ends of chains.
+//
 // Streams. A free block belongs to the arena (pool x stream) in which it was freed. Each arena counts
 // epochs; recording a mark closes one. `covered` says up to which epoch of arena A arena B is ordered
 // behind, so a second loan from the same epoch costs no wait. record_stream() makes a free wait for
 // marks of the extra streams. Private pools (captured graphs) never lend and never borrow.
 //
 // Invariants: (1) blocks of a chain are contiguous in address and mapped; (2) no two neighbours that
-// are kFree belong to the same arena; (3) a slab moved away is covered by no block; (4) reserved bytes
-// are the sum of slabs held; (5) after a refusal 1-4 hold and no byte was lost.
+// are kFree belong to the same arena; (3) every byte of a slab is covered by one block through one window,
+// and a window that covers none is retired; (4) reserved bytes are the sum of slabs held; (5) after a
+// refusal 1-4 hold and no byte was lost.
 //
 // Cost: step 1 about 10 ns, 2 some 30; 3 and 4 linear in the number of free blocks; 5 what the
 // device's map call costs (slab_provider.h). Threads: any, one spin lock. With no sink set, history
