@@ -1,6 +1,7 @@
 #include "plimsoll/api/fit_budget.h"
 
 #include <algorithm>
+#include <optional>
 #include <thread>
 
 #include "plimsoll/api/keep_all_plan.h"
@@ -11,6 +12,7 @@ namespace plimsoll::api {
 namespace {
 
 constexpr int kAttempts = 12;
+constexpr double kQuickShare = 0.04;  // of the deadline, for a search that finds out what packing needs
 
 class BudgetFitter {
  public:
@@ -37,23 +39,60 @@ class BudgetFitter {
                                   human(floor_.bytes), floor_.bytes)});
     }
     if (options_.deterministic) return first_of_ladder();
-    for (int attempt = 0; attempt < kAttempts && (attempt == 0 || time_left() > 0); ++attempt) {
-      how_.deadline_seconds = std::max(0.02, time_left() * 0.5);
+    // Half of the time for the first search. If packing needs more than the budget, quick ones find what to hold
+    // back, and the rest of the time goes into one search under that.
+    std::optional<Found> best;
+    enum class Stage { kFirst, kQuick, kLast, kOver } stage = Stage::kFirst;
+    for (int attempt = 0; attempt < kAttempts && stage != Stage::kOver && (attempt == 0 || time_left() > 0); ++attempt) {
+      const double quick = kQuickShare * options_.deadline_seconds;
+      how_.deadline_seconds = std::max(0.02, stage == Stage::kFirst ? time_left() / 2 : stage == Stage::kQuick ? quick : time_left());
       const auto fitted = schedule::fit(held_back_, how_);
       if (!fitted) {
         if (fitted.error().code != ErrorCode::kDoesNotFit && fitted.error().code != ErrorCode::kNoAnswer) return forward(fitted);
-        break;
+        if (stage != Stage::kQuick) break;
+        hold_back_less();
+        continue;
       }
-      PLIMSOLL_TRY(plan::Plan plan, packed(fitted->schedule));
-      smallest_ = std::min(smallest_, plan.arena_bytes());
-      if (plan.arena_bytes() <= budget_) return accept(std::move(plan), *fitted);
-      hold_back(plan);
+      PLIMSOLL_TRY(const bool fits, pack_fastest(*fitted, best));
+      stage = stage == Stage::kLast || (stage == Stage::kFirst && fits) ? Stage::kOver : fits ? Stage::kLast : Stage::kQuick;
       ++how_.seed;
     }
+    if (best) return accept(std::move(best->plan), best->fit);
     return tightest();
   }
 
  private:
+  struct Found {
+    plan::Plan plan;
+    schedule::Fit fit;
+  };
+
+  // Packs what was fitted, and if that needs too much, what was found on the way to it, until one is inside the
+  // budget; keeps it if it is faster than `best`. True when it is the fitted schedule itself.
+  Result<bool> pack_fastest(const schedule::Fit& fitted, std::optional<Found>& best) {
+    const auto keep_if_faster = [&](plan::Plan plan, const schedule::Schedule& schedule) {
+      if (best && best->fit.schedule.seconds <= schedule.seconds) return;
+      best = Found{std::move(plan), fitted};
+      best->fit.schedule = schedule;
+    };
+    PLIMSOLL_TRY(plan::Plan plan, packed(fitted.schedule));
+    smallest_ = std::min(smallest_, plan.arena_bytes());
+    if (plan.arena_bytes() <= budget_) {
+      keep_if_faster(std::move(plan), fitted.schedule);
+      return true;
+    }
+    hold_back(plan);
+    for (const schedule::Schedule& slower : fitted.runners_up) {
+      if (time_left() <= 0 || (best && best->fit.schedule.seconds <= slower.seconds)) break;
+      PLIMSOLL_TRY(plan::Plan other, packed(slower));
+      smallest_ = std::min(smallest_, other.arena_bytes());
+      if (other.arena_bytes() > budget_) continue;
+      keep_if_faster(std::move(other), slower);
+      break;
+    }
+    return false;
+  }
+
   tl::unexpected<Error> none_found() {
     return give_up({ErrorCode::kNoAnswer, fmt::format("no plan within {} was found in the time given", human(budget_))});
   }
@@ -116,10 +155,13 @@ class BudgetFitter {
     }
   }
 
-  struct Found {
-    plan::Plan plan;
-    schedule::Fit fit;
-  };
+  // Half of it, where so much is held back that no schedule is found.
+  void hold_back_less() {
+    for (std::size_t t = 0; t < held_back_.tasks.size(); ++t) {
+      Bytes& scratch = held_back_.tasks[t].scratch;
+      scratch = scratch - Bytes((scratch - mapped_.workload.tasks[t].scratch).value / 2);
+    }
+  }
 
   // The plan of the smallest arena that can be had in little time, so that the user knows what to ask for.
   Result<Found> smallest_found() {

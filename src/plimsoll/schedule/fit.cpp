@@ -130,8 +130,9 @@ Result<Fit> fit(const Workload& workload, const FitOptions& options) {
         "and {} bytes are needed by any plan",
         options.budget, smallest, floor.bytes);
   }
-  return finish(workload, options, fitter, std::move(*found), kept, options.budget,
-                watch.seconds());
+  Fit out = finish(workload, options, fitter, std::move(*found), kept, options.budget, watch.seconds());
+  if (!options.deterministic) out.runners_up = fitter.take_runners_up();
+  return out;
 }
 
 Result<std::vector<Fit>> ladder(const Workload& workload, const FitOptions& options) {

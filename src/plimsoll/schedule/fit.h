@@ -82,6 +82,8 @@ struct Fit {
   double bound_seconds = 0;  // no schedule of this order within the budget is faster
   Floor floor;
   bool optimal = false;  // reached its bound
+  // What was best before it, fastest first, within the budget too: for callers that need more than bytes alive.
+  std::vector<Schedule> runners_up;
   double seconds_spent = 0;
 
   double overhead() const;

@@ -1,6 +1,7 @@
 #include "plimsoll/schedule/fitter.h"
 
 #include <algorithm>
+#include <iterator>
 #include <thread>
 
 #include "plimsoll/schedule/gap_search.h"
@@ -19,6 +20,7 @@ constexpr double kThrashing = 3;  // times keep-all: a walk that evicts what it 
 constexpr double kHopeless =
     20;  // times keep-all: not worth building even if nothing else is found
 constexpr double kGrace = 0.1;
+constexpr std::size_t kRunnersUp = 8;
 constexpr double kAfterwards = 0.3;  // seconds for saying what would have been possible
 constexpr double kRoundSeconds = 3;  // then the best of all threads is shared
 // Shares of what is left of the deadline, where the steps after it can be taken too.
@@ -94,6 +96,7 @@ std::optional<Candidate> Fitter::search(Bytes budget, const Effort& effort, std:
   effort_ = effort;
   watch_ = Stopwatch();
   best_.reset();
+  runners_up_.clear();
   if (kept_.schedule.peak_bytes <= budget) return kept_;
   first_plan(seed);
   choose_orders(seed);
@@ -119,6 +122,12 @@ std::optional<Candidate> Fitter::search(Bytes budget, const Effort& effort, std:
               });
   }
   return best_;
+}
+
+std::vector<Schedule> Fitter::take_runners_up() {
+  std::vector<Schedule> out(std::make_move_iterator(runners_up_.rbegin()), std::make_move_iterator(runners_up_.rend()));
+  runners_up_.clear();
+  return out;
 }
 
 bool Fitter::optimal() const {
@@ -193,6 +202,8 @@ void Fitter::consider(const Script& script, const std::vector<Index>& order) {
   if (schedule.peak_bytes.value > budget_) return;
   const std::lock_guard lock(mutex_);
   if (best_ && !faster(schedule, best_->schedule)) return;
+  if (best_) runners_up_.push_back(std::move(best_->schedule));
+  if (runners_up_.size() > kRunnersUp) runners_up_.pop_front();
   best_ = Candidate{std::move(schedule), order};
   if (options_.on_better) {
     options_.on_better({best_->schedule.seconds, best_->schedule.peak_bytes, watch_.seconds()});

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -52,6 +53,9 @@ class Fitter {
   // The best schedule found within `budget`, or none.
   std::optional<Candidate> search(Bytes budget, const Effort& effort, std::uint64_t seed);
 
+  // The best before that, fastest first.
+  std::vector<Schedule> take_runners_up();
+
   // The smallest budget between a failed one and keep-all at which one walk succeeds.
   Bytes smallest_found(Bytes failed, Bytes works);
 
@@ -92,6 +96,7 @@ class Fitter {
   Stopwatch watch_;
   std::mutex mutex_;
   std::optional<Candidate> best_;
+  std::deque<Schedule> runners_up_;  // slowest first
   struct Attempt {
     Script script;
     std::vector<Index> order;
