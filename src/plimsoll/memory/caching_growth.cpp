@@ -15,6 +15,7 @@ namespace {
 constexpr std::int64_t kLeastAddressSpace = std::int64_t{1} << 40;
 constexpr std::int64_t kSlabsPerRequest = 8;
 constexpr std::int64_t kSlabsHeld = 1024;
+constexpr std::int64_t kSlabsOfLarge = 256;
 constexpr std::int64_t kAllocationsPerMove = 4096;
 
 }  // namespace
@@ -62,8 +63,9 @@ bool CachingAllocator::may_move() {
 
 std::int64_t CachingAllocator::largest_new_slab(std::int64_t request) const {
   const std::int64_t most = std::min(options_.largest_slab.value, provider_.largest_handle().value);
-  const std::int64_t wanted = std::min(request / kSlabsPerRequest,
-                                       statistics_.reserved_bytes.current / kSlabsHeld);
+  const std::int64_t held = statistics_.reserved_bytes.current;
+  const std::int64_t slabs = held <= kSmallProgram ? kSlabsHeld : kSlabsOfLarge;
+  const std::int64_t wanted = std::min(request / kSlabsPerRequest, held / slabs);
   return std::clamp(wanted, kPage, std::max(kPage, most));
 }
 

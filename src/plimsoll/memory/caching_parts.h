@@ -8,6 +8,10 @@
 
 namespace plimsoll::memory {
 
+// Up to here a program's waste is counted in bytes, so slabs are small and parts of them are shared; beyond,
+// it is counted in map calls.
+inline constexpr std::int64_t kSmallProgram = std::int64_t{3} << 30;
+
 // Neighbouring free blocks of one pool, whatever stream they belong to; a maximal stretch.
 struct CachingAllocator::Run {
   BlockIndex first = kNoBlock;

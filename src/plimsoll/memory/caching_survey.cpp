@@ -12,10 +12,8 @@
 namespace plimsoll::memory {
 namespace {
 
-// Parts of slabs are used once more than a 256th of what is held would lie idle, and up to 4 GiB: beyond,
-// a page saved is less than half a thousandth and not worth the windows it takes.
+// Parts of slabs are used once more than a 256th of what is held would lie idle.
 constexpr std::int64_t kIdleShare = 256;
-constexpr std::int64_t kSharePages = 2048;
 
 }  // namespace
 
@@ -136,7 +134,8 @@ CachingAllocator::GrowthPlan CachingAllocator::plan_growth(ArenaIndex arena,
   choose_slabs(found, plan);
   const std::int64_t held = statistics_.reserved_bytes.current;
   const std::int64_t idle = held + plan.missing - statistics_.all.bytes.current - size;
-  if (plan.missing <= 0 || held > kSharePages * kPage || idle * kIdleShare < held) return plan;
+  const bool shares = came_back_ && held <= kSmallProgram && idle * kIdleShare >= held;
+  if (plan.missing <= 0 || !shares) return plan;
   GrowthPlan shared;
   choose_ends(arena, runs, found, size, shared);
   choose_slabs(found, shared);
