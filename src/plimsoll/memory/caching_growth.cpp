@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t kLeastAddressSpace = std::int64_t{1} << 40;
 constexpr std::int64_t kSlabsPerRequest = 8;
 constexpr std::int64_t kSlabsHeld = 1024;
-constexpr std::int64_t kSlabsOfLarge = 512;
+constexpr std::int64_t kSlabsOfLarge = 256;
 constexpr std::int64_t kAllocationsPerMove = 4096;
 
 }  // namespace
