@@ -62,7 +62,6 @@ Status run_within_budgets(const ModelRequest& request, const schedule::Remedies&
     PlanOptions options;
     options.budget = budget;
     options.remedies = remedies;
-    options.order = schedule::OrderChoice::kSearch;
     options.deadline_seconds = 10;
     auto planned = plan_model(prepared, request, options);
     if (planned) candidates.push_back({budget.empty() ? "keep all" : budget, std::move(planned->plan), bar});
