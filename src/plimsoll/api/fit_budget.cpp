@@ -126,7 +126,8 @@ class BudgetFitter {
     PLIMSOLL_RETURN_IF_ERROR(spread(plan, options_));
     summary_.floor = floor_;
     summary_.wall = wall_;
-    summary_.bound_seconds = std::min(fitted.bound_seconds, fitted.schedule.seconds);
+    // Of the workload as it is: a bound under what was held back would promise too much.
+    summary_.bound_seconds = std::min(schedule::bound_for_order_of(fitted.schedule, mapped_.workload, how_), fitted.schedule.seconds);
     summary_.counts = schedule::count(fitted.schedule);
     return plan;
   }

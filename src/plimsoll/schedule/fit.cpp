@@ -135,6 +135,16 @@ Result<Fit> fit(const Workload& workload, const FitOptions& options) {
   return out;
 }
 
+double bound_for_order_of(const Schedule& schedule, const Workload& workload, const FitOptions& options) {
+  const Problem problem(workload, options.remedies, options.copies);
+  std::vector<Index> order;
+  for (const Action& action : schedule.actions) {
+    if (action.kind == ActionKind::kCompute) order.push_back(static_cast<Index>(action.task.value));
+  }
+  const double kept = keep_all(workload).seconds;
+  return kept + cover_bound(problem, Sequence(problem, order), options.budget.value, std::max(0.0, schedule.seconds - kept));
+}
+
 Result<std::vector<Fit>> ladder(const Workload& workload, const FitOptions& options) {
   PLIMSOLL_RETURN_IF_ERROR(verify(workload));
   const Stopwatch watch;

@@ -97,6 +97,9 @@ Result<Fit> fit(const Workload& workload, const FitOptions& options);
 Result<std::vector<Fit>> sweep(const Workload& workload, const FitOptions& options,
                                int points = 16);
 
+// No schedule of a workload within options.budget that runs tasks first in the order of this one is faster.
+double bound_for_order_of(const Schedule& schedule, const Workload& workload, const FitOptions& options);
+
 // Every candidate of the ladder that options.budget would hold, fastest first: for callers that can
 // judge a schedule only by what comes after it (packing). The same ladder for every budget, by
 // counted work, so the first that suits is monotone in the budget.
