@@ -9,6 +9,7 @@
 #include "plimsoll/base/byte_size.h"
 #include "plimsoll/base/checked.h"
 #include "plimsoll/base/clock.h"
+#include "plimsoll/report/markup.h"
 
 namespace plimsoll::api {
 namespace {
@@ -93,16 +94,6 @@ class FigureMaker {
   Stopwatch watch_;
 };
 
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '<') out += "&lt;";
-    else if (c == '&') out += "&amp;";
-    else out += c;
-  }
-  return out;
-}
-
 }  // namespace
 
 Result<ClassicFigure> classic_figure(const PreparedModel& prepared, const ModelRequest& request, const PlanOptions& options,
@@ -127,7 +118,7 @@ std::string to_svg(const ClassicFigure& figure) {
   std::string out = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"720\" height=\"{}\" font-family=\"sans-serif\" font-size=\"14\">\n"
       "<rect width=\"720\" height=\"{}\" fill=\"white\"/>\n<text x=\"16\" y=\"28\" font-size=\"16\">{}: bytes of feature maps</text>\n",
-      height, height, escaped(figure.model));
+      height, height, report::escaped(figure.model));
   int y = 48;
   for (const FigureRow& row : figure.rows) {
     const double width = std::max(1.0, kWidth * static_cast<double>(row.feature_maps.value) / static_cast<double>(most));

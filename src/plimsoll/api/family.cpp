@@ -24,10 +24,7 @@ bool read_number(std::string_view text, std::int64_t& out) {
 
 Result<Member> map_member(std::int64_t size, PreparedModel prepared, const PlanOptions& options) {
   Member out{size, std::move(prepared), {}};
-  PlanOptions how = options;
-  how.kernels = out.prepared.kernels;
-  how.seconds = [&](const ir::Graph& graph, const ir::Node& node) { return node_cost(out.prepared.profile, graph, node).seconds; };
-  PLIMSOLL_TRY(out.mapped, workload_of(out.prepared.model.graph, how, {.in_place = options.in_place}));
+  PLIMSOLL_TRY(out.mapped, workload_of(out.prepared.model.graph, with_costs(out.prepared, options), {.in_place = options.in_place}));
   return out;
 }
 
@@ -100,7 +97,7 @@ Result<SizeRange> parse_sizes(std::string_view text) {
 }
 
 ModelRequest at_size(ModelRequest request, const SizeRange& sizes, std::int64_t size) {
-  (sizes.option == "batch" ? request.sizes.batch : request.sizes.seq) = size;
+  size_option(request.sizes, sizes.option) = size;
   return request;
 }
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <optional>
-#include <thread>
 
 #include "plimsoll/api/keep_all_plan.h"
+#include "plimsoll/api/running.h"
 #include "plimsoll/base/byte_size.h"
 #include "plimsoll/base/clock.h"
 
@@ -24,7 +24,7 @@ class BudgetFitter {
     how_.copies = options.copies;
     how_.deterministic = options.deterministic;
     how_.seed = options.seed;
-    how_.threads = options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency());
+    how_.threads = resolve_threads(options.threads);
     how_.on_better = options.on_better;
     how_.stop = options.stop;
     how_.budget = budget;

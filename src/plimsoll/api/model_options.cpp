@@ -4,6 +4,10 @@
 
 namespace plimsoll::api {
 
+std::optional<std::int64_t>& size_option(model::ModelOptions& sizes, std::string_view name) {
+  return name == "batch" ? sizes.batch : sizes.seq;
+}
+
 Result<std::map<std::string, std::int64_t>> parse_dims(const std::vector<std::string>& dims) {
   std::map<std::string, std::int64_t> out;
   for (const std::string& text : dims) {

@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "plimsoll/base/result.h"
@@ -37,6 +38,9 @@ struct ModelRequest {
   int accumulate = 1;
   std::vector<std::string> freeze;
 };
+
+// --batch or --seq, by the name of the size: "batch" or "seq".
+std::optional<std::int64_t>& size_option(model::ModelOptions& sizes, std::string_view name);
 
 // "name=size" each; of two for one name the last counts.
 Result<std::map<std::string, std::int64_t>> parse_dims(const std::vector<std::string>& dims);

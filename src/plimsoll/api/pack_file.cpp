@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "plimsoll/base/comma_list.h"
 #include "plimsoll/base/file.h"
 #include "plimsoll/pack/check_packing.h"
 #include "plimsoll/pack/csv.h"
@@ -86,11 +87,7 @@ Status leave_out(pack::PackOptions& options, const std::string& ideas) {
       {"fail-first", &options.fail_first},   {"decompose", &options.decompose},
       {"memo", &options.memo},               {"backjump", &options.backjump},
       {"snug-cover", &options.snug_cover}};
-  std::string_view rest = ideas;
-  while (!rest.empty()) {
-    const std::size_t comma = std::min(rest.find(','), rest.size());
-    const std::string_view idea = rest.substr(0, comma);
-    rest.remove_prefix(std::min(comma + 1, rest.size()));
+  for (const std::string_view idea : comma_list(ideas)) {
     const auto found = std::find_if(std::begin(known), std::end(known),
                                     [&](const auto& entry) { return entry.first == idea; });
     if (found == std::end(known)) {

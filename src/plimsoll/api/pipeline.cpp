@@ -43,16 +43,15 @@ Result<ir::Graph> lay_out(const ir::Graph& graph, int threads) {
   return rewrite::hoist_reorders(std::move(out));
 }
 
-namespace {
-
-PlanOptions with_costs(const PreparedModel& prepared, const ModelRequest& request, PlanOptions options) {
+PlanOptions with_costs(const PreparedModel& prepared, PlanOptions options) {
   options.kernels = prepared.kernels;
-  options.seed = request.seed;
   options.copies = options.swaps_to_file ? prepared.profile.disk : prepared.profile.copies;
   options.codecs = prepared.profile.codecs;
   options.seconds = [&](const ir::Graph& graph, const ir::Node& node) { return node_cost(prepared.profile, graph, node).seconds; };
   return options;
 }
+
+namespace {
 
 double copying_seconds(const plan::Plan& plan) {
   double out = 0;
@@ -65,7 +64,8 @@ double copying_seconds(const plan::Plan& plan) {
 }  // namespace
 
 Result<PlannedGraph> plan_model(const PreparedModel& prepared, const ModelRequest& request, PlanOptions options) {
-  PLIMSOLL_TRY(PlannedGraph planned, plan_graph(prepared.model.graph, with_costs(prepared, request, std::move(options))));
+  options.seed = request.seed;
+  PLIMSOLL_TRY(PlannedGraph planned, plan_graph(prepared.model.graph, with_costs(prepared, std::move(options))));
   planned.plan.environment = this_machine(request.threads);
   for (const OperatorCost& cost : operator_costs(prepared.model.graph, prepared.profile)) {
     planned.summary.measured_operators += cost.measured;
@@ -76,7 +76,8 @@ Result<PlannedGraph> plan_model(const PreparedModel& prepared, const ModelReques
 }
 
 Result<std::vector<PlannedGraph>> sweep_model(const PreparedModel& prepared, const ModelRequest& request, PlanOptions options) {
-  return sweep_graph(prepared.model.graph, with_costs(prepared, request, std::move(options)));
+  options.seed = request.seed;
+  return sweep_graph(prepared.model.graph, with_costs(prepared, std::move(options)));
 }
 
 schedule::Cost node_cost(const schedule::DeviceProfile& profile, const ir::Graph& graph, const ir::Node& node) {

@@ -34,6 +34,9 @@ Result<PreparedModel> prepare_loaded(LoadedModel model, int threads, const std::
 // The graph with physical layouts chosen for the CPU's kernels, conversions as visible nodes.
 Result<ir::Graph> lay_out(const ir::Graph& graph, int threads);
 
+// The options with what the profile and the kernels say; `prepared` must outlive them.
+PlanOptions with_costs(const PreparedModel& prepared, PlanOptions options);
+
 // Plans what was prepared. Costs come from the profile.
 Result<PlannedGraph> plan_model(const PreparedModel& prepared, const ModelRequest& request, PlanOptions options);
 

@@ -1,13 +1,13 @@
 #include "plimsoll/api/plan_dag.h"
 
 #include <algorithm>
-#include <sstream>
-#include <thread>
 
 #include <nlohmann/json.hpp>
 
+#include "plimsoll/api/running.h"
 #include "plimsoll/base/byte_size.h"
 #include "plimsoll/base/clock.h"
+#include "plimsoll/base/comma_list.h"
 #include "plimsoll/base/file.h"
 #include "plimsoll/schedule/dag_file.h"
 #include "plimsoll/schedule/prove.h"
@@ -21,8 +21,7 @@ Result<schedule::Remedies> parse_remedies(const std::string& text, bool lossy) {
   schedule::Remedies remedies;
   remedies.recompute = false;
   remedies.lossy = lossy;
-  std::istringstream words(text);
-  for (std::string word; std::getline(words, word, ',');) {
+  for (const std::string_view word : comma_list(text)) {
     const bool all = word == "all";
     remedies.recompute = remedies.recompute || all || word == "recompute";
     remedies.swap = remedies.swap || all || word == "swap";
@@ -202,8 +201,7 @@ Result<PlanDagReport> plan_dag(const PlanDagOptions& options) {
   PLIMSOLL_TRY(fit.order, parse_order(options.order));
   fit.deterministic = options.deterministic;
   fit.seed = options.seed;
-  fit.threads = options.threads > 0 ? options.threads
-                                    : static_cast<int>(std::thread::hardware_concurrency());
+  fit.threads = resolve_threads(options.threads);
   fit.on_better = options.on_better;
   fit.stop = options.stop;
   return DagPlanner(options, std::move(*workload), std::move(fit), watch).run();

@@ -91,12 +91,12 @@ Status write_family(const std::string& file, const SizeRange& sizes, const std::
   return write_file(file, index.dump(1) + "\n");
 }
 
-Result<plan::Plan> read_plan(const std::string& file, const model::ModelOptions& sizes) {
+Result<plan::Plan> read_plan(const std::string& file, model::ModelOptions sizes) {
   PLIMSOLL_TRY(const std::string text, read_file(file));
   if (is_index(text)) {
     const auto index = parse_index(text);
     if (!index) return forward(index, file);
-    const auto entry = choose(*index, index->option == "batch" ? sizes.batch : sizes.seq);
+    const auto entry = choose(*index, size_option(sizes, index->option));
     if (!entry) return forward(entry, file);
     return read_member(file, *entry);
   }

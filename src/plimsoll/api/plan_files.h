@@ -22,7 +22,7 @@ namespace plimsoll::api {
 Status write_family(const std::string& file, const SizeRange& sizes, const std::vector<FamilyMember>& family);
 
 // The plan in a file; of a family, the one for --batch or --seq.
-Result<plan::Plan> read_plan(const std::string& file, const model::ModelOptions& sizes);
+Result<plan::Plan> read_plan(const std::string& file, model::ModelOptions sizes);
 
 // The plans of a family for these sizes, smallest first.
 Result<std::vector<plan::Plan>> read_plans(const std::string& file, const SizeRange& sizes);

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "plimsoll/base/comma_list.h"
 #include "plimsoll/base/file.h"
 #include "plimsoll/trace/chrome_trace.h"
 #include "plimsoll/trace/gzip.h"
@@ -33,11 +34,9 @@ Result<std::vector<trace::Policy>> policies_of(std::string_view list) {
     return std::vector<trace::Policy>(trace::all_policies().begin(), trace::all_policies().end());
   }
   std::vector<trace::Policy> out;
-  while (!list.empty()) {
-    const std::size_t end = std::min(list.find(','), list.size());
-    PLIMSOLL_TRY(const trace::Policy policy, trace::policy_from(list.substr(0, end)));
+  for (const std::string_view name : comma_list(list)) {
+    PLIMSOLL_TRY(const trace::Policy policy, trace::policy_from(name));
     out.push_back(policy);
-    list.remove_prefix(std::min(end + 1, list.size()));
   }
   if (out.empty()) return fail(ErrorCode::kUsage, "allocator: the list is empty");
   return out;

@@ -1,8 +1,7 @@
 #include "plimsoll/api/show_graph.h"
 
-#include <algorithm>
-
 #include "plimsoll/api/symbolic_model.h"
+#include "plimsoll/base/comma_list.h"
 #include "plimsoll/ir/dot.h"
 #include "plimsoll/ir/graph_json.h"
 #include "plimsoll/ir/text.h"
@@ -36,13 +35,8 @@ Result<std::string> show_graph(const ModelRequest& request, GraphFormat format) 
 }
 
 Result<std::string> show_symbolic_graph(const ModelRequest& request, const std::string& symbols) {
-  std::vector<std::string> names;
-  for (std::size_t begin = 0; begin <= symbols.size();) {
-    const std::size_t end = std::min(symbols.find(',', begin), symbols.size());
-    names.push_back(symbols.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  PLIMSOLL_TRY(const ir::SymbolicGraph symbolic, symbolic_model(request, names));
+  const std::vector<std::string_view> names = comma_list(symbols);
+  PLIMSOLL_TRY(const ir::SymbolicGraph symbolic, symbolic_model(request, {names.begin(), names.end()}));
   return ir::to_text(symbolic);
 }
 

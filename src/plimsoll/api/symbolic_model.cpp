@@ -14,10 +14,6 @@ using ir::SymbolSize;
 // Size 1 is a case of its own in many models: it broadcasts.
 constexpr std::int64_t kSmallestSample = 2;
 
-std::optional<std::int64_t>& size_option(model::ModelOptions& sizes, const std::string& symbol) {
-  return symbol == "batch" ? sizes.batch : sizes.seq;
-}
-
 Result<SymbolSize> size_asked_for(const ModelRequest& request, const std::string& symbol) {
   if (symbol != "batch" && symbol != "seq") return fail(ErrorCode::kUsage, "symbol '{}': expects batch or seq", symbol);
   model::ModelOptions sizes = request.sizes;
@@ -61,8 +57,7 @@ Result<ir::SymbolicGraph> symbolic_model(const ModelRequest& request, const std:
   std::vector<SymbolSize> wanted;
   for (const std::string& symbol : symbols) {
     PLIMSOLL_TRY(SymbolSize size, size_asked_for(request, symbol));
-    const bool twice = std::any_of(wanted.begin(), wanted.end(), [&](const SymbolSize& known) { return known.name == symbol; });
-    if (twice) return fail(ErrorCode::kUsage, "symbol '{}' stands twice", symbol);
+    if (ir::find_symbol(wanted, symbol) != nullptr) return fail(ErrorCode::kUsage, "symbol '{}' stands twice", symbol);
     wanted.push_back(std::move(size));
   }
   auto found = generalize_near(request, wanted, [](std::int64_t size) { return size - (ir::kSamplesPerSymbol - 1); });

@@ -1,6 +1,7 @@
 #include "plimsoll/cli/plan_options.h"
 
 #include "plimsoll/base/byte_size.h"
+#include "plimsoll/base/comma_list.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -9,10 +10,7 @@ namespace {
 Status read_remedies(std::string_view text, api::PlanOptions& out) {
   out.in_place = out.share = false;
   out.remedies = {.recompute = false, .swap = false, .encode = false, .lossy = out.remedies.lossy};
-  while (!text.empty()) {
-    const std::size_t comma = std::min(text.find(','), text.size());
-    const std::string_view word = text.substr(0, comma);
-    text.remove_prefix(std::min(comma + 1, text.size()));
+  for (const std::string_view word : comma_list(text)) {
     const bool all = word == "all";
     if (word == "inplace") {
       out.in_place = true;

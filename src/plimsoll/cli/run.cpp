@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include <nlohmann/json.hpp>
 
@@ -49,14 +50,7 @@ std::int64_t size_of_step(const api::SizeRange& sizes, std::size_t step) {
   return sizes.low + static_cast<std::int64_t>(step) % (sizes.high - sizes.low + 1);
 }
 
-std::vector<std::int64_t> step_sizes(const Options& options, std::size_t steps) {
-  std::vector<std::int64_t> out;
-  const auto sizes = api::parse_sizes(options.sizes);
-  for (std::size_t step = 0; sizes && step < steps; ++step) out.push_back(size_of_step(*sizes, step));
-  return out;
-}
-
-void print_json(const Options& options, const api::RunReport& report) {
+void print_json(const Options& options, const std::optional<api::SizeRange>& sizes, const api::RunReport& report) {
   nlohmann::ordered_json out{{"schema", 1}, {"losses", report.losses}, {"step_seconds", report.step_seconds},
                              {"peak_bytes", report.peak.value}};
   if (report.planned_peak) out["planned_peak_bytes"] = report.planned_peak->value;
@@ -66,7 +60,7 @@ void print_json(const Options& options, const api::RunReport& report) {
     out["measured_seconds"] = api::typical_seconds(report);
     out["overflow_bytes"] = report.overflow.value;
   }
-  if (!options.sizes.empty()) out["step_sizes"] = step_sizes(options, report.step_seconds.size());
+  for (std::size_t step = 0; sizes && step < report.step_seconds.size(); ++step) out["step_sizes"].push_back(size_of_step(*sizes, step));
   out["device"] = "cpu";
   out["threads"] = report.threads;
   out["strategy"] = options.strategy;
@@ -86,8 +80,7 @@ void print_table(const api::RunReport& report) {
 }
 
 // A family in one arena, another size every step.
-Result<api::RunReport> run_sizes(const Options& options, api::RunOptions how) {
-  PLIMSOLL_TRY(const api::SizeRange sizes, api::parse_sizes(options.sizes));
+Result<api::RunReport> run_sizes(const Options& options, const api::SizeRange& sizes, api::RunOptions how) {
   const std::string& model = options.request.model;
   if (!options.files.data.empty() || !options.request.inputs.empty() || options.strategy != "planned" || !options.planning.budget.empty()) {
     return fail(ErrorCode::kUsage, "--sizes: runs on synthetic data, planned, without a budget");
@@ -111,7 +104,6 @@ Result<api::RunReport> run_sizes(const Options& options, api::RunOptions how) {
 }
 
 Result<api::RunReport> run(const Options& options, const api::RunOptions& how) {
-  if (!options.sizes.empty()) return run_sizes(options, how);
   if (options.request.model.ends_with(".json")) {
     PLIMSOLL_TRY(plan::Plan plan, api::read_plan(options.request.model, options.request.sizes));
     const Status same = plan::require_environment(plan, api::this_machine(options.request.threads));
@@ -140,6 +132,10 @@ Status run_verb_action(const Options& options) {
   if (options.strategy != "planned" && options.strategy != "on-demand") {
     return fail(ErrorCode::kUsage, "strategy '{}': expects planned or on-demand", options.strategy);
   }
+  std::optional<api::SizeRange> sizes;
+  if (!options.sizes.empty()) {
+    PLIMSOLL_TRY(sizes, api::parse_sizes(options.sizes));
+  }
   api::RunOptions how;
   how.steps = options.request.inputs.empty() ? options.steps : 1;
   how.threads = options.request.threads;
@@ -152,7 +148,6 @@ Status run_verb_action(const Options& options) {
   if (!options.request.inputs.empty()) files.data = options.request.inputs;
   PLIMSOLL_RETURN_IF_ERROR(api::bind_files(files, how));
   if (!options.json) {
-    const auto sizes = api::parse_sizes(options.sizes);
     how.on_step = [steps = how.steps, sizes, follow = isatty(STDERR_FILENO) == 1](int step, std::optional<double> loss, double seconds) {
       if (follow) std::fprintf(stderr, "\r\033[K");
       std::printf("step %d  ", step + 1);
@@ -163,10 +158,10 @@ Status run_verb_action(const Options& options) {
       if (follow && step + 1 < steps) std::fprintf(stderr, "%d of %d, %.0f s left", step + 1, steps, std::ceil(seconds * (steps - step - 1)));
     };
   }
-  PLIMSOLL_TRY(const api::RunReport report, run(options, how));
+  PLIMSOLL_TRY(const api::RunReport report, sizes ? run_sizes(options, *sizes, how) : run(options, how));
   if (how.trace != nullptr) PLIMSOLL_RETURN_IF_ERROR(api::write_traces(trace, options.files));
   if (options.json) {
-    print_json(options, report);
+    print_json(options, sizes, report);
   } else {
     print_table(report);
   }

@@ -95,8 +95,8 @@ class Evaluator {
     const std::string_view name = text_.substr(at_, end - at_);
     if (!is_symbol(name)) return number();
     at_ = end;
-    const auto known = std::find_if(sizes_.begin(), sizes_.end(), [&](const SymbolSize& size) { return size.name == name; });
-    if (known == sizes_.end()) return bad_input("'{}' is no symbol of this graph", name);
+    const SymbolSize* known = find_symbol(sizes_, name);
+    if (known == nullptr) return bad_input("'{}' is no symbol of this graph", name);
     if (!take('^')) return known->size;
     PLIMSOLL_TRY(const std::int64_t power, number());
     std::int64_t out = 1;
@@ -113,6 +113,21 @@ class Evaluator {
 };
 
 }  // namespace
+
+const SymbolSize* find_symbol(std::span<const SymbolSize> symbols, std::string_view name) {
+  const auto found = std::find_if(symbols.begin(), symbols.end(), [&](const SymbolSize& symbol) { return symbol.name == name; });
+  return found != symbols.end() ? &*found : nullptr;
+}
+
+Result<std::vector<SymbolSize>> choose_sizes(std::vector<SymbolSize> symbols, std::span<const SymbolSize> asked) {
+  for (const SymbolSize& size : asked) {
+    const SymbolSize* known = find_symbol(symbols, size.name);
+    if (known == nullptr) return fail(ErrorCode::kUsage, "the graph has no size '{}' to choose: its extents are fixed", size.name);
+    if (size.size < 0) return fail(ErrorCode::kUsage, "size {} of '{}' is negative", size.size, size.name);
+    symbols[static_cast<std::size_t>(known - symbols.data())].size = size.size;
+  }
+  return symbols;
+}
 
 std::optional<Polynomial> Polynomial::through(std::span<const SymbolSize> first, std::span<const std::int64_t> samples) {
   Polynomial out;

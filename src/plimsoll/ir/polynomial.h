@@ -28,6 +28,11 @@ struct SymbolSize {
   bool operator==(const SymbolSize&) const = default;
 };
 
+// Null when there is none of that name.
+const SymbolSize* find_symbol(std::span<const SymbolSize> symbols, std::string_view name);
+// The symbols with the sizes that were asked for; one that is no symbol, or negative, is a usage error.
+Result<std::vector<SymbolSize>> choose_sizes(std::vector<SymbolSize> symbols, std::span<const SymbolSize> asked);
+
 inline constexpr int kSamplesPerSymbol = 3;
 inline constexpr std::size_t kMaxSymbols = 3;
 

@@ -83,12 +83,7 @@ Result<SymbolicGraph> generalize(std::vector<SymbolSize> sizes, std::vector<Grap
 }
 
 Result<Graph> bind_sizes(const SymbolicGraph& symbolic, std::span<const SymbolSize> sizes) {
-  std::vector<SymbolSize> bound = symbolic.sizes;
-  for (const SymbolSize& given : sizes) {
-    const auto known = std::find_if(bound.begin(), bound.end(), [&](const SymbolSize& symbol) { return symbol.name == given.name; });
-    if (known == bound.end()) return fail(ErrorCode::kUsage, "{}: '{}' is no symbol of this graph", symbolic.graph.name, given.name);
-    known->size = given.size;
-  }
+  PLIMSOLL_TRY(const std::vector<SymbolSize> bound, choose_sizes(symbolic.sizes, sizes));
   Graph out = symbolic.graph;
   std::size_t count = 0;
   auto next = symbolic.varying.begin();

@@ -78,12 +78,7 @@ class Parser {
       } while (scan_.peek() != '\n' && scan_.peek() != '#');
       PLIMSOLL_RETURN_IF_ERROR(scan_.expect_line_end());
     }
-    for (const SymbolSize& given : sizes_) {
-      const auto known = std::find_if(symbols.begin(), symbols.end(), [&](const SymbolSize& symbol) { return symbol.name == given.name; });
-      if (known == symbols.end()) return fail(ErrorCode::kUsage, "the graph has no size '{}' to choose: its extents are fixed", given.name);
-      if (given.size < 0) return fail(ErrorCode::kUsage, "size {} of '{}' is negative", given.size, given.name);
-      known->size = given.size;
-    }
+    PLIMSOLL_TRY(symbols, choose_sizes(std::move(symbols), sizes_));
     scan_.set_symbols(std::move(symbols));
     return {};
   }

@@ -166,8 +166,7 @@ std::string_view TextScanner::number_text() {
 bool TextScanner::is_expression(std::string_view token) const {
   while (!token.empty() && !symbols_.empty()) {
     const std::size_t end = std::min(token.find_first_of("*+-^"), token.size());
-    const std::string_view factor = token.substr(0, end);
-    if (std::any_of(symbols_.begin(), symbols_.end(), [&](const SymbolSize& symbol) { return symbol.name == factor; })) return true;
+    if (find_symbol(symbols_, token.substr(0, end)) != nullptr) return true;
     token.remove_prefix(std::min(end + 1, token.size()));
   }
   return false;

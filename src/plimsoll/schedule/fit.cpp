@@ -13,6 +13,11 @@
 namespace plimsoll::schedule {
 namespace {
 
+double bound(const Problem& problem, const std::vector<Index>& order, double kept_seconds, double seconds,
+             Bytes budget) {
+  return kept_seconds + cover_bound(problem, Sequence(problem, order), budget.value, std::max(0.0, seconds - kept_seconds));
+}
+
 Fit finish(const Workload& workload, const FitOptions& options, Fitter& fitter, Candidate candidate,
            const Schedule& kept, Bytes budget, double spent) {
   Fit fit;
@@ -21,10 +26,7 @@ Fit finish(const Workload& workload, const FitOptions& options, Fitter& fitter, 
   fit.keep_all_bytes = kept.peak_bytes;
   fit.keep_all_seconds = kept.seconds;
   fit.floor = floor_of(workload, options.remedies);
-  const Sequence sequence(fitter.problem(), candidate.order);
-  fit.bound_seconds =
-      kept.seconds + cover_bound(fitter.problem(), sequence, budget.value,
-                                 std::max(0.0, fit.schedule.seconds - kept.seconds));
+  fit.bound_seconds = bound(fitter.problem(), candidate.order, kept.seconds, fit.schedule.seconds, budget);
   fit.optimal = fit.schedule.seconds <= fit.bound_seconds * (1 + 1e-9);
   fit.seconds_spent = spent;
   return fit;
@@ -141,8 +143,7 @@ double bound_for_order_of(const Schedule& schedule, const Workload& workload, co
   for (const Action& action : schedule.actions) {
     if (action.kind == ActionKind::kCompute) order.push_back(static_cast<Index>(action.task.value));
   }
-  const double kept = keep_all(workload).seconds;
-  return kept + cover_bound(problem, Sequence(problem, order), options.budget.value, std::max(0.0, schedule.seconds - kept));
+  return bound(problem, order, keep_all(workload).seconds, schedule.seconds, options.budget);
 }
 
 Result<std::vector<Fit>> ladder(const Workload& workload, const FitOptions& options) {
