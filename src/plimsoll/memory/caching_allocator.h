@@ -83,8 +83,8 @@ struct CachingOptions {
   Bytes largest_slab = 64_MiB;     // no handle larger than this, nor than the provider's limit
   Bytes address_space{0};          // reserved once; 0: sixteen times the capacity, at least 1 TiB
   Bytes limit = Bytes::max();      // physical bytes it may hold
-  std::int64_t most_retired = 2048;  // old mappings kept before they are unmapped
-  std::int64_t free_moves = 2048;    // slabs that may be moved for sizes that do not come back
+  std::int64_t most_retired = 4096;  // old mappings kept before they are unmapped
+  std::int64_t free_moves = 4096;    // slabs that may be moved for sizes that do not come back
   bool lend = true;                // free memory may go to another stream
 };
 
