@@ -59,11 +59,11 @@ Status check(const Options& options) {
   return {};
 }
 
-Action bind_check(CLI::App& command) {
+Action bind_check(Command& command) {
   auto options = std::make_shared<Options>();
-  bind_model_options(command, options->request)->description("a plan, or a model to plan on the spot");
+  bind_model_options(command, options->request).description("a plan, or a model to plan on the spot");
   bind_plan_options(command, options->planning);
-  command.add_option("--max-peak", options->max_peak, "exit 4 when the peak is above this: 2GiB")->type_name("SIZE");
+  command.add_option("--max-peak", options->max_peak, "exit 4 when the peak is above this: 2GiB").type_name("SIZE");
   command.add_flag("--json", options->json, "one JSON object");
   return [options]() { return check(*options); };
 }

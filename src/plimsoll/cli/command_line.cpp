@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <deque>
 #include <new>
 #include <string>
 #include <vector>
+
+#include <CLI/CLI.hpp>
 
 #include "plimsoll/api/version.h"
 #include "plimsoll/base/log.h"
@@ -101,11 +104,12 @@ int run_command_line(int argc, const char* const* argv) {
   std::string level;
   app.add_option("--log-level", level, "trace, debug, info, warn, error or off (default warn)");
 
-  std::vector<std::pair<CLI::App*, Action>> actions;
+  std::deque<Command> commands;  // actions refer to them
+  std::vector<Action> actions;
   for (const Verb& verb : verbs()) {
-    CLI::App* command = app.add_subcommand(verb.name, verb.summary);
-    command->footer(verb.examples);
-    actions.emplace_back(command, verb.bind(*command));
+    CLI::App* subcommand = app.add_subcommand(verb.name, verb.summary);
+    subcommand->footer(verb.examples);
+    actions.push_back(verb.bind(commands.emplace_back(*subcommand)));
   }
   try {
     app.parse(argc, argv);
@@ -113,8 +117,8 @@ int run_command_line(int argc, const char* const* argv) {
     return report_usage(app, error);
   }
   log::start(level);
-  for (const auto& [command, action] : actions) {
-    if (command->parsed()) return run_action(action);
+  for (std::size_t verb = 0; verb < actions.size(); ++verb) {
+    if (commands[verb].app().parsed()) return run_action(actions[verb]);
   }
   return static_cast<int>(ErrorCode::kUsage);
 }

@@ -108,17 +108,17 @@ std::string zsh_script(const std::vector<VerbRow>& table, const std::string& mod
       verbs, cases, models);
 }
 
-Action bind_completion(CLI::App& command) {
+Action bind_completion(Command& command) {
   auto shell = std::make_shared<std::string>();
   auto json = std::make_shared<bool>(false);
-  command.add_option("SHELL", *shell, "bash or zsh")->type_name("bash|zsh")->required();
+  command.add_option("SHELL", *shell, "bash or zsh").type_name("bash|zsh").required();
   command.add_flag("--json", *json, "one JSON object");
   return [shell, json, &command]() -> Status {
     if (*shell != "bash" && *shell != "zsh") return fail(ErrorCode::kUsage, "completion '{}': there is one for bash and one for zsh", *shell);
     PLIMSOLL_TRY(const std::vector<api::ModelSummary> models, api::list_models());
     std::vector<std::string> names;
     for (const api::ModelSummary& model : models) names.push_back(model.name);
-    const std::vector<VerbRow> table = option_table(*command.get_parent());
+    const std::vector<VerbRow> table = option_table(command);
     const std::string script = *shell == "bash" ? bash_script(table, joined(names)) : zsh_script(table, joined(names));
     const std::string text = *json ? nlohmann::ordered_json{{"schema", 1}, {"shell", *shell}, {"script", script}}.dump() + "\n" : script;
     std::fwrite(text.data(), 1, text.size(), stdout);

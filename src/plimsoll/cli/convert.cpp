@@ -30,12 +30,12 @@ Status run(const Options& options) {
   return {};
 }
 
-Action bind(CLI::App& command) {
+Action bind(Command& command) {
   auto options = std::make_shared<Options>();
-  command.add_option("in", options->from, "a PyTorch snapshot or a trace of ours")->required();
+  command.add_option("in", options->from, "a PyTorch snapshot or a trace of ours").required();
   command.add_option("-o,--output", options->to,
-                     "what to write: .jsonl ours, .pickle PyTorch's, .json Chrome's; .gz after it")->type_name("FILE")
-      ->required();
+                     "what to write: .jsonl ours, .pickle PyTorch's, .json Chrome's; .gz after it").type_name("FILE")
+      .required();
   command.add_flag("--json", options->json, "one JSON object on stdout");
   return [options] { return run(*options); };
 }

@@ -84,12 +84,12 @@ void print(const api::Explanation& explanation, std::size_t most) {
   if (explanation.rows.size() > most) std::printf("%10s  in %zu smaller ones (--rows shows more)\n", human(rest).c_str(), explanation.rows.size() - most);
 }
 
-Action bind_explain(CLI::App& command) {
+Action bind_explain(Command& command) {
   auto options = std::make_shared<Options>();
-  bind_model_options(command, options->subject.model)->description("a plan, a trace, a snapshot, or a model to plan on the spot");
+  bind_model_options(command, options->subject.model).description("a plan, a trace, a snapshot, or a model to plan on the spot");
   bind_plan_options(command, options->planning);
-  command.add_option("--at", options->at, "peak (default) or the number of a step")->type_name("peak|STEP");
-  command.add_option("--tensor", options->tensor, "only this one, at the fullest moment of its life")->type_name("NAME");
+  command.add_option("--at", options->at, "peak (default) or the number of a step").type_name("peak|STEP");
+  command.add_option("--tensor", options->tensor, "only this one, at the fullest moment of its life").type_name("NAME");
   command.add_option("--rows", options->rows, "how many to print (default 20)");
   command.add_flag("--json", options->json, "one JSON object, with all rows");
   return [options]() -> Status {

@@ -28,13 +28,13 @@ struct Options {
   std::string output;
 };
 
-Action bind_graph(CLI::App& command) {
+Action bind_graph(Command& command) {
   auto options = std::make_shared<Options>();
   bind_model_options(command, options->request);
-  auto* json = command.add_flag("--json", options->json, "one JSON object");
-  auto* dot = command.add_flag("--dot", options->dot, "Graphviz")->excludes(json);
-  command.add_option("--symbols", options->symbols, "one graph for every size of these")->type_name("batch,seq")->excludes(json)->excludes(dot);
-  command.add_option("-o,--output", options->output, "write to this file instead of stdout; .onnx: as ONNX")->type_name("FILE");
+  Option json = command.add_flag("--json", options->json, "one JSON object");
+  Option dot = command.add_flag("--dot", options->dot, "Graphviz").excludes(json);
+  command.add_option("--symbols", options->symbols, "one graph for every size of these").type_name("batch,seq").excludes(json).excludes(dot);
+  command.add_option("-o,--output", options->output, "write to this file instead of stdout; .onnx: as ONNX").type_name("FILE");
   return [options]() -> Status {
     if (options->output.ends_with(".onnx")) return api::write_onnx_file(options->request, options->output);
     const api::GraphFormat format = options->json  ? api::GraphFormat::kJson

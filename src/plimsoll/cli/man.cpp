@@ -92,13 +92,13 @@ Result<std::string> page_of(const std::vector<VerbRow>& table, const std::string
   return fail(ErrorCode::kUsage, "man '{}': no verb has this name{}", name, near.empty() ? "" : fmt::format("; did you mean {}?", near));
 }
 
-Action bind_man(CLI::App& command) {
+Action bind_man(Command& command) {
   auto verb = std::make_shared<std::string>();
   auto json = std::make_shared<bool>(false);
   command.add_option("VERB", *verb, "only this one");
   command.add_flag("--json", *json, "one JSON object");
   return [verb, json, &command]() -> Status {
-    PLIMSOLL_TRY(std::string page, page_of(option_table(*command.get_parent()), *verb));
+    PLIMSOLL_TRY(std::string page, page_of(option_table(command), *verb));
     if (*json) page = nlohmann::ordered_json{{"schema", 1}, {"page", page}}.dump() + "\n";
     std::fwrite(page.data(), 1, page.size(), stdout);
     return {};

@@ -93,7 +93,7 @@ void print(const api::MemoryReport& report, bool layers) {
   for (const api::LayerBytes& layer : report.by_layer) std::printf("  %-48s %10s\n", layer.layer.c_str(), human(layer.total()).c_str());
 }
 
-Action bind_memory(CLI::App& command) {
+Action bind_memory(Command& command) {
   auto options = std::make_shared<Options>();
   bind_model_options(command, options->request);
   command.add_flag("--layers-table", options->layers, "a row for every layer too");

@@ -3,10 +3,10 @@
 namespace plimsoll::cli {
 namespace {
 
-void bind_sizes(CLI::App& command, model::ModelOptions& sizes) {
+void bind_sizes(Command& command, model::ModelOptions& sizes) {
   constexpr const char* kGroup = "Size of a built-in model (`plimsoll models` lists who has which)";
   const auto add = [&](const char* flag, std::optional<std::int64_t>& target, const char* help) {
-    command.add_option(flag, target, help)->group(kGroup);
+    command.add_option(flag, target, help).group(kGroup);
   };
   add("--batch", sizes.batch, "examples in a step");
   add("--seq", sizes.seq, "tokens, or steps of an unrolled network");
@@ -19,58 +19,58 @@ void bind_sizes(CLI::App& command, model::ModelOptions& sizes) {
   add("--classes", sizes.classes, "classes to tell apart");
   add("--vocab", sizes.vocab, "rows of the token table");
   command.add_option("--dropout", sizes.dropout, "ratio of all dropouts; 0 for none")
-      ->group(kGroup);
+      .group(kGroup);
 }
 
-void bind_training(CLI::App& command, api::ModelRequest& request) {
+void bind_training(Command& command, api::ModelRequest& request) {
   constexpr const char* kGroup = "Training";
   command
-      .add_option("--loss", request.loss, "for files: what to train for, or the name of an output")->type_name("cross-entropy|mse|OUTPUT")
-      ->group(kGroup);
+      .add_option("--loss", request.loss, "for files: what to train for, or the name of an output").type_name("cross-entropy|mse|OUTPUT")
+      .group(kGroup);
   command
-      .add_option("--optimizer", request.optimizer, "default adamw")->type_name("sgd|momentum|adam|adamw")
-      ->group(kGroup);
-  command.add_option("--lr", request.learning_rate, "learning rate (default 0.001)")->group(kGroup);
+      .add_option("--optimizer", request.optimizer, "default adamw").type_name("sgd|momentum|adam|adamw")
+      .group(kGroup);
+  command.add_option("--lr", request.learning_rate, "learning rate (default 0.001)").group(kGroup);
   command.add_option("--weight-decay", request.weight_decay, "default 0.01 with adamw, else 0")
-      ->group(kGroup);
+      .group(kGroup);
   command
       .add_option("--clip-norm", request.clip_norm,
                   "clip gradients by their global norm (default 0: no)")
-      ->check(CLI::NonNegativeNumber)
-      ->group(kGroup);
+      .not_negative()
+      .group(kGroup);
   command
       .add_option("--accumulate", request.accumulate,
                   "micro-batches of --batch in a step (default 1)")
-      ->check(CLI::Range(1, 4096))
-      ->group(kGroup);
+      .between(1, 4096)
+      .group(kGroup);
   command
       .add_option("--freeze", request.freeze,
-                  "weights that are not trained, by pattern: '*.bias'; may be repeated")->type_name("PATTERN")
-      ->group(kGroup);
+                  "weights that are not trained, by pattern: '*.bias'; may be repeated").type_name("PATTERN")
+      .group(kGroup);
 }
 
 }  // namespace
 
-CLI::Option* bind_model_options(CLI::App& command, api::ModelRequest& request) {
-  CLI::Option* model =
+Option bind_model_options(Command& command, api::ModelRequest& request) {
+  Option model =
       command
           .add_option("MODEL", request.model, "a built-in model, a .graph file or an .onnx file")
-          ->required();
-  auto* train = command.add_flag_callback(
+          .required();
+  Option train = command.add_flag_callback(
       "--train", [&request] { request.train = true; },
       "the graph of a training step (default for built-in models)");
   command
       .add_flag_callback(
           "--infer", [&request] { request.train = false; },
           "the forward graph alone (default for files)")
-      ->excludes(train);
-  command.add_option("--dim", request.dims, "NAME=SIZE of a symbolic dimension of an .onnx file; may be repeated")->type_name("NAME=SIZE");
-  command.add_option("--dtype", request.dtype, "of weights and activations (default fp32)")->type_name("fp64|fp32|fp16|bf16");
+      .excludes(train);
+  command.add_option("--dim", request.dims, "NAME=SIZE of a symbolic dimension of an .onnx file; may be repeated").type_name("NAME=SIZE");
+  command.add_option("--dtype", request.dtype, "of weights and activations (default fp32)").type_name("fp64|fp32|fp16|bf16");
   command.add_option("--amp", request.amp,
-                     "compute in this type and keep weights in --dtype")->type_name("bf16|fp16");
+                     "compute in this type and keep weights in --dtype").type_name("bf16|fp16");
   command.add_option("--seed", request.seed, "of weights, data and dropout (default 1)");
   command.add_option("--threads", request.threads, "default: all cores")
-      ->check(CLI::Range(0, 1024));
+      .between(0, 1024);
   bind_sizes(command, request.sizes);
   bind_training(command, request);
   return model;

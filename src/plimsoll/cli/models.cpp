@@ -45,7 +45,7 @@ void print_table(const std::vector<api::ModelSummary>& models) {
   }
 }
 
-Action bind_models(CLI::App& command) {
+Action bind_models(Command& command) {
   auto json = std::make_shared<bool>(false);
   command.add_flag("--json", *json, "one JSON object");
   return [json]() -> Status {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include <CLI/CLI.hpp>
+
 namespace plimsoll::cli {
 namespace {
 
@@ -67,5 +69,7 @@ std::vector<VerbRow> option_table(const CLI::App& program) {
   }
   return table;
 }
+
+std::vector<VerbRow> option_table(const Command& verb) { return option_table(*verb.app().get_parent()); }
 
 }  // namespace plimsoll::cli

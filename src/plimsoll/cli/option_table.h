@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
+#include "plimsoll/cli/command.h"
 
 namespace plimsoll::cli {
 
@@ -34,5 +34,7 @@ std::vector<std::string> choices_of(const OptionRow& option);
 
 // A row for every subcommand.
 std::vector<VerbRow> option_table(const CLI::App& program);
+// The same, for the program this verb belongs to.
+std::vector<VerbRow> option_table(const Command& verb);
 
 }  // namespace plimsoll::cli

@@ -29,7 +29,7 @@ struct Options {
 };
 
 // What a DAG shares with a model, in its own words.
-Status copy_shared(Options& options, const CLI::App& command) {
+Status copy_shared(Options& options, const Command& command) {
   const PlanningTexts& texts = options.model.planning;
   api::PlanDagOptions& dag = options.dag;
   dag.budget = texts.budget;
@@ -37,27 +37,27 @@ Status copy_shared(Options& options, const CLI::App& command) {
   dag.deterministic = texts.deterministic;
   dag.output = options.model.output;
   dag.seed = options.model.request.seed;
-  if (command.count("--order") > 0) dag.order = texts.order;
-  if (command.count("--remedies") > 0) dag.remedies = texts.remedies;
+  if (command.has("--order")) dag.order = texts.order;
+  if (command.has("--remedies")) dag.remedies = texts.remedies;
   if (options.model.request.threads > 0) dag.threads = options.model.request.threads;
   PLIMSOLL_TRY(dag.deadline_seconds, parse_seconds(texts.deadline));
   return {};
 }
 
-Action bind_plan(CLI::App& command) {
+Action bind_plan(Command& command) {
   auto options = std::make_shared<Options>();
-  CLI::Option* model = bind_model_options(command, options->model.request)->required(false);
+  Option model = bind_model_options(command, options->model.request).required(false);
   bind_plan_options(command, options->model.planning);
-  command.add_option("--dag", options->dag.file, "a weighted DAG as JSON instead of a model")->type_name("FILE")->excludes(model);
-  command.add_option("--strategy", options->dag.strategy, "a classic one instead of searching")->type_name("none|sqrt|segments:K|blocks|drop-cheap");
+  command.add_option("--dag", options->dag.file, "a weighted DAG as JSON instead of a model").type_name("FILE").excludes(model);
+  command.add_option("--strategy", options->dag.strategy, "a classic one instead of searching").type_name("none|sqrt|segments:K|blocks|drop-cheap");
   command.add_flag("--prove", options->dag.prove, "for a DAG: ask cbc for the optimum of a small graph");
   command.add_flag("--sweep", options->dag.sweep, "the whole curve from keep-all to the smallest that works");
   command.add_flag("--max-batch", options->model.max_batch, "the largest batch for which a plan within --budget is found");
   command.add_flag("--figure", options->model.figure, "the classic figure: none, in place, sharing, drop-cheap, sqrt, auto; -o writes it as SVG");
-  command.add_option("--slower", options->model.slower_percent, "how much slower the figure's own plan may be, in percent")->type_name("PERCENT")->check(CLI::Range(0.0, 10000.0))->capture_default_str();
+  command.add_option("--slower", options->model.slower_percent, "how much slower the figure's own plan may be, in percent").type_name("PERCENT").between(0.0, 10000.0).show_default();
   command.add_flag("--explain", options->model.explain, "print the tag walk, the simple planner, step by step");
-  command.add_option("--sizes", options->model.sizes, "a family at the same offsets, for every size: batch=1..64 or seq=1..128")->type_name("RANGE");
-  command.add_option("-o,--output", options->model.output, "write the plan (for a DAG: the schedule; with --sweep: the curve, for `view`) as JSON")->type_name("FILE");
+  command.add_option("--sizes", options->model.sizes, "a family at the same offsets, for every size: batch=1..64 or seq=1..128").type_name("RANGE");
+  command.add_option("-o,--output", options->model.output, "write the plan (for a DAG: the schedule; with --sweep: the curve, for `view`) as JSON").type_name("FILE");
   command.add_flag("--json", options->model.json, "the summary as one JSON object");
   return [options, &command]() -> Status {
     if (options->dag.file.empty()) {

@@ -1,9 +1,8 @@
 // Binds the options that every verb which plans shares: --budget, --remedies, --order, --deadline, ...
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include "plimsoll/api/planning.h"
+#include "plimsoll/cli/command.h"
 
 namespace plimsoll::cli {
 
@@ -23,7 +22,7 @@ struct PlanningTexts {
   std::string swap_file;
 };
 
-void bind_plan_options(CLI::App& command, PlanningTexts& texts);
+void bind_plan_options(Command& command, PlanningTexts& texts);
 Result<api::PlanOptions> plan_options(const PlanningTexts& texts);
 
 }  // namespace plimsoll::cli

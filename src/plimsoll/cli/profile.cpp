@@ -78,9 +78,9 @@ Status profile(const Options& options) {
   return {};
 }
 
-Action bind_profile(CLI::App& command) {
+Action bind_profile(Command& command) {
   auto options = std::make_shared<Options>();
-  bind_model_options(command, options->request)->required(false);
+  bind_model_options(command, options->request).required(false);
   command.add_option("-o,--output", options->output, "write the profile, for --device");
   command.add_option("--folder", options->folder, "a folder on the disk to measure (default: where temporary files go)");
   command.add_flag("--json", options->json, "the profile as one JSON object");

@@ -62,15 +62,15 @@ Status run(const Options& options) {
   return {};
 }
 
-Action bind(CLI::App& command) {
+Action bind(Command& command) {
   auto options = std::make_shared<Options>();
   command.add_option("trace", options->request.trace,
                      "a PyTorch snapshot (.pickle, .gz), our trace (.jsonl), or pipeline:SEED")
-      ->required();
+      .required();
   command.add_option("--allocator", options->request.allocators,
                      "all, or a list of plimsoll, pytorch, pytorch-expandable, pytorch-roundup, "
-                     "best-fit, buddy (default plimsoll)")->type_name("LIST");
-  command.add_option("--capacity", options->capacity, "would it have fitted? e.g. 24GiB")->type_name("SIZE");
+                     "best-fit, buddy (default plimsoll)").type_name("LIST");
+  command.add_option("--capacity", options->capacity, "would it have fitted? e.g. 24GiB").type_name("SIZE");
   command.add_flag("--json", options->json, "one JSON object on stdout");
   return [options] { return run(*options); };
 }

@@ -168,27 +168,27 @@ Status run_verb_action(const Options& options) {
   return {};
 }
 
-Action bind_run(CLI::App& command) {
+Action bind_run(Command& command) {
   auto options = std::make_shared<Options>();
   bind_model_options(command, options->request);
   bind_plan_options(command, options->planning);
-  command.add_option("--steps", options->steps, "how many (default 3)")->check(CLI::Range(1, 1 << 30));
-  command.add_option("--sizes", options->sizes, "another size every step, in one arena and without planning again: batch=1..8")->type_name("RANGE");
-  command.add_option("--strategy", options->strategy, "from a plan (default), or one allocation at a time")->type_name("planned|on-demand");
-  command.add_option("--data", options->files.data, "synthetic (default) or an .npz with one array per input")->type_name("FILE");
-  auto* inputs = command.add_option("--inputs", options->request.inputs, "inference on the arrays of an .npz, by input name; one step")->type_name("FILE");
-  command.add_flag("--random", options->random, "inference on made-up inputs; without --outputs that is the default")->excludes(inputs);
-  command.add_option("--outputs", options->files.outputs, "write the outputs to an .npz, by name")->type_name("FILE");
-  command.add_option("--weights", options->files.weights, "weights by name from an .npz")->type_name("FILE");
-  command.add_option("--resume", options->files.resume, "weights and optimizer state from an .npz that --save wrote")->type_name("FILE");
-  command.add_option("--save", options->files.save, "write weights and optimizer state to an .npz at the end")->type_name("FILE");
-  command.add_option("--trace", options->files.trace, "write every allocation and operator as JSON lines")->type_name("FILE");
-  command.add_option("--chrome-trace", options->files.chrome_trace, "the same for chrome://tracing and Perfetto")->type_name("FILE");
+  command.add_option("--steps", options->steps, "how many (default 3)").between(1, 1 << 30);
+  command.add_option("--sizes", options->sizes, "another size every step, in one arena and without planning again: batch=1..8").type_name("RANGE");
+  command.add_option("--strategy", options->strategy, "from a plan (default), or one allocation at a time").type_name("planned|on-demand");
+  command.add_option("--data", options->files.data, "synthetic (default) or an .npz with one array per input").type_name("FILE");
+  Option inputs = command.add_option("--inputs", options->request.inputs, "inference on the arrays of an .npz, by input name; one step").type_name("FILE");
+  command.add_flag("--random", options->random, "inference on made-up inputs; without --outputs that is the default").excludes(inputs);
+  command.add_option("--outputs", options->files.outputs, "write the outputs to an .npz, by name").type_name("FILE");
+  command.add_option("--weights", options->files.weights, "weights by name from an .npz").type_name("FILE");
+  command.add_option("--resume", options->files.resume, "weights and optimizer state from an .npz that --save wrote").type_name("FILE");
+  command.add_option("--save", options->files.save, "write weights and optimizer state to an .npz at the end").type_name("FILE");
+  command.add_option("--trace", options->files.trace, "write every allocation and operator as JSON lines").type_name("FILE");
+  command.add_option("--chrome-trace", options->files.chrome_trace, "the same for chrome://tracing and Perfetto").type_name("FILE");
   command.add_flag("--poison", options->poison, "fill memory with NaN when it is freed (for tests)");
   command.add_flag("--json", options->json, "one JSON object");
   return [options, &command]() {
     const bool fits = !options->planning.budget.empty() && !options->request.model.ends_with(".json");
-    if (fits && command.count("--device") == 0) options->planning.device = api::kMeasured;
+    if (fits && !command.has("--device")) options->planning.device = api::kMeasured;
     return run_verb_action(*options);
   };
 }

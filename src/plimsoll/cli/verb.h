@@ -8,9 +8,8 @@
 #include <functional>
 #include <span>
 
-#include <CLI/CLI.hpp>
-
 #include "plimsoll/base/result.h"
+#include "plimsoll/cli/command.h"
 
 namespace plimsoll::cli {
 
@@ -20,7 +19,7 @@ struct Verb {
   const char* name;
   const char* summary;   // one line, for `plimsoll --help`
   const char* examples;  // shown under the options of `plimsoll VERB --help`
-  Action (*bind)(CLI::App&);
+  Action (*bind)(Command&);
 };
 
 std::span<const Verb> verbs();
