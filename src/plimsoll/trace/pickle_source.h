@@ -17,10 +17,10 @@ namespace plimsoll::trace {
 class PickleSource {
  public:
   explicit PickleSource(std::string_view bytes)
-      : here_(bytes.data()), end_(bytes.data() + bytes.size()) {
+      : begin_(bytes.data()), here_(bytes.data()), end_(bytes.data() + bytes.size()) {
     if (is_gzip(bytes)) {
       gzip_.emplace(bytes);
-      here_ = end_ = nullptr;
+      begin_ = here_ = end_ = nullptr;
     }
   }
 
@@ -30,7 +30,7 @@ class PickleSource {
   }
   const char* here() const { return here_; }
   void skip(std::size_t count) { here_ += count; }
-  std::int64_t position() const { return consumed_ + (buffer_.empty() ? 0 : here_ - buffer_.data()); }
+  std::int64_t position() const { return consumed_ + (here_ - begin_); }
   // What went wrong with the compressed data, if that is why need() failed.
   const std::optional<Error>& problem() const { return problem_; }
 
@@ -48,7 +48,7 @@ class PickleSource {
   bool refill(std::size_t count) {
     if (!gzip_ || problem_) return false;
     const auto left = static_cast<std::size_t>(end_ - here_);
-    if (!buffer_.empty()) consumed_ += here_ - buffer_.data();
+    consumed_ = position();
     std::string moved(here_ == nullptr ? "" : std::string(here_, left));
     moved.resize(std::max(count, left) + kPiece);
     std::size_t filled = left;
@@ -59,11 +59,12 @@ class PickleSource {
       filled += *made;
     }
     buffer_ = std::move(moved);
-    here_ = buffer_.data();
+    begin_ = here_ = buffer_.data();
     end_ = here_ + filled;
     return filled >= count;
   }
 
+  const char* begin_;  // of the window; the byte of the pickle it stands for is consumed_
   const char* here_;
   const char* end_;
   std::optional<GzipSource> gzip_;

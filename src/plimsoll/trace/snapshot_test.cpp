@@ -57,7 +57,7 @@ TEST(Snapshot, RefusesWhatWouldRunCode) {
   expect_error("\x80\x04" "}R.", "call a function");
   expect_error("\x80\x04" "V", "do not use");
   expect_error("\x80\x09" ".", "protocol");
-  expect_error("\x80\x04" "K", "cut off");
+  expect_error("\x80\x04" "K", "cut off in opcode 0x4b before byte 3");
   expect_error("\x80\x04" "h\x05.", "never set");
   expect_error("\x80\x04" "X\xff\xff\xff\x7f.", "1 MiB");
   expect_error("\x80\x04" "u.", "no mark");
