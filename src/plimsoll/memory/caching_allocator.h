@@ -22,9 +22,9 @@
 // by a large block holds small ones. One kept block is enough for a loop that frees and allocates the
 // same size; whole stacks of them would keep blocks from joining (docs/allocator.md, Costs).
 //
-// How large a new slab is: at most an eighth of the request and a 1024th of what is held. A slab can move
-// only when all of it is free, so large ones under small blocks waste memory and small ones under large
-// blocks waste map calls.
+// How large a new slab is: at most an eighth of the request and a 1024th of what is held, beyond 3 GiB a
+// quarter and a 640th. A slab can move only when all of it is free, so large ones under small blocks waste
+// memory and small ones under large blocks waste map calls.
 //
 // Why a slab can be moved at once: the work that used it was queued before the free, on a stream the
 // borrower is ordered behind, and both mappings reach the same bytes. Only unmapping the old address
