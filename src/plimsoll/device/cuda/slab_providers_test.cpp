@@ -140,6 +140,8 @@ TEST_F(CudaAllocator, HalvesOfASlabAreWrittenThroughTwoWindows) {
   options.largest_slab = 2_MiB;
   options.address_space = 12_MiB;
   CachingAllocator allocator(provider, order, options);
+  EXPECT_TRUE(allocator.free(allocator.allocate(7_MiB, stream(0)))) << "a size that will come back";
+  EXPECT_EQ(allocator.trim(), 8_MiB);
   const Address a = allocator.allocate(3_MiB, stream(0));
   const Address b = allocator.allocate(7_MiB, stream(0));
   ASSERT_NE(b, 0u);
