@@ -34,6 +34,10 @@ if(PLIMSOLL_SANITIZE)
   endif()
 endif()
 
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  # clang 16 names one of fmt's functions otherwise than the g++ that built the library.
+  add_compile_definitions(FMT_HEADER_ONLY=1)
+endif()
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(nlohmann_json REQUIRED)
