@@ -264,7 +264,7 @@ void CachingAllocator::open_window(Address at, SlabIndex slab, std::int64_t cove
 }
 
 void CachingAllocator::close_window(WindowIndex id) {
-  pages_.set_window(windows_[id].at, slabs_[windows_[id].slab].size, kNoWindow);
+  pages_.clear_window(windows_[id].at, slabs_[windows_[id].slab].size);
   windows_[id] = Window{};
   spare_windows_.push_back(id);
 }

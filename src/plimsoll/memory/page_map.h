@@ -77,10 +77,16 @@ class PageMap {
   }
 
   void set_window(std::uint64_t address, std::int64_t size, WindowIndex window) {
-    const std::uint64_t end = address + static_cast<std::uint64_t>(size);
-    for (std::uint64_t at = address; at < end; at += static_cast<std::uint64_t>(kPage)) {
-      make_page(at).window = window;
-    }
+    for_each_page(address, size, [&](Page& page) { page.window = window; });
+  }
+
+  // Nothing may be recorded there any more. Tables go to the next pages that need one: addresses are
+  // used all over, and a table for each ever used would be a hundredth of them.
+  void clear_window(std::uint64_t address, std::int64_t size) {
+    for_each_page(address, size, [&](Page& page) {
+      page.window = kNoWindow;
+      if (page.table != nullptr) spare_tables_.push_back(std::exchange(page.table, nullptr));
+    });
   }
 
  private:
@@ -151,13 +157,24 @@ class PageMap {
     if (chunk == nullptr) [[unlikely]] chunk = std::make_unique<Chunk>();
     return (*chunk)[page_of(address)];
   }
+  template <typename Visit>
+  void for_each_page(std::uint64_t address, std::int64_t size, Visit visit) {
+    const std::uint64_t end = address + static_cast<std::uint64_t>(size);
+    for (std::uint64_t at = address; at < end; at += static_cast<std::uint64_t>(kPage)) visit(make_page(at));
+  }
   Table* make_table() {
+    if (!spare_tables_.empty()) {
+      Table* table = spare_tables_.back();
+      spare_tables_.pop_back();
+      return table;
+    }
     tables_.push_back(std::make_unique<Table>());
     return tables_.back().get();
   }
 
   std::vector<std::unique_ptr<Middle>> root_ = std::vector<std::unique_ptr<Middle>>(kRoot);
   std::vector<std::unique_ptr<Table>> tables_;
+  std::vector<Table*> spare_tables_;  // all of their entries are none
 };
 
 }  // namespace plimsoll::memory

@@ -58,6 +58,21 @@ TEST(PageMap, KnowsTheWindowOfEveryPage) {
   pages.set_window(kBase, 4 * kPage, 9);
   EXPECT_EQ(pages.window(kBase + 4 * kPage - 1), 9u);
   EXPECT_EQ(pages.window(kBase + 4 * kPage), kNoWindow);
+  pages.clear_window(kBase, 4 * kPage);
+  EXPECT_EQ(pages.window(kBase), kNoWindow);
+}
+
+TEST(PageMap, GivesTheTableOfAClearedPageToAnotherOne) {
+  PageMap pages;
+  for (std::uint64_t page = 0; page < 3; ++page) {
+    const std::uint64_t at = kBase + page * static_cast<std::uint64_t>(kPage);
+    for (std::uint32_t i = 0; i < 64; ++i) {
+      EXPECT_EQ(pages.find(at + i * 512), kNoBlock);
+      pages.record(at + i * 512, i + 1);
+    }
+    for (std::uint32_t i = 0; i < 64; ++i) EXPECT_EQ(pages.erase(at + i * 512), i + 1);
+    pages.clear_window(at, kPage);
+  }
 }
 
 }  // namespace
