@@ -7,6 +7,7 @@
 #include "plimsoll/pack/bounds.h"
 #include "plimsoll/pack/greedy.h"
 #include "plimsoll/pack/ordering_search.h"
+#include "plimsoll/pack/order.h"
 #include "plimsoll/pack/part_search.h"
 #include "plimsoll/pack/skyline.h"
 #include "plimsoll/pack/two_ended.h"
@@ -119,8 +120,8 @@ class Portfolio {
   bool try_orders(Skyline& skyline) {
     enum class Care : std::uint8_t { kNone, kGuided, kFull };
     constexpr std::pair<Order, Care> kPasses[] = {
-        {Order::kArea, Care::kNone},         {Order::kLongArea, Care::kFull},
-        {Order::kAreaWidth, Care::kFull},    {Order::kTotalWidth, Care::kGuided},
+        {Order::kArea, Care::kNone},         {Order::kAreaWidth, Care::kFull},
+        {Order::kLongArea, Care::kFull},     {Order::kTotalWidth, Care::kGuided},
         {Order::kWidth, Care::kGuided},      {Order::kArea, Care::kGuided},
         {Order::kTotalArea, Care::kNone},    {Order::kSize, Care::kNone},
         {Order::kWidth, Care::kNone},        {Order::kTotalArea, Care::kGuided},
@@ -128,11 +129,11 @@ class Portfolio {
     std::vector<std::int64_t> places;
     for (const auto& [order, care] : kPasses) {
       if (care == Care::kGuided && !options_.slack_guidance) continue;
-      if (order == Order::kTotalWidth && care == Care::kGuided && large()) repack_windows();
+      if (order == Order::kLongArea && large()) repack_windows();
       const bool first = best_.places.empty();  // is finished whatever the budget says
       if (good_enough() || (!first && budget_.over())) return false;
       const PassRules rules = care == Care::kFull ? full_care() : guided(care == Care::kGuided);
-      if (!skyline.pass(skyline.priorities(order), rules, places, first ? nullptr : &budget_))
+      if (!skyline.pass(priorities(boxed_, order), rules, places, first ? nullptr : &budget_))
         return false;
       if (first) budget_.spend(skyline.work());
       offer(places, std::string("skyline ") + name(order) + (care == Care::kNone ? "" : " guided"));
@@ -163,7 +164,7 @@ class Portfolio {
     Budget part = budget_.share(boxed_.bodies.size() <= kExactBodies ? 0.05 : 0.3);
     for (int round = 0; round < rounds && !good_enough() && !part.over();) {
       for (const Order order : {Order::kArea, Order::kWidth, Order::kTotalArea, Order::kSize}) {
-        std::vector<float> priority = skyline.priorities(order);
+        std::vector<float> priority = priorities(boxed_, order);
         for (int k = 0; k < 12 && !good_enough() && !part.over(); ++k, ++round) {
           if (!skyline.pass(priority, guided(options_.slack_guidance), places, &part)) break;
           offer(places, "skyline squeaky");

@@ -42,19 +42,11 @@
 
 #include "plimsoll/pack/bodies.h"
 #include "plimsoll/pack/budget.h"
+#include "plimsoll/pack/holes.h"
+#include "plimsoll/pack/item_index.h"
+#include "plimsoll/pack/slack_tree.h"
 
 namespace plimsoll::pack {
-
-enum class Order : std::uint8_t {
-  kWidth,       // longest first
-  kArea,        // size x lifetime
-  kTotalWidth,  // the highest load it sees, then lifetime
-  kTotalArea,   // the highest load it sees, then area
-  kSize,        // largest first
-  kAreaWidth,   // size x lifetime^2
-  kLongArea,    // size x lifetime^4
-};
-const char* name(Order order);
 
 struct PassRules {
   bool guided = true;  // slack guidance
@@ -66,41 +58,15 @@ class Skyline {
  public:
   explicit Skyline(const BodyModel& model);
 
-  // Priority of every body under one of the classic orders; a pass picks the highest first.
-  std::vector<float> priorities(Order order) const;
-
-  // Priority by size x lifetime^width_weight: 0 is size alone, 1 area; the larger, the more lifetime counts.
-  std::vector<float> weighted(double width_weight) const;
-
   // Places every body. With a budget it pays for its own work and returns false, places unfinished, when
   // that ends first.
   bool pass(std::span<const float> priority, PassRules rules, std::vector<std::int64_t>& places,
             Budget* budget = nullptr);
 
   // Elementary steps of the last pass, for budgets.
-  std::int64_t work() const { return work_; }
+  std::int64_t work() const { return work_ + items_.work() + slack_.work(); }
 
  private:
-  struct Summary {
-    float priority;
-    std::int32_t least_end;
-    std::int32_t greatest_end;
-  };
-  struct Query {
-    std::uint32_t from, to;       // items
-    std::int32_t begin;           // of the segment
-    std::int32_t beyond, within;  // beyond < end <= within
-    float best;
-    std::int32_t pick;
-  };
-
-  void load_items(std::span<const float> priority);
-  void summarize(std::size_t block);
-  void set_priority(std::uint32_t item, float priority);
-  void search(Query& query);
-  void search(Query& query, std::size_t node, std::size_t low, std::size_t high);
-  void search_block(Query& query, std::size_t block);
-  float looseness(std::int32_t left, std::int32_t right) const;
   std::int32_t pick(std::int32_t x, std::int32_t y);
   std::int32_t pick_clear(std::int32_t x, std::int32_t y, std::int64_t height);
   void index_obstacles();
@@ -118,31 +84,23 @@ class Skyline {
   // One step in valley x; true when it placed a body.
   bool serve(std::int32_t& x, std::vector<std::int64_t>& places);
 
-  struct SlackNode {
-    std::size_t node;
-    std::int32_t low, high;
-  };
-  void build_slack();
-  SlackNode slack_node(std::int32_t from, std::int32_t to) const;
-  void add_slack(std::int32_t from, std::int32_t to, std::int64_t amount);
-  void add_slack(std::size_t node, std::int32_t low, std::int32_t high, std::int32_t from,
-                 std::int32_t to, std::int64_t amount);
-  std::int32_t tightest(std::int32_t from, std::int32_t to);
-  void tightest(std::size_t node, std::int32_t low, std::int32_t high, std::int32_t from,
-                std::int32_t to, std::int64_t sum, std::int64_t& least, std::int32_t& where);
+  bool place_all(std::span<const std::uint32_t> bodies, std::span<const float> priority,
+                 std::vector<std::int64_t>& places, Budget* budget);
+  std::vector<std::uint32_t> fill(std::span<const float> priority, std::vector<std::int64_t>& places);
 
   const BodyModel& model_;
-  std::vector<std::int64_t> load_;        // per section, units
-  std::vector<std::uint32_t> body_;       // per item
-  std::vector<std::uint32_t> first_item_;  // per section
-  std::vector<float> priority_;           // per item; kGone once placed
-  std::vector<std::int32_t> end_;         // per item
-  std::vector<Summary> tree_;
-  std::size_t leaves_ = 1;
-  PassRules rules_;
-  std::uint32_t loose_from_ = 1;
-  std::int32_t loose_octaves_ = 0;
-  std::int64_t level_ = 0;  // units
+  std::vector<std::int64_t> load_;    // per section, units
+  std::vector<std::uint32_t> free_;   // bodies by first section
+  std::vector<std::uint32_t> coarse_;  // of those, higher than level_
+  std::vector<std::uint32_t> fine_;    // and the others
+  std::int64_t peak_ = 0;             // units
+  std::int64_t level_ = 0;
+  ItemIndex items_;
+  SlackTree slack_;
+  std::vector<Hole> holes_;
+  bool guided_ = false;
+  bool snug_ = false;
+  bool levelling_ = false;
   std::vector<std::uint32_t> fixed_;  // bodies, by place
   std::vector<char> landed_;          // per fixed body: it is part of the skyline
   std::vector<std::uint32_t> obstacles_;      // indices of fixed_, by block of sections
@@ -153,9 +111,6 @@ class Skyline {
   std::vector<std::int32_t> segment_end_;
   std::vector<std::int32_t> segment_begin_;  // per segment end
 
-  std::vector<std::int64_t> slack_;
-  std::vector<std::int64_t> slack_add_;
-  std::int32_t slack_leaves_ = 1;
   std::int64_t work_ = 0;
 };
 

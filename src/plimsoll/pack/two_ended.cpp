@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "plimsoll/base/checked.h"
+#include "plimsoll/pack/skyline.h"
 
 namespace plimsoll::pack {
 namespace {
@@ -72,7 +73,7 @@ std::optional<std::vector<std::int64_t>> place_two_ended(const BodyModel& boxed,
   for (Side* side : {&front, &back}) {
     Skyline skyline(side->model);
     const PassRules rules{.guided = guided, .snug = false, .level = false};
-    skyline.pass(skyline.priorities(order), rules, side->places);
+    skyline.pass(priorities(side->model, order), rules, side->places);
   }
   const auto below = profile(front);
   const auto above = profile(back);

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "plimsoll/pack/bodies.h"
-#include "plimsoll/pack/skyline.h"
+#include "plimsoll/pack/order.h"
 
 namespace plimsoll::pack {
 

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "plimsoll/base/random.h"
+#include "plimsoll/pack/order.h"
 
 namespace plimsoll::pack {
 namespace {
@@ -46,7 +47,7 @@ class Window {
 
   // One pass; true when the window came out lower than ever, with its places written back.
   bool step(PassRules rules, Random& random, Budget& budget, std::vector<std::int64_t>& places) {
-    std::vector<float> priority = skyline_->weighted(kWidthWeights[passes_ % std::size(kWidthWeights)]);
+    std::vector<float> priority = weighted_priorities(stage_, kWidthWeights[passes_ % std::size(kWidthWeights)]);
     for (float& value : priority) value *= static_cast<float>(1 + kNoise * (random.uniform() - 0.5));
     ++passes_;
     if (!skyline_->pass(priority, rules, now_, &budget) || height() >= best_height_) return false;

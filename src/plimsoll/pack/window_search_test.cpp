@@ -1,3 +1,4 @@
+#include "plimsoll/pack/order.h"
 #include "plimsoll/pack/window_search.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +27,7 @@ TEST(WindowSearch, LowersAPassThatEndsHighAndStaysValid) {
     const BodyModel model = make_bodies(problem, 0, {});
     Skyline skyline(model);
     std::vector<std::int64_t> places;
-    skyline.pass(skyline.priorities(Order::kSize), {false, false, false}, places);
+    skyline.pass(priorities(model, Order::kSize), {false, false, false}, places);
     const std::int64_t before = height_of(model, places);
     Budget budget(0.5, true);
     const std::int64_t bound = lower_bound(model).bytes;
@@ -43,7 +44,7 @@ TEST(WindowSearch, LeavesAPackingAtItsTargetAlone) {
   const BodyModel model = make_bodies(problem, 0, {});
   Skyline skyline(model);
   std::vector<std::int64_t> places;
-  skyline.pass(skyline.priorities(Order::kArea), {}, places);
+  skyline.pass(priorities(model, Order::kArea), {}, places);
   const std::vector<std::int64_t> before = places;
   Budget budget(1, true);
   EXPECT_FALSE(search_windows(model, {.target = height_of(model, places)}, budget, places));
