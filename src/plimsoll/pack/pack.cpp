@@ -31,6 +31,14 @@ void count_moves(const Problem& problem, Packing& packing) {
   }
 }
 
+// Offsets are written and checked within the deadline, too.
+double search_seconds(const Problem& problem, const PackOptions& options) {
+  constexpr double kAfterwards = 0.5e-6;  // seconds a buffer
+  if (options.deterministic) return options.deadline_seconds;
+  const double after = kAfterwards * static_cast<double>(problem.size());
+  return options.deadline_seconds - std::min(after, options.deadline_seconds / 4);
+}
+
 }  // namespace
 
 PackStatus status_of(const Solution& solution, std::optional<std::int64_t> capacity) {
@@ -83,7 +91,7 @@ Result<Packing> pack(const Problem& problem, const PackOptions& options) {
   PackOptions chosen = options;
   if (chosen.threads == 0)
     chosen.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  Budget budget(options.deadline_seconds, options.deterministic);
+  Budget budget(search_seconds(problem, options), options.deterministic);
   Packing packing = problem.memories.size() > 1 ? pack_memories(problem, chosen, budget)
                     : chosen.keep_hints         ? repack(problem, chosen, budget)
                                                 : pack_one_memory(problem, chosen, budget);
