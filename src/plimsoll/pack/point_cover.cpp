@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <utility>
 
 #include "plimsoll/base/random.h"
+#include "plimsoll/pack/cover_state.h"
 #include "plimsoll/pack/failed_states.h"
+#include "plimsoll/pack/stable_log.h"
 
 namespace plimsoll::pack {
 namespace {
@@ -16,6 +17,13 @@ namespace {
 constexpr std::int64_t kFirstLimit = 100;
 constexpr std::int64_t kPatience = 300;
 
+// What a section is judged by: how many ways there are to go on, then how often it failed before.
+constexpr double kBranch = 1000;
+constexpr double kWasteBranch = 1500;
+constexpr double kExperience = 200;  // per octave of failures
+constexpr double kSectionChance = 400;
+constexpr std::int64_t kPlainDives = 3;  // the first dives go without chance
+
 // The value of a candidate, in nats of width: chance counts most, so that dives differ; then how well it
 // closes with what stands beside it; then how long it lives.
 constexpr double kChance = 30;
@@ -24,21 +32,16 @@ constexpr double kLevelSide = 2;   // its top is level with what stands beside i
 constexpr double kLowSide = 1;     // what stands beside it is higher
 constexpr double kHighSide = 0.3;  // it stands out above that
 
-std::uint64_t mix(std::uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-  return x ^ (x >> 31);
-}
-
 }  // namespace
 
 class PointCover::Search {
  public:
   Search(CoverTask task, const CoverOptions& options)
-      : task_(std::move(task)), options_(options), random_(options.seed) {
-    index_members();
+      : state_(std::move(task)), task_(state_.task()), options_(options), random_(options.seed) {
     weigh_items();
-    reset();
+    found_.assign(task_.items.size(), 0);
+    failures_.assign(static_cast<std::size_t>(task_.sections), 0);
+    bias_.assign(static_cast<std::size_t>(task_.sections), 0);
   }
 
   CoverResult run(Budget& budget, std::int64_t node_limit) {
@@ -47,26 +50,18 @@ class PointCover::Search {
     CoverResult result = CoverResult::kLimit;
     while (result == CoverResult::kLimit && nodes_ < last_node && !budget.over()) {
       choose_value_order();
+      choose_section_bias();
       std::int64_t limit = kFirstLimit * (1 + dives_ / 6);
       if (dives_ > kPatience) limit *= 1 + (dives_ - kPatience) / 10;
       dive_end_ = std::min(nodes_ + limit, last_node);
       ++dives_;
-      result = dive();
+      result = state_.start() ? solve_range({0, task_.sections}) : CoverResult::kImpossible;
     }
     return result;
   }
 
   void set_limits(std::span<const std::int64_t> ceilings, std::span<const std::int64_t> highest) {
-    bool raised = false;
-    for (std::size_t s = 0; s < ceilings.size(); ++s) {
-      raised = raised || ceilings[s] > task_.ceilings[s];
-      task_.ceilings[s] = ceilings[s];
-    }
-    for (std::size_t i = 0; i < highest.size(); ++i) {
-      raised = raised || highest[i] > task_.items[i].highest;
-      task_.items[i].highest = highest[i];
-    }
-    if (raised) failed_.clear();
+    if (state_.set_limits(ceilings, highest)) failed_.clear();
     dives_ = 0;
   }
 
@@ -74,224 +69,7 @@ class PointCover::Search {
   std::int64_t nodes() const { return nodes_; }
 
  private:
-  struct Change {
-    std::int64_t* where;
-    std::int64_t old;
-  };
-  using Range = Interval<std::int32_t>;
-
-  // What a step changed, and what its consequences follow from.
-  struct Trace {
-    SectionSet direct;   // sections it set itself
-    SectionSet derived;  // sections that propagation raised or found too full
-    SectionSet because;  // sections whose state made it do so
-  };
-
-  std::int32_t bucket(std::int32_t s) const {
-    if (task_.sections <= SectionSet::kBuckets) return s;
-    return static_cast<std::int32_t>(std::int64_t{s} * SectionSet::kBuckets / task_.sections);
-  }
-
-  // The state of s follows from its own floor and items and, for every item, from the section that
-  // keeps it where it is.
-  void explain(std::int32_t s, SectionSet& out) const {
-    out.add(bucket(s));
-    for (const std::uint32_t i : members(s)) {
-      if (!placed_[i]) out.add(bucket(static_cast<std::int32_t>(held_by_[i])));
-    }
-  }
-
-  void index_members() {
-    const auto sections = static_cast<std::size_t>(task_.sections);
-    members_of_.assign(sections + 1, 0);
-    starts_.assign(sections + 1, 0);
-    std::stable_sort(task_.items.begin(), task_.items.end(),
-                     [](const CoverItem& a, const CoverItem& b) { return a.first < b.first; });
-    for (const CoverItem& item : task_.items) {
-      ++starts_[static_cast<std::size_t>(item.first) + 1];
-      for (auto s = item.first; s < item.last; ++s) ++members_of_[static_cast<std::size_t>(s) + 1];
-    }
-    std::partial_sum(members_of_.begin(), members_of_.end(), members_of_.begin());
-    std::partial_sum(starts_.begin(), starts_.end(), starts_.begin());
-    members_.resize(members_of_.back());
-    std::vector<std::uint32_t> next(members_of_.begin(), members_of_.end() - 1);
-    for (std::uint32_t i = 0; i < task_.items.size(); ++i) {
-      for (auto s = task_.items[i].first; s < task_.items[i].last; ++s)
-        members_[next[static_cast<std::size_t>(s)]++] = i;
-    }
-    index_obstacles();
-  }
-
-  void index_obstacles() {
-    obstacles_.assign(task_.items.size(), {});
-    std::uint64_t seed = 0x51ab0a7;
-    for (std::size_t i = 0; i < task_.items.size(); ++i) {
-      item_keys_.push_back(splitmix64(seed));
-      if (task_.items[i].fixed < 0) continue;
-      for (std::size_t j = 0; j < task_.items.size(); ++j) {
-        const CoverItem& other = task_.items[j];
-        if (j != i && other.first < task_.items[i].last && task_.items[i].first < other.last)
-          obstacles_[j].push_back(static_cast<std::uint32_t>(i));
-      }
-    }
-    for (auto& list : obstacles_) {
-      std::sort(list.begin(), list.end(),
-                [&](auto a, auto b) { return task_.items[a].fixed < task_.items[b].fixed; });
-    }
-    for (std::int32_t s = 0; s < task_.sections; ++s) section_keys_.push_back(splitmix64(seed));
-  }
-
-  void reset() {
-    const auto sections = static_cast<std::size_t>(task_.sections);
-    const std::size_t n = task_.items.size();
-    floor_ = task_.floors;
-    rem_.assign(sections, 0);
-    on_floor_.assign(sections, 0);
-    crossing_.assign(sections + 1, 0);
-    begun_.assign(sections, 0);
-    lowest_.assign(n, -1);
-    held_by_.resize(n);
-    placed_.assign(n, 0);
-    trail_.clear();
-    for (std::size_t i = 0; i < n; ++i) {
-      const CoverItem& item = task_.items[i];
-      held_by_[i] = item.first;
-      begun_[static_cast<std::size_t>(item.first)] ^= static_cast<std::int64_t>(item_keys_[i]);
-      for (auto s = static_cast<std::size_t>(item.first); s < static_cast<std::size_t>(item.last); ++s) {
-        rem_[s] += item.size;
-        if (s > static_cast<std::size_t>(item.first)) ++crossing_[s];
-      }
-    }
-    found_.assign(n, 0);
-    queue_.clear();
-    queued_.assign(sections, 0);
-  }
-
-  CoverResult dive() {
-    reset();
-    for (std::int32_t s = 0; s < task_.sections; ++s) push(s);
-    for (std::size_t i = 0; i < task_.items.size(); ++i) {
-      if (!raise_item(static_cast<std::uint32_t>(i), 0, task_.items[i].first)) return CoverResult::kImpossible;
-    }
-    if (!propagate()) return CoverResult::kImpossible;
-    return solve_range({0, task_.sections});
-  }
-
-  void set(std::int64_t& where, std::int64_t value) {
-    trail_.push_back({&where, where});
-    where = value;
-  }
-  void undo_to(std::size_t mark) {
-    while (trail_.size() > mark) {
-      *trail_.back().where = trail_.back().old;
-      trail_.pop_back();
-    }
-  }
-  void push(std::int32_t section) {
-    char& queued = queued_[static_cast<std::size_t>(section)];
-    if (queued) return;
-    queued = 1;
-    queue_.push_back(section);
-  }
-  void clear_queue() {
-    for (const std::int32_t s : queue_) queued_[static_cast<std::size_t>(s)] = 0;
-    queue_.clear();
-  }
-  std::span<const std::uint32_t> members(std::int32_t s) const {
-    const auto at = static_cast<std::size_t>(s);
-    return {members_.data() + members_of_[at], members_of_[at + 1] - members_of_[at]};
-  }
-
-  std::int64_t lift(std::uint32_t i, std::int64_t x) const {
-    const CoverItem& item = task_.items[i];
-    if (item.fixed >= 0) return x <= item.fixed ? item.fixed : kLargest;
-    x = task_.model->lift(item.body, x);
-    for (const std::uint32_t other : obstacles_[i]) {
-      const CoverItem& fixed = task_.items[other];
-      if (fixed.fixed >= x + item.size) break;
-      if (fixed.fixed + fixed.size > x)
-        x = task_.model->lift(item.body, fixed.fixed + fixed.size);
-    }
-    return x;
-  }
-
-  // The item cannot lie below `floor`, that of section `by`; sections in which it was the last one on the
-  // floor rise.
-  bool raise_item(std::uint32_t i, std::int64_t floor, std::int32_t by) {
-    const std::int64_t before = lowest_[i];
-    if (floor <= before) return true;
-    const std::int64_t now = lift(i, floor);
-    if (now == before) return true;
-    const CoverItem& item = task_.items[i];
-    if (now > item.highest) return false;
-    set(lowest_[i], now);
-    if (held_by_[i] != by) set(held_by_[i], by);
-    for (auto s = item.first; s < item.last; ++s) {
-      const auto at = static_cast<std::size_t>(s);
-      if (floor_[at] == before) {
-        set(on_floor_[at], on_floor_[at] - 1);
-        if (on_floor_[at] == 0) push(s);
-      }
-    }
-    return true;
-  }
-
-  bool settle_section(std::int32_t s) {
-    const auto at = static_cast<std::size_t>(s);
-    while (true) {
-      std::int64_t least = kLargest;
-      std::int64_t count = 0;
-      for (const std::uint32_t i : members(s)) {
-        if (placed_[i]) continue;
-        if (lowest_[i] < floor_[at] && !raise_item(i, floor_[at], s)) return false;
-        if (lowest_[i] < least) least = lowest_[i], count = 0;
-        count += lowest_[i] == least;
-      }
-      work_ += static_cast<std::int64_t>(members(s).size());
-      if (least == kLargest) return true;
-      if (least + rem_[at] > task_.ceilings[at]) return false;
-      const bool rises = least > floor_[at];
-      if (rises) {
-        explain(s, trace_.because);
-        trace_.derived.add(bucket(s));
-        set(floor_[at], least);
-      }
-      if (on_floor_[at] != count) set(on_floor_[at], count);
-      if (!rises) return true;
-    }
-  }
-
-  bool propagate() {
-    while (!queue_.empty()) {
-      const std::int32_t s = queue_.back();
-      queue_.pop_back();
-      queued_[static_cast<std::size_t>(s)] = 0;
-      if (!settle_section(s)) {
-        explain(s, trace_.because);
-        clear_queue();
-        return false;
-      }
-    }
-    return true;
-  }
-
-  bool place(std::uint32_t i, std::int64_t x) {
-    const CoverItem& item = task_.items[i];
-    trace_ = {};
-    trace_.direct = span_of(i);
-    set(placed_[i], 1);
-    auto& begun = begun_[static_cast<std::size_t>(item.first)];
-    set(begun, begun ^ static_cast<std::int64_t>(item_keys_[i]));
-    for (auto s = item.first; s < item.last; ++s) {
-      const auto at = static_cast<std::size_t>(s);
-      set(floor_[at], x + item.size);
-      set(rem_[at], rem_[at] - item.size);
-      set(on_floor_[at], 0);
-      if (s > item.first) set(crossing_[at], crossing_[at] - 1);
-      push(s);
-    }
-    return propagate();
-  }
+  using Range = CoverState::Range;
 
   CoverResult solve_range(Range range) {
     if (!options_.decompose) return solve_whole(range);
@@ -300,17 +78,17 @@ class PointCover::Search {
     std::int32_t s = range.begin;
     int count = 0;
     while (s < range.end) {
-      if (rem_[static_cast<std::size_t>(s)] == 0) {
+      if (!state_.open(s)) {
         ++s;
         continue;
       }
       std::int32_t end = s + 1;
-      while (end < range.end && crossing_[static_cast<std::size_t>(end)] > 0) ++end;
+      while (end < range.end && state_.crossed(end)) ++end;
       if (++count == 1) {
         first = {s, end};
       } else {
-        if (count == 2) parts.emplace_back(items_in(first), first);
-        parts.emplace_back(items_in({s, end}), Range{s, end});
+        if (count == 2) parts.emplace_back(state_.items_in(first), first);
+        parts.emplace_back(state_.items_in({s, end}), Range{s, end});
       }
       s = end;
     }
@@ -326,33 +104,9 @@ class PointCover::Search {
 
   CoverResult solve_whole(Range range) {
     for (auto s = range.begin; s < range.end; ++s) {
-      if (rem_[static_cast<std::size_t>(s)] > 0) return solve_part(range);
+      if (state_.open(s)) return solve_part(range);
     }
     return CoverResult::kFound;
-  }
-
-  std::uint32_t items_in(Range range) const {
-    std::uint32_t count = 0;
-    for (auto i = starts_[static_cast<std::size_t>(range.begin)];
-         i < starts_[static_cast<std::size_t>(range.end)]; ++i)
-      count += !placed_[i];
-    return count;
-  }
-
-  StateKey key_of(Range range) const {
-    std::uint64_t a = 0x1234;
-    std::uint64_t b = 0x9e37;
-    for (auto s = range.begin; s < range.end; ++s) {
-      const auto at = static_cast<std::size_t>(s);
-      if (rem_[at] == 0) continue;
-      const auto floor = static_cast<std::uint64_t>(floor_[at]);
-      const auto items = static_cast<std::uint64_t>(begun_[at]);
-      const std::uint64_t word = mix((section_keys_[at] ^ floor * 0x9e3779b97f4a7c15ULL) + items);
-      a += word;
-      b = (b ^ word) * 0xd6e8feb86659fd93ULL + items;
-      b ^= b >> 32;
-    }
-    return {a ^ static_cast<std::uint64_t>(range.begin), b};
   }
 
   // The section to branch on: inside a valley, with the fewest branches.
@@ -360,16 +114,15 @@ class PointCover::Search {
     std::int32_t best = -1;
     double best_key = 0;
     for (auto x = range.begin; x < range.end;) {
-      const auto at = static_cast<std::size_t>(x);
-      const std::int64_t height = floor_[at];
+      const std::int64_t height = state_.floor(x);
       auto y = x + 1;
-      if (rem_[at] == 0) {
+      if (!state_.open(x)) {
         x = y;
         continue;
       }
-      while (y < range.end && open(y) && floor_[static_cast<std::size_t>(y)] == height) ++y;
-      const bool left = x == range.begin || !open(x - 1) || floor_[at - 1] > height;
-      const bool right = y == range.end || !open(y) || floor_[static_cast<std::size_t>(y)] > height;
+      while (y < range.end && state_.open(y) && state_.floor(y) == height) ++y;
+      const bool left = x == range.begin || !state_.open(x - 1) || state_.floor(x - 1) > height;
+      const bool right = y == range.end || !state_.open(y) || state_.floor(y) > height;
       for (auto s = x; left && right && s < y; ++s) {
         const double key = branching_key(s);
         if (best < 0 || key < best_key) best = s, best_key = key;
@@ -378,22 +131,21 @@ class PointCover::Search {
     }
     return best;
   }
-  bool open(std::int32_t s) const { return rem_[static_cast<std::size_t>(s)] > 0; }
 
   double branching_key(std::int32_t s) const {
     const auto at = static_cast<std::size_t>(s);
     const auto ceiling = static_cast<double>(task_.ceilings[at]);
-    const std::int64_t slack = task_.ceilings[at] - floor_[at] - rem_[at];
-    const double branches = static_cast<double>(on_floor_[at]) * 1000 + (slack > 0 ? 1500 : 0) +
-                            static_cast<double>(slack) / ceiling * 100;
-    if (options_.fail_first) return branches;
-    return static_cast<double>(floor_[at]) / ceiling * 1e9 + branches;
+    const std::int64_t slack = state_.slack(s);
+    const double branches = static_cast<double>(state_.on_floor(s)) * kBranch +
+                            (slack > 0 ? kWasteBranch : 0) + static_cast<double>(slack) / ceiling * 100;
+    if (options_.fail_first) return branches + bias_[at];
+    return static_cast<double>(state_.floor(s)) / ceiling * 1e9 + branches;
   }
 
   CoverResult solve_part(Range range) {
-    work_ += range.end - range.begin + 20;
-    if (++nodes_ > dive_end_ || !budget_->spend(std::exchange(work_, 0))) return CoverResult::kLimit;
-    const StateKey key = key_of(range);
+    const std::int64_t work = state_.take_work() + range.end - range.begin + 20;
+    if (++nodes_ > dive_end_ || !budget_->spend(work)) return CoverResult::kLimit;
+    const StateKey key = state_.key_of(range);
     if (options_.memo && known_to_fail(key)) return CoverResult::kImpossible;
     const std::int32_t s = choose_section(range);
     const CoverResult result = branch(range, s);
@@ -412,12 +164,12 @@ class PointCover::Search {
   // Tries whatever can cover the point above the floor of s. After a failure blamed_ says which sections
   // it follows from; a step that touched none of them is not to blame, and neither is this node.
   CoverResult branch(Range range, std::int32_t s) {
-    const std::int64_t height = floor_[static_cast<std::size_t>(s)];
+    const std::int64_t height = state_.floor(s);
     SectionSet blamed;
-    explain(s, blamed);
+    state_.explain(s, blamed);
     for (const std::uint32_t i : candidates(s)) {
-      const std::size_t mark = trail_.size();
-      const bool possible = place(i, height);
+      const std::size_t mark = state_.mark();
+      const bool possible = state_.place(i, height);
       const CoverResult result = follow(possible, range, mark);
       if (result == CoverResult::kFound) found_[i] = height;
       if (result != CoverResult::kImpossible || innocent_) return result;
@@ -432,7 +184,7 @@ class PointCover::Search {
   // Solves what is left after a step and takes the step back. blamed_: what the failure follows from;
   // innocent_: it would have failed without the step.
   CoverResult follow(bool possible, Range range, std::size_t mark) {
-    const Trace trace = trace_;
+    const CoverState::Trace trace = state_.trace();
     CoverResult result = CoverResult::kImpossible;
     innocent_ = false;
     if (possible) {
@@ -443,22 +195,17 @@ class PointCover::Search {
       if (derived) blamed_.add(trace.because);
     } else {
       blamed_ = trace.because;
+      failures_[static_cast<std::size_t>(state_.failed_section())] += 1;
     }
-    undo_to(mark);
+    state_.undo_to(mark);
     return result;
-  }
-
-  SectionSet span_of(std::uint32_t i) const {
-    SectionSet span;
-    for (auto s = task_.items[i].first; s < task_.items[i].last; ++s) span.add(bucket(s));
-    return span;
   }
 
   // Items that can lie right on the floor of s, best first, one of each kind.
   std::vector<std::uint32_t> candidates(std::int32_t s) const {
     std::vector<std::uint32_t> out;
-    for (const std::uint32_t i : members(s)) {
-      if (!placed_[i] && lowest_[i] == floor_[static_cast<std::size_t>(s)]) out.push_back(i);
+    for (const std::uint32_t i : state_.members(s)) {
+      if (!state_.placed(i) && state_.lowest(i) == state_.floor(s)) out.push_back(i);
     }
     rank(out);
     const auto twin = [&](std::uint32_t a, std::uint32_t b) {
@@ -491,69 +238,28 @@ class PointCover::Search {
   // How well an item on the floor closes with its neighbours in time.
   double snugness(std::uint32_t i) const {
     const CoverItem& item = task_.items[i];
-    const std::int64_t top = lowest_[i] + item.size;
+    const std::int64_t bottom = state_.lowest(i);
+    const std::int64_t top = bottom + item.size;
     const auto side = [&](std::int64_t beside) {
       if (beside == top) return kLevelSide;
       if (beside > top) return kLowSide;
-      return beside > lowest_[i] ? kHighSide : 0.0;
+      return beside > bottom ? kHighSide : 0.0;
     };
-    const auto first = static_cast<std::size_t>(item.first);
-    const auto last = static_cast<std::size_t>(item.last);
-    return side(first == 0 ? task_.ceilings[first] : floor_[first - 1]) +
-           side(last == floor_.size() ? task_.ceilings[last - 1] : floor_[last]);
+    return side(item.first == 0 ? task_.ceilings.front() : state_.floor(item.first - 1)) +
+           side(item.last == task_.sections ? task_.ceilings.back() : state_.floor(item.last));
   }
 
   // Nothing lies right on the floor of s: raise it to the next height any of its items could have.
   CoverResult waste(Range range, std::int32_t s, SectionSet& blamed) {
-    const auto at = static_cast<std::size_t>(s);
-    const std::int64_t slack = task_.ceilings[at] - floor_[at] - rem_[at];
     blamed_ = {};
     innocent_ = false;
+    const std::int64_t slack = state_.slack(s);
     if (slack <= 0) return CoverResult::kImpossible;
-    const std::int64_t next = next_height(range, s, blamed);
-    if (next - floor_[at] > slack) return CoverResult::kImpossible;
-    const std::size_t mark = trail_.size();
-    trace_ = {};
-    trace_.direct.add(bucket(s));
-    set(floor_[at], next);
-    set(on_floor_[at], 0);
-    push(s);
-    const bool possible = propagate();
+    const std::int64_t next = state_.next_height(range, s, blamed);
+    if (next - state_.floor(s) > slack) return CoverResult::kImpossible;
+    const std::size_t mark = state_.mark();
+    const bool possible = state_.raise_floor(s, next);
     return follow(possible, range, mark);
-  }
-
-  std::int64_t next_height(Range range, std::int32_t s, SectionSet& blamed) {
-    const std::int64_t height = floor_[static_cast<std::size_t>(s)];
-    std::int64_t next = kLargest;
-    for (const std::uint32_t i : members(s)) {
-      if (placed_[i]) continue;
-      if (lowest_[i] > height) {
-        next = std::min(next, lowest_[i]);
-      } else {
-        next = std::min(next, next_rest(range, s, i, blamed));
-      }
-    }
-    return next;
-  }
-
-  // An item of s that does not lie on the floor rests on one that does not cover s.
-  std::int64_t next_rest(Range range, std::int32_t s, std::uint32_t i, SectionSet& blamed) {
-    const CoverItem& item = task_.items[i];
-    const std::int64_t height = floor_[static_cast<std::size_t>(s)];
-    if (item.fixed >= 0) return kLargest;
-    std::int64_t next = kLargest;
-    blamed.add(span_of(i));
-    const auto from = starts_[static_cast<std::size_t>(range.begin)];
-    const auto to = starts_[static_cast<std::size_t>(std::min(item.last, range.end))];
-    for (auto c = from; c < to; ++c) {
-      const CoverItem& other = task_.items[c];
-      if (placed_[c] || other.last <= item.first || (other.first <= s && s < other.last)) continue;
-      blamed.add(bucket(static_cast<std::int32_t>(held_by_[c])));
-      const std::int64_t top = lowest_[c] + other.size;
-      next = std::min(next, top <= height ? height + 1 : top);
-    }
-    work_ += static_cast<std::int64_t>(to - from);
-    return next == kLargest ? next : lift(i, next);
   }
 
   void weigh_items() {
@@ -586,36 +292,24 @@ class PointCover::Search {
     }
   }
 
-  CoverTask task_;
+  // Where dives have failed, branch early; and a little by chance, so that dives differ in this, too.
+  void choose_section_bias() {
+    if (dives_ < kPlainDives) return;
+    for (std::size_t s = 0; s < bias_.size(); ++s)
+      bias_[s] = kSectionChance * random_.uniform() - kExperience * stable_log2(1 + failures_[s]);
+  }
+
+  CoverState state_;
+  const CoverTask& task_;
   CoverOptions options_;
   Random random_;
   Budget* budget_ = nullptr;
-  std::vector<std::uint32_t> members_of_;
-  std::vector<std::uint32_t> members_;
-  std::vector<std::uint32_t> starts_;  // items that begin before section s
-  std::vector<std::vector<std::uint32_t>> obstacles_;
-  std::vector<std::uint64_t> item_keys_;
-  std::vector<std::uint64_t> section_keys_;
-
-  std::vector<std::int64_t> floor_;
-  std::vector<std::int64_t> rem_;
-  std::vector<std::int64_t> on_floor_;  // items whose lowest place is the floor
-  std::vector<std::int64_t> crossing_;  // unplaced items alive in s-1 and in s
-  std::vector<std::int64_t> begun_;     // hash of the unplaced items that begin in s
-  std::vector<std::int64_t> lowest_;
-  std::vector<std::int64_t> held_by_;  // the section whose floor sets lowest_
-  std::vector<std::int64_t> placed_;
-  std::vector<Change> trail_;
-  std::vector<std::int32_t> queue_;
-  std::vector<char> queued_;
-
   struct Weights {
     double width, size, contention;  // logarithms
   };
   std::vector<Weights> weights_;
   std::vector<double> value_;
   mutable std::vector<std::pair<double, std::uint32_t>> ranked_;
-  Trace trace_;         // of the last step
   SectionSet blamed_;   // what the last failure follows from
   bool innocent_ = false;
   std::vector<std::int64_t> found_;
@@ -623,7 +317,8 @@ class PointCover::Search {
   std::int64_t nodes_ = 0;
   std::int64_t dive_end_ = 0;
   std::int64_t dives_ = 0;
-  std::int64_t work_ = 0;
+  std::vector<double> failures_;  // per section
+  std::vector<double> bias_;
 };
 
 PointCover::PointCover(CoverTask task, const CoverOptions& options)
@@ -640,23 +335,5 @@ void PointCover::set_limits(std::span<const std::int64_t> ceilings,
 }
 std::span<const std::int64_t> PointCover::places() const { return search_->places(); }
 std::int64_t PointCover::nodes() const { return search_->nodes(); }
-
-CoverTask make_cover_task(const BodyModel& model, std::span<const std::uint32_t> bodies,
-                          Interval<std::int32_t> sections, std::int64_t capacity) {
-  CoverTask task;
-  task.model = &model;
-  task.sections = sections.end - sections.begin;
-  const auto count = static_cast<std::size_t>(task.sections);
-  task.floors.assign(count, 0);
-  task.ceilings.assign(count, capacity / model.unit + (capacity % model.unit != 0));
-  for (const std::uint32_t b : bodies) {
-    const Body& body = model.bodies[b];
-    task.items.push_back({body.first - sections.begin, body.last - sections.begin, body.height,
-                          model.ceiling(b, capacity), body.fixed, body.hint, body.duration, b});
-  }
-  std::stable_sort(task.items.begin(), task.items.end(),
-                   [](const CoverItem& a, const CoverItem& b) { return a.first < b.first; });
-  return task;
-}
 
 }  // namespace plimsoll::pack
