@@ -1,6 +1,7 @@
 #include "plimsoll/pack/point_cover.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <utility>
 
@@ -12,10 +13,12 @@
 namespace plimsoll::pack {
 namespace {
 
-// Run times have a heavy tail: many short dives beat few long ones. Limits grow slowly, and only after
-// kPatience dives fast enough to end in a proof.
-constexpr std::int64_t kFirstLimit = 100;
-constexpr std::int64_t kPatience = 300;
+// Run times have a heavy tail: many short dives beat few long ones. A dive that succeeds takes one to three
+// nodes per item, hardly ever more, so most may take two. A third of the nodes goes to long dives, each twice
+// as long as the one before, which end in a proof where there is nothing to find.
+constexpr std::int64_t kShortDive = 2;  // nodes per item
+constexpr std::int64_t kLongDive = 16;  // the first one
+constexpr std::int64_t kLongShare = 3;
 
 // What a section is judged by: how many ways there are to go on, then how often it failed before.
 constexpr double kBranch = 1000;
@@ -51,8 +54,7 @@ class PointCover::Search {
     while (result == CoverResult::kLimit && nodes_ < last_node && !budget.over()) {
       choose_value_order();
       choose_section_bias();
-      std::int64_t limit = kFirstLimit * (1 + dives_ / 6);
-      if (dives_ > kPatience) limit *= 1 + (dives_ - kPatience) / 10;
+      const std::int64_t limit = next_dive_limit();
       dive_end_ = std::min(nodes_ + limit, last_node);
       ++dives_;
       result = state_.start() ? solve_range({0, task_.sections}) : CoverResult::kImpossible;
@@ -276,6 +278,18 @@ class PointCover::Search {
     }
   }
 
+  // Every fourth short dive may be twice as long, of those every fourth twice as long again, and so on.
+  std::int64_t next_dive_limit() {
+    const auto items = static_cast<std::int64_t>(task_.items.size());
+    const std::int64_t next_long = items * kLongDive << long_dives_;
+    if (kLongShare * (long_nodes_ + next_long) <= nodes_) {
+      long_nodes_ += next_long;
+      ++long_dives_;
+      return next_long;
+    }
+    return items * kShortDive << std::countr_zero(static_cast<std::uint64_t>(dives_) + 1) / 2;
+  }
+
   // Longest first, largest area first, most contended first; then chance.
   void choose_value_order() {
     value_.resize(task_.items.size());
@@ -317,6 +331,8 @@ class PointCover::Search {
   std::int64_t nodes_ = 0;
   std::int64_t dive_end_ = 0;
   std::int64_t dives_ = 0;
+  std::int64_t long_dives_ = 0;
+  std::int64_t long_nodes_ = 0;
   std::vector<double> failures_;  // per section
   std::vector<double> bias_;
 };
