@@ -55,7 +55,6 @@ class Reader {
     return forward(failed, place_in_file(culprit.index, column));
   }
 
- private:
   // Lines are not remembered while reading ten million of them: the text is counted again.
   std::string place_in_file(std::size_t buffer, Column column) const {
     std::string_view rest = text_;
@@ -69,6 +68,7 @@ class Reader {
     return fmt::format("line {}, column {} ({})", line, position_[column] + 1, kNames[column]);
   }
 
+ private:
   Status read_header() {
     position_.fill(-1);
     std::string_view header;
@@ -281,7 +281,8 @@ std::string write_csv(const Problem& problem, const Packing* packing) {
 }
 
 Result<Packing> read_packing_csv(const Problem& problem, std::string_view text) {
-  PLIMSOLL_TRY(const Problem answer, Reader(text).read());
+  Reader reader(text);
+  PLIMSOLL_TRY(const Problem answer, reader.read());
   std::unordered_map<std::string, std::size_t> rows;
   rows.reserve(answer.size());
   for (std::size_t i = 0; i < answer.size(); ++i) rows.emplace(answer.name(BufferId(i)), i);
@@ -289,14 +290,19 @@ Result<Packing> read_packing_csv(const Problem& problem, std::string_view text) 
   for (std::size_t i = 0; i < problem.size(); ++i) {
     const auto row = rows.find(problem.name(BufferId(i)));
     if (row == rows.end())
-      return bad_input("buffer '{}': the packing has no line for it", problem.name(BufferId(i)));
+      return bad_input("none of its {} lines is for buffer '{}'", answer.size(), problem.name(BufferId(i)));
     const auto& place = answer.buffers[row->second].fixed;
     if (!place)
-      return bad_input("buffer '{}': the packing has no offset for it", problem.name(BufferId(i)));
+      return bad_input("{}: buffer '{}' has no offset", reader.place_in_file(row->second, kOffset), row->first);
     packing.offsets.push_back(*place);
+    rows.erase(row);
   }
-  if (answer.size() != problem.size())
-    return bad_input("the packing has {} buffers, the problem {}", answer.size(), problem.size());
+  if (!rows.empty()) {
+    const auto first = std::min_element(rows.begin(), rows.end(),
+                                        [](const auto& a, const auto& b) { return a.second < b.second; });
+    return bad_input("{}: buffer '{}' is not in the problem", reader.place_in_file(first->second, kId),
+                     first->first);
+  }
   packing.status = PackStatus::kFeasible;
   return packing;
 }

@@ -120,7 +120,20 @@ TEST(PackFormats, PackingsAreReadBackByName) {
   const auto json = read_packing_json(*problem, write_packing_json(*problem, *packing, true));
   ASSERT_TRUE(json) << json.error().message;
   EXPECT_EQ(json->offsets, packing->offsets);
-  EXPECT_FALSE(read_packing_csv(*problem, "id,lower,upper,size,offset\nx,0,3,4,0\n"));
+}
+
+TEST(PackFormats, APackingThatDoesNotMatchItsProblemIsRefusedWithTheLine) {
+  const auto problem = read_csv("id,lower,upper,size\nx,0,3,4\ny,0,9,8\n");
+  const auto refusal = [&](const char* text) {
+    const auto packing = read_packing_csv(*problem, text);
+    return packing ? std::string("accepted") : packing.error().message;
+  };
+  EXPECT_EQ(refusal("id,lower,upper,size,offset\nx,0,3,4,0\n"), "none of its 1 lines is for buffer 'y'");
+  EXPECT_EQ(refusal("id,lower,upper,size,offset\nx,0,3,4,0\n\ny,0,9,8,\n"),
+            "line 4, column 5 (offset): buffer 'y' has no offset");
+  EXPECT_EQ(refusal("id,lower,upper,size\nx,0,3,4\ny,0,9,8\n"), "line 2: buffer 'x' has no offset");
+  EXPECT_EQ(refusal("id,lower,upper,size,offset\nx,0,3,4,0\nz,0,1,1,0\ny,0,9,8,4\n"),
+            "line 3, column 1 (id): buffer 'z' is not in the problem");
 }
 
 TEST(PackJson, RefusesWhatItDoesNotKnow) {
