@@ -14,16 +14,19 @@ namespace plimsoll::pack {
 namespace {
 
 // Run times have a heavy tail: many short dives beat few long ones. A dive that succeeds takes one to three
-// nodes per item, hardly ever more, so most may take two. A third of the nodes goes to long dives, each twice
-// as long as the one before, which end in a proof where there is nothing to find.
+// nodes per item in tilings, up to twenty where there is slack: short dives may take 2, 4, 8 or 16. A third of
+// the nodes goes to long dives, each twice as long as the one before, which end in a proof where there is
+// nothing to find.
 constexpr std::int64_t kShortDive = 2;  // nodes per item
+constexpr int kDoublings = 3;
+constexpr std::int64_t kFewestNodes = 100;  // of any dive
 constexpr std::int64_t kLongDive = 16;  // the first one
 constexpr std::int64_t kLongShare = 3;
 
 // What a section is judged by: how many ways there are to go on, then how often it failed before.
 constexpr double kBranch = 1000;
 constexpr double kWasteBranch = 1500;
-constexpr double kExperience = 200;  // per octave of failures
+constexpr double kExperience = 300;  // per octave of failures
 constexpr double kSectionChance = 400;
 constexpr std::int64_t kPlainDives = 3;  // the first dives go without chance
 
@@ -54,8 +57,8 @@ class PointCover::Search {
     while (result == CoverResult::kLimit && nodes_ < last_node && !budget.over()) {
       choose_value_order();
       choose_section_bias();
-      const std::int64_t limit = next_dive_limit();
-      dive_end_ = std::min(nodes_ + limit, last_node);
+      const std::int64_t limit = next_dive_limit(last_node - nodes_);
+      dive_end_ = nodes_ + limit;
       ++dives_;
       result = state_.start() ? solve_range({0, task_.sections}) : CoverResult::kImpossible;
     }
@@ -278,16 +281,18 @@ class PointCover::Search {
     }
   }
 
-  // Every fourth short dive may be twice as long, of those every fourth twice as long again, and so on.
-  std::int64_t next_dive_limit() {
+  // Every second short dive may be twice as long, of those every second twice as long again.
+  // A long one must fit into what is left of the run; a short one may end after it.
+  std::int64_t next_dive_limit(std::int64_t left) {
     const auto items = static_cast<std::int64_t>(task_.items.size());
     const std::int64_t next_long = items * kLongDive << long_dives_;
-    if (kLongShare * (long_nodes_ + next_long) <= nodes_) {
+    if (next_long <= left && kLongShare * (long_nodes_ + next_long) <= nodes_) {
       long_nodes_ += next_long;
       ++long_dives_;
       return next_long;
     }
-    return items * kShortDive << std::countr_zero(static_cast<std::uint64_t>(dives_) + 1) / 2;
+    const int doublings = std::min(std::countr_zero(static_cast<std::uint64_t>(dives_) + 1), kDoublings);
+    return std::max(kFewestNodes, items * kShortDive << doublings);
   }
 
   // Longest first, largest area first, most contended first; then chance.
