@@ -212,7 +212,8 @@ std::int32_t Skyline::cover(std::int32_t x, std::int32_t first, std::int32_t las
 bool Skyline::pass(std::span<const float> priority, PassRules rules, std::vector<std::int64_t>& places,
                    Budget* budget) {
   places.assign(model_.bodies.size(), 0);
-  work_ = static_cast<std::int64_t>(model_.bodies.size()) * 4;
+  work_ = static_cast<std::int64_t>(model_.bodies.size()) * 4 - items_.work() - slack_.work();
+  paid_ = 0;
   for (const std::uint32_t f : fixed_) places[f] = model_.bodies[f].fixed;
   if (free_.empty()) return true;
   landed_.assign(fixed_.size(), 0);
@@ -233,20 +234,20 @@ bool Skyline::pass(std::span<const float> priority, PassRules rules, std::vector
 bool Skyline::place_all(std::span<const std::uint32_t> bodies, std::span<const float> priority,
                         std::vector<std::int64_t>& places, Budget* budget) {
   items_.load(model_, bodies, priority);
-  std::int64_t paid = 0;
   std::int32_t x = 0;
   for (std::size_t left = bodies.size(); left > 0;) {
     if (const std::int32_t lower = lower_neighbour(x); lower >= 0) {
       x = lower;
       continue;
     }
-    if (budget && work() - paid > kWorkPerPayment) {
-      if (!budget->spend(work() - paid)) return false;
-      paid = work();
+    if (budget && work() - paid_ > kWorkPerPayment) {
+      if (!budget->spend(work() - paid_)) return false;
+      paid_ = work();
     }
     left -= serve(x, places);
   }
-  if (budget) budget->spend(work() - paid);
+  if (budget) budget->spend(work() - paid_);
+  paid_ = work();
   return true;
 }
 

@@ -106,6 +106,7 @@ class Skyline {
   std::vector<std::int32_t> segment_begin_;  // per segment end
 
   std::int64_t work_ = 0;
+  std::int64_t paid_ = 0;  // of the work of this pass
 };
 
 }  // namespace plimsoll::pack
