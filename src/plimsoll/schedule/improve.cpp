@@ -353,7 +353,9 @@ class Search {
     const std::size_t start = at(random_index(size));
     for (std::size_t i = 0; i < size && candidates_.size() < kCandidates; ++i) {
       const Index value = movable_[(start + i) % size];
-      if (value != protect && plan_.held(value, stage)) candidates_.push_back(value);
+      if (value != protect && plan_.held(value, stage) && !plan_.reads(stage, value)) {
+        candidates_.push_back(value);
+      }
     }
   }
 

@@ -323,8 +323,7 @@ void Retention::roll_back(std::size_t mark) {
 }
 
 Retention::Gap Retention::gap_at(Index value, Index stage) const {
-  if (stage < 0 || stage >= p_->tasks || !plain_.get(value, stage) || used_.get(value, stage))
-    return {};
+  if (stage < 0 || stage >= p_->tasks || !plain_.get(value, stage)) return {};
   Index before = std::max(plain_.last_clear_at_or_before(value, stage - 1),
                           used_.last_at_or_before(value, stage - 1));
   const Index made = p_->producer[at(value)];

@@ -82,9 +82,11 @@ class Retention {
   bool is_decode(Index item) const { return item >= p_->tasks; }
   Index decoded_value(Index item) const { return item - p_->tasks; }
 
-  // The idle stretch of a held value around a boundary: [a, b) such that dropping it changes only
-  // the stages a - 1 and b - 1. Empty when the stage uses the value.
+  // The idle stretch of a held value around the start of a stage: [a, b) such that dropping it
+  // changes only the stages a - 1 and b - 1. Where the stage reads the value it ends there: the value
+  // is then made again in it, after what else has to be.
   Gap gap_at(Index value, Index stage) const;
+  bool reads(Index stage, Index value) const { return used_.get(value, stage); }
   // False where the value has been written over by then: it is not there to be held.
   bool may_hold(Index value, Index boundary) const {
     const Index over = p_->overwriter[static_cast<std::size_t>(value)];
