@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "plimsoll/base/random.h"
 #include "plimsoll/schedule/instances.h"
+#include "plimsoll/schedule/layered_network.h"
 #include "plimsoll/schedule/prove.h"
 #include "plimsoll/schedule/strategies.h"
 #include "plimsoll/schedule/verify_schedule.h"
@@ -334,6 +336,32 @@ TEST(Strategies, AreRightOnEveryShape) {
   }
   EXPECT_FALSE(run_strategy(unit_chain(3), "segments:0"));
   EXPECT_FALSE(run_strategy(unit_chain(3), "blocks"));
+}
+
+TEST(LayeredNetwork, HasAboutAsManyEdgesAsThePublishedOnes) {
+  for (const auto& [tasks, width, edges] :
+       {std::tuple{100, 5.0, 236}, std::tuple{250, 11.0, 944}, std::tuple{500, 17.0, 2461},
+        std::tuple{1000, 22.0, 5875}}) {
+    const Workload workload = layered_network({tasks, width, 1, 7});
+    ASSERT_TRUE(verify(workload));
+    ASSERT_EQ(workload.tasks.size(), static_cast<std::size_t>(tasks));
+    std::size_t found = 0;
+    for (const Task& task : workload.tasks) found += task.inputs.size();
+    EXPECT_NEAR(static_cast<double>(found), edges, 0.15 * edges);
+    EXPECT_EQ(workload, layered_network({tasks, width, 1, 7}));
+  }
+}
+
+// Walks that evict and remake thrash here; the search over intervals has to find the first plan.
+TEST(Fit, FindsAPlanWhereWalksOnlyThrash) {
+  const Workload workload = layered_network({250, 11, 1, 3});
+  FitOptions options;
+  options.budget = Bytes(keep_all(workload).peak_bytes.value * 85 / 100);
+  options.order = OrderChoice::kGiven;
+  options.deadline_seconds = 1;
+  const auto fitted = fit(workload, options);
+  ASSERT_TRUE(fitted) << fitted.error().message;
+  EXPECT_TRUE(verify_schedule(workload, fitted->schedule, options.budget, options.copies));
 }
 
 // The optimum by integer programming, on graphs small enough for it.
