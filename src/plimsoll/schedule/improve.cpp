@@ -11,7 +11,7 @@ constexpr double kHeatTasks = 60;
 constexpr double kPricedHeat = 0.3;  // starting temperature, in times of a mean task
 constexpr double kFirstPrice = 0.1;  // in times of the step's time a byte of all values
 // How much of the search goes into a price twice as high until a plan fits, in its first half and in
-// its second; afterwards so many moves a value.
+// its second; afterwards so many moves a value, if that is less.
 constexpr double kDoubling = 0.06;
 constexpr double kHurry = 0.02;
 constexpr double kSettling = 20;
@@ -70,7 +70,8 @@ class Search {
           kPricedHeat * p_.total_seconds / p_.tasks * (1 - done) * (1 - done) + tolerance_;
       int within = 0;
       for (int i = 0; i < kSteps; ++i) within += step_priced(temperature);
-      const double rate = best_.found ? settled : std::exp2((done - before) / (done < 0.5 ? kDoubling : kHurry));
+      const double paced = std::exp2((done - before) / (best_.found || done < 0.5 ? kDoubling : kHurry));
+      const double rate = best_.found ? std::max(settled, paced) : paced;
       if (within > kSteps / 2) price_ /= rate;
       if (within < kSteps / 3) price_ *= rate;
       best_.moves += kSteps;
