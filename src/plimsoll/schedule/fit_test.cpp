@@ -413,7 +413,8 @@ TEST(Prove, GivesUpInTimeWithWhatItKnows) {
     if (proof) {
       EXPECT_FALSE(proof->optimum_seconds);
     } else {
-      EXPECT_TRUE(proof.error().code == ErrorCode::kNoAnswer || proof.error().code == ErrorCode::kDevice)
+      EXPECT_TRUE(proof.error().code == ErrorCode::kNoAnswer ||
+                  proof.error().code == ErrorCode::kDevice)
           << proof.error().message;
     }
   }
@@ -450,8 +451,8 @@ TEST(Fit, MakesAValueAgainBetweenTwoReadersInARow) {
   EXPECT_LE(100 * fitted->overhead(), 21.0);  // proven: 20.997; keeping it there costs 28.937
 }
 
-// With twenty tasks the solver ends within seconds, with twenty-five not on all: there its best plan has
-// to be reached all the same.
+// With twenty tasks the solver ends within seconds, with twenty-five not on all: there its best
+// plan has to be reached all the same.
 TEST(SlowFit, IsWithinAPercentOfTheOptimumOnGraphsOfTwentyAndTwentyFive) {
   if (!has_solver()) GTEST_SKIP() << "no cbc";
   ProofCase c{.graphs = 10, .percent = 85, .fit_seconds = 1, .proof_seconds = 20, .copies = {}};

@@ -10,8 +10,8 @@ constexpr std::size_t kCandidates = 48;
 constexpr double kHeatTasks = 60;
 constexpr double kPricedHeat = 0.3;  // starting temperature, in times of a mean task
 constexpr double kFirstPrice = 0.1;  // in times of the step's time a byte of all values
-// How much of the search goes into a price twice as high until a plan fits, in its first half and in
-// its second; afterwards so many moves a value, if that is less.
+// How much of the search goes into a price twice as high until a plan fits, in its first half and
+// in its second; afterwards so many moves a value, if that is less.
 constexpr double kDoubling = 0.06;
 constexpr double kHurry = 0.02;
 constexpr double kSettling = 20;
@@ -59,8 +59,8 @@ class Search {
   }
 
   // The price of a byte · stage over the budget rises until the plan is within it and then follows
-  // how often it is. It rises so slowly that the moves settle at every price: a price that runs ahead
-  // of them buys room at any cost, and such plans are not improved out of again.
+  // how often it is. It rises so slowly that the moves settle at every price: a price that runs
+  // ahead of them buys room at any cost, and such plans are not improved out of again.
   void run_priced() {
     constexpr int kSteps = 64;
     const double settled = std::exp2(kSteps / (kSettling * static_cast<double>(movable_.size())));
@@ -70,7 +70,8 @@ class Search {
           kPricedHeat * p_.total_seconds / p_.tasks * (1 - done) * (1 - done) + tolerance_;
       int within = 0;
       for (int i = 0; i < kSteps; ++i) within += step_priced(temperature);
-      const double paced = std::exp2((done - before) / (best_.found || done < 0.5 ? kDoubling : kHurry));
+      const double paced =
+          std::exp2((done - before) / (best_.found || done < 0.5 ? kDoubling : kHurry));
       const double rate = best_.found ? std::max(settled, paced) : paced;
       if (within > kSteps / 2) price_ /= rate;
       if (within < kSteps / 3) price_ *= rate;
@@ -79,9 +80,7 @@ class Search {
     }
   }
 
-  double score() const {
-    return plan_.seconds() + price_ * static_cast<double>(plan_.excess());
-  }
+  double score() const { return plan_.seconds() + price_ * static_cast<double>(plan_.excess()); }
 
   // One change as it comes, with no repair; true when the plan is within the budget afterwards.
   bool step_priced(double temperature) {

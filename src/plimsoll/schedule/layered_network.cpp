@@ -35,7 +35,8 @@ class Network {
     layers_.push_back({0});
     for (std::size_t next = 1; next < last;) {
       const auto drawn = std::llround((0.25 + 1.6 * random_.uniform()) * shape_.width);
-      const std::size_t size = std::min(last - next, static_cast<std::size_t>(std::max(2LL, drawn)));
+      const std::size_t size =
+          std::min(last - next, static_cast<std::size_t>(std::max(2LL, drawn)));
       layers_.emplace_back();
       for (std::size_t i = 0; i < size; ++i) layers_.back().push_back(next++);
     }

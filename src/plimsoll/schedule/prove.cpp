@@ -226,9 +226,10 @@ class ModelText {
   std::string out_;
 };
 
-// Waits for the child up to the deadline, or until it shall stop, and ends it there. Its exit status,
-// or none when it was ended.
-std::optional<int> wait_until(pid_t child, const Deadline& deadline, const std::atomic<bool>* stop) {
+// Waits for the child up to the deadline, or until it shall stop, and ends it there. Its exit
+// status, or none when it was ended.
+std::optional<int> wait_until(pid_t child, const Deadline& deadline,
+                              const std::atomic<bool>* stop) {
   int status = 0;
   while (waitpid(child, &status, WNOHANG) == 0) {
     if (deadline.passed() || (stop != nullptr && stop->load())) {
@@ -244,9 +245,10 @@ std::optional<int> wait_until(pid_t child, const Deadline& deadline, const std::
 // What the solver said by the deadline is in the log, whether it came to an end or not.
 Status run_cbc(const fs::path& model, const fs::path& log, const Deadline& deadline,
                const std::atomic<bool>* stop) {
-  const std::string limit = fmt::format("{:.3f}", std::max(0.01, (1 - kLastWords) * deadline.left()));
-  const std::vector<std::string> words = {"cbc",    model.string(), "-timeMode", "elapsed", "-seconds",
-                                          limit,    "-ratioGap",    "0.0001",    "-solve",  "-quit"};
+  const std::string limit =
+      fmt::format("{:.3f}", std::max(0.01, (1 - kLastWords) * deadline.left()));
+  const std::vector<std::string> words = {"cbc", model.string(), "-timeMode", "elapsed", "-seconds",
+                                          limit, "-ratioGap",    "0.0001",    "-solve",  "-quit"};
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
@@ -314,7 +316,8 @@ Result<Proof> prove(const Workload& workload, const std::vector<TaskId>& order, 
   const Deadline deadline(seconds);
   PLIMSOLL_RETURN_IF_ERROR(check_covered(workload));
   const Chart chart = chart_of(workload, order, budget, options.copies);
-  const std::optional<std::string> text = ModelText(chart, options.overlap).write(options.relax, deadline);
+  const std::optional<std::string> text =
+      ModelText(chart, options.overlap).write(options.relax, deadline);
   if (!text) return fail(ErrorCode::kNoAnswer, "the model could not be written in the time given");
   std::string folder = (fs::temp_directory_path() / "plimsoll-prove-XXXXXX").string();
   if (mkdtemp(folder.data()) == nullptr)

@@ -55,14 +55,18 @@ class Retention {
   // Byte · stages above the limit set last.
   std::int64_t excess() const { return loads_.excess(); }
   void set_limit(std::int64_t bytes) { loads_.set_limit(bytes); }
-  std::int64_t excess_at(Index stage) const { return loads_.excess_at(static_cast<std::size_t>(stage)); }
+  std::int64_t excess_at(Index stage) const {
+    return loads_.excess_at(static_cast<std::size_t>(stage));
+  }
   // By how much excess() falls, at most, when the value goes from a gap, and what holding it there
   // adds, at least.
   std::int64_t relief(Gap gap, std::int64_t bytes) const {
-    return loads_.relief(static_cast<std::size_t>(gap.begin), static_cast<std::size_t>(gap.end), bytes);
+    return loads_.relief(static_cast<std::size_t>(gap.begin), static_cast<std::size_t>(gap.end),
+                         bytes);
   }
   std::int64_t burden(Gap gap, std::int64_t bytes) const {
-    return loads_.burden(static_cast<std::size_t>(gap.begin), static_cast<std::size_t>(gap.end), bytes);
+    return loads_.burden(static_cast<std::size_t>(gap.begin), static_cast<std::size_t>(gap.end),
+                         bytes);
   }
   Index peak_stage() const { return static_cast<Index>(loads_.where()); }
   // What a stage takes beyond its own task.
@@ -83,8 +87,8 @@ class Retention {
   Index decoded_value(Index item) const { return item - p_->tasks; }
 
   // The idle stretch of a held value around the start of a stage: [a, b) such that dropping it
-  // changes only the stages a - 1 and b - 1. Where the stage reads the value it ends there: the value
-  // is then made again in it, after what else has to be.
+  // changes only the stages a - 1 and b - 1. Where the stage reads the value it ends there: the
+  // value is then made again in it, after what else has to be.
   Gap gap_at(Index value, Index stage) const;
   bool reads(Index stage, Index value) const { return used_.get(value, stage); }
   // False where the value has been written over by then: it is not there to be held.
