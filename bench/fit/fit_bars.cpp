@@ -13,6 +13,7 @@
 #include "plimsoll/base/clock.h"
 #include "plimsoll/schedule/fit.h"
 #include "plimsoll/schedule/instances.h"
+#include "plimsoll/schedule/layered_network.h"
 #include "plimsoll/schedule/verify_schedule.h"
 
 namespace {
@@ -58,8 +59,14 @@ std::vector<Row> large_rows() {
   return {
       {"layered100", random_layered(100, 236, 1), 0.9, -1},
       {"layered100", random_layered(100, 236, 1), 0.8, -1},
-      {"layered500", random_layered(500, 2461, 1), 0.9, -1},
-      {"layered500", random_layered(500, 2461, 1), 0.8, -1},
+      {"network250", layered_network({250, 11, 1, 1}), 0.9, -1},
+      {"network250", layered_network({250, 11, 1, 1}), 0.8, -1},
+      {"network500", layered_network({500, 17, 1, 1}), 0.9, -1},
+      {"network500", layered_network({500, 17, 1, 1}), 0.8, -1},
+      {"network1000", layered_network({1000, 22, 1, 1}), 0.9, -1},
+      {"network1000", layered_network({1000, 22, 1, 1}), 0.8, -1},
+      {"dense500", layered_network({500, 17, 3, 1}), 0.9, -1},
+      {"dense500", layered_network({500, 17, 3, 1}), 0.85, -1},
       {"unit500", unit_chain(500), 0.1, 30.09},
       {"transformer100", transformer(100), 0.6, 4.01},
       {"transformer100", transformer(100), 0.4, 8.92},

@@ -62,9 +62,16 @@ class FigureMaker {
     double high = std::log(static_cast<double>((kept - persistent_).value));
     double low = high - std::log(64.0);
     FigureRow best{"auto", kept - persistent_, 0};
-    for (int trial = 0; trial < kTrials; ++trial) {
+    for (int trial = 0; trial < kTrials;) {
       const double middle = (low + high) / 2;
       PLIMSOLL_TRY(const auto found, try_budget(Bytes(static_cast<std::int64_t>(std::exp(middle))), kTrials - trial));
+      // Below the proven floor nothing was searched, and from there on it is known.
+      if (const double floor = log_floor(); middle < floor) {
+        low = floor;
+        if (low >= high) break;
+        continue;
+      }
+      ++trial;
       const bool good = found && found->overhead <= allowed_overhead_;
       (good ? high : low) = middle;
       if (good && found->feature_maps < best.feature_maps) best = *found;
@@ -73,11 +80,16 @@ class FigureMaker {
     return std::move(figure_);
   }
 
+  double log_floor() const {
+    return floor_ > persistent_ ? std::log(static_cast<double>((floor_ - persistent_).value)) : 0;
+  }
+
   // A plan with this many bytes of feature maps, in an even share of the time that is left; none when there is none.
   Result<std::optional<FigureRow>> try_budget(Bytes feature_maps, int trials_left) {
     PlanOptions one = options_;
     one.budget = std::to_string((persistent_ + feature_maps).value);
     one.deadline_seconds = std::max(0.05, (options_.deadline_seconds - watch_.seconds()) / trials_left);
+    one.on_failure = [this](const PlanFailure& failure) { floor_ = failure.floor; };
     const auto planned = plan_model(prepared_, request_, one);
     const bool missed = !planned && (planned.error().code == ErrorCode::kDoesNotFit || planned.error().code == ErrorCode::kNoAnswer);
     if (missed) return std::optional<FigureRow>();
@@ -90,6 +102,7 @@ class FigureMaker {
   PlanOptions options_;
   double allowed_overhead_;
   Bytes persistent_;
+  Bytes floor_;  // of the last budget that was missed; 0 while none was
   ClassicFigure figure_;
   Stopwatch watch_;
 };

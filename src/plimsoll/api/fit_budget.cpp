@@ -1,6 +1,7 @@
 #include "plimsoll/api/fit_budget.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 
 #include "plimsoll/api/keep_all_plan.h"
@@ -13,6 +14,13 @@ namespace {
 
 constexpr int kAttempts = 12;
 constexpr double kQuickShare = 0.04;  // of the deadline, for a search that finds out what packing needs
+constexpr double kTighterShare = 0.3;  // of the deadline, for searches under less everywhere
+constexpr double kNearFloor = 1.08;     // times the floor: there it takes luck, so most of the deadline is for them
+// Budgets of those, as shares of the room above the floor.
+constexpr double kTighter[] = {0.7, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02};
+constexpr double kTighterSeconds = 0.1;   // each
+constexpr double kQuickPacking = 0.01;    // counted seconds for the packing of each
+constexpr int kTighterTries = 2;          // at least, whatever the deadline: the alternative is no plan
 
 class BudgetFitter {
  public:
@@ -39,13 +47,14 @@ class BudgetFitter {
                                   human(floor_.bytes), floor_.bytes)});
     }
     if (options_.deterministic) return first_of_ladder();
-    // Half of the time for the first search. If packing needs more than the budget, quick ones find what to hold
+    // Half of the time for the first search, less near the floor. If packing needs more than the budget, quick ones find what to hold
     // back, and the rest of the time goes into one search under that.
     std::optional<Found> best;
     enum class Stage { kFirst, kQuick, kLast, kOver } stage = Stage::kFirst;
     for (int attempt = 0; attempt < kAttempts && stage != Stage::kOver && (attempt == 0 || time_left() > 0); ++attempt) {
+      if (stage == Stage::kQuick && !best && (near_floor() || time_left() < kTighterShare * options_.deadline_seconds)) break;
       const double quick = kQuickShare * options_.deadline_seconds;
-      how_.deadline_seconds = std::max(0.02, stage == Stage::kFirst ? time_left() / 2 : stage == Stage::kQuick ? quick : time_left());
+      how_.deadline_seconds = std::max(0.02, stage == Stage::kFirst ? first_share() * time_left() : stage == Stage::kQuick ? quick : time_left());
       const auto fitted = schedule::fit(held_back_, how_);
       if (!fitted) {
         if (fitted.error().code != ErrorCode::kDoesNotFit && fitted.error().code != ErrorCode::kNoAnswer) return forward(fitted);
@@ -56,6 +65,9 @@ class BudgetFitter {
       PLIMSOLL_TRY(const bool fits, pack_fastest(*fitted, best));
       stage = stage == Stage::kLast || (stage == Stage::kFirst && fits) ? Stage::kOver : fits ? Stage::kLast : Stage::kQuick;
       ++how_.seed;
+    }
+    if (!best) {
+      PLIMSOLL_TRY(best, tighter());
     }
     if (best) return accept(std::move(best->plan), best->fit);
     return tightest();
@@ -82,8 +94,9 @@ class BudgetFitter {
       return true;
     }
     hold_back(plan);
+    const double enough = watch_.seconds() + kQuickShare * options_.deadline_seconds;
     for (const schedule::Schedule& slower : fitted.runners_up) {
-      if (time_left() <= 0 || (best && best->fit.schedule.seconds <= slower.seconds)) break;
+      if (time_left() <= 0 || watch_.seconds() > enough || (best && best->fit.schedule.seconds <= slower.seconds)) break;
       PLIMSOLL_TRY(plan::Plan other, packed(slower));
       smallest_ = std::min(smallest_, other.arena_bytes());
       if (other.arena_bytes() > budget_) continue;
@@ -92,6 +105,32 @@ class BudgetFitter {
     }
     return false;
   }
+
+  // Where the places that packing needs move with every search, less in all of the step, again and again, until a
+  // schedule packs into the budget.
+  Result<std::optional<Found>> tighter() {
+    schedule::FitOptions how = how_;
+    how.deadline_seconds = kTighterSeconds;
+    quickly_ = true;
+    std::optional<Found> best;
+    for (int tries = 0; !best && (tries < kTighterTries || time_left() > 0); ++tries) {
+      if (options_.stop != nullptr && options_.stop->load()) break;
+      const double room = static_cast<double>((budget_ - floor_.bytes).value);
+      how.budget = floor_.bytes + Bytes(static_cast<std::int64_t>(kTighter[tries % std::ssize(kTighter)] * room));
+      ++how.seed;
+      auto fitted = schedule::fit(mapped_.workload, how);
+      if (!fitted) continue;
+      fitted->runners_up.clear();
+      PLIMSOLL_RETURN_IF_ERROR(pack_fastest(*fitted, best));
+    }
+    quickly_ = false;
+    return best;
+  }
+
+  bool near_floor() const {
+    return static_cast<double>(budget_.value) < kNearFloor * static_cast<double>(floor_.bytes.value);
+  }
+  double first_share() const { return near_floor() ? kTighterShare / 2 : 0.5; }
 
   tl::unexpected<Error> none_found() {
     return give_up({ErrorCode::kNoAnswer, fmt::format("no plan within {} was found in the time given", human(budget_))});
@@ -115,7 +154,8 @@ class BudgetFitter {
   }
 
   Result<plan::Plan> packed(const schedule::Schedule& schedule) const {
-    PLIMSOLL_TRY(const plan::MakePlanOptions how, packing_options(graph_, options_));
+    PLIMSOLL_TRY(plan::MakePlanOptions how, packing_options(graph_, options_));
+    if (quickly_) how.pack_seconds = kQuickPacking;
     return plan::make_plan(graph_, mapped_, schedule, how);
   }
 
@@ -202,6 +242,7 @@ class BudgetFitter {
   schedule::Floor floor_;
   std::vector<std::string> wall_;
   Bytes smallest_ = Bytes::max();
+  bool quickly_ = false;  // packing with little work, to see many schedules
   Stopwatch watch_;
 };
 

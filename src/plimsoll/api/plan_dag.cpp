@@ -60,6 +60,8 @@ PlanDagPoint point_of(const schedule::Schedule& chosen, const PlanDagReport& rep
 
 // Of the deadline, for checking and writing what was found.
 constexpr double kAfterwards = 0.01;
+// Of the deadline, for the search where a proof comes after it.
+constexpr double kBeforeProof = 0.4;
 
 // One plan under way: what is read, what is found, what is said about it.
 class DagPlanner {
@@ -83,8 +85,8 @@ class DagPlanner {
     for (ValueId id : floor.wall)
       report_.wall.push_back({workload_.value(id).name, workload_.value(id).bytes});
     report_.smallest_budget_bytes = floor.bytes;
-    fit_.deadline_seconds =
-        std::max(0.0, (1 - kAfterwards) * options_.deadline_seconds - watch_.seconds());
+    const double share = options_.prove ? kBeforeProof : 1 - kAfterwards;
+    fit_.deadline_seconds = std::max(0.0, share * options_.deadline_seconds - watch_.seconds());
     PLIMSOLL_RETURN_IF_ERROR(choose(kept));
     report_.plan_seconds = watch_.seconds();
     return std::move(report_);
@@ -155,8 +157,9 @@ class DagPlanner {
     }
     schedule::ProofOptions how;
     if (fit_.remedies.swap) how.copies = fit_.copies;
+    how.stop = options_.stop;
     const auto proof = schedule::prove(workload_, fitted.order, fit_.budget,
-                                       std::max(1.0, options_.deadline_seconds), how);
+                                       (1 - kAfterwards) * options_.deadline_seconds - watch_.seconds(), how);
     if (!proof) return proof.error().code == ErrorCode::kNoAnswer ? Status{} : forward(proof);
     const double bound = proof->bound_seconds / fitted.keep_all_seconds - 1;
     point.lower_bound_overhead =

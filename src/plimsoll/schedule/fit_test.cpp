@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "plimsoll/base/random.h"
 #include "plimsoll/schedule/instances.h"
+#include "plimsoll/schedule/layered_network.h"
 #include "plimsoll/schedule/prove.h"
 #include "plimsoll/schedule/strategies.h"
 #include "plimsoll/schedule/verify_schedule.h"
@@ -336,6 +338,32 @@ TEST(Strategies, AreRightOnEveryShape) {
   EXPECT_FALSE(run_strategy(unit_chain(3), "blocks"));
 }
 
+TEST(LayeredNetwork, HasAboutAsManyEdgesAsThePublishedOnes) {
+  for (const auto& [tasks, width, edges] :
+       {std::tuple{100, 5.0, 236}, std::tuple{250, 11.0, 944}, std::tuple{500, 17.0, 2461},
+        std::tuple{1000, 22.0, 5875}}) {
+    const Workload workload = layered_network({tasks, width, 1, 7});
+    ASSERT_TRUE(verify(workload));
+    ASSERT_EQ(workload.tasks.size(), static_cast<std::size_t>(tasks));
+    std::size_t found = 0;
+    for (const Task& task : workload.tasks) found += task.inputs.size();
+    EXPECT_NEAR(static_cast<double>(found), edges, 0.15 * edges);
+    EXPECT_EQ(workload, layered_network({tasks, width, 1, 7}));
+  }
+}
+
+// Walks that evict and remake thrash here; the search over intervals has to find the first plan.
+TEST(Fit, FindsAPlanWhereWalksOnlyThrash) {
+  const Workload workload = layered_network({250, 11, 1, 3});
+  FitOptions options;
+  options.budget = Bytes(keep_all(workload).peak_bytes.value * 85 / 100);
+  options.order = OrderChoice::kGiven;
+  options.deadline_seconds = 1;
+  const auto fitted = fit(workload, options);
+  ASSERT_TRUE(fitted) << fitted.error().message;
+  EXPECT_TRUE(verify_schedule(workload, fitted->schedule, options.budget, options.copies));
+}
+
 // The optimum by integer programming, on graphs small enough for it.
 struct ProofCase {
   int graphs = 3, tasks = 12, edges = 24;
@@ -345,7 +373,7 @@ struct ProofCase {
   std::optional<CopyRates> copies;
 };
 
-// How many were compared; a solver that gives up in time says nothing.
+// Against the best plan of the solver, the optimum or not. How many it proved to be the optimum.
 int compare_with_proof(const ProofCase& c) {
   int compared = 0;
   for (int g = 1; g <= c.graphs; ++g) {
@@ -364,13 +392,32 @@ int compare_with_proof(const ProofCase& c) {
     EXPECT_TRUE(verify_schedule(workload, fitted->schedule, options.budget, options.copies));
     const auto proof = prove(workload, fitted->order, options.budget, c.proof_seconds,
                              {false, c.copies, Overlap::kByStage});
-    if (!proof || !proof->optimum_seconds) continue;
-    ++compared;
-    EXPECT_LE(fitted->bound_seconds, *proof->optimum_seconds * (1 + 1e-4))
-        << "the bound is no bound";
-    EXPECT_LE(fitted->schedule.seconds, *proof->optimum_seconds * c.allowed);
+    if (!proof) continue;
+    if (proof->found_seconds) {
+      EXPECT_LE(fitted->bound_seconds, *proof->found_seconds * (1 + 1e-4))
+          << "the bound is no bound";
+      EXPECT_LE(fitted->schedule.seconds, *proof->found_seconds * c.allowed);
+    }
+    compared += proof->optimum_seconds.has_value();
   }
   return compared;
+}
+
+TEST(Prove, GivesUpInTimeWithWhatItKnows) {
+  const Workload workload = transformer(4);
+  std::vector<TaskId> order;
+  for (std::size_t t = 0; t < workload.tasks.size(); ++t) order.emplace_back(t);
+  const Bytes budget(keep_all(workload).peak_bytes.value / 2);
+  for (const double seconds : {0.0, 0.001, 0.3}) {
+    const auto proof = prove(workload, order, budget, seconds);
+    if (proof) {
+      EXPECT_FALSE(proof->optimum_seconds);
+    } else {
+      EXPECT_TRUE(proof.error().code == ErrorCode::kNoAnswer ||
+                  proof.error().code == ErrorCode::kDevice)
+          << proof.error().message;
+    }
+  }
 }
 
 bool has_solver() {
@@ -391,11 +438,30 @@ TEST(Fit, IsNearTheOptimumWithSwapOnSmallGraphs) {
   EXPECT_GT(compare_with_proof({.allowed = 1.05, .copies = kSlowCopies}), 0);
 }
 
-TEST(SlowFit, IsWithinAPercentOfTheOptimumOnGraphsOfTwentyFive) {
+// What is read by two tasks in a row may have to go between them: the second has to make another
+// input again first, and there is no room for both.
+TEST(Fit, MakesAValueAgainBetweenTwoReadersInARow) {
+  const Workload workload = random_layered(25, 40, 4);
+  FitOptions options;
+  options.budget = Bytes(keep_all(workload).peak_bytes.value * 85 / 100);
+  options.order = OrderChoice::kGiven;
+  options.deadline_seconds = 0.5;
+  const auto fitted = fit(workload, options);
+  ASSERT_TRUE(fitted);
+  EXPECT_LE(100 * fitted->overhead(), 21.0);  // proven: 20.997; keeping it there costs 28.937
+}
+
+// With twenty tasks the solver ends within seconds, with twenty-five not on all: there its best
+// plan has to be reached all the same.
+TEST(SlowFit, IsWithinAPercentOfTheOptimumOnGraphsOfTwentyAndTwentyFive) {
   if (!has_solver()) GTEST_SKIP() << "no cbc";
-  EXPECT_GT(
-      compare_with_proof({.graphs = 10, .tasks = 25, .edges = 50, .fit_seconds = 1, .copies = {}}),
-      5);
+  ProofCase c{.graphs = 10, .percent = 85, .fit_seconds = 1, .proof_seconds = 20, .copies = {}};
+  c.tasks = 20;
+  c.edges = 36;
+  EXPECT_GT(compare_with_proof(c), 5);
+  c.tasks = 25;
+  c.edges = 40;
+  EXPECT_GT(compare_with_proof(c), 2);
 }
 
 TEST(SlowFit, IsNearTheOptimumWithSwapOnGraphsOfTwentyFive) {
@@ -405,7 +471,7 @@ TEST(SlowFit, IsNearTheOptimumWithSwapOnGraphsOfTwentyFive) {
                                 .edges = 50,
                                 .percent = 70,
                                 .fit_seconds = 2,
-                                .proof_seconds = 120,
+                                .proof_seconds = 30,
                                 .allowed = 1.02,
                                 .copies = kSlowCopies}),
             3);

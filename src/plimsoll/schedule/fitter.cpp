@@ -25,7 +25,8 @@ constexpr double kAfterwards = 0.3;  // seconds for saying what would have been 
 constexpr double kRoundSeconds = 3;  // then the best of all threads is shared
 // Shares of what is left of the deadline, where the steps after it can be taken too.
 constexpr double kRestartShare = 0.12;
-constexpr double kDesperateShare = 0.25;  // for walks of any length, as long as there is no plan
+constexpr double kDesperateShare = 0.05;  // for walks of any length, as long as there is no plan
+constexpr double kFindShare = 0.5;  // for intervals alone, where walks only thrash
 constexpr double kHomeShare = 0.3;  // for intervals without copies, where values may be swapped
 
 Remedies without_swap(Remedies remedies) {
@@ -104,21 +105,26 @@ std::optional<Candidate> Fitter::search(Bytes budget, const Effort& effort, std:
   if (optimal()) return best_;
   cut_segments();
   restart(seed, kThrashing, kRestartShare);
-  if (!best_) restart(seed + 1, kHopeless, kDesperateShare);
-  nearest_.reset();
-  if (!best_) approach();
+  const bool walkable = best_.has_value();
+  if (!walkable) restart(seed + 1, kHopeless, kDesperateShare);
   const bool swaps = options_.remedies.swap;
   if (searchable()) {
-    in_rounds(seed, swaps ? until(kHomeShare) : effort_.seconds,
-              [this](std::uint64_t own, int round, int worker, double from, double to) {
-                const bool priced = (round + worker) % 2 == 0;
-                improve_once(own, round == 0 && worker > 0, priced, from, to);
+    if (!walkable) {
+      in_rounds(seed + 7, 1, until(swaps ? kHomeShare / 2 : kFindShare),
+                [this](std::uint64_t own, int, double from, double to) {
+                  improve_once(own, true, true, from, to);
+                });
+    }
+    const double end = swaps ? until(kHomeShare) : effort_.seconds;
+    in_rounds(seed, rounds_until(end), end,
+              [this](std::uint64_t own, int turn, double from, double to) {
+                improve_once(own, turn == 1 || turn == 2, turn % 2 == 0, from, to);
               });
   }
   if (swaps) {
-    in_rounds(seed + 1, effort_.seconds,
-              [this](std::uint64_t own, int round, int worker, double from, double to) {
-                search_gaps_once(own, (round + worker) % 2 == 0, from, to);
+    in_rounds(seed + 1, rounds_until(effort_.seconds), effort_.seconds,
+              [this](std::uint64_t own, int turn, double from, double to) {
+                search_gaps_once(own, turn % 2 == 0, from, to);
               });
   }
   return best_;
@@ -176,24 +182,6 @@ void Fitter::halve(std::int64_t low, std::int64_t high, const Sequence& sequence
     } else {
       low = middle;
     }
-  }
-}
-
-// A plan that is little over the budget, where none within it was found: from there the search over
-// intervals has less to let go than from keep-all.
-void Fitter::approach() {
-  std::int64_t least = kept_.schedule.peak_bytes.value;
-  const double seconds =
-      (until(kRestartShare) - watch_.seconds()) / static_cast<double>(orders_.size());
-  for (const Sequence& sequence : orders_) {
-    halve(budget_, least, sequence, kThrashing, seconds, [&](const Script& script) {
-      const std::int64_t peak = link(problem_, script).peak_bytes.value;
-      if (peak < least && !copies(script)) {
-        least = peak;
-        nearest_ = {script, sequence.order};
-      }
-      return peak;
-    });
   }
 }
 
@@ -285,19 +273,26 @@ void Fitter::restart(std::uint64_t seed, double hopeless, double share) {
   favourite_ = found.order;
 }
 
+int Fitter::workers() const {
+  return std::max(1, effort_.counted ? 1 : options_.threads);
+}
+
+int Fitter::rounds_until(double end) const {
+  return std::max(4, static_cast<int>((end - watch_.seconds()) / kRoundSeconds));
+}
+
 // Rounds on all threads up to `end`, each from what the others have found so far.
-void Fitter::in_rounds(std::uint64_t seed, double end, const Work& work) {
-  const int workers = std::max(1, effort_.counted ? 1 : options_.threads);
+void Fitter::in_rounds(std::uint64_t seed, int rounds, double end, const Work& work) {
   const double begin = effort_.counted ? 0 : watch_.seconds();
-  const int rounds = std::max(4, static_cast<int>((end - begin) / kRoundSeconds));
   for (int round = 0; round < rounds && !stopped() && !optimal(); ++round) {
     const double from = begin + (end - begin) * round / rounds;
     const double to = begin + (end - begin) * (round + 1) / rounds;
     std::vector<std::thread> threads;
-    for (int k = 0; k < workers; ++k) {
-      const std::uint64_t own = seed + 101 * static_cast<std::uint64_t>(round * workers + k + 1);
-      const auto one = [&work, own, round, k, from, to] { work(own, round, k, from, to); };
-      if (k + 1 < workers)
+    for (int k = 0; k < workers(); ++k) {
+      const int turn = round * workers() + k;
+      const std::uint64_t own = seed + 101 * static_cast<std::uint64_t>(turn + 1);
+      const auto one = [&work, own, turn, from, to] { work(own, turn, from, to); };
+      if (k + 1 < workers())
         threads.emplace_back(one);
       else
         one();
@@ -315,8 +310,8 @@ std::function<double()> Fitter::progress_of(double from, double to, std::int64_t
   };
 }
 
-// Some of the first round start from keep-all and let go what is over, which is better where little
-// has to go.
+// The plan where a round begins: the best so far, or keep-all, which is better where little has to go
+// and where the walks found only plans that make things again many times.
 Retention Fitter::starting_point(std::uint64_t seed, bool fresh) {
   const std::lock_guard lock(mutex_);
   if (best_ && (!fresh || problem_.tasks > kFreshLimit)) {
@@ -324,9 +319,6 @@ Retention Fitter::starting_point(std::uint64_t seed, bool fresh) {
     if (!copies(script)) {
       return Retention::from_script(at_home_, Sequence(at_home_, best_->order), script);
     }
-  }
-  if (!best_ && nearest_ && !fresh) {
-    return Retention::from_script(at_home_, Sequence(at_home_, nearest_->order), nearest_->script);
   }
   return Retention(at_home_, orders_[seed % orders_.size()].order);
 }

@@ -73,13 +73,13 @@ class Fitter {
   std::vector<Index> polished(std::vector<Index> order, double share, Random& random);
   void cut_segments();
   void restart(std::uint64_t seed, double hopeless, double share);
-  void approach();
   void halve(std::int64_t low, std::int64_t high, const Sequence& sequence, double hopeless,
              double seconds, const std::function<std::int64_t(const Script&)>& found);
 
-  using Work =
-      std::function<void(std::uint64_t seed, int round, int worker, double from, double to)>;
-  void in_rounds(std::uint64_t seed, double end, const Work& work);
+  using Work = std::function<void(std::uint64_t seed, int turn, double from, double to)>;
+  int workers() const;
+  int rounds_until(double end) const;
+  void in_rounds(std::uint64_t seed, int rounds, double end, const Work& work);
   std::function<double()> progress_of(double from, double to, std::int64_t counts) const;
   void improve_once(std::uint64_t seed, bool fresh, bool priced, double from, double to);
   Retention starting_point(std::uint64_t seed, bool fresh);
@@ -97,12 +97,6 @@ class Fitter {
   std::mutex mutex_;
   std::optional<Candidate> best_;
   std::deque<Schedule> runners_up_;  // slowest first
-  struct Attempt {
-    Script script;
-    std::vector<Index> order;
-  };
-  std::optional<Attempt>
-      nearest_;  // over the budget by as little as was found, while there is no best
   std::vector<Sequence> orders_;
   ConstructSettings good_;     // of the best restart
   std::size_t favourite_ = 0;  // its order

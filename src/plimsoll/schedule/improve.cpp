@@ -9,6 +9,12 @@ namespace {
 constexpr std::size_t kCandidates = 48;
 constexpr double kHeatTasks = 60;
 constexpr double kPricedHeat = 0.3;  // starting temperature, in times of a mean task
+constexpr double kFirstPrice = 0.1;  // in times of the step's time a byte of all values
+// How much of the search goes into a price twice as high until a plan fits, in its first half and
+// in its second; afterwards so many moves a value, if that is less.
+constexpr double kDoubling = 0.06;
+constexpr double kHurry = 0.02;
+constexpr double kSettling = 20;
 
 class Search {
  public:
@@ -22,7 +28,7 @@ class Search {
     tolerance_ = p_.total_seconds * 1e-12;
     std::int64_t bytes = 1;
     for (Index v : movable_) bytes += p_.bytes[at(v)];
-    price_ = p_.total_seconds / static_cast<double>(bytes);
+    price_ = kFirstPrice * p_.total_seconds / static_cast<double>(bytes);
     plan_.set_limit(s_.budget);
   }
 
@@ -52,36 +58,36 @@ class Search {
     }
   }
 
-  // The price of a byte · stage over the budget follows how often the plan is within it.
+  // The price of a byte · stage over the budget rises until the plan is within it and then follows
+  // how often it is. It rises so slowly that the moves settle at every price: a price that runs
+  // ahead of them buys room at any cost, and such plans are not improved out of again.
   void run_priced() {
     constexpr int kSteps = 64;
-    double done = 0;
-    while ((done = s_.progress()) < 1) {
+    const double settled = std::exp2(kSteps / (kSettling * static_cast<double>(movable_.size())));
+    double done = s_.progress();
+    for (double before = done; done < 1; before = done, done = s_.progress()) {
       const double temperature =
           kPricedHeat * p_.total_seconds / p_.tasks * (1 - done) * (1 - done) + tolerance_;
       int within = 0;
       for (int i = 0; i < kSteps; ++i) within += step_priced(temperature);
-      if (within > kSteps / 2) price_ *= 0.95;
-      if (within < kSteps / 3) price_ *= 1.05;
+      const double paced =
+          std::exp2((done - before) / (best_.found || done < 0.5 ? kDoubling : kHurry));
+      const double rate = best_.found ? std::max(settled, paced) : paced;
+      if (within > kSteps / 2) price_ /= rate;
+      if (within < kSteps / 3) price_ *= rate;
       best_.moves += kSteps;
       plan_.refresh_total();
     }
   }
 
-  double score() const {
-    return plan_.seconds() + price_ * static_cast<double>(plan_.excess());
-  }
+  double score() const { return plan_.seconds() + price_ * static_cast<double>(plan_.excess()); }
 
   // One change as it comes, with no repair; true when the plan is within the budget afterwards.
   bool step_priced(double temperature) {
     const std::size_t mark = plan_.mark();
-    const double before = score();
-    bool good = propose_priced() && plan_.possible();
-    if (good) {
-      const double worse = score() - before;
-      good = worse <= 0 || random_.uniform() < std::exp(-worse / temperature);
-    }
-    if (!good) {
+    slack_ = -temperature * std::log(1 - random_.uniform());
+    const double most = score() + slack_;
+    if (!propose_priced() || !plan_.possible() || score() > most) {
       plan_.roll_back(mark);
       return plan_.excess() == 0;
     }
@@ -94,11 +100,60 @@ class Search {
   bool propose_priced() {
     const double dice = random_.uniform();
     if (s_.move_operators && dice < 0.1) return move_operator();
-    if (dice < 0.4) return random_.chance(0.5) ? drop_at_peak() : drop_one();
-    if (dice < 0.7) return keep();
+    if (dice < 0.4) return random_.chance(0.5) ? drop_at(crowded_stage()) : drop_anywhere();
+    if (dice < 0.7) return keep_if_worth();
     if (dice < 0.8) return drop_one() && keep();
     if (dice < 0.9) return rerun_from_held_inputs();
     return recompute_earlier();
+  }
+
+  // A stage over the budget, or else the highest.
+  Index crowded_stage() {
+    for (int tries = 0; tries < 8; ++tries) {
+      const Index stage = random_index(at(p_.tasks));
+      if (plan_.excess_at(stage) > 0) return stage;
+    }
+    return plan_.peak_stage();
+  }
+
+  bool drop_at(Index stage) {
+    const std::size_t start = at(random_index(movable_.size()));
+    for (std::size_t i = 0; i < movable_.size(); ++i) {
+      const Index value = movable_[(start + i) % movable_.size()];
+      if (plan_.held(value, stage) && drop_if_worth(value, stage)) return true;
+    }
+    return false;
+  }
+
+  bool drop_anywhere() {
+    const Index value = movable_[at(random_index(movable_.size()))];
+    return drop_if_worth(value, plan_.some_held(value, random_index(at(p_.tasks))));
+  }
+
+  // Lets go of an idle stretch unless that is known to cost more than it gains.
+  bool drop_if_worth(Index value, Index stage) {
+    const auto gap = plan_.gap_at(value, stage);
+    if (gap.begin >= gap.end) return false;
+    const bool encode = encode_free(value, gap) && (!p_.remakeable(value) || random_.chance(0.5));
+    if (!encode && !p_.remakeable(value)) return false;
+    const std::int64_t freed = p_.bytes[at(value)] - (encode ? p_.encoded_bytes[at(value)] : 0);
+    const double worth = slack_ + price_ * static_cast<double>(plan_.relief(gap, freed));
+    const double costs = encode ? plan_.encode_price(value) : plan_.drop_price(value, gap, worth);
+    if (costs > worth) return false;
+    let_go(value, gap, encode);
+    return true;
+  }
+
+  bool keep_if_worth() {
+    const auto [stage, value] = remade();
+    if (stage == kNoIndex || plan_.held(value, stage)) return false;
+    const Index from = plan_.last_available(value, stage);
+    if (from == kNoIndex || from >= stage) return false;
+    const Retention::Gap gap{from + 1, stage + 1};
+    const double worth = slack_ + plan_.extra_seconds(stage);
+    if (price_ * static_cast<double>(plan_.burden(gap, p_.bytes[at(value)])) > worth) return false;
+    hold_plain(value, gap);
+    return true;
   }
 
   bool fits() const { return plan_.possible() && plan_.excess() == 0; }
@@ -246,16 +301,6 @@ class Search {
     return false;
   }
 
-  bool drop_at_peak() {
-    const Index stage = plan_.peak_stage();
-    const std::size_t start = at(random_index(movable_.size()));
-    for (std::size_t i = 0; i < movable_.size(); ++i) {
-      const Index value = movable_[(start + i) % movable_.size()];
-      if (plan_.held(value, stage) && drop_idle(value, stage)) return true;
-    }
-    return false;
-  }
-
   // Lets go of the idle stretch around a stage, or encodes it.
   bool drop_idle(Index value, Index stage) {
     const auto gap = plan_.gap_at(value, stage);
@@ -308,7 +353,9 @@ class Search {
     const std::size_t start = at(random_index(size));
     for (std::size_t i = 0; i < size && candidates_.size() < kCandidates; ++i) {
       const Index value = movable_[(start + i) % size];
-      if (value != protect && plan_.held(value, stage)) candidates_.push_back(value);
+      if (value != protect && plan_.held(value, stage) && !plan_.reads(stage, value)) {
+        candidates_.push_back(value);
+      }
     }
   }
 
@@ -355,6 +402,7 @@ class Search {
   Improved best_;
   double current_ = 0;
   double price_ = 0;  // of a byte over the budget for one stage, in seconds
+  double slack_ = 0;  // by how much the move at hand may make the plan worse
   double tolerance_ = 0;
   std::vector<Index> movable_;
   std::vector<Index> candidates_;

@@ -34,6 +34,18 @@ class LoadLine {
     excess_ += change;
   }
   std::int64_t excess() const { return excess_; }
+  std::int64_t excess_at(std::size_t step) const { return over(bytes_[step]); }
+  // By how much the excess would fall if steps [begin, end) held so much less, and rise if more.
+  std::int64_t relief(std::size_t begin, std::size_t end, std::int64_t bytes) const {
+    std::int64_t sum = 0;
+    for (std::size_t i = begin; i < end; ++i) sum += std::min(bytes, over(bytes_[i]));
+    return sum;
+  }
+  std::int64_t burden(std::size_t begin, std::size_t end, std::int64_t bytes) const {
+    std::int64_t sum = 0;
+    for (std::size_t i = begin; i < end; ++i) sum += over(bytes_[i] + bytes) - over(bytes_[i]);
+    return sum;
+  }
   std::int64_t highest() const { return bytes_[where()]; }
   std::size_t where() const {
     return static_cast<std::size_t>(std::max_element(bytes_.begin(), bytes_.end()) -

@@ -1,14 +1,18 @@
 #include "plimsoll/schedule/prove.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <thread>
 
+#include "plimsoll/base/clock.h"
 #include "plimsoll/base/file.h"
 
 extern char** environ;
@@ -19,6 +23,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMostTasks = 400;
+// Of the time given, for the solver to say what it knows before it is ended.
+constexpr double kLastWords = 0.05;
 
 Status check_covered(const Workload& workload) {
   if (workload.tasks.size() > kMostTasks) {
@@ -87,7 +93,8 @@ class ModelText {
   ModelText(const Chart& chart, Overlap overlap)
       : c_(chart), by_stage_(overlap == Overlap::kByStage && !chart.out_cost.empty()) {}
 
-  std::string write(bool relax) {
+  // None when the deadline passes before it is written.
+  std::optional<std::string> write(bool relax, const Deadline& deadline) {
     const std::size_t n = c_.cost.size();
     out_ = "Minimize\n obj:\n";
     if (by_stage_) {
@@ -103,7 +110,10 @@ class ModelText {
       stream("O", c_.out_cost, n);
       stream("I", c_.in_cost, n);
     }
-    for (std::size_t t = 0; t < n; ++t) stage(t, n);
+    for (std::size_t t = 0; t < n; ++t) {
+      if (deadline.passed()) return std::nullopt;
+      stage(t, n);
+    }
     out_ += "Bounds\n";
     for (std::size_t t = 0; t < n; ++t) {
       for (std::size_t i = 0; i <= t; ++i) {
@@ -216,10 +226,29 @@ class ModelText {
   std::string out_;
 };
 
-Status run_cbc(const fs::path& model, const fs::path& log, double seconds) {
-  const std::string limit = fmt::format("{:.3f}", seconds);
-  const std::vector<std::string> words = {"cbc",       model.string(), "-seconds", limit,
-                                          "-ratioGap", "0.0001",       "-solve",   "-quit"};
+// Waits for the child up to the deadline, or until it shall stop, and ends it there. Its exit
+// status, or none when it was ended.
+std::optional<int> wait_until(pid_t child, const Deadline& deadline,
+                              const std::atomic<bool>* stop) {
+  int status = 0;
+  while (waitpid(child, &status, WNOHANG) == 0) {
+    if (deadline.passed() || (stop != nullptr && stop->load())) {
+      kill(child, SIGKILL);
+      waitpid(child, &status, 0);
+      return std::nullopt;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return status;
+}
+
+// What the solver said by the deadline is in the log, whether it came to an end or not.
+Status run_cbc(const fs::path& model, const fs::path& log, const Deadline& deadline,
+               const std::atomic<bool>* stop) {
+  const std::string limit =
+      fmt::format("{:.3f}", std::max(0.01, (1 - kLastWords) * deadline.left()));
+  const std::vector<std::string> words = {"cbc", model.string(), "-timeMode", "elapsed", "-seconds",
+                                          limit, "-ratioGap",    "0.0001",    "-solve",  "-quit"};
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
@@ -231,9 +260,8 @@ Status run_cbc(const fs::path& model, const fs::path& log, double seconds) {
   const int failed = posix_spawnp(&child, "cbc", &actions, nullptr, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   if (failed != 0) return fail(ErrorCode::kDevice, "cbc cannot be started; install coinor-cbc");
-  int status = 0;
-  waitpid(child, &status, 0);
-  if (!WIFEXITED(status) || WEXITSTATUS(status) == 127)
+  const std::optional<int> status = wait_until(child, deadline, stop);
+  if (status && (!WIFEXITED(*status) || WEXITSTATUS(*status) == 127))
     return fail(ErrorCode::kDevice, "cbc cannot be run; install coinor-cbc");
   return {};
 }
@@ -242,6 +270,15 @@ std::optional<double> number_after(const std::string& text, std::string_view lab
   const std::size_t found = text.rfind(label);
   if (found == std::string::npos) return std::nullopt;
   return std::strtod(text.c_str() + found + label.size(), nullptr);
+}
+
+// What the solver had proven last; it says so in other words while it still works.
+std::optional<double> last_bound(const std::string& log) {
+  for (const std::string_view label :
+       {"Lower bound:", "best possible ", "Continuous objective value is"}) {
+    if (const auto bound = number_after(log, label)) return bound;
+  }
+  return std::nullopt;
 }
 
 Result<Proof> read_log(const std::string& log, double total, bool relax) {
@@ -260,12 +297,12 @@ Result<Proof> read_log(const std::string& log, double total, bool relax) {
     return proof;
   }
   const auto objective = number_after(log, "Objective value:");
-  const auto bound = number_after(log, "Lower bound:");
+  if (objective) proof.found_seconds = seconds(*objective);
   if (log.find("Result - Optimal solution found") != std::string::npos && objective) {
     proof.bound_seconds = seconds(*objective);
     proof.optimum_seconds = proof.bound_seconds;
-  } else if (bound) {
-    proof.bound_seconds = seconds(*bound);
+  } else if (const auto least = last_bound(log)) {
+    proof.bound_seconds = seconds(*least);
   } else {
     return fail(ErrorCode::kNoAnswer, "the solver found no bound in the time given");
   }
@@ -276,20 +313,24 @@ Result<Proof> read_log(const std::string& log, double total, bool relax) {
 
 Result<Proof> prove(const Workload& workload, const std::vector<TaskId>& order, Bytes budget,
                     double seconds, const ProofOptions& options) {
+  const Deadline deadline(seconds);
   PLIMSOLL_RETURN_IF_ERROR(check_covered(workload));
+  const Chart chart = chart_of(workload, order, budget, options.copies);
+  const std::optional<std::string> text =
+      ModelText(chart, options.overlap).write(options.relax, deadline);
+  if (!text) return fail(ErrorCode::kNoAnswer, "the model could not be written in the time given");
   std::string folder = (fs::temp_directory_path() / "plimsoll-prove-XXXXXX").string();
   if (mkdtemp(folder.data()) == nullptr)
     return fail(ErrorCode::kDevice, "no temporary folder can be made");
-  const Chart chart = chart_of(workload, order, budget, options.copies);
   const fs::path model = fs::path(folder) / "model.lp";
-  const fs::path log = fs::path(folder) / "log.txt";
-  Status done = write_file(model, ModelText(chart, options.overlap).write(options.relax));
-  if (done) done = run_cbc(model, log, seconds);
-  const Result<std::string> text = done ? read_file(log) : Result<std::string>(forward(done));
+  const fs::path log_file = fs::path(folder) / "log.txt";
+  Status done = write_file(model, *text);
+  if (done) done = run_cbc(model, log_file, deadline, options.stop);
+  const Result<std::string> log = done ? read_file(log_file) : Result<std::string>(forward(done));
   std::error_code ignored;
   fs::remove_all(folder, ignored);
-  if (!text) return forward(text);
-  return read_log(*text, chart.total, options.relax);
+  if (!log) return forward(log);
+  return read_log(*log, chart.total, options.relax);
 }
 
 }  // namespace plimsoll::schedule

@@ -18,6 +18,7 @@
 // kept values: what the model knows. Used by `--prove` and by the tests, never by planning.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 
@@ -29,6 +30,7 @@ namespace plimsoll::schedule {
 struct Proof {
   double bound_seconds = 0;               // no plan of this order is faster
   std::optional<double> optimum_seconds;  // proven
+  std::optional<double> found_seconds;    // of the best plan the solver came to, the optimum or not
 };
 
 enum class Overlap : std::uint8_t { kPerfect, kByStage };
@@ -37,9 +39,11 @@ struct ProofOptions {
   bool relax = false;               // a bound in less time
   std::optional<CopyRates> copies;  // swapping as well as recomputing
   Overlap overlap = Overlap::kPerfect;
+  const std::atomic<bool>* stop = nullptr;  // set it to end the solver early
 };
 
-// kUsage for what the model does not cover, kDoesNotFit when proven impossible, kNoAnswer when the
+// `seconds` is for all of it: the model is written, solved and given up within them, and the solver is
+// ended if it does not end itself. kUsage for what the model does not cover, kDoesNotFit when proven impossible, kNoAnswer when the
 // solver said nothing useful in time, kDevice when there is no cbc.
 Result<Proof> prove(const Workload& workload, const std::vector<TaskId>& order, Bytes budget,
                     double seconds, const ProofOptions& options = {});

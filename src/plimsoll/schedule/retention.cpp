@@ -112,8 +112,9 @@ Index Retention::key_of(Index item) const {
   return task == kNoIndex ? 0 : 2 * position_[at(task)];
 }
 
-// What has to run in a stage: the closure of what its own task and its new holdings miss.
-bool Retention::collect(Index stage, std::vector<Index>& items, double& seconds) {
+// What has to run in a stage: the closure of what its own task and its new holdings miss. False when
+// that cannot be, or takes longer than `most`.
+bool Retention::collect(Index stage, std::vector<Index>& items, double& seconds, double most) {
   items.clear();
   seconds = 0;
   ++mark_now_;
@@ -148,14 +149,26 @@ bool Retention::collect(Index stage, std::vector<Index>& items, double& seconds)
     items.push_back(p_->tasks + p_->values + v);
     seconds += p_->encode_seconds[at(v)];
   }
-  while (!stack_.empty() && possible) {
+  while (!stack_.empty() && possible && seconds <= most) {
     const Index task = stack_.back();
     stack_.pop_back();
     items.push_back(task);
     seconds += p_->seconds[at(task)];
     for (Index u : p_->inputs[task]) need_value(u);
   }
-  return possible;
+  return possible && seconds <= most;
+}
+
+void Retention::sort_by_key(std::vector<Index>& items) {
+  keyed_.clear();
+  for (Index item : items) {
+    keyed_.push_back(static_cast<std::uint64_t>(key_of(item)) << 32 |
+                     static_cast<std::uint32_t>(item));
+  }
+  std::sort(keyed_.begin(), keyed_.end());
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    items[i] = static_cast<Index>(keyed_[i] & 0xffffffffU);
+  }
 }
 
 template <typename Visit>
@@ -231,12 +244,7 @@ void Retention::redo(Index stage) {
   touches(stage, false);
   double seconds = 0;
   const bool possible = collect(stage, items_, seconds);
-  if (items_.size() > 1) {
-    std::sort(items_.begin(), items_.end(), [&](Index a, Index b) {
-      const Index ka = key_of(a), kb = key_of(b);
-      return ka != kb ? ka < kb : a < b;
-    });
-  }
+  if (items_.size() > 1) sort_by_key(items_);
   runs_[t] = items_;
   const std::int64_t extra = walk(stage, runs_[t]);
   touches(stage, true);
@@ -315,8 +323,7 @@ void Retention::roll_back(std::size_t mark) {
 }
 
 Retention::Gap Retention::gap_at(Index value, Index stage) const {
-  if (stage < 0 || stage >= p_->tasks || !plain_.get(value, stage) || used_.get(value, stage))
-    return {};
+  if (stage < 0 || stage >= p_->tasks || !plain_.get(value, stage)) return {};
   Index before = std::max(plain_.last_clear_at_or_before(value, stage - 1),
                           used_.last_at_or_before(value, stage - 1));
   const Index made = p_->producer[at(value)];
@@ -345,7 +352,7 @@ double Retention::encode_price(Index value) const {
   return p_->encode_seconds[at(value)] + p_->decode_seconds[at(value)];
 }
 
-double Retention::drop_price(Index value, Gap gap) {
+double Retention::drop_price(Index value, Gap gap, double most) {
   // Only the bits next to the two stages matter to them, and they are put back at once.
   const Index last = gap.end - 1;
   const bool was_start = gap.begin > 0 && !plain_.get(value, gap.begin - 1);
@@ -362,7 +369,7 @@ double Retention::drop_price(Index value, Gap gap) {
   if (possible && last < p_->tasks) {
     plain_.set(value, last, false);
     if (held_on) starts_[at(last)].push_back(value);
-    possible = collect(last, items_, seconds);
+    possible = collect(last, items_, seconds, most - price + stage_seconds_[at(last)]);
     price += seconds - stage_seconds_[at(last)];
     if (held_on) starts_[at(last)].pop_back();
     plain_.set(value, last, true);

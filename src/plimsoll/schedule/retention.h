@@ -22,6 +22,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "plimsoll/schedule/bit_rows.h"
@@ -35,6 +36,7 @@ constexpr std::int64_t kRetentionLimit = 600'000'000;  // values · stages: 75 M
 
 class Retention {
  public:
+  static constexpr double kAnyPrice = std::numeric_limits<double>::infinity();
   enum class Hold : std::uint8_t { kPlain, kEncoded };
   struct Gap {
     Index begin = 0;  // boundaries [begin, end)
@@ -53,7 +55,25 @@ class Retention {
   // Byte · stages above the limit set last.
   std::int64_t excess() const { return loads_.excess(); }
   void set_limit(std::int64_t bytes) { loads_.set_limit(bytes); }
+  std::int64_t excess_at(Index stage) const {
+    return loads_.excess_at(static_cast<std::size_t>(stage));
+  }
+  // By how much excess() falls, at most, when the value goes from a gap, and what holding it there
+  // adds, at least.
+  std::int64_t relief(Gap gap, std::int64_t bytes) const {
+    return loads_.relief(static_cast<std::size_t>(gap.begin), static_cast<std::size_t>(gap.end),
+                         bytes);
+  }
+  std::int64_t burden(Gap gap, std::int64_t bytes) const {
+    return loads_.burden(static_cast<std::size_t>(gap.begin), static_cast<std::size_t>(gap.end),
+                         bytes);
+  }
   Index peak_stage() const { return static_cast<Index>(loads_.where()); }
+  // What a stage takes beyond its own task.
+  double extra_seconds(Index stage) const {
+    const auto t = static_cast<std::size_t>(stage);
+    return stage_seconds_[t] - p_->seconds[static_cast<std::size_t>(order_[t])];
+  }
   const std::vector<Index>& order() const { return order_; }
   Index stages() const { return p_->tasks; }
   const std::vector<Index>& runs(Index stage) const {
@@ -66,9 +86,11 @@ class Retention {
   bool is_decode(Index item) const { return item >= p_->tasks; }
   Index decoded_value(Index item) const { return item - p_->tasks; }
 
-  // The idle stretch of a held value around a boundary: [a, b) such that dropping it changes only
-  // the stages a - 1 and b - 1. Empty when the stage uses the value.
+  // The idle stretch of a held value around the start of a stage: [a, b) such that dropping it
+  // changes only the stages a - 1 and b - 1. Where the stage reads the value it ends there: the
+  // value is then made again in it, after what else has to be.
   Gap gap_at(Index value, Index stage) const;
+  bool reads(Index stage, Index value) const { return used_.get(value, stage); }
   // False where the value has been written over by then: it is not there to be held.
   bool may_hold(Index value, Index boundary) const {
     const Index over = p_->overwriter[static_cast<std::size_t>(value)];
@@ -79,8 +101,9 @@ class Retention {
   Index some_held(Index value, Index stage) const;
   // The last stage before `stage` after which the value could be held on, or kNoIndex.
   Index last_available(Index value, Index stage) const;
-  // Extra seconds when the gap is dropped; infinity when that is impossible.
-  double drop_price(Index value, Gap gap);
+  // Extra seconds when the gap is dropped; infinity when that is impossible or, so that long
+  // closures cost no time, when it is more than `most`.
+  double drop_price(Index value, Gap gap, double most = kAnyPrice);
   double encode_price(Index value) const;
   bool encodable(Index value) const {
     return p_->encoding[static_cast<std::size_t>(value)] != kNoIndex;
@@ -121,7 +144,8 @@ class Retention {
   void redo(Index stage);
   void settle();
   void soil(Index stage);
-  bool collect(Index stage, std::vector<Index>& items, double& seconds);
+  bool collect(Index stage, std::vector<Index>& items, double& seconds, double most = kAnyPrice);
+  void sort_by_key(std::vector<Index>& items);
   std::int64_t walk(Index stage, const std::vector<Index>& items);
   void touches(Index stage, bool on);
   Index key_of(Index item) const;
@@ -149,6 +173,7 @@ class Retention {
   std::vector<std::int32_t> value_mark_, task_mark_;
   std::int32_t mark_now_ = 0;
   std::vector<Index> stack_, items_;
+  std::vector<std::uint64_t> keyed_;
   std::vector<std::int32_t> last_item_, last_mark_;
 };
 
