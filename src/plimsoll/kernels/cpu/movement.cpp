@@ -11,6 +11,7 @@
 #include "plimsoll/kernels/cpu/parallel.h"
 #include "plimsoll/kernels/cpu/strided.h"
 #include "plimsoll/ops/array.h"
+#include "plimsoll/ops/channel_groups.h"
 
 namespace plimsoll::kernels {
 namespace {
@@ -211,9 +212,10 @@ std::unique_ptr<Kernel> make_depth_to_space(const Site& site) {
 
 // identity and reshape, where the executor gave the result memory of its own.
 std::unique_ptr<Kernel> make_copy(const Site& site) {
-  const bool alike = site.in(0).layout == site.out().layout &&
-                     (site.node.op == "identity" || site.node.op == "bit_cast" || site.in(0).layout.is_row_major());
-  if (!alike) return nullptr;
+  const bool keeps_shape = site.node.op == "identity" || site.node.op == "bit_cast";
+  const bool alike = site.in(0).layout == site.out().layout && (keeps_shape || site.in(0).layout.is_row_major());
+  const bool cut = ops::is_channel_cut(site.in(0), site.out()) || ops::is_channel_cut(site.out(), site.in(0));
+  if (!alike && (keeps_shape || !cut)) return nullptr;
   const std::int64_t bytes = ir::bytes_of(site.out()).value;
   return make_kernel(site, [=](const Arguments& a) {
     if (a.outputs[0] == a.inputs[0]) return;
