@@ -178,7 +178,7 @@ class Folder {
 
   std::optional<Floats> filled(const ir::Value& value) {
     const std::int64_t elements = value.type.shape.elements();
-    if (elements > kMostFilled - filled_) return std::nullopt;
+    if (elements > std::min(kMostFilledEach, kMostFilled - filled_)) return std::nullopt;
     filled_ += elements;
     return Floats(static_cast<std::size_t>(elements), static_cast<float>(value.init.a));
   }

@@ -10,8 +10,8 @@
 //   concat -> batch norm -> * [64,1,1] -> + [64,1,1]  becomes    concat -> batch norm
 //
 // The new weights are computed once, at import, and owned by the source; the old ones are no longer read. Weights that a
-// file only says how to fill are written out for it, up to kMostFilled elements a model: a few bytes of file must not
-// become gigabytes.
+// file only says how to fill are written out for it, up to kMostFilled elements a model and kMostFilledEach a weight: a few
+// bytes of file must not become gigabytes.
 #pragma once
 
 #include "plimsoll/base/result.h"
@@ -21,6 +21,7 @@
 namespace plimsoll::model::onnx {
 
 inline constexpr std::int64_t kMostFilled = std::int64_t{1} << 25;
+inline constexpr std::int64_t kMostFilledEach = std::int64_t{1} << 22;
 
 Result<ir::Graph> fold_batch_norm(ir::Graph graph, store::WeightSource& weights);
 
