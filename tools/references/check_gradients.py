@@ -24,7 +24,7 @@ from onnx import helper, numpy_helper
 
 QUIET = onnxruntime.SessionOptions()
 QUIET.log_severity_level, QUIET.intra_op_num_threads = 4, 1
-STEPS = (3e-2, 1e-2, 3e-3, 1e-3)  # of the weight's length
+STEPS = (3e-2, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5)  # of the weight's length, or of a tenth where it is shorter
 TOLERANCE = 0.03
 
 
@@ -87,7 +87,7 @@ def slope(model, name, direction, expected, feeds, out, factors):
     weight = numpy_helper.to_array(tensor)
     found = []
     for step in STEPS:
-        length = step * max(np.linalg.norm(weight), 1e-3)
+        length = step * max(np.linalg.norm(weight), 0.1)
         sums = []
         for sign in (1, -1):
             tensor.CopyFrom(numpy_helper.from_array((weight + sign * length * direction).astype(np.float32), name))
