@@ -59,6 +59,16 @@ def recorded(path):
         return {name[3:]: file[name] for name in file if name.startswith("in.")}
 
 
+def open_sizes(path):
+    """Sizes for a file's open dimensions: those of the arrays it was recorded with."""
+    arrays, sizes = recorded(path) or {}, {}
+    for value in onnx.load(path).graph.input if path.suffix == ".onnx" else []:
+        for axis, dim in enumerate(value.type.tensor_type.shape.dim):
+            if dim.dim_param and value.name in arrays:
+                sizes[dim.dim_param] = arrays[value.name].shape[axis]
+    return [word for name, size in sizes.items() for word in ("--dim", f"{name}={size}")]
+
+
 def check(program, model, options, folder):
     path = folder / "written.onnx"
     subprocess.run([program, "graph", model, "--infer", *options, "-o", path], check=True, capture_output=True, text=True)
@@ -91,7 +101,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for model in sys.argv[2:] or [*built_in, *files]:
             try:
-                good = check(program, model, built_in.get(model, []), pathlib.Path(folder))
+                options = built_in[model] if model in built_in else open_sizes(pathlib.Path(model))
+                good = check(program, model, options, pathlib.Path(folder))
             except subprocess.CalledProcessError as problem:
                 print(f"{model}: {problem.stderr.strip()}", flush=True)
                 good = False

@@ -291,6 +291,86 @@ class Gru(nn.Module):
         return torch.cat([part.flatten() for part in self.gru(self.mix(x), state)])
 
 
+class Shuffled(nn.Module):
+    """Grouped convolutions between which channels change places, halves that part and join, a norm of neighbours."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.norm = nn.Conv2d(3, 24, 3, 2, 1), nn.BatchNorm2d(24)
+        self.one, self.deep, self.two = nn.Conv2d(24, 24, 1, groups=3), nn.Conv2d(24, 24, 3, padding=1, groups=24), nn.Conv2d(24, 20, 1, groups=4)
+        self.near, self.out = nn.LocalResponseNorm(5), nn.Linear(32, 10)
+
+    def forward(self, x):
+        x = nn.functional.max_pool2d(self.norm(self.stem(x)).relu(), 3, 2, 1)
+        n, c, h, w = x.shape
+        y = self.one(x).view(n, 3, c // 3, h, w).transpose(1, 2).reshape(n, c, h, w)
+        left, right = self.two(self.deep(y).relu()).chunk(2, 1)
+        y = torch.cat([self.near(left), right.relu(), nn.functional.pad(x[:, 4:16, 1:], (0, 0, 1, 0))], 1)
+        return self.out(nn.functional.lp_pool2d(y, 2.0, 2).mean((2, 3)))
+
+
+class Relative(nn.Module):
+    """Attention with a bias that a small network makes of how far apart two places are."""
+
+    def __init__(self):
+        super().__init__()
+        self.qkv, self.out = nn.Linear(16, 48), nn.Linear(16, 5)
+        self.far = nn.Sequential(nn.Linear(2, 12), nn.ReLU(), nn.Linear(12, 4))
+        places = torch.stack(torch.meshgrid(torch.arange(3.), torch.arange(3.), indexing="ij"), -1).view(9, 2)
+        self.register_buffer("apart", (places[:, None] - places[None]) / 3)
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).view(-1, 9, 3, 4, 4).permute(2, 0, 3, 1, 4)
+        scores = q @ k.transpose(-2, -1) / 2 + self.far(self.apart).permute(2, 0, 1)
+        return self.out((scores.softmax(-1) @ v).transpose(1, 2).reshape(-1, 9, 16))
+
+
+class Sizes(nn.Module):
+    """Sizes that follow from the input's: resized to what another branch has, and back."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.out = nn.Conv2d(3, 8, 3, 2, 1), nn.Conv2d(8, 8, 3, 2, 1), nn.Conv2d(16, 9, 1)
+
+    def forward(self, x):
+        a = self.a(x).relu()
+        b = nn.functional.interpolate(nn.functional.silu(self.b(a)), size=a.shape[-2:], mode="nearest")
+        y = nn.functional.interpolate(self.out(torch.cat([a, b], 1)), size=x.shape[-2:], mode="bilinear", align_corners=True)
+        return nn.functional.pixel_shuffle(y, 3) + nn.functional.interpolate(x[:, :1], scale_factor=3, mode="bicubic")
+
+
+class Lengths(nn.Module):
+    """A causal transformer block behind convolutions and a recurrent layer, of any length."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed, self.conv, self.gru = nn.Embedding(50, 16), nn.Conv1d(16, 16, 3), nn.GRU(16, 8, batch_first=True, bidirectional=True)
+        self.norm, self.qkv, self.mix, self.out = nn.RMSNorm(16), nn.Linear(16, 48), nn.Linear(16, 16), nn.Linear(16, 6)
+
+    def forward(self, ids):
+        b, t = ids.shape
+        x = self.embed(ids)
+        x = x + self.conv(nn.functional.pad(x.transpose(1, 2), (2, 0))).transpose(1, 2).relu()
+        x = x + self.gru(x)[0]
+        # Written out: the older exporter has no RMS norm.
+        y = x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-6) * self.norm.weight
+        q, k, v = self.qkv(y).view(b, t, 3, 4, 4).permute(2, 0, 3, 1, 4)
+        y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.out(x + self.mix(y.transpose(1, 2).reshape(b, t, 16)))
+
+
+class Video(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.norm, self.space = nn.Conv3d(3, 8, (3, 5, 5), (1, 2, 2), (1, 2, 2)), nn.BatchNorm3d(8), nn.Conv3d(8, 8, (1, 3, 3), 1, (0, 1, 1))
+        self.time, self.group, self.out = nn.Conv3d(8, 12, (3, 1, 1), 1, (1, 0, 0)), nn.GroupNorm(3, 12), nn.Linear(12, 5)
+
+    def forward(self, x):
+        y = nn.functional.max_pool3d(self.norm(self.a(x)).relu(), (1, 3, 3), (1, 2, 2), (0, 1, 1))
+        y = self.group(self.time(self.space(y) + y))
+        return self.out(nn.functional.avg_pool3d(y, 2, ceil_mode=True).amax((2, 3, 4)))
+
+
 def language(name, masked=False, **options):
     import transformers
     config = getattr(transformers, f"{name}Config")(vocab_size=120, **options)
@@ -337,11 +417,16 @@ CASES = {
     "spatial": lambda: (Spatial(), images(8)), "spectrum": lambda: (Spectrum(), {"x": torch.randn(2, 48)}),
     "regions": lambda: (Regions(), images(12)), "deformed": lambda: (Deformed(), images(6, 4)), "patches": lambda: (Patches(), images(8)),
     "volumes": lambda: (Volumes(), {"x": torch.randn(5, 6)}), "gru": lambda: (Gru(), {"x": torch.randn(2, 5, 6), "state": torch.randn(4, 2, 10)}),
+    "shuffled": lambda: (Shuffled(), images(32)), "relative": lambda: (Relative(), {"x": torch.randn(2, 9, 16)}),
+    "sizes": lambda: (Sizes(), images(12)), "lengths": lambda: (Lengths(), {"ids": tokens(50)}), "video": lambda: (Video(), {"x": torch.randn(2, 3, 4, 16, 16)}),
     "gpt_neo": gpt_neo, "deberta": deberta, "mamba": mamba, "segformer": segformer, "wav2vec2": wav2vec2,
 }
 # Exports of these are large for what they add; the older exporter's is enough.
 SCRIPT_ONLY = {"gpt_neo", "deberta", "mamba", "segformer", "wav2vec2"}
-WITH_GRADIENTS = {"spatial", "spectrum", "regions", "deformed", "patches", "volumes", "resnet", "vit", "unet", "gpt2", "bert", "lstm", "convnext"}
+# Exported with open dimensions, recorded at other sizes.
+OPEN = {"sizes": ({"x": {0: "batch", 2: "height", 3: "width"}}, lambda: {"x": torch.randn(3, 3, 10, 15)}),
+        "lengths": ({"ids": {0: "batch", 1: "seq"}}, lambda: {"ids": tokens(50, 7, 3)})}
+WITH_GRADIENTS = {"shuffled", "relative", "sizes", "lengths", "video", "spatial", "spectrum", "regions", "deformed", "patches", "volumes", "resnet", "vit", "unet", "gpt2", "bert", "lstm", "convnext"}
 
 
 def settle(model):
@@ -405,14 +490,15 @@ def run_wide(name, folder):
     print(f"{path.name}: {path.stat().st_size} bytes", flush=True)
 
 
-def export(model, inputs, path, dynamo):
+def export(model, inputs, path, dynamo, axes=None):
     names = list(inputs)
     arguments = tuple(inputs.values())
     if dynamo:
-        program = torch.onnx.export(model, arguments, dynamo=True, input_names=names, output_names=["out"], verbose=False)
+        shapes = tuple({axis: torch.export.Dim.AUTO for axis in axes[name]} for name in names) if axes else None
+        program = torch.onnx.export(model, arguments, dynamo=True, input_names=names, output_names=["out"], dynamic_shapes=shapes, verbose=False)
         onnx.save(program.model_proto, path)
     else:
-        torch.onnx.export(model, arguments, str(path), dynamo=False, input_names=names, output_names=["out"], opset_version=17)
+        torch.onnx.export(model, arguments, str(path), dynamo=False, input_names=names, output_names=["out"], opset_version=17, dynamic_axes=axes)
     # Stack traces and descriptions are most of a small file.
     file = onnx.load(path)
     file.graph.doc_string = ""
@@ -434,6 +520,8 @@ def run(name, folder):
     model, inputs = CASES[name]()
     model.eval()
     settle(model)
+    axes, others = OPEN.get(name, (None, None))
+    exported, inputs = inputs, others() if others else inputs
     arrays = {f"in.{key}": value.numpy() for key, value in inputs.items()}
     out = model(*inputs.values())
     arrays["out.0"] = out.detach().numpy()
@@ -450,7 +538,7 @@ def run(name, folder):
         path = folder / f"{name}.{exporter}.onnx"
         try:
             with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
-                export(model, inputs, path, dynamo)
+                export(model, exported, path, dynamo, axes)
             size = path.stat().st_size
             print(f"{path.name}: {size} bytes" + (" TOO LARGE" if size > LIMIT else ""), flush=True)
         except Exception as problem:  # an exporter that cannot do a family is a fact, not a failure of ours

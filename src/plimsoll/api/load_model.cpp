@@ -123,7 +123,7 @@ Result<LoadedModel> load_forward(const ModelRequest& request) {
 
 Result<LoadedModel> load_model(const ModelRequest& request) {
   PLIMSOLL_TRY(LoadedModel out, load_forward(request));
-  PLIMSOLL_TRY(out.graph, rewrite::tidy(out.graph));
+  PLIMSOLL_TRY(out.graph, rewrite::tidy(out.graph, {.trains = out.training}));
   if (has_backward(out.graph)) out.training = true;
   if (!out.training || has_backward(out.graph)) return out;
   autodiff::TrainingOptions how;

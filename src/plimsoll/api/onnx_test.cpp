@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "plimsoll/api/pipeline.h"
 #include "plimsoll/api/planning.h"
 #include "plimsoll/autodiff/differentiate.h"
 #include "plimsoll/autodiff/training.h"
@@ -15,6 +16,7 @@
 #include "plimsoll/model/zoo.h"
 #include "plimsoll/ops/functions.h"
 #include "plimsoll/ops/interpreter.h"
+#include "plimsoll/rewrite/tidy.h"
 #include "plimsoll/runtime/initial_content.h"
 #include "plimsoll/runtime/layout_copy.h"
 #include "plimsoll/runtime/on_demand.h"
@@ -82,16 +84,35 @@ Result<std::vector<ops::Array>> run_kernels(const model::ImportedModel& imported
   return out;
 }
 
+std::vector<NamedArray> inputs_in(const Arrays& arrays) {
+  std::vector<NamedArray> out;
+  for (const auto& [name, array] : arrays) {
+    if (name.starts_with("in.")) out.push_back({name.substr(3), array});
+  }
+  return out;
+}
+
+// Open dimensions take the sizes of what was recorded, which are not those the model was exported with.
+Result<model::ImportedModel> import_export(const std::string& name, const std::vector<NamedArray>& inputs, bool training) {
+  model::ImportOptions how;
+  how.training = training;
+  for (const NamedArray& input : inputs) how.shapes[input.name] = input.array.type.shape;
+  return model::import_onnx(kExports / (name + ".onnx"), how);
+}
+
 class ImportedExports : public testing::TestWithParam<std::string> {};
 
+// As `plimsoll run` does it: rewritten for inference and laid out.
 TEST_P(ImportedExports, KernelsGiveTheOutputsOfPytorch) {
   const Arrays arrays = arrays_of(GetParam());
-  std::vector<NamedArray> inputs;
-  for (const auto& [name, array] : arrays) {
-    if (name.starts_with("in.")) inputs.push_back({name.substr(3), array});
-  }
-  const auto imported = model::import_onnx(kExports / (GetParam() + ".onnx"));
+  const std::vector<NamedArray> inputs = inputs_in(arrays);
+  auto imported = import_export(GetParam(), inputs, false);
   ASSERT_TRUE(imported) << imported.error().message;
+  const auto tidied = rewrite::tidy(imported->graph, {.trains = false});
+  ASSERT_TRUE(tidied) << tidied.error().message;
+  auto laid_out = lay_out(*tidied, 2);
+  ASSERT_TRUE(laid_out) << laid_out.error().message;
+  imported->graph = std::move(*laid_out);
   const auto outputs = run_kernels(*imported, inputs);
   ASSERT_TRUE(outputs) << outputs.error().message;
   const Status same = model::onnx::compare(outputs->front(), arrays.at("out.0"), {1e-4, 1e-4});
@@ -102,9 +123,8 @@ TEST_P(ImportedExports, KernelsGiveTheOutputsOfPytorch) {
 TEST_P(ImportedExports, GradientsAreThoseOfPytorch) {
   const Arrays arrays = arrays_of(GetParam());
   if (!arrays.contains("loss.weight")) GTEST_SKIP() << "no gradients were recorded";
-  model::ImportOptions how;
-  how.training = true;
-  auto imported = model::import_onnx(kExports / (GetParam() + ".onnx"), how);
+  const std::vector<NamedArray> inputs = inputs_in(arrays);
+  auto imported = import_export(GetParam(), inputs, true);
   ASSERT_TRUE(imported) << imported.error().message;
   ops::Builder builder(imported->graph);
   const ops::Var weight = builder.constant("loss.weight", arrays.at("loss.weight"));
@@ -128,10 +148,6 @@ TEST_P(ImportedExports, GradientsAreThoseOfPytorch) {
   model::ImportedModel whole;
   whole.graph = std::move(*graph);
   whole.weights = std::move(imported->weights);
-  std::vector<NamedArray> inputs;
-  for (const auto& [name, array] : arrays) {
-    if (name.starts_with("in.")) inputs.push_back({name.substr(3), array});
-  }
   const auto outputs = run_kernels(whole, inputs);
   ASSERT_TRUE(outputs) << outputs.error().message;
   for (std::size_t i = 0; i < names.size(); ++i) {

@@ -19,18 +19,5 @@ TEST(IndexingGradients, AgreeWithFiniteDifferencesAndReadOnlyWhatTheySay) {
   }
 }
 
-TEST(IndexingGradients, RefuseAScatterThatMultiplies) {
-  const OperatorExample example{"scatter_elements",
-                                "mul",
-                                {example_signed({3}, 0.5, 1.5, 1), example_integers({1}, {1}),
-                                 example_signed({1}, 0.5, 1.5, 2)},
-                                {{"reduction", std::string("mul")}},
-                                true,
-                                {}};
-  const Status status = check_first_order(example);
-  ASSERT_FALSE(status.has_value());
-  EXPECT_NE(status.error().message.find("'mul' has no gradient"), std::string::npos);
-}
-
 }  // namespace
 }  // namespace plimsoll::autodiff

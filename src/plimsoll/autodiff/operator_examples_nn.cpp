@@ -61,6 +61,9 @@ void add_conv_examples(std::vector<OperatorExample>& out) {
   };
   out.push_back(example("conv", "groups, strides, pads, dilations",
                         {make({2, 2, 4, 3}), make({4, 1, 3, 2}), make({4})}, grouped));
+  ir::Attributes activated = grouped;
+  activated.set("activation", std::string("relu"));
+  out.push_back(example("conv", "with relu", {make({2, 2, 4, 3}), make({4, 1, 3, 2}), make({4})}, activated));
   out.push_back(example("conv", "one dimension", {make({1, 2, 6}), make({3, 2, 3})},
                         {{"strides", Ints{2}}, {"pads", Ints{1, 1}}}));
   out.push_back(example("conv", "three dimensions",

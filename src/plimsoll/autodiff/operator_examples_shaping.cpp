@@ -135,7 +135,7 @@ std::vector<OperatorExample> indexing_examples() {
        {}},
       {"gather_nd", "empty", {cube, example_integers({0, 3}, {})}, {}, true, {}},
   };
-  for (const std::string reduction : {"none", "add", "max", "min"}) {
+  for (const std::string reduction : {"none", "add", "mul", "max", "min"}) {
     const ir::Attributes how{{"reduction", reduction}};
     out.push_back({"scatter_elements", reduction, {data, places, updates}, how, true, {}});
     out.push_back({"scatter_nd", reduction, {cube, rows, row_updates}, how, true, {}});
@@ -145,6 +145,15 @@ std::vector<OperatorExample> indexing_examples() {
                  {data, example_integers({2, 1}, {2, 2}), example_signed({2, 1}, 0.5, 1.5, 86)},
                  {{"axis", std::int64_t{0}}, {"reduction", std::string("add")}},
                  true,
+                 {}});
+  // A product of two, one with a lone zero, one with two of them: as with reduce_prod, the first order only.
+  ops::Array factors = example_signed({2, 3}, 0.5, 1.5, 87);
+  factors.reals[1] = factors.reals[2] = factors.reals[5] = 0;
+  out.push_back({"scatter_elements",
+                 "mul at one place, by zeros too",
+                 {data, example_integers({2, 3}, {2, 2, 2, 2, 2, 2}), factors},
+                 {{"axis", std::int64_t{0}}, {"reduction", std::string("mul")}},
+                 false,
                  {}});
   out.push_back({"scatter_nd",
                  "batch",

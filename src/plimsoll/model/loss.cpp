@@ -13,10 +13,17 @@ using ops::Var;
 Result<ir::Graph> with_cross_entropy(ir::Graph graph) {
   const ValueId logits_id = graph.outputs.front();
   Builder builder(std::move(graph));
-  const Var logits = builder.var(logits_id);
+  Var logits = builder.var(logits_id);
   if (logits.rank() == 0) {
     return bad_input("{}: output '{}' is a scalar, cross-entropy needs logits",
                      builder.graph().name, builder.graph().value(logits_id).name);
+  }
+  // Images of classes, [N, C, H, W], have their classes where channels are.
+  if (logits.rank() >= 4) {
+    ir::Ints perm{0};
+    for (int axis = 2; axis < logits.rank(); ++axis) perm.push_back(axis);
+    perm.push_back(1);
+    logits = ops::transpose(logits, perm);
   }
   const ir::Shape shape = logits.shape();
   const ir::Shape rows(shape.dims().first(static_cast<std::size_t>(shape.rank() - 1)));

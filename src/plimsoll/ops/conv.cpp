@@ -1,6 +1,7 @@
 #include "plimsoll/ops/conv.h"
 
 #include "plimsoll/base/checked.h"
+#include "plimsoll/ops/activation.h"
 #include "plimsoll/ops/cards.h"
 #include "plimsoll/ops/compose.h"
 #include "plimsoll/ops/conv_geometry.h"
@@ -36,13 +37,21 @@ ConvGeometry verified(const ir::Shape& x, const ir::Shape& w, const ir::Attribut
   return *geometry;
 }
 
-// conv(x, w, bias?) -> y
+// conv(x, w, bias?) -> y, or relu of it
+
+bool has_relu(const ir::Attributes& attributes) {
+  return attributes.text("activation", "") == "relu";
+}
 
 Result<std::vector<TensorType>> infer_conv(const Call& call) {
   PLIMSOLL_RETURN_IF_ERROR(expect_one_float(call));
   PLIMSOLL_TRY(const ConvGeometry geometry,
                conv_geometry(call.shape(0), call.shape(1), call.attributes()));
   if (call.has(2)) PLIMSOLL_RETURN_IF_ERROR(expect_shape(call, 2, {call.shape(1)[0]}));
+  const std::string activation = call.attributes().text("activation", "");
+  if (!activation.empty() && activation != "relu") {
+    return bad_input("activation is \"{}\", expects \"\" or \"relu\"", activation);
+  }
   return std::vector<TensorType>{{call.type(0).dtype, geometry.y_shape(), call.type(0).layout}};
 }
 
@@ -50,13 +59,14 @@ std::vector<Var> conv_gradient(const Backward& g) {
   const ConvOptions options = conv_options(g.attributes);
   std::vector<Var> out(g.inputs.size());
   const bool wants_bias = g.inputs.size() > 2 && g.in(2) && g.wants(2);
-  if (g.wants(0)) out[0] = conv_grad_input(g.dy(), g.in(1), g.in(0).shape(), options);
+  const Var dy = has_relu(g.attributes) ? relu_grad(g.dy(), g.out(0)) : g.dy();
+  if (g.wants(0)) out[0] = conv_grad_input(dy, g.in(1), g.in(0).shape(), options);
   if (g.wants(1)) {
-    const auto [dw, db] = conv_grad_weight(g.in(0), g.dy(), g.in(1).shape(), options, wants_bias);
+    const auto [dw, db] = conv_grad_weight(g.in(0), dy, g.in(1).shape(), options, wants_bias);
     out[1] = dw;
     if (wants_bias) out[2] = db;
   } else if (wants_bias) {
-    out[2] = reshape(sum_over(g.dy(), all_but_channels(g.dy().rank())), g.in(2).shape());
+    out[2] = reshape(sum_over(dy, all_but_channels(dy.rank())), g.in(2).shape());
   }
   return out;
 }
@@ -72,6 +82,8 @@ void evaluate_conv(const Evaluation& e) {
   const ConvGeometry geometry = verified(e.in(0).type.shape, e.in(1).type.shape, e.attributes);
   if (e.has(2)) add_bias(e.in(2), e.out());
   add_conv(geometry, e.in(0).reals.data(), e.in(1).reals.data(), e.out().reals.data());
+  if (!has_relu(e.attributes)) return;
+  for (double& y : e.out().reals) y = y < 0 ? 0 : y;
 }
 
 // conv_grad_input(dy, w) -> dx
@@ -267,7 +279,7 @@ Var conv_transpose(Var x, Var w, Var bias, const ConvOptions& options,
 }
 
 std::vector<Card> conv_cards() {
-  return {
+  std::vector<Card> out = {
       conv_card("conv", between(2, 3), exactly(1), infer_conv, conv_gradient, conv_cost,
                 evaluate_conv),
       conv_card("conv_grad_input", exactly(2), exactly(1), infer_grad_input, grad_input_gradient,
@@ -277,6 +289,8 @@ std::vector<Card> conv_cards() {
       conv_card("conv_transpose", between(2, 3), exactly(1), infer_transpose, transpose_gradient,
                 transpose_cost, evaluate_transpose),
   };
+  out.back().layout = LayoutRule::kPlain;
+  return out;
 }
 
 }  // namespace plimsoll::ops

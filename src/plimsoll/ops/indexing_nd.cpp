@@ -112,8 +112,8 @@ std::vector<Var> gather_nd_gradient(const Backward& g) {
 std::vector<Var> scatter_nd_gradient(const Backward& g) {
   return scatter_gradient(
       g, [&](Var from) { return gather_nd(from, g.in(1), batch_dims_of(g)); },
-      [&](Var into, Var what) {
-        return scatter_nd(into, g.in(1), what, "none", batch_dims_of(g));
+      [&](Var into, Var what, std::string_view reduction) {
+        return scatter_nd(into, g.in(1), what, reduction, batch_dims_of(g));
       });
 }
 

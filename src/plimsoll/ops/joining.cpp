@@ -175,7 +175,7 @@ std::vector<Card> joining_cards() {
        .views = concat_views,
        .cost = bytes_cost,
        .recompute = Recompute::kCheap,
-       .layout = LayoutRule::kPlain,
+       .layout = LayoutRule::kChannels,
        .evaluate = evaluate_concat},
       {.name = "split",
        .inputs = exactly(1),
@@ -186,7 +186,7 @@ std::vector<Card> joining_cards() {
        .views = split_views,
        .cost = bytes_cost,
        .recompute = Recompute::kCheap,
-       .layout = LayoutRule::kPlain,
+       .layout = LayoutRule::kChannels,
        .evaluate = evaluate_split},
   };
 }

@@ -128,7 +128,7 @@ std::vector<Card> padding_cards() {
            .in_place = InPlace::never(),
            .cost = bytes_cost,
            .recompute = Recompute::kCheap,
-           .layout = LayoutRule::kPlain,
+           .layout = LayoutRule::kChannels,
            .evaluate = evaluate_pad}};
 }
 

@@ -23,8 +23,8 @@ std::optional<Reduction> reduction_of(const ir::Attributes& attributes);
 void combine(Array& y, std::int64_t at, const Array& x, std::int64_t from, Reduction reduction);
 
 // The adjoints of data and updates, given the two movements of the family:
-//   read(from)         what `from` has at the indexed places
-//   write(into, what)  `into` with `what` at the indexed places
+//   read(from)                     what `from` has at the indexed places
+//   write(into, what, reduction)   `into` with `what` at the indexed places
 // Inputs are data, indices, updates.
 template <typename Read, typename Write>
 std::vector<Var> scatter_gradient(const Backward& g, Read read, Write write);

@@ -7,6 +7,23 @@
 
 namespace plimsoll::ops {
 
+// With 'mul' an update's adjoint is the product of all others at its place: all divided by its own, but for zeros. A
+// product without them, and how many there were, tells: beside another zero the adjoint is 0, a lone zero gets the rest.
+template <typename Read, typename Write>
+std::vector<Var> product_gradient(const Backward& g, Read read, Write write) {
+  std::vector<Var> out(3);
+  if (g.wants(0)) out[0] = write(g.dy(), g.in(2), "mul");
+  if (!g.wants(2)) return out;
+  const Var zero = number(g.dy(), 0);
+  const Var one = number(g.dy(), 1);
+  const Var vanishes = equal(g.in(2), zero);
+  const Var divisors = where(vanishes, one, g.in(2));
+  const Var flowing = g.dy() * write(g.in(0), divisors, "mul");
+  const Var zeros = write(zeros_like(g.in(0)), where(vanishes, one, zeros_like(g.in(2))), "add");
+  out[2] = where(vanishes, read(where(equal(zeros, one), flowing, zero)), read(where(equal(zeros, zero), flowing, zero)) / divisors);
+  return out;
+}
+
 // For max and min a place belongs to the data when the data's element is the result, otherwise to
 // the updates that are.
 template <typename Read, typename Write>
@@ -15,7 +32,7 @@ std::vector<Var> scatter_gradient(const Backward& g, Read read, Write write) {
   std::vector<Var> out(3);
   switch (reduction) {
     case Reduction::kNone:
-      if (g.wants(0)) out[0] = write(g.dy(), zeros_like(g.in(2)));
+      if (g.wants(0)) out[0] = write(g.dy(), zeros_like(g.in(2)), "none");
       if (g.wants(2)) out[2] = read(g.dy());
       break;
     case Reduction::kAdd:
@@ -34,8 +51,7 @@ std::vector<Var> scatter_gradient(const Backward& g, Read read, Write write) {
       break;
     }
     case Reduction::kMul:
-      g.builder.fail("a scatter with reduction 'mul' has no gradient");
-      break;
+      return product_gradient(g, read, write);
   }
   return out;
 }

@@ -92,13 +92,13 @@ void evaluate_slice_assign(const Evaluation& e) {
                   [&](std::int64_t i, std::int64_t at) { e.out().copy_element(at, e.in(1), i); });
 }
 
-// One run of bytes: outer extents 1, one axis cut, inner axes whole.
+// One run of bytes: outer extents 1, one axis cut, inner axes whole; in row-major order only.
 std::vector<View> slice_views(const Call& call, std::span<const TensorType> outputs) {
   const ir::Shape& x = call.shape(0);
   const ir::Shape& y = outputs[0].shape;
   const ir::Ints starts = call.attributes().integers("starts");
   const ir::Ints steps = call.attributes().integers("steps");
-  if (y.elements() == 0) return {};
+  if (y.elements() == 0 || !call.type(0).layout.is_row_major()) return {};
   int cut = x.rank() - 1;
   while (cut >= 0 && y[cut] == x[cut] && (steps[static_cast<std::size_t>(cut)] == 1 || x[cut] == 1))
     --cut;
@@ -189,7 +189,7 @@ std::vector<Card> slicing_cards() {
        .views = slice_views,
        .cost = bytes_cost,
        .recompute = Recompute::kCheap,
-       .layout = LayoutRule::kPlain,
+       .layout = LayoutRule::kChannels,
        .evaluate = evaluate_slice},
       {.name = "slice_assign",
        .inputs = exactly(2),
@@ -199,7 +199,7 @@ std::vector<Card> slicing_cards() {
        .in_place = InPlace::over(0),
        .cost = assign_cost,
        .recompute = Recompute::kCheap,
-       .layout = LayoutRule::kPlain,
+       .layout = LayoutRule::kChannels,
        .evaluate = evaluate_slice_assign},
   };
 }

@@ -43,6 +43,14 @@ TEST(Views, ASliceOfTheOuterAxisIsOneRunOfBytes) {
   EXPECT_THAT(views("slice", {x}, range({1, 0}, {1, 6}, {1, 1})), IsEmpty());
 }
 
+TEST(Views, ASliceOfChannelsThatLieInnermostIsNone) {
+  const ir::Attributes channels = range({0, 1, 0, 0}, {1, 3, 5, 5}, {1, 1, 1, 1});
+  TensorType x{DType::kF32, {1, 4, 5, 5}};
+  EXPECT_THAT(views("slice", {x}, channels), ElementsAre(View{0, 0, Bytes(100), false}));
+  x.layout = ir::Layout::channels_last(4);
+  EXPECT_THAT(views("slice", {x}, channels), IsEmpty());
+}
+
 TEST(Views, ElementsNarrowerThanAByteNeedAWholeByteToBeginAt) {
   const TensorType x{DType::kI4, {8}};
   EXPECT_THAT(views("slice", {x}, range({2}, {8}, {1})), ElementsAre(View{0, 0, Bytes(1), false}));

@@ -10,6 +10,10 @@ bool is_batch_norm(const ir::Node& node) {
          node.attributes.text("activation", "").empty();
 }
 
+bool is_convolution(const ir::Node& node) {
+  return node.op == "conv" && node.attributes.text("activation", "").empty();
+}
+
 bool is_plain_sum(const ir::Graph& graph, const ir::Node& node) {
   return node.op == "add" && graph.value(node.inputs[0]).type == graph.value(node.inputs[1]).type &&
          ir::is_float(graph.value(node.inputs[0]).type.dtype);
@@ -17,7 +21,7 @@ bool is_plain_sum(const ir::Graph& graph, const ir::Node& node) {
 
 }  // namespace
 
-ir::Graph fuse_activations(const ir::Graph& graph) {
+ir::Graph fuse_activations(const ir::Graph& graph, bool trains) {
   ir::Graph out = graph;
   std::vector<std::size_t> uses(graph.values.size(), 0);
   for (const ir::Node& node : graph.nodes) {
@@ -37,7 +41,7 @@ ir::Graph fuse_activations(const ir::Graph& graph) {
     const ir::Value& value = out.value(before);
     if (!value.producer.valid() || value.output != 0 || uses[before.index()] != 1) continue;
     ir::Node& producer = out.node(value.producer);
-    if (is_batch_norm(producer)) {
+    if (is_batch_norm(producer) || (!trains && is_convolution(producer))) {
       producer.attributes.set("activation", std::string("relu"));
     } else if (is_plain_sum(out, producer)) {
       producer.op = "add_relu";

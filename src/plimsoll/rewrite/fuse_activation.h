@@ -1,4 +1,4 @@
-// Puts a ReLU into the batch norm or the sum in front of it; tidy.h says why.
+// Puts a ReLU into the batch norm, the sum or (for inference) the convolution in front of it; tidy.h says why.
 #pragma once
 
 #include "plimsoll/ir/graph.h"
@@ -6,6 +6,6 @@
 namespace plimsoll::rewrite {
 
 // The fused-away nodes stay behind unread; without_dead_nodes takes them.
-ir::Graph fuse_activations(const ir::Graph& graph);
+ir::Graph fuse_activations(const ir::Graph& graph, bool trains);
 
 }  // namespace plimsoll::rewrite

@@ -1,10 +1,10 @@
 #include "plimsoll/rewrite/layouts.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 
 #include "plimsoll/ops/catalogue.h"
+#include "plimsoll/ops/channel_groups.h"
 
 namespace plimsoll::rewrite {
 namespace {
@@ -12,11 +12,8 @@ namespace {
 using ir::Layout;
 
 // The operators besides the element-by-element ones whose kernels take channels-last tensors.
-bool takes_channels_last(std::string_view op) {
-  static constexpr std::array<std::string_view, 7> kOps = {
-      "batch_norm",    "batch_norm_grad", "batch_norm_inference", "max_pool",
-      "max_pool_grad", "avg_pool",        "avg_pool_grad"};
-  return std::find(kOps.begin(), kOps.end(), op) != kOps.end();
+bool takes_channels_last(const ir::Node& node) {
+  return ops::card_of(node).layout == ops::LayoutRule::kChannels;
 }
 
 // Which inputs and outputs of a convolution are x, w and y (or their gradients).
@@ -132,6 +129,8 @@ class LayoutPass {
     std::vector<Layout> outputs(node.outputs.size());
     if (const auto form = convolution_form(node)) {
       lay_out_convolution(node, *form, inputs, outputs);
+    } else if (node.op == "reshape" || node.op == "transpose") {
+      lay_out_shuffle(node, inputs[0], outputs[0]);
     } else if (const int rank = region_rank(node); rank > 0) {
       const auto choose = [&](ValueId value, Layout& layout) {
         if (value.valid() && type_in(value).shape.rank() == rank)
@@ -148,6 +147,38 @@ class LayoutPass {
     emit(node, inputs, outputs);
   }
 
+  // Channels that change places between groups (cut apart, swapped, put together again) do it where they lie. Neither
+  // reshape moves a byte.
+  void lay_out_shuffle(const ir::Node& node, Layout& input, Layout& output) const {
+    const ir::Shape& from = type_in(node.inputs[0]).shape;
+    const ir::Shape& to = type_in(node.outputs[0]).shape;
+    const Layout& made = native(node.inputs[0]);
+    if (node.op == "transpose") {
+      if (from.rank() < 4 || made != ops::groups_last(from.rank()) || !swaps_groups(node)) return;
+      input = output = made;
+    } else if (ops::cuts_channels(from, to) && made == Layout::channels_last(from.rank()) && feeds_swaps(node.outputs[0])) {
+      input = made;
+      output = ops::groups_last(to.rank());
+    } else if (ops::cuts_channels(to, from) && made == ops::groups_last(from.rank())) {
+      input = made;
+      output = Layout::channels_last(to.rank());
+    }
+  }
+
+  bool feeds_swaps(ValueId value) const {
+    const auto& readers = readers_[value.index()];
+    return !readers.empty() && std::all_of(readers.begin(), readers.end(), [&](NodeId reader) {
+      return in_.node(reader).op == "transpose" && swaps_groups(in_.node(reader));
+    });
+  }
+
+  static bool swaps_groups(const ir::Node& node) {
+    ir::Ints perm = node.attributes.integers("perm");
+    if (perm.size() < 4 || perm[1] != 2 || perm[2] != 1) return false;
+    std::swap(perm[1], perm[2]);
+    return std::is_sorted(perm.begin(), perm.end());
+  }
+
   // The rank of the tensors that this node has in the region, or 0 when it is not part of it.
   int region_rank(const ir::Node& node) const {
     if (node.phase == ir::Phase::kUpdate) return 0;
@@ -157,7 +188,7 @@ class LayoutPass {
         (node.op == "reduce_mean" || node.op == "reduce_sum") && reduces_places(node);
     const bool elementwise = ops::card_of(node).layout == ops::LayoutRule::kAny &&
                              node.op != "reorder" && node.op != "fill";
-    if (!reduces && !elementwise && !takes_channels_last(node.op)) return 0;
+    if (!reduces && !elementwise && !takes_channels_last(node)) return 0;
     for (const ValueId input : node.inputs) {
       if (!input.valid()) continue;
       const int rank = type_in(input).shape.rank();
@@ -175,13 +206,15 @@ class LayoutPass {
            type_in(in_.node(producer).inputs[0]).shape[1] < options_.least_channels;
   }
 
-  // Operands of other ranks would have to be broadcast along axes that lie elsewhere; scalars are
-  // fine.
+  // Operands of other ranks would have to be broadcast along axes that lie elsewhere; single numbers and one number a
+  // channel ([C,1,1] beside [N,C,H,W]) are fine.
   bool broadcasts_fine(const ir::Node& node, int rank) const {
-    if (takes_channels_last(node.op)) return true;
+    if (takes_channels_last(node)) return true;
     return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
-      return !input.valid() || type_in(input).shape.rank() == rank ||
-             type_in(input).shape.elements() == 1;
+      if (!input.valid()) return true;
+      const ir::Shape& shape = type_in(input).shape;
+      return shape.rank() == rank || shape.elements() == 1 ||
+             (shape.rank() == rank - 1 && shape.elements() == shape[0]);
     });
   }
 
@@ -231,13 +264,16 @@ class LayoutPass {
 
   // A few input channels fill no vector: the image stays NCHW and the result comes in blocks of 16
   // channels, the one form oneDNN has a special kernel for; it joins the region through a reorder.
+  // Where the blocks would be padded by more than a half it is not worth it.
   void lay_out_narrow(const ir::Node& node, const ConvolutionForm& form,
                       std::vector<Layout>& inputs, std::vector<Layout>& outputs) const {
     const ValueId y = form.x_is_output          ? node.inputs[0]
                       : form.weights_are_output ? node.inputs[1]
                                                 : node.outputs[0];
     const ir::TensorType& type = type_in(y);
-    const Layout blocked = type.shape.rank() == 4 && type.shape[1] % 16 == 0
+    const std::int64_t channels = type.shape[1];
+    const bool fills = (channels + 15) / 16 * 16 * 2 <= channels * 3;
+    const Layout blocked = type.shape.rank() == 4 && fills
                                ? *ir::parse_layout("@0123:16b1")
                                : Layout{};
     if (form.x_is_output) {

@@ -197,16 +197,25 @@ Result<Mask> mask_of(GraphEditor& edit, AttentionBuilder& build, const Scores& s
   return out;
 }
 
-// Values that a float weight has a part in.
-std::vector<bool> touched_by_weights(const ir::Graph& graph) {
+// Values that a float weight has a part in. By readers, not in the order of nodes: what was inserted stands at the end.
+std::vector<bool> touched_by_weights(const GraphEditor& edit) {
+  const ir::Graph& graph = edit.graph();
   std::vector<bool> out(graph.values.size(), false);
+  std::vector<ValueId> fresh;
+  const auto touch = [&](ValueId value) {
+    if (out[value.index()] || !ir::is_float(graph.value(value).type.dtype)) return;
+    out[value.index()] = true;
+    fresh.push_back(value);
+  };
   for (std::size_t v = 0; v < graph.values.size(); ++v) {
-    out[v] = graph.values[v].kind == ir::ValueKind::kWeight && ir::is_float(graph.values[v].type.dtype);
+    if (graph.values[v].kind == ir::ValueKind::kWeight) touch(ValueId(v));
   }
-  for (const ir::Node& node : graph.nodes) {
-    bool any = false;
-    for (const ValueId input : node.inputs) any = any || (input.valid() && out[input.index()]);
-    for (const ValueId output : node.outputs) out[output.index()] = any && ir::is_float(graph.value(output).type.dtype);
+  while (!fresh.empty()) {
+    const ValueId value = fresh.back();
+    fresh.pop_back();
+    for (const NodeId reader : edit.readers(value)) {
+      for (const ValueId output : graph.node(reader).outputs) touch(output);
+    }
   }
   return out;
 }
@@ -330,7 +339,7 @@ Result<bool> take_packed(GraphEditor& edit, NodeId id) {
 }  // namespace
 
 Result<int> recover_attention(GraphEditor& edit, const RecoverOptions& options) {
-  const std::vector<bool> learned = options.training ? touched_by_weights(edit.graph()) : std::vector<bool>();
+  const std::vector<bool> learned = options.training ? touched_by_weights(edit) : std::vector<bool>();
   int changes = 0;
   for (std::size_t n = 0; n < edit.original_nodes(); ++n) {
     const NodeId id(n);

@@ -135,6 +135,23 @@ TEST(RecoverAttention, KeepsALearnedBiasApartWhenItIsToBeTrained) {
   }
 }
 
+// The bias comes out of a layer that is recovered itself, in the same round.
+TEST(RecoverAttention, KeepsABiasThatALayerMakesApartWhenItIsToBeTrained) {
+  for (const bool training : {false, true}) {
+    Builder b("made");
+    const Var x = input(b, {2, 5, 8});
+    Array places({ir::DType::kF32, {5, 5, 3}, {}});
+    for (std::int64_t i = 0; i < places.elements(); ++i) places.set_number(i, 0.1 * static_cast<double>(i % 7));
+    const Var w = b.weight("w", {ir::DType::kF32, {3, 2}, {}}, {});
+    const Var shift = b.weight("shift", {ir::DType::kF32, {2}, {}}, {});
+    const Var layer = b.call1("matmul", {b.constant("places", places), w}) + shift;
+    const Var bias = b.call1("reshape", {b.call1("transpose", {b.call1("relu", {layer})}, {{"perm", ir::Ints{2, 0, 1}}})}, {{"shape", ir::Ints{1, 2, 5, 5}}});
+    const ir::Graph graph = recovered(b, attention(b, x, x, x, bias), {training});
+    EXPECT_EQ(count(graph, "linear"), 1);
+    EXPECT_EQ(count(graph, "attention"), training ? 0 : 1);
+  }
+}
+
 TEST(RecoverLinear, TakesTheBiasAndTheTranspose) {
   Builder b("linear");
   const Var x = input(b, {2, 3, 4});

@@ -8,7 +8,7 @@
 namespace plimsoll::rewrite {
 
 Result<ir::Graph> tidy(const ir::Graph& graph, const TidyOptions& options) {
-  ir::Graph out = options.fuse_activations ? fuse_activations(graph) : graph;
+  ir::Graph out = options.fuse_activations ? fuse_activations(graph, options.trains) : graph;
   if (options.pool_before_relu) {
     PLIMSOLL_TRY(out, pool_before_relu(out));
   }

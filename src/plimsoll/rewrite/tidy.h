@@ -2,6 +2,7 @@
 //
 //   relu(batch_norm(x))  ->  batch_norm{activation="relu"}(x)   one pass less, forward and backward
 //   relu(a + b)          ->  add_relu(a, b)
+//   relu(conv(x))        ->  conv{activation="relu"}(x)         for inference only: in training max_pool(relu(x)) gains more
 //   max_pool(relu(x))    ->  relu(max_pool(x))                  ReLU keeps the small map, not the large one
 //   nodes nobody reads   ->  nothing
 //
@@ -19,6 +20,7 @@
 namespace plimsoll::rewrite {
 
 struct TidyOptions {
+  bool trains = true;
   bool fuse_activations = true;
   bool pool_before_relu = true;
 };

@@ -2,6 +2,9 @@
 
 #include <omp.h>
 
+#include <limits>
+
+#include "plimsoll/kernels/cpu/channels.h"
 #include "plimsoll/kernels/cpu/convolution_layout.h"
 #include "plimsoll/kernels/cpu/onednn.h"
 #include "plimsoll/kernels/cpu/parallel.h"
@@ -129,6 +132,7 @@ struct Direction {
   Desc weights;
   Desc y;
   Desc bias;
+  bool relu = false;
 
   dnnl::convolution_forward::primitive_desc forward() const {
     const auto kind = prop_kind::forward_training;
@@ -140,8 +144,13 @@ struct Direction {
                                               g.begins, g.ends)
             : dnnl::convolution_forward::desc(kind, how, x, weights, bias, y, g.strides,
                                               g.dilations, g.begins, g.ends);
-    return preferred(
-        dnnl::convolution_forward::primitive_desc(desc, user_scratchpad(), onednn_engine()));
+    dnnl::primitive_attr attributes = user_scratchpad();
+    if (relu) {
+      dnnl::post_ops after;
+      after.append_eltwise(1, algorithm::eltwise_relu, 0, 0);
+      attributes.set_post_ops(after);
+    }
+    return preferred(dnnl::convolution_forward::primitive_desc(desc, attributes, onednn_engine()));
   }
 
   dnnl::convolution_backward_data::primitive_desc backward_data() const {
@@ -172,6 +181,7 @@ struct Direction {
     Direction hint = *this;
     hint.weights = Desc(weights.dims(), weights.data_type(), dnnl::memory::format_tag::any);
     hint.bias = Desc();
+    hint.relu = false;
     return hint.forward();
   }
 };
@@ -183,6 +193,7 @@ Direction direction_of(const ir::Attributes& attributes, const Tensors& t) {
   out.y = describe(t.y);
   out.weights = grouped(describe(t.w), out.geometry.group);
   if (t.bias) out.bias = describe(t.x.dtype, {t.y.shape[1]}, {1});
+  out.relu = attributes.text("activation", "") == "relu";
   return out;
 }
 
@@ -201,17 +212,83 @@ std::int64_t group_of(const Site& site) {
 
 }  // namespace
 
+namespace {
+
+// y + bias along a row of channels, y + one number of it along a plane of one channel; then ReLU where asked.
+PLIMSOLL_VECTORIZED void finish_row(float* y, const float* bias, std::int64_t n, float least) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) {
+    const float sum = y[i] + bias[i];
+    y[i] = sum < least ? least : sum;
+  }
+}
+
+PLIMSOLL_VECTORIZED void finish_plane(float* y, float bias, std::int64_t n, float least) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) {
+    const float sum = y[i] + bias;
+    y[i] = sum < least ? least : sum;
+  }
+}
+
+// What oneDNN's products of matrices leave to do: they add the bias and apply ReLU in a pass of their own, which takes
+// several times as long as this one.
+struct Finish {
+  Channels channels;
+  bool bias;
+  bool relu;
+  std::vector<float> zeros;  // instead of a bias
+
+  Finish(const ir::TensorType& y, bool with_bias, bool with_relu)
+      : channels(channels_of(y)), bias(with_bias), relu(with_relu), zeros(bias ? 0 : static_cast<std::size_t>(y.shape[1]), 0.0F) {}
+
+  bool any() const { return bias || relu; }
+
+  void run(const Arguments& a) const {
+    const float least = relu ? 0.0F : -std::numeric_limits<float>::infinity();
+    const std::int64_t width = channels.channels;
+    if (channels.last) {
+      const float* shift = bias ? input<float>(a, 2) : zeros.data();
+      parallel_ranges(channels.batch * channels.plane, row_grain(width), [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) finish_row(output<float>(a) + i * width, shift, width, least);
+      });
+      return;
+    }
+    parallel_each(channels.planes(), [&](std::int64_t p) {
+      finish_plane(output<float>(a) + p * channels.plane, bias ? input<float>(a, 2)[p % width] : 0.0F, channels.plane, least);
+    });
+  }
+};
+
+}  // namespace
+
 std::unique_ptr<Kernel> make_convolution(const Site& site) {
   const Tensors t = *tensors_of(site);
   if (!supported(t, group_of(site))) return nullptr;
-  const Direction d = direction_of(site.attributes(), t);
-  const auto pd = d.forward();
+  Direction d = direction_of(site.attributes(), t);
+  auto pd = d.forward();
+  const Finish finish(site.out(), t.bias, d.relu);
+  const bool own = finish.any() && finish.channels.valid && is_f32(site.out()) &&
+                   std::string_view(pd.impl_info_str()).starts_with("gemm");
+  if (own) {
+    d.relu = false;
+    d.bias = Desc();
+    pd = d.forward();
+  }
   std::vector<Primitive::Binding> bindings = {reads(0, DNNL_ARG_SRC, d.x),
                                               reads(1, DNNL_ARG_WEIGHTS, d.weights),
                                               writes(0, DNNL_ARG_DST, d.y)};
-  if (t.bias) bindings.push_back(reads(2, DNNL_ARG_BIAS, d.bias));
-  return std::make_unique<PrimitiveKernel>(
-      site, Primitive(dnnl::convolution_forward(pd), pd.scratchpad_desc(), bindings));
+  if (t.bias && !own) bindings.push_back(reads(2, DNNL_ARG_BIAS, d.bias));
+  Primitive primitive(dnnl::convolution_forward(pd), pd.scratchpad_desc(), bindings);
+  if (!own) return std::make_unique<PrimitiveKernel>(site, std::move(primitive));
+  const Bytes scratch = primitive.scratch();
+  return make_kernel(
+      site,
+      [=](const Arguments& a) mutable {
+        primitive.run(a);
+        finish.run(a);
+      },
+      scratch);
 }
 
 std::unique_ptr<Kernel> make_convolution_grad_input(const Site& site) {

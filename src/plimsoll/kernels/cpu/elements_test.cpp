@@ -167,6 +167,16 @@ TEST(ReorderKernel, GoesBothWaysBetweenLayouts) {
   }
 }
 
+TEST(ReorderKernel, BringsPaddedBlocksToChannelsLast) {
+  Tensor blocked = f32({3, 24, 7, 5});
+  blocked.type.layout = *ir::parse_layout("@0123:16b1");
+  expect_agreement({.op = "reorder",
+                    .inputs = {blocked},
+                    .attributes = {{"layout", std::string("@0231")}},
+                    .layouts = {ir::Layout::channels_last(4)},
+                    .tolerance = 0});
+}
+
 TEST(GatherKernel, AgreesWithTheReference) {
   expect_agreement({"gather", {f32({50, 33}), i64({4, 5}, 50)}});
   expect_agreement({"gather", {f32({6, 50, 3}), i64({7}, 50)}, {{"axis", std::int64_t{1}}}});

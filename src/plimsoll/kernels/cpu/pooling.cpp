@@ -80,11 +80,39 @@ PLIMSOLL_INLINE void for_each_place(const Window& w, std::int64_t row, std::int6
   }
 }
 
-PLIMSOLL_VECTORIZED void first_place(const float* x, std::int64_t n, std::uint8_t place, float* y,
-                                     std::uint8_t* index) {
-  for (std::int64_t c = 0; c < n; ++c) y[c] = x[c];
-  for (std::int64_t c = 0; c < n; ++c) index[c] = place;
+// The largest of the first places of a window, all of them in one pass over the channels: what is largest so far and
+// where stay in registers.
+constexpr int kAtOnce = 9;
+
+struct FirstPlaces {
+  int count = 0;
+  const float* x[kAtOnce];
+  std::int32_t place[kAtOnce];
+};
+
+template <int Count>
+PLIMSOLL_VECTORIZED void first_places(const FirstPlaces& first, std::int64_t n, float* y,
+                                      std::uint8_t* index) {
+  const FirstPlaces p = first;
+#pragma omp simd
+  for (std::int64_t c = 0; c < n; ++c) {
+    float best = p.x[0][c];
+    std::int32_t where = p.place[0];
+#pragma GCC unroll 9
+    for (int k = 1; k < Count; ++k) {
+      const float x = p.x[k][c];
+      const bool larger = x > best || x != x;
+      best = larger ? x : best;
+      where = larger ? p.place[k] : where;
+    }
+    y[c] = best;
+    index[c] = static_cast<std::uint8_t>(where);
+  }
 }
+
+constexpr void (*kFirstPlaces[kAtOnce])(const FirstPlaces&, std::int64_t, float*, std::uint8_t*) = {
+    first_places<1>, first_places<2>, first_places<3>, first_places<4>, first_places<5>,
+    first_places<6>, first_places<7>, first_places<8>, first_places<9>};
 
 PLIMSOLL_VECTORIZED void next_place(const float* x, std::int64_t n, std::uint8_t place, float* y,
                                     std::uint8_t* index) {
@@ -119,13 +147,20 @@ void max_pool_last(const Window& w, const float* x, float* y, std::uint8_t* inde
   for_each_output_row(w, [&](std::int64_t image, std::int64_t row) {
     for (std::int64_t column = 0; column < w.columns.out; ++column) {
       const std::int64_t to = ((image * w.rows.out + row) * w.columns.out + column) * n;
-      bool first = true;
+      FirstPlaces first;
+      const auto finish_first = [&] { kFirstPlaces[first.count - 1](first, n, y + to, index + to); };
+      std::int64_t seen = 0;
       for_each_place(w, row, column, [&](std::int64_t place, std::int64_t position) {
         const float* from = x + (image * w.in_plane() + position) * n;
-        (first ? first_place : next_place)(from, n, static_cast<std::uint8_t>(place), y + to,
-                                           index + to);
-        first = false;
+        if (seen++ < kAtOnce) {
+          first.x[first.count] = from;
+          first.place[first.count++] = static_cast<std::int32_t>(place);
+          return;
+        }
+        if (seen == kAtOnce + 1) finish_first();
+        next_place(from, n, static_cast<std::uint8_t>(place), y + to, index + to);
       });
+      if (first.count > 0 && seen <= kAtOnce) finish_first();
     }
   });
 }

@@ -59,6 +59,21 @@ TEST(ConvolutionKernel, AgreesWithTheReference) {
   expect_agreement({"conv", {f32({2, 4, 20}), f32({6, 4, 3}), f32({6})}, {{"pads", Ints{1, 1}}}});
 }
 
+TEST(ConvolutionKernel, EndsInAReluWhereAsked) {
+  const ir::Attributes relu{{"activation", std::string("relu")}};
+  expect_agreement({"conv", {last({2, 16, 7, 7}), f32({32, 16, 1, 1}), f32({32})}, relu});
+  expect_agreement({"conv", {f32({1, 6, 9, 9}), f32({10, 3, 1, 1}), f32({10})},
+                    {{"activation", std::string("relu")}, {"group", std::int64_t{2}}}});
+}
+
+// Blocks of 16 channels, the last one padded: as behind a stem of 24 filters.
+TEST(ConvolutionKernel, WritesPaddedBlocks) {
+  expect_agreement({"conv",
+                    {f32({2, 3, 9, 9}), f32({24, 3, 3, 3}), f32({24})},
+                    {{"pads", kPads1}, {"strides", Ints{2, 2}}, {"activation", std::string("relu")}},
+                    {*ir::parse_layout("@0123:16b1")}});
+}
+
 TEST(ConvolutionKernel, TakesBlockedWeights) {
   Tensor blocked = f32({32, 16, 3, 3});
   blocked.type.layout = *ir::parse_layout("@0123:16b1:16b0");

@@ -30,8 +30,12 @@ Var quantized(Var x, Var scale, Var zero, DType dtype) {
   if (!ir::is_float(dtype)) y = unary_call("round", y);
   if (zero && !ir::is_float(dtype)) y = y + cast_to(zero, x.dtype());
   const Span span = span_of(dtype);
-  y = builder.call1("clip", {y}, {{"min", span.low}, {"max", span.high}});
-  return cast_to(y, dtype);
+  if (ir::is_float(dtype)) return cast_to(builder.call1("clip", {y}, {{"min", span.low}, {"max", span.high}}), dtype);
+  // NaN becomes the lowest number, as in onnxruntime: rows that a mask hides whole are NaN in exported attention, and
+  // what should make zeros of them comes behind the rounding.
+  const Var low = ops::number(y, span.low);
+  y = ops::where(builder.call1("greater_equal", {y, low}), y, low);
+  return cast_to(builder.call1("clip", {y}, {{"max", span.high}}), dtype);
 }
 
 ByteQuantized quantized_to_bytes(Var x) {

@@ -42,7 +42,6 @@ const std::vector<Copied>& copied() {
       {"transpose", "Transpose", {"perm"}}, {"concat", "Concat", {"axis"}}, {"gather", "Gather", {"axis"}},
       {"gather_elements", "GatherElements", {"axis"}}, {"scatter_elements", "ScatterElements", {"axis", "reduction"}},
       {"gather_nd", "GatherND", {"batch_dims"}}, {"scatter_nd", "ScatterND", {"reduction"}},
-      {"conv", "Conv", {"strides", "pads", "dilations", "group"}},
       {"conv_transpose", "ConvTranspose", {"strides", "pads", "dilations", "group", "output_padding"}},
   };
   return kRows;
@@ -285,6 +284,11 @@ class NodeWriter {
   }
 
   bool write_rest() {
+    if (is("conv")) {
+      const auto list = kept({"strides", "pads", "dilations", "group"});
+      if (attributes().text("activation", "").empty()) return finish("Conv", inputs(), list);
+      return finish("Relu", {out_.node("Conv", inputs(), list)});
+    }
     if (is("rsqrt")) return finish("Reciprocal", {out_.node("Sqrt", {in(0)})});
     if (is("silu")) return finish("Mul", {in(0), out_.node("Sigmoid", {in(0)})});
     if (is("add_relu")) return finish("Relu", {out_.node("Add", {in(0), in(1)})});
