@@ -129,7 +129,7 @@ class Portfolio {
     std::vector<std::int64_t> places;
     for (const auto& [order, care] : kPasses) {
       if (care == Care::kGuided && !options_.slack_guidance) continue;
-      if (order == Order::kLongArea && large()) repack_windows();
+      if ((order == Order::kLongArea || order == Order::kTotalWidth) && large()) repack_windows();
       const bool first = best_.places.empty();  // is finished whatever the budget says
       if (good_enough() || (!first && budget_.over())) return false;
       const PassRules rules = care == Care::kFull ? full_care() : guided(care == Care::kGuided);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kWidthWeights[] = {1.5, 1, 2, 1.25, 0.75, 4};
 constexpr double kNoise = 0.05;
-constexpr std::size_t kMostPasses = 100;  // over one window
+constexpr std::size_t kMostIdle = 24;     // passes over one window without a gain
 constexpr std::size_t kMostShare = 3;     // a window holds at most 1/3 of the bodies
 
 using Range = Interval<std::int32_t>;
@@ -43,15 +43,17 @@ class Window {
   bool meets(Range other) const {
     return sections_.begin < other.end && other.begin < sections_.end;
   }
-  bool exhausted() const { return passes_ >= kMostPasses; }
+  bool exhausted() const { return idle_ >= kMostIdle; }
 
   // One pass; true when the window came out lower than ever, with its places written back.
   bool step(PassRules rules, Random& random, Budget& budget, std::vector<std::int64_t>& places) {
     std::vector<float> priority = weighted_priorities(stage_, kWidthWeights[passes_ % std::size(kWidthWeights)]);
     for (float& value : priority) value *= static_cast<float>(1 + kNoise * (random.uniform() - 0.5));
     ++passes_;
+    ++idle_;
     if (!skyline_->pass(priority, rules, now_, &budget) || height() >= best_height_) return false;
     best_height_ = height();
+    idle_ = 0;
     for (std::size_t k = 0; k < now_.size(); ++k) places[bodies_[k]] = now_[k];
     return true;
   }
@@ -73,6 +75,7 @@ class Window {
   std::vector<std::int64_t> now_;  // places of the last pass
   std::int64_t best_height_ = 0;
   std::size_t passes_ = 0;
+  std::size_t idle_ = 0;  // of them, since the last gain
 };
 
 class WindowSearch {
