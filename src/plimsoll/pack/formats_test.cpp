@@ -77,6 +77,7 @@ TEST(PackJson, ErrorsNameLineAndColumn) {
   EXPECT_EQ(json_error("{\"buffers\": [{\"size\": 4, \"fixed\": -3}]}"),
             "line 1, column 35: buffers[0].fixed: -3 is negative");
   EXPECT_EQ(json_error("[]"), "line 1, column 1: expected an object");
+  EXPECT_EQ(json_error("{\"buffers\": [\n  1e999]}"), "line 2, column 3: the number 1e999 is too large");
 }
 
 TEST(PackFormats, AnOlderPackingBecomesHintsById) {

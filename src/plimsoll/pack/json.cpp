@@ -25,6 +25,12 @@ Result<Tree> parse(std::string_view text) {
   } catch (const nlohmann::json::parse_error& error) {
     const std::size_t at = error.byte > 0 ? error.byte - 1 : 0;
     return bad_input("{}: this is not valid JSON", line_and_column(text, at));
+  } catch (const nlohmann::json::out_of_range& error) {
+    // "... number overflow parsing '1e999'"
+    const std::string_view what = error.what();
+    const std::size_t quote = what.find('\'');
+    const std::string_view number = what.substr(quote + 1, what.rfind('\'') - quote - 1);
+    return bad_input("{}: the number {} is too large", line_and_column(text, text.find(number)), number);
   }
   return root;
 }
