@@ -13,7 +13,7 @@
 #include "plimsoll/base/clock.h"
 #include "plimsoll/schedule/fit.h"
 #include "plimsoll/schedule/instances.h"
-#include "plimsoll/schedule/layered_network.h"
+#include "plimsoll/schedule/testing/layered_network.h"
 #include "plimsoll/schedule/verify_schedule.h"
 
 namespace {

@@ -8,11 +8,15 @@
 
 namespace plimsoll {
 
-constexpr std::uint64_t splitmix64(std::uint64_t& state) {
-  std::uint64_t z = (state += 0x9e3779b97f4a7c15ULL);
+// Every bit of the result depends on every bit of z.
+constexpr std::uint64_t mix64(std::uint64_t z) {
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
   return z ^ (z >> 31);
+}
+
+constexpr std::uint64_t splitmix64(std::uint64_t& state) {
+  return mix64(state += 0x9e3779b97f4a7c15ULL);
 }
 
 class Random {

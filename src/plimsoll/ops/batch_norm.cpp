@@ -4,6 +4,7 @@
 #include "plimsoll/ops/cards.h"
 #include "plimsoll/ops/compose.h"
 #include "plimsoll/ops/expect.h"
+#include "plimsoll/ops/fused_relu.h"
 #include "plimsoll/ops/norm.h"
 #include "plimsoll/ops/normalised.h"
 #include "plimsoll/ops/rules.h"
@@ -17,15 +18,9 @@ constexpr double kMomentum = 0.1;
 double epsilon_in(const ir::Attributes& attributes) {
   return attributes.real("epsilon", kEpsilon);
 }
-bool has_relu(const ir::Attributes& attributes) {
-  return attributes.text("activation", "") == "relu";
-}
 
 Status check_options(const Call& call) {
-  const std::string activation = call.attributes().text("activation", "");
-  if (!activation.empty() && activation != "relu") {
-    return bad_input("activation is \"{}\", expects \"\" or \"relu\"", activation);
-  }
+  PLIMSOLL_RETURN_IF_ERROR(expect_activation(call));
   return expect_not_negative(call, "epsilon", kEpsilon);
 }
 

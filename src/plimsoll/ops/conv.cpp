@@ -6,6 +6,7 @@
 #include "plimsoll/ops/compose.h"
 #include "plimsoll/ops/conv_geometry.h"
 #include "plimsoll/ops/expect.h"
+#include "plimsoll/ops/fused_relu.h"
 #include "plimsoll/ops/rules.h"
 
 namespace plimsoll::ops {
@@ -39,19 +40,12 @@ ConvGeometry verified(const ir::Shape& x, const ir::Shape& w, const ir::Attribut
 
 // conv(x, w, bias?) -> y, or relu of it
 
-bool has_relu(const ir::Attributes& attributes) {
-  return attributes.text("activation", "") == "relu";
-}
-
 Result<std::vector<TensorType>> infer_conv(const Call& call) {
   PLIMSOLL_RETURN_IF_ERROR(expect_one_float(call));
   PLIMSOLL_TRY(const ConvGeometry geometry,
                conv_geometry(call.shape(0), call.shape(1), call.attributes()));
   if (call.has(2)) PLIMSOLL_RETURN_IF_ERROR(expect_shape(call, 2, {call.shape(1)[0]}));
-  const std::string activation = call.attributes().text("activation", "");
-  if (!activation.empty() && activation != "relu") {
-    return bad_input("activation is \"{}\", expects \"\" or \"relu\"", activation);
-  }
+  PLIMSOLL_RETURN_IF_ERROR(expect_activation(call));
   return std::vector<TensorType>{{call.type(0).dtype, geometry.y_shape(), call.type(0).layout}};
 }
 

@@ -7,15 +7,6 @@
 #include "plimsoll/base/random.h"
 
 namespace plimsoll::pack {
-namespace {
-
-std::uint64_t mix(std::uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-  return x ^ (x >> 31);
-}
-
-}  // namespace
 
 CoverState::CoverState(CoverTask task) : task_(std::move(task)) {
   index_members();
@@ -240,7 +231,7 @@ StateKey CoverState::key_of(Range range) const {
     if (rem_[at] == 0) continue;
     const auto floor = static_cast<std::uint64_t>(floor_[at]);
     const auto items = static_cast<std::uint64_t>(begun_[at]);
-    const std::uint64_t word = mix((section_keys_[at] ^ floor * 0x9e3779b97f4a7c15ULL) + items);
+    const std::uint64_t word = mix64((section_keys_[at] ^ floor * 0x9e3779b97f4a7c15ULL) + items);
     a += word;
     b = (b ^ word) * 0xd6e8feb86659fd93ULL + items;
     b ^= b >> 32;

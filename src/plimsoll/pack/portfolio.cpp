@@ -129,7 +129,6 @@ class Portfolio {
     std::vector<std::int64_t> places;
     for (const auto& [order, care] : kPasses) {
       if (care == Care::kGuided && !options_.slack_guidance) continue;
-      if ((order == Order::kLongArea || order == Order::kTotalWidth) && large()) repack_windows();
       const bool first = best_.places.empty();  // is finished whatever the budget says
       if (good_enough() || (!first && budget_.over())) return false;
       const PassRules rules = care == Care::kFull ? full_care() : guided(care == Care::kGuided);
@@ -137,6 +136,7 @@ class Portfolio {
         return false;
       if (first) budget_.spend(skyline.work());
       offer(places, std::string("skyline ") + name(order) + (care == Care::kNone ? "" : " guided"));
+      if (care == Care::kFull && large()) repack_windows();
     }
     return !good_enough() && !budget_.over();
   }

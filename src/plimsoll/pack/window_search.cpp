@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <numeric>
 
 #include "plimsoll/base/random.h"
 #include "plimsoll/pack/order.h"
@@ -82,14 +81,7 @@ class WindowSearch {
  public:
   WindowSearch(const BodyModel& model, const WindowOptions& options, Budget& budget,
                std::vector<std::int64_t>& places)
-      : model_(model), options_(options), budget_(budget), places_(places), random_(options.seed) {
-    load_.assign(static_cast<std::size_t>(model.sections) + 1, 0);
-    for (const Body& body : model.bodies) {
-      load_[static_cast<std::size_t>(body.first)] += body.height;
-      load_[static_cast<std::size_t>(body.last)] -= body.height;
-    }
-    std::partial_sum(load_.begin(), load_.end(), load_.begin());
-  }
+      : model_(model), options_(options), budget_(budget), places_(places), random_(options.seed), load_(loads(model)) {}
 
   bool run() {
     bool better = false;

@@ -10,7 +10,7 @@
 
 #include "plimsoll/base/random.h"
 #include "plimsoll/schedule/instances.h"
-#include "plimsoll/schedule/layered_network.h"
+#include "plimsoll/schedule/testing/layered_network.h"
 #include "plimsoll/schedule/prove.h"
 #include "plimsoll/schedule/strategies.h"
 #include "plimsoll/schedule/verify_schedule.h"

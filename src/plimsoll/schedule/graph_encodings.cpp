@@ -4,6 +4,7 @@
 
 #include "plimsoll/base/checked.h"
 #include "plimsoll/codec/box.h"
+#include "plimsoll/ops/fused_relu.h"
 #include "plimsoll/schedule/graph_workload.h"
 
 namespace plimsoll::schedule {
@@ -26,7 +27,7 @@ Encoding encoding(const codec::Codec& codec, const ir::TensorType& type, double 
 double zeros_of(const ir::Graph& graph, const ir::Node& maker, ValueId value) {
   if (maker.outputs.front() != value) return 0;
   if (maker.op == "relu" || maker.op == "add_relu") return kReluZeros;
-  if (maker.attributes.text("activation", "") == "relu") return kReluZeros;
+  if (ops::has_relu(maker.attributes)) return kReluZeros;
   if (maker.op == "clip" && maker.attributes.real("min", -1) == 0) return kReluZeros;
   if (maker.op != "dropout") return 0;
   const double dropped = std::max(0.0, maker.attributes.real("ratio", 0.5) - kMargin);

@@ -14,6 +14,7 @@
 #include "plimsoll/kernels/cpu/factories.h"
 #include "plimsoll/kernels/cpu/parallel.h"
 #include "plimsoll/kernels/cpu/vectorize.h"
+#include "plimsoll/ops/fused_relu.h"
 
 namespace plimsoll::kernels {
 namespace {
@@ -176,7 +177,7 @@ struct Settings {
 
 Settings settings_of(const Site& site) {
   return {static_cast<float>(site.attributes().real("epsilon", 1e-5)),
-          site.attributes().text("activation", "") == "relu"};
+          ops::has_relu(site.attributes())};
 }
 
 }  // namespace

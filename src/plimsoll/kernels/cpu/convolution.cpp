@@ -9,6 +9,7 @@
 #include "plimsoll/kernels/cpu/onednn.h"
 #include "plimsoll/kernels/cpu/parallel.h"
 #include "plimsoll/kernels/cpu/vectorize.h"
+#include "plimsoll/ops/fused_relu.h"
 
 namespace plimsoll::kernels {
 namespace {
@@ -193,7 +194,7 @@ Direction direction_of(const ir::Attributes& attributes, const Tensors& t) {
   out.y = describe(t.y);
   out.weights = grouped(describe(t.w), out.geometry.group);
   if (t.bias) out.bias = describe(t.x.dtype, {t.y.shape[1]}, {1});
-  out.relu = attributes.text("activation", "") == "relu";
+  out.relu = ops::has_relu(attributes);
   return out;
 }
 

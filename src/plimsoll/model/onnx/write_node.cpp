@@ -5,6 +5,7 @@
 
 #include "plimsoll/model/onnx/graph_writer.h"
 #include "plimsoll/model/onnx/tensor_content.h"
+#include "plimsoll/ops/fused_relu.h"
 #include "plimsoll/ops/interpreter.h"
 
 namespace plimsoll::model::onnx {
@@ -251,8 +252,7 @@ class NodeWriter {
   bool write_norm() {
     const double epsilon = attributes().real("epsilon", 1e-5);
     if (is("batch_norm_inference")) {
-      const bool relu = attributes().text("activation", "") == "relu";
-      if (!relu) return finish("BatchNormalization", inputs(), {{"epsilon", epsilon}});
+      if (!ops::has_relu(attributes())) return finish("BatchNormalization", inputs(), {{"epsilon", epsilon}});
       return finish("Relu", {out_.node("BatchNormalization", inputs(), {{"epsilon", epsilon}})});
     }
     if (is("layer_norm")) {
@@ -286,7 +286,7 @@ class NodeWriter {
   bool write_rest() {
     if (is("conv")) {
       const auto list = kept({"strides", "pads", "dilations", "group"});
-      if (attributes().text("activation", "").empty()) return finish("Conv", inputs(), list);
+      if (!ops::has_relu(attributes())) return finish("Conv", inputs(), list);
       return finish("Relu", {out_.node("Conv", inputs(), list)});
     }
     if (is("rsqrt")) return finish("Reciprocal", {out_.node("Sqrt", {in(0)})});

@@ -1,4 +1,4 @@
-#include "plimsoll/schedule/layered_network.h"
+#include "plimsoll/schedule/testing/layered_network.h"
 
 #include <algorithm>
 #include <cmath>
