@@ -20,6 +20,8 @@ constexpr double kNearFloor = 1.08;     // times the floor: there it takes luck,
 constexpr double kTighter[] = {0.7, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02};
 constexpr double kTighterSeconds = 0.1;   // each
 constexpr double kQuickPacking = 0.01;    // counted seconds for the packing of each
+// Bytes that may stay between two tasks of the plan of last resort, as shares of the budget.
+constexpr double kStays[] = {0.25, 0.06, 0.015, 0.004, 0.001, 0};
 constexpr int kTighterTries = 2;          // at least, whatever the deadline: the alternative is no plan
 
 class BudgetFitter {
@@ -36,6 +38,7 @@ class BudgetFitter {
     how_.on_better = options.on_better;
     how_.stop = options.stop;
     how_.budget = budget;
+    how_.bound = false;  // accept() says it of the plan that is taken
     floor_ = schedule::floor_of(mapped.workload, options.remedies);
     for (const ValueId value : floor_.wall) wall_.push_back(mapped.workload.value(value).name);
   }
@@ -69,8 +72,11 @@ class BudgetFitter {
     if (!best) {
       PLIMSOLL_TRY(best, tighter());
     }
+    if (!best) {
+      PLIMSOLL_TRY(best, last_resort());
+    }
     if (best) return accept(std::move(best->plan), best->fit);
-    return tightest();
+    return none_found();
   }
 
  private:
@@ -127,6 +133,29 @@ class BudgetFitter {
     return best;
   }
 
+  // A slow plan that fits is better than none.
+  Result<std::optional<Found>> last_resort() {
+    std::optional<Found> best;
+    for (const schedule::Fit& fitted : task_by_task(budget_)) PLIMSOLL_RETURN_IF_ERROR(pack_fastest(fitted, best));
+    if (best) return best;
+    auto found = smallest_found();
+    if (found && found->plan.arena_bytes() <= budget_) return *std::move(found);
+    return best;
+  }
+
+  std::vector<schedule::Fit> task_by_task(Bytes budget) const {
+    std::vector<schedule::Fit> out;
+    if (!options_.remedies.swap) return out;
+    schedule::FitOptions how = how_;
+    how.budget = budget;
+    for (const double share : kStays) {
+      const Bytes stays(static_cast<std::int64_t>(share * static_cast<double>(budget.value)));
+      auto fitted = schedule::fit_task_by_task(mapped_.workload, how, stays);
+      if (fitted) out.push_back(*std::move(fitted));
+    }
+    return out;
+  }
+
   bool near_floor() const {
     return static_cast<double>(budget_.value) < kNearFloor * static_cast<double>(floor_.bytes.value);
   }
@@ -136,15 +165,11 @@ class BudgetFitter {
     return give_up({ErrorCode::kNoAnswer, fmt::format("no plan within {} was found in the time given", human(budget_))});
   }
 
-  // A slow plan that fits is better than none.
-  Result<plan::Plan> tightest() {
-    auto found = smallest_found();
-    if (found && found->plan.arena_bytes() <= budget_) return accept(std::move(found->plan), found->fit);
-    return none_found();
-  }
-
   Result<plan::Plan> first_of_ladder() {
-    PLIMSOLL_TRY(const std::vector<schedule::Fit> candidates, schedule::ladder(mapped_.workload, how_));
+    PLIMSOLL_TRY(std::vector<schedule::Fit> candidates, schedule::ladder(mapped_.workload, how_));
+    // Of the floor, whatever the budget: the same for all of them, as the rest of the ladder.
+    std::ranges::move(task_by_task(floor_.bytes), std::back_inserter(candidates));
+    std::ranges::stable_sort(candidates, {}, [](const schedule::Fit& fit) { return fit.schedule.seconds; });
     for (const schedule::Fit& candidate : candidates) {
       PLIMSOLL_TRY(plan::Plan plan, packed(candidate.schedule));
       smallest_ = std::min(smallest_, plan.arena_bytes());

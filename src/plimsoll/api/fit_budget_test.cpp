@@ -85,6 +85,28 @@ TEST(FitBudget, SaysDoesNotFitOnlyBelowTheProvenFloor) {
   EXPECT_TRUE(above || above.error().code == ErrorCode::kNoAnswer);
 }
 
+// Where everything may be swapped there is a plan down to the floor itself, however slow the copies are.
+TEST(FitBudget, FindsAPlanAtTheFloorIfItMaySwap) {
+  auto model = prepare_model(small_model(), "cpu");
+  ASSERT_TRUE(model) << model.error().message;
+  for (const auto& [bytes_per_second, deterministic] : {std::pair(1e6, false), {1e12, false}, {1e6, true}}) {
+    schedule::CopyRates& copies = model->profile.copies;
+    copies.out_bytes_per_second = copies.in_bytes_per_second = bytes_per_second;
+    PlanOptions options = counted("1KB");
+    options.deterministic = deterministic;
+    options.deadline_seconds = 0.2;
+    options.remedies.swap = true;
+    std::optional<PlanFailure> told;
+    options.on_failure = [&](const PlanFailure& failure) { told = failure; };
+    ASSERT_FALSE(plan_model(*model, small_model(), options));
+    ASSERT_TRUE(told);
+    options.budget = std::to_string(told->floor.value);
+    const auto planned = plan_model(*model, small_model(), options);
+    ASSERT_TRUE(planned) << bytes_per_second << ": " << planned.error().message;
+    EXPECT_LE(planned->plan.arena_bytes(), told->floor);
+  }
+}
+
 TEST(FitBudget, SweepsAMonotoneCurve) {
   PlanOptions options;
   options.deadline_seconds = 1;

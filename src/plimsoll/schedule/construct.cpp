@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace plimsoll::schedule {
 namespace {
@@ -154,6 +155,14 @@ void Construct::leave(const Victim& victim) {
   remove(victim.value);
 }
 
+void Construct::send_away() {
+  for (std::size_t i = evictable_.size(); i-- > 0;) {
+    const Index value = evictable_[i];
+    if (!p_.swappable[at(value)] || p_.bytes[at(value)] <= *settings_.stays) continue;
+    leave({value, Mode::kSwap, 0});
+  }
+}
+
 void Construct::add(Index value) {
   const auto v = at(value);
   resident_[v] = 1;
@@ -248,27 +257,31 @@ bool Construct::run_task(Index task, int depth) {
   return true;
 }
 
+// The inputs that results may be written over: those of no use once the task has run.
+std::vector<Index> Construct::taken_by(Index task) {
+  std::vector<Index> taken;
+  // The first run of this position's own task is the last that positions up to here ask for.
+  const Index ahead = now_at_ < p_.tasks && q_->order[at(now_at_)] == task ? 1 : 0;
+  now_at_ += ahead;
+  std::vector<char> before;
+  for (Index made : p_.outputs[task]) before.push_back(std::exchange(resident_[at(made)], 1));
+  for (Index made : p_.outputs[task]) {
+    const Index from = p_.in_place[at(made)];
+    if (from == kNoIndex || std::find(taken.begin(), taken.end(), from) != taken.end()) continue;
+    if (p_.must_take[at(made)] || (pins_[at(from)] == 1 && next_use(from) == kNever)) taken.push_back(from);
+  }
+  for (std::size_t i = 0; i < before.size(); ++i) resident_[at(p_.outputs[task][i])] = before[i];
+  now_at_ -= ahead;
+  return taken;
+}
+
 bool Construct::execute(Index task) {
   if (clock_ > settings_.give_up_seconds) return false;
   if (settings_.stop && steps_.size() % 32 == 31 && settings_.stop()) return false;
   std::int64_t need = p_.scratch[at(task)];
-  std::vector<Index> taken;
-  for (Index made : p_.outputs[task]) {
-    const Index from = p_.in_place[at(made)];
-    need += p_.bytes[at(made)];
-    if (from == kNoIndex || std::find(taken.begin(), taken.end(), from) != taken.end()) continue;
-    // The first run of this position's own task is the last that positions up to here ask for.
-    const Index ahead = now_at_ < p_.tasks && q_->order[at(now_at_)] == task ? 1 : 0;
-    now_at_ += ahead;
-    const bool free_to_take =
-        p_.must_take[at(made)] ||
-        (pins_[at(from)] == 1 && next_use(from) == kNever && !hosted_[at(from)]);
-    now_at_ -= ahead;
-    if (free_to_take) {
-      taken.push_back(from);
-      need -= p_.bytes[at(from)];
-    }
-  }
+  for (Index made : p_.outputs[task]) need += p_.bytes[at(made)];
+  const std::vector<Index> taken = taken_by(task);
+  for (Index from : taken) need -= p_.bytes[at(from)];
   if (!evict(need)) return false;
   for (Index u : p_.inputs[task]) clock_ = std::max(clock_, ready_at_[at(u)]);
   note(ScriptStep::Kind::kRun, task);
@@ -349,13 +362,15 @@ bool Construct::run(const ConstructSettings& settings) {
   for (Index v = 0; v < p_.values; ++v) {
     if (p_.producer[at(v)] == kNoIndex) add(v);
   }
+  if (settings.stays) send_away();
   if (!evict(0)) return false;
   for (now_at_ = 0; now_at_ < p_.tasks; ++now_at_) {
-    if (!away_.empty()) prefetch();
+    if (!settings.stays && !away_.empty()) prefetch();
     const Index task = q_->order[at(now_at_)];
     if (!run_task(task, 0)) return false;
     ++now_at_;
     free_dead(task);
+    if (settings.stays) send_away();
     --now_at_;
   }
   return finish_step();

@@ -15,6 +15,10 @@
 // stays, or is the first to be dropped, swapped or encoded when bytes are short. That is what
 // gap_search.h changes, one gap at a time.
 //
+// With `stays` a walk goes task by task: whatever is larger and can be swapped leaves after every task
+// and comes back when asked for, so that lifetimes of different tasks hardly overlap and packing
+// needs little more than the largest task. Slow, and the surest way into a small budget.
+//
 // Every run is feasible by construction or fails; it never exceeds the budget. Different weights
 // and alpha give different plans; the caller restarts with perturbed ones and keeps the best. Alpha
 // between 0.4 and 1 wins on transformers, higher on chains.
@@ -26,6 +30,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "plimsoll/base/random.h"
@@ -48,8 +53,9 @@ struct ConstructSettings {
   std::vector<double> weights;       // per value; empty: all 1
   std::vector<double> swap_weights;  // the same for swapping alone, on top
   std::vector<GapChoice> gaps;       // by Construct::gap_of; empty: all free
-  double give_up_seconds = 0;        // the run is hopeless beyond this
-  std::function<bool()> stop;        // asked now and then: true ends the run without a plan
+  std::optional<std::int64_t> stays;  // task by task: what has more bytes leaves after every one
+  double give_up_seconds = 0;         // the run is hopeless beyond this
+  std::function<bool()> stop;         // asked now and then: true ends the run without a plan
 };
 
 class Construct {
@@ -101,6 +107,7 @@ class Construct {
   Victim price(Index value);
   bool evict(std::int64_t need, Index nearest_allowed = 0);
   void leave(const Victim& victim);
+  void send_away();
   void add(Index value);
   void remove(Index value);
   void touch(Index value);
@@ -109,6 +116,7 @@ class Construct {
   bool decode(Index value);
   std::vector<Index> missing_tasks(Index task);
   bool run_task(Index task, int depth);
+  std::vector<Index> taken_by(Index task);
   bool execute(Index task);
   bool finish_step();
   void free_dead(Index task);

@@ -26,8 +26,10 @@ Fit finish(const Workload& workload, const FitOptions& options, Fitter& fitter, 
   fit.keep_all_bytes = kept.peak_bytes;
   fit.keep_all_seconds = kept.seconds;
   fit.floor = floor_of(workload, options.remedies);
-  fit.bound_seconds = bound(fitter.problem(), candidate.order, kept.seconds, fit.schedule.seconds, budget);
-  fit.optimal = fit.schedule.seconds <= fit.bound_seconds * (1 + 1e-9);
+  if (options.bound) {
+    fit.bound_seconds = bound(fitter.problem(), candidate.order, kept.seconds, fit.schedule.seconds, budget);
+    fit.optimal = fit.schedule.seconds <= fit.bound_seconds * (1 + 1e-9);
+  }
   fit.seconds_spent = spent;
   return fit;
 }
@@ -135,6 +137,15 @@ Result<Fit> fit(const Workload& workload, const FitOptions& options) {
   Fit out = finish(workload, options, fitter, std::move(*found), kept, options.budget, watch.seconds());
   if (!options.deterministic) out.runners_up = fitter.take_runners_up();
   return out;
+}
+
+Result<Fit> fit_task_by_task(const Workload& workload, const FitOptions& options, Bytes stays) {
+  PLIMSOLL_RETURN_IF_ERROR(verify(workload));
+  const Stopwatch watch;
+  Fitter fitter(workload, options);
+  std::optional<Candidate> found = fitter.task_by_task(options.budget, stays);
+  if (!found) return fail(ErrorCode::kNoAnswer, "no plan found within {} bytes, task by task", options.budget);
+  return finish(workload, options, fitter, std::move(*found), fitter.keep_all().schedule, options.budget, watch.seconds());
 }
 
 double bound_for_order_of(const Schedule& schedule, const Workload& workload, const FitOptions& options) {

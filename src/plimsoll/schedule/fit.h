@@ -65,6 +65,7 @@ struct FitOptions {
   int threads = 1;
   std::function<void(const FitProgress&)> on_better;  // called from one thread at a time
   const std::atomic<bool>* stop = nullptr;            // set it to end the search early
+  bool bound = true;                                  // say how fast any schedule of its order could be
 };
 
 // What one task must have in memory at once, whatever the plan.
@@ -79,7 +80,7 @@ struct Fit {
   std::vector<TaskId> order;  // the order of first runs
   Bytes keep_all_bytes;       // peak of the given order when nothing is dropped early
   double keep_all_seconds = 0;
-  double bound_seconds = 0;  // no schedule of this order within the budget is faster
+  double bound_seconds = 0;  // no schedule of this order within the budget is faster; 0: not asked for
   Floor floor;
   bool optimal = false;  // reached its bound
   // What was best before it, fastest first, within the budget too: for callers that need more than bytes alive.
@@ -91,6 +92,10 @@ struct Fit {
 };
 
 Result<Fit> fit(const Workload& workload, const FitOptions& options);
+
+// Nothing larger than `stays` is in memory between two tasks, as far as it can be swapped: slow, but packing such a
+// schedule needs hardly more than its largest task. kNoAnswer where a value can neither stay nor leave.
+Result<Fit> fit_task_by_task(const Workload& workload, const FitOptions& options, Bytes stays);
 
 // The curve from keep-all down to the smallest that works: one ladder of candidates, monotone. At
 // most `points` of them, largest budget first.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <thread>
 
 #include "plimsoll/schedule/gap_search.h"
@@ -16,9 +17,9 @@ namespace {
 
 constexpr Index kFreshLimit =
     5000;                         // letting go of everything over the budget takes too long beyond
-constexpr double kThrashing = 3;  // times keep-all: a walk that evicts what it needs next
-constexpr double kHopeless =
-    20;  // times keep-all: not worth building even if nothing else is found
+// Times keep-all, with every copy there is to make.
+constexpr double kThrashing = 3;  // a walk that evicts what it needs next
+constexpr double kHopeless = 20;  // not worth building even if nothing else is found
 constexpr double kGrace = 0.1;
 constexpr std::size_t kRunnersUp = 8;
 constexpr double kAfterwards = 0.3;  // seconds for saying what would have been possible
@@ -130,6 +131,19 @@ std::optional<Candidate> Fitter::search(Bytes budget, const Effort& effort, std:
   return best_;
 }
 
+std::optional<Candidate> Fitter::task_by_task(Bytes budget, Bytes stays) {
+  Construct walk(problem_, given_, options_.seed);
+  ConstructSettings settings;
+  settings.budget = budget.value;
+  settings.stays = stays.value;
+  settings.give_up_seconds = std::numeric_limits<double>::infinity();
+  settings.stop = [this] { return stopped(); };
+  if (!walk.run(settings)) return std::nullopt;
+  Schedule schedule = link(problem_, walk.script());
+  if (schedule.peak_bytes > budget) return std::nullopt;
+  return Candidate{std::move(schedule), given_.order};
+}
+
 std::vector<Schedule> Fitter::take_runners_up() {
   std::vector<Schedule> out(std::make_move_iterator(runners_up_.rbegin()), std::make_move_iterator(runners_up_.rend()));
   runners_up_.clear();
@@ -155,6 +169,10 @@ double Fitter::until(double share) const {
   return now + share * (effort_.seconds - now);
 }
 
+double Fitter::longest(double times) const {
+  return times * (problem_.total_seconds + problem_.copy_seconds);
+}
+
 Bytes Fitter::smallest_found(Bytes failed, Bytes works) {
   std::int64_t smallest = works.value;
   halve(failed.value, works.value, given_, kHopeless, kAfterwards, [&](const Script& script) {
@@ -175,7 +193,7 @@ void Fitter::halve(std::int64_t low, std::int64_t high, const Sequence& sequence
     const std::int64_t middle = low + (high - low) / 2;
     ConstructSettings settings;
     settings.budget = middle;
-    settings.give_up_seconds = hopeless * problem_.total_seconds;
+    settings.give_up_seconds = longest(hopeless);
     settings.stop = over;
     if (walk.run(settings)) {
       high = std::min(middle, found(walk.script()));
@@ -202,7 +220,7 @@ void Fitter::first_plan(std::uint64_t seed) {
   Construct builder(problem_, given_, seed);
   ConstructSettings settings;
   settings.budget = budget_;
-  settings.give_up_seconds = kThrashing * problem_.total_seconds;
+  settings.give_up_seconds = longest(kThrashing);
   settings.stop = [this] { return out_of_time(); };
   if (builder.run(settings)) consider(builder.script(), given_.order);
 }
@@ -259,7 +277,7 @@ void Fitter::restart(std::uint64_t seed, double hopeless, double share) {
   };
   how.start.weights.assign(at(problem_.values), 1.0);
   if (options_.remedies.swap) how.start.swap_weights = how.start.weights;
-  how.hopeless_seconds = hopeless * problem_.total_seconds;
+  how.hopeless_seconds = longest(hopeless);
   how.over = [this, end](std::int64_t run) {
     if (stopped()) return true;
     if (effort_.counted) return run >= effort_.restarts;
@@ -337,7 +355,7 @@ void Fitter::improve_once(std::uint64_t seed, bool fresh, bool priced, double fr
 void Fitter::search_gaps_once(std::uint64_t seed, bool from_best, double from, double to) {
   ConstructSettings start = good_;
   start.stop = [this] { return out_of_time(); };
-  start.give_up_seconds = kHopeless * problem_.total_seconds;
+  start.give_up_seconds = longest(kHopeless);
   Sequence sequence = orders_[favourite_];
   {
     const std::lock_guard lock(mutex_);

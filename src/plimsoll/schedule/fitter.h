@@ -53,6 +53,9 @@ class Fitter {
   // The best schedule found within `budget`, or none.
   std::optional<Candidate> search(Bytes budget, const Effort& effort, std::uint64_t seed);
 
+  // Within `budget`, with nothing larger than `stays` in memory between two tasks; or none.
+  std::optional<Candidate> task_by_task(Bytes budget, Bytes stays);
+
   // The best before that, fastest first.
   std::vector<Schedule> take_runners_up();
 
@@ -66,6 +69,8 @@ class Fitter {
   bool stopped() const { return options_.stop != nullptr && options_.stop->load(); }
   // A share of what is left of the deadline, as a time of watch_.
   double until(double share) const;
+  // Seconds after which a walk is given up.
+  double longest(double times) const;
   void consider(const Script& script, const std::vector<Index>& order);
 
   void first_plan(std::uint64_t seed);

@@ -81,6 +81,7 @@ Problem::Problem(const Workload& workload, const Remedies& remedies, const CopyR
     decode_seconds.push_back(offer.decode_seconds);
     out_seconds.push_back(copies.out_seconds(value.bytes));
     in_seconds.push_back(copies.in_seconds(value.bytes));
+    if (swappable.back()) copy_seconds += out_seconds.back() + in_seconds.back();
   }
 }
 

@@ -67,6 +67,7 @@ struct Problem {
 
   bool has_overwriters = false;
   double total_seconds = 0;
+  double copy_seconds = 0;  // of sending out and fetching every swappable value once
 
   bool remakeable(Index value) const {
     const Index task = producer[static_cast<std::size_t>(value)];
