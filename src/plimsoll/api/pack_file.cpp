@@ -86,7 +86,7 @@ Status leave_out(pack::PackOptions& options, const std::string& ideas) {
       {"squeaky-wheel", &options.squeaky_wheel}, {"window-search", &options.window_search},
       {"fail-first", &options.fail_first},   {"decompose", &options.decompose},
       {"memo", &options.memo},               {"backjump", &options.backjump},
-      {"snug-cover", &options.snug_cover}};
+      {"snug-cover", &options.snug_cover},   {"guided-dives", &options.guided_dives}};
   for (const std::string_view idea : comma_list(ideas)) {
     const auto found = std::find_if(std::begin(known), std::end(known),
                                     [&](const auto& entry) { return entry.first == idea; });

@@ -75,6 +75,7 @@ struct PackOptions {
   bool decompose = true;       // exact: split the rest in time after every move
   bool backjump = true;        // exact: after a failure skip the steps that have no part in it
   bool snug_cover = true;      // exact: try first what closes with its neighbours
+  bool guided_dives = true;    // exact: follow earlier dives that got far
   bool squeaky_wheel = true;   // skyline: repeat with higher priority for what ended too high
 };
 

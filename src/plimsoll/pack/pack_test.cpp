@@ -296,7 +296,7 @@ TEST(Pack, NamedGreedyOrdersAnswerEvenWithoutTime) {
   }
 }
 
-// Bits 0 to 4: the skyline and large problems; bits 5 to 10: the exact search.
+// Bits 0 to 4: the skyline and large problems; bits 5 to 11: the exact search.
 PackOptions with_switches(int bits) {
   const auto on = [&](int bit) { return (bits >> bit & 1) != 0; };
   return {.split_parts = on(5),
@@ -309,6 +309,7 @@ PackOptions with_switches(int bits) {
           .decompose = on(8),
           .backjump = on(9),
           .snug_cover = on(10),
+          .guided_dives = on(11),
           .squeaky_wheel = on(4)};
 }
 
@@ -317,7 +318,7 @@ TEST(Pack, EveryCombinationOfSwitchesGivesTheOptimum) {
   const Problem problem = testing::random_small(random, 7, {.groups = false, .classes = false});
   const auto best = testing::best_height(problem);
   ASSERT_TRUE(best.known && best.height) << "seed 2";
-  for (int bits = 0; bits < 2048; ++bits)
+  for (int bits = 0; bits < 4096; ++bits)
     EXPECT_EQ(packed(problem, with_switches(bits)).height().value, *best.height) << "seed 2, bits " << bits;
 }
 
@@ -326,7 +327,7 @@ TEST(Pack, EveryCombinationOfExactSwitchesProvesTheSameOptimum) {
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     const Problem problem = generate(Family::kRandom, 14, seed);
     std::int64_t best = 0;
-    for (int bits = 0; bits < 64; ++bits) {
+    for (int bits = 0; bits < 128; ++bits) {
       PackOptions options = with_switches(bits << 5);
       options.goal = Goal::kMinimize;
       const Packing packing = packed(problem, options);

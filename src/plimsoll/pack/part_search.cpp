@@ -17,6 +17,7 @@ CoverOptions cover_options(const PackOptions& options, int worker) {
           .decompose = options.decompose,
           .backjump = options.backjump,
           .snug_cover = options.snug_cover,
+          .guided_dives = options.guided_dives,
           .seed = options.seed * 1000003 + static_cast<std::uint64_t>(worker)};
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "plimsoll/base/random.h"
+#include "plimsoll/pack/best_dives.h"
 #include "plimsoll/pack/cover_state.h"
 #include "plimsoll/pack/failed_states.h"
 #include "plimsoll/pack/stable_log.h"
@@ -14,14 +15,14 @@ namespace plimsoll::pack {
 namespace {
 
 // Run times have a heavy tail: many short dives beat few long ones. A dive that succeeds takes one to three
-// nodes per item in tilings, up to twenty where there is slack: short dives may take 2, 4, 8 or 16. A third of
+// nodes per item in tilings, up to twenty where there is slack: short dives may take 1, 2, 4 or 8. A tenth of
 // the nodes goes to long dives, each twice as long as the one before, which end in a proof where there is
 // nothing to find.
-constexpr std::int64_t kShortDive = 2;  // nodes per item
+constexpr std::int64_t kShortDive = 1;  // nodes per item
 constexpr int kDoublings = 3;
 constexpr std::int64_t kFewestNodes = 100;  // of any dive
 constexpr std::int64_t kLongDive = 16;  // the first one
-constexpr std::int64_t kLongShare = 3;
+constexpr std::int64_t kLongShare = 10;
 
 // What a section is judged by: how many ways there are to go on, then how often it failed before.
 constexpr double kBranch = 1000;
@@ -29,9 +30,11 @@ constexpr double kWasteBranch = 1500;
 constexpr double kExperience = 300;  // per octave of failures
 constexpr double kSectionChance = 400;
 constexpr std::int64_t kPlainDives = 3;  // the first dives go without chance
+constexpr double kGuided = 0.3;          // share of the others that follow an earlier one
 
 // The value of a candidate, in nats of width: chance counts most, so that dives differ; then how well it
 // closes with what stands beside it; then how long it lives.
+constexpr double kGuide = 100;  // ... and an earlier dive's choice more than all of it
 constexpr double kChance = 30;
 constexpr double kSnugness = 6;
 constexpr double kLevelSide = 2;   // its top is level with what stands beside it
@@ -43,7 +46,7 @@ constexpr double kHighSide = 0.3;  // it stands out above that
 class PointCover::Search {
  public:
   Search(CoverTask task, const CoverOptions& options)
-      : state_(std::move(task)), task_(state_.task()), options_(options), random_(options.seed) {
+      : state_(std::move(task)), task_(state_.task()), options_(options), random_(options.seed), best_dives_(areas_of(task_)) {
     weigh_items();
     found_.assign(task_.items.size(), 0);
     failures_.assign(static_cast<std::size_t>(task_.sections), 0);
@@ -59,14 +62,17 @@ class PointCover::Search {
       choose_section_bias();
       const std::int64_t limit = next_dive_limit(last_node - nodes_);
       dive_end_ = nodes_ + limit;
+      best_dives_.begin(options_.guided_dives && dives_ >= kPlainDives && random_.chance(kGuided), random_);
       ++dives_;
       result = state_.start() ? solve_range({0, task_.sections}) : CoverResult::kImpossible;
+      best_dives_.end();
     }
     return result;
   }
 
   void set_limits(std::span<const std::int64_t> ceilings, std::span<const std::int64_t> highest) {
     if (state_.set_limits(ceilings, highest)) failed_.clear();
+    best_dives_.clear();
     dives_ = 0;
   }
 
@@ -175,7 +181,9 @@ class PointCover::Search {
     for (const std::uint32_t i : candidates(s)) {
       const std::size_t mark = state_.mark();
       const bool possible = state_.place(i, height);
+      best_dives_.place(i, height);
       const CoverResult result = follow(possible, range, mark);
+      best_dives_.take_back(i);
       if (result == CoverResult::kFound) found_[i] = height;
       if (result != CoverResult::kImpossible || innocent_) return result;
       blamed.add(blamed_);
@@ -234,8 +242,10 @@ class PointCover::Search {
   void rank(std::vector<std::uint32_t>& items) const {
     if (items.size() < 2) return;
     ranked_.clear();
-    for (const std::uint32_t i : items)
-      ranked_.emplace_back(-value_[i] - (options_.snug_cover ? kSnugness * snugness(i) : 0), i);
+    for (const std::uint32_t i : items) {
+      const double guide = best_dives_.advise(i, state_.lowest(i)) ? kGuide : 0;
+      ranked_.emplace_back(-guide - value_[i] - (options_.snug_cover ? kSnugness * snugness(i) : 0), i);
+    }
     std::sort(ranked_.begin(), ranked_.end());
     for (std::size_t k = 0; k < items.size(); ++k) items[k] = ranked_[k].second;
   }
@@ -265,6 +275,12 @@ class PointCover::Search {
     const std::size_t mark = state_.mark();
     const bool possible = state_.raise_floor(s, next);
     return follow(possible, range, mark);
+  }
+
+  static std::vector<double> areas_of(const CoverTask& task) {
+    std::vector<double> areas;
+    for (const CoverItem& item : task.items) areas.push_back(item.duration * static_cast<double>(item.size));
+    return areas;
   }
 
   void weigh_items() {
@@ -326,6 +342,7 @@ class PointCover::Search {
   struct Weights {
     double width, size, contention;  // logarithms
   };
+  BestDives best_dives_;
   std::vector<Weights> weights_;
   std::vector<double> value_;
   mutable std::vector<std::pair<double, std::uint32_t>> ranked_;

@@ -26,8 +26,8 @@
 // search does not try the other items of noon but goes back to its last step in the evening.
 // Values. Candidates that close with what stands beside them (level tops, no step left) come first; the
 // first three dives break ties by length, area and contention, all others mostly by chance: run times
-// have a heavy tail, and many different short dives beat few long ones. A third of the nodes goes to ever
-// longer dives, for proofs.
+// have a heavy tail, and many different short dives beat few long ones. Every third follows one of the dives
+// that got furthest (best_dives.h). A tenth of the nodes goes to ever longer dives, for proofs.
 //
 // Rejected: branching on the lowest valley (MiniMalloc's order) undoes decisions at one end of time
 // because of a failure at the other, and misses two of its eleven hard problems in 8 s.
@@ -56,6 +56,7 @@ struct CoverOptions {
   bool decompose = true;
   bool backjump = true;
   bool snug_cover = true;
+  bool guided_dives = true;
   std::uint64_t seed = 1;
 };
 
