@@ -15,10 +15,10 @@ namespace plimsoll::pack {
 namespace {
 
 // Run times have a heavy tail: many short dives beat few long ones. A dive that succeeds takes one to three
-// nodes per item in tilings, up to twenty where there is slack: short dives may take 1, 2, 4 or 8. A tenth of
+// nodes per item in tilings, up to twenty where there is slack: short dives may take 2, 4, 8 or 16. A tenth of
 // the nodes goes to long dives, each twice as long as the one before, which end in a proof where there is
 // nothing to find.
-constexpr std::int64_t kShortDive = 1;  // nodes per item
+constexpr std::int64_t kShortDive = 2;  // nodes per item
 constexpr int kDoublings = 3;
 constexpr std::int64_t kFewestNodes = 100;  // of any dive
 constexpr std::int64_t kLongDive = 16;  // the first one
@@ -30,7 +30,7 @@ constexpr double kWasteBranch = 1500;
 constexpr double kExperience = 300;  // per octave of failures
 constexpr double kSectionChance = 400;
 constexpr std::int64_t kPlainDives = 3;  // the first dives go without chance
-constexpr double kGuided = 0.3;          // share of the others that follow an earlier one
+constexpr double kGuided = 0.66;         // share of the others that follow an earlier one
 
 // The value of a candidate, in nats of width: chance counts most, so that dives differ; then how well it
 // closes with what stands beside it; then how long it lives.
@@ -46,7 +46,7 @@ constexpr double kHighSide = 0.3;  // it stands out above that
 class PointCover::Search {
  public:
   Search(CoverTask task, const CoverOptions& options)
-      : state_(std::move(task)), task_(state_.task()), options_(options), random_(options.seed), best_dives_(areas_of(task_)) {
+      : state_(std::move(task)), task_(state_.task()), options_(options), random_(options.seed), best_dives_(remembered(task_), task_.sections) {
     weigh_items();
     found_.assign(task_.items.size(), 0);
     failures_.assign(static_cast<std::size_t>(task_.sections), 0);
@@ -277,10 +277,11 @@ class PointCover::Search {
     return follow(possible, range, mark);
   }
 
-  static std::vector<double> areas_of(const CoverTask& task) {
-    std::vector<double> areas;
-    for (const CoverItem& item : task.items) areas.push_back(item.duration * static_cast<double>(item.size));
-    return areas;
+  static std::vector<BestDives::Item> remembered(const CoverTask& task) {
+    std::vector<BestDives::Item> items;
+    for (const CoverItem& item : task.items)
+      items.push_back({{item.first, item.last}, item.duration * static_cast<double>(item.size)});
+    return items;
   }
 
   void weigh_items() {

@@ -26,7 +26,7 @@
 // search does not try the other items of noon but goes back to its last step in the evening.
 // Values. Candidates that close with what stands beside them (level tops, no step left) come first; the
 // first three dives break ties by length, area and contention, all others mostly by chance: run times
-// have a heavy tail, and many different short dives beat few long ones. Every third follows one of the dives
+// have a heavy tail, and many different short dives beat few long ones. Most follow one of the dives
 // that got furthest (best_dives.h). A tenth of the nodes goes to ever longer dives, for proofs.
 //
 // Rejected: branching on the lowest valley (MiniMalloc's order) undoes decisions at one end of time
