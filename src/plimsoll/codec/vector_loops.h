@@ -25,10 +25,10 @@ struct Nonzeros {
 std::size_t vector_take_nonzero(const std::uint32_t* values, std::size_t count,
                                 std::uint8_t* bitmap, std::uint32_t* nonzero, Nonzeros& found);
 // Bits 0..23 of (magnitude - base) as bytes, bits 24..26 and the sign as bit planes; `outside` when
-// a difference has higher bits.
+// a difference has higher bits. planes[3] is null when nothing is negative.
 std::size_t vector_take_apart(const std::uint32_t* nonzero, std::size_t count, std::uint32_t base,
                               std::uint8_t* low, std::uint8_t* const* planes, bool& outside);
-// The way back; planes[3] is null when nothing is negative.
+// The way back.
 std::size_t vector_put_together(const std::uint8_t* low, const std::uint8_t* const* planes,
                                 std::size_t count, std::uint32_t base, std::uint32_t* nonzero);
 // Each next value to where the bitmap has a bit, 0 elsewhere; `taken` counts them. A multiple of 8.
