@@ -107,10 +107,6 @@ bool take_apart(const Words& nonzero, std::size_t count, std::uint32_t base, std
   return outside;
 }
 
-bool escapes(std::uint32_t value, std::uint32_t base) {
-  return (value & kMagnitude) - base >= kWindow;
-}
-
 std::uint8_t* append(std::uint8_t* to, const void* from, std::size_t bytes) {
   if (bytes > 0) std::memcpy(to, from, bytes);
   return to + bytes;
@@ -124,36 +120,41 @@ std::size_t encode_plain(std::span<const float> values, std::span<std::uint8_t> 
   return bytes;
 }
 
+// Escapes from `at` on, but never past `end`; null: they do not fit.
+std::uint8_t* append_escapes(std::span<const std::uint32_t> nonzero, std::uint32_t base,
+                             std::uint8_t* at, const std::uint8_t* end) {
+  for (std::size_t i = 0; i < nonzero.size(); ++i) {
+    i += vector_first_outside(nonzero.data() + i, nonzero.size() - i, base);
+    while (i < nonzero.size() && (nonzero[i] & kMagnitude) - base < kWindow) ++i;
+    if (i == nonzero.size()) break;
+    const Escape escape{static_cast<std::uint32_t>(i), nonzero[i]};
+    if (end - at < static_cast<std::ptrdiff_t>(sizeof escape)) return nullptr;
+    at = append(at, &escape, sizeof escape);
+  }
+  return at;
+}
+
 // Bytes written; 0: the room, padding included, is too small.
 std::size_t encode_block(std::span<const float> values, std::span<std::uint8_t> out,
                          Words& nonzero) {
-  if (out.size() < sizeof(Header) + mask_bytes(values.size())) return 0;
+  if (out.size() < sizeof(Header) + mask_bytes(values.size()) + kPadding) return 0;
   const Nonzeros found = take_nonzero(values, out.data() + sizeof(Header), nonzero);
-  const std::span taken = std::span(nonzero).first(found.count);
   const Layout layout(values.size(), found.count, found.any >> 31 != 0);
-  const std::size_t plain = sizeof(Header) + values.size_bytes();
-  if (layout.end(0) >= plain) return encode_plain(values, out);
-  if (out.size() < layout.end(0) + kPadding) return 0;
+  // Beyond this a plain block is smaller, or there is no room.
+  const std::size_t most = std::min(sizeof(Header) + values.size_bytes(), out.size() - kPadding);
+  if (layout.escapes > most) return encode_plain(values, out);
   const std::uint32_t top = found.largest >> 23;
   const std::uint32_t base = (top + 1 > kBinades ? top + 1 - kBinades : 0) << 23;
   const bool outside = take_apart(nonzero, found.count, base, out.data() + layout.low,
                                   layout.planes_of(out.data()));
-  const auto escaped = static_cast<std::size_t>(
-      outside ? std::count_if(taken.begin(), taken.end(),
-                              [=](std::uint32_t value) { return escapes(value, base); })
-              : 0);
-  if (layout.end(escaped) >= plain) return encode_plain(values, out);
-  if (out.size() < layout.end(escaped) + kPadding) return 0;
-  const Header header{static_cast<std::uint32_t>(found.count),
-                      base | (layout.is_signed ? kSigned : 0), static_cast<std::uint32_t>(escaped)};
+  std::uint8_t* end = out.data() + layout.escapes;
+  if (outside) end = append_escapes(std::span(nonzero).first(found.count), base, end, out.data() + most);
+  if (end == nullptr) return encode_plain(values, out);
+  const auto bytes = static_cast<std::size_t>(end - out.data());
+  const Header header{static_cast<std::uint32_t>(found.count), base | (layout.is_signed ? kSigned : 0),
+                      static_cast<std::uint32_t>((bytes - layout.escapes) / sizeof(Escape))};
   append(out.data(), &header, sizeof header);
-  std::uint8_t* at = out.data() + layout.escapes;
-  for (std::size_t i = 0; escaped > 0 && i < taken.size(); ++i) {
-    if (!escapes(taken[i], base)) continue;
-    const Escape escape{static_cast<std::uint32_t>(i), taken[i]};
-    at = append(at, &escape, sizeof escape);
-  }
-  return layout.end(escaped);
+  return bytes;
 }
 
 // Puts the values that are not zero together again.
