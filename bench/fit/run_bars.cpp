@@ -121,9 +121,10 @@ Status run_encoded(const std::string& model, std::int64_t batch, double bar, int
   PLIMSOLL_TRY(const RunReport report, run_family(std::move(plans), how));
   std::vector<double> slower;
   for (std::size_t step = 2; step < report.step_seconds.size(); step += 2) slower.push_back(report.step_seconds[step + 1] / report.step_seconds[step] - 1);
-  std::printf("  %-10s batch %-3lld %9s held, %9s in fp32: %.2f times smaller (bar %.2f), %s did not fit; %+.1f %% time (bar 5 %%)\n", model.c_str(),
+  const auto [least, most] = std::minmax_element(slower.begin(), slower.end());
+  std::printf("  %-10s batch %-3lld %9s held, %9s in fp32: %.2f times smaller (bar %.2f), %s did not fit; %+.1f %% time (bar 5 %%; pairs %+.1f to %+.1f %%)\n", model.c_str(),
               static_cast<long long>(batch), human(held.bytes).c_str(), human(held.as_fp32).c_str(),
-              static_cast<double>(held.as_fp32.value) / static_cast<double>(held.bytes.value), bar, human(report.overflow).c_str(), 100 * median(slower));
+              static_cast<double>(held.as_fp32.value) / static_cast<double>(held.bytes.value), bar, human(report.overflow).c_str(), 100 * median(slower), 100 * *least, 100 * *most);
   return {};
 }
 
