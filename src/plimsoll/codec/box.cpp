@@ -9,12 +9,10 @@
 namespace plimsoll::codec {
 namespace {
 
-constexpr std::size_t kHeader = sizeof(std::uint64_t);
-constexpr std::uint64_t kRefusal = ~std::uint64_t{0};
 constexpr std::size_t kUnit = 8;  // blocks begin at multiples of it, so that 32 bits can say where
 
 struct Entry {
-  std::uint32_t place = 0;  // in units, from the start of the box
+  std::uint32_t place = 0;  // in units, from the start of the box; 0, where entries are: refused
   std::uint32_t bytes = 0;
 };
 
@@ -31,14 +29,7 @@ std::size_t box_bytes(const Codec& codec, std::size_t count, double zeros) {
 }
 
 std::size_t least_box_bytes(std::size_t count) {
-  return kHeader + box_blocks(count) * sizeof(Entry);
-}
-
-std::size_t box_used(std::span<const std::uint8_t> box) {
-  if (box.size() < kHeader) return 0;
-  std::uint64_t used = 0;
-  std::memcpy(&used, box.data(), kHeader);
-  return used <= box.size() ? static_cast<std::size_t>(used) : 0;
+  return box_blocks(count) * sizeof(Entry);
 }
 
 BoxWriter::BoxWriter(const Codec& codec, std::size_t count, std::span<std::uint8_t> box)
@@ -47,34 +38,32 @@ BoxWriter::BoxWriter(const Codec& codec, std::size_t count, std::span<std::uint8
                  count);
 }
 
-void BoxWriter::put(std::size_t block, std::span<const std::byte> values) {
+std::size_t BoxWriter::claim(std::size_t bytes) {
+  std::size_t place = used_.load(std::memory_order_relaxed);
+  do {
+    if (bytes > box_.size() - place) return 0;
+  } while (!used_.compare_exchange_weak(place, place + bytes, std::memory_order_relaxed));
+  return place;
+}
+
+bool BoxWriter::put(std::size_t block, std::span<const std::byte> values) {
   std::array<std::uint8_t, kBoxBlock * sizeof(float) + 4096> room;
   std::size_t bytes = 0;
   const bool encoded = codec_.encode(values, block, room, bytes);
-  const std::size_t place =
-      used_.fetch_add(encoded ? in_units(bytes) : box_.size() + 1, std::memory_order_relaxed);
-  if (!encoded || place > box_.size() || in_units(bytes) > box_.size() - place) return;
+  const std::size_t place = encoded ? claim(in_units(bytes)) : 0;
   const Entry entry{static_cast<std::uint32_t>(place / kUnit), static_cast<std::uint32_t>(bytes)};
-  std::memcpy(box_.data() + kHeader + block * sizeof entry, &entry, sizeof entry);
+  std::memcpy(box_.data() + block * sizeof entry, &entry, sizeof entry);
+  if (place == 0) return false;
   std::memcpy(box_.data() + place, room.data(), bytes);
-}
-
-bool BoxWriter::close() {
-  const std::size_t used = used_.load(std::memory_order_relaxed);
-  const bool fits = used <= box_.size();
-  const std::uint64_t said = fits ? used : kRefusal;
-  std::memcpy(box_.data(), &said, kHeader);
-  return fits;
+  return true;
 }
 
 Opened open_block(const Codec& codec, std::size_t count, std::span<const std::uint8_t> box,
                   std::size_t block, std::span<std::byte> values) {
   if (box.size() < least_box_bytes(count)) return Opened::kDamaged;
-  std::uint64_t used = 0;
-  std::memcpy(&used, box.data(), kHeader);
-  if (used == kRefusal) return Opened::kRefused;
   Entry entry;
-  std::memcpy(&entry, box.data() + kHeader + block * sizeof entry, sizeof entry);
+  std::memcpy(&entry, box.data() + block * sizeof entry, sizeof entry);
+  if (entry.place == 0) return Opened::kRefused;
   const std::size_t place = std::size_t{entry.place} * kUnit;
   if (place > box.size() || entry.bytes > box.size() - place) return Opened::kDamaged;
   return codec.decode(box.subspan(place, entry.bytes), values) ? Opened::kValues : Opened::kDamaged;

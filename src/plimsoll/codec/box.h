@@ -1,21 +1,20 @@
 // A box: room of a size fixed by the plan for an encoded map whose true size only the data knows.
 //
-//   ┌ 8 bytes ┬ 8 bytes a block ─┬ blocks, in any order ┬ unused ┐
-//   │ used    │ where, how long  │ what the codec wrote │        │
-//   └─────────┴──────────────────┴──────────────────────┴────────┘
+//   ┌ 8 bytes a block ─┬ blocks, in any order ┬ unused ┐
+//   │ where, how long  │ what the codec wrote │        │
+//   └──────────────────┴──────────────────────┴────────┘
 //
 // A plan is made before the first step, so the room for a sparse map is a guess: a share of it is
-// taken to be zero. A map that does not fit is refused (close() returns false, and the box then
-// says so to whoever opens it); the caller keeps the plain values elsewhere. Nothing is ever lost.
-//
-// A map is cut into blocks of kBoxBlock values that any thread may put and open, in any order:
+// taken to be zero. A map is cut into blocks of kBoxBlock values that any thread may put and open, in
+// any order. A block for which there is no room left is refused, and the box says so to whoever opens
+// it; the caller keeps its plain values elsewhere. Nothing is ever lost, and a map with a few zeros
+// too few pays for those few:
 //
 //   BoxWriter writer(codec, count, box);
-//   for (block...) writer.put(block, values of the block);     // from any thread
-//   if (!writer.close()) keep the plain values elsewhere;
-//   for (block...) open_block(codec, count, box, block, values of the block);
+//   for (block...) if (!writer.put(block, its values)) keep them elsewhere;     // from any thread
+//   for (block...) if (open_block(codec, count, box, block, values) == kRefused) fetch them from there;
 //
-// Which blocks lie where depends on the threads; whether all fit does not.
+// Which blocks lie where, and which are refused, depends on the threads; whether all fit does not.
 // A box with any bytes whatever is opened without touching anything outside it.
 #pragma once
 
@@ -45,17 +44,18 @@ std::span<Byte> box_part(const Codec& codec, std::span<Byte> map, std::size_t bl
 std::size_t box_bytes(const Codec& codec, std::size_t count, double zeros);
 // The least that any box for `count` values has.
 std::size_t least_box_bytes(std::size_t count);
-// Bytes that a box holds, room that was not used left out; 0 when it was refused.
-std::size_t box_used(std::span<const std::uint8_t> box);
 
 class BoxWriter {
  public:
   BoxWriter(const Codec& codec, std::size_t count, std::span<std::uint8_t> box);
 
-  void put(std::size_t block, std::span<const std::byte> values);
-  bool close();
+  // False: refused. Once for every block.
+  bool put(std::size_t block, std::span<const std::byte> values);
 
  private:
+  // The place of so many bytes from now on; 0: there is no room for them.
+  std::size_t claim(std::size_t bytes);
+
   const Codec& codec_;
   std::span<std::uint8_t> box_;
   std::atomic<std::size_t> used_;

@@ -1,6 +1,5 @@
 #include "plimsoll/codec/narrow_index.h"
 
-#include <algorithm>
 #include <cstring>
 
 #include "plimsoll/base/check.h"
@@ -42,29 +41,39 @@ std::uint64_t stretch(std::uint64_t word) {
 template <int kBits>
 bool encode_narrow(std::span<const std::uint8_t> indices, std::span<std::uint8_t> out) {
   PLIMSOLL_CHECK(out.size() == narrow_bytes<kBits>(indices.size()));
-  std::uint8_t seen = 0;
-  for (const std::uint8_t index : indices) seen |= index;
-  if (seen >> kBits != 0) return false;
-  for (std::size_t i = 0; i < indices.size(); i += kWord) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, indices.data() + i, std::min(kWord, indices.size() - i));
+  if (indices.empty()) return true;
+  const std::size_t words = indices.size() / kWord;
+  std::uint64_t seen = 0;
+  for (std::size_t w = 0; w < words; ++w) {
+    std::uint64_t word;
+    std::memcpy(&word, indices.data() + w * kWord, kWord);
+    seen |= word;
     word = squeeze<kBits>(word);
-    const std::size_t at = i * kBits / 8;
-    std::memcpy(out.data() + at, &word, std::min<std::size_t>(kBits, out.size() - at));
+    std::memcpy(out.data() + w * kBits, &word, kBits);
   }
-  return true;
+  std::uint64_t rest = 0;
+  std::memcpy(&rest, indices.data() + words * kWord, indices.size() % kWord);
+  seen |= rest;
+  rest = squeeze<kBits>(rest);
+  std::memcpy(out.data() + words * kBits, &rest, out.size() - words * kBits);
+  return (seen & ~stretch<kBits>(~std::uint64_t{0})) == 0;
 }
 
 template <int kBits>
 void decode_narrow(std::span<const std::uint8_t> bytes, std::span<std::uint8_t> out) {
   PLIMSOLL_CHECK(bytes.size() == narrow_bytes<kBits>(out.size()));
-  for (std::size_t i = 0; i < out.size(); i += kWord) {
+  if (out.empty()) return;
+  const std::size_t words = out.size() / kWord;
+  for (std::size_t w = 0; w < words; ++w) {
     std::uint64_t word = 0;
-    const std::size_t at = i * kBits / 8;
-    std::memcpy(&word, bytes.data() + at, std::min<std::size_t>(kBits, bytes.size() - at));
+    std::memcpy(&word, bytes.data() + w * kBits, kBits);
     word = stretch<kBits>(word);
-    std::memcpy(out.data() + i, &word, std::min(kWord, out.size() - i));
+    std::memcpy(out.data() + w * kWord, &word, kWord);
   }
+  std::uint64_t rest = 0;
+  std::memcpy(&rest, bytes.data() + words * kBits, bytes.size() - words * kBits);
+  rest = stretch<kBits>(rest);
+  std::memcpy(out.data() + words * kWord, &rest, out.size() % kWord);
 }
 
 template bool encode_narrow<2>(std::span<const std::uint8_t>, std::span<std::uint8_t>);

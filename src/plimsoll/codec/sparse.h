@@ -1,8 +1,8 @@
 // Sparse: a map of fp32 that is part zero, bit by bit, in blocks of at most kSparseBlock values.
 //
-//   ┌ header ┬ bitmap ┬ 3 bytes a value ┬ 3 or 4 bit planes ┬ escapes ┐
-//   │ 12     │ n / 8  │ 3 k             │ k / 8 each        │ 8 e     │
-//   └────────┴────────┴─────────────────┴───────────────────┴─────────┘
+//   ┌ header ┬ bitmap ┬ 3 or 4 bit planes ┬ 3 bytes a value ┬ escapes ┐
+//   │ 12     │ n / 8  │ k / 8 each        │ 3 k             │ 8 e     │
+//   └────────┴────────┴───────────────────┴─────────────────┴─────────┘
 //
 // The bitmap says which of the n values are not zero; those k follow. Their exponents lie close
 // together (a ReLU's results span a dozen powers of two), so each is written as its distance from
@@ -14,7 +14,8 @@
 //                              floats behind it would be 0.53
 //
 // -0 is not zero here: its bits have to come back. A block that would not pay is kept plain.
-// Vectorised; both ways run at about the speed of memory on two cores.
+// Vectors write and read the parts where they lie, so 64 bytes of padding end the map.
+// Both ways run at about the speed of memory on two cores.
 #pragma once
 
 #include <cstddef>

@@ -1,11 +1,13 @@
 #include "plimsoll/codec/vector_loops.h"
 
 #include <array>
+#include <bit>
 #include <cstring>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "plimsoll/codec/vector_loops.cpp"
 #include <hwy/foreach_target.h>
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
@@ -115,6 +117,9 @@ std::size_t PutTogether(const std::uint8_t*, const std::uint8_t* const*, std::si
                         std::uint32_t*) {
   return 0;
 }
+std::size_t FirstOutside(const std::uint32_t*, std::size_t, std::uint32_t) {
+  return 0;
+}
 std::size_t Spread(const std::uint32_t*, const std::uint8_t*, std::size_t, std::uint32_t*,
                    std::size_t&) {
   return 0;
@@ -123,13 +128,19 @@ std::size_t Spread(const std::uint32_t*, const std::uint8_t*, std::size_t, std::
 #else
 
 constexpr std::size_t kGroup = 16;  // values whose mask is two bytes
+// A block is read in one loop and worked on in the next, and written in the last of two: without these
+// the memory would rest half of the time. Measured on maps that fit no cache: a tenth faster and more.
+constexpr std::size_t kReadAhead = 1024;
+constexpr std::size_t kWriteAhead = 512;
 using Words = hn::CappedTag<std::uint32_t, kGroup>;
 
 template <class M>
 HWY_INLINE unsigned MaskOf(Words d, M mask) {
   std::uint8_t bits[8] = {};
   hn::StoreMaskBits(d, mask, bits);
-  return bits[0] | static_cast<unsigned>(bits[1]) << 8;
+  std::uint16_t group;
+  std::memcpy(&group, bits, sizeof group);
+  return group;
 }
 
 HWY_INLINE void StoreGroup(std::uint8_t* mask, std::size_t i, unsigned bits) {
@@ -148,6 +159,7 @@ std::size_t TakeNonzero(const std::uint32_t* HWY_RESTRICT values, std::size_t co
   std::size_t i = 0;
   for (; i + kGroup <= count; i += kGroup) {
     unsigned group = 0;
+    hwy::Prefetch(values + i + kReadAhead);
     for (std::size_t k = 0; k < kGroup; k += lanes) {
       const auto value = hn::LoadU(d, values + i + k);
       const auto mask = hn::Ne(value, hn::Zero(d));
@@ -199,11 +211,12 @@ std::size_t TakeApart(const std::uint32_t* HWY_RESTRICT nonzero, std::size_t cou
       high = hn::Or(high, distance);
       for (unsigned p = 0; p < 3; ++p)
         groups[p] |= MaskOf(d, hn::TestBit(distance, hn::Set(d, 1u << (24 + p)))) << k;
-      groups[3] |= MaskOf(d, hn::TestBit(value, hn::Set(d, 1u << 31))) << k;
+      if (planes[3] != nullptr) groups[3] |= MaskOf(d, hn::TestBit(value, hn::Set(d, 1u << 31))) << k;
       const auto packed = hn::BitCast(d, hn::TableLookupBytes(hn::BitCast(d8, distance), bytes));
       hn::StoreU(hn::BitCast(d8, hn::TableLookupLanes(packed, narrow)), d8, low + 3 * (i + k));
     }
-    for (unsigned p = 0; p < 4; ++p) StoreGroup(planes[p], i, groups[p]);
+    for (unsigned p = 0; p < 3; ++p) StoreGroup(planes[p], i, groups[p]);
+    if (planes[3] != nullptr) StoreGroup(planes[3], i, groups[3]);
   }
   outside = !hn::AllTrue(d, hn::Eq(hn::ShiftRight<27>(high), hn::Zero(d)));
   return i;
@@ -242,6 +255,44 @@ std::size_t PutTogether(const std::uint8_t* HWY_RESTRICT low, const std::uint8_t
   return i;
 }
 
+std::size_t FirstOutside(const std::uint32_t* HWY_RESTRICT nonzero, std::size_t count,
+                         std::uint32_t base) {
+  const Words d;
+  const std::size_t lanes = hn::Lanes(d);
+  std::size_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    const auto distance = hn::Sub(hn::And(hn::LoadU(d, nonzero + i), hn::Set(d, 0x7fffffffu)),
+                                  hn::Set(d, base));
+    const auto outside = hn::Ne(hn::ShiftRight<27>(distance), hn::Zero(d));
+    const auto first = hn::FindFirstTrue(d, outside);
+    if (first >= 0) return i + static_cast<std::size_t>(first);
+  }
+  return i;
+}
+
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+
+// One instruction there spreads 16 values by their mask.
+std::size_t Spread(const std::uint32_t* HWY_RESTRICT nonzero,
+                   const std::uint8_t* HWY_RESTRICT bitmap, std::size_t count,
+                   std::uint32_t* HWY_RESTRICT out, std::size_t& taken) {
+  const Words d;
+  std::size_t at = taken;
+  std::size_t i = 0;
+  for (; i + kGroup <= count; i += kGroup) {
+    std::uint16_t group;
+    std::memcpy(&group, bitmap + i / 8, sizeof group);
+    hwy::Prefetch(out + i + kWriteAhead);
+    const auto values = hn::LoadU(d, nonzero + at);
+    hn::StoreU(hn::VFromD<Words>{_mm512_maskz_expand_epi32(group, values.raw)}, d, out + i);
+    at += static_cast<std::size_t>(std::popcount(group));
+  }
+  taken = at;
+  return i;
+}
+
+#else
+
 // For each mask of 8: which of the next values goes to which lane, and how many go.
 struct Ranks {
   std::uint8_t of_lane[8] = {};
@@ -268,6 +319,7 @@ std::size_t Spread(const std::uint32_t* HWY_RESTRICT nonzero,
   std::size_t i = 0;
   for (; i + 8 <= count; i += 8) {
     const std::uint8_t mask[8] = {bitmap[i / 8]};
+    hwy::Prefetch(out + i + kWriteAhead);
     const auto ranks = hn::PromoteTo(d, hn::LoadU(d8, kRanks[mask[0]].of_lane));
     const auto values = hn::TableLookupLanes(hn::LoadU(d, nonzero + taken),
                                              hn::IndicesFromVec(d, ranks));
@@ -277,6 +329,7 @@ std::size_t Spread(const std::uint32_t* HWY_RESTRICT nonzero,
   return i;
 }
 
+#endif
 #endif
 
 }  // namespace HWY_NAMESPACE
@@ -293,6 +346,7 @@ HWY_EXPORT(ToBf16);
 HWY_EXPORT(FromBf16);
 HWY_EXPORT(TakeNonzero);
 HWY_EXPORT(TakeApart);
+HWY_EXPORT(FirstOutside);
 HWY_EXPORT(PutTogether);
 HWY_EXPORT(Spread);
 
@@ -321,6 +375,10 @@ std::size_t vector_take_nonzero(const std::uint32_t* values, std::size_t count,
 std::size_t vector_take_apart(const std::uint32_t* nonzero, std::size_t count, std::uint32_t base,
                               std::uint8_t* low, std::uint8_t* const* planes, bool& outside) {
   return HWY_DYNAMIC_DISPATCH(TakeApart)(nonzero, count, base, low, planes, outside);
+}
+std::size_t vector_first_outside(const std::uint32_t* nonzero, std::size_t count,
+                                 std::uint32_t base) {
+  return HWY_DYNAMIC_DISPATCH(FirstOutside)(nonzero, count, base);
 }
 std::size_t vector_put_together(const std::uint8_t* low, const std::uint8_t* const* planes,
                                 std::size_t count, std::uint32_t base, std::uint32_t* nonzero) {

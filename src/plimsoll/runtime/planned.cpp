@@ -41,7 +41,7 @@ struct BoundStep {
   std::size_t bytes = 0;  // of a copy, or of the plain form of what is encoded
   const codec::Codec* codec = nullptr;
   std::size_t box = 0;                           // bytes of the encoded form
-  std::shared_ptr<std::vector<std::byte>> overflow;  // host memory for a map that its box refused
+  kernels::Overflow* overflow = nullptr;  // host memory for what the box refuses
 };
 
 class Planned final : public Executor {
@@ -74,7 +74,9 @@ class Planned final : public Executor {
   Status status() const override { return status_; }
   Bytes overflow_bytes() const override {
     Bytes total;
-    for (const auto& [buffer, overflow] : overflow_) total += Bytes(static_cast<std::int64_t>(overflow->size()));
+    for (const auto& [buffer, overflow] : overflow_) {
+      for (const auto& block : overflow) total += Bytes(static_cast<std::int64_t>(block.size()));
+    }
     return total;
   }
 
@@ -183,9 +185,7 @@ class Planned final : public Executor {
     if (out.box < codec::least_box_bytes(out.bytes / out.codec->element_bytes)) return bad_input("the room for '{}' is too small", plan_.graph.value(step.value).name);
     out.inputs.push_back(address(step.inputs.front()));
     out.outputs.push_back(address(step.outputs.front()));
-    auto& overflow = overflow_[small.buffer];
-    if (!overflow) overflow = std::make_shared<std::vector<std::byte>>();
-    out.overflow = overflow;
+    out.overflow = &overflow_[small.buffer];
     return {};
   }
 
@@ -247,20 +247,16 @@ class Planned final : public Executor {
     return {};
   }
 
-  // A map that does not fit its box waits in host memory instead: slower, never wrong, never over budget.
+  // What does not fit its box waits in host memory instead: slower, never wrong, never over budget.
   static void run_codec(const BoundStep& step) {
     if (step.kind == StepKind::kEncode) {
       const std::span values{step.inputs.front(), step.bytes};
       const std::span box{reinterpret_cast<std::uint8_t*>(step.outputs.front()), step.box};
-      step.overflow->clear();
-      if (!kernels::pack_map(*step.codec, values, box)) step.overflow->assign(values.begin(), values.end());
-      return;
+      return kernels::pack_map(*step.codec, values, box, *step.overflow);
     }
     const std::span box{reinterpret_cast<const std::uint8_t*>(step.inputs.front()), step.box};
     const std::span values{step.outputs.front(), step.bytes};
-    const codec::Opened opened = kernels::unpack_map(*step.codec, box, values);
-    PLIMSOLL_CHECK(opened != codec::Opened::kDamaged, "an encoded map was overwritten");
-    if (opened == codec::Opened::kRefused) std::copy(step.overflow->begin(), step.overflow->end(), values.begin());
+    PLIMSOLL_CHECK(kernels::unpack_map(*step.codec, box, *step.overflow, values), "an encoded map was overwritten");
   }
 
   // Buffers begin and end with the steps of the plan; operators have their times.
@@ -335,7 +331,7 @@ class Planned final : public Executor {
   std::vector<Spot> place_;
   std::vector<Spot> results_;
   std::vector<BoundStep> bound_;
-  std::map<BufferId, std::shared_ptr<std::vector<std::byte>>> overflow_;  // by encoded buffer
+  std::map<BufferId, kernels::Overflow> overflow_;  // by encoded buffer
   int streams_ = 1;
   std::vector<std::vector<BufferId>> users_;  // by step: the buffers it touches that die in this step
   std::vector<int> uses_;                     // by buffer
