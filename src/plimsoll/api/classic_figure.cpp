@@ -14,7 +14,7 @@
 namespace plimsoll::api {
 namespace {
 
-constexpr int kTrials = 7;
+constexpr int kTrials = 5;
 
 Bytes persistent_bytes(const ir::Graph& graph) {
   Bytes total;
@@ -39,12 +39,12 @@ class FigureMaker {
     PLIMSOLL_TRY(const PlannedGraph kept, plan_model(prepared_, request_, options_));
     row("none", kept.summary.baseline, 0);
     row("in place", kept.summary.in_place, 0);
-    row("sharing", kept.plan.arena_bytes(), 0);
+    row("sharing", kept.plan, 0);
     for (const char* strategy : {"drop-cheap", "sqrt"}) {
       PlanOptions classic = options_;
       classic.strategy = strategy;
       PLIMSOLL_TRY(const PlannedGraph planned, plan_model(prepared_, request_, classic));
-      row(strategy, planned.plan.arena_bytes(), overhead(planned));
+      row(strategy, planned.plan, overhead(planned));
     }
     return search(kept.plan.arena_bytes());
   }
@@ -55,13 +55,22 @@ class FigureMaker {
     return kept > 0 ? planned.plan.predicted_seconds / kept - 1 : 0;
   }
 
-  void row(std::string name, Bytes arena, double slower) { figure_.rows.push_back({std::move(name), arena - persistent_, slower}); }
+  static Bytes activations(const plan::Plan& plan) {
+    return plan::bytes_by_use_at_peak(plan)[static_cast<std::size_t>(plan::Use::kActivation)];
+  }
+
+  void row(std::string name, const plan::Plan& plan, double slower) {
+    row(std::move(name), plan.arena_bytes(), slower);
+    figure_.rows.back().activations = activations(plan);
+  }
+  void row(std::string name, Bytes arena, double slower) { figure_.rows.push_back({std::move(name), arena - persistent_, slower, {}}); }
 
   // Halves the range of feature maps, on a scale of ratios, between what is too slow and what is allowed.
   Result<ClassicFigure> search(Bytes kept) {
     double high = std::log(static_cast<double>((kept - persistent_).value));
     double low = high - std::log(64.0);
-    FigureRow best{"auto", kept - persistent_, 0};
+    FigureRow best = figure_.rows[2];
+    best.name = "auto";
     for (int trial = 0; trial < kTrials;) {
       const double middle = (low + high) / 2;
       PLIMSOLL_TRY(const auto found, try_budget(Bytes(static_cast<std::int64_t>(std::exp(middle))), kTrials - trial));
@@ -94,7 +103,7 @@ class FigureMaker {
     const bool missed = !planned && (planned.error().code == ErrorCode::kDoesNotFit || planned.error().code == ErrorCode::kNoAnswer);
     if (missed) return std::optional<FigureRow>();
     if (!planned) return forward(planned);
-    return std::optional(FigureRow{"auto", planned->plan.arena_bytes() - persistent_, overhead(*planned)});
+    return std::optional(FigureRow{"auto", planned->plan.arena_bytes() - persistent_, overhead(*planned), activations(planned->plan)});
   }
 
   const PreparedModel& prepared_;
@@ -118,6 +127,7 @@ std::string to_json(const ClassicFigure& figure) {
   nlohmann::ordered_json out{{"schema", 1}, {"model", figure.model}, {"figure", nlohmann::ordered_json::array()}};
   for (const FigureRow& row : figure.rows) {
     out["figure"].push_back({{"name", row.name}, {"feature_map_bytes", row.feature_maps.value}, {"overhead", row.overhead}});
+    if (row.activations.value > 0) out["figure"].back()["activation_bytes"] = row.activations.value;
   }
   return out.dump(2);
 }

@@ -24,6 +24,7 @@ struct FigureRow {
   std::string name;
   Bytes feature_maps;
   double overhead = 0;  // a fraction of the time that keeping everything takes
+  Bytes activations{};  // of the feature maps, at the peak: without gradients; 0 where nothing was planned
 };
 
 struct ClassicFigure {

@@ -105,8 +105,9 @@ Status figure(const PlanModelOptions& options, api::PlanOptions how) {
   }
   std::printf("%s: feature maps\n", drawn.model.c_str());
   for (const api::FigureRow& line : drawn.rows) {
-    std::printf("  %-12s %18s  %10s  +%.1f %% time\n", line.name.c_str(), grouped(line.feature_maps.value).c_str(),
-                human(line.feature_maps).c_str(), 100 * line.overhead);
+    const std::string activations = line.activations.value > 0 ? ", of it " + human(line.activations) + " activations" : "";
+    std::printf("  %-12s %18s  %10s  +%.1f %% time%s\n", line.name.c_str(), grouped(line.feature_maps.value).c_str(),
+                human(line.feature_maps).c_str(), 100 * line.overhead, activations.c_str());
   }
   return {};
 }

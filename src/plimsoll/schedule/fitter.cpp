@@ -24,10 +24,18 @@ constexpr double kGrace = 0.1;
 constexpr std::size_t kRunnersUp = 8;
 constexpr double kAfterwards = 0.3;  // seconds for saying what would have been possible
 constexpr double kRoundSeconds = 3;  // then the best of all threads is shared
+constexpr double kLongRoundTasks = 400;  // from so many on; fewer take less
+constexpr double kShortestRound = 0.08;
 // Shares of what is left of the deadline, where the steps after it can be taken too.
+constexpr double kSegmentShare = 0.15;  // for plans by segments, of either order
 constexpr double kRestartShare = 0.12;
 constexpr double kDesperateShare = 0.05;  // for walks of any length, as long as there is no plan
 constexpr double kFindShare = 0.5;  // for intervals alone, where walks only thrash
+// Starting temperatures of the priced search, in times of a mean task: what settles most graphs is too
+// cold to leave plans of small ones that make nearly everything again.
+constexpr double kPricedHeat = 0.3;
+constexpr double kHot = 4;
+constexpr Index kHotTasks = 200;
 constexpr double kHomeShare = 0.3;  // for intervals without copies, where values may be swapped
 
 Remedies without_swap(Remedies remedies) {
@@ -91,7 +99,11 @@ Fitter::Fitter(const Workload& workload, const FitOptions& options)
       at_home_(workload, without_swap(options.remedies), options.copies),
       given_(given_sequence(problem_)),
       turn_(turn_of(workload, problem_)),
-      kept_{link(problem_, plain_script(given_.order)), given_.order} {}
+      kept_{link(problem_, plain_script(given_.order)), given_.order} {
+  if (options.order != OrderChoice::kSearch) return;
+  Sequence mirrored(problem_, mirror_order(problem_, turn_));
+  if (mirrored.order != given_.order) mirrored_ = std::move(mirrored);
+}
 
 std::optional<Candidate> Fitter::search(Bytes budget, const Effort& effort, std::uint64_t seed) {
   budget_ = budget.value;
@@ -119,7 +131,8 @@ std::optional<Candidate> Fitter::search(Bytes budget, const Effort& effort, std:
     const double end = swaps ? until(kHomeShare) : effort_.seconds;
     in_rounds(seed, rounds_until(end), end,
               [this](std::uint64_t own, int turn, double from, double to) {
-                improve_once(own, turn == 1 || turn == 2, turn % 2 == 0, from, to);
+                const bool again = problem_.tasks <= kHotTasks && turn % 4 == 2;
+                improve_once(own, turn == 1 || turn == 2 || again, turn % 2 == 0, from, to);
               });
   }
   if (swaps) {
@@ -236,6 +249,7 @@ void Fitter::choose_orders(std::uint64_t seed) {
   if (std::vector<Index> by_sink = sink_order(problem_); by_sink != given_.order) {
     orders_.emplace_back(problem_, std::move(by_sink));
   }
+  if (mirrored_) orders_.push_back(*mirrored_);
   Random random(seed);
   orders_.emplace_back(problem_, polished(given_.order, 0.1, random));
   orders_.emplace_back(problem_, polished(list_order(problem_), 0.2, random));
@@ -254,15 +268,27 @@ std::vector<Index> Fitter::polished(std::vector<Index> order, double share, Rand
   return order;
 }
 
+// By the order that finishes one sink after the other first: where it differs from the given one,
+// sums over time would stay alive side by side.
 void Fitter::cut_segments() {
   if (!options_.remedies.recompute) return;
+  if (mirrored_) {
+    cut_segments(renumbered(problem_, *mirrored_), mirrored_->order, until(kSegmentShare));
+  }
+  cut_segments(problem_, given_.order, until(kSegmentShare));
+}
+
+// `problem` has its tasks numbered by their places in `order`.
+void Fitter::cut_segments(const Problem& problem, const std::vector<Index>& order, double end) {
   std::int64_t tried = 0;
   const auto stop = [&] {
     if (stopped()) return true;
-    return effort_.counted ? ++tried > effort_.restarts : watch_.seconds() > 0.25 * effort_.seconds;
+    return effort_.counted ? ++tried > effort_.restarts : watch_.seconds() > end;
   };
-  try_segments(problem_, turn_, budget_, stop,
-               [&](const Script& script) { consider(script, given_.order); });
+  try_segments(problem, turn_, budget_, stop, [&](Script script) {
+    for (ScriptStep& step : script.steps) step.id = order[at(step.id)];
+    consider(script, order);
+  });
 }
 
 // Walks as long as `hopeless` times keep-all, for a share of what is left of the deadline.
@@ -296,7 +322,9 @@ int Fitter::workers() const {
 }
 
 int Fitter::rounds_until(double end) const {
-  return std::max(4, static_cast<int>((end - watch_.seconds()) / kRoundSeconds));
+  const double size = std::min(1.0, problem_.tasks / kLongRoundTasks);
+  const double one = std::max(kShortestRound, kRoundSeconds * size * size);
+  return std::max(4, static_cast<int>((end - watch_.seconds()) / one));
 }
 
 // Rounds on all threads up to `end`, each from what the others have found so far.
@@ -346,7 +374,11 @@ void Fitter::improve_once(std::uint64_t seed, bool fresh, bool priced, double fr
   settings.budget = budget_;
   settings.priced = priced;
   settings.move_operators = options_.order == OrderChoice::kSearch;
-  settings.heat = from == 0 || fresh ? 0.006 : 0.003;
+  const bool hot = fresh && problem_.tasks <= kHotTasks;
+  if (priced)
+    settings.heat = hot ? kHot : kPricedHeat;
+  else
+    settings.heat = from == 0 || fresh ? 0.006 : 0.003;
   settings.progress = progress_of(from, to, effort_.moves);
   const Improved improved = improve(starting_point(seed, fresh), at_home_, seed, settings);
   if (improved.found) consider(improved.script, improved.order);

@@ -77,6 +77,7 @@ class Fitter {
   void choose_orders(std::uint64_t seed);
   std::vector<Index> polished(std::vector<Index> order, double share, Random& random);
   void cut_segments();
+  void cut_segments(const Problem& problem, const std::vector<Index>& order, double end);
   void restart(std::uint64_t seed, double hopeless, double share);
   void halve(std::int64_t low, std::int64_t high, const Sequence& sequence, double hopeless,
              double seconds, const std::function<std::int64_t(const Script&)>& found);
@@ -95,6 +96,7 @@ class Fitter {
   Problem at_home_;  // the same without swap: what the interval search works on
   Sequence given_;
   Index turn_;  // the first task of the backward half
+  std::optional<Sequence> mirrored_;  // mirror_order(), where the order is free and it is another
   Candidate kept_;
   std::int64_t budget_ = 0;
   Effort effort_;

@@ -7,13 +7,16 @@ namespace plimsoll::schedule {
 namespace {
 
 constexpr std::size_t kCandidates = 48;
+constexpr int kDropTries = 8;  // values looked at for one drop
 constexpr double kHeatTasks = 60;
-constexpr double kPricedHeat = 0.3;  // starting temperature, in times of a mean task
-constexpr double kFirstPrice = 0.1;  // in times of the step's time a byte of all values
-// How much of the search goes into a price twice as high until a plan fits, in its first half and
-// in its second; afterwards so many moves a value, if that is less.
-constexpr double kDoubling = 0.06;
-constexpr double kHurry = 0.02;
+// Prices, as the time of the whole step for each byte of all values: the first; the one up to which
+// all stages rise together; the highest for stages that stay over the budget.
+constexpr double kFirstPrice = 0.1;
+constexpr double kCommonPrice = 0.003;  // these two times the number of values
+constexpr double kTopPrice = 0.1;
+// How much of the search goes into prices twice as high; once a plan fits, so many moves a value, if
+// that is less.
+constexpr double kDoubling = 0.07;
 constexpr double kSettling = 20;
 
 class Search {
@@ -28,8 +31,12 @@ class Search {
     tolerance_ = p_.total_seconds * 1e-12;
     std::int64_t bytes = 1;
     for (Index v : movable_) bytes += p_.bytes[at(v)];
-    price_ = kFirstPrice * p_.total_seconds / static_cast<double>(bytes);
+    const double per_byte = p_.total_seconds / static_cast<double>(bytes);
+    const double of_one = per_byte * static_cast<double>(movable_.size());
+    common_price_ = kCommonPrice * of_one;
+    top_price_ = kTopPrice * of_one;
     plan_.set_limit(s_.budget);
+    plan_.set_prices(kFirstPrice * per_byte);
   }
 
   Improved run() {
@@ -58,29 +65,30 @@ class Search {
     }
   }
 
-  // The price of a byte · stage over the budget rises until the plan is within it and then follows
-  // how often it is. It rises so slowly that the moves settle at every price: a price that runs
-  // ahead of them buys room at any cost, and such plans are not improved out of again.
+  // The price of a byte over the budget rises until the plan is within it and then follows how often
+  // it is. It rises so slowly that the moves settle at every price: a price that runs ahead of them
+  // buys room at any cost, and such plans are not improved out of again. All stages rise together at
+  // first; then only those still over, so that a few of them do not freeze the search everywhere
+  // else.
   void run_priced() {
     constexpr int kSteps = 64;
     const double settled = std::exp2(kSteps / (kSettling * static_cast<double>(movable_.size())));
+    const double heat = s_.heat * p_.total_seconds / p_.tasks;
     double done = s_.progress();
     for (double before = done; done < 1; before = done, done = s_.progress()) {
-      const double temperature =
-          kPricedHeat * p_.total_seconds / p_.tasks * (1 - done) * (1 - done) + tolerance_;
+      const double temperature = heat * (1 - done) * (1 - done) + tolerance_;
       int within = 0;
       for (int i = 0; i < kSteps; ++i) within += step_priced(temperature);
-      const double paced =
-          std::exp2((done - before) / (best_.found || done < 0.5 ? kDoubling : kHurry));
+      const double paced = std::exp2((done - before) / kDoubling);
       const double rate = best_.found ? std::max(settled, paced) : paced;
-      if (within > kSteps / 2) price_ /= rate;
-      if (within < kSteps / 3) price_ *= rate;
+      if (within > kSteps / 2) plan_.scale_prices(1 / rate);
+      if (within < kSteps / 3) plan_.raise_prices(rate, common_price_, top_price_);
       best_.moves += kSteps;
       plan_.refresh_total();
     }
   }
 
-  double score() const { return plan_.seconds() + price_ * static_cast<double>(plan_.excess()); }
+  double score() const { return plan_.seconds() + plan_.toll(); }
 
   // One change as it comes, with no repair; true when the plan is within the budget afterwards.
   bool step_priced(double temperature) {
@@ -102,7 +110,7 @@ class Search {
     if (s_.move_operators && dice < 0.1) return move_operator();
     if (dice < 0.4) return random_.chance(0.5) ? drop_at(crowded_stage()) : drop_anywhere();
     if (dice < 0.7) return keep_if_worth();
-    if (dice < 0.8) return drop_one() && keep();
+    if (dice < 0.8) return keep_and_drop();
     if (dice < 0.9) return rerun_from_held_inputs();
     return recompute_earlier();
   }
@@ -118,9 +126,12 @@ class Search {
 
   bool drop_at(Index stage) {
     const std::size_t start = at(random_index(movable_.size()));
-    for (std::size_t i = 0; i < movable_.size(); ++i) {
+    int tries = kDropTries;
+    for (std::size_t i = 0; i < movable_.size() && tries > 0; ++i) {
       const Index value = movable_[(start + i) % movable_.size()];
-      if (plan_.held(value, stage) && drop_if_worth(value, stage)) return true;
+      if (!plan_.held(value, stage)) continue;
+      if (drop_if_worth(value, stage)) return true;
+      --tries;
     }
     return false;
   }
@@ -137,7 +148,7 @@ class Search {
     const bool encode = encode_free(value, gap) && (!p_.remakeable(value) || random_.chance(0.5));
     if (!encode && !p_.remakeable(value)) return false;
     const std::int64_t freed = p_.bytes[at(value)] - (encode ? p_.encoded_bytes[at(value)] : 0);
-    const double worth = slack_ + price_ * static_cast<double>(plan_.relief(gap, freed));
+    const double worth = slack_ + plan_.relief(gap, freed);
     const double costs = encode ? plan_.encode_price(value) : plan_.drop_price(value, gap, worth);
     if (costs > worth) return false;
     let_go(value, gap, encode);
@@ -145,15 +156,34 @@ class Search {
   }
 
   bool keep_if_worth() {
-    const auto [stage, value] = remade();
-    if (stage == kNoIndex || plan_.held(value, stage)) return false;
-    const Index from = plan_.last_available(value, stage);
-    if (from == kNoIndex || from >= stage) return false;
-    const Retention::Gap gap{from + 1, stage + 1};
-    const double worth = slack_ + plan_.extra_seconds(stage);
-    if (price_ * static_cast<double>(plan_.burden(gap, p_.bytes[at(value)])) > worth) return false;
+    const auto [value, gap, gain] = keepable();
+    if (value == kNoIndex || plan_.burden(gap, p_.bytes[at(value)]) > slack_ + gain) return false;
     hold_plain(value, gap);
     return true;
+  }
+
+  // Keeps something and lets another value go that lies over it.
+  bool keep_and_drop() {
+    const auto [value, gap, gain] = keepable();
+    if (value == kNoIndex) return false;
+    const double before = score();
+    hold_plain(value, gap);
+    slack_ += before - score();
+    return drop_at(std::min(gap.begin + random_index(at(gap.end - gap.begin)), p_.tasks - 1));
+  }
+
+  struct Keepable {
+    Index value = kNoIndex;
+    Retention::Gap gap;
+    double gain = 0;  // at most
+  };
+  // Something that is made again, and from where on it could have been held.
+  Keepable keepable() {
+    const auto [stage, value] = remade();
+    if (stage == kNoIndex || plan_.held(value, stage)) return {};
+    const Index from = plan_.last_available(value, stage);
+    if (from == kNoIndex || from >= stage) return {};
+    return {value, {from + 1, stage + 1}, plan_.extra_seconds(stage)};
   }
 
   bool fits() const { return plan_.possible() && plan_.excess() == 0; }
@@ -237,12 +267,9 @@ class Search {
 
   // Holds a value that is remade from where it was last at hand; kNoIndex when there is none such.
   Index keep_some() {
-    const auto [stage, value] = remade();
-    if (stage == kNoIndex || plan_.held(value, stage)) return kNoIndex;
-    const Index from = plan_.last_available(value, stage);
-    if (from == kNoIndex || from >= stage) return kNoIndex;
-    hold_plain(value, {from + 1, stage + 1});
-    return value;
+    const Keepable found = keepable();
+    if (found.value != kNoIndex) hold_plain(found.value, found.gap);
+    return found.value;
   }
   bool keep() { return keep_some() != kNoIndex; }
   bool keep_and_repair() {
@@ -281,15 +308,34 @@ class Search {
       const auto gap = plan_.gap_at(value, plan_.some_held(value, random_index(at(p_.tasks))));
       if (gap.begin >= gap.end || !p_.remakeable(value)) continue;
       const Index when = gap.begin + random_index(at(gap.end - gap.begin));
-      plan_.hold(value, {gap.begin, when + 1}, Retention::Hold::kPlain, false);
+      if (when >= p_.tasks) continue;
+      const Retention::Gap empty{gap.begin, when + 1};
+      if (s_.priced && rerun_costs(value, when) > slack_ + plan_.relief(empty, p_.bytes[at(value)]))
+        return false;
       for (Index u : p_.inputs[p_.producer[at(value)]]) {
-        if (when >= p_.tasks || plan_.held(u, when) || plan_.held_encoded(u, when)) continue;
-        const Index from = plan_.last_available(u, when);
-        if (from != kNoIndex && from < when) hold_plain(u, {from + 1, when + 1});
+        const auto wait = wait_of(u, when);
+        if (wait.begin < wait.end) hold_plain(u, wait);
       }
+      plan_.hold(value, empty, Retention::Hold::kPlain, false);
       return true;
     }
     return false;
+  }
+
+  // Where an input would have to be held on for a run at a stage.
+  Retention::Gap wait_of(Index input, Index stage) const {
+    if (plan_.held(input, stage) || plan_.held_encoded(input, stage)) return {};
+    const Index from = plan_.last_available(input, stage);
+    if (from == kNoIndex || from >= stage) return {};
+    return {from + 1, stage + 1};
+  }
+
+  // At least.
+  double rerun_costs(Index value, Index stage) const {
+    const Index task = p_.producer[at(value)];
+    double costs = p_.seconds[at(task)];
+    for (Index u : p_.inputs[task]) costs += plan_.burden(wait_of(u, stage), p_.bytes[at(u)]);
+    return costs;
   }
 
   bool drop_one() {
@@ -401,7 +447,7 @@ class Search {
   const ImproveSettings& s_;
   Improved best_;
   double current_ = 0;
-  double price_ = 0;  // of a byte over the budget for one stage, in seconds
+  double common_price_ = 0, top_price_ = 0;  // of a byte over the budget for one stage, in seconds
   double slack_ = 0;  // by how much the move at hand may make the plan worse
   double tolerance_ = 0;
   std::vector<Index> movable_;

@@ -8,6 +8,9 @@
 namespace plimsoll::schedule {
 namespace {
 
+// Sinks · tasks up to which it is tried which sinks to finish together.
+constexpr std::int64_t kJoinLimit = 4'000'000;
+
 std::int64_t made_by(const Problem& p, Index task) {
   std::int64_t bytes = 0;
   for (Index v : p.outputs[task]) bytes += p.bytes[at(v)];
@@ -179,8 +182,11 @@ std::vector<Index> list_order(const Problem& p) {
   return order;
 }
 
-std::vector<Index> sink_order(const Problem& p) {
-  std::vector<Index> rank(at(p.tasks), p.tasks);  // the first sink that needs the task
+namespace {
+
+// Per task: the first sink of the given order that needs it, also by updates that wait for it.
+std::vector<Index> first_sinks(const Problem& p) {
+  std::vector<Index> rank(at(p.tasks), p.tasks);
   for (Index t = p.tasks - 1; t >= 0; --t) {
     Index& own = rank[at(t)];
     for (Index v : p.outputs[t]) {
@@ -192,10 +198,67 @@ std::vector<Index> sink_order(const Problem& p) {
     }
     if (own == p.tasks) own = t;
   }
-  std::vector<Index> order(at(p.tasks));
+  return rank;
+}
+
+std::vector<Index> sorted_by(const std::vector<Index>& rank) {
+  std::vector<Index> order(rank.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
                    [&](Index a, Index b) { return rank[at(a)] < rank[at(b)]; });
+  return order;
+}
+
+double area(const Problem& p, const std::vector<Index>& order) {
+  const std::vector<std::int64_t> bytes = bytes_over_time(p, order);
+  return std::accumulate(bytes.begin(), bytes.end(), 0.0);
+}
+
+// Lets a sink share the turn of the one before it wherever that holds fewer bytes over time.
+std::vector<Index> joined(const Problem& p, std::vector<Index> rank) {
+  std::vector<Index> sinks = rank;
+  std::sort(sinks.begin(), sinks.end());
+  sinks.erase(std::unique(sinks.begin(), sinks.end()), sinks.end());
+  if (std::ssize(sinks) * p.tasks > kJoinLimit) return rank;
+  double least = area(p, sorted_by(rank));
+  for (std::size_t i = 1; i < sinks.size(); ++i) {
+    std::vector<Index> together = rank;
+    std::replace(together.begin(), together.end(), sinks[i], sinks[i - 1]);
+    const double bytes = area(p, sorted_by(together));
+    if (bytes >= least) continue;
+    least = bytes;
+    rank = std::move(together);
+    sinks[i] = sinks[i - 1];
+  }
+  return rank;
+}
+
+}  // namespace
+
+std::vector<Index> sink_order(const Problem& p) {
+  return sorted_by(first_sinks(p));
+}
+
+std::vector<Index> mirror_order(const Problem& p, Index turn) {
+  std::vector<Index> order = sorted_by(joined(p, first_sinks(p)));
+  std::stable_partition(order.begin(), order.end(), [&](Index t) { return t < turn; });
+  std::vector<Index> last(at(turn), 0);  // place at which the other half is done with the task
+  for (std::size_t place = at(turn); place < order.size(); ++place) {
+    for (Index u : p.inputs[order[place]]) {
+      const Index made = p.producer[at(u)];
+      if (made != kNoIndex && made < turn) last[at(made)] = static_cast<Index>(place);
+    }
+  }
+  for (Index t = turn - 1; t >= 0; --t) {
+    for (Index v : p.outputs[t]) {
+      for (Index reader : p.readers[v]) {
+        if (reader < turn) last[at(t)] = std::max(last[at(t)], last[at(reader)]);
+      }
+    }
+  }
+  std::iota(order.begin(), order.begin() + turn, 0);
+  std::stable_sort(order.begin(), order.begin() + turn,
+                   [&](Index a, Index b) { return last[at(a)] > last[at(b)]; });
   return order;
 }
 

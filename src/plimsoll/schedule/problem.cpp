@@ -107,6 +107,28 @@ Sequence given_sequence(const Problem& problem) {
   return Sequence(problem, std::move(order));
 }
 
+Problem renumbered(const Problem& problem, const Sequence& sequence) {
+  Problem out = problem;
+  const auto place = [&](Index task) {
+    return task == kNoIndex ? kNoIndex : sequence.position[at(task)];
+  };
+  out.inputs = out.outputs = Lists{};
+  for (std::size_t i = 0; i < sequence.order.size(); ++i) {
+    const Index task = sequence.order[i];
+    out.seconds[i] = problem.seconds[at(task)];
+    out.scratch[i] = problem.scratch[at(task)];
+    out.rerunnable[i] = problem.rerunnable[at(task)];
+    for (Index u : problem.inputs[task]) out.inputs.items.push_back(u);
+    out.inputs.close();
+    for (Index v : problem.outputs[task]) out.outputs.items.push_back(v);
+    out.outputs.close();
+  }
+  out.readers = sequence.readers;
+  for (Index& task : out.producer) task = place(task);
+  for (Index& task : out.overwriter) task = place(task);
+  return out;
+}
+
 bool is_runnable(const Problem& problem, const std::vector<Index>& order) {
   const Sequence sequence(problem, order);
   const auto at = [&](Index task) { return sequence.position[static_cast<std::size_t>(task)]; };

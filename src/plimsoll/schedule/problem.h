@@ -87,6 +87,9 @@ struct Sequence {
 // The given order: 0, 1, 2, ...
 Sequence given_sequence(const Problem& problem);
 
+// The same problem with its tasks numbered by their places in `order`.
+Problem renumbered(const Problem& problem, const Sequence& sequence);
+
 // Whether the order respects data and "updates after every reader".
 bool is_runnable(const Problem& problem, const std::vector<Index>& order);
 

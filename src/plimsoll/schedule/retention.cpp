@@ -113,8 +113,8 @@ Index Retention::key_of(Index item) const {
 }
 
 // What has to run in a stage: the closure of what its own task and its new holdings miss. False when
-// that cannot be, or takes longer than `most`.
-bool Retention::collect(Index stage, std::vector<Index>& items, double& seconds, double most) {
+// that cannot be.
+bool Retention::collect(Index stage, std::vector<Index>& items, double& seconds) {
   items.clear();
   seconds = 0;
   ++mark_now_;
@@ -149,14 +149,14 @@ bool Retention::collect(Index stage, std::vector<Index>& items, double& seconds,
     items.push_back(p_->tasks + p_->values + v);
     seconds += p_->encode_seconds[at(v)];
   }
-  while (!stack_.empty() && possible && seconds <= most) {
+  while (!stack_.empty() && possible) {
     const Index task = stack_.back();
     stack_.pop_back();
     items.push_back(task);
     seconds += p_->seconds[at(task)];
     for (Index u : p_->inputs[task]) need_value(u);
   }
-  return possible && seconds <= most;
+  return possible;
 }
 
 void Retention::sort_by_key(std::vector<Index>& items) {
@@ -352,29 +352,52 @@ double Retention::encode_price(Index value) const {
   return p_->encode_seconds[at(value)] + p_->decode_seconds[at(value)];
 }
 
-double Retention::drop_price(Index value, Gap gap, double most) {
-  // Only the bits next to the two stages matter to them, and they are put back at once.
-  const Index last = gap.end - 1;
-  const bool was_start = gap.begin > 0 && !plain_.get(value, gap.begin - 1);
-  const bool held_on = gap.end <= p_->tasks && plain_.get(value, gap.end);
+// What a stage would take longer if it had to make the value too: the tasks it does not run yet.
+double Retention::remake_price(Index value, Index stage, double most) {
+  ++mark_now_;
+  stack_.clear();
   double price = 0;
-  double seconds = 0;
   bool possible = true;
-  if (was_start) {
-    erase_one(starts_[at(gap.begin - 1)], value);
-    possible = collect(gap.begin - 1, items_, seconds);
-    price += seconds - stage_seconds_[at(gap.begin - 1)];
-    starts_[at(gap.begin - 1)].push_back(value);
+  const auto need = [&](Index v) {
+    const Index task = p_->producer[at(v)];
+    if (encodes_ && encoded_.get(v, stage)) {
+      if (!used_.get(v, stage)) price += p_->decode_seconds[at(v)];
+    } else if (task == kNoIndex) {
+      possible = false;
+    } else if (!ran_.get(task, stage) && task_mark_[at(task)] != mark_now_) {
+      task_mark_[at(task)] = mark_now_;
+      possible = possible && p_->rerunnable[at(task)] && position_[at(task)] < stage;
+      price += p_->seconds[at(task)];
+      stack_.push_back(task);
+    }
+  };
+  need(value);
+  while (!stack_.empty() && possible && price <= most) {
+    const Index task = stack_.back();
+    stack_.pop_back();
+    for (Index u : p_->inputs[task]) {
+      if (!plain_.get(u, stage)) need(u);
+    }
   }
-  if (possible && last < p_->tasks) {
-    plain_.set(value, last, false);
-    if (held_on) starts_[at(last)].push_back(value);
-    possible = collect(last, items_, seconds, most - price + stage_seconds_[at(last)]);
-    price += seconds - stage_seconds_[at(last)];
-    if (held_on) starts_[at(last)].pop_back();
-    plain_.set(value, last, true);
+  return possible && price <= most ? price : kAnyPrice;
+}
+
+double Retention::drop_price(Index value, Gap gap, double most) {
+  double price = 0;
+  // What the first stage made only to be held from there on it need not make any more.
+  const Index first = gap.begin - 1;
+  if (first >= 0 && !plain_.get(value, first) && p_->producer[at(value)] != order_[at(first)]) {
+    double seconds = 0;
+    erase_one(starts_[at(first)], value);
+    collect(first, items_, seconds);
+    starts_[at(first)].push_back(value);
+    price = seconds - stage_seconds_[at(first)];
   }
-  return possible ? price : std::numeric_limits<double>::infinity();
+  const Index last = gap.end - 1;
+  if (last >= p_->tasks) return price;
+  const bool held_on = gap.end <= p_->tasks && plain_.get(value, gap.end);
+  if (!held_on && !used_.get(value, last)) return price;
+  return price + remake_price(value, last, most - price);
 }
 
 bool Retention::can_transpose(Index stage) const {

@@ -54,17 +54,24 @@ class Retention {
   std::int64_t peak() const { return loads_.highest(); }
   // Byte · stages above the limit set last.
   std::int64_t excess() const { return loads_.excess(); }
+  // What they cost at a price of its own for every stage, in seconds.
+  double toll() const { return loads_.toll(); }
+  void set_prices(double price) { loads_.set_prices(price); }
+  void scale_prices(double factor) { loads_.scale_prices(factor); }
+  void raise_prices(double factor, double common, double most) {
+    loads_.raise_prices(factor, common, most);
+  }
   void set_limit(std::int64_t bytes) { loads_.set_limit(bytes); }
   std::int64_t excess_at(Index stage) const {
     return loads_.excess_at(static_cast<std::size_t>(stage));
   }
-  // By how much excess() falls, at most, when the value goes from a gap, and what holding it there
+  // By how much toll() falls, at most, when the value goes from a gap, and what holding it there
   // adds, at least.
-  std::int64_t relief(Gap gap, std::int64_t bytes) const {
+  double relief(Gap gap, std::int64_t bytes) const {
     return loads_.relief(static_cast<std::size_t>(gap.begin), static_cast<std::size_t>(gap.end),
                          bytes);
   }
-  std::int64_t burden(Gap gap, std::int64_t bytes) const {
+  double burden(Gap gap, std::int64_t bytes) const {
     return loads_.burden(static_cast<std::size_t>(gap.begin), static_cast<std::size_t>(gap.end),
                          bytes);
   }
@@ -144,7 +151,8 @@ class Retention {
   void redo(Index stage);
   void settle();
   void soil(Index stage);
-  bool collect(Index stage, std::vector<Index>& items, double& seconds, double most = kAnyPrice);
+  bool collect(Index stage, std::vector<Index>& items, double& seconds);
+  double remake_price(Index value, Index stage, double most);
   void sort_by_key(std::vector<Index>& items);
   std::int64_t walk(Index stage, const std::vector<Index>& items);
   void touches(Index stage, bool on);
