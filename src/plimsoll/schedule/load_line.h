@@ -38,6 +38,12 @@ class LoadLine {
     excess_ += change;
     toll_ += toll;
   }
+  // Adds changes[i] from step i on, for all of them at once.
+  void add_from(const std::vector<std::int64_t>& changes) {
+    std::int64_t sum = 0;
+    for (std::size_t i = 0; i < bytes_.size(); ++i) bytes_[i] += sum += changes[i];
+    set_limit(limit_);
+  }
   // Seconds that the bytes over the limit count as, at the prices set last.
   double toll() const { return toll_; }
   void set_prices(double price) {

@@ -9,7 +9,7 @@ namespace plimsoll::schedule {
 namespace {
 
 // Sinks · tasks up to which it is tried which sinks to finish together.
-constexpr std::int64_t kJoinLimit = 4'000'000;
+constexpr std::int64_t kJoinLimit = 1'000'000;
 
 std::int64_t made_by(const Problem& p, Index task) {
   std::int64_t bytes = 0;

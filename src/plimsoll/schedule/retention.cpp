@@ -88,12 +88,14 @@ Retention Retention::from_script(const Problem& problem, const Sequence& sequenc
 }
 
 void Retention::build() {
+  std::vector<std::int64_t> changes(at(p_->tasks) + 2, 0);  // of the load, from a stage on
   const auto base = [&](const BitRows& rows, Index v, std::int64_t bytes, auto& starts) {
     Index begin = rows.first_at_or_after(v, 0);
     while (begin != kNoIndex && begin <= p_->tasks) {
       Index end = rows.first_at_or_after(v, begin, false);
       if (end == kNoIndex || end > p_->tasks + 1) end = p_->tasks + 1;
-      loads_.add(at(begin), at(end), bytes);
+      changes[at(begin)] += bytes;
+      changes[at(end)] -= bytes;
       if (begin > 0) starts[at(begin - 1)].push_back(v);
       begin = end > p_->tasks ? kNoIndex : rows.first_at_or_after(v, end);
     }
@@ -102,6 +104,7 @@ void Retention::build() {
     base(plain_, v, p_->bytes[at(v)], starts_);
     if (encodes_) base(encoded_, v, p_->encoded_bytes[at(v)], encode_starts_);
   }
+  loads_.add_from(changes);
   for (Index t = 0; t < p_->tasks; ++t) redo(t);
 }
 
