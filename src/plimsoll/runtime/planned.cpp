@@ -62,7 +62,6 @@ class Planned final : public Executor {
     }
     if (options_.poison) count_users();
     if (streams_ > static_cast<int>(done_.size())) return bad_input("the plan has {} streams, at most {} are supported", streams_, done_.size());
-    if (options_.step_seconds != nullptr) options_.step_seconds->assign(plan_.steps.size(), 0);
     return {};
   }
 
@@ -83,6 +82,8 @@ class Planned final : public Executor {
   Status step() override {
     put_back();
     PLIMSOLL_RETURN_IF_ERROR(status_);
+    // Here, because several plans may write to the same one in turn.
+    if (options_.step_seconds != nullptr) options_.step_seconds->assign(plan_.steps.size(), 0);
     for (auto& done : done_) done.store(-1, std::memory_order_relaxed);
     for (std::size_t b = 0; b < uses_.size(); ++b) left_[b].store(uses_[b], std::memory_order_relaxed);
     std::vector<std::thread> workers;

@@ -38,6 +38,13 @@ LeftBehind without_a_plan(const ir::Graph& graph) {
   return run_three_steps(**executor);
 }
 
+Result<plan::Plan> keep_all_plan(const ir::Graph& graph) {
+  schedule::GraphWorkloadOptions how;
+  PLIMSOLL_TRY(how.kernels, kernels::cpu_kernel_facts(graph, {1}));
+  PLIMSOLL_TRY(const auto mapped, schedule::make_graph_workload(graph, how));
+  return plan::make_plan(graph, mapped, schedule::keep_all(mapped.workload), {});
+}
+
 class PlannedOnStreams : public ::testing::TestWithParam<int> {};
 
 TEST_P(PlannedOnStreams, RunsAsWithoutAPlan) {
@@ -45,13 +52,7 @@ TEST_P(PlannedOnStreams, RunsAsWithoutAPlan) {
     SCOPED_TRACE(seed);
     const ir::Graph graph = plan::random_graph(seed);
     const LeftBehind expected = without_a_plan(graph);
-    const auto kernels = kernels::cpu_kernel_facts(graph, {1});
-    ASSERT_TRUE(kernels) << kernels.error().message;
-    schedule::GraphWorkloadOptions how;
-    how.kernels = *kernels;
-    const auto mapped = schedule::make_graph_workload(graph, how);
-    ASSERT_TRUE(mapped) << mapped.error().message;
-    const auto one = plan::make_plan(graph, *mapped, schedule::keep_all(mapped->workload), {});
+    const auto one = keep_all_plan(graph);
     ASSERT_TRUE(one) << one.error().message;
     for (const bool keep_places : {false, true}) {
       plan::Plan plan = *one;
@@ -63,6 +64,24 @@ TEST_P(PlannedOnStreams, RunsAsWithoutAPlan) {
         EXPECT_TRUE(run_three_steps(**executor) == expected) << "places kept " << keep_places << " poison " << poison;
       }
     }
+  }
+}
+
+TEST(Planned, TimesTheStepsOfWhicheverPlanRanLast) {
+  std::vector<double> seconds;
+  std::vector<std::unique_ptr<Executor>> executors;
+  std::vector<std::size_t> steps;
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    auto plan = keep_all_plan(plan::random_graph(seed));
+    ASSERT_TRUE(plan) << plan.error().message;
+    steps.push_back(plan->steps.size());
+    auto executor = make_planned(*std::move(plan), {.threads = 1, .step_seconds = &seconds});
+    ASSERT_TRUE(executor) << executor.error().message;
+    executors.push_back(*std::move(executor));
+  }
+  for (std::size_t k = 0; k < executors.size(); ++k) {
+    run_three_steps(*executors[k]);
+    EXPECT_EQ(seconds.size(), steps[k]);
   }
 }
 
