@@ -20,8 +20,6 @@ constexpr double kNearFloor = 1.08;     // times the floor: there it takes luck,
 constexpr double kTighter[] = {0.7, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02};
 constexpr double kTighterSeconds = 0.1;   // each
 constexpr double kQuickPacking = 0.01;    // counted seconds for the packing of each
-// Bytes that may stay between two tasks of the plan of last resort, as shares of the budget.
-constexpr double kStays[] = {0.25, 0.06, 0.015, 0.004, 0.001, 0};
 constexpr int kTighterTries = 2;          // at least, whatever the deadline: the alternative is no plan
 
 class BudgetFitter {
@@ -136,24 +134,12 @@ class BudgetFitter {
   // A slow plan that fits is better than none.
   Result<std::optional<Found>> last_resort() {
     std::optional<Found> best;
-    for (const schedule::Fit& fitted : task_by_task(budget_)) PLIMSOLL_RETURN_IF_ERROR(pack_fastest(fitted, best));
+    PLIMSOLL_TRY(const std::vector<schedule::Fit> candidates, schedule::task_by_task(mapped_.workload, how_));
+    for (const schedule::Fit& fitted : candidates) PLIMSOLL_RETURN_IF_ERROR(pack_fastest(fitted, best));
     if (best) return best;
     auto found = smallest_found();
     if (found && found->plan.arena_bytes() <= budget_) return *std::move(found);
     return best;
-  }
-
-  std::vector<schedule::Fit> task_by_task(Bytes budget) const {
-    std::vector<schedule::Fit> out;
-    if (!options_.remedies.swap) return out;
-    schedule::FitOptions how = how_;
-    how.budget = budget;
-    for (const double share : kStays) {
-      const Bytes stays(static_cast<std::int64_t>(share * static_cast<double>(budget.value)));
-      auto fitted = schedule::fit_task_by_task(mapped_.workload, how, stays);
-      if (fitted) out.push_back(*std::move(fitted));
-    }
-    return out;
   }
 
   bool near_floor() const {
@@ -168,7 +154,10 @@ class BudgetFitter {
   Result<plan::Plan> first_of_ladder() {
     PLIMSOLL_TRY(std::vector<schedule::Fit> candidates, schedule::ladder(mapped_.workload, how_));
     // Of the floor, whatever the budget: the same for all of them, as the rest of the ladder.
-    std::ranges::move(task_by_task(floor_.bytes), std::back_inserter(candidates));
+    schedule::FitOptions at_floor = how_;
+    at_floor.budget = floor_.bytes;
+    PLIMSOLL_TRY(std::vector<schedule::Fit> slow, schedule::task_by_task(mapped_.workload, at_floor));
+    std::ranges::move(slow, std::back_inserter(candidates));
     std::ranges::stable_sort(candidates, {}, [](const schedule::Fit& fit) { return fit.schedule.seconds; });
     for (const schedule::Fit& candidate : candidates) {
       PLIMSOLL_TRY(plan::Plan plan, packed(candidate.schedule));

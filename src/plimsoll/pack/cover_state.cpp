@@ -30,8 +30,6 @@ void CoverState::index_members() {
   const auto sections = static_cast<std::size_t>(task_.sections);
   members_of_.assign(sections + 1, 0);
   starts_.assign(sections + 1, 0);
-  std::stable_sort(task_.items.begin(), task_.items.end(),
-                   [](const CoverItem& a, const CoverItem& b) { return a.first < b.first; });
   for (const CoverItem& item : task_.items) {
     ++starts_[static_cast<std::size_t>(item.first) + 1];
     for (auto s = item.first; s < item.last; ++s) ++members_of_[static_cast<std::size_t>(s) + 1];

@@ -26,7 +26,7 @@ struct CoverItem {
 struct CoverTask {
   const BodyModel* model = nullptr;  // for lift()
   std::int32_t sections = 0;
-  std::vector<CoverItem> items;
+  std::vector<CoverItem> items;        // by their first section
   std::vector<std::int64_t> floors;    // one per section
   std::vector<std::int64_t> ceilings;  // one per section
 };

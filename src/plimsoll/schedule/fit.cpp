@@ -56,6 +56,8 @@ Effort counted_effort(const Problem& problem) {
   return effort;
 }
 
+// What may stay between two tasks, as shares of the budget.
+constexpr double kStays[] = {0.25, 0.06, 0.015, 0.004, 0.001, 0};
 constexpr int kRungs = 40;
 constexpr int kTimedRungs = 16;
 
@@ -139,13 +141,19 @@ Result<Fit> fit(const Workload& workload, const FitOptions& options) {
   return out;
 }
 
-Result<Fit> fit_task_by_task(const Workload& workload, const FitOptions& options, Bytes stays) {
+Result<std::vector<Fit>> task_by_task(const Workload& workload, const FitOptions& options) {
   PLIMSOLL_RETURN_IF_ERROR(verify(workload));
   const Stopwatch watch;
+  std::vector<Fit> out;
+  if (!options.remedies.swap) return out;
   Fitter fitter(workload, options);
-  std::optional<Candidate> found = fitter.task_by_task(options.budget, stays);
-  if (!found) return fail(ErrorCode::kNoAnswer, "no plan found within {} bytes, task by task", options.budget);
-  return finish(workload, options, fitter, std::move(*found), fitter.keep_all().schedule, options.budget, watch.seconds());
+  for (const double share : kStays) {
+    const Bytes stays(static_cast<std::int64_t>(share * static_cast<double>(options.budget.value)));
+    std::optional<Candidate> found = fitter.task_by_task(options.budget, stays);
+    if (!found) continue;
+    out.push_back(finish(workload, options, fitter, std::move(*found), fitter.keep_all().schedule, options.budget, watch.seconds()));
+  }
+  return out;
 }
 
 double bound_for_order_of(const Schedule& schedule, const Workload& workload, const FitOptions& options) {

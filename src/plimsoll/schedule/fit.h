@@ -93,9 +93,10 @@ struct Fit {
 
 Result<Fit> fit(const Workload& workload, const FitOptions& options);
 
-// Nothing larger than `stays` is in memory between two tasks, as far as it can be swapped: slow, but packing such a
-// schedule needs hardly more than its largest task. kNoAnswer where a value can neither stay nor leave.
-Result<Fit> fit_task_by_task(const Workload& workload, const FitOptions& options, Bytes stays);
+// Schedules that keep nothing large in memory between two tasks, as far as it can be swapped: slow, but packing one
+// needs hardly more than its largest task. One for each of a few sizes up to which values stay, down to none; fewer
+// where a value can neither stay nor leave.
+Result<std::vector<Fit>> task_by_task(const Workload& workload, const FitOptions& options);
 
 // The curve from keep-all down to the smallest that works: one ladder of candidates, monotone. At
 // most `points` of them, largest budget first.
