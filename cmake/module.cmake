@@ -26,11 +26,10 @@ function(plimsoll_module name)
 
   if(PLIMSOLL_TESTS AND tests)
     add_executable(${name}_test ${tests})
-    target_link_libraries(${name}_test PRIVATE ${target} ${arg_PRIVATE_LINK} GTest::gtest_main GTest::gmock)
+    target_link_libraries(${name}_test PRIVATE ${target} plimsoll_test_paths ${arg_PRIVATE_LINK}
+                          GTest::gtest_main GTest::gmock)
     # The code under test keeps its optimisation; tests spend their time in it, and compile faster without.
     target_compile_options(${name}_test PRIVATE $<$<CONFIG:Release>:-O1>)
-    target_compile_definitions(${name}_test PRIVATE
-      PLIMSOLL_SOURCE_DIR="${PROJECT_SOURCE_DIR}" PLIMSOLL_BINARY_DIR="${CMAKE_BINARY_DIR}")
     plimsoll_test_labels(${name} ${name}_test)
   endif()
   if(PLIMSOLL_BENCHES AND benches)

@@ -6,10 +6,12 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 
+# Paths below the source folder are made relative and the build folder is not hashed, so that every clone hits.
 find_program(CCACHE ccache)
 if(CCACHE)
-  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+  set(launcher ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
 endif()
 
 add_compile_options(
@@ -45,6 +47,11 @@ find_package(Threads REQUIRED)
 if(PLIMSOLL_TESTS)
   enable_testing()
   find_package(GTest REQUIRED)
+  # Where tests find their files. One object knows the folders: as a definition they would stand in every compile
+  # of a test, and another clone would find none of them in the cache.
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/test_paths.cpp.in ${CMAKE_BINARY_DIR}/test_paths.cpp @ONLY)
+  add_library(plimsoll_test_paths STATIC ${CMAKE_BINARY_DIR}/test_paths.cpp)
+  target_include_directories(plimsoll_test_paths PUBLIC ${PROJECT_SOURCE_DIR}/src)
 endif()
 if(PLIMSOLL_BENCHES)
   find_package(benchmark REQUIRED)

@@ -8,6 +8,7 @@
 
 #include "deterministic.h"
 #include "plimsoll/base/file.h"
+#include "plimsoll/base/testing/test_paths.h"
 #include "plimsoll/ir/graph.h"
 #include "plimsoll/model/sizes.h"
 
@@ -17,7 +18,7 @@ using Json = nlohmann::json;
 
 // "resnet50_fp32"
 inline Result<Json> read_reference(const std::string& name) {
-  PLIMSOLL_TRY(const std::string text, read_file(std::string(PLIMSOLL_SOURCE_DIR) + "/tests/references/" + name + ".json"));
+  PLIMSOLL_TRY(const std::string text, read_file(test_source_dir().string() + "/tests/references/" + name + ".json"));
   return Json::parse(text);
 }
 

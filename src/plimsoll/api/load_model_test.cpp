@@ -7,6 +7,7 @@
 
 #include "plimsoll/api/show_graph.h"
 #include "plimsoll/base/file.h"
+#include "plimsoll/base/testing/test_paths.h"
 #include "plimsoll/ir/text.h"
 #include "plimsoll/ops/catalogue.h"
 
@@ -25,7 +26,7 @@ ModelRequest request_for(std::string model) {
 class LoadModel : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::path(PLIMSOLL_BINARY_DIR) / "load_model_test" /
+    folder_ = test_binary_dir() / "load_model_test" /
               ::testing::UnitTest::GetInstance()->current_test_info()->name();
     std::filesystem::create_directories(folder_);
   }

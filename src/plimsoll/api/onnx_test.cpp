@@ -11,6 +11,7 @@
 #include "plimsoll/api/planning.h"
 #include "plimsoll/autodiff/differentiate.h"
 #include "plimsoll/autodiff/training.h"
+#include "plimsoll/base/testing/test_paths.h"
 #include "plimsoll/model/loss.h"
 #include "plimsoll/model/onnx/backend_case.h"
 #include "plimsoll/model/zoo.h"
@@ -28,7 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 using model::onnx::NamedArray;
 
-const fs::path kOnnx = fs::path(PLIMSOLL_SOURCE_DIR) / "tests/onnx";
+const fs::path kOnnx = test_source_dir() / "tests/onnx";
 // PLIMSOLL_EXPORTS names another folder of the same form (tools/references/export_onnx.py FOLDER).
 const fs::path kExports = std::getenv("PLIMSOLL_EXPORTS") != nullptr ? fs::path(std::getenv("PLIMSOLL_EXPORTS")) : kOnnx / "exports";
 

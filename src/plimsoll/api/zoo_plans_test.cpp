@@ -9,6 +9,7 @@
 #include "plimsoll/api/pipeline.h"
 #include "plimsoll/api/run_files.h"
 #include "plimsoll/api/testing/same_bits.h"
+#include "plimsoll/base/testing/test_paths.h"
 #include "plimsoll/model/zoo.h"
 
 namespace plimsoll::api {
@@ -75,7 +76,7 @@ Result<LeftBehind> run_imported(const PreparedModel& prepared, const plan::Plan*
 
 TEST(SlowImportedPlans, EveryTestModelRunsAsWithoutAPlan) {
   int run = 0;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(std::filesystem::path(PLIMSOLL_SOURCE_DIR) / "tests/onnx")) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(test_source_dir() / "tests/onnx")) {
     if (entry.path().extension() != ".onnx") continue;
     SCOPED_TRACE(entry.path().filename().string());
     ModelRequest request = request_for(entry.path().string(), {}, false);

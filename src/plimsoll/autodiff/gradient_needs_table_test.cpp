@@ -6,6 +6,7 @@
 
 #include "plimsoll/autodiff/operator_examples.h"
 #include "plimsoll/base/file.h"
+#include "plimsoll/base/testing/test_paths.h"
 #include "plimsoll/ops/gradient_needs.h"
 
 namespace plimsoll::autodiff {
@@ -35,7 +36,7 @@ std::string needs_table() {
 }
 
 TEST(GradientNeedsTable, IsTheOneInTheDocument) {
-  const auto document = read_file(std::string(PLIMSOLL_SOURCE_DIR) + "/docs/gradient_needs.md");
+  const auto document = read_file(test_source_dir().string() + "/docs/gradient_needs.md");
   ASSERT_TRUE(document.has_value()) << document.error().message;
   const std::string table = needs_table();
   EXPECT_NE(document->find(table), std::string::npos) << table;

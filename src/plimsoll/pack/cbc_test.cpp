@@ -7,6 +7,7 @@
 
 #include "plimsoll/base/file.h"
 #include "plimsoll/base/random.h"
+#include "plimsoll/base/testing/test_paths.h"
 #include "plimsoll/pack/pack.h"
 
 namespace plimsoll::pack {
@@ -49,7 +50,7 @@ std::string integer_program(const Problem& problem, std::int64_t big) {
 
 // CBC's optimum, or -1 when it gave up after ten seconds.
 std::int64_t solve_with_cbc(const Problem& problem, std::int64_t bound, std::uint64_t seed) {
-  const auto folder = std::filesystem::path(PLIMSOLL_BINARY_DIR) / "cbc";
+  const auto folder = test_binary_dir() / "cbc";
   std::filesystem::create_directories(folder);
   const std::string model = (folder / (std::to_string(seed) + ".lp")).string();
   const std::string answer = model + ".out";

@@ -1,3 +1,4 @@
+#include "plimsoll/base/testing/test_paths.h"
 #include "plimsoll/pack/pack.h"
 
 #include <cstdlib>
@@ -25,7 +26,7 @@ Problem harbour() {
 }
 
 Problem corpus(const std::string& name) {
-  const auto text = read_file(std::string(PLIMSOLL_SOURCE_DIR) + "/tests/corpus/packing/" + name);
+  const auto text = read_file(test_source_dir().string() + "/tests/corpus/packing/" + name);
   EXPECT_TRUE(text) << name;
   auto problem = read_csv(*text);
   EXPECT_TRUE(problem) << name;

@@ -1,3 +1,4 @@
+#include "plimsoll/base/testing/test_paths.h"
 #include "plimsoll/trace/replay.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +12,7 @@ namespace plimsoll::trace {
 namespace {
 
 Trace recorded(const std::string& name) {
-  const std::filesystem::path folder = PLIMSOLL_SOURCE_DIR "/src/plimsoll/trace/testdata";
+  const std::filesystem::path folder = test_source_dir() / "src/plimsoll/trace/testdata";
   auto trace = read_any_trace(folder / (name + ".pickle.gz"));
   EXPECT_TRUE(trace) << (trace ? "" : trace.error().message);
   return std::move(*trace);

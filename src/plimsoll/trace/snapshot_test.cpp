@@ -1,3 +1,4 @@
+#include "plimsoll/base/testing/test_paths.h"
 #include "plimsoll/trace/snapshot.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +13,7 @@
 namespace plimsoll::trace {
 namespace {
 
-const std::filesystem::path kFolder = PLIMSOLL_SOURCE_DIR "/src/plimsoll/trace/testdata";
+const std::filesystem::path kFolder = test_source_dir() / "src/plimsoll/trace/testdata";
 
 std::string alexnet() {
   const std::string packed = read_file(kFolder / "alexnet.pickle.gz").value();

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "plimsoll/base/testing/test_paths.h"
 #include "plimsoll/model/onnx/backend_case.h"
 
 namespace plimsoll::model::onnx {
@@ -16,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 const fs::path kData = "/usr/share/libonnx-testdata/data";
-const fs::path kLists = fs::path(PLIMSOLL_SOURCE_DIR) / "tests/onnx";
+const fs::path kLists = test_source_dir() / "tests/onnx";
 
 // "suite/test_name: reason" per line; # begins a comment.
 std::map<std::string, std::string> read_list(const fs::path& path) {

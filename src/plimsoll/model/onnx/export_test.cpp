@@ -1,4 +1,5 @@
 // What we write we read back, and it computes the same.
+#include "plimsoll/base/testing/test_paths.h"
 #include "plimsoll/model/onnx_export.h"
 
 #include <gtest/gtest.h>
@@ -41,7 +42,7 @@ void expect_round_trip(const ImportedModel& model, const std::vector<NamedArray>
 }
 
 TEST(OnnxExport, ReadsBackTheSameModel) {
-  const auto exports = fs::path(PLIMSOLL_SOURCE_DIR) / "tests/onnx/exports";
+  const auto exports = test_source_dir() / "tests/onnx/exports";
   for (const std::string name : {"resnet.dynamo", "mobilenet_v3.dynamo", "gpt2_mask.script", "llama.dynamo", "unet.dynamo", "vit.script", "swin.script"}) {
     SCOPED_TRACE(name);
     const auto model = import_onnx(exports / (name + ".onnx"));

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "plimsoll/base/testing/test_paths.h"
 #include "plimsoll/model/onnx/backend_case.h"
 #include "plimsoll/ops/catalogue.h"
 #include "plimsoll/store/npy.h"
@@ -13,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kExports = fs::path(PLIMSOLL_SOURCE_DIR) / "tests/onnx/exports";
+const fs::path kExports = test_source_dir() / "tests/onnx/exports";
 
 std::vector<std::string> export_names() {
   std::set<std::string> names;

@@ -6,6 +6,7 @@
 
 #include "plimsoll/base/file.h"
 #include "plimsoll/base/random.h"
+#include "plimsoll/base/testing/test_paths.h"
 #include "plimsoll/model/onnx/file_pieces.h"
 #include "plimsoll/model/onnx_import.h"
 
@@ -142,7 +143,7 @@ TEST(HostileOnnx, ExternalDataCannotLeaveTheFolder) {
 
 // Flipped bytes of a real export: an error or a graph, never a crash. The fuzzer goes further.
 TEST(HostileOnnx, SurvivesDamage) {
-  const auto path = fs::path(PLIMSOLL_SOURCE_DIR) / "tests/onnx/exports/efficientnet.script.onnx";
+  const auto path = test_source_dir() / "tests/onnx/exports/efficientnet.script.onnx";
   const auto whole = read_file(path);
   ASSERT_TRUE(whole);
   Random random(20240607);
