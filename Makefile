@@ -5,7 +5,7 @@ PYTHON ?= python3
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 
-.PHONY: help deps configure build run test test-all bench-torch bench-ort bench-pack bench-fit bench-plan install clean format
+.PHONY: help deps configure build run test test-all test-fresh test-separate bench-torch bench-ort bench-pack bench-fit bench-plan install clean format
 
 help:            ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -23,12 +23,20 @@ run: configure   ## plan and train a real model under a budget, print before and
 	@cmake --build $(BUILD) -j $(JOBS) --target plimsoll
 	@tools/demo.sh $(BUILD)/plimsoll
 
-test: build      ## build and run the tests
+test: configure  ## build and run the tests
+	@cmake --build $(BUILD) -j $(JOBS) --target unit_tests
 	@ctest --test-dir $(BUILD) -L unit --output-on-failure -j $(JOBS)
 
 test-all: build  ## the slow tests too
 	@tools/install_packages.sh tools/packages_slow.txt
 	@ctest --test-dir $(BUILD) -LE cuda --output-on-failure -j $(JOBS)
+
+test-fresh:      ## the two commands on a bare Debian 12, made for the purpose (needs root or sudo)
+	@tools/test_fresh.sh
+
+test-separate: deps ## compile every file by itself: each must include what it uses
+	@cmake --preset separate >/dev/null
+	@cmake --build build/separate -j $(JOBS)
 
 bench-torch: build ## training steps against PyTorch's (PYTHON=a Python that has torch)
 	@$(PYTHON) tools/bench_torch.py --plimsoll $(BUILD)/plimsoll

@@ -1,12 +1,16 @@
-# plimsoll_module(NAME [LINK targets...] [PRIVATE_LINK targets...] [EXCLUDE regex...])
+# plimsoll_module(NAME [LINK targets...] [PRIVATE_LINK targets...] [EXCLUDE regex...] [SEPARATE_TESTS])
 #
 # A room is every .cpp below its folder: sources make the library plimsoll::NAME, *_test.cpp make the
 # program NAME_test, *_bench.cpp make NAME_bench. So a new file needs no line anywhere.
 #
+# The release preset compiles eight files as one (CMAKE_UNITY_BUILD), which takes a third of the time: names in
+# anonymous namespaces of neighbouring files must differ. SEPARATE_TESTS excuses a module's tests. The preset
+# `separate` compiles every file by itself, so that each includes what it uses.
+#
 # Tests whose suite begins with "Slow" run under the label `slow` (make test-all), those beginning
 # with "Cuda" under `cuda` (on a machine that has a GPU); all others under `unit` (make test).
 function(plimsoll_module name)
-  cmake_parse_arguments(arg "" "" "LINK;PRIVATE_LINK;EXCLUDE" ${ARGN})
+  cmake_parse_arguments(arg "SEPARATE_TESTS" "" "LINK;PRIVATE_LINK;EXCLUDE" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
   foreach(pattern ${arg_EXCLUDE})
     list(FILTER sources EXCLUDE REGEX ${pattern})
@@ -28,6 +32,9 @@ function(plimsoll_module name)
     add_executable(${name}_test ${tests})
     target_link_libraries(${name}_test PRIVATE ${target} plimsoll_test_paths ${arg_PRIVATE_LINK}
                           GTest::gtest_main GTest::gmock)
+    if(arg_SEPARATE_TESTS)
+      set_target_properties(${name}_test PROPERTIES UNITY_BUILD OFF)
+    endif()
     # The code under test keeps its optimisation; tests spend their time in it, and compile faster without.
     target_compile_options(${name}_test PRIVATE $<$<CONFIG:Release>:-O1>)
     plimsoll_test_labels(${name} ${name}_test)
@@ -39,6 +46,7 @@ function(plimsoll_module name)
 endfunction()
 
 function(plimsoll_test_labels name program)
+  add_dependencies(unit_tests ${program})
   add_test(NAME ${name} COMMAND ${program} --gtest_filter=-Slow*:*/Slow*:Cuda*:*/Cuda* --gtest_brief=1)
   set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT 600)
   add_test(NAME ${name}.slow COMMAND ${program} --gtest_filter=Slow*:*/Slow* --gtest_brief=1)

@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-ModelRequest request_for(std::string model) {
+ModelRequest load_request(std::string model) {
   ModelRequest out;
   out.model = std::move(model);
   return out;
@@ -42,7 +42,7 @@ class LoadModel : public ::testing::Test {
 };
 
 TEST_F(LoadModel, BuiltInModelsTrainUnlessToldOtherwise) {
-  ModelRequest request = request_for("mlp");
+  ModelRequest request = load_request("mlp");
   const auto training = load_model(request);
   ASSERT_TRUE(training) << training.error().message;
   EXPECT_TRUE(training->training);
@@ -54,15 +54,15 @@ TEST_F(LoadModel, BuiltInModelsTrainUnlessToldOtherwise) {
 }
 
 TEST_F(LoadModel, AGraphFileIsUsedAsItIs) {
-  const auto text = show_graph(request_for("mlp"), GraphFormat::kText);
+  const auto text = show_graph(load_request("mlp"), GraphFormat::kText);
   ASSERT_TRUE(text);
-  const auto again = show_graph(request_for(file("step.graph", *text)), GraphFormat::kText);
+  const auto again = show_graph(load_request(file("step.graph", *text)), GraphFormat::kText);
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(*again, *text);
 }
 
 TEST_F(LoadModel, AFileThatPredictsTrainsWithALoss) {
-  ModelRequest request = request_for("mlp");
+  ModelRequest request = load_request("mlp");
   request.train = false;
   const auto text = show_graph(request, GraphFormat::kText);
   ASSERT_TRUE(text);
@@ -82,7 +82,7 @@ TEST_F(LoadModel, AFileThatPredictsTrainsWithALoss) {
 
 TEST_F(LoadModel, HostileFilesAreOneClearLine) {
   const auto refusal = [&](std::string_view content) {
-    const auto loaded = load_model(request_for(file("bad.graph", content)));
+    const auto loaded = load_model(load_request(file("bad.graph", content)));
     EXPECT_FALSE(loaded);
     EXPECT_EQ(loaded.error().code, ErrorCode::kBadInput);
     return loaded.error().message;
@@ -97,15 +97,15 @@ TEST_F(LoadModel, HostileFilesAreOneClearLine) {
 }
 
 TEST_F(LoadModel, OptionsThatAFileCannotTakeAreRefused) {
-  ModelRequest request = request_for(file("fixed.graph", "plimsoll graph 1 \"g\"\n%0 input \"x\" fp32[2]\noutput %0\nend\n"));
+  ModelRequest request = load_request(file("fixed.graph", "plimsoll graph 1 \"g\"\n%0 input \"x\" fp32[2]\noutput %0\nend\n"));
   request.sizes.batch = 3;
   EXPECT_THAT(load_model(request).error().message, HasSubstr("no size 'batch' to choose"));
   request.sizes = {.image = 3};
   EXPECT_THAT(load_model(request).error().message, HasSubstr("--image is for built-in models"));
-  request = request_for("mlp");
+  request = load_request("mlp");
   request.dtype = "int8";
   EXPECT_THAT(load_model(request).error().message, HasSubstr("--dtype int8 is no float type"));
-  request = request_for("mlp");
+  request = load_request("mlp");
   request.optimizer = "adagrad";
   EXPECT_EQ(load_model(request).error().code, ErrorCode::kUsage);
 }

@@ -11,7 +11,7 @@
 namespace plimsoll::api {
 namespace {
 
-ModelRequest request_for(const std::string& model) {
+ModelRequest symbolic_request(const std::string& model) {
   ModelRequest out;
   out.model = model;
   const model::ModelInfo* info = model::find_model(model);
@@ -26,7 +26,7 @@ TEST(SymbolicModel, BindsToTheGraphThatWouldHaveBeenBuilt) {
   for (const model::ModelInfo& info : model::models()) {
     for (const bool train : {true, false}) {
       SCOPED_TRACE(info.name + (train ? ", training" : ", inference"));
-      ModelRequest request = request_for(info.name);
+      ModelRequest request = symbolic_request(info.name);
       request.train = train;
       request.sizes.batch = 8;
       const auto symbolic = symbolic_model(request, {"batch"});
@@ -45,7 +45,7 @@ TEST(SymbolicModel, BindsToTheGraphThatWouldHaveBeenBuilt) {
 TEST(SymbolicModel, BatchAndLengthTogether) {
   for (const char* model : {"gpt2", "bert"}) {
     SCOPED_TRACE(model);
-    ModelRequest request = request_for(model);
+    ModelRequest request = symbolic_request(model);
     request.sizes.batch = 4;
     const auto symbolic = symbolic_model(request, {"batch", "seq"});
     ASSERT_TRUE(symbolic) << symbolic.error().message;
@@ -56,7 +56,7 @@ TEST(SymbolicModel, BatchAndLengthTogether) {
 }
 
 TEST(SymbolicModel, ALargestSizeThatIsACaseOfItsOwnIsCovered) {
-  ModelRequest request = request_for("gpt2");
+  ModelRequest request = symbolic_request("gpt2");
   request.sizes.seq = 1024;  // its table has 1024 positions: no slice
   const auto symbolic = symbolic_model(request, {"seq"});
   ASSERT_TRUE(symbolic) << symbolic.error().message;
@@ -67,7 +67,7 @@ TEST(SymbolicModel, ALargestSizeThatIsACaseOfItsOwnIsCovered) {
 }
 
 TEST(SymbolicModel, AFileWithSymbolsIsReadAtAnySize) {
-  ModelRequest request = request_for("resnet18");
+  ModelRequest request = symbolic_request("resnet18");
   request.sizes.batch = 8;
   const std::string file = testing::TempDir() + "symbolic_model_test.graph";
   ASSERT_TRUE(write_file(file, ir::to_text(*symbolic_model(request, {"batch"}))));
@@ -85,9 +85,9 @@ TEST(SymbolicModel, AFileWithSymbolsIsReadAtAnySize) {
 }
 
 TEST(SymbolicModel, SaysWhyThereIsNone) {
-  EXPECT_EQ(symbolic_model(request_for("mlp"), {"width"}).error().code, ErrorCode::kUsage);
-  EXPECT_EQ(symbolic_model(request_for("mlp"), {"batch", "batch"}).error().code, ErrorCode::kUsage);
-  const auto unrolled = symbolic_model(request_for("lstm"), {"seq"});
+  EXPECT_EQ(symbolic_model(symbolic_request("mlp"), {"width"}).error().code, ErrorCode::kUsage);
+  EXPECT_EQ(symbolic_model(symbolic_request("mlp"), {"batch", "batch"}).error().code, ErrorCode::kUsage);
+  const auto unrolled = symbolic_model(symbolic_request("lstm"), {"seq"});
   ASSERT_FALSE(unrolled);
   EXPECT_NE(unrolled.error().message.find("no one graph for all sizes"), std::string::npos) << unrolled.error().message;
 }

@@ -16,20 +16,20 @@
 namespace plimsoll::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kCheckExamples =
     "Examples:\n"
     "  plimsoll check plan.json                                     is this plan right?\n"
     "  plimsoll check resnet50 --batch 8 --max-peak 2GiB            a memory test for CI: exit 4 when above\n"
     "  plimsoll check model.onnx --train --loss cross-entropy --max-peak 2GiB";
 
-struct Options {
+struct CheckOptions {
   api::ModelRequest request;
   PlanningTexts planning;
   std::string max_peak;
   bool json = false;
 };
 
-Result<plan::Plan> plan_of(const Options& options) {
+Result<plan::Plan> plan_of(const CheckOptions& options) {
   if (options.request.model.ends_with(".json")) return api::read_plan(options.request.model, options.request.sizes);
   PLIMSOLL_TRY(const api::PlanOptions planning, plan_options(options.planning));
   PLIMSOLL_TRY(const api::PreparedModel prepared, api::prepare_model(options.request, options.planning.device));
@@ -37,7 +37,7 @@ Result<plan::Plan> plan_of(const Options& options) {
   return std::move(planned.plan);
 }
 
-Status check(const Options& options) {
+Status check(const CheckOptions& options) {
   std::optional<Bytes> limit;
   if (!options.max_peak.empty()) {
     PLIMSOLL_TRY(limit, parse_byte_size(options.max_peak));
@@ -60,7 +60,7 @@ Status check(const Options& options) {
 }
 
 Action bind_check(Command& command) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CheckOptions>();
   bind_model_options(command, options->request).description("a plan, or a model to plan on the spot");
   bind_plan_options(command, options->planning);
   command.add_option("--max-peak", options->max_peak, "exit 4 when the peak is above this: 2GiB").type_name("SIZE");
@@ -70,6 +70,6 @@ Action bind_check(Command& command) {
 
 }  // namespace
 
-Verb check_verb() { return {"check", "the independent checker, for a plan or for a model against a limit", kExamples, bind_check}; }
+Verb check_verb() { return {"check", "the independent checker, for a plan or for a model against a limit", kCheckExamples, bind_check}; }
 
 }  // namespace plimsoll::cli

@@ -11,7 +11,7 @@
 namespace plimsoll::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kCompletionExamples =
     "  plimsoll completion bash > ~/.local/share/bash-completion/completions/plimsoll\n"
     "  plimsoll completion zsh > ~/.zsh/completions/_plimsoll      a folder of your $fpath\n"
     "  . <(plimsoll completion bash)                               for this shell only";
@@ -128,6 +128,6 @@ Action bind_completion(Command& command) {
 
 }  // namespace
 
-Verb completion_verb() { return {"completion", "the completion script of bash or zsh", kExamples, bind_completion}; }
+Verb completion_verb() { return {"completion", "the completion script of bash or zsh", kCompletionExamples, bind_completion}; }
 
 }  // namespace plimsoll::cli

@@ -12,13 +12,13 @@
 namespace plimsoll::cli {
 namespace {
 
-struct Options {
+struct ConvertOptions {
   std::string from;
   std::string to;
   bool json = false;
 };
 
-Status run(const Options& options) {
+Status run(const ConvertOptions& options) {
   auto waiting = waiting_on_terminal("converting");
   PLIMSOLL_TRY(const std::int64_t events, api::convert_trace(options.from, options.to));
   waiting.reset();
@@ -31,7 +31,7 @@ Status run(const Options& options) {
 }
 
 Action bind(Command& command) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ConvertOptions>();
   command.add_option("in", options->from, "a PyTorch snapshot or a trace of ours").required();
   command.add_option("-o,--output", options->to,
                      "what to write: .jsonl ours, .pickle PyTorch's, .json Chrome's; .gz after it").type_name("FILE")

@@ -16,13 +16,13 @@
 namespace plimsoll::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kDiffExamples =
     "Examples:\n"
     "  plimsoll diff before.json after.json                  what grew, what shrank\n"
     "  plimsoll diff before.json after.json --threshold 1%   exit 4 when the peak grew by more\n"
     "  plimsoll diff main.json branch.json -o diff.html      the same as a report";
 
-struct Options {
+struct DiffOptions {
   api::SubjectOptions subject;
   PlanningTexts planning;
   std::string after;
@@ -78,7 +78,7 @@ void print(const report::Comparison& comparison) {
   print_rows("by tensor:", comparison.by_tensor, 12);
 }
 
-Status diff(Options& options) {
+Status diff(DiffOptions& options) {
   PLIMSOLL_TRY(options.subject.planning, plan_options(options.planning));
   options.subject.device = options.planning.device;
   PLIMSOLL_TRY(const report::Report report, api::diff_report(options.subject.model.model, options.after, options.subject));
@@ -101,7 +101,7 @@ Status diff(Options& options) {
 }
 
 Action bind_diff(Command& command) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DiffOptions>();
   bind_model_options(command, options->subject.model).description("before: a plan, a trace, a snapshot or a model");
   command.add_option("AFTER", options->after, "after: the same").required();
   bind_plan_options(command, options->planning);
@@ -113,6 +113,6 @@ Action bind_diff(Command& command) {
 
 }  // namespace
 
-Verb diff_verb() { return {"diff", "what grew and what shrank between two plans, traces or models", kExamples, bind_diff}; }
+Verb diff_verb() { return {"diff", "what grew and what shrank between two plans, traces or models", kDiffExamples, bind_diff}; }
 
 }  // namespace plimsoll::cli

@@ -13,13 +13,13 @@
 namespace plimsoll::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kExplainExamples =
     "Examples:\n"
     "  plimsoll explain plan.json                          what is alive at the peak, and why\n"
     "  plimsoll explain plan.json --at 42                  at a step\n"
     "  plimsoll explain gpt2 --tensor transformer/add      one tensor of a model planned on the spot";
 
-struct Options {
+struct ExplainOptions {
   api::SubjectOptions subject;
   PlanningTexts planning;
   std::string at;
@@ -85,7 +85,7 @@ void print(const api::Explanation& explanation, std::size_t most) {
 }
 
 Action bind_explain(Command& command) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ExplainOptions>();
   bind_model_options(command, options->subject.model).description("a plan, a trace, a snapshot, or a model to plan on the spot");
   bind_plan_options(command, options->planning);
   command.add_option("--at", options->at, "peak (default) or the number of a step").type_name("peak|STEP");
@@ -107,6 +107,6 @@ Action bind_explain(Command& command) {
 
 }  // namespace
 
-Verb explain_verb() { return {"explain", "what is alive at the peak, why, and the price of removing it", kExamples, bind_explain}; }
+Verb explain_verb() { return {"explain", "what is alive at the peak, why, and the price of removing it", kExplainExamples, bind_explain}; }
 
 }  // namespace plimsoll::cli

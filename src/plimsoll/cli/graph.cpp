@@ -10,7 +10,7 @@
 namespace plimsoll::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kGraphExamples =
     "Examples:\n"
     "  plimsoll graph resnet50 --batch 32 --train         the training step as text\n"
     "  plimsoll graph gpt2 --infer -o gpt2.graph          the forward graph, into a file\n"
@@ -20,7 +20,7 @@ constexpr const char* kExamples =
     "  plimsoll graph gpt2 --symbols batch,seq -o g.graph one graph for every size: plimsoll plan g.graph --batch 4\n"
     "  plimsoll graph bert --layers 2 --json              for programs";
 
-struct Options {
+struct GraphOptions {
   api::ModelRequest request;
   bool json = false;
   bool dot = false;
@@ -29,7 +29,7 @@ struct Options {
 };
 
 Action bind_graph(Command& command) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<GraphOptions>();
   bind_model_options(command, options->request);
   Option json = command.add_flag("--json", options->json, "one JSON object");
   Option dot = command.add_flag("--dot", options->dot, "Graphviz").excludes(json);
@@ -51,7 +51,7 @@ Action bind_graph(Command& command) {
 }  // namespace
 
 Verb graph_verb() {
-  return {"graph", "prints the graph of a model", kExamples, bind_graph};
+  return {"graph", "prints the graph of a model", kGraphExamples, bind_graph};
 }
 
 }  // namespace plimsoll::cli

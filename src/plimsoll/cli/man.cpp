@@ -12,7 +12,7 @@
 namespace plimsoll::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kManExamples =
     "  plimsoll man > plimsoll.1; man ./plimsoll.1      the whole manual (`make install` installs it)\n"
     "  plimsoll man plan > plan.1; man ./plan.1         one verb";
 
@@ -107,6 +107,6 @@ Action bind_man(Command& command) {
 
 }  // namespace
 
-Verb man_verb() { return {"man", "the manual page", kExamples, bind_man}; }
+Verb man_verb() { return {"man", "the manual page", kManExamples, bind_man}; }
 
 }  // namespace plimsoll::cli

@@ -11,13 +11,13 @@
 namespace plimsoll::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kMemoryExamples =
     "Examples:\n"
     "  plimsoll memory gpt2 --batch 8 --seq 1024            who uses memory, and how it grows\n"
     "  plimsoll memory resnet50 --batch 32 --optimizer sgd  without Adam's moments\n"
     "  plimsoll memory alexnet --layers-table               layer by layer";
 
-struct Options {
+struct MemoryOptions {
   api::ModelRequest request;
   bool layers = false;
   bool json = false;
@@ -94,7 +94,7 @@ void print(const api::MemoryReport& report, bool layers) {
 }
 
 Action bind_memory(Command& command) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<MemoryOptions>();
   bind_model_options(command, options->request);
   command.add_flag("--layers-table", options->layers, "a row for every layer too");
   command.add_flag("--json", options->json, "one JSON object");
@@ -111,6 +111,6 @@ Action bind_memory(Command& command) {
 
 }  // namespace
 
-Verb memory_verb() { return {"memory", "who uses memory, and by which law it grows", kExamples, bind_memory}; }
+Verb memory_verb() { return {"memory", "who uses memory, and by which law it grows", kMemoryExamples, bind_memory}; }
 
 }  // namespace plimsoll::cli

@@ -10,7 +10,7 @@
 namespace plimsoll::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kModelsExamples =
     "Examples:\n"
     "  plimsoll models            names, parameters, options with their defaults\n"
     "  plimsoll models --json     the same for programs";
@@ -62,7 +62,7 @@ Action bind_models(Command& command) {
 }  // namespace
 
 Verb models_verb() {
-  return {"models", "lists the built-in models", kExamples, bind_models};
+  return {"models", "lists the built-in models", kModelsExamples, bind_models};
 }
 
 }  // namespace plimsoll::cli

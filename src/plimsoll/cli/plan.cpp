@@ -9,7 +9,7 @@
 namespace plimsoll::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kPlanExamples =
     "Examples:\n"
     "  plimsoll plan resnet50 --batch 32                          the table: none, in place, sharing, packed\n"
     "  plimsoll plan resnet50 --batch 32 --budget 1.5GiB          the fastest step within 1.5 GiB\n"
@@ -23,13 +23,13 @@ constexpr const char* kExamples =
     "  plimsoll plan --dag graph.json --strategy sqrt             a classic strategy instead\n"
     "  plimsoll plan --dag graph.json --budget 60% --prove        ask cbc for the optimum (small graphs)";
 
-struct Options {
+struct PlanOptions {
   PlanModelOptions model;
   api::PlanDagOptions dag;
 };
 
 // What a DAG shares with a model, in its own words.
-Status copy_shared(Options& options, const Command& command) {
+Status copy_shared(PlanOptions& options, const Command& command) {
   const PlanningTexts& texts = options.model.planning;
   api::PlanDagOptions& dag = options.dag;
   dag.budget = texts.budget;
@@ -45,7 +45,7 @@ Status copy_shared(Options& options, const Command& command) {
 }
 
 Action bind_plan(Command& command) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PlanOptions>();
   Option model = bind_model_options(command, options->model.request).required(false);
   bind_plan_options(command, options->model.planning);
   command.add_option("--dag", options->dag.file, "a weighted DAG as JSON instead of a model").type_name("FILE").excludes(model);
@@ -74,7 +74,7 @@ Action bind_plan(Command& command) {
 }  // namespace
 
 Verb plan_verb() {
-  return {"plan", "places everything; with --budget chooses what to recompute, swap and encode", kExamples, bind_plan};
+  return {"plan", "places everything; with --budget chooses what to recompute, swap and encode", kPlanExamples, bind_plan};
 }
 
 }  // namespace plimsoll::cli

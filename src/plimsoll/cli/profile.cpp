@@ -13,14 +13,14 @@
 namespace plimsoll::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kProfileExamples =
     "Examples:\n"
     "  plimsoll profile                                           what this machine can do\n"
     "  plimsoll profile -o cpu.json                               as a file, for --device cpu.json\n"
     "  plimsoll profile resnet50 --batch 16 -o cpu.json           with the time of each of its operators\n"
     "  plimsoll plan resnet50 --batch 16 --budget 50% --device cpu.json";
 
-struct Options {
+struct ProfileOptions {
   api::ModelRequest request;
   std::string output;
   std::string folder;
@@ -55,7 +55,7 @@ void print_operators(const std::vector<api::OperatorCost>& costs) {
   std::printf("  one after the other %.4g s\n", total);
 }
 
-Status profile(const Options& options) {
+Status profile(const ProfileOptions& options) {
   api::ProfileOptions how;
   how.threads = options.request.threads;
   if (!options.folder.empty()) how.folder = options.folder;
@@ -79,7 +79,7 @@ Status profile(const Options& options) {
 }
 
 Action bind_profile(Command& command) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ProfileOptions>();
   bind_model_options(command, options->request).required(false);
   command.add_option("-o,--output", options->output, "write the profile, for --device");
   command.add_option("--folder", options->folder, "a folder on the disk to measure (default: where temporary files go)");
@@ -89,6 +89,6 @@ Action bind_profile(Command& command) {
 
 }  // namespace
 
-Verb profile_verb() { return {"profile", "measures this machine, and the operators of a model on it", kExamples, bind_profile}; }
+Verb profile_verb() { return {"profile", "measures this machine, and the operators of a model on it", kProfileExamples, bind_profile}; }
 
 }  // namespace plimsoll::cli

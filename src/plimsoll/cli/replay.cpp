@@ -12,7 +12,7 @@
 namespace plimsoll::cli {
 namespace {
 
-struct Options {
+struct ReplayOptions {
   api::ReplayRequest request;
   std::string capacity;
   bool json = false;
@@ -32,7 +32,7 @@ void print_table(const api::ReplayReport& report) {
   }
 }
 
-Status run(const Options& options) {
+Status run(const ReplayOptions& options) {
   api::ReplayRequest request = options.request;
   if (!options.capacity.empty()) {
     PLIMSOLL_TRY(request.capacity, parse_byte_size(options.capacity));
@@ -63,7 +63,7 @@ Status run(const Options& options) {
 }
 
 Action bind(Command& command) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ReplayOptions>();
   command.add_option("trace", options->request.trace,
                      "a PyTorch snapshot (.pickle, .gz), our trace (.jsonl), or pipeline:SEED")
       .required();

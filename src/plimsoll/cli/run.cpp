@@ -21,7 +21,7 @@
 namespace plimsoll::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kRunExamples =
     "Examples:\n"
     "  plimsoll run alexnet --batch 16 --steps 3                  trains on synthetic data\n"
     "  plimsoll run resnet50 --batch 16 --budget 40% --steps 3    plans within a budget, then runs it\n"
@@ -33,7 +33,7 @@ constexpr const char* kExamples =
     "  plimsoll run model.onnx --inputs in.npz --outputs out.npz  inference, arrays by name\n"
     "  plimsoll run alexnet --save w.npz; plimsoll run alexnet --resume w.npz";
 
-struct Options {
+struct RunOptions {
   api::ModelRequest request;
   PlanningTexts planning;
   std::string strategy = "planned";
@@ -50,7 +50,7 @@ std::int64_t size_of_step(const api::SizeRange& sizes, std::size_t step) {
   return sizes.low + static_cast<std::int64_t>(step) % (sizes.high - sizes.low + 1);
 }
 
-void print_json(const Options& options, const std::optional<api::SizeRange>& sizes, const api::RunReport& report) {
+void print_json(const RunOptions& options, const std::optional<api::SizeRange>& sizes, const api::RunReport& report) {
   nlohmann::ordered_json out{{"schema", 1}, {"losses", report.losses}, {"step_seconds", report.step_seconds},
                              {"peak_bytes", report.peak.value}};
   if (report.planned_peak) out["planned_peak_bytes"] = report.planned_peak->value;
@@ -80,7 +80,7 @@ void print_table(const api::RunReport& report) {
 }
 
 // A family in one arena, another size every step.
-Result<api::RunReport> run_sizes(const Options& options, const api::SizeRange& sizes, api::RunOptions how) {
+Result<api::RunReport> run_sizes(const RunOptions& options, const api::SizeRange& sizes, api::RunOptions how) {
   const std::string& model = options.request.model;
   if (!options.files.data.empty() || !options.request.inputs.empty() || options.strategy != "planned" || !options.planning.budget.empty()) {
     return fail(ErrorCode::kUsage, "--sizes: runs on synthetic data, planned, without a budget");
@@ -103,7 +103,7 @@ Result<api::RunReport> run_sizes(const Options& options, const api::SizeRange& s
   return api::run_family(std::move(plans), how);
 }
 
-Result<api::RunReport> run(const Options& options, const api::RunOptions& how) {
+Result<api::RunReport> run(const RunOptions& options, const api::RunOptions& how) {
   if (options.request.model.ends_with(".json")) {
     PLIMSOLL_TRY(plan::Plan plan, api::read_plan(options.request.model, options.request.sizes));
     const Status same = plan::require_environment(plan, api::this_machine(options.request.threads));
@@ -128,7 +128,7 @@ Result<api::RunReport> run(const Options& options, const api::RunOptions& how) {
   return api::run_plan(std::move(planned.plan), with_weights);
 }
 
-Status run_verb_action(const Options& options) {
+Status run_verb_action(const RunOptions& options) {
   if (options.strategy != "planned" && options.strategy != "on-demand") {
     return fail(ErrorCode::kUsage, "strategy '{}': expects planned or on-demand", options.strategy);
   }
@@ -169,7 +169,7 @@ Status run_verb_action(const Options& options) {
 }
 
 Action bind_run(Command& command) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RunOptions>();
   bind_model_options(command, options->request);
   bind_plan_options(command, options->planning);
   command.add_option("--steps", options->steps, "how many (default 3)").between(1, 1 << 30);
@@ -195,6 +195,6 @@ Action bind_run(Command& command) {
 
 }  // namespace
 
-Verb run_verb() { return {"run", "runs steps of a model or of a plan", kExamples, bind_run}; }
+Verb run_verb() { return {"run", "runs steps of a model or of a plan", kRunExamples, bind_run}; }
 
 }  // namespace plimsoll::cli

@@ -13,7 +13,7 @@
 namespace plimsoll::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kViewExamples =
     "Examples:\n"
     "  plimsoll view plan.json -o report.html              one file, opens offline\n"
     "  plimsoll view plan.json run.jsonl -o report.html    planned against measured\n"
@@ -22,7 +22,7 @@ constexpr const char* kExamples =
     "  plimsoll view sweep.json --png curve.png            the curve of `plimsoll plan MODEL --sweep -o sweep.json`\n"
     "  plimsoll view gpt2 --batch 4 --png timeline.png     plan a model and draw it";
 
-struct Options {
+struct ViewOptions {
   api::SubjectOptions subject;
   PlanningTexts planning;
   std::vector<std::string> more;
@@ -32,7 +32,7 @@ struct Options {
   bool json = false;
 };
 
-Status view(Options& options) {
+Status view(ViewOptions& options) {
   if (options.files.html.empty() && options.files.svg.empty() && options.files.png.empty()) options.files.html = "report.html";
   PLIMSOLL_TRY(options.subject.planning, plan_options(options.planning));
   options.subject.device = options.planning.device;
@@ -60,7 +60,7 @@ Status view(Options& options) {
 }
 
 Action bind_view(Command& command) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ViewOptions>();
   bind_model_options(command, options->subject.model).description("a plan, a trace, a PyTorch snapshot, a sweep, or a model to plan on the spot");
   command.add_option("MORE", options->more, "more files: the trace of a plan's run, an older plan, a sweep");
   bind_plan_options(command, options->planning);
@@ -75,6 +75,6 @@ Action bind_view(Command& command) {
 
 }  // namespace
 
-Verb view_verb() { return {"view", "the report: see every byte of a plan, a trace or a PyTorch snapshot", kExamples, bind_view}; }
+Verb view_verb() { return {"view", "the report: see every byte of a plan, a trace or a PyTorch snapshot", kViewExamples, bind_view}; }
 
 }  // namespace plimsoll::cli

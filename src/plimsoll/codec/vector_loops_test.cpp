@@ -14,7 +14,7 @@ namespace plimsoll::codec {
 namespace {
 
 // Floats with zeros, signs and a few far out of range; for codecs of indices, small numbers.
-std::vector<std::byte> map_for(const Codec& codec, std::size_t count, std::uint64_t seed) {
+std::vector<std::byte> mixed_map(const Codec& codec, std::size_t count, std::uint64_t seed) {
   Random random(seed);
   std::vector<std::byte> out;
   for (std::size_t i = 0; i < count; ++i) {
@@ -46,7 +46,7 @@ TEST_F(VectorLoops, OfEveryKindGiveTheSameBytes) {
   ASSERT_FALSE(targets.empty());
   for (const Codec& codec : codecs()) {
     for (const std::size_t count : {1, 15, 16, 17, 100, 4096, 10'001}) {
-      const std::vector<std::byte> map = map_for(codec, count, count);
+      const std::vector<std::byte> map = mixed_map(codec, count, count);
       std::vector<std::uint8_t> expected;
       std::vector<std::byte> expected_back;
       for (const std::int64_t target : targets) {

@@ -9,11 +9,11 @@ namespace plimsoll::memory {
 namespace {
 
 constexpr int kHandleBits = 40;
-constexpr int kPageBits = 21;
+constexpr int kPhysicalPageBits = 21;
 constexpr int kTableBits = 30;
-constexpr Address kPageMask = (Address{1} << kPageBits) - 1;
+constexpr Address kPageMask = (Address{1} << kPhysicalPageBits) - 1;
 
-std::size_t page_of(Address address) { return address >> kPageBits & 511; }
+std::size_t page_of(Address address) { return address >> kPhysicalPageBits & 511; }
 
 void join(VectorClock& into, const VectorClock& from) {
   for (const auto& [stream, count] : from) into[stream] = std::max(into[stream], count);
@@ -48,7 +48,7 @@ FakeDevice::PageTable& FakeDevice::table_of(Address address) {
 }
 
 void FakeDevice::set_pages(Address address, std::uint64_t handle, Bytes size) {
-  const auto pages = static_cast<std::uint32_t>(size.value >> kPageBits);
+  const auto pages = static_cast<std::uint32_t>(size.value >> kPhysicalPageBits);
   for (std::uint32_t index = 0; index < pages; ++index, address += kPageMask + 1) {
     PageTable& table = table_of(address);
     Page& page = table.pages[page_of(address)];
@@ -90,7 +90,7 @@ void FakeDevice::unmap(Address address, Bytes size) {
   const std::uint32_t handle = table_of(address).pages[page_of(address)].handle;
   PLIMSOLL_CHECK(handle != 0 && handles_[handle].size == size.value,
                  "fake device: unmapped what is not mapped");
-  const auto pages = static_cast<std::uint32_t>(size.value >> kPageBits);
+  const auto pages = static_cast<std::uint32_t>(size.value >> kPhysicalPageBits);
   for (std::uint32_t index = 0; index < pages; ++index, address += kPageMask + 1) {
     PageTable& table = table_of(address);
     Page& page = table.pages[page_of(address)];
@@ -175,7 +175,7 @@ std::uint64_t FakeDevice::physical(Address address) const {
   PLIMSOLL_CHECK(table != tables_.end(), "fake device: address is not mapped");
   const Page& page = table->second->pages[page_of(address)];
   PLIMSOLL_CHECK(page.handle != 0, "fake device: address is not mapped");
-  const Address offset = (Address{page.index} << kPageBits) + (address & kPageMask);
+  const Address offset = (Address{page.index} << kPhysicalPageBits) + (address & kPageMask);
   return (std::uint64_t{page.handle} << kHandleBits) + offset;
 }
 

@@ -15,7 +15,7 @@ constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kSlab = std::size_t{1} << 20;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::int64_t kLargestCut = 64 << 10;
-constexpr std::int64_t kLargestRequest = std::int64_t{1} << 46;
+constexpr std::int64_t kLargestBlock = std::int64_t{1} << 46;
 constexpr std::uint64_t kUsed = 0x706c696d75736564;  // tells a live header from a freed one
 constexpr std::uint64_t kFree = 0x706c696d66726565;
 
@@ -96,7 +96,7 @@ HostPool::Header* HostPool::take_from_system(int bucket, Bytes size) {
 }
 
 void* HostPool::allocate(Bytes size) {
-  if (size.value < 0 || size.value > kLargestRequest) return nullptr;
+  if (size.value < 0 || size.value > kLargestBlock) return nullptr;
   const std::int64_t granules = std::max<std::int64_t>(1, ceil_div(size.value, kAlignment));
   const int bucket = bucket_of(granules);
   const std::lock_guard lock(mutex_);

@@ -9,7 +9,7 @@ namespace {
 
 constexpr PoolOptions kPool{.kernel = 3, .stride = 2};
 
-Var features(Net& net, Var x, std::int64_t width) {
+Var alexnet_features(Net& net, Var x, std::int64_t width) {
   const auto scope = net.scope("features");
   x = relu(conv2d(net, "0", x, width, {.kernel = 11, .stride = 4, .padding = 2}));
   x = max_pool2d(x, kPool);
@@ -21,7 +21,7 @@ Var features(Net& net, Var x, std::int64_t width) {
   return max_pool2d(x, kPool);
 }
 
-Var classifier(Net& net, Var x, const Sizes& sizes) {
+Var alexnet_classifier(Net& net, Var x, const Sizes& sizes) {
   const auto scope = net.scope("classifier");
   const std::int64_t hidden = 64 * sizes.width;
   x = relu(linear(net, "1", dropout(net, x, sizes.dropout), hidden));
@@ -34,8 +34,8 @@ Var classifier(Net& net, Var x, const Sizes& sizes) {
 Result<ir::Graph> build_alexnet(const std::string& name, const Sizes& sizes) {
   Net net(name, net_options(sizes));
   const Var images = net.input("images", {sizes.batch, 3, sizes.image, sizes.image});
-  const Var pooled = adaptive_avg_pool2d(net, features(net, images, sizes.width), 6);
-  return net.finish(classifier(net, flatten(pooled), sizes));
+  const Var pooled = adaptive_avg_pool2d(net, alexnet_features(net, images, sizes.width), 6);
+  return net.finish(alexnet_classifier(net, flatten(pooled), sizes));
 }
 
 }  // namespace plimsoll::model

@@ -9,18 +9,18 @@
 namespace plimsoll::model {
 namespace {
 
-constexpr std::int64_t kPositions = 512;
+constexpr std::int64_t kBertPositions = 512;
 constexpr std::int64_t kSegments = 2;
-constexpr double kDeviation = 0.02;
+constexpr double kBertDeviation = 0.02;
 constexpr NormOptions kNorm{.epsilon = 1e-12};
 
 Var embeddings(Net& net, Var ids, Var segments, Var& words, const Sizes& sizes) {
   const auto scope = net.scope("bert.embeddings");
-  words = embedding_table(net, "word_embeddings", sizes.vocab, sizes.width, normal(kDeviation));
-  const Var positions = embedding_table(net, "position_embeddings", std::max(kPositions, sizes.seq),
-                                        sizes.width, normal(kDeviation));
+  words = embedding_table(net, "word_embeddings", sizes.vocab, sizes.width, normal(kBertDeviation));
+  const Var positions = embedding_table(net, "position_embeddings", std::max(kBertPositions, sizes.seq),
+                                        sizes.width, normal(kBertDeviation));
   const Var kinds =
-      embedding_table(net, "token_type_embeddings", kSegments, sizes.width, normal(kDeviation));
+      embedding_table(net, "token_type_embeddings", kSegments, sizes.width, normal(kBertDeviation));
   Var sum = look_up(words, ids);
   sum = sum + look_up(kinds, segments);
   sum = sum + first_rows(positions, sizes.seq);
@@ -34,7 +34,7 @@ Var join(Net& net, Var branch, Var x, const Sizes& sizes) {
   return layer_norm(net, "LayerNorm", h + x, kNorm);
 }
 
-Var attention(Net& net, Var x, const Sizes& sizes) {
+Var bert_attention(Net& net, Var x, const Sizes& sizes) {
   const auto scope = net.scope("attention");
   Var y;
   {
@@ -59,7 +59,7 @@ Var masked_language_head(Net& net, Var x, Var words, const Sizes& sizes) {
 
 Result<ir::Graph> build_bert(const std::string& name, const Sizes& sizes) {
   NetOptions options = net_options(sizes);
-  options.linear_init = InitRule::normal(kDeviation);
+  options.linear_init = InitRule::normal(kBertDeviation);
   Net net(name, options);
   const Var ids = net.tokens("input_ids", {sizes.batch, sizes.seq}, sizes.vocab);
   const Var segments = net.tokens("token_type_ids", {sizes.batch, sizes.seq}, 2);
@@ -67,7 +67,7 @@ Result<ir::Graph> build_bert(const std::string& name, const Sizes& sizes) {
   Var x = embeddings(net, ids, segments, words, sizes);
   for (std::int64_t i = 0; i < sizes.layers; ++i) {
     const auto scope = net.scope("bert.encoder.layer", i);
-    x = attention(net, x, sizes);
+    x = bert_attention(net, x, sizes);
     const Var h = gelu(linear(net, "intermediate.dense", x, 4 * sizes.width));
     x = join(net, h, x, sizes);
   }

@@ -37,7 +37,7 @@ Var transition(Net& net, Var x) {
   return avg_pool2d(conv2d(net, "conv", h, x.dim(1) / 2, {.bias = false}));
 }
 
-Var features(Net& net, Var x, std::int64_t width) {
+Var densenet_features(Net& net, Var x, std::int64_t width) {
   const auto scope = net.scope("features");
   x = conv2d(net, "conv0", x, width, {.kernel = 7, .stride = 2, .padding = 3, .bias = false});
   x = max_pool2d(relu(batch_norm(net, "norm0", x)), {.kernel = 3, .stride = 2, .padding = 1});
@@ -60,7 +60,7 @@ Result<ir::Graph> build_densenet(const std::string& name, const Sizes& sizes) {
   options.conv_init = InitRule::kaiming_fan_in();
   Net net(name, options);
   const Var images = net.input("images", {sizes.batch, 3, sizes.image, sizes.image});
-  const Var pooled = global_avg_pool2d(features(net, images, sizes.width));
+  const Var pooled = global_avg_pool2d(densenet_features(net, images, sizes.width));
   return net.finish(linear(net, "classifier", pooled, sizes.classes));
 }
 

@@ -10,27 +10,27 @@
 namespace plimsoll::model {
 namespace {
 
-constexpr std::int64_t kPositions = 1024;
-constexpr double kDeviation = 0.02;
+constexpr std::int64_t kGpt2Positions = 1024;
+constexpr double kGpt2Deviation = 0.02;
 
 // Weights lie as [in, out]; those that feed the residual stream start smaller, by the number of
 // them.
 LinearOptions into_branch() {
-  return {.init = InitRule::normal(kDeviation), .input_major = true};
+  return {.init = InitRule::normal(kGpt2Deviation), .input_major = true};
 }
 LinearOptions into_stream(const Sizes& sizes) {
   const double count = std::max<double>(1, 2 * static_cast<double>(sizes.layers));
-  return {.init = InitRule::normal(kDeviation / std::sqrt(count)), .input_major = true};
+  return {.init = InitRule::normal(kGpt2Deviation / std::sqrt(count)), .input_major = true};
 }
 
-Var attention(Net& net, Var x, const Sizes& sizes) {
+Var gpt2_attention(Net& net, Var x, const Sizes& sizes) {
   const auto scope = net.scope("attn");
   const Var qkv = linear(net, "c_attn", x, 3 * sizes.width, into_branch());
   const Var y = attend_fused(qkv, {.heads = sizes.heads, .causal = true});
   return dropout(net, linear(net, "c_proj", y, sizes.width, into_stream(sizes)), sizes.dropout);
 }
 
-Var feed_forward(Net& net, Var x, const Sizes& sizes) {
+Var gpt2_feed_forward(Net& net, Var x, const Sizes& sizes) {
   const auto scope = net.scope("mlp");
   const Var h = gelu(linear(net, "c_fc", x, 4 * sizes.width, into_branch()), ops::GeluForm::kTanh);
   return dropout(net, linear(net, "c_proj", h, sizes.width, into_stream(sizes)), sizes.dropout);
@@ -38,15 +38,15 @@ Var feed_forward(Net& net, Var x, const Sizes& sizes) {
 
 Var transformer(Net& net, Var ids, const Sizes& sizes) {
   const auto scope = net.scope("transformer");
-  const Var tokens = embedding_table(net, "wte", sizes.vocab, sizes.width, normal(kDeviation));
+  const Var tokens = embedding_table(net, "wte", sizes.vocab, sizes.width, normal(kGpt2Deviation));
   const Var positions =
-      embedding_table(net, "wpe", std::max(kPositions, sizes.seq), sizes.width, normal(kDeviation));
+      embedding_table(net, "wpe", std::max(kGpt2Positions, sizes.seq), sizes.width, normal(kGpt2Deviation));
   const Var words = look_up(tokens, ids);
   Var x = dropout(net, words + first_rows(positions, sizes.seq), sizes.dropout);
   for (std::int64_t i = 0; i < sizes.layers; ++i) {
     const auto block = net.scope("h", i);
-    x = x + attention(net, layer_norm(net, "ln_1", x), sizes);
-    x = x + feed_forward(net, layer_norm(net, "ln_2", x), sizes);
+    x = x + gpt2_attention(net, layer_norm(net, "ln_1", x), sizes);
+    x = x + gpt2_feed_forward(net, layer_norm(net, "ln_2", x), sizes);
   }
   return tied_head(layer_norm(net, "ln_f", x), tokens);
 }

@@ -11,7 +11,7 @@ constexpr std::array<std::int64_t, 5> kWidths = {1, 2, 4, 8,
                                                  8};  // of the five stages, in first widths
 
 // torchvision numbers convolutions, activations and pools in one sequence.
-Var features(Net& net, Var x, const Sizes& sizes) {
+Var vgg_features(Net& net, Var x, const Sizes& sizes) {
   const auto scope = net.scope("features");
   const int late = sizes.depth == 19 ? 4 : 3;
   int place = 0;
@@ -27,7 +27,7 @@ Var features(Net& net, Var x, const Sizes& sizes) {
   return x;
 }
 
-Var classifier(Net& net, Var x, const Sizes& sizes) {
+Var vgg_classifier(Net& net, Var x, const Sizes& sizes) {
   const auto scope = net.scope("classifier");
   const std::int64_t hidden = 64 * sizes.width;
   x = dropout(net, relu(linear(net, "0", x, hidden)), sizes.dropout);
@@ -43,8 +43,8 @@ Result<ir::Graph> build_vgg(const std::string& name, const Sizes& sizes) {
   options.linear_init = InitRule::normal(0.01);
   Net net(name, options);
   const Var images = net.input("images", {sizes.batch, 3, sizes.image, sizes.image});
-  const Var pooled = adaptive_avg_pool2d(net, features(net, images, sizes), 7);
-  return net.finish(classifier(net, flatten(pooled), sizes));
+  const Var pooled = adaptive_avg_pool2d(net, vgg_features(net, images, sizes), 7);
+  return net.finish(vgg_classifier(net, flatten(pooled), sizes));
 }
 
 }  // namespace plimsoll::model

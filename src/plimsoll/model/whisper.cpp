@@ -11,10 +11,10 @@ namespace plimsoll::model {
 namespace {
 
 constexpr std::int64_t kMels = 80;
-constexpr std::int64_t kPositions = 448;  // of the decoder
-constexpr double kDeviation = 0.02;
+constexpr std::int64_t kWhisperPositions = 448;  // of the decoder
+constexpr double kWhisperDeviation = 0.02;
 
-Var attention(Net& net, std::string_view name, Var x, Var memory, const Sizes& sizes, bool causal) {
+Var whisper_attention(Net& net, std::string_view name, Var x, Var memory, const Sizes& sizes, bool causal) {
   const auto scope = net.scope(name);
   const Var q = linear(net, "q_proj", x, sizes.width);
   const Var k = linear(net, "k_proj", memory, sizes.width, {.bias = false});
@@ -23,14 +23,14 @@ Var attention(Net& net, std::string_view name, Var x, Var memory, const Sizes& s
   return dropout(net, linear(net, "out_proj", y, sizes.width), sizes.dropout);
 }
 
-Var feed_forward(Net& net, Var x, const Sizes& sizes) {
+Var whisper_feed_forward(Net& net, Var x, const Sizes& sizes) {
   const Var h = gelu(linear(net, "fc1", layer_norm(net, "final_layer_norm", x), 4 * sizes.width));
   return dropout(net, linear(net, "fc2", h, sizes.width), sizes.dropout);
 }
 
 Var self_attention(Net& net, Var x, const Sizes& sizes, bool causal) {
   const Var h = layer_norm(net, "self_attn_layer_norm", x);
-  return attention(net, "self_attn", h, h, sizes, causal);
+  return whisper_attention(net, "self_attn", h, h, sizes, causal);
 }
 
 Var encode(Net& net, Var features, const Sizes& sizes) {
@@ -40,12 +40,12 @@ Var encode(Net& net, Var features, const Sizes& sizes) {
   x = transpose(x, {0, 2, 1});
   const std::int64_t length = (sizes.frames + 1) / 2;
   x = dropout(net,
-              x + embedding_table(net, "embed_positions", length, sizes.width, normal(kDeviation)),
+              x + embedding_table(net, "embed_positions", length, sizes.width, normal(kWhisperDeviation)),
               sizes.dropout);
   for (std::int64_t i = 0; i < sizes.layers; ++i) {
     const auto layer = net.scope("layers", i);
     x = x + self_attention(net, x, sizes, false);
-    x = x + feed_forward(net, x, sizes);
+    x = x + whisper_feed_forward(net, x, sizes);
   }
   return layer_norm(net, "layer_norm", x);
 }
@@ -53,17 +53,17 @@ Var encode(Net& net, Var features, const Sizes& sizes) {
 Var decode(Net& net, Var ids, Var memory, const Sizes& sizes) {
   const auto scope = net.scope("decoder");
   const Var tokens =
-      embedding_table(net, "embed_tokens", sizes.vocab, sizes.width, normal(kDeviation));
-  const Var positions = embedding_table(net, "embed_positions", std::max(kPositions, sizes.seq),
-                                        sizes.width, normal(kDeviation));
+      embedding_table(net, "embed_tokens", sizes.vocab, sizes.width, normal(kWhisperDeviation));
+  const Var positions = embedding_table(net, "embed_positions", std::max(kWhisperPositions, sizes.seq),
+                                        sizes.width, normal(kWhisperDeviation));
   const Var words = look_up(tokens, ids);
   Var x = dropout(net, words + first_rows(positions, sizes.seq), sizes.dropout);
   for (std::int64_t i = 0; i < sizes.layers; ++i) {
     const auto layer = net.scope("layers", i);
     x = x + self_attention(net, x, sizes, true);
-    x = x + attention(net, "encoder_attn", layer_norm(net, "encoder_attn_layer_norm", x), memory,
+    x = x + whisper_attention(net, "encoder_attn", layer_norm(net, "encoder_attn_layer_norm", x), memory,
                       sizes, false);
-    x = x + feed_forward(net, x, sizes);
+    x = x + whisper_feed_forward(net, x, sizes);
   }
   return tied_head(layer_norm(net, "layer_norm", x), tokens);
 }
@@ -72,8 +72,8 @@ Var decode(Net& net, Var ids, Var memory, const Sizes& sizes) {
 
 Result<ir::Graph> build_whisper(const std::string& name, const Sizes& sizes) {
   NetOptions options = net_options(sizes);
-  options.conv_init = InitRule::normal(kDeviation);
-  options.linear_init = InitRule::normal(kDeviation);
+  options.conv_init = InitRule::normal(kWhisperDeviation);
+  options.linear_init = InitRule::normal(kWhisperDeviation);
   Net net(name, options);
   const Var features = net.input("input_features", {sizes.batch, kMels, sizes.frames});
   const Var ids = net.tokens("decoder_input_ids", {sizes.batch, sizes.seq}, sizes.vocab);

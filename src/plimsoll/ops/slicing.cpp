@@ -28,13 +28,13 @@ Result<std::int64_t> slice_extent(std::int64_t n, std::int64_t start, std::int64
   return distance <= 0 ? 0 : ceil_div(distance, forward ? step : -step);
 }
 
-struct Window {
+struct SliceWindow {
   SliceRange range;
   ir::Shape shape;
 };
 
-Result<Window> window_of(const ir::Shape& x, const ir::Attributes& attributes) {
-  Window out;
+Result<SliceWindow> window_of(const ir::Shape& x, const ir::Attributes& attributes) {
+  SliceWindow out;
   const int rank = x.rank();
   PLIMSOLL_TRY(out.range.starts, required_integers(attributes, "starts", rank));
   PLIMSOLL_TRY(out.range.ends, required_integers(attributes, "ends", rank));
@@ -50,12 +50,12 @@ Result<Window> window_of(const ir::Shape& x, const ir::Attributes& attributes) {
 }
 
 Result<std::vector<TensorType>> infer_slice(const Call& call) {
-  PLIMSOLL_TRY(const Window window, window_of(call.shape(0), call.attributes()));
+  PLIMSOLL_TRY(const SliceWindow window, window_of(call.shape(0), call.attributes()));
   return std::vector{TensorType{call.type(0).dtype, window.shape, {}}};
 }
 
 Result<std::vector<TensorType>> infer_slice_assign(const Call& call) {
-  PLIMSOLL_TRY(const Window window, window_of(call.shape(0), call.attributes()));
+  PLIMSOLL_TRY(const SliceWindow window, window_of(call.shape(0), call.attributes()));
   const TensorType expected{call.type(0).dtype, window.shape, {}};
   if (call.type(1).dtype != expected.dtype || call.shape(1) != expected.shape) {
     return bad_input("the update is {}, the slice {}", ir::to_string(call.type(1)),

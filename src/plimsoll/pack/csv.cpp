@@ -29,9 +29,9 @@ std::string_view next_field(std::string_view& rest, char separator) {
   return field;
 }
 
-class Reader {
+class CsvReader {
  public:
-  explicit Reader(std::string_view text) : text_(text), rest_(text) {
+  explicit CsvReader(std::string_view text) : text_(text), rest_(text) {
     if (rest_.starts_with("\xef\xbb\xbf")) rest_.remove_prefix(3);
   }
 
@@ -232,7 +232,7 @@ void append_gaps(std::string& out, const Problem& problem, std::size_t i, std::s
 }  // namespace
 
 Result<Problem> read_csv(std::string_view text) {
-  Reader reader(text);
+  CsvReader reader(text);
   PLIMSOLL_TRY(Problem problem, reader.read());
   Culprit culprit;
   if (const Status verified = verify(problem, &culprit); !verified)
@@ -281,7 +281,7 @@ std::string write_csv(const Problem& problem, const Packing* packing) {
 }
 
 Result<Packing> read_packing_csv(const Problem& problem, std::string_view text) {
-  Reader reader(text);
+  CsvReader reader(text);
   PLIMSOLL_TRY(const Problem answer, reader.read());
   std::unordered_map<std::string, std::size_t> rows;
   rows.reserve(answer.size());
@@ -308,7 +308,7 @@ Result<Packing> read_packing_csv(const Problem& problem, std::string_view text) 
 }
 
 Status take_hints_csv(Problem& problem, std::string_view text) {
-  PLIMSOLL_TRY(const Problem old, Reader(text).read());
+  PLIMSOLL_TRY(const Problem old, CsvReader(text).read());
   std::unordered_map<std::string, Offset> places;
   for (std::size_t i = 0; i < old.size(); ++i) {
     if (old.buffers[i].fixed) places.emplace(old.name(BufferId(i)), *old.buffers[i].fixed);

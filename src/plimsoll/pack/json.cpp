@@ -35,7 +35,7 @@ Result<Tree> parse(std::string_view text) {
   return root;
 }
 
-class Reader {
+class JsonReader {
  public:
   Result<Problem> read(std::string_view text) {
     PLIMSOLL_TRY(const Json root, parse<Json>(text));
@@ -319,7 +319,7 @@ Json classes_json(const Problem& problem, const std::vector<std::vector<BufferId
 
 }  // namespace
 
-Result<Problem> read_json(std::string_view text) { return Reader().read(text); }
+Result<Problem> read_json(std::string_view text) { return JsonReader().read(text); }
 
 std::string write_json(const Problem& problem) {
   Json root{{"schema", kSchema}};

@@ -17,7 +17,7 @@ namespace {
 using nlohmann::json;
 using ::testing::HasSubstr;
 
-Plan sample(std::uint64_t seed = 1) {
+Plan sample_plan(std::uint64_t seed = 1) {
   const ir::Graph graph = random_graph(seed);
   const auto mapped = schedule::make_graph_workload(graph, {});
   Plan plan = *make_plan(graph, *mapped, schedule::keep_all(mapped->workload), {});
@@ -27,7 +27,7 @@ Plan sample(std::uint64_t seed = 1) {
 
 TEST(PlanFile, WhatIsWrittenReadsBackEqual) {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
-    Plan plan = sample(seed);
+    Plan plan = sample_plan(seed);
     plan.budget = plan.arena_bytes() + Bytes(5);
     plan.predicted_seconds = 0.1;
     plan.steps.back().waits = {0};
@@ -44,7 +44,7 @@ TEST(PlanFile, WhatIsWrittenReadsBackEqual) {
 }
 
 TEST(PlanFile, TruncatedFilesAreRefusedAtEveryLength) {
-  const std::string text = to_json(sample());
+  const std::string text = to_json(sample_plan());
   for (std::size_t length = 0; length + 2 < text.size(); length += 13) {
     const auto plan = parse_plan(std::string_view(text).substr(0, length));
     ASSERT_FALSE(plan) << length;
@@ -54,7 +54,7 @@ TEST(PlanFile, TruncatedFilesAreRefusedAtEveryLength) {
 
 // Replaces one field and returns the refusal.
 std::string refusal(const json::json_pointer& where, json what) {
-  json root = json::parse(to_json(sample()));
+  json root = json::parse(to_json(sample_plan()));
   root[where] = std::move(what);
   const auto plan = parse_plan(root.dump());
   EXPECT_FALSE(plan) << where.to_string();
@@ -88,7 +88,7 @@ TEST(PlanFile, WrongTypesAndRangesAreNamed) {
 
 // Whatever a damaged file says, reading and checking it end with an answer.
 TEST(PlanFile, DamagedBytesNeverCrashTheReaderOrTheChecker) {
-  const std::string text = to_json(sample(3));
+  const std::string text = to_json(sample_plan(3));
   Random random(11);
   for (int round = 0; round < 2000; ++round) {
     std::string damaged = text;
@@ -101,7 +101,7 @@ TEST(PlanFile, DamagedBytesNeverCrashTheReaderOrTheChecker) {
 }
 
 TEST(PlanFile, APlanForAnotherMachineIsRefused) {
-  const Plan plan = sample();
+  const Plan plan = sample_plan();
   EXPECT_TRUE(require_environment(plan, plan.environment));
   Environment other = plan.environment;
   other.threads = 7;

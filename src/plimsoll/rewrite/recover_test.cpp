@@ -16,7 +16,7 @@ using ops::Array;
 using ops::Builder;
 using ops::Var;
 
-int count(const ir::Graph& graph, std::string_view op) {
+int count_of(const ir::Graph& graph, std::string_view op) {
   int out = 0;
   for (const ir::Node& node : graph.nodes) out += node.op == op ? 1 : 0;
   return out;
@@ -71,7 +71,7 @@ TEST(RecoverActivations, LeavesAloneWhatIsReadElsewhere) {
   const Var x = input(b, {4});
   const Var s = b.call1("sigmoid", {x});
   const ir::Graph graph = recovered(b, x * s + s);
-  EXPECT_EQ(count(graph, "silu"), 0);
+  EXPECT_EQ(count_of(graph, "silu"), 0);
 }
 
 TEST(RecoverNorms, FindsLayerNormAndRmsNorm) {
@@ -84,8 +84,8 @@ TEST(RecoverNorms, FindsLayerNormAndRmsNorm) {
   const Var h = normal * weight("gamma") + weight("beta_");
   const Var r = h * (1.0 / b.call1("sqrt", {mean(h * h) + 1e-6}));
   const ir::Graph graph = recovered(b, weight("scale__") * r);
-  EXPECT_EQ(count(graph, "layer_norm"), 1);
-  EXPECT_EQ(count(graph, "rms_norm"), 1);
+  EXPECT_EQ(count_of(graph, "layer_norm"), 1);
+  EXPECT_EQ(count_of(graph, "rms_norm"), 1);
   EXPECT_EQ(graph.nodes.size(), 2U);
 }
 
@@ -122,7 +122,7 @@ TEST(RecoverAttention, JoinsAConditionAndAMask) {
   Array window({ir::DType::kBool, {5, 5}, {}});
   for (std::int64_t i = 0; i < 25; ++i) window.set_number(i, i % 5 <= i / 5 && i % 5 + 2 > i / 5 ? 1 : 0);
   const ir::Graph graph = recovered(b, attention(b, x, x, x, mask, b.constant("window", window)));
-  EXPECT_EQ(count(graph, "attention"), 1);
+  EXPECT_EQ(count_of(graph, "attention"), 1);
 }
 
 TEST(RecoverAttention, KeepsALearnedBiasApartWhenItIsToBeTrained) {
@@ -131,7 +131,7 @@ TEST(RecoverAttention, KeepsALearnedBiasApartWhenItIsToBeTrained) {
     const Var x = input(b, {2, 5, 8});
     const Var bias = b.weight("bias", {ir::DType::kF32, {1, 2, 5, 5}, {}}, {});
     const ir::Graph graph = recovered(b, attention(b, x, x, x, bias), {training});
-    EXPECT_EQ(count(graph, "attention"), training ? 0 : 1);
+    EXPECT_EQ(count_of(graph, "attention"), training ? 0 : 1);
   }
 }
 
@@ -147,8 +147,8 @@ TEST(RecoverAttention, KeepsABiasThatALayerMakesApartWhenItIsToBeTrained) {
     const Var layer = b.call1("matmul", {b.constant("places", places), w}) + shift;
     const Var bias = b.call1("reshape", {b.call1("transpose", {b.call1("relu", {layer})}, {{"perm", ir::Ints{2, 0, 1}}})}, {{"shape", ir::Ints{1, 2, 5, 5}}});
     const ir::Graph graph = recovered(b, attention(b, x, x, x, bias), {training});
-    EXPECT_EQ(count(graph, "linear"), 1);
-    EXPECT_EQ(count(graph, "attention"), training ? 0 : 1);
+    EXPECT_EQ(count_of(graph, "linear"), 1);
+    EXPECT_EQ(count_of(graph, "attention"), training ? 0 : 1);
   }
 }
 

@@ -71,7 +71,7 @@ void expect_same_outputs(const ir::Graph& before, const ir::Graph& after) {
   }
 }
 
-int count(const ir::Graph& graph, std::string_view op) {
+int count_op(const ir::Graph& graph, std::string_view op) {
   return static_cast<int>(std::count_if(graph.nodes.begin(), graph.nodes.end(),
                                         [&](const ir::Node& node) { return node.op == op; }));
 }
@@ -80,9 +80,9 @@ TEST(Tidy, FusesReluIntoBatchNormAndSum) {
   const ir::Graph before = small_network();
   const auto after = tidy(before);
   ASSERT_TRUE(after.has_value()) << after.error().message;
-  EXPECT_EQ(count(*after, "relu"), 0);
-  EXPECT_EQ(count(*after, "add_relu"), 1);
-  EXPECT_EQ(count(*after, "batch_norm"), 2);
+  EXPECT_EQ(count_op(*after, "relu"), 0);
+  EXPECT_EQ(count_op(*after, "add_relu"), 1);
+  EXPECT_EQ(count_op(*after, "batch_norm"), 2);
   expect_same_outputs(before, *after);
 }
 
@@ -94,7 +94,7 @@ TEST(Tidy, KeepsAResultThatSomebodyElseReads) {
   const ir::Graph before = *b.finish({y, sum});
   const auto after = tidy(before);
   ASSERT_TRUE(after.has_value());
-  EXPECT_EQ(count(*after, "relu"), 1);
+  EXPECT_EQ(count_op(*after, "relu"), 1);
   expect_same_outputs(before, *after);
 }
 
@@ -105,7 +105,7 @@ TEST(Tidy, FusesOnlySumsWithoutBroadcasting) {
   const ir::Graph before = *b.finish({y});
   const auto after = tidy(before);
   ASSERT_TRUE(after.has_value());
-  EXPECT_EQ(count(*after, "add_relu"), 0);
+  EXPECT_EQ(count_op(*after, "add_relu"), 0);
   expect_same_outputs(before, *after);
 }
 
@@ -116,9 +116,9 @@ TEST(Tidy, PutsReluIntoConvolutionsForInferenceOnly) {
   const ir::Graph before = *b.finish({b.call1("relu", {b.call1("conv", {x, w})})});
   const auto inferring = tidy(before, {.trains = false});
   ASSERT_TRUE(inferring.has_value());
-  EXPECT_EQ(count(*inferring, "relu"), 0);
+  EXPECT_EQ(count_op(*inferring, "relu"), 0);
   expect_same_outputs(before, *inferring);
-  EXPECT_EQ(count(*tidy(before), "relu"), 1);
+  EXPECT_EQ(count_op(*tidy(before), "relu"), 1);
 }
 
 // Two branches joined, scaled by channel, shuffled between groups: all of it stays where it lies.
@@ -137,7 +137,7 @@ TEST(Layouts, JoinsAndShufflesStayInTheRegion) {
   const ir::Graph before = *b.finish({b.call1("conv", {half, w})});
   const auto after = choose_layouts(before, {});
   ASSERT_TRUE(after.has_value()) << after.error().message;
-  EXPECT_EQ(count(*after, "reorder"), 2) << "only at both ends";
+  EXPECT_EQ(count_op(*after, "reorder"), 2) << "only at both ends";
   expect_same_outputs(before, *after);
 }
 
@@ -156,7 +156,7 @@ TEST(Layouts, MakeOneChannelsLastRegionBehindTheStem) {
       EXPECT_TRUE(after->value(node.inputs[0]).type.layout.is_row_major());
     }
   }
-  EXPECT_EQ(count(*after, "reorder"), 1) << "only behind the stem";
+  EXPECT_EQ(count_op(*after, "reorder"), 1) << "only behind the stem";
   expect_same_outputs(before, *after);
 }
 

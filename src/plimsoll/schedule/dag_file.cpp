@@ -12,13 +12,13 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kLargestFile = std::size_t{1} << 29;
-constexpr int kDeepest = 16;
+constexpr std::size_t kLargestDag = std::size_t{1} << 29;
+constexpr int kDeepestDag = 16;
 constexpr std::size_t kMostNodes = 4'000'000;
 constexpr double kLargestBytes = 4e15;
 
 // Depth outside strings; the parser itself has no limit.
-bool too_deep(std::string_view text) {
+bool dag_too_deep(std::string_view text) {
   int depth = 0;
   bool in_string = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -31,7 +31,7 @@ bool too_deep(std::string_view text) {
     } else if (c == '"') {
       in_string = true;
     } else if (c == '[' || c == '{') {
-      if (++depth > kDeepest) return true;
+      if (++depth > kDeepestDag) return true;
     } else if (c == ']' || c == '}') {
       --depth;
     }
@@ -243,8 +243,8 @@ class Reader {
 }  // namespace
 
 Result<Workload> read_dag(std::string_view text) {
-  if (text.size() > kLargestFile) return bad_input("the DAG file is larger than 512 MiB");
-  if (too_deep(text)) return bad_input("the DAG file is nested deeper than {} levels", kDeepest);
+  if (text.size() > kLargestDag) return bad_input("the DAG file is larger than 512 MiB");
+  if (dag_too_deep(text)) return bad_input("the DAG file is nested deeper than {} levels", kDeepestDag);
   const json file = json::parse(text.begin(), text.end(), nullptr, false);
   if (file.is_discarded()) return bad_input("the DAG file is not JSON");
   return Reader().read(file);

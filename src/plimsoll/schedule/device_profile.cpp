@@ -10,17 +10,17 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kLargestFile = std::size_t{1} << 26;
-constexpr int kDeepest = 8;
+constexpr std::size_t kLargestProfile = std::size_t{1} << 26;
+constexpr int kDeepestProfile = 8;
 
-bool too_deep(std::string_view text) {
+bool profile_too_deep(std::string_view text) {
   int depth = 0;
   int deepest = 0;
   for (char c : text) {
     if (c == '{' || c == '[') deepest = std::max(deepest, ++depth);
     if (c == '}' || c == ']') --depth;
   }
-  return deepest > kDeepest;
+  return deepest > kDeepestProfile;
 }
 
 Result<double> number(const json& object, const char* key, bool zero_allowed) {
@@ -164,8 +164,8 @@ std::string to_json(const DeviceProfile& profile) {
 }
 
 Result<DeviceProfile> read_profile(std::string_view text) {
-  if (text.size() > kLargestFile) return bad_input("the profile is larger than 64 MiB");
-  if (too_deep(text)) return bad_input("the profile is nested too deeply");
+  if (text.size() > kLargestProfile) return bad_input("the profile is larger than 64 MiB");
+  if (profile_too_deep(text)) return bad_input("the profile is nested too deeply");
   const json file = json::parse(text.begin(), text.end(), nullptr, false);
   if (!file.is_object()) return bad_input("a profile is a JSON object");
   const auto schema = file.find("schema");

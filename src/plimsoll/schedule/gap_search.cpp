@@ -9,7 +9,7 @@ namespace plimsoll::schedule {
 namespace {
 
 constexpr double kHeat = 0.01;  // starting temperature, as a fraction of the step's time
-constexpr double kHeatTasks = 60;
+constexpr double kGapHeatTasks = 60;
 constexpr int kLegs = 8;  // each leg of the way starts from the best so far
 
 class GapSearch {
@@ -22,7 +22,7 @@ class GapSearch {
         now_(std::move(start)),
         s_(settings) {
     if (now_.gaps.empty()) now_.gaps.resize(walk_.gaps());
-    const double share = std::min(1.0, kHeatTasks / std::max<double>(1, problem.tasks));
+    const double share = std::min(1.0, kGapHeatTasks / std::max<double>(1, problem.tasks));
     heat_ = kHeat * share * problem.total_seconds;
     best_ = now_;
     hopeless_ = now_.give_up_seconds;

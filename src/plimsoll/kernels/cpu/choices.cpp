@@ -11,11 +11,11 @@
 namespace plimsoll::kernels {
 namespace {
 
-using Truth = std::uint8_t;
+using TruthByte = std::uint8_t;
 
 template <typename T, typename F>
 PLIMSOLL_VECTORIZED void compare_row(const T* a, std::int64_t step_a, const T* b,
-                                     std::int64_t step_b, Truth* y, std::int64_t n, F f) {
+                                     std::int64_t step_b, TruthByte* y, std::int64_t n, F f) {
   if (step_a == 1 && step_b == 1) {
 #pragma omp simd
     for (std::int64_t i = 0; i < n; ++i) y[i] = f(a[i], b[i]) ? 1 : 0;
@@ -30,7 +30,7 @@ std::unique_ptr<Kernel> compared(const Site& site, F f) {
     for_each_row(loop, [&](std::int64_t r, std::int64_t first, std::int64_t n) {
       compare_row(input<T>(arguments, 0) + loop.place(1, r, first), loop.row_step(1),
                   input<T>(arguments, 1) + loop.place(2, r, first), loop.row_step(2),
-                  output<Truth>(arguments) + loop.place(0, r, first), n, f);
+                  output<TruthByte>(arguments) + loop.place(0, r, first), n, f);
     });
   });
 }
@@ -47,7 +47,7 @@ std::unique_ptr<Kernel> make_comparison_of(const Site& site) {
 }
 
 template <typename Unit>
-PLIMSOLL_VECTORIZED void choose_row(const Truth* c, std::int64_t step_c, const Unit* a,
+PLIMSOLL_VECTORIZED void choose_row(const TruthByte* c, std::int64_t step_c, const Unit* a,
                                     std::int64_t step_a, const Unit* b, std::int64_t step_b,
                                     Unit* y, std::int64_t n) {
   if (step_c == 1 && step_a == 1 && step_b == 1) {
@@ -63,7 +63,7 @@ template <typename Unit>
 std::unique_ptr<Kernel> make_where_of(const Site& site) {
   return make_kernel(site, [loop = broadcast_loop(site)](const Arguments& arguments) {
     for_each_row(loop, [&](std::int64_t r, std::int64_t first, std::int64_t n) {
-      choose_row(input<Truth>(arguments, 0) + loop.place(1, r, first), loop.row_step(1),
+      choose_row(input<TruthByte>(arguments, 0) + loop.place(1, r, first), loop.row_step(1),
                  input<Unit>(arguments, 1) + loop.place(2, r, first), loop.row_step(2),
                  input<Unit>(arguments, 2) + loop.place(3, r, first), loop.row_step(3),
                  output<Unit>(arguments) + loop.place(0, r, first), n);
@@ -76,7 +76,7 @@ std::unique_ptr<Kernel> tested(const Site& site, F f) {
   const std::int64_t count = stored_elements(site.in(0));
   return make_kernel(site, [=](const Arguments& a) {
     parallel_ranges(count, kElementGrain, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) output<Truth>(a)[i] = f(input<T>(a, 0)[i]) ? 1 : 0;
+      for (std::int64_t i = begin; i < end; ++i) output<TruthByte>(a)[i] = f(input<T>(a, 0)[i]) ? 1 : 0;
     });
   });
 }
@@ -93,7 +93,7 @@ std::unique_ptr<Kernel> make_comparison(const Site& site) {
     case ir::DType::kI32:
       return make_comparison_of<std::int32_t>(site);
     case ir::DType::kBool:
-      return make_comparison_of<Truth>(site);
+      return make_comparison_of<TruthByte>(site);
     default:
       return nullptr;
   }
@@ -103,12 +103,12 @@ std::unique_ptr<Kernel> make_logic(const Site& site) {
   if (!all_unblocked(site) || site.out().shape.elements() == 0) return nullptr;
   const std::string_view op = site.node.op;
   if (op == "logical_and")
-    return compared<Truth>(site, [](Truth a, Truth b) { return (a & b) != 0; });
+    return compared<TruthByte>(site, [](TruthByte a, TruthByte b) { return (a & b) != 0; });
   if (op == "logical_or")
-    return compared<Truth>(site, [](Truth a, Truth b) { return (a | b) != 0; });
-  if (op == "logical_xor") return compared<Truth>(site, [](Truth a, Truth b) { return a != b; });
+    return compared<TruthByte>(site, [](TruthByte a, TruthByte b) { return (a | b) != 0; });
+  if (op == "logical_xor") return compared<TruthByte>(site, [](TruthByte a, TruthByte b) { return a != b; });
   if (op == "logical_not" && site.in(0) == site.out())
-    return tested<Truth>(site, [](Truth x) { return x == 0; });
+    return tested<TruthByte>(site, [](TruthByte x) { return x == 0; });
   return nullptr;
 }
 

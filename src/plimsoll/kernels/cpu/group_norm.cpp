@@ -102,14 +102,14 @@ void differentiate_group(const Groups& g, std::int64_t row, const Arguments& a, 
   }
 }
 
-bool supported(const Site& site) {
+bool group_norm_supported(const Site& site) {
   return all_f32(site) && all_row_major(site) && site.in(0).shape.elements() > 0;
 }
 
 }  // namespace
 
 std::unique_ptr<Kernel> make_group_norm(const Site& site) {
-  if (!supported(site)) return nullptr;
+  if (!group_norm_supported(site)) return nullptr;
   const auto epsilon = static_cast<float>(site.attributes().real("epsilon", 1e-5));
   return make_kernel(site, [g = groups_of(site), epsilon](const Arguments& a) {
     parallel_ranges(g.rows(), row_grain(g.width()), [&](std::int64_t begin, std::int64_t end) {
@@ -119,7 +119,7 @@ std::unique_ptr<Kernel> make_group_norm(const Site& site) {
 }
 
 std::unique_ptr<Kernel> make_group_norm_grad(const Site& site) {
-  if (!supported(site)) return nullptr;
+  if (!group_norm_supported(site)) return nullptr;
   const Groups g = groups_of(site);
   const std::int64_t sums = g.batch * g.channels();
   return make_kernel(

@@ -124,7 +124,7 @@ std::unique_ptr<Kernel> make_write(const Site& site, const Naming& how, bool add
   });
 }
 
-bool supported(const Site& site) {
+bool indexing_supported(const Site& site) {
   return all_row_major(site) && ir::bits(site.out().dtype) % 8 == 0;
 }
 
@@ -157,7 +157,7 @@ std::unique_ptr<Kernel> make_running_sum_of(const Site& site) {
 }  // namespace
 
 std::unique_ptr<Kernel> make_indexed_read(const Site& site) {
-  if (!supported(site) || site.out().shape.elements() == 0) return nullptr;
+  if (!indexing_supported(site) || site.out().shape.elements() == 0) return nullptr;
   const Naming how = naming_of(site, site.out().shape);
   if (site.in(1).dtype == ir::DType::kI64) return make_read<std::int64_t>(site, how);
   if (site.in(1).dtype == ir::DType::kI32) return make_read<std::int32_t>(site, how);
@@ -165,7 +165,7 @@ std::unique_ptr<Kernel> make_indexed_read(const Site& site) {
 }
 
 std::unique_ptr<Kernel> make_indexed_write(const Site& site) {
-  if (!supported(site) || site.in(2).shape.elements() == 0) return nullptr;
+  if (!indexing_supported(site) || site.in(2).shape.elements() == 0) return nullptr;
   const auto reduction = ops::reduction_of(site.attributes());
   const bool add = reduction == Reduction::kAdd && is_f32(site.out());
   if (reduction != Reduction::kNone && !add) return nullptr;

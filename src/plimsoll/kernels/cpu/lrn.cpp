@@ -17,7 +17,7 @@
 namespace plimsoll::kernels {
 namespace {
 
-constexpr std::int64_t kBlock = 64;
+constexpr std::int64_t kLrnBlock = 64;
 
 struct Lrn {
   std::int64_t batch;
@@ -29,8 +29,8 @@ struct Lrn {
   float beta;
   float k;
 
-  std::int64_t blocks() const { return (plane + kBlock - 1) / kBlock; }
-  std::int64_t block_elements() const { return channels * std::min(plane, kBlock); }
+  std::int64_t blocks() const { return (plane + kLrnBlock - 1) / kLrnBlock; }
+  std::int64_t block_elements() const { return channels * std::min(plane, kLrnBlock); }
 };
 
 Lrn lrn_of(const Site& site) {
@@ -129,13 +129,13 @@ void for_each_block(const Lrn& lrn, float* work, std::int64_t lane_elements, con
   const std::int64_t units = lrn.batch * lrn.blocks();
 #pragma omp parallel for schedule(static) if (units > 1)
   for (std::int64_t unit = 0; unit < units; ++unit) {
-    const std::int64_t first = unit % lrn.blocks() * kBlock;
+    const std::int64_t first = unit % lrn.blocks() * kLrnBlock;
     body(unit / lrn.blocks() * lrn.channels * lrn.plane + first,
-         std::min(kBlock, lrn.plane - first), work + omp_get_thread_num() * lane_elements);
+         std::min(kLrnBlock, lrn.plane - first), work + omp_get_thread_num() * lane_elements);
   }
 }
 
-bool supported(const Site& site) {
+bool lrn_supported(const Site& site) {
   if (!all_f32(site) || site.in(0).shape.elements() == 0) return false;
   const ir::Layout& layout = site.out().layout;
   for (int i = 0; i < site.inputs(); ++i) {
@@ -147,7 +147,7 @@ bool supported(const Site& site) {
 }  // namespace
 
 std::unique_ptr<Kernel> make_lrn(const Site& site) {
-  if (!supported(site)) return nullptr;
+  if (!lrn_supported(site)) return nullptr;
   const Lrn lrn = lrn_of(site);
   const std::int64_t lane = lrn.block_elements();
   return make_kernel(
@@ -162,7 +162,7 @@ std::unique_ptr<Kernel> make_lrn(const Site& site) {
 }
 
 std::unique_ptr<Kernel> make_lrn_grad(const Site& site) {
-  if (!supported(site)) return nullptr;
+  if (!lrn_supported(site)) return nullptr;
   const Lrn lrn = lrn_of(site);
   const std::int64_t lane = 3 * lrn.block_elements();
   return make_kernel(

@@ -123,19 +123,19 @@ std::unique_ptr<Kernel> onednn_reorder(const Site& site, const dnnl::memory::des
 // Blocks of 16 channels, the last one padded, to channels last: oneDNN takes three times as long for it as for whole
 // blocks.
 std::unique_ptr<Kernel> make_unblock(const Site& site) {
-  constexpr std::int64_t kBlock = 16;
+  constexpr std::int64_t kChannelBlock = 16;
   const ir::Shape& shape = site.out().shape;
   const std::int64_t channels = shape[1];
-  const std::int64_t blocks = (channels + kBlock - 1) / kBlock;
+  const std::int64_t blocks = (channels + kChannelBlock - 1) / kChannelBlock;
   const std::int64_t plane = shape[2] * shape[3];
   return make_kernel(site, [=, images = shape[0]](const Arguments& a) {
     const auto* from = input<float>(a, 0);
     parallel_ranges(images * plane, row_grain(channels), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
-        const float* place = from + (i / plane * blocks * plane + i % plane) * kBlock;
+        const float* place = from + (i / plane * blocks * plane + i % plane) * kChannelBlock;
         float* to = output<float>(a) + i * channels;
-        for (std::int64_t c = 0; c < channels; c += kBlock, place += plane * kBlock) {
-          std::copy(place, place + std::min(kBlock, channels - c), to + c);
+        for (std::int64_t c = 0; c < channels; c += kChannelBlock, place += plane * kChannelBlock) {
+          std::copy(place, place + std::min(kChannelBlock, channels - c), to + c);
         }
       }
     });

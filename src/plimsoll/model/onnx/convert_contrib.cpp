@@ -10,10 +10,10 @@ namespace {
 
 using ir::DType;
 
-constexpr std::string_view kDomain = "com.microsoft";
+constexpr std::string_view kContrib = "com.microsoft";
 
 // Gelu (exact), BiasGelu and FastGelu: the bias, where there is one, comes first.
-Status gelu(OperatorCall& call) {
+Status contrib_gelu(OperatorCall& call) {
   Var x = call.in(0);
   if (call.has(1)) x = x + call.in(1);
   call.out(0, call.builder().call1("gelu", {x}, {{"approximate", std::string(call.target())}}));
@@ -133,7 +133,7 @@ Status bias_add(OperatorCall& call) {
   return {};
 }
 
-// Half of the channels times the gelu of the other half.
+// Half of the channels times the GELU of the other half.
 Status bias_split_gelu(OperatorCall& call) {
   if (!call.has(0) || !call.has(1) || call.rank(0) < 1) return bad_input("an input is missing");
   const Var x = call.in(0) + call.in(1);
@@ -179,18 +179,18 @@ Status contrib_group_norm(OperatorCall& call) {
 
 std::vector<Operator> contrib_operators() {
   return {
-      {"Gelu", gelu, "none", true, kDomain}, {"BiasGelu", gelu, "none", true, kDomain},
-      {"FastGelu", gelu, "tanh", true, kDomain}, {"QuickGelu", quick_gelu, {}, true, kDomain},
-      {"FusedMatMul", fused_matmul, {}, true, kDomain}, {"FusedConv", fused_conv, {}, true, kDomain},
-      {"SkipLayerNormalization", skip_layer_norm, "layer_norm", true, kDomain},
-      {"SkipSimplifiedLayerNormalization", skip_layer_norm, "rms_norm", true, kDomain},
-      {"SimplifiedLayerNormalization", simplified_layer_norm, {}, true, kDomain},
+      {"Gelu", contrib_gelu, "none", true, kContrib}, {"BiasGelu", contrib_gelu, "none", true, kContrib},
+      {"FastGelu", contrib_gelu, "tanh", true, kContrib}, {"QuickGelu", quick_gelu, {}, true, kContrib},
+      {"FusedMatMul", fused_matmul, {}, true, kContrib}, {"FusedConv", fused_conv, {}, true, kContrib},
+      {"SkipLayerNormalization", skip_layer_norm, "layer_norm", true, kContrib},
+      {"SkipSimplifiedLayerNormalization", skip_layer_norm, "rms_norm", true, kContrib},
+      {"SimplifiedLayerNormalization", simplified_layer_norm, {}, true, kContrib},
       // ONNX Runtime writes this one into ONNX's own domain.
       {"SimplifiedLayerNormalization", simplified_layer_norm},
-      {"LayerNormalization", inner_norm, {}, true, kDomain},
-      {"EmbedLayerNormalization", embed_layer_norm, {}, true, kDomain},
-      {"BiasAdd", bias_add, {}, true, kDomain}, {"BiasSplitGelu", bias_split_gelu, {}, true, kDomain},
-      {"FusedGemm", fused_gemm, {}, true, kDomain}, {"GroupNorm", contrib_group_norm, {}, true, kDomain},
+      {"LayerNormalization", inner_norm, {}, true, kContrib},
+      {"EmbedLayerNormalization", embed_layer_norm, {}, true, kContrib},
+      {"BiasAdd", bias_add, {}, true, kContrib}, {"BiasSplitGelu", bias_split_gelu, {}, true, kContrib},
+      {"FusedGemm", fused_gemm, {}, true, kContrib}, {"GroupNorm", contrib_group_norm, {}, true, kContrib},
   };
 }
 

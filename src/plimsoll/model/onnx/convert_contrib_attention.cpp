@@ -10,7 +10,7 @@ namespace {
 
 using ir::DType;
 
-constexpr std::string_view kDomain = "com.microsoft";
+constexpr std::string_view kContribAttention = "com.microsoft";
 
 // A mask of padding over the keys [B, Sk], or [B, Sq, Sk] (1: seen), as numbers to add; one of the keys' counts [B].
 Result<Var> padding_mask(Var mask, Var q, std::int64_t keys, double hidden) {
@@ -197,10 +197,10 @@ Status group_query_attention(OperatorCall& call) {
 
 std::vector<Operator> contrib_attention_operators() {
   return {
-      {"Attention", packed_attention, {}, true, kDomain},
-      {"MultiHeadAttention", multi_head_attention, {}, true, kDomain},
-      {"GroupQueryAttention", group_query_attention, {}, true, kDomain},
-      {"RotaryEmbedding", contrib_rotary, {}, true, kDomain},
+      {"Attention", packed_attention, {}, true, kContribAttention},
+      {"MultiHeadAttention", multi_head_attention, {}, true, kContribAttention},
+      {"GroupQueryAttention", group_query_attention, {}, true, kContribAttention},
+      {"RotaryEmbedding", contrib_rotary, {}, true, kContribAttention},
   };
 }
 

@@ -9,7 +9,7 @@ namespace {
 
 using ir::DType;
 
-constexpr std::string_view kDomain = "com.microsoft";
+constexpr std::string_view kContribQuantized = "com.microsoft";
 
 Status need(OperatorCall& call, std::initializer_list<int> inputs) {
   for (const int i : inputs) {
@@ -200,14 +200,14 @@ Status matmul_nbits(OperatorCall& call) {
 
 std::vector<Operator> contrib_quantized_operators() {
   return {
-      {"QLinearAdd", qlinear_binary, "add", true, kDomain}, {"QLinearMul", qlinear_binary, "mul", true, kDomain},
-      {"QLinearSigmoid", qlinear_sigmoid, {}, true, kDomain}, {"QLinearLeakyRelu", qlinear_leaky_relu, {}, true, kDomain},
-      {"QLinearGlobalAveragePool", qlinear_global_average_pool, {}, true, kDomain},
-      {"QLinearAveragePool", qlinear_average_pool, {}, true, kDomain}, {"QLinearSoftmax", qlinear_softmax, {}, true, kDomain},
-      {"QLinearConcat", qlinear_concat, {}, true, kDomain}, {"QGemm", qgemm, {}, true, kDomain},
-      {"MatMulIntegerToFloat", matmul_integer_to_float, {}, true, kDomain},
-      {"DynamicQuantizeMatMul", dynamic_quantize_matmul, {}, true, kDomain},
-      {"MatMulNBits", matmul_nbits, {}, true, kDomain},
+      {"QLinearAdd", qlinear_binary, "add", true, kContribQuantized}, {"QLinearMul", qlinear_binary, "mul", true, kContribQuantized},
+      {"QLinearSigmoid", qlinear_sigmoid, {}, true, kContribQuantized}, {"QLinearLeakyRelu", qlinear_leaky_relu, {}, true, kContribQuantized},
+      {"QLinearGlobalAveragePool", qlinear_global_average_pool, {}, true, kContribQuantized},
+      {"QLinearAveragePool", qlinear_average_pool, {}, true, kContribQuantized}, {"QLinearSoftmax", qlinear_softmax, {}, true, kContribQuantized},
+      {"QLinearConcat", qlinear_concat, {}, true, kContribQuantized}, {"QGemm", qgemm, {}, true, kContribQuantized},
+      {"MatMulIntegerToFloat", matmul_integer_to_float, {}, true, kContribQuantized},
+      {"DynamicQuantizeMatMul", dynamic_quantize_matmul, {}, true, kContribQuantized},
+      {"MatMulNBits", matmul_nbits, {}, true, kContribQuantized},
   };
 }
 

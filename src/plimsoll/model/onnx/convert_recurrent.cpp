@@ -52,7 +52,7 @@ struct Recurrence {
 };
 
 // One direction's weights, already without the axis of directions.
-struct Direction {
+struct RecurrentDirection {
   Var w;  // [gates * hidden, input]
   Var r;  // [gates * hidden, hidden]
   Var bias_w;
@@ -76,7 +76,7 @@ Var product(Var x, Var w, Var bias) {
 
 class Unroller {
  public:
-  Unroller(const Recurrence& recurrence, const Direction& direction) : r_(recurrence), d_(direction) {}
+  Unroller(const Recurrence& recurrence, const RecurrentDirection& direction) : r_(recurrence), d_(direction) {}
 
   Results run(Var x) {
     // [steps * batch, input] through the input's weights at once.
@@ -157,7 +157,7 @@ class Unroller {
   }
 
   const Recurrence& r_;
-  const Direction& d_;
+  const RecurrentDirection& d_;
 };
 
 Result<std::vector<Activation>> activations_of(OperatorCall& call, int gates, int directions) {
@@ -229,8 +229,8 @@ Result<Recurrence> recurrence_of(OperatorCall& call, const Var& x, int gates, in
   return r;
 }
 
-Direction direction_of(OperatorCall& call, const Recurrence& r, int index, bool backwards, bool batch_first) {
-  Direction d;
+RecurrentDirection direction_of(OperatorCall& call, const Recurrence& r, int index, bool backwards, bool batch_first) {
+  RecurrentDirection d;
   d.backwards = backwards;
   const auto of = [&](int input) { return select(call.in(input), 0, index); };
   d.w = of(1);
@@ -268,7 +268,7 @@ Status recurrent(OperatorCall& call, int gates) {
   std::vector<Var> last_h;
   std::vector<Var> last_c;
   for (int i = 0; i < directions; ++i) {
-    Direction d = direction_of(call, r, i, direction == "reverse" || i == 1, batch_first);
+    RecurrentDirection d = direction_of(call, r, i, direction == "reverse" || i == 1, batch_first);
     const auto first = activations.begin() + static_cast<std::ptrdiff_t>(per_direction) * i;
     d.activations.assign(first, first + static_cast<std::ptrdiff_t>(per_direction));
     if (call.builder().error()) return {};

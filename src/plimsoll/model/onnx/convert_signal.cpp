@@ -28,7 +28,7 @@ struct Planes {
   Var im;  // absent: all zero
 };
 
-enum class Direction { kForward, kInverse };
+enum class TransformDirection { kForward, kInverse };
 
 struct Tables {
   Var cos;
@@ -53,15 +53,15 @@ Tables tables(OperatorCall& call, std::int64_t rows, std::int64_t columns, std::
 
 // (re + i·im)·(cos ∓ i·sin), with any product; − is forward.
 template <class Product>
-Planes turned(const Planes& x, const Tables& t, Direction direction, Product product) {
-  const double sign = direction == Direction::kForward ? 1 : -1;
+Planes turned(const Planes& x, const Tables& t, TransformDirection direction, Product product) {
+  const double sign = direction == TransformDirection::kForward ? 1 : -1;
   Planes out{product(x.re, t.cos), product(x.re, t.sin) * -sign};
   if (x.im) out = {out.re + product(x.im, t.sin) * sign, out.im + product(x.im, t.cos)};
   return out;
 }
 
 // The last axis, n long, transformed.
-Result<Planes> transform(OperatorCall& call, Planes x, std::int64_t n, Direction direction) {
+Result<Planes> transform(OperatorCall& call, Planes x, std::int64_t n, TransformDirection direction) {
   Builder& builder = call.builder();
   if (builder.error()) return x;
   if (n <= kLongestTable) {
@@ -146,9 +146,9 @@ Status dft(OperatorCall& call) {
     return bad_input("the last axis of {} does not hold real or complex numbers", ir::to_string(call.shape(0)));
   }
   PLIMSOLL_TRY(const int axis, transformed_axis(call));
-  const auto direction = call.integer("inverse", 0) != 0 ? Direction::kInverse : Direction::kForward;
+  const auto direction = call.integer("inverse", 0) != 0 ? TransformDirection::kInverse : TransformDirection::kForward;
   const bool onesided = call.integer("onesided", 0) != 0;
-  const bool to_real = onesided && direction == Direction::kInverse;
+  const bool to_real = onesided && direction == TransformDirection::kInverse;
   const std::int64_t have = call.shape(0)[axis];
   PLIMSOLL_TRY(const std::int64_t n, call.known_integer(1, "dft_length", to_real ? 2 * (have - 1) : have));
   if (n < 1 || n > kLongestTransform) return bad_input("a transform of length {} is not supported", n);
@@ -169,7 +169,7 @@ Status dft(OperatorCall& call) {
     return {};
   }
   PLIMSOLL_TRY(Planes y, transform(call, x, n, direction));
-  if (direction == Direction::kInverse) y = {y.re / static_cast<double>(n), y.im / static_cast<double>(n)};
+  if (direction == TransformDirection::kInverse) y = {y.re / static_cast<double>(n), y.im / static_cast<double>(n)};
   if (onesided) y = {fitted(y.re, half), fitted(y.im, half)};
   call.out(0, transpose_by(pairs(y), back));
   return {};
@@ -200,7 +200,7 @@ Status stft(OperatorCall& call) {
     return call.has(2) ? y * cast_to(call.in(2), y.dtype()) : y;
   };
   planes = {framed(planes.re), planes.im ? framed(planes.im) : Var()};
-  PLIMSOLL_TRY(Planes y, transform(call, planes, length, Direction::kForward));
+  PLIMSOLL_TRY(Planes y, transform(call, planes, length, TransformDirection::kForward));
   if (call.integer("onesided", 1) != 0) y = {fitted(y.re, length / 2 + 1), fitted(y.im, length / 2 + 1)};
   call.out(0, pairs(y));
   return {};
