@@ -39,7 +39,8 @@ unshare --mount --pid --fork sh -eu -c '
   mount -t proc proc "$1/proc"
   mount --rbind /dev "$1/dev"
   exec chroot "$1" /usr/bin/env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin \
-    sh -eu -c "cd /plimsoll; time make run; time make test"
+    sh -eu -c "cd /plimsoll; for goal in run test; do
+      begin=\$(date +%s); make \$goal; echo \"== make \$goal took \$((\$(date +%s) - begin)) s, packages included\"; done"
 ' test-fresh "$root" "$cache" || status=$?
 [ -n "${KEEP:-}" ] || rm -rf --one-file-system "$root"
 exit "$status"
