@@ -2,23 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include "plimsoll/store/testing/arrays.h"
 
 namespace plimsoll::store {
 namespace {
-
-NamedTensor floats(std::string name, const ir::Shape& shape, std::vector<float> values) {
-  NamedTensor out{std::move(name), {ir::DType::kF32, shape, {}}, {}};
-  out.bytes.resize(values.size() * 4);
-  if (!values.empty()) std::memcpy(out.bytes.data(), values.data(), out.bytes.size());
-  return out;
-}
-
-std::vector<std::byte> bytes_of(std::string_view text) {
-  std::vector<std::byte> out(text.size());
-  if (!out.empty()) std::memcpy(out.data(), text.data(), text.size());
-  return out;
-}
 
 TEST(Npy, TurnsFortranOrder) {
   const std::string header = "{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }          \n";

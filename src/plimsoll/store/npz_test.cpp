@@ -8,26 +8,14 @@
 
 #include "plimsoll/base/file.h"
 #include "plimsoll/base/random.h"
+#include "plimsoll/store/testing/arrays.h"
 #include "plimsoll/store/testing/zip_pieces.h"
 
 namespace plimsoll::store {
 namespace {
 
-NamedTensor floats(std::string name, const ir::Shape& shape, std::vector<float> values) {
-  NamedTensor out{std::move(name), {ir::DType::kF32, shape, {}}, {}};
-  out.bytes.resize(values.size() * 4);
-  if (!values.empty()) std::memcpy(out.bytes.data(), values.data(), out.bytes.size());
-  return out;
-}
-
 std::filesystem::path temporary(const std::string& name) {
   return std::filesystem::temp_directory_path() / fmt::format("plimsoll_{}_{}", ::getpid(), name);
-}
-
-std::vector<std::byte> bytes_of(std::string_view text) {
-  std::vector<std::byte> out(text.size());
-  if (!out.empty()) std::memcpy(out.data(), text.data(), text.size());
-  return out;
 }
 
 std::string refusal(const std::string& file) {
