@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-#include "plimsoll/store/npy.h"
+#include "plimsoll/store/npz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   (void)plimsoll::store::read_npz_bytes({reinterpret_cast<const std::byte*>(data), size});

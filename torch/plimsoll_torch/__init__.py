@@ -8,12 +8,14 @@ torch.cuda's memory functions to ours: loops and loggers that call them keep wor
 is listed in UNSUPPORTED; PyTorch raises an error that says so when it is tried.
 """
 import ctypes
+import hashlib
 import json
 import os
 import subprocess
 import sys
-import tempfile
 import warnings
+
+from plimsoll_torch import library_cache
 
 UNSUPPORTED = {
     "sharing CUDA tensors between processes (torch.multiprocessing)":
@@ -211,22 +213,19 @@ def _build_shim(torch):
     if not os.path.exists(source):
         return None
     base = os.path.dirname(torch.__file__)
-    cache = os.environ.get("PLIMSOLL_CACHE", os.path.join(tempfile.gettempdir(),
-                                                          f"plimsoll-{os.getuid()}"))
-    target = os.path.join(cache, f"oom_shim-{torch.__version__}.so")
-    if os.path.exists(target):
-        return target
-    os.makedirs(cache, mode=0o700, exist_ok=True)
     abi = int(torch._C._GLIBCXX_USE_CXX11_ABI)
     command = ["g++", "-O1", "-std=c++20", "-shared", "-fPIC", f"-D_GLIBCXX_USE_CXX11_ABI={abi}",
-               "-I" + os.path.join(base, "include"), source, "-L" + os.path.join(base, "lib"), "-lc10",
-               "-o", target + ".part"]
+               "-I" + os.path.join(base, "include"), source, "-L" + os.path.join(base, "lib"), "-lc10", "-o"]
+    with open(source, "rb") as file:
+        made_of = hashlib.sha256(file.read() + repr(command).encode()).hexdigest()[:16]
+    build = lambda path: subprocess.run(command + [path], check=True, capture_output=True, timeout=120)
     try:
-        subprocess.run(command, check=True, capture_output=True, timeout=120)
-        os.rename(target + ".part", target)
+        return library_cache.built_library(f"oom_shim-{torch.__version__}-{made_of}.so", build)
+    except library_cache.UnsafePlace as problem:
+        warnings.warn(f"plimsoll_torch: {problem}. Without it, running out of memory is a plain RuntimeError")
     except (OSError, subprocess.SubprocessError):
-        return None
-    return target
+        pass
+    return None
 
 
 def _set_functions(torch, allocator):

@@ -66,6 +66,21 @@ TEST(Family, AnIndexGivesThePlanOfASizeWithoutPlanning) {
   EXPECT_TRUE(*got == *run_on_demand_for((*family)[1].plan.graph, 1));
 }
 
+TEST(Family, IsWrittenWholeOrNotAtAll) {
+  ModelRequest request;
+  request.model = "mlp";
+  request.train = false;
+  request.threads = 1;
+  const SizeRange sizes{"batch", 2, 4};
+  const auto family = plan_family(request, "cpu", {}, sizes);
+  ASSERT_TRUE(family) << family.error().message;
+  const std::filesystem::path folder = testing::TempDir() + "family_not_at_all";
+  std::filesystem::create_directories(folder / "mlp.json");  // the index, written last, has no place
+  EXPECT_FALSE(write_family((folder / "mlp.json").string(), sizes, *family));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1) << "members without an index";
+  std::filesystem::remove_all(folder);
+}
+
 // The same steps by an executor of its own for every size, the state carried from one to the next.
 LeftBehind step_by_step(const std::vector<plan::Plan>& plans, int steps) {
   std::vector<std::vector<std::byte>> states;

@@ -2,10 +2,13 @@
 
 #include "plimsoll/model/onnx_export.h"
 #include "plimsoll/runtime/initial_content.h"
-#include "plimsoll/store/npy.h"
+#include "plimsoll/store/npz.h"
 
 namespace plimsoll::api {
 namespace {
+
+// Shapes, axes and indices are wanted, not data: a file must not make us hold a gigabyte of it while we import.
+constexpr Bytes kMostContent = 1_MiB;
 
 // A model that asks at import for the content of an input says so in this phrase.
 bool wants_content(const Error& error) { return error.message.find("is not a constant") != std::string::npos; }
@@ -18,15 +21,16 @@ Result<model::ImportedModel> import_onnx_file(const ModelRequest& request, bool 
   how.seq = request.sizes.seq;
   how.training = train;
   PLIMSOLL_TRY(how.dims, parse_dims(request.dims));
-  std::vector<store::NamedTensor> arrays;
+  store::NpzFile arrays;
   if (!request.inputs.empty()) {
-    PLIMSOLL_TRY(arrays, store::read_npz(request.inputs));
-    for (const store::NamedTensor& array : arrays) how.shapes.emplace(array.name, array.type.shape);
+    PLIMSOLL_TRY(arrays, store::NpzFile::open(request.inputs));
+    for (const store::NpzEntry& entry : arrays.entries()) how.shapes.emplace(entry.name, entry.type.shape);
   }
   auto model = model::import_onnx(request.model, how);
-  if (model || arrays.empty() || !wants_content(model.error())) return model;
-  for (const store::NamedTensor& array : arrays) {
-    if (ir::is_float(array.type.dtype)) continue;
+  if (model || arrays.entries().empty() || !wants_content(model.error())) return model;
+  for (const store::NpzEntry& entry : arrays.entries()) {
+    if (ir::is_float(entry.type.dtype) || ir::bytes_of(entry.type) > kMostContent) continue;
+    PLIMSOLL_TRY(const store::NamedTensor array, arrays.read(entry));
     PLIMSOLL_TRY(ops::Array content, ops::Array::from_bytes(array.type, array.bytes));
     how.values.emplace(array.name, std::move(content));
   }

@@ -21,7 +21,7 @@
 #include "plimsoll/runtime/initial_content.h"
 #include "plimsoll/runtime/layout_copy.h"
 #include "plimsoll/runtime/on_demand.h"
-#include "plimsoll/store/npy.h"
+#include "plimsoll/store/npz.h"
 
 namespace plimsoll::api {
 namespace {

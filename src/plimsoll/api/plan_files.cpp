@@ -82,13 +82,22 @@ Result<plan::Plan> read_member(const std::string& index, const Entry& entry) {
 
 Status write_family(const std::string& file, const SizeRange& sizes, const std::vector<FamilyMember>& family) {
   nlohmann::ordered_json index{{"kind", kKind}, {"schema", kSchema}, {"option", sizes.option}, {"members", nlohmann::ordered_json::array()}};
+  std::vector<OutputFile> files;
+  const auto write = [&](const std::string& name, const std::string& content) -> Status {
+    PLIMSOLL_TRY(OutputFile out, OutputFile::create(name));
+    PLIMSOLL_RETURN_IF_ERROR(out.write(content));
+    PLIMSOLL_RETURN_IF_ERROR(out.finish());
+    files.push_back(std::move(out));
+    return {};
+  };
   for (const FamilyMember& member : family) {
     const std::string name = member_file(file, sizes.option, member.size);
-    PLIMSOLL_RETURN_IF_ERROR(write_file(name, plan::to_json(member.plan)));
+    PLIMSOLL_RETURN_IF_ERROR(write(name, plan::to_json(member.plan)));
     index["members"].push_back({{"size", member.size}, {"file", std::filesystem::path(name).filename().string()},
                                 {"arena_bytes", member.plan.arena_bytes().value}, {"shared", member.shared}});
   }
-  return write_file(file, index.dump(1) + "\n");
+  PLIMSOLL_RETURN_IF_ERROR(write(file, index.dump(1) + "\n"));
+  return commit_together(files);
 }
 
 Result<plan::Plan> read_plan(const std::string& file, model::ModelOptions sizes) {

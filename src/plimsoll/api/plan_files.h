@@ -18,7 +18,7 @@
 
 namespace plimsoll::api {
 
-// The members, then the index under the name given.
+// The members, then the index under the name given: all of them or none (base/output_file.h).
 Status write_family(const std::string& file, const SizeRange& sizes, const std::vector<FamilyMember>& family);
 
 // The plan in a file; of a family, the one for --batch or --seq.

@@ -57,19 +57,25 @@ Result<report::Report> make_report(const std::vector<std::string>& names, const 
 
 Result<std::vector<WrittenFile>> write_report(const report::Report& report, const ReportFiles& files) {
   std::vector<WrittenFile> written;
-  const auto write = [&written](const std::string& path, const std::string& content) -> Status {
-    PLIMSOLL_RETURN_IF_ERROR(write_file(path, content));
+  std::vector<OutputFile> pending;
+  const auto write = [&](const std::string& path, const std::string& content) -> Status {
+    PLIMSOLL_TRY(OutputFile out, OutputFile::create(path));
+    PLIMSOLL_RETURN_IF_ERROR(out.write(content));
+    pending.push_back(std::move(out));
     written.push_back({path, content.size()});
     return {};
   };
+  std::string svg;
+  if (!files.svg.empty() || !files.png.empty()) {
+    svg = report.chapters.empty() ? report::to_svg(*report.curve) : report::to_svg(report.chapters.front().account);
+  }
   if (!files.html.empty()) PLIMSOLL_RETURN_IF_ERROR(write(files.html, report::to_html(report)));
-  if (files.svg.empty() && files.png.empty()) return written;
-  const std::string svg = report.chapters.empty() ? report::to_svg(*report.curve) : report::to_svg(report.chapters.front().account);
   if (!files.svg.empty()) PLIMSOLL_RETURN_IF_ERROR(write(files.svg, svg));
   if (!files.png.empty()) {
     PLIMSOLL_TRY(const std::string png, report::to_png(svg));
     PLIMSOLL_RETURN_IF_ERROR(write(files.png, png));
   }
+  PLIMSOLL_RETURN_IF_ERROR(commit_together(pending));
   return written;
 }
 

@@ -33,7 +33,7 @@ struct WrittenFile {
   std::size_t bytes = 0;
 };
 
-// Writes every output that has a name.
+// Writes every output that has a name, all or none.
 Result<std::vector<WrittenFile>> write_report(const report::Report& report, const ReportFiles& files);
 
 }  // namespace plimsoll::api

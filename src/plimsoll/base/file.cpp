@@ -27,17 +27,6 @@ class Descriptor {
   int fd_;
 };
 
-Status write_all(int fd, std::string_view content) {
-  while (!content.empty()) {
-    const ssize_t written = ::write(fd, content.data(), content.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return bad_input("{}", std::strerror(errno));
-    content.remove_prefix(static_cast<std::size_t>(written));
-  }
-  if (::fsync(fd) != 0 && errno != EINVAL) return bad_input("{}", std::strerror(errno));
-  return {};
-}
-
 }  // namespace
 
 Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
@@ -81,19 +70,6 @@ void MappedFile::release(std::span<const std::byte> part) const {
 Result<std::string> read_file(const std::filesystem::path& path) {
   PLIMSOLL_TRY(const MappedFile file, MappedFile::open(path));
   return std::string(file.text());
-}
-
-Status write_file(const std::filesystem::path& path, std::string_view content) {
-  std::string temporary = path.string() + ".XXXXXX";
-  const Descriptor file(::mkstemp(temporary.data()));
-  if (file.get() < 0) return bad_input("{}: cannot write: {}", path.string(), std::strerror(errno));
-  const Status written = write_all(file.get(), content);
-  const bool renamed = written && ::fchmod(file.get(), 0644) == 0 &&
-                       ::rename(temporary.c_str(), path.c_str()) == 0;
-  if (renamed) return {};
-  const std::string reason = written ? std::strerror(errno) : written.error().message;
-  ::unlink(temporary.c_str());
-  return bad_input("{}: cannot write: {}", path.string(), reason);
 }
 
 }  // namespace plimsoll

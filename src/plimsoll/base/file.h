@@ -1,4 +1,4 @@
-// Files: read whole, mapped, or written whole-or-not-at-all.
+// Files: read whole or mapped here, written by output_file.h.
 #pragma once
 
 #include <cstddef>
@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "plimsoll/base/output_file.h"
 #include "plimsoll/base/result.h"
 
 namespace plimsoll {
@@ -34,9 +35,5 @@ class MappedFile {
 };
 
 Result<std::string> read_file(const std::filesystem::path& path);
-
-// Writes under a temporary name in the same folder, then renames: readers see the old file or the
-// whole new one, and a failure leaves nothing behind.
-Status write_file(const std::filesystem::path& path, std::string_view content);
 
 }  // namespace plimsoll

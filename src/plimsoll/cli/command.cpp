@@ -60,6 +60,12 @@ Option Command::add_option(const char* names, T& variable, const char* help) {
   return Option(*app_->add_option(names, variable, help));
 }
 
+Option Command::add_output(const char* names, std::string& variable, const char* help) {
+  outputs_.push_back(&variable);
+  Option out = add_option(names, variable, help);
+  return out.type_name("FILE");
+}
+
 Option Command::add_flag(const char* names, bool& variable, const char* help) {
   return Option(*app_->add_flag(names, variable, help));
 }

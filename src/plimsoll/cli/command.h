@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -43,14 +44,18 @@ class Command {
   // The variable keeps its value when the option is not given; it must outlive the parsing.
   template <typename T>
   Option add_option(const char* names, T& variable, const char* help);
+  // The name of a file to write; "-" is standard output. run_command_line checks it before the work begins.
+  Option add_output(const char* names, std::string& variable, const char* help);
   Option add_flag(const char* names, bool& variable, const char* help);
   Option add_flag_callback(const char* names, std::function<void()> given, const char* help);
 
   bool has(const std::string& name) const;  // whether the user wrote it
   const CLI::App& app() const { return *app_; }
+  const std::vector<std::string*>& outputs() const { return outputs_; }
 
  private:
   CLI::App* app_;
+  std::vector<std::string*> outputs_;
 };
 
 }  // namespace plimsoll::cli

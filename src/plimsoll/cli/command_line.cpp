@@ -1,7 +1,10 @@
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <deque>
 #include <new>
 #include <string>
@@ -12,6 +15,7 @@
 #include "plimsoll/api/version.h"
 #include "plimsoll/base/log.h"
 #include "plimsoll/base/nearest_name.h"
+#include "plimsoll/base/output_file.h"
 #include "plimsoll/cli/help.h"
 #include "plimsoll/cli/terminal.h"
 #include "plimsoll/cli/verb.h"
@@ -84,13 +88,34 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error) {
   return report({ErrorCode::kUsage, message});
 }
 
-int run_action(const Action& action) {
+// Names of outputs are checked before the work, so that a wrong one costs no hours. "-" takes standard output for the
+// file: what the verb says goes to standard error then, and the two do not mix.
+Status prepare_outputs(const Command& command) {
+  std::string standard_output;
+  for (std::string* output : command.outputs()) {
+    if (*output == "-") {
+      if (standard_output.empty()) {
+        const int results = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+        if (results < 0 || ::dup2(STDERR_FILENO, STDOUT_FILENO) < 0) return bad_input("standard output: cannot write: {}", std::strerror(errno));
+        standard_output = fmt::format("/dev/fd/{}", results);
+      }
+      *output = standard_output;
+    } else if (!output->empty()) {
+      PLIMSOLL_RETURN_IF_ERROR(check_writable(*output));
+    }
+  }
+  return {};
+}
+
+int run_action(const Command& command, const Action& action) {
   try {
-    const Status status = action();
+    const Status ready = prepare_outputs(command);
+    const Status status = ready ? action() : ready;
     return status ? 0 : report(status.error());
   } catch (const std::bad_alloc&) {
     return report({ErrorCode::kInternal, "out of memory on this machine"});
   } catch (const std::exception& problem) {
+    if (std::ferror(stdout) != 0) return 0;  // finish_stdout has the word
     return report({ErrorCode::kInternal, problem.what()});
   }
 }
@@ -118,9 +143,19 @@ int run_command_line(int argc, const char* const* argv) {
   }
   log::start(level);
   for (std::size_t verb = 0; verb < actions.size(); ++verb) {
-    if (commands[verb].app().parsed()) return run_action(actions[verb]);
+    if (commands[verb].app().parsed()) return run_action(commands[verb], actions[verb]);
   }
   return static_cast<int>(ErrorCode::kUsage);
+}
+
+int finish_stdout(int exit_code) {
+  const bool flushed = std::fflush(stdout) == 0;
+  const int error = flushed ? 0 : errno;
+  const bool failed = std::ferror(stdout) != 0;
+  const bool closed = std::fclose(stdout) == 0;
+  if ((!failed && closed) || exit_code != 0) return exit_code;
+  const int why = error != 0 ? error : failed ? 0 : errno;
+  return report({ErrorCode::kBadInput, fmt::format("standard output: cannot write{}{}", why != 0 ? ": " : "", why != 0 ? std::strerror(why) : "")});
 }
 
 }  // namespace plimsoll::cli

@@ -33,8 +33,8 @@ Status run(const ConvertOptions& options) {
 Action bind(Command& command) {
   auto options = std::make_shared<ConvertOptions>();
   command.add_option("in", options->from, "a PyTorch snapshot or a trace of ours").required();
-  command.add_option("-o,--output", options->to,
-                     "what to write: .jsonl ours, .pickle PyTorch's, .json Chrome's; .gz after it").type_name("FILE")
+  command.add_output("-o,--output", options->to,
+                     "what to write: .jsonl ours, .pickle PyTorch's, .json Chrome's; .gz after it")
       .required();
   command.add_flag("--json", options->json, "one JSON object on stdout");
   return [options] { return run(*options); };

@@ -105,7 +105,7 @@ Action bind_diff(Command& command) {
   bind_model_options(command, options->subject.model).description("before: a plan, a trace, a snapshot or a model");
   command.add_option("AFTER", options->after, "after: the same").required();
   bind_plan_options(command, options->planning);
-  command.add_option("-o,--output", options->files.html, "write the comparison as a report too").type_name("FILE");
+  command.add_output("-o,--output", options->files.html, "write the comparison as a report too");
   command.add_option("--threshold", options->threshold, "exit 4 when the peak grew by more: 1%, 64MiB").type_name("SIZE");
   command.add_flag("--json", options->json, "one JSON object");
   return [options]() { return diff(*options); };

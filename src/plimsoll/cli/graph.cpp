@@ -34,7 +34,7 @@ Action bind_graph(Command& command) {
   Option json = command.add_flag("--json", options->json, "one JSON object");
   Option dot = command.add_flag("--dot", options->dot, "Graphviz").excludes(json);
   command.add_option("--symbols", options->symbols, "one graph for every size of these").type_name("batch,seq").excludes(json).excludes(dot);
-  command.add_option("-o,--output", options->output, "write to this file instead of stdout; .onnx: as ONNX").type_name("FILE");
+  command.add_output("-o,--output", options->output, "write to this file instead of stdout; .onnx: as ONNX");
   return [options]() -> Status {
     if (options->output.ends_with(".onnx")) return api::write_onnx_file(options->request, options->output);
     const api::GraphFormat format = options->json  ? api::GraphFormat::kJson

@@ -111,7 +111,7 @@ Action bind(Command& app) {
   app.add_option("--capacity", a.capacity, "bytes there are (1048576, 1MiB)").type_name("SIZE");
   app.add_flag("--minimize", a.minimize, "the smallest height, not only one that fits");
   app.add_option("--deadline", a.deadline, "time to search (default 10s)").type_name("TIME");
-  app.add_option("-o,--output", a.output, "file for the offsets (.csv or .json)").type_name("FILE");
+  app.add_output("-o,--output", a.output, "file for the offsets (.csv or .json)");
   app.add_flag("--json", a.json, "summary as JSON on stdout");
   app.add_flag("--check", a.check, "check a packing of the problem with the independent checker");
   app.add_option("--method", a.method,

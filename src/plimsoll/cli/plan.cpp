@@ -57,7 +57,7 @@ Action bind_plan(Command& command) {
   command.add_option("--slower", options->model.slower_percent, "how much slower the figure's own plan may be, in percent").type_name("PERCENT").between(0.0, 10000.0).show_default();
   command.add_flag("--explain", options->model.explain, "print the tag walk, the simple planner, step by step");
   command.add_option("--sizes", options->model.sizes, "a family at the same offsets, for every size: batch=1..64 or seq=1..128").type_name("RANGE");
-  command.add_option("-o,--output", options->model.output, "write the plan (for a DAG: the schedule; with --sweep: the curve, for `view`) as JSON").type_name("FILE");
+  command.add_output("-o,--output", options->model.output, "write the plan (for a DAG: the schedule; with --sweep: the curve, for `view`) as JSON");
   command.add_flag("--json", options->model.json, "the summary as one JSON object");
   return [options, &command]() -> Status {
     if (options->dag.file.empty()) {

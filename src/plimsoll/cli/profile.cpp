@@ -81,7 +81,7 @@ Status profile(const ProfileOptions& options) {
 Action bind_profile(Command& command) {
   auto options = std::make_shared<ProfileOptions>();
   bind_model_options(command, options->request).required(false);
-  command.add_option("-o,--output", options->output, "write the profile, for --device");
+  command.add_output("-o,--output", options->output, "write the profile, for --device");
   command.add_option("--folder", options->folder, "a folder on the disk to measure (default: where temporary files go)");
   command.add_flag("--json", options->json, "the profile as one JSON object");
   return [options]() { return profile(*options); };

@@ -178,12 +178,13 @@ Action bind_run(Command& command) {
   command.add_option("--data", options->files.data, "synthetic (default) or an .npz with one array per input").type_name("FILE");
   Option inputs = command.add_option("--inputs", options->request.inputs, "inference on the arrays of an .npz, by input name; one step").type_name("FILE");
   command.add_flag("--random", options->random, "inference on made-up inputs; without --outputs that is the default").excludes(inputs);
-  command.add_option("--outputs", options->files.outputs, "write the outputs to an .npz, by name").type_name("FILE");
-  command.add_option("--weights", options->files.weights, "weights by name from an .npz").type_name("FILE");
+  command.add_output("--outputs", options->files.outputs, "write the outputs to an .npz, by name");
+  command.add_option("--weights", options->files.weights, "weights by name from an .npz, which must have them all").type_name("FILE");
+  command.add_flag("--allow-missing", options->files.allow_missing, "weights that the file of --weights lacks start from the seed");
   command.add_option("--resume", options->files.resume, "weights and optimizer state from an .npz that --save wrote").type_name("FILE");
-  command.add_option("--save", options->files.save, "write weights and optimizer state to an .npz at the end").type_name("FILE");
-  command.add_option("--trace", options->files.trace, "write every allocation and operator as JSON lines").type_name("FILE");
-  command.add_option("--chrome-trace", options->files.chrome_trace, "the same for chrome://tracing and Perfetto").type_name("FILE");
+  command.add_output("--save", options->files.save, "write weights and optimizer state to an .npz at the end");
+  command.add_output("--trace", options->files.trace, "write every allocation and operator as JSON lines");
+  command.add_output("--chrome-trace", options->files.chrome_trace, "the same for chrome://tracing and Perfetto");
   command.add_flag("--poison", options->poison, "fill memory with NaN when it is freed (for tests)");
   command.add_flag("--json", options->json, "one JSON object");
   return [options, &command]() {

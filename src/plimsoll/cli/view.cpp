@@ -64,9 +64,9 @@ Action bind_view(Command& command) {
   bind_model_options(command, options->subject.model).description("a plan, a trace, a PyTorch snapshot, a sweep, or a model to plan on the spot");
   command.add_option("MORE", options->more, "more files: the trace of a plan's run, an older plan, a sweep");
   bind_plan_options(command, options->planning);
-  command.add_option("-o,--output", options->files.html, "the report (default report.html)").type_name("FILE");
-  command.add_option("--svg", options->files.svg, "the timeline (of a sweep: the curve) as SVG").type_name("FILE");
-  command.add_option("--png", options->files.png, "the same as PNG").type_name("FILE");
+  command.add_output("-o,--output", options->files.html, "the report (default report.html)");
+  command.add_output("--svg", options->files.svg, "the timeline (of a sweep: the curve) as SVG");
+  command.add_output("--png", options->files.png, "the same as PNG");
   command.add_option("--capacity", options->capacity, "of the device a snapshot was taken on: drawn as a line").type_name("SIZE").group("Snapshots");
   command.add_option("--in-use", options->in_use, "what the device showed as used at its fullest; what the allocator did not hold becomes a band").type_name("SIZE").group("Snapshots");
   command.add_flag("--json", options->json, "one JSON object");

@@ -38,8 +38,12 @@ Status write_onnx(const std::filesystem::path& path, const ir::Graph& graph, con
   std::string data;
   const std::filesystem::path beside = path.string() + ".data";
   PLIMSOLL_TRY(const std::string file, export_onnx(graph, content, &data, beside.filename().string()));
-  PLIMSOLL_RETURN_IF_ERROR(write_file(beside, data));
-  return write_file(path, file);
+  OutputFile files[2];
+  PLIMSOLL_TRY(files[0], OutputFile::create(beside));
+  PLIMSOLL_TRY(files[1], OutputFile::create(path));
+  PLIMSOLL_RETURN_IF_ERROR(files[0].write(data));
+  PLIMSOLL_RETURN_IF_ERROR(files[1].write(file));
+  return commit_together(files);
 }
 
 }  // namespace plimsoll::model

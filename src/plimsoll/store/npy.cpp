@@ -12,12 +12,6 @@ namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 
-struct Header {
-  ir::TensorType type;
-  bool fortran_order = false;
-  std::size_t size = 0;  // of everything before the elements
-};
-
 // The few words of Python that a header may say.
 class Literal {
  public:
@@ -72,9 +66,9 @@ Result<ir::DType> dtype_of(std::string_view name) {
   return bad_input("elements of numpy type '{}' are not supported", name.substr(0, 40));
 }
 
-Result<Header> parse_literal(std::string_view text) {
+Result<NpyHeader> parse_literal(std::string_view text) {
   Literal literal(text);
-  Header out;
+  NpyHeader out;
   std::optional<ir::DType> dtype;
   std::optional<std::vector<std::int64_t>> shape;
   if (!literal.take("{")) return bad_input("its header is no dictionary");
@@ -109,10 +103,10 @@ Result<Header> parse_literal(std::string_view text) {
   return out;
 }
 
-// Elements in column-major order, put in rows.
-std::vector<std::byte> rows_of(const ir::TensorType& type, std::span<const std::byte> columns) {
+}  // namespace
+
+void put_in_rows(const ir::TensorType& type, std::span<const std::byte> columns, std::span<std::byte> rows) {
   const auto width = static_cast<std::size_t>(ir::bits(type.dtype) / 8);
-  std::vector<std::byte> out(columns.size());
   const ir::Shape& shape = type.shape;
   std::vector<std::int64_t> index(static_cast<std::size_t>(shape.rank()), 0);
   for (std::int64_t row = 0; row < shape.elements(); ++row) {
@@ -122,48 +116,50 @@ std::vector<std::byte> rows_of(const ir::TensorType& type, std::span<const std::
       column += index[static_cast<std::size_t>(axis)] * stride;
       stride *= shape[axis];
     }
-    std::memcpy(out.data() + static_cast<std::size_t>(row) * width,
+    std::memcpy(rows.data() + static_cast<std::size_t>(row) * width,
                 columns.data() + static_cast<std::size_t>(column) * width, width);
     for (int axis = shape.rank() - 1; axis >= 0; --axis) {
       if (++index[static_cast<std::size_t>(axis)] < shape[axis]) break;
       index[static_cast<std::size_t>(axis)] = 0;
     }
   }
-  return out;
 }
 
-}  // namespace
-
-Result<NamedTensor> read_npy(std::span<const std::byte> file) {
-  const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
-  if (file.size() < 10 || !text.starts_with(kMagic)) return bad_input("not a numpy file");
-  const auto byte = [&](std::size_t i) { return std::to_integer<std::size_t>(file[i]); };
+Result<NpyHeader> read_npy_header(std::span<const std::byte> first) {
+  const std::string_view text(reinterpret_cast<const char*>(first.data()), first.size());
+  if (first.size() < 10 || !text.starts_with(kMagic)) return bad_input("not a numpy file");
+  const auto byte = [&](std::size_t i) { return std::to_integer<std::size_t>(first[i]); };
   const bool wide = byte(6) >= 2;
-  if (byte(6) < 1 || byte(6) > 3 || (wide && file.size() < 12)) return bad_input("a numpy format of version {} is not supported", byte(6));
+  if (byte(6) < 1 || byte(6) > 3 || (wide && first.size() < 12)) return bad_input("a numpy format of version {} is not supported", byte(6));
   const std::size_t begin = wide ? 12 : 10;
   const std::size_t length = byte(8) | byte(9) << 8 | (wide ? byte(10) << 16 | byte(11) << 24 : 0);
-  if (length > file.size() - begin || length > (1 << 20)) return bad_input("its header is cut off");
-  PLIMSOLL_TRY(const Header header, parse_literal(text.substr(begin, length)));
-  const auto content = file.subspan(begin + length);
+  if (begin + length > kLongestNpyHeader) return bad_input("its header has {} bytes, at most {} are read", length, kLongestNpyHeader);
+  if (length > first.size() - begin) return bad_input("its header is cut off");
+  PLIMSOLL_TRY(NpyHeader header, parse_literal(text.substr(begin, length)));
+  header.size = begin + length;
+  return header;
+}
+
+Result<NamedTensor> read_npy(std::span<const std::byte> file) {
+  PLIMSOLL_TRY(const NpyHeader header, read_npy_header(file));
+  const auto content = file.subspan(header.size);
   const std::int64_t size = ir::bytes_of(header.type).value;
   if (static_cast<std::int64_t>(content.size()) != size) {
     return bad_input("{} needs {} bytes, the file has {}", ir::to_string(header.type), size, content.size());
   }
   NamedTensor out;
   out.type = header.type;
-  out.bytes = header.fortran_order ? rows_of(header.type, content) : std::vector<std::byte>(content.begin(), content.end());
+  out.bytes.assign(content.begin(), content.end());
+  if (header.fortran_order) put_in_rows(header.type, content, out.bytes);
   return out;
 }
 
-Result<std::vector<std::byte>> write_npy(const ir::TensorType& type, std::span<const std::byte> content) {
+Result<std::string> npy_header(const ir::TensorType& type) {
   std::string_view name;
   for (const NumpyType& candidate : kTypes) {
     if (candidate.dtype == type.dtype) name = candidate.name;
   }
   if (name.empty()) return bad_input("numpy has no type for {}", ir::name(type.dtype));
-  if (static_cast<std::int64_t>(content.size()) != ir::bytes_of(type).value) {
-    return bad_input("{} needs {} bytes, has {}", ir::to_string(type), ir::bytes_of(type), content.size());
-  }
   std::string shape;
   for (const std::int64_t extent : type.shape) shape += fmt::format("{}, ", extent);
   std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", name, shape);
@@ -171,16 +167,12 @@ Result<std::vector<std::byte>> write_npy(const ir::TensorType& type, std::span<c
   const std::size_t total = static_cast<std::size_t>(round_up(static_cast<std::int64_t>(header.size()) + 11, 64));
   header.resize(total - 11, ' ');
   header += '\n';
-  std::string file(kMagic);
-  file += '\x01';
-  file += '\0';
-  file += static_cast<char>(header.size() & 0xff);
-  file += static_cast<char>(header.size() >> 8);
-  file += header;
-  std::vector<std::byte> out(file.size() + content.size());
-  std::memcpy(out.data(), file.data(), file.size());
-  if (!content.empty()) std::memcpy(out.data() + file.size(), content.data(), content.size());
-  return out;
+  std::string out(kMagic);
+  out += '\x01';
+  out += '\0';
+  out += static_cast<char>(header.size() & 0xff);
+  out += static_cast<char>(header.size() >> 8);
+  return out + header;
 }
 
 }  // namespace plimsoll::store

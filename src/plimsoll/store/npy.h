@@ -1,19 +1,12 @@
-// numpy's files: one array (.npy), and arrays by name in a zip archive (.npz, stored or deflated).
+// numpy's file of one array (.npy); npz.h is the archive of several.
 //
 // An .npy file is a magic number, a length, a Python literal such as
 //   {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
 // and the elements. The literal is parsed as the three entries it may have and nothing else; no
-// Python object is ever made of it ('descr' of an object array is refused by name).
-//
-// An .npz file is hostile like any other: the archive's directory is checked against the file's size, names
-// against what they repeat, a member's declared size against its array's shape and against what deflate can at
-// most expand, all before memory is taken for it. Big-endian arrays are refused; Fortran order is turned.
-//
-// Cost: reading copies every array once (inflating is the copy for a compressed one).
+// Python object is ever made of it ('descr' of an object array is refused by name). Big-endian arrays are refused.
 #pragma once
 
 #include <cstddef>
-#include <filesystem>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,13 +23,22 @@ struct NamedTensor {
   bool operator==(const NamedTensor&) const = default;
 };
 
-Result<NamedTensor> read_npy(std::span<const std::byte> file);
-// bf16, fp8 and packed types have no numpy name: an error.
-Result<std::vector<std::byte>> write_npy(const ir::TensorType& type, std::span<const std::byte> content);
+struct NpyHeader {
+  ir::TensorType type;
+  bool fortran_order = false;
+  std::size_t size = 0;  // of everything before the elements
+};
 
-Result<std::vector<NamedTensor>> read_npz(const std::filesystem::path& path);
-Result<std::vector<NamedTensor>> read_npz_bytes(std::span<const std::byte> file);
-// Stored, not deflated; whole or not at all.
-Status write_npz(const std::filesystem::path& path, std::span<const NamedTensor> arrays);
+// numpy itself refuses headers of more than 10,000 bytes.
+constexpr std::size_t kLongestNpyHeader = 16384;
+
+// From the first bytes of a file; kLongestNpyHeader of them are always enough.
+Result<NpyHeader> read_npy_header(std::span<const std::byte> first);
+// What stands before the elements. bf16, fp8 and packed types have no numpy name: an error.
+Result<std::string> npy_header(const ir::TensorType& type);
+// Elements in column-major order, put in rows.
+void put_in_rows(const ir::TensorType& type, std::span<const std::byte> columns, std::span<std::byte> rows);
+
+Result<NamedTensor> read_npy(std::span<const std::byte> file);
 
 }  // namespace plimsoll::store

@@ -1,11 +1,12 @@
-// The zip archive around .npy members; see npy.h.
+// Reading: the directory, the headers, then arrays as they are asked for.
+#include "plimsoll/store/npz.h"
+
 #include <zlib.h>
 
+#include <algorithm>
 #include <cstring>
-#include <set>
 
-#include "plimsoll/base/file.h"
-#include "plimsoll/store/npy.h"
+#include "plimsoll/base/check.h"
 
 namespace plimsoll::store {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 using Span = std::span<const std::byte>;
 
 // Deflate expands by at most 1032; a member that says more is lying.
-constexpr std::uint64_t kMostExpansion = 1100;
+constexpr std::uint64_t kMostExpansion = 1032;
 constexpr std::size_t kMostMembers = 1 << 20;
 
 std::uint64_t load(Span bytes, std::size_t at, int width) {
@@ -28,6 +29,8 @@ struct Member {
   std::uint64_t packed = 0;
   std::uint64_t size = 0;
   std::uint64_t offset = 0;  // of its local header
+  std::uint32_t checksum = 0;
+  Span packed_bytes;  // once located
 };
 
 struct Directory {
@@ -88,7 +91,7 @@ Result<std::vector<Member>> read_directory(Span file) {
     const std::size_t comment = load(rest, 32, 2);
     if (rest.size() - 46 < name + extra + comment) return bad_input("its directory is cut off");
     Member member{{reinterpret_cast<const char*>(rest.data()) + 46, name}, load(rest, 10, 2), load(rest, 20, 4),
-                  load(rest, 24, 4), load(rest, 42, 4)};
+                  load(rest, 24, 4), load(rest, 42, 4), static_cast<std::uint32_t>(load(rest, 16, 4)), {}};
     if ((load(rest, 8, 2) & 1) != 0) return bad_input("a member is encrypted");
     PLIMSOLL_RETURN_IF_ERROR(read_wide_sizes(rest.subspan(46 + name, extra), member));
     out.push_back(member);
@@ -97,123 +100,186 @@ Result<std::vector<Member>> read_directory(Span file) {
   return out;
 }
 
-Result<std::vector<std::byte>> inflate_member(Span packed, std::uint64_t size) {
-  if (size > packed.size() * kMostExpansion + 64) return bad_input("says it has {} bytes in {} packed ones", size, packed.size());
-  std::vector<std::byte> out(size);
-  z_stream stream{};
-  if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) return fail(ErrorCode::kInternal, "zlib does not start");
-  std::size_t taken = 0;
-  std::size_t made = 0;
-  int status = Z_OK;
-  constexpr std::size_t kChunk = 1U << 30;
-  while (status == Z_OK) {
-    const std::size_t in = std::min(packed.size() - taken, kChunk);
-    const std::size_t room = std::min(out.size() - made, kChunk);
-    stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(packed.data() + taken));
-    stream.avail_in = static_cast<uInt>(in);
-    stream.next_out = reinterpret_cast<Bytef*>(out.data() + made);
-    stream.avail_out = static_cast<uInt>(room);
-    status = inflate(&stream, Z_NO_FLUSH);
-    taken += in - stream.avail_in;
-    made += room - stream.avail_out;
-    if (status == Z_OK && in == stream.avail_in && room == stream.avail_out) break;
-  }
-  inflateEnd(&stream);
-  if (status != Z_STREAM_END || made != size) return bad_input("its packed bytes are damaged");
-  return out;
-}
-
-Result<NamedTensor> read_member(Span file, const Member& member) {
+// The bytes that a member takes of the file, its local header included.
+Result<Span> locate(Span file, Member& member) {
   if (member.offset > file.size() || file.size() - member.offset < 30 || load(file, member.offset, 4) != 0x04034b50) {
     return bad_input("it lies outside the file");
   }
-  const std::uint64_t begin = member.offset + 30 + load(file, member.offset + 26, 2) + load(file, member.offset + 28, 2);
-  if (begin > file.size() || member.packed > file.size() - begin) return bad_input("it is cut off");
-  const Span packed = file.subspan(begin, member.packed);
-  if (member.method == 0) {
-    if (member.size != member.packed) return bad_input("its sizes disagree");
-    return read_npy(packed);
+  const std::uint64_t before = 30 + load(file, member.offset + 26, 2) + load(file, member.offset + 28, 2);
+  if (before > file.size() - member.offset || member.packed > file.size() - member.offset - before) return bad_input("it is cut off");
+  member.packed_bytes = file.subspan(member.offset + before, member.packed);
+  return file.subspan(member.offset, before + member.packed);
+}
+
+Status refuse_overlap(std::vector<std::pair<Span, std::string_view>> taken) {
+  std::sort(taken.begin(), taken.end(), [](const auto& a, const auto& b) { return a.first.data() < b.first.data(); });
+  for (std::size_t i = 1; i < taken.size(); ++i) {
+    const auto& [bytes, name] = taken[i - 1];
+    if (bytes.data() + bytes.size() > taken[i].first.data()) return bad_input("'{}' and '{}' share bytes of the file", name, taken[i].second);
   }
-  if (member.method != 8) return bad_input("compression method {} is not supported", member.method);
-  PLIMSOLL_TRY(const std::vector<std::byte> bytes, inflate_member(packed, member.size));
-  return read_npy(bytes);
+  return {};
 }
 
-void store(std::string& out, std::uint64_t value, int width) {
-  out.append(reinterpret_cast<const char*>(&value), static_cast<std::size_t>(width));
+// Inflates exactly what the parts have room for, one after the other; with `whole`, that must be all there is.
+Status inflate_into(Span packed, std::span<const std::span<std::byte>> parts, bool whole) {
+  constexpr std::size_t kChunk = 1U << 30;
+  z_stream stream{};
+  if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) return fail(ErrorCode::kInternal, "zlib does not start");
+  int status = Z_OK;
+  std::size_t taken = 0;
+  const auto fill = [&](std::span<std::byte> room) {
+    std::size_t made = 0;
+    while (status == Z_OK && made < room.size()) {
+      const std::size_t in = std::min(packed.size() - taken, kChunk);
+      const std::size_t out = std::min(room.size() - made, kChunk);
+      stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(packed.data() + taken));
+      stream.avail_in = static_cast<uInt>(in);
+      stream.next_out = reinterpret_cast<Bytef*>(room.data() + made);
+      stream.avail_out = static_cast<uInt>(out);
+      status = inflate(&stream, Z_NO_FLUSH);
+      taken += in - stream.avail_in;
+      made += out - stream.avail_out;
+    }
+    return made;
+  };
+  bool right = true;
+  for (const std::span<std::byte> part : parts) right = right && fill(part) == part.size();
+  std::byte more{};
+  if (whole) right = right && fill({&more, 1}) == 0 && status == Z_STREAM_END;
+  inflateEnd(&stream);
+  if (!right) return bad_input("its packed bytes are damaged");
+  return {};
 }
 
-// What the local header and the directory's entry say alike, from "version needed" to the lengths.
-void store_description(std::string& out, std::uint32_t crc, std::uint64_t size, std::size_t name) {
-  store(out, 20, 2);
-  store(out, 0, 2);
-  store(out, 0, 2);
-  store(out, 0, 4);  // no time: the same arrays make the same file
-  store(out, crc, 4);
-  store(out, size, 4);
-  store(out, size, 4);
-  store(out, name, 2);
-  store(out, 0, 2);
+// The first bytes of a member, as many as a header may have at most.
+Result<NpyHeader> read_header(const Member& member, std::vector<std::byte>& room) {
+  if (member.method == 0) return read_npy_header(member.packed_bytes);
+  constexpr std::size_t kUsual = 256;
+  for (const std::size_t wanted : {kUsual, kLongestNpyHeader}) {
+    room.resize(std::min<std::uint64_t>(wanted, member.size));
+    const std::span<std::byte> part(room);
+    PLIMSOLL_RETURN_IF_ERROR(inflate_into(member.packed_bytes, {&part, 1}, false));
+    auto header = read_npy_header(room);
+    if (header || room.size() < wanted || wanted == kLongestNpyHeader) return header;
+  }
+  return bad_input("its header is cut off");
+}
+
+Result<NpzEntry> read_entry(const Member& member, std::vector<std::byte>& room) {
+  if (member.method != 0 && member.method != 8) return bad_input("compression method {} is not supported", member.method);
+  if (member.method == 0 && member.size != member.packed) return bad_input("its sizes disagree");
+  if (member.size > member.packed * kMostExpansion + 64) return bad_input("says it has {} bytes in {} packed ones", member.size, member.packed);
+  PLIMSOLL_TRY(const NpyHeader header, read_header(member, room));
+  const std::uint64_t content = member.size - header.size;
+  if (header.size > member.size || content != static_cast<std::uint64_t>(ir::bytes_of(header.type).value)) {
+    return bad_input("{} needs {} bytes, the file has {}", ir::to_string(header.type), ir::bytes_of(header.type), content);
+  }
+  return NpzEntry{"", header.type, header.fortran_order, member.method == 8, member.checksum, header.size, member.packed_bytes};
+}
+
+std::uint32_t checksum(std::uint32_t before, Span bytes) {
+  return static_cast<std::uint32_t>(crc32_z(before, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
+}
+
+// Header and elements as they are in the file.
+Status unpack(const NpzEntry& entry, std::span<std::byte> out) {
+  if (!entry.deflated) {
+    if (checksum(checksum(0, {}), entry.packed) != entry.checksum) return bad_input("its checksum is wrong: the file is damaged");
+    std::copy_n(entry.packed.begin() + static_cast<std::ptrdiff_t>(entry.header), out.size(), out.begin());
+    return {};
+  }
+  std::vector<std::byte> header(entry.header);
+  const std::span<std::byte> parts[] = {header, out};
+  PLIMSOLL_RETURN_IF_ERROR(inflate_into(entry.packed, parts, true));
+  if (checksum(checksum(checksum(0, {}), header), out) != entry.checksum) return bad_input("its checksum is wrong: the file is damaged");
+  return {};
+}
+
+}  // namespace
+
+Result<NpzFile> NpzFile::from_bytes(std::span<const std::byte> file) {
+  PLIMSOLL_TRY(std::vector<Member> members, read_directory(file));
+  NpzFile out;
+  out.bytes_ = file;
+  out.entries_.reserve(members.size());
+  std::vector<std::pair<Span, std::string_view>> taken;
+  for (Member& member : members) {
+    if (member.name.ends_with(".npy")) member.name.remove_suffix(4);
+    const auto bytes = locate(file, member);
+    if (!bytes) return forward(bytes, fmt::format("member '{}'", member.name));
+    taken.emplace_back(*bytes, member.name);
+  }
+  PLIMSOLL_RETURN_IF_ERROR(refuse_overlap(std::move(taken)));
+  std::vector<std::byte> room;
+  for (const Member& member : members) {
+    auto entry = read_entry(member, room);
+    if (!entry) return forward(entry, fmt::format("member '{}'", member.name));
+    entry->name = member.name;
+    out.entries_.push_back(std::move(*entry));
+  }
+  for (std::size_t i = 0; i < out.entries_.size(); ++i) {
+    if (!out.by_name_.emplace(out.entries_[i].name, i).second) return bad_input("has two members called '{}'", out.entries_[i].name);
+  }
+  return out;
+}
+
+Result<NpzFile> NpzFile::open(const std::filesystem::path& path) {
+  PLIMSOLL_TRY(MappedFile file, MappedFile::open(path));
+  auto out = from_bytes(file.bytes());
+  if (!out) return forward(out, path.string());
+  out->file_ = std::move(file);
+  return out;
+}
+
+const NpzEntry* NpzFile::find(std::string_view name) const {
+  const auto place = by_name_.find(name);
+  return place == by_name_.end() ? nullptr : &entries_[place->second];
+}
+
+Status NpzFile::read_into(const NpzEntry& entry, std::span<std::byte> out) const {
+  PLIMSOLL_CHECK(static_cast<std::int64_t>(out.size()) == ir::bytes_of(entry.type).value, "room for another array");
+  std::vector<std::byte> columns(entry.fortran_order ? out.size() : 0);
+  const Status done = unpack(entry, entry.fortran_order ? std::span<std::byte>(columns) : out);
+  if (!done) return forward(done, fmt::format("array '{}'", entry.name));
+  if (entry.fortran_order) put_in_rows(entry.type, columns, out);
+  file_.release(entry.packed);
+  return {};
+}
+
+Result<NamedTensor> NpzFile::read(const NpzEntry& entry) const {
+  NamedTensor out{entry.name, entry.type, {}};
+  out.bytes.resize(static_cast<std::size_t>(ir::bytes_of(entry.type).value));
+  PLIMSOLL_RETURN_IF_ERROR(read_into(entry, out.bytes));
+  return out;
+}
+
+namespace {
+
+Result<std::vector<NamedTensor>> read_all(const NpzFile& file) {
+  const std::uint64_t most = (std::uint64_t{256} << 20) + 16 * std::uint64_t{file.file_bytes()};
+  std::uint64_t total = 0;
+  for (const NpzEntry& entry : file.entries()) total += static_cast<std::uint64_t>(ir::bytes_of(entry.type).value);
+  if (total > most) return bad_input("its arrays have {} bytes, at most {} are read from a file of {}", total, most, file.file_bytes());
+  std::vector<NamedTensor> out;
+  for (const NpzEntry& entry : file.entries()) {
+    PLIMSOLL_TRY(NamedTensor array, file.read(entry));
+    out.push_back(std::move(array));
+  }
+  return out;
 }
 
 }  // namespace
 
 Result<std::vector<NamedTensor>> read_npz_bytes(std::span<const std::byte> file) {
-  PLIMSOLL_TRY(const std::vector<Member> members, read_directory(file));
-  std::vector<NamedTensor> out;
-  std::set<std::string_view> names;
-  for (const Member& member : members) {
-    std::string_view name = member.name;
-    if (name.ends_with(".npy")) name.remove_suffix(4);
-    if (!names.insert(name).second) return bad_input("has two members called '{}'", name);
-    auto array = read_member(file, member);
-    if (!array) return forward(array, fmt::format("member '{}'", name));
-    array->name = name;
-    out.push_back(std::move(*array));
-  }
-  return out;
+  PLIMSOLL_TRY(const NpzFile opened, NpzFile::from_bytes(file));
+  return read_all(opened);
 }
 
 Result<std::vector<NamedTensor>> read_npz(const std::filesystem::path& path) {
-  PLIMSOLL_TRY(const MappedFile file, MappedFile::open(path));
-  auto arrays = read_npz_bytes(file.bytes());
+  PLIMSOLL_TRY(const NpzFile file, NpzFile::open(path));
+  auto arrays = read_all(file);
   if (!arrays) return forward(arrays, path.string());
   return arrays;
-}
-
-Status write_npz(const std::filesystem::path& path, std::span<const NamedTensor> arrays) {
-  std::string file;
-  std::string directory;
-  for (const NamedTensor& array : arrays) {
-    auto npy = write_npy(array.type, array.bytes);
-    if (!npy) return forward(npy, fmt::format("array '{}'", array.name));
-    const std::string name = array.name + ".npy";
-    if (npy->size() + file.size() > 0xfffffff0ULL || name.size() > 0xffff || arrays.size() > 0xfffe) {
-      return bad_input("array '{}': an archive of more than 4 GiB is not supported", array.name);
-    }
-    const auto crc = static_cast<std::uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(npy->data()), npy->size()));
-    store(directory, 0x02014b50, 4);
-    store(directory, 20, 2);
-    store_description(directory, crc, npy->size(), name.size());
-    store(directory, 0, 2 + 2 + 2);
-    store(directory, 0, 4);
-    store(directory, file.size(), 4);
-    directory += name;
-    store(file, 0x04034b50, 4);
-    store_description(file, crc, npy->size(), name.size());
-    file += name;
-    file.append(reinterpret_cast<const char*>(npy->data()), npy->size());
-  }
-  const std::uint64_t offset = file.size();
-  file += directory;
-  store(file, 0x06054b50, 4);
-  store(file, 0, 4);
-  store(file, arrays.size(), 2);
-  store(file, arrays.size(), 2);
-  store(file, directory.size(), 4);
-  store(file, offset, 4);
-  store(file, 0, 2);
-  return write_file(path, file);
 }
 
 }  // namespace plimsoll::store

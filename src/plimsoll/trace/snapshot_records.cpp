@@ -105,7 +105,7 @@ std::string_view SnapshotRecords::set_items(std::int64_t dict, std::span<const V
     device_traces_ = fields.value[kDeviceTraces];
     has_traces_ = true;
   } else if (fields.has(kTotalSize)) {
-    make_segment(object, fields);
+    return make_segment(object, fields);
   } else if (fields.has(kState)) {
     make_block(object, fields);
   } else if (fields.has(kStage)) {
@@ -147,7 +147,7 @@ void SnapshotRecords::make_block(Object& object, const Fields& fields) {
   blocks_.push_back(block);
 }
 
-void SnapshotRecords::make_segment(Object& object, const Fields& fields) {
+std::string_view SnapshotRecords::make_segment(Object& object, const Fields& fields) {
   SnapshotSegment segment;
   segment.address = static_cast<std::uint64_t>(fields.integer(kAddress));
   segment.size = fields.integer(kTotalSize);
@@ -160,6 +160,9 @@ void SnapshotRecords::make_segment(Object& object, const Fields& fields) {
     std::uint64_t at = segment.address;
     for (const Range& range : lists_[blocks.index]) {
       if (range.kind != ObjectKind::kBlock) continue;
+      // The blocks of a segment are made before it: once all there are have a place, this list had one already.
+      blocks_placed_ += range.count;
+      if (blocks_placed_ > blocks_.size()) return "blocks that stand in several segments";
       for (std::uint32_t i = range.first; i < range.first + range.count; ++i) {
         SnapshotBlock block = blocks_[i];
         if (block.address == 0) block.address = at;  // older files: blocks stand one after the other
@@ -170,6 +173,7 @@ void SnapshotRecords::make_segment(Object& object, const Fields& fields) {
   }
   object = {ObjectKind::kSegment, static_cast<std::uint32_t>(snapshot_.segments.size())};
   snapshot_.segments.push_back(std::move(segment));
+  return {};
 }
 
 void SnapshotRecords::make_annotation(Object& object, const Fields& fields) {
@@ -253,21 +257,27 @@ std::string_view SnapshotRecords::append(std::int64_t list, std::span<const Valu
 }
 
 // device_traces is a list with one list of events per device.
-void SnapshotRecords::assign_devices(const Value& traces) {
+std::string_view SnapshotRecords::assign_devices(const Value& traces) {
+  constexpr int kMostDevices = 4096;
   const Object outer = object_of(traces);
-  if (outer.kind != ObjectKind::kList) return;
-  std::int16_t device = 0;
+  if (outer.kind != ObjectKind::kList) return {};
+  std::vector<bool> assigned(lists_.size());
+  int device = 0;
   for (const Range& range : lists_[outer.index]) {
     for (std::uint32_t i = range.first; i < range.first + range.count; ++i, ++device) {
+      if (device >= kMostDevices) return "more than 4096 devices";
       if (range.kind != ObjectKind::kList || i >= lists_.size()) continue;
+      if (assigned[i]) return "a list of events that stands under several devices";
+      assigned[i] = true;
       for (const Range& events : lists_[i]) {
         if (events.kind != ObjectKind::kEvent) continue;
         for (std::uint32_t e = events.first; e < events.first + events.count; ++e) {
-          snapshot_.events[e].device = device;
+          snapshot_.events[e].device = static_cast<std::int16_t>(device);
         }
       }
     }
   }
+  return {};
 }
 
 Result<Snapshot> SnapshotRecords::finish(const Value& root) {
@@ -275,7 +285,8 @@ Result<Snapshot> SnapshotRecords::finish(const Value& root) {
   if (!has_traces_ && snapshot_.segments.empty() && object_of(root).kind == ObjectKind::kNothing) {
     return bad_input("snapshot: neither 'device_traces' nor 'segments' in it");
   }
-  assign_devices(device_traces_);
+  const std::string_view problem = assign_devices(device_traces_);
+  if (!problem.empty()) return bad_input("snapshot: {}", problem);
   return std::move(snapshot_);
 }
 

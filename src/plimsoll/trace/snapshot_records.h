@@ -1,5 +1,9 @@
 // Dicts of a snapshot become records here, as soon as their keys are known.
 //
+// A pickle may name one list many times for two bytes each. Whatever is made of a list is therefore made once: a block
+// stands in one segment and a list of events under one device, as in every snapshot that PyTorch writes, and a file in
+// which they stand in several is refused. So memory and time are bounded by the number of items the file has.
+//
 // Private to the snapshot reader. A Value is what stands on the pickle machine's stack; objects
 // (lists, dicts, tuples) are ids into a table of (kind, index).
 #pragma once
@@ -75,18 +79,19 @@ class SnapshotRecords {
 
   std::string_view make_event(Object& object, const Fields& fields);
   void make_block(Object& object, const Fields& fields);
-  void make_segment(Object& object, const Fields& fields);
+  std::string_view make_segment(Object& object, const Fields& fields);
   void make_annotation(Object& object, const Fields& fields);
   void make_frame(Object& object, const Fields& fields);
   std::uint32_t intern_frame(const Frame& frame);
   std::uint32_t intern_stack(std::span<const Value> items);
   Object object_of(const Value& value) const;
-  void assign_devices(const Value& traces);
+  std::string_view assign_devices(const Value& traces);
 
   Snapshot snapshot_;
   ChunkedArray<Object> objects_;
   std::vector<std::vector<Range>> lists_;
   std::vector<SnapshotBlock> blocks_;
+  std::size_t blocks_placed_ = 0;  // in segments; see make_segment
   std::vector<Frame> frames_;  // each once
   HashIndex frame_index_;
   std::vector<std::uint32_t> stack_frames_;  // of all stacks, one after the other

@@ -45,6 +45,59 @@ TEST(Snapshot, WritesWhatItReads) {
   ASSERT_EQ(again.events.size(), trace.events.size());
   EXPECT_EQ(again.initial.size(), trace.initial.size());
   EXPECT_EQ(peak_live_bytes(again), peak_live_bytes(trace));
+  EXPECT_EQ(again.stacks.size(), trace.stacks.size());
+  for (std::size_t i = 0; i < trace.events.size(); ++i) EXPECT_EQ(again.events[i].stack, trace.events[i].stack) << i;
+}
+
+TEST(Snapshot, AStackIsWrittenOnce) {
+  Trace trace;
+  trace.stacks.push_back(std::vector<Frame>(1000, Frame{trace.strings.intern("f"), trace.strings.intern("a.py"), 7}));
+  Event event;
+  event.kind = EventKind::kAllocation;
+  event.stack = 1;
+  trace.events.assign(1000, event);
+  const std::string once = format_snapshot(trace);
+  EXPECT_LT(once.size(), 300'000u) << "a million frames";
+  const auto back = parse_snapshot(once);
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(back->stacks.size(), 1u);
+  EXPECT_EQ(back->events.back().stack, 1u);
+}
+
+// Pickles opcode by opcode, with a list that is named again by its place in the memo.
+std::string word(const std::string& text) { return std::string("X") + static_cast<char>(text.size()) + std::string(3, '\0') + text; }
+const std::string kAgain("h\0", 2);
+
+std::string shared_blocks(int segments) {
+  std::string list = "](";
+  for (int i = 0; i < 100; ++i) list += "}(" + word("state") + word("inactive") + word("size") + "K\x01u";
+  list += "e\x94";
+  std::string out = "\x80\x04}(" + word("segments") + "](";
+  for (int i = 0; i < segments; ++i) out += "}(" + word("total_size") + "K\x64" + word("blocks") + (i == 0 ? list : kAgain) + "u";
+  return out + "eu.";
+}
+
+TEST(Snapshot, ABlockStandsInOneSegment) {
+  const auto one = parse_snapshot(shared_blocks(1));
+  ASSERT_TRUE(one) << one.error().message;
+  EXPECT_EQ(one->segments[0].blocks.size(), 100u);
+  const auto two = parse_snapshot(shared_blocks(2));
+  ASSERT_FALSE(two);
+  EXPECT_NE(two.error().message.find("several segments"), std::string::npos) << two.error().message;
+}
+
+std::string shared_events(int devices) {
+  const std::string list = "](}(" + word("action") + word("alloc") + word("size") + "K\x01ue\x94";
+  std::string out = "\x80\x04}(" + word("device_traces") + "](";
+  for (int i = 0; i < devices; ++i) out += i == 0 ? list : kAgain;
+  return out + "eu.";
+}
+
+TEST(Snapshot, AListOfEventsStandsUnderOneDevice) {
+  EXPECT_TRUE(parse_snapshot(shared_events(1)));
+  const auto two = parse_snapshot(shared_events(2));
+  ASSERT_FALSE(two);
+  EXPECT_NE(two.error().message.find("several devices"), std::string::npos) << two.error().message;
 }
 
 TEST(Snapshot, RefusesWhatWouldRunCode) {

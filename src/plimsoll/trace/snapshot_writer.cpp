@@ -28,7 +28,19 @@ class Pickler {
     raw(static_cast<std::uint32_t>(value.size()));
     out_ += value;
     out_ += '\x94';
-    memo_.emplace(value, memo_.size());
+    memo_.emplace(value, places_++);
+  }
+  // A list of frames is written once and named after that: thousands of events share one.
+  bool known_stack(std::uint32_t stack) {
+    const auto known = stacks_.find(stack);
+    if (known == stacks_.end()) return false;
+    out_ += 'j';
+    raw(static_cast<std::uint32_t>(known->second));
+    return true;
+  }
+  void remember_stack(std::uint32_t stack) {
+    out_ += '\x94';
+    stacks_.emplace(stack, places_++);
   }
   void integer(std::int64_t value) {
     out_ += "\x8a\x08";
@@ -57,6 +69,8 @@ class Pickler {
 
   std::string out_;
   std::unordered_map<std::string, std::size_t> memo_;
+  std::unordered_map<std::uint32_t, std::size_t> stacks_;
+  std::size_t places_ = 0;
 };
 
 struct Segment {
@@ -185,8 +199,11 @@ void write_event(Pickler& out, const Trace& trace, const Event& event) {
   out.entry("stream", static_cast<std::int64_t>(event.stream.value));
   out.entry("time_us", event.start / 1000);
   out.text("frames");
-  out.list();
-  if (event.stack > 0) {
+  if (event.stack == 0) {
+    out.list();
+    out.end_list();
+  } else if (!out.known_stack(event.stack)) {
+    out.list();
     for (const Frame& frame : trace.stacks[event.stack - 1]) {
       out.dict();
       out.entry("name", trace.strings.text(frame.function));
@@ -194,24 +211,28 @@ void write_event(Pickler& out, const Trace& trace, const Event& event) {
       out.entry("line", frame.line);
       out.end_dict();
     }
+    out.end_list();
+    out.remember_stack(event.stack);
   }
-  out.end_list();
   out.end_dict();
 }
 
 void write_traces(Pickler& out, const Trace& trace, int devices) {
+  std::vector<std::vector<const Event*>> of_device(static_cast<std::size_t>(devices));
+  bool completed = false;
+  for (const Event& event : trace.events) {
+    completed = completed || event.kind == EventKind::kFreeCompleted;
+    if (event.device < 0 || event.device >= devices || action_of(event.kind).empty()) continue;
+    of_device[static_cast<std::size_t>(event.device)].push_back(&event);
+  }
   out.text("device_traces");
   out.list();
-  for (int device = 0; device < devices; ++device) {
-    const bool completed = std::any_of(trace.events.begin(), trace.events.end(), [](const Event& e) {
-      return e.kind == EventKind::kFreeCompleted;
-    });
+  for (const std::vector<const Event*>& events : of_device) {
     out.list();
-    for (const Event& event : trace.events) {
-      if (event.device != device || action_of(event.kind).empty()) continue;
-      write_event(out, trace, event);
-      if (event.kind != EventKind::kFree || completed) continue;
-      Event done = event;  // PyTorch's viewer ends a block here
+    for (const Event* event : events) {
+      write_event(out, trace, *event);
+      if (event->kind != EventKind::kFree || completed) continue;
+      Event done = *event;  // PyTorch's viewer ends a block here
       done.kind = EventKind::kFreeCompleted;
       write_event(out, trace, done);
     }

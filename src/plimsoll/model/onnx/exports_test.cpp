@@ -7,7 +7,7 @@
 #include "plimsoll/base/testing/test_paths.h"
 #include "plimsoll/model/onnx/backend_case.h"
 #include "plimsoll/ops/catalogue.h"
-#include "plimsoll/store/npy.h"
+#include "plimsoll/store/npz.h"
 
 namespace plimsoll::model::onnx {
 namespace {
