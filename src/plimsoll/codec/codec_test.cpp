@@ -95,7 +95,10 @@ TEST_P(CodecContract, SurvivesStrangeValues) {
                                      3.4e38f,
                                      -3.4e38f};
   const auto bytes = encode(bytes_of(values));
-  if (!encoded_) return;
+  if (!encoded_) {  // a codec of indices may say that these are none, and then the bytes stay as they are
+    EXPECT_EQ(GetParam().element_bytes, 1U);
+    return;
+  }
   std::vector<float> back(values.size());
   ASSERT_TRUE(GetParam().decode(bytes, std::as_writable_bytes(std::span(back))));
   EXPECT_TRUE(std::isnan(back[0]));
@@ -179,7 +182,7 @@ TEST(BitMask, SelectsAsReluAndClipDo) {
     encode_inside(values, -0.5f, 0.25f, mask);
     select_by_mask(gradient, mask, out);
     for (std::size_t i = 0; i < count; ++i)
-      EXPECT_EQ(out[i], values[i] < -0.5f || values[i] > 0.25f ? 0.0f : gradient[i]);
+      EXPECT_EQ(out[i], values[i] >= -0.5f && values[i] <= 0.25f ? gradient[i] : 0.0f);
   }
 }
 
