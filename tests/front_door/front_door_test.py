@@ -239,10 +239,10 @@ class FirstRun(unittest.TestCase):
         self.assertNotEqual(fresh[1], losses[1])
 
     def test_the_report_is_named_by_model_batch_and_budget(self):
-        self.assertEqual(run("plan", *MLP, "--budget", "8MiB", "-o", "named.json").returncode, 0)
+        self.assertEqual(run("plan", *MLP, "--budget", "16MiB", "-o", "named.json").returncode, 0)
         self.assertEqual(run("run", "named.json", "--trace", "named.jsonl").returncode, 0)
         self.assertEqual(run("plan", *MLP, "-o", "free.json").returncode, 0)
-        for subjects, title in ((["named.json", "named.jsonl"], "mlp, batch 4, budget 8.00 MiB"), (["named.json"], "mlp, batch 4, budget 8.00 MiB"),
+        for subjects, title in ((["named.json", "named.jsonl"], "mlp, batch 4, budget 16.00 MiB"), (["named.json"], "mlp, batch 4, budget 16.00 MiB"),
                                 (["free.json"], "mlp, batch 4, no budget"), (MLP, "mlp, batch 4, no budget"),
                                 (["named.jsonl"], "named.jsonl"), (["named.json", "free.json"], "named.json and free.json")):
             self.assertEqual(run("view", *subjects, "-o", "named.html").returncode, 0, subjects)
