@@ -89,7 +89,7 @@ class Dag(unittest.TestCase):
             graph = random_graph(seed)
             for order in ("given", "search"):
                 with self.subTest(seed=seed, order=order):
-                    done, answer, out = self.plan(graph, "--budget", f"{60 + seed % 45}%", "--deterministic",
+                    done, answer, out = self.plan(graph, "--budget", f"{80 + 2 * seed}%", "--deadline", "0.1s",
                                                   "--order", order)
                     self.assertIn(done.returncode, (0, 4, 5), done.stderr)
                     if done.returncode != 0:
@@ -101,7 +101,7 @@ class Dag(unittest.TestCase):
                     self.assertEqual(peak, answer["peak_bytes"])
                     self.assertAlmostEqual(seconds, answer["predicted_seconds"], delta=1e-9 * seconds)
                     fitted += 1
-        self.assertGreaterEqual(fitted, 12)
+        self.assertGreaterEqual(fitted, 8)  # whatever the clock: the first plans are made before it is looked at
 
     def test_a_budget_below_the_floor_names_the_wall(self):
         done, answer, _ = self.plan({"nodes": [{"name": "a", "bytes": 100}, {"name": "b", "bytes": 50, "inputs": ["a"]}]},
