@@ -29,7 +29,7 @@ namespace {
 using reference::Json;
 
 constexpr double kLoss = 5e-6;
-constexpr double kZero = 1e-6;  // for gradients that are zero in theory, where all others have a norm near 1
+constexpr double kNoise = 1e-6;  // for gradients that are zero in theory, where all others have a norm near 1
 
 struct Tolerance {
   double gradient = 2e-4;
@@ -131,8 +131,8 @@ TEST_P(KernelsInFp32, LossAndEveryGradientAgreeWithPyTorch) {
       dot += gradient[i] * vector[i];
     }
     const double norm = expected["norm"];
-    EXPECT_NEAR(std::sqrt(squares), norm, tolerance_.gradient * norm + kZero) << name << " norm";
-    EXPECT_NEAR(dot, expected["dots"][0].get<double>(), tolerance_.gradient * norm + kZero) << name << " product";
+    EXPECT_NEAR(std::sqrt(squares), norm, tolerance_.gradient * norm + kNoise) << name << " norm";
+    EXPECT_NEAR(dot, expected["dots"][0].get<double>(), tolerance_.gradient * norm + kNoise) << name << " product";
   }
 }
 
