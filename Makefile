@@ -27,9 +27,13 @@ test: configure  ## build and run the tests
 	@cmake --build $(BUILD) -j $(JOBS) --target unit_tests
 	@ctest --test-dir $(BUILD) -L unit --output-on-failure -j $(JOBS)
 
-test-all: build  ## the slow tests too
+# A slow test whose tool is missing fails: so all of them are installed first.
+test-all: build  ## the slow tests too, with the packages they need
 	@tools/install_packages.sh tools/packages_slow.txt
-	@ctest --test-dir $(BUILD) -LE cuda --output-on-failure -j $(JOBS)
+	@tools/install_python.sh $(BUILD)/python
+	@cmake --preset $(PRESET) -DPLIMSOLL_PYTHON=$(CURDIR)/$(BUILD)/python/bin/python3 >/dev/null
+	@$(BUILD)/python/bin/python3 tools/references/onnx_node_cases.py $(BUILD)/onnx-cases
+	@PLIMSOLL_ONNX_CASES=$(CURDIR)/$(BUILD)/onnx-cases ctest --test-dir $(BUILD) -LE cuda --output-on-failure -j $(JOBS)
 
 test-fresh:      ## the two commands on a bare Debian 12, made for the purpose (needs root or sudo)
 	@tools/test_fresh.sh

@@ -14,7 +14,7 @@ echo "== planning $model, then within $budget of that"
 # shellcheck disable=SC2086
 "$plimsoll" plan $model --budget "$budget" --deterministic -o "$out/plan.json" > "$out/plan.txt"
 sed -n '/predicted/p' "$out/plan.txt"
-echo "== training, three steps each"
+echo "== training on one batch, three steps each"
 # shellcheck disable=SC2086
 "$plimsoll" run $model --steps 3 --json > "$out/keep_all.json"
 "$plimsoll" run "$out/plan.json" --steps 3 --trace "$out/run.jsonl" --json > "$out/budget.json"
@@ -37,5 +37,7 @@ same = keep_all["losses"] == budget["losses"]
 exact = all(run["planned_peak_bytes"] == run["peak_bytes"] for run in (keep_all, budget))
 print(f"losses {'are bit-equal' if same else 'DIFFER'}; measured peaks {'are' if exact else 'are NOT'} the planned ones, to the byte")
 print(f"\nThe report: {out}/report.html (open it in a browser; it needs no network)")
-sys.exit(0 if same and exact else 1)
+falls = keep_all["losses"][-1] < keep_all["losses"][0]
+print(f"the loss {'falls' if falls else 'does NOT fall'}")
+sys.exit(0 if same and exact and falls else 1)
 PY

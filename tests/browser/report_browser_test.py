@@ -6,7 +6,7 @@
 Plans, runs and views a small model, then drives Debian's chromium through chromium-driver: numbers on
 the page against the JSON of the verbs, zooming, hovering, searching, switching, hostile names, empty and
 one-event, million-event and ten-million-event traces, curves, streams; no console message, no request. Times are printed with --bench, never
-asserted: they belong to the machine. With --picture only the picture of README.md is taken. Exit 77 where the browser is not installed.
+asserted: they belong to the machine. With --picture only the picture of README.md is taken. Needs the packages of tools/packages_slow.txt.
 """
 import json
 import os
@@ -23,8 +23,7 @@ try:
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.by import By
 except ImportError:
-    print("python3-selenium is not installed (tools/packages_slow.txt)")
-    sys.exit(77)
+    sys.exit("python3-selenium is not installed: tools/install_packages.sh tools/packages_slow.txt")
 
 MODEL = ["gpt2", "--batch", "2", "--seq", "64", "--layers", "2", "--width", "128", "--vocab", "1000", "--dropout", "0"]
 NASTY = "</script><img src=x onerror=\"document.title='owned'\"><b>"
@@ -374,8 +373,7 @@ def main():
     program, folder = sys.argv[1], pathlib.Path(sys.argv[2]).resolve()
     bench = "--bench" in sys.argv
     if not shutil.which("chromium") or not shutil.which("chromedriver"):
-        print("chromium and chromium-driver are not installed (tools/packages_slow.txt)")
-        return 77
+        sys.exit("chromium and chromium-driver are not installed: tools/install_packages.sh tools/packages_slow.txt")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     run = Program(os.path.abspath(program), folder)

@@ -84,11 +84,12 @@ class Dag(unittest.TestCase):
         return done, json.loads(done.stdout) if done.stdout else None, out
 
     def test_schedules_replay_within_the_budget(self):
+        fitted = 0
         for seed in range(12):
             graph = random_graph(seed)
             for order in ("given", "search"):
                 with self.subTest(seed=seed, order=order):
-                    done, answer, out = self.plan(graph, "--budget", f"{60 + seed % 45}%", "--deadline", "0.1s",
+                    done, answer, out = self.plan(graph, "--budget", f"{80 + 2 * seed}%", "--deadline", "0.1s",
                                                   "--order", order)
                     self.assertIn(done.returncode, (0, 4, 5), done.stderr)
                     if done.returncode != 0:
@@ -99,6 +100,8 @@ class Dag(unittest.TestCase):
                     self.assertLessEqual(peak, answer["budget_bytes"])
                     self.assertEqual(peak, answer["peak_bytes"])
                     self.assertAlmostEqual(seconds, answer["predicted_seconds"], delta=1e-9 * seconds)
+                    fitted += 1
+        self.assertGreaterEqual(fitted, 8)  # whatever the clock: the first plans are made before it is looked at
 
     def test_a_budget_below_the_floor_names_the_wall(self):
         done, answer, _ = self.plan({"nodes": [{"name": "a", "bytes": 100}, {"name": "b", "bytes": 50, "inputs": ["a"]}]},

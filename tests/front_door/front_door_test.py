@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """The command line as a newcomer, a shell and a program meet it.
 
-    front_door_test.py PLIMSOLL WORK_FOLDER
+    front_door_test.py PLIMSOLL WORK_FOLDER [--slow]
 
 Help on one screen, examples and JSON for every verb, exit codes, suggestions for misspelt words, sizes,
-completion in real shells, the manual through groff where there is one, and what a terminal gets that a
-pipe does not.
+completion in real shells, what a terminal gets that a pipe does not, and what a first run shows. With
+--slow instead what wants the packages of tools/packages_slow.txt: zsh, and the manual through groff.
 """
 import json
 import os
@@ -210,14 +210,16 @@ class Shells(unittest.TestCase):
         self.assertEqual(self.complete("plimsoll", "view", "--svg", "x"), [])  # bash goes on with files
         self.assertEqual(sorted(self.complete("plimsoll", "")), sorted([*verbs(), "--help", "--version", "--log-level"]))
 
-    @unittest.skipUnless(shutil.which("zsh"), "zsh is not installed")
+
+class SlowShells(unittest.TestCase):
+    """Wants the packages of tools/packages_slow.txt."""
+
     def test_zsh_takes_the_script(self):
         script = 'autoload -Uz compinit; compinit -u -D; source <("$0" completion zsh); whence -w _plimsoll'
         done = subprocess.run(["zsh", "-f", "-c", script, PROGRAM], capture_output=True, text=True)
         self.assertEqual(done.stdout.strip(), "_plimsoll: function", done.stderr)
         self.assertEqual(done.stderr, "")
 
-    @unittest.skipUnless(shutil.which("groff"), "groff is not installed")
     def test_the_manual_is_without_warnings_and_names_every_option(self):
         page = run("man").stdout
         shown = subprocess.run(["groff", "-man", "-Tascii", "-ww"], input=page, capture_output=True, text=True)
@@ -225,6 +227,26 @@ class Shells(unittest.TestCase):
         for verb in verbs():
             self.assertIn(f"plimsoll {verb}", page)
         self.assertIn("\\-\\-budget", page)
+
+
+class FirstRun(unittest.TestCase):
+    def test_the_loss_falls_and_is_the_same_again(self):
+        losses = json.loads(run("run", *MLP, "--steps", "5", "--json").stdout)["losses"]
+        self.assertEqual(losses, sorted(losses, reverse=True))
+        self.assertEqual(losses, json.loads(run("run", *MLP, "--steps", "5", "--json").stdout)["losses"])
+        fresh = json.loads(run("run", *MLP, "--steps", "5", "--data", "fresh", "--json").stdout)["losses"]
+        self.assertEqual(fresh[0], losses[0])
+        self.assertNotEqual(fresh[1], losses[1])
+
+    def test_the_report_is_named_by_model_batch_and_budget(self):
+        self.assertEqual(run("plan", *MLP, "--budget", "16MiB", "-o", "named.json").returncode, 0)
+        self.assertEqual(run("run", "named.json", "--trace", "named.jsonl").returncode, 0)
+        self.assertEqual(run("plan", *MLP, "-o", "free.json").returncode, 0)
+        for subjects, title in ((["named.json", "named.jsonl"], "mlp, batch 4, budget 16.00 MiB"), (["named.json"], "mlp, batch 4, budget 16.00 MiB"),
+                                (["free.json"], "mlp, batch 4, no budget"), (MLP, "mlp, batch 4, no budget"),
+                                (["named.jsonl"], "named.jsonl"), (["named.json", "free.json"], "named.json and free.json")):
+            self.assertEqual(run("view", *subjects, "-o", "named.html").returncode, 0, subjects)
+            self.assertIn(f"<title>{title}</title>", (FOLDER / "named.html").read_text(), subjects)
 
 
 class Terminals(unittest.TestCase):
@@ -248,4 +270,8 @@ if __name__ == "__main__":
     assert not (FOLDER / ".git").exists(), f"{FOLDER} is no scratch folder"  # it is emptied now
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir(parents=True)
-    unittest.main(argv=sys.argv[:1])
+    loader = unittest.TestLoader()
+    cases = [case for case in vars().copy().values() if isinstance(case, type) and issubclass(case, unittest.TestCase)]
+    wanted = [loader.loadTestsFromTestCase(case) for case in cases if case.__name__.startswith("Slow") == ("--slow" in sys.argv)]
+    assert wanted, "no test was found"
+    sys.exit(not unittest.TextTestRunner().run(unittest.TestSuite(wanted)).wasSuccessful())

@@ -5,7 +5,7 @@ that was written.
   python3 tools/references/check_export.py build/release/plimsoll [model | file.onnx ...]
 
 Without names: every built-in model (small where it has sizes), and the exports and light models of tests/onnx, which go
-in and out again. Needs onnx, onnxruntime, numpy: exit status 77 without them, 1 when a file is invalid or results differ by
+in and out again. Needs onnx, onnxruntime, numpy: exit status 1 without them and when a file is invalid or results differ by
 more than 1e-3 of the largest output."""
 import json
 import pathlib
@@ -18,8 +18,7 @@ try:
     import onnx
     import onnxruntime
 except ImportError as missing:
-    print(f"skipped: {missing}")
-    sys.exit(77)
+    sys.exit(f"{missing}: tools/install_python.sh FOLDER makes a Python that has it")
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SMALL = {"batch": 2, "image": 64, "seq": 16, "frames": 64, "layers": 2, "depth": 50, "width": None}

@@ -55,13 +55,14 @@ PlanOptions with_remedies(int bits, const std::string& budget) {
   PlanOptions out;
   out.budget = budget;
   out.remedies = {.recompute = (bits & 1) != 0, .swap = (bits & 2) != 0, .encode = (bits & 4) != 0, .lossy = false};
-  out.deadline_seconds = 0.05;
+  out.deadline_seconds = 0;  // what is made before the clock is looked at: what counts here is that it runs
   out.compare = false;
   return out;
 }
 
 struct Tally {
   int planned = 0;
+  int refused = 0;
   Bytes swapped;
   Bytes encoded;
 };
@@ -81,6 +82,7 @@ void expect_right(std::uint64_t seed, int bits, Tally& tally) {
   const auto planned = plan_graph(graph, options);
   if (!planned) {
     EXPECT_TRUE(planned.error().code == ErrorCode::kDoesNotFit || planned.error().code == ErrorCode::kNoAnswer) << planned.error().message;
+    ++tally.refused;
     return;
   }
   EXPECT_LE(planned->plan.arena_bytes(), planned->plan.budget);
@@ -99,7 +101,8 @@ void expect_right(std::uint64_t seed, int bits, Tally& tally) {
 TEST(FitRuns, RandomNetsUnderAnyRemediesRunAsWithoutAPlan) {
   Tally tally;
   for (std::uint64_t seed = 1; seed <= 40 && !::testing::Test::HasFailure(); ++seed) expect_right(seed, 1 + static_cast<int>(seed % 7), tally);
-  EXPECT_GT(tally.planned, 5);
+  EXPECT_EQ(tally.planned + tally.refused, 40);
+  EXPECT_GE(tally.planned, 10);
   EXPECT_GT(tally.swapped.value, 0);
   EXPECT_GT(tally.encoded.value, 0);
 }
@@ -107,6 +110,10 @@ TEST(FitRuns, RandomNetsUnderAnyRemediesRunAsWithoutAPlan) {
 TEST(SlowFitRuns, ThousandsOfRandomNetsUnderAnyRemediesRunAsWithoutAPlan) {
   Tally tally;
   for (std::uint64_t seed = 1000; seed < 4000 && !::testing::Test::HasFailure(); ++seed) expect_right(seed, 1 + static_cast<int>(seed % 7), tally);
+  EXPECT_EQ(tally.planned + tally.refused, 3000);
+  EXPECT_GE(tally.planned, 750);
+  EXPECT_GT(tally.swapped.value, 0);
+  EXPECT_GT(tally.encoded.value, 0);
 }
 
 ModelRequest small_model(const std::string& name) {
@@ -160,8 +167,7 @@ TEST(FitRuns, ModelsUnderABudgetWithAllRemediesRunAsWithoutAPlan) {
     const ModelRequest request = small_model(name);
     const auto prepared = prepare_model(request, "cpu");
     ASSERT_TRUE(prepared) << prepared.error().message;
-    PlanOptions options = with_remedies(7, "");
-    options.deadline_seconds = 0.5;
+    const PlanOptions options = with_remedies(7, "");
     expect_model_right(*prepared, request, options);
   }
 }

@@ -32,7 +32,7 @@ Result<LargestBatch> largest_batch(ModelRequest request, const std::string& devi
   LargestBatch best{1, std::move(first)};
   std::int64_t failed = 0;
   const auto in_time = [&] {
-    return watch.seconds() < options.deadline_seconds && (options.stop == nullptr || !options.stop->load());
+    return (options.deterministic || watch.seconds() < options.deadline_seconds) && (options.stop == nullptr || !options.stop->load());
   };
   while (in_time() && (failed == 0 ? best.batch < kLargestTried : failed - best.batch > 1)) {
     const std::int64_t batch = failed == 0 ? best.batch * 2 : best.batch + (failed - best.batch) / 2;

@@ -128,7 +128,7 @@ Result<LoadedModel> load_model(const ModelRequest& request) {
   if (!out.training || has_backward(out.graph)) return out;
   autodiff::TrainingOptions how;
   PLIMSOLL_TRY(how.optimizer, autodiff::parse_optimizer(request.optimizer));
-  how.learning_rate = request.learning_rate;
+  how.learning_rate = request.learning_rate.value_or(autodiff::default_learning_rate(how.optimizer));
   how.weight_decay = request.weight_decay.value_or(how.weight_decay);
   how.decay_always = request.weight_decay.has_value();
   how.clip_norm = request.clip_norm;

@@ -32,7 +32,7 @@ struct ModelRequest {
   int threads = 0;  // 0: all cores
 
   std::string optimizer = "adamw";
-  double learning_rate = 1e-3;
+  std::optional<double> learning_rate;  // absent: the optimizer's (autodiff/training.h)
   std::optional<double> weight_decay;
   double clip_norm = 0;  // 0: none
   int accumulate = 1;

@@ -180,7 +180,8 @@ Status save_outputs(runtime::Executor& executor, const std::string& path) {
 }  // namespace
 
 Status bind_files(const RunFiles& files, RunOptions& how) {
-  if (!files.data.empty() && files.data != "synthetic") {
+  how.fresh_batches = files.data == "fresh";
+  if (!files.data.empty() && files.data != "synthetic" && files.data != "fresh") {
     PLIMSOLL_TRY(const Arrays arrays, open_arrays(files.data));
     how.feed = [arrays](runtime::Executor& executor, int) { return feed_arrays(executor, *arrays); };
   }

@@ -20,7 +20,7 @@
 namespace plimsoll::api {
 
 struct RunFiles {
-  std::string data;     // empty or "synthetic": from the seed
+  std::string data;     // empty or "synthetic": one batch from the seed; "fresh": another every step
   std::string outputs;  // an .npz for the graph's outputs after the last step
   std::string weights;
   bool allow_missing = false;  // in `weights`

@@ -66,7 +66,7 @@ std::optional<double> loss_of(runtime::Executor& executor) {
 
 Status feed(runtime::Executor& executor, const RunOptions& options, int step) {
   if (options.feed) return options.feed(executor, options.first_step + step);
-  return feed_synthetic(executor, options.seed, options.first_step + step);
+  return feed_synthetic(executor, options.seed, options.fresh_batches ? options.first_step + step : 0);
 }
 
 // `executor_of` gives the executor of a step; -1 stands for the time before the first.

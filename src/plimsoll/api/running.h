@@ -31,6 +31,9 @@ struct RunOptions {
   std::vector<double>* step_seconds = nullptr;  // seconds of each step of the plan, in the last run of it
   // Called before the first step, when every source has its first content.
   std::function<Status(runtime::Executor&)> on_start;
+  // Synthetic data: another batch every step, instead of one for all. Labels are drawn too, so that nothing can be
+  // learnt from one batch about the next: the loss falls only where the batch stays.
+  bool fresh_batches = false;
   // Writes the batch of a step; absent: synthetic data from the seed.
   std::function<Status(runtime::Executor&, int step)> feed;
   // Called after every step with its loss (none unless the first output is one number) and seconds.

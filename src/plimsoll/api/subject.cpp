@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "plimsoll/api/pipeline.h"
+#include "plimsoll/base/byte_size.h"
 #include "plimsoll/base/file.h"
 #include "plimsoll/report/account_of_plan.h"
 #include "plimsoll/trace/snapshot.h"
@@ -26,6 +27,16 @@ Result<Subject> read_plan(std::string_view text, const std::string& name, const 
 }
 
 }  // namespace
+
+std::string title_of(const plan::Plan& plan) {
+  std::string out = plan.graph.name.empty() ? "a graph without a name" : plan.graph.name;
+  for (const ir::Value& value : plan.graph.values) {
+    if (value.kind != ir::ValueKind::kInput || value.type.shape.rank() == 0) continue;
+    out += fmt::format(", batch {}", value.type.shape[0]);
+    break;
+  }
+  return out + (plan.budget.value > 0 ? fmt::format(", budget {}", human(plan.budget)) : ", no budget");
+}
 
 Result<Subject> read_subject(const std::string& name, const SubjectOptions& options) {
   const std::string title = std::filesystem::path(name).filename().string();

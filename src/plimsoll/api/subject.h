@@ -30,6 +30,10 @@ struct Subject {
   schedule::DeviceProfile profile;
 };
 
+// "resnet50, batch 16, budget 470 MiB": what a reader of a report wants to know first. The batch is the first extent of
+// the first input.
+std::string title_of(const plan::Plan& plan);
+
 Result<Subject> read_subject(const std::string& name, const SubjectOptions& options);
 
 }  // namespace plimsoll::api

@@ -20,6 +20,16 @@ Result<std::optional<report::Curve>> read_curve(const std::string& name) {
   return std::optional<report::Curve>(std::move(*curve));
 }
 
+// A plan is named by what it plans, alone or beside the trace of its run; whatever else by its file.
+std::string joint_title(const std::vector<Subject>& subjects) {
+  if (subjects.size() == 1) return subjects[0].plan ? title_of(*subjects[0].plan) : subjects[0].account.title;
+  const bool both = subjects[0].plan && subjects[1].plan;
+  for (const Subject& subject : subjects) {
+    if (subject.plan && !both) return title_of(*subject.plan);
+  }
+  return subjects[0].account.title + " and " + subjects[1].account.title;
+}
+
 }  // namespace
 
 report::Chapter chapter_of(Subject subject) {
@@ -37,14 +47,14 @@ Result<report::Report> make_report(const std::vector<std::string>& names, const 
       out.curve = std::move(curve);
     } else {
       PLIMSOLL_TRY(Subject subject, read_subject(name, options));
-      out.title += (out.title.empty() ? "" : " and ") + subject.account.title;
       subjects.push_back(std::move(subject));
     }
   }
   if (subjects.size() > 2) {
     return fail(ErrorCode::kUsage, "view takes one file or two (a plan and a trace of its run), not {}", subjects.size());
   }
-  if (subjects.empty() && out.curve) out.title = out.curve->title;
+  out.title = subjects.empty() ? out.curve->title : joint_title(subjects);
+  if (subjects.size() == 1) subjects[0].account.title = out.title;
   if (subjects.size() == 2 && subjects[0].plan.has_value() != subjects[1].plan.has_value()) {
     if (!subjects[0].plan) std::swap(subjects[0], subjects[1]);
     subjects[0].account.title = "planned";

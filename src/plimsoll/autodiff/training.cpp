@@ -90,6 +90,19 @@ Var clip_scale(Builder& builder, const std::vector<Var>& gradients, double limit
 
 std::string_view name(Optimizer optimizer) { return kOptimizerNames[static_cast<std::size_t>(optimizer)]; }
 
+double default_learning_rate(Optimizer optimizer) {
+  switch (optimizer) {
+    case Optimizer::kSgd:
+      return 3e-3;
+    case Optimizer::kMomentum:
+      return 1e-3;
+    case Optimizer::kAdam:
+    case Optimizer::kAdamW:
+      return 3e-4;
+  }
+  return 1e-3;
+}
+
 Result<Optimizer> parse_optimizer(std::string_view text) {
   const auto place = std::find(kOptimizerNames.begin(), kOptimizerNames.end(), text);
   if (place == kOptimizerNames.end()) {

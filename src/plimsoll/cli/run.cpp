@@ -175,7 +175,7 @@ Action bind_run(Command& command) {
   command.add_option("--steps", options->steps, "how many (default 3)").between(1, 1 << 30);
   command.add_option("--sizes", options->sizes, "another size every step, in one arena and without planning again: batch=1..8").type_name("RANGE");
   command.add_option("--strategy", options->strategy, "from a plan (default), or one allocation at a time").type_name("planned|on-demand");
-  command.add_option("--data", options->files.data, "synthetic (default) or an .npz with one array per input").type_name("FILE");
+  command.add_option("--data", options->files.data, "one synthetic batch for all steps (default), another every step, or an .npz with one array per input").type_name("synthetic|fresh|FILE");
   Option inputs = command.add_option("--inputs", options->request.inputs, "inference on the arrays of an .npz, by input name; one step").type_name("FILE");
   command.add_flag("--random", options->random, "inference on made-up inputs; without --outputs that is the default").excludes(inputs);
   command.add_output("--outputs", options->files.outputs, "write the outputs to an .npz, by name");

@@ -31,7 +31,7 @@ void encode_inside(std::span<const float> values, float least, float most,
                    std::span<std::uint8_t> out) {
   PLIMSOLL_CHECK(out.size() == mask_bytes(values.size()));
   finish(values, vector_inside_bits(values.data(), values.size(), least, most, out.data()), out,
-         [=](float value) { return !(value < least || value > most); });
+         [=](float value) { return value >= least && value <= most; });
 }
 
 void select_by_mask(std::span<const float> values, std::span<const std::uint8_t> mask,

@@ -95,6 +95,8 @@ TEST_P(CodecContract, SurvivesStrangeValues) {
                                      3.4e38f,
                                      -3.4e38f};
   const auto bytes = encode(bytes_of(values));
+  // Only a codec of indices, or one that scales by the largest value, may refuse them; then the bytes stay as they are.
+  EXPECT_TRUE(encoded_ || GetParam().element_bytes == 1 || !GetParam().lossless);
   if (!encoded_) return;
   std::vector<float> back(values.size());
   ASSERT_TRUE(GetParam().decode(bytes, std::as_writable_bytes(std::span(back))));
@@ -179,7 +181,7 @@ TEST(BitMask, SelectsAsReluAndClipDo) {
     encode_inside(values, -0.5f, 0.25f, mask);
     select_by_mask(gradient, mask, out);
     for (std::size_t i = 0; i < count; ++i)
-      EXPECT_EQ(out[i], values[i] < -0.5f || values[i] > 0.25f ? 0.0f : gradient[i]);
+      EXPECT_EQ(out[i], values[i] >= -0.5f && values[i] <= 0.25f ? gradient[i] : 0.0f);
   }
 }
 

@@ -44,7 +44,7 @@ std::size_t PositiveBits(const float* values, std::size_t count, std::uint8_t* m
 std::size_t InsideBits(const float* values, std::size_t count, float least, float most,
                        std::uint8_t* mask) {
   return TestBits(values, count, mask, [=](auto d, auto value) HWY_ATTR {
-    return hn::Not(hn::Or(hn::Lt(value, hn::Set(d, least)), hn::Gt(value, hn::Set(d, most))));
+    return hn::And(hn::Ge(value, hn::Set(d, least)), hn::Le(value, hn::Set(d, most)));
   });
 }
 

@@ -33,7 +33,26 @@ void evaluate_slope(const Evaluation& e) {
   evaluate_product(e, [&](double x) { return formula.slope(x); });
 }
 
-// A choice and not a product: nothing flows where y is zero, even from an infinite dy.
+// Of functions in straight pieces: a choice and not a product, so that nothing flows through a flat piece, even
+// from an infinite dy.
+template <typename Formula>
+void evaluate_choice(const Evaluation& e) {
+  const Formula formula(e.attributes);
+  for (std::size_t i = 0; i < e.out().reals.size(); ++i) {
+    const double slope = formula.slope(e.in(1).reals[i]);
+    e.out().reals[i] = slope == 0 ? 0 : e.in(0).reals[i] * slope;
+  }
+}
+
+void evaluate_hard_swish_grad(const Evaluation& e) {
+  const HardSwish formula(e.attributes);
+  for (std::size_t i = 0; i < e.out().reals.size(); ++i) {
+    const double x = e.in(1).reals[i];
+    e.out().reals[i] = x <= -3 ? 0 : e.in(0).reals[i] * formula.slope(x);
+  }
+}
+
+// The same from the output: nothing flows where y is zero.
 void evaluate_relu_grad(const Evaluation& e) {
   for (std::size_t i = 0; i < e.out().reals.size(); ++i) {
     e.out().reals[i] = e.in(1).reals[i] > 0 ? e.in(0).reals[i] : 0;
@@ -172,15 +191,15 @@ std::vector<Card> activation_grad_cards() {
       grad_card("elu_grad", evaluate_slope<Elu>, decompose_elu),
       grad_card("selu_grad", evaluate_slope<Selu>, decompose_selu),
       grad_card("celu_grad", evaluate_slope<Celu>, decompose_celu),
-      grad_card("hard_sigmoid_grad", evaluate_slope<HardSigmoid>, decompose_hard_sigmoid),
-      grad_card("thresholded_relu_grad", evaluate_slope<ThresholdedRelu>,
+      grad_card("hard_sigmoid_grad", evaluate_choice<HardSigmoid>, decompose_hard_sigmoid),
+      grad_card("thresholded_relu_grad", evaluate_choice<ThresholdedRelu>,
                 decompose_thresholded_relu),
-      grad_card("shrink_grad", evaluate_slope<Shrink>, decompose_shrink),
+      grad_card("shrink_grad", evaluate_choice<Shrink>, decompose_shrink),
       grad_card("gelu_grad", evaluate_slope<Gelu>, decompose_gelu),
       grad_card("silu_grad", evaluate_slope<Silu>, decompose_silu),
       grad_card("mish_grad", evaluate_slope<Mish>, decompose_mish),
-      grad_card("hard_swish_grad", evaluate_slope<HardSwish>, decompose_hard_swish),
-      grad_card("clip_grad", evaluate_slope<Clip>, decompose_clip),
+      grad_card("hard_swish_grad", evaluate_hard_swish_grad, decompose_hard_swish),
+      grad_card("clip_grad", evaluate_choice<Clip>, decompose_clip),
   };
 }
 

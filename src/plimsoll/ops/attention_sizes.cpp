@@ -52,15 +52,17 @@ void score_row(const AttentionSizes& sizes, const AttentionInputs& in, std::int6
   }
 }
 
-// The scores become their exponentials relative to the largest.
+// The scores become their exponentials relative to the largest; one that is NaN counts as the largest.
 struct Exponentials {
   double largest;
   double sum;
 };
 Exponentials exponentiate(std::vector<double>& scores) {
   double largest = -std::numeric_limits<double>::infinity();
-  for (const double score : scores) largest = std::max(largest, score);
-  if (std::isinf(largest)) return {largest, 0};
+  for (const double score : scores) {
+    if (score > largest || score != score) largest = score;
+  }
+  if (largest == -std::numeric_limits<double>::infinity()) return {largest, 0};
   double sum = 0;
   for (double& score : scores) sum += score = std::exp(score - largest);
   return {largest, sum};
@@ -68,7 +70,7 @@ Exponentials exponentiate(std::vector<double>& scores) {
 
 // The scores become probabilities.
 void probabilities(std::vector<double>& scores, double lse) {
-  if (std::abs(lse) <= kFarLse) {
+  if (!(std::abs(lse) > kFarLse)) {
     for (double& score : scores) score = std::exp(score - lse);
     return;
   }
@@ -152,8 +154,9 @@ void attend(const AttentionSizes& sizes, const AttentionInputs& in, const Attent
   for_each_row(sizes, [&](std::int64_t b, std::int64_t head, std::int64_t row, std::int64_t index) {
     score_row(sizes, in, b, head, row, scores);
     const auto [largest, sum] = exponentiate(scores);
-    out.lse[index] = std::isinf(largest) ? largest : largest + std::log(sum);
-    if (largest == -std::numeric_limits<double>::infinity()) return;
+    const bool sees_nothing = largest == -std::numeric_limits<double>::infinity();
+    out.lse[index] = sees_nothing ? largest : largest + std::log(sum);
+    if (sees_nothing) return;
     double* y = out.y.at(b, row, head * sizes.value_width);
     for (std::size_t j = 0; j < scores.size(); ++j) {
       const double* v =

@@ -30,8 +30,7 @@ void evaluate_positive(const Evaluation& e) {
 void evaluate_inside(const Evaluation& e) {
   const Clip clip(e.attributes);
   for (std::size_t i = 0; i < e.out().integers.size(); ++i) {
-    const double x = e.in(0).reals[i];
-    e.out().integers[i] = !(x < clip.low || x > clip.high);
+    e.out().integers[i] = clip.slope(e.in(0).reals[i]) != 0;
   }
 }
 

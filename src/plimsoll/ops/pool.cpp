@@ -128,7 +128,7 @@ void evaluate_max_pool(const Evaluation& e) {
   for_each_tap(pooling, [&](std::int64_t place, std::int64_t from, std::int64_t to) {
     const double value = e.in(0).reals.data()[from];
     const auto at = static_cast<std::size_t>(to);
-    if (touched[at] && !(value > y[at])) return;
+    if (touched[at] && !(value > y[at] || value != value)) return;  // a NaN is the result
     touched[at] = true;
     y[at] = value;
     e.out(1).integers[at] = place;

@@ -40,13 +40,18 @@ double scale_of(const Evaluation& e, UpdateForm form) {
   return e.has(form.scale_input()) ? e.in(form.scale_input()).reals[0] : 1.0;
 }
 
+// Without decay the weight has no part, not even when it is infinite.
+double decayed(double gradient, double decay, double weight) {
+  return decay == 0 ? gradient : gradient + decay * weight;
+}
+
 void evaluate_sgd(const Evaluation& e) {
   const double lr = e.attributes.real("lr", 0);
   const double decay = e.attributes.real("weight_decay", 0);
   const double scale = scale_of(e, {0, false});
   for (std::size_t i = 0; i < e.in(0).reals.size(); ++i) {
     const double w = e.in(0).reals[i];
-    e.out().reals[i] = w - lr * (scale * e.in(1).reals[i] + decay * w);
+    e.out().reals[i] = w - lr * decayed(scale * e.in(1).reals[i], decay, w);
   }
 }
 
@@ -57,7 +62,7 @@ void evaluate_momentum(const Evaluation& e) {
   const double scale = scale_of(e, {1, false});
   for (std::size_t i = 0; i < e.in(0).reals.size(); ++i) {
     const double w = e.in(0).reals[i];
-    const double m = keep * e.in(2).reals[i] + scale * e.in(1).reals[i] + decay * w;
+    const double m = keep * e.in(2).reals[i] + decayed(scale * e.in(1).reals[i], decay, w);
     e.out(1).reals[i] = m;
     e.out(0).reals[i] = w - lr * m;
   }
@@ -80,7 +85,7 @@ void evaluate_adam(const Evaluation& e) {
     if (kDecoupled) {
       w -= lr * decay * w;
     } else {
-      g += decay * w;
+      g = decayed(g, decay, w);
     }
     const double m = beta1 * e.in(2).reals[i] + (1 - beta1) * g;
     const double v = beta2 * e.in(3).reals[i] + (1 - beta2) * g * g;

@@ -48,14 +48,6 @@ tl::unexpected<Error> does_not_fit(const Workload& workload, Bytes budget, const
               where, human(floor.bytes), wall, floor.bytes);
 }
 
-Effort counted_effort(const Problem& problem) {
-  Effort effort;
-  effort.counted = true;
-  effort.restarts = std::clamp<std::int64_t>(60'000 / std::max<Index>(1, problem.tasks), 4, 400);
-  effort.moves = std::clamp<std::int64_t>(30'000 / std::max<Index>(1, problem.tasks), 8, 100);
-  return effort;
-}
-
 // What may stay between two tasks, as shares of the budget.
 constexpr double kStays[] = {0.25, 0.06, 0.015, 0.004, 0.001, 0};
 constexpr int kRungs = 40;
@@ -92,6 +84,14 @@ const Candidate* fastest_within(const std::vector<Candidate>& candidates, Bytes 
 }
 
 }  // namespace
+
+Effort counted_effort(const Problem& problem) {
+  Effort effort;
+  effort.counted = true;
+  effort.restarts = std::clamp<std::int64_t>(60'000 / std::max<Index>(1, problem.tasks), 4, 400);
+  effort.moves = std::clamp<std::int64_t>(30'000 / std::max<Index>(1, problem.tasks), 8, 100);
+  return effort;
+}
 
 double Fit::overhead() const {
   return keep_all_seconds > 0 ? schedule.seconds / keep_all_seconds - 1 : 0;

@@ -43,6 +43,9 @@ struct Effort {
   std::int64_t moves = 0;
 };
 
+// What deterministic plans give to every rung of their ladder.
+Effort counted_effort(const Problem& problem);
+
 class Fitter {
  public:
   Fitter(const Workload& workload, const FitOptions& options);

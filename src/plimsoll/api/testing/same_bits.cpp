@@ -7,6 +7,7 @@ RunOptions collecting(LeftBehind& into, int steps, int threads = 1) {
   RunOptions how;
   how.steps = steps;
   how.threads = threads;
+  how.fresh_batches = true;  // what a step left behind must not serve the next
   how.on_end = [&into](runtime::Executor& executor) -> Status {
     into = left_behind(executor);
     return {};

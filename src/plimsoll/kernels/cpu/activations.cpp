@@ -98,7 +98,7 @@ std::unique_ptr<Kernel> make_activation_grad(const Site& site) {
   if (op == "elu_grad") {
     const float alpha = number(site, "alpha", 1);
     return mapped_pair(
-        site, [=](float dy, float x) { return x < 0.0F ? dy * alpha * vector_exp(x) : dy; });
+        site, [=](float dy, float x) { return x < 0.0F ? dy * (alpha * vector_exp(x)) : dy; });
   }
   if (op == "selu_grad") {
     const float gamma = number(site, "gamma", ops::kSeluGamma);
@@ -128,7 +128,7 @@ std::unique_ptr<Kernel> make_activation_grad(const Site& site) {
   if (op == "hard_swish_grad") {
     return mapped_pair(site, [](float dy, float x) {
       const float slope = (2.0F * x + 3.0F) * (1.0F / 6.0F);
-      return dy * (x <= -3.0F ? 0.0F : (x >= 3.0F ? 1.0F : slope));
+      return x <= -3.0F ? 0.0F : (x >= 3.0F ? dy : dy * slope);
     });
   }
   if (op == "thresholded_relu_grad") {

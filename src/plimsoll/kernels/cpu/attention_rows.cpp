@@ -1,5 +1,6 @@
 #include "plimsoll/kernels/cpu/attention_rows.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -73,7 +74,8 @@ float probabilities(float* scores, std::int64_t visible, std::int64_t n, float s
   const float most = mask.data == nullptr
                          ? scaled_max(scores, visible, scale)
                          : masked_max(scores, visible, scale, mask.data, mask.step);
-  if (most == kNothing) {
+  // The loops above may pass over a NaN: then the row is NaN, and not one that sees nothing.
+  if (most == kNothing && std::none_of(scores, scores + visible, [](float x) { return x != x; })) {
     clear(scores, visible);
     *lse = kNothing;
     return 0;

@@ -261,7 +261,7 @@ PLIMSOLL_VECTORIZED void row_gradient_sums(const float* dy, const float* x, std:
 #pragma omp simd
     for (std::int64_t c = 0; c < channels; ++c) {
       const float d = from[c] - mean[c];
-      const float g = kRelu && d * slope[c] + beta[c] <= 0.0F ? 0.0F : back[c];
+      const float g = kRelu && !(d * slope[c] + beta[c] > 0.0F) ? 0.0F : back[c];
       sum[c] += g;
       product[c] += g * d;
     }
@@ -277,7 +277,7 @@ PLIMSOLL_VECTORIZED void plane_gradient_sums(const float* dy, const float* x, st
 #pragma omp simd reduction(+ : s, p)
   for (std::int64_t i = 0; i < n; ++i) {
     const float d = x[i] - mean;
-    const float g = kRelu && d * slope + beta <= 0.0F ? 0.0F : dy[i];
+    const float g = kRelu && !(d * slope + beta > 0.0F) ? 0.0F : dy[i];
     s += g;
     p += g * d;
   }
@@ -295,7 +295,7 @@ PLIMSOLL_VECTORIZED void row_gradients(const float* dy, const float* x, std::int
 #pragma omp simd
     for (std::int64_t c = 0; c < channels; ++c) {
       const float d = from[c] - k.mean[c];
-      const float g = kRelu && d * k.slope[c] + k.beta[c] <= 0.0F ? 0.0F : back[c];
+      const float g = kRelu && !(d * k.slope[c] + k.beta[c] > 0.0F) ? 0.0F : back[c];
       to[c] = g * k.slope[c] - k.shift[c] - d * k.scaling[c];
     }
   }
@@ -308,7 +308,7 @@ PLIMSOLL_VECTORIZED void plane_gradients(const float* dy, const float* x, std::i
 #pragma omp simd
   for (std::int64_t i = 0; i < n; ++i) {
     const float d = x[i] - mean;
-    const float g = kRelu && d * slope + beta <= 0.0F ? 0.0F : dy[i];
+    const float g = kRelu && !(d * slope + beta > 0.0F) ? 0.0F : dy[i];
     dx[i] = g * slope - shift - d * scaling;
   }
 }

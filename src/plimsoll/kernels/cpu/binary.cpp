@@ -101,9 +101,9 @@ std::unique_ptr<Kernel> make_binary(const Site& site) {
   if (op == "mul") return broadcast_pair(site, [](float a, float b) { return a * b; });
   if (op == "div") return broadcast_pair(site, [](float a, float b) { return a / b; });
   if (op == "maximum")
-    return broadcast_pair(site, [](float a, float b) { return a > b || a != a ? a : b; });
+    return broadcast_pair(site, [](float a, float b) { return a >= b || a != a ? a : b; });
   if (op == "minimum")
-    return broadcast_pair(site, [](float a, float b) { return a < b || a != a ? a : b; });
+    return broadcast_pair(site, [](float a, float b) { return a <= b || a != a ? a : b; });
   if (op == "pow") return broadcast_pair(site, [](float a, float b) { return std::pow(a, b); });
   if (op == "add_relu") {
     return broadcast_pair(site, [](float a, float b) {

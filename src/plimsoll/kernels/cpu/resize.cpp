@@ -41,18 +41,26 @@ std::optional<Planes> planes_of(const ir::Shape& x, const ir::Shape& y,
                 float_taps(x[rank - 1], y[rank - 1], attributes)};
 }
 
+// What has no weight has no part, not even when it is infinite or NaN.
+float between(float a, float b, float weight) {
+  return weight == 0.0F ? a : (1.0F - weight) * a + weight * b;
+}
+
 void resize_plane(const Planes& p, const float* x, float* y) {
   for (const FloatTap& row : p.rows) {
     const float* upper = x + row.first * p.from_columns;
     const float* lower = x + row.second * p.from_columns;
     for (const FloatTap& column : p.columns) {
-      const float above =
-          upper[column.first] + column.weight * (upper[column.second] - upper[column.first]);
-      const float below =
-          lower[column.first] + column.weight * (lower[column.second] - lower[column.first]);
-      *y++ = above + row.weight * (below - above);
+      const float above = between(upper[column.first], upper[column.second], column.weight);
+      const float below = between(lower[column.first], lower[column.second], column.weight);
+      *y++ = between(above, below, row.weight);
     }
   }
+}
+
+void add_share(float dy, const FloatTap& column, float* dx) {
+  dx[column.first] += dy * (1.0F - column.weight);
+  if (column.weight != 0.0F) dx[column.second] += dy * column.weight;
 }
 
 void spread_plane(const Planes& p, const float* dy, float* dx) {
@@ -61,12 +69,9 @@ void spread_plane(const Planes& p, const float* dy, float* dx) {
     float* upper = dx + row.first * p.from_columns;
     float* lower = dx + row.second * p.from_columns;
     for (const FloatTap& column : p.columns) {
-      const float right = *dy * column.weight;
-      const float left = *dy++ - right;
-      upper[column.first] += left * (1.0F - row.weight);
-      upper[column.second] += right * (1.0F - row.weight);
-      lower[column.first] += left * row.weight;
-      lower[column.second] += right * row.weight;
+      add_share(*dy * (1.0F - row.weight), column, upper);
+      if (row.weight != 0.0F) add_share(*dy * row.weight, column, lower);
+      ++dy;
     }
   }
 }

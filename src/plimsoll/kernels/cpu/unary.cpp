@@ -24,8 +24,9 @@ PLIMSOLL_INLINE float gelu_exact_slope(float x) {
 }
 PLIMSOLL_INLINE float gelu_tanh_slope(float x) {
   const float t = vector_tanh(kSqrt2OverPi * (x + kCubic * x * x * x));
+  const float square = x * x > 1e4F ? 1e4F : x * x;  // 1 - t^2 is 0 long before: not 0 times infinity
   return 0.5F * (1.0F + t) +
-         0.5F * x * (1.0F - t * t) * kSqrt2OverPi * (1.0F + 3.0F * kCubic * x * x);
+         0.5F * x * (1.0F - t * t) * kSqrt2OverPi * (1.0F + 3.0F * kCubic * square);
 }
 
 bool is_tanh_form(const Site& site) {
@@ -36,14 +37,18 @@ std::unique_ptr<Kernel> make_clip(const Site& site) {
   const float infinity = std::numeric_limits<float>::infinity();
   const auto least = static_cast<float>(site.attributes().real("min", -infinity));
   const auto most = static_cast<float>(site.attributes().real("max", infinity));
-  return mapped(site, [=](float x) { return x < least ? least : (x > most ? most : x); });
+  // As ONNX: a maximum below the minimum wins, and NaN stays.
+  return mapped(site, [=](float x) {
+    const float raised = x < least ? least : x;
+    return raised > most ? most : raised;
+  });
 }
 
 std::unique_ptr<Kernel> make_clip_grad(const Site& site) {
   const float infinity = std::numeric_limits<float>::infinity();
   const auto least = static_cast<float>(site.attributes().real("min", -infinity));
   const auto most = static_cast<float>(site.attributes().real("max", infinity));
-  return mapped_pair(site, [=](float dy, float x) { return x < least || x > most ? 0.0F : dy; });
+  return mapped_pair(site, [=](float dy, float x) { return x >= least && x <= most ? dy : 0.0F; });
 }
 
 }  // namespace
@@ -82,7 +87,7 @@ std::unique_ptr<Kernel> make_gradient_unary(const Site& site) {
   if (op == "relu_grad")
     return mapped_pair(site, [](float dy, float y) { return y > 0.0F ? dy : 0.0F; });
   if (op == "sigmoid_grad")
-    return mapped_pair(site, [](float dy, float y) { return dy * y * (1.0F - y); });
+    return mapped_pair(site, [](float dy, float y) { return dy * (y * (1.0F - y)); });
   if (op == "tanh_grad")
     return mapped_pair(site, [](float dy, float y) { return dy * (1.0F - y * y); });
   if (op == "gelu_grad") {

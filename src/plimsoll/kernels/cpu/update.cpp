@@ -22,10 +22,15 @@ float scale_at(const Arguments& a, bool has_scale, int index) {
   return has_scale ? *input<float>(a, index) : 1.0F;
 }
 
+// A weight that is not decayed must not reach the moments: 0 times infinity is NaN.
+PLIMSOLL_INLINE float decayed(float gradient, float decay, float weight) {
+  return decay == 0.0F ? gradient : gradient + decay * weight;
+}
+
 PLIMSOLL_VECTORIZED void sgd_range(const float* w, const float* g, float* out, std::int64_t n,
                                    float lr, float decay, float scale) {
 #pragma omp simd
-  for (std::int64_t i = 0; i < n; ++i) out[i] = w[i] - lr * (g[i] * scale + decay * w[i]);
+  for (std::int64_t i = 0; i < n; ++i) out[i] = w[i] - lr * decayed(g[i] * scale, decay, w[i]);
 }
 
 PLIMSOLL_VECTORIZED void momentum_range(const float* w, const float* g, const float* m,
@@ -33,7 +38,7 @@ PLIMSOLL_VECTORIZED void momentum_range(const float* w, const float* g, const fl
                                         float momentum, float decay, float scale) {
 #pragma omp simd
   for (std::int64_t i = 0; i < n; ++i) {
-    const float moved = momentum * m[i] + (g[i] * scale + decay * w[i]);
+    const float moved = momentum * m[i] + decayed(g[i] * scale, decay, w[i]);
     m_out[i] = moved;
     w_out[i] = w[i] - lr * moved;
   }
@@ -56,7 +61,7 @@ PLIMSOLL_VECTORIZED void adam_range(const float* w, const float* g, const float*
                                     const AdamStep s) {
 #pragma omp simd
   for (std::int64_t i = 0; i < n; ++i) {
-    const float gradient = g[i] * s.scale + s.decay * w[i];
+    const float gradient = decayed(g[i] * s.scale, s.decay, w[i]);
     const float first = s.beta1 * m[i] + (1.0F - s.beta1) * gradient;
     const float second = s.beta2 * v[i] + (1.0F - s.beta2) * gradient * gradient;
     m_out[i] = first;

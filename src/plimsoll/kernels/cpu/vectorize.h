@@ -85,9 +85,9 @@ PLIMSOLL_INLINE float vector_tanh(float x) {
   p = p * t - 0.0536929683F;
   p = p * t + 0.133308998F;
   p = p * t - 0.333332629F;
-  const float small = p * t * x + x;
+  const float small = p * t * a + a;
   const float large = 1.0F - 2.0F / (vector_exp(2.0F * a) + 1.0F);
-  return a < 0.625F ? small : std::copysign(large, x);
+  return std::copysign(a < 0.625F ? small : large, x);
 }
 
 // Below 1 an odd polynomial, above it 1 - e^(-x^2) Q(1 / (1 + x/2)).
