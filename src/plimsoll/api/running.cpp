@@ -110,6 +110,7 @@ Result<RunReport> run_watched(const ExecutorOf& executor_of, const RunOptions& o
   const runtime::OutsideBytes outside;
   PLIMSOLL_TRY(RunReport report, run_steps(executor_of, options));
   seen.outside = std::max(seen.outside, taken + outside.peak());
+  seen.large = std::max(seen.large, outside.large_allocations());
   for (std::size_t arena = 0; arena < watches.size(); ++arena) {
     PLIMSOLL_TRY(const Bytes highest, watches[arena].highest());
     Bytes& figure = arena == 0 ? seen.touched : seen.host;

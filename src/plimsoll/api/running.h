@@ -51,6 +51,7 @@ struct RunOptions {
 struct Measured {
   Bytes touched;  // one past the highest byte of the device's arena that was written
   Bytes outside;  // the most bytes alive outside all arenas
+  std::int64_t large = 0;  // how many allocations outside had 4 KiB or more
   Bytes host;     // one past the highest byte of the host's arena that was written
   device::TouchedBytes::Method method = device::TouchedBytes::Method::kPages;
 };

@@ -314,11 +314,6 @@ class Planned final : public Executor {
     arenas_->calls->add_step(std::move(calls), outputs);
   }
 
-  std::string name_of(const PlanStep& step) const {
-    const std::string what = step.node.valid() ? display_name(plan_.graph.node(step.node)) : plan_.graph.value(step.value).name;
-    return step.kind == StepKind::kCompute ? what : fmt::format("{} {}", plan::name(step.kind), what);
-  }
-
   Call call_of(std::size_t s) const {
     const PlanStep& step = plan_.steps[s];
     const BoundStep& bound = bound_[s];
@@ -326,7 +321,7 @@ class Planned final : public Executor {
     call.start = ran_[s].begin;
     call.end = ran_[s].end;
     call.stream = step.stream;
-    call.name = name_of(step);
+    call.name = call_name(plan_, step);
     const auto add = [&](std::vector<Handed>& to, const std::byte* address, std::size_t bytes, ValueId value) {
       if (on_device(address)) to.push_back(handed(address, bytes, value));
     };
@@ -341,6 +336,7 @@ class Planned final : public Executor {
         call.writes.push_back({Offset(bound.scratch - memory(0)), bound.kernel->scratch(), call.name + " scratch", trace::Category::kScratch});
       }
     } else {
+      call.phase = plan::name(step.kind);
       add(call.reads, bound.inputs.front(), step.kind == StepKind::kDecode ? bound.box : bound.bytes, step.value);
       add(call.writes, bound.outputs.front(), step.kind == StepKind::kEncode ? bound.box : bound.bytes, step.value);
     }
@@ -402,6 +398,11 @@ class Planned final : public Executor {
 };
 
 }  // namespace
+
+std::string call_name(const plan::Plan& plan, const PlanStep& step) {
+  const std::string what = step.node.valid() ? display_name(plan.graph.node(step.node)) : plan.graph.value(step.value).name;
+  return step.kind == StepKind::kCompute ? what : fmt::format("{} {}", plan::name(step.kind), what);
+}
 
 Result<std::unique_ptr<Executor>> make_planned(plan::Plan plan, const ExecutorOptions& options, std::shared_ptr<Arenas> arenas) {
   const plan::PlanCheck check = plan::check_plan(plan);

@@ -33,4 +33,7 @@ struct Arenas {
 Result<std::unique_ptr<Executor>> make_planned(plan::Plan plan, const ExecutorOptions& options,
                                                std::shared_ptr<Arenas> arenas = nullptr);
 
+// What a trace calls a step of a plan: "layer/op", or what is done with which value: "send_out conv1".
+std::string call_name(const plan::Plan& plan, const plan::PlanStep& step);
+
 }  // namespace plimsoll::runtime
