@@ -18,14 +18,15 @@ using device::TouchedBytes;
 constexpr std::int64_t kPage = 4096;
 constexpr std::int64_t kMiB = 1 << 20;
 
-// The objects that oneDNN makes for a call, OpenMP's for its threads, the list of losses: some KiB, none of 4 KiB.
-// docs/planning.md and tools/demo.sh state it.
+// The objects that oneDNN makes for a call, OpenMP's for its threads, the list of losses: some KiB,
+// none of 4 KiB. docs/planning.md and tools/demo.sh state it.
 constexpr std::int64_t kAllowance = 64 << 10;
 
 class MeasuredRun : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!runtime::OutsideBytes::available()) GTEST_SKIP() << "sanitizers bring an allocator of their own";
+    if (!runtime::OutsideBytes::available())
+      GTEST_SKIP() << "sanitizers bring an allocator of their own";
   }
 };
 
@@ -82,10 +83,17 @@ void expect_as_planned(const plan::Plan& plan, const RunOptions& how) {
 
 const std::vector<std::pair<const char*, model::ModelOptions>>& small_models() {
   static const model::ModelOptions image{.batch = 2, .image = 64};
-  static const model::ModelOptions text{.batch = 2, .seq = 64, .width = 128, .layers = 1, .vocab = 1000};
+  static const model::ModelOptions text{
+      .batch = 2, .seq = 64, .width = 128, .layers = 1, .vocab = 1000};
   static const std::vector<std::pair<const char*, model::ModelOptions>> out{
-      {"mlp", {}},        {"alexnet", image}, {"resnet18", image}, {"mobilenet", image}, {"lstm", {.batch = 2, .seq = 4, .width = 64}},
-      {"bert", text},     {"gpt2", text},     {"unet", {.batch = 1, .image = 32, .width = 16}}};
+      {"mlp", {}},
+      {"alexnet", image},
+      {"resnet18", image},
+      {"mobilenet", image},
+      {"lstm", {.batch = 2, .seq = 4, .width = 64}},
+      {"bert", text},
+      {"gpt2", text},
+      {"unet", {.batch = 1, .image = 32, .width = 16}}};
   return out;
 }
 
@@ -101,8 +109,10 @@ TEST_F(MeasuredRun, ModelsTouchTheirArenaAndAllocateNothingLargeOutsideIt) {
 TEST_F(MeasuredRun, BudgetsSwapAndEncodingsAllocateNothingLargeEither) {
   const ModelRequest request = request_of("resnet18", {.batch = 4, .image = 64});
   for (const schedule::Remedies& remedies :
-       {schedule::Remedies{}, schedule::Remedies{.recompute = false, .swap = true}, schedule::Remedies{.swap = true, .encode = true}}) {
-    SCOPED_TRACE(fmt::format("recompute {} swap {} encode {}", remedies.recompute, remedies.swap, remedies.encode));
+       {schedule::Remedies{}, schedule::Remedies{.recompute = false, .swap = true},
+        schedule::Remedies{.swap = true, .encode = true}}) {
+    SCOPED_TRACE(fmt::format("recompute {} swap {} encode {}", remedies.recompute, remedies.swap,
+                             remedies.encode));
     PlanOptions options;
     options.budget = "85%";
     options.remedies = remedies;
@@ -110,7 +120,8 @@ TEST_F(MeasuredRun, BudgetsSwapAndEncodingsAllocateNothingLargeEither) {
     EXPECT_LE(plan.arena_bytes(), plan.budget);
     expect_as_planned(plan, measuring());
     const Measured seen = measured(plan, measuring());
-    EXPECT_EQ(seen.host.value > 0, plan.arenas.size() > 1) << "what was swapped out lies in the host's arena";
+    EXPECT_EQ(seen.host.value > 0, plan.arenas.size() > 1)
+        << "what was swapped out lies in the host's arena";
   }
 }
 
@@ -125,10 +136,13 @@ TEST_F(MeasuredRun, EncodedMapsThatOverflowWaitInMemoryTakenAtBinding) {
   how.on_start = [](runtime::Executor& executor) -> Status {
     const ir::Graph& graph = executor.graph();
     for (std::size_t v = 0; v < graph.values.size(); ++v) {
-      if (graph.values[v].kind != ir::ValueKind::kWeight || graph.values[v].type.dtype != ir::DType::kF32) continue;
+      if (graph.values[v].kind != ir::ValueKind::kWeight ||
+          graph.values[v].type.dtype != ir::DType::kF32)
+        continue;
       const std::span<std::byte> memory = executor.source(ValueId(v));
       const float small = 1e-4F;
-      for (std::size_t at = 0; at + sizeof small <= memory.size(); at += sizeof small) std::memcpy(memory.data() + at, &small, sizeof small);
+      for (std::size_t at = 0; at + sizeof small <= memory.size(); at += sizeof small)
+        std::memcpy(memory.data() + at, &small, sizeof small);
     }
     return {};
   };
@@ -137,7 +151,8 @@ TEST_F(MeasuredRun, EncodedMapsThatOverflowWaitInMemoryTakenAtBinding) {
     for (std::size_t v = 0; v < graph.values.size(); ++v) {
       if (graph.values[v].kind != ir::ValueKind::kInput) continue;
       const std::span<std::byte> memory = executor.source(ValueId(v));
-      std::memset(memory.data(), graph.values[v].type.dtype == ir::DType::kF32 ? 0x3f : 0, memory.size());
+      std::memset(memory.data(), graph.values[v].type.dtype == ir::DType::kF32 ? 0x3f : 0,
+                  memory.size());
     }
     return {};
   };
@@ -149,7 +164,8 @@ TEST_F(MeasuredRun, EncodedMapsThatOverflowWaitInMemoryTakenAtBinding) {
 }
 
 TEST_F(MeasuredRun, BothMethodsSeeTheSameArena) {
-  if (!TouchedBytes::can_watch_pages()) GTEST_SKIP() << "no userfaultfd with asynchronous write protection here";
+  if (!TouchedBytes::can_watch_pages())
+    GTEST_SKIP() << "no userfaultfd with asynchronous write protection here";
   for (const auto& [model, sizes] : {small_models()[0], small_models()[2], small_models()[6]}) {
     plan::Plan plan = plan_of(request_of(model, sizes));
     const Bytes used = plan.arena_bytes();
@@ -169,7 +185,8 @@ TEST_F(MeasuredRun, BothMethodsSeeTheSameArena) {
 // Does something of its own beside the kernel's work.
 class Faulty final : public kernels::Kernel {
  public:
-  Faulty(std::unique_ptr<kernels::Kernel> kernel, std::function<void(const kernels::Arguments&)> fault)
+  Faulty(std::unique_ptr<kernels::Kernel> kernel,
+         std::function<void(const kernels::Arguments&)> fault)
       : kernel_(std::move(kernel)), fault_(std::move(fault)) {}
   Bytes scratch() const override { return kernel_->scratch(); }
   bool in_place() const override { return kernel_->in_place(); }
@@ -185,7 +202,9 @@ class Faulty final : public kernels::Kernel {
 
 RunOptions with_fault(std::string op, std::function<void(const kernels::Arguments&)> fault) {
   RunOptions how = measuring();
-  how.wrap_kernel = [op, fault](const ir::Node& node, std::unique_ptr<kernels::Kernel> kernel) -> std::unique_ptr<kernels::Kernel> {
+  how.wrap_kernel =
+      [op, fault](const ir::Node& node,
+                  std::unique_ptr<kernels::Kernel> kernel) -> std::unique_ptr<kernels::Kernel> {
     if (node.op != op) return kernel;
     return std::make_unique<Faulty>(std::move(kernel), fault);
   };
@@ -195,17 +214,20 @@ RunOptions with_fault(std::string op, std::function<void(const kernels::Argument
 TEST_F(MeasuredRun, AKernelThatAllocatesShows) {
   const plan::Plan plan = plan_of(request_of("mlp", {}));
   const Measured clean = measured(plan, measuring());
-  const Measured by_malloc = measured(plan, with_fault("cross_entropy", [](const kernels::Arguments&) {
-                                        const std::vector<char> hidden(3 * kMiB);
-                                        asm volatile("" : : "r"(hidden.data()) : "memory");
-                                      }));
+  const Measured by_malloc =
+      measured(plan, with_fault("cross_entropy", [](const kernels::Arguments&) {
+                 const std::vector<char> hidden(3 * kMiB);
+                 asm volatile("" : : "r"(hidden.data()) : "memory");
+               }));
   EXPECT_GE(by_malloc.outside, Bytes(3 * kMiB));
-  EXPECT_LE(by_malloc.outside, clean.outside + Bytes(3 * kMiB + kPage)) << "freed in every step: the peak is one of them";
+  EXPECT_LE(by_malloc.outside, clean.outside + Bytes(3 * kMiB + kPage))
+      << "freed in every step: the peak is one of them";
   EXPECT_EQ(by_malloc.large, 2);
   EXPECT_EQ(by_malloc.touched, clean.touched);
-  const Measured by_mmap = measured(plan, with_fault("cross_entropy", [](const kernels::Arguments&) {
-                                      ::mmap(nullptr, 5 * kMiB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-                                    }));
+  const Measured by_mmap = measured(
+      plan, with_fault("cross_entropy", [](const kernels::Arguments&) {
+        ::mmap(nullptr, 5 * kMiB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      }));
   EXPECT_GE(by_mmap.outside, Bytes(10 * kMiB)) << "never unmapped: two steps hold two of them";
   EXPECT_LE(by_mmap.outside, clean.outside + Bytes(10 * kMiB + kPage));
 }
@@ -224,11 +246,14 @@ TEST_F(MeasuredRun, AKernelThatWritesBeyondItsBufferShows) {
   plan::Plan plan = plan_of(request_of("mlp", {}));
   plan.arenas.front().bytes += Bytes(4 * kMiB);
   const Bytes used = measured(plan, measuring()).touched;
-  for (const TouchedBytes::Method method : {TouchedBytes::Method::kPages, TouchedBytes::Method::kPattern}) {
+  for (const TouchedBytes::Method method :
+       {TouchedBytes::Method::kPages, TouchedBytes::Method::kPattern}) {
     if (method == TouchedBytes::Method::kPages && !TouchedBytes::can_watch_pages()) continue;
     RunOptions how;
     std::byte* begin = nullptr;
-    how = with_fault("cross_entropy", [&](const kernels::Arguments&) { begin[used.value + 2 * kMiB] = std::byte{1}; });
+    how = with_fault("cross_entropy", [&](const kernels::Arguments&) {
+      begin[used.value + 2 * kMiB] = std::byte{1};
+    });
     how.measure_by = method;
     how.on_start = [&](runtime::Executor& executor) -> Status {
       begin = executor.arenas().front().data();
@@ -256,7 +281,8 @@ bool reset_resident_peak() {
   return clear.good();
 }
 
-// What passes by malloc and mmap (stacks, calls made by hand) has no place to hide in a second count that knows neither.
+// What passes by malloc and mmap (stacks, calls made by hand) has no place to hide in a second
+// count that knows neither.
 TEST_F(MeasuredRun, TheKernelCountsNoMoreResidentBytes) {
   const plan::Plan plan = plan_of(request_of("resnet18", {.batch = 2, .image = 64}, 2));
   RunOptions how = measuring(2);
@@ -278,7 +304,9 @@ TEST_F(MeasuredRun, OnDemandEverythingIsOutside) {
   const ModelRequest request = request_of("mlp", {});
   const auto prepared = prepare_model(request, "cpu");
   ASSERT_TRUE(prepared) << prepared.error().message;
-  const auto counted = run_on_demand(prepared->model.graph, RunOptions{.steps = 2, .threads = 1});
+  RunOptions timed = measuring();
+  timed.measure = false;
+  const auto counted = run_on_demand(prepared->model.graph, timed);
   const auto seen = run_on_demand(prepared->model.graph, measuring());
   ASSERT_TRUE(counted && seen);
   EXPECT_FALSE(counted->measured);
@@ -312,7 +340,8 @@ std::size_t heap_bytes() {
 }
 
 TEST(Allocations, ATrainingGraphTakesLessThan2KiBANode) {
-  if (!runtime::OutsideBytes::available()) GTEST_SKIP() << "sanitizers bring an allocator of their own";
+  if (!runtime::OutsideBytes::available())
+    GTEST_SKIP() << "sanitizers bring an allocator of their own";
   for (const auto& [model, sizes] :
        {std::pair<const char*, model::ModelOptions>{"resnet", {.batch = 32, .depth = 1000}},
         {"gpt2", {.batch = 1, .seq = 256, .layers = 96}}}) {

@@ -6,10 +6,16 @@ namespace plimsoll::runtime {
 namespace {
 
 // A call's own events come before its end, its end before the next call.
-std::size_t at_start(std::size_t call) { return 2 * call; }
-std::size_t at_end(std::size_t call) { return 2 * call + 1; }
+std::size_t at_start(std::size_t call) {
+  return 2 * call;
+}
+std::size_t at_end(std::size_t call) {
+  return 2 * call + 1;
+}
 
-std::int64_t end_of(const Handed& handed) { return handed.begin.value + handed.bytes.value; }
+std::int64_t end_of(const Handed& handed) {
+  return handed.begin.value + handed.bytes.value;
+}
 
 }  // namespace
 
@@ -58,15 +64,18 @@ void CallTrace::write(const Handed& handed, const Call& call, std::size_t number
   auto block = first_behind(handed.begin.value);
   const auto reads = [&](const Block& one) {
     return std::any_of(call.reads.begin(), call.reads.end(), [&](const Handed& input) {
-      return input.begin.value < one.end && static_cast<std::int64_t>(one.allocation.address) < end_of(input);
+      return input.begin.value < one.end &&
+             static_cast<std::int64_t>(one.allocation.address) < end_of(input);
     });
   };
-  if (block != blocks_.end() && block->first <= handed.begin.value && block->second.end >= end_of(handed) && reads(block->second)) {
+  if (block != blocks_.end() && block->first <= handed.begin.value &&
+      block->second.end >= end_of(handed) && reads(block->second)) {
     return;  // in place; reading it was its touch
   }
   while (block != blocks_.end() && block->first < end_of(handed)) {
     const bool before = block->second.last <= call.start;
-    close(block->second, std::min(block->second.last, call.start), before ? at_end(block->second.last_call) : at_start(number));
+    close(block->second, std::min(block->second.last, call.start),
+          before ? at_end(block->second.last_call) : at_start(number));
     block = blocks_.erase(block);
   }
   Block& fresh = open(handed, call.start, at_start(number));
@@ -76,7 +85,9 @@ void CallTrace::write(const Handed& handed, const Call& call, std::size_t number
 void CallTrace::hand_out(const Handed& source, bool stays, std::int64_t now) {
   if (source.bytes.value <= 0) return;
   auto block = first_behind(source.begin.value);
-  if (block != blocks_.end() && block->first <= source.begin.value && block->second.end >= end_of(source)) return;
+  if (block != blocks_.end() && block->first <= source.begin.value &&
+      block->second.end >= end_of(source))
+    return;
   while (block != blocks_.end() && block->first < end_of(source)) {
     close(block->second, now, 0);
     block = blocks_.erase(block);
@@ -86,7 +97,8 @@ void CallTrace::hand_out(const Handed& source, bool stays, std::int64_t now) {
 }
 
 void CallTrace::add_step(std::vector<Call> calls, std::span<const Handed> outputs) {
-  std::stable_sort(calls.begin(), calls.end(), [](const Call& a, const Call& b) { return a.start < b.start; });
+  std::stable_sort(calls.begin(), calls.end(),
+                   [](const Call& a, const Call& b) { return a.start < b.start; });
   std::int64_t over = 0;
   for (std::size_t number = 0; number < calls.size(); ++number) {
     const Call& call = calls[number];
@@ -103,7 +115,8 @@ void CallTrace::add_step(std::vector<Call> calls, std::span<const Handed> output
     over = std::max(over, call.end);
   }
   for (const Handed& output : outputs) {
-    for (auto block = first_behind(output.begin.value); block != blocks_.end() && block->first < end_of(output); ++block) {
+    for (auto block = first_behind(output.begin.value);
+         block != blocks_.end() && block->first < end_of(output); ++block) {
       block->second.last = over;
       block->second.last_call = calls.size();
     }

@@ -1,23 +1,24 @@
 // The trace of a planned run, written from the calls that were really made.
 //
-// A planned run allocates nothing, so what is "allocated" is what its kernels were handed: a block of the
-// arena begins when a call that writes it starts, and ends when the last call that touches it has ended. None
-// of this is read from a plan. A kernel that is handed another address than the plan says, or runs at another
-// time, leaves another trace (trace_departures.h compares them).
+// A planned run allocates nothing, so what is "allocated" is what its kernels were handed: a block
+// of the arena begins when a call that writes it starts, and ends when the last call that touches
+// it has ended. None of this is read from a plan. A kernel that is handed another address than the
+// plan says, or runs at another time, leaves another trace (trace_departures.h compares them).
 //
 //   call                reads         writes                  block 0..63   block 64..127
 //   conv   at  10..20   0..63 (x)     64..127 (y)             since before  begins at 10
-//   relu   at  20..25   64..127 (y)   64..127 (z)                           goes on: written in place
-//   pool   at  25..30   64..127 (z)   0..31 (p)               ended at 20, p begins at 25
-//   end of step                                               p ends        z ends at 30
+//   relu   at  20..25   64..127 (y)   64..127 (z)                           goes on: written in
+//   place pool   at  25..30   64..127 (z)   0..31 (p)               ended at 20, p begins at 25 end
+//   of step                                               p ends        z ends at 30
 //
-// A call that writes over a block it does not read ends that block, at the last touch; one that writes a part
-// of a block it also reads works in place, and the block goes on under its first name. Sources are handed to
-// whoever fills them, between steps; those that outlive steps stay until the end. Outputs stay until the
-// step is over. Reading what nobody wrote begins a block too: it shows as bytes that the step used.
+// A call that writes over a block it does not read ends that block, at the last touch; one that
+// writes a part of a block it also reads works in place, and the block goes on under its first
+// name. Sources are handed to whoever fills them, between steps; those that outlive steps stay
+// until the end. Outputs stay until the step is over. Reading what nobody wrote begins a block too:
+// it shows as bytes that the step used.
 //
-// Cost: after each step, one pass over its calls with a map of what is alive. Nothing while kernels run but
-// two clock readings a call.
+// Cost: after each step, one pass over its calls with a map of what is alive. Nothing while kernels
+// run but two clock readings a call.
 #pragma once
 
 #include <cstdint>
@@ -64,8 +65,8 @@ class CallTrace {
     std::int64_t end = 0;
     trace::Event allocation;
     bool stays = false;
-    std::int64_t last = 0;       // when the last call that touched it ended
-    std::size_t last_call = 0;   // its number in this step
+    std::int64_t last = 0;      // when the last call that touched it ended
+    std::size_t last_call = 0;  // its number in this step
   };
   struct Stamped {
     std::size_t order;  // where times are equal

@@ -25,13 +25,17 @@ std::vector<std::string> told(const trace::Trace& trace) {
     if (event.kind == trace::EventKind::kOperator) {
       out.push_back(fmt::format("{} {}", event.start, name));
     } else {
-      out.push_back(fmt::format("{} {}{}@{}", event.start, event.kind == trace::EventKind::kFree ? '-' : '+', name, event.address));
+      out.push_back(fmt::format("{} {}{}@{}", event.start,
+                                event.kind == trace::EventKind::kFree ? '-' : '+', name,
+                                event.address));
     }
   }
   return out;
 }
 
-Handed block(const char* name, std::int64_t begin, std::int64_t bytes) { return {Offset(begin), Bytes(bytes), name}; }
+Handed block(const char* name, std::int64_t begin, std::int64_t bytes) {
+  return {Offset(begin), Bytes(bytes), name};
+}
 
 // The example of the header.
 TEST(CallTrace, TellsWhatCallsWereHanded) {
@@ -42,7 +46,8 @@ TEST(CallTrace, TellsWhatCallsWereHanded) {
                   {20, 25, "relu", "forward", 0, {block("y", 64, 64)}, {block("z", 64, 64)}},
                   {25, 30, "pool", "forward", 0, {block("z", 64, 64)}, {block("p", 0, 32)}}},
                  std::vector{block("p", 0, 32)});
-  EXPECT_THAT(told(trace), ElementsAre("1 +x@0", "10 +y@64", "10 conv", "20 -x@0", "20 relu", "25 +p@0", "25 pool", "30 -y@64", "30 -p@0"));
+  EXPECT_THAT(told(trace), ElementsAre("1 +x@0", "10 +y@64", "10 conv", "20 -x@0", "20 relu",
+                                       "25 +p@0", "25 pool", "30 -y@64", "30 -p@0"));
 }
 
 TEST(CallTrace, KeepsStateUntilTheEndAndForgetsBatches) {
@@ -51,15 +56,25 @@ TEST(CallTrace, KeepsStateUntilTheEndAndForgetsBatches) {
   for (const int step : {0, 100}) {
     calls.hand_out(block("w", 0, 64), true, step + 1);
     calls.hand_out(block("batch", 64, 64), false, step + 2);
-    calls.add_step({{step + 10, step + 20, "update", "update", 0, {block("w", 0, 64), block("batch", 64, 64)}, {block("w.next", 0, 64)}}}, {});
+    calls.add_step({{step + 10,
+                     step + 20,
+                     "update",
+                     "update",
+                     0,
+                     {block("w", 0, 64), block("batch", 64, 64)},
+                     {block("w.next", 0, 64)}}},
+                   {});
   }
-  EXPECT_THAT(told(trace), ElementsAre("1 +w@0", "2 +batch@64", "10 update", "20 -batch@64", "102 +batch@64", "110 update", "120 -batch@64"));
+  EXPECT_THAT(told(trace), ElementsAre("1 +w@0", "2 +batch@64", "10 update", "20 -batch@64",
+                                       "102 +batch@64", "110 update", "120 -batch@64"));
 }
 
 TEST(CallTrace, EndsABlockThatIsPartlyWrittenOver) {
   trace::Trace trace;
   CallTrace calls(trace);
-  calls.add_step({{1, 2, "a", "", 0, {}, {block("a", 0, 128)}}, {5, 6, "b", "", 0, {}, {block("b", 64, 128)}}}, {});
+  calls.add_step(
+      {{1, 2, "a", "", 0, {}, {block("a", 0, 128)}}, {5, 6, "b", "", 0, {}, {block("b", 64, 128)}}},
+      {});
   EXPECT_THAT(told(trace), ElementsAre("1 +a@0", "1 a", "2 -a@0", "5 +b@64", "5 b", "6 -b@64"));
 }
 
@@ -77,7 +92,8 @@ trace::Trace trace_of(const plan::Plan& plan) {
   for (std::uint64_t step = 0; step < 2; ++step) {
     for (std::size_t v = 0; v < plan.graph.values.size(); ++v) {
       const ir::Value& value = plan.graph.values[v];
-      const bool wanted = ir::is_source(value.kind) && (step == 0 || value.kind == ir::ValueKind::kInput);
+      const bool wanted =
+          ir::is_source(value.kind) && (step == 0 || value.kind == ir::ValueKind::kInput);
       if (wanted) fill_source(value, 1, step, (*executor)->source(ValueId(v)));
     }
     EXPECT_TRUE((*executor)->step());
@@ -99,19 +115,24 @@ TEST(TraceDepartures, ARunFollowsItsPlanOnAnyNumberOfStreams) {
   }
 }
 
-// The arena of what runs is 4 KiB larger and everything lies that much higher: right in itself, and not the plan.
+// The arena of what runs is 4 KiB larger and everything lies that much higher: right in itself, and
+// not the plan.
 TEST(TraceDepartures, KernelsThatAreHandedOtherAddressesShow) {
   const auto plan = plan_of(plan::random_graph(7));
   ASSERT_TRUE(plan) << plan.error().message;
   plan::Plan moved = *plan;
   moved.arenas.front().bytes += Bytes(4096);
-  const auto biggest = std::max_element(moved.buffers.begin(), moved.buffers.end(), [](const auto& a, const auto& b) { return a.offset < b.offset; });
+  const auto biggest =
+      std::max_element(moved.buffers.begin(), moved.buffers.end(),
+                       [](const auto& a, const auto& b) { return a.offset < b.offset; });
   biggest->offset = biggest->offset + Bytes(4096);
   const trace::Trace trace = trace_of(moved);
   EXPECT_THAT(trace_departures(moved, trace), ElementsAre());
   const auto departures = trace_departures(*plan, trace);
   ASSERT_FALSE(departures.empty());
-  EXPECT_THAT(departures.front(), ::testing::HasSubstr(fmt::format("'{}' was at offset {}, the plan has it at {}", biggest->name, biggest->offset.value, biggest->offset.value - 4096)));
+  EXPECT_THAT(departures.front(), ::testing::HasSubstr(fmt::format(
+                                      "'{}' was at offset {}, the plan has it at {}", biggest->name,
+                                      biggest->offset.value, biggest->offset.value - 4096)));
 }
 
 }  // namespace

@@ -12,7 +12,8 @@ namespace {
 
 std::atomic<bool> calls_are_seen{false};
 thread_local bool uncounted = false;  // an Uncounted is alive on this thread
-thread_local bool inside = false;     // this thread is in the count, whose own tables come from malloc too
+thread_local bool inside =
+    false;  // this thread is in the count, whose own tables come from malloc too
 
 class Inside {
  public:
@@ -77,7 +78,8 @@ class Count {
     if (bytes >= OutsideBytes::kLarge) ++large_;
   }
 
-  // Takes [begin, end) out of what is mapped and says how much of it was; what sticks out on either side stays.
+  // Takes [begin, end) out of what is mapped and says how much of it was; what sticks out on either
+  // side stays.
   std::size_t cut(std::uintptr_t begin, std::uintptr_t end) {
     std::size_t found = 0;
     auto range = ranges_.lower_bound(begin);
@@ -109,27 +111,43 @@ Count& count() {
 
 }  // namespace
 
-bool OutsideBytes::available() { return calls_are_seen.load(); }
+bool OutsideBytes::available() {
+  return calls_are_seen.load();
+}
 
 OutsideBytes::OutsideBytes() {
   count().start();
   PLIMSOLL_CHECK(!outside_bytes::counting.exchange(true), "two counts of outside bytes at once");
 }
 
-OutsideBytes::~OutsideBytes() { outside_bytes::counting.store(false); }
+OutsideBytes::~OutsideBytes() {
+  outside_bytes::counting.store(false);
+}
 
-Bytes OutsideBytes::live() const { return Bytes(count().live()); }
-Bytes OutsideBytes::peak() const { return Bytes(count().peak()); }
-std::int64_t OutsideBytes::large_allocations() const { return count().large(); }
+Bytes OutsideBytes::live() const {
+  return Bytes(count().live());
+}
+Bytes OutsideBytes::peak() const {
+  return Bytes(count().peak());
+}
+std::int64_t OutsideBytes::large_allocations() const {
+  return count().large();
+}
 
-Uncounted::Uncounted() : before_(uncounted) { uncounted = true; }
-Uncounted::~Uncounted() { uncounted = before_; }
+Uncounted::Uncounted() : before_(uncounted) {
+  uncounted = true;
+}
+Uncounted::~Uncounted() {
+  uncounted = before_;
+}
 
 namespace outside_bytes {
 
 std::atomic<bool> counting{false};
 
-void linked() { calls_are_seen.store(true); }
+void linked() {
+  calls_are_seen.store(true);
+}
 
 void block_taken(const void* block, std::size_t bytes) {
   if (block != nullptr && !inside && !uncounted) count().take_block(block, bytes);

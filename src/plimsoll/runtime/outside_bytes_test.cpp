@@ -57,8 +57,9 @@ TEST_F(OutsideBytesTest, CountsEveryFunctionThatTakesMemory) {
   ASSERT_EQ(::posix_memalign(&aligned, 64, 1000), 0);
   EXPECT_EQ(outside.live(), Bytes(1000));
   std::free(kept(aligned));
-  for (void* block : {std::malloc(1000), std::calloc(10, 100), std::realloc(nullptr, 1000), std::aligned_alloc(64, 1000),
-                      ::memalign(64, 1000), ::valloc(1000), ::operator new(1000)}) {
+  for (void* block :
+       {std::malloc(1000), std::calloc(10, 100), std::realloc(nullptr, 1000),
+        std::aligned_alloc(64, 1000), ::memalign(64, 1000), ::valloc(1000), ::operator new(1000)}) {
     std::free(kept(block));
   }
   EXPECT_EQ(outside.live(), Bytes(0));
@@ -90,7 +91,8 @@ TEST_F(OutsideBytesTest, CountsPartsOfMappings) {
   ::munmap(range + 2 * kMiB, kMiB);
   EXPECT_EQ(outside.live(), Bytes(7 * kMiB));
   EXPECT_EQ(map(2 * kMiB, range + kMiB, MAP_FIXED), range + kMiB);
-  EXPECT_EQ(outside.live(), Bytes(8 * kMiB)) << "one of the two was mapped over, the other had gone";
+  EXPECT_EQ(outside.live(), Bytes(8 * kMiB))
+      << "one of the two was mapped over, the other had gone";
   ::munmap(range, 8 * kMiB);
   EXPECT_EQ(outside.live(), Bytes(0));
   EXPECT_EQ(outside.peak(), Bytes(8 * kMiB));
@@ -123,7 +125,8 @@ TEST_F(OutsideBytesTest, LeavesInstrumentsOutAndSeesEveryThread) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(outside.large_allocations(), 4001);
   EXPECT_GE(outside.peak(), Bytes(kMiB + 1099));
-  EXPECT_LE(outside.live(), Bytes(OutsideBytes::kLarge)) << "the vector of threads and what they left behind";
+  EXPECT_LE(outside.live(), Bytes(OutsideBytes::kLarge))
+      << "the vector of threads and what they left behind";
 }
 
 TEST_F(OutsideBytesTest, BeginsAtZeroEachTime) {

@@ -78,7 +78,7 @@ class Planned final : public Executor {
     return span_of(place_[value.index()], value);
   }
   std::span<const std::byte> result(ValueId output) override { return span_of(results_[output.index()], output); }
-  Bytes peak_bytes() const override { return arenas_->memory.front().size(); }
+  Bytes peak_bytes() const override { return Bytes(static_cast<std::int64_t>(device_memory().size())); }
   std::vector<std::span<std::byte>> arenas() const override {
     std::vector<std::span<std::byte>> out;
     for (const device::CpuArena& arena : arenas_->memory) out.push_back(arena.bytes());
@@ -287,9 +287,13 @@ class Planned final : public Executor {
             category_of(plan_.graph, value)};
   }
 
+  std::span<const std::byte> device_memory() const {
+    return arenas_->memory.empty() ? std::span<const std::byte>{} : arenas_->memory.front().bytes();
+  }
+
   bool on_device(const std::byte* address) const {
-    const std::span<const std::byte> device = arenas_->memory.front().bytes();
-    return !device.empty() && address >= device.data() && address < device.data() + device.size();
+    const std::span<const std::byte> device = device_memory();
+    return address != nullptr && address >= device.data() && address < device.data() + device.size();
   }
 
   void trace_source(ValueId value) {

@@ -1,8 +1,9 @@
 // Where a trace departs from the plan that was meant to run: the two are compared block by block.
 //
-// The trace says which bytes of the arena kernels were handed and when (call_trace.h), the plan where each value
-// should have been. Every block of the trace must be a place that the plan gives to the value it is named after, and
-// no more bytes may be alive at once than the arena has. Empty: the run followed the plan.
+// The trace says which bytes of the arena kernels were handed and when (call_trace.h), the plan
+// where each value should have been. Every block of the trace must be a place that the plan gives
+// to the value it is named after, and no more bytes may be alive at once than the arena has. Empty:
+// the run followed the plan.
 #pragma once
 
 #include <string>

@@ -1,7 +1,7 @@
 // The process's malloc and mmap, replaced by ones that say what they do to outside_bytes.h.
 //
-// Linked as an object by programs that measure. Each function calls the next one in line of its name: the C
-// library's, or that of an allocator that was preloaded.
+// Linked as an object by programs that measure. Each function calls the next one in line of its
+// name: the C library's, or that of an allocator that was preloaded.
 #ifndef PLIMSOLL_SANITIZED
 
 #include <dlfcn.h>
@@ -31,7 +31,9 @@ void* take_first(std::size_t alignment, std::size_t bytes) {
   return first_memory + begin;
 }
 
-bool is_first(const void* block) { return block >= first_memory && block < first_memory + sizeof first_memory; }
+bool is_first(const void* block) {
+  return block >= first_memory && block < first_memory + sizeof first_memory;
+}
 
 struct Next {
   decltype(&::malloc) malloc;
@@ -54,11 +56,13 @@ void look_up(Function& function, const char* name) {
   if (function == nullptr) std::abort();
 }
 
-// Null while the functions are being looked up, which the first call of all does, before there are threads.
+// Null while the functions are being looked up, which the first call of all does, before there are
+// threads.
 const Next* next() {
   static Next functions;
   static enum { kNot, kNow, kDone } looked_up = kNot;
-  if (looked_up == kDone) [[likely]] return &functions;
+  if (looked_up == kDone) [[likely]]
+    return &functions;
   if (looked_up == kNow) return nullptr;
   looked_up = kNow;
   look_up(functions.malloc, "malloc");
@@ -78,10 +82,13 @@ const Next* next() {
   return &functions;
 }
 
-bool counting() { return outside::counting.load(std::memory_order_relaxed); }
+bool counting() {
+  return outside::counting.load(std::memory_order_relaxed);
+}
 
 void* taken(void* block, std::size_t bytes) {
-  if (counting()) [[unlikely]] outside::block_taken(block, bytes);
+  if (counting()) [[unlikely]]
+    outside::block_taken(block, bytes);
   return block;
 }
 
@@ -91,7 +98,8 @@ extern "C" {
 
 void* malloc(std::size_t bytes) noexcept {
   const Next* const real = next();
-  return real != nullptr ? taken(real->malloc(bytes), bytes) : take_first(alignof(std::max_align_t), bytes);
+  return real != nullptr ? taken(real->malloc(bytes), bytes)
+                         : take_first(alignof(std::max_align_t), bytes);
 }
 
 void* calloc(std::size_t count, std::size_t bytes) noexcept {
@@ -103,7 +111,8 @@ void* calloc(std::size_t count, std::size_t bytes) noexcept {
 
 void free(void* block) noexcept {
   if (block == nullptr || is_first(block)) return;
-  if (counting()) [[unlikely]] outside::block_given_back(block);
+  if (counting()) [[unlikely]]
+    outside::block_given_back(block);
   next()->free(block);
 }
 
@@ -111,10 +120,12 @@ void* realloc(void* block, std::size_t bytes) noexcept {
   if (block == nullptr) return malloc(bytes);
   if (is_first(block)) {
     void* const moved = malloc(bytes);
-    const auto rest = static_cast<std::size_t>(first_memory + sizeof first_memory - static_cast<std::byte*>(block));
+    const auto rest = static_cast<std::size_t>(first_memory + sizeof first_memory -
+                                               static_cast<std::byte*>(block));
     return moved != nullptr ? std::memcpy(moved, block, bytes < rest ? bytes : rest) : nullptr;
   }
-  if (!counting()) [[likely]] return next()->realloc(block, bytes);
+  if (!counting()) [[likely]]
+    return next()->realloc(block, bytes);
   const std::size_t before = outside::block_given_back(block);
   void* const moved = next()->realloc(block, bytes);
   if (moved != nullptr) return taken(moved, bytes);
@@ -122,25 +133,33 @@ void* realloc(void* block, std::size_t bytes) noexcept {
   return nullptr;
 }
 
-void* memalign(std::size_t alignment, std::size_t bytes) noexcept { return taken(next()->memalign(alignment, bytes), bytes); }
+void* memalign(std::size_t alignment, std::size_t bytes) noexcept {
+  return taken(next()->memalign(alignment, bytes), bytes);
+}
 void* aligned_alloc(std::size_t alignment, std::size_t bytes) noexcept {
   return taken(next()->aligned_alloc(alignment, bytes), bytes);
 }
-void* valloc(std::size_t bytes) noexcept { return taken(next()->valloc(bytes), bytes); }
-void* pvalloc(std::size_t bytes) noexcept { return taken(next()->pvalloc(bytes), bytes); }
+void* valloc(std::size_t bytes) noexcept {
+  return taken(next()->valloc(bytes), bytes);
+}
+void* pvalloc(std::size_t bytes) noexcept {
+  return taken(next()->pvalloc(bytes), bytes);
+}
 int posix_memalign(void** out, std::size_t alignment, std::size_t bytes) noexcept {
   const int error = next()->posix_memalign(out, alignment, bytes);
   if (error == 0) taken(*out, bytes);
   return error;
 }
 
-void* mmap(void* where, std::size_t bytes, int protection, int flags, int file, off_t offset) noexcept {
+void* mmap(void* where, std::size_t bytes, int protection, int flags, int file,
+           off_t offset) noexcept {
   void* const begin = next()->mmap(where, bytes, protection, flags, file, offset);
   const bool has_own_memory = (flags & MAP_ANONYMOUS) != 0 || (protection & PROT_WRITE) != 0;
   if (counting() && begin != MAP_FAILED && has_own_memory) outside::range_mapped(begin, bytes);
   return begin;
 }
-void* mmap64(void* where, std::size_t bytes, int protection, int flags, int file, off64_t offset) noexcept {
+void* mmap64(void* where, std::size_t bytes, int protection, int flags, int file,
+             off64_t offset) noexcept {
   return mmap(where, bytes, protection, flags, file, offset);
 }
 
@@ -161,7 +180,8 @@ void* mremap(void* begin, std::size_t before, std::size_t after, int flags, ...)
   } else if (counting() && counted > 0) {
     outside::range_mapped(moved, after);
   } else if (counting() && after > before) {
-    outside::range_mapped(static_cast<std::byte*>(moved) + before, after - before);  // what it grew by
+    outside::range_mapped(static_cast<std::byte*>(moved) + before,
+                          after - before);  // what it grew by
   }
   return moved;
 }
