@@ -13,6 +13,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "plimsoll/base/result.h"
@@ -49,11 +50,13 @@ struct RunOptions {
 // What a run held, from its binding to its last step, by asking the memory and the allocator (device/cpu/
 // touched_bytes.h, runtime/outside_bytes.h). Nothing here is read from a plan.
 struct Measured {
-  Bytes touched;  // one past the highest byte of the device's arena that was written
-  Bytes outside;  // the most bytes alive outside all arenas
+  Bytes touched;           // one past the highest byte of the device's arena that was written
+  Bytes outside;           // the most bytes alive outside all arenas
   std::int64_t large = 0;  // how many allocations outside had 4 KiB or more
-  Bytes host;     // one past the highest byte of the host's arena that was written
+  Bytes host;              // one past the highest byte of the host's arena that was written
   device::TouchedBytes::Method method = device::TouchedBytes::Method::kPages;
+
+  std::string_view touched_by() const { return method == device::TouchedBytes::Method::kPages ? "pages" : "patterns"; }
 };
 
 struct RunReport {

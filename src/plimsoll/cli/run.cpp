@@ -58,7 +58,7 @@ void print_json(const RunOptions& options, const std::optional<api::SizeRange>& 
   if (report.measured) {
     out["touched_bytes"] = report.measured->touched.value;
     out["outside_bytes"] = report.measured->outside.value;
-    out["touched_by"] = report.measured->method == device::TouchedBytes::Method::kPages ? "pages" : "patterns";
+    out["touched_by"] = report.measured->touched_by();
   } else if (!report.not_measured.empty()) {
     out["not_measured"] = report.not_measured;
   }
