@@ -4,6 +4,7 @@
 
 #include <array>
 #include <limits>
+#include <mutex>
 
 #include "plimsoll/base/checked.h"
 #include "plimsoll/kernels/cpu/channels.h"
@@ -305,9 +306,35 @@ std::unique_ptr<Kernel> make_convolution_grad_input(const Site& site) {
                        writes(0, DNNL_ARG_DIFF_SRC, d.x)}));
 }
 
+namespace {
+
+// oneDNN writes the code of its barrier, 256 KiB mapped for it, when threads first wait for each other in the gradient
+// of some weights: in the first step. This small gradient over a batch of two makes it do so while kernels are made.
+void make_barrier() {
+  Direction d;
+  d.geometry = {{1, 1}, {0, 0}, {0, 0}, {0, 0}, 1};
+  const auto last = dnnl::memory::format_tag::nhwc;
+  d.x = Desc({2, 16, 32, 32}, dnnl::memory::data_type::f32, last);
+  d.y = Desc({2, 96, 32, 32}, dnnl::memory::data_type::f32, last);
+  d.weights = Desc({96, 16, 1, 1}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any);
+  const auto pd = d.backward_weights();
+  const auto memory = [](const Desc& desc) { return dnnl::memory(desc, onednn_engine()); };
+  dnnl::stream stream(onednn_engine());
+  dnnl::convolution_backward_weights(pd).execute(stream, {{DNNL_ARG_SRC, memory(pd.src_desc())},
+                                                          {DNNL_ARG_DIFF_DST, memory(pd.diff_dst_desc())},
+                                                          {DNNL_ARG_DIFF_WEIGHTS, memory(pd.diff_weights_desc())},
+                                                          {DNNL_ARG_SCRATCHPAD, memory(pd.scratchpad_desc())}});
+}
+
+}  // namespace
+
 std::unique_ptr<Kernel> make_convolution_grad_weight(const Site& site) {
   const Tensors t = *tensors_of(site);
   if (!supported(t, group_of(site))) return nullptr;
+  if (site.threads > 1) {
+    static std::once_flag once;
+    std::call_once(once, make_barrier);
+  }
   const Direction d = direction_of(site.attributes(), t);
   const auto pd = d.backward_weights();
   std::vector<Primitive::Binding> bindings = {reads(0, DNNL_ARG_SRC, d.x),
