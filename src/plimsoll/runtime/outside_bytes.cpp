@@ -12,13 +12,13 @@ namespace {
 
 std::atomic<bool> calls_are_seen{false};
 thread_local bool uncounted = false;  // an Uncounted is alive on this thread
-thread_local bool inside =
-    false;  // this thread is in the count, whose own tables come from malloc too
+// This thread is in the count, whose own tables come from malloc too.
+thread_local bool in_count = false;
 
 class Inside {
  public:
-  explicit Inside(std::mutex& mutex) : lock_(mutex) { inside = true; }
-  ~Inside() { inside = false; }
+  explicit Inside(std::mutex& mutex) : lock_(mutex) { in_count = true; }
+  ~Inside() { in_count = false; }
 
  private:
   std::scoped_lock<std::mutex> lock_;
@@ -150,22 +150,22 @@ void linked() {
 }
 
 void block_taken(const void* block, std::size_t bytes) {
-  if (block != nullptr && !inside && !uncounted) count().take_block(block, bytes);
+  if (block != nullptr && !in_count && !uncounted) count().take_block(block, bytes);
 }
 
 // Also where this thread is not counted: the block may be from before, or another's.
 std::size_t block_given_back(const void* block) {
-  return block != nullptr && !inside ? count().give_back_block(block) : 0;
+  return block != nullptr && !in_count ? count().give_back_block(block) : 0;
 }
 
 void range_mapped(const void* begin, std::size_t bytes) {
   const auto at = reinterpret_cast<std::uintptr_t>(begin);
-  if (!inside && !uncounted) count().map_range(at, at + bytes);
+  if (!in_count && !uncounted) count().map_range(at, at + bytes);
 }
 
 std::size_t range_unmapped(const void* begin, std::size_t bytes) {
   const auto at = reinterpret_cast<std::uintptr_t>(begin);
-  return inside ? 0 : count().unmap_range(at, at + bytes);
+  return in_count ? 0 : count().unmap_range(at, at + bytes);
 }
 
 }  // namespace outside_bytes
