@@ -120,7 +120,7 @@ std::vector<std::pair<std::string, plan::Plan>> plans_with_remedies() {
   options.remedies = {.recompute = true, .swap = true, .encode = true};
   out.emplace_back("all remedies", plan_of(small, options));
   const ModelRequest larger =
-      request_of("resnet18", {.batch = 4, .image = 64, .width = 8, .classes = 10});
+      request_of("resnet18", {.batch = 4, .image = 64, .width = 16, .classes = 10});
   options.budget = "200%";
   for (const char* strategy : {"sqrt", "drop-cheap", "encode"}) {
     options.strategy = strategy;
