@@ -5,7 +5,7 @@ function change(bytes) {
   return element('span', {class: bytes > 0 ? 'up' : bytes < 0 ? 'down' : '', 'data-bytes': bytes}, bytes === 0 ? '0' : signedHuman(bytes));
 }
 
-/** Operators that compute: a trace has no line for copies and drops. @param {any} account */
+/** Operators that compute; a trace has no line for drops, and its copies need not stand in the order of the plan. @param {any} account */
 function computing(account) {
   const {operators, texts} = account;
   return Array.from({length: operators.count}, (_, o) => o).filter((o) => ['compute', 'recompute'].includes(texts[operators.what[o]]));

@@ -189,6 +189,28 @@ class Packing(unittest.TestCase):
         self.assertEqual(run("pack", "rules.csv", "--without", "magic").returncode, 2)
 
 
+class Measuring(unittest.TestCase):
+    def test_a_run_says_whether_its_peak_was_measured(self):
+        timed = json.loads(run("run", *MLP, "--steps", "2", "--json").stdout)
+        self.assertIs(timed["measured"], False)
+        self.assertEqual(timed["peak_bytes"], timed["planned_peak_bytes"])
+        self.assertNotIn("touched_bytes", timed)
+        seen = json.loads(run("run", *MLP, "--steps", "2", "--measure", "--json").stdout)
+        self.assertEqual(seen["losses"], timed["losses"])
+        if "not_measured" in seen:  # built with sanitizers
+            self.assertIs(seen["measured"], False)
+            return
+        self.assertIs(seen["measured"], True)
+        self.assertEqual(seen["peak_bytes"], seen["touched_bytes"] + seen["outside_bytes"])
+        self.assertLessEqual(seen["touched_bytes"], seen["planned_peak_bytes"])
+        self.assertGreater(seen["touched_bytes"], seen["planned_peak_bytes"] // 2)
+        self.assertLess(seen["outside_bytes"], 64 << 10)
+        self.assertIn(seen["touched_by"], ("pages", "patterns"))
+
+    def test_poison_would_count_as_touched(self):
+        self.assertEqual(run("run", *MLP, "--measure", "--poison").returncode, 2)
+
+
 class Sizes(unittest.TestCase):
     def test_fractions_decimal_units_and_percentages(self):
         whole = json.loads(run("plan", *MLP, "--json").stdout)["arena_bytes"]

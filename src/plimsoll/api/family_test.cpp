@@ -143,6 +143,14 @@ TEST(Family, ARunChangesItsSizeEveryStepInOneArena) {
     EXPECT_EQ(report->losses.size(), 7u);
     EXPECT_EQ(report->peak, plans.back().arena_bytes());
     EXPECT_TRUE(got == step_by_step(plans, 7));
+    how.poison = false;
+    how.measure = true;
+    const auto measured = run_family(plans, how);
+    ASSERT_TRUE(measured) << measured.error().message;
+    if (!measured->measured) continue;  // under sanitizers
+    EXPECT_LE(measured->measured->touched, plans.back().arena_bytes());
+    EXPECT_GT(measured->measured->touched, plans.back().arena_bytes() - Bytes(1 << 16));
+    EXPECT_EQ(measured->losses, report->losses);
   }
 }
 

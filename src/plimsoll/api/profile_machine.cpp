@@ -141,7 +141,9 @@ void measure_codecs(schedule::DeviceProfile& profile) {
   for (std::size_t i = 0; i < map.size(); ++i) map[i] = i < kDrawn ? std::max(0.0F, static_cast<float>(random.normal())) : map[i - kDrawn];
   const codec::Codec& sparse = *codec::find_codec("sparse");
   std::vector<std::uint8_t> box(codec::box_bytes(sparse, map.size(), 0.4));
-  kernels::Overflow overflow;
+  std::vector<std::byte> room(map.size() * sizeof(float));
+  kernels::Overflow overflow(sparse, room.size());
+  overflow.take_room(room);
   const double encode = settled([&] { kernels::pack_map(sparse, std::as_bytes(std::span(map)), box, overflow); });
   const double decode = settled([&] { kernels::unpack_map(sparse, box, overflow, std::as_writable_bytes(std::span(map))); });
   profile.codecs = {kMap / encode, kMap / decode, profile.launch_seconds};

@@ -9,23 +9,13 @@
 #include "plimsoll/kernels/cpu/cpu_kernels.h"
 #include "plimsoll/ops/array.h"
 #include "plimsoll/runtime/initial_content.h"
-#include "plimsoll/runtime/layout_copy.h"
 #include "plimsoll/runtime/on_demand.h"
+#include "plimsoll/runtime/outside_bytes.h"
 #include "plimsoll/runtime/planned.h"
 #include "plimsoll/runtime/planned_family.h"
 
 namespace plimsoll::api {
 namespace {
-
-// Content is drawn row-major, so that it does not depend on the layout a source was given.
-void fill(const ir::Value& value, std::uint64_t seed, std::uint64_t step, std::span<std::byte> memory) {
-  if (value.type.layout.is_row_major()) return runtime::fill_source(value, seed, step, memory);
-  ir::Value plain = value;
-  plain.type.layout = {};
-  std::vector<std::byte> content(static_cast<std::size_t>(ir::bytes_of(plain.type).value));
-  runtime::fill_source(plain, seed, step, content);
-  runtime::copy_from_row_major(value.type, content, memory);
-}
 
 void fill_constants(runtime::Executor& executor) {
   const ir::Graph& graph = executor.graph();
@@ -40,7 +30,7 @@ void fill_states(runtime::Executor& executor, std::uint64_t seed) {
   for (std::size_t v = 0; v < graph.values.size(); ++v) {
     const ir::Value& value = graph.values[v];
     if (!ir::is_persistent(value.kind) || value.init.kind == ir::Init::Kind::kFile) continue;
-    fill(value, seed, 0, executor.source(ValueId(v)));
+    runtime::fill_source(value, seed, 0, executor.source(ValueId(v)));
   }
 }
 
@@ -49,7 +39,7 @@ Status feed_synthetic(runtime::Executor& executor, std::uint64_t seed, int step)
   for (std::size_t v = 0; v < graph.values.size(); ++v) {
     const ir::Value& value = graph.values[v];
     if (value.kind != ir::ValueKind::kInput) continue;
-    fill(value, seed, static_cast<std::uint64_t>(step), executor.source(ValueId(v)));
+    runtime::fill_source(value, seed, static_cast<std::uint64_t>(step), executor.source(ValueId(v)));
   }
   return {};
 }
@@ -69,8 +59,10 @@ Status feed(runtime::Executor& executor, const RunOptions& options, int step) {
   return feed_synthetic(executor, options.seed, options.fresh_batches ? options.first_step + step : 0);
 }
 
-// `executor_of` gives the executor of a step; -1 stands for the time before the first.
-Result<RunReport> run_steps(const std::function<Result<runtime::Executor*>(int step)>& executor_of, const RunOptions& options) {
+// The executor of a step; -1 stands for the time before the first.
+using ExecutorOf = std::function<Result<runtime::Executor*>(int step)>;
+
+Result<RunReport> run_steps(const ExecutorOf& executor_of, const RunOptions& options) {
   RunReport report;
   PLIMSOLL_TRY(runtime::Executor* executor, executor_of(-1));
   fill_states(*executor, options.seed);
@@ -88,20 +80,79 @@ Result<RunReport> run_steps(const std::function<Result<runtime::Executor*>(int s
     if (loss) report.losses.push_back(*loss);
     if (options.on_step) options.on_step(step, loss, report.step_seconds.back());
   }
-  if (options.on_end) PLIMSOLL_RETURN_IF_ERROR(options.on_end(*executor));
-  PLIMSOLL_RETURN_IF_ERROR(executor->status());
   report.overflow = executor->overflow_bytes();
   report.peak = executor->peak_bytes();
   report.threads = resolve_threads(options.threads);
   return report;
 }
 
-Result<RunReport> run_steps(runtime::Executor& executor, const RunOptions& options) {
-  return run_steps([&](int) -> Result<runtime::Executor*> { return &executor; }, options);
+Result<std::vector<device::TouchedBytes>> watch(const std::vector<std::span<std::byte>>& arenas, device::TouchedBytes::Method method,
+                                                std::byte pattern) {
+  std::vector<device::TouchedBytes> out;
+  for (const std::span<std::byte> arena : arenas) {
+    if (method == device::TouchedBytes::Method::kPattern) {
+      out.push_back(device::TouchedBytes::watch_pattern(arena, pattern));
+    } else {
+      PLIMSOLL_TRY(device::TouchedBytes watched, device::TouchedBytes::watch_pages(arena));
+      out.push_back(std::move(watched));
+    }
+  }
+  return out;
+}
+
+// Runs the steps once under watch and adds what it saw. Without arenas all that the executor took when it was bound
+// lies outside them.
+Result<RunReport> run_watched(const ExecutorOf& executor_of, const RunOptions& options, std::byte pattern, Measured& seen) {
+  PLIMSOLL_TRY(const runtime::Executor* executor, executor_of(-1));
+  const std::vector<std::span<std::byte>> arenas = executor->arenas();
+  const Bytes taken = arenas.empty() ? executor->peak_bytes() : Bytes(0);
+  PLIMSOLL_TRY(const std::vector<device::TouchedBytes> watches, watch(arenas, seen.method, pattern));
+  const runtime::OutsideBytes outside;
+  PLIMSOLL_TRY(RunReport report, run_steps(executor_of, options));
+  seen.outside = std::max(seen.outside, taken + outside.peak());
+  seen.large = std::max(seen.large, outside.large_allocations());
+  for (std::size_t arena = 0; arena < watches.size(); ++arena) {
+    PLIMSOLL_TRY(const Bytes highest, watches[arena].highest());
+    Bytes& figure = arena == 0 ? seen.touched : seen.host;
+    figure = std::max(figure, highest);
+  }
+  return report;
+}
+
+Result<RunReport> run_measured(const ExecutorOf& executor_of, const RunOptions& options) {
+  using device::TouchedBytes;
+  Measured seen;
+  seen.method = options.measure_by.value_or(TouchedBytes::can_watch_pages() ? TouchedBytes::Method::kPages : TouchedBytes::Method::kPattern);
+  PLIMSOLL_TRY(RunReport report, run_watched(executor_of, options, TouchedBytes::kPatterns[0], seen));
+  if (seen.method == TouchedBytes::Method::kPattern) {
+    // The same steps again, of which nobody hears.
+    RunOptions again = options;
+    again.on_step = nullptr;
+    const std::size_t events = options.trace != nullptr ? options.trace->events.size() : 0;
+    PLIMSOLL_RETURN_IF_ERROR(run_watched(executor_of, again, TouchedBytes::kPatterns[1], seen));
+    if (options.trace != nullptr) options.trace->events.resize(events);
+  }
+  report.measured = seen;
+  report.peak = seen.touched + seen.outside;
+  return report;
+}
+
+Result<RunReport> run(const ExecutorOf& executor_of, const RunOptions& options) {
+  const bool can = runtime::OutsideBytes::available();
+  PLIMSOLL_TRY(RunReport report, options.measure && can ? run_measured(executor_of, options) : run_steps(executor_of, options));
+  if (options.measure && !can) report.not_measured = "this program's allocations cannot be counted: it was built with sanitizers, or without allocation_calls";
+  PLIMSOLL_TRY(runtime::Executor* executor, executor_of(options.steps - 1));
+  if (options.on_end) PLIMSOLL_RETURN_IF_ERROR(options.on_end(*executor));
+  PLIMSOLL_RETURN_IF_ERROR(executor->status());
+  return report;
+}
+
+Result<RunReport> run(runtime::Executor& executor, const RunOptions& options) {
+  return run([&](int) -> Result<runtime::Executor*> { return &executor; }, options);
 }
 
 runtime::ExecutorOptions executor_options(const RunOptions& options) {
-  return {resolve_threads(options.threads), options.trace, options.poison, options.swap_file, options.step_seconds};
+  return {resolve_threads(options.threads), options.trace, options.poison, options.swap_file, options.step_seconds, options.wrap_kernel};
 }
 
 }  // namespace
@@ -127,10 +178,12 @@ Result<RunReport> run_plan(plan::Plan plan, const RunOptions& options) {
   const Bytes planned = plan.arena_bytes();
   const Bytes budget = plan.budget;
   PLIMSOLL_RETURN_IF_ERROR(check_machine_memory(planned));
+  const Bytes host = plan.arenas.size() > 1 ? plan.arenas[1].bytes : Bytes(0);
   const double predicted = plan.predicted_seconds;
   PLIMSOLL_TRY(const std::unique_ptr<runtime::Executor> executor, runtime::make_planned(std::move(plan), executor_options(options)));
-  PLIMSOLL_TRY(RunReport report, run_steps(*executor, options));
+  PLIMSOLL_TRY(RunReport report, run(*executor, options));
   report.planned_peak = planned;
+  report.host = report.measured ? report.measured->host : host;
   report.budget = budget;
   report.predicted_seconds = predicted;
   report.strategy = Strategy::kPlanned;
@@ -144,15 +197,15 @@ Result<RunReport> run_family(std::vector<plan::Plan> plans, const RunOptions& op
   PLIMSOLL_RETURN_IF_ERROR(check_machine_memory(planned));
   PLIMSOLL_TRY(runtime::PlannedFamily family, runtime::PlannedFamily::make(std::move(plans), executor_options(options)));
   const auto executor_of = [&](int step) { return family.at(step < 0 ? members - 1 : static_cast<std::size_t>(step) % members); };
-  PLIMSOLL_TRY(RunReport report, run_steps(executor_of, options));
+  if (options.measure) PLIMSOLL_RETURN_IF_ERROR(family.bind_all());
+  PLIMSOLL_TRY(RunReport report, run(executor_of, options));
   report.planned_peak = planned;
-  report.peak = family.peak_bytes();
   return report;
 }
 
 Result<RunReport> run_on_demand(const ir::Graph& graph, const RunOptions& options) {
   PLIMSOLL_TRY(const std::unique_ptr<runtime::Executor> executor, runtime::make_on_demand(graph, executor_options(options)));
-  PLIMSOLL_TRY(RunReport report, run_steps(*executor, options));
+  PLIMSOLL_TRY(RunReport report, run(*executor, options));
   report.strategy = Strategy::kOnDemand;
   return report;
 }

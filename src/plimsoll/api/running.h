@@ -3,6 +3,9 @@
 // The executor is made from a plan (strategy planned) or straight from the graph (on demand). Sources are
 // filled from the seed, then from a weight file where one is given; every step gets its batch from the data
 // source. Losses are the first output of a training graph.
+//
+// A measuring run also says what it held. Where the kernel lets pages be watched it runs once; else it runs
+// twice, over two patterns, and does the same both times. Its steps are slower: time other runs.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +13,11 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "plimsoll/base/result.h"
+#include "plimsoll/device/cpu/touched_bytes.h"
 #include "plimsoll/plan/plan.h"
 #include "plimsoll/runtime/executor.h"
 
@@ -27,6 +32,8 @@ struct RunOptions {
   std::uint64_t seed = 1;
   trace::Trace* trace = nullptr;
   bool poison = false;
+  bool measure = false;  // ask the memory what the run holds; slower
+  std::optional<device::TouchedBytes::Method> measure_by;  // absent: by pages where the kernel allows, else by patterns
   std::string swap_file;                        // where swapped values wait; empty: in host memory
   std::vector<double>* step_seconds = nullptr;  // seconds of each step of the plan, in the last run of it
   // Called before the first step, when every source has its first content.
@@ -40,15 +47,31 @@ struct RunOptions {
   std::function<void(int step, std::optional<double> loss, double seconds)> on_step;
   // Called after the last step.
   std::function<Status(runtime::Executor&)> on_end;
+  runtime::WrapKernel wrap_kernel;  // for tests that plant faults
+};
+
+// What a run held, from its binding to its last step, by asking the memory and the allocator (device/cpu/
+// touched_bytes.h, runtime/outside_bytes.h). Nothing here is read from a plan.
+struct Measured {
+  Bytes touched;           // one past the highest byte of the device's arena that was written
+  Bytes outside;           // the most bytes alive outside all arenas
+  std::int64_t large = 0;  // how many allocations outside had 4 KiB or more
+  Bytes host;              // one past the highest byte of the host's arena that was written
+  device::TouchedBytes::Method method = device::TouchedBytes::Method::kPages;
+
+  std::string_view touched_by() const { return method == device::TouchedBytes::Method::kPages ? "pages" : "patterns"; }
 };
 
 struct RunReport {
   std::vector<double> losses;
   std::vector<double> step_seconds;
-  Bytes peak;
+  Bytes peak;  // of device memory: touched and outside together where that was measured, else what was taken
   std::optional<Bytes> planned_peak;
+  std::optional<Measured> measured;
+  std::string not_measured;  // why not, where it was asked for
   Bytes budget;
   double predicted_seconds = 0;  // of a planned step
+  Bytes host;                    // that values wait in: touched where that was measured, else planned
   Bytes overflow;                // encoded maps that waited in host memory because they did not fit
   Strategy strategy = Strategy::kPlanned;
   int threads = 0;

@@ -30,6 +30,7 @@ constexpr const char* kRunExamples =
     "  plimsoll run family.json --batch 17                        the member of `plan --sizes batch=1..64 -o family.json`\n"
     "  plimsoll run family.json --sizes batch=1..8 --steps 16     another batch every step, in one arena\n"
     "  plimsoll run gpt2 --layers 2 --strategy on-demand --trace run.jsonl\n"
+    "  plimsoll run resnet18 --batch 4 --budget 60% --measure     what the run really held, beside the plan\n"
     "  plimsoll run model.onnx --inputs in.npz --outputs out.npz  inference, arrays by name\n"
     "  plimsoll run alexnet --save w.npz; plimsoll run alexnet --resume w.npz";
 
@@ -40,6 +41,7 @@ struct RunOptions {
   api::RunFiles files;
   int steps = 3;
   bool poison = false;
+  bool measure = false;
   bool random = false;  // made-up inputs although outputs are asked for
   std::string sizes;
   bool json = false;
@@ -52,8 +54,16 @@ std::int64_t size_of_step(const api::SizeRange& sizes, std::size_t step) {
 
 void print_json(const RunOptions& options, const std::optional<api::SizeRange>& sizes, const api::RunReport& report) {
   nlohmann::ordered_json out{{"schema", 1}, {"losses", report.losses}, {"step_seconds", report.step_seconds},
-                             {"peak_bytes", report.peak.value}};
+                             {"peak_bytes", report.peak.value}, {"measured", report.measured.has_value()}};
+  if (report.measured) {
+    out["touched_bytes"] = report.measured->touched.value;
+    out["outside_bytes"] = report.measured->outside.value;
+    out["touched_by"] = report.measured->touched_by();
+  } else if (!report.not_measured.empty()) {
+    out["not_measured"] = report.not_measured;
+  }
   if (report.planned_peak) out["planned_peak_bytes"] = report.planned_peak->value;
+  if (report.host.value > 0) out["host_peak_bytes"] = report.host.value;
   if (report.budget.value > 0) {
     out["budget_bytes"] = report.budget.value;
     out["predicted_seconds"] = report.predicted_seconds;
@@ -68,7 +78,13 @@ void print_json(const RunOptions& options, const std::optional<api::SizeRange>& 
 }
 
 void print_table(const api::RunReport& report) {
-  std::printf("peak %s (%s bytes)", human(report.peak).c_str(), grouped(report.peak.value).c_str());
+  std::printf("peak %s (%s bytes", human(report.peak).c_str(), grouped(report.peak.value).c_str());
+  if (report.measured) {
+    std::printf(" measured: %s touched in the arena, %s outside it)", grouped(report.measured->touched.value).c_str(),
+                grouped(report.measured->outside.value).c_str());
+  } else {
+    std::printf(" taken, not measured%s%s)", report.not_measured.empty() ? "" : ": ", report.not_measured.c_str());
+  }
   if (report.planned_peak) std::printf(", planned %s bytes", grouped(report.planned_peak->value).c_str());
   if (report.budget.value > 0) std::printf(", budget %s bytes", grouped(report.budget.value).c_str());
   std::printf("\n");
@@ -141,6 +157,7 @@ Status run_verb_action(const RunOptions& options) {
   how.threads = options.request.threads;
   how.seed = options.request.seed;
   how.poison = options.poison;
+  how.measure = options.measure;
   how.swap_file = options.planning.swap_file;
   trace::Trace trace;
   if (!options.files.trace.empty() || !options.files.chrome_trace.empty()) how.trace = &trace;
@@ -185,7 +202,8 @@ Action bind_run(Command& command) {
   command.add_output("--save", options->files.save, "write weights and optimizer state to an .npz at the end");
   command.add_output("--trace", options->files.trace, "write every allocation and operator as JSON lines");
   command.add_output("--chrome-trace", options->files.chrome_trace, "the same for chrome://tracing and Perfetto");
-  command.add_flag("--poison", options->poison, "fill memory with NaN when it is freed (for tests)");
+  Option poison = command.add_flag("--poison", options->poison, "fill memory with NaN when it is freed (for tests)");
+  command.add_flag("--measure", options->measure, "measure the peak: bytes written in the arena, and live bytes outside it since binding; steps are slower").excludes(poison);
   command.add_flag("--json", options->json, "one JSON object");
   return [options, &command]() {
     const bool fits = !options->planning.budget.empty() && !options->request.model.ends_with(".json");

@@ -32,6 +32,11 @@ bool is_library_frame(std::string_view file) {
          file.ends_with(".cpp") || file.ends_with(".h") || file.ends_with(".c");
 }
 
+// The phase of what our executor does beside computing says what it is, in the words of a plan.
+bool is_move(std::string_view phase) {
+  return phase == "send_out" || phase == "bring_in" || phase == "encode" || phase == "decode";
+}
+
 class TraceReader {
  public:
   TraceReader(const trace::Trace& trace, const TraceFacts& facts, Account& account) : trace_(trace), facts_(facts), account_(account) {
@@ -232,10 +237,11 @@ class TraceReader {
     op.name = account_.texts.intern(trace_.strings.text(event.name));
     op.layer = account_.texts.intern(layer_of_name(trace_.strings.text(event.name)));
     op.phase = phase_at(event);
-    op.what = account_.texts.intern("compute");
+    const bool computes = !is_move(trace_.strings.text(event.phase));
+    op.what = computes ? account_.texts.intern("compute") : op.phase;
     op.tick = now();
     op.seconds = std::max(0.0, seconds_between(event.start, event.end));
-    last_phase_ = op.phase;
+    if (computes) last_phase_ = op.phase;
     advance(event.start);
     last_end_ = operators_ran_ ? std::max(last_end_, event.end) : event.end;
     operators_ran_ = true;

@@ -19,6 +19,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -39,12 +40,18 @@ class Executor {
   virtual std::span<std::byte> source(ValueId value) = 0;
   virtual Status step() = 0;
   virtual std::span<const std::byte> result(ValueId output) = 0;
-  // Most bytes of device memory in use at once, as counted by whoever hands them out.
+  // Device memory as whoever hands it out counts it: the arena, or the most that a pool had in use at once.
   virtual Bytes peak_bytes() const = 0;
+  // Memory it took once and runs in: device memory, then the host's where it has some. None: it takes memory
+  // as it goes.
+  virtual std::vector<std::span<std::byte>> arenas() const { return {}; }
   virtual Status status() const { return {}; }
   // Encoded maps that did not fit their room in the last step and waited in host memory.
   virtual Bytes overflow_bytes() const { return Bytes(0); }
 };
+
+// Stands between an executor and the kernels it made: tests plant faults with it.
+using WrapKernel = std::function<std::unique_ptr<kernels::Kernel>(const ir::Node&, std::unique_ptr<kernels::Kernel>)>;
 
 struct ExecutorOptions {
   int threads = 0;                  // 0: as many as the machine has
@@ -52,12 +59,13 @@ struct ExecutorOptions {
   bool poison = false;              // fill memory with NaN patterns when it is freed
   std::string swap_file{};          // where values wait that left the device; empty: in host memory
   std::vector<double>* step_seconds = nullptr;  // of a plan: seconds of each of its steps, the last time it ran
+  WrapKernel wrap_kernel{};
 };
 
 // One kernel per distinct signature, and which node uses which.
 class KernelSet {
  public:
-  static Result<KernelSet> make(const ir::Graph& graph, int threads);
+  static Result<KernelSet> make(const ir::Graph& graph, const ExecutorOptions& options);
 
   kernels::Kernel& of(NodeId node) const { return *kernels_[index_[node.index()]]; }
 

@@ -1,6 +1,7 @@
 #include "plimsoll/runtime/initial_content.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <thread>
@@ -8,6 +9,7 @@
 
 #include "plimsoll/base/random.h"
 #include "plimsoll/ops/array.h"
+#include "plimsoll/runtime/layout_copy.h"
 
 namespace plimsoll::runtime {
 namespace {
@@ -35,20 +37,26 @@ double draw(const ir::Init& init, bool real, Random& random) {
   return 0.0;
 }
 
-void fill_chunk(const ir::Value& value, std::uint64_t seed, std::int64_t first, std::int64_t count, std::byte* memory) {
+// Drawn in pieces on the stack: a batch is filled without a copy of it beside the arena.
+constexpr std::int64_t kPiece = 256;
+
+void fill_chunk(const ir::Value& value, std::uint64_t seed, std::int64_t first, std::int64_t count, std::span<std::byte> memory) {
   std::uint64_t state = seed + static_cast<std::uint64_t>(first / kChunk) * 0x9e3779b97f4a7c15ULL;
   Random random(splitmix64(state));
   const ir::DType dtype = value.type.dtype;
-  if (dtype == ir::DType::kF32) {
-    auto* out = reinterpret_cast<float*>(memory) + first;
-    for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<float>(draw(value.init, true, random));
-    return;
+  for (std::int64_t at = first; at < first + count; at += kPiece) {
+    const std::int64_t now = std::min(kPiece, first + count - at);
+    if (dtype == ir::DType::kF32) {
+      std::array<float, kPiece> piece;
+      for (std::int64_t i = 0; i < now; ++i) piece[static_cast<std::size_t>(i)] = static_cast<float>(draw(value.init, true, random));
+      place_row_major(value.type, at, std::as_bytes(std::span(piece).first(static_cast<std::size_t>(now))), memory);
+      continue;
+    }
+    ops::Array piece(ir::TensorType{dtype, {now}, {}});
+    for (std::int64_t i = 0; i < now; ++i) piece.set_number(i, draw(value.init, piece.is_real(), random));
+    piece.round();
+    place_row_major(value.type, at, piece.to_bytes(), memory);
   }
-  ops::Array part(ir::TensorType{dtype, {count}, {}});
-  for (std::int64_t i = 0; i < count; ++i) part.set_number(i, draw(value.init, part.is_real(), random));
-  part.round();
-  const std::vector<std::byte> bytes = part.to_bytes();
-  std::memcpy(memory + first * ir::bits(dtype) / 8, bytes.data(), bytes.size());
 }
 
 }  // namespace
@@ -56,6 +64,8 @@ void fill_chunk(const ir::Value& value, std::uint64_t seed, std::int64_t first, 
 void fill_source(const ir::Value& value, std::uint64_t seed, std::uint64_t step, std::span<std::byte> memory) {
   if (value.init.kind == ir::Init::Kind::kFile || value.kind == ir::ValueKind::kConstant) return;
   const std::int64_t count = value.type.shape.elements();
+  const bool padded = value.type.layout.block_count > 0;
+  if (padded) std::memset(memory.data(), 0, memory.size());
   std::uint64_t mix = seed ^ hash(value.name);
   if (value.kind == ir::ValueKind::kInput) mix += step * 0xd1342543de82ef95ULL;
   const std::uint64_t own = splitmix64(mix);
@@ -63,7 +73,7 @@ void fill_source(const ir::Value& value, std::uint64_t seed, std::uint64_t step,
   const auto fill_from = [&](std::int64_t first_chunk, std::int64_t stride) {
     for (std::int64_t chunk = first_chunk; chunk < chunks; chunk += stride) {
       const std::int64_t first = chunk * kChunk;
-      fill_chunk(value, own, first, std::min(kChunk, count - first), memory.data());
+      fill_chunk(value, own, first, std::min(kChunk, count - first), memory);
     }
   };
   const auto workers = std::min<std::int64_t>(chunks, std::max(1u, std::thread::hardware_concurrency()));

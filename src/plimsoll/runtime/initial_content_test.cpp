@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include "plimsoll/runtime/layout_copy.h"
+
 namespace plimsoll::runtime {
 namespace {
 
@@ -57,6 +59,23 @@ TEST(FillSource, IntegerInputsStayInRangeAndChangeWithTheStep) {
     ASSERT_LT(token, 17);
   }
   EXPECT_NE(bytes, filled(tokens, 1, 1));
+}
+
+TEST(FillSource, IsTheSameInEveryLayout) {
+  ir::Layout blocked = ir::Layout::channels_last(4);
+  blocked.order = {0, 1, 2, 3};
+  blocked.blocks[0] = {1, 8};
+  blocked.block_count = 1;
+  for (const ir::DType dtype : {ir::DType::kF32, ir::DType::kI64, ir::DType::kU8}) {
+    for (const ir::Layout& layout : {ir::Layout::channels_last(4), blocked}) {
+      ir::Value value = weight("w", dtype, {3, 5, 60, 90}, {ir::Init::Kind::kUniform, 0, 100});
+      const std::vector<std::byte> plain = filled(value, 1, 0);
+      value.type.layout = layout;
+      std::vector<std::byte> expected(static_cast<std::size_t>(ir::bytes_of(value.type).value));
+      copy_from_row_major(value.type, plain, expected);
+      EXPECT_EQ(filled(value, 1, 0), expected) << ir::to_string(value.type);
+    }
+  }
 }
 
 TEST(FillSource, EmptySourceIsFine) { EXPECT_TRUE(filled(weight("e", ir::DType::kF32, {0, 4}, {}), 1, 0).empty()); }

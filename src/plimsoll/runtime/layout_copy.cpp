@@ -6,9 +6,10 @@
 namespace plimsoll::runtime {
 namespace {
 
-// Calls visit(row-major index, physical index) for every element.
+// Calls visit(row-major index - first, physical index) for `count` elements from the row-major index `first` on.
 template <typename Visit>
-void for_each_element(const ir::TensorType& type, Visit visit) {
+void for_each_element(const ir::TensorType& type, std::int64_t first, std::int64_t count, Visit visit) {
+  if (count == 0) return;
   const ir::Layout& layout = type.layout;
   const ir::Shape extents = *ir::padded(type.shape, layout);
   const int rank = type.shape.rank();
@@ -28,7 +29,10 @@ void for_each_element(const ir::TensorType& type, Visit visit) {
     stride *= extents[axis] / block[axis];
   }
   std::array<std::int64_t, ir::kMaxRank> index{};
-  const std::int64_t count = type.shape.elements();
+  for (int axis = rank - 1; axis >= 0; --axis) {
+    index[static_cast<std::size_t>(axis)] = first % type.shape[axis];
+    first /= type.shape[axis];
+  }
   for (std::int64_t i = 0; i < count; ++i) {
     std::int64_t place = 0;
     std::array<std::int64_t, ir::kMaxRank> inside{};
@@ -62,9 +66,17 @@ void copy_from_row_major(const ir::TensorType& type, std::span<const std::byte> 
     return;
   }
   std::memset(to.data(), 0, to.size());
+  place_row_major(type, 0, from, to);
+}
+
+void place_row_major(const ir::TensorType& type, std::int64_t first, std::span<const std::byte> piece, std::span<std::byte> to) {
   const auto width = static_cast<std::size_t>(ir::bits(type.dtype) / 8);
-  for_each_element(type, [&](std::int64_t i, std::int64_t place) {
-    std::memcpy(to.data() + static_cast<std::size_t>(place) * width, from.data() + static_cast<std::size_t>(i) * width, width);
+  if (type.layout.is_row_major()) {
+    std::memcpy(to.data() + static_cast<std::size_t>(first * ir::bits(type.dtype) / 8), piece.data(), piece.size());
+    return;
+  }
+  for_each_element(type, first, static_cast<std::int64_t>(piece.size() / width), [&](std::int64_t i, std::int64_t place) {
+    std::memcpy(to.data() + static_cast<std::size_t>(place) * width, piece.data() + static_cast<std::size_t>(i) * width, width);
   });
 }
 
@@ -72,7 +84,7 @@ std::vector<std::byte> copy_to_row_major(const ir::TensorType& type, std::span<c
   if (type.layout.is_row_major()) return {from.begin(), from.end()};
   const auto width = static_cast<std::size_t>(ir::bits(type.dtype) / 8);
   std::vector<std::byte> out(static_cast<std::size_t>(type.shape.elements()) * width);
-  for_each_element(type, [&](std::int64_t i, std::int64_t place) {
+  for_each_element(type, 0, type.shape.elements(), [&](std::int64_t i, std::int64_t place) {
     std::memcpy(out.data() + static_cast<std::size_t>(i) * width, from.data() + static_cast<std::size_t>(place) * width, width);
   });
   return out;

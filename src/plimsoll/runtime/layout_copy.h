@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -12,6 +13,8 @@ namespace plimsoll::runtime {
 // `from` holds the type's elements row-major; `to` is memory of the type in its own layout. Padding of
 // blocked layouts becomes zero. Element types of whole bytes only may have a layout of their own.
 void copy_from_row_major(const ir::TensorType& type, std::span<const std::byte> from, std::span<std::byte> to);
+// The same for a piece: the elements from the row-major index `first` on. Padding is left as it is.
+void place_row_major(const ir::TensorType& type, std::int64_t first, std::span<const std::byte> piece, std::span<std::byte> to);
 std::vector<std::byte> copy_to_row_major(const ir::TensorType& type, std::span<const std::byte> from);
 
 }  // namespace plimsoll::runtime

@@ -155,7 +155,7 @@ class OnDemand final : public Executor {
 }  // namespace
 
 Result<std::unique_ptr<Executor>> make_on_demand(ir::Graph graph, const ExecutorOptions& options) {
-  PLIMSOLL_TRY(KernelSet kernels, KernelSet::make(graph, options.threads));
+  PLIMSOLL_TRY(KernelSet kernels, KernelSet::make(graph, options));
   auto out = std::make_unique<OnDemand>(std::move(graph), std::move(kernels), options);
   PLIMSOLL_RETURN_IF_ERROR(out->start());
   return out;

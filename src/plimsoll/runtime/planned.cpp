@@ -13,6 +13,7 @@
 #include "plimsoll/device/cpu/swap_file.h"
 #include "plimsoll/kernels/cpu/boxed_map.h"
 #include "plimsoll/plan/check_plan.h"
+#include "plimsoll/runtime/outside_bytes.h"
 
 namespace plimsoll::runtime {
 namespace {
@@ -60,22 +61,33 @@ class Planned final : public Executor {
       PLIMSOLL_TRY(BoundStep bound, bind(step));
       bound_.push_back(std::move(bound));
     }
+    PLIMSOLL_RETURN_IF_ERROR(take_overflow_room());
     if (options_.poison) count_users();
+    if (options_.trace != nullptr) {
+      ran_.resize(plan_.steps.size());
+      if (!arenas_->calls) arenas_->calls = std::make_unique<CallTrace>(*options_.trace);
+    }
     if (streams_ > static_cast<int>(done_.size())) return bad_input("the plan has {} streams, at most {} are supported", streams_, done_.size());
     return {};
   }
 
   const ir::Graph& graph() const override { return plan_.graph; }
 
-  std::span<std::byte> source(ValueId value) override { return span_of(place_[value.index()], value); }
+  std::span<std::byte> source(ValueId value) override {
+    if (options_.trace != nullptr) trace_source(value);
+    return span_of(place_[value.index()], value);
+  }
   std::span<const std::byte> result(ValueId output) override { return span_of(results_[output.index()], output); }
-  Bytes peak_bytes() const override { return peak_; }
+  Bytes peak_bytes() const override { return Bytes(static_cast<std::int64_t>(device_memory().size())); }
+  std::vector<std::span<std::byte>> arenas() const override {
+    std::vector<std::span<std::byte>> out;
+    for (const device::CpuArena& arena : arenas_->memory) out.push_back(arena.bytes());
+    return out;
+  }
   Status status() const override { return status_; }
   Bytes overflow_bytes() const override {
     Bytes total;
-    for (const auto& [buffer, overflow] : overflow_) {
-      for (const auto& block : overflow) total += Bytes(static_cast<std::int64_t>(block.size()));
-    }
+    for (const auto& [buffer, overflow] : overflow_) total += overflow.bytes();
     return total;
   }
 
@@ -90,6 +102,7 @@ class Planned final : public Executor {
     for (int stream = 1; stream < streams_; ++stream) workers.emplace_back([this, stream] { run_stream(stream); });
     run_stream(0);
     for (std::thread& worker : workers) worker.join();
+    if (options_.trace != nullptr && status_) trace_step();
     return status_;
   }
 
@@ -100,17 +113,28 @@ class Planned final : public Executor {
       const Bytes bytes = plan_.arenas[arena].bytes;
       if (arena == kHostArena && !options_.swap_file.empty()) {
         PLIMSOLL_TRY(file_, device::SwapFile::make(options_.swap_file, bytes));
-        arenas_->emplace_back();
+        arenas_->memory.emplace_back();
         swaps_to_file_ = true;
         continue;
       }
       PLIMSOLL_TRY(device::CpuArena memory, device::CpuArena::make(bytes));
-      arenas_->push_back(std::move(memory));
+      arenas_->memory.push_back(std::move(memory));
     }
     return {};
   }
 
-  std::byte* memory(std::size_t arena) { return (*arenas_)[arena].data(); }
+  // All that could overflow has its room before the first step; pages that nothing overflows into are never touched.
+  Status take_overflow_room() {
+    Bytes total;
+    for (const auto& [buffer, overflow] : overflow_) total += overflow.room_wanted();
+    if (total.value == 0) return {};
+    PLIMSOLL_TRY(overflow_room_, device::CpuArena::make(total));
+    std::span<std::byte> left = overflow_room_.bytes();
+    for (auto& [buffer, overflow] : overflow_) left = overflow.take_room(left);
+    return {};
+  }
+
+  std::byte* memory(std::size_t arena) const { return arenas_->memory[arena].data(); }
 
   std::size_t bytes_of(ValueId value) const { return static_cast<std::size_t>(ir::bytes_of(plan_.graph.value(value).type).value); }
 
@@ -143,9 +167,7 @@ class Planned final : public Executor {
   }
 
   std::byte* address(const Slot& slot) {
-    const plan::PlanBuffer& buffer = plan_.buffer(slot.buffer);
-    if (buffer.arena == 0) peak_ = std::max(peak_, buffer.offset + buffer.bytes - Offset(0));
-    return memory(buffer.arena) + plan::place_of(plan_, slot).value;
+    return memory(plan_.buffer(slot.buffer).arena) + plan::place_of(plan_, slot).value;
   }
 
   Result<BoundStep> bind(const PlanStep& step) {
@@ -186,7 +208,7 @@ class Planned final : public Executor {
     if (out.box < codec::least_box_bytes(out.bytes / out.codec->element_bytes)) return bad_input("the room for '{}' is too small", plan_.graph.value(step.value).name);
     out.inputs.push_back(address(step.inputs.front()));
     out.outputs.push_back(address(step.outputs.front()));
-    out.overflow = &overflow_[small.buffer];
+    out.overflow = &overflow_.try_emplace(small.buffer, *out.codec, out.bytes).first->second;
     return {};
   }
 
@@ -202,8 +224,7 @@ class Planned final : public Executor {
 
   void run_stream(int stream) {
     auto& done = done_[static_cast<std::size_t>(stream)];
-    const bool traced = options_.trace != nullptr && stream == 0;
-    const bool timed = traced || options_.step_seconds != nullptr;
+    const bool timed = options_.trace != nullptr || options_.step_seconds != nullptr;
     for (std::size_t s = 0; s < plan_.steps.size() && !failed_.load(std::memory_order_acquire); ++s) {
       const PlanStep& step = plan_.steps[s];
       if (step.stream != stream) continue;
@@ -211,8 +232,9 @@ class Planned final : public Executor {
       if (failed_.load(std::memory_order_acquire)) break;
       const std::int64_t begin = timed ? now_ns() : 0;
       note(run(bound_[s]));
-      if (options_.step_seconds != nullptr) (*options_.step_seconds)[s] = 1e-9 * static_cast<double>(now_ns() - begin);
-      if (traced) record(s, begin);
+      const std::int64_t end = timed ? now_ns() : 0;
+      if (options_.step_seconds != nullptr) (*options_.step_seconds)[s] = 1e-9 * static_cast<double>(end - begin);
+      if (options_.trace != nullptr) ran_[s] = {begin, end};
       if (options_.poison) poison_dead(s);
       done.store(static_cast<std::int32_t>(s), std::memory_order_release);
       if (streams_ > 1) done.notify_all();
@@ -260,32 +282,69 @@ class Planned final : public Executor {
     PLIMSOLL_CHECK(kernels::unpack_map(*step.codec, box, *step.overflow, values), "an encoded map was overwritten");
   }
 
-  // Buffers begin and end with the steps of the plan; operators have their times.
-  void record(std::size_t s, std::int64_t begin) {
-    const Step now(static_cast<std::int64_t>(s));
-    for (const plan::PlanBuffer& buffer : plan_.buffers) {
-      if (buffer.arena == 0 && buffer.lifetime.begin == now) record_buffer(trace::EventKind::kAllocation, buffer, begin);
-    }
-    const PlanStep& step = plan_.steps[s];
-    const std::int64_t end = now_ns();
-    if (step.node.valid()) {
-      const ir::Node& node = plan_.graph.node(step.node);
-      trace::Event& event = options_.trace->add(trace::EventKind::kOperator, display_name(node));
-      event.phase = options_.trace->strings.intern(ir::name(node.phase));
-      event.start = begin;
-      event.end = end;
-    }
-    for (const plan::PlanBuffer& buffer : plan_.buffers) {
-      if (buffer.arena == 0 && buffer.lifetime.end == now + 1) record_buffer(trace::EventKind::kFree, buffer, end);
-    }
+  Handed handed(const std::byte* address, std::size_t bytes, ValueId value) const {
+    return {Offset(address - memory(0)), Bytes(static_cast<std::int64_t>(bytes)), plan_.graph.value(value).name,
+            category_of(plan_.graph, value)};
   }
 
-  void record_buffer(trace::EventKind kind, const plan::PlanBuffer& buffer, std::int64_t time) {
-    trace::Event& event = options_.trace->add(kind, buffer.name);
-    event.category = buffer.value.valid() ? category_of(plan_.graph, buffer.value) : trace::Category::kScratch;
-    event.bytes = buffer.bytes;
-    event.address = static_cast<std::uint64_t>(buffer.offset.value);
-    event.start = event.end = time;
+  std::span<const std::byte> device_memory() const {
+    return arenas_->memory.empty() ? std::span<const std::byte>{} : arenas_->memory.front().bytes();
+  }
+
+  bool on_device(const std::byte* address) const {
+    const std::span<const std::byte> device = device_memory();
+    return address != nullptr && address >= device.data() && address < device.data() + device.size();
+  }
+
+  void trace_source(ValueId value) {
+    const Uncounted own;
+    const std::byte* const address = place_[value.index()].address;
+    if (!on_device(address)) return;
+    arenas_->calls->hand_out(handed(address, bytes_of(value), value), ir::is_persistent(plan_.graph.value(value).kind), now_ns());
+  }
+
+  // What ran, from the addresses that kernels and copies were handed.
+  void trace_step() {
+    const Uncounted own;
+    std::vector<Call> calls;
+    for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
+      if (plan_.steps[s].kind != StepKind::kDrop) calls.push_back(call_of(s));
+    }
+    std::vector<Handed> outputs;
+    for (const ValueId output : plan_.graph.outputs) {
+      const std::byte* const address = results_[output.index()].address;
+      if (on_device(address)) outputs.push_back(handed(address, bytes_of(output), output));
+    }
+    arenas_->calls->add_step(std::move(calls), outputs);
+  }
+
+  Call call_of(std::size_t s) const {
+    const PlanStep& step = plan_.steps[s];
+    const BoundStep& bound = bound_[s];
+    Call call;
+    call.start = ran_[s].begin;
+    call.end = ran_[s].end;
+    call.stream = step.stream;
+    call.name = call_name(plan_, step);
+    const auto add = [&](std::vector<Handed>& to, const std::byte* address, std::size_t bytes, ValueId value) {
+      if (on_device(address)) to.push_back(handed(address, bytes, value));
+    };
+    if (step.node.valid()) {
+      const ir::Node& node = plan_.graph.node(step.node);
+      call.phase = ir::name(node.phase);
+      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+        if (node.inputs[i].valid()) add(call.reads, bound.inputs[i], bytes_of(node.inputs[i]), node.inputs[i]);
+      }
+      for (std::size_t i = 0; i < node.outputs.size(); ++i) add(call.writes, bound.outputs[i], bytes_of(node.outputs[i]), node.outputs[i]);
+      if (bound.scratch != nullptr) {
+        call.writes.push_back({Offset(bound.scratch - memory(0)), bound.kernel->scratch(), call.name + " scratch", trace::Category::kScratch});
+      }
+    } else {
+      call.phase = plan::name(step.kind);
+      add(call.reads, bound.inputs.front(), step.kind == StepKind::kDecode ? bound.box : bound.bytes, step.value);
+      add(call.writes, bound.outputs.front(), step.kind == StepKind::kEncode ? bound.box : bound.bytes, step.value);
+    }
+    return call;
   }
 
   // By buffer: how many steps touch it in all, none for what is there after the last step.
@@ -333,15 +392,21 @@ class Planned final : public Executor {
   std::vector<Spot> results_;
   std::vector<BoundStep> bound_;
   std::map<BufferId, kernels::Overflow> overflow_;  // by encoded buffer
+  device::CpuArena overflow_room_;                  // host memory for all of them
   int streams_ = 1;
   std::vector<std::vector<BufferId>> users_;  // by step: the buffers it touches that die in this step
   std::vector<int> uses_;                     // by buffer
   std::vector<std::atomic<int>> left_;        // of uses_, in this step
   std::array<std::atomic<std::int32_t>, 8> done_{};
-  Bytes peak_;
+  std::vector<Interval<std::int64_t>> ran_;  // by step: when it ran last, when that is traced
 };
 
 }  // namespace
+
+std::string call_name(const plan::Plan& plan, const PlanStep& step) {
+  const std::string what = step.node.valid() ? display_name(plan.graph.node(step.node)) : plan.graph.value(step.value).name;
+  return step.kind == StepKind::kCompute ? what : fmt::format("{} {}", plan::name(step.kind), what);
+}
 
 Result<std::unique_ptr<Executor>> make_planned(plan::Plan plan, const ExecutorOptions& options, std::shared_ptr<Arenas> arenas) {
   const plan::PlanCheck check = plan::check_plan(plan);
@@ -349,7 +414,7 @@ Result<std::unique_ptr<Executor>> make_planned(plan::Plan plan, const ExecutorOp
   std::vector<KernelSet> kernels;
   for (const PlanStep& step : plan.steps) {
     while (step.node.valid() && kernels.size() <= step.stream) {
-      PLIMSOLL_TRY(KernelSet set, KernelSet::make(plan.graph, options.threads));
+      PLIMSOLL_TRY(KernelSet set, KernelSet::make(plan.graph, options));
       kernels.push_back(std::move(set));
     }
   }

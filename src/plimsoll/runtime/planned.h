@@ -7,7 +7,9 @@
 // What leaves the device waits in host memory, or in a swap file (device/cpu/swap_file.h). A copy that fails
 // ends the step with its error; the streams stop where they are and nothing that was computed may be used.
 //
-// The measured peak is the end of the highest buffer handed to any kernel; behind the arena stands a guard page.
+// What it holds is the arena it took; what of that it touches, the arena is asked (device/cpu/touched_bytes.h),
+// and a trace tells what kernels were handed (call_trace.h): neither is read from the plan. Behind the arena
+// stands a guard page.
 #pragma once
 
 #include <memory>
@@ -15,15 +17,23 @@
 
 #include "plimsoll/device/cpu/arena.h"
 #include "plimsoll/plan/plan.h"
+#include "plimsoll/runtime/call_trace.h"
 #include "plimsoll/runtime/executor.h"
 
 namespace plimsoll::runtime {
 
-using Arenas = std::vector<device::CpuArena>;
+// Taken once: device memory, then the host's. What happens in them is one story, whichever plans run.
+struct Arenas {
+  std::vector<device::CpuArena> memory;
+  std::unique_ptr<CallTrace> calls;  // when there is a trace
+};
 
 // The plan is checked first (check_plan.h); one that is wrong is refused with its first problem.
 // With `arenas` it runs in memory that others run in too, at other times (planned_family.h).
 Result<std::unique_ptr<Executor>> make_planned(plan::Plan plan, const ExecutorOptions& options,
                                                std::shared_ptr<Arenas> arenas = nullptr);
+
+// What a trace calls a step of a plan: "layer/op", or what is done with which value: "send_out conv1".
+std::string call_name(const plan::Plan& plan, const plan::PlanStep& step);
 
 }  // namespace plimsoll::runtime

@@ -50,7 +50,7 @@ Result<PlannedFamily> PlannedFamily::make(std::vector<plan::Plan> plans, const E
   }
   PLIMSOLL_TRY(device::CpuArena arena, device::CpuArena::make(most));
   out.arenas_ = std::make_shared<Arenas>();
-  out.arenas_->push_back(std::move(arena));
+  out.arenas_->memory.push_back(std::move(arena));
   out.executors_.resize(plans.size());
   out.plans_ = std::move(plans);
   out.options_ = options;
@@ -59,32 +59,33 @@ Result<PlannedFamily> PlannedFamily::make(std::vector<plan::Plan> plans, const E
 }
 
 Result<Executor*> PlannedFamily::at(std::size_t member) {
-  if (!executors_[member]) {
-    PLIMSOLL_TRY(executors_[member], make_planned(std::move(plans_[member]), options_, arenas_));
-  }
+  PLIMSOLL_RETURN_IF_ERROR(bind(member));
   if (member != current_) hand_over(current_, member);
   current_ = member;
   return executors_[member].get();
 }
 
-Bytes PlannedFamily::peak_bytes() const {
-  Bytes out;
-  for (const auto& executor : executors_) {
-    if (executor) out = std::max(out, executor->peak_bytes());
-  }
-  return out;
+Status PlannedFamily::bind(std::size_t member) {
+  if (executors_[member]) return {};
+  PLIMSOLL_TRY(executors_[member], make_planned(std::move(plans_[member]), options_, arenas_));
+  return {};
+}
+
+Status PlannedFamily::bind_all() {
+  for (std::size_t member = 0; member < executors_.size(); ++member) PLIMSOLL_RETURN_IF_ERROR(bind(member));
+  return {};
 }
 
 void PlannedFamily::hand_over(std::size_t from, std::size_t to) {
   if (places_[from] == places_[to] || !executors_[from]) return;
-  const std::byte* arena = arenas_->front().data();
+  const std::byte* arena = arenas_->memory.front().data();
   std::vector<std::vector<std::byte>> content;
   for (const Place& place : places_[from]) {
     const std::size_t bytes = executors_[from]->source(place.value).size();
     content.emplace_back(arena + place.offset.value, arena + place.offset.value + bytes);
   }
   for (std::size_t s = 0; s < content.size(); ++s) {
-    std::memcpy(arenas_->front().data() + places_[to][s].offset.value, content[s].data(), content[s].size());
+    std::memcpy(arenas_->memory.front().data() + places_[to][s].offset.value, content[s].data(), content[s].size());
   }
 }
 

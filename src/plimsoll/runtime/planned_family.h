@@ -27,8 +27,8 @@ class PlannedFamily {
 
   // The executor of the plan of this number, with the state that the last one left.
   Result<Executor*> at(std::size_t member);
-  // Of all members that have run.
-  Bytes peak_bytes() const;
+  // Makes every executor now, for who counts what is allocated afterwards.
+  Status bind_all();
 
  private:
   // Where the values that outlive a step lie, in the order of the graph.
@@ -38,6 +38,7 @@ class PlannedFamily {
     bool operator==(const Place&) const = default;
   };
   static std::vector<Place> places_of(const plan::Plan& plan);
+  Status bind(std::size_t member);
   void hand_over(std::size_t from, std::size_t to);
 
   std::vector<plan::Plan> plans_;

@@ -1,36 +1,53 @@
 #include "plimsoll/kernels/cpu/boxed_map.h"
 
+#include <algorithm>
 #include <cstring>
 
+#include "plimsoll/base/check.h"
 #include "plimsoll/kernels/cpu/parallel.h"
 
 namespace plimsoll::kernels {
 
+Overflow::Overflow(const codec::Codec& codec, std::size_t map_bytes)
+    : codec_(&codec), map_bytes_(map_bytes), refused_(codec::box_blocks(map_bytes / codec.element_bytes)) {}
+
+std::span<std::byte> Overflow::take_room(std::span<std::byte> memory) {
+  room_ = memory.first(map_bytes_);
+  return memory.subspan(map_bytes_);
+}
+
+Bytes Overflow::bytes() const {
+  Bytes total;
+  for (std::size_t block = 0; block < refused_.size(); ++block) {
+    if (refused_[block] != 0) total += Bytes(static_cast<std::int64_t>(codec::box_part(*codec_, room_, block).size()));
+  }
+  return total;
+}
+
 void pack_map(const codec::Codec& codec, std::span<const std::byte> map, std::span<std::uint8_t> box, Overflow& overflow) {
-  const std::size_t count = map.size() / codec.element_bytes;
-  codec::BoxWriter writer(codec, count, box);
-  overflow.resize(codec::box_blocks(count));
-  parallel_each(static_cast<std::int64_t>(overflow.size()), [&](std::int64_t i) {
+  PLIMSOLL_CHECK(overflow.room_.size() == map.size(), "the room for what overflows is another map's");
+  codec::BoxWriter writer(codec, map.size() / codec.element_bytes, box);
+  parallel_each(static_cast<std::int64_t>(overflow.refused_.size()), [&](std::int64_t i) {
     const auto block = static_cast<std::size_t>(i);
     const std::span<const std::byte> values = codec::box_part(codec, map, block);
-    overflow[block].clear();
-    if (!writer.put(block, values)) overflow[block].assign(values.begin(), values.end());
+    const bool refused = !writer.put(block, values);
+    overflow.refused_[block] = refused ? 1 : 0;
+    if (refused) std::copy(values.begin(), values.end(), codec::box_part(codec, overflow.room_, block).begin());
   });
 }
 
 bool unpack_map(const codec::Codec& codec, std::span<const std::uint8_t> box, const Overflow& overflow, std::span<std::byte> map) {
   const std::size_t count = map.size() / codec.element_bytes;
-  std::atomic<bool> whole{overflow.size() == codec::box_blocks(count)};
-  parallel_each(static_cast<std::int64_t>(overflow.size()), [&](std::int64_t i) {
+  std::atomic<bool> whole{overflow.room_.size() == map.size()};
+  parallel_each(whole ? static_cast<std::int64_t>(overflow.refused_.size()) : 0, [&](std::int64_t i) {
     const auto block = static_cast<std::size_t>(i);
     const std::span<std::byte> values = codec::box_part(codec, map, block);
     const codec::Opened opened = codec::open_block(codec, count, box, block, values);
     if (opened == codec::Opened::kValues) return;
-    const std::vector<std::byte>& kept = overflow[block];
-    if (opened == codec::Opened::kDamaged || kept.size() != values.size()) {
+    if (opened == codec::Opened::kDamaged || overflow.refused_[block] == 0) {
       whole.store(false, std::memory_order_relaxed);
     } else {
-      std::memcpy(values.data(), kept.data(), values.size());
+      std::memcpy(values.data(), codec::box_part(codec, overflow.room_, block).data(), values.size());
     }
   });
   return whole.load();

@@ -3,13 +3,32 @@
 
 #include <vector>
 
+#include "plimsoll/base/units.h"
 #include "plimsoll/codec/box.h"
 
 namespace plimsoll::kernels {
 
-// Blocks that their box refused, in host memory: by block, empty where it lies in the box. The memory is
-// kept from step to step.
-using Overflow = std::vector<std::vector<std::byte>>;
+// Host memory for the blocks of one map that their box refuses. It is as large as the map and taken before the
+// first step; a refused block stands in it where it stands in the map.
+class Overflow {
+ public:
+  Overflow(const codec::Codec& codec, std::size_t map_bytes);
+
+  Bytes room_wanted() const { return Bytes(static_cast<std::int64_t>(map_bytes_)); }
+  // Takes the first bytes of `memory` and gives back the rest.
+  std::span<std::byte> take_room(std::span<std::byte> memory);
+  // What waits there now.
+  Bytes bytes() const;
+
+ private:
+  friend void pack_map(const codec::Codec&, std::span<const std::byte>, std::span<std::uint8_t>, Overflow&);
+  friend bool unpack_map(const codec::Codec&, std::span<const std::uint8_t>, const Overflow&, std::span<std::byte>);
+
+  const codec::Codec* codec_;
+  std::size_t map_bytes_;
+  std::span<std::byte> room_;
+  std::vector<std::uint8_t> refused_;  // by block: whether it waits here
+};
 
 void pack_map(const codec::Codec& codec, std::span<const std::byte> map, std::span<std::uint8_t> box, Overflow& overflow);
 // False: the box or the overflow is not what pack_map left. What `map` then holds is undefined.

@@ -2,8 +2,11 @@
 
 #include <omp.h>
 
+#include <array>
 #include <limits>
+#include <mutex>
 
+#include "plimsoll/base/checked.h"
 #include "plimsoll/kernels/cpu/channels.h"
 #include "plimsoll/kernels/cpu/convolution_layout.h"
 #include "plimsoll/kernels/cpu/onednn.h"
@@ -303,9 +306,35 @@ std::unique_ptr<Kernel> make_convolution_grad_input(const Site& site) {
                        writes(0, DNNL_ARG_DIFF_SRC, d.x)}));
 }
 
+namespace {
+
+// oneDNN writes the code of its barrier, 256 KiB mapped for it, when threads first wait for each other in the gradient
+// of some weights: in the first step. This small gradient over a batch of two makes it do so while kernels are made.
+void make_barrier() {
+  Direction d;
+  d.geometry = {{1, 1}, {0, 0}, {0, 0}, {0, 0}, 1};
+  const auto last = dnnl::memory::format_tag::nhwc;
+  d.x = Desc({2, 16, 32, 32}, dnnl::memory::data_type::f32, last);
+  d.y = Desc({2, 96, 32, 32}, dnnl::memory::data_type::f32, last);
+  d.weights = Desc({96, 16, 1, 1}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any);
+  const auto pd = d.backward_weights();
+  const auto memory = [](const Desc& desc) { return dnnl::memory(desc, onednn_engine()); };
+  dnnl::stream stream(onednn_engine());
+  dnnl::convolution_backward_weights(pd).execute(stream, {{DNNL_ARG_SRC, memory(pd.src_desc())},
+                                                          {DNNL_ARG_DIFF_DST, memory(pd.diff_dst_desc())},
+                                                          {DNNL_ARG_DIFF_WEIGHTS, memory(pd.diff_weights_desc())},
+                                                          {DNNL_ARG_SCRATCHPAD, memory(pd.scratchpad_desc())}});
+}
+
+}  // namespace
+
 std::unique_ptr<Kernel> make_convolution_grad_weight(const Site& site) {
   const Tensors t = *tensors_of(site);
   if (!supported(t, group_of(site))) return nullptr;
+  if (site.threads > 1) {
+    static std::once_flag once;
+    std::call_once(once, make_barrier);
+  }
   const Direction d = direction_of(site.attributes(), t);
   const auto pd = d.backward_weights();
   std::vector<Primitive::Binding> bindings = {reads(0, DNNL_ARG_SRC, d.x),
@@ -318,6 +347,59 @@ std::unique_ptr<Kernel> make_convolution_grad_weight(const Site& site) {
 
 namespace {
 
+// The data gradient with its tensors in the blocks that oneDNN likes best. For row-major ones it has a product of
+// matrices alone, which allocates up to 7 MB a call behind everybody's back; here the copies in blocks lie in scratch,
+// where the plan sees them.
+class DataGradientInBlocks {
+ public:
+  explicit DataGradientInBlocks(const Direction& plain) {
+    const auto any = [](const Desc& desc) { return Desc(desc.dims(), desc.data_type(), dnnl::memory::format_tag::any); };
+    Direction free = plain;
+    free.x = any(plain.x);
+    free.y = any(plain.y);
+    free.weights = any(plain.weights);
+    const auto pd = free.backward_data();
+    bring_in(plain.y, pd.diff_dst_desc());
+    bring_in(plain.weights, pd.weights_desc());
+    bring_in(plain.x, pd.diff_src_desc());
+    primitives_.emplace_back(dnnl::convolution_backward_data(pd), pd.scratchpad_desc(),
+                             std::vector{reads(0, DNNL_ARG_DIFF_DST, pd.diff_dst_desc()), reads(1, DNNL_ARG_WEIGHTS, pd.weights_desc()),
+                                         writes(0, DNNL_ARG_DIFF_SRC, pd.diff_src_desc())});
+    for (const Primitive& primitive : primitives_) inner_ = std::max(inner_, primitive.scratch());
+  }
+
+  Bytes scratch() const { return copies_ + inner_; }
+
+  void run(const Arguments& a) {
+    std::byte* const inner = a.scratch + copies_.value;
+    const std::array<std::byte*, 3> in_blocks{a.scratch, a.scratch + begins_[1].value, a.scratch + begins_[2].value};
+    const auto call = [inner](Primitive& primitive, std::initializer_list<const std::byte*> from, std::byte* to) {
+      primitive.run({{from.begin(), from.size()}, {&to, 1}, inner});
+    };
+    call(primitives_[0], {a.inputs[0]}, in_blocks[0]);
+    call(primitives_[1], {a.inputs[1]}, in_blocks[1]);
+    call(primitives_[3], {in_blocks[0], in_blocks[1]}, in_blocks[2]);
+    call(primitives_[2], {in_blocks[2]}, a.outputs[0]);
+  }
+
+ private:
+  // Copies from one to the other, with room for the blocked one; the result, the third of them, goes the other way.
+  void bring_in(const Desc& plain, const Desc& blocked) {
+    const bool result = primitives_.size() == 2;
+    const Desc& from = result ? blocked : plain;
+    const Desc& to = result ? plain : blocked;
+    const dnnl::reorder::primitive_desc pd(onednn_engine(), from, onednn_engine(), to, user_scratchpad());
+    primitives_.emplace_back(dnnl::reorder(pd), pd.scratchpad_desc(), std::vector{reads(0, DNNL_ARG_FROM, from), writes(0, DNNL_ARG_TO, to)});
+    begins_.push_back(copies_);
+    copies_ += Bytes(round_up(static_cast<std::int64_t>(blocked.get_size()), kAlignment));
+  }
+
+  std::vector<Primitive> primitives_;  // y, weights and x between their layouts, then the gradient itself
+  std::vector<Bytes> begins_;          // of the copies in scratch
+  Bytes copies_;
+  Bytes inner_;  // scratch of one primitive at a time
+};
+
 PLIMSOLL_VECTORIZED void add_to_range(float* y, float value, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) y[i] += value;
 }
@@ -328,11 +410,7 @@ PLIMSOLL_VECTORIZED void add_to_range(float* y, float value, std::int64_t n) {
 std::unique_ptr<Kernel> make_convolution_transpose(const Site& site) {
   const Tensors t{site.out(0), site.in(1), site.in(0), false};
   if (!supported(t, group_of(site)) || !is_f32(t.x) || !all_row_major(site)) return nullptr;
-  const Direction d = direction_of(site.attributes(), t);
-  const auto pd = d.backward_data();
-  Primitive primitive(dnnl::convolution_backward_data(pd), pd.scratchpad_desc(),
-                      {reads(0, DNNL_ARG_DIFF_DST, d.y), reads(1, DNNL_ARG_WEIGHTS, d.weights),
-                       writes(0, DNNL_ARG_DIFF_SRC, d.x)});
+  DataGradientInBlocks primitive(direction_of(site.attributes(), t));
   const Bytes scratch = primitive.scratch();
   const std::int64_t channels = site.out().shape[1];
   const std::int64_t planes = site.out().shape[0] * channels;
