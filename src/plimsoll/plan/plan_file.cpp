@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "plimsoll/base/json.h"
 #include "plimsoll/ir/text.h"
 
 namespace plimsoll::plan {
@@ -14,6 +15,7 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 constexpr std::string_view kKind = "plimsoll plan";
+constexpr JsonLimits kLimits{.depth = 8, .values = 32'000'000};
 
 ordered_json slot_json(const Slot& slot) {
   if (!slot.buffer.valid()) return nullptr;
@@ -266,7 +268,7 @@ std::string to_json(const Plan& plan) {
   root["sources"] = places_json(plan.sources);
   root["results"] = places_json(plan.results);
   root["graph"] = ir::to_text(plan.graph);
-  return root.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  return json_text(root) + "\n";
 }
 
 bool looks_like_plan(std::string_view text) {
@@ -275,9 +277,9 @@ bool looks_like_plan(std::string_view text) {
 }
 
 Result<Plan> parse_plan(std::string_view text) {
-  const json root = json::parse(text, nullptr, false);
-  if (root.is_discarded()) return bad_input("plan file: not valid JSON");
-  return PlanReader().read(root);
+  const auto root = parse_json(text, kLimits);
+  if (!root) return forward(root, "plan file");
+  return PlanReader().read(*root);
 }
 
 Status require_environment(const Plan& plan, const Environment& here) {
