@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "plimsoll/base/json.h"
+#include "plimsoll/base/utf8.h"
 #include "plimsoll/ir/text.h"
 
 namespace plimsoll::plan {
@@ -72,8 +73,8 @@ class Reader {
 
   double real(const json& object, const char* key) {
     const json& value = field(object, key);
-    if (value.is_number()) return value.get<double>();
-    complain("'{}' should be a number", key);
+    if (value.is_number() && value.get<double>() >= 0) return value.get<double>();
+    complain("'{}' should be a number, 0 or more", key);
     return 0;
   }
 
@@ -118,7 +119,7 @@ Enum parse_enum(Reader& reader, const std::string& text, int count, const char* 
   for (int i = 0; i < count; ++i) {
     if (name(static_cast<Enum>(i)) == text) return static_cast<Enum>(i);
   }
-  reader.complain("'{}' is no {}", text, what);
+  reader.complain("'{}' is no {}", excerpt(text), what);
   return static_cast<Enum>(0);
 }
 
@@ -143,11 +144,13 @@ class PlanReader {
     plan_.sources = read_places(reader_.list(root, "sources"));
     plan_.results = read_places(reader_.list(root, "results"));
     const json& proof = reader_.field(root, "proof");
+    if (!reader_.field(proof, "optimal").is_boolean()) reader_.complain("'optimal' should be true or false");
     plan_.proof.load = Bytes(reader_.integer(proof, "load_bytes", 0, kMost));
     plan_.proof.lower_bound = Bytes(reader_.integer(proof, "lower_bound", 0, kMost));
     plan_.proof.optimal = reader_.field(proof, "optimal") == true;
     plan_.budget = Bytes(reader_.integer(root, "budget_bytes", 0, kMost));
     plan_.predicted_seconds = reader_.real(root, "predicted_seconds");
+    check_lifetimes();
     if (!reader_.error().empty()) return bad_input("plan file: {}", reader_.error());
     return std::move(plan_);
   }
@@ -160,6 +163,16 @@ class PlanReader {
     plan_.environment.threads = static_cast<int>(reader_.integer(environment, "threads", 0, 1 << 16));
     plan_.environment.instruction_set = reader_.text(environment, "instruction_set");
     plan_.environment.kernel_library = reader_.text(environment, "kernel_library");
+  }
+
+  // Reports index by step: no lifetime may lead past the last. Sources are alive for a step even if none runs.
+  void check_lifetimes() {
+    const auto steps = static_cast<std::int32_t>(std::max<std::size_t>(plan_.steps.size(), 1));
+    for (const PlanBuffer& buffer : plan_.buffers) {
+      const Interval<Step>& life = buffer.lifetime;
+      if (life.begin <= life.end && life.end.value <= steps) continue;
+      reader_.complain("buffer '{}' is alive in steps [{}, {}), the plan has {}", excerpt(buffer.name), life.begin.value, life.end.value, plan_.steps.size());
+    }
   }
 
   std::int64_t last_value() const { return static_cast<std::int64_t>(plan_.graph.values.size()) - 1; }
