@@ -37,21 +37,27 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
-std::string excerpt(std::string_view text) {
+std::string printable(std::string_view text) {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t bytes = utf8_character(text.substr(at));
-    if (at + std::max<std::size_t>(bytes, 1) > kExcerptBytes) return out + "...";
     const auto lead = static_cast<unsigned char>(text[at]);
     if (bytes == 0 || lead < 0x20 || lead == 0x7f) {
       out += fmt::format("\\x{:02x}", lead);
-      ++at;
-      continue;
+    } else {
+      out += text.substr(at, bytes);
     }
-    out += text.substr(at, bytes);
-    at += bytes;
+    at += std::max<std::size_t>(bytes, 1);
   }
   return out;
+}
+
+std::string excerpt(std::string_view text) {
+  if (text.size() <= kExcerptBytes) return printable(text);
+  std::size_t end = kExcerptBytes;
+  // Not in the middle of a character; what has no beginning within four bytes is none.
+  while (end > kExcerptBytes - 4 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  return printable(text.substr(0, end)) + "...";
 }
 
 }  // namespace plimsoll

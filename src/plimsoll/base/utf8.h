@@ -16,8 +16,10 @@ std::size_t utf8_character(std::string_view text);
 
 bool is_utf8(std::string_view text);
 
-// A piece of a file for an error message: cut to 40 bytes, control characters and bytes that are no
-// UTF-8 as \xNN.
+// On one line and without power over a terminal: control characters and bytes that are no UTF-8 as \xNN.
+std::string printable(std::string_view text);
+
+// A piece of a file for an error message: printable, cut to 40 bytes of the text.
 std::string excerpt(std::string_view text);
 
 }  // namespace plimsoll
