@@ -145,7 +145,7 @@ class TreeBuilder {
 };
 
 template <typename Tree>
-std::string text_of(const Tree& tree, int indent) {
+std::string tree_text(const Tree& tree, int indent) {
   return tree.dump(indent, ' ', false, Tree::error_handler_t::replace);
 }
 
@@ -162,7 +162,7 @@ Result<json> parse_json(std::string_view text, const JsonLimits& limits, std::in
   return TreeBuilder(text, limits, first_line).build();
 }
 
-std::string json_text(const nlohmann::json& tree, int indent) { return text_of(tree, indent); }
-std::string json_text(const nlohmann::ordered_json& tree, int indent) { return text_of(tree, indent); }
+std::string json_text(const nlohmann::json& tree, int indent) { return tree_text(tree, indent); }
+std::string json_text(const nlohmann::ordered_json& tree, int indent) { return tree_text(tree, indent); }
 
 }  // namespace plimsoll

@@ -78,7 +78,7 @@ class JsonReader {
     if (!object.is_object()) return bad(where, "expected an object");
     for (const auto& [key, value] : object.items()) {
       if (std::find_if(keys.begin(), keys.end(), [&](const char* k) { return key == k; }) == keys.end())
-        return bad(where + "." + excerpt(key), "unknown key");
+        return bad(where + "." + plimsoll::excerpt(key), "unknown key");
     }
     return {};
   }
@@ -92,7 +92,7 @@ class JsonReader {
   Status integer_value(const Json& value, const std::string& where, std::int64_t& out) {
     const bool huge = value.is_number_unsigned() && value.get<std::uint64_t>() > kLargest;
     if (!value.is_number_integer() || huge)
-      return bad(where, "{} is not a whole number up to 2^62", excerpt(json_text(value)));
+      return bad(where, "{} is not a whole number up to 2^62", plimsoll::excerpt(json_text(value)));
     out = value.get<std::int64_t>();
     return {};
   }
@@ -157,7 +157,7 @@ class JsonReader {
       id = item["id"].get<std::string>();
     }
     if (!index_.emplace(id, BufferId(i)).second)
-      return bad(where + ".id", "'{}' is there twice", excerpt(id));
+      return bad(where + ".id", "'{}' is there twice", plimsoll::excerpt(id));
     problem_.names.push_back(std::move(id));
     problem_.buffers.push_back(buffer);
     PLIMSOLL_RETURN_IF_ERROR(read_gaps(item, where));
@@ -211,7 +211,7 @@ class JsonReader {
         return {};
       }
     }
-    return bad(where + ".end", "{} is not front, back or any", excerpt(json_text(item["end"])));
+    return bad(where + ".end", "{} is not front, back or any", plimsoll::excerpt(json_text(item["end"])));
   }
 
   Status read_mask(const Json& item, const std::string& where) {
@@ -223,7 +223,7 @@ class JsonReader {
       std::size_t m = 0;
       while (m < problem_.memories.size() && entry != problem_.memories[m].name) ++m;
       if (m >= problem_.memories.size())
-        return bad(where + ".memories", "there is no memory {}", excerpt(json_text(entry)));
+        return bad(where + ".memories", "there is no memory {}", plimsoll::excerpt(json_text(entry)));
       problem_.may_live_in.back() |= std::uint64_t{1} << m;
     }
     return {};
@@ -253,7 +253,7 @@ class JsonReader {
         const auto found = id.is_string() ? index_.find(id.get<std::string>()) : index_.end();
         if (found == index_.end())
           return bad(fmt::format("{}[{}]", where, out.back().size()), "there is no buffer {}",
-                     excerpt(json_text(id)));
+                     plimsoll::excerpt(json_text(id)));
         out.back().push_back(found->second);
       }
     }

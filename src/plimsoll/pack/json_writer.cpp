@@ -7,15 +7,15 @@
 namespace plimsoll::pack {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-constexpr int kSchema = 1;
-constexpr const char* kEnds[] = {"any", "front", "back"};
+constexpr int kWrittenSchema = 1;
+constexpr const char* kEndNames[] = {"any", "front", "back"};
 
 // Adds a key that is known to be new. Assignment through operator[] compares with every key before it,
 // which for the offsets of 40,000 buffers took 3.3 s.
-void append(Json& object, std::string key, Json value) {
-  static_cast<Json::object_t::Container&>(object.get_ref<Json::object_t&>()).emplace_back(std::move(key), std::move(value));
+void append_new(OrderedJson& object, std::string key, OrderedJson value) {
+  static_cast<OrderedJson::object_t::Container&>(object.get_ref<OrderedJson::object_t&>()).emplace_back(std::move(key), std::move(value));
 }
 
 // By buffer: the places of its gaps in the problem's list.
@@ -25,9 +25,9 @@ std::vector<std::vector<std::size_t>> gaps_by_buffer(const Problem& problem) {
   return out;
 }
 
-Json buffer_json(const Problem& problem, std::size_t i, const std::vector<std::size_t>& gaps) {
+OrderedJson buffer_json(const Problem& problem, std::size_t i, const std::vector<std::size_t>& gaps) {
   const Buffer& buffer = problem.buffers[i];
-  Json out{{"id", problem.name(BufferId(i))},
+  OrderedJson out{{"id", problem.name(BufferId(i))},
            {"lower", buffer.lifetime.begin},
            {"upper", buffer.lifetime.end},
            {"size", buffer.size.value}};
@@ -36,11 +36,11 @@ Json buffer_json(const Problem& problem, std::size_t i, const std::vector<std::s
   if (buffer.hint) out["hint"] = buffer.hint->value;
   for (const std::size_t g : gaps) {
     const Gap& gap = problem.gaps[g];
-    Json entry{{"lower", gap.time.begin}, {"upper", gap.time.end}};
+    OrderedJson entry{{"lower", gap.time.begin}, {"upper", gap.time.end}};
     if (!gap.window.empty()) entry["window"] = {gap.window.begin, gap.window.end};
     out["gaps"].push_back(std::move(entry));
   }
-  if (!problem.ends.empty()) out["end"] = kEnds[static_cast<std::size_t>(problem.ends[i])];
+  if (!problem.ends.empty()) out["end"] = kEndNames[static_cast<std::size_t>(problem.ends[i])];
   for (std::size_t m = 0; !problem.may_live_in.empty() && m < problem.memories.size(); ++m) {
     if (problem.may_live_in[i] >> m & 1) out["memories"].push_back(problem.memories[m].name);
   }
@@ -52,10 +52,10 @@ Json buffer_json(const Problem& problem, std::size_t i, const std::vector<std::s
   return out;
 }
 
-Json classes_json(const Problem& problem, const std::vector<std::vector<BufferId>>& classes) {
-  Json out = Json::array();
+OrderedJson classes_json(const Problem& problem, const std::vector<std::vector<BufferId>>& classes) {
+  OrderedJson out = OrderedJson::array();
   for (const auto& members : classes) {
-    Json entry = Json::array();
+    OrderedJson entry = OrderedJson::array();
     for (const BufferId id : members) entry.push_back(problem.name(id));
     out.push_back(std::move(entry));
   }
@@ -67,16 +67,16 @@ Json classes_json(const Problem& problem, const std::vector<std::vector<BufferId
 Status check_json_names(const Problem& problem) {
   for (const std::string& id : problem.names) {
     if (!is_utf8(id))
-      return bad_input("buffer '{}': its name is not UTF-8, which JSON cannot hold; rename it, or write a .csv", excerpt(id));
+      return bad_input("buffer '{}': its name is not UTF-8, which JSON cannot hold; rename it, or write a .csv", plimsoll::excerpt(id));
   }
   return {};
 }
 
 Result<std::string> write_json(const Problem& problem) {
   PLIMSOLL_RETURN_IF_ERROR(check_json_names(problem));
-  Json root{{"schema", kSchema}};
+  OrderedJson root{{"schema", kWrittenSchema}};
   for (const Memory& memory : problem.memories) {
-    Json entry{{"name", memory.name}, {"cost_per_byte", memory.cost_per_byte}};
+    OrderedJson entry{{"name", memory.name}, {"cost_per_byte", memory.cost_per_byte}};
     if (memory.capacity) entry["capacity"] = memory.capacity->value;
     if (memory.slab) entry["slab"] = memory.slab->value;
     root["memories"].push_back(std::move(entry));
@@ -84,7 +84,7 @@ Result<std::string> write_json(const Problem& problem) {
   if (problem.clocks.streams > 0) root["streams"] = problem.clocks.streams;
   if (!problem.contiguous.empty()) root["contiguous"] = classes_json(problem, problem.contiguous);
   if (!problem.colocated.empty()) root["colocated"] = classes_json(problem, problem.colocated);
-  root["buffers"] = Json::array();
+  root["buffers"] = OrderedJson::array();
   const auto gaps = gaps_by_buffer(problem);
   for (std::size_t i = 0; i < problem.size(); ++i) root["buffers"].push_back(buffer_json(problem, i, gaps[i]));
   return json_text(root, 1) + "\n";
@@ -92,7 +92,7 @@ Result<std::string> write_json(const Problem& problem) {
 
 Result<std::string> write_packing_json(const Problem& problem, const Packing& packing, bool with_offsets) {
   if (with_offsets) PLIMSOLL_RETURN_IF_ERROR(check_json_names(problem));
-  Json root{{"schema", kSchema},
+  OrderedJson root{{"schema", kWrittenSchema},
             {"buffers", problem.size()},
             {"height", packing.height().value},
             {"lower_bound", packing.lower_bound.value},
@@ -107,15 +107,15 @@ Result<std::string> write_packing_json(const Problem& problem, const Packing& pa
       root["heights"][problem.memories[m].name] = packing.heights[m].value;
   }
   if (packing.status == PackStatus::kInfeasible) {
-    root["core"] = Json::array();
+    root["core"] = OrderedJson::array();
     for (const BufferId id : packing.core) root["core"].push_back(problem.name(id));
   }
   if (!with_offsets || packing.offsets.empty()) return json_text(root) + "\n";
-  Json offsets = Json::object();
-  Json memories = Json::object();
+  OrderedJson offsets = OrderedJson::object();
+  OrderedJson memories = OrderedJson::object();
   for (std::size_t i = 0; i < packing.offsets.size(); ++i) {
-    append(offsets, problem.name(BufferId(i)), packing.offsets[i].value);
-    if (!packing.memories.empty()) append(memories, problem.name(BufferId(i)), problem.memories[packing.memories[i]].name);
+    append_new(offsets, problem.name(BufferId(i)), packing.offsets[i].value);
+    if (!packing.memories.empty()) append_new(memories, problem.name(BufferId(i)), problem.memories[packing.memories[i]].name);
   }
   root["offsets"] = std::move(offsets);
   if (!memories.empty()) root["memories"] = std::move(memories);

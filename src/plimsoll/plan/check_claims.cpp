@@ -10,15 +10,15 @@
 namespace plimsoll::plan {
 namespace {
 
-constexpr std::size_t kMaxProblems = 100;
-constexpr std::int64_t kAlignment = 64;
+constexpr std::size_t kMostClaimProblems = 100;
+constexpr std::int64_t kClaimAlignment = 64;
 constexpr std::size_t kMaxViews = 256;        // that a value is followed through
 constexpr double kRounding = 1e-9;            // of sums in another order
-constexpr double kHandover = 2e-6;            // seconds that data from another stream may come later, at most
+constexpr double kMostHandover = 2e-6;            // seconds that data from another stream may come later, at most
 constexpr double kSlowedByCopies = 4;
 
-bool computes(const PlanStep& step) { return step.kind == StepKind::kCompute || step.kind == StepKind::kRecompute; }
-bool copies(const PlanStep& step) { return step.kind == StepKind::kSendOut || step.kind == StepKind::kBringIn; }
+bool is_compute(const PlanStep& step) { return step.kind == StepKind::kCompute || step.kind == StepKind::kRecompute; }
+bool is_copy(const PlanStep& step) { return step.kind == StepKind::kSendOut || step.kind == StepKind::kBringIn; }
 
 class Claims {
  public:
@@ -59,7 +59,7 @@ class Claims {
 
   template <typename... Args>
   void complain(fmt::format_string<Args...> format, Args&&... args) {
-    if (problems_.size() < kMaxProblems) problems_.push_back(fmt::format(format, std::forward<Args>(args)...));
+    if (problems_.size() < kMostClaimProblems) problems_.push_back(fmt::format(format, std::forward<Args>(args)...));
   }
 
   void find_uses() {
@@ -84,14 +84,14 @@ class Claims {
         Uses& uses = uses_[step.outputs[i].buffer.index()];
         const bool first = !uses.source && (uses.steps.empty() || uses.steps.front() == at);
         touch(step.outputs[i], at);
-        const ValueId value = computes(step) ? plan_.graph.node(step.node).outputs[i] : step.value;
+        const ValueId value = is_compute(step) ? plan_.graph.node(step.node).outputs[i] : step.value;
         if (first) uses.first.push_back(value);
         if (step.kind == StepKind::kEncode) uses.encoded = true;
         if (step.kind != StepKind::kEncode) need(step.outputs[i], value);
       }
       for (std::size_t i = 0; i < step.inputs.size(); ++i) {
         touch(step.inputs[i], at);
-        if (step.inputs[i].buffer.valid() && step.kind != StepKind::kDecode) need(step.inputs[i], computes(step) ? plan_.graph.node(step.node).inputs[i] : step.value);
+        if (step.inputs[i].buffer.valid() && step.kind != StepKind::kDecode) need(step.inputs[i], is_compute(step) ? plan_.graph.node(step.node).inputs[i] : step.value);
       }
       touch(step.scratch, at);
       if (step.scratch.buffer.valid()) uses_[step.scratch.buffer.index()].scratch_of = step.node;
@@ -141,8 +141,8 @@ class Claims {
       const ir::Node& node = plan_.graph.node(uses.scratch_of);
       called = fmt::format("{}{}{} scratch", node.layer, node.layer.empty() ? "" : "/", node.op);
     }
-    if (buffer.value.valid() && !uses.encoded && buffer.bytes.value != round_up(uses.needed, kAlignment)) {
-      complain("buffer {} '{}': the plan says {} bytes, what it holds takes {}", b, shown, buffer.bytes.value, round_up(uses.needed, kAlignment));
+    if (buffer.value.valid() && !uses.encoded && buffer.bytes.value != round_up(uses.needed, kClaimAlignment)) {
+      complain("buffer {} '{}': the plan says {} bytes, what it holds takes {}", b, shown, buffer.bytes.value, round_up(uses.needed, kClaimAlignment));
     }
     if (buffer.use != use) complain("buffer {} '{}': the plan counts it as {}, it is of {}", b, shown, name(buffer.use), name(use));
     // A file cannot hold a name that is not UTF-8 (base/json.h).
@@ -297,11 +297,11 @@ class Claims {
       done[s] = free_at[step.stream] = start + step.seconds;
       sum += step.seconds;
       alone = alone && step.stream == 0;
-      with_copies = with_copies || copies(step);
+      with_copies = with_copies || is_copy(step);
     }
     const double chain = done.empty() ? 0 : *std::max_element(done.begin(), done.end());
     const double low = alone ? sum : chain;
-    const double high = alone ? sum : with_copies ? kSlowedByCopies * sum : chain + kHandover * static_cast<double>(plan_.steps.size());
+    const double high = alone ? sum : with_copies ? kSlowedByCopies * sum : chain + kMostHandover * static_cast<double>(plan_.steps.size());
     const double said = plan_.predicted_seconds;
     if (!(said >= low * (1 - kRounding) && said <= high * (1 + kRounding))) {
       complain("the plan predicts {} seconds, its steps take {} to {}", said, low, high);

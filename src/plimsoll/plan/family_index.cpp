@@ -12,8 +12,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr JsonLimits kLimits{.bytes = std::size_t{64} << 20, .depth = 4, .values = 4'000'000};
-constexpr std::int64_t kMost = std::int64_t{1} << 60;
+constexpr JsonLimits kFamilyLimits{.bytes = std::size_t{64} << 20, .depth = 4, .values = 4'000'000};
+constexpr std::int64_t kMostNumber = std::int64_t{1} << 60;
 
 // The value of a key, or null.
 const json& field(const json& object, const char* key) {
@@ -23,7 +23,7 @@ const json& field(const json& object, const char* key) {
 }
 
 std::optional<std::int64_t> positive(const json& number) {
-  if (!number.is_number_unsigned() || number.get<std::uint64_t>() > static_cast<std::uint64_t>(kMost)) return std::nullopt;
+  if (!number.is_number_unsigned() || number.get<std::uint64_t>() > static_cast<std::uint64_t>(kMostNumber)) return std::nullopt;
   return number.get<std::int64_t>();
 }
 
@@ -46,7 +46,7 @@ Result<FamilyEntry> entry_of(const json& member) {
 }  // namespace
 
 Result<FamilyIndex> parse_family_index(std::string_view text) {
-  PLIMSOLL_TRY(const json index, parse_json(text, kLimits));
+  PLIMSOLL_TRY(const json index, parse_json(text, kFamilyLimits));
   if (!index.is_object() || field(index, "kind") != kFamilyKind) return bad_input("not a family of plans");
   if (field(index, "schema") != kFamilySchema) return bad_input("an index of schema {} is expected", kFamilySchema);
   const json& option = field(index, "option");

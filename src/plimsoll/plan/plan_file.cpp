@@ -16,7 +16,7 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 constexpr std::string_view kKind = "plimsoll plan";
-constexpr JsonLimits kLimits{.depth = 8, .values = 32'000'000};
+constexpr JsonLimits kPlanLimits{.depth = 8, .values = 32'000'000};
 
 ordered_json slot_json(const Slot& slot) {
   if (!slot.buffer.valid()) return nullptr;
@@ -290,7 +290,7 @@ bool looks_like_plan(std::string_view text) {
 }
 
 Result<Plan> parse_plan(std::string_view text) {
-  const auto root = parse_json(text, kLimits);
+  const auto root = parse_json(text, kPlanLimits);
   if (!root) return forward(root, "plan file");
   return PlanReader().read(*root);
 }

@@ -17,13 +17,13 @@ namespace {
 
 using nlohmann::json;
 
-constexpr JsonLimits kLimits{.bytes = std::size_t{512} << 20, .depth = 16, .values = 32'000'000};
+constexpr JsonLimits kDagLimits{.bytes = std::size_t{512} << 20, .depth = 16, .values = 32'000'000};
 constexpr std::size_t kMostNodes = 4'000'000;
 constexpr double kLargestBytes = 4e15;
 
 // A key that nobody reads is an edge or a cost that would be lost.
 template <std::size_t kCount>
-Status only(const json& object, const std::string& where, const std::array<std::string_view, kCount>& keys) {
+Status only_keys(const json& object, const std::string& where, const std::array<std::string_view, kCount>& keys) {
   for (const auto& [key, value] : object.items()) {
     if (std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
     const std::string near = key.size() > 40 ? "" : nearest_name(key, std::vector<std::string>(keys.begin(), keys.end()));
@@ -89,7 +89,7 @@ class Reader {
       if (file.contains(key))
         return bad_input("`{}`: this is a node-link graph; here edges stand in the `inputs` of nodes, tools/dag_from_node_link.py converts", key);
     }
-    return only(file, "the DAG file", kFileKeys);
+    return only_keys(file, "the DAG file", kFileKeys);
   }
 
   Status name_nodes(const json& nodes) {
@@ -119,7 +119,7 @@ class Reader {
 
   Status read_node(const json& node, std::size_t i) {
     const std::string& name = names_[i];
-    PLIMSOLL_RETURN_IF_ERROR(only(node, "node '" + excerpt(name) + "'", kNodeKeys));
+    PLIMSOLL_RETURN_IF_ERROR(only_keys(node, "node '" + excerpt(name) + "'", kNodeKeys));
     Task task;
     Value value;
     task.name = value.name = name;
@@ -169,7 +169,7 @@ class Reader {
     }
     for (const json& offer : *encodings) {
       if (!offer.is_object()) return bad_input("node '{}': an encoding must be an object", name);
-      PLIMSOLL_RETURN_IF_ERROR(only(offer, "node '" + excerpt(name) + "': encoding", kEncodingKeys));
+      PLIMSOLL_RETURN_IF_ERROR(only_keys(offer, "node '" + excerpt(name) + "': encoding", kEncodingKeys));
       Encoding encoding;
       if (const auto label = offer.find("name"); label != offer.end() && label->is_string()) {
         encoding.name = label->get<std::string>();
@@ -252,7 +252,7 @@ class Reader {
 }  // namespace
 
 Result<Workload> read_dag(std::string_view text) {
-  PLIMSOLL_TRY(const json file, parse_json(text, kLimits));
+  PLIMSOLL_TRY(const json file, parse_json(text, kDagLimits));
   return Reader().read(file);
 }
 

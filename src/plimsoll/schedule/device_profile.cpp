@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr JsonLimits kLimits{.bytes = std::size_t{64} << 20, .depth = 8, .values = 1'000'000};
+constexpr JsonLimits kProfileLimits{.bytes = std::size_t{64} << 20, .depth = 8, .values = 1'000'000};
 
 Result<double> number(const json& object, const char* key, bool zero_allowed) {
   const auto found = object.find(key);
@@ -155,7 +155,7 @@ std::string to_json(const DeviceProfile& profile) {
 }
 
 Result<DeviceProfile> read_profile(std::string_view text) {
-  const auto tree = parse_json(text, kLimits);
+  const auto tree = parse_json(text, kProfileLimits);
   if (!tree) return forward(tree, "profile");
   const json& file = *tree;
   if (!file.is_object()) return bad_input("a profile is a JSON object");

@@ -12,7 +12,7 @@ namespace plimsoll::trace {
 namespace {
 
 using Json = nlohmann::json;
-constexpr JsonLimits kLine{.bytes = std::size_t{1} << 20, .depth = 4, .values = 1 << 19};
+constexpr JsonLimits kLineLimits{.bytes = std::size_t{1} << 20, .depth = 4, .values = 1 << 19};
 constexpr std::int64_t kMostInflated = std::int64_t{8} << 30;
 
 // Fields of one line, with the first thing that is wrong with them.
@@ -156,7 +156,7 @@ Status parse_header(const Json& line, Trace& trace) {
 }
 
 Status parse_line(std::string_view text, std::int64_t number, Trace& trace) {
-  PLIMSOLL_TRY(const Json line, parse_json(text, kLine, number));
+  PLIMSOLL_TRY(const Json line, parse_json(text, kLineLimits, number));
   Status parsed = bad_input("not a JSON object");
   if (line.is_object()) parsed = number == 1 ? parse_header(line, trace) : parse_event(line, trace);
   return parsed ? parsed : forward(parsed, fmt::format("line {}", number));
