@@ -2,17 +2,12 @@
 #include <cstdlib>
 
 #include "plimsoll/schedule/dag_file.h"
-#include "plimsoll/schedule/device_profile.h"
 #include "plimsoll/schedule/fit.h"
 #include "plimsoll/schedule/verify_schedule.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
   using namespace plimsoll;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  if (const auto profile = schedule::read_profile(text)) {
-    const auto again = schedule::read_profile(schedule::to_json(*profile));
-    if (!again || *again != *profile) std::abort();
-  }
   const auto workload = schedule::read_dag(text);
   if (!workload) return 0;
   const schedule::Schedule kept = schedule::keep_all(*workload);

@@ -26,6 +26,7 @@ function duration(seconds) {
   const size = Math.abs(seconds);
   if (size < 1e-3) return (seconds * 1e6).toPrecision(3) + ' µs';
   if (size < 1) return (seconds * 1e3).toPrecision(3) + ' ms';
+  if (size >= 1e7) return seconds.toPrecision(4);  // no step takes months: a DAG weighed by another cost
   return seconds.toPrecision(4) + ' s';
 }
 

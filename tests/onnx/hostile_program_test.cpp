@@ -1,90 +1,25 @@
-// Files that want to do harm, given to the program itself: exit code 3 and one line, in less than a second of
-// processor time and less than 200 MB. Limits are measured by the kernel (wait4), so nothing in the program can
-// hide from them.
-#include <fcntl.h>
-#include <gtest/gtest.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <filesystem>
-
-#include "plimsoll/base/file.h"
+// ONNX files that want to do harm, given to the program itself.
+#include "hostile/program_run.h"
 #include "plimsoll/model/onnx/file_pieces.h"
 
 namespace plimsoll::model::onnx {
 namespace {
 
-// A sanitizer reserves terabytes of addresses and is slow: it checks the answers, not the limits.
-#ifdef PLIMSOLL_SANITIZED
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
-
 namespace fs = std::filesystem;
 using namespace file_pieces;
 
-constexpr double kMostSeconds = 1;
-constexpr long kMostKilobytes = 200'000;
-
-struct Outcome {
-  int exit_code = -1;
-  std::string text;  // of stderr
-  double seconds = 0;
-  long kilobytes = 0;
-};
-
-double seconds_of(const timeval& time) { return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec); }
-
-class HostilePrograms : public testing::Test {
+class HostilePrograms : public hostile::ProgramRun {
  protected:
   void SetUp() override {
-    folder_ = fs::temp_directory_path() / fmt::format("plimsoll_hostile_program_{}", ::getpid());
+    hostile::ProgramRun::SetUp();
     fs::create_directories(folder_ / "inside");
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  Outcome run(const std::vector<std::string>& arguments) const {
-    const fs::path errors = folder_ / "stderr";
-    const pid_t child = ::fork();
-    if (child == 0) {
-      std::vector<char*> argv;
-      for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
-      argv.push_back(nullptr);
-      // Should one slip through, it must not take the machine with it.
-      const rlimit most{1ULL << 33, 1ULL << 33};
-      if (!kSanitized) ::setrlimit(RLIMIT_AS, &most);
-      ::dup2(::open("/dev/null", O_WRONLY), STDOUT_FILENO);
-      ::dup2(::open(errors.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), STDERR_FILENO);
-      ::execv(PLIMSOLL_PROGRAM, argv.data());
-      ::_exit(127);
-    }
-    int status = 0;
-    rusage used{};
-    ::wait4(child, &status, 0, &used);
-    Outcome out;
-    out.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-    out.text = read_file(errors).value_or("");
-    out.seconds = seconds_of(used.ru_utime) + seconds_of(used.ru_stime);
-    out.kilobytes = used.ru_maxrss;
-    return out;
   }
 
   // The file is refused, and how.
   void expect_refused(const std::string& what, const std::string& file, int exit_code = 3) const {
-    const fs::path path = folder_ / "inside" / "model.onnx";
-    ASSERT_TRUE(write_file(path, file));
-    const Outcome outcome = run({"plimsoll", "run", path.string(), "--random", "--batch", "2"});
-    EXPECT_EQ(outcome.exit_code, exit_code) << what << ": " << outcome.text;
-    EXPECT_EQ(std::count(outcome.text.begin(), outcome.text.end(), '\n'), 1) << what << ": " << outcome.text;
-    if (kSanitized) return;
-    EXPECT_LT(outcome.seconds, kMostSeconds) << what;
-    EXPECT_LT(outcome.kilobytes, kMostKilobytes) << what;
+    const std::string path = this->file("inside/model.onnx", file);
+    hostile::ProgramRun::expect_refused(what, {"run", path, "--random", "--batch", "2"}, "", exit_code);
   }
-
-  fs::path folder_;
 };
 
 std::string one_node(const std::string& the_node, const std::vector<std::string>& initializers = {}) {

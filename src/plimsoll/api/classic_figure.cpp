@@ -9,6 +9,7 @@
 #include "plimsoll/base/byte_size.h"
 #include "plimsoll/base/checked.h"
 #include "plimsoll/base/clock.h"
+#include "plimsoll/base/json.h"
 #include "plimsoll/report/markup.h"
 
 namespace plimsoll::api {
@@ -129,7 +130,7 @@ std::string to_json(const ClassicFigure& figure) {
     out["figure"].push_back({{"name", row.name}, {"feature_map_bytes", row.feature_maps.value}, {"overhead", row.overhead}});
     if (row.activations.value > 0) out["figure"].back()["activation_bytes"] = row.activations.value;
   }
-  return out.dump(2);
+  return json_text(out, 2);
 }
 
 std::string to_svg(const ClassicFigure& figure) {

@@ -26,22 +26,28 @@ Result<pack::Problem> read_packing_problem(const std::filesystem::path& path) {
 }
 
 Status check_output(const std::filesystem::path& path, const pack::Problem& problem) {
-  if (path.empty() || is_json(path) || problem.memories.size() == 1) return {};
+  if (is_json(path)) {
+    // Told before the search, not after it.
+    const Status writable = pack::check_json_names(problem);
+    return writable ? writable : forward(writable, path.string());
+  }
+  if (path.empty() || problem.memories.size() == 1) return {};
   return fail(ErrorCode::kUsage, "{}: a CSV cannot say which of {} memories a buffer is in; use a .json file",
               path.string(), problem.memories.size());
 }
-std::string packing_text(const pack::Problem& problem, const pack::Packing& packing) {
+Result<std::string> packing_text(const pack::Problem& problem, const pack::Packing& packing) {
   if (problem.memories.size() > 1) return pack::write_packing_json(problem, packing, true);
   return pack::write_csv(problem, &packing);
 }
-std::string packing_json(const pack::Problem& problem, const pack::Packing& packing) {
+Result<std::string> packing_json(const pack::Problem& problem, const pack::Packing& packing) {
   return pack::write_packing_json(problem, packing, false);
 }
 
 Status write_packing(const std::filesystem::path& path, const pack::Problem& problem,
                      const pack::Packing& packing) {
-  return write_file(path, is_json(path) ? pack::write_packing_json(problem, packing, true)
-                                        : pack::write_csv(problem, &packing));
+  PLIMSOLL_TRY(const std::string text, is_json(path) ? pack::write_packing_json(problem, packing, true)
+                                                     : pack::write_csv(problem, &packing));
+  return write_file(path, text);
 }
 
 Result<pack::Packing> check_packing_file(const std::filesystem::path& problem_path,
@@ -63,8 +69,8 @@ Status generate_problem(const std::string& family, std::size_t n, std::uint64_t 
   if (!known)
     return fail(ErrorCode::kUsage, "'{}' is no family; choose tiling, training or random", family);
   const pack::Problem problem = pack::generate(*known, n, seed, holes);
-  return write_file(path, is_json(path) ? pack::write_json(problem)
-                                        : pack::write_csv(problem, nullptr));
+  PLIMSOLL_TRY(const std::string text, is_json(path) ? pack::write_json(problem) : pack::write_csv(problem, nullptr));
+  return write_file(path, text);
 }
 
 Status take_hints(pack::Problem& problem, const std::filesystem::path& old_packing) {

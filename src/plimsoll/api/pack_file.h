@@ -17,8 +17,8 @@ Result<pack::Problem> read_packing_problem(const std::filesystem::path& path);
 Status write_packing(const std::filesystem::path& path, const pack::Problem& problem,
                      const pack::Packing& packing);
 Status check_output(const std::filesystem::path& path, const pack::Problem& problem);
-std::string packing_text(const pack::Problem& problem, const pack::Packing& packing);  // for stdout
-std::string packing_json(const pack::Problem& problem, const pack::Packing& packing);
+Result<std::string> packing_text(const pack::Problem& problem, const pack::Packing& packing);  // for stdout
+Result<std::string> packing_json(const pack::Problem& problem, const pack::Packing& packing);
 
 // The independent checker on two files.
 Result<pack::Packing> check_packing_file(const std::filesystem::path& problem,

@@ -9,6 +9,8 @@
 #include "plimsoll/base/clock.h"
 #include "plimsoll/base/comma_list.h"
 #include "plimsoll/base/file.h"
+#include "plimsoll/base/json.h"
+#include "plimsoll/schedule/cost_unit.h"
 #include "plimsoll/schedule/dag_file.h"
 #include "plimsoll/schedule/prove.h"
 #include "plimsoll/schedule/strategies.h"
@@ -69,7 +71,14 @@ class DagPlanner {
   // `watch` runs since before the file was read: that takes its part of the deadline too.
   DagPlanner(const PlanDagOptions& options, schedule::Workload workload, schedule::FitOptions fit,
              const Stopwatch& watch)
-      : options_(options), workload_(std::move(workload)), fit_(std::move(fit)), watch_(watch) {}
+      : options_(options), workload_(std::move(workload)), fit_(std::move(fit)), watch_(watch) {
+    unit_ = schedule::take_out_unit(workload_, fit_.copies);
+    if (unit_ == 1 || !fit_.on_better) return;
+    fit_.on_better = [tell = fit_.on_better, unit = unit_](schedule::FitProgress better) {
+      better.seconds *= unit;
+      tell(better);
+    };
+  }
 
   Result<PlanDagReport> run() {
     const schedule::Schedule kept = schedule::keep_all(workload_);
@@ -89,6 +98,8 @@ class DagPlanner {
     fit_.deadline_seconds = std::max(0.0, share * options_.deadline_seconds - watch_.seconds());
     PLIMSOLL_RETURN_IF_ERROR(choose(kept));
     report_.plan_seconds = watch_.seconds();
+    report_.keep_all_seconds *= unit_;
+    for (PlanDagPoint& point : report_.points) point.predicted_seconds *= unit_;
     return std::move(report_);
   }
 
@@ -172,7 +183,8 @@ class DagPlanner {
   schedule::Workload workload_;
   schedule::FitOptions fit_;
   Stopwatch watch_;
-  PlanDagReport report_;
+  double unit_ = 1;  // of the costs that are searched with, in the file's
+  PlanDagReport report_;  // its costs are put back into the file's unit at the end
 };
 
 nlohmann::json json_of(const PlanDagPoint& point) {
@@ -233,7 +245,7 @@ std::string to_json(const PlanDagReport& report, bool sweep) {
   } else if (!report.points.empty()) {
     out.update(json_of(report.points.front()));
   }
-  return out.dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return json_text(out, 1);
 }
 
 }  // namespace plimsoll::api

@@ -7,15 +7,13 @@
 #include <nlohmann/json.hpp>
 
 #include "plimsoll/base/file.h"
+#include "plimsoll/base/json.h"
+#include "plimsoll/base/utf8.h"
+#include "plimsoll/plan/family_index.h"
 #include "plimsoll/plan/plan_file.h"
 
 namespace plimsoll::api {
 namespace {
-
-using nlohmann::json;
-
-constexpr std::string_view kKind = "plimsoll family";
-constexpr int kSchema = 1;
 
 // "plan.json" for batch 8: "plan.batch8.json".
 std::string member_file(const std::string& index, const std::string& option, std::int64_t size) {
@@ -23,65 +21,31 @@ std::string member_file(const std::string& index, const std::string& option, std
   return fmt::format("{}.{}{}{}", index.substr(0, dot), option, size, index.substr(dot));
 }
 
-struct Entry {
-  std::int64_t size = 0;
-  std::string file;
-};
-
-Result<Entry> read_entry(const json& member) {
-  if (!member.is_object() || !member.contains("size") || !member["size"].is_number_integer() || !member.contains("file") ||
-      !member["file"].is_string()) {
-    return bad_input("a member should be {{size, file}}");
-  }
-  Entry out{member["size"].get<std::int64_t>(), member["file"].get<std::string>()};
-  if (out.file.empty() || std::filesystem::path(out.file).filename() != out.file) {
-    return bad_input("member file '{}': expects a name beside the index", out.file);
-  }
-  return out;
-}
-
-struct Index {
-  std::string option;
-  std::vector<Entry> entries;  // smallest first
-};
-
-Result<Index> parse_index(std::string_view text) {
-  const json index = json::parse(text, nullptr, false);
-  if (!index.is_object() || index.value("kind", json()) != kKind) return bad_input("not a family of plans");
-  if (index.value("schema", json(0)) != kSchema) return bad_input("an index of schema {} is expected", kSchema);
-  const json option = index.value("option", json());
-  const json members = index.value("members", json());
-  if ((option != "batch" && option != "seq") || !members.is_array() || members.empty()) return bad_input("an index has an option, batch or seq, and members");
-  Index out{option.get<std::string>(), {}};
-  for (const json& member : members) {
-    PLIMSOLL_TRY(Entry entry, read_entry(member));
-    out.entries.push_back(std::move(entry));
-  }
-  std::sort(out.entries.begin(), out.entries.end(), [](const Entry& a, const Entry& b) { return a.size < b.size; });
-  return out;
-}
-
-Result<Entry> choose(const Index& index, std::optional<std::int64_t> wanted) {
+Result<plan::FamilyEntry> choose(const plan::FamilyIndex& index, std::optional<std::int64_t> wanted) {
   if (!wanted) return index.entries.back();
-  const auto found = std::find_if(index.entries.begin(), index.entries.end(), [&](const Entry& entry) { return entry.size == *wanted; });
+  const auto found = std::find_if(index.entries.begin(), index.entries.end(), [&](const plan::FamilyEntry& entry) { return entry.size == *wanted; });
   if (found != index.entries.end()) return *found;
   return fail(ErrorCode::kUsage, "--{} {}: the family has {} to {}", index.option, *wanted, index.entries.front().size, index.entries.back().size);
 }
 
-bool is_index(std::string_view text) { return text.substr(0, 200).find(kKind) != std::string_view::npos; }
-
-Result<plan::Plan> read_member(const std::string& index, const Entry& entry) {
+Result<plan::Plan> read_member(const std::string& index, const plan::FamilyEntry& entry) {
   const std::filesystem::path file = std::filesystem::path(index).parent_path() / entry.file;
   PLIMSOLL_TRY(const std::string text, read_file(file));
   auto plan = plan::parse_plan(text);
   if (!plan) return forward(plan, file.string());
+  if (entry.arena && *entry.arena != plan->arena_bytes()) {
+    return bad_input("{}: its arena has {} bytes, the index {} says {}; plan the family again", file.string(), plan->arena_bytes(), index, *entry.arena);
+  }
   return plan;
 }
 
 }  // namespace
 
 Status write_family(const std::string& file, const SizeRange& sizes, const std::vector<FamilyMember>& family) {
-  nlohmann::ordered_json index{{"kind", kKind}, {"schema", kSchema}, {"option", sizes.option}, {"members", nlohmann::ordered_json::array()}};
+  if (!is_utf8(std::filesystem::path(file).filename().string())) {
+    return fail(ErrorCode::kUsage, "{}: the index of a family is JSON and names its members in UTF-8; choose such a name", excerpt(file));
+  }
+  nlohmann::ordered_json index{{"kind", plan::kFamilyKind}, {"schema", plan::kFamilySchema}, {"option", sizes.option}, {"members", nlohmann::ordered_json::array()}};
   std::vector<OutputFile> files;
   const auto write = [&](const std::string& name, const std::string& content) -> Status {
     PLIMSOLL_TRY(OutputFile out, OutputFile::create(name));
@@ -96,14 +60,15 @@ Status write_family(const std::string& file, const SizeRange& sizes, const std::
     index["members"].push_back({{"size", member.size}, {"file", std::filesystem::path(name).filename().string()},
                                 {"arena_bytes", member.plan.arena_bytes().value}, {"shared", member.shared}});
   }
-  PLIMSOLL_RETURN_IF_ERROR(write(file, index.dump(1) + "\n"));
+  PLIMSOLL_RETURN_IF_ERROR(write(file, json_text(index, 1) + "
+"));
   return commit_together(files);
 }
 
 Result<plan::Plan> read_plan(const std::string& file, model::ModelOptions sizes) {
   PLIMSOLL_TRY(const std::string text, read_file(file));
-  if (is_index(text)) {
-    const auto index = parse_index(text);
+  if (plan::looks_like_family(text)) {
+    const auto index = plan::parse_family_index(text);
     if (!index) return forward(index, file);
     const auto entry = choose(*index, size_option(sizes, index->option));
     if (!entry) return forward(entry, file);
@@ -116,8 +81,8 @@ Result<plan::Plan> read_plan(const std::string& file, model::ModelOptions sizes)
 
 Result<std::vector<plan::Plan>> read_plans(const std::string& file, const SizeRange& sizes) {
   PLIMSOLL_TRY(const std::string text, read_file(file));
-  if (!is_index(text)) return bad_input("{}: one plan, for one size; `plimsoll plan MODEL --sizes` makes a family", file);
-  const auto index = parse_index(text);
+  if (!plan::looks_like_family(text)) return bad_input("{}: one plan, for one size; `plimsoll plan MODEL --sizes` makes a family", file);
+  const auto index = plan::parse_family_index(text);
   if (!index) return forward(index, file);
   if (index->option != sizes.option) return fail(ErrorCode::kUsage, "{}: a family for every {}, not {}", file, index->option, sizes.option);
   std::vector<plan::Plan> out;

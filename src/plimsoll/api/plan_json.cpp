@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "plimsoll/base/json.h"
+
 namespace plimsoll::api {
 namespace {
 
@@ -56,7 +58,7 @@ nlohmann::ordered_json object_of(const PlannedGraph& planned) {
 std::string to_json(const PlannedGraph& planned, std::optional<std::int64_t> batch) {
   nlohmann::ordered_json out = object_of(planned);
   if (batch) out["batch"] = *batch;
-  return out.dump(2);
+  return json_text(out, 2);
 }
 
 std::string to_json(const std::vector<PlannedGraph>& curve) {
@@ -64,7 +66,7 @@ std::string to_json(const std::vector<PlannedGraph>& curve) {
   out["points"] = nlohmann::ordered_json::array();
   for (const PlannedGraph& point : curve) out["points"].push_back(object_of(point));
   if (!curve.empty()) out["smallest_budget_bytes"] = curve.back().plan.arena_bytes().value;
-  return out.dump(2);
+  return json_text(out, 2);
 }
 
 std::string to_json(const PlanFailure& failure) {
@@ -77,7 +79,7 @@ std::string to_json(const PlanFailure& failure) {
                                    {"floor_bytes", failure.floor.value},
                                    {"smallest_budget_bytes", failure.smallest.value},
                                    {"wall", failure.wall}};
-  return out.dump(2);
+  return json_text(out, 2);
 }
 
 }  // namespace plimsoll::api

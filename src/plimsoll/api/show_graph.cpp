@@ -2,6 +2,7 @@
 
 #include "plimsoll/api/symbolic_model.h"
 #include "plimsoll/base/comma_list.h"
+#include "plimsoll/base/json.h"
 #include "plimsoll/ir/dot.h"
 #include "plimsoll/ir/graph_json.h"
 #include "plimsoll/ir/text.h"
@@ -31,7 +32,7 @@ Result<std::string> show_graph(const ModelRequest& request, GraphFormat format) 
                                        {"values", graph.values.size()},
                                        {"graph", ir::to_json(graph)}};
   // Names from a file may be any bytes; JSON is UTF-8.
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return json_text(json) + "\n";
 }
 
 Result<std::string> show_symbolic_graph(const ModelRequest& request, const std::string& symbols) {

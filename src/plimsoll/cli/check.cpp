@@ -8,6 +8,7 @@
 #include "plimsoll/api/pipeline.h"
 #include "plimsoll/api/plan_files.h"
 #include "plimsoll/base/byte_size.h"
+#include "plimsoll/base/json.h"
 #include "plimsoll/cli/model_options.h"
 #include "plimsoll/cli/plan_options.h"
 #include "plimsoll/cli/terminal.h"
@@ -46,7 +47,7 @@ Status check(const CheckOptions& options) {
   const plan::PlanCheck result = plan::check_plan(plan);
   if (options.json) {
     const nlohmann::ordered_json out{{"schema", 1}, {"ok", result.ok()}, {"peak_bytes", result.peak_bytes.value}, {"problems", result.problems}};
-    std::printf("%s\n", out.dump(2).c_str());
+    std::printf("%s\n", json_text(out, 2).c_str());
   } else {
     for (const std::string& problem : result.problems) std::printf("%s\n", problem.c_str());
     std::printf("%s: %s, peak %s (%s bytes)\n", options.request.model.c_str(), result.ok() ? "right" : inked("WRONG", Ink::kRed, STDOUT_FILENO).c_str(), human(result.peak_bytes).c_str(),

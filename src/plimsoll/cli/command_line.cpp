@@ -16,6 +16,7 @@
 #include "plimsoll/base/log.h"
 #include "plimsoll/base/nearest_name.h"
 #include "plimsoll/base/output_file.h"
+#include "plimsoll/base/utf8.h"
 #include "plimsoll/cli/help.h"
 #include "plimsoll/cli/terminal.h"
 #include "plimsoll/cli/verb.h"
@@ -23,8 +24,9 @@
 namespace plimsoll::cli {
 namespace {
 
+// Messages quote names from files, which may be any bytes.
 int report(const Error& error) {
-  std::fprintf(stderr, "%s %s\n", inked("plimsoll:", Ink::kRed, STDERR_FILENO).c_str(), error.message.c_str());
+  std::fprintf(stderr, "%s %s\n", inked("plimsoll:", Ink::kRed, STDERR_FILENO).c_str(), printable(error.message).c_str());
   return static_cast<int>(error.code);
 }
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "plimsoll/api/show_graph.h"
+#include "plimsoll/base/json.h"
 #include "plimsoll/cli/option_table.h"
 #include "plimsoll/cli/verb.h"
 
@@ -120,7 +121,7 @@ Action bind_completion(Command& command) {
     for (const api::ModelSummary& model : models) names.push_back(model.name);
     const std::vector<VerbRow> table = option_table(command);
     const std::string script = *shell == "bash" ? bash_script(table, joined(names)) : zsh_script(table, joined(names));
-    const std::string text = *json ? nlohmann::ordered_json{{"schema", 1}, {"shell", *shell}, {"script", script}}.dump() + "\n" : script;
+    const std::string text = *json ? json_text(nlohmann::ordered_json{{"schema", 1}, {"shell", *shell}, {"script", script}}) + "\n" : script;
     std::fwrite(text.data(), 1, text.size(), stdout);
     return {};
   };

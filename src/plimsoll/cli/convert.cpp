@@ -6,6 +6,7 @@
 
 #include "plimsoll/api/replaying.h"
 #include "plimsoll/base/byte_size.h"
+#include "plimsoll/base/json.h"
 #include "plimsoll/cli/search_progress.h"
 #include "plimsoll/cli/verb.h"
 
@@ -23,7 +24,7 @@ Status run(const ConvertOptions& options) {
   PLIMSOLL_TRY(const std::int64_t events, api::convert_trace(options.from, options.to));
   waiting.reset();
   if (options.json) {
-    fmt::print("{}\n", nlohmann::json{{"schema", 1}, {"events", events}}.dump());
+    fmt::print("{}\n", json_text(nlohmann::json{{"schema", 1}, {"events", events}}));
   } else {
     fmt::print("{}: {} events\n", options.to, grouped(events));
   }

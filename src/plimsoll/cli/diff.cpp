@@ -8,6 +8,7 @@
 
 #include "plimsoll/api/diff.h"
 #include "plimsoll/base/byte_size.h"
+#include "plimsoll/base/json.h"
 #include "plimsoll/cli/model_options.h"
 #include "plimsoll/cli/plan_options.h"
 #include "plimsoll/cli/terminal.h"
@@ -53,7 +54,7 @@ void print_json(const report::Comparison& comparison) {
   }
   out["parts"] = nlohmann::ordered_json::array();
   for (const report::Part& part : comparison.parts) out["parts"].push_back({{"name", part.name}, {"bytes", part.bytes.value}, {"detail", part.detail}});
-  std::printf("%s\n", out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+  std::printf("%s\n", json_text(out, 2).c_str());
 }
 
 void print_rows(const char* title, const std::vector<report::ComparedBytes>& rows, std::size_t most) {

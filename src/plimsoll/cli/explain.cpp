@@ -6,6 +6,7 @@
 
 #include "plimsoll/api/explain.h"
 #include "plimsoll/base/byte_size.h"
+#include "plimsoll/base/json.h"
 #include "plimsoll/cli/model_options.h"
 #include "plimsoll/cli/plan_options.h"
 #include "plimsoll/cli/verb.h"
@@ -54,7 +55,7 @@ void print_json(const api::Explanation& explanation) {
   nlohmann::ordered_json out{{"schema", 1}, {"at_step", explanation.step.value}, {"alive_bytes", explanation.alive.value}, {"peak_bytes", explanation.peak.value}};
   out["alive"] = nlohmann::ordered_json::array();
   for (const report::AliveRow& row : explanation.rows) out["alive"].push_back(row_json(explanation.account, row));
-  std::printf("%s\n", out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+  std::printf("%s\n", json_text(out, 2).c_str());
 }
 
 void print_row(const report::Account& account, const report::AliveRow& row) {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "plimsoll/api/version.h"
+#include "plimsoll/base/json.h"
 #include "plimsoll/base/nearest_name.h"
 #include "plimsoll/cli/help.h"
 #include "plimsoll/cli/verb.h"
@@ -99,7 +100,7 @@ Action bind_man(Command& command) {
   command.add_flag("--json", *json, "one JSON object");
   return [verb, json, &command]() -> Status {
     PLIMSOLL_TRY(std::string page, page_of(option_table(command), *verb));
-    if (*json) page = nlohmann::ordered_json{{"schema", 1}, {"page", page}}.dump() + "\n";
+    if (*json) page = json_text(nlohmann::ordered_json{{"schema", 1}, {"page", page}}) + "\n";
     std::fwrite(page.data(), 1, page.size(), stdout);
     return {};
   };

@@ -5,6 +5,7 @@
 
 #include "plimsoll/api/memory_of_model.h"
 #include "plimsoll/base/byte_size.h"
+#include "plimsoll/base/json.h"
 #include "plimsoll/cli/model_options.h"
 #include "plimsoll/cli/verb.h"
 
@@ -57,7 +58,7 @@ void print_json(const api::MemoryReport& report) {
   for (const api::ScratchRow& row : report.scratch) {
     out["scratch"].push_back({{"batch", row.batch}, {"largest_bytes", row.largest.value}, {"operator", row.operator_name}});
   }
-  std::printf("%s\n", out.dump(2).c_str());
+  std::printf("%s\n", json_text(out, 2).c_str());
 }
 
 std::string law_text(const api::Polynomial& law, const std::string& variable) {

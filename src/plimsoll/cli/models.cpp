@@ -5,6 +5,7 @@
 
 #include "plimsoll/api/show_graph.h"
 #include "plimsoll/base/byte_size.h"
+#include "plimsoll/base/json.h"
 #include "plimsoll/cli/verb.h"
 
 namespace plimsoll::cli {
@@ -32,7 +33,7 @@ void print_json(const std::vector<api::ModelSummary>& models) {
                     {"description", model.description},
                     {"options", std::move(options)}});
   }
-  fmt::print("{}\n", nlohmann::ordered_json({{"schema", 1}, {"models", std::move(list)}}).dump());
+  fmt::print("{}\n", json_text(nlohmann::ordered_json({{"schema", 1}, {"models", std::move(list)}})));
 }
 
 void print_table(const std::vector<api::ModelSummary>& models) {

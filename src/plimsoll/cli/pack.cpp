@@ -94,13 +94,16 @@ Status pack_file(PackArguments arguments) {
   PLIMSOLL_TRY(const pack::Packing packing, pack::pack(problem, arguments.options));
   waiting.reset();
   if (arguments.json) {
-    std::fputs(api::packing_json(problem, packing).c_str(), stdout);
+    PLIMSOLL_TRY(const std::string summary, api::packing_json(problem, packing));
+    std::fputs(summary.c_str(), stdout);
   } else {
     print_summary(problem, packing);
   }
   PLIMSOLL_RETURN_IF_ERROR(api::packing_verdict(problem, packing));
   if (!arguments.output.empty()) return api::write_packing(arguments.output, problem, packing);
-  if (!arguments.json) std::fputs(api::packing_text(problem, packing).c_str(), stdout);
+  if (arguments.json) return {};
+  PLIMSOLL_TRY(const std::string offsets, api::packing_text(problem, packing));
+  std::fputs(offsets.c_str(), stdout);
   return {};
 }
 

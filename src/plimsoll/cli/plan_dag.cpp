@@ -24,8 +24,7 @@ void print_point(const api::PlanDagPoint& point) {
 }
 
 void print(const api::PlanDagReport& report) {
-  std::printf("keep all     %s in %.6g s\n", human(report.keep_all_bytes).c_str(),
-              report.keep_all_seconds);
+  std::printf("keep all     %s in %s\n", human(report.keep_all_bytes).c_str(), cost_text(report.keep_all_seconds, 6).c_str());
   std::printf("budget       %s\n", human(report.budget_bytes).c_str());
   for (const api::PlanDagPoint& point : report.points) {
     std::printf("plan         ");

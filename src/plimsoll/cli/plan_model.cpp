@@ -1,3 +1,4 @@
+#include "plimsoll/base/json.h"
 #include "plimsoll/cli/plan_model.h"
 
 #include <algorithm>
@@ -128,7 +129,7 @@ Status plan_sizes(const PlanModelOptions& options, api::PlanOptions how) {
                   member.shared ? "" : "  offsets of its own");
     }
   }
-  if (options.json) std::printf("%s\n", nlohmann::ordered_json{{"schema", 1}, {"option", sizes.option}, {"sizes", rows}}.dump(2).c_str());
+  if (options.json) std::printf("%s\n", json_text(nlohmann::ordered_json{{"schema", 1}, {"option", sizes.option}, {"sizes", rows}}, 2).c_str());
   return {};
 }
 
@@ -150,7 +151,7 @@ Status plan_once(const PlanModelOptions& options, api::PlanOptions how) {
     how.on_better = {};
     const ir::Graph& graph = prepared.model.graph;
     const std::string walk = plan::to_string(graph, plan::walk_tags(graph));
-    std::printf("%s", options.json ? (nlohmann::ordered_json{{"schema", 1}, {"model", graph.name}, {"walk", walk}}.dump() + "\n").c_str() : walk.c_str());
+    std::printf("%s", options.json ? (json_text(nlohmann::ordered_json{{"schema", 1}, {"model", graph.name}, {"walk", walk}}) + "\n").c_str() : walk.c_str());
     return {};
   }
   PLIMSOLL_TRY(const api::PlannedGraph planned, planned_or_tuned(options, how, prepared));

@@ -6,6 +6,7 @@
 
 #include "plimsoll/api/replaying.h"
 #include "plimsoll/base/byte_size.h"
+#include "plimsoll/base/json.h"
 #include "plimsoll/cli/search_progress.h"
 #include "plimsoll/cli/verb.h"
 
@@ -44,7 +45,7 @@ Status run(const ReplayOptions& options) {
   PLIMSOLL_TRY(const api::ReplayReport report, api::replay_trace(request));
   waiting.reset();
   if (options.json) {
-    fmt::print("{}\n", api::to_json(report).dump(2));
+    fmt::print("{}\n", json_text(api::to_json(report), 2));
   } else {
     print_table(report);
   }

@@ -13,6 +13,7 @@
 #include "plimsoll/api/run_files.h"
 #include "plimsoll/api/tuning.h"
 #include "plimsoll/base/byte_size.h"
+#include "plimsoll/base/json.h"
 #include "plimsoll/cli/model_options.h"
 #include "plimsoll/cli/plan_options.h"
 #include "plimsoll/cli/search_progress.h"
@@ -74,7 +75,7 @@ void print_json(const RunOptions& options, const std::optional<api::SizeRange>& 
   out["device"] = "cpu";
   out["threads"] = report.threads;
   out["strategy"] = options.strategy;
-  std::printf("%s\n", out.dump(2).c_str());
+  std::printf("%s\n", json_text(out, 2).c_str());
 }
 
 void print_table(const api::RunReport& report) {

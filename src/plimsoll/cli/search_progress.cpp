@@ -83,11 +83,16 @@ const std::atomic<bool>* stop_on_interrupt() {
   return &stop_asked;
 }
 
+std::string cost_text(double seconds, int digits) {
+  constexpr double kMostSeconds = 1e7;
+  return fmt::format("{:.{}g}{}", seconds, digits, seconds < kMostSeconds ? " s" : "");
+}
+
 std::function<void(const schedule::FitProgress&)> progress_on_terminal(double deadline_seconds) {
   if (isatty(STDERR_FILENO) != 1) return {};
   auto line = std::make_shared<ProgressLine>("", deadline_seconds, std::chrono::milliseconds(0));
   return [line](const schedule::FitProgress& better) {
-    line->found(fmt::format("{:.4g} s a step within {}", better.seconds, human(better.peak_bytes)));
+    line->found(fmt::format("{} a step within {}", cost_text(better.seconds, 4), human(better.peak_bytes)));
   };
 }
 

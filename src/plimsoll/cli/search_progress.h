@@ -14,6 +14,9 @@ namespace plimsoll::cli {
 // From now on the first Ctrl-C sets the flag; a second one ends the program.
 const std::atomic<bool>* stop_on_interrupt();
 
+// "0.1134 s"; without the unit from 1e7 on: no step takes months, a DAG may be weighed by operations.
+std::string cost_text(double seconds, int digits);
+
 // Writes "1.2 s, 1.8 s left: 0.1134 s within 466.3 MiB" to standard error while the function lives, and wipes
 // it when the last copy goes: drop it before printing results. Empty when standard error is no terminal.
 std::function<void(const schedule::FitProgress&)> progress_on_terminal(double deadline_seconds);

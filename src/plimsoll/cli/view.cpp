@@ -5,6 +5,7 @@
 
 #include "plimsoll/api/view.h"
 #include "plimsoll/base/byte_size.h"
+#include "plimsoll/base/json.h"
 #include "plimsoll/cli/model_options.h"
 #include "plimsoll/cli/plan_options.h"
 #include "plimsoll/cli/search_progress.h"
@@ -50,7 +51,7 @@ Status view(ViewOptions& options) {
     nlohmann::ordered_json out{{"schema", 1}, {"path", written.front().path}, {"bytes", written.front().bytes}};
     out["files"] = nlohmann::ordered_json::array();
     for (const api::WrittenFile& file : written) out["files"].push_back({{"path", file.path}, {"bytes", file.bytes}});
-    std::printf("%s\n", out.dump(2).c_str());
+    std::printf("%s\n", json_text(out, 2).c_str());
     return {};
   }
   for (const api::WrittenFile& file : written) {

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "plimsoll/base/utf8.h"
+
 namespace plimsoll::ir {
 namespace {
 
@@ -51,17 +53,20 @@ bool is_word(std::string_view text) {
 
 std::string quoted(std::string_view text) {
   std::string out = "\"";
-  for (const char c : text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const char c = text[at];
+    const std::size_t bytes = utf8_character(text.substr(at));
     if (c == '"' || c == '\\') {
       out += '\\';
       out += c;
     } else if (c == '\n') {
       out += "\\n";
-    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+    } else if (bytes == 0 || static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
       out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
     } else {
-      out += c;
+      out += text.substr(at, bytes);
     }
+    at += std::max<std::size_t>(bytes, 1);
   }
   return out + "\"";
 }

@@ -51,7 +51,7 @@ class Attributes {
 using NumberText = std::function<std::string(std::int64_t)>;
 std::string to_string(const Attributes& attributes, const NumberText& number = {});
 
-// A string in quotes with \" \\ \n and \xNN escapes: any bytes survive a round trip.
+// A string in quotes with \" \\ \n and \xNN escapes: any bytes survive a round trip, and what comes out is UTF-8.
 std::string quoted(std::string_view text);
 // Letters, digits, underscores and dots, not beginning with a digit: what the text form writes bare.
 bool is_word(std::string_view text);

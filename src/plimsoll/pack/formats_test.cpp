@@ -97,7 +97,7 @@ TEST(PackFormats, ProblemsSurviveBothFormats) {
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     Random random(seed);
     const Problem problem = testing::random_small(random, 8, {});
-    const auto json = read_json(write_json(problem));
+    const auto json = read_json(write_json(problem).value());
     ASSERT_TRUE(json) << json.error().message << " seed " << seed;
     Problem expected = problem;  // an all-default side vector is the same as none
     if (json->ends.empty()) expected.ends.clear();
@@ -118,7 +118,7 @@ TEST(PackFormats, PackingsAreReadBackByName) {
   const auto csv = read_packing_csv(*problem, write_csv(*problem, &*packing));
   ASSERT_TRUE(csv) << csv.error().message;
   EXPECT_EQ(csv->offsets, packing->offsets);
-  const auto json = read_packing_json(*problem, write_packing_json(*problem, *packing, true));
+  const auto json = read_packing_json(*problem, write_packing_json(*problem, *packing, true).value());
   ASSERT_TRUE(json) << json.error().message;
   EXPECT_EQ(json->offsets, packing->offsets);
 }

@@ -5,40 +5,23 @@
 
 #include <nlohmann/json.hpp>
 
-#include "plimsoll/pack/json_position.h"
+#include "plimsoll/base/json.h"
+#include "plimsoll/base/json_position.h"
+#include "plimsoll/base/utf8.h"
 
 namespace plimsoll::pack {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;
 
 constexpr int kSchema = 1;
 constexpr const char* kEnds[] = {"any", "front", "back"};
-
-// The tree of a text, or where it stops being JSON.
-template <typename Tree>
-Result<Tree> parse(std::string_view text) {
-  Tree root = Tree::parse(text, nullptr, false);
-  if (!root.is_discarded()) return root;
-  try {
-    root = Tree::parse(text);
-  } catch (const nlohmann::json::parse_error& error) {
-    const std::size_t at = error.byte > 0 ? error.byte - 1 : 0;
-    return bad_input("{}: this is not valid JSON", line_and_column(text, at));
-  } catch (const nlohmann::json::out_of_range& error) {
-    // "... number overflow parsing '1e999'"
-    const std::string_view what = error.what();
-    const std::size_t quote = what.find('\'');
-    const std::string_view number = what.substr(quote + 1, what.rfind('\'') - quote - 1);
-    return bad_input("{}: the number {} is too large", line_and_column(text, text.find(number)), number);
-  }
-  return root;
-}
+constexpr std::size_t kMostMemories = 64;  // a buffer's mask of memories has so many bits
 
 class JsonReader {
  public:
   Result<Problem> read(std::string_view text) {
-    PLIMSOLL_TRY(const Json root, parse<Json>(text));
+    PLIMSOLL_TRY(const Json root, parse_json(text));
     auto problem = read_root(root);
     if (!problem) return forward(problem, line_and_column(text, find_in_json(text, at_)));
     return problem;
@@ -95,7 +78,7 @@ class JsonReader {
     if (!object.is_object()) return bad(where, "expected an object");
     for (const auto& [key, value] : object.items()) {
       if (std::find_if(keys.begin(), keys.end(), [&](const char* k) { return key == k; }) == keys.end())
-        return bad(where + "." + key, "unknown key");
+        return bad(where + "." + plimsoll::excerpt(key), "unknown key");
     }
     return {};
   }
@@ -109,7 +92,7 @@ class JsonReader {
   Status integer_value(const Json& value, const std::string& where, std::int64_t& out) {
     const bool huge = value.is_number_unsigned() && value.get<std::uint64_t>() > kLargest;
     if (!value.is_number_integer() || huge)
-      return bad(where, "{} is not a whole number up to 2^62", value.dump().substr(0, 40));
+      return bad(where, "{} is not a whole number up to 2^62", plimsoll::excerpt(json_text(value)));
     out = value.get<std::int64_t>();
     return {};
   }
@@ -127,6 +110,8 @@ class JsonReader {
   Status read_memories(const Json& root) {
     if (!root.contains("memories")) return {};
     if (!root["memories"].is_array()) return bad("memories", "not a list");
+    if (root["memories"].size() > kMostMemories)
+      return bad("memories", "{} memories, expected 1 to {}", root["memories"].size(), kMostMemories);
     problem_.memories.clear();
     for (const Json& item : root["memories"]) {
       const std::string where = fmt::format("memories[{}]", problem_.memories.size());
@@ -172,7 +157,7 @@ class JsonReader {
       id = item["id"].get<std::string>();
     }
     if (!index_.emplace(id, BufferId(i)).second)
-      return bad(where + ".id", "'{}' is there twice", id.substr(0, 40));
+      return bad(where + ".id", "'{}' is there twice", plimsoll::excerpt(id));
     problem_.names.push_back(std::move(id));
     problem_.buffers.push_back(buffer);
     PLIMSOLL_RETURN_IF_ERROR(read_gaps(item, where));
@@ -226,7 +211,7 @@ class JsonReader {
         return {};
       }
     }
-    return bad(where + ".end", "{} is not front, back or any", item["end"].dump().substr(0, 40));
+    return bad(where + ".end", "{} is not front, back or any", plimsoll::excerpt(json_text(item["end"])));
   }
 
   Status read_mask(const Json& item, const std::string& where) {
@@ -237,8 +222,8 @@ class JsonReader {
     for (const Json& entry : item["memories"]) {
       std::size_t m = 0;
       while (m < problem_.memories.size() && entry != problem_.memories[m].name) ++m;
-      if (m >= std::min<std::size_t>(64, problem_.memories.size()))
-        return bad(where + ".memories", "there is no memory {}", entry.dump().substr(0, 40));
+      if (m >= problem_.memories.size())
+        return bad(where + ".memories", "there is no memory {}", plimsoll::excerpt(json_text(entry)));
       problem_.may_live_in.back() |= std::uint64_t{1} << m;
     }
     return {};
@@ -268,7 +253,7 @@ class JsonReader {
         const auto found = id.is_string() ? index_.find(id.get<std::string>()) : index_.end();
         if (found == index_.end())
           return bad(fmt::format("{}[{}]", where, out.back().size()), "there is no buffer {}",
-                     id.dump().substr(0, 40));
+                     plimsoll::excerpt(json_text(id)));
         out.back().push_back(found->second);
       }
     }
@@ -280,92 +265,12 @@ class JsonReader {
   std::string at_;  // of the error
 };
 
-Json buffer_json(const Problem& problem, std::size_t i) {
-  const Buffer& buffer = problem.buffers[i];
-  Json out{{"id", problem.name(BufferId(i))},
-           {"lower", buffer.lifetime.begin},
-           {"upper", buffer.lifetime.end},
-           {"size", buffer.size.value}};
-  if (buffer.alignment != 1) out["alignment"] = buffer.alignment;
-  if (buffer.fixed) out["fixed"] = buffer.fixed->value;
-  if (buffer.hint) out["hint"] = buffer.hint->value;
-  for (const Gap& gap : problem.gaps) {
-    if (gap.buffer != BufferId(i)) continue;
-    Json entry{{"lower", gap.time.begin}, {"upper", gap.time.end}};
-    if (!gap.window.empty()) entry["window"] = {gap.window.begin, gap.window.end};
-    out["gaps"].push_back(std::move(entry));
-  }
-  if (!problem.ends.empty()) out["end"] = kEnds[static_cast<std::size_t>(problem.ends[i])];
-  for (std::size_t m = 0; !problem.may_live_in.empty() && m < problem.memories.size(); ++m) {
-    if (problem.may_live_in[i] >> m & 1) out["memories"].push_back(problem.memories[m].name);
-  }
-  const auto streams = static_cast<std::size_t>(problem.clocks.streams);
-  for (std::size_t s = 0; s < streams; ++s) {
-    out["ready"].push_back(problem.clocks.ready[i * streams + s]);
-    out["released"].push_back(problem.clocks.released[i * streams + s]);
-  }
-  return out;
-}
-
-Json classes_json(const Problem& problem, const std::vector<std::vector<BufferId>>& classes) {
-  Json out = Json::array();
-  for (const auto& members : classes) {
-    Json entry = Json::array();
-    for (const BufferId id : members) entry.push_back(problem.name(id));
-    out.push_back(std::move(entry));
-  }
-  return out;
-}
-
 }  // namespace
 
 Result<Problem> read_json(std::string_view text) { return JsonReader().read(text); }
 
-std::string write_json(const Problem& problem) {
-  Json root{{"schema", kSchema}};
-  for (const Memory& memory : problem.memories) {
-    Json entry{{"name", memory.name}, {"cost_per_byte", memory.cost_per_byte}};
-    if (memory.capacity) entry["capacity"] = memory.capacity->value;
-    if (memory.slab) entry["slab"] = memory.slab->value;
-    root["memories"].push_back(std::move(entry));
-  }
-  if (problem.clocks.streams > 0) root["streams"] = problem.clocks.streams;
-  if (!problem.contiguous.empty()) root["contiguous"] = classes_json(problem, problem.contiguous);
-  if (!problem.colocated.empty()) root["colocated"] = classes_json(problem, problem.colocated);
-  root["buffers"] = Json::array();
-  for (std::size_t i = 0; i < problem.size(); ++i) root["buffers"].push_back(buffer_json(problem, i));
-  return root.dump(1) + "\n";
-}
-
-std::string write_packing_json(const Problem& problem, const Packing& packing, bool with_offsets) {
-  Json root{{"schema", kSchema},
-            {"buffers", problem.size()},
-            {"height", packing.height().value},
-            {"lower_bound", packing.lower_bound.value},
-            {"gap", packing.gap()},
-            {"status", name(packing.status)},
-            {"seconds", packing.seconds},
-            {"method", packing.method},
-            {"moved", packing.moved}};
-  if (problem.memories.size() > 1) {
-    root["cost"] = packing.cost;
-    for (std::size_t m = 0; m < packing.heights.size(); ++m)
-      root["heights"][problem.memories[m].name] = packing.heights[m].value;
-  }
-  if (packing.status == PackStatus::kInfeasible) {
-    root["core"] = Json::array();
-    for (const BufferId id : packing.core) root["core"].push_back(problem.name(id));
-  }
-  for (std::size_t i = 0; with_offsets && i < packing.offsets.size(); ++i) {
-    const std::string id = problem.name(BufferId(i));
-    root["offsets"][id] = packing.offsets[i].value;
-    if (!packing.memories.empty()) root["memories"][id] = problem.memories[packing.memories[i]].name;
-  }
-  return root.dump() + "\n";
-}
-
 Status take_hints_json(Problem& problem, std::string_view text) {
-  PLIMSOLL_TRY(const nlohmann::json root, parse<nlohmann::json>(text));
+  PLIMSOLL_TRY(const Json root, parse_json(text));
   if (!root.is_object() || !root.contains("offsets") || !root["offsets"].is_object())
     return bad_input("{}: this is no packing: an object with the key 'offsets' is expected",
                      line_and_column(text, 0));
@@ -383,21 +288,23 @@ Status take_hints_json(Problem& problem, std::string_view text) {
 }
 
 Result<Packing> read_packing_json(const Problem& problem, std::string_view text) {
-  PLIMSOLL_TRY(const nlohmann::json root, parse<nlohmann::json>(text));
+  PLIMSOLL_TRY(const Json root, parse_json(text));
   const auto here = [&](std::string_view path) { return line_and_column(text, find_in_json(text, path)); };
   if (!root.is_object() || !root.contains("offsets") || !root["offsets"].is_object())
     return bad_input("{}: this is no packing: an object with the key 'offsets' is expected", here("offsets"));
   Packing packing;
   packing.status = PackStatus::kFeasible;
+  const bool with_memories = root.contains("memories") && root["memories"].is_object();
   for (std::size_t i = 0; i < problem.size(); ++i) {
     const std::string id = problem.name(BufferId(i));
     const auto place = root["offsets"].find(id);
     if (place == root["offsets"].end() || !place->is_number_integer())
       return bad_input("{}: buffer '{}': the packing has no offset for it", here("offsets"), id);
     packing.offsets.push_back(Offset(place->get<std::int64_t>()));
-    if (!root.contains("memories") || !root["memories"].is_object()) continue;
+    if (!with_memories) continue;
+    const auto home = root["memories"].find(id);
     std::size_t m = 0;
-    while (m < problem.memories.size() && root["memories"].value(id, "") != problem.memories[m].name) ++m;
+    while (m < problem.memories.size() && (home == root["memories"].end() || *home != problem.memories[m].name)) ++m;
     if (m == problem.memories.size()) return bad_input("{}: buffer '{}': lives in no known memory", here("memories"), id);
     packing.memories.push_back(static_cast<std::uint8_t>(m));
   }

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "plimsoll/ops/catalogue.h"
+#include "plimsoll/plan/check_claims.h"
 
 namespace plimsoll::plan {
 namespace {
@@ -58,6 +59,7 @@ class Checker {
     runs_.assign(plan_.graph.nodes.size(), 0);
     for (std::size_t s = 0; s < plan_.steps.size() && out_.problems.size() < kMaxProblems; ++s) check_step(s);
     check_end();
+    if (out_.ok()) out_.problems = check_claims(plan_, held_at_end_);
     return std::move(out_);
   }
 
@@ -343,6 +345,9 @@ class Checker {
     const ir::Node& node = plan_.graph.node(step.node);
     const ops::Card& card = ops::card_of(node);
     const int earlier_runs = runs_[step.node.index()]++;
+    if ((earlier_runs > 0) != (step.kind == StepKind::kRecompute)) {
+      complain("step {} ({}, {}): is called {}, it runs for the {} time", s, node.op, node.layer, name(step.kind), earlier_runs > 0 ? "second" : "first");
+    }
     if (earlier_runs > 0 && (node.phase == ir::Phase::kUpdate || card.recompute == ops::Recompute::kNever)) {
       complain("step {} ({}, {}): must run once only", s, node.op, node.layer);
     }
@@ -429,6 +434,7 @@ class Checker {
   }
 
   void check_end() {
+    held_at_end_.assign(plan_.buffers.size(), false);
     std::map<ValueId, Range> ends;
     for (const ValueSlot& result : plan_.results) {
       if (result.value.index() >= plan_.graph.values.size() || result.slot.buffer.index() >= plan_.buffers.size()) {
@@ -440,6 +446,7 @@ class Checker {
       if (!range) continue;
       if (!range->empty() && !holds(*range, result.value)) complain("at the end '{}' is not where the plan says", value_name);
       ends[result.value] = *range;
+      held_at_end_[result.slot.buffer.index()] = true;
     }
     for (const ValueId output : plan_.graph.outputs) {
       if (!ends.contains(output)) complain("output '{}' has no place", plan_.graph.value(output).name);
@@ -459,9 +466,27 @@ class Checker {
       if (!range || range->empty()) continue;
       const ValueId now = next[source.value.index()].valid() ? next[source.value.index()] : source.value;
       if (!holds(*range, now)) complain("after the step '{}' is not where the next step reads it", value.name);
+      hold_writers(*range, source.slot.buffer);
       const auto place = ends.find(now);
       if (place != ends.end() && place->second.begin != range->begin) complain("the next version of '{}' lies elsewhere", value.name);
     }
+  }
+
+  // Bytes that are there at the end are held by the buffer of the step that wrote them; those that nobody wrote, by
+  // the one they began in.
+  void hold_writers(const Range& range, BufferId began_in) {
+    std::int32_t seen = kBeforeStart;
+    for_segments(range, [&](std::int64_t, const Segment& segment) {
+      if (segment.writer < 0) held_at_end_[began_in.index()] = true;
+      if (segment.writer == seen) return;
+      seen = segment.writer;
+      for (const Slot& slot : plan_.steps[static_cast<std::size_t>(seen)].outputs) {
+        if (!slot.buffer.valid()) continue;
+        const PlanBuffer& buffer = plan_.buffer(slot.buffer);
+        const Range whole{buffer.arena, buffer.offset.value, buffer.offset.value + buffer.bytes.value};
+        if (whole.overlaps(range)) held_at_end_[slot.buffer.index()] = true;
+      }
+    });
   }
 
   const Plan& plan_;
@@ -470,6 +495,7 @@ class Checker {
   std::vector<Content> content_;  // by value
   std::size_t pieces_ = 0;
   std::vector<bool> computed_;
+  std::vector<bool> held_at_end_;  // by buffer
   std::vector<int> runs_;
   std::vector<std::array<std::int32_t, kMaxStreams>> clocks_;
   std::array<std::int32_t, kMaxStreams> latest_ = [] {

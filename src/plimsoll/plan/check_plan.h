@@ -12,7 +12,8 @@
 //  5. every node runs, an update exactly once, and at the end results and next versions lie where the plan
 //     says, each state's next version where the state lay;
 //  6. buffers that should be contiguous are;
-//  7. the arena is as high as the plan says and not above its budget.
+//  7. the arena is not above its budget, and what the plan says about itself (lifetimes, uses, heights, the proof, the
+//     predicted time) is what follows from its steps: check_claims.h.
 // Values that are views, and concats whose parts were made side by side, are followed through the cards'
 // view rules.
 //

@@ -328,6 +328,12 @@ TEST(CheckPlan, CopiesAreFollowed) {
   in.kind = StepKind::kBringIn;
   std::swap(in.inputs, in.outputs);
   plan.steps.insert(plan.steps.begin() + 1, {out, in});
+  plan.buffers[on_device.buffer.index()].lifetime = {Step(0), Step(4)};
+  PlanBuffer& sent = plan.buffers.back();
+  sent.value = out.value;
+  sent.name = plan.graph.value(out.value).name;
+  sent.use = Use::kActivation;
+  sent.lifetime = {Step(1), Step(3)};
   EXPECT_THAT(problems(plan), IsEmpty());
   Plan never_sent = plan;
   never_sent.steps.erase(never_sent.steps.begin() + 1);

@@ -57,23 +57,34 @@ class Maker {
   }
 
  private:
-  // The place of every action in the plan: a drop that waits for nobody is no step.
+  // The place of every action in the plan. A drop is a step where somebody must be waited for, or where the bytes
+  // stayed after their last use: so the steps alone say how long everything lives. Any other drop is none.
   void number_steps() {
     std::int32_t next = 0;
     std::int32_t last_compute = kNoStep;
+    std::vector<std::size_t> first(schedule_.instances.size());  // of the instances that took over each other's memory
+    for (std::size_t i = 0; i < first.size(); ++i) {
+      const InstanceId old = schedule_.instances[i].takes_over;
+      first[i] = old.valid() ? first[old.index()] : i;
+    }
+    std::vector<std::int32_t> used_until(first.size(), 0);
     for (const Action& action : schedule_.actions) {
       step_of_.push_back(Step(next));
-      if (becomes_step(action)) {
+      const bool drops = action.kind == ActionKind::kDrop;
+      const bool is_step = !drops || !action.waits.empty() || used_until[first[action.reads.front().index()]] != next;
+      is_step_.push_back(is_step);
+      if (is_step) {
         if (action.stream == schedule::Stream::kCompute) last_compute = next;
         done_with_.push_back(next++);
       } else {
         done_with_.push_back(last_compute);
       }
+      if (drops) continue;
+      for (const InstanceId id : action.reads) used_until[first[id.index()]] = next;
+      for (const InstanceId id : action.writes) used_until[first[id.index()]] = next;
     }
     step_of_.push_back(Step(next));
   }
-
-  static bool becomes_step(const Action& action) { return action.kind != ActionKind::kDrop || !action.waits.empty(); }
 
   void make_buffers() {
     buffer_of_.resize(schedule_.instances.size());
@@ -116,7 +127,7 @@ class Maker {
   void make_steps() {
     for (std::size_t a = 0; a < schedule_.actions.size(); ++a) {
       const Action& action = schedule_.actions[a];
-      if (!becomes_step(action)) continue;
+      if (!is_step_[a]) continue;
       PlanStep step;
       step.kind = step_kind(action.kind);
       step.stream = static_cast<std::uint8_t>(action.stream);
@@ -212,6 +223,11 @@ class Maker {
     }
     const std::vector<Bytes> alive = bytes_by_step(plan_);
     plan_.proof.load = *std::max_element(alive.begin(), alive.end());
+    // The load is the bound that everybody can check. What the packer proves beyond it (by search, or because
+    // nothing may be shared, or each buffer has its end of the arena) is no bound on these buffers that a reader
+    // of the plan could confirm.
+    plan_.proof.lower_bound = plan_.proof.load;
+    plan_.proof.optimal = plan_.arena_bytes() == plan_.proof.load;
     return {};
   }
 
@@ -277,10 +293,6 @@ class Maker {
                    pack::name(packing.status), packing.method);
     for (std::size_t i = 0; i < packed.size(); ++i) plan_.buffers[packed[i]].offset = packing.offsets[i];
     plan_.arenas[arena].bytes = packing.height();
-    if (arena == kDeviceArena) {
-      plan_.proof.lower_bound = packing.lower_bound;
-      plan_.proof.optimal = packing.status == pack::PackStatus::kOptimal;
-    }
     return {};
   }
 
@@ -340,6 +352,7 @@ class Maker {
   Plan plan_;
   std::vector<bool> is_output_;
   std::vector<Step> step_of_;       // by action, and one behind the last
+  std::vector<bool> is_step_;       // by action
   std::vector<std::int32_t> done_with_;  // by action: the step after which it has happened
   std::vector<BufferId> buffer_of_;      // by instance
 };

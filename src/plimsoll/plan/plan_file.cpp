@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "plimsoll/base/json.h"
+#include "plimsoll/base/utf8.h"
 #include "plimsoll/ir/text.h"
 
 namespace plimsoll::plan {
@@ -14,6 +16,7 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 constexpr std::string_view kKind = "plimsoll plan";
+constexpr JsonLimits kPlanLimits{.depth = 8, .values = 32'000'000};
 
 ordered_json slot_json(const Slot& slot) {
   if (!slot.buffer.valid()) return nullptr;
@@ -70,8 +73,8 @@ class Reader {
 
   double real(const json& object, const char* key) {
     const json& value = field(object, key);
-    if (value.is_number()) return value.get<double>();
-    complain("'{}' should be a number", key);
+    if (value.is_number() && value.get<double>() >= 0) return value.get<double>();
+    complain("'{}' should be a number, 0 or more", key);
     return 0;
   }
 
@@ -116,7 +119,7 @@ Enum parse_enum(Reader& reader, const std::string& text, int count, const char* 
   for (int i = 0; i < count; ++i) {
     if (name(static_cast<Enum>(i)) == text) return static_cast<Enum>(i);
   }
-  reader.complain("'{}' is no {}", text, what);
+  reader.complain("'{}' is no {}", excerpt(text), what);
   return static_cast<Enum>(0);
 }
 
@@ -141,11 +144,13 @@ class PlanReader {
     plan_.sources = read_places(reader_.list(root, "sources"));
     plan_.results = read_places(reader_.list(root, "results"));
     const json& proof = reader_.field(root, "proof");
+    if (!reader_.field(proof, "optimal").is_boolean()) reader_.complain("'optimal' should be true or false");
     plan_.proof.load = Bytes(reader_.integer(proof, "load_bytes", 0, kMost));
     plan_.proof.lower_bound = Bytes(reader_.integer(proof, "lower_bound", 0, kMost));
     plan_.proof.optimal = reader_.field(proof, "optimal") == true;
     plan_.budget = Bytes(reader_.integer(root, "budget_bytes", 0, kMost));
     plan_.predicted_seconds = reader_.real(root, "predicted_seconds");
+    check_lifetimes();
     if (!reader_.error().empty()) return bad_input("plan file: {}", reader_.error());
     return std::move(plan_);
   }
@@ -158,6 +163,16 @@ class PlanReader {
     plan_.environment.threads = static_cast<int>(reader_.integer(environment, "threads", 0, 1 << 16));
     plan_.environment.instruction_set = reader_.text(environment, "instruction_set");
     plan_.environment.kernel_library = reader_.text(environment, "kernel_library");
+  }
+
+  // Reports index by step: no lifetime may lead past the last. Sources are alive for a step even if none runs.
+  void check_lifetimes() {
+    const auto steps = static_cast<std::int32_t>(std::max<std::size_t>(plan_.steps.size(), 1));
+    for (const PlanBuffer& buffer : plan_.buffers) {
+      const Interval<Step>& life = buffer.lifetime;
+      if (life.begin <= life.end && life.end.value <= steps) continue;
+      reader_.complain("buffer '{}' is alive in steps [{}, {}), the plan has {}", excerpt(buffer.name), life.begin.value, life.end.value, plan_.steps.size());
+    }
   }
 
   std::int64_t last_value() const { return static_cast<std::int64_t>(plan_.graph.values.size()) - 1; }
@@ -266,7 +281,7 @@ std::string to_json(const Plan& plan) {
   root["sources"] = places_json(plan.sources);
   root["results"] = places_json(plan.results);
   root["graph"] = ir::to_text(plan.graph);
-  return root.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  return json_text(root) + "\n";
 }
 
 bool looks_like_plan(std::string_view text) {
@@ -275,9 +290,9 @@ bool looks_like_plan(std::string_view text) {
 }
 
 Result<Plan> parse_plan(std::string_view text) {
-  const json root = json::parse(text, nullptr, false);
-  if (root.is_discarded()) return bad_input("plan file: not valid JSON");
-  return PlanReader().read(root);
+  const auto root = parse_json(text, kPlanLimits);
+  if (!root) return forward(root, "plan file");
+  return PlanReader().read(*root);
 }
 
 Status require_environment(const Plan& plan, const Environment& here) {

@@ -80,9 +80,12 @@ TEST(PlanFile, WrongTypesAndRangesAreNamed) {
   EXPECT_THAT(refusal("/steps/0/in/0"_json_pointer, json::array({100000, 0})), HasSubstr("'buffer' should be an integer from 0"));
   EXPECT_THAT(refusal("/steps/0/in/0"_json_pointer, json::array({1, 2, 3})), HasSubstr("a slot should be [buffer, offset]"));
   EXPECT_THAT(refusal("/steps/0/waits"_json_pointer, json::array({-1})), HasSubstr("'waits' should be an integer from 0"));
-  EXPECT_THAT(refusal("/steps/0/seconds"_json_pointer, "soon"), HasSubstr("'seconds' should be a number"));
+  EXPECT_THAT(refusal("/steps/0/seconds"_json_pointer, "soon"), HasSubstr("'seconds' should be a number, 0 or more"));
   EXPECT_THAT(refusal("/sources/0"_json_pointer, json::array({0})), HasSubstr("a place should be [value, buffer, offset]"));
   EXPECT_THAT(refusal("/results/0/0"_json_pointer, 100000), HasSubstr("'value' should be an integer"));
+  EXPECT_THAT(refusal("/buffers/0/end"_json_pointer, 1'000'000), HasSubstr("is alive in steps [0, 1000000), the plan has"));
+  EXPECT_THAT(refusal("/steps/0/seconds"_json_pointer, -1), HasSubstr("'seconds' should be a number, 0 or more"));
+  EXPECT_THAT(refusal("/proof/optimal"_json_pointer, 1), HasSubstr("'optimal' should be true or false"));
   EXPECT_THAT(refusal("/proof"_json_pointer, json::array()), HasSubstr("should stand in an object"));
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "plimsoll/base/check.h"
+
 namespace plimsoll::report {
 
 std::string_view name(Kind kind) {
@@ -30,6 +32,8 @@ std::vector<Bytes> bytes_by_tick(const Account& account, int memory) {
   std::vector<Bytes> alive(account.seconds.empty() ? 1 : account.seconds.size());
   for (const Band& band : account.bands) {
     if (band.memory != memory) continue;
+    PLIMSOLL_CHECK(band.life.begin.value >= 0 && static_cast<std::size_t>(band.life.end.value) < alive.size(), "a band is alive in ticks [{}, {}) of {}",
+                   band.life.begin.value, band.life.end.value, account.ticks());
     alive[static_cast<std::size_t>(band.life.begin.value)] += band.bytes;
     alive[static_cast<std::size_t>(band.life.end.value)] -= band.bytes;
   }

@@ -5,11 +5,14 @@
 
 #include <nlohmann/json.hpp>
 
+#include "plimsoll/base/json.h"
+
 namespace plimsoll::report {
 namespace {
 
 constexpr std::size_t kMostPoints = 10000;
 constexpr double kMostBytes = 9e15;  // what a page's numbers hold exactly
+constexpr double kMostCost = 1e300;  // of a DAG: seconds, or operations
 
 // A number in [0, most]; absent counts as zero.
 Result<double> number(const nlohmann::json& point, const char* key, double most, bool needed) {
@@ -33,7 +36,7 @@ Result<CurvePoint> point_of(const nlohmann::json& stored) {
   CurvePoint out;
   PLIMSOLL_TRY(out.peak, bytes(stored, "peak_bytes", true));
   PLIMSOLL_TRY(out.budget, bytes(stored, "budget_bytes"));
-  PLIMSOLL_TRY(out.seconds, number(stored, "predicted_seconds", 1e12, true));
+  PLIMSOLL_TRY(out.seconds, number(stored, "predicted_seconds", kMostCost, true));
   PLIMSOLL_TRY(out.overhead, number(stored, "overhead", 1e6, true));
   PLIMSOLL_TRY(out.lower_bound_overhead, number(stored, "lower_bound_overhead", 1e6, false));
   PLIMSOLL_TRY(const Bytes recomputed, bytes(stored, "recomputed"));
@@ -51,14 +54,15 @@ bool looks_like_curve(std::string_view text) {
 }
 
 Result<Curve> parse_curve(std::string_view text, std::string title) {
-  const nlohmann::json root = nlohmann::json::parse(text, nullptr, false);
-  if (root.is_discarded()) return bad_input("sweep: not valid JSON");
+  const auto tree = parse_json(text, {.bytes = std::size_t{64} << 20, .values = 1'000'000});
+  if (!tree) return forward(tree, "sweep");
+  const nlohmann::json& root = *tree;
   const auto points = root.find("points");
   if (points == root.end() || !points->is_array() || points->empty()) return bad_input("sweep: it has no points");
   if (points->size() > kMostPoints) return bad_input("sweep: {} points are more than {}", points->size(), kMostPoints);
   Curve out;
   out.title = std::move(title);
-  PLIMSOLL_TRY(out.keep_all_seconds, number(root, "keep_all_seconds", 1e12, false));
+  PLIMSOLL_TRY(out.keep_all_seconds, number(root, "keep_all_seconds", kMostCost, false));
   for (const nlohmann::json& stored : *points) {
     PLIMSOLL_TRY(const CurvePoint point, point_of(stored));
     out.points.push_back(point);

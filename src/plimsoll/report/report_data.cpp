@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "plimsoll/base/json.h"
 #include "plimsoll/report/columns.h"
 #include "plimsoll/report/layer_groups.h"
 #include "plimsoll/report/palette.h"
@@ -246,7 +247,7 @@ std::string to_json(const Report& report) {
   for (const Chapter& chapter : report.chapters) out["accounts"].push_back(chapter_json(chapter));
   if (report.curve) out["curve"] = curve_json(*report.curve);
   if (report.comparison) out["comparison"] = comparison_json(*report.comparison);
-  return without_markup(out.dump(-1, ' ', false, json::error_handler_t::replace));
+  return without_markup(json_text(out));
 }
 
 }  // namespace plimsoll::report

@@ -1,43 +1,41 @@
 #include "plimsoll/schedule/dag_file.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <queue>
 #include <unordered_map>
 
 #include <nlohmann/json.hpp>
 
+#include "plimsoll/base/json.h"
+#include "plimsoll/base/nearest_name.h"
+#include "plimsoll/base/utf8.h"
+
 namespace plimsoll::schedule {
 namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kLargestDag = std::size_t{1} << 29;
-constexpr int kDeepestDag = 16;
+constexpr JsonLimits kDagLimits{.bytes = std::size_t{512} << 20, .depth = 16, .values = 32'000'000};
 constexpr std::size_t kMostNodes = 4'000'000;
 constexpr double kLargestBytes = 4e15;
 
-// Depth outside strings; the parser itself has no limit.
-bool dag_too_deep(std::string_view text) {
-  int depth = 0;
-  bool in_string = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\')
-        ++i;
-      else if (c == '"')
-        in_string = false;
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '[' || c == '{') {
-      if (++depth > kDeepestDag) return true;
-    } else if (c == ']' || c == '}') {
-      --depth;
-    }
+// A key that nobody reads is an edge or a cost that would be lost.
+template <std::size_t kCount>
+Status only_keys(const json& object, const std::string& where, const std::array<std::string_view, kCount>& keys) {
+  for (const auto& [key, value] : object.items()) {
+    if (std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
+    const std::string near = key.size() > 40 ? "" : nearest_name(key, std::vector<std::string>(keys.begin(), keys.end()));
+    return bad_input("{}: unknown key `{}`{}", where, excerpt(key), near.empty() ? "" : fmt::format("; did you mean `{}`?", near));
   }
-  return false;
+  return {};
 }
+
+constexpr std::array<std::string_view, 3> kFileKeys = {"nodes", "order", "schema"};
+constexpr std::array<std::string_view, 12> kNodeKeys = {"name", "seconds", "bytes", "scratch", "inputs", "recompute",
+                                                        "keep", "swap", "in_place", "encodings", "cheap", "block"};
+constexpr std::array<std::string_view, 5> kEncodingKeys = {"name", "bytes", "encode_seconds", "decode_seconds", "lossless"};
 
 Result<Bytes> bytes_of(const json& node, const char* key, const std::string& name) {
   const auto found = node.find(key);
@@ -55,7 +53,7 @@ Result<double> seconds_of(const json& node, const char* key, const std::string& 
   if (found == node.end()) return 0.0;
   const double number = found->is_number() ? found->get<double>() : -1;
   if (!std::isfinite(number) || number < 0) {
-    return bad_input("node '{}': `{}` must be a number of seconds, 0 or more", name, key);
+    return bad_input("node '{}': `{}` must be a finite cost, 0 or more", name, key);
   }
   return number;
 }
@@ -74,6 +72,7 @@ class Reader {
     if (!file.is_object() || nodes == file.end() || !nodes->is_array()) {
       return bad_input("a DAG file is an object with an array `nodes`");
     }
+    PLIMSOLL_RETURN_IF_ERROR(check_keys(file));
     if (nodes->size() > kMostNodes) return bad_input("{} nodes are too many", nodes->size());
     PLIMSOLL_RETURN_IF_ERROR(name_nodes(*nodes));
     for (std::size_t i = 0; i < nodes->size(); ++i)
@@ -85,6 +84,14 @@ class Reader {
   }
 
  private:
+  static Status check_keys(const json& file) {
+    for (const char* key : {"links", "edges"}) {
+      if (file.contains(key))
+        return bad_input("`{}`: this is a node-link graph; here edges stand in the `inputs` of nodes, tools/dag_from_node_link.py converts", key);
+    }
+    return only_keys(file, "the DAG file", kFileKeys);
+  }
+
   Status name_nodes(const json& nodes) {
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       if (!nodes[i].is_object()) return bad_input("node {}: must be an object", i);
@@ -102,7 +109,7 @@ class Reader {
     if (reference.is_string()) {
       const auto found = place_.find(reference.get_ref<const std::string&>());
       if (found != place_.end()) return found->second;
-      return bad_input("{}: there is no node '{}'", where, reference.get_ref<const std::string&>());
+      return bad_input("{}: there is no node '{}'", where, excerpt(reference.get_ref<const std::string&>()));
     }
     if (reference.is_number_unsigned() && reference.get<std::uint64_t>() < names_.size()) {
       return static_cast<std::size_t>(reference.get<std::uint64_t>());
@@ -112,6 +119,7 @@ class Reader {
 
   Status read_node(const json& node, std::size_t i) {
     const std::string& name = names_[i];
+    PLIMSOLL_RETURN_IF_ERROR(only_keys(node, "node '" + excerpt(name) + "'", kNodeKeys));
     Task task;
     Value value;
     task.name = value.name = name;
@@ -161,6 +169,7 @@ class Reader {
     }
     for (const json& offer : *encodings) {
       if (!offer.is_object()) return bad_input("node '{}': an encoding must be an object", name);
+      PLIMSOLL_RETURN_IF_ERROR(only_keys(offer, "node '" + excerpt(name) + "': encoding", kEncodingKeys));
       Encoding encoding;
       if (const auto label = offer.find("name"); label != offer.end() && label->is_string()) {
         encoding.name = label->get<std::string>();
@@ -243,10 +252,7 @@ class Reader {
 }  // namespace
 
 Result<Workload> read_dag(std::string_view text) {
-  if (text.size() > kLargestDag) return bad_input("the DAG file is larger than 512 MiB");
-  if (dag_too_deep(text)) return bad_input("the DAG file is nested deeper than {} levels", kDeepestDag);
-  const json file = json::parse(text.begin(), text.end(), nullptr, false);
-  if (file.is_discarded()) return bad_input("the DAG file is not JSON");
+  PLIMSOLL_TRY(const json file, parse_json(text, kDagLimits));
   return Reader().read(file);
 }
 
@@ -272,7 +278,7 @@ std::string schedule_to_json(const Workload& workload, const Schedule& schedule)
     }
   }
   const json file = {{"schema", 1}, {"steps", std::move(steps)}};
-  return file.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+  return json_text(file, 1) + "\n";
 }
 
 }  // namespace plimsoll::schedule

@@ -5,23 +5,14 @@
 
 #include <nlohmann/json.hpp>
 
+#include "plimsoll/base/json.h"
+
 namespace plimsoll::schedule {
 namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kLargestProfile = std::size_t{1} << 26;
-constexpr int kDeepestProfile = 8;
-
-bool profile_too_deep(std::string_view text) {
-  int depth = 0;
-  int deepest = 0;
-  for (char c : text) {
-    if (c == '{' || c == '[') deepest = std::max(deepest, ++depth);
-    if (c == '}' || c == ']') --depth;
-  }
-  return deepest > kDeepestProfile;
-}
+constexpr JsonLimits kProfileLimits{.bytes = std::size_t{64} << 20, .depth = 8, .values = 1'000'000};
 
 Result<double> number(const json& object, const char* key, bool zero_allowed) {
   const auto found = object.find(key);
@@ -160,13 +151,13 @@ std::string to_json(const DeviceProfile& profile) {
                      {"copy_tax", profile.copy_tax},
                      {"codecs", json_of(profile.codecs)},
                      {"measured", profile.measured}};
-  return file.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+  return json_text(file, 1) + "\n";
 }
 
 Result<DeviceProfile> read_profile(std::string_view text) {
-  if (text.size() > kLargestProfile) return bad_input("the profile is larger than 64 MiB");
-  if (profile_too_deep(text)) return bad_input("the profile is nested too deeply");
-  const json file = json::parse(text.begin(), text.end(), nullptr, false);
+  const auto tree = parse_json(text, kProfileLimits);
+  if (!tree) return forward(tree, "profile");
+  const json& file = *tree;
   if (!file.is_object()) return bad_input("a profile is a JSON object");
   const auto schema = file.find("schema");
   if (schema == file.end() || *schema != 1) return bad_input("profile: `schema` must be 1");

@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "plimsoll/base/json.h"
+
 namespace plimsoll::trace {
 namespace {
 
@@ -41,8 +43,7 @@ class Writer {
   };
 
   std::string quoted(StringId id) const {
-    return nlohmann::json(trace_.strings.text(id))
-        .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    return json_text(nlohmann::json(trace_.strings.text(id)));
   }
   double microseconds(std::int64_t time) const {
     return static_cast<double>(time - origin_) * 1e-3;

@@ -3,13 +3,16 @@
 #include <nlohmann/json.hpp>
 
 #include "plimsoll/base/file.h"
+#include "plimsoll/base/json.h"
+#include "plimsoll/base/log.h"
+#include "plimsoll/base/utf8.h"
 #include "plimsoll/trace/gzip.h"
 
 namespace plimsoll::trace {
 namespace {
 
 using Json = nlohmann::json;
-constexpr std::size_t kLongestLine = 1 << 20;
+constexpr JsonLimits kLineLimits{.bytes = std::size_t{1} << 20, .depth = 4, .values = 1 << 19};
 constexpr std::int64_t kMostInflated = std::int64_t{8} << 30;
 
 // Fields of one line, with the first thing that is wrong with them.
@@ -114,12 +117,12 @@ Status parse_event(const Json& line, Trace& trace) {
   if (kind_text == "initial_segment") return parse_segment(line, trace);
   if (kind_text == "stack") return parse_stack(line, trace);
   const auto kind = event_kind_from(kind_text);
-  if (!kind) return bad_input("unknown kind '{}'", kind_text);
+  if (!kind) return bad_input("unknown kind '{}'", excerpt(kind_text));
   Event event;
   event.kind = *kind;
   if (line.contains("category")) {
     const auto category = category_from(fields.raw("category"));
-    if (!category) return bad_input("unknown category '{}'", fields.raw("category"));
+    if (!category) return bad_input("unknown category '{}'", excerpt(fields.raw("category")));
     event.category = *category;
   }
   fields.integer("start", event.start, INT64_MIN, INT64_MAX);
@@ -152,11 +155,11 @@ Status parse_header(const Json& line, Trace& trace) {
   return {};
 }
 
-Status parse_line(std::string_view text, bool first, Trace& trace) {
-  if (text.size() > kLongestLine) return bad_input("longer than {} bytes", kLongestLine);
-  const Json line = Json::parse(text, nullptr, false);
-  if (!line.is_object()) return bad_input("not a JSON object");
-  return first ? parse_header(line, trace) : parse_event(line, trace);
+Status parse_line(std::string_view text, std::int64_t number, Trace& trace) {
+  PLIMSOLL_TRY(const Json line, parse_json(text, kLineLimits, number));
+  Status parsed = bad_input("not a JSON object");
+  if (line.is_object()) parsed = number == 1 ? parse_header(line, trace) : parse_event(line, trace);
+  return parsed ? parsed : forward(parsed, fmt::format("line {}", number));
 }
 
 Json segment_line(const InitialSegment& segment) {
@@ -183,8 +186,7 @@ Json stack_line(const std::vector<Frame>& stack, const StringTable& strings) {
 
 void append_text(std::string& out, const char* key, std::string_view text) {
   if (text.empty()) return;
-  out += fmt::format(",\"{}\":{}", key,
-                     Json(text).dump(-1, ' ', false, Json::error_handler_t::replace));
+  out += fmt::format(",\"{}\":{}", key, json_text(Json(text)));
 }
 
 template <typename Number>
@@ -219,20 +221,19 @@ Result<Trace> parse_trace(std::string_view text) {
     text.remove_prefix(std::min(end + 1, text.size()));
     ++number;
     if (line.empty() && number > 1) continue;
-    const Status parsed = parse_line(line, number == 1, trace);
-    if (!parsed) return forward(parsed, fmt::format("line {}", number));
+    PLIMSOLL_RETURN_IF_ERROR(parse_line(line, number, trace));
   }
   if (number == 0) return bad_input("empty file, expected a plimsoll trace");
   return trace;
 }
 
 std::string format_trace(const Trace& trace) {
-  std::string out = Json({{"plimsoll_trace", kTraceVersion}, {"source", trace.source}}).dump() + "\n";
+  std::string out = json_text(Json({{"plimsoll_trace", kTraceVersion}, {"source", trace.source}})) + "\n";
   for (const auto& stack : trace.stacks) {
-    out += stack_line(stack, trace.strings).dump(-1, ' ', false, Json::error_handler_t::replace);
+    out += json_text(stack_line(stack, trace.strings));
     out += '\n';
   }
-  for (const InitialSegment& segment : trace.initial) out += segment_line(segment).dump() + "\n";
+  for (const InitialSegment& segment : trace.initial) out += json_text(segment_line(segment)) + "\n";
   for (const Event& event : trace.events) append_event(out, event, trace.strings);
   return out;
 }
@@ -252,6 +253,9 @@ Result<Trace> read_trace(const std::filesystem::path& path) {
 }
 
 Status write_trace(const std::filesystem::path& path, const Trace& trace) {
+  std::size_t other = 0;
+  for (std::size_t i = 0; i < trace.strings.size(); ++i) other += !is_utf8(trace.strings.text(StringId(i)));
+  if (other > 0) log::warn("{}: {} names are not UTF-8; their other bytes are written as U+FFFD", path.string(), other);
   return write_file(path, format_trace(trace));
 }
 

@@ -58,8 +58,8 @@ TEST(TraceFile, NamesTheLineThatIsWrong) {
   expect_error("{\"kind\":\"operator\",\"start\":5,\"end\":4}", "before 'start'");
   expect_error("{\"kind\":\"free\",\"stack\":1}", "'stack' is out of range");
   expect_error("[1]", "not a JSON object");
-  expect_error("{\"kind\":", "not a JSON object");
-  expect_error(std::string(2 << 20, ' '), "longer than");
+  expect_error("{\"kind\":", "line 2, column 9: this is not valid JSON");
+  expect_error(std::string(2 << 20, ' '), "bytes are more than");
 }
 
 TEST(TraceFile, RefusesWhatIsNotATrace) {

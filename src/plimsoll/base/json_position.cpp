@@ -1,11 +1,11 @@
-#include "plimsoll/pack/json_position.h"
+#include "plimsoll/base/json_position.h"
 
 #include <algorithm>
 #include <charconv>
 
 #include <fmt/format.h>
 
-namespace plimsoll::pack {
+namespace plimsoll {
 namespace {
 
 class Walker {
@@ -80,11 +80,11 @@ class Walker {
 
 }  // namespace
 
-std::string line_and_column(std::string_view text, std::size_t at) {
+std::string line_and_column(std::string_view text, std::size_t at, std::int64_t first_line) {
   const std::string_view before = text.substr(0, std::min(at, text.size()));
   const std::size_t newline = before.rfind('\n');
   const std::size_t column = newline == std::string_view::npos ? before.size() : before.size() - newline - 1;
-  return fmt::format("line {}, column {}", 1 + std::count(before.begin(), before.end(), '\n'), column + 1);
+  return fmt::format("line {}, column {}", first_line + std::count(before.begin(), before.end(), '\n'), column + 1);
 }
 
 std::size_t find_in_json(std::string_view text, std::string_view path) {
@@ -105,4 +105,4 @@ std::size_t find_in_json(std::string_view text, std::string_view path) {
   return walker.at();
 }
 
-}  // namespace plimsoll::pack
+}  // namespace plimsoll

@@ -9,15 +9,16 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
-namespace plimsoll::pack {
+namespace plimsoll {
 
-// "line L, column C" of byte `at`.
-std::string line_and_column(std::string_view text, std::size_t at);
+// "line L, column C" of byte `at`; the text's own first line has this number.
+std::string line_and_column(std::string_view text, std::size_t at, std::int64_t first_line = 1);
 
 // The byte at which the value of `path` begins, or, where the path ends before that, its last ancestor.
 std::size_t find_in_json(std::string_view text, std::string_view path);
 
-}  // namespace plimsoll::pack
+}  // namespace plimsoll
