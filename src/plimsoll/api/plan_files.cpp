@@ -8,6 +8,7 @@
 
 #include "plimsoll/base/file.h"
 #include "plimsoll/base/json.h"
+#include "plimsoll/base/output_file.h"
 #include "plimsoll/base/utf8.h"
 #include "plimsoll/plan/family_index.h"
 #include "plimsoll/plan/plan_file.h"
