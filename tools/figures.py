@@ -226,7 +226,9 @@ def steps_within_budgets(here):
                 seen.setdefault(budget, []).append((arena, float(ms), float(slower), float(off)))
         for budget, runs in seen.items():
             ms, slower, off = ([run[i] for run in runs] for i in (1, 2, 3))
-            rows.append([model, size, budget.replace("%", " %"), runs[-1][0], spread(ms, "{:,.0f}") + "", "–" if budget == "keep all" else spread(slower, "{:+.1f}"), spread(off, "{:+.1f}")])
+            if len(runs) < RUNS_OF_BARS:
+                raise RuntimeError(f"{model} at {budget}: a plan was found in {len(runs)} of {RUNS_OF_BARS} runs")
+            rows.append([model, size, budget.replace("%", " %"), runs[-1][0], spread(ms, "{:,.0f}"), "–" if budget == "keep all" else spread(slower, "{:+.1f}"), spread(off, "{:+.1f}")])
     return rows, f"medians of {RUNS_OF_BARS} runs (least to most), each of which times the operators, plans and runs two steps of every plan; off is measured against predicted."
 
 
@@ -272,7 +274,7 @@ def classic_figure(here):
 
 
 def generated_graphs(here):
-    line = re.compile(r"^(\S+) +n=(\d+) +budget (\d+) +of (\d+) +known +(-?[\d.]+)%  ours +([\d.]+)%  bound +([\d.]+)%  first +[\d.]+% in ([\d.]+)s", re.M)
+    line = re.compile(r"^(\S+) +n=(\d+) +budget (\d+) +of (\d+) +known +(-?[\d.]+)%  ours +(-?[\d.]+)%  bound +(-?[\d.]+)%  first +-?[\d.]+% in ([\d.]+)s", re.M)
     rows = []
     for name, title, proven in (("unet2", "U-net", True), ("unet3", "U-net", True), ("resnet333", "resnet", False), ("transformer100", "transformer", False), ("network1000", "random layered", False)):
         given = here.run([here.program("bin/fit_bars"), 4, name]).split("-- the order may change")[0]

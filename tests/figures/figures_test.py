@@ -92,6 +92,51 @@ class Blocks(unittest.TestCase):
         self.assertEqual([figures.digits(x) for x in (0.000123, 0.045, 3.94, 128, 0)], ["0.00012", "0.045", "3.9", "128", "0"])
 
 
+class Printed:
+    """A machine on which every program prints the same text."""
+
+    def __init__(self, text):
+        self.text, self.python = text, "python3"
+
+    def run(self, command, **how):
+        return self.text
+
+    def program(self, name):
+        return name
+
+
+class Answers(unittest.TestCase):
+    """What the programs print is read as figures that the tables take."""
+
+    def read(self, name, text, rows):
+        section = next(section for section in figures.SECTIONS if section.name == name)
+        made, remark = section.measure(Printed(text))
+        self.assertEqual(len(made), rows, made)
+        figures.Block.parse(section, figures.Block(section, made, "2026-01-02", remark).render())
+        return made
+
+    def test_run_bars(self):
+        made = self.read("budget", "gpt2, 2 x 256, adam, all remedies\n"
+                         "  budget              arena   measured    slower      bar  predicted      off\n"
+                         "  keep all         1.92 GiB     2268ms      0.0%       0%     2304ms    -1.6%\n"
+                         "  50%             964.9 MiB     2371ms      4.6%      15%     2461ms    -3.7%\n", 4)
+        self.assertEqual(made[1][2:], ["50 %", "964.9 MiB", "2,371 (2,371 to 2,371)", "+4.6 (+4.6 to +4.6)", "−3.7 (−3.7 to −3.7)"])
+
+    def test_fit_bars(self):
+        made = self.read("graphs", "-- the given order\nunet2            n=38     budget 1400   of 2096   known   4.73%  ours   4.73%  bound   4.00%  first   9.10% in 0.0004s, best at 0.1s \n"
+                         "-- the order may change\nunet2            n=38     budget 1400   of 2096   known   4.73%  ours   1.00%  bound   4.00%  first   9.10% in 0.0004s, best at 0.1s \n", 5)
+        self.assertEqual(made[0], ["U-net", "38", "67 %", "4.73 %", "4.73 %", "4.00 %", "0.000 s"])
+
+    def test_pack_bars(self):
+        line = "{:28} {:8} buffers  height {:14}  +{:8.4f} %  {:10} {:26} {:8.3f} s\n"
+        text = "seed 1: 0.061 s in all\nseed 2: 0.118 s in all\n"
+        text += "".join(line.format(f"{name} minimize", 100, 1000, 0, "optimal", "point cover", 0.01) for name in "ABCDEF")
+        text += line.format("training, a million", 1000000, 5, 0, "optimal", "skyline", 0.97) + line.format("random, a million", 1000000, 5, 1.04, "feasible", "windows", 9.6)
+        made = self.read("packer", text, 4)
+        self.assertEqual(made[0][2], "0.09 (0.06 to 0.12)")
+        self.assertEqual(made[3][2:], ["9.60", "1.04 %"])
+
+
 class Turns(unittest.TestCase):
     """The rivals of a benchmark alternate, so that a slow minute is everybody's."""
 

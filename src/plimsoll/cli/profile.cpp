@@ -43,7 +43,7 @@ void print_rates(const schedule::DeviceProfile& profile) {
   const auto codec = [](const std::string& what, const schedule::CodecRate& rate) {
     std::printf("  %-22s in %.2f GB/s, out %.2f GB/s\n", what.c_str(), 1e-9 * rate.encode_bytes_per_second, 1e-9 * rate.decode_bytes_per_second);
   };
-  codec("encodings", {profile.codecs.encode_bytes_per_second, profile.codecs.decode_bytes_per_second});
+  codec("encodings, sparse", {profile.codecs.encode_bytes_per_second, profile.codecs.decode_bytes_per_second});
   for (const auto& [form, rate] : profile.codecs.forms) codec("  " + form, rate);
 }
 
