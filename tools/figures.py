@@ -192,7 +192,7 @@ def bytes_of_a_step(here):
 
 
 def steps_against_torch(here):
-    out = json.loads(here.run([here.need_module("torch"), "tools/bench_torch.py", "--plimsoll", here.program("plimsoll"), "--json"]))
+    out = json.loads(here.run([here.need_module("torch"), "tools/bench_torch.py", "--plimsoll", here.program("plimsoll"), "--json"]).splitlines()[-1])
     rows = []
     for (name, size), answer in zip((("resnet50", "batch 8"), ("alexnet", "batch 32"), ("gpt2", "1 × 256"), ("bert", "2 × 128")), out.values()):
         times = {mode: min(ms) for mode, ms in answer["milliseconds"].items()}
@@ -208,7 +208,7 @@ def steps_against_torch(here):
 def inference_against_ort(here):
     python = here.need_module("onnxruntime")
     rows = [[row["model"], f"{1e3 * row['onnxruntime_seconds']:,.1f} ms", f"{1e3 * row['plimsoll_seconds']:,.1f} ms", spread(row["ratios"])]
-            for row in json.loads(here.run([python, "tools/references/bench_ort.py", here.program("plimsoll"), "--json"]))]
+            for row in json.loads(here.run([python, "tools/references/bench_ort.py", here.program("plimsoll"), "--json"]).splitlines()[-1])]
     version = here.run([python, "-c", "import onnxruntime; print(onnxruntime.__version__)"]).strip()
     return rows, f"onnxruntime {version}; medians of 6 rounds in turn (least to most of the ratios)."
 
