@@ -188,7 +188,7 @@ def bytes_of_a_step(here):
         unproven += [] if plan["status"] == "optimal" else [f"{model} {batch}"]
         rows.append([model, batch, mode, mib(plan["baseline_bytes"]), mib(ours), f"{theirs:,} MiB", signed(100 * (ours / 2**20 / theirs - 1))])
     proof = "every arena proven optimal for its schedule" if not unproven else f"all arenas but {', '.join(unproven)} proven optimal"
-    return rows, f"ours are exact for one instruction set and number of threads, {proof}; PyTorch's are the lowest of two measurements, mid-November 2026 (`tools/bench_torch_gpu.py`)."
+    return rows, f"ours are exact for one instruction set and number of threads, {proof}; PyTorch's are the lowest measured, mid-November 2026 (`tools/bench_torch_gpu.py`)."
 
 
 def steps_against_torch(here):

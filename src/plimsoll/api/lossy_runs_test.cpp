@@ -20,9 +20,13 @@ constexpr int kSteps = 5;
 struct Form {
   const char* option;
   const char* name;
-  double relative;  // rms error against the rms of the values, at most: one step of the form over sqrt(6)
+  double
+      relative;  // rms error against the rms of the values, at most: one step of the form over sqrt(6)
 };
-constexpr Form kForms[] = {{"fp16", "fp16", 0x1p-11}, {"bf16", "bf16", 0x1p-8}, {"fp8", "fp8-e4m3", 0x1p-4}, {"int8", "int8", 0x1p-5}};
+constexpr Form kForms[] = {{"fp16", "fp16", 0x1p-11},
+                           {"bf16", "bf16", 0x1p-8},
+                           {"fp8", "fp8-e4m3", 0x1p-4},
+                           {"int8", "int8", 0x1p-5}};
 
 ModelRequest small(const std::string& name) {
   ModelRequest out;
@@ -30,7 +34,8 @@ ModelRequest small(const std::string& name) {
   out.threads = 1;
   out.optimizer = "adam";
   out.sizes = {.batch = 8, .image = 64, .width = 8, .classes = 10};
-  if (name == "gpt2") out.sizes = {.batch = 4, .seq = 16, .width = 64, .layers = 2, .heads = 2, .vocab = 100};
+  if (name == "gpt2")
+    out.sizes = {.batch = 4, .seq = 16, .width = 64, .layers = 2, .heads = 2, .vocab = 100};
   return out;
 }
 
@@ -39,7 +44,8 @@ Status feed_first_batch(runtime::Executor& executor, int) {
   const ir::Graph& graph = executor.graph();
   for (std::size_t v = 0; v < graph.values.size(); ++v) {
     const ir::Value& value = graph.values[v];
-    if (value.kind == ir::ValueKind::kInput) runtime::fill_source(value, 1, 0, executor.source(ValueId(v)));
+    if (value.kind == ir::ValueKind::kInput)
+      runtime::fill_source(value, 1, 0, executor.source(ValueId(v)));
   }
   return {};
 }
@@ -52,7 +58,8 @@ Result<RunReport> run_with(const plan::Plan& plan, int threads) {
   return run_plan(plan, how);
 }
 
-Result<plan::Plan> encode_all(const PreparedModel& prepared, const ModelRequest& request, const std::string& forms) {
+Result<plan::Plan> encode_all(const PreparedModel& prepared, const ModelRequest& request,
+                              const std::string& forms) {
   PlanOptions options;
   options.strategy = "encode";
   options.compare = false;
@@ -95,19 +102,25 @@ TEST_P(LossyRuns, EveryFormTrainsAndSaysWhatItLost) {
     EXPECT_NE(run->losses, exact->losses);
     // The forward pass of the first step is untouched; later ones go where slightly other gradients led.
     EXPECT_EQ(run->losses.front(), exact->losses.front());
-    EXPECT_NEAR(run->losses.back(), exact->losses.back(), 0.1 * std::fabs(exact->losses.front() - exact->losses.back()));
+    EXPECT_NEAR(run->losses.back(), exact->losses.back(),
+                0.1 * std::fabs(exact->losses.front() - exact->losses.back()));
     const auto forms = by_form(run->encoded);
-    const auto found = std::find_if(forms.begin(), forms.end(), [&](const FormReport& report) { return report.form == form.name; });
+    const auto found = std::find_if(forms.begin(), forms.end(), [&](const FormReport& report) {
+      return report.form == form.name;
+    });
     ASSERT_NE(found, forms.end());
     EXPECT_GE(found->maps.size(), 3U);
     EXPECT_GT(found->largest_error, 0);
     EXPECT_GT(found->relative_error, form.relative / 100);
     EXPECT_LT(found->relative_error, form.relative);
-    for (const runtime::EncodedMap& map : found->maps) EXPECT_LE(rms_error(map), map.largest_error) << map.tensor;
+    for (const runtime::EncodedMap& map : found->maps)
+      EXPECT_LE(rms_error(map), map.largest_error) << map.tensor;
     EXPECT_EQ(found->overflow, 0_bytes);
     EXPECT_LE(found->used, found->room);
     EXPECT_LT(found->used.value * 19, found->plain.value * 10);  // less than 1 / 1.9 of it
-    ::testing::Test::RecordProperty(form.option, fmt::format("max {} rms {} loss {}", found->largest_error, found->rms_error, run->losses.back()));
+    ::testing::Test::RecordProperty(
+        form.option, fmt::format("max {} rms {} loss {}", found->largest_error, found->rms_error,
+                                 run->losses.back()));
   }
 }
 
@@ -118,7 +131,9 @@ TEST_P(LossyRuns, AreTheSameAgain) {
   ASSERT_TRUE(one) << one.error().message;
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(one->losses, again->losses);
-  const auto error = [](const RunReport& report) { return by_form(report.encoded).back().rms_error; };
+  const auto error = [](const RunReport& report) {
+    return by_form(report.encoded).back().rms_error;
+  };
   EXPECT_EQ(error(*one), error(*again));
 }
 
@@ -146,14 +161,19 @@ TEST(LossyPlans, TheCheckerRefusesAWrongOrUnknownCodec) {
   ASSERT_TRUE(plan) << plan.error().message;
   ASSERT_TRUE(plan::check_plan(*plan).ok());
   plan::Plan other = *plan;
-  const auto decode = std::find_if(other.steps.begin(), other.steps.end(), [](const plan::PlanStep& step) { return step.kind == plan::StepKind::kDecode; });
+  const auto decode =
+      std::find_if(other.steps.begin(), other.steps.end(),
+                   [](const plan::PlanStep& step) { return step.kind == plan::StepKind::kDecode; });
   ASSERT_NE(decode, other.steps.end());
   decode->codec = "fp16";
-  EXPECT_THAT(plan::check_plan(other).problems, Contains(HasSubstr("decode by 'fp16' of what 'bf16' encoded")));
+  EXPECT_THAT(plan::check_plan(other).problems,
+              Contains(HasSubstr("decode by 'fp16' of what 'bf16' encoded")));
   decode->codec = "fp4";
-  EXPECT_THAT(plan::check_plan(other).problems, Contains(HasSubstr("decode by 'fp4', which is no codec")));
+  EXPECT_THAT(plan::check_plan(other).problems,
+              Contains(HasSubstr("decode by 'fp4', which is no codec")));
   decode->codec = "crumbs";
-  EXPECT_THAT(plan::check_plan(other).problems, Contains(HasSubstr("codec 'crumbs' stores uint8, 'transformer")));
+  EXPECT_THAT(plan::check_plan(other).problems,
+              Contains(HasSubstr("codec 'crumbs' stores uint8, 'transformer")));
 }
 
 TEST(LossyForms, AreReadFromACommaList) {

@@ -42,9 +42,12 @@ template <SmallFloat F>
 Word SubnormalCode(Word magnitude, Word chance) {
   using Codes = SmallCodes<F>;
   const Words d;
-  const Word wanted = hn::Sub(hn::Set(d, static_cast<std::uint32_t>(Codes::kShift + 128 - Codes::kBias)), hn::ShiftRight<23>(magnitude));
+  const Word wanted =
+      hn::Sub(hn::Set(d, static_cast<std::uint32_t>(Codes::kShift + 128 - Codes::kBias)),
+              hn::ShiftRight<23>(magnitude));
   // Lanes of normal values come by as well; their shifts must only be in range.
-  const Word drop = hn::Max(hn::Min(hn::And(wanted, hn::Set(d, 0xffu)), hn::Set(d, 31u)), hn::Set(d, 1u));
+  const Word drop =
+      hn::Max(hn::Min(hn::And(wanted, hn::Set(d, 0xffu)), hn::Set(d, 31u)), hn::Set(d, 1u));
   const Word fraction = hn::Or(hn::And(magnitude, hn::Set(d, 0x7fffffu)), hn::Set(d, 0x800000u));
   const Word code = (fraction + (chance >> (hn::Set(d, 32u) - drop))) >> drop;
   return hn::IfThenZeroElse(Above(wanted, 31u), code);
@@ -65,16 +68,20 @@ std::size_t Round(const float* HWY_RESTRICT values, std::size_t count, std::uint
     const Word bits = hn::BitCast(d, hn::LoadU(Floats(), values + i));
     const Word magnitude = hn::And(bits, hn::Set(d, 0x7fffffffu));
     const Word chance = Mixed(place);
-    Word code = hn::Sub(hn::ShiftRight<Codes::kShift>(hn::Add(magnitude, hn::ShiftRight<32 - Codes::kShift>(chance))),
-                        hn::Set(d, static_cast<std::uint32_t>(127 - Codes::kBias) << F.fraction_bits));
+    Word code =
+        hn::Sub(hn::ShiftRight<Codes::kShift>(
+                    hn::Add(magnitude, hn::ShiftRight<32 - Codes::kShift>(chance))),
+                hn::Set(d, static_cast<std::uint32_t>(127 - Codes::kBias) << F.fraction_bits));
     if constexpr (Codes::kNormal > 0) {
-      code = hn::IfThenElse(Above(magnitude, Codes::kNormal - 1), code, SubnormalCode<F>(magnitude, chance));
+      code = hn::IfThenElse(Above(magnitude, Codes::kNormal - 1), code,
+                            SubnormalCode<F>(magnitude, chance));
     }
     const auto is_nan = Above(magnitude, kInfinite);
     const auto is_infinite = hn::AndNot(is_nan, Above(magnitude, kInfinite - 1));
     // Infinities have a code of their own, or count as too large.
     if constexpr (F.has_infinity) code = hn::IfThenElse(is_infinite, hn::Zero(d), code);
-    over = hn::Or(over, hn::IfThenElseZero(hn::AndNot(is_nan, Above(code, Codes::kLargest)), hn::Set(d, 1u)));
+    over = hn::Or(
+        over, hn::IfThenElseZero(hn::AndNot(is_nan, Above(code, Codes::kLargest)), hn::Set(d, 1u)));
     if constexpr (F.has_infinity) code = hn::IfThenElse(is_infinite, hn::Set(d, Codes::kTop), code);
     code = hn::IfThenElse(is_nan, hn::Set(d, Codes::kNan), code);
     const Word sign = hn::ShiftLeft<F.exponent_bits + F.fraction_bits>(hn::ShiftRight<31>(bits));
@@ -103,10 +110,12 @@ std::size_t Widen(const Code* HWY_RESTRICT codes, std::size_t count, float* HWY_
       const Word magnitude = hn::And(code, hn::Set(d, kMagnitude));
       const Word wide = hn::ShiftLeft<Codes::kShift>(magnitude);
       Word bits = hn::Add(wide, hn::Set(d, static_cast<std::uint32_t>(127 - Codes::kBias) << 23));
-      const auto below = hn::BitCast(d, hn::Mul(hn::ConvertTo(df, hn::BitCast(Ints(), magnitude)), unit));
+      const auto below =
+          hn::BitCast(d, hn::Mul(hn::ConvertTo(df, hn::BitCast(Ints(), magnitude)), unit));
       bits = hn::IfThenElse(Above(magnitude, (1u << F.fraction_bits) - 1), bits, below);
       if constexpr (F.has_infinity) {
-        bits = hn::IfThenElse(Above(magnitude, Codes::kTop - 1), hn::Or(wide, hn::Set(d, 0x7f800000u)), bits);
+        bits = hn::IfThenElse(Above(magnitude, Codes::kTop - 1),
+                              hn::Or(wide, hn::Set(d, 0x7f800000u)), bits);
       } else {
         bits = hn::IfThenElse(Above(magnitude, Codes::kLargest), hn::Set(d, 0x7fc00000u), bits);
       }
@@ -129,12 +138,16 @@ std::size_t RoundNarrow(SmallForm form, const float* values, std::size_t count, 
                                   : Round<kE5m2>(values, count, seed, codes, too_large);
 }
 
-std::size_t WidenWide(SmallForm form, const std::uint16_t* codes, std::size_t count, float* values) {
-  return form == SmallForm::kBf16 ? Widen<kBf16>(codes, count, values) : Widen<kFp16>(codes, count, values);
+std::size_t WidenWide(SmallForm form, const std::uint16_t* codes, std::size_t count,
+                      float* values) {
+  return form == SmallForm::kBf16 ? Widen<kBf16>(codes, count, values)
+                                  : Widen<kFp16>(codes, count, values);
 }
 
-std::size_t WidenNarrow(SmallForm form, const std::uint8_t* codes, std::size_t count, float* values) {
-  return form == SmallForm::kE4m3 ? Widen<kE4m3>(codes, count, values) : Widen<kE5m2>(codes, count, values);
+std::size_t WidenNarrow(SmallForm form, const std::uint8_t* codes, std::size_t count,
+                        float* values) {
+  return form == SmallForm::kE4m3 ? Widen<kE4m3>(codes, count, values)
+                                  : Widen<kE5m2>(codes, count, values);
 }
 
 std::size_t Largest(const float* values, std::size_t count, std::uint32_t& magnitude) {
@@ -208,10 +221,12 @@ std::size_t vector_round(SmallForm form, const float* values, std::size_t count,
                          std::uint8_t* codes, bool& too_large) {
   return HWY_DYNAMIC_DISPATCH(RoundNarrow)(form, values, count, seed, codes, too_large);
 }
-std::size_t vector_widen(SmallForm form, const std::uint16_t* codes, std::size_t count, float* values) {
+std::size_t vector_widen(SmallForm form, const std::uint16_t* codes, std::size_t count,
+                         float* values) {
   return HWY_DYNAMIC_DISPATCH(WidenWide)(form, codes, count, values);
 }
-std::size_t vector_widen(SmallForm form, const std::uint8_t* codes, std::size_t count, float* values) {
+std::size_t vector_widen(SmallForm form, const std::uint8_t* codes, std::size_t count,
+                         float* values) {
   return HWY_DYNAMIC_DISPATCH(WidenNarrow)(form, codes, count, values);
 }
 std::size_t vector_largest(const float* values, std::size_t count, std::uint32_t& magnitude) {
@@ -221,7 +236,8 @@ std::size_t vector_to_int8(const float* values, std::size_t count, float factor,
                            std::uint32_t place, std::int8_t* out) {
   return HWY_DYNAMIC_DISPATCH(ToInt8)(values, count, factor, seed, place, out);
 }
-std::size_t vector_from_int8(const std::int8_t* codes, std::size_t count, float scale, float* values) {
+std::size_t vector_from_int8(const std::int8_t* codes, std::size_t count, float scale,
+                             float* values) {
   return HWY_DYNAMIC_DISPATCH(FromInt8)(codes, count, scale, values);
 }
 

@@ -19,14 +19,17 @@ std::size_t vector_round(SmallForm form, const float* values, std::size_t count,
                          std::uint16_t* codes, bool& too_large);
 std::size_t vector_round(SmallForm form, const float* values, std::size_t count, std::uint32_t seed,
                          std::uint8_t* codes, bool& too_large);
-std::size_t vector_widen(SmallForm form, const std::uint16_t* codes, std::size_t count, float* values);
-std::size_t vector_widen(SmallForm form, const std::uint8_t* codes, std::size_t count, float* values);
+std::size_t vector_widen(SmallForm form, const std::uint16_t* codes, std::size_t count,
+                         float* values);
+std::size_t vector_widen(SmallForm form, const std::uint8_t* codes, std::size_t count,
+                         float* values);
 
 // The largest magnitude, as the bits of a float: above 0x7f7fffff one of them is not finite.
 std::size_t vector_largest(const float* values, std::size_t count, std::uint32_t& magnitude);
 // round_to_int8 of codec.cpp. `place` is that of the first value.
 std::size_t vector_to_int8(const float* values, std::size_t count, float factor, std::uint32_t seed,
                            std::uint32_t place, std::int8_t* out);
-std::size_t vector_from_int8(const std::int8_t* codes, std::size_t count, float scale, float* values);
+std::size_t vector_from_int8(const std::int8_t* codes, std::size_t count, float scale,
+                             float* values);
 
 }  // namespace plimsoll::codec
