@@ -45,7 +45,7 @@ struct BoundStep {
   std::size_t box = 0;                           // bytes of the encoded form
   kernels::Overflow* overflow = nullptr;  // host memory for what the box refuses
   struct Encoding* encoding = nullptr;    // its account
-  std::uint64_t seed = 0;                 // this step's part of it
+  std::uint64_t seed = 0;                 // tells the roundings of encodings apart
 };
 
 struct Encoding {
