@@ -5,7 +5,7 @@ PYTHON ?= python3
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 
-.PHONY: help deps configure build run test test-all test-fresh test-separate bench-torch bench-ort bench-pack bench-fit bench-plan install clean format
+.PHONY: help deps configure build run test test-all test-fresh test-separate bench-torch bench-ort bench-pack bench-fit bench-plan figures install clean format
 
 help:            ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -57,6 +57,9 @@ bench-fit: build  ## the bars of fitting a budget
 
 bench-plan: build ## the bars of planning: its time, and a planned step beside one without a plan
 	@$(BUILD)/bin/plan_bars
+
+figures:         ## rerun the figures of README and docs/benchmarks.md and rewrite their tables (ONLY="bytes packer", ONLY=--quick; PYTHON=one with torch and onnxruntime)
+	@$(PYTHON) tools/figures.py --build $(BUILD) --python $(PYTHON) $(ONLY)
 
 install: build   ## install program, library and headers (PREFIX=/usr/local)
 	@cmake --install $(BUILD) --prefix $(PREFIX)

@@ -181,19 +181,24 @@ def plimsoll_round(program, name, threads, steps):
 
 def measure(torch, options, name):
     modes = ["eager"] + (["channels_last"] if "image" in SIZES[name] else []) + ([] if options.no_compile else ["compiled"])
-    best = {}
+    rounds = {mode: [] for mode in [*modes, "plimsoll"]}  # the fastest step of each turn
     rivals = {mode: TorchRival(torch, name, mode) for mode in modes}
     for mode, rival in rivals.items():
         rival.step()
     peaks = {mode: rival.peak_mib() for mode, rival in rivals.items()}
     for _ in range(options.rounds):
         for mode, rival in rivals.items():
-            best[mode] = min([rival.step() for _ in range(2)] + [best.get(mode, float("inf"))])
+            rounds[mode].append(min(rival.step() for _ in range(2)))
         report = plimsoll_round(options.plimsoll, name, options.threads, 3)
-        ours = 1e3 * min(report["step_seconds"][1:])
-        best["plimsoll"] = min(ours, best.get("plimsoll", float("inf")))
+        rounds["plimsoll"].append(1e3 * min(report["step_seconds"][1:]))
         peaks["plimsoll"] = report["peak_bytes"] / 2**20
-    return best, peaks
+    return rounds, peaks
+
+
+def ratios(rounds):
+    """Round by round: ours against the fastest rival of the same round."""
+    rivals = [times for mode, times in rounds.items() if mode != "plimsoll"]
+    return [ours / min(theirs) for ours, *theirs in zip(rounds["plimsoll"], *rivals)]
 
 
 def main():
@@ -202,6 +207,7 @@ def main():
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--models", default=",".join(SIZES))
+    parser.add_argument("--json", action="store_true", help="one JSON object: by model, milliseconds of every round and peaks in MiB")
     parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out (it takes a minute a model)")
     options = parser.parse_args()
     try:
@@ -209,13 +215,22 @@ def main():
     except ImportError:
         sys.exit("bench_torch: this Python has no torch; make a virtual environment with it and set PYTHON")
     torch.set_num_threads(options.threads)
-    print(f"{'model':10} {'rival':14} {'step ms':>9} {'peak MiB':>9} {'ratio':>6}  bar")
+    answer = {}
+    if not options.json:
+        print(f"{'model':10} {'rival':14} {'step ms':>9} {'peak MiB':>9} {'ratio':>6}  bar, ratios of single rounds")
     for name in options.models.split(","):
-        best, peaks = measure(torch, options, name)
+        rounds, peaks = measure(torch, options, name)
+        answer[name] = {"milliseconds": rounds, "peak_mib": peaks, "ratios": ratios(rounds)}
+        if options.json:
+            continue
+        best = {mode: min(times) for mode, times in rounds.items()}
         fastest = min(ms for mode, ms in best.items() if mode != "plimsoll")
         for mode, ms in best.items():
-            ratio = f"{best['plimsoll'] / fastest:6.2f}  <= {SIZES[name]['bar']}" if mode == "plimsoll" else ""
+            spread = f"{min(ratios(rounds)):.2f} to {max(ratios(rounds)):.2f}"
+            ratio = f"{best['plimsoll'] / fastest:6.2f}  <= {SIZES[name]['bar']}, {spread}" if mode == "plimsoll" else ""
             print(f"{name:10} {mode:14} {ms:9.1f} {peaks[mode]:9.1f} {ratio}", flush=True)
+    if options.json:
+        print(json.dumps(answer))
 
 
 if __name__ == "__main__":

@@ -189,7 +189,7 @@ function drawLanes(canvas, account) {
   const {context, left, plot} = surface;
   const {operators, texts, seconds} = account;
   const streams = [...new Set(operators.stream)].sort((a, b) => a - b);
-  const colors = {compute: account.colorOf.weights, recompute: account.colorOf.gradients, send_out: account.colorOf.temporaries, bring_in: account.colorOf.outputs, encode: account.colorOf.inputs, decode: account.colorOf.staging};
+  const colors = {compute: account.colorOf.weights, recompute: account.colorOf.gradients, send_out: account.colorOf.temporaries, bring_in: account.colorOf.outputs, encode: account.colorOf.inputs, decode: account.colorOf.staging, encode_lossy: account.colorOf.inputs, decode_lossy: account.colorOf.staging};
   const total = Math.max(account.duration, 1e-12);
   const busy = new Map(streams.map((stream) => [stream, 0]));
   const names = new Map();
@@ -209,7 +209,7 @@ function drawLanes(canvas, account) {
 }
 
 /** What a plan may do to fit, as a reader would say it. */
-const REMEDIES = {recompute: 'computed again', send_out: 'sent to the host', bring_in: 'brought back', encode: 'encoded', decode: 'decoded'};
+const REMEDIES = {recompute: 'computed again', send_out: 'sent to the host', bring_in: 'brought back', encode: 'encoded, lossless', decode: 'decoded', encode_lossy: 'encoded, lossy', decode_lossy: 'decoded, lossy'};
 
 /** @param {any} account */
 function remediesPanel(account) {

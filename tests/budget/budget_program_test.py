@@ -129,6 +129,61 @@ class Dag(unittest.TestCase):
         self.assertLessEqual(peak, answer["budget_bytes"])
 
 
+class Lossy(unittest.TestCase):
+    def test_every_form_runs_and_says_what_it_lost(self):
+        errors = {}
+        for option, form in (("--lossy", "fp16"), ("--lossy=bf16", "bf16"), ("--lossy=fp8", "fp8-e4m3"), ("--lossy=int8", "int8")):
+            plan = FOLDER / "lossy.json"
+            made = plimsoll("plan", option, "mlp", "--strategy", "encode", "-o", plan, "--json")
+            self.assertEqual(made.returncode, 0, made.stderr)
+            self.assertEqual(json.loads(made.stdout)["lossy"], [form])
+            done = plimsoll("run", plan, "--steps", "2", "--json")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            answer = json.loads(done.stdout)
+            took, lost = answer["encodings"][form], answer["encoding_error"][form]
+            self.assertFalse(took["lossless"])
+            self.assertLess(took["encoded_bytes"], 0.55 * took["plain_bytes"])
+            self.assertEqual(lost["tensors"], len(lost["by_tensor"]))
+            self.assertGreater(lost["rms"], 0)
+            self.assertGreaterEqual(lost["max"], lost["rms"])
+            self.assertEqual(lost["max"], max(row["max"] for row in lost["by_tensor"]))
+            errors[form] = lost["relative_rms"]
+            self.assertIn("lossy: error at most", plimsoll("run", plan, "--steps", "1").stdout)
+        self.assertLess(errors["fp16"], errors["bf16"])
+        self.assertLess(errors["bf16"], errors["fp8-e4m3"])
+
+    def test_a_form_is_a_word_behind_the_option_and_a_model_is_not(self):
+        words = ("--strategy", "encode", "--json")
+        for line in (("mlp", "--lossy", "int8"), ("--lossy", "int8", "mlp"), ("mlp", "--lossy=int8"), ("--lossy", "int8,fp16", "mlp")):
+            self.assertEqual(json.loads(plimsoll("plan", *line, *words).stdout)["lossy"], ["int8"], line)
+        for line in (("mlp", "--lossy"), ("--lossy", "mlp"), ("mlp", "--lossy", "fp16")):
+            self.assertEqual(json.loads(plimsoll("plan", *line, *words).stdout)["lossy"], ["fp16"], line)
+        wrong = plimsoll("plan", "mlp", "--lossy=fp4")
+        self.assertEqual(wrong.returncode, 2)
+        self.assertIn("fp16, bf16, fp8-e4m3", wrong.stderr)
+
+    def test_a_dag_names_forms_of_its_own(self):
+        def form(name, size):
+            return {"name": name, "bytes": size, "encode_seconds": 0.01, "decode_seconds": 0.01, "lossless": False}
+        # At the peak a waits beside b and c: 500 bytes, 450 with a as half, 410 as tiny.
+        nodes = [{"name": "a", "bytes": 100, "encodings": [form("half", 50), form("tiny", 10)], "recompute": False},
+                 {"name": "b", "bytes": 100, "inputs": ["a"], "recompute": False}, {"name": "c", "bytes": 300, "inputs": ["b"], "recompute": False},
+                 {"name": "d", "bytes": 100, "inputs": ["c"], "recompute": False}, {"name": "e", "bytes": 10, "inputs": ["a", "d"]}]
+        file = FOLDER / "forms.json"
+        file.write_text(json.dumps({"nodes": nodes, "order": [node["name"] for node in nodes]}))
+
+        def fits(budget, *lossy):
+            done = plimsoll("plan", "--dag", file, "--remedies", "encode", "--budget", budget, "--deadline", "0.2s", "--json", *lossy)
+            self.assertIn(done.returncode, (0, 4, 5), done.stderr)
+            return done.returncode == 0
+
+        self.assertTrue(fits("410", "--lossy"))
+        self.assertTrue(fits("410", "--lossy=tiny,half"))
+        self.assertFalse(fits("410", "--lossy=half"))
+        self.assertTrue(fits("450", "--lossy=half"))
+        self.assertFalse(fits("450"))
+
+
 class SwapFile(unittest.TestCase):
     def setUp(self):
         self.folder = FOLDER / "swap"

@@ -58,6 +58,7 @@ Result<GraphWorkload> workload_of(const ir::Graph& graph, const PlanOptions& opt
   how.in_place = mapping.in_place;
   how.join = mapping.join;
   if (encodes(options)) how.codecs = options.codecs;
+  how.lossy = options.lossy;
   PLIMSOLL_TRY(how.pinned, values_to_pin(graph, options.pinned));
   return schedule::make_graph_workload(graph, how);
 }

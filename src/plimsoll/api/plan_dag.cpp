@@ -204,6 +204,14 @@ nlohmann::json json_of(const PlanDagPoint& point) {
           {"status", point.proven_optimal ? "optimal" : "feasible"}};
 }
 
+void keep_lossy_forms(schedule::Workload& workload, const std::vector<std::string>& forms) {
+  for (schedule::Value& value : workload.values) {
+    std::erase_if(value.encodings, [&](const schedule::Encoding& offer) {
+      return !offer.lossless && std::find(forms.begin(), forms.end(), offer.name) == forms.end();
+    });
+  }
+}
+
 }  // namespace
 
 Result<PlanDagReport> plan_dag(const PlanDagOptions& options) {
@@ -211,6 +219,7 @@ Result<PlanDagReport> plan_dag(const PlanDagOptions& options) {
   PLIMSOLL_TRY(const MappedFile file, MappedFile::open(options.file));
   Result<schedule::Workload> workload = schedule::read_dag(file.text());
   if (!workload) return forward(workload, options.file.string());
+  if (!options.lossy || !options.lossy_forms.empty()) keep_lossy_forms(*workload, options.lossy_forms);
   schedule::FitOptions fit;
   PLIMSOLL_TRY(fit.remedies, parse_remedies(options.remedies, options.lossy));
   PLIMSOLL_TRY(fit.order, parse_order(options.order));

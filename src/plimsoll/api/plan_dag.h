@@ -23,7 +23,8 @@ struct PlanDagOptions {
   std::string order = "search";  // given, natural, list, search
   std::string remedies =
       "recompute";  // comma list of recompute, swap, encode, all (inplace, share are implied)
-  bool lossy = false;
+  bool lossy = false;                     // lossy encodings too
+  std::vector<std::string> lossy_forms{};  // only these of them; none: all that the file offers
   std::string strategy;  // a classic one instead of searching
   double deadline_seconds = 3;
   bool deterministic = false;

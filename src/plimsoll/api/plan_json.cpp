@@ -45,6 +45,7 @@ nlohmann::ordered_json object_of(const PlannedGraph& planned) {
     out["recomputed"] = summary.counts.recomputed;
     out["swapped_bytes"] = summary.counts.sent_out.value;
     out["encoded_bytes"] = summary.counts.encoded.value;
+    out["lossy"] = plan::lossy_forms_of(plan);
     if (summary.floor) {
       out["smallest_budget_bytes"] = summary.floor->bytes.value;
       out["wall"] = summary.wall;

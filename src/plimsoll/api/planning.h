@@ -19,6 +19,7 @@
 #include "plimsoll/base/result.h"
 #include "plimsoll/plan/plan.h"
 #include "plimsoll/schedule/fit.h"
+#include "plimsoll/schedule/graph_encodings.h"
 #include "plimsoll/schedule/graph_workload.h"
 
 namespace plimsoll::api {
@@ -39,6 +40,7 @@ struct PlanOptions {
   schedule::CopyRates copies;
   bool swaps_to_file = false;  // copies go to a disk
   schedule::CodecRates codecs{8e9, 10e9, 0};
+  std::vector<std::string> lossy;  // lossy forms that maps may wait in (schedule/graph_encodings.h); with remedies.lossy
   std::vector<std::vector<ValueId>> contiguous;
   Bytes bucket;                     // gradients that are reduced together lie side by side; zero: no buckets
   std::vector<std::string> pinned;  // names of values that must be there after the last step

@@ -7,7 +7,7 @@
 //   copies       64 MiB to other memory and back on a thread of their own, as swapping does; 4 KiB for the latency
 //   copy tax     a product with and without a copying thread beside it
 //   disk         the same to a file without a name in `folder`
-//   codecs       a half-zero map of 64 MiB into its box and out again
+//   codecs       a half-zero map of 64 MiB into its box and out again; lossy forms a fifth of it
 //
 // About two seconds; more on a slow disk. Times of single operators come from measure_operators.h.
 #pragma once

@@ -1,11 +1,13 @@
 #include "plimsoll/api/running.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <thread>
 
 #include "plimsoll/base/clock.h"
 #include "plimsoll/base/machine_memory.h"
+#include "plimsoll/base/random.h"
 #include "plimsoll/kernels/cpu/cpu_kernels.h"
 #include "plimsoll/ops/array.h"
 #include "plimsoll/runtime/initial_content.h"
@@ -81,6 +83,7 @@ Result<RunReport> run_steps(const ExecutorOf& executor_of, const RunOptions& opt
     if (options.on_step) options.on_step(step, loss, report.step_seconds.back());
   }
   report.overflow = executor->overflow_bytes();
+  report.encoded = executor->encoded_maps();
   report.peak = executor->peak_bytes();
   report.threads = resolve_threads(options.threads);
   return report;
@@ -152,7 +155,8 @@ Result<RunReport> run(runtime::Executor& executor, const RunOptions& options) {
 }
 
 runtime::ExecutorOptions executor_options(const RunOptions& options) {
-  return {resolve_threads(options.threads), options.trace, options.poison, options.swap_file, options.step_seconds, options.wrap_kernel};
+  return {resolve_threads(options.threads), options.trace, options.poison, options.swap_file, options.step_seconds, options.wrap_kernel,
+          mix64(options.seed) + static_cast<std::uint64_t>(options.first_step)};
 }
 
 }  // namespace
@@ -163,6 +167,41 @@ int resolve_threads(int threads) {
 
 plan::Environment this_machine(int threads) {
   return {"cpu", resolve_threads(threads), kernels::cpu_instruction_set(), kernels::cpu_kernel_library()};
+}
+
+double rms_error(const runtime::EncodedMap& map) {
+  return map.elements > 0 ? std::sqrt(map.squared_error / static_cast<double>(map.elements)) : 0;
+}
+
+std::vector<FormReport> by_form(const std::vector<runtime::EncodedMap>& maps) {
+  std::vector<FormReport> out;
+  for (const runtime::EncodedMap& map : maps) {
+    auto found = std::find_if(out.begin(), out.end(), [&](const FormReport& report) { return report.form == map.form; });
+    if (found == out.end()) {
+      found = out.insert(out.end(), FormReport{});
+      found->form = map.form;
+      found->lossless = map.lossless;
+    }
+    found->maps.push_back(map);
+  }
+  for (FormReport& report : out) {
+    double elements = 0, squares = 0, values = 0;
+    for (const runtime::EncodedMap& map : report.maps) {
+      report.plain += map.plain;
+      report.room += map.room;
+      report.used += map.used;
+      report.overflow += map.overflow;
+      report.largest_error = std::max(report.largest_error, map.largest_error);
+      elements += static_cast<double>(map.elements);
+      squares += map.squared_error;
+      values += map.squared_values;
+    }
+    report.rms_error = elements > 0 ? std::sqrt(squares / elements) : 0;
+    report.relative_error = values > 0 ? std::sqrt(squares / values) : 0;
+    std::stable_sort(report.maps.begin(), report.maps.end(),
+                     [](const runtime::EncodedMap& a, const runtime::EncodedMap& b) { return a.largest_error > b.largest_error; });
+  }
+  return out;
 }
 
 double typical_seconds(const RunReport& report) {

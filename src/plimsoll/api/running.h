@@ -73,9 +73,26 @@ struct RunReport {
   double predicted_seconds = 0;  // of a planned step
   Bytes host;                    // that values wait in: touched where that was measured, else planned
   Bytes overflow;                // encoded maps that waited in host memory because they did not fit
+  std::vector<runtime::EncodedMap> encoded;  // what every encoding of the plan took and lost
   Strategy strategy = Strategy::kPlanned;
   int threads = 0;
 };
+
+// What all encodings of one form did together.
+struct FormReport {
+  std::string form;
+  bool lossless = true;
+  std::vector<runtime::EncodedMap> maps;  // by tensor, the largest error first
+  Bytes plain;
+  Bytes room;      // that the plan gave
+  Bytes used;      // of it, by the data of the last step
+  Bytes overflow;  // plain bytes that found no room
+  double largest_error = 0;
+  double rms_error = 0;
+  double relative_error = 0;  // rms error / rms value
+};
+std::vector<FormReport> by_form(const std::vector<runtime::EncodedMap>& maps);
+double rms_error(const runtime::EncodedMap& map);
 
 // The median of the steps after the first, which pays for pages and threads.
 double typical_seconds(const RunReport& report);

@@ -27,6 +27,7 @@ struct Moved {
 void learn(const plan::Plan& plan, const std::vector<double>& step_seconds, bool swaps_to_file, schedule::DeviceProfile& profile) {
   std::map<std::string, std::pair<double, int>> by_signature;
   std::map<plan::StepKind, Moved> moved;
+  std::map<std::string, std::pair<Moved, Moved>> coded;  // by codec: encoded, decoded
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
     const plan::PlanStep& step = plan.steps[s];
     if (step.node.valid()) {
@@ -34,15 +35,22 @@ void learn(const plan::Plan& plan, const std::vector<double>& step_seconds, bool
       seconds += step_seconds[s];
       ++runs;
     } else if (step.value.valid()) {
-      moved[step.kind].add(ir::bytes_of(plan.graph.value(step.value).type), step_seconds[s]);
+      const Bytes bytes = ir::bytes_of(plan.graph.value(step.value).type);
+      moved[step.kind].add(bytes, step_seconds[s]);
+      if (step.kind == plan::StepKind::kEncode) coded[step.codec].first.add(bytes, step_seconds[s]);
+      if (step.kind == plan::StepKind::kDecode) coded[step.codec].second.add(bytes, step_seconds[s]);
     }
   }
   for (const auto& [signature, sum] : by_signature) profile.measured[signature] = std::max(sum.first / sum.second, 1e-9);
   schedule::CopyRates& copies = swaps_to_file ? profile.disk : profile.copies;
   moved[plan::StepKind::kSendOut].set(copies.out_bytes_per_second);
   moved[plan::StepKind::kBringIn].set(copies.in_bytes_per_second);
-  moved[plan::StepKind::kEncode].set(profile.codecs.encode_bytes_per_second);
-  moved[plan::StepKind::kDecode].set(profile.codecs.decode_bytes_per_second);
+  for (const auto& [form, sums] : coded) {
+    schedule::CodecRate rate = profile.codecs.of(form);
+    sums.first.set(rate.encode_bytes_per_second);
+    sums.second.set(rate.decode_bytes_per_second);
+    profile.codecs.forms[form] = rate;
+  }
 }
 
 Result<Tuned> tune_model(PreparedModel& prepared, const ModelRequest& request, const PlanOptions& options, const RunOptions& how, int rounds,

@@ -18,6 +18,7 @@
 #include "plimsoll/base/output_file.h"
 #include "plimsoll/base/utf8.h"
 #include "plimsoll/cli/help.h"
+#include "plimsoll/cli/plan_options.h"
 #include "plimsoll/cli/terminal.h"
 #include "plimsoll/cli/verb.h"
 
@@ -139,7 +140,9 @@ int run_command_line(int argc, const char* const* argv) {
     actions.push_back(verb.bind(commands.emplace_back(*subcommand)));
   }
   try {
-    app.parse(argc, argv);
+    std::vector<std::string> arguments = with_lossy_values({argv + std::min(argc, 1), argv + argc});
+    std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
+    app.parse(std::move(arguments));
   } catch (const CLI::ParseError& error) {
     return report_usage(app, error);
   }

@@ -1,6 +1,7 @@
 #include <memory>
 
 #include "plimsoll/base/byte_size.h"
+#include "plimsoll/base/comma_list.h"
 #include "plimsoll/cli/model_options.h"
 #include "plimsoll/cli/plan_dag.h"
 #include "plimsoll/cli/plan_model.h"
@@ -33,7 +34,10 @@ Status copy_shared(PlanOptions& options, const Command& command) {
   const PlanningTexts& texts = options.model.planning;
   api::PlanDagOptions& dag = options.dag;
   dag.budget = texts.budget;
-  dag.lossy = texts.lossy;
+  dag.lossy = !texts.lossy.empty();
+  if (dag.lossy && texts.lossy != kBareLossy) {
+    for (const std::string_view form : comma_list(texts.lossy)) dag.lossy_forms.emplace_back(form);
+  }
   dag.deterministic = texts.deterministic;
   dag.output = options.model.output;
   dag.seed = options.model.request.seed;

@@ -1,10 +1,10 @@
-#include "plimsoll/base/json.h"
 #include "plimsoll/cli/plan_model.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "plimsoll/api/classic_figure.h"
@@ -14,6 +14,7 @@
 #include "plimsoll/api/plan_files.h"
 #include "plimsoll/api/plan_json.h"
 #include "plimsoll/api/run_files.h"
+#include "plimsoll/base/json.h"
 #include "plimsoll/api/tuning.h"
 #include "plimsoll/base/byte_size.h"
 #include "plimsoll/base/file.h"
@@ -41,9 +42,11 @@ void print(const api::PlannedGraph& planned) {
     row("budget", plan.budget, "");
     row("within the budget", plan.arena_bytes(), "");
     const double slower = plan.predicted_seconds / summary.keep_all_seconds - 1;  // several streams can be faster
-    std::printf("  predicted %.4g s a step, %.2f %% %s than keeping everything%s; %lld recomputed, %s swapped, %s encoded\n",
+    const std::vector<std::string> lossy = plan::lossy_forms_of(plan);
+    const std::string form = lossy.empty() ? "" : fmt::format(" (lossy: {})", fmt::join(lossy, ", "));
+    std::printf("  predicted %.4g s a step, %.2f %% %s than keeping everything%s; %lld recomputed, %s swapped, %s encoded%s\n",
                 plan.predicted_seconds, 100 * std::abs(slower), slower < 0 ? "faster" : "slower", slower < 0 ? " on one stream" : "", static_cast<long long>(summary.counts.recomputed),
-                human(summary.counts.sent_out).c_str(), human(summary.counts.encoded).c_str());
+                human(summary.counts.sent_out).c_str(), human(summary.counts.encoded).c_str(), form.c_str());
     if (summary.bound_seconds > 0) {
       std::printf("  at most %.2f %% slower than any plan possible for this order\n", 100 * (plan.predicted_seconds / summary.bound_seconds - 1));
     }

@@ -1,5 +1,7 @@
 #include "plimsoll/cli/plan_options.h"
 
+#include <fmt/format.h>
+
 #include "plimsoll/base/byte_size.h"
 #include "plimsoll/base/comma_list.h"
 
@@ -30,11 +32,22 @@ Status read_remedies(std::string_view text, api::PlanOptions& out) {
 
 }  // namespace
 
+std::vector<std::string> with_lossy_values(std::vector<std::string> arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] == "--") break;
+    if (arguments[i] != "--lossy") continue;
+    const bool forms = i + 1 < arguments.size() && schedule::parse_lossy_forms(arguments[i + 1]);
+    arguments[i] = fmt::format("--lossy={}", forms ? arguments[i + 1] : kBareLossy);
+    if (forms) arguments.erase(arguments.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+  }
+  return arguments;
+}
+
 void bind_plan_options(Command& command, PlanningTexts& texts) {
   constexpr const char* kGroup = "Planning";
   command.add_option("--budget", texts.budget, "bytes the run may use: 1.5GiB, 800MB, or 40% of keeping everything").type_name("SIZE").group(kGroup);
   command.add_option("--remedies", texts.remedies, "comma list of inplace, share, recompute, swap, encode, all (default: recompute with a budget)").type_name("LIST").group(kGroup);
-  command.add_flag("--lossy", texts.lossy, "lossy encodings too").group(kGroup);
+  command.add_option("--lossy", texts.lossy, "lossy encodings too, a comma list (alone: fp16); run says what each lost").type_name("fp16|bf16|fp8|int8").group(kGroup);
   command.add_option("--order", texts.order, "of the steps (default natural)").type_name("natural|given|list|search").group(kGroup);
   command.add_option("--deadline", texts.deadline, "how long to search (default 3s)").type_name("TIME").group(kGroup);
   command.add_flag("--deterministic", texts.deterministic, "count work instead of seconds; monotone in the budget").group(kGroup);
@@ -54,7 +67,10 @@ Result<api::PlanOptions> plan_options(const PlanningTexts& texts) {
   out.swaps_to_file = !texts.swap_file.empty();
   out.deterministic = texts.deterministic;
   if (!texts.remedies.empty()) PLIMSOLL_RETURN_IF_ERROR(read_remedies(texts.remedies, out));
-  out.remedies.lossy = texts.lossy;
+  if (!texts.lossy.empty()) {
+    PLIMSOLL_TRY(out.lossy, schedule::parse_lossy_forms(texts.lossy == kBareLossy ? "fp16" : texts.lossy));
+    out.remedies.lossy = true;
+  }
   if (texts.order == "natural" || texts.order == "given") {
     out.order = schedule::OrderChoice::kGiven;
   } else if (texts.order == "list") {

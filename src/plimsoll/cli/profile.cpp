@@ -40,8 +40,11 @@ void print_rates(const schedule::DeviceProfile& profile) {
   copies("copies to host memory", profile.copies);
   copies("copies to a file", profile.disk);
   std::printf("  %-22s %.2f s of computing lost for a second of copying\n", "copy tax", profile.copy_tax);
-  std::printf("  %-22s in %.2f GB/s, out %.2f GB/s\n", "encodings", 1e-9 * profile.codecs.encode_bytes_per_second,
-              1e-9 * profile.codecs.decode_bytes_per_second);
+  const auto codec = [](const std::string& what, const schedule::CodecRate& rate) {
+    std::printf("  %-22s in %.2f GB/s, out %.2f GB/s\n", what.c_str(), 1e-9 * rate.encode_bytes_per_second, 1e-9 * rate.decode_bytes_per_second);
+  };
+  codec("encodings, sparse", {profile.codecs.encode_bytes_per_second, profile.codecs.decode_bytes_per_second});
+  for (const auto& [form, rate] : profile.codecs.forms) codec("  " + form, rate);
 }
 
 void print_operators(const std::vector<api::OperatorCost>& costs) {

@@ -53,6 +53,21 @@ std::int64_t size_of_step(const api::SizeRange& sizes, std::size_t step) {
   return sizes.low + static_cast<std::int64_t>(step) % (sizes.high - sizes.low + 1);
 }
 
+// What the forms took (`encodings`) and what the lossy ones lost (`encoding_error`).
+void add_encodings(const api::RunReport& report, nlohmann::ordered_json& out) {
+  for (const api::FormReport& form : api::by_form(report.encoded)) {
+    out["encodings"][form.form] = {{"lossless", form.lossless},           {"tensors", form.maps.size()},
+                                   {"plain_bytes", form.plain.value},     {"planned_bytes", form.room.value},
+                                   {"encoded_bytes", form.used.value},    {"overflow_bytes", form.overflow.value}};
+    if (form.lossless) continue;
+    auto& error = out["encoding_error"][form.form];
+    error = {{"max", form.largest_error}, {"rms", form.rms_error}, {"relative_rms", form.relative_error}, {"tensors", form.maps.size()}};
+    for (const runtime::EncodedMap& map : form.maps) {
+      error["by_tensor"].push_back({{"name", map.tensor}, {"max", map.largest_error}, {"rms", api::rms_error(map)}});
+    }
+  }
+}
+
 void print_json(const RunOptions& options, const std::optional<api::SizeRange>& sizes, const api::RunReport& report) {
   nlohmann::ordered_json out{{"schema", 1}, {"losses", report.losses}, {"step_seconds", report.step_seconds},
                              {"peak_bytes", report.peak.value}, {"measured", report.measured.has_value()}};
@@ -72,6 +87,7 @@ void print_json(const RunOptions& options, const std::optional<api::SizeRange>& 
     out["overflow_bytes"] = report.overflow.value;
   }
   for (std::size_t step = 0; sizes && step < report.step_seconds.size(); ++step) out["step_sizes"].push_back(size_of_step(*sizes, step));
+  if (!report.encoded.empty()) add_encodings(report, out);
   out["device"] = "cpu";
   out["threads"] = report.threads;
   out["strategy"] = options.strategy;
@@ -89,11 +105,18 @@ void print_table(const api::RunReport& report) {
   if (report.planned_peak) std::printf(", planned %s bytes", grouped(report.planned_peak->value).c_str());
   if (report.budget.value > 0) std::printf(", budget %s bytes", grouped(report.budget.value).c_str());
   std::printf("\n");
+  for (const api::FormReport& form : api::by_form(report.encoded)) {
+    std::printf("%zu maps as %s: %s in %s (%.2f times less; %s planned)", form.maps.size(), form.form.c_str(), human(form.plain).c_str(),
+                human(form.used + form.overflow).c_str(), static_cast<double>(form.plain.value) / static_cast<double>((form.used + form.overflow).value),
+                human(form.room).c_str());
+    if (!form.lossless) std::printf("; lossy: error at most %.3g, rms %.3g, %.2g %% of the values'", form.largest_error, form.rms_error, 100 * form.relative_error);
+    std::printf("\n");
+  }
   if (report.budget.value == 0) return;
   const double measured = api::typical_seconds(report);
   std::printf("predicted %.1f ms a step, measured %.1f ms (%+.1f %%)\n", 1e3 * report.predicted_seconds, 1e3 * measured,
               100 * (measured / report.predicted_seconds - 1));
-  if (report.overflow.value > 0) std::printf("%s of encoded maps had fewer zeros than planned and waited in host memory\n", human(report.overflow).c_str());
+  if (report.overflow.value > 0) std::printf("%s of encoded maps did not fit their room and waited in host memory\n", human(report.overflow).c_str());
 }
 
 // A family in one arena, another size every step.

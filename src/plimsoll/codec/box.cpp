@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "plimsoll/base/check.h"
+#include "plimsoll/base/random.h"
 #include "plimsoll/codec/sparse.h"
 
 namespace plimsoll::codec {
@@ -32,8 +33,9 @@ std::size_t least_box_bytes(std::size_t count) {
   return box_blocks(count) * sizeof(Entry);
 }
 
-BoxWriter::BoxWriter(const Codec& codec, std::size_t count, std::span<std::uint8_t> box)
-    : codec_(codec), box_(box), used_(least_box_bytes(count)) {
+BoxWriter::BoxWriter(const Codec& codec, std::size_t count, std::span<std::uint8_t> box,
+                     std::uint64_t seed)
+    : codec_(codec), box_(box), seed_(seed), used_(least_box_bytes(count)) {
   PLIMSOLL_CHECK(box.size() >= least_box_bytes(count), "a box of {} bytes for {} values", box.size(),
                  count);
 }
@@ -49,7 +51,7 @@ std::size_t BoxWriter::claim(std::size_t bytes) {
 bool BoxWriter::put(std::size_t block, std::span<const std::byte> values) {
   std::array<std::uint8_t, kBoxBlock * sizeof(float) + 4096> room;
   std::size_t bytes = 0;
-  const bool encoded = codec_.encode(values, block, room, bytes);
+  const bool encoded = codec_.encode(values, mix64(seed_ + block), room, bytes);
   const std::size_t place = encoded ? claim(in_units(bytes)) : 0;
   const Entry entry{static_cast<std::uint32_t>(place / kUnit), static_cast<std::uint32_t>(bytes)};
   std::memcpy(box_.data() + block * sizeof entry, &entry, sizeof entry);

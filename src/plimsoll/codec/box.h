@@ -10,11 +10,12 @@
 // it; the caller keeps its plain values elsewhere. Nothing is ever lost, and a map with a few zeros
 // too few pays for those few:
 //
-//   BoxWriter writer(codec, count, box);
+//   BoxWriter writer(codec, count, box, seed);
 //   for (block...) if (!writer.put(block, its values)) keep them elsewhere;     // from any thread
 //   for (block...) if (open_block(codec, count, box, block, values) == kRefused) fetch them from there;
 //
-// Which blocks lie where, and which are refused, depends on the threads; whether all fit does not.
+// Which blocks lie where, and which are refused, depends on the threads; whether all fit does not, and what
+// a lossy codec made of a block depends on the seed and the block alone.
 // A box with any bytes whatever is opened without touching anything outside it.
 #pragma once
 
@@ -47,10 +48,12 @@ std::size_t least_box_bytes(std::size_t count);
 
 class BoxWriter {
  public:
-  BoxWriter(const Codec& codec, std::size_t count, std::span<std::uint8_t> box);
+  BoxWriter(const Codec& codec, std::size_t count, std::span<std::uint8_t> box, std::uint64_t seed);
 
   // False: refused. Once for every block.
   bool put(std::size_t block, std::span<const std::byte> values);
+  // Of the box so far, with the list of blocks: what the data needed of the room that the plan gave.
+  std::size_t used_bytes() const { return used_.load(std::memory_order_relaxed); }
 
  private:
   // The place of so many bytes from now on; 0: there is no room for them.
@@ -58,6 +61,7 @@ class BoxWriter {
 
   const Codec& codec_;
   std::span<std::uint8_t> box_;
+  std::uint64_t seed_;
   std::atomic<std::size_t> used_;
 };
 

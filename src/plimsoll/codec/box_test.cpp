@@ -21,7 +21,7 @@ std::vector<float> map_with_zeros(std::size_t count, double zeros) {
 
 // Blocks from the last to the first: any order will do.
 bool pack(const Codec& codec, const std::vector<float>& map, std::vector<std::uint8_t>& box) {
-  BoxWriter writer(codec, map.size(), box);
+  BoxWriter writer(codec, map.size(), box, 1);
   bool all = true;
   for (std::size_t block = box_blocks(map.size()); block-- > 0;)
     all = writer.put(block, box_part(codec, std::as_bytes(std::span(map)), block)) && all;
@@ -65,7 +65,7 @@ TEST(Box, WhatFindsNoRoomIsRefusedAndTheBoxSaysSo) {
   const Codec& sparse = *find_codec("sparse");
   const std::vector<float> map = map_with_zeros(20 * kBoxBlock, 0.3);
   std::vector<std::uint8_t> box(box_bytes(sparse, map.size(), kZeros));
-  BoxWriter writer(sparse, map.size(), box);
+  BoxWriter writer(sparse, map.size(), box, 1);
   std::vector<bool> kept;
   for (std::size_t block = 0; block < box_blocks(map.size()); ++block)
     kept.push_back(writer.put(block, box_part(sparse, std::as_bytes(std::span(map)), block)));

@@ -5,12 +5,13 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 
 #include "plimsoll/base/random.h"
 #include "plimsoll/codec/narrow_index.h"
+#include "plimsoll/codec/rounding_loops.h"
 #include "plimsoll/codec/small_float.h"
 #include "plimsoll/codec/sparse.h"
-#include "plimsoll/codec/vector_loops.h"
 
 namespace plimsoll::codec {
 namespace {
@@ -24,65 +25,50 @@ std::size_t one_byte(std::size_t count) {
   return count;
 }
 
+std::uint32_t seed_of(std::uint64_t seed) {
+  return static_cast<std::uint32_t>(mix64(seed));
+}
+
 template <SmallFloat F>
-bool encode_small(std::span<const float> values, std::uint64_t, std::span<std::uint8_t> out,
+using CodeOf = std::conditional_t<(F.exponent_bits + F.fraction_bits > 7), std::uint16_t, std::uint8_t>;
+
+// Through a small aligned buffer: encoded maps may start at any byte.
+inline constexpr std::size_t kBuffer = 1024;
+
+template <SmallFloat F, SmallForm kForm>
+bool encode_small(std::span<const float> values, std::uint64_t seed, std::span<std::uint8_t> out,
                   std::size_t& used) {
-  constexpr std::size_t kWidth = (1 + F.exponent_bits + F.fraction_bits) / 8;
-  used = values.size() * kWidth;
+  using Code = CodeOf<F>;
+  used = values.size() * sizeof(Code);
   if (out.size() < used) return false;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const std::uint32_t code = to_small<F>(values[i]);
-    for (std::size_t k = 0; k < kWidth; ++k)
-      out[i * kWidth + k] = static_cast<std::uint8_t>(code >> (8 * k));
-  }
-  return true;
-}
-
-template <SmallFloat F>
-bool decode_small(std::span<const std::uint8_t> bytes, std::span<float> values) {
-  constexpr std::size_t kWidth = (1 + F.exponent_bits + F.fraction_bits) / 8;
-  if (bytes.size() != values.size() * kWidth) return false;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    std::uint32_t code = 0;
-    for (std::size_t k = 0; k < kWidth; ++k)
-      code |= static_cast<std::uint32_t>(bytes[i * kWidth + k]) << (8 * k);
-    values[i] = from_small<F>(code);
-  }
-  return true;
-}
-
-std::uint16_t to_bf16(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  if (std::isnan(value)) return static_cast<std::uint16_t>((bits | 0x400000u) >> 16);
-  return static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1)) >> 16);
-}
-
-bool encode_bf16(std::span<const float> values, std::uint64_t, std::span<std::uint8_t> out,
-                 std::size_t& used) {
-  used = 2 * values.size();
-  if (out.size() < used) return false;
-  // Through a small aligned buffer: the output may start at any byte.
-  std::array<std::uint16_t, 1024> buffer;
-  for (std::size_t begin = 0; begin < values.size(); begin += buffer.size()) {
-    const std::size_t count = std::min(buffer.size(), values.size() - begin);
-    for (std::size_t i = vector_to_bf16(values.data() + begin, count, buffer.data()); i < count;
-         ++i) {
-      buffer[i] = to_bf16(values[begin + i]);
+  std::array<Code, kBuffer> codes;
+  bool too_large = false;
+  for (std::size_t begin = 0; begin < values.size(); begin += kBuffer) {
+    const std::size_t count = std::min(kBuffer, values.size() - begin);
+    const std::uint32_t part = seed_of(seed + begin);
+    const float* from = values.data() + begin;
+    for (std::size_t i = vector_round(kForm, from, count, part, codes.data(), too_large); i < count; ++i) {
+      const std::uint32_t code = to_small<F>(from[i], chance_at(part, static_cast<std::uint32_t>(i)));
+      too_large = too_large || code == kTooLarge;
+      codes[i] = static_cast<Code>(code);
     }
-    std::memcpy(out.data() + 2 * begin, buffer.data(), 2 * count);
+    if (too_large) return false;
+    std::memcpy(out.data() + begin * sizeof(Code), codes.data(), count * sizeof(Code));
   }
   return true;
 }
 
-bool decode_bf16(std::span<const std::uint8_t> bytes, std::span<float> values) {
-  if (bytes.size() != 2 * values.size()) return false;
-  std::array<std::uint16_t, 1024> buffer;
-  for (std::size_t begin = 0; begin < values.size(); begin += buffer.size()) {
-    const std::size_t count = std::min(buffer.size(), values.size() - begin);
-    std::memcpy(buffer.data(), bytes.data() + 2 * begin, 2 * count);
-    for (std::size_t i = vector_from_bf16(buffer.data(), count, values.data() + begin); i < count;
-         ++i) {
-      values[begin + i] = std::bit_cast<float>(static_cast<std::uint32_t>(buffer[i]) << 16);
+template <SmallFloat F, SmallForm kForm>
+bool decode_small(std::span<const std::uint8_t> bytes, std::span<float> values) {
+  using Code = CodeOf<F>;
+  if (bytes.size() != values.size() * sizeof(Code)) return false;
+  std::array<Code, kBuffer> codes;
+  for (std::size_t begin = 0; begin < values.size(); begin += kBuffer) {
+    const std::size_t count = std::min(kBuffer, values.size() - begin);
+    std::memcpy(codes.data(), bytes.data() + begin * sizeof(Code), count * sizeof(Code));
+    float* to = values.data() + begin;
+    for (std::size_t i = vector_widen(kForm, codes.data(), count, to); i < count; ++i) {
+      to[i] = from_small<F>(codes[i]);
     }
   }
   return true;
@@ -92,35 +78,39 @@ std::size_t int8_bytes(std::size_t count) {
   return count + (count + kGroup - 1) / kGroup * sizeof(float);
 }
 
-// Chance in [0, 1) that depends on the seed and the place only, so that groups can be done in any
-// order.
-double chance_of(std::uint64_t seed, std::size_t place) {
-  std::uint64_t state = seed ^ (static_cast<std::uint64_t>(place) * 0x9e3779b97f4a7c15ULL);
-  return static_cast<double>(splitmix64(state) >> 11) * 0x1.0p-53;
+// x · factor has 16 bits behind the point; 16 bits of chance carry over it or not.
+std::int8_t round_to_int8(float value, float factor, std::uint32_t chance) {
+  const auto fixed = static_cast<std::int32_t>(std::lrint(value * factor));
+  const std::int32_t rounded = (fixed + static_cast<std::int32_t>(chance >> 16)) >> 16;
+  return static_cast<std::int8_t>(std::clamp(rounded, -127, 127));
 }
 
 bool encode_int8(std::span<const float> values, std::uint64_t seed, std::span<std::uint8_t> out,
                  std::size_t& used) {
   used = int8_bytes(values.size());
   if (out.size() < used) return false;
+  const std::uint32_t all = seed_of(seed);
   std::size_t at = 0;
   for (std::size_t begin = 0; begin < values.size(); begin += kGroup) {
-    const std::size_t count = std::min(kGroup, values.size() - begin);
-    float largest = 0;
-    for (std::size_t i = begin; i < begin + count; ++i) {
-      if (!std::isfinite(values[i])) return false;
-      largest = std::max(largest, std::fabs(values[i]));
+    const std::span<const float> group = values.subspan(begin, std::min(kGroup, values.size() - begin));
+    std::uint32_t magnitude = 0;
+    for (std::size_t i = vector_largest(group.data(), group.size(), magnitude); i < group.size(); ++i) {
+      magnitude = std::max(magnitude, std::bit_cast<std::uint32_t>(group[i]) & 0x7fffffffu);
     }
-    const float scale = largest / 127.0f;
+    if (magnitude >= 0x7f800000u) return false;
+    const auto largest = std::bit_cast<float>(magnitude);
+    // Below that the factor would be infinite; what is lost is less than 1e-30.
+    const bool any = largest >= 0x1p-100f;
+    const float scale = any ? largest / 127.0f : 0.0f;
+    const float factor = any ? kFixed * 127.0f / largest : 0.0f;
     std::memcpy(out.data() + at, &scale, sizeof(scale));
     at += sizeof(scale);
-    for (std::size_t i = begin; i < begin + count; ++i, ++at) {
-      const double exact = scale > 0 ? static_cast<double>(values[i]) / scale : 0.0;
-      const double low = std::floor(exact);
-      const double step = chance_of(seed, i) < exact - low ? 1 : 0;
-      out[at] = static_cast<std::uint8_t>(
-          static_cast<std::int8_t>(std::clamp(low + step, -127.0, 127.0)));
+    const auto place = static_cast<std::uint32_t>(begin);
+    auto* codes = reinterpret_cast<std::int8_t*>(out.data() + at);
+    for (std::size_t i = vector_to_int8(group.data(), group.size(), factor, all, place, codes); i < group.size(); ++i) {
+      codes[i] = round_to_int8(group[i], factor, chance_at(all, place + static_cast<std::uint32_t>(i)));
     }
+    at += group.size();
   }
   return true;
 }
@@ -129,12 +119,15 @@ bool decode_int8(std::span<const std::uint8_t> bytes, std::span<float> values) {
   if (bytes.size() != int8_bytes(values.size())) return false;
   std::size_t at = 0;
   for (std::size_t begin = 0; begin < values.size(); begin += kGroup) {
+    const std::span<float> group = values.subspan(begin, std::min(kGroup, values.size() - begin));
     float scale = 0;
     std::memcpy(&scale, bytes.data() + at, sizeof(scale));
     at += sizeof(scale);
-    const std::size_t end = std::min(values.size(), begin + kGroup);
-    for (std::size_t i = begin; i < end; ++i, ++at)
-      values[i] = scale * static_cast<float>(static_cast<std::int8_t>(bytes[at]));
+    const auto* codes = reinterpret_cast<const std::int8_t*>(bytes.data() + at);
+    for (std::size_t i = vector_from_int8(codes, group.size(), scale, group.data()); i < group.size(); ++i) {
+      group[i] = scale * static_cast<float>(codes[i]);
+    }
+    at += group.size();
   }
   return true;
 }
@@ -184,10 +177,10 @@ constexpr std::array<Codec, 8> kCodecs = {{
     of_floats<encode_sparse_map, decode_sparse>("sparse", true, sparse_largest_bytes),
     of_indices<2>("crumbs"),
     of_indices<4>("nibbles"),
-    of_floats<encode_small<kFp16>, decode_small<kFp16>>("fp16", false, two_bytes),
-    of_floats<encode_bf16, decode_bf16>("bf16", false, two_bytes),
-    of_floats<encode_small<kE4m3>, decode_small<kE4m3>>("fp8-e4m3", false, one_byte),
-    of_floats<encode_small<kE5m2>, decode_small<kE5m2>>("fp8-e5m2", false, one_byte),
+    of_floats<encode_small<kFp16, SmallForm::kFp16>, decode_small<kFp16, SmallForm::kFp16>>("fp16", false, two_bytes),
+    of_floats<encode_small<kBf16, SmallForm::kBf16>, decode_small<kBf16, SmallForm::kBf16>>("bf16", false, two_bytes),
+    of_floats<encode_small<kE4m3, SmallForm::kE4m3>, decode_small<kE4m3, SmallForm::kE4m3>>("fp8-e4m3", false, one_byte),
+    of_floats<encode_small<kE5m2, SmallForm::kE5m2>, decode_small<kE5m2, SmallForm::kE5m2>>("fp8-e5m2", false, one_byte),
     of_floats<encode_int8, decode_int8>("int8", false, int8_bytes),
 }};
 

@@ -1,12 +1,21 @@
 // Reduced precision, value by value: fp16, bf16, fp8 in its two shapes.
 //
-//            sign exponent fraction   largest    what does not fit
-//   fp16       1      5       10      65504      infinity
-//   bf16       1      8        7      3.4e38     infinity
-//   e5m2       1      5        2      57344      infinity
-//   e4m3       1      4        3      448        448 (it has no infinity; training saturates)
+//            sign exponent fraction   largest
+//   fp16       1      5       10      65504
+//   bf16       1      8        7      3.4e38
+//   e5m2       1      5        2      57344
+//   e4m3       1      4        3      448, and no infinity
 //
-// Rounding is to nearest, ties to even; subnormals are kept; a NaN stays a NaN. Decoding is exact.
+// Rounding is by chance, up or down in proportion, so that the mean of what is stored is the value: a
+// gradient that is linear in a stored map has no bias, however few bits the map waits in.
+//
+//   0.3 between 0.28125 and 0.3125 (e4m3):   0.3125 in 60 of 100 places, 0.28125 in 40
+//
+// The chance is a hash of seed and place, never a stream of random numbers: parts of a map may be rounded
+// in any order, by any number of threads, with the same bits. What a form represents stays exactly that,
+// zeros, infinities and NaN among it; a finite value above the largest gives kTooLarge, so that whoever
+// stores it keeps the original: an infinity of our own making would ruin the run. Below 2^-8 of the
+// smallest subnormal, values become zero. Decoding is exact.
 #pragma once
 
 #include <bit>
@@ -20,43 +29,62 @@ struct SmallFloat {
   bool has_infinity;
 };
 constexpr SmallFloat kFp16{5, 10, true};
+constexpr SmallFloat kBf16{8, 7, true};
 constexpr SmallFloat kE5m2{5, 2, true};
 constexpr SmallFloat kE4m3{4, 3, false};
 
+inline constexpr std::uint32_t kTooLarge = 0xffffffffu;
+
+// 32 bits by which the value at `place` is rounded: any seed, any place, all alike. The multipliers are
+// those of a mixer with low bias, cheap in vectors.
+constexpr std::uint32_t chance_at(std::uint32_t seed, std::uint32_t place) {
+  std::uint32_t bits = seed + place * 0x9e3779b9u;
+  bits = (bits ^ (bits >> 16)) * 0x21f0aaadu;
+  bits = (bits ^ (bits >> 15)) * 0xd35a2d97u;
+  return bits ^ (bits >> 15);
+}
+
+// Codes as numbers that a scalar and a vector loop need.
 template <SmallFloat F>
-constexpr std::uint32_t to_small(float value) {
-  constexpr int kBias = (1 << (F.exponent_bits - 1)) - 1;
-  constexpr int kShift = 23 - F.fraction_bits;
-  constexpr std::uint32_t kTop = ((1u << F.exponent_bits) - 1) << F.fraction_bits;
-  constexpr std::uint32_t kLargest =
+struct SmallCodes {
+  static constexpr int kBias = (1 << (F.exponent_bits - 1)) - 1;
+  static constexpr int kShift = 23 - F.fraction_bits;
+  static constexpr std::uint32_t kTop = ((1u << F.exponent_bits) - 1) << F.fraction_bits;
+  static constexpr std::uint32_t kLargest =
       F.has_infinity ? kTop - 1 : kTop | ((1u << F.fraction_bits) - 2);
-  constexpr std::uint32_t kOver = F.has_infinity ? kTop : kLargest;
-  constexpr std::uint32_t kNan = kTop | ((1u << F.fraction_bits) - 1);
+  static constexpr std::uint32_t kNan = kTop | ((1u << F.fraction_bits) - 1);
+  // Magnitudes of fp32 from here on have an exponent of their own in the small form. bf16 has all
+  // exponents of fp32.
+  static constexpr std::uint32_t kNormal =
+      F.exponent_bits == 8 ? 0u : static_cast<std::uint32_t>(128 - kBias) << 23;
+};
+
+// The code that `chance` (32 bits, all alike) rounds the value to, or kTooLarge.
+template <SmallFloat F>
+constexpr std::uint32_t to_small(float value, std::uint32_t chance) {
+  using Codes = SmallCodes<F>;
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t sign = bits >> 31 << (F.exponent_bits + F.fraction_bits);
   const std::uint32_t magnitude = bits & 0x7fffffffu;
-  if (magnitude > 0x7f800000u) return sign | kNan;
-  if (magnitude == 0x7f800000u) return sign | kOver;
-  const int exponent = static_cast<int>(magnitude >> 23) - 127 + kBias;
-  std::uint32_t fraction = magnitude & 0x7fffffu;
+  if (magnitude > 0x7f800000u) return sign | Codes::kNan;
+  if (magnitude == 0x7f800000u) return F.has_infinity ? sign | Codes::kTop : kTooLarge;
   std::uint32_t code = 0;
-  int drop = kShift;
-  if (exponent <= 0) {
-    drop = kShift + 1 - exponent;
-    if (drop > 25) return sign;
-    fraction |= magnitude >> 23 != 0 ? 0x800000u : 0u;
-    code = fraction >> drop;
+  if (magnitude >= Codes::kNormal) {
+    code = ((magnitude + (chance >> (32 - Codes::kShift))) >> Codes::kShift) -
+           (static_cast<std::uint32_t>(127 - Codes::kBias) << F.fraction_bits);
   } else {
-    code = (static_cast<std::uint32_t>(exponent) << F.fraction_bits) | (fraction >> drop);
+    const int exponent = static_cast<int>(magnitude >> 23);
+    const int drop = Codes::kShift + 128 - Codes::kBias - exponent;
+    if (drop > 31) return sign;
+    const std::uint32_t fraction = (magnitude & 0x7fffffu) | 0x800000u;
+    code = (fraction + (chance >> (32 - drop))) >> drop;
   }
-  const std::uint32_t rest = fraction & ((1u << drop) - 1);
-  const std::uint32_t half = 1u << (drop - 1);
-  code += rest > half || (rest == half && (code & 1) != 0);
-  return sign | (code > kLargest || exponent > (1 << F.exponent_bits) ? kOver : code);
+  return code > Codes::kLargest ? kTooLarge : sign | code;
 }
 
 template <SmallFloat F>
 constexpr float from_small(std::uint32_t code) {
+  if constexpr (F.exponent_bits == 8) return std::bit_cast<float>(code << 16);
   constexpr int kBias = (1 << (F.exponent_bits - 1)) - 1;
   constexpr std::uint32_t kFractions = (1u << F.fraction_bits) - 1;
   const std::uint32_t sign = (code >> (F.exponent_bits + F.fraction_bits)) << 31;

@@ -12,8 +12,6 @@ std::size_t vector_inside_bits(const float* values, std::size_t count, float lea
                                std::uint8_t* mask);
 std::size_t vector_select(const float* values, const std::uint8_t* mask, std::size_t count,
                           float* out);
-std::size_t vector_to_bf16(const float* values, std::size_t count, std::uint16_t* out);
-std::size_t vector_from_bf16(const std::uint16_t* values, std::size_t count, float* out);
 
 // For sparse.h. These handle whole vectors; stores may run over the end of what is asked for by up to
 // 64 bytes, and so may loads.

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 
+#include "plimsoll/codec/codec.h"
 #include "plimsoll/ops/catalogue.h"
 #include "plimsoll/plan/check_claims.h"
 
@@ -427,10 +428,31 @@ class Checker {
     const auto to = range_of(to_slot, encodes ? plan_.buffer(to_slot.buffer).bytes.value : bytes, s, value_name);
     if (!from || !to) return;
     if (!from->empty() && !(decodes ? holds_encoded(*from, step.value) : holds(*from, step.value))) complain("step {}: {} of '{}' finds other bytes", s, name(step.kind), value_name);
+    if (encodes || decodes) check_codec(s);
+    if (decodes && !from->empty()) check_same_codec(s, *from);
     if (from->overlaps(*to)) complain("step {}: {} of '{}' onto itself", s, name(step.kind), value_name);
     read(s, *from);
     write(s, *to);
     store(*to, step.value, 0, encodes, static_cast<std::int32_t>(s));
+  }
+
+  // The codec is one there is, and for what it stores: floats, or the bytes of indices.
+  void check_codec(std::size_t s) {
+    const PlanStep& step = plan_.steps[s];
+    const codec::Codec* codec = codec::find_codec(step.codec);
+    if (codec == nullptr) return complain("step {}: {} by '{}', which is no codec", s, name(step.kind), step.codec);
+    const ir::DType stored = codec->element_bytes == 1 ? ir::DType::kU8 : ir::DType::kF32;
+    const ir::DType dtype = plan_.graph.value(step.value).type.dtype;
+    if (dtype != stored) complain("step {}: codec '{}' stores {}, '{}' is {}", s, step.codec, ir::name(stored), plan_.graph.value(step.value).name, ir::name(dtype));
+  }
+
+  // What one codec wrote no other can read.
+  void check_same_codec(std::size_t s, const Range& range) {
+    std::string wrote = plan_.steps[s].codec;
+    for_segments(range, [&](std::int64_t, const Segment& segment) {
+      if (segment.encoded && segment.writer >= 0) wrote = plan_.steps[static_cast<std::size_t>(segment.writer)].codec;
+    });
+    if (wrote != plan_.steps[s].codec) complain("step {}: decode by '{}' of what '{}' encoded", s, plan_.steps[s].codec, wrote);
   }
 
   void check_end() {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "plimsoll/codec/codec.h"
+
 namespace plimsoll::plan {
 
 std::string_view name(StepKind kind) {
@@ -28,6 +30,16 @@ Use use_of(const ir::Graph& graph, ValueId id, bool is_output) {
     case ir::ValueKind::kActivation: return is_output ? Use::kOutput : Use::kActivation;
   }
   return Use::kActivation;
+}
+
+std::vector<std::string> lossy_forms_of(const Plan& plan) {
+  std::vector<std::string> out;
+  for (const PlanStep& step : plan.steps) {
+    const codec::Codec* codec = step.kind == StepKind::kEncode ? codec::find_codec(step.codec) : nullptr;
+    const bool known = std::find(out.begin(), out.end(), step.codec) != out.end();
+    if (codec != nullptr && !codec->lossless && !known) out.push_back(step.codec);
+  }
+  return out;
 }
 
 std::vector<Bytes> bytes_by_step(const Plan& plan) {

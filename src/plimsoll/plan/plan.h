@@ -118,6 +118,9 @@ struct Plan {
   bool operator==(const Plan&) const = default;
 };
 
+// Lossy forms that values of the plan wait in, by the names of their codecs; none: every bit comes back.
+std::vector<std::string> lossy_forms_of(const Plan& plan);
+
 // Where a slot begins in its arena.
 inline Offset place_of(const Plan& plan, const Slot& slot) { return plan.buffer(slot.buffer).offset + slot.offset; }
 

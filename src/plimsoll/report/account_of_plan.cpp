@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "plimsoll/schedule/graph_encodings.h"
+
 namespace plimsoll::report {
 namespace {
 
@@ -55,7 +57,7 @@ void add_steps(const plan::Plan& plan, Account& account) {
     op.name = account.texts.intern(step_name(plan, step));
     op.layer = account.texts.intern(node == nullptr ? "" : node->layer);
     op.phase = account.texts.intern(node == nullptr ? "" : ir::name(node->phase));
-    op.what = account.texts.intern(plan::name(step.kind));
+    op.what = account.texts.intern(fmt::format("{}{}", plan::name(step.kind), schedule::is_lossy_form(step.codec) ? "_lossy" : ""));
     op.tick = Step(static_cast<std::int64_t>(s));
     op.seconds = step.seconds;
     op.stream = step.stream;
@@ -123,7 +125,8 @@ std::string step_name(const plan::Plan& plan, const plan::PlanStep& step) {
     name = plan.graph.value(step.value).name;
   }
   if (step.kind == plan::StepKind::kCompute) return name;
-  return fmt::format("{} {}", plan::name(step.kind), name);
+  if (step.codec.empty()) return fmt::format("{} {}", plan::name(step.kind), name);
+  return fmt::format("{} {} ({}{})", plan::name(step.kind), name, step.codec, schedule::is_lossy_form(step.codec) ? ", lossy" : "");
 }
 
 Account account_of(const plan::Plan& plan, std::string title) {

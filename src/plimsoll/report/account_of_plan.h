@@ -15,7 +15,8 @@ namespace plimsoll::report {
 
 Account account_of(const plan::Plan& plan, std::string title);
 
-// "encoder.3/matmul" for what computes, "send_out encoder.3/matmul" for what moves.
+// "encoder.3/matmul" for what computes, "send_out encoder.3/matmul" for what moves,
+// "encode encoder.3/matmul (int8, lossy)" for what changes its form.
 std::string step_name(const plan::Plan& plan, const plan::PlanStep& step);
 
 }  // namespace plimsoll::report

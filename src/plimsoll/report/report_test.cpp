@@ -1,10 +1,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+
 #include <nlohmann/json.hpp>
 
 #include "plimsoll/base/random.h"
 #include "plimsoll/ir/text.h"
+#include "plimsoll/ops/functions.h"
+#include "plimsoll/plan/make_plan.h"
 #include "plimsoll/report/account_of_plan.h"
 #include "plimsoll/report/account_of_trace.h"
 #include "plimsoll/report/columns.h"
@@ -13,6 +18,9 @@
 #include "plimsoll/report/page.h"
 #include "plimsoll/report/picture.h"
 #include "plimsoll/report/series.h"
+#include "plimsoll/schedule/fit.h"
+#include "plimsoll/schedule/graph_encodings.h"
+#include "plimsoll/schedule/graph_workload.h"
 
 namespace plimsoll::report {
 namespace {
@@ -115,6 +123,56 @@ TEST(WhyAlive, PricesWhatTheStepDoesNotTouch) {
       EXPECT_TRUE(row.prices.empty());
     }
   }
+}
+
+// What `explain` prices is what the planner may choose: the same forms, of the same size.
+TEST(WhyAlive, PricesTheFormsThatThePlannerOffers) {
+  ops::Builder b("two");
+  const ops::Var x = b.input("x", {ir::DType::kF32, {64, 64}});
+  const ops::Var r = relu(matmul(x, x));
+  const ops::Var t = tanh(matmul(x, r));
+  const ops::Var u = softmax(softmax(matmul(t, x)));
+  const ir::Graph graph = *b.finish({add(add(r, t), u)});
+  const schedule::DeviceProfile& profile = *schedule::shipped_profile("cpu");
+  schedule::GraphWorkloadOptions how;
+  how.codecs = profile.codecs;
+  how.lossy = schedule::lossy_forms();
+  const auto mapped = schedule::make_graph_workload(graph, how);
+  ASSERT_TRUE(mapped) << mapped.error().message;
+  const auto plan = plan::make_plan(graph, *mapped, schedule::keep_all(mapped->workload), {});
+  ASSERT_TRUE(plan) << plan.error().message;
+  const Account account = account_of(*plan, "two");
+  std::set<std::string> priced;
+  for (std::int64_t tick = 0; tick < account.ticks(); ++tick) {
+    for (const AliveRow& row : alive_at(account, Step(tick), *plan, profile)) {
+      const Band& band = account.bands[row.band];
+      for (const Price& price : row.prices) {
+        if (price.remedy != "encode") continue;
+        priced.insert(price.detail);
+        const std::string form = price.detail.substr(0, price.detail.find(' '));
+        const bool offered = std::any_of(mapped->workload.values.begin(), mapped->workload.values.end(), [&](const schedule::Value& value) {
+          return std::any_of(value.encodings.begin(), value.encodings.end(), [&](const schedule::Encoding& offer) {
+            return offer.name == form && offer.lossless == price.lossless && value.bytes == band.bytes && offer.bytes == band.bytes - price.saves;
+          });
+        });
+        EXPECT_TRUE(offered) << price.detail;
+      }
+    }
+  }
+  EXPECT_TRUE(priced.contains("fp16 or bf16 while it waits; lossy"));
+  EXPECT_TRUE(priced.contains("int8 while it waits; lossy"));
+  EXPECT_TRUE(priced.contains("sparse while it waits; lossless"));
+}
+
+TEST(AccountOfPlan, SaysWhichEncodingsAreLossy) {
+  plan::Plan plan = small_plan();
+  plan::PlanStep step;
+  step.kind = plan::StepKind::kEncode;
+  step.value = ValueId(0u);
+  step.codec = "int8";
+  EXPECT_THAT(step_name(plan, step), HasSubstr("(int8, lossy)"));
+  step.codec = "sparse";
+  EXPECT_THAT(step_name(plan, step), HasSubstr("(sparse)"));
 }
 
 TEST(AccountOfTrace, PairsAllocationsWithFreesAndCountsStrays) {

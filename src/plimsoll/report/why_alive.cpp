@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 
 #include "plimsoll/ops/catalogue.h"
+#include "plimsoll/schedule/graph_encodings.h"
+#include "plimsoll/schedule/graph_workload.h"
 
 namespace plimsoll::report {
 namespace {
@@ -148,6 +150,26 @@ Price swap_price(const Account& account, const Band& band, Step tick, std::int32
           fmt::format("{:.3g} ms of copies, {} behind {:.3g} ms of other work", (out + in) * 1e3, room, (before + after) * 1e3)};
 }
 
+// The planner's own offers for the value's memory; forms of the same size are one price, the slower one's.
+void add_encode_prices(const schedule::GraphWorkload& offers, ValueId value, Bytes bytes, std::vector<Price>& prices) {
+  const schedule::Place place = offers.place[value.index()];
+  if (!place.value.valid()) return;
+  const std::size_t first = prices.size();
+  for (const schedule::Encoding& form : offers.workload.value(place.value).encodings) {
+    if (form.bytes >= bytes) continue;
+    const double seconds = form.encode_seconds + form.decode_seconds;
+    const auto same = std::find_if(prices.begin() + static_cast<std::ptrdiff_t>(first), prices.end(),
+                                   [&](const Price& price) { return price.saves == bytes - form.bytes && price.lossless == form.lossless; });
+    if (same == prices.end()) {
+      prices.push_back({"encode", bytes - form.bytes, seconds, form.name, form.lossless});
+    } else {
+      same->seconds = std::max(same->seconds, seconds);
+      same->detail += " or " + form.name;
+    }
+  }
+  for (std::size_t p = first; p < prices.size(); ++p) prices[p].detail += prices[p].lossless ? " while it waits; lossless" : " while it waits; lossy";
+}
+
 }  // namespace
 
 std::vector<AliveRow> alive_at(const Account& account, Step tick) {
@@ -167,6 +189,10 @@ std::vector<AliveRow> alive_at(const Account& account, Step tick, const plan::Pl
   std::vector<AliveRow> rows = alive_at(account, tick);
   if (static_cast<std::size_t>(tick.value) >= plan.steps.size()) return rows;
   const Contents contents(plan);
+  schedule::GraphWorkloadOptions every;
+  every.codecs = profile.codecs;
+  every.lossy = schedule::lossy_forms();
+  const auto offers = schedule::make_graph_workload(plan.graph, every);
   for (AliveRow& row : rows) {
     const Band& band = account.bands[row.band];
     if (!band.buffer.valid() || touches(plan.steps[static_cast<std::size_t>(tick.value)], band.buffer)) continue;
@@ -177,10 +203,7 @@ std::vector<AliveRow> alive_at(const Account& account, Step tick, const plan::Pl
       row.prices.push_back({"recompute", band.bytes, chain->seconds, fmt::format("{} operator{} from what is still in memory", chain->operators, chain->operators == 1 ? "" : "s")});
     }
     row.prices.push_back(swap_price(account, band, tick, last_use(plan, band.buffer, tick), step, profile.copies));
-    if (value.valid() && plan.graph.value(value).type.dtype == ir::DType::kF32 && band.kind == Kind::kActivations) {
-      const double moved = static_cast<double>(band.bytes.value) * 3;  // read and write, there and back, at half size
-      row.prices.push_back({"encode", Bytes(band.bytes.value / 2), moved / profile.memory_bytes_per_second, "bf16 while it waits; lossy"});
-    }
+    if (value.valid() && offers) add_encode_prices(*offers, value, band.bytes, row.prices);
   }
   return rows;
 }

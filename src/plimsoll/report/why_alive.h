@@ -3,12 +3,14 @@
 //   transformer.h.0/softmax   48 MiB   made by step 12, read last by step 81 (softmax_grad)
 //     recompute   saves 48 MiB, +3.1 ms     2 operators from what is still in memory
 //     swap        saves 48 MiB, +0 ms       9.6 ms of copies hide behind 120 ms of other work
-//     encode      saves 24 MiB, +5 ms       bf16 while it waits; lossy
+//     encode      saves 24 MiB, +5 ms       fp16 or bf16 while it waits; lossy
+//     encode      saves 36 MiB, +5 ms       int8 while it waits; lossy
 //
 // A price is an estimate for this one tensor with everything else as planned: recomputing walks back
 // from the value its next reader wants to values that are in memory when that reader runs, and sums the
 // planned seconds of the operators on the way; swapping asks whether the copies fit beside the work
-// between here and the next reader. Remedies interact, so the prices of two rows do not add up; finding
+// between here and the next reader; encoding lists the very forms that the planner may choose from
+// (schedule/graph_encodings.h), lossy ones as what `--lossy` would allow. Remedies interact, so the prices of two rows do not add up; finding
 // the best combination is what `plimsoll plan --budget` does.
 //
 // A tensor that the step at this tick reads or writes has no price: it must be there.
@@ -28,6 +30,7 @@ struct Price {
   Bytes saves;
   double seconds = 0;  // added to the step
   std::string detail;
+  bool lossless = true;  // of an encoding
 };
 
 struct AliveRow {

@@ -33,6 +33,22 @@
 
 namespace plimsoll::runtime {
 
+// What one encoding of a plan did: bytes of the last step, errors of the first. Errors are measured once,
+// because decoding again to compare takes time that the steps after it should not pay.
+struct EncodedMap {
+  std::string tensor;
+  std::string form;    // the name of its codec
+  bool lossless = true;
+  Bytes plain;         // of the map
+  Bytes room;          // that the plan gave
+  Bytes used;          // of the room
+  Bytes overflow;      // plain bytes of blocks that were refused and waited in host memory
+  std::int64_t elements = 0;
+  double largest_error = 0;
+  double squared_error = 0;   // sum over the elements
+  double squared_values = 0;
+};
+
 class Executor {
  public:
   virtual ~Executor() = default;
@@ -48,6 +64,8 @@ class Executor {
   virtual Status status() const { return {}; }
   // Encoded maps that did not fit their room in the last step and waited in host memory.
   virtual Bytes overflow_bytes() const { return Bytes(0); }
+  // Of a plan: one for each encoding in a step.
+  virtual std::vector<EncodedMap> encoded_maps() const { return {}; }
 };
 
 // Stands between an executor and the kernels it made: tests plant faults with it.
@@ -60,6 +78,7 @@ struct ExecutorOptions {
   std::string swap_file{};          // where values wait that left the device; empty: in host memory
   std::vector<double>* step_seconds = nullptr;  // of a plan: seconds of each of its steps, the last time it ran
   WrapKernel wrap_kernel{};
+  std::uint64_t rounding_seed = 1;  // by which lossy encodings round; moves on by one every step
 };
 
 // One kernel per distinct signature, and which node uses which.

@@ -4,12 +4,14 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <deque>
 #include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
 
+#include "plimsoll/base/random.h"
 #include "plimsoll/device/cpu/swap_file.h"
 #include "plimsoll/kernels/cpu/boxed_map.h"
 #include "plimsoll/plan/check_plan.h"
@@ -43,6 +45,13 @@ struct BoundStep {
   const codec::Codec* codec = nullptr;
   std::size_t box = 0;                           // bytes of the encoded form
   kernels::Overflow* overflow = nullptr;  // host memory for what the box refuses
+  struct Encoding* encoding = nullptr;    // its account
+  std::uint64_t seed = 0;                 // tells the roundings of encodings apart
+};
+
+struct Encoding {
+  EncodedMap map;
+  std::vector<kernels::MapError> by_block;  // room for measuring what a lossy one loses
 };
 
 class Planned final : public Executor {
@@ -91,6 +100,12 @@ class Planned final : public Executor {
     return total;
   }
 
+  std::vector<EncodedMap> encoded_maps() const override {
+    std::vector<EncodedMap> out;
+    for (const Encoding& encoding : encodings_) out.push_back(encoding.map);
+    return out;
+  }
+
   Status step() override {
     put_back();
     PLIMSOLL_RETURN_IF_ERROR(status_);
@@ -103,6 +118,7 @@ class Planned final : public Executor {
     run_stream(0);
     for (std::thread& worker : workers) worker.join();
     if (options_.trace != nullptr && status_) trace_step();
+    ++steps_;
     return status_;
   }
 
@@ -209,7 +225,22 @@ class Planned final : public Executor {
     out.inputs.push_back(address(step.inputs.front()));
     out.outputs.push_back(address(step.outputs.front()));
     out.overflow = &overflow_.try_emplace(small.buffer, *out.codec, out.bytes).first->second;
+    out.seed = mix64(bound_.size());
+    if (encodes) out.encoding = &account_of(step, out);
     return {};
+  }
+
+  Encoding& account_of(const PlanStep& step, const BoundStep& bound) {
+    const ir::Value& value = plan_.graph.value(step.value);
+    Encoding& out = encodings_.emplace_back();
+    if (!bound.codec->lossless) out.by_block.resize(bound.overflow->blocks());
+    out.map.tensor = value.name;
+    out.map.form = bound.codec->name;
+    out.map.lossless = bound.codec->lossless;
+    out.map.plain = Bytes(static_cast<std::int64_t>(bound.bytes));
+    out.map.room = Bytes(static_cast<std::int64_t>(bound.box));
+    out.map.elements = value.type.shape.elements();
+    return out;
   }
 
   void bind_compute(const PlanStep& step, BoundStep& out) {
@@ -271,15 +302,25 @@ class Planned final : public Executor {
   }
 
   // What does not fit its box waits in host memory instead: slower, never wrong, never over budget.
-  static void run_codec(const BoundStep& step) {
-    if (step.kind == StepKind::kEncode) {
-      const std::span values{step.inputs.front(), step.bytes};
-      const std::span box{reinterpret_cast<std::uint8_t*>(step.outputs.front()), step.box};
-      return kernels::pack_map(*step.codec, values, box, *step.overflow);
-    }
+  void run_codec(const BoundStep& step) {
+    if (step.kind == StepKind::kEncode) return encode(step);
     const std::span box{reinterpret_cast<const std::uint8_t*>(step.inputs.front()), step.box};
     const std::span values{step.outputs.front(), step.bytes};
     PLIMSOLL_CHECK(kernels::unpack_map(*step.codec, box, *step.overflow, values), "an encoded map was overwritten");
+  }
+
+  void encode(const BoundStep& step) {
+    const std::span values{step.inputs.front(), step.bytes};
+    const std::span box{reinterpret_cast<std::uint8_t*>(step.outputs.front()), step.box};
+    const std::uint64_t seed = mix64(options_.rounding_seed + steps_) ^ step.seed;
+    EncodedMap& account = step.encoding->map;
+    account.used = Bytes(static_cast<std::int64_t>(kernels::pack_map(*step.codec, values, box, *step.overflow, seed)));
+    account.overflow = step.overflow->bytes();
+    if (account.lossless || steps_ > 0) return;
+    const kernels::MapError error = kernels::error_of(*step.codec, values, box, *step.overflow, step.encoding->by_block);
+    account.largest_error = error.largest;
+    account.squared_error = error.squares;
+    account.squared_values = error.value_squares;
   }
 
   Handed handed(const std::byte* address, std::size_t bytes, ValueId value) const {
@@ -393,6 +434,8 @@ class Planned final : public Executor {
   std::vector<BoundStep> bound_;
   std::map<BufferId, kernels::Overflow> overflow_;  // by encoded buffer
   device::CpuArena overflow_room_;                  // host memory for all of them
+  std::deque<Encoding> encodings_;                  // in the order of steps, which point into it
+  std::uint64_t steps_ = 0;                         // that were run
   int streams_ = 1;
   std::vector<std::vector<BufferId>> users_;  // by step: the buffers it touches that die in this step
   std::vector<int> uses_;                     // by buffer

@@ -58,13 +58,26 @@ Result<CodecRates> codec_rates(const json& file) {
   PLIMSOLL_TRY(out.encode_bytes_per_second, number(*found, "encode_bytes_per_second", false));
   PLIMSOLL_TRY(out.decode_bytes_per_second, number(*found, "decode_bytes_per_second", false));
   PLIMSOLL_TRY(out.latency_seconds, number(*found, "latency_seconds", true));
+  const auto forms = found->find("forms");
+  if (forms == found->end()) return out;
+  if (!forms->is_object()) return bad_input("profile: `forms` of `codecs` must be an object");
+  for (const auto& [form, rate] : forms->items()) {
+    if (!rate.is_object()) return bad_input("profile: `{}` of `codecs` must be an object", form);
+    PLIMSOLL_TRY(out.forms[form].encode_bytes_per_second, number(rate, "encode_bytes_per_second", false));
+    PLIMSOLL_TRY(out.forms[form].decode_bytes_per_second, number(rate, "decode_bytes_per_second", false));
+  }
   return out;
 }
 
 json json_of(const CodecRates& rates) {
-  return {{"encode_bytes_per_second", rates.encode_bytes_per_second},
-          {"decode_bytes_per_second", rates.decode_bytes_per_second},
-          {"latency_seconds", rates.latency_seconds}};
+  json out = {{"encode_bytes_per_second", rates.encode_bytes_per_second},
+              {"decode_bytes_per_second", rates.decode_bytes_per_second},
+              {"latency_seconds", rates.latency_seconds}};
+  for (const auto& [form, rate] : rates.forms) {
+    out["forms"][form] = {{"encode_bytes_per_second", rate.encode_bytes_per_second},
+                          {"decode_bytes_per_second", rate.decode_bytes_per_second}};
+  }
+  return out;
 }
 
 json json_of(const CopyRates& rates) {

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 
+#include <fmt/ranges.h>
+
 #include "plimsoll/base/checked.h"
+#include "plimsoll/base/comma_list.h"
 #include "plimsoll/codec/box.h"
 #include "plimsoll/ops/fused_relu.h"
 #include "plimsoll/schedule/graph_workload.h"
@@ -19,8 +22,10 @@ Encoding encoding(const codec::Codec& codec, const ir::TensorType& type, double 
   const auto count = static_cast<std::size_t>(type.shape.elements());
   const auto bytes = static_cast<std::int64_t>(codec::box_bytes(codec, count, zeros));
   const auto plain = static_cast<double>(ir::bytes_of(type).value);
-  return {std::string(codec.name), Bytes(round_up(bytes, kTensorAlignment.value)), rates.latency_seconds + plain / rates.encode_bytes_per_second,
-          rates.latency_seconds + plain / rates.decode_bytes_per_second, codec.lossless};
+  const std::string name(codec.name);
+  const CodecRate rate = rates.of(name);
+  return {name, Bytes(round_up(bytes, kTensorAlignment.value)), rates.latency_seconds + plain / rate.encode_bytes_per_second,
+          rates.latency_seconds + plain / rate.decode_bytes_per_second, codec.lossless};
 }
 
 // The share of a forward result that may be counted on to be zero.
@@ -46,20 +51,50 @@ const codec::Codec* index_codec(const ir::Node& maker) {
 
 }  // namespace
 
-std::vector<Encoding> offer_encodings(const ir::Graph& graph, const ir::Node& maker, ValueId value,
-                                      const CodecRates& rates) {
-  const ir::TensorType& type = graph.value(value).type;
-  if (maker.phase != ir::Phase::kForward || ir::bytes_of(type).value == 0) return {};
-  if (maker.op == "max_pool" && type.dtype == ir::DType::kU8) {
-    const codec::Codec* codec = index_codec(maker);
-    if (codec == nullptr) return {};
-    const Encoding offer = encoding(*codec, type, 0, rates);
-    return offer.bytes < ir::bytes_of(type) ? std::vector{offer} : std::vector<Encoding>{};
+std::vector<std::string> lossy_forms() {
+  std::vector<std::string> out;
+  for (const codec::Codec& codec : codec::codecs()) {
+    if (!codec.lossless) out.emplace_back(codec.name);
   }
-  if (type.dtype != ir::DType::kF32) return {};
-  const double zeros = zeros_of(graph, maker, value);
-  const Encoding offer = zeros >= kWorthIt ? encoding(*codec::find_codec("sparse"), type, zeros, rates) : encoding(*codec::find_codec("fp16"), type, 0, rates);
-  return offer.bytes < ir::bytes_of(type) ? std::vector{offer} : std::vector<Encoding>{};
+  return out;
+}
+
+bool is_lossy_form(std::string_view name) {
+  const codec::Codec* codec = codec::find_codec(name);
+  return codec != nullptr && !codec->lossless;
+}
+
+Result<std::vector<std::string>> parse_lossy_forms(std::string_view text) {
+  const std::string known = fmt::format("a comma list of {}; fp8 is fp8-e4m3", fmt::join(lossy_forms(), ", "));
+  std::vector<std::string> out;
+  for (const std::string_view word : comma_list(text)) {
+    const std::string name(word == "fp8" ? "fp8-e4m3" : word);
+    if (!is_lossy_form(name)) return fail(ErrorCode::kUsage, "lossy form '{}': expects {}", word, known);
+    if (std::find(out.begin(), out.end(), name) == out.end()) out.push_back(name);
+  }
+  if (out.empty()) return fail(ErrorCode::kUsage, "lossy forms '{}': expects {}", text, known);
+  return out;
+}
+
+std::vector<Encoding> offer_encodings(const ir::Graph& graph, ValueId value, const CodecRates& rates,
+                                      const std::vector<std::string>& lossy) {
+  const ir::TensorType& type = graph.value(value).type;
+  if (!graph.value(value).producer.valid() || ir::bytes_of(type).value == 0) return {};
+  const ir::Node& maker = graph.node(graph.value(value).producer);
+  if (maker.phase != ir::Phase::kForward) return {};
+  std::vector<Encoding> out;
+  const auto offer = [&](const codec::Codec* codec, double zeros) {
+    if (codec == nullptr) return;
+    Encoding form = encoding(*codec, type, zeros, rates);
+    if (form.bytes < ir::bytes_of(type)) out.push_back(std::move(form));
+  };
+  if (maker.op == "max_pool" && type.dtype == ir::DType::kU8) offer(index_codec(maker), 0);
+  if (type.dtype != ir::DType::kF32) return out;
+  if (const double zeros = zeros_of(graph, maker, value); zeros >= kWorthIt) offer(codec::find_codec("sparse"), zeros);
+  // Statistics (the mean and deviation of a norm) are few, and every value of their row depends on each.
+  if (maker.outputs.front() != value) return out;
+  for (const std::string& form : lossy) offer(codec::find_codec(form), 0);
+  return out;
 }
 
 }  // namespace plimsoll::schedule

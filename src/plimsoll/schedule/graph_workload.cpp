@@ -156,7 +156,7 @@ class Mapper {
       const bool part = parts_.home[output.index()].root.valid();
       task.outputs.push_back(part ? add_part(output, task_id, task) : add_value(output, task_id));
       out_.workload.values.back().recompute = !task.once;
-      if (options_.codecs.encode_bytes_per_second > 0 && !part) out_.workload.values.back().encodings = offer_encodings(graph_, node, output, options_.codecs);
+      if (options_.codecs.encode_bytes_per_second > 0 && !part) out_.workload.values.back().encodings = offer_encodings(graph_, output, options_.codecs, options_.lossy);
     }
     if (!out_.workload.turn.valid() && node.phase == ir::Phase::kBackward) out_.workload.turn = task_id;
     out_.workload.tasks.push_back(std::move(task));

@@ -38,6 +38,7 @@ struct GraphWorkloadOptions {
   // Seconds one node takes; absent: every node takes 1.
   std::function<double(const ir::Graph&, const ir::Node&)> seconds;
   CodecRates codecs;  // rates of 0: no encodings are offered
+  std::vector<std::string> lossy;  // the lossy forms that may be offered too (graph_encodings.h)
   bool views = true;
   bool in_place = true;            // false: only what is demanded
   bool join = false;               // concats along the outer axis copy nothing

@@ -70,7 +70,7 @@ Script encode_all(const Problem& p, Index turn) {
 
 Result<Schedule> run_strategy(const Workload& workload, std::string_view name) {
   PLIMSOLL_RETURN_IF_ERROR(verify(workload));
-  const Problem problem(workload, Remedies{.encode = name == "encode"}, CopyRates{});
+  const Problem problem(workload, Remedies{.encode = name == "encode", .lossy = true}, CopyRates{});
   if (problem.tasks == 0 || name == "none") {
     std::vector<Index> group(at(problem.tasks) + 1, -1);
     group.back() = 0;

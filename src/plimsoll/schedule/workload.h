@@ -34,6 +34,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -120,10 +121,22 @@ struct CopyRates {
 };
 
 // Encoding and decoding, in plain bytes a second; 0 encode: there is none.
+struct CodecRate {
+  double encode_bytes_per_second = 0;
+  double decode_bytes_per_second = 0;
+
+  bool operator==(const CodecRate&) const = default;
+};
 struct CodecRates {
   double encode_bytes_per_second = 0;
   double decode_bytes_per_second = 0;
   double latency_seconds = 0;
+  std::map<std::string, CodecRate> forms{};  // where one form's rate is known; the others go by the above
+
+  CodecRate of(const std::string& form) const {
+    const auto found = forms.find(form);
+    return found != forms.end() ? found->second : CodecRate{encode_bytes_per_second, decode_bytes_per_second};
+  }
 
   bool operator==(const CodecRates&) const = default;
 };

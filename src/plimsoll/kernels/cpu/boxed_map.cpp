@@ -1,6 +1,8 @@
 #include "plimsoll/kernels/cpu/boxed_map.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstring>
 
 #include "plimsoll/base/check.h"
@@ -24,9 +26,10 @@ Bytes Overflow::bytes() const {
   return total;
 }
 
-void pack_map(const codec::Codec& codec, std::span<const std::byte> map, std::span<std::uint8_t> box, Overflow& overflow) {
+std::size_t pack_map(const codec::Codec& codec, std::span<const std::byte> map, std::span<std::uint8_t> box, Overflow& overflow,
+                     std::uint64_t seed) {
   PLIMSOLL_CHECK(overflow.room_.size() == map.size(), "the room for what overflows is another map's");
-  codec::BoxWriter writer(codec, map.size() / codec.element_bytes, box);
+  codec::BoxWriter writer(codec, map.size() / codec.element_bytes, box, seed);
   parallel_each(static_cast<std::int64_t>(overflow.refused_.size()), [&](std::int64_t i) {
     const auto block = static_cast<std::size_t>(i);
     const std::span<const std::byte> values = codec::box_part(codec, map, block);
@@ -34,6 +37,7 @@ void pack_map(const codec::Codec& codec, std::span<const std::byte> map, std::sp
     overflow.refused_[block] = refused ? 1 : 0;
     if (refused) std::copy(values.begin(), values.end(), codec::box_part(codec, overflow.room_, block).begin());
   });
+  return writer.used_bytes();
 }
 
 bool unpack_map(const codec::Codec& codec, std::span<const std::uint8_t> box, const Overflow& overflow, std::span<std::byte> map) {
@@ -51,6 +55,36 @@ bool unpack_map(const codec::Codec& codec, std::span<const std::uint8_t> box, co
     }
   });
   return whole.load();
+}
+
+MapError error_of(const codec::Codec& codec, std::span<const std::byte> map, std::span<const std::uint8_t> box, const Overflow& overflow,
+                  std::span<MapError> by_block) {
+  const std::size_t count = map.size() / codec.element_bytes;
+  parallel_each(static_cast<std::int64_t>(overflow.blocks()), [&](std::int64_t i) {
+    const auto block = static_cast<std::size_t>(i);
+    if (overflow.holds(block)) return;  // kept as it was
+    const std::span<const std::byte> part = codec::box_part(codec, map, block);
+    std::array<float, codec::kBoxBlock> back;
+    const std::span<float> values(back.data(), part.size() / sizeof(float));
+    if (codec::open_block(codec, count, box, block, std::as_writable_bytes(values)) != codec::Opened::kValues) return;
+    const auto* was = reinterpret_cast<const float*>(part.data());
+    MapError& sum = by_block[block];
+    for (std::size_t k = 0; k < values.size(); ++k) {
+      const double value = was[k];
+      const double error = std::fabs(static_cast<double>(values[k]) - value);
+      if (!std::isfinite(error)) continue;  // an infinity or a NaN that came back as one
+      sum.largest = std::max(sum.largest, error);
+      sum.squares += error * error;
+      sum.value_squares += value * value;
+    }
+  });
+  MapError out;
+  for (const MapError& sum : by_block) {
+    out.largest = std::max(out.largest, sum.largest);
+    out.squares += sum.squares;
+    out.value_squares += sum.value_squares;
+  }
+  return out;
 }
 
 }  // namespace plimsoll::kernels

@@ -19,9 +19,11 @@ class Overflow {
   std::span<std::byte> take_room(std::span<std::byte> memory);
   // What waits there now.
   Bytes bytes() const;
+  std::size_t blocks() const { return refused_.size(); }
+  bool holds(std::size_t block) const { return refused_[block] != 0; }
 
  private:
-  friend void pack_map(const codec::Codec&, std::span<const std::byte>, std::span<std::uint8_t>, Overflow&);
+  friend std::size_t pack_map(const codec::Codec&, std::span<const std::byte>, std::span<std::uint8_t>, Overflow&, std::uint64_t);
   friend bool unpack_map(const codec::Codec&, std::span<const std::uint8_t>, const Overflow&, std::span<std::byte>);
 
   const codec::Codec* codec_;
@@ -30,8 +32,20 @@ class Overflow {
   std::vector<std::uint8_t> refused_;  // by block: whether it waits here
 };
 
-void pack_map(const codec::Codec& codec, std::span<const std::byte> map, std::span<std::uint8_t> box, Overflow& overflow);
+// Bytes of the box that the map needed. The seed decides how lossy codecs round.
+std::size_t pack_map(const codec::Codec& codec, std::span<const std::byte> map, std::span<std::uint8_t> box, Overflow& overflow,
+                     std::uint64_t seed = 1);
 // False: the box or the overflow is not what pack_map left. What `map` then holds is undefined.
 bool unpack_map(const codec::Codec& codec, std::span<const std::uint8_t> box, const Overflow& overflow, std::span<std::byte> map);
+
+// What a codec of floats lost: `map` beside what its box gives back. The same sums for any number of threads.
+struct MapError {
+  double largest = 0;         // |difference|
+  double squares = 0;         // of all differences
+  double value_squares = 0;   // of all values, to compare with
+};
+// `by_block` is room for the sums of every block: a step of a plan allocates nothing.
+MapError error_of(const codec::Codec& codec, std::span<const std::byte> map, std::span<const std::uint8_t> box, const Overflow& overflow,
+                  std::span<MapError> by_block);
 
 }  // namespace plimsoll::kernels

@@ -1,8 +1,10 @@
 #include "plimsoll/kernels/cpu/boxed_map.h"
 
 #include <gtest/gtest.h>
+#include <omp.h>
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "plimsoll/base/random.h"
@@ -57,6 +59,61 @@ TEST_F(BoxedMap, NoticesThatTheBoxWasOverwritten) {
   EXPECT_FALSE(unpack_map(sparse_, box_, overflow_, std::as_writable_bytes(std::span(map))));
   std::fill(box_.begin(), box_.end(), std::uint8_t{0});
   EXPECT_FALSE(unpack_map(sparse_, box_, overflow_, std::as_writable_bytes(std::span(map))));
+}
+
+// Blocks may be done by any thread, in any order: what comes back is the same, bit by bit, and so is what
+// was lost.
+TEST(LossyMap, IsTheSameForAnyNumberOfThreads) {
+  std::vector<float> map = map_with_zeros(0.2);
+  const int before = omp_get_max_threads();
+  for (const codec::Codec& codec : codec::codecs()) {
+    if (codec.lossless) continue;
+    std::vector<float> expected;
+    MapError expected_error;
+    for (const int threads : {1, 2, 5}) {
+      omp_set_num_threads(threads);
+      std::vector<std::uint8_t> box(codec::box_bytes(codec, map.size(), 0));
+      std::vector<std::byte> room(map.size() * sizeof(float));
+      Overflow overflow(codec, room.size());
+      overflow.take_room(room);
+      EXPECT_LE(pack_map(codec, std::as_bytes(std::span(map)), box, overflow, 42), box.size());
+      std::vector<float> back(map.size(), -1.0F);
+      ASSERT_TRUE(unpack_map(codec, box, overflow, std::as_writable_bytes(std::span(back))));
+      std::vector<MapError> by_block(overflow.blocks());
+      const MapError error = error_of(codec, std::as_bytes(std::span(map)), box, overflow, by_block);
+      if (threads == 1) expected = back, expected_error = error;
+      EXPECT_EQ(back, expected) << codec.name << " " << threads;
+      EXPECT_EQ(error.squares, expected_error.squares) << codec.name << " " << threads;
+      EXPECT_GT(error.largest, 0) << codec.name;
+    }
+  }
+  omp_set_num_threads(before);
+}
+
+// The error is that of what the box gives back, summed here without blocks or threads.
+TEST(LossyMap, ItsErrorIsWhatTheBoxLost) {
+  std::vector<float> map = map_with_zeros(0.2);
+  map[20'000] = 1e9F;  // fp8 has no code for it: its block is refused, and loses nothing
+  const codec::Codec& codec = *codec::find_codec("fp8-e4m3");
+  std::vector<std::uint8_t> box(codec::box_bytes(codec, map.size(), 0));
+  std::vector<std::byte> room(map.size() * sizeof(float));
+  Overflow overflow(codec, room.size());
+  overflow.take_room(room);
+  pack_map(codec, std::as_bytes(std::span(map)), box, overflow, 3);
+  EXPECT_TRUE(overflow.holds(20'000 / codec::kBoxBlock));
+  EXPECT_EQ(overflow.bytes(), Bytes(codec::kBoxBlock * sizeof(float)));
+  std::vector<float> back(map.size());
+  ASSERT_TRUE(unpack_map(codec, box, overflow, std::as_writable_bytes(std::span(back))));
+  double largest = 0, squares = 0;
+  for (std::size_t i = 0; i < map.size(); ++i) {
+    const double error = std::fabs(static_cast<double>(back[i]) - map[i]);
+    largest = std::max(largest, error);
+    squares += error * error;
+  }
+  std::vector<MapError> by_block(overflow.blocks());
+  const MapError error = error_of(codec, std::as_bytes(std::span(map)), box, overflow, by_block);
+  EXPECT_EQ(error.largest, largest);
+  EXPECT_NEAR(error.squares, squares, 1e-9 * squares);
 }
 
 }  // namespace
