@@ -33,7 +33,7 @@ git clone --quiet --no-local . "$root/plimsoll"
 
 echo "== make run, then make test, on a bare Debian $(cat "$root/etc/debian_version") at $(git rev-parse --short HEAD)"
 status=0
-unshare --mount --pid --fork sh -eu -c '
+unshare --mount --pid --fork --kill-child sh -eu -c '
   mkdir -p "$1/root/.cache/ccache"
   mount --bind "$2" "$1/root/.cache/ccache"
   mount -t proc proc "$1/proc"

@@ -15,7 +15,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr int kSteps = 5;
+constexpr int kLossySteps = 5;
 
 struct Form {
   const char* option;
@@ -52,7 +52,7 @@ Status feed_first_batch(runtime::Executor& executor, int) {
 
 Result<RunReport> run_with(const plan::Plan& plan, int threads) {
   RunOptions how;
-  how.steps = kSteps;
+  how.steps = kLossySteps;
   how.threads = threads;
   how.feed = feed_first_batch;
   return run_plan(plan, how);

@@ -61,8 +61,7 @@ Status write_family(const std::string& file, const SizeRange& sizes, const std::
     index["members"].push_back({{"size", member.size}, {"file", std::filesystem::path(name).filename().string()},
                                 {"arena_bytes", member.plan.arena_bytes().value}, {"shared", member.shared}});
   }
-  PLIMSOLL_RETURN_IF_ERROR(write(file, json_text(index, 1) + "
-"));
+  PLIMSOLL_RETURN_IF_ERROR(write(file, json_text(index, 1) + "\n"));
   return commit_together(files);
 }
 

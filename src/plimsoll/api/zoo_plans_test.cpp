@@ -11,6 +11,7 @@
 #include "plimsoll/api/testing/same_bits.h"
 #include "plimsoll/api/testing/small_sizes.h"
 #include "plimsoll/base/testing/test_paths.h"
+#include "plimsoll/store/npz.h"
 #include "plimsoll/model/zoo.h"
 #include "plimsoll/store/npy.h"
 

@@ -22,7 +22,7 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-Plan plan_of(const ir::Graph& graph, const schedule::Remedies* remedies = nullptr) {
+Plan claimed_plan(const ir::Graph& graph, const schedule::Remedies* remedies = nullptr) {
   const auto mapped = schedule::make_graph_workload(graph, {});
   EXPECT_TRUE(mapped);
   schedule::Schedule schedule = schedule::keep_all(mapped->workload);
@@ -80,7 +80,7 @@ void forge_every_leaf(const json& file, const json& node, const json::json_point
 TEST(CheckClaims, EveryForgedFieldOfAPlanFileIsRefused) {
   for (const std::uint64_t seed : {1, 4, 9}) {
     SCOPED_TRACE(seed);
-    const json file = parse_json(to_json(plan_of(random_graph(seed)))).value();
+    const json file = parse_json(to_json(claimed_plan(random_graph(seed)))).value();
     ASSERT_EQ(accepted(file), "accepted");
     int forged = 0;
     forge_every_leaf(file, file, json::json_pointer(), forged);
@@ -89,7 +89,7 @@ TEST(CheckClaims, EveryForgedFieldOfAPlanFileIsRefused) {
 }
 
 TEST(CheckClaims, ALowerBoundThatNobodyCanProveIsRefused) {
-  Plan plan = plan_of(random_graph(2));
+  Plan plan = claimed_plan(random_graph(2));
   ASSERT_TRUE(check_plan(plan).ok());
   // A plan that wastes memory, and says that nothing smaller exists.
   PlanBuffer& moved = plan.buffers[static_cast<std::size_t>(
@@ -107,7 +107,7 @@ TEST(CheckClaims, ALowerBoundThatNobodyCanProveIsRefused) {
 TEST(CheckClaims, PlansOfSeveralStreamsAreRightAndTheirBoundsAreProven) {
   int above_load = 0;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
-    Plan plan = plan_of(random_graph(seed));
+    Plan plan = claimed_plan(random_graph(seed));
     ASSERT_TRUE(spread_over_streams(plan, {.streams = 3}));
     EXPECT_THAT(check_plan(plan).problems, IsEmpty()) << "seed " << seed;
     above_load += plan.proof.lower_bound > plan.proof.load;
@@ -123,7 +123,7 @@ TEST(CheckClaims, PlansThatSwapAndRecomputeAreRight) {
   const schedule::Remedies all{.recompute = true, .swap = true, .encode = true};
   int moved = 0;
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
-    const Plan plan = plan_of(random_graph(seed), &all);
+    const Plan plan = claimed_plan(random_graph(seed), &all);
     EXPECT_THAT(check_plan(plan).problems, IsEmpty()) << "seed " << seed;
     moved += std::any_of(plan.steps.begin(), plan.steps.end(), [](const PlanStep& step) { return step.kind != StepKind::kCompute; });
   }
