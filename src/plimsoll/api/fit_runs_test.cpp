@@ -207,6 +207,7 @@ TEST(SwapFiles, ValuesThatWaitInAFileComeBackBitByBitAndNoFileStays) {
   RunOptions how;
   how.steps = 2;
   how.threads = 1;
+  how.fresh_batches = true;
   how.swap_file = folder.string();
   how.on_end = [&](runtime::Executor& executor) -> Status {
     EXPECT_TRUE(std::filesystem::is_empty(folder));

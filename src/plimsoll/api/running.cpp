@@ -155,7 +155,7 @@ Result<RunReport> run(runtime::Executor& executor, const RunOptions& options) {
 }
 
 runtime::ExecutorOptions executor_options(const RunOptions& options) {
-  return {resolve_threads(options.threads), options.trace, options.poison, options.swap_file, options.step_seconds, options.wrap_kernel,
+  return {resolve_threads(options.threads), options.trace, options.poison, options.swap_file, options.step_seconds, options.wrap_kernel, options.room_behind,
           mix64(options.seed) + static_cast<std::uint64_t>(options.first_step)};
 }
 

@@ -48,6 +48,7 @@ struct RunOptions {
   // Called after the last step.
   std::function<Status(runtime::Executor&)> on_end;
   runtime::WrapKernel wrap_kernel;  // for tests that plant faults
+  Bytes room_behind;                // the arena, for the same tests
 };
 
 // What a run held, from its binding to its last step, by asking the memory and the allocator (device/cpu/

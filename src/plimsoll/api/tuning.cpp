@@ -22,6 +22,13 @@ struct Moved {
   }
 };
 
+// Steps and sum keep their proportions: what was measured is the whole.
+void scale_to(double seconds, plan::Plan& plan) {
+  const double factor = plan.predicted_seconds > 0 ? seconds / plan.predicted_seconds : 1;
+  for (plan::PlanStep& step : plan.steps) step.seconds *= factor;
+  plan.predicted_seconds *= factor;
+}
+
 }  // namespace
 
 void learn(const plan::Plan& plan, const std::vector<double>& step_seconds, bool swaps_to_file, schedule::DeviceProfile& profile) {
@@ -79,7 +86,7 @@ Result<Tuned> tune_model(PreparedModel& prepared, const ModelRequest& request, c
     }
     if (options.stop != nullptr && options.stop->load()) break;
   }
-  out.planned.plan.predicted_seconds = fastest;
+  scale_to(fastest, out.planned.plan);
   return out;
 }
 

@@ -499,8 +499,8 @@ class Checker {
   void hold_writers(const Range& range, BufferId began_in) {
     std::int32_t seen = kBeforeStart;
     for_segments(range, [&](std::int64_t, const Segment& segment) {
-      if (segment.writer < 0) held_at_end_[began_in.index()] = true;
-      if (segment.writer == seen) return;
+      if (segment.writer == kBeforeStart) held_at_end_[began_in.index()] = true;
+      if (segment.writer == kBeforeStart || segment.writer == seen) return;
       seen = segment.writer;
       for (const Slot& slot : plan_.steps[static_cast<std::size_t>(seen)].outputs) {
         if (!slot.buffer.valid()) continue;

@@ -57,34 +57,23 @@ class Maker {
   }
 
  private:
-  // The place of every action in the plan. A drop is a step where somebody must be waited for, or where the bytes
-  // stayed after their last use: so the steps alone say how long everything lives. Any other drop is none.
+  // The place of every action in the plan: a drop that waits for nobody is no step.
   void number_steps() {
     std::int32_t next = 0;
     std::int32_t last_compute = kNoStep;
-    std::vector<std::size_t> first(schedule_.instances.size());  // of the instances that took over each other's memory
-    for (std::size_t i = 0; i < first.size(); ++i) {
-      const InstanceId old = schedule_.instances[i].takes_over;
-      first[i] = old.valid() ? first[old.index()] : i;
-    }
-    std::vector<std::int32_t> used_until(first.size(), 0);
     for (const Action& action : schedule_.actions) {
       step_of_.push_back(Step(next));
-      const bool drops = action.kind == ActionKind::kDrop;
-      const bool is_step = !drops || !action.waits.empty() || used_until[first[action.reads.front().index()]] != next;
-      is_step_.push_back(is_step);
-      if (is_step) {
+      if (becomes_step(action)) {
         if (action.stream == schedule::Stream::kCompute) last_compute = next;
         done_with_.push_back(next++);
       } else {
         done_with_.push_back(last_compute);
       }
-      if (drops) continue;
-      for (const InstanceId id : action.reads) used_until[first[id.index()]] = next;
-      for (const InstanceId id : action.writes) used_until[first[id.index()]] = next;
     }
     step_of_.push_back(Step(next));
   }
+
+  static bool becomes_step(const Action& action) { return action.kind != ActionKind::kDrop || !action.waits.empty(); }
 
   void make_buffers() {
     buffer_of_.resize(schedule_.instances.size());
@@ -127,7 +116,7 @@ class Maker {
   void make_steps() {
     for (std::size_t a = 0; a < schedule_.actions.size(); ++a) {
       const Action& action = schedule_.actions[a];
-      if (!is_step_[a]) continue;
+      if (!becomes_step(action)) continue;
       PlanStep step;
       step.kind = step_kind(action.kind);
       step.stream = static_cast<std::uint8_t>(action.stream);
@@ -352,7 +341,6 @@ class Maker {
   Plan plan_;
   std::vector<bool> is_output_;
   std::vector<Step> step_of_;       // by action, and one behind the last
-  std::vector<bool> is_step_;       // by action
   std::vector<std::int32_t> done_with_;  // by action: the step after which it has happened
   std::vector<BufferId> buffer_of_;      // by instance
 };

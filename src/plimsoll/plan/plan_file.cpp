@@ -285,8 +285,8 @@ std::string to_json(const Plan& plan) {
 }
 
 bool looks_like_plan(std::string_view text) {
-  const std::string_view head = text.substr(0, 200);
-  return head.find("\"kind\"") != std::string_view::npos && head.find(kKind) != std::string_view::npos;
+  // Keys may stand in any order: other programs sort them.
+  return text.find(fmt::format("\"{}\"", kKind)) != std::string_view::npos;
 }
 
 Result<Plan> parse_plan(std::string_view text) {

@@ -78,6 +78,7 @@ struct ExecutorOptions {
   std::string swap_file{};          // where values wait that left the device; empty: in host memory
   std::vector<double>* step_seconds = nullptr;  // of a plan: seconds of each of its steps, the last time it ran
   WrapKernel wrap_kernel{};
+  Bytes room_behind{};  // the device arena: tests see who writes there
   std::uint64_t rounding_seed = 1;  // by which lossy encodings round; moves on by one every step
 };
 

@@ -126,7 +126,7 @@ class Planned final : public Executor {
   Status take_memory() {
     arenas_ = std::make_shared<Arenas>();
     for (std::size_t arena = 0; arena < plan_.arenas.size(); ++arena) {
-      const Bytes bytes = plan_.arenas[arena].bytes;
+      const Bytes bytes = plan_.arenas[arena].bytes + (arena == 0 ? options_.room_behind : Bytes(0));
       if (arena == kHostArena && !options_.swap_file.empty()) {
         PLIMSOLL_TRY(file_, device::SwapFile::make(options_.swap_file, bytes));
         arenas_->memory.emplace_back();
