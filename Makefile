@@ -5,7 +5,7 @@ PYTHON ?= python3
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 
-.PHONY: help deps configure build run test test-all test-fresh test-separate bench-torch bench-ort bench-pack bench-fit bench-plan install clean format
+.PHONY: help deps configure build run test test-all test-fresh test-separate bench-torch bench-ort bench-pack bench-fit bench-plan bench-malloc install clean format
 
 help:            ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -53,6 +53,9 @@ bench-fit: build  ## the bars of fitting a budget
 
 bench-plan: build ## the bars of planning: its time, and a planned step beside one without a plan
 	@$(BUILD)/bin/plan_bars
+
+bench-malloc: build ## the bars of the host allocator (RIVALS="--allocator NAME=PATH …", PYTHON with torch for one row)
+	@bench/malloc/bars.py $(BUILD) $(RIVALS) $(if $(filter-out python3,$(PYTHON)),--python $(PYTHON))
 
 install: build   ## install program, library and headers (PREFIX=/usr/local)
 	@cmake --install $(BUILD) --prefix $(PREFIX)
