@@ -26,7 +26,7 @@ Span* allocate_span(std::size_t bytes, std::size_t alignment, std::size_t phase)
 namespace {
 
 void free_span(Span* span) {
-  if (span->guarded) commit(span->start + round_up(span->bytes, kKernelPage), kKernelPage);
+  if (span->guarded) commit(span->start + span->payload(), kKernelPage);
   span->guarded = false;
   Guard guard(heap_lock);
   span_heap.free(span);
@@ -82,7 +82,7 @@ Found find_block(const void* block) {
       break;
     case Kind::kSpan: {
       const auto& span = static_cast<const Span&>(*out.descriptor);
-      if (span.start == block) out.usable = round_up(span.bytes, kKernelPage);
+      if (span.start == block) out.usable = span.payload();
       break;
     }
     case Kind::kFreeSpan:
@@ -172,6 +172,11 @@ bool resize_where_it_is(const Found& found, void* block, std::size_t bytes) {
 }  // namespace
 
 void* allocate_slow(std::size_t bytes) {
+  if (bytes <= kSmallLimit) [[likely]] {
+    Pool* pool = this_pool;
+    const unsigned size_class = class_of(bytes);
+    if (void* block = pool->try_pop(size_class)) [[likely]] return block;
+  }
   if (checking()) [[unlikely]] return checked_allocate(bytes, kWord);
   if (bytes <= kSmallLimit) [[likely]] return allocate_small(bytes);
   return allocate_unchecked(bytes, kWord);

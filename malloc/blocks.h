@@ -22,18 +22,15 @@ inline constexpr std::size_t kLargestRequest = std::size_t{1} << 46;
 void* allocate_slow(std::size_t bytes);
 void release_slow(void* block);
 
+// Null when the fast path has nothing.
+inline void* allocate_fast(std::size_t bytes) {
+  if (bytes > kDirectLimit) [[unlikely]] return nullptr;
+  return this_pool->try_pop((bytes + kWord - 1) / kWord);
+}
+
 inline void* allocate(std::size_t bytes) {
-  if (bytes <= kDirectLimit) [[likely]] {
-    Pool* pool = this_pool;
-    const std::size_t size_class = (bytes + kWord - 1) / kWord;
-    const std::uintptr_t block = pool->list[size_class];
-    if (!is_end(block)) [[likely]] {
-      pool->list[size_class] = next_of(block, pool->key);
-      *reinterpret_cast<std::uint64_t*>(block) = 0;
-      return reinterpret_cast<void*>(block);
-    }
-  }
-  return allocate_slow(bytes);
+  void* block = allocate_fast(bytes);
+  return block != nullptr ? block : allocate_slow(bytes);
 }
 
 inline void release(void* block) {

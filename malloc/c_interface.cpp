@@ -10,7 +10,7 @@ using namespace plimsoll::heap;
 #pragma GCC visibility push(default)
 extern "C" {
 
-void* plimsoll_malloc(size_t bytes) { return or_enomem(allocate(bytes)); }
+void* plimsoll_malloc(size_t bytes) { return malloc_as_c(bytes); }
 void* plimsoll_calloc(size_t count, size_t bytes) { return calloc_as_c(count, bytes); }
 void* plimsoll_realloc(void* block, size_t bytes) { return realloc_as_c(block, bytes); }
 void* plimsoll_aligned_alloc(size_t alignment, size_t bytes) { return aligned_as_c(alignment, bytes); }

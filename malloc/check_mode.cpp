@@ -45,7 +45,7 @@ void require_canary(const char* call, const void* block, std::size_t bytes, std:
 std::size_t require_intact(const char* call, const void* block, const Found& found) {
   if (is_guarded(found)) {
     const auto* span = static_cast<const Span*>(found.descriptor);
-    require_canary(call, block, span->bytes, round_up(span->bytes, kKernelPage));
+    require_canary(call, block, span->bytes, span->payload());
     return span->bytes;
   }
   if (looks_freed(reinterpret_cast<std::uintptr_t>(block), link_key())) die(call, block, "was freed already (double free)");
@@ -56,13 +56,12 @@ std::size_t require_intact(const char* call, const void* block, const Found& fou
 }
 
 void* guarded_span(std::size_t bytes, std::size_t alignment) {
-  const std::size_t payload = round_up(bytes, kKernelPage);
-  Span* span = allocate_span(payload + kKernelPage, alignment);
+  Span* span = allocate_span(bytes + 2 * kKernelPage, alignment);
   if (span == nullptr) return nullptr;
   span->bytes = bytes;
   span->guarded = true;
-  protect(span->start + payload, kKernelPage);
-  std::memset(span->start + bytes, kCanary, payload - bytes);
+  protect(span->start + span->payload(), kKernelPage);
+  std::memset(span->start + bytes, kCanary, span->payload() - bytes);
   return span->start;
 }
 

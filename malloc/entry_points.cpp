@@ -15,7 +15,7 @@ using namespace plimsoll::heap;
 #pragma GCC visibility push(default)
 extern "C" {
 
-void* malloc(size_t bytes) { return or_enomem(allocate(bytes)); }
+void* malloc(size_t bytes) { return malloc_as_c(bytes); }
 void free(void* block) { release(block); }
 void* calloc(size_t count, size_t bytes) { return calloc_as_c(count, bytes); }
 void* realloc(void* block, size_t bytes) { return realloc_as_c(block, bytes); }
@@ -49,7 +49,7 @@ int malloc_trim(size_t) {
 }
 void malloc_stats(void) { print_statistics(2); }
 
-void* __libc_malloc(size_t bytes) { return or_enomem(allocate(bytes)); }
+void* __libc_malloc(size_t bytes) { return malloc_as_c(bytes); }
 void __libc_free(void* block) { release(block); }
 void __libc_cfree(void* block) { release(block); }
 void* __libc_calloc(size_t count, size_t bytes) { return calloc_as_c(count, bytes); }

@@ -39,11 +39,13 @@ class Footprint {
     if (live_ > peak_) peak_ = live_;
   }
   void freed(std::size_t bytes) { live_ -= bytes; }
-  void cache_grew(std::size_t bytes) {
-    cached_ += bytes;
+  void cache_grew(std::size_t bytes) { cached_ += bytes; }
+  void cache_shrank(std::size_t bytes) { cached_ -= bytes; }
+
+  // After a change was made whole and the cache was trimmed.
+  void settled() {
     if (live_ + cached_ > peak_held_) peak_held_ = live_ + cached_;
   }
-  void cache_shrank(std::size_t bytes) { cached_ -= bytes; }
 
   // Moves the window of recent use on.
   void at_time(std::uint64_t now_ns) {

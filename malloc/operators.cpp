@@ -40,8 +40,8 @@ void* create(std::size_t bytes, std::size_t alignment) {
   }
 }
 
-void* create(std::size_t bytes) {
-  void* block = allocate(bytes);
+inline void* create(std::size_t bytes) {
+  void* block = allocate_fast(bytes);
   return block != nullptr ? block : create(bytes, kWord);
 }
 

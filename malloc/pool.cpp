@@ -82,10 +82,9 @@ void Pool::carve(Page* page) {
 }
 
 void Pool::put_to_sleep(Page* page) {
-  // All blocks are outstanding. An eighth of them, 16 at most, has to come back before the page is of use again.
-  std::uint32_t wake = page->capacity / 8;
-  if (wake == 0) wake = 1;
-  if (wake > 16) wake = 16;
+  // All blocks are outstanding; two have to come back before the page is of use again. (Sixteen cost a third more memory
+  // on random replacement, and saved nothing.)
+  constexpr std::uint32_t wake = 2;
   const std::uint32_t outstanding = page->countdown;
   current[page->size_class] = nullptr;
   page->state = PageState::kAsleep;
@@ -225,6 +224,11 @@ void Pool::refuse_double_free(Page* page, std::uintptr_t block) {
   }
   // Another thread's lists cannot be walked from here; there the word alone speaks, wrong once in 2^46.
   if (twice || owner != this) die("free", reinterpret_cast<void*>(block), "was freed already (double free)");
+}
+
+void Pool::push_suspect(Page* page, std::uintptr_t block) {
+  refuse_double_free(page, block);
+  push_trusted(page, block);
 }
 
 // ---- Pools

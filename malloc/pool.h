@@ -62,21 +62,24 @@ struct Pool {
     for (auto& head : list) head = 1;
   }
 
-  // A block of the class, or null when there is no memory.
-  void* pop(unsigned size_class) {
+  // A block of the class, or null when its list is empty.
+  void* try_pop(std::size_t size_class) {
     const std::uintptr_t block = list[size_class];
-    if (is_end(block)) [[unlikely]] return refill(size_class);
+    if (is_end(block)) [[unlikely]] return nullptr;
     list[size_class] = next_of(block, key);
     *reinterpret_cast<std::uint64_t*>(block) = 0;
     return reinterpret_cast<void*>(block);
   }
+  // A block of the class, or null when there is no memory.
+  void* pop(unsigned size_class) {
+    void* block = try_pop(size_class);
+    return block != nullptr ? block : refill(size_class);
+  }
 
   // Frees a block of an own page.
   void push(Page* page, std::uintptr_t block) {
-    if (looks_freed(block, key)) [[unlikely]] refuse_double_free(page, block);
-    set_next(block, page->freed, key);
-    page->freed = block;
-    if (--page->countdown == 0) [[unlikely]] counted_down(page);
+    if (looks_freed(block, key)) [[unlikely]] return push_suspect(page, block);
+    push_trusted(page, block);
   }
 
   // Frees a block of another pool's page.
@@ -88,6 +91,12 @@ struct Pool {
   void release_free_pages();
 
  private:
+  void push_trusted(Page* page, std::uintptr_t block) {
+    set_next(block, page->freed, key);
+    page->freed = block;
+    if (--page->countdown == 0) [[unlikely]] counted_down(page);
+  }
+  void push_suspect(Page* page, std::uintptr_t block);
   void* refill(unsigned size_class);
   void* take_list(Page* page);
   void carve(Page* page);

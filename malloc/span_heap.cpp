@@ -185,7 +185,10 @@ std::size_t SpanHeap::purge_span(Span* span, std::size_t bytes, bool parts) {
 std::size_t SpanHeap::trim(bool everything) {
   footprint_.at_time(now_coarse_ns());
   std::size_t excess = everything ? footprint_.cached() : footprint_.excess();
-  if (excess == 0) return 0;
+  if (excess == 0) {
+    footprint_.settled();
+    return 0;
+  }
   const std::size_t before = purged_;
   const auto left = [&] { return before + excess - purged_; };
   for (const bool parts : {false, true}) {
@@ -195,6 +198,7 @@ std::size_t SpanHeap::trim(bool everything) {
     // Pages inside segments next, with some to spare: finding them means walking the segments.
     if (!parts && purged_ < before + excess) purge_inside_segments(left() + footprint_.bound() / 8);
   }
+  footprint_.settled();
   return purged_ - before;
 }
 

@@ -72,6 +72,8 @@ struct Span : Descriptor {
 
   std::size_t length() const { return granules * kGranule; }
   char* end() const { return start + length(); }
+  // Of a block: what a program may use; a guard page follows it.
+  std::size_t payload() const { return round_up(bytes > 0 ? bytes : 1, kKernelPage); }
 };
 
 class SpanHeap {
