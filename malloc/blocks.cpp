@@ -183,6 +183,11 @@ void* allocate_slow(std::size_t bytes) {
 }
 
 void release_slow(void* block) {
+  Descriptor* found = page_map.find(block);
+  Pool* pool = this_pool;
+  if (found != nullptr && found->kind == Kind::kPage && pool->is_working()) [[likely]] {
+    return pool->push_remote(static_cast<Page*>(found), reinterpret_cast<std::uintptr_t>(block));
+  }
   if (block == nullptr) return;
   if (checking()) [[unlikely]] return checked_release(block);
   release_unchecked(block);

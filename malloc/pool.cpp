@@ -14,7 +14,8 @@ constinit Lock common_lock;
 namespace {
 
 constexpr std::size_t kCarveBytes = 4096;
-constexpr std::size_t kChainBytes = 16 << 10;
+constexpr std::size_t kChainBytes = 4 << 10;
+constexpr unsigned kRefillsBetweenFlushes = 64;
 
 constinit Pool* idle_pools = nullptr;  // under heap_lock
 constinit Pool* all_pools = nullptr;
@@ -37,7 +38,7 @@ std::uint64_t link_key() {
 
 void* Pool::refill(unsigned size_class) {
   if (!pending.empty()) collect();
-  flush_chains();
+  if (++refills % kRefillsBetweenFlushes == 0) flush_chains();
   Page* page = current[size_class];
   if (page != nullptr) {
     if (is_end(page->freed) && page->carved < page->capacity) carve(page);
@@ -48,6 +49,7 @@ void* Pool::refill(unsigned size_class) {
   if (page != nullptr) {
     remove_available(page);
   } else {
+    flush_chains();
     if (++pages_taken % 32 == 0) collect_idle_pools();
     page = acquire_page(size_class, this);
     current[size_class] = page;
@@ -140,8 +142,7 @@ void Pool::release_free_pages() {
 
 void Pool::push_remote(Page* page, std::uintptr_t block) {
   if (looks_freed(block, key)) [[unlikely]] refuse_double_free(page, block);
-  auto& chain = chains[reinterpret_cast<std::uintptr_t>(page) / sizeof(Page) % 16];
-  remote_frees.add(1);
+  auto& chain = chains[reinterpret_cast<std::uintptr_t>(page) / sizeof(Page) % kChains];
   if (chain.page == page) {
     set_next(block, chain.head, key);
     chain.head = block;
@@ -154,6 +155,7 @@ void Pool::push_remote(Page* page, std::uintptr_t block) {
     set_next(block, page->end_mark(), key);
     if (full.page == nullptr) return;
   }
+  remote_frees.add(full.count);
   const auto link = [&](std::uintptr_t behind) { set_next(full.tail, behind != 0 ? behind : full.page->end_mark(), key); };
   if (full.page->remote.push({full.head, full.count}, link)) {
     full.page->owner.load(std::memory_order_relaxed)->pending.push(full.page);
@@ -165,6 +167,7 @@ void Pool::flush_chains() {
     if (chain.page == nullptr) continue;
     Page* page = chain.page;
     chain.page = nullptr;
+    remote_frees.add(chain.count);
     const auto link = [&](std::uintptr_t behind) { set_next(chain.tail, behind != 0 ? behind : page->end_mark(), key); };
     if (page->remote.push({chain.head, chain.count}, link)) {
       page->owner.load(std::memory_order_relaxed)->pending.push(page);

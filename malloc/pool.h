@@ -5,8 +5,9 @@
 //   free    of a block of an own page pushes it on the page's `freed` list. Blocks go back to their page, not to the class's
 //           list: pages empty out and can be given back, and blocks allocated together stay together.
 //   free    of another thread's block goes into a small table of chains, one chain per page; a chain that is long enough,
-//           or whose slot is needed, is pushed to its page in one step (remote_list.h). A table of 16 chains of at
-//           most 16 KiB bounds what is under way; it is emptied whenever the pool refills a list and when the thread ends.
+//           or whose slot is needed, is pushed to its page in one step (remote_list.h). A table of 64 chains of at
+//           most 4 KiB bounds what is under way; it is emptied before the pool takes a page, now and then when it refills
+//           a list, and when the thread ends.
 //
 // Fresh pages are carved 4 KiB at a time, and freed blocks are used before more is carved: a program that needs three blocks
 // of a size touches one kernel page.
@@ -39,6 +40,8 @@ class Counter {
 };
 
 struct Pool {
+  static constexpr unsigned kChains = 64;
+
   std::uint64_t key = 0;
   std::uintptr_t list[kClasses];  // heads; odd when empty
 
@@ -49,7 +52,8 @@ struct Pool {
     std::uintptr_t head = 0;
     std::uintptr_t tail = 0;
     std::uint32_t count = 0;
-  } chains[16];
+  } chains[kChains];
+  unsigned refills = 0;
   Counter handed_out;  // blocks moved to lists
   Counter remote_frees;
   unsigned pages_taken = 0;
@@ -61,6 +65,9 @@ struct Pool {
   constexpr Pool() {
     for (auto& head : list) head = 1;
   }
+
+  // Whether it is a thread's, and not one of the two empty ones (threads.h).
+  bool is_working() const { return key != 0; }
 
   // A block of the class, or null when its list is empty.
   void* try_pop(std::size_t size_class) {

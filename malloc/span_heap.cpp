@@ -12,7 +12,7 @@ constinit SpanHeap span_heap;
 
 namespace {
 
-constexpr std::size_t kHugeAfter = std::size_t{32} << 20;  // of the first segments
+constexpr std::size_t kHugeAfter = std::size_t{16} << 20;  // of the first segments
 constexpr std::size_t kCommitStep = std::size_t{32} << 20;
 constexpr std::size_t kLargestRegion = std::size_t{16} << 30;
 constexpr int kCandidates = 32;

@@ -22,7 +22,7 @@
 // to give up goes oldest span first, whole units first, then parts of units.
 //
 // Two kinds of regions, because a small program should not pay 2 MiB for its first block: segments (of small pages and
-// slices) ask for huge pages only behind the first 32 MiB; large blocks always do.
+// slices) ask for huge pages only behind the first 16 MiB; large blocks always do.
 //
 // On a machine of several NUMA nodes a unit that another node's thread made resident does not count as resident: it is
 // purged when a block takes it over, so that first touch places it afresh. (Moving pages would cost more.)
