@@ -97,6 +97,7 @@ void checked_release(void* block) {
   require_intact("free", block, found);
   std::memset(block, kFreed, found.usable);
   common_pool()->push(static_cast<Page*>(found.descriptor), reinterpret_cast<std::uintptr_t>(block));
+  common_pool()->settle_waiting();
 }
 
 std::size_t checked_bytes(const void* block) {

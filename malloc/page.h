@@ -16,9 +16,8 @@
 //
 // Links. A freed block's first word holds the next block's address, XORed with a key of the process. The end of a list is an
 // odd address inside the page. So a block that is on a list is recognisable: its word, XORed with the key, agrees with its
-// own address in the upper bits, which other data does by chance once in 2^46. free() makes that test at the price of a load
-// that the following store needs anyway; a hit is then verified by walking the lists, and aborts as a double free. malloc
-// clears the word, lest a block that was never written looks freed.
+// own address in the upper bits, which other data does by chance once in 2^46. free() makes that test; a hit is verified by
+// walking the lists, and aborts as a double free. malloc clears the word, lest a block that was never written looks freed.
 #pragma once
 
 #include <atomic>

@@ -36,7 +36,16 @@ std::uint64_t link_key() {
 
 // ---- Lists and pages
 
+void Pool::settle_waiting() {
+  const Waiting own = waiting;
+  const Waiting remote = waiting_remote;
+  waiting = waiting_remote = {};
+  if (own.page != nullptr) settle(own.page, own.block);
+  if (remote.page != nullptr) settle_remote(remote.page, remote.block);
+}
+
 void* Pool::refill(unsigned size_class) {
+  settle_waiting();
   if (!pending.empty()) collect();
   if (++refills % kRefillsBetweenFlushes == 0) flush_chains();
   Page* page = current[size_class];
@@ -140,8 +149,9 @@ void Pool::release_free_pages() {
 
 // ---- Frees from other threads
 
-void Pool::push_remote(Page* page, std::uintptr_t block) {
-  if (looks_freed(block, key)) [[unlikely]] refuse_double_free(page, block);
+void Pool::settle_remote(Page* page, std::uintptr_t block) {
+  // Another thread's lists cannot be walked to be sure; the word alone speaks, wrong once in 2^46.
+  if (looks_freed(block, key)) [[unlikely]] refuse_double_free(block);
   auto& chain = chains[reinterpret_cast<std::uintptr_t>(page) / sizeof(Page) % kChains];
   if (chain.page == page) {
     set_next(block, chain.head, key);
@@ -218,20 +228,16 @@ bool is_on_list(std::uintptr_t head, std::uintptr_t block, const Page* page, std
 
 }  // namespace
 
-void Pool::refuse_double_free(Page* page, std::uintptr_t block) {
-  bool twice = is_on_list(page->freed, block, page, key);
-  const Pool* owner = page->owner.load(std::memory_order_relaxed);
-  if (owner == this) twice = twice || is_on_list(list[page->size_class], block, page, key);
-  for (const auto& chain : chains) {
-    if (chain.page == page) twice = twice || is_on_list(chain.head, block, page, key);
-  }
-  // Another thread's lists cannot be walked from here; there the word alone speaks, wrong once in 2^46.
-  if (twice || owner != this) die("free", reinterpret_cast<void*>(block), "was freed already (double free)");
+void Pool::refuse_double_free(std::uintptr_t block) {
+  die("free", reinterpret_cast<void*>(block), "was freed already (double free)");
 }
 
-void Pool::push_suspect(Page* page, std::uintptr_t block) {
-  refuse_double_free(page, block);
-  push_trusted(page, block);
+// The block's word looks like a link: its page's lists are walked to be sure.
+void Pool::settle_suspect(Page* page, std::uintptr_t block) {
+  if (is_on_list(page->freed, block, page, key) || is_on_list(list[page->size_class], block, page, key)) {
+    refuse_double_free(block);
+  }
+  push_own(page, block);
 }
 
 // ---- Pools
@@ -252,6 +258,7 @@ Pool* take_pool() {
 }
 
 void retire_pool(Pool* pool) {
+  pool->settle_waiting();
   pool->flush_chains();
   pool->collect();
   pool->release_free_pages();

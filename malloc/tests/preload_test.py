@@ -176,7 +176,7 @@ class Files(unittest.TestCase):
             with open(file) as text:
                 numbers = json.load(text)
         self.assertGreater(numbers["allocations"], 40000)
-        self.assertGreater(numbers["remote_frees"], 2000)
+        self.assertGreater(numbers["remote_frees"], 1000)
         self.assertGreaterEqual(numbers["peak_held_bytes"], numbers["peak_bytes"])
         self.assertGreater(numbers["peak_resident_bytes"], 1 << 20)
 
