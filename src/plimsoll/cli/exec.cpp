@@ -15,13 +15,13 @@
 namespace plimsoll::cli {
 namespace {
 
-struct Options {
+struct ExecOptions {
   api::ExecRequest request;
   std::string statistics;
   bool json = false;
 };
 
-nlohmann::json to_json(const api::ExecReport& report) {
+nlohmann::json json_of(const api::ExecReport& report) {
   return {{"schema", 1},
           {"exit_code", report.exit_code},
           {"peak_bytes", report.peak.value},
@@ -32,10 +32,10 @@ nlohmann::json to_json(const api::ExecReport& report) {
           {"faults_saved", report.faults_saved}};
 }
 
-Status run(Options& options) {
+Status run(ExecOptions& options) {
   options.request.stdout_to_stderr = options.json;
   PLIMSOLL_TRY(const api::ExecReport report, api::exec_program(options.request));
-  const std::string text = to_json(report).dump();
+  const std::string text = json_of(report).dump();
   if (!options.statistics.empty()) {
     if (Status written = write_file(options.statistics, text + "\n"); !written) return written;
   }
@@ -55,8 +55,8 @@ Status run(Options& options) {
   return {};
 }
 
-Action bind(Command& command) {
-  auto options = std::make_shared<Options>();
+Action bind_exec(Command& command) {
+  auto options = std::make_shared<ExecOptions>();
   command.add_option("program", options->request.command, "the program and its arguments, behind `--`").required();
   command.add_option("--stats", options->statistics, "write the statistics as JSON").type_name("FILE");
   command.add_option("--trace", options->request.trace, "record every allocation above 32 KiB").type_name("FILE");
@@ -73,7 +73,7 @@ Verb exec_verb() {
           "  plimsoll exec -- python train.py                    # peak, cache and faults saved, at exit\n"
           "  plimsoll exec --trace t.jsonl -- PROGRAM            # then: plimsoll view t.jsonl -o report.html\n"
           "  plimsoll exec --check -- PROGRAM                    # canaries and guard pages\n",
-          bind};
+          bind_exec};
 }
 
 }  // namespace plimsoll::cli
