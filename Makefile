@@ -5,7 +5,7 @@ PYTHON ?= python3
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 
-.PHONY: help deps configure build run test test-all test-fresh test-separate bench-torch bench-ort bench-pack bench-fit bench-plan figures install clean format
+.PHONY: help deps configure build run test test-all test-fresh test-separate bench-torch bench-ort bench-pack bench-fit bench-plan bench-malloc figures install clean format
 
 help:            ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -60,6 +60,9 @@ bench-plan: build ## the bars of planning: its time, and a planned step beside o
 
 figures:         ## rerun the figures of README and docs/benchmarks.md and rewrite their tables (ONLY="bytes packer", ONLY=--quick; PYTHON=one with torch and onnxruntime)
 	@$(PYTHON) tools/figures.py --build $(BUILD) --python $(PYTHON) $(ONLY)
+
+bench-malloc: build ## the bars of the host allocator (RIVALS="--allocator NAME=PATH …", PYTHON with torch for one row)
+	@bench/malloc/bars.py $(BUILD) $(RIVALS) $(if $(filter-out python3,$(PYTHON)),--python $(PYTHON))
 
 install: build   ## install program, library and headers (PREFIX=/usr/local)
 	@cmake --install $(BUILD) --prefix $(PREFIX)

@@ -95,6 +95,32 @@ class Help(unittest.TestCase):
         self.assertIn("points", json.loads(run("plan", "--dag", "dag.json", "--sweep", "--json").stdout))
 
 
+class Exec(unittest.TestCase):
+    def test_runs_a_program_and_passes_on_its_code(self):
+        self.assertEqual(run("exec", "--", "sh", "-c", "exit 7").returncode, 7)
+        self.assertEqual(run("exec", "--", "sh", "-c", "kill -9 $$").returncode, 137)
+        done = run("exec", "--", "echo", "--json")
+        self.assertEqual(done.stdout, "--json\n")
+        self.assertRegex(done.stderr, "peak .* resident; .* cached at the end; .* allocations")
+
+    def test_tells_json_and_writes_statistics_and_a_trace(self):
+        program = [sys.executable, "-c", "a = [bytearray(3 << 20) for i in range(9)]; print('out')"]
+        done = run("exec", "--json", "--stats", "stats.json", "--trace", "exec.jsonl", "--", *program)
+        self.assertEqual(done.stderr, "out\n")
+        told = json.loads(done.stdout)
+        self.assertEqual(told, json.loads((FOLDER / "stats.json").read_text()))
+        for key in documented_keys()["exec"]:
+            self.assertIn(key, told)
+        self.assertGreater(told["peak_bytes"], 27 << 20)
+        self.assertEqual(run("view", "exec.jsonl", "-o", "exec.html").returncode, 0)
+        self.assertGreaterEqual(json.loads(run("replay", "exec.jsonl", "--json").stdout)["peak_live_bytes"], 27 << 20)
+
+    def test_says_what_cannot_be_run(self):
+        done = run("exec", "--", "no-such-program")
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("cannot run 'no-such-program'", done.stderr)
+
+
 class Errors(unittest.TestCase):
     def refuses(self, code, words, *arguments):
         done = run(*arguments)

@@ -31,7 +31,7 @@ Status run(const ConvertOptions& options) {
   return {};
 }
 
-Action bind(Command& command) {
+Action bind_convert(Command& command) {
   auto options = std::make_shared<ConvertOptions>();
   command.add_option("in", options->from, "a PyTorch snapshot or a trace of ours").required();
   command.add_output("-o,--output", options->to,
@@ -49,7 +49,7 @@ Verb convert_verb() {
           "  plimsoll convert snapshot.pickle.gz -o trace.jsonl\n"
           "  plimsoll convert trace.jsonl -o snapshot.pickle     # python -m torch.cuda._memory_viz reads it\n"
           "  plimsoll convert trace.jsonl -o trace.json          # for ui.perfetto.dev\n",
-          bind};
+          bind_convert};
 }
 
 }  // namespace plimsoll::cli

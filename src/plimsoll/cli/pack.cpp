@@ -107,7 +107,7 @@ Status pack_file(PackArguments arguments) {
   return {};
 }
 
-Action bind(Command& app) {
+Action bind_pack(Command& app) {
   auto arguments = std::make_shared<PackArguments>();
   PackArguments& a = *arguments;
   app.add_option("FILE", a.files, "problem (.csv as MiniMalloc's, or .json); with --check also a packing");
@@ -151,7 +151,7 @@ Verb pack_verb() {
           "  plimsoll pack --check problem.csv offsets.csv\n"
           "  plimsoll pack changed.csv --repack offsets.csv -o new.csv\n"
           "  plimsoll pack --generate training -n 1000000 --seed 7 -o p.csv",
-          bind};
+          bind_pack};
 }
 
 }  // namespace plimsoll::cli

@@ -63,7 +63,7 @@ Status run(const ReplayOptions& options) {
   return {};
 }
 
-Action bind(Command& command) {
+Action bind_replay(Command& command) {
   auto options = std::make_shared<ReplayOptions>();
   command.add_option("trace", options->request.trace,
                      "a PyTorch snapshot (.pickle, .gz), our trace (.jsonl), or pipeline:SEED")
@@ -84,7 +84,7 @@ Verb replay_verb() {
           "  plimsoll replay snapshot.pickle.gz --allocator all\n"
           "  plimsoll replay snapshot.pickle --capacity 24GiB     # exit code 4 when it does not fit\n"
           "  plimsoll replay pipeline:1 --allocator all --json\n",
-          bind};
+          bind_replay};
 }
 
 }  // namespace plimsoll::cli

@@ -19,6 +19,7 @@ Verb convert_verb();
 Verb view_verb();
 Verb diff_verb();
 Verb explain_verb();
+Verb exec_verb();
 Verb completion_verb();
 Verb man_verb();
 
@@ -37,6 +38,7 @@ std::span<const Verb> verbs() {
       view_verb(),
       diff_verb(),
       explain_verb(),
+      exec_verb(),
       completion_verb(),
       man_verb(),
   };

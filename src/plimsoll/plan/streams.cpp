@@ -96,7 +96,7 @@ class Spreader {
     for (const ValueSlot& source : plan_.sources) is_source[source.slot.buffer.index()] = true;
     for (std::size_t b = 0; b < plan_.buffers.size(); ++b) add_buffer(problem, b, is_source[b]);
     // What streams can have in use at once is a bound that every reader of the plan can confirm (check_claims.h); what
-    // the packer proves beyond it, by search or because groups lie side by side, is not.
+    // the packer proves beyond it (by search, or because groups lie side by side, or nothing may be shared) is not.
     std::vector<char> counted;
     for (std::size_t b = 0; b < problem.size(); ++b) counted.push_back(pack::ever_alive(problem, BufferId(b)));
     const auto antichain = pack::heaviest_antichain(problem, counted);
@@ -110,7 +110,7 @@ class Spreader {
     PLIMSOLL_CHECK(packing.offsets.size() == plan_.buffers.size(), "the packer placed {} of {} buffers", packing.offsets.size(), plan_.buffers.size());
     for (std::size_t b = 0; b < plan_.buffers.size(); ++b) plan_.buffers[b].offset = packing.offsets[b];
     plan_.arenas.front().bytes = packing.height();
-    plan_.proof.lower_bound = std::max(std::min(packing.lower_bound, Bytes(antichain ? antichain->bytes : 0)), plan_.proof.load);
+    plan_.proof.lower_bound = std::max(std::min(packing.lower_bound, Bytes(antichain && options_.sharing ? antichain->bytes : 0)), plan_.proof.load);
     plan_.proof.optimal = plan_.arena_bytes() == plan_.proof.lower_bound;
     return {};
   }

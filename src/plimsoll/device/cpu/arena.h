@@ -1,7 +1,8 @@
-// One contiguous range of host memory, taken from the system once, with a guard page behind it.
+// One contiguous range of host memory, a slab of the host allocator's (malloc/), with a guard page behind it.
 //
-// The range ends exactly at the guard (rounded up to 64 bytes), so that a kernel that writes behind the
-// arena's last byte faults at once instead of corrupting a neighbour. Huge pages are asked for.
+// It reads as zero and is not resident before it is touched. The range ends exactly at the guard (rounded up to
+// 64 bytes), so that a kernel that writes behind the arena's last byte faults at once instead of corrupting a
+// neighbour. Huge pages are asked for.
 #pragma once
 
 #include <cstddef>
@@ -26,8 +27,7 @@ class CpuArena {
   std::span<std::byte> bytes() const { return {data_, static_cast<std::size_t>(size_.value)}; }
 
  private:
-  std::byte* mapping_ = nullptr;
-  std::size_t mapped_ = 0;
+  std::byte* slab_ = nullptr;
   std::byte* data_ = nullptr;
   Bytes size_;
 };

@@ -1,0 +1,80 @@
+#include "machine_limits.h"
+
+#include <cstdint>
+#include <cstring>
+
+#include "kernel.h"
+
+namespace plimsoll::heap {
+namespace {
+
+constexpr std::size_t kText = 1024;
+
+// The beginning of a file as a string; false when it cannot be read.
+bool read_text(const char* path, char (&into)[kText]) {
+  const int file = open_file(path, false);
+  if (file < 0) return false;
+  const long got = read_file(file, into, kText - 1);
+  close_file(file);
+  if (got <= 0) return false;
+  into[got] = '\0';
+  return true;
+}
+
+}  // namespace
+
+std::size_t limit_in(const char* text) {
+  std::size_t value = 0;
+  if (*text < '0' || *text > '9') return SIZE_MAX;
+  for (; *text >= '0' && *text <= '9'; ++text) {
+    if (__builtin_mul_overflow(value, std::size_t{10}, &value)) return SIZE_MAX;
+    value += static_cast<std::size_t>(*text - '0');
+  }
+  return value;
+}
+
+unsigned highest_node_in(const char* text) {
+  unsigned number = 0;
+  unsigned highest = 0;
+  for (; *text != '\0'; ++text) {
+    number = *text >= '0' && *text <= '9' ? number * 10 + static_cast<unsigned>(*text - '0') : 0;
+    if (number > highest) highest = number;
+  }
+  return highest;
+}
+
+std::size_t cgroup_memory_limit() {
+  char groups[kText];
+  if (!read_text("/proc/self/cgroup", groups)) return SIZE_MAX;
+  const char* entry = std::strstr(groups, "0::/");
+  if (entry == nullptr) return SIZE_MAX;
+  const char* group = entry + 3;
+  std::size_t length = std::strcspn(group, "\n");
+  std::size_t least = SIZE_MAX;
+  // From the process's own group up to the root.
+  while (true) {
+    constexpr char kRoot[] = "/sys/fs/cgroup";
+    constexpr char kFile[] = "/memory.max";
+    char path[kText];
+    if (sizeof kRoot + length + sizeof kFile > sizeof path) return least;
+    std::memcpy(path, kRoot, sizeof kRoot - 1);
+    std::memcpy(path + sizeof kRoot - 1, group, length);
+    std::memcpy(path + sizeof kRoot - 1 + length, kFile, sizeof kFile);
+    char text[kText];
+    if (read_text(path, text)) {
+      const std::size_t limit = limit_in(text);
+      if (limit < least) least = limit;
+    }
+    if (length <= 1) return least;
+    do {
+      --length;
+    } while (length > 1 && group[length] != '/');
+  }
+}
+
+unsigned numa_nodes() {
+  char text[kText];
+  return read_text("/sys/devices/system/node/online", text) ? highest_node_in(text) + 1 : 1;
+}
+
+}  // namespace plimsoll::heap

@@ -1,0 +1,68 @@
+// Programs with a fault: each must end by abort with one clear line (or by a fault at a guard page), never go on.
+#include <cstring>
+#include <thread>
+
+#include "probe.h"
+
+namespace probe {
+namespace {
+
+// What the compiler cannot follow.
+void* hide(void* p) {
+  asm volatile("" : "+r"(p));
+  return p;
+}
+
+void free_twice(std::size_t bytes, bool others_between) {
+  void* block = hide(std::malloc(bytes));
+  void* neighbours[8];
+  for (void*& neighbour : neighbours) neighbour = std::malloc(bytes);
+  std::free(block);
+  if (others_between) {
+    for (void* neighbour : neighbours) std::free(neighbour);
+  }
+  std::free(hide(block));
+}
+
+void double_free(Arguments arguments) {
+  free_twice(static_cast<std::size_t>(number(arguments, 0, 100)), number(arguments, 1, 0) != 0);
+}
+
+void double_free_by_another_thread(Arguments) {
+  void* block = hide(std::malloc(100));
+  std::thread([&] {
+    std::free(hide(block));
+    std::free(hide(block));
+  }).join();
+}
+
+void foreign_pointer(Arguments) {
+  char on_stack[64];
+  std::free(hide(on_stack + 16));
+}
+
+void wild_pointer(Arguments) { std::free(hide(reinterpret_cast<void*>(0xDEADBEEFDEADBEE0ull))); }
+
+void inside_of_block(Arguments arguments) {
+  auto* block = static_cast<char*>(std::malloc(static_cast<std::size_t>(number(arguments, 0, 3 << 20))));
+  std::free(hide(block + number(arguments, 1, 16)));
+}
+
+void overrun(Arguments arguments) {
+  const auto bytes = static_cast<std::size_t>(number(arguments, 0, 100));
+  auto* block = static_cast<char*>(hide(std::malloc(bytes)));
+  block[bytes + static_cast<std::size_t>(number(arguments, 1, 0))] = 1;
+  std::free(hide(block));
+}
+
+constexpr Experiment kExperiments[] = {
+    {"double_free", double_free},         {"double_free_by_another_thread", double_free_by_another_thread},
+    {"foreign_pointer", foreign_pointer}, {"wild_pointer", wild_pointer},
+    {"inside_of_block", inside_of_block}, {"overrun", overrun},
+};
+
+}  // namespace
+
+std::span<const Experiment> fault_experiments() { return kExperiments; }
+
+}  // namespace probe

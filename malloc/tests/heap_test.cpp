@@ -1,0 +1,240 @@
+// The allocator's parts, linked beside the program's own malloc; also what TSan looks at.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "footprint.h"
+#include "machine_limits.h"
+#include "plimsoll_malloc.h"
+#include "size_class.h"
+#include "slices.h"
+#include "span_heap.h"
+#include "text.h"
+
+namespace plimsoll::heap {
+namespace {
+
+TEST(SizeClass, RoundsUpByAtMostANinth) {
+  for (std::size_t bytes = 1; bytes <= kSmallLimit; ++bytes) {
+    const unsigned size_class = class_of(bytes);
+    ASSERT_LT(size_class, kClasses);
+    ASSERT_GE(block_bytes(size_class), bytes);
+    if (size_class > 1) {
+      ASSERT_LT(block_bytes(size_class - 1), bytes);
+    }
+    if (bytes > kDirectLimit) {
+      ASSERT_LE(block_bytes(size_class) - bytes, bytes / 8);
+    }
+  }
+}
+
+TEST(SizeClass, KeepsEveryPowerOfTwoThatDividesTheSize) {
+  for (std::size_t alignment = 16; alignment <= kSmallLimit; alignment *= 2) {
+    for (std::size_t bytes = alignment; bytes <= kSmallLimit; bytes += alignment) {
+      ASSERT_EQ(block_bytes(class_of(bytes)) % alignment, 0u) << bytes << " at " << alignment;
+    }
+  }
+}
+
+TEST(Footprint, KeepsASixteenthOfTheRecentPeak) {
+  Footprint footprint;
+  constexpr std::size_t kMiB = 1 << 20;
+  footprint.at_time(10 * Footprint::kWindowNs);
+  footprint.allocated(1600 * kMiB);
+  footprint.freed(1000 * kMiB);
+  footprint.cache_grew(1000 * kMiB);
+  EXPECT_EQ(footprint.bound(), 1100 * kMiB);  // 1600 + 100 - 600
+  EXPECT_EQ(footprint.excess(), 0u);
+  footprint.at_time(11 * Footprint::kWindowNs);
+  EXPECT_EQ(footprint.excess(), 0u);  // the peak is a second old
+  footprint.at_time(12 * Footprint::kWindowNs);
+  EXPECT_EQ(footprint.bound(), 600 * kMiB / 16);
+  EXPECT_EQ(footprint.excess(), 1000 * kMiB - 600 * kMiB / 16);
+}
+
+TEST(Footprint, KeepsEightMebibytesOfASmallProgram) {
+  Footprint footprint;
+  footprint.allocated(1 << 20);
+  EXPECT_EQ(footprint.bound(), Footprint::kFloor);
+}
+
+TEST(Footprint, StaysBelowTheLimitOfACgroup) {
+  Footprint footprint;
+  footprint.limit_to(std::size_t{1} << 30);
+  footprint.allocated(std::size_t{930} << 20);
+  EXPECT_EQ(footprint.bound(), std::size_t{30} << 20);  // 960 - 930; a sixteenth would be 58
+  footprint.allocated(std::size_t{100} << 20);
+  EXPECT_EQ(footprint.bound(), 0u);
+}
+
+TEST(Limits, ReadCgroupAndNodeFiles) {
+  EXPECT_EQ(limit_in("max\n"), SIZE_MAX);
+  EXPECT_EQ(limit_in("1073741824\n"), std::size_t{1} << 30);
+  EXPECT_EQ(highest_node_in("0\n"), 0u);
+  EXPECT_EQ(highest_node_in("0-3\n"), 3u);
+  EXPECT_EQ(highest_node_in("0-1,4-12\n"), 12u);
+}
+
+TEST(Text, WritesNumbersAndSizes) {
+  Text text;
+  text << std::uint64_t{0} << " " << std::uint64_t{1234567} << " ";
+  text.size(1536) << " ";
+  text.size(std::uint64_t{5} << 30);
+  EXPECT_STREQ(text.c_str(), "0 1234567 1.5 KiB 5.0 GiB");
+}
+
+std::size_t live_bytes() {
+  plimsoll_malloc_statistics now;
+  plimsoll_malloc_get_statistics(&now);
+  return now.live_bytes;
+}
+
+TEST(Heap, ReturnsToNothingLiveWhenAllIsFreed) {
+  plimsoll_free(plimsoll_malloc(10));
+  const std::size_t before = live_bytes();
+  std::vector<void*> blocks;
+  for (std::size_t bytes = 40000; bytes < std::size_t{40} << 20; bytes += bytes / 5) blocks.push_back(plimsoll_malloc(bytes));
+  EXPECT_GT(live_bytes(), before + (std::size_t{200} << 20));
+  for (void* block : blocks) plimsoll_free(block);
+  EXPECT_EQ(live_bytes(), before);
+}
+
+TEST(Heap, TrimGivesBackEverythingCached) {
+  void* block = plimsoll_malloc(std::size_t{64} << 20);
+  std::memset(block, 1, std::size_t{64} << 20);
+  plimsoll_free(block);
+  plimsoll_malloc_statistics now;
+  plimsoll_malloc_get_statistics(&now);
+  EXPECT_GE(now.cached_bytes, std::size_t{64} << 20);
+  EXPECT_GE(plimsoll_malloc_trim(), std::size_t{64} << 20);
+  plimsoll_malloc_get_statistics(&now);
+  EXPECT_EQ(now.cached_bytes, 0u);
+}
+
+TEST(Heap, ReusesResidentMemoryBeforeFresh) {
+  plimsoll_malloc_trim();
+  void* block = plimsoll_malloc(std::size_t{50} << 20);
+  void* keep = plimsoll_malloc(std::size_t{20} << 20);
+  plimsoll_free(block);
+  plimsoll_malloc_statistics before;
+  plimsoll_malloc_get_statistics(&before);
+  void* again = plimsoll_malloc(std::size_t{48} << 20);
+  plimsoll_malloc_statistics after;
+  plimsoll_malloc_get_statistics(&after);
+  EXPECT_EQ(after.reused_bytes - before.reused_bytes, std::size_t{48} << 20);
+  EXPECT_EQ(after.purged_bytes, before.purged_bytes);
+  plimsoll_free(again);
+  plimsoll_free(keep);
+}
+
+// The bound itself: whatever a program does, live and cached stay within a sixteenth of its peak (or 8 MiB).
+TEST(Heap, NeverHoldsMoreThanTheBoundAllows) {
+  std::mt19937_64 random(7);
+  std::vector<void*> blocks(24);
+  plimsoll_malloc_statistics now;
+  for (int step = 0; step < 3000; ++step) {
+    void*& block = blocks[random() % blocks.size()];
+    plimsoll_free(block);
+    block = plimsoll_malloc((std::size_t{64} << 10) << random() % 9);
+    plimsoll_malloc_get_statistics(&now);
+    const std::size_t most = std::max(now.live_bytes + Footprint::kFloor, now.peak_bytes + now.peak_bytes / 16);
+    ASSERT_LE(now.live_bytes + now.cached_bytes, most) << "step " << step;
+  }
+  for (void* block : blocks) plimsoll_free(block);
+}
+
+TEST(Heap, ReserveGivesAnAlignedPopulatedSlab) {
+  const std::size_t bytes = (std::size_t{6} << 20) + 12345;
+  auto* slab = static_cast<char*>(plimsoll_malloc_reserve(bytes, PLIMSOLL_MALLOC_POPULATE | PLIMSOLL_MALLOC_GUARD));
+  ASSERT_NE(slab, nullptr);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(slab) % kHugePage, 0u);
+  std::memset(slab, 1, bytes);
+  EXPECT_EQ(plimsoll_malloc_usable_size(slab), std::size_t{8} << 20);
+  EXPECT_DEATH(*const_cast<volatile char*>(slab + (8 << 20)) = 1, "");
+  plimsoll_free(slab);
+  // The guard is gone with it.
+  auto* again = static_cast<char*>(plimsoll_malloc(std::size_t{9} << 20));
+  std::memset(again, 1, std::size_t{9} << 20);
+  plimsoll_free(again);
+}
+
+TEST(Heap, MovesGrowingBlocksWithTheirContents) {
+  auto* block = static_cast<char*>(plimsoll_malloc(std::size_t{3} << 20));
+  std::memset(block, 5, std::size_t{3} << 20);
+  std::vector<void*> in_the_way;
+  for (std::size_t bytes = std::size_t{4} << 20; bytes <= std::size_t{64} << 20; bytes *= 2) {
+    in_the_way.push_back(plimsoll_malloc(std::size_t{2} << 20));
+    block = static_cast<char*>(plimsoll_realloc(block, bytes));
+    for (std::size_t at = 0; at < bytes / 2; at += 4096) ASSERT_EQ(block[at], 5) << at << " of " << bytes;
+    std::memset(block, 5, bytes);
+  }
+  plimsoll_free(block);
+  for (void* other : in_the_way) plimsoll_free(other);
+}
+
+TEST(Slices, FillHolesExactly) {
+  std::vector<void*> blocks;
+  for (int i = 0; i < 64; ++i) blocks.push_back(plimsoll_malloc(64 << 10));
+  void* hole = blocks[10];
+  plimsoll_free(hole);
+  void* other = blocks[40];
+  plimsoll_free(other);
+  plimsoll_free(blocks[41]);
+  EXPECT_EQ(plimsoll_malloc(60 << 10), hole);  // the hole of 64 KiB, not the one of 128
+  EXPECT_EQ(plimsoll_malloc(128 << 10), other);
+  plimsoll_free(hole);
+  plimsoll_free(other);
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    if (i != 10 && i != 40 && i != 41) plimsoll_free(blocks[i]);
+  }
+}
+
+// Threads allocate, pass blocks around and free each other's; contents must stay whole. Under TSan this is the test of the
+// allocator's own ordering.
+TEST(HeapThreads, FreeEachOthersBlocks) {
+  constexpr int kThreads = 4;
+#ifdef PLIMSOLL_SANITIZED
+  constexpr int kSteps = 20000;
+#else
+  constexpr int kSteps = 100000;
+#endif
+  std::atomic<unsigned char*> table[64] = {};
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (int id = 0; id < kThreads; ++id) {
+    threads.emplace_back([&, id] {
+      std::mt19937 random(static_cast<unsigned>(id));
+      for (int step = 0; step < kSteps; ++step) {
+        const std::size_t bytes = random() % 512 == 0 ? 100000 : random() % 300 + 2;
+        auto* block = static_cast<unsigned char*>(plimsoll_malloc(bytes));
+        block[0] = static_cast<unsigned char>(bytes % 251);
+        block[1] = static_cast<unsigned char>(~block[0]);
+        unsigned char* other = table[random() % 64].exchange(block, std::memory_order_acq_rel);
+        if (other == nullptr) continue;
+        if (other[1] != static_cast<unsigned char>(~other[0])) ++wrong;
+        plimsoll_free(other);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+  for (auto& slot : table) plimsoll_free(slot.load());
+}
+
+TEST(HeapThreads, ComeAndGoWithoutPilingUpPools) {
+  for (int round = 0; round < 200; ++round) {
+    void* left_behind = nullptr;
+    std::thread([&] { left_behind = plimsoll_malloc(100); }).join();
+    plimsoll_free(left_behind);
+  }
+  plimsoll_malloc_statistics now;
+  plimsoll_malloc_get_statistics(&now);
+  EXPECT_LE(now.pools, 8u);
+}
+
+}  // namespace
+}  // namespace plimsoll::heap
