@@ -11,14 +11,15 @@ namespace {
 
 // Far below the largest int64, so that the search may add and subtract freely.
 constexpr std::int64_t kLargestTotal = std::numeric_limits<std::int64_t>::max() / 16;
-constexpr double kLargestSeconds = 1e12;
+// Costs may be seconds, operations or anything else that adds up. So far below the largest double that
+// a plan which runs every task many times can still be added up.
+constexpr double kLargestCosts = 1e300;
 
-bool is_time(double seconds) {
-  return std::isfinite(seconds) && seconds >= 0 && seconds <= kLargestSeconds;
-}
+bool is_cost(double seconds) { return std::isfinite(seconds) && seconds >= 0; }
 
 Status check_total(const Workload& workload) {
   std::int64_t total = 0;
+  double costs = 0;
   const auto add = [&](Bytes bytes) {
     const auto sum = checked_add(total, bytes.value);
     total = sum.value_or(std::numeric_limits<std::int64_t>::max());
@@ -28,17 +29,21 @@ Status check_total(const Workload& workload) {
     if (!add(value.bytes))
       return bad_input("value '{}': {} bytes is out of range", value.name, value.bytes);
     for (const Encoding& offer : value.encodings) {
-      if (!add(offer.bytes) || !is_time(offer.encode_seconds) || !is_time(offer.decode_seconds)) {
+      if (!add(offer.bytes) || !is_cost(offer.encode_seconds) || !is_cost(offer.decode_seconds)) {
         return bad_input("value '{}': encoding '{}' is out of range", value.name, offer.name);
       }
+      costs += offer.encode_seconds + offer.decode_seconds;
     }
   }
   for (const Task& task : workload.tasks) {
     if (!add(task.scratch))
       return bad_input("task '{}': {} bytes of scratch is out of range", task.name, task.scratch);
-    if (!is_time(task.seconds))
-      return bad_input("task '{}': {} seconds is out of range", task.name, task.seconds);
+    if (!is_cost(task.seconds))
+      return bad_input("task '{}': a cost of {} is neither 0 nor more", task.name, task.seconds);
+    costs += task.seconds;
   }
+  if (!(costs <= kLargestCosts))
+    return bad_input("the costs of all tasks add up to {}, above {}: choose a larger unit", costs, kLargestCosts);
   return {};
 }
 
