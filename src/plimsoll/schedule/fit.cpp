@@ -48,11 +48,11 @@ tl::unexpected<Error> does_not_fit(const Workload& workload, Bytes budget, const
               where, human(floor.bytes), wall, floor.bytes);
 }
 
-Effort counted_effort(const Problem& problem) {
+Effort counted_effort(const Problem& problem, std::int64_t work) {
   Effort effort;
   effort.counted = true;
-  effort.restarts = std::clamp<std::int64_t>(60'000 / std::max<Index>(1, problem.tasks), 4, 400);
-  effort.moves = std::clamp<std::int64_t>(30'000 / std::max<Index>(1, problem.tasks), 8, 100);
+  effort.restarts = std::clamp<std::int64_t>(60'000 / std::max<Index>(1, problem.tasks), 4, 400) * work;
+  effort.moves = std::clamp<std::int64_t>(30'000 / std::max<Index>(1, problem.tasks), 8, 100) * work;
   return effort;
 }
 
@@ -68,7 +68,7 @@ std::vector<Candidate> climb(Fitter& fitter, const FitOptions& options, const Sc
   const Stopwatch watch;
   std::vector<Candidate> candidates;
   candidates.push_back(fitter.keep_all());
-  Effort effort = counted_effort(fitter.problem());
+  Effort effort = counted_effort(fitter.problem(), options.work);
   effort.counted = options.deterministic;
   const int rungs = options.deterministic ? kRungs : kTimedRungs;
   for (int rung = 0; rung < rungs; ++rung) {
