@@ -59,13 +59,13 @@ class GraphReader {
       if (count < 0 || count > kMostThings)
         return bad_input("{}: {} is not between 0 and {}", what, count, kMostThings);
     }
-    tasks_.resize(static_cast<std::size_t>(in_.task_count));
-    values_.resize(static_cast<std::size_t>(in_.value_count));
     PLIMSOLL_RETURN_IF_ERROR(check_lists(in_.input_offsets, in_.inputs, "input_offsets", "inputs"));
     PLIMSOLL_RETURN_IF_ERROR(check_lists(in_.output_offsets, in_.outputs, "output_offsets", "outputs"));
     if (in_.task_count > 0 && in_.task_seconds == nullptr) return missing("task_seconds");
     if (in_.value_count > 0 && in_.value_bytes == nullptr) return missing("value_bytes");
     if (in_.encoding_count > 0 && in_.encodings == nullptr) return missing("encodings");
+    tasks_.resize(static_cast<std::size_t>(in_.task_count));
+    values_.resize(static_cast<std::size_t>(in_.value_count));
     if (in_.backward_task < 0 || in_.backward_task > in_.task_count)
       return bad_input("backward_task: there is no task {} of {}", in_.backward_task, in_.task_count);
     return {};
@@ -76,14 +76,15 @@ class GraphReader {
   // Lists of values one behind the other: offsets that ascend from 0, and values that exist.
   Status check_lists(const std::int64_t* offsets, const std::int64_t* items, const char* offsets_name,
                      const char* items_name) const {
-    if (offsets == nullptr) return tasks_.empty() ? Status{} : missing(offsets_name);
+    const auto tasks = static_cast<std::size_t>(in_.task_count);
+    if (offsets == nullptr) return tasks == 0 ? Status{} : missing(offsets_name);
     if (offsets[0] != 0) return bad_input("{}[0]: is {}, not 0", offsets_name, offsets[0]);
-    for (std::size_t t = 0; t < tasks_.size(); ++t) {
+    for (std::size_t t = 0; t < tasks; ++t) {
       if (offsets[t + 1] < offsets[t] || offsets[t + 1] > kMostEdges)
         return bad_input("{}[{}]: is {} after {}; offsets must ascend, up to {}", offsets_name, t + 1, offsets[t + 1],
                          offsets[t], kMostEdges);
     }
-    const auto count = static_cast<std::size_t>(offsets[tasks_.size()]);
+    const auto count = static_cast<std::size_t>(offsets[tasks]);
     if (count > 0 && items == nullptr) return missing(items_name);
     for (std::size_t i = 0; i < count; ++i) {
       if (items[i] < 0 || items[i] >= in_.value_count)
