@@ -40,7 +40,11 @@ def main():
     graph = training_step(12)
     if options.graph:
         with open(options.graph) as file:
-            graph = networkx.node_link_graph(json.load(file))
+            data = json.load(file)
+        # By hand, for networkx calls the edges `links` or `edges` depending on its version.
+        graph = networkx.DiGraph()
+        graph.add_nodes_from((node["id"], node) for node in data["nodes"])
+        graph.add_edges_from((edge["source"], edge["target"]) for edge in data.get("links", data.get("edges")))
 
     names = list(networkx.lexicographical_topological_sort(graph, key=list(graph).index))
     place = {name: i for i, name in enumerate(names)}

@@ -149,8 +149,8 @@ class Library:
                 ("task_flags", c.c_uint32, task_flags), ("task_names", c.c_char_p, text(task_names)),
                 ("value_bytes", c.c_int64, bytes), ("value_flags", c.c_uint32, value_flags),
                 ("alias_of", c.c_int64, alias_of), ("alias_kinds", c.c_uint32, alias_kinds),
-                ("value_names", c.c_char_p, text(value_names)), ("encodings", Encoding, encodings),
-                ("memories", Memory, memories)):
+                ("value_names", c.c_char_p, text(value_names)), ("encodings", Encoding, encodings or None),
+                ("memories", Memory, memories or None)):
             setattr(made, name, array(kind, items))
         if progress is not None:
             made.progress = PROGRESS(lambda user, seconds, peak, elapsed: int(bool(progress(seconds, peak, elapsed))))
