@@ -48,11 +48,11 @@ tl::unexpected<Error> does_not_fit(const Workload& workload, Bytes budget, const
               where, human(floor.bytes), wall, floor.bytes);
 }
 
-Effort counted_effort(const Problem& problem, std::int64_t work) {
+Effort counted_effort(const Problem& problem) {
   Effort effort;
   effort.counted = true;
-  effort.restarts = std::clamp<std::int64_t>(60'000 / std::max<Index>(1, problem.tasks), 4, 400) * work;
-  effort.moves = std::clamp<std::int64_t>(30'000 / std::max<Index>(1, problem.tasks), 8, 100) * work;
+  effort.restarts = std::clamp<std::int64_t>(60'000 / std::max<Index>(1, problem.tasks), 4, 400);
+  effort.moves = std::clamp<std::int64_t>(30'000 / std::max<Index>(1, problem.tasks), 8, 100);
   return effort;
 }
 
@@ -68,8 +68,10 @@ std::vector<Candidate> climb(Fitter& fitter, const FitOptions& options, const Sc
   const Stopwatch watch;
   std::vector<Candidate> candidates;
   candidates.push_back(fitter.keep_all());
-  Effort effort = counted_effort(fitter.problem(), options.work);
+  Effort effort = counted_effort(fitter.problem());
   effort.counted = options.deterministic;
+  effort.restarts *= options.work;
+  effort.moves *= options.work;
   const int rungs = options.deterministic ? kRungs : kTimedRungs;
   for (int rung = 0; rung < rungs; ++rung) {
     const std::int64_t span = kept.peak_bytes.value - floor.value;
