@@ -7,8 +7,10 @@
 enum { kLayers = 4, kTasks = 2 * kLayers };
 
 int main(void) {
-  static const char* const kinds[] = {"compute", "recompute", "copy out", "copy in", "encode", "decode", "free", "view"};
-  int64_t input_offsets[kTasks + 1] = {0}, inputs[2 * kTasks], output_offsets[kTasks + 1], outputs[kTasks], bytes[kTasks];
+  static const char* const kinds[] = {"compute", "recompute", "copy out", "copy in",
+                                      "encode",  "decode",    "free",     "view"};
+  int64_t input_offsets[kTasks + 1] = {0}, inputs[2 * kTasks], output_offsets[kTasks + 1],
+                                 outputs[kTasks], bytes[kTasks];
   double seconds[kTasks];
   uint32_t value_flags[kTasks] = {0};
   int64_t edges = 0;
@@ -44,8 +46,9 @@ int main(void) {
     plimsoll_plan_answer_free(answer);
     return status;
   }
-  printf("%lld bytes instead of %lld, %g s instead of %g, arena %lld bytes\n", (long long)answer->peak_bytes,
-         (long long)answer->keep_all_bytes, answer->seconds, answer->keep_all_seconds, (long long)answer->arena_bytes);
+  printf("%lld bytes instead of %lld, %g s instead of %g, arena %lld bytes\n",
+         (long long)answer->peak_bytes, (long long)answer->keep_all_bytes, answer->seconds,
+         answer->keep_all_seconds, (long long)answer->arena_bytes);
   for (int64_t i = 0; i < answer->step_count; ++i)
     printf("%-10s %lld\n", kinds[answer->steps[i].kind], (long long)answer->steps[i].id);
   plimsoll_plan_answer_free(answer);

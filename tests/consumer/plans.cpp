@@ -34,19 +34,24 @@ Status run() {
   options.budget = Bytes(kept.value * 7 / 10);
   options.deterministic = true;
   PLIMSOLL_TRY(const schedule::Fit fitted, schedule::fit(mapped.workload, options));
-  PLIMSOLL_RETURN_IF_ERROR(schedule::verify_schedule(mapped.workload, fitted.schedule, options.budget, options.copies));
+  PLIMSOLL_RETURN_IF_ERROR(
+      schedule::verify_schedule(mapped.workload, fitted.schedule, options.budget, options.copies));
   PLIMSOLL_TRY(const plan::Plan planned, plan::make_plan(network, mapped, fitted.schedule, {}));
   const plan::PlanCheck check = plan::check_plan(planned);
   if (!check.problems.empty()) return fail(ErrorCode::kInternal, "{}", check.problems.front());
-  std::printf("kept %lld, planned %lld bytes\n", static_cast<long long>(kept.value), static_cast<long long>(planned.arena_bytes().value));
-  if (planned.arena_bytes() >= kept) return fail(ErrorCode::kInternal, "the plan needs no less than keeping everything");
+  std::printf("kept %lld, planned %lld bytes\n", static_cast<long long>(kept.value),
+              static_cast<long long>(planned.arena_bytes().value));
+  if (planned.arena_bytes() >= kept)
+    return fail(ErrorCode::kInternal, "the plan needs no less than keeping everything");
 
   memory::FakeDevice device;
   memory::CachingAllocator allocator(device, device);
   const memory::Address first = allocator.allocate(planned.arena_bytes(), memory::StreamId{});
-  if (first == 0 || !allocator.free(first)) return fail(ErrorCode::kInternal, "the allocator refused");
+  if (first == 0 || !allocator.free(first))
+    return fail(ErrorCode::kInternal, "the allocator refused");
   const memory::Address second = allocator.allocate(planned.arena_bytes(), memory::StreamId{});
-  if (second != first || !allocator.free(second)) return fail(ErrorCode::kInternal, "the allocator did not use its memory again");
+  if (second != first || !allocator.free(second))
+    return fail(ErrorCode::kInternal, "the allocator did not use its memory again");
   return {};
 }
 

@@ -11,7 +11,8 @@ constexpr double kCountedSeconds = 0.05;
 
 }  // namespace
 
-Result<Arena> place(const schedule::Workload& workload, const schedule::Schedule& schedule, std::int64_t alignment) {
+Result<Arena> place(const schedule::Workload& workload, const schedule::Schedule& schedule,
+                    std::int64_t alignment) {
   pack::Problem problem;
   const auto add = [&](std::int64_t begin, std::int64_t end, Bytes bytes) {
     problem.buffers.push_back({.lifetime = {begin, end}, .size = bytes, .alignment = alignment});
@@ -42,12 +43,15 @@ Result<Arena> place(const schedule::Workload& workload, const schedule::Schedule
     const auto now = static_cast<std::int64_t>(a);
     scratch_of[a] = add(now, now + 1, workload.task(task).scratch);
   }
-  PLIMSOLL_TRY(const pack::Packing packing, pack::pack(problem, {.goal = pack::Goal::kMinimize,
-                                                                 .deadline_seconds = kCountedSeconds,
-                                                                 .deterministic = true}));
+  PLIMSOLL_TRY(const pack::Packing packing,
+               pack::pack(problem, {.goal = pack::Goal::kMinimize,
+                                    .deadline_seconds = kCountedSeconds,
+                                    .deterministic = true}));
   Arena arena;
   arena.bytes = packing.height();
-  const auto offset = [&](std::size_t buffer) { return buffer == kNone ? -1 : packing.offsets[buffer].value; };
+  const auto offset = [&](std::size_t buffer) {
+    return buffer == kNone ? -1 : packing.offsets[buffer].value;
+  };
   for (std::size_t buffer : buffer_of) arena.instances.push_back(offset(buffer));
   for (std::size_t buffer : scratch_of) arena.scratch.push_back(offset(buffer));
   return arena;

@@ -20,6 +20,7 @@ struct Arena {
   std::vector<std::int64_t> scratch;    // of each action, -1 for none
 };
 
-Result<Arena> place(const schedule::Workload& workload, const schedule::Schedule& schedule, std::int64_t alignment);
+Result<Arena> place(const schedule::Workload& workload, const schedule::Schedule& schedule,
+                    std::int64_t alignment);
 
 }  // namespace plimsoll::capi

@@ -58,7 +58,8 @@ class Stopper {
       if (cancel_ != nullptr) {
         wake_.wait_for(lock, kBetweenLooks);
       } else {
-        wake_.wait_for(lock, std::chrono::duration<double>(std::min(3600.0, *seconds_ - watch_.seconds())));
+        wake_.wait_for(
+            lock, std::chrono::duration<double>(std::min(3600.0, *seconds_ - watch_.seconds())));
       }
     }
   }
@@ -94,8 +95,9 @@ class DagPlanner {
       return forward(chosen);
     }
     const Bytes budget = request_.fit.budget;
-    PLIMSOLL_TRY(const schedule::Verdict verdict,
-                 schedule::verify_schedule(workload_, chosen->schedule, budget, request_.fit.copies));
+    PLIMSOLL_TRY(
+        const schedule::Verdict verdict,
+        schedule::verify_schedule(workload_, chosen->schedule, budget, request_.fit.copies));
     describe(verdict, kept, chosen->schedule);
     if (chosen->arena) answer_.arena_bytes = chosen->arena->bytes.value;
     write_steps(request_, chosen->schedule, chosen->arena ? &*chosen->arena : nullptr, answer_);
@@ -107,15 +109,18 @@ class DagPlanner {
     const schedule::Floor floor = schedule::floor_of(workload_, request_.fit.remedies);
     answer_.floor_bytes = floor.bytes.value;
     answer_.limiting_task = floor.task.valid() ? request_.given[floor.task.index()] : -1;
-    for (ValueId id : floor.wall) answer_.all_limiting.push_back({id.value, workload_.value(id).bytes.value});
+    for (ValueId id : floor.wall)
+      answer_.all_limiting.push_back({id.value, workload_.value(id).bytes.value});
   }
 
-  void describe(const schedule::Verdict& verdict, const schedule::Schedule& kept, const schedule::Schedule& chosen) {
+  void describe(const schedule::Verdict& verdict, const schedule::Schedule& kept,
+                const schedule::Schedule& chosen) {
     answer_.peak_bytes = answer_.smallest_budget_bytes = verdict.peak_bytes.value;
     answer_.host_peak_bytes = verdict.host_peak_bytes.value;
     answer_.seconds = verdict.seconds * request_.unit;
-    const double bound =
-        request_.budgeted ? schedule::bound_for_order_of(chosen, workload_, request_.fit) : kept.seconds;
+    const double bound = request_.budgeted
+                             ? schedule::bound_for_order_of(chosen, workload_, request_.fit)
+                             : kept.seconds;
     answer_.bound_seconds = std::min(bound, verdict.seconds) * request_.unit;
     answer_.optimal = verdict.seconds <= bound * (1 + 1e-9);
   }
@@ -127,7 +132,8 @@ class DagPlanner {
       Chosen chosen;
       std::vector<schedule::Schedule> others;
       if (request_.budgeted) {
-        options.deadline_seconds = std::max(0.0, (1 - kAfterwards) * request_.fit.deadline_seconds - watch_.seconds());
+        options.deadline_seconds =
+            std::max(0.0, (1 - kAfterwards) * request_.fit.deadline_seconds - watch_.seconds());
         Result<schedule::Fit> fitted = schedule::fit(workload_, options);
         if (!fitted && attempt > 0) break;
         if (!fitted) return forward(fitted);
@@ -143,7 +149,8 @@ class DagPlanner {
       if (options.budget.value < 0) break;
     }
     return fail(ErrorCode::kNoAnswer,
-                "no plan found whose arena is within {} bytes; the smallest arena has {} bytes: give it that, or more time",
+                "no plan found whose arena is within {} bytes; the smallest arena has {} bytes: "
+                "give it that, or more time",
                 request_.fit.budget, smallest_arena_);
   }
 
@@ -173,8 +180,10 @@ Status plan(const plimsoll_plan_request* given, Answer& answer) {
   Stopper stopper(in.cancel, timed ? std::optional(request.fit.deadline_seconds) : std::nullopt);
   request.fit.stop = &stopper.flag();
   if (in.progress != nullptr) {
-    request.fit.on_better = [&in, &stopper, unit = request.unit](const schedule::FitProgress& better) {
-      if (in.progress(in.progress_user, better.seconds * unit, better.peak_bytes.value, better.elapsed) != 0)
+    request.fit.on_better = [&in, &stopper,
+                             unit = request.unit](const schedule::FitProgress& better) {
+      if (in.progress(in.progress_user, better.seconds * unit, better.peak_bytes.value,
+                      better.elapsed) != 0)
         stopper.flag() = true;
     };
   }
@@ -232,6 +241,10 @@ int plimsoll_plan_dag(const plimsoll_plan_request* request, plimsoll_plan_answer
   }
 }
 
-void plimsoll_plan_answer_free(plimsoll_plan_answer* answer) { delete static_cast<plimsoll::capi::Answer*>(answer); }
+void plimsoll_plan_answer_free(plimsoll_plan_answer* answer) {
+  delete static_cast<plimsoll::capi::Answer*>(answer);
+}
 
-const char* plimsoll_version(void) { return PLIMSOLL_VERSION; }
+const char* plimsoll_version(void) {
+  return PLIMSOLL_VERSION;
+}

@@ -54,41 +54,45 @@ class GraphReader {
 
  private:
   Status check_arrays() {
-    for (const auto& [count, what] : {std::pair(in_.task_count, "task_count"), std::pair(in_.value_count, "value_count"),
-                                      std::pair(in_.encoding_count, "encoding_count")}) {
+    for (const auto& [count, what] :
+         {std::pair(in_.task_count, "task_count"), std::pair(in_.value_count, "value_count"),
+          std::pair(in_.encoding_count, "encoding_count")}) {
       if (count < 0 || count > kMostThings)
         return bad_input("{}: {} is not between 0 and {}", what, count, kMostThings);
     }
     PLIMSOLL_RETURN_IF_ERROR(check_lists(in_.input_offsets, in_.inputs, "input_offsets", "inputs"));
-    PLIMSOLL_RETURN_IF_ERROR(check_lists(in_.output_offsets, in_.outputs, "output_offsets", "outputs"));
+    PLIMSOLL_RETURN_IF_ERROR(
+        check_lists(in_.output_offsets, in_.outputs, "output_offsets", "outputs"));
     if (in_.task_count > 0 && in_.task_seconds == nullptr) return missing("task_seconds");
     if (in_.value_count > 0 && in_.value_bytes == nullptr) return missing("value_bytes");
     if (in_.encoding_count > 0 && in_.encodings == nullptr) return missing("encodings");
     tasks_.resize(static_cast<std::size_t>(in_.task_count));
     values_.resize(static_cast<std::size_t>(in_.value_count));
     if (in_.backward_task < 0 || in_.backward_task > in_.task_count)
-      return bad_input("backward_task: there is no task {} of {}", in_.backward_task, in_.task_count);
+      return bad_input("backward_task: there is no task {} of {}", in_.backward_task,
+                       in_.task_count);
     return {};
   }
 
   static Status missing(const char* name) { return bad_input("{}: is NULL", name); }
 
   // Lists of values one behind the other: offsets that ascend from 0, and values that exist.
-  Status check_lists(const std::int64_t* offsets, const std::int64_t* items, const char* offsets_name,
-                     const char* items_name) const {
+  Status check_lists(const std::int64_t* offsets, const std::int64_t* items,
+                     const char* offsets_name, const char* items_name) const {
     const auto tasks = static_cast<std::size_t>(in_.task_count);
     if (offsets == nullptr) return tasks == 0 ? Status{} : missing(offsets_name);
     if (offsets[0] != 0) return bad_input("{}[0]: is {}, not 0", offsets_name, offsets[0]);
     for (std::size_t t = 0; t < tasks; ++t) {
       if (offsets[t + 1] < offsets[t] || offsets[t + 1] > kMostEdges)
-        return bad_input("{}[{}]: is {} after {}; offsets must ascend, up to {}", offsets_name, t + 1, offsets[t + 1],
-                         offsets[t], kMostEdges);
+        return bad_input("{}[{}]: is {} after {}; offsets must ascend, up to {}", offsets_name,
+                         t + 1, offsets[t + 1], offsets[t], kMostEdges);
     }
     const auto count = static_cast<std::size_t>(offsets[tasks]);
     if (count > 0 && items == nullptr) return missing(items_name);
     for (std::size_t i = 0; i < count; ++i) {
       if (items[i] < 0 || items[i] >= in_.value_count)
-        return bad_input("{}[{}]: there is no value {} of {}", items_name, i, items[i], in_.value_count);
+        return bad_input("{}[{}]: there is no value {} of {}", items_name, i, items[i],
+                         in_.value_count);
     }
     return {};
   }
@@ -98,9 +102,11 @@ class GraphReader {
       schedule::Value& value = values_[v];
       value.name = name_of(in_.value_names, v);
       value.bytes = Bytes(in_.value_bytes[v]);
-      if (value.bytes.value < 0) return bad_input("value '{}': {} bytes are fewer than none", value.name, value.bytes);
+      if (value.bytes.value < 0)
+        return bad_input("value '{}': {} bytes are fewer than none", value.name, value.bytes);
       const std::uint32_t flags = in_.value_flags == nullptr ? 0 : in_.value_flags[v];
-      if ((flags & ~kValueFlags) != 0) return bad_input("value '{}': unknown bits in value_flags {:#x}", value.name, flags);
+      if ((flags & ~kValueFlags) != 0)
+        return bad_input("value '{}': unknown bits in value_flags {:#x}", value.name, flags);
       value.keep = (flags & PLIMSOLL_VALUE_KEEP) != 0;
       value.recompute = (flags & (PLIMSOLL_VALUE_PINNED | PLIMSOLL_VALUE_NO_RECOMPUTE)) == 0;
       value.swappable = (flags & (PLIMSOLL_VALUE_PINNED | PLIMSOLL_VALUE_NO_SWAP)) == 0;
@@ -118,10 +124,12 @@ class GraphReader {
     for (std::int64_t e = 0; e < in_.encoding_count; ++e) {
       const plimsoll_encoding& offer = in_.encodings[e];
       if (offer.value < 0 || offer.value >= in_.value_count)
-        return bad_input("encodings[{}]: there is no value {} of {}", e, offer.value, in_.value_count);
+        return bad_input("encodings[{}]: there is no value {} of {}", e, offer.value,
+                         in_.value_count);
       const auto v = static_cast<std::size_t>(offer.value);
       if (is_alias(v, PLIMSOLL_ALIAS_VIEW))
-        return bad_input("encodings[{}]: value '{}' is a view; give the encoding to its base", e, values_[v].name);
+        return bad_input("encodings[{}]: value '{}' is a view; give the encoding to its base", e,
+                         values_[v].name);
       if (offer.lossy > 1 || offer.reserved != 0)
         return bad_input("encodings[{}]: `lossy` must be 0 or 1 and `reserved` 0", e);
       if (pinned(v)) continue;
@@ -147,9 +155,11 @@ class GraphReader {
       task.seconds = in_.task_seconds[t];
       task.scratch = Bytes(in_.task_scratch == nullptr ? 0 : in_.task_scratch[t]);
       const std::uint32_t flags = in_.task_flags == nullptr ? 0 : in_.task_flags[t];
-      if ((flags & ~kTaskFlags) != 0) return bad_input("task '{}': unknown bits in task_flags {:#x}", task.name, flags);
+      if ((flags & ~kTaskFlags) != 0)
+        return bad_input("task '{}': unknown bits in task_flags {:#x}", task.name, flags);
       task.once = flags != 0;
-      for (std::int64_t v : list(in_.input_offsets, in_.inputs, t)) task.inputs.push_back(ValueId(static_cast<std::size_t>(v)));
+      for (std::int64_t v : list(in_.input_offsets, in_.inputs, t))
+        task.inputs.push_back(ValueId(static_cast<std::size_t>(v)));
       for (std::int64_t v : list(in_.output_offsets, in_.outputs, t)) {
         schedule::Value& value = values_[static_cast<std::size_t>(v)];
         if (value.producer.valid())
@@ -173,7 +183,8 @@ class GraphReader {
     if (in_.alias_of == nullptr) return {};
     for (std::size_t v = 0; v < values_.size(); ++v) {
       const std::int64_t of = in_.alias_of[v];
-      if (of < -1 || of >= in_.value_count) return bad_input("alias_of[{}]: there is no value {} of {}", v, of, in_.value_count);
+      if (of < -1 || of >= in_.value_count)
+        return bad_input("alias_of[{}]: there is no value {} of {}", v, of, in_.value_count);
       if (in_.alias_kinds != nullptr && of >= 0 && in_.alias_kinds[v] > PLIMSOLL_ALIAS_OVERWRITE)
         return bad_input("alias_kinds[{}]: {} is unknown", v, in_.alias_kinds[v]);
     }
@@ -181,7 +192,8 @@ class GraphReader {
     for (std::size_t v = 0; v < values_.size(); ++v) {
       std::size_t end = v;
       while (is_alias(end, PLIMSOLL_ALIAS_VIEW) && !base_[end].valid()) {
-        if (chain.size() > values_.size()) return bad_input("value '{}': is a view of itself", values_[v].name);
+        if (chain.size() > values_.size())
+          return bad_input("value '{}': is a view of itself", values_[v].name);
         chain.push_back(end);
         end = static_cast<std::size_t>(in_.alias_of[end]);
       }
@@ -201,7 +213,9 @@ class GraphReader {
         PLIMSOLL_RETURN_IF_ERROR(become_view(v));
         continue;
       }
-      if (!value.producer.valid()) return bad_input("value '{}': no task makes it, so it cannot lie in place of another", value.name);
+      if (!value.producer.valid())
+        return bad_input("value '{}': no task makes it, so it cannot lie in place of another",
+                         value.name);
       const bool required = is_alias(v, PLIMSOLL_ALIAS_OVERWRITE);
       const auto of = static_cast<std::size_t>(in_.alias_of[v]);
       value.in_place = schedule::InPlace{base_[of].valid() ? base_[of] : ValueId(of), required};
@@ -214,7 +228,8 @@ class GraphReader {
     schedule::Value& view = values_[v];
     schedule::Value& base = values_[base_[v].index()];
     if (base.producer != view.producer && !reads_base_of(v))
-      return bad_input("value '{}': is a view of '{}', which its task neither reads nor makes", view.name, base.name);
+      return bad_input("value '{}': is a view of '{}', which its task neither reads nor makes",
+                       view.name, base.name);
     base.keep = base.keep || view.keep;
     base.recompute = base.recompute && view.recompute;
     base.swappable = base.swappable && view.swappable;
@@ -254,7 +269,8 @@ class GraphReader {
     };
     std::vector<schedule::TaskId> overwriter(values_.size());
     for (const schedule::Value& value : values_) {
-      if (value.in_place && value.in_place->required) overwriter[value.in_place->input.index()] = value.producer;
+      if (value.in_place && value.in_place->required)
+        overwriter[value.in_place->input.index()] = value.producer;
     }
     for (std::size_t t = 0; t < tasks_.size(); ++t) {
       for (ValueId input : tasks_[t].inputs) {
@@ -278,8 +294,11 @@ class GraphReader {
       }
     }
     if (order.size() == tasks_.size()) return order;
-    const auto stuck = std::find_if(missing.begin(), missing.end(), [](std::size_t m) { return m > 0; }) - missing.begin();
-    return bad_input("task '{}': is part of a cycle, or reads from one", tasks_[static_cast<std::size_t>(stuck)].name);
+    const auto stuck =
+        std::find_if(missing.begin(), missing.end(), [](std::size_t m) { return m > 0; }) -
+        missing.begin();
+    return bad_input("task '{}': is part of a cycle, or reads from one",
+                     tasks_[static_cast<std::size_t>(stuck)].name);
   }
 
   void put_in_order(const std::vector<std::size_t>& order, Request& out) {
@@ -290,7 +309,8 @@ class GraphReader {
       out.workload.tasks.push_back(std::move(tasks_[task]));
     }
     for (schedule::Value& value : values_) {
-      if (value.producer.valid()) value.producer = schedule::TaskId(position[value.producer.index()]);
+      if (value.producer.valid())
+        value.producer = schedule::TaskId(position[value.producer.index()]);
     }
     out.workload.values = std::move(values_);
     out.base = std::move(base_);
@@ -305,8 +325,10 @@ class GraphReader {
 };
 
 Status read_techniques(const plimsoll_plan_request& in, schedule::FitOptions& fit) {
-  if ((in.techniques & PLIMSOLL_SPLIT) != 0) return bad_option("techniques: splitting is not offered yet; clear the bit");
-  if ((in.techniques & ~kTechniques) != 0) return bad_option("techniques: unknown bits in {:#x}", in.techniques);
+  if ((in.techniques & PLIMSOLL_SPLIT) != 0)
+    return bad_option("techniques: splitting is not offered yet; clear the bit");
+  if ((in.techniques & ~kTechniques) != 0)
+    return bad_option("techniques: unknown bits in {:#x}", in.techniques);
   fit.remedies.recompute = (in.techniques & PLIMSOLL_RECOMPUTE) != 0;
   fit.remedies.swap = (in.techniques & PLIMSOLL_SWAP) != 0;
   fit.remedies.encode = (in.techniques & PLIMSOLL_ENCODE) != 0;
@@ -314,46 +336,54 @@ Status read_techniques(const plimsoll_plan_request& in, schedule::FitOptions& fi
   if (!fit.remedies.swap) return {};
   const auto is_rate = [](double rate) { return std::isfinite(rate) && rate > 0; };
   if (!is_rate(in.to_host_bytes_per_second) || !is_rate(in.from_host_bytes_per_second))
-    return bad_option("copy rates: {} and {} bytes a second; swapping needs both above 0", in.to_host_bytes_per_second,
-                      in.from_host_bytes_per_second);
+    return bad_option("copy rates: {} and {} bytes a second; swapping needs both above 0",
+                      in.to_host_bytes_per_second, in.from_host_bytes_per_second);
   if (!std::isfinite(in.copy_latency_seconds) || in.copy_latency_seconds < 0)
     return bad_option("copy_latency_seconds: {} is neither 0 nor more", in.copy_latency_seconds);
-  fit.copies = {in.to_host_bytes_per_second, in.from_host_bytes_per_second, in.copy_latency_seconds};
+  fit.copies = {in.to_host_bytes_per_second, in.from_host_bytes_per_second,
+                in.copy_latency_seconds};
   return {};
 }
 
 Status read_bytes(const plimsoll_plan_request& in, Request& out) {
-  if (in.budget_bytes < -1) return bad_option("budget_bytes: {} is neither a size nor -1", in.budget_bytes);
+  if (in.budget_bytes < -1)
+    return bad_option("budget_bytes: {} is neither a size nor -1", in.budget_bytes);
   if (in.memory_count < 0 || in.memory_count > 1)
-    return bad_option("memory_count: {}; one memory, the device's, is all that is planned for now", in.memory_count);
+    return bad_option("memory_count: {}; one memory, the device's, is all that is planned for now",
+                      in.memory_count);
   out.budgeted = in.budget_bytes >= 0;
   if (out.budgeted) out.fit.budget = Bytes(in.budget_bytes);
   if (in.memory_count == 1) {
     if (in.memories == nullptr) return bad_option("memories: is NULL");
-    if (in.memories[0].bytes < 0) return bad_option("memories[0]: {} bytes are fewer than none", in.memories[0].bytes);
+    if (in.memories[0].bytes < 0)
+      return bad_option("memories[0]: {} bytes are fewer than none", in.memories[0].bytes);
     out.budgeted = true;
     out.fit.budget = std::min(out.fit.budget, Bytes(in.memories[0].bytes));
   }
   if (in.arena_alignment < 0 || in.arena_alignment > kLargestAlignment)
-    return bad_option("arena_alignment: {} is not between 0 and {}", in.arena_alignment, kLargestAlignment);
+    return bad_option("arena_alignment: {} is not between 0 and {}", in.arena_alignment,
+                      kLargestAlignment);
   out.alignment = in.arena_alignment;
   return {};
 }
 
 Status read_search(const plimsoll_plan_request& in, schedule::FitOptions& fit) {
   if (in.order > PLIMSOLL_ORDER_GIVEN) return bad_option("order: {} is unknown", in.order);
-  constexpr schedule::OrderChoice kOrders[] = {schedule::OrderChoice::kSearch, schedule::OrderChoice::kList,
-                                               schedule::OrderChoice::kGiven};
+  constexpr schedule::OrderChoice kOrders[] = {
+      schedule::OrderChoice::kSearch, schedule::OrderChoice::kList, schedule::OrderChoice::kGiven};
   fit.order = kOrders[in.order];
   if (!std::isfinite(in.deadline_seconds) || in.deadline_seconds < 0)
     return bad_option("deadline_seconds: {} is neither 0 nor more", in.deadline_seconds);
   if (in.deadline_seconds > 0) fit.deadline_seconds = in.deadline_seconds;
-  if (in.work < 0 || in.work > 1000) return bad_option("work: {} is not between 0 and 1000", in.work);
+  if (in.work < 0 || in.work > 1000)
+    return bad_option("work: {} is not between 0 and 1000", in.work);
   fit.deterministic = in.work > 0;
   fit.work = std::max<std::int64_t>(1, in.work);
   fit.seed = in.seed;
-  if (in.threads < 0 || in.threads > kMostThreads) return bad_option("threads: {} is not between 0 and {}", in.threads, kMostThreads);
-  fit.threads = in.threads > 0 ? in.threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  if (in.threads < 0 || in.threads > kMostThreads)
+    return bad_option("threads: {} is not between 0 and {}", in.threads, kMostThreads);
+  fit.threads = in.threads > 0 ? in.threads
+                               : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   if (in.reserved != 0) return bad_option("reserved: is {}, not 0", in.reserved);
   return {};
 }
@@ -362,19 +392,25 @@ Status read_search(const plimsoll_plan_request& in, schedule::FitOptions& fit) {
 
 Result<plimsoll_plan_request> copy_of(const plimsoll_plan_request* request) {
   const std::size_t theirs = request->struct_size;
-  constexpr std::size_t kFirst = offsetof(plimsoll_plan_request, progress_user) + sizeof(void*);  // of version 1
+  constexpr std::size_t kFirst =
+      offsetof(plimsoll_plan_request, progress_user) + sizeof(void*);  // of version 1
   constexpr std::size_t kMost = 4096;
   if (theirs < kFirst || theirs > kMost)
-    return bad_option("struct_size: {} bytes, a request has {} to {}; set it to the size of the struct", theirs, kFirst, kMost);
+    return bad_option(
+        "struct_size: {} bytes, a request has {} to {}; set it to the size of the struct", theirs,
+        kFirst, kMost);
   if (request->version != PLIMSOLL_PLAN_VERSION)
-    return bad_option("version: {}, this library knows {}", request->version, PLIMSOLL_PLAN_VERSION);
+    return bad_option("version: {}, this library knows {}", request->version,
+                      PLIMSOLL_PLAN_VERSION);
   plimsoll_plan_request copy = {};
   std::memcpy(&copy, request, std::min(theirs, sizeof copy));
   const auto* bytes = reinterpret_cast<const unsigned char*>(request);
   for (std::size_t i = sizeof copy; i < theirs; ++i) {
     if (bytes[i] != 0)
-      return bad_option("struct_size: the request has {} bytes and uses more than the {} that this library knows; install a newer one",
-                        theirs, sizeof copy);
+      return bad_option(
+          "struct_size: the request has {} bytes and uses more than the {} that this library "
+          "knows; install a newer one",
+          theirs, sizeof copy);
   }
   return copy;
 }

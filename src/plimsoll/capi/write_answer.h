@@ -25,6 +25,7 @@ struct Answer : plimsoll_plan_answer {
 };
 
 // `arena` may be null.
-void write_steps(const Request& request, const schedule::Schedule& schedule, const Arena* arena, Answer& answer);
+void write_steps(const Request& request, const schedule::Schedule& schedule, const Arena* arena,
+                 Answer& answer);
 
 }  // namespace plimsoll::capi
