@@ -1,5 +1,7 @@
 #include "plimsoll/pack/pack_c.h"
 
+#include <fmt/format.h>
+
 #include <new>
 #include <string>
 
@@ -54,7 +56,7 @@ int add_class(plimsoll_pack* handle, const std::int64_t* buffers, std::size_t co
   return guarded(handle, [&] {
     std::vector<BufferId> members;
     for (std::size_t k = 0; k < count; ++k) {
-      if (!known(handle, buffers[k]))
+      if (buffers == nullptr || !known(handle, buffers[k]))
         return refuse(handle, ErrorCode::kUsage, "there is no such buffer");
       members.push_back(BufferId(static_cast<std::size_t>(buffers[k])));
     }
@@ -71,6 +73,11 @@ void plimsoll_pack_free(plimsoll_pack* handle) { delete handle; }
 int64_t plimsoll_pack_add_buffer(plimsoll_pack* handle, int64_t lower, int64_t upper, int64_t size,
                                  int64_t alignment) {
   const int code = guarded(handle, [&] {
+    if (size < 0 || alignment < 1 || upper < lower)
+      return refuse(handle, ErrorCode::kBadInput,
+                    fmt::format("a buffer of {} bytes at multiples of {} that lives from {} to {}: sizes are 0 or more, "
+                                "alignments 1 or more, and nothing ends before it begins",
+                                size, alignment, lower, upper));
     handle->problem.buffers.push_back(
         {.lifetime = {lower, upper}, .size = Bytes(size), .alignment = alignment});
     return 0;
@@ -93,6 +100,7 @@ int plimsoll_pack_colocated(plimsoll_pack* handle, const int64_t* buffers, size_
 
 int plimsoll_pack_read_json(plimsoll_pack* handle, const char* text, size_t length) {
   return guarded(handle, [&] {
+    if (text == nullptr) return refuse(handle, ErrorCode::kUsage, "the text is NULL");
     auto problem = pack::read_json({text, length});
     if (!problem) return refuse(handle, problem.error().code, problem.error().message);
     handle->problem = std::move(*problem);
@@ -122,11 +130,15 @@ int64_t plimsoll_pack_offset(const plimsoll_pack* handle, int64_t buffer) {
   const auto at = static_cast<std::size_t>(buffer);
   return at < handle->packing.offsets.size() ? handle->packing.offsets[at].value : -1;
 }
-int64_t plimsoll_pack_height(const plimsoll_pack* handle) { return handle->packing.height().value; }
+int64_t plimsoll_pack_height(const plimsoll_pack* handle) {
+  return handle ? handle->packing.height().value : -1;
+}
 int64_t plimsoll_pack_lower_bound(const plimsoll_pack* handle) {
-  return handle->packing.lower_bound.value;
+  return handle ? handle->packing.lower_bound.value : -1;
 }
 const char* plimsoll_pack_status(const plimsoll_pack* handle) {
-  return pack::name(handle->packing.status);
+  return pack::name(handle ? handle->packing.status : pack::PackStatus::kUnknown);
 }
-const char* plimsoll_pack_message(const plimsoll_pack* handle) { return handle->message.c_str(); }
+const char* plimsoll_pack_message(const plimsoll_pack* handle) {
+  return handle ? handle->message.c_str() : "the handle is NULL";
+}

@@ -26,7 +26,7 @@ typedef struct plimsoll_pack plimsoll_pack;
 plimsoll_pack* plimsoll_pack_new(void); /* NULL when memory is out */
 void plimsoll_pack_free(plimsoll_pack* pack);
 
-/* Lifetime [lower, upper), size in bytes, alignment >= 1. Returns the index, or -1. */
+/* Lifetime [lower, upper), size in bytes, alignment >= 1. Returns the index, or -1 for one that makes no sense. */
 int64_t plimsoll_pack_add_buffer(plimsoll_pack* pack, int64_t lower, int64_t upper, int64_t size,
                                  int64_t alignment);
 int plimsoll_pack_fix(plimsoll_pack* pack, int64_t buffer, int64_t offset);

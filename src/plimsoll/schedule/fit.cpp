@@ -62,6 +62,8 @@ std::vector<Candidate> climb(Fitter& fitter, const FitOptions& options, const Sc
   candidates.push_back(fitter.keep_all());
   Effort effort = counted_effort(fitter.problem());
   effort.counted = options.deterministic;
+  effort.restarts *= options.work;
+  effort.moves *= options.work;
   const int rungs = options.deterministic ? kRungs : kTimedRungs;
   for (int rung = 0; rung < rungs; ++rung) {
     const std::int64_t span = kept.peak_bytes.value - floor.value;

@@ -61,6 +61,7 @@ struct FitOptions {
   CopyRates copies;
   double deadline_seconds = 3;
   bool deterministic = false;
+  std::int64_t work = 1;  // times the usual counts, when deterministic
   std::uint64_t seed = 1;
   int threads = 1;
   std::function<void(const FitProgress&)> on_better;  // called from one thread at a time
