@@ -51,6 +51,8 @@ function(plimsoll_test_labels name program)
   set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT 600)
   add_test(NAME ${name}.slow COMMAND ${program} --gtest_filter=Slow*:*/Slow* --gtest_brief=1)
   set_tests_properties(${name}.slow PROPERTIES LABELS slow TIMEOUT 3600)
+  # As the program sets it for itself (cli/bounded_spinning.h): tests share their cores.
+  set_tests_properties(${name} ${name}.slow PROPERTIES ENVIRONMENT GOMP_SPINCOUNT=1000)
   if(PLIMSOLL_SANITIZE MATCHES thread)
     set_tests_properties(${name} ${name}.slow PROPERTIES ENVIRONMENT
       "OMP_NUM_THREADS=1;TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tools/tsan.supp")
