@@ -97,6 +97,17 @@ def left_out(marks, line):
     return None
 
 
+SHOWN = set()
+
+
+def shown_before(line):
+    """A command that another document shows too and that leaves no file behind is run once."""
+    words = line.split("#")[0].split()
+    again = tuple(words) in SHOWN and not {"-o", ">", "--trace", "--save", "--svg"} & set(words)
+    SHOWN.add(tuple(words))
+    return "run before" if again else None
+
+
 def known_target(line):
     """`make X` and `ctest -R X` name something that is there."""
     words = line.split("#")[0].split()
@@ -110,7 +121,7 @@ def run_document(path, folder):
     environment = {**os.environ, "PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "NO_COLOR": "1"}
     failed, count = [], 0
     for marks, line in commands(path):
-        reason = left_out(marks, line)
+        reason = left_out(marks, line) or shown_before(line)
         if reason:
             print(f"  left out ({reason}): {line}")
             continue
