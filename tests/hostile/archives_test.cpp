@@ -1,93 +1,20 @@
 // Archives and snapshots that want to do harm, given to the program itself: exit code 3 and one line, in less than a
 // second of processor time and less than 200 MB, both measured by the kernel (wait4).
-#include <fcntl.h>
-#include <gtest/gtest.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <filesystem>
 #include <string>
 #include <vector>
 
-#include "plimsoll/base/file.h"
+#include "hostile/program_run.h"
 #include "plimsoll/model/onnx/file_pieces.h"
 #include "plimsoll/store/testing/zip_pieces.h"
 
-namespace plimsoll {
+namespace plimsoll::hostile {
 namespace {
-
-// A sanitizer reserves terabytes of addresses and is slow: it checks the answers, not the limits.
-#ifdef PLIMSOLL_SANITIZED
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
 
 namespace fs = std::filesystem;
 namespace zip = store::zip_pieces;
 using namespace std::string_literals;
 
-constexpr double kMostSeconds = 1;
-constexpr long kMostKilobytes = 200'000;
-
-struct Outcome {
-  int exit_code = -1;
-  std::string text;  // of stderr
-  double seconds = 0;
-  long kilobytes = 0;
-};
-
-double seconds_of(const timeval& time) { return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec); }
-
-class HostileArchives : public testing::Test {
- protected:
-  void SetUp() override {
-    folder_ = fs::temp_directory_path() / fmt::format("plimsoll_hostile_archives_{}", ::getpid());
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  Outcome run(std::vector<std::string> arguments) const {
-    const fs::path errors = folder_ / "stderr";
-    const pid_t child = ::fork();
-    if (child == 0) {
-      std::vector<char*> argv{const_cast<char*>("plimsoll")};
-      for (std::string& argument : arguments) argv.push_back(argument.data());
-      argv.push_back(nullptr);
-      const rlimit most{1ULL << 33, 1ULL << 33};  // should one slip through, it must not take the machine with it
-      if (!kSanitized) ::setrlimit(RLIMIT_AS, &most);
-      ::dup2(::open("/dev/null", O_WRONLY), STDOUT_FILENO);
-      ::dup2(::open(errors.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), STDERR_FILENO);
-      ::execv(PLIMSOLL_PROGRAM, argv.data());
-      ::_exit(127);
-    }
-    int status = 0;
-    rusage used{};
-    ::wait4(child, &status, 0, &used);
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), read_file(errors).value_or(""),
-            seconds_of(used.ru_utime) + seconds_of(used.ru_stime), used.ru_maxrss};
-  }
-
-  // `arguments` are a command that reads the file.
-  void expect_refused(const std::string& what, const std::vector<std::string>& arguments, const std::string& why) const {
-    const Outcome outcome = run(arguments);
-    EXPECT_EQ(outcome.exit_code, 3) << what << ": " << outcome.text;
-    EXPECT_EQ(std::count(outcome.text.begin(), outcome.text.end(), '\n'), 1) << what << ": " << outcome.text;
-    EXPECT_NE(outcome.text.find(why), std::string::npos) << what << ": " << outcome.text;
-    if (kSanitized) return;
-    EXPECT_LT(outcome.seconds, kMostSeconds) << what;
-    EXPECT_LT(outcome.kilobytes, kMostKilobytes) << what;
-  }
-
-  std::string file(const std::string& name, const std::string& content) const {
-    EXPECT_TRUE(write_file(folder_ / name, content));
-    return (folder_ / name).string();
-  }
-
-  fs::path folder_;
-};
+class HostileArchives : public ProgramRun {};
 
 constexpr std::uint64_t kBomb = 400'000'000;
 
@@ -230,7 +157,7 @@ TEST_F(HostileArchives, AStackThatManyEventsShareStaysShared) {
   ASSERT_LT(out.size(), 1'000'000u);
   const std::string to = (folder_ / "again.pickle").string();
   const Outcome outcome = run({"convert", file("stacks.pickle", out), "-o", to});
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.text;
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
   EXPECT_LT(fs::file_size(to), 2'000'000u);
   if (kSanitized) return;
   EXPECT_LT(outcome.seconds, kMostSeconds);
@@ -238,4 +165,4 @@ TEST_F(HostileArchives, AStackThatManyEventsShareStaysShared) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::hostile
