@@ -7,8 +7,15 @@
 namespace plimsoll::cli {
 
 void bound_spinning(char** argv) {
-  if (std::getenv("OMP_WAIT_POLICY") != nullptr || std::getenv("GOMP_SPINCOUNT") != nullptr) return;
-  if (setenv("GOMP_SPINCOUNT", "1000", 1) != 0) return;
+  constexpr const char* kSpins = "GOMP_SPINCOUNT";
+  constexpr const char* kSetByUs = "PLIMSOLL_BOUNDED_SPINNING";
+  if (std::getenv(kSetByUs) != nullptr) {  // libgomp has read it; programs that we start are none of our business
+    unsetenv(kSpins);
+    unsetenv(kSetByUs);
+    return;
+  }
+  if (std::getenv("OMP_WAIT_POLICY") != nullptr || std::getenv(kSpins) != nullptr) return;
+  if (setenv(kSpins, "1000", 1) != 0 || setenv(kSetByUs, "1", 1) != 0) return;
   execv("/proc/self/exe", argv);
 }
 

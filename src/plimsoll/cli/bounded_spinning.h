@@ -5,7 +5,8 @@
 // thirteen times as long. A thousand turns (some 40 microseconds) lose nothing on an idle machine.
 //
 // libgomp reads its setting when it is loaded, before main(): so the program sets it and starts itself anew.
-// A setting that the user made (OMP_WAIT_POLICY or GOMP_SPINCOUNT) is left alone.
+// The setting is taken back then, so that programs started by `exec` do not inherit it. One that the user made
+// (OMP_WAIT_POLICY or GOMP_SPINCOUNT) is left alone.
 #pragma once
 
 namespace plimsoll::cli {
