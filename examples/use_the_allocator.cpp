@@ -13,7 +13,9 @@ int main() {
   void* second = pool.allocate(5_MiB);
   pool.free(second);
   const memory::HostPoolStatistics statistics = pool.statistics();
-  std::printf("%lld allocations, %lld recycled, peak %s, held %s\n", static_cast<long long>(statistics.allocations),
-              static_cast<long long>(statistics.recycled), human(statistics.peak_in_use).c_str(), human(statistics.held).c_str());
+  std::printf("%lld allocations, %lld recycled, peak %s, held %s\n",
+              static_cast<long long>(statistics.allocations),
+              static_cast<long long>(statistics.recycled), human(statistics.peak_in_use).c_str(),
+              human(statistics.held).c_str());
   return first == second ? 0 : 1;
 }

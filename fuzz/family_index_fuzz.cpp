@@ -10,7 +10,9 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   if (!index) return 0;
   std::int64_t before = 0;
   for (const plan::FamilyEntry& entry : index->entries) {
-    if (entry.size <= before || entry.file.empty() || entry.file == ".." || entry.file.find('/') != std::string::npos) std::abort();
+    if (entry.size <= before || entry.file.empty() || entry.file == ".." ||
+        entry.file.find('/') != std::string::npos)
+      std::abort();
     before = entry.size;
   }
   return 0;

@@ -1,6 +1,6 @@
 // Any bytes: the parser refuses or gives a verified graph, and that graph's text reads back to the
-// same text (compared as text because a NaN attribute equals nothing). Where the text has symbols, other
-// sizes are tried too.
+// same text (compared as text because a NaN attribute equals nothing). Where the text has symbols,
+// other sizes are tried too.
 #include <cstdlib>
 
 #include "plimsoll/ir/dot.h"

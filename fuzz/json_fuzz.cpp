@@ -1,4 +1,5 @@
-// Any bytes as JSON: refused with one line, or read as the parser beneath reads it, and written so that it reads back.
+// Any bytes as JSON: refused with one line, or read as the parser beneath reads it, and written so
+// that it reads back.
 #include <cstdlib>
 #include <string_view>
 
@@ -11,7 +12,9 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const auto tree = parse_json(text);
   if (!tree) {
-    if (tree.error().message.find('\n') != std::string::npos || !tree.error().message.starts_with("line ")) std::abort();
+    if (tree.error().message.find('\n') != std::string::npos ||
+        !tree.error().message.starts_with("line "))
+      std::abort();
     return 0;
   }
   if (nlohmann::json::parse(text, nullptr, false) != *tree) std::abort();

@@ -11,6 +11,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   plimsoll::model::ImportOptions options;
   options.batch = 2;
   options.seq = 3;
-  (void)plimsoll::model::import_onnx_bytes({reinterpret_cast<const std::byte*>(data), size}, options);
+  (void)plimsoll::model::import_onnx_bytes({reinterpret_cast<const std::byte*>(data), size},
+                                           options);
   return 0;
 }

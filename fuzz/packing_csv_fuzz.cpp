@@ -1,4 +1,5 @@
-// Any bytes as a CSV problem: an error or a problem that verifies, is written back the same, and packs.
+// Any bytes as a CSV problem: an error or a problem that verifies, is written back the same, and
+// packs.
 #include <cstdint>
 #include <string_view>
 

@@ -1,4 +1,5 @@
-// Any bytes as a plan file: the reader refuses, or the checker answers and what it accepts can be drawn and reads back.
+// Any bytes as a plan file: the reader refuses, or the checker answers and what it accepts can be
+// drawn and reads back.
 #include <cstdlib>
 #include <string_view>
 

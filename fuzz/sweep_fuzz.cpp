@@ -11,7 +11,9 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   if (!curve) return 0;
   Bytes before;
   for (const report::CurvePoint& point : curve->points) {
-    if (point.peak < before || !std::isfinite(point.seconds) || point.seconds < 0 || !std::isfinite(point.overhead)) std::abort();
+    if (point.peak < before || !std::isfinite(point.seconds) || point.seconds < 0 ||
+        !std::isfinite(point.overhead))
+      std::abort();
     before = point.peak;
   }
   return 0;

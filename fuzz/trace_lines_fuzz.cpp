@@ -1,4 +1,5 @@
-// Any bytes as a trace, one JSON object a line: refused, or what is written of it reads back the same and can be drawn.
+// Any bytes as a trace, one JSON object a line: refused, or what is written of it reads back the
+// same and can be drawn.
 #include <cstdlib>
 #include <string_view>
 

@@ -18,7 +18,8 @@ Span* allocate_span(std::size_t bytes, std::size_t alignment, std::size_t phase)
   Guard guard(heap_lock);
   Span* span = span_heap.allocate(Use::kBlock, granules, alignment, phase);
   // The commit limit may be met by what is cached, or by what dead threads left.
-  if (span == nullptr && span_heap.trim(true) > 0) span = span_heap.allocate(Use::kBlock, granules, alignment, phase);
+  if (span == nullptr && span_heap.trim(true) > 0)
+    span = span_heap.allocate(Use::kBlock, granules, alignment, phase);
   if (span != nullptr) span->bytes = bytes;
   return span;
 }
@@ -41,7 +42,8 @@ bool resize_in_place(Span* span, std::size_t bytes) {
   return true;
 }
 
-// Pages move by their page tables when both places agree modulo a huge page; that also moves huge pages whole.
+// Pages move by their page tables when both places agree modulo a huge page; that also moves huge
+// pages whole.
 void* move_span(Span* from, std::size_t bytes) {
   const std::size_t phase = reinterpret_cast<std::uintptr_t>(from->start) % kHugePage;
   Span* to = allocate_span(bytes, kHugePage, phase);
@@ -111,7 +113,8 @@ void* allocate_small(std::size_t bytes) {
 
 void* allocate_unchecked(std::size_t bytes, std::size_t alignment) {
   // Rounding to the alignment makes a small block's class a multiple of it (size_class.h).
-  const std::size_t rounded = alignment <= kSmallLimit && bytes <= kSmallLimit ? round_up(bytes, alignment) : bytes;
+  const std::size_t rounded =
+      alignment <= kSmallLimit && bytes <= kSmallLimit ? round_up(bytes, alignment) : bytes;
   if (rounded <= kSmallLimit && alignment <= kSmallLimit) return allocate_small(rounded);
   void* block = nullptr;
   if (bytes <= kMediumLimit && alignment <= kMediumLimit) {
@@ -154,10 +157,12 @@ void release_unchecked(void* block) {
 namespace {
 
 bool resize_where_it_is(const Found& found, void* block, std::size_t bytes) {
-  if (found.descriptor->kind == Kind::kPage) return bytes <= found.usable && bytes >= found.usable / 2;
+  if (found.descriptor->kind == Kind::kPage)
+    return bytes <= found.usable && bytes >= found.usable / 2;
   bool done = false;
   if (found.descriptor->kind == Kind::kSlices) {
-    done = bytes > kSmallLimit && bytes <= kMediumLimit && resize_slices(found.descriptor, block, bytes);
+    done = bytes > kSmallLimit && bytes <= kMediumLimit &&
+           resize_slices(found.descriptor, block, bytes);
   } else if (!static_cast<Span*>(found.descriptor)->guarded) {
     done = bytes > kMediumLimit && bytes <= kLargestRequest &&
            resize_in_place(static_cast<Span*>(found.descriptor), bytes);
@@ -175,10 +180,13 @@ void* allocate_slow(std::size_t bytes) {
   if (bytes <= kSmallLimit) [[likely]] {
     Pool* pool = this_pool;
     const unsigned size_class = class_of(bytes);
-    if (void* block = pool->try_pop(size_class)) [[likely]] return block;
+    if (void* block = pool->try_pop(size_class)) [[likely]]
+      return block;
   }
-  if (checking()) [[unlikely]] return checked_allocate(bytes, kWord);
-  if (bytes <= kSmallLimit) [[likely]] return allocate_small(bytes);
+  if (checking()) [[unlikely]]
+    return checked_allocate(bytes, kWord);
+  if (bytes <= kSmallLimit) [[likely]]
+    return allocate_small(bytes);
   return allocate_unchecked(bytes, kWord);
 }
 
@@ -189,12 +197,14 @@ void release_slow(void* block) {
     return pool->push_remote(static_cast<Page*>(found), reinterpret_cast<std::uintptr_t>(block));
   }
   if (block == nullptr) return;
-  if (checking()) [[unlikely]] return checked_release(block);
+  if (checking()) [[unlikely]]
+    return checked_release(block);
   release_unchecked(block);
 }
 
 void* allocate_aligned(std::size_t bytes, std::size_t alignment) {
-  if (checking()) [[unlikely]] return checked_allocate(bytes, alignment);
+  if (checking()) [[unlikely]]
+    return checked_allocate(bytes, alignment);
   if (alignment <= kWord) return allocate(bytes);
   return allocate_unchecked(bytes == 0 ? alignment : bytes, alignment);
 }
@@ -210,10 +220,12 @@ void* allocate_zeroed(std::size_t bytes) {
 }
 
 void* reallocate(void* block, std::size_t bytes) {
-  if (checking()) [[unlikely]] return checked_reallocate(block, bytes);
+  if (checking()) [[unlikely]]
+    return checked_reallocate(block, bytes);
   const Found found = require_block("realloc", block);
   if (resize_where_it_is(found, block, bytes)) return block;
-  if (found.descriptor->kind == Kind::kSpan && bytes > found.usable && !static_cast<Span*>(found.descriptor)->guarded) {
+  if (found.descriptor->kind == Kind::kSpan && bytes > found.usable &&
+      !static_cast<Span*>(found.descriptor)->guarded) {
     void* moved = move_span(static_cast<Span*>(found.descriptor), bytes);
     if (moved != nullptr && tracing()) {
       trace_free(block);
@@ -229,7 +241,8 @@ void* reallocate(void* block, std::size_t bytes) {
 }
 
 std::size_t usable_bytes(const void* block) {
-  if (checking()) [[unlikely]] return checked_bytes(block);
+  if (checking()) [[unlikely]]
+    return checked_bytes(block);
   return require_block("malloc_usable_size", block).usable;
 }
 

@@ -1,11 +1,13 @@
-// Blocks of every size: which part of the allocator serves a request, and what a pointer belongs to.
+// Blocks of every size: which part of the allocator serves a request, and what a pointer belongs
+// to.
 //
 //   up to 32 KiB   a block of a size class in a page of the thread's pool      pool.h
 //   up to 1 MiB    slices                                                      slices.h
 //   above          a span                                                      span_heap.h
 //
-// The functions here have the meaning of their namesakes in the C library, without errno: null means no memory. The fast
-// paths are inline, so that the exported malloc and free contain them whole.
+// The functions here have the meaning of their namesakes in the C library, without errno: null
+// means no memory. The fast paths are inline, so that the exported malloc and free contain them
+// whole.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +26,8 @@ void release_slow(void* block);
 
 // Null when the fast path has nothing.
 inline void* allocate_fast(std::size_t bytes) {
-  if (bytes > kDirectLimit) [[unlikely]] return nullptr;
+  if (bytes > kDirectLimit) [[unlikely]]
+    return nullptr;
   return this_pool->try_pop((bytes + kWord - 1) / kWord);
 }
 

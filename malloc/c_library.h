@@ -1,7 +1,7 @@
 // What the C library promises beyond memory: errno, overflow, zero sizes.
 //
-// malloc(0) is a block of its own. realloc(p, 0) frees and returns null, as glibc's does. A product that overflows and a
-// size above PTRDIFF_MAX are ENOMEM. free leaves errno alone.
+// malloc(0) is a block of its own. realloc(p, 0) frees and returns null, as glibc's does. A product
+// that overflows and a size above PTRDIFF_MAX are ENOMEM. free leaves errno alone.
 #pragma once
 
 #include <bit>
@@ -13,12 +13,15 @@
 namespace plimsoll::heap {
 
 inline void* or_enomem(void* block) {
-  if (block == nullptr) [[unlikely]] errno = ENOMEM;
+  if (block == nullptr) [[unlikely]]
+    errno = ENOMEM;
   return block;
 }
 
 // Apart, so that the fast path calls nothing and saves no register.
-[[gnu::noinline]] inline void* malloc_slow_as_c(std::size_t bytes) { return or_enomem(allocate_slow(bytes)); }
+[[gnu::noinline]] inline void* malloc_slow_as_c(std::size_t bytes) {
+  return or_enomem(allocate_slow(bytes));
+}
 
 inline void* malloc_as_c(std::size_t bytes) {
   void* block = allocate_fast(bytes);

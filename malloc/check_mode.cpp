@@ -20,14 +20,18 @@ std::uint64_t* size_word(const void* block, std::size_t usable) {
   return reinterpret_cast<std::uint64_t*>(reinterpret_cast<std::uintptr_t>(block) + usable - 8);
 }
 
-std::uint64_t mask(const void* block) { return link_key() ^ reinterpret_cast<std::uintptr_t>(block); }
+std::uint64_t mask(const void* block) {
+  return link_key() ^ reinterpret_cast<std::uintptr_t>(block);
+}
 
 bool is_checked_page(const Found& found) {
-  return found.descriptor->kind == Kind::kPage && found.descriptor->owner.load(std::memory_order_relaxed) == common_pool();
+  return found.descriptor->kind == Kind::kPage &&
+         found.descriptor->owner.load(std::memory_order_relaxed) == common_pool();
 }
 
 bool is_guarded(const Found& found) {
-  return found.descriptor->kind == Kind::kSpan && static_cast<const Span*>(found.descriptor)->guarded;
+  return found.descriptor->kind == Kind::kSpan &&
+         static_cast<const Span*>(found.descriptor)->guarded;
 }
 
 void require_canary(const char* call, const void* block, std::size_t bytes, std::size_t end) {
@@ -35,8 +39,8 @@ void require_canary(const char* call, const void* block, std::size_t bytes, std:
   for (std::size_t i = bytes; i < end; ++i) {
     if (at[i] == kCanary) continue;
     Text what;
-    what << "the block has " << std::uint64_t{bytes} << " bytes, and the one at offset " << std::uint64_t{i}
-         << " behind them was overwritten";
+    what << "the block has " << std::uint64_t{bytes} << " bytes, and the one at offset "
+         << std::uint64_t{i} << " behind them was overwritten";
     die(call, block, what.c_str());
   }
 }
@@ -48,9 +52,11 @@ std::size_t require_intact(const char* call, const void* block, const Found& fou
     require_canary(call, block, span->bytes, span->payload());
     return span->bytes;
   }
-  if (looks_freed(reinterpret_cast<std::uintptr_t>(block), link_key())) die(call, block, "was freed already (double free)");
+  if (looks_freed(reinterpret_cast<std::uintptr_t>(block), link_key()))
+    die(call, block, "was freed already (double free)");
   const std::uint64_t bytes = *size_word(block, found.usable) ^ mask(block);
-  if (bytes > found.usable - kTrailer) die(call, block, "what follows the block was overwritten, its size too");
+  if (bytes > found.usable - kTrailer)
+    die(call, block, "what follows the block was overwritten, its size too");
   require_canary(call, block, bytes, found.usable - 8);
   return bytes;
 }
@@ -74,7 +80,8 @@ void begin_checking() {
 
 void* checked_allocate(std::size_t bytes, std::size_t alignment) {
   if (bytes > kLargestRequest) return nullptr;
-  if (alignment > kKernelPage || round_up(bytes + kTrailer, alignment) > kSmallLimit) return guarded_span(bytes, alignment);
+  if (alignment > kKernelPage || round_up(bytes + kTrailer, alignment) > kSmallLimit)
+    return guarded_span(bytes, alignment);
   const unsigned size_class = class_of(round_up(bytes + kTrailer, alignment));
   Guard guard(common_lock);
   Pool* pool = common_pool();
@@ -96,14 +103,17 @@ void checked_release(void* block) {
   if (!is_checked_page(found)) return release_unchecked(block);
   require_intact("free", block, found);
   std::memset(block, kFreed, found.usable);
-  common_pool()->push(static_cast<Page*>(found.descriptor), reinterpret_cast<std::uintptr_t>(block));
+  common_pool()->push(static_cast<Page*>(found.descriptor),
+                      reinterpret_cast<std::uintptr_t>(block));
   common_pool()->settle_waiting();
 }
 
 std::size_t checked_bytes(const void* block) {
   const Found found = require_block("malloc_usable_size", block);
   Guard guard(common_lock);
-  return is_guarded(found) || is_checked_page(found) ? require_intact("malloc_usable_size", block, found) : found.usable;
+  return is_guarded(found) || is_checked_page(found)
+             ? require_intact("malloc_usable_size", block, found)
+             : found.usable;
 }
 
 void* checked_reallocate(void* block, std::size_t bytes) {

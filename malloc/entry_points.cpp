@@ -1,8 +1,8 @@
 // The names of the C library that this allocator takes over.
 //
-// All of those that "Replacing malloc" in glibc's manual names, the __libc_ names under which some programs reach the
-// original (left alone they would mix two heaps), and C23's sized frees. reallocarray, strdup and the like are left to
-// glibc, whose own call these.
+// All of those that "Replacing malloc" in glibc's manual names, the __libc_ names under which some
+// programs reach the original (left alone they would mix two heaps), and C23's sized frees.
+// reallocarray, strdup and the like are left to glibc, whose own call these.
 #include <cerrno>
 #include <cstdlib>
 
@@ -15,12 +15,24 @@ using namespace plimsoll::heap;
 #pragma GCC visibility push(default)
 extern "C" {
 
-void* malloc(size_t bytes) { return malloc_as_c(bytes); }
-void free(void* block) { release(block); }
-void* calloc(size_t count, size_t bytes) { return calloc_as_c(count, bytes); }
-void* realloc(void* block, size_t bytes) { return realloc_as_c(block, bytes); }
-void* aligned_alloc(size_t alignment, size_t bytes) { return aligned_as_c(alignment, bytes); }
-size_t malloc_usable_size(void* block) { return block == nullptr ? 0 : usable_bytes(block); }
+void* malloc(size_t bytes) {
+  return malloc_as_c(bytes);
+}
+void free(void* block) {
+  release(block);
+}
+void* calloc(size_t count, size_t bytes) {
+  return calloc_as_c(count, bytes);
+}
+void* realloc(void* block, size_t bytes) {
+  return realloc_as_c(block, bytes);
+}
+void* aligned_alloc(size_t alignment, size_t bytes) {
+  return aligned_as_c(alignment, bytes);
+}
+size_t malloc_usable_size(void* block) {
+  return block == nullptr ? 0 : usable_bytes(block);
+}
 
 // glibc rounds an alignment that is no power of two up to one.
 void* memalign(size_t alignment, size_t bytes) {
@@ -35,28 +47,57 @@ int posix_memalign(void** out, size_t alignment, size_t bytes) {
   return 0;
 }
 
-void* valloc(size_t bytes) { return aligned_as_c(kKernelPage, bytes); }
-void* pvalloc(size_t bytes) {
-  return bytes > kLargestRequest ? or_enomem(nullptr) : aligned_as_c(kKernelPage, round_up(bytes, kKernelPage));
+void* valloc(size_t bytes) {
+  return aligned_as_c(kKernelPage, bytes);
 }
-void cfree(void* block) { release(block); }
-void free_sized(void* block, size_t) { release(block); }
-void free_aligned_sized(void* block, size_t, size_t) { release(block); }
+void* pvalloc(size_t bytes) {
+  return bytes > kLargestRequest ? or_enomem(nullptr)
+                                 : aligned_as_c(kKernelPage, round_up(bytes, kKernelPage));
+}
+void cfree(void* block) {
+  release(block);
+}
+void free_sized(void* block, size_t) {
+  release(block);
+}
+void free_aligned_sized(void* block, size_t, size_t) {
+  release(block);
+}
 
 int malloc_trim(size_t) {
   Guard guard(heap_lock);
   return span_heap.trim(true) > 0 ? 1 : 0;
 }
-void malloc_stats(void) { print_statistics(2); }
+void malloc_stats(void) {
+  print_statistics(2);
+}
 
-void* __libc_malloc(size_t bytes) { return malloc_as_c(bytes); }
-void __libc_free(void* block) { release(block); }
-void __libc_cfree(void* block) { release(block); }
-void* __libc_calloc(size_t count, size_t bytes) { return calloc_as_c(count, bytes); }
-void* __libc_realloc(void* block, size_t bytes) { return realloc_as_c(block, bytes); }
-void* __libc_memalign(size_t alignment, size_t bytes) { return memalign(alignment, bytes); }
-void* __libc_valloc(size_t bytes) { return valloc(bytes); }
-void* __libc_pvalloc(size_t bytes) { return pvalloc(bytes); }
-int __posix_memalign(void** out, size_t alignment, size_t bytes) { return posix_memalign(out, alignment, bytes); }
+void* __libc_malloc(size_t bytes) {
+  return malloc_as_c(bytes);
+}
+void __libc_free(void* block) {
+  release(block);
+}
+void __libc_cfree(void* block) {
+  release(block);
+}
+void* __libc_calloc(size_t count, size_t bytes) {
+  return calloc_as_c(count, bytes);
+}
+void* __libc_realloc(void* block, size_t bytes) {
+  return realloc_as_c(block, bytes);
+}
+void* __libc_memalign(size_t alignment, size_t bytes) {
+  return memalign(alignment, bytes);
+}
+void* __libc_valloc(size_t bytes) {
+  return valloc(bytes);
+}
+void* __libc_pvalloc(size_t bytes) {
+  return pvalloc(bytes);
+}
+int __posix_memalign(void** out, size_t alignment, size_t bytes) {
+  return posix_memalign(out, alignment, bytes);
+}
 }
 #pragma GCC visibility pop

@@ -1,22 +1,26 @@
 // How much freed memory may stay resident.
 //
-// Touching fresh memory is what large blocks cost: 345 ns per 4 KiB with huge pages and 1,580 without, against some
-// 130 to write it (measured; see docs/malloc.md). So freed memory is worth keeping. Allocators that keep it by the clock
-// hold 25 to 30 % more than a program ever used at once; those that give it back at once are nine times slower.
+// Touching fresh memory is what large blocks cost: 345 ns per 4 KiB with huge pages and 1,580
+// without, against some 130 to write it (measured; see docs/malloc.md). So freed memory is worth
+// keeping. Allocators that keep it by the clock hold 25 to 30 % more than a program ever used at
+// once; those that give it back at once are nine times slower.
 //
-// The rule here looks at bytes. What is resident may never exceed what the program itself needed lately, by more than a
-// sixteenth (or 8 MiB, if that is more):
+// The rule here looks at bytes. What is resident may never exceed what the program itself needed
+// lately, by more than a sixteenth (or 8 MiB, if that is more):
 //
-//     live + cached <= max(live + 8 MiB, peak + peak / 16)      peak = most live bytes in the last one to two seconds
+//     live + cached <= max(live + 8 MiB, peak + peak / 16)
+//     peak = most live bytes in the last one to two seconds
 //
-//   bytes |  - - - - - - - - - - - - - - - - - - - - - peak + peak/16: the bound; falls a second or two after the peak
+//   bytes |  - - - - - - - - - - - - - - - - - - - - - peak + peak/16: the bound; falls a second or
+//            two after the peak
 //         |     ..##########......##########
 //         |    .  .#########.    . #########           #  cached: stays within the bound
 //         | ...    ..........    .. ........           .  live
 //
-// A program at its peak therefore holds a sixteenth more than it uses; one whose use goes up and down, as a training
-// step's does, keeps its pages in between. A program that became smaller gives its memory back with the next large
-// allocation or free after a second: there is no helper thread, so one that sleeps keeps its cache.
+// A program at its peak therefore holds a sixteenth more than it uses; one whose use goes up and
+// down, as a training step's does, keeps its pages in between. A program that became smaller gives
+// its memory back with the next large allocation or free after a second: there is no helper thread,
+// so one that sleeps keeps its cache.
 //
 // Under a cgroup's memory.max the cache also ends where live + cached would pass 15/16 of that.
 //

@@ -17,13 +17,16 @@ constexpr int MADV_POPULATE_WRITE = 23;
 constexpr int MREMAP_DONTUNMAP = 4;
 #endif
 
-long system_call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0, long f = 0) {
+long system_call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0,
+                 long f = 0) {
 #if defined(__x86_64__)
   long result;
   register long r10 asm("r10") = d;
   register long r8 asm("r8") = e;
   register long r9 asm("r9") = f;
-  asm volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+  asm volatile("syscall"
+               : "=a"(result)
+               : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
                : "rcx", "r11", "memory");
   return result;
 #elif defined(__aarch64__)
@@ -34,15 +37,22 @@ long system_call(long number, long a = 0, long b = 0, long c = 0, long d = 0, lo
   register long x3 asm("x3") = d;
   register long x4 asm("x4") = e;
   register long x5 asm("x5") = f;
-  asm volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory");
+  asm volatile("svc 0"
+               : "+r"(x0)
+               : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
+               : "memory");
   return x0;
 #else
 #error "the host allocator knows the system calls of x86-64 and AArch64"
 #endif
 }
 
-long address(const void* p) { return reinterpret_cast<long>(p); }
-bool failed(long result) { return result < 0 && result > -4096; }
+long address(const void* p) {
+  return reinterpret_cast<long>(p);
+}
+bool failed(long result) {
+  return result < 0 && result > -4096;
+}
 
 void advise(void* begin, std::size_t bytes, int advice) {
   system_call(SYS_madvise, address(begin), static_cast<long>(bytes), advice);
@@ -54,8 +64,8 @@ void* reserve_addresses(std::size_t bytes, std::size_t alignment) {
   const std::size_t slack = alignment > kKernelPage ? alignment - kKernelPage : 0;
   const std::size_t total = bytes + slack;
   if (total < bytes) return nullptr;
-  const long mapped = system_call(SYS_mmap, 0, static_cast<long>(total), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
-                                  -1, 0);
+  const long mapped = system_call(SYS_mmap, 0, static_cast<long>(total), PROT_NONE,
+                                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (failed(mapped)) return nullptr;
   const auto base = static_cast<std::uintptr_t>(mapped);
   const std::uintptr_t begin = round_up(base, alignment);
@@ -70,23 +80,30 @@ void release_addresses(void* begin, std::size_t bytes) {
 }
 
 bool commit(void* begin, std::size_t bytes) {
-  return !failed(system_call(SYS_mprotect, address(begin), static_cast<long>(bytes), PROT_READ | PROT_WRITE));
+  return !failed(
+      system_call(SYS_mprotect, address(begin), static_cast<long>(bytes), PROT_READ | PROT_WRITE));
 }
 
 bool protect(void* begin, std::size_t bytes) {
   return !failed(system_call(SYS_mprotect, address(begin), static_cast<long>(bytes), PROT_NONE));
 }
 
-void purge(void* begin, std::size_t bytes) { advise(begin, bytes, MADV_DONTNEED); }
+void purge(void* begin, std::size_t bytes) {
+  advise(begin, bytes, MADV_DONTNEED);
+}
 
-void ask_for_huge_pages(void* begin, std::size_t bytes) { advise(begin, bytes, MADV_HUGEPAGE); }
+void ask_for_huge_pages(void* begin, std::size_t bytes) {
+  advise(begin, bytes, MADV_HUGEPAGE);
+}
 
 bool populate(void* begin, std::size_t bytes) {
-  return !failed(system_call(SYS_madvise, address(begin), static_cast<long>(bytes), MADV_POPULATE_WRITE));
+  return !failed(
+      system_call(SYS_madvise, address(begin), static_cast<long>(bytes), MADV_POPULATE_WRITE));
 }
 
 bool move_pages(void* from, void* to, std::size_t bytes) {
-  return !failed(system_call(SYS_mremap, address(from), static_cast<long>(bytes), static_cast<long>(bytes),
+  return !failed(system_call(SYS_mremap, address(from), static_cast<long>(bytes),
+                             static_cast<long>(bytes),
                              MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, address(to)));
 }
 
@@ -118,7 +135,9 @@ void write_all(int file, const void* from, std::size_t bytes) {
   }
 }
 
-void close_file(int file) { system_call(SYS_close, file); }
+void close_file(int file) {
+  system_call(SYS_close, file);
+}
 
 std::uint64_t now_coarse_ns() {
   timespec t{};
@@ -132,8 +151,12 @@ std::uint64_t now_ns() {
   return static_cast<std::uint64_t>(t.tv_sec) * 1000000000u + static_cast<std::uint64_t>(t.tv_nsec);
 }
 
-int process_id() { return static_cast<int>(system_call(SYS_getpid)); }
-int thread_id() { return static_cast<int>(system_call(SYS_gettid)); }
+int process_id() {
+  return static_cast<int>(system_call(SYS_getpid));
+}
+int thread_id() {
+  return static_cast<int>(system_call(SYS_gettid));
+}
 
 int numa_node() {
   unsigned node = 0;
@@ -156,6 +179,8 @@ void Lock::wait() {
   }
 }
 
-void Lock::wake() { system_call(SYS_futex, address(&state_), FUTEX_WAKE_PRIVATE, 1); }
+void Lock::wake() {
+  system_call(SYS_futex, address(&state_), FUTEX_WAKE_PRIVATE, 1);
+}
 
 }  // namespace plimsoll::heap

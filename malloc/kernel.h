@@ -1,8 +1,10 @@
-// What is asked of the kernel: addresses, memory, a futex lock, a coarse clock, and bytes written to a file.
+// What is asked of the kernel: addresses, memory, a futex lock, a coarse clock, and bytes written
+// to a file.
 //
-// Every call is a raw system call. A preloaded malloc must not go through functions of libc that somebody else
-// may interpose (a profiler's mmap, a sandbox's open), since those may call malloc again from inside ours; and
-// raw calls leave errno alone, which free() promises. A failure is a return value, never errno.
+// Every call is a raw system call. A preloaded malloc must not go through functions of libc that
+// somebody else may interpose (a profiler's mmap, a sandbox's open), since those may call malloc
+// again from inside ours; and raw calls leave errno alone, which free() promises. A failure is a
+// return value, never errno.
 //
 // The words used for memory, from outside in:
 //   reserved   addresses are ours, nothing may be touched (PROT_NONE: counts for no commit limit)
@@ -49,8 +51,8 @@ int process_id();
 int thread_id();
 int numa_node();  // of the CPU that runs this thread
 
-// A lock of one word. Waiters spin for a moment and then sleep: spinning on would starve a holder that lost its
-// CPU. A forked child may unlock what its parent's thread held at the fork.
+// A lock of one word. Waiters spin for a moment and then sleep: spinning on would starve a holder
+// that lost its CPU. A forked child may unlock what its parent's thread held at the fork.
 class Lock {
  public:
   void lock() {

@@ -1,6 +1,8 @@
-// When the library is loaded and unloaded: options from the environment, limits of the machine, the line at exit.
+// When the library is loaded and unloaded: options from the environment, limits of the machine, the
+// line at exit.
 //
-// Nothing here is needed for allocating: the loader allocates before any constructor runs. Options are
+// Nothing here is needed for allocating: the loader allocates before any constructor runs. Options
+// are
 //
 //   PLIMSOLL_MALLOC_STATS=1|FILE   a line on stderr at exit, or JSON in FILE
 //   PLIMSOLL_MALLOC_TRACE=FILE     every allocation above 32 KiB
@@ -30,7 +32,9 @@ const char* value_of(char** environment, const char* name) {
   return nullptr;
 }
 
-bool is_on(const char* value) { return value != nullptr && *value != '\0' && std::strcmp(value, "0") != 0; }
+bool is_on(const char* value) {
+  return value != nullptr && *value != '\0' && std::strcmp(value, "0") != 0;
+}
 
 __attribute__((constructor)) void loaded(int, char**, char** environment) {
   register_fork_handlers();

@@ -5,12 +5,13 @@
 
 namespace plimsoll::heap {
 
-// The smallest memory.max among this process's cgroup (version 2) and those above it; SIZE_MAX when there is none.
+// The smallest memory.max among this process's cgroup (version 2) and those above it; SIZE_MAX when
+// there is none.
 std::size_t cgroup_memory_limit();
 unsigned numa_nodes();
 
 // Their parsers, for tests.
-std::size_t limit_in(const char* text);           // "max" or a number of bytes
-unsigned highest_node_in(const char* text);       // "0-1,4": 4
+std::size_t limit_in(const char* text);      // "max" or a number of bytes
+unsigned highest_node_in(const char* text);  // "0-1,4": 4
 
 }  // namespace plimsoll::heap

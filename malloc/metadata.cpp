@@ -32,6 +32,8 @@ void* metadata_bytes(std::size_t bytes, std::size_t alignment) {
   return reinterpret_cast<void*>(at);
 }
 
-std::size_t metadata_total() { return total; }
+std::size_t metadata_total() {
+  return total;
+}
 
 }  // namespace plimsoll::heap

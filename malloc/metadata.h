@@ -1,7 +1,7 @@
 // Memory for descriptors: never beside user data, never given back, zero when handed out.
 //
-// Descriptors come in few kinds and are used again by their owners, so a pointer that only moves forward is enough.
-// Callers hold the span heap's lock.
+// Descriptors come in few kinds and are used again by their owners, so a pointer that only moves
+// forward is enough. Callers hold the span heap's lock.
 #pragma once
 
 #include <cstddef>

@@ -1,23 +1,28 @@
 // A page: 64 or 256 KiB of blocks of one size, owned by one thread's pool.
 //
-// Its blocks are in one of four places: with the program; in the pool's list for the class, from which malloc pops;
-// in `freed`, where the owner's frees go; or in `remote`, where those of other threads go. The first three are linked
-// through the blocks themselves.
+// Its blocks are in one of four places: with the program; in the pool's list for the class, from
+// which malloc pops; in `freed`, where the owner's frees go; or in `remote`, where those of other
+// threads go. The first three are linked through the blocks themselves.
 //
-// Counting. malloc does not count: when a pool takes a page's `freed` list, all blocks on it count as outstanding from
-// then on. free counts `countdown` to zero, and what zero means depends on the state:
+// Counting. malloc does not count: when a pool takes a page's `freed` list, all blocks on it count
+// as outstanding from then on. free counts `countdown` to zero, and what zero means depends on the
+// state:
 //
 //   current    the pool's list holds its blocks; zero: everything came back, nothing to do
-//   asleep     nothing free in it; zero: enough came back to be worth allocating from (a few blocks, not the first,
+//   asleep     nothing free in it; zero: enough came back to be worth allocating from (a few
+//              blocks, not the first,
 //              so that a page does not go in and out of the list with every free)
-//   available  in the pool's list of pages with free blocks; zero: wholly free, the page goes back to the heap
+//   available  in the pool's list of pages with free blocks; zero: wholly free, the page goes back
+//              to the heap
 //
 // So one decrement and one test serve for all three, and blocks outstanding = countdown + sleeping.
 //
-// Links. A freed block's first word holds the next block's address, XORed with a key of the process. The end of a list is an
-// odd address inside the page. So a block that is on a list is recognisable: its word, XORed with the key, agrees with its
-// own address in the upper bits, which other data does by chance once in 2^46. free() makes that test; a hit is verified by
-// walking the lists, and aborts as a double free. malloc clears the word, lest a block that was never written looks freed.
+// Links. A freed block's first word holds the next block's address, XORed with a key of the
+// process. The end of a list is an odd address inside the page. So a block that is on a list is
+// recognisable: its word, XORed with the key, agrees with its own address in the upper bits, which
+// other data does by chance once in 2^46. free() makes that test; a hit is verified by walking the
+// lists, and aborts as a double free. malloc clears the word, lest a block that was never written
+// looks freed.
 #pragma once
 
 #include <atomic>
@@ -59,7 +64,9 @@ struct alignas(128) Page : Descriptor {
 
 static_assert(sizeof(Page) == 128, "the owner's line and the other threads'");
 
-inline bool is_end(std::uintptr_t head) { return (head & 1) != 0; }
+inline bool is_end(std::uintptr_t head) {
+  return (head & 1) != 0;
+}
 
 inline std::uintptr_t next_of(std::uintptr_t block, std::uint64_t key) {
   return *reinterpret_cast<std::uint64_t*>(block) ^ key;

@@ -18,8 +18,9 @@ bool PageMap::prepare(const void* begin, std::size_t bytes) {
       release_addresses(fresh, kLeafBytes);
       return false;
     }
-    root_[index].store(reinterpret_cast<std::uintptr_t>(fresh) - reinterpret_cast<std::uintptr_t>(empty_),
-                       std::memory_order_release);
+    root_[index].store(
+        reinterpret_cast<std::uintptr_t>(fresh) - reinterpret_cast<std::uintptr_t>(empty_),
+        std::memory_order_release);
   }
   return true;
 }

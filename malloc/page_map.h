@@ -2,18 +2,20 @@
 //
 //   address  47      32 31     16 15      0
 //           +----------+---------+---------+
-//           |   root   |  leaf   |         |    root: 2^15 entries in .bss; leaf: 2^16 entries, 512 KiB of addresses
+//           |   root | leaf | | root: 2^15 entries in .bss; leaf: 2^16 entries, 512 KiB of
+//               addresses
 //           +----------+---------+---------+
 //
-// Nothing of ours is written beside the user's blocks: a page has no header, powers of two stay aligned, and an
-// overrun cannot reach a descriptor. An entry is null where memory is not ours, which is how a foreign pointer is
-// recognised. The root holds distances from an always-empty leaf, so that zero-initialised memory is a valid
-// empty map and a lookup is two loads without a branch.
+// Nothing of ours is written beside the user's blocks: a page has no header, powers of two stay
+// aligned, and an overrun cannot reach a descriptor. An entry is null where memory is not ours,
+// which is how a foreign pointer is recognised. The root holds distances from an always-empty leaf,
+// so that zero-initialised memory is a valid empty map and a lookup is two loads without a branch.
 //
-// A granule is entered when it is part of a page of small blocks or of a segment of slices, or the first or last of a
-// span (span_heap.h); inside spans entries are null.
+// A granule is entered when it is part of a page of small blocks or of a segment of slices, or the
+// first or last of a span (span_heap.h); inside spans entries are null.
 //
-// Threads: read without a lock, written under the lock of the span heap. An entry of a live block does not change.
+// Threads: read without a lock, written under the lock of the span heap. An entry of a live block
+// does not change.
 #pragma once
 
 #include <atomic>
@@ -40,7 +42,8 @@ class PageMap {
 
   Descriptor* find(const void* p) const {
     const auto address = reinterpret_cast<std::uintptr_t>(p);
-    if (address >> kAddressBits != 0) [[unlikely]] return nullptr;
+    if (address >> kAddressBits != 0) [[unlikely]]
+      return nullptr;
     return leaf(address)[address >> 16 & 0xFFFF].load(std::memory_order_relaxed);
   }
 

@@ -18,7 +18,9 @@ struct Segment {
   Segment* next = nullptr;            // among those with free granules, or spare
   Segment* previous = nullptr;
 
-  std::uint32_t resident() const { return span->region->resident[span->region->unit_of(span->start)]; }
+  std::uint32_t resident() const {
+    return span->region->resident[span->region->unit_of(span->start)];
+  }
 };
 
 constinit Segment* with_room = nullptr;
@@ -79,7 +81,8 @@ Segment* segment_of(Page* page) {
 std::size_t purge_free_pages(std::size_t bytes) {
   std::size_t done = 0;
   for (Segment* segment = with_room; segment != nullptr && done < bytes; segment = segment->next) {
-    for (std::uint32_t bits = segment->free & segment->resident(); bits != 0 && done < bytes; bits &= bits - 1) {
+    for (std::uint32_t bits = segment->free & segment->resident(); bits != 0 && done < bytes;
+         bits &= bits - 1) {
       char* at = segment->span->start + static_cast<unsigned>(std::countr_zero(bits)) * kGranule;
       done += span_heap.purge_range(*segment->span->region, at, at + kGranule);
     }

@@ -79,22 +79,25 @@ void* Pool::take_list(Page* page) {
   return pop(page->size_class);
 }
 
-// Links the next blocks that were never touched, in the order of their addresses. Only when `freed` is empty.
+// Links the next blocks that were never touched, in the order of their addresses. Only when `freed`
+// is empty.
 void Pool::carve(Page* page) {
   std::uint32_t count = static_cast<std::uint32_t>(kCarveBytes / page->block);
   if (count == 0) count = 1;
   if (count > page->capacity - page->carved) count = page->capacity - page->carved;
-  const auto first = reinterpret_cast<std::uintptr_t>(page->start) + std::size_t{page->carved} * page->block;
+  const auto first =
+      reinterpret_cast<std::uintptr_t>(page->start) + std::size_t{page->carved} * page->block;
   std::uintptr_t block = first;
-  for (std::uint32_t i = 1; i < count; ++i, block += page->block) set_next(block, block + page->block, key);
+  for (std::uint32_t i = 1; i < count; ++i, block += page->block)
+    set_next(block, block + page->block, key);
   set_next(block, page->end_mark(), key);
   page->freed = first;
   page->carved += count;
 }
 
 void Pool::put_to_sleep(Page* page) {
-  // All blocks are outstanding; two have to come back before the page is of use again. (Sixteen cost a third more memory
-  // on random replacement, and saved nothing.)
+  // All blocks are outstanding; two have to come back before the page is of use again. (Sixteen
+  // cost a third more memory on random replacement, and saved nothing.)
   constexpr std::uint32_t wake = 2;
   const std::uint32_t outstanding = page->countdown;
   current[page->size_class] = nullptr;
@@ -151,7 +154,8 @@ void Pool::release_free_pages() {
 
 void Pool::settle_remote(Page* page, std::uintptr_t block) {
   // Another thread's lists cannot be walked to be sure; the word alone speaks, wrong once in 2^46.
-  if (looks_freed(block, key)) [[unlikely]] refuse_double_free(block);
+  if (looks_freed(block, key)) [[unlikely]]
+    refuse_double_free(block);
   auto& chain = chains[reinterpret_cast<std::uintptr_t>(page) / sizeof(Page) % kChains];
   if (chain.page == page) {
     set_next(block, chain.head, key);
@@ -166,7 +170,9 @@ void Pool::settle_remote(Page* page, std::uintptr_t block) {
     if (full.page == nullptr) return;
   }
   remote_frees.add(full.count);
-  const auto link = [&](std::uintptr_t behind) { set_next(full.tail, behind != 0 ? behind : full.page->end_mark(), key); };
+  const auto link = [&](std::uintptr_t behind) {
+    set_next(full.tail, behind != 0 ? behind : full.page->end_mark(), key);
+  };
   if (full.page->remote.push({full.head, full.count}, link)) {
     full.page->owner.load(std::memory_order_relaxed)->pending.push(full.page);
   }
@@ -178,7 +184,9 @@ void Pool::flush_chains() {
     Page* page = chain.page;
     chain.page = nullptr;
     remote_frees.add(chain.count);
-    const auto link = [&](std::uintptr_t behind) { set_next(chain.tail, behind != 0 ? behind : page->end_mark(), key); };
+    const auto link = [&](std::uintptr_t behind) {
+      set_next(chain.tail, behind != 0 ? behind : page->end_mark(), key);
+    };
     if (page->remote.push({chain.head, chain.count}, link)) {
       page->owner.load(std::memory_order_relaxed)->pending.push(page);
     }
@@ -187,8 +195,11 @@ void Pool::flush_chains() {
 
 void push_remote_alone(Page* page, std::uintptr_t block) {
   const std::uint64_t key = link_key();
-  const auto link = [&](std::uintptr_t behind) { set_next(block, behind != 0 ? behind : page->end_mark(), key); };
-  if (page->remote.push({block, 1}, link)) page->owner.load(std::memory_order_relaxed)->pending.push(page);
+  const auto link = [&](std::uintptr_t behind) {
+    set_next(block, behind != 0 ? behind : page->end_mark(), key);
+  };
+  if (page->remote.push({block, 1}, link))
+    page->owner.load(std::memory_order_relaxed)->pending.push(page);
 }
 
 void Pool::collect() {
@@ -208,7 +219,8 @@ void Pool::take_back(Page* page, Chain chain) {
     page->countdown -= chain.count;
     return;
   }
-  page->sleeping -= chain.count - page->countdown;  // an asleep page; otherwise nothing is left over
+  // an asleep page; otherwise nothing is left over
+  page->sleeping -= chain.count - page->countdown;
   page->countdown = 0;
   counted_down(page);
 }
@@ -220,7 +232,8 @@ namespace {
 bool is_on_list(std::uintptr_t head, std::uintptr_t block, const Page* page, std::uint64_t key) {
   for (std::uint32_t i = 0; i <= page->capacity && head != 0 && !is_end(head); ++i) {
     if (head == block) return true;
-    if ((head ^ reinterpret_cast<std::uintptr_t>(page->start)) >> kPageWindowBits != 0) return false;
+    if ((head ^ reinterpret_cast<std::uintptr_t>(page->start)) >> kPageWindowBits != 0)
+      return false;
     head = next_of(head, key);
   }
   return false;
@@ -234,7 +247,8 @@ void Pool::refuse_double_free(std::uintptr_t block) {
 
 // The block's word looks like a link: its page's lists are walked to be sure.
 void Pool::settle_suspect(Page* page, std::uintptr_t block) {
-  if (is_on_list(page->freed, block, page, key) || is_on_list(list[page->size_class], block, page, key)) {
+  if (is_on_list(page->freed, block, page, key) ||
+      is_on_list(list[page->size_class], block, page, key)) {
     refuse_double_free(block);
   }
   push_own(page, block);

@@ -1,29 +1,38 @@
 // A thread's pool of small blocks: one list per size class, and the pages behind them.
 //
-//   malloc  pops the class's list. Empty: the current page's freed blocks become the list; or more of the page is carved; or
-//           another page with free blocks becomes current; or a page comes from the heap (page_source.h).
-//   free    of a block of an own page pushes it on the page's `freed` list. Blocks go back to their page, not to the class's
-//           list: pages empty out and can be given back, and blocks allocated together stay together.
-//   free    of another thread's block goes into a small table of chains, one chain per page; a chain that is long enough,
-//           or whose slot is needed, is pushed to its page in one step (remote_list.h). A table of 64 chains of at
-//           most 4 KiB bounds what is under way; it is emptied before the pool takes a page, now and then when it refills
+//   malloc  pops the class's list. Empty: the current page's freed blocks become the list; or more
+//           of the page is carved; or
+//           another page with free blocks becomes current; or a page comes from the heap
+//           (page_source.h).
+//   free    of a block of an own page pushes it on the page's `freed` list. Blocks go back to their
+//           page, not to the class's
+//           list: pages empty out and can be given back, and blocks allocated together stay
+//           together.
+//   free    of another thread's block goes into a small table of chains, one chain per page; a
+//           chain that is long enough,
+//           or whose slot is needed, is pushed to its page in one step (remote_list.h). A table of
+//           64 chains of at
+//           most 4 KiB bounds what is under way; it is emptied before the pool takes a page, now
+//           and then when it refills
 //           a list, and when the thread ends.
 //
-// Waiting. A freed block's first word tells whether it was freed before (page.h), but it is often in nobody's cache, and
-// a test on it stalls free() for as long as that takes: a third of the time of the pareto row. So a block is only
-// prefetched when it is freed, and goes to its list with the thread's next free. A double free is therefore
-// reported by the same or the next free of the thread, or at exit.
+// Waiting. A freed block's first word tells whether it was freed before (page.h), but it is often
+// in nobody's cache, and a test on it stalls free() for as long as that takes: a third of the time
+// of the pareto row. So a block is only prefetched when it is freed, and goes to its list with the
+// thread's next free. A double free is therefore reported by the same or the next free of the
+// thread, or at exit.
 //
-// Fresh pages are carved 4 KiB at a time, and freed blocks are used before more is carved: a program that needs three blocks
-// of a size touches one kernel page.
+// Fresh pages are carved 4 KiB at a time, and freed blocks are used before more is carved: a
+// program that needs three blocks of a size touches one kernel page.
 //
-// Life of a pool. Pools are never destroyed. When a thread ends its pool goes idle, pages and all, and the next thread
-// without a pool takes it over. A block of an idle pool may be freed by anyone, as a remote free. Before a thread takes a
-// new segment's worth of pages it takes home what was freed to idle pools, so that memory of threads that are gone comes
-// back.
+// Life of a pool. Pools are never destroyed. When a thread ends its pool goes idle, pages and all,
+// and the next thread without a pool takes it over. A block of an idle pool may be freed by anyone,
+// as a remote free. Before a thread takes a new segment's worth of pages it takes home what was
+// freed to idle pools, so that memory of threads that are gone comes back.
 //
-// Threads: a pool is used by its thread alone, except `pending`. The common pool (for threads whose own is gone, and for
-// checking, see check_mode.h) is used under common_lock. Lock order: common_lock, then heap_lock.
+// Threads: a pool is used by its thread alone, except `pending`. The common pool (for threads whose
+// own is gone, and for checking, see check_mode.h) is used under common_lock. Lock order:
+// common_lock, then heap_lock.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +46,9 @@ namespace plimsoll::heap {
 // Counted by one thread, read by any.
 class Counter {
  public:
-  void add(std::uint64_t n) { value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed); }
+  void add(std::uint64_t n) {
+    value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+  }
   std::uint64_t value() const { return value_.load(std::memory_order_relaxed); }
 
  private:
@@ -69,7 +80,7 @@ struct Pool {
   Counter handed_out;  // blocks moved to lists
   Counter remote_frees;
   unsigned pages_taken = 0;
-  Pool* next = nullptr;       // idle pools
+  Pool* next = nullptr;  // idle pools
   Pool* next_of_all = nullptr;
 
   alignas(64) PendingStack<Page, Atomic> pending;
@@ -84,7 +95,8 @@ struct Pool {
   // A block of the class, or null when its list is empty.
   void* try_pop(std::size_t size_class) {
     const std::uintptr_t block = list[size_class];
-    if (is_end(block)) [[unlikely]] return nullptr;
+    if (is_end(block)) [[unlikely]]
+      return nullptr;
     list[size_class] = next_of(block, key);
     *reinterpret_cast<std::uint64_t*>(block) = 0;
     return reinterpret_cast<void*>(block);
@@ -101,14 +113,16 @@ struct Pool {
     Page* const page_before = waiting.page;
     const std::uintptr_t before = waiting.block;
     waiting = {page, block};
-    if (page_before != nullptr) [[likely]] settle(page_before, before);
+    if (page_before != nullptr) [[likely]]
+      settle(page_before, before);
   }
   // The same for a block of another pool's page.
   void push_remote(Page* page, std::uintptr_t block) {
     __builtin_prefetch(reinterpret_cast<void*>(block), 1);
     const Waiting before = waiting_remote;
     waiting_remote = {page, block};
-    if (before.page != nullptr) [[likely]] settle_remote(before.page, before.block);
+    if (before.page != nullptr) [[likely]]
+      settle_remote(before.page, before.block);
   }
   // The blocks that wait go home now.
   void settle_waiting();
@@ -120,13 +134,15 @@ struct Pool {
 
  private:
   void settle(Page* page, std::uintptr_t block) {
-    if (looks_freed(block, key)) [[unlikely]] return settle_suspect(page, block);
+    if (looks_freed(block, key)) [[unlikely]]
+      return settle_suspect(page, block);
     push_own(page, block);
   }
   void push_own(Page* page, std::uintptr_t block) {
     set_next(block, page->freed, key);
     page->freed = block;
-    if (--page->countdown == 0) [[unlikely]] counted_down(page);
+    if (--page->countdown == 0) [[unlikely]]
+      counted_down(page);
   }
   void settle_remote(Page* page, std::uintptr_t block);
   void settle_suspect(Page* page, std::uintptr_t block);

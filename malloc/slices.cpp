@@ -25,18 +25,23 @@ struct Segment : Descriptor {
 
   char* base() const { return span->start; }
   unsigned index_of(const void* block) const {
-    return static_cast<unsigned>(static_cast<std::size_t>(static_cast<const char*>(block) - base()) / kSlice);
+    return static_cast<unsigned>(
+        static_cast<std::size_t>(static_cast<const char*>(block) - base()) / kSlice);
   }
   bool is_used(unsigned slice) const { return (used[slice / 64] >> slice % 64 & 1) != 0; }
   // The 16 slices of a granule, as bits.
-  std::uint64_t granule(unsigned index) const { return used[index / 4] >> index % 4 * kSlicesOfGranule & 0xFFFF; }
+  std::uint64_t granule(unsigned index) const {
+    return used[index / 4] >> index % 4 * kSlicesOfGranule & 0xFFFF;
+  }
 };
 
 constinit Segment* bins[kBins] = {};
 constinit Segment* spare = nullptr;
 constinit std::size_t allocations = 0;
 
-unsigned bin_of(const Segment& segment) { return segment.longest / (kSlices / (kBins - 1)); }
+unsigned bin_of(const Segment& segment) {
+  return segment.longest / (kSlices / (kBins - 1));
+}
 
 void link(Segment* segment) {
   Segment*& bin = bins[bin_of(*segment)];
@@ -75,7 +80,8 @@ void set_used(Segment& segment, unsigned begin, unsigned end, bool value) {
   for (unsigned slice = begin; slice < end;) {
     const unsigned stop = (slice / 64 + 1) * 64 < end ? (slice / 64 + 1) * 64 : end;
     const unsigned count = stop - slice;
-    const std::uint64_t bits = (count == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1) << slice % 64;
+    const std::uint64_t bits = (count == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1)
+                               << slice % 64;
     if (value) {
       segment.used[slice / 64] |= bits;
     } else {
@@ -146,14 +152,16 @@ Segment* new_segment() {
     spare = segment;
     return nullptr;
   }
-  for (unsigned i = 0; i < kGranulesOfUnit; ++i) page_map.set(segment->base() + i * kGranule, segment);
+  for (unsigned i = 0; i < kGranulesOfUnit; ++i)
+    page_map.set(segment->base() + i * kGranule, segment);
   link(segment);
   return segment;
 }
 
 void delete_segment(Segment* segment) {
   unlink(segment);
-  for (unsigned i = 0; i < kGranulesOfUnit; ++i) page_map.set(segment->base() + i * kGranule, nullptr);
+  for (unsigned i = 0; i < kGranulesOfUnit; ++i)
+    page_map.set(segment->base() + i * kGranule, nullptr);
   span_heap.free(segment->span);
   segment->next = spare;
   spare = segment;
@@ -189,7 +197,9 @@ void* allocate_slices(std::size_t bytes, std::size_t alignment) {
   return segment->base() + run.begin * kSlice;
 }
 
-std::size_t slice_allocations() { return allocations; }
+std::size_t slice_allocations() {
+  return allocations;
+}
 
 std::size_t slice_bytes(const Descriptor* descriptor, const void* block) {
   const auto& segment = static_cast<const Segment&>(*descriptor);
@@ -199,7 +209,8 @@ std::size_t slice_bytes(const Descriptor* descriptor, const void* block) {
 
 bool is_free_slice(const Descriptor* descriptor, const void* address) {
   const auto& segment = static_cast<const Segment&>(*descriptor);
-  return reinterpret_cast<std::uintptr_t>(address) % kSlice == 0 && !segment.is_used(segment.index_of(address));
+  return reinterpret_cast<std::uintptr_t>(address) % kSlice == 0 &&
+         !segment.is_used(segment.index_of(address));
 }
 
 bool free_slices(Descriptor* descriptor, void* block) {

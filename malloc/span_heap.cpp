@@ -18,18 +18,26 @@ constexpr std::size_t kLargestRegion = std::size_t{16} << 30;
 constexpr int kCandidates = 32;
 
 // The granules of a unit that lie in [begin, end), as bits.
-std::uint32_t granule_bits(const Region& region, std::size_t unit, const char* begin, const char* end) {
+std::uint32_t granule_bits(const Region& region, std::size_t unit, const char* begin,
+                           const char* end) {
   const char* base = region.base + unit * kHugePage;
   const std::size_t first = begin > base ? static_cast<std::size_t>(begin - base) / kGranule : 0;
-  const std::size_t last = end < base + kHugePage ? static_cast<std::size_t>(end - base) / kGranule : kGranulesOfUnit;
+  const std::size_t last =
+      end < base + kHugePage ? static_cast<std::size_t>(end - base) / kGranule : kGranulesOfUnit;
   const std::uint64_t below_last = (std::uint64_t{1} << last) - 1;
   return static_cast<std::uint32_t>(below_last & ~((std::uint64_t{1} << first) - 1));
 }
 
-std::size_t bytes_of(std::uint32_t granules) { return static_cast<std::size_t>(std::popcount(granules)) * kGranule; }
+std::size_t bytes_of(std::uint32_t granules) {
+  return static_cast<std::size_t>(std::popcount(granules)) * kGranule;
+}
 
-unsigned index_of(Use use) { return static_cast<unsigned>(use); }
-Use other(Use use) { return use == Use::kBlock ? Use::kSegment : Use::kBlock; }
+unsigned index_of(Use use) {
+  return static_cast<unsigned>(use);
+}
+Use other(Use use) {
+  return use == Use::kBlock ? Use::kSegment : Use::kBlock;
+}
 
 }  // namespace
 
@@ -121,7 +129,8 @@ bool SpanHeap::occupy(Region& region, char* begin, char* end) {
     const std::uint32_t wanted = granule_bits(region, unit, begin, end);
     if (nodes_ > 1 && (resident & wanted) != 0 && region.node[unit] != node) {
       char* base = region.base + unit * kHugePage;
-      purge_range(region, begin > base ? begin : base, end < base + kHugePage ? end : base + kHugePage);
+      purge_range(region, begin > base ? begin : base,
+                  end < base + kHugePage ? end : base + kHugePage);
     }
     const std::size_t had = bytes_of(resident & wanted);
     reused_ += had;
@@ -172,7 +181,8 @@ std::size_t SpanHeap::purge_span(Span* span, std::size_t bytes, bool parts) {
     if (region.resident[unit] == 0 || (!whole && !parts)) continue;
     char* end = begin + kHugePage < span->end() ? begin + kHugePage : span->end();
     // Runs of whole units go in one call.
-    while (whole && unit > first && region.resident[unit - 1] != 0 && begin - kHugePage >= span->start &&
+    while (whole && unit > first && region.resident[unit - 1] != 0 &&
+           begin - kHugePage >= span->start &&
            done + static_cast<std::size_t>(end - begin) < bytes) {
       --unit;
       begin -= kHugePage;
@@ -214,19 +224,22 @@ bool SpanHeap::make_region(Use use, std::size_t bytes) {
     region->split = static_cast<std::uint8_t*>(metadata_bytes(units, 1));
     region->node = static_cast<std::uint8_t*>(metadata_bytes(units, 1));
   }
-  Span* span = region != nullptr && region->node != nullptr && region->split != nullptr && region->resident != nullptr
+  Span* span = region != nullptr && region->node != nullptr && region->split != nullptr &&
+                       region->resident != nullptr
                    ? new_span(region, static_cast<char*>(base), bytes / kGranule)
                    : nullptr;
   if (span == nullptr) {
     release_addresses(base, bytes);
     return false;
   }
-  const bool first_segments = use == Use::kSegment && next_region_[index_of(use)] == std::size_t{1} << 30;
+  const bool first_segments = use == Use::kSegment && next_region_[index_of(use)] == std::size_t{1}
+                                                                                         << 30;
   region->use = use;
   region->base = static_cast<char*>(base);
   region->bytes = bytes;
   region->huge_from = first_segments ? kHugeAfter : 0;
-  if (bytes > region->huge_from) ask_for_huge_pages(region->base + region->huge_from, bytes - region->huge_from);
+  if (bytes > region->huge_from)
+    ask_for_huge_pages(region->base + region->huge_from, bytes - region->huge_from);
   region->next = regions_;
   regions_ = region;
   reserved_ += bytes;
@@ -293,7 +306,8 @@ bool SpanHeap::commit_to(Region& region, const char* end) {
 
 // ---- Allocation
 
-void SpanHeap::consider(Place& best, Span* span, std::size_t granules, std::size_t alignment, std::size_t phase) const {
+void SpanHeap::consider(Place& best, Span* span, std::size_t granules, std::size_t alignment,
+                        std::size_t phase) const {
   const std::size_t length = granules * kGranule;
   if (span->granules < granules) return;
   const auto start = reinterpret_cast<std::uintptr_t>(span->start);
@@ -305,20 +319,22 @@ void SpanHeap::consider(Place& best, Span* span, std::size_t granules, std::size
     if (address < start || address + length > end) continue;
     char* at = reinterpret_cast<char*>(address);
     const std::size_t resident = resident_in(*span->region, at, at + length);
-    const bool better = best.span == nullptr || resident > best.resident ||
-                        (resident == best.resident &&
-                         (span->granules < best.span->granules ||
-                          (span->granules == best.span->granules && at < best.at)));
+    const bool better =
+        best.span == nullptr || resident > best.resident ||
+        (resident == best.resident && (span->granules < best.span->granules ||
+                                       (span->granules == best.span->granules && at < best.at)));
     if (better) best = {span, at, resident};
   }
 }
 
-SpanHeap::Place SpanHeap::find_place(Use use, std::size_t granules, std::size_t alignment, std::size_t phase) const {
+SpanHeap::Place SpanHeap::find_place(Use use, std::size_t granules, std::size_t alignment,
+                                     std::size_t phase) const {
   Place best;
   int seen = 0;
   unsigned bin = bin_of(granules);
   std::uint64_t word = used_bins_[index_of(use)][bin / 64] & ~std::uint64_t{0} << bin % 64;
-  for (unsigned at = bin / 64; at < kBins / 64; word = ++at < kBins / 64 ? used_bins_[index_of(use)][at] : 0) {
+  for (unsigned at = bin / 64; at < kBins / 64;
+       word = ++at < kBins / 64 ? used_bins_[index_of(use)][at] : 0) {
     for (; word != 0; word &= word - 1) {
       bin = at * 64 + static_cast<unsigned>(std::countr_zero(word));
       for (Span* span = bins_[index_of(use)][bin]; span != nullptr; span = span->next) {
@@ -443,7 +459,8 @@ void SpanHeap::shrink(Span* span, std::size_t granules) {
 
 void SpanHeap::forget_pages(Span* block) {
   Region& region = *block->region;
-  for (std::size_t unit = region.unit_of(block->start); unit <= region.unit_of(block->end() - 1); ++unit) {
+  for (std::size_t unit = region.unit_of(block->start); unit <= region.unit_of(block->end() - 1);
+       ++unit) {
     region.resident[unit] &= ~granule_bits(region, unit, block->start, block->end());
     region.split[unit] = region.resident[unit] != 0;
   }

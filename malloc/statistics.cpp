@@ -13,7 +13,8 @@ namespace {
 
 std::uint64_t peak_resident_bytes() {
   rusage used{};
-  return ::getrusage(RUSAGE_SELF, &used) == 0 ? static_cast<std::uint64_t>(used.ru_maxrss) * 1024 : 0;
+  return ::getrusage(RUSAGE_SELF, &used) == 0 ? static_cast<std::uint64_t>(used.ru_maxrss) * 1024
+                                              : 0;
 }
 
 }  // namespace
@@ -44,7 +45,8 @@ void print_statistics(int file) {
   line << "plimsoll malloc: peak ";
   line.size(s.peak_bytes) << " live, ";
   line.size(s.peak_resident_bytes) << " resident; ";
-  line.size(s.cached_bytes) << " cached at the end; " << std::uint64_t{s.allocations} << " allocations; ";
+  line.size(s.cached_bytes) << " cached at the end; " << std::uint64_t{s.allocations}
+                            << " allocations; ";
   line << std::uint64_t{s.reused_bytes / kKernelPage} << " page faults saved, ";
   line.size(s.purged_bytes) << " given back\n";
   line.write_to(file);
@@ -55,7 +57,9 @@ bool write_statistics(const char* path) {
   if (file < 0) return false;
   const plimsoll_malloc_statistics s = statistics();
   Text line;
-  const auto field = [&](const char* name, std::uint64_t value) { line << ",\"" << name << "\":" << value; };
+  const auto field = [&](const char* name, std::uint64_t value) {
+    line << ",\"" << name << "\":" << value;
+  };
   line << "{\"schema\":1";
   field("peak_bytes", s.peak_bytes);
   field("peak_resident_bytes", s.peak_resident_bytes);

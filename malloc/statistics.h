@@ -1,4 +1,5 @@
-// What the allocator did, in numbers: for the C interface, for a line at exit, and as JSON for `plimsoll exec`.
+// What the allocator did, in numbers: for the C interface, for a line at exit, and as JSON for
+// `plimsoll exec`.
 #pragma once
 
 #include <cstddef>

@@ -40,7 +40,8 @@ void watch_for_end_of_thread() {
     key_made = true;
   }
   // May allocate, which is why the pool is in place already.
-  ::pthread_setspecific(key, reinterpret_cast<void*>(std::uintptr_t{PTHREAD_DESTRUCTOR_ITERATIONS}));
+  ::pthread_setspecific(key,
+                        reinterpret_cast<void*>(std::uintptr_t{PTHREAD_DESTRUCTOR_ITERATIONS}));
 }
 
 void before_fork() {

@@ -17,24 +17,34 @@ using memory::Tally;
 
 const char* action_name(MemoryAction action) {
   switch (action) {
-    case MemoryAction::kAllocate: return "alloc";
-    case MemoryAction::kFree: return "free_requested";
-    case MemoryAction::kFreeCompleted: return "free_completed";
-    case MemoryAction::kSegmentMap: return "segment_map";
-    case MemoryAction::kSegmentUnmap: return "segment_unmap";
-    case MemoryAction::kSegmentAlloc: return "segment_alloc";
-    case MemoryAction::kSegmentFree: return "segment_free";
-    case MemoryAction::kOutOfMemory: return "oom";
-    case MemoryAction::kStreamWait: return "stream_wait";
+    case MemoryAction::kAllocate:
+      return "alloc";
+    case MemoryAction::kFree:
+      return "free_requested";
+    case MemoryAction::kFreeCompleted:
+      return "free_completed";
+    case MemoryAction::kSegmentMap:
+      return "segment_map";
+    case MemoryAction::kSegmentUnmap:
+      return "segment_unmap";
+    case MemoryAction::kSegmentAlloc:
+      return "segment_alloc";
+    case MemoryAction::kSegmentFree:
+      return "segment_free";
+    case MemoryAction::kOutOfMemory:
+      return "oom";
+    case MemoryAction::kStreamWait:
+      return "stream_wait";
   }
   return "";
 }
 
 void add_tally(std::string& out, const char* name, const char* pool, const Tally& tally) {
-  fmt::format_to(std::back_inserter(out),
-                 "{}\"{}.{}.current\":{},\"{}.{}.peak\":{},\"{}.{}.allocated\":{},\"{}.{}.freed\":{}",
-                 out.size() > 1 ? "," : "", name, pool, tally.current, name, pool, tally.peak, name,
-                 pool, tally.allocated, name, pool, tally.freed());
+  fmt::format_to(
+      std::back_inserter(out),
+      "{}\"{}.{}.current\":{},\"{}.{}.peak\":{},\"{}.{}.allocated\":{},\"{}.{}.freed\":{}",
+      out.size() > 1 ? "," : "", name, pool, tally.current, name, pool, tally.peak, name, pool,
+      tally.allocated, name, pool, tally.freed());
 }
 
 void add_class(std::string& out, const char* pool, const memory::SizeClassTally& sizes) {
@@ -59,7 +69,9 @@ std::string segment_json(const memory::SegmentView& segment, int device) {
     blocks += fmt::format(
         R"({}{{"address":{},"size":{},"requested_size":{},"state":"{}","frames":[]}})",
         blocks.empty() ? "" : ",", block.address, block.size.value, block.requested.value,
-        live ? "active_allocated" : pending ? "active_pending_free" : "inactive");
+        live      ? "active_allocated"
+        : pending ? "active_pending_free"
+                  : "inactive");
   }
   return fmt::format(
       R"({{"device":{},"address":{},"total_size":{},"allocated_size":{},"active_size":{},)"

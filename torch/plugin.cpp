@@ -33,10 +33,14 @@ Plugin& plugin() {
   return *kPlugin;
 }
 
-// A forked child has no CUDA, and another thread may have held an allocator's lock: the child forgets
-// the devices, so that its frees do nothing and its allocations say what is wrong.
-void before_fork() { plugin().opening.lock(); }
-void in_parent() { plugin().opening.unlock(); }
+// A forked child has no CUDA, and another thread may have held an allocator's lock: the child
+// forgets the devices, so that its frees do nothing and its allocations say what is wrong.
+void before_fork() {
+  plugin().opening.lock();
+}
+void in_parent() {
+  plugin().opening.unlock();
+}
 void in_child() {
   Plugin& all = plugin();
   for (auto& device : all.devices) device.store(nullptr);
@@ -92,7 +96,9 @@ void for_each_device(Visit visit) {
   }
 }
 
-char* owned_text(const std::string& text) { return ::strdup(text.c_str()); }
+char* owned_text(const std::string& text) {
+  return ::strdup(text.c_str());
+}
 
 }  // namespace
 }  // namespace plimsoll::torch
@@ -106,9 +112,11 @@ using plimsoll::torch::stream_id;
 
 void* plimsoll_alloc(ssize_t size, int device, PlimsollStream stream) {
   DeviceState* state = state_of(device);
-  if (state == nullptr) [[unlikely]] plimsoll::torch::raise("plimsoll: " + plugin().problem);
+  if (state == nullptr) [[unlikely]]
+    plimsoll::torch::raise("plimsoll: " + plugin().problem);
   const auto address = state->allocator->allocate(Bytes(size), stream_id(stream));
-  if (address == 0) [[unlikely]] plimsoll::torch::refuse(*state, size, device, stream);
+  if (address == 0) [[unlikely]]
+    plimsoll::torch::refuse(*state, size, device, stream);
   return reinterpret_cast<void*>(address);
 }
 
@@ -168,22 +176,34 @@ void plimsoll_release_pool(int device, PlimsollPool pool) {
   }
 }
 
-void plimsoll_use_fake_device(std::int64_t capacity) { plugin().fake_capacity = capacity; }
-void plimsoll_set_thrower(void (*thrower)(const char*)) { plugin().thrower = thrower; }
+void plimsoll_use_fake_device(std::int64_t capacity) {
+  plugin().fake_capacity = capacity;
+}
+void plimsoll_set_thrower(void (*thrower)(const char*)) {
+  plugin().thrower = thrower;
+}
 
 std::int64_t plimsoll_count(int device, int which) {
   DeviceState* state = state_of(device);
   if (state == nullptr) return 0;
   const auto counts = state->allocator->counts();
   switch (which) {
-    case 0: return counts.all.bytes.current;
-    case 1: return counts.all.bytes.peak;
-    case 2: return counts.reserved_bytes.current;
-    case 3: return counts.reserved_bytes.peak;
-    case 4: return counts.slabs_remapped;
-    case 5: return counts.stream_waits;
-    case 6: return counts.device_allocations;
-    default: return 0;
+    case 0:
+      return counts.all.bytes.current;
+    case 1:
+      return counts.all.bytes.peak;
+    case 2:
+      return counts.reserved_bytes.current;
+    case 3:
+      return counts.reserved_bytes.peak;
+    case 4:
+      return counts.slabs_remapped;
+    case 5:
+      return counts.stream_waits;
+    case 6:
+      return counts.device_allocations;
+    default:
+      return 0;
   }
 }
 
@@ -213,10 +233,14 @@ void plimsoll_record_history(int device, int on, std::int64_t most) {
 
 char* plimsoll_snapshot(int device) {
   DeviceState* state = state_of(device);
-  return plimsoll::torch::owned_text(
-      state == nullptr ? "{\"segments\":[],\"trace\":[]}"
-                       : plimsoll::torch::snapshot_json(*state, device));
+  return plimsoll::torch::owned_text(state == nullptr
+                                         ? "{\"segments\":[],\"trace\":[]}"
+                                         : plimsoll::torch::snapshot_json(*state, device));
 }
 
-void plimsoll_free_text(char* text) { ::free(text); }
-const char* plimsoll_problem() { return plugin().problem.c_str(); }
+void plimsoll_free_text(char* text) {
+  ::free(text);
+}
+const char* plimsoll_problem() {
+  return plugin().problem.c_str();
+}

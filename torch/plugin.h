@@ -1,13 +1,13 @@
 // The C interface of the plug-in: what PyTorch's CUDAPluggableAllocator calls, and what the Python
 // package asks for with ctypes. One library serves every Python and every PyTorch from 2.11 on.
 //
-// PyTorch takes the addresses of these functions: the first two in its constructor, eight more through
-// setters. A result of nullptr would become a tensor at address 0, so plimsoll_alloc throws instead: a
-// std::runtime_error, or what the function given to plimsoll_set_thrower throws (torch/oom_shim.cpp
-// throws torch.OutOfMemoryError).
+// PyTorch takes the addresses of these functions: the first two in its constructor, eight more
+// through setters. A result of nullptr would become a tensor at address 0, so plimsoll_alloc throws
+// instead: a std::runtime_error, or what the function given to plimsoll_set_thrower throws
+// (torch/oom_shim.cpp throws torch.OutOfMemoryError).
 //
-// Devices are opened on first use and never closed: at exit PyTorch frees tensors after the driver is
-// gone. Texts that are returned belong to the caller, who gives them back to plimsoll_free_text.
+// Devices are opened on first use and never closed: at exit PyTorch frees tensors after the driver
+// is gone. Texts that are returned belong to the caller, who gives them back to plimsoll_free_text.
 #pragma once
 
 #include <sys/types.h>
@@ -49,5 +49,5 @@ void plimsoll_reset_totals(int device);
 void plimsoll_record_history(int device, int on, std::int64_t most);
 char* plimsoll_snapshot(int device);  // JSON, with PyTorch's layout: segments, trace
 void plimsoll_free_text(char* text);
-const char* plimsoll_problem();       // why a device could not be opened, or ""
+const char* plimsoll_problem();  // why a device could not be opened, or ""
 }

@@ -1,5 +1,5 @@
-// The bars of the run-time allocator: the object the plug-in exports, lock and statistics on, on the
-// fake device, sizes computed beforehand. Times are CPU time of the thread.
+// The bars of the run-time allocator: the object the plug-in exports, lock and statistics on, on
+// the fake device, sizes computed beforehand. Times are CPU time of the thread.
 //   build/release/bin/torch_bench
 #include <benchmark/benchmark.h>
 
@@ -34,7 +34,8 @@ void replace(benchmark::State& state, int octaves) {
   const auto live = static_cast<std::int64_t>(state.range(0));
   std::vector<std::int64_t> sizes(kSizes);
   std::vector<std::size_t> which(kSizes);
-  for (auto& size : sizes) size = static_cast<std::int64_t>(512 * std::exp2(octaves * random.uniform()));
+  for (auto& size : sizes)
+    size = static_cast<std::int64_t>(512 * std::exp2(octaves * random.uniform()));
   for (auto& index : which) index = static_cast<std::size_t>(random.below(live));
   std::vector<void*> blocks;
   for (std::int64_t i = 0; i < live; ++i) {
@@ -51,8 +52,12 @@ void replace(benchmark::State& state, int octaves) {
   for (void* block : blocks) plimsoll_free(block, 0, 0, nullptr);
   plimsoll_reset();
 }
-void replace_one(benchmark::State& state) { replace(state, 17); }        // to 64 MiB
-void replace_one_small(benchmark::State& state) { replace(state, 11); }  // to 1 MiB
+void replace_one(benchmark::State& state) {
+  replace(state, 17);
+}  // to 64 MiB
+void replace_one_small(benchmark::State& state) {
+  replace(state, 11);
+}  // to 1 MiB
 BENCHMARK(replace_one)->Arg(64)->Arg(512)->Arg(2048);
 BENCHMARK(replace_one_small)->Arg(512);
 

@@ -1,5 +1,5 @@
-// The C interface on the fake device: one process, one device, so the tests share its state and each
-// leaves nothing live behind.
+// The C interface on the fake device: one process, one device, so the tests share its state and
+// each leaves nothing live behind.
 #include "plugin.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,9 @@ class Plugin : public ::testing::Test {
   }
 };
 
-PlimsollStream stream(std::uintptr_t number) { return reinterpret_cast<PlimsollStream>(number); }
+PlimsollStream stream(std::uintptr_t number) {
+  return reinterpret_cast<PlimsollStream>(number);
+}
 
 TEST_F(Plugin, CountsWhatIsAllocated) {
   void* a = plimsoll_alloc(1000, 0, stream(0));

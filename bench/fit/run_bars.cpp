@@ -2,13 +2,14 @@
 //
 //   run_bars [rounds] [model]
 //
-// Real runs: a step within 50 % and 35 % of what keeping everything takes, against a step that keeps everything,
-// and against what was predicted. Plans are run in turn, `rounds` times (default 3), two steps each; the first
-// step of each pays for pages and is not counted.
+// Real runs: a step within 50 % and 35 % of what keeping everything takes, against a step that
+// keeps everything, and against what was predicted. Plans are run in turn, `rounds` times (default
+// 3), two steps each; the first step of each pays for pages and is not counted.
 //
-// Encodings: what waits for the backward pass, against the same maps in fp32, and what putting every map away
-// costs, with weights that make every ReLU half zero. A step with and a step without encodings take turns in one
-// arena, on the same pages; the first of each is not counted, and the time is the median of `rounds` such pairs.
+// Encodings: what waits for the backward pass, against the same maps in fp32, and what putting
+// every map away costs, with weights that make every ReLU half zero. A step with and a step without
+// encodings take turns in one arena, on the same pages; the first of each is not counted, and the
+// time is the median of `rounds` such pairs.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -41,16 +42,18 @@ Status run_in_turn(std::vector<Candidate>& candidates, int rounds) {
       RunOptions how;
       how.steps = 2;
       PLIMSOLL_TRY(const RunReport report, run_plan(candidate.plan, how));
-      if (report.peak > candidate.plan.arena_bytes()) return fail(ErrorCode::kInternal, "{}: over its plan", candidate.name);
+      if (report.peak > candidate.plan.arena_bytes())
+        return fail(ErrorCode::kInternal, "{}: over its plan", candidate.name);
       candidate.seconds.push_back(report.step_seconds.back());
     }
   }
   return {};
 }
 
-// Weights with which every ReLU is half zero, through max pools and sums with a shortcut too: a bias of plus or
-// minus 2.5, the same for a channel in every layer of that width, outweighs what the layer adds to it (a batch norm's
-// deviation is 1; weights are made small enough that a convolution's is about the same).
+// Weights with which every ReLU is half zero, through max pools and sums with a shortcut too: a
+// bias of plus or minus 2.5, the same for a channel in every layer of that width, outweighs what
+// the layer adds to it (a batch norm's deviation is 1; weights are made small enough that a
+// convolution's is about the same).
 Status make_half_zero(runtime::Executor& executor) {
   constexpr float kBias = 2.5F;
   const ir::Graph& graph = executor.graph();
@@ -62,12 +65,15 @@ Status make_half_zero(runtime::Executor& executor) {
     const std::span numbers{reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float)};
     Random random(numbers.size());
     if (value.type.shape.rank() > 1) {
-      const double inputs = static_cast<double>(numbers.size()) / static_cast<double>(value.type.shape[0]);
+      const double inputs =
+          static_cast<double>(numbers.size()) / static_cast<double>(value.type.shape[0]);
       const double bound = 0.5 * std::sqrt(3 / inputs);
       for (float& number : numbers) number = static_cast<float>(bound * (2 * random.uniform() - 1));
     } else if (value.name.ends_with(".bias")) {
       for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = i % 2 == 0 ? kBias : -kBias;
-      for (std::size_t i = numbers.size(); i > 1; --i) std::swap(numbers[i - 1], numbers[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(i)))]);
+      for (std::size_t i = numbers.size(); i > 1; --i)
+        std::swap(numbers[i - 1],
+                  numbers[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(i)))]);
     }
   }
   return {};
@@ -75,25 +81,31 @@ Status make_half_zero(runtime::Executor& executor) {
 
 void print(const std::vector<Candidate>& candidates) {
   const double base = median(candidates.front().seconds);
-  std::printf("  %-12s %12s %10s %9s %8s %10s %8s\n", "budget", "arena", "measured", "slower", "bar", "predicted", "off");
+  std::printf("  %-12s %12s %10s %9s %8s %10s %8s\n", "budget", "arena", "measured", "slower",
+              "bar", "predicted", "off");
   for (const Candidate& candidate : candidates) {
     const double measured = median(candidate.seconds);
     const double predicted = candidate.plan.predicted_seconds;
-    std::printf("  %-12s %12s %8.0fms %8.1f%% %7.0f%% %8.0fms %+7.1f%%\n", candidate.name.c_str(), human(candidate.plan.arena_bytes()).c_str(), 1e3 * measured,
-                100 * (measured / base - 1), 100 * candidate.bar, 1e3 * predicted, 100 * (measured / predicted - 1));
+    std::printf("  %-12s %12s %8.0fms %8.1f%% %7.0f%% %8.0fms %+7.1f%%\n", candidate.name.c_str(),
+                human(candidate.plan.arena_bytes()).c_str(), 1e3 * measured,
+                100 * (measured / base - 1), 100 * candidate.bar, 1e3 * predicted,
+                100 * (measured / predicted - 1));
   }
 }
 
-Status run_within_budgets(const ModelRequest& request, const schedule::Remedies& remedies, int rounds) {
+Status run_within_budgets(const ModelRequest& request, const schedule::Remedies& remedies,
+                          int rounds) {
   PLIMSOLL_TRY(const PreparedModel prepared, prepare_model(request, std::string(kMeasured)));
   std::vector<Candidate> candidates;
-  for (const auto& [budget, bar] : std::vector<std::pair<std::string, double>>{{"", 0}, {"50%", 0.15}, {"35%", 0.35}}) {
+  for (const auto& [budget, bar] :
+       std::vector<std::pair<std::string, double>>{{"", 0}, {"50%", 0.15}, {"35%", 0.35}}) {
     PlanOptions options;
     options.budget = budget;
     options.remedies = remedies;
     options.deadline_seconds = 10;
     auto planned = plan_model(prepared, request, options);
-    if (planned) candidates.push_back({budget.empty() ? "keep all" : budget, std::move(planned->plan), bar});
+    if (planned)
+      candidates.push_back({budget.empty() ? "keep all" : budget, std::move(planned->plan), bar});
     if (!planned) std::printf("  %s: %s\n", budget.c_str(), planned.error().message.c_str());
   }
   PLIMSOLL_RETURN_IF_ERROR(run_in_turn(candidates, rounds));
@@ -120,11 +132,16 @@ Status run_encoded(const std::string& model, std::int64_t batch, double bar, int
   how.on_start = make_half_zero;
   PLIMSOLL_TRY(const RunReport report, run_family(std::move(plans), how));
   std::vector<double> slower;
-  for (std::size_t step = 2; step < report.step_seconds.size(); step += 2) slower.push_back(report.step_seconds[step + 1] / report.step_seconds[step] - 1);
+  for (std::size_t step = 2; step < report.step_seconds.size(); step += 2)
+    slower.push_back(report.step_seconds[step + 1] / report.step_seconds[step] - 1);
   const auto [least, most] = std::minmax_element(slower.begin(), slower.end());
-  std::printf("  %-10s batch %-3lld %9s held, %9s in fp32: %.2f times smaller (bar %.2f), %s did not fit; %+.1f %% time (bar 5 %%; pairs %+.1f to %+.1f %%)\n", model.c_str(),
-              static_cast<long long>(batch), human(held.bytes).c_str(), human(held.as_fp32).c_str(),
-              static_cast<double>(held.as_fp32.value) / static_cast<double>(held.bytes.value), bar, human(report.overflow).c_str(), 100 * median(slower), 100 * *least, 100 * *most);
+  std::printf(
+      "  %-10s batch %-3lld %9s held, %9s in fp32: %.2f times smaller (bar %.2f), %s did not fit; "
+      "%+.1f %% time (bar 5 %%; pairs %+.1f to %+.1f %%)\n",
+      model.c_str(), static_cast<long long>(batch), human(held.bytes).c_str(),
+      human(held.as_fp32).c_str(),
+      static_cast<double>(held.as_fp32.value) / static_cast<double>(held.bytes.value), bar,
+      human(report.overflow).c_str(), 100 * median(slower), 100 * *least, 100 * *most);
   return {};
 }
 
@@ -135,7 +152,8 @@ Status run_all(int rounds, const std::string& only) {
     request.model = "resnet50";
     request.sizes.batch = 16;
     std::printf("resnet50, batch 16, recompute and encode\n");
-    PLIMSOLL_RETURN_IF_ERROR(run_within_budgets(request, {.recompute = true, .swap = false, .encode = true}, rounds));
+    PLIMSOLL_RETURN_IF_ERROR(
+        run_within_budgets(request, {.recompute = true, .swap = false, .encode = true}, rounds));
   }
   if (wanted("gpt2")) {
     ModelRequest request;
@@ -144,7 +162,8 @@ Status run_all(int rounds, const std::string& only) {
     request.sizes.seq = 256;
     request.optimizer = "adam";
     std::printf("gpt2, 2 x 256, adam, all remedies\n");
-    PLIMSOLL_RETURN_IF_ERROR(run_within_budgets(request, {.recompute = true, .swap = true, .encode = true}, rounds));
+    PLIMSOLL_RETURN_IF_ERROR(
+        run_within_budgets(request, {.recompute = true, .swap = true, .encode = true}, rounds));
   }
   if (!wanted("encode")) return {};
   std::printf("lossless encodings\n");

@@ -15,7 +15,8 @@ struct Block {
   std::int64_t bytes = 0;
 };
 
-// Tensor churn: sizes log-uniform from 64 KiB, a few live blocks, one of them replaced at each step.
+// Tensor churn: sizes log-uniform from 64 KiB, a few live blocks, one of them replaced at each
+// step.
 std::int64_t churn(Arguments arguments) {
   const double most = static_cast<double>(argument(arguments, 0, 128) << 20);
   const double least = 64 << 10;
@@ -36,7 +37,8 @@ std::int64_t churn(Arguments arguments) {
   return live.peak;
 }
 
-// In the spirit of malloc-large: 20 buffers of 5 to 25 MiB, zeroed by C++, one replaced at each step.
+// In the spirit of malloc-large: 20 buffers of 5 to 25 MiB, zeroed by C++, one replaced at each
+// step.
 std::int64_t buffers(Arguments arguments) {
   const long steps = argument(arguments, 0, 2000);
   std::vector<std::unique_ptr<char[]>> blocks(20);
@@ -83,6 +85,8 @@ constexpr Work kWorks[] = {
 
 }  // namespace
 
-std::span<const Work> large_works() { return kWorks; }
+std::span<const Work> large_works() {
+  return kWorks;
+}
 
 }  // namespace malloc_work

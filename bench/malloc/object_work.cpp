@@ -11,7 +11,8 @@
 namespace malloc_work {
 namespace {
 
-// ---- In the spirit of cfrac: arithmetic on numbers that each live on the heap for a few instructions.
+// ---- In the spirit of cfrac: arithmetic on numbers that each live on the heap for a few
+// instructions.
 
 struct Number {
   std::uint32_t length;  // digits in use
@@ -125,7 +126,8 @@ std::int64_t bignum(Arguments arguments) {
   return 0;
 }
 
-// ---- In the spirit of espresso: covers of a Boolean function, lists of cubes that are grown and merged.
+// ---- In the spirit of espresso: covers of a Boolean function, lists of cubes that are grown and
+// merged.
 
 struct Cube {
   Cube* chain;  // of its bucket
@@ -173,7 +175,8 @@ void release(Cover& cover) {
   std::free(cover.cubes);
 }
 
-// Prime implicants of random functions, level by level: each level is a cover, freed when the next stands.
+// Prime implicants of random functions, level by level: each level is a cover, freed when the next
+// stands.
 std::int64_t cubes(Arguments arguments) {
   const long functions = argument(arguments, 0, 60);
   const int variables = static_cast<int>(argument(arguments, 1, 10));
@@ -209,7 +212,8 @@ std::int64_t cubes(Arguments arguments) {
   return 0;
 }
 
-// ---- In the spirit of glibc-simple: bursts of blocks of few sizes, freed in the order of their birth.
+// ---- In the spirit of glibc-simple: bursts of blocks of few sizes, freed in the order of their
+// birth.
 std::int64_t bursts(Arguments arguments) {
   const long rounds = argument(arguments, 0, 600000);
   constexpr std::size_t kSizes[] = {16, 32, 48, 64, 100, 200, 400};
@@ -243,7 +247,8 @@ std::int64_t pareto(Arguments arguments) {
     }
     // One in 2^k is 2^k times as large: 16 to 128 KiB.
     const int doublings = __builtin_ctzll(drawn >> 32 | 1ull << 12);
-    const std::uint32_t bytes = static_cast<std::uint32_t>((16u << doublings) + (drawn >> 50) % (16u << doublings));
+    const std::uint32_t bytes =
+        static_cast<std::uint32_t>((16u << doublings) + (drawn >> 50) % (16u << doublings));
     blocks[at] = static_cast<char*>(std::malloc(bytes));
     sizes[at] = bytes;
     blocks[at][0] = blocks[at][bytes - 1] = 1;
@@ -262,6 +267,8 @@ constexpr Work kWorks[] = {
 
 }  // namespace
 
-std::span<const Work> object_works() { return kWorks; }
+std::span<const Work> object_works() {
+  return kWorks;
+}
 
 }  // namespace malloc_work

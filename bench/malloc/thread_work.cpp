@@ -25,7 +25,8 @@ std::int64_t server(Arguments arguments) {
   const long rounds = argument(arguments, 1, 40);
   const long steps = argument(arguments, 2, 200000);
   constexpr std::size_t kSlots = 5000;
-  std::vector<std::vector<char*>> slots(static_cast<std::size_t>(threads), std::vector<char*>(kSlots));
+  std::vector<std::vector<char*>> slots(static_cast<std::size_t>(threads),
+                                        std::vector<char*>(kSlots));
   for (long round = 0; round < rounds; ++round) {
     run_threads(threads, [&](long id) {
       // The slots that another thread filled in the round before.
@@ -106,7 +107,8 @@ std::int64_t handoff(Arguments arguments) {
   return 0;
 }
 
-// ---- In the spirit of sh6bench: rising sizes, freed newest first, oldest first, or every second one.
+// ---- In the spirit of sh6bench: rising sizes, freed newest first, oldest first, or every second
+// one.
 void batch_round(std::vector<void*>& blocks, Random& random, long round) {
   std::size_t filled = 0;
   while (filled < blocks.size()) {
@@ -209,13 +211,16 @@ std::int64_t stress(Arguments arguments) {
 constexpr Work kWorks[] = {
     {"server", "THREADS ROUNDS STEPS: connections outlive threads (spirit of larson)", server},
     {"handoff", "THREADS BATCHES BYTES: producers and consumers (spirit of xmalloc-test)", handoff},
-    {"batches", "THREADS ROUNDS BLOCKS: bursts freed in three orders (spirit of sh6bench)", batches},
+    {"batches", "THREADS ROUNDS BLOCKS: bursts freed in three orders (spirit of sh6bench)",
+     batches},
     {"swaps", "THREADS ROUNDS BLOCKS: blocks freed by other threads (spirit of sh8bench)", swaps},
     {"stress", "THREADS ROUNDS STEPS: threads come and go (spirit of mstress)", stress},
 };
 
 }  // namespace
 
-std::span<const Work> thread_works() { return kWorks; }
+std::span<const Work> thread_works() {
+  return kWorks;
+}
 
 }  // namespace malloc_work

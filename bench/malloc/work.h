@@ -3,11 +3,11 @@
 //   malloc_work churn 128 8 2000
 //   malloc_work --list
 //
-// Every workload calls malloc, free and the C++ operators as any program does; which allocator answers
-// is decided from outside, by LD_PRELOAD (bench/malloc/bars.py). They are written for this project in the
-// spirit of the classic programs that each names, and share no code with them. The numbers drawn are the
-// same in every run. Each ends by printing `live N`, the peak of requested bytes, where it is known
-// exactly; resident memory is compared with it.
+// Every workload calls malloc, free and the C++ operators as any program does; which allocator
+// answers is decided from outside, by LD_PRELOAD (bench/malloc/bars.py). They are written for this
+// project in the spirit of the classic programs that each names, and share no code with them. The
+// numbers drawn are the same in every run. Each ends by printing `live N`, the peak of requested
+// bytes, where it is known exactly; resident memory is compared with it.
 #pragma once
 
 #include <cstddef>
@@ -48,7 +48,8 @@ using Arguments = std::span<const long>;
 struct Work {
   const char* name;
   const char* summary;
-  std::int64_t (*run)(Arguments);  // returns the peak of requested bytes, or 0 where it is not counted
+  // returns the peak of requested bytes, or 0 where it is not counted
+  std::int64_t (*run)(Arguments);
 };
 
 std::span<const Work> large_works();

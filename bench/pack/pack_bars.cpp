@@ -1,14 +1,16 @@
 // The bars of the packer, printed as a table: `build/release/bin/pack_bars [part...] [seed]`.
 //
-// Parts: hard, minimize, graphs, tilings, million, curve; none: all of them. A number is the first seed of
-// generated problems, for measuring on problems nobody has tuned on. One thread. The corpus is the folder PLIMSOLL_CORPUS/packing when that is set, else tests/corpus/packing. Seconds are CPU seconds of this
-// process, so that other work on the machine does not count; deadlines are wall time.
+// Parts: hard, minimize, graphs, tilings, million, curve; none: all of them. A number is the first
+// seed of generated problems, for measuring on problems nobody has tuned on. One thread. The corpus
+// is the folder PLIMSOLL_CORPUS/packing when that is set, else tests/corpus/packing. Seconds are
+// CPU seconds of this process, so that other work on the machine does not count; deadlines are wall
+// time.
+#include <sys/resource.h>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <string>
 #include <string_view>
-#include <sys/resource.h>
 #include <vector>
 
 #include "plimsoll/base/file.h"
@@ -22,9 +24,13 @@ using namespace plimsoll;
 using namespace plimsoll::pack;
 
 std::uint64_t first_seed = 0;  // 0: the usual ones
-std::uint64_t seed_or(std::uint64_t usual) { return first_seed ? first_seed : usual; }
+std::uint64_t seed_or(std::uint64_t usual) {
+  return first_seed ? first_seed : usual;
+}
 
-double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+double cpu_seconds() {
+  return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
+}
 
 Problem corpus(const std::string& name) {
   const char* folder = std::getenv("PLIMSOLL_CORPUS");
@@ -62,7 +68,8 @@ void hard() {
       Problem problem = corpus(std::string(name) + ".1048576.csv");
       problem.set_capacity(1_MiB);
       total += report(std::string(name) + " at 1 MiB, seed " + std::to_string(seed), problem,
-                      {.deadline_seconds = 60, .seed = seed}).seconds;
+                      {.deadline_seconds = 60, .seed = seed})
+                   .seconds;
     }
     std::printf("seed %llu: %.3f s in all\n", static_cast<unsigned long long>(seed), total);
   }
@@ -78,7 +85,8 @@ void minimize() {
 
 void graphs() {
   for (const std::size_t n : {18'000, 28'000, 62'000})
-    report("training " + std::to_string(n), generate(Family::kTraining, n, seed_or(31)), {.deadline_seconds = 5});
+    report("training " + std::to_string(n), generate(Family::kTraining, n, seed_or(31)),
+           {.deadline_seconds = 5});
 }
 
 void tilings() {
@@ -88,14 +96,17 @@ void tilings() {
     const std::uint64_t seed = seed_or(9001) + k;
     solved += report("tiling, seed " + std::to_string(seed),
                      generate(Family::kTiling, n, seed, 0.03 * static_cast<double>(k % 4)),
-                     {.deadline_seconds = 30}).solved;
+                     {.deadline_seconds = 30})
+                  .solved;
   }
   std::printf("%d of 16 tilings solved\n", solved);
 }
 
 void million() {
-  report("training, a million", generate(Family::kTraining, 1'000'000, seed_or(7)), {.deadline_seconds = 10});
-  report("random, a million", generate(Family::kRandom, 1'000'000, seed_or(7)), {.deadline_seconds = 10});
+  report("training, a million", generate(Family::kTraining, 1'000'000, seed_or(7)),
+         {.deadline_seconds = 10});
+  report("random, a million", generate(Family::kRandom, 1'000'000, seed_or(7)),
+         {.deadline_seconds = 10});
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   std::printf("peak resident memory %.2f GB\n", static_cast<double>(usage.ru_maxrss) / 1e6);
@@ -103,8 +114,8 @@ void million() {
 
 void curve() {
   for (const std::size_t n : {1'000, 10'000, 100'000, 1'000'000}) {
-    for (const auto& [title, family] : {std::pair("training", Family::kTraining),
-                                        std::pair("random", Family::kRandom)})
+    for (const auto& [title, family] :
+         {std::pair("training", Family::kTraining), std::pair("random", Family::kRandom)})
       report(std::string("one pass, ") + title, generate(family, n, 7),
              {.method = Method::kSkyline, .deadline_seconds = 0});
   }

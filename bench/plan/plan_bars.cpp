@@ -2,8 +2,10 @@
 //
 //   plan_bars [planning|stepping] [ROUNDS] [MODEL]
 //
-// planning: seconds from a laid-out graph to a checked plan, the fastest of ROUNDS; wall time and the
-//           processor's. The processor's is held against the bar: a busy neighbour does not change it.
+// planning: seconds from a laid-out graph to a checked plan, the fastest of ROUNDS; wall time and
+// the
+//           processor's. The processor's is held against the bar: a busy neighbour does not change
+//           it.
 // stepping: fastest step of each strategy; the two take turns, round after round.
 // Leaves with 1 when a bar is missed.
 #include <algorithm>
@@ -21,7 +23,9 @@ namespace {
 
 using namespace plimsoll;
 
-double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+double processor_seconds() {
+  return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
+}
 
 api::ModelRequest request_for(const std::string& model, const model::ModelOptions& sizes) {
   api::ModelRequest out;
@@ -52,14 +56,16 @@ bool measure_planning(const PlanningBar& bar, int rounds) {
     steps = planned->plan.steps.size();
   }
   const bool met = processor <= bar.seconds;
-  fmt::print("{:<24} {:>6} steps  {:.3f} s of processor, {:.3f} s wall, bar {:.1f} s  {}\n", prepared->model.graph.name, steps, processor, wall,
-             bar.seconds, met ? "met" : "MISSED");
+  fmt::print("{:<24} {:>6} steps  {:.3f} s of processor, {:.3f} s wall, bar {:.1f} s  {}\n",
+             prepared->model.graph.name, steps, processor, wall, bar.seconds,
+             met ? "met" : "MISSED");
   return met;
 }
 
 double fastest(const Result<api::RunReport>& report, double before) {
   if (!report) return fmt::print("{}\n", report.error().message), before;
-  return std::min(before, *std::min_element(report->step_seconds.begin(), report->step_seconds.end()));
+  return std::min(before,
+                  *std::min_element(report->step_seconds.begin(), report->step_seconds.end()));
 }
 
 bool measure_stepping(const std::string& model, const model::ModelOptions& sizes, int rounds) {
@@ -78,7 +84,8 @@ bool measure_stepping(const std::string& model, const model::ModelOptions& sizes
     without = fastest(api::run_on_demand(prepared->model.graph, how), without);
   }
   const bool met = with_plan <= without * kTolerance;
-  fmt::print("{:<24} planned {:.4f} s, on demand {:.4f} s, ratio {:.3f}  {}\n", prepared->model.graph.name, with_plan, without, with_plan / without,
+  fmt::print("{:<24} planned {:.4f} s, on demand {:.4f} s, ratio {:.3f}  {}\n",
+             prepared->model.graph.name, with_plan, without, with_plan / without,
              met ? "met" : "MISSED");
   return met;
 }
@@ -101,7 +108,10 @@ int main(int count, char** words) {
   }
   if (what != "planning") {
     const std::vector<std::pair<std::string, model::ModelOptions>> models = {
-        {"resnet50", {.batch = 4}}, {"alexnet", {.batch = 16}}, {"gpt2", {.batch = 1, .seq = 128}}, {"bert", {.batch = 1, .seq = 128}}};
+        {"resnet50", {.batch = 4}},
+        {"alexnet", {.batch = 16}},
+        {"gpt2", {.batch = 1, .seq = 128}},
+        {"bert", {.batch = 1, .seq = 128}}};
     for (const auto& [name, sizes] : models) {
       if (only.empty() || only == name) met = measure_stepping(name, sizes, rounds) && met;
     }

@@ -2,12 +2,12 @@
 //
 //   build/release/bin/snapshot_bars make /tmp/plain.pickle 1000000000 0        # no frames
 //   build/release/bin/snapshot_bars make /tmp/frames.pickle 1000000000 30      # 30 frames an event
-//   build/release/bin/snapshot_bars make /tmp/inline.pickle 1000000000 -30     # each frame written out
+//   build/release/bin/snapshot_bars make /tmp/inline.pickle 1000000000 -30  # frames written out
 //   build/release/bin/snapshot_bars read /tmp/plain.pickle
 //
-// The file is what Python's pickler writes for torch.cuda.memory._snapshot(): every dict and list goes
-// into the memo, keys and frames are fetched from there, lists come in pieces of a thousand. `read`
-// prints CPU seconds and the peak of anonymous memory (the mapped file does not count).
+// The file is what Python's pickler writes for torch.cuda.memory._snapshot(): every dict and list
+// goes into the memo, keys and frames are fetched from there, lists come in pieces of a thousand.
+// `read` prints CPU seconds and the peak of anonymous memory (the mapped file does not count).
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -200,9 +200,10 @@ int read(const char* path) {
     std::fprintf(stderr, "%s\n", trace.error().message.c_str());
     return 3;
   }
-  std::printf("%zu events, %zu stacks: %.2f s of CPU, %.2f s, %.2f GB of anonymous memory at most\n",
-              trace->events.size(), trace->stacks.size(), seconds, wall.count(),
-              static_cast<double>(std::max(peak.load(), anonymous_kib())) * 1024 / 1e9);
+  std::printf(
+      "%zu events, %zu stacks: %.2f s of CPU, %.2f s, %.2f GB of anonymous memory at most\n",
+      trace->events.size(), trace->stacks.size(), seconds, wall.count(),
+      static_cast<double>(std::max(peak.load(), anonymous_kib())) * 1024 / 1e9);
   return 0;
 }
 

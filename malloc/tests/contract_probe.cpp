@@ -12,7 +12,9 @@
 namespace probe {
 namespace {
 
-bool aligned(const void* p, std::size_t to) { return reinterpret_cast<std::uintptr_t>(p) % to == 0; }
+bool aligned(const void* p, std::size_t to) {
+  return reinterpret_cast<std::uintptr_t>(p) % to == 0;
+}
 
 // Volatile, so that the compiler cannot see through calls with absurd sizes.
 volatile std::size_t absurd = SIZE_MAX;
@@ -54,7 +56,8 @@ void overflow(Arguments) {
     PROBE(all_bytes(block, 100, 7));  // a failed realloc leaves the block
     std::free(block);
     void* untouched = reinterpret_cast<void*>(1);
-    PROBE(posix_memalign(&untouched, 64, bytes) == ENOMEM && untouched == reinterpret_cast<void*>(1));
+    PROBE(posix_memalign(&untouched, 64, bytes) == ENOMEM &&
+          untouched == reinterpret_cast<void*>(1));
     PROBE(std::aligned_alloc(64, bytes) == nullptr);
     PROBE(memalign(4096, bytes) == nullptr);
     PROBE(valloc(bytes) == nullptr);
@@ -115,8 +118,9 @@ void sizes(Arguments arguments) {
 
 // calloc of memory that was dirty before.
 void zeroed(Arguments) {
-  for (std::size_t bytes : {std::size_t{24}, std::size_t{1000}, std::size_t{9000}, std::size_t{40000}, std::size_t{300000},
-                            std::size_t{3} << 20, std::size_t{33} << 20}) {
+  for (std::size_t bytes :
+       {std::size_t{24}, std::size_t{1000}, std::size_t{9000}, std::size_t{40000},
+        std::size_t{300000}, std::size_t{3} << 20, std::size_t{33} << 20}) {
     for (int round = 0; round < 4; ++round) {
       void* dirty[3];
       for (void*& block : dirty) {
@@ -135,7 +139,8 @@ void zeroed(Arguments) {
 }
 
 void pattern(unsigned char* at, std::size_t from, std::size_t to, unsigned seed) {
-  for (std::size_t i = from; i < to; ++i) at[i] = static_cast<unsigned char>(i * 31 + seed + (i >> 12));
+  for (std::size_t i = from; i < to; ++i)
+    at[i] = static_cast<unsigned char>(i * 31 + seed + (i >> 12));
 }
 bool has_pattern(const unsigned char* at, std::size_t bytes, unsigned seed) {
   for (std::size_t i = 0; i < bytes; ++i) {
@@ -144,7 +149,8 @@ bool has_pattern(const unsigned char* at, std::size_t bytes, unsigned seed) {
   return true;
 }
 
-// Contents survive growing and shrinking through every kind of block, with neighbours in the way or not.
+// Contents survive growing and shrinking through every kind of block, with neighbours in the way or
+// not.
 void reallocations(Arguments) {
   for (bool obstacles : {false, true}) {
     std::size_t bytes = 10;
@@ -206,13 +212,14 @@ void operators(Arguments) {
     delete[] wides;
     auto* quiet = new (std::nothrow) Wide;
     PROBE(aligned(quiet, 256));
-    ::operator delete(quiet, std::align_val_t{256}, std::nothrow);
-    ::operator delete[](::operator new[](77, std::align_val_t{64}, std::nothrow), std::align_val_t{64}, std::nothrow);
-    ::operator delete(::operator new(33), std::size_t{33});
+    ::operator delete (quiet, std::align_val_t{256}, std::nothrow);
+    ::operator delete[](::operator new[](77, std::align_val_t{64}, std::nothrow),
+                        std::align_val_t{64}, std::nothrow);
+    ::operator delete (::operator new(33), std::size_t{33});
     ::operator delete[](::operator new[](33), std::size_t{33});
     ::operator delete(::operator new(33), std::nothrow);
     ::operator delete[](::operator new[](33), std::nothrow);
-    ::operator delete(::operator new(1000, std::align_val_t{512}), 1000, std::align_val_t{512});
+    ::operator delete (::operator new (1000, std::align_val_t{512}), 1000, std::align_val_t{512});
     ::operator delete[](::operator new[](1000, std::align_val_t{512}), 1000, std::align_val_t{512});
     ::operator delete[](::operator new[](1000, std::align_val_t{512}), std::align_val_t{512});
   }
@@ -224,7 +231,7 @@ void operators(Arguments) {
   }
   PROBE(thrown);
   PROBE(::operator new(absurd / 4, std::nothrow) == nullptr);
-  PROBE(::operator new(absurd / 4, std::align_val_t{64}, std::nothrow) == nullptr);
+  PROBE(::operator new (absurd / 4, std::align_val_t{64}, std::nothrow) == nullptr);
   std::set_new_handler(handler);
   PROBE(::operator new(absurd / 4, std::nothrow) == nullptr);
   PROBE(handler_calls == 3);  // called until it took itself away
@@ -275,14 +282,16 @@ void libc_names(Arguments) {
 }
 
 constexpr Experiment kExperiments[] = {
-    {"zero_sizes", zero_sizes}, {"overflow", overflow},           {"alignments", alignments},
-    {"sizes", sizes},           {"zeroed", zeroed},               {"reallocations", reallocations},
-    {"errno_kept", errno_kept}, {"operators", operators},         {"first", first},
+    {"zero_sizes", zero_sizes}, {"overflow", overflow},   {"alignments", alignments},
+    {"sizes", sizes},           {"zeroed", zeroed},       {"reallocations", reallocations},
+    {"errno_kept", errno_kept}, {"operators", operators}, {"first", first},
     {"libc_names", libc_names},
 };
 
 }  // namespace
 
-std::span<const Experiment> contract_experiments() { return kExperiments; }
+std::span<const Experiment> contract_experiments() {
+  return kExperiments;
+}
 
 }  // namespace probe

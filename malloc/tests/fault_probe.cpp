@@ -1,4 +1,5 @@
-// Programs with a fault: each must end by abort with one clear line (or by a fault at a guard page), never go on.
+// Programs with a fault: each must end by abort with one clear line (or by a fault at a guard
+// page), never go on.
 #include <cstring>
 #include <thread>
 
@@ -41,10 +42,13 @@ void foreign_pointer(Arguments) {
   std::free(hide(on_stack + 16));
 }
 
-void wild_pointer(Arguments) { std::free(hide(reinterpret_cast<void*>(0xDEADBEEFDEADBEE0ull))); }
+void wild_pointer(Arguments) {
+  std::free(hide(reinterpret_cast<void*>(0xDEADBEEFDEADBEE0ull)));
+}
 
 void inside_of_block(Arguments arguments) {
-  auto* block = static_cast<char*>(std::malloc(static_cast<std::size_t>(number(arguments, 0, 3 << 20))));
+  auto* block =
+      static_cast<char*>(std::malloc(static_cast<std::size_t>(number(arguments, 0, 3 << 20))));
   std::free(hide(block + number(arguments, 1, 16)));
 }
 
@@ -56,13 +60,18 @@ void overrun(Arguments arguments) {
 }
 
 constexpr Experiment kExperiments[] = {
-    {"double_free", double_free},         {"double_free_by_another_thread", double_free_by_another_thread},
-    {"foreign_pointer", foreign_pointer}, {"wild_pointer", wild_pointer},
-    {"inside_of_block", inside_of_block}, {"overrun", overrun},
+    {"double_free", double_free},
+    {"double_free_by_another_thread", double_free_by_another_thread},
+    {"foreign_pointer", foreign_pointer},
+    {"wild_pointer", wild_pointer},
+    {"inside_of_block", inside_of_block},
+    {"overrun", overrun},
 };
 
 }  // namespace
 
-std::span<const Experiment> fault_experiments() { return kExperiments; }
+std::span<const Experiment> fault_experiments() {
+  return kExperiments;
+}
 
 }  // namespace probe

@@ -97,7 +97,8 @@ TEST(Heap, ReturnsToNothingLiveWhenAllIsFreed) {
   plimsoll_free(plimsoll_malloc(10));
   const std::size_t before = live_bytes();
   std::vector<void*> blocks;
-  for (std::size_t bytes = 40000; bytes < std::size_t{40} << 20; bytes += bytes / 5) blocks.push_back(plimsoll_malloc(bytes));
+  for (std::size_t bytes = 40000; bytes < std::size_t{40} << 20; bytes += bytes / 5)
+    blocks.push_back(plimsoll_malloc(bytes));
   EXPECT_GT(live_bytes(), before + (std::size_t{200} << 20));
   for (void* block : blocks) plimsoll_free(block);
   EXPECT_EQ(live_bytes(), before);
@@ -131,7 +132,8 @@ TEST(Heap, ReusesResidentMemoryBeforeFresh) {
   plimsoll_free(keep);
 }
 
-// The bound itself: whatever a program does, live and cached stay within a sixteenth of its peak (or 8 MiB).
+// The bound itself: whatever a program does, live and cached stay within a sixteenth of its peak
+// (or 8 MiB).
 TEST(Heap, NeverHoldsMoreThanTheBoundAllows) {
   std::mt19937_64 random(7);
   std::vector<void*> blocks(24);
@@ -141,7 +143,8 @@ TEST(Heap, NeverHoldsMoreThanTheBoundAllows) {
     plimsoll_free(block);
     block = plimsoll_malloc((std::size_t{64} << 10) << random() % 9);
     plimsoll_malloc_get_statistics(&now);
-    const std::size_t most = std::max(now.live_bytes + Footprint::kFloor, now.peak_bytes + now.peak_bytes / 16);
+    const std::size_t most =
+        std::max(now.live_bytes + Footprint::kFloor, now.peak_bytes + now.peak_bytes / 16);
     ASSERT_LE(now.live_bytes + now.cached_bytes, most) << "step " << step;
   }
   for (void* block : blocks) plimsoll_free(block);
@@ -149,7 +152,8 @@ TEST(Heap, NeverHoldsMoreThanTheBoundAllows) {
 
 TEST(Heap, ReserveGivesAnAlignedPopulatedSlab) {
   const std::size_t bytes = (std::size_t{6} << 20) + 12345;
-  auto* slab = static_cast<char*>(plimsoll_malloc_reserve(bytes, PLIMSOLL_MALLOC_POPULATE | PLIMSOLL_MALLOC_GUARD));
+  auto* slab = static_cast<char*>(
+      plimsoll_malloc_reserve(bytes, PLIMSOLL_MALLOC_POPULATE | PLIMSOLL_MALLOC_GUARD));
   ASSERT_NE(slab, nullptr);
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(slab) % kHugePage, 0u);
   std::memset(slab, 1, bytes);
@@ -169,7 +173,8 @@ TEST(Heap, MovesGrowingBlocksWithTheirContents) {
   for (std::size_t bytes = std::size_t{4} << 20; bytes <= std::size_t{64} << 20; bytes *= 2) {
     in_the_way.push_back(plimsoll_malloc(std::size_t{2} << 20));
     block = static_cast<char*>(plimsoll_realloc(block, bytes));
-    for (std::size_t at = 0; at < bytes / 2; at += 4096) ASSERT_EQ(block[at], 5) << at << " of " << bytes;
+    for (std::size_t at = 0; at < bytes / 2; at += 4096)
+      ASSERT_EQ(block[at], 5) << at << " of " << bytes;
     std::memset(block, 5, bytes);
   }
   plimsoll_free(block);
@@ -193,8 +198,8 @@ TEST(Slices, FillHolesExactly) {
   }
 }
 
-// Threads allocate, pass blocks around and free each other's; contents must stay whole. Under TSan this is the test of the
-// allocator's own ordering.
+// Threads allocate, pass blocks around and free each other's; contents must stay whole. Under TSan
+// this is the test of the allocator's own ordering.
 TEST(HeapThreads, FreeEachOthersBlocks) {
   constexpr int kThreads = 4;
 #ifdef PLIMSOLL_SANITIZED

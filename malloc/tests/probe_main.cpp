@@ -3,8 +3,9 @@
 #include "probe.h"
 
 int main(int argc, char** argv) {
-  const std::span<const probe::Experiment> groups[] = {probe::contract_experiments(), probe::fault_experiments(),
-                                                       probe::process_experiments(), probe::shadow_experiments()};
+  const std::span<const probe::Experiment> groups[] = {
+      probe::contract_experiments(), probe::fault_experiments(), probe::process_experiments(),
+      probe::shadow_experiments()};
   const char* wanted = argc > 1 ? argv[1] : "--list";
   for (const auto& group : groups) {
     for (const probe::Experiment& experiment : group) {

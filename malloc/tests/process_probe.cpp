@@ -60,7 +60,8 @@ void threads_come_and_go(Arguments arguments) {
   PROBE(peak_resident() < std::size_t{40} << 20);
 }
 
-// ---- The end of a thread: objects of the thread, then keys in several rounds, all allocate and free.
+// ---- The end of a thread: objects of the thread, then keys in several rounds, all allocate and
+// free.
 
 struct ThreadObject {
   std::vector<int> numbers = std::vector<int>(1000);
@@ -107,18 +108,22 @@ void end_of_thread(Arguments) {
 
 void churn(unsigned seed, long steps, const std::atomic<bool>* stop) {
   void* blocks[200] = {};
-  for (long step = 0; stop != nullptr ? !stop->load(std::memory_order_relaxed) : step < steps; ++step) {
+  for (long step = 0; stop != nullptr ? !stop->load(std::memory_order_relaxed) : step < steps;
+       ++step) {
     seed = seed * 1103515245 + 12345;
     void*& slot = blocks[(seed >> 16) % 200];
     std::free(slot);
-    const std::size_t bytes = seed % 64 == 0 ? 200000 : seed % 1024 == 1 ? 3 << 20 : (seed >> 8) % 2000;
+    const std::size_t bytes = seed % 64 == 0     ? 200000
+                              : seed % 1024 == 1 ? 3 << 20
+                                                 : (seed >> 8) % 2000;
     slot = std::malloc(bytes);
     if (bytes > 0) *static_cast<volatile char*>(slot) = 1;
   }
   for (void* block : blocks) std::free(block);
 }
 
-// A child must be able to allocate, free what its parent allocated, and start threads, at whatever moment it was made.
+// A child must be able to allocate, free what its parent allocated, and start threads, at whatever
+// moment it was made.
 void fork_under_load(Arguments arguments) {
   const long forks = number(arguments, 0, 100);
   std::atomic<bool> stop{false};
@@ -222,6 +227,8 @@ constexpr Experiment kExperiments[] = {
 
 }  // namespace
 
-std::span<const Experiment> process_experiments() { return kExperiments; }
+std::span<const Experiment> process_experiments() {
+  return kExperiments;
+}
 
 }  // namespace probe

@@ -1,8 +1,9 @@
 // Every interleaving of threads that free blocks of one page with the owner that takes them home.
 //
-// The lists' atomics are replaced by ones that hand control back to a scheduler before each operation. Threads are fibers;
-// a run is a sequence of choices among those that can go on. The test tries all sequences, depth first, by running the
-// whole experiment again for each: the last choice that has an alternative is changed, everything behind it starts afresh.
+// The lists' atomics are replaced by ones that hand control back to a scheduler before each
+// operation. Threads are fibers; a run is a sequence of choices among those that can go on. The
+// test tries all sequences, depth first, by running the whole experiment again for each: the last
+// choice that has an alternative is changed, everything behind it starts afresh.
 #include "remote_list.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +22,8 @@ class Scheduler {
   static Scheduler* running;
 
   // Runs the fibers by the choices of `path`, and takes the first possible one behind its end.
-  void run(const std::vector<std::function<void()>>& bodies, std::vector<unsigned>& path, std::vector<unsigned>& widths) {
+  void run(const std::vector<std::function<void()>>& bodies, std::vector<unsigned>& path,
+           std::vector<unsigned>& widths) {
     running = this;
     fibers_.clear();
     for (const auto& body : bodies) {
@@ -137,7 +139,8 @@ struct Experiment {
 
 // Tries every interleaving; returns their number.
 template <typename Check>
-std::size_t try_all(const std::function<std::vector<std::function<void()>>(Experiment&)>& make, Check check) {
+std::size_t try_all(const std::function<std::vector<std::function<void()>>(Experiment&)>& make,
+                    Check check) {
   std::vector<unsigned> path;
   std::vector<unsigned> widths;
   for (std::size_t tried = 1;; ++tried) {

@@ -1,8 +1,9 @@
 // Random operations beside a record of what every block must contain.
 //
-// `shadow OPERATIONS THREADS SEED`: each thread owns a table of blocks and passes some on to the others. A block is filled
-// with bytes that follow from its slot and age (whole when small, a word per 512 bytes when large), and checked before it
-// is changed or freed: two blocks that overlap, or a block that moved without its contents, show as a wrong byte.
+// `shadow OPERATIONS THREADS SEED`: each thread owns a table of blocks and passes some on to the
+// others. A block is filled with bytes that follow from its slot and age (whole when small, a word
+// per 512 bytes when large), and checked before it is changed or freed: two blocks that overlap, or
+// a block that moved without its contents, show as a wrong byte.
 #include <malloc.h>
 #include <sys/mman.h>
 
@@ -27,7 +28,8 @@ class Table {
  public:
   explicit Table(std::uint64_t seed) : state_(seed) {
     // Not from the allocator under test.
-    void* at = mmap(nullptr, kSlots * sizeof(Record), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* at = mmap(nullptr, kSlots * sizeof(Record), PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     PROBE(at != MAP_FAILED);
     records_ = static_cast<Record*>(at);
   }
@@ -59,7 +61,8 @@ class Table {
   static void check(const Record& record) {
     for (std::size_t at = 0; at < record.bytes; at += stride(record.bytes)) {
       if (record.block[at] == value(record, at)) continue;
-      std::fprintf(stderr, "shadow: a block of %zu bytes has a wrong byte at %zu\n", record.bytes, at);
+      std::fprintf(stderr, "shadow: a block of %zu bytes has a wrong byte at %zu\n", record.bytes,
+                   at);
       std::exit(1);
     }
     if (record.bytes > 0) PROBE(record.block[record.bytes - 1] == value(record, record.bytes - 1));
@@ -74,7 +77,9 @@ class Table {
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
     return z ^ (z >> 29);
   }
-  static std::size_t stride(std::size_t bytes) { return bytes <= 256 ? 1 : bytes <= 65536 ? 61 : 4093; }
+  static std::size_t stride(std::size_t bytes) {
+    return bytes <= 256 ? 1 : bytes <= 65536 ? 61 : 4093;
+  }
   static unsigned char value(const Record& record, std::size_t at) {
     return static_cast<unsigned char>(record.stamp + at * 7 + (at >> 8));
   }
@@ -98,7 +103,8 @@ class Table {
       record.block = static_cast<unsigned char*>(std::malloc(record.bytes));
     } else if (what < 85) {
       record.block = static_cast<unsigned char*>(std::calloc(1, record.bytes));
-      for (std::size_t at = 0; at < record.bytes; at += stride(record.bytes)) PROBE(record.block[at] == 0);
+      for (std::size_t at = 0; at < record.bytes; at += stride(record.bytes))
+        PROBE(record.block[at] == 0);
     } else {
       const std::size_t alignment = std::size_t{16} << random() % 10;
       record.block = static_cast<unsigned char*>(memalign(alignment, record.bytes));
@@ -117,7 +123,8 @@ class Table {
     // What was marked before and is still inside must be unchanged.
     Record common = record;
     common.bytes = had;
-    for (std::size_t at = 0; at < had && at < bytes; at += stride(had)) PROBE(record.block[at] == value(common, at));
+    for (std::size_t at = 0; at < had && at < bytes; at += stride(had))
+      PROBE(record.block[at] == value(common, at));
     record.bytes = bytes;
     fill(record);
   }
@@ -166,6 +173,8 @@ constexpr Experiment kExperiments[] = {{"shadow", shadow}};
 
 }  // namespace
 
-std::span<const Experiment> shadow_experiments() { return kExperiments; }
+std::span<const Experiment> shadow_experiments() {
+  return kExperiments;
+}
 
 }  // namespace probe

@@ -1,4 +1,5 @@
-// What the installed package is for: a graph planned under a budget, and the caching allocator replaying its bytes.
+// What the installed package is for: a graph planned under a budget, and the caching allocator
+// replaying its bytes.
 #include <cstdio>
 
 #include <plimsoll/memory/caching_allocator.h>

@@ -1,5 +1,6 @@
-// Archives and snapshots that want to do harm, given to the program itself: exit code 3 and one line, in less than a
-// second of processor time and less than 200 MB, both measured by the kernel (wait4).
+// Archives and snapshots that want to do harm, given to the program itself: exit code 3 and one
+// line, in less than a second of processor time and less than 200 MB, both measured by the kernel
+// (wait4).
 #include <string>
 #include <vector>
 
@@ -28,7 +29,8 @@ zip::Part bomb(const std::string& name) {
 TEST_F(HostileArchives, MembersThatShareOneStream) {
   std::vector<zip::Part> parts{bomb("layers.0.weight.npy")};
   for (int i = 0; i < 2000; ++i) {
-    parts.push_back({fmt::format("again.{}.npy", i), "", parts[0].size, 8, 0, 0, parts[0].packed.size()});
+    parts.push_back(
+        {fmt::format("again.{}.npy", i), "", parts[0].size, 8, 0, 0, parts[0].packed.size()});
   }
   std::string bytes = zip::zip_of(parts);
   ASSERT_LT(bytes.size(), 1'000'000u);
@@ -38,23 +40,37 @@ TEST_F(HostileArchives, MembersThatShareOneStream) {
   }
 }
 
-// Nothing wrong with the archive, but with what it would make: 400 KB to 400 MB, under names that the model has.
+// Nothing wrong with the archive, but with what it would make: 400 KB to 400 MB, under names that
+// the model has.
 TEST_F(HostileArchives, ArraysThatTheModelHasNoRoomFor) {
-  const std::string path = file("bomb.npz", zip::zip_of({bomb("layers.0.weight.npy"), bomb("x.npy"), bomb("labels.npy"), bomb("other.npy")}));
+  const std::string path = file("bomb.npz", zip::zip_of({bomb("layers.0.weight.npy"), bomb("x.npy"),
+                                                         bomb("labels.npy"), bomb("other.npy")}));
   ASSERT_LT(fs::file_size(path), 2'000'000u);
-  expect_refused("weights", {"--log-level", "error", "run", "mlp", "--steps", "1", "--allow-missing", "--weights", path}, "the model expects");
+  expect_refused(
+      "weights",
+      {"--log-level", "error", "run", "mlp", "--steps", "1", "--allow-missing", "--weights", path},
+      "the model expects");
   expect_refused("resume", {"run", "mlp", "--steps", "1", "--resume", path}, "the model expects");
   expect_refused("data", {"run", "mlp", "--steps", "1", "--data", path}, "");
   namespace onnx = model::onnx::file_pieces;
-  const std::string model_file = file("m.onnx", onnx::model(onnx::graph({.nodes = {onnx::node("Relu", {"x"}, {"y"})}})));
+  const std::string model_file =
+      file("m.onnx", onnx::model(onnx::graph({.nodes = {onnx::node("Relu", {"x"}, {"y"})}})));
   expect_refused("inputs", {"run", model_file, "--inputs", path}, "");
 }
 
 TEST_F(HostileArchives, HeadersThatLie) {
   const std::string header = zip::npy_header("(8,)");
-  expect_refused("a size beyond deflate", {"run", "mlp", "--weights", file("a.npz", zip::zip_of({{"a.npy", zip::deflated(header, 32), 4'000'000'000}}))}, "packed ones");
+  expect_refused(
+      "a size beyond deflate",
+      {"run", "mlp", "--weights",
+       file("a.npz", zip::zip_of({{"a.npy", zip::deflated(header, 32), 4'000'000'000}}))},
+      "packed ones");
   std::string version2("\x93NUMPY\x02\x00\xff\xff\xff\x7f", 12);
-  expect_refused("a header of 2 GiB", {"run", "mlp", "--weights", file("b.npz", zip::zip_of({zip::stored("a.npy", version2 + std::string(100, ' '))}))}, "at most 16384");
+  expect_refused(
+      "a header of 2 GiB",
+      {"run", "mlp", "--weights",
+       file("b.npz", zip::zip_of({zip::stored("a.npy", version2 + std::string(100, ' '))}))},
+      "at most 16384");
 }
 
 void put_string(std::string& out, const std::string& text) {
@@ -93,7 +109,8 @@ TEST_F(HostileArchives, SegmentsThatShareOneListOfBlocks) {
   const std::string path = file("segments.pickle", out);
   expect_refused("replay", {"replay", path}, "several segments");
   expect_refused("view", {"view", path, "-o", (folder_ / "r.html").string()}, "several segments");
-  expect_refused("convert", {"convert", path, "-o", (folder_ / "t.jsonl").string()}, "several segments");
+  expect_refused("convert", {"convert", path, "-o", (folder_ / "t.jsonl").string()},
+                 "several segments");
 }
 
 // One list of events under every device, 100,000 of them: quadratic, 4 s for 750 KB.

@@ -1,8 +1,10 @@
-// The program itself, given a file that wants to do harm: the base of every test that replays such files.
+// The program itself, given a file that wants to do harm: the base of every test that replays such
+// files.
 //
-// A test writes the file (large ones are made on the spot, none is in the repository) and names the command that
-// reads it. expect_refused() wants exit code 3, one line on stderr that says why, less than a second of processor
-// time and less than 200 MB; both are measured by the kernel (wait4), so nothing in the program can hide from them.
+// A test writes the file (large ones are made on the spot, none is in the repository) and names the
+// command that reads it. expect_refused() wants exit code 3, one line on stderr that says why, less
+// than a second of processor time and less than 200 MB; both are measured by the kernel (wait4), so
+// nothing in the program can hide from them.
 #pragma once
 
 #include <fcntl.h>
@@ -41,7 +43,8 @@ struct Outcome {
 class ProgramRun : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::temp_directory_path() / fmt::format("plimsoll_hostile_{}", ::getpid());
+    folder_ =
+        std::filesystem::temp_directory_path() / fmt::format("plimsoll_hostile_{}", ::getpid());
     std::filesystem::create_directories(folder_);
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
@@ -70,8 +73,11 @@ class ProgramRun : public testing::Test {
     int status = 0;
     rusage used{};
     ::wait4(child, &status, 0, &used);
-    const auto seconds = [](const timeval& time) { return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec); };
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), read_file(out).value_or(""), read_file(errors).value_or(""),
+    const auto seconds = [](const timeval& time) {
+      return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+    };
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status),
+            read_file(out).value_or(""), read_file(errors).value_or(""),
             seconds(used.ru_utime) + seconds(used.ru_stime), used.ru_maxrss};
   }
 
@@ -82,11 +88,14 @@ class ProgramRun : public testing::Test {
   }
 
   // `why` is a part of the message.
-  void expect_refused(const std::string& what, const std::vector<std::string>& arguments, const std::string& why, int exit_code = 3) const {
+  void expect_refused(const std::string& what, const std::vector<std::string>& arguments,
+                      const std::string& why, int exit_code = 3) const {
     const Outcome outcome = run(arguments);
     EXPECT_EQ(outcome.exit_code, exit_code) << what << ": " << outcome.error.substr(0, 500);
-    EXPECT_EQ(std::count(outcome.error.begin(), outcome.error.end(), '\n'), 1) << what << ": " << outcome.error.substr(0, 500);
-    EXPECT_NE(outcome.error.find(why), std::string::npos) << what << ": " << outcome.error.substr(0, 500);
+    EXPECT_EQ(std::count(outcome.error.begin(), outcome.error.end(), '\n'), 1)
+        << what << ": " << outcome.error.substr(0, 500);
+    EXPECT_NE(outcome.error.find(why), std::string::npos)
+        << what << ": " << outcome.error.substr(0, 500);
     expect_within_limits(what, outcome);
   }
 

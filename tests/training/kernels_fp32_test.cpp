@@ -1,14 +1,16 @@
-// The CPU kernels train as PyTorch does: the small networks of training_reference_test.cpp in fp32, on the kernels, laid
-// out as `run` lays them out. That test compares the cards' reference evaluation in fp64, to 1e-7; this one compares
-// what really runs.
+// The CPU kernels train as PyTorch does: the small networks of training_reference_test.cpp in fp32,
+// on the kernels, laid out as `run` lays them out. That test compares the cards' reference
+// evaluation in fp64, to 1e-7; this one compares what really runs.
 //
-// PyTorch's numbers are those of fp64, so that all of the difference is ours. fp32 rounds to 6e-8; through up to 53 layers
-// of sums the errors of a loss were measured to stay below 3.1e-6 of it, those of a gradient below 1.2e-4 of its norm, and
-// losses after five steps of an optimizer below 1e-4: the tolerances are a little above. The residual networks are another
-// matter from the second step on. At this size a batch norm of theirs sees as few as 4 numbers, and what it divides by is
-// a difference of them: an error grows tenfold with every step of SGD, in any framework. resnet18 is compared until it has
-// grown to 1e-3; of resnet50, with three times the layers, gradients as real_width_test.cpp has it (a cosine of 0.99), and
-// one step. At published widths that test compares both with PyTorch's fp32.
+// PyTorch's numbers are those of fp64, so that all of the difference is ours. fp32 rounds to 6e-8;
+// through up to 53 layers of sums the errors of a loss were measured to stay below 3.1e-6 of it,
+// those of a gradient below 1.2e-4 of its norm, and losses after five steps of an optimizer below
+// 1e-4: the tolerances are a little above. The residual networks are another matter from the second
+// step on. At this size a batch norm of theirs sees as few as 4 numbers, and what it divides by is
+// a difference of them: an error grows tenfold with every step of SGD, in any framework. resnet18
+// is compared until it has grown to 1e-3; of resnet50, with three times the layers, gradients as
+// real_width_test.cpp has it (a cosine of 0.99), and one step. At published widths that test
+// compares both with PyTorch's fp32.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -29,11 +31,12 @@ namespace {
 using reference::Json;
 
 constexpr double kLoss = 5e-6;
-constexpr double kNoise = 1e-6;  // for gradients that are zero in theory, where all others have a norm near 1
+// for gradients that are zero in theory, where all others have a norm near 1
+constexpr double kNoise = 1e-6;
 
 struct Tolerance {
   double gradient = 2e-4;
-  double steps = 1e-4;  // of a loss after the first
+  double steps = 1e-4;             // of a loss after the first
   std::size_t sgd = 6, adamw = 6;  // losses compared
 };
 
@@ -57,7 +60,8 @@ class KernelsInFp32 : public ::testing::TestWithParam<const char*> {
     forward_ = *std::move(tidied);
   }
 
-  Result<std::unique_ptr<runtime::Executor>> executor_for(const autodiff::TrainingOptions& options) const {
+  Result<std::unique_ptr<runtime::Executor>> executor_for(
+      const autodiff::TrainingOptions& options) const {
     PLIMSOLL_TRY(const ir::Graph step, autodiff::make_training_graph(forward_, options));
     PLIMSOLL_TRY(const ir::Graph graph, api::lay_out(step, api::resolve_threads(0)));
     PLIMSOLL_TRY(std::unique_ptr<runtime::Executor> executor, runtime::make_on_demand(graph, {}));
@@ -72,13 +76,16 @@ class KernelsInFp32 : public ::testing::TestWithParam<const char*> {
       if (!ir::is_source(value.kind)) continue;
       if (inputs_only && value.kind != ir::ValueKind::kInput) continue;
       const auto* constant = executor.graph().data(ValueId(v));
-      runtime::copy_from_row_major(value.type, constant != nullptr ? *constant : reference::content_of(value, reference_).to_bytes(),
-                                   executor.source(ValueId(v)));
+      runtime::copy_from_row_major(
+          value.type,
+          constant != nullptr ? *constant : reference::content_of(value, reference_).to_bytes(),
+          executor.source(ValueId(v)));
     }
   }
 
   // The loss before the first step and after each, `count` in all.
-  void expect_losses(const autodiff::TrainingOptions& options, const Json& expected, std::size_t count) const {
+  void expect_losses(const autodiff::TrainingOptions& options, const Json& expected,
+                     std::size_t count) const {
     const auto executor = executor_for(options);
     ASSERT_TRUE(executor) << executor.error().message;
     ASSERT_EQ(expected.size(), 6U);
@@ -86,7 +93,8 @@ class KernelsInFp32 : public ::testing::TestWithParam<const char*> {
       fill(**executor, true);
       ASSERT_TRUE((*executor)->step());
       const double loss = expected[i];
-      EXPECT_NEAR(numbers(**executor, (*executor)->graph().outputs[0])[0], loss, (i == 0 ? kLoss : tolerance_.steps) * std::abs(loss))
+      EXPECT_NEAR(numbers(**executor, (*executor)->graph().outputs[0])[0], loss,
+                  (i == 0 ? kLoss : tolerance_.steps) * std::abs(loss))
           << "step " << i;
     }
   }
@@ -118,12 +126,14 @@ TEST_P(KernelsInFp32, LossAndEveryGradientAgreeWithPyTorch) {
   const std::vector<ValueId> weights = autodiff::trained_weights(forward_, options);
   ASSERT_EQ(weights.size(), reference_["gradients"].size());
   std::map<std::string, ValueId> gradients;
-  for (std::size_t i = 0; i < weights.size(); ++i) gradients[forward_.value(weights[i]).name] = graph.outputs[i + 1];
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    gradients[forward_.value(weights[i]).name] = graph.outputs[i + 1];
   for (const Json& expected : reference_["gradients"]) {
     const std::string name = expected["name"];
     ASSERT_TRUE(gradients.contains(name)) << name;
     const std::vector<float> gradient = numbers(**executor, gradients[name]);
-    const std::vector<double> vector = reference::uniform(name + "#0", static_cast<std::int64_t>(gradient.size()));
+    const std::vector<double> vector =
+        reference::uniform(name + "#0", static_cast<std::int64_t>(gradient.size()));
     double squares = 0;
     double dot = 0;
     for (std::size_t i = 0; i < gradient.size(); ++i) {
@@ -132,7 +142,8 @@ TEST_P(KernelsInFp32, LossAndEveryGradientAgreeWithPyTorch) {
     }
     const double norm = expected["norm"];
     EXPECT_NEAR(std::sqrt(squares), norm, tolerance_.gradient * norm + kNoise) << name << " norm";
-    EXPECT_NEAR(dot, expected["dots"][0].get<double>(), tolerance_.gradient * norm + kNoise) << name << " product";
+    EXPECT_NEAR(dot, expected["dots"][0].get<double>(), tolerance_.gradient * norm + kNoise)
+        << name << " product";
   }
 }
 
@@ -152,7 +163,8 @@ TEST_P(KernelsInFp32, FiveStepsOfAdamWAgreeWithPyTorch) {
 }
 
 INSTANTIATE_TEST_SUITE_P(PyTorch, KernelsInFp32,
-                         ::testing::Values("mlp", "alexnet", "resnet18", "resnet50", "lstm", "gpt2", "bert", "whisper"),
+                         ::testing::Values("mlp", "alexnet", "resnet18", "resnet50", "lstm", "gpt2",
+                                           "bert", "whisper"),
                          [](const auto& model) { return std::string(model.param); });
 
 }  // namespace

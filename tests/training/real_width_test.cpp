@@ -1,6 +1,7 @@
-// The CPU kernels at real widths agree with PyTorch in fp32: the loss of the first step, and every weight's gradient.
-// tests/references/*_fp32.json hold PyTorch's numbers: of each gradient t its norm and its products with four given
-// vectors r, uniform in [-1, 1). From those the angle between t and ours can be estimated: for a difference e, a
+// The CPU kernels at real widths agree with PyTorch in fp32: the loss of the first step, and every
+// weight's gradient. tests/references/*_fp32.json hold PyTorch's numbers: of each gradient t its
+// norm and its products with four given vectors r, uniform in [-1, 1). From those the angle between
+// t and ours can be estimated: for a difference e, a
 // product <e, r> has the size |e| / sqrt(3), and a cosine of 0.99 allows |e| up to 0.141 |t|.
 #include <gtest/gtest.h>
 
@@ -43,7 +44,8 @@ void expect_same_direction(const std::vector<float>& gradient, const Json& expec
   double off = 0;
   const std::size_t products = expected["dots"].size();
   for (std::size_t k = 0; k < products; ++k) {
-    const std::vector<double> vector = reference::uniform(fmt::format("{}#{}", name, k), static_cast<std::int64_t>(gradient.size()));
+    const std::vector<double> vector = reference::uniform(
+        fmt::format("{}#{}", name, k), static_cast<std::int64_t>(gradient.size()));
     double dot = 0;
     for (std::size_t i = 0; i < vector.size(); ++i) dot += gradient[i] * vector[i];
     off += std::pow(dot - expected["dots"][k].get<double>(), 2);
@@ -56,7 +58,8 @@ void expect_agreement(const std::string& name) {
   const auto read = reference::read_reference(name + "_fp32");
   ASSERT_TRUE(read) << read.error().message;
   const Json& expected_numbers = *read;
-  auto forward = model::build_model(expected_numbers["model"].get<std::string>(), reference::options_of(expected_numbers, ir::DType::kF32));
+  auto forward = model::build_model(expected_numbers["model"].get<std::string>(),
+                                    reference::options_of(expected_numbers, ir::DType::kF32));
   ASSERT_TRUE(forward) << forward.error().message;
   auto tidied = rewrite::tidy(*forward);
   ASSERT_TRUE(tidied) << tidied.error().message;
@@ -74,14 +77,17 @@ void expect_agreement(const std::string& name) {
   for (std::size_t v = 0; v < graph->values.size(); ++v) {
     const ir::Value& value = graph->values[v];
     if (!ir::is_source(value.kind) || value.kind == ir::ValueKind::kConstant) continue;
-    runtime::copy_from_row_major(value.type, reference::content_of(value, expected_numbers).to_bytes(), (*executor)->source(ValueId(v)));
+    runtime::copy_from_row_major(value.type,
+                                 reference::content_of(value, expected_numbers).to_bytes(),
+                                 (*executor)->source(ValueId(v)));
   }
   ASSERT_TRUE((*executor)->step());
 
   const double loss = expected_numbers["loss"];
   EXPECT_NEAR(floats_of(**executor, graph->outputs[0])[0], loss, 1e-5 * std::abs(loss));
   std::map<std::string, ValueId> gradients;
-  for (std::size_t i = 0; i < weights.size(); ++i) gradients[tidied->value(weights[i]).name] = graph->outputs[i + 1];
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    gradients[tidied->value(weights[i]).name] = graph->outputs[i + 1];
   ASSERT_EQ(weights.size(), expected_numbers["gradients"].size());
   for (const Json& expected : expected_numbers["gradients"]) {
     const auto place = gradients.find(expected["name"].get<std::string>());
@@ -90,13 +96,27 @@ void expect_agreement(const std::string& name) {
   }
 }
 
-TEST(RealWidths, Resnet18) { expect_agreement("resnet18"); }
-TEST(RealWidths, Lstm) { expect_agreement("lstm"); }
-TEST(SlowRealWidths, Alexnet) { expect_agreement("alexnet"); }
-TEST(SlowRealWidths, Resnet50) { expect_agreement("resnet50"); }
-TEST(SlowRealWidths, Gpt2) { expect_agreement("gpt2"); }
-TEST(SlowRealWidths, Bert) { expect_agreement("bert"); }
-TEST(SlowRealWidths, Whisper) { expect_agreement("whisper"); }
+TEST(RealWidths, Resnet18) {
+  expect_agreement("resnet18");
+}
+TEST(RealWidths, Lstm) {
+  expect_agreement("lstm");
+}
+TEST(SlowRealWidths, Alexnet) {
+  expect_agreement("alexnet");
+}
+TEST(SlowRealWidths, Resnet50) {
+  expect_agreement("resnet50");
+}
+TEST(SlowRealWidths, Gpt2) {
+  expect_agreement("gpt2");
+}
+TEST(SlowRealWidths, Bert) {
+  expect_agreement("bert");
+}
+TEST(SlowRealWidths, Whisper) {
+  expect_agreement("whisper");
+}
 
 }  // namespace
 }  // namespace plimsoll

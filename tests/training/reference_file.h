@@ -1,4 +1,5 @@
-// What PyTorch made of a model, as tests/references/*.json hold it, and the model and content to compare with.
+// What PyTorch made of a model, as tests/references/*.json hold it, and the model and content to
+// compare with.
 #pragma once
 
 #include <optional>
@@ -18,7 +19,8 @@ using Json = nlohmann::json;
 
 // "resnet50_fp32"
 inline Result<Json> read_reference(const std::string& name) {
-  PLIMSOLL_TRY(const std::string text, read_file(test_source_dir().string() + "/tests/references/" + name + ".json"));
+  PLIMSOLL_TRY(const std::string text,
+               read_file(test_source_dir().string() + "/tests/references/" + name + ".json"));
   return Json::parse(text);
 }
 

@@ -28,8 +28,13 @@ Bytes persistent_bytes(const ir::Graph& graph) {
 
 class FigureMaker {
  public:
-  FigureMaker(const PreparedModel& prepared, const ModelRequest& request, const PlanOptions& options, double allowed_overhead)
-      : prepared_(prepared), request_(request), options_(options), allowed_overhead_(allowed_overhead), persistent_(persistent_bytes(prepared.model.graph)) {
+  FigureMaker(const PreparedModel& prepared, const ModelRequest& request,
+              const PlanOptions& options, double allowed_overhead)
+      : prepared_(prepared),
+        request_(request),
+        options_(options),
+        allowed_overhead_(allowed_overhead),
+        persistent_(persistent_bytes(prepared.model.graph)) {
     options_.compare = false;
     options_.remedies = {};
     options_.budget.clear();
@@ -64,9 +69,12 @@ class FigureMaker {
     row(std::move(name), plan.arena_bytes(), slower);
     figure_.rows.back().activations = activations(plan);
   }
-  void row(std::string name, Bytes arena, double slower) { figure_.rows.push_back({std::move(name), arena - persistent_, slower, {}}); }
+  void row(std::string name, Bytes arena, double slower) {
+    figure_.rows.push_back({std::move(name), arena - persistent_, slower, {}});
+  }
 
-  // Halves the range of feature maps, on a scale of ratios, between what is too slow and what is allowed.
+  // Halves the range of feature maps, on a scale of ratios, between what is too slow and what is
+  // allowed.
   Result<ClassicFigure> search(Bytes kept) {
     double high = std::log(static_cast<double>((kept - persistent_).value));
     double low = high - std::log(64.0);
@@ -74,7 +82,8 @@ class FigureMaker {
     best.name = "auto";
     for (int trial = 0; trial < kTrials;) {
       const double middle = (low + high) / 2;
-      PLIMSOLL_TRY(const auto found, try_budget(Bytes(static_cast<std::int64_t>(std::exp(middle))), kTrials - trial));
+      PLIMSOLL_TRY(const auto found,
+                   try_budget(Bytes(static_cast<std::int64_t>(std::exp(middle))), kTrials - trial));
       // Below the proven floor nothing was searched, and from there on it is known.
       if (const double floor = log_floor(); middle < floor) {
         low = floor;
@@ -94,17 +103,21 @@ class FigureMaker {
     return floor_ > persistent_ ? std::log(static_cast<double>((floor_ - persistent_).value)) : 0;
   }
 
-  // A plan with this many bytes of feature maps, in an even share of the time that is left; none when there is none.
+  // A plan with this many bytes of feature maps, in an even share of the time that is left; none
+  // when there is none.
   Result<std::optional<FigureRow>> try_budget(Bytes feature_maps, int trials_left) {
     PlanOptions one = options_;
     one.budget = std::to_string((persistent_ + feature_maps).value);
-    one.deadline_seconds = std::max(0.05, (options_.deadline_seconds - watch_.seconds()) / trials_left);
+    one.deadline_seconds =
+        std::max(0.05, (options_.deadline_seconds - watch_.seconds()) / trials_left);
     one.on_failure = [this](const PlanFailure& failure) { floor_ = failure.floor; };
     const auto planned = plan_model(prepared_, request_, one);
-    const bool missed = !planned && (planned.error().code == ErrorCode::kDoesNotFit || planned.error().code == ErrorCode::kNoAnswer);
+    const bool missed = !planned && (planned.error().code == ErrorCode::kDoesNotFit ||
+                                     planned.error().code == ErrorCode::kNoAnswer);
     if (missed) return std::optional<FigureRow>();
     if (!planned) return forward(planned);
-    return std::optional(FigureRow{"auto", planned->plan.arena_bytes() - persistent_, overhead(*planned), activations(planned->plan)});
+    return std::optional(FigureRow{"auto", planned->plan.arena_bytes() - persistent_,
+                                   overhead(*planned), activations(planned->plan)});
   }
 
   const PreparedModel& prepared_;
@@ -119,15 +132,18 @@ class FigureMaker {
 
 }  // namespace
 
-Result<ClassicFigure> classic_figure(const PreparedModel& prepared, const ModelRequest& request, const PlanOptions& options,
-                                     double allowed_overhead) {
+Result<ClassicFigure> classic_figure(const PreparedModel& prepared, const ModelRequest& request,
+                                     const PlanOptions& options, double allowed_overhead) {
   return FigureMaker(prepared, request, options, allowed_overhead).run();
 }
 
 std::string to_json(const ClassicFigure& figure) {
-  nlohmann::ordered_json out{{"schema", 1}, {"model", figure.model}, {"figure", nlohmann::ordered_json::array()}};
+  nlohmann::ordered_json out{
+      {"schema", 1}, {"model", figure.model}, {"figure", nlohmann::ordered_json::array()}};
   for (const FigureRow& row : figure.rows) {
-    out["figure"].push_back({{"name", row.name}, {"feature_map_bytes", row.feature_maps.value}, {"overhead", row.overhead}});
+    out["figure"].push_back({{"name", row.name},
+                             {"feature_map_bytes", row.feature_maps.value},
+                             {"overhead", row.overhead}});
     if (row.activations.value > 0) out["figure"].back()["activation_bytes"] = row.activations.value;
   }
   return json_text(out, 2);
@@ -140,15 +156,20 @@ std::string to_svg(const ClassicFigure& figure) {
   for (const FigureRow& row : figure.rows) most = std::max(most, row.feature_maps.value);
   const auto height = static_cast<int>(figure.rows.size()) * kLine + 60;
   std::string out = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"720\" height=\"{}\" font-family=\"sans-serif\" font-size=\"14\">\n"
-      "<rect width=\"720\" height=\"{}\" fill=\"white\"/>\n<text x=\"16\" y=\"28\" font-size=\"16\">{}: bytes of feature maps</text>\n",
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"720\" height=\"{}\" "
+      "font-family=\"sans-serif\" font-size=\"14\">\n"
+      "<rect width=\"720\" height=\"{}\" fill=\"white\"/>\n<text x=\"16\" y=\"28\" "
+      "font-size=\"16\">{}: bytes of feature maps</text>\n",
       height, height, report::escaped(figure.model));
   int y = 48;
   for (const FigureRow& row : figure.rows) {
-    const double width = std::max(1.0, kWidth * static_cast<double>(row.feature_maps.value) / static_cast<double>(most));
+    const double width = std::max(
+        1.0, kWidth * static_cast<double>(row.feature_maps.value) / static_cast<double>(most));
     out += fmt::format("<text x=\"16\" y=\"{}\">{}</text>\n", y + 18, row.name);
-    out += fmt::format("<rect x=\"110\" y=\"{}\" width=\"{:.1f}\" height=\"24\" fill=\"#31688e\"/>\n", y, width);
-    out += fmt::format("<text x=\"{:.1f}\" y=\"{}\">{}, +{:.1f} % time</text>\n", 118 + width, y + 18, human(row.feature_maps), 100 * row.overhead);
+    out += fmt::format(
+        "<rect x=\"110\" y=\"{}\" width=\"{:.1f}\" height=\"24\" fill=\"#31688e\"/>\n", y, width);
+    out += fmt::format("<text x=\"{:.1f}\" y=\"{}\">{}, +{:.1f} % time</text>\n", 118 + width,
+                       y + 18, human(row.feature_maps), 100 * row.overhead);
     y += kLine;
   }
   return out + "</svg>\n";

@@ -1,4 +1,5 @@
-// The classic figure: feature maps of one model under the strategies people know, and under our own.
+// The classic figure: feature maps of one model under the strategies people know, and under our
+// own.
 //
 //   none         every result its own memory          ██████████████████
 //   in place     results over inputs that die         ████████████
@@ -7,8 +8,9 @@
 //   sqrt         √n segments                          ██
 //   auto         the smallest within the overhead that is allowed █
 //
-// Bytes are those of the arena without what persists between steps (weights, optimizer state, constants):
-// what depends on the depth and the batch. Overheads are predicted by the device profile.
+// Bytes are those of the arena without what persists between steps (weights, optimizer state,
+// constants): what depends on the depth and the batch. Overheads are predicted by the device
+// profile.
 #pragma once
 
 #include <string>
@@ -24,7 +26,8 @@ struct FigureRow {
   std::string name;
   Bytes feature_maps;
   double overhead = 0;  // a fraction of the time that keeping everything takes
-  Bytes activations{};  // of the feature maps, at the peak: without gradients; 0 where nothing was planned
+  // of the feature maps, at the peak: without gradients; 0 where nothing was planned
+  Bytes activations{};
 };
 
 struct ClassicFigure {
@@ -33,7 +36,8 @@ struct ClassicFigure {
 };
 
 // The search for the last row takes what is left of options.deadline_seconds.
-Result<ClassicFigure> classic_figure(const PreparedModel& prepared, const ModelRequest& request, const PlanOptions& options,
+Result<ClassicFigure> classic_figure(const PreparedModel& prepared, const ModelRequest& request,
+                                     const PlanOptions& options,
                                      double allowed_overhead = kAllowedOverhead);
 
 std::string to_json(const ClassicFigure& figure);

@@ -4,7 +4,8 @@
 
 namespace plimsoll::api {
 
-Result<report::Report> diff_report(const std::string& before, const std::string& after, const SubjectOptions& options) {
+Result<report::Report> diff_report(const std::string& before, const std::string& after,
+                                   const SubjectOptions& options) {
   PLIMSOLL_TRY(Subject first, read_subject(before, options));
   PLIMSOLL_TRY(Subject second, read_subject(after, options));
   if (first.account.title == second.account.title) {

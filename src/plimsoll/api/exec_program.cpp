@@ -23,16 +23,22 @@ Result<std::filesystem::path> find_library() {
   std::error_code ignored;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", ignored);
   const std::filesystem::path folder = program.parent_path();
-  for (const auto& place : {folder, folder / "../lib", folder / "../lib/x86_64-linux-gnu", folder / "../lib/aarch64-linux-gnu"}) {
-    if (std::filesystem::exists(place / kLibrary, ignored)) return std::filesystem::canonical(place / kLibrary, ignored);
+  for (const auto& place : {folder, folder / "../lib", folder / "../lib/x86_64-linux-gnu",
+                            folder / "../lib/aarch64-linux-gnu"}) {
+    if (std::filesystem::exists(place / kLibrary, ignored))
+      return std::filesystem::canonical(place / kLibrary, ignored);
   }
-  return fail(ErrorCode::kBadInput, "{} is neither beside {} nor in ../lib; `make build` makes it", kLibrary, program.string());
+  return fail(ErrorCode::kBadInput, "{} is neither beside {} nor in ../lib; `make build` makes it",
+              kLibrary, program.string());
 }
 
-void set(const char* name, const std::string& value) { ::setenv(name, value.c_str(), 1); }
+void set(const char* name, const std::string& value) {
+  ::setenv(name, value.c_str(), 1);
+}
 
 // In the child: never returns. Writes errno to `failed` when the program cannot be started.
-[[noreturn]] void become(const ExecRequest& request, const std::string& library, const std::string& statistics, int failed) {
+[[noreturn]] void become(const ExecRequest& request, const std::string& library,
+                         const std::string& statistics, int failed) {
   const char* others = std::getenv("LD_PRELOAD");
   set("LD_PRELOAD", others != nullptr && *others != '\0' ? library + ":" + others : library);
   set("PLIMSOLL_MALLOC_STATS", statistics);
@@ -41,7 +47,8 @@ void set(const char* name, const std::string& value) { ::setenv(name, value.c_st
   if (request.check) set("PLIMSOLL_MALLOC_CHECK", "1");
   if (request.stdout_to_stderr) ::dup2(STDERR_FILENO, STDOUT_FILENO);
   std::vector<char*> arguments;
-  for (const std::string& word : request.command) arguments.push_back(const_cast<char*>(word.c_str()));
+  for (const std::string& word : request.command)
+    arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   ::execvp(arguments[0], arguments.data());
   const int problem = errno;
@@ -85,7 +92,8 @@ Result<ExecReport> exec_program(const ExecRequest& request) {
   const int statistics = ::mkstemp(name);
   int failed[2];
   if (statistics < 0 || ::pipe2(failed, O_CLOEXEC) != 0) {
-    return fail(ErrorCode::kInternal, "cannot make a file for statistics in /tmp: {}", std::strerror(errno));
+    return fail(ErrorCode::kInternal, "cannot make a file for statistics in /tmp: {}",
+                std::strerror(errno));
   }
   ::close(statistics);
   const IgnoredKeys keys;
@@ -104,7 +112,8 @@ Result<ExecReport> exec_program(const ExecRequest& request) {
   read_statistics(name, report);
   ::unlink(name);
   if (!started) {
-    return fail(ErrorCode::kBadInput, "cannot run '{}': {}", request.command.front(), std::strerror(child < 0 ? errno : problem));
+    return fail(ErrorCode::kBadInput, "cannot run '{}': {}", request.command.front(),
+                std::strerror(child < 0 ? errno : problem));
   }
   report.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return report;

@@ -16,9 +16,9 @@ struct Explanation {
   std::vector<report::AliveRow> rows;  // largest first; only the tensor asked for, where one was
 };
 
-// `at` is "peak" or a step; empty: the peak, or the largest moment of the tensor. `tensor` is a name; an
-// unknown one is an error that suggests the nearest.
-Result<Explanation> explain(const std::string& name, const SubjectOptions& options, const std::string& at,
-                            const std::string& tensor);
+// `at` is "peak" or a step; empty: the peak, or the largest moment of the tensor. `tensor` is a
+// name; an unknown one is an error that suggests the nearest.
+Result<Explanation> explain(const std::string& name, const SubjectOptions& options,
+                            const std::string& at, const std::string& tensor);
 
 }  // namespace plimsoll::api

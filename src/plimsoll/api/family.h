@@ -1,17 +1,18 @@
 // One plan for a family of sizes: --sizes batch=1..64.
 //
-// A plan for the largest size also serves every smaller one at the same offsets: each buffer of a smaller
-// size lies inside the place of its larger sister, and lifetimes are the same because the steps are. One
-// exception must be planned for: kernel scratch is not monotone in the batch, so each step is given the most
-// that any member of the family wants. So a program that changes its batch size keeps its arena and its
-// addresses, and nobody plans again.
+// A plan for the largest size also serves every smaller one at the same offsets: each buffer of a
+// smaller size lies inside the place of its larger sister, and lifetimes are the same because the
+// steps are. One exception must be planned for: kernel scratch is not monotone in the batch, so
+// each step is given the most that any member of the family wants. So a program that changes its
+// batch size keeps its arena and its addresses, and nobody plans again.
 //
-// The members are one graph with a symbol for the size (symbolic_model.h), bound to each. A model that has no
-// such graph is built size by size. A member whose steps differ (at batch 1 a slice may become a view) gets a
-// plan of its own, which says so. In-place offers are taken only where every member has them.
+// The members are one graph with a symbol for the size (symbolic_model.h), bound to each. A model
+// that has no such graph is built size by size. A member whose steps differ (at batch 1 a slice may
+// become a view) gets a plan of its own, which says so. In-place offers are taken only where every
+// member has them.
 //
-// Every member's plan has passed the checker. Cost: three graphs, one table of kernel facts per size, one
-// packing for all.
+// Every member's plan has passed the checker. Cost: three graphs, one table of kernel facts per
+// size, one packing for all.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +42,8 @@ struct FamilyMember {
 };
 
 // Smallest first; the last one is the plan whose offsets the others share.
-Result<std::vector<FamilyMember>> plan_family(const ModelRequest& request, const std::string& device, const PlanOptions& options,
+Result<std::vector<FamilyMember>> plan_family(const ModelRequest& request,
+                                              const std::string& device, const PlanOptions& options,
                                               const SizeRange& sizes);
 
 }  // namespace plimsoll::api

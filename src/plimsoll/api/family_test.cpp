@@ -15,7 +15,8 @@ TEST(Family, SizesAreARangeOfOneOption) {
   EXPECT_EQ(sizes->option, "batch");
   EXPECT_EQ(sizes->low, 1);
   EXPECT_EQ(sizes->high, 64);
-  for (const char* wrong : {"", "batch", "batch=", "batch=3", "batch=3..", "batch=0..3", "batch=4..3", "width=1..2", "batch=1..2x", "batch=1..999999999"}) {
+  for (const char* wrong : {"", "batch", "batch=", "batch=3", "batch=3..", "batch=0..3",
+                            "batch=4..3", "width=1..2", "batch=1..2x", "batch=1..999999999"}) {
     EXPECT_FALSE(parse_sizes(wrong)) << wrong;
   }
 }
@@ -37,7 +38,8 @@ TEST(Family, SmallerSizesRunAtTheOffsetsOfTheLargest) {
       EXPECT_LE(member.plan.arena_bytes(), largest.arena_bytes()) << member.size;
       if (!member.shared) continue;
       ++shared;
-      for (std::size_t b = 0; b < largest.buffers.size(); ++b) EXPECT_EQ(member.plan.buffers[b].offset, largest.buffers[b].offset);
+      for (std::size_t b = 0; b < largest.buffers.size(); ++b)
+        EXPECT_EQ(member.plan.buffers[b].offset, largest.buffers[b].offset);
       const auto expected = run_on_demand_for(member.plan.graph, 1);
       ASSERT_TRUE(expected) << expected.error().message;
       const auto got = run_planned_for(member.plan, 1);
@@ -75,9 +77,11 @@ TEST(Family, IsWrittenWholeOrNotAtAll) {
   const auto family = plan_family(request, "cpu", {}, sizes);
   ASSERT_TRUE(family) << family.error().message;
   const std::filesystem::path folder = testing::TempDir() + "family_not_at_all";
-  std::filesystem::create_directories(folder / "mlp.json");  // the index, written last, has no place
+  // the index, written last, has no place
+  std::filesystem::create_directories(folder / "mlp.json");
   EXPECT_FALSE(write_family((folder / "mlp.json").string(), sizes, *family));
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1) << "members without an index";
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1)
+      << "members without an index";
   std::filesystem::remove_all(folder);
 }
 
@@ -100,10 +104,12 @@ LeftBehind step_by_step(const std::vector<plan::Plan>& plans, int steps) {
     };
     how.on_end = [&](runtime::Executor& executor) -> Status {
       out = left_behind(executor);
-      states.assign(out.begin() + static_cast<std::ptrdiff_t>(executor.graph().outputs.size()), out.end());
+      states.assign(out.begin() + static_cast<std::ptrdiff_t>(executor.graph().outputs.size()),
+                    out.end());
       return {};
     };
-    const auto report = run_on_demand(plans[static_cast<std::size_t>(step) % plans.size()].graph, how);
+    const auto report =
+        run_on_demand(plans[static_cast<std::size_t>(step) % plans.size()].graph, how);
     EXPECT_TRUE(report) << report.error().message;
   }
   return out;
@@ -115,10 +121,11 @@ TEST(Family, ARunChangesItsSizeEveryStepInOneArena) {
     model::ModelOptions fixed;
     SizeRange sizes;
   };
-  const std::vector<Case> cases{{"mlp", {}, {"batch", 1, 4}},
-                                {"resnet18", {.image = 32, .width = 8, .classes = 10}, {"batch", 1, 4}},
-                                {"gpt2", {.seq = 16, .width = 32, .layers = 2, .heads = 2, .vocab = 100}, {"batch", 1, 4}},
-                                {"gpt2", {.batch = 2, .width = 32, .layers = 2, .heads = 2, .vocab = 100}, {"seq", 5, 8}}};
+  const std::vector<Case> cases{
+      {"mlp", {}, {"batch", 1, 4}},
+      {"resnet18", {.image = 32, .width = 8, .classes = 10}, {"batch", 1, 4}},
+      {"gpt2", {.seq = 16, .width = 32, .layers = 2, .heads = 2, .vocab = 100}, {"batch", 1, 4}},
+      {"gpt2", {.batch = 2, .width = 32, .layers = 2, .heads = 2, .vocab = 100}, {"seq", 5, 8}}};
   for (const Case& one : cases) {
     SCOPED_TRACE(fmt::format("{} {}", one.model, one.sizes.option));
     ModelRequest request;
@@ -167,7 +174,8 @@ TEST(Family, AStateThatChangesWithTheSizeIsNamed) {
   how.threads = 1;
   const auto report = run_family(plans, how);
   ASSERT_FALSE(report);
-  EXPECT_NE(report.error().message.find("at one size and"), std::string::npos) << report.error().message;
+  EXPECT_NE(report.error().message.find("at one size and"), std::string::npos)
+      << report.error().message;
 }
 
 TEST(Family, AnUnrolledLengthIsBuiltSizeBySize) {
@@ -183,9 +191,14 @@ TEST(Family, AnUnrolledLengthIsBuiltSizeBySize) {
 
 TEST(Family, AnIndexThatIsNoneOrLeadsElsewhereIsRefused) {
   const std::string file = testing::TempDir() + "family_wrong.json";
-  for (const char* members : {"[]", "7", "[3]", R"([{"size": 1}])", R"([{"size": 1, "file": "../up.json"}])", R"([{"size": 1, "file": ""}])",
-                              R"([{"size": "1", "file": "a.json"}])", R"([{"size": 1, "file": "no such.json"}])"}) {
-    ASSERT_TRUE(write_file(file, fmt::format(R"({{"kind": "plimsoll family", "schema": 1, "option": "batch", "members": {}}})", members)));
+  for (const char* members :
+       {"[]", "7", "[3]", R"([{"size": 1}])", R"([{"size": 1, "file": "../up.json"}])",
+        R"([{"size": 1, "file": ""}])", R"([{"size": "1", "file": "a.json"}])",
+        R"([{"size": 1, "file": "no such.json"}])"}) {
+    ASSERT_TRUE(write_file(
+        file, fmt::format(
+                  R"({{"kind": "plimsoll family", "schema": 1, "option": "batch", "members": {}}})",
+                  members)));
     EXPECT_EQ(read_plan(file, {}).error().code, ErrorCode::kBadInput) << members;
   }
 }

@@ -13,20 +13,28 @@ namespace plimsoll::api {
 namespace {
 
 constexpr int kAttempts = 12;
-constexpr double kQuickShare = 0.04;  // of the deadline, for a search that finds out what packing needs
+// of the deadline, for a search that finds out what packing needs
+constexpr double kQuickShare = 0.04;
 constexpr double kTighterShare = 0.3;  // of the deadline, for searches under less everywhere
-constexpr double kNearFloor = 1.08;     // times the floor: there it takes luck, so most of the deadline is for them
+// times the floor: there it takes luck, so most of the deadline is for them
+constexpr double kNearFloor = 1.08;
 // Budgets of those, as shares of the room above the floor.
 constexpr double kTighter[] = {0.7, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02};
-constexpr double kTighterSeconds = 0.1;   // each
-constexpr double kQuickPacking = 0.01;    // counted seconds for the packing of each
-constexpr int kTighterTries = 2;          // at least, whatever the deadline: the alternative is no plan
+constexpr double kTighterSeconds = 0.1;  // each
+constexpr double kQuickPacking = 0.01;   // counted seconds for the packing of each
+// at least, whatever the deadline: the alternative is no plan
+constexpr int kTighterTries = 2;
 
 class BudgetFitter {
  public:
-  BudgetFitter(const ir::Graph& graph, const schedule::GraphWorkload& mapped, const PlanOptions& options, Bytes budget,
-               PlanSummary& summary)
-      : graph_(graph), mapped_(mapped), options_(options), budget_(budget), summary_(summary), held_back_(mapped.workload) {
+  BudgetFitter(const ir::Graph& graph, const schedule::GraphWorkload& mapped,
+               const PlanOptions& options, Bytes budget, PlanSummary& summary)
+      : graph_(graph),
+        mapped_(mapped),
+        options_(options),
+        budget_(budget),
+        summary_(summary),
+        held_back_(mapped.workload) {
     how_.remedies = options.remedies;
     how_.order = options.order;
     how_.copies = options.copies;
@@ -44,27 +52,38 @@ class BudgetFitter {
   Result<plan::Plan> run() {
     if (budget_ < floor_.bytes) {
       return give_up({ErrorCode::kDoesNotFit,
-                      fmt::format("{} is too little: no plan can do with less than {} ({} bytes)", human(budget_),
-                                  human(floor_.bytes), floor_.bytes)});
+                      fmt::format("{} is too little: no plan can do with less than {} ({} bytes)",
+                                  human(budget_), human(floor_.bytes), floor_.bytes)});
     }
     if (options_.deterministic) return first_of_ladder();
-    // Half of the time for the first search, less near the floor. If packing needs more than the budget, quick ones find what to hold
-    // back, and the rest of the time goes into one search under that.
+    // Half of the time for the first search, less near the floor. If packing needs more than the
+    // budget, quick ones find what to hold back, and the rest of the time goes into one search
+    // under that.
     std::optional<Found> best;
     enum class Stage { kFirst, kQuick, kLast, kOver } stage = Stage::kFirst;
-    for (int attempt = 0; attempt < kAttempts && stage != Stage::kOver && (attempt == 0 || time_left() > 0); ++attempt) {
-      if (stage == Stage::kQuick && !best && (near_floor() || time_left() < kTighterShare * options_.deadline_seconds)) break;
+    for (int attempt = 0;
+         attempt < kAttempts && stage != Stage::kOver && (attempt == 0 || time_left() > 0);
+         ++attempt) {
+      if (stage == Stage::kQuick && !best &&
+          (near_floor() || time_left() < kTighterShare * options_.deadline_seconds))
+        break;
       const double quick = kQuickShare * options_.deadline_seconds;
-      how_.deadline_seconds = std::max(0.02, stage == Stage::kFirst ? first_share() * time_left() : stage == Stage::kQuick ? quick : time_left());
+      how_.deadline_seconds = std::max(0.02, stage == Stage::kFirst   ? first_share() * time_left()
+                                             : stage == Stage::kQuick ? quick
+                                                                      : time_left());
       const auto fitted = schedule::fit(held_back_, how_);
       if (!fitted) {
-        if (fitted.error().code != ErrorCode::kDoesNotFit && fitted.error().code != ErrorCode::kNoAnswer) return forward(fitted);
+        if (fitted.error().code != ErrorCode::kDoesNotFit &&
+            fitted.error().code != ErrorCode::kNoAnswer)
+          return forward(fitted);
         if (stage != Stage::kQuick) break;
         hold_back_less();
         continue;
       }
       PLIMSOLL_TRY(const bool fits, pack_fastest(*fitted, best));
-      stage = stage == Stage::kLast || (stage == Stage::kFirst && fits) ? Stage::kOver : fits ? Stage::kLast : Stage::kQuick;
+      stage = stage == Stage::kLast || (stage == Stage::kFirst && fits) ? Stage::kOver
+              : fits                                                    ? Stage::kLast
+                                                                        : Stage::kQuick;
       ++how_.seed;
     }
     if (!best) {
@@ -83,8 +102,9 @@ class BudgetFitter {
     schedule::Fit fit;
   };
 
-  // Packs what was fitted, and if that needs too much, what was found on the way to it, until one is inside the
-  // budget; keeps it if it is faster than `best`. True when it is the fitted schedule itself.
+  // Packs what was fitted, and if that needs too much, what was found on the way to it, until one
+  // is inside the budget; keeps it if it is faster than `best`. True when it is the fitted schedule
+  // itself.
   Result<bool> pack_fastest(const schedule::Fit& fitted, std::optional<Found>& best) {
     const auto keep_if_faster = [&](plan::Plan plan, const schedule::Schedule& schedule) {
       if (best && best->fit.schedule.seconds <= schedule.seconds) return;
@@ -100,7 +120,9 @@ class BudgetFitter {
     hold_back(plan);
     const double enough = watch_.seconds() + kQuickShare * options_.deadline_seconds;
     for (const schedule::Schedule& slower : fitted.runners_up) {
-      if (time_left() <= 0 || watch_.seconds() > enough || (best && best->fit.schedule.seconds <= slower.seconds)) break;
+      if (time_left() <= 0 || watch_.seconds() > enough ||
+          (best && best->fit.schedule.seconds <= slower.seconds))
+        break;
       PLIMSOLL_TRY(plan::Plan other, packed(slower));
       smallest_ = std::min(smallest_, other.arena_bytes());
       if (other.arena_bytes() > budget_) continue;
@@ -110,8 +132,8 @@ class BudgetFitter {
     return false;
   }
 
-  // Where the places that packing needs move with every search, less in all of the step, again and again, until a
-  // schedule packs into the budget.
+  // Where the places that packing needs move with every search, less in all of the step, again and
+  // again, until a schedule packs into the budget.
   Result<std::optional<Found>> tighter() {
     schedule::FitOptions how = how_;
     how.deadline_seconds = kTighterSeconds;
@@ -120,7 +142,8 @@ class BudgetFitter {
     for (int tries = 0; !best && (tries < kTighterTries || time_left() > 0); ++tries) {
       if (options_.stop != nullptr && options_.stop->load()) break;
       const double room = static_cast<double>((budget_ - floor_.bytes).value);
-      how.budget = floor_.bytes + Bytes(static_cast<std::int64_t>(kTighter[tries % std::ssize(kTighter)] * room));
+      how.budget = floor_.bytes +
+                   Bytes(static_cast<std::int64_t>(kTighter[tries % std::ssize(kTighter)] * room));
       ++how.seed;
       auto fitted = schedule::fit(mapped_.workload, how);
       if (!fitted) continue;
@@ -134,8 +157,10 @@ class BudgetFitter {
   // A slow plan that fits is better than none.
   Result<std::optional<Found>> last_resort() {
     std::optional<Found> best;
-    PLIMSOLL_TRY(const std::vector<schedule::Fit> candidates, schedule::task_by_task(mapped_.workload, how_));
-    for (const schedule::Fit& fitted : candidates) PLIMSOLL_RETURN_IF_ERROR(pack_fastest(fitted, best));
+    PLIMSOLL_TRY(const std::vector<schedule::Fit> candidates,
+                 schedule::task_by_task(mapped_.workload, how_));
+    for (const schedule::Fit& fitted : candidates)
+      PLIMSOLL_RETURN_IF_ERROR(pack_fastest(fitted, best));
     if (best) return best;
     auto found = smallest_found();
     if (found && found->plan.arena_bytes() <= budget_) return *std::move(found);
@@ -143,12 +168,14 @@ class BudgetFitter {
   }
 
   bool near_floor() const {
-    return static_cast<double>(budget_.value) < kNearFloor * static_cast<double>(floor_.bytes.value);
+    return static_cast<double>(budget_.value) <
+           kNearFloor * static_cast<double>(floor_.bytes.value);
   }
   double first_share() const { return near_floor() ? kTighterShare / 2 : 0.5; }
 
   tl::unexpected<Error> none_found() {
-    return give_up({ErrorCode::kNoAnswer, fmt::format("no plan within {} was found in the time given", human(budget_))});
+    return give_up({ErrorCode::kNoAnswer,
+                    fmt::format("no plan within {} was found in the time given", human(budget_))});
   }
 
   Result<plan::Plan> first_of_ladder() {
@@ -156,9 +183,11 @@ class BudgetFitter {
     // Of the floor, whatever the budget: the same for all of them, as the rest of the ladder.
     schedule::FitOptions at_floor = how_;
     at_floor.budget = floor_.bytes;
-    PLIMSOLL_TRY(std::vector<schedule::Fit> slow, schedule::task_by_task(mapped_.workload, at_floor));
+    PLIMSOLL_TRY(std::vector<schedule::Fit> slow,
+                 schedule::task_by_task(mapped_.workload, at_floor));
     std::ranges::move(slow, std::back_inserter(candidates));
-    std::ranges::stable_sort(candidates, {}, [](const schedule::Fit& fit) { return fit.schedule.seconds; });
+    std::ranges::stable_sort(candidates, {},
+                             [](const schedule::Fit& fit) { return fit.schedule.seconds; });
     for (const schedule::Fit& candidate : candidates) {
       PLIMSOLL_TRY(plan::Plan plan, packed(candidate.schedule));
       smallest_ = std::min(smallest_, plan.arena_bytes());
@@ -181,12 +210,15 @@ class BudgetFitter {
     summary_.floor = floor_;
     summary_.wall = wall_;
     // Of the workload as it is: a bound under what was held back would promise too much.
-    summary_.bound_seconds = std::min(schedule::bound_for_order_of(fitted.schedule, mapped_.workload, how_), fitted.schedule.seconds);
+    summary_.bound_seconds =
+        std::min(schedule::bound_for_order_of(fitted.schedule, mapped_.workload, how_),
+                 fitted.schedule.seconds);
     summary_.counts = schedule::count(fitted.schedule);
     return plan;
   }
 
-  // Tasks that run while a buffer lies above the budget are fitted as if they needed that much more.
+  // Tasks that run while a buffer lies above the budget are fitted as if they needed that much
+  // more.
   void hold_back(const plan::Plan& plan) {
     const Bytes most = budget_ - floor_.bytes;
     std::vector<std::int64_t> excess(plan.steps.size() + 1, 0);
@@ -205,7 +237,8 @@ class BudgetFitter {
     }
     for (std::size_t t = 0; t < held_back_.tasks.size(); ++t) {
       const Bytes before = mapped_.workload.tasks[t].scratch;
-      const Bytes more = held_back_.tasks[t].scratch + Bytes(by_node[mapped_.node_of_task[t].index()]);
+      const Bytes more =
+          held_back_.tasks[t].scratch + Bytes(by_node[mapped_.node_of_task[t].index()]);
       held_back_.tasks[t].scratch = std::min(more, before + most);
     }
   }
@@ -218,7 +251,8 @@ class BudgetFitter {
     }
   }
 
-  // The plan of the smallest arena that can be had in little time, so that the user knows what to ask for.
+  // The plan of the smallest arena that can be had in little time, so that the user knows what to
+  // ask for.
   Result<Found> smallest_found() {
     schedule::FitOptions quick = how_;
     quick.on_better = nullptr;
@@ -235,7 +269,8 @@ class BudgetFitter {
     PlanFailure failure;
     if (smallest_ == Bytes::max()) static_cast<void>(smallest_found());
     failure.smallest = std::min(smallest_, summary_.keep_all);
-    error.message += fmt::format("; the smallest found needs {} ({} bytes)", human(failure.smallest), failure.smallest);
+    error.message += fmt::format("; the smallest found needs {} ({} bytes)",
+                                 human(failure.smallest), failure.smallest);
     failure.error = error;
     failure.budget = budget_;
     failure.keep_all = summary_.keep_all;
@@ -262,8 +297,8 @@ class BudgetFitter {
 
 }  // namespace
 
-Result<plan::Plan> fit_budget(const ir::Graph& graph, const schedule::GraphWorkload& mapped, const PlanOptions& options,
-                              Bytes budget, PlanSummary& summary) {
+Result<plan::Plan> fit_budget(const ir::Graph& graph, const schedule::GraphWorkload& mapped,
+                              const PlanOptions& options, Bytes budget, PlanSummary& summary) {
   return BudgetFitter(graph, mapped, options, budget, summary).run();
 }
 

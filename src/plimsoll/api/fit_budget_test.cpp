@@ -51,7 +51,8 @@ TEST(FitBudget, KeepsThePackedArenaInsideTheBudget) {
   }
 }
 
-// By the clock, which says at once that time is up: what is constructed before the search has to do.
+// By the clock, which says at once that time is up: what is constructed before the search has to
+// do.
 TEST(FitBudget, KeepsThePackedArenaInsideTheBudgetWithoutTime) {
   for (const char* budget : {"90%", "70%"}) {
     PlanOptions options = counted(budget);
@@ -93,7 +94,8 @@ TEST(FitBudget, SaysDoesNotFitOnlyBelowTheProvenFloor) {
   EXPECT_TRUE(above || above.error().code == ErrorCode::kNoAnswer);
 }
 
-// Where everything may be swapped there is a plan down to the floor itself, however slow the copies are.
+// Where everything may be swapped there is a plan down to the floor itself, however slow the copies
+// are.
 TEST(FitBudget, FindsAPlanAtTheFloorIfItMaySwap) {
   auto model = prepare_model(small_model(), "cpu");
   ASSERT_TRUE(model) << model.error().message;

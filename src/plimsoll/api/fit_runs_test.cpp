@@ -1,4 +1,5 @@
-// Plans within a budget, run for real: the same bits as without a plan, whatever was recomputed, swapped or encoded.
+// Plans within a budget, run for real: the same bits as without a plan, whatever was recomputed,
+// swapped or encoded.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +20,8 @@ namespace {
 using ops::Builder;
 using ops::Var;
 
-// A training step of a random net: linear layers, ReLU, dropout, sums with what came before, one max pool.
+// A training step of a random net: linear layers, ReLU, dropout, sums with what came before, one
+// max pool.
 ir::Graph random_net(std::uint64_t seed) {
   Random random(seed);
   Builder b("net");
@@ -31,9 +33,12 @@ ir::Graph random_net(std::uint64_t seed) {
   x = b.call1("reshape", {x}, {{"shape", ir::Ints{batch * 8, width / 2}}});
   std::vector<Var> pool{x};
   for (std::int64_t layer = 0, layers = 4 + random.below(8); layer < layers; ++layer) {
-    const Var in = pool[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(pool.size())))];
+    const Var in =
+        pool[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(pool.size())))];
     const ir::TensorType type{ir::DType::kF32, {width / 2, width / 2}, {}};
-    Var y = b.call1("matmul", {in, b.weight(fmt::format("w{}", layer), type, {ir::Init::Kind::kNormal, 0, 0.2})});
+    Var y =
+        b.call1("matmul",
+                {in, b.weight(fmt::format("w{}", layer), type, {ir::Init::Kind::kNormal, 0, 0.2})});
     if (random.chance(0.8)) y = b.call1("relu", {y});
     if (random.chance(0.4)) y = b.call1("dropout", {y, counter}, {{"ratio", 0.5}, {"seed", layer}});
     if (random.chance(0.4)) y = b.call1("add", {y, in});
@@ -54,8 +59,12 @@ ir::Graph random_net(std::uint64_t seed) {
 PlanOptions with_remedies(int bits, const std::string& budget) {
   PlanOptions out;
   out.budget = budget;
-  out.remedies = {.recompute = (bits & 1) != 0, .swap = (bits & 2) != 0, .encode = (bits & 4) != 0, .lossy = false};
-  out.deadline_seconds = 0;  // what is made before the clock is looked at: what counts here is that it runs
+  out.remedies = {.recompute = (bits & 1) != 0,
+                  .swap = (bits & 2) != 0,
+                  .encode = (bits & 4) != 0,
+                  .lossy = false};
+  // what is made before the clock is looked at: what counts here is that it runs
+  out.deadline_seconds = 0;
   out.compare = false;
   return out;
 }
@@ -81,7 +90,9 @@ void expect_right(std::uint64_t seed, int bits, Tally& tally) {
   }
   const auto planned = plan_graph(graph, options);
   if (!planned) {
-    EXPECT_TRUE(planned.error().code == ErrorCode::kDoesNotFit || planned.error().code == ErrorCode::kNoAnswer) << planned.error().message;
+    EXPECT_TRUE(planned.error().code == ErrorCode::kDoesNotFit ||
+                planned.error().code == ErrorCode::kNoAnswer)
+        << planned.error().message;
     ++tally.refused;
     return;
   }
@@ -89,7 +100,8 @@ void expect_right(std::uint64_t seed, int bits, Tally& tally) {
   const auto expected = run_on_demand_for(graph, 2);
   ASSERT_TRUE(expected) << expected.error().message;
   for (const bool poison : {false, true}) {
-    const auto got = run_planned_for(planned->plan, 2, poison);  // the peak counted is the arena, or it fails
+    // the peak counted is the arena, or it fails
+    const auto got = run_planned_for(planned->plan, 2, poison);
     ASSERT_TRUE(got) << got.error().message;
     EXPECT_TRUE(*got == *expected) << poison;
   }
@@ -100,7 +112,8 @@ void expect_right(std::uint64_t seed, int bits, Tally& tally) {
 
 TEST(FitRuns, RandomNetsUnderAnyRemediesRunAsWithoutAPlan) {
   Tally tally;
-  for (std::uint64_t seed = 1; seed <= 40 && !::testing::Test::HasFailure(); ++seed) expect_right(seed, 1 + static_cast<int>(seed % 7), tally);
+  for (std::uint64_t seed = 1; seed <= 40 && !::testing::Test::HasFailure(); ++seed)
+    expect_right(seed, 1 + static_cast<int>(seed % 7), tally);
   EXPECT_EQ(tally.planned + tally.refused, 40);
   EXPECT_GE(tally.planned, 10);
   EXPECT_GT(tally.swapped.value, 0);
@@ -109,7 +122,8 @@ TEST(FitRuns, RandomNetsUnderAnyRemediesRunAsWithoutAPlan) {
 
 TEST(SlowFitRuns, ThousandsOfRandomNetsUnderAnyRemediesRunAsWithoutAPlan) {
   Tally tally;
-  for (std::uint64_t seed = 1000; seed < 4000 && !::testing::Test::HasFailure(); ++seed) expect_right(seed, 1 + static_cast<int>(seed % 7), tally);
+  for (std::uint64_t seed = 1000; seed < 4000 && !::testing::Test::HasFailure(); ++seed)
+    expect_right(seed, 1 + static_cast<int>(seed % 7), tally);
   EXPECT_EQ(tally.planned + tally.refused, 3000);
   EXPECT_GE(tally.planned, 750);
   EXPECT_GT(tally.swapped.value, 0);
@@ -123,12 +137,14 @@ ModelRequest small_model(const std::string& name) {
   out.sizes = {.batch = 2, .image = 32, .width = 8, .classes = 10};
   if (name == "alexnet") out.sizes.image = 64;
   if (name == "mlp") out.sizes = {.batch = 8, .width = 64, .dropout = 0.3};
-  if (name == "gpt2") out.sizes = {.batch = 2, .seq = 16, .width = 64, .layers = 2, .heads = 2, .vocab = 100};
+  if (name == "gpt2")
+    out.sizes = {.batch = 2, .seq = 16, .width = 64, .layers = 2, .heads = 2, .vocab = 100};
   return out;
 }
 
 // The smallest of a few budgets for which a plan is found in a moment.
-Result<PlannedGraph> tight_plan(const PreparedModel& prepared, const ModelRequest& request, PlanOptions options) {
+Result<PlannedGraph> tight_plan(const PreparedModel& prepared, const ModelRequest& request,
+                                PlanOptions options) {
   Result<PlannedGraph> out = fail(ErrorCode::kNoAnswer, "no budget was tried");
   for (const char* budget : {"60%", "75%", "90%", "97%"}) {
     options.budget = budget;
@@ -138,8 +154,10 @@ Result<PlannedGraph> tight_plan(const PreparedModel& prepared, const ModelReques
   return out;
 }
 
-void expect_model_right(const PreparedModel& prepared, const ModelRequest& request, const PlanOptions& options) {
-  const auto planned = options.strategy.empty() ? tight_plan(prepared, request, options) : plan_model(prepared, request, options);
+void expect_model_right(const PreparedModel& prepared, const ModelRequest& request,
+                        const PlanOptions& options) {
+  const auto planned = options.strategy.empty() ? tight_plan(prepared, request, options)
+                                                : plan_model(prepared, request, options);
   ASSERT_TRUE(planned) << planned.error().message;
   const auto expected = run_on_demand_for(prepared.model.graph, 2);
   ASSERT_TRUE(expected) << expected.error().message;
@@ -172,9 +190,11 @@ TEST(FitRuns, ModelsUnderABudgetWithAllRemediesRunAsWithoutAPlan) {
   }
 }
 
-// The bars: what waits for the backward pass, against the same maps in fp32, when half of a ReLU is zero.
+// The bars: what waits for the backward pass, against the same maps in fp32, when half of a ReLU is
+// zero.
 TEST(FitRuns, LosslessEncodingsHoldSoMuchLessForTheBackwardPass) {
-  const std::vector<std::pair<std::string, double>> bars = {{"vgg16", 2.2}, {"alexnet", 2.2}, {"resnet50", 1.25}, {"resnet101", 1.25}};
+  const std::vector<std::pair<std::string, double>> bars = {
+      {"vgg16", 2.2}, {"alexnet", 2.2}, {"resnet50", 1.25}, {"resnet101", 1.25}};
   for (const auto& [name, bar] : bars) {
     ModelRequest request;
     request.model = name;
@@ -187,7 +207,8 @@ TEST(FitRuns, LosslessEncodingsHoldSoMuchLessForTheBackwardPass) {
     const auto planned = plan_model(*prepared, request, options);
     ASSERT_TRUE(planned) << planned.error().message;
     const plan::Held held = plan::held_for_backward(planned->plan);
-    EXPECT_GE(static_cast<double>(held.as_fp32.value), bar * static_cast<double>(held.bytes.value)) << name;
+    EXPECT_GE(static_cast<double>(held.as_fp32.value), bar * static_cast<double>(held.bytes.value))
+        << name;
   }
 }
 
@@ -246,7 +267,8 @@ TEST(MeasureOperators, EveryOperatorOfAModelHasATime) {
   const auto prepared = prepare_model(request, "cpu");
   ASSERT_TRUE(prepared) << prepared.error().message;
   schedule::DeviceProfile profile = prepared->profile;
-  for (const OperatorCost& cost : operator_costs(prepared->model.graph, profile)) EXPECT_EQ(cost.measured, 0);
+  for (const OperatorCost& cost : operator_costs(prepared->model.graph, profile))
+    EXPECT_EQ(cost.measured, 0);
   ASSERT_TRUE(measure_operators(prepared->model.graph, {1, {}}, profile));
   for (const OperatorCost& cost : operator_costs(prepared->model.graph, profile)) {
     EXPECT_EQ(cost.measured, cost.nodes) << cost.op;

@@ -13,7 +13,8 @@ namespace {
 using schedule::GraphWorkload;
 using schedule::TaskId;
 
-Result<plan::Plan> plan_in_order(const ir::Graph& graph, const GraphWorkload& mapped, const PlanOptions& options, std::vector<TaskId> order) {
+Result<plan::Plan> plan_in_order(const ir::Graph& graph, const GraphWorkload& mapped,
+                                 const PlanOptions& options, std::vector<TaskId> order) {
   PLIMSOLL_TRY(plan::MakePlanOptions how, packing_options(graph, options));
   if (options.bucket.value > 0) {
     plan::Buckets buckets = plan::make_buckets(graph, mapped, order, options.bucket);
@@ -30,7 +31,8 @@ Result<plan::Plan> plan_in_order(const ir::Graph& graph, const GraphWorkload& ma
 }  // namespace
 
 Status spread(plan::Plan& plan, const PlanOptions& options) {
-  return plan::spread_over_streams(plan, {.streams = options.streams, .two_ended = options.two_ended, .sharing = options.share});
+  return plan::spread_over_streams(
+      plan, {.streams = options.streams, .two_ended = options.two_ended, .sharing = options.share});
 }
 
 Result<plan::MakePlanOptions> packing_options(const ir::Graph& graph, const PlanOptions& options) {
@@ -45,13 +47,18 @@ Result<plan::MakePlanOptions> packing_options(const ir::Graph& graph, const Plan
 Result<plan::Plan> checked(Result<plan::Plan> plan) {
   if (!plan) return plan;
   const plan::PlanCheck check = plan::check_plan(*plan);
-  if (!check.ok()) return fail(ErrorCode::kInternal, "the planner made a wrong plan, please report it: {}", check.problems.front());
+  if (!check.ok())
+    return fail(ErrorCode::kInternal, "the planner made a wrong plan, please report it: {}",
+                check.problems.front());
   return plan;
 }
 
-bool encodes(const PlanOptions& options) { return options.remedies.encode || options.strategy == "encode"; }
+bool encodes(const PlanOptions& options) {
+  return options.remedies.encode || options.strategy == "encode";
+}
 
-Result<GraphWorkload> workload_of(const ir::Graph& graph, const PlanOptions& options, const Mapping& mapping) {
+Result<GraphWorkload> workload_of(const ir::Graph& graph, const PlanOptions& options,
+                                  const Mapping& mapping) {
   schedule::GraphWorkloadOptions how;
   how.kernels = options.kernels;
   how.seconds = options.seconds;
@@ -63,19 +70,24 @@ Result<GraphWorkload> workload_of(const ir::Graph& graph, const PlanOptions& opt
   return schedule::make_graph_workload(graph, how);
 }
 
-Result<std::vector<ValueId>> values_to_pin(const ir::Graph& graph, const std::vector<std::string>& names) {
+Result<std::vector<ValueId>> values_to_pin(const ir::Graph& graph,
+                                           const std::vector<std::string>& names) {
   std::vector<ValueId> out;
   for (const std::string& wanted : names) {
-    const auto place = std::find_if(graph.values.begin(), graph.values.end(), [&](const ir::Value& value) { return value.name == wanted; });
-    if (place == graph.values.end()) return fail(ErrorCode::kUsage, "--pin '{}': the graph has no value of that name", wanted);
-    if (!ir::is_persistent(place->kind)) out.emplace_back(static_cast<std::size_t>(place - graph.values.begin()));
+    const auto place = std::find_if(graph.values.begin(), graph.values.end(),
+                                    [&](const ir::Value& value) { return value.name == wanted; });
+    if (place == graph.values.end())
+      return fail(ErrorCode::kUsage, "--pin '{}': the graph has no value of that name", wanted);
+    if (!ir::is_persistent(place->kind))
+      out.emplace_back(static_cast<std::size_t>(place - graph.values.begin()));
   }
   return out;
 }
 
 namespace {
 
-Result<plan::Plan> best_order(const ir::Graph& graph, const GraphWorkload& mapped, const PlanOptions& options) {
+Result<plan::Plan> best_order(const ir::Graph& graph, const GraphWorkload& mapped,
+                              const PlanOptions& options) {
   std::vector<TaskId> given;
   for (std::size_t t = 0; t < mapped.workload.tasks.size(); ++t) given.emplace_back(t);
   PLIMSOLL_TRY(plan::Plan best, plan_in_order(graph, mapped, options, given));
@@ -88,7 +100,8 @@ Result<plan::Plan> best_order(const ir::Graph& graph, const GraphWorkload& mappe
 
 }  // namespace
 
-Result<plan::Plan> plan_keep_all(const ir::Graph& graph, const GraphWorkload& mapped, const PlanOptions& options) {
+Result<plan::Plan> plan_keep_all(const ir::Graph& graph, const GraphWorkload& mapped,
+                                 const PlanOptions& options) {
   PLIMSOLL_TRY(plan::Plan best, best_order(graph, mapped, options));
   if (!options.in_place || options.bucket.value > 0 || !options.contiguous.empty()) return best;
   PLIMSOLL_TRY(const GraphWorkload joined, workload_of(graph, options, {.join = true}));

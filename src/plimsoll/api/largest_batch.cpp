@@ -10,11 +10,14 @@ namespace {
 constexpr std::int64_t kLargestTried = 1 << 20;
 constexpr double kShare = 0.15;  // of the time left, for one trial
 
-bool is_too_large(const Error& error) { return error.code == ErrorCode::kDoesNotFit || error.code == ErrorCode::kNoAnswer; }
+bool is_too_large(const Error& error) {
+  return error.code == ErrorCode::kDoesNotFit || error.code == ErrorCode::kNoAnswer;
+}
 
 }  // namespace
 
-Result<LargestBatch> largest_batch(ModelRequest request, const std::string& device, const PlanOptions& options) {
+Result<LargestBatch> largest_batch(ModelRequest request, const std::string& device,
+                                   const PlanOptions& options) {
   if (options.budget.empty() || options.budget.ends_with('%')) {
     return fail(ErrorCode::kUsage, "--max-batch needs a --budget in bytes, such as 8GiB");
   }
@@ -32,10 +35,12 @@ Result<LargestBatch> largest_batch(ModelRequest request, const std::string& devi
   LargestBatch best{1, std::move(first)};
   std::int64_t failed = 0;
   const auto in_time = [&] {
-    return (options.deterministic || watch.seconds() < options.deadline_seconds) && (options.stop == nullptr || !options.stop->load());
+    return (options.deterministic || watch.seconds() < options.deadline_seconds) &&
+           (options.stop == nullptr || !options.stop->load());
   };
   while (in_time() && (failed == 0 ? best.batch < kLargestTried : failed - best.batch > 1)) {
-    const std::int64_t batch = failed == 0 ? best.batch * 2 : best.batch + (failed - best.batch) / 2;
+    const std::int64_t batch =
+        failed == 0 ? best.batch * 2 : best.batch + (failed - best.batch) / 2;
     auto planned = trial(batch);
     if (planned) {
       best = {batch, std::move(*planned)};

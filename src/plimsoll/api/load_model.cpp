@@ -42,8 +42,8 @@ Result<ir::Graph> load_built_in(const ModelRequest& request, bool train) {
   return model::build_model(request.model, sizes);
 }
 
-// A file's sizes are its own, but for batch and seq where it has symbols for them; saying one that would have
-// no effect is a mistake worth naming.
+// A file's sizes are its own, but for batch and seq where it has symbols for them; saying one that
+// would have no effect is a mistake worth naming.
 Status refuse_sizes(const ModelRequest& request) {
   const model::ModelOptions& sizes = request.sizes;
   const std::array<std::pair<const char*, bool>, 10> given = {
@@ -128,7 +128,8 @@ Result<LoadedModel> load_model(const ModelRequest& request) {
   if (!out.training || has_backward(out.graph)) return out;
   autodiff::TrainingOptions how;
   PLIMSOLL_TRY(how.optimizer, autodiff::parse_optimizer(request.optimizer));
-  how.learning_rate = request.learning_rate.value_or(autodiff::default_learning_rate(how.optimizer));
+  how.learning_rate =
+      request.learning_rate.value_or(autodiff::default_learning_rate(how.optimizer));
   how.weight_decay = request.weight_decay.value_or(how.weight_decay);
   how.decay_always = request.weight_decay.has_value();
   how.clip_norm = request.clip_norm;

@@ -97,7 +97,8 @@ TEST_F(LoadModel, HostileFilesAreOneClearLine) {
 }
 
 TEST_F(LoadModel, OptionsThatAFileCannotTakeAreRefused) {
-  ModelRequest request = load_request(file("fixed.graph", "plimsoll graph 1 \"g\"\n%0 input \"x\" fp32[2]\noutput %0\nend\n"));
+  ModelRequest request = load_request(
+      file("fixed.graph", "plimsoll graph 1 \"g\"\n%0 input \"x\" fp32[2]\noutput %0\nend\n"));
   request.sizes.batch = 3;
   EXPECT_THAT(load_model(request).error().message, HasSubstr("no size 'batch' to choose"));
   request.sizes = {.image = 3};

@@ -1,7 +1,7 @@
 // What a newcomer sees first: with the defaults of `run`, the loss of every built-in model falls.
 //
-// One batch for all steps, and the learning rate of the optimizer: whatever is wrong with a gradient, an update, an
-// initialisation or a default shows as a loss that climbs.
+// One batch for all steps, and the learning rate of the optimizer: whatever is wrong with a
+// gradient, an update, an initialisation or a default shows as a loss that climbs.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,8 @@ namespace {
 
 constexpr int kSteps = 5;
 
-void expect_falling(const std::string& name, const model::ModelOptions& sizes, const std::string& optimizer) {
+void expect_falling(const std::string& name, const model::ModelOptions& sizes,
+                    const std::string& optimizer) {
   SCOPED_TRACE(name + " with " + optimizer);
   ModelRequest request;
   request.model = name;
@@ -32,7 +33,8 @@ void expect_falling(const std::string& name, const model::ModelOptions& sizes, c
   ASSERT_TRUE(report) << report.error().message;
   ASSERT_EQ(report->losses.size(), static_cast<std::size_t>(kSteps));
   for (const double loss : report->losses) EXPECT_TRUE(std::isfinite(loss)) << loss;
-  EXPECT_LT(report->losses.back(), report->losses.front()) << fmt::format("{}", fmt::join(report->losses, ", "));
+  EXPECT_LT(report->losses.back(), report->losses.front())
+      << fmt::format("{}", fmt::join(report->losses, ", "));
 }
 
 // Batch norm needs more than one element of a channel where a map has shrunk to one pixel.
@@ -43,7 +45,8 @@ model::ModelOptions with_a_batch(model::ModelOptions sizes) {
 
 TEST(LossesFall, ForEveryModelInFiveSteps) {
   ASSERT_GE(model::models().size(), 18u);
-  for (const model::ModelInfo& info : model::models()) expect_falling(info.name, with_a_batch(small_sizes(info.name)), "adamw");
+  for (const model::ModelInfo& info : model::models())
+    expect_falling(info.name, with_a_batch(small_sizes(info.name)), "adamw");
 }
 
 TEST(LossesFall, WithEveryOptimizer) {
@@ -73,7 +76,8 @@ TEST_P(SlowLossesFall, AtRealWidths) {
 // Those without normalisation, which bear the least.
 TEST(SlowLosses, WithEveryOptimizerAtRealWidths) {
   for (const char* optimizer : {"sgd", "momentum", "adam"}) {
-    for (const char* name : {"alexnet", "vgg16", "lstm"}) expect_falling(name, real_width(name), optimizer);
+    for (const char* name : {"alexnet", "vgg16", "lstm"})
+      expect_falling(name, real_width(name), optimizer);
   }
 }
 
@@ -83,11 +87,12 @@ std::vector<std::string> all_models() {
   return out;
 }
 
-INSTANTIATE_TEST_SUITE_P(Zoo, SlowLossesFall, ::testing::ValuesIn(all_models()), [](const auto& tested) {
-  std::string name = tested.param;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Zoo, SlowLossesFall, ::testing::ValuesIn(all_models()),
+                         [](const auto& tested) {
+                           std::string name = tested.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace plimsoll::api

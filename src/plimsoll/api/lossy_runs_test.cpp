@@ -1,4 +1,5 @@
-// Training with maps that wait in lossy forms: what each loses is measured and small, and the loss still falls.
+// Training with maps that wait in lossy forms: what each loses is measured and small, and the loss
+// still falls.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +22,8 @@ struct Form {
   const char* option;
   const char* name;
   double
-      relative;  // rms error against the rms of the values, at most: one step of the form over sqrt(6)
+      // rms error against the rms of the values, at most: one step of the form over sqrt(6)
+      relative;
 };
 constexpr Form kForms[] = {{"fp16", "fp16", 0x1p-11},
                            {"bf16", "bf16", 0x1p-8},
@@ -100,7 +102,8 @@ TEST_P(LossyRuns, EveryFormTrainsAndSaysWhatItLost) {
     ASSERT_TRUE(run) << run.error().message;
     EXPECT_LT(run->losses.back(), run->losses.front());
     EXPECT_NE(run->losses, exact->losses);
-    // The forward pass of the first step is untouched; later ones go where slightly other gradients led.
+    // The forward pass of the first step is untouched; later ones go where slightly other gradients
+    // led.
     EXPECT_EQ(run->losses.front(), exact->losses.front());
     EXPECT_NEAR(run->losses.back(), exact->losses.back(),
                 0.1 * std::fabs(exact->losses.front() - exact->losses.back()));

@@ -18,20 +18,26 @@ constexpr Bytes kBehindCaches(192 << 20);
 constexpr int kMostRuns = 5;
 constexpr double kEnoughSeconds = 0.05;  // for one signature
 
-std::int64_t padded(Bytes bytes) { return round_up(std::max<std::int64_t>(bytes.value, 1), kernels::kAlignment); }
+std::int64_t padded(Bytes bytes) {
+  return round_up(std::max<std::int64_t>(bytes.value, 1), kernels::kAlignment);
+}
 
 // One node with its operands laid out one behind the other.
 class Bench {
  public:
-  Bench(const ir::Graph& graph, const ir::Node& node, kernels::Kernel& kernel) : graph_(graph), node_(node), kernel_(kernel) {
-    for (const ValueId input : node.inputs) add(input.valid() ? ir::bytes_of(graph.value(input).type) : Bytes(0), inputs_);
+  Bench(const ir::Graph& graph, const ir::Node& node, kernels::Kernel& kernel)
+      : graph_(graph), node_(node), kernel_(kernel) {
+    for (const ValueId input : node.inputs)
+      add(input.valid() ? ir::bytes_of(graph.value(input).type) : Bytes(0), inputs_);
     for (const ValueId output : node.outputs) add(ir::bytes_of(graph.value(output).type), outputs_);
     std::vector<std::int64_t> scratch;
     add(kernel.scratch(), scratch);
     scratch_ = scratch.front();
     const ops::InPlace& rule = ops::card_of(node).in_place;
     if (!rule.must()) return;
-    for (const ops::InPlace::Pair& pair : rule.pairs()) outputs_[static_cast<std::size_t>(pair.output)] = inputs_[static_cast<std::size_t>(pair.input)];
+    for (const ops::InPlace::Pair& pair : rule.pairs())
+      outputs_[static_cast<std::size_t>(pair.output)] =
+          inputs_[static_cast<std::size_t>(pair.input)];
   }
 
   std::int64_t bytes() const { return bytes_; }
@@ -39,7 +45,8 @@ class Bench {
   double run(std::byte* at) {
     std::vector<const std::byte*> inputs;
     std::vector<std::byte*> outputs;
-    for (std::size_t i = 0; i < inputs_.size(); ++i) inputs.push_back(node_.inputs[i].valid() ? at + inputs_[i] : nullptr);
+    for (std::size_t i = 0; i < inputs_.size(); ++i)
+      inputs.push_back(node_.inputs[i].valid() ? at + inputs_[i] : nullptr);
     for (const std::int64_t place : outputs_) outputs.push_back(at + place);
     const Stopwatch watch;
     kernel_.run({inputs, outputs, at + scratch_});
@@ -90,32 +97,39 @@ class Region {
   }
 
   double measure(Bench& bench) const {
-    const std::int64_t places = std::clamp<std::int64_t>(arena_.size().value / bench.bytes(), 1, kMostRuns + 1);
+    const std::int64_t places =
+        std::clamp<std::int64_t>(arena_.size().value / bench.bytes(), 1, kMostRuns + 1);
     for (std::int64_t place = 0; place < places; ++place) bench.fill(at(bench, place));
     bench.run(at(bench, 0));
     double seconds = 0;
     int runs = 0;
-    while (runs < kMostRuns && (runs < 2 || seconds < kEnoughSeconds)) seconds += bench.run(at(bench, ++runs % places));
+    while (runs < kMostRuns && (runs < 2 || seconds < kEnoughSeconds))
+      seconds += bench.run(at(bench, ++runs % places));
     return std::max(seconds / runs, 1e-9);
   }
 
  private:
   explicit Region(device::CpuArena arena) : arena_(std::move(arena)) {}
-  std::byte* at(const Bench& bench, std::int64_t place) const { return arena_.data() + place * bench.bytes(); }
+  std::byte* at(const Bench& bench, std::int64_t place) const {
+    return arena_.data() + place * bench.bytes();
+  }
 
   device::CpuArena arena_;
 };
 
 }  // namespace
 
-Status measure_operators(const ir::Graph& graph, const MeasureOptions& options, schedule::DeviceProfile& profile) {
+Status measure_operators(const ir::Graph& graph, const MeasureOptions& options,
+                         schedule::DeviceProfile& profile) {
   std::map<std::string, NodeId> signatures;
-  for (std::size_t n = 0; n < graph.nodes.size(); ++n) signatures.try_emplace(ops::signature(graph, graph.nodes[n]), NodeId(n));
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n)
+    signatures.try_emplace(ops::signature(graph, graph.nodes[n]), NodeId(n));
   std::vector<std::unique_ptr<kernels::Kernel>> kernels;
   std::vector<Bench> benches;
   Bytes largest = kBehindCaches;
   for (const auto& [signature, node] : signatures) {
-    PLIMSOLL_TRY(std::unique_ptr<kernels::Kernel> kernel, kernels::make_cpu_kernel(graph, graph.node(node), {options.threads}));
+    PLIMSOLL_TRY(std::unique_ptr<kernels::Kernel> kernel,
+                 kernels::make_cpu_kernel(graph, graph.node(node), {options.threads}));
     benches.emplace_back(graph, graph.node(node), *kernel);
     largest = std::max(largest, Bytes(2 * benches.back().bytes()));
     kernels.push_back(std::move(kernel));
@@ -129,7 +143,8 @@ Status measure_operators(const ir::Graph& graph, const MeasureOptions& options, 
   return {};
 }
 
-std::vector<OperatorCost> operator_costs(const ir::Graph& graph, const schedule::DeviceProfile& profile) {
+std::vector<OperatorCost> operator_costs(const ir::Graph& graph,
+                                         const schedule::DeviceProfile& profile) {
   std::map<std::string, OperatorCost> by_op;
   for (const ir::Node& node : graph.nodes) {
     const schedule::Cost cost = node_cost(profile, graph, node);
@@ -141,7 +156,8 @@ std::vector<OperatorCost> operator_costs(const ir::Graph& graph, const schedule:
   }
   std::vector<OperatorCost> out;
   for (auto& [op, sum] : by_op) out.push_back(std::move(sum));
-  std::sort(out.begin(), out.end(), [](const OperatorCost& a, const OperatorCost& b) { return a.seconds > b.seconds; });
+  std::sort(out.begin(), out.end(),
+            [](const OperatorCost& a, const OperatorCost& b) { return a.seconds > b.seconds; });
   return out;
 }
 

@@ -1,9 +1,10 @@
 // The seconds that each operator of a graph takes on this machine, by running it.
 //
-// One run for each distinct signature (operator, types, attributes), alone, in memory of its own: a graph far
-// larger than the machine can be measured as long as its largest operator fits. Operands move through a region
-// larger than the caches from run to run, because in a step they come from memory too; the first run is not
-// counted. The time is the mean of the others: a step pays for interruptions too. Inputs are small numbers, indices are zero.
+// One run for each distinct signature (operator, types, attributes), alone, in memory of its own: a
+// graph far larger than the machine can be measured as long as its largest operator fits. Operands
+// move through a region larger than the caches from run to run, because in a step they come from
+// memory too; the first run is not counted. The time is the mean of the others: a step pays for
+// interruptions too. Inputs are small numbers, indices are zero.
 //
 //   resnet50, batch 16: 1300 nodes, 200 signatures, a few seconds
 #pragma once
@@ -23,9 +24,11 @@ struct MeasureOptions {
 };
 
 // Adds to profile.measured.
-Status measure_operators(const ir::Graph& graph, const MeasureOptions& options, schedule::DeviceProfile& profile);
+Status measure_operators(const ir::Graph& graph, const MeasureOptions& options,
+                         schedule::DeviceProfile& profile);
 
-// By operator: how many nodes a graph has of it, what they take together, and how many of them were measured.
+// By operator: how many nodes a graph has of it, what they take together, and how many of them were
+// measured.
 struct OperatorCost {
   std::string op;
   std::int64_t nodes = 0;
@@ -33,6 +36,7 @@ struct OperatorCost {
   double seconds = 0;
 };
 // The most expensive first.
-std::vector<OperatorCost> operator_costs(const ir::Graph& graph, const schedule::DeviceProfile& profile);
+std::vector<OperatorCost> operator_costs(const ir::Graph& graph,
+                                         const schedule::DeviceProfile& profile);
 
 }  // namespace plimsoll::api

@@ -30,11 +30,14 @@ Result<ir::Graph> graph_at(const ModelRequest& request, Size size, std::int64_t 
 std::optional<std::int64_t> current(const ModelRequest& request, const Variable& variable) {
   if (const auto& given = request.sizes.*variable.size) return given;
   const model::ModelInfo* info = model::find_model(request.model);
-  if (info == nullptr || std::find(info->options.begin(), info->options.end(), variable.name) == info->options.end()) return std::nullopt;
+  if (info == nullptr ||
+      std::find(info->options.begin(), info->options.end(), variable.name) == info->options.end())
+    return std::nullopt;
   return static_cast<std::int64_t>(model::default_of(*info, variable.name));
 }
 
-ScratchRow largest_scratch(const ir::Graph& graph, const ops::KernelTable& kernels, std::int64_t batch) {
+ScratchRow largest_scratch(const ir::Graph& graph, const ops::KernelTable& kernels,
+                           std::int64_t batch) {
   ScratchRow row{batch, Bytes(0), "none"};
   for (const ir::Node& node : graph.nodes) {
     const Bytes scratch = kernels.of(graph, node).scratch;
@@ -47,7 +50,8 @@ ScratchRow largest_scratch(const ir::Graph& graph, const ops::KernelTable& kerne
 
 Result<MemoryReport> memory_of_model(const ModelRequest& request) {
   PLIMSOLL_TRY(const LoadedModel model, load_model(request));
-  PLIMSOLL_TRY(const ops::KernelTable kernels, kernels::cpu_kernel_facts(model.graph, {resolve_threads(request.threads)}));
+  PLIMSOLL_TRY(const ops::KernelTable kernels,
+               kernels::cpu_kernel_facts(model.graph, {resolve_threads(request.threads)}));
   MemoryReport report;
   report.by_use = logical_bytes(model.graph, kernels);
   for (const Bytes bytes : report.by_use) report.total += bytes;
@@ -56,7 +60,9 @@ Result<MemoryReport> memory_of_model(const ModelRequest& request) {
   for (const Variable& variable : kVariables) {
     const auto here = current(request, variable);
     if (!here) continue;
-    PLIMSOLL_TRY(Law law, find_law(variable.name, *here, [&](std::int64_t value) { return graph_at(request, variable.size, value); }));
+    PLIMSOLL_TRY(Law law, find_law(variable.name, *here, [&](std::int64_t value) {
+                   return graph_at(request, variable.size, value);
+                 }));
     report.laws.push_back(std::move(law));
   }
   const auto batch = current(request, kVariables[0]);
@@ -64,7 +70,8 @@ Result<MemoryReport> memory_of_model(const ModelRequest& request) {
   for (const std::int64_t factor : {2, 4}) {
     if (!batch) break;
     PLIMSOLL_TRY(const ir::Graph larger, graph_at(request, kVariables[0].size, *batch * factor));
-    PLIMSOLL_TRY(const ops::KernelTable facts, kernels::cpu_kernel_facts(larger, {resolve_threads(request.threads)}));
+    PLIMSOLL_TRY(const ops::KernelTable facts,
+                 kernels::cpu_kernel_facts(larger, {resolve_threads(request.threads)}));
     report.scratch.push_back(largest_scratch(larger, facts, *batch * factor));
   }
   return report;

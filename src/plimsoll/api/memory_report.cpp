@@ -10,7 +10,9 @@ namespace {
 
 using Uses = std::array<Bytes, plan::kUseCount>;
 
-Bytes& at(Uses& uses, plan::Use use) { return uses[static_cast<std::size_t>(use)]; }
+Bytes& at(Uses& uses, plan::Use use) {
+  return uses[static_cast<std::size_t>(use)];
+}
 
 // Values that have no bytes of their own: views, and results that must lie over an input.
 std::vector<bool> borrowed_values(const ir::Graph& graph) {
@@ -18,11 +20,14 @@ std::vector<bool> borrowed_values(const ir::Graph& graph) {
   for (const ir::Node& node : graph.nodes) {
     const ops::Card& card = ops::card_of(node);
     if (card.in_place.must()) {
-      for (const ops::InPlace::Pair& pair : card.in_place.pairs()) out[node.outputs[static_cast<std::size_t>(pair.output)].index()] = true;
+      for (const ops::InPlace::Pair& pair : card.in_place.pairs())
+        out[node.outputs[static_cast<std::size_t>(pair.output)].index()] = true;
     }
     if (card.views == nullptr) continue;
-    for (const ops::View& view : card.views(ops::call_of(graph, node), ops::output_types(graph, node))) {
-      if (!view.input_inside) out[node.outputs[static_cast<std::size_t>(view.output)].index()] = true;
+    for (const ops::View& view :
+         card.views(ops::call_of(graph, node), ops::output_types(graph, node))) {
+      if (!view.input_inside)
+        out[node.outputs[static_cast<std::size_t>(view.output)].index()] = true;
     }
   }
   return out;
@@ -41,7 +46,8 @@ void for_each_use(const ir::Graph& graph, const ops::KernelTable& kernels, Visit
     if (value.producer.valid()) {
       layer = graph.node(value.producer).layer;
     } else {
-      layer = value.name.substr(0, value.name.find_last_of('.') == std::string::npos ? 0 : value.name.find_last_of('.'));
+      layer = value.name.substr(
+          0, value.name.find_last_of('.') == std::string::npos ? 0 : value.name.find_last_of('.'));
     }
     visit(layer, plan::use_of(graph, ValueId(v), is_output[v]), ir::bytes_of(value.type));
   }
@@ -52,11 +58,14 @@ void for_each_use(const ir::Graph& graph, const ops::KernelTable& kernels, Visit
   }
 }
 
-// The parabola through (0, y0), (1, y1), (2, y2) in the variable k where n = start + k * step, in n.
-std::optional<Polynomial> parabola(std::int64_t start, std::int64_t step, std::array<std::int64_t, 3> y) {
+// The parabola through (0, y0), (1, y1), (2, y2) in the variable k where n = start + k * step, in
+// n.
+std::optional<Polynomial> parabola(std::int64_t start, std::int64_t step,
+                                   std::array<std::int64_t, 3> y) {
   const std::int64_t second = y[2] - 2 * y[1] + y[0];
   const std::int64_t first = y[1] - y[0];
-  // y(k) = y0 + first*k + second*k*(k-1)/2, and k = (n - start)/step: exact only where step divides.
+  // y(k) = y0 + first*k + second*k*(k-1)/2, and k = (n - start)/step: exact only where step
+  // divides.
   if (second % (step * step) != 0) return std::nullopt;
   const std::int64_t q2 = second / (step * step);
   const std::int64_t numerator = 2 * first - second;
@@ -73,9 +82,11 @@ Bytes LayerBytes::total() const {
   return sum;
 }
 
-std::array<Bytes, plan::kUseCount> logical_bytes(const ir::Graph& graph, const ops::KernelTable& kernels) {
+std::array<Bytes, plan::kUseCount> logical_bytes(const ir::Graph& graph,
+                                                 const ops::KernelTable& kernels) {
   Uses out{};
-  for_each_use(graph, kernels, [&](const std::string&, plan::Use use, Bytes bytes) { at(out, use) += bytes; });
+  for_each_use(graph, kernels,
+               [&](const std::string&, plan::Use use, Bytes bytes) { at(out, use) += bytes; });
   return out;
 }
 
@@ -103,8 +114,10 @@ Result<Law> find_law(const std::string& variable, std::int64_t here,
   law.variable = variable;
   law.here = here;
   for (std::size_t use = 0; use < plan::kUseCount; ++use) {
-    if (use == static_cast<std::size_t>(plan::Use::kTemporary)) continue;  // scratch jumps: tabulated instead
-    const auto found = parabola(start, kStep, {sample[0][use].value, sample[1][use].value, sample[2][use].value});
+    // scratch jumps: tabulated instead
+    if (use == static_cast<std::size_t>(plan::Use::kTemporary)) continue;
+    const auto found =
+        parabola(start, kStep, {sample[0][use].value, sample[1][use].value, sample[2][use].value});
     if (found && found->at(start + 3 * kStep) == sample[3][use].value) law.by_use[use] = found;
   }
   return law;

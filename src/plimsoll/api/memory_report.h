@@ -1,13 +1,14 @@
 // Who uses memory, and by which law it grows: what `plimsoll memory` prints.
 //
-// Logical bytes: every tensor of the graph counted once with its own bytes, by what it is for. Views and
-// in-place updates add nothing. What of this is alive at one time is the plan's business; this table shows
-// where bytes come from in the first place.
+// Logical bytes: every tensor of the graph counted once with its own bytes, by what it is for.
+// Views and in-place updates add nothing. What of this is alive at one time is the plan's business;
+// this table shows where bytes come from in the first place.
 //
-// The law. Logical bytes are polynomials in the batch (degree one), in the sequence length (degree up to two) and in
-// the number of repeated layers (degree one). The report builds the graph at a few sizes, solves for the coefficients
-// in exact integer arithmetic, and keeps a law only if it also predicts one more size to the byte. Kernel scratch jumps
-// with the algorithm a kernel chooses, so it is tabulated instead.
+// The law. Logical bytes are polynomials in the batch (degree one), in the sequence length (degree
+// up to two) and in the number of repeated layers (degree one). The report builds the graph at a
+// few sizes, solves for the coefficients in exact integer arithmetic, and keeps a law only if it
+// also predicts one more size to the byte. Kernel scratch jumps with the algorithm a kernel
+// chooses, so it is tabulated instead.
 #pragma once
 
 #include <array>
@@ -36,14 +37,17 @@ struct Polynomial {
   std::int64_t twice_linear = 0;
   std::int64_t twice_quadratic = 0;
 
-  std::int64_t at(std::int64_t n) const { return (twice_constant + n * (twice_linear + n * twice_quadratic)) / 2; }
+  std::int64_t at(std::int64_t n) const {
+    return (twice_constant + n * (twice_linear + n * twice_quadratic)) / 2;
+  }
   bool operator==(const Polynomial&) const = default;
 };
 
 struct Law {
-  std::string variable;                                     // "batch", "seq", "layers"
-  std::int64_t here = 0;                                    // its value in this model
-  std::array<std::optional<Polynomial>, plan::kUseCount> by_use;  // absent where no polynomial predicts
+  std::string variable;   // "batch", "seq", "layers"
+  std::int64_t here = 0;  // its value in this model
+  // absent where no polynomial predicts
+  std::array<std::optional<Polynomial>, plan::kUseCount> by_use;
 };
 
 struct ScratchRow {
@@ -62,7 +66,8 @@ struct MemoryReport {
 };
 
 // Logical bytes by use of one graph; temporaries are the kernels' scratch, all operators together.
-std::array<Bytes, plan::kUseCount> logical_bytes(const ir::Graph& graph, const ops::KernelTable& kernels);
+std::array<Bytes, plan::kUseCount> logical_bytes(const ir::Graph& graph,
+                                                 const ops::KernelTable& kernels);
 std::vector<LayerBytes> bytes_by_layer(const ir::Graph& graph, const ops::KernelTable& kernels);
 
 // The law in one variable. `build` gives the graph at a value of it.

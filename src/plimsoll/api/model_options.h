@@ -22,10 +22,10 @@ struct ModelRequest {
   std::string model;  // a built-in name, a .graph file or an .onnx file
   model::ModelOptions
       sizes;  // --batch, --seq, ...; its dtype, amp, training and seed are set from below
-  std::optional<bool> train;  // absent: built-in models train, files do not
+  std::optional<bool> train;      // absent: built-in models train, files do not
   std::vector<std::string> dims;  // "name=size": symbolic dimensions of a file
-  std::string inputs;         // an .npz with the arrays to run on; their shapes bind dimensions too
-  std::string loss;           // cross-entropy, mse or an output's name; empty: the model's own
+  std::string inputs;  // an .npz with the arrays to run on; their shapes bind dimensions too
+  std::string loss;    // cross-entropy, mse or an output's name; empty: the model's own
   std::string dtype = "fp32";
   std::string amp;  // "bf16": computed in, weights stay in dtype; empty: no mixed precision
   std::uint64_t seed = 1;

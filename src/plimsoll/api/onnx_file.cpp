@@ -7,11 +7,14 @@
 namespace plimsoll::api {
 namespace {
 
-// Shapes, axes and indices are wanted, not data: a file must not make us hold a gigabyte of it while we import.
+// Shapes, axes and indices are wanted, not data: a file must not make us hold a gigabyte of it
+// while we import.
 constexpr Bytes kMostContent = 1_MiB;
 
 // A model that asks at import for the content of an input says so in this phrase.
-bool wants_content(const Error& error) { return error.message.find("is not a constant") != std::string::npos; }
+bool wants_content(const Error& error) {
+  return error.message.find("is not a constant") != std::string::npos;
+}
 
 }  // namespace
 
@@ -24,7 +27,8 @@ Result<model::ImportedModel> import_onnx_file(const ModelRequest& request, bool 
   store::NpzFile arrays;
   if (!request.inputs.empty()) {
     PLIMSOLL_TRY(arrays, store::NpzFile::open(request.inputs));
-    for (const store::NpzEntry& entry : arrays.entries()) how.shapes.emplace(entry.name, entry.type.shape);
+    for (const store::NpzEntry& entry : arrays.entries())
+      how.shapes.emplace(entry.name, entry.type.shape);
   }
   auto model = model::import_onnx(request.model, how);
   if (model || arrays.entries().empty() || !wants_content(model.error())) return model;
@@ -40,7 +44,8 @@ Result<model::ImportedModel> import_onnx_file(const ModelRequest& request, bool 
 Status write_onnx_file(const ModelRequest& request, const std::filesystem::path& path) {
   PLIMSOLL_TRY(const LoadedModel loaded, load_model(request));
   const auto content = [&](const ir::Value& value) -> Result<std::vector<std::byte>> {
-    if (const auto* entry = loaded.weights.find(value.name)) return std::vector<std::byte>(entry->bytes.begin(), entry->bytes.end());
+    if (const auto* entry = loaded.weights.find(value.name))
+      return std::vector<std::byte>(entry->bytes.begin(), entry->bytes.end());
     std::vector<std::byte> out(static_cast<std::size_t>(ir::bytes_of(value.type).value));
     runtime::fill_source(value, request.seed, 0, out);
     return out;

@@ -31,7 +31,9 @@ using model::onnx::NamedArray;
 
 const fs::path kOnnx = test_source_dir() / "tests/onnx";
 // PLIMSOLL_EXPORTS names another folder of the same form (tools/references/export_onnx.py FOLDER).
-const fs::path kExports = std::getenv("PLIMSOLL_EXPORTS") != nullptr ? fs::path(std::getenv("PLIMSOLL_EXPORTS")) : kOnnx / "exports";
+const fs::path kExports = std::getenv("PLIMSOLL_EXPORTS") != nullptr
+                              ? fs::path(std::getenv("PLIMSOLL_EXPORTS"))
+                              : kOnnx / "exports";
 
 using Arrays = std::map<std::string, ops::Array>;
 
@@ -40,7 +42,8 @@ Arrays arrays_of(const std::string& name) {
   const auto arrays = store::read_npz(kExports / (name.substr(0, name.find('.')) + ".npz"));
   EXPECT_TRUE(arrays) << arrays.error().message;
   if (!arrays) return out;
-  for (const store::NamedTensor& array : *arrays) out.emplace(array.name, *ops::Array::from_bytes(array.type, array.bytes));
+  for (const store::NamedTensor& array : *arrays)
+    out.emplace(array.name, *ops::Array::from_bytes(array.type, array.bytes));
   return out;
 }
 
@@ -53,7 +56,8 @@ std::vector<std::string> export_names() {
 }
 
 // Runs one step on the CPU's kernels; sources by name, weights from the file.
-Result<std::vector<ops::Array>> run_kernels(const model::ImportedModel& imported, const std::vector<NamedArray>& inputs) {
+Result<std::vector<ops::Array>> run_kernels(const model::ImportedModel& imported,
+                                            const std::vector<NamedArray>& inputs) {
   runtime::ExecutorOptions how;
   how.threads = 2;
   PLIMSOLL_TRY(auto executor, runtime::make_on_demand(imported.graph, how));
@@ -79,7 +83,9 @@ Result<std::vector<ops::Array>> run_kernels(const model::ImportedModel& imported
   std::vector<ops::Array> out;
   for (const ValueId output : imported.graph.outputs) {
     const ir::TensorType type = imported.graph.value(output).type;
-    PLIMSOLL_TRY(ops::Array array, ops::Array::from_bytes(type, runtime::copy_to_row_major(type, executor->result(output))));
+    PLIMSOLL_TRY(
+        ops::Array array,
+        ops::Array::from_bytes(type, runtime::copy_to_row_major(type, executor->result(output))));
     out.push_back(std::move(array));
   }
   return out;
@@ -93,8 +99,10 @@ std::vector<NamedArray> inputs_in(const Arrays& arrays) {
   return out;
 }
 
-// Open dimensions take the sizes of what was recorded, which are not those the model was exported with.
-Result<model::ImportedModel> import_export(const std::string& name, const std::vector<NamedArray>& inputs, bool training) {
+// Open dimensions take the sizes of what was recorded, which are not those the model was exported
+// with.
+Result<model::ImportedModel> import_export(const std::string& name,
+                                           const std::vector<NamedArray>& inputs, bool training) {
   model::ImportOptions how;
   how.training = training;
   for (const NamedArray& input : inputs) how.shapes[input.name] = input.array.type.shape;
@@ -153,7 +161,8 @@ TEST_P(ImportedGradients, AreThoseOfPytorch) {
   const auto outputs = run_kernels(whole, inputs);
   ASSERT_TRUE(outputs) << outputs.error().message;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    const Status same = model::onnx::compare((*outputs)[i], arrays.at("grad." + names[i]), {2e-3, 1e-5});
+    const Status same =
+        model::onnx::compare((*outputs)[i], arrays.at("grad." + names[i]), {2e-3, 1e-5});
     EXPECT_TRUE(same) << names[i] << ": " << same.error().message;
   }
 }
@@ -173,10 +182,10 @@ Result<ir::Graph> trained(ir::Graph graph) {
   return autodiff::make_training_graph(with_loss, {});
 }
 
-// An exported transformer needs no more than the built-in one of the same sizes, give or take 2 %, and the mask
-// of padding that only the exported one takes.
-void expect_plans_like(const std::string& file, const std::string& built_in, const model::ModelOptions& sizes, bool training,
-                       std::int64_t mask = 0) {
+// An exported transformer needs no more than the built-in one of the same sizes, give or take 2 %,
+// and the mask of padding that only the exported one takes.
+void expect_plans_like(const std::string& file, const std::string& built_in,
+                       const model::ModelOptions& sizes, bool training, std::int64_t mask = 0) {
   SCOPED_TRACE(file);
   model::ImportOptions how;
   how.training = training;
@@ -198,7 +207,8 @@ void expect_plans_like(const std::string& file, const std::string& built_in, con
   const auto peak_a = moving_peak(a);
   const auto peak_b = moving_peak(b);
   ASSERT_TRUE(peak_a && peak_b);
-  EXPECT_LE(static_cast<double>(*peak_a - mask), 1.02 * static_cast<double>(*peak_b)) << *peak_a << " against " << *peak_b;
+  EXPECT_LE(static_cast<double>(*peak_a - mask), 1.02 * static_cast<double>(*peak_b))
+      << *peak_a << " against " << *peak_b;
 }
 
 TEST(ImportedTransformers, PlanLikeTheBuiltInOnes) {
@@ -220,7 +230,8 @@ TEST(ImportedTransformers, PlanLikeTheBuiltInOnes) {
   }
 }
 
-// The same at the width that people use; the files have no weights (tools/references/export_onnx.py --wide).
+// The same at the width that people use; the files have no weights (tools/references/export_onnx.py
+// --wide).
 TEST(ImportedTransformers, PlanLikeTheBuiltInOnesAtRealWidth) {
   model::ModelOptions sizes;
   sizes.batch = 2;
@@ -233,7 +244,8 @@ TEST(ImportedTransformers, PlanLikeTheBuiltInOnesAtRealWidth) {
   }
 }
 
-// ONNX's "light" models: whole networks, weights of one number each, with expected outputs. The input is a ramp.
+// ONNX's "light" models: whole networks, weights of one number each, with expected outputs. The
+// input is a ramp.
 TEST(LightModels, GiveTheExpectedOutputs) {
   int count = 0;
   for (const auto& entry : fs::directory_iterator(kOnnx / "light")) {
@@ -245,11 +257,13 @@ TEST(LightModels, GiveTheExpectedOutputs) {
     for (const ir::Value& value : imported->graph.values) {
       if (value.kind != ir::ValueKind::kInput) continue;
       ops::Array ramp(value.type);
-      for (std::int64_t i = 0; i < ramp.elements(); ++i) ramp.set_number(i, static_cast<double>(i) / static_cast<double>(ramp.elements()));
+      for (std::int64_t i = 0; i < ramp.elements(); ++i)
+        ramp.set_number(i, static_cast<double>(i) / static_cast<double>(ramp.elements()));
       ramp.round();
       inputs.push_back({value.name, std::move(ramp)});
     }
-    const auto expected = model::onnx::read_tensor_file(entry.path().parent_path() / (entry.path().stem().string() + "_output_0.pb"));
+    const auto expected = model::onnx::read_tensor_file(
+        entry.path().parent_path() / (entry.path().stem().string() + "_output_0.pb"));
     ASSERT_TRUE(expected) << expected.error().message;
     const auto outputs = run_kernels(*imported, inputs);
     ASSERT_TRUE(outputs) << outputs.error().message;
@@ -275,12 +289,15 @@ TEST(ImportedModels, AreAllThere) {
 
 std::string test_name(const testing::TestParamInfo<std::string>& instance) {
   std::string name = instance.param;
-  std::replace_if(name.begin(), name.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
+  std::replace_if(
+      name.begin(), name.end(),
+      [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
   return name;
 }
 
 INSTANTIATE_TEST_SUITE_P(Pytorch, ImportedExports, testing::ValuesIn(export_names()), test_name);
-INSTANTIATE_TEST_SUITE_P(Pytorch, ImportedGradients, testing::ValuesIn(names_with_gradients()), test_name);
+INSTANTIATE_TEST_SUITE_P(Pytorch, ImportedGradients, testing::ValuesIn(names_with_gradients()),
+                         test_name);
 
 }  // namespace
 }  // namespace plimsoll::api

@@ -14,7 +14,9 @@ namespace {
 
 constexpr std::size_t kMostNamed = 8;  // buffers of a core that an error message names
 
-bool is_json(const std::filesystem::path& path) { return path.extension() == ".json"; }
+bool is_json(const std::filesystem::path& path) {
+  return path.extension() == ".json";
+}
 
 }  // namespace
 
@@ -32,7 +34,8 @@ Status check_output(const std::filesystem::path& path, const pack::Problem& prob
     return writable ? writable : forward(writable, path.string());
   }
   if (path.empty() || problem.memories.size() == 1) return {};
-  return fail(ErrorCode::kUsage, "{}: a CSV cannot say which of {} memories a buffer is in; use a .json file",
+  return fail(ErrorCode::kUsage,
+              "{}: a CSV cannot say which of {} memories a buffer is in; use a .json file",
               path.string(), problem.memories.size());
 }
 Result<std::string> packing_text(const pack::Problem& problem, const pack::Packing& packing) {
@@ -45,8 +48,9 @@ Result<std::string> packing_json(const pack::Problem& problem, const pack::Packi
 
 Status write_packing(const std::filesystem::path& path, const pack::Problem& problem,
                      const pack::Packing& packing) {
-  PLIMSOLL_TRY(const std::string text, is_json(path) ? pack::write_packing_json(problem, packing, true)
-                                                     : pack::write_csv(problem, &packing));
+  PLIMSOLL_TRY(const std::string text, is_json(path)
+                                           ? pack::write_packing_json(problem, packing, true)
+                                           : pack::write_csv(problem, &packing));
   return write_file(path, text);
 }
 
@@ -69,7 +73,8 @@ Status generate_problem(const std::string& family, std::size_t n, std::uint64_t 
   if (!known)
     return fail(ErrorCode::kUsage, "'{}' is no family; choose tiling, training or random", family);
   const pack::Problem problem = pack::generate(*known, n, seed, holes);
-  PLIMSOLL_TRY(const std::string text, is_json(path) ? pack::write_json(problem) : pack::write_csv(problem, nullptr));
+  PLIMSOLL_TRY(const std::string text,
+               is_json(path) ? pack::write_json(problem) : pack::write_csv(problem, nullptr));
   return write_file(path, text);
 }
 
@@ -86,19 +91,25 @@ void limit_slabs(pack::Problem& problem, Bytes slab) {
 }
 
 Status leave_out(pack::PackOptions& options, const std::string& ideas) {
-  const std::pair<std::string_view, bool*> known[] = {
-      {"split-parts", &options.split_parts}, {"slack-guidance", &options.slack_guidance},
-      {"snug-fit", &options.snug_fit},       {"levelling", &options.levelling},
-      {"squeaky-wheel", &options.squeaky_wheel}, {"window-search", &options.window_search},
-      {"fail-first", &options.fail_first},   {"decompose", &options.decompose},
-      {"memo", &options.memo},               {"backjump", &options.backjump},
-      {"snug-cover", &options.snug_cover},   {"guided-dives", &options.guided_dives}};
+  const std::pair<std::string_view, bool*> known[] = {{"split-parts", &options.split_parts},
+                                                      {"slack-guidance", &options.slack_guidance},
+                                                      {"snug-fit", &options.snug_fit},
+                                                      {"levelling", &options.levelling},
+                                                      {"squeaky-wheel", &options.squeaky_wheel},
+                                                      {"window-search", &options.window_search},
+                                                      {"fail-first", &options.fail_first},
+                                                      {"decompose", &options.decompose},
+                                                      {"memo", &options.memo},
+                                                      {"backjump", &options.backjump},
+                                                      {"snug-cover", &options.snug_cover},
+                                                      {"guided-dives", &options.guided_dives}};
   for (const std::string_view idea : comma_list(ideas)) {
     const auto found = std::find_if(std::begin(known), std::end(known),
                                     [&](const auto& entry) { return entry.first == idea; });
     if (found == std::end(known)) {
       std::string names;
-      for (const auto& [name, flag] : known) names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
+      for (const auto& [name, flag] : known)
+        names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
       return fail(ErrorCode::kUsage, "'{}' is no idea of the search; there are {}", idea, names);
     }
     *found->second = false;
@@ -141,10 +152,11 @@ Status packing_verdict(const pack::Problem& problem, const pack::Packing& packin
   const auto capacity = problem.capacity();
   if (!capacity || packing.lower_bound <= *capacity || packing.lower_bound.value > pack::kLargest)
     return fail(ErrorCode::kDoesNotFit,
-                "no packing exists: {} not fit with the places, alignments and slabs asked for: {}", who, names);
+                "no packing exists: {} not fit with the places, alignments and slabs asked for: {}",
+                who, names);
   return fail(ErrorCode::kDoesNotFit,
-              "no packing exists: {} not fit: {} (at least {} bytes are needed, there are {})", who, names,
-              packing.lower_bound.value, capacity->value);
+              "no packing exists: {} not fit: {} (at least {} bytes are needed, there are {})", who,
+              names, packing.lower_bound.value, capacity->value);
 }
 
 }  // namespace plimsoll::api

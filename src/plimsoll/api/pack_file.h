@@ -12,12 +12,14 @@ namespace plimsoll::api {
 // `.json` is our own format, anything else MiniMalloc's CSV (docs/formats/packing.md).
 Result<pack::Problem> read_packing_problem(const std::filesystem::path& path);
 
-// The offsets as the ending of `path` says, whole or not at all. The CSV has no column for memories, so
-// that check_output() asks for JSON where there are several; on stdout it is JSON then.
+// The offsets as the ending of `path` says, whole or not at all. The CSV has no column for
+// memories, so that check_output() asks for JSON where there are several; on stdout it is JSON
+// then.
 Status write_packing(const std::filesystem::path& path, const pack::Problem& problem,
                      const pack::Packing& packing);
 Status check_output(const std::filesystem::path& path, const pack::Problem& problem);
-Result<std::string> packing_text(const pack::Problem& problem, const pack::Packing& packing);  // for stdout
+// for stdout
+Result<std::string> packing_text(const pack::Problem& problem, const pack::Packing& packing);
 Result<std::string> packing_json(const pack::Problem& problem, const pack::Packing& packing);
 
 // The independent checker on two files.

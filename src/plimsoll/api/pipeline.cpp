@@ -12,16 +12,19 @@
 
 namespace plimsoll::api {
 
-Result<PreparedModel> prepare_model(const ModelRequest& request, const std::string& device,
-                                    const std::function<void(std::size_t, std::size_t)>& on_measuring) {
+Result<PreparedModel> prepare_model(
+    const ModelRequest& request, const std::string& device,
+    const std::function<void(std::size_t, std::size_t)>& on_measuring) {
   const bool measures = device == kMeasured;
-  if (!measures) PLIMSOLL_RETURN_IF_ERROR(find_profile(device));  // a wrong name is said before the model is loaded
+  // a wrong name is said before the model is loaded
+  if (!measures) PLIMSOLL_RETURN_IF_ERROR(find_profile(device));
   PLIMSOLL_TRY(LoadedModel loaded, load_model(request));
   if (!measures) return prepare_loaded(std::move(loaded), request.threads, device);
   PLIMSOLL_TRY(PreparedModel out, prepare_loaded(std::move(loaded), request.threads, "cpu"));
   const int threads = resolve_threads(request.threads);
   PLIMSOLL_TRY(out.profile, profile_machine({.threads = threads, .on_progress = {}}));
-  PLIMSOLL_RETURN_IF_ERROR(measure_operators(out.model.graph, {threads, on_measuring}, out.profile));
+  PLIMSOLL_RETURN_IF_ERROR(
+      measure_operators(out.model.graph, {threads, on_measuring}, out.profile));
   return out;
 }
 
@@ -47,7 +50,9 @@ PlanOptions with_costs(const PreparedModel& prepared, PlanOptions options) {
   options.kernels = prepared.kernels;
   options.copies = options.swaps_to_file ? prepared.profile.disk : prepared.profile.copies;
   options.codecs = prepared.profile.codecs;
-  options.seconds = [&](const ir::Graph& graph, const ir::Node& node) { return node_cost(prepared.profile, graph, node).seconds; };
+  options.seconds = [&](const ir::Graph& graph, const ir::Node& node) {
+    return node_cost(prepared.profile, graph, node).seconds;
+  };
   return options;
 }
 
@@ -56,16 +61,19 @@ namespace {
 double copying_seconds(const plan::Plan& plan) {
   double out = 0;
   for (const plan::PlanStep& step : plan.steps) {
-    if (step.kind == plan::StepKind::kSendOut || step.kind == plan::StepKind::kBringIn) out += step.seconds;
+    if (step.kind == plan::StepKind::kSendOut || step.kind == plan::StepKind::kBringIn)
+      out += step.seconds;
   }
   return out;
 }
 
 }  // namespace
 
-Result<PlannedGraph> plan_model(const PreparedModel& prepared, const ModelRequest& request, PlanOptions options) {
+Result<PlannedGraph> plan_model(const PreparedModel& prepared, const ModelRequest& request,
+                                PlanOptions options) {
   options.seed = request.seed;
-  PLIMSOLL_TRY(PlannedGraph planned, plan_graph(prepared.model.graph, with_costs(prepared, std::move(options))));
+  PLIMSOLL_TRY(PlannedGraph planned,
+               plan_graph(prepared.model.graph, with_costs(prepared, std::move(options))));
   planned.plan.environment = this_machine(request.threads);
   for (const OperatorCost& cost : operator_costs(prepared.model.graph, prepared.profile)) {
     planned.summary.measured_operators += cost.measured;
@@ -75,16 +83,18 @@ Result<PlannedGraph> plan_model(const PreparedModel& prepared, const ModelReques
   return planned;
 }
 
-Result<std::vector<PlannedGraph>> sweep_model(const PreparedModel& prepared, const ModelRequest& request, PlanOptions options) {
+Result<std::vector<PlannedGraph>> sweep_model(const PreparedModel& prepared,
+                                              const ModelRequest& request, PlanOptions options) {
   options.seed = request.seed;
   return sweep_graph(prepared.model.graph, with_costs(prepared, std::move(options)));
 }
 
-schedule::Cost node_cost(const schedule::DeviceProfile& profile, const ir::Graph& graph, const ir::Node& node) {
+schedule::Cost node_cost(const schedule::DeviceProfile& profile, const ir::Graph& graph,
+                         const ir::Node& node) {
   const ops::Cost cost = ops::cost_of(graph, node);
   const ValueId typed = node.outputs.front();
-  return schedule::cost_of(profile, ops::signature(graph, node), ir::name(graph.value(typed).type.dtype), cost.operations,
-                           cost.bytes());
+  return schedule::cost_of(profile, ops::signature(graph, node),
+                           ir::name(graph.value(typed).type.dtype), cost.operations, cost.bytes());
 }
 
 Result<schedule::DeviceProfile> find_profile(const std::string& device) {
@@ -95,8 +105,8 @@ Result<schedule::DeviceProfile> find_profile(const std::string& device) {
     if (!profile) return forward(profile, device);
     return profile;
   }
-  return fail(ErrorCode::kUsage, "device '{}': expects {} or a profile file ending in .json", device,
-              fmt::join(schedule::shipped_profile_names(), ", "));
+  return fail(ErrorCode::kUsage, "device '{}': expects {} or a profile file ending in .json",
+              device, fmt::join(schedule::shipped_profile_names(), ", "));
 }
 
 }  // namespace plimsoll::api

@@ -1,6 +1,7 @@
 // The whole way from a MODEL to a report, in one place.
 //
-//   load ─▶ tidy ─▶ differentiate ─▶ choose layouts ─▶ ask kernels ─▶ schedule ─▶ plan ─▶ check ─▶ run
+//   load ─▶ tidy ─▶ differentiate ─▶ choose layouts ─▶ ask kernels ─▶ schedule ─▶ plan ─▶ check ─▶
+//   run
 #pragma once
 
 #include <string>
@@ -22,10 +23,11 @@ struct PreparedModel {
   schedule::DeviceProfile profile;
 };
 
-// `device` is `measured` (this machine, timed now, operator by operator), cpu (the shipped profile of such a
-// machine), another shipped profile's name, or a profile file.
-Result<PreparedModel> prepare_model(const ModelRequest& request, const std::string& device,
-                                    const std::function<void(std::size_t done, std::size_t all)>& on_measuring = {});
+// `device` is `measured` (this machine, timed now, operator by operator), cpu (the shipped profile
+// of such a machine), another shipped profile's name, or a profile file.
+Result<PreparedModel> prepare_model(
+    const ModelRequest& request, const std::string& device,
+    const std::function<void(std::size_t done, std::size_t all)>& on_measuring = {});
 inline constexpr std::string_view kMeasured = "measured";
 
 // The same for a graph that is there already, without measuring.
@@ -38,13 +40,16 @@ Result<ir::Graph> lay_out(const ir::Graph& graph, int threads);
 PlanOptions with_costs(const PreparedModel& prepared, PlanOptions options);
 
 // Plans what was prepared. Costs come from the profile.
-Result<PlannedGraph> plan_model(const PreparedModel& prepared, const ModelRequest& request, PlanOptions options);
+Result<PlannedGraph> plan_model(const PreparedModel& prepared, const ModelRequest& request,
+                                PlanOptions options);
 
 // The curve from keep-all to the smallest that works.
-Result<std::vector<PlannedGraph>> sweep_model(const PreparedModel& prepared, const ModelRequest& request, PlanOptions options);
+Result<std::vector<PlannedGraph>> sweep_model(const PreparedModel& prepared,
+                                              const ModelRequest& request, PlanOptions options);
 
 // Seconds one node takes on the profiled device, measured or estimated.
-schedule::Cost node_cost(const schedule::DeviceProfile& profile, const ir::Graph& graph, const ir::Node& node);
+schedule::Cost node_cost(const schedule::DeviceProfile& profile, const ir::Graph& graph,
+                         const ir::Node& node);
 
 Result<schedule::DeviceProfile> find_profile(const std::string& device);
 

@@ -164,13 +164,16 @@ class DagPlanner {
   Status prove(const schedule::Fit& fitted, PlanDagPoint& point) {
     for (const schedule::Value& value : workload_.values) {
       if (fit_.remedies.encode && !value.encodings.empty())
-        return fail(ErrorCode::kUsage, "--prove: value '{}' may be encoded, which the proof does not know", value.name);
+        return fail(ErrorCode::kUsage,
+                    "--prove: value '{}' may be encoded, which the proof does not know",
+                    value.name);
     }
     schedule::ProofOptions how;
     if (fit_.remedies.swap) how.copies = fit_.copies;
     how.stop = options_.stop;
-    const auto proof = schedule::prove(workload_, fitted.order, fit_.budget,
-                                       (1 - kAfterwards) * options_.deadline_seconds - watch_.seconds(), how);
+    const auto proof =
+        schedule::prove(workload_, fitted.order, fit_.budget,
+                        (1 - kAfterwards) * options_.deadline_seconds - watch_.seconds(), how);
     if (!proof) return proof.error().code == ErrorCode::kNoAnswer ? Status{} : forward(proof);
     const double bound = proof->bound_seconds / fitted.keep_all_seconds - 1;
     point.lower_bound_overhead =
@@ -183,7 +186,7 @@ class DagPlanner {
   schedule::Workload workload_;
   schedule::FitOptions fit_;
   Stopwatch watch_;
-  double unit_ = 1;  // of the costs that are searched with, in the file's
+  double unit_ = 1;       // of the costs that are searched with, in the file's
   PlanDagReport report_;  // its costs are put back into the file's unit at the end
 };
 
@@ -219,7 +222,8 @@ Result<PlanDagReport> plan_dag(const PlanDagOptions& options) {
   PLIMSOLL_TRY(const MappedFile file, MappedFile::open(options.file));
   Result<schedule::Workload> workload = schedule::read_dag(file.text());
   if (!workload) return forward(workload, options.file.string());
-  if (!options.lossy || !options.lossy_forms.empty()) keep_lossy_forms(*workload, options.lossy_forms);
+  if (!options.lossy || !options.lossy_forms.empty())
+    keep_lossy_forms(*workload, options.lossy_forms);
   schedule::FitOptions fit;
   PLIMSOLL_TRY(fit.remedies, parse_remedies(options.remedies, options.lossy));
   PLIMSOLL_TRY(fit.order, parse_order(options.order));

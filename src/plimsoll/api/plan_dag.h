@@ -21,11 +21,11 @@ struct PlanDagOptions {
   std::filesystem::path file;
   std::string budget;            // "80%", "1.5GiB"; empty: keep everything
   std::string order = "search";  // given, natural, list, search
-  std::string remedies =
-      "recompute";  // comma list of recompute, swap, encode, all (inplace, share are implied)
-  bool lossy = false;                     // lossy encodings too
+  // comma list of recompute, swap, encode, all (inplace, share are implied)
+  std::string remedies = "recompute";
+  bool lossy = false;                      // lossy encodings too
   std::vector<std::string> lossy_forms{};  // only these of them; none: all that the file offers
-  std::string strategy;  // a classic one instead of searching
+  std::string strategy;                    // a classic one instead of searching
   double deadline_seconds = 3;
   bool deterministic = false;
   std::uint64_t seed = 1;

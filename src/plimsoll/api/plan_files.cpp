@@ -22,11 +22,15 @@ std::string member_file(const std::string& index, const std::string& option, std
   return fmt::format("{}.{}{}{}", index.substr(0, dot), option, size, index.substr(dot));
 }
 
-Result<plan::FamilyEntry> choose(const plan::FamilyIndex& index, std::optional<std::int64_t> wanted) {
+Result<plan::FamilyEntry> choose(const plan::FamilyIndex& index,
+                                 std::optional<std::int64_t> wanted) {
   if (!wanted) return index.entries.back();
-  const auto found = std::find_if(index.entries.begin(), index.entries.end(), [&](const plan::FamilyEntry& entry) { return entry.size == *wanted; });
+  const auto found =
+      std::find_if(index.entries.begin(), index.entries.end(),
+                   [&](const plan::FamilyEntry& entry) { return entry.size == *wanted; });
   if (found != index.entries.end()) return *found;
-  return fail(ErrorCode::kUsage, "--{} {}: the family has {} to {}", index.option, *wanted, index.entries.front().size, index.entries.back().size);
+  return fail(ErrorCode::kUsage, "--{} {}: the family has {} to {}", index.option, *wanted,
+              index.entries.front().size, index.entries.back().size);
 }
 
 Result<plan::Plan> read_member(const std::string& index, const plan::FamilyEntry& entry) {
@@ -35,18 +39,26 @@ Result<plan::Plan> read_member(const std::string& index, const plan::FamilyEntry
   auto plan = plan::parse_plan(text);
   if (!plan) return forward(plan, file.string());
   if (entry.arena && *entry.arena != plan->arena_bytes()) {
-    return bad_input("{}: its arena has {} bytes, the index {} says {}; plan the family again", file.string(), plan->arena_bytes(), index, *entry.arena);
+    return bad_input("{}: its arena has {} bytes, the index {} says {}; plan the family again",
+                     file.string(), plan->arena_bytes(), index, *entry.arena);
   }
   return plan;
 }
 
 }  // namespace
 
-Status write_family(const std::string& file, const SizeRange& sizes, const std::vector<FamilyMember>& family) {
+Status write_family(const std::string& file, const SizeRange& sizes,
+                    const std::vector<FamilyMember>& family) {
   if (!is_utf8(std::filesystem::path(file).filename().string())) {
-    return fail(ErrorCode::kUsage, "{}: the index of a family is JSON and names its members in UTF-8; choose such a name", excerpt(file));
+    return fail(
+        ErrorCode::kUsage,
+        "{}: the index of a family is JSON and names its members in UTF-8; choose such a name",
+        excerpt(file));
   }
-  nlohmann::ordered_json index{{"kind", plan::kFamilyKind}, {"schema", plan::kFamilySchema}, {"option", sizes.option}, {"members", nlohmann::ordered_json::array()}};
+  nlohmann::ordered_json index{{"kind", plan::kFamilyKind},
+                               {"schema", plan::kFamilySchema},
+                               {"option", sizes.option},
+                               {"members", nlohmann::ordered_json::array()}};
   std::vector<OutputFile> files;
   const auto write = [&](const std::string& name, const std::string& content) -> Status {
     PLIMSOLL_TRY(OutputFile out, OutputFile::create(name));
@@ -58,8 +70,10 @@ Status write_family(const std::string& file, const SizeRange& sizes, const std::
   for (const FamilyMember& member : family) {
     const std::string name = member_file(file, sizes.option, member.size);
     PLIMSOLL_RETURN_IF_ERROR(write(name, plan::to_json(member.plan)));
-    index["members"].push_back({{"size", member.size}, {"file", std::filesystem::path(name).filename().string()},
-                                {"arena_bytes", member.plan.arena_bytes().value}, {"shared", member.shared}});
+    index["members"].push_back({{"size", member.size},
+                                {"file", std::filesystem::path(name).filename().string()},
+                                {"arena_bytes", member.plan.arena_bytes().value},
+                                {"shared", member.shared}});
   }
   PLIMSOLL_RETURN_IF_ERROR(write(file, json_text(index, 1) + "\n"));
   return commit_together(files);
@@ -81,10 +95,14 @@ Result<plan::Plan> read_plan(const std::string& file, model::ModelOptions sizes)
 
 Result<std::vector<plan::Plan>> read_plans(const std::string& file, const SizeRange& sizes) {
   PLIMSOLL_TRY(const std::string text, read_file(file));
-  if (!plan::looks_like_family(text)) return bad_input("{}: one plan, for one size; `plimsoll plan MODEL --sizes` makes a family", file);
+  if (!plan::looks_like_family(text))
+    return bad_input("{}: one plan, for one size; `plimsoll plan MODEL --sizes` makes a family",
+                     file);
   const auto index = plan::parse_family_index(text);
   if (!index) return forward(index, file);
-  if (index->option != sizes.option) return fail(ErrorCode::kUsage, "{}: a family for every {}, not {}", file, index->option, sizes.option);
+  if (index->option != sizes.option)
+    return fail(ErrorCode::kUsage, "{}: a family for every {}, not {}", file, index->option,
+                sizes.option);
   std::vector<plan::Plan> out;
   for (std::int64_t size = sizes.low; size <= sizes.high; ++size) {
     const auto entry = choose(*index, size);

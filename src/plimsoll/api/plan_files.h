@@ -1,11 +1,12 @@
 // Plans on disk: one file each, and for a family an index that names them.
 //
-//   mlp.json          {"kind": "plimsoll family", "option": "batch", "members": [{"size": 1, "file": ...}, ...]}
+//   mlp.json          {"kind": "plimsoll family", "option": "batch", "members": [{"size": 1,
+//                     "file": ...}, ...]}
 //   mlp.batch1.json   a plan (docs/formats/plan.md)
 //   mlp.batch2.json   ...
 //
-// Whoever opens the index with a size gets the plan of that size, without planning; with no size, the largest.
-// Members lie beside the index: a name that leads anywhere else is refused.
+// Whoever opens the index with a size gets the plan of that size, without planning; with no size,
+// the largest. Members lie beside the index: a name that leads anywhere else is refused.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,8 @@
 namespace plimsoll::api {
 
 // The members, then the index under the name given: all of them or none (base/output_file.h).
-Status write_family(const std::string& file, const SizeRange& sizes, const std::vector<FamilyMember>& family);
+Status write_family(const std::string& file, const SizeRange& sizes,
+                    const std::vector<FamilyMember>& family);
 
 // The plan in a file; of a family, the one for --batch or --seq.
 Result<plan::Plan> read_plan(const std::string& file, model::ModelOptions sizes);

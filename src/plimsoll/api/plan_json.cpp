@@ -28,7 +28,8 @@ nlohmann::ordered_json object_of(const PlannedGraph& planned) {
   for (std::size_t use = 0; use < by_use.size(); ++use) {
     out["by_kind"][std::string(plan::name(static_cast<plan::Use>(use)))] = by_use[use].value;
   }
-  out["operators"] = {{"measured", summary.measured_operators}, {"estimated", summary.estimated_operators}};
+  out["operators"] = {{"measured", summary.measured_operators},
+                      {"estimated", summary.estimated_operators}};
   if (const plan::Held held = plan::held_for_backward(plan); held.bytes.value > 0) {
     out["held_bytes"] = held.bytes.value;
     out["held_fp32_bytes"] = held.as_fp32.value;
@@ -41,7 +42,8 @@ nlohmann::ordered_json object_of(const PlannedGraph& planned) {
     out["keep_all_seconds"] = keep_all;
     out["predicted_seconds"] = plan.predicted_seconds;
     out["overhead"] = keep_all > 0 ? plan.predicted_seconds / keep_all - 1 : 0.0;
-    out["lower_bound_overhead"] = keep_all > 0 && summary.bound_seconds > 0 ? summary.bound_seconds / keep_all - 1 : 0.0;
+    out["lower_bound_overhead"] =
+        keep_all > 0 && summary.bound_seconds > 0 ? summary.bound_seconds / keep_all - 1 : 0.0;
     out["recomputed"] = summary.counts.recomputed;
     out["swapped_bytes"] = summary.counts.sent_out.value;
     out["encoded_bytes"] = summary.counts.encoded.value;
@@ -63,7 +65,8 @@ std::string to_json(const PlannedGraph& planned, std::optional<std::int64_t> bat
 }
 
 std::string to_json(const std::vector<PlannedGraph>& curve) {
-  nlohmann::ordered_json out = curve.empty() ? nlohmann::ordered_json{{"schema", 1}} : object_of(curve.front());
+  nlohmann::ordered_json out =
+      curve.empty() ? nlohmann::ordered_json{{"schema", 1}} : object_of(curve.front());
   out["points"] = nlohmann::ordered_json::array();
   for (const PlannedGraph& point : curve) out["points"].push_back(object_of(point));
   if (!curve.empty()) out["smallest_budget_bytes"] = curve.back().plan.arena_bytes().value;
@@ -71,15 +74,16 @@ std::string to_json(const std::vector<PlannedGraph>& curve) {
 }
 
 std::string to_json(const PlanFailure& failure) {
-  const nlohmann::ordered_json out{{"schema", 1},
-                                   {"status", failure.error.code == ErrorCode::kDoesNotFit ? "does_not_fit" : "no_answer"},
-                                   {"message", failure.error.message},
-                                   {"budget_bytes", failure.budget.value},
-                                   {"keep_all_bytes", failure.keep_all.value},
-                                   {"keep_all_seconds", failure.keep_all_seconds},
-                                   {"floor_bytes", failure.floor.value},
-                                   {"smallest_budget_bytes", failure.smallest.value},
-                                   {"wall", failure.wall}};
+  const nlohmann::ordered_json out{
+      {"schema", 1},
+      {"status", failure.error.code == ErrorCode::kDoesNotFit ? "does_not_fit" : "no_answer"},
+      {"message", failure.error.message},
+      {"budget_bytes", failure.budget.value},
+      {"keep_all_bytes", failure.keep_all.value},
+      {"keep_all_seconds", failure.keep_all_seconds},
+      {"floor_bytes", failure.floor.value},
+      {"smallest_budget_bytes", failure.smallest.value},
+      {"wall", failure.wall}};
   return json_text(out, 2);
 }
 

@@ -27,15 +27,16 @@ Bytes sum_of_buffers(const GraphWorkload& mapped, const schedule::Schedule& sche
   return total;
 }
 
-Result<Bytes> greedy_height(const ir::Graph& graph, const GraphWorkload& mapped, const schedule::Schedule& schedule) {
+Result<Bytes> greedy_height(const ir::Graph& graph, const GraphWorkload& mapped,
+                            const schedule::Schedule& schedule) {
   plan::MakePlanOptions how;
   how.greedy = true;
   PLIMSOLL_TRY(const plan::Plan plan, plan::make_plan(graph, mapped, schedule, how));
   return plan.arena_bytes();
 }
 
-// What may be fitted to a budget: with encoding on, another graph, in which masks of one bit stand where a
-// gradient needs no more.
+// What may be fitted to a budget: with encoding on, another graph, in which masks of one bit stand
+// where a gradient needs no more.
 struct Masked {
   ir::Graph graph;
   GraphWorkload mapped;
@@ -43,19 +44,22 @@ struct Masked {
 
 class Fittable {
  public:
-  static Result<Fittable> make(const ir::Graph& graph, const GraphWorkload& mapped, const PlanOptions& options) {
+  static Result<Fittable> make(const ir::Graph& graph, const GraphWorkload& mapped,
+                               const PlanOptions& options) {
     Fittable out(graph, mapped);
     if (!encodes(options)) return out;
     out.masked_ = std::make_unique<Masked>();
     PLIMSOLL_TRY(out.masked_->graph, rewrite::keep_masks(graph));
-    PLIMSOLL_TRY(out.masked_->mapped, workload_of(out.masked_->graph, options, {.in_place = options.in_place}));
+    PLIMSOLL_TRY(out.masked_->mapped,
+                 workload_of(out.masked_->graph, options, {.in_place = options.in_place}));
     return out;
   }
   const ir::Graph& graph() const { return masked_ ? masked_->graph : plain_graph_; }
   const GraphWorkload& mapped() const { return masked_ ? masked_->mapped : plain_mapped_; }
 
  private:
-  Fittable(const ir::Graph& graph, const GraphWorkload& mapped) : plain_graph_(graph), plain_mapped_(mapped) {}
+  Fittable(const ir::Graph& graph, const GraphWorkload& mapped)
+      : plain_graph_(graph), plain_mapped_(mapped) {}
 
   const ir::Graph& plain_graph_;
   const GraphWorkload& plain_mapped_;
@@ -67,7 +71,8 @@ Status hold_to_budget(PlannedGraph& planned, const PlanOptions& options) {
   PLIMSOLL_TRY(const Bytes budget, parse_byte_size(options.budget, planned.summary.keep_all));
   const Bytes needed = planned.plan.arena_bytes();
   if (needed > budget) {
-    return fail(ErrorCode::kNoAnswer, "strategy '{}' needs {}, the budget is {}", options.strategy, human(needed), human(budget));
+    return fail(ErrorCode::kNoAnswer, "strategy '{}' needs {}, the budget is {}", options.strategy,
+                human(needed), human(budget));
   }
   planned.plan.budget = budget;
   return {};
@@ -79,7 +84,8 @@ Result<PlannedGraph> plan_graph(const ir::Graph& graph, const PlanOptions& optio
   const Stopwatch watch;
   PlannedGraph out;
   PLIMSOLL_TRY(const GraphWorkload apart, workload_of(graph, options, {.in_place = false}));
-  PLIMSOLL_TRY(const GraphWorkload mapped, workload_of(graph, options, {.in_place = options.in_place}));
+  PLIMSOLL_TRY(const GraphWorkload mapped,
+               workload_of(graph, options, {.in_place = options.in_place}));
   const schedule::Schedule natural_apart = schedule::keep_all(apart.workload);
   const schedule::Schedule natural = schedule::keep_all(mapped.workload);
   out.summary.baseline = sum_of_buffers(apart, natural_apart);
@@ -94,7 +100,8 @@ Result<PlannedGraph> plan_graph(const ir::Graph& graph, const PlanOptions& optio
   out.summary.keep_all_seconds = natural.seconds;
   if (!options.strategy.empty()) {
     PLIMSOLL_TRY(const Fittable fittable, Fittable::make(graph, mapped, options));
-    PLIMSOLL_TRY(const schedule::Schedule classic, schedule::run_strategy(fittable.mapped().workload, options.strategy));
+    PLIMSOLL_TRY(const schedule::Schedule classic,
+                 schedule::run_strategy(fittable.mapped().workload, options.strategy));
     out.summary.counts = schedule::count(classic);
     out.summary.strategy = options.strategy;
     PLIMSOLL_TRY(const plan::MakePlanOptions packing, packing_options(fittable.graph(), options));
@@ -114,19 +121,22 @@ Result<PlannedGraph> plan_graph(const ir::Graph& graph, const PlanOptions& optio
       PLIMSOLL_TRY(const Fittable fittable, Fittable::make(graph, mapped, options));
       PlanOptions rest = options;
       rest.deadline_seconds = std::max(0.05, options.deadline_seconds - watch.seconds());
-      PLIMSOLL_TRY(out.plan, checked(fit_budget(fittable.graph(), fittable.mapped(), rest, budget, out.summary)));
+      PLIMSOLL_TRY(out.plan, checked(fit_budget(fittable.graph(), fittable.mapped(), rest, budget,
+                                                out.summary)));
     }
   }
   out.summary.plan_seconds = watch.seconds();
   return out;
 }
 
-Result<std::vector<PlannedGraph>> sweep_graph(const ir::Graph& graph, const PlanOptions& options, int points) {
+Result<std::vector<PlannedGraph>> sweep_graph(const ir::Graph& graph, const PlanOptions& options,
+                                              int points) {
   const Stopwatch watch;
   PlanOptions how = options;
   how.budget.clear();
   PLIMSOLL_TRY(PlannedGraph keep_all, plan_graph(graph, how));
-  PLIMSOLL_TRY(const GraphWorkload plain, workload_of(graph, options, {.in_place = options.in_place}));
+  PLIMSOLL_TRY(const GraphWorkload plain,
+               workload_of(graph, options, {.in_place = options.in_place}));
   PLIMSOLL_TRY(const Fittable fittable, Fittable::make(graph, plain, options));
   const Bytes highest = keep_all.plan.arena_bytes();
   const Bytes floor = schedule::floor_of(fittable.mapped().workload, options.remedies).bytes;
@@ -136,7 +146,8 @@ Result<std::vector<PlannedGraph>> sweep_graph(const ir::Graph& graph, const Plan
   for (int point = 1; point < points; ++point) {
     const Bytes budget(highest.value - (highest.value - floor.value) / points * point);
     PlanOptions one = options;
-    one.deadline_seconds = std::max(0.05, (options.deadline_seconds - watch.seconds()) / (points - point));
+    one.deadline_seconds =
+        std::max(0.05, (options.deadline_seconds - watch.seconds()) / (points - point));
     PlannedGraph next{{}, found.front().summary};
     one.on_failure = nullptr;  // the smallest that works ends the curve
     auto plan = checked(fit_budget(fittable.graph(), fittable.mapped(), one, budget, next.summary));
@@ -149,7 +160,8 @@ Result<std::vector<PlannedGraph>> sweep_graph(const ir::Graph& graph, const Plan
       found.pop_back();
     }
     const bool smaller = next.plan.arena_bytes() < found.back().plan.arena_bytes();
-    if (smaller && next.plan.predicted_seconds >= found.back().plan.predicted_seconds) found.push_back(std::move(next));
+    if (smaller && next.plan.predicted_seconds >= found.back().plan.predicted_seconds)
+      found.push_back(std::move(next));
     if (options.stop != nullptr && options.stop->load()) break;
   }
   return found;

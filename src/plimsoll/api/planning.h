@@ -2,10 +2,10 @@
 //
 //   graph ─▶ workload ─▶ schedule ─▶ plan ─▶ check
 //
-// Without a budget nothing is recomputed, swapped or encoded: results lie in place where they may, buffers
-// share memory, the packer sets the offsets. With a budget the schedule is the fastest one found whose packed
-// arena stays inside it; packing closes the loop, because what is alive and what the arena needs differ by the
-// packer's gap.
+// Without a budget nothing is recomputed, swapped or encoded: results lie in place where they may,
+// buffers share memory, the packer sets the offsets. With a budget the schedule is the fastest one
+// found whose packed arena stays inside it; packing closes the loop, because what is alive and what
+// the arena needs differ by the packer's gap.
 //
 // Every plan that leaves here has passed the independent checker.
 #pragma once
@@ -25,8 +25,8 @@
 namespace plimsoll::api {
 
 struct PlanOptions {
-  std::string budget;              // "1.5GiB", "40%" of keep_all_bytes; empty: none
-  schedule::Remedies remedies;     // used when there is a budget
+  std::string budget;           // "1.5GiB", "40%" of keep_all_bytes; empty: none
+  schedule::Remedies remedies;  // used when there is a budget
   bool in_place = true;
   bool share = true;
   bool two_ended = false;
@@ -40,9 +40,11 @@ struct PlanOptions {
   schedule::CopyRates copies;
   bool swaps_to_file = false;  // copies go to a disk
   schedule::CodecRates codecs{8e9, 10e9, 0};
-  std::vector<std::string> lossy;  // lossy forms that maps may wait in (schedule/graph_encodings.h); with remedies.lossy
+  // lossy forms that maps may wait in (schedule/graph_encodings.h); with remedies.lossy
+  std::vector<std::string> lossy;
   std::vector<std::vector<ValueId>> contiguous;
-  Bytes bucket;                     // gradients that are reduced together lie side by side; zero: no buckets
+  // gradients that are reduced together lie side by side; zero: no buckets
+  Bytes bucket;
   std::vector<std::string> pinned;  // names of values that must be there after the last step
   int streams = 1;                  // compute streams
   std::function<void(const schedule::FitProgress&)> on_better;
@@ -91,8 +93,10 @@ struct PlannedGraph {
 
 Result<PlannedGraph> plan_graph(const ir::Graph& graph, const PlanOptions& options);
 
-// The curve, largest budget first: at most `points` plans between keep-all and the smallest that works. Each is
-// the fastest of all that were found within its budget, so a smaller arena is never a faster plan.
-Result<std::vector<PlannedGraph>> sweep_graph(const ir::Graph& graph, const PlanOptions& options, int points = 12);
+// The curve, largest budget first: at most `points` plans between keep-all and the smallest that
+// works. Each is the fastest of all that were found within its budget, so a smaller arena is never
+// a faster plan.
+Result<std::vector<PlannedGraph>> sweep_graph(const ir::Graph& graph, const PlanOptions& options,
+                                              int points = 12);
 
 }  // namespace plimsoll::api

@@ -14,8 +14,8 @@
 namespace plimsoll::api {
 namespace {
 
-// Every combination that changes where things lie: five choices of two, then one to three streams. A number
-// names one.
+// Every combination that changes where things lie: five choices of two, then one to three streams.
+// A number names one.
 constexpr int kPlacements = 1 << 5;
 constexpr int kCombinations = 3 * kPlacements;
 
@@ -39,7 +39,10 @@ PlanOptions remedies(int which, const ops::KernelTable& kernels) {
   PlanOptions out;
   out.kernels = kernels;
   const int set = 1 + which / 2;
-  out.remedies = {.recompute = (set & 1) != 0, .swap = (set & 2) != 0, .encode = (set & 4) != 0, .lossy = false};
+  out.remedies = {.recompute = (set & 1) != 0,
+                  .swap = (set & 2) != 0,
+                  .encode = (set & 4) != 0,
+                  .lossy = false};
   out.streams = 1 + which % 2;
   out.budget = "80%";
   out.deterministic = true;
@@ -65,7 +68,8 @@ class Judge {
     expected_ = *std::move(expected);
   }
 
-  // Checked, no smaller than its load, the same when made again, and the same bits as without a plan.
+  // Checked, no smaller than its load, the same when made again, and the same bits as without a
+  // plan.
   void expect_right(int which) const {
     SCOPED_TRACE(fmt::format("seed {} combination {}", seed_, which));
     const PlanOptions options = combination(which, kernels_);
@@ -81,7 +85,9 @@ class Judge {
     const PlanOptions options = remedies(which, kernels_);
     const auto out = plan_graph(graph_, options);
     if (!out) {
-      EXPECT_TRUE(out.error().code == ErrorCode::kDoesNotFit || out.error().code == ErrorCode::kNoAnswer) << out.error().message;
+      EXPECT_TRUE(out.error().code == ErrorCode::kDoesNotFit ||
+                  out.error().code == ErrorCode::kNoAnswer)
+          << out.error().message;
       return false;
     }
     EXPECT_LE(out->plan.arena_bytes(), out->plan.budget);
@@ -121,13 +127,14 @@ TEST(PlanGraph, GroupsOfLongAndShortLivedBuffersLieAtOneEnd) {
 TEST(PlanGraph, RandomGraphsRunAsWithoutAPlanWithinABudget) {
   int fitted = 0;
   const Judge judge(1);
-  for (int which = 0; which < kRemedySets && !HasFailure(); ++which) fitted += judge.expect_right_within_budget(which);
+  for (int which = 0; which < kRemedySets && !HasFailure(); ++which)
+    fitted += judge.expect_right_within_budget(which);
   EXPECT_GE(fitted, 8) << "of " << kRemedySets;
 }
 
-// Ten thousand graphs in a hundred tests, so that GTEST_TOTAL_SHARDS spreads them over cores. Each graph under
-// one combination, or under all when PLIMSOLL_ALL_COMBINATIONS is set; every twentieth within a budget, because
-// a search takes as long as a hundred plans.
+// Ten thousand graphs in a hundred tests, so that GTEST_TOTAL_SHARDS spreads them over cores. Each
+// graph under one combination, or under all when PLIMSOLL_ALL_COMBINATIONS is set; every twentieth
+// within a budget, because a search takes as long as a hundred plans.
 constexpr std::uint64_t kWithinBudget = 20;
 class SlowPlanGraph : public ::testing::TestWithParam<int> {};
 
@@ -138,9 +145,12 @@ TEST_P(SlowPlanGraph, AHundredRandomGraphsRunAsWithoutAPlan) {
     const std::uint64_t seed = 1000 + 100 * static_cast<std::uint64_t>(GetParam()) + k;
     const Judge judge(seed);
     for (int which = 0; which < kCombinations && !HasFailure(); ++which) {
-      if (all || static_cast<std::uint64_t>(which) == seed % kCombinations) judge.expect_right(which);
+      if (all || static_cast<std::uint64_t>(which) == seed % kCombinations)
+        judge.expect_right(which);
     }
-    if (k % kWithinBudget == 0 && !HasFailure()) fitted += judge.expect_right_within_budget(static_cast<int>(seed / kWithinBudget % kRemedySets));
+    if (k % kWithinBudget == 0 && !HasFailure())
+      fitted +=
+          judge.expect_right_within_budget(static_cast<int>(seed / kWithinBudget % kRemedySets));
     if (HasFailure()) return;
   }
   EXPECT_GE(fitted, 1) << "of 5: remedies that are never met test nothing";
@@ -170,9 +180,10 @@ TEST(PlanGraph, APinnedValueIsThereAtTheEndAndNamedInTheResults) {
   PlanOptions options;
   options.pinned = {graph.value(middle).name};
   const plan::Plan plan = planned(graph, options);
-  const auto named = std::find_if(plan.results.begin(), plan.results.end(), [&](const plan::ValueSlot& result) {
-    return graph.value(result.value).name == options.pinned[0];
-  });
+  const auto named =
+      std::find_if(plan.results.begin(), plan.results.end(), [&](const plan::ValueSlot& result) {
+        return graph.value(result.value).name == options.pinned[0];
+      });
   EXPECT_NE(named, plan.results.end());
   options.pinned = {"no such value"};
   EXPECT_EQ(plan_graph(graph, options).error().code, ErrorCode::kUsage);

@@ -31,7 +31,8 @@ constexpr int kRepeats = 5;
 Result<ir::Graph> graph_of(std::string_view op, const std::vector<ir::TensorType>& types) {
   ops::Builder builder("profile");
   std::vector<ops::Var> inputs;
-  for (std::size_t i = 0; i < types.size(); ++i) inputs.push_back(builder.input(fmt::format("x{}", i), types[i]));
+  for (std::size_t i = 0; i < types.size(); ++i)
+    inputs.push_back(builder.input(fmt::format("x{}", i), types[i]));
   return builder.finish({builder.call1(op, inputs)});
 }
 
@@ -65,7 +66,8 @@ Status measure_arithmetic(int threads, schedule::DeviceProfile& profile) {
     PLIMSOLL_TRY(const ir::Graph product, graph_of("matmul", {matrix, matrix}));
     if (!kernels::has_special_kernel(product, product.nodes.front())) continue;
     PLIMSOLL_TRY(const double seconds, seconds_of(product, threads));
-    profile.operations_per_second[std::string(ir::name(dtype))] = 2.0 * kMatrix * kMatrix * kMatrix / seconds;
+    profile.operations_per_second[std::string(ir::name(dtype))] =
+        2.0 * kMatrix * kMatrix * kMatrix / seconds;
   }
   const ir::TensorType map{ir::DType::kF32, {kMap / 4}, {}};
   PLIMSOLL_TRY(const ir::Graph sum, graph_of("add", {map, map}));
@@ -127,7 +129,8 @@ Status measure_disk(const std::filesystem::path& folder, schedule::DeviceProfile
   };
   const double out = on_a_thread([&] { note(file.write(Offset(0), memory)); });
   const double in = on_a_thread([&] { note(file.read(Offset(0), memory)); });
-  const double small = on_a_thread([&] { note(file.read(Offset(0), std::span(memory).first(kPage))); });
+  const double small =
+      on_a_thread([&] { note(file.read(Offset(0), std::span(memory).first(kPage))); });
   PLIMSOLL_RETURN_IF_ERROR(status);
   profile.disk = rates_of(out, in, small);
   return {};
@@ -139,19 +142,27 @@ void measure_codecs(schedule::DeviceProfile& profile) {
   Random random(1);
   // Drawn once and repeated: what matters is which are zero, in no order that could be predicted.
   constexpr std::size_t kDrawn = 1 << 16;
-  for (std::size_t i = 0; i < map.size(); ++i) map[i] = i < kDrawn ? std::max(0.0F, static_cast<float>(random.normal())) : map[i - kDrawn];
+  for (std::size_t i = 0; i < map.size(); ++i)
+    map[i] = i < kDrawn ? std::max(0.0F, static_cast<float>(random.normal())) : map[i - kDrawn];
   profile.codecs.latency_seconds = profile.launch_seconds;
   for (const codec::Codec& codec : codec::codecs()) {
     if (codec.element_bytes != sizeof(float)) continue;
-    // `run --budget` measures first: the five lossy forms together may take as long as the sparse one.
-    const std::span<float> part = std::span(map).first(codec.lossless ? map.size() : map.size() / 5);
+    // `run --budget` measures first: the five lossy forms together may take as long as the sparse
+    // one.
+    const std::span<float> part =
+        std::span(map).first(codec.lossless ? map.size() : map.size() / 5);
     std::vector<std::uint8_t> box(codec::box_bytes(codec, part.size(), 0.4));
     std::vector<std::byte> room(part.size_bytes());
     kernels::Overflow overflow(codec, room.size());
     overflow.take_room(room);
-    const double encode = settled([&] { kernels::pack_map(codec, std::as_bytes(part), box, overflow); });
-    const double decode = settled([&] { kernels::unpack_map(codec, box, overflow, std::as_writable_bytes(std::span(back).first(part.size()))); });
-    const schedule::CodecRate rate{static_cast<double>(part.size_bytes()) / encode, static_cast<double>(part.size_bytes()) / decode};
+    const double encode =
+        settled([&] { kernels::pack_map(codec, std::as_bytes(part), box, overflow); });
+    const double decode = settled([&] {
+      kernels::unpack_map(codec, box, overflow,
+                          std::as_writable_bytes(std::span(back).first(part.size())));
+    });
+    const schedule::CodecRate rate{static_cast<double>(part.size_bytes()) / encode,
+                                   static_cast<double>(part.size_bytes()) / decode};
     if (codec.lossless) {
       profile.codecs.encode_bytes_per_second = rate.encode_bytes_per_second;
       profile.codecs.decode_bytes_per_second = rate.decode_bytes_per_second;
@@ -170,8 +181,10 @@ Result<schedule::DeviceProfile> profile_machine(const ProfileOptions& options) {
   };
   schedule::DeviceProfile out;
   out.name = fmt::format("cpu{}", threads);
-  out.note = fmt::format("measured: {} threads, {}, {}", threads, kernels::cpu_instruction_set(), kernels::cpu_kernel_library());
-  out.memory_bytes = Bytes(static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE));
+  out.note = fmt::format("measured: {} threads, {}, {}", threads, kernels::cpu_instruction_set(),
+                         kernels::cpu_kernel_library());
+  out.memory_bytes =
+      Bytes(static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE));
   tell("arithmetic and memory");
   PLIMSOLL_RETURN_IF_ERROR(measure_arithmetic(threads, out));
   tell("copies");

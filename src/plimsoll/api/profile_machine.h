@@ -4,7 +4,8 @@
 //   arithmetic   a product of 1536 x 1536 matrices in each dtype that has a kernel for it
 //   bandwidth    a sum of two maps of 64 MiB, bytes read and written
 //   launch       a sum of two maps of 16 numbers
-//   copies       64 MiB to other memory and back on a thread of their own, as swapping does; 4 KiB for the latency
+//   copies       64 MiB to other memory and back on a thread of their own, as swapping does; 4 KiB
+//                for the latency
 //   copy tax     a product with and without a copying thread beside it
 //   disk         the same to a file without a name in `folder`
 //   codecs       a half-zero map of 64 MiB into its box and out again; lossy forms a fifth of it

@@ -104,9 +104,10 @@ Result<std::int64_t> convert_trace(const std::filesystem::path& from,
   } else if (format == ".pickle" || format == ".pkl") {
     text = trace::format_snapshot(trace);
   } else {
-    return fail(ErrorCode::kUsage,
-                "{}: the name must end in .jsonl, .json (Chrome), .pickle (PyTorch), or one with .gz",
-                to.string());
+    return fail(
+        ErrorCode::kUsage,
+        "{}: the name must end in .jsonl, .json (Chrome), .pickle (PyTorch), or one with .gz",
+        to.string());
   }
   PLIMSOLL_RETURN_IF_ERROR(write_file(to, compress ? trace::gzip(text) : text));
   return static_cast<std::int64_t>(trace.events.size());

@@ -13,7 +13,7 @@
 namespace plimsoll::api {
 
 struct ReplayRequest {
-  std::string trace;       // a file, or "pipeline:SEED" for the generated ten-stream pipeline
+  std::string trace;  // a file, or "pipeline:SEED" for the generated ten-stream pipeline
   std::string allocators = "plimsoll";  // "all" or a comma list
   Bytes capacity{0};
 };
@@ -28,8 +28,9 @@ struct ReplayReport {
 Result<ReplayReport> replay_trace(const ReplayRequest& request);
 nlohmann::json to_json(const ReplayReport& report);
 
-// The format of the result goes by its name: .jsonl ours, .json Chrome's, .pickle PyTorch's; .gz after
-// it compresses. Returns the number of events.
-Result<std::int64_t> convert_trace(const std::filesystem::path& from, const std::filesystem::path& to);
+// The format of the result goes by its name: .jsonl ours, .json Chrome's, .pickle PyTorch's; .gz
+// after it compresses. Returns the number of events.
+Result<std::int64_t> convert_trace(const std::filesystem::path& from,
+                                   const std::filesystem::path& to);
 
 }  // namespace plimsoll::api

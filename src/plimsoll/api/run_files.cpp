@@ -26,12 +26,13 @@ Result<Arrays> open_arrays(const std::string& path) {
 
 Status check_type(const ir::Value& value, const ir::TensorType& type) {
   if (type.dtype == value.type.dtype && type.shape == value.type.shape) return {};
-  return bad_input("{} '{}': the file has {}, the model expects {}", ir::name(value.kind), value.name, ir::to_string(type),
-                   ir::to_string(value.type));
+  return bad_input("{} '{}': the file has {}, the model expects {}", ir::name(value.kind),
+                   value.name, ir::to_string(type), ir::to_string(value.type));
 }
 
 // Types are compared first: what a file says is never inflated unless the model has room for it.
-Status read_source(runtime::Executor& executor, ValueId id, const store::NpzFile& file, const store::NpzEntry& entry) {
+Status read_source(runtime::Executor& executor, ValueId id, const store::NpzFile& file,
+                   const store::NpzEntry& entry) {
   const ir::Value& value = executor.graph().value(id);
   PLIMSOLL_RETURN_IF_ERROR(check_type(value, entry.type));
   if (value.type.layout.is_row_major()) return file.read_into(entry, executor.source(id));
@@ -44,16 +45,21 @@ Status read_source(runtime::Executor& executor, ValueId id, const store::NpzFile
 std::string some_of(const std::vector<std::string>& names) {
   constexpr std::size_t kShown = 3;
   std::string out;
-  for (std::size_t i = 0; i < std::min(names.size(), kShown); ++i) out += fmt::format("{}'{}'", i == 0 ? "" : ", ", names[i]);
+  for (std::size_t i = 0; i < std::min(names.size(), kShown); ++i)
+    out += fmt::format("{}'{}'", i == 0 ? "" : ", ", names[i]);
   return names.size() > kShown ? out + ", ..." : out;
 }
 
-// How many steps a checkpoint has behind it; kept beside the state so that data goes on where it stopped.
+// How many steps a checkpoint has behind it; kept beside the state so that data goes on where it
+// stopped.
 constexpr const char* kStepsDone = "plimsoll.steps";
 
-// A run without these starts from made-up numbers: the weights, and for inference the statistics too.
+// A run without these starts from made-up numbers: the weights, and for inference the statistics
+// too.
 bool is_demanded(const ir::Graph& graph, const ir::Value& value) {
-  const bool trains = std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const ir::Node& node) { return node.phase == ir::Phase::kUpdate; });
+  const bool trains = std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const ir::Node& node) {
+    return node.phase == ir::Phase::kUpdate;
+  });
   return value.init.kind != ir::Init::Kind::kFile &&
          (value.kind == ir::ValueKind::kWeight || (value.kind == ir::ValueKind::kState && !trains));
 }
@@ -85,15 +91,22 @@ Matched match(const ir::Graph& graph, const store::NpzFile& file) {
 Status check_weights(const ir::Graph& graph, const store::NpzFile& file, const RunFiles& files) {
   const Matched matched = match(graph, file);
   if (matched.found.empty()) {
-    return bad_input("{}: none of its {} arrays ({}) is a weight of the model, which has {}", files.weights, file.entries().size(),
-                     some_of(matched.extra), some_of(matched.missing));
+    return bad_input("{}: none of its {} arrays ({}) is a weight of the model, which has {}",
+                     files.weights, file.entries().size(), some_of(matched.extra),
+                     some_of(matched.missing));
   }
   if (!matched.missing.empty() && !files.allow_missing) {
-    return bad_input("{}: {} of the model's weights are not in it ({}), {} are; --allow-missing starts those from the seed",
-                     files.weights, matched.missing.size(), some_of(matched.missing), matched.found.size());
+    return bad_input(
+        "{}: {} of the model's weights are not in it ({}), {} are; --allow-missing starts those "
+        "from the seed",
+        files.weights, matched.missing.size(), some_of(matched.missing), matched.found.size());
   }
-  if (!matched.missing.empty()) log::warn("{}: {} weights start from the seed ({})", files.weights, matched.missing.size(), some_of(matched.missing));
-  if (!matched.extra.empty()) log::warn("{}: {} arrays belong to nothing in the model ({})", files.weights, matched.extra.size(), some_of(matched.extra));
+  if (!matched.missing.empty())
+    log::warn("{}: {} weights start from the seed ({})", files.weights, matched.missing.size(),
+              some_of(matched.missing));
+  if (!matched.extra.empty())
+    log::warn("{}: {} arrays belong to nothing in the model ({})", files.weights,
+              matched.extra.size(), some_of(matched.extra));
   return {};
 }
 
@@ -128,7 +141,8 @@ Result<int> steps_done(const store::NpzFile& checkpoint) {
   const store::NpzEntry* entry = checkpoint.find(kStepsDone);
   if (entry == nullptr || ir::bytes_of(entry->type).value != sizeof(std::int64_t)) return 0;
   std::int64_t steps = 0;
-  PLIMSOLL_RETURN_IF_ERROR(checkpoint.read_into(*entry, std::as_writable_bytes(std::span(&steps, 1))));
+  PLIMSOLL_RETURN_IF_ERROR(
+      checkpoint.read_into(*entry, std::as_writable_bytes(std::span(&steps, 1))));
   return static_cast<int>(std::clamp<std::int64_t>(steps, 0, 1 << 30));
 }
 
@@ -140,18 +154,23 @@ std::vector<ValueId> saved_values(const ir::Graph& graph) {
   return out;
 }
 
-// What would stop a file of these values after the run is said before it: the name, the types, the room.
-Status check_archive(const ir::Graph& graph, const std::vector<ValueId>& values, const std::string& path) {
+// What would stop a file of these values after the run is said before it: the name, the types, the
+// room.
+Status check_archive(const ir::Graph& graph, const std::vector<ValueId>& values,
+                     const std::string& path) {
   std::uint64_t content = 0;
   std::size_t longest_name = 0;
   for (const ValueId id : values) {
     const ir::Value& value = graph.value(id);
     const auto header = store::npy_header(value.type);
-    if (!header) return forward(header, fmt::format("{}: {} '{}'", path, ir::name(value.kind), value.name));
-    content += static_cast<std::uint64_t>(value.type.shape.elements() * ir::bits(value.type.dtype) / 8);
+    if (!header)
+      return forward(header, fmt::format("{}: {} '{}'", path, ir::name(value.kind), value.name));
+    content +=
+        static_cast<std::uint64_t>(value.type.shape.elements() * ir::bits(value.type.dtype) / 8);
     longest_name = std::max(longest_name, value.name.size());
   }
-  return check_writable(path, store::npz_bytes_at_most(content, values.size() + 1, std::max<std::size_t>(longest_name, 32)));
+  return check_writable(path, store::npz_bytes_at_most(content, values.size() + 1,
+                                                       std::max<std::size_t>(longest_name, 32)));
 }
 
 // One array at a time, straight from the executor's memory where it lies row by row.
@@ -164,16 +183,19 @@ Status add_array(store::NpzWriter& out, const ir::Value& value, std::span<const 
 Status save_sources(runtime::Executor& executor, const std::string& path, std::int64_t steps) {
   const ir::Graph& graph = executor.graph();
   PLIMSOLL_TRY(store::NpzWriter out, store::NpzWriter::create(path));
-  for (const ValueId id : saved_values(graph)) PLIMSOLL_RETURN_IF_ERROR(add_array(out, graph.value(id), executor.source(id)));
+  for (const ValueId id : saved_values(graph))
+    PLIMSOLL_RETURN_IF_ERROR(add_array(out, graph.value(id), executor.source(id)));
   PLIMSOLL_RETURN_IF_ERROR(executor.status());
-  PLIMSOLL_RETURN_IF_ERROR(out.add(kStepsDone, {ir::DType::kI64, {}, {}}, std::as_bytes(std::span(&steps, 1))));
+  PLIMSOLL_RETURN_IF_ERROR(
+      out.add(kStepsDone, {ir::DType::kI64, {}, {}}, std::as_bytes(std::span(&steps, 1))));
   return out.commit();
 }
 
 Status save_outputs(runtime::Executor& executor, const std::string& path) {
   const ir::Graph& graph = executor.graph();
   PLIMSOLL_TRY(store::NpzWriter out, store::NpzWriter::create(path));
-  for (const ValueId id : graph.outputs) PLIMSOLL_RETURN_IF_ERROR(add_array(out, graph.value(id), executor.result(id)));
+  for (const ValueId id : graph.outputs)
+    PLIMSOLL_RETURN_IF_ERROR(add_array(out, graph.value(id), executor.result(id)));
   return out.commit();
 }
 
@@ -183,7 +205,9 @@ Status bind_files(const RunFiles& files, RunOptions& how) {
   how.fresh_batches = files.data == "fresh";
   if (!files.data.empty() && files.data != "synthetic" && files.data != "fresh") {
     PLIMSOLL_TRY(const Arrays arrays, open_arrays(files.data));
-    how.feed = [arrays](runtime::Executor& executor, int) { return feed_arrays(executor, *arrays); };
+    how.feed = [arrays](runtime::Executor& executor, int) {
+      return feed_arrays(executor, *arrays);
+    };
   }
   Arrays weights;
   Arrays checkpoint;
@@ -194,11 +218,15 @@ Status bind_files(const RunFiles& files, RunOptions& how) {
     PLIMSOLL_TRY(checkpoint, open_arrays(files.resume));
     PLIMSOLL_TRY(how.first_step, steps_done(*checkpoint));
   }
-  if (files.allow_missing && !weights) return fail(ErrorCode::kUsage, "--allow-missing: there is no --weights file that could lack something");
+  if (files.allow_missing && !weights)
+    return fail(ErrorCode::kUsage,
+                "--allow-missing: there is no --weights file that could lack something");
   how.on_start = [weights, checkpoint, files](runtime::Executor& executor) -> Status {
     const ir::Graph& graph = executor.graph();
-    if (!files.save.empty()) PLIMSOLL_RETURN_IF_ERROR(check_archive(graph, saved_values(graph), files.save));
-    if (!files.outputs.empty()) PLIMSOLL_RETURN_IF_ERROR(check_archive(graph, graph.outputs, files.outputs));
+    if (!files.save.empty())
+      PLIMSOLL_RETURN_IF_ERROR(check_archive(graph, saved_values(graph), files.save));
+    if (!files.outputs.empty())
+      PLIMSOLL_RETURN_IF_ERROR(check_archive(graph, graph.outputs, files.outputs));
     if (weights) {
       PLIMSOLL_RETURN_IF_ERROR(check_weights(graph, *weights, files));
       PLIMSOLL_RETURN_IF_ERROR(read_sources(executor, *weights, false));
@@ -208,7 +236,8 @@ Status bind_files(const RunFiles& files, RunOptions& how) {
   };
   if (!files.save.empty() || !files.outputs.empty()) {
     const std::int64_t steps = std::int64_t{how.first_step} + how.steps;
-    how.on_end = [save = files.save, outputs = files.outputs, steps](runtime::Executor& executor) -> Status {
+    how.on_end = [save = files.save, outputs = files.outputs,
+                  steps](runtime::Executor& executor) -> Status {
       if (!save.empty()) PLIMSOLL_RETURN_IF_ERROR(save_sources(executor, save, steps));
       if (!outputs.empty()) PLIMSOLL_RETURN_IF_ERROR(save_outputs(executor, outputs));
       return {};
@@ -241,14 +270,16 @@ Status copy_weight(runtime::Executor& executor, ValueId id, const store::WeightS
 
 }  // namespace
 
-std::function<Status(runtime::Executor&)> load_sources(const LoadedModel& model, std::function<Status(runtime::Executor&)> next) {
+std::function<Status(runtime::Executor&)> load_sources(
+    const LoadedModel& model, std::function<Status(runtime::Executor&)> next) {
   return [&model, next = std::move(next)](runtime::Executor& executor) -> Status {
     const ir::Graph& graph = executor.graph();
     for (std::size_t v = 0; v < graph.values.size(); ++v) {
       const ir::Value& value = graph.values[v];
       if (!ir::is_source(value.kind) || value.init.kind != ir::Init::Kind::kFile) continue;
       const store::WeightSource::Entry* entry = model.weights.find(value.name);
-      if (entry == nullptr) return bad_input("weight '{}': the model's file does not have it", value.name);
+      if (entry == nullptr)
+        return bad_input("weight '{}': the model's file does not have it", value.name);
       PLIMSOLL_RETURN_IF_ERROR(copy_weight(executor, ValueId(v), model.weights, *entry));
     }
     return next ? next(executor) : Status{};
@@ -262,13 +293,16 @@ Status require_inputs(const RunFiles& files, const LoadedModel& model) {
     if (value.kind == ir::ValueKind::kInput) names.push_back(value.name);
   }
   if (names.empty()) return {};
-  return fail(ErrorCode::kUsage, "--outputs: no values for the inputs {}; give --inputs FILE.npz, or --random for made-up ones",
+  return fail(ErrorCode::kUsage,
+              "--outputs: no values for the inputs {}; give --inputs FILE.npz, or --random for "
+              "made-up ones",
               fmt::join(names, ", "));
 }
 
 Status write_traces(const trace::Trace& trace, const RunFiles& files) {
   if (!files.trace.empty()) PLIMSOLL_RETURN_IF_ERROR(trace::write_trace(files.trace, trace));
-  if (!files.chrome_trace.empty()) PLIMSOLL_RETURN_IF_ERROR(write_file(files.chrome_trace, trace::format_chrome_trace(trace)));
+  if (!files.chrome_trace.empty())
+    PLIMSOLL_RETURN_IF_ERROR(write_file(files.chrome_trace, trace::format_chrome_trace(trace)));
   return {};
 }
 

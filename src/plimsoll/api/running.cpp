@@ -23,7 +23,8 @@ void fill_constants(runtime::Executor& executor) {
   const ir::Graph& graph = executor.graph();
   for (const ir::Constant& constant : graph.constants) {
     const std::span<std::byte> memory = executor.source(constant.value);
-    if (!constant.data.empty()) std::memcpy(memory.data(), constant.data.data(), constant.data.size());
+    if (!constant.data.empty())
+      std::memcpy(memory.data(), constant.data.data(), constant.data.size());
   }
 }
 
@@ -41,7 +42,8 @@ Status feed_synthetic(runtime::Executor& executor, std::uint64_t seed, int step)
   for (std::size_t v = 0; v < graph.values.size(); ++v) {
     const ir::Value& value = graph.values[v];
     if (value.kind != ir::ValueKind::kInput) continue;
-    runtime::fill_source(value, seed, static_cast<std::uint64_t>(step), executor.source(ValueId(v)));
+    runtime::fill_source(value, seed, static_cast<std::uint64_t>(step),
+                         executor.source(ValueId(v)));
   }
   return {};
 }
@@ -58,7 +60,8 @@ std::optional<double> loss_of(runtime::Executor& executor) {
 
 Status feed(runtime::Executor& executor, const RunOptions& options, int step) {
   if (options.feed) return options.feed(executor, options.first_step + step);
-  return feed_synthetic(executor, options.seed, options.fresh_batches ? options.first_step + step : 0);
+  return feed_synthetic(executor, options.seed,
+                        options.fresh_batches ? options.first_step + step : 0);
 }
 
 // The executor of a step; -1 stands for the time before the first.
@@ -66,7 +69,7 @@ using ExecutorOf = std::function<Result<runtime::Executor*>(int step)>;
 
 Result<RunReport> run_steps(const ExecutorOf& executor_of, const RunOptions& options) {
   RunReport report;
-  PLIMSOLL_TRY(runtime::Executor* executor, executor_of(-1));
+  PLIMSOLL_TRY(runtime::Executor * executor, executor_of(-1));
   fill_states(*executor, options.seed);
   fill_constants(*executor);
   if (options.on_start) PLIMSOLL_RETURN_IF_ERROR(options.on_start(*executor));
@@ -89,7 +92,8 @@ Result<RunReport> run_steps(const ExecutorOf& executor_of, const RunOptions& opt
   return report;
 }
 
-Result<std::vector<device::TouchedBytes>> watch(const std::vector<std::span<std::byte>>& arenas, device::TouchedBytes::Method method,
+Result<std::vector<device::TouchedBytes>> watch(const std::vector<std::span<std::byte>>& arenas,
+                                                device::TouchedBytes::Method method,
                                                 std::byte pattern) {
   std::vector<device::TouchedBytes> out;
   for (const std::span<std::byte> arena : arenas) {
@@ -103,13 +107,15 @@ Result<std::vector<device::TouchedBytes>> watch(const std::vector<std::span<std:
   return out;
 }
 
-// Runs the steps once under watch and adds what it saw. Without arenas all that the executor took when it was bound
-// lies outside them.
-Result<RunReport> run_watched(const ExecutorOf& executor_of, const RunOptions& options, std::byte pattern, Measured& seen) {
+// Runs the steps once under watch and adds what it saw. Without arenas all that the executor took
+// when it was bound lies outside them.
+Result<RunReport> run_watched(const ExecutorOf& executor_of, const RunOptions& options,
+                              std::byte pattern, Measured& seen) {
   PLIMSOLL_TRY(const runtime::Executor* executor, executor_of(-1));
   const std::vector<std::span<std::byte>> arenas = executor->arenas();
   const Bytes taken = arenas.empty() ? executor->peak_bytes() : Bytes(0);
-  PLIMSOLL_TRY(const std::vector<device::TouchedBytes> watches, watch(arenas, seen.method, pattern));
+  PLIMSOLL_TRY(const std::vector<device::TouchedBytes> watches,
+               watch(arenas, seen.method, pattern));
   const runtime::OutsideBytes outside;
   PLIMSOLL_TRY(RunReport report, run_steps(executor_of, options));
   seen.outside = std::max(seen.outside, taken + outside.peak());
@@ -125,8 +131,11 @@ Result<RunReport> run_watched(const ExecutorOf& executor_of, const RunOptions& o
 Result<RunReport> run_measured(const ExecutorOf& executor_of, const RunOptions& options) {
   using device::TouchedBytes;
   Measured seen;
-  seen.method = options.measure_by.value_or(TouchedBytes::can_watch_pages() ? TouchedBytes::Method::kPages : TouchedBytes::Method::kPattern);
-  PLIMSOLL_TRY(RunReport report, run_watched(executor_of, options, TouchedBytes::kPatterns[0], seen));
+  seen.method =
+      options.measure_by.value_or(TouchedBytes::can_watch_pages() ? TouchedBytes::Method::kPages
+                                                                  : TouchedBytes::Method::kPattern);
+  PLIMSOLL_TRY(RunReport report,
+               run_watched(executor_of, options, TouchedBytes::kPatterns[0], seen));
   if (seen.method == TouchedBytes::Method::kPattern) {
     // The same steps again, of which nobody hears.
     RunOptions again = options;
@@ -142,9 +151,13 @@ Result<RunReport> run_measured(const ExecutorOf& executor_of, const RunOptions& 
 
 Result<RunReport> run(const ExecutorOf& executor_of, const RunOptions& options) {
   const bool can = runtime::OutsideBytes::available();
-  PLIMSOLL_TRY(RunReport report, options.measure && can ? run_measured(executor_of, options) : run_steps(executor_of, options));
-  if (options.measure && !can) report.not_measured = "this program's allocations cannot be counted: it was built with sanitizers, or without allocation_calls";
-  PLIMSOLL_TRY(runtime::Executor* executor, executor_of(options.steps - 1));
+  PLIMSOLL_TRY(RunReport report, options.measure && can ? run_measured(executor_of, options)
+                                                        : run_steps(executor_of, options));
+  if (options.measure && !can)
+    report.not_measured =
+        "this program's allocations cannot be counted: it was built with sanitizers, or without "
+        "allocation_calls";
+  PLIMSOLL_TRY(runtime::Executor * executor, executor_of(options.steps - 1));
   if (options.on_end) PLIMSOLL_RETURN_IF_ERROR(options.on_end(*executor));
   PLIMSOLL_RETURN_IF_ERROR(executor->status());
   return report;
@@ -155,18 +168,26 @@ Result<RunReport> run(runtime::Executor& executor, const RunOptions& options) {
 }
 
 runtime::ExecutorOptions executor_options(const RunOptions& options) {
-  return {resolve_threads(options.threads), options.trace, options.poison, options.swap_file, options.step_seconds, options.wrap_kernel, options.room_behind,
+  return {resolve_threads(options.threads),
+          options.trace,
+          options.poison,
+          options.swap_file,
+          options.step_seconds,
+          options.wrap_kernel,
+          options.room_behind,
           mix64(options.seed) + static_cast<std::uint64_t>(options.first_step)};
 }
 
 }  // namespace
 
 int resolve_threads(int threads) {
-  return threads > 0 ? threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  return threads > 0 ? threads
+                     : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
 }
 
 plan::Environment this_machine(int threads) {
-  return {"cpu", resolve_threads(threads), kernels::cpu_instruction_set(), kernels::cpu_kernel_library()};
+  return {"cpu", resolve_threads(threads), kernels::cpu_instruction_set(),
+          kernels::cpu_kernel_library()};
 }
 
 double rms_error(const runtime::EncodedMap& map) {
@@ -176,7 +197,8 @@ double rms_error(const runtime::EncodedMap& map) {
 std::vector<FormReport> by_form(const std::vector<runtime::EncodedMap>& maps) {
   std::vector<FormReport> out;
   for (const runtime::EncodedMap& map : maps) {
-    auto found = std::find_if(out.begin(), out.end(), [&](const FormReport& report) { return report.form == map.form; });
+    auto found = std::find_if(out.begin(), out.end(),
+                              [&](const FormReport& report) { return report.form == map.form; });
     if (found == out.end()) {
       found = out.insert(out.end(), FormReport{});
       found->form = map.form;
@@ -199,7 +221,9 @@ std::vector<FormReport> by_form(const std::vector<runtime::EncodedMap>& maps) {
     report.rms_error = elements > 0 ? std::sqrt(squares / elements) : 0;
     report.relative_error = values > 0 ? std::sqrt(squares / values) : 0;
     std::stable_sort(report.maps.begin(), report.maps.end(),
-                     [](const runtime::EncodedMap& a, const runtime::EncodedMap& b) { return a.largest_error > b.largest_error; });
+                     [](const runtime::EncodedMap& a, const runtime::EncodedMap& b) {
+                       return a.largest_error > b.largest_error;
+                     });
   }
   return out;
 }
@@ -219,7 +243,8 @@ Result<RunReport> run_plan(plan::Plan plan, const RunOptions& options) {
   PLIMSOLL_RETURN_IF_ERROR(check_machine_memory(planned));
   const Bytes host = plan.arenas.size() > 1 ? plan.arenas[1].bytes : Bytes(0);
   const double predicted = plan.predicted_seconds;
-  PLIMSOLL_TRY(const std::unique_ptr<runtime::Executor> executor, runtime::make_planned(std::move(plan), executor_options(options)));
+  PLIMSOLL_TRY(const std::unique_ptr<runtime::Executor> executor,
+               runtime::make_planned(std::move(plan), executor_options(options)));
   PLIMSOLL_TRY(RunReport report, run(*executor, options));
   report.planned_peak = planned;
   report.host = report.measured ? report.measured->host : host;
@@ -234,8 +259,11 @@ Result<RunReport> run_family(std::vector<plan::Plan> plans, const RunOptions& op
   Bytes planned;
   for (const plan::Plan& plan : plans) planned = std::max(planned, plan.arena_bytes());
   PLIMSOLL_RETURN_IF_ERROR(check_machine_memory(planned));
-  PLIMSOLL_TRY(runtime::PlannedFamily family, runtime::PlannedFamily::make(std::move(plans), executor_options(options)));
-  const auto executor_of = [&](int step) { return family.at(step < 0 ? members - 1 : static_cast<std::size_t>(step) % members); };
+  PLIMSOLL_TRY(runtime::PlannedFamily family,
+               runtime::PlannedFamily::make(std::move(plans), executor_options(options)));
+  const auto executor_of = [&](int step) {
+    return family.at(step < 0 ? members - 1 : static_cast<std::size_t>(step) % members);
+  };
   if (options.measure) PLIMSOLL_RETURN_IF_ERROR(family.bind_all());
   PLIMSOLL_TRY(RunReport report, run(executor_of, options));
   report.planned_peak = planned;
@@ -243,7 +271,8 @@ Result<RunReport> run_family(std::vector<plan::Plan> plans, const RunOptions& op
 }
 
 Result<RunReport> run_on_demand(const ir::Graph& graph, const RunOptions& options) {
-  PLIMSOLL_TRY(const std::unique_ptr<runtime::Executor> executor, runtime::make_on_demand(graph, executor_options(options)));
+  PLIMSOLL_TRY(const std::unique_ptr<runtime::Executor> executor,
+               runtime::make_on_demand(graph, executor_options(options)));
   PLIMSOLL_TRY(RunReport report, run(*executor, options));
   report.strategy = Strategy::kOnDemand;
   return report;

@@ -1,11 +1,12 @@
 // Runs steps of a graph and reports what happened: what `plimsoll run` does.
 //
-// The executor is made from a plan (strategy planned) or straight from the graph (on demand). Sources are
-// filled from the seed, then from a weight file where one is given; every step gets its batch from the data
-// source. Losses are the first output of a training graph.
+// The executor is made from a plan (strategy planned) or straight from the graph (on demand).
+// Sources are filled from the seed, then from a weight file where one is given; every step gets its
+// batch from the data source. Losses are the first output of a training graph.
 //
-// A measuring run also says what it held. Where the kernel lets pages be watched it runs once; else it runs
-// twice, over two patterns, and does the same both times. Its steps are slower: time other runs.
+// A measuring run also says what it held. Where the kernel lets pages be watched it runs once; else
+// it runs twice, over two patterns, and does the same both times. Its steps are slower: time other
+// runs.
 #pragma once
 
 #include <cstdint>
@@ -33,13 +34,15 @@ struct RunOptions {
   trace::Trace* trace = nullptr;
   bool poison = false;
   bool measure = false;  // ask the memory what the run holds; slower
-  std::optional<device::TouchedBytes::Method> measure_by;  // absent: by pages where the kernel allows, else by patterns
-  std::string swap_file;                        // where swapped values wait; empty: in host memory
-  std::vector<double>* step_seconds = nullptr;  // seconds of each step of the plan, in the last run of it
+  // absent: by pages where the kernel allows, else by patterns
+  std::optional<device::TouchedBytes::Method> measure_by;
+  std::string swap_file;  // where swapped values wait; empty: in host memory
+  // seconds of each step of the plan, in the last run of it
+  std::vector<double>* step_seconds = nullptr;
   // Called before the first step, when every source has its first content.
   std::function<Status(runtime::Executor&)> on_start;
-  // Synthetic data: another batch every step, instead of one for all. Labels are drawn too, so that nothing can be
-  // learnt from one batch about the next: the loss falls only where the batch stays.
+  // Synthetic data: another batch every step, instead of one for all. Labels are drawn too, so that
+  // nothing can be learnt from one batch about the next: the loss falls only where the batch stays.
   bool fresh_batches = false;
   // Writes the batch of a step; absent: synthetic data from the seed.
   std::function<Status(runtime::Executor&, int step)> feed;
@@ -51,8 +54,8 @@ struct RunOptions {
   Bytes room_behind;                // the arena, for the same tests
 };
 
-// What a run held, from its binding to its last step, by asking the memory and the allocator (device/cpu/
-// touched_bytes.h, runtime/outside_bytes.h). Nothing here is read from a plan.
+// What a run held, from its binding to its last step, by asking the memory and the allocator
+// (device/cpu/ touched_bytes.h, runtime/outside_bytes.h). Nothing here is read from a plan.
 struct Measured {
   Bytes touched;           // one past the highest byte of the device's arena that was written
   Bytes outside;           // the most bytes alive outside all arenas
@@ -60,20 +63,24 @@ struct Measured {
   Bytes host;              // one past the highest byte of the host's arena that was written
   device::TouchedBytes::Method method = device::TouchedBytes::Method::kPages;
 
-  std::string_view touched_by() const { return method == device::TouchedBytes::Method::kPages ? "pages" : "patterns"; }
+  std::string_view touched_by() const {
+    return method == device::TouchedBytes::Method::kPages ? "pages" : "patterns";
+  }
 };
 
 struct RunReport {
   std::vector<double> losses;
   std::vector<double> step_seconds;
-  Bytes peak;  // of device memory: touched and outside together where that was measured, else what was taken
+  // of device memory: touched and outside together where that was measured, else what was taken
+  Bytes peak;
   std::optional<Bytes> planned_peak;
   std::optional<Measured> measured;
   std::string not_measured;  // why not, where it was asked for
   Bytes budget;
   double predicted_seconds = 0;  // of a planned step
-  Bytes host;                    // that values wait in: touched where that was measured, else planned
-  Bytes overflow;                // encoded maps that waited in host memory because they did not fit
+  // that values wait in: touched where that was measured, else planned
+  Bytes host;
+  Bytes overflow;  // encoded maps that waited in host memory because they did not fit
   std::vector<runtime::EncodedMap> encoded;  // what every encoding of the plan took and lost
   Strategy strategy = Strategy::kPlanned;
   int threads = 0;

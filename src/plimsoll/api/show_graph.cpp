@@ -37,7 +37,8 @@ Result<std::string> show_graph(const ModelRequest& request, GraphFormat format) 
 
 Result<std::string> show_symbolic_graph(const ModelRequest& request, const std::string& symbols) {
   const std::vector<std::string_view> names = comma_list(symbols);
-  PLIMSOLL_TRY(const ir::SymbolicGraph symbolic, symbolic_model(request, {names.begin(), names.end()}));
+  PLIMSOLL_TRY(const ir::SymbolicGraph symbolic,
+               symbolic_model(request, {names.begin(), names.end()}));
   return ir::to_text(symbolic);
 }
 

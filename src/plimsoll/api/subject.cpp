@@ -12,10 +12,12 @@ namespace plimsoll::api {
 namespace {
 
 bool is_model(const std::filesystem::path& path) {
-  return path.extension() == ".onnx" || path.extension() == ".graph" || !std::filesystem::is_regular_file(path);
+  return path.extension() == ".onnx" || path.extension() == ".graph" ||
+         !std::filesystem::is_regular_file(path);
 }
 
-Result<Subject> read_plan(std::string_view text, const std::string& name, const std::string& title) {
+Result<Subject> read_plan(std::string_view text, const std::string& name,
+                          const std::string& title) {
   auto plan = plan::parse_plan(text);
   if (!plan) return forward(plan, name);
   const plan::PlanCheck check = plan::check_plan(*plan);
@@ -35,7 +37,8 @@ std::string title_of(const plan::Plan& plan) {
     out += fmt::format(", batch {}", value.type.shape[0]);
     break;
   }
-  return out + (plan.budget.value > 0 ? fmt::format(", budget {}", human(plan.budget)) : ", no budget");
+  return out +
+         (plan.budget.value > 0 ? fmt::format(", budget {}", human(plan.budget)) : ", no budget");
 }
 
 Result<Subject> read_subject(const std::string& name, const SubjectOptions& options) {
@@ -43,7 +46,8 @@ Result<Subject> read_subject(const std::string& name, const SubjectOptions& opti
   Subject out;
   if (is_model(name)) {
     // A path that is no file should be called missing, not an unknown model.
-    if (name.find('/') != std::string::npos || name.ends_with(".json") || name.ends_with(".jsonl") || name.ends_with(".gz")) {
+    if (name.find('/') != std::string::npos || name.ends_with(".json") ||
+        name.ends_with(".jsonl") || name.ends_with(".gz")) {
       PLIMSOLL_TRY([[maybe_unused]] const MappedFile present, MappedFile::open(name));
     }
     ModelRequest request = options.model;

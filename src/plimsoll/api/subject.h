@@ -1,8 +1,8 @@
-// What a user names, as an account of memory: a plan, a trace in any format we read, or a MODEL that is
-// planned on the spot. `view`, `diff` and `explain` all begin here.
+// What a user names, as an account of memory: a plan, a trace in any format we read, or a MODEL
+// that is planned on the spot. `view`, `diff` and `explain` all begin here.
 //
-// A file's content decides what it is, not its name (only `.onnx` and `.graph` are models by name). A
-// plan is checked before anybody draws it.
+// A file's content decides what it is, not its name (only `.onnx` and `.graph` are models by name).
+// A plan is checked before anybody draws it.
 #pragma once
 
 #include <optional>
@@ -30,8 +30,8 @@ struct Subject {
   schedule::DeviceProfile profile;
 };
 
-// "resnet50, batch 16, budget 470 MiB": what a reader of a report wants to know first. The batch is the first extent of
-// the first input.
+// "resnet50, batch 16, budget 470 MiB": what a reader of a report wants to know first. The batch is
+// the first extent of the first input.
 std::string title_of(const plan::Plan& plan);
 
 Result<Subject> read_subject(const std::string& name, const SubjectOptions& options);

@@ -15,11 +15,13 @@ using ir::SymbolSize;
 constexpr std::int64_t kSmallestSample = 2;
 
 Result<SymbolSize> size_asked_for(const ModelRequest& request, const std::string& symbol) {
-  if (symbol != "batch" && symbol != "seq") return fail(ErrorCode::kUsage, "symbol '{}': expects batch or seq", symbol);
+  if (symbol != "batch" && symbol != "seq")
+    return fail(ErrorCode::kUsage, "symbol '{}': expects batch or seq", symbol);
   model::ModelOptions sizes = request.sizes;
   if (const auto& given = size_option(sizes, symbol)) return SymbolSize{symbol, *given};
   const model::ModelInfo* info = model::find_model(request.model);
-  if (info == nullptr) return fail(ErrorCode::kUsage, "{}: say a --{} to begin with", request.model, symbol);
+  if (info == nullptr)
+    return fail(ErrorCode::kUsage, "{}: say a --{} to begin with", request.model, symbol);
   return SymbolSize{symbol, static_cast<std::int64_t>(model::default_of(*info, symbol))};
 }
 
@@ -29,7 +31,8 @@ Result<LoadedModel> load_at(ModelRequest request, const std::vector<SymbolSize>&
 }
 
 // Every combination of first, first+1 and first+2, the last symbol running fastest.
-Result<std::vector<ir::Graph>> sample(const ModelRequest& request, const std::vector<SymbolSize>& first) {
+Result<std::vector<ir::Graph>> sample(const ModelRequest& request,
+                                      const std::vector<SymbolSize>& first) {
   std::vector<ir::Graph> out;
   std::vector<SymbolSize> at = first;
   while (true) {
@@ -45,7 +48,9 @@ Result<std::vector<ir::Graph>> sample(const ModelRequest& request, const std::ve
   }
 }
 
-Result<ir::SymbolicGraph> generalize_near(const ModelRequest& request, std::vector<SymbolSize> first, std::int64_t (*start)(std::int64_t)) {
+Result<ir::SymbolicGraph> generalize_near(const ModelRequest& request,
+                                          std::vector<SymbolSize> first,
+                                          std::int64_t (*start)(std::int64_t)) {
   for (SymbolSize& symbol : first) symbol.size = std::max(start(symbol.size), kSmallestSample);
   PLIMSOLL_TRY(std::vector<ir::Graph> samples, sample(request, first));
   return ir::generalize(std::move(first), std::move(samples));
@@ -53,15 +58,19 @@ Result<ir::SymbolicGraph> generalize_near(const ModelRequest& request, std::vect
 
 }  // namespace
 
-Result<ir::SymbolicGraph> symbolic_model(const ModelRequest& request, const std::vector<std::string>& symbols) {
+Result<ir::SymbolicGraph> symbolic_model(const ModelRequest& request,
+                                         const std::vector<std::string>& symbols) {
   std::vector<SymbolSize> wanted;
   for (const std::string& symbol : symbols) {
     PLIMSOLL_TRY(SymbolSize size, size_asked_for(request, symbol));
-    if (ir::find_symbol(wanted, symbol) != nullptr) return fail(ErrorCode::kUsage, "symbol '{}' stands twice", symbol);
+    if (ir::find_symbol(wanted, symbol) != nullptr)
+      return fail(ErrorCode::kUsage, "symbol '{}' stands twice", symbol);
     wanted.push_back(std::move(size));
   }
-  auto found = generalize_near(request, wanted, [](std::int64_t size) { return size - (ir::kSamplesPerSymbol - 1); });
-  // The largest size may be a case of its own: a table of 1024 positions is sliced for every length but 1024.
+  auto found = generalize_near(
+      request, wanted, [](std::int64_t size) { return size - (ir::kSamplesPerSymbol - 1); });
+  // The largest size may be a case of its own: a table of 1024 positions is sliced for every length
+  // but 1024.
   if (!found) found = generalize_near(request, wanted, [](std::int64_t size) { return size / 2; });
   if (!found) return forward(found);
   ir::SymbolicGraph out = *std::move(found);
@@ -70,7 +79,8 @@ Result<ir::SymbolicGraph> symbolic_model(const ModelRequest& request, const std:
   return out;
 }
 
-Result<ir::Graph> at_sizes(const ir::SymbolicGraph& symbolic, const std::vector<SymbolSize>& sizes) {
+Result<ir::Graph> at_sizes(const ir::SymbolicGraph& symbolic,
+                           const std::vector<SymbolSize>& sizes) {
   PLIMSOLL_TRY(ir::Graph out, ir::bind_sizes(symbolic, sizes));
   PLIMSOLL_RETURN_IF_ERROR(ops::verify(out));
   return out;

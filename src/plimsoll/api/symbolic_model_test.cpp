@@ -15,7 +15,9 @@ ModelRequest symbolic_request(const std::string& model) {
   ModelRequest out;
   out.model = model;
   const model::ModelInfo* info = model::find_model(model);
-  const auto has = [&](const char* option) { return std::find(info->options.begin(), info->options.end(), option) != info->options.end(); };
+  const auto has = [&](const char* option) {
+    return std::find(info->options.begin(), info->options.end(), option) != info->options.end();
+  };
   if (has("seq")) out.sizes.seq = 12;
   if (has("layers")) out.sizes.layers = 2;
   if (has("image") && model != "alexnet") out.sizes.image = 64;
@@ -86,10 +88,12 @@ TEST(SymbolicModel, AFileWithSymbolsIsReadAtAnySize) {
 
 TEST(SymbolicModel, SaysWhyThereIsNone) {
   EXPECT_EQ(symbolic_model(symbolic_request("mlp"), {"width"}).error().code, ErrorCode::kUsage);
-  EXPECT_EQ(symbolic_model(symbolic_request("mlp"), {"batch", "batch"}).error().code, ErrorCode::kUsage);
+  EXPECT_EQ(symbolic_model(symbolic_request("mlp"), {"batch", "batch"}).error().code,
+            ErrorCode::kUsage);
   const auto unrolled = symbolic_model(symbolic_request("lstm"), {"seq"});
   ASSERT_FALSE(unrolled);
-  EXPECT_NE(unrolled.error().message.find("no one graph for all sizes"), std::string::npos) << unrolled.error().message;
+  EXPECT_NE(unrolled.error().message.find("no one graph for all sizes"), std::string::npos)
+      << unrolled.error().message;
 }
 
 }  // namespace

@@ -31,7 +31,8 @@ void scale_to(double seconds, plan::Plan& plan) {
 
 }  // namespace
 
-void learn(const plan::Plan& plan, const std::vector<double>& step_seconds, bool swaps_to_file, schedule::DeviceProfile& profile) {
+void learn(const plan::Plan& plan, const std::vector<double>& step_seconds, bool swaps_to_file,
+           schedule::DeviceProfile& profile) {
   std::map<std::string, std::pair<double, int>> by_signature;
   std::map<plan::StepKind, Moved> moved;
   std::map<std::string, std::pair<Moved, Moved>> coded;  // by codec: encoded, decoded
@@ -45,10 +46,12 @@ void learn(const plan::Plan& plan, const std::vector<double>& step_seconds, bool
       const Bytes bytes = ir::bytes_of(plan.graph.value(step.value).type);
       moved[step.kind].add(bytes, step_seconds[s]);
       if (step.kind == plan::StepKind::kEncode) coded[step.codec].first.add(bytes, step_seconds[s]);
-      if (step.kind == plan::StepKind::kDecode) coded[step.codec].second.add(bytes, step_seconds[s]);
+      if (step.kind == plan::StepKind::kDecode)
+        coded[step.codec].second.add(bytes, step_seconds[s]);
     }
   }
-  for (const auto& [signature, sum] : by_signature) profile.measured[signature] = std::max(sum.first / sum.second, 1e-9);
+  for (const auto& [signature, sum] : by_signature)
+    profile.measured[signature] = std::max(sum.first / sum.second, 1e-9);
   schedule::CopyRates& copies = swaps_to_file ? profile.disk : profile.copies;
   moved[plan::StepKind::kSendOut].set(copies.out_bytes_per_second);
   moved[plan::StepKind::kBringIn].set(copies.in_bytes_per_second);
@@ -60,7 +63,8 @@ void learn(const plan::Plan& plan, const std::vector<double>& step_seconds, bool
   }
 }
 
-Result<Tuned> tune_model(PreparedModel& prepared, const ModelRequest& request, const PlanOptions& options, const RunOptions& how, int rounds,
+Result<Tuned> tune_model(PreparedModel& prepared, const ModelRequest& request,
+                         const PlanOptions& options, const RunOptions& how, int rounds,
                          const std::function<void(const TuneRound&)>& on_round) {
   Tuned out;
   double fastest = 0;

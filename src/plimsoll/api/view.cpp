@@ -14,15 +14,18 @@ namespace {
 Result<std::optional<report::Curve>> read_curve(const std::string& name) {
   if (!std::filesystem::is_regular_file(name)) return std::optional<report::Curve>();
   PLIMSOLL_TRY(const MappedFile file, MappedFile::open(name));
-  if (plan::looks_like_plan(file.text()) || !report::looks_like_curve(file.text())) return std::optional<report::Curve>();
+  if (plan::looks_like_plan(file.text()) || !report::looks_like_curve(file.text()))
+    return std::optional<report::Curve>();
   auto curve = report::parse_curve(file.text(), std::filesystem::path(name).filename().string());
   if (!curve) return forward(curve, name);
   return std::optional<report::Curve>(std::move(*curve));
 }
 
-// A plan is named by what it plans, alone or beside the trace of its run; whatever else by its file.
+// A plan is named by what it plans, alone or beside the trace of its run; whatever else by its
+// file.
 std::string joint_title(const std::vector<Subject>& subjects) {
-  if (subjects.size() == 1) return subjects[0].plan ? title_of(*subjects[0].plan) : subjects[0].account.title;
+  if (subjects.size() == 1)
+    return subjects[0].plan ? title_of(*subjects[0].plan) : subjects[0].account.title;
   const bool both = subjects[0].plan && subjects[1].plan;
   for (const Subject& subject : subjects) {
     if (subject.plan && !both) return title_of(*subject.plan);
@@ -37,12 +40,15 @@ report::Chapter chapter_of(Subject subject) {
   return report::chapter_of(std::move(subject.account), *subject.plan, subject.profile);
 }
 
-Result<report::Report> make_report(const std::vector<std::string>& names, const SubjectOptions& options) {
+Result<report::Report> make_report(const std::vector<std::string>& names,
+                                   const SubjectOptions& options) {
   std::vector<Subject> subjects;
   report::Report out;
   for (const std::string& name : names) {
     PLIMSOLL_TRY(std::optional<report::Curve> curve, read_curve(name));
-    if (curve && out.curve) return fail(ErrorCode::kUsage, "{}: view takes one sweep, and {} is one already", name, out.curve->title);
+    if (curve && out.curve)
+      return fail(ErrorCode::kUsage, "{}: view takes one sweep, and {} is one already", name,
+                  out.curve->title);
     if (curve) {
       out.curve = std::move(curve);
     } else {
@@ -51,7 +57,9 @@ Result<report::Report> make_report(const std::vector<std::string>& names, const 
     }
   }
   if (subjects.size() > 2) {
-    return fail(ErrorCode::kUsage, "view takes one file or two (a plan and a trace of its run), not {}", subjects.size());
+    return fail(ErrorCode::kUsage,
+                "view takes one file or two (a plan and a trace of its run), not {}",
+                subjects.size());
   }
   out.title = subjects.empty() ? out.curve->title : joint_title(subjects);
   if (subjects.size() == 1) subjects[0].account.title = out.title;
@@ -60,12 +68,14 @@ Result<report::Report> make_report(const std::vector<std::string>& names, const 
     subjects[0].account.title = "planned";
     subjects[1].account.title = "measured";
   }
-  if (subjects.size() == 2) out.comparison = report::compare(subjects[0].account, subjects[1].account);
+  if (subjects.size() == 2)
+    out.comparison = report::compare(subjects[0].account, subjects[1].account);
   for (Subject& subject : subjects) out.chapters.push_back(chapter_of(std::move(subject)));
   return out;
 }
 
-Result<std::vector<WrittenFile>> write_report(const report::Report& report, const ReportFiles& files) {
+Result<std::vector<WrittenFile>> write_report(const report::Report& report,
+                                              const ReportFiles& files) {
   std::vector<WrittenFile> written;
   std::vector<OutputFile> pending;
   const auto write = [&](const std::string& path, const std::string& content) -> Status {
@@ -77,7 +87,8 @@ Result<std::vector<WrittenFile>> write_report(const report::Report& report, cons
   };
   std::string svg;
   if (!files.svg.empty() || !files.png.empty()) {
-    svg = report.chapters.empty() ? report::to_svg(*report.curve) : report::to_svg(report.chapters.front().account);
+    svg = report.chapters.empty() ? report::to_svg(*report.curve)
+                                  : report::to_svg(report.chapters.front().account);
   }
   if (!files.html.empty()) PLIMSOLL_RETURN_IF_ERROR(write(files.html, report::to_html(report)));
   if (!files.svg.empty()) PLIMSOLL_RETURN_IF_ERROR(write(files.svg, svg));

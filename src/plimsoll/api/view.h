@@ -6,8 +6,8 @@
 //   sweep.json ─┤
 //   MODEL      ─┘
 //
-// Two names make one report: a plan and the trace of its run become planned against measured; two of a
-// kind become before and after. The JSON of a sweep adds the curve, or is a report of its own.
+// Two names make one report: a plan and the trace of its run become planned against measured; two
+// of a kind become before and after. The JSON of a sweep adds the curve, or is a report of its own.
 #pragma once
 
 #include <string>
@@ -20,7 +20,8 @@ namespace plimsoll::api {
 
 report::Chapter chapter_of(Subject subject);
 
-Result<report::Report> make_report(const std::vector<std::string>& names, const SubjectOptions& options);
+Result<report::Report> make_report(const std::vector<std::string>& names,
+                                   const SubjectOptions& options);
 
 struct ReportFiles {
   std::string html;
@@ -34,6 +35,7 @@ struct WrittenFile {
 };
 
 // Writes every output that has a name, all or none.
-Result<std::vector<WrittenFile>> write_report(const report::Report& report, const ReportFiles& files);
+Result<std::vector<WrittenFile>> write_report(const report::Report& report,
+                                              const ReportFiles& files);
 
 }  // namespace plimsoll::api

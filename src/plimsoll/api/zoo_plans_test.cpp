@@ -11,9 +11,9 @@
 #include "plimsoll/api/testing/same_bits.h"
 #include "plimsoll/api/testing/small_sizes.h"
 #include "plimsoll/base/testing/test_paths.h"
-#include "plimsoll/store/npz.h"
 #include "plimsoll/model/zoo.h"
 #include "plimsoll/store/npy.h"
+#include "plimsoll/store/npz.h"
 
 namespace plimsoll::api {
 namespace {
@@ -45,8 +45,8 @@ TEST(ZooPlans, EveryModelRunsAsWithoutAPlan) {
   }
 }
 
-// The recorded inputs of an export under the names that the model has, as a file; nothing for a model without any. The
-// sizes of what was recorded are those that its open dimensions take.
+// The recorded inputs of an export under the names that the model has, as a file; nothing for a
+// model without any. The sizes of what was recorded are those that its open dimensions take.
 std::string recorded_inputs(const std::filesystem::path& model) {
   const std::string name = model.filename().string();
   const auto recorded = model.parent_path() / (name.substr(0, name.find('.')) + ".npz");
@@ -66,7 +66,8 @@ std::string recorded_inputs(const std::filesystem::path& model) {
 }
 
 // With the weights of the file.
-Result<LeftBehind> run_imported(const PreparedModel& prepared, const std::string& inputs, const plan::Plan* plan) {
+Result<LeftBehind> run_imported(const PreparedModel& prepared, const std::string& inputs,
+                                const plan::Plan* plan) {
   LeftBehind out;
   RunOptions how;
   how.steps = 1;
@@ -79,7 +80,8 @@ Result<LeftBehind> run_imported(const PreparedModel& prepared, const std::string
     out = left_behind(executor);
     return {};
   };
-  PLIMSOLL_TRY(const RunReport report, plan != nullptr ? run_plan(*plan, how) : run_on_demand(prepared.model.graph, how));
+  PLIMSOLL_TRY(const RunReport report,
+               plan != nullptr ? run_plan(*plan, how) : run_on_demand(prepared.model.graph, how));
   return out;
 }
 
@@ -104,7 +106,8 @@ void expect_plans_run(const std::filesystem::path& model) {
 
 TEST(SlowImportedPlans, EveryTestModelRunsAsWithoutAPlan) {
   int models = 0;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(test_source_dir() / "tests/onnx")) {
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(test_source_dir() / "tests/onnx")) {
     if (entry.path().extension() != ".onnx") continue;
     expect_plans_run(entry.path());
     ++models;
@@ -128,7 +131,8 @@ TEST(ZooPlans, TwoRunsLeaveTheSameBits) {
   }
 }
 
-// Not so where a convolution's weight gradient is summed over the batch by oneDNN, thread by thread.
+// Not so where a convolution's weight gradient is summed over the batch by oneDNN, thread by
+// thread.
 TEST(ZooPlans, OneThreadAndTwoLeaveTheSameBitsWithoutConvolutions) {
   for (const char* name : {"mlp", "gpt2", "bert", "lstm"}) {
     const auto one = train_on(name, 1);
@@ -145,8 +149,10 @@ void expect_tight(const std::string& name, const model::ModelOptions& sizes, boo
   ASSERT_TRUE(prepared) << prepared.error().message;
   const auto planned = plan_model(*prepared, request, {});
   ASSERT_TRUE(planned) << planned.error().message;
-  const double ratio = static_cast<double>(planned->plan.arena_bytes().value) / static_cast<double>(planned->plan.proof.load.value);
-  EXPECT_LE(ratio, 1.005) << fmt::format("{} for a load of {}", planned->plan.arena_bytes(), planned->plan.proof.load);
+  const double ratio = static_cast<double>(planned->plan.arena_bytes().value) /
+                       static_cast<double>(planned->plan.proof.load.value);
+  EXPECT_LE(ratio, 1.005) << fmt::format("{} for a load of {}", planned->plan.arena_bytes(),
+                                         planned->plan.proof.load);
 }
 
 TEST(ZooPlans, ArenasAreWithinHalfAPercentOfTheLoad) {
@@ -166,7 +172,8 @@ TEST(SlowZooPlans, ArenasAreWithinHalfAPercentOfTheLoadAtFullSize) {
 // The classic result: two to three times less for activations and gradients.
 TEST(ZooPlans, InPlaceAndSharingAtLeastHalveTheShortLived) {
   const std::map<std::string, model::ModelOptions> models = {
-      {"resnet50", {.batch = 4, .image = 64}}, {"lstm", {.batch = 16, .seq = 16, .width = 64, .layers = 4, .classes = 100}}};
+      {"resnet50", {.batch = 4, .image = 64}},
+      {"lstm", {.batch = 16, .seq = 16, .width = 64, .layers = 4, .classes = 100}}};
   for (const auto& [name, sizes] : models) {
     const ModelRequest request = request_for(name, sizes, true);
     const auto prepared = prepare_model(request, "cpu");
@@ -177,7 +184,8 @@ TEST(ZooPlans, InPlaceAndSharingAtLeastHalveTheShortLived) {
     for (const ir::Value& value : prepared->model.graph.values) {
       if (ir::is_source(value.kind)) lasting += ir::bytes_of(value.type);
     }
-    EXPECT_LE((planned->plan.arena_bytes() - lasting) * 2, planned->summary.baseline - lasting) << name;
+    EXPECT_LE((planned->plan.arena_bytes() - lasting) * 2, planned->summary.baseline - lasting)
+        << name;
   }
 }
 
@@ -192,7 +200,8 @@ TEST(ZooPlans, InferenceOfResnet50HoldsAFewMebibytesOfActivations) {
   std::vector<Bytes> alive(plan.steps.size() + 1);
   for (const plan::PlanBuffer& buffer : plan.buffers) {
     if (buffer.use == plan::Use::kTemporary || buffer.use == plan::Use::kWeight) continue;
-    for (std::int32_t s = buffer.lifetime.begin.value; s < buffer.lifetime.end.value; ++s) alive[static_cast<std::size_t>(s)] += buffer.bytes;
+    for (std::int32_t s = buffer.lifetime.begin.value; s < buffer.lifetime.end.value; ++s)
+      alive[static_cast<std::size_t>(s)] += buffer.bytes;
   }
   const Bytes most = *std::max_element(alive.begin(), alive.end());
   EXPECT_LE(most.value, 15 << 19);

@@ -51,7 +51,8 @@ class Walk {
       const bool any = std::any_of(node.inputs.begin(), node.inputs.end(),
                                    [&](ValueId id) { return id.valid() && depends_[id.index()]; });
       if (!any) continue;
-      for (const ValueId output : node.outputs) depends_[output.index()] = ir::is_float(graph.value(output).type.dtype);
+      for (const ValueId output : node.outputs)
+        depends_[output.index()] = ir::is_float(graph.value(output).type.dtype);
     }
   }
 
@@ -64,14 +65,15 @@ class Walk {
         if (input.valid()) first_reader[input.index()] = n;
       }
     }
-    for (std::size_t i = 0; i < wrt_.size(); ++i) complete_at_.emplace_back(first_reader[wrt_[i].id().index()], i);
+    for (std::size_t i = 0; i < wrt_.size(); ++i)
+      complete_at_.emplace_back(first_reader[wrt_[i].id().index()], i);
     std::sort(complete_at_.begin(), complete_at_.end());
   }
 
   void report_complete(std::size_t node, const std::function<void(std::size_t, Var)>& on_complete) {
-    auto [begin, end] = std::equal_range(
-        complete_at_.begin(), complete_at_.end(), std::pair(node, std::size_t{0}),
-        [](const auto& a, const auto& b) { return a.first < b.first; });
+    auto [begin, end] =
+        std::equal_range(complete_at_.begin(), complete_at_.end(), std::pair(node, std::size_t{0}),
+                         [](const auto& a, const auto& b) { return a.first < b.first; });
     for (; begin != end; ++begin) {
       const Var adjoint = adjoint_of(wrt_[begin->second].id());
       if (adjoint) on_complete(begin->second, adjoint);
@@ -92,7 +94,8 @@ class Walk {
     std::vector<Var> flowing;
     for (const ValueId output : node.outputs) flowing.push_back(adjoint_of(output));
     std::vector<bool> wanted;
-    for (const ValueId input : node.inputs) wanted.push_back(input.valid() && depends_[input.index()]);
+    for (const ValueId input : node.inputs)
+      wanted.push_back(input.valid() && depends_[input.index()]);
 
     builder_.set_layer(node.layer);
     const ops::Card& card = ops::card_of(node);
@@ -102,8 +105,9 @@ class Walk {
     } else {
       result = card.gradient.rule()({builder_, node.attributes, inputs, outputs, flowing, wanted});
     }
-    PLIMSOLL_CHECK(result.size() == inputs.size(), "the gradient of {} has {} adjoints for {} inputs", node.op,
-                   result.size(), inputs.size());
+    PLIMSOLL_CHECK(result.size() == inputs.size(),
+                   "the gradient of {} has {} adjoints for {} inputs", node.op, result.size(),
+                   inputs.size());
     for (std::size_t i = 0; i < result.size(); ++i) {
       if (!wanted[i] || !result[i]) continue;
       PLIMSOLL_CHECK(builder_.error() || result[i].shape() == inputs[i].shape(),
@@ -113,7 +117,8 @@ class Walk {
     }
   }
 
-  std::vector<Var> through_decomposition(const ops::Card& card, const ir::Node& node, const std::vector<Var>& inputs,
+  std::vector<Var> through_decomposition(const ops::Card& card, const ir::Node& node,
+                                         const std::vector<Var>& inputs,
                                          const std::vector<Var>& flowing) {
     const std::size_t first = builder_.graph().nodes.size();
     const std::vector<Var> simple = card.decompose({builder_, node.attributes, inputs});
@@ -128,7 +133,8 @@ class Walk {
     inner.run({});
     std::vector<Var> found = inner.adjoints();
     std::vector<Var> out;
-    for (std::size_t i = 0, next = 0; i < inputs.size(); ++i) out.push_back(inputs[i] ? found[next++] : Var());
+    for (std::size_t i = 0, next = 0; i < inputs.size(); ++i)
+      out.push_back(inputs[i] ? found[next++] : Var());
     // A value that stands at two inputs has one adjoint, already the sum of both uses.
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       for (std::size_t j = 0; j < i; ++j) {
@@ -144,7 +150,9 @@ class Walk {
     return out;
   }
 
-  Var adjoint_of(ValueId id) const { return id.index() < adjoint_.size() ? adjoint_[id.index()] : Var(); }
+  Var adjoint_of(ValueId id) const {
+    return id.index() < adjoint_.size() ? adjoint_[id.index()] : Var();
+  }
 
   void add_adjoint(ValueId id, Var adjoint) {
     Var& sum = adjoint_[id.index()];
@@ -157,14 +165,17 @@ class Walk {
   std::size_t last_;
   std::vector<bool> depends_;
   std::vector<Var> adjoint_;
-  std::vector<std::pair<std::size_t, std::size_t>> complete_at_;  // (first reader, index in wrt_), sorted
+  // (first reader, index in wrt_), sorted
+  std::vector<std::pair<std::size_t, std::size_t>> complete_at_;
 };
 
 }  // namespace
 
 Result<std::vector<Var>> differentiate(Builder& builder, Var y, std::span<const Var> wrt,
                                        const DifferentiateOptions& options) {
-  if (!ir::is_float(y.dtype())) return bad_input("cannot differentiate '{}': it is {}", builder.graph().value(y.id()).name, ir::name(y.dtype()));
+  if (!ir::is_float(y.dtype()))
+    return bad_input("cannot differentiate '{}': it is {}", builder.graph().value(y.id()).name,
+                     ir::name(y.dtype()));
   const ir::Phase phase = builder.phase();
   const std::string layer = builder.layer();
   Walk walk(builder, wrt, 0, builder.graph().nodes.size());

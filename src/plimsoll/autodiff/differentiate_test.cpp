@@ -12,7 +12,9 @@ namespace {
 
 using ops::Array;
 
-constexpr ir::TensorType scalar_type() { return {ir::DType::kF64, {}, {}}; }
+constexpr ir::TensorType scalar_type() {
+  return {ir::DType::kF64, {}, {}};
+}
 
 // y = ln(x1) + x1*x2 - sin(x2), the example of the header.
 struct Worked {
@@ -26,7 +28,8 @@ struct Worked {
   Var y = v4 - v3;
 
   std::vector<double> values(const std::vector<Var>& wanted, double at1 = 2, double at2 = 5) {
-    const auto all = ops::interpret(b.graph(), {{"x1", Array::of_reals({}, {at1})}, {"x2", Array::of_reals({}, {at2})}});
+    const auto all = ops::interpret(
+        b.graph(), {{"x1", Array::of_reals({}, {at1})}, {"x2", Array::of_reals({}, {at2})}});
     std::vector<double> out;
     for (const Var& var : wanted) out.push_back((*all)[var.id().index()]->number(0));
     return out;
@@ -65,7 +68,7 @@ TEST(Differentiate, FullHessianByDifferentiatingAgain) {
     rows.insert(rows.end(), row->begin(), row->end());
   }
   const auto h = w.values(rows);
-  EXPECT_NEAR(h[0], -0.25, 1e-12);        // -1/x1^2
+  EXPECT_NEAR(h[0], -0.25, 1e-12);  // -1/x1^2
   EXPECT_NEAR(h[1], 1, 1e-12);
   EXPECT_NEAR(h[2], 1, 1e-12);
   EXPECT_NEAR(h[3], std::sin(5.0), 1e-12);

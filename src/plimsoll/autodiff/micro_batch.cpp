@@ -21,19 +21,22 @@ class Replicator {
       if (!ir::is_source(value.kind)) continue;
       ir::TensorType type = value.type;
       if (value.kind == ir::ValueKind::kInput) {
-        if (type.shape.rank() == 0) return bad_input("input '{}': a scalar cannot be cut into micro-batches", value.name);
+        if (type.shape.rank() == 0)
+          return bad_input("input '{}': a scalar cannot be cut into micro-batches", value.name);
         const auto extent = checked_multiply(type.shape[0], copies_);
-        if (!extent) return bad_input("input '{}': too large for {} micro-batches", value.name, copies_);
+        if (!extent)
+          return bad_input("input '{}': too large for {} micro-batches", value.name, copies_);
         type.shape[0] = *extent;
       }
       source_[v] = builder_.graph().add_source(value.name, value.kind, type, value.init);
-      if (const auto* data = forward_.data(ValueId(v))) builder_.graph().constants.push_back({source_[v], *data});
+      if (const auto* data = forward_.data(ValueId(v)))
+        builder_.graph().constants.push_back({source_[v], *data});
     }
     return {};
   }
 
-  // The values of copy `index`, by id in the forward graph. State that the copy before changed is read
-  // in its new version.
+  // The values of copy `index`, by id in the forward graph. State that the copy before changed is
+  // read in its new version.
   std::vector<ValueId> copy_nodes(int index) {
     std::vector<ValueId> now = source_;
     for (std::size_t v = 0; v < forward_.values.size(); ++v) {
@@ -44,13 +47,16 @@ class Replicator {
       builder_.set_layer(node.layer);
       builder_.set_phase(node.phase);
       std::vector<Var> inputs;
-      for (const ValueId input : node.inputs) inputs.push_back(input.valid() ? builder_.var(now[input.index()]) : Var());
+      for (const ValueId input : node.inputs)
+        inputs.push_back(input.valid() ? builder_.var(now[input.index()]) : Var());
       const std::vector<Var> outputs = builder_.call(node.op, inputs, node.attributes);
-      for (std::size_t i = 0; i < node.outputs.size(); ++i) now[node.outputs[i].index()] = outputs[i].id();
+      for (std::size_t i = 0; i < node.outputs.size(); ++i)
+        now[node.outputs[i].index()] = outputs[i].id();
     }
     builder_.set_layer("");
     builder_.set_phase(ir::Phase::kForward);
-    for (const ir::Update& update : forward_.updates) carried_[update.source] = now[update.next.index()];
+    for (const ir::Update& update : forward_.updates)
+      carried_[update.source] = now[update.next.index()];
     return now;
   }
 
@@ -83,7 +89,8 @@ class Replicator {
 
 }  // namespace
 
-Result<ir::Graph> make_accumulating_graph(const ir::Graph& forward, const TrainingOptions& options) {
+Result<ir::Graph> make_accumulating_graph(const ir::Graph& forward,
+                                          const TrainingOptions& options) {
   const std::vector<ValueId> weights = trained_weights(forward, options);
   Builder builder(forward.name);
   Replicator replicator(builder, forward, options.accumulate);

@@ -137,12 +137,13 @@ void add_activations(Examples& out) {
     add_grad(out, c.op + "_grad", c.low, c.high, c.attributes);
   }
   add_grad(out, "relu_grad", 0.2, 1.5);
-  out.push_back({"masked",
-                 "",
-                 {example_signed({5}, 0.5, 1.5, 21), example_integers({5}, {1, 0, 0, 1, 1}, ir::DType::kBit)},
-                 {},
-                 true,
-                 {}});
+  out.push_back(
+      {"masked",
+       "",
+       {example_signed({5}, 0.5, 1.5, 21), example_integers({5}, {1, 0, 0, 1, 1}, ir::DType::kBit)},
+       {},
+       true,
+       {}});
   add_grad(out, "sigmoid_grad", 0.2, 0.8);
   add_grad(out, "tanh_grad", 0.2, 0.8);
 }

@@ -63,7 +63,8 @@ void add_conv_examples(std::vector<OperatorExample>& out) {
                         {make({2, 2, 4, 3}), make({4, 1, 3, 2}), make({4})}, grouped));
   ir::Attributes activated = grouped;
   activated.set("activation", std::string("relu"));
-  out.push_back(example("conv", "with relu", {make({2, 2, 4, 3}), make({4, 1, 3, 2}), make({4})}, activated));
+  out.push_back(
+      example("conv", "with relu", {make({2, 2, 4, 3}), make({4, 1, 3, 2}), make({4})}, activated));
   out.push_back(example("conv", "one dimension", {make({1, 2, 6}), make({3, 2, 3})},
                         {{"strides", Ints{2}}, {"pads", Ints{1, 1}}}));
   out.push_back(example("conv", "three dimensions",
@@ -111,8 +112,10 @@ void add_attention_examples(std::vector<OperatorExample>& out) {
                         {make({1, 2, 4}), make({1, 2, 8}), make({1, 3, 4}), make({1, 3, 2}),
                          make({1, 2, 4}), make({1, 4, 2}), make({4, 2, 3})},
                         grouped, {6}));
-  out.push_back(example("attention", "scores far from zero",
-                        {make({1, 2, 4}), make({1, 3, 4}), make({1, 3, 4}), example_reals({2, 3}, -2001, -2000, 7)}, causal, {3}));
+  out.push_back(example(
+      "attention", "scores far from zero",
+      {make({1, 2, 4}), make({1, 3, 4}), make({1, 3, 4}), example_reals({2, 3}, -2001, -2000, 7)},
+      causal, {3}));
   out.push_back(example("attention_qkv", "", {make({2, 3, 12})}, plain));
   out.push_back(
       example("attention_qkv", "causal, masked", {make({1, 3, 12}), make({3})}, causal, {1}));

@@ -146,7 +146,8 @@ std::vector<OperatorExample> indexing_examples() {
                  {{"axis", std::int64_t{0}}, {"reduction", std::string("add")}},
                  true,
                  {}});
-  // A product of two, one with a lone zero, one with two of them: as with reduce_prod, the first order only.
+  // A product of two, one with a lone zero, one with two of them: as with reduce_prod, the first
+  // order only.
   ops::Array factors = example_signed({2, 3}, 0.5, 1.5, 87);
   factors.reals[1] = factors.reals[2] = factors.reals[5] = 0;
   out.push_back({"scatter_elements",

@@ -17,7 +17,8 @@ constexpr std::array<std::string_view, 4> kOptimizerNames = {"sgd", "momentum", 
 // Appends update nodes and the optimizer's own state.
 class Updates {
  public:
-  Updates(Builder& builder, const TrainingOptions& options) : builder_(builder), options_(options) {}
+  Updates(Builder& builder, const TrainingOptions& options)
+      : builder_(builder), options_(options) {}
 
   void add(Var weight, Var gradient, Var scale) {
     const ir::Phase phase = builder_.phase();
@@ -26,30 +27,35 @@ class Updates {
     builder_.set_layer("");
     if (adaptive() && !step_) count_step();
     const std::string weight_name = builder_.graph().value(weight.id()).name;
-    builder_.set_layer(weight_name.substr(0, weight_name.find_last_of('.') == std::string::npos ? 0 : weight_name.find_last_of('.')));
+    builder_.set_layer(weight_name.substr(
+        0, weight_name.find_last_of('.') == std::string::npos ? 0 : weight_name.find_last_of('.')));
     append(weight, weight_name, gradient, scale);
     builder_.set_phase(phase);
     builder_.set_layer(layer);
   }
 
  private:
-  bool adaptive() const { return options_.optimizer == Optimizer::kAdam || options_.optimizer == Optimizer::kAdamW; }
+  bool adaptive() const {
+    return options_.optimizer == Optimizer::kAdam || options_.optimizer == Optimizer::kAdamW;
+  }
 
   void count_step() {
-    const Var step = builder_.source("optimizer.step", ir::ValueKind::kOptimizer, {ir::DType::kI64, {}, {}},
-                                     {ir::Init::Kind::kConstant, 0, 0});
+    const Var step = builder_.source("optimizer.step", ir::ValueKind::kOptimizer,
+                                     {ir::DType::kI64, {}, {}}, {ir::Init::Kind::kConstant, 0, 0});
     step_ = builder_.call1("increment", {step});
     builder_.update(step, step_);
   }
 
   Var moment(const std::string& weight_name, const char* which, const ir::TensorType& type) {
-    return builder_.var(builder_.graph().add_source(fmt::format("{}.{}", weight_name, which), ir::ValueKind::kOptimizer,
-                                                    type, {ir::Init::Kind::kConstant, 0, 0}));
+    return builder_.var(builder_.graph().add_source(fmt::format("{}.{}", weight_name, which),
+                                                    ir::ValueKind::kOptimizer, type,
+                                                    {ir::Init::Kind::kConstant, 0, 0}));
   }
 
   void append(Var weight, const std::string& weight_name, Var gradient, Var scale) {
     ir::Attributes attributes{{"lr", options_.learning_rate}};
-    if (options_.optimizer == Optimizer::kAdamW || options_.decay_always) attributes.set("weight_decay", options_.weight_decay);
+    if (options_.optimizer == Optimizer::kAdamW || options_.decay_always)
+      attributes.set("weight_decay", options_.weight_decay);
     std::vector<Var> inputs{weight, gradient};
     if (options_.optimizer == Optimizer::kMomentum) {
       attributes.set("momentum", options_.momentum);
@@ -60,7 +66,8 @@ class Updates {
       inputs.push_back(step_);
     }
     if (scale) inputs.push_back(scale);
-    const std::vector<Var> next = builder_.call(name(options_.optimizer), inputs, std::move(attributes));
+    const std::vector<Var> next =
+        builder_.call(name(options_.optimizer), inputs, std::move(attributes));
     builder_.update(weight, next[0]);
     for (std::size_t i = 1; i < next.size(); ++i) builder_.update(inputs[i + 1], next[i]);
   }
@@ -88,7 +95,9 @@ Var clip_scale(Builder& builder, const std::vector<Var>& gradients, double limit
 
 }  // namespace
 
-std::string_view name(Optimizer optimizer) { return kOptimizerNames[static_cast<std::size_t>(optimizer)]; }
+std::string_view name(Optimizer optimizer) {
+  return kOptimizerNames[static_cast<std::size_t>(optimizer)];
+}
 
 double default_learning_rate(Optimizer optimizer) {
   switch (optimizer) {
@@ -139,7 +148,8 @@ std::vector<ValueId> trained_weights(const ir::Graph& forward, const TrainingOpt
   if (!forward.outputs.empty()) reaches[forward.outputs.front().index()] = 1;
   for (std::size_t n = forward.nodes.size(); n-- > 0;) {
     const ir::Node& node = forward.nodes[n];
-    const bool used = std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) { return reaches[id.index()]; });
+    const bool used = std::any_of(node.outputs.begin(), node.outputs.end(),
+                                  [&](ValueId id) { return reaches[id.index()]; });
     if (!used) continue;
     for (const ValueId input : node.inputs) {
       if (input.valid()) reaches[input.index()] = 1;
@@ -148,32 +158,42 @@ std::vector<ValueId> trained_weights(const ir::Graph& forward, const TrainingOpt
   std::vector<ValueId> out;
   for (std::size_t v = 0; v < forward.values.size(); ++v) {
     const ir::Value& value = forward.values[v];
-    if (value.kind != ir::ValueKind::kWeight || !reaches[v] || !ir::is_float(value.type.dtype)) continue;
-    const bool frozen = std::any_of(options.freeze.begin(), options.freeze.end(),
-                                    [&](const std::string& pattern) { return matches_glob(pattern, value.name); });
+    if (value.kind != ir::ValueKind::kWeight || !reaches[v] || !ir::is_float(value.type.dtype))
+      continue;
+    const bool frozen =
+        std::any_of(options.freeze.begin(), options.freeze.end(),
+                    [&](const std::string& pattern) { return matches_glob(pattern, value.name); });
     if (!frozen) out.emplace_back(v);
   }
   return out;
 }
 
 Result<ir::Graph> make_training_graph(const ir::Graph& forward, const TrainingOptions& options) {
-  if (forward.outputs.empty()) return bad_input("model '{}': has no output to use as the loss", forward.name);
+  if (forward.outputs.empty())
+    return bad_input("model '{}': has no output to use as the loss", forward.name);
   const ir::Value& loss_value = forward.value(forward.outputs.front());
   if (loss_value.type.shape.elements() != 1 || !ir::is_float(loss_value.type.dtype)) {
-    return bad_input("model '{}': its first output '{}' is {}, a loss is one float; name one with --loss", forward.name,
-                     loss_value.name, ir::to_string(loss_value.type));
+    return bad_input(
+        "model '{}': its first output '{}' is {}, a loss is one float; name one with --loss",
+        forward.name, loss_value.name, ir::to_string(loss_value.type));
   }
-  if (options.accumulate < 1) return fail(ErrorCode::kUsage, "accumulate {}: expects at least 1", options.accumulate);
+  if (options.accumulate < 1)
+    return fail(ErrorCode::kUsage, "accumulate {}: expects at least 1", options.accumulate);
   for (const std::string& pattern : options.freeze) {
-    const bool matches = std::any_of(forward.values.begin(), forward.values.end(), [&](const ir::Value& value) {
-      return value.kind == ir::ValueKind::kWeight && matches_glob(pattern, value.name);
-    });
-    if (!matches) return fail(ErrorCode::kUsage, "freeze '{}': no weight of model '{}' has such a name", pattern, forward.name);
+    const bool matches =
+        std::any_of(forward.values.begin(), forward.values.end(), [&](const ir::Value& value) {
+          return value.kind == ir::ValueKind::kWeight && matches_glob(pattern, value.name);
+        });
+    if (!matches)
+      return fail(ErrorCode::kUsage, "freeze '{}': no weight of model '{}' has such a name",
+                  pattern, forward.name);
   }
   if (options.accumulate > 1) return make_accumulating_graph(forward, options);
 
   const std::vector<ValueId> weights = trained_weights(forward, options);
-  if (weights.empty()) return bad_input("model '{}': no weight to train (all frozen, or the loss depends on none)", forward.name);
+  if (weights.empty())
+    return bad_input("model '{}': no weight to train (all frozen, or the loss depends on none)",
+                     forward.name);
   Builder builder(forward);
   const Var loss = builder.var(forward.outputs.front());
   std::vector<Var> wrt;
@@ -182,21 +202,24 @@ Result<ir::Graph> make_training_graph(const ir::Graph& forward, const TrainingOp
   Updates updates(builder, options);
   const bool early = options.clip_norm <= 0 && !options.gradients_as_outputs;
   DifferentiateOptions how;
-  if (early) how.on_complete = [&](std::size_t i, Var gradient) { updates.add(wrt[i], gradient, {}); };
+  if (early)
+    how.on_complete = [&](std::size_t i, Var gradient) { updates.add(wrt[i], gradient, {}); };
   PLIMSOLL_TRY(const std::vector<Var> gradients, differentiate(builder, loss, wrt, how));
   if (!early) finish_updates(builder, wrt, gradients, options);
 
   std::vector<Var> outputs;
   for (const ValueId id : forward.outputs) outputs.push_back(builder.var(id));
-  if (options.gradients_as_outputs) outputs.insert(outputs.end(), gradients.begin(), gradients.end());
+  if (options.gradients_as_outputs)
+    outputs.insert(outputs.end(), gradients.begin(), gradients.end());
   PLIMSOLL_TRY(ir::Graph graph, builder.finish(outputs));
   return updates_behind_readers(std::move(graph));
 }
 
-void finish_updates(Builder& builder, const std::vector<Var>& weights, const std::vector<Var>& gradients,
-                    const TrainingOptions& options) {
+void finish_updates(Builder& builder, const std::vector<Var>& weights,
+                    const std::vector<Var>& gradients, const TrainingOptions& options) {
   Updates updates(builder, options);
-  const Var scale = options.clip_norm > 0 ? clip_scale(builder, gradients, options.clip_norm) : Var();
+  const Var scale =
+      options.clip_norm > 0 ? clip_scale(builder, gradients, options.clip_norm) : Var();
   for (std::size_t i = 0; i < weights.size(); ++i) {
     if (gradients[i]) updates.add(weights[i], gradients[i], scale);
   }

@@ -2,17 +2,19 @@
 //
 //   forward graph ──▶ micro-batches ──▶ gradients ──▶ clipping ──▶ updates
 //
-// The forward graph's first output is the scalar loss. The training graph has the same loss as its first
-// output and, for every weight that is trained, an update node whose result takes the weight's place at
-// the end of the step. Moments and the step counter become sources of kind optimizer.
+// The forward graph's first output is the scalar loss. The training graph has the same loss as its
+// first output and, for every weight that is trained, an update node whose result takes the
+// weight's place at the end of the step. Moments and the step counter become sources of kind
+// optimizer.
 //
-// Updates stand right behind the last node that needs the old weight, so that a gradient dies as soon as
-// it is born. That is not possible when all gradients are needed at once: when they are clipped by their
-// global norm, or when the caller wants them as outputs; then updates stand at the end.
+// Updates stand right behind the last node that needs the old weight, so that a gradient dies as
+// soon as it is born. That is not possible when all gradients are needed at once: when they are
+// clipped by their global norm, or when the caller wants them as outputs; then updates stand at the
+// end.
 //
-// Accumulation over N micro-batches repeats the forward and backward part N times on slices of the inputs
-// and adds the gradients up; the loss is the mean. State that a step changes (running statistics, the dropout
-// counter) is handed from one micro-batch to the next.
+// Accumulation over N micro-batches repeats the forward and backward part N times on slices of the
+// inputs and adds the gradients up; the loss is the mean. State that a step changes (running
+// statistics, the dropout counter) is handed from one micro-batch to the next.
 #pragma once
 
 #include <string>
@@ -28,8 +30,9 @@ enum class Optimizer { kSgd, kMomentum, kAdam, kAdamW };
 // "sgd", "momentum", "adam", "adamw"
 Result<Optimizer> parse_optimizer(std::string_view name);
 std::string_view name(Optimizer optimizer);
-// What trains every built-in model from its first step, without warm-up: the nets without normalisation decide. On one
-// batch at published widths VGG diverges within five steps with SGD at 1e-2, and a narrow one with Adam at 1e-3.
+// What trains every built-in model from its first step, without warm-up: the nets without
+// normalisation decide. On one batch at published widths VGG diverges within five steps with SGD at
+// 1e-2, and a narrow one with Adam at 1e-3.
 double default_learning_rate(Optimizer optimizer);
 
 struct TrainingOptions {

@@ -31,7 +31,8 @@ std::unordered_map<std::string, Array> sources(const ir::Graph& graph) {
     if (!ir::is_source(value.kind)) continue;
     Array array(value.type);
     const bool moment = value.kind == ir::ValueKind::kOptimizer;
-    for (std::int64_t i = 0; i < array.elements(); ++i) array.set_number(i, moment ? 0 : 0.5 + 0.25 * static_cast<double>(i % 6));
+    for (std::int64_t i = 0; i < array.elements(); ++i)
+      array.set_number(i, moment ? 0 : 0.5 + 0.25 * static_cast<double>(i % 6));
     out.emplace(value.name, std::move(array));
   }
   return out;
@@ -57,16 +58,21 @@ TEST(MakeTrainingGraph, SgdTakesAStepAgainstTheGradient) {
   const Array& gradient = *(*all)[graph.outputs[1].index()];
   const Array after = updated(graph, "layer.weight");
   const Array before = sources(graph).at("layer.weight");
-  for (int i = 0; i < 3; ++i) EXPECT_NEAR(after.number(i), before.number(i) - 0.1 * gradient.number(i), 1e-12);
+  for (int i = 0; i < 3; ++i)
+    EXPECT_NEAR(after.number(i), before.number(i) - 0.1 * gradient.number(i), 1e-12);
 }
 
 TEST(MakeTrainingGraph, UpdatesStandRightBehindTheirGradient) {
   Builder b("deep");
   Var h = b.input("x", {ir::DType::kF64, {4}, {}});
-  for (int i = 0; i < 4; ++i) h = ops::tanh(h * b.weight(fmt::format("w{}", i), {ir::DType::kF64, {4}, {}}, {}));
+  for (int i = 0; i < 4; ++i)
+    h = ops::tanh(h * b.weight(fmt::format("w{}", i), {ir::DType::kF64, {4}, {}}, {}));
   const ir::Graph graph = *make_training_graph(*b.finish({b.call1("reduce_sum", {h})}), {});
-  const auto first_update = std::find_if(graph.nodes.begin(), graph.nodes.end(), [](const ir::Node& node) { return node.op == "adamw"; });
-  const auto last_backward = std::find_if(graph.nodes.rbegin(), graph.nodes.rend(), [](const ir::Node& node) { return node.phase == ir::Phase::kBackward; });
+  const auto first_update = std::find_if(graph.nodes.begin(), graph.nodes.end(),
+                                         [](const ir::Node& node) { return node.op == "adamw"; });
+  const auto last_backward =
+      std::find_if(graph.nodes.rbegin(), graph.nodes.rend(),
+                   [](const ir::Node& node) { return node.phase == ir::Phase::kBackward; });
   EXPECT_LT(first_update - graph.nodes.begin(), graph.nodes.rend() - last_backward);
 }
 
@@ -111,7 +117,8 @@ TEST(MakeTrainingGraph, FrozenWeightsAreNotUpdated) {
   TrainingOptions how;
   how.freeze = {"*.bias"};
   const ir::Graph graph = *make_training_graph(small_model(), how);
-  for (const ir::Update& update : graph.updates) EXPECT_NE(graph.value(update.source).name, "layer.bias");
+  for (const ir::Update& update : graph.updates)
+    EXPECT_NE(graph.value(update.source).name, "layer.bias");
   how.freeze = {"*"};
   EXPECT_FALSE(make_training_graph(small_model(), how));
   how.freeze = {"nothing.like.this"};

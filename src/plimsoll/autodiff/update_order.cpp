@@ -23,7 +23,8 @@ ir::Graph updates_behind_readers(ir::Graph graph) {
     const ir::Node& node = graph.nodes[n];
     if (!ops::card_of(node).in_place.must()) continue;
     for (const ops::InPlace::Pair& pair : ops::card_of(node).in_place.pairs()) {
-      behind[n] = std::max(behind[n], last_reader[node.inputs[static_cast<std::size_t>(pair.input)].index()]);
+      behind[n] = std::max(behind[n],
+                           last_reader[node.inputs[static_cast<std::size_t>(pair.input)].index()]);
     }
     moves = moves || behind[n] != n;
   }
@@ -37,7 +38,8 @@ ir::Graph updates_behind_readers(ir::Graph graph) {
   std::vector<ir::Node> nodes;
   nodes.reserve(count);
   for (const std::size_t n : order) {
-    for (const ValueId output : graph.nodes[n].outputs) graph.value(output).producer = NodeId(nodes.size());
+    for (const ValueId output : graph.nodes[n].outputs)
+      graph.value(output).producer = NodeId(nodes.size());
     nodes.push_back(std::move(graph.nodes[n]));
   }
   graph.nodes = std::move(nodes);

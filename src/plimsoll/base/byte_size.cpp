@@ -16,8 +16,8 @@ std::optional<Number> split_number(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
   while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
   Number out;
-  auto [rest, problem] = std::from_chars(text.data(), text.data() + text.size(), out.value,
-                                         std::chars_format::fixed);
+  auto [rest, problem] =
+      std::from_chars(text.data(), text.data() + text.size(), out.value, std::chars_format::fixed);
   if (problem != std::errc() || !std::isfinite(out.value) || out.value < 0) return std::nullopt;
   out.unit = text.substr(static_cast<std::size_t>(rest - text.data()));
   while (!out.unit.empty() && out.unit.front() == ' ') out.unit.remove_prefix(1);
@@ -52,14 +52,16 @@ bool is_percentage(std::string_view text) {
 Result<Bytes> parse_byte_size(std::string_view text, std::optional<Bytes> whole) {
   const auto number = split_number(text);
   const auto complain = [&] {
-    return fail(ErrorCode::kUsage, "size '{}': expected a number with a unit, such as 1.5GiB, 800MB, 123456{}",
-                text, whole ? " or 40%" : "");
+    return fail(ErrorCode::kUsage,
+                "size '{}': expected a number with a unit, such as 1.5GiB, 800MB, 123456{}", text,
+                whole ? " or 40%" : "");
   };
   if (!number) return complain();
   double bytes = 0;
   if (number->unit == "%") {
     if (!whole) {
-      return fail(ErrorCode::kUsage, "size '{}': a percentage has no meaning here; give bytes, such as 1.5GiB", text);
+      return fail(ErrorCode::kUsage,
+                  "size '{}': a percentage has no meaning here; give bytes, such as 1.5GiB", text);
     }
     bytes = number->value / 100.0 * static_cast<double>(whole->value);
   } else {

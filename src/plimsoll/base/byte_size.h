@@ -1,8 +1,8 @@
 // Sizes as people write and read them.
 //
 // parse_byte_size takes `1.5GiB`, `800MB`, `64k`, `123456`; with `whole` given, also `40%` of it.
-// MB is 10^6 and MiB is 2^20, as the standards say; a bare K, M, G or T is binary, as people who type
-// one mean. Fractions are fine as long as the result is at least one byte.
+// MB is 10^6 and MiB is 2^20, as the standards say; a bare K, M, G or T is binary, as people who
+// type one mean. Fractions are fine as long as the result is at least one byte.
 #pragma once
 
 #include <optional>

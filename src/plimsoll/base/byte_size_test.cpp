@@ -22,7 +22,8 @@ TEST(ParseByteSize, TakesAPercentageOnlyOfAWhole) {
 }
 
 TEST(ParseByteSize, RefusesWhatIsNoSize) {
-  for (const char* text : {"", "GiB", "-1", "1.5XB", "nan", "inf", "1e400", "9999999PiB", "0.1", "1 2"}) {
+  for (const char* text :
+       {"", "GiB", "-1", "1.5XB", "nan", "inf", "1e400", "9999999PiB", "0.1", "1 2"}) {
     EXPECT_FALSE(parse_byte_size(text).has_value()) << text;
   }
 }

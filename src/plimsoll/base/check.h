@@ -1,8 +1,8 @@
 // PLIMSOLL_CHECK: for what can only be false through a bug of ours.
 //
-// It is on in every build: a memory planner that goes on after a broken invariant corrupts somebody's
-// training run. What a user's input can cause is a Result instead. PLIMSOLL_DCHECK is for inner loops
-// and exists only in debug and sanitizer builds.
+// It is on in every build: a memory planner that goes on after a broken invariant corrupts
+// somebody's training run. What a user's input can cause is a Result instead. PLIMSOLL_DCHECK is
+// for inner loops and exists only in debug and sanitizer builds.
 #pragma once
 
 #include <string>
@@ -18,14 +18,16 @@ template <typename... Args>
 std::string check_message(fmt::format_string<Args...> format, Args&&... args) {
   return fmt::format(format, std::forward<Args>(args)...);
 }
-inline std::string check_message() { return {}; }
+inline std::string check_message() {
+  return {};
+}
 
 }  // namespace plimsoll::base
 
-#define PLIMSOLL_CHECK(condition, ...)                                            \
-  do {                                                                            \
-    if (!(condition)) [[unlikely]]                                                \
-      ::plimsoll::base::check_failed(__FILE__, __LINE__, #condition,              \
+#define PLIMSOLL_CHECK(condition, ...)                                              \
+  do {                                                                              \
+    if (!(condition)) [[unlikely]]                                                  \
+      ::plimsoll::base::check_failed(__FILE__, __LINE__, #condition,                \
                                      ::plimsoll::base::check_message(__VA_ARGS__)); \
   } while (false)
 

@@ -18,7 +18,9 @@ constexpr std::optional<std::int64_t> checked_multiply(std::int64_t a, std::int6
   return out;
 }
 
-constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return a / b + (a % b > 0); }
+constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+  return a / b + (a % b > 0);
+}
 
 // The next multiple of `alignment` (a positive number, not only powers of two), or nothing when it
 // does not fit an int64.

@@ -7,7 +7,8 @@
 
 namespace plimsoll {
 
-// Nothing for no text; a comma at the end begins no word, two in a row have an empty one between them.
+// Nothing for no text; a comma at the end begins no word, two in a row have an empty one between
+// them.
 inline std::vector<std::string_view> comma_list(std::string_view text) {
   std::vector<std::string_view> out;
   while (!text.empty()) {

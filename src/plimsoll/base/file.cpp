@@ -33,14 +33,16 @@ Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.get() < 0) return bad_input("{}: {}", path.string(), std::strerror(errno));
   struct stat info {};
-  if (::fstat(file.get(), &info) != 0) return bad_input("{}: {}", path.string(), std::strerror(errno));
+  if (::fstat(file.get(), &info) != 0)
+    return bad_input("{}: {}", path.string(), std::strerror(errno));
   if (S_ISDIR(info.st_mode)) return bad_input("{}: is a folder, expected a file", path.string());
   if (!S_ISREG(info.st_mode)) return bad_input("{}: not a regular file", path.string());
   MappedFile out;
   out.size_ = static_cast<std::size_t>(info.st_size);
   if (out.size_ == 0) return out;
   void* data = ::mmap(nullptr, out.size_, PROT_READ, MAP_PRIVATE, file.get(), 0);
-  if (data == MAP_FAILED) return bad_input("{}: cannot map: {}", path.string(), std::strerror(errno));
+  if (data == MAP_FAILED)
+    return bad_input("{}: cannot map: {}", path.string(), std::strerror(errno));
   out.data_ = static_cast<const std::byte*>(data);
   return out;
 }

@@ -24,8 +24,8 @@ class MappedFile {
   ~MappedFile();
 
   std::span<const std::byte> bytes() const { return {data_, size_}; }
-  // Gives the pages of a part of the bytes back to the system; bytes elsewhere are none of its business. They stay
-  // valid: reading them again brings the pages back from the file.
+  // Gives the pages of a part of the bytes back to the system; bytes elsewhere are none of its
+  // business. They stay valid: reading them again brings the pages back from the file.
   void release(std::span<const std::byte> part) const;
   std::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
 

@@ -38,8 +38,8 @@ class Cursor {
   const char** reached_;
 };
 
-// Takes the lexer's events and builds the tree, within limits. A handler that returns false ends the
-// parse; error_ then says why.
+// Takes the lexer's events and builds the tree, within limits. A handler that returns false ends
+// the parse; error_ then says why.
 class TreeBuilder {
  public:
   TreeBuilder(std::string_view text, const JsonLimits& limits, std::int64_t first_line)
@@ -66,19 +66,24 @@ class TreeBuilder {
 
   bool key(std::string& name) {
     if (!count()) return false;
-    const auto [place, is_new] = open_.back()->get_ref<json::object_t&>().try_emplace(std::move(name));
-    if (!is_new) return refuse(place->first.size() + 2, "the key '{}' is there twice", excerpt(place->first));
+    const auto [place, is_new] =
+        open_.back()->get_ref<json::object_t&>().try_emplace(std::move(name));
+    if (!is_new)
+      return refuse(place->first.size() + 2, "the key '{}' is there twice", excerpt(place->first));
     member_ = &place->second;
     return true;
   }
 
-  bool parse_error(std::size_t position, const std::string& token, const nlohmann::detail::exception& why) {
+  bool parse_error(std::size_t position, const std::string& token,
+                   const nlohmann::detail::exception& why) {
     const std::string_view what = why.what();
     if (what.find("out_of_range.406") != std::string_view::npos) {
-      return refuse_at(position - std::min(position, token.size()), "the number {} is too large", excerpt(token));
+      return refuse_at(position - std::min(position, token.size()), "the number {} is too large",
+                       excerpt(token));
     }
     const bool bad_text = what.find("ill-formed UTF-8") != std::string_view::npos;
-    return refuse_at(position > 0 ? position - 1 : 0, "{}", bad_text ? "this is not UTF-8, which JSON must be" : "this is not valid JSON");
+    return refuse_at(position > 0 ? position - 1 : 0, "{}",
+                     bad_text ? "this is not UTF-8, which JSON must be" : "this is not valid JSON");
   }
 
  private:
@@ -104,7 +109,8 @@ class TreeBuilder {
 
   bool open(json empty) {
     if (!count()) return false;
-    if (open_.size() >= static_cast<std::size_t>(limits_.depth)) return refuse(1, "nested deeper than {} levels", limits_.depth);
+    if (open_.size() >= static_cast<std::size_t>(limits_.depth))
+      return refuse(1, "nested deeper than {} levels", limits_.depth);
     // Stays valid while it is open: only the innermost list grows.
     open_.push_back(put(std::move(empty)));
     return true;
@@ -129,7 +135,8 @@ class TreeBuilder {
 
   template <typename... Args>
   bool refuse_at(std::size_t at, fmt::format_string<Args...> format, Args&&... args) {
-    error_ = fmt::format("{}: {}", line_and_column(text_, at, first_line_), fmt::format(format, std::forward<Args>(args)...));
+    error_ = fmt::format("{}: {}", line_and_column(text_, at, first_line_),
+                         fmt::format(format, std::forward<Args>(args)...));
     return false;
   }
 
@@ -153,7 +160,8 @@ std::string tree_text(const Tree& tree, int indent) {
 
 Result<json> parse_json(std::string_view text, const JsonLimits& limits, std::int64_t first_line) {
   if (text.size() > limits.bytes) {
-    return bad_input("{}: {} bytes are more than the {} that are read", line_and_column(text, 0, first_line), text.size(), limits.bytes);
+    return bad_input("{}: {} bytes are more than the {} that are read",
+                     line_and_column(text, 0, first_line), text.size(), limits.bytes);
   }
   // The lexer takes a NUL byte for the end of the text.
   if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos) {
@@ -162,7 +170,11 @@ Result<json> parse_json(std::string_view text, const JsonLimits& limits, std::in
   return TreeBuilder(text, limits, first_line).build();
 }
 
-std::string json_text(const nlohmann::json& tree, int indent) { return tree_text(tree, indent); }
-std::string json_text(const nlohmann::ordered_json& tree, int indent) { return tree_text(tree, indent); }
+std::string json_text(const nlohmann::json& tree, int indent) {
+  return tree_text(tree, indent);
+}
+std::string json_text(const nlohmann::ordered_json& tree, int indent) {
+  return tree_text(tree, indent);
+}
 
 }  // namespace plimsoll

@@ -18,8 +18,12 @@ class Walker {
   std::size_t at() const { return at_; }
 
   // Moves to the value of a key of the object, or of an index of the list, that begins here.
-  bool enter(std::string_view key) { return descend('{', [&](std::size_t) { return read_key() == key; }); }
-  bool enter(std::size_t index) { return descend('[', [&](std::size_t k) { return k == index; }); }
+  bool enter(std::string_view key) {
+    return descend('{', [&](std::size_t) { return read_key() == key; });
+  }
+  bool enter(std::size_t index) {
+    return descend('[', [&](std::size_t k) { return k == index; });
+  }
 
  private:
   template <typename Wanted>
@@ -41,7 +45,9 @@ class Walker {
 
   char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
   void skip_blanks() {
-    while (at_ < text_.size() && std::string_view(" \t\r\n").find(text_[at_]) != std::string_view::npos) ++at_;
+    while (at_ < text_.size() &&
+           std::string_view(" \t\r\n").find(text_[at_]) != std::string_view::npos)
+      ++at_;
   }
   std::string_view read_key() {
     const std::size_t begin = at_ + 1;
@@ -83,8 +89,10 @@ class Walker {
 std::string line_and_column(std::string_view text, std::size_t at, std::int64_t first_line) {
   const std::string_view before = text.substr(0, std::min(at, text.size()));
   const std::size_t newline = before.rfind('\n');
-  const std::size_t column = newline == std::string_view::npos ? before.size() : before.size() - newline - 1;
-  return fmt::format("line {}, column {}", first_line + std::count(before.begin(), before.end(), '\n'), column + 1);
+  const std::size_t column =
+      newline == std::string_view::npos ? before.size() : before.size() - newline - 1;
+  return fmt::format("line {}, column {}",
+                     first_line + std::count(before.begin(), before.end(), '\n'), column + 1);
 }
 
 std::size_t find_in_json(std::string_view text, std::string_view path) {

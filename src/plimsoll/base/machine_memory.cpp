@@ -15,7 +15,8 @@ Bytes machine_memory() {
 Status check_machine_memory(Bytes needed) {
   const Bytes there = machine_memory();
   if (needed.value <= there.value) return {};
-  return fail(ErrorCode::kDoesNotFit, "needs {} of memory, this machine has {}", human(needed), human(there));
+  return fail(ErrorCode::kDoesNotFit, "needs {} of memory, this machine has {}", human(needed),
+              human(there));
 }
 
 }  // namespace plimsoll

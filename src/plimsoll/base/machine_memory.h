@@ -1,7 +1,7 @@
 // How much memory this machine has.
 //
-// Linux lets a program ask for more than there is and kills one later, not always the one that asked. So
-// whoever is about to take a large piece compares first.
+// Linux lets a program ask for more than there is and kills one later, not always the one that
+// asked. So whoever is about to take a large piece compares first.
 #pragma once
 
 #include "plimsoll/base/result.h"

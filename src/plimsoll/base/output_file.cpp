@@ -35,16 +35,21 @@ struct Destination {
   struct stat info {};
 };
 
-fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
+fs::path folder_of(const fs::path& path) {
+  return path.has_parent_path() ? path.parent_path() : fs::path(".");
+}
 
-// -1: not such a name. Opening "/dev/fd/3" again would begin at the front of a file that a shell appends to.
+// -1: not such a name. Opening "/dev/fd/3" again would begin at the front of a file that a shell
+// appends to.
 int descriptor_named(const std::string& name) {
   if (name == "/dev/stdout") return STDOUT_FILENO;
   if (name == "/dev/stderr") return STDERR_FILENO;
-  for (const std::string& folder : {std::string("/dev/fd/"), std::string("/proc/self/fd/"), fmt::format("/proc/{}/fd/", ::getpid())}) {
+  for (const std::string& folder : {std::string("/dev/fd/"), std::string("/proc/self/fd/"),
+                                    fmt::format("/proc/{}/fd/", ::getpid())}) {
     if (!name.starts_with(folder)) continue;
     int out = -1;
-    const auto [end, problem] = std::from_chars(name.data() + folder.size(), name.data() + name.size(), out);
+    const auto [end, problem] =
+        std::from_chars(name.data() + folder.size(), name.data() + name.size(), out);
     if (problem == std::errc() && end == name.data() + name.size() && out >= 0) return out;
   }
   return -1;
@@ -56,7 +61,8 @@ bool lies_in_proc(const fs::path& link) {
   return ::statfs(folder_of(link).c_str(), &system) == 0 && system.f_type == PROC_SUPER_MAGIC;
 }
 
-// The rule of fs.protected_symlinks: we read links ourselves, so the kernel does not apply it for us.
+// The rule of fs.protected_symlinks: we read links ourselves, so the kernel does not apply it for
+// us.
 bool is_strangers_link(const fs::path& link, const struct stat& info) {
   struct stat folder {};
   if (::stat(folder_of(link).c_str(), &folder) != 0) return true;
@@ -72,13 +78,15 @@ Destination find_destination(fs::path path) {
     if (out.descriptor >= 0) return out;
     out.exists = ::lstat(path.c_str(), &out.info) == 0;
     if (!out.exists) {
-      if (errno != ENOENT || path.empty() || !path.has_filename()) out.error = errno == ENOENT ? EISDIR : errno;
+      if (errno != ENOENT || path.empty() || !path.has_filename())
+        out.error = errno == ENOENT ? EISDIR : errno;
       return out;
     }
     if (!S_ISLNK(out.info.st_mode)) {
       if (S_ISDIR(out.info.st_mode)) out.error = EISDIR;
       out.through = !S_ISREG(out.info.st_mode);
-      if (out.error == 0 && ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) != 0) out.error = errno;
+      if (out.error == 0 && ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) != 0)
+        out.error = errno;
       return out;
     }
     if (lies_in_proc(path)) {
@@ -108,16 +116,19 @@ tl::unexpected<Error> cannot_write(const fs::path& path, int error) {
 std::string temporary_for(const fs::path& target) {
   std::random_device random;
   const auto number = static_cast<std::uint64_t>(random()) << 32 | random();
-  const std::string name = fmt::format(".{}.{:016x}.part", target.filename().string().substr(0, 200), number);
+  const std::string name =
+      fmt::format(".{}.{:016x}.part", target.filename().string().substr(0, 200), number);
   return fs::absolute(folder_of(target) / name).string();
 }
 
 int sync(int descriptor) {
   if (::fsync(descriptor) == 0) return 0;
-  return errno == EINVAL || errno == ENOTSUP || errno == EROFS ? 0 : errno;  // a pipe has nothing to sync
+  // a pipe has nothing to sync
+  return errno == EINVAL || errno == ENOTSUP || errno == EROFS ? 0 : errno;
 }
 
-// The names are given already: a folder that cannot be synced is no reason to call the files unwritten.
+// The names are given already: a folder that cannot be synced is no reason to call the files
+// unwritten.
 void sync_folder(const fs::path& folder) {
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) return;
@@ -125,7 +136,8 @@ void sync_folder(const fs::path& folder) {
   ::close(descriptor);
 }
 
-// As the old file was. Whoever may not give the file to its old owner must not pass on the right to run as him either.
+// As the old file was. Whoever may not give the file to its old owner must not pass on the right to
+// run as him either.
 int take_over(int descriptor, const struct stat& old) {
   mode_t mode = old.st_mode & 07777;
   if (::fchown(descriptor, old.st_uid, old.st_gid) != 0) mode &= 0777;
@@ -143,26 +155,33 @@ Result<OutputFile> OutputFile::create(const fs::path& path) {
     out.descriptor_ = to.descriptor >= 0 ? ::fcntl(to.descriptor, F_DUPFD_CLOEXEC, 3)
                                          : ::open(to.path.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC);
     if (out.descriptor_ < 0) return cannot_write(path, errno);
-    if (to.descriptor == STDOUT_FILENO) std::fflush(stdout);  // what was printed before comes before
+    // what was printed before comes before
+    if (to.descriptor == STDOUT_FILENO) std::fflush(stdout);
     return out;
   }
   out.target_ = to.path;
   out.temporary_ = TemporaryName(temporary_for(to.path));
   // A file that is to be private is so from its first byte.
-  out.descriptor_ = ::open(out.temporary_.path().c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, to.exists ? 0600 : 0666);
+  out.descriptor_ =
+      ::open(out.temporary_.path().c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+             to.exists ? 0600 : 0666);
   if (out.descriptor_ < 0) {
     const int error = errno;
     out.temporary_.forget();
     return cannot_write(path, error);
   }
   if (!to.exists) return out;
-  if (const int error = take_over(out.descriptor_, to.info); error != 0) return cannot_write(path, error);
+  if (const int error = take_over(out.descriptor_, to.info); error != 0)
+    return cannot_write(path, error);
   return out;
 }
 
 OutputFile::OutputFile(OutputFile&& other) noexcept
-    : asked_(std::move(other.asked_)), target_(std::move(other.target_)), temporary_(std::move(other.temporary_)),
-      descriptor_(std::exchange(other.descriptor_, -1)), written_(other.written_) {}
+    : asked_(std::move(other.asked_)),
+      target_(std::move(other.target_)),
+      temporary_(std::move(other.temporary_)),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      written_(other.written_) {}
 
 OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
   std::swap(asked_, other.asked_);
@@ -177,7 +196,9 @@ OutputFile::~OutputFile() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-tl::unexpected<Error> OutputFile::failure(int error) const { return cannot_write(asked_, error); }
+tl::unexpected<Error> OutputFile::failure(int error) const {
+  return cannot_write(asked_, error);
+}
 
 Status OutputFile::write(std::string_view bytes) {
   constexpr std::size_t kMostAtOnce = std::size_t{1} << 30;  // write() takes 2 GiB at most
@@ -212,7 +233,9 @@ Status OutputFile::give_name() {
   return {};
 }
 
-Status OutputFile::commit() { return commit_together({this, 1}); }
+Status OutputFile::commit() {
+  return commit_together({this, 1});
+}
 
 namespace {
 
@@ -223,7 +246,8 @@ class Renames {
   int set_aside(const fs::path& target) {
     struct stat info {};
     if (::lstat(target.c_str(), &info) != 0) return errno == ENOENT ? 0 : errno;
-    if (!S_ISREG(info.st_mode)) return S_ISDIR(info.st_mode) ? EISDIR : EEXIST;  // it came while we wrote
+    // it came while we wrote
+    if (!S_ISREG(info.st_mode)) return S_ISDIR(info.st_mode) ? EISDIR : EEXIST;
     TemporaryName aside(temporary_for(target));
     if (::rename(target.c_str(), aside.path().c_str()) != 0) {
       const int error = errno;
@@ -267,7 +291,8 @@ Status commit_together(std::span<OutputFile> files) {
   };
   const OutputFile& index = files.back();
   Status done;
-  if (const int error = index.target_.empty() ? 0 : renames.set_aside(index.target_); error != 0) done = index.failure(error);
+  if (const int error = index.target_.empty() ? 0 : renames.set_aside(index.target_); error != 0)
+    done = index.failure(error);
   for (std::size_t i = 0; done && i < files.size(); ++i) done = place(files[i]);
   if (!done) renames.undo();
   fs::path synced;
@@ -288,15 +313,18 @@ Status write_file(const fs::path& path, std::string_view content) {
 Status check_writable(const fs::path& path, std::uint64_t bytes) {
   const Destination to = find_destination(path);
   if (to.error != 0) return cannot_write(path, to.error);
-  if (to.descriptor >= 0) return ::fcntl(to.descriptor, F_GETFD) < 0 ? Status(cannot_write(path, errno)) : Status{};
+  if (to.descriptor >= 0)
+    return ::fcntl(to.descriptor, F_GETFD) < 0 ? Status(cannot_write(path, errno)) : Status{};
   if (to.through) return {};
   PLIMSOLL_RETURN_IF_ERROR(OutputFile::create(path));
   struct statvfs system {};
-  if (bytes == 0 || ::statvfs(folder_of(to.path).c_str(), &system) != 0 || system.f_blocks == 0) return {};
+  if (bytes == 0 || ::statvfs(folder_of(to.path).c_str(), &system) != 0 || system.f_blocks == 0)
+    return {};
   const std::uint64_t room = std::uint64_t{system.f_bavail} * system.f_frsize;
   if (bytes <= room) return {};
-  return bad_input("{}: cannot write: it will have {}, and its file system has room for {}", path.string(),
-                   human(Bytes(static_cast<std::int64_t>(bytes))), human(Bytes(static_cast<std::int64_t>(room))));
+  return bad_input("{}: cannot write: it will have {}, and its file system has room for {}",
+                   path.string(), human(Bytes(static_cast<std::int64_t>(bytes))),
+                   human(Bytes(static_cast<std::int64_t>(room))));
 }
 
 }  // namespace plimsoll

@@ -34,7 +34,9 @@ class OutputFiles : public testing::Test {
     fs::permissions(folder_, fs::perms::owner_all);
     fs::remove_all(folder_);
   }
-  std::size_t names() const { return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_), {})); }
+  std::size_t names() const {
+    return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_), {}));
+  }
 
   // What a child that works on files leaves when `signal` reaches it while it waits inside `work`.
   template <typename Work>
@@ -92,11 +94,13 @@ TEST_F(OutputFiles, LinksStayAndWhatTheyLeadToIsWritten) {
   fs::create_symlink("far/made", folder_ / "dangling");
   ASSERT_TRUE(write_file(folder_ / "two", "new"));
   ASSERT_TRUE(write_file(folder_ / "dangling", "made"));
-  EXPECT_TRUE(fs::is_symlink(folder_ / "one") && fs::is_symlink(folder_ / "two") && fs::is_symlink(folder_ / "dangling"));
+  EXPECT_TRUE(fs::is_symlink(folder_ / "one") && fs::is_symlink(folder_ / "two") &&
+              fs::is_symlink(folder_ / "dangling"));
   EXPECT_EQ(*read_file(folder_ / "far" / "file"), "new");
   EXPECT_EQ(*read_file(folder_ / "far" / "made"), "made");
   fs::create_symlink("round", folder_ / "round");
-  EXPECT_NE(write_file(folder_ / "round", "x").error().message.find("round: cannot write"), std::string::npos);
+  EXPECT_NE(write_file(folder_ / "round", "x").error().message.find("round: cannot write"),
+            std::string::npos);
 }
 
 TEST_F(OutputFiles, AStrangersLinkInAFolderOpenToAllIsRefused) {
@@ -119,7 +123,8 @@ TEST_F(OutputFiles, AFifoStaysAFifoAndItsReaderGetsTheBytes) {
   std::thread reader([&] {
     const int from = ::open(fifo.c_str(), O_RDONLY);
     char piece[64];
-    for (ssize_t n = 0; (n = ::read(from, piece, sizeof piece)) > 0;) got.append(piece, static_cast<std::size_t>(n));
+    for (ssize_t n = 0; (n = ::read(from, piece, sizeof piece)) > 0;)
+      got.append(piece, static_cast<std::size_t>(n));
     ::close(from);
   });
   EXPECT_TRUE(write_file(fifo, "through"));
@@ -130,11 +135,14 @@ TEST_F(OutputFiles, AFifoStaysAFifoAndItsReaderGetsTheBytes) {
 }
 
 TEST_F(OutputFiles, DevicesAndDescriptorsAreWrittenThrough) {
-  // Devices of our own where we may make them: a mistake here must not cost the machine its /dev/null.
-  if (::mknod((folder_ / "null").c_str(), S_IFCHR | 0600, makedev(1, 3)) == 0 && ::mknod((folder_ / "full").c_str(), S_IFCHR | 0600, makedev(1, 7)) == 0) {
+  // Devices of our own where we may make them: a mistake here must not cost the machine its
+  // /dev/null.
+  if (::mknod((folder_ / "null").c_str(), S_IFCHR | 0600, makedev(1, 3)) == 0 &&
+      ::mknod((folder_ / "full").c_str(), S_IFCHR | 0600, makedev(1, 7)) == 0) {
     EXPECT_TRUE(write_file(folder_ / "null", "x"));
     EXPECT_TRUE(fs::is_character_file(folder_ / "null"));
-    EXPECT_NE(write_file(folder_ / "full", "x").error().message.find("No space left"), std::string::npos);
+    EXPECT_NE(write_file(folder_ / "full", "x").error().message.find("No space left"),
+              std::string::npos);
     EXPECT_TRUE(fs::is_character_file(folder_ / "full"));
   }
   // What a shell appends to is appended to, not replaced.
@@ -158,7 +166,9 @@ TEST_F(OutputFiles, WhatCannotBeWrittenIsSaidBeforeAndNamesTheFile) {
     EXPECT_FALSE(write_file(path, "x"));
   }
   EXPECT_TRUE(check_writable(folder_ / "new", 1));
-  EXPECT_NE(check_writable(folder_ / "new", std::uint64_t{1} << 62).error().message.find("has room for"), std::string::npos);
+  EXPECT_NE(
+      check_writable(folder_ / "new", std::uint64_t{1} << 62).error().message.find("has room for"),
+      std::string::npos);
   EXPECT_EQ(names(), 0u);
 }
 
@@ -201,7 +211,8 @@ TEST_F(OutputFiles, ASignalLeavesTheOldFileAndNothingElse) {
     const int ended = end_by_signal(signal, [&](const auto& wait_here) {
       auto file = OutputFile::create(folder_ / "a");
       auto other = OutputFile::create(folder_ / "b");
-      if (!file->write(std::string_view("half of")) || !other->write(std::string_view("it"))) ::_exit(8);
+      if (!file->write(std::string_view("half of")) || !other->write(std::string_view("it")))
+        ::_exit(8);
       wait_here();
     });
     EXPECT_EQ(ended, signal);
@@ -241,7 +252,8 @@ class FileSets : public OutputFiles {
   }
   std::string contents() const {
     std::string out;
-    for (const char* name : {"a", "b", "index"}) out += read_file(folder_ / name).value_or("none") + " ";
+    for (const char* name : {"a", "b", "index"})
+      out += read_file(folder_ / name).value_or("none") + " ";
     return out;
   }
 };
@@ -265,7 +277,8 @@ TEST_F(FileSets, ARenameThatFailsIsUndoneWithThoseBeforeIt) {
     }
     const Status done = commit_together(files);
     ASSERT_FALSE(done);
-    EXPECT_NE(done.error().message.find((folder_ / failing).string()), std::string::npos) << done.error().message;
+    EXPECT_NE(done.error().message.find((folder_ / failing).string()), std::string::npos)
+        << done.error().message;
     EXPECT_EQ(contents(), "old old old ");
   }
   EXPECT_EQ(names(), 3u);
@@ -283,10 +296,12 @@ TEST_F(FileSets, AFolderThatComesBetweenIsNotReplaced) {
 TEST_F(FileSets, ASignalDuringTheWritingChangesNothing) {
   auto old = written("old");
   ASSERT_TRUE(commit_together(old));
-  EXPECT_EQ(end_by_signal(SIGTERM, [&](const auto& wait_here) {
-    auto files = written("new");
-    wait_here();
-  }), SIGTERM);
+  EXPECT_EQ(end_by_signal(SIGTERM,
+                          [&](const auto& wait_here) {
+                            auto files = written("new");
+                            wait_here();
+                          }),
+            SIGTERM);
   EXPECT_EQ(contents(), "old old old ");
   EXPECT_EQ(names(), 3u);
 }

@@ -39,8 +39,8 @@ class Random {
 
   // Uniform in [0, bound); bound > 0. The bias of the multiply-shift is below 2^-32 for our bounds.
   std::int64_t below(std::int64_t bound) {
-    return static_cast<std::int64_t>((static_cast<unsigned __int128>(next()) *
-                                      static_cast<std::uint64_t>(bound)) >> 64);
+    return static_cast<std::int64_t>(
+        (static_cast<unsigned __int128>(next()) * static_cast<std::uint64_t>(bound)) >> 64);
   }
   std::int64_t between(std::int64_t low, std::int64_t high) { return low + below(high - low + 1); }
   double uniform() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
@@ -51,7 +51,9 @@ class Random {
   bool chance(double probability) { return uniform() < probability; }
 
  private:
-  static constexpr std::uint64_t rotate(std::uint64_t x, int k) { return (x << k) | (x >> (64 - k)); }
+  static constexpr std::uint64_t rotate(std::uint64_t x, int k) {
+    return (x << k) | (x >> (64 - k));
+  }
   std::array<std::uint64_t, 4> state_{};
 };
 

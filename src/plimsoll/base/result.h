@@ -1,8 +1,8 @@
 // Result<T>: a value, or an Error that says what went wrong and what to do about it.
 //
 // Every failure a user can cause travels as a Result: a bad file, a budget that cannot be met, a
-// missing device. Our own bugs do not (see check.h). On hot paths, where failing is normal (a pool is
-// exhausted, a search state is dead), functions return an enum or an optional instead.
+// missing device. Our own bugs do not (see check.h). On hot paths, where failing is normal (a pool
+// is exhausted, a search state is dead), functions return an enum or an optional instead.
 //
 //   Result<Graph> graph = read_graph(path);
 //   if (!graph) return forward(graph);            // pass the error on
@@ -70,9 +70,9 @@ template <typename T>
 
 #define PLIMSOLL_CONCAT_INNER(a, b) a##b
 #define PLIMSOLL_CONCAT(a, b) PLIMSOLL_CONCAT_INNER(a, b)
-#define PLIMSOLL_TRY_INTO(temporary, declaration, expression)  \
-  auto temporary = (expression);                               \
-  if (!temporary) return ::plimsoll::forward(temporary);       \
+#define PLIMSOLL_TRY_INTO(temporary, declaration, expression) \
+  auto temporary = (expression);                              \
+  if (!temporary) return ::plimsoll::forward(temporary);      \
   declaration = std::move(*temporary)
 
 // PLIMSOLL_TRY(Graph graph, read_graph(path)); declares graph, or returns the error.
@@ -80,6 +80,6 @@ template <typename T>
   PLIMSOLL_TRY_INTO(PLIMSOLL_CONCAT(result_of_line_, __LINE__), declaration, expression)
 
 // PLIMSOLL_RETURN_IF_ERROR(verify(graph)); for a Status.
-#define PLIMSOLL_RETURN_IF_ERROR(expression)                                       \
-  if (auto status_of_expression = (expression); !status_of_expression)             \
-    return ::plimsoll::forward(status_of_expression)
+#define PLIMSOLL_RETURN_IF_ERROR(expression)                           \
+  if (auto status_of_expression = (expression); !status_of_expression) \
+  return ::plimsoll::forward(status_of_expression)

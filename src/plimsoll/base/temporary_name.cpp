@@ -25,19 +25,23 @@ struct Slot {
 
 constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
 
-// A handler has no other way to know what to remove: these are the only variables of the process here.
+// A handler has no other way to know what to remove: these are the only variables of the process
+// here.
 std::atomic<Slot*> slots{nullptr};
 std::atomic<int> waiting{0};
 std::atomic<int> pending{0};
 std::mutex watch_mutex;
 int watched = 0;
 std::array<bool, kSignals.size()> installed{};
-static_assert(std::atomic<Slot*>::is_always_lock_free && std::atomic<SlotState>::is_always_lock_free);
+static_assert(std::atomic<Slot*>::is_always_lock_free &&
+              std::atomic<SlotState>::is_always_lock_free);
 
 void remove_and_end(int signal) {
   for (Slot* slot = slots.load(); slot != nullptr; slot = slot->next) {
     SlotState held = SlotState::kHeld;
-    if (slot->owner.load() == ::getpid() && slot->state.compare_exchange_strong(held, SlotState::kTaken)) ::unlink(slot->path.data());
+    if (slot->owner.load() == ::getpid() &&
+        slot->state.compare_exchange_strong(held, SlotState::kTaken))
+      ::unlink(slot->path.data());
   }
   struct sigaction by_default {};
   by_default.sa_handler = SIG_DFL;
@@ -57,7 +61,8 @@ void watch_signals() {
   if (watched++ > 0) return;
   for (std::size_t i = 0; i < kSignals.size(); ++i) {
     struct sigaction before {};
-    installed[i] = ::sigaction(kSignals[i], nullptr, &before) == 0 && (before.sa_flags & SA_SIGINFO) == 0 && before.sa_handler == SIG_DFL;
+    installed[i] = ::sigaction(kSignals[i], nullptr, &before) == 0 &&
+                   (before.sa_flags & SA_SIGINFO) == 0 && before.sa_handler == SIG_DFL;
     if (!installed[i]) continue;
     struct sigaction ours {};
     ours.sa_handler = on_signal;
@@ -72,7 +77,9 @@ void unwatch_signals() {
   for (std::size_t i = 0; i < kSignals.size(); ++i) {
     struct sigaction now {};
     // Somebody may have put a handler of his own in our place.
-    if (!installed[i] || ::sigaction(kSignals[i], nullptr, &now) != 0 || now.sa_handler != on_signal) continue;
+    if (!installed[i] || ::sigaction(kSignals[i], nullptr, &now) != 0 ||
+        now.sa_handler != on_signal)
+      continue;
     struct sigaction by_default {};
     by_default.sa_handler = SIG_DFL;
     ::sigaction(kSignals[i], &by_default, nullptr);
@@ -128,7 +135,9 @@ void TemporaryName::forget() {
   unwatch_signals();
 }
 
-SignalsWait::SignalsWait() { waiting.fetch_add(1); }
+SignalsWait::SignalsWait() {
+  waiting.fetch_add(1);
+}
 
 SignalsWait::~SignalsWait() {
   if (waiting.fetch_sub(1) > 1) return;

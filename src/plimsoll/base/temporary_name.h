@@ -1,16 +1,19 @@
-// The name of a file that must not outlive us: removed when the value goes, and when a signal ends the process.
+// The name of a file that must not outlive us: removed when the value goes, and when a signal ends
+// the process.
 //
-// A handler for SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGPIPE is installed with the first name and taken back with the
-// last, each only where the signal had its default action: a program with handlers of its own, or one under nohup,
-// keeps them. The handler removes the files and lets the signal end the process as if it had not been there.
+// A handler for SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGPIPE is installed with the first name and
+// taken back with the last, each only where the signal had its default action: a program with
+// handlers of its own, or one under nohup, keeps them. The handler removes the files and lets the
+// signal end the process as if it had not been there.
 //
-// What a handler may touch is little: no lock, no allocation. So names stand in slots that are linked once and never
-// freed, and a slot changes hands by one atomic word:
+// What a handler may touch is little: no lock, no allocation. So names stand in slots that are
+// linked once and never freed, and a slot changes hands by one atomic word:
 //
 //   free ──register──▶ filling ──▶ held ──forget──▶ free
 //                                   └──handler──▶ taken   (stays so: the process is ending)
 //
-// Threads: any. SIGKILL and a power failure leave the file; its name says whose it was (".plan.json.1f3c….part").
+// Threads: any. SIGKILL and a power failure leave the file; its name says whose it was
+// (".plan.json.1f3c….part").
 #pragma once
 
 #include <string>

@@ -27,10 +27,20 @@ struct Quantity {
   static constexpr Quantity max() { return Quantity(std::numeric_limits<std::int64_t>::max()); }
 
   constexpr auto operator<=>(const Quantity&) const = default;
-  constexpr Quantity& operator+=(Quantity other) { value += other.value; return *this; }
-  constexpr Quantity& operator-=(Quantity other) { value -= other.value; return *this; }
-  friend constexpr Quantity operator+(Quantity a, Quantity b) { return Quantity(a.value + b.value); }
-  friend constexpr Quantity operator-(Quantity a, Quantity b) { return Quantity(a.value - b.value); }
+  constexpr Quantity& operator+=(Quantity other) {
+    value += other.value;
+    return *this;
+  }
+  constexpr Quantity& operator-=(Quantity other) {
+    value -= other.value;
+    return *this;
+  }
+  friend constexpr Quantity operator+(Quantity a, Quantity b) {
+    return Quantity(a.value + b.value);
+  }
+  friend constexpr Quantity operator-(Quantity a, Quantity b) {
+    return Quantity(a.value - b.value);
+  }
   friend constexpr Quantity operator*(Quantity a, std::int64_t n) { return Quantity(a.value * n); }
 };
 
@@ -73,10 +83,18 @@ using ValueId = Id<struct ValueTag>;
 using NodeId = Id<struct NodeTag>;
 using BufferId = Id<struct BufferTag>;
 
-constexpr Bytes operator""_bytes(unsigned long long count) { return Bytes(static_cast<std::int64_t>(count)); }
-constexpr Bytes operator""_KiB(unsigned long long count) { return Bytes(static_cast<std::int64_t>(count) << 10); }
-constexpr Bytes operator""_MiB(unsigned long long count) { return Bytes(static_cast<std::int64_t>(count) << 20); }
-constexpr Bytes operator""_GiB(unsigned long long count) { return Bytes(static_cast<std::int64_t>(count) << 30); }
+constexpr Bytes operator""_bytes(unsigned long long count) {
+  return Bytes(static_cast<std::int64_t>(count));
+}
+constexpr Bytes operator""_KiB(unsigned long long count) {
+  return Bytes(static_cast<std::int64_t>(count) << 10);
+}
+constexpr Bytes operator""_MiB(unsigned long long count) {
+  return Bytes(static_cast<std::int64_t>(count) << 20);
+}
+constexpr Bytes operator""_GiB(unsigned long long count) {
+  return Bytes(static_cast<std::int64_t>(count) << 30);
+}
 
 }  // namespace plimsoll
 
@@ -86,5 +104,6 @@ struct std::hash<plimsoll::Id<Tag>> {
 };
 template <>
 struct fmt::formatter<plimsoll::Bytes> : fmt::formatter<std::int64_t> {
-  auto format(plimsoll::Bytes bytes, fmt::format_context& context) const -> fmt::format_context::iterator;
+  auto format(plimsoll::Bytes bytes, fmt::format_context& context) const
+      -> fmt::format_context::iterator;
 };

@@ -1,8 +1,9 @@
 // Offsets in one arena for what a schedule keeps in device memory.
 //
-// A buffer is a chain of instances that take over each other's memory, or the scratch of one run. The list of
-// actions is the order in which memory changes hands (schedule/schedule.h), so places in it are times for the packer,
-// whatever the streams do. Work is counted, not timed: the same schedule gets the same offsets everywhere.
+// A buffer is a chain of instances that take over each other's memory, or the scratch of one run.
+// The list of actions is the order in which memory changes hands (schedule/schedule.h), so places
+// in it are times for the packer, whatever the streams do. Work is counted, not timed: the same
+// schedule gets the same offsets everywhere.
 #pragma once
 
 #include <cstdint>

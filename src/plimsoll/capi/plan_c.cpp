@@ -25,8 +25,9 @@ constexpr std::chrono::milliseconds kBetweenLooks(2);
 constexpr int kArenaAttempts = 4;
 constexpr std::size_t kRunnersUp = 4;
 
-// Raises a flag when the caller cancels or the deadline has passed: searches stop by themselves, but what comes after
-// a search that failed (the smallest budget, by bisection) has no clock of its own.
+// Raises a flag when the caller cancels or the deadline has passed: searches stop by themselves,
+// but what comes after a search that failed (the smallest budget, by bisection) has no clock of its
+// own.
 class Stopper {
  public:
   Stopper(const volatile std::int32_t* cancel, std::optional<double> seconds)

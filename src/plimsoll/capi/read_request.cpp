@@ -259,7 +259,8 @@ class GraphReader {
     }
   }
 
-  // Of the tasks that can run, always the first. An overwriting task comes after every reader of the old version.
+  // Of the tasks that can run, always the first. An overwriting task comes after every reader of
+  // the old version.
   Result<std::vector<std::size_t>> runnable_order() const {
     std::vector<std::size_t> missing(tasks_.size());
     std::vector<std::vector<std::size_t>> later(tasks_.size());

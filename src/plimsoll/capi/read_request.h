@@ -1,11 +1,12 @@
 // From the C struct to what the planner takes: plimsoll_plan_request -> Workload and FitOptions.
 //
-// The arrays are hostile until read: every index, flag and number is checked before it is used, and memory is
-// linear in their lengths.
+// The arrays are hostile until read: every index, flag and number is checked before it is used, and
+// memory is linear in their lengths.
 //
-// Value ids stay as they are. Tasks are put into an order that can be run (of those that can, always the first of
-// the request, so one that can be run is left alone). A view becomes a value of 0 bytes, and whoever reads it reads
-// its base as well: that keeps the order of making and reading, and the base in memory.
+// Value ids stay as they are. Tasks are put into an order that can be run (of those that can,
+// always the first of the request, so one that can be run is left alone). A view becomes a value of
+// 0 bytes, and whoever reads it reads its base as well: that keeps the order of making and reading,
+// and the base in memory.
 #pragma once
 
 #include <cstdint>

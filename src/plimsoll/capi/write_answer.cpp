@@ -77,7 +77,8 @@ class StepWriter {
       step.reads = step.writes = 1;
       answer_.all_step_instances.insert(answer_.all_step_instances.end(),
                                         {device_[base.index()].value, view.value});
-      // The base may come from another stream; whoever reads the view waits for it, and so must this.
+      // The base may come from another stream; whoever reads the view waits for it, and so must
+      // this.
       add_waits(action, step);
       step.scratch_offset = -1;
       answer_.all_steps.push_back(step);

@@ -9,7 +9,8 @@ namespace plimsoll::cli {
 void bound_spinning(char** argv) {
   constexpr const char* kSpins = "GOMP_SPINCOUNT";
   constexpr const char* kSetByUs = "PLIMSOLL_BOUNDED_SPINNING";
-  if (std::getenv(kSetByUs) != nullptr) {  // libgomp has read it; programs that we start are none of our business
+  // libgomp has read it; programs that we start are none of our business
+  if (std::getenv(kSetByUs) != nullptr) {
     unsetenv(kSpins);
     unsetenv(kSetByUs);
     return;

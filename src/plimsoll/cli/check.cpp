@@ -20,7 +20,8 @@ namespace {
 constexpr const char* kCheckExamples =
     "Examples:\n"
     "  plimsoll check plan.json                                     is this plan right?\n"
-    "  plimsoll check resnet50 --batch 8 --max-peak 2GiB            a memory test for CI: exit 4 when above\n"
+    "  plimsoll check resnet50 --batch 8 --max-peak 2GiB            a memory test for CI: exit 4 "
+    "when above\n"
     "  plimsoll check model.onnx --train --loss cross-entropy --max-peak 2GiB";
 
 struct CheckOptions {
@@ -31,9 +32,11 @@ struct CheckOptions {
 };
 
 Result<plan::Plan> plan_of(const CheckOptions& options) {
-  if (options.request.model.ends_with(".json")) return api::read_plan(options.request.model, options.request.sizes);
+  if (options.request.model.ends_with(".json"))
+    return api::read_plan(options.request.model, options.request.sizes);
   PLIMSOLL_TRY(const api::PlanOptions planning, plan_options(options.planning));
-  PLIMSOLL_TRY(const api::PreparedModel prepared, api::prepare_model(options.request, options.planning.device));
+  PLIMSOLL_TRY(const api::PreparedModel prepared,
+               api::prepare_model(options.request, options.planning.device));
   PLIMSOLL_TRY(api::PlannedGraph planned, api::plan_model(prepared, options.request, planning));
   return std::move(planned.plan);
 }
@@ -46,31 +49,43 @@ Status check(const CheckOptions& options) {
   PLIMSOLL_TRY(const plan::Plan plan, plan_of(options));
   const plan::PlanCheck result = plan::check_plan(plan);
   if (options.json) {
-    const nlohmann::ordered_json out{{"schema", 1}, {"ok", result.ok()}, {"peak_bytes", result.peak_bytes.value}, {"problems", result.problems}};
+    const nlohmann::ordered_json out{{"schema", 1},
+                                     {"ok", result.ok()},
+                                     {"peak_bytes", result.peak_bytes.value},
+                                     {"problems", result.problems}};
     std::printf("%s\n", json_text(out, 2).c_str());
   } else {
     for (const std::string& problem : result.problems) std::printf("%s\n", problem.c_str());
-    std::printf("%s: %s, peak %s (%s bytes)\n", options.request.model.c_str(), result.ok() ? "right" : inked("WRONG", Ink::kRed, STDOUT_FILENO).c_str(), human(result.peak_bytes).c_str(),
-                grouped(result.peak_bytes.value).c_str());
+    std::printf("%s: %s, peak %s (%s bytes)\n", options.request.model.c_str(),
+                result.ok() ? "right" : inked("WRONG", Ink::kRed, STDOUT_FILENO).c_str(),
+                human(result.peak_bytes).c_str(), grouped(result.peak_bytes.value).c_str());
   }
-  if (!result.ok()) return bad_input("{}: the plan is wrong ({} problems)", options.request.model, result.problems.size());
+  if (!result.ok())
+    return bad_input("{}: the plan is wrong ({} problems)", options.request.model,
+                     result.problems.size());
   if (limit && result.peak_bytes > *limit) {
-    return fail(ErrorCode::kDoesNotFit, "{}: peak {} is above the limit of {}", options.request.model, human(result.peak_bytes), human(*limit));
+    return fail(ErrorCode::kDoesNotFit, "{}: peak {} is above the limit of {}",
+                options.request.model, human(result.peak_bytes), human(*limit));
   }
   return {};
 }
 
 Action bind_check(Command& command) {
   auto options = std::make_shared<CheckOptions>();
-  bind_model_options(command, options->request).description("a plan, or a model to plan on the spot");
+  bind_model_options(command, options->request)
+      .description("a plan, or a model to plan on the spot");
   bind_plan_options(command, options->planning);
-  command.add_option("--max-peak", options->max_peak, "exit 4 when the peak is above this: 2GiB").type_name("SIZE");
+  command.add_option("--max-peak", options->max_peak, "exit 4 when the peak is above this: 2GiB")
+      .type_name("SIZE");
   command.add_flag("--json", options->json, "one JSON object");
   return [options]() { return check(*options); };
 }
 
 }  // namespace
 
-Verb check_verb() { return {"check", "the independent checker, for a plan or for a model against a limit", kCheckExamples, bind_check}; }
+Verb check_verb() {
+  return {"check", "the independent checker, for a plan or for a model against a limit",
+          kCheckExamples, bind_check};
+}
 
 }  // namespace plimsoll::cli

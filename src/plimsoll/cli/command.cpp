@@ -70,11 +70,14 @@ Option Command::add_flag(const char* names, bool& variable, const char* help) {
   return Option(*app_->add_flag(names, variable, help));
 }
 
-Option Command::add_flag_callback(const char* names, std::function<void()> given, const char* help) {
+Option Command::add_flag_callback(const char* names, std::function<void()> given,
+                                  const char* help) {
   return Option(*app_->add_flag_callback(names, std::move(given), help));
 }
 
-bool Command::has(const std::string& name) const { return app_->count(name) > 0; }
+bool Command::has(const std::string& name) const {
+  return app_->count(name) > 0;
+}
 
 template Option Command::add_option(const char*, int&, const char*);
 template Option Command::add_option(const char*, double&, const char*);

@@ -3,9 +3,9 @@
 //   command.add_option("-o,--output", options->output, "write the plan").type_name("FILE");
 //   command.add_flag("--json", options->json, "one JSON object");
 //
-// CLI11 parses, behind this: its header takes four seconds to compile, so only command.cpp and the two
-// files that read options back include it. Variables of other types than those declared here need a line
-// at the end of command.cpp.
+// CLI11 parses, behind this: its header takes four seconds to compile, so only command.cpp and the
+// two files that read options back include it. Variables of other types than those declared here
+// need a line at the end of command.cpp.
 #pragma once
 
 #include <functional>
@@ -44,7 +44,8 @@ class Command {
   // The variable keeps its value when the option is not given; it must outlive the parsing.
   template <typename T>
   Option add_option(const char* names, T& variable, const char* help);
-  // The name of a file to write; "-" is standard output. run_command_line checks it before the work begins.
+  // The name of a file to write; "-" is standard output. run_command_line checks it before the work
+  // begins.
   Option add_output(const char* names, std::string& variable, const char* help);
   Option add_flag(const char* names, bool& variable, const char* help);
   Option add_flag_callback(const char* names, std::function<void()> given, const char* help);

@@ -27,7 +27,8 @@ namespace {
 
 // Messages quote names from files, which may be any bytes.
 int report(const Error& error) {
-  std::fprintf(stderr, "%s %s\n", inked("plimsoll:", Ink::kRed, STDERR_FILENO).c_str(), printable(error.message).c_str());
+  std::fprintf(stderr, "%s %s\n", inked("plimsoll:", Ink::kRed, STDERR_FILENO).c_str(),
+               printable(error.message).c_str());
   return static_cast<int>(error.code);
 }
 
@@ -53,23 +54,29 @@ std::string did_you_mean(const std::string& word, const std::vector<std::string>
 }
 
 // What is wrong with the first argument that nobody expected.
-std::string unexpected(const std::vector<VerbRow>& table, const CLI::App* verb, const std::string& word) {
+std::string unexpected(const std::vector<VerbRow>& table, const CLI::App* verb,
+                       const std::string& word) {
   std::vector<std::string> names;
   if (verb == nullptr) {
     for (const VerbRow& row : table) names.push_back(row.name);
-    return fmt::format("'{}' is no {}{} `plimsoll --help` lists them", word, word.starts_with('-') ? "option before a verb" : "verb", did_you_mean(word, names));
+    return fmt::format("'{}' is no {}{} `plimsoll --help` lists them", word,
+                       word.starts_with('-') ? "option before a verb" : "verb",
+                       did_you_mean(word, names));
   }
   for (const VerbRow& row : table) {
     if (row.name != verb->get_name()) continue;
-    for (const OptionRow& option : row.options) names.insert(names.end(), option.names.begin(), option.names.end());
+    for (const OptionRow& option : row.options)
+      names.insert(names.end(), option.names.begin(), option.names.end());
   }
   const std::string option = word.substr(0, word.find('='));
   const bool dashed = word.starts_with('-');
-  return fmt::format("{0}: {1} '{2}'{3} `plimsoll {0} --help` lists its options", verb->get_name(), dashed ? "no option is called" : "one argument too many:", option,
+  return fmt::format("{0}: {1} '{2}'{3} `plimsoll {0} --help` lists its options", verb->get_name(),
+                     dashed ? "no option is called" : "one argument too many:", option,
                      dashed ? did_you_mean(option, names) : ";");
 }
 
-// CLI11 has messages and exit codes (105 to 109) of its own; ours is 2 for every wrong command line.
+// CLI11 has messages and exit codes (105 to 109) of its own; ours is 2 for every wrong command
+// line.
 int report_usage(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* verb = chosen_verb(app);
   if (error.get_name() == "CallForHelp") return show_help(app);
@@ -79,27 +86,31 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error) {
   }
   std::vector<std::string> extra = app.remaining(true);
   // A misspelt option is in front of the value that nobody wants either.
-  std::stable_partition(extra.begin(), extra.end(), [](const std::string& word) { return word.starts_with('-'); });
+  std::stable_partition(extra.begin(), extra.end(),
+                        [](const std::string& word) { return word.starts_with('-'); });
   std::string message;
   if (!extra.empty()) {
     message = unexpected(option_table(app), verb, extra.front());
   } else if (verb == nullptr) {
     message = "a verb is needed, such as plan, run or view; `plimsoll --help` lists them";
   } else {
-    message = fmt::format("{0}: {1}; `plimsoll {0} --help` shows examples", verb->get_name(), error.what());
+    message = fmt::format("{0}: {1}; `plimsoll {0} --help` shows examples", verb->get_name(),
+                          error.what());
   }
   return report({ErrorCode::kUsage, message});
 }
 
-// Names of outputs are checked before the work, so that a wrong one costs no hours. "-" takes standard output for the
-// file: what the verb says goes to standard error then, and the two do not mix.
+// Names of outputs are checked before the work, so that a wrong one costs no hours. "-" takes
+// standard output for the file: what the verb says goes to standard error then, and the two do not
+// mix.
 Status prepare_outputs(const Command& command) {
   std::string standard_output;
   for (std::string* output : command.outputs()) {
     if (*output == "-") {
       if (standard_output.empty()) {
         const int results = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-        if (results < 0 || ::dup2(STDERR_FILENO, STDOUT_FILENO) < 0) return bad_input("standard output: cannot write: {}", std::strerror(errno));
+        if (results < 0 || ::dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+          return bad_input("standard output: cannot write: {}", std::strerror(errno));
         standard_output = fmt::format("/dev/fd/{}", results);
       }
       *output = standard_output;
@@ -160,7 +171,9 @@ int finish_stdout(int exit_code) {
   const bool closed = std::fclose(stdout) == 0;
   if ((!failed && closed) || exit_code != 0) return exit_code;
   const int why = error != 0 ? error : failed ? 0 : errno;
-  return report({ErrorCode::kBadInput, fmt::format("standard output: cannot write{}{}", why != 0 ? ": " : "", why != 0 ? std::strerror(why) : "")});
+  return report(
+      {ErrorCode::kBadInput, fmt::format("standard output: cannot write{}{}", why != 0 ? ": " : "",
+                                         why != 0 ? std::strerror(why) : "")});
 }
 
 }  // namespace plimsoll::cli

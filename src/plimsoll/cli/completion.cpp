@@ -35,22 +35,28 @@ std::string bash_script(const std::vector<VerbRow>& table, const std::string& mo
       if (option.positional) continue;
       names += " " + joined(option.names);
       if (option.value.empty()) continue;
-      for (const std::string& name : option.names) values += fmt::format("    '{} {}') words='{}' ;;\n", verb.name, name, joined(choices_of(option)));
+      for (const std::string& name : option.names)
+        values += fmt::format("    '{} {}') words='{}' ;;\n", verb.name, name,
+                              joined(choices_of(option)));
     }
     const bool takes_model = !verb.options.empty() && verb.options.front().names.front() == "MODEL";
-    options += fmt::format("    {}) names='{}' words='{}' ;;\n", verb.name, names, takes_model ? models : "");
+    options += fmt::format("    {}) names='{}' words='{}' ;;\n", verb.name, names,
+                           takes_model ? models : "");
   }
   return fmt::format(
       "# bash completion of plimsoll; `plimsoll completion bash` writes it.\n"
       "_plimsoll() {{\n"
-      "  local current=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} verb='' word names='' words\n"
+      "  local current=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} verb='' "
+      "word names='' words\n"
       "  for word in \"${{COMP_WORDS[@]:1:COMP_CWORD-1}}\"; do\n"
       "    case \" {0} \" in *\" $word \"*) verb=$word; break ;; esac\n"
       "  done\n"
       "  COMPREPLY=()\n"
-      "  if [ -z \"$verb\" ]; then COMPREPLY=($(compgen -W '{0} --help --version --log-level' -- \"$current\")); return; fi\n"
+      "  if [ -z \"$verb\" ]; then COMPREPLY=($(compgen -W '{0} --help --version --log-level' -- "
+      "\"$current\")); return; fi\n"
       "  case \"$verb $before\" in\n{1}    *) words=none ;;\n  esac\n"
-      "  if [ \"$words\" != none ]; then COMPREPLY=($(compgen -W \"$words\" -- \"$current\")); return; fi\n"
+      "  if [ \"$words\" != none ]; then COMPREPLY=($(compgen -W \"$words\" -- \"$current\")); "
+      "return; fi\n"
       "  case $verb in\n{2}  esac\n"
       "  case $current in -*) words=$names ;; esac\n"
       "  COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
@@ -89,7 +95,9 @@ std::string zsh_script(const std::vector<VerbRow>& table, const std::string& mod
     cases += fmt::format("    {}) _arguments '--help[show this verb]'", verb.name);
     for (const OptionRow& option : verb.options) {
       if (option.positional) continue;
-      for (const std::string& name : option.names) cases += fmt::format(" \\\n      '{}{}[{}]{}'", option.repeats ? "*" : "", name, zsh_text(option.help), zsh_value(option));
+      for (const std::string& name : option.names)
+        cases += fmt::format(" \\\n      '{}{}[{}]{}'", option.repeats ? "*" : "", name,
+                             zsh_text(option.help), zsh_value(option));
     }
     cases += " \\\n      '*:model or file:_plimsoll_subjects' ;;\n";
   }
@@ -115,13 +123,19 @@ Action bind_completion(Command& command) {
   command.add_option("SHELL", *shell, "bash or zsh").type_name("bash|zsh").required();
   command.add_flag("--json", *json, "one JSON object");
   return [shell, json, &command]() -> Status {
-    if (*shell != "bash" && *shell != "zsh") return fail(ErrorCode::kUsage, "completion '{}': there is one for bash and one for zsh", *shell);
+    if (*shell != "bash" && *shell != "zsh")
+      return fail(ErrorCode::kUsage, "completion '{}': there is one for bash and one for zsh",
+                  *shell);
     PLIMSOLL_TRY(const std::vector<api::ModelSummary> models, api::list_models());
     std::vector<std::string> names;
     for (const api::ModelSummary& model : models) names.push_back(model.name);
     const std::vector<VerbRow> table = option_table(command);
-    const std::string script = *shell == "bash" ? bash_script(table, joined(names)) : zsh_script(table, joined(names));
-    const std::string text = *json ? json_text(nlohmann::ordered_json{{"schema", 1}, {"shell", *shell}, {"script", script}}) + "\n" : script;
+    const std::string script =
+        *shell == "bash" ? bash_script(table, joined(names)) : zsh_script(table, joined(names));
+    const std::string text = *json ? json_text(nlohmann::ordered_json{
+                                         {"schema", 1}, {"shell", *shell}, {"script", script}}) +
+                                         "\n"
+                                   : script;
     std::fwrite(text.data(), 1, text.size(), stdout);
     return {};
   };
@@ -129,6 +143,9 @@ Action bind_completion(Command& command) {
 
 }  // namespace
 
-Verb completion_verb() { return {"completion", "the completion script of bash or zsh", kCompletionExamples, bind_completion}; }
+Verb completion_verb() {
+  return {"completion", "the completion script of bash or zsh", kCompletionExamples,
+          bind_completion};
+}
 
 }  // namespace plimsoll::cli

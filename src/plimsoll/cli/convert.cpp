@@ -34,8 +34,9 @@ Status run(const ConvertOptions& options) {
 Action bind_convert(Command& command) {
   auto options = std::make_shared<ConvertOptions>();
   command.add_option("in", options->from, "a PyTorch snapshot or a trace of ours").required();
-  command.add_output("-o,--output", options->to,
-                     "what to write: .jsonl ours, .pickle PyTorch's, .json Chrome's; .gz after it")
+  command
+      .add_output("-o,--output", options->to,
+                  "what to write: .jsonl ours, .pickle PyTorch's, .json Chrome's; .gz after it")
       .required();
   command.add_flag("--json", options->json, "one JSON object on stdout");
   return [options] { return run(*options); };
@@ -47,7 +48,8 @@ Verb convert_verb() {
   return {"convert", "between PyTorch snapshots, our traces and Chrome's",
           "Examples:\n"
           "  plimsoll convert snapshot.pickle.gz -o trace.jsonl\n"
-          "  plimsoll convert trace.jsonl -o snapshot.pickle     # python -m torch.cuda._memory_viz reads it\n"
+          "  plimsoll convert trace.jsonl -o snapshot.pickle     # python -m "
+          "torch.cuda._memory_viz reads it\n"
           "  plimsoll convert trace.jsonl -o trace.json          # for ui.perfetto.dev\n",
           bind_convert};
 }

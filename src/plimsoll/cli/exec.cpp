@@ -42,10 +42,15 @@ Status run(ExecOptions& options) {
   if (options.json) {
     fmt::print("{}\n", text);
   } else if (report.told) {
-    fmt::print(stderr, "plimsoll exec: peak {} handed out, {} resident; {} cached at the end; {} allocations, {} page faults saved\n",
-               human(report.peak), human(report.peak_resident), human(report.cached), grouped(report.allocations), grouped(report.faults_saved));
+    fmt::print(stderr,
+               "plimsoll exec: peak {} handed out, {} resident; {} cached at the end; {} "
+               "allocations, {} page faults saved\n",
+               human(report.peak), human(report.peak_resident), human(report.cached),
+               grouped(report.allocations), grouped(report.faults_saved));
   } else {
-    fmt::print(stderr, "plimsoll exec: the program ended without statistics (a signal, _exit, or a static program)\n");
+    fmt::print(stderr,
+               "plimsoll exec: the program ended without statistics (a signal, _exit, or a static "
+               "program)\n");
   }
   // The program's own code is the answer, whatever it is.
   if (report.exit_code != 0) {
@@ -57,11 +62,17 @@ Status run(ExecOptions& options) {
 
 Action bind_exec(Command& command) {
   auto options = std::make_shared<ExecOptions>();
-  command.add_option("program", options->request.command, "the program and its arguments, behind `--`").required();
-  command.add_option("--stats", options->statistics, "write the statistics as JSON").type_name("FILE");
-  command.add_option("--trace", options->request.trace, "record every allocation above 32 KiB").type_name("FILE");
-  command.add_flag("--check", options->request.check, "find double frees and writes behind a block's end; slow");
-  command.add_flag("--json", options->json, "one JSON object on stdout; the program's own output goes to stderr");
+  command
+      .add_option("program", options->request.command, "the program and its arguments, behind `--`")
+      .required();
+  command.add_option("--stats", options->statistics, "write the statistics as JSON")
+      .type_name("FILE");
+  command.add_option("--trace", options->request.trace, "record every allocation above 32 KiB")
+      .type_name("FILE");
+  command.add_flag("--check", options->request.check,
+                   "find double frees and writes behind a block's end; slow");
+  command.add_flag("--json", options->json,
+                   "one JSON object on stdout; the program's own output goes to stderr");
   return [options] { return run(*options); };
 }
 
@@ -70,8 +81,10 @@ Action bind_exec(Command& command) {
 Verb exec_verb() {
   return {"exec", "run a program on the host allocator",
           "Examples:\n"
-          "  plimsoll exec -- python train.py                    # peak, cache and faults saved, at exit\n"
-          "  plimsoll exec --trace t.jsonl -- PROGRAM            # then: plimsoll view t.jsonl -o report.html\n"
+          "  plimsoll exec -- python train.py                    # peak, cache and faults saved, "
+          "at exit\n"
+          "  plimsoll exec --trace t.jsonl -- PROGRAM            # then: plimsoll view t.jsonl -o "
+          "report.html\n"
           "  plimsoll exec --check -- PROGRAM                    # canaries and guard pages\n",
           bind_exec};
 }

@@ -18,7 +18,8 @@ constexpr const char* kExplainExamples =
     "Examples:\n"
     "  plimsoll explain plan.json                          what is alive at the peak, and why\n"
     "  plimsoll explain plan.json --at 42                  at a step\n"
-    "  plimsoll explain gpt2 --tensor transformer/add      one tensor of a model planned on the spot";
+    "  plimsoll explain gpt2 --tensor transformer/add      one tensor of a model planned on the "
+    "spot";
 
 struct ExplainOptions {
   api::SubjectOptions subject;
@@ -30,7 +31,8 @@ struct ExplainOptions {
 };
 
 std::string operator_name(const report::Account& account, std::int32_t index) {
-  return index < 0 ? std::string() : account.texts.text(account.operators[static_cast<std::size_t>(index)].name);
+  return index < 0 ? std::string()
+                   : account.texts.text(account.operators[static_cast<std::size_t>(index)].name);
 }
 
 nlohmann::ordered_json row_json(const report::Account& account, const report::AliveRow& row) {
@@ -46,34 +48,47 @@ nlohmann::ordered_json row_json(const report::Account& account, const report::Al
   out["why"] = row.why;
   out["remedies"] = nlohmann::ordered_json::array();
   for (const report::Price& price : row.prices) {
-    out["remedies"].push_back({{"remedy", price.remedy}, {"saves_bytes", price.saves.value}, {"seconds", price.seconds}, {"detail", price.detail}});
+    out["remedies"].push_back({{"remedy", price.remedy},
+                               {"saves_bytes", price.saves.value},
+                               {"seconds", price.seconds},
+                               {"detail", price.detail}});
   }
   return out;
 }
 
 void print_json(const api::Explanation& explanation) {
-  nlohmann::ordered_json out{{"schema", 1}, {"at_step", explanation.step.value}, {"alive_bytes", explanation.alive.value}, {"peak_bytes", explanation.peak.value}};
+  nlohmann::ordered_json out{{"schema", 1},
+                             {"at_step", explanation.step.value},
+                             {"alive_bytes", explanation.alive.value},
+                             {"peak_bytes", explanation.peak.value}};
   out["alive"] = nlohmann::ordered_json::array();
-  for (const report::AliveRow& row : explanation.rows) out["alive"].push_back(row_json(explanation.account, row));
+  for (const report::AliveRow& row : explanation.rows)
+    out["alive"].push_back(row_json(explanation.account, row));
   std::printf("%s\n", json_text(out, 2).c_str());
 }
 
 void print_row(const report::Account& account, const report::AliveRow& row) {
   const report::Band& band = account.bands[row.band];
-  std::printf("%10s  %-11s %s  %s\n", human(band.bytes).c_str(), std::string(report::name(band.kind)).c_str(), account.texts.text(band.name).c_str(),
+  std::printf("%10s  %-11s %s  %s\n", human(band.bytes).c_str(),
+              std::string(report::name(band.kind)).c_str(), account.texts.text(band.name).c_str(),
               account.texts.text(band.type).c_str());
   const std::string producer = operator_name(account, band.producer);
-  std::printf("%10s  %s%s%s\n", "", producer.empty() ? "" : ("made by " + producer + "; ").c_str(), row.why.c_str(), row.prices.empty() ? "" : "; instead:");
+  std::printf("%10s  %s%s%s\n", "", producer.empty() ? "" : ("made by " + producer + "; ").c_str(),
+              row.why.c_str(), row.prices.empty() ? "" : "; instead:");
   for (const report::Price& price : row.prices) {
-    std::printf("%10s    %-10s saves %-10s costs %.3g ms  %s\n", "", price.remedy.c_str(), human(price.saves).c_str(), price.seconds * 1e3, price.detail.c_str());
+    std::printf("%10s    %-10s saves %-10s costs %.3g ms  %s\n", "", price.remedy.c_str(),
+                human(price.saves).c_str(), price.seconds * 1e3, price.detail.c_str());
   }
 }
 
 void print(const api::Explanation& explanation, std::size_t most) {
   const report::Account& account = explanation.account;
-  std::printf("%s %d of %s: %s alive (%s bytes)", account.source == "plan" ? "step" : "event", explanation.step.value, grouped(account.ticks()).c_str(),
+  std::printf("%s %d of %s: %s alive (%s bytes)", account.source == "plan" ? "step" : "event",
+              explanation.step.value, grouped(account.ticks()).c_str(),
               human(explanation.alive).c_str(), grouped(explanation.alive.value).c_str());
-  std::printf("%s\n", explanation.alive == explanation.peak ? ", the peak" : fmt::format("; the peak is {}", human(explanation.peak)).c_str());
+  std::printf("%s\n", explanation.alive == explanation.peak
+                          ? ", the peak"
+                          : fmt::format("; the peak is {}", human(explanation.peak)).c_str());
   Bytes rest;
   for (std::size_t r = 0; r < explanation.rows.size(); ++r) {
     if (r < most) {
@@ -82,21 +97,29 @@ void print(const api::Explanation& explanation, std::size_t most) {
       rest += account.bands[explanation.rows[r].band].bytes;
     }
   }
-  if (explanation.rows.size() > most) std::printf("%10s  in %zu smaller ones (--rows shows more)\n", human(rest).c_str(), explanation.rows.size() - most);
+  if (explanation.rows.size() > most)
+    std::printf("%10s  in %zu smaller ones (--rows shows more)\n", human(rest).c_str(),
+                explanation.rows.size() - most);
 }
 
 Action bind_explain(Command& command) {
   auto options = std::make_shared<ExplainOptions>();
-  bind_model_options(command, options->subject.model).description("a plan, a trace, a snapshot, or a model to plan on the spot");
+  bind_model_options(command, options->subject.model)
+      .description("a plan, a trace, a snapshot, or a model to plan on the spot");
   bind_plan_options(command, options->planning);
-  command.add_option("--at", options->at, "peak (default) or the number of a step").type_name("peak|STEP");
-  command.add_option("--tensor", options->tensor, "only this one, at the fullest moment of its life").type_name("NAME");
+  command.add_option("--at", options->at, "peak (default) or the number of a step")
+      .type_name("peak|STEP");
+  command
+      .add_option("--tensor", options->tensor, "only this one, at the fullest moment of its life")
+      .type_name("NAME");
   command.add_option("--rows", options->rows, "how many to print (default 20)");
   command.add_flag("--json", options->json, "one JSON object, with all rows");
   return [options]() -> Status {
     PLIMSOLL_TRY(options->subject.planning, plan_options(options->planning));
     options->subject.device = options->planning.device;
-    PLIMSOLL_TRY(const api::Explanation explanation, api::explain(options->subject.model.model, options->subject, options->at, options->tensor));
+    PLIMSOLL_TRY(
+        const api::Explanation explanation,
+        api::explain(options->subject.model.model, options->subject, options->at, options->tensor));
     if (options->json) {
       print_json(explanation);
     } else {
@@ -108,6 +131,9 @@ Action bind_explain(Command& command) {
 
 }  // namespace
 
-Verb explain_verb() { return {"explain", "what is alive at the peak, why, and the price of removing it", kExplainExamples, bind_explain}; }
+Verb explain_verb() {
+  return {"explain", "what is alive at the peak, why, and the price of removing it",
+          kExplainExamples, bind_explain};
+}
 
 }  // namespace plimsoll::cli

@@ -17,7 +17,8 @@ constexpr const char* kGraphExamples =
     "  plimsoll graph gpt2.graph --train --loss cross-entropy\n"
     "  plimsoll graph resnet50 --infer -o resnet50.onnx   as ONNX, with weights from the seed\n"
     "  plimsoll graph mlp --dot | dot -Tsvg -o mlp.svg    a picture\n"
-    "  plimsoll graph gpt2 --symbols batch,seq -o g.graph one graph for every size: plimsoll plan g.graph --batch 4\n"
+    "  plimsoll graph gpt2 --symbols batch,seq -o g.graph one graph for every size: plimsoll plan "
+    "g.graph --batch 4\n"
     "  plimsoll graph bert --layers 2 --json              for programs";
 
 struct GraphOptions {
@@ -33,15 +34,22 @@ Action bind_graph(Command& command) {
   bind_model_options(command, options->request);
   Option json = command.add_flag("--json", options->json, "one JSON object");
   Option dot = command.add_flag("--dot", options->dot, "Graphviz").excludes(json);
-  command.add_option("--symbols", options->symbols, "one graph for every size of these").type_name("batch,seq").excludes(json).excludes(dot);
-  command.add_output("-o,--output", options->output, "write to this file instead of stdout; .onnx: as ONNX");
+  command.add_option("--symbols", options->symbols, "one graph for every size of these")
+      .type_name("batch,seq")
+      .excludes(json)
+      .excludes(dot);
+  command.add_output("-o,--output", options->output,
+                     "write to this file instead of stdout; .onnx: as ONNX");
   return [options]() -> Status {
-    if (options->output.ends_with(".onnx")) return api::write_onnx_file(options->request, options->output);
+    if (options->output.ends_with(".onnx"))
+      return api::write_onnx_file(options->request, options->output);
     const api::GraphFormat format = options->json  ? api::GraphFormat::kJson
                                     : options->dot ? api::GraphFormat::kDot
                                                    : api::GraphFormat::kText;
-    PLIMSOLL_TRY(const std::string text, options->symbols.empty() ? api::show_graph(options->request, format)
-                                                                  : api::show_symbolic_graph(options->request, options->symbols));
+    PLIMSOLL_TRY(const std::string text,
+                 options->symbols.empty()
+                     ? api::show_graph(options->request, format)
+                     : api::show_symbolic_graph(options->request, options->symbols));
     if (!options->output.empty()) return write_file(options->output, text);
     std::fwrite(text.data(), 1, text.size(), stdout);
     return {};

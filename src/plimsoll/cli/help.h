@@ -1,7 +1,7 @@
 // The text of `plimsoll --help` and `plimsoll VERB --help`.
 //
-// The first teaches on one screen: a few commands for each reason to come here, the verbs, the exit codes.
-// A verb's help begins with examples; options follow under their headings.
+// The first teaches on one screen: a few commands for each reason to come here, the verbs, the exit
+// codes. A verb's help begins with examples; options follow under their headings.
 #pragma once
 
 #include <span>
@@ -19,7 +19,12 @@ std::string usage_of(const VerbRow& verb);
 // "-o, --output FILE"
 std::string heading_of(const OptionRow& option);
 
-inline constexpr const char* kExitCodes[] = {"done",           "our own fault", "wrong usage", "bad input file", "does not fit",
-                                             "no answer in the time given", "device missing or failed"};
+inline constexpr const char* kExitCodes[] = {"done",
+                                             "our own fault",
+                                             "wrong usage",
+                                             "bad input file",
+                                             "does not fit",
+                                             "no answer in the time given",
+                                             "device missing or failed"};
 
 }  // namespace plimsoll::cli

@@ -14,7 +14,8 @@ namespace plimsoll::cli {
 namespace {
 
 constexpr const char* kManExamples =
-    "  plimsoll man > plimsoll.1; man ./plimsoll.1      the whole manual (`make install` installs it)\n"
+    "  plimsoll man > plimsoll.1; man ./plimsoll.1      the whole manual (`make install` installs "
+    "it)\n"
     "  plimsoll man plan > plan.1; man ./plan.1         one verb";
 
 // Text of roff: a backslash, a minus and a leading dot or quote mean something there.
@@ -46,37 +47,49 @@ std::string options_roff(const VerbRow& verb) {
   return out;
 }
 
-std::string examples_roff(const VerbRow& verb) { return fmt::format(".PP\n.nf\n{}\n.fi\n", roff(verb.examples)); }
+std::string examples_roff(const VerbRow& verb) {
+  return fmt::format(".PP\n.nf\n{}\n.fi\n", roff(verb.examples));
+}
 
 std::string exit_roff() {
   std::string out = ".SH EXIT STATUS\n";
-  for (std::size_t code = 0; code < std::size(kExitCodes); ++code) out += fmt::format(".TP\n.B {}\n{}\n", code, kExitCodes[code]);
+  for (std::size_t code = 0; code < std::size(kExitCodes); ++code)
+    out += fmt::format(".TP\n.B {}\n{}\n", code, kExitCodes[code]);
   return out;
 }
 
 constexpr const char* kEnvironment =
     ".SH ENVIRONMENT\n"
     ".TP\n.B NO_COLOR\nno colour, even on a terminal\n"
-    ".TP\n.B PLIMSOLL_LOG\nlevel of the log on standard error: trace, debug, info, warn (default), error or off\n";
+    ".TP\n.B PLIMSOLL_LOG\nlevel of the log on standard error: trace, debug, info, warn (default), "
+    "error or off\n";
 
 std::string verb_page(const VerbRow& verb) {
-  return fmt::format(".TH \"PLIMSOLL\\-{0}\" 1 \"\" \"plimsoll {1}\" \"User Commands\"\n.SH NAME\nplimsoll\\-{0} \\- {2}\n.SH SYNOPSIS\n.B plimsoll {0}\n{3}\n",
-                     roff(verb.name), api::version(), roff(verb.summary), roff(usage_of(verb))) +
-         ".SH EXAMPLES\n" + examples_roff(verb) + ".SH OPTIONS\n" + options_roff(verb) + exit_roff() + kEnvironment;
+  return fmt::format(
+             ".TH \"PLIMSOLL\\-{0}\" 1 \"\" \"plimsoll {1}\" \"User Commands\"\n.SH "
+             "NAME\nplimsoll\\-{0} \\- {2}\n.SH SYNOPSIS\n.B plimsoll {0}\n{3}\n",
+             roff(verb.name), api::version(), roff(verb.summary), roff(usage_of(verb))) +
+         ".SH EXAMPLES\n" + examples_roff(verb) + ".SH OPTIONS\n" + options_roff(verb) +
+         exit_roff() + kEnvironment;
 }
 
 std::string whole_page(const std::vector<VerbRow>& table) {
   std::string out = fmt::format(
-      ".TH PLIMSOLL 1 \"\" \"plimsoll {}\" \"User Commands\"\n.SH NAME\nplimsoll \\- the memory system for deep\\-learning programs\n"
+      ".TH PLIMSOLL 1 \"\" \"plimsoll {}\" \"User Commands\"\n.SH NAME\nplimsoll \\- the memory "
+      "system for deep\\-learning programs\n"
       ".SH SYNOPSIS\n.B plimsoll\nVERB [OPTIONS]\n.SH DESCRIPTION\n"
-      "Takes a model, builds the graph that trains it, works out how to run that graph inside the memory there is, runs it, "
-      "and shows where every byte went. A MODEL is a built\\-in name, an .onnx file or a .graph file. Sizes are written 1.5GiB, 800MB, "
+      "Takes a model, builds the graph that trains it, works out how to run that graph inside the "
+      "memory there is, runs it, "
+      "and shows where every byte went. A MODEL is a built\\-in name, an .onnx file or a .graph "
+      "file. Sizes are written 1.5GiB, 800MB, "
       "123456 or 40%: MB is 10^6 bytes, MiB is 2^20. Every verb takes\n.B \\-\\-json\n"
-      "and then prints one JSON object with a schema number on standard output; everything else goes to standard error. "
+      "and then prints one JSON object with a schema number on standard output; everything else "
+      "goes to standard error. "
       "Files are written whole or not at all.\n",
       api::version());
   for (const VerbRow& verb : table) {
-    out += fmt::format(".SH {}\n{}.\n.PP\n.B plimsoll {}\n{}\n", roff(verb.name), roff(verb.summary), roff(verb.name), roff(usage_of(verb)));
+    out += fmt::format(".SH {}\n{}.\n.PP\n.B plimsoll {}\n{}\n", roff(verb.name),
+                       roff(verb.summary), roff(verb.name), roff(usage_of(verb)));
     out += examples_roff(verb) + options_roff(verb);
   }
   return out + exit_roff() + kEnvironment;
@@ -90,7 +103,8 @@ Result<std::string> page_of(const std::vector<VerbRow>& table, const std::string
     names.push_back(verb.name);
   }
   const std::string near = nearest_name(name, names);
-  return fail(ErrorCode::kUsage, "man '{}': no verb has this name{}", name, near.empty() ? "" : fmt::format("; did you mean {}?", near));
+  return fail(ErrorCode::kUsage, "man '{}': no verb has this name{}", name,
+              near.empty() ? "" : fmt::format("; did you mean {}?", near));
 }
 
 Action bind_man(Command& command) {
@@ -108,6 +122,8 @@ Action bind_man(Command& command) {
 
 }  // namespace
 
-Verb man_verb() { return {"man", "the manual page", kManExamples, bind_man}; }
+Verb man_verb() {
+  return {"man", "the manual page", kManExamples, bind_man};
+}
 
 }  // namespace plimsoll::cli

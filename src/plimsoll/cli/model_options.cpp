@@ -18,19 +18,23 @@ void bind_sizes(Command& command, model::ModelOptions& sizes) {
   add("--heads", sizes.heads, "attention heads (default width/64)");
   add("--classes", sizes.classes, "classes to tell apart");
   add("--vocab", sizes.vocab, "rows of the token table");
-  command.add_option("--dropout", sizes.dropout, "ratio of all dropouts; 0 for none")
-      .group(kGroup);
+  command.add_option("--dropout", sizes.dropout, "ratio of all dropouts; 0 for none").group(kGroup);
 }
 
 void bind_training(Command& command, api::ModelRequest& request) {
   constexpr const char* kGroup = "Training";
   command
-      .add_option("--loss", request.loss, "for files: what to train for, or the name of an output").type_name("cross-entropy|mse|OUTPUT")
+      .add_option("--loss", request.loss, "for files: what to train for, or the name of an output")
+      .type_name("cross-entropy|mse|OUTPUT")
+      .group(kGroup);
+  command.add_option("--optimizer", request.optimizer, "default adamw")
+      .type_name("sgd|momentum|adam|adamw")
       .group(kGroup);
   command
-      .add_option("--optimizer", request.optimizer, "default adamw").type_name("sgd|momentum|adam|adamw")
+      .add_option(
+          "--lr", request.learning_rate,
+          "learning rate (default 0.0003 with adam and adamw, 0.003 with sgd, 0.001 with momentum)")
       .group(kGroup);
-  command.add_option("--lr", request.learning_rate, "learning rate (default 0.0003 with adam and adamw, 0.003 with sgd, 0.001 with momentum)").group(kGroup);
   command.add_option("--weight-decay", request.weight_decay, "default 0.01 with adamw, else 0")
       .group(kGroup);
   command
@@ -45,7 +49,8 @@ void bind_training(Command& command, api::ModelRequest& request) {
       .group(kGroup);
   command
       .add_option("--freeze", request.freeze,
-                  "weights that are not trained, by pattern: '*.bias'; may be repeated").type_name("PATTERN")
+                  "weights that are not trained, by pattern: '*.bias'; may be repeated")
+      .type_name("PATTERN")
       .group(kGroup);
 }
 
@@ -53,8 +58,7 @@ void bind_training(Command& command, api::ModelRequest& request) {
 
 Option bind_model_options(Command& command, api::ModelRequest& request) {
   Option model =
-      command
-          .add_option("MODEL", request.model, "a built-in model, a .graph file or an .onnx file")
+      command.add_option("MODEL", request.model, "a built-in model, a .graph file or an .onnx file")
           .required();
   Option train = command.add_flag_callback(
       "--train", [&request] { request.train = true; },
@@ -64,13 +68,16 @@ Option bind_model_options(Command& command, api::ModelRequest& request) {
           "--infer", [&request] { request.train = false; },
           "the forward graph alone (default for files)")
       .excludes(train);
-  command.add_option("--dim", request.dims, "NAME=SIZE of a symbolic dimension of an .onnx file; may be repeated").type_name("NAME=SIZE");
-  command.add_option("--dtype", request.dtype, "of weights and activations (default fp32)").type_name("fp64|fp32|fp16|bf16");
-  command.add_option("--amp", request.amp,
-                     "compute in this type and keep weights in --dtype").type_name("bf16|fp16");
+  command
+      .add_option("--dim", request.dims,
+                  "NAME=SIZE of a symbolic dimension of an .onnx file; may be repeated")
+      .type_name("NAME=SIZE");
+  command.add_option("--dtype", request.dtype, "of weights and activations (default fp32)")
+      .type_name("fp64|fp32|fp16|bf16");
+  command.add_option("--amp", request.amp, "compute in this type and keep weights in --dtype")
+      .type_name("bf16|fp16");
   command.add_option("--seed", request.seed, "of weights, data and dropout (default 1)");
-  command.add_option("--threads", request.threads, "default: all cores")
-      .between(0, 1024);
+  command.add_option("--threads", request.threads, "default: all cores").between(0, 1024);
   bind_sizes(command, request.sizes);
   bind_training(command, request);
   return model;

@@ -33,7 +33,8 @@ void print_json(const std::vector<api::ModelSummary>& models) {
                     {"description", model.description},
                     {"options", std::move(options)}});
   }
-  fmt::print("{}\n", json_text(nlohmann::ordered_json({{"schema", 1}, {"models", std::move(list)}})));
+  fmt::print("{}\n",
+             json_text(nlohmann::ordered_json({{"schema", 1}, {"models", std::move(list)}})));
 }
 
 void print_table(const std::vector<api::ModelSummary>& models) {

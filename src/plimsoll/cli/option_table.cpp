@@ -52,24 +52,33 @@ std::vector<std::string> choices_of(const OptionRow& option) {
     at = bar + 1;
   }
   // "cpu|FILE": words in capitals stand for something else.
-  std::erase_if(out, [](const std::string& word) { return word.empty() || std::all_of(word.begin(), word.end(), [](char c) { return c >= 'A' && c <= 'Z'; }); });
+  std::erase_if(out, [](const std::string& word) {
+    return word.empty() ||
+           std::all_of(word.begin(), word.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
+  });
   return out;
 }
 
 std::vector<VerbRow> option_table(const CLI::App& program) {
   std::vector<VerbRow> table;
   for (const CLI::App* command : program.get_subcommands([](const CLI::App*) { return true; })) {
-    VerbRow verb{command->get_name(), command->get_description(), examples_of(command->get_footer()), {}};
+    VerbRow verb{
+        command->get_name(), command->get_description(), examples_of(command->get_footer()), {}};
     for (const CLI::Option* option : command->get_options()) {
       if (option != command->get_help_ptr()) verb.options.push_back(row_of(*option));
     }
-    const auto rank = [](const OptionRow& row) { return row.positional ? 0 : row.group.empty() ? 1 : 2; };
-    std::stable_sort(verb.options.begin(), verb.options.end(), [&](const OptionRow& a, const OptionRow& b) { return rank(a) < rank(b); });
+    const auto rank = [](const OptionRow& row) {
+      return row.positional ? 0 : row.group.empty() ? 1 : 2;
+    };
+    std::stable_sort(verb.options.begin(), verb.options.end(),
+                     [&](const OptionRow& a, const OptionRow& b) { return rank(a) < rank(b); });
     table.push_back(std::move(verb));
   }
   return table;
 }
 
-std::vector<VerbRow> option_table(const Command& verb) { return option_table(*verb.app().get_parent()); }
+std::vector<VerbRow> option_table(const Command& verb) {
+  return option_table(*verb.app().get_parent());
+}
 
 }  // namespace plimsoll::cli

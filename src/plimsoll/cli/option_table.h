@@ -1,7 +1,9 @@
-// Verbs and options as plain rows: the one table behind `--help`, the man page and shell completion.
+// Verbs and options as plain rows: the one table behind `--help`, the man page and shell
+// completion.
 //
-// Options are declared once, where a verb binds them to CLI11. This reads them back, so that nothing a user
-// can type is described in a second place. What an option takes is its CLI11 type name: "SIZE", "FILE",
+// Options are declared once, where a verb binds them to CLI11. This reads them back, so that
+// nothing a user can type is described in a second place. What an option takes is its CLI11 type
+// name: "SIZE", "FILE",
 // or a list of words "natural|given|list|search", which completion offers.
 #pragma once
 
@@ -16,7 +18,7 @@ struct OptionRow {
   std::vector<std::string> names;  // "-o", "--output"; of a positional its one name
   std::string value;               // "FILE", "a|b|c"; empty: a flag
   std::string help;
-  std::string group;               // heading; empty: the verb's own
+  std::string group;  // heading; empty: the verb's own
   bool positional = false;
   bool required = false;
   bool repeats = false;
@@ -25,7 +27,7 @@ struct OptionRow {
 struct VerbRow {
   std::string name;
   std::string summary;
-  std::string examples;  // lines, without a heading
+  std::string examples;            // lines, without a heading
   std::vector<OptionRow> options;  // positionals first, then the verb's own, then groups
 };
 

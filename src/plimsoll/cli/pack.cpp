@@ -51,8 +51,8 @@ Status generate(const PackArguments& arguments) {
 
 void print_summary(const pack::Problem& problem, const pack::Packing& packing) {
   if (packing.offsets.empty() && problem.size() > 0) {
-    std::fprintf(stderr, "%zu buffers, %s, %s, %.3f s\n", problem.size(), pack::name(packing.status),
-                 packing.method.c_str(), packing.seconds);
+    std::fprintf(stderr, "%zu buffers, %s, %s, %.3f s\n", problem.size(),
+                 pack::name(packing.status), packing.method.c_str(), packing.seconds);
     return;
   }
   std::fprintf(stderr, "%zu buffers, height %s, lower bound %s (+%.3f %%), %s, %s, %.3f s\n",
@@ -110,29 +110,38 @@ Status pack_file(PackArguments arguments) {
 Action bind_pack(Command& app) {
   auto arguments = std::make_shared<PackArguments>();
   PackArguments& a = *arguments;
-  app.add_option("FILE", a.files, "problem (.csv as MiniMalloc's, or .json); with --check also a packing");
+  app.add_option("FILE", a.files,
+                 "problem (.csv as MiniMalloc's, or .json); with --check also a packing");
   app.add_option("--capacity", a.capacity, "bytes there are (1048576, 1MiB)").type_name("SIZE");
   app.add_flag("--minimize", a.minimize, "the smallest height, not only one that fits");
   app.add_option("--deadline", a.deadline, "time to search (default 10s)").type_name("TIME");
   app.add_output("-o,--output", a.output, "file for the offsets (.csv or .json)");
   app.add_flag("--json", a.json, "summary as JSON on stdout");
   app.add_flag("--check", a.check, "check a packing of the problem with the independent checker");
-  app.add_option("--method", a.method,
-                 "how to search, or one classic order alone (default auto)").type_name("auto|skyline|exact|by-size|by-lifetime|by-area|execution-order|first-fit|given-order");
-  app.add_option("--threads", a.options.threads, "workers for the search; 0: all cores (default 1)");
+  app.add_option("--method", a.method, "how to search, or one classic order alone (default auto)")
+      .type_name(
+          "auto|skyline|exact|by-size|by-lifetime|by-area|execution-order|first-fit|given-order");
+  app.add_option("--threads", a.options.threads,
+                 "workers for the search; 0: all cores (default 1)");
   app.add_option("--seed", a.options.seed, "seed of the search or of --generate (default 1)");
   app.add_flag("--deterministic", a.options.deterministic,
                "count work instead of time: the same offsets on every machine");
   app.add_option("--repack", a.old_packing,
-                 "an older packing, .csv or .json: move as few of its buffers as possible").type_name("FILE");
-  app.add_flag("--keep-hints", a.options.keep_hints, "the same, the old offsets being the problem's hints");
-  app.add_option("--slab", a.slab, "no buffer crosses a multiple of this many bytes").type_name("SIZE");
-  app.add_option("--two-ended", a.two_ended,
-                 "buffers that live at least this fraction of all time to the front, others to the back")
-      .between(0.0, 1.0).type_name("FRACTION");
+                 "an older packing, .csv or .json: move as few of its buffers as possible")
+      .type_name("FILE");
+  app.add_flag("--keep-hints", a.options.keep_hints,
+               "the same, the old offsets being the problem's hints");
+  app.add_option("--slab", a.slab, "no buffer crosses a multiple of this many bytes")
+      .type_name("SIZE");
+  app.add_option(
+         "--two-ended", a.two_ended,
+         "buffers that live at least this fraction of all time to the front, others to the back")
+      .between(0.0, 1.0)
+      .type_name("FRACTION");
   app.add_option("--without", a.without, "ideas of the search to leave out, by name: memo,backjump")
       .type_name("IDEA,...");
-  app.add_option("--generate", a.generate, "write a problem instead").type_name("tiling|training|random");
+  app.add_option("--generate", a.generate, "write a problem instead")
+      .type_name("tiling|training|random");
   app.add_option("-n,--count", a.count, "buffers of --generate (default 1000)");
   app.add_option("--holes", a.holes, "share of tiles --generate tiling leaves out (default 0)");
   return [arguments]() -> Status {

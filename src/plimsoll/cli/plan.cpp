@@ -12,17 +12,20 @@ namespace {
 
 constexpr const char* kPlanExamples =
     "Examples:\n"
-    "  plimsoll plan resnet50 --batch 32                          the table: none, in place, sharing, packed\n"
+    "  plimsoll plan resnet50 --batch 32                          the table: none, in place, "
+    "sharing, packed\n"
     "  plimsoll plan resnet50 --batch 32 --budget 1.5GiB          the fastest step within 1.5 GiB\n"
     "  plimsoll plan gpt2 --budget 40% --remedies recompute,swap -o plan.json\n"
     "  plimsoll plan gpt2 --batch 8 --sweep -o sweep.json         the curve: peak against time\n"
     "  plimsoll plan gpt2 --budget 8GiB --max-batch               the largest batch that fits\n"
     "  plimsoll plan resnet --depth 1000 --batch 32 --figure --deadline 60s -o figure.svg\n"
     "  plimsoll plan exp-example --explain                        the tag walk, step by step\n"
-    "  plimsoll plan --dag graph.json --budget 80%                any weighted DAG, fastest within 80 %\n"
+    "  plimsoll plan --dag graph.json --budget 80%                any weighted DAG, fastest within "
+    "80 %\n"
     "  plimsoll plan --dag graph.json --sweep --json              the curve: peak against time\n"
     "  plimsoll plan --dag graph.json --strategy sqrt             a classic strategy instead\n"
-    "  plimsoll plan --dag graph.json --budget 60% --prove        ask cbc for the optimum (small graphs)";
+    "  plimsoll plan --dag graph.json --budget 60% --prove        ask cbc for the optimum (small "
+    "graphs)";
 
 struct PlanOptions {
   PlanModelOptions model;
@@ -52,20 +55,40 @@ Action bind_plan(Command& command) {
   auto options = std::make_shared<PlanOptions>();
   Option model = bind_model_options(command, options->model.request).required(false);
   bind_plan_options(command, options->model.planning);
-  command.add_option("--dag", options->dag.file, "a weighted DAG as JSON instead of a model").type_name("FILE").excludes(model);
-  command.add_option("--strategy", options->dag.strategy, "a classic one instead of searching").type_name("none|sqrt|segments:K|blocks|drop-cheap");
-  command.add_flag("--prove", options->dag.prove, "for a DAG: ask cbc for the optimum of a small graph");
-  command.add_flag("--sweep", options->dag.sweep, "the whole curve from keep-all to the smallest that works");
-  command.add_flag("--max-batch", options->model.max_batch, "the largest batch for which a plan within --budget is found");
-  command.add_flag("--figure", options->model.figure, "the classic figure: none, in place, sharing, drop-cheap, sqrt, auto; -o writes it as SVG");
-  command.add_option("--slower", options->model.slower_percent, "how much slower the figure's own plan may be, in percent").type_name("PERCENT").between(0.0, 10000.0).show_default();
-  command.add_flag("--explain", options->model.explain, "print the tag walk, the simple planner, step by step");
-  command.add_option("--sizes", options->model.sizes, "a family at the same offsets, for every size: batch=1..64 or seq=1..128").type_name("RANGE");
-  command.add_output("-o,--output", options->model.output, "write the plan (for a DAG: the schedule; with --sweep: the curve, for `view`) as JSON");
+  command.add_option("--dag", options->dag.file, "a weighted DAG as JSON instead of a model")
+      .type_name("FILE")
+      .excludes(model);
+  command.add_option("--strategy", options->dag.strategy, "a classic one instead of searching")
+      .type_name("none|sqrt|segments:K|blocks|drop-cheap");
+  command.add_flag("--prove", options->dag.prove,
+                   "for a DAG: ask cbc for the optimum of a small graph");
+  command.add_flag("--sweep", options->dag.sweep,
+                   "the whole curve from keep-all to the smallest that works");
+  command.add_flag("--max-batch", options->model.max_batch,
+                   "the largest batch for which a plan within --budget is found");
+  command.add_flag(
+      "--figure", options->model.figure,
+      "the classic figure: none, in place, sharing, drop-cheap, sqrt, auto; -o writes it as SVG");
+  command
+      .add_option("--slower", options->model.slower_percent,
+                  "how much slower the figure's own plan may be, in percent")
+      .type_name("PERCENT")
+      .between(0.0, 10000.0)
+      .show_default();
+  command.add_flag("--explain", options->model.explain,
+                   "print the tag walk, the simple planner, step by step");
+  command
+      .add_option("--sizes", options->model.sizes,
+                  "a family at the same offsets, for every size: batch=1..64 or seq=1..128")
+      .type_name("RANGE");
+  command.add_output(
+      "-o,--output", options->model.output,
+      "write the plan (for a DAG: the schedule; with --sweep: the curve, for `view`) as JSON");
   command.add_flag("--json", options->model.json, "the summary as one JSON object");
   return [options, &command]() -> Status {
     if (options->dag.file.empty()) {
-      if (options->model.request.model.empty()) return fail(ErrorCode::kUsage, "plan: name a MODEL or give --dag FILE");
+      if (options->model.request.model.empty())
+        return fail(ErrorCode::kUsage, "plan: name a MODEL or give --dag FILE");
       options->model.sweep = options->dag.sweep;
       options->model.strategy = options->dag.strategy;
       return plan_model(options->model);
@@ -78,7 +101,8 @@ Action bind_plan(Command& command) {
 }  // namespace
 
 Verb plan_verb() {
-  return {"plan", "places everything; with --budget chooses what to recompute, swap and encode", kPlanExamples, bind_plan};
+  return {"plan", "places everything; with --budget chooses what to recompute, swap and encode",
+          kPlanExamples, bind_plan};
 }
 
 }  // namespace plimsoll::cli

@@ -14,9 +14,9 @@ namespace {
 void print_point(const api::PlanDagPoint& point) {
   const double gap = (1 + point.overhead) / (1 + point.lower_bound_overhead) - 1;
   const std::string note =
-      point.proven_optimal ? "proven best for this order"
-                           : fmt::format("at most {:.2f}% slower than any plan possible for this order",
-                                         100 * gap);
+      point.proven_optimal
+          ? "proven best for this order"
+          : fmt::format("at most {:.2f}% slower than any plan possible for this order", 100 * gap);
   std::printf("%-12s %8.2f%% slower (%s)  %lld recomputed, %s swapped, %s encoded\n",
               human(point.peak_bytes).c_str(), 100 * point.overhead, note.c_str(),
               static_cast<long long>(point.recomputed), human(point.swapped_bytes).c_str(),
@@ -24,7 +24,8 @@ void print_point(const api::PlanDagPoint& point) {
 }
 
 void print(const api::PlanDagReport& report) {
-  std::printf("keep all     %s in %s\n", human(report.keep_all_bytes).c_str(), cost_text(report.keep_all_seconds, 6).c_str());
+  std::printf("keep all     %s in %s\n", human(report.keep_all_bytes).c_str(),
+              cost_text(report.keep_all_seconds, 6).c_str());
   std::printf("budget       %s\n", human(report.budget_bytes).c_str());
   for (const api::PlanDagPoint& point : report.points) {
     std::printf("plan         ");
@@ -47,7 +48,8 @@ Status plan_dag(const api::PlanDagOptions& asked, bool json) {
   options.on_better = progress_on_terminal(options.deadline_seconds);
   PLIMSOLL_TRY(const api::PlanDagReport report, api::plan_dag(options));
   options.on_better = {};  // wipes the line
-  if (options.sweep && !options.output.empty()) PLIMSOLL_RETURN_IF_ERROR(write_file(options.output, api::to_json(report, true) + "\n"));
+  if (options.sweep && !options.output.empty())
+    PLIMSOLL_RETURN_IF_ERROR(write_file(options.output, api::to_json(report, true) + "\n"));
   if (json)
     std::printf("%s\n", api::to_json(report, options.sweep).c_str());
   else

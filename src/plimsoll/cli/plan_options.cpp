@@ -24,7 +24,10 @@ Status read_remedies(std::string_view text, api::PlanOptions& out) {
       out.remedies.swap |= all || word == "swap";
       out.remedies.encode |= all || word == "encode";
     } else {
-      return fail(ErrorCode::kUsage, "remedy '{}': expects a comma list of inplace, share, recompute, swap, encode, all", word);
+      return fail(
+          ErrorCode::kUsage,
+          "remedy '{}': expects a comma list of inplace, share, recompute, swap, encode, all",
+          word);
     }
   }
   return {};
@@ -45,19 +48,67 @@ std::vector<std::string> with_lossy_values(std::vector<std::string> arguments) {
 
 void bind_plan_options(Command& command, PlanningTexts& texts) {
   constexpr const char* kGroup = "Planning";
-  command.add_option("--budget", texts.budget, "bytes the run may use: 1.5GiB, 800MB, or 40% of keeping everything").type_name("SIZE").group(kGroup);
-  command.add_option("--remedies", texts.remedies, "comma list of inplace, share, recompute, swap, encode, all (default: recompute with a budget)").type_name("LIST").group(kGroup);
-  command.add_option("--lossy", texts.lossy, "lossy encodings too, a comma list (alone: fp16); run says what each lost").type_name("fp16|bf16|fp8|int8").group(kGroup);
-  command.add_option("--order", texts.order, "of the steps (default natural)").type_name("natural|given|list|search").group(kGroup);
-  command.add_option("--deadline", texts.deadline, "how long to search (default 3s)").type_name("TIME").group(kGroup);
-  command.add_flag("--deterministic", texts.deterministic, "count work instead of seconds; monotone in the budget").group(kGroup);
-  command.add_flag("--two-ended", texts.two_ended, "long-lived buffers at the front of the arena, the rest at the back").group(kGroup);
-  command.add_option("--bucket", texts.bucket, "gradients side by side in buckets of this size, weights in one block: 25MiB").type_name("SIZE").group(kGroup);
-  command.add_option("--pin", texts.pinned, "a value, by name, that must still be there after the step; may be repeated").type_name("NAME").group(kGroup);
-  command.add_option("--streams", texts.streams, "compute streams, 1 to 6 (default 1)").between(1, 6).group(kGroup);
-  command.add_option("--device", texts.device, "whose times and memory to plan for; measured: this machine, timed first (default cpu; run --budget: measured)").type_name("cpu|h200|measured|FILE").group(kGroup);
-  command.add_option("--swap-file", texts.swap_file, "a folder, or a new file, on the disk that swapped values go to instead of host memory").type_name("PATH").group(kGroup);
-  command.add_option("--tune", texts.tune, "run this many plans for real, learn from their times and keep the fastest").type_name("N").between(0, 1000).group(kGroup);
+  command
+      .add_option("--budget", texts.budget,
+                  "bytes the run may use: 1.5GiB, 800MB, or 40% of keeping everything")
+      .type_name("SIZE")
+      .group(kGroup);
+  command
+      .add_option("--remedies", texts.remedies,
+                  "comma list of inplace, share, recompute, swap, encode, all (default: recompute "
+                  "with a budget)")
+      .type_name("LIST")
+      .group(kGroup);
+  command
+      .add_option("--lossy", texts.lossy,
+                  "lossy encodings too, a comma list (alone: fp16); run says what each lost")
+      .type_name("fp16|bf16|fp8|int8")
+      .group(kGroup);
+  command.add_option("--order", texts.order, "of the steps (default natural)")
+      .type_name("natural|given|list|search")
+      .group(kGroup);
+  command.add_option("--deadline", texts.deadline, "how long to search (default 3s)")
+      .type_name("TIME")
+      .group(kGroup);
+  command
+      .add_flag("--deterministic", texts.deterministic,
+                "count work instead of seconds; monotone in the budget")
+      .group(kGroup);
+  command
+      .add_flag("--two-ended", texts.two_ended,
+                "long-lived buffers at the front of the arena, the rest at the back")
+      .group(kGroup);
+  command
+      .add_option("--bucket", texts.bucket,
+                  "gradients side by side in buckets of this size, weights in one block: 25MiB")
+      .type_name("SIZE")
+      .group(kGroup);
+  command
+      .add_option("--pin", texts.pinned,
+                  "a value, by name, that must still be there after the step; may be repeated")
+      .type_name("NAME")
+      .group(kGroup);
+  command.add_option("--streams", texts.streams, "compute streams, 1 to 6 (default 1)")
+      .between(1, 6)
+      .group(kGroup);
+  command
+      .add_option("--device", texts.device,
+                  "whose times and memory to plan for; measured: this machine, timed first "
+                  "(default cpu; run --budget: measured)")
+      .type_name("cpu|h200|measured|FILE")
+      .group(kGroup);
+  command
+      .add_option(
+          "--swap-file", texts.swap_file,
+          "a folder, or a new file, on the disk that swapped values go to instead of host memory")
+      .type_name("PATH")
+      .group(kGroup);
+  command
+      .add_option("--tune", texts.tune,
+                  "run this many plans for real, learn from their times and keep the fastest")
+      .type_name("N")
+      .between(0, 1000)
+      .group(kGroup);
 }
 
 Result<api::PlanOptions> plan_options(const PlanningTexts& texts) {
@@ -68,7 +119,8 @@ Result<api::PlanOptions> plan_options(const PlanningTexts& texts) {
   out.deterministic = texts.deterministic;
   if (!texts.remedies.empty()) PLIMSOLL_RETURN_IF_ERROR(read_remedies(texts.remedies, out));
   if (!texts.lossy.empty()) {
-    PLIMSOLL_TRY(out.lossy, schedule::parse_lossy_forms(texts.lossy == kBareLossy ? "fp16" : texts.lossy));
+    PLIMSOLL_TRY(out.lossy,
+                 schedule::parse_lossy_forms(texts.lossy == kBareLossy ? "fp16" : texts.lossy));
     out.remedies.lossy = true;
   }
   if (texts.order == "natural" || texts.order == "given") {
@@ -78,7 +130,8 @@ Result<api::PlanOptions> plan_options(const PlanningTexts& texts) {
   } else if (texts.order == "search") {
     out.order = schedule::OrderChoice::kSearch;
   } else {
-    return fail(ErrorCode::kUsage, "order '{}': expects natural, given, list or search", texts.order);
+    return fail(ErrorCode::kUsage, "order '{}': expects natural, given, list or search",
+                texts.order);
   }
   if (!texts.bucket.empty()) {
     PLIMSOLL_TRY(out.bucket, parse_byte_size(texts.bucket));

@@ -1,4 +1,5 @@
-// Binds the options that every verb which plans shares: --budget, --remedies, --order, --deadline, ...
+// Binds the options that every verb which plans shares: --budget, --remedies, --order, --deadline,
+// ...
 #pragma once
 
 #include "plimsoll/api/planning.h"
@@ -22,10 +23,11 @@ struct PlanningTexts {
   std::string swap_file;
 };
 
-// What `--lossy` without a list of forms is read as: fp16 for a model, every lossy form that a DAG's file offers.
+// What `--lossy` without a list of forms is read as: fp16 for a model, every lossy form that a
+// DAG's file offers.
 inline constexpr const char* kBareLossy = "default";
-// `--lossy MODEL` takes no value and `--lossy int8 MODEL` does; CLI11 cannot tell, so arguments are made plain
-// before it reads them: `--lossy` is followed by forms or becomes --lossy=default.
+// `--lossy MODEL` takes no value and `--lossy int8 MODEL` does; CLI11 cannot tell, so arguments are
+// made plain before it reads them: `--lossy` is followed by forms or becomes --lossy=default.
 std::vector<std::string> with_lossy_values(std::vector<std::string> arguments);
 
 void bind_plan_options(Command& command, PlanningTexts& texts);

@@ -8,11 +8,13 @@
 
 namespace {
 
-// A shell may start us with 0, 1 or 2 closed; the first file we open must not become standard output. What is opened
-// in its place refuses to be used, so that writing to a closed output stays an error.
+// A shell may start us with 0, 1 or 2 closed; the first file we open must not become standard
+// output. What is opened in its place refuses to be used, so that writing to a closed output stays
+// an error.
 void hold_standard_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    if (::fcntl(stream, F_GETFD) < 0) ::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+    if (::fcntl(stream, F_GETFD) < 0)
+      ::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
   }
 }
 

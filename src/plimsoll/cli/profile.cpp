@@ -16,8 +16,10 @@ namespace {
 constexpr const char* kProfileExamples =
     "Examples:\n"
     "  plimsoll profile                                           what this machine can do\n"
-    "  plimsoll profile -o cpu.json                               as a file, for --device cpu.json\n"
-    "  plimsoll profile resnet50 --batch 16 -o cpu.json           with the time of each of its operators\n"
+    "  plimsoll profile -o cpu.json                               as a file, for --device "
+    "cpu.json\n"
+    "  plimsoll profile resnet50 --batch 16 -o cpu.json           with the time of each of its "
+    "operators\n"
     "  plimsoll plan resnet50 --batch 16 --budget 50% --device cpu.json";
 
 struct ProfileOptions {
@@ -30,29 +32,36 @@ struct ProfileOptions {
 void print_rates(const schedule::DeviceProfile& profile) {
   std::printf("%s: %s\n", profile.name.c_str(), profile.note.c_str());
   std::printf("  %-22s %s\n", "memory", human(profile.memory_bytes).c_str());
-  for (const auto& [dtype, rate] : profile.operations_per_second) std::printf("  %-22s %.1f GFLOP/s\n", dtype.c_str(), 1e-9 * rate);
+  for (const auto& [dtype, rate] : profile.operations_per_second)
+    std::printf("  %-22s %.1f GFLOP/s\n", dtype.c_str(), 1e-9 * rate);
   std::printf("  %-22s %.1f GB/s\n", "memory rate", 1e-9 * profile.memory_bytes_per_second);
   std::printf("  %-22s %.2f us\n", "launch", 1e6 * profile.launch_seconds);
   const auto copies = [](const char* what, const schedule::CopyRates& rates) {
-    std::printf("  %-22s out %.2f GB/s, in %.2f GB/s, latency %.1f us\n", what, 1e-9 * rates.out_bytes_per_second, 1e-9 * rates.in_bytes_per_second,
+    std::printf("  %-22s out %.2f GB/s, in %.2f GB/s, latency %.1f us\n", what,
+                1e-9 * rates.out_bytes_per_second, 1e-9 * rates.in_bytes_per_second,
                 1e6 * rates.latency_seconds);
   };
   copies("copies to host memory", profile.copies);
   copies("copies to a file", profile.disk);
-  std::printf("  %-22s %.2f s of computing lost for a second of copying\n", "copy tax", profile.copy_tax);
+  std::printf("  %-22s %.2f s of computing lost for a second of copying\n", "copy tax",
+              profile.copy_tax);
   const auto codec = [](const std::string& what, const schedule::CodecRate& rate) {
-    std::printf("  %-22s in %.2f GB/s, out %.2f GB/s\n", what.c_str(), 1e-9 * rate.encode_bytes_per_second, 1e-9 * rate.decode_bytes_per_second);
+    std::printf("  %-22s in %.2f GB/s, out %.2f GB/s\n", what.c_str(),
+                1e-9 * rate.encode_bytes_per_second, 1e-9 * rate.decode_bytes_per_second);
   };
-  codec("encodings, sparse", {profile.codecs.encode_bytes_per_second, profile.codecs.decode_bytes_per_second});
+  codec("encodings, sparse",
+        {profile.codecs.encode_bytes_per_second, profile.codecs.decode_bytes_per_second});
   for (const auto& [form, rate] : profile.codecs.forms) codec("  " + form, rate);
 }
 
 void print_operators(const std::vector<api::OperatorCost>& costs) {
   double total = 0;
-  std::printf("  %-24s %8s %9s %9s %12s\n", "operator", "nodes", "measured", "estimated", "seconds");
+  std::printf("  %-24s %8s %9s %9s %12s\n", "operator", "nodes", "measured", "estimated",
+              "seconds");
   for (const api::OperatorCost& cost : costs) {
     total += cost.seconds;
-    std::printf("  %-24s %8lld %9lld %9lld %12.6f\n", cost.op.c_str(), static_cast<long long>(cost.nodes), static_cast<long long>(cost.measured),
+    std::printf("  %-24s %8lld %9lld %9lld %12.6f\n", cost.op.c_str(),
+                static_cast<long long>(cost.nodes), static_cast<long long>(cost.measured),
                 static_cast<long long>(cost.nodes - cost.measured), cost.seconds);
   }
   std::printf("  one after the other %.4g s\n", total);
@@ -67,11 +76,14 @@ Status profile(const ProfileOptions& options) {
   std::vector<api::OperatorCost> costs;
   if (!options.request.model.empty()) {
     PLIMSOLL_TRY(const api::PreparedModel prepared, api::prepare_model(options.request, "cpu"));
-    PLIMSOLL_RETURN_IF_ERROR(api::measure_operators(prepared.model.graph, {api::resolve_threads(options.request.threads), measuring_operators}, measured));
+    PLIMSOLL_RETURN_IF_ERROR(api::measure_operators(
+        prepared.model.graph, {api::resolve_threads(options.request.threads), measuring_operators},
+        measured));
     costs = api::operator_costs(prepared.model.graph, measured);
   }
   progress_line("");
-  if (!options.output.empty()) PLIMSOLL_RETURN_IF_ERROR(write_file(options.output, schedule::to_json(measured)));
+  if (!options.output.empty())
+    PLIMSOLL_RETURN_IF_ERROR(write_file(options.output, schedule::to_json(measured)));
   if (options.json) {
     std::printf("%s", schedule::to_json(measured).c_str());
     return {};
@@ -85,13 +97,17 @@ Action bind_profile(Command& command) {
   auto options = std::make_shared<ProfileOptions>();
   bind_model_options(command, options->request).required(false);
   command.add_output("-o,--output", options->output, "write the profile, for --device");
-  command.add_option("--folder", options->folder, "a folder on the disk to measure (default: where temporary files go)");
+  command.add_option("--folder", options->folder,
+                     "a folder on the disk to measure (default: where temporary files go)");
   command.add_flag("--json", options->json, "the profile as one JSON object");
   return [options]() { return profile(*options); };
 }
 
 }  // namespace
 
-Verb profile_verb() { return {"profile", "measures this machine, and the operators of a model on it", kProfileExamples, bind_profile}; }
+Verb profile_verb() {
+  return {"profile", "measures this machine, and the operators of a model on it", kProfileExamples,
+          bind_profile};
+}
 
 }  // namespace plimsoll::cli

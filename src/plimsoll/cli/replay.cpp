@@ -21,8 +21,8 @@ struct ReplayOptions {
 
 void print_table(const api::ReplayReport& report) {
   fmt::print("{} events, at most {} alive\n\n", grouped(report.events), human(report.peak_live));
-  fmt::print("{:<28}{:>14}{:>11}{:>10}{:>10}{:>8}{:>9}{:>7}\n", "allocator", "reserved", "over live",
-             "from dev.", "remapped", "waits", "ns/op", "failed");
+  fmt::print("{:<28}{:>14}{:>11}{:>10}{:>10}{:>8}{:>9}{:>7}\n", "allocator", "reserved",
+             "over live", "from dev.", "remapped", "waits", "ns/op", "failed");
   for (const trace::ReplayOutcome& outcome : report.outcomes) {
     const bool model = outcome.policy != trace::Policy::kPlimsoll;
     fmt::print("{:<28}{:>14}{:>+10.2f}%{:>10}{:>10}{:>8}{:>9.0f}{:>7}\n",
@@ -52,26 +52,30 @@ Status run(const ReplayOptions& options) {
   for (std::size_t index = 0; index < report.outcomes.size(); ++index) {
     const trace::ReplayOutcome& outcome = report.outcomes[index];
     if (outcome.out_of_memory == 0) continue;
-    return fail(ErrorCode::kDoesNotFit,
-                "{}: {} of the allocations do not fit in {}; without a limit it takes {}. The first is "
-                "event {} of {}{}{}",
-                trace::to_string(outcome.policy), outcome.out_of_memory, human(request.capacity),
-                human(report.needed[index]), grouped(outcome.first_failed_event),
-                grouped(report.events), outcome.first_failure.empty() ? "" : ": ",
-                outcome.first_failure);
+    return fail(
+        ErrorCode::kDoesNotFit,
+        "{}: {} of the allocations do not fit in {}; without a limit it takes {}. The first is "
+        "event {} of {}{}{}",
+        trace::to_string(outcome.policy), outcome.out_of_memory, human(request.capacity),
+        human(report.needed[index]), grouped(outcome.first_failed_event), grouped(report.events),
+        outcome.first_failure.empty() ? "" : ": ", outcome.first_failure);
   }
   return {};
 }
 
 Action bind_replay(Command& command) {
   auto options = std::make_shared<ReplayOptions>();
-  command.add_option("trace", options->request.trace,
-                     "a PyTorch snapshot (.pickle, .gz), our trace (.jsonl), or pipeline:SEED")
+  command
+      .add_option("trace", options->request.trace,
+                  "a PyTorch snapshot (.pickle, .gz), our trace (.jsonl), or pipeline:SEED")
       .required();
-  command.add_option("--allocator", options->request.allocators,
-                     "all, or a list of plimsoll, pytorch, pytorch-expandable, pytorch-roundup, "
-                     "best-fit, buddy (default plimsoll)").type_name("LIST");
-  command.add_option("--capacity", options->capacity, "would it have fitted? e.g. 24GiB").type_name("SIZE");
+  command
+      .add_option("--allocator", options->request.allocators,
+                  "all, or a list of plimsoll, pytorch, pytorch-expandable, pytorch-roundup, "
+                  "best-fit, buddy (default plimsoll)")
+      .type_name("LIST");
+  command.add_option("--capacity", options->capacity, "would it have fitted? e.g. 24GiB")
+      .type_name("SIZE");
   command.add_flag("--json", options->json, "one JSON object on stdout");
   return [options] { return run(*options); };
 }
@@ -79,12 +83,13 @@ Action bind_replay(Command& command) {
 }  // namespace
 
 Verb replay_verb() {
-  return {"replay", "the same allocations on any allocator: what would it have reserved?",
-          "Examples:\n"
-          "  plimsoll replay snapshot.pickle.gz --allocator all\n"
-          "  plimsoll replay snapshot.pickle --capacity 24GiB     # exit code 4 when it does not fit\n"
-          "  plimsoll replay pipeline:1 --allocator all --json\n",
-          bind_replay};
+  return {
+      "replay", "the same allocations on any allocator: what would it have reserved?",
+      "Examples:\n"
+      "  plimsoll replay snapshot.pickle.gz --allocator all\n"
+      "  plimsoll replay snapshot.pickle --capacity 24GiB     # exit code 4 when it does not fit\n"
+      "  plimsoll replay pipeline:1 --allocator all --json\n",
+      bind_replay};
 }
 
 }  // namespace plimsoll::cli

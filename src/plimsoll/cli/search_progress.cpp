@@ -29,8 +29,12 @@ void ask_to_stop(int) {
 class ProgressLine {
  public:
   // Nothing is written before `quiet`, so that what is quickly done leaves no trace.
-  ProgressLine(std::string what, std::optional<double> deadline_seconds, std::chrono::milliseconds quiet)
-      : what_(std::move(what)), deadline_(deadline_seconds), quiet_(quiet), writer_([this] { write_until_done(); }) {}
+  ProgressLine(std::string what, std::optional<double> deadline_seconds,
+               std::chrono::milliseconds quiet)
+      : what_(std::move(what)),
+        deadline_(deadline_seconds),
+        quiet_(quiet),
+        writer_([this] { write_until_done(); }) {}
 
   ~ProgressLine() {
     {
@@ -53,7 +57,8 @@ class ProgressLine {
   std::string text() const {
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin_;
     std::string out = fmt::format("{}{:.1f} s", what_, elapsed.count());
-    if (deadline_) out += fmt::format(", {:.1f} s left", std::max(0.0, *deadline_ - elapsed.count()));
+    if (deadline_)
+      out += fmt::format(", {:.1f} s left", std::max(0.0, *deadline_ - elapsed.count()));
     return best_.empty() ? out : out + ": " + best_;
   }
 
@@ -92,11 +97,13 @@ std::function<void(const schedule::FitProgress&)> progress_on_terminal(double de
   if (isatty(STDERR_FILENO) != 1) return {};
   auto line = std::make_shared<ProgressLine>("", deadline_seconds, std::chrono::milliseconds(0));
   return [line](const schedule::FitProgress& better) {
-    line->found(fmt::format("{} a step within {}", cost_text(better.seconds, 4), human(better.peak_bytes)));
+    line->found(
+        fmt::format("{} a step within {}", cost_text(better.seconds, 4), human(better.peak_bytes)));
   };
 }
 
-std::shared_ptr<void> waiting_on_terminal(const std::string& what, std::optional<double> deadline_seconds) {
+std::shared_ptr<void> waiting_on_terminal(const std::string& what,
+                                          std::optional<double> deadline_seconds) {
   if (isatty(STDERR_FILENO) != 1) return nullptr;
   return std::make_shared<ProgressLine>(what + " ", deadline_seconds, std::chrono::seconds(2));
 }
@@ -105,6 +112,8 @@ void progress_line(const std::string& text) {
   if (isatty(STDERR_FILENO) == 1) std::fprintf(stderr, "\r%-60s\r", text.c_str());
 }
 
-void measuring_operators(std::size_t done, std::size_t all) { progress_line(fmt::format("measuring operators {}/{}", done, all)); }
+void measuring_operators(std::size_t done, std::size_t all) {
+  progress_line(fmt::format("measuring operators {}/{}", done, all));
+}
 
 }  // namespace plimsoll::cli

@@ -18,9 +18,12 @@ bool shows_colour(int file) {
 
 const char* code_of(Ink ink) {
   switch (ink) {
-    case Ink::kBold: return "1";
-    case Ink::kRed: return "31";
-    case Ink::kGreen: return "32";
+    case Ink::kBold:
+      return "1";
+    case Ink::kRed:
+      return "31";
+    case Ink::kGreen:
+      return "32";
   }
   return "0";
 }
@@ -28,7 +31,8 @@ const char* code_of(Ink ink) {
 }  // namespace
 
 std::string inked(std::string_view text, Ink ink, int file) {
-  return shows_colour(file) ? fmt::format("\033[{}m{}\033[0m", code_of(ink), text) : std::string(text);
+  return shows_colour(file) ? fmt::format("\033[{}m{}\033[0m", code_of(ink), text)
+                            : std::string(text);
 }
 
 }  // namespace plimsoll::cli

@@ -26,7 +26,8 @@ std::span<const Verb> verbs();
 
 // Parses the arguments, runs the verb, and returns the exit code.
 int run_command_line(int argc, const char* const* argv);
-// Results that did not arrive are a failure: the exit code, after the last bytes of standard output are written.
+// Results that did not arrive are a failure: the exit code, after the last bytes of standard output
+// are written.
 int finish_stdout(int exit_code);
 
 }  // namespace plimsoll::cli

@@ -25,22 +25,9 @@ Verb man_verb();
 
 std::span<const Verb> verbs() {
   static const std::vector<Verb> kVerbs = {
-      models_verb(),
-      graph_verb(),
-      memory_verb(),
-      run_verb(),
-      plan_verb(),
-      check_verb(),
-      profile_verb(),
-      pack_verb(),
-      replay_verb(),
-      convert_verb(),
-      view_verb(),
-      diff_verb(),
-      explain_verb(),
-      exec_verb(),
-      completion_verb(),
-      man_verb(),
+      models_verb(),  graph_verb(), memory_verb(),     run_verb(),     plan_verb(), check_verb(),
+      profile_verb(), pack_verb(),  replay_verb(),     convert_verb(), view_verb(), diff_verb(),
+      explain_verb(), exec_verb(),  completion_verb(), man_verb(),
   };
   return kVerbs;
 }

@@ -19,8 +19,10 @@ constexpr const char* kViewExamples =
     "  plimsoll view plan.json -o report.html              one file, opens offline\n"
     "  plimsoll view plan.json run.jsonl -o report.html    planned against measured\n"
     "  plimsoll view snapshot.pickle.gz -o report.html     where did PyTorch's memory go?\n"
-    "  plimsoll view snapshot.pickle.gz --in-use 18.2GiB   what nvidia-smi showed: the rest is outside the allocator\n"
-    "  plimsoll view sweep.json --png curve.png            the curve of `plimsoll plan MODEL --sweep -o sweep.json`\n"
+    "  plimsoll view snapshot.pickle.gz --in-use 18.2GiB   what nvidia-smi showed: the rest is "
+    "outside the allocator\n"
+    "  plimsoll view sweep.json --png curve.png            the curve of `plimsoll plan MODEL "
+    "--sweep -o sweep.json`\n"
     "  plimsoll view gpt2 --batch 4 --png timeline.png     plan a model and draw it";
 
 struct ViewOptions {
@@ -34,10 +36,12 @@ struct ViewOptions {
 };
 
 Status view(ViewOptions& options) {
-  if (options.files.html.empty() && options.files.svg.empty() && options.files.png.empty()) options.files.html = "report.html";
+  if (options.files.html.empty() && options.files.svg.empty() && options.files.png.empty())
+    options.files.html = "report.html";
   PLIMSOLL_TRY(options.subject.planning, plan_options(options.planning));
   options.subject.device = options.planning.device;
-  for (const auto& [text, bytes] : {std::pair(&options.capacity, &options.subject.facts.capacity), std::pair(&options.in_use, &options.subject.facts.in_use)}) {
+  for (const auto& [text, bytes] : {std::pair(&options.capacity, &options.subject.facts.capacity),
+                                    std::pair(&options.in_use, &options.subject.facts.in_use)}) {
     if (text->empty()) continue;
     PLIMSOLL_TRY(*bytes, parse_byte_size(*text));
   }
@@ -45,37 +49,55 @@ Status view(ViewOptions& options) {
   names.insert(names.end(), options.more.begin(), options.more.end());
   auto waiting = waiting_on_terminal("making the report");
   PLIMSOLL_TRY(const report::Report report, api::make_report(names, options.subject));
-  PLIMSOLL_TRY(const std::vector<api::WrittenFile> written, api::write_report(report, options.files));
+  PLIMSOLL_TRY(const std::vector<api::WrittenFile> written,
+               api::write_report(report, options.files));
   waiting.reset();
   if (options.json) {
-    nlohmann::ordered_json out{{"schema", 1}, {"path", written.front().path}, {"bytes", written.front().bytes}};
+    nlohmann::ordered_json out{
+        {"schema", 1}, {"path", written.front().path}, {"bytes", written.front().bytes}};
     out["files"] = nlohmann::ordered_json::array();
-    for (const api::WrittenFile& file : written) out["files"].push_back({{"path", file.path}, {"bytes", file.bytes}});
+    for (const api::WrittenFile& file : written)
+      out["files"].push_back({{"path", file.path}, {"bytes", file.bytes}});
     std::printf("%s\n", json_text(out, 2).c_str());
     return {};
   }
   for (const api::WrittenFile& file : written) {
-    std::printf("%s  %s\n", file.path.c_str(), human(Bytes(static_cast<std::int64_t>(file.bytes))).c_str());
+    std::printf("%s  %s\n", file.path.c_str(),
+                human(Bytes(static_cast<std::int64_t>(file.bytes))).c_str());
   }
   return {};
 }
 
 Action bind_view(Command& command) {
   auto options = std::make_shared<ViewOptions>();
-  bind_model_options(command, options->subject.model).description("a plan, a trace, a PyTorch snapshot, a sweep, or a model to plan on the spot");
-  command.add_option("MORE", options->more, "more files: the trace of a plan's run, an older plan, a sweep");
+  bind_model_options(command, options->subject.model)
+      .description("a plan, a trace, a PyTorch snapshot, a sweep, or a model to plan on the spot");
+  command.add_option("MORE", options->more,
+                     "more files: the trace of a plan's run, an older plan, a sweep");
   bind_plan_options(command, options->planning);
   command.add_output("-o,--output", options->files.html, "the report (default report.html)");
   command.add_output("--svg", options->files.svg, "the timeline (of a sweep: the curve) as SVG");
   command.add_output("--png", options->files.png, "the same as PNG");
-  command.add_option("--capacity", options->capacity, "of the device a snapshot was taken on: drawn as a line").type_name("SIZE").group("Snapshots");
-  command.add_option("--in-use", options->in_use, "what the device showed as used at its fullest; what the allocator did not hold becomes a band").type_name("SIZE").group("Snapshots");
+  command
+      .add_option("--capacity", options->capacity,
+                  "of the device a snapshot was taken on: drawn as a line")
+      .type_name("SIZE")
+      .group("Snapshots");
+  command
+      .add_option("--in-use", options->in_use,
+                  "what the device showed as used at its fullest; what the allocator did not hold "
+                  "becomes a band")
+      .type_name("SIZE")
+      .group("Snapshots");
   command.add_flag("--json", options->json, "one JSON object");
   return [options]() { return view(*options); };
 }
 
 }  // namespace
 
-Verb view_verb() { return {"view", "the report: see every byte of a plan, a trace or a PyTorch snapshot", kViewExamples, bind_view}; }
+Verb view_verb() {
+  return {"view", "the report: see every byte of a plan, a trace or a PyTorch snapshot",
+          kViewExamples, bind_view};
+}
 
 }  // namespace plimsoll::cli

@@ -36,8 +36,8 @@ std::size_t least_box_bytes(std::size_t count) {
 BoxWriter::BoxWriter(const Codec& codec, std::size_t count, std::span<std::uint8_t> box,
                      std::uint64_t seed)
     : codec_(codec), box_(box), seed_(seed), used_(least_box_bytes(count)) {
-  PLIMSOLL_CHECK(box.size() >= least_box_bytes(count), "a box of {} bytes for {} values", box.size(),
-                 count);
+  PLIMSOLL_CHECK(box.size() >= least_box_bytes(count), "a box of {} bytes for {} values",
+                 box.size(), count);
 }
 
 std::size_t BoxWriter::claim(std::size_t bytes) {

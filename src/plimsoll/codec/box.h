@@ -5,18 +5,19 @@
 //   └──────────────────┴──────────────────────┴────────┘
 //
 // A plan is made before the first step, so the room for a sparse map is a guess: a share of it is
-// taken to be zero. A map is cut into blocks of kBoxBlock values that any thread may put and open, in
-// any order. A block for which there is no room left is refused, and the box says so to whoever opens
-// it; the caller keeps its plain values elsewhere. Nothing is ever lost, and a map with a few zeros
-// too few pays for those few:
+// taken to be zero. A map is cut into blocks of kBoxBlock values that any thread may put and open,
+// in any order. A block for which there is no room left is refused, and the box says so to whoever
+// opens it; the caller keeps its plain values elsewhere. Nothing is ever lost, and a map with a few
+// zeros too few pays for those few:
 //
 //   BoxWriter writer(codec, count, box, seed);
 //   for (block...) if (!writer.put(block, its values)) keep them elsewhere;     // from any thread
-//   for (block...) if (open_block(codec, count, box, block, values) == kRefused) fetch them from there;
+//   for (block...) if (open_block(codec, count, box, block, values) == kRefused) fetch them from
+//   there;
 //
-// Which blocks lie where, and which are refused, depends on the threads; whether all fit does not, and what
-// a lossy codec made of a block depends on the seed and the block alone.
-// A box with any bytes whatever is opened without touching anything outside it.
+// Which blocks lie where, and which are refused, depends on the threads; whether all fit does not,
+// and what a lossy codec made of a block depends on the seed and the block alone. A box with any
+// bytes whatever is opened without touching anything outside it.
 #pragma once
 
 #include <atomic>
@@ -52,7 +53,8 @@ class BoxWriter {
 
   // False: refused. Once for every block.
   bool put(std::size_t block, std::span<const std::byte> values);
-  // Of the box so far, with the list of blocks: what the data needed of the room that the plan gave.
+  // Of the box so far, with the list of blocks: what the data needed of the room that the plan
+  // gave.
   std::size_t used_bytes() const { return used_.load(std::memory_order_relaxed); }
 
  private:

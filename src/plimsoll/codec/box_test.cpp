@@ -15,7 +15,8 @@ constexpr double kZeros = 0.45;
 std::vector<float> map_with_zeros(std::size_t count, double zeros) {
   Random random(7);
   std::vector<float> out(count);
-  for (float& value : out) value = random.chance(zeros) ? 0.0f : static_cast<float>(random.uniform()) + 0.5f;
+  for (float& value : out)
+    value = random.chance(zeros) ? 0.0f : static_cast<float>(random.uniform()) + 0.5f;
   return out;
 }
 
@@ -73,10 +74,12 @@ TEST(Box, WhatFindsNoRoomIsRefusedAndTheBoxSaysSo) {
   EXPECT_EQ(std::count(kept.begin(), kept.end(), true), 15);
   for (std::size_t block = 0; block < kept.size(); ++block) {
     std::vector<float> back(kBoxBlock);
-    const Opened opened = open_block(sparse, map.size(), box, block, std::as_writable_bytes(std::span(back)));
+    const Opened opened =
+        open_block(sparse, map.size(), box, block, std::as_writable_bytes(std::span(back)));
     ASSERT_EQ(opened, kept[block] ? Opened::kValues : Opened::kRefused) << block;
     if (kept[block]) {
-      EXPECT_TRUE(std::equal(back.begin(), back.end(), map.begin() + static_cast<std::ptrdiff_t>(block * kBoxBlock)));
+      EXPECT_TRUE(std::equal(back.begin(), back.end(),
+                             map.begin() + static_cast<std::ptrdiff_t>(block * kBoxBlock)));
     }
   }
 }

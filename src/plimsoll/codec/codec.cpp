@@ -30,7 +30,8 @@ std::uint32_t seed_of(std::uint64_t seed) {
 }
 
 template <SmallFloat F>
-using CodeOf = std::conditional_t<(F.exponent_bits + F.fraction_bits > 7), std::uint16_t, std::uint8_t>;
+using CodeOf =
+    std::conditional_t<(F.exponent_bits + F.fraction_bits > 7), std::uint16_t, std::uint8_t>;
 
 // Through a small aligned buffer: encoded maps may start at any byte.
 inline constexpr std::size_t kBuffer = 1024;
@@ -47,8 +48,10 @@ bool encode_small(std::span<const float> values, std::uint64_t seed, std::span<s
     const std::size_t count = std::min(kBuffer, values.size() - begin);
     const std::uint32_t part = seed_of(seed + begin);
     const float* from = values.data() + begin;
-    for (std::size_t i = vector_round(kForm, from, count, part, codes.data(), too_large); i < count; ++i) {
-      const std::uint32_t code = to_small<F>(from[i], chance_at(part, static_cast<std::uint32_t>(i)));
+    for (std::size_t i = vector_round(kForm, from, count, part, codes.data(), too_large); i < count;
+         ++i) {
+      const std::uint32_t code =
+          to_small<F>(from[i], chance_at(part, static_cast<std::uint32_t>(i)));
       too_large = too_large || code == kTooLarge;
       codes[i] = static_cast<Code>(code);
     }
@@ -92,9 +95,11 @@ bool encode_int8(std::span<const float> values, std::uint64_t seed, std::span<st
   const std::uint32_t all = seed_of(seed);
   std::size_t at = 0;
   for (std::size_t begin = 0; begin < values.size(); begin += kGroup) {
-    const std::span<const float> group = values.subspan(begin, std::min(kGroup, values.size() - begin));
+    const std::span<const float> group =
+        values.subspan(begin, std::min(kGroup, values.size() - begin));
     std::uint32_t magnitude = 0;
-    for (std::size_t i = vector_largest(group.data(), group.size(), magnitude); i < group.size(); ++i) {
+    for (std::size_t i = vector_largest(group.data(), group.size(), magnitude); i < group.size();
+         ++i) {
       magnitude = std::max(magnitude, std::bit_cast<std::uint32_t>(group[i]) & 0x7fffffffu);
     }
     if (magnitude >= 0x7f800000u) return false;
@@ -107,8 +112,10 @@ bool encode_int8(std::span<const float> values, std::uint64_t seed, std::span<st
     at += sizeof(scale);
     const auto place = static_cast<std::uint32_t>(begin);
     auto* codes = reinterpret_cast<std::int8_t*>(out.data() + at);
-    for (std::size_t i = vector_to_int8(group.data(), group.size(), factor, all, place, codes); i < group.size(); ++i) {
-      codes[i] = round_to_int8(group[i], factor, chance_at(all, place + static_cast<std::uint32_t>(i)));
+    for (std::size_t i = vector_to_int8(group.data(), group.size(), factor, all, place, codes);
+         i < group.size(); ++i) {
+      codes[i] =
+          round_to_int8(group[i], factor, chance_at(all, place + static_cast<std::uint32_t>(i)));
     }
     at += group.size();
   }
@@ -124,7 +131,8 @@ bool decode_int8(std::span<const std::uint8_t> bytes, std::span<float> values) {
     std::memcpy(&scale, bytes.data() + at, sizeof(scale));
     at += sizeof(scale);
     const auto* codes = reinterpret_cast<const std::int8_t*>(bytes.data() + at);
-    for (std::size_t i = vector_from_int8(codes, group.size(), scale, group.data()); i < group.size(); ++i) {
+    for (std::size_t i = vector_from_int8(codes, group.size(), scale, group.data());
+         i < group.size(); ++i) {
       group[i] = scale * static_cast<float>(codes[i]);
     }
     at += group.size();
@@ -141,34 +149,40 @@ bool encode_sparse_map(std::span<const float> values, std::uint64_t, std::span<s
 template <auto kEncode, auto kDecode>
 constexpr Codec of_floats(std::string_view name, bool lossless,
                           std::size_t (*largest)(std::size_t)) {
-  return {name, lossless, sizeof(float), largest,
+  return {name,
+          lossless,
+          sizeof(float),
+          largest,
           [](std::span<const std::byte> values, std::uint64_t seed, std::span<std::uint8_t> out,
              std::size_t& used) {
-            return kEncode({reinterpret_cast<const float*>(values.data()),
-                            values.size() / sizeof(float)},
-                           seed, out, used);
+            return kEncode(
+                {reinterpret_cast<const float*>(values.data()), values.size() / sizeof(float)},
+                seed, out, used);
           },
           [](std::span<const std::uint8_t> bytes, std::span<std::byte> values) {
-            return kDecode(bytes, {reinterpret_cast<float*>(values.data()),
-                                   values.size() / sizeof(float)});
+            return kDecode(
+                bytes, {reinterpret_cast<float*>(values.data()), values.size() / sizeof(float)});
           }};
 }
 
 template <int kBits>
 constexpr Codec of_indices(std::string_view name) {
-  return {name, true, 1, narrow_bytes<kBits>,
+  return {name,
+          true,
+          1,
+          narrow_bytes<kBits>,
           [](std::span<const std::byte> values, std::uint64_t, std::span<std::uint8_t> out,
              std::size_t& used) {
             used = narrow_bytes<kBits>(values.size());
             return out.size() >= used &&
-                   encode_narrow<kBits>({reinterpret_cast<const std::uint8_t*>(values.data()),
-                                         values.size()},
-                                        out.first(used));
+                   encode_narrow<kBits>(
+                       {reinterpret_cast<const std::uint8_t*>(values.data()), values.size()},
+                       out.first(used));
           },
           [](std::span<const std::uint8_t> bytes, std::span<std::byte> values) {
             if (bytes.size() != narrow_bytes<kBits>(values.size())) return false;
-            decode_narrow<kBits>(bytes, {reinterpret_cast<std::uint8_t*>(values.data()),
-                                         values.size()});
+            decode_narrow<kBits>(bytes,
+                                 {reinterpret_cast<std::uint8_t*>(values.data()), values.size()});
             return true;
           }};
 }
@@ -177,10 +191,14 @@ constexpr std::array<Codec, 8> kCodecs = {{
     of_floats<encode_sparse_map, decode_sparse>("sparse", true, sparse_largest_bytes),
     of_indices<2>("crumbs"),
     of_indices<4>("nibbles"),
-    of_floats<encode_small<kFp16, SmallForm::kFp16>, decode_small<kFp16, SmallForm::kFp16>>("fp16", false, two_bytes),
-    of_floats<encode_small<kBf16, SmallForm::kBf16>, decode_small<kBf16, SmallForm::kBf16>>("bf16", false, two_bytes),
-    of_floats<encode_small<kE4m3, SmallForm::kE4m3>, decode_small<kE4m3, SmallForm::kE4m3>>("fp8-e4m3", false, one_byte),
-    of_floats<encode_small<kE5m2, SmallForm::kE5m2>, decode_small<kE5m2, SmallForm::kE5m2>>("fp8-e5m2", false, one_byte),
+    of_floats<encode_small<kFp16, SmallForm::kFp16>, decode_small<kFp16, SmallForm::kFp16>>(
+        "fp16", false, two_bytes),
+    of_floats<encode_small<kBf16, SmallForm::kBf16>, decode_small<kBf16, SmallForm::kBf16>>(
+        "bf16", false, two_bytes),
+    of_floats<encode_small<kE4m3, SmallForm::kE4m3>, decode_small<kE4m3, SmallForm::kE4m3>>(
+        "fp8-e4m3", false, one_byte),
+    of_floats<encode_small<kE5m2, SmallForm::kE5m2>, decode_small<kE5m2, SmallForm::kE5m2>>(
+        "fp8-e5m2", false, one_byte),
     of_floats<encode_int8, decode_int8>("int8", false, int8_bytes),
 }};
 

@@ -14,8 +14,8 @@
 //   fp16, bf16, fp8-e4m3, fp8-e5m2    fp32, lossy: see small_float.h
 //   int8      fp32, lossy: groups of 256, each with the scale that makes its largest value 127
 //
-// Lossy codecs round up or down by chance, so that the mean is kept; the seed decides. One that meets a
-// finite value it has no code for refuses the map.
+// Lossy codecs round up or down by chance, so that the mean is kept; the seed decides. One that
+// meets a finite value it has no code for refuses the map.
 //
 // A map is given as bytes, aligned to its elements. The 1-bit form of ReLU's sign is no codec: a
 // mask is a value of the graph (rewrite/keep_masks.h).

@@ -42,7 +42,10 @@ std::vector<std::byte> map_for(const Codec& codec, std::size_t count, std::uint6
 // How far apart the two values are that chance decides between; a map's largest value is below 6.
 float step_of(std::string_view codec, float value) {
   if (codec == "int8") return 6.0f / 127;
-  const float step = codec == "fp16" ? 0x1p-10f : codec == "bf16" ? 0x1p-7f : codec == "fp8-e4m3" ? 0x1p-3f : 0x1p-2f;
+  const float step = codec == "fp16"       ? 0x1p-10f
+                     : codec == "bf16"     ? 0x1p-7f
+                     : codec == "fp8-e4m3" ? 0x1p-3f
+                                           : 0x1p-2f;
   return step * std::max(0x1p-6f, value);
 }
 
@@ -102,7 +105,8 @@ TEST_P(CodecContract, SurvivesStrangeValues) {
                                      3.4e38f,
                                      -3.4e38f};
   const auto bytes = encode(bytes_of(values));
-  // Only a codec of indices, or one that scales by the largest value, may refuse them; then the bytes stay as they are.
+  // Only a codec of indices, or one that scales by the largest value, may refuse them; then the
+  // bytes stay as they are.
   EXPECT_TRUE(encoded_ || GetParam().element_bytes == 1 || !GetParam().lossless);
   if (!encoded_) return;
   std::vector<float> back(values.size());
@@ -130,7 +134,8 @@ INSTANTIATE_TEST_SUITE_P(All, CodecContract, ::testing::ValuesIn(codecs().begin(
                            return name;
                          });
 
-constexpr std::uint32_t kChances[] = {0, 1, 0x12345678, 0x7fffffff, 0x80000000, 0xfffffffe, 0xffffffff};
+constexpr std::uint32_t kChances[] = {0,          1,          0x12345678, 0x7fffffff,
+                                      0x80000000, 0xfffffffe, 0xffffffff};
 
 TEST(SmallFloat, WhatAFormRepresentsIsRoundedByNoChance) {
   const auto check = [](auto to, auto from, std::uint32_t codes) {
@@ -196,7 +201,8 @@ TEST(Rounding, KeepsTheMean) {
       }
       const auto count = static_cast<double>(values.size() - values.size() / 256 - 1);
       // Five standard deviations of a two-point distribution as wide as the largest error allows.
-      EXPECT_LT(std::fabs(sum / count), 5 * 2 * largest / std::sqrt(count)) << codec.name << " " << value;
+      EXPECT_LT(std::fabs(sum / count), 5 * 2 * largest / std::sqrt(count))
+          << codec.name << " " << value;
       EXPECT_GT(largest, 0) << codec.name;
     }
   }
@@ -214,11 +220,13 @@ TEST(Rounding, DependsOnTheSeed) {
   }
 }
 
-// Vectors do most of a map, the scalar functions its end: whichever does a value, the bits are the same.
+// Vectors do most of a map, the scalar functions its end: whichever does a value, the bits are the
+// same.
 TEST(Rounding, VectorsRoundAsTheScalarDoes) {
   Random random(9);
   std::vector<float> values(1024);
-  for (float& value : values) value = static_cast<float>(random.normal() * std::exp(random.normal() * 4));
+  for (float& value : values)
+    value = static_cast<float>(random.normal() * std::exp(random.normal() * 4));
   for (float& value : values) value = std::clamp(value, -400.0f, 400.0f);
   values[3] = 0x1p-133f, values[4] = std::nanf(""), values[5] = -0.0f;
   const std::uint32_t seed = static_cast<std::uint32_t>(mix64(7));
@@ -231,7 +239,8 @@ TEST(Rounding, VectorsRoundAsTheScalarDoes) {
     ASSERT_TRUE(codec.decode(bytes, std::as_writable_bytes(std::span(back))));
     for (std::size_t i = 0; i < values.size(); ++i) {
       const float expected = from(to(values[i], chance_at(seed, static_cast<std::uint32_t>(i))));
-      EXPECT_EQ(std::bit_cast<std::uint32_t>(back[i]), std::bit_cast<std::uint32_t>(expected)) << name << " " << values[i];
+      EXPECT_EQ(std::bit_cast<std::uint32_t>(back[i]), std::bit_cast<std::uint32_t>(expected))
+          << name << " " << values[i];
     }
   };
   check("fp16", to_small<kFp16>, from_small<kFp16>);

@@ -1,4 +1,5 @@
-// The vectors of rounding by chance (small_float.h) and of int8, for whatever vectors the machine has.
+// The vectors of rounding by chance (small_float.h) and of int8, for whatever vectors the machine
+// has.
 //
 // Each handles a prefix of the map and returns its length; the caller does the rest with the scalar
 // functions, which give the same bits. `seed` and the place in the map decide every rounding.
@@ -9,7 +10,8 @@
 
 namespace plimsoll::codec {
 
-// Where 8-bit integers with 16 bits behind the point come from: (x · kFixed · 127 / largest), to nearest.
+// Where 8-bit integers with 16 bits behind the point come from: (x · kFixed · 127 / largest), to
+// nearest.
 inline constexpr float kFixed = 65536.0f;
 
 enum class SmallForm { kFp16, kBf16, kE4m3, kE5m2 };

@@ -6,16 +6,16 @@
 //   e5m2       1      5        2      57344
 //   e4m3       1      4        3      448, and no infinity
 //
-// Rounding is by chance, up or down in proportion, so that the mean of what is stored is the value: a
-// gradient that is linear in a stored map has no bias, however few bits the map waits in.
+// Rounding is by chance, up or down in proportion, so that the mean of what is stored is the value:
+// a gradient that is linear in a stored map has no bias, however few bits the map waits in.
 //
 //   0.3 between 0.28125 and 0.3125 (e4m3):   0.3125 in 60 of 100 places, 0.28125 in 40
 //
-// The chance is a hash of seed and place, never a stream of random numbers: parts of a map may be rounded
-// in any order, by any number of threads, with the same bits. What a form represents stays exactly that,
-// zeros, infinities and NaN among it; a finite value above the largest gives kTooLarge, so that whoever
-// stores it keeps the original: an infinity of our own making would ruin the run. Below 2^-8 of the
-// smallest subnormal, values become zero. Decoding is exact.
+// The chance is a hash of seed and place, never a stream of random numbers: parts of a map may be
+// rounded in any order, by any number of threads, with the same bits. What a form represents stays
+// exactly that, zeros, infinities and NaN among it; a finite value above the largest gives
+// kTooLarge, so that whoever stores it keeps the original: an infinity of our own making would ruin
+// the run. Below 2^-8 of the smallest subnormal, values become zero. Decoding is exact.
 #pragma once
 
 #include <bit>
@@ -35,8 +35,8 @@ constexpr SmallFloat kE4m3{4, 3, false};
 
 inline constexpr std::uint32_t kTooLarge = 0xffffffffu;
 
-// 32 bits by which the value at `place` is rounded: any seed, any place, all alike. The multipliers are
-// those of a mixer with low bias, cheap in vectors.
+// 32 bits by which the value at `place` is rounded: any seed, any place, all alike. The multipliers
+// are those of a mixer with low bias, cheap in vectors.
 constexpr std::uint32_t chance_at(std::uint32_t seed, std::uint32_t place) {
   std::uint32_t bits = seed + place * 0x9e3779b9u;
   bits = (bits ^ (bits >> 16)) * 0x21f0aaadu;

@@ -34,7 +34,8 @@ struct Escape {
 using Words = std::array<std::uint32_t, kSparseBlock + kPadding>;
 
 template <typename Byte>
-using Planes = std::array<Byte*, kPlanes + 1>;  // the last is that of signs, null where there is none
+// the last is that of signs, null where there is none
+using Planes = std::array<Byte*, kPlanes + 1>;
 
 // Where the parts of a block lie, from its header on.
 struct Layout {
@@ -145,13 +146,15 @@ std::size_t encode_block(std::span<const float> values, std::span<std::uint8_t> 
   if (layout.escapes > most) return encode_plain(values, out);
   const std::uint32_t top = found.largest >> 23;
   const std::uint32_t base = (top + 1 > kBinades ? top + 1 - kBinades : 0) << 23;
-  const bool outside = take_apart(nonzero, found.count, base, out.data() + layout.low,
-                                  layout.planes_of(out.data()));
+  const bool outside =
+      take_apart(nonzero, found.count, base, out.data() + layout.low, layout.planes_of(out.data()));
   std::uint8_t* end = out.data() + layout.escapes;
-  if (outside) end = append_escapes(std::span(nonzero).first(found.count), base, end, out.data() + most);
+  if (outside)
+    end = append_escapes(std::span(nonzero).first(found.count), base, end, out.data() + most);
   if (end == nullptr) return encode_plain(values, out);
   const auto bytes = static_cast<std::size_t>(end - out.data());
-  const Header header{static_cast<std::uint32_t>(found.count), base | (layout.is_signed ? kSigned : 0),
+  const Header header{static_cast<std::uint32_t>(found.count),
+                      base | (layout.is_signed ? kSigned : 0),
                       static_cast<std::uint32_t>((bytes - layout.escapes) / sizeof(Escape))};
   append(out.data(), &header, sizeof header);
   return bytes;

@@ -48,7 +48,8 @@ TEST(Sparse, RandomMapsComeBackBitByBit) {
       const double magnitude = std::exp2(-spread * random.uniform());
       value = static_cast<float>(random.normal() * magnitude);
       if (seed % 2 == 0) value = std::fabs(value);
-      if (random.chance(odd)) value = std::bit_cast<float>(static_cast<std::uint32_t>(random.next()));
+      if (random.chance(odd))
+        value = std::bit_cast<float>(static_cast<std::uint32_t>(random.next()));
     }
     expect_same_bits(values);
   }
@@ -68,7 +69,8 @@ TEST(Sparse, ScalesAtBothEndsOfTheRange) {
 TEST(Sparse, SpoiledBytesDecodeToSomethingOrNothing) {
   Random random(3);
   std::vector<float> values(5000);
-  for (float& value : values) value = random.chance(0.5) ? 0.0f : static_cast<float>(random.normal());
+  for (float& value : values)
+    value = random.chance(0.5) ? 0.0f : static_cast<float>(random.normal());
   std::vector<std::uint8_t> bytes(sparse_largest_bytes(values.size()));
   std::size_t used = 0;
   ASSERT_TRUE(encode_sparse(values, bytes, used));

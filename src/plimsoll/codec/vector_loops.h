@@ -13,8 +13,8 @@ std::size_t vector_inside_bits(const float* values, std::size_t count, float lea
 std::size_t vector_select(const float* values, const std::uint8_t* mask, std::size_t count,
                           float* out);
 
-// For sparse.h. These handle whole vectors; stores may run over the end of what is asked for by up to
-// 64 bytes, and so may loads.
+// For sparse.h. These handle whole vectors; stores may run over the end of what is asked for by up
+// to 64 bytes, and so may loads.
 struct Nonzeros {
   std::size_t count = 0;
   std::uint32_t any = 0;      // all bits that occur

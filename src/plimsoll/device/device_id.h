@@ -22,6 +22,7 @@ std::string to_string(DeviceId id);
 Result<DeviceId> parse_device(std::string_view text);
 
 // An error that names the operation, the tensor and both devices when they differ.
-Status require_same_device(std::string_view operation, std::string_view tensor, DeviceId has, DeviceId needs);
+Status require_same_device(std::string_view operation, std::string_view tensor, DeviceId has,
+                           DeviceId needs);
 
 }  // namespace plimsoll::device

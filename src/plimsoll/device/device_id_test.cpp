@@ -6,9 +6,11 @@ namespace plimsoll::device {
 namespace {
 
 TEST(DeviceId, ReadsBackWhatItPrints) {
-  for (const char* text : {"cpu", "cuda:0", "cuda:7"}) EXPECT_EQ(to_string(*parse_device(text)), text);
+  for (const char* text : {"cpu", "cuda:0", "cuda:7"})
+    EXPECT_EQ(to_string(*parse_device(text)), text);
   EXPECT_EQ(*parse_device("cuda"), (DeviceId{DeviceKind::kCuda, 0}));
-  for (const char* text : {"", "gpu", "cuda:", "cuda:-1", "cuda:1x"}) EXPECT_FALSE(parse_device(text)) << text;
+  for (const char* text : {"", "gpu", "cuda:", "cuda:-1", "cuda:1x"})
+    EXPECT_FALSE(parse_device(text)) << text;
 }
 
 TEST(DeviceId, MismatchNamesBothDevices) {

@@ -11,14 +11,17 @@ namespace plimsoll::ir {
 namespace {
 
 auto lower_bound(auto& entries, std::string_view name) {
-  return std::lower_bound(entries.begin(), entries.end(), name,
-                          [](const Attributes::Entry& entry, std::string_view key) { return entry.first < key; });
+  return std::lower_bound(
+      entries.begin(), entries.end(), name,
+      [](const Attributes::Entry& entry, std::string_view key) { return entry.first < key; });
 }
 
 struct AttributeText {
   const NumberText& number;
 
-  std::string operator()(std::int64_t value) const { return number ? number(value) : std::to_string(value); }
+  std::string operator()(std::int64_t value) const {
+    return number ? number(value) : std::to_string(value);
+  }
   std::string operator()(double value) const { return real_text(value); }
   std::string operator()(const std::string& value) const { return quoted(value); }
   std::string operator()(const Ints& values) const {
@@ -45,7 +48,9 @@ std::string real_text(double value) {
 }
 
 bool is_word(std::string_view text) {
-  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  const auto letter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+  };
   const auto other = [](char c) { return (c >= '0' && c <= '9') || c == '.'; };
   if (text.empty() || !letter(text.front())) return false;
   return std::all_of(text.begin(), text.end(), [&](char c) { return letter(c) || other(c); });

@@ -47,13 +47,16 @@ class Attributes {
 
 // "{axis=-1, eps=1e-05, pads=[3,3,3,3], mode="edge"}", names in order; reals always have a point or
 // an exponent, so that the text reads back with the same types. A name that is no word is quoted.
-// Empty attributes give "". `number` may write integers another way; it is asked in the order of the text.
+// Empty attributes give "". `number` may write integers another way; it is asked in the order of
+// the text.
 using NumberText = std::function<std::string(std::int64_t)>;
 std::string to_string(const Attributes& attributes, const NumberText& number = {});
 
-// A string in quotes with \" \\ \n and \xNN escapes: any bytes survive a round trip, and what comes out is UTF-8.
+// A string in quotes with \" \\ \n and \xNN escapes: any bytes survive a round trip, and what comes
+// out is UTF-8.
 std::string quoted(std::string_view text);
-// Letters, digits, underscores and dots, not beginning with a digit: what the text form writes bare.
+// Letters, digits, underscores and dots, not beginning with a digit: what the text form writes
+// bare.
 bool is_word(std::string_view text);
 // The shortest decimal that reads back as the same double, with a point or an exponent.
 std::string real_text(double value);

@@ -12,14 +12,16 @@ std::string_view name(ValueKind kind) {
 }
 
 std::string_view name(Phase phase) {
-  static constexpr std::array<std::string_view, kPhaseCount> kNames = {"forward", "backward", "update"};
+  static constexpr std::array<std::string_view, kPhaseCount> kNames = {"forward", "backward",
+                                                                       "update"};
   return kNames[static_cast<std::size_t>(phase)];
 }
 
 const std::vector<std::byte>* Graph::data(ValueId id) const {
   // Constants are appended in the order of their values.
-  const auto place = std::lower_bound(constants.begin(), constants.end(), id,
-                                      [](const Constant& constant, ValueId key) { return constant.value < key; });
+  const auto place =
+      std::lower_bound(constants.begin(), constants.end(), id,
+                       [](const Constant& constant, ValueId key) { return constant.value < key; });
   return place != constants.end() && place->value == id ? &place->data : nullptr;
 }
 
@@ -33,8 +35,13 @@ NodeId Graph::add_node(Node node, const std::vector<TensorType>& types, ValueKin
   node.outputs.clear();
   for (std::size_t i = 0; i < types.size(); ++i) {
     const std::string suffix = types.size() > 1 ? fmt::format(".{}", i) : "";
-    values.push_back({fmt::format("{}{}{}{}", node.layer, node.layer.empty() ? "" : "/", node.op, suffix),
-                      types[i], kind, id, static_cast<std::uint32_t>(i), {}});
+    values.push_back(
+        {fmt::format("{}{}{}{}", node.layer, node.layer.empty() ? "" : "/", node.op, suffix),
+         types[i],
+         kind,
+         id,
+         static_cast<std::uint32_t>(i),
+         {}});
     node.outputs.emplace_back(values.size() - 1);
   }
   nodes.push_back(std::move(node));

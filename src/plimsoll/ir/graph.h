@@ -3,23 +3,25 @@
 //   values   x  w | h  y  | dy dw | w'        (sources first, then what nodes make)
 //   nodes             matmul relu | ... | sgd  (forward, backward, update)
 //
-// Everything that runs here is one Graph: a model, the graph that trains it, a graph of gradients of
-// gradients. Operators are pure: they read inputs and make outputs. State (weights, moments, running
-// statistics, random counters) is a source value; a node of phase `update` makes its next version, and
-// an Update pair says that the new version takes the old one's place at the end of the step.
+// Everything that runs here is one Graph: a model, the graph that trains it, a graph of gradients
+// of gradients. Operators are pure: they read inputs and make outputs. State (weights, moments,
+// running statistics, random counters) is a source value; a node of phase `update` makes its next
+// version, and an Update pair says that the new version takes the old one's place at the end of the
+// step.
 //
 // Invariants (verify() checks them and says which is broken):
 //  1. nodes are in topological order: an input is a source or made by an earlier node;
 //  2. a value has at most one producer, and producer/index agree with the node's outputs;
-//  3. sources are of kind input, weight, optimizer, state or constant; no other value lacks a producer;
+//  3. sources are of kind input, weight, optimizer, state or constant; no other value lacks a
+//     producer;
 //  4. a constant has exactly its bytes of data, no other value has any;
 //  5. sizes do not overflow, layouts fit their shapes, names of sources are unique and not empty;
 //  6. an Update pairs a weight, optimizer or state source with a value of the same type made by a
 //     node, once each.
 // What an operator demands of its inputs is not known here: ops/catalogue.h verifies that.
 //
-// Values are named by id into `values`; there are no pointers, so a Graph can be copied, compared and
-// moved freely. Cost: some 200 bytes a value and 200 a node.
+// Values are named by id into `values`; there are no pointers, so a Graph can be copied, compared
+// and moved freely. Cost: some 200 bytes a value and 200 a node.
 #pragma once
 
 #include <cstddef>
@@ -46,7 +48,9 @@ enum class ValueKind : std::uint8_t {
 inline constexpr int kValueKindCount = 7;
 
 std::string_view name(ValueKind kind);
-constexpr bool is_source(ValueKind kind) { return kind <= ValueKind::kConstant; }
+constexpr bool is_source(ValueKind kind) {
+  return kind <= ValueKind::kConstant;
+}
 // Sources that outlive a step and may be updated in it.
 constexpr bool is_persistent(ValueKind kind) {
   return kind == ValueKind::kWeight || kind == ValueKind::kOptimizer || kind == ValueKind::kState;
@@ -77,7 +81,7 @@ struct Value {
 
 struct Node {
   std::string op;
-  std::string layer;            // "encoder.3.attention": the module it belongs to, dots between levels
+  std::string layer;  // "encoder.3.attention": the module it belongs to, dots between levels
   std::vector<ValueId> inputs;  // an absent optional input is an invalid id
   std::vector<ValueId> outputs;
   Attributes attributes;

@@ -56,7 +56,8 @@ bool fits(const Layout& layout, const Shape& shape) {
 std::string to_string(const Layout& layout) {
   if (layout.is_row_major()) return {};
   std::string out = "@";
-  for (int i = 0; i < layout.rank; ++i) out += static_cast<char>('0' + layout.order[static_cast<std::size_t>(i)]);
+  for (int i = 0; i < layout.rank; ++i)
+    out += static_cast<char>('0' + layout.order[static_cast<std::size_t>(i)]);
   for (int i = 0; i < layout.block_count; ++i) {
     const Block& block = layout.blocks[static_cast<std::size_t>(i)];
     out += fmt::format(":{}b{}", block.size, block.dim);
@@ -69,7 +70,8 @@ std::optional<Layout> parse_layout(std::string_view text) {
   if (text.front() != '@') return std::nullopt;
   text.remove_prefix(1);
   Layout out;
-  while (!text.empty() && text.front() >= '0' && text.front() < '0' + kMaxRank && out.rank < kMaxRank) {
+  while (!text.empty() && text.front() >= '0' && text.front() < '0' + kMaxRank &&
+         out.rank < kMaxRank) {
     out.order[out.rank++] = static_cast<std::uint8_t>(text.front() - '0');
     text.remove_prefix(1);
   }
@@ -77,7 +79,8 @@ std::optional<Layout> parse_layout(std::string_view text) {
     if (text.front() != ':' || out.block_count == Layout::kMaxBlocks) return std::nullopt;
     Block block;
     auto [rest, problem] = std::from_chars(text.data() + 1, text.data() + text.size(), block.size);
-    if (problem != std::errc() || text.data() + text.size() - rest < 2 || *rest != 'b') return std::nullopt;
+    if (problem != std::errc() || text.data() + text.size() - rest < 2 || *rest != 'b')
+      return std::nullopt;
     block.dim = static_cast<std::uint8_t>(rest[1] - '0');
     out.blocks[out.block_count++] = block;
     text.remove_prefix(static_cast<std::size_t>(rest + 2 - text.data()));

@@ -1,11 +1,12 @@
-// How the elements of a shape lie in memory: an order of the dimensions, outermost first, then inner
-// blocks. The default (nothing said) is row-major.
+// How the elements of a shape lie in memory: an order of the dimensions, outermost first, then
+// inner blocks. The default (nothing said) is row-major.
 //
 //   channels-last of NCHW      order 0,2,3,1                 text: @0231
 //   oneDNN's nChw16c           order 0,1,2,3, block 16 of 1  text: @0123:16b1
 //   oneDNN's OIhw4i16o4i       order 0,1,2,3, blocks 4 of 1, 16 of 0, 4 of 1
 //
-// A blocked dimension is padded to a multiple of the product of its blocks; padding counts as bytes.
+// A blocked dimension is padded to a multiple of the product of its blocks; padding counts as
+// bytes.
 #pragma once
 
 #include <array>

@@ -15,7 +15,8 @@ constexpr std::size_t kPowers = kSamplesPerSymbol;
 __extension__ using Wide = __int128;
 
 bool fits(Wide value) {
-  return value >= std::numeric_limits<std::int64_t>::min() && value <= std::numeric_limits<std::int64_t>::max();
+  return value >= std::numeric_limits<std::int64_t>::min() &&
+         value <= std::numeric_limits<std::int64_t>::max();
 }
 
 // From samples at s, s+1, s+2 to coefficients of 1, x, x^2; false when there are no whole ones.
@@ -36,11 +37,13 @@ std::vector<std::size_t> powers_of(std::size_t term, std::size_t symbols) {
   return out;
 }
 
-std::string product_text(std::int64_t coefficient, const std::vector<std::size_t>& powers, std::span<const SymbolSize> symbols) {
+std::string product_text(std::int64_t coefficient, const std::vector<std::size_t>& powers,
+                         std::span<const SymbolSize> symbols) {
   std::string out;
   for (std::size_t s = 0; s < powers.size(); ++s) {
     if (powers[s] == 0) continue;
-    out += (out.empty() ? "" : "*") + symbols[s].name + (powers[s] > 1 ? "^" + std::to_string(powers[s]) : "");
+    out += (out.empty() ? "" : "*") + symbols[s].name +
+           (powers[s] > 1 ? "^" + std::to_string(powers[s]) : "");
   }
   if (out.empty()) return std::to_string(coefficient);
   if (coefficient == 1) return out;
@@ -50,7 +53,8 @@ std::string product_text(std::int64_t coefficient, const std::vector<std::size_t
 // Reads one expression from left to right.
 class Evaluator {
  public:
-  Evaluator(std::string_view text, std::span<const SymbolSize> sizes) : text_(text), sizes_(sizes) {}
+  Evaluator(std::string_view text, std::span<const SymbolSize> sizes)
+      : text_(text), sizes_(sizes) {}
 
   Result<std::int64_t> run() {
     std::int64_t sum = 0;
@@ -66,7 +70,8 @@ class Evaluator {
       }
       PLIMSOLL_TRY(sum, whole(checked_add(sum, product)));
     } while (take('+') || (at_ < text_.size() && text_[at_] == '-'));
-    if (at_ != text_.size()) return bad_input("'{}' is no sum of products of numbers and symbols", text_);
+    if (at_ != text_.size())
+      return bad_input("'{}' is no sum of products of numbers and symbols", text_);
     return sum;
   }
 
@@ -84,8 +89,10 @@ class Evaluator {
 
   Result<std::int64_t> number() {
     std::int64_t out = 0;
-    const auto [end, problem] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), out);
-    if (problem != std::errc() || out < 0) return bad_input("'{}': expects a number or a symbol at '{}'", text_, text_.substr(at_));
+    const auto [end, problem] =
+        std::from_chars(text_.data() + at_, text_.data() + text_.size(), out);
+    if (problem != std::errc() || out < 0)
+      return bad_input("'{}': expects a number or a symbol at '{}'", text_, text_.substr(at_));
     at_ = static_cast<std::size_t>(end - text_.data());
     return out;
   }
@@ -115,21 +122,27 @@ class Evaluator {
 }  // namespace
 
 const SymbolSize* find_symbol(std::span<const SymbolSize> symbols, std::string_view name) {
-  const auto found = std::find_if(symbols.begin(), symbols.end(), [&](const SymbolSize& symbol) { return symbol.name == name; });
+  const auto found = std::find_if(symbols.begin(), symbols.end(),
+                                  [&](const SymbolSize& symbol) { return symbol.name == name; });
   return found != symbols.end() ? &*found : nullptr;
 }
 
-Result<std::vector<SymbolSize>> choose_sizes(std::vector<SymbolSize> symbols, std::span<const SymbolSize> asked) {
+Result<std::vector<SymbolSize>> choose_sizes(std::vector<SymbolSize> symbols,
+                                             std::span<const SymbolSize> asked) {
   for (const SymbolSize& size : asked) {
     const SymbolSize* known = find_symbol(symbols, size.name);
-    if (known == nullptr) return fail(ErrorCode::kUsage, "the graph has no size '{}' to choose: its extents are fixed", size.name);
-    if (size.size < 0) return fail(ErrorCode::kUsage, "size {} of '{}' is negative", size.size, size.name);
+    if (known == nullptr)
+      return fail(ErrorCode::kUsage, "the graph has no size '{}' to choose: its extents are fixed",
+                  size.name);
+    if (size.size < 0)
+      return fail(ErrorCode::kUsage, "size {} of '{}' is negative", size.size, size.name);
     symbols[static_cast<std::size_t>(known - symbols.data())].size = size.size;
   }
   return symbols;
 }
 
-std::optional<Polynomial> Polynomial::through(std::span<const SymbolSize> first, std::span<const std::int64_t> samples) {
+std::optional<Polynomial> Polynomial::through(std::span<const SymbolSize> first,
+                                              std::span<const std::int64_t> samples) {
   Polynomial out;
   out.coefficients_.assign(samples.begin(), samples.end());
   std::size_t stride = samples.size();
@@ -140,7 +153,8 @@ std::optional<Polynomial> Polynomial::through(std::span<const SymbolSize> first,
       std::array<Wide, kPowers> line{};
       for (std::size_t p = 0; p < kPowers; ++p) line[p] = out.coefficients_[i + p * stride];
       if (!to_powers(symbol.size, line)) return std::nullopt;
-      for (std::size_t p = 0; p < kPowers; ++p) out.coefficients_[i + p * stride] = static_cast<std::int64_t>(line[p]);
+      for (std::size_t p = 0; p < kPowers; ++p)
+        out.coefficients_[i + p * stride] = static_cast<std::int64_t>(line[p]);
     }
   }
   return out;
@@ -153,7 +167,8 @@ std::optional<std::int64_t> Polynomial::at(std::span<const SymbolSize> sizes) co
     std::optional<std::int64_t> product = coefficients_[term];
     const std::vector<std::size_t> powers = powers_of(term, sizes.size());
     for (std::size_t s = 0; s < sizes.size(); ++s) {
-      for (std::size_t p = 0; p < powers[s] && product; ++p) product = checked_multiply(*product, sizes[s].size);
+      for (std::size_t p = 0; p < powers[s] && product; ++p)
+        product = checked_multiply(*product, sizes[s].size);
     }
     if (product) product = checked_add(sum, *product);
     if (!product) return std::nullopt;
@@ -177,7 +192,8 @@ Result<std::int64_t> evaluate(std::string_view expression, std::span<const Symbo
 }
 
 bool is_symbol(std::string_view name) {
-  return is_word(name) && name.find('.') == std::string_view::npos && name != "inf" && name != "nan";
+  return is_word(name) && name.find('.') == std::string_view::npos && name != "inf" &&
+         name != "nan";
 }
 
 }  // namespace plimsoll::ir

@@ -7,12 +7,14 @@
 namespace plimsoll::ir {
 
 Result<Shape> Shape::make(std::span<const std::int64_t> dims) {
-  if (dims.size() > kMaxRank) return bad_input("shape has rank {}, at most {} are supported", dims.size(), kMaxRank);
+  if (dims.size() > kMaxRank)
+    return bad_input("shape has rank {}, at most {} are supported", dims.size(), kMaxRank);
   for (const std::int64_t dim : dims) {
     if (dim < 0) return bad_input("shape has the negative extent {}", dim);
   }
   Shape shape(dims);
-  if (!shape.checked_elements()) return bad_input("shape {} has more elements than fit 64 bits", to_string(shape));
+  if (!shape.checked_elements())
+    return bad_input("shape {} has more elements than fit 64 bits", to_string(shape));
   return shape;
 }
 
@@ -33,7 +35,9 @@ std::optional<std::int64_t> Shape::checked_elements() const {
   return empty ? 0 : product;
 }
 
-std::int64_t Shape::elements() const { return elements(0, rank_); }
+std::int64_t Shape::elements() const {
+  return elements(0, rank_);
+}
 
 std::int64_t Shape::elements(int first, int last) const {
   std::int64_t product = 1;
@@ -51,7 +55,9 @@ std::array<std::int64_t, kMaxRank> Shape::strides() const {
   return out;
 }
 
-std::string to_string(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape.dims(), ",")); }
+std::string to_string(const Shape& shape) {
+  return fmt::format("[{}]", fmt::join(shape.dims(), ","));
+}
 
 std::optional<Shape> broadcast(const Shape& a, const Shape& b) {
   const Shape& longer = a.rank() >= b.rank() ? a : b;

@@ -1,5 +1,5 @@
-// The extents of a tensor: up to eight dimensions, none negative, stored inline (no allocation, so a
-// graph of 100,000 values costs what it looks like).
+// The extents of a tensor: up to eight dimensions, none negative, stored inline (no allocation, so
+// a graph of 100,000 values costs what it looks like).
 //
 // A rank of zero is a scalar with one element; an extent of zero is an empty tensor. Products are
 // checked: a shape whose element count does not fit an int64 is refused where it enters (verify),
@@ -37,7 +37,9 @@ class Shape {
   std::int64_t operator[](int axis) const { return dims_[static_cast<std::size_t>(axis)]; }
   std::int64_t& operator[](int axis) { return dims_[static_cast<std::size_t>(axis)]; }
   // Not of a temporary: what they point to would be gone.
-  std::span<const std::int64_t> dims() const& { return {dims_.data(), static_cast<std::size_t>(rank_)}; }
+  std::span<const std::int64_t> dims() const& {
+    return {dims_.data(), static_cast<std::size_t>(rank_)};
+  }
   std::span<const std::int64_t> dims() const&& = delete;
   auto begin() const& { return dims().begin(); }
   auto end() const& { return dims().end(); }

@@ -6,7 +6,8 @@
 namespace plimsoll::ir {
 namespace {
 
-// Calls visit on every number of the graph, in the order in which they are counted; visit may change it.
+// Calls visit on every number of the graph, in the order in which they are counted; visit may
+// change it.
 template <typename Visit>
 void for_each_number(Graph& graph, Visit visit) {
   for (Value& value : graph.values) {
@@ -37,14 +38,20 @@ std::vector<std::int64_t> take_numbers(Graph& graph) {
 
 // Where two graphs without their numbers part.
 std::string first_difference(const Graph& a, const Graph& b) {
-  if (a.values.size() != b.values.size()) return fmt::format("it has {} values at one size and {} at another", a.values.size(), b.values.size());
+  if (a.values.size() != b.values.size())
+    return fmt::format("it has {} values at one size and {} at another", a.values.size(),
+                       b.values.size());
   for (std::size_t v = 0; v < a.values.size(); ++v) {
-    if (a.values[v] != b.values[v]) return fmt::format("'{}' is another value at another size", a.values[v].name);
+    if (a.values[v] != b.values[v])
+      return fmt::format("'{}' is another value at another size", a.values[v].name);
   }
   for (std::size_t n = 0; n < std::min(a.nodes.size(), b.nodes.size()); ++n) {
-    if (a.nodes[n] != b.nodes[n]) return fmt::format("node {} of '{}' is another at another size", a.nodes[n].op, a.nodes[n].layer);
+    if (a.nodes[n] != b.nodes[n])
+      return fmt::format("node {} of '{}' is another at another size", a.nodes[n].op,
+                         a.nodes[n].layer);
   }
-  return a.constants == b.constants ? "its nodes, outputs or updates differ with the size" : "it has constants whose content depends on the size";
+  return a.constants == b.constants ? "its nodes, outputs or updates differ with the size"
+                                    : "it has constants whose content depends on the size";
 }
 
 // The value or node a number belongs to, for an error.
@@ -60,22 +67,29 @@ std::string owner_of(const Graph& graph, std::size_t number) {
 }  // namespace
 
 Result<SymbolicGraph> generalize(std::vector<SymbolSize> sizes, std::vector<Graph> samples) {
-  if (sizes.empty() || sizes.size() > kMaxSymbols) return fail(ErrorCode::kUsage, "1 to {} symbols are expected, not {}", kMaxSymbols, sizes.size());
+  if (sizes.empty() || sizes.size() > kMaxSymbols)
+    return fail(ErrorCode::kUsage, "1 to {} symbols are expected, not {}", kMaxSymbols,
+                sizes.size());
   SymbolicGraph out;
   out.graph = samples.front();
   std::vector<std::vector<std::int64_t>> numbers;
   for (Graph& sample : samples) {
     numbers.push_back(take_numbers(sample));
     if (!(sample == samples.front()) || numbers.back().size() != numbers.front().size()) {
-      return bad_input("{}: no one graph for all sizes: {}", out.graph.name, first_difference(samples.front(), sample));
+      return bad_input("{}: no one graph for all sizes: {}", out.graph.name,
+                       first_difference(samples.front(), sample));
     }
   }
   std::vector<std::int64_t> line(samples.size());
   for (std::size_t n = 0; n < numbers.front().size(); ++n) {
     for (std::size_t s = 0; s < samples.size(); ++s) line[s] = numbers[s][n];
-    if (std::all_of(line.begin(), line.end(), [&](std::int64_t number) { return number == line.front(); })) continue;
+    if (std::all_of(line.begin(), line.end(),
+                    [&](std::int64_t number) { return number == line.front(); }))
+      continue;
     auto polynomial = Polynomial::through(sizes, line);
-    if (!polynomial) return bad_input("{}: a number of '{}' is no polynomial of the sizes", out.graph.name, owner_of(out.graph, n));
+    if (!polynomial)
+      return bad_input("{}: a number of '{}' is no polynomial of the sizes", out.graph.name,
+                       owner_of(out.graph, n));
     out.varying.emplace_back(n, *std::move(polynomial));
   }
   out.sizes = std::move(sizes);

@@ -1,20 +1,23 @@
-// A graph for every size: the same values and nodes, with extents and counts that depend on symbols.
+// A graph for every size: the same values and nodes, with extents and counts that depend on
+// symbols.
 //
-//   %0 input "x" fp32[batch,784]                      batch is chosen later: bind_sizes(graph, {{"batch", 17}})
+//   %0 input "x" fp32[batch,784]                      batch is chosen later: bind_sizes(graph,
+//                                                     {{"batch", 17}})
 //   %2 activation "fc/linear" fp32[batch,512] = ...
 //
-// It is found rather than declared. A model is built at three neighbouring sizes per symbol; where the graphs
-// are the same but for whole numbers (extents of values, integer attributes), each number that changes gets
-// the polynomial through its samples. So any builder, importer, autodiff pass or rewrite may stand between
-// the sizes and the graph, none knows of symbols, and a graph whose nodes differ with the size (an unrolled
-// recurrence over seq) is refused by name.
+// It is found rather than declared. A model is built at three neighbouring sizes per symbol; where
+// the graphs are the same but for whole numbers (extents of values, integer attributes), each
+// number that changes gets the polynomial through its samples. So any builder, importer, autodiff
+// pass or rewrite may stand between the sizes and the graph, none knows of symbols, and a graph
+// whose nodes differ with the size (an unrolled recurrence over seq) is refused by name.
 //
-// Numbers are counted through the graph in one order, extents of all values first, then integer attributes
-// of all nodes; `varying` names them by that count.
+// Numbers are counted through the graph in one order, extents of all values first, then integer
+// attributes of all nodes; `varying` names them by that count.
 //
-// Invariants: `graph` is the graph at `sizes`; bind_sizes(g, g.sizes) == g.graph. Cost: linear in the graph, times
-// 3^symbols to find and once to bind. bind_sizes verifies extents and structure (ir::verify); whether the operators
-// agree with the shapes is for ops::verify to say, and whoever binds should ask it.
+// Invariants: `graph` is the graph at `sizes`; bind_sizes(g, g.sizes) == g.graph. Cost: linear in
+// the graph, times 3^symbols to find and once to bind. bind_sizes verifies extents and structure
+// (ir::verify); whether the operators agree with the shapes is for ops::verify to say, and whoever
+// binds should ask it.
 #pragma once
 
 #include <cstddef>

@@ -13,8 +13,13 @@ Graph at(std::int64_t batch, std::int64_t seq) {
   Graph graph;
   graph.name = "small";
   const ValueId x = graph.add_source("x", ValueKind::kInput, {DType::kF32, {batch, seq, 3}});
-  const NodeId flat = graph.add_node({"reshape", "a", {x}, {}, {{"shape", Ints{batch * seq, 3}}}}, {{DType::kF32, {batch * seq, 3}}}, ValueKind::kActivation);
-  graph.add_node({"count", "b", {graph.node(flat).outputs[0]}, {}, {{"count", 49 * batch}, {"mode", std::string("batch")}, {"scale", 1.5}}},
+  const NodeId flat = graph.add_node({"reshape", "a", {x}, {}, {{"shape", Ints{batch * seq, 3}}}},
+                                     {{DType::kF32, {batch * seq, 3}}}, ValueKind::kActivation);
+  graph.add_node({"count",
+                  "b",
+                  {graph.node(flat).outputs[0]},
+                  {},
+                  {{"count", 49 * batch}, {"mode", std::string("batch")}, {"scale", 1.5}}},
                  {{DType::kF32, {seq, seq + 1}}}, ValueKind::kActivation);
   graph.outputs = {ValueId(graph.values.size() - 1)};
   return graph;
@@ -38,11 +43,14 @@ TEST(Polynomial, GoesThroughItsSamplesAndReadsBack) {
     for (std::int64_t& one : c) one = random.below(3) == 0 ? random.below(200) - 100 : 0;
     const auto exact = [&](std::int64_t x, std::int64_t y) {
       std::int64_t sum = 0;
-      for (std::int64_t i = 0; i < 9; ++i) sum += c[static_cast<std::size_t>(i)] * (i / 3 > 0 ? x : 1) * (i / 3 > 1 ? x : 1) * (i % 3 > 0 ? y : 1) * (i % 3 > 1 ? y : 1);
+      for (std::int64_t i = 0; i < 9; ++i)
+        sum += c[static_cast<std::size_t>(i)] * (i / 3 > 0 ? x : 1) * (i / 3 > 1 ? x : 1) *
+               (i % 3 > 0 ? y : 1) * (i % 3 > 1 ? y : 1);
       return sum;
     };
     std::vector<std::int64_t> samples;
-    for (std::int64_t i = 0; i < 9; ++i) samples.push_back(exact(first[0].size + i / 3, first[1].size + i % 3));
+    for (std::int64_t i = 0; i < 9; ++i)
+      samples.push_back(exact(first[0].size + i / 3, first[1].size + i % 3));
     const auto found = Polynomial::through(first, samples);
     ASSERT_TRUE(found) << round;
     const std::vector<SymbolSize> elsewhere{{"x", random.below(500)}, {"y", random.below(500)}};
@@ -59,13 +67,16 @@ TEST(Polynomial, IsWrittenAsOneWouldWriteIt) {
   EXPECT_EQ(Polynomial::through(n, std::vector<std::int64_t>{15, 24, 35})->text(n), "n^2-1");
   EXPECT_EQ(Polynomial::through(n, std::vector<std::int64_t>{-4, -5, -6})->text(n), "-n");
   EXPECT_EQ(Polynomial::through(n, std::vector<std::int64_t>{0, 0, 0})->text(n), "0");
-  EXPECT_FALSE(Polynomial::through(n, std::vector<std::int64_t>{4, 5, 5})) << "rounded: no whole coefficients";
+  EXPECT_FALSE(Polynomial::through(n, std::vector<std::int64_t>{4, 5, 5}))
+      << "rounded: no whole coefficients";
   EXPECT_FALSE(Polynomial::through(n, std::vector<std::int64_t>{INT64_MIN, INT64_MAX, INT64_MIN}));
 }
 
 TEST(Polynomial, RefusesWhatIsNoExpressionOrTooLarge) {
   const std::vector<SymbolSize> sizes{{"batch", 1L << 40}};
-  for (const char* wrong : {"", "batch*", "*batch", "seq", "batch^", "batch^-1", "2batch", "batch batch", "batch*batch", "batch^99999999999", "1+", "--1", "9999999999999999999*batch"}) {
+  for (const char* wrong :
+       {"", "batch*", "*batch", "seq", "batch^", "batch^-1", "2batch", "batch batch", "batch*batch",
+        "batch^99999999999", "1+", "--1", "9999999999999999999*batch"}) {
     EXPECT_FALSE(evaluate(wrong, sizes)) << wrong;
   }
   EXPECT_EQ(*evaluate("batch-batch+3*2", sizes), 6);
@@ -91,8 +102,10 @@ TEST(SymbolicGraph, IsWrittenWithItsSymbols) {
             "plimsoll graph 1 \"small\"\n"
             "symbols batch=8 seq=16\n"
             "%0 input \"x\" fp32[batch,seq,3]\n"
-            "%1 activation \"a/reshape\" fp32[batch*seq,3] = reshape(%0) {shape=[batch*seq,3]} forward \"a\"\n"
-            "%2 activation \"b/count\" fp32[seq,seq+1] = count(%1) {count=49*batch, mode=\"batch\", scale=1.5} forward \"b\"\n"
+            "%1 activation \"a/reshape\" fp32[batch*seq,3] = reshape(%0) {shape=[batch*seq,3]} "
+            "forward \"a\"\n"
+            "%2 activation \"b/count\" fp32[seq,seq+1] = count(%1) {count=49*batch, "
+            "mode=\"batch\", scale=1.5} forward \"b\"\n"
             "output %2\n"
             "end\n");
 }
@@ -100,24 +113,30 @@ TEST(SymbolicGraph, IsWrittenWithItsSymbols) {
 TEST(SymbolicGraph, RefusesGraphsThatDifferInMoreThanNumbers) {
   std::vector<Graph> samples{at(1, 2), at(2, 2), at(3, 2)};
   samples[1].nodes[1].attributes.set("scale", 2.5);
-  EXPECT_NE(generalize({{"batch", 1}}, samples).error().message.find("count of 'b'"), std::string::npos);
+  EXPECT_NE(generalize({{"batch", 1}}, samples).error().message.find("count of 'b'"),
+            std::string::npos);
   samples = {at(1, 2), at(2, 2), at(3, 2)};
   samples[2].add_source("more", ValueKind::kInput, {});
   EXPECT_FALSE(generalize({{"batch", 1}}, samples));
   samples = {at(1, 2), at(2, 2), at(2, 2)};
-  EXPECT_NE(generalize({{"batch", 1}}, samples).error().message.find("'x'"), std::string::npos) << "rounded sizes";
-  EXPECT_EQ(bind_sizes(learned(1, 1), std::vector<SymbolSize>{{"width", 3}}).error().code, ErrorCode::kUsage);
-  EXPECT_FALSE(bind_sizes(learned(1, 1), std::vector<SymbolSize>{{"batch", 1L << 62}, {"seq", 1L << 62}}));
+  EXPECT_NE(generalize({{"batch", 1}}, samples).error().message.find("'x'"), std::string::npos)
+      << "rounded sizes";
+  EXPECT_EQ(bind_sizes(learned(1, 1), std::vector<SymbolSize>{{"width", 3}}).error().code,
+            ErrorCode::kUsage);
+  EXPECT_FALSE(
+      bind_sizes(learned(1, 1), std::vector<SymbolSize>{{"batch", 1L << 62}, {"seq", 1L << 62}}));
 }
 
 TEST(SymbolicGraph, HostileSymbolsAreErrorsWithAPlace) {
   const auto error = [](const char* second_line, const char* shape) {
-    const auto graph = parse_text(fmt::format("plimsoll graph 1 \"g\"\n{}\n%0 input \"x\" fp32[{}]\nend\n", second_line, shape));
+    const auto graph = parse_text(fmt::format(
+        "plimsoll graph 1 \"g\"\n{}\n%0 input \"x\" fp32[{}]\nend\n", second_line, shape));
     return graph ? std::string("read") : graph.error().message;
   };
   EXPECT_EQ(error("symbols n=2", "n,2*n+1"), "read");
   EXPECT_EQ(error("symbols e=2", "e"), "read");
-  for (const char* line : {"symbols ", "symbols n", "symbols n=", "symbols n=-1", "symbols n=x", "symbols inf=2", "symbols a=1 b=1 c=1 d=1", "symbols n=1,"}) {
+  for (const char* line : {"symbols ", "symbols n", "symbols n=", "symbols n=-1", "symbols n=x",
+                           "symbols inf=2", "symbols a=1 b=1 c=1 d=1", "symbols n=1,"}) {
     EXPECT_EQ(error(line, "1").rfind("line 2", 0), 0u) << line;
   }
   for (const char* shape : {"m", "n-3", "n^64", "n*9223372036854775807", "n n", "n+"}) {

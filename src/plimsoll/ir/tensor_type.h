@@ -19,7 +19,8 @@ struct TensorType {
   bool operator==(const TensorType&) const = default;
 };
 
-// Size = product of the (padded) extents x bits / 8, rounded up to whole bytes. Nothing on overflow.
+// Size = product of the (padded) extents x bits / 8, rounded up to whole bytes. Nothing on
+// overflow.
 std::optional<Bytes> checked_bytes(const TensorType& type);
 // The same for a type that passed verify(); overflow is our bug then.
 Bytes bytes_of(const TensorType& type);

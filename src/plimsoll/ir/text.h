@@ -14,9 +14,9 @@
 // files then shows what really changed. An absent optional input is `_`. docs/formats/graph.md has
 // the grammar.
 //
-// A graph for every size (symbolic_graph.h) has the line `symbols batch=2` under its heading, and numbers may
-// then be expressions: fp32[batch,4], {count=49*batch}. It is read at the sizes asked for, or at those of
-// that line.
+// A graph for every size (symbolic_graph.h) has the line `symbols batch=2` under its heading, and
+// numbers may then be expressions: fp32[batch,4], {count=49*batch}. It is read at the sizes asked
+// for, or at those of that line.
 //
 // Reading is for files nobody vouches for. The parser is a hand-written walk over the bytes with no
 // recursion, one pass, and memory proportional to the text (an id of four billion costs nothing:

@@ -62,7 +62,8 @@ class Parser {
     return scan_.expect_line_end();
   }
 
-  // `symbols batch=8 seq=128`, if that comes next; the sizes that were asked for go before the file's.
+  // `symbols batch=8 seq=128`, if that comes next; the sizes that were asked for go before the
+  // file's.
   Status parse_symbols() {
     scan_.skip_to_line();
     std::vector<SymbolSize> symbols;
@@ -72,7 +73,8 @@ class Parser {
         PLIMSOLL_TRY(const std::string_view symbol, scan_.word("a symbol"));
         PLIMSOLL_RETURN_IF_ERROR(scan_.expect('='));
         PLIMSOLL_TRY(const std::int64_t size, scan_.integer());
-        if (!is_symbol(symbol) || size < 0) return scan_.error("'{}={}': expects a plain word and a size", symbol, size);
+        if (!is_symbol(symbol) || size < 0)
+          return scan_.error("'{}={}': expects a plain word and a size", symbol, size);
         if (symbols.size() == kMaxSymbols) return scan_.error("more than {} symbols", kMaxSymbols);
         symbols.push_back({std::string(symbol), size});
       } while (scan_.peek() != '\n' && scan_.peek() != '#');

@@ -155,9 +155,9 @@ Result<std::uint32_t> TextScanner::id() {
 std::string_view TextScanner::number_text() {
   skip_spaces();
   std::size_t end = at_;
-  while (end < text_.size() && (is_digit(text_[end]) || is_letter(text_[end]) ||
-                                text_[end] == '.' || text_[end] == '-' || text_[end] == '+' ||
-                                text_[end] == '*' || text_[end] == '^'))
+  while (end < text_.size() &&
+         (is_digit(text_[end]) || is_letter(text_[end]) || text_[end] == '.' || text_[end] == '-' ||
+          text_[end] == '+' || text_[end] == '*' || text_[end] == '^'))
     ++end;
   return text_.substr(at_, end - at_);
 }

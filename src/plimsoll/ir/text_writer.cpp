@@ -11,7 +11,9 @@
 namespace plimsoll::ir {
 namespace {
 
-std::string plain_number(std::size_t, std::int64_t number) { return std::to_string(number); }
+std::string plain_number(std::size_t, std::int64_t number) {
+  return std::to_string(number);
+}
 
 // `number_` writes a number of the graph, given its place among all of them (symbolic_graph.h).
 template <typename NumberAt>
@@ -19,7 +21,9 @@ class Writer {
  public:
   Writer(const Graph& graph, NumberAt number) : graph_(graph), number_(std::move(number)) {
     std::size_t count = 0;
-    for (const Value& value : graph.values) first_of_value_.push_back(std::exchange(count, count + static_cast<std::size_t>(value.type.shape.rank())));
+    for (const Value& value : graph.values)
+      first_of_value_.push_back(
+          std::exchange(count, count + static_cast<std::size_t>(value.type.shape.rank())));
     for (const Node& node : graph.nodes) {
       first_of_node_.push_back(count);
       to_string(node.attributes, [&](std::int64_t) { return ++count, std::string(); });
@@ -50,7 +54,9 @@ class Writer {
     const Value& value = graph_.value(id);
     put("%{} {} {} {}[", id.value, name(value.kind), quoted(value.name), name(value.type.dtype));
     for (int axis = 0; axis < value.type.shape.rank(); ++axis) {
-      put("{}{}", axis > 0 ? "," : "", number_(first_of_value_[id.index()] + static_cast<std::size_t>(axis), value.type.shape[axis]));
+      put("{}{}", axis > 0 ? "," : "",
+          number_(first_of_value_[id.index()] + static_cast<std::size_t>(axis),
+                  value.type.shape[axis]));
     }
     put("]{}", to_string(value.type.layout));
     if (value.init != Init{}) put(" {}", to_string(value.init));
@@ -90,7 +96,8 @@ class Writer {
     out_ += ')';
     std::size_t number = first_of_node_[static_cast<std::size_t>(&node - graph_.nodes.data())];
     if (!node.attributes.entries().empty()) {
-      put(" {}", to_string(node.attributes, [&](std::int64_t value) { return number_(number++, value); }));
+      put(" {}",
+          to_string(node.attributes, [&](std::int64_t value) { return number_(number++, value); }));
     }
     put(" {}", name(node.phase));
     if (!node.layer.empty()) put(" {}", quoted(node.layer));
@@ -121,8 +128,9 @@ std::string to_text(const Graph& graph) {
 
 std::string to_text(const SymbolicGraph& symbolic) {
   const auto number = [&](std::size_t place, std::int64_t plain) {
-    const auto found = std::lower_bound(symbolic.varying.begin(), symbolic.varying.end(), place,
-                                        [](const auto& varying, std::size_t wanted) { return varying.first < wanted; });
+    const auto found = std::lower_bound(
+        symbolic.varying.begin(), symbolic.varying.end(), place,
+        [](const auto& varying, std::size_t wanted) { return varying.first < wanted; });
     if (found == symbolic.varying.end() || found->first != place) return std::to_string(plain);
     return found->second.text(symbolic.sizes);
   };

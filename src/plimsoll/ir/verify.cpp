@@ -12,7 +12,8 @@ Status verify_type(const Value& value) {
                      to_string(value.type.layout), to_string(value.type.shape));
   }
   if (!checked_bytes(value.type)) {
-    return bad_input("value '{}': the size of {} does not fit 64 bits", value.name, to_string(value.type));
+    return bad_input("value '{}': the size of {} does not fit 64 bits", value.name,
+                     to_string(value.type));
   }
   return {};
 }
@@ -22,12 +23,14 @@ Status verify_sources(const Graph& graph) {
   for (const Value& value : graph.values) {
     PLIMSOLL_RETURN_IF_ERROR(verify_type(value));
     if (is_source(value.kind) == value.producer.valid()) {
-      return bad_input("value '{}': kind {} {}", value.name, name(value.kind),
-                       value.producer.valid() ? "cannot be made by a node" : "needs a node that makes it");
+      return bad_input(
+          "value '{}': kind {} {}", value.name, name(value.kind),
+          value.producer.valid() ? "cannot be made by a node" : "needs a node that makes it");
     }
     if (!is_source(value.kind)) continue;
     if (value.name.empty()) return bad_input("a value of kind {} has no name", name(value.kind));
-    if (!names.insert(value.name).second) return bad_input("value '{}': the name stands twice", value.name);
+    if (!names.insert(value.name).second)
+      return bad_input("value '{}': the name stands twice", value.name);
   }
   return {};
 }
@@ -40,10 +43,12 @@ Status verify_nodes(const Graph& graph) {
     for (const ValueId input : node.inputs) {
       if (!input.valid()) continue;
       if (input.index() >= graph.values.size()) {
-        return bad_input("node {} ({}): reads value {}, there are {}", n, node.op, input.value, graph.values.size());
+        return bad_input("node {} ({}): reads value {}, there are {}", n, node.op, input.value,
+                         graph.values.size());
       }
       if (!made[input.index()]) {
-        return bad_input("node {} ({}): reads '{}' before it is made", n, node.op, graph.value(input).name);
+        return bad_input("node {} ({}): reads '{}' before it is made", n, node.op,
+                         graph.value(input).name);
       }
     }
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
@@ -53,7 +58,8 @@ Status verify_nodes(const Graph& graph) {
       }
       const Value& value = graph.value(output);
       if (value.producer != NodeId(n) || value.output != i) {
-        return bad_input("node {} ({}): output '{}' names another producer", n, node.op, value.name);
+        return bad_input("node {} ({}): output '{}' names another producer", n, node.op,
+                         value.name);
       }
       made[output.index()] = 1;
     }
@@ -77,11 +83,12 @@ Status verify_constants(const Graph& graph) {
     }
     last = constant.value;
     const Value& value = graph.value(constant.value);
-    if (value.kind != ValueKind::kConstant) return bad_input("value '{}': has data but is no constant", value.name);
+    if (value.kind != ValueKind::kConstant)
+      return bad_input("value '{}': has data but is no constant", value.name);
     const Bytes expected = bytes_of(value.type);
     if (static_cast<std::int64_t>(constant.data.size()) != expected.value) {
-      return bad_input("constant '{}': has {} bytes of data, {} needs {}", value.name, constant.data.size(),
-                       to_string(value.type), expected);
+      return bad_input("constant '{}': has {} bytes of data, {} needs {}", value.name,
+                       constant.data.size(), to_string(value.type), expected);
     }
   }
   return {};
@@ -89,19 +96,24 @@ Status verify_constants(const Graph& graph) {
 
 Status verify_results(const Graph& graph) {
   for (const ValueId output : graph.outputs) {
-    if (output.index() >= graph.values.size()) return bad_input("an output names value {}, which does not exist", output.value);
+    if (output.index() >= graph.values.size())
+      return bad_input("an output names value {}, which does not exist", output.value);
   }
   std::vector<char> updated(graph.values.size(), 0);
   for (const Update& update : graph.updates) {
-    if (update.source.index() >= graph.values.size() || update.next.index() >= graph.values.size()) {
+    if (update.source.index() >= graph.values.size() ||
+        update.next.index() >= graph.values.size()) {
       return bad_input("an update names a value that does not exist");
     }
     const Value& source = graph.value(update.source);
     const Value& next = graph.value(update.next);
-    if (!is_persistent(source.kind)) return bad_input("value '{}': kind {} cannot be updated", source.name, name(source.kind));
-    if (!next.producer.valid()) return bad_input("value '{}': updated by '{}', which no node makes", source.name, next.name);
+    if (!is_persistent(source.kind))
+      return bad_input("value '{}': kind {} cannot be updated", source.name, name(source.kind));
+    if (!next.producer.valid())
+      return bad_input("value '{}': updated by '{}', which no node makes", source.name, next.name);
     if (source.type != next.type) {
-      return bad_input("value '{}': {} updated by {}", source.name, to_string(source.type), to_string(next.type));
+      return bad_input("value '{}': {} updated by {}", source.name, to_string(source.type),
+                       to_string(next.type));
     }
     if (updated[update.source.index()]++ || updated[update.next.index()]++) {
       return bad_input("value '{}': updated twice", source.name);

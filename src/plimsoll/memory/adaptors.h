@@ -9,8 +9,8 @@
 //   FakeDevice device;  CachingAllocator inner(device, device);
 //   Limited limited(inner, 1_GiB);  Counted counted(limited);
 //
-// What is below must outlive what is on top. Those that need a block's size on its free remember it in a
-// hash map: some 50 ns an operation. A refusal is address 0, and changes nothing.
+// What is below must outlive what is on top. Those that need a block's size on its free remember it
+// in a hash map: some 50 ns an operation. A refusal is address 0, and changes nothing.
 #pragma once
 
 #include <concepts>
@@ -121,7 +121,8 @@ class Traced {
 template <AddressAllocator Inner>
 class Failing {
  public:
-  Failing(Inner& inner, std::function<bool(Bytes)> fails) : inner_(inner), fails_(std::move(fails)) {}
+  Failing(Inner& inner, std::function<bool(Bytes)> fails)
+      : inner_(inner), fails_(std::move(fails)) {}
   Address allocate(Bytes size, StreamId stream) {
     return fails_(size) ? 0 : inner_.allocate(size, stream);
   }

@@ -1,8 +1,8 @@
 // Free ranges of reserved addresses, joined on return.
 //
-// What is taken lies in the middle of the largest free range, so that it has room to grow behind it.
-// Addresses are plentiful (many times the device's memory) and taken only when something is mapped,
-// so an ordered map is fast enough.
+// What is taken lies in the middle of the largest free range, so that it has room to grow behind
+// it. Addresses are plentiful (many times the device's memory) and taken only when something is
+// mapped, so an ordered map is fast enough.
 #pragma once
 
 #include <cstdint>
@@ -63,7 +63,8 @@ class AddressRanges {
   }
 
  private:
-  std::map<std::uint64_t, std::uint64_t>::iterator range_of(std::uint64_t begin, std::int64_t size) {
+  std::map<std::uint64_t, std::uint64_t>::iterator range_of(std::uint64_t begin,
+                                                            std::int64_t size) {
     auto found = free_.upper_bound(begin);
     if (found == free_.begin()) return free_.end();
     --found;

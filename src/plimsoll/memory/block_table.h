@@ -28,9 +28,9 @@ constexpr std::int64_t granules_of(Bytes size) {
 }
 
 enum class BlockState : std::uint8_t {
-  kNone,     // record not in use
-  kFree,     // in a bin, joined with its neighbours
-  kKept,     // the block its stream freed last, not joined
+  kNone,  // record not in use
+  kFree,  // in a bin, joined with its neighbours
+  kKept,  // the block its stream freed last, not joined
   kLive,
   kPending,  // freed by its owner, other streams have not passed yet
 };
@@ -80,8 +80,8 @@ class BlockTable {
 
   // Cuts `size` bytes off the front: `id` keeps them, the rest becomes a new block behind it.
   BlockIndex split(BlockIndex id, std::int64_t size) {
-    const BlockIndex rest = make(blocks_[id].address + static_cast<std::uint64_t>(size),
-                                 blocks_[id].size - size);
+    const BlockIndex rest =
+        make(blocks_[id].address + static_cast<std::uint64_t>(size), blocks_[id].size - size);
     Block& front = blocks_[id];
     Block& back = blocks_[rest];
     back.before = id;

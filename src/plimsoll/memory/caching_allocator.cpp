@@ -1,4 +1,5 @@
-// The fast path, pools, and what is asked from outside. The ladder and growth have files of their own.
+// The fast path, pools, and what is asked from outside. The ladder and growth have files of their
+// own.
 #include "plimsoll/memory/caching_allocator.h"
 
 #include <algorithm>
@@ -104,7 +105,8 @@ void CachingAllocator::hand_out(BlockIndex id, std::int64_t requested) {
   statistics_.all.add(block.size, requested);
   (block.size <= kSmallRequest ? statistics_.small : statistics_.large).add(block.size, requested);
   const std::uint32_t pool = arenas_[block.arena]->pool;
-  if (pool != 0) [[unlikely]] ++pools_[pool].live;
+  if (pool != 0) [[unlikely]]
+    ++pools_[pool].live;
   if (sink_ != nullptr) [[unlikely]] {
     notify(MemoryAction::kAllocate, block.address, requested, arenas_[block.arena]->stream);
   }
@@ -112,9 +114,11 @@ void CachingAllocator::hand_out(BlockIndex id, std::int64_t requested) {
 
 bool CachingAllocator::free(Address address) {
   const std::lock_guard guard(lock_);
-  if (address % kGranule != 0) [[unlikely]] return false;
+  if (address % kGranule != 0) [[unlikely]]
+    return false;
   const BlockIndex id = pages_.erase(address);
-  if (id == kNoBlock) [[unlikely]] return false;
+  if (id == kNoBlock) [[unlikely]]
+    return false;
   Block& block = blocks_[id];
   statistics_.all.subtract(block.size, block.requested);
   (block.size <= kSmallRequest ? statistics_.small : statistics_.large)

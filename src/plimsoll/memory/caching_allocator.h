@@ -1,8 +1,8 @@
 // The caching allocator of a device: pools -> slabs -> blocks, on any SlabProvider.
 //
-// What it is for: a device's own allocation call costs 30-250 us and may stall the device; a training
-// step makes thousands. So memory is taken from the device once and recycled, in the order of the
-// streams that use it, without the host ever waiting.
+// What it is for: a device's own allocation call costs 30-250 us and may stall the device; a
+// training step makes thousands. So memory is taken from the device once and recycled, in the order
+// of the streams that use it, without the host ever waiting.
 //
 // How a request is served, each step tried only when the one before found nothing:
 //   1. the block the stream freed last, if it has exactly this size;
@@ -11,44 +11,51 @@
 //   3. frees that other streams have passed by now are taken back, and 2 again;
 //   4. free blocks of other streams, alone or as neighbours joined, lent with one wait per lender
 //      unless the borrower is known to be behind that free already;
-//   5. whole slabs that lie free anywhere are mapped a second time, at addresses behind the best free
-//      tail, and what is missing is created new: never more than the missing pages. Before anything is
-//      created, the new stretch may begin with the free end of one slab and end with the free front of
-//      another. For sizes that do not come back moving is rationed: they pay with memory before they pay
+//   5. whole slabs that lie free anywhere are mapped a second time, at addresses behind the best
+//      free
+//      tail, and what is missing is created new: never more than the missing pages. Before anything
+//      is
+//      created, the new stretch may begin with the free end of one slab and end with the free front
+//      of
+//      another. For sizes that do not come back moving is rationed: they pay with memory before
+//      they pay
 //      with time;
 //   6. the device refuses: wait for pending frees, one mark after the other, each followed by 3-5;
 //   7. refuse, with everything as it was before.
-// There is no wall between small and large requests: both live in the same slabs, so half a page left
-// by a large block holds small ones. One kept block is enough for a loop that frees and allocates the
-// same size; whole stacks of them would keep blocks from joining (docs/allocator.md, Costs).
+// There is no wall between small and large requests: both live in the same slabs, so half a page
+// left by a large block holds small ones. One kept block is enough for a loop that frees and
+// allocates the same size; whole stacks of them would keep blocks from joining (docs/allocator.md,
+// Costs).
 //
-// How large a new slab is: at most an eighth of the request and a 1024th of what is held, beyond 3 GiB a
-// quarter and a 640th. A slab can move only when all of it is free, so large ones under small blocks waste
-// memory and small ones under large blocks waste map calls.
+// How large a new slab is: at most an eighth of the request and a 1024th of what is held, beyond 3
+// GiB a quarter and a 640th. A slab can move only when all of it is free, so large ones under small
+// blocks waste memory and small ones under large blocks waste map calls.
 //
-// Why a slab can be moved at once: the work that used it was queued before the free, on a stream the
-// borrower is ordered behind, and both mappings reach the same bytes. Only unmapping the old address
-// must wait until the host sees that work done; that is put off until many have gathered.
+// Why a slab can be moved at once: the work that used it was queued before the free, on a stream
+// the borrower is ordered behind, and both mappings reach the same bytes. Only unmapping the old
+// address must wait until the host sees that work done; that is put off until many have gathered.
 //
 //   example (2 MiB pages, one stream):  a = 30 MiB, b = 30, c = 30, free a, free c, want 50:
 //     |a 30 free|b 30|c 30 free|     no free block has 50; c is the tail, 20 are missing;
 //     a's slabs (16 + 8 + 4 + 2) give 16 + 4, mapped behind c: nothing is taken from the device.
 //
-// Windows. A window is one mapping of a slab. Usually a slab has one; a slab whose end was free and now
-// begins another stretch has two, and different blocks use different bytes of it through each:
-//     slab S  |####....|      at A  |####    |      at B  |    ....|new pages|      # and . are two blocks
+// Windows. A window is one mapping of a slab. Usually a slab has one; a slab whose end was free and
+// now begins another stretch has two, and different blocks use different bytes of it through each:
+//     slab S  |####....| at A |#### | at B | ....|new pages| # and . are two blocks
 // Without this the ends of blocks that are no multiple of 2 MiB leave halves of pages behind (docs/
-// allocator.md says what it gains). It is done only to save memory that would be new, at ends of chains.
+// allocator.md says what it gains). It is done only to save memory that would be new, at ends of
+// chains.
 //
-// Streams. A free block belongs to the arena (pool x stream) in which it was freed. Each arena counts
-// epochs; recording a mark closes one. `covered` says up to which epoch of arena A arena B is ordered
-// behind, so a second loan from the same epoch costs no wait. record_stream() makes a free wait for
-// marks of the extra streams. Private pools (captured graphs) never lend and never borrow.
+// Streams. A free block belongs to the arena (pool x stream) in which it was freed. Each arena
+// counts epochs; recording a mark closes one. `covered` says up to which epoch of arena A arena B
+// is ordered behind, so a second loan from the same epoch costs no wait. record_stream() makes a
+// free wait for marks of the extra streams. Private pools (captured graphs) never lend and never
+// borrow.
 //
-// Invariants: (1) blocks of a chain are contiguous in address and mapped; (2) no two neighbours that
-// are kFree belong to the same arena; (3) every byte of a slab is covered by one block through one window,
-// and a window that covers none is retired; (4) reserved bytes are the sum of slabs held; (5) after a
-// refusal 1-4 hold and no byte was lost.
+// Invariants: (1) blocks of a chain are contiguous in address and mapped; (2) no two neighbours
+// that are kFree belong to the same arena; (3) every byte of a slab is covered by one block through
+// one window, and a window that covers none is retired; (4) reserved bytes are the sum of slabs
+// held; (5) after a refusal 1-4 hold and no byte was lost.
 //
 // Cost: step 1 about 10 ns, 2 some 30; 3 and 4 linear in the number of free blocks; 5 what the
 // device's map call costs (slab_provider.h). Threads: any, one spin lock. With no sink set, history
@@ -80,12 +87,12 @@
 namespace plimsoll::memory {
 
 struct CachingOptions {
-  Bytes largest_slab = 64_MiB;     // no handle larger than this, nor than the provider's limit
-  Bytes address_space{0};          // reserved once; 0: sixteen times the capacity, at least 1 TiB
-  Bytes limit = Bytes::max();      // physical bytes it may hold
+  Bytes largest_slab = 64_MiB;       // no handle larger than this, nor than the provider's limit
+  Bytes address_space{0};            // reserved once; 0: sixteen times the capacity, at least 1 TiB
+  Bytes limit = Bytes::max();        // physical bytes it may hold
   std::int64_t most_retired = 4096;  // old mappings kept before they are unmapped
   std::int64_t free_moves = 4096;    // slabs that may be moved for sizes that do not come back
-  bool lend = true;                // free memory may go to another stream
+  bool lend = true;                  // free memory may go to another stream
 };
 
 // A pool of blocks of its own, for a captured graph. {0, 0} is the default pool.
@@ -162,7 +169,7 @@ class CachingAllocator {
     std::uint32_t pool = 0;
     std::uint32_t epoch = 1;
     std::vector<std::uint32_t> covered;  // by other arena: epochs up to here are behind us
-    BlockIndex kept = kNoBlock;  // freed last, not joined yet
+    BlockIndex kept = kNoBlock;          // freed last, not joined yet
     FitIndex free;
   };
   struct Pool {
@@ -193,10 +200,10 @@ class CachingAllocator {
     std::vector<OrderMark> marks;
     std::vector<StreamId> unmarked;  // being captured when the block was freed
   };
-  struct Run;          // neighbouring free blocks
-  struct Piece;        // what is free of a slab in one window
-  struct Survey;       // which slabs are free, and which ends of slabs
-  struct GrowthPlan;   // what goes where
+  struct Run;         // neighbouring free blocks
+  struct Piece;       // what is free of a slab in one window
+  struct Survey;      // which slabs are free, and which ends of slabs
+  struct GrowthPlan;  // what goes where
 
   // The fast path (caching_allocator.cpp).
   ArenaIndex arena_for(StreamId stream);

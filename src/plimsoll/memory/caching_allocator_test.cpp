@@ -38,7 +38,8 @@ TEST(CachingAllocator, MovesFreeSlabsInsteadOfGrowing) {
   EXPECT_TRUE(allocator.free(b));
 }
 
-// |a 3|1 free| has no room to grow behind it: the slab of the free MiB is mapped a second time, in front
+// |a 3|1 free| has no room to grow behind it: the slab of the free MiB is mapped a second time, in
+// front
 // of three new ones.
 TEST(CachingAllocator, BeginsANewStretchWithTheFreeEndOfASlab) {
   FakeDevice device;
@@ -52,7 +53,8 @@ TEST(CachingAllocator, BeginsANewStretchWithTheFreeEndOfASlab) {
   const Address a = allocator.allocate(3_MiB, kMain);
   const Address b = allocator.allocate(7_MiB, kMain);
   EXPECT_EQ(allocator.statistics().reserved_bytes.current, (10_MiB).value);
-  EXPECT_EQ(device.counts().mapped - mapped_before, 6) << "two slabs, three more, one of the five twice";
+  EXPECT_EQ(device.counts().mapped - mapped_before, 6)
+      << "two slabs, three more, one of the five twice";
   EXPECT_EQ(allocator.verify(), "");
   EXPECT_TRUE(allocator.free(b));
   EXPECT_EQ(allocator.trim(), 6_MiB) << "a still holds a part of the shared slab";
@@ -232,7 +234,9 @@ void storm(const StormOptions& storm_options) {
         const auto index = random.below(static_cast<std::int64_t>(shadow.size()));
         ASSERT_TRUE(allocator.free(shadow.give(static_cast<std::size_t>(index))));
       }
-      if (turn % kTurnsBetweenChecks == 0) { ASSERT_EQ(allocator.verify(), ""); }
+      if (turn % kTurnsBetweenChecks == 0) {
+        ASSERT_EQ(allocator.verify(), "");
+      }
       if (turn % 3000 == 2999) allocator.trim();
     }
     while (shadow.size() > 0) ASSERT_TRUE(allocator.free(shadow.give(0)));
@@ -244,9 +248,15 @@ void storm(const StormOptions& storm_options) {
   EXPECT_EQ(device.counts().marks, 0) << "every mark is given back";
 }
 
-TEST(CachingAllocatorStorm, OneStream) { storm({}); }
-TEST(CachingAllocatorStorm, FiveStreams) { storm({2, 20000, 5}); }
-TEST(CachingAllocatorStorm, WithoutMapping) { storm({3, 20000, 3, false}); }
+TEST(CachingAllocatorStorm, OneStream) {
+  storm({});
+}
+TEST(CachingAllocatorStorm, FiveStreams) {
+  storm({2, 20000, 5});
+}
+TEST(CachingAllocatorStorm, WithoutMapping) {
+  storm({3, 20000, 3, false});
+}
 TEST(CachingAllocatorStorm, TheDeviceRefusesAtRandom) {
   for (std::uint64_t seed = 10; seed < 20; ++seed) storm({seed, 5000, 3, true, 0.3});
 }

@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::int64_t kLeastAddressSpace = std::int64_t{1} << 40;
 
-// What is held consists of about `held` slabs, a request of at least `request`. Every slab costs 40 us to
-// make and 30 us to move; a large one that is partly used keeps the rest of it idle.
+// What is held consists of about `held` slabs, a request of at least `request`. Every slab costs 40
+// us to make and 30 us to move; a large one that is partly used keeps the rest of it idle.
 struct SlabShares {
   std::int64_t held;
   std::int64_t request;
@@ -57,10 +57,10 @@ bool CachingAllocator::reserve_once() {
   return true;
 }
 
-// Moving a slab costs tens of microseconds, and growing instead costs memory for good. A size that comes
-// back belongs to a program that repeats itself, and for that growing has no end to pay for: it may
-// always move. Other sizes draw on an allowance that refills by one for every 4096 allocations; when it
-// is used up they get new memory, as long as the device has any.
+// Moving a slab costs tens of microseconds, and growing instead costs memory for good. A size that
+// comes back belongs to a program that repeats itself, and for that growing has no end to pay for:
+// it may always move. Other sizes draw on an allowance that refills by one for every 4096
+// allocations; when it is used up they get new memory, as long as the device has any.
 bool CachingAllocator::may_move() {
   const std::int64_t earned = statistics_.all.blocks.allocated / kAllocationsPerMove;
   moves_left_ = std::min(options_.free_moves, moves_left_ + earned - moves_earned_);
@@ -116,8 +116,8 @@ bool CachingAllocator::reserve_addresses(GrowthPlan& plan) {
   return at.has_value();
 }
 
-// What is there stays mapped at its old address too: as long as something is used there, or until that
-// window is retired.
+// What is there stays mapped at its old address too: as long as something is used there, or until
+// that window is retired.
 bool CachingAllocator::map_planned(GrowthPlan& plan) {
   std::int64_t mapped = 0;
   const auto map_one = [&](const Slab& slab) {
@@ -198,8 +198,8 @@ std::vector<CachingAllocator::Retired> CachingAllocator::cut_pieces(ArenaIndex a
   return closed;
 }
 
-// Takes [hole.begin, hole.end) out of the free blocks it touches, the first of which is `id`. Returns
-// the block behind the hole, if the chain went on.
+// Takes [hole.begin, hole.end) out of the free blocks it touches, the first of which is `id`.
+// Returns the block behind the hole, if the chain went on.
 BlockIndex CachingAllocator::cut_out(ArenaIndex arena, BlockIndex id, Interval<Address> hole) {
   while (true) {
     if (!is_behind(arena, blocks_[id])) order_behind(arena, blocks_[id].arena);
@@ -319,7 +319,8 @@ BlockIndex CachingAllocator::grow_plain(ArenaIndex arena, std::int64_t size) {
   return take_fit(arena, size);
 }
 
-// The oldest mappings whose work is done, once enough have gathered; all of them, waiting, when asked.
+// The oldest mappings whose work is done, once enough have gathered; all of them, waiting, when
+// asked.
 void CachingAllocator::unmap_retired(bool all) {
   if (!all && static_cast<std::int64_t>(retired_.size()) <= options_.most_retired) return;
   std::size_t done = 0;

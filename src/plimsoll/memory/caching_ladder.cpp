@@ -18,8 +18,7 @@ constexpr std::int64_t kComesBackWithin = 16384;
 
 BlockIndex CachingAllocator::allocate_slowly(ArenaIndex arena, std::int64_t size) {
   ++statistics_.slow_allocations;
-  came_back_ =
-      recent_sizes_.came_back(size, statistics_.all.blocks.allocated, kComesBackWithin);
+  came_back_ = recent_sizes_.came_back(size, statistics_.all.blocks.allocated, kComesBackWithin);
   poll_pending();
   BlockIndex id = search_all(arena, size);
   if (id != kNoBlock) return id;
@@ -73,8 +72,8 @@ void CachingAllocator::order_behind(ArenaIndex borrower, ArenaIndex lender) {
   }
 }
 
-// The cheapest stretch of neighbouring free blocks that holds `size`: fewest lenders to wait for, then
-// fewest bytes.
+// The cheapest stretch of neighbouring free blocks that holds `size`: fewest lenders to wait for,
+// then fewest bytes.
 BlockIndex CachingAllocator::borrow(ArenaIndex arena, const std::vector<Run>& runs,
                                     std::int64_t size) {
   struct Stretch {

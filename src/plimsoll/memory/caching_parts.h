@@ -8,8 +8,8 @@
 
 namespace plimsoll::memory {
 
-// Up to here a program's waste is counted in bytes, so slabs are small and parts of them are shared; beyond,
-// it is counted in map calls.
+// Up to here a program's waste is counted in bytes, so slabs are small and parts of them are
+// shared; beyond, it is counted in map calls.
 inline constexpr std::int64_t kSmallProgram = std::int64_t{3} << 30;
 
 // Neighbouring free blocks of one pool, whatever stream they belong to; a maximal stretch.
@@ -51,9 +51,9 @@ struct CachingAllocator::GrowthPlan {
   Piece last;                  // the part of a slab to end with, if any
   std::int64_t missing = 0;    // bytes still to be found in whole slabs
   std::vector<SlabIndex> moved;
-  std::vector<Piece> taken;    // everything that leaves its place, of slabs moved and ends
+  std::vector<Piece> taken;  // everything that leaves its place, of slabs moved and ends
   std::vector<Slab> created;
-  std::int64_t mapped = 0;     // bytes of addresses the new windows take
+  std::int64_t mapped = 0;  // bytes of addresses the new windows take
   Address at = 0;
 };
 

@@ -80,8 +80,9 @@ std::vector<SegmentView> CachingAllocator::segments() const {
 
 std::optional<BlockView> CachingAllocator::find(Address inside) const {
   for (const SegmentView& segment : segments()) {
-    if (inside < segment.address || inside - segment.address >=
-                                        static_cast<Address>(segment.size.value)) continue;
+    if (inside < segment.address ||
+        inside - segment.address >= static_cast<Address>(segment.size.value))
+      continue;
     for (const BlockView& block : segment.blocks) {
       const bool within = inside >= block.address &&
                           inside - block.address < static_cast<Address>(block.size.value);
@@ -109,26 +110,31 @@ std::string CachingAllocator::out_of_memory_report(Bytes size, StreamId stream) 
   }
   for (const Survey::IdleSlab& idle : survey(free_runs(0)).idle) movable += slabs_[idle.slab].size;
   std::string text = fmt::format(
-      "tried to allocate {}; {} is held from the device ({}{}), {} of it is in use, {} is free ({} of "
+      "tried to allocate {}; {} is held from the device ({}{}), {} of it is in use, {} is free ({} "
+      "of "
       "it in whole slabs, which can be moved together; largest piece {})",
       human(size), human(Bytes(now.reserved_bytes.current)),
       provider_.capacity().value > 0 ? "capacity " + human(provider_.capacity()) : provider_.name(),
       options_.limit == Bytes::max() ? "" : ", limit " + human(options_.limit),
-      human(Bytes(now.all.bytes.current)), human(now.idle_bytes),
-      human(Bytes(movable)), human(Bytes(largest)));
+      human(Bytes(now.all.bytes.current)), human(now.idle_bytes), human(Bytes(movable)),
+      human(Bytes(largest)));
   if (now.pending_bytes.current > 0) {
     text += fmt::format("; {} is freed but waits for other streams (record_stream)",
                         human(Bytes(now.pending_bytes.current)));
   }
   if (in_pools > 0) {
-    text += fmt::format("; {} lies idle in pools of captured graphs: release graphs that are not "
-                        "replayed any more", human(Bytes(in_pools)));
+    text += fmt::format(
+        "; {} lies idle in pools of captured graphs: release graphs that are not "
+        "replayed any more",
+        human(Bytes(in_pools)));
   }
   if (with_others > 0 && !options_.lend) {
-    text += fmt::format("; {} lies idle on other streams: lending is off", human(Bytes(with_others)));
+    text +=
+        fmt::format("; {} lies idle on other streams: lending is off", human(Bytes(with_others)));
   }
   const std::int64_t missing = round_up(size.value - std::min(movable, size.value), kGranule);
-  text += fmt::format(". It would fit with {} less in use", human(Bytes(std::max(missing, kGranule))));
+  text +=
+      fmt::format(". It would fit with {} less in use", human(Bytes(std::max(missing, kGranule))));
   if (options_.limit != Bytes::max()) text += ", or with a higher limit";
   return text + ".";
 }
@@ -172,7 +178,8 @@ std::string CachingAllocator::verify_windows(const std::vector<std::int64_t>& co
     if (window.slab == kNoSlab) continue;
     if (pages_.window(window.at) != id) return fmt::format("window {} is not where it says", id);
     if (covered[id] != window.covered || covered[id] == 0) {
-      return fmt::format("blocks cover {} of {} bytes in window {}", covered[id], window.covered, id);
+      return fmt::format("blocks cover {} of {} bytes in window {}", covered[id], window.covered,
+                         id);
     }
     used[window.slab] += window.covered;
   }

@@ -43,9 +43,9 @@ std::vector<CachingAllocator::Run> CachingAllocator::free_runs(ArenaIndex arena)
   return runs;
 }
 
-// Runs from the worst to take slabs from to the best. A cut in the middle of a chain leaves a part of a
-// slab on either side, and two blocks that never join again; so the ends of chains come first. Then the
-// shortest runs: the long ones may still serve a large request as they are.
+// Runs from the worst to take slabs from to the best. A cut in the middle of a chain leaves a part
+// of a slab on either side, and two blocks that never join again; so the ends of chains come first.
+// Then the shortest runs: the long ones may still serve a large request as they are.
 std::vector<std::uint32_t> CachingAllocator::by_worth(const std::vector<Run>& runs) const {
   const auto chain_ends = [&](const Run& run) {
     return (blocks_[run.first].before == kNoBlock ? 1 : 0) +
@@ -74,7 +74,8 @@ CachingAllocator::Survey CachingAllocator::survey(const std::vector<Run>& runs) 
       const Address stop = std::min(end, window.at + static_cast<Address>(size));
       const Piece piece{window.slab, id, index, at, stop};
       if (piece.size() == size) {
-        out.idle.push_back({window.slab, run.own, static_cast<std::uint32_t>(out.pieces.size()), 1});
+        out.idle.push_back(
+            {window.slab, run.own, static_cast<std::uint32_t>(out.pieces.size()), 1});
         out.pieces.push_back(piece);
       } else {
         partial.push_back(piece);
@@ -86,8 +87,8 @@ CachingAllocator::Survey CachingAllocator::survey(const std::vector<Run>& runs) 
   return out;
 }
 
-// A slab with several windows is free when all its pieces are. Of the others those ends are of use that
-// are ends of their chain already: no chain is cut for them.
+// A slab with several windows is free when all its pieces are. Of the others those ends are of use
+// that are ends of their chain already: no chain is cut for them.
 void CachingAllocator::sort_partial(std::vector<Piece>& partial, const std::vector<Run>& runs,
                                     Survey& out) const {
   std::stable_sort(partial.begin(), partial.end(),
@@ -113,7 +114,8 @@ void CachingAllocator::sort_partial(std::vector<Piece>& partial, const std::vect
         const Block& back = blocks_[runs[piece->run].last];
         const bool chain_ends = piece->end == back.end() && back.after == kNoBlock;
         const bool chain_begins = piece->begin == front.address && front.before == kNoBlock;
-        if (piece->end == at + static_cast<Address>(size) && chain_ends) out.heads.push_back(*piece);
+        if (piece->end == at + static_cast<Address>(size) && chain_ends)
+          out.heads.push_back(*piece);
         if (piece->begin == at && chain_begins) out.lasts.push_back(*piece);
       }
     }
@@ -142,28 +144,27 @@ CachingAllocator::GrowthPlan CachingAllocator::plan_growth(ArenaIndex arena,
   return shared.missing < plan.missing ? shared : plan;
 }
 
-// The free block at the end of a mapping that leaves the fewest pages to find. Even one that saves no
-// page is better than none: what is left over joins it instead of lying apart.
+// The free block at the end of a mapping that leaves the fewest pages to find. Even one that saves
+// no page is better than none: what is left over joins it instead of lying apart.
 void CachingAllocator::choose_tail(ArenaIndex arena, const std::vector<Run>& runs,
                                    std::int64_t size, GrowthPlan& plan) const {
   for (const Run& run : runs) {
     const Block& block = blocks_[run.last];
     if (block.after != kNoBlock || block.arena != arena || block.size >= size) continue;
     const std::int64_t missing = round_up(size - block.size, kPage);
-    const bool better = missing < plan.missing ||
-                        (missing == plan.missing &&
-                         (plan.tail == kNoBlock || block.size > blocks_[plan.tail].size));
+    const bool better =
+        missing < plan.missing || (missing == plan.missing &&
+                                   (plan.tail == kNoBlock || block.size > blocks_[plan.tail].size));
     if (!better || !has_room(run.last, missing)) continue;
     plan.tail = run.last;
     plan.missing = missing;
   }
 }
 
-// Parts of slabs to begin and to end with: those that leave the fewest pages to find, then the fewest
-// bytes over. A free block that can grow at its place goes before them, the largest first.
+// Parts of slabs to begin and to end with: those that leave the fewest pages to find, then the
+// fewest bytes over. A free block that can grow at its place goes before them, the largest first.
 void CachingAllocator::choose_ends(ArenaIndex arena, const std::vector<Run>& runs,
-                                   const Survey& found, std::int64_t size,
-                                   GrowthPlan& plan) const {
+                                   const Survey& found, std::int64_t size, GrowthPlan& plan) const {
   const auto usable = [&](const Piece& piece) {
     return piece.size() < size && is_ready(arena, runs[piece.run], piece);
   };
@@ -176,9 +177,8 @@ void CachingAllocator::choose_ends(ArenaIndex arena, const std::vector<Run>& run
     const std::int64_t missing = round_up(std::max<std::int64_t>(rest - most, 0), kPage);
     Piece last;
     if (missing < rest) {
-      last = *std::find_if(lasts.begin(), lasts.end(), [&](const Piece& piece) {
-        return piece.size() >= rest - missing;
-      });
+      last = *std::find_if(lasts.begin(), lasts.end(),
+                           [&](const Piece& piece) { return piece.size() >= rest - missing; });
     }
     const std::pair result(missing, tail != kNoBlock ? -have : missing + last.size() - rest);
     if (result > best || (tail != kNoBlock && !has_room(tail, missing))) return;
@@ -213,18 +213,17 @@ bool CachingAllocator::is_ready(ArenaIndex arena, const Run& run, const Piece& p
   }
 }
 
-// Takes whole free slabs, large ones first, as long as they are not more than what is missing; then,
-// rather than ask the device, one that is.
+// Takes whole free slabs, large ones first, as long as they are not more than what is missing;
+// then, rather than ask the device, one that is.
 void CachingAllocator::choose_slabs(const Survey& found, GrowthPlan& plan) const {
   constexpr std::size_t kSizes = 24;
   std::array<std::vector<const Survey::IdleSlab*>, 2 * kSizes> classes;  // by size, own runs first
   const auto in_tail = [&](const Survey::IdleSlab& slab) {
     if (plan.tail == kNoBlock) return false;
     const Block& tail = blocks_[plan.tail];
-    return std::any_of(found.pieces.begin() + slab.first,
-                       found.pieces.begin() + slab.first + slab.count, [&](const Piece& piece) {
-                         return piece.end > tail.address && piece.begin < tail.end();
-                       });
+    return std::any_of(
+        found.pieces.begin() + slab.first, found.pieces.begin() + slab.first + slab.count,
+        [&](const Piece& piece) { return piece.end > tail.address && piece.begin < tail.end(); });
   };
   if (plan.missing > 0) {
     for (const Survey::IdleSlab& slab : found.idle) {

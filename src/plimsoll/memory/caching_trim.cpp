@@ -16,8 +16,8 @@ Bytes CachingAllocator::trim() {
   return provider_.supports_mapping() ? release_idle_mapped() : release_idle_plain();
 }
 
-// After settle() nobody has to wait for anybody: free blocks of all streams become the first arena's, so
-// that a slab shared by several is seen as free.
+// After settle() nobody has to wait for anybody: free blocks of all streams become the first
+// arena's, so that a slab shared by several is seen as free.
 void CachingAllocator::gather_settled() {
   for (ArenaIndex arena = 1; arena < arenas_.size(); ++arena) {
     if (arenas_[arena]->pool != 0 || !order_.can_mark(arenas_[arena]->stream)) continue;

@@ -13,7 +13,9 @@ constexpr int kPhysicalPageBits = 21;
 constexpr int kTableBits = 30;
 constexpr Address kPageMask = (Address{1} << kPhysicalPageBits) - 1;
 
-std::size_t page_of(Address address) { return address >> kPhysicalPageBits & 511; }
+std::size_t page_of(Address address) {
+  return address >> kPhysicalPageBits & 511;
+}
 
 void join(VectorClock& into, const VectorClock& from) {
   for (const auto& [stream, count] : from) into[stream] = std::max(into[stream], count);
@@ -125,7 +127,9 @@ VectorClock& FakeDevice::clock(StreamId stream) {
   return own;
 }
 
-void FakeDevice::host_sees(const VectorClock& seen) { join(host_, seen); }
+void FakeDevice::host_sees(const VectorClock& seen) {
+  join(host_, seen);
+}
 
 bool FakeDevice::can_mark(StreamId stream) {
   const auto found = capturing_.find(stream.value);

@@ -1,10 +1,10 @@
 // A device that exists only as bookkeeping: for tests, and for replaying traces on any machine.
 //
 // It hands out addresses and handles, keeps a capacity, and can be told to refuse. It checks its
-// caller: mapping over a mapping, unmapping what is not mapped and releasing what is still mapped end
-// the program. Streams are vector clocks: record() marks a stream's present, wait() joins it, so
-// "does this happen before that?" has an exact answer (order_checker.h uses it). The host sees a mark
-// as reached when settle() was called since, or after `patience` questions.
+// caller: mapping over a mapping, unmapping what is not mapped and releasing what is still mapped
+// end the program. Streams are vector clocks: record() marks a stream's present, wait() joins it,
+// so "does this happen before that?" has an exact answer (order_checker.h uses it). The host sees a
+// mark as reached when settle() was called since, or after `patience` questions.
 //
 // Not thread-safe by itself; the caching allocator calls it under its lock.
 #pragma once
@@ -34,7 +34,7 @@ struct FakeDeviceCounts {
   std::int64_t released = 0;
   std::int64_t mapped = 0;
   std::int64_t unmapped = 0;
-  std::int64_t marks = 0;      // recorded and not forgotten
+  std::int64_t marks = 0;  // recorded and not forgotten
   std::int64_t waits = 0;
   std::int64_t synchronized = 0;
   Bytes held{0};

@@ -84,8 +84,8 @@ HostPool::Header* HostPool::cut_from_slab(int bucket, Bytes size) {
 HostPool::Header* HostPool::take_from_system(int bucket, Bytes size) {
   const auto need = static_cast<std::size_t>(size.value) + sizeof(Header);
   const bool huge = need >= kHugePage;
-  const auto mapped = static_cast<std::size_t>(
-      round_up(static_cast<std::int64_t>(need), huge ? kHugePage : 4096));
+  const auto mapped =
+      static_cast<std::size_t>(round_up(static_cast<std::int64_t>(need), huge ? kHugePage : 4096));
   void* memory = huge ? map_huge(mapped) : map_memory(mapped);
   if (memory == nullptr) return nullptr;
   auto* header = new (memory) Header;

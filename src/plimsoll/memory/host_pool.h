@@ -4,9 +4,9 @@
 // costs a page fault per 4 KiB touched, some 0.25 ms per MiB: far more than most operators.
 //
 // How: sizes are rounded up to one of 8 buckets per power of two (at most 12.5 % more), each bucket
-// keeps a last-in-first-out list of free blocks. Blocks up to 64 KiB are cut from 1 MiB slabs; larger
-// ones are mapped from the system one by one, from 2 MiB on aligned to huge pages, and huge pages are
-// asked for. Freed blocks of any size stay in the pool until trim().
+// keeps a last-in-first-out list of free blocks. Blocks up to 64 KiB are cut from 1 MiB slabs;
+// larger ones are mapped from the system one by one, from 2 MiB on aligned to huge pages, and huge
+// pages are asked for. Freed blocks of any size stay in the pool until trim().
 //
 //   HostPool pool;
 //   void* a = pool.allocate(5000_bytes);   // bucket 5120
@@ -32,9 +32,9 @@
 namespace plimsoll::memory {
 
 struct HostPoolStatistics {
-  Bytes in_use{0};       // as requested
+  Bytes in_use{0};  // as requested
   Bytes peak_in_use{0};
-  Bytes held{0};         // taken from the system
+  Bytes held{0};  // taken from the system
   Bytes peak_held{0};
   std::int64_t allocations = 0;
   std::int64_t recycled = 0;  // allocations served without the system

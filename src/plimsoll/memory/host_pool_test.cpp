@@ -52,8 +52,12 @@ TEST(HostPool, BlocksAreAlignedAndNeverOverlap) {
       auto* block = static_cast<std::byte*>(pool.allocate(Bytes(size)));
       ASSERT_EQ(reinterpret_cast<std::uintptr_t>(block) % 64, 0u);
       const auto next = live.lower_bound(block);
-      if (next != live.end()) { ASSERT_LE(block + size, next->first); }
-      if (next != live.begin()) { ASSERT_LE(std::prev(next)->first + std::prev(next)->second, block); }
+      if (next != live.end()) {
+        ASSERT_LE(block + size, next->first);
+      }
+      if (next != live.begin()) {
+        ASSERT_LE(std::prev(next)->first + std::prev(next)->second, block);
+      }
       live[block] = size;
       if (size > 0) std::memset(block, 1, static_cast<std::size_t>(size));
     } else if (!live.empty()) {

@@ -18,9 +18,9 @@ std::optional<Offset> BumpAllocator::allocate(Bytes size) {
 }
 
 void BumpAllocator::free(Offset offset) {
-  const auto found = std::lower_bound(
-      pieces_.begin(), pieces_.end(), offset.value,
-      [](const Piece& piece, std::int64_t value) { return piece.offset < value; });
+  const auto found =
+      std::lower_bound(pieces_.begin(), pieces_.end(), offset.value,
+                       [](const Piece& piece, std::int64_t value) { return piece.offset < value; });
   PLIMSOLL_CHECK(found != pieces_.end() && found->offset == offset.value && found->live,
                  "bump: freed an offset that is not live");
   found->live = false;

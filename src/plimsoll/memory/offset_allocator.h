@@ -1,10 +1,13 @@
 // Bookkeeping apart from memory: allocators over [0, N) that never touch it.
 //
 // All of them keep one contract, tested by one suite (offset_allocator_test.cpp):
-//   allocate(size) gives an offset that is a multiple of 512, or nothing when it cannot; live ranges
+//   allocate(size) gives an offset that is a multiple of 512, or nothing when it cannot; live
+//   ranges
 //   never overlap and never pass N; a size of 0 takes one granule;
-//   free(offset) takes the offset of a live range and nothing else (anything else ends the program);
-//   after all is freed, N bytes can be allocated in one piece again (buddy: the largest power of two);
+//   free(offset) takes the offset of a live range and nothing else (anything else ends the
+//   program);
+//   after all is freed, N bytes can be allocated in one piece again (buddy: the largest power of
+//   two);
 //   in_use() is the sum of rounded live sizes, high_water() the highest end ever given out.
 //
 //   name              finds                       frees             good for
@@ -12,7 +15,7 @@
 //   TlsfAllocator     good fit, constant time     joins at once     anything, bounded time
 //   BuddyAllocator    power of two, lowest        with its buddy    few sizes, cheap joining
 //   BestFitAllocator  best fit, lowest address    joins at once     tightest of the simple ones
-//   ExactCache<A>     the same size again         keeps it          repeated sizes, on top of another
+//   ExactCache<A>     the same size again keeps it repeated sizes, on top of another
 //
 // Threads: none; the owner locks.
 #pragma once
@@ -35,7 +38,7 @@ namespace plimsoll::memory {
 template <typename A>
 concept OffsetAllocator = requires(A allocator, const A constant, Bytes size, Offset offset) {
   { allocator.allocate(size) } -> std::same_as<std::optional<Offset>>;
-  { allocator.free(offset) };
+  {allocator.free(offset)};
   { constant.in_use() } -> std::same_as<Bytes>;
   { constant.high_water() } -> std::same_as<Bytes>;
   { constant.capacity() } -> std::same_as<Bytes>;
@@ -44,8 +47,7 @@ concept OffsetAllocator = requires(A allocator, const A constant, Bytes size, Of
 // What the five share: capacity and counts. Sizes are rounded to granules, checked.
 class OffsetCounts {
  public:
-  explicit OffsetCounts(Bytes capacity)
-      : capacity_(Bytes(capacity.value / kGranule * kGranule)) {}
+  explicit OffsetCounts(Bytes capacity) : capacity_(Bytes(capacity.value / kGranule * kGranule)) {}
   Bytes in_use() const { return in_use_; }
   Bytes high_water() const { return high_water_; }
   Bytes capacity() const { return capacity_; }

@@ -36,7 +36,8 @@ TYPED_TEST(OffsetAllocatorContract, LiveRangesAreAlignedAndNeverOverlap) {
       ASSERT_TRUE(next == live.begin() || std::prev(next)->second <= offset->value);
       live[offset->value] = end;
     } else if (!live.empty()) {
-      const auto gone = std::next(live.begin(), random.below(static_cast<std::int64_t>(live.size())));
+      const auto gone =
+          std::next(live.begin(), random.below(static_cast<std::int64_t>(live.size())));
       allocator.free(Offset(gone->first));
       live.erase(gone);
     }

@@ -1,20 +1,20 @@
-// From an address to the live block that starts there, and to the window (the mapping of a physical slab)
-// in which it lies.
+// From an address to the live block that starts there, and to the window (the mapping of a physical
+// slab) in which it lies.
 //
-// A radix tree with three levels over pages of 2 MiB, small ones: stretches lie far apart, and what a new
-// one costs is the tables it is the first to touch (12 KiB). A page's descriptor is one cache line: its window and
-// the first eight live blocks that start in it. A page with more of them has a table behind it, one
-// entry per 512 bytes. No hash, no lock of its own; three dependent loads, the last of a line that an
-// allocator with gigabytes still finds in its second-level cache: 5600 pages (11 GiB) are 350 KiB.
-// Tables alone, without the eight, are 16 KiB a page: every new start is a line that was never touched,
-// and that miss was a third of the time of an allocation.
+// A radix tree with three levels over pages of 2 MiB, small ones: stretches lie far apart, and what
+// a new one costs is the tables it is the first to touch (12 KiB). A page's descriptor is one cache
+// line: its window and the first eight live blocks that start in it. A page with more of them has a
+// table behind it, one entry per 512 bytes. No hash, no lock of its own; three dependent loads, the
+// last of a line that an allocator with gigabytes still finds in its second-level cache: 5600 pages
+// (11 GiB) are 350 KiB. Tables alone, without the eight, are 16 KiB a page: every new start is a
+// line that was never touched, and that miss was a third of the time of an allocation.
 //
 //   address 0x7f12_3456_7800   page 0x7f12_3456_7800 >> 21, entry (address >> 9) & 4095
 //   descriptor                 starts {entry + 1, 0 when unused} x 8, blocks x 8, window, table
 //
-// Invariants: (1) an address is in its page's eight or in its table, never in both; (2) what is recorded
-// is live: erase() comes before the block is given to anybody else. So a wild pointer and a second free
-// find nothing.
+// Invariants: (1) an address is in its page's eight or in its table, never in both; (2) what is
+// recorded is live: erase() comes before the block is given to anybody else. So a wild pointer and
+// a second free find nothing.
 #pragma once
 
 #include <array>
@@ -41,7 +41,8 @@ class PageMap {
     const Page* page = page_at(address);
     if (page == nullptr) return kNoBlock;
     const unsigned slot = slot_with(*page, start_of(address));
-    if (slot < kSlots) [[likely]] return page->blocks[slot];
+    if (slot < kSlots) [[likely]]
+      return page->blocks[slot];
     return page->table == nullptr ? kNoBlock : (*page->table)[entry_of(address)];
   }
 
@@ -67,7 +68,8 @@ class PageMap {
       page.blocks[slot] = block;
       return;
     }
-    if (page.table == nullptr) [[unlikely]] page.table = make_table();
+    if (page.table == nullptr) [[unlikely]]
+      page.table = make_table();
     (*page.table)[entry_of(address)] = block;
   }
 
@@ -80,8 +82,8 @@ class PageMap {
     for_each_page(address, size, [&](Page& page) { page.window = window; });
   }
 
-  // Nothing may be recorded there any more. Tables go to the next pages that need one: addresses are
-  // used all over, and a table for each ever used would be a hundredth of them.
+  // Nothing may be recorded there any more. Tables go to the next pages that need one: addresses
+  // are used all over, and a table for each ever used would be a hundredth of them.
   void clear_window(std::uint64_t address, std::int64_t size) {
     for_each_page(address, size, [&](Page& page) {
       page.window = kNoWindow;
@@ -93,8 +95,8 @@ class PageMap {
   static constexpr int kAddressBits = 48;
   static constexpr int kChunkBits = 6;
   static constexpr int kMiddleBits = 10;
-  static constexpr std::size_t kRoot =
-      std::size_t{1} << (kAddressBits - kPageBits - kChunkBits - kMiddleBits);
+  static constexpr std::size_t kRoot = std::size_t{1}
+                                       << (kAddressBits - kPageBits - kChunkBits - kMiddleBits);
   static constexpr std::size_t kEntries = std::size_t{1} << (kPageBits - kGranuleBits);
   static constexpr unsigned kSlots = 8;
   static constexpr unsigned kLanes = 4;  // of 16 bits in a word
@@ -122,9 +124,10 @@ class PageMap {
     return (address >> kPageBits) & ((std::size_t{1} << kChunkBits) - 1);
   }
 
-  // The first slot whose start is `start`, kSlots when there is none. Four are compared at once: a lane
-  // of x is zero where they are equal, and borrowing from the lane finds the lowest one. Starts are read
-  // and written by the word, because a load that overlaps a narrower store has to wait for it.
+  // The first slot whose start is `start`, kSlots when there is none. Four are compared at once: a
+  // lane of x is zero where they are equal, and borrowing from the lane finds the lowest one.
+  // Starts are read and written by the word, because a load that overlaps a narrower store has to
+  // wait for it.
   static unsigned slot_with(const Page& page, std::uint64_t start) {
     constexpr std::uint64_t kOnes = 0x0001000100010001;
     for (unsigned word = 0; word < page.starts.size(); ++word) {
@@ -152,15 +155,18 @@ class PageMap {
   }
   Page& make_page(std::uint64_t address) {
     std::unique_ptr<Middle>& middle = root_[root_of(address)];
-    if (middle == nullptr) [[unlikely]] middle = std::make_unique<Middle>();
+    if (middle == nullptr) [[unlikely]]
+      middle = std::make_unique<Middle>();
     std::unique_ptr<Chunk>& chunk = (*middle)[middle_of(address)];
-    if (chunk == nullptr) [[unlikely]] chunk = std::make_unique<Chunk>();
+    if (chunk == nullptr) [[unlikely]]
+      chunk = std::make_unique<Chunk>();
     return (*chunk)[page_of(address)];
   }
   template <typename Visit>
   void for_each_page(std::uint64_t address, std::int64_t size, Visit visit) {
     const std::uint64_t end = address + static_cast<std::uint64_t>(size);
-    for (std::uint64_t at = address; at < end; at += static_cast<std::uint64_t>(kPage)) visit(make_page(at));
+    for (std::uint64_t at = address; at < end; at += static_cast<std::uint64_t>(kPage))
+      visit(make_page(at));
   }
   Table* make_table() {
     if (!spare_tables_.empty()) {

@@ -1,7 +1,8 @@
 // Which sizes come back? A small table of the sizes asked for lately, with the turn of each.
 //
-// A hash of the size chooses a row of eight; in a full row the size not asked for longest goes. So the
-// table never grows and may forget, never invent. Cost: two cache lines. Threads: none, the owner locks.
+// A hash of the size chooses a row of eight; in a full row the size not asked for longest goes. So
+// the table never grows and may forget, never invent. Cost: two cache lines. Threads: none, the
+// owner locks.
 #pragma once
 
 #include <algorithm>

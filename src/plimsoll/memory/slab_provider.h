@@ -1,5 +1,5 @@
-// What the allocators of this room need of a device, as three small interfaces. `device/` implements
-// them for real hardware, FakeDevice (fake_device.h) for tests and replay.
+// What the allocators of this room need of a device, as three small interfaces. `device/`
+// implements them for real hardware, FakeDevice (fake_device.h) for tests and replay.
 //
 // SlabProvider: physical memory and addresses, kept apart. A device with virtual memory management
 // (CUDA VMM, a CPU with memfd) reserves a range of addresses once, creates physical handles of
@@ -7,8 +7,8 @@
 // same time. A device without it (plain cudaMalloc) answers supports_mapping() == false, and
 // allocate_slab() gives memory and address together.
 //
-// StreamOrder: the order of work. record() marks the present end of a stream; a stream can be made to
-// wait for the mark, and the host can ask whether it was reached.
+// StreamOrder: the order of work. record() marks the present end of a stream; a stream can be made
+// to wait for the mark, and the host can ask whether it was reached.
 //
 // EventSink: who wants to know. Called under the allocator's lock; must not allocate from it.
 //
@@ -45,7 +45,8 @@ class SlabProvider {
   // Bytes the device has in all; 0 when unknown.
   virtual Bytes capacity() const = 0;
 
-  // With mapping. Sizes are multiples of granularity(); every mapped handle is readable and writable.
+  // With mapping. Sizes are multiples of granularity(); every mapped handle is readable and
+  // writable.
   virtual Bytes granularity() const = 0;
   virtual Bytes largest_handle() const = 0;
   virtual std::optional<Address> reserve(Bytes size) = 0;

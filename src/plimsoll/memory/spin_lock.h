@@ -1,8 +1,8 @@
 // A lock for sections of some tens of nanoseconds: one atomic exchange to enter, one store to leave
 // (a std::mutex needs two exchanges, and the pair is a third of what an allocation may cost).
 //
-// Who finds it taken spins a little, then gives its time slice away, so a holder that was interrupted
-// can finish.
+// Who finds it taken spins a little, then gives its time slice away, so a holder that was
+// interrupted can finish.
 #pragma once
 
 #include <sched.h>

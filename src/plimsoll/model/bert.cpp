@@ -17,8 +17,9 @@ constexpr NormOptions kNorm{.epsilon = 1e-12};
 Var embeddings(Net& net, Var ids, Var segments, Var& words, const Sizes& sizes) {
   const auto scope = net.scope("bert.embeddings");
   words = embedding_table(net, "word_embeddings", sizes.vocab, sizes.width, normal(kBertDeviation));
-  const Var positions = embedding_table(net, "position_embeddings", std::max(kBertPositions, sizes.seq),
-                                        sizes.width, normal(kBertDeviation));
+  const Var positions =
+      embedding_table(net, "position_embeddings", std::max(kBertPositions, sizes.seq), sizes.width,
+                      normal(kBertDeviation));
   const Var kinds =
       embedding_table(net, "token_type_embeddings", kSegments, sizes.width, normal(kBertDeviation));
   Var sum = look_up(words, ids);

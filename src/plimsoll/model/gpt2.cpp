@@ -39,8 +39,8 @@ Var gpt2_feed_forward(Net& net, Var x, const Sizes& sizes) {
 Var transformer(Net& net, Var ids, const Sizes& sizes) {
   const auto scope = net.scope("transformer");
   const Var tokens = embedding_table(net, "wte", sizes.vocab, sizes.width, normal(kGpt2Deviation));
-  const Var positions =
-      embedding_table(net, "wpe", std::max(kGpt2Positions, sizes.seq), sizes.width, normal(kGpt2Deviation));
+  const Var positions = embedding_table(net, "wpe", std::max(kGpt2Positions, sizes.seq),
+                                        sizes.width, normal(kGpt2Deviation));
   const Var words = look_up(tokens, ids);
   Var x = dropout(net, words + first_rows(positions, sizes.seq), sizes.dropout);
   for (std::int64_t i = 0; i < sizes.layers; ++i) {

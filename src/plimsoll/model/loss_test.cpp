@@ -13,11 +13,13 @@ namespace {
 // The type of `labels` that cross-entropy asks for.
 ir::TensorType labels_for(const ir::Shape& logits) {
   ops::Builder b("model");
-  const auto graph = with_loss(*b.finish({b.call1("relu", {b.input("x", {ir::DType::kF32, logits, {}})})}), "cross-entropy");
+  const auto graph = with_loss(
+      *b.finish({b.call1("relu", {b.input("x", {ir::DType::kF32, logits, {}})})}), "cross-entropy");
   EXPECT_TRUE(graph) << graph.error().message;
   EXPECT_TRUE(ops::verify(*graph));
   EXPECT_EQ(graph->value(graph->outputs.front()).type.shape.rank(), 0);
-  const auto labels = std::find_if(graph->values.begin(), graph->values.end(), [](const ir::Value& value) { return value.name == "labels"; });
+  const auto labels = std::find_if(graph->values.begin(), graph->values.end(),
+                                   [](const ir::Value& value) { return value.name == "labels"; });
   return labels->type;
 }
 

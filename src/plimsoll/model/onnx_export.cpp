@@ -5,7 +5,8 @@
 
 namespace plimsoll::model {
 
-Result<std::string> export_onnx(const ir::Graph& graph, const SourceContent& content, std::string* data, const std::string& data_name) {
+Result<std::string> export_onnx(const ir::Graph& graph, const SourceContent& content,
+                                std::string* data, const std::string& data_name) {
   onnx::GraphWriter out(graph);
   out.set_external(data, data_name);
   for (std::size_t v = 0; v < graph.values.size(); ++v) {
@@ -16,7 +17,8 @@ Result<std::string> export_onnx(const ir::Graph& graph, const SourceContent& con
     } else if (ir::is_persistent(value.kind)) {
       PLIMSOLL_TRY(const std::vector<std::byte> bytes, content(value));
       if (static_cast<std::int64_t>(bytes.size()) != ir::bytes_of(plain).value) {
-        return bad_input("{} '{}': has {} bytes, expects {}", ir::name(value.kind), value.name, bytes.size(), ir::bytes_of(plain));
+        return bad_input("{} '{}': has {} bytes, expects {}", ir::name(value.kind), value.name,
+                         bytes.size(), ir::bytes_of(plain));
       }
       out.tensor(out.name(ValueId(v)), plain, bytes);
     }
@@ -25,7 +27,8 @@ Result<std::string> export_onnx(const ir::Graph& graph, const SourceContent& con
   return out.take_model();
 }
 
-Status write_onnx(const std::filesystem::path& path, const ir::Graph& graph, const SourceContent& content) {
+Status write_onnx(const std::filesystem::path& path, const ir::Graph& graph,
+                  const SourceContent& content) {
   constexpr std::int64_t kMostInside = 1'900'000'000;
   std::int64_t total = 0;
   for (const ir::Value& value : graph.values) {
@@ -37,7 +40,8 @@ Status write_onnx(const std::filesystem::path& path, const ir::Graph& graph, con
   }
   std::string data;
   const std::filesystem::path beside = path.string() + ".data";
-  PLIMSOLL_TRY(const std::string file, export_onnx(graph, content, &data, beside.filename().string()));
+  PLIMSOLL_TRY(const std::string file,
+               export_onnx(graph, content, &data, beside.filename().string()));
   OutputFile files[2];
   PLIMSOLL_TRY(files[0], OutputFile::create(beside));
   PLIMSOLL_TRY(files[1], OutputFile::create(path));

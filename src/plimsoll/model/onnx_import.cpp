@@ -23,7 +23,8 @@ Result<ImportedModel> import_onnx(const std::filesystem::path& path, const Impor
   return model;
 }
 
-Result<ImportedModel> import_onnx_bytes(std::span<const std::byte> bytes, const ImportOptions& options) {
+Result<ImportedModel> import_onnx_bytes(std::span<const std::byte> bytes,
+                                        const ImportOptions& options) {
   return import_model(bytes, nullptr, options);
 }
 

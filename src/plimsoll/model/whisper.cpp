@@ -14,7 +14,8 @@ constexpr std::int64_t kMels = 80;
 constexpr std::int64_t kWhisperPositions = 448;  // of the decoder
 constexpr double kWhisperDeviation = 0.02;
 
-Var whisper_attention(Net& net, std::string_view name, Var x, Var memory, const Sizes& sizes, bool causal) {
+Var whisper_attention(Net& net, std::string_view name, Var x, Var memory, const Sizes& sizes,
+                      bool causal) {
   const auto scope = net.scope(name);
   const Var q = linear(net, "q_proj", x, sizes.width);
   const Var k = linear(net, "k_proj", memory, sizes.width, {.bias = false});
@@ -39,9 +40,10 @@ Var encode(Net& net, Var features, const Sizes& sizes) {
   x = gelu(conv1d(net, "conv2", x, sizes.width, {.kernel = 3, .stride = 2, .padding = 1}));
   x = transpose(x, {0, 2, 1});
   const std::int64_t length = (sizes.frames + 1) / 2;
-  x = dropout(net,
-              x + embedding_table(net, "embed_positions", length, sizes.width, normal(kWhisperDeviation)),
-              sizes.dropout);
+  x = dropout(
+      net,
+      x + embedding_table(net, "embed_positions", length, sizes.width, normal(kWhisperDeviation)),
+      sizes.dropout);
   for (std::int64_t i = 0; i < sizes.layers; ++i) {
     const auto layer = net.scope("layers", i);
     x = x + self_attention(net, x, sizes, false);
@@ -54,15 +56,16 @@ Var decode(Net& net, Var ids, Var memory, const Sizes& sizes) {
   const auto scope = net.scope("decoder");
   const Var tokens =
       embedding_table(net, "embed_tokens", sizes.vocab, sizes.width, normal(kWhisperDeviation));
-  const Var positions = embedding_table(net, "embed_positions", std::max(kWhisperPositions, sizes.seq),
-                                        sizes.width, normal(kWhisperDeviation));
+  const Var positions =
+      embedding_table(net, "embed_positions", std::max(kWhisperPositions, sizes.seq), sizes.width,
+                      normal(kWhisperDeviation));
   const Var words = look_up(tokens, ids);
   Var x = dropout(net, words + first_rows(positions, sizes.seq), sizes.dropout);
   for (std::int64_t i = 0; i < sizes.layers; ++i) {
     const auto layer = net.scope("layers", i);
     x = x + self_attention(net, x, sizes, true);
-    x = x + whisper_attention(net, "encoder_attn", layer_norm(net, "encoder_attn_layer_norm", x), memory,
-                      sizes, false);
+    x = x + whisper_attention(net, "encoder_attn", layer_norm(net, "encoder_attn_layer_norm", x),
+                              memory, sizes, false);
     x = x + whisper_feed_forward(net, x, sizes);
   }
   return tied_head(layer_norm(net, "layer_norm", x), tokens);

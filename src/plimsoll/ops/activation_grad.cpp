@@ -33,8 +33,8 @@ void evaluate_slope(const Evaluation& e) {
   evaluate_product(e, [&](double x) { return formula.slope(x); });
 }
 
-// Of functions in straight pieces: a choice and not a product, so that nothing flows through a flat piece, even
-// from an infinite dy.
+// Of functions in straight pieces: a choice and not a product, so that nothing flows through a flat
+// piece, even from an infinite dy.
 template <typename Formula>
 void evaluate_choice(const Evaluation& e) {
   const Formula formula(e.attributes);

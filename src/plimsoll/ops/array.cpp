@@ -19,19 +19,27 @@ struct FloatFormat {
 
 FloatFormat format_of(ir::DType dtype) {
   switch (dtype) {
-    case ir::DType::kF16: return {5, 10, true};
-    case ir::DType::kBF16: return {8, 7, true};
-    case ir::DType::kF8E4M3: return {4, 3, false};
-    case ir::DType::kF8E5M2: return {5, 2, true};
-    default: PLIMSOLL_CHECK(false, "{} is no small float", ir::name(dtype));
+    case ir::DType::kF16:
+      return {5, 10, true};
+    case ir::DType::kBF16:
+      return {8, 7, true};
+    case ir::DType::kF8E4M3:
+      return {4, 3, false};
+    case ir::DType::kF8E5M2:
+      return {5, 2, true};
+    default:
+      PLIMSOLL_CHECK(false, "{} is no small float", ir::name(dtype));
   }
 }
 
 std::uint64_t encode_small(FloatFormat format, double value) {
-  const std::uint64_t sign = std::signbit(value) ? 1ULL << (format.exponent_bits + format.mantissa_bits) : 0;
-  const std::uint64_t exponent_ones = static_cast<std::uint64_t>(format.max_exponent()) << format.mantissa_bits;
+  const std::uint64_t sign =
+      std::signbit(value) ? 1ULL << (format.exponent_bits + format.mantissa_bits) : 0;
+  const std::uint64_t exponent_ones = static_cast<std::uint64_t>(format.max_exponent())
+                                      << format.mantissa_bits;
   const std::uint64_t mantissa_ones = (1ULL << format.mantissa_bits) - 1;
-  const std::uint64_t not_a_number = exponent_ones | (format.has_infinity ? 1ULL << (format.mantissa_bits - 1) : mantissa_ones);
+  const std::uint64_t not_a_number =
+      exponent_ones | (format.has_infinity ? 1ULL << (format.mantissa_bits - 1) : mantissa_ones);
   if (std::isnan(value)) return sign | not_a_number;
   const double magnitude = std::abs(value);
   const std::uint64_t overflow = sign | (format.has_infinity ? exponent_ones : not_a_number);
@@ -47,9 +55,11 @@ std::uint64_t encode_small(FloatFormat format, double value) {
     pattern = whole;  // subnormal
   } else {
     // Adding whole - hidden carries into the exponent when rounding reached the next power of two.
-    pattern = (static_cast<std::uint64_t>(exponent + format.bias()) << format.mantissa_bits) + (whole - hidden);
+    pattern = (static_cast<std::uint64_t>(exponent + format.bias()) << format.mantissa_bits) +
+              (whole - hidden);
   }
-  const std::uint64_t largest = format.has_infinity ? exponent_ones - 1 : (exponent_ones | mantissa_ones) - 1;
+  const std::uint64_t largest =
+      format.has_infinity ? exponent_ones - 1 : (exponent_ones | mantissa_ones) - 1;
   return pattern > largest ? overflow : sign | pattern;
 }
 
@@ -62,7 +72,9 @@ double decode_small(FloatFormat format, std::uint64_t pattern) {
     if (format.has_infinity && mantissa == 0) return sign * std::numeric_limits<double>::infinity();
     return std::numeric_limits<double>::quiet_NaN();
   }
-  if (exponent == 0) return sign * std::ldexp(static_cast<double>(mantissa), 1 - format.bias() - format.mantissa_bits);
+  if (exponent == 0)
+    return sign *
+           std::ldexp(static_cast<double>(mantissa), 1 - format.bias() - format.mantissa_bits);
   return sign * std::ldexp(static_cast<double>(mantissa | (1ULL << format.mantissa_bits)),
                            exponent - format.bias() - format.mantissa_bits);
 }
@@ -84,7 +96,8 @@ std::uint64_t load_bits(std::span<const std::byte> bytes, std::int64_t index, in
     return out;
   }
   const std::int64_t bit = index * width;
-  return (std::to_integer<std::uint64_t>(bytes[static_cast<std::size_t>(bit / 8)]) >> (bit % 8)) & ((1ULL << width) - 1);
+  return (std::to_integer<std::uint64_t>(bytes[static_cast<std::size_t>(bit / 8)]) >> (bit % 8)) &
+         ((1ULL << width) - 1);
 }
 
 void store_bits(std::span<std::byte> bytes, std::int64_t index, int width, std::uint64_t pattern) {
@@ -93,7 +106,8 @@ void store_bits(std::span<std::byte> bytes, std::int64_t index, int width, std::
     return;
   }
   const std::int64_t bit = index * width;
-  bytes[static_cast<std::size_t>(bit / 8)] |= static_cast<std::byte>((pattern & ((1ULL << width) - 1)) << (bit % 8));
+  bytes[static_cast<std::size_t>(bit / 8)] |=
+      static_cast<std::byte>((pattern & ((1ULL << width) - 1)) << (bit % 8));
 }
 
 }  // namespace
@@ -139,14 +153,16 @@ Array Array::of_reals(const ir::Shape& shape, std::vector<double> values, ir::DT
   if (out.is_real()) {
     out.reals = std::move(values);
   } else {
-    // Tables of numbers for a tensor that turns out to hold integers: what they mean there is the operators' to say.
+    // Tables of numbers for a tensor that turns out to hold integers: what they mean there is the
+    // operators' to say.
     for (const double value : values) out.integers.push_back(to_integer(value));
   }
   out.round();
   return out;
 }
 
-Array Array::of_integers(const ir::Shape& shape, std::vector<std::int64_t> values, ir::DType dtype) {
+Array Array::of_integers(const ir::Shape& shape, std::vector<std::int64_t> values,
+                         ir::DType dtype) {
   Array out;
   out.type = {dtype, shape, {}};
   out.integers = std::move(values);
@@ -172,7 +188,8 @@ void Array::round() {
 Result<Array> Array::from_bytes(const ir::TensorType& of, std::span<const std::byte> bytes) {
   const ir::TensorType plain{of.dtype, of.shape, {}};
   if (static_cast<std::int64_t>(bytes.size()) != ir::bytes_of(plain).value) {
-    return bad_input("{} needs {} bytes, has {}", ir::to_string(plain), ir::bytes_of(plain), bytes.size());
+    return bad_input("{} needs {} bytes, has {}", ir::to_string(plain), ir::bytes_of(plain),
+                     bytes.size());
   }
   Array out(plain);
   const int width = ir::bits(of.dtype);
@@ -181,7 +198,8 @@ Result<Array> Array::from_bytes(const ir::TensorType& of, std::span<const std::b
     if (out.is_real()) {
       out.reals[static_cast<std::size_t>(i)] = decode_real(of.dtype, pattern);
     } else {
-      out.integers[static_cast<std::size_t>(i)] = wrap(of.dtype, static_cast<std::int64_t>(pattern));
+      out.integers[static_cast<std::size_t>(i)] =
+          wrap(of.dtype, static_cast<std::int64_t>(pattern));
     }
   }
   return out;
@@ -191,8 +209,9 @@ std::vector<std::byte> Array::to_bytes() const {
   std::vector<std::byte> out(static_cast<std::size_t>(ir::bytes_of(type).value));
   const int width = ir::bits(type.dtype);
   for (std::int64_t i = 0; i < elements(); ++i) {
-    const std::uint64_t pattern = is_real() ? encode_real(type.dtype, reals[static_cast<std::size_t>(i)])
-                                            : static_cast<std::uint64_t>(integers[static_cast<std::size_t>(i)]);
+    const std::uint64_t pattern =
+        is_real() ? encode_real(type.dtype, reals[static_cast<std::size_t>(i)])
+                  : static_cast<std::uint64_t>(integers[static_cast<std::size_t>(i)]);
     store_bits(out, i, width, pattern);
   }
   return out;

@@ -1,9 +1,9 @@
 // A tensor on the host, as the reference evaluation sees it: plain numbers, row-major.
 //
-// Floats of every width are held as doubles and integers, bools and bits as int64, so one evaluation
-// serves all dtypes: it computes in the widest form and `round()` narrows the result to what the dtype
-// can hold. That makes the reference slow and obviously right; constant folding, gradient checks and
-// the differential tests of the kernels are its users.
+// Floats of every width are held as doubles and integers, bools and bits as int64, so one
+// evaluation serves all dtypes: it computes in the widest form and `round()` narrows the result to
+// what the dtype can hold. That makes the reference slow and obviously right; constant folding,
+// gradient checks and the differential tests of the kernels are its users.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +25,10 @@ struct Array {
   // All zero.
   explicit Array(const ir::TensorType& type);
 
-  static Array of_reals(const ir::Shape& shape, std::vector<double> values, ir::DType dtype = ir::DType::kF64);
-  static Array of_integers(const ir::Shape& shape, std::vector<std::int64_t> values, ir::DType dtype = ir::DType::kI64);
+  static Array of_reals(const ir::Shape& shape, std::vector<double> values,
+                        ir::DType dtype = ir::DType::kF64);
+  static Array of_integers(const ir::Shape& shape, std::vector<std::int64_t> values,
+                           ir::DType dtype = ir::DType::kI64);
   // Reads elements packed as the executor and files hold them; bytes must be exactly the type's.
   static Result<Array> from_bytes(const ir::TensorType& type, std::span<const std::byte> bytes);
   std::vector<std::byte> to_bytes() const;
@@ -57,8 +59,8 @@ struct Array {
 // Towards zero, saturating at the ends of the range; NaN gives 0.
 std::int64_t to_integer(double value);
 
-// The nearest number the dtype can hold, as a double. Out of range becomes infinity (for fp8e4m3, which
-// has none, the NaN it reserves).
+// The nearest number the dtype can hold, as a double. Out of range becomes infinity (for fp8e4m3,
+// which has none, the NaN it reserves).
 double round_to(ir::DType dtype, double value);
 
 // fp16, bf16, fp32 and fp8 bit patterns.

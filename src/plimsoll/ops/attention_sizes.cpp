@@ -52,7 +52,8 @@ void score_row(const AttentionSizes& sizes, const AttentionInputs& in, std::int6
   }
 }
 
-// The scores become their exponentials relative to the largest; one that is NaN counts as the largest.
+// The scores become their exponentials relative to the largest; one that is NaN counts as the
+// largest.
 struct Exponentials {
   double largest;
   double sum;

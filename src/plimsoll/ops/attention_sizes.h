@@ -5,9 +5,9 @@
 
 namespace plimsoll::ops {
 
-// The lse of a row is stored in fp32, whose steps near this number are 1e-4: further out (rows that are hidden
-// everywhere by -3.4e38, as exporters write masks, lose even log n) a gradient rebuilds a row's probabilities
-// from its own scores.
+// The lse of a row is stored in fp32, whose steps near this number are 1e-4: further out (rows that
+// are hidden everywhere by -3.4e38, as exporters write masks, lose even log n) a gradient rebuilds
+// a row's probabilities from its own scores.
 inline constexpr double kFarLse = 1024;
 
 struct AttentionSizes {

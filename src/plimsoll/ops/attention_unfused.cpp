@@ -10,13 +10,15 @@ namespace plimsoll::ops {
 namespace {
 
 constexpr double kHidden = -std::numeric_limits<double>::infinity();
-// Stands in for the lse of a row that sees nothing: against it the exponential of a hidden score is zero.
+// Stands in for the lse of a row that sees nothing: against it the exponential of a hidden score is
+// zero.
 constexpr double kLeastLse = -1e20;
 
 // Whether rows with such an lse see anything.
 Var sees(Var lse) {
   const bool narrow = lse.dtype() != ir::DType::kF64;
-  const double least = narrow ? std::numeric_limits<float>::lowest() : std::numeric_limits<double>::lowest();
+  const double least =
+      narrow ? std::numeric_limits<float>::lowest() : std::numeric_limits<double>::lowest();
   return greater_equal(lse, number(lse, least));
 }
 
@@ -68,7 +70,8 @@ Var UnfusedAttention::probabilities(Var lse) const {
   const Var of_row = column(lse);
   const Var all = scores();
   const Var near = exp(all - maximum(of_row, number(lse, kLeastLse)));
-  // See kFarLse. What the row does not see must not stand in the exponent: its zero times infinity is no gradient.
+  // See kFarLse. What the row does not see must not stand in the exponent: its zero times infinity
+  // is no gradient.
   const Var far = logical_and(greater(abs(of_row), number(lse, kFarLse)), sees(of_row));
   const Var normalised = softmax(where(far, all, number(all, 0)), 4);
   return where(far, normalised, near);

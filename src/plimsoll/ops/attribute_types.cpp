@@ -20,39 +20,88 @@ struct Typed {
 
 // Sorted by name.
 constexpr auto kTyped = std::to_array<Typed>({
-    {"activation", Kind::kText}, {"alpha", Kind::kReal}, {"approximate", Kind::kText},
-    {"axes", Kind::kIntegers}, {"axis", Kind::kInteger}, {"batch_dims", Kind::kInteger},
-    {"beta", Kind::kReal}, {"bias", Kind::kReal}, {"block", Kind::kInteger},
-    {"by", Kind::kInteger}, {"causal", Kind::kInteger}, {"ceil_mode", Kind::kInteger},
-    {"coordinates", Kind::kText}, {"count", Kind::kInteger},
-    {"count_include_pad", Kind::kInteger}, {"depth", Kind::kInteger},
-    {"diagonal", Kind::kInteger}, {"dilations", Kind::kIntegers}, {"direction", Kind::kText},
-    {"dtype", Kind::kText}, {"ends", Kind::kIntegers}, {"epsilon", Kind::kReal},
-    {"exclusive", Kind::kInteger}, {"fmod", Kind::kInteger}, {"gamma", Kind::kReal},
-    {"group", Kind::kInteger}, {"groups", Kind::kInteger}, {"heads", Kind::kInteger},
-    {"ignore_index", Kind::kInteger}, {"k", Kind::kReal}, {"keepdims", Kind::kInteger},
-    {"kernel", Kind::kIntegers}, {"kv_heads", Kind::kInteger}, {"lambd", Kind::kReal},
-    {"largest", Kind::kInteger}, {"last", Kind::kInteger}, {"layout", Kind::kText},
-    {"lr", Kind::kReal}, {"max", Kind::kReal}, {"min", Kind::kReal}, {"mode", Kind::kText},
-    {"momentum", Kind::kReal}, {"off", Kind::kReal}, {"on", Kind::kReal},
-    {"output_padding", Kind::kIntegers}, {"pads", Kind::kIntegers}, {"perm", Kind::kIntegers},
-    {"ratio", Kind::kReal}, {"reduction", Kind::kText}, {"repeats", Kind::kIntegers},
-    {"reverse", Kind::kInteger}, {"rounding", Kind::kText}, {"scale", Kind::kReal},
-    {"seed", Kind::kInteger}, {"shape", Kind::kIntegers}, {"size", Kind::kInteger},
-    {"sizes", Kind::kIntegers}, {"start", Kind::kReal}, {"starts", Kind::kIntegers},
-    {"step", Kind::kReal}, {"steps", Kind::kIntegers}, {"strides", Kind::kIntegers},
-    {"to", Kind::kText}, {"trans_a", Kind::kInteger}, {"trans_b", Kind::kInteger},
-    {"trans_w", Kind::kInteger}, {"upper", Kind::kInteger}, {"value", Kind::kReal},
+    {"activation", Kind::kText},
+    {"alpha", Kind::kReal},
+    {"approximate", Kind::kText},
+    {"axes", Kind::kIntegers},
+    {"axis", Kind::kInteger},
+    {"batch_dims", Kind::kInteger},
+    {"beta", Kind::kReal},
+    {"bias", Kind::kReal},
+    {"block", Kind::kInteger},
+    {"by", Kind::kInteger},
+    {"causal", Kind::kInteger},
+    {"ceil_mode", Kind::kInteger},
+    {"coordinates", Kind::kText},
+    {"count", Kind::kInteger},
+    {"count_include_pad", Kind::kInteger},
+    {"depth", Kind::kInteger},
+    {"diagonal", Kind::kInteger},
+    {"dilations", Kind::kIntegers},
+    {"direction", Kind::kText},
+    {"dtype", Kind::kText},
+    {"ends", Kind::kIntegers},
+    {"epsilon", Kind::kReal},
+    {"exclusive", Kind::kInteger},
+    {"fmod", Kind::kInteger},
+    {"gamma", Kind::kReal},
+    {"group", Kind::kInteger},
+    {"groups", Kind::kInteger},
+    {"heads", Kind::kInteger},
+    {"ignore_index", Kind::kInteger},
+    {"k", Kind::kReal},
+    {"keepdims", Kind::kInteger},
+    {"kernel", Kind::kIntegers},
+    {"kv_heads", Kind::kInteger},
+    {"lambd", Kind::kReal},
+    {"largest", Kind::kInteger},
+    {"last", Kind::kInteger},
+    {"layout", Kind::kText},
+    {"lr", Kind::kReal},
+    {"max", Kind::kReal},
+    {"min", Kind::kReal},
+    {"mode", Kind::kText},
+    {"momentum", Kind::kReal},
+    {"off", Kind::kReal},
+    {"on", Kind::kReal},
+    {"output_padding", Kind::kIntegers},
+    {"pads", Kind::kIntegers},
+    {"perm", Kind::kIntegers},
+    {"ratio", Kind::kReal},
+    {"reduction", Kind::kText},
+    {"repeats", Kind::kIntegers},
+    {"reverse", Kind::kInteger},
+    {"rounding", Kind::kText},
+    {"scale", Kind::kReal},
+    {"seed", Kind::kInteger},
+    {"shape", Kind::kIntegers},
+    {"size", Kind::kInteger},
+    {"sizes", Kind::kIntegers},
+    {"start", Kind::kReal},
+    {"starts", Kind::kIntegers},
+    {"step", Kind::kReal},
+    {"steps", Kind::kIntegers},
+    {"strides", Kind::kIntegers},
+    {"to", Kind::kText},
+    {"trans_a", Kind::kInteger},
+    {"trans_b", Kind::kInteger},
+    {"trans_w", Kind::kInteger},
+    {"upper", Kind::kInteger},
+    {"value", Kind::kReal},
     {"weight_decay", Kind::kReal},
 });
 static_assert(std::ranges::is_sorted(kTyped, {}, &Typed::name));
 
 std::string_view kind_name(Kind kind) {
   switch (kind) {
-    case Kind::kInteger: return "an integer";
-    case Kind::kReal: return "a number";
-    case Kind::kText: return "a text";
-    case Kind::kIntegers: return "a list of integers";
+    case Kind::kInteger:
+      return "an integer";
+    case Kind::kReal:
+      return "a number";
+    case Kind::kText:
+      return "a text";
+    case Kind::kIntegers:
+      return "a list of integers";
   }
   return "";
 }
@@ -65,11 +114,14 @@ std::string_view type_name(const ir::Attribute& value) {
 
 bool is_a(const ir::Attribute& value, Kind kind) {
   switch (kind) {
-    case Kind::kInteger: return std::holds_alternative<std::int64_t>(value);
+    case Kind::kInteger:
+      return std::holds_alternative<std::int64_t>(value);
     case Kind::kReal:
       return std::holds_alternative<double>(value) || std::holds_alternative<std::int64_t>(value);
-    case Kind::kText: return std::holds_alternative<std::string>(value);
-    case Kind::kIntegers: return std::holds_alternative<ir::Ints>(value);
+    case Kind::kText:
+      return std::holds_alternative<std::string>(value);
+    case Kind::kIntegers:
+      return std::holds_alternative<ir::Ints>(value);
   }
   return false;
 }

@@ -44,7 +44,8 @@ void evaluate_shift(const Evaluation& e) {
   const ir::DType dtype = e.in(0).type.dtype;
   const int width = ir::bits(dtype);
   evaluate_binary(e, no_reals, [&](std::int64_t a, std::int64_t amount) -> std::int64_t {
-    if (amount < 0 || amount >= width) return !left && a < 0 && ir::is_signed_integer(dtype) ? -1 : 0;
+    if (amount < 0 || amount >= width)
+      return !left && a < 0 && ir::is_signed_integer(dtype) ? -1 : 0;
     if (left) return wrapping(static_cast<std::uint64_t>(a) << amount);
     return dtype == ir::DType::kU64 ? wrapping(static_cast<std::uint64_t>(a) >> amount)
                                     : a >> amount;

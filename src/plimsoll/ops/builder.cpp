@@ -9,7 +9,8 @@ const ir::TensorType& Var::type() const {
   return builder_ != nullptr && id_.valid() ? builder_->graph().value(id_).type : kPlaceholder;
 }
 
-Builder::Scope::Scope(Builder& builder, std::string_view name) : builder_(builder), outer_(builder.layer()) {
+Builder::Scope::Scope(Builder& builder, std::string_view name)
+    : builder_(builder), outer_(builder.layer()) {
   builder_.set_layer(outer_.empty() ? std::string(name) : fmt::format("{}.{}", outer_, name));
 }
 
@@ -17,7 +18,8 @@ std::string Builder::qualified(std::string_view name) const {
   return layer_.empty() ? std::string(name) : fmt::format("{}.{}", layer_, name);
 }
 
-Var Builder::source(std::string_view name, ir::ValueKind kind, const ir::TensorType& type, ir::Init init) {
+Var Builder::source(std::string_view name, ir::ValueKind kind, const ir::TensorType& type,
+                    ir::Init init) {
   return Var(this, graph_.add_source(qualified(name), kind, type, init));
 }
 
@@ -42,7 +44,8 @@ Var Builder::fill(const ir::TensorType& type, double value) {
                 {"value", value}});
 }
 
-std::vector<Var> Builder::call(std::string_view op, std::vector<Var> inputs, ir::Attributes attributes) {
+std::vector<Var> Builder::call(std::string_view op, std::vector<Var> inputs,
+                               ir::Attributes attributes) {
   ir::Node node;
   node.op = op;
   node.layer = layer_;
@@ -64,7 +67,8 @@ std::vector<Var> Builder::call(std::string_view op, std::vector<Var> inputs, ir:
     const TensorType placeholder = inputs.empty() ? TensorType{} : inputs.front().type();
     types.assign(static_cast<std::size_t>(std::max(outputs, 1)), placeholder);
   }
-  const auto kind = phase_ == ir::Phase::kForward ? ir::ValueKind::kActivation : ir::ValueKind::kGradient;
+  const auto kind =
+      phase_ == ir::Phase::kForward ? ir::ValueKind::kActivation : ir::ValueKind::kGradient;
   const NodeId id = graph_.add_node(std::move(node), types, kind);
   std::vector<Var> out;
   for (const ValueId value : graph_.node(id).outputs) out.push_back(var(value));
@@ -77,7 +81,8 @@ Var Builder::call1(std::string_view op, std::vector<Var> inputs, ir::Attributes 
 
 void Builder::fail(std::string message) {
   if (error_) return;
-  error_ = Error{ErrorCode::kBadInput, layer_.empty() ? std::move(message) : fmt::format("{}: {}", layer_, message)};
+  error_ = Error{ErrorCode::kBadInput,
+                 layer_.empty() ? std::move(message) : fmt::format("{}: {}", layer_, message)};
 }
 
 Result<ir::Graph> Builder::finish(std::span<const Var> outputs) {

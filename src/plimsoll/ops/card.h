@@ -1,14 +1,14 @@
 // The card of an operator: everything the rest of the house may know about it, in one place.
 //
-// A memory planner needs many small facts about each operator: the type of its results, its gradient
-// and which tensors that gradient reads, whether a result may overwrite an input, what it costs, whether
-// it may be run twice. Elsewhere these facts are spread over a dozen switches that drift apart. Here an
-// operator is one Card, its file holds the functions the card names, and the catalogue lists all cards.
-// Kernels are not here: they stand in kernels/<device>/ in a file of the same name, so that planning
-// builds and runs without any of them.
+// A memory planner needs many small facts about each operator: the type of its results, its
+// gradient and which tensors that gradient reads, whether a result may overwrite an input, what it
+// costs, whether it may be run twice. Elsewhere these facts are spread over a dozen switches that
+// drift apart. Here an operator is one Card, its file holds the functions the card names, and the
+// catalogue lists all cards. Kernels are not here: they stand in kernels/<device>/ in a file of the
+// same name, so that planning builds and runs without any of them.
 //
 //   Card{.name = "exp", .inputs = exactly(1), .outputs = exactly(1),
-//        .infer = same_as_first, .gradient = Gradient(exp_gradient),       // dy * y: reads its output
+//        .infer = same_as_first, .gradient = Gradient(exp_gradient),  // dy * y: reads its output
 //        .in_place = InPlace::over(0), .cost = elementwise_cost,
 //        .recompute = Recompute::kCheap, .layout = LayoutRule::kAny, .evaluate = evaluate_exp}
 //
@@ -41,7 +41,9 @@ class Call {
       : inputs_(std::move(inputs)), attributes_(&attributes) {}
 
   int size() const { return static_cast<int>(inputs_.size()); }
-  bool has(int index) const { return index < size() && inputs_[static_cast<std::size_t>(index)] != nullptr; }
+  bool has(int index) const {
+    return index < size() && inputs_[static_cast<std::size_t>(index)] != nullptr;
+  }
   const TensorType& type(int index) const { return *inputs_[static_cast<std::size_t>(index)]; }
   const ir::Shape& shape(int index) const { return type(index).shape; }
   const ir::Attributes& attributes() const { return *attributes_; }
@@ -56,9 +58,15 @@ struct Arity {
   int most;
 };
 inline constexpr int kMany = 1 << 20;
-constexpr Arity exactly(int n) { return {n, n}; }
-constexpr Arity between(int least, int most) { return {least, most}; }
-constexpr Arity at_least(int n) { return {n, kMany}; }
+constexpr Arity exactly(int n) {
+  return {n, n};
+}
+constexpr Arity between(int least, int most) {
+  return {least, most};
+}
+constexpr Arity at_least(int n) {
+  return {n, kMany};
+}
 
 // What a gradient rule sees: the node's inputs and outputs, and the adjoint of each output (absent
 // where nothing flows back). It returns one adjoint per input, absent where none is.
@@ -83,8 +91,8 @@ class Gradient {
   explicit Gradient(GradientRule how) : rule_(how) {}
   // Integer results, comparisons, random counters, updates: nothing flows back.
   static Gradient none() { return Gradient(nullptr); }
-  // Differentiate the card's decomposition instead: for fused backward operators, which only a second
-  // order asks for.
+  // Differentiate the card's decomposition instead: for fused backward operators, which only a
+  // second order asks for.
   static Gradient of_decomposition() {
     Gradient out(nullptr);
     out.decomposed_ = true;
@@ -100,9 +108,9 @@ class Gradient {
   bool decomposed_ = false;
 };
 
-// Which output may be written over which input, element by element, when nobody else still reads that
-// input and both have the same size in bytes. `must` marks updates: the result is the input's next
-// version and always takes its place.
+// Which output may be written over which input, element by element, when nobody else still reads
+// that input and both have the same size in bytes. `must` marks updates: the result is the input's
+// next version and always takes its place.
 class InPlace {
  public:
   struct Pair {
@@ -127,8 +135,9 @@ class InPlace {
   bool must_;
 };
 
-// Bytes that need not be copied. `output lies in input` (reshape, slice along the outer axis, split)
-// or `input lies in output` (concat along the outer axis: the producers write into their place).
+// Bytes that need not be copied. `output lies in input` (reshape, slice along the outer axis,
+// split) or `input lies in output` (concat along the outer axis: the producers write into their
+// place).
 struct View {
   int output = 0;
   int input = 0;
@@ -170,7 +179,10 @@ struct Evaluation {
   const ir::Attributes& attributes;
 
   const Array& in(int i) const { return *inputs[static_cast<std::size_t>(i)]; }
-  bool has(int i) const { return static_cast<std::size_t>(i) < inputs.size() && inputs[static_cast<std::size_t>(i)] != nullptr; }
+  bool has(int i) const {
+    return static_cast<std::size_t>(i) < inputs.size() &&
+           inputs[static_cast<std::size_t>(i)] != nullptr;
+  }
   Array& out(int i = 0) const { return outputs[static_cast<std::size_t>(i)]; }
 };
 using EvaluateRule = void (*)(const Evaluation&);

@@ -52,8 +52,8 @@ std::vector<Card> all_cards() {
     std::move(cards.begin(), cards.end(), std::back_inserter(out));
   }
   std::sort(out.begin(), out.end(), [](const Card& a, const Card& b) { return a.name < b.name; });
-  const auto twice = std::adjacent_find(out.begin(), out.end(),
-                                        [](const Card& a, const Card& b) { return a.name == b.name; });
+  const auto twice = std::adjacent_find(
+      out.begin(), out.end(), [](const Card& a, const Card& b) { return a.name == b.name; });
   PLIMSOLL_CHECK(twice == out.end(), "operator '{}' has two cards", twice->name);
   return out;
 }
@@ -67,8 +67,9 @@ std::span<const Card> catalogue() {
 
 const Card* find_card(std::string_view op) {
   const auto cards = catalogue();
-  const auto place = std::lower_bound(cards.begin(), cards.end(), op,
-                                      [](const Card& card, std::string_view name) { return card.name < name; });
+  const auto place =
+      std::lower_bound(cards.begin(), cards.end(), op,
+                       [](const Card& card, std::string_view name) { return card.name < name; });
   return place != cards.end() && place->name == op ? &*place : nullptr;
 }
 
@@ -81,7 +82,8 @@ const Card& card_of(const ir::Node& node) {
 Call call_of(const ir::Graph& graph, const ir::Node& node) {
   std::vector<const TensorType*> inputs;
   inputs.reserve(node.inputs.size());
-  for (const ValueId input : node.inputs) inputs.push_back(input.valid() ? &graph.value(input).type : nullptr);
+  for (const ValueId input : node.inputs)
+    inputs.push_back(input.valid() ? &graph.value(input).type : nullptr);
   return Call(std::move(inputs), node.attributes);
 }
 
@@ -98,16 +100,21 @@ Result<std::vector<TensorType>> infer(const ir::Graph& graph, const ir::Node& no
   const int count = static_cast<int>(node.inputs.size());
   if (count < card->inputs.least || count > card->inputs.most) {
     return bad_input("{}: has {} inputs, expects {}{}", node.op, count, card->inputs.least,
-                     card->inputs.most == card->inputs.least ? "" : card->inputs.most >= kMany ? " or more" : fmt::format(" to {}", card->inputs.most));
+                     card->inputs.most == card->inputs.least ? ""
+                     : card->inputs.most >= kMany            ? " or more"
+                                                  : fmt::format(" to {}", card->inputs.most));
   }
   for (int i = 0; i < card->inputs.least; ++i) {
-    if (!node.inputs[static_cast<std::size_t>(i)].valid()) return bad_input("{}: input {} is missing", node.op, i);
+    if (!node.inputs[static_cast<std::size_t>(i)].valid())
+      return bad_input("{}: input {} is missing", node.op, i);
   }
   if (auto fine = check_attributes(node.attributes); !fine) return forward(fine, node.op);
   auto types = card->infer(call_of(graph, node));
   if (!types) return forward(types, node.op);
   for (const TensorType& type : *types) {
-    if (!ir::checked_bytes(type)) return bad_input("{}: the size of its result {} does not fit 64 bits", node.op, ir::to_string(type));
+    if (!ir::checked_bytes(type))
+      return bad_input("{}: the size of its result {} does not fit 64 bits", node.op,
+                       ir::to_string(type));
   }
   return types;
 }
@@ -120,7 +127,8 @@ Status verify(const ir::Graph& graph) {
     auto inferred = infer(graph, node);
     if (!inferred) return forward(inferred, where);
     if (inferred->size() != node.outputs.size()) {
-      return bad_input("{}: {}: has {} outputs, makes {}", where, node.op, node.outputs.size(), inferred->size());
+      return bad_input("{}: {}: has {} outputs, makes {}", where, node.op, node.outputs.size(),
+                       inferred->size());
     }
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
       const TensorType& given = graph.value(node.outputs[i]).type;

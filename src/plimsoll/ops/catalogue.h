@@ -24,8 +24,8 @@ std::vector<TensorType> output_types(const ir::Graph& graph, const ir::Node& nod
 // error begins with the operator's name.
 Result<std::vector<TensorType>> infer(const ir::Graph& graph, const ir::Node& node);
 
-// ir::verify, and every node agrees with its card: known operator, arity, inferred types. Layouts may
-// differ from the inferred ones; that is the layout pass's business.
+// ir::verify, and every node agrees with its card: known operator, arity, inferred types. Layouts
+// may differ from the inferred ones; that is the layout pass's business.
 Status verify(const ir::Graph& graph);
 
 Cost cost_of(const ir::Graph& graph, const ir::Node& node);

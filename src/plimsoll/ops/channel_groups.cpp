@@ -23,7 +23,8 @@ bool cuts_channels(const ir::Shape& whole, const ir::Shape& apart) {
 }
 
 bool is_channel_cut(const ir::TensorType& whole, const ir::TensorType& apart) {
-  return cuts_channels(whole.shape, apart.shape) && whole.layout == ir::Layout::channels_last(whole.shape.rank()) &&
+  return cuts_channels(whole.shape, apart.shape) &&
+         whole.layout == ir::Layout::channels_last(whole.shape.rank()) &&
          apart.layout == groups_last(apart.shape.rank());
 }
 

@@ -1,8 +1,8 @@
 #include "plimsoll/base/checked.h"
 #include "plimsoll/ops/attribute_rules.h"
 #include "plimsoll/ops/cards.h"
-#include "plimsoll/ops/moving_card.h"
 #include "plimsoll/ops/element_walk.h"
+#include "plimsoll/ops/moving_card.h"
 #include "plimsoll/ops/rules.h"
 #include "plimsoll/ops/shaping.h"
 

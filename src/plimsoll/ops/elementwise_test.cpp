@@ -139,16 +139,22 @@ TEST(Unary, MatchesTheMathLibrary) {
 TEST(BitCast, KeepsTheBits) {
   Array one = row({1, -2});
   one.type.dtype = DType::kF32;
-  EXPECT_THAT(run("bit_cast", {one}, {{"to", std::string("int32")}}).integers, ElementsAre(0x3f800000, -0x40000000));
-  EXPECT_THAT(run("bit_cast", {whole({-1}, DType::kI8)}, {{"to", std::string("uint8")}}).integers, ElementsAre(255));
-  EXPECT_THAT(refusal("bit_cast", {{DType::kF32, {}}}, {{"to", std::string("int64")}}), HasSubstr("differ in width"));
+  EXPECT_THAT(run("bit_cast", {one}, {{"to", std::string("int32")}}).integers,
+              ElementsAre(0x3f800000, -0x40000000));
+  EXPECT_THAT(run("bit_cast", {whole({-1}, DType::kI8)}, {{"to", std::string("uint8")}}).integers,
+              ElementsAre(255));
+  EXPECT_THAT(refusal("bit_cast", {{DType::kF32, {}}}, {{"to", std::string("int64")}}),
+              HasSubstr("differ in width"));
 }
 
 TEST(BitShift, FillsWithTheSignWhereEverythingIsShiftedOut) {
   const ir::Attributes right{{"direction", std::string("right")}};
-  EXPECT_THAT(run("bit_shift", {whole({-8, 4, -1, -8}, DType::kI8), whole({8, 9, -1, 1}, DType::kI8)}, right).integers,
+  EXPECT_THAT(run("bit_shift",
+                  {whole({-8, 4, -1, -8}, DType::kI8), whole({8, 9, -1, 1}, DType::kI8)}, right)
+                  .integers,
               ElementsAre(-1, 0, -1, -4));
-  EXPECT_THAT(run("bit_shift", {whole({64, -1}, DType::kI8), whole({1, 9}, DType::kI8)}).integers, ElementsAre(-128, 0));
+  EXPECT_THAT(run("bit_shift", {whole({64, -1}, DType::kI8), whole({1, 9}, DType::kI8)}).integers,
+              ElementsAre(-128, 0));
 }
 
 TEST(Cast, SaturatesThenWrapsAndAsksBoolsOnlyForZero) {

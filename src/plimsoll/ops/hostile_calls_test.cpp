@@ -152,8 +152,7 @@ TEST(Attributes, OfAWrongTypeAreRefusedByName) {
     return types ? std::string("accepted") : types.error().message;
   };
   EXPECT_EQ(message({{"axis", std::int64_t{1}}}), "accepted");
-  EXPECT_EQ(message({{"axis", std::string("1")}}),
-            "softmax: axis: is a text, must be an integer");
+  EXPECT_EQ(message({{"axis", std::string("1")}}), "softmax: axis: is a text, must be an integer");
   EXPECT_EQ(message({{"axsi", std::int64_t{1}}}),
             "softmax: no operator has an attribute \"axsi\"; the nearest is axis");
 }

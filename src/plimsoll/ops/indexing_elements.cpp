@@ -80,7 +80,9 @@ std::vector<Var> scatter_elements_gradient(const Backward& g) {
   const int axis = static_cast<int>(g.attributes.integer("axis", 0));
   return scatter_gradient(
       g, [&](Var from) { return gather_elements(from, g.in(1), axis); },
-      [&](Var into, Var what, std::string_view reduction) { return scatter_elements(into, g.in(1), what, axis, reduction); });
+      [&](Var into, Var what, std::string_view reduction) {
+        return scatter_elements(into, g.in(1), what, axis, reduction);
+      });
 }
 
 }  // namespace

@@ -63,7 +63,8 @@ TEST(GatherGrad, AddsRowsThatMeetAndDropsThoseOutside) {
   const Array sum = Array::of_reals({2, 2}, {3, 4, 5, 6});
   EXPECT_EQ(run("gather_grad", {dy, Array::of_integers({3}, {1, 1, 5}), sum}, how),
             Array::of_reals({2, 2}, {3, 4, 16, 28}));
-  EXPECT_THAT(refusal("gather_grad", {{DType::kF32, {3, 2}}, {DType::kI64, {3}}, {DType::kF32, {2, 3}}}, how),
+  EXPECT_THAT(refusal("gather_grad",
+                      {{DType::kF32, {3, 2}}, {DType::kI64, {3}}, {DType::kF32, {2, 3}}}, how),
               HasSubstr("sum so far"));
   EXPECT_THAT(refusal("gather_grad", {{DType::kF32, {3, 2}}, {DType::kI64, {2}}}, how),
               HasSubstr("makes"));

@@ -87,13 +87,14 @@ void evaluate_split(const Evaluation& e) {
   }
 }
 
-// Where each part lies in the whole, or nothing when the parts are not single runs of bytes: when the
-// axis is not the outermost of more than one, or channels lie innermost.
+// Where each part lies in the whole, or nothing when the parts are not single runs of bytes: when
+// the axis is not the outermost of more than one, or channels lie innermost.
 std::vector<Bytes> part_offsets(const TensorType& type, int axis,
                                 std::span<const std::int64_t> extents) {
   const ir::Shape& whole = type.shape;
   const ir::DType dtype = type.dtype;
-  if (!type.layout.is_row_major() || whole.elements() == 0 || whole.elements(0, axis) != 1) return {};
+  if (!type.layout.is_row_major() || whole.elements() == 0 || whole.elements(0, axis) != 1)
+    return {};
   const std::int64_t inner = whole.elements(axis + 1, whole.rank());
   std::vector<Bytes> out;
   std::int64_t first = 0;

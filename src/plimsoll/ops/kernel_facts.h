@@ -1,7 +1,7 @@
 // What only a kernel knows about an operator, as plain data, so that planning needs no kernels.
 //
-// Kernels fill the table on the machine that runs; a shipped profile fills it elsewhere. Rewrite, schedule
-// and plan receive it and never ask a kernel themselves.
+// Kernels fill the table on the machine that runs; a shipped profile fills it elsewhere. Rewrite,
+// schedule and plan receive it and never ask a kernel themselves.
 #pragma once
 
 #include <string>
@@ -13,14 +13,14 @@
 namespace plimsoll::ops {
 
 struct KernelFacts {
-  Bytes scratch;          // exact; alive during the step only
-  bool in_place = true;   // false: this kernel reads behind its write, whatever the card allows
-  double seconds = 0;     // measured; 0 when not
+  Bytes scratch;         // exact; alive during the step only
+  bool in_place = true;  // false: this kernel reads behind its write, whatever the card allows
+  double seconds = 0;    // measured; 0 when not
   bool operator==(const KernelFacts&) const = default;
 };
 
-// "relu(fp32[8,64,56,56]@0231)->(fp32[8,64,56,56]@0231){}": operator, types with layouts, attributes.
-// Two nodes with one signature have the same facts and can share one kernel.
+// "relu(fp32[8,64,56,56]@0231)->(fp32[8,64,56,56]@0231){}": operator, types with layouts,
+// attributes. Two nodes with one signature have the same facts and can share one kernel.
 std::string signature(const ir::Graph& graph, const ir::Node& node);
 
 struct KernelTable {

@@ -1,4 +1,5 @@
-// The card of an operator with one input that moves or sums elements: never in place, row-major only.
+// The card of an operator with one input that moves or sums elements: never in place, row-major
+// only.
 #pragma once
 
 #include "plimsoll/ops/card.h"

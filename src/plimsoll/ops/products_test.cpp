@@ -257,7 +257,8 @@ TEST(Attention, ARowHiddenByAFiniteMaskAverages) {
   EXPECT_NEAR(made[0].reals[0], 3, 1e-12);
 }
 
-// fp32 keeps no log 3 beside -3.4e38; the gradient of the average is a third of dy to each value all the same.
+// fp32 keeps no log 3 beside -3.4e38; the gradient of the average is a third of dy to each value
+// all the same.
 TEST(Attention, TheGradientOfARowHiddenByAFiniteMaskIsThatOfTheAverage) {
   const auto narrow = [](Array array) {
     array.type.dtype = ir::DType::kF32;

@@ -6,10 +6,10 @@
 #include "plimsoll/ops/attribute_rules.h"
 #include "plimsoll/ops/binary.h"
 #include "plimsoll/ops/cards.h"
-#include "plimsoll/ops/moving_card.h"
 #include "plimsoll/ops/cast.h"
 #include "plimsoll/ops/comparison.h"
 #include "plimsoll/ops/element_walk.h"
+#include "plimsoll/ops/moving_card.h"
 #include "plimsoll/ops/rules.h"
 #include "plimsoll/ops/shaping.h"
 

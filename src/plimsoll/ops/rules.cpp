@@ -3,11 +3,15 @@
 namespace plimsoll::ops {
 namespace {
 
-double bytes(const TensorType& type) { return static_cast<double>(ir::bytes_of(type).value); }
+double bytes(const TensorType& type) {
+  return static_cast<double>(ir::bytes_of(type).value);
+}
 
 }  // namespace
 
-Result<std::vector<TensorType>> same_as_first(const Call& call) { return std::vector{call.type(0)}; }
+Result<std::vector<TensorType>> same_as_first(const Call& call) {
+  return std::vector{call.type(0)};
+}
 
 Result<std::vector<TensorType>> same_as_first_float(const Call& call) {
   if (!ir::is_float(call.type(0).dtype)) {
@@ -20,12 +24,13 @@ Result<std::vector<TensorType>> broadcast_all(const Call& call) {
   TensorType out = call.type(0);
   for (int i = 1; i < call.size(); ++i) {
     if (call.type(i).dtype != out.dtype) {
-      return bad_input("inputs are {} and {}, expects one dtype; cast one of them", ir::name(out.dtype),
-                       ir::name(call.type(i).dtype));
+      return bad_input("inputs are {} and {}, expects one dtype; cast one of them",
+                       ir::name(out.dtype), ir::name(call.type(i).dtype));
     }
     const auto shape = ir::broadcast(out.shape, call.shape(i));
     if (!shape) {
-      return bad_input("shapes {} and {} do not broadcast", ir::to_string(out.shape), ir::to_string(call.shape(i)));
+      return bad_input("shapes {} and {} do not broadcast", ir::to_string(out.shape),
+                       ir::to_string(call.shape(i)));
     }
     if (*shape != out.shape) out.layout = call.type(i).layout;
     out.shape = *shape;
@@ -49,7 +54,9 @@ Cost elementwise_cost(const Call& call, std::span<const TensorType> outputs) {
   return cost;
 }
 
-Cost no_cost(const Call&, std::span<const TensorType>) { return {}; }
+Cost no_cost(const Call&, std::span<const TensorType>) {
+  return {};
+}
 
 Result<int> normal_axis(std::int64_t axis, int rank) {
   if (axis < -rank || axis >= rank) return bad_input("axis {} is outside a rank of {}", axis, rank);

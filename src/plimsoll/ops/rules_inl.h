@@ -6,12 +6,14 @@
 namespace plimsoll::ops {
 
 // Strides of `shape` seen as `out` (aligned at the last axis): 0 along broadcast axes.
-inline std::array<std::int64_t, ir::kMaxRank> broadcast_strides(const ir::Shape& shape, const ir::Shape& out) {
+inline std::array<std::int64_t, ir::kMaxRank> broadcast_strides(const ir::Shape& shape,
+                                                                const ir::Shape& out) {
   std::array<std::int64_t, ir::kMaxRank> strides{};
   const auto own = shape.strides();
   const int shift = out.rank() - shape.rank();
   for (int axis = 0; axis < shape.rank(); ++axis) {
-    if (shape[axis] != 1) strides[static_cast<std::size_t>(axis + shift)] = own[static_cast<std::size_t>(axis)];
+    if (shape[axis] != 1)
+      strides[static_cast<std::size_t>(axis + shift)] = own[static_cast<std::size_t>(axis)];
   }
   return strides;
 }

@@ -72,7 +72,8 @@ void combine(Array& y, std::int64_t at, const Array& x, std::int64_t from, Reduc
   }
 }
 
-Card indexed_card(std::string_view name, int inputs, InferRule infer, GradientRule gradient, InPlace in_place, EvaluateRule evaluate) {
+Card indexed_card(std::string_view name, int inputs, InferRule infer, GradientRule gradient,
+                  InPlace in_place, EvaluateRule evaluate) {
   return {.name = name,
           .inputs = exactly(inputs),
           .outputs = exactly(1),

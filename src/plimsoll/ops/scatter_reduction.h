@@ -30,7 +30,8 @@ template <typename Read, typename Write>
 std::vector<Var> scatter_gradient(const Backward& g, Read read, Write write);
 
 // The card of a gather or a scatter: plain memory, moved at the price of its bytes.
-Card indexed_card(std::string_view name, int inputs, InferRule infer, GradientRule gradient, InPlace in_place, EvaluateRule evaluate);
+Card indexed_card(std::string_view name, int inputs, InferRule infer, GradientRule gradient,
+                  InPlace in_place, EvaluateRule evaluate);
 
 }  // namespace plimsoll::ops
 

@@ -7,8 +7,9 @@
 
 namespace plimsoll::ops {
 
-// With 'mul' an update's adjoint is the product of all others at its place: all divided by its own, but for zeros. A
-// product without them, and how many there were, tells: beside another zero the adjoint is 0, a lone zero gets the rest.
+// With 'mul' an update's adjoint is the product of all others at its place: all divided by its own,
+// but for zeros. A product without them, and how many there were, tells: beside another zero the
+// adjoint is 0, a lone zero gets the rest.
 template <typename Read, typename Write>
 std::vector<Var> product_gradient(const Backward& g, Read read, Write write) {
   std::vector<Var> out(3);
@@ -20,7 +21,8 @@ std::vector<Var> product_gradient(const Backward& g, Read read, Write write) {
   const Var divisors = where(vanishes, one, g.in(2));
   const Var flowing = g.dy() * write(g.in(0), divisors, "mul");
   const Var zeros = write(zeros_like(g.in(0)), where(vanishes, one, zeros_like(g.in(2))), "add");
-  out[2] = where(vanishes, read(where(equal(zeros, one), flowing, zero)), read(where(equal(zeros, zero), flowing, zero)) / divisors);
+  out[2] = where(vanishes, read(where(equal(zeros, one), flowing, zero)),
+                 read(where(equal(zeros, zero), flowing, zero)) / divisors);
   return out;
 }
 

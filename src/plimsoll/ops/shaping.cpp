@@ -4,8 +4,8 @@
 #include "plimsoll/ops/attribute_rules.h"
 #include "plimsoll/ops/binary.h"
 #include "plimsoll/ops/cards.h"
-#include "plimsoll/ops/moving_card.h"
 #include "plimsoll/ops/element_walk.h"
+#include "plimsoll/ops/moving_card.h"
 #include "plimsoll/ops/reduction.h"
 #include "plimsoll/ops/rules.h"
 

@@ -12,21 +12,26 @@ namespace {
 using Clock = std::span<const std::int64_t>;
 
 bool at_least(Clock a, Clock b) {
-  return std::equal(a.begin(), a.end(), b.begin(), [](std::int64_t x, std::int64_t y) { return x >= y; });
+  return std::equal(a.begin(), a.end(), b.begin(),
+                    [](std::int64_t x, std::int64_t y) { return x >= y; });
 }
 
-// `ready` clocks that only grow, and a binary tree over them: node 1 is the root, leaves begin at `leaves`.
+// `ready` clocks that only grow, and a binary tree over them: node 1 is the root, leaves begin at
+// `leaves`.
 struct Chain {
   std::vector<Clock> clocks;
   std::uint32_t leaves = 0;
   std::uint32_t first_node = 0;  // of the flow: tree node k is first_node + k
 
-  std::uint32_t node(std::size_t place) const { return first_node + leaves + static_cast<std::uint32_t>(place); }
+  std::uint32_t node(std::size_t place) const {
+    return first_node + leaves + static_cast<std::uint32_t>(place);
+  }
 };
 
 class Hander {
  public:
-  Hander(const Problem& problem, const std::vector<char>& counted) : problem_(problem), streams_(static_cast<std::size_t>(problem.clocks.streams)) {
+  Hander(const Problem& problem, const std::vector<char>& counted)
+      : problem_(problem), streams_(static_cast<std::size_t>(problem.clocks.streams)) {
     for (std::size_t b = 0; b < problem.size(); ++b) {
       if (counted[b] && problem.buffers[b].size.value > 0) buffers_.push_back(b);
     }
@@ -46,15 +51,22 @@ class Hander {
     if (!handed_on) return std::nullopt;
     Antichain out{total - *handed_on, {}};
     for (std::size_t i = 0; i < buffers_.size(); ++i) {
-      if (flow_.reachable(giver_[i]) && !flow_.reachable(taker(i))) out.members.push_back(BufferId(buffers_[i]));
+      if (flow_.reachable(giver_[i]) && !flow_.reachable(taker(i)))
+        out.members.push_back(BufferId(buffers_[i]));
     }
     return out;
   }
 
  private:
-  Clock ready(std::size_t b) const { return {problem_.clocks.ready.data() + b * streams_, streams_}; }
-  Clock released(std::size_t b) const { return {problem_.clocks.released.data() + b * streams_, streams_}; }
-  std::uint32_t taker(std::size_t i) const { return chains_[place_[i].first].node(place_[i].second); }
+  Clock ready(std::size_t b) const {
+    return {problem_.clocks.ready.data() + b * streams_, streams_};
+  }
+  Clock released(std::size_t b) const {
+    return {problem_.clocks.released.data() + b * streams_, streams_};
+  }
+  std::uint32_t taker(std::size_t i) const {
+    return chains_[place_[i].first].node(place_[i].second);
+  }
 
   // Buffers in an order in which clocks never fall come to the first chain whose end is below them.
   bool make_chains() {
@@ -67,7 +79,9 @@ class Hander {
     place_.resize(buffers_.size());
     for (const std::size_t i : line) {
       const Clock clock = ready(buffers_[i]);
-      const auto chain = std::find_if(chains_.begin(), chains_.end(), [&](const Chain& c) { return at_least(clock, c.clocks.back()); });
+      const auto chain = std::find_if(chains_.begin(), chains_.end(), [&](const Chain& c) {
+        return at_least(clock, c.clocks.back());
+      });
       if (chain == chains_.end() && chains_.size() == kMostChains) return false;
       Chain& home = chain != chains_.end() ? *chain : chains_.emplace_back();
       place_[i] = {static_cast<std::size_t>(&home - chains_.data()), home.clocks.size()};
@@ -93,7 +107,8 @@ class Hander {
     flow_.add_arc(source_, giver_.back(), problem_.buffers[b].size.value);
     flow_.add_arc(taker(i), sink_, problem_.buffers[b].size.value);
     for (const Chain& chain : chains_) {
-      const auto from = std::partition_point(chain.clocks.begin(), chain.clocks.end(), [&](Clock c) { return !at_least(c, released(b)); });
+      const auto from = std::partition_point(chain.clocks.begin(), chain.clocks.end(),
+                                             [&](Clock c) { return !at_least(c, released(b)); });
       auto low = static_cast<std::uint32_t>(from - chain.clocks.begin()) + chain.leaves;
       for (std::uint32_t high = 2 * chain.leaves; low < high; low /= 2, high /= 2) {
         if (low % 2 == 1) flow_.add_arc(giver_.back(), chain.first_node + low++, kLargest);
@@ -114,7 +129,9 @@ class Hander {
 
 }  // namespace
 
-std::optional<Antichain> heaviest_antichain(const Problem& problem, const std::vector<char>& counted, std::int64_t most_work) {
+std::optional<Antichain> heaviest_antichain(const Problem& problem,
+                                            const std::vector<char>& counted,
+                                            std::int64_t most_work) {
   return Hander(problem, counted).run(most_work);
 }
 

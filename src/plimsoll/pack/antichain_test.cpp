@@ -19,7 +19,8 @@ std::int64_t weight(const Problem& problem, std::uint32_t set) {
 bool all_meet(const Problem& problem, std::uint32_t set) {
   for (std::size_t a = 0; a < problem.size(); ++a) {
     for (std::size_t b = a + 1; b < problem.size(); ++b) {
-      if ((set >> a & 1) != 0 && (set >> b & 1) != 0 && !meet(problem, BufferId(a), BufferId(b))) return false;
+      if ((set >> a & 1) != 0 && (set >> b & 1) != 0 && !meet(problem, BufferId(a), BufferId(b)))
+        return false;
     }
   }
   return true;
@@ -82,7 +83,8 @@ TEST(HeaviestAntichain, BoundsEveryPacking) {
     Random random(seed);
     const Problem problem = random_program(random, 40);
     const auto found = heaviest_antichain(problem, std::vector<char>(problem.size(), 1));
-    const auto packed = pack(problem, {.goal = Goal::kMinimize, .deadline_seconds = 0.001, .deterministic = true});
+    const auto packed =
+        pack(problem, {.goal = Goal::kMinimize, .deadline_seconds = 0.001, .deterministic = true});
     ASSERT_TRUE(packed);
     if (found) {
       EXPECT_EQ(packed->lower_bound.value, found->bytes);

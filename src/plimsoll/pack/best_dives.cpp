@@ -12,7 +12,8 @@ constexpr double kWidestWindow = 0.5;  // of all sections
 
 }  // namespace
 
-BestDives::BestDives(std::vector<Item> items, std::int32_t sections) : items_(std::move(items)), sections_(sections) {}
+BestDives::BestDives(std::vector<Item> items, std::int32_t sections)
+    : items_(std::move(items)), sections_(sections) {}
 
 void BestDives::begin(bool guided, Random& random) {
   followed_ = kFree;
@@ -20,7 +21,8 @@ void BestDives::begin(bool guided, Random& random) {
     followed_ = static_cast<std::size_t>(random.below(std::ssize(dives_)));
   const double width = random.chance(kWindows) ? kWidestWindow * random.uniform() * sections_ : 0;
   const double middle = random.uniform() * sections_;
-  unasked_ = {static_cast<std::int32_t>(middle - width / 2), static_cast<std::int32_t>(middle + width / 2)};
+  unasked_ = {static_cast<std::int32_t>(middle - width / 2),
+              static_cast<std::int32_t>(middle + width / 2)};
   places_.assign(items_.size(), kNowhere);
   area_ = 0;
   rising_ = false;

@@ -1,15 +1,16 @@
 // The dives of a search that got furthest, as guides for later ones.
 //
-// A dive that failed still placed most of its items well: what kept it from the end is often one corner. So
-// most dives follow an earlier one: where several items could cover a point, the one that lay there before
-// goes first, and chance decides only where the earlier dive has nothing to say or is not asked, which is mostly
-// in a window of time, another one for every dive. If that gets further, it takes the place of what it followed.
-// (Beck's solution-guided search. On 22 tilings of 340 to 400 buffers that dives by chance alone left
-// unsolved in 10 s, with two seeds each: 4 of 44 without guides, 18 to 21 with.)
+// A dive that failed still placed most of its items well: what kept it from the end is often one
+// corner. So most dives follow an earlier one: where several items could cover a point, the one
+// that lay there before goes first, and chance decides only where the earlier dive has nothing to
+// say or is not asked, which is mostly in a window of time, another one for every dive. If that
+// gets further, it takes the place of what it followed. (Beck's solution-guided search. On 22
+// tilings of 340 to 400 buffers that dives by chance alone left unsolved in 10 s, with two seeds
+// each: 4 of 44 without guides, 18 to 21 with.)
 //
-// How far a dive got is the area of what it had placed at its best moment. A few are kept, so that the search
-// does not settle in one corner; a free dive replaces the worst of them if it got further. Cost: one copy of
-// the places when a dive begins to fail. One search, one thread.
+// How far a dive got is the area of what it had placed at its best moment. A few are kept, so that
+// the search does not settle in one corner; a free dive replaces the worst of them if it got
+// further. Cost: one copy of the places when a dive begins to fail. One search, one thread.
 #pragma once
 
 #include <cstdint>
@@ -47,7 +48,8 @@ class BestDives {
 
   // Whether the dive that is followed had item i at x, and is asked about it.
   bool advise(std::uint32_t i, std::int64_t x) const {
-    return followed_ != kFree && dives_[followed_].places[i] == x && !items_[i].sections.meets(unasked_);
+    return followed_ != kFree && dives_[followed_].places[i] == x &&
+           !items_[i].sections.meets(unasked_);
   }
   void clear() { dives_.clear(); }
 

@@ -13,7 +13,8 @@ std::vector<BestDives::Item> items() {
 }
 
 // Two items lie, then both are taken back.
-void dive(BestDives& dives, std::uint32_t a, std::int64_t at_a, std::uint32_t b, std::int64_t at_b) {
+void dive(BestDives& dives, std::uint32_t a, std::int64_t at_a, std::uint32_t b,
+          std::int64_t at_b) {
   dives.place(a, at_a);
   dives.place(b, at_b);
   dives.take_back(b);

@@ -138,8 +138,8 @@ class Builder {
     }
   }
 
-  // Members of a class may be alive together; the outside sees one outline. Per stretch of time that
-  // is the hull of those alive, which is exact but for windows with a hole between them.
+  // Members of a class may be alive together; the outside sees one outline. Per stretch of time
+  // that is the hull of those alive, which is exact but for windows with a hole between them.
   void merge_colocated_pieces() {
     if (problem_.colocated.empty() || problem_.clocks.streams > 0) return;
     std::vector<std::int32_t> class_of(problem_.size(), -1);
@@ -264,7 +264,8 @@ class Builder {
 
   // The end of a buffer relative to its body, windows or not.
   std::int64_t end_of(std::size_t buffer) const {
-    return (model_.delta_of.empty() ? 0 : model_.delta_of[buffer]) + problem_.buffers[buffer].size.value;
+    return (model_.delta_of.empty() ? 0 : model_.delta_of[buffer]) +
+           problem_.buffers[buffer].size.value;
   }
 
   // A modulus must divide the unit (then it holds by itself) or be a multiple of it.
@@ -287,8 +288,8 @@ class Builder {
     const Sections sections = pack::cut_sections(times);
     model_.sections = sections.count;
     for (std::size_t k = 0; k < raw_.size(); ++k) {
-      model_.pieces[k] = {sections.spans[k].begin, sections.spans[k].end,
-                          raw_[k].lo / model_.unit, raw_[k].hi / model_.unit, raw_[k].buffer};
+      model_.pieces[k] = {sections.spans[k].begin, sections.spans[k].end, raw_[k].lo / model_.unit,
+                          raw_[k].hi / model_.unit, raw_[k].buffer};
     }
   }
 
@@ -302,8 +303,8 @@ class Builder {
         body.last = std::max(body.last, piece.last);
         body.height = std::max(body.height, piece.hi);
         const Interval<std::int64_t>& time = raw_[k].time;
-        body.duration = std::max(body.duration, static_cast<double>(time.end) -
-                                                    static_cast<double>(time.begin));
+        body.duration = std::max(body.duration,
+                                 static_cast<double>(time.end) - static_cast<double>(time.begin));
         if (!problem_.ends.empty()) body.end = problem_.ends[piece.buffer];
       }
     }
@@ -336,11 +337,13 @@ class Builder {
         leaving.erase(leaving.begin());
       }
       const auto above = alive.lower_bound(piece.lo);
-      if (above != alive.end() && above->first < piece.hi && may_clash(piece, pieces[above->second]))
+      if (above != alive.end() && above->first < piece.hi &&
+          may_clash(piece, pieces[above->second]))
         return std::pair(piece.buffer, pieces[above->second].buffer);
       if (above != alive.begin()) {
         const Piece& below = pieces[std::prev(above)->second];
-        if (below.hi > piece.lo && may_clash(piece, below)) return std::pair(piece.buffer, below.buffer);
+        if (below.hi > piece.lo && may_clash(piece, below))
+          return std::pair(piece.buffer, below.buffer);
       }
       const auto [where, fresh] = alive.emplace(piece.lo, k);
       if (fresh) leaving.emplace(piece.last, where);

@@ -12,7 +12,8 @@ namespace {
 Bound own_top_bound(const BodyModel& model) {
   Bound bound;
   for (std::size_t b = 0; b < model.bodies.size(); ++b) {
-    const std::int64_t place = model.bodies[b].fixed >= 0 ? model.bodies[b].fixed : model.lift(b, 0);
+    const std::int64_t place =
+        model.bodies[b].fixed >= 0 ? model.bodies[b].fixed : model.lift(b, 0);
     const std::int64_t top = place > kLargest / model.unit ? kNever : model.top_bytes(b, place);
     if (top <= bound.bytes) continue;
     bound.bytes = top;

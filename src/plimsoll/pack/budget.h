@@ -1,9 +1,9 @@
 // How much work may still be done: by the clock, or counted.
 //
-// Engines call spend(work) with a rough count of elementary steps and stop when it says false. By the
-// clock, the count only decides how often the clock is read. In counted mode (--deterministic) no
-// clock is read: the deadline is worth kStepsPerSecond steps a second, on every machine the same.
-// One Budget belongs to one thread; `stop` may be raised by another.
+// Engines call spend(work) with a rough count of elementary steps and stop when it says false. By
+// the clock, the count only decides how often the clock is read. In counted mode (--deterministic)
+// no clock is read: the deadline is worth kStepsPerSecond steps a second, on every machine the
+// same. One Budget belongs to one thread; `stop` may be raised by another.
 #pragma once
 
 #include <atomic>
@@ -50,8 +50,8 @@ class Budget {
     return !over_;
   }
   bool over() {
-    if (!counted_ && (watch_.seconds() >= seconds_ ||
-                      (stop_ && stop_->load(std::memory_order_relaxed))))
+    if (!counted_ &&
+        (watch_.seconds() >= seconds_ || (stop_ && stop_->load(std::memory_order_relaxed))))
       over_ = true;
     return over_;
   }

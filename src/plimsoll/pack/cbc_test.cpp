@@ -37,7 +37,8 @@ std::string integer_program(const Problem& problem, std::int64_t big) {
       binaries += fmt::format(" b{}_{}\n", i, j);
     }
   }
-  // What is alive at one moment lies side by side: implied, but CBC takes minutes to see it by itself.
+  // What is alive at one moment lies side by side: implied, but CBC takes minutes to see it by
+  // itself.
   for (const Buffer& moment : problem.buffers) {
     std::int64_t load = 0;
     for (const Buffer& other : problem.buffers) {
@@ -65,7 +66,8 @@ std::int64_t solve_with_cbc(const Problem& problem, std::int64_t bound, std::uin
 }
 
 void compare(std::uint64_t first, std::uint64_t count) {
-  ASSERT_EQ(std::system("cbc quit > /dev/null 2>&1"), 0) << "coinor-cbc is not installed (tools/packages.txt)";
+  ASSERT_EQ(std::system("cbc quit > /dev/null 2>&1"), 0)
+      << "coinor-cbc is not installed (tools/packages.txt)";
   std::uint64_t decided = 0;
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
     Random random(seed);
@@ -80,7 +82,9 @@ void compare(std::uint64_t first, std::uint64_t count) {
   EXPECT_GE(decided * 2, count) << "CBC gave up too often to be a referee";
 }
 
-TEST(SlowCbc, AgreesOnTwoHundredProblems) { compare(1001, 200); }
+TEST(SlowCbc, AgreesOnTwoHundredProblems) {
+  compare(1001, 200);
+}
 
 }  // namespace
 }  // namespace plimsoll::pack

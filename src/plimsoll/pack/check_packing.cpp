@@ -67,13 +67,15 @@ class Checker {
     Alive alive;
     std::size_t gone = 0;
     for (const std::uint32_t k : births) {
-      for (; all[deaths[gone]].time.end <= all[k].time.begin; ++gone) leave(alive, all[deaths[gone]]);
+      for (; all[deaths[gone]].time.end <= all[k].time.begin; ++gone)
+        leave(alive, all[deaths[gone]]);
       PLIMSOLL_RETURN_IF_ERROR(enter(alive, all[k]));
     }
     return {};
   }
 
-  // Space runs; the buffers over one byte must be a chain in which each is out of the next one's way.
+  // Space runs; the buffers over one byte must be a chain in which each is out of the next one's
+  // way.
   Status sweep_space() const {
     const auto streams = static_cast<std::size_t>(problem_.clocks.streams);
     std::vector<std::pair<__int128, std::uint32_t>> keys;
@@ -90,7 +92,8 @@ class Checker {
     std::vector<std::set<std::pair<__int128, std::uint32_t>>> chains(problem_.memories.size());
     std::size_t gone = 0;
     for (const std::uint32_t i : ups) {
-      for (; high(downs[gone]) <= low(i); ++gone) chains[memory(downs[gone])].erase(keys[downs[gone]]);
+      for (; high(downs[gone]) <= low(i); ++gone)
+        chains[memory(downs[gone])].erase(keys[downs[gone]]);
       auto& chain = chains[memory(i)];
       const auto here = chain.insert(keys[i]).first;
       if (here != chain.begin() && meet(problem_, BufferId(std::prev(here)->second), BufferId(i)))
@@ -169,10 +172,9 @@ class Checker {
       return bad_input("buffer '{}': may not live in memory '{}'", who(),
                        problem_.memories[memory(i)].name);
     const auto& slab = problem_.memories[memory(i)].slab;
-    if (slab && !boxes(i).empty() &&
-        at / slab->value != (at + buffer.size.value - 1) / slab->value)
-      return bad_input("buffer '{}': [{}, {}) crosses a boundary of slabs of {}", who(), at, high(i),
-                       slab->value);
+    if (slab && !boxes(i).empty() && at / slab->value != (at + buffer.size.value - 1) / slab->value)
+      return bad_input("buffer '{}': [{}, {}) crosses a boundary of slabs of {}", who(), at,
+                       high(i), slab->value);
     return {};
   }
 
@@ -180,8 +182,8 @@ class Checker {
     for (const auto& members : problem_.colocated) {
       for (const BufferId id : members) {
         if (low(id.index()) != low(members.front().index()))
-          return bad_input("buffer '{}': offset {}, but co-located '{}' is at {}", problem_.name(id),
-                           low(id.index()), problem_.name(members.front()),
+          return bad_input("buffer '{}': offset {}, but co-located '{}' is at {}",
+                           problem_.name(id), low(id.index()), problem_.name(members.front()),
                            low(members.front().index()));
       }
     }
@@ -247,16 +249,18 @@ class Checker {
 
   tl::unexpected<Error> overlap(const Box& a, const Box& b) const {
     return bad_input("buffers '{}' and '{}' are alive together and overlap: [{}, {}) and [{}, {})",
-                     problem_.name(BufferId(a.buffer)), problem_.name(BufferId(b.buffer)), a.lo, a.hi,
-                     b.lo, b.hi);
+                     problem_.name(BufferId(a.buffer)), problem_.name(BufferId(b.buffer)), a.lo,
+                     a.hi, b.lo, b.hi);
   }
 
   Status check_ends(const Box& a, const Box& b) const {
     if (problem_.ends.empty()) return {};
     const ArenaEnd end_a = problem_.ends[a.buffer];
     const ArenaEnd end_b = problem_.ends[b.buffer];
-    if (end_a == ArenaEnd::kFront && end_b == ArenaEnd::kBack && a.hi > b.lo) return wrong_side(a, b);
-    if (end_b == ArenaEnd::kFront && end_a == ArenaEnd::kBack && b.hi > a.lo) return wrong_side(b, a);
+    if (end_a == ArenaEnd::kFront && end_b == ArenaEnd::kBack && a.hi > b.lo)
+      return wrong_side(a, b);
+    if (end_b == ArenaEnd::kFront && end_a == ArenaEnd::kBack && b.hi > a.lo)
+      return wrong_side(b, a);
     return {};
   }
 

@@ -2,9 +2,10 @@
 //
 // It shares no code with the engines: it reads the Problem and the offsets, and asks every rule of
 // problem.h in turn. The first broken rule comes back as an error that names the buffers and both
-// values. check_packing() sweeps time with the buffers alive sorted by offset, n log n; under clocks
-// it sweeps space, where the buffers that use one byte must form a chain. check_packing_slowly() asks
-// every pair and is meant for tests, and for clocks together with classes or ends.
+// values. check_packing() sweeps time with the buffers alive sorted by offset, n log n; under
+// clocks it sweeps space, where the buffers that use one byte must form a chain.
+// check_packing_slowly() asks every pair and is meant for tests, and for clocks together with
+// classes or ends.
 //
 // Heights are recomputed and compared with what the packing claims; when it claims to fit, the
 // capacities are checked too.

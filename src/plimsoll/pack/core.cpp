@@ -60,9 +60,8 @@ std::vector<BufferId> shrink_core(const BodyModel& model, std::span<const Buffer
   std::sort(core.begin(), core.end());
   core.erase(std::unique(core.begin(), core.end()), core.end());
   // The large ones explain most: try to drop the small ones first.
-  std::stable_sort(core.begin(), core.end(), [&](auto a, auto b) {
-    return model.bodies[a].height < model.bodies[b].height;
-  });
+  std::stable_sort(core.begin(), core.end(),
+                   [&](auto a, auto b) { return model.bodies[a].height < model.bodies[b].height; });
   for (std::size_t k = 0; k < core.size() && core.size() <= kMostBodies && !budget.over();) {
     std::vector<std::uint32_t> rest = core;
     rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(k));
@@ -74,7 +73,8 @@ std::vector<BufferId> shrink_core(const BodyModel& model, std::span<const Buffer
   }
   std::vector<BufferId> out;
   for (std::size_t i = 0; i < model.body_of.size(); ++i) {
-    if (std::find(core.begin(), core.end(), model.body_of[i]) != core.end()) out.push_back(BufferId(i));
+    if (std::find(core.begin(), core.end(), model.body_of[i]) != core.end())
+      out.push_back(BufferId(i));
   }
   return out;
 }

@@ -1,8 +1,8 @@
 // Infeasible cores: few buffers that alone explain why a capacity is too small.
 //
-// Starts from the buffers the proof used (a section that is too full, or a part that search has refuted)
-// and drops one after the other as long as the rest is still refuted by the bound or by a short search.
-// Every core returned is itself infeasible; it is minimal when the budget lasts.
+// Starts from the buffers the proof used (a section that is too full, or a part that search has
+// refuted) and drops one after the other as long as the rest is still refuted by the bound or by a
+// short search. Every core returned is itself infeasible; it is minimal when the budget lasts.
 #pragma once
 
 #include <span>

@@ -13,7 +13,8 @@ CoverState::CoverState(CoverTask task) : task_(std::move(task)) {
   reset();
 }
 
-bool CoverState::set_limits(std::span<const std::int64_t> ceilings, std::span<const std::int64_t> highest) {
+bool CoverState::set_limits(std::span<const std::int64_t> ceilings,
+                            std::span<const std::int64_t> highest) {
   bool raised = false;
   for (std::size_t s = 0; s < ceilings.size(); ++s) {
     raised = raised || ceilings[s] > task_.ceilings[s];
@@ -80,7 +81,8 @@ void CoverState::reset() {
     const CoverItem& item = task_.items[i];
     held_by_[i] = item.first;
     begun_[static_cast<std::size_t>(item.first)] ^= static_cast<std::int64_t>(item_keys_[i]);
-    for (auto s = static_cast<std::size_t>(item.first); s < static_cast<std::size_t>(item.last); ++s) {
+    for (auto s = static_cast<std::size_t>(item.first); s < static_cast<std::size_t>(item.last);
+         ++s) {
       rem_[s] += item.size;
       if (s > static_cast<std::size_t>(item.first)) ++crossing_[s];
     }
@@ -105,14 +107,13 @@ std::int64_t CoverState::lift(std::uint32_t i, std::int64_t x) const {
   for (const std::uint32_t other : obstacles_[i]) {
     const CoverItem& fixed = task_.items[other];
     if (fixed.fixed >= x + item.size) break;
-    if (fixed.fixed + fixed.size > x)
-      x = task_.model->lift(item.body, fixed.fixed + fixed.size);
+    if (fixed.fixed + fixed.size > x) x = task_.model->lift(item.body, fixed.fixed + fixed.size);
   }
   return x;
 }
 
-// The item cannot lie below `floor`, that of section `by`; sections in which it was the last one on the
-// floor rise.
+// The item cannot lie below `floor`, that of section `by`; sections in which it was the last one on
+// the floor rise.
 bool CoverState::raise_item(std::uint32_t i, std::int64_t floor, std::int32_t by) {
   const std::int64_t before = lowest_[i];
   if (floor <= before) return true;
@@ -252,7 +253,8 @@ std::int64_t CoverState::next_height(Range range, std::int32_t s, SectionSet& bl
 }
 
 // An item of s that does not lie on the floor rests on one that does not cover s.
-std::int64_t CoverState::next_rest(Range range, std::int32_t s, std::uint32_t i, SectionSet& blamed) {
+std::int64_t CoverState::next_rest(Range range, std::int32_t s, std::uint32_t i,
+                                   SectionSet& blamed) {
   const CoverItem& item = task_.items[i];
   const std::int64_t height = floor_[static_cast<std::size_t>(s)];
   if (item.fixed >= 0) return kLargest;

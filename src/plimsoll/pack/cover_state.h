@@ -1,21 +1,25 @@
 // The state of the exact search: what is decided below the floors, and what follows from it.
 //
-// Per section the floor (everything below is decided), what is not yet placed, and how many items could lie
-// right on the floor; per item its lowest place and the section whose floor holds it up there.
+// Per section the floor (everything below is decided), what is not yet placed, and how many items
+// could lie right on the floor; per item its lowest place and the section whose floor holds it up
+// there.
 //
-// Propagation, to the fixpoint: the lowest place of an item is the highest floor in its span, lifted to its
-// alignment and over fixed items; the floor of a section is the lowest place among its items; what does not
-// fit below the ceiling fails. Only what changes is touched, and a trail takes it back.
+// Propagation, to the fixpoint: the lowest place of an item is the highest floor in its span,
+// lifted to its alignment and over fixed items; the floor of a section is the lowest place among
+// its items; what does not fit below the ceiling fails. Only what changes is touched, and a trail
+// takes it back.
 //
-// Every step leaves a Trace: which sections it changed, and which made propagation change others. The search
-// blames failures on sections with it (point_cover.h).
+// Every step leaves a Trace: which sections it changed, and which made propagation change others.
+// The search blames failures on sections with it (point_cover.h).
 //
-//   sections   0 1 2      items a = [0,2) of 4, b = [1,3) of 2, ceiling 6. place(a): floors 4 4 0; b then lies
-//   floor      4 4 4      at 4 at least, and as nothing else is left of section 2, its floor is 4, too.
+//   sections   0 1 2 items a = [0,2) of 4, b = [1,3) of 2, ceiling 6. place(a): floors 4 4 0; b
+//              then lies
+//   floor      4 4 4 at 4 at least, and as nothing else is left of section 2, its floor is 4, too.
 //
-// Invariants: 1. undo_to(mark()) restores every value. 2. After a step that returned true, no unplaced item of
-// a section lies below its floor, and floor + what is left of the section is within its ceiling.
-// Cost: a step pays for the sections of the item and the items of the sections it touches. One thread.
+// Invariants: 1. undo_to(mark()) restores every value. 2. After a step that returned true, no
+// unplaced item of a section lies below its floor, and floor + what is left of the section is
+// within its ceiling. Cost: a step pays for the sections of the item and the items of the sections
+// it touches. One thread.
 #pragma once
 
 #include <cstdint>
@@ -58,8 +62,9 @@ class CoverState {
   }
 
   const CoverTask& task() const { return task_; }
-  const Trace& trace() const { return trace_; }              // of the last step
-  std::int32_t failed_section() const { return failed_section_; }  // where the last failing step failed
+  const Trace& trace() const { return trace_; }  // of the last step
+  // where the last failing step failed
+  std::int32_t failed_section() const { return failed_section_; }
   std::int64_t take_work() { return std::exchange(work_, 0); }
 
   std::int64_t floor(std::int32_t s) const { return floor_[static_cast<std::size_t>(s)]; }

@@ -1,7 +1,8 @@
 // The question that the exact search answers: do these items fit below these ceilings?
 //
-// Items are the plain bodies of a part, in sections numbered from 0; heights are in units of the model.
-// Floors and ceilings are per section, so that a part of a packing can be asked about as well as all of it.
+// Items are the plain bodies of a part, in sections numbered from 0; heights are in units of the
+// model. Floors and ceilings are per section, so that a part of a packing can be asked about as
+// well as all of it.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,8 @@ struct CoverTask {
   std::vector<std::int64_t> ceilings;  // one per section
 };
 
-// The task of packing the bodies in sections [first, last) of a plain model within `capacity` bytes.
+// The task of packing the bodies in sections [first, last) of a plain model within `capacity`
+// bytes.
 CoverTask make_cover_task(const BodyModel& model, std::span<const std::uint32_t> bodies,
                           Interval<std::int32_t> sections, std::int64_t capacity);
 

@@ -19,7 +19,9 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-std::string_view excerpt(std::string_view text) { return text.substr(0, 40); }
+std::string_view excerpt(std::string_view text) {
+  return text.substr(0, 40);
+}
 
 // Cuts the text up to `separator` off the front.
 std::string_view next_field(std::string_view& rest, char separator) {
@@ -51,7 +53,8 @@ class CsvReader {
   tl::unexpected<Error> locate(const Status& failed, const Culprit& culprit) const {
     if (culprit.kind != Culprit::Kind::kBuffer) return forward(failed);
     const std::string_view title = culprit.field == "fixed" ? "offset" : culprit.field;
-    const auto column = static_cast<Column>(std::find(kNames.begin(), kNames.end(), title) - kNames.begin());
+    const auto column =
+        static_cast<Column>(std::find(kNames.begin(), kNames.end(), title) - kNames.begin());
     return forward(failed, place_in_file(culprit.index, column));
   }
 
@@ -76,7 +79,8 @@ class CsvReader {
       ++line_;
       header = trimmed(next_field(rest_, '\n'));
     }
-    if (header.empty()) return bad_input("line 1, column 1: the file is empty, expected id,lower,upper,size");
+    if (header.empty())
+      return bad_input("line 1, column 1: the file is empty, expected id,lower,upper,size");
     for (int k = 0; !header.empty(); ++k) {
       const std::string_view title = trimmed(next_field(header, ','));
       const auto found = std::find(kNames.begin(), kNames.end(), title);
@@ -90,7 +94,8 @@ class CsvReader {
     }
     for (const Column column : {kId, kLower, kUpper, kSize}) {
       if (position_[column] < 0)
-        return bad_input("line {}, column {}: column '{}' is missing", line_, columns_ + 1, kNames[column]);
+        return bad_input("line {}, column {}: column '{}' is missing", line_, columns_ + 1,
+                         kNames[column]);
     }
     return {};
   }
@@ -105,8 +110,9 @@ class CsvReader {
     }
     if (trailing && count < columns_) ++count;
     if (count != columns_)
-      return bad_input("line {}, column {}: {} cells, expected {}", line_, std::min(count, columns_ + 1),
-                       count > columns_ ? "more" : "fewer", columns_);
+      return bad_input("line {}, column {}: {} cells, expected {}", line_,
+                       std::min(count, columns_ + 1), count > columns_ ? "more" : "fewer",
+                       columns_);
     const auto cell = [&](Column column) {
       const int at = position_[column];
       return at < 0 ? std::string_view() : cells[static_cast<std::size_t>(at)];
@@ -129,7 +135,8 @@ class CsvReader {
     return {};
   }
 
-  tl::unexpected<Error> bad_cell(Column column, std::string_view text, std::string_view what) const {
+  tl::unexpected<Error> bad_cell(Column column, std::string_view text,
+                                 std::string_view what) const {
     return bad_input("line {}, column {} ({}): '{}' {}", line_, position_[column] + 1,
                      kNames[column], excerpt(text), what);
   }
@@ -179,7 +186,8 @@ class CsvReader {
     if (problem_.names.empty()) {
       std::array<char, 24> digits;
       const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), row).ptr;
-      if (id == std::string_view(digits.data(), static_cast<std::size_t>(end - digits.data()))) return;
+      if (id == std::string_view(digits.data(), static_cast<std::size_t>(end - digits.data())))
+        return;
       for (std::size_t i = 0; i < row; ++i) problem_.names.push_back(std::to_string(i));
     }
     problem_.names.emplace_back(id);
@@ -214,7 +222,8 @@ void append(std::string& out, std::int64_t value) {
 }
 
 void append_gaps(std::string& out, const Problem& problem, std::size_t i, std::size_t& gap) {
-  for (bool first = true; gap < problem.gaps.size() && problem.gaps[gap].buffer.index() == i; ++gap) {
+  for (bool first = true; gap < problem.gaps.size() && problem.gaps[gap].buffer.index() == i;
+       ++gap) {
     const Gap& away = problem.gaps[gap];
     if (!first) out += ' ';
     first = false;
@@ -261,7 +270,8 @@ std::string write_csv(const Problem& problem, const Packing* packing) {
     } else {
       out += problem.names[i];
     }
-    for (const std::int64_t value : {buffer.lifetime.begin, buffer.lifetime.end, buffer.size.value}) {
+    for (const std::int64_t value :
+         {buffer.lifetime.begin, buffer.lifetime.end, buffer.size.value}) {
       out += ',';
       append(out, value);
     }
@@ -290,18 +300,20 @@ Result<Packing> read_packing_csv(const Problem& problem, std::string_view text) 
   for (std::size_t i = 0; i < problem.size(); ++i) {
     const auto row = rows.find(problem.name(BufferId(i)));
     if (row == rows.end())
-      return bad_input("none of its {} lines is for buffer '{}'", answer.size(), problem.name(BufferId(i)));
+      return bad_input("none of its {} lines is for buffer '{}'", answer.size(),
+                       problem.name(BufferId(i)));
     const auto& place = answer.buffers[row->second].fixed;
     if (!place)
-      return bad_input("{}: buffer '{}' has no offset", reader.place_in_file(row->second, kOffset), row->first);
+      return bad_input("{}: buffer '{}' has no offset", reader.place_in_file(row->second, kOffset),
+                       row->first);
     packing.offsets.push_back(*place);
     rows.erase(row);
   }
   if (!rows.empty()) {
-    const auto first = std::min_element(rows.begin(), rows.end(),
-                                        [](const auto& a, const auto& b) { return a.second < b.second; });
-    return bad_input("{}: buffer '{}' is not in the problem", reader.place_in_file(first->second, kId),
-                     first->first);
+    const auto first = std::min_element(
+        rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    return bad_input("{}: buffer '{}' is not in the problem",
+                     reader.place_in_file(first->second, kId), first->first);
   }
   packing.status = PackStatus::kFeasible;
   return packing;

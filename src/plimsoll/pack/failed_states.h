@@ -1,8 +1,8 @@
 // The memo of failed search states: 128-bit keys, each with the stretch of sections the failure is
 // blamed on, and a bound on their number.
 //
-// Open addressing in flat arrays that double up to 2^22 entries (80 MiB); after that a new key takes
-// the place of an old one in its neighbourhood. Forgetting costs time, never correctness.
+// Open addressing in flat arrays that double up to 2^22 entries (80 MiB); after that a new key
+// takes the place of an old one in its neighbourhood. Forgetting costs time, never correctness.
 #pragma once
 
 #include <cstdint>

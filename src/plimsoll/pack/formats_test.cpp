@@ -16,9 +16,10 @@ std::string csv_error(const std::string& text) {
 }
 
 TEST(PackCsv, ReadsMiniMallocsColumnsInAnyOrder) {
-  const auto problem = read_csv("size,id,upper,lower,alignment,gaps,offset,hint\r\n"
-                                "8,a,9,0,4,2-3 5-6:0-4,,16\r\n"
-                                "4,b,3,0,,,12,\r\n");
+  const auto problem = read_csv(
+      "size,id,upper,lower,alignment,gaps,offset,hint\r\n"
+      "8,a,9,0,4,2-3 5-6:0-4,,16\r\n"
+      "4,b,3,0,,,12,\r\n");
   ASSERT_TRUE(problem) << problem.error().message;
   EXPECT_EQ(problem->names, (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(problem->gaps.size(), 2u);
@@ -35,20 +36,24 @@ TEST(PackCsv, ErrorsNameLineAndColumn) {
   EXPECT_EQ(csv_error("id,lower,upper,size,gaps\na,0,9,1,\nb,0,9,1,2-3 1-2\n"),
             "line 3, column 5 (gaps): buffer 'b': gaps overlap or are not in ascending order");
   EXPECT_EQ(csv_error("id,lower,upper,size,offset\na,0,9,8,4611686018427387904\n"),
-            "line 2, column 5 (offset): buffer 'a': fixed at 4611686018427387904, which leaves no room for "
+            "line 2, column 5 (offset): buffer 'a': fixed at 4611686018427387904, which leaves no "
+            "room for "
             "all others below 2^62");
   EXPECT_EQ(csv_error("id,size,upper,lower\na,4611686018427387904,1,0\nb,1,1,0\n"),
-            "line 3, column 2 (size): buffer 'b': sizes and alignments up to here add up to more than 2^62");
+            "line 3, column 2 (size): buffer 'b': sizes and alignments up to here add up to more "
+            "than 2^62");
   EXPECT_EQ(csv_error("id,lower,upper\n"), "line 1, column 4: column 'size' is missing");
   EXPECT_EQ(csv_error("id,lower,upper,size,color\n"), "line 1, column 5: unknown column 'color'");
   EXPECT_EQ(csv_error("id,lower,upper,size\n1,2,3\n"), "line 2, column 3: fewer cells, expected 4");
-  EXPECT_EQ(csv_error("id,lower,upper,size\n1,2,3,4,5\n"), "line 2, column 5: more cells, expected 4");
+  EXPECT_EQ(csv_error("id,lower,upper,size\n1,2,3,4,5\n"),
+            "line 2, column 5: more cells, expected 4");
   EXPECT_EQ(csv_error("id,lower,upper,size\n1,5,3,4\n"),
             "line 2, column 3 (upper): '3' is before the lower end");
   EXPECT_EQ(csv_error("id,lower,upper,size\n1,2,3,99999999999999999999\n"),
             "line 2, column 4 (size): '99999999999999999999' is too large");
   EXPECT_NE(csv_error("id,lower,upper,size\na,0,1,1\na,0,1,1\n").find("'a'"), std::string::npos);
-  EXPECT_NE(csv_error("id,lower,upper,size\n1,0,1,1\n1,0,1,1\n").find("already"), std::string::npos);
+  EXPECT_NE(csv_error("id,lower,upper,size\n1,0,1,1\n1,0,1,1\n").find("already"),
+            std::string::npos);
   EXPECT_NE(csv_error("").find("empty"), std::string::npos);
 }
 
@@ -58,32 +63,39 @@ std::string json_error(const std::string& text) {
 }
 
 TEST(PackJson, ErrorsNameLineAndColumn) {
-  EXPECT_EQ(json_error("{\"buffers\": [\n  {\"size\": 4,}]}"), "line 2, column 14: this is not valid JSON");
+  EXPECT_EQ(json_error("{\"buffers\": [\n  {\"size\": 4,}]}"),
+            "line 2, column 14: this is not valid JSON");
   EXPECT_EQ(json_error("{\"buffers\": [{\"size\": 4},\n {\"id\": \"x\", \"size\": -1}]}"),
             "line 2, column 22: buffers[1].size: missing or negative");
   EXPECT_EQ(json_error("{\"buffers\": [{\"size\": 4},\n {\"id\": \"0\", \"size\": 1}]}"),
             "line 2, column 9: buffers[1].id: '0' is there twice");
   EXPECT_EQ(json_error("{\"buffers\": [\n{\"size\": 4, \"lower\": 5, \"upper\": 3}]}"),
             "line 2, column 34: buffer '0': lifetime ends at 3, before it begins at 5");
-  EXPECT_EQ(json_error("{\"contiguous\": [[\"0\"], [\"q}\", \"r\"]],\n \"buffers\": [{\"size\": 4, \"id\": \"0\"}]}"),
+  EXPECT_EQ(json_error("{\"contiguous\": [[\"0\"], [\"q}\", \"r\"]],\n \"buffers\": [{\"size\": 4, "
+                       "\"id\": \"0\"}]}"),
             "line 1, column 25: contiguous[1][0]: there is no buffer \"q}\"");
   EXPECT_EQ(json_error("{\"colocated\": [[\"0\",\n\"0\"]], \"buffers\": [{\"size\": 4}]}"),
             "line 2, column 1: co-located class 0: buffer '0' is listed twice");
-  EXPECT_EQ(json_error("{\"buffers\": [{\"size\": 4, \"upper\": 9, \"gaps\": [{\"lower\": 1, \"upper\": 2},\n"
-                       "{\"lower\": 1, \"upper\": 3}]}]}"),
-            "line 2, column 1: buffer '0': gaps overlap or are not in ascending order");
-  EXPECT_EQ(json_error("{\"memories\": [{\"slab\": 6}], \"buffers\": [{\"size\": 4, \"alignment\": 4}]}"),
-            "line 1, column 66: memory 'main': slab 6 is no multiple of the alignment 4 of buffer '0'");
+  EXPECT_EQ(
+      json_error(
+          "{\"buffers\": [{\"size\": 4, \"upper\": 9, \"gaps\": [{\"lower\": 1, \"upper\": 2},\n"
+          "{\"lower\": 1, \"upper\": 3}]}]}"),
+      "line 2, column 1: buffer '0': gaps overlap or are not in ascending order");
+  EXPECT_EQ(
+      json_error("{\"memories\": [{\"slab\": 6}], \"buffers\": [{\"size\": 4, \"alignment\": 4}]}"),
+      "line 1, column 66: memory 'main': slab 6 is no multiple of the alignment 4 of buffer '0'");
   EXPECT_EQ(json_error("{\"buffers\": [{\"size\": 4, \"fixed\": -3}]}"),
             "line 1, column 35: buffers[0].fixed: -3 is negative");
   EXPECT_EQ(json_error("[]"), "line 1, column 1: expected an object");
-  EXPECT_EQ(json_error("{\"buffers\": [\n  1e999]}"), "line 2, column 3: the number 1e999 is too large");
+  EXPECT_EQ(json_error("{\"buffers\": [\n  1e999]}"),
+            "line 2, column 3: the number 1e999 is too large");
 }
 
 TEST(PackFormats, AnOlderPackingBecomesHintsById) {
   auto problem = read_csv("id,lower,upper,size,hint\na,0,3,4,\nb,3,9,4,32\nc,0,9,4,8\n");
   ASSERT_TRUE(problem);
-  ASSERT_TRUE(take_hints_csv(*problem, "id,lower,upper,size,offset\nc,0,3,4,12\ngone,0,3,4,99\na,0,1,4,0\n"));
+  ASSERT_TRUE(take_hints_csv(*problem,
+                             "id,lower,upper,size,offset\nc,0,3,4,12\ngone,0,3,4,99\na,0,1,4,0\n"));
   EXPECT_EQ(problem->buffers[0].hint, Offset(0));
   EXPECT_EQ(problem->buffers[1].hint, Offset(32));
   EXPECT_EQ(problem->buffers[2].hint, Offset(12));
@@ -118,7 +130,8 @@ TEST(PackFormats, PackingsAreReadBackByName) {
   const auto csv = read_packing_csv(*problem, write_csv(*problem, &*packing));
   ASSERT_TRUE(csv) << csv.error().message;
   EXPECT_EQ(csv->offsets, packing->offsets);
-  const auto json = read_packing_json(*problem, write_packing_json(*problem, *packing, true).value());
+  const auto json =
+      read_packing_json(*problem, write_packing_json(*problem, *packing, true).value());
   ASSERT_TRUE(json) << json.error().message;
   EXPECT_EQ(json->offsets, packing->offsets);
 }
@@ -129,7 +142,8 @@ TEST(PackFormats, APackingThatDoesNotMatchItsProblemIsRefusedWithTheLine) {
     const auto packing = read_packing_csv(*problem, text);
     return packing ? std::string("accepted") : packing.error().message;
   };
-  EXPECT_EQ(refusal("id,lower,upper,size,offset\nx,0,3,4,0\n"), "none of its 1 lines is for buffer 'y'");
+  EXPECT_EQ(refusal("id,lower,upper,size,offset\nx,0,3,4,0\n"),
+            "none of its 1 lines is for buffer 'y'");
   EXPECT_EQ(refusal("id,lower,upper,size,offset\nx,0,3,4,0\n\ny,0,9,8,\n"),
             "line 4, column 5 (offset): buffer 'y' has no offset");
   EXPECT_EQ(refusal("id,lower,upper,size\nx,0,3,4\ny,0,9,8\n"), "line 2: buffer 'x' has no offset");

@@ -20,9 +20,10 @@ struct Tile {
 bool cut(Tile& tile, Tile& other, Random& random) {
   const std::int64_t width = tile.time.end - tile.time.begin;
   const std::int64_t height = tile.space.end - tile.space.begin;
-  const bool across_time = height < 2 || (width >= 2 && random.chance(
-      static_cast<double>(width) * kStripUnits /
-      (static_cast<double>(width) * kStripUnits + static_cast<double>(height) * kStripSteps)));
+  const bool across_time =
+      height < 2 || (width >= 2 && random.chance(static_cast<double>(width) * kStripUnits /
+                                                 (static_cast<double>(width) * kStripUnits +
+                                                  static_cast<double>(height) * kStripSteps)));
   if (width < 2 && height < 2) return false;
   other = tile;
   if (across_time) {
@@ -46,7 +47,8 @@ Problem tiling(std::size_t n, Random& random, double holes) {
     std::size_t chosen = 0;
     double largest = -1;
     for (int k = 0; k < 4; ++k) {
-      const auto at = static_cast<std::size_t>(random.below(static_cast<std::int64_t>(tiles.size())));
+      const auto at =
+          static_cast<std::size_t>(random.below(static_cast<std::int64_t>(tiles.size())));
       const Tile& tile = tiles[at];
       const double area = static_cast<double>(tile.time.end - tile.time.begin) *
                           static_cast<double>(tile.space.end - tile.space.begin);
@@ -63,8 +65,9 @@ Problem tiling(std::size_t n, Random& random, double holes) {
         {.lifetime = tile.time, .size = Bytes((tile.space.end - tile.space.begin) * 1024)});
   }
   for (std::size_t i = problem.size(); i > 1; --i) {
-    std::swap(problem.buffers[i - 1],
-              problem.buffers[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(i)))]);
+    std::swap(
+        problem.buffers[i - 1],
+        problem.buffers[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(i)))]);
   }
   return problem;
 }
@@ -72,7 +75,8 @@ Problem tiling(std::size_t n, Random& random, double holes) {
 Problem training(std::size_t n, Random& random) {
   constexpr std::int64_t kSizes[] = {8, 16, 64, 64, 128, 256, 512, 1024, 4096};
   constexpr std::int64_t kTemporary[] = {1, 1, 2, 4};
-  const auto operators = std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(n) / 3.6));
+  const auto operators =
+      std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(n) / 3.6));
   const std::int64_t steps = 2 * operators;
   Problem problem;
   const auto add = [&](std::int64_t from, std::int64_t to, std::int64_t size) {
@@ -85,7 +89,8 @@ Problem training(std::size_t n, Random& random) {
     if (random.chance(0.8))
       add(forward, forward + random.between(1, 5), size * kTemporary[random.below(4)]);
     add(backward, backward + random.between(1, 3), size);
-    if (random.chance(0.5)) add(backward, backward + random.between(1, 7), size * random.between(1, 3));
+    if (random.chance(0.5))
+      add(backward, backward + random.between(1, 7), size * random.between(1, 3));
     if (random.chance(0.3)) add(backward, steps, size / 2);
   }
   return problem;
@@ -99,8 +104,8 @@ Problem random_problem(std::size_t n, Random& random) {
   for (std::size_t i = 0; i < n; ++i) {
     const std::int64_t start = random.below(2 * static_cast<std::int64_t>(n));
     const std::int64_t length = log_uniform(20000) + 1;
-    problem.buffers.push_back({.lifetime = {start, start + length},
-                               .size = Bytes(log_uniform(131072) * 512)});
+    problem.buffers.push_back(
+        {.lifetime = {start, start + length}, .size = Bytes(log_uniform(131072) * 512)});
   }
   return problem;
 }
@@ -117,9 +122,12 @@ std::optional<Family> family_named(std::string_view name) {
 Problem generate(Family family, std::size_t n, std::uint64_t seed, double holes) {
   Random random(seed);
   switch (family) {
-    case Family::kTiling: return tiling(n, random, holes);
-    case Family::kTraining: return training(n, random);
-    case Family::kRandom: break;
+    case Family::kTiling:
+      return tiling(n, random, holes);
+    case Family::kTraining:
+      return training(n, random);
+    case Family::kRandom:
+      break;
   }
   return random_problem(n, random);
 }

@@ -32,9 +32,9 @@ std::int64_t choose_place(const BodyModel& model, std::size_t body, Fit fit,
   return best;
 }
 
-// Placed bodies by time: a body is kept at the topmost node of a balanced tree over the sections whose
-// middle it covers, so the bodies of a node are alive together, and a query visits only nodes whose
-// bodies reach into it.
+// Placed bodies by time: a body is kept at the topmost node of a balanced tree over the sections
+// whose middle it covers, so the bodies of a node are alive together, and a query visits only nodes
+// whose bodies reach into it.
 class PlacedIndex {
  public:
   explicit PlacedIndex(const BodyModel& model) : model_(model) {
@@ -96,7 +96,8 @@ class PlacedIndex {
 class Tops {
  public:
   explicit Tops(std::int32_t sections)
-      : width_(static_cast<std::int32_t>(std::bit_ceil(static_cast<std::uint32_t>(std::max(sections, 1))))),
+      : width_(static_cast<std::int32_t>(
+            std::bit_ceil(static_cast<std::uint32_t>(std::max(sections, 1))))),
         most_(2 * static_cast<std::size_t>(width_), 0),
         whole_(most_.size(), 0) {}
 
@@ -165,11 +166,20 @@ std::vector<std::uint32_t> greedy_order(const BodyModel& model, GreedyOrder orde
     const auto size = static_cast<double>(body.height);
     std::pair<double, double> value{0, 0};
     switch (order) {
-      case GreedyOrder::kSize: value = {-size, -body.duration}; break;
-      case GreedyOrder::kLifetime: value = {-body.duration, -size}; break;
-      case GreedyOrder::kArea: value = {-size * body.duration, 0}; break;
-      case GreedyOrder::kBirth: value = {body.first, -size}; break;
-      case GreedyOrder::kGiven: break;
+      case GreedyOrder::kSize:
+        value = {-size, -body.duration};
+        break;
+      case GreedyOrder::kLifetime:
+        value = {-body.duration, -size};
+        break;
+      case GreedyOrder::kArea:
+        value = {-size * body.duration, 0};
+        break;
+      case GreedyOrder::kBirth:
+        value = {body.first, -size};
+        break;
+      case GreedyOrder::kGiven:
+        break;
       case GreedyOrder::kHint:
         value = {body.hint >= 0 ? static_cast<double>(body.hint) : 1e300, -size};
         break;

@@ -1,8 +1,9 @@
 // Holes: space below the skyline that a pass gave up, filled with small bodies afterwards.
 //
-// Every time a skyline rises without a body it leaves a rectangle of sections x room. Holes are taken
-// narrowest first, for only short bodies fit there and the long ones can wait for wider holes. The body of
-// highest priority that fits goes to the bottom; what is left are three holes, taken next:
+// Every time a skyline rises without a body it leaves a rectangle of sections x room. Holes are
+// taken narrowest first, for only short bodies fit there and the long ones can wait for wider
+// holes. The body of highest priority that fits goes to the bottom; what is left are three holes,
+// taken next:
 //
 //      +-----------------+
 //      |       above     |   the full width, so that long bodies still fit

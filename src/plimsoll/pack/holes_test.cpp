@@ -29,7 +29,8 @@ TEST(Holes, TakeAsManyBodiesAsFitAboveAndBesideEachOther) {
   items.load(model, by_first, priority);
   std::vector<std::int64_t> places(4, -1);
   fill_holes(model, {{{0, 4}, {10, 13}}}, items, places);
-  EXPECT_EQ(places, (std::vector<std::int64_t>{10, 12, 10, -1})) << "the last is too high for the hole";
+  EXPECT_EQ(places, (std::vector<std::int64_t>{10, 12, 10, -1}))
+      << "the last is too high for the hole";
 }
 
 TEST(Holes, NarrowOnesAreFilledFirstSoThatLongBodiesFindTheWide) {
@@ -70,9 +71,10 @@ TEST(Holes, ItemsAreFoundAsByLookingAtAllOfThem) {
       std::int32_t expected = -1;
       for (std::uint32_t b = 0; b < bodies.size(); ++b) {
         const Body& it = bodies[b];
-        const bool fits = !items.removed(static_cast<std::int32_t>(b)) && it.first >= x && it.last <= y &&
-                          it.height <= want.highest &&
-                          (want.covering < 0 || (it.first <= want.covering && want.covering < it.last));
+        const bool fits =
+            !items.removed(static_cast<std::int32_t>(b)) && it.first >= x && it.last <= y &&
+            it.height <= want.highest &&
+            (want.covering < 0 || (it.first <= want.covering && want.covering < it.last));
         if (fits && (expected < 0 || priority[b] > priority[static_cast<std::size_t>(expected)]))
           expected = static_cast<std::int32_t>(b);
       }

@@ -42,7 +42,8 @@ void ItemIndex::load(const BodyModel& model, std::span<const std::uint32_t> bodi
   }
   std::partial_sum(first_item_.begin(), first_item_.end(), first_item_.begin());
   // Two fifths of the mean span count as nothing.
-  loose_from_ = n == 0 ? 1 : static_cast<std::uint32_t>(spans * 2 / 5 / static_cast<std::int64_t>(n)) + 1;
+  loose_from_ =
+      n == 0 ? 1 : static_cast<std::uint32_t>(spans * 2 / 5 / static_cast<std::int64_t>(n)) + 1;
   loose_octaves_ = log2_in_256ths(loose_from_);
   const std::size_t blocks = (n + kBlock - 1) / kBlock;
   leaves_ = std::bit_ceil(std::max<std::size_t>(blocks, 1));
@@ -82,11 +83,15 @@ void ItemIndex::set_priority(std::int32_t item, float priority) {
   }
 }
 
-void ItemIndex::remove(std::int32_t item) { set_priority(item, kGone); }
-bool ItemIndex::removed(std::int32_t item) const { return priority(item) == kGone; }
+void ItemIndex::remove(std::int32_t item) {
+  set_priority(item, kGone);
+}
+bool ItemIndex::removed(std::int32_t item) const {
+  return priority(item) == kGone;
+}
 
-// What an item loses for the sections it leaves free at both sides of the valley. In whole numbers, so
-// that the same item is picked on every machine.
+// What an item loses for the sections it leaves free at both sides of the valley. In whole numbers,
+// so that the same item is picked on every machine.
 float ItemIndex::looseness(std::int32_t left, std::int32_t right) const {
   const auto octaves = [&](std::int32_t free) {
     return log2_in_256ths(loose_from_ + static_cast<std::uint32_t>(free)) - loose_octaves_;

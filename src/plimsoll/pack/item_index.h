@@ -1,14 +1,16 @@
 // The bodies a skyline still has to place, indexed so that the best for a valley is found quickly.
 //
-// Items stand in the order of their first section, in blocks of 16, with a tree of (highest priority, least
-// end, greatest end) above the blocks. Branch and bound over it answers "best of those with begin >= x, end
-// <= y, covering s, no higher than h" in about log n; a query starts at the lowest node above its range.
+// Items stand in the order of their first section, in blocks of 16, with a tree of (highest
+// priority, least end, greatest end) above the blocks. Branch and bound over it answers "best of
+// those with begin >= x, end <= y, covering s, no higher than h" in about log n; a query starts at
+// the lowest node above its range.
 //
-// Snug fit. Asked for, an item is worth less by 5 octaves of area per octave of sections that it leaves free
-// at either side of the valley (beyond two fifths of the mean span, which are easily filled).
+// Snug fit. Asked for, an item is worth less by 5 octaves of area per octave of sections that it
+// leaves free at either side of the valley (beyond two fifths of the mean span, which are easily
+// filled).
 //
-// Everything a query reads lies in flat arrays per item: a look at the body itself would be a cache miss, and
-// those were a quarter of a pass over a million bodies. One index belongs to one thread.
+// Everything a query reads lies in flat arrays per item: a look at the body itself would be a cache
+// miss, and those were a quarter of a pass over a million bodies. One index belongs to one thread.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +24,8 @@ namespace plimsoll::pack {
 class ItemIndex {
  public:
   struct Want {
-    Interval<std::int32_t> within;  // sections
-    std::int32_t covering = -1;     // a section of `within`; -1: none in particular
+    Interval<std::int32_t> within;    // sections
+    std::int32_t covering = -1;       // a section of `within`; -1: none in particular
     std::int64_t highest = kLargest;  // units
     bool snug = false;
   };

@@ -37,8 +37,8 @@ class JsonReader {
   }
 
   Result<Problem> read_root(const Json& root) {
-    PLIMSOLL_RETURN_IF_ERROR(only(root, "", {"schema", "buffers", "memories", "streams",
-                                                        "contiguous", "colocated"}));
+    PLIMSOLL_RETURN_IF_ERROR(
+        only(root, "", {"schema", "buffers", "memories", "streams", "contiguous", "colocated"}));
     std::int64_t schema = kSchema;
     PLIMSOLL_RETURN_IF_ERROR(integer(root, "schema", "", schema));
     if (schema != kSchema) return bad("schema", "{} is unknown, expected {}", schema, kSchema);
@@ -67,24 +67,26 @@ class JsonReader {
   static std::string path_of(const Culprit& culprit) {
     constexpr const char* kLists[] = {"", "buffers", "memories", "contiguous", "colocated"};
     if (culprit.kind == Culprit::Kind::kProblem) return "";
-    std::string path = fmt::format("{}[{}]", kLists[static_cast<std::size_t>(culprit.kind)], culprit.index);
+    std::string path =
+        fmt::format("{}[{}]", kLists[static_cast<std::size_t>(culprit.kind)], culprit.index);
     if (!culprit.field.empty()) path += fmt::format(".{}", culprit.field);
-    if (culprit.field.empty() || culprit.field == "gaps") path += fmt::format("[{}]", culprit.member);
+    if (culprit.field.empty() || culprit.field == "gaps")
+      path += fmt::format("[{}]", culprit.member);
     return path;
   }
 
   Status only(const Json& object, const std::string& where,
-                     std::initializer_list<const char*> keys) {
+              std::initializer_list<const char*> keys) {
     if (!object.is_object()) return bad(where, "expected an object");
     for (const auto& [key, value] : object.items()) {
-      if (std::find_if(keys.begin(), keys.end(), [&](const char* k) { return key == k; }) == keys.end())
+      if (std::find_if(keys.begin(), keys.end(), [&](const char* k) { return key == k; }) ==
+          keys.end())
         return bad(where + "." + plimsoll::excerpt(key), "unknown key");
     }
     return {};
   }
 
-  Status integer(const Json& object, const char* key, const std::string& where,
-                        std::int64_t& out) {
+  Status integer(const Json& object, const char* key, const std::string& where, std::int64_t& out) {
     if (!object.contains(key) || object[key].is_null()) return {};
     return integer_value(object[key], where.empty() ? key : where + "." + key, out);
   }
@@ -99,7 +101,7 @@ class JsonReader {
 
   // -1 means free, as in the CSV.
   Status place(const Json& object, const char* key, const std::string& where,
-                      std::optional<Offset>& out) {
+               std::optional<Offset>& out) {
     std::int64_t value = -1;
     PLIMSOLL_RETURN_IF_ERROR(integer(object, key, where, value));
     if (value < -1) return bad(where + "." + key, "{} is negative", value);
@@ -111,7 +113,8 @@ class JsonReader {
     if (!root.contains("memories")) return {};
     if (!root["memories"].is_array()) return bad("memories", "not a list");
     if (root["memories"].size() > kMostMemories)
-      return bad("memories", "{} memories, expected 1 to {}", root["memories"].size(), kMostMemories);
+      return bad("memories", "{} memories, expected 1 to {}", root["memories"].size(),
+                 kMostMemories);
     problem_.memories.clear();
     for (const Json& item : root["memories"]) {
       const std::string where = fmt::format("memories[{}]", problem_.memories.size());
@@ -121,14 +124,16 @@ class JsonReader {
         if (!item["name"].is_string()) return bad(where + ".name", "not a string");
         memory.name = item["name"].get<std::string>();
       }
-      for (const auto& [key, out] : {std::pair("capacity", &memory.capacity), {"slab", &memory.slab}}) {
+      for (const auto& [key, out] :
+           {std::pair("capacity", &memory.capacity), {"slab", &memory.slab}}) {
         if (!item.contains(key) || item[key].is_null()) continue;
         std::int64_t value = 0;
         PLIMSOLL_RETURN_IF_ERROR(integer(item, key, where, value));
         *out = Bytes(value);
       }
       if (item.contains("cost_per_byte")) {
-        if (!item["cost_per_byte"].is_number()) return bad(where + ".cost_per_byte", "not a number");
+        if (!item["cost_per_byte"].is_number())
+          return bad(where + ".cost_per_byte", "not a number");
         memory.cost_per_byte = item["cost_per_byte"].get<double>();
       }
       problem_.memories.push_back(std::move(memory));
@@ -139,9 +144,9 @@ class JsonReader {
   Status read_buffer(const Json& item) {
     const std::size_t i = problem_.size();
     const std::string where = fmt::format("buffers[{}]", i);
-    PLIMSOLL_RETURN_IF_ERROR(only(item, where, {"id", "lower", "upper", "size", "alignment", "fixed",
-                                                "hint", "gaps", "end", "memories", "ready",
-                                                "released"}));
+    PLIMSOLL_RETURN_IF_ERROR(only(item, where,
+                                  {"id", "lower", "upper", "size", "alignment", "fixed", "hint",
+                                   "gaps", "end", "memories", "ready", "released"}));
     Buffer buffer;
     buffer.size = Bytes(-1);
     PLIMSOLL_RETURN_IF_ERROR(integer(item, "size", where, buffer.size.value));
@@ -211,7 +216,8 @@ class JsonReader {
         return {};
       }
     }
-    return bad(where + ".end", "{} is not front, back or any", plimsoll::excerpt(json_text(item["end"])));
+    return bad(where + ".end", "{} is not front, back or any",
+               plimsoll::excerpt(json_text(item["end"])));
   }
 
   Status read_mask(const Json& item, const std::string& where) {
@@ -223,7 +229,8 @@ class JsonReader {
       std::size_t m = 0;
       while (m < problem_.memories.size() && entry != problem_.memories[m].name) ++m;
       if (m >= problem_.memories.size())
-        return bad(where + ".memories", "there is no memory {}", plimsoll::excerpt(json_text(entry)));
+        return bad(where + ".memories", "there is no memory {}",
+                   plimsoll::excerpt(json_text(entry)));
       problem_.may_live_in.back() |= std::uint64_t{1} << m;
     }
     return {};
@@ -267,7 +274,9 @@ class JsonReader {
 
 }  // namespace
 
-Result<Problem> read_json(std::string_view text) { return JsonReader().read(text); }
+Result<Problem> read_json(std::string_view text) {
+  return JsonReader().read(text);
+}
 
 Status take_hints_json(Problem& problem, std::string_view text) {
   PLIMSOLL_TRY(const Json root, parse_json(text));
@@ -289,9 +298,12 @@ Status take_hints_json(Problem& problem, std::string_view text) {
 
 Result<Packing> read_packing_json(const Problem& problem, std::string_view text) {
   PLIMSOLL_TRY(const Json root, parse_json(text));
-  const auto here = [&](std::string_view path) { return line_and_column(text, find_in_json(text, path)); };
+  const auto here = [&](std::string_view path) {
+    return line_and_column(text, find_in_json(text, path));
+  };
   if (!root.is_object() || !root.contains("offsets") || !root["offsets"].is_object())
-    return bad_input("{}: this is no packing: an object with the key 'offsets' is expected", here("offsets"));
+    return bad_input("{}: this is no packing: an object with the key 'offsets' is expected",
+                     here("offsets"));
   Packing packing;
   packing.status = PackStatus::kFeasible;
   const bool with_memories = root.contains("memories") && root["memories"].is_object();
@@ -304,8 +316,11 @@ Result<Packing> read_packing_json(const Problem& problem, std::string_view text)
     if (!with_memories) continue;
     const auto home = root["memories"].find(id);
     std::size_t m = 0;
-    while (m < problem.memories.size() && (home == root["memories"].end() || *home != problem.memories[m].name)) ++m;
-    if (m == problem.memories.size()) return bad_input("{}: buffer '{}': lives in no known memory", here("memories"), id);
+    while (m < problem.memories.size() &&
+           (home == root["memories"].end() || *home != problem.memories[m].name))
+      ++m;
+    if (m == problem.memories.size())
+      return bad_input("{}: buffer '{}': lives in no known memory", here("memories"), id);
     packing.memories.push_back(static_cast<std::uint8_t>(m));
   }
   return packing;

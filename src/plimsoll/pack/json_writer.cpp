@@ -12,25 +12,28 @@ using OrderedJson = nlohmann::ordered_json;
 constexpr int kWrittenSchema = 1;
 constexpr const char* kEndNames[] = {"any", "front", "back"};
 
-// Adds a key that is known to be new. Assignment through operator[] compares with every key before it,
-// which for the offsets of 40,000 buffers took 3.3 s.
+// Adds a key that is known to be new. Assignment through operator[] compares with every key before
+// it, which for the offsets of 40,000 buffers took 3.3 s.
 void append_new(OrderedJson& object, std::string key, OrderedJson value) {
-  static_cast<OrderedJson::object_t::Container&>(object.get_ref<OrderedJson::object_t&>()).emplace_back(std::move(key), std::move(value));
+  static_cast<OrderedJson::object_t::Container&>(object.get_ref<OrderedJson::object_t&>())
+      .emplace_back(std::move(key), std::move(value));
 }
 
 // By buffer: the places of its gaps in the problem's list.
 std::vector<std::vector<std::size_t>> gaps_by_buffer(const Problem& problem) {
   std::vector<std::vector<std::size_t>> out(problem.size());
-  for (std::size_t g = 0; g < problem.gaps.size(); ++g) out[problem.gaps[g].buffer.index()].push_back(g);
+  for (std::size_t g = 0; g < problem.gaps.size(); ++g)
+    out[problem.gaps[g].buffer.index()].push_back(g);
   return out;
 }
 
-OrderedJson buffer_json(const Problem& problem, std::size_t i, const std::vector<std::size_t>& gaps) {
+OrderedJson buffer_json(const Problem& problem, std::size_t i,
+                        const std::vector<std::size_t>& gaps) {
   const Buffer& buffer = problem.buffers[i];
   OrderedJson out{{"id", problem.name(BufferId(i))},
-           {"lower", buffer.lifetime.begin},
-           {"upper", buffer.lifetime.end},
-           {"size", buffer.size.value}};
+                  {"lower", buffer.lifetime.begin},
+                  {"upper", buffer.lifetime.end},
+                  {"size", buffer.size.value}};
   if (buffer.alignment != 1) out["alignment"] = buffer.alignment;
   if (buffer.fixed) out["fixed"] = buffer.fixed->value;
   if (buffer.hint) out["hint"] = buffer.hint->value;
@@ -52,7 +55,8 @@ OrderedJson buffer_json(const Problem& problem, std::size_t i, const std::vector
   return out;
 }
 
-OrderedJson classes_json(const Problem& problem, const std::vector<std::vector<BufferId>>& classes) {
+OrderedJson classes_json(const Problem& problem,
+                         const std::vector<std::vector<BufferId>>& classes) {
   OrderedJson out = OrderedJson::array();
   for (const auto& members : classes) {
     OrderedJson entry = OrderedJson::array();
@@ -67,7 +71,9 @@ OrderedJson classes_json(const Problem& problem, const std::vector<std::vector<B
 Status check_json_names(const Problem& problem) {
   for (const std::string& id : problem.names) {
     if (!is_utf8(id))
-      return bad_input("buffer '{}': its name is not UTF-8, which JSON cannot hold; rename it, or write a .csv", plimsoll::excerpt(id));
+      return bad_input(
+          "buffer '{}': its name is not UTF-8, which JSON cannot hold; rename it, or write a .csv",
+          plimsoll::excerpt(id));
   }
   return {};
 }
@@ -86,21 +92,23 @@ Result<std::string> write_json(const Problem& problem) {
   if (!problem.colocated.empty()) root["colocated"] = classes_json(problem, problem.colocated);
   root["buffers"] = OrderedJson::array();
   const auto gaps = gaps_by_buffer(problem);
-  for (std::size_t i = 0; i < problem.size(); ++i) root["buffers"].push_back(buffer_json(problem, i, gaps[i]));
+  for (std::size_t i = 0; i < problem.size(); ++i)
+    root["buffers"].push_back(buffer_json(problem, i, gaps[i]));
   return json_text(root, 1) + "\n";
 }
 
-Result<std::string> write_packing_json(const Problem& problem, const Packing& packing, bool with_offsets) {
+Result<std::string> write_packing_json(const Problem& problem, const Packing& packing,
+                                       bool with_offsets) {
   if (with_offsets) PLIMSOLL_RETURN_IF_ERROR(check_json_names(problem));
   OrderedJson root{{"schema", kWrittenSchema},
-            {"buffers", problem.size()},
-            {"height", packing.height().value},
-            {"lower_bound", packing.lower_bound.value},
-            {"gap", packing.gap()},
-            {"status", name(packing.status)},
-            {"seconds", packing.seconds},
-            {"method", packing.method},
-            {"moved", packing.moved}};
+                   {"buffers", problem.size()},
+                   {"height", packing.height().value},
+                   {"lower_bound", packing.lower_bound.value},
+                   {"gap", packing.gap()},
+                   {"status", name(packing.status)},
+                   {"seconds", packing.seconds},
+                   {"method", packing.method},
+                   {"moved", packing.moved}};
   if (problem.memories.size() > 1) {
     root["cost"] = packing.cost;
     for (std::size_t m = 0; m < packing.heights.size(); ++m)
@@ -115,7 +123,8 @@ Result<std::string> write_packing_json(const Problem& problem, const Packing& pa
   OrderedJson memories = OrderedJson::object();
   for (std::size_t i = 0; i < packing.offsets.size(); ++i) {
     append_new(offsets, problem.name(BufferId(i)), packing.offsets[i].value);
-    if (!packing.memories.empty()) append_new(memories, problem.name(BufferId(i)), problem.memories[packing.memories[i]].name);
+    if (!packing.memories.empty())
+      append_new(memories, problem.name(BufferId(i)), problem.memories[packing.memories[i]].name);
   }
   root["offsets"] = std::move(offsets);
   if (!memories.empty()) root["memories"] = std::move(memories);

@@ -18,7 +18,8 @@ void MaxFlow::add_arc(std::uint32_t from, std::uint32_t to, std::int64_t capacit
   first_[to] = id + 1;
 }
 
-std::optional<std::int64_t> MaxFlow::maximise(std::uint32_t source, std::uint32_t sink, std::int64_t most_work) {
+std::optional<std::int64_t> MaxFlow::maximise(std::uint32_t source, std::uint32_t sink,
+                                              std::int64_t most_work) {
   std::int64_t flow = 0;
   while (work_ <= most_work) {
     find_levels(source);

@@ -1,8 +1,9 @@
 // Maximum flow from one node to another (Dinic's algorithm), with a limit on the work.
 //
-// Nodes are numbers, arcs have capacities; maximise() pushes along shortest paths, level by level, until
-// none is left. Afterwards reachable() says which nodes the source still reaches: the near side of a
-// minimum cut. Work is counted in arcs visited, so that an answer does not depend on the clock.
+// Nodes are numbers, arcs have capacities; maximise() pushes along shortest paths, level by level,
+// until none is left. Afterwards reachable() says which nodes the source still reaches: the near
+// side of a minimum cut. Work is counted in arcs visited, so that an answer does not depend on the
+// clock.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,8 @@ class MaxFlow {
   void add_arc(std::uint32_t from, std::uint32_t to, std::int64_t capacity);
 
   // The flow, or nothing when it took more than `most_work` visits of arcs.
-  std::optional<std::int64_t> maximise(std::uint32_t source, std::uint32_t sink, std::int64_t most_work);
+  std::optional<std::int64_t> maximise(std::uint32_t source, std::uint32_t sink,
+                                       std::int64_t most_work);
   bool reachable(std::uint32_t node) const { return level_[node] != kFar; }
 
  private:

@@ -31,8 +31,9 @@ class Assigner {
 
   Packing run() {
     const double assignments = std::accumulate(
-        clusters_.begin(), clusters_.end(), 1.0,
-        [](double product, const Cluster& c) { return product * static_cast<double>(c.allowed.size()); });
+        clusters_.begin(), clusters_.end(), 1.0, [](double product, const Cluster& c) {
+          return product * static_cast<double>(c.allowed.size());
+        });
     if (assignments <= kMostAssignments) return enumerate();
     return spill();
   }
@@ -69,7 +70,8 @@ class Assigner {
 
   void write_assignment() {
     for (const Cluster& cluster : clusters_) {
-      for (const std::uint32_t i : cluster.buffers) assignment_[i] = cluster.allowed[cluster.choice];
+      for (const std::uint32_t i : cluster.buffers)
+        assignment_[i] = cluster.allowed[cluster.choice];
     }
   }
 
@@ -156,7 +158,8 @@ class Assigner {
     Packing packing;
     packing.status = refuted ? PackStatus::kInfeasible : PackStatus::kUnknown;
     packing.method = "memories";
-    for (std::size_t i = 0; refuted && i < problem_.size(); ++i) packing.core.push_back(BufferId(i));
+    for (std::size_t i = 0; refuted && i < problem_.size(); ++i)
+      packing.core.push_back(BufferId(i));
     return packing;
   }
 

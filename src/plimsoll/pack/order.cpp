@@ -74,14 +74,22 @@ std::vector<float> priorities(const BodyModel& model, Order order) {
     const double size = stable_log2(static_cast<double>(body.height));
     double value = 0;
     switch (order) {
-      case Order::kWidth: value = width * 1000 + size; break;
-      case Order::kArea: value = (width + size) * 1000 + width; break;
+      case Order::kWidth:
+        value = width * 1000 + size;
+        break;
+      case Order::kArea:
+        value = (width + size) * 1000 + width;
+        break;
       case Order::kAreaWidth:
-      case Order::kLongArea: break;
-      case Order::kSize: value = size * 1000 + width; break;
+      case Order::kLongArea:
+        break;
+      case Order::kSize:
+        value = size * 1000 + width;
+        break;
       case Order::kTotalWidth:
       case Order::kTotalArea: {
-        const auto total = most(static_cast<std::size_t>(body.first), static_cast<std::size_t>(body.last));
+        const auto total =
+            most(static_cast<std::size_t>(body.first), static_cast<std::size_t>(body.last));
         value = static_cast<double>(total) / peak * 1e5 + width;
         if (order == Order::kTotalArea) value += size;
         break;

@@ -1,8 +1,8 @@
 // Priorities: in which order a skyline takes the bodies.
 //
-// A pass picks the body of highest priority among those that fit (skyline.h). An octave of area is worth
-// 1000, whatever the order, so that rules and noise can be added to it. Logarithms are those of stable_log.h:
-// the same order on every machine.
+// A pass picks the body of highest priority among those that fit (skyline.h). An octave of area is
+// worth 1000, whatever the order, so that rules and noise can be added to it. Logarithms are those
+// of stable_log.h: the same order on every machine.
 #pragma once
 
 #include <cstdint>

@@ -115,8 +115,8 @@ class OrderingSearch {
     return branch(*worst, ranges, low, high);
   }
 
-  CoverResult branch(const Pair& pair, std::vector<Interval<std::int64_t>>& ranges, const Places& low,
-                     const Places& high) {
+  CoverResult branch(const Pair& pair, std::vector<Interval<std::int64_t>>& ranges,
+                     const Places& low, const Places& high) {
     // The larger body below first: it is the harder one to lift.
     if (model_.bodies[pair.a].height * (model_.bodies[pair.a].last - model_.bodies[pair.a].first) >
         model_.bodies[pair.b].height * (model_.bodies[pair.b].last - model_.bodies[pair.b].first))

@@ -6,25 +6,28 @@
 //   problem.buffers.push_back({.lifetime = {0, 9}, .size = 8_bytes, .alignment = 4});
 //   PLIMSOLL_TRY(Packing packing, pack(problem, {}));   // height 12, status kOptimal
 //
-// What runs, in this order, each stage only while the answer is not good enough and the budget lasts:
+// What runs, in this order, each stage only while the answer is not good enough and the budget
+// lasts:
 //   1. lower bounds (bounds.h);
 //   2. the skyline in several orders (skyline.h): n log n, a valid answer within milliseconds;
-//      problems with composite bodies, clocks or two ends take the greedy orders instead (greedy.h);
+//      problems with composite bodies, clocks or two ends take the greedy orders instead
+//      (greedy.h);
 //      large problems that miss the target are repacked where they are highest (window_search.h);
 //   3. where time falls apart into independent parts, only parts above the target go on;
-//   4. the exact point-cover search (point_cover.h) on parts of up to a few thousand buffers, or the
+//   4. the exact point-cover search (point_cover.h) on parts of up to a few thousand buffers, or
+//      the
 //      ordering search (ordering_search.h) on small problems with composite bodies, clocks or ends.
 //
-// Budget. `deadline_seconds` is wall time. With `deterministic` no clock is read at all: the deadline
-// is turned into a count of elementary work at a fixed rate, one thread runs, and the same problem
-// and options give the same offsets on every machine. Stages 1 and 2 run their first pass whatever
-// the budget says, so there is always an answer.
+// Budget. `deadline_seconds` is wall time. With `deterministic` no clock is read at all: the
+// deadline is turned into a count of elementary work at a fixed rate, one thread runs, and the same
+// problem and options give the same offsets on every machine. Stages 1 and 2 run their first pass
+// whatever the budget says, so there is always an answer.
 //
-// Threads. pack() is a pure function and may be called from many threads. With threads > 1 it starts
-// that many workers for stage 4 and joins them before it returns.
+// Threads. pack() is a pure function and may be called from many threads. With threads > 1 it
+// starts that many workers for stage 4 and joins them before it returns.
 //
-// Failures. kBadInput from verify(problem), kUsage for options that make no sense. "Does not fit" and
-// "no time" are not errors but statuses (packing.h). Every answer has passed check_packing().
+// Failures. kBadInput from verify(problem), kUsage for options that make no sense. "Does not fit"
+// and "no time" are not errors but statuses (packing.h). Every answer has passed check_packing().
 #pragma once
 
 #include <cstdint>
@@ -64,7 +67,8 @@ struct PackOptions {
   bool keep_hints = false;  // incremental: stay within the capacity (or the old height) and move as
                             // few hinted buffers as possible; see repack.h
 
-  // Switches of single ideas, all on. Tests run the combinations; turn one off to see what it gives.
+  // Switches of single ideas, all on. Tests run the combinations; turn one off to see what it
+  // gives.
   bool split_parts = true;     // solve independent stretches of time apart
   bool slack_guidance = true;  // skyline: serve the tightest moment of a valley first
   bool snug_fit = true;        // skyline: prefer what leaves little free at the edges of a valley

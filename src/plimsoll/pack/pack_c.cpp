@@ -67,15 +67,20 @@ int add_class(plimsoll_pack* handle, const std::int64_t* buffers, std::size_t co
 
 }  // namespace
 
-plimsoll_pack* plimsoll_pack_new(void) { return new (std::nothrow) plimsoll_pack; }
-void plimsoll_pack_free(plimsoll_pack* handle) { delete handle; }
+plimsoll_pack* plimsoll_pack_new(void) {
+  return new (std::nothrow) plimsoll_pack;
+}
+void plimsoll_pack_free(plimsoll_pack* handle) {
+  delete handle;
+}
 
 int64_t plimsoll_pack_add_buffer(plimsoll_pack* handle, int64_t lower, int64_t upper, int64_t size,
                                  int64_t alignment) {
   const int code = guarded(handle, [&] {
     if (size < 0 || alignment < 1 || upper < lower)
       return refuse(handle, ErrorCode::kBadInput,
-                    fmt::format("a buffer of {} bytes at multiples of {} that lives from {} to {}: sizes are 0 or more, "
+                    fmt::format("a buffer of {} bytes at multiples of {} that lives from {} to {}: "
+                                "sizes are 0 or more, "
                                 "alignments 1 or more, and nothing ends before it begins",
                                 size, alignment, lower, upper));
     handle->problem.buffers.push_back(
@@ -112,10 +117,10 @@ int plimsoll_pack_solve(plimsoll_pack* handle, int64_t capacity, double deadline
                         int deterministic) {
   return guarded(handle, [&] {
     if (capacity >= 0) handle->problem.set_capacity(Bytes(capacity));
-    auto packing = pack::pack(handle->problem, {.goal = capacity < 0 ? pack::Goal::kMinimize
-                                                                     : pack::Goal::kFit,
-                                                .deadline_seconds = deadline_seconds,
-                                                .deterministic = deterministic != 0});
+    auto packing = pack::pack(handle->problem,
+                              {.goal = capacity < 0 ? pack::Goal::kMinimize : pack::Goal::kFit,
+                               .deadline_seconds = deadline_seconds,
+                               .deterministic = deterministic != 0});
     if (!packing) return refuse(handle, packing.error().code, packing.error().message);
     handle->packing = std::move(*packing);
     if (handle->packing.fits()) return 0;

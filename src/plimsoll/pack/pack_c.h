@@ -1,14 +1,15 @@
 /* The packer for C and for every language that can call C.
  *
- * A problem is built call by call, packed, read and freed. Functions that can fail return 0 on success
- * and the exit code of the same failure on the command line otherwise (3 bad input, 4 does not fit, 5 no
- * answer in time); plimsoll_pack_message() says why in words. Indices are those that
+ * A problem is built call by call, packed, read and freed. Functions that can fail return 0 on
+ * success and the exit code of the same failure on the command line otherwise (3 bad input, 4 does
+ * not fit, 5 no answer in time); plimsoll_pack_message() says why in words. Indices are those that
  * plimsoll_pack_add_buffer() returned: 0, 1, 2... A handle belongs to one thread at a time.
  *
  *   plimsoll_pack* p = plimsoll_pack_new();
  *   plimsoll_pack_add_buffer(p, 0, 3, 4, 1);
  *   plimsoll_pack_add_buffer(p, 3, 9, 4, 1);
- *   if (plimsoll_pack_solve(p, -1, 1.0, 1) == 0) printf("%lld\n", (long long)plimsoll_pack_height(p));
+ *   if (plimsoll_pack_solve(p, -1, 1.0, 1) == 0)
+ *     printf("%lld\n", (long long)plimsoll_pack_height(p));
  *   plimsoll_pack_free(p);
  */
 #ifndef PLIMSOLL_PACK_PACK_C_H
@@ -26,7 +27,8 @@ typedef struct plimsoll_pack plimsoll_pack;
 plimsoll_pack* plimsoll_pack_new(void); /* NULL when memory is out */
 void plimsoll_pack_free(plimsoll_pack* pack);
 
-/* Lifetime [lower, upper), size in bytes, alignment >= 1. Returns the index, or -1 for one that makes no sense. */
+/* Lifetime [lower, upper), size in bytes, alignment >= 1. Returns the index, or -1 for one that
+ * makes no sense. */
 int64_t plimsoll_pack_add_buffer(plimsoll_pack* pack, int64_t lower, int64_t upper, int64_t size,
                                  int64_t alignment);
 int plimsoll_pack_fix(plimsoll_pack* pack, int64_t buffer, int64_t offset);

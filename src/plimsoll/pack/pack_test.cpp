@@ -1,5 +1,5 @@
-#include "plimsoll/base/testing/test_paths.h"
 #include "plimsoll/pack/pack.h"
+#include "plimsoll/base/testing/test_paths.h"
 
 #include <cstdlib>
 #include <filesystem>
@@ -44,8 +44,8 @@ Packing packed(const Problem& problem, PackOptions options = {}) {
   return *packing;
 }
 
-// State that leaves memory and comes back to the same place: boxes cannot share its gap, pieces can. With
-// a search that asked the boxes height by height this took minutes.
+// State that leaves memory and comes back to the same place: boxes cannot share its gap, pieces
+// can. With a search that asked the boxes height by height this took minutes.
 TEST(Pack, StateThatComesBackIsPackedWithinItsCountedWork) {
   Problem problem;
   Random random(3);
@@ -53,11 +53,14 @@ TEST(Pack, StateThatComesBackIsPackedWithinItsCountedWork) {
     const std::int64_t away = 20 + random.below(100);
     const Bytes size(64 * (1 + random.below(1 << 20)));
     problem.buffers.push_back({.lifetime = {0, away}, .size = size, .alignment = 64});
-    problem.buffers.push_back({.lifetime = {away + 20 + random.below(40), 200}, .size = size, .alignment = 64});
+    problem.buffers.push_back(
+        {.lifetime = {away + 20 + random.below(40), 200}, .size = size, .alignment = 64});
     problem.colocated.push_back({BufferId(std::size_t(2 * k)), BufferId(std::size_t(2 * k + 1))});
   }
   for (std::int64_t t = 0; t < 195; ++t) {
-    problem.buffers.push_back({.lifetime = {t, t + 1 + random.below(5)}, .size = Bytes(64 * (1 + random.below(1 << 20))), .alignment = 64});
+    problem.buffers.push_back({.lifetime = {t, t + 1 + random.below(5)},
+                               .size = Bytes(64 * (1 + random.below(1 << 20))),
+                               .alignment = 64});
   }
   PackOptions options;
   options.goal = Goal::kMinimize;
@@ -111,8 +114,9 @@ TEST(Pack, AlignmentMayBeLargerThanTheSize) {
   EXPECT_EQ(packed(problem).status, PackStatus::kOptimal);
 }
 
-// All offsets are even, but the top of the 5-byte buffer is not: the bound is 11, and the refutation of 11
-// must raise it to 12, the next height that any buffer can end at. The empty member pins its class.
+// All offsets are even, but the top of the 5-byte buffer is not: the bound is 11, and the
+// refutation of 11 must raise it to 12, the next height that any buffer can end at. The empty
+// member pins its class.
 TEST(Pack, ARefutedHeightRaisesTheBoundToTheNextPossibleOne) {
   Problem problem;
   problem.buffers = {{.lifetime = {2, 7}, .size = 5_bytes, .alignment = 2},
@@ -280,8 +284,8 @@ TEST(Pack, WorkersAgreeWithOneThread) {
 
 TEST(Pack, NamedGreedyOrdersGiveValidPackings) {
   const Problem problem = corpus("A.1048576.csv");
-  for (int method = static_cast<int>(Method::kBySize); method <= static_cast<int>(Method::kGivenOrder);
-       ++method) {
+  for (int method = static_cast<int>(Method::kBySize);
+       method <= static_cast<int>(Method::kGivenOrder); ++method) {
     const Packing packing = packed(problem, {.method = static_cast<Method>(method)});
     EXPECT_TRUE(packing.fits()) << method;
     EXPECT_GT(packing.height(), packing.lower_bound) << method;
@@ -290,8 +294,8 @@ TEST(Pack, NamedGreedyOrdersGiveValidPackings) {
 
 TEST(Pack, NamedGreedyOrdersAnswerEvenWithoutTime) {
   const Problem problem = generate(Family::kRandom, 20000, 3);
-  for (int method = static_cast<int>(Method::kBySize); method <= static_cast<int>(Method::kGivenOrder);
-       ++method) {
+  for (int method = static_cast<int>(Method::kBySize);
+       method <= static_cast<int>(Method::kGivenOrder); ++method) {
     const PackOptions options{.method = static_cast<Method>(method), .deadline_seconds = 0.001};
     EXPECT_TRUE(packed(problem, options).fits()) << method;
   }
@@ -320,10 +324,12 @@ TEST(Pack, EveryCombinationOfSwitchesGivesTheOptimum) {
   const auto best = testing::best_height(problem);
   ASSERT_TRUE(best.known && best.height) << "seed 2";
   for (int bits = 0; bits < 4096; ++bits)
-    EXPECT_EQ(packed(problem, with_switches(bits)).height().value, *best.height) << "seed 2, bits " << bits;
+    EXPECT_EQ(packed(problem, with_switches(bits)).height().value, *best.height)
+        << "seed 2, bits " << bits;
 }
 
-// Small enough for every combination to end in a proof, large enough to jump back over several steps.
+// Small enough for every combination to end in a proof, large enough to jump back over several
+// steps.
 TEST(Pack, EveryCombinationOfExactSwitchesProvesTheSameOptimum) {
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     const Problem problem = generate(Family::kRandom, 14, seed);
@@ -339,7 +345,8 @@ TEST(Pack, EveryCombinationOfExactSwitchesProvesTheSameOptimum) {
   }
 }
 
-// Above 3,000 buffers the skylines and the window search answer; counted work keeps this the same everywhere.
+// Above 3,000 buffers the skylines and the window search answer; counted work keeps this the same
+// everywhere.
 TEST(Pack, EveryCombinationOfSkylineSwitchesPacksALargeProblem) {
   const Problem problem = generate(Family::kRandom, 4000, 21);
   for (int bits = 0; bits < 32; ++bits) {

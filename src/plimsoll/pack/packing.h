@@ -30,9 +30,9 @@ struct Packing {
   Bytes lower_bound;                   // for memory 0
   double cost = 0;                     // sum of size * cost_per_byte
   PackStatus status = PackStatus::kUnknown;
-  std::string method;                  // what found it: "skyline area", "point-cover", ...
-  std::vector<BufferId> core;          // only under kInfeasible
-  std::int64_t moved = 0;              // buffers with a hint that do not lie there
+  std::string method;          // what found it: "skyline area", "point-cover", ...
+  std::vector<BufferId> core;  // only under kInfeasible
+  std::int64_t moved = 0;      // buffers with a hint that do not lie there
   double seconds = 0;
 
   Bytes height() const { return heights.empty() ? Bytes(0) : heights.front(); }

@@ -1,9 +1,9 @@
 // What two bodies demand of each other: which differences of their places are forbidden.
 //
 // Two pieces that meet forbid x_b - x_a in the open interval (lo_a - hi_b, hi_a - lo_b). Arena ends
-// forbid more: when a is a front body and b a back body, everything below hi_a - lo_b. The union over
-// all pairs of pieces, merged, is all that greedy placement and the ordering search need to know, so
-// gaps, windows, groups, classes, clocks and ends look the same to them.
+// forbid more: when a is a front body and b a back body, everything below hi_a - lo_b. The union
+// over all pairs of pieces, merged, is all that greedy placement and the ordering search need to
+// know, so gaps, windows, groups, classes, clocks and ends look the same to them.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,8 @@ inline void append_forbidden(const BodyModel& model, std::size_t a, std::size_t 
   }
 }
 
-// Sorted and disjoint; ranges that only touch stay apart, for the difference between them is allowed.
+// Sorted and disjoint; ranges that only touch stay apart, for the difference between them is
+// allowed.
 inline void merge_forbidden(std::vector<Forbidden>& ranges) {
   std::sort(ranges.begin(), ranges.end());
   std::size_t kept = 0;

@@ -1,10 +1,11 @@
 // Exact search on one part of a plain model, by one worker or several.
 //
 // An Incumbent is what workers share: the best packing of the part, its height, and the lower bound
-// proven so far. fit_part() asks one question (within the capacity?) with a different seed per worker;
-// minimize_part() bisects by effort: at every level of effort it first asks for the lower bound itself,
-// then for heights between, because solvability is not monotone for any search with a limit. An answer
-// "impossible" raises the bound; a packing lowers the height; they meet at the optimum.
+// proven so far. fit_part() asks one question (within the capacity?) with a different seed per
+// worker; minimize_part() bisects by effort: at every level of effort it first asks for the lower
+// bound itself, then for heights between, because solvability is not monotone for any search with a
+// limit. An answer "impossible" raises the bound; a packing lowers the height; they meet at the
+// optimum.
 //
 // Threads: Incumbent is guarded by a mutex; workers share nothing else but the stop flag.
 #pragma once
@@ -45,7 +46,8 @@ class Incumbent {
   std::vector<std::int64_t> places_;
 };
 
-// Stops when the incumbent is at or below `target`, or the part is solved to proof, or the budget ends.
+// Stops when the incumbent is at or below `target`, or the part is solved to proof, or the budget
+// ends.
 void fit_part(const BodyModel& model, const Part& part, std::int64_t capacity,
               const PackOptions& options, Budget& budget, Incumbent& incumbent);
 void minimize_part(const BodyModel& model, const Part& part, std::int64_t target,

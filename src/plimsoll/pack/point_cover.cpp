@@ -14,14 +14,14 @@
 namespace plimsoll::pack {
 namespace {
 
-// Run times have a heavy tail: many short dives beat few long ones. A dive that succeeds takes one to three
-// nodes per item in tilings, up to twenty where there is slack: short dives may take 2, 4, 8 or 16. A tenth of
-// the nodes goes to long dives, each twice as long as the one before, which end in a proof where there is
-// nothing to find.
+// Run times have a heavy tail: many short dives beat few long ones. A dive that succeeds takes one
+// to three nodes per item in tilings, up to twenty where there is slack: short dives may take 2, 4,
+// 8 or 16. A tenth of the nodes goes to long dives, each twice as long as the one before, which end
+// in a proof where there is nothing to find.
 constexpr std::int64_t kShortDive = 2;  // nodes per item
 constexpr int kDoublings = 3;
 constexpr std::int64_t kFewestNodes = 100;  // of any dive
-constexpr std::int64_t kLongDive = 16;  // the first one
+constexpr std::int64_t kLongDive = 16;      // the first one
 constexpr std::int64_t kLongShare = 10;
 
 // What a section is judged by: how many ways there are to go on, then how often it failed before.
@@ -32,8 +32,8 @@ constexpr double kSectionChance = 400;
 constexpr std::int64_t kPlainDives = 3;  // the first dives go without chance
 constexpr double kGuided = 0.66;         // share of the others that follow an earlier one
 
-// The value of a candidate, in nats of width: chance counts most, so that dives differ; then how well it
-// closes with what stands beside it; then how long it lives.
+// The value of a candidate, in nats of width: chance counts most, so that dives differ; then how
+// well it closes with what stands beside it; then how long it lives.
 constexpr double kGuide = 100;  // ... and an earlier dive's choice more than all of it
 constexpr double kChance = 30;
 constexpr double kSnugness = 6;
@@ -46,7 +46,11 @@ constexpr double kHighSide = 0.3;  // it stands out above that
 class PointCover::Search {
  public:
   Search(CoverTask task, const CoverOptions& options)
-      : state_(std::move(task)), task_(state_.task()), options_(options), random_(options.seed), best_dives_(remembered(task_), task_.sections) {
+      : state_(std::move(task)),
+        task_(state_.task()),
+        options_(options),
+        random_(options.seed),
+        best_dives_(remembered(task_), task_.sections) {
     weigh_items();
     found_.assign(task_.items.size(), 0);
     failures_.assign(static_cast<std::size_t>(task_.sections), 0);
@@ -62,7 +66,8 @@ class PointCover::Search {
       choose_section_bias();
       const std::int64_t limit = next_dive_limit(last_node - nodes_);
       dive_end_ = nodes_ + limit;
-      best_dives_.begin(options_.guided_dives && dives_ >= kPlainDives && random_.chance(kGuided), random_);
+      best_dives_.begin(options_.guided_dives && dives_ >= kPlainDives && random_.chance(kGuided),
+                        random_);
       ++dives_;
       result = state_.start() ? solve_range({0, task_.sections}) : CoverResult::kImpossible;
       best_dives_.end();
@@ -148,7 +153,8 @@ class PointCover::Search {
     const auto ceiling = static_cast<double>(task_.ceilings[at]);
     const std::int64_t slack = state_.slack(s);
     const double branches = static_cast<double>(state_.on_floor(s)) * kBranch +
-                            (slack > 0 ? kWasteBranch : 0) + static_cast<double>(slack) / ceiling * 100;
+                            (slack > 0 ? kWasteBranch : 0) +
+                            static_cast<double>(slack) / ceiling * 100;
     if (options_.fail_first) return branches + bias_[at];
     return static_cast<double>(state_.floor(s)) / ceiling * 1e9 + branches;
   }
@@ -172,8 +178,9 @@ class PointCover::Search {
     return true;
   }
 
-  // Tries whatever can cover the point above the floor of s. After a failure blamed_ says which sections
-  // it follows from; a step that touched none of them is not to blame, and neither is this node.
+  // Tries whatever can cover the point above the floor of s. After a failure blamed_ says which
+  // sections it follows from; a step that touched none of them is not to blame, and neither is this
+  // node.
   CoverResult branch(Range range, std::int32_t s) {
     const std::int64_t height = state_.floor(s);
     SectionSet blamed;
@@ -194,8 +201,8 @@ class PointCover::Search {
     return result;
   }
 
-  // Solves what is left after a step and takes the step back. blamed_: what the failure follows from;
-  // innocent_: it would have failed without the step.
+  // Solves what is left after a step and takes the step back. blamed_: what the failure follows
+  // from; innocent_: it would have failed without the step.
   CoverResult follow(bool possible, Range range, std::size_t mark) {
     const CoverState::Trace trace = state_.trace();
     CoverResult result = CoverResult::kImpossible;
@@ -244,7 +251,8 @@ class PointCover::Search {
     ranked_.clear();
     for (const std::uint32_t i : items) {
       const double guide = best_dives_.advise(i, state_.lowest(i)) ? kGuide : 0;
-      ranked_.emplace_back(-guide - value_[i] - (options_.snug_cover ? kSnugness * snugness(i) : 0), i);
+      ranked_.emplace_back(-guide - value_[i] - (options_.snug_cover ? kSnugness * snugness(i) : 0),
+                           i);
     }
     std::sort(ranked_.begin(), ranked_.end());
     for (std::size_t k = 0; k < items.size(); ++k) items[k] = ranked_[k].second;
@@ -308,7 +316,8 @@ class PointCover::Search {
       ++long_dives_;
       return next_long;
     }
-    const int doublings = std::min(std::countr_zero(static_cast<std::uint64_t>(dives_) + 1), kDoublings);
+    const int doublings =
+        std::min(std::countr_zero(static_cast<std::uint64_t>(dives_) + 1), kDoublings);
     return std::max(kFewestNodes, items * kShortDive << doublings);
   }
 
@@ -318,17 +327,25 @@ class PointCover::Search {
     for (std::size_t i = 0; i < value_.size(); ++i) {
       const auto& [width, size, contention] = weights_[i];
       switch (dives_) {
-        case 0: value_[i] = 1000 * width + size; break;
-        case 1: value_[i] = 1000 * (width + size) + width; break;
-        case 2: value_[i] = 1e5 * contention + 10 * width + size; break;
-        default: value_[i] = width + kChance * random_.uniform();
+        case 0:
+          value_[i] = 1000 * width + size;
+          break;
+        case 1:
+          value_[i] = 1000 * (width + size) + width;
+          break;
+        case 2:
+          value_[i] = 1e5 * contention + 10 * width + size;
+          break;
+        default:
+          value_[i] = width + kChance * random_.uniform();
       }
       const std::int64_t hint = task_.items[i].hint;
       if (hint >= 0 && dives_ == 0) value_[i] = 1e12 - static_cast<double>(hint);
     }
   }
 
-  // Where dives have failed, branch early; and a little by chance, so that dives differ in this, too.
+  // Where dives have failed, branch early; and a little by chance, so that dives differ in this,
+  // too.
   void choose_section_bias() {
     if (dives_ < kPlainDives) return;
     for (std::size_t s = 0; s < bias_.size(); ++s)
@@ -347,7 +364,7 @@ class PointCover::Search {
   std::vector<Weights> weights_;
   std::vector<double> value_;
   mutable std::vector<std::pair<double, std::uint32_t>> ranked_;
-  SectionSet blamed_;   // what the last failure follows from
+  SectionSet blamed_;  // what the last failure follows from
   bool innocent_ = false;
   std::vector<std::int64_t> found_;
   FailedStates failed_;
@@ -372,7 +389,11 @@ void PointCover::set_limits(std::span<const std::int64_t> ceilings,
                             std::span<const std::int64_t> highest) {
   search_->set_limits(ceilings, highest);
 }
-std::span<const std::int64_t> PointCover::places() const { return search_->places(); }
-std::int64_t PointCover::nodes() const { return search_->nodes(); }
+std::span<const std::int64_t> PointCover::places() const {
+  return search_->places();
+}
+std::int64_t PointCover::nodes() const {
+  return search_->nodes();
+}
 
 }  // namespace plimsoll::pack

@@ -6,8 +6,8 @@
 #include "plimsoll/base/random.h"
 #include "plimsoll/pack/bounds.h"
 #include "plimsoll/pack/greedy.h"
-#include "plimsoll/pack/ordering_search.h"
 #include "plimsoll/pack/order.h"
+#include "plimsoll/pack/ordering_search.h"
 #include "plimsoll/pack/part_search.h"
 #include "plimsoll/pack/skyline.h"
 #include "plimsoll/pack/two_ended.h"
@@ -91,15 +91,18 @@ class Portfolio {
 
   void run_greedy_method() {
     switch (options_.method) {
-      case Method::kBySize: return try_greedy(GreedyOrder::kSize, Fit::kBest, "by-size", budget_);
+      case Method::kBySize:
+        return try_greedy(GreedyOrder::kSize, Fit::kBest, "by-size", budget_);
       case Method::kByLifetime:
         return try_greedy(GreedyOrder::kLifetime, Fit::kBest, "by-lifetime", budget_);
-      case Method::kByArea: return try_greedy(GreedyOrder::kArea, Fit::kBest, "by-area", budget_);
+      case Method::kByArea:
+        return try_greedy(GreedyOrder::kArea, Fit::kBest, "by-area", budget_);
       case Method::kExecutionOrder:
         return try_greedy(GreedyOrder::kBirth, Fit::kBest, "execution-order", budget_);
       case Method::kFirstFit:
         return try_greedy(GreedyOrder::kSize, Fit::kFirst, "first-fit", budget_);
-      default: return try_greedy(GreedyOrder::kGiven, Fit::kBest, "given-order", budget_);
+      default:
+        return try_greedy(GreedyOrder::kGiven, Fit::kBest, "given-order", budget_);
     }
   }
 
@@ -115,17 +118,17 @@ class Portfolio {
     if (options_.squeaky_wheel) squeak(skyline);
   }
 
-  // One cheap pass is enough for most graphs; then the orders that do best without structure. False when
-  // nothing more is to be done.
+  // One cheap pass is enough for most graphs; then the orders that do best without structure. False
+  // when nothing more is to be done.
   bool try_orders(Skyline& skyline) {
     enum class Care : std::uint8_t { kNone, kGuided, kFull };
     constexpr std::pair<Order, Care> kPasses[] = {
-        {Order::kArea, Care::kNone},         {Order::kAreaWidth, Care::kFull},
-        {Order::kLongArea, Care::kFull},     {Order::kTotalWidth, Care::kGuided},
-        {Order::kWidth, Care::kGuided},      {Order::kArea, Care::kGuided},
-        {Order::kTotalArea, Care::kNone},    {Order::kSize, Care::kNone},
-        {Order::kWidth, Care::kNone},        {Order::kTotalArea, Care::kGuided},
-        {Order::kSize, Care::kGuided},       {Order::kTotalWidth, Care::kNone}};
+        {Order::kArea, Care::kNone},      {Order::kAreaWidth, Care::kFull},
+        {Order::kLongArea, Care::kFull},  {Order::kTotalWidth, Care::kGuided},
+        {Order::kWidth, Care::kGuided},   {Order::kArea, Care::kGuided},
+        {Order::kTotalArea, Care::kNone}, {Order::kSize, Care::kNone},
+        {Order::kWidth, Care::kNone},     {Order::kTotalArea, Care::kGuided},
+        {Order::kSize, Care::kGuided},    {Order::kTotalWidth, Care::kNone}};
     std::vector<std::int64_t> places;
     for (const auto& [order, care] : kPasses) {
       if (care == Care::kGuided && !options_.slack_guidance) continue;
@@ -202,13 +205,14 @@ class Portfolio {
   bool fit_ = false;
 };
 
-// Front and other boxes from the bottom, back boxes upside down from the top; the arena is as high as
-// the moment at which both together need most.
+// Front and other boxes from the bottom, back boxes upside down from the top; the arena is as high
+// as the moment at which both together need most.
 void Portfolio::construct_two_ended() {
   for (const Order order : {Order::kArea, Order::kSize, Order::kWidth}) {
     if (auto places = place_two_ended(boxed_, order, options_.slack_guidance))
       offer(std::move(*places), std::string("two-ended skyline ") + name(order));
-    if (good_enough() || !budget_.spend(static_cast<std::int64_t>(boxed_.bodies.size()) * 100)) return;
+    if (good_enough() || !budget_.spend(static_cast<std::int64_t>(boxed_.bodies.size()) * 100))
+      return;
   }
   if (!best_.places.empty()) return;
   Budget part = budget_.share(1.0);
@@ -219,8 +223,8 @@ void Portfolio::construct_two_ended() {
 // Composite bodies, clocks and ends: greedy on the real pieces, then the ordering search.
 void Portfolio::improve_pieces() {
   Budget part = budget_.share(0.3);
-  for (const GreedyOrder order : {GreedyOrder::kSize, GreedyOrder::kArea, GreedyOrder::kLifetime,
-                                  GreedyOrder::kBirth}) {
+  for (const GreedyOrder order :
+       {GreedyOrder::kSize, GreedyOrder::kArea, GreedyOrder::kLifetime, GreedyOrder::kBirth}) {
     for (const Fit fit : {Fit::kFirst, Fit::kBest}) {
       if (!good_enough() && !part.over()) try_greedy(order, fit, "greedy on pieces", part);
     }
@@ -251,8 +255,8 @@ void Portfolio::improve_pieces() {
   budget_.settle(search);
 }
 
-// Greedy on the real pieces again and again: what ended above the target comes earlier next time. An
-// order that made things worse is forgotten after a while, and the search goes on from the best.
+// Greedy on the real pieces again and again: what ended above the target comes earlier next time.
+// An order that made things worse is forgotten after a while, and the search goes on from the best.
 void Portfolio::squeak_pieces(Budget& budget) {
   constexpr int kPatience = 12;
   constexpr int kRounds = 400;
@@ -262,7 +266,8 @@ void Portfolio::squeak_pieces(Budget& budget) {
   std::int64_t best_height = kLargest;
   int worse = 0;
   for (int round = 0; round < kRounds && !good_enough() && !budget.over(); ++round) {
-    const auto places = place_greedily(model_, order, worse % 3 == 2 ? Fit::kBest : Fit::kFirst, budget);
+    const auto places =
+        place_greedily(model_, order, worse % 3 == 2 ? Fit::kBest : Fit::kFirst, budget);
     if (!places) return;
     const std::int64_t height = height_of(model_, *places);
     offer(*places, "squeaky greedy on pieces");
@@ -277,18 +282,22 @@ void Portfolio::squeak_pieces(Budget& budget) {
     }
     const std::int64_t limit = std::max(target_, best_.lower_bound);
     for (std::size_t k = 1; k < order.size(); ++k) {
-      if (model_.bodies[order[k]].fixed >= 0 || model_.top_bytes(order[k], (*places)[order[k]]) <= limit) continue;
+      if (model_.bodies[order[k]].fixed >= 0 ||
+          model_.top_bytes(order[k], (*places)[order[k]]) <= limit)
+        continue;
       const auto to = static_cast<std::size_t>(static_cast<double>(k) * random.uniform());
-      std::rotate(order.begin() + static_cast<std::ptrdiff_t>(to), order.begin() + static_cast<std::ptrdiff_t>(k),
+      std::rotate(order.begin() + static_cast<std::ptrdiff_t>(to),
+                  order.begin() + static_cast<std::ptrdiff_t>(k),
                   order.begin() + static_cast<std::ptrdiff_t>(k) + 1);
     }
-    std::stable_partition(order.begin(), order.end(), [&](std::uint32_t b) { return model_.bodies[b].fixed >= 0; });
+    std::stable_partition(order.begin(), order.end(),
+                          [&](std::uint32_t b) { return model_.bodies[b].fixed >= 0; });
   }
 }
 
 void Portfolio::improve_parts() {
-  // Boxes hide the gaps of composite bodies, so their own bound may forbid what the pieces allow: no
-  // search on boxes gets below it, and asking height by height would take forever.
+  // Boxes hide the gaps of composite bodies, so their own bound may forbid what the pieces allow:
+  // no search on boxes gets below it, and asking height by height would take forever.
   const std::int64_t floor = model_.plain ? best_.lower_bound : lower_bound(boxed_).bytes;
   if (floor >= best_.height) return;
   std::vector<Part> parts = split_parts(boxed_, options_.split_parts);
@@ -298,9 +307,8 @@ void Portfolio::improve_parts() {
     }
     return true;
   });
-  std::sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
-    return a.bodies.size() < b.bodies.size();
-  });
+  std::sort(parts.begin(), parts.end(),
+            [](const Part& a, const Part& b) { return a.bodies.size() < b.bodies.size(); });
   std::vector<std::int64_t> places = best_.places;
   std::int64_t lower = best_.lower_bound;
   for (std::size_t k = 0; k < parts.size(); ++k) {

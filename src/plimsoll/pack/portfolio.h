@@ -1,8 +1,8 @@
 // The portfolio: which engine runs on what, for how long, until the answer is good enough.
 //
-// Good enough is the capacity (Goal::kFit) or the lower bound (Goal::kMinimize). The stages are those
-// listed in pack.h. Every stage offers its packings to one Incumbent per part and takes the target
-// from there, so a stage never works on what another has finished.
+// Good enough is the capacity (Goal::kFit) or the lower bound (Goal::kMinimize). The stages are
+// those listed in pack.h. Every stage offers its packings to one Incumbent per part and takes the
+// target from there, so a stage never works on what another has finished.
 //
 // Bodies that are not plain are boxed for the fast engines: hull of the sections times full height.
 // A packing of boxes is a packing of bodies; only the opposite needs the engines that see pieces.
@@ -24,7 +24,7 @@ struct Solution {
   std::int64_t height = kNever;      // bytes
   std::int64_t lower_bound = 0;      // bytes; above the capacity: proven infeasible
   std::string method = "none";
-  std::vector<BufferId> witnesses;   // of the lower bound, as far as known
+  std::vector<BufferId> witnesses;  // of the lower bound, as far as known
 };
 
 Solution solve(const BodyModel& model, std::optional<std::int64_t> capacity,

@@ -118,7 +118,8 @@ Status verify_classes(const Problem& problem, const std::vector<std::vector<Buff
       if (!problem.ends.empty() && problem.ends[id.index()] != problem.ends[first])
         return bad_input("{} {}: buffer '{}' and its first member have different arena ends", kind,
                          k, problem.name(id));
-      if (!problem.may_live_in.empty() && problem.may_live_in[id.index()] != problem.may_live_in[first])
+      if (!problem.may_live_in.empty() &&
+          problem.may_live_in[id.index()] != problem.may_live_in[first])
         return bad_input("{} {}: buffer '{}' and its first member may live in different memories",
                          kind, k, problem.name(id));
     }
@@ -193,8 +194,9 @@ template <typename Visit>
 void for_each_presence(const Problem& problem, BufferId id, Visit visit) {
   const Buffer& buffer = problem.buffers[id.index()];
   std::int64_t from = buffer.lifetime.begin;
-  const auto first = std::lower_bound(problem.gaps.begin(), problem.gaps.end(), id,
-                                      [](const Gap& gap, BufferId key) { return gap.buffer < key; });
+  const auto first =
+      std::lower_bound(problem.gaps.begin(), problem.gaps.end(), id,
+                       [](const Gap& gap, BufferId key) { return gap.buffer < key; });
   for (auto gap = first; gap != problem.gaps.end() && gap->buffer == id; ++gap) {
     if (from < gap->time.begin) visit(Interval<std::int64_t>{from, gap->time.begin});
     if (!gap->window.empty()) visit(gap->time);
@@ -245,9 +247,8 @@ bool meet(const Problem& problem, BufferId a, BufferId b) {
     return !out_of_the_way(problem.clocks, a, b) && !out_of_the_way(problem.clocks, b, a);
   bool found = false;
   for_each_presence(problem, a, [&](Interval<std::int64_t> mine) {
-    for_each_presence(problem, b, [&](Interval<std::int64_t> theirs) {
-      found = found || mine.meets(theirs);
-    });
+    for_each_presence(problem, b,
+                      [&](Interval<std::int64_t> theirs) { found = found || mine.meets(theirs); });
   });
   return found;
 }
@@ -262,8 +263,8 @@ void split_ends_by_lifetime(Problem& problem, double fraction) {
   const double threshold = fraction * (static_cast<double>(last) - static_cast<double>(first));
   problem.ends.clear();
   for (const Buffer& buffer : problem.buffers) {
-    const double length = static_cast<double>(buffer.lifetime.end) -
-                          static_cast<double>(buffer.lifetime.begin);
+    const double length =
+        static_cast<double>(buffer.lifetime.end) - static_cast<double>(buffer.lifetime.begin);
     problem.ends.push_back(length >= threshold ? ArenaEnd::kFront : ArenaEnd::kBack);
   }
 }

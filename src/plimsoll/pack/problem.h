@@ -1,22 +1,25 @@
 // A packing problem: buffers that live for a while, and the memory they share.
 //
-// Two buffers that are alive at the same moment must not share a byte; all others may. The answer (a
-// Packing, packing.h) is an offset for every buffer. This header is the whole vocabulary: what an
-// ordinary problem needs stands in Buffer, what is rare stands in a vector of Problem that is empty
-// by default, so a million plain buffers cost 88 bytes each.
+// Two buffers that are alive at the same moment must not share a byte; all others may. The answer
+// (a Packing, packing.h) is an offset for every buffer. This header is the whole vocabulary: what
+// an ordinary problem needs stands in Buffer, what is rare stands in a vector of Problem that is
+// empty by default, so a million plain buffers cost 88 bytes each.
 //
 //   lifetime   [begin, end), half-open, in any unit the caller likes. Two buffers meet when their
 //              lifetimes overlap; [0,3) and [3,9) do not. An empty lifetime meets nothing.
 //   gaps       within its lifetime a buffer can be away (a gap without window: it holds no bytes
 //              then) or small (a gap with window [lo, hi): it holds only those of its bytes).
 //   clocks     instead of lifetimes, for programs of several streams: see Clocks.
-//   contiguous groups whose members lie one behind the other in the order given. The group starts at
+//   contiguous groups whose members lie one behind the other in the order given. The group starts
+//   at
 //              a multiple of all its members' alignments; each member starts at the end of the one
 //              before it, rounded up to its own alignment. With sizes that are multiples of the
 //              alignments there is not a byte in between: what a fused collective needs.
-//   colocated  classes whose members share their first byte (aliases, in-place results). Members may
+//   colocated  classes whose members share their first byte (aliases, in-place results). Members
+//              may
 //              be alive together; outsiders see the larger of those alive.
-//   ends       a two-ended arena: whenever a front buffer and a back buffer meet, the front one lies
+//   ends       a two-ended arena: whenever a front buffer and a back buffer meet, the front one
+//              lies
 //              wholly below. Long-lived buffers at the front and short-lived ones at the back keep
 //              the middle free in one piece.
 //   memories   where buffers may live: capacity, cost per byte, and the largest piece the machine
@@ -28,17 +31,20 @@
 // [0,9): the first two share offset 0 and the third lies on top, height 12.
 //
 // Invariants, checked by verify():
-//  1. sizes, offsets and hints are not negative; alignments are positive; lifetimes do not end before
+//  1. sizes, offsets and hints are not negative; alignments are positive; lifetimes do not end
+//     before
 //     they begin;
-//  2. all sizes and alignments together, on top of the highest fixed place, stay below 2^62 (2^60 with
+//  2. all sizes and alignments together, on top of the highest fixed place, stay below 2^62 (2^60
+//     with
 //     slabs), so no sum in the packer can overflow; a slab is a multiple of all alignments;
 //  3. gaps lie inside their buffer's lifetime, ascending, disjoint; windows inside [0, size);
 //  4. every id in a group or class exists, and no buffer is in two groups or in two classes;
-//  5. side vectors are empty or have one entry per buffer; clocks exclude gaps, and released >= ready
+//  5. side vectors are empty or have one entry per buffer; clocks exclude gaps, and released >=
+//     ready
 //     in every component (who knows that a buffer is gone knows what was done before it came);
 //  6. the members of a group or class share one arena end and one set of memories.
-// Contradictions that are a matter of offsets (two fixed buffers in each other's way) are no errors:
-// the packer answers `infeasible` and names them.
+// Contradictions that are a matter of offsets (two fixed buffers in each other's way) are no
+// errors: the packer answers `infeasible` and names them.
 #pragma once
 
 #include <cstdint>
@@ -66,8 +72,8 @@ struct Buffer {
   bool operator==(const Buffer&) const = default;
 };
 
-// A stretch of a buffer's lifetime in which it holds only [window.begin, window.end) of its bytes, or
-// none at all when the window is empty.
+// A stretch of a buffer's lifetime in which it holds only [window.begin, window.end) of its bytes,
+// or none at all when the window is empty.
 struct Gap {
   BufferId buffer;
   Interval<std::int64_t> time;
@@ -78,10 +84,10 @@ struct Gap {
 
 // Lifetimes for several streams that run side by side. Stream s counts its operations 1, 2, 3...
 // ready[b*streams+s] is how many operations of stream s are known to be done when buffer b is first
-// written; released[b*streams+s] is how many must be done before b's bytes may be used again. Buffer
-// a is out of b's way when ready(b) >= released(a) in every component; two buffers meet when neither
-// is out of the other's way. One stream with ready = begin and released = end is a plain lifetime.
-// O(n * streams) numbers, never a matrix of pairs.
+// written; released[b*streams+s] is how many must be done before b's bytes may be used again.
+// Buffer a is out of b's way when ready(b) >= released(a) in every component; two buffers meet when
+// neither is out of the other's way. One stream with ready = begin and released = end is a plain
+// lifetime. O(n * streams) numbers, never a matrix of pairs.
 struct Clocks {
   int streams = 0;  // 0: lifetimes are plain
   std::vector<std::int64_t> ready;
@@ -107,9 +113,9 @@ struct Problem {
   Clocks clocks;
   std::vector<std::vector<BufferId>> contiguous;
   std::vector<std::vector<BufferId>> colocated;
-  std::vector<ArenaEnd> ends;               // empty: all kAny
-  std::vector<Memory> memories{Memory{}};   // at least one, at most 64
-  std::vector<std::uint64_t> may_live_in;   // bit m: memories[m]; empty: everywhere
+  std::vector<ArenaEnd> ends;              // empty: all kAny
+  std::vector<Memory> memories{Memory{}};  // at least one, at most 64
+  std::vector<std::uint64_t> may_live_in;  // bit m: memories[m]; empty: everywhere
 
   bool operator==(const Problem&) const = default;
 
@@ -123,9 +129,9 @@ struct Problem {
 struct Culprit {
   enum class Kind : std::uint8_t { kProblem, kBuffer, kMemory, kContiguous, kColocated };
   Kind kind = Kind::kProblem;
-  std::size_t index = 0;       // of the buffer, memory, group or class
+  std::size_t index = 0;        // of the buffer, memory, group or class
   std::string_view field = {};  // size, alignment, upper, fixed, hint, gaps, ...; empty: as a whole
-  std::size_t member = 0;      // of the group, class or list of gaps
+  std::size_t member = 0;       // of the group, class or list of gaps
 };
 
 // The invariants above, or which one is broken and by whom.

@@ -115,7 +115,8 @@ class Repacker {
     for (std::uint32_t other = 0; other < model_.bodies.size(); ++other) {
       if (model_.top_bytes(other, solution.places[other]) <= capacity_) continue;
       const Body& trouble = model_.bodies[other];
-      if (trouble.first < model_.bodies[b].last && model_.bodies[b].first < trouble.last) return true;
+      if (trouble.first < model_.bodies[b].last && model_.bodies[b].first < trouble.last)
+        return true;
     }
     return false;
   }
@@ -144,8 +145,8 @@ Packing repack(const Problem& problem, const PackOptions& options, Budget& budge
   write_offsets(model, solution.places, packing.offsets);
   packing.heights = {Bytes(solution.height)};
   packing.lower_bound = Bytes(lower_bound(model).bytes);
-  packing.status = packing.lower_bound == packing.height() ? PackStatus::kOptimal
-                                                           : PackStatus::kFeasible;
+  packing.status =
+      packing.lower_bound == packing.height() ? PackStatus::kOptimal : PackStatus::kFeasible;
   packing.method = "kept hints, " + solution.method;
   return packing;
 }

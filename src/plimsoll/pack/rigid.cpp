@@ -152,7 +152,8 @@ class Binder {
       Frame& frame = out_.frames[out_.frame_of[i]];
       if (!constrain(BufferId(i), buffer.alignment)) return contradiction(members_of(i));
       const std::int64_t delta = out_.delta_of[i];
-      if (buffer.hint && frame.hint < 0) frame.hint = std::max<std::int64_t>(0, buffer.hint->value - delta);
+      if (buffer.hint && frame.hint < 0)
+        frame.hint = std::max<std::int64_t>(0, buffer.hint->value - delta);
       if (!buffer.fixed) continue;
       BufferId& pin = pinned_by[out_.frame_of[i]];
       const std::int64_t place = buffer.fixed->value - delta;
@@ -210,6 +211,8 @@ GroupShape group_shape(const Problem& problem, const std::vector<BufferId>& grou
   return shape;
 }
 
-RigidBodies bind_rigid(const Problem& problem) { return Binder(problem).run(); }
+RigidBodies bind_rigid(const Problem& problem) {
+  return Binder(problem).run();
+}
 
 }  // namespace plimsoll::pack

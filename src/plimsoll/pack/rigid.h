@@ -2,9 +2,9 @@
 //
 // A contiguous group and a co-located class both say offset(b) = offset(a) + d. Chains of such
 // sentences bind buffers into frames; a union-find that carries the differences collects them, and
-// the alignments of all members become one congruence for the frame's own place (Chinese remainder).
-// A contradiction (two different distances, alignments that cannot hold together, two fixed members
-// that disagree) is reported with the buffers that make it.
+// the alignments of all members become one congruence for the frame's own place (Chinese
+// remainder). A contradiction (two different distances, alignments that cannot hold together, two
+// fixed members that disagree) is reported with the buffers that make it.
 #pragma once
 
 #include <cstdint>

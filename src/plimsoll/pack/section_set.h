@@ -1,8 +1,9 @@
 // A set of sections, as the exact search blames failures on them.
 //
-// 256 buckets, one bit each: up to 256 sections every section has its own, beyond that neighbours share
-// one. A bucket that is in the set stands for all of its sections, so a set may say too much, never too
-// little; that is the safe side for blame. All operations take constant time and no memory.
+// 256 buckets, one bit each: up to 256 sections every section has its own, beyond that neighbours
+// share one. A bucket that is in the set stands for all of its sections, so a set may say too much,
+// never too little; that is the safe side for blame. All operations take constant time and no
+// memory.
 #pragma once
 
 #include <algorithm>
@@ -40,9 +41,10 @@ class SectionSet {
     while (low < high && words_[low] == 0) ++low;
     while (high > low && words_[high - 1] == 0) --high;
     if (low == high) return {};
-    return {static_cast<std::uint16_t>(low * 64 + static_cast<std::size_t>(std::countr_zero(words_[low]))),
-            static_cast<std::uint16_t>(high * 64 -
-                                       static_cast<std::size_t>(std::countl_zero(words_[high - 1])))};
+    return {static_cast<std::uint16_t>(low * 64 +
+                                       static_cast<std::size_t>(std::countr_zero(words_[low]))),
+            static_cast<std::uint16_t>(
+                high * 64 - static_cast<std::size_t>(std::countl_zero(words_[high - 1])))};
   }
 
  private:

@@ -1,8 +1,9 @@
 // Sections: time reduced to the moments that matter.
 //
 // A section is a maximal set of intervals alive together. Sweep time with deaths before births (the
-// intervals are half-open); a section closes at the first death after a birth. Two intervals overlap
-// exactly when their section ranges do, and there are at most as many sections as intervals.
+// intervals are half-open); a section closes at the first death after a birth. Two intervals
+// overlap exactly when their section ranges do, and there are at most as many sections as
+// intervals.
 //
 //   [0,3) [3,9) [0,9)  ->  2 sections; the intervals cover [0,1) [1,2) [0,2)
 //

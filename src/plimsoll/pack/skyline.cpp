@@ -23,7 +23,8 @@ std::size_t block_of(std::int32_t section) {
 Skyline::Skyline(const BodyModel& model) : model_(model), load_(loads(model)) {
   const auto sections = static_cast<std::size_t>(model.sections);
   std::vector<std::uint32_t> next(sections + 2, 0);
-  for (const Body& body : model.bodies) next[static_cast<std::size_t>(body.first) + 1] += body.fixed < 0;
+  for (const Body& body : model.bodies)
+    next[static_cast<std::size_t>(body.first) + 1] += body.fixed < 0;
   std::partial_sum(next.begin(), next.end(), next.begin());
   free_.resize(next.back());
   for (std::uint32_t b = 0; b < model.bodies.size(); ++b) {
@@ -44,7 +45,8 @@ Skyline::Skyline(const BodyModel& model) : model_(model), load_(loads(model)) {
   index_obstacles();
   peak_ = load_.empty() ? 0 : *std::max_element(load_.begin(), load_.end());
   level_ = peak_ / kLevelShare;
-  for (const std::uint32_t b : free_) (model.bodies[b].height > level_ ? coarse_ : fine_).push_back(b);
+  for (const std::uint32_t b : free_)
+    (model.bodies[b].height > level_ ? coarse_ : fine_).push_back(b);
 }
 
 std::int32_t Skyline::pick(std::int32_t x, std::int32_t y) {
@@ -78,9 +80,8 @@ std::int64_t Skyline::lowest_obstacle(std::int32_t first, std::int32_t last, std
                                       std::int64_t below) {
   for (std::size_t block = block_of(first); block <= block_of(last - 1); ++block) {
     const auto end = obstacles_.begin() + obstacles_of_[block + 1];
-    auto at = std::partition_point(obstacles_.begin() + next_obstacle_[block], end, [&](auto k) {
-      return model_.bodies[fixed_[k]].fixed <= above;
-    });
+    auto at = std::partition_point(obstacles_.begin() + next_obstacle_[block], end,
+                                   [&](auto k) { return model_.bodies[fixed_[k]].fixed <= above; });
     for (work_ += 4; at != end; ++at, ++work_) {
       const Body& fixed = model_.bodies[fixed_[*at]];
       if (fixed.fixed >= below) break;
@@ -90,8 +91,8 @@ std::int64_t Skyline::lowest_obstacle(std::int32_t first, std::int32_t last, std
   return below;
 }
 
-// Obstacles that the lowest segment has reached become part of the skyline. Boxes of fixed bodies may
-// overlap each other; then one lands piece by piece.
+// Obstacles that the lowest segment has reached become part of the skyline. Boxes of fixed bodies
+// may overlap each other; then one lands piece by piece.
 bool Skyline::land(std::int32_t& x, std::int32_t y, std::int64_t height) {
   for (std::size_t block = block_of(x); block <= block_of(y - 1); ++block) {
     std::uint32_t& next = next_obstacle_[block];
@@ -160,7 +161,8 @@ std::int64_t Skyline::lowest_neighbour_height(std::int32_t x) const {
   std::int64_t lowest = kLargest;
   if (right < model_.sections) lowest = height_[static_cast<std::size_t>(right)];
   if (x > 0)
-    lowest = std::min(lowest, height_[static_cast<std::size_t>(segment_begin_[static_cast<std::size_t>(x)])]);
+    lowest = std::min(
+        lowest, height_[static_cast<std::size_t>(segment_begin_[static_cast<std::size_t>(x)])]);
   return lowest;
 }
 
@@ -187,7 +189,8 @@ std::int32_t Skyline::raise(std::int32_t x) {
   return begin;
 }
 
-std::int32_t Skyline::cover(std::int32_t x, std::int32_t first, std::int32_t last, std::int64_t top) {
+std::int32_t Skyline::cover(std::int32_t x, std::int32_t first, std::int32_t last,
+                            std::int64_t top) {
   const std::int64_t height = height_[static_cast<std::size_t>(x)];
   const std::int32_t y = segment_end_[static_cast<std::size_t>(x)];
   std::int32_t begin = first;
@@ -209,8 +212,8 @@ std::int32_t Skyline::cover(std::int32_t x, std::int32_t first, std::int32_t las
   return x < first ? x : last < y ? last : begin;
 }
 
-bool Skyline::pass(std::span<const float> priority, PassRules rules, std::vector<std::int64_t>& places,
-                   Budget* budget) {
+bool Skyline::pass(std::span<const float> priority, PassRules rules,
+                   std::vector<std::int64_t>& places, Budget* budget) {
   places.assign(model_.bodies.size(), 0);
   work_ = static_cast<std::int64_t>(model_.bodies.size()) * 4 - items_.work() - slack_.work();
   paid_ = 0;

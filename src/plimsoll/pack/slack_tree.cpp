@@ -12,7 +12,8 @@ void SlackTree::reset(std::span<const std::int64_t> load) {
   slack_.assign(2 * leaves, std::numeric_limits<std::int64_t>::max() / 2);
   waiting_.assign(2 * leaves, 0);
   for (std::size_t s = 0; s < load.size(); ++s) slack_[leaves + s] = -load[s];
-  for (std::size_t k = leaves - 1; k > 0; --k) slack_[k] = std::min(slack_[2 * k], slack_[2 * k + 1]);
+  for (std::size_t k = leaves - 1; k > 0; --k)
+    slack_[k] = std::min(slack_[2 * k], slack_[2 * k + 1]);
 }
 
 // The lowest node above these sections.
@@ -58,7 +59,8 @@ std::int32_t SlackTree::tightest(Interval<std::int32_t> sections) {
   return least.where;
 }
 
-void SlackTree::tightest(Node node, Interval<std::int32_t> sections, std::int64_t sum, Least& least) {
+void SlackTree::tightest(Node node, Interval<std::int32_t> sections, std::int64_t sum,
+                         Least& least) {
   const auto [low, high] = node.sections;
   if (sections.end <= low || high <= sections.begin || slack_[node.at] + sum >= least.slack) return;
   ++work_;

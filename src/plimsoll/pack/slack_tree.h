@@ -1,8 +1,10 @@
-// Slack over sections, for a skyline that serves the tightest moment first: add to a range, find the least.
+// Slack over sections, for a skyline that serves the tightest moment first: add to a range, find
+// the least.
 //
-// A binary tree over the sections with sums that wait at inner nodes. Both operations start at the lowest
-// node above their range, so that narrow valleys cost little: O(log of the width) in practice. Starts from
-// the negated loads; what is wasted is taken off. Ties go to the earlier section.
+// A binary tree over the sections with sums that wait at inner nodes. Both operations start at the
+// lowest node above their range, so that narrow valleys cost little: O(log of the width) in
+// practice. Starts from the negated loads; what is wasted is taken off. Ties go to the earlier
+// section.
 #pragma once
 
 #include <cstddef>

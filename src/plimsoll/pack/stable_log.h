@@ -13,8 +13,7 @@ namespace plimsoll::pack {
 inline double stable_log2(double x) {
   const auto bits = std::bit_cast<std::uint64_t>(x);
   const double exponent = static_cast<double>(static_cast<std::int64_t>(bits >> 52) - 1023);
-  const double m =
-      std::bit_cast<double>((bits & 0x000fffffffffffffULL) | 0x3ff0000000000000ULL);
+  const double m = std::bit_cast<double>((bits & 0x000fffffffffffffULL) | 0x3ff0000000000000ULL);
   // The parabola through (1,0), (1.5, 0.585), (2,1).
   return exponent + (m - 1) * (1.3399 - 0.3399 * (m - 1));
 }

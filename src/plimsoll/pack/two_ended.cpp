@@ -66,7 +66,8 @@ std::optional<std::vector<std::int64_t>> place_two_ended(const BodyModel& boxed,
   std::int64_t alignment = 1;
   for (const Body& body : back.model.bodies) {
     if (body.fixed >= 0 || body.residue != 0 || boxed.slab > 0) return std::nullopt;
-    const auto common = checked_multiply(alignment / std::gcd(alignment, body.modulus), body.modulus);
+    const auto common =
+        checked_multiply(alignment / std::gcd(alignment, body.modulus), body.modulus);
     if (!common || *common > kLargest / 4) return std::nullopt;
     alignment = *common;
   }

@@ -11,8 +11,8 @@ namespace {
 
 constexpr double kWidthWeights[] = {1.5, 1, 2, 1.25, 0.75, 4};
 constexpr double kNoise = 0.05;
-constexpr std::size_t kMostIdle = 24;     // passes over one window without a gain
-constexpr std::size_t kMostShare = 3;     // a window holds at most 1/3 of the bodies
+constexpr std::size_t kMostIdle = 24;  // passes over one window without a gain
+constexpr std::size_t kMostShare = 3;  // a window holds at most 1/3 of the bodies
 
 using Range = Interval<std::int32_t>;
 
@@ -38,7 +38,9 @@ class Window {
     skyline_ = std::make_unique<Skyline>(stage_);
   }
 
-  bool holds(Range span) const { return sections_.begin <= span.begin && span.end <= sections_.end; }
+  bool holds(Range span) const {
+    return sections_.begin <= span.begin && span.end <= sections_.end;
+  }
   bool meets(Range other) const {
     return sections_.begin < other.end && other.begin < sections_.end;
   }
@@ -46,8 +48,10 @@ class Window {
 
   // One pass; true when the window came out lower than ever, with its places written back.
   bool step(PassRules rules, Random& random, Budget& budget, std::vector<std::int64_t>& places) {
-    std::vector<float> priority = weighted_priorities(stage_, kWidthWeights[passes_ % std::size(kWidthWeights)]);
-    for (float& value : priority) value *= static_cast<float>(1 + kNoise * (random.uniform() - 0.5));
+    std::vector<float> priority =
+        weighted_priorities(stage_, kWidthWeights[passes_ % std::size(kWidthWeights)]);
+    for (float& value : priority)
+      value *= static_cast<float>(1 + kNoise * (random.uniform() - 0.5));
     ++passes_;
     ++idle_;
     if (!skyline_->pass(priority, rules, now_, &budget) || height() >= best_height_) return false;
@@ -81,7 +85,12 @@ class WindowSearch {
  public:
   WindowSearch(const BodyModel& model, const WindowOptions& options, Budget& budget,
                std::vector<std::int64_t>& places)
-      : model_(model), options_(options), budget_(budget), places_(places), random_(options.seed), load_(loads(model)) {}
+      : model_(model),
+        options_(options),
+        budget_(budget),
+        places_(places),
+        random_(options.seed),
+        load_(loads(model)) {}
 
   bool run() {
     bool better = false;

@@ -1,5 +1,5 @@
-#include "plimsoll/pack/order.h"
 #include "plimsoll/pack/window_search.h"
+#include "plimsoll/pack/order.h"
 
 #include <gtest/gtest.h>
 
@@ -23,7 +23,8 @@ TEST(WindowSearch, LowersAPassThatEndsHighAndStaysValid) {
   for (const std::uint64_t seed : {1u, 2u, 3u}) {
     Problem problem = generate(Family::kRandom, 60'000, seed);
     for (Buffer& buffer : problem.buffers)  // short lives, so that windows are a part of the whole
-      buffer.lifetime.end = buffer.lifetime.begin + (buffer.lifetime.end - buffer.lifetime.begin) / 16 + 1;
+      buffer.lifetime.end =
+          buffer.lifetime.begin + (buffer.lifetime.end - buffer.lifetime.begin) / 16 + 1;
     const BodyModel model = make_bodies(problem, 0, {});
     Skyline skyline(model);
     std::vector<std::int64_t> places;

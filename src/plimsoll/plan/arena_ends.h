@@ -12,12 +12,15 @@ namespace plimsoll::plan {
 // rounds until nothing moves.
 inline void agree_on_ends(pack::Problem& problem) {
   if (problem.ends.empty()) return;
-  const auto at_back = [&](BufferId id) { return problem.ends[id.index()] == pack::ArenaEnd::kBack; };
+  const auto at_back = [&](BufferId id) {
+    return problem.ends[id.index()] == pack::ArenaEnd::kBack;
+  };
   for (bool moved = true; moved;) {
     moved = false;
     for (const auto* classes : {&problem.contiguous, &problem.colocated}) {
       for (const std::vector<BufferId>& members : *classes) {
-        if (std::ranges::none_of(members, at_back) || std::ranges::all_of(members, at_back)) continue;
+        if (std::ranges::none_of(members, at_back) || std::ranges::all_of(members, at_back))
+          continue;
         for (const BufferId id : members) problem.ends[id.index()] = pack::ArenaEnd::kBack;
         moved = true;
       }

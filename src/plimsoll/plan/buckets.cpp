@@ -13,14 +13,21 @@ constexpr int kNoBucket = -1;
 
 // The gradient that an optimizer's update of a weight reads; invalid for any other node.
 ValueId gradient_of(const ir::Graph& graph, const ir::Node& node) {
-  if (node.phase != ir::Phase::kUpdate || !ops::card_of(node).in_place.must() || node.inputs.size() < 2) return {};
+  if (node.phase != ir::Phase::kUpdate || !ops::card_of(node).in_place.must() ||
+      node.inputs.size() < 2)
+    return {};
   return graph.value(node.inputs[0]).kind == ir::ValueKind::kWeight ? node.inputs[1] : ValueId{};
 }
 
 class Filler {
  public:
-  Filler(const ir::Graph& graph, const schedule::GraphWorkload& mapped, const std::vector<TaskId>& order, Bytes size)
-      : graph_(graph), mapped_(mapped), order_(order), size_(size), wanted_(mapped.workload.values.size(), false),
+  Filler(const ir::Graph& graph, const schedule::GraphWorkload& mapped,
+         const std::vector<TaskId>& order, Bytes size)
+      : graph_(graph),
+        mapped_(mapped),
+        order_(order),
+        size_(size),
+        wanted_(mapped.workload.values.size(), false),
         bucket_(mapped.workload.values.size(), kNoBucket) {}
 
   Buckets run() {
@@ -82,15 +89,16 @@ class Filler {
   const schedule::GraphWorkload& mapped_;
   const std::vector<TaskId>& order_;
   Bytes size_;
-  std::vector<bool> wanted_;   // by workload value: some update reads it as its gradient
-  std::vector<int> bucket_;    // by workload value
-  std::vector<TaskId> last_;   // by bucket: who makes its last gradient
+  std::vector<bool> wanted_;  // by workload value: some update reads it as its gradient
+  std::vector<int> bucket_;   // by workload value
+  std::vector<TaskId> last_;  // by bucket: who makes its last gradient
   Buckets out_;
 };
 
 }  // namespace
 
-Buckets make_buckets(const ir::Graph& graph, const schedule::GraphWorkload& mapped, const std::vector<TaskId>& order, Bytes size) {
+Buckets make_buckets(const ir::Graph& graph, const schedule::GraphWorkload& mapped,
+                     const std::vector<TaskId>& order, Bytes size) {
   return Filler(graph, mapped, order, size).run();
 }
 

@@ -1,13 +1,13 @@
 // Memory fusion: gradients that will be reduced together lie side by side, and so do all weights.
 //
-// One call can then reduce a bucket of gradients, or broadcast all weights, as one run of bytes. Buckets
-// are filled in the order in which gradients are made, because that is the order in which they can be sent
-// while the rest of the backward half still runs; a bucket is closed when it has reached the size asked
-// for, so a larger gradient is a bucket of its own.
+// One call can then reduce a bucket of gradients, or broadcast all weights, as one run of bytes.
+// Buckets are filled in the order in which gradients are made, because that is the order in which
+// they can be sent while the rest of the backward half still runs; a bucket is closed when it has
+// reached the size asked for, so a larger gradient is a bucket of its own.
 //
-// A bucket can be reduced only when all its members are there and none is overwritten yet: the updates of a
-// bucket's weights therefore move behind its last gradient. That costs memory (gradients live longer), the
-// more the larger the bucket.
+// A bucket can be reduced only when all its members are there and none is overwritten yet: the
+// updates of a bucket's weights therefore move behind its last gradient. That costs memory
+// (gradients live longer), the more the larger the bucket.
 //
 //   d3 u3 d2 u2 d1 u1      buckets of two      d3 d2 [u3 u2] d1 [u1]
 #pragma once

@@ -1,4 +1,5 @@
-// Every field of a plan file that follows from its steps, forged one at a time: the reader or the checker refuses.
+// Every field of a plan file that follows from its steps, forged one at a time: the reader or the
+// checker refuses.
 #include "plimsoll/plan/check_claims.h"
 
 #include <gmock/gmock.h>
@@ -50,21 +51,26 @@ bool is_the_makers_word(const std::string& path) {
   for (const char* free : {"/environment/", "/graph", "/budget_bytes"}) {
     if (path.starts_with(free)) return true;
   }
-  // Another place is as good, as long as it is free: that the replay finds out (check_plan_test.cpp).
+  // Another place is as good, as long as it is free: that the replay finds out
+  // (check_plan_test.cpp).
   return path.ends_with("/seconds") || path.ends_with("/offset");
 }
 
-void forge_every_leaf(const json& file, const json& node, const json::json_pointer& at, int& forged) {
+void forge_every_leaf(const json& file, const json& node, const json::json_pointer& at,
+                      int& forged) {
   if (node.is_structured()) {
     for (const auto& [key, child] : node.items()) {
-      if (node.is_array()) forge_every_leaf(file, child, at / static_cast<std::size_t>(std::stoul(key)), forged);
+      if (node.is_array())
+        forge_every_leaf(file, child, at / static_cast<std::size_t>(std::stoul(key)), forged);
       if (node.is_object()) forge_every_leaf(file, child, at / key, forged);
     }
     return;
   }
   if (is_the_makers_word(at.to_string())) return;
   std::vector<json> lies;
-  if (node.is_number_integer()) lies = {node.get<std::int64_t>() + 1, node.get<std::int64_t>() - 1, node.get<std::int64_t>() + 64};
+  if (node.is_number_integer())
+    lies = {node.get<std::int64_t>() + 1, node.get<std::int64_t>() - 1,
+            node.get<std::int64_t>() + 64};
   if (node.is_number_float()) lies = {node.get<double>() * 1.01, node.get<double>() / 1.01};
   if (node.is_boolean()) lies = {!node.get<bool>()};
   if (node.is_string()) lies = {node.get<std::string>() + "x", ""};
@@ -93,14 +99,18 @@ TEST(CheckClaims, ALowerBoundThatNobodyCanProveIsRefused) {
   ASSERT_TRUE(check_plan(plan).ok());
   // A plan that wastes memory, and says that nothing smaller exists.
   PlanBuffer& moved = plan.buffers[static_cast<std::size_t>(
-      std::max_element(plan.buffers.begin(), plan.buffers.end(), [](const PlanBuffer& a, const PlanBuffer& b) { return a.offset < b.offset; }) - plan.buffers.begin())];
+      std::max_element(
+          plan.buffers.begin(), plan.buffers.end(),
+          [](const PlanBuffer& a, const PlanBuffer& b) { return a.offset < b.offset; }) -
+      plan.buffers.begin())];
   moved.offset = moved.offset + Bytes(4096);
   plan.arenas[0].bytes = Bytes(moved.offset.value) + moved.bytes;
   plan.proof.lower_bound = plan.arenas[0].bytes;
   plan.proof.optimal = true;
   EXPECT_THAT(check_plan(plan).problems, Contains(HasSubstr("can be proven")));
   // Longer lifetimes would raise the load, and so the bound.
-  for (PlanBuffer& buffer : plan.buffers) buffer.lifetime = {Step(0), Step(static_cast<std::int64_t>(plan.steps.size()))};
+  for (PlanBuffer& buffer : plan.buffers)
+    buffer.lifetime = {Step(0), Step(static_cast<std::int64_t>(plan.steps.size()))};
   EXPECT_THAT(check_plan(plan).problems, Contains(HasSubstr("by its steps it is in")));
 }
 
@@ -114,7 +124,8 @@ TEST(CheckClaims, PlansOfSeveralStreamsAreRightAndTheirBoundsAreProven) {
     if (plan.proof.lower_bound == plan.proof.load) continue;
     plan.proof.lower_bound += Bytes(64);
     plan.proof.optimal = plan.proof.lower_bound == plan.arena_bytes();
-    EXPECT_THAT(check_plan(plan).problems, Contains(HasSubstr("the proof's lower bound"))) << "seed " << seed;
+    EXPECT_THAT(check_plan(plan).problems, Contains(HasSubstr("the proof's lower bound")))
+        << "seed " << seed;
   }
   EXPECT_GT(above_load, 5);
 }
@@ -125,7 +136,8 @@ TEST(CheckClaims, PlansThatSwapAndRecomputeAreRight) {
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     const Plan plan = claimed_plan(random_graph(seed), &all);
     EXPECT_THAT(check_plan(plan).problems, IsEmpty()) << "seed " << seed;
-    moved += std::any_of(plan.steps.begin(), plan.steps.end(), [](const PlanStep& step) { return step.kind != StepKind::kCompute; });
+    moved += std::any_of(plan.steps.begin(), plan.steps.end(),
+                         [](const PlanStep& step) { return step.kind != StepKind::kCompute; });
   }
   EXPECT_GT(moved, 3);
 }

@@ -46,14 +46,20 @@ Plan sample() {
 }
 
 std::size_t step_of(const Plan& plan, std::string_view op) {
-  const auto place = std::find_if(plan.steps.begin(), plan.steps.end(), [&](const PlanStep& step) { return plan.graph.node(step.node).op == op; });
+  const auto place = std::find_if(plan.steps.begin(), plan.steps.end(), [&](const PlanStep& step) {
+    return plan.graph.node(step.node).op == op;
+  });
   EXPECT_NE(place, plan.steps.end()) << op;
   return static_cast<std::size_t>(place - plan.steps.begin());
 }
 
-PlanStep& step(Plan& plan, std::string_view op) { return plan.steps[step_of(plan, op)]; }
+PlanStep& step(Plan& plan, std::string_view op) {
+  return plan.steps[step_of(plan, op)];
+}
 
-std::vector<std::string> problems(const Plan& plan) { return check_plan(plan).problems; }
+std::vector<std::string> problems(const Plan& plan) {
+  return check_plan(plan).problems;
+}
 
 TEST(CheckPlan, ARightPlanHasNoProblemsAndItsPeakIsTheArena) {
   const Plan plan = sample();
@@ -62,19 +68,23 @@ TEST(CheckPlan, ARightPlanHasNoProblemsAndItsPeakIsTheArena) {
   EXPECT_EQ(check.peak_bytes, plan.arena_bytes());
 }
 
-// Buffers of which some step or result wants only a part, and inputs nobody wants: such bytes may be dead.
+// Buffers of which some step or result wants only a part, and inputs nobody wants: such bytes may
+// be dead.
 std::vector<bool> seen_in_parts(const Plan& plan) {
   std::vector<bool> out(plan.buffers.size(), false);
-  for (const ValueSlot& source : plan.sources) out[source.slot.buffer.index()] = true;  // until a reader is found
+  // until a reader is found
+  for (const ValueSlot& source : plan.sources) out[source.slot.buffer.index()] = true;
   const auto found = [&](const Slot& slot) {
     if (slot.buffer.valid()) out[slot.buffer.index()] = false;
   };
-  for (const PlanStep& step : plan.steps) std::for_each(step.inputs.begin(), step.inputs.end(), found);
+  for (const PlanStep& step : plan.steps)
+    std::for_each(step.inputs.begin(), step.inputs.end(), found);
   for (const ValueSlot& result : plan.results) found(result.slot);
   const auto look = [&](ValueId value, const Slot& slot) {
     if (!slot.buffer.valid()) return;
     const Bytes bytes = ir::bytes_of(plan.graph.value(value).type);
-    if (slot.offset.value > 0 || bytes + Bytes(63) < plan.buffer(slot.buffer).bytes) out[slot.buffer.index()] = true;
+    if (slot.offset.value > 0 || bytes + Bytes(63) < plan.buffer(slot.buffer).bytes)
+      out[slot.buffer.index()] = true;
   };
   for (const PlanStep& step : plan.steps) {
     const ir::Node& node = plan.graph.node(step.node);
@@ -99,7 +109,8 @@ TEST(CheckPlan, AnOffsetMovedOntoLivingBytesIsFoundWhereverItIs) {
         spoiled.buffers[a].offset = plan.buffers[b].offset;
         spoiled.arenas[0].bytes += plan.arenas[0].bytes;
         EXPECT_THAT(problems(spoiled), Not(IsEmpty()))
-            << "seed " << seed << ": '" << plan.buffers[a].name << "' over '" << plan.buffers[b].name << "'";
+            << "seed " << seed << ": '" << plan.buffers[a].name << "' over '"
+            << plan.buffers[b].name << "'";
       }
     }
   }
@@ -119,10 +130,12 @@ TEST(CheckPlan, SwappedStepsAreFound) {
     for (std::size_t s = 0; s + 1 < plan.steps.size(); ++s) {
       const auto& made = plan.graph.node(plan.steps[s].node).outputs;
       const auto& read = plan.graph.node(plan.steps[s + 1].node).inputs;
-      if (std::find_first_of(read.begin(), read.end(), made.begin(), made.end()) == read.end()) continue;
+      if (std::find_first_of(read.begin(), read.end(), made.begin(), made.end()) == read.end())
+        continue;
       Plan spoiled = plan;
       std::swap(spoiled.steps[s], spoiled.steps[s + 1]);
-      EXPECT_THAT(problems(spoiled), Contains(HasSubstr("other bytes lie there"))) << "seed " << seed << " step " << s;
+      EXPECT_THAT(problems(spoiled), Contains(HasSubstr("other bytes lie there")))
+          << "seed " << seed << " step " << s;
     }
   }
 }
@@ -160,7 +173,8 @@ TEST(CheckPlan, AWriteThatDoesNotWaitForAReaderIsFound) {
 TEST(CheckPlan, AWaitForWhatComesLaterIsFound) {
   Plan plan = sample();
   plan.steps[1].waits = {2};
-  EXPECT_THAT(problems(plan), Contains(HasSubstr("step 1: waits for step 2, which does not come before it")));
+  EXPECT_THAT(problems(plan),
+              Contains(HasSubstr("step 1: waits for step 2, which does not come before it")));
   plan = sample();
   plan.steps[1].stream = 200;
   EXPECT_THAT(problems(plan), Contains(HasSubstr("step 1: stream 200 is above")));
@@ -173,7 +187,8 @@ TEST(CheckPlan, AResultOverAnInputIsFoundWhereTheCardForbidsIt) {
   PlanStep& product = step(plan, "matmul");
   product.outputs[0] = product.inputs[1];
   plan.results[0].slot = product.outputs[0];
-  EXPECT_THAT(problems(plan), Contains(HasSubstr("result 0 lies over input 1, which the operator does not allow")));
+  EXPECT_THAT(problems(plan),
+              Contains(HasSubstr("result 0 lies over input 1, which the operator does not allow")));
 }
 
 TEST(CheckPlan, AnInPlaceResultThatBeginsElsewhereInItsInputIsFound) {
@@ -183,7 +198,8 @@ TEST(CheckPlan, AnInPlaceResultThatBeginsElsewhereInItsInputIsFound) {
   plan.buffers[relu.outputs[0].buffer.index()].bytes += Bytes(64);
   plan.arenas[0].bytes += Bytes(1024);
   relu.outputs[0].offset = Bytes(64);
-  EXPECT_THAT(problems(plan), Contains(HasSubstr("result 0 lies over input 0, which the operator does not allow")));
+  EXPECT_THAT(problems(plan),
+              Contains(HasSubstr("result 0 lies over input 0, which the operator does not allow")));
 }
 
 TEST(CheckPlan, AnUpdateThatLeavesTheOldVersionInPlaceIsFound) {
@@ -226,8 +242,10 @@ TEST(CheckPlan, AStaleOrEarlyVersionOfAWeightIsFound) {
   Plan plan = sample();
   // The weight is updated at the very start: whoever reads it then gets the next version.
   const std::size_t update = step_of(plan, "sgd");
-  std::rotate(plan.steps.begin(), plan.steps.begin() + static_cast<std::ptrdiff_t>(update), plan.steps.begin() + static_cast<std::ptrdiff_t>(update) + 1);
-  EXPECT_THAT(problems(plan), Contains(HasSubstr("(matmul, ): input 1 should be 'w', other bytes lie there")));
+  std::rotate(plan.steps.begin(), plan.steps.begin() + static_cast<std::ptrdiff_t>(update),
+              plan.steps.begin() + static_cast<std::ptrdiff_t>(update) + 1);
+  EXPECT_THAT(problems(plan),
+              Contains(HasSubstr("(matmul, ): input 1 should be 'w', other bytes lie there")));
 }
 
 TEST(CheckPlan, AnUpdateRunTwiceIsFound) {
@@ -253,7 +271,8 @@ TEST(CheckPlan, WhatIsMissingIsNamed) {
   EXPECT_THAT(problems(plan), Contains(HasSubstr("step 0: x has no place")));
   plan = sample();
   plan.steps[0].inputs.pop_back();
-  EXPECT_THAT(problems(plan), Contains(HasSubstr("step 0 (matmul): has 1 inputs and 1 outputs, the node 2 and 1")));
+  EXPECT_THAT(problems(plan),
+              Contains(HasSubstr("step 0 (matmul): has 1 inputs and 1 outputs, the node 2 and 1")));
 }
 
 TEST(CheckPlan, AResultOrStateThatEndsElsewhereIsFound) {
@@ -262,12 +281,14 @@ TEST(CheckPlan, AResultOrStateThatEndsElsewhereIsFound) {
   EXPECT_THAT(problems(plan), Contains(HasSubstr("is not where the plan says")));
   plan = sample();
   plan.results[1].slot = plan.sources[0].slot;
-  EXPECT_THAT(problems(plan), Contains(AnyOf(HasSubstr("does not fit"), HasSubstr("is not where the plan says"))));
+  EXPECT_THAT(problems(plan),
+              Contains(AnyOf(HasSubstr("does not fit"), HasSubstr("is not where the plan says"))));
 }
 
 TEST(CheckPlan, SourcesOverEachOtherAreFound) {
   Plan plan = sample();
-  plan.buffers[plan.sources[0].slot.buffer.index()].offset = plan.buffers[plan.sources[1].slot.buffer.index()].offset;
+  plan.buffers[plan.sources[0].slot.buffer.index()].offset =
+      plan.buffers[plan.sources[1].slot.buffer.index()].offset;
   EXPECT_THAT(problems(plan), Contains(HasSubstr("lies over another source")));
 }
 
@@ -287,7 +308,8 @@ TEST(CheckPlan, AContiguousGroupWithAHoleIsFound) {
   plan.contiguous = {{x_first ? w : x, x_first ? x : w}};
   EXPECT_THAT(problems(plan), Contains(HasSubstr("does not lie right behind")));
   plan.contiguous = {{BufferId(1000u)}};
-  EXPECT_THAT(problems(plan), Contains(HasSubstr("a contiguous group names a buffer that does not exist")));
+  EXPECT_THAT(problems(plan),
+              Contains(HasSubstr("a contiguous group names a buffer that does not exist")));
 }
 
 TEST(CheckPlan, IdsThatDoNotExistAreFound) {
@@ -299,10 +321,12 @@ TEST(CheckPlan, IdsThatDoNotExistAreFound) {
   EXPECT_THAT(problems(plan), Contains(HasSubstr("step 0: no such buffer")));
   plan = sample();
   plan.sources[0].value = ValueId(1000u);
-  EXPECT_THAT(problems(plan), Contains(HasSubstr("a source names a value or buffer that does not exist")));
+  EXPECT_THAT(problems(plan),
+              Contains(HasSubstr("a source names a value or buffer that does not exist")));
   plan = sample();
   plan.results[0].slot.buffer = BufferId(1000u);
-  EXPECT_THAT(problems(plan), Contains(HasSubstr("a result names a value or buffer that does not exist")));
+  EXPECT_THAT(problems(plan),
+              Contains(HasSubstr("a result names a value or buffer that does not exist")));
 }
 
 // A value sent to the host and fetched again, by hand.

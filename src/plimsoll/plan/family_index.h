@@ -3,9 +3,9 @@
 //   {"kind": "plimsoll family", "schema": 1, "option": "batch",
 //    "members": [{"size": 1, "file": "mlp.batch1.json", "arena_bytes": 4096, "shared": true}, ...]}
 //
-// Reading trusts nothing: sizes are positive and each is there once, and a member is a plain name beside
-// the index, so that an index cannot lead to a file elsewhere. `arena_bytes` is what the member's plan
-// must have; whoever opens the member compares.
+// Reading trusts nothing: sizes are positive and each is there once, and a member is a plain name
+// beside the index, so that an index cannot lead to a file elsewhere. `arena_bytes` is what the
+// member's plan must have; whoever opens the member compares.
 #pragma once
 
 #include <cstdint>

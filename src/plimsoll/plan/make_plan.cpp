@@ -22,21 +22,28 @@ constexpr std::int32_t kNoStep = -1;
 
 StepKind step_kind(ActionKind kind) {
   switch (kind) {
-    case ActionKind::kCompute: return StepKind::kCompute;
-    case ActionKind::kRecompute: return StepKind::kRecompute;
-    case ActionKind::kSendOut: return StepKind::kSendOut;
-    case ActionKind::kBringIn: return StepKind::kBringIn;
-    case ActionKind::kEncode: return StepKind::kEncode;
-    case ActionKind::kDecode: return StepKind::kDecode;
-    case ActionKind::kDrop: return StepKind::kDrop;
+    case ActionKind::kCompute:
+      return StepKind::kCompute;
+    case ActionKind::kRecompute:
+      return StepKind::kRecompute;
+    case ActionKind::kSendOut:
+      return StepKind::kSendOut;
+    case ActionKind::kBringIn:
+      return StepKind::kBringIn;
+    case ActionKind::kEncode:
+      return StepKind::kEncode;
+    case ActionKind::kDecode:
+      return StepKind::kDecode;
+    case ActionKind::kDrop:
+      return StepKind::kDrop;
   }
   return StepKind::kCompute;
 }
 
 class Maker {
  public:
-  Maker(const ir::Graph& graph, const schedule::GraphWorkload& mapped, const schedule::Schedule& schedule,
-        const MakePlanOptions& options)
+  Maker(const ir::Graph& graph, const schedule::GraphWorkload& mapped,
+        const schedule::Schedule& schedule, const MakePlanOptions& options)
       : graph_(graph), mapped_(mapped), schedule_(schedule), options_(options) {
     plan_.graph = graph;
     plan_.budget = options.budget;
@@ -52,7 +59,8 @@ class Maker {
     make_steps();
     place_sources_and_results();
     group_buffers();
-    PLIMSOLL_RETURN_IF_ERROR(options_.like != nullptr ? take_offsets(*options_.like) : pack_arenas());
+    PLIMSOLL_RETURN_IF_ERROR(options_.like != nullptr ? take_offsets(*options_.like)
+                                                      : pack_arenas());
     return std::move(plan_);
   }
 
@@ -73,14 +81,17 @@ class Maker {
     step_of_.push_back(Step(next));
   }
 
-  static bool becomes_step(const Action& action) { return action.kind != ActionKind::kDrop || !action.waits.empty(); }
+  static bool becomes_step(const Action& action) {
+    return action.kind != ActionKind::kDrop || !action.waits.empty();
+  }
 
   void make_buffers() {
     buffer_of_.resize(schedule_.instances.size());
     for (std::size_t i = 0; i < schedule_.instances.size(); ++i) {
       const Instance& instance = schedule_.instances[i];
-      const Interval<Step> lifetime{step_of_[static_cast<std::size_t>(instance.lifetime.begin.value)],
-                                    step_of_[static_cast<std::size_t>(instance.lifetime.end.value)]};
+      const Interval<Step> lifetime{
+          step_of_[static_cast<std::size_t>(instance.lifetime.begin.value)],
+          step_of_[static_cast<std::size_t>(instance.lifetime.end.value)]};
       if (instance.takes_over.valid()) {
         buffer_of_[i] = buffer_of_[instance.takes_over.index()];
         Interval<Step>& whole = plan_.buffers[buffer_of_[i].index()].lifetime;
@@ -100,7 +111,8 @@ class Maker {
     }
   }
 
-  // Sources are all written before the first step, so even one that nobody reads has bytes until then.
+  // Sources are all written before the first step, so even one that nobody reads has bytes until
+  // then.
   void keep_sources_apart() {
     for (const InstanceId id : schedule_.at_start) {
       Interval<Step>& lifetime = plan_.buffers[buffer_of_[id.index()].index()].lifetime;
@@ -122,7 +134,8 @@ class Maker {
       step.stream = static_cast<std::uint8_t>(action.stream);
       step.seconds = action.seconds;
       for (const schedule::ActionId wait : action.waits) {
-        if (done_with_[wait.index()] != kNoStep) step.waits.push_back(static_cast<std::uint32_t>(done_with_[wait.index()]));
+        if (done_with_[wait.index()] != kNoStep)
+          step.waits.push_back(static_cast<std::uint32_t>(done_with_[wait.index()]));
       }
       if (action.task.valid()) {
         fill_compute(step, action, step_of_[a]);
@@ -136,7 +149,8 @@ class Maker {
   void fill_compute(PlanStep& step, const Action& action, Step at) {
     step.node = mapped_.node_of_task[action.task.index()];
     const ir::Node& node = graph_.node(step.node);
-    for (const ValueId input : node.inputs) step.inputs.push_back(input.valid() ? slot(input, action.reads) : Slot{});
+    for (const ValueId input : node.inputs)
+      step.inputs.push_back(input.valid() ? slot(input, action.reads) : Slot{});
     for (const ValueId output : node.outputs) step.outputs.push_back(slot(output, action.writes));
     const Bytes scratch = mapped_.workload.task(action.task).scratch;
     if (scratch.value == 0) return;
@@ -152,35 +166,45 @@ class Maker {
   Slot slot(ValueId value, const std::vector<InstanceId>& instances) const {
     const schedule::Place& place = mapped_.place[value.index()];
     const auto found = std::find_if(instances.begin(), instances.end(), [&](InstanceId id) {
-      return mapped_.lead[schedule_.instances[id.index()].value.index()] == mapped_.lead[place.value.index()];
+      return mapped_.lead[schedule_.instances[id.index()].value.index()] ==
+             mapped_.lead[place.value.index()];
     });
-    PLIMSOLL_CHECK(found != instances.end(), "no instance of '{}' is at hand", graph_.value(value).name);
+    PLIMSOLL_CHECK(found != instances.end(), "no instance of '{}' is at hand",
+                   graph_.value(value).name);
     return {buffer_of_[found->index()], place.offset};
   }
 
   void fill_move(PlanStep& step, const Action& action) {
     const Instance& first = schedule_.instances[action.reads.front().index()];
     step.value = mapped_.graph_value[first.value.index()];
-    for (const InstanceId id : action.reads) step.inputs.push_back({buffer_of_[id.index()], Bytes(0)});
-    for (const InstanceId id : action.writes) step.outputs.push_back({buffer_of_[id.index()], Bytes(0)});
+    for (const InstanceId id : action.reads)
+      step.inputs.push_back({buffer_of_[id.index()], Bytes(0)});
+    for (const InstanceId id : action.writes)
+      step.outputs.push_back({buffer_of_[id.index()], Bytes(0)});
     if (step.kind != StepKind::kEncode && step.kind != StepKind::kDecode) return;
-    const InstanceId encoded = step.kind == StepKind::kEncode ? action.writes.front() : action.reads.front();
+    const InstanceId encoded =
+        step.kind == StepKind::kEncode ? action.writes.front() : action.reads.front();
     const Instance& small = schedule_.instances[encoded.index()];
     step.codec = mapped_.workload.value(small.value).encodings[small.encoding].name;
   }
 
   void place_sources_and_results() {
     std::vector<InstanceId> first(mapped_.workload.values.size());
-    for (const InstanceId id : schedule_.at_start) first[schedule_.instances[id.index()].value.index()] = id;
+    for (const InstanceId id : schedule_.at_start)
+      first[schedule_.instances[id.index()].value.index()] = id;
     const std::vector<InstanceId> last = instances_at_end();
     for (std::size_t v = 0; v < graph_.values.size(); ++v) {
       if (!ir::is_source(graph_.values[v].kind)) continue;
       plan_.sources.push_back({ValueId(v), slot_in(first, ValueId(v))});
     }
-    for (const ValueId output : graph_.outputs) plan_.results.push_back({output, slot_in(last, output)});
-    for (const ir::Update& update : graph_.updates) plan_.results.push_back({update.next, slot_in(last, update.next)});
+    for (const ValueId output : graph_.outputs)
+      plan_.results.push_back({output, slot_in(last, output)});
+    for (const ir::Update& update : graph_.updates)
+      plan_.results.push_back({update.next, slot_in(last, update.next)});
     for (const ValueId pinned : options_.pinned) {
-      const bool named = std::any_of(plan_.results.begin(), plan_.results.end(), [&](const ValueSlot& result) { return result.value == pinned; });
+      const bool named =
+          std::any_of(plan_.results.begin(), plan_.results.end(),
+                      [&](const ValueSlot& result) { return result.value == pinned; });
       if (!named) plan_.results.push_back({pinned, slot_in(last, pinned)});
     }
   }
@@ -205,16 +229,17 @@ class Maker {
 
   Status pack_arenas() {
     std::uint8_t arenas = 1;
-    for (const PlanBuffer& buffer : plan_.buffers) arenas = std::max<std::uint8_t>(arenas, buffer.arena + 1);
+    for (const PlanBuffer& buffer : plan_.buffers)
+      arenas = std::max<std::uint8_t>(arenas, buffer.arena + 1);
     for (std::uint8_t arena = 0; arena < arenas; ++arena) {
       plan_.arenas.push_back({arena == kDeviceArena ? "device" : "host", Bytes(0)});
       PLIMSOLL_RETURN_IF_ERROR(pack_arena(arena));
     }
     const std::vector<Bytes> alive = bytes_by_step(plan_);
     plan_.proof.load = *std::max_element(alive.begin(), alive.end());
-    // The load is the bound that everybody can check. What the packer proves beyond it (by search, or because
-    // nothing may be shared, or each buffer has its end of the arena) is no bound on these buffers that a reader
-    // of the plan could confirm.
+    // The load is the bound that everybody can check. What the packer proves beyond it (by search,
+    // or because nothing may be shared, or each buffer has its end of the arena) is no bound on
+    // these buffers that a reader of the plan could confirm.
     plan_.proof.lower_bound = plan_.proof.load;
     plan_.proof.optimal = plan_.arena_bytes() == plan_.proof.load;
     return {};
@@ -222,17 +247,22 @@ class Maker {
 
   // The offsets of a plan with the same steps and buffers that are at least as large.
   Status take_offsets(const Plan& larger) {
-    if (larger.buffers.size() != plan_.buffers.size() || larger.steps.size() != plan_.steps.size()) {
-      return bad_input("'{}' has {} steps and {} buffers at this size, the largest {} and {}: no family", graph_.name, plan_.steps.size(),
-                       plan_.buffers.size(), larger.steps.size(), larger.buffers.size());
+    if (larger.buffers.size() != plan_.buffers.size() ||
+        larger.steps.size() != plan_.steps.size()) {
+      return bad_input(
+          "'{}' has {} steps and {} buffers at this size, the largest {} and {}: no family",
+          graph_.name, plan_.steps.size(), plan_.buffers.size(), larger.steps.size(),
+          larger.buffers.size());
     }
     plan_.arenas = larger.arenas;
     Offset top;
     for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
       PlanBuffer& buffer = plan_.buffers[b];
       const PlanBuffer& model = larger.buffers[b];
-      if (buffer.bytes > model.bytes || buffer.lifetime != model.lifetime || buffer.arena != model.arena) {
-        return bad_input("'{}' does not fit its place in the plan of the largest size: no family", buffer.name);
+      if (buffer.bytes > model.bytes || buffer.lifetime != model.lifetime ||
+          buffer.arena != model.arena) {
+        return bad_input("'{}' does not fit its place in the plan of the largest size: no family",
+                         buffer.name);
       }
       buffer.offset = model.offset;
       if (buffer.arena == kDeviceArena) top = std::max(top, buffer.offset + buffer.bytes);
@@ -255,12 +285,15 @@ class Maker {
       pack::Buffer item;
       item.lifetime = {buffer.lifetime.begin.value, buffer.lifetime.end.value};
       // Host memory is not scarce, and only device memory is ordered between streams.
-      if (!options_.sharing || arena == kHostArena) item.lifetime = {0, static_cast<std::int64_t>(plan_.steps.size())};
+      if (!options_.sharing || arena == kHostArena)
+        item.lifetime = {0, static_cast<std::int64_t>(plan_.steps.size())};
       item.size = buffer.bytes;
       item.alignment = schedule::kTensorAlignment.value;
       problem.buffers.push_back(item);
       if (options_.two_ended) {
-        const bool whole = buffer.lifetime.begin.value == 0 && buffer.lifetime.end.value >= static_cast<std::int32_t>(plan_.steps.size());
+        const bool whole =
+            buffer.lifetime.begin.value == 0 &&
+            buffer.lifetime.end.value >= static_cast<std::int32_t>(plan_.steps.size());
         problem.ends.push_back(whole ? pack::ArenaEnd::kFront : pack::ArenaEnd::kBack);
       }
     }
@@ -278,15 +311,17 @@ class Maker {
       how.deadline_seconds = 30;
     }
     PLIMSOLL_TRY(const pack::Packing packing, pack::pack(problem, how));
-    PLIMSOLL_CHECK(packing.offsets.size() == packed.size(), "the packer placed {} of {} buffers ({}, {})", packing.offsets.size(), packed.size(),
-                   pack::name(packing.status), packing.method);
-    for (std::size_t i = 0; i < packed.size(); ++i) plan_.buffers[packed[i]].offset = packing.offsets[i];
+    PLIMSOLL_CHECK(packing.offsets.size() == packed.size(),
+                   "the packer placed {} of {} buffers ({}, {})", packing.offsets.size(),
+                   packed.size(), pack::name(packing.status), packing.method);
+    for (std::size_t i = 0; i < packed.size(); ++i)
+      plan_.buffers[packed[i]].offset = packing.offsets[i];
     plan_.arenas[arena].bytes = packing.height();
     return {};
   }
 
-  // The buffers of each group that is asked for. A value that takes over another's memory is found by its
-  // instance; a buffer is in one group at most.
+  // The buffers of each group that is asked for. A value that takes over another's memory is found
+  // by its instance; a buffer is in one group at most.
   void group_buffers() {
     if (options_.contiguous.empty()) return;
     std::vector<BufferId> holder(mapped_.workload.values.size());
@@ -317,7 +352,8 @@ class Maker {
     }
   }
 
-  // State that left its memory and came back must lie, at the end, where the next step looks for it.
+  // State that left its memory and came back must lie, at the end, where the next step looks for
+  // it.
   void add_returns(pack::Problem& problem, const std::vector<std::size_t>& packed) const {
     std::vector<BufferId> problem_buffer(plan_.buffers.size());
     for (std::size_t i = 0; i < packed.size(); ++i) problem_buffer[packed[i]] = BufferId(i);
@@ -326,10 +362,13 @@ class Maker {
     std::vector<InstanceId> last = instances_at_end();
     for (const ValueSlot& source : plan_.sources) {
       if (graph_.value(source.value).kind == ir::ValueKind::kInput) continue;
-      const ValueId now = next[source.value.index()].valid() ? next[source.value.index()] : source.value;
+      const ValueId now =
+          next[source.value.index()].valid() ? next[source.value.index()] : source.value;
       const BufferId end = slot_in(last, now).buffer;
       const BufferId begin = source.slot.buffer;
-      if (end == begin || !problem_buffer[begin.index()].valid() || !problem_buffer[end.index()].valid()) continue;
+      if (end == begin || !problem_buffer[begin.index()].valid() ||
+          !problem_buffer[end.index()].valid())
+        continue;
       problem.colocated.push_back({problem_buffer[begin.index()], problem_buffer[end.index()]});
     }
   }
@@ -340,7 +379,7 @@ class Maker {
   const MakePlanOptions& options_;
   Plan plan_;
   std::vector<bool> is_output_;
-  std::vector<Step> step_of_;       // by action, and one behind the last
+  std::vector<Step> step_of_;            // by action, and one behind the last
   std::vector<std::int32_t> done_with_;  // by action: the step after which it has happened
   std::vector<BufferId> buffer_of_;      // by instance
 };

@@ -1,11 +1,13 @@
 // From a schedule to a plan: instances become buffers, buffers get offsets.
 //
-// Steps are the schedule's actions; drops stay only where another stream must be waited for. Buffers are
-// chains of instances that took over each other's memory, plus the scratch of every action. Two buffers of
-// one arena may share bytes when their lifetimes do not meet; the packer decides where each lies, with
-// persistent buffers at the front of the arena when `two_ended` is set.
+// Steps are the schedule's actions; drops stay only where another stream must be waited for.
+// Buffers are chains of instances that took over each other's memory, plus the scratch of every
+// action. Two buffers of one arena may share bytes when their lifetimes do not meet; the packer
+// decides where each lies, with persistent buffers at the front of the arena when `two_ended` is
+// set.
 //
-// The drop-in classic strategies for comparison (`sharing` off: every buffer its own bytes) use the same path.
+// The drop-in classic strategies for comparison (`sharing` off: every buffer its own bytes) use the
+// same path.
 #pragma once
 
 #include "plimsoll/base/result.h"
@@ -18,13 +20,15 @@ namespace plimsoll::plan {
 struct MakePlanOptions {
   bool sharing = true;
   bool two_ended = false;
-  bool greedy = false;          // classic best-fit by size instead of the portfolio, for comparison
-  double pack_seconds = 0.05;   // counted work, not wall time: the packer runs deterministically
+  bool greedy = false;         // classic best-fit by size instead of the portfolio, for comparison
+  double pack_seconds = 0.05;  // counted work, not wall time: the packer runs deterministically
   bool deterministic = true;
-  Bytes budget;                 // zero: none
-  std::vector<std::vector<ValueId>> contiguous;  // graph values that must lie side by side, in order
+  Bytes budget;  // zero: none
+  // graph values that must lie side by side, in order
+  std::vector<std::vector<ValueId>> contiguous;
   std::vector<ValueId> pinned;  // graph values that results should name as well
-  const Plan* like = nullptr;   // a plan of the same steps for larger sizes, whose offsets are taken over
+  // a plan of the same steps for larger sizes, whose offsets are taken over
+  const Plan* like = nullptr;
 };
 
 Result<Plan> make_plan(const ir::Graph& graph, const schedule::GraphWorkload& mapped,

@@ -2,22 +2,25 @@
 //
 //   steps      what runs, in order, each with the slots it reads and writes
 //   buffers    bytes with a lifetime (in steps) and an offset in an arena
-//   arenas     one contiguous range each: 0 is device memory, 1 (when anything is swapped) is the host
+//   arenas     one contiguous range each: 0 is device memory, 1 (when anything is swapped) is the
+//              host
 //
 //   step 0  matmul  in x w    out h        x  ████████████
-//   step 1  relu    in h      out h        w  ████████████     h is written over by relu: one buffer
+//   step 1  relu in h out h w ████████████ h is written over by relu: one buffer
 //   step 2  ...                            h  ████────────
 //
 // A slot is a buffer and an offset inside it: views point into the buffer they look at. A chain of
-// results that take over each other's memory is one buffer. Kernel scratch is a buffer alive for one
-// step. Sources (weights, optimizer state, the batch) have a slot at the start of the step; results and
-// the next version of every state have one at its end, and a state's next version lies where the state
-// lay, so that steps can follow each other.
+// results that take over each other's memory is one buffer. Kernel scratch is a buffer alive for
+// one step. Sources (weights, optimizer state, the batch) have a slot at the start of the step;
+// results and the next version of every state have one at its end, and a state's next version lies
+// where the state lay, so that steps can follow each other.
 //
-// Steps run on streams: 0.. are compute streams, the last two are copies out and in when anything is
-// swapped. On one stream steps run in list order; across streams a step waits for those it names.
+// Steps run on streams: 0.. are compute streams, the last two are copies out and in when anything
+// is swapped. On one stream steps run in list order; across streams a step waits for those it
+// names.
 //
-// A Plan holds its graph: it can be stored, checked and run alone. Plain data; the judge is check_plan.h.
+// A Plan holds its graph: it can be stored, checked and run alone. Plain data; the judge is
+// check_plan.h.
 #pragma once
 
 #include <cstdint>
@@ -37,15 +40,23 @@ struct Slot {
   bool operator==(const Slot&) const = default;
 };
 
-enum class StepKind : std::uint8_t { kCompute, kRecompute, kSendOut, kBringIn, kEncode, kDecode, kDrop };
+enum class StepKind : std::uint8_t {
+  kCompute,
+  kRecompute,
+  kSendOut,
+  kBringIn,
+  kEncode,
+  kDecode,
+  kDrop
+};
 inline constexpr int kStepKindCount = 7;
 std::string_view name(StepKind kind);
 
 struct PlanStep {
   StepKind kind = StepKind::kCompute;
   std::uint8_t stream = 0;
-  NodeId node;     // compute, recompute
-  ValueId value;   // the others: the graph value that is moved, encoded or dropped
+  NodeId node;        // compute, recompute
+  ValueId value;      // the others: the graph value that is moved, encoded or dropped
   std::string codec;  // encode, decode
   std::vector<Slot> inputs;
   std::vector<Slot> outputs;
@@ -56,7 +67,15 @@ struct PlanStep {
 };
 
 // What a buffer's bytes are, in the words of `plimsoll memory`.
-enum class Use : std::uint8_t { kInput, kOutput, kWeight, kOptimizer, kActivation, kGradient, kTemporary };
+enum class Use : std::uint8_t {
+  kInput,
+  kOutput,
+  kWeight,
+  kOptimizer,
+  kActivation,
+  kGradient,
+  kTemporary
+};
 inline constexpr int kUseCount = 7;
 std::string_view name(Use use);  // "inputs", "outputs", "weights", ...
 Use use_of(const ir::Graph& graph, ValueId value, bool is_output);
@@ -108,9 +127,10 @@ struct Plan {
   std::vector<Arena> arenas;
   std::vector<ValueSlot> sources;  // every source of the graph, where it lies when the step begins
   std::vector<std::vector<BufferId>> contiguous;  // buffers that lie one behind the other, in order
-  std::vector<ValueSlot> results;  // outputs and next versions of state, where they lie when it ends
+  // outputs and next versions of state, where they lie when it ends
+  std::vector<ValueSlot> results;
   Proof proof;
-  Bytes budget;                    // zero: none was given
+  Bytes budget;  // zero: none was given
   double predicted_seconds = 0;
 
   Bytes arena_bytes() const { return arenas.empty() ? Bytes(0) : arenas.front().bytes; }
@@ -118,20 +138,23 @@ struct Plan {
   bool operator==(const Plan&) const = default;
 };
 
-// Lossy forms that values of the plan wait in, by the names of their codecs; none: every bit comes back.
+// Lossy forms that values of the plan wait in, by the names of their codecs; none: every bit comes
+// back.
 std::vector<std::string> lossy_forms_of(const Plan& plan);
 
 // Where a slot begins in its arena.
-inline Offset place_of(const Plan& plan, const Slot& slot) { return plan.buffer(slot.buffer).offset + slot.offset; }
+inline Offset place_of(const Plan& plan, const Slot& slot) {
+  return plan.buffer(slot.buffer).offset + slot.offset;
+}
 
 // Device bytes alive at every step; its maximum is the load.
 std::vector<Bytes> bytes_by_step(const Plan& plan);
 // Bytes by use at the step where most are alive, indexed by Use.
 std::vector<Bytes> bytes_by_use_at_peak(const Plan& plan);
 
-// What waits in device memory for the backward pass: the results of the forward pass that are alive when the
-// first backward operator runs, and what the same maps would take at four bytes an element. Zero without a
-// backward pass.
+// What waits in device memory for the backward pass: the results of the forward pass that are alive
+// when the first backward operator runs, and what the same maps would take at four bytes an
+// element. Zero without a backward pass.
 struct Held {
   Bytes bytes;
   Bytes as_fp32;

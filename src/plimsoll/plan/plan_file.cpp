@@ -46,7 +46,8 @@ ordered_json step_json(const PlanStep& step) {
 ordered_json places_json(const std::vector<ValueSlot>& places) {
   ordered_json out = ordered_json::array();
   for (const ValueSlot& place : places) {
-    out.push_back(ordered_json::array({place.value.value, place.slot.buffer.value, place.slot.offset.value}));
+    out.push_back(
+        ordered_json::array({place.value.value, place.slot.buffer.value, place.slot.offset.value}));
   }
   return out;
 }
@@ -58,9 +59,12 @@ class Reader {
     return integer_of(field(object, key), key, low, high);
   }
 
-  std::int64_t integer_of(const json& value, const char* what, std::int64_t low, std::int64_t high) {
+  std::int64_t integer_of(const json& value, const char* what, std::int64_t low,
+                          std::int64_t high) {
     if (value.is_number_integer()) {
-      if (value.is_number_unsigned() && value.get<std::uint64_t>() > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
+      if (value.is_number_unsigned() &&
+          value.get<std::uint64_t>() >
+              static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
         complain("'{}' is out of range", what);
         return low;
       }
@@ -128,13 +132,15 @@ class PlanReader {
   Result<Plan> read(const json& root) {
     if (reader_.text(root, "kind") != kKind) return bad_input("not a plan file");
     const std::int64_t schema = reader_.integer(root, "schema", 0, 1 << 20);
-    if (schema != kPlanSchema) return bad_input("plan file has schema {}, this program reads {}", schema, kPlanSchema);
+    if (schema != kPlanSchema)
+      return bad_input("plan file has schema {}, this program reads {}", schema, kPlanSchema);
     auto graph = ir::parse_text(reader_.text(root, "graph"));
     if (!graph) return forward(graph, "graph");
     plan_.graph = std::move(*graph);
     read_environment(reader_.field(root, "environment"));
     for (const json& arena : reader_.list(root, "arenas")) {
-      plan_.arenas.push_back({reader_.text(arena, "name"), Bytes(reader_.integer(arena, "bytes", 0, kMost))});
+      plan_.arenas.push_back(
+          {reader_.text(arena, "name"), Bytes(reader_.integer(arena, "bytes", 0, kMost))});
     }
     for (const json& buffer : reader_.list(root, "buffers")) read_buffer(buffer);
     for (const json& step : reader_.list(root, "steps")) read_step(step);
@@ -144,7 +150,8 @@ class PlanReader {
     plan_.sources = read_places(reader_.list(root, "sources"));
     plan_.results = read_places(reader_.list(root, "results"));
     const json& proof = reader_.field(root, "proof");
-    if (!reader_.field(proof, "optimal").is_boolean()) reader_.complain("'optimal' should be true or false");
+    if (!reader_.field(proof, "optimal").is_boolean())
+      reader_.complain("'optimal' should be true or false");
     plan_.proof.load = Bytes(reader_.integer(proof, "load_bytes", 0, kMost));
     plan_.proof.lower_bound = Bytes(reader_.integer(proof, "lower_bound", 0, kMost));
     plan_.proof.optimal = reader_.field(proof, "optimal") == true;
@@ -160,32 +167,40 @@ class PlanReader {
 
   void read_environment(const json& environment) {
     plan_.environment.device = reader_.text(environment, "device");
-    plan_.environment.threads = static_cast<int>(reader_.integer(environment, "threads", 0, 1 << 16));
+    plan_.environment.threads =
+        static_cast<int>(reader_.integer(environment, "threads", 0, 1 << 16));
     plan_.environment.instruction_set = reader_.text(environment, "instruction_set");
     plan_.environment.kernel_library = reader_.text(environment, "kernel_library");
   }
 
-  // Reports index by step: no lifetime may lead past the last. Sources are alive for a step even if none runs.
+  // Reports index by step: no lifetime may lead past the last. Sources are alive for a step even if
+  // none runs.
   void check_lifetimes() {
     const auto steps = static_cast<std::int32_t>(std::max<std::size_t>(plan_.steps.size(), 1));
     for (const PlanBuffer& buffer : plan_.buffers) {
       const Interval<Step>& life = buffer.lifetime;
       if (life.begin <= life.end && life.end.value <= steps) continue;
-      reader_.complain("buffer '{}' is alive in steps [{}, {}), the plan has {}", excerpt(buffer.name), life.begin.value, life.end.value, plan_.steps.size());
+      reader_.complain("buffer '{}' is alive in steps [{}, {}), the plan has {}",
+                       excerpt(buffer.name), life.begin.value, life.end.value, plan_.steps.size());
     }
   }
 
-  std::int64_t last_value() const { return static_cast<std::int64_t>(plan_.graph.values.size()) - 1; }
+  std::int64_t last_value() const {
+    return static_cast<std::int64_t>(plan_.graph.values.size()) - 1;
+  }
 
   void read_buffer(const json& from) {
     PlanBuffer buffer;
     buffer.name = reader_.text(from, "name");
-    if (!reader_.field(from, "value").is_null()) buffer.value = ValueId(static_cast<std::size_t>(reader_.integer(from, "value", 0, last_value())));
+    if (!reader_.field(from, "value").is_null())
+      buffer.value =
+          ValueId(static_cast<std::size_t>(reader_.integer(from, "value", 0, last_value())));
     buffer.bytes = Bytes(reader_.integer(from, "bytes", 0, kMost));
     buffer.use = parse_enum<Use>(reader_, reader_.text(from, "use"), kUseCount, "use of a buffer");
     buffer.arena = static_cast<std::uint8_t>(reader_.integer(from, "arena", 0, 7));
     buffer.offset = Offset(reader_.integer(from, "offset", 0, kMost));
-    buffer.lifetime = {Step(reader_.integer(from, "first", 0, kMaxSteps)), Step(reader_.integer(from, "end", 0, kMaxSteps))};
+    buffer.lifetime = {Step(reader_.integer(from, "first", 0, kMaxSteps)),
+                       Step(reader_.integer(from, "end", 0, kMaxSteps))};
     plan_.buffers.push_back(std::move(buffer));
   }
 
@@ -196,31 +211,40 @@ class PlanReader {
       return {};
     }
     const auto last = static_cast<std::int64_t>(plan_.buffers.size()) - 1;
-    return {BufferId(static_cast<std::size_t>(reader_.integer_of(from[0], "buffer", 0, last))), Bytes(reader_.integer_of(from[1], "offset", 0, kMost))};
+    return {BufferId(static_cast<std::size_t>(reader_.integer_of(from[0], "buffer", 0, last))),
+            Bytes(reader_.integer_of(from[1], "offset", 0, kMost))};
   }
 
   void read_group(const json& from) {
     std::vector<BufferId> group;
     if (!from.is_array()) reader_.complain("a contiguous group should be a list of buffers");
     const auto last = static_cast<std::int64_t>(plan_.buffers.size()) - 1;
-    for (const json& member : from) group.emplace_back(static_cast<std::size_t>(reader_.integer_of(member, "buffer", 0, last)));
+    for (const json& member : from)
+      group.emplace_back(static_cast<std::size_t>(reader_.integer_of(member, "buffer", 0, last)));
     plan_.contiguous.push_back(std::move(group));
   }
 
   void read_step(const json& from) {
     PlanStep step;
-    step.kind = parse_enum<StepKind>(reader_, reader_.text(from, "do"), kStepKindCount, "kind of step");
-    if (!reader_.field(from, "stream").is_null()) step.stream = static_cast<std::uint8_t>(reader_.integer(from, "stream", 0, 7));
+    step.kind =
+        parse_enum<StepKind>(reader_, reader_.text(from, "do"), kStepKindCount, "kind of step");
+    if (!reader_.field(from, "stream").is_null())
+      step.stream = static_cast<std::uint8_t>(reader_.integer(from, "stream", 0, 7));
     if (!reader_.field(from, "node").is_null()) {
-      step.node = NodeId(static_cast<std::size_t>(reader_.integer(from, "node", 0, static_cast<std::int64_t>(plan_.graph.nodes.size()) - 1)));
+      step.node = NodeId(static_cast<std::size_t>(reader_.integer(
+          from, "node", 0, static_cast<std::int64_t>(plan_.graph.nodes.size()) - 1)));
     }
-    if (!reader_.field(from, "value").is_null()) step.value = ValueId(static_cast<std::size_t>(reader_.integer(from, "value", 0, last_value())));
+    if (!reader_.field(from, "value").is_null())
+      step.value =
+          ValueId(static_cast<std::size_t>(reader_.integer(from, "value", 0, last_value())));
     if (!reader_.field(from, "codec").is_null()) step.codec = reader_.text(from, "codec");
     for (const json& slot : reader_.list(from, "in")) step.inputs.push_back(read_slot(slot));
     for (const json& slot : reader_.list(from, "out")) step.outputs.push_back(read_slot(slot));
     step.scratch = read_slot(reader_.field(from, "scratch"));
     if (!reader_.field(from, "waits").is_null()) {
-      for (const json& wait : reader_.list(from, "waits")) step.waits.push_back(static_cast<std::uint32_t>(reader_.integer_of(wait, "waits", 0, kMaxSteps)));
+      for (const json& wait : reader_.list(from, "waits"))
+        step.waits.push_back(
+            static_cast<std::uint32_t>(reader_.integer_of(wait, "waits", 0, kMaxSteps)));
     }
     step.seconds = reader_.real(from, "seconds");
     plan_.steps.push_back(std::move(step));
@@ -234,7 +258,8 @@ class PlanReader {
         break;
       }
       ValueSlot place;
-      place.value = ValueId(static_cast<std::size_t>(reader_.integer_of(from[0], "value", 0, last_value())));
+      place.value =
+          ValueId(static_cast<std::size_t>(reader_.integer_of(from[0], "value", 0, last_value())));
       place.slot = read_slot(json::array({from[1], from[2]}));
       out.push_back(place);
     }
@@ -256,9 +281,12 @@ std::string to_json(const Plan& plan) {
                          {"kernel_library", plan.environment.kernel_library}};
   root["budget_bytes"] = plan.budget.value;
   root["predicted_seconds"] = plan.predicted_seconds;
-  root["proof"] = {{"load_bytes", plan.proof.load.value}, {"lower_bound", plan.proof.lower_bound.value}, {"optimal", plan.proof.optimal}};
+  root["proof"] = {{"load_bytes", plan.proof.load.value},
+                   {"lower_bound", plan.proof.lower_bound.value},
+                   {"optimal", plan.proof.optimal}};
   root["arenas"] = ordered_json::array();
-  for (const Arena& arena : plan.arenas) root["arenas"].push_back({{"name", arena.name}, {"bytes", arena.bytes.value}});
+  for (const Arena& arena : plan.arenas)
+    root["arenas"].push_back({{"name", arena.name}, {"bytes", arena.bytes.value}});
   ordered_json& buffers = root["buffers"] = ordered_json::array();
   for (const PlanBuffer& buffer : plan.buffers) {
     ordered_json out{{"name", buffer.name}};
@@ -298,12 +326,15 @@ Result<Plan> parse_plan(std::string_view text) {
 Status require_environment(const Plan& plan, const Environment& here) {
   const Environment& made = plan.environment;
   const auto differs = [](std::string_view what, const auto& planned, const auto& found) {
-    return bad_input("the plan was made for {} '{}', here it is '{}'; plan again on this machine", what, planned, found);
+    return bad_input("the plan was made for {} '{}', here it is '{}'; plan again on this machine",
+                     what, planned, found);
   };
   if (made.device != here.device) return differs("device", made.device, here.device);
   if (made.threads != here.threads) return differs("threads", made.threads, here.threads);
-  if (made.instruction_set != here.instruction_set) return differs("instruction set", made.instruction_set, here.instruction_set);
-  if (made.kernel_library != here.kernel_library) return differs("kernel library", made.kernel_library, here.kernel_library);
+  if (made.instruction_set != here.instruction_set)
+    return differs("instruction set", made.instruction_set, here.instruction_set);
+  if (made.kernel_library != here.kernel_library)
+    return differs("kernel library", made.kernel_library, here.kernel_library);
   return {};
 }
 

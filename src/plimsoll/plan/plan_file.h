@@ -1,8 +1,8 @@
-// The plan file: versioned JSON that holds everything a plan is, graph included. docs/formats/plan.md
-// describes it field by field.
+// The plan file: versioned JSON that holds everything a plan is, graph included.
+// docs/formats/plan.md describes it field by field.
 //
-// Reading trusts nothing: ids and sizes are range-checked here, and the caller runs check_plan() on the
-// result before it uses it (the executor and `plimsoll check` both do).
+// Reading trusts nothing: ids and sizes are range-checked here, and the caller runs check_plan() on
+// the result before it uses it (the executor and `plimsoll check` both do).
 #pragma once
 
 #include <string>

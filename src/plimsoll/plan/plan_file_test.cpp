@@ -68,25 +68,43 @@ TEST(PlanFile, WrongTypesAndRangesAreNamed) {
   EXPECT_THAT(refusal("/graph"_json_pointer, "rubbish"), HasSubstr("graph: line 1"));
   EXPECT_THAT(refusal("/graph"_json_pointer, 3), HasSubstr("graph"));
   EXPECT_THAT(refusal("/arenas"_json_pointer, "none"), HasSubstr("'arenas' should be a list"));
-  EXPECT_THAT(refusal("/arenas/0/bytes"_json_pointer, -1), HasSubstr("'bytes' should be an integer from 0"));
-  EXPECT_THAT(refusal("/arenas/0/bytes"_json_pointer, 1e300), HasSubstr("'bytes' should be an integer"));
-  EXPECT_THAT(refusal("/arenas/0/bytes"_json_pointer, 18446744073709551615u), HasSubstr("'bytes' is out of range"));
-  EXPECT_THAT(refusal("/buffers/0/use"_json_pointer, "decoration"), HasSubstr("'decoration' is no use of a buffer"));
-  EXPECT_THAT(refusal("/buffers/0/value"_json_pointer, 100000), HasSubstr("'value' should be an integer from 0"));
+  EXPECT_THAT(refusal("/arenas/0/bytes"_json_pointer, -1),
+              HasSubstr("'bytes' should be an integer from 0"));
+  EXPECT_THAT(refusal("/arenas/0/bytes"_json_pointer, 1e300),
+              HasSubstr("'bytes' should be an integer"));
+  EXPECT_THAT(refusal("/arenas/0/bytes"_json_pointer, 18446744073709551615u),
+              HasSubstr("'bytes' is out of range"));
+  EXPECT_THAT(refusal("/buffers/0/use"_json_pointer, "decoration"),
+              HasSubstr("'decoration' is no use of a buffer"));
+  EXPECT_THAT(refusal("/buffers/0/value"_json_pointer, 100000),
+              HasSubstr("'value' should be an integer from 0"));
   EXPECT_THAT(refusal("/buffers/0"_json_pointer, 7), HasSubstr("should stand in an object"));
-  EXPECT_THAT(refusal("/steps/0/do"_json_pointer, "dance"), HasSubstr("'dance' is no kind of step"));
-  EXPECT_THAT(refusal("/steps/0/node"_json_pointer, -3), HasSubstr("'node' should be an integer from 0"));
-  EXPECT_THAT(refusal("/steps/0/stream"_json_pointer, 8), HasSubstr("'stream' should be an integer from 0 to 7"));
-  EXPECT_THAT(refusal("/steps/0/in/0"_json_pointer, json::array({100000, 0})), HasSubstr("'buffer' should be an integer from 0"));
-  EXPECT_THAT(refusal("/steps/0/in/0"_json_pointer, json::array({1, 2, 3})), HasSubstr("a slot should be [buffer, offset]"));
-  EXPECT_THAT(refusal("/steps/0/waits"_json_pointer, json::array({-1})), HasSubstr("'waits' should be an integer from 0"));
-  EXPECT_THAT(refusal("/steps/0/seconds"_json_pointer, "soon"), HasSubstr("'seconds' should be a number, 0 or more"));
-  EXPECT_THAT(refusal("/sources/0"_json_pointer, json::array({0})), HasSubstr("a place should be [value, buffer, offset]"));
-  EXPECT_THAT(refusal("/results/0/0"_json_pointer, 100000), HasSubstr("'value' should be an integer"));
-  EXPECT_THAT(refusal("/buffers/0/end"_json_pointer, 1'000'000), HasSubstr("is alive in steps [0, 1000000), the plan has"));
-  EXPECT_THAT(refusal("/steps/0/seconds"_json_pointer, -1), HasSubstr("'seconds' should be a number, 0 or more"));
-  EXPECT_THAT(refusal("/proof/optimal"_json_pointer, 1), HasSubstr("'optimal' should be true or false"));
-  EXPECT_THAT(refusal("/proof"_json_pointer, json::array()), HasSubstr("should stand in an object"));
+  EXPECT_THAT(refusal("/steps/0/do"_json_pointer, "dance"),
+              HasSubstr("'dance' is no kind of step"));
+  EXPECT_THAT(refusal("/steps/0/node"_json_pointer, -3),
+              HasSubstr("'node' should be an integer from 0"));
+  EXPECT_THAT(refusal("/steps/0/stream"_json_pointer, 8),
+              HasSubstr("'stream' should be an integer from 0 to 7"));
+  EXPECT_THAT(refusal("/steps/0/in/0"_json_pointer, json::array({100000, 0})),
+              HasSubstr("'buffer' should be an integer from 0"));
+  EXPECT_THAT(refusal("/steps/0/in/0"_json_pointer, json::array({1, 2, 3})),
+              HasSubstr("a slot should be [buffer, offset]"));
+  EXPECT_THAT(refusal("/steps/0/waits"_json_pointer, json::array({-1})),
+              HasSubstr("'waits' should be an integer from 0"));
+  EXPECT_THAT(refusal("/steps/0/seconds"_json_pointer, "soon"),
+              HasSubstr("'seconds' should be a number, 0 or more"));
+  EXPECT_THAT(refusal("/sources/0"_json_pointer, json::array({0})),
+              HasSubstr("a place should be [value, buffer, offset]"));
+  EXPECT_THAT(refusal("/results/0/0"_json_pointer, 100000),
+              HasSubstr("'value' should be an integer"));
+  EXPECT_THAT(refusal("/buffers/0/end"_json_pointer, 1'000'000),
+              HasSubstr("is alive in steps [0, 1000000), the plan has"));
+  EXPECT_THAT(refusal("/steps/0/seconds"_json_pointer, -1),
+              HasSubstr("'seconds' should be a number, 0 or more"));
+  EXPECT_THAT(refusal("/proof/optimal"_json_pointer, 1),
+              HasSubstr("'optimal' should be true or false"));
+  EXPECT_THAT(refusal("/proof"_json_pointer, json::array()),
+              HasSubstr("should stand in an object"));
 }
 
 // Whatever a damaged file says, reading and checking it end with an answer.
@@ -96,7 +114,8 @@ TEST(PlanFile, DamagedBytesNeverCrashTheReaderOrTheChecker) {
   for (int round = 0; round < 2000; ++round) {
     std::string damaged = text;
     for (std::int64_t i = random.between(1, 4); i > 0; --i) {
-      damaged[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(damaged.size())))] = "0123456789-,[]{}\"e. n"[random.below(21)];
+      damaged[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(damaged.size())))] =
+          "0123456789-,[]{}\"e. n"[random.below(21)];
     }
     const auto plan = parse_plan(damaged);
     if (plan) check_plan(*plan);
@@ -108,10 +127,12 @@ TEST(PlanFile, APlanForAnotherMachineIsRefused) {
   EXPECT_TRUE(require_environment(plan, plan.environment));
   Environment other = plan.environment;
   other.threads = 7;
-  EXPECT_THAT(require_environment(plan, other).error().message, HasSubstr("made for threads '2', here it is '7'"));
+  EXPECT_THAT(require_environment(plan, other).error().message,
+              HasSubstr("made for threads '2', here it is '7'"));
   other = plan.environment;
   other.instruction_set = "sse";
-  EXPECT_THAT(require_environment(plan, other).error().message, HasSubstr("instruction set 'avx2'"));
+  EXPECT_THAT(require_environment(plan, other).error().message,
+              HasSubstr("instruction set 'avx2'"));
   other = plan.environment;
   other.kernel_library = "library 2";
   EXPECT_EQ(require_environment(plan, other).error().code, ErrorCode::kBadInput);

@@ -47,7 +47,12 @@ void for_runs(Runs& runs, std::int64_t begin, std::int64_t end, Body body) {
 
 class Orderer {
  public:
-  Orderer(const Plan& plan, bool keep_places) : plan_(plan), keep_places_(keep_places), bytes_(plan.buffers.size()), arenas_(plan.arenas.size()), inherits_(plan.buffers.size()) {
+  Orderer(const Plan& plan, bool keep_places)
+      : plan_(plan),
+        keep_places_(keep_places),
+        bytes_(plan.buffers.size()),
+        arenas_(plan.arenas.size()),
+        inherits_(plan.buffers.size()) {
     out_.before.resize(plan.steps.size());
     out_.touched.resize(plan.buffers.size());
   }
@@ -71,29 +76,36 @@ class Orderer {
       for (const Access& access : *accesses) touch(s, access.slot.buffer.index());
     }
     for (const Access& access : reads) {
-      for_runs(bytes_[access.slot.buffer.index()], access.slot.offset.value, access.slot.offset.value + access.bytes.value, [&](Run& run) {
-        follow(s, run.writer);
-        run.readers.push_back(s);
-      });
+      for_runs(bytes_[access.slot.buffer.index()], access.slot.offset.value,
+               access.slot.offset.value + access.bytes.value, [&](Run& run) {
+                 follow(s, run.writer);
+                 run.readers.push_back(s);
+               });
     }
     for (const Access& access : writes) {
-      for_runs(bytes_[access.slot.buffer.index()], access.slot.offset.value, access.slot.offset.value + access.bytes.value, [&](Run& run) {
-        follow(s, run.writer);
-        for (const std::size_t reader : run.readers) follow(s, reader);
-        run.readers.clear();
-        run.writer = s;
-      });
+      for_runs(bytes_[access.slot.buffer.index()], access.slot.offset.value,
+               access.slot.offset.value + access.bytes.value, [&](Run& run) {
+                 follow(s, run.writer);
+                 for (const std::size_t reader : run.readers) follow(s, reader);
+                 run.readers.clear();
+                 run.writer = s;
+               });
     }
   }
 
   void list(std::size_t s, std::vector<Access>& reads, std::vector<Access>& writes) const {
     const PlanStep& step = plan_.steps[s];
-    const auto whole = [&](const Slot& slot) { return plan_.buffer(slot.buffer).bytes - slot.offset; };
+    const auto whole = [&](const Slot& slot) {
+      return plan_.buffer(slot.buffer).bytes - slot.offset;
+    };
     const ir::Node* node = step.node.valid() ? &plan_.graph.node(step.node) : nullptr;
-    const auto add_all = [&](const std::vector<Slot>& slots, const std::vector<ValueId>* values, std::vector<Access>& out) {
+    const auto add_all = [&](const std::vector<Slot>& slots, const std::vector<ValueId>* values,
+                             std::vector<Access>& out) {
       for (std::size_t i = 0; i < slots.size(); ++i) {
         if (!slots[i].buffer.valid()) continue;
-        out.push_back({slots[i], values != nullptr ? ir::bytes_of(plan_.graph.value((*values)[i]).type) : whole(slots[i])});
+        out.push_back({slots[i], values != nullptr
+                                     ? ir::bytes_of(plan_.graph.value((*values)[i]).type)
+                                     : whole(slots[i])});
       }
     };
     add_all(step.inputs, node != nullptr ? &node->inputs : nullptr, reads);
@@ -103,7 +115,8 @@ class Orderer {
 
   void touch(std::size_t s, std::size_t buffer) {
     if (out_.touched[buffer].empty()) settle(buffer);
-    if (out_.touched[buffer].empty() || out_.touched[buffer].back() != s) out_.touched[buffer].push_back(s);
+    if (out_.touched[buffer].empty() || out_.touched[buffer].back() != s)
+      out_.touched[buffer].push_back(s);
     for (const std::size_t before : inherits_[buffer]) {
       for (const std::size_t user : out_.touched[before]) follow(s, user);
     }
@@ -114,10 +127,11 @@ class Orderer {
     if (!keep_places_ || plan_.buffers[buffer].bytes.value == 0) return;
     const PlanBuffer& made = plan_.buffers[buffer];
     std::vector<std::size_t>& previous = inherits_[buffer];
-    for_runs(arenas_[made.arena], made.offset.value, made.offset.value + made.bytes.value, [&](Run& run) {
-      if (run.owner != kNobody && run.owner != buffer) previous.push_back(run.owner);
-      run.owner = buffer;
-    });
+    for_runs(arenas_[made.arena], made.offset.value, made.offset.value + made.bytes.value,
+             [&](Run& run) {
+               if (run.owner != kNobody && run.owner != buffer) previous.push_back(run.owner);
+               run.owner = buffer;
+             });
     std::sort(previous.begin(), previous.end());
     previous.erase(std::unique(previous.begin(), previous.end()), previous.end());
   }
@@ -128,14 +142,17 @@ class Orderer {
 
   const Plan& plan_;
   bool keep_places_;
-  std::vector<Runs> bytes_;                         // by buffer
-  std::vector<Runs> arenas_;                        // by arena
-  std::vector<std::vector<std::size_t>> inherits_;  // by buffer: those that lay on its bytes right before
+  std::vector<Runs> bytes_;   // by buffer
+  std::vector<Runs> arenas_;  // by arena
+  // by buffer: those that lay on its bytes right before
+  std::vector<std::vector<std::size_t>> inherits_;
   StepOrder out_;
 };
 
 }  // namespace
 
-StepOrder order_of_steps(const Plan& plan, bool keep_places) { return Orderer(plan, keep_places).run(); }
+StepOrder order_of_steps(const Plan& plan, bool keep_places) {
+  return Orderer(plan, keep_places).run();
+}
 
 }  // namespace plimsoll::plan

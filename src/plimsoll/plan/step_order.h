@@ -1,11 +1,12 @@
 // Which earlier steps a step must follow, whatever stream each runs on.
 //
-// Read after write, write after read and write after write, byte by byte within a buffer: steps that fill
-// different parts of one buffer are free of each other. When buffers keep their places, a step also follows
-// everybody who touched a buffer that lay on the same bytes before.
+// Read after write, write after read and write after write, byte by byte within a buffer: steps
+// that fill different parts of one buffer are free of each other. When buffers keep their places, a
+// step also follows everybody who touched a buffer that lay on the same bytes before.
 //
-//   step 0 writes a[0,64)   step 1 writes a[64,128)   step 2 reads a[0,128)   step 3 writes b, once a's place
-//   follows: -              -                         0 1                     0 1 2 (only if places are kept)
+//   step 0 writes a[0,64)   step 1 writes a[64,128) step 2 reads a[0,128) step 3 writes b, once a's
+//                           place
+//   follows: -              - 0 1 0 1 2 (only if places are kept)
 //
 // The list order of the plan is taken as right; it has been checked. Cost: n log n in the slots.
 #pragma once
@@ -18,8 +19,10 @@
 namespace plimsoll::plan {
 
 struct StepOrder {
-  std::vector<std::vector<std::size_t>> before;   // by step: those it follows, perhaps more than once
-  std::vector<std::vector<std::size_t>> touched;  // by buffer: the steps that read or write it, ascending
+  // by step: those it follows, perhaps more than once
+  std::vector<std::vector<std::size_t>> before;
+  // by buffer: the steps that read or write it, ascending
+  std::vector<std::vector<std::size_t>> touched;
 };
 
 StepOrder order_of_steps(const Plan& plan, bool keep_places);

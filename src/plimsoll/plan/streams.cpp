@@ -18,7 +18,10 @@ constexpr double kHandover = 1e-6;  // seconds that data from another stream com
 class Spreader {
  public:
   Spreader(Plan plan, const StreamOptions& options, bool keep_places)
-      : plan_(std::move(plan)), options_(options), compute_(static_cast<std::size_t>(options.streams)), keep_places_(keep_places) {
+      : plan_(std::move(plan)),
+        options_(options),
+        compute_(static_cast<std::size_t>(options.streams)),
+        keep_places_(keep_places) {
     std::size_t copies = 0;
     for (const PlanStep& step : plan_.steps) copies = std::max<std::size_t>(copies, step.stream);
     streams_ = compute_ + copies;
@@ -43,7 +46,8 @@ class Spreader {
     for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
       const auto start_on = [&](std::size_t stream) {
         double start = free_at[stream];
-        for (const std::size_t d : before_[s]) start = std::max(start, done[d] + (plan_.steps[d].stream == stream ? 0 : kHandover));
+        for (const std::size_t d : before_[s])
+          start = std::max(start, done[d] + (plan_.steps[d].stream == stream ? 0 : kHandover));
         return start;
       };
       std::size_t best = 0;
@@ -95,10 +99,12 @@ class Spreader {
     std::vector<bool> is_source(plan_.buffers.size(), false);
     for (const ValueSlot& source : plan_.sources) is_source[source.slot.buffer.index()] = true;
     for (std::size_t b = 0; b < plan_.buffers.size(); ++b) add_buffer(problem, b, is_source[b]);
-    // What streams can have in use at once is a bound that every reader of the plan can confirm (check_claims.h); what
-    // the packer proves beyond it (by search, or because groups lie side by side, or nothing may be shared) is not.
+    // What streams can have in use at once is a bound that every reader of the plan can confirm
+    // (check_claims.h); what the packer proves beyond it (by search, or because groups lie side by
+    // side, or nothing may be shared) is not.
     std::vector<char> counted;
-    for (std::size_t b = 0; b < problem.size(); ++b) counted.push_back(pack::ever_alive(problem, BufferId(b)));
+    for (std::size_t b = 0; b < problem.size(); ++b)
+      counted.push_back(pack::ever_alive(problem, BufferId(b)));
     const auto antichain = pack::heaviest_antichain(problem, counted);
     problem.contiguous = plan_.contiguous;
     agree_on_ends(problem);
@@ -107,10 +113,15 @@ class Spreader {
     how.deadline_seconds = options_.pack_seconds;
     how.deterministic = true;
     PLIMSOLL_TRY(const pack::Packing packing, pack::pack(problem, how));
-    PLIMSOLL_CHECK(packing.offsets.size() == plan_.buffers.size(), "the packer placed {} of {} buffers", packing.offsets.size(), plan_.buffers.size());
-    for (std::size_t b = 0; b < plan_.buffers.size(); ++b) plan_.buffers[b].offset = packing.offsets[b];
+    PLIMSOLL_CHECK(packing.offsets.size() == plan_.buffers.size(),
+                   "the packer placed {} of {} buffers", packing.offsets.size(),
+                   plan_.buffers.size());
+    for (std::size_t b = 0; b < plan_.buffers.size(); ++b)
+      plan_.buffers[b].offset = packing.offsets[b];
     plan_.arenas.front().bytes = packing.height();
-    plan_.proof.lower_bound = std::max(std::min(packing.lower_bound, Bytes(antichain && options_.sharing ? antichain->bytes : 0)), plan_.proof.load);
+    plan_.proof.lower_bound = std::max(
+        std::min(packing.lower_bound, Bytes(antichain && options_.sharing ? antichain->bytes : 0)),
+        plan_.proof.load);
     plan_.proof.optimal = plan_.arena_bytes() == plan_.proof.lower_bound;
     return {};
   }
@@ -122,9 +133,13 @@ class Spreader {
     item.size = buffer.bytes;
     item.alignment = schedule::kTensorAlignment.value;
     problem.buffers.push_back(item);
-    const bool stays = !options_.sharing || buffer.lifetime.end.value >= static_cast<std::int32_t>(plan_.steps.size());
-    if (options_.two_ended) problem.ends.push_back(is_source && stays ? pack::ArenaEnd::kFront : pack::ArenaEnd::kBack);
-    const Clock ready = is_source || !options_.sharing || touched_[b].empty() ? Clock(streams_, 0) : known_to_all(touched_[b]);
+    const bool stays = !options_.sharing ||
+                       buffer.lifetime.end.value >= static_cast<std::int32_t>(plan_.steps.size());
+    if (options_.two_ended)
+      problem.ends.push_back(is_source && stays ? pack::ArenaEnd::kFront : pack::ArenaEnd::kBack);
+    const Clock ready = is_source || !options_.sharing || touched_[b].empty()
+                            ? Clock(streams_, 0)
+                            : known_to_all(touched_[b]);
     Clock released = ready;
     for (const std::size_t s : touched_[b]) {
       std::int64_t& own = released[plan_.steps[s].stream];

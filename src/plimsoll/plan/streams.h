@@ -1,31 +1,35 @@
 // Several compute streams: who runs where, who waits for whom, and who may use whose memory.
 //
-// On one stream two buffers may share bytes when their lifetimes do not meet. On several there is no one
-// line of time: a step may reuse a buffer's bytes only if everybody who touched them is known to be done,
-// that is, an ancestor of the step (the rule of SOMAS). Ancestors are kept as vector clocks, how many steps
-// of each stream are done when a step starts, so the whole relation is steps × streams numbers and no
-// matrix of pairs.
+// On one stream two buffers may share bytes when their lifetimes do not meet. On several there is
+// no one line of time: a step may reuse a buffer's bytes only if everybody who touched them is
+// known to be done, that is, an ancestor of the step (the rule of SOMAS). Ancestors are kept as
+// vector clocks, how many steps of each stream are done when a step starts, so the whole relation
+// is steps × streams numbers and no matrix of pairs.
 //
 //   stream 0   a ───────▶ c ──────▶ e         e knows {0: a c, 1: b d}: it may write over x
-//   stream 1        b ─x─▶ d ──┘wait          c knows {0: a, 1: none}: it may not, whatever the clock says
+//   stream 1        b ─x─▶ d ──┘wait c knows {0: a, 1: none}: it may not, whatever the clock says
 //
-// How: steps keep their order in the list. Each goes to the stream on which it can start first, given when
-// its data is ready and when the stream is free (list scheduling with the plan's predicted seconds). A step
-// waits for those of its data that its stream does not know to be done; waits that others imply are left
-// out. Data is compared byte by byte, so steps that fill different parts of one buffer do not wait for each
-// other. Memory is then had in one of two ways:
+// How: steps keep their order in the list. Each goes to the stream on which it can start first,
+// given when its data is ready and when the stream is free (list scheduling with the plan's
+// predicted seconds). A step waits for those of its data that its stream does not know to be done;
+// waits that others imply are left out. Data is compared byte by byte, so steps that fill different
+// parts of one buffer do not wait for each other. Memory is then had in one of two ways:
 //
-//   packed again   no wait is added for the sake of memory; the arena is packed under the clocks and may
+//   packed again   no wait is added for the sake of memory; the arena is packed under the clocks
+//                  and may
 //                  come out above what one stream needs
-//   places kept    offsets stay, and a step also waits for all who touched the bytes of its buffers before;
-//                  the arena stays as it is, and streams run side by side only where memory allows it
+//   places kept    offsets stay, and a step also waits for all who touched the bytes of its buffers
+//                  before;
+//                  the arena stays as it is, and streams run side by side only where memory allows
+//                  it
 //
-// Without a budget plans are packed again. With one, the faster of the two that is inside it is taken; one
-// always is, because kept places need no more than before. Plans that swap keep their places; their copies
-// go to the two streams behind the last compute stream.
+// Without a budget plans are packed again. With one, the faster of the two that is inside it is
+// taken; one always is, because kept places need no more than before. Plans that swap keep their
+// places; their copies go to the two streams behind the last compute stream.
 //
-// Bounds: the proof holds the larger of the load of the list and the heaviest antichain of the clocks
-// (pack/antichain.h): buffers that are alive together in list order meet under the clocks too.
+// Bounds: the proof holds the larger of the load of the list and the heaviest antichain of the
+// clocks (pack/antichain.h): buffers that are alive together in list order meet under the clocks
+// too.
 //
 // Refuses more than kMostStreams. Cost: O(slots + steps × streams) and one packing.
 #pragma once

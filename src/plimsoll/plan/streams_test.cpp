@@ -32,9 +32,10 @@ struct Range {
   std::int64_t end = 0;
 };
 
-// Walks every state that some interleaving can reach: how far each stream is, and whether its step is in
-// flight. Two steps in flight together must not touch the same bytes unless both only read them. If no two
-// ever do, every interleaving computes what the list computes, which check_plan() has replayed.
+// Walks every state that some interleaving can reach: how far each stream is, and whether its step
+// is in flight. Two steps in flight together must not touch the same bytes unless both only read
+// them. If no two ever do, every interleaving computes what the list computes, which check_plan()
+// has replayed.
 class Interleavings {
  public:
   explicit Interleavings(const Plan& plan) : plan_(plan), streams_(8) {
@@ -46,11 +47,17 @@ class Interleavings {
       if (step.kind == StepKind::kDrop) continue;
       const ir::Node* node = step.node.valid() ? &plan.graph.node(step.node) : nullptr;
       const auto bytes = [&](const Slot& slot, const std::vector<ValueId>* values, std::size_t i) {
-        return values != nullptr ? ir::bytes_of(plan.graph.value((*values)[i]).type) : plan.buffer(slot.buffer).bytes;
+        return values != nullptr ? ir::bytes_of(plan.graph.value((*values)[i]).type)
+                                 : plan.buffer(slot.buffer).bytes;
       };
-      for (std::size_t i = 0; i < step.inputs.size(); ++i) add(reads_.back(), step.inputs[i], bytes(step.inputs[i], node != nullptr ? &node->inputs : nullptr, i));
-      for (std::size_t i = 0; i < step.outputs.size(); ++i) add(writes_.back(), step.outputs[i], bytes(step.outputs[i], node != nullptr ? &node->outputs : nullptr, i));
-      if (step.scratch.buffer.valid()) add(writes_.back(), step.scratch, plan.buffer(step.scratch.buffer).bytes);
+      for (std::size_t i = 0; i < step.inputs.size(); ++i)
+        add(reads_.back(), step.inputs[i],
+            bytes(step.inputs[i], node != nullptr ? &node->inputs : nullptr, i));
+      for (std::size_t i = 0; i < step.outputs.size(); ++i)
+        add(writes_.back(), step.outputs[i],
+            bytes(step.outputs[i], node != nullptr ? &node->outputs : nullptr, i));
+      if (step.scratch.buffer.valid())
+        add(writes_.back(), step.scratch, plan.buffer(step.scratch.buffer).bytes);
     }
   }
 
@@ -61,13 +68,15 @@ class Interleavings {
   std::size_t states() const { return seen_.size(); }
 
  private:
-  // A state is one character a stream: twice the steps that are done, plus one while one is in flight.
+  // A state is one character a stream: twice the steps that are done, plus one while one is in
+  // flight.
   void visit(const std::string& state) {
     if (race_ || !seen_.insert(state).second) return;
     for (std::size_t k = 0; k < streams_.size(); ++k) {
       const auto done = static_cast<std::size_t>(state[k]) / 2;
       const bool in_flight = state[k] % 2 != 0;
-      if (!in_flight && (done == streams_[k].size() || !may_start(state, streams_[k][done]))) continue;
+      if (!in_flight && (done == streams_[k].size() || !may_start(state, streams_[k][done])))
+        continue;
       if (!in_flight) check_start(state, streams_[k][done]);
       std::string next = state;
       ++next[k];
@@ -76,30 +85,35 @@ class Interleavings {
   }
 
   bool may_start(const std::string& state, std::size_t s) const {
-    return std::all_of(plan_.steps[s].waits.begin(), plan_.steps[s].waits.end(), [&](std::uint32_t wait) {
-      const std::vector<std::size_t>& line = streams_[plan_.steps[wait].stream];
-      const auto place = static_cast<std::size_t>(std::find(line.begin(), line.end(), wait) - line.begin());
-      return static_cast<std::size_t>(state[plan_.steps[wait].stream]) / 2 > place;
-    });
+    return std::all_of(
+        plan_.steps[s].waits.begin(), plan_.steps[s].waits.end(), [&](std::uint32_t wait) {
+          const std::vector<std::size_t>& line = streams_[plan_.steps[wait].stream];
+          const auto place =
+              static_cast<std::size_t>(std::find(line.begin(), line.end(), wait) - line.begin());
+          return static_cast<std::size_t>(state[plan_.steps[wait].stream]) / 2 > place;
+        });
   }
 
   void check_start(const std::string& state, std::size_t s) {
     for (std::size_t k = 0; k < streams_.size(); ++k) {
       if (state[k] % 2 == 0) continue;
       const std::size_t other = streams_[k][static_cast<std::size_t>(state[k]) / 2];
-      race_ = race_ || meet(writes_[s], writes_[other]) || meet(writes_[s], reads_[other]) || meet(reads_[s], writes_[other]);
+      race_ = race_ || meet(writes_[s], writes_[other]) || meet(writes_[s], reads_[other]) ||
+              meet(reads_[s], writes_[other]);
     }
   }
 
   static bool meet(const std::vector<Range>& a, const std::vector<Range>& b) {
     return std::any_of(a.begin(), a.end(), [&](const Range& x) {
-      return std::any_of(b.begin(), b.end(), [&](const Range& y) { return x.begin < y.end && y.begin < x.end; });
+      return std::any_of(b.begin(), b.end(),
+                         [&](const Range& y) { return x.begin < y.end && y.begin < x.end; });
     });
   }
 
   void add(std::vector<Range>& ranges, const Slot& slot, Bytes bytes) {
     // Arenas are kept apart by a distance that no arena has.
-    const std::int64_t begin = place_of(plan_, slot).value + (std::int64_t{plan_.buffer(slot.buffer).arena} << 40);
+    const std::int64_t begin =
+        place_of(plan_, slot).value + (std::int64_t{plan_.buffer(slot.buffer).arena} << 40);
     ranges.push_back({begin, begin + bytes.value});
   }
 
@@ -133,7 +147,8 @@ TEST(Streams, TheCheckerFindsARaceWhereverSomeInterleavingHasOne) {
     for (std::size_t s = 0; s < plan.steps.size(); ++s) {
       for (std::size_t w = 0; w < plan.steps[s].waits.size(); ++w) {
         Plan spoiled = plan;
-        spoiled.steps[s].waits.erase(spoiled.steps[s].waits.begin() + static_cast<std::ptrdiff_t>(w));
+        spoiled.steps[s].waits.erase(spoiled.steps[s].waits.begin() +
+                                     static_cast<std::ptrdiff_t>(w));
         Interleavings all(spoiled);
         const bool race = all.has_race();
         EXPECT_EQ(check_plan(spoiled).ok(), !race) << "seed " << seed << " step " << s;
@@ -150,7 +165,8 @@ TEST(Streams, MoreThanOneIsUsedAndTheLoadBoundsTheArena) {
     const Plan plan = plan_of(seed, 30, 2);
     EXPECT_LE(plan.proof.load, plan.proof.lower_bound);
     EXPECT_LE(plan.proof.lower_bound, plan.arena_bytes());
-    spread += std::any_of(plan.steps.begin(), plan.steps.end(), [](const PlanStep& step) { return step.stream == 1; });
+    spread += std::any_of(plan.steps.begin(), plan.steps.end(),
+                          [](const PlanStep& step) { return step.stream == 1; });
   }
   EXPECT_GT(spread, 40);
 }
@@ -164,7 +180,8 @@ std::optional<Plan> tight_plan_of(std::uint64_t seed, int nodes, schedule::Remed
   how.remedies = remedies;
   how.deterministic = true;
   const Bytes smallest = schedule::smallest_found(mapped->workload, how);
-  how.budget = smallest + Bytes((schedule::keep_all(mapped->workload).peak_bytes - smallest).value / 2);
+  how.budget =
+      smallest + Bytes((schedule::keep_all(mapped->workload).peak_bytes - smallest).value / 2);
   const auto fitted = schedule::fit(mapped->workload, how);
   if (!fitted) return std::nullopt;
   Plan plan = *make_plan(graph, *mapped, fitted->schedule, {});
@@ -179,7 +196,8 @@ TEST(Streams, APlanWithinABudgetStaysThereAndNoInterleavingRaces) {
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
     for (const bool swap : {false, true}) {
       SCOPED_TRACE(fmt::format("seed {} swap {}", seed, swap));
-      const auto one = tight_plan_of(seed, 12, {.recompute = true, .swap = swap, .encode = false, .lossy = false});
+      const auto one = tight_plan_of(
+          seed, 12, {.recompute = true, .swap = swap, .encode = false, .lossy = false});
       if (!one) continue;
       ++planned;
       Plan plan = *one;
@@ -199,7 +217,8 @@ TEST(Streams, APlanWithinABudgetStaysThereAndNoInterleavingRaces) {
 
 TEST(Streams, MoreThanThereAreAreRefused) {
   Plan plan = plan_of(1, 10, 1);
-  EXPECT_EQ(spread_over_streams(plan, {.streams = kMostStreams + 1}).error().code, ErrorCode::kUsage);
+  EXPECT_EQ(spread_over_streams(plan, {.streams = kMostStreams + 1}).error().code,
+            ErrorCode::kUsage);
 }
 
 }  // namespace

@@ -15,7 +15,10 @@ constexpr int kNoTag = -1;
 class Walker {
  public:
   Walker(const ir::Graph& graph, bool in_place)
-      : graph_(graph), in_place_(in_place), tag_(graph.values.size(), kNoTag), counter_(graph.values.size(), 0) {
+      : graph_(graph),
+        in_place_(in_place),
+        tag_(graph.values.size(), kNoTag),
+        counter_(graph.values.size(), 0) {
     for (const ir::Node& node : graph.nodes) {
       for (const ValueId input : node.inputs) {
         if (input.valid()) ++counter_[input.index()];
@@ -61,22 +64,31 @@ class Walker {
   // A view's input, or an input that dies here, when the operator may write over it.
   ValueId input_to_take(const ir::Node& node, int output) const {
     const ops::Card& card = ops::card_of(node);
-    if (card.recompute == ops::Recompute::kFree && !node.inputs.empty() && tag_[node.inputs[0].index()] != kNoTag) return node.inputs[0];
+    if (card.recompute == ops::Recompute::kFree && !node.inputs.empty() &&
+        tag_[node.inputs[0].index()] != kNoTag)
+      return node.inputs[0];
     if (!in_place_) return {};
     for (const ops::InPlace::Pair& pair : card.in_place.pairs()) {
-      if (pair.output != output || static_cast<std::size_t>(pair.input) >= node.inputs.size()) continue;
+      if (pair.output != output || static_cast<std::size_t>(pair.input) >= node.inputs.size())
+        continue;
       const ValueId input = node.inputs[static_cast<std::size_t>(pair.input)];
       if (!input.valid() || tag_[input.index()] == kNoTag) continue;
       const auto reads = std::count(node.inputs.begin(), node.inputs.end(), input);
-      const bool same_size = ir::bytes_of(graph_.value(input).type) == ir::bytes_of(graph_.value(node.outputs[static_cast<std::size_t>(output)]).type);
-      if (counter_[input.index()] == reads && users_[static_cast<std::size_t>(tag_[input.index()])] == 1 && same_size) return input;
+      const bool same_size =
+          ir::bytes_of(graph_.value(input).type) ==
+          ir::bytes_of(graph_.value(node.outputs[static_cast<std::size_t>(output)]).type);
+      if (counter_[input.index()] == reads &&
+          users_[static_cast<std::size_t>(tag_[input.index()])] == 1 && same_size)
+        return input;
     }
     return {};
   }
 
   bool updates_source(const ir::Node& node, int output) const {
     const ops::InPlace& rule = ops::card_of(node).in_place;
-    return rule.must() && std::any_of(rule.pairs().begin(), rule.pairs().end(), [&](const ops::InPlace::Pair& pair) { return pair.output == output; });
+    return rule.must() &&
+           std::any_of(rule.pairs().begin(), rule.pairs().end(),
+                       [&](const ops::InPlace::Pair& pair) { return pair.output == output; });
   }
 
   int take_free() {
@@ -108,7 +120,9 @@ class Walker {
 
 }  // namespace
 
-TagWalk walk_tags(const ir::Graph& graph, bool in_place) { return Walker(graph, in_place).run(); }
+TagWalk walk_tags(const ir::Graph& graph, bool in_place) {
+  return Walker(graph, in_place).run();
+}
 
 std::string to_string(const ir::Graph& graph, const TagWalk& walk) {
   std::string out;
@@ -119,8 +133,11 @@ std::string to_string(const ir::Graph& graph, const TagWalk& walk) {
     for (const ValueId input : node.inputs) {
       if (input.valid()) inputs.push_back(graph.value(input).name);
     }
-    out += fmt::format("{:4}  {}({}) -> {}", s, node.op, fmt::join(inputs, ", "), graph.value(node.outputs[0]).name);
-    if (step.tags[0] != kNoTag) out += fmt::format("   tag {}{}", fmt::join(step.tags, ","), step.in_place ? " (in place)" : "");
+    out += fmt::format("{:4}  {}({}) -> {}", s, node.op, fmt::join(inputs, ", "),
+                       graph.value(node.outputs[0]).name);
+    if (step.tags[0] != kNoTag)
+      out +=
+          fmt::format("   tag {}{}", fmt::join(step.tags, ","), step.in_place ? " (in place)" : "");
     if (!step.freed.empty()) out += fmt::format("   frees {}", fmt::join(step.freed, ","));
     out += fmt::format("   box {{{}}}\n", fmt::join(step.box, ","));
   }

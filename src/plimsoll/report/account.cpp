@@ -7,9 +7,17 @@
 namespace plimsoll::report {
 
 std::string_view name(Kind kind) {
-  static constexpr std::array<std::string_view, kKindCount> kNames = {
-      "outside the allocator", "allocated before recording", "weights", "optimizer", "gradients", "activations",
-      "temporaries", "inputs", "outputs", "staging", "unlabelled"};
+  static constexpr std::array<std::string_view, kKindCount> kNames = {"outside the allocator",
+                                                                      "allocated before recording",
+                                                                      "weights",
+                                                                      "optimizer",
+                                                                      "gradients",
+                                                                      "activations",
+                                                                      "temporaries",
+                                                                      "inputs",
+                                                                      "outputs",
+                                                                      "staging",
+                                                                      "unlabelled"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -32,8 +40,10 @@ std::vector<Bytes> bytes_by_tick(const Account& account, int memory) {
   std::vector<Bytes> alive(account.seconds.empty() ? 1 : account.seconds.size());
   for (const Band& band : account.bands) {
     if (band.memory != memory) continue;
-    PLIMSOLL_CHECK(band.life.begin.value >= 0 && static_cast<std::size_t>(band.life.end.value) < alive.size(), "a band is alive in ticks [{}, {}) of {}",
-                   band.life.begin.value, band.life.end.value, account.ticks());
+    PLIMSOLL_CHECK(
+        band.life.begin.value >= 0 && static_cast<std::size_t>(band.life.end.value) < alive.size(),
+        "a band is alive in ticks [{}, {}) of {}", band.life.begin.value, band.life.end.value,
+        account.ticks());
     alive[static_cast<std::size_t>(band.life.begin.value)] += band.bytes;
     alive[static_cast<std::size_t>(band.life.end.value)] -= band.bytes;
   }
@@ -80,7 +90,8 @@ struct Stretch {
 };
 
 std::vector<Stretch> used_stretches(std::vector<Stretch> used) {
-  std::sort(used.begin(), used.end(), [](const Stretch& a, const Stretch& b) { return a.begin < b.begin; });
+  std::sort(used.begin(), used.end(),
+            [](const Stretch& a, const Stretch& b) { return a.begin < b.begin; });
   std::vector<Stretch> out;
   for (const Stretch& next : used) {
     if (!out.empty() && next.begin <= out.back().end) {
@@ -99,7 +110,8 @@ void compact_places(Account& account) {
   for (std::size_t memory = 0; memory < account.memories.size(); ++memory) {
     std::vector<Stretch> used;
     for (const Band& band : account.bands) {
-      if (band.memory == memory) used.push_back({band.place.value, (band.place + band.bytes).value, 0});
+      if (band.memory == memory)
+        used.push_back({band.place.value, (band.place + band.bytes).value, 0});
     }
     std::vector<Stretch> stretches = used_stretches(std::move(used));
     std::int64_t next = 0;
@@ -109,8 +121,9 @@ void compact_places(Account& account) {
     }
     for (Band& band : account.bands) {
       if (band.memory != memory) continue;
-      const auto after = std::upper_bound(stretches.begin(), stretches.end(), band.place.value,
-                                          [](std::int64_t place, const Stretch& s) { return place < s.begin; });
+      const auto after =
+          std::upper_bound(stretches.begin(), stretches.end(), band.place.value,
+                           [](std::int64_t place, const Stretch& s) { return place < s.begin; });
       const Stretch& home = *std::prev(after);
       band.place = Offset(home.place + band.place.value - home.begin);
     }
@@ -118,7 +131,8 @@ void compact_places(Account& account) {
 }
 
 std::string_view layer_of_name(std::string_view name) {
-  if (const auto slash = name.find('/'); slash != std::string_view::npos) return name.substr(0, slash);
+  if (const auto slash = name.find('/'); slash != std::string_view::npos)
+    return name.substr(0, slash);
   const auto dot = name.find_last_of('.');
   return dot == std::string_view::npos ? std::string_view() : name.substr(0, dot);
 }

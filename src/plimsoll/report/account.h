@@ -1,22 +1,23 @@
-// An account of memory: who held which bytes, from when to when. The one value the whole report draws.
+// An account of memory: who held which bytes, from when to when. The one value the whole report
+// draws.
 //
 // A plan says what will be alive, a trace what was; the page, the pictures, the comparison and the
 // explanation should not care which. So both become an Account:
 //
-//   tick      0     1     2     3     4            a tick is a step of a plan, or an event of a trace;
+//   tick      0 1 2 3 4 a tick is a step of a plan, or an event of a trace;
 //   w     ████████████████████████████             seconds[tick] says when it begins
-//   h           ██████████████                     a band is one allocation: half-open in ticks, with
+//   h           ██████████████ a band is one allocation: half-open in ticks, with
 //   y                 ████████                     its bytes, its place, and what is known about it
 //
-// Names are ids into one table, because a million bands have a few hundred of them. Text from files is
-// data here and everywhere after: it is never markup, and it is cut at kLongestText.
+// Names are ids into one table, because a million bands have a few hundred of them. Text from files
+// is data here and everywhere after: it is never markup, and it is cut at kLongestText.
 //
-// Places. Addresses of a trace are scattered over 47 bits, so that drawn to scale nothing would be seen.
-// compact_places() keeps every used stretch at its true height and replaces what lies between by a thin
-// seam; a plan's offsets already are such places and stay as they are.
+// Places. Addresses of a trace are scattered over 47 bits, so that drawn to scale nothing would be
+// seen. compact_places() keeps every used stretch at its true height and replaces what lies between
+// by a thin seam; a plan's offsets already are such places and stay as they are.
 //
-// Invariants: 0 <= begin < end <= ticks for every band; seconds has ticks + 1 entries and never falls;
-// bands stand in order of (begin, larger first). Cost: 64 bytes a band.
+// Invariants: 0 <= begin < end <= ticks for every band; seconds has ticks + 1 entries and never
+// falls; bands stand in order of (begin, larger first). Cost: 64 bytes a band.
 #pragma once
 
 #include <array>
@@ -81,9 +82,9 @@ struct Band {
   Bytes bytes;
   Offset place;
   Interval<Step> life;
-  std::int32_t producer = -1;     // index into operators; -1: a source, or not known
+  std::int32_t producer = -1;  // index into operators; -1: a source, or not known
   std::int32_t last_reader = -1;
-  BufferId buffer;                // of a plan
+  BufferId buffer;  // of a plan
 };
 
 // One operator that ran, or will run, at one tick.
@@ -94,8 +95,8 @@ struct Operator {
   TextId what{0};  // "compute", "recompute", "send_out", ...
   Step tick;
   double seconds = 0;
-  Bytes touched;   // what it reads, writes and uses as scratch
-  Bytes alive;     // in memory 0 while it runs
+  Bytes touched;  // what it reads, writes and uses as scratch
+  Bytes alive;    // in memory 0 while it runs
   std::uint8_t stream = 0;
 };
 
@@ -119,7 +120,7 @@ struct Account {
   Bytes arena;                  // of a plan, after packing; zero: none
   Bytes lower_bound;
   Bytes budget;
-  Bytes capacity;               // of the device a recording was made on; zero: not known
+  Bytes capacity;                  // of the device a recording was made on; zero: not known
   std::vector<Reserved> reserved;  // by tick; empty: a plan, or a trace that does not say
   std::vector<std::string> notes;  // what a reader must know: what was left out, what is estimated
 
@@ -149,7 +150,8 @@ void compact_places(Account& account);
 
 // "encoder.3.attention/matmul" -> "encoder.3.attention"; "encoder.3.weight" -> "encoder.3".
 std::string_view layer_of_name(std::string_view name);
-// The same for a source: the moments of "encoder.3.weight" are "encoder.3.weight.m" and belong to "encoder.3".
+// The same for a source: the moments of "encoder.3.weight" are "encoder.3.weight.m" and belong to
+// "encoder.3".
 std::string_view layer_of_source(std::string_view name, Kind kind);
 
 }  // namespace plimsoll::report

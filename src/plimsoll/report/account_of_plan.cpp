@@ -11,13 +11,20 @@ namespace {
 
 Kind kind_of(plan::Use use) {
   switch (use) {
-    case plan::Use::kInput: return Kind::kInputs;
-    case plan::Use::kOutput: return Kind::kOutputs;
-    case plan::Use::kWeight: return Kind::kWeights;
-    case plan::Use::kOptimizer: return Kind::kOptimizer;
-    case plan::Use::kActivation: return Kind::kActivations;
-    case plan::Use::kGradient: return Kind::kGradients;
-    case plan::Use::kTemporary: return Kind::kTemporaries;
+    case plan::Use::kInput:
+      return Kind::kInputs;
+    case plan::Use::kOutput:
+      return Kind::kOutputs;
+    case plan::Use::kWeight:
+      return Kind::kWeights;
+    case plan::Use::kOptimizer:
+      return Kind::kOptimizer;
+    case plan::Use::kActivation:
+      return Kind::kActivations;
+    case plan::Use::kGradient:
+      return Kind::kGradients;
+    case plan::Use::kTemporary:
+      return Kind::kTemporaries;
   }
   return Kind::kUnlabelled;
 }
@@ -50,14 +57,16 @@ void add_steps(const plan::Plan& plan, Account& account) {
     const plan::PlanStep& step = plan.steps[s];
     account.seconds.push_back(now);
     // Copies run beside the computation: only what computes moves the clock.
-    const bool copies = step.kind == plan::StepKind::kSendOut || step.kind == plan::StepKind::kBringIn;
+    const bool copies =
+        step.kind == plan::StepKind::kSendOut || step.kind == plan::StepKind::kBringIn;
     if (!copies) now += step.seconds;
     Operator& op = account.operators.emplace_back();
     const ir::Node* node = node_of(plan, step);
     op.name = account.texts.intern(step_name(plan, step));
     op.layer = account.texts.intern(node == nullptr ? "" : node->layer);
     op.phase = account.texts.intern(node == nullptr ? "" : ir::name(node->phase));
-    op.what = account.texts.intern(fmt::format("{}{}", plan::name(step.kind), schedule::is_lossy_form(step.codec) ? "_lossy" : ""));
+    op.what = account.texts.intern(fmt::format(
+        "{}{}", plan::name(step.kind), schedule::is_lossy_form(step.codec) ? "_lossy" : ""));
     op.tick = Step(static_cast<std::int64_t>(s));
     op.seconds = step.seconds;
     op.stream = step.stream;
@@ -67,7 +76,8 @@ void add_steps(const plan::Plan& plan, Account& account) {
     }
   }
   account.seconds.push_back(now);
-  if (plan.steps.empty()) account.seconds.push_back(now);  // sources lie somewhere even if nothing runs
+  // sources lie somewhere even if nothing runs
+  if (plan.steps.empty()) account.seconds.push_back(now);
 }
 
 void add_buffers(const plan::Plan& plan, Account& account) {
@@ -85,8 +95,9 @@ void add_buffers(const plan::Plan& plan, Account& account) {
       const ir::Value& value = plan.graph.value(buffer.value);
       band.type = account.texts.intern(ir::to_string(value.type));
       const bool made = value.producer.valid();
-      band.layer = account.texts.intern(made ? std::string_view(plan.graph.node(value.producer).layer)
-                                             : layer_of_source(value.name, band.kind));
+      band.layer =
+          account.texts.intern(made ? std::string_view(plan.graph.node(value.producer).layer)
+                                    : layer_of_source(value.name, band.kind));
     } else {
       band.layer = account.texts.intern(layer_of_name(buffer.name));
     }
@@ -126,7 +137,8 @@ std::string step_name(const plan::Plan& plan, const plan::PlanStep& step) {
   }
   if (step.kind == plan::StepKind::kCompute) return name;
   if (step.codec.empty()) return fmt::format("{} {}", plan::name(step.kind), name);
-  return fmt::format("{} {} ({}{})", plan::name(step.kind), name, step.codec, schedule::is_lossy_form(step.codec) ? ", lossy" : "");
+  return fmt::format("{} {} ({}{})", plan::name(step.kind), name, step.codec,
+                     schedule::is_lossy_form(step.codec) ? ", lossy" : "");
 }
 
 Account account_of(const plan::Plan& plan, std::string title) {
@@ -142,7 +154,8 @@ Account account_of(const plan::Plan& plan, std::string title) {
   add_steps(plan, account);
   add_buffers(plan, account);
   link_steps(plan, account);
-  std::erase_if(account.bands, [](const Band& band) { return band.life.empty() || band.bytes.value <= 0; });
+  std::erase_if(account.bands,
+                [](const Band& band) { return band.life.empty() || band.bytes.value <= 0; });
   sort_bands(account);
   return account;
 }

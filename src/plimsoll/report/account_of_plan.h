@@ -1,9 +1,9 @@
 // A plan as an account: a tick is a step, a band is a buffer at its offset.
 //
 // A buffer holds a chain of results that take over each other's memory. Its band is named after the
-// first, lives as long as the buffer, was produced by the step that first writes it and is last read by
-// the step that last reads any of it: so "why is this alive" is answered from the steps that will run,
-// not from the graph's wishes.
+// first, lives as long as the buffer, was produced by the step that first writes it and is last
+// read by the step that last reads any of it: so "why is this alive" is answered from the steps
+// that will run, not from the graph's wishes.
 //
 // The plan must have passed check_plan(). Linear in steps and buffers.
 #pragma once

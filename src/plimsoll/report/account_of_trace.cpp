@@ -13,23 +13,33 @@ namespace {
 
 Kind kind_of(trace::Category category) {
   switch (category) {
-    case trace::Category::kUnknown: return Kind::kUnlabelled;
-    case trace::Category::kInput: return Kind::kInputs;
-    case trace::Category::kOutput: return Kind::kOutputs;
-    case trace::Category::kWeight: return Kind::kWeights;
-    case trace::Category::kActivation: return Kind::kActivations;
-    case trace::Category::kGradient: return Kind::kGradients;
-    case trace::Category::kOptimizer: return Kind::kOptimizer;
+    case trace::Category::kUnknown:
+      return Kind::kUnlabelled;
+    case trace::Category::kInput:
+      return Kind::kInputs;
+    case trace::Category::kOutput:
+      return Kind::kOutputs;
+    case trace::Category::kWeight:
+      return Kind::kWeights;
+    case trace::Category::kActivation:
+      return Kind::kActivations;
+    case trace::Category::kGradient:
+      return Kind::kGradients;
+    case trace::Category::kOptimizer:
+      return Kind::kOptimizer;
     case trace::Category::kTemporary:
-    case trace::Category::kScratch: return Kind::kTemporaries;
-    case trace::Category::kStaging: return Kind::kStaging;
+    case trace::Category::kScratch:
+      return Kind::kTemporaries;
+    case trace::Category::kStaging:
+      return Kind::kStaging;
   }
   return Kind::kUnlabelled;
 }
 
 bool is_library_frame(std::string_view file) {
-  return file.empty() || file.find("/torch/") != std::string_view::npos || file.find("??") != std::string_view::npos ||
-         file.ends_with(".cpp") || file.ends_with(".h") || file.ends_with(".c");
+  return file.empty() || file.find("/torch/") != std::string_view::npos ||
+         file.find("??") != std::string_view::npos || file.ends_with(".cpp") ||
+         file.ends_with(".h") || file.ends_with(".c");
 }
 
 // The phase of what our executor does beside computing says what it is, in the words of a plan.
@@ -39,7 +49,8 @@ bool is_move(std::string_view phase) {
 
 class TraceReader {
  public:
-  TraceReader(const trace::Trace& trace, const TraceFacts& facts, Account& account) : trace_(trace), facts_(facts), account_(account) {
+  TraceReader(const trace::Trace& trace, const TraceFacts& facts, Account& account)
+      : trace_(trace), facts_(facts), account_(account) {
     unnamed_ = account.texts.intern("unnamed");
     index_memories();
     held_.resize(account.memories.size());
@@ -82,7 +93,8 @@ class TraceReader {
     }
     for (auto& [device, memory] : found) {
       memory = static_cast<std::uint8_t>(std::min<std::size_t>(account_.memories.size(), 255));
-      if (account_.memories.size() < 256) account_.memories.push_back(fmt::format("device {}", device));
+      if (account_.memories.size() < 256)
+        account_.memories.push_back(fmt::format("device {}", device));
     }
     if (found.empty()) account_.memories.push_back("device 0");
     memory_of_device_ = std::move(found);
@@ -92,13 +104,18 @@ class TraceReader {
 
   // Wraps rather than overflows on times that no clock gives.
   static double seconds_between(std::int64_t begin, std::int64_t end) {
-    return static_cast<double>(static_cast<std::int64_t>(static_cast<std::uint64_t>(end) - static_cast<std::uint64_t>(begin))) * 1e-9;
+    return static_cast<double>(static_cast<std::int64_t>(static_cast<std::uint64_t>(end) -
+                                                         static_cast<std::uint64_t>(begin))) *
+           1e-9;
   }
 
   // Times of a trace may begin anywhere and, between threads, step back a little.
   void advance(std::int64_t start) {
     if (account_.seconds.empty()) origin_ = start;
-    account_.seconds.push_back(account_.seconds.empty() ? 0 : std::max(account_.seconds.back(), seconds_between(origin_, start)));
+    account_.seconds.push_back(
+        account_.seconds.empty()
+            ? 0
+            : std::max(account_.seconds.back(), seconds_between(origin_, start)));
   }
 
   void open(const Place& place, Band band) {
@@ -124,23 +141,41 @@ class TraceReader {
   }
 
   // Both keep sums inside an int64 whatever a file says: a block has at most a tebibyte.
-  static Bytes believable(Bytes bytes) { return Bytes(std::clamp<std::int64_t>(bytes.value, 0, std::int64_t{1} << 40)); }
+  static Bytes believable(Bytes bytes) {
+    return Bytes(std::clamp<std::int64_t>(bytes.value, 0, std::int64_t{1} << 40));
+  }
   static Offset place_of(std::uint64_t address) {
-    return Offset(static_cast<std::int64_t>(std::min<std::uint64_t>(address, std::uint64_t{1} << 61)));
+    return Offset(
+        static_cast<std::int64_t>(std::min<std::uint64_t>(address, std::uint64_t{1} << 61)));
   }
 
   void take(const trace::Event& event) {
     switch (event.kind) {
-      case trace::EventKind::kAllocation: allocate(event); break;
-      case trace::EventKind::kFree: release(event); break;
-      case trace::EventKind::kOperator: run(event); break;
-      case trace::EventKind::kPhase: phases_.push_back(&event); break;
+      case trace::EventKind::kAllocation:
+        allocate(event);
+        break;
+      case trace::EventKind::kFree:
+        release(event);
+        break;
+      case trace::EventKind::kOperator:
+        run(event);
+        break;
+      case trace::EventKind::kPhase:
+        phases_.push_back(&event);
+        break;
       case trace::EventKind::kSegmentAlloc:
-      case trace::EventKind::kSegmentMap: reserve(event.device, believable(event.bytes)); break;
+      case trace::EventKind::kSegmentMap:
+        reserve(event.device, believable(event.bytes));
+        break;
       case trace::EventKind::kSegmentFree:
-      case trace::EventKind::kSegmentUnmap: reserve(event.device, Bytes() - believable(event.bytes)); break;
-      case trace::EventKind::kOutOfMemory: refuse(event); break;
-      default: break;
+      case trace::EventKind::kSegmentUnmap:
+        reserve(event.device, Bytes() - believable(event.bytes));
+        break;
+      case trace::EventKind::kOutOfMemory:
+        refuse(event);
+        break;
+      default:
+        break;
     }
   }
 
@@ -151,7 +186,8 @@ class TraceReader {
     band.name = !given.empty() ? account_.texts.intern(given) : site.known ? site.name : unnamed_;
     band.origin = site.origin;
     band.kind = kind_of(event.category);
-    band.layer = given.empty() ? site.name : account_.texts.intern(layer_of_source(given, band.kind));
+    band.layer =
+        given.empty() ? site.name : account_.texts.intern(layer_of_source(given, band.kind));
     band.phase = phase_at(event);
     band.memory = memory_of_device_[event.device];
     band.stream = stream_index(event.stream.value);
@@ -181,7 +217,8 @@ class TraceReader {
     if (memory == memory_of_device_.end()) return;
     Bytes& held = held_[memory->second];
     held = believable(held + change);
-    if (!account_.reserved.empty() && account_.reserved.back().tick == now() && account_.reserved.back().memory == memory->second) {
+    if (!account_.reserved.empty() && account_.reserved.back().tick == now() &&
+        account_.reserved.back().memory == memory->second) {
       account_.reserved.back().bytes = held;
     } else {
       account_.reserved.push_back({memory->second, now(), held});
@@ -190,18 +227,23 @@ class TraceReader {
 
   // The driver says what it had left: with the capacity known, the rest lies outside the allocator.
   void refuse(const trace::Event& event) {
-    if (refusals_++ == 0) account_.notes.push_back(fmt::format("out of memory at event {}: {} asked for", now().value, human(event.bytes)));
+    if (refusals_++ == 0)
+      account_.notes.push_back(
+          fmt::format("out of memory at event {}: {} asked for", now().value, human(event.bytes)));
     const auto memory = memory_of_device_.find(event.device);
-    if (facts_.capacity.value <= 0 || memory == memory_of_device_.end() || memory->second != 0) return;
+    if (facts_.capacity.value <= 0 || memory == memory_of_device_.end() || memory->second != 0)
+      return;
     const Bytes left(place_of(event.address).value);
     outside_ = std::max(outside_, facts_.capacity - left - held_[0]);
   }
 
   std::uint8_t stream_index(std::uint64_t stream) {
-    const auto [found, fresh] = streams_.try_emplace(stream, static_cast<std::uint8_t>(std::min<std::size_t>(account_.streams.size(), 255)));
+    const auto [found, fresh] = streams_.try_emplace(
+        stream, static_cast<std::uint8_t>(std::min<std::size_t>(account_.streams.size(), 255)));
     if (!fresh) return found->second;
     if (account_.streams.size() < 255) {
-      account_.streams.push_back(stream < 4096 ? fmt::format("{}", stream) : fmt::format("{:#x}", stream));
+      account_.streams.push_back(stream < 4096 ? fmt::format("{}", stream)
+                                               : fmt::format("{:#x}", stream));
     } else if (account_.streams.size() == 255) {
       account_.streams.push_back("others");
     }
@@ -216,7 +258,10 @@ class TraceReader {
       }
       most = std::max(most, peak_of(account_).bytes);
       outside_ = facts_.in_use - most;
-      if (outside_.value < 0) account_.notes.push_back(fmt::format("{} in use is less than the {} this allocator held: nothing is left for outside", human(facts_.in_use), human(most)));
+      if (outside_.value < 0)
+        account_.notes.push_back(fmt::format(
+            "{} in use is less than the {} this allocator held: nothing is left for outside",
+            human(facts_.in_use), human(most)));
     }
     outside_ = believable(outside_);
     if (outside_.value == 0) return;
@@ -228,8 +273,11 @@ class TraceReader {
     band.place = Offset(std::int64_t{3} << 60);
     band.life = {Step(0), Step(account_.ticks())};
     account_.bands.push_back(band);
-    account_.notes.push_back(fmt::format("{} lie outside the allocator: {}; drawn over the whole recording", human(outside_),
-                                         facts_.in_use.value > 0 ? "what the device showed as used, without what the allocator held" : "capacity, without what was left and what the allocator held when memory ran out"));
+    account_.notes.push_back(fmt::format(
+        "{} lie outside the allocator: {}; drawn over the whole recording", human(outside_),
+        facts_.in_use.value > 0
+            ? "what the device showed as used, without what the allocator held"
+            : "capacity, without what was left and what the allocator held when memory ran out"));
   }
 
   void run(const trace::Event& event) {
@@ -250,7 +298,8 @@ class TraceReader {
   TextId phase_at(const trace::Event& event) {
     const std::string_view own = trace_.strings.text(event.phase);
     if (!own.empty()) return account_.texts.intern(own);
-    for (auto phase = phases_.rbegin(); phase != phases_.rend() && phase - phases_.rbegin() < 64; ++phase) {
+    for (auto phase = phases_.rbegin(); phase != phases_.rend() && phase - phases_.rbegin() < 64;
+         ++phase) {
       if ((*phase)->start <= event.start && event.start < (*phase)->end) {
         return account_.texts.intern(trace_.strings.text((*phase)->name));
       }
@@ -266,40 +315,53 @@ class TraceReader {
     std::string name;
     for (const trace::Frame& frame : trace_.stacks[stack]) {
       const std::string_view file = trace_.strings.text(frame.file);
-      const std::string line = fmt::format("{} ({}:{})", trace_.strings.text(frame.function), file, frame.line);
+      const std::string line =
+          fmt::format("{} ({}:{})", trace_.strings.text(frame.function), file, frame.line);
       if (name.empty() && !is_library_frame(file)) name = line;
       if (lines.size() < kLongestText) lines += line + "\n";
     }
     if (name.empty() && !lines.empty()) name = lines.substr(0, lines.find('\n'));
-    site = {account_.texts.intern(name.empty() ? "unnamed" : name), account_.texts.intern(lines), true};
+    site = {account_.texts.intern(name.empty() ? "unnamed" : name), account_.texts.intern(lines),
+            true};
     return site;
   }
 
   void finish() {
     const double last = account_.seconds.empty() ? 0 : account_.seconds.back();
     if (account_.seconds.empty()) account_.seconds.push_back(0);
-    account_.seconds.push_back(std::max(last, operators_ran_ ? seconds_between(origin_, last_end_) : 0));
+    account_.seconds.push_back(
+        std::max(last, operators_ran_ ? seconds_between(origin_, last_end_) : 0));
     const Step end(account_.ticks());
     for (const auto& [place, index] : open_) account_.bands[index].life.end = end;
-    std::erase_if(account_.bands, [](const Band& band) { return band.life.empty() || band.bytes.value <= 0; });
+    std::erase_if(account_.bands,
+                  [](const Band& band) { return band.life.empty() || band.bytes.value <= 0; });
     link_producers();
     add_outside();
     if (account_.streams.empty()) account_.streams.push_back("0");
-    if (refusals_ > 1) account_.notes.push_back(fmt::format("{} allocations were refused in all", grouped(refusals_)));
-    if (strays_ > 0) account_.notes.push_back(fmt::format("{} frees of blocks the trace never allocated", grouped(strays_)));
+    if (refusals_ > 1)
+      account_.notes.push_back(
+          fmt::format("{} allocations were refused in all", grouped(refusals_)));
+    if (strays_ > 0)
+      account_.notes.push_back(
+          fmt::format("{} frees of blocks the trace never allocated", grouped(strays_)));
     if (overwritten_ > 0) {
-      account_.notes.push_back(fmt::format("{} allocations at an address that was still held: the older was ended there", grouped(overwritten_)));
+      account_.notes.push_back(
+          fmt::format("{} allocations at an address that was still held: the older was ended there",
+                      grouped(overwritten_)));
     }
-    if (account_.texts.full()) account_.notes.push_back("too many different names: some were not kept");
+    if (account_.texts.full())
+      account_.notes.push_back("too many different names: some were not kept");
   }
 
   // The operator that runs next after an allocation made room for its result.
   void link_producers() {
     for (Band& band : account_.bands) {
       if (band.kind == Kind::kBefore || account_.operators.empty()) continue;
-      const auto next = std::lower_bound(account_.operators.begin(), account_.operators.end(), band.life.begin,
-                                         [](const Operator& op, Step tick) { return op.tick < tick; });
-      if (next != account_.operators.end()) band.producer = static_cast<std::int32_t>(next - account_.operators.begin());
+      const auto next =
+          std::lower_bound(account_.operators.begin(), account_.operators.end(), band.life.begin,
+                           [](const Operator& op, Step tick) { return op.tick < tick; });
+      if (next != account_.operators.end())
+        band.producer = static_cast<std::int32_t>(next - account_.operators.begin());
     }
   }
 
@@ -323,8 +385,8 @@ class TraceReader {
   std::unordered_map<Place, std::size_t, PlaceHash> open_;
 };
 
-// Bands too small to stay single, summed: a band of bytes for each stretch between changes would be as many as
-// before, so each stretch of ticks gets the most that was alive in it.
+// Bands too small to stay single, summed: a band of bytes for each stretch between changes would be
+// as many as before, so each stretch of ticks gets the most that was alive in it.
 void gather_small(Account& account, std::size_t most_bands) {
   if (account.bands.size() <= most_bands) return;
   std::vector<std::int64_t> sizes;
@@ -350,7 +412,8 @@ void gather_small(Account& account, std::size_t most_bands) {
     for (std::int64_t tick = 0; tick < account.ticks(); tick += width) {
       const std::int64_t end = std::min(tick + width, account.ticks());
       Bytes most;
-      for (std::int64_t t = tick; t < end; ++t) most = std::max(most, sum += alive[static_cast<std::size_t>(t)]);
+      for (std::int64_t t = tick; t < end; ++t)
+        most = std::max(most, sum += alive[static_cast<std::size_t>(t)]);
       if (most.value == 0) continue;
       Band band;
       band.name = account.texts.intern("small allocations, summed");
@@ -362,8 +425,9 @@ void gather_small(Account& account, std::size_t most_bands) {
       account.bands.push_back(band);
     }
   }
-  account.notes.push_back(fmt::format("{} allocations of at most {} are drawn as sums, the most of every {} ticks",
-                                      grouped(static_cast<std::int64_t>(gathered)), human(limit), width));
+  account.notes.push_back(
+      fmt::format("{} allocations of at most {} are drawn as sums, the most of every {} ticks",
+                  grouped(static_cast<std::int64_t>(gathered)), human(limit), width));
 }
 
 void fill_alive(Account& account) {

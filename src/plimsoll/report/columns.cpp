@@ -13,13 +13,15 @@
 namespace plimsoll::report {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "columns are stored as they lie in memory");
+static_assert(std::endian::native == std::endian::little,
+              "columns are stored as they lie in memory");
 
 std::string deflated(std::string_view bytes) {
   uLongf size = compressBound(static_cast<uLong>(bytes.size()));
   std::string out(size, '\0');
-  const int status = compress2(reinterpret_cast<Bytef*>(out.data()), &size,
-                               reinterpret_cast<const Bytef*>(bytes.data()), static_cast<uLong>(bytes.size()), 5);
+  const int status =
+      compress2(reinterpret_cast<Bytef*>(out.data()), &size,
+                reinterpret_cast<const Bytef*>(bytes.data()), static_cast<uLong>(bytes.size()), 5);
   PLIMSOLL_CHECK(status == Z_OK, "zlib failed on memory we gave it");
   out.resize(size);
   return out;
@@ -41,7 +43,8 @@ std::string narrowed(std::span<const std::int64_t> numbers, std::int64_t base, s
 }  // namespace
 
 std::string base64(std::string_view bytes) {
-  static constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  static constexpr char kDigits[] =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string out;
   out.reserve((bytes.size() + 2) / 3 * 4);
   for (std::size_t i = 0; i < bytes.size(); i += 3) {
@@ -67,8 +70,11 @@ nlohmann::ordered_json column(std::span<const std::int64_t> given, bool delta) {
     unit = std::gcd(unit, number - base);
     most = std::max(most, number - base);
   }
-  const auto is_wide = [](std::int64_t number) { return number != static_cast<std::int32_t>(number); };
-  nlohmann::ordered_json out{{"count", numbers.size()}, {"base", base}, {"unit", std::max<std::int64_t>(unit, 1)}};
+  const auto is_wide = [](std::int64_t number) {
+    return number != static_cast<std::int32_t>(number);
+  };
+  nlohmann::ordered_json out{
+      {"count", numbers.size()}, {"base", base}, {"unit", std::max<std::int64_t>(unit, 1)}};
   if (delta) out["delta"] = true;
   if (std::any_of(given.begin(), given.end(), is_wide)) out["wide"] = true;
   if (unit == 0) return out;
@@ -93,7 +99,8 @@ nlohmann::ordered_json column(std::span<const std::int64_t> given, bool delta) {
 }
 
 nlohmann::ordered_json column(std::span<const double> numbers) {
-  return {{"count", numbers.size()}, {"base", 0}, {"unit", 1}, {"wide", true}, {"type", "f64"}, {"deflate", packed(numbers)}};
+  return {{"count", numbers.size()},   {"base", 0}, {"unit", 1}, {"wide", true}, {"type", "f64"},
+          {"deflate", packed(numbers)}};
 }
 
 }  // namespace plimsoll::report

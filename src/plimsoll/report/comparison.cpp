@@ -14,7 +14,7 @@ constexpr const char* kGap = "space between buffers";
 using SizesByName = std::map<std::string, std::vector<std::int64_t>>;
 
 struct AtPeak {
-  SizesByName tensors;                   // sizes of equal names, largest first
+  SizesByName tensors;  // sizes of equal names, largest first
   std::map<std::string, Bytes> layers;
   std::array<Bytes, kKindCount> kinds{};
   Bytes load;
@@ -67,15 +67,21 @@ class Matching {
     for (const auto& [name, sizes] : after.tensors) {
       if (!before.tensors.contains(name)) match(name, {}, sizes);
     }
-    out_.parts = {{kGap, after.gap - before.gap, fmt::format("arena minus load: {} before, {} after", before.gap.value, after.gap.value)},
-                  {"same tensors, other size", resized_, fmt::format("{} tensors; rounding shows here", resized_count_)},
-                  {"alive only at the peak of " + out.after, only_after_, fmt::format("{} tensors", after_count_)},
-                  {"alive only at the peak of " + out.before, Bytes() - only_before_, fmt::format("{} tensors", before_count_)}};
+    out_.parts = {
+        {kGap, after.gap - before.gap,
+         fmt::format("arena minus load: {} before, {} after", before.gap.value, after.gap.value)},
+        {"same tensors, other size", resized_,
+         fmt::format("{} tensors; rounding shows here", resized_count_)},
+        {"alive only at the peak of " + out.after, only_after_,
+         fmt::format("{} tensors", after_count_)},
+        {"alive only at the peak of " + out.before, Bytes() - only_before_,
+         fmt::format("{} tensors", before_count_)}};
     sort_by_change(out_.by_tensor);
   }
 
  private:
-  void match(const std::string& name, const std::vector<std::int64_t>& before, const std::vector<std::int64_t>& after) {
+  void match(const std::string& name, const std::vector<std::int64_t>& before,
+             const std::vector<std::int64_t>& after) {
     ComparedBytes row{name, {}, {}};
     for (std::size_t i = 0; i < std::max(before.size(), after.size()); ++i) {
       const bool both = i < before.size() && i < after.size();
@@ -116,7 +122,8 @@ Comparison compare(const Account& before, const Account& after) {
   const AtPeak new_peak = at_peak(after);
   for (std::size_t k = 0; k < kKindCount; ++k) {
     if (old_peak.kinds[k].value == 0 && new_peak.kinds[k].value == 0) continue;
-    out.by_kind.push_back({std::string(name(static_cast<Kind>(k))), old_peak.kinds[k], new_peak.kinds[k]});
+    out.by_kind.push_back(
+        {std::string(name(static_cast<Kind>(k))), old_peak.kinds[k], new_peak.kinds[k]});
   }
   out.by_kind.push_back({kGap, old_peak.gap, new_peak.gap});
   out.by_layer = join_layers(old_peak, new_peak);

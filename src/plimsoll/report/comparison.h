@@ -6,9 +6,9 @@
 //       + only in after
 //       - only in before
 //
-// The sum is exact to the byte: nothing is left over to be called "other". Tensors are matched by name
-// at the two peaks, equal names in order of size. Used for `plimsoll diff` (before, after) and for
-// planned against measured (the plan, the trace of its run).
+// The sum is exact to the byte: nothing is left over to be called "other". Tensors are matched by
+// name at the two peaks, equal names in order of size. Used for `plimsoll diff` (before, after) and
+// for planned against measured (the plan, the trace of its run).
 //
 // Linear in bands, plus sorting what is alive at the peaks.
 #pragma once
@@ -39,10 +39,10 @@ struct Comparison {
   std::string after;
   Bytes total_before;
   Bytes total_after;
-  std::vector<Part> parts;                // sum: total_after - total_before
-  std::vector<ComparedBytes> by_kind;     // at the peaks; "space between buffers" is the last
-  std::vector<ComparedBytes> by_layer;    // at the peaks, largest change first
-  std::vector<ComparedBytes> by_tensor;   // that changed, largest change first
+  std::vector<Part> parts;               // sum: total_after - total_before
+  std::vector<ComparedBytes> by_kind;    // at the peaks; "space between buffers" is the last
+  std::vector<ComparedBytes> by_layer;   // at the peaks, largest change first
+  std::vector<ComparedBytes> by_tensor;  // that changed, largest change first
 
   Bytes growth() const { return total_after - total_before; }
 };

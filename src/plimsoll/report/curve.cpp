@@ -22,7 +22,8 @@ Result<double> number(const nlohmann::json& point, const char* key, double most,
   if (!found->is_number()) return bad_input("sweep: {} is no number", key);
   const double value = found->get<double>();
   // The fastest plan may beat keeping everything by a rounding error.
-  if (!std::isfinite(value) || value < -1 || value > most) return bad_input("sweep: {} is {}, which no plan has", key, value);
+  if (!std::isfinite(value) || value < -1 || value > most)
+    return bad_input("sweep: {} is {}, which no plan has", key, value);
   return std::max(value, 0.0);
 }
 
@@ -50,7 +51,8 @@ Result<CurvePoint> point_of(const nlohmann::json& stored) {
 
 bool looks_like_curve(std::string_view text) {
   const auto first = text.find_first_not_of(" \t\r\n");
-  return first != std::string_view::npos && text[first] == '{' && text.substr(0, 4096).find("\"points\"") != std::string_view::npos;
+  return first != std::string_view::npos && text[first] == '{' &&
+         text.substr(0, 4096).find("\"points\"") != std::string_view::npos;
 }
 
 Result<Curve> parse_curve(std::string_view text, std::string title) {
@@ -58,8 +60,10 @@ Result<Curve> parse_curve(std::string_view text, std::string title) {
   if (!tree) return forward(tree, "sweep");
   const nlohmann::json& root = *tree;
   const auto points = root.find("points");
-  if (points == root.end() || !points->is_array() || points->empty()) return bad_input("sweep: it has no points");
-  if (points->size() > kMostPoints) return bad_input("sweep: {} points are more than {}", points->size(), kMostPoints);
+  if (points == root.end() || !points->is_array() || points->empty())
+    return bad_input("sweep: it has no points");
+  if (points->size() > kMostPoints)
+    return bad_input("sweep: {} points are more than {}", points->size(), kMostPoints);
   Curve out;
   out.title = std::move(title);
   PLIMSOLL_TRY(out.keep_all_seconds, number(root, "keep_all_seconds", kMostCost, false));
@@ -67,7 +71,8 @@ Result<Curve> parse_curve(std::string_view text, std::string title) {
     PLIMSOLL_TRY(const CurvePoint point, point_of(stored));
     out.points.push_back(point);
   }
-  std::stable_sort(out.points.begin(), out.points.end(), [](const CurvePoint& a, const CurvePoint& b) { return a.peak < b.peak; });
+  std::stable_sort(out.points.begin(), out.points.end(),
+                   [](const CurvePoint& a, const CurvePoint& b) { return a.peak < b.peak; });
   return out;
 }
 

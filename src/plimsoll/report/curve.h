@@ -1,13 +1,14 @@
-// Peak against time over budgets: what `plimsoll plan --sweep` found, as a picture's worth of points.
+// Peak against time over budgets: what `plimsoll plan --sweep` found, as a picture's worth of
+// points.
 //
-// Read from the JSON of a sweep (of a model or of a DAG): one object with `points`, largest budget first,
-// each with `peak_bytes`, `predicted_seconds` and `overhead`. Points are put into order of their peak. A
-// point is what a plan really takes, so the curve is a staircase: between two points the plan of the
-// smaller one is the best that was found.
+// Read from the JSON of a sweep (of a model or of a DAG): one object with `points`, largest budget
+// first, each with `peak_bytes`, `predicted_seconds` and `overhead`. Points are put into order of
+// their peak. A point is what a plan really takes, so the curve is a staircase: between two points
+// the plan of the smaller one is the best that was found.
 //
 //   slower
 //    +7 %  o
-//    +4 %   `--o            lower_bound_overhead: no plan within this budget can be faster, where proven
+//    +4 %   `--o lower_bound_overhead: no plan within this budget can be faster, where proven
 //      0        `-----o
 //          160   170  185 MiB
 #pragma once

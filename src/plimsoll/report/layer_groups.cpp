@@ -19,7 +19,9 @@ struct TreeNode {
 
 // Numbers inside names count: layer 10 comes after layer 9.
 bool natural_less(const std::string& a, const std::string& b) {
-  const auto number = [](const std::string& text) { return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos; };
+  const auto number = [](const std::string& text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+  };
   if (number(a) && number(b)) return a.size() != b.size() ? a.size() < b.size() : a < b;
   return a < b;
 }
@@ -47,8 +49,10 @@ class Tree {
   std::size_t parent(std::size_t node) const { return parents_[node]; }
 
   std::vector<std::size_t> children(std::size_t node) const {
-    std::vector<std::pair<std::string, std::size_t>> sorted(nodes_[node].children.begin(), nodes_[node].children.end());
-    std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return natural_less(a.first, b.first); });
+    std::vector<std::pair<std::string, std::size_t>> sorted(nodes_[node].children.begin(),
+                                                            nodes_[node].children.end());
+    std::sort(sorted.begin(), sorted.end(),
+              [](const auto& a, const auto& b) { return natural_less(a.first, b.first); });
     std::vector<std::size_t> out;
     for (const auto& [part, child] : sorted) out.push_back(child);
     return out;
@@ -75,7 +79,9 @@ class Tree {
   }
 
   std::size_t child_of(std::size_t parent, const std::string& part, std::string path) {
-    if (const auto found = nodes_[parent].children.find(part); found != nodes_[parent].children.end()) return found->second;
+    if (const auto found = nodes_[parent].children.find(part);
+        found != nodes_[parent].children.end())
+      return found->second;
     const std::size_t child = nodes_.size();
     nodes_[parent].children.emplace(part, child);
     TreeNode& node = nodes_.emplace_back();
@@ -91,7 +97,8 @@ class Tree {
   std::vector<std::size_t> leaf_of_text_;
 };
 
-void append_rows(const Tree& tree, std::size_t node, std::vector<LayerRow>& rows, std::size_t most) {
+void append_rows(const Tree& tree, std::size_t node, std::vector<LayerRow>& rows,
+                 std::size_t most) {
   for (const std::size_t child : tree.children(node)) {
     if (rows.size() >= most) return;
     LayerRow row = tree.nodes()[child].sums;
@@ -111,7 +118,8 @@ struct Group {
 
 std::vector<Group> parts_of(const Tree& tree, std::size_t node) {
   std::vector<Group> out;
-  for (const std::size_t child : tree.children(node)) out.push_back({child, false, tree.nodes()[child].sums.total});
+  for (const std::size_t child : tree.children(node))
+    out.push_back({child, false, tree.nodes()[child].sums.total});
   if (tree.nodes()[node].own.value > 0) out.push_back({node, true, tree.nodes()[node].own});
   return out;
 }
@@ -123,7 +131,8 @@ std::vector<Group> cut(const Tree& tree, std::size_t most) {
   for (;;) {
     std::size_t best = groups.size();
     for (std::size_t g = 0; g < groups.size(); ++g) {
-      const bool can = !groups[g].alone && !closed[groups[g].node] && !tree.nodes()[groups[g].node].children.empty();
+      const bool can = !groups[g].alone && !closed[groups[g].node] &&
+                       !tree.nodes()[groups[g].node].children.empty();
       if (can && (best == groups.size() || groups[g].total > groups[best].total)) best = g;
     }
     if (best == groups.size()) return groups;

@@ -1,10 +1,10 @@
 // Layers as a tree, and a cut through it that a chart can show.
 //
-// Layer names have dots between levels ("encoder.3.attention"). A chart has room for twenty colours, a
-// model has hundreds of layers; the cut starts at the roots and opens the group with most bytes, again
-// and again, while the number of groups stays within the limit. So a transformer shows its blocks and a
-// ResNet its stages, without anybody saying so. What belongs to an opened layer itself, not to a part of
-// it, keeps a group of its own.
+// Layer names have dots between levels ("encoder.3.attention"). A chart has room for twenty
+// colours, a model has hundreds of layers; the cut starts at the roots and opens the group with
+// most bytes, again and again, while the number of groups stays within the limit. So a transformer
+// shows its blocks and a ResNet its stages, without anybody saying so. What belongs to an opened
+// layer itself, not to a part of it, keeps a group of its own.
 #pragma once
 
 #include <array>
@@ -19,8 +19,8 @@ namespace plimsoll::report {
 inline constexpr std::size_t kMostGroups = 19;
 
 struct LayerGroups {
-  std::vector<std::string> names;    // the last one is "other" where not all fit
-  std::vector<std::uint8_t> of_text; // by TextId of a layer
+  std::vector<std::string> names;     // the last one is "other" where not all fit
+  std::vector<std::uint8_t> of_text;  // by TextId of a layer
 };
 
 LayerGroups group_layers(const Account& account, std::size_t most = kMostGroups);
@@ -29,7 +29,7 @@ LayerGroups group_layers(const Account& account, std::size_t most = kMostGroups)
 struct LayerRow {
   std::string path;
   int depth = 0;
-  Bytes total;    // every band of the layer, each once
+  Bytes total;  // every band of the layer, each once
   Bytes at_peak;
   std::array<Bytes, kKindCount> by_kind{};  // of total
 };

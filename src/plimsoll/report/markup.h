@@ -6,8 +6,8 @@
 
 namespace plimsoll::report {
 
-// With < > & " written as entities. What may not stand there, control characters and bytes that are no UTF-8,
-// becomes '?'.
+// With < > & " written as entities. What may not stand there, control characters and bytes that are
+// no UTF-8, becomes '?'.
 std::string escaped(std::string_view text);
 
 }  // namespace plimsoll::report

@@ -1,10 +1,11 @@
-// The timeline and the curve as static pictures, for papers and READMEs: SVG text, and PNG made from it by
-// librsvg.
+// The timeline and the curve as static pictures, for papers and READMEs: SVG text, and PNG made
+// from it by librsvg.
 //
-// Timeline. Above: bytes by kind over steps, stacked, with the peak marked and the budget as a line. Below: the
-// address map, every allocation a rectangle at its place, as wide as its life; only the largest that
-// still show at this size are drawn. Curve: more time against peak memory, a point for every plan of a
-// sweep, and the proven bound under it. No browser is involved and no font is embedded.
+// Timeline. Above: bytes by kind over steps, stacked, with the peak marked and the budget as a
+// line. Below: the address map, every allocation a rectangle at its place, as wide as its life;
+// only the largest that still show at this size are drawn. Curve: more time against peak memory, a
+// point for every plan of a sweep, and the proven bound under it. No browser is involved and no
+// font is embedded.
 #pragma once
 
 #include <string>

@@ -33,14 +33,17 @@ Result<std::string> to_png(const std::string& svg, double scale) {
   if (handle == nullptr) return refused(error);
   double width = 0;
   double height = 0;
-  if (!rsvg_handle_get_intrinsic_size_in_pixels(handle.get(), &width, &height)) return refused(nullptr);
+  if (!rsvg_handle_get_intrinsic_size_in_pixels(handle.get(), &width, &height))
+    return refused(nullptr);
   const std::unique_ptr<cairo_surface_t, Unref> surface(cairo_image_surface_create(
       CAIRO_FORMAT_RGB24, static_cast<int>(width * scale), static_cast<int>(height * scale)));
   const std::unique_ptr<cairo_t, Unref> context(cairo_create(surface.get()));
   const RsvgRectangle page{0, 0, width * scale, height * scale};
-  if (!rsvg_handle_render_document(handle.get(), context.get(), &page, &error)) return refused(error);
+  if (!rsvg_handle_render_document(handle.get(), context.get(), &page, &error))
+    return refused(error);
   std::string png;
-  if (cairo_surface_write_to_png_stream(surface.get(), append, &png) != CAIRO_STATUS_SUCCESS) return refused(nullptr);
+  if (cairo_surface_write_to_png_stream(surface.get(), append, &png) != CAIRO_STATUS_SUCCESS)
+    return refused(nullptr);
   return png;
 }
 

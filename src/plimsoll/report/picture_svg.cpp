@@ -18,7 +18,11 @@ constexpr double kBottom = 40;
 
 class Drawing {
  public:
-  Drawing(const Account& account, const PictureOptions& options) : account_(account), options_(options), peak_(peak_of(account)), svg_(options.width, options.height) {}
+  Drawing(const Account& account, const PictureOptions& options)
+      : account_(account),
+        options_(options),
+        peak_(peak_of(account)),
+        svg_(options.width, options.height) {}
 
   std::string draw() {
     const double inner = options_.height - kTop - kBottom;
@@ -34,7 +38,8 @@ class Drawing {
  private:
   void heading() {
     svg_.label(kLeft, 26, account_.title, "font-size=\"17\" font-weight=\"bold\" fill=\"#1b2733\"");
-    std::string line = fmt::format("peak {} at {} {}", human(peak_.bytes), account_.source == "plan" ? "step" : "event", peak_.tick.value);
+    std::string line = fmt::format("peak {} at {} {}", human(peak_.bytes),
+                                   account_.source == "plan" ? "step" : "event", peak_.tick.value);
     if (account_.arena.value > 0) line += fmt::format("   arena {}", human(account_.arena));
     if (account_.budget.value > 0) line += fmt::format("   budget {}", human(account_.budget));
     svg_.label(options_.width - kRight, 26, line, "text-anchor=\"end\" fill=\"#475666\"");
@@ -51,12 +56,20 @@ class Drawing {
 
   void draw_stack(const Frame& frame) {
     const auto buckets = static_cast<std::int64_t>(frame.width);
-    const Series series = make_series(account_, 0, kKindCount, [](const Band& b) { return static_cast<std::size_t>(b.kind); }, buckets);
-    const double top = std::max({1.0, static_cast<double>(peak_.bytes.value), static_cast<double>(account_.budget.value), static_cast<double>(account_.capacity.value)}) * 1.06;
+    const Series series = make_series(
+        account_, 0, kKindCount, [](const Band& b) { return static_cast<std::size_t>(b.kind); },
+        buckets);
+    const double top = std::max({1.0, static_cast<double>(peak_.bytes.value),
+                                 static_cast<double>(account_.budget.value),
+                                 static_cast<double>(account_.capacity.value)}) *
+                       1.06;
     svg_.bytes_axis(frame, top);
     std::vector<double> ground(static_cast<std::size_t>(series.buckets));
     const auto x_of = [&](std::int64_t bucket) {
-      return frame.left + frame.width * static_cast<double>(std::min(bucket * series.ticks_per_bucket, ticks())) / static_cast<double>(ticks());
+      return frame.left +
+             frame.width *
+                 static_cast<double>(std::min(bucket * series.ticks_per_bucket, ticks())) /
+                 static_cast<double>(ticks());
     };
     const auto y_of = [&](double bytes) { return frame.top + frame.height * (1 - bytes / top); };
     for (std::size_t k = 0; k < kKindCount; ++k) {
@@ -70,19 +83,27 @@ class Drawing {
         upper += fmt::format("{:.1f},{:.1f} {:.1f},{:.1f} ", x_of(b), high, x_of(b + 1), high);
         lower = fmt::format("{:.1f},{:.1f} {:.1f},{:.1f} ", x_of(b + 1), low, x_of(b), low) + lower;
       }
-      const bool any = std::any_of(series.bytes[k].begin(), series.bytes[k].end(), [](double bytes) { return bytes > 0; });
-      if (any) svg_.add(fmt::format("<polygon fill=\"{}\" points=\"{}{}\"/>\n", kKindColors[k], upper, lower));
+      const bool any = std::any_of(series.bytes[k].begin(), series.bytes[k].end(),
+                                   [](double bytes) { return bytes > 0; });
+      if (any)
+        svg_.add(
+            fmt::format("<polygon fill=\"{}\" points=\"{}{}\"/>\n", kKindColors[k], upper, lower));
     }
-    if (account_.budget.value > 0) level(frame, y_of(static_cast<double>(account_.budget.value)), "budget", "#b3261e");
-    if (account_.capacity.value > 0) level(frame, y_of(static_cast<double>(account_.capacity.value)), "capacity", "#b3261e");
-    const double x = frame.left + frame.width * (peak_.tick.value + 0.5) / static_cast<double>(ticks());
+    if (account_.budget.value > 0)
+      level(frame, y_of(static_cast<double>(account_.budget.value)), "budget", "#b3261e");
+    if (account_.capacity.value > 0)
+      level(frame, y_of(static_cast<double>(account_.capacity.value)), "capacity", "#b3261e");
+    const double x =
+        frame.left + frame.width * (peak_.tick.value + 0.5) / static_cast<double>(ticks());
     const double y = y_of(static_cast<double>(peak_.bytes.value));
     svg_.circle(x, y, 4, "#ffffff");
   }
 
   void level(const Frame& frame, double y, std::string_view what, const char* color) {
-    svg_.line(frame.left, y, frame.left + frame.width, y, fmt::format("stroke=\"{}\" stroke-width=\"1.5\" stroke-dasharray=\"6 4\"", color));
-    svg_.label(frame.left + frame.width - 4, y - 5, what, fmt::format("text-anchor=\"end\" fill=\"{}\"", color));
+    svg_.line(frame.left, y, frame.left + frame.width, y,
+              fmt::format("stroke=\"{}\" stroke-width=\"1.5\" stroke-dasharray=\"6 4\"", color));
+    svg_.label(frame.left + frame.width - 4, y - 5, what,
+               fmt::format("text-anchor=\"end\" fill=\"{}\"", color));
   }
 
   void draw_map(const Frame& frame) {
@@ -94,16 +115,23 @@ class Drawing {
       height = std::max(height, static_cast<double>((band.place + band.bytes).value));
       shown.push_back(&band);
     }
-    const auto area = [](const Band* b) { return static_cast<double>(b->bytes.value) * (b->life.end.value - b->life.begin.value); };
-    std::stable_sort(shown.begin(), shown.end(), [&](const Band* a, const Band* b) { return area(a) > area(b); });
+    const auto area = [](const Band* b) {
+      return static_cast<double>(b->bytes.value) * (b->life.end.value - b->life.begin.value);
+    };
+    std::stable_sort(shown.begin(), shown.end(),
+                     [&](const Band* a, const Band* b) { return area(a) > area(b); });
     if (shown.size() > kMostRectangles) shown.resize(kMostRectangles);
     svg_.rectangle(frame, "#f1f4f7");
     svg_.label(frame.left - 8, frame.top + 10, "address", "text-anchor=\"end\" fill=\"#6b7a89\"");
     for (const Band* band : shown) {
-      const double x = frame.left + frame.width * band->life.begin.value / static_cast<double>(ticks());
-      const double w = frame.width * (band->life.end.value - band->life.begin.value) / static_cast<double>(ticks());
+      const double x =
+          frame.left + frame.width * band->life.begin.value / static_cast<double>(ticks());
+      const double w = frame.width * (band->life.end.value - band->life.begin.value) /
+                       static_cast<double>(ticks());
       const double h = frame.height * static_cast<double>(band->bytes.value) / height;
-      const double y = frame.top + frame.height * (1 - static_cast<double>((band->place + band->bytes).value) / height);
+      const double y =
+          frame.top +
+          frame.height * (1 - static_cast<double>((band->place + band->bytes).value) / height);
       if (h < 0.15) continue;
       svg_.rectangle({x, y, std::max(w, 0.4), h}, kKindColors[static_cast<std::size_t>(band->kind)],
                      h > 3 && w > 3 ? "stroke=\"#ffffff\" stroke-width=\"0.5\"" : "");
@@ -115,9 +143,11 @@ class Drawing {
     for (int i = 0; i <= 4; ++i) {
       const auto tick = static_cast<std::int64_t>(static_cast<double>(ticks()) * i / 4);
       const char* anchor = i == 0 ? "start" : i == 4 ? "end" : "middle";
-      svg_.label(kLeft + width * i / 4, y + 18, grouped(tick), fmt::format("text-anchor=\"{}\" fill=\"#6b7a89\"", anchor));
+      svg_.label(kLeft + width * i / 4, y + 18, grouped(tick),
+                 fmt::format("text-anchor=\"{}\" fill=\"#6b7a89\"", anchor));
     }
-    svg_.label(kLeft + width / 2, y + 34, account_.source == "plan" ? "step" : "event", "text-anchor=\"middle\" fill=\"#6b7a89\"");
+    svg_.label(kLeft + width / 2, y + 34, account_.source == "plan" ? "step" : "event",
+               "text-anchor=\"middle\" fill=\"#6b7a89\"");
   }
 
   std::int64_t ticks() const { return std::max<std::int64_t>(account_.ticks(), 1); }
@@ -130,6 +160,8 @@ class Drawing {
 
 }  // namespace
 
-std::string to_svg(const Account& account, const PictureOptions& options) { return Drawing(account, options).draw(); }
+std::string to_svg(const Account& account, const PictureOptions& options) {
+  return Drawing(account, options).draw();
+}
 
 }  // namespace plimsoll::report

@@ -49,7 +49,8 @@ json whole(const std::vector<Row>& rows, Get get, bool delta = false) {
 
 json bands_json(const std::vector<Band>& bands) {
   json out{{"count", bands.size()}};
-  out["begin"] = whole(bands, [](const Band& b) { return b.life.begin.value; }, true);
+  out["begin"] = whole(
+      bands, [](const Band& b) { return b.life.begin.value; }, true);
   out["length"] = whole(bands, [](const Band& b) { return b.life.end.value - b.life.begin.value; });
   out["bytes"] = whole(bands, [](const Band& b) { return b.bytes.value; });
   out["place"] = whole(bands, [](const Band& b) { return b.place.value; });
@@ -74,7 +75,8 @@ json seconds_of(const std::vector<Operator>& operators) {
 
 json operators_json(const std::vector<Operator>& operators) {
   json out{{"count", operators.size()}};
-  out["tick"] = whole(operators, [](const Operator& o) { return o.tick.value; }, true);
+  out["tick"] = whole(
+      operators, [](const Operator& o) { return o.tick.value; }, true);
   out["name"] = whole(operators, [](const Operator& o) { return o.name.value; });
   out["layer"] = whole(operators, [](const Operator& o) { return o.layer.value; });
   out["phase"] = whole(operators, [](const Operator& o) { return o.phase.value; });
@@ -89,7 +91,8 @@ json operators_json(const std::vector<Operator>& operators) {
 // Nanoseconds between ticks, or a coarser unit where a gap is longer than 2 s.
 json seconds_json(const std::vector<double>& seconds) {
   double longest = 0;
-  for (std::size_t i = 1; i < seconds.size(); ++i) longest = std::max(longest, seconds[i] - seconds[i - 1]);
+  for (std::size_t i = 1; i < seconds.size(); ++i)
+    longest = std::max(longest, seconds[i] - seconds[i - 1]);
   double unit = 1e-9;
   while (longest / unit > 2e9) unit *= 10;
   std::vector<std::int64_t> gaps;
@@ -105,14 +108,18 @@ json seconds_json(const std::vector<double>& seconds) {
 json reserved_json(const std::vector<Reserved>& reserved) {
   json out{{"count", reserved.size()}};
   out["memory"] = whole(reserved, [](const Reserved& r) { return r.memory; });
-  out["tick"] = whole(reserved, [](const Reserved& r) { return r.tick.value; }, true);
+  out["tick"] = whole(
+      reserved, [](const Reserved& r) { return r.tick.value; }, true);
   out["bytes"] = whole(reserved, [](const Reserved& r) { return r.bytes.value; });
   return out;
 }
 
 json series_json(const Series& series) {
-  json out{{"ticks_per_bucket", series.ticks_per_bucket}, {"buckets", series.buckets}, {"groups", json::array()}};
-  for (const auto& group : series.bytes) out["groups"].push_back(whole(group, [](double bytes) { return bytes; }));
+  json out{{"ticks_per_bucket", series.ticks_per_bucket},
+           {"buckets", series.buckets},
+           {"groups", json::array()}};
+  for (const auto& group : series.bytes)
+    out["groups"].push_back(whole(group, [](double bytes) { return bytes; }));
   return out;
 }
 
@@ -121,9 +128,14 @@ json all_series_json(const Account& account, const LayerGroups& layers, const Ph
   for (std::size_t memory = 0; memory < account.memories.size() && memory < 16; ++memory) {
     const int m = static_cast<int>(memory);
     json by;
-    by["kind"] = series_json(make_series(account, m, kKindCount, [](const Band& b) { return static_cast<std::size_t>(b.kind); }));
-    by["layer"] = series_json(make_series(account, m, layers.names.size(), [&](const Band& b) { return std::size_t{layers.of_text[b.layer.index()]}; }));
-    by["phase"] = series_json(make_series(account, m, phases.names.size(), [&](const Band& b) { return std::size_t{phases.of_text[b.phase.index()]}; }));
+    by["kind"] = series_json(make_series(
+        account, m, kKindCount, [](const Band& b) { return static_cast<std::size_t>(b.kind); }));
+    by["layer"] = series_json(make_series(account, m, layers.names.size(), [&](const Band& b) {
+      return std::size_t{layers.of_text[b.layer.index()]};
+    }));
+    by["phase"] = series_json(make_series(account, m, phases.names.size(), [&](const Band& b) {
+      return std::size_t{phases.of_text[b.phase.index()]};
+    }));
     out.push_back(std::move(by));
   }
   return out;
@@ -134,7 +146,10 @@ json peak_set_json(const std::vector<AliveRow>& rows) {
   for (std::size_t r = 0; r < rows.size() && r < kMostPeakRows; ++r) {
     json prices = json::array();
     for (const Price& price : rows[r].prices) {
-      prices.push_back({{"remedy", price.remedy}, {"saves", price.saves.value}, {"seconds", price.seconds}, {"detail", price.detail}});
+      prices.push_back({{"remedy", price.remedy},
+                        {"saves", price.saves.value},
+                        {"seconds", price.seconds},
+                        {"detail", price.detail}});
     }
     out.push_back({{"band", rows[r].band}, {"why", rows[r].why}, {"prices", std::move(prices)}});
   }
@@ -146,7 +161,11 @@ json layers_json(const Account& account) {
   for (const LayerRow& row : layer_tree(account)) {
     json kinds = json::array();
     for (const Bytes bytes : row.by_kind) kinds.push_back(bytes.value);
-    out.push_back({{"path", row.path}, {"depth", row.depth}, {"total", row.total.value}, {"at_peak", row.at_peak.value}, {"by_kind", std::move(kinds)}});
+    out.push_back({{"path", row.path},
+                   {"depth", row.depth},
+                   {"total", row.total.value},
+                   {"at_peak", row.at_peak.value},
+                   {"by_kind", std::move(kinds)}});
   }
   return out;
 }
@@ -155,7 +174,9 @@ json kinds_json(const Account& account, Step peak) {
   const auto at_peak = bytes_by_kind_at(account, peak);
   json out = json::array();
   for (std::size_t k = 0; k < kKindCount; ++k) {
-    out.push_back({{"name", name(static_cast<Kind>(k))}, {"color", kKindColors[k]}, {"at_peak", at_peak[k].value}});
+    out.push_back({{"name", name(static_cast<Kind>(k))},
+                   {"color", kKindColors[k]},
+                   {"at_peak", at_peak[k].value}});
   }
   return out;
 }
@@ -165,7 +186,11 @@ json chapter_json(const Chapter& chapter) {
   const LayerGroups layers = group_layers(account);
   const PhaseGroups phases = group_phases(account);
   const Peak peak = peak_of(account);
-  json out{{"title", account.title}, {"source", account.source}, {"memories", account.memories}, {"streams", account.streams}, {"ticks", account.ticks()}};
+  json out{{"title", account.title},
+           {"source", account.source},
+           {"memories", account.memories},
+           {"streams", account.streams},
+           {"ticks", account.ticks()}};
   out["peak"] = {{"tick", peak.tick.value}, {"bytes", peak.bytes.value}};
   out["arena_bytes"] = account.arena.value;
   out["lower_bound_bytes"] = account.lower_bound.value;
@@ -193,28 +218,41 @@ json rows_json(const std::vector<ComparedBytes>& rows) {
   constexpr std::size_t kMostRows = 2000;
   json out = json::array();
   for (std::size_t r = 0; r < rows.size() && r < kMostRows; ++r) {
-    out.push_back({{"name", rows[r].name}, {"before", rows[r].before.value}, {"after", rows[r].after.value}});
+    out.push_back(
+        {{"name", rows[r].name}, {"before", rows[r].before.value}, {"after", rows[r].after.value}});
   }
   return out;
 }
 
 json comparison_json(const Comparison& comparison) {
   json parts = json::array();
-  for (const Part& part : comparison.parts) parts.push_back({{"name", part.name}, {"bytes", part.bytes.value}, {"detail", part.detail}});
-  return {{"before", comparison.before}, {"after", comparison.after},
-          {"total_before", comparison.total_before.value}, {"total_after", comparison.total_after.value},
-          {"parts", std::move(parts)}, {"by_kind", rows_json(comparison.by_kind)},
-          {"by_layer", rows_json(comparison.by_layer)}, {"by_tensor", rows_json(comparison.by_tensor)}};
+  for (const Part& part : comparison.parts)
+    parts.push_back({{"name", part.name}, {"bytes", part.bytes.value}, {"detail", part.detail}});
+  return {{"before", comparison.before},
+          {"after", comparison.after},
+          {"total_before", comparison.total_before.value},
+          {"total_after", comparison.total_after.value},
+          {"parts", std::move(parts)},
+          {"by_kind", rows_json(comparison.by_kind)},
+          {"by_layer", rows_json(comparison.by_layer)},
+          {"by_tensor", rows_json(comparison.by_tensor)}};
 }
 
 json curve_json(const Curve& curve) {
   json points = json::array();
   for (const CurvePoint& point : curve.points) {
-    points.push_back({{"budget", point.budget.value}, {"peak", point.peak.value}, {"seconds", point.seconds}, {"overhead", point.overhead},
-                      {"lower_bound_overhead", point.lower_bound_overhead}, {"recomputed", point.recomputed},
-                      {"swapped", point.swapped.value}, {"encoded", point.encoded.value}});
+    points.push_back({{"budget", point.budget.value},
+                      {"peak", point.peak.value},
+                      {"seconds", point.seconds},
+                      {"overhead", point.overhead},
+                      {"lower_bound_overhead", point.lower_bound_overhead},
+                      {"recomputed", point.recomputed},
+                      {"swapped", point.swapped.value},
+                      {"encoded", point.encoded.value}});
   }
-  return {{"title", curve.title}, {"keep_all_seconds", curve.keep_all_seconds}, {"points", std::move(points)}};
+  return {{"title", curve.title},
+          {"keep_all_seconds", curve.keep_all_seconds},
+          {"points", std::move(points)}};
 }
 
 std::string without_markup(const std::string& text) {
@@ -237,13 +275,17 @@ Chapter chapter_of(Account account) {
   return {std::move(account), std::move(peak_set)};
 }
 
-Chapter chapter_of(Account account, const plan::Plan& plan, const schedule::DeviceProfile& profile) {
+Chapter chapter_of(Account account, const plan::Plan& plan,
+                   const schedule::DeviceProfile& profile) {
   std::vector<AliveRow> peak_set = alive_at(account, peak_of(account).tick, plan, profile);
   return {std::move(account), std::move(peak_set)};
 }
 
 std::string to_json(const Report& report) {
-  json out{{"schema", kReportSchema}, {"title", report.title}, {"group_colors", kGroupColors}, {"accounts", json::array()}};
+  json out{{"schema", kReportSchema},
+           {"title", report.title},
+           {"group_colors", kGroupColors},
+           {"accounts", json::array()}};
   for (const Chapter& chapter : report.chapters) out["accounts"].push_back(chapter_json(chapter));
   if (report.curve) out["curve"] = curve_json(*report.curve);
   if (report.comparison) out["comparison"] = comparison_json(*report.comparison);

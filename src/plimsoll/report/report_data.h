@@ -1,13 +1,15 @@
 // The report as one JSON value: everything the page shows, and nothing it has to ask for.
 //
-// One or two accounts (a plan, a trace; planned and measured; before and after), what is alive at each
-// one's peak with reasons and prices, the tree of layers, the comparison where there are two, and the curve
-// of a sweep where one was given. Large
-// tables are columns (columns.h); series by kind, layer and phase are added only where there are more
-// ticks than the page would sum by itself (kExactTicks). docs/formats/report.md lists the keys.
+// One or two accounts (a plan, a trace; planned and measured; before and after), what is alive at
+// each one's peak with reasons and prices, the tree of layers, the comparison where there are two,
+// and the curve of a sweep where one was given. Large
+// tables are columns (columns.h); series by kind, layer and phase are added only where there are
+// more ticks than the page would sum by itself (kExactTicks). docs/formats/report.md lists the
+// keys.
 //
 // The text returned may stand inside a script element: every `<` in it is written as an escape, and
-// bytes that are no UTF-8 are replaced, so no name from a model can end the element or become markup.
+// bytes that are no UTF-8 are replaced, so no name from a model can end the element or become
+// markup.
 #pragma once
 
 #include <optional>

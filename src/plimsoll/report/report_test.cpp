@@ -47,15 +47,18 @@ plan::Plan small_plan() {
       "output %4\nend\n");
   EXPECT_TRUE(graph) << (graph ? "" : graph.error().message);
   plan.graph = *graph;
-  const auto buffer = [&plan](const char* name, std::size_t value, plan::Use use, std::int64_t offset, int first, int end) {
-    plan.buffers.push_back({name, ValueId(value), 64_bytes, use, 0, Offset(offset), {Step(first), Step(end)}});
+  const auto buffer = [&plan](const char* name, std::size_t value, plan::Use use,
+                              std::int64_t offset, int first, int end) {
+    plan.buffers.push_back(
+        {name, ValueId(value), 64_bytes, use, 0, Offset(offset), {Step(first), Step(end)}});
   };
   buffer("x", 0, plan::Use::kInput, 0, 0, 3);
   buffer("w", 1, plan::Use::kInput, 64, 0, 1);
   buffer("a.0/add", 2, plan::Use::kActivation, 128, 0, 3);
   buffer("b/add", 4, plan::Use::kOutput, 64, 2, 3);
   const auto slot = [](std::size_t index) { return plan::Slot{BufferId(index), 0_bytes}; };
-  const auto step = [&plan](std::size_t node, std::vector<plan::Slot> in, plan::Slot out, double seconds) {
+  const auto step = [&plan](std::size_t node, std::vector<plan::Slot> in, plan::Slot out,
+                            double seconds) {
     plan::PlanStep& made = plan.steps.emplace_back();
     made.node = NodeId(node);
     made.inputs = std::move(in);
@@ -72,7 +75,8 @@ plan::Plan small_plan() {
   return plan;
 }
 
-trace::Event& allocate(trace::Trace& trace, std::string_view name, std::uint64_t address, std::int64_t bytes, std::int64_t time) {
+trace::Event& allocate(trace::Trace& trace, std::string_view name, std::uint64_t address,
+                       std::int64_t bytes, std::int64_t time) {
   trace::Event& event = trace.add(trace::EventKind::kAllocation, name);
   event.address = address;
   event.bytes = Bytes(bytes);
@@ -98,7 +102,9 @@ TEST(AccountOfPlan, HasABandForEveryBufferAndATickForEveryStep) {
 
 TEST(AccountOfPlan, KnowsProducerAndLastReader) {
   const Account account = account_of(small_plan(), "small");
-  const auto chain = std::find_if(account.bands.begin(), account.bands.end(), [&](const Band& band) { return account.texts.text(band.name) == "a.0/add"; });
+  const auto chain =
+      std::find_if(account.bands.begin(), account.bands.end(),
+                   [&](const Band& band) { return account.texts.text(band.name) == "a.0/add"; });
   ASSERT_NE(chain, account.bands.end());
   EXPECT_EQ(chain->producer, 0);
   EXPECT_EQ(chain->last_reader, 2);
@@ -110,7 +116,8 @@ TEST(AccountOfPlan, KnowsProducerAndLastReader) {
 TEST(WhyAlive, PricesWhatTheStepDoesNotTouch) {
   const plan::Plan plan = small_plan();
   const Account account = account_of(plan, "small");
-  const std::vector<AliveRow> rows = alive_at(account, Step(1), plan, *schedule::shipped_profile("cpu"));
+  const std::vector<AliveRow> rows =
+      alive_at(account, Step(1), plan, *schedule::shipped_profile("cpu"));
   ASSERT_EQ(rows.size(), 2U);  // x and the chain; the chain is in use at step 1
   for (const AliveRow& row : rows) {
     const std::string& name = account.texts.text(account.bands[row.band].name);
@@ -150,11 +157,16 @@ TEST(WhyAlive, PricesTheFormsThatThePlannerOffers) {
         if (price.remedy != "encode") continue;
         priced.insert(price.detail);
         const std::string form = price.detail.substr(0, price.detail.find(' '));
-        const bool offered = std::any_of(mapped->workload.values.begin(), mapped->workload.values.end(), [&](const schedule::Value& value) {
-          return std::any_of(value.encodings.begin(), value.encodings.end(), [&](const schedule::Encoding& offer) {
-            return offer.name == form && offer.lossless == price.lossless && value.bytes == band.bytes && offer.bytes == band.bytes - price.saves;
-          });
-        });
+        const bool offered = std::any_of(
+            mapped->workload.values.begin(), mapped->workload.values.end(),
+            [&](const schedule::Value& value) {
+              return std::any_of(value.encodings.begin(), value.encodings.end(),
+                                 [&](const schedule::Encoding& offer) {
+                                   return offer.name == form && offer.lossless == price.lossless &&
+                                          value.bytes == band.bytes &&
+                                          offer.bytes == band.bytes - price.saves;
+                                 });
+            });
         EXPECT_TRUE(offered) << price.detail;
       }
     }
@@ -213,11 +225,15 @@ TEST(AccountOfTrace, TakesEmptyAndOneEventTraces) {
 
 TEST(AccountOfTrace, SumsTheSmallestAboveTheLimitAndSaysSo) {
   trace::Trace trace;
-  for (int i = 0; i < 100; ++i) allocate(trace, "x", static_cast<std::uint64_t>(1 + i) << 20, 10 + i, i);
+  for (int i = 0; i < 100; ++i)
+    allocate(trace, "x", static_cast<std::uint64_t>(1 + i) << 20, 10 + i, i);
   const Account all = account_of(trace, "all");
   const Account few = account_of(trace, "few", {.capacity = {}, .in_use = {}, .most_bands = 20});
-  const auto is_sum = [&few](const Band& band) { return few.texts.text(band.name) == "small allocations, summed"; };
-  EXPECT_EQ(std::count_if(few.bands.begin(), few.bands.end(), is_sum), 80 + 20);  // one a tick: there are few ticks
+  const auto is_sum = [&few](const Band& band) {
+    return few.texts.text(band.name) == "small allocations, summed";
+  };
+  // one a tick: there are few ticks
+  EXPECT_EQ(std::count_if(few.bands.begin(), few.bands.end(), is_sum), 80 + 20);
   EXPECT_EQ(few.bands.size(), 120U);
   EXPECT_EQ(peak_of(few).bytes, peak_of(all).bytes);
   ASSERT_EQ(few.notes.size(), 1U);
@@ -226,7 +242,10 @@ TEST(AccountOfTrace, SumsTheSmallestAboveTheLimitAndSaysSo) {
 
 TEST(AccountOfTrace, HoldsAgainstNumbersNoMachineHas) {
   trace::Trace trace;
-  for (int i = 0; i < 1000; ++i) allocate(trace, "x", ~std::uint64_t{0} - static_cast<std::uint64_t>(i), std::numeric_limits<std::int64_t>::max(), i % 2 == 0 ? std::numeric_limits<std::int64_t>::min() / 2 : 7);
+  for (int i = 0; i < 1000; ++i)
+    allocate(trace, "x", ~std::uint64_t{0} - static_cast<std::uint64_t>(i),
+             std::numeric_limits<std::int64_t>::max(),
+             i % 2 == 0 ? std::numeric_limits<std::int64_t>::min() / 2 : 7);
   const Account account = account_of(trace, "hostile");
   for (const Bytes bytes : bytes_by_tick(account)) EXPECT_GE(bytes, 0_bytes);
 }
@@ -243,7 +262,9 @@ TEST(Series, KeepsTheFullestMomentOfEveryBucket) {
     for (int b = 0; b < 60; ++b) {
       Band band;
       const auto begin = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(ticks)));
-      const std::int64_t end = begin + 1 + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(ticks - begin)));
+      const std::int64_t end =
+          begin + 1 +
+          static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(ticks - begin)));
       band.life = {Step(begin), Step(end)};
       band.bytes = Bytes(1 + static_cast<std::int64_t>(random.below(1000)));
       band.kind = static_cast<Kind>(random.below(kKindCount));
@@ -251,7 +272,8 @@ TEST(Series, KeepsTheFullestMomentOfEveryBucket) {
     }
     sort_bands(account);
     const std::vector<Bytes> alive = bytes_by_tick(account);
-    const Series series = make_series(account, 0, kKindCount, [](const Band& b) { return static_cast<std::size_t>(b.kind); }, 37);
+    const Series series = make_series(
+        account, 0, kKindCount, [](const Band& b) { return static_cast<std::size_t>(b.kind); }, 37);
     ASSERT_LE(series.buckets, 37);
     for (std::int64_t bucket = 0; bucket < series.buckets; ++bucket) {
       const auto first = alive.begin() + bucket * series.ticks_per_bucket;
@@ -266,7 +288,8 @@ TEST(Series, KeepsTheFullestMomentOfEveryBucket) {
 TEST(LayerGroups, OpenTheLargestWhileThereIsRoom) {
   trace::Trace trace;
   for (int block = 0; block < 8; ++block) {
-    allocate(trace, "net.blocks." + std::to_string(block) + ".weight", static_cast<std::uint64_t>(block + 1) << 30, 1000, block);
+    allocate(trace, "net.blocks." + std::to_string(block) + ".weight",
+             static_cast<std::uint64_t>(block + 1) << 30, 1000, block);
   }
   allocate(trace, "head.weight", std::uint64_t{99} << 30, 10, 99);
   const Account account = account_of(trace, "t");
@@ -289,8 +312,11 @@ TEST(Comparison, PartsExplainTheDifferenceToTheByte) {
     const auto make = [&random] {
       trace::Trace trace;
       for (int i = 0; i < 40; ++i) {
-        allocate(trace, "layer" + std::to_string(random.below(12)) + ".t", static_cast<std::uint64_t>(i + 1) << 24, static_cast<std::int64_t>(random.below(5000)), i);
-        if (random.below(3) == 0) release(trace, (1 + random.below(static_cast<std::uint64_t>(i) + 1)) << 24, i);
+        allocate(trace, "layer" + std::to_string(random.below(12)) + ".t",
+                 static_cast<std::uint64_t>(i + 1) << 24,
+                 static_cast<std::int64_t>(random.below(5000)), i);
+        if (random.below(3) == 0)
+          release(trace, (1 + random.below(static_cast<std::uint64_t>(i) + 1)) << 24, i);
       }
       return account_of(trace, "t");
     };
@@ -326,7 +352,9 @@ TEST(AccountOfTrace, KnowsStreamsAndWhatTheAllocatorHeld) {
 
 TEST(AccountOfTrace, FilesTheManyStreamsOfAHostileTraceUnderOthers) {
   trace::Trace trace;
-  for (int i = 0; i < 1000; ++i) allocate(trace, "x", static_cast<std::uint64_t>(1 + i) << 20, 10, i).stream = trace::StreamId{static_cast<std::uint64_t>(i)};
+  for (int i = 0; i < 1000; ++i)
+    allocate(trace, "x", static_cast<std::uint64_t>(1 + i) << 20, 10, i).stream =
+        trace::StreamId{static_cast<std::uint64_t>(i)};
   const Account account = account_of(trace, "t");
   ASSERT_EQ(account.streams.size(), 256U);
   EXPECT_EQ(account.streams.back(), "others");
@@ -342,18 +370,22 @@ TEST(AccountOfTrace, GivesWhatLiesOutsideTheAllocatorABandOfItsOwn) {
   refused.bytes = 1_GiB;
   refused.address = 1000;
   const auto outside = [&trace](const TraceFacts& facts) {
-    return bytes_by_kind_at(account_of(trace, "t", facts), Step(0))[static_cast<std::size_t>(Kind::kOutside)];
+    return bytes_by_kind_at(account_of(trace, "t", facts),
+                            Step(0))[static_cast<std::size_t>(Kind::kOutside)];
   };
   EXPECT_EQ(outside({}), 0_bytes);
   EXPECT_EQ(outside({.capacity = 10000_bytes, .in_use = {}}), 4904_bytes);
   EXPECT_EQ(outside({.capacity = {}, .in_use = 5000_bytes}), 904_bytes);
-  EXPECT_EQ(outside({.capacity = 10_bytes, .in_use = {}}), 0_bytes);  // nonsense: nothing is left over
+  // nonsense: nothing is left over
+  EXPECT_EQ(outside({.capacity = 10_bytes, .in_use = {}}), 0_bytes);
 }
 
 TEST(Curve, ReadsASweepInOrderOfItsPeaks) {
   const auto curve = parse_curve(R"({"schema": 1, "keep_all_seconds": 2, "points": [
       {"peak_bytes": 300, "predicted_seconds": 2, "overhead": -1e-9},
-      {"peak_bytes": 200, "predicted_seconds": 2.5, "overhead": 0.25, "lower_bound_overhead": 0.1, "recomputed": 7}]})", "sweep");
+      {"peak_bytes": 200, "predicted_seconds": 2.5, "overhead": 0.25, "lower_bound_overhead": 0.1,
+       "recomputed": 7}]})",
+                                 "sweep");
   ASSERT_TRUE(curve) << curve.error().message;
   ASSERT_EQ(curve->points.size(), 2U);
   EXPECT_EQ(curve->points[0].peak, 200_bytes);
@@ -367,10 +399,11 @@ TEST(Curve, ReadsASweepInOrderOfItsPeaks) {
 }
 
 TEST(Curve, RefusesWhatNoSweepSays) {
-  for (const char* text : {"", "[]", "{\"points\": 3}", "{\"points\": []}", "{\"points\": [1]}", "{\"points\": [{}]}",
-                           "{\"points\": [{\"peak_bytes\": -7, \"predicted_seconds\": 1, \"overhead\": 0}]}",
-                           "{\"points\": [{\"peak_bytes\": 1e300, \"predicted_seconds\": 1, \"overhead\": 0}]}",
-                           "{\"points\": [{\"peak_bytes\": 1, \"predicted_seconds\": \"x\", \"overhead\": 0}]}"}) {
+  for (const char* text :
+       {"", "[]", "{\"points\": 3}", "{\"points\": []}", "{\"points\": [1]}", "{\"points\": [{}]}",
+        "{\"points\": [{\"peak_bytes\": -7, \"predicted_seconds\": 1, \"overhead\": 0}]}",
+        "{\"points\": [{\"peak_bytes\": 1e300, \"predicted_seconds\": 1, \"overhead\": 0}]}",
+        "{\"points\": [{\"peak_bytes\": 1, \"predicted_seconds\": \"x\", \"overhead\": 0}]}"}) {
     const auto curve = parse_curve(text, "t");
     ASSERT_FALSE(curve) << text;
     EXPECT_EQ(curve.error().code, ErrorCode::kBadInput);
@@ -378,7 +411,9 @@ TEST(Curve, RefusesWhatNoSweepSays) {
 }
 
 TEST(Columns, AreAsNarrowAsTheirNumbersAllow) {
-  const auto stored = [](std::vector<std::int64_t> numbers, bool delta = false) { return column(std::span<const std::int64_t>(numbers), delta); };
+  const auto stored = [](std::vector<std::int64_t> numbers, bool delta = false) {
+    return column(std::span<const std::int64_t>(numbers), delta);
+  };
   EXPECT_EQ(stored({7, 7, 7}).dump(), R"({"count":3,"base":7,"unit":1})");
   EXPECT_EQ(stored({512, 2048, 512 * 200})["type"], "u8");
   EXPECT_EQ(stored({512, 2048, 512 * 200})["unit"], 1536 / 3);
@@ -404,7 +439,8 @@ TEST(Page, HoldsNoRequestAndNoMarkupFromNames) {
   const std::string nasty = "</script><img src=x onerror=alert(1)>\xff\xfe";
   plan.buffers[0].name = nasty;
   Report report{nasty, {}, {}, {}};
-  report.chapters.push_back(chapter_of(account_of(plan, nasty), plan, *schedule::shipped_profile("cpu")));
+  report.chapters.push_back(
+      chapter_of(account_of(plan, nasty), plan, *schedule::shipped_profile("cpu")));
   const std::string page = to_html(report);
   EXPECT_THAT(page, Not(HasSubstr("<img")));
   EXPECT_THAT(page, Not(HasSubstr("http://")));
@@ -420,7 +456,8 @@ TEST(Page, HoldsNoRequestAndNoMarkupFromNames) {
 TEST(ReportData, IsOneJsonValueWithTheNumbersOfThePlan) {
   const plan::Plan plan = small_plan();
   Report report{"small", {}, {}, {}};
-  report.chapters.push_back(chapter_of(account_of(plan, "small"), plan, *schedule::shipped_profile("cpu")));
+  report.chapters.push_back(
+      chapter_of(account_of(plan, "small"), plan, *schedule::shipped_profile("cpu")));
   const auto json = nlohmann::json::parse(to_json(report));
   EXPECT_EQ(json["schema"], kReportSchema);
   const auto& account = json["accounts"][0];

@@ -11,7 +11,8 @@ struct Change {
   std::int64_t bytes;
 };
 
-std::vector<Change> changes_of(const Account& account, int memory, const std::function<std::size_t(const Band&)>& group) {
+std::vector<Change> changes_of(const Account& account, int memory,
+                               const std::function<std::size_t(const Band&)>& group) {
   std::vector<Change> out;
   for (const Band& band : account.bands) {
     if (band.memory != memory) continue;
@@ -19,14 +20,16 @@ std::vector<Change> changes_of(const Account& account, int memory, const std::fu
     out.push_back({band.life.begin.value, g, band.bytes.value});
     out.push_back({band.life.end.value, g, -band.bytes.value});
   }
-  std::stable_sort(out.begin(), out.end(), [](const Change& a, const Change& b) { return a.tick < b.tick; });
+  std::stable_sort(out.begin(), out.end(),
+                   [](const Change& a, const Change& b) { return a.tick < b.tick; });
   return out;
 }
 
 }  // namespace
 
 Series make_series(const Account& account, int memory, std::size_t groups,
-                   const std::function<std::size_t(const Band&)>& group, std::int64_t most_buckets) {
+                   const std::function<std::size_t(const Band&)>& group,
+                   std::int64_t most_buckets) {
   const std::int64_t ticks = std::max<std::int64_t>(account.ticks(), 1);
   Series out;
   out.ticks_per_bucket = (ticks + most_buckets - 1) / most_buckets;

@@ -1,8 +1,8 @@
 // Bytes over ticks by group, at a level of detail that a page can hold.
 //
-// Up to `buckets` ticks every tick has its own entry and the series is exact. Above, a bucket covers
-// several ticks and keeps the composition at the one where most bytes are alive: sums inside a bucket
-// are consistent, and no peak is ever lost or flattened by averaging.
+// Up to `buckets` ticks every tick has its own entry and the series is exact. Above, a bucket
+// covers several ticks and keeps the composition at the one where most bytes are alive: sums inside
+// a bucket are consistent, and no peak is ever lost or flattened by averaging.
 //
 // Cost: (ticks + bands) x 1 and one row of groups per bucket; memory is what is returned.
 #pragma once
@@ -27,6 +27,7 @@ struct Series {
 
 // `group` gives a band's group, below `groups`.
 Series make_series(const Account& account, int memory, std::size_t groups,
-                   const std::function<std::size_t(const Band&)>& group, std::int64_t most_buckets = kMostBuckets);
+                   const std::function<std::size_t(const Band&)>& group,
+                   std::int64_t most_buckets = kMostBuckets);
 
 }  // namespace plimsoll::report

@@ -22,9 +22,11 @@ std::string why_of(const Account& account, const Band& band, Step tick) {
     if (band.kind == Kind::kBefore) return "there before the recording began";
     if (band.life.end.value == account.ticks()) return "never freed in this trace";
     if (band.last_reader < 0) return fmt::format("freed at event {}", band.life.end.value);
-    return fmt::format("freed at event {}, after {}", band.life.end.value, op_name(band.last_reader));
+    return fmt::format("freed at event {}, after {}", band.life.end.value,
+                       op_name(band.last_reader));
   }
-  if (band.kind == Kind::kTemporaries && band.producer < 0) return "scratch of the operator that runs here";
+  if (band.kind == Kind::kTemporaries && band.producer < 0)
+    return "scratch of the operator that runs here";
   if (band.last_reader > tick.value) {
     return fmt::format("read last by step {} ({})", band.last_reader, op_name(band.last_reader));
   }
@@ -33,10 +35,12 @@ std::string why_of(const Account& account, const Band& band, Step tick) {
   return "its memory is not reused before step " + std::to_string(band.life.end.value);
 }
 
-// Where values of the graph lie, and until when: a value is gone when another one is written over it.
+// Where values of the graph lie, and until when: a value is gone when another one is written over
+// it.
 class Contents {
  public:
-  explicit Contents(const plan::Plan& plan) : plan_(plan), held_(plan.graph.values.size()), seconds_(plan.graph.nodes.size()) {
+  explicit Contents(const plan::Plan& plan)
+      : plan_(plan), held_(plan.graph.values.size()), seconds_(plan.graph.nodes.size()) {
     for (const plan::ValueSlot& source : plan.sources) put(source.value, source.slot.buffer, 0);
     for (std::size_t s = 0; s < plan.steps.size(); ++s) {
       const plan::PlanStep& step = plan.steps[s];
@@ -61,7 +65,8 @@ class Contents {
       for (std::size_t i = 0; step.kind != plan::StepKind::kDrop && i < step.inputs.size(); ++i) {
         if (step.inputs[i].buffer != buffer) continue;
         const bool computes = step.node.valid() && i < plan_.graph.node(step.node).inputs.size();
-        return std::pair{static_cast<std::int32_t>(s), computes ? plan_.graph.node(step.node).inputs[i] : step.value};
+        return std::pair{static_cast<std::int32_t>(s),
+                         computes ? plan_.graph.node(step.node).inputs[i] : step.value};
       }
     }
     return std::nullopt;
@@ -71,8 +76,8 @@ class Contents {
     double seconds = 0;
     int operators = 0;
   };
-  // Operators to run before `step` to have `wanted` again without its buffer; nothing where one of them must not
-  // run twice or the walk gets long.
+  // Operators to run before `step` to have `wanted` again without its buffer; nothing where one of
+  // them must not run twice or the walk gets long.
   std::optional<Chain> remake(ValueId wanted, BufferId lost, std::int32_t step) const {
     constexpr int kLongest = 64;
     Chain chain;
@@ -87,7 +92,9 @@ class Contents {
       if (!made.producer.valid()) return std::nullopt;
       const ir::Node& node = plan_.graph.node(made.producer);
       const ops::Card* card = ops::find_card(node.op);
-      if (card == nullptr || card->recompute == ops::Recompute::kNever || chain.operators >= kLongest) return std::nullopt;
+      if (card == nullptr || card->recompute == ops::Recompute::kNever ||
+          chain.operators >= kLongest)
+        return std::nullopt;
       if (card->recompute != ops::Recompute::kFree) {
         chain.seconds += seconds_[made.producer.index()];
         ++chain.operators;
@@ -108,10 +115,12 @@ class Contents {
     if (!buffer.valid()) return;
     if (last_in_.empty()) last_in_.resize(plan_.buffers.size());
     ValueId& last = last_in_[buffer.index()];
-    const bool other = last.valid() && held_[last.index()].buffer == buffer && held_[last.index()].begin < step;
+    const bool other =
+        last.valid() && held_[last.index()].buffer == buffer && held_[last.index()].begin < step;
     if (other) held_[last.index()].end = step;
     last = value;
-    held_[value.index()] = {buffer, plan_.graph.value(value).producer.valid() ? step : -1, plan_.buffer(buffer).lifetime.end.value};
+    held_[value.index()] = {buffer, plan_.graph.value(value).producer.valid() ? step : -1,
+                            plan_.buffer(buffer).lifetime.end.value};
   }
 
   const plan::Plan& plan_;
@@ -137,29 +146,36 @@ std::int32_t last_use(const plan::Plan& plan, BufferId buffer, Step tick) {
 }
 
 // Out after step `gone`, back before step `back`.
-Price swap_price(const Account& account, const Band& band, Step tick, std::int32_t gone, std::int32_t back,
-                 const schedule::CopyRates& copies) {
+Price swap_price(const Account& account, const Band& band, Step tick, std::int32_t gone,
+                 std::int32_t back, const schedule::CopyRates& copies) {
   const double out = copies.out_seconds(band.bytes);
   const double in = copies.in_seconds(band.bytes);
-  const auto time = [&account](std::int32_t step) { return account.seconds[static_cast<std::size_t>(step)]; };
+  const auto time = [&account](std::int32_t step) {
+    return account.seconds[static_cast<std::size_t>(step)];
+  };
   const double before = std::max(0.0, time(tick.value) - time(gone + 1));
   const double after = std::max(0.0, time(back) - time(tick.value + 1));
   const double exposed = std::max(0.0, out - before) + std::max(0.0, in - after);
   const std::string room = exposed > 0 ? "only partly hidden" : "hidden";
   return {"swap", band.bytes, exposed,
-          fmt::format("{:.3g} ms of copies, {} behind {:.3g} ms of other work", (out + in) * 1e3, room, (before + after) * 1e3)};
+          fmt::format("{:.3g} ms of copies, {} behind {:.3g} ms of other work", (out + in) * 1e3,
+                      room, (before + after) * 1e3)};
 }
 
-// The planner's own offers for the value's memory; forms of the same size are one price, the slower one's.
-void add_encode_prices(const schedule::GraphWorkload& offers, ValueId value, Bytes bytes, std::vector<Price>& prices) {
+// The planner's own offers for the value's memory; forms of the same size are one price, the slower
+// one's.
+void add_encode_prices(const schedule::GraphWorkload& offers, ValueId value, Bytes bytes,
+                       std::vector<Price>& prices) {
   const schedule::Place place = offers.place[value.index()];
   if (!place.value.valid()) return;
   const std::size_t first = prices.size();
   for (const schedule::Encoding& form : offers.workload.value(place.value).encodings) {
     if (form.bytes >= bytes) continue;
     const double seconds = form.encode_seconds + form.decode_seconds;
-    const auto same = std::find_if(prices.begin() + static_cast<std::ptrdiff_t>(first), prices.end(),
-                                   [&](const Price& price) { return price.saves == bytes - form.bytes && price.lossless == form.lossless; });
+    const auto same = std::find_if(
+        prices.begin() + static_cast<std::ptrdiff_t>(first), prices.end(), [&](const Price& price) {
+          return price.saves == bytes - form.bytes && price.lossless == form.lossless;
+        });
     if (same == prices.end()) {
       prices.push_back({"encode", bytes - form.bytes, seconds, form.name, form.lossless});
     } else {
@@ -167,7 +183,8 @@ void add_encode_prices(const schedule::GraphWorkload& offers, ValueId value, Byt
       same->detail += " or " + form.name;
     }
   }
-  for (std::size_t p = first; p < prices.size(); ++p) prices[p].detail += prices[p].lossless ? " while it waits; lossless" : " while it waits; lossy";
+  for (std::size_t p = first; p < prices.size(); ++p)
+    prices[p].detail += prices[p].lossless ? " while it waits; lossless" : " while it waits; lossy";
 }
 
 }  // namespace
@@ -176,7 +193,8 @@ std::vector<AliveRow> alive_at(const Account& account, Step tick) {
   std::vector<AliveRow> rows;
   for (std::size_t b = 0; b < account.bands.size(); ++b) {
     const Band& band = account.bands[b];
-    if (band.memory == 0 && band.life.contains(tick)) rows.push_back({b, why_of(account, band, tick), {}});
+    if (band.memory == 0 && band.life.contains(tick))
+      rows.push_back({b, why_of(account, band, tick), {}});
   }
   std::stable_sort(rows.begin(), rows.end(), [&account](const AliveRow& a, const AliveRow& b) {
     return account.bands[a.band].bytes > account.bands[b.band].bytes;
@@ -195,14 +213,20 @@ std::vector<AliveRow> alive_at(const Account& account, Step tick, const plan::Pl
   const auto offers = schedule::make_graph_workload(plan.graph, every);
   for (AliveRow& row : rows) {
     const Band& band = account.bands[row.band];
-    if (!band.buffer.valid() || touches(plan.steps[static_cast<std::size_t>(tick.value)], band.buffer)) continue;
+    if (!band.buffer.valid() ||
+        touches(plan.steps[static_cast<std::size_t>(tick.value)], band.buffer))
+      continue;
     const auto use = contents.next_use(band.buffer, tick);
     if (!use) continue;
     const auto [step, value] = *use;
-    if (const auto chain = value.valid() ? contents.remake(value, band.buffer, step) : std::nullopt) {
-      row.prices.push_back({"recompute", band.bytes, chain->seconds, fmt::format("{} operator{} from what is still in memory", chain->operators, chain->operators == 1 ? "" : "s")});
+    if (const auto chain =
+            value.valid() ? contents.remake(value, band.buffer, step) : std::nullopt) {
+      row.prices.push_back({"recompute", band.bytes, chain->seconds,
+                            fmt::format("{} operator{} from what is still in memory",
+                                        chain->operators, chain->operators == 1 ? "" : "s")});
     }
-    row.prices.push_back(swap_price(account, band, tick, last_use(plan, band.buffer, tick), step, profile.copies));
+    row.prices.push_back(
+        swap_price(account, band, tick, last_use(plan, band.buffer, tick), step, profile.copies));
     if (value.valid() && offers) add_encode_prices(*offers, value, band.bytes, row.prices);
   }
   return rows;

@@ -6,12 +6,13 @@
 //     encode      saves 24 MiB, +5 ms       fp16 or bf16 while it waits; lossy
 //     encode      saves 36 MiB, +5 ms       int8 while it waits; lossy
 //
-// A price is an estimate for this one tensor with everything else as planned: recomputing walks back
-// from the value its next reader wants to values that are in memory when that reader runs, and sums the
-// planned seconds of the operators on the way; swapping asks whether the copies fit beside the work
-// between here and the next reader; encoding lists the very forms that the planner may choose from
-// (schedule/graph_encodings.h), lossy ones as what `--lossy` would allow. Remedies interact, so the prices of two rows do not add up; finding
-// the best combination is what `plimsoll plan --budget` does.
+// A price is an estimate for this one tensor with everything else as planned: recomputing walks
+// back from the value its next reader wants to values that are in memory when that reader runs, and
+// sums the planned seconds of the operators on the way; swapping asks whether the copies fit beside
+// the work between here and the next reader; encoding lists the very forms that the planner may
+// choose from (schedule/graph_encodings.h), lossy ones as what `--lossy` would allow. Remedies
+// interact, so the prices of two rows do not add up; finding the best combination is what `plimsoll
+// plan --budget` does.
 //
 // A tensor that the step at this tick reads or writes has no price: it must be there.
 #pragma once

@@ -1,4 +1,5 @@
-// Puts a ReLU into the batch norm, the sum or (for inference) the convolution in front of it; tidy.h says why.
+// Puts a ReLU into the batch norm, the sum or (for inference) the convolution in front of it;
+// tidy.h says why.
 #pragma once
 
 #include "plimsoll/ir/graph.h"

@@ -8,7 +8,10 @@
 namespace plimsoll::rewrite {
 
 GraphEditor::GraphEditor(ir::Graph graph)
-    : graph_(std::move(graph)), original_(graph_.nodes.size()), place_(original_), readers_(ir::readers(graph_)),
+    : graph_(std::move(graph)),
+      original_(graph_.nodes.size()),
+      place_(original_),
+      readers_(ir::readers(graph_)),
       output_(graph_.values.size(), false) {
   std::iota(place_.begin(), place_.end(), std::size_t{0});
   for (const ValueId output : graph_.outputs) output_[output.index()] = true;
@@ -30,7 +33,8 @@ void GraphEditor::read(NodeId node, ValueId value) {
   if (std::find(list.begin(), list.end(), node) == list.end()) list.push_back(node);
 }
 
-Result<std::vector<ValueId>> GraphEditor::insert(NodeId at, std::string_view op, std::vector<ValueId> inputs,
+Result<std::vector<ValueId>> GraphEditor::insert(NodeId at, std::string_view op,
+                                                 std::vector<ValueId> inputs,
                                                  ir::Attributes attributes) {
   ir::Node node;
   node.op = op;
@@ -39,7 +43,8 @@ Result<std::vector<ValueId>> GraphEditor::insert(NodeId at, std::string_view op,
   node.inputs = std::move(inputs);
   node.attributes = std::move(attributes);
   PLIMSOLL_TRY(const auto types, ops::infer(graph_, node));
-  const auto kind = node.phase == ir::Phase::kForward ? ir::ValueKind::kActivation : ir::ValueKind::kGradient;
+  const auto kind =
+      node.phase == ir::Phase::kForward ? ir::ValueKind::kActivation : ir::ValueKind::kGradient;
   const NodeId id = graph_.add_node(std::move(node), types, kind);
   place_.push_back(place_[at.index()]);
   readers_.resize(graph_.values.size());
@@ -48,8 +53,10 @@ Result<std::vector<ValueId>> GraphEditor::insert(NodeId at, std::string_view op,
   return graph_.node(id).outputs;
 }
 
-ValueId GraphEditor::insert_constant(std::string_view name, const ir::TensorType& type, std::vector<std::byte> data) {
-  const ValueId id = graph_.add_source(fmt::format("{}#{}", name, graph_.values.size()), ir::ValueKind::kConstant, type);
+ValueId GraphEditor::insert_constant(std::string_view name, const ir::TensorType& type,
+                                     std::vector<std::byte> data) {
+  const ValueId id = graph_.add_source(fmt::format("{}#{}", name, graph_.values.size()),
+                                       ir::ValueKind::kConstant, type);
   graph_.constants.push_back({id, std::move(data)});
   readers_.resize(graph_.values.size());
   output_.resize(graph_.values.size(), false);
@@ -57,7 +64,8 @@ ValueId GraphEditor::insert_constant(std::string_view name, const ir::TensorType
 }
 
 ValueId GraphEditor::insert_weight(std::string name, const ir::TensorType& type) {
-  const ValueId id = graph_.add_source(std::move(name), ir::ValueKind::kWeight, type, {ir::Init::Kind::kFile, 0, 0});
+  const ValueId id = graph_.add_source(std::move(name), ir::ValueKind::kWeight, type,
+                                       {ir::Init::Kind::kFile, 0, 0});
   readers_.resize(graph_.values.size());
   output_.resize(graph_.values.size(), false);
   return id;
@@ -92,7 +100,8 @@ ir::Graph GraphEditor::finish() {
   std::vector<ir::Node> nodes;
   nodes.reserve(order.size());
   for (const std::size_t from : order) {
-    for (const ValueId output : sorted.nodes[from].outputs) sorted.value(output).producer = NodeId(nodes.size());
+    for (const ValueId output : sorted.nodes[from].outputs)
+      sorted.value(output).producer = NodeId(nodes.size());
     nodes.push_back(std::move(sorted.nodes[from]));
   }
   sorted.nodes = std::move(nodes);
@@ -101,13 +110,16 @@ ir::Graph GraphEditor::finish() {
 
 ir::Graph without_dead_nodes(ir::Graph graph) {
   std::vector<bool> live(graph.values.size(), false);
-  for (std::size_t v = 0; v < graph.values.size(); ++v) live[v] = graph.values[v].kind == ir::ValueKind::kInput;
+  for (std::size_t v = 0; v < graph.values.size(); ++v)
+    live[v] = graph.values[v].kind == ir::ValueKind::kInput;
   for (const ValueId output : graph.outputs) live[output.index()] = true;
-  for (const ir::Update& update : graph.updates) live[update.source.index()] = live[update.next.index()] = true;
+  for (const ir::Update& update : graph.updates)
+    live[update.source.index()] = live[update.next.index()] = true;
   std::vector<bool> kept(graph.nodes.size(), false);
   for (std::size_t n = graph.nodes.size(); n-- > 0;) {
     const ir::Node& node = graph.nodes[n];
-    kept[n] = std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId v) { return live[v.index()]; });
+    kept[n] = std::any_of(node.outputs.begin(), node.outputs.end(),
+                          [&](ValueId v) { return live[v.index()]; });
     if (!kept[n]) continue;
     for (const ValueId output : node.outputs) live[output.index()] = true;
     for (const ValueId input : node.inputs) {

@@ -3,13 +3,13 @@
 //   GraphEditor edit(graph);
 //   for (NodeId n : ...) if (pattern) {
 //     PLIMSOLL_TRY(auto made, edit.insert(n, "gelu", {x}, {}));   // stands where n stands
-//     edit.replace(edit.graph().node(n).outputs[0], made[0]);     // every reader of the old reads the new
+//     edit.replace(edit.graph().node(n).outputs[0], made[0]);  // for every reader
 //   }
-//   graph = edit.finish();                                        // nodes that lost all readers are gone
+//   graph = edit.finish();                                  // nodes that lost all readers are gone
 //
-// A node is inserted *at* another one: it runs just before it, so its inputs have to be ready there. Ids
-// of values and nodes stay valid until finish(), which renumbers. Removed are nodes and sources that no output
-// and no update needs; inputs of the model always stay.
+// A node is inserted *at* another one: it runs just before it, so its inputs have to be ready
+// there. Ids of values and nodes stay valid until finish(), which renumbers. Removed are nodes and
+// sources that no output and no update needs; inputs of the model always stay.
 //
 // Cost: an edit is linear in the readers it moves; finish() is linear in the graph.
 #pragma once
@@ -40,7 +40,8 @@ class GraphEditor {
   // Result types come from the operator's card; an error when it refuses.
   Result<std::vector<ValueId>> insert(NodeId at, std::string_view op, std::vector<ValueId> inputs,
                                       ir::Attributes attributes = {});
-  ValueId insert_constant(std::string_view name, const ir::TensorType& type, std::vector<std::byte> data);
+  ValueId insert_constant(std::string_view name, const ir::TensorType& type,
+                          std::vector<std::byte> data);
   // A weight whose content comes from a file; the name must be new.
   ValueId insert_weight(std::string name, const ir::TensorType& type);
   // Outputs keep their name.

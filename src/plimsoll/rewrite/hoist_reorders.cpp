@@ -28,11 +28,13 @@ ir::Graph hoist_reorders(ir::Graph graph) {
   const auto readers = ir::readers(graph);
   std::vector<ValueId> instead(graph.values.size());
   for (std::size_t v = 0; v < graph.values.size(); ++v) {
-    if (graph.values[v].kind != ir::ValueKind::kWeight || changes[v] || readers[v].empty()) continue;
+    if (graph.values[v].kind != ir::ValueKind::kWeight || changes[v] || readers[v].empty())
+      continue;
     const ir::Layout* layout = wanted_layout(graph, readers[v]);
     if (layout == nullptr) continue;
     graph.values[v].type.layout = *layout;
-    for (const NodeId reader : readers[v]) instead[graph.node(reader).outputs.front().index()] = ValueId(v);
+    for (const NodeId reader : readers[v])
+      instead[graph.node(reader).outputs.front().index()] = ValueId(v);
   }
   const auto follow = [&](ValueId& id) {
     if (id.valid() && instead[id.index()].valid()) id = instead[id.index()];

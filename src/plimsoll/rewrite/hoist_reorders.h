@@ -1,8 +1,9 @@
 // Stores weights in the layout their only reader wants.
 //
-// Choosing layouts puts a `reorder` between a weight and a convolution that wants its weights blocked. While a weight is
-// trained that reorder must run in every step: the update works on the plain form. A weight that no update changes can
-// lie blocked from the start, and the reorder, with its copy of the weight, is gone.
+// Choosing layouts puts a `reorder` between a weight and a convolution that wants its weights
+// blocked. While a weight is trained that reorder must run in every step: the update works on the
+// plain form. A weight that no update changes can lie blocked from the start, and the reorder, with
+// its copy of the weight, is gone.
 #pragma once
 
 #include "plimsoll/ir/graph.h"

@@ -16,7 +16,8 @@ using ops::Var;
 const ir::TensorType kMap{ir::DType::kF32, {4, 6}, {}};
 
 std::int64_t count(const ir::Graph& graph, std::string_view op) {
-  return std::count_if(graph.nodes.begin(), graph.nodes.end(), [&](const ir::Node& node) { return node.op == op; });
+  return std::count_if(graph.nodes.begin(), graph.nodes.end(),
+                       [&](const ir::Node& node) { return node.op == op; });
 }
 
 // Everything before `op` is forward, it and everything behind it backward.
@@ -31,7 +32,8 @@ ir::Graph turned_at(ir::Graph graph, std::string_view op) {
 
 ops::Array numbers() {
   ops::Array out(kMap);
-  for (std::int64_t i = 0; i < out.elements(); ++i) out.set_number(i, static_cast<double>(i % 7) - 3);
+  for (std::int64_t i = 0; i < out.elements(); ++i)
+    out.set_number(i, static_cast<double>(i % 7) - 3);
   return out;
 }
 
@@ -59,8 +61,8 @@ TEST(KeepMasks, ClipNeedsToKnowWhatWasInside) {
   const Var x = b.input("x", kMap);
   const Var inner = b.call1("neg", {x});
   const Var y = b.call1("clip", {inner}, {{"min", -1.0}, {"max", 2.0}});
-  const ir::Graph before =
-      turned_at(*b.finish({b.call1("clip_grad", {y, inner}, {{"min", -1.0}, {"max", 2.0}})}), "clip_grad");
+  const ir::Graph before = turned_at(
+      *b.finish({b.call1("clip_grad", {y, inner}, {{"min", -1.0}, {"max", 2.0}})}), "clip_grad");
   const ir::Graph after = *keep_masks(before);
   EXPECT_EQ(count(after, "inside_mask"), 1);
   expect_same(before, after);

@@ -147,8 +147,8 @@ class LayoutPass {
     emit(node, inputs, outputs);
   }
 
-  // Channels that change places between groups (cut apart, swapped, put together again) do it where they lie. Neither
-  // reshape moves a byte.
+  // Channels that change places between groups (cut apart, swapped, put together again) do it where
+  // they lie. Neither reshape moves a byte.
   void lay_out_shuffle(const ir::Node& node, Layout& input, Layout& output) const {
     const ir::Shape& from = type_in(node.inputs[0]).shape;
     const ir::Shape& to = type_in(node.outputs[0]).shape;
@@ -156,7 +156,8 @@ class LayoutPass {
     if (node.op == "transpose") {
       if (from.rank() < 4 || made != ops::groups_last(from.rank()) || !swaps_groups(node)) return;
       input = output = made;
-    } else if (ops::cuts_channels(from, to) && made == Layout::channels_last(from.rank()) && feeds_swaps(node.outputs[0])) {
+    } else if (ops::cuts_channels(from, to) && made == Layout::channels_last(from.rank()) &&
+               feeds_swaps(node.outputs[0])) {
       input = made;
       output = ops::groups_last(to.rank());
     } else if (ops::cuts_channels(to, from) && made == ops::groups_last(from.rank())) {
@@ -206,8 +207,8 @@ class LayoutPass {
            type_in(in_.node(producer).inputs[0]).shape[1] < options_.least_channels;
   }
 
-  // Operands of other ranks would have to be broadcast along axes that lie elsewhere; single numbers and one number a
-  // channel ([C,1,1] beside [N,C,H,W]) are fine.
+  // Operands of other ranks would have to be broadcast along axes that lie elsewhere; single
+  // numbers and one number a channel ([C,1,1] beside [N,C,H,W]) are fine.
   bool broadcasts_fine(const ir::Node& node, int rank) const {
     if (takes_channels_last(node)) return true;
     return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
@@ -273,9 +274,8 @@ class LayoutPass {
     const ir::TensorType& type = type_in(y);
     const std::int64_t channels = type.shape[1];
     const bool fills = (channels + 15) / 16 * 16 * 2 <= channels * 3;
-    const Layout blocked = type.shape.rank() == 4 && fills
-                               ? *ir::parse_layout("@0123:16b1")
-                               : Layout{};
+    const Layout blocked =
+        type.shape.rank() == 4 && fills ? *ir::parse_layout("@0123:16b1") : Layout{};
     if (form.x_is_output) {
       inputs[0] = blocked;
       outputs[0] = Layout{};

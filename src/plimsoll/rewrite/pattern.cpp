@@ -29,22 +29,28 @@ std::optional<WithNumber> with_number(const GraphEditor& edit, ValueId value, st
   const ir::Node* node = made_by(edit, value, op);
   if (node == nullptr || node->inputs.size() != 2) return std::nullopt;
   const ir::Shape& shape = edit.graph().value(value).type.shape;
-  const auto keeps_shape = [&](ValueId other) { return edit.graph().value(other).type.shape == shape; };
-  if (const auto number = number_of(edit, node->inputs[1]); number && keeps_shape(node->inputs[0])) {
+  const auto keeps_shape = [&](ValueId other) {
+    return edit.graph().value(other).type.shape == shape;
+  };
+  if (const auto number = number_of(edit, node->inputs[1]);
+      number && keeps_shape(node->inputs[0])) {
     return WithNumber{node->inputs[0], *number};
   }
   if (op == "sub" || op == "div") return std::nullopt;
-  if (const auto number = number_of(edit, node->inputs[0]); number && keeps_shape(node->inputs[1])) {
+  if (const auto number = number_of(edit, node->inputs[0]);
+      number && keeps_shape(node->inputs[1])) {
     return WithNumber{node->inputs[1], *number};
   }
   return std::nullopt;
 }
 
 std::optional<ValueId> square_of(const GraphEditor& edit, ValueId value) {
-  if (const ir::Node* mul = made_by(edit, value, "mul"); mul != nullptr && mul->inputs[0] == mul->inputs[1]) {
+  if (const ir::Node* mul = made_by(edit, value, "mul");
+      mul != nullptr && mul->inputs[0] == mul->inputs[1]) {
     return mul->inputs[0];
   }
-  if (const auto power = with_number(edit, value, "pow"); power && power->number == 2) return power->other;
+  if (const auto power = with_number(edit, value, "pow"); power && power->number == 2)
+    return power->other;
   return std::nullopt;
 }
 

@@ -11,7 +11,8 @@ namespace plimsoll::rewrite {
 // The producer when it is this operator, else null.
 const ir::Node* made_by(const GraphEditor& edit, ValueId value, std::string_view op);
 
-// The one number a value holds in every element: a constant of one element, or a fill. Nothing otherwise.
+// The one number a value holds in every element: a constant of one element, or a fill. Nothing
+// otherwise.
 std::optional<double> number_of(const GraphEditor& edit, ValueId value);
 bool is_number(const GraphEditor& edit, ValueId value, double expected, double tolerance = 1e-4);
 

@@ -11,7 +11,8 @@ Result<ir::Graph> pool_before_relu(const ir::Graph& graph) {
     if (pool.op != "max_pool") continue;
     const ir::Node* relu = edit.producer(pool.inputs[0]);
     if (relu == nullptr || relu->op != "relu" || !edit.has_one_reader(pool.inputs[0])) continue;
-    PLIMSOLL_TRY(const std::vector<ValueId> pooled, edit.insert(NodeId(n), "max_pool", {relu->inputs[0]}, pool.attributes));
+    PLIMSOLL_TRY(const std::vector<ValueId> pooled,
+                 edit.insert(NodeId(n), "max_pool", {relu->inputs[0]}, pool.attributes));
     PLIMSOLL_TRY(const std::vector<ValueId> result, edit.insert(NodeId(n), "relu", {pooled[0]}));
     edit.replace(pool.outputs[0], result[0]);
     edit.replace(pool.outputs[1], pooled[1]);

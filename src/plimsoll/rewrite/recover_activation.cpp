@@ -1,10 +1,11 @@
 // Chains of element-wise operators over one tensor that are a known activation.
 //
-//   x ──▶ div √2 ──▶ erf ──▶ add 1 ──▶ mul x ──▶ mul ½      is gelu, whatever the order of the factors
+//   x ──▶ div √2 ──▶ erf ──▶ add 1 ──▶ mul x ──▶ mul ½   is gelu, whatever the order of the factors
 //
-// From the last node of a chain we walk back, always through the latest node not yet walked, until everything
-// that is left to walk is one tensor x (numbers apart). That sub-graph is a function of one variable: it is
-// evaluated at sample points, in double, by the reference evaluation, and compared with each candidate.
+// From the last node of a chain we walk back, always through the latest node not yet walked, until
+// everything that is left to walk is one tensor x (numbers apart). That sub-graph is a function of
+// one variable: it is evaluated at sample points, in double, by the reference evaluation, and
+// compared with each candidate.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -27,9 +28,10 @@ constexpr int kMostNodes = 16;
 constexpr double kTolerance = 2e-5;
 
 constexpr std::array<std::string_view, 26> kElementwise = {
-    "add", "sub", "mul", "div", "pow", "maximum", "minimum", "neg", "abs", "reciprocal", "sqrt", "rsqrt", "exp",
-    "log", "tanh", "erf", "sigmoid", "softplus", "relu", "clip", "hard_sigmoid", "hard_swish", "leaky_relu", "elu",
-    "silu", "gelu"};
+    "add",        "sub",        "mul",        "div",      "pow",   "maximum", "minimum",
+    "neg",        "abs",        "reciprocal", "sqrt",     "rsqrt", "exp",     "log",
+    "tanh",       "erf",        "sigmoid",    "softplus", "relu",  "clip",    "hard_sigmoid",
+    "hard_swish", "leaky_relu", "elu",        "silu",     "gelu"};
 
 struct Candidate {
   std::string_view op;
@@ -70,16 +72,20 @@ bool walkable(const ir::Node& node) {
 
 class Walker {
  public:
-  Walker(const GraphEditor& edit, NodeId root) : edit_(edit), shape_(edit.graph().value(edit.graph().node(root).outputs[0]).type.shape) {
+  Walker(const GraphEditor& edit, NodeId root)
+      : edit_(edit), shape_(edit.graph().value(edit.graph().node(root).outputs[0]).type.shape) {
     walk(root);
   }
 
   // One node further back; false when the chain ends here.
   bool step() {
     if (open_.empty() || nodes_.size() >= kMostNodes) return false;
-    const NodeId next = *open_.rbegin();  // the latest: all its readers in the chain have been walked
+    // the latest: all its readers in the chain have been walked
+    const NodeId next = *open_.rbegin();
     const ir::Node& node = edit_.graph().node(next);
-    if (!walkable(node) || node.outputs.size() != 1 || edit_.graph().value(node.outputs[0]).type.shape != shape_) return false;
+    if (!walkable(node) || node.outputs.size() != 1 ||
+        edit_.graph().value(node.outputs[0]).type.shape != shape_)
+      return false;
     for (const NodeId reader : edit_.readers(node.outputs[0])) {
       if (!nodes_.contains(reader)) return false;
     }
@@ -105,16 +111,18 @@ class Walker {
       if (!input.valid() || number_of(edit_, input)) continue;
       const NodeId producer = edit_.graph().value(input).producer;
       const bool plain = producer.valid() && edit_.graph().node(producer).outputs.size() == 1;
-      if (plain) open_.insert(producer);
-      else leaves_.insert(input);
+      if (plain)
+        open_.insert(producer);
+      else
+        leaves_.insert(input);
     }
   }
 
   const GraphEditor& edit_;
   ir::Shape shape_;
   std::set<NodeId> nodes_;
-  std::set<NodeId> open_;      // producers not yet walked
-  std::set<ValueId> leaves_;   // what has no producer to walk
+  std::set<NodeId> open_;     // producers not yet walked
+  std::set<ValueId> leaves_;  // what has no producer to walk
 };
 
 std::optional<std::vector<double>> evaluate(Builder& builder, Var y) {
@@ -124,7 +132,8 @@ std::optional<std::vector<double>> evaluate(Builder& builder, Var y) {
   return (*values)[y.id().index()]->reals;
 }
 
-std::optional<std::vector<double>> run_chain(const GraphEditor& edit, const Chain& chain, const Array& points) {
+std::optional<std::vector<double>> run_chain(const GraphEditor& edit, const Chain& chain,
+                                             const Array& points) {
   Builder builder("chain");
   std::unordered_map<std::uint32_t, Var> made;
   made[chain.x.value] = builder.constant("x", points);
@@ -133,10 +142,14 @@ std::optional<std::vector<double>> run_chain(const GraphEditor& edit, const Chai
     const ir::Node& node = edit.graph().node(id);
     std::vector<Var> inputs;
     for (const ValueId input : node.inputs) {
-      if (!input.valid()) inputs.emplace_back();
-      else if (const auto place = made.find(input.value); place != made.end()) inputs.push_back(place->second);
-      else if (const auto number = number_of(edit, input)) inputs.push_back(builder.fill({ir::DType::kF64, {}, {}}, *number));
-      else return std::nullopt;
+      if (!input.valid())
+        inputs.emplace_back();
+      else if (const auto place = made.find(input.value); place != made.end())
+        inputs.push_back(place->second);
+      else if (const auto number = number_of(edit, input))
+        inputs.push_back(builder.fill({ir::DType::kF64, {}, {}}, *number));
+      else
+        return std::nullopt;
     }
     last = builder.call1(node.op, inputs, node.attributes);
     made[node.outputs[0].value] = last;
@@ -149,7 +162,8 @@ const std::vector<std::vector<double>>& candidate_values(const Array& points) {
     std::vector<std::vector<double>> out;
     for (const Candidate& candidate : candidates()) {
       Builder builder("candidate");
-      const Var y = builder.call1(candidate.op, {builder.constant("x", points)}, candidate.attributes);
+      const Var y =
+          builder.call1(candidate.op, {builder.constant("x", points)}, candidate.attributes);
       out.push_back(evaluate(builder, y).value_or(std::vector<double>{}));
     }
     return out;

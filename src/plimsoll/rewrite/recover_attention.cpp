@@ -1,9 +1,10 @@
 // softmax(q k^T * scale + mask) v, over heads, as one operator.
 //
-// The core is matmul(softmax(scores), v); behind the scores lie, in any order, a factor (on the scores, on q, on k
-// or on both), a mask that is added, and a choice between scores and a very negative number. q, k and v are
-// taken as [B,H,S,D]; the transposes and reshapes that brought them there cancel against those inserted here
-// (simplify.cpp). Heads of keys and values repeated for groups of queries are taken unrepeated.
+// The core is matmul(softmax(scores), v); behind the scores lie, in any order, a factor (on the
+// scores, on q, on k or on both), a mask that is added, and a choice between scores and a very
+// negative number. q, k and v are taken as [B,H,S,D]; the transposes and reshapes that brought them
+// there cancel against those inserted here (simplify.cpp). Heads of keys and values repeated for
+// groups of queries are taken unrepeated.
 //
 // A constant mask that hides exactly the future is causality, which needs no memory.
 #include <cmath>
@@ -29,7 +30,9 @@ struct Scores {
   double hidden = 0;  // what stands where it does not
 };
 
-const ir::Shape& shape_of(const GraphEditor& edit, ValueId value) { return edit.graph().value(value).type.shape; }
+const ir::Shape& shape_of(const GraphEditor& edit, ValueId value) {
+  return edit.graph().value(value).type.shape;
+}
 
 // Factors on an operand of the product go to the scale.
 ValueId without_factor(const GraphEditor& edit, ValueId value, double& scale) {
@@ -73,7 +76,8 @@ std::optional<Scores> peel(const GraphEditor& edit, ValueId value, int depth = 0
   }
   if (node->op == "where") {
     const auto hidden = number_of(edit, node->inputs[2]);
-    if (!hidden || *hidden > kHidden || shape_of(edit, node->inputs[1]) != shape_of(edit, value)) return std::nullopt;
+    if (!hidden || *hidden > kHidden || shape_of(edit, node->inputs[1]) != shape_of(edit, value))
+      return std::nullopt;
     auto out = peel(edit, node->inputs[1], depth + 1);
     if (!out || out->condition.valid() || out->mask.valid()) return std::nullopt;
     out->condition = node->inputs[0];
@@ -102,7 +106,9 @@ std::optional<ops::Array> content_of(const GraphEditor& edit, ValueId value) {
 template <typename Seen>
 bool is_causal(const ops::Array& array, std::int64_t rows, std::int64_t columns, Seen seen) {
   const ir::Shape& shape = array.type.shape;
-  if (shape.rank() < 2 || shape[shape.rank() - 2] != rows || shape[shape.rank() - 1] != columns || rows > columns) return false;
+  if (shape.rank() < 2 || shape[shape.rank() - 2] != rows || shape[shape.rank() - 1] != columns ||
+      rows > columns)
+    return false;
   for (std::int64_t i = 0; i < array.elements(); ++i) {
     const std::int64_t row = i / columns % rows;
     const int state = seen(array.number(i));
@@ -115,12 +121,17 @@ class AttentionBuilder {
  public:
   AttentionBuilder(GraphEditor& edit, NodeId at) : edit_(edit), at_(at) {}
 
-  Result<ValueId> insert(std::string_view op, std::vector<ValueId> inputs, ir::Attributes attributes) {
+  Result<ValueId> insert(std::string_view op, std::vector<ValueId> inputs,
+                         ir::Attributes attributes) {
     PLIMSOLL_TRY(const auto made, edit_.insert(at_, op, std::move(inputs), std::move(attributes)));
     return made[0];
   }
-  Result<ValueId> reshape(ValueId x, const ir::Ints& shape) { return insert("reshape", {x}, {{"shape", shape}}); }
-  Result<ValueId> transpose(ValueId x, const ir::Ints& perm) { return insert("transpose", {x}, {{"perm", perm}}); }
+  Result<ValueId> reshape(ValueId x, const ir::Ints& shape) {
+    return insert("reshape", {x}, {{"shape", shape}});
+  }
+  Result<ValueId> transpose(ValueId x, const ir::Ints& perm) {
+    return insert("transpose", {x}, {{"perm", perm}});
+  }
 
   // [B,H,S,D] as [B,S,H*D].
   Result<ValueId> joined(ValueId x) {
@@ -147,8 +158,9 @@ ValueId unrepeated(const GraphEditor& edit, ValueId x) {
   const ir::Shape& from = shape_of(edit, wide->inputs[0]);
   const ir::Shape& to = shape_of(edit, wide->outputs[0]);
   const ir::Shape& out = shape_of(edit, x);
-  const bool fits = from.rank() == 5 && out.rank() == 4 && from[2] == 1 && from[0] == to[0] && from[1] == to[1] &&
-                    from[3] == to[3] && from[4] == to[4] && out[0] == to[0] && out[1] == to[1] * to[2] && out[2] == to[3];
+  const bool fits = from.rank() == 5 && out.rank() == 4 && from[2] == 1 && from[0] == to[0] &&
+                    from[1] == to[1] && from[3] == to[3] && from[4] == to[4] && out[0] == to[0] &&
+                    out[1] == to[1] * to[2] && out[2] == to[3];
   return fits ? wide->inputs[0] : x;
 }
 
@@ -159,7 +171,8 @@ struct Mask {
   bool usable = true;
 };
 
-Result<Mask> mask_of(GraphEditor& edit, AttentionBuilder& build, const Scores& scores, std::int64_t rows, std::int64_t columns) {
+Result<Mask> mask_of(GraphEditor& edit, AttentionBuilder& build, const Scores& scores,
+                     std::int64_t rows, std::int64_t columns) {
   Mask out;
   if (scores.condition.valid()) {
     const auto content = content_of(edit, scores.condition);
@@ -168,7 +181,10 @@ Result<Mask> mask_of(GraphEditor& edit, AttentionBuilder& build, const Scores& s
     } else {
       const ir::TensorType number{edit.graph().value(scores.q).type.dtype, {}, {}};
       const auto fill = [&](double value) {
-        return build.insert("fill", {}, {{"shape", ir::Ints{}}, {"dtype", std::string(ir::name(number.dtype))}, {"value", value}});
+        return build.insert("fill", {},
+                            {{"shape", ir::Ints{}},
+                             {"dtype", std::string(ir::name(number.dtype))},
+                             {"value", value}});
       };
       PLIMSOLL_TRY(const ValueId zero, fill(0));
       PLIMSOLL_TRY(const ValueId low, fill(scores.hidden));
@@ -197,7 +213,8 @@ Result<Mask> mask_of(GraphEditor& edit, AttentionBuilder& build, const Scores& s
   return out;
 }
 
-// Values that a float weight has a part in. By readers, not in the order of nodes: what was inserted stands at the end.
+// Values that a float weight has a part in. By readers, not in the order of nodes: what was
+// inserted stands at the end.
 std::vector<bool> touched_by_weights(const GraphEditor& edit) {
   const ir::Graph& graph = edit.graph();
   std::vector<bool> out(graph.values.size(), false);
@@ -222,7 +239,9 @@ std::vector<bool> touched_by_weights(const GraphEditor& edit) {
 
 Result<bool> recover_one(GraphEditor& edit, NodeId id, const std::vector<bool>& learned) {
   const ir::Node node = edit.graph().node(id);
-  if (node.op != "matmul" || node.attributes.integer("trans_a", 0) != 0 || node.attributes.integer("trans_b", 0) != 0) return false;
+  if (node.op != "matmul" || node.attributes.integer("trans_a", 0) != 0 ||
+      node.attributes.integer("trans_b", 0) != 0)
+    return false;
   if (shape_of(edit, node.outputs[0]).rank() != 4) return false;
   const ValueId weights = without_nan_guard(edit, node.inputs[0]);
   const ir::Node* softmax = made_by(edit, weights, "softmax");
@@ -234,7 +253,9 @@ Result<bool> recover_one(GraphEditor& edit, NodeId id, const std::vector<bool>& 
       shape_of(edit, node.inputs[1]).rank() != 4) {
     return false;
   }
-  const auto is_learned = [&](ValueId v) { return v.valid() && v.index() < learned.size() && learned[v.index()]; };
+  const auto is_learned = [&](ValueId v) {
+    return v.valid() && v.index() < learned.size() && learned[v.index()];
+  };
   if (is_learned(scores->mask)) return false;
 
   AttentionBuilder build(edit, id);
@@ -243,16 +264,18 @@ Result<bool> recover_one(GraphEditor& edit, NodeId id, const std::vector<bool>& 
   ValueId v = node.inputs[1];
   const ir::Shape q_shape = shape_of(edit, scores->q);
   // Broadcast batches (a shared key for all heads) are left apart.
-  if (q_shape[0] != shape_of(edit, k)[0] || q_shape[0] != shape_of(edit, v)[0] || q_shape[1] != shape_of(edit, k)[1] ||
-      q_shape[1] != shape_of(edit, v)[1]) {
+  if (q_shape[0] != shape_of(edit, k)[0] || q_shape[0] != shape_of(edit, v)[0] ||
+      q_shape[1] != shape_of(edit, k)[1] || q_shape[1] != shape_of(edit, v)[1]) {
     return false;
   }
   std::int64_t kv_heads = q_shape[1];
   // The transpose for the product stands behind the repetition.
   const ir::Node* turned = repeated_rows ? nullptr : made_by(edit, scores->k, "transpose");
-  const ValueId k_source = repeated_rows ? scores->k
-                           : turned != nullptr && turned->attributes.integers("perm") == ir::Ints{0, 1, 3, 2} ? turned->inputs[0]
-                                                                                                             : ValueId();
+  const ValueId k_source =
+      repeated_rows ? scores->k
+      : turned != nullptr && turned->attributes.integers("perm") == ir::Ints{0, 1, 3, 2}
+          ? turned->inputs[0]
+          : ValueId();
   if (k_source.valid()) {
     const ValueId own_k = unrepeated(edit, k_source);
     const ValueId own_v = unrepeated(edit, v);
@@ -296,7 +319,8 @@ std::optional<Cut> cut_of(const GraphEditor& edit, ValueId value) {
   const ir::Node* node = edit.producer(value);
   if (node == nullptr || edit.graph().value(value).type.shape.rank() != 3) return std::nullopt;
   const ir::Shape& whole = shape_of(edit, node->inputs.empty() ? value : node->inputs[0]);
-  if (node->op == "split" && (node->attributes.integer("axis", 0) == 2 || node->attributes.integer("axis", 0) == -1)) {
+  if (node->op == "split" &&
+      (node->attributes.integer("axis", 0) == 2 || node->attributes.integer("axis", 0) == -1)) {
     const ir::Ints sizes = node->attributes.integers("sizes");
     std::int64_t start = 0;
     for (std::size_t i = 0; i < node->outputs.size(); ++i) {
@@ -307,15 +331,19 @@ std::optional<Cut> cut_of(const GraphEditor& edit, ValueId value) {
   if (node->op == "slice" && whole.rank() == 3) {
     const ir::Ints starts = node->attributes.integers("starts");
     const ir::Ints ends = node->attributes.integers("ends");
-    const bool outer_whole = starts[0] == 0 && starts[1] == 0 && ends[0] == whole[0] && ends[1] == whole[1];
-    if (outer_whole && node->attributes.integers("steps") == ir::Ints{1, 1, 1}) return Cut{node->inputs[0], starts[2], ends[2]};
+    const bool outer_whole =
+        starts[0] == 0 && starts[1] == 0 && ends[0] == whole[0] && ends[1] == whole[1];
+    if (outer_whole && node->attributes.integers("steps") == ir::Ints{1, 1, 1})
+      return Cut{node->inputs[0], starts[2], ends[2]};
   }
   return std::nullopt;
 }
 
 Result<bool> take_packed(GraphEditor& edit, NodeId id) {
   const ir::Node node = edit.graph().node(id);
-  if (node.op != "attention" || !edit.readers(node.outputs[1]).empty() || edit.is_output(node.outputs[1])) return false;
+  if (node.op != "attention" || !edit.readers(node.outputs[1]).empty() ||
+      edit.is_output(node.outputs[1]))
+    return false;
   const std::int64_t heads = node.attributes.integer("heads", 1);
   if (node.attributes.integer("kv_heads", heads) != heads) return false;
   const auto q = cut_of(edit, node.inputs[0]);
@@ -324,7 +352,9 @@ Result<bool> take_packed(GraphEditor& edit, NodeId id) {
   if (!q || !k || !v || q->whole != k->whole || q->whole != v->whole) return false;
   const std::int64_t width = q->end - q->start;
   const ir::Shape& whole = shape_of(edit, q->whole);
-  if (q->start != 0 || k->start != width || k->end != 2 * width || v->start != 2 * width || v->end != 3 * width || whole[2] != 3 * width) return false;
+  if (q->start != 0 || k->start != width || k->end != 2 * width || v->start != 2 * width ||
+      v->end != 3 * width || whole[2] != 3 * width)
+    return false;
   std::vector<ValueId> inputs{q->whole};
   if (node.inputs.size() > 3 && node.inputs[3].valid()) inputs.push_back(node.inputs[3]);
   ir::Attributes attributes;
@@ -339,7 +369,8 @@ Result<bool> take_packed(GraphEditor& edit, NodeId id) {
 }  // namespace
 
 Result<int> recover_attention(GraphEditor& edit, const RecoverOptions& options) {
-  const std::vector<bool> learned = options.training ? touched_by_weights(edit) : std::vector<bool>();
+  const std::vector<bool> learned =
+      options.training ? touched_by_weights(edit) : std::vector<bool>();
   int changes = 0;
   for (std::size_t n = 0; n < edit.original_nodes(); ++n) {
     const NodeId id(n);

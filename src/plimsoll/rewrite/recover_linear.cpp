@@ -17,24 +17,32 @@ Result<bool> take_bias(GraphEditor& edit, NodeId id) {
     if (linear->inputs.size() > 2 && linear->inputs[2].valid()) continue;
     const ir::Shape& out = edit.graph().value(product).type.shape;
     const ir::Shape& shape = edit.graph().value(bias).type.shape;
-    if (shape != ir::Shape{out[out.rank() - 1]} || edit.graph().value(node.outputs[0]).type.shape != out) continue;
+    if (shape != ir::Shape{out[out.rank() - 1]} ||
+        edit.graph().value(node.outputs[0]).type.shape != out)
+      continue;
     const ir::Node copy = *linear;
-    PLIMSOLL_TRY(const auto made, edit.insert(id, "linear", {copy.inputs[0], copy.inputs[1], bias}, copy.attributes));
+    PLIMSOLL_TRY(const auto made, edit.insert(id, "linear", {copy.inputs[0], copy.inputs[1], bias},
+                                              copy.attributes));
     edit.replace(node.outputs[0], made[0]);
     return true;
   }
   return false;
 }
 
-bool swaps_last_two(const ir::Node& node) { return node.attributes.integers("perm") == ir::Ints{1, 0}; }
+bool swaps_last_two(const ir::Node& node) {
+  return node.attributes.integers("perm") == ir::Ints{1, 0};
+}
 
-// A weight transposed for the product is read the other way round instead; a product with a weight is linear.
+// A weight transposed for the product is read the other way round instead; a product with a weight
+// is linear.
 Result<bool> read_transposed(GraphEditor& edit, NodeId id) {
   const ir::Node node = edit.graph().node(id);
   if (node.op != "linear" && node.op != "matmul") return false;
   const ValueId w = node.inputs[1];
   if (edit.graph().value(w).type.shape.rank() != 2) return false;
-  if (node.op == "matmul" && (node.attributes.integer("trans_a", 0) != 0 || node.attributes.integer("trans_b", 0) != 0)) return false;
+  if (node.op == "matmul" &&
+      (node.attributes.integer("trans_a", 0) != 0 || node.attributes.integer("trans_b", 0) != 0))
+    return false;
   const ir::Node* turned = made_by(edit, w, "transpose");
   const bool from_weight = turned != nullptr && swaps_last_two(*turned);
   const bool is_weight = edit.graph().value(w).kind == ir::ValueKind::kWeight;
@@ -47,7 +55,8 @@ Result<bool> read_transposed(GraphEditor& edit, NodeId id) {
   return true;
 }
 
-// linear on rows laid end to end and spread again afterwards works on the unflattened tensor as well.
+// linear on rows laid end to end and spread again afterwards works on the unflattened tensor as
+// well.
 Result<bool> skip_flattening(GraphEditor& edit, NodeId id) {
   const ir::Node node = edit.graph().node(id);
   if (node.op != "reshape") return false;

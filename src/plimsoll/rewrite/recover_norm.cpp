@@ -15,7 +15,8 @@ struct Variance {
   double epsilon;
 };
 
-std::optional<Variance> variance_under_root(const GraphEditor& edit, ValueId root, std::string_view op) {
+std::optional<Variance> variance_under_root(const GraphEditor& edit, ValueId root,
+                                            std::string_view op) {
   const ir::Node* node = made_by(edit, root, op);
   if (node == nullptr) return std::nullopt;
   const auto sum = with_number(edit, node->inputs[0], "add");
@@ -29,7 +30,8 @@ std::optional<Variance> inverse_root(const GraphEditor& edit, ValueId value) {
   if (const ir::Node* reciprocal = made_by(edit, value, "reciprocal")) {
     return variance_under_root(edit, reciprocal->inputs[0], "sqrt");
   }
-  if (const ir::Node* ratio = made_by(edit, value, "div"); ratio != nullptr && is_number(edit, ratio->inputs[0], 1, 0)) {
+  if (const ir::Node* ratio = made_by(edit, value, "div");
+      ratio != nullptr && is_number(edit, ratio->inputs[0], 1, 0)) {
     return variance_under_root(edit, ratio->inputs[1], "sqrt");
   }
   return std::nullopt;
@@ -67,7 +69,8 @@ std::optional<Normalised> normalised(const GraphEditor& edit, ValueId value) {
 
 bool fits_last_axis(const GraphEditor& edit, ValueId parameter, ValueId x) {
   const ir::Shape& shape = edit.graph().value(x).type.shape;
-  return shape.rank() > 0 && edit.graph().value(parameter).type.shape == ir::Shape{shape[shape.rank() - 1]};
+  return shape.rank() > 0 &&
+         edit.graph().value(parameter).type.shape == ir::Shape{shape[shape.rank() - 1]};
 }
 
 struct Scaled {
@@ -94,8 +97,9 @@ Result<bool> recover_norm(GraphEditor& edit, NodeId id) {
       const auto part = scaled(edit, node.inputs[side]);
       const ValueId beta = node.inputs[1 - side];
       if (!part || !part->inner.centred || !fits_last_axis(edit, beta, part->inner.x)) continue;
-      PLIMSOLL_TRY(const auto made, edit.insert(id, "layer_norm", {part->inner.x, part->gamma, beta},
-                                                {{"axis", std::int64_t{-1}}, {"epsilon", part->inner.epsilon}}));
+      PLIMSOLL_TRY(const auto made,
+                   edit.insert(id, "layer_norm", {part->inner.x, part->gamma, beta},
+                               {{"axis", std::int64_t{-1}}, {"epsilon", part->inner.epsilon}}));
       edit.replace(y, made[0]);
       return true;
     }
@@ -105,11 +109,14 @@ Result<bool> recover_norm(GraphEditor& edit, NodeId id) {
   // A beta may follow; then the whole is found at the add.
   if (part->inner.centred && edit.has_one_reader(y)) {
     const ir::Node& reader = edit.graph().node(edit.readers(y).front());
-    if (reader.op == "add" && (fits_last_axis(edit, reader.inputs[0], y) || fits_last_axis(edit, reader.inputs[1], y))) return false;
+    if (reader.op == "add" &&
+        (fits_last_axis(edit, reader.inputs[0], y) || fits_last_axis(edit, reader.inputs[1], y)))
+      return false;
   }
   const std::string_view op = part->inner.centred ? "layer_norm" : "rms_norm";
-  PLIMSOLL_TRY(const auto made, edit.insert(id, op, {part->inner.x, part->gamma},
-                                            {{"axis", std::int64_t{-1}}, {"epsilon", part->inner.epsilon}}));
+  PLIMSOLL_TRY(const auto made,
+               edit.insert(id, op, {part->inner.x, part->gamma},
+                           {{"axis", std::int64_t{-1}}, {"epsilon", part->inner.epsilon}}));
   edit.replace(y, made[0]);
   return true;
 }

@@ -45,11 +45,14 @@ ir::Graph recovered(Builder& builder, Var y, const RecoverOptions& options = {})
   EXPECT_TRUE(out) << out.error().message;
   const Array before = evaluate(*graph);
   const Array after = evaluate(*out);
-  for (std::int64_t i = 0; i < before.elements(); ++i) EXPECT_NEAR(before.number(i), after.number(i), 1e-4);
+  for (std::int64_t i = 0; i < before.elements(); ++i)
+    EXPECT_NEAR(before.number(i), after.number(i), 1e-4);
   return *out;
 }
 
-Var input(Builder& builder, const ir::Shape& shape) { return builder.input("x", {ir::DType::kF32, shape, {}}); }
+Var input(Builder& builder, const ir::Shape& shape) {
+  return builder.input("x", {ir::DType::kF32, shape, {}});
+}
 
 TEST(RecoverActivations, KnowsGeluHoweverItIsWritten) {
   for (int form = 0; form < 4; ++form) {
@@ -59,7 +62,8 @@ TEST(RecoverActivations, KnowsGeluHoweverItIsWritten) {
     if (form == 0) y = x * 0.5 * (b.call1("erf", {x / std::sqrt(2.0)}) + 1.0);
     if (form == 1) y = 0.5 * (x * (1.0 + b.call1("erf", {x * 0.70710678})));
     if (form == 2) y = (x * (b.call1("erf", {x * 0.70710678}) * 0.5 + 0.5));
-    if (form == 3) y = 0.5 * x * (1.0 + b.call1("tanh", {(x + x * x * x * 0.044715) * 0.7978845608}));
+    if (form == 3)
+      y = 0.5 * x * (1.0 + b.call1("tanh", {(x + x * x * x * 0.044715) * 0.7978845608}));
     const ir::Graph graph = recovered(b, y);
     EXPECT_EQ(graph.nodes.size(), 1U) << "form " << form;
     EXPECT_EQ(graph.nodes[0].attributes.text("approximate", "none"), form == 3 ? "tanh" : "none");
@@ -77,8 +81,12 @@ TEST(RecoverActivations, LeavesAloneWhatIsReadElsewhere) {
 TEST(RecoverNorms, FindsLayerNormAndRmsNorm) {
   Builder b("norms");
   const Var x = input(b, {2, 3, 8});
-  const auto weight = [&](const char* name) { return b.weight(name, {ir::DType::kF32, {8}, {}}, {}); };
-  const auto mean = [&](Var v) { return b.call1("reduce_mean", {v}, {{"axes", ir::Ints{2}}, {"keepdims", std::int64_t{1}}}); };
+  const auto weight = [&](const char* name) {
+    return b.weight(name, {ir::DType::kF32, {8}, {}}, {});
+  };
+  const auto mean = [&](Var v) {
+    return b.call1("reduce_mean", {v}, {{"axes", ir::Ints{2}}, {"keepdims", std::int64_t{1}}});
+  };
   const Var c = x - mean(x);
   const Var normal = c / b.call1("sqrt", {mean(c * c) + 1e-5});
   const Var h = normal * weight("gamma") + weight("beta_");
@@ -90,7 +98,8 @@ TEST(RecoverNorms, FindsLayerNormAndRmsNorm) {
 }
 
 Var heads(Builder& b, Var x) {
-  return b.call1("transpose", {b.call1("reshape", {x}, {{"shape", ir::Ints{2, 5, 2, 4}}})}, {{"perm", ir::Ints{0, 2, 1, 3}}});
+  return b.call1("transpose", {b.call1("reshape", {x}, {{"shape", ir::Ints{2, 5, 2, 4}}})},
+                 {{"perm", ir::Ints{0, 2, 1, 3}}});
 }
 
 Var attention(Builder& b, Var q, Var k, Var v, Var mask, Var condition = {}) {
@@ -99,16 +108,20 @@ Var attention(Builder& b, Var q, Var k, Var v, Var mask, Var condition = {}) {
   if (condition) scores = b.call1("where", {condition, scores, ops::number(scores, -1e30)});
   if (mask) scores = scores + mask;
   const Var y = b.call1("matmul", {b.call1("softmax", {scores}), heads(b, v)});
-  return b.call1("reshape", {b.call1("transpose", {y}, {{"perm", ir::Ints{0, 2, 1, 3}}})}, {{"shape", ir::Ints{2, 5, 8}}});
+  return b.call1("reshape", {b.call1("transpose", {y}, {{"perm", ir::Ints{0, 2, 1, 3}}})},
+                 {{"shape", ir::Ints{2, 5, 8}}});
 }
 
 TEST(RecoverAttention, SeesCausalityAndPackedHeads) {
   Builder b("causal");
   const Var qkv = input(b, {2, 5, 24});
-  const auto parts = b.call("split", {qkv}, {{"axis", std::int64_t{2}}, {"sizes", ir::Ints{8, 8, 8}}});
+  const auto parts =
+      b.call("split", {qkv}, {{"axis", std::int64_t{2}}, {"sizes", ir::Ints{8, 8, 8}}});
   Array mask({ir::DType::kF32, {1, 1, 5, 5}, {}});
-  for (std::int64_t i = 0; i < 25; ++i) mask.set_number(i, i % 5 > i / 5 ? -std::numeric_limits<double>::infinity() : 0);
-  const ir::Graph graph = recovered(b, attention(b, parts[0], parts[1], parts[2], b.constant("mask", mask)));
+  for (std::int64_t i = 0; i < 25; ++i)
+    mask.set_number(i, i % 5 > i / 5 ? -std::numeric_limits<double>::infinity() : 0);
+  const ir::Graph graph =
+      recovered(b, attention(b, parts[0], parts[1], parts[2], b.constant("mask", mask)));
   ASSERT_EQ(graph.nodes.size(), 1U);
   EXPECT_EQ(graph.nodes[0].op, "attention_qkv");
   EXPECT_EQ(graph.nodes[0].attributes.integer("causal", 0), 1);
@@ -120,7 +133,8 @@ TEST(RecoverAttention, JoinsAConditionAndAMask) {
   const Var x = input(b, {2, 5, 8});
   const Var mask = b.input("padding", {ir::DType::kF32, {2, 1, 1, 5}, {}});
   Array window({ir::DType::kBool, {5, 5}, {}});
-  for (std::int64_t i = 0; i < 25; ++i) window.set_number(i, i % 5 <= i / 5 && i % 5 + 2 > i / 5 ? 1 : 0);
+  for (std::int64_t i = 0; i < 25; ++i)
+    window.set_number(i, i % 5 <= i / 5 && i % 5 + 2 > i / 5 ? 1 : 0);
   const ir::Graph graph = recovered(b, attention(b, x, x, x, mask, b.constant("window", window)));
   EXPECT_EQ(count_of(graph, "attention"), 1);
 }
@@ -141,11 +155,15 @@ TEST(RecoverAttention, KeepsABiasThatALayerMakesApartWhenItIsToBeTrained) {
     Builder b("made");
     const Var x = input(b, {2, 5, 8});
     Array places({ir::DType::kF32, {5, 5, 3}, {}});
-    for (std::int64_t i = 0; i < places.elements(); ++i) places.set_number(i, 0.1 * static_cast<double>(i % 7));
+    for (std::int64_t i = 0; i < places.elements(); ++i)
+      places.set_number(i, 0.1 * static_cast<double>(i % 7));
     const Var w = b.weight("w", {ir::DType::kF32, {3, 2}, {}}, {});
     const Var shift = b.weight("shift", {ir::DType::kF32, {2}, {}}, {});
     const Var layer = b.call1("matmul", {b.constant("places", places), w}) + shift;
-    const Var bias = b.call1("reshape", {b.call1("transpose", {b.call1("relu", {layer})}, {{"perm", ir::Ints{2, 0, 1}}})}, {{"shape", ir::Ints{1, 2, 5, 5}}});
+    const Var bias =
+        b.call1("reshape",
+                {b.call1("transpose", {b.call1("relu", {layer})}, {{"perm", ir::Ints{2, 0, 1}}})},
+                {{"shape", ir::Ints{1, 2, 5, 5}}});
     const ir::Graph graph = recovered(b, attention(b, x, x, x, bias), {training});
     EXPECT_EQ(count_of(graph, "linear"), 1);
     EXPECT_EQ(count_of(graph, "attention"), training ? 0 : 1);
@@ -157,7 +175,8 @@ TEST(RecoverLinear, TakesTheBiasAndTheTranspose) {
   const Var x = input(b, {2, 3, 4});
   const Var w = b.weight("w", {ir::DType::kF32, {6, 4}, {}}, {});
   const Var bias = b.weight("bias", {ir::DType::kF32, {6}, {}}, {});
-  const ir::Graph graph = recovered(b, bias + b.call1("matmul", {x, b.call1("transpose", {w}, {{"perm", ir::Ints{1, 0}}})}));
+  const ir::Graph graph = recovered(
+      b, bias + b.call1("matmul", {x, b.call1("transpose", {w}, {{"perm", ir::Ints{1, 0}}})}));
   ASSERT_EQ(graph.nodes.size(), 1U);
   EXPECT_EQ(graph.nodes[0].attributes.integer("trans_w", 0), 1);
 }

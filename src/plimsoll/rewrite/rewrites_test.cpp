@@ -129,11 +129,15 @@ TEST(Layouts, JoinsAndShufflesStayInTheRegion) {
   const Var left = b.call1("conv", {x, w});
   const Var right = b.call1("conv", {left, w});
   const Var joined = b.call1("concat", {left, right}, {{"axis", std::int64_t{1}}});
-  const Var scaled = b.call1("mul", {joined, b.weight("s", {kType, {16, 1, 1}}, {ir::Init::Kind::kNormal, 0, 1})});
+  const Var scaled =
+      b.call1("mul", {joined, b.weight("s", {kType, {16, 1, 1}}, {ir::Init::Kind::kNormal, 0, 1})});
   const Var apart = b.call1("reshape", {scaled}, {{"shape", ir::Ints{1, 2, 8, 6, 6}}});
   const Var swapped = b.call1("transpose", {apart}, {{"perm", ir::Ints{0, 2, 1, 3, 4}}});
   const Var shuffled = b.call1("reshape", {swapped}, {{"shape", ir::Ints{1, 16, 6, 6}}});
-  const Var half = b.call1("slice", {shuffled}, {{"starts", ir::Ints{0, 4, 0, 0}}, {"ends", ir::Ints{1, 12, 6, 6}}, {"steps", ir::Ints{1, 1, 1, 1}}});
+  const Var half = b.call1("slice", {shuffled},
+                           {{"starts", ir::Ints{0, 4, 0, 0}},
+                            {"ends", ir::Ints{1, 12, 6, 6}},
+                            {"steps", ir::Ints{1, 1, 1, 1}}});
   const ir::Graph before = *b.finish({b.call1("conv", {half, w})});
   const auto after = choose_layouts(before, {});
   ASSERT_TRUE(after.has_value()) << after.error().message;

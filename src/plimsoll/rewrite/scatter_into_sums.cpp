@@ -7,7 +7,8 @@ namespace {
 
 bool is_new_gather_grad(const GraphEditor& edit, ValueId value) {
   const ir::Node* node = edit.producer(value);
-  return node != nullptr && node->op == "gather_grad" && node->inputs.size() == 2 && edit.has_one_reader(value);
+  return node != nullptr && node->op == "gather_grad" && node->inputs.size() == 2 &&
+         edit.has_one_reader(value);
 }
 
 }  // namespace
@@ -16,7 +17,8 @@ Result<ir::Graph> scatter_into_sums(const ir::Graph& graph) {
   GraphEditor edit(graph);
   for (std::size_t n = 0; n < edit.original_nodes(); ++n) {
     const ir::Node add = edit.graph().node(NodeId(n));
-    if (add.op != "add" || add.phase != ir::Phase::kBackward || add.inputs[0] == add.inputs[1]) continue;
+    if (add.op != "add" || add.phase != ir::Phase::kBackward || add.inputs[0] == add.inputs[1])
+      continue;
     const bool second = is_new_gather_grad(edit, add.inputs[1]);
     if (!second && !is_new_gather_grad(edit, add.inputs[0])) continue;
     const ValueId sum = add.inputs[second ? 0 : 1];
@@ -24,7 +26,8 @@ Result<ir::Graph> scatter_into_sums(const ir::Graph& graph) {
     if (edit.producer(sum) == nullptr || !edit.has_one_reader(sum)) continue;
     if (edit.graph().value(sum).type != edit.graph().value(add.outputs[0]).type) continue;
     PLIMSOLL_TRY(const std::vector<ValueId> made,
-                 edit.insert(NodeId(n), "gather_grad", {scatter.inputs[0], scatter.inputs[1], sum}, scatter.attributes));
+                 edit.insert(NodeId(n), "gather_grad", {scatter.inputs[0], scatter.inputs[1], sum},
+                             scatter.attributes));
     edit.replace(add.outputs[0], made[0]);
   }
   return edit.finish();

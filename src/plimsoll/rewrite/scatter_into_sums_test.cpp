@@ -31,7 +31,9 @@ ir::Graph two_gradients(bool lookup_first, bool other_reader) {
 ops::Array random_array(const ir::TensorType& type, std::uint64_t seed) {
   Random random(seed);
   ops::Array out(type);
-  for (std::int64_t i = 0; i < out.elements(); ++i) out.set_number(i, type.dtype == ir::DType::kI64 ? static_cast<double>(random.below(3)) : random.normal());
+  for (std::int64_t i = 0; i < out.elements(); ++i)
+    out.set_number(
+        i, type.dtype == ir::DType::kI64 ? static_cast<double>(random.below(3)) : random.normal());
   out.round();
   return out;
 }
@@ -45,12 +47,14 @@ TEST(ScatterIntoSums, AddsTheRowsToTheOtherGradient) {
     EXPECT_EQ(after.nodes[1].op, "gather_grad");
     EXPECT_EQ(after.nodes[1].inputs.size(), 3u);
     std::unordered_map<std::string, ops::Array> inputs;
-    for (std::size_t v = 0; v < 3; ++v) inputs.emplace(before.values[v].name, random_array(before.values[v].type, v + 1));
+    for (std::size_t v = 0; v < 3; ++v)
+      inputs.emplace(before.values[v].name, random_array(before.values[v].type, v + 1));
     const auto a = ops::interpret(before, inputs);
     const auto c = ops::interpret(after, inputs);
     const ops::Array& wanted = *(*a)[before.outputs[0].index()];
     const ops::Array& got = *(*c)[after.outputs[0].index()];
-    for (std::int64_t i = 0; i < wanted.elements(); ++i) EXPECT_NEAR(wanted.number(i), got.number(i), 1e-6) << i;
+    for (std::int64_t i = 0; i < wanted.elements(); ++i)
+      EXPECT_NEAR(wanted.number(i), got.number(i), 1e-6) << i;
   }
 }
 

@@ -21,7 +21,8 @@ Result<int> merge_constants(GraphEditor& edit) {
     std::string key = ir::to_string(edit.graph().value(constant.value).type);
     key.append(reinterpret_cast<const char*>(constant.data.data()), constant.data.size());
     const auto [place, fresh] = seen.emplace(std::move(key), constant.value);
-    if (!fresh && !edit.readers(constant.value).empty()) equal.emplace_back(constant.value, place->second);
+    if (!fresh && !edit.readers(constant.value).empty())
+      equal.emplace_back(constant.value, place->second);
   }
   for (const auto& [old, by] : equal) edit.replace(old, by);
   return static_cast<int>(equal.size());
@@ -62,7 +63,8 @@ ir::Ints dims_of(const GraphEditor& edit, ValueId value) {
   return {shape.begin(), shape.end()};
 }
 
-// Two leading axes merged, the two last swapped, the leading ones apart again: only the swap remains.
+// Two leading axes merged, the two last swapped, the leading ones apart again: only the swap
+// remains.
 Result<bool> join_unmerged(GraphEditor& edit, NodeId id) {
   const ir::Node node = edit.graph().node(id);
   if (node.op != "reshape") return false;
@@ -77,7 +79,8 @@ Result<bool> join_unmerged(GraphEditor& edit, NodeId id) {
       to != ir::Ints{from[0], from[1], from[3], from[2]}) {
     return false;
   }
-  PLIMSOLL_TRY(const auto made, edit.insert(id, "transpose", {merge->inputs[0]}, {{"perm", ir::Ints{0, 1, 3, 2}}}));
+  PLIMSOLL_TRY(const auto made,
+               edit.insert(id, "transpose", {merge->inputs[0]}, {{"perm", ir::Ints{0, 1, 3, 2}}}));
   edit.replace(node.outputs[0], made[0]);
   return true;
 }
@@ -86,7 +89,8 @@ Result<bool> join_movement(GraphEditor& edit, NodeId id) {
   const ir::Node node = edit.graph().node(id);
   const ValueId y = node.outputs.front();
   if (node.op == "transpose" && keeps_order(edit, node)) {
-    PLIMSOLL_TRY(const auto made, edit.insert(id, "reshape", {node.inputs[0]}, {{"shape", dims_of(edit, y)}}));
+    PLIMSOLL_TRY(const auto made,
+                 edit.insert(id, "reshape", {node.inputs[0]}, {{"shape", dims_of(edit, y)}}));
     edit.replace(y, made[0]);
     return true;
   }
@@ -95,15 +99,18 @@ Result<bool> join_movement(GraphEditor& edit, NodeId id) {
   const ir::Node* before = edit.producer(node.inputs.empty() ? ValueId() : node.inputs[0]);
   if (before == nullptr || before->op != node.op) return false;
   if (node.op == "reshape") {
-    PLIMSOLL_TRY(const auto made, edit.insert(id, "reshape", {before->inputs[0]}, {{"shape", dims_of(edit, y)}}));
+    PLIMSOLL_TRY(const auto made,
+                 edit.insert(id, "reshape", {before->inputs[0]}, {{"shape", dims_of(edit, y)}}));
     edit.replace(y, made[0]);
     return true;
   }
   if (node.op == "transpose") {
     const ir::Ints first = before->attributes.integers("perm");
     ir::Ints both;
-    for (const std::int64_t axis : node.attributes.integers("perm")) both.push_back(first[static_cast<std::size_t>(axis)]);
-    PLIMSOLL_TRY(const auto made, edit.insert(id, "transpose", {before->inputs[0]}, {{"perm", both}}));
+    for (const std::int64_t axis : node.attributes.integers("perm"))
+      both.push_back(first[static_cast<std::size_t>(axis)]);
+    PLIMSOLL_TRY(const auto made,
+                 edit.insert(id, "transpose", {before->inputs[0]}, {{"perm", both}}));
     edit.replace(y, made[0]);
     return true;
   }
@@ -127,8 +134,10 @@ Result<bool> gather_is_slice(GraphEditor& edit, NodeId id) {
   if (starts[axis] < 0 || starts[axis] >= ends[axis]) return false;
   ends[axis] = starts[axis] + 1;
   const ir::Ints out = dims_of(edit, node.outputs[0]);
-  PLIMSOLL_TRY(const auto part, edit.insert(id, "slice", {node.inputs[0]},
-                                            {{"starts", starts}, {"ends", ends}, {"steps", ir::Ints(starts.size(), 1)}}));
+  PLIMSOLL_TRY(
+      const auto part,
+      edit.insert(id, "slice", {node.inputs[0]},
+                  {{"starts", starts}, {"ends", ends}, {"steps", ir::Ints(starts.size(), 1)}}));
   PLIMSOLL_TRY(const auto made, edit.insert(id, "reshape", {part[0]}, {{"shape", out}}));
   edit.replace(node.outputs[0], made[0]);
   return true;

@@ -2,8 +2,9 @@
 //
 //   relu(batch_norm(x))  ->  batch_norm{activation="relu"}(x)   one pass less, forward and backward
 //   relu(a + b)          ->  add_relu(a, b)
-//   relu(conv(x))        ->  conv{activation="relu"}(x)         for inference only: in training max_pool(relu(x)) gains more
-//   max_pool(relu(x))    ->  relu(max_pool(x))                  ReLU keeps the small map, not the large one
+//   relu(conv(x))        -> conv{activation="relu"}(x) for inference only: in training
+//                        max_pool(relu(x)) gains more
+//   max_pool(relu(x))    -> relu(max_pool(x)) ReLU keeps the small map, not the large one
 //   nodes nobody reads   ->  nothing
 //
 // Running before autodiff makes the gradients come out fused too: batch_norm_grad takes the sign of

@@ -14,7 +14,8 @@ Result<KernelSet> KernelSet::make(const ir::Graph& graph, const ExecutorOptions&
   for (const ir::Node& node : graph.nodes) {
     const auto [place, fresh] = known.try_emplace(ops::signature(graph, node), out.kernels_.size());
     if (fresh) {
-      PLIMSOLL_TRY(std::unique_ptr<kernels::Kernel> kernel, kernels::make_cpu_kernel(graph, node, {options.threads}));
+      PLIMSOLL_TRY(std::unique_ptr<kernels::Kernel> kernel,
+                   kernels::make_cpu_kernel(graph, node, {options.threads}));
       if (options.wrap_kernel) kernel = options.wrap_kernel(node, std::move(kernel));
       out.kernels_.push_back(std::move(kernel));
     }
@@ -25,13 +26,18 @@ Result<KernelSet> KernelSet::make(const ir::Graph& graph, const ExecutorOptions&
 
 trace::Category category_of(const ir::Graph& graph, ValueId value) {
   switch (graph.value(value).kind) {
-    case ir::ValueKind::kInput: return trace::Category::kInput;
+    case ir::ValueKind::kInput:
+      return trace::Category::kInput;
     case ir::ValueKind::kWeight:
     case ir::ValueKind::kState:
-    case ir::ValueKind::kConstant: return trace::Category::kWeight;
-    case ir::ValueKind::kOptimizer: return trace::Category::kOptimizer;
-    case ir::ValueKind::kActivation: return trace::Category::kActivation;
-    case ir::ValueKind::kGradient: return trace::Category::kGradient;
+    case ir::ValueKind::kConstant:
+      return trace::Category::kWeight;
+    case ir::ValueKind::kOptimizer:
+      return trace::Category::kOptimizer;
+    case ir::ValueKind::kActivation:
+      return trace::Category::kActivation;
+    case ir::ValueKind::kGradient:
+      return trace::Category::kGradient;
   }
   return trace::Category::kUnknown;
 }
@@ -41,7 +47,9 @@ std::string display_name(const ir::Node& node) {
 }
 
 std::int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 }  // namespace plimsoll::runtime

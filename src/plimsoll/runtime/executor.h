@@ -1,19 +1,21 @@
 // An executor: runs one step of a graph, again and again, in memory it accounts for.
 //
-// Two strategies stand behind this interface. On demand (on_demand.h): before each operator its results are
-// taken from a pool, and given back when their last reader has run. Planned (planned.h): one arena is taken
-// at the start and every byte has its place. They compute the same bits, and tests hold one against the other.
+// Two strategies stand behind this interface. On demand (on_demand.h): before each operator its
+// results are taken from a pool, and given back when their last reader has run. Planned
+// (planned.h): one arena is taken at the start and every byte has its place. They compute the same
+// bits, and tests hold one against the other.
 //
-//   executor->source(w)      where a source lies now: write the batch, set or read a weight, between steps
+//   executor->source(w)      where a source lies now: write the batch, set or read a weight,
+//                            between steps
 //   executor->step()         one step
 //   executor->result(loss)   where an output lies after a step, until the next
 //
-// A span of a source is valid until the next call: where values wait in a swap file, it is a copy that goes
-// back at that call. status() says whether that, and everything else outside step(), went well; ask it before
-// believing what source() gave.
+// A span of a source is valid until the next call: where values wait in a swap file, it is a copy
+// that goes back at that call. status() says whether that, and everything else outside step(), went
+// well; ask it before believing what source() gave.
 //
-// State stays in place between steps; inputs must be written before every step, because their memory may be
-// used again within one.
+// State stays in place between steps; inputs must be written before every step, because their
+// memory may be used again within one.
 //
 // Not thread-safe; one executor, one caller.
 #pragma once
@@ -33,19 +35,19 @@
 
 namespace plimsoll::runtime {
 
-// What one encoding of a plan did: bytes of the last step, errors of the first. Errors are measured once,
-// because decoding again to compare takes time that the steps after it should not pay.
+// What one encoding of a plan did: bytes of the last step, errors of the first. Errors are measured
+// once, because decoding again to compare takes time that the steps after it should not pay.
 struct EncodedMap {
   std::string tensor;
-  std::string form;    // the name of its codec
+  std::string form;  // the name of its codec
   bool lossless = true;
-  Bytes plain;         // of the map
-  Bytes room;          // that the plan gave
-  Bytes used;          // of the room
-  Bytes overflow;      // plain bytes of blocks that were refused and waited in host memory
+  Bytes plain;     // of the map
+  Bytes room;      // that the plan gave
+  Bytes used;      // of the room
+  Bytes overflow;  // plain bytes of blocks that were refused and waited in host memory
   std::int64_t elements = 0;
   double largest_error = 0;
-  double squared_error = 0;   // sum over the elements
+  double squared_error = 0;  // sum over the elements
   double squared_values = 0;
 };
 
@@ -56,10 +58,11 @@ class Executor {
   virtual std::span<std::byte> source(ValueId value) = 0;
   virtual Status step() = 0;
   virtual std::span<const std::byte> result(ValueId output) = 0;
-  // Device memory as whoever hands it out counts it: the arena, or the most that a pool had in use at once.
+  // Device memory as whoever hands it out counts it: the arena, or the most that a pool had in use
+  // at once.
   virtual Bytes peak_bytes() const = 0;
-  // Memory it took once and runs in: device memory, then the host's where it has some. None: it takes memory
-  // as it goes.
+  // Memory it took once and runs in: device memory, then the host's where it has some. None: it
+  // takes memory as it goes.
   virtual std::vector<std::span<std::byte>> arenas() const { return {}; }
   virtual Status status() const { return {}; }
   // Encoded maps that did not fit their room in the last step and waited in host memory.
@@ -69,16 +72,18 @@ class Executor {
 };
 
 // Stands between an executor and the kernels it made: tests plant faults with it.
-using WrapKernel = std::function<std::unique_ptr<kernels::Kernel>(const ir::Node&, std::unique_ptr<kernels::Kernel>)>;
+using WrapKernel = std::function<std::unique_ptr<kernels::Kernel>(
+    const ir::Node&, std::unique_ptr<kernels::Kernel>)>;
 
 struct ExecutorOptions {
-  int threads = 0;                  // 0: as many as the machine has
-  trace::Trace* trace = nullptr;    // where events go, when wanted
-  bool poison = false;              // fill memory with NaN patterns when it is freed
-  std::string swap_file{};          // where values wait that left the device; empty: in host memory
-  std::vector<double>* step_seconds = nullptr;  // of a plan: seconds of each of its steps, the last time it ran
+  int threads = 0;                // 0: as many as the machine has
+  trace::Trace* trace = nullptr;  // where events go, when wanted
+  bool poison = false;            // fill memory with NaN patterns when it is freed
+  std::string swap_file{};        // where values wait that left the device; empty: in host memory
+  // of a plan: seconds of each of its steps, the last time it ran
+  std::vector<double>* step_seconds = nullptr;
   WrapKernel wrap_kernel{};
-  Bytes room_behind{};  // the device arena: tests see who writes there
+  Bytes room_behind{};              // the device arena: tests see who writes there
   std::uint64_t rounding_seed = 1;  // by which lossy encodings round; moves on by one every step
 };
 

@@ -1,8 +1,8 @@
 // What sources hold before the first step: weights and state as their Init says, synthetic batches.
 //
-// Content depends on the seed, the source's name and, for inputs, the number of the step; never on the order
-// in which sources are filled, on the executor, or on the number of threads. So two strategies started with
-// one seed train the same model on the same data.
+// Content depends on the seed, the source's name and, for inputs, the number of the step; never on
+// the order in which sources are filled, on the executor, or on the number of threads. So two
+// strategies started with one seed train the same model on the same data.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,10 @@
 
 namespace plimsoll::runtime {
 
-// Fills the memory of one source. An input without an Init gets normal numbers (floats) or zeros (integers); with a
-// uniform Init, integers in [a, b). Sources of Init::kFile are left alone: their content comes from a file.
-void fill_source(const ir::Value& value, std::uint64_t seed, std::uint64_t step, std::span<std::byte> memory);
+// Fills the memory of one source. An input without an Init gets normal numbers (floats) or zeros
+// (integers); with a uniform Init, integers in [a, b). Sources of Init::kFile are left alone: their
+// content comes from a file.
+void fill_source(const ir::Value& value, std::uint64_t seed, std::uint64_t step,
+                 std::span<std::byte> memory);
 
 }  // namespace plimsoll::runtime

@@ -17,7 +17,8 @@ std::vector<std::byte> filled(const ir::Value& value, std::uint64_t seed, std::u
   return out;
 }
 
-ir::Value weight(std::string name, ir::DType dtype, ir::Shape shape, ir::Init init, ir::ValueKind kind = ir::ValueKind::kWeight) {
+ir::Value weight(std::string name, ir::DType dtype, ir::Shape shape, ir::Init init,
+                 ir::ValueKind kind = ir::ValueKind::kWeight) {
   ir::Value value;
   value.name = std::move(name);
   value.type = {dtype, shape, {}};
@@ -35,7 +36,8 @@ TEST(FillSource, DependsOnSeedAndNameOnly) {
 }
 
 TEST(FillSource, NormalHasItsMoments) {
-  const ir::Value value = weight("w", ir::DType::kF32, {200000}, {ir::Init::Kind::kNormal, 1.0, 0.5});
+  const ir::Value value =
+      weight("w", ir::DType::kF32, {200000}, {ir::Init::Kind::kNormal, 1.0, 0.5});
   const auto bytes = filled(value, 3, 0);
   double sum = 0;
   double squares = 0;
@@ -50,7 +52,8 @@ TEST(FillSource, NormalHasItsMoments) {
 }
 
 TEST(FillSource, IntegerInputsStayInRangeAndChangeWithTheStep) {
-  const ir::Value tokens = weight("tokens", ir::DType::kI64, {1000}, {ir::Init::Kind::kUniform, 0, 17}, ir::ValueKind::kInput);
+  const ir::Value tokens = weight("tokens", ir::DType::kI64, {1000},
+                                  {ir::Init::Kind::kUniform, 0, 17}, ir::ValueKind::kInput);
   const auto bytes = filled(tokens, 1, 0);
   for (int i = 0; i < 1000; ++i) {
     std::int64_t token = -1;
@@ -78,7 +81,9 @@ TEST(FillSource, IsTheSameInEveryLayout) {
   }
 }
 
-TEST(FillSource, EmptySourceIsFine) { EXPECT_TRUE(filled(weight("e", ir::DType::kF32, {0, 4}, {}), 1, 0).empty()); }
+TEST(FillSource, EmptySourceIsFine) {
+  EXPECT_TRUE(filled(weight("e", ir::DType::kF32, {0, 4}, {}), 1, 0).empty());
+}
 
 }  // namespace
 }  // namespace plimsoll::runtime

@@ -6,9 +6,11 @@
 namespace plimsoll::runtime {
 namespace {
 
-// Calls visit(row-major index - first, physical index) for `count` elements from the row-major index `first` on.
+// Calls visit(row-major index - first, physical index) for `count` elements from the row-major
+// index `first` on.
 template <typename Visit>
-void for_each_element(const ir::TensorType& type, std::int64_t first, std::int64_t count, Visit visit) {
+void for_each_element(const ir::TensorType& type, std::int64_t first, std::int64_t count,
+                      Visit visit) {
   if (count == 0) return;
   const ir::Layout& layout = type.layout;
   const ir::Shape extents = *ir::padded(type.shape, layout);
@@ -17,7 +19,8 @@ void for_each_element(const ir::TensorType& type, std::int64_t first, std::int64
   block.fill(1);
   std::int64_t block_elements = 1;
   for (int b = 0; b < layout.block_count; ++b) {
-    block[layout.blocks[static_cast<std::size_t>(b)].dim] *= layout.blocks[static_cast<std::size_t>(b)].size;
+    block[layout.blocks[static_cast<std::size_t>(b)].dim] *=
+        layout.blocks[static_cast<std::size_t>(b)].size;
     block_elements *= layout.blocks[static_cast<std::size_t>(b)].size;
   }
   // Strides of the outer dimensions, in elements.
@@ -59,7 +62,8 @@ void for_each_element(const ir::TensorType& type, std::int64_t first, std::int64
 
 }  // namespace
 
-void copy_from_row_major(const ir::TensorType& type, std::span<const std::byte> from, std::span<std::byte> to) {
+void copy_from_row_major(const ir::TensorType& type, std::span<const std::byte> from,
+                         std::span<std::byte> to) {
   if (from.empty()) return;
   if (type.layout.is_row_major()) {
     std::memcpy(to.data(), from.data(), from.size());
@@ -69,23 +73,29 @@ void copy_from_row_major(const ir::TensorType& type, std::span<const std::byte> 
   place_row_major(type, 0, from, to);
 }
 
-void place_row_major(const ir::TensorType& type, std::int64_t first, std::span<const std::byte> piece, std::span<std::byte> to) {
+void place_row_major(const ir::TensorType& type, std::int64_t first,
+                     std::span<const std::byte> piece, std::span<std::byte> to) {
   const auto width = static_cast<std::size_t>(ir::bits(type.dtype) / 8);
   if (type.layout.is_row_major()) {
-    std::memcpy(to.data() + static_cast<std::size_t>(first * ir::bits(type.dtype) / 8), piece.data(), piece.size());
+    std::memcpy(to.data() + static_cast<std::size_t>(first * ir::bits(type.dtype) / 8),
+                piece.data(), piece.size());
     return;
   }
-  for_each_element(type, first, static_cast<std::int64_t>(piece.size() / width), [&](std::int64_t i, std::int64_t place) {
-    std::memcpy(to.data() + static_cast<std::size_t>(place) * width, piece.data() + static_cast<std::size_t>(i) * width, width);
-  });
+  for_each_element(type, first, static_cast<std::int64_t>(piece.size() / width),
+                   [&](std::int64_t i, std::int64_t place) {
+                     std::memcpy(to.data() + static_cast<std::size_t>(place) * width,
+                                 piece.data() + static_cast<std::size_t>(i) * width, width);
+                   });
 }
 
-std::vector<std::byte> copy_to_row_major(const ir::TensorType& type, std::span<const std::byte> from) {
+std::vector<std::byte> copy_to_row_major(const ir::TensorType& type,
+                                         std::span<const std::byte> from) {
   if (type.layout.is_row_major()) return {from.begin(), from.end()};
   const auto width = static_cast<std::size_t>(ir::bits(type.dtype) / 8);
   std::vector<std::byte> out(static_cast<std::size_t>(type.shape.elements()) * width);
   for_each_element(type, 0, type.shape.elements(), [&](std::int64_t i, std::int64_t place) {
-    std::memcpy(out.data() + static_cast<std::size_t>(i) * width, from.data() + static_cast<std::size_t>(place) * width, width);
+    std::memcpy(out.data() + static_cast<std::size_t>(i) * width,
+                from.data() + static_cast<std::size_t>(place) * width, width);
   });
   return out;
 }

@@ -12,8 +12,13 @@ namespace {
 class OnDemand final : public Executor {
  public:
   OnDemand(ir::Graph graph, KernelSet kernels, const ExecutorOptions& options)
-      : graph_(std::move(graph)), kernels_(std::move(kernels)), options_(options), memory_(graph_.values.size()),
-        owner_(graph_.values.size()), uses_(graph_.values.size(), 0), stays_(graph_.values.size(), false) {
+      : graph_(std::move(graph)),
+        kernels_(std::move(kernels)),
+        options_(options),
+        memory_(graph_.values.size()),
+        owner_(graph_.values.size()),
+        uses_(graph_.values.size(), 0),
+        stays_(graph_.values.size(), false) {
     for (std::size_t v = 0; v < graph_.values.size(); ++v) owner_[v] = ValueId(v);
     follow_updates();
     for (const ir::Node& node : graph_.nodes) {
@@ -39,7 +44,9 @@ class OnDemand final : public Executor {
 
   const ir::Graph& graph() const override { return graph_; }
 
-  std::span<std::byte> source(ValueId value) override { return {memory_[value.index()], size_of(value)}; }
+  std::span<std::byte> source(ValueId value) override {
+    return {memory_[value.index()], size_of(value)};
+  }
 
   std::span<const std::byte> result(ValueId output) override {
     return {memory_[owner_[output.index()].index()], size_of(output)};
@@ -49,7 +56,8 @@ class OnDemand final : public Executor {
 
   Status step() override {
     left_ = uses_;
-    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) PLIMSOLL_RETURN_IF_ERROR(run_node(NodeId(n)));
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n)
+      PLIMSOLL_RETURN_IF_ERROR(run_node(NodeId(n)));
     return {};
   }
 
@@ -66,14 +74,18 @@ class OnDemand final : public Executor {
     }
   }
 
-  std::size_t size_of(ValueId value) const { return static_cast<std::size_t>(ir::bytes_of(graph_.value(value).type).value); }
+  std::size_t size_of(ValueId value) const {
+    return static_cast<std::size_t>(ir::bytes_of(graph_.value(value).type).value);
+  }
 
   Status take(ValueId value) {
     std::byte*& memory = memory_[value.index()];
     if (memory != nullptr) return {};
-    memory = static_cast<std::byte*>(pool_.allocate(Bytes(static_cast<std::int64_t>(size_of(value)))));
+    memory =
+        static_cast<std::byte*>(pool_.allocate(Bytes(static_cast<std::int64_t>(size_of(value)))));
     if (memory == nullptr) {
-      return fail(ErrorCode::kDoesNotFit, "the system has no {} bytes left for '{}'", size_of(value), graph_.value(value).name);
+      return fail(ErrorCode::kDoesNotFit, "the system has no {} bytes left for '{}'",
+                  size_of(value), graph_.value(value).name);
     }
     record(trace::EventKind::kAllocation, value);
     return {};
@@ -111,7 +123,8 @@ class OnDemand final : public Executor {
     }
     void* scratch = kernel.scratch().value > 0 ? pool_.allocate(kernel.scratch()) : nullptr;
     if (scratch == nullptr && kernel.scratch().value > 0) {
-      return fail(ErrorCode::kDoesNotFit, "the system has no {} bytes left for the scratch of {}", kernel.scratch(), display_name(node));
+      return fail(ErrorCode::kDoesNotFit, "the system has no {} bytes left for the scratch of {}",
+                  kernel.scratch(), display_name(node));
     }
     const std::int64_t begin = options_.trace != nullptr ? now_ns() : 0;
     kernel.run({inputs, outputs, static_cast<std::byte*>(scratch)});

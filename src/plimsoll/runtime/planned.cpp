@@ -43,7 +43,7 @@ struct BoundStep {
   std::byte* scratch = nullptr;
   std::size_t bytes = 0;  // of a copy, or of the plain form of what is encoded
   const codec::Codec* codec = nullptr;
-  std::size_t box = 0;                           // bytes of the encoded form
+  std::size_t box = 0;                    // bytes of the encoded form
   kernels::Overflow* overflow = nullptr;  // host memory for what the box refuses
   struct Encoding* encoding = nullptr;    // its account
   std::uint64_t seed = 0;                 // tells the roundings of encodings apart
@@ -56,15 +56,21 @@ struct Encoding {
 
 class Planned final : public Executor {
  public:
-  Planned(plan::Plan plan, std::vector<KernelSet> kernels, const ExecutorOptions& options, std::shared_ptr<Arenas> arenas)
-      : plan_(std::move(plan)), kernels_(std::move(kernels)), options_(options), arenas_(std::move(arenas)) {}
+  Planned(plan::Plan plan, std::vector<KernelSet> kernels, const ExecutorOptions& options,
+          std::shared_ptr<Arenas> arenas)
+      : plan_(std::move(plan)),
+        kernels_(std::move(kernels)),
+        options_(options),
+        arenas_(std::move(arenas)) {}
 
   Status start() {
     if (!arenas_) PLIMSOLL_RETURN_IF_ERROR(take_memory());
     place_.resize(plan_.graph.values.size());
-    for (const plan::ValueSlot& source : plan_.sources) place_[source.value.index()] = spot(source.slot);
+    for (const plan::ValueSlot& source : plan_.sources)
+      place_[source.value.index()] = spot(source.slot);
     results_.resize(plan_.graph.values.size());
-    for (const plan::ValueSlot& result : plan_.results) results_[result.value.index()] = spot(result.slot);
+    for (const plan::ValueSlot& result : plan_.results)
+      results_[result.value.index()] = spot(result.slot);
     for (const PlanStep& step : plan_.steps) {
       streams_ = std::max<int>(streams_, step.stream + 1);
       PLIMSOLL_TRY(BoundStep bound, bind(step));
@@ -76,7 +82,8 @@ class Planned final : public Executor {
       ran_.resize(plan_.steps.size());
       if (!arenas_->calls) arenas_->calls = std::make_unique<CallTrace>(*options_.trace);
     }
-    if (streams_ > static_cast<int>(done_.size())) return bad_input("the plan has {} streams, at most {} are supported", streams_, done_.size());
+    if (streams_ > static_cast<int>(done_.size()))
+      return bad_input("the plan has {} streams, at most {} are supported", streams_, done_.size());
     return {};
   }
 
@@ -86,8 +93,12 @@ class Planned final : public Executor {
     if (options_.trace != nullptr) trace_source(value);
     return span_of(place_[value.index()], value);
   }
-  std::span<const std::byte> result(ValueId output) override { return span_of(results_[output.index()], output); }
-  Bytes peak_bytes() const override { return Bytes(static_cast<std::int64_t>(device_memory().size())); }
+  std::span<const std::byte> result(ValueId output) override {
+    return span_of(results_[output.index()], output);
+  }
+  Bytes peak_bytes() const override {
+    return Bytes(static_cast<std::int64_t>(device_memory().size()));
+  }
   std::vector<std::span<std::byte>> arenas() const override {
     std::vector<std::span<std::byte>> out;
     for (const device::CpuArena& arena : arenas_->memory) out.push_back(arena.bytes());
@@ -112,9 +123,11 @@ class Planned final : public Executor {
     // Here, because several plans may write to the same one in turn.
     if (options_.step_seconds != nullptr) options_.step_seconds->assign(plan_.steps.size(), 0);
     for (auto& done : done_) done.store(-1, std::memory_order_relaxed);
-    for (std::size_t b = 0; b < uses_.size(); ++b) left_[b].store(uses_[b], std::memory_order_relaxed);
+    for (std::size_t b = 0; b < uses_.size(); ++b)
+      left_[b].store(uses_[b], std::memory_order_relaxed);
     std::vector<std::thread> workers;
-    for (int stream = 1; stream < streams_; ++stream) workers.emplace_back([this, stream] { run_stream(stream); });
+    for (int stream = 1; stream < streams_; ++stream)
+      workers.emplace_back([this, stream] { run_stream(stream); });
     run_stream(0);
     for (std::thread& worker : workers) worker.join();
     if (options_.trace != nullptr && status_) trace_step();
@@ -126,7 +139,8 @@ class Planned final : public Executor {
   Status take_memory() {
     arenas_ = std::make_shared<Arenas>();
     for (std::size_t arena = 0; arena < plan_.arenas.size(); ++arena) {
-      const Bytes bytes = plan_.arenas[arena].bytes + (arena == 0 ? options_.room_behind : Bytes(0));
+      const Bytes bytes =
+          plan_.arenas[arena].bytes + (arena == 0 ? options_.room_behind : Bytes(0));
       if (arena == kHostArena && !options_.swap_file.empty()) {
         PLIMSOLL_TRY(file_, device::SwapFile::make(options_.swap_file, bytes));
         arenas_->memory.emplace_back();
@@ -139,7 +153,8 @@ class Planned final : public Executor {
     return {};
   }
 
-  // All that could overflow has its room before the first step; pages that nothing overflows into are never touched.
+  // All that could overflow has its room before the first step; pages that nothing overflows into
+  // are never touched.
   Status take_overflow_room() {
     Bytes total;
     for (const auto& [buffer, overflow] : overflow_) total += overflow.room_wanted();
@@ -152,10 +167,13 @@ class Planned final : public Executor {
 
   std::byte* memory(std::size_t arena) const { return arenas_->memory[arena].data(); }
 
-  std::size_t bytes_of(ValueId value) const { return static_cast<std::size_t>(ir::bytes_of(plan_.graph.value(value).type).value); }
+  std::size_t bytes_of(ValueId value) const {
+    return static_cast<std::size_t>(ir::bytes_of(plan_.graph.value(value).type).value);
+  }
 
   Spot spot(const Slot& slot) {
-    if (swaps_to_file_ && plan_.buffer(slot.buffer).arena == kHostArena) return {nullptr, plan::place_of(plan_, slot)};
+    if (swaps_to_file_ && plan_.buffer(slot.buffer).arena == kHostArena)
+      return {nullptr, plan::place_of(plan_, slot)};
     return {address(slot), Offset(0)};
   }
 
@@ -191,13 +209,15 @@ class Planned final : public Executor {
     out.kind = step.kind;
     if (step.kind == StepKind::kCompute || step.kind == StepKind::kRecompute) {
       bind_compute(step, out);
-      if (step.scratch.buffer.valid() && out.kernel->scratch() > plan_.buffer(step.scratch.buffer).bytes) {
-        return bad_input("{}: its kernel wants {} bytes of scratch here, the plan has {}", display_name(plan_.graph.node(step.node)),
-                         out.kernel->scratch(), plan_.buffer(step.scratch.buffer).bytes);
+      if (step.scratch.buffer.valid() &&
+          out.kernel->scratch() > plan_.buffer(step.scratch.buffer).bytes) {
+        return bad_input("{}: its kernel wants {} bytes of scratch here, the plan has {}",
+                         display_name(plan_.graph.node(step.node)), out.kernel->scratch(),
+                         plan_.buffer(step.scratch.buffer).bytes);
       }
       if (!step.scratch.buffer.valid() && out.kernel->scratch().value > 0) {
-        return bad_input("{}: its kernel wants {} bytes of scratch here, the plan has none", display_name(plan_.graph.node(step.node)),
-                         out.kernel->scratch());
+        return bad_input("{}: its kernel wants {} bytes of scratch here, the plan has none",
+                         display_name(plan_.graph.node(step.node)), out.kernel->scratch());
       }
     } else if (step.kind == StepKind::kSendOut || step.kind == StepKind::kBringIn) {
       out.bytes = bytes_of(step.value);
@@ -217,11 +237,14 @@ class Planned final : public Executor {
     const Slot& small = encodes ? step.outputs.front() : step.inputs.front();
     const ir::TensorType& type = plan_.graph.value(step.value).type;
     out.codec = codec::find_codec(step.codec);
-    const ir::DType stored = out.codec != nullptr && out.codec->element_bytes == 1 ? ir::DType::kU8 : ir::DType::kF32;
-    if (out.codec == nullptr || type.dtype != stored) return bad_input("codec '{}' cannot store {}", step.codec, ir::name(type.dtype));
+    const ir::DType stored =
+        out.codec != nullptr && out.codec->element_bytes == 1 ? ir::DType::kU8 : ir::DType::kF32;
+    if (out.codec == nullptr || type.dtype != stored)
+      return bad_input("codec '{}' cannot store {}", step.codec, ir::name(type.dtype));
     out.bytes = bytes_of(step.value);
     out.box = static_cast<std::size_t>(plan_.buffer(small.buffer).bytes.value);
-    if (out.box < codec::least_box_bytes(out.bytes / out.codec->element_bytes)) return bad_input("the room for '{}' is too small", plan_.graph.value(step.value).name);
+    if (out.box < codec::least_box_bytes(out.bytes / out.codec->element_bytes))
+      return bad_input("the room for '{}' is too small", plan_.graph.value(step.value).name);
     out.inputs.push_back(address(step.inputs.front()));
     out.outputs.push_back(address(step.outputs.front()));
     out.overflow = &overflow_.try_emplace(small.buffer, *out.codec, out.bytes).first->second;
@@ -249,14 +272,16 @@ class Planned final : public Executor {
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       out.inputs.push_back(node.inputs[i].valid() ? address(step.inputs[i]) : nullptr);
     }
-    for (std::size_t i = 0; i < node.outputs.size(); ++i) out.outputs.push_back(address(step.outputs[i]));
+    for (std::size_t i = 0; i < node.outputs.size(); ++i)
+      out.outputs.push_back(address(step.outputs[i]));
     if (step.scratch.buffer.valid()) out.scratch = address(step.scratch);
   }
 
   void run_stream(int stream) {
     auto& done = done_[static_cast<std::size_t>(stream)];
     const bool timed = options_.trace != nullptr || options_.step_seconds != nullptr;
-    for (std::size_t s = 0; s < plan_.steps.size() && !failed_.load(std::memory_order_acquire); ++s) {
+    for (std::size_t s = 0; s < plan_.steps.size() && !failed_.load(std::memory_order_acquire);
+         ++s) {
       const PlanStep& step = plan_.steps[s];
       if (step.stream != stream) continue;
       for (const std::uint32_t wait : step.waits) wait_for(wait);
@@ -264,7 +289,8 @@ class Planned final : public Executor {
       const std::int64_t begin = timed ? now_ns() : 0;
       note(run(bound_[s]));
       const std::int64_t end = timed ? now_ns() : 0;
-      if (options_.step_seconds != nullptr) (*options_.step_seconds)[s] = 1e-9 * static_cast<double>(end - begin);
+      if (options_.step_seconds != nullptr)
+        (*options_.step_seconds)[s] = 1e-9 * static_cast<double>(end - begin);
       if (options_.trace != nullptr) ran_[s] = {begin, end};
       if (options_.poison) poison_dead(s);
       done.store(static_cast<std::int32_t>(s), std::memory_order_release);
@@ -277,8 +303,8 @@ class Planned final : public Executor {
 
   void wait_for(std::uint32_t step) {
     auto& done = done_[plan_.steps[step].stream];
-    for (std::int32_t seen = done.load(std::memory_order_acquire); seen < static_cast<std::int32_t>(step);
-         seen = done.load(std::memory_order_acquire)) {
+    for (std::int32_t seen = done.load(std::memory_order_acquire);
+         seen < static_cast<std::int32_t>(step); seen = done.load(std::memory_order_acquire)) {
       done.wait(seen, std::memory_order_acquire);
     }
   }
@@ -295,8 +321,10 @@ class Planned final : public Executor {
   }
 
   Status copy(const BoundStep& step) {
-    if (step.outputs.front() == nullptr) return file_.write(step.in_file, {step.inputs.front(), step.bytes});
-    if (step.inputs.front() == nullptr) return file_.read(step.in_file, {step.outputs.front(), step.bytes});
+    if (step.outputs.front() == nullptr)
+      return file_.write(step.in_file, {step.inputs.front(), step.bytes});
+    if (step.inputs.front() == nullptr)
+      return file_.read(step.in_file, {step.outputs.front(), step.bytes});
     std::memcpy(step.outputs.front(), step.inputs.front(), step.bytes);
     return {};
   }
@@ -306,7 +334,8 @@ class Planned final : public Executor {
     if (step.kind == StepKind::kEncode) return encode(step);
     const std::span box{reinterpret_cast<const std::uint8_t*>(step.inputs.front()), step.box};
     const std::span values{step.outputs.front(), step.bytes};
-    PLIMSOLL_CHECK(kernels::unpack_map(*step.codec, box, *step.overflow, values), "an encoded map was overwritten");
+    PLIMSOLL_CHECK(kernels::unpack_map(*step.codec, box, *step.overflow, values),
+                   "an encoded map was overwritten");
   }
 
   void encode(const BoundStep& step) {
@@ -314,18 +343,20 @@ class Planned final : public Executor {
     const std::span box{reinterpret_cast<std::uint8_t*>(step.outputs.front()), step.box};
     const std::uint64_t seed = mix64(options_.rounding_seed + steps_) ^ step.seed;
     EncodedMap& account = step.encoding->map;
-    account.used = Bytes(static_cast<std::int64_t>(kernels::pack_map(*step.codec, values, box, *step.overflow, seed)));
+    account.used = Bytes(static_cast<std::int64_t>(
+        kernels::pack_map(*step.codec, values, box, *step.overflow, seed)));
     account.overflow = step.overflow->bytes();
     if (account.lossless || steps_ > 0) return;
-    const kernels::MapError error = kernels::error_of(*step.codec, values, box, *step.overflow, step.encoding->by_block);
+    const kernels::MapError error =
+        kernels::error_of(*step.codec, values, box, *step.overflow, step.encoding->by_block);
     account.largest_error = error.largest;
     account.squared_error = error.squares;
     account.squared_values = error.value_squares;
   }
 
   Handed handed(const std::byte* address, std::size_t bytes, ValueId value) const {
-    return {Offset(address - memory(0)), Bytes(static_cast<std::int64_t>(bytes)), plan_.graph.value(value).name,
-            category_of(plan_.graph, value)};
+    return {Offset(address - memory(0)), Bytes(static_cast<std::int64_t>(bytes)),
+            plan_.graph.value(value).name, category_of(plan_.graph, value)};
   }
 
   std::span<const std::byte> device_memory() const {
@@ -334,14 +365,16 @@ class Planned final : public Executor {
 
   bool on_device(const std::byte* address) const {
     const std::span<const std::byte> device = device_memory();
-    return address != nullptr && address >= device.data() && address < device.data() + device.size();
+    return address != nullptr && address >= device.data() &&
+           address < device.data() + device.size();
   }
 
   void trace_source(ValueId value) {
     const Uncounted own;
     const std::byte* const address = place_[value.index()].address;
     if (!on_device(address)) return;
-    arenas_->calls->hand_out(handed(address, bytes_of(value), value), ir::is_persistent(plan_.graph.value(value).kind), now_ns());
+    arenas_->calls->hand_out(handed(address, bytes_of(value), value),
+                             ir::is_persistent(plan_.graph.value(value).kind), now_ns());
   }
 
   // What ran, from the addresses that kernels and copies were handed.
@@ -367,23 +400,29 @@ class Planned final : public Executor {
     call.end = ran_[s].end;
     call.stream = step.stream;
     call.name = call_name(plan_, step);
-    const auto add = [&](std::vector<Handed>& to, const std::byte* address, std::size_t bytes, ValueId value) {
+    const auto add = [&](std::vector<Handed>& to, const std::byte* address, std::size_t bytes,
+                         ValueId value) {
       if (on_device(address)) to.push_back(handed(address, bytes, value));
     };
     if (step.node.valid()) {
       const ir::Node& node = plan_.graph.node(step.node);
       call.phase = ir::name(node.phase);
       for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-        if (node.inputs[i].valid()) add(call.reads, bound.inputs[i], bytes_of(node.inputs[i]), node.inputs[i]);
+        if (node.inputs[i].valid())
+          add(call.reads, bound.inputs[i], bytes_of(node.inputs[i]), node.inputs[i]);
       }
-      for (std::size_t i = 0; i < node.outputs.size(); ++i) add(call.writes, bound.outputs[i], bytes_of(node.outputs[i]), node.outputs[i]);
+      for (std::size_t i = 0; i < node.outputs.size(); ++i)
+        add(call.writes, bound.outputs[i], bytes_of(node.outputs[i]), node.outputs[i]);
       if (bound.scratch != nullptr) {
-        call.writes.push_back({Offset(bound.scratch - memory(0)), bound.kernel->scratch(), call.name + " scratch", trace::Category::kScratch});
+        call.writes.push_back({Offset(bound.scratch - memory(0)), bound.kernel->scratch(),
+                               call.name + " scratch", trace::Category::kScratch});
       }
     } else {
       call.phase = plan::name(step.kind);
-      add(call.reads, bound.inputs.front(), step.kind == StepKind::kDecode ? bound.box : bound.bytes, step.value);
-      add(call.writes, bound.outputs.front(), step.kind == StepKind::kEncode ? bound.box : bound.bytes, step.value);
+      add(call.reads, bound.inputs.front(),
+          step.kind == StepKind::kDecode ? bound.box : bound.bytes, step.value);
+      add(call.writes, bound.outputs.front(),
+          step.kind == StepKind::kEncode ? bound.box : bound.bytes, step.value);
     }
     return call;
   }
@@ -399,7 +438,9 @@ class Planned final : public Executor {
       slots.insert(slots.end(), step.outputs.begin(), step.outputs.end());
       slots.push_back(step.scratch);
       for (const Slot& slot : slots) {
-        if (!slot.buffer.valid() || plan_.buffer(slot.buffer).lifetime.end.value >= static_cast<std::int32_t>(plan_.steps.size())) continue;
+        if (!slot.buffer.valid() || plan_.buffer(slot.buffer).lifetime.end.value >=
+                                        static_cast<std::int32_t>(plan_.steps.size()))
+          continue;
         if (std::find(users_[s].begin(), users_[s].end(), slot.buffer) != users_[s].end()) continue;
         users_[s].push_back(slot.buffer);
         ++uses_[slot.buffer.index()];
@@ -407,14 +448,15 @@ class Planned final : public Executor {
     }
   }
 
-  // The last to touch a buffer poisons it, before others hear that its step is done: whoever uses the bytes
-  // next waits for all who touched them.
+  // The last to touch a buffer poisons it, before others hear that its step is done: whoever uses
+  // the bytes next waits for all who touched them.
   void poison_dead(std::size_t s) {
     for (const BufferId id : users_[s]) {
       if (left_[id.index()].fetch_sub(1, std::memory_order_acq_rel) > 1) continue;
       const plan::PlanBuffer& buffer = plan_.buffer(id);
       if (memory(buffer.arena) == nullptr) continue;  // in the swap file
-      std::memset(memory(buffer.arena) + buffer.offset.value, 0xff, static_cast<std::size_t>(buffer.bytes.value));
+      std::memset(memory(buffer.arena) + buffer.offset.value, 0xff,
+                  static_cast<std::size_t>(buffer.bytes.value));
     }
   }
 
@@ -437,9 +479,10 @@ class Planned final : public Executor {
   std::deque<Encoding> encodings_;                  // in the order of steps, which point into it
   std::uint64_t steps_ = 0;                         // that were run
   int streams_ = 1;
-  std::vector<std::vector<BufferId>> users_;  // by step: the buffers it touches that die in this step
-  std::vector<int> uses_;                     // by buffer
-  std::vector<std::atomic<int>> left_;        // of uses_, in this step
+  // by step: the buffers it touches that die in this step
+  std::vector<std::vector<BufferId>> users_;
+  std::vector<int> uses_;               // by buffer
+  std::vector<std::atomic<int>> left_;  // of uses_, in this step
   std::array<std::atomic<std::int32_t>, 8> done_{};
   std::vector<Interval<std::int64_t>> ran_;  // by step: when it ran last, when that is traced
 };
@@ -447,11 +490,13 @@ class Planned final : public Executor {
 }  // namespace
 
 std::string call_name(const plan::Plan& plan, const PlanStep& step) {
-  const std::string what = step.node.valid() ? display_name(plan.graph.node(step.node)) : plan.graph.value(step.value).name;
+  const std::string what = step.node.valid() ? display_name(plan.graph.node(step.node))
+                                             : plan.graph.value(step.value).name;
   return step.kind == StepKind::kCompute ? what : fmt::format("{} {}", plan::name(step.kind), what);
 }
 
-Result<std::unique_ptr<Executor>> make_planned(plan::Plan plan, const ExecutorOptions& options, std::shared_ptr<Arenas> arenas) {
+Result<std::unique_ptr<Executor>> make_planned(plan::Plan plan, const ExecutorOptions& options,
+                                               std::shared_ptr<Arenas> arenas) {
   const plan::PlanCheck check = plan::check_plan(plan);
   if (!check.ok()) return bad_input("the plan is wrong: {}", check.problems.front());
   std::vector<KernelSet> kernels;
@@ -461,7 +506,8 @@ Result<std::unique_ptr<Executor>> make_planned(plan::Plan plan, const ExecutorOp
       kernels.push_back(std::move(set));
     }
   }
-  auto out = std::make_unique<Planned>(std::move(plan), std::move(kernels), options, std::move(arenas));
+  auto out =
+      std::make_unique<Planned>(std::move(plan), std::move(kernels), options, std::move(arenas));
   PLIMSOLL_RETURN_IF_ERROR(out->start());
   return out;
 }

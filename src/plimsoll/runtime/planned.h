@@ -1,15 +1,16 @@
 // The strategy that decided everything ahead: runs a plan in arenas taken once.
 //
-// Nothing is allocated during a step. A step of the plan is one kernel call, copy or codec call on addresses
-// that are arena + offset. Streams other than 0 run on threads of their own; a step that waits for one of
-// another stream waits for that stream's counter.
+// Nothing is allocated during a step. A step of the plan is one kernel call, copy or codec call on
+// addresses that are arena + offset. Streams other than 0 run on threads of their own; a step that
+// waits for one of another stream waits for that stream's counter.
 //
-// What leaves the device waits in host memory, or in a swap file (device/cpu/swap_file.h). A copy that fails
-// ends the step with its error; the streams stop where they are and nothing that was computed may be used.
+// What leaves the device waits in host memory, or in a swap file (device/cpu/swap_file.h). A copy
+// that fails ends the step with its error; the streams stop where they are and nothing that was
+// computed may be used.
 //
-// What it holds is the arena it took; what of that it touches, the arena is asked (device/cpu/touched_bytes.h),
-// and a trace tells what kernels were handed (call_trace.h): neither is read from the plan. Behind the arena
-// stands a guard page.
+// What it holds is the arena it took; what of that it touches, the arena is asked
+// (device/cpu/touched_bytes.h), and a trace tells what kernels were handed (call_trace.h): neither
+// is read from the plan. Behind the arena stands a guard page.
 #pragma once
 
 #include <memory>
@@ -22,7 +23,8 @@
 
 namespace plimsoll::runtime {
 
-// Taken once: device memory, then the host's. What happens in them is one story, whichever plans run.
+// Taken once: device memory, then the host's. What happens in them is one story, whichever plans
+// run.
 struct Arenas {
   std::vector<device::CpuArena> memory;
   std::unique_ptr<CallTrace> calls;  // when there is a trace
@@ -33,7 +35,8 @@ struct Arenas {
 Result<std::unique_ptr<Executor>> make_planned(plan::Plan plan, const ExecutorOptions& options,
                                                std::shared_ptr<Arenas> arenas = nullptr);
 
-// What a trace calls a step of a plan: "layer/op", or what is done with which value: "send_out conv1".
+// What a trace calls a step of a plan: "layer/op", or what is done with which value: "send_out
+// conv1".
 std::string call_name(const plan::Plan& plan, const plan::PlanStep& step);
 
 }  // namespace plimsoll::runtime

@@ -19,11 +19,14 @@ Status require_same_states(const ir::Graph& graph, const ir::Graph& last) {
   const std::vector<const ir::Value*> expected = states_of(last);
   for (std::size_t s = 0; s < std::min(own.size(), expected.size()); ++s) {
     if (own[s]->name != expected[s]->name || own[s]->type != expected[s]->type) {
-      return bad_input("'{}' is {} at one size and {} at another: a run cannot go on from one to the other", own[s]->name,
-                       ir::to_string(own[s]->type), ir::to_string(expected[s]->type));
+      return bad_input(
+          "'{}' is {} at one size and {} at another: a run cannot go on from one to the other",
+          own[s]->name, ir::to_string(own[s]->type), ir::to_string(expected[s]->type));
     }
   }
-  if (own.size() != expected.size()) return bad_input("{} weights and states at one size, {} at another", own.size(), expected.size());
+  if (own.size() != expected.size())
+    return bad_input("{} weights and states at one size, {} at another", own.size(),
+                     expected.size());
   return {};
 }
 
@@ -32,18 +35,23 @@ Status require_same_states(const ir::Graph& graph, const ir::Graph& last) {
 std::vector<PlannedFamily::Place> PlannedFamily::places_of(const plan::Plan& plan) {
   std::vector<Place> out;
   for (const plan::ValueSlot& source : plan.sources) {
-    if (ir::is_persistent(plan.graph.value(source.value).kind)) out.push_back({source.value, plan::place_of(plan, source.slot)});
+    if (ir::is_persistent(plan.graph.value(source.value).kind))
+      out.push_back({source.value, plan::place_of(plan, source.slot)});
   }
-  std::sort(out.begin(), out.end(), [](const Place& a, const Place& b) { return a.value < b.value; });
+  std::sort(out.begin(), out.end(),
+            [](const Place& a, const Place& b) { return a.value < b.value; });
   return out;
 }
 
-Result<PlannedFamily> PlannedFamily::make(std::vector<plan::Plan> plans, const ExecutorOptions& options) {
+Result<PlannedFamily> PlannedFamily::make(std::vector<plan::Plan> plans,
+                                          const ExecutorOptions& options) {
   PLIMSOLL_CHECK(!plans.empty());
   PlannedFamily out;
   Bytes most;
   for (const plan::Plan& plan : plans) {
-    if (plan.arenas.size() != 1) return bad_input("a plan of a family keeps everything in one arena; this one has {}", plan.arenas.size());
+    if (plan.arenas.size() != 1)
+      return bad_input("a plan of a family keeps everything in one arena; this one has {}",
+                       plan.arenas.size());
     PLIMSOLL_RETURN_IF_ERROR(require_same_states(plan.graph, plans.back().graph));
     out.places_.push_back(places_of(plan));
     most = std::max(most, plan.arena_bytes());
@@ -72,7 +80,8 @@ Status PlannedFamily::bind(std::size_t member) {
 }
 
 Status PlannedFamily::bind_all() {
-  for (std::size_t member = 0; member < executors_.size(); ++member) PLIMSOLL_RETURN_IF_ERROR(bind(member));
+  for (std::size_t member = 0; member < executors_.size(); ++member)
+    PLIMSOLL_RETURN_IF_ERROR(bind(member));
   return {};
 }
 
@@ -85,7 +94,8 @@ void PlannedFamily::hand_over(std::size_t from, std::size_t to) {
     content.emplace_back(arena + place.offset.value, arena + place.offset.value + bytes);
   }
   for (std::size_t s = 0; s < content.size(); ++s) {
-    std::memcpy(arenas_->memory.front().data() + places_[to][s].offset.value, content[s].data(), content[s].size());
+    std::memcpy(arenas_->memory.front().data() + places_[to][s].offset.value, content[s].data(),
+                content[s].size());
   }
 }
 

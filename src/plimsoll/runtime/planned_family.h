@@ -2,15 +2,16 @@
 //
 //   plans of batch 1..64 ─▶ PlannedFamily ─▶ at(batch 64).step(), at(batch 17).step(), ...
 //
-// Members of a family lie at the same offsets (api/family.h), so weights and optimizer state are simply there
-// for whichever size comes next. A member with offsets of its own gets them copied on the way in, through host
-// memory. Everything else a step needs is written in that step.
+// Members of a family lie at the same offsets (api/family.h), so weights and optimizer state are
+// simply there for whichever size comes next. A member with offsets of its own gets them copied on
+// the way in, through host memory. Everything else a step needs is written in that step.
 //
-// An executor is made the first time its size is asked for; nothing is planned, and nothing is allocated in a
-// step. A span from one executor is valid until another is asked for.
+// An executor is made the first time its size is asked for; nothing is planned, and nothing is
+// allocated in a step. A span from one executor is valid until another is asked for.
 //
-// Failures: a plan that is wrong, uses more than one arena, or whose weights or states have other types than
-// those of the last plan (as position tables that grow with the length) is refused by name.
+// Failures: a plan that is wrong, uses more than one arena, or whose weights or states have other
+// types than those of the last plan (as position tables that grow with the length) is refused by
+// name.
 #pragma once
 
 #include <memory>

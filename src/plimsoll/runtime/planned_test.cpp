@@ -61,7 +61,8 @@ TEST_P(PlannedOnStreams, RunsAsWithoutAPlan) {
       for (const bool poison : {false, true}) {
         auto executor = make_planned(plan, {.threads = 1, .poison = poison});
         ASSERT_TRUE(executor) << executor.error().message;
-        EXPECT_TRUE(run_three_steps(**executor) == expected) << "places kept " << keep_places << " poison " << poison;
+        EXPECT_TRUE(run_three_steps(**executor) == expected)
+            << "places kept " << keep_places << " poison " << poison;
       }
     }
   }

@@ -34,8 +34,8 @@ class Cover {
     std::vector<double> slope(need_.size());
     std::vector<double> good = prices;
     double stride = 1;
-    const auto steps = static_cast<int>(std::clamp<std::size_t>(
-        40'000'000 / (gaps_.size() + need_.size()), 20, 600));
+    const auto steps = static_cast<int>(
+        std::clamp<std::size_t>(40'000'000 / (gaps_.size() + need_.size()), 20, 600));
     for (int step = 0, stale = 0; step < steps && best < reached * (1 - 1e-6); ++step) {
       const double value = evaluate(prices, slope);
       if (value > best) {

@@ -5,9 +5,9 @@
 //
 // cover_bound: for a fixed order of first runs. While task t runs for the first time, what was made
 // before and is read after lies in memory or must be brought back later, at no less than its own
-// price: the time of its task, its encode and decode, or nothing if it may be swapped (the copy might
-// be hidden). So every plan picks a set of gaps (between two uses of one value) that are left empty
-// somewhere, pays c_g for each, and the gaps across t must free need_t bytes, at every t:
+// price: the time of its task, its encode and decode, or nothing if it may be swapped (the copy
+// might be hidden). So every plan picks a set of gaps (between two uses of one value) that are left
+// empty somewhere, pays c_g for each, and the gaps across t must free need_t bytes, at every t:
 //
 //     min  sum c_g z_g    s.t.  sum over g across t of m_g z_g >= need_t for every t,   0 <= z <= 1
 //
@@ -28,8 +28,8 @@
 
 namespace plimsoll::schedule {
 
-// Seconds that any schedule of this order within the budget needs on top of keep-all's. `reached` is
-// what the best known schedule needs: it sets the length of the steps, and is never exceeded.
+// Seconds that any schedule of this order within the budget needs on top of keep-all's. `reached`
+// is what the best known schedule needs: it sets the length of the steps, and is never exceeded.
 double cover_bound(const Problem& problem, const Sequence& sequence, std::int64_t budget,
                    double reached);
 

@@ -268,7 +268,8 @@ std::vector<Index> Construct::taken_by(Index task) {
   for (Index made : p_.outputs[task]) {
     const Index from = p_.in_place[at(made)];
     if (from == kNoIndex || std::find(taken.begin(), taken.end(), from) != taken.end()) continue;
-    if (p_.must_take[at(made)] || (pins_[at(from)] == 1 && next_use(from) == kNever)) taken.push_back(from);
+    if (p_.must_take[at(made)] || (pins_[at(from)] == 1 && next_use(from) == kNever))
+      taken.push_back(from);
   }
   for (std::size_t i = 0; i < before.size(); ++i) resident_[at(p_.outputs[task][i])] = before[i];
   now_at_ -= ahead;

@@ -15,9 +15,9 @@
 // stays, or is the first to be dropped, swapped or encoded when bytes are short. That is what
 // gap_search.h changes, one gap at a time.
 //
-// With `stays` a walk goes task by task: whatever is larger and can be swapped leaves after every task
-// and comes back when asked for, so that lifetimes of different tasks hardly overlap and packing
-// needs little more than the largest task. Slow, and the surest way into a small budget.
+// With `stays` a walk goes task by task: whatever is larger and can be swapped leaves after every
+// task and comes back when asked for, so that lifetimes of different tasks hardly overlap and
+// packing needs little more than the largest task. Slow, and the surest way into a small budget.
 //
 // Every run is feasible by construction or fails; it never exceeds the budget. Different weights
 // and alpha give different plans; the caller restarts with perturbed ones and keeps the best. Alpha
@@ -49,10 +49,10 @@ struct GapChoice {
 struct ConstructSettings {
   std::int64_t budget = 0;
   double alpha = 1;
-  double copy_weight = 0.1;          // what a second of hidden copying counts as
-  std::vector<double> weights;       // per value; empty: all 1
-  std::vector<double> swap_weights;  // the same for swapping alone, on top
-  std::vector<GapChoice> gaps;       // by Construct::gap_of; empty: all free
+  double copy_weight = 0.1;           // what a second of hidden copying counts as
+  std::vector<double> weights;        // per value; empty: all 1
+  std::vector<double> swap_weights;   // the same for swapping alone, on top
+  std::vector<GapChoice> gaps;        // by Construct::gap_of; empty: all free
   std::optional<std::int64_t> stays;  // task by task: what has more bytes leaves after every one
   double give_up_seconds = 0;         // the run is hopeless beyond this
   std::function<bool()> stop;         // asked now and then: true ends the run without a plan

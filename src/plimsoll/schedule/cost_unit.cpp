@@ -7,8 +7,9 @@
 namespace plimsoll::schedule {
 namespace {
 
-constexpr int kUsual = 30;          // costs of 2^-30 to 2^30 stay as they are
-constexpr double kMostRate = 1e300;  // of copies; finite, so that no bytes take 0 seconds and not NaN
+constexpr int kUsual = 30;  // costs of 2^-30 to 2^30 stay as they are
+// of copies; finite, so that no bytes take 0 seconds and not NaN
+constexpr double kMostRate = 1e300;
 
 }  // namespace
 
@@ -27,7 +28,8 @@ double take_out_unit(Workload& workload, CopyRates& copies) {
     }
   }
   scale(copies.latency_seconds);
-  for (double* rate : {&copies.out_bytes_per_second, &copies.in_bytes_per_second}) *rate = std::min(kMostRate, std::ldexp(*rate, exponent));
+  for (double* rate : {&copies.out_bytes_per_second, &copies.in_bytes_per_second})
+    *rate = std::min(kMostRate, std::ldexp(*rate, exponent));
   return std::ldexp(1.0, exponent);
 }
 

@@ -19,7 +19,8 @@ Workload ladder(double unit) {
     std::string inputs = i == 0 ? "" : fmt::format("{}", i - 1);
     if (i >= kHalf) inputs += fmt::format(",{}", 2 * kHalf - 1 - i);
     if (i == kHalf) inputs = fmt::format("{}", kHalf - 1);
-    nodes += fmt::format(R"({}{{"seconds":{},"bytes":{},"inputs":[{}]}})", i == 0 ? "" : ",", unit * (1 + i % 5), 100 + 7 * (i % 4), inputs);
+    nodes += fmt::format(R"({}{{"seconds":{},"bytes":{},"inputs":[{}]}})", i == 0 ? "" : ",",
+                         unit * (1 + i % 5), 100 + 7 * (i % 4), inputs);
   }
   return read_dag(fmt::format(R"({{"nodes":[{}]}})", nodes)).value();
 }

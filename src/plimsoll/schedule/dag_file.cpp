@@ -23,19 +23,25 @@ constexpr double kLargestBytes = 4e15;
 
 // A key that nobody reads is an edge or a cost that would be lost.
 template <std::size_t kCount>
-Status only_keys(const json& object, const std::string& where, const std::array<std::string_view, kCount>& keys) {
+Status only_keys(const json& object, const std::string& where,
+                 const std::array<std::string_view, kCount>& keys) {
   for (const auto& [key, value] : object.items()) {
     if (std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
-    const std::string near = key.size() > 40 ? "" : nearest_name(key, std::vector<std::string>(keys.begin(), keys.end()));
-    return bad_input("{}: unknown key `{}`{}", where, excerpt(key), near.empty() ? "" : fmt::format("; did you mean `{}`?", near));
+    const std::string near =
+        key.size() > 40 ? ""
+                        : nearest_name(key, std::vector<std::string>(keys.begin(), keys.end()));
+    return bad_input("{}: unknown key `{}`{}", where, excerpt(key),
+                     near.empty() ? "" : fmt::format("; did you mean `{}`?", near));
   }
   return {};
 }
 
 constexpr std::array<std::string_view, 3> kFileKeys = {"nodes", "order", "schema"};
-constexpr std::array<std::string_view, 12> kNodeKeys = {"name", "seconds", "bytes", "scratch", "inputs", "recompute",
-                                                        "keep", "swap", "in_place", "encodings", "cheap", "block"};
-constexpr std::array<std::string_view, 5> kEncodingKeys = {"name", "bytes", "encode_seconds", "decode_seconds", "lossless"};
+constexpr std::array<std::string_view, 12> kNodeKeys = {"name",     "seconds",   "bytes", "scratch",
+                                                        "inputs",   "recompute", "keep",  "swap",
+                                                        "in_place", "encodings", "cheap", "block"};
+constexpr std::array<std::string_view, 5> kEncodingKeys = {"name", "bytes", "encode_seconds",
+                                                           "decode_seconds", "lossless"};
 
 Result<Bytes> bytes_of(const json& node, const char* key, const std::string& name) {
   const auto found = node.find(key);
@@ -87,7 +93,10 @@ class Reader {
   static Status check_keys(const json& file) {
     for (const char* key : {"links", "edges"}) {
       if (file.contains(key))
-        return bad_input("`{}`: this is a node-link graph; here edges stand in the `inputs` of nodes, tools/dag_from_node_link.py converts", key);
+        return bad_input(
+            "`{}`: this is a node-link graph; here edges stand in the `inputs` of nodes, "
+            "tools/dag_from_node_link.py converts",
+            key);
     }
     return only_keys(file, "the DAG file", kFileKeys);
   }
@@ -109,7 +118,8 @@ class Reader {
     if (reference.is_string()) {
       const auto found = place_.find(reference.get_ref<const std::string&>());
       if (found != place_.end()) return found->second;
-      return bad_input("{}: there is no node '{}'", where, excerpt(reference.get_ref<const std::string&>()));
+      return bad_input("{}: there is no node '{}'", where,
+                       excerpt(reference.get_ref<const std::string&>()));
     }
     if (reference.is_number_unsigned() && reference.get<std::uint64_t>() < names_.size()) {
       return static_cast<std::size_t>(reference.get<std::uint64_t>());
@@ -169,7 +179,8 @@ class Reader {
     }
     for (const json& offer : *encodings) {
       if (!offer.is_object()) return bad_input("node '{}': an encoding must be an object", name);
-      PLIMSOLL_RETURN_IF_ERROR(only_keys(offer, "node '" + excerpt(name) + "': encoding", kEncodingKeys));
+      PLIMSOLL_RETURN_IF_ERROR(
+          only_keys(offer, "node '" + excerpt(name) + "': encoding", kEncodingKeys));
       Encoding encoding;
       if (const auto label = offer.find("name"); label != offer.end() && label->is_string()) {
         encoding.name = label->get<std::string>();

@@ -11,7 +11,8 @@ namespace {
 
 TEST(DagFile, ReadsNodesByNameAndByPlace) {
   const auto workload = read_dag(R"({"nodes":[
-    {"name":"a","seconds":1,"bytes":10}, {"name":"b","seconds":2,"bytes":5,"scratch":3,"inputs":["a"]},
+    {"name":"a","seconds":1,"bytes":10},
+    {"name":"b","seconds":2,"bytes":5,"scratch":3,"inputs":["a"]},
     {"name":"c","seconds":1,"bytes":1,"inputs":[0,1,"a"],"keep":true}]})");
   ASSERT_TRUE(workload) << workload.error().message;
   ASSERT_EQ(workload->tasks.size(), 3u);

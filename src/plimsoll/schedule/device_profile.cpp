@@ -12,7 +12,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr JsonLimits kProfileLimits{.bytes = std::size_t{64} << 20, .depth = 8, .values = 1'000'000};
+constexpr JsonLimits kProfileLimits{
+    .bytes = std::size_t{64} << 20, .depth = 8, .values = 1'000'000};
 
 Result<double> number(const json& object, const char* key, bool zero_allowed) {
   const auto found = object.find(key);
@@ -53,7 +54,8 @@ Result<CopyRates> rates(const json& file, const char* key) {
 
 Result<CodecRates> codec_rates(const json& file) {
   const auto found = file.find("codecs");
-  if (found == file.end() || !found->is_object()) return bad_input("profile: `codecs` must be an object");
+  if (found == file.end() || !found->is_object())
+    return bad_input("profile: `codecs` must be an object");
   CodecRates out;
   PLIMSOLL_TRY(out.encode_bytes_per_second, number(*found, "encode_bytes_per_second", false));
   PLIMSOLL_TRY(out.decode_bytes_per_second, number(*found, "decode_bytes_per_second", false));
@@ -63,8 +65,10 @@ Result<CodecRates> codec_rates(const json& file) {
   if (!forms->is_object()) return bad_input("profile: `forms` of `codecs` must be an object");
   for (const auto& [form, rate] : forms->items()) {
     if (!rate.is_object()) return bad_input("profile: `{}` of `codecs` must be an object", form);
-    PLIMSOLL_TRY(out.forms[form].encode_bytes_per_second, number(rate, "encode_bytes_per_second", false));
-    PLIMSOLL_TRY(out.forms[form].decode_bytes_per_second, number(rate, "decode_bytes_per_second", false));
+    PLIMSOLL_TRY(out.forms[form].encode_bytes_per_second,
+                 number(rate, "encode_bytes_per_second", false));
+    PLIMSOLL_TRY(out.forms[form].decode_bytes_per_second,
+                 number(rate, "decode_bytes_per_second", false));
   }
   return out;
 }

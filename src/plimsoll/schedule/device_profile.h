@@ -31,10 +31,10 @@ struct DeviceProfile {
   std::map<std::string, double> operations_per_second;  // by dtype: "fp32", "bf16", ...
   double memory_bytes_per_second = 1;
   double launch_seconds = 0;
-  CopyRates copies;                        // to and from host memory
-  CopyRates disk;                          // to and from a swap file
+  CopyRates copies;     // to and from host memory
+  CopyRates disk;       // to and from a swap file
   double copy_tax = 0;  // seconds that computing loses for a second of copying beside it
-  CodecRates codecs;                       // encodings of maps: sparse, and other forms where known
+  CodecRates codecs;    // encodings of maps: sparse, and other forms where known
   std::map<std::string, double> measured;  // seconds by operator signature
 
   bool operator==(const DeviceProfile&) const = default;

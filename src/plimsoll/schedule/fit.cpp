@@ -13,9 +13,10 @@
 namespace plimsoll::schedule {
 namespace {
 
-double bound(const Problem& problem, const std::vector<Index>& order, double kept_seconds, double seconds,
-             Bytes budget) {
-  return kept_seconds + cover_bound(problem, Sequence(problem, order), budget.value, std::max(0.0, seconds - kept_seconds));
+double bound(const Problem& problem, const std::vector<Index>& order, double kept_seconds,
+             double seconds, Bytes budget) {
+  return kept_seconds + cover_bound(problem, Sequence(problem, order), budget.value,
+                                    std::max(0.0, seconds - kept_seconds));
 }
 
 Fit finish(const Workload& workload, const FitOptions& options, Fitter& fitter, Candidate candidate,
@@ -27,7 +28,8 @@ Fit finish(const Workload& workload, const FitOptions& options, Fitter& fitter, 
   fit.keep_all_seconds = kept.seconds;
   fit.floor = floor_of(workload, options.remedies);
   if (options.bound) {
-    fit.bound_seconds = bound(fitter.problem(), candidate.order, kept.seconds, fit.schedule.seconds, budget);
+    fit.bound_seconds =
+        bound(fitter.problem(), candidate.order, kept.seconds, fit.schedule.seconds, budget);
     fit.optimal = fit.schedule.seconds <= fit.bound_seconds * (1 + 1e-9);
   }
   fit.seconds_spent = spent;
@@ -138,7 +140,8 @@ Result<Fit> fit(const Workload& workload, const FitOptions& options) {
         "and {} bytes are needed by any plan",
         options.budget, smallest, floor.bytes);
   }
-  Fit out = finish(workload, options, fitter, std::move(*found), kept, options.budget, watch.seconds());
+  Fit out =
+      finish(workload, options, fitter, std::move(*found), kept, options.budget, watch.seconds());
   if (!options.deterministic) out.runners_up = fitter.take_runners_up();
   return out;
 }
@@ -153,12 +156,14 @@ Result<std::vector<Fit>> task_by_task(const Workload& workload, const FitOptions
     const Bytes stays(static_cast<std::int64_t>(share * static_cast<double>(options.budget.value)));
     std::optional<Candidate> found = fitter.task_by_task(options.budget, stays);
     if (!found) continue;
-    out.push_back(finish(workload, options, fitter, std::move(*found), fitter.keep_all().schedule, options.budget, watch.seconds()));
+    out.push_back(finish(workload, options, fitter, std::move(*found), fitter.keep_all().schedule,
+                         options.budget, watch.seconds()));
   }
   return out;
 }
 
-double bound_for_order_of(const Schedule& schedule, const Workload& workload, const FitOptions& options) {
+double bound_for_order_of(const Schedule& schedule, const Workload& workload,
+                          const FitOptions& options) {
   const Problem problem(workload, options.remedies, options.copies);
   std::vector<Index> order;
   for (const Action& action : schedule.actions) {

@@ -66,7 +66,8 @@ struct FitOptions {
   int threads = 1;
   std::function<void(const FitProgress&)> on_better;  // called from one thread at a time
   const std::atomic<bool>* stop = nullptr;            // set it to end the search early
-  bool bound = true;                                  // say how fast any schedule of its order could be
+  // say how fast any schedule of its order could be
+  bool bound = true;
 };
 
 // What one task must have in memory at once, whatever the plan.
@@ -81,10 +82,12 @@ struct Fit {
   std::vector<TaskId> order;  // the order of first runs
   Bytes keep_all_bytes;       // peak of the given order when nothing is dropped early
   double keep_all_seconds = 0;
-  double bound_seconds = 0;  // no schedule of this order within the budget is faster; 0: not asked for
+  // no schedule of this order within the budget is faster; 0: not asked for
+  double bound_seconds = 0;
   Floor floor;
   bool optimal = false;  // reached its bound
-  // What was best before it, fastest first, within the budget too: for callers that need more than bytes alive.
+  // What was best before it, fastest first, within the budget too: for callers that need more than
+  // bytes alive.
   std::vector<Schedule> runners_up;
   double seconds_spent = 0;
 
@@ -94,9 +97,9 @@ struct Fit {
 
 Result<Fit> fit(const Workload& workload, const FitOptions& options);
 
-// Schedules that keep nothing large in memory between two tasks, as far as it can be swapped: slow, but packing one
-// needs hardly more than its largest task. One for each of a few sizes up to which values stay, down to none; fewer
-// where a value can neither stay nor leave.
+// Schedules that keep nothing large in memory between two tasks, as far as it can be swapped: slow,
+// but packing one needs hardly more than its largest task. One for each of a few sizes up to which
+// values stay, down to none; fewer where a value can neither stay nor leave.
 Result<std::vector<Fit>> task_by_task(const Workload& workload, const FitOptions& options);
 
 // The curve from keep-all down to the smallest that works: one ladder of candidates, monotone. At
@@ -104,8 +107,10 @@ Result<std::vector<Fit>> task_by_task(const Workload& workload, const FitOptions
 Result<std::vector<Fit>> sweep(const Workload& workload, const FitOptions& options,
                                int points = 16);
 
-// No schedule of a workload within options.budget that runs tasks first in the order of this one is faster.
-double bound_for_order_of(const Schedule& schedule, const Workload& workload, const FitOptions& options);
+// No schedule of a workload within options.budget that runs tasks first in the order of this one is
+// faster.
+double bound_for_order_of(const Schedule& schedule, const Workload& workload,
+                          const FitOptions& options);
 
 // Every candidate of the ladder that options.budget would hold, fastest first: for callers that can
 // judge a schedule only by what comes after it (packing). The same ladder for every budget, by

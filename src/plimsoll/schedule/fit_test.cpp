@@ -11,9 +11,9 @@
 #include "plimsoll/base/random.h"
 #include "plimsoll/schedule/fitter.h"
 #include "plimsoll/schedule/instances.h"
-#include "plimsoll/schedule/testing/layered_network.h"
 #include "plimsoll/schedule/prove.h"
 #include "plimsoll/schedule/strategies.h"
+#include "plimsoll/schedule/testing/layered_network.h"
 #include "plimsoll/schedule/verify_schedule.h"
 
 namespace plimsoll::schedule {
@@ -182,8 +182,8 @@ FitOptions counted(Bytes budget) {
   return options;
 }
 
-// The search that the clock would cut, under this very budget and in the given order, cut by counts instead: `times`
-// what a rung of the deterministic ladder gets.
+// The search that the clock would cut, under this very budget and in the given order, cut by counts
+// instead: `times` what a rung of the deterministic ladder gets.
 std::optional<Schedule> searched(const Workload& workload, FitOptions options, double times) {
   options.deterministic = true;
   options.order = OrderChoice::kGiven;
@@ -381,10 +381,10 @@ TEST(Fit, FindsAPlanWhereWalksOnlyThrash) {
 // The optimum by integer programming, on graphs small enough for it.
 struct ProofCase {
   int graphs = 3, tasks = 12, edges = 24;
-  int percent = 80;  // of the keep-all peak
+  int percent = 80;           // of the keep-all peak
   double proof_seconds = 60;  // for the solver
   double times = 4;           // for the search, in counts
-  double allowed = 1.01;  // times the optimum
+  double allowed = 1.01;      // times the optimum
   std::optional<CopyRates> copies = std::nullopt;
 };
 
@@ -471,9 +471,11 @@ TEST(Fit, IsNearTheOptimumWithSwapOnSmallGraphs) {
 // input again first, and there is no room for both.
 TEST(Fit, MakesAValueAgainBetweenTwoReadersInARow) {
   const Workload workload = random_layered(25, 40, 4);
-  const auto found = searched(workload, counted(Bytes(keep_all(workload).peak_bytes.value * 85 / 100)), 4);
+  const auto found =
+      searched(workload, counted(Bytes(keep_all(workload).peak_bytes.value * 85 / 100)), 4);
   ASSERT_TRUE(found);
-  EXPECT_LE(100 * (found->seconds / keep_all(workload).seconds - 1), 21.0);  // proven: 20.997; keeping it there costs 28.937
+  // proven: 20.997; keeping it there costs 28.937
+  EXPECT_LE(100 * (found->seconds / keep_all(workload).seconds - 1), 21.0);
 }
 
 // With twenty tasks the solver ends within seconds, with twenty-five not on all: there its best

@@ -15,24 +15,24 @@
 namespace plimsoll::schedule {
 namespace {
 
-constexpr Index kFreshLimit =
-    5000;                         // letting go of everything over the budget takes too long beyond
+// Letting go of everything over the budget takes too long beyond.
+constexpr Index kFreshLimit = 5000;
 // Times keep-all, with every copy there is to make.
 constexpr double kThrashing = 3;  // a walk that evicts what it needs next
 constexpr double kHopeless = 20;  // not worth building even if nothing else is found
 constexpr double kGrace = 0.1;
 constexpr std::size_t kRunnersUp = 8;
-constexpr double kAfterwards = 0.3;  // seconds for saying what would have been possible
-constexpr double kRoundSeconds = 3;  // then the best of all threads is shared
+constexpr double kAfterwards = 0.3;      // seconds for saying what would have been possible
+constexpr double kRoundSeconds = 3;      // then the best of all threads is shared
 constexpr double kLongRoundTasks = 400;  // from so many on; fewer take less
 constexpr double kShortestRound = 0.08;
 // Shares of what is left of the deadline, where the steps after it can be taken too.
 constexpr double kSegmentShare = 0.15;  // for plans by segments, of either order
 constexpr double kRestartShare = 0.12;
 constexpr double kDesperateShare = 0.05;  // for walks of any length, as long as there is no plan
-constexpr double kFindShare = 0.5;  // for intervals alone, where walks only thrash
-// Starting temperatures of the priced search, in times of a mean task: what settles most graphs is too
-// cold to leave plans of small ones that make nearly everything again.
+constexpr double kFindShare = 0.5;        // for intervals alone, where walks only thrash
+// Starting temperatures of the priced search, in times of a mean task: what settles most graphs is
+// too cold to leave plans of small ones that make nearly everything again.
 constexpr double kPricedHeat = 0.3;
 constexpr double kHot = 4;
 constexpr Index kHotTasks = 200;
@@ -158,7 +158,8 @@ std::optional<Candidate> Fitter::task_by_task(Bytes budget, Bytes stays) {
 }
 
 std::vector<Schedule> Fitter::take_runners_up() {
-  std::vector<Schedule> out(std::make_move_iterator(runners_up_.rbegin()), std::make_move_iterator(runners_up_.rend()));
+  std::vector<Schedule> out(std::make_move_iterator(runners_up_.rbegin()),
+                            std::make_move_iterator(runners_up_.rend()));
   runners_up_.clear();
   return out;
 }
@@ -356,8 +357,8 @@ std::function<double()> Fitter::progress_of(double from, double to, std::int64_t
   };
 }
 
-// The plan where a round begins: the best so far, or keep-all, which is better where little has to go
-// and where the walks found only plans that make things again many times.
+// The plan where a round begins: the best so far, or keep-all, which is better where little has to
+// go and where the walks found only plans that make things again many times.
 Retention Fitter::starting_point(std::uint64_t seed, bool fresh) {
   const std::lock_guard lock(mutex_);
   if (best_ && (!fresh || problem_.tasks > kFreshLimit)) {

@@ -98,7 +98,7 @@ class Fitter {
   Problem problem_;
   Problem at_home_;  // the same without swap: what the interval search works on
   Sequence given_;
-  Index turn_;  // the first task of the backward half
+  Index turn_;                        // the first task of the backward half
   std::optional<Sequence> mirrored_;  // mirror_order(), where the order is free and it is another
   Candidate kept_;
   std::int64_t budget_ = 0;

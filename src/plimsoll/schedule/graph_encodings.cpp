@@ -18,13 +18,15 @@ constexpr double kReluZeros = 0.45;
 constexpr double kMargin = 0.05;
 constexpr double kWorthIt = 0.3;  // fewer zeros are not worth two passes
 
-Encoding encoding(const codec::Codec& codec, const ir::TensorType& type, double zeros, const CodecRates& rates) {
+Encoding encoding(const codec::Codec& codec, const ir::TensorType& type, double zeros,
+                  const CodecRates& rates) {
   const auto count = static_cast<std::size_t>(type.shape.elements());
   const auto bytes = static_cast<std::int64_t>(codec::box_bytes(codec, count, zeros));
   const auto plain = static_cast<double>(ir::bytes_of(type).value);
   const std::string name(codec.name);
   const CodecRate rate = rates.of(name);
-  return {name, Bytes(round_up(bytes, kTensorAlignment.value)), rates.latency_seconds + plain / rate.encode_bytes_per_second,
+  return {name, Bytes(round_up(bytes, kTensorAlignment.value)),
+          rates.latency_seconds + plain / rate.encode_bytes_per_second,
           rates.latency_seconds + plain / rate.decode_bytes_per_second, codec.lossless};
 }
 
@@ -37,7 +39,9 @@ double zeros_of(const ir::Graph& graph, const ir::Node& maker, ValueId value) {
   if (maker.op != "dropout") return 0;
   const double dropped = std::max(0.0, maker.attributes.real("ratio", 0.5) - kMargin);
   const ir::Value& before = graph.value(maker.inputs.front());
-  const double already = before.producer.valid() ? zeros_of(graph, graph.node(before.producer), maker.inputs.front()) : 0;
+  const double already = before.producer.valid()
+                             ? zeros_of(graph, graph.node(before.producer), maker.inputs.front())
+                             : 0;
   return 1 - (1 - already) * (1 - dropped);
 }
 
@@ -65,18 +69,21 @@ bool is_lossy_form(std::string_view name) {
 }
 
 Result<std::vector<std::string>> parse_lossy_forms(std::string_view text) {
-  const std::string known = fmt::format("a comma list of {}; fp8 is fp8-e4m3", fmt::join(lossy_forms(), ", "));
+  const std::string known =
+      fmt::format("a comma list of {}; fp8 is fp8-e4m3", fmt::join(lossy_forms(), ", "));
   std::vector<std::string> out;
   for (const std::string_view word : comma_list(text)) {
     const std::string name(word == "fp8" ? "fp8-e4m3" : word);
-    if (!is_lossy_form(name)) return fail(ErrorCode::kUsage, "lossy form '{}': expects {}", word, known);
+    if (!is_lossy_form(name))
+      return fail(ErrorCode::kUsage, "lossy form '{}': expects {}", word, known);
     if (std::find(out.begin(), out.end(), name) == out.end()) out.push_back(name);
   }
   if (out.empty()) return fail(ErrorCode::kUsage, "lossy forms '{}': expects {}", text, known);
   return out;
 }
 
-std::vector<Encoding> offer_encodings(const ir::Graph& graph, ValueId value, const CodecRates& rates,
+std::vector<Encoding> offer_encodings(const ir::Graph& graph, ValueId value,
+                                      const CodecRates& rates,
                                       const std::vector<std::string>& lossy) {
   const ir::TensorType& type = graph.value(value).type;
   if (!graph.value(value).producer.valid() || ir::bytes_of(type).value == 0) return {};
@@ -90,8 +97,10 @@ std::vector<Encoding> offer_encodings(const ir::Graph& graph, ValueId value, con
   };
   if (maker.op == "max_pool" && type.dtype == ir::DType::kU8) offer(index_codec(maker), 0);
   if (type.dtype != ir::DType::kF32) return out;
-  if (const double zeros = zeros_of(graph, maker, value); zeros >= kWorthIt) offer(codec::find_codec("sparse"), zeros);
-  // Statistics (the mean and deviation of a norm) are few, and every value of their row depends on each.
+  if (const double zeros = zeros_of(graph, maker, value); zeros >= kWorthIt)
+    offer(codec::find_codec("sparse"), zeros);
+  // Statistics (the mean and deviation of a norm) are few, and every value of their row depends on
+  // each.
   if (maker.outputs.front() != value) return out;
   for (const std::string& form : lossy) offer(codec::find_codec(form), 0);
   return out;

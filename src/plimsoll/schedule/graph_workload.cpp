@@ -25,7 +25,9 @@ std::string_view block_name(std::string_view layer) {
   while (begin < layer.size()) {
     const std::size_t dot = std::min(layer.find('.', begin), layer.size());
     const std::string_view part = layer.substr(begin, dot - begin);
-    const bool digits = !part.empty() && std::all_of(part.begin(), part.end(), [](unsigned char c) { return std::isdigit(c); });
+    const bool digits = !part.empty() && std::all_of(part.begin(), part.end(), [](unsigned char c) {
+      return std::isdigit(c);
+    });
     if (digits) end = dot;
     begin = dot + 1;
   }
@@ -34,7 +36,8 @@ std::string_view block_name(std::string_view layer) {
 
 class Mapper {
  public:
-  Mapper(const ir::Graph& graph, const GraphWorkloadOptions& options) : graph_(graph), options_(options) {
+  Mapper(const ir::Graph& graph, const GraphWorkloadOptions& options)
+      : graph_(graph), options_(options) {
     out_.place.resize(graph.values.size());
     if (options.join) {
       parts_ = find_joined_parts(graph);
@@ -91,7 +94,8 @@ class Mapper {
     if (before.valid()) {
       out_.lead[id.index()] = out_.lead[before.index()];
       out_.workload.values[id.index()].in_place = InPlace{before, true};
-      if (std::find(task.inputs.begin(), task.inputs.end(), before) == task.inputs.end()) task.inputs.push_back(before);
+      if (std::find(task.inputs.begin(), task.inputs.end(), before) == task.inputs.end())
+        task.inputs.push_back(before);
     }
     out_.place[graph_value.index()] = {id, home.offset};
     return id;
@@ -121,14 +125,17 @@ class Mapper {
   bool place_as_views(const ir::Node& node) {
     const ops::Card& card = ops::card_of(node);
     if (!options_.views || card.views == nullptr || node.phase == ir::Phase::kUpdate) return false;
-    const std::vector<ops::View> views = card.views(ops::call_of(graph_, node), ops::output_types(graph_, node));
-    const bool all = views.size() == node.outputs.size() && std::all_of(views.begin(), views.end(), [](const ops::View& view) {
-      return !view.input_inside && view.offset.value % kTensorAlignment.value == 0;
-    });
+    const std::vector<ops::View> views =
+        card.views(ops::call_of(graph_, node), ops::output_types(graph_, node));
+    const bool all = views.size() == node.outputs.size() &&
+                     std::all_of(views.begin(), views.end(), [](const ops::View& view) {
+                       return !view.input_inside && view.offset.value % kTensorAlignment.value == 0;
+                     });
     if (!all) return false;
     for (const ops::View& view : views) {
       const Place outer = place_of(node.inputs[static_cast<std::size_t>(view.input)]);
-      out_.place[node.outputs[static_cast<std::size_t>(view.output)].index()] = {outer.value, outer.offset + view.offset};
+      out_.place[node.outputs[static_cast<std::size_t>(view.output)].index()] = {
+          outer.value, outer.offset + view.offset};
     }
     return true;
   }
@@ -148,17 +155,23 @@ class Mapper {
     for (const ValueId input : node.inputs) {
       if (!input.valid()) continue;
       const ValueId value = place_of(input).value;
-      if (std::find(task.inputs.begin(), task.inputs.end(), value) == task.inputs.end()) task.inputs.push_back(value);
+      if (std::find(task.inputs.begin(), task.inputs.end(), value) == task.inputs.end())
+        task.inputs.push_back(value);
     }
-    const bool has_part = std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId output) { return parts_.home[output.index()].root.valid(); });
+    const bool has_part =
+        std::any_of(node.outputs.begin(), node.outputs.end(),
+                    [&](ValueId output) { return parts_.home[output.index()].root.valid(); });
     task.once = task.once || has_part;
     for (const ValueId output : node.outputs) {
       const bool part = parts_.home[output.index()].root.valid();
       task.outputs.push_back(part ? add_part(output, task_id, task) : add_value(output, task_id));
       out_.workload.values.back().recompute = !task.once;
-      if (options_.codecs.encode_bytes_per_second > 0 && !part) out_.workload.values.back().encodings = offer_encodings(graph_, output, options_.codecs, options_.lossy);
+      if (options_.codecs.encode_bytes_per_second > 0 && !part)
+        out_.workload.values.back().encodings =
+            offer_encodings(graph_, output, options_.codecs, options_.lossy);
     }
-    if (!out_.workload.turn.valid() && node.phase == ir::Phase::kBackward) out_.workload.turn = task_id;
+    if (!out_.workload.turn.valid() && node.phase == ir::Phase::kBackward)
+      out_.workload.turn = task_id;
     out_.workload.tasks.push_back(std::move(task));
     out_.node_of_task.push_back(id);
     offer_in_place(id, card, facts);
@@ -167,7 +180,8 @@ class Mapper {
   std::int32_t block_of(const std::string& layer) {
     const std::string_view block = block_name(layer);
     if (block.empty()) return -1;
-    return blocks_.try_emplace(std::string(block), static_cast<std::int32_t>(blocks_.size())).first->second;
+    return blocks_.try_emplace(std::string(block), static_cast<std::int32_t>(blocks_.size()))
+        .first->second;
   }
 
   // One offer per output: the demanded one, or else the input that dies here, or else any.
@@ -179,7 +193,9 @@ class Mapper {
       ValueId best;
       bool best_dies = false;
       for (const ops::InPlace::Pair& pair : card.in_place.pairs()) {
-        if (static_cast<std::size_t>(pair.output) != output || static_cast<std::size_t>(pair.input) >= node.inputs.size()) continue;
+        if (static_cast<std::size_t>(pair.output) != output ||
+            static_cast<std::size_t>(pair.input) >= node.inputs.size())
+          continue;
         const ValueId input = node.inputs[static_cast<std::size_t>(pair.input)];
         if (!input.valid() || !may_take_over(node, node.outputs[output], input)) continue;
         const ValueId value = place_of(input).value;
@@ -191,19 +207,22 @@ class Mapper {
       }
       if (!best.valid() || parts_.home[node.outputs[output].index()].root.valid()) continue;
       taken.push_back(best);
-      out_.workload.values[out_.place[node.outputs[output].index()].value.index()].in_place = InPlace{best, card.in_place.must()};
+      out_.workload.values[out_.place[node.outputs[output].index()].value.index()].in_place =
+          InPlace{best, card.in_place.must()};
     }
   }
 
-  // The input must be all of its value, of the output's size, a value that may be overwritten at all,
-  // and no other operand of the node may look at the same bytes.
+  // The input must be all of its value, of the output's size, a value that may be overwritten at
+  // all, and no other operand of the node may look at the same bytes.
   bool may_take_over(const ir::Node& node, ValueId output, ValueId input) const {
     const Place place = place_of(input);
     const Value& value = out_.workload.value(place.value);
     const bool update = ops::card_of(node).in_place.must();
-    if (place.offset.value != 0 || value.bytes != padded_bytes(graph_.value(output).type)) return false;
+    if (place.offset.value != 0 || value.bytes != padded_bytes(graph_.value(output).type))
+      return false;
     // Padding can hide a difference: a broadcast row of 20 bytes and a result of 60 both take 64.
-    if (ir::bytes_of(graph_.value(input).type) != ir::bytes_of(graph_.value(output).type)) return false;
+    if (ir::bytes_of(graph_.value(input).type) != ir::bytes_of(graph_.value(output).type))
+      return false;
     const ir::ValueKind kind = graph_.value(out_.graph_value[place.value.index()]).kind;
     if (!update && (ir::is_persistent(kind) || kind == ir::ValueKind::kConstant)) return false;
     return std::none_of(node.inputs.begin(), node.inputs.end(), [&](ValueId other) {
@@ -213,7 +232,9 @@ class Mapper {
 
   void mark_kept() {
     std::vector<Value>& values = out_.workload.values;
-    const auto keep = [&](ValueId graph_value) { values[out_.place[graph_value.index()].value.index()].keep = true; };
+    const auto keep = [&](ValueId graph_value) {
+      values[out_.place[graph_value.index()].value.index()].keep = true;
+    };
     for (std::size_t v = 0; v < graph_.values.size(); ++v) {
       const ir::ValueKind kind = graph_.values[v].kind;
       if (ir::is_persistent(kind) || kind == ir::ValueKind::kConstant) keep(ValueId(v));
@@ -231,13 +252,15 @@ class Mapper {
   GraphWorkload out_;
   std::vector<std::size_t> last_reader_;
   JoinedParts parts_;
-  std::vector<ValueId> now_;  // by graph value that parts are made in: its latest version in the workload
+  // by graph value that parts are made in: its latest version in the workload
+  std::vector<ValueId> now_;
   std::unordered_map<std::string, std::int32_t> blocks_;
 };
 
 }  // namespace
 
-Result<GraphWorkload> make_graph_workload(const ir::Graph& graph, const GraphWorkloadOptions& options) {
+Result<GraphWorkload> make_graph_workload(const ir::Graph& graph,
+                                          const GraphWorkloadOptions& options) {
   return Mapper(graph, options).run();
 }
 

@@ -14,8 +14,8 @@ constexpr double kHeatTasks = 60;
 constexpr double kFirstPrice = 0.1;
 constexpr double kCommonPrice = 0.003;  // these two times the number of values
 constexpr double kTopPrice = 0.1;
-// How much of the search goes into prices twice as high; once a plan fits, so many moves a value, if
-// that is less.
+// How much of the search goes into prices twice as high; once a plan fits, so many moves a value,
+// if that is less.
 constexpr double kDoubling = 0.07;
 constexpr double kSettling = 20;
 
@@ -65,11 +65,11 @@ class Search {
     }
   }
 
-  // The price of a byte over the budget rises until the plan is within it and then follows how often
-  // it is. It rises so slowly that the moves settle at every price: a price that runs ahead of them
-  // buys room at any cost, and such plans are not improved out of again. All stages rise together at
-  // first; then only those still over, so that a few of them do not freeze the search everywhere
-  // else.
+  // The price of a byte over the budget rises until the plan is within it and then follows how
+  // often it is. It rises so slowly that the moves settle at every price: a price that runs ahead
+  // of them buys room at any cost, and such plans are not improved out of again. All stages rise
+  // together at first; then only those still over, so that a few of them do not freeze the search
+  // everywhere else.
   void run_priced() {
     constexpr int kSteps = 64;
     const double settled = std::exp2(kSteps / (kSettling * static_cast<double>(movable_.size())));
@@ -448,7 +448,7 @@ class Search {
   Improved best_;
   double current_ = 0;
   double common_price_ = 0, top_price_ = 0;  // of a byte over the budget for one stage, in seconds
-  double slack_ = 0;  // by how much the move at hand may make the plan worse
+  double slack_ = 0;                         // by how much the move at hand may make the plan worse
   double tolerance_ = 0;
   std::vector<Index> movable_;
   std::vector<Index> candidates_;

@@ -5,10 +5,13 @@
 // where a value has several readers. Bytes and seconds are small round numbers, so optima can be
 // proven and compared.
 //
-//   random_chain(25)      layers of random cost and size         unit_chain(20)  all alike
-//   small_resnet(4)       residual blocks                        small_unet(3)   skips across
-//   levels small_vgg()           convolutions and pools                 transformer(8)  attention
-//   blocks random_layered(100)   random wiring between layers: the hard one
+//   random_chain(25)      layers of random cost and size
+//   unit_chain(20)        layers that are all alike
+//   small_resnet(4)       residual blocks
+//   small_unet(3)         skips across levels
+//   small_vgg()           convolutions and pools
+//   transformer(8)        attention blocks
+//   random_layered(100)   random wiring between layers: the hard one
 #pragma once
 
 #include <cstdint>

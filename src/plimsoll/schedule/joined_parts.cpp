@@ -18,20 +18,26 @@ class Joiner {
   JoinedParts run() {
     for (std::size_t n = graph_.nodes.size(); n-- > 0;) {
       const std::vector<ops::View> views = parts_of(graph_.nodes[n]);
-      if (!views.empty()) out_.joined[n] = lie_side_by_side(graph_.nodes[n], views) || give_homes(graph_.nodes[n], views);
+      if (!views.empty())
+        out_.joined[n] =
+            lie_side_by_side(graph_.nodes[n], views) || give_homes(graph_.nodes[n], views);
     }
     return std::move(out_);
   }
 
  private:
-  // Where every input lies in the one result; empty when some is no run of bytes at an aligned offset.
+  // Where every input lies in the one result; empty when some is no run of bytes at an aligned
+  // offset.
   std::vector<ops::View> parts_of(const ir::Node& node) const {
     const ops::Card& card = ops::card_of(node);
-    if (card.views == nullptr || node.outputs.size() != 1 || node.phase == ir::Phase::kUpdate) return {};
-    std::vector<ops::View> views = card.views(ops::call_of(graph_, node), ops::output_types(graph_, node));
-    const bool all = views.size() == node.inputs.size() && std::all_of(views.begin(), views.end(), [](const ops::View& view) {
-      return view.input_inside && view.offset.value % kTensorAlignment.value == 0;
-    });
+    if (card.views == nullptr || node.outputs.size() != 1 || node.phase == ir::Phase::kUpdate)
+      return {};
+    std::vector<ops::View> views =
+        card.views(ops::call_of(graph_, node), ops::output_types(graph_, node));
+    const bool all = views.size() == node.inputs.size() &&
+                     std::all_of(views.begin(), views.end(), [](const ops::View& view) {
+                       return view.input_inside && view.offset.value % kTensorAlignment.value == 0;
+                     });
     return all ? views : std::vector<ops::View>{};
   }
 
@@ -40,8 +46,10 @@ class Joiner {
     while (graph_.value(value).producer.valid()) {
       const ir::Node& node = graph_.node(graph_.value(value).producer);
       const ops::Card& card = ops::card_of(node);
-      if (card.views == nullptr || node.outputs.size() != 1 || node.phase == ir::Phase::kUpdate) break;
-      const std::vector<ops::View> views = card.views(ops::call_of(graph_, node), ops::output_types(graph_, node));
+      if (card.views == nullptr || node.outputs.size() != 1 || node.phase == ir::Phase::kUpdate)
+        break;
+      const std::vector<ops::View> views =
+          card.views(ops::call_of(graph_, node), ops::output_types(graph_, node));
       if (views.size() != 1 || views[0].input_inside || views[0].offset.value != 0) break;
       const ValueId outer = node.inputs[static_cast<std::size_t>(views[0].input)];
       if (ir::bytes_of(graph_.value(outer).type) != ir::bytes_of(graph_.value(value).type)) break;
@@ -51,11 +59,17 @@ class Joiner {
   }
 
   bool lie_side_by_side(const ir::Node& node, const std::vector<ops::View>& views) {
-    const auto home_of = [&](const ops::View& view) { return out_.home[maker_of(node.inputs[static_cast<std::size_t>(view.input)]).index()]; };
+    const auto home_of = [&](const ops::View& view) {
+      return out_.home[maker_of(node.inputs[static_cast<std::size_t>(view.input)]).index()];
+    };
     const Home first = home_of(views.front());
     const Home own = out_.home[node.outputs[0].index()];
-    if (!first.root.valid() || (own.root.valid() && own != first) || views.front().offset.value != 0) return false;
-    const bool all = std::all_of(views.begin(), views.end(), [&](const ops::View& view) { return home_of(view) == Home{first.root, first.offset + view.offset}; });
+    if (!first.root.valid() || (own.root.valid() && own != first) ||
+        views.front().offset.value != 0)
+      return false;
+    const bool all = std::all_of(views.begin(), views.end(), [&](const ops::View& view) {
+      return home_of(view) == Home{first.root, first.offset + view.offset};
+    });
     if (all) out_.home[node.outputs[0].index()] = first;
     return all;
   }
@@ -69,7 +83,8 @@ class Joiner {
       if (!can_get_home(maker, outer.root, makers)) return false;
       makers.push_back(maker);
     }
-    for (std::size_t i = 0; i < views.size(); ++i) out_.home[makers[i].index()] = {outer.root, outer.offset + views[i].offset};
+    for (std::size_t i = 0; i < views.size(); ++i)
+      out_.home[makers[i].index()] = {outer.root, outer.offset + views[i].offset};
     out_.home[node.outputs[0].index()] = outer;
     return true;
   }
@@ -80,10 +95,13 @@ class Joiner {
     if (!producer.valid() || out_.home[value.index()].root.valid()) return false;
     const ir::Node& node = graph_.node(producer);
     const ops::Card& card = ops::card_of(node);
-    const bool view = card.views != nullptr && parts_of(node).empty() && !card.views(ops::call_of(graph_, node), ops::output_types(graph_, node)).empty();
+    const bool view =
+        card.views != nullptr && parts_of(node).empty() &&
+        !card.views(ops::call_of(graph_, node), ops::output_types(graph_, node)).empty();
     if (view || node.phase == ir::Phase::kUpdate || card.in_place.must()) return false;
     return std::none_of(node.outputs.begin(), node.outputs.end(), [&](ValueId output) {
-      return out_.home[output.index()].root == root || std::find(siblings.begin(), siblings.end(), output) != siblings.end();
+      return out_.home[output.index()].root == root ||
+             std::find(siblings.begin(), siblings.end(), output) != siblings.end();
     });
   }
 
@@ -93,6 +111,8 @@ class Joiner {
 
 }  // namespace
 
-JoinedParts find_joined_parts(const ir::Graph& graph) { return Joiner(graph).run(); }
+JoinedParts find_joined_parts(const ir::Graph& graph) {
+  return Joiner(graph).run();
+}
 
 }  // namespace plimsoll::schedule

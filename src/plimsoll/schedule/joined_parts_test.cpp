@@ -27,7 +27,8 @@ std::int64_t joined(const ir::Graph& graph) {
 ir::Graph growing(int layers) {
   Builder b("growing");
   Var features = tanh(b.input("x", kRow));
-  for (int i = 0; i < layers; ++i) features = ops::concat({features, tanh(reduce_sum(features, {0}, true))}, 0);
+  for (int i = 0; i < layers; ++i)
+    features = ops::concat({features, tanh(reduce_sum(features, {0}, true))}, 0);
   return *b.finish({reduce_sum(features, {0}, true)});
 }
 
@@ -36,7 +37,8 @@ TEST(JoinedParts, AGrowingListLiesInOneBuffer) {
   const JoinedParts parts = find_joined_parts(graph);
   std::vector<Bytes> offsets;
   for (std::size_t v = 0; v < graph.values.size(); ++v) {
-    if (graph.values[v].producer.valid() && graph.node(graph.values[v].producer).op == "tanh") offsets.push_back(parts.home[v].offset);
+    if (graph.values[v].producer.valid() && graph.node(graph.values[v].producer).op == "tanh")
+      offsets.push_back(parts.home[v].offset);
   }
   EXPECT_EQ(offsets, (std::vector{Bytes(0), Bytes(64), Bytes(128), Bytes(192)}));
   EXPECT_EQ(joined(graph), 3);

@@ -18,17 +18,17 @@ namespace plimsoll::schedule {
 
 std::vector<Index> list_order(const Problem& problem);
 
-// One result after the other: all that the first sink of the given order needs, then what the second
-// needs beside it, and so on, each in the given order. An unrolled network adds up the gradients of
-// all its layers side by side, step by step back in time; this order finishes one layer after the
-// other, so that only one layer's sums are alive.
+// One result after the other: all that the first sink of the given order needs, then what the
+// second needs beside it, and so on, each in the given order. An unrolled network adds up the
+// gradients of all its layers side by side, step by step back in time; this order finishes one
+// layer after the other, so that only one layer's sums are alive.
 std::vector<Index> sink_order(const Problem& problem);
 
-// The same for a graph with a forward and a backward half (tasks before `turn` and the others): sinks
-// that need much of the same are finished together (the two weights of one recurrent layer), and the
-// forward half is turned around, so that what the backward half is done with last is made first. The
-// forward half of an unrolled network then goes layer by layer too, and pieces of it (segments.h) are
-// pieces of one layer.
+// The same for a graph with a forward and a backward half (tasks before `turn` and the others):
+// sinks that need much of the same are finished together (the two weights of one recurrent layer),
+// and the forward half is turned around, so that what the backward half is done with last is made
+// first. The forward half of an unrolled network then goes layer by layer too, and pieces of it
+// (segments.h) are pieces of one layer.
 std::vector<Index> mirror_order(const Problem& problem, Index turn);
 
 // Improves an order by at most `swaps` neighbour swaps tried.

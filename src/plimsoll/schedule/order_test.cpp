@@ -19,8 +19,9 @@ void add_task(Workload& out, std::vector<std::size_t> inputs) {
   out.values.push_back(value);
 }
 
-// Forward, step by step: 0 and 1, 2 and 3, 4 and 5 are the lower and the upper layer. Backward: 6 to
-// 11, the last step and the upper layer first. Then the sum of the upper layer, that of the lower.
+// Forward, step by step: 0 and 1, 2 and 3, 4 and 5 are the lower and the upper layer. Backward: 6
+// to 11, the last step and the upper layer first. Then the sum of the upper layer, that of the
+// lower.
 Workload unrolled() {
   Workload out;
   for (const auto& inputs : std::vector<std::vector<std::size_t>>{{},

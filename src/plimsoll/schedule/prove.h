@@ -6,12 +6,16 @@
 // file and solved by the `cbc` program (Debian: coinor-cbc); `relax` drops integrality, which gives
 // a bound in less time.
 //
-// With copies the model knows swapping too: H[t,i] says the value is on the host at the start of stage
-// t, O[t,i] how much of it is sent out in stage t, I[t,i] that it comes in. Two ways to count time:
-//   kPerfect   the longest of compute, copies out and copies in, as if no stream ever waited, and what
+// With copies the model knows swapping too: H[t,i] says the value is on the host at the start of
+// stage t, O[t,i] how much of it is sent out in stage t, I[t,i] that it comes in. Two ways to count
+// time:
+//   kPerfect   the longest of compute, copies out and copies in, as if no stream ever waited, and
+//              what
 //              comes in is there at once: below every plan.
-//   kByStage   every stage takes the longest of its three streams, what comes in can be used from the
-//              next stage on, what goes out stays until the stage ends: a plan that can be run, so a
+//   kByStage   every stage takes the longest of its three streams, what comes in can be used from
+//              the
+//              next stage on, what goes out stays until the stage ends: a plan that can be run, so
+//              a
 //              good search finds one about as fast.
 //
 // For workloads of single-output tasks without sources, scratch, in-place or
@@ -42,9 +46,10 @@ struct ProofOptions {
   const std::atomic<bool>* stop = nullptr;  // set it to end the solver early
 };
 
-// `seconds` is for all of it: the model is written, solved and given up within them, and the solver is
-// ended if it does not end itself. kUsage for what the model does not cover, kDoesNotFit when proven impossible, kNoAnswer when the
-// solver said nothing useful in time, kDevice when there is no cbc.
+// `seconds` is for all of it: the model is written, solved and given up within them, and the solver
+// is ended if it does not end itself. kUsage for what the model does not cover, kDoesNotFit when
+// proven impossible, kNoAnswer when the solver said nothing useful in time, kDevice when there is
+// no cbc.
 Result<Proof> prove(const Workload& workload, const std::vector<TaskId>& order, Bytes budget,
                     double seconds, const ProofOptions& options = {});
 

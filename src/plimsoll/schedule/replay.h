@@ -1,8 +1,8 @@
 // Replay: the schedule in which chosen values of the forward half are dropped and made again.
 //
 // The shape that all segment strategies share. The given order is walked; values marked as dropped
-// vanish when the forward half is over, and come back, all of one group together and in the order of
-// the forward half, when the backward half first reads one of the group. A group is a segment, a
+// vanish when the forward half is over, and come back, all of one group together and in the order
+// of the forward half, when the backward half first reads one of the group. A group is a segment, a
 // block, or -1: then a value comes back alone, with what it needs.
 //
 //   forward  a b | c d | e     dropped: b, d; kept: a, c (they cross a cut) and e

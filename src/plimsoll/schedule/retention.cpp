@@ -115,8 +115,8 @@ Index Retention::key_of(Index item) const {
   return task == kNoIndex ? 0 : 2 * position_[at(task)];
 }
 
-// What has to run in a stage: the closure of what its own task and its new holdings miss. False when
-// that cannot be.
+// What has to run in a stage: the closure of what its own task and its new holdings miss. False
+// when that cannot be.
 bool Retention::collect(Index stage, std::vector<Index>& items, double& seconds) {
   items.clear();
   seconds = 0;

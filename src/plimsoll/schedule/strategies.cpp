@@ -4,8 +4,8 @@
 #include <charconv>
 #include <cmath>
 
-#include "plimsoll/schedule/replay.h"
 #include "plimsoll/schedule/problem.h"
+#include "plimsoll/schedule/replay.h"
 #include "plimsoll/schedule/script.h"
 
 namespace plimsoll::schedule {
@@ -42,7 +42,9 @@ Script encode_all(const Problem& p, Index turn) {
   for (Index v = 0; v < p.values; ++v) {
     const Index made = p.producer[at(v)];
     const auto readers = p.readers[v];
-    if (p.encoding[at(v)] == kNoIndex || made == kNoIndex || made >= turn || p.keep[at(v)] || readers.empty() || readers.back() < turn) continue;
+    if (p.encoding[at(v)] == kNoIndex || made == kNoIndex || made >= turn || p.keep[at(v)] ||
+        readers.empty() || readers.back() < turn)
+      continue;
     waits[at(v)] = 1;
     last_forward[at(v)] = made;
     for (Index reader : readers) {

@@ -11,7 +11,8 @@
 //   made
 //                again where the backward half asks; convolutions and products stay
 //
-//   encode       every map that the backward half reads and that is offered an encoding waits in the smallest
+//   encode       every map that the backward half reads and that is offered an encoding waits in
+//                the smallest
 //                from its last reader in the forward half to its first in the backward half
 //
 // None of them takes a budget: they give what they give, and fit() is measured against them.

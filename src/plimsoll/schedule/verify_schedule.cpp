@@ -7,8 +7,8 @@
 namespace plimsoll::schedule {
 namespace {
 
-using Clock =
-    std::array<std::int64_t, 3>;  // per stream: how many of its actions are surely finished
+// Per stream: how many of its actions are surely finished.
+using Clock = std::array<std::int64_t, 3>;
 
 std::size_t lane(Stream stream) {
   return static_cast<std::size_t>(stream);

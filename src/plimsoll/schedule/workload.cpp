@@ -11,11 +11,13 @@ namespace {
 
 // Far below the largest int64, so that the search may add and subtract freely.
 constexpr std::int64_t kLargestTotal = std::numeric_limits<std::int64_t>::max() / 16;
-// Costs may be seconds, operations or anything else that adds up. So far below the largest double that
-// a plan which runs every task many times can still be added up.
+// Costs may be seconds, operations or anything else that adds up. So far below the largest double
+// that a plan which runs every task many times can still be added up.
 constexpr double kLargestCosts = 1e300;
 
-bool is_cost(double seconds) { return std::isfinite(seconds) && seconds >= 0; }
+bool is_cost(double seconds) {
+  return std::isfinite(seconds) && seconds >= 0;
+}
 
 Status check_total(const Workload& workload) {
   std::int64_t total = 0;
@@ -43,7 +45,8 @@ Status check_total(const Workload& workload) {
     costs += task.seconds;
   }
   if (!(costs <= kLargestCosts))
-    return bad_input("the costs of all tasks add up to {}, above {}: choose a larger unit", costs, kLargestCosts);
+    return bad_input("the costs of all tasks add up to {}, above {}: choose a larger unit", costs,
+                     kLargestCosts);
   return {};
 }
 

@@ -131,11 +131,13 @@ struct CodecRates {
   double encode_bytes_per_second = 0;
   double decode_bytes_per_second = 0;
   double latency_seconds = 0;
-  std::map<std::string, CodecRate> forms{};  // where one form's rate is known; the others go by the above
+  // where one form's rate is known; the others go by the above
+  std::map<std::string, CodecRate> forms{};
 
   CodecRate of(const std::string& form) const {
     const auto found = forms.find(form);
-    return found != forms.end() ? found->second : CodecRate{encode_bytes_per_second, decode_bytes_per_second};
+    return found != forms.end() ? found->second
+                                : CodecRate{encode_bytes_per_second, decode_bytes_per_second};
   }
 
   bool operator==(const CodecRates&) const = default;

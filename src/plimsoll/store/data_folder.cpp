@@ -35,14 +35,16 @@ Result<std::vector<std::string>> parts_of(std::string_view name) {
   if (name.size() > 4096 || name.find('\0') != std::string_view::npos) {
     return bad_input("external data has an impossible file name");
   }
-  if (name.front() == '/') return bad_input("external data '{}': an absolute path is refused", name);
+  if (name.front() == '/')
+    return bad_input("external data '{}': an absolute path is refused", name);
   std::vector<std::string> parts;
   while (!name.empty()) {
     const std::size_t end = std::min(name.find('/'), name.size());
     const std::string_view part = name.substr(0, end);
     name.remove_prefix(std::min(end + 1, name.size()));
     if (part.empty() || part == ".") continue;
-    if (part == "..") return bad_input("external data: a path with '..' leads out of the model's folder");
+    if (part == "..")
+      return bad_input("external data: a path with '..' leads out of the model's folder");
     parts.emplace_back(part);
   }
   if (parts.empty()) return bad_input("external data has no file name");
@@ -63,9 +65,10 @@ Result<const MappedFile*> DataFolder::map(std::string_view name) {
     const int next = ::openat(at.get(), parts[i].c_str(), kind | no_follow | O_CLOEXEC);
     if (next < 0) {
       const bool link = errno == ELOOP || (errno == ENOTDIR && !follow_links_);
-      return bad_input("external data '{}': {}", name,
-                       link ? "a symbolic link or no folder on the way; links are not followed unless allowed"
-                            : std::strerror(errno));
+      return bad_input(
+          "external data '{}': {}", name,
+          link ? "a symbolic link or no folder on the way; links are not followed unless allowed"
+               : std::strerror(errno));
     }
     at.reset(next);
   }
@@ -83,9 +86,11 @@ Result<std::span<const std::byte>> DataFolder::open(std::string_view name, std::
                                                     std::optional<std::int64_t> length) {
   PLIMSOLL_TRY(const MappedFile* file, map(name));
   const auto size = static_cast<std::int64_t>(file->bytes().size());
-  const std::int64_t wanted = length.value_or(std::max<std::int64_t>(size - std::max<std::int64_t>(offset, 0), 0));
+  const std::int64_t wanted =
+      length.value_or(std::max<std::int64_t>(size - std::max<std::int64_t>(offset, 0), 0));
   if (offset < 0 || wanted < 0 || offset > size || wanted > size - offset) {
-    return bad_input("external data '{}': has {} bytes, {} from {} are asked for", name, size, wanted, offset);
+    return bad_input("external data '{}': has {} bytes, {} from {} are asked for", name, size,
+                     wanted, offset);
   }
   return file->bytes().subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(wanted));
 }

@@ -37,7 +37,8 @@ TEST_F(DataFolderTest, GivesThePartAskedFor) {
 
 TEST_F(DataFolderTest, RefusesEveryWayOut) {
   DataFolder folder(root_ / "model");
-  for (const char* name : {"../secret", "sub/../../secret", "/etc/hostname", "link", "up/secret", "", ".", "..", "sub"}) {
+  for (const char* name : {"../secret", "sub/../../secret", "/etc/hostname", "link", "up/secret",
+                           "", ".", "..", "sub"}) {
     EXPECT_FALSE(folder.open(name, 0, 1)) << name;
   }
 }

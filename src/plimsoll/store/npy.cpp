@@ -54,9 +54,10 @@ struct NumpyType {
   ir::DType dtype;
 };
 constexpr NumpyType kTypes[] = {
-    {"<f8", ir::DType::kF64}, {"<f4", ir::DType::kF32}, {"<f2", ir::DType::kF16}, {"<i8", ir::DType::kI64},
-    {"<i4", ir::DType::kI32}, {"<i2", ir::DType::kI16}, {"|i1", ir::DType::kI8},  {"<u8", ir::DType::kU64},
-    {"<u4", ir::DType::kU32}, {"<u2", ir::DType::kU16}, {"|u1", ir::DType::kU8},  {"|b1", ir::DType::kBool},
+    {"<f8", ir::DType::kF64}, {"<f4", ir::DType::kF32}, {"<f2", ir::DType::kF16},
+    {"<i8", ir::DType::kI64}, {"<i4", ir::DType::kI32}, {"<i2", ir::DType::kI16},
+    {"|i1", ir::DType::kI8},  {"<u8", ir::DType::kU64}, {"<u4", ir::DType::kU32},
+    {"<u2", ir::DType::kU16}, {"|u1", ir::DType::kU8},  {"|b1", ir::DType::kBool},
 };
 
 Result<ir::DType> dtype_of(std::string_view name) {
@@ -105,7 +106,8 @@ Result<NpyHeader> parse_literal(std::string_view text) {
 
 }  // namespace
 
-void put_in_rows(const ir::TensorType& type, std::span<const std::byte> columns, std::span<std::byte> rows) {
+void put_in_rows(const ir::TensorType& type, std::span<const std::byte> columns,
+                 std::span<std::byte> rows) {
   const auto width = static_cast<std::size_t>(ir::bits(type.dtype) / 8);
   const ir::Shape& shape = type.shape;
   std::vector<std::int64_t> index(static_cast<std::size_t>(shape.rank()), 0);
@@ -130,10 +132,12 @@ Result<NpyHeader> read_npy_header(std::span<const std::byte> first) {
   if (first.size() < 10 || !text.starts_with(kMagic)) return bad_input("not a numpy file");
   const auto byte = [&](std::size_t i) { return std::to_integer<std::size_t>(first[i]); };
   const bool wide = byte(6) >= 2;
-  if (byte(6) < 1 || byte(6) > 3 || (wide && first.size() < 12)) return bad_input("a numpy format of version {} is not supported", byte(6));
+  if (byte(6) < 1 || byte(6) > 3 || (wide && first.size() < 12))
+    return bad_input("a numpy format of version {} is not supported", byte(6));
   const std::size_t begin = wide ? 12 : 10;
   const std::size_t length = byte(8) | byte(9) << 8 | (wide ? byte(10) << 16 | byte(11) << 24 : 0);
-  if (begin + length > kLongestNpyHeader) return bad_input("its header has {} bytes, at most {} are read", length, kLongestNpyHeader);
+  if (begin + length > kLongestNpyHeader)
+    return bad_input("its header has {} bytes, at most {} are read", length, kLongestNpyHeader);
   if (length > first.size() - begin) return bad_input("its header is cut off");
   PLIMSOLL_TRY(NpyHeader header, parse_literal(text.substr(begin, length)));
   header.size = begin + length;
@@ -145,7 +149,8 @@ Result<NamedTensor> read_npy(std::span<const std::byte> file) {
   const auto content = file.subspan(header.size);
   const std::int64_t size = ir::bytes_of(header.type).value;
   if (static_cast<std::int64_t>(content.size()) != size) {
-    return bad_input("{} needs {} bytes, the file has {}", ir::to_string(header.type), size, content.size());
+    return bad_input("{} needs {} bytes, the file has {}", ir::to_string(header.type), size,
+                     content.size());
   }
   NamedTensor out;
   out.type = header.type;
@@ -162,9 +167,11 @@ Result<std::string> npy_header(const ir::TensorType& type) {
   if (name.empty()) return bad_input("numpy has no type for {}", ir::name(type.dtype));
   std::string shape;
   for (const std::int64_t extent : type.shape) shape += fmt::format("{}, ", extent);
-  std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", name, shape);
+  std::string header =
+      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", name, shape);
   // The elements begin at a multiple of 64.
-  const std::size_t total = static_cast<std::size_t>(round_up(static_cast<std::int64_t>(header.size()) + 11, 64));
+  const std::size_t total =
+      static_cast<std::size_t>(round_up(static_cast<std::int64_t>(header.size()) + 11, 64));
   header.resize(total - 11, ' ');
   header += '\n';
   std::string out(kMagic);

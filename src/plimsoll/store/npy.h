@@ -3,7 +3,8 @@
 // An .npy file is a magic number, a length, a Python literal such as
 //   {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
 // and the elements. The literal is parsed as the three entries it may have and nothing else; no
-// Python object is ever made of it ('descr' of an object array is refused by name). Big-endian arrays are refused.
+// Python object is ever made of it ('descr' of an object array is refused by name). Big-endian
+// arrays are refused.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +38,8 @@ Result<NpyHeader> read_npy_header(std::span<const std::byte> first);
 // What stands before the elements. bf16, fp8 and packed types have no numpy name: an error.
 Result<std::string> npy_header(const ir::TensorType& type);
 // Elements in column-major order, put in rows.
-void put_in_rows(const ir::TensorType& type, std::span<const std::byte> columns, std::span<std::byte> rows);
+void put_in_rows(const ir::TensorType& type, std::span<const std::byte> columns,
+                 std::span<std::byte> rows);
 
 Result<NamedTensor> read_npy(std::span<const std::byte> file);
 

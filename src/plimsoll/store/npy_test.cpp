@@ -8,7 +8,8 @@ namespace plimsoll::store {
 namespace {
 
 TEST(Npy, TurnsFortranOrder) {
-  const std::string header = "{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }          \n";
+  const std::string header =
+      "{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }          \n";
   std::string file("\x93NUMPY\x01\x00", 8);
   file += static_cast<char>(header.size());
   file += '\0';
@@ -21,10 +22,12 @@ TEST(Npy, TurnsFortranOrder) {
 }
 
 TEST(Npy, RefusesObjectsAndImpossibleShapes) {
-  for (const std::string header : {"{'descr': '|O', 'fortran_order': False, 'shape': (1,), }",
-                                   "{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }",
-                                   "{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 16), }",
-                                   "{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000,), }", "{", "{'descr'", ""}) {
+  for (const std::string header :
+       {"{'descr': '|O', 'fortran_order': False, 'shape': (1,), }",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 16), }",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000,), }", "{", "{'descr'",
+        ""}) {
     std::string file("\x93NUMPY\x01\x00", 8);
     file += static_cast<char>(header.size());
     file += '\0';

@@ -54,14 +54,16 @@ Result<Directory> find_directory(Span file) {
       }
       out = {load(file, place + 48, 8), load(file, place + 40, 8), load(file, place + 32, 8)};
     }
-    if (out.offset > file.size() || out.size > file.size() - out.offset) return bad_input("its directory lies outside the file");
+    if (out.offset > file.size() || out.size > file.size() - out.offset)
+      return bad_input("its directory lies outside the file");
     if (out.count > kMostMembers) return bad_input("has more than {} members", kMostMembers);
     return out;
   }
   return bad_input("not an npz file: it has no zip directory");
 }
 
-// Sizes that do not fit 32 bits stand in an extra field, in this order, only those that did not fit.
+// Sizes that do not fit 32 bits stand in an extra field, in this order, only those that did not
+// fit.
 Status read_wide_sizes(Span extra, Member& member) {
   while (extra.size() >= 4) {
     const std::size_t length = load(extra, 2, 2);
@@ -85,13 +87,19 @@ Result<std::vector<Member>> read_directory(Span file) {
   Span rest = file.subspan(directory.offset, directory.size);
   std::vector<Member> out;
   for (std::uint64_t i = 0; i < directory.count; ++i) {
-    if (rest.size() < 46 || load(rest, 0, 4) != 0x02014b50) return bad_input("its directory is malformed");
+    if (rest.size() < 46 || load(rest, 0, 4) != 0x02014b50)
+      return bad_input("its directory is malformed");
     const std::size_t name = load(rest, 28, 2);
     const std::size_t extra = load(rest, 30, 2);
     const std::size_t comment = load(rest, 32, 2);
     if (rest.size() - 46 < name + extra + comment) return bad_input("its directory is cut off");
-    Member member{{reinterpret_cast<const char*>(rest.data()) + 46, name}, load(rest, 10, 2), load(rest, 20, 4),
-                  load(rest, 24, 4), load(rest, 42, 4), static_cast<std::uint32_t>(load(rest, 16, 4)), {}};
+    Member member{{reinterpret_cast<const char*>(rest.data()) + 46, name},
+                  load(rest, 10, 2),
+                  load(rest, 20, 4),
+                  load(rest, 24, 4),
+                  load(rest, 42, 4),
+                  static_cast<std::uint32_t>(load(rest, 16, 4)),
+                  {}};
     if ((load(rest, 8, 2) & 1) != 0) return bad_input("a member is encrypted");
     PLIMSOLL_RETURN_IF_ERROR(read_wide_sizes(rest.subspan(46 + name, extra), member));
     out.push_back(member);
@@ -102,29 +110,36 @@ Result<std::vector<Member>> read_directory(Span file) {
 
 // The bytes that a member takes of the file, its local header included.
 Result<Span> locate(Span file, Member& member) {
-  if (member.offset > file.size() || file.size() - member.offset < 30 || load(file, member.offset, 4) != 0x04034b50) {
+  if (member.offset > file.size() || file.size() - member.offset < 30 ||
+      load(file, member.offset, 4) != 0x04034b50) {
     return bad_input("it lies outside the file");
   }
-  const std::uint64_t before = 30 + load(file, member.offset + 26, 2) + load(file, member.offset + 28, 2);
-  if (before > file.size() - member.offset || member.packed > file.size() - member.offset - before) return bad_input("it is cut off");
+  const std::uint64_t before =
+      30 + load(file, member.offset + 26, 2) + load(file, member.offset + 28, 2);
+  if (before > file.size() - member.offset || member.packed > file.size() - member.offset - before)
+    return bad_input("it is cut off");
   member.packed_bytes = file.subspan(member.offset + before, member.packed);
   return file.subspan(member.offset, before + member.packed);
 }
 
 Status refuse_overlap(std::vector<std::pair<Span, std::string_view>> taken) {
-  std::sort(taken.begin(), taken.end(), [](const auto& a, const auto& b) { return a.first.data() < b.first.data(); });
+  std::sort(taken.begin(), taken.end(),
+            [](const auto& a, const auto& b) { return a.first.data() < b.first.data(); });
   for (std::size_t i = 1; i < taken.size(); ++i) {
     const auto& [bytes, name] = taken[i - 1];
-    if (bytes.data() + bytes.size() > taken[i].first.data()) return bad_input("'{}' and '{}' share bytes of the file", name, taken[i].second);
+    if (bytes.data() + bytes.size() > taken[i].first.data())
+      return bad_input("'{}' and '{}' share bytes of the file", name, taken[i].second);
   }
   return {};
 }
 
-// Inflates exactly what the parts have room for, one after the other; with `whole`, that must be all there is.
+// Inflates exactly what the parts have room for, one after the other; with `whole`, that must be
+// all there is.
 Status inflate_into(Span packed, std::span<const std::span<std::byte>> parts, bool whole) {
   constexpr std::size_t kChunk = 1U << 30;
   z_stream stream{};
-  if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) return fail(ErrorCode::kInternal, "zlib does not start");
+  if (inflateInit2(&stream, -MAX_WBITS) != Z_OK)
+    return fail(ErrorCode::kInternal, "zlib does not start");
   int status = Z_OK;
   std::size_t taken = 0;
   const auto fill = [&](std::span<std::byte> room) {
@@ -166,32 +181,42 @@ Result<NpyHeader> read_header(const Member& member, std::vector<std::byte>& room
 }
 
 Result<NpzEntry> read_entry(const Member& member, std::vector<std::byte>& room) {
-  if (member.method != 0 && member.method != 8) return bad_input("compression method {} is not supported", member.method);
+  if (member.method != 0 && member.method != 8)
+    return bad_input("compression method {} is not supported", member.method);
   if (member.method == 0 && member.size != member.packed) return bad_input("its sizes disagree");
-  if (member.size > member.packed * kMostExpansion + 64) return bad_input("says it has {} bytes in {} packed ones", member.size, member.packed);
+  if (member.size > member.packed * kMostExpansion + 64)
+    return bad_input("says it has {} bytes in {} packed ones", member.size, member.packed);
   PLIMSOLL_TRY(const NpyHeader header, read_header(member, room));
   const std::uint64_t content = member.size - header.size;
-  if (header.size > member.size || content != static_cast<std::uint64_t>(ir::bytes_of(header.type).value)) {
-    return bad_input("{} needs {} bytes, the file has {}", ir::to_string(header.type), ir::bytes_of(header.type), content);
+  if (header.size > member.size ||
+      content != static_cast<std::uint64_t>(ir::bytes_of(header.type).value)) {
+    return bad_input("{} needs {} bytes, the file has {}", ir::to_string(header.type),
+                     ir::bytes_of(header.type), content);
   }
-  return NpzEntry{"", header.type, header.fortran_order, member.method == 8, member.checksum, header.size, member.packed_bytes};
+  return NpzEntry{
+      "",          header.type,        header.fortran_order, member.method == 8, member.checksum,
+      header.size, member.packed_bytes};
 }
 
 std::uint32_t checksum(std::uint32_t before, Span bytes) {
-  return static_cast<std::uint32_t>(crc32_z(before, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
+  return static_cast<std::uint32_t>(
+      crc32_z(before, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
 
 // Header and elements as they are in the file.
 Status unpack(const NpzEntry& entry, std::span<std::byte> out) {
   if (!entry.deflated) {
-    if (checksum(checksum(0, {}), entry.packed) != entry.checksum) return bad_input("its checksum is wrong: the file is damaged");
-    std::copy_n(entry.packed.begin() + static_cast<std::ptrdiff_t>(entry.header), out.size(), out.begin());
+    if (checksum(checksum(0, {}), entry.packed) != entry.checksum)
+      return bad_input("its checksum is wrong: the file is damaged");
+    std::copy_n(entry.packed.begin() + static_cast<std::ptrdiff_t>(entry.header), out.size(),
+                out.begin());
     return {};
   }
   std::vector<std::byte> header(entry.header);
   const std::span<std::byte> parts[] = {header, out};
   PLIMSOLL_RETURN_IF_ERROR(inflate_into(entry.packed, parts, true));
-  if (checksum(checksum(checksum(0, {}), header), out) != entry.checksum) return bad_input("its checksum is wrong: the file is damaged");
+  if (checksum(checksum(checksum(0, {}), header), out) != entry.checksum)
+    return bad_input("its checksum is wrong: the file is damaged");
   return {};
 }
 
@@ -218,7 +243,8 @@ Result<NpzFile> NpzFile::from_bytes(std::span<const std::byte> file) {
     out.entries_.push_back(std::move(*entry));
   }
   for (std::size_t i = 0; i < out.entries_.size(); ++i) {
-    if (!out.by_name_.emplace(out.entries_[i].name, i).second) return bad_input("has two members called '{}'", out.entries_[i].name);
+    if (!out.by_name_.emplace(out.entries_[i].name, i).second)
+      return bad_input("has two members called '{}'", out.entries_[i].name);
   }
   return out;
 }
@@ -237,7 +263,8 @@ const NpzEntry* NpzFile::find(std::string_view name) const {
 }
 
 Status NpzFile::read_into(const NpzEntry& entry, std::span<std::byte> out) const {
-  PLIMSOLL_CHECK(static_cast<std::int64_t>(out.size()) == ir::bytes_of(entry.type).value, "room for another array");
+  PLIMSOLL_CHECK(static_cast<std::int64_t>(out.size()) == ir::bytes_of(entry.type).value,
+                 "room for another array");
   std::vector<std::byte> columns(entry.fortran_order ? out.size() : 0);
   const Status done = unpack(entry, entry.fortran_order ? std::span<std::byte>(columns) : out);
   if (!done) return forward(done, fmt::format("array '{}'", entry.name));
@@ -258,8 +285,11 @@ namespace {
 Result<std::vector<NamedTensor>> read_all(const NpzFile& file) {
   const std::uint64_t most = (std::uint64_t{256} << 20) + 16 * std::uint64_t{file.file_bytes()};
   std::uint64_t total = 0;
-  for (const NpzEntry& entry : file.entries()) total += static_cast<std::uint64_t>(ir::bytes_of(entry.type).value);
-  if (total > most) return bad_input("its arrays have {} bytes, at most {} are read from a file of {}", total, most, file.file_bytes());
+  for (const NpzEntry& entry : file.entries())
+    total += static_cast<std::uint64_t>(ir::bytes_of(entry.type).value);
+  if (total > most)
+    return bad_input("its arrays have {} bytes, at most {} are read from a file of {}", total, most,
+                     file.file_bytes());
   std::vector<NamedTensor> out;
   for (const NpzEntry& entry : file.entries()) {
     PLIMSOLL_TRY(NamedTensor array, file.read(entry));

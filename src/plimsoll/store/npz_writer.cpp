@@ -5,14 +5,16 @@
 namespace plimsoll::store {
 namespace {
 
-constexpr std::uint64_t kIn64Bits = 0xffffffff;  // in place of a size or a place: an extra field has it
+// in place of a size or a place: an extra field has it
+constexpr std::uint64_t kIn64Bits = 0xffffffff;
 
 void store(std::string& out, std::uint64_t value, int width) {
   out.append(reinterpret_cast<const char*>(&value), static_cast<std::size_t>(width));
 }
 
 // What the local header and the directory's entry say alike, from "version needed" to the lengths.
-void store_description(std::string& out, std::uint32_t checksum, std::uint64_t size, std::size_t name, std::size_t extra) {
+void store_description(std::string& out, std::uint32_t checksum, std::uint64_t size,
+                       std::size_t name, std::size_t extra) {
   store(out, extra > 0 ? 45 : 20, 2);
   store(out, 0, 2);
   store(out, 0, 2);
@@ -35,7 +37,8 @@ std::string wide_fields(std::initializer_list<std::uint64_t> fields) {
 
 std::uint32_t checksum_of(std::string_view header, std::span<const std::byte> content) {
   auto out = crc32_z(0, reinterpret_cast<const Bytef*>(header.data()), header.size());
-  if (!content.empty()) out = crc32_z(out, reinterpret_cast<const Bytef*>(content.data()), content.size());
+  if (!content.empty())
+    out = crc32_z(out, reinterpret_cast<const Bytef*>(content.data()), content.size());
   return static_cast<std::uint32_t>(out);
 }
 
@@ -48,14 +51,18 @@ Result<NpzWriter> NpzWriter::create(const std::filesystem::path& path, std::uint
   return out;
 }
 
-Status NpzWriter::add(const std::string& array, const ir::TensorType& type, std::span<const std::byte> content) {
+Status NpzWriter::add(const std::string& array, const ir::TensorType& type,
+                      std::span<const std::byte> content) {
   const auto npy = npy_header(type);
   if (!npy) return forward(npy, fmt::format("array '{}'", array));
   if (static_cast<std::int64_t>(content.size()) != ir::bytes_of(type).value) {
-    return bad_input("array '{}': {} needs {} bytes, has {}", array, ir::to_string(type), ir::bytes_of(type), content.size());
+    return bad_input("array '{}': {} needs {} bytes, has {}", array, ir::to_string(type),
+                     ir::bytes_of(type), content.size());
   }
   const std::string name = array + ".npy";
-  if (name.size() > 0xffff) return bad_input("array '{}...': a name of {} bytes, an archive has room for 65535", array.substr(0, 40), name.size());
+  if (name.size() > 0xffff)
+    return bad_input("array '{}...': a name of {} bytes, an archive has room for 65535",
+                     array.substr(0, 40), name.size());
   const std::uint64_t size = npy->size() + content.size();
   const std::uint64_t place = file_.bytes_written();
   const std::uint32_t checksum = checksum_of(*npy, content);
@@ -114,12 +121,15 @@ Status NpzWriter::commit() {
 
 Status write_npz(const std::filesystem::path& path, std::span<const NamedTensor> arrays) {
   PLIMSOLL_TRY(NpzWriter out, NpzWriter::create(path));
-  for (const NamedTensor& array : arrays) PLIMSOLL_RETURN_IF_ERROR(out.add(array.name, array.type, array.bytes));
+  for (const NamedTensor& array : arrays)
+    PLIMSOLL_RETURN_IF_ERROR(out.add(array.name, array.type, array.bytes));
   return out.commit();
 }
 
-std::uint64_t npz_bytes_at_most(std::uint64_t content, std::size_t arrays, std::size_t longest_name) {
-  constexpr std::uint64_t kPerArray = 30 + 20 + 46 + 28 + 128 + 64 * 22;  // headers, and a shape of 64 extents
+std::uint64_t npz_bytes_at_most(std::uint64_t content, std::size_t arrays,
+                                std::size_t longest_name) {
+  // headers, and a shape of 64 extents
+  constexpr std::uint64_t kPerArray = 30 + 20 + 46 + 28 + 128 + 64 * 22;
   constexpr std::uint64_t kEnd = 56 + 20 + 22;
   return content + arrays * (kPerArray + 2 * (longest_name + 4)) + kEnd;
 }

@@ -14,12 +14,15 @@ void WeightSource::release(std::span<const std::byte> bytes) const {
   for (const auto& folder : folders_) folder->release(bytes);
 }
 
-void WeightSource::add(std::string name, const ir::TensorType& type, std::span<const std::byte> bytes) {
-  PLIMSOLL_CHECK(static_cast<std::int64_t>(bytes.size()) == ir::bytes_of(type).value, "weight '{}'", name);
+void WeightSource::add(std::string name, const ir::TensorType& type,
+                       std::span<const std::byte> bytes) {
+  PLIMSOLL_CHECK(static_cast<std::int64_t>(bytes.size()) == ir::bytes_of(type).value, "weight '{}'",
+                 name);
   entries_.insert_or_assign(std::move(name), Entry{type, bytes});
 }
 
-void WeightSource::add_owned(std::string name, const ir::TensorType& type, std::vector<std::byte> bytes) {
+void WeightSource::add_owned(std::string name, const ir::TensorType& type,
+                             std::vector<std::byte> bytes) {
   buffers_.push_back(std::make_unique<std::vector<std::byte>>(std::move(bytes)));
   add(std::move(name), type, *buffers_.back());
 }

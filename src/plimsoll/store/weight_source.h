@@ -1,9 +1,9 @@
-// The content of weights by name, without holding it twice: spans into mapped files, and buffers of its
-// own for the few that had to be converted.
+// The content of weights by name, without holding it twice: spans into mapped files, and buffers of
+// its own for the few that had to be converted.
 //
-// A graph says of a weight only that it comes from a file (ir::Init::Kind::kFile); whoever runs the graph
-// asks here for the bytes, once, and copies them to where the plan wants them, releasing as it goes: otherwise the
-// file's pages would stand in memory beside the copy.
+// A graph says of a weight only that it comes from a file (ir::Init::Kind::kFile); whoever runs the
+// graph asks here for the bytes, once, and copies them to where the plan wants them, releasing as
+// it goes: otherwise the file's pages would stand in memory beside the copy.
 #pragma once
 
 #include <cstddef>
@@ -32,14 +32,17 @@ class WeightSource {
   std::size_t size() const { return entries_.size(); }
   const std::unordered_map<std::string, Entry>& entries() const { return entries_; }
 
-  // Says that bytes of an entry were copied and are not needed soon: pages of mapped files go back to the system.
+  // Says that bytes of an entry were copied and are not needed soon: pages of mapped files go back
+  // to the system.
   void release(std::span<const std::byte> bytes) const;
 
   // The bytes must live as long as the source: in a file or buffer kept here.
   void add(std::string name, const ir::TensorType& type, std::span<const std::byte> bytes);
   void add_owned(std::string name, const ir::TensorType& type, std::vector<std::byte> bytes);
   void keep(MappedFile file) { files_.push_back(std::make_unique<MappedFile>(std::move(file))); }
-  void keep(DataFolder folder) { folders_.push_back(std::make_unique<DataFolder>(std::move(folder))); }
+  void keep(DataFolder folder) {
+    folders_.push_back(std::make_unique<DataFolder>(std::move(folder)));
+  }
 
  private:
   std::unordered_map<std::string, Entry> entries_;

@@ -26,11 +26,16 @@ class Writer {
   void write(const Event& event) {
     switch (event.kind) {
       case EventKind::kOperator:
-      case EventKind::kPhase: return slice(event);
-      case EventKind::kAllocation: return born(event);
-      case EventKind::kFree: return died(event);
-      case EventKind::kOutOfMemory: return instant(event, "out of memory");
-      default: return;
+      case EventKind::kPhase:
+        return slice(event);
+      case EventKind::kAllocation:
+        return born(event);
+      case EventKind::kFree:
+        return died(event);
+      case EventKind::kOutOfMemory:
+        return instant(event, "out of memory");
+      default:
+        return;
     }
   }
 
@@ -59,20 +64,22 @@ class Writer {
   }
   void counter(const Event& event) {
     open();
-    out_ += fmt::format(R"({{"ph":"C","name":"live bytes","ts":{:.3f},"pid":{},"args":{{"bytes":{}}}}})",
+    out_ += fmt::format(R"({{"ph":"C","name":"live bytes","ts":{:.3f},)"
+                        R"("pid":{},"args":{{"bytes":{}}}}})",
                         microseconds(event.start), event.device, live_[event.device]);
   }
   void edge(const Event& event, char phase, StringId name, std::int64_t bytes) {
     open();
-    out_ += fmt::format(
-        R"({{"ph":"{}","name":{},"cat":"memory","id":{},"ts":{:.3f},"pid":{},"tid":{},"args":{{"bytes":{}}}}})",
-        phase, quoted(name), event.address, microseconds(event.start), event.device,
-        event.stream.value, bytes);
+    out_ += fmt::format(R"({{"ph":"{}","name":{},"cat":"memory","id":{},"ts":{:.3f},)"
+                        R"("pid":{},"tid":{},"args":{{"bytes":{}}}}})",
+                        phase, quoted(name), event.address, microseconds(event.start), event.device,
+                        event.stream.value, bytes);
   }
   void instant(const Event& event, const char* name) {
     open();
-    out_ += fmt::format(R"({{"ph":"i","name":"{}","s":"g","ts":{:.3f},"pid":{},"tid":{}}})", name,
-                        microseconds(event.start), event.device, event.stream.value);
+    out_ += fmt::format(R"({{"ph":"i","name":"{}","s":"g","ts":{:.3f},)"
+                        R"("pid":{},"tid":{}}})",
+                        name, microseconds(event.start), event.device, event.stream.value);
   }
   void born(const Event& event) {
     live_[event.device] += event.bytes.value;
@@ -84,7 +91,8 @@ class Writer {
     const auto found = alive_.find(event.address);
     if (found == alive_.end()) return;
     live_[event.device] -= found->second.bytes;
-    if (found->second.name != StringId{0}) edge(event, 'e', found->second.name, found->second.bytes);
+    if (found->second.name != StringId{0})
+      edge(event, 'e', found->second.name, found->second.bytes);
     alive_.erase(found);
     counter(event);
   }

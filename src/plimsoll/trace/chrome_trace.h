@@ -1,8 +1,8 @@
 // A trace as the Chrome / Perfetto viewers read it (chrome://tracing, ui.perfetto.dev).
 //
-// Operators and phases become slices on one track per stream; allocations and frees become a counter
-// "live bytes" per device, and one async slice per named block from its allocation to its free.
-// One JSON object, written in one pass; memory is the text plus what is alive.
+// Operators and phases become slices on one track per stream; allocations and frees become a
+// counter "live bytes" per device, and one async slice per named block from its allocation to its
+// free. One JSON object, written in one pass; memory is the text plus what is alive.
 #pragma once
 
 #include <string>

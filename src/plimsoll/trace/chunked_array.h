@@ -1,7 +1,7 @@
 // An array that grows without moving: pieces of 4096 elements, found by shift and mask.
 //
-// A reader that meets tens of millions of small things cannot afford a vector, which holds the old and
-// the new array while it doubles. Indices stay valid; there is no removal.
+// A reader that meets tens of millions of small things cannot afford a vector, which holds the old
+// and the new array while it doubles. Indices stay valid; there is no removal.
 #pragma once
 
 #include <cstddef>

@@ -8,9 +8,9 @@ namespace plimsoll::trace {
 namespace {
 
 constexpr std::array<std::string_view, kEventKinds> kKindNames = {
-    "allocation",    "free",     "free_completed", "segment_alloc", "segment_free",
-    "segment_map",   "segment_unmap", "out_of_memory", "snapshot",  "operator",
-    "phase",         "stream_wait",   "record_stream"};
+    "allocation",  "free",          "free_completed", "segment_alloc", "segment_free",
+    "segment_map", "segment_unmap", "out_of_memory",  "snapshot",      "operator",
+    "phase",       "stream_wait",   "record_stream"};
 
 constexpr std::array<std::string_view, kCategories> kCategoryNames = {
     "unknown",  "input",     "output",    "weight",  "activation",
@@ -26,7 +26,9 @@ std::optional<Enum> find_name(const std::array<std::string_view, kCount>& names,
 
 }  // namespace
 
-std::string_view to_string(EventKind kind) { return kKindNames[static_cast<std::size_t>(kind)]; }
+std::string_view to_string(EventKind kind) {
+  return kKindNames[static_cast<std::size_t>(kind)];
+}
 std::string_view to_string(Category category) {
   return kCategoryNames[static_cast<std::size_t>(category)];
 }

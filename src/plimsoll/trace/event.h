@@ -2,8 +2,8 @@
 // snapshot all speak.
 //
 // An event is 64 bytes of plain data; names are ids into the trace's StringTable. Times are
-// nanoseconds on any one clock. An instant (an allocation, a free) has end == start; an operator or a
-// phase spans [start, end).
+// nanoseconds on any one clock. An instant (an allocation, a free) has end == start; an operator or
+// a phase spans [start, end).
 //
 //   who                     uses
 //   our executor            allocation, free (with category, name = value, phase), operator, phase
@@ -15,7 +15,8 @@
 // `peer_stream`) and `record_stream` (the block at `address` is also used by `peer_stream`).
 //
 // Invariants, kept by every writer in this house:
-//  1. `bytes` of an allocation and of its free are what the program asked for, not the rounded size.
+//  1. `bytes` of an allocation and of its free are what the program asked for, not the rounded
+//     size.
 //  2. A free names the address and the device of the allocation it ends.
 //  3. Events stand in the order in which they happened on the host.
 #pragma once
@@ -40,14 +41,14 @@ enum class EventKind : std::uint8_t {
   kFreeCompleted,  // every stream that used it has passed the free: the bytes can be reused
   kSegmentAlloc,   // memory taken from the device (cudaMalloc)
   kSegmentFree,
-  kSegmentMap,     // physical memory mapped into an address range
+  kSegmentMap,  // physical memory mapped into an address range
   kSegmentUnmap,
-  kOutOfMemory,    // bytes = what was asked for, address = what the device had left
+  kOutOfMemory,  // bytes = what was asked for, address = what the device had left
   kSnapshot,
-  kOperator,       // a kernel or operator ran in [start, end)
-  kPhase,          // a named stretch of time: "forward", "Optimizer.step"
-  kStreamWait,     // `stream` waits for everything queued on `peer_stream` so far
-  kRecordStream,   // the block at `address` is used on `peer_stream` too
+  kOperator,      // a kernel or operator ran in [start, end)
+  kPhase,         // a named stretch of time: "forward", "Optimizer.step"
+  kStreamWait,    // `stream` waits for everything queued on `peer_stream` so far
+  kRecordStream,  // the block at `address` is used on `peer_stream` too
 };
 inline constexpr int kEventKinds = 13;
 
@@ -75,8 +76,8 @@ struct Event {
   EventKind kind = EventKind::kAllocation;
   Category category = Category::kUnknown;
   std::int16_t device = 0;
-  StringId name{0};   // tensor, operator or phase
-  StringId phase{0};  // "forward", "backward", "step 3", ...
+  StringId name{0};         // tensor, operator or phase
+  StringId phase{0};        // "forward", "backward", "step 3", ...
   std::uint32_t stack = 0;  // 1 + index into Trace::stacks, 0 for none
   std::int64_t start = 0;   // nanoseconds
   std::int64_t end = 0;
@@ -107,7 +108,7 @@ struct InitialSegment {
   std::uint64_t address = 0;
   Bytes size{0};
   std::int16_t device = 0;
-  bool small = false;       // PyTorch's pool for requests up to 1 MiB
+  bool small = false;  // PyTorch's pool for requests up to 1 MiB
   bool expandable = false;
   StreamId stream;
   std::vector<LiveBlock> blocks;

@@ -1,8 +1,8 @@
 // gzip in and out, through zlib.
 //
-// GzipSource inflates piece by piece, for readers that stream: fill() gives at most as many bytes as
-// asked and 0 at the end. inflate() does a whole file at once and refuses to pass a limit, because
-// a kilobyte of gzip can hold a megabyte of zeros.
+// GzipSource inflates piece by piece, for readers that stream: fill() gives at most as many bytes
+// as asked and 0 at the end. inflate() does a whole file at once and refuses to pass a limit,
+// because a kilobyte of gzip can hold a megabyte of zeros.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // Finds the number of a thing by its hash: the things stand in an array of the caller's.
 //
-// Open addressing in a table that is half empty at least. An entry holds the whole hash, which tells
-// strangers apart without looking at them. Cost: one cache line, mostly.
+// Open addressing in a table that is half empty at least. An entry holds the whole hash, which
+// tells strangers apart without looking at them. Cost: one cache line, mostly.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// Lending between streams, every order of the host's calls: the checker of orders must pass them all.
+// Lending between streams, every order of the host's calls: the checker of orders must pass them
+// all.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -34,8 +35,12 @@ struct Case {
 class Interleaving {
  public:
   explicit Interleaving(const Case& what)
-      : case_(what), device_(options_of(what)), allocator_(device_, device_), checker_(device_),
-        live_(what.scripts.size(), 0), done_(what.scripts.size(), 0) {}
+      : case_(what),
+        device_(options_of(what)),
+        allocator_(device_, device_),
+        checker_(device_),
+        live_(what.scripts.size(), 0),
+        done_(what.scripts.size(), 0) {}
 
   void call(std::size_t which) {
     const Script& script = case_.scripts[which];
@@ -115,7 +120,8 @@ constexpr StreamId kC{3};
 TEST(Lending, EveryOrderOfThreeStreamsIsSafe) {
   for (const int patience : {1, 1000}) {
     const Case what{{{kA, {14_MiB, 3_MiB}, kA}, {kB, {9_MiB, 20_MiB}, kB}, {kC, {16_MiB}, kC}},
-                    24_MiB, patience};
+                    24_MiB,
+                    patience};
     Exhaustion all(what);
     all.run();
     EXPECT_EQ(all.runs, 3150);
@@ -126,7 +132,8 @@ TEST(Lending, EveryOrderOfThreeStreamsIsSafe) {
 TEST(Lending, EveryOrderIsSafeWhenBlocksAreUsedOnOtherStreams) {
   for (const int patience : {1, 1000}) {
     const Case what{{{kA, {14_MiB, 3_MiB}, kB}, {kB, {9_MiB, 20_MiB}, kC}, {kC, {16_MiB}, kA}},
-                    24_MiB, patience};
+                    24_MiB,
+                    patience};
     Exhaustion all(what);
     all.run();
     EXPECT_EQ(all.runs, 3150);

@@ -1,9 +1,10 @@
 // Does every reuse of memory happen after its last use? Exactly, by vector clocks.
 //
-// It follows physical bytes, not addresses: a slab mapped twice is one memory. When a block is freed,
-// its physical ranges are stamped with the present of every stream that used it; when a block is
-// allocated on a stream, that stream must be ordered behind every stamp it covers. Orders come from
-// the marks and waits that the allocator issued on the fake device and from the waits of the trace.
+// It follows physical bytes, not addresses: a slab mapped twice is one memory. When a block is
+// freed, its physical ranges are stamped with the present of every stream that used it; when a
+// block is allocated on a stream, that stream must be ordered behind every stamp it covers. Orders
+// come from the marks and waits that the allocator issued on the fake device and from the waits of
+// the trace.
 //
 // Cost: a map operation per slab a block touches. For tests and `replay`, not for running programs.
 #pragma once

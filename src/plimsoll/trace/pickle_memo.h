@@ -1,12 +1,13 @@
 // The memo of a pickle: place -> string or object, as runs.
 //
-// Python puts every dict, list, tuple and string into the memo, in the order in which it makes them, so
-// place p + 1 nearly always holds the object made after that of place p. A run says so in 16 bytes for as
-// long as it holds: ten million events are one run. Strings, which are fetched under the same place again
-// and again, interrupt it a few hundred times.
+// Python puts every dict, list, tuple and string into the memo, in the order in which it makes
+// them, so place p + 1 nearly always holds the object made after that of place p. A run says so in
+// 16 bytes for as long as it holds: ten million events are one run. Strings, which are fetched
+// under the same place again and again, interrupt it a few hundred times.
 //
-// Places are set in order, with small gaps at most, as every pickler does it. Cost: set O(1); get one load
-// for the first 65536 places, where keys, actions and frames stand, else a binary search among the runs.
+// Places are set in order, with small gaps at most, as every pickler does it. Cost: set O(1); get
+// one load for the first 65536 places, where keys, actions and frames stand, else a binary search
+// among the runs.
 #pragma once
 
 #include <algorithm>
@@ -38,10 +39,11 @@ class PickleMemo {
 
   // `place` must be below next_place().
   Value get(std::uint64_t place) const {
-    if (place < direct_.size()) [[likely]] return unpack(direct_[place]);
-    const auto after = std::upper_bound(
-        runs_.begin(), runs_.end(), place,
-        [](std::uint64_t wanted, const Run& run) { return wanted < run.place; });
+    if (place < direct_.size()) [[likely]]
+      return unpack(direct_[place]);
+    const auto after =
+        std::upper_bound(runs_.begin(), runs_.end(), place,
+                         [](std::uint64_t wanted, const Run& run) { return wanted < run.place; });
     const Run& run = *std::prev(after);
     const auto steps = static_cast<std::uint32_t>(place - run.place);
     return unpack(run.first + steps);

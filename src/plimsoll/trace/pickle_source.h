@@ -1,7 +1,7 @@
 // The bytes of a pickle as one moving window: a mapped file whole, or gzip inflated piece by piece.
 //
-// need(n) makes n bytes available in a row from `here()`, refilling if it must; false at the end. So
-// the reader of opcodes never sees where a piece ends, and a file of any size needs one buffer.
+// need(n) makes n bytes available in a row from `here()`, refilling if it must; false at the end.
+// So the reader of opcodes never sees where a piece ends, and a file of any size needs one buffer.
 #pragma once
 
 #include <cstring>
@@ -25,7 +25,8 @@ class PickleSource {
   }
 
   bool need(std::size_t count) {
-    if (static_cast<std::size_t>(end_ - here_) >= count) [[likely]] return true;
+    if (static_cast<std::size_t>(end_ - here_) >= count) [[likely]]
+      return true;
     return refill(count);
   }
   const char* here() const { return here_; }

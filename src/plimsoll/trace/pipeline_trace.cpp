@@ -80,6 +80,8 @@ class Generator {
 
 }  // namespace
 
-Trace make_pipeline_trace(const PipelineOptions& options) { return Generator(options).run(); }
+Trace make_pipeline_trace(const PipelineOptions& options) {
+  return Generator(options).run();
+}
 
 }  // namespace plimsoll::trace

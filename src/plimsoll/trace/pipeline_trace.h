@@ -1,9 +1,9 @@
 // A generated trace: a pipeline over several streams, where allocators that keep memory per stream
 // hold the sum of the streams' peaks although the peaks never meet.
 //
-// Each micro-batch passes through the streams one after the other; on its stream a stage allocates its
-// working set in blocks of mixed sizes, runs, frees all but its output, and the next stage's stream
-// waits for it (an explicit stream_wait event). Fixed by its seed.
+// Each micro-batch passes through the streams one after the other; on its stream a stage allocates
+// its working set in blocks of mixed sizes, runs, frees all but its output, and the next stage's
+// stream waits for it (an explicit stream_wait event). Fixed by its seed.
 #pragma once
 
 #include <cstdint>

@@ -97,7 +97,8 @@ PytorchModel::Index PytorchModel::find(std::int64_t size, std::uint64_t stream, 
   return id;
 }
 
-PytorchModel::Index PytorchModel::take_segment(std::int64_t size, std::uint64_t stream, bool small) {
+PytorchModel::Index PytorchModel::take_segment(std::int64_t size, std::uint64_t stream,
+                                               bool small) {
   const std::int64_t whole = segment_size(size);
   if (!reserve(whole)) return 0;
   std::uint64_t address = next_address_;
@@ -211,13 +212,14 @@ void PytorchModel::seed(const InitialSegment& segment) {
       insert(at);
       at = blocks_[at].after;
     }
-    const std::uint64_t limit = which + 1 < segment.blocks.size()
-                                    ? segment.blocks[which + 1].address
-                                    : segment.address + static_cast<std::uint64_t>(segment.size.value);
+    const std::uint64_t limit =
+        which + 1 < segment.blocks.size()
+            ? segment.blocks[which + 1].address
+            : segment.address + static_cast<std::uint64_t>(segment.size.value);
     const auto room = static_cast<std::int64_t>(limit - live.address);
     std::int64_t size = live.size.value > 0 ? live.size.value : rounded(live.bytes.value);
-    // The size of a block that was freed later is not recorded: a rest that would not have been split
-    // off belongs to it.
+    // The size of a block that was freed later is not recorded: a rest that would not have been
+    // split off belongs to it.
     if (live.size.value == 0 && !segment.small && room - size <= kSmall) size = room;
     erase(at);
     if (size < blocks_[at].size) split(at, size);

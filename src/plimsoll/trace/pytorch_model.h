@@ -1,12 +1,12 @@
 // Models of PyTorch's caching allocator, written from its published behaviour, to compare with.
 //
-// They are models: the policy without the device. Fed the events of a snapshot they reach the reserved
-// peak that PyTorch itself reached, to the byte (the tests keep four snapshots). The rules modelled:
-// sizes round up to 512 bytes, or to eighths between powers of two with `roundup`; requests up to
-// 1 MiB take 2 MiB segments, below 10 MiB take 20 MiB ones, larger ones round up to 2 MiB; best fit by
-// (stream, size, address); the rest of a block is split off when it is at least 512 bytes (small) or
-// more than 1 MiB (large). With `expandable`, one growing range per stream and pool, mapped in steps of
-// 2 MiB (small) or 20 MiB (large), whose tail is used last.
+// They are models: the policy without the device. Fed the events of a snapshot they reach the
+// reserved peak that PyTorch itself reached, to the byte (the tests keep four snapshots). The rules
+// modelled: sizes round up to 512 bytes, or to eighths between powers of two with `roundup`;
+// requests up to 1 MiB take 2 MiB segments, below 10 MiB take 20 MiB ones, larger ones round up to
+// 2 MiB; best fit by (stream, size, address); the rest of a block is split off when it is at least
+// 512 bytes (small) or more than 1 MiB (large). With `expandable`, one growing range per stream and
+// pool, mapped in steps of 2 MiB (small) or 20 MiB (large), whose tail is used last.
 #pragma once
 
 #include <cstdint>

@@ -47,7 +47,8 @@ struct Refusals {
   std::uint32_t first_block = kNoBlock;
 };
 
-// The event that allocates a block: every allocation of the trace makes one, in order, after the seeds.
+// The event that allocates a block: every allocation of the trace makes one, in order, after the
+// seeds.
 std::int64_t event_of(const Trace& trace, const ReplayProgram& program, std::uint32_t block) {
   const std::size_t seeds = program.initial_addresses.size();
   if (block == kNoBlock || block < seeds) return -1;
@@ -104,7 +105,9 @@ Refusals run_ours_checked(const ReplayProgram& program, memory::CachingAllocator
         allocator.free(address);
         address = 0;
         break;
-      case ReplayOperation::kWait: checker.waits(operation.stream, operation.peer); break;
+      case ReplayOperation::kWait:
+        checker.waits(operation.stream, operation.peer);
+        break;
       case ReplayOperation::kRecordStream:
         if (address == 0) break;
         allocator.record_stream(address, operation.peer);
@@ -125,9 +128,10 @@ double time_ours(const ReplayProgram& program, const ReplayOptions& options) {
     memory::CachingAllocator allocator(device, device);
     std::fill(names.begin(), names.end(), 0);
     const double start = thread_seconds();
-    run_program(program, names, 0,
-                [&](Bytes bytes, StreamId stream) { return allocator.allocate(bytes, stream); },
-                [&](std::uint64_t name) { allocator.free(name); });
+    run_program(
+        program, names, 0,
+        [&](Bytes bytes, StreamId stream) { return allocator.allocate(bytes, stream); },
+        [&](std::uint64_t name) { allocator.free(name); });
     seconds += thread_seconds() - start;
     operations += static_cast<std::int64_t>(program.operations.size());
   } while (seconds < options.least_seconds);
@@ -195,30 +199,38 @@ Refusals run_policy(const Trace& trace, const ReplayProgram& program, Policy pol
                     const ReplayOptions& options, ReplayOutcome& outcome) {
   const Bytes capacity = device_capacity(options);
   switch (policy) {
-    case Policy::kPlimsoll: return replay_ours(program, options, outcome);
-    case Policy::kPytorch: return replay_pytorch(trace, program, {false, 0, capacity}, outcome);
+    case Policy::kPlimsoll:
+      return replay_ours(program, options, outcome);
+    case Policy::kPytorch:
+      return replay_pytorch(trace, program, {false, 0, capacity}, outcome);
     case Policy::kPytorchExpandable:
       return replay_pytorch(trace, program, {true, 0, capacity}, outcome);
     case Policy::kPytorchRoundup:
       return replay_pytorch(trace, program, {false, kRoundupDivisions, capacity}, outcome);
     case Policy::kBestFit:
       return replay_offsets<memory::BestFitAllocator>(program, capacity, outcome);
-    case Policy::kBuddy: return replay_offsets<memory::BuddyAllocator>(program, capacity, outcome);
+    case Policy::kBuddy:
+      return replay_offsets<memory::BuddyAllocator>(program, capacity, outcome);
   }
   return {};
 }
 
 }  // namespace
 
-std::string_view to_string(Policy policy) { return kNames[static_cast<std::size_t>(policy)]; }
-std::span<const Policy> all_policies() { return kPolicies; }
+std::string_view to_string(Policy policy) {
+  return kNames[static_cast<std::size_t>(policy)];
+}
+std::span<const Policy> all_policies() {
+  return kPolicies;
+}
 
 Result<Policy> policy_from(std::string_view text) {
   const auto found = std::find(kNames.begin(), kNames.end(), text);
   if (found == kNames.end()) {
     return fail(ErrorCode::kUsage,
                 "allocator '{}': expected all, plimsoll, pytorch, pytorch-expandable, "
-                "pytorch-roundup, best-fit or buddy", text);
+                "pytorch-roundup, best-fit or buddy",
+                text);
   }
   return kPolicies[static_cast<std::size_t>(found - kNames.begin())];
 }
@@ -232,7 +244,8 @@ ReplayOutcome replay(const Trace& trace, const ReplayProgram& program, Policy po
   outcome.first_failed_event = event_of(trace, program, refused.first_block);
   if (program.peak_live.value > 0) {
     outcome.overhead = static_cast<double>(outcome.peak_reserved.value) /
-                           static_cast<double>(program.peak_live.value) - 1;
+                           static_cast<double>(program.peak_live.value) -
+                       1;
   }
   return outcome;
 }

@@ -2,12 +2,13 @@
 //
 // A trace is compiled once into a list of operations on numbered blocks; every allocator runs that
 // list. Ours runs for real, on a fake device with the handle sizes of the CUDA provider; the others
-// are models of known policies, labelled so. Blocks that were live before the recording are allocated
-// first, in address order; PyTorch's default policy starts from the recorded segments instead.
+// are models of known policies, labelled so. Blocks that were live before the recording are
+// allocated first, in address order; PyTorch's default policy starts from the recorded segments
+// instead.
 //
-// A block is reusable at its free_completed event where the trace has them, else at its free. Streams
-// are those of the trace. `stream_wait` events order streams for the checker, not for the allocators:
-// PyTorch does not tell an allocator about them either.
+// A block is reusable at its free_completed event where the trace has them, else at its free.
+// Streams are those of the trace. `stream_wait` events order streams for the checker, not for the
+// allocators: PyTorch does not tell an allocator about them either.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +50,8 @@ struct ReplayOutcome {
   std::int64_t stream_waits = 0;
   double ns_per_operation = 0;
   std::int64_t out_of_memory = 0;
-  std::int64_t first_failed_event = -1;  // place in the trace; -1 also for one before its first event
+  // place in the trace; -1 also for one before its first event
+  std::int64_t first_failed_event = -1;
   std::string first_failure;    // ours only: what holds the memory and what would help
   std::string order_violation;  // ours only: a reuse that was not ordered behind the last use; none
 };

@@ -25,7 +25,9 @@ class Compiler {
   void add(const Event& event) {
     const std::uint64_t place = key(event.device, event.address);
     switch (event.kind) {
-      case EventKind::kAllocation: allocate(event.device, event.address, event.bytes, event.stream); break;
+      case EventKind::kAllocation:
+        allocate(event.device, event.address, event.bytes, event.stream);
+        break;
       case EventKind::kFree: {
         const auto found = live_.find(place);
         if (found == live_.end()) break;
@@ -39,7 +41,8 @@ class Compiler {
         break;
       }
       case EventKind::kStreamWait:
-        program_.operations.push_back({ReplayOperation::kWait, 0, 0, event.stream, event.peer_stream});
+        program_.operations.push_back(
+            {ReplayOperation::kWait, 0, 0, event.stream, event.peer_stream});
         break;
       case EventKind::kRecordStream: {
         const auto found = live_.find(place);
@@ -48,7 +51,8 @@ class Compiler {
                                        event.stream, event.peer_stream});
         break;
       }
-      default: break;
+      default:
+        break;
     }
   }
 

@@ -1,5 +1,5 @@
-#include "plimsoll/base/testing/test_paths.h"
 #include "plimsoll/trace/replay.h"
+#include "plimsoll/base/testing/test_paths.h"
 
 #include <gtest/gtest.h>
 
@@ -75,7 +75,8 @@ TEST(Replay, CountsWhatDoesNotFitAndSaysWhy) {
 }
 
 TEST(Replay, EveryPolicyHasANameThatReadsBack) {
-  for (const Policy policy : all_policies()) EXPECT_EQ(policy_from(to_string(policy)).value(), policy);
+  for (const Policy policy : all_policies())
+    EXPECT_EQ(policy_from(to_string(policy)).value(), policy);
   EXPECT_EQ(policy_from("malloc").error().code, ErrorCode::kUsage);
 }
 

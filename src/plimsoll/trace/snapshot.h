@@ -1,13 +1,13 @@
-// PyTorch's memory snapshots: read without running a byte of them, and written so that PyTorch's own
-// tools read them.
+// PyTorch's memory snapshots: read without running a byte of them, and written so that PyTorch's
+// own tools read them.
 //
 // A snapshot is a pickle, and a pickle is a program: unpickling one from a stranger runs his code.
-// This reader is a machine for the few opcodes that plain dicts, lists, tuples, strings, numbers and
-// flags need (protocols 2 to 5); anything else (GLOBAL, REDUCE, persistent ids ...) is an error that
-// names the opcode and its place. Nothing is built as a tree: when a dict is complete its keys say
-// what it is (an event, a block, a segment, a frame, an annotation) and it becomes one compact record.
-// So a gigabyte takes some seconds, depth costs nothing, and memory is the events plus 16 bytes an
-// object; limits on strings, objects and the stack keep hostile files small.
+// This reader is a machine for the few opcodes that plain dicts, lists, tuples, strings, numbers
+// and flags need (protocols 2 to 5); anything else (GLOBAL, REDUCE, persistent ids ...) is an error
+// that names the opcode and its place. Nothing is built as a tree: when a dict is complete its keys
+// say what it is (an event, a block, a segment, a frame, an annotation) and it becomes one compact
+// record. So a gigabyte takes some seconds, depth costs nothing, and memory is the events plus 16
+// bytes an object; limits on strings, objects and the stack keep hostile files small.
 //
 //   'segments':       [{address, total_size, stream, blocks: [{address, size, state}, ...]}, ...]
 //   'device_traces':  [[{action: 'alloc', addr, size, stream, time_us, frames}, ...], ...]
@@ -70,8 +70,8 @@ Trace to_trace(Snapshot snapshot);
 // True for a pickle of protocol 2 or newer, or gzip.
 bool looks_like_snapshot(std::string_view bytes);
 
-// A trace in PyTorch's layout (protocol 4): python -m torch.cuda._memory_viz reads it. Operators and
-// stream waits have no place there and are left out.
+// A trace in PyTorch's layout (protocol 4): python -m torch.cuda._memory_viz reads it. Operators
+// and stream waits have no place there and are left out.
 std::string format_snapshot(const Trace& trace);
 
 // Any file we can read as a trace: a snapshot, gzipped or not, or our own format.

@@ -58,7 +58,8 @@ class PickleMachine {
 
   // Called for every second byte of a file: inlined, or it takes a third of the time.
   [[gnu::always_inline]] bool push(ValueType type, std::int64_t bits) {
-    if (stack_.size() == stack_.capacity() && !grow_stack()) [[unlikely]] return false;
+    if (stack_.size() == stack_.capacity() && !grow_stack()) [[unlikely]]
+      return false;
     stack_.push_back({type, bits});
     return true;
   }
@@ -106,16 +107,25 @@ class PickleMachine {
 
 bool PickleMachine::step(std::uint8_t opcode) {
   switch (opcode) {
-    case 'h': return get<std::uint8_t>();
-    case 'j': return get<std::uint32_t>();
-    case 0x94: return memoize(memo_.next_place());
-    case 0x8a: return long1();
-    case 'K': return push_integer<std::uint8_t>();
-    case 'M': return push_integer<std::uint16_t>();
-    case 'J': return push_integer<std::int32_t>();
-    case 0x8c: return string<std::uint8_t>();
+    case 'h':
+      return get<std::uint8_t>();
+    case 'j':
+      return get<std::uint32_t>();
+    case 0x94:
+      return memoize(memo_.next_place());
+    case 0x8a:
+      return long1();
+    case 'K':
+      return push_integer<std::uint8_t>();
+    case 'M':
+      return push_integer<std::uint16_t>();
+    case 'J':
+      return push_integer<std::int32_t>();
+    case 0x8c:
+      return string<std::uint8_t>();
     case '}':
-    case ']': return push_object();
+    case ']':
+      return push_object();
     case '(':
       if (marks_.size() >= kMostMarks) return refuse("nested more than 65536 deep");
       marks_.push_back(stack_.size());
@@ -128,29 +138,46 @@ bool PickleMachine::step(std::uint8_t opcode) {
       std::size_t first = 0;
       return pop_mark(first) && append(first);
     }
-    default: return step_rarely(opcode);
+    default:
+      return step_rarely(opcode);
   }
 }
 
 bool PickleMachine::step_rarely(std::uint8_t opcode) {
   switch (opcode) {
-    case 0x80: return source_.need(1) && (source_.read<std::uint8_t>() <= 5 ||
-                                          refuse("a pickle protocol newer than 5"));
-    case 0x95: return skip_frame();
-    case 'N': return push(ValueType::kNone, 0);
-    case 0x88: return push(ValueType::kBool, 1);
-    case 0x89: return push(ValueType::kBool, 0);
-    case 'G': return binary_float();
-    case 'X': return string<std::uint32_t>();
-    case 0x8d: return string<std::uint64_t>();
-    case 'q': return put<std::uint8_t>();
-    case 'r': return put<std::uint32_t>();
-    case 's': return stack_.size() >= 3 ? set_items(stack_.size() - 2) : refuse("stack is empty");
-    case 'a': return stack_.size() >= 2 ? append(stack_.size() - 1) : refuse("stack is empty");
-    case ')': return push_object();
-    case 0x85: return tuple_of(1);
-    case 0x86: return tuple_of(2);
-    case 0x87: return tuple_of(3);
+    case 0x80:
+      return source_.need(1) &&
+             (source_.read<std::uint8_t>() <= 5 || refuse("a pickle protocol newer than 5"));
+    case 0x95:
+      return skip_frame();
+    case 'N':
+      return push(ValueType::kNone, 0);
+    case 0x88:
+      return push(ValueType::kBool, 1);
+    case 0x89:
+      return push(ValueType::kBool, 0);
+    case 'G':
+      return binary_float();
+    case 'X':
+      return string<std::uint32_t>();
+    case 0x8d:
+      return string<std::uint64_t>();
+    case 'q':
+      return put<std::uint8_t>();
+    case 'r':
+      return put<std::uint32_t>();
+    case 's':
+      return stack_.size() >= 3 ? set_items(stack_.size() - 2) : refuse("stack is empty");
+    case 'a':
+      return stack_.size() >= 2 ? append(stack_.size() - 1) : refuse("stack is empty");
+    case ')':
+      return push_object();
+    case 0x85:
+      return tuple_of(1);
+    case 0x86:
+      return tuple_of(2);
+    case 0x87:
+      return tuple_of(3);
     case 't': {
       std::size_t first = 0;
       return pop_mark(first) && tuple(first);
@@ -162,8 +189,10 @@ bool PickleMachine::step_rarely(std::uint8_t opcode) {
     case 0x81:
     case 0x92:
     case 'i':
-    case 'o': return refuse("it would create an object or call a function, which a snapshot never needs");
-    default: return refuse("an opcode that snapshots do not use");
+    case 'o':
+      return refuse("it would create an object or call a function, which a snapshot never needs");
+    default:
+      return refuse("an opcode that snapshots do not use");
   }
 }
 
@@ -205,7 +234,8 @@ bool PickleMachine::string() {
   source_.skip(length);
   if (records_.strings().size() > before) {
     string_bytes_ += length;
-    if (before >= kMostStrings || string_bytes_ > kMostStringBytes) return refuse("too many strings");
+    if (before >= kMostStrings || string_bytes_ > kMostStringBytes)
+      return refuse("too many strings");
   }
   return push(ValueType::kString, static_cast<std::int64_t>(id.index()));
 }
@@ -239,11 +269,12 @@ bool PickleMachine::pop_mark(std::size_t& first) {
 }
 
 bool PickleMachine::set_items(std::size_t first) {
-  if (first == 0 || stack_[first - 1].type != ValueType::kObject || (stack_.size() - first) % 2 != 0) {
+  if (first == 0 || stack_[first - 1].type != ValueType::kObject ||
+      (stack_.size() - first) % 2 != 0) {
     return refuse("items for what is not a dict");
   }
-  const std::string_view problem = records_.set_items(
-      stack_[first - 1].bits, std::span<const Value>(stack_).subspan(first));
+  const std::string_view problem =
+      records_.set_items(stack_[first - 1].bits, std::span<const Value>(stack_).subspan(first));
   stack_.resize(first);
   return problem.empty() || refuse(problem);
 }
@@ -270,7 +301,9 @@ bool PickleMachine::tuple(std::size_t first) {
 
 }  // namespace
 
-Result<Snapshot> parse_snapshot(std::string_view bytes) { return PickleMachine(bytes).run(); }
+Result<Snapshot> parse_snapshot(std::string_view bytes) {
+  return PickleMachine(bytes).run();
+}
 
 bool looks_like_snapshot(std::string_view bytes) {
   return bytes.size() >= 2 && bytes[0] == '\x80' && bytes[1] >= 2 && bytes[1] <= 5;

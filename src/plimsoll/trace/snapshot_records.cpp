@@ -10,14 +10,54 @@ namespace {
 
 // Interned first, so that a key's id is its place here.
 enum Key : std::uint32_t {
-  kEmpty, kAction, kAddr, kSize, kStream, kTimeUs, kFrames, kDeviceFree, kAddress, kTotalSize,
-  kRequestedSize, kState, kBlocks, kSegmentType, kIsExpandable, kDevice, kStage, kName, kFilename,
-  kLine, kSegments, kDeviceTraces, kAnnotations, kKeys
+  kEmpty,
+  kAction,
+  kAddr,
+  kSize,
+  kStream,
+  kTimeUs,
+  kFrames,
+  kDeviceFree,
+  kAddress,
+  kTotalSize,
+  kRequestedSize,
+  kState,
+  kBlocks,
+  kSegmentType,
+  kIsExpandable,
+  kDevice,
+  kStage,
+  kName,
+  kFilename,
+  kLine,
+  kSegments,
+  kDeviceTraces,
+  kAnnotations,
+  kKeys
 };
-constexpr std::array<std::string_view, kKeys> kKeyNames = {
-    "", "action", "addr", "size", "stream", "time_us", "frames", "device_free", "address",
-    "total_size", "requested_size", "state", "blocks", "segment_type", "is_expandable", "device",
-    "stage", "name", "filename", "line", "segments", "device_traces", "external_annotations"};
+constexpr std::array<std::string_view, kKeys> kKeyNames = {"",
+                                                           "action",
+                                                           "addr",
+                                                           "size",
+                                                           "stream",
+                                                           "time_us",
+                                                           "frames",
+                                                           "device_free",
+                                                           "address",
+                                                           "total_size",
+                                                           "requested_size",
+                                                           "state",
+                                                           "blocks",
+                                                           "segment_type",
+                                                           "is_expandable",
+                                                           "device",
+                                                           "stage",
+                                                           "name",
+                                                           "filename",
+                                                           "line",
+                                                           "segments",
+                                                           "device_traces",
+                                                           "external_annotations"};
 
 // Interned after the keys: the action whose id is kKeys + i is the event kind of place i.
 constexpr std::array<std::pair<std::string_view, EventKind>, 9> kActions = {{
@@ -71,8 +111,8 @@ SnapshotRecords::SnapshotRecords() {
 void SnapshotRecords::expect_events(std::size_t count) {
   snapshot_.events.reserve(count);
 #ifdef MADV_HUGEPAGE
-  // Touching a gigabyte for the first time, 4 KiB by 4 KiB, takes longer than reading the file. Where
-  // the system has no large pages to give, the advice does nothing.
+  // Touching a gigabyte for the first time, 4 KiB by 4 KiB, takes longer than reading the file.
+  // Where the system has no large pages to give, the advice does nothing.
   constexpr std::uintptr_t kLargePage = std::uintptr_t{2} << 20;
   const auto begin = reinterpret_cast<std::uintptr_t>(snapshot_.events.data());
   const std::uintptr_t first = (begin + kLargePage - 1) & ~(kLargePage - 1);
@@ -160,12 +200,14 @@ std::string_view SnapshotRecords::make_segment(Object& object, const Fields& fie
     std::uint64_t at = segment.address;
     for (const Range& range : lists_[blocks.index]) {
       if (range.kind != ObjectKind::kBlock) continue;
-      // The blocks of a segment are made before it: once all there are have a place, this list had one already.
+      // The blocks of a segment are made before it: once all there are have a place, this list had
+      // one already.
       blocks_placed_ += range.count;
       if (blocks_placed_ > blocks_.size()) return "blocks that stand in several segments";
       for (std::uint32_t i = range.first; i < range.first + range.count; ++i) {
         SnapshotBlock block = blocks_[i];
-        if (block.address == 0) block.address = at;  // older files: blocks stand one after the other
+        // older files: blocks stand one after the other
+        if (block.address == 0) block.address = at;
         at = block.address + static_cast<std::uint64_t>(block.size);
         segment.blocks.push_back(block);
       }
@@ -281,7 +323,8 @@ std::string_view SnapshotRecords::assign_devices(const Value& traces) {
 }
 
 Result<Snapshot> SnapshotRecords::finish(const Value& root) {
-  if (root.type != ValueType::kObject) return bad_input("snapshot: the pickle is not a dict or list");
+  if (root.type != ValueType::kObject)
+    return bad_input("snapshot: the pickle is not a dict or list");
   if (!has_traces_ && snapshot_.segments.empty() && object_of(root).kind == ObjectKind::kNothing) {
     return bad_input("snapshot: neither 'device_traces' nor 'segments' in it");
   }

@@ -1,8 +1,9 @@
 // Dicts of a snapshot become records here, as soon as their keys are known.
 //
-// A pickle may name one list many times for two bytes each. Whatever is made of a list is therefore made once: a block
-// stands in one segment and a list of events under one device, as in every snapshot that PyTorch writes, and a file in
-// which they stand in several is refused. So memory and time are bounded by the number of items the file has.
+// A pickle may name one list many times for two bytes each. Whatever is made of a list is therefore
+// made once: a block stands in one segment and a list of events under one device, as in every
+// snapshot that PyTorch writes, and a file in which they stand in several is refused. So memory and
+// time are bounded by the number of items the file has.
 //
 // Private to the snapshot reader. A Value is what stands on the pickle machine's stack; objects
 // (lists, dicts, tuples) are ids into a table of (kind, index).
@@ -57,9 +58,7 @@ class SnapshotRecords {
 
   // The limits of the table; 2^28 objects.
   bool can_make_object() const { return objects_.size() < kMostObjects; }
-  std::int64_t make_object() {
-    return static_cast<std::int64_t>(objects_.push_back(Object{}));
-  }
+  std::int64_t make_object() { return static_cast<std::int64_t>(objects_.push_back(Object{})); }
 
   // key, value, key, value, ... for a dict; items for a list. A problem, or empty.
   std::string_view set_items(std::int64_t dict, std::span<const Value> pairs);
@@ -92,7 +91,7 @@ class SnapshotRecords {
   std::vector<std::vector<Range>> lists_;
   std::vector<SnapshotBlock> blocks_;
   std::size_t blocks_placed_ = 0;  // in segments; see make_segment
-  std::vector<Frame> frames_;  // each once
+  std::vector<Frame> frames_;      // each once
   HashIndex frame_index_;
   std::vector<std::uint32_t> stack_frames_;  // of all stacks, one after the other
   std::vector<std::size_t> stack_begins_{0};

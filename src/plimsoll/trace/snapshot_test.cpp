@@ -1,5 +1,5 @@
-#include "plimsoll/base/testing/test_paths.h"
 #include "plimsoll/trace/snapshot.h"
+#include "plimsoll/base/testing/test_paths.h"
 
 #include <gtest/gtest.h>
 
@@ -46,12 +46,14 @@ TEST(Snapshot, WritesWhatItReads) {
   EXPECT_EQ(again.initial.size(), trace.initial.size());
   EXPECT_EQ(peak_live_bytes(again), peak_live_bytes(trace));
   EXPECT_EQ(again.stacks.size(), trace.stacks.size());
-  for (std::size_t i = 0; i < trace.events.size(); ++i) EXPECT_EQ(again.events[i].stack, trace.events[i].stack) << i;
+  for (std::size_t i = 0; i < trace.events.size(); ++i)
+    EXPECT_EQ(again.events[i].stack, trace.events[i].stack) << i;
 }
 
 TEST(Snapshot, AStackIsWrittenOnce) {
   Trace trace;
-  trace.stacks.push_back(std::vector<Frame>(1000, Frame{trace.strings.intern("f"), trace.strings.intern("a.py"), 7}));
+  trace.stacks.push_back(
+      std::vector<Frame>(1000, Frame{trace.strings.intern("f"), trace.strings.intern("a.py"), 7}));
   Event event;
   event.kind = EventKind::kAllocation;
   event.stack = 1;
@@ -65,15 +67,19 @@ TEST(Snapshot, AStackIsWrittenOnce) {
 }
 
 // Pickles opcode by opcode, with a list that is named again by its place in the memo.
-std::string word(const std::string& text) { return std::string("X") + static_cast<char>(text.size()) + std::string(3, '\0') + text; }
+std::string word(const std::string& text) {
+  return std::string("X") + static_cast<char>(text.size()) + std::string(3, '\0') + text;
+}
 const std::string kAgain("h\0", 2);
 
 std::string shared_blocks(int segments) {
   std::string list = "](";
-  for (int i = 0; i < 100; ++i) list += "}(" + word("state") + word("inactive") + word("size") + "K\x01u";
+  for (int i = 0; i < 100; ++i)
+    list += "}(" + word("state") + word("inactive") + word("size") + "K\x01u";
   list += "e\x94";
   std::string out = "\x80\x04}(" + word("segments") + "](";
-  for (int i = 0; i < segments; ++i) out += "}(" + word("total_size") + "K\x64" + word("blocks") + (i == 0 ? list : kAgain) + "u";
+  for (int i = 0; i < segments; ++i)
+    out += "}(" + word("total_size") + "K\x64" + word("blocks") + (i == 0 ? list : kAgain) + "u";
   return out + "eu.";
 }
 
@@ -107,15 +113,42 @@ TEST(Snapshot, RefusesWhatWouldRunCode) {
     EXPECT_EQ(got.error().code, ErrorCode::kBadInput);
     EXPECT_NE(got.error().message.find(part), std::string::npos) << got.error().message;
   };
-  expect_error("\x80\x04" "cos\nsystem\n.", "call a function");
-  expect_error("\x80\x04" "}R.", "call a function");
-  expect_error("\x80\x04" "V", "do not use");
-  expect_error("\x80\x09" ".", "protocol");
-  expect_error("\x80\x04" "K", "cut off in opcode 0x4b before byte 3");
-  expect_error("\x80\x04" "h\x05.", "never set");
-  expect_error("\x80\x04" "X\xff\xff\xff\x7f.", "1 MiB");
-  expect_error("\x80\x04" "u.", "no mark");
-  expect_error("\x80\x04" "K\x01.", "not a dict");
+  expect_error(
+      "\x80\x04"
+      "cos\nsystem\n.",
+      "call a function");
+  expect_error(
+      "\x80\x04"
+      "}R.",
+      "call a function");
+  expect_error(
+      "\x80\x04"
+      "V",
+      "do not use");
+  expect_error(
+      "\x80\x09"
+      ".",
+      "protocol");
+  expect_error(
+      "\x80\x04"
+      "K",
+      "cut off in opcode 0x4b before byte 3");
+  expect_error(
+      "\x80\x04"
+      "h\x05.",
+      "never set");
+  expect_error(
+      "\x80\x04"
+      "X\xff\xff\xff\x7f.",
+      "1 MiB");
+  expect_error(
+      "\x80\x04"
+      "u.",
+      "no mark");
+  expect_error(
+      "\x80\x04"
+      "K\x01.",
+      "not a dict");
   expect_error("", "cut off");
 }
 

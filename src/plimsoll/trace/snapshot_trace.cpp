@@ -12,7 +12,8 @@ using Place = std::pair<std::int16_t, std::uint64_t>;  // device, address
 
 struct PlaceHash {
   std::size_t operator()(const Place& place) const {
-    return (place.second ^ static_cast<std::uint64_t>(place.first) << 52) * 0x9e3779b97f4a7c15ULL >> 8;
+    return (place.second ^ static_cast<std::uint64_t>(place.first) << 52) * 0x9e3779b97f4a7c15ULL >>
+           8;
   }
 };
 
@@ -50,7 +51,8 @@ class WalkBack {
       --found;
       InitialSegment& segment = found->second;
       if (segment.device != place.first ||
-          place.second - segment.address >= static_cast<std::uint64_t>(segment.size.value)) continue;
+          place.second - segment.address >= static_cast<std::uint64_t>(segment.size.value))
+        continue;
       segment.blocks.push_back(block);
     }
     std::vector<InitialSegment> out;
@@ -62,9 +64,15 @@ class WalkBack {
   void undo(const Event& event) {
     const Place place{event.device, event.address};
     switch (event.kind) {
-      case EventKind::kAllocation: live_.erase(place); break;
-      case EventKind::kFree: live_[place] = {event.address, event.bytes, 0_bytes}; break;
-      case EventKind::kSegmentAlloc: segments_.erase(place); break;
+      case EventKind::kAllocation:
+        live_.erase(place);
+        break;
+      case EventKind::kFree:
+        live_[place] = {event.address, event.bytes, 0_bytes};
+        break;
+      case EventKind::kSegmentAlloc:
+        segments_.erase(place);
+        break;
       case EventKind::kSegmentFree: {
         InitialSegment& back = segments_[place];
         back.address = event.address;
@@ -74,7 +82,8 @@ class WalkBack {
         back.small = event.bytes.value <= 2 << 20;
         break;
       }
-      default: break;
+      default:
+        break;
     }
   }
 
@@ -114,8 +123,8 @@ Trace to_trace(Snapshot snapshot) {
   trace.events = std::move(snapshot.events);
   const auto middle = static_cast<std::ptrdiff_t>(trace.events.size());
   const auto by_time = [](const Event& a, const Event& b) { return a.start < b.start; };
-  const bool several_devices =
-      std::any_of(trace.events.begin(), trace.events.end(), [](const Event& e) { return e.device != 0; });
+  const bool several_devices = std::any_of(trace.events.begin(), trace.events.end(),
+                                           [](const Event& e) { return e.device != 0; });
   if (several_devices) std::stable_sort(trace.events.begin(), trace.events.end(), by_time);
   trace.events.insert(trace.events.end(), phases.begin(), phases.end());
   if (!phases.empty()) {

@@ -99,13 +99,18 @@ std::map<int, DeviceEnd> state_at_end(const Trace& trace) {
       case EventKind::kAllocation:
         device.live[event.address] = {event.address, event.bytes, 0_bytes};
         break;
-      case EventKind::kFree: device.live.erase(event.address); break;
+      case EventKind::kFree:
+        device.live.erase(event.address);
+        break;
       case EventKind::kSegmentAlloc:
         device.segments[event.address] = {event.bytes.value, event.stream.value,
                                           event.bytes.value <= 2 << 20, false};
         break;
-      case EventKind::kSegmentFree: device.segments.erase(event.address); break;
-      default: break;
+      case EventKind::kSegmentFree:
+        device.segments.erase(event.address);
+        break;
+      default:
+        break;
     }
   }
   return devices;
@@ -134,7 +139,8 @@ std::int64_t write_blocks(Pickler& out, std::uint64_t address, const Segment& se
   out.list();
   for (auto live = device.live.lower_bound(address); live != device.live.end() && live->first < end;
        ++live) {
-    if (live->first > at) write_block(out, at, static_cast<std::int64_t>(live->first - at), 0, false);
+    if (live->first > at)
+      write_block(out, at, static_cast<std::int64_t>(live->first - at), 0, false);
     const std::int64_t asked = live->second.bytes.value;
     const std::int64_t rounded = (std::max<std::int64_t>(asked, 1) + 511) / 512 * 512;
     const std::int64_t size = live->second.size.value > 0 ? live->second.size.value : rounded;
@@ -177,16 +183,26 @@ void write_segments(Pickler& out, const std::map<int, DeviceEnd>& devices) {
 
 std::string_view action_of(EventKind kind) {
   switch (kind) {
-    case EventKind::kAllocation: return "alloc";
-    case EventKind::kFree: return "free_requested";
-    case EventKind::kFreeCompleted: return "free_completed";
-    case EventKind::kSegmentAlloc: return "segment_alloc";
-    case EventKind::kSegmentFree: return "segment_free";
-    case EventKind::kSegmentMap: return "segment_map";
-    case EventKind::kSegmentUnmap: return "segment_unmap";
-    case EventKind::kOutOfMemory: return "oom";
-    case EventKind::kSnapshot: return "snapshot";
-    default: return {};
+    case EventKind::kAllocation:
+      return "alloc";
+    case EventKind::kFree:
+      return "free_requested";
+    case EventKind::kFreeCompleted:
+      return "free_completed";
+    case EventKind::kSegmentAlloc:
+      return "segment_alloc";
+    case EventKind::kSegmentFree:
+      return "segment_free";
+    case EventKind::kSegmentMap:
+      return "segment_map";
+    case EventKind::kSegmentUnmap:
+      return "segment_unmap";
+    case EventKind::kOutOfMemory:
+      return "oom";
+    case EventKind::kSnapshot:
+      return "snapshot";
+    default:
+      return {};
   }
 }
 

@@ -1,7 +1,7 @@
 // Names, each stored once: a trace of a million events has a few hundred of them.
 //
-// Id 0 is always the empty string, so a default-made event has no name. Ids stay valid for the life of
-// the table; the texts do not move.
+// Id 0 is always the empty string, so a default-made event has no name. Ids stay valid for the life
+// of the table; the texts do not move.
 #pragma once
 
 #include <deque>

@@ -147,7 +147,8 @@ Status parse_header(const Json& line, Trace& trace) {
   Fields fields(line);
   fields.integer("plimsoll_trace", version, 0, INT32_MAX);
   PLIMSOLL_RETURN_IF_ERROR(fields.status());
-  if (version == 0) return bad_input("not a plimsoll trace (no 'plimsoll_trace' in the first line)");
+  if (version == 0)
+    return bad_input("not a plimsoll trace (no 'plimsoll_trace' in the first line)");
   if (version > kTraceVersion) {
     return bad_input("trace version {}, this program reads up to {}", version, kTraceVersion);
   }
@@ -168,9 +169,9 @@ Json segment_line(const InitialSegment& segment) {
     blocks.push_back(
         {{"address", block.address}, {"bytes", block.bytes.value}, {"size", block.size.value}});
   }
-  return {{"kind", "initial_segment"},   {"address", segment.address},
-          {"size", segment.size.value},  {"device", segment.device},
-          {"small", segment.small},      {"expandable", segment.expandable},
+  return {{"kind", "initial_segment"},      {"address", segment.address},
+          {"size", segment.size.value},     {"device", segment.device},
+          {"small", segment.small},         {"expandable", segment.expandable},
           {"stream", segment.stream.value}, {"blocks", std::move(blocks)}};
 }
 
@@ -228,12 +229,14 @@ Result<Trace> parse_trace(std::string_view text) {
 }
 
 std::string format_trace(const Trace& trace) {
-  std::string out = json_text(Json({{"plimsoll_trace", kTraceVersion}, {"source", trace.source}})) + "\n";
+  std::string out =
+      json_text(Json({{"plimsoll_trace", kTraceVersion}, {"source", trace.source}})) + "\n";
   for (const auto& stack : trace.stacks) {
     out += json_text(stack_line(stack, trace.strings));
     out += '\n';
   }
-  for (const InitialSegment& segment : trace.initial) out += json_text(segment_line(segment)) + "\n";
+  for (const InitialSegment& segment : trace.initial)
+    out += json_text(segment_line(segment)) + "\n";
   for (const Event& event : trace.events) append_event(out, event, trace.strings);
   return out;
 }
@@ -254,8 +257,11 @@ Result<Trace> read_trace(const std::filesystem::path& path) {
 
 Status write_trace(const std::filesystem::path& path, const Trace& trace) {
   std::size_t other = 0;
-  for (std::size_t i = 0; i < trace.strings.size(); ++i) other += !is_utf8(trace.strings.text(StringId(i)));
-  if (other > 0) log::warn("{}: {} names are not UTF-8; their other bytes are written as U+FFFD", path.string(), other);
+  for (std::size_t i = 0; i < trace.strings.size(); ++i)
+    other += !is_utf8(trace.strings.text(StringId(i)));
+  if (other > 0)
+    log::warn("{}: {} names are not UTF-8; their other bytes are written as U+FFFD", path.string(),
+              other);
   return write_file(path, format_trace(trace));
 }
 

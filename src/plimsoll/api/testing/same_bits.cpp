@@ -21,7 +21,8 @@ RunOptions collecting(LeftBehind& into, int steps, int threads = 1) {
 Bytes highest_begin(const plan::Plan& plan) {
   Bytes out(-1);
   for (const plan::PlanBuffer& buffer : plan.buffers) {
-    if (buffer.arena == 0 && !buffer.lifetime.empty() && buffer.bytes.value > 0) out = std::max(out, buffer.offset - Offset(0));
+    if (buffer.arena == 0 && !buffer.lifetime.empty() && buffer.bytes.value > 0)
+      out = std::max(out, buffer.offset - Offset(0));
   }
   return out;
 }
@@ -34,8 +35,10 @@ Result<LeftBehind> run_planned_for(const plan::Plan& plan, int steps, bool poiso
   how.poison = poison;
   how.measure = !poison;  // what poison writes would count as touched
   PLIMSOLL_TRY(const RunReport report, run_plan(plan, how));
-  if (report.measured && (report.measured->touched > plan.arena_bytes() || report.measured->touched <= highest_begin(plan))) {
-    return fail(ErrorCode::kInternal, "touched {} bytes, planned {}", report.measured->touched, plan.arena_bytes());
+  if (report.measured && (report.measured->touched > plan.arena_bytes() ||
+                          report.measured->touched <= highest_begin(plan))) {
+    return fail(ErrorCode::kInternal, "touched {} bytes, planned {}", report.measured->touched,
+                plan.arena_bytes());
   }
   return out;
 }

@@ -1,8 +1,9 @@
-// One contiguous range of host memory, a slab of the host allocator's (malloc/), with a guard page behind it.
+// One contiguous range of host memory, a slab of the host allocator's (malloc/), with a guard page
+// behind it.
 //
-// It reads as zero and is not resident before it is touched. The range ends exactly at the guard (rounded up to
-// 64 bytes), so that a kernel that writes behind the arena's last byte faults at once instead of corrupting a
-// neighbour. Huge pages are asked for.
+// It reads as zero and is not resident before it is touched. The range ends exactly at the guard
+// (rounded up to 64 bytes), so that a kernel that writes behind the arena's last byte faults at
+// once instead of corrupting a neighbour. Huge pages are asked for.
 #pragma once
 
 #include <cstddef>

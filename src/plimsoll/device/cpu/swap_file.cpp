@@ -34,11 +34,14 @@ Result<SwapFile> SwapFile::make(const std::filesystem::path& path, Bytes bytes) 
   SwapFile out;
   out.file_ = open_nameless(path);
   if (out.file_ < 0) {
-    return fail(ErrorCode::kUsage, "swap file '{}': {}; name a folder, or a file that does not exist yet", path.string(), std::strerror(errno));
+    return fail(ErrorCode::kUsage,
+                "swap file '{}': {}; name a folder, or a file that does not exist yet",
+                path.string(), std::strerror(errno));
   }
   if (bytes.value == 0) return out;
   if (const int error = ::posix_fallocate(out.file_, 0, bytes.value); error != 0) {
-    return fail(ErrorCode::kDevice, "swap file '{}': no room for {}: {}", path.string(), human(bytes), std::strerror(error));
+    return fail(ErrorCode::kDevice, "swap file '{}': no room for {}: {}", path.string(),
+                human(bytes), std::strerror(error));
   }
   return out;
 }
@@ -58,7 +61,9 @@ Status SwapFile::write(Offset at, std::span<const std::byte> bytes) const {
   while (!bytes.empty()) {
     const ssize_t done = ::pwrite(file_, bytes.data(), bytes.size(), at.value);
     if (done < 0 && errno == EINTR) continue;
-    if (done <= 0) return fail(ErrorCode::kDevice, "swap file: writing {} bytes failed: {}", bytes.size(), std::strerror(errno));
+    if (done <= 0)
+      return fail(ErrorCode::kDevice, "swap file: writing {} bytes failed: {}", bytes.size(),
+                  std::strerror(errno));
     bytes = bytes.subspan(static_cast<std::size_t>(done));
     at = at + Bytes(done);
   }
@@ -70,7 +75,8 @@ Status SwapFile::read(Offset at, std::span<std::byte> bytes) const {
     const ssize_t done = ::pread(file_, bytes.data(), bytes.size(), at.value);
     if (done < 0 && errno == EINTR) continue;
     if (done <= 0) {
-      return fail(ErrorCode::kDevice, "swap file: reading {} bytes failed: {}", bytes.size(), done == 0 ? "it ends too early" : std::strerror(errno));
+      return fail(ErrorCode::kDevice, "swap file: reading {} bytes failed: {}", bytes.size(),
+                  done == 0 ? "it ends too early" : std::strerror(errno));
     }
     bytes = bytes.subspan(static_cast<std::size_t>(done));
     at = at + Bytes(done);

@@ -36,7 +36,8 @@ TEST(SwapFile, RefusesAFileThatExistsAndAFolderThatDoesNot) {
   { SwapFile::make(folder / "kept", Bytes(1)).value(); }
   std::filesystem::create_directory(folder / "sub");
   EXPECT_EQ(SwapFile::make(folder / "none" / "swap", Bytes(1)).error().code, ErrorCode::kUsage);
-  EXPECT_EQ(SwapFile::make(testing::internal::GetArgvs()[0], Bytes(1)).error().code, ErrorCode::kUsage);
+  EXPECT_EQ(SwapFile::make(testing::internal::GetArgvs()[0], Bytes(1)).error().code,
+            ErrorCode::kUsage);
 }
 
 TEST(SwapFile, ReadingBehindTheEndIsAnErrorThatSaysSo) {

@@ -1,9 +1,9 @@
 // The CUDA driver, found at run time: a table of the calls the memory code needs.
 //
 // libcuda is opened by name, not linked, so one build serves machines with and without a GPU: where
-// there is no driver, driver() says why. Every call is made with the device's primary context current
-// (the one PyTorch and the runtime API use) and in relaxed capture mode, so that growing while another
-// stream is being captured into a graph does not spoil the capture.
+// there is no driver, driver() says why. Every call is made with the device's primary context
+// current (the one PyTorch and the runtime API use) and in relaxed capture mode, so that growing
+// while another stream is being captured into a graph does not spoil the capture.
 #pragma once
 
 #include <cuda.h>

@@ -7,8 +7,12 @@
 namespace plimsoll::device::cuda {
 namespace {
 
-CUstream stream_of(memory::StreamId stream) { return reinterpret_cast<CUstream>(stream.value); }
-CUevent event_of(memory::OrderMark mark) { return reinterpret_cast<CUevent>(mark.value); }
+CUstream stream_of(memory::StreamId stream) {
+  return reinterpret_cast<CUstream>(stream.value);
+}
+CUevent event_of(memory::OrderMark mark) {
+  return reinterpret_cast<CUevent>(mark.value);
+}
 
 CUmemAccessDesc access_for(int device) {
   CUmemAccessDesc access{};
@@ -54,7 +58,9 @@ Result<CudaDevice> open_device(int index) {
   return out;
 }
 
-std::string VmmProvider::name() const { return fmt::format("CUDA device {}", device_.index); }
+std::string VmmProvider::name() const {
+  return fmt::format("CUDA device {}", device_.index);
+}
 
 std::optional<Address> VmmProvider::reserve(Bytes size) {
   const ContextScope scope(*device_.driver, device_.context);
@@ -107,9 +113,9 @@ void VmmProvider::unmap(Address address, Bytes size) {
 
 void VmmProvider::allow_peer(int peer) {
   if (access_.empty()) access_.push_back(access_for(device_.index));
-  const auto known = std::find_if(access_.begin(), access_.end(), [&](const CUmemAccessDesc& entry) {
-    return entry.location.id == peer;
-  });
+  const auto known =
+      std::find_if(access_.begin(), access_.end(),
+                   [&](const CUmemAccessDesc& entry) { return entry.location.id == peer; });
   if (known == access_.end()) access_.push_back(access_for(peer));
 }
 
@@ -177,6 +183,8 @@ void CudaOrder::synchronize(memory::OrderMark mark) {
   device_.driver->event_synchronize(event_of(mark));
 }
 
-void CudaOrder::forget(memory::OrderMark mark) { spare_.push_back(event_of(mark)); }
+void CudaOrder::forget(memory::OrderMark mark) {
+  spare_.push_back(event_of(mark));
+}
 
 }  // namespace plimsoll::device::cuda

@@ -1,5 +1,6 @@
-// The caching allocator on a real device: what the fake one cannot show is that bytes stay where they
-// are while slabs move, and that streams really wait. Everything else is tested on the fake device.
+// The caching allocator on a real device: what the fake one cannot show is that bytes stay where
+// they are while slabs move, and that streams really wait. Everything else is tested on the fake
+// device.
 #include "plimsoll/device/cuda/slab_providers.h"
 
 #include <dlfcn.h>
@@ -73,8 +74,8 @@ class CudaAllocator : public ::testing::Test {
 
   static constexpr Bytes kBusySize = 512_MiB;
 
-  // Frees `at` while stream `user` is busy writing it; the block that stream `next` gets instead, with no
-  // other memory left, must hold what `next` writes.
+  // Frees `at` while stream `user` is busy writing it; the block that stream `next` gets instead,
+  // with no other memory left, must hold what `next` writes.
   void expect_next_owner_writes_last(CachingAllocator& allocator, Address at, std::size_t user,
                                      std::size_t next) {
     for (int turn = 0; turn < 50; ++turn) fill(at, kBusySize, 1, user);
@@ -132,7 +133,8 @@ TEST_F(CudaAllocator, ARecordedStreamKeepsABlock) {
   expect_next_owner_writes_last(allocator, a, 1, 0);
 }
 
-// |a 3|1 free| and 7 more, with no room behind: the free end of a's slab is written through a second window.
+// |a 3|1 free| and 7 more, with no room behind: the free end of a's slab is written through a
+// second window.
 TEST_F(CudaAllocator, HalvesOfASlabAreWrittenThroughTwoWindows) {
   VmmProvider provider(device_);
   CudaOrder order(device_);

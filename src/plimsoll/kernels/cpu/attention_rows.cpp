@@ -55,7 +55,8 @@ PLIMSOLL_VECTORIZED void masked_gradient_range(float* scores, float* slopes, std
   }
 }
 
-PLIMSOLL_VECTORIZED void slope_range(const float* p, float* slopes, std::int64_t n, float scale, float mean) {
+PLIMSOLL_VECTORIZED void slope_range(const float* p, float* slopes, std::int64_t n, float scale,
+                                     float mean) {
 #pragma omp simd
   for (std::int64_t i = 0; i < n; ++i) slopes[i] = p[i] * (slopes[i] - mean) * scale;
 }

@@ -18,8 +18,8 @@ float probabilities(float* scores, std::int64_t visible, std::int64_t n, float s
                     float* lse);
 
 // scores become probabilities P = e^(scale * score + mask - lse), slopes become
-// scale * P * (slope - mean); both are 0 where the row sees nothing. An lse beyond ops::kFarLse only says that the row
-// sees something.
+// scale * P * (slope - mean); both are 0 where the row sees nothing. An lse beyond ops::kFarLse
+// only says that the row sees something.
 void score_gradients(float* scores, float* slopes, std::int64_t visible, std::int64_t n,
                      float scale, MaskRow mask, float lse, float mean);
 

@@ -11,7 +11,9 @@
 namespace plimsoll::kernels {
 
 Overflow::Overflow(const codec::Codec& codec, std::size_t map_bytes)
-    : codec_(&codec), map_bytes_(map_bytes), refused_(codec::box_blocks(map_bytes / codec.element_bytes)) {}
+    : codec_(&codec),
+      map_bytes_(map_bytes),
+      refused_(codec::box_blocks(map_bytes / codec.element_bytes)) {}
 
 std::span<std::byte> Overflow::take_room(std::span<std::byte> memory) {
   room_ = memory.first(map_bytes_);
@@ -21,43 +23,51 @@ std::span<std::byte> Overflow::take_room(std::span<std::byte> memory) {
 Bytes Overflow::bytes() const {
   Bytes total;
   for (std::size_t block = 0; block < refused_.size(); ++block) {
-    if (refused_[block] != 0) total += Bytes(static_cast<std::int64_t>(codec::box_part(*codec_, room_, block).size()));
+    if (refused_[block] != 0)
+      total += Bytes(static_cast<std::int64_t>(codec::box_part(*codec_, room_, block).size()));
   }
   return total;
 }
 
-std::size_t pack_map(const codec::Codec& codec, std::span<const std::byte> map, std::span<std::uint8_t> box, Overflow& overflow,
-                     std::uint64_t seed) {
-  PLIMSOLL_CHECK(overflow.room_.size() == map.size(), "the room for what overflows is another map's");
+std::size_t pack_map(const codec::Codec& codec, std::span<const std::byte> map,
+                     std::span<std::uint8_t> box, Overflow& overflow, std::uint64_t seed) {
+  PLIMSOLL_CHECK(overflow.room_.size() == map.size(),
+                 "the room for what overflows is another map's");
   codec::BoxWriter writer(codec, map.size() / codec.element_bytes, box, seed);
   parallel_each(static_cast<std::int64_t>(overflow.refused_.size()), [&](std::int64_t i) {
     const auto block = static_cast<std::size_t>(i);
     const std::span<const std::byte> values = codec::box_part(codec, map, block);
     const bool refused = !writer.put(block, values);
     overflow.refused_[block] = refused ? 1 : 0;
-    if (refused) std::copy(values.begin(), values.end(), codec::box_part(codec, overflow.room_, block).begin());
+    if (refused)
+      std::copy(values.begin(), values.end(),
+                codec::box_part(codec, overflow.room_, block).begin());
   });
   return writer.used_bytes();
 }
 
-bool unpack_map(const codec::Codec& codec, std::span<const std::uint8_t> box, const Overflow& overflow, std::span<std::byte> map) {
+bool unpack_map(const codec::Codec& codec, std::span<const std::uint8_t> box,
+                const Overflow& overflow, std::span<std::byte> map) {
   const std::size_t count = map.size() / codec.element_bytes;
   std::atomic<bool> whole{overflow.room_.size() == map.size()};
-  parallel_each(whole ? static_cast<std::int64_t>(overflow.refused_.size()) : 0, [&](std::int64_t i) {
-    const auto block = static_cast<std::size_t>(i);
-    const std::span<std::byte> values = codec::box_part(codec, map, block);
-    const codec::Opened opened = codec::open_block(codec, count, box, block, values);
-    if (opened == codec::Opened::kValues) return;
-    if (opened == codec::Opened::kDamaged || overflow.refused_[block] == 0) {
-      whole.store(false, std::memory_order_relaxed);
-    } else {
-      std::memcpy(values.data(), codec::box_part(codec, overflow.room_, block).data(), values.size());
-    }
-  });
+  parallel_each(whole ? static_cast<std::int64_t>(overflow.refused_.size()) : 0,
+                [&](std::int64_t i) {
+                  const auto block = static_cast<std::size_t>(i);
+                  const std::span<std::byte> values = codec::box_part(codec, map, block);
+                  const codec::Opened opened = codec::open_block(codec, count, box, block, values);
+                  if (opened == codec::Opened::kValues) return;
+                  if (opened == codec::Opened::kDamaged || overflow.refused_[block] == 0) {
+                    whole.store(false, std::memory_order_relaxed);
+                  } else {
+                    std::memcpy(values.data(), codec::box_part(codec, overflow.room_, block).data(),
+                                values.size());
+                  }
+                });
   return whole.load();
 }
 
-MapError error_of(const codec::Codec& codec, std::span<const std::byte> map, std::span<const std::uint8_t> box, const Overflow& overflow,
+MapError error_of(const codec::Codec& codec, std::span<const std::byte> map,
+                  std::span<const std::uint8_t> box, const Overflow& overflow,
                   std::span<MapError> by_block) {
   const std::size_t count = map.size() / codec.element_bytes;
   parallel_each(static_cast<std::int64_t>(overflow.blocks()), [&](std::int64_t i) {
@@ -66,7 +76,9 @@ MapError error_of(const codec::Codec& codec, std::span<const std::byte> map, std
     const std::span<const std::byte> part = codec::box_part(codec, map, block);
     std::array<float, codec::kBoxBlock> back;
     const std::span<float> values(back.data(), part.size() / sizeof(float));
-    if (codec::open_block(codec, count, box, block, std::as_writable_bytes(values)) != codec::Opened::kValues) return;
+    if (codec::open_block(codec, count, box, block, std::as_writable_bytes(values)) !=
+        codec::Opened::kValues)
+      return;
     const auto* was = reinterpret_cast<const float*>(part.data());
     MapError& sum = by_block[block];
     for (std::size_t k = 0; k < values.size(); ++k) {

@@ -8,8 +8,8 @@
 
 namespace plimsoll::kernels {
 
-// Host memory for the blocks of one map that their box refuses. It is as large as the map and taken before the
-// first step; a refused block stands in it where it stands in the map.
+// Host memory for the blocks of one map that their box refuses. It is as large as the map and taken
+// before the first step; a refused block stands in it where it stands in the map.
 class Overflow {
  public:
   Overflow(const codec::Codec& codec, std::size_t map_bytes);
@@ -23,8 +23,10 @@ class Overflow {
   bool holds(std::size_t block) const { return refused_[block] != 0; }
 
  private:
-  friend std::size_t pack_map(const codec::Codec&, std::span<const std::byte>, std::span<std::uint8_t>, Overflow&, std::uint64_t);
-  friend bool unpack_map(const codec::Codec&, std::span<const std::uint8_t>, const Overflow&, std::span<std::byte>);
+  friend std::size_t pack_map(const codec::Codec&, std::span<const std::byte>,
+                              std::span<std::uint8_t>, Overflow&, std::uint64_t);
+  friend bool unpack_map(const codec::Codec&, std::span<const std::uint8_t>, const Overflow&,
+                         std::span<std::byte>);
 
   const codec::Codec* codec_;
   std::size_t map_bytes_;
@@ -33,19 +35,22 @@ class Overflow {
 };
 
 // Bytes of the box that the map needed. The seed decides how lossy codecs round.
-std::size_t pack_map(const codec::Codec& codec, std::span<const std::byte> map, std::span<std::uint8_t> box, Overflow& overflow,
-                     std::uint64_t seed = 1);
+std::size_t pack_map(const codec::Codec& codec, std::span<const std::byte> map,
+                     std::span<std::uint8_t> box, Overflow& overflow, std::uint64_t seed = 1);
 // False: the box or the overflow is not what pack_map left. What `map` then holds is undefined.
-bool unpack_map(const codec::Codec& codec, std::span<const std::uint8_t> box, const Overflow& overflow, std::span<std::byte> map);
+bool unpack_map(const codec::Codec& codec, std::span<const std::uint8_t> box,
+                const Overflow& overflow, std::span<std::byte> map);
 
-// What a codec of floats lost: `map` beside what its box gives back. The same sums for any number of threads.
+// What a codec of floats lost: `map` beside what its box gives back. The same sums for any number
+// of threads.
 struct MapError {
-  double largest = 0;         // |difference|
-  double squares = 0;         // of all differences
-  double value_squares = 0;   // of all values, to compare with
+  double largest = 0;        // |difference|
+  double squares = 0;        // of all differences
+  double value_squares = 0;  // of all values, to compare with
 };
 // `by_block` is room for the sums of every block: a step of a plan allocates nothing.
-MapError error_of(const codec::Codec& codec, std::span<const std::byte> map, std::span<const std::uint8_t> box, const Overflow& overflow,
+MapError error_of(const codec::Codec& codec, std::span<const std::byte> map,
+                  std::span<const std::uint8_t> box, const Overflow& overflow,
                   std::span<MapError> by_block);
 
 }  // namespace plimsoll::kernels

@@ -18,7 +18,8 @@ constexpr std::size_t kValues = kBlocks * codec::kBoxBlock - 100;
 std::vector<float> map_with_zeros(double zeros) {
   Random random(5);
   std::vector<float> out(kValues);
-  for (float& value : out) value = random.chance(zeros) ? 0.0F : static_cast<float>(random.uniform()) + 0.5F;
+  for (float& value : out)
+    value = random.chance(zeros) ? 0.0F : static_cast<float>(random.uniform()) + 0.5F;
   return out;
 }
 
@@ -33,11 +34,13 @@ class BoxedMap : public ::testing::Test {
     EXPECT_TRUE(unpack_map(sparse_, box_, overflow_, std::as_writable_bytes(std::span(back))));
     EXPECT_EQ(back, map);
     constexpr std::size_t kBlockBytes = codec::kBoxBlock * sizeof(float);
-    return (static_cast<std::size_t>(overflow_.bytes().value) + kBlockBytes - 1) / kBlockBytes;  // the last block is shorter
+    // the last block is shorter
+    return (static_cast<std::size_t>(overflow_.bytes().value) + kBlockBytes - 1) / kBlockBytes;
   }
 
   const codec::Codec& sparse_ = *codec::find_codec("sparse");
-  std::vector<std::uint8_t> box_ = std::vector<std::uint8_t>(codec::box_bytes(sparse_, kBlocks * codec::kBoxBlock, 0.45));
+  std::vector<std::uint8_t> box_ =
+      std::vector<std::uint8_t>(codec::box_bytes(sparse_, kBlocks* codec::kBoxBlock, 0.45));
   Overflow overflow_{sparse_, kValues * sizeof(float)};
   std::vector<std::byte> room_ = std::vector<std::byte>(kValues * sizeof(float));
 };
@@ -61,8 +64,8 @@ TEST_F(BoxedMap, NoticesThatTheBoxWasOverwritten) {
   EXPECT_FALSE(unpack_map(sparse_, box_, overflow_, std::as_writable_bytes(std::span(map))));
 }
 
-// Blocks may be done by any thread, in any order: what comes back is the same, bit by bit, and so is what
-// was lost.
+// Blocks may be done by any thread, in any order: what comes back is the same, bit by bit, and so
+// is what was lost.
 TEST(LossyMap, IsTheSameForAnyNumberOfThreads) {
   std::vector<float> map = map_with_zeros(0.2);
   const int before = omp_get_max_threads();
@@ -80,7 +83,8 @@ TEST(LossyMap, IsTheSameForAnyNumberOfThreads) {
       std::vector<float> back(map.size(), -1.0F);
       ASSERT_TRUE(unpack_map(codec, box, overflow, std::as_writable_bytes(std::span(back))));
       std::vector<MapError> by_block(overflow.blocks());
-      const MapError error = error_of(codec, std::as_bytes(std::span(map)), box, overflow, by_block);
+      const MapError error =
+          error_of(codec, std::as_bytes(std::span(map)), box, overflow, by_block);
       if (threads == 1) expected = back, expected_error = error;
       EXPECT_EQ(back, expected) << codec.name << " " << threads;
       EXPECT_EQ(error.squares, expected_error.squares) << codec.name << " " << threads;

@@ -76,7 +76,8 @@ std::unique_ptr<Kernel> tested(const Site& site, F f) {
   const std::int64_t count = stored_elements(site.in(0));
   return make_kernel(site, [=](const Arguments& a) {
     parallel_ranges(count, kElementGrain, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) output<TruthByte>(a)[i] = f(input<T>(a, 0)[i]) ? 1 : 0;
+      for (std::int64_t i = begin; i < end; ++i)
+        output<TruthByte>(a)[i] = f(input<T>(a, 0)[i]) ? 1 : 0;
     });
   });
 }
@@ -106,7 +107,8 @@ std::unique_ptr<Kernel> make_logic(const Site& site) {
     return compared<TruthByte>(site, [](TruthByte a, TruthByte b) { return (a & b) != 0; });
   if (op == "logical_or")
     return compared<TruthByte>(site, [](TruthByte a, TruthByte b) { return (a | b) != 0; });
-  if (op == "logical_xor") return compared<TruthByte>(site, [](TruthByte a, TruthByte b) { return a != b; });
+  if (op == "logical_xor")
+    return compared<TruthByte>(site, [](TruthByte a, TruthByte b) { return a != b; });
   if (op == "logical_not" && site.in(0) == site.out())
     return tested<TruthByte>(site, [](TruthByte x) { return x == 0; });
   return nullptr;

@@ -53,8 +53,9 @@ std::int64_t block_of(const dnnl_memory_desc_t& desc, int axis) {
   return out;
 }
 
-// Weights [M, C/g, ...] as oneDNN wants them with groups: [g, M/g, C/g, ...]. Where the first axis is
-// blocked, its blocks fill the groups; with one channel in every group (depthwise) they run over the groups.
+// Weights [M, C/g, ...] as oneDNN wants them with groups: [g, M/g, C/g, ...]. Where the first axis
+// is blocked, its blocks fill the groups; with one channel in every group (depthwise) they run over
+// the groups.
 Desc grouped(const Desc& plain, std::int64_t group) {
   if (group == 1) return plain;
   const dnnl_memory_desc_t& raw = plain.data;
@@ -80,14 +81,16 @@ Desc grouped(const Desc& plain, std::int64_t group) {
   return Desc(out);
 }
 
-// The way back, for what oneDNN chose; nothing where groups and their channels do not make one axis.
+// The way back, for what oneDNN chose; nothing where groups and their channels do not make one
+// axis.
 std::optional<Desc> ungrouped(const Desc& chosen) {
   const dnnl_memory_desc_t& raw = chosen.data;
   if (raw.format_kind != dnnl_blocked) return std::nullopt;
   const auto& strides = raw.format_desc.blocking.strides;
   const std::int64_t each = raw.dims[1];
   const std::int64_t block = block_of(raw, 1);
-  if (block_of(raw, 0) != 1 || each % block != 0 || strides[0] != strides[1] * (each / block)) return std::nullopt;
+  if (block_of(raw, 0) != 1 || each % block != 0 || strides[0] != strides[1] * (each / block))
+    return std::nullopt;
   dnnl_memory_desc_t out = raw;
   out.ndims = raw.ndims - 1;
   for (int axis = 0; axis < out.ndims; ++axis) {
@@ -96,7 +99,8 @@ std::optional<Desc> ungrouped(const Desc& chosen) {
     out.format_desc.blocking.strides[axis] = strides[axis + 1];
   }
   out.dims[0] = out.padded_dims[0] = raw.dims[0] * each;
-  for (int i = 0; i < raw.format_desc.blocking.inner_nblks; ++i) out.format_desc.blocking.inner_idxs[i] -= 1;
+  for (int i = 0; i < raw.format_desc.blocking.inner_nblks; ++i)
+    out.format_desc.blocking.inner_idxs[i] -= 1;
   return Desc(out);
 }
 
@@ -218,7 +222,8 @@ std::int64_t group_of(const Site& site) {
 
 namespace {
 
-// y + bias along a row of channels, y + one number of it along a plane of one channel; then ReLU where asked.
+// y + bias along a row of channels, y + one number of it along a plane of one channel; then ReLU
+// where asked.
 PLIMSOLL_VECTORIZED void finish_row(float* y, const float* bias, std::int64_t n, float least) {
 #pragma omp simd
   for (std::int64_t i = 0; i < n; ++i) {
@@ -235,8 +240,8 @@ PLIMSOLL_VECTORIZED void finish_plane(float* y, float bias, std::int64_t n, floa
   }
 }
 
-// What oneDNN's products of matrices leave to do: they add the bias and apply ReLU in a pass of their own, which takes
-// several times as long as this one.
+// What oneDNN's products of matrices leave to do: they add the bias and apply ReLU in a pass of
+// their own, which takes several times as long as this one.
 struct Finish {
   Channels channels;
   bool bias;
@@ -244,7 +249,10 @@ struct Finish {
   std::vector<float> zeros;  // instead of a bias
 
   Finish(const ir::TensorType& y, bool with_bias, bool with_relu)
-      : channels(channels_of(y)), bias(with_bias), relu(with_relu), zeros(bias ? 0 : static_cast<std::size_t>(y.shape[1]), 0.0F) {}
+      : channels(channels_of(y)),
+        bias(with_bias),
+        relu(with_relu),
+        zeros(bias ? 0 : static_cast<std::size_t>(y.shape[1]), 0.0F) {}
 
   bool any() const { return bias || relu; }
 
@@ -253,13 +261,16 @@ struct Finish {
     const std::int64_t width = channels.channels;
     if (channels.last) {
       const float* shift = bias ? input<float>(a, 2) : zeros.data();
-      parallel_ranges(channels.batch * channels.plane, row_grain(width), [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; ++i) finish_row(output<float>(a) + i * width, shift, width, least);
-      });
+      parallel_ranges(channels.batch * channels.plane, row_grain(width),
+                      [&](std::int64_t begin, std::int64_t end) {
+                        for (std::int64_t i = begin; i < end; ++i)
+                          finish_row(output<float>(a) + i * width, shift, width, least);
+                      });
       return;
     }
     parallel_each(channels.planes(), [&](std::int64_t p) {
-      finish_plane(output<float>(a) + p * channels.plane, bias ? input<float>(a, 2)[p % width] : 0.0F, channels.plane, least);
+      finish_plane(output<float>(a) + p * channels.plane,
+                   bias ? input<float>(a, 2)[p % width] : 0.0F, channels.plane, least);
     });
   }
 };
@@ -308,8 +319,9 @@ std::unique_ptr<Kernel> make_convolution_grad_input(const Site& site) {
 
 namespace {
 
-// oneDNN writes the code of its barrier, 256 KiB mapped for it, when threads first wait for each other in the gradient
-// of some weights: in the first step. This small gradient over a batch of two makes it do so while kernels are made.
+// oneDNN writes the code of its barrier, 256 KiB mapped for it, when threads first wait for each
+// other in the gradient of some weights: in the first step. This small gradient over a batch of two
+// makes it do so while kernels are made.
 void make_barrier() {
   Direction d;
   d.geometry = {{1, 1}, {0, 0}, {0, 0}, {0, 0}, 1};
@@ -320,10 +332,11 @@ void make_barrier() {
   const auto pd = d.backward_weights();
   const auto memory = [](const Desc& desc) { return dnnl::memory(desc, onednn_engine()); };
   dnnl::stream stream(onednn_engine());
-  dnnl::convolution_backward_weights(pd).execute(stream, {{DNNL_ARG_SRC, memory(pd.src_desc())},
-                                                          {DNNL_ARG_DIFF_DST, memory(pd.diff_dst_desc())},
-                                                          {DNNL_ARG_DIFF_WEIGHTS, memory(pd.diff_weights_desc())},
-                                                          {DNNL_ARG_SCRATCHPAD, memory(pd.scratchpad_desc())}});
+  dnnl::convolution_backward_weights(pd).execute(
+      stream, {{DNNL_ARG_SRC, memory(pd.src_desc())},
+               {DNNL_ARG_DIFF_DST, memory(pd.diff_dst_desc())},
+               {DNNL_ARG_DIFF_WEIGHTS, memory(pd.diff_weights_desc())},
+               {DNNL_ARG_SCRATCHPAD, memory(pd.scratchpad_desc())}});
 }
 
 }  // namespace
@@ -347,13 +360,15 @@ std::unique_ptr<Kernel> make_convolution_grad_weight(const Site& site) {
 
 namespace {
 
-// The data gradient with its tensors in the blocks that oneDNN likes best. For row-major ones it has a product of
-// matrices alone, which allocates up to 7 MB a call behind everybody's back; here the copies in blocks lie in scratch,
-// where the plan sees them.
+// The data gradient with its tensors in the blocks that oneDNN likes best. For row-major ones it
+// has a product of matrices alone, which allocates up to 7 MB a call behind everybody's back; here
+// the copies in blocks lie in scratch, where the plan sees them.
 class DataGradientInBlocks {
  public:
   explicit DataGradientInBlocks(const Direction& plain) {
-    const auto any = [](const Desc& desc) { return Desc(desc.dims(), desc.data_type(), dnnl::memory::format_tag::any); };
+    const auto any = [](const Desc& desc) {
+      return Desc(desc.dims(), desc.data_type(), dnnl::memory::format_tag::any);
+    };
     Direction free = plain;
     free.x = any(plain.x);
     free.y = any(plain.y);
@@ -363,7 +378,8 @@ class DataGradientInBlocks {
     bring_in(plain.weights, pd.weights_desc());
     bring_in(plain.x, pd.diff_src_desc());
     primitives_.emplace_back(dnnl::convolution_backward_data(pd), pd.scratchpad_desc(),
-                             std::vector{reads(0, DNNL_ARG_DIFF_DST, pd.diff_dst_desc()), reads(1, DNNL_ARG_WEIGHTS, pd.weights_desc()),
+                             std::vector{reads(0, DNNL_ARG_DIFF_DST, pd.diff_dst_desc()),
+                                         reads(1, DNNL_ARG_WEIGHTS, pd.weights_desc()),
                                          writes(0, DNNL_ARG_DIFF_SRC, pd.diff_src_desc())});
     for (const Primitive& primitive : primitives_) inner_ = std::max(inner_, primitive.scratch());
   }
@@ -372,8 +388,10 @@ class DataGradientInBlocks {
 
   void run(const Arguments& a) {
     std::byte* const inner = a.scratch + copies_.value;
-    const std::array<std::byte*, 3> in_blocks{a.scratch, a.scratch + begins_[1].value, a.scratch + begins_[2].value};
-    const auto call = [inner](Primitive& primitive, std::initializer_list<const std::byte*> from, std::byte* to) {
+    const std::array<std::byte*, 3> in_blocks{a.scratch, a.scratch + begins_[1].value,
+                                              a.scratch + begins_[2].value};
+    const auto call = [inner](Primitive& primitive, std::initializer_list<const std::byte*> from,
+                              std::byte* to) {
       primitive.run({{from.begin(), from.size()}, {&to, 1}, inner});
     };
     call(primitives_[0], {a.inputs[0]}, in_blocks[0]);
@@ -383,19 +401,24 @@ class DataGradientInBlocks {
   }
 
  private:
-  // Copies from one to the other, with room for the blocked one; the result, the third of them, goes the other way.
+  // Copies from one to the other, with room for the blocked one; the result, the third of them,
+  // goes the other way.
   void bring_in(const Desc& plain, const Desc& blocked) {
     const bool result = primitives_.size() == 2;
     const Desc& from = result ? blocked : plain;
     const Desc& to = result ? plain : blocked;
-    const dnnl::reorder::primitive_desc pd(onednn_engine(), from, onednn_engine(), to, user_scratchpad());
-    primitives_.emplace_back(dnnl::reorder(pd), pd.scratchpad_desc(), std::vector{reads(0, DNNL_ARG_FROM, from), writes(0, DNNL_ARG_TO, to)});
+    const dnnl::reorder::primitive_desc pd(onednn_engine(), from, onednn_engine(), to,
+                                           user_scratchpad());
+    primitives_.emplace_back(
+        dnnl::reorder(pd), pd.scratchpad_desc(),
+        std::vector{reads(0, DNNL_ARG_FROM, from), writes(0, DNNL_ARG_TO, to)});
     begins_.push_back(copies_);
     copies_ += Bytes(round_up(static_cast<std::int64_t>(blocked.get_size()), kAlignment));
   }
 
-  std::vector<Primitive> primitives_;  // y, weights and x between their layouts, then the gradient itself
-  std::vector<Bytes> begins_;          // of the copies in scratch
+  // y, weights and x between their layouts, then the gradient itself
+  std::vector<Primitive> primitives_;
+  std::vector<Bytes> begins_;  // of the copies in scratch
   Bytes copies_;
   Bytes inner_;  // scratch of one primitive at a time
 };
@@ -430,8 +453,8 @@ std::unique_ptr<Kernel> make_convolution_transpose(const Site& site) {
 
 namespace {
 
-// Spatial axes, channels, filters: with it the product of matrices serves groups whose channels fill no block, where
-// the weights as they are would leave only oneDNN's reference.
+// Spatial axes, channels, filters: with it the product of matrices serves groups whose channels
+// fill no block, where the weights as they are would leave only oneDNN's reference.
 ir::Layout product_weights(const Site& site, Tensors t) {
   ir::Layout out;
   out.rank = static_cast<std::uint8_t>(t.w.shape.rank());
@@ -441,8 +464,9 @@ ir::Layout product_weights(const Site& site, Tensors t) {
   t.w.layout = out;
   const Direction d = direction_of(site.attributes(), t);
   const std::string_view serves = site.node.op == "conv" ? d.forward().impl_info_str()
-                                  : site.node.op == "conv_grad_input" ? d.backward_data().impl_info_str()
-                                                                      : d.backward_weights().impl_info_str();
+                                  : site.node.op == "conv_grad_input"
+                                      ? d.backward_data().impl_info_str()
+                                      : d.backward_weights().impl_info_str();
   return serves.starts_with("ref") ? ir::Layout{} : out;
 }
 

@@ -49,8 +49,9 @@ struct Differential {
   std::vector<std::optional<ir::Layout>> layouts{};  // of outputs, where not what the card infers
   double tolerance = 2e-5;  // relative to the largest magnitude of the output
   bool same_bits_on_any_threads = true;
-  // Each element has its own tolerance, relative to itself, and zeros have the right sign. For operators whose
-  // elements do not depend on each other: beside 3e38 a common tolerance would forgive everything.
+  // Each element has its own tolerance, relative to itself, and zeros have the right sign. For
+  // operators whose elements do not depend on each other: beside 3e38 a common tolerance would
+  // forgive everything.
   bool each_alone = false;
   bool may_fall_back = false;  // to the reference evaluation (empty tensors, bf16)
 };

@@ -129,8 +129,9 @@ constexpr double kSmallestNormal = 1.17549435e-38;
 
 constexpr double kLargest = 3.4028234663852886e38;
 
-// Where elements are summed, one infinity is lost in another by the order of the sum: there it is enough that what is
-// not finite stays so. Elsewhere infinities are themselves, but for a rounding at the end of the range.
+// Where elements are summed, one infinity is lost in another by the order of the sum: there it is
+// enough that what is not finite stays so. Elsewhere infinities are themselves, but for a rounding
+// at the end of the range.
 bool agree(const Differential& d, double want, double have, double largest) {
   const bool summed = !d.each_alone && d.tolerance > 0;
   if (summed && !(std::isfinite(want) && std::isfinite(have)))

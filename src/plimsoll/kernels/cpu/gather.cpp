@@ -1,5 +1,5 @@
-// gather along an axis (embedding lookup) and its gradient, a scatter-add into zeros or, in place, into
-// another gradient of the same table.
+// gather along an axis (embedding lookup) and its gradient, a scatter-add into zeros or, in place,
+// into another gradient of the same table.
 //
 // The gradient walks the indices in order; threads share the work by columns, so two equal indices
 // are always added by the same thread, in the same order.

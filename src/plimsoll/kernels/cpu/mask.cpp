@@ -21,9 +21,11 @@ template <typename Encode>
 std::unique_ptr<Kernel> make_encoding(const Site& site, Encode encode) {
   const std::int64_t count = stored_elements(site.in(0));
   return make_kernel(site, [=](const Arguments& a) {
-    for_each_chunk(count, [&](std::int64_t begin, std::size_t floats, std::int64_t byte, std::size_t bytes) {
-      encode(std::span(input<float>(a, 0) + begin, floats), std::span(output<std::uint8_t>(a) + byte, bytes));
-    });
+    for_each_chunk(
+        count, [&](std::int64_t begin, std::size_t floats, std::int64_t byte, std::size_t bytes) {
+          encode(std::span(input<float>(a, 0) + begin, floats),
+                 std::span(output<std::uint8_t>(a) + byte, bytes));
+        });
   });
 }
 
@@ -41,13 +43,16 @@ std::unique_ptr<Kernel> make_mask(const Site& site) {
 }
 
 std::unique_ptr<Kernel> make_masked(const Site& site) {
-  if (!is_f32(site.in(0)) || site.in(0) != site.out() || site.in(1).layout != site.out().layout) return nullptr;
+  if (!is_f32(site.in(0)) || site.in(0) != site.out() || site.in(1).layout != site.out().layout)
+    return nullptr;
   const std::int64_t count = stored_elements(site.out());
   return make_kernel(site, [=](const Arguments& a) {
-    for_each_chunk(count, [&](std::int64_t begin, std::size_t floats, std::int64_t byte, std::size_t bytes) {
-      codec::select_by_mask(std::span(input<float>(a, 0) + begin, floats), std::span(input<std::uint8_t>(a, 1) + byte, bytes),
-                            std::span(output<float>(a) + begin, floats));
-    });
+    for_each_chunk(
+        count, [&](std::int64_t begin, std::size_t floats, std::int64_t byte, std::size_t bytes) {
+          codec::select_by_mask(std::span(input<float>(a, 0) + begin, floats),
+                                std::span(input<std::uint8_t>(a, 1) + byte, bytes),
+                                std::span(output<float>(a) + begin, floats));
+        });
   });
 }
 

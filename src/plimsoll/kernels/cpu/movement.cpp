@@ -120,8 +120,8 @@ std::unique_ptr<Kernel> onednn_reorder(const Site& site, const dnnl::memory::des
                       {reads(0, DNNL_ARG_FROM, from), writes(0, DNNL_ARG_TO, to)}));
 }
 
-// Blocks of 16 channels, the last one padded, to channels last: oneDNN takes three times as long for it as for whole
-// blocks.
+// Blocks of 16 channels, the last one padded, to channels last: oneDNN takes three times as long
+// for it as for whole blocks.
 std::unique_ptr<Kernel> make_unblock(const Site& site) {
   constexpr std::int64_t kChannelBlock = 16;
   const ir::Shape& shape = site.out().shape;
@@ -147,7 +147,8 @@ std::unique_ptr<Kernel> make_unblock(const Site& site) {
 std::unique_ptr<Kernel> make_reorder(const Site& site) {
   if (site.out().shape.elements() == 0) return nothing_to_do(site);
   if (is_f32(site.out()) && site.out().shape.rank() == 4 && site.out().shape[1] % 16 != 0 &&
-      site.in(0).layout == *ir::parse_layout("@0123:16b1") && site.out().layout == ir::Layout::channels_last(4)) {
+      site.in(0).layout == *ir::parse_layout("@0123:16b1") &&
+      site.out().layout == ir::Layout::channels_last(4)) {
     return make_unblock(site);
   }
   if (onednn_dtype(site.out().dtype))
@@ -239,8 +240,10 @@ std::unique_ptr<Kernel> make_depth_to_space(const Site& site) {
 // identity and reshape, where the executor gave the result memory of its own.
 std::unique_ptr<Kernel> make_copy(const Site& site) {
   const bool keeps_shape = site.node.op == "identity" || site.node.op == "bit_cast";
-  const bool alike = site.in(0).layout == site.out().layout && (keeps_shape || site.in(0).layout.is_row_major());
-  const bool cut = ops::is_channel_cut(site.in(0), site.out()) || ops::is_channel_cut(site.out(), site.in(0));
+  const bool alike =
+      site.in(0).layout == site.out().layout && (keeps_shape || site.in(0).layout.is_row_major());
+  const bool cut =
+      ops::is_channel_cut(site.in(0), site.out()) || ops::is_channel_cut(site.out(), site.in(0));
   if (!alike && (keeps_shape || !cut)) return nullptr;
   const std::int64_t bytes = ir::bytes_of(site.out()).value;
   return make_kernel(site, [=](const Arguments& a) {

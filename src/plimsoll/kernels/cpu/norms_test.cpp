@@ -102,8 +102,10 @@ TEST(PoolingKernel, AgreesWithTheReferenceInBothLayouts) {
     expect_agreement({"avg_pool_grad", {shaped(is_last, {2, 20, 5, 6})}, back});
   }
   expect_agreement({"max_pool", {f32({2, 3, 20})}, {{"kernel", Ints{2}}, {"strides", Ints{2}}}});
-  expect_agreement({"max_pool", {last({2, 24, 9, 9})}, {{"kernel", Ints{4, 5}}, {"pads", Ints{2, 2, 1, 2}}}});
-  expect_agreement({"max_pool", {last({1, 3, 6, 7})}, {{"kernel", Ints{1, 1}}, {"strides", Ints{2, 3}}}});
+  expect_agreement(
+      {"max_pool", {last({2, 24, 9, 9})}, {{"kernel", Ints{4, 5}}, {"pads", Ints{2, 2, 1, 2}}}});
+  expect_agreement(
+      {"max_pool", {last({1, 3, 6, 7})}, {{"kernel", Ints{1, 1}}, {"strides", Ints{2, 3}}}});
 }
 
 }  // namespace

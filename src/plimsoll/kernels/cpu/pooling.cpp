@@ -80,8 +80,8 @@ PLIMSOLL_INLINE void for_each_place(const Window& w, std::int64_t row, std::int6
   }
 }
 
-// The largest of the first places of a window, all of them in one pass over the channels: what is largest so far and
-// where stay in registers.
+// The largest of the first places of a window, all of them in one pass over the channels: what is
+// largest so far and where stay in registers.
 constexpr int kAtOnce = 9;
 
 struct FirstPlaces {
@@ -148,7 +148,9 @@ void max_pool_last(const Window& w, const float* x, float* y, std::uint8_t* inde
     for (std::int64_t column = 0; column < w.columns.out; ++column) {
       const std::int64_t to = ((image * w.rows.out + row) * w.columns.out + column) * n;
       FirstPlaces first;
-      const auto finish_first = [&] { kFirstPlaces[first.count - 1](first, n, y + to, index + to); };
+      const auto finish_first = [&] {
+        kFirstPlaces[first.count - 1](first, n, y + to, index + to);
+      };
       std::int64_t seen = 0;
       for_each_place(w, row, column, [&](std::int64_t place, std::int64_t position) {
         const float* from = x + (image * w.in_plane() + position) * n;

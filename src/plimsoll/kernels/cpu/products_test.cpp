@@ -62,16 +62,18 @@ TEST(ConvolutionKernel, AgreesWithTheReference) {
 TEST(ConvolutionKernel, EndsInAReluWhereAsked) {
   const ir::Attributes relu{{"activation", std::string("relu")}};
   expect_agreement({"conv", {last({2, 16, 7, 7}), f32({32, 16, 1, 1}), f32({32})}, relu});
-  expect_agreement({"conv", {f32({1, 6, 9, 9}), f32({10, 3, 1, 1}), f32({10})},
+  expect_agreement({"conv",
+                    {f32({1, 6, 9, 9}), f32({10, 3, 1, 1}), f32({10})},
                     {{"activation", std::string("relu")}, {"group", std::int64_t{2}}}});
 }
 
 // Blocks of 16 channels, the last one padded: as behind a stem of 24 filters.
 TEST(ConvolutionKernel, WritesPaddedBlocks) {
-  expect_agreement({"conv",
-                    {f32({2, 3, 9, 9}), f32({24, 3, 3, 3}), f32({24})},
-                    {{"pads", kPads1}, {"strides", Ints{2, 2}}, {"activation", std::string("relu")}},
-                    {*ir::parse_layout("@0123:16b1")}});
+  expect_agreement(
+      {"conv",
+       {f32({2, 3, 9, 9}), f32({24, 3, 3, 3}), f32({24})},
+       {{"pads", kPads1}, {"strides", Ints{2, 2}}, {"activation", std::string("relu")}},
+       {*ir::parse_layout("@0123:16b1")}});
 }
 
 TEST(ConvolutionKernel, TakesBlockedWeights) {
@@ -110,9 +112,13 @@ TEST(GroupedConvolution, AgreesWithTheReferenceInItsLayouts) {
   blocked.block_count = 2;
   blocked.blocks[0] = {1, 16};
   blocked.blocks[1] = {0, 16};
-  expect_agreement({"conv", {last({2, 12, 6, 6}), {{ir::DType::kF32, {20, 3, 3, 3}, filters_last}}}, {{"pads", kPads1}, {"group", std::int64_t{4}}},
+  expect_agreement({"conv",
+                    {last({2, 12, 6, 6}), {{ir::DType::kF32, {20, 3, 3, 3}, filters_last}}},
+                    {{"pads", kPads1}, {"group", std::int64_t{4}}},
                     {ir::Layout::channels_last(4)}});
-  expect_agreement({"conv", {last({2, 64, 6, 6}), {{ir::DType::kF32, {96, 32, 3, 3}, blocked}}}, {{"pads", kPads1}, {"group", std::int64_t{2}}},
+  expect_agreement({"conv",
+                    {last({2, 64, 6, 6}), {{ir::DType::kF32, {96, 32, 3, 3}, blocked}}},
+                    {{"pads", kPads1}, {"group", std::int64_t{2}}},
                     {ir::Layout::channels_last(4)}});
 }
 

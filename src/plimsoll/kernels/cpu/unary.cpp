@@ -24,7 +24,8 @@ PLIMSOLL_INLINE float gelu_exact_slope(float x) {
 }
 PLIMSOLL_INLINE float gelu_tanh_slope(float x) {
   const float t = vector_tanh(kSqrt2OverPi * (x + kCubic * x * x * x));
-  const float square = x * x > 1e4F ? 1e4F : x * x;  // 1 - t^2 is 0 long before: not 0 times infinity
+  // 1 - t^2 is 0 long before: not 0 times infinity
+  const float square = x * x > 1e4F ? 1e4F : x * x;
   return 0.5F * (1.0F + t) +
          0.5F * x * (1.0F - t * t) * kSqrt2OverPi * (1.0F + 3.0F * kCubic * square);
 }

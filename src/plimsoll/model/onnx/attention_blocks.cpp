@@ -15,12 +15,14 @@ Var repeat_heads(Var x, std::int64_t heads) {
   const std::int64_t own = x.dim(1);
   if (own == heads) return x;
   const std::int64_t times = heads / own;
-  const Var wide = expand_to(reshape_to(x, {x.dim(0), own, 1, x.dim(2), x.dim(3)}), {x.dim(0), own, times, x.dim(2), x.dim(3)});
+  const Var wide = expand_to(reshape_to(x, {x.dim(0), own, 1, x.dim(2), x.dim(3)}),
+                             {x.dim(0), own, times, x.dim(2), x.dim(3)});
   return reshape_to(wide, {x.dim(0), heads, x.dim(2), x.dim(3)});
 }
 
 Status check(const AttentionParts& p) {
-  if (p.q.rank() != 4 || p.k.rank() != 4 || p.v.rank() != 4) return bad_input("q, k and v are not of rank 4");
+  if (p.q.rank() != 4 || p.k.rank() != 4 || p.v.rank() != 4)
+    return bad_input("q, k and v are not of rank 4");
   if (p.k.dim(1) < 1 || p.q.dim(1) % p.k.dim(1) != 0 || p.k.dim(1) != p.v.dim(1)) {
     return bad_input("{} heads of queries do not divide over {} of keys", p.q.dim(1), p.k.dim(1));
   }
@@ -42,7 +44,9 @@ AttentionResults attend_by_parts(const AttentionParts& p, double scale, int want
   if (want_scores == 2) out.scores = scores;
   scores = builder.call1("softmax", {scores}, {{"axis", std::int64_t{-1}}});
   // Rows that see nothing give zeros.
-  if (p.mask) scores = builder.call1("where", {builder.call1("is_nan", {scores}), ops::number(scores, 0), scores});
+  if (p.mask)
+    scores =
+        builder.call1("where", {builder.call1("is_nan", {scores}), ops::number(scores, 0), scores});
   if (want_scores == 3) out.scores = scores;
   out.y = builder.call1("matmul", {scores, v});
   return out;
@@ -54,11 +58,14 @@ Result<AttentionResults> attend(const AttentionParts& p, int want_scores) {
   PLIMSOLL_RETURN_IF_ERROR(check(p));
   Builder& builder = p.q.builder();
   const std::int64_t heads = p.q.dim(1);
-  const double scale = p.scale != 0 ? p.scale : 1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(p.q.dim(3), 1)));
+  const double scale =
+      p.scale != 0 ? p.scale
+                   : 1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(p.q.dim(3), 1)));
   if (want_scores >= 0 || p.softcap > 0) return attend_by_parts(p, scale, want_scores);
   std::vector<Var> inputs{heads_together(p.q), heads_together(p.k), heads_together(p.v)};
   if (p.mask) inputs.push_back(p.mask);
-  const Var y = builder.call1("attention", inputs, {{"heads", heads}, {"kv_heads", p.k.dim(1)}, {"scale", scale}});
+  const Var y = builder.call1("attention", inputs,
+                              {{"heads", heads}, {"kv_heads", p.k.dim(1)}, {"scale", scale}});
   if (builder.error()) return tl::unexpected<Error>(*builder.error());
   AttentionResults out;
   out.y = transpose_by(reshape_to(y, {y.dim(0), y.dim(1), heads, y.dim(2) / heads}), {0, 2, 1, 3});
@@ -72,13 +79,18 @@ Result<Var> seen(Var q, Var k, const Visibility& visible) {
   Builder& builder = q.builder();
   const ir::Ints shape{q.dim(2), k.dim(2)};
   const auto index = [&](std::int64_t axis, std::int64_t start) {
-    return builder.call1("iota", {}, {{"shape", shape}, {"dtype", std::string("int64")}, {"axis", axis}, {"start", static_cast<double>(start)}});
+    return builder.call1("iota", {},
+                         {{"shape", shape},
+                          {"dtype", std::string("int64")},
+                          {"axis", axis},
+                          {"start", static_cast<double>(start)}});
   };
   const Var key = index(1, 0);
   Var position = index(0, visible.lengths ? -q.dim(2) : visible.before);
   Var lengths;
   if (visible.lengths) {
-    if (visible.lengths.shape() != ir::Shape{q.dim(0)}) return bad_input("its lengths do not fit the batch");
+    if (visible.lengths.shape() != ir::Shape{q.dim(0)})
+      return bad_input("its lengths do not fit the batch");
     lengths = reshape_to(cast_to(visible.lengths, DType::kI64), {q.dim(0), 1, 1, 1});
     position = position + lengths;
   }
@@ -133,10 +145,12 @@ Var heads_together(Var x) {
 }
 
 Result<Var> rotate(Var x, const RotaryTables& tables, std::int64_t width, bool interleaved) {
-  if (width < 2 || width % 2 != 0 || width > x.dim(3)) return bad_input("{} of {} elements cannot be turned", width, x.dim(3));
+  if (width < 2 || width % 2 != 0 || width > x.dim(3))
+    return bad_input("{} of {} elements cannot be turned", width, x.dim(3));
   Builder& builder = x.builder();
   const auto table = [&](Var v) {
-    if (tables.positions) v = builder.call1("gather", {v, tables.positions}, {{"axis", std::int64_t{0}}});
+    if (tables.positions)
+      v = builder.call1("gather", {v, tables.positions}, {{"axis", std::int64_t{0}}});
     if (builder.error() || v.rank() != 3) return v;
     v = slice_axis(v, 2, 0, std::min(width / 2, v.dim(2)));
     return reshape_to(v, {v.dim(0), 1, v.dim(1), v.dim(2)});
@@ -161,7 +175,8 @@ Result<Var> rotate(Var x, const RotaryTables& tables, std::int64_t width, bool i
   Var y;
   if (interleaved) {
     const ir::Ints single{x.dim(0), x.dim(1), x.dim(2), width / 2, 1};
-    y = reshape_to(concat_all({reshape_to(first, single), reshape_to(second, single)}, 4), {x.dim(0), x.dim(1), x.dim(2), width});
+    y = reshape_to(concat_all({reshape_to(first, single), reshape_to(second, single)}, 4),
+                   {x.dim(0), x.dim(1), x.dim(2), width});
   } else {
     y = concat_all({first, second}, 3);
   }

@@ -18,7 +18,9 @@ constexpr auto kOnnx = std::to_array<Row>({
     {"And", "axis broadcast"},
     {"ArgMax", "axis keepdims select_last_index"},
     {"ArgMin", "axis keepdims select_last_index"},
-    {"Attention", "is_causal kv_num_heads left_window_size q_num_heads qk_matmul_output_mode right_window_size scale softcap softmax_precision"},
+    {"Attention",
+     "is_causal kv_num_heads left_window_size q_num_heads qk_matmul_output_mode right_window_size "
+     "scale softcap softmax_precision"},
     {"AveragePool", "auto_pad ceil_mode count_include_pad dilations kernel_shape pads strides"},
     {"BatchNormalization", "epsilon is_test momentum spatial training_mode"},
     {"BitCast", "to"},
@@ -34,11 +36,13 @@ constexpr auto kOnnx = std::to_array<Row>({
     {"Compress", "axis"},
     {"Concat", "axis"},
     {"ConcatFromSequence", "axis new_axis"},
-    {"Constant", "sparse_value value value_float value_floats value_int value_ints value_string value_strings"},
+    {"Constant",
+     "sparse_value value value_float value_floats value_int value_ints value_string value_strings"},
     {"ConstantOfShape", "value"},
     {"Conv", "auto_pad dilations group kernel_shape pads strides"},
     {"ConvInteger", "auto_pad dilations group kernel_shape pads strides"},
-    {"ConvTranspose", "auto_pad dilations group kernel_shape output_padding output_shape pads strides"},
+    {"ConvTranspose",
+     "auto_pad dilations group kernel_shape output_padding output_shape pads strides"},
     {"CumProd", "exclusive reverse"},
     {"CumSum", "exclusive reverse"},
     {"DFT", "axis inverse onesided"},
@@ -99,7 +103,9 @@ constexpr auto kOnnx = std::to_array<Row>({
     {"QLinearConv", "auto_pad dilations group kernel_shape pads strides"},
     {"QuantizeLinear", "axis block_size output_dtype precision saturate"},
     {"RMSNormalization", "axis epsilon stash_type"},
-    {"RNN", "activation_alpha activation_beta activations clip direction hidden_size layout output_sequence"},
+    {"RNN",
+     "activation_alpha activation_beta activations clip direction hidden_size layout "
+     "output_sequence"},
     {"Range", "stash_type"},
     {"ReduceL1", "axes keepdims noop_with_empty_axes"},
     {"ReduceL2", "axes keepdims noop_with_empty_axes"},
@@ -116,10 +122,13 @@ constexpr auto kOnnx = std::to_array<Row>({
      "antialias axes coordinate_transformation_mode cubic_coeff_a exclude_outside "
      "extrapolation_value keep_aspect_ratio_policy mode nearest_mode"},
     {"ReverseSequence", "batch_axis time_axis"},
-    {"RoiAlign", "coordinate_transformation_mode mode output_height output_width sampling_ratio spatial_scale"},
+    {"RoiAlign",
+     "coordinate_transformation_mode mode output_height output_width sampling_ratio spatial_scale"},
     {"RotaryEmbedding", "interleaved num_heads rotary_embedding_dim"},
     {"STFT", "onesided"},
-    {"Scan", "body num_scan_inputs scan_input_axes scan_input_directions scan_output_axes scan_output_directions"},
+    {"Scan",
+     "body num_scan_inputs scan_input_axes scan_input_directions scan_output_axes "
+     "scan_output_directions"},
     {"Scatter", "axis"},
     {"ScatterElements", "axis reduction"},
     {"ScatterND", "reduction"},
@@ -158,8 +167,10 @@ constexpr auto kContrib = std::to_array<Row>({
      "rotary_embedding_dim scale unidirectional"},
     {"EmbedLayerNormalization", "epsilon mask_index_type"},
     {"FlexAttention", "prob_mod scale score_mod softmax_precision"},
-    {"FusedConv", "activation activation_params auto_pad dilations group kernel_shape pads strides"},
-    {"FusedGemm", "activation activation_alpha activation_beta activation_gamma alpha beta transA transB"},
+    {"FusedConv",
+     "activation activation_params auto_pad dilations group kernel_shape pads strides"},
+    {"FusedGemm",
+     "activation activation_alpha activation_beta activation_gamma alpha beta transA transB"},
     {"FusedMatMul", "alpha transA transB transBatchA transBatchB"},
     {"GroupNorm", "activation channels_last epsilon groups"},
     {"GroupQueryAttention",
@@ -169,7 +180,8 @@ constexpr auto kContrib = std::to_array<Row>({
     {"MatMulNBits", "K N accuracy_level bits block_size"},
     {"MultiHeadAttention", "mask_filter_value num_heads scale unidirectional"},
     {"QGemm", "alpha transA transB"},
-    {"QLinearAveragePool", "auto_pad ceil_mode channels_last count_include_pad kernel_shape pads strides"},
+    {"QLinearAveragePool",
+     "auto_pad ceil_mode channels_last count_include_pad kernel_shape pads strides"},
     {"QLinearConcat", "axis"},
     {"QLinearGlobalAveragePool", "channels_last"},
     {"QLinearLeakyRelu", "alpha"},
@@ -208,7 +220,8 @@ Status check_attributes(const Operator& op, const NodeFile& node) {
   for (const AttributeFile& attribute : node.attributes) {
     // Operator sets before 6 say with it which inputs may be overwritten.
     if (attribute.name == "consumed_inputs" || has_word(known, attribute.name)) continue;
-    if (known.empty()) return bad_input("attribute '{}' is not known; the operator has none", attribute.name);
+    if (known.empty())
+      return bad_input("attribute '{}' is not known; the operator has none", attribute.name);
     return bad_input("attribute '{}' is not known; known are: {}", attribute.name, known);
   }
   return {};

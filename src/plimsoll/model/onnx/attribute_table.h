@@ -1,9 +1,9 @@
 // Which attributes an ONNX operator may have.
 //
-// An attribute that is not known must not be ignored: the next operator set may give it a meaning that
-// changes the result. So every operator names the attributes that its converter honours, in any operator
-// set; a node with another one is refused. What can only change precision or what only old files carry
-// without a meaning (`stash_type`, `consumed_inputs`) is known and harmless.
+// An attribute that is not known must not be ignored: the next operator set may give it a meaning
+// that changes the result. So every operator names the attributes that its converter honours, in
+// any operator set; a node with another one is refused. What can only change precision or what only
+// old files carry without a meaning (`stash_type`, `consumed_inputs`) is known and harmless.
 #pragma once
 
 #include <string_view>

@@ -10,7 +10,8 @@
 namespace plimsoll::model::onnx {
 namespace {
 
-Result<std::vector<NamedArray>> read_arrays(const std::filesystem::path& folder, std::string_view stem,
+Result<std::vector<NamedArray>> read_arrays(const std::filesystem::path& folder,
+                                            std::string_view stem,
                                             const std::vector<std::string>& names) {
   std::vector<NamedArray> out;
   for (std::size_t i = 0; i < names.size(); ++i) {
@@ -49,7 +50,8 @@ Result<BackendCase> read_backend_case(const std::filesystem::path& folder) {
 
 Result<ImportedModel> import_case(const BackendCase& test, const ImportOptions& options) {
   ImportOptions with_shapes = options;
-  for (const NamedArray& input : test.inputs) with_shapes.shapes.emplace(input.name, input.array.type.shape);
+  for (const NamedArray& input : test.inputs)
+    with_shapes.shapes.emplace(input.name, input.array.type.shape);
   auto model = import_onnx(test.model, with_shapes);
   if (model || model.error().message.find("not a constant") == std::string::npos) return model;
   for (std::size_t i = 1; i < test.inputs.size(); ++i) {
@@ -61,7 +63,8 @@ Result<ImportedModel> import_case(const BackendCase& test, const ImportOptions& 
   return import_onnx(test.model, with_shapes);
 }
 
-Result<std::vector<ops::Array>> run_reference(const ImportedModel& model, const std::vector<NamedArray>& inputs) {
+Result<std::vector<ops::Array>> run_reference(const ImportedModel& model,
+                                              const std::vector<NamedArray>& inputs) {
   std::unordered_map<std::string, ops::Array> sources;
   for (const NamedArray& input : inputs) sources.emplace(input.name, input.array);
   for (const ir::Value& value : model.graph.values) {
@@ -89,7 +92,8 @@ Status compare(const ops::Array& got, const ops::Array& expected, Tolerance tole
     return bad_input("is {}, expected {}", ir::to_string(got.type), ir::to_string(expected.type));
   }
   // Two units in the last place of bfloat16, as ONNX's own runner allows.
-  if (got.type.dtype == ir::DType::kBF16) tolerance.relative = std::max(tolerance.relative, 1.0 / 64);
+  if (got.type.dtype == ir::DType::kBF16)
+    tolerance.relative = std::max(tolerance.relative, 1.0 / 64);
   for (std::int64_t i = 0; i < got.elements(); ++i) {
     const double a = got.number(i);
     const double b = expected.number(i);

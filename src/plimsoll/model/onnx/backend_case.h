@@ -1,5 +1,5 @@
-// One case of ONNX's backend test suite: a folder with model.onnx and files of inputs and expected outputs.
-// For tests and tools; the suite's files are trusted no more than any others.
+// One case of ONNX's backend test suite: a folder with model.onnx and files of inputs and expected
+// outputs. For tests and tools; the suite's files are trusted no more than any others.
 #pragma once
 
 #include <filesystem>
@@ -29,12 +29,13 @@ Result<ops::Array> read_tensor_file(const std::filesystem::path& path);
 // `folder` holds model.onnx and test_data_set_0/{input,output}_N.pb.
 Result<BackendCase> read_backend_case(const std::filesystem::path& folder);
 
-// Imported for the case's shapes; inputs whose content decides shapes are given as constants, and the others
-// stay inputs.
+// Imported for the case's shapes; inputs whose content decides shapes are given as constants, and
+// the others stay inputs.
 Result<ImportedModel> import_case(const BackendCase& test, const ImportOptions& options = {});
 
 // The graph's outputs by the reference evaluation.
-Result<std::vector<ops::Array>> run_reference(const ImportedModel& model, const std::vector<NamedArray>& inputs);
+Result<std::vector<ops::Array>> run_reference(const ImportedModel& model,
+                                              const std::vector<NamedArray>& inputs);
 
 struct Tolerance {
   double relative = 1e-3;

@@ -57,24 +57,35 @@ void run_suite(const std::string& suite, std::size_t least_passing, const fs::pa
     const auto listed = not_run.find(suite + "/" + name);
     passing += status ? 1 : 0;
     if (status) {
-      EXPECT_TRUE(listed == not_run.end()) << suite << "/" << name << " passes: take it off tests/onnx/" << list;
+      EXPECT_TRUE(listed == not_run.end())
+          << suite << "/" << name << " passes: take it off tests/onnx/" << list;
     } else {
-      EXPECT_TRUE(listed != not_run.end()) << suite << "/" << name << ": " << status.error().message;
+      EXPECT_TRUE(listed != not_run.end())
+          << suite << "/" << name << ": " << status.error().message;
     }
   }
   std::printf("%s: %zu of %zu cases pass\n", suite.c_str(), passing, names.size());
   EXPECT_GE(passing, least_passing);
 }
 
-TEST(OnnxBackend, NodeCasesPassUnlessListed) { run_suite("node", 550); }
-TEST(OnnxBackend, SimpleCasesPassUnlessListed) { run_suite("simple", 7); }
-TEST(OnnxBackend, PytorchConvertedCasesPassUnlessListed) { run_suite("pytorch-converted", 75); }
-TEST(OnnxBackend, PytorchOperatorCasesPassUnlessListed) { run_suite("pytorch-operator", 25); }
+TEST(OnnxBackend, NodeCasesPassUnlessListed) {
+  run_suite("node", 550);
+}
+TEST(OnnxBackend, SimpleCasesPassUnlessListed) {
+  run_suite("simple", 7);
+}
+TEST(OnnxBackend, PytorchConvertedCasesPassUnlessListed) {
+  run_suite("pytorch-converted", 75);
+}
+TEST(OnnxBackend, PytorchOperatorCasesPassUnlessListed) {
+  run_suite("pytorch-operator", 25);
+}
 
 // The node tests of the current onnx package, written by tools/references/onnx_node_cases.py.
 TEST(SlowOnnxBackend, CurrentNodeCasesPassUnlessListed) {
   const char* folder = std::getenv("PLIMSOLL_ONNX_CASES");
-  ASSERT_NE(folder, nullptr) << "PLIMSOLL_ONNX_CASES names no folder of cases; `make test-all` makes one";
+  ASSERT_NE(folder, nullptr)
+      << "PLIMSOLL_ONNX_CASES names no folder of cases; `make test-all` makes one";
   run_suite("node", 900, folder, "not_run_current.txt");
 }
 

@@ -26,7 +26,8 @@ Var reshape_to(Var x, const ir::Ints& shape) {
 }
 
 Var transpose_by(Var x, const ir::Ints& perm) {
-  if (std::is_sorted(perm.begin(), perm.end()) && static_cast<int>(perm.size()) == x.rank()) return x;
+  if (std::is_sorted(perm.begin(), perm.end()) && static_cast<int>(perm.size()) == x.rank())
+    return x;
   return x.builder().call1("transpose", {x}, {{"perm", perm}});
 }
 
@@ -41,8 +42,8 @@ Var slice_axis(Var x, int axis, std::int64_t start, std::int64_t end) {
   ir::Ints ends = dims_of(x.shape());
   starts[static_cast<std::size_t>(axis)] = start;
   ends[static_cast<std::size_t>(axis)] = end;
-  return x.builder().call1("slice", {x},
-                           {{"starts", starts}, {"ends", ends}, {"steps", ir::Ints(starts.size(), 1)}});
+  return x.builder().call1(
+      "slice", {x}, {{"starts", starts}, {"ends", ends}, {"steps", ir::Ints(starts.size(), 1)}});
 }
 
 Var select(Var x, int axis, std::int64_t index) {
@@ -61,9 +62,13 @@ Var reduce(std::string_view op, Var x, const ir::Ints& axes, bool keepdims) {
   return x.builder().call1(op, {x}, {{"axes", axes}, {"keepdims", std::int64_t{keepdims}}});
 }
 
-Var unary_call(std::string_view op, Var x) { return x.builder().call1(op, {x}); }
+Var unary_call(std::string_view op, Var x) {
+  return x.builder().call1(op, {x});
+}
 
-ir::Ints dims_of(const ir::Shape& shape) { return {shape.begin(), shape.end()}; }
+ir::Ints dims_of(const ir::Shape& shape) {
+  return {shape.begin(), shape.end()};
+}
 
 ir::Ints range(std::int64_t begin, std::int64_t end) {
   ir::Ints out;
@@ -72,7 +77,8 @@ ir::Ints range(std::int64_t begin, std::int64_t end) {
 }
 
 Result<int> normal_axis_of(std::int64_t axis, int rank) {
-  if (axis < -rank || axis >= rank) return bad_input("axis {} is outside a tensor of rank {}", axis, rank);
+  if (axis < -rank || axis >= rank)
+    return bad_input("axis {} is outside a tensor of rank {}", axis, rank);
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
@@ -83,14 +89,16 @@ Result<ir::Ints> normal_axes(const ir::Ints& axes, int rank) {
     out.push_back(normal);
   }
   std::sort(out.begin(), out.end());
-  if (std::adjacent_find(out.begin(), out.end()) != out.end()) return bad_input("an axis is named twice");
+  if (std::adjacent_find(out.begin(), out.end()) != out.end())
+    return bad_input("an axis is named twice");
   return out;
 }
 
 Status check_indices(const Array* indices, std::int64_t extent) {
   if (indices == nullptr) return {};
   for (const std::int64_t index : indices->integers) {
-    if (index < -extent || index >= extent) return bad_input("index {} is outside an extent of {}", index, extent);
+    if (index < -extent || index >= extent)
+      return bad_input("index {} is outside an extent of {}", index, extent);
   }
   return {};
 }

@@ -17,8 +17,10 @@ Status attention(OperatorCall& call) {
   PLIMSOLL_TRY(const Var q, heads_apart(call.in(0), call.integer("q_num_heads", 0), "q"));
   PLIMSOLL_TRY(Var k, heads_apart(call.in(1), call.integer("kv_num_heads", 0), "k"));
   PLIMSOLL_TRY(Var v, heads_apart(call.in(2), call.integer("kv_num_heads", 0), "v"));
-  if (call.has(4) != call.has(5) || (call.has(4) && call.has(6))) return bad_input("past keys, past values and lengths do not go together");
-  Visibility visible{call.integer("is_causal", 0) != 0, 0, call.maybe(6), call.integer("left_window_size", -1), call.integer("right_window_size", -1)};
+  if (call.has(4) != call.has(5) || (call.has(4) && call.has(6)))
+    return bad_input("past keys, past values and lengths do not go together");
+  Visibility visible{call.integer("is_causal", 0) != 0, 0, call.maybe(6),
+                     call.integer("left_window_size", -1), call.integer("right_window_size", -1)};
   if (call.has(4)) {
     visible.before = call.rank(4) == 4 ? call.shape(4)[2] : 0;
     k = concat_all({call.in(4), k}, 2);
@@ -28,7 +30,8 @@ Status attention(OperatorCall& call) {
   AttentionParts parts{q, k, v, {}, call.real("scale", 0), call.real("softcap", 0)};
   PLIMSOLL_TRY(parts.mask, attention_mask(call.maybe(3), q, k, visible));
   const std::int64_t mode = call.integer("qk_matmul_output_mode", 0);
-  PLIMSOLL_TRY(const AttentionResults made, attend(parts, call.wants(3) ? static_cast<int>(mode) : -1));
+  PLIMSOLL_TRY(const AttentionResults made,
+               attend(parts, call.wants(3) ? static_cast<int>(mode) : -1));
   call.out(0, call.rank(0) == 3 ? heads_together(made.y) : made.y);
   call.out(1, k);
   call.out(2, v);
@@ -43,11 +46,14 @@ Result<Var> modified(OperatorCall& call, std::string_view name, Var x) {
   if (!attribute->has_g) return bad_input("its {} is no graph", name);
   PLIMSOLL_TRY(GraphFile read, read_graph(attribute->g));
   const GraphFile& body = call.importer().keep(std::move(read));
-  const TensorId given = call.importer().add({std::string(name), x.type(), x, nullptr, nullptr, nullptr});
+  const TensorId given =
+      call.importer().add({std::string(name), x.type(), x, nullptr, nullptr, nullptr});
   PLIMSOLL_TRY(const auto made, call.importer().inline_graph(body, {given}, call.scope()));
   if (made.size() != 1) return bad_input("its {} makes {} outputs", name, made.size());
   PLIMSOLL_TRY(const Var y, call.importer().in_graph(made.front()));
-  if (y.type() != x.type()) return bad_input("its {} makes {} of {}", name, ir::to_string(y.type()), ir::to_string(x.type()));
+  if (y.type() != x.type())
+    return bad_input("its {} makes {} of {}", name, ir::to_string(y.type()),
+                     ir::to_string(x.type()));
   return y;
 }
 
@@ -64,8 +70,11 @@ Status flex_attention(OperatorCall& call) {
     if (!call.has(i) || call.rank(i) != 4) return bad_input("input {} is not of rank 4", i);
   }
   const Var q = call.in(0);
-  if (call.shape(1)[1] < 1 || q.dim(1) % call.shape(1)[1] != 0) return bad_input("{} query heads do not share {} of keys", q.dim(1), call.shape(1)[1]);
-  const double scale = call.real("scale", static_cast<float>(1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(q.dim(3), 1)))));
+  if (call.shape(1)[1] < 1 || q.dim(1) % call.shape(1)[1] != 0)
+    return bad_input("{} query heads do not share {} of keys", q.dim(1), call.shape(1)[1]);
+  const double scale = call.real(
+      "scale",
+      static_cast<float>(1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(q.dim(3), 1)))));
   if (!call.has_attribute("score_mod") && !call.has_attribute("prob_mod")) {
     PLIMSOLL_TRY(const AttentionResults made, attend({q, call.in(1), call.in(2), {}, scale, 0}));
     call.out(0, made.y);
@@ -95,7 +104,8 @@ Status rotary_embedding(OperatorCall& call) {
   if (x.rank() != 4) return bad_input("its input has rank {}, expects 3 or 4", x.rank());
   RotaryTables tables{call.in(1), call.in(2), call.maybe(3)};
   const std::int64_t width = call.integer("rotary_embedding_dim", 0);
-  PLIMSOLL_TRY(const Var y, rotate(x, tables, width == 0 ? x.dim(3) : width, call.integer("interleaved", 0) != 0));
+  PLIMSOLL_TRY(const Var y, rotate(x, tables, width == 0 ? x.dim(3) : width,
+                                   call.integer("interleaved", 0) != 0));
   call.out(0, flat ? heads_together(y) : y);
   return {};
 }
@@ -103,7 +113,8 @@ Status rotary_embedding(OperatorCall& call) {
 }  // namespace
 
 std::vector<Operator> attention_operators() {
-  return {{"Attention", attention}, {"RotaryEmbedding", rotary_embedding},
+  return {{"Attention", attention},
+          {"RotaryEmbedding", rotary_embedding},
           {"FlexAttention", flex_attention, {}, false, "ai.onnx.preview"}};
 }
 

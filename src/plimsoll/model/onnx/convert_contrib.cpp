@@ -37,8 +37,9 @@ Status fused_matmul(OperatorCall& call) {
     perm.push_back(x.rank() - 1);
     return transpose_by(x, perm);
   };
-  Var y = call.builder().call1("matmul", {operand(0, "transBatchA"), operand(1, "transBatchB")},
-                               {{"trans_a", call.integer("transA", 0)}, {"trans_b", call.integer("transB", 0)}});
+  Var y = call.builder().call1(
+      "matmul", {operand(0, "transBatchA"), operand(1, "transBatchB")},
+      {{"trans_a", call.integer("transA", 0)}, {"trans_b", call.integer("transB", 0)}});
   const double alpha = call.real("alpha", 1);
   if (alpha != 1) y = y * alpha;
   call.out(0, y);
@@ -52,22 +53,32 @@ Result<Var> activated(OperatorCall& call, Var x) {
   if (name == "Sigmoid") return unary_call("sigmoid", x);
   if (name == "Tanh") return unary_call("tanh", x);
   const auto* parameters = call.attribute("activation_params");
-  const auto parameter = [&](std::size_t i) { return parameters != nullptr && i < parameters->floats.size() ? static_cast<double>(parameters->floats[i]) : 0.0; };
+  const auto parameter = [&](std::size_t i) {
+    return parameters != nullptr && i < parameters->floats.size()
+               ? static_cast<double>(parameters->floats[i])
+               : 0.0;
+  };
   Builder& builder = call.builder();
   if (name == "LeakyRelu") return builder.call1("leaky_relu", {x}, {{"alpha", parameter(0)}});
-  if (name == "Clip") return builder.call1("clip", {x}, {{"min", parameter(0)}, {"max", parameter(1)}});
-  if (name == "HardSigmoid") return builder.call1("hard_sigmoid", {x}, {{"alpha", parameter(0)}, {"beta", parameter(1)}});
+  if (name == "Clip")
+    return builder.call1("clip", {x}, {{"min", parameter(0)}, {"max", parameter(1)}});
+  if (name == "HardSigmoid")
+    return builder.call1("hard_sigmoid", {x}, {{"alpha", parameter(0)}, {"beta", parameter(1)}});
   return bad_input("activation '{}' is not supported", name);
 }
 
 Status fused_conv(OperatorCall& call) {
-  if (!call.has(0) || !call.has(1) || call.rank(1) < 3) return bad_input("its input or weight is missing");
+  if (!call.has(0) || !call.has(1) || call.rank(1) < 3)
+    return bad_input("its input or weight is missing");
   const ir::Ints kernel(call.shape(1).begin() + 2, call.shape(1).end());
   PLIMSOLL_TRY(const WindowAttributes window, window_attributes(call, call.shape(0), kernel));
   std::vector<Var> inputs{call.in(0), call.in(1)};
   if (call.has(2)) inputs.push_back(call.in(2));
   Var y = call.builder().call1("conv", inputs,
-                               {{"strides", window.strides}, {"pads", window.pads}, {"dilations", window.dilations}, {"group", call.integer("group", 1)}});
+                               {{"strides", window.strides},
+                                {"pads", window.pads},
+                                {"dilations", window.dilations},
+                                {"group", call.integer("group", 1)}});
   if (call.has(3)) y = y + call.in(3);
   PLIMSOLL_TRY(y, activated(call, y));
   call.out(0, y);
@@ -83,15 +94,17 @@ Status skip_layer_norm(OperatorCall& call) {
   if (call.has(bias)) sum = sum + call.in(bias);
   std::vector<Var> inputs{sum, call.in(2)};
   if (!simple && call.has(3)) inputs.push_back(call.in(3));
-  call.out(0, call.builder().call1(call.target(), inputs, {{"epsilon", call.real("epsilon", 1e-12F)}}));
+  call.out(
+      0, call.builder().call1(call.target(), inputs, {{"epsilon", call.real("epsilon", 1e-12F)}}));
   call.out(3, sum);
   return {};
 }
 
 Status simplified_layer_norm(OperatorCall& call) {
   if (!call.has(0) || !call.has(1)) return bad_input("an input is missing");
-  call.out(0, call.builder().call1("rms_norm", {call.in(0), call.in(1)},
-                                   {{"axis", call.integer("axis", -1)}, {"epsilon", call.real("epsilon", 1e-5F)}}));
+  call.out(0, call.builder().call1(
+                  "rms_norm", {call.in(0), call.in(1)},
+                  {{"axis", call.integer("axis", -1)}, {"epsilon", call.real("epsilon", 1e-5F)}}));
   return {};
 }
 
@@ -99,7 +112,9 @@ Status inner_norm(OperatorCall& call) {
   if (!call.has(0) || !call.has(1)) return bad_input("an input is missing");
   std::vector<Var> inputs{call.in(0), call.in(1)};
   if (call.has(2)) inputs.push_back(call.in(2));
-  call.out(0, call.builder().call1("layer_norm", inputs, {{"axis", call.integer("axis", -1)}, {"epsilon", call.real("epsilon", 1e-5F)}}));
+  call.out(0, call.builder().call1(
+                  "layer_norm", inputs,
+                  {{"axis", call.integer("axis", -1)}, {"epsilon", call.real("epsilon", 1e-5F)}}));
   return {};
 }
 
@@ -107,7 +122,8 @@ Var embedded(OperatorCall& call, int table, Var ids) {
   return call.builder().call1("gather", {call.in(table), ids}, {{"axis", std::int64_t{0}}});
 }
 
-// The sum of word, position and segment embeddings, normalised. Without positions a row has 0, 1, 2, ...
+// The sum of word, position and segment embeddings, normalised. Without positions a row has 0, 1,
+// 2, ...
 Status embed_layer_norm(OperatorCall& call) {
   for (const int i : {0, 2, 3, 5, 6}) {
     if (!call.has(i)) return bad_input("input {} is missing", i);
@@ -116,11 +132,17 @@ Status embed_layer_norm(OperatorCall& call) {
   Builder& builder = call.builder();
   const Var ids = call.in(0);
   const Var places = call.has(8) ? call.in(8)
-                                 : builder.call1("iota", {}, {{"shape", ir::Ints{1, ids.dim(1)}}, {"dtype", std::string("int64")}, {"axis", std::int64_t{1}}});
+                                 : builder.call1("iota", {},
+                                                 {{"shape", ir::Ints{1, ids.dim(1)}},
+                                                  {"dtype", std::string("int64")},
+                                                  {"axis", std::int64_t{1}}});
   Var sum = embedded(call, 2, ids) + embedded(call, 3, places);
   if (call.has(1) && call.has(4)) sum = sum + embedded(call, 4, call.in(1));
-  call.out(0, builder.call1("layer_norm", {sum, call.in(5), call.in(6)}, {{"epsilon", call.real("epsilon", 1e-12F)}}));
-  if (call.has(7)) call.out(1, builder.call1("reduce_sum", {cast_to(call.in(7), DType::kI32)}, {{"axes", ir::Ints{1}}}));
+  call.out(0, builder.call1("layer_norm", {sum, call.in(5), call.in(6)},
+                            {{"epsilon", call.real("epsilon", 1e-12F)}}));
+  if (call.has(7))
+    call.out(1, builder.call1("reduce_sum", {cast_to(call.in(7), DType::kI32)},
+                              {{"axes", ir::Ints{1}}}));
   call.out(2, sum);
   return {};
 }
@@ -140,14 +162,18 @@ Status bias_split_gelu(OperatorCall& call) {
   if (call.builder().error()) return {};
   const int last = x.rank() - 1;
   const std::int64_t half = x.dim(last) / 2;
-  call.out(0, slice_axis(x, last, 0, half) * call.builder().call1("gelu", {slice_axis(x, last, half, 2 * half)}));
+  call.out(0, slice_axis(x, last, 0, half) *
+                  call.builder().call1("gelu", {slice_axis(x, last, half, 2 * half)}));
   return {};
 }
 
 Status fused_gemm(OperatorCall& call) {
-  if (!call.has(0) || !call.has(1) || call.rank(0) != 2 || call.rank(1) != 2) return bad_input("its factors are not of rank 2");
+  if (!call.has(0) || !call.has(1) || call.rank(0) != 2 || call.rank(1) != 2)
+    return bad_input("its factors are not of rank 2");
   Builder& builder = call.builder();
-  Var y = builder.call1("matmul", {call.in(0), call.in(1)}, {{"trans_a", call.integer("transA", 0)}, {"trans_b", call.integer("transB", 0)}});
+  Var y = builder.call1(
+      "matmul", {call.in(0), call.in(1)},
+      {{"trans_a", call.integer("transA", 0)}, {"trans_b", call.integer("transB", 0)}});
   if (const double alpha = call.real("alpha", 1); alpha != 1) y = y * alpha;
   if (call.has(2)) {
     const double beta = call.real("beta", 1);
@@ -165,11 +191,13 @@ Status fused_gemm(OperatorCall& call) {
 
 // Group norm with the channels last, as diffusion models' optimiser writes it.
 Status contrib_group_norm(OperatorCall& call) {
-  if (!call.has(0) || !call.has(1) || !call.has(2) || call.rank(0) != 4) return bad_input("its inputs are missing or not of rank 4");
+  if (!call.has(0) || !call.has(1) || !call.has(2) || call.rank(0) != 4)
+    return bad_input("its inputs are missing or not of rank 4");
   const bool last = call.integer("channels_last", 1) != 0;
   const Var x = last ? transpose_by(call.in(0), {0, 3, 1, 2}) : call.in(0);
-  Var y = call.builder().call1("group_norm", {x, cast_to(call.in(1), x.dtype()), cast_to(call.in(2), x.dtype())},
-                               {{"groups", call.integer("groups", 1)}, {"epsilon", call.real("epsilon", 1e-5F)}});
+  Var y = call.builder().call1(
+      "group_norm", {x, cast_to(call.in(1), x.dtype()), cast_to(call.in(2), x.dtype())},
+      {{"groups", call.integer("groups", 1)}, {"epsilon", call.real("epsilon", 1e-5F)}});
   if (call.integer("activation", 0) != 0) y = unary_call("silu", y);
   call.out(0, last ? transpose_by(y, {0, 2, 3, 1}) : y);
   return {};
@@ -179,9 +207,12 @@ Status contrib_group_norm(OperatorCall& call) {
 
 std::vector<Operator> contrib_operators() {
   return {
-      {"Gelu", contrib_gelu, "none", true, kContrib}, {"BiasGelu", contrib_gelu, "none", true, kContrib},
-      {"FastGelu", contrib_gelu, "tanh", true, kContrib}, {"QuickGelu", quick_gelu, {}, true, kContrib},
-      {"FusedMatMul", fused_matmul, {}, true, kContrib}, {"FusedConv", fused_conv, {}, true, kContrib},
+      {"Gelu", contrib_gelu, "none", true, kContrib},
+      {"BiasGelu", contrib_gelu, "none", true, kContrib},
+      {"FastGelu", contrib_gelu, "tanh", true, kContrib},
+      {"QuickGelu", quick_gelu, {}, true, kContrib},
+      {"FusedMatMul", fused_matmul, {}, true, kContrib},
+      {"FusedConv", fused_conv, {}, true, kContrib},
       {"SkipLayerNormalization", skip_layer_norm, "layer_norm", true, kContrib},
       {"SkipSimplifiedLayerNormalization", skip_layer_norm, "rms_norm", true, kContrib},
       {"SimplifiedLayerNormalization", simplified_layer_norm, {}, true, kContrib},
@@ -189,8 +220,10 @@ std::vector<Operator> contrib_operators() {
       {"SimplifiedLayerNormalization", simplified_layer_norm},
       {"LayerNormalization", inner_norm, {}, true, kContrib},
       {"EmbedLayerNormalization", embed_layer_norm, {}, true, kContrib},
-      {"BiasAdd", bias_add, {}, true, kContrib}, {"BiasSplitGelu", bias_split_gelu, {}, true, kContrib},
-      {"FusedGemm", fused_gemm, {}, true, kContrib}, {"GroupNorm", contrib_group_norm, {}, true, kContrib},
+      {"BiasAdd", bias_add, {}, true, kContrib},
+      {"BiasSplitGelu", bias_split_gelu, {}, true, kContrib},
+      {"FusedGemm", fused_gemm, {}, true, kContrib},
+      {"GroupNorm", contrib_group_norm, {}, true, kContrib},
   };
 }
 

@@ -44,7 +44,8 @@ Status qlinear_sigmoid(OperatorCall& call) {
 
 Status qlinear_leaky_relu(OperatorCall& call) {
   PLIMSOLL_RETURN_IF_ERROR(need(call, {0, 1, 3}));
-  const Var y = call.builder().call1("leaky_relu", {real_number(call, 0)}, {{"alpha", call.real("alpha", 0.01F)}});
+  const Var y = call.builder().call1("leaky_relu", {real_number(call, 0)},
+                                     {{"alpha", call.real("alpha", 0.01F)}});
   call.out(0, rounded(call, y, 3));
   return {};
 }
@@ -62,7 +63,8 @@ Status qlinear_average_pool(OperatorCall& call) {
   PLIMSOLL_RETURN_IF_ERROR(need(call, {0, 1, 3}));
   if (call.integer("channels_last", 0) != 0) return bad_input("channels_last is not supported");
   if (!call.has_attribute("kernel_shape")) return bad_input("kernel_shape is missing");
-  PLIMSOLL_TRY(const WindowAttributes window, window_attributes(call, call.shape(0), call.integers("kernel_shape")));
+  PLIMSOLL_TRY(const WindowAttributes window,
+               window_attributes(call, call.shape(0), call.integers("kernel_shape")));
   const Var y = call.builder().call1("avg_pool", {real_number(call, 0)},
                                      {{"kernel", window.kernel},
                                       {"strides", window.strides},
@@ -81,7 +83,8 @@ Status qlinear_softmax(OperatorCall& call) {
   if (call.builder().error()) return {};
   PLIMSOLL_TRY(const int axis, normal_axis_of(call.integer("axis", flat ? 1 : -1), x.rank()));
   const ir::Ints shape = dims_of(x.shape());
-  const Var rows = flat ? reshape_to(x, {x.shape().elements(0, axis), x.shape().elements(axis, x.rank())}) : x;
+  const Var rows =
+      flat ? reshape_to(x, {x.shape().elements(0, axis), x.shape().elements(axis, x.rank())}) : x;
   const Var y = call.builder().call1("softmax", {rows}, {{"axis", std::int64_t{flat ? 1 : axis}}});
   call.out(0, rounded(call, reshape_to(y, shape), 3));
   return {};
@@ -89,7 +92,8 @@ Status qlinear_softmax(OperatorCall& call) {
 
 // The result's scale and zero point come first, then three inputs for each part.
 Status qlinear_concat(OperatorCall& call) {
-  if (call.inputs() < 5 || (call.inputs() - 2) % 3 != 0) return bad_input("it has {} inputs", call.inputs());
+  if (call.inputs() < 5 || (call.inputs() - 2) % 3 != 0)
+    return bad_input("it has {} inputs", call.inputs());
   PLIMSOLL_TRY(const int axis, normal_axis_of(call.integer("axis", 0), call.rank(2)));
   std::vector<Var> parts;
   for (int i = 2; i < call.inputs(); i += 3) {
@@ -106,7 +110,9 @@ Status qgemm(OperatorCall& call) {
   if (call.rank(0) != 2 || call.rank(3) != 2) return bad_input("its factors are not of rank 2");
   const Var a = centred(call.in(0), call.in(2));
   const Var b = centred(call.in(3), call.in(5));
-  Var y = call.builder().call1("matmul", {a, b}, {{"trans_a", call.integer("transA", 0)}, {"trans_b", call.integer("transB", 0)}});
+  Var y = call.builder().call1(
+      "matmul", {a, b},
+      {{"trans_a", call.integer("transA", 0)}, {"trans_b", call.integer("transB", 0)}});
   const Var scale = cast_to(call.in(1), DType::kF64) * cast_to(call.in(4), DType::kF64);
   if (call.has(6)) y = y + cast_to(call.in(6), DType::kF64);
   y = y * scale * call.real("alpha", 1);
@@ -115,9 +121,12 @@ Status qgemm(OperatorCall& call) {
 }
 
 // a[uint8] times b[int8 or uint8], each with its scale, as real numbers.
-Var scaled_product(OperatorCall& call, Var a, Var a_scale, int b, int b_scale, int b_zero, int bias) {
+Var scaled_product(OperatorCall& call, Var a, Var a_scale, int b, int b_scale, int b_zero,
+                   int bias) {
   const Var product = call.builder().call1("matmul", {a, centred(call.in(b), call.maybe(b_zero))});
-  Var y = cast_to(product * (cast_to(a_scale, DType::kF64) * cast_to(call.in(b_scale), DType::kF64)), DType::kF32);
+  Var y =
+      cast_to(product * (cast_to(a_scale, DType::kF64) * cast_to(call.in(b_scale), DType::kF64)),
+              DType::kF32);
   if (call.has(bias)) y = y + call.in(bias);
   return y;
 }
@@ -139,8 +148,8 @@ Status dynamic_quantize_matmul(OperatorCall& call) {
   return {};
 }
 
-// Weights of 4 or 8 bits in blocks along K: [N, blocks, bytes], the low half of a byte first. A block has a scale and
-// a zero point, which without one is the middle of the range.
+// Weights of 4 or 8 bits in blocks along K: [N, blocks, bytes], the low half of a byte first. A
+// block has a scale and a zero point, which without one is the middle of the range.
 struct Blocks {
   std::int64_t n, k, bits, size;
   std::int64_t count() const { return (k + size - 1) / size; }
@@ -154,22 +163,30 @@ Var unpacked(Var bytes, const Blocks& blocks, DType dtype) {
   ir::Ints shape = dims_of(bytes.shape());
   shape.push_back(1);
   const Var low = builder.call1("bit_and", {bytes, ops::number(bytes, 15)});
-  const Var high = builder.call1("bit_shift", {bytes, ops::number(bytes, 4)}, {{"direction", std::string("right")}});
-  const Var both = concat_all({reshape_to(low, shape), reshape_to(high, shape)}, static_cast<int>(shape.size()) - 1);
+  const Var high = builder.call1("bit_shift", {bytes, ops::number(bytes, 4)},
+                                 {{"direction", std::string("right")}});
+  const Var both = concat_all({reshape_to(low, shape), reshape_to(high, shape)},
+                              static_cast<int>(shape.size()) - 1);
   shape.pop_back();
   shape.back() *= 2;
   return cast_to(reshape_to(both, shape), dtype);
 }
 
 Result<Blocks> blocks_of(OperatorCall& call) {
-  const Blocks b{call.integer("N", 0), call.integer("K", 0), call.integer("bits", 4), call.integer("block_size", 0)};
+  const Blocks b{call.integer("N", 0), call.integer("K", 0), call.integer("bits", 4),
+                 call.integer("block_size", 0)};
   constexpr std::int64_t kMost = 1LL << 31;
-  if (b.n < 1 || b.k < 1 || b.n > kMost || b.k > kMost || b.size < 16 || b.size > kMost || (b.bits != 4 && b.bits != 8)) {
-    return bad_input("{} by {} numbers of {} bits in blocks of {} are not supported", b.n, b.k, b.bits, b.size);
+  if (b.n < 1 || b.k < 1 || b.n > kMost || b.k > kMost || b.size < 16 || b.size > kMost ||
+      (b.bits != 4 && b.bits != 8)) {
+    return bad_input("{} by {} numbers of {} bits in blocks of {} are not supported", b.n, b.k,
+                     b.bits, b.size);
   }
-  if (call.has(4) || (call.has(3) && call.dtype(3) != DType::kU8) || call.dtype(1) != DType::kU8) return bad_input("reordered weights and real zero points are not supported");
-  if (call.shape(1).elements() != b.n * b.count() * (b.size / b.per_byte()) || call.shape(2).elements() != b.n * b.count()) {
-    return bad_input("its weight {} or scales {} have the wrong size", ir::to_string(call.shape(1)), ir::to_string(call.shape(2)));
+  if (call.has(4) || (call.has(3) && call.dtype(3) != DType::kU8) || call.dtype(1) != DType::kU8)
+    return bad_input("reordered weights and real zero points are not supported");
+  if (call.shape(1).elements() != b.n * b.count() * (b.size / b.per_byte()) ||
+      call.shape(2).elements() != b.n * b.count()) {
+    return bad_input("its weight {} or scales {} have the wrong size", ir::to_string(call.shape(1)),
+                     ir::to_string(call.shape(2)));
   }
   return b;
 }
@@ -183,8 +200,10 @@ Status matmul_nbits(OperatorCall& call) {
   Var w = unpacked(packed, b, dtype);
   if (call.has(3)) {
     const std::int64_t row = (b.count() + b.per_byte() - 1) / b.per_byte();
-    if (call.shape(3).elements() != b.n * row) return bad_input("its zero points {} have the wrong size", ir::to_string(call.shape(3)));
-    const Var zero = slice_axis(unpacked(reshape_to(call.in(3), {b.n, row}), b, dtype), 1, 0, b.count());
+    if (call.shape(3).elements() != b.n * row)
+      return bad_input("its zero points {} have the wrong size", ir::to_string(call.shape(3)));
+    const Var zero =
+        slice_axis(unpacked(reshape_to(call.in(3), {b.n, row}), b, dtype), 1, 0, b.count());
     w = w - reshape_to(zero, {b.n, b.count(), 1});
   } else {
     w = w - static_cast<double>(b.bits == 4 ? 8 : 128);
@@ -200,11 +219,15 @@ Status matmul_nbits(OperatorCall& call) {
 
 std::vector<Operator> contrib_quantized_operators() {
   return {
-      {"QLinearAdd", qlinear_binary, "add", true, kContribQuantized}, {"QLinearMul", qlinear_binary, "mul", true, kContribQuantized},
-      {"QLinearSigmoid", qlinear_sigmoid, {}, true, kContribQuantized}, {"QLinearLeakyRelu", qlinear_leaky_relu, {}, true, kContribQuantized},
+      {"QLinearAdd", qlinear_binary, "add", true, kContribQuantized},
+      {"QLinearMul", qlinear_binary, "mul", true, kContribQuantized},
+      {"QLinearSigmoid", qlinear_sigmoid, {}, true, kContribQuantized},
+      {"QLinearLeakyRelu", qlinear_leaky_relu, {}, true, kContribQuantized},
       {"QLinearGlobalAveragePool", qlinear_global_average_pool, {}, true, kContribQuantized},
-      {"QLinearAveragePool", qlinear_average_pool, {}, true, kContribQuantized}, {"QLinearSoftmax", qlinear_softmax, {}, true, kContribQuantized},
-      {"QLinearConcat", qlinear_concat, {}, true, kContribQuantized}, {"QGemm", qgemm, {}, true, kContribQuantized},
+      {"QLinearAveragePool", qlinear_average_pool, {}, true, kContribQuantized},
+      {"QLinearSoftmax", qlinear_softmax, {}, true, kContribQuantized},
+      {"QLinearConcat", qlinear_concat, {}, true, kContribQuantized},
+      {"QGemm", qgemm, {}, true, kContribQuantized},
       {"MatMulIntegerToFloat", matmul_integer_to_float, {}, true, kContribQuantized},
       {"DynamicQuantizeMatMul", dynamic_quantize_matmul, {}, true, kContribQuantized},
       {"MatMulNBits", matmul_nbits, {}, true, kContribQuantized},

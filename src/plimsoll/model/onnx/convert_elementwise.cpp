@@ -18,7 +18,8 @@ Status unary(OperatorCall& call) {
 // Before operator set 7 the second operand was placed by `axis` when `broadcast` was set.
 Var second_operand(OperatorCall& call) {
   const Var b = call.in(1);
-  if (call.version() >= 7 || call.integer("broadcast", 0) == 0 || !call.has_attribute("axis")) return b;
+  if (call.version() >= 7 || call.integer("broadcast", 0) == 0 || !call.has_attribute("axis"))
+    return b;
   const std::int64_t axis = call.integer("axis", 0);
   const int rank = call.rank(0);
   const std::int64_t first = axis < 0 ? axis + rank : axis;
@@ -57,7 +58,8 @@ Status mod(OperatorCall& call) {
       if (value == 0) return bad_input("divides integers by zero");
     }
   }
-  call.out(0, call.builder().call1("mod", {call.in(0), call.in(1)}, {{"fmod", call.integer("fmod", 0)}}));
+  call.out(0, call.builder().call1("mod", {call.in(0), call.in(1)},
+                                   {{"fmod", call.integer("fmod", 0)}}));
   return {};
 }
 
@@ -91,7 +93,8 @@ Status power(OperatorCall& call) {
 Status many(OperatorCall& call) {
   if (call.inputs() == 0 || !call.has(0)) return bad_input("has no inputs");
   Var sum = call.in(0);
-  for (int i = 1; i < call.inputs(); ++i) sum = call.builder().call1(call.target(), {sum, call.in(i)});
+  for (int i = 1; i < call.inputs(); ++i)
+    sum = call.builder().call1(call.target(), {sum, call.in(i)});
   if (call.inputs() == 1) sum = call.builder().call1("identity", {sum});
   call.out(0, sum);
   return {};
@@ -114,11 +117,16 @@ Status bit_shift(OperatorCall& call) {
 
 // One row per activation with constants: the attribute's name and its default.
 Status with_alpha(OperatorCall& call, double alpha) {
-  call.out(0, call.builder().call1(call.target(), {call.in(0)}, {{"alpha", call.real("alpha", alpha)}}));
+  call.out(
+      0, call.builder().call1(call.target(), {call.in(0)}, {{"alpha", call.real("alpha", alpha)}}));
   return {};
 }
-Status leaky_relu(OperatorCall& call) { return with_alpha(call, 0.01F); }
-Status alpha_of_one(OperatorCall& call) { return with_alpha(call, 1); }
+Status leaky_relu(OperatorCall& call) {
+  return with_alpha(call, 0.01F);
+}
+Status alpha_of_one(OperatorCall& call) {
+  return with_alpha(call, 1);
+}
 
 Status selu(OperatorCall& call) {
   call.out(0, call.builder().call1("selu", {call.in(0)},
@@ -128,8 +136,9 @@ Status selu(OperatorCall& call) {
 }
 
 Status hard_sigmoid(OperatorCall& call) {
-  call.out(0, call.builder().call1("hard_sigmoid", {call.in(0)},
-                                   {{"alpha", call.real("alpha", 0.2F)}, {"beta", call.real("beta", 0.5)}}));
+  call.out(0, call.builder().call1(
+                  "hard_sigmoid", {call.in(0)},
+                  {{"alpha", call.real("alpha", 0.2F)}, {"beta", call.real("beta", 0.5)}}));
   return {};
 }
 
@@ -143,12 +152,14 @@ Status shrink(OperatorCall& call) {
     return {};
   }
   const Var real = cast_to(x, DType::kF64);
-  call.out(0, cast_to(builder.call1("shrink", {real}, {{"lambd", lambd}, {"bias", bias}}), x.dtype()));
+  call.out(0,
+           cast_to(builder.call1("shrink", {real}, {{"lambd", lambd}, {"bias", bias}}), x.dtype()));
   return {};
 }
 
 Status gelu(OperatorCall& call) {
-  call.out(0, call.builder().call1("gelu", {call.in(0)}, {{"approximate", call.text("approximate", "none")}}));
+  call.out(0, call.builder().call1("gelu", {call.in(0)},
+                                   {{"approximate", call.text("approximate", "none")}}));
   return {};
 }
 
@@ -164,7 +175,8 @@ Status swiglu(OperatorCall& call) {
   const double alpha = call.real("alpha", 1);
   const Var x = call.in(0);
   Builder& builder = call.builder();
-  const Var gate = alpha == 1 ? builder.call1("silu", {x}) : x * builder.call1("sigmoid", {x * alpha});
+  const Var gate =
+      alpha == 1 ? builder.call1("silu", {x}) : x * builder.call1("sigmoid", {x * alpha});
   call.out(0, gate * call.in(1));
   return {};
 }
@@ -195,7 +207,8 @@ Status clip(OperatorCall& call) {
   }
   const Array* low = attributes ? nullptr : call.known(1);
   const Array* high = attributes ? nullptr : call.known(2);
-  const bool all_known = attributes || ((!call.has(1) || low != nullptr) && (!call.has(2) || high != nullptr));
+  const bool all_known =
+      attributes || ((!call.has(1) || low != nullptr) && (!call.has(2) || high != nullptr));
   if (all_known && ir::is_float(x.dtype())) {
     if (low != nullptr && low->elements() == 1) bounds.set("min", low->number(0));
     if (high != nullptr && high->elements() == 1) bounds.set("max", high->number(0));
@@ -250,7 +263,8 @@ Status is_inf(OperatorCall& call) {
 Var saturating_cast(OperatorCall& call, DType to) {
   const Var x = call.in(0);
   const double largest = to == DType::kF8E4M3 ? 448 : to == DType::kF8E5M2 ? 57344 : 0;
-  if (largest == 0 || call.integer("saturate", 1) == 0 || !ir::is_float(x.dtype())) return cast_to(x, to);
+  if (largest == 0 || call.integer("saturate", 1) == 0 || !ir::is_float(x.dtype()))
+    return cast_to(x, to);
   return cast_to(call.builder().call1("clip", {x}, {{"min", -largest}, {"max", largest}}), to);
 }
 
@@ -315,7 +329,8 @@ Status dropout(OperatorCall& call) {
   call.out(0, builder.call1("dropout", {call.in(0), counter}, how));
   if (call.wants(1)) {
     // The same numbers are drawn for a tensor of ones.
-    const Var kept = builder.call1("dropout", {builder.fill({call.dtype(0), call.shape(0), {}}, 1), counter}, how);
+    const Var kept = builder.call1(
+        "dropout", {builder.fill({call.dtype(0), call.shape(0), {}}, 1), counter}, how);
     call.out(1, builder.call1("greater", {kept, ops::number(kept, 0)}));
   }
   return {};
@@ -325,28 +340,79 @@ Status dropout(OperatorCall& call) {
 
 std::vector<Operator> elementwise_operators() {
   return {
-      {"Abs", integer_unary, "abs"}, {"Neg", integer_unary, "neg"}, {"Sign", integer_unary, "sign"},
+      {"Abs", integer_unary, "abs"},
+      {"Neg", integer_unary, "neg"},
+      {"Sign", integer_unary, "sign"},
       {"Relu", integer_unary, "relu"},
-      {"Floor", unary, "floor"}, {"Ceil", unary, "ceil"}, {"Round", unary, "round"},
-      {"Reciprocal", unary, "reciprocal"}, {"Sqrt", unary, "sqrt"}, {"Exp", unary, "exp"}, {"Log", unary, "log"},
-      {"Sin", unary, "sin"}, {"Cos", unary, "cos"}, {"Tan", unary, "tan"}, {"Asin", unary, "asin"},
-      {"Acos", unary, "acos"}, {"Atan", unary, "atan"}, {"Sinh", unary, "sinh"}, {"Cosh", unary, "cosh"},
-      {"Tanh", unary, "tanh"}, {"Asinh", unary, "asinh"}, {"Acosh", unary, "acosh"}, {"Atanh", unary, "atanh"},
-      {"Erf", unary, "erf"}, {"Sigmoid", unary, "sigmoid"}, {"Softplus", unary, "softplus"},
-      {"Softsign", unary, "softsign"}, {"Mish", unary, "mish"}, {"HardSwish", unary, "hard_swish"},
-      {"IsNaN", unary, "is_nan"}, {"Not", unary, "logical_not"}, {"BitwiseNot", unary, "bit_not"},
-      {"Add", binary, "add"}, {"Sub", binary, "sub"}, {"Mul", binary, "mul"}, {"Div", divide, "div"},
-      {"Equal", binary, "equal"}, {"Less", binary, "less"}, {"LessOrEqual", binary, "less_equal"},
-      {"Greater", binary, "greater"}, {"GreaterOrEqual", binary, "greater_equal"},
-      {"And", binary, "logical_and"}, {"Or", binary, "logical_or"}, {"Xor", binary, "logical_xor"},
-      {"BitwiseAnd", binary, "bit_and"}, {"BitwiseOr", binary, "bit_or"}, {"BitwiseXor", binary, "bit_xor"},
-      {"BitShift", bit_shift}, {"Mod", mod}, {"Pow", power},
-      {"Max", many, "maximum"}, {"Min", many, "minimum"}, {"Sum", many, "add"}, {"Mean", mean},
-      {"LeakyRelu", leaky_relu, "leaky_relu"}, {"Elu", alpha_of_one, "elu"}, {"Celu", alpha_of_one, "celu"},
-      {"ThresholdedRelu", alpha_of_one, "thresholded_relu"}, {"Selu", selu}, {"HardSigmoid", hard_sigmoid},
-      {"Shrink", shrink}, {"Gelu", gelu}, {"Swish", swish}, {"SwiGLU", swiglu}, {"PRelu", prelu}, {"Clip", clip}, {"IsInf", is_inf},
-      {"Cast", convert_cast}, {"BitCast", bit_cast}, {"CastLike", cast_like}, {"Where", where},
-      {"Identity", identity, {}, false}, {"Dropout", dropout, {}, false},
+      {"Floor", unary, "floor"},
+      {"Ceil", unary, "ceil"},
+      {"Round", unary, "round"},
+      {"Reciprocal", unary, "reciprocal"},
+      {"Sqrt", unary, "sqrt"},
+      {"Exp", unary, "exp"},
+      {"Log", unary, "log"},
+      {"Sin", unary, "sin"},
+      {"Cos", unary, "cos"},
+      {"Tan", unary, "tan"},
+      {"Asin", unary, "asin"},
+      {"Acos", unary, "acos"},
+      {"Atan", unary, "atan"},
+      {"Sinh", unary, "sinh"},
+      {"Cosh", unary, "cosh"},
+      {"Tanh", unary, "tanh"},
+      {"Asinh", unary, "asinh"},
+      {"Acosh", unary, "acosh"},
+      {"Atanh", unary, "atanh"},
+      {"Erf", unary, "erf"},
+      {"Sigmoid", unary, "sigmoid"},
+      {"Softplus", unary, "softplus"},
+      {"Softsign", unary, "softsign"},
+      {"Mish", unary, "mish"},
+      {"HardSwish", unary, "hard_swish"},
+      {"IsNaN", unary, "is_nan"},
+      {"Not", unary, "logical_not"},
+      {"BitwiseNot", unary, "bit_not"},
+      {"Add", binary, "add"},
+      {"Sub", binary, "sub"},
+      {"Mul", binary, "mul"},
+      {"Div", divide, "div"},
+      {"Equal", binary, "equal"},
+      {"Less", binary, "less"},
+      {"LessOrEqual", binary, "less_equal"},
+      {"Greater", binary, "greater"},
+      {"GreaterOrEqual", binary, "greater_equal"},
+      {"And", binary, "logical_and"},
+      {"Or", binary, "logical_or"},
+      {"Xor", binary, "logical_xor"},
+      {"BitwiseAnd", binary, "bit_and"},
+      {"BitwiseOr", binary, "bit_or"},
+      {"BitwiseXor", binary, "bit_xor"},
+      {"BitShift", bit_shift},
+      {"Mod", mod},
+      {"Pow", power},
+      {"Max", many, "maximum"},
+      {"Min", many, "minimum"},
+      {"Sum", many, "add"},
+      {"Mean", mean},
+      {"LeakyRelu", leaky_relu, "leaky_relu"},
+      {"Elu", alpha_of_one, "elu"},
+      {"Celu", alpha_of_one, "celu"},
+      {"ThresholdedRelu", alpha_of_one, "thresholded_relu"},
+      {"Selu", selu},
+      {"HardSigmoid", hard_sigmoid},
+      {"Shrink", shrink},
+      {"Gelu", gelu},
+      {"Swish", swish},
+      {"SwiGLU", swiglu},
+      {"PRelu", prelu},
+      {"Clip", clip},
+      {"IsInf", is_inf},
+      {"Cast", convert_cast},
+      {"BitCast", bit_cast},
+      {"CastLike", cast_like},
+      {"Where", where},
+      {"Identity", identity, {}, false},
+      {"Dropout", dropout, {}, false},
   };
 }
 

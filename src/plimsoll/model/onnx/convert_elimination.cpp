@@ -1,8 +1,9 @@
 // Determinants and inverses, by Gaussian elimination unrolled into ordinary operators.
 //
-// One step takes a pivot row out of the remaining rows (the largest first element, so that division stays
-// tame), clears the first column with it and leaves a matrix that is one smaller both ways. Which row it is
-// only a run can tell: a one-hot vector picks it by a product, and puts the first row in its place.
+// One step takes a pivot row out of the remaining rows (the largest first element, so that division
+// stays tame), clears the first column with it and leaves a matrix that is one smaller both ways.
+// Which row it is only a run can tell: a one-hot vector picks it by a product, and puts the first
+// row in its place.
 #include "plimsoll/model/onnx/building_blocks.h"
 #include "plimsoll/model/onnx/operator_table.h"
 
@@ -22,13 +23,15 @@ Step take_pivot(Var rows) {
   Builder& builder = rows.builder();
   const Var first_column = unary_call("abs", select(rows, 2, 0));
   const Var place = builder.call1("argmax", {first_column}, {{"axis", std::int64_t{1}}});
-  const Var picked = builder.call1("one_hot", {place}, {{"depth", rows.dim(1)}, {"dtype", std::string(ir::name(rows.dtype()))}});
+  const Var picked = builder.call1(
+      "one_hot", {place}, {{"depth", rows.dim(1)}, {"dtype", std::string(ir::name(rows.dtype()))}});
   const std::int64_t batch = rows.dim(0);
   const std::int64_t count = rows.dim(1);
   const Var pivot = builder.call1("matmul", {reshape_to(picked, {batch, 1, count}), rows});
   const Var first = slice_axis(rows, 1, 0, 1);
   const Var here = reshape_to(slice_axis(picked, 1, 1, count), {batch, count - 1, 1});
-  return {pivot, select(picked, 1, 0) * 2.0 - 1.0, slice_axis(rows, 1, 1, count) + here * (first - pivot)};
+  return {pivot, select(picked, 1, 0) * 2.0 - 1.0,
+          slice_axis(rows, 1, 1, count) + here * (first - pivot)};
 }
 
 // rows − rows[:, 0]·pivot, without the column that is now zero. `pivot` begins with 1.
@@ -37,22 +40,27 @@ Var cleared(Var rows, Var pivot) {
   return slice_axis(rows, 2, 1, width) - slice_axis(rows, 2, 0, 1) * slice_axis(pivot, 2, 1, width);
 }
 
-// Divided by its first element; a row that begins with 0 becomes 0, as the matrix is singular anyway.
+// Divided by its first element; a row that begins with 0 becomes 0, as the matrix is singular
+// anyway.
 Var scaled(Var pivot) {
   Builder& builder = pivot.builder();
   const Var first = slice_axis(pivot, 2, 0, 1);
   const Var zero = ops::number(pivot, 0);
-  const Var safe = builder.call1("where", {builder.call1("equal", {first, zero}), ops::number(pivot, 1), first});
+  const Var safe =
+      builder.call1("where", {builder.call1("equal", {first, zero}), ops::number(pivot, 1), first});
   return pivot / safe;
 }
 
 Result<Var> square(OperatorCall& call) {
   const int rank = call.rank(0);
-  if (rank < 2 || call.shape(0)[rank - 1] != call.shape(0)[rank - 2] || call.shape(0)[rank - 1] < 1) {
+  if (rank < 2 || call.shape(0)[rank - 1] != call.shape(0)[rank - 2] ||
+      call.shape(0)[rank - 1] < 1) {
     return bad_input("{} holds no square matrices", ir::to_string(call.shape(0)));
   }
   const std::int64_t n = call.shape(0)[rank - 1];
-  if (n > kLargestMatrix) return bad_input("matrices of {} rows are too large, at most {} are supported", n, kLargestMatrix);
+  if (n > kLargestMatrix)
+    return bad_input("matrices of {} rows are too large, at most {} are supported", n,
+                     kLargestMatrix);
   return reshape_to(call.in(0), {call.shape(0).elements(0, rank - 2), n, n});
 }
 

@@ -15,7 +15,8 @@ Status gather(OperatorCall& call) {
   PLIMSOLL_TRY(const int axis, normal_axis_of(call.integer("axis", 0), call.rank(0)));
   if (!call.has(1)) return bad_input("indices (input 1) are missing");
   PLIMSOLL_RETURN_IF_ERROR(check_indices(call.known(1), call.shape(0)[axis]));
-  call.out(0, call.builder().call1("gather", {call.in(0), call.in(1)}, {{"axis", std::int64_t{axis}}}));
+  call.out(
+      0, call.builder().call1("gather", {call.in(0), call.in(1)}, {{"axis", std::int64_t{axis}}}));
   return {};
 }
 
@@ -23,7 +24,8 @@ Status gather_elements(OperatorCall& call) {
   PLIMSOLL_TRY(const int axis, normal_axis_of(call.integer("axis", 0), call.rank(0)));
   if (!call.has(1)) return bad_input("indices (input 1) are missing");
   PLIMSOLL_RETURN_IF_ERROR(check_indices(call.known(1), call.shape(0)[axis]));
-  call.out(0, call.builder().call1("gather_elements", {call.in(0), call.in(1)}, {{"axis", std::int64_t{axis}}}));
+  call.out(0, call.builder().call1("gather_elements", {call.in(0), call.in(1)},
+                                   {{"axis", std::int64_t{axis}}}));
   return {};
 }
 
@@ -31,11 +33,14 @@ Status gather_elements(OperatorCall& call) {
 Status check_tuples(const Array* indices, const ir::Shape& data, std::int64_t batch_dims) {
   if (indices == nullptr || indices->type.shape.rank() == 0) return {};
   const std::int64_t width = indices->type.shape[indices->type.shape.rank() - 1];
-  if (width + batch_dims > data.rank()) return bad_input("its indices have {} places for rank {}", width, data.rank());
+  if (width + batch_dims > data.rank())
+    return bad_input("its indices have {} places for rank {}", width, data.rank());
   for (std::size_t i = 0; i < indices->integers.size(); ++i) {
-    const std::int64_t extent = data[static_cast<int>(batch_dims + static_cast<std::int64_t>(i) % width)];
+    const std::int64_t extent =
+        data[static_cast<int>(batch_dims + static_cast<std::int64_t>(i) % width)];
     const std::int64_t index = indices->integers[i];
-    if (index < -extent || index >= extent) return bad_input("index {} is outside an extent of {}", index, extent);
+    if (index < -extent || index >= extent)
+      return bad_input("index {} is outside an extent of {}", index, extent);
   }
   return {};
 }
@@ -43,9 +48,11 @@ Status check_tuples(const Array* indices, const ir::Shape& data, std::int64_t ba
 Status gather_nd(OperatorCall& call) {
   const std::int64_t batch_dims = call.integer("batch_dims", 0);
   if (!call.has(1)) return bad_input("indices (input 1) are missing");
-  if (batch_dims < 0 || batch_dims >= call.rank(0)) return bad_input("batch_dims {} makes no sense", batch_dims);
+  if (batch_dims < 0 || batch_dims >= call.rank(0))
+    return bad_input("batch_dims {} makes no sense", batch_dims);
   PLIMSOLL_RETURN_IF_ERROR(check_tuples(call.known(1), call.shape(0), batch_dims));
-  call.out(0, call.builder().call1("gather_nd", {call.in(0), call.in(1)}, {{"batch_dims", batch_dims}}));
+  call.out(
+      0, call.builder().call1("gather_nd", {call.in(0), call.in(1)}, {{"batch_dims", batch_dims}}));
   return {};
 }
 
@@ -53,8 +60,9 @@ Status scatter_elements(OperatorCall& call) {
   PLIMSOLL_TRY(const int axis, normal_axis_of(call.integer("axis", 0), call.rank(0)));
   if (!call.has(1)) return bad_input("indices (input 1) are missing");
   PLIMSOLL_RETURN_IF_ERROR(check_indices(call.known(1), call.shape(0)[axis]));
-  call.out(0, call.builder().call1("scatter_elements", {call.in(0), call.in(1), call.in(2)},
-                                   {{"axis", std::int64_t{axis}}, {"reduction", call.text("reduction", "none")}}));
+  call.out(0, call.builder().call1(
+                  "scatter_elements", {call.in(0), call.in(1), call.in(2)},
+                  {{"axis", std::int64_t{axis}}, {"reduction", call.text("reduction", "none")}}));
   return {};
 }
 
@@ -76,7 +84,8 @@ Status compress(OperatorCall& call) {
     x = reshape_to(x, {call.shape(0).elements()});
   }
   ir::Ints kept;
-  const std::int64_t most = std::min<std::int64_t>(static_cast<std::int64_t>(condition.size()), x.dim(axis));
+  const std::int64_t most =
+      std::min<std::int64_t>(static_cast<std::int64_t>(condition.size()), x.dim(axis));
   for (std::int64_t i = 0; i < most; ++i) {
     if (condition[static_cast<std::size_t>(i)] != 0) kept.push_back(i);
   }
@@ -95,7 +104,8 @@ Status non_zero(OperatorCall& call) {
     if (x->number(i) == 0) continue;
     std::int64_t rest = i;
     for (int axis = 0; axis < rank; ++axis) {
-      const std::int64_t stride = x->type.shape.rank() == 0 ? 1 : strides[static_cast<std::size_t>(axis)];
+      const std::int64_t stride =
+          x->type.shape.rank() == 0 ? 1 : strides[static_cast<std::size_t>(axis)];
       places[static_cast<std::size_t>(axis)].push_back(rest / stride);
       rest %= stride;
     }
@@ -139,7 +149,8 @@ Status unique(OperatorCall& call) {
   ir::Ints inverse;
   ir::Ints counts;
   for (std::size_t i = 0; i < slices.rows.size(); ++i) {
-    const auto [place, fresh] = seen.emplace(slices.rows[i], static_cast<std::int64_t>(first.size()));
+    const auto [place, fresh] =
+        seen.emplace(slices.rows[i], static_cast<std::int64_t>(first.size()));
     if (fresh) {
       first.push_back(static_cast<std::int64_t>(i));
       counts.push_back(0);
@@ -168,7 +179,8 @@ Status unique(OperatorCall& call) {
   call.out_known(3, list(counts));
   Var flat = call.in(0);
   if (!axis) flat = reshape_to(flat, {x->elements()});
-  call.out(0, call.builder().call1("gather", {flat, call.constant(list(first))}, {{"axis", std::int64_t{slices.axis}}}));
+  call.out(0, call.builder().call1("gather", {flat, call.constant(list(first))},
+                                   {{"axis", std::int64_t{slices.axis}}}));
   return {};
 }
 
@@ -202,7 +214,8 @@ Var shifted_with_ones(Var x, int axis, std::int64_t by) {
   return x.builder().call1("pad", {x}, {{"pads", pads}, {"value", 1.0}});
 }
 
-// After the step with shift s every element is the product of the 2s before it and itself: log n products.
+// After the step with shift s every element is the product of the 2s before it and itself: log n
+// products.
 Status cumulative_product(OperatorCall& call) {
   PLIMSOLL_TRY(const std::int64_t given, call.known_integer(1, "axis", 0));
   PLIMSOLL_TRY(const int axis, normal_axis_of(given, call.rank(0)));
@@ -218,21 +231,30 @@ Status cumulative_product(OperatorCall& call) {
 
 // The update takes the place of elements from write_indices[b] on, or around the end when circular.
 Status tensor_scatter(OperatorCall& call) {
-  if (!call.has(0) || !call.has(1) || call.rank(0) != call.rank(1)) return bad_input("the update does not fit the cache");
+  if (!call.has(0) || !call.has(1) || call.rank(0) != call.rank(1))
+    return bad_input("the update does not fit the cache");
   PLIMSOLL_TRY(const int axis, normal_axis_of(call.integer("axis", -2), call.rank(0)));
   const std::string mode = call.text("mode", "linear");
-  if (axis == 0 || (mode != "linear" && mode != "circular")) return bad_input("axis {} or mode '{}' makes no sense", axis, mode);
+  if (axis == 0 || (mode != "linear" && mode != "circular"))
+    return bad_input("axis {} or mode '{}' makes no sense", axis, mode);
   Builder& builder = call.builder();
   const Var update = call.in(1);
-  Var place = builder.call1("iota", {}, {{"shape", dims_of(update.shape())}, {"dtype", std::string("int64")}, {"axis", std::int64_t{axis}}});
+  Var place = builder.call1("iota", {},
+                            {{"shape", dims_of(update.shape())},
+                             {"dtype", std::string("int64")},
+                             {"axis", std::int64_t{axis}}});
   if (call.has(2)) {
-    if (call.shape(2) != ir::Shape{update.dim(0)}) return bad_input("write_indices do not fit the batch");
+    if (call.shape(2) != ir::Shape{update.dim(0)})
+      return bad_input("write_indices do not fit the batch");
     ir::Ints along_batch(static_cast<std::size_t>(update.rank()), 1);
     along_batch.front() = update.dim(0);
     place = place + reshape_to(cast_to(call.in(2), DType::kI64), along_batch);
   }
-  if (mode == "circular") place = builder.call1("mod", {place, ops::number(place, static_cast<double>(call.shape(0)[axis]))});
-  call.out(0, builder.call1("scatter_elements", {call.in(0), place, update}, {{"axis", std::int64_t{axis}}}));
+  if (mode == "circular")
+    place =
+        builder.call1("mod", {place, ops::number(place, static_cast<double>(call.shape(0)[axis]))});
+  call.out(0, builder.call1("scatter_elements", {call.in(0), place, update},
+                            {{"axis", std::int64_t{axis}}}));
   return {};
 }
 
@@ -241,12 +263,15 @@ Status reverse_sequence(OperatorCall& call) {
   const ir::Shape& shape = call.shape(0);
   PLIMSOLL_TRY(const int time, normal_axis_of(call.integer("time_axis", 0), shape.rank()));
   PLIMSOLL_TRY(const int batch, normal_axis_of(call.integer("batch_axis", 1), shape.rank()));
-  if (!call.has(1) || call.shape(1) != ir::Shape{shape[batch]}) return bad_input("sequence_lens do not fit the batch");
+  if (!call.has(1) || call.shape(1) != ir::Shape{shape[batch]})
+    return bad_input("sequence_lens do not fit the batch");
   Builder& builder = call.builder();
   ir::Ints along_batch(static_cast<std::size_t>(shape.rank()), 1);
   along_batch[static_cast<std::size_t>(batch)] = shape[batch];
   const Var lengths = reshape_to(cast_to(call.in(1), DType::kI64), along_batch);
-  const Var t = builder.call1("iota", {}, {{"shape", dims_of(shape)}, {"dtype", std::string("int64")}, {"axis", std::int64_t{time}}});
+  const Var t = builder.call1(
+      "iota", {},
+      {{"shape", dims_of(shape)}, {"dtype", std::string("int64")}, {"axis", std::int64_t{time}}});
   const Var back = (lengths - t) - ops::number(t, 1);
   const Var from = builder.call1("where", {builder.call1("less", {t, lengths}), back, t});
   call.out(0, builder.call1("gather_elements", {call.in(0), from}, {{"axis", std::int64_t{time}}}));
@@ -254,17 +279,29 @@ Status reverse_sequence(OperatorCall& call) {
 }
 
 Status no_suppression(OperatorCall&) {
-  return bad_input("how many boxes remain depends on data: shapes that depend on data are not supported");
+  return bad_input(
+      "how many boxes remain depends on data: shapes that depend on data are not supported");
 }
 
 }  // namespace
 
 std::vector<Operator> indexing_operators() {
   return {
-      {"Gather", gather}, {"GatherElements", gather_elements}, {"GatherND", gather_nd},
-      {"ScatterElements", scatter_elements}, {"Scatter", scatter_elements}, {"ScatterND", scatter_nd},
-      {"Compress", compress}, {"NonZero", non_zero, {}, false}, {"Unique", unique}, {"NonMaxSuppression", no_suppression, {}, false},
-      {"TopK", top_k}, {"CumSum", cumulative_sum}, {"CumProd", cumulative_product}, {"TensorScatter", tensor_scatter}, {"ReverseSequence", reverse_sequence},
+      {"Gather", gather},
+      {"GatherElements", gather_elements},
+      {"GatherND", gather_nd},
+      {"ScatterElements", scatter_elements},
+      {"Scatter", scatter_elements},
+      {"ScatterND", scatter_nd},
+      {"Compress", compress},
+      {"NonZero", non_zero, {}, false},
+      {"Unique", unique},
+      {"NonMaxSuppression", no_suppression, {}, false},
+      {"TopK", top_k},
+      {"CumSum", cumulative_sum},
+      {"CumProd", cumulative_product},
+      {"TensorScatter", tensor_scatter},
+      {"ReverseSequence", reverse_sequence},
   };
 }
 

@@ -1,5 +1,5 @@
-// LinearAttention: attention as a recurrence over a matrix of state, unrolled over the time steps like the
-// other recurrences.
+// LinearAttention: attention as a recurrence over a matrix of state, unrolled over the time steps
+// like the other recurrences.
 //
 //   S = exp(g_t) S                    with a decay
 //   u = beta_t (v_t - S^T k_t)        with a delta rule, else u = v_t
@@ -33,7 +33,8 @@ Result<Rule> rule_of(const std::string& name) {
 
 // [B, T, heads * D] as [B, T, heads, D], wide enough to compute in.
 Result<Var> apart(Var x, std::int64_t heads, std::string_view what) {
-  if (x.rank() != 3 || x.dim(2) % heads != 0) return bad_input("{} {} does not divide into {} heads", what, ir::to_string(x.shape()), heads);
+  if (x.rank() != 3 || x.dim(2) % heads != 0)
+    return bad_input("{} {} does not divide into {} heads", what, ir::to_string(x.shape()), heads);
   const Var wide = x.dtype() == DType::kF64 ? x : cast_to(x, DType::kF32);
   return reshape_to(wide, {x.dim(0), x.dim(1), heads, x.dim(2) / heads});
 }
@@ -56,7 +57,8 @@ Var step(const Steps& s, std::int64_t t, Var& state) {
   const Var k = column(s.k);
   const Var v_now = select(s.v, 1, t);
   Var u = reshape_to(v_now, {v_now.dim(0), v_now.dim(1), 1, v_now.dim(2)});
-  if (s.rule.delta) u = column(s.beta) * (u - builder.call1("matmul", {k, state}, {{"trans_a", std::int64_t{1}}}));
+  if (s.rule.delta)
+    u = column(s.beta) * (u - builder.call1("matmul", {k, state}, {{"trans_a", std::int64_t{1}}}));
   state = state + k * u;
   // Query heads of a group read the same state: they are rows of one product.
   const Var q = select(s.q, 1, t);
@@ -71,10 +73,12 @@ Result<Steps> steps_of(OperatorCall& call) {
   }
   Steps s;
   PLIMSOLL_TRY(s.rule, rule_of(call.text("update_rule", "gated_delta")));
-  if (s.rule.gated != call.has(4) || s.rule.delta != call.has(5)) return bad_input("decay and beta do not fit the update rule");
+  if (s.rule.gated != call.has(4) || s.rule.delta != call.has(5))
+    return bad_input("decay and beta do not fit the update rule");
   const std::int64_t q_heads = call.integer("q_num_heads", 0);
   const std::int64_t heads = call.integer("kv_num_heads", 0);
-  if (heads < 1 || q_heads < heads || q_heads % heads != 0) return bad_input("{} query heads do not share {} of keys", q_heads, heads);
+  if (heads < 1 || q_heads < heads || q_heads % heads != 0)
+    return bad_input("{} query heads do not share {} of keys", q_heads, heads);
   s.group = q_heads / heads;
   PLIMSOLL_TRY(s.q, apart(call.in(0), q_heads, "query"));
   PLIMSOLL_TRY(s.k, apart(call.in(1), heads, "key"));
@@ -91,10 +95,12 @@ Result<Steps> steps_of(OperatorCall& call) {
     PLIMSOLL_TRY(s.beta, apart(call.in(5), one_for_all ? 1 : heads, "beta"));
   }
   for (const Var& x : {s.decay, s.beta}) {
-    if (x && (x.dim(0) != wanted[0] || x.dim(1) != wanted[1])) return bad_input("decay or beta do not fit the query");
+    if (x && (x.dim(0) != wanted[0] || x.dim(1) != wanted[1]))
+      return bad_input("decay or beta do not fit the query");
   }
   const double scale = call.real("scale", 0);
-  s.scale = scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(wanted[3], 1)));
+  s.scale =
+      scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(wanted[3], 1)));
   return s;
 }
 
@@ -102,11 +108,13 @@ Status linear_attention(OperatorCall& call) {
   PLIMSOLL_TRY(const Steps s, steps_of(call));
   if (call.builder().error()) return {};
   const std::int64_t rounds = s.q.dim(1);
-  if (rounds < 1 || rounds > kMostRounds) return bad_input("has {} time steps, expects 1 to {}", rounds, kMostRounds);
+  if (rounds < 1 || rounds > kMostRounds)
+    return bad_input("has {} time steps, expects 1 to {}", rounds, kMostRounds);
   const ir::Ints shape{s.k.dim(0), s.k.dim(2), s.k.dim(3), s.v.dim(3)};
   Var state;
   if (call.has(3)) {
-    if (dims_of(call.shape(3)) != shape) return bad_input("past_state is {}", ir::to_string(call.shape(3)));
+    if (dims_of(call.shape(3)) != shape)
+      return bad_input("past_state is {}", ir::to_string(call.shape(3)));
     state = cast_to(call.in(3), s.q.dtype());
   } else {
     PLIMSOLL_TRY(const ir::Shape zeros, ir::Shape::make(shape));
@@ -124,6 +132,8 @@ Status linear_attention(OperatorCall& call) {
 
 }  // namespace
 
-std::vector<Operator> linear_attention_operators() { return {{"LinearAttention", linear_attention}}; }
+std::vector<Operator> linear_attention_operators() {
+  return {{"LinearAttention", linear_attention}};
+}
 
 }  // namespace plimsoll::model::onnx

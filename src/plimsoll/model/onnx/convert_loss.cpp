@@ -11,7 +11,8 @@ using ir::DType;
 Result<Var> negative_log_likelihood(OperatorCall& call, Var log_probabilities, int labels_at) {
   Builder& builder = call.builder();
   if (!call.has(labels_at)) return bad_input("labels (input {}) are missing", labels_at);
-  if (log_probabilities.rank() < 2) return bad_input("its input has rank {}, expects at least 2", log_probabilities.rank());
+  if (log_probabilities.rank() < 2)
+    return bad_input("its input has rank {}, expects at least 2", log_probabilities.rank());
   const std::string reduction = call.text("reduction", "mean");
   Var labels = cast_to(call.in(labels_at), DType::kI64);
   const ir::Ints shape = dims_of(labels.shape());
@@ -25,8 +26,9 @@ Result<Var> negative_log_likelihood(OperatorCall& call, Var log_probabilities, i
   ir::Ints column = shape;
   if (column.empty()) return bad_input("its labels have no dimensions");
   column.insert(column.begin() + 1, 1);
-  const Var picked = builder.call1("gather_elements", {log_probabilities, reshape_to(labels, column)},
-                                   {{"axis", std::int64_t{1}}});
+  const Var picked =
+      builder.call1("gather_elements", {log_probabilities, reshape_to(labels, column)},
+                    {{"axis", std::int64_t{1}}});
   Var loss = unary_call("neg", reshape_to(picked, shape));
   Var weight;
   if (call.has(labels_at + 1)) {
@@ -34,7 +36,8 @@ Result<Var> negative_log_likelihood(OperatorCall& call, Var log_probabilities, i
   }
   if (counts) {
     const Var zero = ops::number(loss, 0);
-    weight = weight ? builder.call1("where", {counts, weight, zero}) : cast_to(counts, loss.dtype());
+    weight =
+        weight ? builder.call1("where", {counts, weight, zero}) : cast_to(counts, loss.dtype());
     loss = builder.call1("where", {counts, loss, zero});
   }
   if (weight) loss = loss * weight;
@@ -56,10 +59,11 @@ Status softmax_cross_entropy_loss(OperatorCall& call) {
   Builder& builder = call.builder();
   const Var x = call.in(0);
   // The plain form is one operator of ours, whose gradient is one too.
-  if (!call.has(2) && call.text("reduction", "mean") == "mean" && x.rank() == 2 && call.has(1) && call.rank(1) == 1 &&
-      !call.has_attribute("ignore_index") && !call.wants(1)) {
+  if (!call.has(2) && call.text("reduction", "mean") == "mean" && x.rank() == 2 && call.has(1) &&
+      call.rank(1) == 1 && !call.has_attribute("ignore_index") && !call.wants(1)) {
     // -1 is no label, so nothing is left out.
-    call.out(0, builder.call1("cross_entropy", {x, cast_to(call.in(1), DType::kI64)}, {{"ignore_index", std::int64_t{-1}}}));
+    call.out(0, builder.call1("cross_entropy", {x, cast_to(call.in(1), DType::kI64)},
+                              {{"ignore_index", std::int64_t{-1}}}));
     return {};
   }
   const Var log_probabilities = builder.call1("log_softmax", {x}, {{"axis", std::int64_t{1}}});
@@ -72,7 +76,8 @@ Status softmax_cross_entropy_loss(OperatorCall& call) {
 }  // namespace
 
 std::vector<Operator> loss_operators() {
-  return {{"NegativeLogLikelihoodLoss", nll_loss}, {"SoftmaxCrossEntropyLoss", softmax_cross_entropy_loss}};
+  return {{"NegativeLogLikelihoodLoss", nll_loss},
+          {"SoftmaxCrossEntropyLoss", softmax_cross_entropy_loss}};
 }
 
 }  // namespace plimsoll::model::onnx

@@ -11,10 +11,14 @@ namespace {
 
 using ir::DType;
 
-ir::Shape list_shape(std::size_t size) { return {static_cast<std::int64_t>(size)}; }
+ir::Shape list_shape(std::size_t size) {
+  return {static_cast<std::int64_t>(size)};
+}
 
 Status constant(OperatorCall& call) {
-  const auto reals = [](const std::vector<float>& list) { return std::vector<double>(list.begin(), list.end()); };
+  const auto reals = [](const std::vector<float>& list) {
+    return std::vector<double>(list.begin(), list.end());
+  };
   if (const auto* value = call.attribute("value"); value != nullptr && value->has_t) {
     PLIMSOLL_TRY(const TensorFile file, read_tensor(value->t));
     PLIMSOLL_TRY(const ir::TensorType type, type_of(file));
@@ -24,13 +28,15 @@ Status constant(OperatorCall& call) {
   } else if (const auto* real = call.attribute("value_float"); real != nullptr) {
     call.out_known(0, Array::of_reals({}, {static_cast<double>(real->f)}, DType::kF32));
   } else if (const auto* list = call.attribute("value_floats"); list != nullptr) {
-    call.out_known(0, Array::of_reals(list_shape(list->floats.size()), reals(list->floats), DType::kF32));
+    call.out_known(
+        0, Array::of_reals(list_shape(list->floats.size()), reals(list->floats), DType::kF32));
   } else if (const auto* integer = call.attribute("value_int"); integer != nullptr) {
     call.out_known(0, Array::of_integers({}, {integer->i}));
   } else if (const auto* integers = call.attribute("value_ints"); integers != nullptr) {
     call.out_known(0, Array::of_integers(list_shape(integers->ints.size()), integers->ints));
   } else {
-    return bad_input("its value is neither a tensor nor numbers (strings and sparse tensors are not supported)");
+    return bad_input(
+        "its value is neither a tensor nor numbers (strings and sparse tensors are not supported)");
   }
   return {};
 }
@@ -42,13 +48,15 @@ Status constant_of_shape(OperatorCall& call) {
   if (const auto* attribute = call.attribute("value"); attribute != nullptr && attribute->has_t) {
     PLIMSOLL_TRY(const TensorFile file, read_tensor(attribute->t));
     PLIMSOLL_TRY(const ir::TensorType type, type_of(file));
-    if (type.shape.elements() != 1) return bad_input("its value has {} elements, expects 1", type.shape.elements());
+    if (type.shape.elements() != 1)
+      return bad_input("its value has {} elements, expects 1", type.shape.elements());
     PLIMSOLL_TRY(value, array_of(file, nullptr));
   }
   const ir::TensorType type{value.type.dtype, shape, {}};
-  if (!ir::checked_bytes(type) || shape.elements() > kMostMade) return bad_input("{} is too large", ir::to_string(type));
-  // A large table of one number, asked for with a constant shape, stands for a weight whose file was
-  // left away (the models of ONNX's own test suite).
+  if (!ir::checked_bytes(type) || shape.elements() > kMostMade)
+    return bad_input("{} is too large", ir::to_string(type));
+  // A large table of one number, asked for with a constant shape, stands for a weight whose file
+  // was left away (the models of ONNX's own test suite).
   const bool weight = call.importer().tensor(call.input(0)).file != nullptr && value.is_real() &&
                       shape.rank() > 0 && shape.elements() > 1;
   if (weight) {
@@ -56,8 +64,10 @@ Status constant_of_shape(OperatorCall& call) {
   } else if (shape.elements() <= 4096) {
     Array out(type);
     for (std::int64_t i = 0; i < out.elements(); ++i) {
-      if (out.is_real()) out.reals[static_cast<std::size_t>(i)] = value.reals.front();
-      else out.integers[static_cast<std::size_t>(i)] = value.integers.front();
+      if (out.is_real())
+        out.reals[static_cast<std::size_t>(i)] = value.reals.front();
+      else
+        out.integers[static_cast<std::size_t>(i)] = value.integers.front();
     }
     call.out_known(0, std::move(out));
   } else {
@@ -70,7 +80,9 @@ Status shape_of(OperatorCall& call) {
   if (!call.has(0)) return bad_input("its input is missing");
   const ir::Ints dims = dims_of(call.shape(0));
   const auto rank = static_cast<std::int64_t>(dims.size());
-  const auto place = [&](std::int64_t at) { return std::clamp<std::int64_t>(at < 0 ? at + rank : at, 0, rank); };
+  const auto place = [&](std::int64_t at) {
+    return std::clamp<std::int64_t>(at < 0 ? at + rank : at, 0, rank);
+  };
   const std::int64_t start = place(call.integer("start", 0));
   const std::int64_t end = std::max(start, place(call.integer("end", rank)));
   ir::Ints part(dims.begin() + start, dims.begin() + end);
@@ -95,7 +107,8 @@ Status range_of(OperatorCall& call) {
   const double step = delta->number(0);
   const double steps = std::ceil((limit->number(0) - start->number(0)) / step);
   if (step == 0 || std::isnan(steps) || steps > static_cast<double>(kMostFolded)) {
-    return bad_input("a range from {} to {} by {} is too long", start->number(0), limit->number(0), step);
+    return bad_input("a range from {} to {} by {} is too long", start->number(0), limit->number(0),
+                     step);
   }
   const auto count = static_cast<std::int64_t>(std::max(steps, 0.0));
   Array out({start->type.dtype, {count}, {}});
@@ -123,9 +136,14 @@ Status eye_like(OperatorCall& call) {
   Builder& builder = call.builder();
   const ir::Ints shape = dims_of(call.shape(0));
   const auto index = [&](std::int64_t axis, std::int64_t start) {
-    return builder.call1("iota", {}, {{"shape", shape}, {"dtype", std::string("int64")}, {"axis", axis}, {"start", start}});
+    return builder.call1(
+        "iota", {},
+        {{"shape", shape}, {"dtype", std::string("int64")}, {"axis", axis}, {"start", start}});
   };
-  call.out(0, cast_to(builder.call1("equal", {index(0, std::clamp<std::int64_t>(k, -(1LL << 40), 1LL << 40)), index(1, 0)}), dtype));
+  call.out(0, cast_to(builder.call1("equal",
+                                    {index(0, std::clamp<std::int64_t>(k, -(1LL << 40), 1LL << 40)),
+                                     index(1, 0)}),
+                      dtype));
   return {};
 }
 
@@ -133,7 +151,8 @@ Status one_hot(OperatorCall& call) {
   PLIMSOLL_TRY(const Array* depth_array, call.must_know(1, "depth"));
   if (depth_array->elements() != 1) return bad_input("depth is to be one number");
   const double depth_number = depth_array->number(0);
-  if (!(depth_number >= 1 && depth_number < 1e15)) return bad_input("a depth of {} makes no sense", depth_number);
+  if (!(depth_number >= 1 && depth_number < 1e15))
+    return bad_input("a depth of {} makes no sense", depth_number);
   const auto depth = static_cast<std::int64_t>(depth_number);
   Builder& builder = call.builder();
   Var indices = cast_to(call.in(0), DType::kI64);
@@ -173,12 +192,19 @@ Status no_random(OperatorCall&) {
 
 std::vector<Operator> making_operators() {
   return {
-      {"Constant", constant, {}, false}, {"ConstantOfShape", constant_of_shape, {}, false},
-      {"Shape", shape_of, {}, false}, {"Size", size_of, {}, false}, {"Range", range_of, {}, false},
-      {"EyeLike", eye_like}, {"OneHot", one_hot},
-      {"RandomNormal", no_random, {}, false}, {"RandomNormalLike", no_random, {}, false},
-      {"RandomUniform", no_random, {}, false}, {"RandomUniformLike", no_random, {}, false},
-      {"Bernoulli", no_random, {}, false}, {"Multinomial", no_random, {}, false},
+      {"Constant", constant, {}, false},
+      {"ConstantOfShape", constant_of_shape, {}, false},
+      {"Shape", shape_of, {}, false},
+      {"Size", size_of, {}, false},
+      {"Range", range_of, {}, false},
+      {"EyeLike", eye_like},
+      {"OneHot", one_hot},
+      {"RandomNormal", no_random, {}, false},
+      {"RandomNormalLike", no_random, {}, false},
+      {"RandomUniform", no_random, {}, false},
+      {"RandomUniformLike", no_random, {}, false},
+      {"Bernoulli", no_random, {}, false},
+      {"Multinomial", no_random, {}, false},
   };
 }
 

@@ -1,4 +1,5 @@
-// Pooling. What has no operator of ours (dilated averages, p-norms) is a depthwise convolution with ones.
+// Pooling. What has no operator of ours (dilated averages, p-norms) is a depthwise convolution with
+// ones.
 #include <algorithm>
 #include <numeric>
 
@@ -19,11 +20,14 @@ Result<WindowAttributes> pool_window(OperatorCall& call) {
 }
 
 // ONNX's indices count elements of the whole input; ours count places inside the window.
-Var global_indices(Var local, const ir::Shape& x, const WindowAttributes& window, bool column_major) {
+Var global_indices(Var local, const ir::Shape& x, const WindowAttributes& window,
+                   bool column_major) {
   Builder& builder = local.builder();
   const ir::Shape out = local.shape();
   const auto along = [&](int axis) {
-    return builder.call1("iota", {}, {{"shape", dims_of(out)}, {"dtype", std::string("int64")}, {"axis", std::int64_t{axis}}});
+    return builder.call1(
+        "iota", {},
+        {{"shape", dims_of(out)}, {"dtype", std::string("int64")}, {"axis", std::int64_t{axis}}});
   };
   Var rest = cast_to(local, DType::kI64);
   std::vector<Var> places(static_cast<std::size_t>(window.dims()));
@@ -32,7 +36,8 @@ Var global_indices(Var local, const ir::Shape& x, const WindowAttributes& window
     const Var size = ops::number(rest, static_cast<double>(window.kernel[at]));
     const Var step = builder.call1("mod", {rest, size});
     rest = rest / size;
-    places[at] = along(i + 2) * static_cast<double>(window.strides[at]) - static_cast<double>(window.pads[at]) +
+    places[at] = along(i + 2) * static_cast<double>(window.strides[at]) -
+                 static_cast<double>(window.pads[at]) +
                  step * static_cast<double>(window.dilations[at]);
   }
   Var index = along(0) * static_cast<double>(x[1]) + along(1);
@@ -58,7 +63,8 @@ Status max_pool(OperatorCall& call) {
                                          {"ceil_mode", std::int64_t{window.ceil_mode}}});
   call.out(0, cast_to(made[0], dtype));
   if (call.wants(1) && made.size() > 1) {
-    call.out(1, global_indices(made[1], call.shape(0), window, call.integer("storage_order", 0) != 0));
+    call.out(1,
+             global_indices(made[1], call.shape(0), window, call.integer("storage_order", 0) != 0));
   }
   return {};
 }
@@ -90,8 +96,9 @@ Var window_sums(OperatorCall& call, Var x, const WindowAttributes& window) {
     return x;
   }
   const Var ones = builder.fill({x.dtype(), *made_weight, {}}, 1);
-  const Var y = builder.call1("conv", {reshape_to(x, flat), ones},
-                              {{"strides", window.strides}, {"pads", pads}, {"dilations", window.dilations}});
+  const Var y =
+      builder.call1("conv", {reshape_to(x, flat), ones},
+                    {{"strides", window.strides}, {"pads", pads}, {"dilations", window.dilations}});
   if (builder.error()) return x;
   ir::Ints out = dims_of(y.shape());
   out[0] = shape[0];
@@ -101,7 +108,8 @@ Var window_sums(OperatorCall& call, Var x, const WindowAttributes& window) {
 
 Status average_pool(OperatorCall& call) {
   PLIMSOLL_TRY(const WindowAttributes window, pool_window(call));
-  const bool dilated = std::any_of(window.dilations.begin(), window.dilations.end(), [](std::int64_t d) { return d != 1; });
+  const bool dilated = std::any_of(window.dilations.begin(), window.dilations.end(),
+                                   [](std::int64_t d) { return d != 1; });
   const std::int64_t count_pad = call.integer("count_include_pad", 0);
   const Var x = call.in(0);
   if (!dilated) {
@@ -115,7 +123,8 @@ Status average_pool(OperatorCall& call) {
   }
   const Var sums = window_sums(call, x, window);
   if (count_pad != 0 && !window.ceil_mode) {
-    const std::int64_t places = std::accumulate(window.kernel.begin(), window.kernel.end(), std::int64_t{1}, std::multiplies<>());
+    const std::int64_t places = std::accumulate(window.kernel.begin(), window.kernel.end(),
+                                                std::int64_t{1}, std::multiplies<>());
     call.out(0, sums / static_cast<double>(places));
     return {};
   }
@@ -128,7 +137,8 @@ Status average_pool(OperatorCall& call) {
     ir::Ints pads(static_cast<std::size_t>(x.rank()) * 2, 0);
     for (int i = 0; i < window.dims(); ++i) {
       pads[static_cast<std::size_t>(i + 2)] = window.pads[static_cast<std::size_t>(i)];
-      pads[static_cast<std::size_t>(i + 2 + x.rank())] = window.pads[static_cast<std::size_t>(i + window.dims())];
+      pads[static_cast<std::size_t>(i + 2 + x.rank())] =
+          window.pads[static_cast<std::size_t>(i + window.dims())];
     }
     ones = call.builder().call1("pad", {ones}, {{"pads", pads}, {"value", 1.0}});
     counting.pads.assign(counting.pads.size(), 0);
@@ -144,7 +154,9 @@ Status lp_pool(OperatorCall& call) {
   const Var x = unary_call("abs", call.in(0));
   const Var powers = p == 2 ? x * x : p == 1 ? x : builder.call1("pow", {x, ops::number(x, p)});
   const Var sums = window_sums(call, powers, window);
-  call.out(0, p == 2 ? unary_call("sqrt", sums) : p == 1 ? sums : builder.call1("pow", {sums, ops::number(sums, 1 / p)}));
+  call.out(0, p == 2   ? unary_call("sqrt", sums)
+              : p == 1 ? sums
+                       : builder.call1("pow", {sums, ops::number(sums, 1 / p)}));
   return {};
 }
 
@@ -159,7 +171,8 @@ Status global_lp_pool(OperatorCall& call) {
   const auto p = static_cast<double>(call.integer("p", 2));
   Builder& builder = call.builder();
   const Var x = unary_call("abs", call.in(0));
-  const Var sums = reduce("reduce_sum", builder.call1("pow", {x, ops::number(x, p)}), range(2, x.rank()), true);
+  const Var sums =
+      reduce("reduce_sum", builder.call1("pow", {x, ops::number(x, p)}), range(2, x.rank()), true);
   call.out(0, builder.call1("pow", {sums, ops::number(sums, 1 / p)}));
   return {};
 }
@@ -172,22 +185,26 @@ Status max_unpool(OperatorCall& call) {
   const auto n = static_cast<std::size_t>(window.dims());
   ir::Ints shape{x[0], x[1]};
   for (std::size_t i = 0; i < n; ++i) {
-    shape.push_back((x[static_cast<int>(i) + 2] - 1) * window.strides[i] - window.pads[i] - window.pads[n + i] + window.kernel[i]);
+    shape.push_back((x[static_cast<int>(i) + 2] - 1) * window.strides[i] - window.pads[i] -
+                    window.pads[n + i] + window.kernel[i]);
   }
   PLIMSOLL_TRY(const ir::Shape full, ir::Shape::make(shape));
   Builder& builder = call.builder();
   const Var zeros = builder.fill({call.dtype(0), {full.elements()}, {}}, 0);
   PLIMSOLL_RETURN_IF_ERROR(check_indices(call.known(1), full.elements()));
   const Var flat = builder.call1("scatter_elements",
-                                 {zeros, reshape_to(call.in(1), {call.shape(1).elements()}), reshape_to(call.in(0), {x.elements()})},
+                                 {zeros, reshape_to(call.in(1), {call.shape(1).elements()}),
+                                  reshape_to(call.in(0), {x.elements()})},
                                  {{"axis", std::int64_t{0}}});
   Var y = reshape_to(flat, shape);
   if (call.has(2)) {
     PLIMSOLL_TRY(const ir::Ints wanted, call.known_integers(2, "output_shape"));
-    if (wanted.size() != shape.size()) return bad_input("output_shape has {} numbers, expects {}", wanted.size(), shape.size());
+    if (wanted.size() != shape.size())
+      return bad_input("output_shape has {} numbers, expects {}", wanted.size(), shape.size());
     ir::Ints pads(shape.size() * 2, 0);
     for (std::size_t i = 0; i < shape.size(); ++i) {
-      if (wanted[i] < 0 || wanted[i] > (1LL << 40)) return bad_input("output_shape has an impossible {}", wanted[i]);
+      if (wanted[i] < 0 || wanted[i] > (1LL << 40))
+        return bad_input("output_shape has an impossible {}", wanted[i]);
       pads[shape.size() + i] = wanted[i] - shape[i];
     }
     if (wanted != shape) y = builder.call1("pad", {y}, {{"pads", pads}});
@@ -200,8 +217,12 @@ Status max_unpool(OperatorCall& call) {
 
 std::vector<Operator> pooling_operators() {
   return {
-      {"MaxPool", max_pool}, {"AveragePool", average_pool}, {"LpPool", lp_pool}, {"MaxUnpool", max_unpool},
-      {"GlobalAveragePool", global_pool, "reduce_mean"}, {"GlobalMaxPool", global_pool, "reduce_max"},
+      {"MaxPool", max_pool},
+      {"AveragePool", average_pool},
+      {"LpPool", lp_pool},
+      {"MaxUnpool", max_unpool},
+      {"GlobalAveragePool", global_pool, "reduce_mean"},
+      {"GlobalMaxPool", global_pool, "reduce_max"},
       {"GlobalLpPool", global_lp_pool},
   };
 }

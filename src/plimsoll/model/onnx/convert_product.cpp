@@ -15,14 +15,16 @@ bool is_source(OperatorCall& call, Var x) {
 Status matmul(OperatorCall& call) {
   Var a = call.in(0);
   Var b = call.in(1);
-  if (!a || !b || a.rank() == 0 || b.rank() == 0) return bad_input("its operands are scalars or missing");
+  if (!a || !b || a.rank() == 0 || b.rank() == 0)
+    return bad_input("its operands are scalars or missing");
   // A vector is a row on the left and a column on the right, and its axis goes again afterwards.
   const bool row = a.rank() == 1;
   const bool column = b.rank() == 1;
   if (row) a = reshape_to(a, {1, a.dim(0)});
   if (column) b = reshape_to(b, {b.dim(0), 1});
   Builder& builder = call.builder();
-  Var y = b.rank() == 2 && is_source(call, b) ? builder.call1("linear", {a, b}) : builder.call1("matmul", {a, b});
+  Var y = b.rank() == 2 && is_source(call, b) ? builder.call1("linear", {a, b})
+                                              : builder.call1("matmul", {a, b});
   if (row || column) {
     ir::Ints shape = dims_of(y.shape());
     if (shape.size() < 2) return {};  // the builder has an error
@@ -41,9 +43,11 @@ Status gemm(OperatorCall& call) {
   const std::int64_t trans_b = call.integer("transB", 0) != 0;
   Var a = call.in(0);
   const Var b = call.in(1);
-  if (!a || !b || a.rank() != 2 || b.rank() != 2) return bad_input("its operands are not of rank 2");
+  if (!a || !b || a.rank() != 2 || b.rank() != 2)
+    return bad_input("its operands are not of rank 2");
   Builder& builder = call.builder();
-  if (!ir::is_float(a.dtype())) return bad_input("products of {} are not supported", ir::name(a.dtype()));
+  if (!ir::is_float(a.dtype()))
+    return bad_input("products of {} are not supported", ir::name(a.dtype()));
   if (trans_a) a = transpose_by(a, {1, 0});
   if (alpha != 1) a = a * alpha;
   Var c = call.maybe(2);
@@ -51,7 +55,8 @@ Status gemm(OperatorCall& call) {
   const std::int64_t columns = b.dim(trans_b ? 0 : 1);
   const bool is_bias = c && beta != 0 && c.shape().elements() == columns &&
                        (c.rank() == 1 || (c.rank() == 2 && c.dim(0) == 1));
-  Var y = builder.call1("linear", {a, b, is_bias ? reshape_to(c, {columns}) : Var()}, {{"trans_w", trans_b}});
+  Var y = builder.call1("linear", {a, b, is_bias ? reshape_to(c, {columns}) : Var()},
+                        {{"trans_w", trans_b}});
   if (c && beta != 0 && !is_bias) y = y + c;
   call.out(0, y);
   return {};
@@ -95,7 +100,8 @@ class Einsum {
     const Var y = builder_.call1("matmul", {left, right});
     ir::Ints shape;
     for (const char label : batch + own_a + own_b) shape.push_back(size(label));
-    if (shape.size() > ir::kMaxRank) return bad_input("an intermediate result has more than {} axes", ir::kMaxRank);
+    if (shape.size() > ir::kMaxRank)
+      return bad_input("an intermediate result has more than {} axes", ir::kMaxRank);
     return Labelled{reshape_to(y, shape), batch + own_a + own_b};
   }
 
@@ -132,9 +138,13 @@ class Einsum {
       const int second = static_cast<int>(other);
       if (a.x.dim(first) != a.x.dim(second)) return bad_input("a repeated label has two sizes");
       const auto index = [&](int axis) {
-        return builder_.call1("iota", {}, {{"shape", dims_of(a.x.shape())}, {"dtype", std::string("int64")}, {"axis", std::int64_t{axis}}});
+        return builder_.call1("iota", {},
+                              {{"shape", dims_of(a.x.shape())},
+                               {"dtype", std::string("int64")},
+                               {"axis", std::int64_t{axis}}});
       };
-      const Var on_diagonal = cast_to(builder_.call1("equal", {index(first), index(second)}), a.x.dtype());
+      const Var on_diagonal =
+          cast_to(builder_.call1("equal", {index(first), index(second)}), a.x.dtype());
       a.x = reduce("reduce_sum", a.x * on_diagonal, {second}, false);
       a.labels.erase(other, 1);
       --i;
@@ -149,8 +159,10 @@ class Einsum {
     ir::Ints axes;
     std::string rest;
     for (std::size_t i = 0; i < a.labels.size(); ++i) {
-      if (needed.find(a.labels[i]) == std::string::npos) axes.push_back(static_cast<std::int64_t>(i));
-      else rest += a.labels[i];
+      if (needed.find(a.labels[i]) == std::string::npos)
+        axes.push_back(static_cast<std::int64_t>(i));
+      else
+        rest += a.labels[i];
     }
     if (axes.empty()) return a;
     return {reduce("reduce_sum", a.x, axes, false), rest};
@@ -179,12 +191,14 @@ class Einsum {
     };
     shape.push_back(product(rows));
     shape.push_back(product(columns));
-    if (shape.size() > ir::kMaxRank) return bad_input("an intermediate result has more than {} axes", ir::kMaxRank);
+    if (shape.size() > ir::kMaxRank)
+      return bad_input("an intermediate result has more than {} axes", ir::kMaxRank);
     return reshape_to(x, shape);
   }
 
   Result<Var> spread(const Labelled& a, const std::string& all) {
-    if (all.size() > ir::kMaxRank) return bad_input("an intermediate result has more than {} axes", ir::kMaxRank);
+    if (all.size() > ir::kMaxRank)
+      return bad_input("an intermediate result has more than {} axes", ir::kMaxRank);
     std::string own;
     ir::Ints shape;
     for (const char label : all) {
@@ -233,14 +247,16 @@ Result<Equation> parse_equation(std::string text, const std::vector<Var>& operan
     if (comma == std::string_view::npos) break;
     left.remove_prefix(comma + 1);
   }
-  if (terms.size() != operands.size()) return bad_input("its equation has {} terms for {} inputs", terms.size(), operands.size());
+  if (terms.size() != operands.size())
+    return bad_input("its equation has {} terms for {} inputs", terms.size(), operands.size());
   std::vector<int> dots(terms.size(), 0);
   int most_dots = 0;
   for (std::size_t i = 0; i < terms.size(); ++i) {
     const bool has_dots = terms[i].find("...") != std::string_view::npos;
     const int letters = static_cast<int>(terms[i].size()) - (has_dots ? 3 : 0);
     dots[i] = operands[i].rank() - letters;
-    if (dots[i] < 0 || (!has_dots && dots[i] != 0)) return bad_input("term {} does not fit its operand's rank", i);
+    if (dots[i] < 0 || (!has_dots && dots[i] != 0))
+      return bad_input("term {} does not fit its operand's rank", i);
     most_dots = std::max(most_dots, dots[i]);
   }
   Equation out;
@@ -251,7 +267,8 @@ Result<Equation> parse_equation(std::string text, const std::vector<Var>& operan
     out.inputs.push_back(std::move(labels));
   }
   if (arrow != std::string::npos) {
-    PLIMSOLL_TRY(out.output, labels_of(std::string_view(text).substr(arrow + 2), most_dots, most_dots));
+    PLIMSOLL_TRY(out.output,
+                 labels_of(std::string_view(text).substr(arrow + 2), most_dots, most_dots));
   } else {
     for (int d = 0; d < most_dots; ++d) out.output += static_cast<char>('0' + d);
     for (const auto& [label, times] : count) {

@@ -9,8 +9,8 @@ namespace {
 
 using ir::DType;
 
-// Scale or zero point (one number, one per index of the axis, or one per block of it) as a tensor that
-// broadcasts with x.
+// Scale or zero point (one number, one per index of the axis, or one per block of it) as a tensor
+// that broadcasts with x.
 Result<Var> along_axis(Var v, const ir::Shape& x, std::int64_t axis_given, std::int64_t block) {
   if (!v || v.shape().elements() == 1) return v ? reshape_to(v, {}) : v;
   PLIMSOLL_TRY(const int axis, normal_axis_of(axis_given, x.rank()));
@@ -38,7 +38,8 @@ Status quantize_linear(OperatorCall& call) {
   const std::int64_t axis = call.integer("axis", 1);
   const std::int64_t block = call.integer("block_size", 0);
   DType dtype = DType::kU8;
-  if (call.has(2)) dtype = call.dtype(2);
+  if (call.has(2))
+    dtype = call.dtype(2);
   else if (call.integer("output_dtype", 0) != 0) {
     PLIMSOLL_TRY(dtype, call.attribute_dtype("output_dtype", ElementType::kUint8));
   }
@@ -98,7 +99,8 @@ Status qlinear_matmul(OperatorCall& call) {
 }
 
 Result<Var> integer_conv(OperatorCall& call, Var x, Var w, const ir::Shape& weight) {
-  if (weight.rank() < 3) return bad_input("its weight has rank {}, expects at least 3", weight.rank());
+  if (weight.rank() < 3)
+    return bad_input("its weight has rank {}, expects at least 3", weight.rank());
   const ir::Ints kernel(weight.begin() + 2, weight.end());
   PLIMSOLL_TRY(const WindowAttributes window, window_attributes(call, x.shape(), kernel));
   return call.builder().call1("conv", {x, w},
@@ -144,9 +146,13 @@ Status qlinear_conv(OperatorCall& call) {
 
 std::vector<Operator> quantization_operators() {
   return {
-      {"QuantizeLinear", quantize_linear}, {"DequantizeLinear", dequantize_linear},
-      {"DynamicQuantizeLinear", dynamic_quantize_linear}, {"MatMulInteger", matmul_integer},
-      {"QLinearMatMul", qlinear_matmul}, {"ConvInteger", conv_integer}, {"QLinearConv", qlinear_conv},
+      {"QuantizeLinear", quantize_linear},
+      {"DequantizeLinear", dequantize_linear},
+      {"DynamicQuantizeLinear", dynamic_quantize_linear},
+      {"MatMulInteger", matmul_integer},
+      {"QLinearMatMul", qlinear_matmul},
+      {"ConvInteger", conv_integer},
+      {"QLinearConv", qlinear_conv},
   };
 }
 

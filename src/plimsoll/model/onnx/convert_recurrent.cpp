@@ -1,8 +1,8 @@
 // RNN, GRU and LSTM, unrolled over the time steps.
 //
-// With the number of steps known, a recurrent layer is ordinary operators: the input's part of all gates is
-// one product for all steps, then each step adds the state's part and goes through the activations. So
-// planning, recomputing and training need to know nothing of recurrence.
+// With the number of steps known, a recurrent layer is ordinary operators: the input's part of all
+// gates is one product for all steps, then each step adds the state's part and goes through the
+// activations. So planning, recomputing and training need to know nothing of recurrence.
 //
 //   ONNX's order of gates   RNN i   GRU z r h   LSTM i o f c
 #include <algorithm>
@@ -17,8 +17,10 @@ namespace {
 using ir::DType;
 using Activation = std::function<Var(Var)>;
 
-Result<Activation> activation_of(std::string name, double alpha, double beta, bool has_alpha, bool has_beta) {
-  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+Result<Activation> activation_of(std::string name, double alpha, double beta, bool has_alpha,
+                                 bool has_beta) {
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
   const auto plain = [](std::string op) { return [op](Var x) { return unary_call(op, x); }; };
   const auto with = [](std::string op, ir::Attributes attributes) {
     return [op, attributes](Var x) { return x.builder().call1(op, {x}, attributes); };
@@ -28,15 +30,18 @@ Result<Activation> activation_of(std::string name, double alpha, double beta, bo
   }
   if (name == "leakyrelu") return with("leaky_relu", {{"alpha", has_alpha ? alpha : 0.01}});
   if (name == "elu") return with("elu", {{"alpha", has_alpha ? alpha : 1.0}});
-  if (name == "thresholdedrelu") return with("thresholded_relu", {{"alpha", has_alpha ? alpha : 1.0}});
+  if (name == "thresholdedrelu")
+    return with("thresholded_relu", {{"alpha", has_alpha ? alpha : 1.0}});
   if (name == "hardsigmoid") {
-    return with("hard_sigmoid", {{"alpha", has_alpha ? alpha : 0.2}, {"beta", has_beta ? beta : 0.5}});
+    return with("hard_sigmoid",
+                {{"alpha", has_alpha ? alpha : 0.2}, {"beta", has_beta ? beta : 0.5}});
   }
   if (name == "affine") {
     const double scale = has_alpha ? alpha : 1.0;
     return [scale, beta](Var x) { return x * scale + beta; };
   }
-  if (name == "scaledtanh") return [alpha, beta](Var x) { return unary_call("tanh", x * beta) * alpha; };
+  if (name == "scaledtanh")
+    return [alpha, beta](Var x) { return unary_call("tanh", x * beta) * alpha; };
   return bad_input("activation '{}' is unknown", name);
 }
 
@@ -76,12 +81,14 @@ Var product(Var x, Var w, Var bias) {
 
 class Unroller {
  public:
-  Unroller(const Recurrence& recurrence, const RecurrentDirection& direction) : r_(recurrence), d_(direction) {}
+  Unroller(const Recurrence& recurrence, const RecurrentDirection& direction)
+      : r_(recurrence), d_(direction) {}
 
   Results run(Var x) {
     // [steps * batch, input] through the input's weights at once.
     const Var flat = reshape_to(x, {r_.steps * r_.batch, x.dim(2)});
-    const Var all = reshape_to(product(flat, d_.w, d_.bias_w), {r_.steps, r_.batch, r_.gates * r_.hidden});
+    const Var all =
+        reshape_to(product(flat, d_.w, d_.bias_w), {r_.steps, r_.batch, r_.gates * r_.hidden});
     Results out;
     out.outputs.resize(static_cast<std::size_t>(r_.steps));
     out.h = d_.h;
@@ -94,7 +101,8 @@ class Unroller {
       Var visible = out.h;
       if (r_.lengths) {
         Builder& builder = out.h.builder();
-        const Var inside = builder.call1("less", {ops::number(r_.lengths, static_cast<double>(t)), r_.lengths});
+        const Var inside =
+            builder.call1("less", {ops::number(r_.lengths, static_cast<double>(t)), r_.lengths});
         visible = builder.call1("where", {inside, out.h, ops::number(out.h, 0)});
         out.h = builder.call1("where", {inside, out.h, before_h});
         if (out.c) out.c = builder.call1("where", {inside, out.c, before_c});
@@ -108,9 +116,15 @@ class Unroller {
   Var clipped(Var x) const {
     return r_.clip > 0 ? x.builder().call1("clip", {x}, {{"min", -r_.clip}, {"max", r_.clip}}) : x;
   }
-  Var gate(Var all, int index) const { return slice_axis(all, 1, index * r_.hidden, (index + 1) * r_.hidden); }
-  Var peek(int index) const { return slice_axis(d_.peephole, 0, index * r_.hidden, (index + 1) * r_.hidden); }
-  Var act(int index, Var x) const { return d_.activations[static_cast<std::size_t>(index)](clipped(x)); }
+  Var gate(Var all, int index) const {
+    return slice_axis(all, 1, index * r_.hidden, (index + 1) * r_.hidden);
+  }
+  Var peek(int index) const {
+    return slice_axis(d_.peephole, 0, index * r_.hidden, (index + 1) * r_.hidden);
+  }
+  Var act(int index, Var x) const {
+    return d_.activations[static_cast<std::size_t>(index)](clipped(x));
+  }
 
   void step(Var from_x, Results& state) const {
     if (r_.gates == 1) {
@@ -124,8 +138,11 @@ class Unroller {
 
   void gru(Var from_x, Results& state) const {
     const std::int64_t two = 2 * r_.hidden;
-    const auto rows = [&](Var v, std::int64_t begin, std::int64_t end) { return v ? slice_axis(v, 0, begin, end) : v; };
-    const Var zr = slice_axis(from_x, 1, 0, two) + product(state.h, rows(d_.r, 0, two), rows(d_.bias_r, 0, two));
+    const auto rows = [&](Var v, std::int64_t begin, std::int64_t end) {
+      return v ? slice_axis(v, 0, begin, end) : v;
+    };
+    const Var zr = slice_axis(from_x, 1, 0, two) +
+                   product(state.h, rows(d_.r, 0, two), rows(d_.bias_r, 0, two));
     const Var z = act(0, slice_axis(zr, 1, 0, r_.hidden));
     const Var reset = act(0, slice_axis(zr, 1, r_.hidden, two));
     const Var rh = rows(d_.r, two, 3 * r_.hidden);
@@ -182,9 +199,10 @@ Result<std::vector<Activation>> activations_of(OperatorCall& call, int gates, in
   for (std::size_t i = 0; i < names.size(); ++i) {
     const bool has_alpha = alphas != nullptr && i < alphas->floats.size();
     const bool has_beta = betas != nullptr && i < betas->floats.size();
-    PLIMSOLL_TRY(Activation activation,
-                 activation_of(names[i], has_alpha ? static_cast<double>(alphas->floats[i]) : 0.0,
-                               has_beta ? static_cast<double>(betas->floats[i]) : 0.0, has_alpha, has_beta));
+    PLIMSOLL_TRY(
+        Activation activation,
+        activation_of(names[i], has_alpha ? static_cast<double>(alphas->floats[i]) : 0.0,
+                      has_beta ? static_cast<double>(betas->floats[i]) : 0.0, has_alpha, has_beta));
     out.push_back(std::move(activation));
   }
   return out;
@@ -206,19 +224,23 @@ Result<Recurrence> recurrence_of(OperatorCall& call, const Var& x, int gates, in
   r.gates = gates;
   r.steps = x.dim(0);
   r.batch = x.dim(1);
-  if (!call.has(1) || !call.has(2) || call.rank(1) != 3 || call.rank(2) != 3) return bad_input("its weights are not of rank 3");
+  if (!call.has(1) || !call.has(2) || call.rank(1) != 3 || call.rank(2) != 3)
+    return bad_input("its weights are not of rank 3");
   r.hidden = call.shape(2)[2];
   if (call.has_attribute("hidden_size") && call.integer("hidden_size", 0) != r.hidden) {
     return bad_input("hidden_size differs from the weights' {}", r.hidden);
   }
-  if (r.hidden < 1 || r.hidden > (1LL << 24)) return bad_input("a hidden size of {} makes no sense", r.hidden);
+  if (r.hidden < 1 || r.hidden > (1LL << 24))
+    return bad_input("a hidden size of {} makes no sense", r.hidden);
   if (call.shape(1) != ir::Shape{directions, gates * r.hidden, x.dim(2)} ||
       call.shape(2) != ir::Shape{directions, gates * r.hidden, r.hidden}) {
-    return bad_input("its weights {} and {} do not fit", ir::to_string(call.shape(1)), ir::to_string(call.shape(2)));
+    return bad_input("its weights {} and {} do not fit", ir::to_string(call.shape(1)),
+                     ir::to_string(call.shape(2)));
   }
   for (const int state : {5, 6}) {
     if (call.has(state) && (call.rank(state) != 3 || call.shape(state)[2] != r.hidden)) {
-      return bad_input("its initial state {} does not fit a hidden size of {}", ir::to_string(call.shape(state)), r.hidden);
+      return bad_input("its initial state {} does not fit a hidden size of {}",
+                       ir::to_string(call.shape(state)), r.hidden);
     }
   }
   if (r.steps > 4096) return bad_input("{} time steps are too many to unroll", r.steps);
@@ -229,7 +251,8 @@ Result<Recurrence> recurrence_of(OperatorCall& call, const Var& x, int gates, in
   return r;
 }
 
-RecurrentDirection direction_of(OperatorCall& call, const Recurrence& r, int index, bool backwards, bool batch_first) {
+RecurrentDirection direction_of(OperatorCall& call, const Recurrence& r, int index, bool backwards,
+                                bool batch_first) {
   RecurrentDirection d;
   d.backwards = backwards;
   const auto of = [&](int input) { return select(call.in(input), 0, index); };
@@ -291,12 +314,20 @@ Status recurrent(OperatorCall& call, int gates) {
   return {};
 }
 
-Status rnn(OperatorCall& call) { return recurrent(call, 1); }
-Status gru(OperatorCall& call) { return recurrent(call, 3); }
-Status lstm(OperatorCall& call) { return recurrent(call, 4); }
+Status rnn(OperatorCall& call) {
+  return recurrent(call, 1);
+}
+Status gru(OperatorCall& call) {
+  return recurrent(call, 3);
+}
+Status lstm(OperatorCall& call) {
+  return recurrent(call, 4);
+}
 
 }  // namespace
 
-std::vector<Operator> recurrent_operators() { return {{"RNN", rnn}, {"GRU", gru}, {"LSTM", lstm}}; }
+std::vector<Operator> recurrent_operators() {
+  return {{"RNN", rnn}, {"GRU", gru}, {"LSTM", lstm}};
+}
 
 }  // namespace plimsoll::model::onnx

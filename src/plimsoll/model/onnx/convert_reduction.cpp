@@ -95,7 +95,8 @@ Status reduce_log_sum_exp(OperatorCall& call) {
   bool empty = false;
   ir::Ints shape;
   for (int axis = 0; axis < x.rank(); ++axis) {
-    const bool gone = std::find(reduction.axes.begin(), reduction.axes.end(), axis) != reduction.axes.end();
+    const bool gone =
+        std::find(reduction.axes.begin(), reduction.axes.end(), axis) != reduction.axes.end();
     empty = empty || (gone && x.dim(axis) == 0);
     if (!gone) shape.push_back(x.dim(axis));
   }
@@ -143,7 +144,8 @@ Status softmax(OperatorCall& call) {
 Status hardmax(OperatorCall& call) {
   PLIMSOLL_TRY(const Flat flat, flattened(call));
   Builder& builder = call.builder();
-  const Var index = builder.call1("argmax", {flat.x}, {{"axis", flat.axis}, {"keepdims", std::int64_t{0}}});
+  const Var index =
+      builder.call1("argmax", {flat.x}, {{"axis", flat.axis}, {"keepdims", std::int64_t{0}}});
   const Var y = builder.call1("one_hot", {index},
                               {{"depth", flat.x.dim(static_cast<int>(flat.axis))},
                                {"axis", flat.axis},
@@ -156,12 +158,21 @@ Status hardmax(OperatorCall& call) {
 
 std::vector<Operator> reduction_operators() {
   return {
-      {"ReduceSum", plain, "reduce_sum"}, {"ReduceMean", reduce_mean, "reduce_mean"},
-      {"ReduceMax", plain, "reduce_max"}, {"ReduceMin", plain, "reduce_min"}, {"ReduceProd", plain, "reduce_prod"},
-      {"ReduceL1", reduce_l1}, {"ReduceL2", reduce_l2}, {"ReduceSumSquare", reduce_sum_square},
-      {"ReduceLogSum", reduce_log_sum}, {"ReduceLogSumExp", reduce_log_sum_exp},
-      {"ArgMax", arg_extreme, "argmax"}, {"ArgMin", arg_extreme, "argmin"},
-      {"Softmax", softmax, "softmax"}, {"LogSoftmax", softmax, "log_softmax"}, {"Hardmax", hardmax},
+      {"ReduceSum", plain, "reduce_sum"},
+      {"ReduceMean", reduce_mean, "reduce_mean"},
+      {"ReduceMax", plain, "reduce_max"},
+      {"ReduceMin", plain, "reduce_min"},
+      {"ReduceProd", plain, "reduce_prod"},
+      {"ReduceL1", reduce_l1},
+      {"ReduceL2", reduce_l2},
+      {"ReduceSumSquare", reduce_sum_square},
+      {"ReduceLogSum", reduce_log_sum},
+      {"ReduceLogSumExp", reduce_log_sum_exp},
+      {"ArgMax", arg_extreme, "argmax"},
+      {"ArgMin", arg_extreme, "argmin"},
+      {"Softmax", softmax, "softmax"},
+      {"LogSoftmax", softmax, "log_softmax"},
+      {"Hardmax", hardmax},
   };
 }
 

@@ -1,9 +1,9 @@
 // Resize and Upsample.
 //
-// Resizing works along one axis at a time: each output element is a weighted sum of input elements of its
-// row, and the weights depend on the sizes only. Nearest is a gather along the axis, everything else a
-// product with a small matrix of weights [in, out]; so every mode, rounding and coordinate rule of ONNX is a
-// way to fill a table at import, and gradients need nothing new.
+// Resizing works along one axis at a time: each output element is a weighted sum of input elements
+// of its row, and the weights depend on the sizes only. Nearest is a gather along the axis,
+// everything else a product with a small matrix of weights [in, out]; so every mode, rounding and
+// coordinate rule of ONNX is a way to fill a table at import, and gradients need nothing new.
 #include <algorithm>
 #include <cmath>
 
@@ -39,12 +39,16 @@ double coordinate(const Rules& rules, const Axis& axis, std::int64_t i) {
   const double half = (at + 0.5) / axis.scale - 0.5;
   if (rules.coordinates == "asymmetric") return at / axis.scale;
   // With scales given, the corners are those of the size before it is rounded down.
-  if (rules.coordinates == "align_corners") return axis.out == 1 ? 0 : at * (in - 1) / (axis.scale * in - 1);
+  if (rules.coordinates == "align_corners")
+    return axis.out == 1 ? 0 : at * (in - 1) / (axis.scale * in - 1);
   if (rules.coordinates == "pytorch_half_pixel") return axis.out > 1 ? half : 0;
   if (rules.coordinates == "tf_half_pixel_for_nn") return (at + 0.5) / axis.scale;
-  if (rules.coordinates == "half_pixel_symmetric") return half + in / 2 * (1 - out / (axis.scale * in));
+  if (rules.coordinates == "half_pixel_symmetric")
+    return half + in / 2 * (1 - out / (axis.scale * in));
   if (rules.coordinates == "tf_crop_and_resize") {
-    if (axis.out > 1) return axis.roi_start * (in - 1) + at * (axis.roi_end - axis.roi_start) * (in - 1) / (out - 1);
+    if (axis.out > 1)
+      return axis.roi_start * (in - 1) +
+             at * (axis.roi_end - axis.roi_start) * (in - 1) / (out - 1);
     return 0.5 * (axis.roi_start + axis.roi_end) * (in - 1);
   }
   return half;
@@ -68,7 +72,8 @@ double kernel(const Rules& rules, double distance) {
 }
 
 // The weights of one output element, added into its column.
-void fill_column(const Rules& rules, const Axis& axis, double x, std::vector<double>& weights, std::int64_t column) {
+void fill_column(const Rules& rules, const Axis& axis, double x, std::vector<double>& weights,
+                 std::int64_t column) {
   const double squeeze = rules.antialias ? std::min(axis.scale, 1.0) : 1;
   const double reach = (rules.mode == "linear" ? 1 : 2) / squeeze;
   const auto first = static_cast<std::int64_t>(std::floor(x - reach));
@@ -81,7 +86,8 @@ void fill_column(const Rules& rules, const Axis& axis, double x, std::vector<dou
   const bool normalise = (rules.exclude_outside || rules.antialias) && total != 0;
   for (std::int64_t j = first; j <= last; ++j) {
     if (rules.exclude_outside && (j < 0 || j >= axis.in)) continue;
-    const double weight = kernel(rules, (static_cast<double>(j) - x) * squeeze) / (normalise ? total : 1);
+    const double weight =
+        kernel(rules, (static_cast<double>(j) - x) * squeeze) / (normalise ? total : 1);
     const std::int64_t row = std::clamp<std::int64_t>(j, 0, axis.in - 1);
     weights[static_cast<std::size_t>(row * axis.out + column)] += weight;
   }
@@ -92,11 +98,14 @@ Result<Var> resize_axis(OperatorCall& call, Var x, int at, const Rules& rules, c
   const bool crop = rules.coordinates == "tf_crop_and_resize";
   if (rules.mode == "nearest") {
     ir::Ints indices;
-    for (std::int64_t i = 0; i < axis.out; ++i) indices.push_back(nearest(rules, coordinate(rules, axis, i), axis.in));
-    return builder.call1("gather", {x, call.constant(Array::of_integers({axis.out}, std::move(indices)))},
+    for (std::int64_t i = 0; i < axis.out; ++i)
+      indices.push_back(nearest(rules, coordinate(rules, axis, i), axis.in));
+    return builder.call1("gather",
+                         {x, call.constant(Array::of_integers({axis.out}, std::move(indices)))},
                          {{"axis", std::int64_t{at}}});
   }
-  if (axis.in * axis.out > kMostFolded) return bad_input("{} to {} elements is too large a step", axis.in, axis.out);
+  if (axis.in * axis.out > kMostFolded)
+    return bad_input("{} to {} elements is too large a step", axis.in, axis.out);
   std::vector<double> weights(static_cast<std::size_t>(axis.in * axis.out), 0);
   std::vector<double> outside(static_cast<std::size_t>(axis.out), 0);
   bool any_outside = false;
@@ -109,15 +118,17 @@ Result<Var> resize_axis(OperatorCall& call, Var x, int at, const Rules& rules, c
     }
     fill_column(rules, axis, std::clamp(place, -1e9, 1e9), weights, i);
   }
-  const Var table = call.constant(Array::of_reals({axis.in, axis.out}, std::move(weights), x.dtype()));
+  const Var table =
+      call.constant(Array::of_reals({axis.in, axis.out}, std::move(weights), x.dtype()));
   ir::Ints perm = range(0, x.rank());
   std::swap(perm[static_cast<std::size_t>(at)], perm.back());
   Var y = builder.call1("linear", {transpose_by(x, perm), table});
   if (any_outside) {
     const Var mask = call.constant(Array::of_reals({axis.out}, std::move(outside), x.dtype()));
-    // Inside the extrapolated part everything is one number: zero weights there, so adding it is enough,
-    // unless an earlier axis was extrapolated; then that number would be scaled.
-    y = builder.call1("where", {cast_to(mask, ir::DType::kBool), ops::number(y, rules.extrapolation), y});
+    // Inside the extrapolated part everything is one number: zero weights there, so adding it is
+    // enough, unless an earlier axis was extrapolated; then that number would be scaled.
+    y = builder.call1("where",
+                      {cast_to(mask, ir::DType::kBool), ops::number(y, rules.extrapolation), y});
   }
   return transpose_by(y, perm);
 }
@@ -127,12 +138,14 @@ struct Target {
 };
 
 Status fill_sizes(OperatorCall& call, const ir::Ints& sizes, const ir::Ints& axes, Target& target) {
-  if (sizes.size() != axes.size()) return bad_input("has {} sizes for {} axes", sizes.size(), axes.size());
+  if (sizes.size() != axes.size())
+    return bad_input("has {} sizes for {} axes", sizes.size(), axes.size());
   const std::string policy = call.text("keep_aspect_ratio_policy", "stretch");
   double common = policy == "not_larger" ? 1e300 : 0;
   for (std::size_t i = 0; i < axes.size(); ++i) {
     Axis& axis = target.axes[static_cast<std::size_t>(axes[i])];
-    if (sizes[i] < 1 || sizes[i] > (1LL << 31) || axis.in < 1) return bad_input("a size of {} makes no sense", sizes[i]);
+    if (sizes[i] < 1 || sizes[i] > (1LL << 31) || axis.in < 1)
+      return bad_input("a size of {} makes no sense", sizes[i]);
     axis.scale = static_cast<double>(sizes[i]) / static_cast<double>(axis.in);
     axis.out = sizes[i];
     common = policy == "not_larger" ? std::min(common, axis.scale) : std::max(common, axis.scale);
@@ -147,11 +160,13 @@ Status fill_sizes(OperatorCall& call, const ir::Ints& sizes, const ir::Ints& axe
 }
 
 Status fill_scales(const std::vector<double>& scales, const ir::Ints& axes, Target& target) {
-  if (scales.size() != axes.size()) return bad_input("has {} scales for {} axes", scales.size(), axes.size());
+  if (scales.size() != axes.size())
+    return bad_input("has {} scales for {} axes", scales.size(), axes.size());
   for (std::size_t i = 0; i < axes.size(); ++i) {
     Axis& axis = target.axes[static_cast<std::size_t>(axes[i])];
     const double size = std::floor(scales[i] * static_cast<double>(axis.in));
-    if (!(scales[i] > 0) || !(size < 2e9)) return bad_input("a scale of {} makes no sense", scales[i]);
+    if (!(scales[i] > 0) || !(size < 2e9))
+      return bad_input("a scale of {} makes no sense", scales[i]);
     axis.scale = scales[i];
     axis.out = static_cast<std::int64_t>(size);
   }
@@ -177,7 +192,8 @@ Result<Target> target_of(OperatorCall& call) {
   if (upsample && call.version() < 9) {
     const auto* scales = call.attribute("scales");
     if (scales == nullptr) return bad_input("scales are missing");
-    PLIMSOLL_RETURN_IF_ERROR(fill_scales({scales->floats.begin(), scales->floats.end()}, axes, target));
+    PLIMSOLL_RETURN_IF_ERROR(
+        fill_scales({scales->floats.begin(), scales->floats.end()}, axes, target));
     return target;
   }
   const bool has_sizes = call.version() >= 11 && call.has(3) && call.shape(3).elements() > 0;
@@ -190,10 +206,13 @@ Result<Target> target_of(OperatorCall& call) {
   }
   if (call.text("coordinate_transformation_mode", "") == "tf_crop_and_resize") {
     PLIMSOLL_TRY(const Array* roi, call.must_know(1, "roi"));
-    if (roi->elements() != static_cast<std::int64_t>(axes.size()) * 2) return bad_input("roi has the wrong length");
+    if (roi->elements() != static_cast<std::int64_t>(axes.size()) * 2)
+      return bad_input("roi has the wrong length");
     for (std::size_t i = 0; i < axes.size(); ++i) {
-      target.axes[static_cast<std::size_t>(axes[i])].roi_start = roi->number(static_cast<std::int64_t>(i));
-      target.axes[static_cast<std::size_t>(axes[i])].roi_end = roi->number(static_cast<std::int64_t>(i + axes.size()));
+      target.axes[static_cast<std::size_t>(axes[i])].roi_start =
+          roi->number(static_cast<std::int64_t>(i));
+      target.axes[static_cast<std::size_t>(axes[i])].roi_end =
+          roi->number(static_cast<std::int64_t>(i + axes.size()));
     }
   }
   return target;
@@ -205,20 +224,23 @@ Status resize(OperatorCall& call) {
   rules.mode = call.text("mode", "nearest");
   if (rules.mode == "bilinear" || rules.mode == "trilinear") rules.mode = "linear";
   const bool old = call.version() < 11 || call.node().op == "Upsample";
-  rules.coordinates = old ? "asymmetric" : call.text("coordinate_transformation_mode", "half_pixel");
+  rules.coordinates =
+      old ? "asymmetric" : call.text("coordinate_transformation_mode", "half_pixel");
   rules.rounding = old ? "floor" : call.text("nearest_mode", "round_prefer_floor");
   rules.cubic_a = call.real("cubic_coeff_a", -0.75);
   rules.exclude_outside = call.integer("exclude_outside", 0) != 0;
   rules.antialias = call.integer("antialias", 0) != 0;
   rules.extrapolation = call.real("extrapolation_value", 0);
-  if (rules.mode != "nearest" && rules.mode != "linear" && rules.mode != "cubic") return bad_input("mode '{}' is unknown", rules.mode);
+  if (rules.mode != "nearest" && rules.mode != "linear" && rules.mode != "cubic")
+    return bad_input("mode '{}' is unknown", rules.mode);
   PLIMSOLL_TRY(const Target target, target_of(call));
   const ir::DType dtype = call.dtype(0);
   Var y = call.in(0);
   if (rules.mode != "nearest" && !ir::is_float(dtype)) y = cast_to(y, ir::DType::kF32);
   for (int at = 0; at < call.rank(0); ++at) {
     const Axis& axis = target.axes[static_cast<std::size_t>(at)];
-    const bool crop = rules.coordinates == "tf_crop_and_resize" && (axis.roi_start != 0 || axis.roi_end != 1);
+    const bool crop =
+        rules.coordinates == "tf_crop_and_resize" && (axis.roi_start != 0 || axis.roi_end != 1);
     if (axis.in == axis.out && axis.scale == 1 && !crop) continue;
     PLIMSOLL_TRY(y, resize_axis(call, y, at, rules, axis));
     if (call.builder().error()) return {};
@@ -234,6 +256,8 @@ Status resize(OperatorCall& call) {
 
 }  // namespace
 
-std::vector<Operator> resize_operators() { return {{"Resize", resize}, {"Upsample", resize}}; }
+std::vector<Operator> resize_operators() {
+  return {{"Resize", resize}, {"Upsample", resize}};
+}
 
 }  // namespace plimsoll::model::onnx

@@ -1,9 +1,10 @@
 // Sequences of tensors and optional values, resolved at import.
 //
-// A sequence that exporters write (SplitToSequence, then SequenceAt or ConcatFromSequence; a list filled in
-// a loop) has a length that is known as soon as shapes are. So it is no value of our graph but a list of tensors while
-// importing (Tensor::items): inserting makes another list, reading one is another name for its tensor. Lists come from
-// nodes only: inputs and outputs of a model are tensors. An optional value is the tensor or list itself, or absent.
+// A sequence that exporters write (SplitToSequence, then SequenceAt or ConcatFromSequence; a list
+// filled in a loop) has a length that is known as soon as shapes are. So it is no value of our
+// graph but a list of tensors while importing (Tensor::items): inserting makes another list,
+// reading one is another name for its tensor. Lists come from nodes only: inputs and outputs of a
+// model are tensors. An optional value is the tensor or list itself, or absent.
 #include "plimsoll/model/onnx/building_blocks.h"
 #include "plimsoll/model/onnx/operator_table.h"
 #include "plimsoll/ops/interpreter.h"
@@ -16,7 +17,8 @@ using Items = std::vector<TensorId>;
 constexpr std::int64_t kMostPieces = 1 << 16;
 
 Result<const Items*> items_of(OperatorCall& call, int input) {
-  const Items* items = call.has(input) ? call.importer().tensor(call.input(input)).items.get() : nullptr;
+  const Items* items =
+      call.has(input) ? call.importer().tensor(call.input(input)).items.get() : nullptr;
   if (items == nullptr) return bad_input("input {} is no sequence", input);
   return items;
 }
@@ -26,15 +28,18 @@ template <typename Build>
 Result<Array> computed(const std::vector<const Array*>& inputs, const Build& build) {
   Builder scratch("fold");
   std::vector<Var> vars;
-  for (const Array* input : inputs) vars.push_back(scratch.constant(fmt::format("input{}", vars.size()), *input));
+  for (const Array* input : inputs)
+    vars.push_back(scratch.constant(fmt::format("input{}", vars.size()), *input));
   const Var y = build(vars);
   if (scratch.error()) return tl::unexpected<Error>(*scratch.error());
   PLIMSOLL_TRY(ops::Environment values, ops::interpret(scratch.graph(), {}));
   return *values[y.id().index()];
 }
 
-// The contents of all of them when all are known and no weights, and small enough to be read so many times; else nothing.
-Result<std::vector<const Array*>> all_known(OperatorCall& call, const Items& items, std::int64_t times = 1) {
+// The contents of all of them when all are known and no weights, and small enough to be read so
+// many times; else nothing.
+Result<std::vector<const Array*>> all_known(OperatorCall& call, const Items& items,
+                                            std::int64_t times = 1) {
   std::vector<const Array*> out;
   std::int64_t elements = 0;
   for (const TensorId item : items) {
@@ -51,15 +56,19 @@ Result<std::vector<const Array*>> all_known(OperatorCall& call, const Items& ite
 // A place in a list; one behind the last only for `end`.
 Result<std::size_t> place_of(OperatorCall& call, int input, const Items& items, bool end) {
   const auto count = static_cast<std::int64_t>(items.size());
-  PLIMSOLL_TRY(std::int64_t place, call.known_integer(input, "the position", end ? count : count - 1));
+  PLIMSOLL_TRY(std::int64_t place,
+               call.known_integer(input, "the position", end ? count : count - 1));
   if (place < 0) place += count;
-  if (place < 0 || place >= count + (end ? 1 : 0)) return bad_input("position {} of a sequence of {}", place, count);
+  if (place < 0 || place >= count + (end ? 1 : 0))
+    return bad_input("position {} of a sequence of {}", place, count);
   return static_cast<std::size_t>(place);
 }
 
 Status give(OperatorCall& call, int output, Items items) {
   if (!call.wants(output)) return {};
-  PLIMSOLL_TRY(const TensorId made, call.importer().add_items(call.node().outputs[static_cast<std::size_t>(output)], std::move(items)));
+  PLIMSOLL_TRY(const TensorId made,
+               call.importer().add_items(call.node().outputs[static_cast<std::size_t>(output)],
+                                         std::move(items)));
   call.out_alias(output, made);
   return {};
 }
@@ -73,7 +82,9 @@ Status construct(OperatorCall& call) {
   return give(call, 0, std::move(items));
 }
 
-Status empty(OperatorCall& call) { return give(call, 0, {}); }
+Status empty(OperatorCall& call) {
+  return give(call, 0, {});
+}
 
 Status insert(OperatorCall& call) {
   PLIMSOLL_TRY(const Items* before, items_of(call, 0));
@@ -111,7 +122,8 @@ Status concat_items(OperatorCall& call) {
   if (items->empty()) return bad_input("nothing to join: the sequence is empty");
   const bool stack = call.integer("new_axis", 0) != 0;
   for (const TensorId item : *items) {
-    if (call.importer().tensor(item).items != nullptr) return bad_input("joins sequences of sequences");
+    if (call.importer().tensor(item).items != nullptr)
+      return bad_input("joins sequences of sequences");
   }
   const int rank = call.importer().tensor(items->front()).type.shape.rank() + (stack ? 1 : 0);
   if (rank > ir::kMaxRank) return bad_input("stacks tensors of rank {}", ir::kMaxRank);
@@ -134,7 +146,8 @@ Status concat_items(OperatorCall& call) {
   std::vector<Var> parts;
   for (const TensorId item : *items) {
     PLIMSOLL_TRY(const Var part, call.importer().in_graph(item));
-    if (part.rank() >= ir::kMaxRank && stack) return bad_input("stacks tensors of rank {}", part.rank());
+    if (part.rank() >= ir::kMaxRank && stack)
+      return bad_input("stacks tensors of rank {}", part.rank());
     parts.push_back(part);
   }
   call.out(0, joined(std::move(parts)));
@@ -149,7 +162,8 @@ Result<ir::Ints> piece_sizes(OperatorCall& call, std::int64_t extent) {
     if (call.rank(1) == 1) {
       std::int64_t sum = 0;
       for (const std::int64_t size : split) {
-        if (size < 0 || size > extent - sum) return bad_input("split does not add up to {}", extent);
+        if (size < 0 || size > extent - sum)
+          return bad_input("split does not add up to {}", extent);
         sum += size;
       }
       if (sum != extent) return bad_input("split does not add up to {}", extent);
@@ -157,9 +171,11 @@ Result<ir::Ints> piece_sizes(OperatorCall& call, std::int64_t extent) {
     }
     if (split.size() == 1) each = split.front();
   }
-  if (each < 1 || (extent - 1) / each >= kMostPieces) return bad_input("splits {} into pieces of {}", extent, each);
+  if (each < 1 || (extent - 1) / each >= kMostPieces)
+    return bad_input("splits {} into pieces of {}", extent, each);
   ir::Ints sizes;
-  for (std::int64_t done = 0; done < extent; done += each) sizes.push_back(std::min(each, extent - done));
+  for (std::int64_t done = 0; done < extent; done += each)
+    sizes.push_back(std::min(each, extent - done));
   return sizes;
 }
 
@@ -168,25 +184,33 @@ Status split_to_sequence(OperatorCall& call) {
   PLIMSOLL_TRY(const int axis, normal_axis_of(call.integer("axis", 0), call.rank(0)));
   PLIMSOLL_TRY(const ir::Ints sizes, piece_sizes(call, call.shape(0)[axis]));
   const bool drop_axis = !call.has(1) && call.integer("keepdims", 1) == 0;
-  PLIMSOLL_TRY(const auto known, all_known(call, {call.input(0)}, std::max<std::int64_t>(1, static_cast<std::int64_t>(sizes.size()))));
+  PLIMSOLL_TRY(const auto known,
+               all_known(call, {call.input(0)},
+                         std::max<std::int64_t>(1, static_cast<std::int64_t>(sizes.size()))));
   Items items;
   std::int64_t from = 0;
   for (const std::int64_t size : sizes) {
-    const auto piece_of = [&](Var x) { return drop_axis ? select(x, axis, from) : slice_axis(x, axis, from, from + size); };
+    const auto piece_of = [&](Var x) {
+      return drop_axis ? select(x, axis, from) : slice_axis(x, axis, from, from + size);
+    };
     if (!known.empty()) {
-      PLIMSOLL_TRY(Array array, computed(known, [&](const std::vector<Var>& x) { return piece_of(x.front()); }));
-      items.push_back(call.importer().add_known("piece", std::make_shared<const Array>(std::move(array))));
+      PLIMSOLL_TRY(Array array,
+                   computed(known, [&](const std::vector<Var>& x) { return piece_of(x.front()); }));
+      items.push_back(
+          call.importer().add_known("piece", std::make_shared<const Array>(std::move(array))));
     } else {
       const Var piece = piece_of(call.in(0));
       if (call.builder().error()) return {};
-      items.push_back(call.importer().add({"piece", piece.type(), piece, nullptr, nullptr, nullptr}));
+      items.push_back(
+          call.importer().add({"piece", piece.type(), piece, nullptr, nullptr, nullptr}));
     }
     from += size;
   }
   return give(call, 0, std::move(items));
 }
 
-// The body once for every element of the first sequence; further inputs are sequences as long, or tensors for all.
+// The body once for every element of the first sequence; further inputs are sequences as long, or
+// tensors for all.
 Status map(OperatorCall& call) {
   PLIMSOLL_TRY(const Items* first, items_of(call, 0));
   const AttributeFile* attribute = call.attribute("body");
@@ -199,13 +223,15 @@ Status map(OperatorCall& call) {
     for (int k = 0; k < call.inputs(); ++k) {
       if (!call.has(k)) return bad_input("input {} is missing", k);
       const Items* items = call.importer().tensor(call.input(k)).items.get();
-      if (items != nullptr && items->size() != first->size()) return bad_input("its sequences have different lengths");
+      if (items != nullptr && items->size() != first->size())
+        return bad_input("its sequences have different lengths");
       inputs.push_back(items != nullptr ? (*items)[i] : call.input(k));
     }
     PLIMSOLL_TRY(const auto outputs, call.importer().inline_graph(body, inputs, call.scope()));
     for (std::size_t k = 0; k < outputs.size(); ++k) made[k].push_back(outputs[k]);
   }
-  for (std::size_t k = 0; k < made.size(); ++k) PLIMSOLL_RETURN_IF_ERROR(give(call, static_cast<int>(k), std::move(made[k])));
+  for (std::size_t k = 0; k < made.size(); ++k)
+    PLIMSOLL_RETURN_IF_ERROR(give(call, static_cast<int>(k), std::move(made[k])));
   return {};
 }
 
@@ -224,12 +250,18 @@ Status has_element(OperatorCall& call) {
 
 std::vector<Operator> sequence_operators() {
   return {
-      {"SequenceConstruct", construct, {}, false}, {"SequenceEmpty", empty, {}, false},
-      {"SequenceInsert", insert, {}, false}, {"SequenceErase", erase, {}, false},
-      {"SequenceAt", at, {}, false}, {"SequenceLength", length, {}, false},
-      {"SequenceMap", map, {}, false}, {"SplitToSequence", split_to_sequence, {}, false},
-      {"ConcatFromSequence", concat_items, {}, false}, {"Optional", optional_element, {}, false},
-      {"OptionalGetElement", optional_element, {}, false}, {"OptionalHasElement", has_element, {}, false},
+      {"SequenceConstruct", construct, {}, false},
+      {"SequenceEmpty", empty, {}, false},
+      {"SequenceInsert", insert, {}, false},
+      {"SequenceErase", erase, {}, false},
+      {"SequenceAt", at, {}, false},
+      {"SequenceLength", length, {}, false},
+      {"SequenceMap", map, {}, false},
+      {"SplitToSequence", split_to_sequence, {}, false},
+      {"ConcatFromSequence", concat_items, {}, false},
+      {"Optional", optional_element, {}, false},
+      {"OptionalGetElement", optional_element, {}, false},
+      {"OptionalHasElement", has_element, {}, false},
   };
 }
 

@@ -23,7 +23,8 @@ Status reshape(OperatorCall& call) {
   int open = -1;
   for (std::size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] == 0 && !allow_zero) {
-      if (static_cast<int>(i) >= from.rank()) return bad_input("its shape copies dimension {}, which x has not", i);
+      if (static_cast<int>(i) >= from.rank())
+        return bad_input("its shape copies dimension {}, which x has not", i);
       shape[i] = from[static_cast<int>(i)];
     }
     if (shape[i] == -1) {
@@ -32,7 +33,8 @@ Status reshape(OperatorCall& call) {
       continue;
     }
     const auto product = checked_multiply(known, shape[i]);
-    if (shape[i] < 0 || !product) return bad_input("its shape has an impossible dimension {}", shape[i]);
+    if (shape[i] < 0 || !product)
+      return bad_input("its shape has an impossible dimension {}", shape[i]);
     known = *product;
   }
   if (open >= 0) {
@@ -53,9 +55,11 @@ Status reshape(OperatorCall& call) {
 Status flatten(OperatorCall& call) {
   const int rank = call.rank(0);
   const std::int64_t axis = call.integer("axis", 1);
-  if (axis < -rank || axis > rank) return bad_input("axis {} is outside a tensor of rank {}", axis, rank);
+  if (axis < -rank || axis > rank)
+    return bad_input("axis {} is outside a tensor of rank {}", axis, rank);
   const int at = static_cast<int>(axis < 0 ? axis + rank : axis);
-  call.out(0, reshape_to(call.in(0), {call.shape(0).elements(0, at), call.shape(0).elements(at, rank)}));
+  call.out(
+      0, reshape_to(call.in(0), {call.shape(0).elements(0, at), call.shape(0).elements(at, rank)}));
   return {};
 }
 
@@ -66,7 +70,8 @@ Status squeeze(OperatorCall& call) {
   ir::Ints shape;
   for (int axis = 0; axis < from.rank(); ++axis) {
     const bool named = std::find(axes.begin(), axes.end(), axis) != axes.end();
-    if (named && from[axis] != 1) return bad_input("dimension {} is {}, only 1 can go", axis, from[axis]);
+    if (named && from[axis] != 1)
+      return bad_input("dimension {} is {}, only 1 can go", axis, from[axis]);
     if (named || (axes.empty() && from[axis] == 1)) continue;
     shape.push_back(from[axis]);
   }
@@ -114,7 +119,9 @@ Status expand(OperatorCall& call) {
   PLIMSOLL_TRY(const ir::Ints dims, call.known_integers(1, "shape"));
   PLIMSOLL_TRY(const ir::Shape wanted, ir::Shape::make(dims));
   const auto shape = ir::broadcast(call.shape(0), wanted);
-  if (!shape) return bad_input("{} does not broadcast to {}", ir::to_string(call.shape(0)), ir::to_string(wanted));
+  if (!shape)
+    return bad_input("{} does not broadcast to {}", ir::to_string(call.shape(0)),
+                     ir::to_string(wanted));
   if (*shape == call.shape(0)) {
     call.out_alias(0, call.input(0));
     return {};
@@ -148,7 +155,8 @@ Status slice(OperatorCall& call) {
   const ir::Shape& from = call.shape(0);
   if (axes.empty()) axes = range(0, static_cast<std::int64_t>(starts.size()));
   if (steps.empty()) steps.assign(starts.size(), 1);
-  if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size()) {
+  if (ends.size() != starts.size() || axes.size() != starts.size() ||
+      steps.size() != starts.size()) {
     return bad_input("starts, ends, axes and steps have different lengths");
   }
   ir::Ints all_starts(static_cast<std::size_t>(from.rank()), 0);
@@ -172,8 +180,9 @@ Status slice(OperatorCall& call) {
     call.out_alias(0, call.input(0));
     return {};
   }
-  call.out(0, call.builder().call1("slice", {call.in(0)},
-                                   {{"starts", all_starts}, {"ends", all_ends}, {"steps", all_steps}}));
+  call.out(
+      0, call.builder().call1("slice", {call.in(0)},
+                              {{"starts", all_starts}, {"ends", all_ends}, {"steps", all_steps}}));
   return {};
 }
 
@@ -182,8 +191,10 @@ Status split(OperatorCall& call) {
   const std::int64_t n = call.shape(0)[axis];
   PLIMSOLL_TRY(ir::Ints sizes, list_of(call, 1, "split", call.version() >= 13));
   if (sizes.empty()) {
-    const std::int64_t parts = std::max<std::int64_t>(call.integer("num_outputs", call.outputs()), 1);
-    if (parts > std::max<std::int64_t>(n, 1) || parts > 65536) return bad_input("{} parts of {} elements", parts, n);
+    const std::int64_t parts =
+        std::max<std::int64_t>(call.integer("num_outputs", call.outputs()), 1);
+    if (parts > std::max<std::int64_t>(n, 1) || parts > 65536)
+      return bad_input("{} parts of {} elements", parts, n);
     const std::int64_t size = ceil_div(n, parts);
     sizes.assign(static_cast<std::size_t>(parts), size);
     sizes.back() = n - size * (parts - 1);
@@ -192,7 +203,8 @@ Status split(OperatorCall& call) {
   if (static_cast<int>(sizes.size()) < call.outputs()) {
     return bad_input("has {} outputs, its sizes make {}", call.outputs(), sizes.size());
   }
-  const auto parts = call.builder().call("split", {call.in(0)}, {{"axis", std::int64_t{axis}}, {"sizes", sizes}});
+  const auto parts =
+      call.builder().call("split", {call.in(0)}, {{"axis", std::int64_t{axis}}, {"sizes", sizes}});
   for (std::size_t i = 0; i < parts.size(); ++i) call.out(static_cast<int>(i), parts[i]);
   return {};
 }
@@ -224,7 +236,8 @@ Status pad(OperatorCall& call) {
   if (call.has(3)) {
     PLIMSOLL_TRY(axes, call.known_integers(3, "axes"));
   }
-  if (pads.size() != axes.size() * 2) return bad_input("has {} pads for {} axes", pads.size(), axes.size());
+  if (pads.size() != axes.size() * 2)
+    return bad_input("has {} pads for {} axes", pads.size(), axes.size());
   ir::Ints all(static_cast<std::size_t>(rank) * 2, 0);
   for (std::size_t i = 0; i < axes.size(); ++i) {
     PLIMSOLL_TRY(const int axis, normal_axis_of(axes[i], rank));
@@ -239,20 +252,23 @@ Status pad(OperatorCall& call) {
     call.out_alias(0, call.input(0));
     return {};
   }
-  call.out(0, call.builder().call1("pad", {call.in(0)},
-                                   {{"pads", all}, {"value", value}, {"mode", call.text("mode", "constant")}}));
+  call.out(0, call.builder().call1(
+                  "pad", {call.in(0)},
+                  {{"pads", all}, {"value", value}, {"mode", call.text("mode", "constant")}}));
   return {};
 }
 
 Status depth_to_space(OperatorCall& call) {
-  call.out(0, call.builder().call1("depth_to_space", {call.in(0)},
-                                   {{"block", call.integer("blocksize", 0)}, {"mode", call.text("mode", "DCR")}}));
+  call.out(0, call.builder().call1(
+                  "depth_to_space", {call.in(0)},
+                  {{"block", call.integer("blocksize", 0)}, {"mode", call.text("mode", "DCR")}}));
   return {};
 }
 
 Status space_to_depth(OperatorCall& call) {
-  call.out(0, call.builder().call1("space_to_depth", {call.in(0)},
-                                   {{"block", call.integer("blocksize", 0)}, {"mode", call.text("mode", "DCR")}}));
+  call.out(0, call.builder().call1(
+                  "space_to_depth", {call.in(0)},
+                  {{"block", call.integer("blocksize", 0)}, {"mode", call.text("mode", "DCR")}}));
   return {};
 }
 
@@ -266,10 +282,12 @@ Status trilu(OperatorCall& call) {
 Status center_crop_pad(OperatorCall& call) {
   PLIMSOLL_TRY(const ir::Ints wanted, call.known_integers(1, "shape"));
   const ir::Shape& from = call.shape(0);
-  PLIMSOLL_TRY(ir::Ints axes, normal_axes(call.integers("axes", range(0, from.rank())), from.rank()));
+  PLIMSOLL_TRY(ir::Ints axes,
+               normal_axes(call.integers("axes", range(0, from.rank())), from.rank()));
   // normal_axes sorts; the sizes belong to the axes as given.
   axes = call.integers("axes", axes);
-  if (wanted.size() != axes.size()) return bad_input("has {} sizes for {} axes", wanted.size(), axes.size());
+  if (wanted.size() != axes.size())
+    return bad_input("has {} sizes for {} axes", wanted.size(), axes.size());
   Var x = call.in(0);
   ir::Ints pads(static_cast<std::size_t>(from.rank()) * 2, 0);
   for (std::size_t i = 0; i < axes.size(); ++i) {
@@ -292,10 +310,21 @@ Status center_crop_pad(OperatorCall& call) {
 
 std::vector<Operator> shaping_operators() {
   return {
-      {"Reshape", reshape}, {"Flatten", flatten}, {"Squeeze", squeeze}, {"Unsqueeze", unsqueeze},
-      {"Transpose", transpose}, {"Expand", expand}, {"Slice", slice}, {"Split", split}, {"Concat", concat},
-      {"Tile", tile}, {"Pad", pad}, {"DepthToSpace", depth_to_space}, {"SpaceToDepth", space_to_depth},
-      {"Trilu", trilu}, {"CenterCropPad", center_crop_pad},
+      {"Reshape", reshape},
+      {"Flatten", flatten},
+      {"Squeeze", squeeze},
+      {"Unsqueeze", unsqueeze},
+      {"Transpose", transpose},
+      {"Expand", expand},
+      {"Slice", slice},
+      {"Split", split},
+      {"Concat", concat},
+      {"Tile", tile},
+      {"Pad", pad},
+      {"DepthToSpace", depth_to_space},
+      {"SpaceToDepth", space_to_depth},
+      {"Trilu", trilu},
+      {"CenterCropPad", center_crop_pad},
   };
 }
 

@@ -1,8 +1,9 @@
 // Fourier transforms and what stands around them: DFT, STFT, windows, mel filters.
 //
-// Complex numbers are pairs in the last axis; here they are two planes, of which the imaginary one is
-// absent when the input is real. A transform of length n is a product with the n×n tables of cosines and
-// sines; a long one is split once more (Cooley and Tukey), so that no table is larger than kLongestTable²:
+// Complex numbers are pairs in the last axis; here they are two planes, of which the imaginary one
+// is absent when the input is real. A transform of length n is a product with the n×n tables of
+// cosines and sines; a long one is split once more (Cooley and Tukey), so that no table is larger
+// than kLongestTable²:
 //
 //   n = a·b:  [.., a, b] → transforms of length a down the columns → times e^(−2πi·j·k/n)
 //             → transforms of length b along the rows → read column by column
@@ -36,19 +37,22 @@ struct Tables {
 };
 
 // cos and sin of 2π·row·column/n, [rows, columns]; `weights` (one per row) may scale the rows.
-Tables tables(OperatorCall& call, std::int64_t rows, std::int64_t columns, std::int64_t n, DType dtype, const std::vector<double>& weights = {}) {
+Tables tables(OperatorCall& call, std::int64_t rows, std::int64_t columns, std::int64_t n,
+              DType dtype, const std::vector<double>& weights = {}) {
   std::vector<double> cos;
   std::vector<double> sin;
   for (std::int64_t i = 0; i < rows; ++i) {
     const double weight = weights.empty() ? 1 : weights[static_cast<std::size_t>(i)];
     for (std::int64_t j = 0; j < columns; ++j) {
-      const double angle = 2 * std::numbers::pi * static_cast<double>(i * j % n) / static_cast<double>(n);
+      const double angle =
+          2 * std::numbers::pi * static_cast<double>(i * j % n) / static_cast<double>(n);
       cos.push_back(weight * std::cos(angle));
       sin.push_back(weight * std::sin(angle));
     }
   }
   const ir::Shape shape{rows, columns};
-  return {call.constant(Array::of_reals(shape, std::move(cos), dtype)), call.constant(Array::of_reals(shape, std::move(sin), dtype))};
+  return {call.constant(Array::of_reals(shape, std::move(cos), dtype)),
+          call.constant(Array::of_reals(shape, std::move(sin), dtype))};
 }
 
 // (re + i·im)·(cos ∓ i·sin), with any product; − is forward.
@@ -61,20 +65,27 @@ Planes turned(const Planes& x, const Tables& t, TransformDirection direction, Pr
 }
 
 // The last axis, n long, transformed.
-Result<Planes> transform(OperatorCall& call, Planes x, std::int64_t n, TransformDirection direction) {
+Result<Planes> transform(OperatorCall& call, Planes x, std::int64_t n,
+                         TransformDirection direction) {
   Builder& builder = call.builder();
   if (builder.error()) return x;
   if (n <= kLongestTable) {
-    return turned(x, tables(call, n, n, n, x.re.dtype()), direction,
-                  [&](Var a, Var b) { return builder.call1("linear", {a, b}); });
+    return turned(x, tables(call, n, n, n, x.re.dtype()), direction, [&](Var a, Var b) {
+      return builder.call1("linear", {a, b});
+    });
   }
   std::int64_t a = kLongestTable;
   while (n % a != 0) --a;
-  if (a == 1) return bad_input("a transform of length {}, whose smallest factor is above {}, is not supported", n, kLongestTable);
+  if (a == 1)
+    return bad_input(
+        "a transform of length {}, whose smallest factor is above {}, is not supported", n,
+        kLongestTable);
   const std::int64_t b = n / a;
   ir::Ints outer = dims_of(x.re.shape());
   outer.pop_back();
-  const auto each = [&](Planes p, const auto& f) { return Planes{f(p.re), p.im ? f(p.im) : Var()}; };
+  const auto each = [&](Planes p, const auto& f) {
+    return Planes{f(p.re), p.im ? f(p.im) : Var()};
+  };
   const auto shaped = [&](ir::Ints tail) {
     return [&outer, tail](Var v) {
       ir::Ints shape = outer;
@@ -118,7 +129,8 @@ Var fitted(Var x, std::int64_t length) {
 Var pairs(const Planes& x) {
   ir::Ints shape = dims_of(x.re.shape());
   shape.push_back(1);
-  return concat_all({reshape_to(x.re, shape), reshape_to(x.im, shape)}, static_cast<int>(shape.size()) - 1);
+  return concat_all({reshape_to(x.re, shape), reshape_to(x.im, shape)},
+                    static_cast<int>(shape.size()) - 1);
 }
 
 // The axis last, the pair in two planes.
@@ -136,22 +148,27 @@ Result<int> transformed_axis(OperatorCall& call) {
     PLIMSOLL_TRY(axis, call.known_integer(2, "axis", axis));
   }
   PLIMSOLL_TRY(const int normal, normal_axis_of(axis, call.rank(0)));
-  if (normal == call.rank(0) - 1) return bad_input("axis {} is that of real and imaginary parts", axis);
+  if (normal == call.rank(0) - 1)
+    return bad_input("axis {} is that of real and imaginary parts", axis);
   return normal;
 }
 
 Status dft(OperatorCall& call) {
   const int rank = call.rank(0);
   if (rank < 2 || call.shape(0)[rank - 1] < 1 || call.shape(0)[rank - 1] > 2) {
-    return bad_input("the last axis of {} does not hold real or complex numbers", ir::to_string(call.shape(0)));
+    return bad_input("the last axis of {} does not hold real or complex numbers",
+                     ir::to_string(call.shape(0)));
   }
   PLIMSOLL_TRY(const int axis, transformed_axis(call));
-  const auto direction = call.integer("inverse", 0) != 0 ? TransformDirection::kInverse : TransformDirection::kForward;
+  const auto direction =
+      call.integer("inverse", 0) != 0 ? TransformDirection::kInverse : TransformDirection::kForward;
   const bool onesided = call.integer("onesided", 0) != 0;
   const bool to_real = onesided && direction == TransformDirection::kInverse;
   const std::int64_t have = call.shape(0)[axis];
-  PLIMSOLL_TRY(const std::int64_t n, call.known_integer(1, "dft_length", to_real ? 2 * (have - 1) : have));
-  if (n < 1 || n > kLongestTransform) return bad_input("a transform of length {} is not supported", n);
+  PLIMSOLL_TRY(const std::int64_t n,
+               call.known_integer(1, "dft_length", to_real ? 2 * (have - 1) : have));
+  if (n < 1 || n > kLongestTransform)
+    return bad_input("a transform of length {} is not supported", n);
   Planes x = planes_of(call.in(0), axis);
   if (call.builder().error()) return {};
   ir::Ints back = range(0, rank - 2);
@@ -161,7 +178,8 @@ Status dft(OperatorCall& call) {
   const std::int64_t length = to_real ? half : n;
   x = {fitted(x.re, length), x.im ? fitted(x.im, length) : Var()};
   if (to_real) {
-    if (half * n > kMostFolded / 4) return bad_input("a one-sided inverse of length {} is not supported", n);
+    if (half * n > kMostFolded / 4)
+      return bad_input("a one-sided inverse of length {} is not supported", n);
     const Var y = real_inverse(call, x, half, n);
     ir::Ints shape = dims_of(y.shape());
     shape.push_back(1);
@@ -169,7 +187,8 @@ Status dft(OperatorCall& call) {
     return {};
   }
   PLIMSOLL_TRY(Planes y, transform(call, x, n, direction));
-  if (direction == TransformDirection::kInverse) y = {y.re / static_cast<double>(n), y.im / static_cast<double>(n)};
+  if (direction == TransformDirection::kInverse)
+    y = {y.re / static_cast<double>(n), y.im / static_cast<double>(n)};
   if (onesided) y = {fitted(y.re, half), fitted(y.im, half)};
   call.out(0, transpose_by(pairs(y), back));
   return {};
@@ -179,12 +198,17 @@ Status dft(OperatorCall& call) {
 Status stft(OperatorCall& call) {
   const int rank = call.rank(0);
   if (rank < 2 || rank > 3 || (rank == 3 && (call.shape(0)[2] < 1 || call.shape(0)[2] > 2))) {
-    return bad_input("a signal of {} is not one of real or complex numbers", ir::to_string(call.shape(0)));
+    return bad_input("a signal of {} is not one of real or complex numbers",
+                     ir::to_string(call.shape(0)));
   }
   PLIMSOLL_TRY(const std::int64_t step, call.known_integer(1, "frame_step", 1));
-  PLIMSOLL_TRY(const std::int64_t length, call.known_integer(3, "frame_length", call.has(2) && call.rank(2) == 1 ? call.shape(2)[0] : 0));
+  PLIMSOLL_TRY(const std::int64_t length,
+               call.known_integer(3, "frame_length",
+                                  call.has(2) && call.rank(2) == 1 ? call.shape(2)[0] : 0));
   const std::int64_t samples = call.shape(0)[1];
-  if (step < 1 || length < 1 || length > samples) return bad_input("frames of {} samples, {} apart, do not fit {} samples", length, step, samples);
+  if (step < 1 || length < 1 || length > samples)
+    return bad_input("frames of {} samples, {} apart, do not fit {} samples", length, step,
+                     samples);
   const std::int64_t frames = (samples - length) / step + 1;
   if (frames > kMostFolded / 4 / length) return bad_input("there are too many frames");
   ir::Ints indices;
@@ -201,7 +225,8 @@ Status stft(OperatorCall& call) {
   };
   planes = {framed(planes.re), planes.im ? framed(planes.im) : Var()};
   PLIMSOLL_TRY(Planes y, transform(call, planes, length, TransformDirection::kForward));
-  if (call.integer("onesided", 1) != 0) y = {fitted(y.re, length / 2 + 1), fitted(y.im, length / 2 + 1)};
+  if (call.integer("onesided", 1) != 0)
+    y = {fitted(y.re, length / 2 + 1), fitted(y.im, length / 2 + 1)};
   call.out(0, pairs(y));
   return {};
 }
@@ -222,16 +247,24 @@ Status cosine_window(OperatorCall& call, double a0, double a1, double a2) {
   return {};
 }
 
-Status hann_window(OperatorCall& call) { return cosine_window(call, 0.5, 0.5, 0); }
-Status hamming_window(OperatorCall& call) { return cosine_window(call, 25.0 / 46, 21.0 / 46, 0); }
-Status blackman_window(OperatorCall& call) { return cosine_window(call, 0.42, 0.5, 0.08); }
+Status hann_window(OperatorCall& call) {
+  return cosine_window(call, 0.5, 0.5, 0);
+}
+Status hamming_window(OperatorCall& call) {
+  return cosine_window(call, 25.0 / 46, 21.0 / 46, 0);
+}
+Status blackman_window(OperatorCall& call) {
+  return cosine_window(call, 0.42, 0.5, 0.08);
+}
 
 // The spectrogram bins between which the triangles of a mel filter stand.
-std::vector<std::int64_t> mel_edges(std::int64_t bands, std::int64_t length, double rate, double low, double high) {
+std::vector<std::int64_t> mel_edges(std::int64_t bands, std::int64_t length, double rate,
+                                    double low, double high) {
   const auto mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
   std::vector<std::int64_t> out;
   for (std::int64_t i = 0; i < bands + 2; ++i) {
-    const double at = mel(low) + static_cast<double>(i) * (mel(high) - mel(low)) / static_cast<double>(bands + 2);
+    const double at =
+        mel(low) + static_cast<double>(i) * (mel(high) - mel(low)) / static_cast<double>(bands + 2);
     const double hertz = 700 * (std::pow(10, at / 2595) - 1);
     const double bin = std::floor(static_cast<double>(length + 1) * hertz / rate);
     out.push_back(static_cast<std::int64_t>(std::clamp(bin, 0.0, static_cast<double>(length / 2))));
@@ -246,20 +279,25 @@ Status mel_weight_matrix(OperatorCall& call) {
   PLIMSOLL_TRY(const double low, call.known_real(3, "lower_edge_hertz", 0));
   PLIMSOLL_TRY(const double high, call.known_real(4, "upper_edge_hertz", 0));
   PLIMSOLL_TRY(const DType dtype, call.attribute_dtype("output_datatype", ElementType::kFloat));
-  if (bands < 1 || length < 1 || bands > kMostFolded || length > kMostFolded || bands * (length / 2 + 1) > kMostFolded / 4 ||
-      !(rate > 0) || !(low >= 0) || !(high >= low) || !std::isfinite(high)) {
+  if (bands < 1 || length < 1 || bands > kMostFolded || length > kMostFolded ||
+      bands * (length / 2 + 1) > kMostFolded / 4 || !(rate > 0) || !(low >= 0) || !(high >= low) ||
+      !std::isfinite(high)) {
     return bad_input("{} bands of a transform of length {} make no sense", bands, length);
   }
   const std::vector<std::int64_t> edges = mel_edges(bands, length, rate, low, high);
   std::vector<double> out(static_cast<std::size_t>(bands * (length / 2 + 1)), 0);
   for (std::int64_t i = 0; i < bands; ++i) {
-    const auto at = [&](std::int64_t bin) -> double& { return out[static_cast<std::size_t>(bin * bands + i)]; };
+    const auto at = [&](std::int64_t bin) -> double& {
+      return out[static_cast<std::size_t>(bin * bands + i)];
+    };
     const std::int64_t from = edges[static_cast<std::size_t>(i)];
     const std::int64_t centre = edges[static_cast<std::size_t>(i + 1)];
     const std::int64_t to = edges[static_cast<std::size_t>(i + 2)];
     if (centre == from) at(centre) = 1;
-    for (std::int64_t j = from; j <= centre && centre > from; ++j) at(j) = static_cast<double>(j - from) / static_cast<double>(centre - from);
-    for (std::int64_t j = centre; j < to; ++j) at(j) = static_cast<double>(to - j) / static_cast<double>(to - centre);
+    for (std::int64_t j = from; j <= centre && centre > from; ++j)
+      at(j) = static_cast<double>(j - from) / static_cast<double>(centre - from);
+    for (std::int64_t j = centre; j < to; ++j)
+      at(j) = static_cast<double>(to - j) / static_cast<double>(to - centre);
   }
   call.out_known(0, Array::of_reals({length / 2 + 1, bands}, std::move(out), dtype));
   return {};
@@ -268,8 +306,11 @@ Status mel_weight_matrix(OperatorCall& call) {
 }  // namespace
 
 std::vector<Operator> signal_operators() {
-  return {{"DFT", dft}, {"STFT", stft},
-          {"HannWindow", hann_window, {}, false}, {"HammingWindow", hamming_window, {}, false}, {"BlackmanWindow", blackman_window, {}, false},
+  return {{"DFT", dft},
+          {"STFT", stft},
+          {"HannWindow", hann_window, {}, false},
+          {"HammingWindow", hamming_window, {}, false},
+          {"BlackmanWindow", blackman_window, {}, false},
           {"MelWeightMatrix", mel_weight_matrix, {}, false}};
 }
 

@@ -16,7 +16,8 @@ namespace fs = std::filesystem;
 ops::Array random_array(const ir::TensorType& type, std::uint64_t seed) {
   Random random(seed);
   ops::Array out(type);
-  for (std::int64_t i = 0; i < out.elements(); ++i) out.set_number(i, ir::is_float(type.dtype) ? random.normal() : random.below(4));
+  for (std::int64_t i = 0; i < out.elements(); ++i)
+    out.set_number(i, ir::is_float(type.dtype) ? random.normal() : random.below(4));
   out.round();
   return out;
 }
@@ -30,7 +31,8 @@ void expect_round_trip(const ImportedModel& model, const std::vector<NamedArray>
   };
   const auto file = export_onnx(model.graph, content);
   ASSERT_TRUE(file) << file.error().message;
-  const auto again = import_onnx_bytes({reinterpret_cast<const std::byte*>(file->data()), file->size()});
+  const auto again =
+      import_onnx_bytes({reinterpret_cast<const std::byte*>(file->data()), file->size()});
   ASSERT_TRUE(again) << again.error().message;
   const auto before = run_reference(model, inputs);
   const auto after = run_reference(*again, inputs);
@@ -43,13 +45,15 @@ void expect_round_trip(const ImportedModel& model, const std::vector<NamedArray>
 
 TEST(OnnxExport, ReadsBackTheSameModel) {
   const auto exports = test_source_dir() / "tests/onnx/exports";
-  for (const std::string name : {"resnet.dynamo", "mobilenet_v3.dynamo", "gpt2_mask.script", "llama.dynamo", "unet.dynamo", "vit.script", "swin.script"}) {
+  for (const std::string name : {"resnet.dynamo", "mobilenet_v3.dynamo", "gpt2_mask.script",
+                                 "llama.dynamo", "unet.dynamo", "vit.script", "swin.script"}) {
     SCOPED_TRACE(name);
     const auto model = import_onnx(exports / (name + ".onnx"));
     ASSERT_TRUE(model) << model.error().message;
     std::vector<NamedArray> inputs;
     for (const ir::Value& value : model->graph.values) {
-      if (value.kind == ir::ValueKind::kInput) inputs.push_back({value.name, random_array(value.type, 5)});
+      if (value.kind == ir::ValueKind::kInput)
+        inputs.push_back({value.name, random_array(value.type, 5)});
     }
     expect_round_trip(*model, inputs);
   }
@@ -58,11 +62,14 @@ TEST(OnnxExport, ReadsBackTheSameModel) {
 TEST(OnnxExport, PutsLargeWeightsBesideTheFile) {
   ops::Builder builder("beside");
   const ops::Var x = builder.input("x", {ir::DType::kF32, {2, 64}, {}});
-  const ops::Var w = builder.weight("w", {ir::DType::kF32, {64, 64}, {}}, {ir::Init::Kind::kConstant, 0.5, 0});
+  const ops::Var w =
+      builder.weight("w", {ir::DType::kF32, {64, 64}, {}}, {ir::Init::Kind::kConstant, 0.5, 0});
   const auto graph = builder.finish({builder.call1("linear", {x, w})});
   ASSERT_TRUE(graph);
   std::string data;
-  const auto content = [](const ir::Value& value) -> Result<std::vector<std::byte>> { return random_array(value.type, 3).to_bytes(); };
+  const auto content = [](const ir::Value& value) -> Result<std::vector<std::byte>> {
+    return random_array(value.type, 3).to_bytes();
+  };
   const auto file = export_onnx(*graph, content, &data, "weights.data");
   ASSERT_TRUE(file) << file.error().message;
   EXPECT_EQ(data.size(), 64U * 64 * 4);
@@ -76,7 +83,8 @@ TEST(OnnxExport, RefusesWhatHasNoForm) {
   const ops::Var y = x * 2.0;
   const auto graph = builder.finish({y});
   ASSERT_TRUE(graph);
-  const auto file = export_onnx(*graph, [](const ir::Value&) -> Result<std::vector<std::byte>> { return bad_input("none"); });
+  const auto file = export_onnx(
+      *graph, [](const ir::Value&) -> Result<std::vector<std::byte>> { return bad_input("none"); });
   ASSERT_FALSE(file);
   EXPECT_NE(file.error().message.find("--infer"), std::string::npos);
 }

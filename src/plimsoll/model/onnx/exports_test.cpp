@@ -30,7 +30,8 @@ std::map<std::string, ops::Array> arrays_of(const std::string& name) {
   const auto arrays = store::read_npz(kExports / (name.substr(0, name.find('.')) + ".npz"));
   EXPECT_TRUE(arrays) << arrays.error().message;
   if (!arrays) return out;
-  for (const store::NamedTensor& array : *arrays) out.emplace(array.name, *ops::Array::from_bytes(array.type, array.bytes));
+  for (const store::NamedTensor& array : *arrays)
+    out.emplace(array.name, *ops::Array::from_bytes(array.type, array.bytes));
   return out;
 }
 
@@ -54,11 +55,14 @@ TEST_P(Exports, GiveTheOutputsOfPytorch) {
   EXPECT_TRUE(same) << same.error().message;
 }
 
-INSTANTIATE_TEST_SUITE_P(Pytorch, Exports, testing::ValuesIn(export_names()), [](const auto& instance) {
-  std::string name = instance.param;
-  std::replace_if(name.begin(), name.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(
+    Pytorch, Exports, testing::ValuesIn(export_names()), [](const auto& instance) {
+      std::string name = instance.param;
+      std::replace_if(
+          name.begin(), name.end(),
+          [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
+      return name;
+    });
 
 }  // namespace
 }  // namespace plimsoll::model::onnx

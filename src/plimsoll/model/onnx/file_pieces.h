@@ -1,6 +1,6 @@
 // The messages of onnx.proto, just enough of them for tests to write small and bad files.
 //
-//   std::string file = model(graph({.nodes = {node("Relu", {"x"}, {"y"})}}));   // x and y are [2,3]
+//   std::string file = model(graph({.nodes = {node("Relu", {"x"}, {"y"})}}));  // x and y are [2,3]
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,22 @@
 
 namespace plimsoll::model::onnx::file_pieces {
 
-inline std::string dim(std::int64_t value) { return WireWriter().integer(1, value).take(); }
+inline std::string dim(std::int64_t value) {
+  return WireWriter().integer(1, value).take();
+}
 inline std::string shape(const std::vector<std::int64_t>& dims) {
   WireWriter out;
   for (const std::int64_t d : dims) out.bytes(1, dim(d));
   return out.take();
 }
-inline std::string value(std::string_view name, std::int64_t type, const std::vector<std::int64_t>& dims) {
+inline std::string value(std::string_view name, std::int64_t type,
+                         const std::vector<std::int64_t>& dims) {
   const std::string tensor = WireWriter().integer(1, type).bytes(2, shape(dims)).take();
   return WireWriter().bytes(1, name).bytes(2, WireWriter().bytes(1, tensor).take()).take();
 }
-inline std::string node(std::string_view op, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
-                 const std::vector<std::string>& attributes = {}) {
+inline std::string node(std::string_view op, const std::vector<std::string>& inputs,
+                        const std::vector<std::string>& outputs,
+                        const std::vector<std::string>& attributes = {}) {
   WireWriter out;
   for (const auto& input : inputs) out.bytes(1, input);
   for (const auto& output : outputs) out.bytes(2, output);
@@ -31,7 +35,8 @@ inline std::string node(std::string_view op, const std::vector<std::string>& inp
   for (const auto& attribute : attributes) out.bytes(5, attribute);
   return out.take();
 }
-inline std::string tensor(std::string_view name, std::int64_t type, const std::vector<std::int64_t>& dims, std::string_view raw) {
+inline std::string tensor(std::string_view name, std::int64_t type,
+                          const std::vector<std::int64_t>& dims, std::string_view raw) {
   WireWriter out;
   for (const std::int64_t d : dims) out.integer(1, d);
   return out.integer(2, type).bytes(8, name).bytes(9, raw).take();
@@ -51,7 +56,11 @@ inline std::string graph(const GraphParts& parts) {
   return out.take();
 }
 inline std::string model(const std::string& graph_bytes) {
-  return WireWriter().integer(1, 8).bytes(7, graph_bytes).bytes(8, WireWriter().integer(2, 17).take()).take();
+  return WireWriter()
+      .integer(1, 8)
+      .bytes(7, graph_bytes)
+      .bytes(8, WireWriter().integer(2, 17).take())
+      .take();
 }
 
 inline std::string int64s(const std::vector<std::int64_t>& list) {

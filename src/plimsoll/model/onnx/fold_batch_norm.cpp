@@ -20,7 +20,8 @@ struct Lines {
   // Otherwise folding could make NaN of what was infinite.
   bool finite() const {
     const auto fine = [](double number) { return std::isfinite(number); };
-    return std::all_of(scale.begin(), scale.end(), fine) && std::all_of(shift.begin(), shift.end(), fine);
+    return std::all_of(scale.begin(), scale.end(), fine) &&
+           std::all_of(shift.begin(), shift.end(), fine);
   }
 
   void then(const Lines& next) {
@@ -72,7 +73,8 @@ class Folder {
   }
 
   std::optional<Lines> lines_of(const ir::Node& node, ValueId x) {
-    if (node.op == "batch_norm_inference") return node.inputs[0] == x ? lines_of_norm(node) : std::nullopt;
+    if (node.op == "batch_norm_inference")
+      return node.inputs[0] == x ? lines_of_norm(node) : std::nullopt;
     const bool turns = node.op == "mul" || node.op == "add";
     if (!turns && node.op != "div" && node.op != "sub") return std::nullopt;
     if (node.inputs[0] == node.inputs[1] || (node.inputs[0] != x && !turns)) return std::nullopt;
@@ -107,15 +109,18 @@ class Folder {
     return out;
   }
 
-  // One number for each channel of a tensor of this shape, where the value broadcasts along the channels only.
+  // One number for each channel of a tensor of this shape, where the value broadcasts along the
+  // channels only.
   std::optional<Floats> each_channel(ValueId id, const ir::Shape& shape) {
     const ir::Shape& own = edit_.graph().value(id).type.shape;
     const int channel_axis = own.rank() - shape.rank() + 1;
-    const bool along = channel_axis >= 0 && own.elements() == shape[1] && own[channel_axis] == shape[1];
+    const bool along =
+        channel_axis >= 0 && own.elements() == shape[1] && own[channel_axis] == shape[1];
     if (own.rank() > shape.rank() || (own.elements() != 1 && !along)) return std::nullopt;
     const ir::Node* moved = rewrite::made_by(edit_, id, "reshape");
     auto numbers = content(moved != nullptr ? moved->inputs[0] : id);
-    if (numbers && numbers->size() == 1) numbers->resize(static_cast<std::size_t>(shape[1]), numbers->front());
+    if (numbers && numbers->size() == 1)
+      numbers->resize(static_cast<std::size_t>(shape[1]), numbers->front());
     return numbers;
   }
 
@@ -129,11 +134,13 @@ class Folder {
     const std::size_t each = w->size() / channels;
     for (std::size_t c = 0; c < channels; ++c) {
       (*bias)[c] = static_cast<float>((*bias)[c] * lines.scale[c] + lines.shift[c]);
-      for (std::size_t i = c * each; i < (c + 1) * each; ++i) (*w)[i] = static_cast<float>((*w)[i] * lines.scale[c]);
+      for (std::size_t i = c * each; i < (c + 1) * each; ++i)
+        (*w)[i] = static_cast<float>((*w)[i] * lines.scale[c]);
     }
     const ir::TensorType type = edit_.graph().value(conv.inputs[1]).type;
     const ValueId folded = add(conv.inputs[1], type, *w);
-    const ValueId shift = add(conv.inputs[1], {ir::DType::kF32, {static_cast<std::int64_t>(channels)}, {}}, *bias);
+    const ValueId shift =
+        add(conv.inputs[1], {ir::DType::kF32, {static_cast<std::int64_t>(channels)}, {}}, *bias);
     return replace(last, "conv", {conv.inputs[0], folded, shift}, conv.attributes);
   }
 
@@ -148,10 +155,12 @@ class Folder {
     const ir::TensorType type = edit_.graph().value(norm.inputs[1]).type;
     const ValueId scale = add(norm.inputs[1], type, *gamma);
     const ValueId shift = add(norm.inputs[2], type, *beta);
-    return replace(last, norm.op, {norm.inputs[0], scale, shift, norm.inputs[3], norm.inputs[4]}, norm.attributes);
+    return replace(last, norm.op, {norm.inputs[0], scale, shift, norm.inputs[3], norm.inputs[4]},
+                   norm.attributes);
   }
 
-  Status replace(NodeId last, std::string_view op, std::vector<ValueId> inputs, const ir::Attributes& attributes) {
+  Status replace(NodeId last, std::string_view op, std::vector<ValueId> inputs,
+                 const ir::Attributes& attributes) {
     PLIMSOLL_TRY(const auto made, edit_.insert(last, op, std::move(inputs), attributes));
     edit_.replace(edit_.graph().node(last).outputs[0], made[0]);
     return {};
@@ -164,7 +173,8 @@ class Folder {
     std::span<const std::byte> bytes;
     if (const auto* data = edit_.graph().data(id)) {
       bytes = *data;
-    } else if (const auto* entry = weights_.find(value.name); entry != nullptr && ir::is_persistent(value.kind)) {
+    } else if (const auto* entry = weights_.find(value.name);
+               entry != nullptr && ir::is_persistent(value.kind)) {
       bytes = entry->bytes;
     } else if (ir::is_persistent(value.kind) && value.init.kind == ir::Init::Kind::kConstant) {
       return filled(value);
@@ -186,7 +196,8 @@ class Folder {
   ValueId add(ValueId like, const ir::TensorType& type, const Floats& numbers) {
     std::vector<std::byte> bytes(numbers.size() * sizeof(float));
     std::memcpy(bytes.data(), numbers.data(), bytes.size());
-    const std::string name = fmt::format("{}/folded#{}", edit_.graph().value(like).name, edit_.graph().values.size());
+    const std::string name =
+        fmt::format("{}/folded#{}", edit_.graph().value(like).name, edit_.graph().values.size());
     weights_.add_owned(name, type, std::move(bytes));
     return edit_.insert_weight(name, type);
   }
@@ -202,7 +213,8 @@ class Folder {
 Result<ir::Graph> fold_batch_norm(ir::Graph graph, store::WeightSource& weights) {
   GraphEditor edit(std::move(graph));
   Folder folder(edit, weights);
-  for (std::size_t n = 0; n < edit.original_nodes(); ++n) PLIMSOLL_RETURN_IF_ERROR(folder.fold(NodeId(n)));
+  for (std::size_t n = 0; n < edit.original_nodes(); ++n)
+    PLIMSOLL_RETURN_IF_ERROR(folder.fold(NodeId(n)));
   return edit.finish();
 }
 

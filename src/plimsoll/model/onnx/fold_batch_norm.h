@@ -1,17 +1,20 @@
-// What scales and shifts channels by known numbers behind a convolution is part of the convolution: the scale goes into
-// the weights, the shift into the bias. For inference only; exporters that were told not to fold leave it to us.
+// What scales and shifts channels by known numbers behind a convolution is part of the convolution:
+// the scale goes into the weights, the shift into the bias. For inference only; exporters that were
+// told not to fold leave it to us.
 //
-//   y = (conv(x, w) + b - mean) * gamma / sqrt(var + eps) + beta  =  conv(x, w * s) + ((b - mean) * s + beta)
+//   y = (conv(x, w) + b - mean) * gamma / sqrt(var + eps) + beta
+//     = conv(x, w * s) + ((b - mean) * s + beta)
 //
-// Batch norm with fixed statistics is such a line for each channel, and so are products, quotients, sums and differences
-// with one number or one number a channel (Caffe's Scale behind its BatchNorm). A chain of them is taken whole:
+// Batch norm with fixed statistics is such a line for each channel, and so are products, quotients,
+// sums and differences with one number or one number a channel (Caffe's Scale behind its
+// BatchNorm). A chain of them is taken whole:
 //
 //   conv -> batch norm -> * [64,1,1] -> + [64,1,1]    becomes    conv
 //   concat -> batch norm -> * [64,1,1] -> + [64,1,1]  becomes    concat -> batch norm
 //
-// The new weights are computed once, at import, and owned by the source; the old ones are no longer read. Weights that a
-// file only says how to fill are written out for it, up to kMostFilled elements a model and kMostFilledEach a weight: a few
-// bytes of file must not become gigabytes.
+// The new weights are computed once, at import, and owned by the source; the old ones are no longer
+// read. Weights that a file only says how to fill are written out for it, up to kMostFilled
+// elements a model and kMostFilledEach a weight: a few bytes of file must not become gigabytes.
 #pragma once
 
 #include "plimsoll/base/result.h"

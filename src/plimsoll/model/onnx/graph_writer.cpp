@@ -16,7 +16,8 @@ std::string attribute(std::string_view name, const ir::Attribute& value) {
   WireWriter out;
   out.bytes(1, name);
   if (const auto* i = std::get_if<std::int64_t>(&value)) out.integer(3, *i).integer(20, 2);
-  if (const auto* f = std::get_if<double>(&value)) out.real(2, static_cast<float>(*f)).integer(20, 1);
+  if (const auto* f = std::get_if<double>(&value))
+    out.real(2, static_cast<float>(*f)).integer(20, 1);
   if (const auto* s = std::get_if<std::string>(&value)) out.bytes(4, *s).integer(20, 3);
   if (const auto* ints = std::get_if<ir::Ints>(&value)) {
     for (const std::int64_t i : *ints) out.integer(8, i);
@@ -31,8 +32,12 @@ std::string attribute(std::string_view name, const ir::Attribute& value) {
 
 std::string value_info(const std::string& name, const ir::TensorType& type) {
   WireWriter shape;
-  for (const std::int64_t extent : type.shape) shape.bytes(1, WireWriter().integer(1, extent).take());
-  const std::string tensor = WireWriter().integer(1, static_cast<std::int64_t>(element_of(type.dtype))).bytes(2, shape.take()).take();
+  for (const std::int64_t extent : type.shape)
+    shape.bytes(1, WireWriter().integer(1, extent).take());
+  const std::string tensor = WireWriter()
+                                 .integer(1, static_cast<std::int64_t>(element_of(type.dtype)))
+                                 .bytes(2, shape.take())
+                                 .take();
   return WireWriter().bytes(1, name).bytes(2, WireWriter().bytes(1, tensor).take()).take();
 }
 
@@ -57,10 +62,13 @@ GraphWriter::GraphWriter(const ir::Graph& graph) : graph_(graph), names_(graph.v
   for (std::size_t v = 0; v < graph.values.size(); ++v) claim(ValueId(v));
 }
 
-std::string GraphWriter::fresh() { return fmt::format("made#{}", made_++); }
+std::string GraphWriter::fresh() {
+  return fmt::format("made#{}", made_++);
+}
 
 std::string GraphWriter::node(std::string_view op, const std::vector<std::string>& inputs,
-                              const std::vector<OnnxAttribute>& attributes, const std::vector<std::string>& outputs) {
+                              const std::vector<OnnxAttribute>& attributes,
+                              const std::vector<std::string>& outputs) {
   WireWriter out;
   for (const std::string& input : inputs) out.bytes(1, input);
   std::string first = outputs.empty() ? fresh() : outputs.front();
@@ -88,7 +96,8 @@ std::string GraphWriter::scalar(ir::DType dtype, double value) {
   return name;
 }
 
-void GraphWriter::tensor(const std::string& name, const ir::TensorType& type, std::span<const std::byte> bytes) {
+void GraphWriter::tensor(const std::string& name, const ir::TensorType& type,
+                         std::span<const std::byte> bytes) {
   WireWriter out;
   for (const std::int64_t extent : type.shape) out.integer(1, extent);
   out.integer(2, static_cast<std::int64_t>(element_of(type.dtype))).bytes(8, name);
@@ -112,10 +121,14 @@ void GraphWriter::tensor(const std::string& name, const ir::TensorType& type, st
 std::string GraphWriter::take_model() {
   WireWriter values;
   for (std::size_t v = 0; v < graph_.values.size(); ++v) {
-    if (graph_.values[v].kind == ir::ValueKind::kInput) values.bytes(11, value_info(names_[v], graph_.values[v].type));
+    if (graph_.values[v].kind == ir::ValueKind::kInput)
+      values.bytes(11, value_info(names_[v], graph_.values[v].type));
   }
-  for (const ValueId output : graph_.outputs) values.bytes(12, value_info(name(output), graph_.value(output).type));
-  const std::string body = nodes_.take() + WireWriter().bytes(2, graph_.name.empty() ? "graph" : graph_.name).take() + tensors_.take() + values.take();
+  for (const ValueId output : graph_.outputs)
+    values.bytes(12, value_info(name(output), graph_.value(output).type));
+  const std::string body =
+      nodes_.take() + WireWriter().bytes(2, graph_.name.empty() ? "graph" : graph_.name).take() +
+      tensors_.take() + values.take();
   return WireWriter()
       .integer(1, kIrVersion)
       .bytes(2, "plimsoll")

@@ -23,11 +23,13 @@ class GraphWriter {
   std::string name(ValueId value) const { return value.valid() ? names_[value.index()] : ""; }
 
   // One node; the name of its first output, made up when none is given.
-  std::string node(std::string_view op, const std::vector<std::string>& inputs, const std::vector<OnnxAttribute>& attributes = {},
+  std::string node(std::string_view op, const std::vector<std::string>& inputs,
+                   const std::vector<OnnxAttribute>& attributes = {},
                    const std::vector<std::string>& outputs = {});
   std::string integers(const ir::Ints& list);
   std::string scalar(ir::DType dtype, double value);
-  void tensor(const std::string& name, const ir::TensorType& type, std::span<const std::byte> bytes);
+  void tensor(const std::string& name, const ir::TensorType& type,
+              std::span<const std::byte> bytes);
 
   // Weights of some size go here instead of into the file.
   void set_external(std::string* data, std::string data_name) {

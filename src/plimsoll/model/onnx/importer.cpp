@@ -18,9 +18,12 @@ constexpr std::int64_t kSmallTable = 4096;
 // Integer initialisers up to this size lie in the graph as constants, larger ones stay in the file.
 constexpr std::int64_t kSmallConstant = 1 << 16;
 
-std::string_view plain_domain(std::string_view domain) { return domain == "ai.onnx" ? "" : domain; }
+std::string_view plain_domain(std::string_view domain) {
+  return domain == "ai.onnx" ? "" : domain;
+}
 
-std::string function_key(std::string_view domain, std::string_view name, std::string_view overload) {
+std::string function_key(std::string_view domain, std::string_view name,
+                         std::string_view overload) {
   return fmt::format("{}\n{}\n{}", plain_domain(domain), name, overload);
 }
 
@@ -38,14 +41,16 @@ std::string layer_of(std::string_view name) {
   const std::size_t last = name.rfind('/');
   if (last == std::string_view::npos) return std::string(name);
   std::string out(name.substr(0, last));
-  out.erase(0, out.find_first_not_of('/') == std::string::npos ? out.size() : out.find_first_not_of('/'));
+  out.erase(
+      0, out.find_first_not_of('/') == std::string::npos ? out.size() : out.find_first_not_of('/'));
   std::replace(out.begin(), out.end(), '/', '.');
   return out;
 }
 
 std::string lower(std::string_view text) {
   std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
   return out;
 }
 
@@ -57,14 +62,16 @@ bool says_batch(std::string_view symbol) {
 bool says_sequence(std::string_view symbol) {
   const std::string name = lower(symbol);
   return name.find("past") == std::string::npos && name.find("batch") == std::string::npos &&
-         (name.find("seq") != std::string::npos || name.find("length") != std::string::npos || name == "s" ||
-          name == "t" || name == "time");
+         (name.find("seq") != std::string::npos || name.find("length") != std::string::npos ||
+          name == "s" || name == "t" || name == "time");
 }
 
 // Sources are named as in the file, whatever layer is being built.
 class WithoutLayer {
  public:
-  explicit WithoutLayer(ops::Builder& builder) : builder_(builder), layer_(builder.layer()) { builder_.set_layer(""); }
+  explicit WithoutLayer(ops::Builder& builder) : builder_(builder), layer_(builder.layer()) {
+    builder_.set_layer("");
+  }
   ~WithoutLayer() { builder_.set_layer(std::move(layer_)); }
   WithoutLayer(const WithoutLayer&) = delete;
   WithoutLayer& operator=(const WithoutLayer&) = delete;
@@ -78,7 +85,8 @@ class WithoutLayer {
 
 TensorId Scope::find(std::string_view name) const {
   for (const Scope* scope = this; scope != nullptr; scope = scope->outer) {
-    if (const auto place = scope->names.find(name); place != scope->names.end()) return place->second;
+    if (const auto place = scope->names.find(name); place != scope->names.end())
+      return place->second;
   }
   return {};
 }
@@ -109,7 +117,12 @@ TensorId Importer::add_known(std::string name, std::shared_ptr<const ops::Array>
 Result<TensorId> Importer::add_items(std::string_view name, std::vector<TensorId> items) {
   folded_ += static_cast<std::int64_t>(items.size());
   if (folded_ > kMostFolded) return bad_input("its sequences are too long");
-  return add({std::string(name), {}, {}, nullptr, nullptr, std::make_shared<const std::vector<TensorId>>(std::move(items))});
+  return add({std::string(name),
+              {},
+              {},
+              nullptr,
+              nullptr,
+              std::make_shared<const std::vector<TensorId>>(std::move(items))});
 }
 
 std::string Importer::unique(std::string_view name) {
@@ -121,8 +134,8 @@ std::string Importer::unique(std::string_view name) {
 ops::Var Importer::random_counter() {
   if (!random_counter_) {
     const WithoutLayer outside(builder_);
-    random_counter_ = builder_.source(unique("random_counter"), ir::ValueKind::kState, {ir::DType::kU64, {}, {}},
-                                      {ir::Init::Kind::kConstant, 0, 0});
+    random_counter_ = builder_.source(unique("random_counter"), ir::ValueKind::kState,
+                                      {ir::DType::kU64, {}, {}}, {ir::Init::Kind::kConstant, 0, 0});
     at_end_of_step({"increment", {random_counter_}, {}, 1});
   }
   return random_counter_;
@@ -136,18 +149,22 @@ ops::Var Importer::filled_weight(std::string_view name, const ir::TensorType& ty
 bool Importer::is_weight(const Tensor& tensor) const {
   const std::int64_t elements = tensor.type.shape.elements();
   if (!ir::is_float(tensor.type.dtype)) return elements > kSmallConstant;
-  return tensor.type.shape.rank() > 0 && (options_.training || elements > 1) && !looks_like_mask(tensor);
+  return tensor.type.shape.rank() > 0 && (options_.training || elements > 1) &&
+         !looks_like_mask(tensor);
 }
 
 // Exporters fold attention masks into float tables of zeros and numbers no weight has.
 bool Importer::looks_like_mask(const Tensor& tensor) const {
   constexpr std::int64_t kSamples = 4096;
-  if (tensor.file == nullptr || tensor.type.shape.rank() < 2 || tensor.type.shape.elements() > kMostFolded / 4) return false;
+  if (tensor.file == nullptr || tensor.type.shape.rank() < 2 ||
+      tensor.type.shape.elements() > kMostFolded / 4)
+    return false;
   const auto content = content_of(*tensor.file, folder_);
   if (!content) return false;
   const std::int64_t count = std::min(kSamples, tensor.type.shape.elements());
   const ir::TensorType part{tensor.type.dtype, {count}, {}};
-  const auto sample = ops::Array::from_bytes(part, content->bytes.first(static_cast<std::size_t>(ir::bytes_of(part).value)));
+  const auto sample = ops::Array::from_bytes(
+      part, content->bytes.first(static_cast<std::size_t>(ir::bytes_of(part).value)));
   if (!sample) return false;
   const double hidden = tensor.type.dtype == ir::DType::kF16 ? -6e4 : -1e30;
   bool any = false;
@@ -173,7 +190,8 @@ Status Importer::add_from_file(Tensor& tensor, ir::ValueKind kind) {
 Result<ops::Var> Importer::in_graph(TensorId id) {
   Tensor& tensor = tensors_[id.index()];
   if (tensor.var) return tensor.var;
-  if (tensor.items != nullptr) return bad_input("'{}' is a sequence, which only operators on sequences can read", tensor.name);
+  if (tensor.items != nullptr)
+    return bad_input("'{}' is a sequence, which only operators on sequences can read", tensor.name);
   const WithoutLayer outside(builder_);
   if (tensor.file != nullptr && is_weight(tensor)) {
     PLIMSOLL_RETURN_IF_ERROR(add_from_file(tensor, ir::ValueKind::kWeight));
@@ -192,7 +210,8 @@ ops::Var Importer::as_state(TensorId id) {
     const WithoutLayer outside(builder_);
     if (!add_from_file(tensor, ir::ValueKind::kState)) return {};
   }
-  return builder_.graph().value(tensor.var.id()).kind == ir::ValueKind::kState ? tensor.var : ops::Var();
+  return builder_.graph().value(tensor.var.id()).kind == ir::ValueKind::kState ? tensor.var
+                                                                               : ops::Var();
 }
 
 Result<const ops::Array*> Importer::known(TensorId id) {
@@ -226,24 +245,29 @@ Status Importer::add_initializers(const GraphFile& graph, Scope& scope) {
   for (const TensorFile& file : graph.initializers) {
     auto type = type_of(file);
     if (!type) return forward(type, fmt::format("initialiser '{}'", file.name));
-    scope.names.insert_or_assign(file.name, add({std::string(file.name), *type, {}, nullptr, &file, nullptr}));
+    scope.names.insert_or_assign(file.name,
+                                 add({std::string(file.name), *type, {}, nullptr, &file, nullptr}));
   }
   return {};
 }
 
-Result<std::int64_t> Importer::bind(const ValueFile& value, std::size_t axis, const ir::Shape* given) {
+Result<std::int64_t> Importer::bind(const ValueFile& value, std::size_t axis,
+                                    const ir::Shape* given) {
   const DimFile& dim = value.dims[axis];
   // Some exporters write -1 for what is open.
-  if (dim.has_value && dim.value < -1) return bad_input("input '{}': dimension {} is {}", value.name, axis, dim.value);
+  if (dim.has_value && dim.value < -1)
+    return bad_input("input '{}': dimension {} is {}", value.name, axis, dim.value);
   if (given != nullptr) {
     const std::int64_t size = (*given)[static_cast<int>(axis)];
     if (dim.has_value && dim.value >= 0 && dim.value != size) {
-      return bad_input("input '{}': dimension {} is {}, given as {}", value.name, axis, dim.value, size);
+      return bad_input("input '{}': dimension {} is {}, given as {}", value.name, axis, dim.value,
+                       size);
     }
     if (!dim.symbol.empty()) {
       const auto [place, fresh] = bound_.emplace(std::string(dim.symbol), size);
       if (!fresh && place->second != size) {
-        return bad_input("input '{}': dimension '{}' is {}, given as {}", value.name, dim.symbol, place->second, size);
+        return bad_input("input '{}': dimension '{}' is {}, given as {}", value.name, dim.symbol,
+                         place->second, size);
       }
     }
     return size;
@@ -258,14 +282,16 @@ Result<std::int64_t> Importer::bind(const ValueFile& value, std::size_t axis, co
   if (const auto place = bound_.find(key); place != bound_.end()) return place->second;
   if (options_.batch && axis == 0) return *options_.batch;
   if (!dim.symbol.empty()) {
-    return bad_input("input '{}': dimension '{}' has no size; give one with --dim {}=SIZE", value.name, dim.symbol,
-                     dim.symbol);
+    return bad_input("input '{}': dimension '{}' has no size; give one with --dim {}=SIZE",
+                     value.name, dim.symbol, dim.symbol);
   }
-  return bad_input("input '{}': dimension {} has no size; give one with --dim {}=SIZE", value.name, axis, key);
+  return bad_input("input '{}': dimension {} has no size; give one with --dim {}=SIZE", value.name,
+                   axis, key);
 }
 
 Result<ir::TensorType> Importer::input_type(const ValueFile& value) {
-  if (!value.is_tensor) return bad_input("input '{}' is no tensor: sequences and maps are not supported", value.name);
+  if (!value.is_tensor)
+    return bad_input("input '{}' is no tensor: sequences and maps are not supported", value.name);
   auto dtype = dtype_of(value.element);
   if (!dtype) return forward(dtype, fmt::format("input '{}'", value.name));
   const auto given = options_.shapes.find(std::string(value.name));
@@ -275,7 +301,8 @@ Result<ir::TensorType> Importer::input_type(const ValueFile& value) {
     return ir::TensorType{*dtype, *shape, {}};
   }
   if (shape != nullptr && shape->rank() != static_cast<int>(value.dims.size())) {
-    return bad_input("input '{}': has {} dimensions, given with {}", value.name, value.dims.size(), shape->rank());
+    return bad_input("input '{}': has {} dimensions, given with {}", value.name, value.dims.size(),
+                     shape->rank());
   }
   ir::Ints dims;
   for (std::size_t axis = 0; axis < value.dims.size(); ++axis) {
@@ -285,7 +312,8 @@ Result<ir::TensorType> Importer::input_type(const ValueFile& value) {
   auto made = ir::Shape::make(dims);
   if (!made) return forward(made, fmt::format("input '{}'", value.name));
   const ir::TensorType type{*dtype, *made, {}};
-  if (!ir::checked_bytes(type)) return bad_input("input '{}': {} is too large", value.name, ir::to_string(type));
+  if (!ir::checked_bytes(type))
+    return bad_input("input '{}': {} is too large", value.name, ir::to_string(type));
   return type;
 }
 
@@ -295,12 +323,14 @@ Status Importer::add_inputs(Scope& scope) {
     if (value.name.empty()) return bad_input("an input has no name");
     const std::string name(value.name);
     if (const auto given = options_.values.find(name); given != options_.values.end()) {
-      scope.names.emplace(value.name, add_known(name, std::make_shared<const ops::Array>(given->second)));
+      scope.names.emplace(value.name,
+                          add_known(name, std::make_shared<const ops::Array>(given->second)));
       continue;
     }
     PLIMSOLL_TRY(const ir::TensorType type, input_type(value));
     if (!used_names_.insert(name).second) return bad_input("two inputs are called '{}'", name);
-    scope.names.emplace(value.name, add({name, type, builder_.input(name, type), nullptr, nullptr, nullptr}));
+    scope.names.emplace(value.name,
+                        add({name, type, builder_.input(name, type), nullptr, nullptr, nullptr}));
   }
   return {};
 }
@@ -325,11 +355,14 @@ Status Importer::convert(const std::vector<WireBytes>& nodes, Scope& scope) {
 
 Status Importer::convert_node(const NodeFile& node, Scope& scope) {
   const auto built = static_cast<std::int64_t>(builder_.graph().nodes.size());
-  if (++steps_ > kMostSteps || built > kMostSteps) return bad_input("more than {} nodes after inlining and unrolling", kMostSteps);
+  if (++steps_ > kMostSteps || built > kMostSteps)
+    return bad_input("more than {} nodes after inlining and unrolling", kMostSteps);
   const Operator* op = find_operator(node.domain, node.op);
   if (op == nullptr) {
-    if (const FunctionFile* function = find_function(node)) return call_function(*function, node, scope);
-    return bad_input("operator '{}{}{}' is not supported", node.domain, node.domain.empty() ? "" : ":", node.op);
+    if (const FunctionFile* function = find_function(node))
+      return call_function(*function, node, scope);
+    return bad_input("operator '{}{}{}' is not supported", node.domain,
+                     node.domain.empty() ? "" : ":", node.op);
   }
   PLIMSOLL_RETURN_IF_ERROR(check_attributes(*op, node));
   PLIMSOLL_TRY(const std::int64_t version, version_of(*scope.opsets, node.domain));
@@ -349,7 +382,8 @@ Status Importer::convert_node(const NodeFile& node, Scope& scope) {
   PLIMSOLL_TRY(const std::vector<TensorId> outputs, call.run());
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (node.outputs[i].empty()) continue;
-    if (!outputs[i].valid()) return bad_input("output {} ('{}') is not supported", i, node.outputs[i]);
+    if (!outputs[i].valid())
+      return bad_input("output {} ('{}') is not supported", i, node.outputs[i]);
     scope.names.insert_or_assign(node.outputs[i], outputs[i]);
   }
   return {};
@@ -384,7 +418,8 @@ Status Importer::call_function(const FunctionFile& function, const NodeFile& nod
   return {};
 }
 
-Result<std::vector<TensorId>> Importer::inline_graph(const GraphFile& graph, const std::vector<TensorId>& inputs,
+Result<std::vector<TensorId>> Importer::inline_graph(const GraphFile& graph,
+                                                     const std::vector<TensorId>& inputs,
                                                      const Scope& outer) {
   Scope body;
   body.outer = &outer;
@@ -395,7 +430,8 @@ Result<std::vector<TensorId>> Importer::inline_graph(const GraphFile& graph, con
   if (graph.inputs.size() != inputs.size()) {
     return bad_input("its body has {} inputs, {} are given", graph.inputs.size(), inputs.size());
   }
-  for (std::size_t i = 0; i < inputs.size(); ++i) body.names.insert_or_assign(graph.inputs[i].name, inputs[i]);
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    body.names.insert_or_assign(graph.inputs[i].name, inputs[i]);
   PLIMSOLL_RETURN_IF_ERROR(convert(graph.nodes, body));
   std::vector<TensorId> out;
   for (const ValueFile& value : graph.outputs) {

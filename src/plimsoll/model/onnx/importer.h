@@ -1,20 +1,24 @@
 // The walk over an ONNX graph that builds ours: names to tensors, operators to builder calls.
 //
-// A Tensor is what a name in the file stands for while importing. It is in up to three states at once:
-// an initialiser still in the file, a known array, a value of the graph under construction; it enters
-// the graph only when some operator reads it there, so constants that fold away leave no trace.
+// A Tensor is what a name in the file stands for while importing. It is in up to three states at
+// once: an initialiser still in the file, a known array, a value of the graph under construction;
+// it enters the graph only when some operator reads it there, so constants that fold away leave no
+// trace.
 //
 // Operators are converted by the functions of the operator table, which see one node through an
-// OperatorCall (operator_call.h). When all inputs of a node are foldable the same function runs against
-// a scratch builder and the little graph is evaluated at once: one description serves graph and folding.
+// OperatorCall (operator_call.h). When all inputs of a node are foldable the same function runs
+// against a scratch builder and the little graph is evaluated at once: one description serves graph
+// and folding.
 //
-// A sequence of tensors is the list of their ids (convert_sequences.cpp); it never enters the graph.
+// A sequence of tensors is the list of their ids (convert_sequences.cpp); it never enters the
+// graph.
 //
 // Scopes: names of a subgraph (If, Loop) see those outside; a function body sees only its own.
 //
-// Bounds, all far above what real models have: kMostSteps nodes converted and made (functions, loops
-// and recurrences inlined), kMostDepth nested bodies, kMostFolded elements for one folded node and in all known arrays,
-// kMostMade elements of a tensor that comes from constants but is too large to be folded.
+// Bounds, all far above what real models have: kMostSteps nodes converted and made (functions,
+// loops and recurrences inlined), kMostDepth nested bodies, kMostFolded elements for one folded
+// node and in all known arrays, kMostMade elements of a tensor that comes from constants but is too
+// large to be folded.
 #pragma once
 
 #include <deque>
@@ -36,7 +40,8 @@ namespace plimsoll::model::onnx {
 inline constexpr std::int64_t kMostSteps = 200'000;
 inline constexpr int kMostDepth = 24;
 inline constexpr std::int64_t kMostFolded = 1 << 23;
-inline constexpr std::int64_t kMostMade = 1LL << 31;  // elements of one tensor made of constants alone
+// elements of one tensor made of constants alone
+inline constexpr std::int64_t kMostMade = 1LL << 31;
 inline constexpr double kMostFoldedWork = 2e8;  // arithmetic operations of one folded node
 
 struct Tensor {
@@ -45,7 +50,8 @@ struct Tensor {
   ops::Var var;                             // once it is in the graph
   std::shared_ptr<const ops::Array> known;  // once its content is
   const TensorFile* file = nullptr;         // an initialiser
-  std::shared_ptr<const std::vector<Id<Tensor>>> items;  // a sequence, which is no value of the graph
+  // a sequence, which is no value of the graph
+  std::shared_ptr<const std::vector<Id<Tensor>>> items;
 };
 using TensorId = Id<Tensor>;
 
@@ -61,7 +67,8 @@ struct Scope {
   TensorId find(std::string_view name) const;
 };
 
-// A node that makes the next version of state: its first `states` inputs are replaced by its outputs.
+// A node that makes the next version of state: its first `states` inputs are replaced by its
+// outputs.
 struct StateUpdate {
   std::string op;
   std::vector<ops::Var> inputs;
@@ -82,11 +89,13 @@ class Importer {
   TensorId add(Tensor tensor);
   TensorId add_known(std::string name, std::shared_ptr<const ops::Array> array);
   const Tensor& tensor(TensorId id) const { return tensors_[id.index()]; }
-  // A sequence of tensors. All lists together are bounded like folded elements: each change makes another list.
+  // A sequence of tensors. All lists together are bounded like folded elements: each change makes
+  // another list.
   Result<TensorId> add_items(std::string_view name, std::vector<TensorId> items);
   // As a value of the graph: a weight, a constant, or what a node made.
   Result<ops::Var> in_graph(TensorId id);
-  // The content when it is or can be known; null for what only a run can tell, or what is too large.
+  // The content when it is or can be known; null for what only a run can tell, or what is too
+  // large.
   Result<const ops::Array*> known(TensorId id);
   // Whether folding may read it: known, and no weight.
   bool foldable(TensorId id) const;
@@ -94,13 +103,15 @@ class Importer {
   // Converts the nodes of a body into the scope.
   Status convert(const std::vector<WireBytes>& nodes, Scope& scope);
   // A subgraph of an If, Loop or Scan with its inputs given; its outputs.
-  Result<std::vector<TensorId>> inline_graph(const GraphFile& graph, const std::vector<TensorId>& inputs,
+  Result<std::vector<TensorId>> inline_graph(const GraphFile& graph,
+                                             const std::vector<TensorId>& inputs,
                                              const Scope& outer);
-  // The random counter of the graph (one for all dropouts, counted up once a step), and a seed for each.
+  // The random counter of the graph (one for all dropouts, counted up once a step), and a seed for
+  // each.
   ops::Var random_counter();
   std::int64_t next_seed() { return ++seeds_; }
-  // An initialiser that is state, not a weight (running statistics); absent for any other tensor, or when
-  // it is in the graph as a weight already.
+  // An initialiser that is state, not a weight (running statistics); absent for any other tensor,
+  // or when it is in the graph as a weight already.
   ops::Var as_state(TensorId id);
   // Updates stand behind everything else, so that every reader of the old version comes first.
   void at_end_of_step(StateUpdate update) { updates_.push_back(std::move(update)); }

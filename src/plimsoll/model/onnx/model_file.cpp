@@ -34,19 +34,50 @@ Result<AttributeFile> read_attribute(WireBytes message) {
   Wire wire(message);
   while (wire.next()) {
     switch (wire.field()) {
-      case 1: out.name = wire.text(); break;
-      case 2: out.f = wire.real(); out.has_f = true; break;
-      case 3: out.i = wire.integer(); out.has_i = true; break;
-      case 4: out.s = wire.text(); out.has_s = true; break;
-      case 5: out.t = wire.bytes(); out.has_t = true; break;
-      case 6: out.g = wire.bytes(); out.has_g = true; break;
-      case 7: wire.append_reals(out.floats); break;
-      case 8: wire.append_integers(out.ints); break;
-      case 9: out.strings.push_back(wire.text()); break;
-      case 20: type = wire.integer(); break;
-      case 21: out.refers_to = wire.text(); break;
-      case 22: case 23: out.has_sparse = true; break;
-      default: break;
+      case 1:
+        out.name = wire.text();
+        break;
+      case 2:
+        out.f = wire.real();
+        out.has_f = true;
+        break;
+      case 3:
+        out.i = wire.integer();
+        out.has_i = true;
+        break;
+      case 4:
+        out.s = wire.text();
+        out.has_s = true;
+        break;
+      case 5:
+        out.t = wire.bytes();
+        out.has_t = true;
+        break;
+      case 6:
+        out.g = wire.bytes();
+        out.has_g = true;
+        break;
+      case 7:
+        wire.append_reals(out.floats);
+        break;
+      case 8:
+        wire.append_integers(out.ints);
+        break;
+      case 9:
+        out.strings.push_back(wire.text());
+        break;
+      case 20:
+        type = wire.integer();
+        break;
+      case 21:
+        out.refers_to = wire.text();
+        break;
+      case 22:
+      case 23:
+        out.has_sparse = true;
+        break;
+      default:
+        break;
     }
   }
   PLIMSOLL_RETURN_IF_ERROR(intact(wire, fmt::format("attribute '{}'", out.name)));
@@ -123,23 +154,36 @@ Result<FunctionFile> read_function(WireBytes message) {
   Wire wire(message);
   while (wire.next()) {
     switch (wire.field()) {
-      case 1: out.name = wire.text(); break;
-      case 4: out.inputs.push_back(wire.text()); break;
-      case 5: out.outputs.push_back(wire.text()); break;
-      case 7: out.nodes.push_back(wire.bytes()); break;
+      case 1:
+        out.name = wire.text();
+        break;
+      case 4:
+        out.inputs.push_back(wire.text());
+        break;
+      case 5:
+        out.outputs.push_back(wire.text());
+        break;
+      case 7:
+        out.nodes.push_back(wire.bytes());
+        break;
       case 9: {
         PLIMSOLL_TRY(OpsetFile opset, read_opset(wire.bytes()));
         out.opsets.push_back(opset);
         break;
       }
-      case 10: out.domain = wire.text(); break;
+      case 10:
+        out.domain = wire.text();
+        break;
       case 11: {
         PLIMSOLL_TRY(AttributeFile attribute, read_attribute(wire.bytes()));
         out.defaults.push_back(std::move(attribute));
         break;
       }
-      case 13: out.overload = wire.text(); break;
-      default: break;
+      case 13:
+        out.overload = wire.text();
+        break;
+      default:
+        break;
     }
     PLIMSOLL_RETURN_IF_ERROR(bounded(out.nodes, kMostNodes, "nodes in a function"));
     PLIMSOLL_RETURN_IF_ERROR(bounded(out.inputs, kMostArguments, "inputs of a function"));
@@ -153,8 +197,12 @@ Result<FunctionFile> read_function(WireBytes message) {
 
 Status read_graph_field(Wire& wire, GraphFile& graph) {
   switch (wire.field()) {
-    case 1: graph.nodes.push_back(wire.bytes()); break;
-    case 2: graph.name = wire.text(); break;
+    case 1:
+      graph.nodes.push_back(wire.bytes());
+      break;
+    case 2:
+      graph.name = wire.text();
+      break;
     case 5: {
       PLIMSOLL_TRY(TensorFile tensor, read_tensor(wire.bytes()));
       graph.initializers.push_back(std::move(tensor));
@@ -170,8 +218,11 @@ Status read_graph_field(Wire& wire, GraphFile& graph) {
       graph.outputs.push_back(std::move(value));
       break;
     }
-    case 15: graph.has_sparse_initializer = true; break;
-    default: break;
+    case 15:
+      graph.has_sparse_initializer = true;
+      break;
+    default:
+      break;
   }
   return {};
 }
@@ -184,16 +235,32 @@ Result<TensorFile> read_tensor(WireBytes message) {
   Wire wire(message);
   while (wire.next()) {
     switch (wire.field()) {
-      case 1: wire.append_integers(out.dims); break;
-      case 2: out.element = static_cast<ElementType>(wire.integer()); break;
-      case 3: return bad_input("tensor '{}': is stored in segments", out.name);
-      case 8: out.name = wire.text(); break;
-      case 9: out.raw = wire.bytes(); out.has_raw = true; break;
-      case 13: PLIMSOLL_RETURN_IF_ERROR(read_external_entry(wire.bytes(), out)); break;
-      case 14: out.external = wire.integer() == 1; break;
-      default: break;
+      case 1:
+        wire.append_integers(out.dims);
+        break;
+      case 2:
+        out.element = static_cast<ElementType>(wire.integer());
+        break;
+      case 3:
+        return bad_input("tensor '{}': is stored in segments", out.name);
+      case 8:
+        out.name = wire.text();
+        break;
+      case 9:
+        out.raw = wire.bytes();
+        out.has_raw = true;
+        break;
+      case 13:
+        PLIMSOLL_RETURN_IF_ERROR(read_external_entry(wire.bytes(), out));
+        break;
+      case 14:
+        out.external = wire.integer() == 1;
+        break;
+      default:
+        break;
     }
-    if (out.dims.size() > kMostArguments) return bad_input("tensor '{}': too many dimensions", out.name);
+    if (out.dims.size() > kMostArguments)
+      return bad_input("tensor '{}': too many dimensions", out.name);
   }
   PLIMSOLL_RETURN_IF_ERROR(intact(wire, fmt::format("tensor '{}'", out.name)));
   return out;
@@ -204,18 +271,31 @@ Result<NodeFile> read_node(WireBytes message) {
   Wire wire(message);
   while (wire.next()) {
     switch (wire.field()) {
-      case 1: out.inputs.push_back(wire.text()); break;
-      case 2: out.outputs.push_back(wire.text()); break;
-      case 3: out.name = wire.text(); break;
-      case 4: out.op = wire.text(); break;
+      case 1:
+        out.inputs.push_back(wire.text());
+        break;
+      case 2:
+        out.outputs.push_back(wire.text());
+        break;
+      case 3:
+        out.name = wire.text();
+        break;
+      case 4:
+        out.op = wire.text();
+        break;
       case 5: {
         PLIMSOLL_TRY(AttributeFile attribute, read_attribute(wire.bytes()));
         out.attributes.push_back(std::move(attribute));
         break;
       }
-      case 7: out.domain = wire.text(); break;
-      case 8: out.overload = wire.text(); break;
-      default: break;
+      case 7:
+        out.domain = wire.text();
+        break;
+      case 8:
+        out.overload = wire.text();
+        break;
+      default:
+        break;
     }
     PLIMSOLL_RETURN_IF_ERROR(bounded(out.inputs, kMostArguments, "inputs of a node"));
     PLIMSOLL_RETURN_IF_ERROR(bounded(out.outputs, kMostArguments, "outputs of a node"));
@@ -245,8 +325,12 @@ Result<ModelFile> read_model(WireBytes bytes) {
   Wire wire(bytes);
   while (wire.next()) {
     switch (wire.field()) {
-      case 1: out.ir_version = wire.integer(); break;
-      case 2: out.producer = wire.text(); break;
+      case 1:
+        out.ir_version = wire.integer();
+        break;
+      case 2:
+        out.producer = wire.text();
+        break;
       case 7: {
         if (has_graph) return bad_input("the file has two graphs");
         PLIMSOLL_TRY(out.graph, read_graph(wire.bytes()));
@@ -265,7 +349,8 @@ Result<ModelFile> read_model(WireBytes bytes) {
         PLIMSOLL_RETURN_IF_ERROR(bounded(out.functions, kMostArguments, "functions"));
         break;
       }
-      default: break;
+      default:
+        break;
     }
   }
   PLIMSOLL_RETURN_IF_ERROR(intact(wire, "not an ONNX file"));

@@ -1,14 +1,15 @@
-// An .onnx file as it stands there: the messages of onnx.proto that an importer reads, as views into the
-// mapped bytes. Nothing here knows what an operator means.
+// An .onnx file as it stands there: the messages of onnx.proto that an importer reads, as views
+// into the mapped bytes. Nothing here knows what an operator means.
 //
-// Names and contents are string_views and spans into the mapping, which must outlive every struct. Lists
-// that may be long stay unparsed until somebody walks them: a graph holds its nodes as spans, an
-// attribute its subgraph as one, and read_node() / read_graph() open one at a time. So opening a model
-// costs 16 bytes a node, and a hostile file cannot make it cost more: counts are bounded (kMost...)
-// before anything grows, and nesting is bounded by the importer, which is the one that descends.
+// Names and contents are string_views and spans into the mapping, which must outlive every struct.
+// Lists that may be long stay unparsed until somebody walks them: a graph holds its nodes as spans,
+// an attribute its subgraph as one, and read_node() / read_graph() open one at a time. So opening a
+// model costs 16 bytes a node, and a hostile file cannot make it cost more: counts are bounded
+// (kMost...) before anything grows, and nesting is bounded by the importer, which is the one that
+// descends.
 //
-// Failures are kBadInput with what is malformed: "node 17: a field is longer than what is left of the
-// file".
+// Failures are kBadInput with what is malformed: "node 17: a field is longer than what is left of
+// the file".
 #pragma once
 
 #include <string>
@@ -26,18 +27,39 @@ inline constexpr std::size_t kMostArguments = 1 << 16;  // inputs, outputs or at
 
 // onnx.proto's TensorProto.DataType.
 enum class ElementType : std::int32_t {
-  kUndefined = 0, kFloat = 1, kUint8 = 2, kInt8 = 3, kUint16 = 4, kInt16 = 5, kInt32 = 6, kInt64 = 7,
-  kString = 8, kBool = 9, kFloat16 = 10, kDouble = 11, kUint32 = 12, kUint64 = 13, kComplex64 = 14,
-  kComplex128 = 15, kBfloat16 = 16, kFloat8E4M3FN = 17, kFloat8E4M3FNUZ = 18, kFloat8E5M2 = 19,
-  kFloat8E5M2FNUZ = 20, kUint4 = 21, kInt4 = 22, kFloat4E2M1 = 23, kFloat8E8M0 = 24,
+  kUndefined = 0,
+  kFloat = 1,
+  kUint8 = 2,
+  kInt8 = 3,
+  kUint16 = 4,
+  kInt16 = 5,
+  kInt32 = 6,
+  kInt64 = 7,
+  kString = 8,
+  kBool = 9,
+  kFloat16 = 10,
+  kDouble = 11,
+  kUint32 = 12,
+  kUint64 = 13,
+  kComplex64 = 14,
+  kComplex128 = 15,
+  kBfloat16 = 16,
+  kFloat8E4M3FN = 17,
+  kFloat8E4M3FNUZ = 18,
+  kFloat8E5M2 = 19,
+  kFloat8E5M2FNUZ = 20,
+  kUint4 = 21,
+  kInt4 = 22,
+  kFloat4E2M1 = 23,
+  kFloat8E8M0 = 24,
 };
 
 struct TensorFile {
   std::string_view name;
   std::vector<std::int64_t> dims;
   ElementType element = ElementType::kUndefined;
-  WireBytes message;   // the whole of it: typed data fields are read from here
-  WireBytes raw;       // when has_raw
+  WireBytes message;  // the whole of it: typed data fields are read from here
+  WireBytes raw;      // when has_raw
   bool has_raw = false;
   bool external = false;
   std::string_view location;  // of external data, relative to the model's folder

@@ -7,8 +7,8 @@
 
 namespace plimsoll::model::onnx {
 
-OperatorCall::OperatorCall(Importer& importer, const NodeFile& node, Scope& scope, const Operator& op,
-                           std::int64_t version, std::vector<TensorId> inputs)
+OperatorCall::OperatorCall(Importer& importer, const NodeFile& node, Scope& scope,
+                           const Operator& op, std::int64_t version, std::vector<TensorId> inputs)
     : importer_(importer),
       node_(node),
       scope_(scope),
@@ -64,8 +64,8 @@ Result<const Array*> OperatorCall::must_know(int i, std::string_view what) {
   if (!has(i)) return bad_input("{} (input {}) is missing", what, i);
   PLIMSOLL_TRY(const Array* array, importer_.known(input(i)));
   if (array == nullptr) {
-    return bad_input("{} ('{}') is not a constant: shapes that depend on data are not supported", what,
-                     importer_.tensor(input(i)).name);
+    return bad_input("{} ('{}') is not a constant: shapes that depend on data are not supported",
+                     what, importer_.tensor(input(i)).name);
   }
   return array;
 }
@@ -76,7 +76,8 @@ Result<ir::Ints> OperatorCall::known_integers(int i, std::string_view what) {
   return array->integers;
 }
 
-Result<std::int64_t> OperatorCall::known_integer(int i, std::string_view what, std::int64_t otherwise) {
+Result<std::int64_t> OperatorCall::known_integer(int i, std::string_view what,
+                                                 std::int64_t otherwise) {
   if (!has(i)) return otherwise;
   PLIMSOLL_TRY(const ir::Ints list, known_integers(i, what));
   if (list.size() != 1) return bad_input("{} has {} elements, expects 1", what, list.size());
@@ -86,7 +87,8 @@ Result<std::int64_t> OperatorCall::known_integer(int i, std::string_view what, s
 Result<double> OperatorCall::known_real(int i, std::string_view what, double otherwise) {
   if (!has(i)) return otherwise;
   PLIMSOLL_TRY(const Array* array, must_know(i, what));
-  if (array->elements() != 1) return bad_input("{} has {} elements, expects 1", what, array->elements());
+  if (array->elements() != 1)
+    return bad_input("{} has {} elements, expects 1", what, array->elements());
   return array->number(0);
 }
 
@@ -101,7 +103,8 @@ const AttributeFile* OperatorCall::attribute(std::string_view name) const {
   return nullptr;
 }
 
-const AttributeFile* OperatorCall::typed(std::string_view name, bool AttributeFile::*has, std::string_view type) {
+const AttributeFile* OperatorCall::typed(std::string_view name, bool AttributeFile::*has,
+                                         std::string_view type) {
   const AttributeFile* found = attribute(name);
   if (found == nullptr || found->*has) return found;
   builder_->fail(fmt::format("attribute '{}' is not {}", name, type));
@@ -135,7 +138,8 @@ ir::Ints OperatorCall::integers(std::string_view name, const ir::Ints& otherwise
 
 Result<ir::DType> OperatorCall::attribute_dtype(std::string_view name, ElementType otherwise) {
   const std::int64_t value = integer(name, static_cast<std::int64_t>(otherwise));
-  return dtype_of(value > 0 && value < 1024 ? static_cast<ElementType>(value) : ElementType::kUndefined);
+  return dtype_of(value > 0 && value < 1024 ? static_cast<ElementType>(value)
+                                            : ElementType::kUndefined);
 }
 
 void OperatorCall::out(int i, Var var) {
@@ -143,7 +147,8 @@ void OperatorCall::out(int i, Var var) {
 }
 
 void OperatorCall::out_known(int i, Array array) {
-  if (wants(i)) made_[static_cast<std::size_t>(i)].known = std::make_shared<const Array>(std::move(array));
+  if (wants(i))
+    made_[static_cast<std::size_t>(i)].known = std::make_shared<const Array>(std::move(array));
 }
 
 void OperatorCall::out_alias(int i, TensorId tensor) {
@@ -151,10 +156,12 @@ void OperatorCall::out_alias(int i, TensorId tensor) {
 }
 
 Var OperatorCall::constant(const Array& array) {
-  if (folding_) return builder_->constant(fmt::format("made{}", builder_->graph().values.size()), array);
+  if (folding_)
+    return builder_->constant(fmt::format("made{}", builder_->graph().values.size()), array);
   const std::string layer = builder_->layer();
   builder_->set_layer("");
-  const Var out = builder_->constant(importer_.unique(fmt::format("{}/constant", node_.name)), array);
+  const Var out =
+      builder_->constant(importer_.unique(fmt::format("{}/constant", node_.name)), array);
   builder_->set_layer(layer);
   return out;
 }
@@ -167,7 +174,8 @@ bool OperatorCall::may_fold() const {
   return true;
 }
 
-// Builds the node into a graph of its own and evaluates that, unless it is too large to be worth it.
+// Builds the node into a graph of its own and evaluates that, unless it is too large to be worth
+// it.
 Result<bool> OperatorCall::try_fold() {
   Builder scratch("fold");
   builder_ = &scratch;
@@ -183,10 +191,12 @@ Result<bool> OperatorCall::try_fold() {
   double work = 0;
   for (const ir::Value& value : scratch.graph().values) {
     const std::int64_t count = value.type.shape.elements();
-    if (count > kMostMade) return bad_input("makes {} of constants, which is too large", ir::to_string(value.type));
+    if (count > kMostMade)
+      return bad_input("makes {} of constants, which is too large", ir::to_string(value.type));
     if (count > kMostFolded || (elements += count) > kMostFolded) return false;
   }
-  for (const ir::Node& node : scratch.graph().nodes) work += ops::cost_of(scratch.graph(), node).operations;
+  for (const ir::Node& node : scratch.graph().nodes)
+    work += ops::cost_of(scratch.graph(), node).operations;
   if (work > kMostFoldedWork) return false;
 
   const ir::Graph& graph = scratch.graph();
@@ -215,7 +225,8 @@ std::vector<TensorId> OperatorCall::take_outputs() {
     } else if (made.known != nullptr) {
       out[i] = importer_.add_known(std::string(node_.outputs[i]), made.known);
     } else if (made.var) {
-      out[i] = importer_.add({std::string(node_.outputs[i]), made.var.type(), made.var, nullptr, nullptr, nullptr});
+      out[i] = importer_.add(
+          {std::string(node_.outputs[i]), made.var.type(), made.var, nullptr, nullptr, nullptr});
     }
   }
   return out;

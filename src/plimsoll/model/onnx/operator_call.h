@@ -3,13 +3,14 @@
 //   Status convert_trilu(OperatorCall& call) {
 //     PLIMSOLL_TRY(const std::int64_t diagonal, call.known_integer(1, "k", 0));
 //     call.out(0, call.builder().call1("triangle", {call.in(0)},
-//                                      {{"upper", call.integer("upper", 1)}, {"diagonal", diagonal}}));
+//                                      {{"upper", call.integer("upper", 1)}, {"diagonal",
+//                                      diagonal}}));
 //     return {};
 //   }
 //
-// The builder is the graph's, or a scratch one when the node is being folded: a converter cannot tell and
-// need not. Inputs that must be known at import (axes, shapes, repeats) are asked for with known_...,
-// which says which input is not constant when it is not.
+// The builder is the graph's, or a scratch one when the node is being folded: a converter cannot
+// tell and need not. Inputs that must be known at import (axes, shapes, repeats) are asked for with
+// known_..., which says which input is not constant when it is not.
 #pragma once
 
 #include <string>
@@ -33,14 +34,15 @@ struct Operator {
   std::string_view name;
   Convert convert;
   std::string_view target = {};  // for converters that serve many operators: our operator's name
-  bool fold = true;              // false: control flow, random numbers, what handles constants itself
+  // false: control flow, random numbers, what handles constants itself
+  bool fold = true;
   std::string_view domain = {};  // "" is ONNX's own
 };
 
 class OperatorCall {
  public:
-  OperatorCall(Importer& importer, const NodeFile& node, Scope& scope, const Operator& op, std::int64_t version,
-               std::vector<TensorId> inputs);
+  OperatorCall(Importer& importer, const NodeFile& node, Scope& scope, const Operator& op,
+               std::int64_t version, std::vector<TensorId> inputs);
   OperatorCall(const OperatorCall&) = delete;
   OperatorCall& operator=(const OperatorCall&) = delete;
 
@@ -56,7 +58,8 @@ class OperatorCall {
   bool has(int i) const { return i < inputs() && inputs_[static_cast<std::size_t>(i)].valid(); }
   // Invalid when absent.
   TensorId input(int i) const { return has(i) ? inputs_[static_cast<std::size_t>(i)] : TensorId(); }
-  // An input the operator must have: when it is absent the builder has an error and a placeholder stands in.
+  // An input the operator must have: when it is absent the builder has an error and a placeholder
+  // stands in.
   Var in(int i);
   // An input it may have: an absent Var when it has not.
   Var maybe(int i) { return has(i) ? in(i) : Var(); }
@@ -88,7 +91,9 @@ class OperatorCall {
   Result<ir::DType> attribute_dtype(std::string_view name, ElementType otherwise);
 
   int outputs() const { return static_cast<int>(node_.outputs.size()); }
-  bool wants(int i) const { return i < outputs() && !node_.outputs[static_cast<std::size_t>(i)].empty(); }
+  bool wants(int i) const {
+    return i < outputs() && !node_.outputs[static_cast<std::size_t>(i)].empty();
+  }
   void out(int i, Var var);
   void out_known(int i, Array array);
   // The output is the input, under another name.
@@ -99,7 +104,8 @@ class OperatorCall {
 
  private:
   // The attribute when it is there; an error when it has not the type.
-  const AttributeFile* typed(std::string_view name, bool AttributeFile::*has, std::string_view type);
+  const AttributeFile* typed(std::string_view name, bool AttributeFile::*has,
+                             std::string_view type);
   struct Made {
     Var var;
     std::shared_ptr<const Array> known;

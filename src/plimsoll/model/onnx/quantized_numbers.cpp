@@ -30,9 +30,10 @@ Var quantized(Var x, Var scale, Var zero, DType dtype) {
   if (!ir::is_float(dtype)) y = unary_call("round", y);
   if (zero && !ir::is_float(dtype)) y = y + cast_to(zero, x.dtype());
   const Span span = span_of(dtype);
-  if (ir::is_float(dtype)) return cast_to(builder.call1("clip", {y}, {{"min", span.low}, {"max", span.high}}), dtype);
-  // NaN becomes the lowest number, as in onnxruntime: rows that a mask hides whole are NaN in exported attention, and
-  // what should make zeros of them comes behind the rounding.
+  if (ir::is_float(dtype))
+    return cast_to(builder.call1("clip", {y}, {{"min", span.low}, {"max", span.high}}), dtype);
+  // NaN becomes the lowest number, as in onnxruntime: rows that a mask hides whole are NaN in
+  // exported attention, and what should make zeros of them comes behind the rounding.
   const Var low = ops::number(y, span.low);
   y = ops::where(builder.call1("greater_equal", {y, low}), y, low);
   return cast_to(builder.call1("clip", {y}, {{"max", span.high}}), dtype);
@@ -45,7 +46,8 @@ ByteQuantized quantized_to_bytes(Var x) {
   const Var high = builder.call1("maximum", {reduce("reduce_max", x, all, false), zero});
   const Var low = builder.call1("minimum", {reduce("reduce_min", x, all, false), zero});
   const Var scale = (high - low) / 255.0;
-  const Var point = unary_call("round", builder.call1("clip", {unary_call("neg", low) / scale}, {{"min", 0.0}, {"max", 255.0}}));
+  const Var point = unary_call("round", builder.call1("clip", {unary_call("neg", low) / scale},
+                                                      {{"min", 0.0}, {"max", 255.0}}));
   const Var zero_point = cast_to(point, DType::kU8);
   return {quantized(x, scale, zero_point, DType::kU8), scale, zero_point};
 }

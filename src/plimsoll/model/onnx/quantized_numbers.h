@@ -14,7 +14,8 @@ struct ByteQuantized {
   Var zero;
 };
 ByteQuantized quantized_to_bytes(Var x);
-// An integer operand less its zero point, as real numbers: sums of products of bytes stay exact in a double.
+// An integer operand less its zero point, as real numbers: sums of products of bytes stay exact in
+// a double.
 Var centred(Var x, Var zero);
 // A zero point per row of a matrix stands as a column.
 Var per_row(Var zero, int rank);

@@ -14,8 +14,10 @@ struct Tap {
   Var weight;
 };
 
-// Every combination of one tap per axis: the pixel's number in the image, and the product of the weights.
-std::vector<Tap> combinations(const std::vector<AxisTaps>& axes, const std::vector<std::int64_t>& extents) {
+// Every combination of one tap per axis: the pixel's number in the image, and the product of the
+// weights.
+std::vector<Tap> combinations(const std::vector<AxisTaps>& axes,
+                              const std::vector<std::int64_t>& extents) {
   std::vector<Tap> out{{}};
   for (std::size_t axis = 0; axis < axes.size(); ++axis) {
     std::vector<Tap> longer;
@@ -23,7 +25,8 @@ std::vector<Tap> combinations(const std::vector<AxisTaps>& axes, const std::vect
       for (std::size_t t = 0; t < axes[axis].index.size(); ++t) {
         const Var index = axes[axis].index[t];
         const Var weight = axes[axis].weight[t];
-        longer.push_back(tap.index ? Tap{tap.index * static_cast<double>(extents[axis]) + index, tap.weight * weight}
+        longer.push_back(tap.index ? Tap{tap.index * static_cast<double>(extents[axis]) + index,
+                                         tap.weight * weight}
                                    : Tap{index, weight});
       }
     }
@@ -37,15 +40,18 @@ std::vector<Tap> combinations(const std::vector<AxisTaps>& axes, const std::vect
 Var inside(Var place, std::int64_t extent) {
   Builder& builder = place.builder();
   const Var not_before = builder.call1("greater_equal", {place, ops::number(place, 0)});
-  const Var not_behind = builder.call1("less_equal", {place, ops::number(place, static_cast<double>(extent - 1))});
+  const Var not_behind =
+      builder.call1("less_equal", {place, ops::number(place, static_cast<double>(extent - 1))});
   return cast_to(builder.call1("logical_and", {not_before, not_behind}), place.dtype());
 }
 
-AxisTaps taps_at(const std::vector<Var>& places, const std::vector<Var>& weights, std::int64_t extent, Outside outside) {
+AxisTaps taps_at(const std::vector<Var>& places, const std::vector<Var>& weights,
+                 std::int64_t extent, Outside outside) {
   AxisTaps out;
   for (std::size_t t = 0; t < places.size(); ++t) {
     out.index.push_back(cast_to(clamp(places[t], extent), ir::DType::kI64));
-    out.weight.push_back(outside == Outside::kEdge ? weights[t] : weights[t] * inside(places[t], extent));
+    out.weight.push_back(outside == Outside::kEdge ? weights[t]
+                                                   : weights[t] * inside(places[t], extent));
   }
   return out;
 }
@@ -66,12 +72,13 @@ Var pixel_rows(Var image) {
   return reshape_to(transpose_by(image, perm), {pixels, channels});
 }
 
-Var sample(Var rows, Var first, const std::vector<AxisTaps>& axes, const std::vector<std::int64_t>& extents,
-           Combine combine) {
+Var sample(Var rows, Var first, const std::vector<AxisTaps>& axes,
+           const std::vector<std::int64_t>& extents, Combine combine) {
   Builder& builder = rows.builder();
   Var out;
   for (const Tap& tap : combinations(axes, extents)) {
-    const Var value = builder.call1("gather", {rows, first + tap.index}, {{"axis", std::int64_t{0}}});
+    const Var value =
+        builder.call1("gather", {rows, first + tap.index}, {{"axis", std::int64_t{0}}});
     if (builder.error()) return rows;
     ir::Ints shape = dims_of(tap.weight.shape());
     shape.push_back(1);

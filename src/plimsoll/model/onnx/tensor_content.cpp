@@ -11,14 +11,23 @@ static_assert(std::endian::native == std::endian::little, "raw_data is used wher
 
 std::string_view element_name(ElementType element) {
   switch (element) {
-    case ElementType::kString: return "strings";
-    case ElementType::kComplex64: case ElementType::kComplex128: return "complex numbers";
-    case ElementType::kFloat8E4M3FNUZ: return "float8e4m3fnuz";
-    case ElementType::kFloat8E5M2FNUZ: return "float8e5m2fnuz";
-    case ElementType::kFloat4E2M1: return "float4e2m1";
-    case ElementType::kFloat8E8M0: return "float8e8m0";
-    case ElementType::kUndefined: return "no element type";
-    default: return "an unknown element type";
+    case ElementType::kString:
+      return "strings";
+    case ElementType::kComplex64:
+    case ElementType::kComplex128:
+      return "complex numbers";
+    case ElementType::kFloat8E4M3FNUZ:
+      return "float8e4m3fnuz";
+    case ElementType::kFloat8E5M2FNUZ:
+      return "float8e5m2fnuz";
+    case ElementType::kFloat4E2M1:
+      return "float4e2m1";
+    case ElementType::kFloat8E8M0:
+      return "float8e8m0";
+    case ElementType::kUndefined:
+      return "no element type";
+    default:
+      return "an unknown element type";
   }
 }
 
@@ -31,8 +40,8 @@ Result<std::int64_t> parse_place(std::string_view text, std::string_view what) {
   return out;
 }
 
-Result<std::span<const std::byte>> external_bytes(const TensorFile& tensor, store::DataFolder* folder,
-                                                  std::int64_t size) {
+Result<std::span<const std::byte>> external_bytes(const TensorFile& tensor,
+                                                  store::DataFolder* folder, std::int64_t size) {
   if (folder == nullptr) return bad_input("has external data, which is not allowed here");
   std::int64_t offset = 0;
   if (!tensor.offset.empty()) {
@@ -95,11 +104,17 @@ struct TypedField {
 
 TypedField typed_field(ElementType element) {
   switch (element) {
-    case ElementType::kFloat: return {4, false};
-    case ElementType::kDouble: return {10, false};
-    case ElementType::kInt64: return {7, true};
-    case ElementType::kUint32: case ElementType::kUint64: return {11, true};
-    default: return {5, true};
+    case ElementType::kFloat:
+      return {4, false};
+    case ElementType::kDouble:
+      return {10, false};
+    case ElementType::kInt64:
+      return {7, true};
+    case ElementType::kUint32:
+    case ElementType::kUint64:
+      return {11, true};
+    default:
+      return {5, true};
   }
 }
 
@@ -119,7 +134,8 @@ Result<std::vector<std::byte>> typed_bytes(const TensorFile& tensor, const ir::T
     }
   }
   if (!reader.complete()) {
-    return bad_input("{} needs {} bytes, its list of numbers has another length", ir::to_string(type), size);
+    return bad_input("{} needs {} bytes, its list of numbers has another length",
+                     ir::to_string(type), size);
   }
   return reader.take();
 }
@@ -132,12 +148,14 @@ Result<TensorContent> content(const TensorFile& tensor, store::DataFolder* folde
     PLIMSOLL_TRY(out.bytes, external_bytes(tensor, folder, size));
   } else if (tensor.has_raw) {
     if (static_cast<std::int64_t>(tensor.raw.size()) != size) {
-      return bad_input("{} needs {} bytes, the file has {}", ir::to_string(out.type), size, tensor.raw.size());
+      return bad_input("{} needs {} bytes, the file has {}", ir::to_string(out.type), size,
+                       tensor.raw.size());
     }
     out.bytes = tensor.raw;
   } else {
     if (size > static_cast<std::int64_t>(tensor.message.size()) * 8) {
-      return bad_input("{} needs {} bytes, the file has {}", ir::to_string(out.type), size, tensor.message.size());
+      return bad_input("{} needs {} bytes, the file has {}", ir::to_string(out.type), size,
+                       tensor.message.size());
     }
     PLIMSOLL_TRY(out.owned, typed_bytes(tensor, out.type));
     out.bytes = out.owned;
@@ -150,47 +168,83 @@ Result<TensorContent> content(const TensorFile& tensor, store::DataFolder* folde
 
 Result<ir::DType> dtype_of(ElementType element) {
   switch (element) {
-    case ElementType::kFloat: return ir::DType::kF32;
-    case ElementType::kDouble: return ir::DType::kF64;
-    case ElementType::kFloat16: return ir::DType::kF16;
-    case ElementType::kBfloat16: return ir::DType::kBF16;
-    case ElementType::kFloat8E4M3FN: return ir::DType::kF8E4M3;
-    case ElementType::kFloat8E5M2: return ir::DType::kF8E5M2;
-    case ElementType::kInt64: return ir::DType::kI64;
-    case ElementType::kInt32: return ir::DType::kI32;
-    case ElementType::kInt16: return ir::DType::kI16;
-    case ElementType::kInt8: return ir::DType::kI8;
-    case ElementType::kInt4: return ir::DType::kI4;
-    case ElementType::kUint64: return ir::DType::kU64;
-    case ElementType::kUint32: return ir::DType::kU32;
-    case ElementType::kUint16: return ir::DType::kU16;
-    case ElementType::kUint8: return ir::DType::kU8;
-    case ElementType::kUint4: return ir::DType::kU4;
-    case ElementType::kBool: return ir::DType::kBool;
-    default: return bad_input("has {}, which is not supported", element_name(element));
+    case ElementType::kFloat:
+      return ir::DType::kF32;
+    case ElementType::kDouble:
+      return ir::DType::kF64;
+    case ElementType::kFloat16:
+      return ir::DType::kF16;
+    case ElementType::kBfloat16:
+      return ir::DType::kBF16;
+    case ElementType::kFloat8E4M3FN:
+      return ir::DType::kF8E4M3;
+    case ElementType::kFloat8E5M2:
+      return ir::DType::kF8E5M2;
+    case ElementType::kInt64:
+      return ir::DType::kI64;
+    case ElementType::kInt32:
+      return ir::DType::kI32;
+    case ElementType::kInt16:
+      return ir::DType::kI16;
+    case ElementType::kInt8:
+      return ir::DType::kI8;
+    case ElementType::kInt4:
+      return ir::DType::kI4;
+    case ElementType::kUint64:
+      return ir::DType::kU64;
+    case ElementType::kUint32:
+      return ir::DType::kU32;
+    case ElementType::kUint16:
+      return ir::DType::kU16;
+    case ElementType::kUint8:
+      return ir::DType::kU8;
+    case ElementType::kUint4:
+      return ir::DType::kU4;
+    case ElementType::kBool:
+      return ir::DType::kBool;
+    default:
+      return bad_input("has {}, which is not supported", element_name(element));
   }
 }
 
 ElementType element_of(ir::DType dtype) {
   switch (dtype) {
-    case ir::DType::kF32: return ElementType::kFloat;
-    case ir::DType::kF64: return ElementType::kDouble;
-    case ir::DType::kF16: return ElementType::kFloat16;
-    case ir::DType::kBF16: return ElementType::kBfloat16;
-    case ir::DType::kF8E4M3: return ElementType::kFloat8E4M3FN;
-    case ir::DType::kF8E5M2: return ElementType::kFloat8E5M2;
-    case ir::DType::kI64: return ElementType::kInt64;
-    case ir::DType::kI32: return ElementType::kInt32;
-    case ir::DType::kI16: return ElementType::kInt16;
-    case ir::DType::kI8: return ElementType::kInt8;
-    case ir::DType::kI4: return ElementType::kInt4;
-    case ir::DType::kU64: return ElementType::kUint64;
-    case ir::DType::kU32: return ElementType::kUint32;
-    case ir::DType::kU16: return ElementType::kUint16;
-    case ir::DType::kU8: return ElementType::kUint8;
-    case ir::DType::kU4: return ElementType::kUint4;
-    case ir::DType::kBool: return ElementType::kBool;
-    case ir::DType::kBit: return ElementType::kUndefined;
+    case ir::DType::kF32:
+      return ElementType::kFloat;
+    case ir::DType::kF64:
+      return ElementType::kDouble;
+    case ir::DType::kF16:
+      return ElementType::kFloat16;
+    case ir::DType::kBF16:
+      return ElementType::kBfloat16;
+    case ir::DType::kF8E4M3:
+      return ElementType::kFloat8E4M3FN;
+    case ir::DType::kF8E5M2:
+      return ElementType::kFloat8E5M2;
+    case ir::DType::kI64:
+      return ElementType::kInt64;
+    case ir::DType::kI32:
+      return ElementType::kInt32;
+    case ir::DType::kI16:
+      return ElementType::kInt16;
+    case ir::DType::kI8:
+      return ElementType::kInt8;
+    case ir::DType::kI4:
+      return ElementType::kInt4;
+    case ir::DType::kU64:
+      return ElementType::kUint64;
+    case ir::DType::kU32:
+      return ElementType::kUint32;
+    case ir::DType::kU16:
+      return ElementType::kUint16;
+    case ir::DType::kU8:
+      return ElementType::kUint8;
+    case ir::DType::kU4:
+      return ElementType::kUint4;
+    case ir::DType::kBool:
+      return ElementType::kBool;
+    case ir::DType::kBit:
+      return ElementType::kUndefined;
   }
   return ElementType::kUndefined;
 }
@@ -199,7 +253,8 @@ Result<ir::TensorType> type_of(const TensorFile& tensor) {
   PLIMSOLL_TRY(const ir::DType dtype, dtype_of(tensor.element));
   PLIMSOLL_TRY(const ir::Shape shape, ir::Shape::make(tensor.dims));
   const ir::TensorType type{dtype, shape, {}};
-  if (!ir::checked_bytes(type)) return bad_input("the size of {} does not fit 64 bits", ir::to_string(type));
+  if (!ir::checked_bytes(type))
+    return bad_input("the size of {} does not fit 64 bits", ir::to_string(type));
   return type;
 }
 
@@ -211,8 +266,8 @@ Result<TensorContent> content_of(const TensorFile& tensor, store::DataFolder* fo
 
 Result<ops::Array> array_of(const TensorFile& tensor, store::DataFolder* folder) {
   PLIMSOLL_TRY(const TensorContent content, content_of(tensor, folder));
-  return ops::Array::from_bytes(content.type, content.is_owned ? std::span<const std::byte>(content.owned)
-                                                               : content.bytes);
+  return ops::Array::from_bytes(
+      content.type, content.is_owned ? std::span<const std::byte>(content.owned) : content.bytes);
 }
 
 }  // namespace plimsoll::model::onnx

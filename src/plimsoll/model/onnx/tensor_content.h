@@ -1,9 +1,9 @@
 // From a TensorProto to a type and bytes as our tensors have them.
 //
-// ONNX stores content in one of three ways: `raw_data` (little-endian, packed: what we want, used where it
-// lies), external data (the same in another file, used where it lies), or typed lists of numbers (small
-// tensors of older exporters: decoded into a buffer). Sizes are compared with the shape before
-// anything is allocated.
+// ONNX stores content in one of three ways: `raw_data` (little-endian, packed: what we want, used
+// where it lies), external data (the same in another file, used where it lies), or typed lists of
+// numbers (small tensors of older exporters: decoded into a buffer). Sizes are compared with the
+// shape before anything is allocated.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,8 @@
 
 namespace plimsoll::model::onnx {
 
-// Our dtype; an error that names the type when we have none (strings, complex numbers, fp8 variants).
+// Our dtype; an error that names the type when we have none (strings, complex numbers, fp8
+// variants).
 Result<ir::DType> dtype_of(ElementType element);
 // The way back, for the writer.
 ElementType element_of(ir::DType dtype);

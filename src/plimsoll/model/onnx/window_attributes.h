@@ -17,6 +17,7 @@ struct WindowAttributes {
 };
 
 // `kernel` of a tensor [N, C, spatial...]; checked: positive, sizes that fit, counts that match.
-Result<WindowAttributes> window_attributes(OperatorCall& call, const ir::Shape& x, const ir::Ints& kernel);
+Result<WindowAttributes> window_attributes(OperatorCall& call, const ir::Shape& x,
+                                           const ir::Ints& kernel);
 
 }  // namespace plimsoll::model::onnx

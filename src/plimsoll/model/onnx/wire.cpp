@@ -62,9 +62,13 @@ bool Wire::next() {
   }
 }
 
-bool Wire::expect(Type type) { return type_ == type || stop("a field has the wrong wire type"); }
+bool Wire::expect(Type type) {
+  return type_ == type || stop("a field has the wrong wire type");
+}
 
-std::int64_t Wire::integer() { return expect(Type::kVarint) ? static_cast<std::int64_t>(number_) : 0; }
+std::int64_t Wire::integer() {
+  return expect(Type::kVarint) ? static_cast<std::int64_t>(number_) : 0;
+}
 
 float Wire::real() {
   return expect(Type::kFixed32) ? std::bit_cast<float>(static_cast<std::uint32_t>(number_)) : 0.0F;
@@ -75,7 +79,9 @@ std::uint64_t Wire::fixed() {
   return number_;
 }
 
-WireBytes Wire::bytes() { return expect(Type::kBytes) ? content_ : WireBytes(); }
+WireBytes Wire::bytes() {
+  return expect(Type::kBytes) ? content_ : WireBytes();
+}
 
 std::string_view Wire::text() {
   const WireBytes content = bytes();

@@ -1,10 +1,10 @@
 // Protocol buffers' wire format, read field by field out of a mapped file.
 //
-// A message is a row of fields: a number, a wire type, and a varint, 4 bytes, 8 bytes or a length and
-// that many bytes. A Wire walks over one message and hands out one field at a time; nested messages,
-// strings and packed arrays come as spans into the mapping, so reading allocates nothing and a file
-// of five million empty nodes costs what it looks like. (libprotobuf would build an object for each,
-// and its generated code knows only the fields of the day it was made.)
+// A message is a row of fields: a number, a wire type, and a varint, 4 bytes, 8 bytes or a length
+// and that many bytes. A Wire walks over one message and hands out one field at a time; nested
+// messages, strings and packed arrays come as spans into the mapping, so reading allocates nothing
+// and a file of five million empty nodes costs what it looks like. (libprotobuf would build an
+// object for each, and its generated code knows only the fields of the day it was made.)
 //
 //   Wire wire(bytes);
 //   while (wire.next()) switch (wire.field()) {
@@ -14,9 +14,9 @@
 //   }
 //   if (wire.broken()) return bad_input("...: {}", wire.problem());
 //
-// Invariants: a span handed out lies inside the message; next() returns false for ever after the end or
-// the first malformed field; a field of another wire type than asked for reads as zero or empty and
-// marks the message broken. Groups, which nothing has emitted since 2008, are refused.
+// Invariants: a span handed out lies inside the message; next() returns false for ever after the
+// end or the first malformed field; a field of another wire type than asked for reads as zero or
+// empty and marks the message broken. Groups, which nothing has emitted since 2008, are refused.
 #pragma once
 
 #include <cstddef>
@@ -44,8 +44,9 @@ class Wire {
   bool is_bytes() const { return type_ == Type::kBytes; }
   WireBytes bytes();
   std::string_view text();
-  // A repeated number may come packed (one field with all of them) or one field each; both append. A list
-  // that grows beyond kMostNumbers marks the message broken: a varint is one byte here and eight there.
+  // A repeated number may come packed (one field with all of them) or one field each; both append.
+  // A list that grows beyond kMostNumbers marks the message broken: a varint is one byte here and
+  // eight there.
   static constexpr std::size_t kMostNumbers = 1 << 18;
   void append_integers(std::vector<std::int64_t>& out);
   void append_reals(std::vector<float>& out);

@@ -1,7 +1,7 @@
 // The packer's referee in tests: tries every offset of every buffer.
 //
-// Knows the rules of problem.h from the text, not from the engines: pairs of boxes, groups, classes,
-// slabs, ends. For problems of up to 8 buffers with sizes of a few bytes.
+// Knows the rules of problem.h from the text, not from the engines: pairs of boxes, groups,
+// classes, slabs, ends. For problems of up to 8 buffers with sizes of a few bytes.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,8 @@ struct Best {
 // The smallest height of memory 0 (all buffers live there).
 Best best_height(const Problem& problem);
 
-// The least cost over all assignments to memories whose capacities hold; nothing when there is none.
+// The least cost over all assignments to memories whose capacities hold; nothing when there is
+// none.
 std::optional<double> least_cost(const Problem& problem);
 
 struct Mix {

@@ -45,7 +45,8 @@ class BruteForce {
       const int kind = problem_.buffers[i].fixed ? 0 : tied ? 1 : sided ? 2 : 3;
       return std::pair(kind, -problem_.buffers[i].size.value);
     };
-    std::stable_sort(order_.begin(), order_.end(), [&](auto a, auto b) { return rank(a) < rank(b); });
+    std::stable_sort(order_.begin(), order_.end(),
+                     [&](auto a, auto b) { return rank(a) < rank(b); });
     place_.assign(n, -1);
   }
 
@@ -222,9 +223,13 @@ Problem random_small(Random& random, int most, const Mix& mix) {
   std::vector<BufferId> shuffled;
   for (std::size_t i = 0; i < n; ++i) shuffled.push_back(BufferId(i));
   for (std::size_t i = n; i > 1; --i)
-    std::swap(shuffled[i - 1], shuffled[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(i)))]);
+    std::swap(shuffled[i - 1],
+              shuffled[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(i)))]);
   if (mix.groups && n >= 2 && random.chance(0.2))
-    problem.contiguous.push_back({shuffled.begin(), shuffled.begin() + random.between(2, std::min<std::int64_t>(3, static_cast<std::int64_t>(n)))});
+    problem.contiguous.push_back(
+        {shuffled.begin(),
+         shuffled.begin() +
+             random.between(2, std::min<std::int64_t>(3, static_cast<std::int64_t>(n)))});
   const bool windows = std::any_of(problem.gaps.begin(), problem.gaps.end(),
                                    [](const Gap& gap) { return !gap.window.empty(); });
   if (mix.classes && n >= 2 && !windows && random.chance(0.2))
@@ -259,8 +264,10 @@ std::string describe(const Problem& problem, std::uint64_t seed) {
     for (const BufferId id : members) out += " " + std::to_string(id.value);
     out += "\n";
   }
-  if (problem.memories[0].slab) out += "slab " + std::to_string(problem.memories[0].slab->value) + "\n";
-  for (const ArenaEnd end : problem.ends) out += "end " + std::to_string(static_cast<int>(end)) + " ";
+  if (problem.memories[0].slab)
+    out += "slab " + std::to_string(problem.memories[0].slab->value) + "\n";
+  for (const ArenaEnd end : problem.ends)
+    out += "end " + std::to_string(static_cast<int>(end)) + " ";
   for (std::size_t k = 0; k < problem.clocks.ready.size(); ++k)
     out += fmt::format("{}-{} ", problem.clocks.ready[k], problem.clocks.released[k]);
   return out + fmt::format("streams {}", problem.clocks.streams);
@@ -302,7 +309,8 @@ TEST(BruteForce, AgreesOnEveryKindOfRule) {
   EXPECT_LT(skipped, 90) << "brute force gave up too often to be a referee";
 }
 
-// A hundred thousand problems in shards: GTEST_TOTAL_SHARDS and GTEST_SHARD_INDEX spread them over processes.
+// A hundred thousand problems in shards: GTEST_TOTAL_SHARDS and GTEST_SHARD_INDEX spread them over
+// processes.
 class SlowBruteForce : public ::testing::TestWithParam<int> {};
 
 TEST_P(SlowBruteForce, AgreesOnFiveThousandProblems) {
@@ -322,8 +330,9 @@ INSTANTIATE_TEST_SUITE_P(Shards, SlowBruteForce, ::testing::Range(0, 20));
 void expect_same_cost(std::uint64_t seed) {
   Random random(seed);
   Problem problem = random_small(random, 6, {.groups = false, .classes = false, .slabs = false});
-  problem.memories = {{"fast", Bytes(random.between(2, 6)), 0, {}},
-                      {"slow", Bytes(random.between(4, 20)), static_cast<double>(random.between(1, 3)), {}}};
+  problem.memories = {
+      {"fast", Bytes(random.between(2, 6)), 0, {}},
+      {"slow", Bytes(random.between(4, 20)), static_cast<double>(random.between(1, 3)), {}}};
   for (std::size_t i = 0; i < problem.size(); ++i)
     problem.may_live_in.push_back(static_cast<std::uint64_t>(random.between(1, 3)));
   const std::optional<double> best = least_cost(problem);

@@ -17,7 +17,8 @@ class Grower {
  public:
   explicit Grower(std::uint64_t seed) : random_(seed), builder_(fmt::format("random-{}", seed)) {
     const std::int64_t inputs = random_.between(1, 3);
-    for (std::int64_t i = 0; i < inputs; ++i) pool_.push_back(builder_.input(fmt::format("x{}", i), {ir::DType::kF32, some_shape()}));
+    for (std::int64_t i = 0; i < inputs; ++i)
+      pool_.push_back(builder_.input(fmt::format("x{}", i), {ir::DType::kF32, some_shape()}));
   }
 
   ir::Graph grow(int nodes) {
@@ -26,11 +27,13 @@ class Grower {
     const std::int64_t wanted = random_.between(1, 3);
     for (std::int64_t i = 0; i < wanted; ++i) {
       const Var output = made_[index(made_.size())];
-      const bool fresh = std::none_of(outputs.begin(), outputs.end(), [&](Var other) { return other.id() == output.id(); });
+      const bool fresh = std::none_of(outputs.begin(), outputs.end(),
+                                      [&](Var other) { return other.id() == output.id(); });
       if (fresh) outputs.push_back(output);
     }
     auto graph = builder_.finish(outputs);
-    PLIMSOLL_CHECK(graph.has_value(), "the generator made a wrong graph: {}", graph.error().message);
+    PLIMSOLL_CHECK(graph.has_value(), "the generator made a wrong graph: {}",
+                   graph.error().message);
     return *std::move(graph);
   }
 
@@ -41,11 +44,14 @@ class Grower {
     return {random_.between(1, 6), kColumns[random_.below(3)]};
   }
 
-  std::size_t index(std::size_t size) { return static_cast<std::size_t>(random_.below(static_cast<std::int64_t>(size))); }
+  std::size_t index(std::size_t size) {
+    return static_cast<std::size_t>(random_.below(static_cast<std::int64_t>(size)));
+  }
 
   // Mostly something recent, so that chains grow.
   Var pick() {
-    if (random_.chance(0.5)) return pool_[pool_.size() - 1 - index(std::min<std::size_t>(pool_.size(), 3))];
+    if (random_.chance(0.5))
+      return pool_[pool_.size() - 1 - index(std::min<std::size_t>(pool_.size(), 3))];
     return pool_[index(pool_.size())];
   }
 
@@ -68,12 +74,18 @@ class Grower {
   void add_unary() {
     const Var x = pick();
     switch (random_.below(6)) {
-      case 0: return keep(relu(x));
-      case 1: return keep(tanh(x));
-      case 2: return keep(neg(x));
-      case 3: return keep(sigmoid(x));
-      case 4: return keep(softmax(x));
-      default: return keep(reduce_sum(x, {0}, true));
+      case 0:
+        return keep(relu(x));
+      case 1:
+        return keep(tanh(x));
+      case 2:
+        return keep(neg(x));
+      case 3:
+        return keep(sigmoid(x));
+      case 4:
+        return keep(softmax(x));
+      default:
+        return keep(reduce_sum(x, {0}, true));
     }
   }
 
@@ -85,16 +97,21 @@ class Grower {
     });
     const Var b = fitting[index(fitting.size())];
     switch (random_.below(3)) {
-      case 0: return keep(a + b);
-      case 1: return keep(a * b);
-      default: return keep(a - b);
+      case 0:
+        return keep(a + b);
+      case 1:
+        return keep(a * b);
+      default:
+        return keep(a - b);
     }
   }
 
   void add_view() {
     const Var x = pick();
     const std::int64_t rows = x.dim(0);
-    if (random_.chance(0.3) || rows == 1) return keep(reshape(x, rows % 2 == 0 ? ir::Shape{rows / 2, x.dim(1) * 2} : ir::Shape{rows, x.dim(1)}));
+    if (random_.chance(0.3) || rows == 1)
+      return keep(reshape(
+          x, rows % 2 == 0 ? ir::Shape{rows / 2, x.dim(1) * 2} : ir::Shape{rows, x.dim(1)}));
     const std::int64_t cut = random_.between(1, rows - 1);
     if (random_.chance(0.5)) return keep(slice(x, 0, cut, rows));
     for (const Var part : split(x, {cut, rows - cut}, 0)) keep(part);
@@ -103,9 +120,13 @@ class Grower {
   void add_copy() {
     const Var x = pick();
     switch (random_.below(4)) {
-      case 0: return keep(x.dim(0) <= 8 && x.dim(1) <= 64 ? transpose(x, {1, 0}) : relu(x));
-      case 1: return keep(x.dim(0) <= 24 ? ops::concat({x, x.dim(1) == pool_[0].dim(1) ? pool_[0] : x}, 0) : tanh(x));
-      case 2: return keep(x.dim(1) > 1 ? slice(x, 1, 1, x.dim(1)) : neg(x));
+      case 0:
+        return keep(x.dim(0) <= 8 && x.dim(1) <= 64 ? transpose(x, {1, 0}) : relu(x));
+      case 1:
+        return keep(x.dim(0) <= 24 ? ops::concat({x, x.dim(1) == pool_[0].dim(1) ? pool_[0] : x}, 0)
+                                   : tanh(x));
+      case 2:
+        return keep(x.dim(1) > 1 ? slice(x, 1, 1, x.dim(1)) : neg(x));
       default: {
         const Var part = slice(x, 0, 0, 1);
         keep(part);
@@ -115,7 +136,9 @@ class Grower {
   }
 
   Var add_weight(ir::Shape shape) {
-    const Var weight = builder_.weight(fmt::format("w{}", sources_++), {ir::DType::kF32, std::move(shape)}, {ir::Init::Kind::kNormal, 0, 0.3});
+    const Var weight =
+        builder_.weight(fmt::format("w{}", sources_++), {ir::DType::kF32, std::move(shape)},
+                        {ir::Init::Kind::kNormal, 0, 0.3});
     weights_.push_back(weight);
     return weight;
   }
@@ -123,13 +146,17 @@ class Grower {
   void add_weighted() {
     const Var x = pick();
     if (random_.chance(0.5)) return keep(matmul(x, add_weight({x.dim(1), 16})));
-    keep(x * (weights_.empty() || random_.chance(0.7) || weights_.back().shape() != x.shape() ? add_weight(x.shape()) : weights_.back()));
+    keep(x * (weights_.empty() || random_.chance(0.7) || weights_.back().shape() != x.shape()
+                  ? add_weight(x.shape())
+                  : weights_.back()));
   }
 
   void add_layer_norm() {
     const Var x = pick();
-    const Var gamma = builder_.weight(fmt::format("w{}", sources_++), {ir::DType::kF32, {x.dim(1)}}, {ir::Init::Kind::kConstant, 1, 0});
-    const Var beta = builder_.weight(fmt::format("w{}", sources_++), {ir::DType::kF32, {x.dim(1)}}, {ir::Init::Kind::kConstant, 0, 0});
+    const Var gamma = builder_.weight(fmt::format("w{}", sources_++), {ir::DType::kF32, {x.dim(1)}},
+                                      {ir::Init::Kind::kConstant, 1, 0});
+    const Var beta = builder_.weight(fmt::format("w{}", sources_++), {ir::DType::kF32, {x.dim(1)}},
+                                     {ir::Init::Kind::kConstant, 0, 0});
     const ops::LayerNorm out = layer_norm(x, gamma, beta);
     keep(out.y);
     if (out.mean.rank() == 2) keep(out.mean);
@@ -141,7 +168,8 @@ class Grower {
     const std::size_t which = index(weights_.size());
     const Var weight = weights_[which];
     std::vector<Var> fitting;
-    std::copy_if(pool_.begin(), pool_.end(), std::back_inserter(fitting), [&](Var g) { return g.shape() == weight.shape(); });
+    std::copy_if(pool_.begin(), pool_.end(), std::back_inserter(fitting),
+                 [&](Var g) { return g.shape() == weight.shape(); });
     if (fitting.empty()) return add_unary();
     weights_.erase(weights_.begin() + static_cast<std::ptrdiff_t>(which));
     const Var gradient = fitting[index(fitting.size())];
@@ -150,7 +178,8 @@ class Grower {
     if (random_.chance(0.5)) {
       builder_.update(weight, sgd(weight, gradient, how).w);
     } else {
-      const Var m = builder_.source(fmt::format("m{}", sources_++), ir::ValueKind::kOptimizer, weight.type(), {ir::Init::Kind::kConstant, 0, 0});
+      const Var m = builder_.source(fmt::format("m{}", sources_++), ir::ValueKind::kOptimizer,
+                                    weight.type(), {ir::Init::Kind::kConstant, 0, 0});
       const ops::Updated next = momentum(weight, gradient, m, how);
       builder_.update(weight, next.w);
       builder_.update(m, next.m);
@@ -168,6 +197,8 @@ class Grower {
 
 }  // namespace
 
-ir::Graph random_graph(std::uint64_t seed, int nodes) { return Grower(seed).grow(nodes); }
+ir::Graph random_graph(std::uint64_t seed, int nodes) {
+  return Grower(seed).grow(nodes);
+}
 
 }  // namespace plimsoll::plan

@@ -1,6 +1,7 @@
 // What a run leaves behind, byte for byte: outputs, and every weight, moment and counter.
 //
-// Two strategies that started with one seed must leave the same bytes; NaN patterns count as bytes too.
+// Two strategies that started with one seed must leave the same bytes; NaN patterns count as bytes
+// too.
 #pragma once
 
 #include <cstddef>

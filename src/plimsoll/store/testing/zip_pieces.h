@@ -42,7 +42,8 @@ inline std::string deflated(const std::string& text, std::uint64_t zeros = 0) {
 }
 
 inline std::string npy_header(const std::string& shape, const std::string& descr = "<f4") {
-  std::string literal = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': {}, }}", descr, shape);
+  std::string literal =
+      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': {}, }}", descr, shape);
   literal.resize((literal.size() + 10 + 63) / 64 * 64 - 10, ' ');
   std::string out("\x93NUMPY\x01\x00", 8);
   put(out, literal.size(), 2);
@@ -50,7 +51,8 @@ inline std::string npy_header(const std::string& shape, const std::string& descr
 }
 
 inline std::uint32_t checksum(const std::string& text) {
-  return static_cast<std::uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(text.data()), text.size()));
+  return static_cast<std::uint32_t>(
+      crc32_z(0, reinterpret_cast<const Bytef*>(text.data()), text.size()));
 }
 
 struct Part {
@@ -64,7 +66,9 @@ struct Part {
   std::uint64_t packed_there = 0;
 };
 
-inline Part stored(const std::string& name, const std::string& content) { return {name, content, content.size(), 0, checksum(content)}; }
+inline Part stored(const std::string& name, const std::string& content) {
+  return {name, content, content.size(), 0, checksum(content)};
+}
 
 inline std::string zip_of(const std::vector<Part>& parts) {
   std::string out;
