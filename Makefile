@@ -1,4 +1,4 @@
-# The front door. `make run` and `make test` are all a newcomer needs.
+# `make run` and `make test` are all a newcomer needs.
 PRESET ?= release
 BUILD := build/$(PRESET)
 PYTHON ?= python3
@@ -49,20 +49,20 @@ bench-ort: build  ## inference beside onnxruntime (PYTHON must have onnxruntime)
 	@$(PYTHON) tools/references/bench_ort.py $(BUILD)/plimsoll
 
 bench-pack: build ## the packer's bars (PLIMSOLL_CORPUS names the folder of problems)
-	@$(BUILD)/bin/pack_bars
+	@$(BUILD)/bin/pack_bench
 
 bench-fit: build  ## the bars of fitting a budget
-	@$(BUILD)/bin/fit_bars
-	@$(BUILD)/bin/run_bars
+	@$(BUILD)/bin/fit_bench
+	@$(BUILD)/bin/run_bench
 
 bench-plan: build ## the bars of planning: its time, and a planned step beside one without a plan
-	@$(BUILD)/bin/plan_bars
+	@$(BUILD)/bin/plan_bench
 
 figures:         ## rerun the figures of README and docs/benchmarks.md and rewrite their tables (ONLY="bytes packer", ONLY=--quick; PYTHON=one with torch and onnxruntime)
 	@$(PYTHON) tools/figures.py --build $(BUILD) --python $(PYTHON) $(ONLY)
 
 bench-malloc: build ## the bars of the host allocator (RIVALS="--allocator NAME=PATH …", PYTHON with torch for one row)
-	@bench/malloc/bars.py $(BUILD) $(RIVALS) $(if $(filter-out python3,$(PYTHON)),--python $(PYTHON))
+	@bench/malloc/bench.py $(BUILD) $(RIVALS) $(if $(filter-out python3,$(PYTHON)),--python $(PYTHON))
 
 install: build   ## install program, library and headers (PREFIX=/usr/local)
 	@cmake --install $(BUILD) --prefix $(PREFIX)

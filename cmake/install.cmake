@@ -14,14 +14,14 @@ set(PLIMSOLL_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/plimsoll)
 # Each links only those before it.
 set(PLIMSOLL_INSTALLED base ir codec pack memory ops trace schedule plan)
 set(PLIMSOLL_ARCHIVES)
-foreach(room ${PLIMSOLL_INSTALLED})
-  set_target_properties(plimsoll_${room} PROPERTIES EXPORT_NAME ${room})
-  target_compile_features(plimsoll_${room} INTERFACE cxx_std_20)
-  install(TARGETS plimsoll_${room} EXPORT plimsoll ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
-  install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/plimsoll/${room}
+foreach(module ${PLIMSOLL_INSTALLED})
+  set_target_properties(plimsoll_${module} PROPERTIES EXPORT_NAME ${module})
+  target_compile_features(plimsoll_${module} INTERFACE cxx_std_20)
+  install(TARGETS plimsoll_${module} EXPORT plimsoll ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/plimsoll/${module}
           DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/plimsoll COMPONENT library
           FILES_MATCHING PATTERN "*.h" PATTERN "testing" EXCLUDE PATTERN "testdata" EXCLUDE)
-  list(PREPEND PLIMSOLL_ARCHIVES -lplimsoll_${room})
+  list(PREPEND PLIMSOLL_ARCHIVES -lplimsoll_${module})
 endforeach()
 string(JOIN " " PLIMSOLL_ARCHIVES ${PLIMSOLL_ARCHIVES})
 install(TARGETS plimsoll_shared EXPORT plimsoll LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library

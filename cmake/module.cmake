@@ -1,6 +1,6 @@
 # plimsoll_module(NAME [LINK targets...] [PRIVATE_LINK targets...] [EXCLUDE regex...] [SEPARATE_TESTS])
 #
-# A room is every .cpp below its folder: sources make the library plimsoll::NAME, *_test.cpp make the
+# A module is every .cpp below its folder: sources make the library plimsoll::NAME, *_test.cpp make the
 # program NAME_test, *_bench.cpp make NAME_bench. So a new file needs no line anywhere.
 #
 # The release preset compiles eight files as one (CMAKE_UNITY_BUILD), which takes a third of the time: names in

@@ -1,9 +1,9 @@
-// Any bytes: the reader refuses or gives a workload whose keep-all schedule the judge accepts.
+// Any bytes: the reader refuses or gives a workload whose keep-all schedule the verifier accepts.
 #include <cstdlib>
 
-#include "plimsoll/schedule/dag_file.h"
 #include "plimsoll/schedule/fit.h"
 #include "plimsoll/schedule/verify_schedule.h"
+#include "plimsoll/schedule/workload/dag_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
   using namespace plimsoll;

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "plimsoll/base/check.h"
-#include "plimsoll/pack/csv.h"
+#include "plimsoll/pack/formats/csv.h"
 #include "plimsoll/pack/pack.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

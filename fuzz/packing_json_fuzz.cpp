@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "plimsoll/base/check.h"
-#include "plimsoll/pack/json.h"
+#include "plimsoll/pack/formats/json.h"
 #include "plimsoll/pack/pack.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares every #include between rooms with tools/layers.txt, and checks that the table has no cycle."""
+"""Compares every #include between modules with tools/layers.txt, and checks that the table has no cycle."""
 import pathlib
 import re
 import sys
@@ -8,32 +8,32 @@ root = pathlib.Path(__file__).resolve().parent.parent
 allowed = {}
 for line in (root / "tools/layers.txt").read_text().splitlines():
     if line and not line.startswith("#"):
-        room, _, rest = line.partition(":")
-        allowed[room] = set(rest.split())
+        module, _, rest = line.partition(":")
+        allowed[module] = set(rest.split())
 
 problems = []
 placed = set()
-for room, below in allowed.items():
+for module, below in allowed.items():
     for other in below - placed - set(allowed):
-        problems.append(f"layers.txt: {room} names the unknown room {other}")
-    placed.add(room)
+        problems.append(f"layers.txt: {module} names the unknown module {other}")
+    placed.add(module)
 
 state = {}
 
 
-def visit(room):
-    if state.get(room) == "open":
-        problems.append(f"layers.txt: {room} is part of a cycle")
+def visit(module):
+    if state.get(module) == "open":
+        problems.append(f"layers.txt: {module} is part of a cycle")
         return
-    if room not in state:
-        state[room] = "open"
-        for other in allowed.get(room, ()):
+    if module not in state:
+        state[module] = "open"
+        for other in allowed.get(module, ()):
             visit(other)
-        state[room] = "done"
+        state[module] = "done"
 
 
-for room in allowed:
-    visit(room)
+for module in allowed:
+    visit(module)
 
 include = re.compile(r'^\s*#\s*include\s+"plimsoll/(\w+)/')
 source = root / "src/plimsoll"
@@ -41,16 +41,16 @@ count = 0
 for path in sorted(source.rglob("*")):
     if path.suffix not in {".h", ".cpp", ".cu", ".cuh"}:
         continue
-    room = path.relative_to(source).parts[0]
+    module = path.relative_to(source).parts[0]
     for number, line in enumerate(path.read_text().splitlines(), 1):
         match = include.match(line)
         if match:
             count += 1
             other = match.group(1)
-            if other not in {room, "base"} | allowed.get(room, set()):
-                problems.append(f"{path.relative_to(root)}:{number}: {room} may not include {other}")
+            if other not in {module, "base"} | allowed.get(module, set()):
+                problems.append(f"{path.relative_to(root)}:{number}: {module} may not include {other}")
 
 for problem in problems:
     print(problem, file=sys.stderr)
-print(f"{count} includes between rooms checked, {len(problems)} problem(s)")
+print(f"{count} includes between modules checked, {len(problems)} problem(s)")
 sys.exit(1 if problems else 0)

@@ -222,7 +222,7 @@ def steps_within_budgets(here):
     for model, size in (("gpt2", "2 × 256, Adam, all remedies"), ("resnet50", "batch 16, recompute and encode")):
         seen = {}
         for _ in range(RUNS_OF_BARS):
-            for budget, arena, ms, slower, _, off in line.findall(here.run([here.program("bin/run_bars"), 1, model])):
+            for budget, arena, ms, slower, _, off in line.findall(here.run([here.program("bin/run_bench"), 1, model])):
                 seen.setdefault(budget, []).append((arena, float(ms), float(slower), float(off)))
         for budget, runs in seen.items():
             ms, slower, off = ([run[i] for run in runs] for i in (1, 2, 3))
@@ -277,7 +277,7 @@ def generated_graphs(here):
     line = re.compile(r"^(\S+) +n=(\d+) +budget (\d+) +of (\d+) +known +(-?[\d.]+)%  ours +(-?[\d.]+)%  bound +(-?[\d.]+)%  first +-?[\d.]+% in ([\d.]+)s", re.M)
     rows = []
     for name, title, proven in (("unet2", "U-net", True), ("unet3", "U-net", True), ("resnet333", "resnet", False), ("transformer100", "transformer", False), ("network1000", "random layered", False)):
-        given = here.run([here.program("bin/fit_bars"), 4, name]).split("-- the order may change")[0]
+        given = here.run([here.program("bin/fit_bench"), 4, name]).split("-- the order may change")[0]
         for _, nodes, budget, peak, known, ours, bound, first in line.findall(given):
             rows.append([title, f"{int(nodes):,}", f"{100 * int(budget) / int(peak):.0f} %", f"{known} %" if proven else "–", f"{ours} %", f"{bound} %", f"{float(first):.3f} s"])
     return rows, "one run, 4 s a plan on two threads; optima of the given order by integer programming."
@@ -302,12 +302,12 @@ def published_graphs(here):
         graph.write_text(here.run([sys.executable, "tools/dag_from_node_link.py", file]))
         for budget, optimum in budgets.items():
             given, free = (here.json("plan", "--dag", graph, "--budget", f"{budget}%", "--order", order, "--deadline", "10s") for order in ("given", "search"))
-            rows.append([title, f"{budget} %", "–" if optimum is None else f"{optimum:.2f} %", *(f"{100 * x:.2f} %" for x in (given["overhead"], given["lower_bound_overhead"], free["overhead"]))])
+            rows.append([title, f"{budget} %", "–" if optimum is None else f"{optimum:.2f} %", *(f"{round(100 * x, 2) + 0.0:.2f} %" for x in (given["overhead"], given["lower_bound_overhead"], free["overhead"]))])
     return rows, "one run, 10 s a plan; optima of the given order by integer programming, where one was found."
 
 
 def packer(here):
-    bars = here.program("bin/pack_bars")
+    bars = here.program("bin/pack_bench")
     totals = [float(seconds) for _ in range(3) for seconds in re.findall(r"^seed \d+: ([\d.]+) s in all", here.run([bars, "hard"]), re.M)]
     line = re.compile(r"^(.{28}) +(\d+) buffers  height +(\d+)  \+ *([\d.]+) %  (\S+) .* ([\d.]+) s$", re.M)
     minimal = [row for row in line.findall(here.run([bars, "minimize"])) if row[0].strip().endswith("minimize")][:6]
@@ -343,14 +343,14 @@ SECTIONS = [
     Section("demo", "README.md", "make run", [], demo),
     Section("bytes", "README.md", "plimsoll plan MODEL --batch N --json", ["model", "batch", "PyTorch's mode", "every tensor its own", "Plimsoll", "PyTorch's best", "difference"], bytes_of_a_step, texts=3, ours=(4,), quick=True),
     Section("torch", "README.md", "make bench-torch PYTHON=a-python-with-torch", ["model", "size", "PyTorch's mode", "PyTorch's best", "Plimsoll", "ratio", "lowest peak of PyTorch", "ours"], steps_against_torch, texts=3, ours=(4, 7)),
-    Section("budget", "docs/benchmarks.md", "build/release/bin/run_bars 1 MODEL", ["model", "how", "budget", "arena", "step, ms", "slower, %", "off, %"], steps_within_budgets, texts=3, ours=(5,)),
-    Section("packer", "docs/benchmarks.md", "build/release/bin/pack_bars hard minimize million", ["problem", "seeds", "seconds", "above the bound"], packer, texts=2, ours=(2,), quick=True),
+    Section("budget", "docs/benchmarks.md", "build/release/bin/run_bench 1 MODEL", ["model", "how", "budget", "arena", "step, ms", "slower, %", "off, %"], steps_within_budgets, texts=3, ours=(5,)),
+    Section("packer", "docs/benchmarks.md", "build/release/bin/pack_bench hard minimize million", ["problem", "seeds", "seconds", "above the bound"], packer, texts=2, ours=(2,), quick=True),
     Section("allocator", "docs/benchmarks.md", "bash torch/tests/run_on_gpu.sh", ["allocator", "reserved, of the live peak", "time"], allocator_on_a_gpu),
     Section("onnxruntime", "docs/benchmarks.md", "make bench-ort PYTHON=a-python-with-onnxruntime", ["model", "onnxruntime", "Plimsoll", "ratio"], inference_against_ort, ours=(2,)),
     Section("encodings", "docs/benchmarks.md", "plimsoll plan MODEL --batch N --strategy encode -o plan.json && plimsoll run plan.json --steps 2 --json", ["model", "batch", "in fp32", "planned", "in the run", "planned ratio", "measured ratio", "did not fit"], lossless_encodings, ours=(6,), quick=True),
     Section("lossy", "docs/benchmarks.md", "plimsoll plan " + " ".join(map(str, LOSSY)) + " --strategy encode --lossy FORM -o plan.json && plimsoll run plan.json --steps 5 --json", ["form", "smaller", "largest error", "rms error", "loss after 5 steps", "without"], lossy_encodings, quick=True),
     Section("thousand", "docs/benchmarks.md", "plimsoll plan resnet --depth 1000 --batch 32 --figure --deadline 10s", ["strategy", "feature maps", "time"], classic_figure),
-    Section("graphs", "docs/benchmarks.md", "build/release/bin/fit_bars 4 NAME", ["graph", "nodes", "budget", "proven optimum", "ours", "lower bound", "first plan"], generated_graphs, ours=(4,)),
+    Section("graphs", "docs/benchmarks.md", "build/release/bin/fit_bench 4 NAME", ["graph", "nodes", "budget", "proven optimum", "ours", "lower bound", "first plan"], generated_graphs, ours=(4,)),
     Section("published", "docs/benchmarks.md", "PLIMSOLL_MOCCASIN=moccasin/data tools/figures.py published", ["graph", "budget", "proven optimum", "ours", "lower bound", "order free"], published_graphs, ours=(3,)),
 ]
 

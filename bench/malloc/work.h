@@ -4,7 +4,7 @@
 //   malloc_work --list
 //
 // Every workload calls malloc, free and the C++ operators as any program does; which allocator
-// answers is decided from outside, by LD_PRELOAD (bench/malloc/bars.py). They are written for this
+// answers is decided from outside, by LD_PRELOAD (bench/malloc/bench.py). They are written for this
 // project in the spirit of the classic programs that each names, and share no code with them. The
 // numbers drawn are the same in every run. Each ends by printing `live N`, the peak of requested
 // bytes, where it is known exactly; resident memory is compared with it.

@@ -16,9 +16,9 @@
 #include "plimsoll/kernels/cpu/convolution_layout.h"
 #include "plimsoll/kernels/cpu/cpu_kernels.h"
 #include "plimsoll/model/zoo.h"
-#include "plimsoll/ops/catalogue.h"
+#include "plimsoll/ops/registry.h"
 #include "plimsoll/rewrite/layouts.h"
-#include "plimsoll/rewrite/tidy.h"
+#include "plimsoll/rewrite/simplify.h"
 #include "plimsoll/runtime/initial_content.h"
 #include "plimsoll/runtime/on_demand.h"
 
@@ -73,7 +73,7 @@ Result<ir::Graph> build(const Options& options) {
     sizes.dropout = 0.0;
   PLIMSOLL_TRY(ir::Graph graph, model::build_model(options.model, sizes));
   if (!options.plain) {
-    PLIMSOLL_TRY(graph, rewrite::tidy(graph));
+    PLIMSOLL_TRY(graph, rewrite::simplify(graph));
   }
   autodiff::TrainingOptions training;
   training.optimizer = autodiff::Optimizer::kSgd;

@@ -64,7 +64,7 @@ class Programs(unittest.TestCase):
         objects = []
         for library in (LIBRARY, None):
             out = self.path(f"{bool(library)}.o")
-            done = run([compiler, "-std=c++20", "-O1", "-I", f"{SOURCE}/src", "-c", f"{SOURCE}/src/plimsoll/pack/skyline.cpp",
+            done = run([compiler, "-std=c++20", "-O1", "-I", f"{SOURCE}/src", "-c", f"{SOURCE}/src/plimsoll/pack/heuristics/skyline.cpp",
                         "-o", out], library, cwd=self.folder.name)
             self.assertEqual(done.returncode, 0, done.stderr.decode()[-2000:])
             objects.append(pathlib.Path(out).read_bytes())

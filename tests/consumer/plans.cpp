@@ -9,8 +9,8 @@
 #include <plimsoll/plan/check_plan.h>
 #include <plimsoll/plan/make_plan.h>
 #include <plimsoll/schedule/fit.h>
-#include <plimsoll/schedule/graph_workload.h>
 #include <plimsoll/schedule/verify_schedule.h>
+#include <plimsoll/schedule/workload/graph_workload.h>
 #include <plimsoll/trace/trace_file.h>
 
 using namespace plimsoll;

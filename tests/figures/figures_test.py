@@ -115,19 +115,19 @@ class Answers(unittest.TestCase):
         figures.Block.parse(section, figures.Block(section, made, "2026-01-02", remark).render())
         return made
 
-    def test_run_bars(self):
+    def test_run_bench(self):
         made = self.read("budget", "gpt2, 2 x 256, adam, all remedies\n"
                          "  budget              arena   measured    slower      bar  predicted      off\n"
                          "  keep all         1.92 GiB     2268ms      0.0%       0%     2304ms    -1.6%\n"
                          "  50%             964.9 MiB     2371ms      4.6%      15%     2461ms    -3.7%\n", 4)
         self.assertEqual(made[1][2:], ["50 %", "964.9 MiB", "2,371 (2,371 to 2,371)", "+4.6 (+4.6 to +4.6)", "−3.7 (−3.7 to −3.7)"])
 
-    def test_fit_bars(self):
+    def test_fit_bench(self):
         made = self.read("graphs", "-- the given order\nunet2            n=38     budget 1400   of 2096   known   4.73%  ours   4.73%  bound   4.00%  first   9.10% in 0.0004s, best at 0.1s \n"
                          "-- the order may change\nunet2            n=38     budget 1400   of 2096   known   4.73%  ours   1.00%  bound   4.00%  first   9.10% in 0.0004s, best at 0.1s \n", 5)
         self.assertEqual(made[0], ["U-net", "38", "67 %", "4.73 %", "4.73 %", "4.00 %", "0.000 s"])
 
-    def test_pack_bars(self):
+    def test_pack_bench(self):
         line = "{:28} {:8} buffers  height {:14}  +{:8.4f} %  {:10} {:26} {:8.3f} s\n"
         text = "seed 1: 0.061 s in all\nseed 2: 0.118 s in all\n"
         text += "".join(line.format(f"{name} minimize", 100, 1000, 0, "optimal", "point cover", 0.01) for name in "ABCDEF")

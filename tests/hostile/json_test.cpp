@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "hostile/program_run.h"
-#include "plimsoll/model/onnx/file_pieces.h"
+#include "plimsoll/model/onnx/format/file_pieces.h"
 
 namespace plimsoll::hostile {
 namespace {
@@ -220,7 +220,7 @@ TEST_F(HostileJson, KeysOfADagThatNobodyReads) {
       "this is a node-link graph");
 }
 
-TEST_F(HostileJson, IndexesOfFamiliesThatLie) {
+TEST_F(HostileJson, IndexesOfPlanSetsThatLie) {
   const std::string plan = (folder_ / "member.json").string();
   EXPECT_EQ(run({"plan", "exp-example", "-o", plan}).exit_code, 0);
   const auto index = [&](const char* member) {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "plimsoll/base/random.h"
-#include "plimsoll/ops/array.h"
+#include "plimsoll/ops/evaluation/array.h"
 
 namespace plimsoll::reference {
 

@@ -1,5 +1,5 @@
 // The CPU kernels train as PyTorch does: the small networks of training_reference_test.cpp in fp32,
-// on the kernels, laid out as `run` lays them out. That test compares the cards' reference
+// on the kernels, laid out as `run` lays them out. That test compares the definitions' reference
 // evaluation in fp64, to 1e-7; this one compares what really runs.
 //
 // PyTorch's numbers are those of fp64, so that all of the difference is ours. fp32 rounds to 6e-8;
@@ -20,7 +20,7 @@
 #include "plimsoll/api/pipeline.h"
 #include "plimsoll/autodiff/training.h"
 #include "plimsoll/model/zoo.h"
-#include "plimsoll/rewrite/tidy.h"
+#include "plimsoll/rewrite/simplify.h"
 #include "plimsoll/runtime/layout_copy.h"
 #include "plimsoll/runtime/on_demand.h"
 #include "reference_file.h"
@@ -55,15 +55,15 @@ class KernelsInFp32 : public ::testing::TestWithParam<const char*> {
     const auto forward = model::build_model(reference_["model"].get<std::string>(),
                                             reference::options_of(reference_, ir::DType::kF32));
     ASSERT_TRUE(forward) << forward.error().message;
-    auto tidied = rewrite::tidy(*forward);
-    ASSERT_TRUE(tidied) << tidied.error().message;
-    forward_ = *std::move(tidied);
+    auto simplified = rewrite::simplify(*forward);
+    ASSERT_TRUE(simplified) << simplified.error().message;
+    forward_ = *std::move(simplified);
   }
 
   Result<std::unique_ptr<runtime::Executor>> executor_for(
       const autodiff::TrainingOptions& options) const {
     PLIMSOLL_TRY(const ir::Graph step, autodiff::make_training_graph(forward_, options));
-    PLIMSOLL_TRY(const ir::Graph graph, api::lay_out(step, api::resolve_threads(0)));
+    PLIMSOLL_TRY(const ir::Graph graph, api::assign_layouts(step, api::resolve_threads(0)));
     PLIMSOLL_TRY(std::unique_ptr<runtime::Executor> executor, runtime::make_on_demand(graph, {}));
     fill(*executor, false);
     return executor;

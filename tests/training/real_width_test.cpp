@@ -12,7 +12,7 @@
 #include "plimsoll/api/pipeline.h"
 #include "plimsoll/autodiff/training.h"
 #include "plimsoll/model/zoo.h"
-#include "plimsoll/rewrite/tidy.h"
+#include "plimsoll/rewrite/simplify.h"
 #include "plimsoll/runtime/layout_copy.h"
 #include "plimsoll/runtime/on_demand.h"
 #include "reference_file.h"
@@ -61,15 +61,15 @@ void expect_agreement(const std::string& name) {
   auto forward = model::build_model(expected_numbers["model"].get<std::string>(),
                                     reference::options_of(expected_numbers, ir::DType::kF32));
   ASSERT_TRUE(forward) << forward.error().message;
-  auto tidied = rewrite::tidy(*forward);
-  ASSERT_TRUE(tidied) << tidied.error().message;
+  auto simplified = rewrite::simplify(*forward);
+  ASSERT_TRUE(simplified) << simplified.error().message;
   autodiff::TrainingOptions training;
   training.optimizer = autodiff::Optimizer::kSgd;
   training.gradients_as_outputs = true;
-  const std::vector<ValueId> weights = autodiff::trained_weights(*tidied, training);
-  auto step = autodiff::make_training_graph(*tidied, training);
+  const std::vector<ValueId> weights = autodiff::trained_weights(*simplified, training);
+  auto step = autodiff::make_training_graph(*simplified, training);
   ASSERT_TRUE(step) << step.error().message;
-  auto graph = api::lay_out(*step, api::resolve_threads(0));
+  auto graph = api::assign_layouts(*step, api::resolve_threads(0));
   ASSERT_TRUE(graph) << graph.error().message;
 
   auto executor = runtime::make_on_demand(*graph, {});
@@ -87,7 +87,7 @@ void expect_agreement(const std::string& name) {
   EXPECT_NEAR(floats_of(**executor, graph->outputs[0])[0], loss, 1e-5 * std::abs(loss));
   std::map<std::string, ValueId> gradients;
   for (std::size_t i = 0; i < weights.size(); ++i)
-    gradients[tidied->value(weights[i]).name] = graph->outputs[i + 1];
+    gradients[simplified->value(weights[i]).name] = graph->outputs[i + 1];
   ASSERT_EQ(weights.size(), expected_numbers["gradients"].size());
   for (const Json& expected : expected_numbers["gradients"]) {
     const auto place = gradients.find(expected["name"].get<std::string>());

@@ -1,6 +1,6 @@
-// Training agrees with PyTorch: small networks in fp64 on the cards' reference evaluation (there
-// are no kernels in fp64; kernels_fp32_test.cpp compares those), from weights and data that both
-// sides compute from the same formula. tests/references/*.json hold what PyTorch made of them
+// Training agrees with PyTorch: small networks in fp64 on the definitions' reference evaluation
+// (there are no kernels in fp64; kernels_fp32_test.cpp compares those), from weights and data that
+// both sides compute from the same formula. tests/references/*.json hold what PyTorch made of them
 // (tools/references/make_references.py): the loss, every weight's gradient as its norm and its
 // product with a given vector, and the losses of five steps.
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 
 #include "plimsoll/autodiff/training.h"
 #include "plimsoll/model/zoo.h"
-#include "plimsoll/ops/interpreter.h"
+#include "plimsoll/ops/evaluation/interpreter.h"
 #include "reference_file.h"
 
 namespace plimsoll {

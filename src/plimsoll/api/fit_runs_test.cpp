@@ -53,7 +53,7 @@ ir::Graph random_net(std::uint64_t seed) {
   auto training = autodiff::make_training_graph(graph, how);
   EXPECT_TRUE(training) << training.error().message;
   // Laid out as the pipeline does it: without the layers that nothing depends on.
-  return training ? *lay_out(*training, 1) : ir::Graph{};
+  return training ? *assign_layouts(*training, 1) : ir::Graph{};
 }
 
 PlanOptions with_remedies(int bits, const std::string& budget) {

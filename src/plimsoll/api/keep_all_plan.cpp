@@ -5,7 +5,7 @@
 #include "plimsoll/plan/buckets.h"
 #include "plimsoll/plan/check_plan.h"
 #include "plimsoll/plan/streams.h"
-#include "plimsoll/schedule/reorder.h"
+#include "plimsoll/schedule/search/reorder.h"
 
 namespace plimsoll::api {
 namespace {

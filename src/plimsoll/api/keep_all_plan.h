@@ -3,7 +3,7 @@
 // Two candidates, the given order and the one that `order` asks for; each goes the whole way, and
 // the one with the smaller arena is the answer, the given order on ties. So a better order never
 // makes a worse plan, whatever the packer does with it. Where concats can do without a copy
-// (schedule/joined_parts.h), both are tried with and without, and the copies go on ties.
+// (schedule/workload/joined_parts.h), both are tried with and without, and the copies go on ties.
 #pragma once
 
 #include <string>

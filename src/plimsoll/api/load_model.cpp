@@ -10,9 +10,9 @@
 #include "plimsoll/ir/text.h"
 #include "plimsoll/model/loss.h"
 #include "plimsoll/model/zoo.h"
-#include "plimsoll/ops/catalogue.h"
-#include "plimsoll/rewrite/scatter_into_sums.h"
-#include "plimsoll/rewrite/tidy.h"
+#include "plimsoll/ops/registry.h"
+#include "plimsoll/rewrite/fuse_scatter_add.h"
+#include "plimsoll/rewrite/simplify.h"
 
 namespace plimsoll::api {
 namespace {
@@ -123,7 +123,7 @@ Result<LoadedModel> load_forward(const ModelRequest& request) {
 
 Result<LoadedModel> load_model(const ModelRequest& request) {
   PLIMSOLL_TRY(LoadedModel out, load_forward(request));
-  PLIMSOLL_TRY(out.graph, rewrite::tidy(out.graph, {.trains = out.training}));
+  PLIMSOLL_TRY(out.graph, rewrite::simplify(out.graph, {.trains = out.training}));
   if (has_backward(out.graph)) out.training = true;
   if (!out.training || has_backward(out.graph)) return out;
   autodiff::TrainingOptions how;
@@ -136,7 +136,7 @@ Result<LoadedModel> load_model(const ModelRequest& request) {
   how.accumulate = request.accumulate;
   how.freeze = request.freeze;
   PLIMSOLL_TRY(out.graph, autodiff::make_training_graph(out.graph, how));
-  PLIMSOLL_TRY(out.graph, rewrite::scatter_into_sums(out.graph));
+  PLIMSOLL_TRY(out.graph, rewrite::fuse_scatter_add(out.graph));
   return out;
 }
 

@@ -9,7 +9,7 @@
 #include "plimsoll/base/file.h"
 #include "plimsoll/base/testing/test_paths.h"
 #include "plimsoll/ir/text.h"
-#include "plimsoll/ops/catalogue.h"
+#include "plimsoll/ops/registry.h"
 
 namespace plimsoll::api {
 namespace {

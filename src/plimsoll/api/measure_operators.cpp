@@ -9,7 +9,7 @@
 #include "plimsoll/base/clock.h"
 #include "plimsoll/device/cpu/arena.h"
 #include "plimsoll/kernels/cpu/cpu_kernels.h"
-#include "plimsoll/ops/catalogue.h"
+#include "plimsoll/ops/registry.h"
 
 namespace plimsoll::api {
 namespace {
@@ -33,7 +33,7 @@ class Bench {
     std::vector<std::int64_t> scratch;
     add(kernel.scratch(), scratch);
     scratch_ = scratch.front();
-    const ops::InPlace& rule = ops::card_of(node).in_place;
+    const ops::InPlace& rule = ops::definition_of(node).in_place;
     if (!rule.must()) return;
     for (const ops::InPlace::Pair& pair : rule.pairs())
       outputs_[static_cast<std::size_t>(pair.output)] =

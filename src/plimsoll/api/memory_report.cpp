@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "plimsoll/ops/catalogue.h"
+#include "plimsoll/ops/registry.h"
 
 namespace plimsoll::api {
 namespace {
@@ -18,14 +18,14 @@ Bytes& at(Uses& uses, plan::Use use) {
 std::vector<bool> borrowed_values(const ir::Graph& graph) {
   std::vector<bool> out(graph.values.size(), false);
   for (const ir::Node& node : graph.nodes) {
-    const ops::Card& card = ops::card_of(node);
-    if (card.in_place.must()) {
-      for (const ops::InPlace::Pair& pair : card.in_place.pairs())
+    const ops::OpDefinition& definition = ops::definition_of(node);
+    if (definition.in_place.must()) {
+      for (const ops::InPlace::Pair& pair : definition.in_place.pairs())
         out[node.outputs[static_cast<std::size_t>(pair.output)].index()] = true;
     }
-    if (card.views == nullptr) continue;
+    if (definition.views == nullptr) continue;
     for (const ops::View& view :
-         card.views(ops::call_of(graph, node), ops::output_types(graph, node))) {
+         definition.views(ops::call_of(graph, node), ops::output_types(graph, node))) {
       if (!view.input_inside)
         out[node.outputs[static_cast<std::size_t>(view.output)].index()] = true;
     }

@@ -15,9 +15,9 @@
 #include "plimsoll/model/loss.h"
 #include "plimsoll/model/onnx/backend_case.h"
 #include "plimsoll/model/zoo.h"
+#include "plimsoll/ops/evaluation/interpreter.h"
 #include "plimsoll/ops/functions.h"
-#include "plimsoll/ops/interpreter.h"
-#include "plimsoll/rewrite/tidy.h"
+#include "plimsoll/rewrite/simplify.h"
 #include "plimsoll/runtime/initial_content.h"
 #include "plimsoll/runtime/layout_copy.h"
 #include "plimsoll/runtime/on_demand.h"
@@ -117,9 +117,9 @@ TEST_P(ImportedExports, KernelsGiveTheOutputsOfPytorch) {
   const std::vector<NamedArray> inputs = inputs_in(arrays);
   auto imported = import_export(GetParam(), inputs, false);
   ASSERT_TRUE(imported) << imported.error().message;
-  const auto tidied = rewrite::tidy(imported->graph, {.trains = false});
-  ASSERT_TRUE(tidied) << tidied.error().message;
-  auto laid_out = lay_out(*tidied, 2);
+  const auto simplified = rewrite::simplify(imported->graph, {.trains = false});
+  ASSERT_TRUE(simplified) << simplified.error().message;
+  auto laid_out = assign_layouts(*simplified, 2);
   ASSERT_TRUE(laid_out) << laid_out.error().message;
   imported->graph = std::move(*laid_out);
   const auto outputs = run_kernels(*imported, inputs);

@@ -4,10 +4,10 @@
 
 #include "plimsoll/base/comma_list.h"
 #include "plimsoll/base/file.h"
-#include "plimsoll/pack/check_packing.h"
-#include "plimsoll/pack/csv.h"
-#include "plimsoll/pack/generate.h"
-#include "plimsoll/pack/json.h"
+#include "plimsoll/pack/check/check_packing.h"
+#include "plimsoll/pack/formats/csv.h"
+#include "plimsoll/pack/formats/json.h"
+#include "plimsoll/pack/model/generate.h"
 
 namespace plimsoll::api {
 namespace {

@@ -6,7 +6,7 @@
 #include "plimsoll/api/profile_machine.h"
 #include "plimsoll/base/file.h"
 #include "plimsoll/kernels/cpu/convolution_layout.h"
-#include "plimsoll/ops/catalogue.h"
+#include "plimsoll/ops/registry.h"
 #include "plimsoll/rewrite/hoist_reorders.h"
 #include "plimsoll/rewrite/layouts.h"
 
@@ -32,12 +32,12 @@ Result<PreparedModel> prepare_loaded(LoadedModel model, int threads, const std::
   PreparedModel out;
   PLIMSOLL_TRY(out.profile, find_profile(device));
   out.model = std::move(model);
-  PLIMSOLL_TRY(out.model.graph, lay_out(out.model.graph, resolve_threads(threads)));
+  PLIMSOLL_TRY(out.model.graph, assign_layouts(out.model.graph, resolve_threads(threads)));
   PLIMSOLL_TRY(out.kernels, kernels::cpu_kernel_facts(out.model.graph, {resolve_threads(threads)}));
   return out;
 }
 
-Result<ir::Graph> lay_out(const ir::Graph& graph, int threads) {
+Result<ir::Graph> assign_layouts(const ir::Graph& graph, int threads) {
   rewrite::LayoutOptions layouts;
   layouts.weights_layout = [=](const ir::Graph& of, const ir::Node& node) {
     return kernels::convolution_weights_layout(of, node, {threads});

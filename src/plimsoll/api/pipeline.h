@@ -1,6 +1,7 @@
 // The whole way from a MODEL to a report, in one place.
 //
-//   load ─▶ tidy ─▶ differentiate ─▶ choose layouts ─▶ ask kernels ─▶ schedule ─▶ plan ─▶ check ─▶
+//   load ─▶ simplify ─▶ differentiate ─▶ choose layouts ─▶ ask kernels ─▶ schedule ─▶ plan ─▶ check
+//   ─▶
 //   run
 #pragma once
 
@@ -34,7 +35,7 @@ inline constexpr std::string_view kMeasured = "measured";
 Result<PreparedModel> prepare_loaded(LoadedModel model, int threads, const std::string& device);
 
 // The graph with physical layouts chosen for the CPU's kernels, conversions as visible nodes.
-Result<ir::Graph> lay_out(const ir::Graph& graph, int threads);
+Result<ir::Graph> assign_layouts(const ir::Graph& graph, int threads);
 
 // The options with what the profile and the kernels say; `prepared` must outlive them.
 PlanOptions with_costs(const PreparedModel& prepared, PlanOptions options);

@@ -10,11 +10,11 @@
 #include "plimsoll/base/comma_list.h"
 #include "plimsoll/base/file.h"
 #include "plimsoll/base/json.h"
-#include "plimsoll/schedule/cost_unit.h"
-#include "plimsoll/schedule/dag_file.h"
-#include "plimsoll/schedule/prove.h"
-#include "plimsoll/schedule/strategies.h"
+#include "plimsoll/schedule/bounds/prove.h"
+#include "plimsoll/schedule/search/strategies.h"
 #include "plimsoll/schedule/verify_schedule.h"
+#include "plimsoll/schedule/workload/cost_unit.h"
+#include "plimsoll/schedule/workload/dag_file.h"
 
 namespace plimsoll::api {
 namespace {

@@ -1,7 +1,7 @@
 // Planning a user's own weighted DAG: read -> fit -> check -> write, and the summary of it.
 //
 // What `plimsoll plan --dag` does, as a library call. The schedule that is reported has been
-// replayed by the independent judge (schedule/verify_schedule.h) before anybody sees it.
+// replayed by the independent verifier (schedule/verify_schedule.h) before anybody sees it.
 #pragma once
 
 #include <atomic>

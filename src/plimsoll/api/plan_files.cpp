@@ -10,8 +10,8 @@
 #include "plimsoll/base/json.h"
 #include "plimsoll/base/output_file.h"
 #include "plimsoll/base/utf8.h"
-#include "plimsoll/plan/family_index.h"
 #include "plimsoll/plan/plan_file.h"
+#include "plimsoll/plan/plan_set_index.h"
 
 namespace plimsoll::api {
 namespace {
@@ -22,24 +22,24 @@ std::string member_file(const std::string& index, const std::string& option, std
   return fmt::format("{}.{}{}{}", index.substr(0, dot), option, size, index.substr(dot));
 }
 
-Result<plan::FamilyEntry> choose(const plan::FamilyIndex& index,
-                                 std::optional<std::int64_t> wanted) {
+Result<plan::PlanSetEntry> choose(const plan::PlanSetIndex& index,
+                                  std::optional<std::int64_t> wanted) {
   if (!wanted) return index.entries.back();
   const auto found =
       std::find_if(index.entries.begin(), index.entries.end(),
-                   [&](const plan::FamilyEntry& entry) { return entry.size == *wanted; });
+                   [&](const plan::PlanSetEntry& entry) { return entry.size == *wanted; });
   if (found != index.entries.end()) return *found;
-  return fail(ErrorCode::kUsage, "--{} {}: the family has {} to {}", index.option, *wanted,
+  return fail(ErrorCode::kUsage, "--{} {}: the plan set has {} to {}", index.option, *wanted,
               index.entries.front().size, index.entries.back().size);
 }
 
-Result<plan::Plan> read_member(const std::string& index, const plan::FamilyEntry& entry) {
+Result<plan::Plan> read_member(const std::string& index, const plan::PlanSetEntry& entry) {
   const std::filesystem::path file = std::filesystem::path(index).parent_path() / entry.file;
   PLIMSOLL_TRY(const std::string text, read_file(file));
   auto plan = plan::parse_plan(text);
   if (!plan) return forward(plan, file.string());
   if (entry.arena && *entry.arena != plan->arena_bytes()) {
-    return bad_input("{}: its arena has {} bytes, the index {} says {}; plan the family again",
+    return bad_input("{}: its arena has {} bytes, the index {} says {}; plan the plan set again",
                      file.string(), plan->arena_bytes(), index, *entry.arena);
   }
   return plan;
@@ -47,16 +47,16 @@ Result<plan::Plan> read_member(const std::string& index, const plan::FamilyEntry
 
 }  // namespace
 
-Status write_family(const std::string& file, const SizeRange& sizes,
-                    const std::vector<FamilyMember>& family) {
+Status write_plan_set(const std::string& file, const SizeRange& sizes,
+                      const std::vector<PlanSetMember>& plans) {
   if (!is_utf8(std::filesystem::path(file).filename().string())) {
     return fail(
         ErrorCode::kUsage,
-        "{}: the index of a family is JSON and names its members in UTF-8; choose such a name",
+        "{}: the index of a plan set is JSON and names its members in UTF-8; choose such a name",
         excerpt(file));
   }
-  nlohmann::ordered_json index{{"kind", plan::kFamilyKind},
-                               {"schema", plan::kFamilySchema},
+  nlohmann::ordered_json index{{"kind", plan::kPlanSetKind},
+                               {"schema", plan::kPlanSetSchema},
                                {"option", sizes.option},
                                {"members", nlohmann::ordered_json::array()}};
   std::vector<OutputFile> files;
@@ -67,7 +67,7 @@ Status write_family(const std::string& file, const SizeRange& sizes,
     files.push_back(std::move(out));
     return {};
   };
-  for (const FamilyMember& member : family) {
+  for (const PlanSetMember& member : plans) {
     const std::string name = member_file(file, sizes.option, member.size);
     PLIMSOLL_RETURN_IF_ERROR(write(name, plan::to_json(member.plan)));
     index["members"].push_back({{"size", member.size},
@@ -81,8 +81,8 @@ Status write_family(const std::string& file, const SizeRange& sizes,
 
 Result<plan::Plan> read_plan(const std::string& file, model::ModelOptions sizes) {
   PLIMSOLL_TRY(const std::string text, read_file(file));
-  if (plan::looks_like_family(text)) {
-    const auto index = plan::parse_family_index(text);
+  if (plan::looks_like_plan_set(text)) {
+    const auto index = plan::parse_plan_set_index(text);
     if (!index) return forward(index, file);
     const auto entry = choose(*index, size_option(sizes, index->option));
     if (!entry) return forward(entry, file);
@@ -95,13 +95,13 @@ Result<plan::Plan> read_plan(const std::string& file, model::ModelOptions sizes)
 
 Result<std::vector<plan::Plan>> read_plans(const std::string& file, const SizeRange& sizes) {
   PLIMSOLL_TRY(const std::string text, read_file(file));
-  if (!plan::looks_like_family(text))
-    return bad_input("{}: one plan, for one size; `plimsoll plan MODEL --sizes` makes a family",
+  if (!plan::looks_like_plan_set(text))
+    return bad_input("{}: one plan, for one size; `plimsoll plan MODEL --sizes` makes a plan set",
                      file);
-  const auto index = plan::parse_family_index(text);
+  const auto index = plan::parse_plan_set_index(text);
   if (!index) return forward(index, file);
   if (index->option != sizes.option)
-    return fail(ErrorCode::kUsage, "{}: a family for every {}, not {}", file, index->option,
+    return fail(ErrorCode::kUsage, "{}: a plan set for every {}, not {}", file, index->option,
                 sizes.option);
   std::vector<plan::Plan> out;
   for (std::int64_t size = sizes.low; size <= sizes.high; ++size) {

@@ -1,4 +1,4 @@
-// Plans on disk: one file each, and for a family an index that names them.
+// Plans on disk: one file each, and for a plan set an index that names them.
 //
 //   mlp.json          {"kind": "plimsoll family", "option": "batch", "members": [{"size": 1,
 //                     "file": ...}, ...]}
@@ -13,20 +13,20 @@
 #include <string>
 #include <vector>
 
-#include "plimsoll/api/family.h"
 #include "plimsoll/api/model_options.h"
+#include "plimsoll/api/plan_set.h"
 #include "plimsoll/plan/plan.h"
 
 namespace plimsoll::api {
 
 // The members, then the index under the name given: all of them or none (base/output_file.h).
-Status write_family(const std::string& file, const SizeRange& sizes,
-                    const std::vector<FamilyMember>& family);
+Status write_plan_set(const std::string& file, const SizeRange& sizes,
+                      const std::vector<PlanSetMember>& plans);
 
-// The plan in a file; of a family, the one for --batch or --seq.
+// The plan in a file; of a plan set, the one for --batch or --seq.
 Result<plan::Plan> read_plan(const std::string& file, model::ModelOptions sizes);
 
-// The plans of a family for these sizes, smallest first.
+// The plans of a plan set for these sizes, smallest first.
 Result<std::vector<plan::Plan>> read_plans(const std::string& file, const SizeRange& sizes);
 
 }  // namespace plimsoll::api

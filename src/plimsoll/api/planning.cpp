@@ -10,7 +10,7 @@
 #include "plimsoll/pack/pack.h"
 #include "plimsoll/plan/make_plan.h"
 #include "plimsoll/rewrite/keep_masks.h"
-#include "plimsoll/schedule/strategies.h"
+#include "plimsoll/schedule/search/strategies.h"
 
 namespace plimsoll::api {
 namespace {

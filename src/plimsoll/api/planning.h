@@ -19,8 +19,8 @@
 #include "plimsoll/base/result.h"
 #include "plimsoll/plan/plan.h"
 #include "plimsoll/schedule/fit.h"
-#include "plimsoll/schedule/graph_encodings.h"
-#include "plimsoll/schedule/graph_workload.h"
+#include "plimsoll/schedule/workload/graph_encodings.h"
+#include "plimsoll/schedule/workload/graph_workload.h"
 
 namespace plimsoll::api {
 
@@ -40,7 +40,7 @@ struct PlanOptions {
   schedule::CopyRates copies;
   bool swaps_to_file = false;  // copies go to a disk
   schedule::CodecRates codecs{8e9, 10e9, 0};
-  // lossy forms that maps may wait in (schedule/graph_encodings.h); with remedies.lossy
+  // lossy forms that maps may wait in (schedule/workload/graph_encodings.h); with remedies.lossy
   std::vector<std::string> lossy;
   std::vector<std::vector<ValueId>> contiguous;
   // gradients that are reduced together lie side by side; zero: no buckets
@@ -50,7 +50,7 @@ struct PlanOptions {
   std::function<void(const schedule::FitProgress&)> on_better;
   const std::atomic<bool>* stop = nullptr;
   bool compare = true;   // fill the table of sharing by other planners
-  std::string strategy;  // a classic one (schedule/strategies.h) instead of searching
+  std::string strategy;  // a classic one (schedule/search/strategies.h) instead of searching
   // Told why there is no plan, before the error is returned.
   std::function<void(const struct PlanFailure&)> on_failure;
 };

@@ -57,9 +57,9 @@ plan::Plan planned(const ir::Graph& graph, const PlanOptions& options) {
 }
 
 // One graph, its kernels, and what a run without a plan leaves behind.
-class Judge {
+class Verifier {
  public:
-  explicit Judge(std::uint64_t seed) : seed_(seed), graph_(plan::random_graph(seed)) {
+  explicit Verifier(std::uint64_t seed) : seed_(seed), graph_(plan::random_graph(seed)) {
     auto kernels = kernels::cpu_kernel_facts(graph_, {1});
     EXPECT_TRUE(kernels) << kernels.error().message;
     kernels_ = *std::move(kernels);
@@ -114,21 +114,22 @@ class Judge {
 
 TEST(PlanGraph, RandomGraphsRunAsWithoutAPlanUnderEveryCombination) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
-    const Judge judge(seed);
-    for (int which = 0; which < kCombinations && !HasFailure(); ++which) judge.expect_right(which);
+    const Verifier verifier(seed);
+    for (int which = 0; which < kCombinations && !HasFailure(); ++which)
+      verifier.expect_right(which);
   }
 }
 
 TEST(PlanGraph, GroupsOfLongAndShortLivedBuffersLieAtOneEnd) {
   for (const auto& [seed, which] : {std::pair(4125, 93), {8725, 85}, {10269, 93}, {10806, 54}})
-    Judge(static_cast<std::uint64_t>(seed)).expect_right(which);
+    Verifier(static_cast<std::uint64_t>(seed)).expect_right(which);
 }
 
 TEST(PlanGraph, RandomGraphsRunAsWithoutAPlanWithinABudget) {
   int fitted = 0;
-  const Judge judge(1);
+  const Verifier verifier(1);
   for (int which = 0; which < kRemedySets && !HasFailure(); ++which)
-    fitted += judge.expect_right_within_budget(which);
+    fitted += verifier.expect_right_within_budget(which);
   EXPECT_GE(fitted, 8) << "of " << kRemedySets;
 }
 
@@ -143,14 +144,14 @@ TEST_P(SlowPlanGraph, AHundredRandomGraphsRunAsWithoutAPlan) {
   int fitted = 0;
   for (std::uint64_t k = 0; k < 100; ++k) {
     const std::uint64_t seed = 1000 + 100 * static_cast<std::uint64_t>(GetParam()) + k;
-    const Judge judge(seed);
+    const Verifier verifier(seed);
     for (int which = 0; which < kCombinations && !HasFailure(); ++which) {
       if (all || static_cast<std::uint64_t>(which) == seed % kCombinations)
-        judge.expect_right(which);
+        verifier.expect_right(which);
     }
     if (k % kWithinBudget == 0 && !HasFailure())
       fitted +=
-          judge.expect_right_within_budget(static_cast<int>(seed / kWithinBudget % kRemedySets));
+          verifier.expect_right_within_budget(static_cast<int>(seed / kWithinBudget % kRemedySets));
     if (HasFailure()) return;
   }
   EXPECT_GE(fitted, 1) << "of 5: remedies that are never met test nothing";

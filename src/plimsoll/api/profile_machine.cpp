@@ -14,10 +14,10 @@
 #include "plimsoll/base/random.h"
 #include "plimsoll/device/cpu/arena.h"
 #include "plimsoll/device/cpu/swap_file.h"
-#include "plimsoll/kernels/cpu/boxed_map.h"
+#include "plimsoll/kernels/cpu/compressed_activation.h"
 #include "plimsoll/kernels/cpu/cpu_kernels.h"
 #include "plimsoll/ops/builder.h"
-#include "plimsoll/ops/catalogue.h"
+#include "plimsoll/ops/registry.h"
 
 namespace plimsoll::api {
 namespace {
@@ -151,15 +151,15 @@ void measure_codecs(schedule::DeviceProfile& profile) {
     // one.
     const std::span<float> part =
         std::span(map).first(codec.lossless ? map.size() : map.size() / 5);
-    std::vector<std::uint8_t> box(codec::box_bytes(codec, part.size(), 0.4));
+    std::vector<std::uint8_t> compressed(codec::compressed_bytes(codec, part.size(), 0.4));
     std::vector<std::byte> room(part.size_bytes());
     kernels::Overflow overflow(codec, room.size());
     overflow.take_room(room);
-    const double encode =
-        settled([&] { kernels::pack_map(codec, std::as_bytes(part), box, overflow); });
+    const double encode = settled(
+        [&] { kernels::compress_activation(codec, std::as_bytes(part), compressed, overflow); });
     const double decode = settled([&] {
-      kernels::unpack_map(codec, box, overflow,
-                          std::as_writable_bytes(std::span(back).first(part.size())));
+      kernels::decompress_activation(codec, compressed, overflow,
+                                     std::as_writable_bytes(std::span(back).first(part.size())));
     });
     const schedule::CodecRate rate{static_cast<double>(part.size_bytes()) / encode,
                                    static_cast<double>(part.size_bytes()) / decode};

@@ -9,12 +9,12 @@
 #include "plimsoll/base/machine_memory.h"
 #include "plimsoll/base/random.h"
 #include "plimsoll/kernels/cpu/cpu_kernels.h"
-#include "plimsoll/ops/array.h"
+#include "plimsoll/ops/evaluation/array.h"
 #include "plimsoll/runtime/initial_content.h"
 #include "plimsoll/runtime/on_demand.h"
 #include "plimsoll/runtime/outside_bytes.h"
 #include "plimsoll/runtime/planned.h"
-#include "plimsoll/runtime/planned_family.h"
+#include "plimsoll/runtime/planned_set.h"
 
 namespace plimsoll::api {
 namespace {
@@ -254,17 +254,17 @@ Result<RunReport> run_plan(plan::Plan plan, const RunOptions& options) {
   return report;
 }
 
-Result<RunReport> run_family(std::vector<plan::Plan> plans, const RunOptions& options) {
+Result<RunReport> run_plan_set(std::vector<plan::Plan> plans, const RunOptions& options) {
   const std::size_t members = plans.size();
   Bytes planned;
   for (const plan::Plan& plan : plans) planned = std::max(planned, plan.arena_bytes());
   PLIMSOLL_RETURN_IF_ERROR(check_machine_memory(planned));
-  PLIMSOLL_TRY(runtime::PlannedFamily family,
-               runtime::PlannedFamily::make(std::move(plans), executor_options(options)));
+  PLIMSOLL_TRY(runtime::PlannedSet executors,
+               runtime::PlannedSet::make(std::move(plans), executor_options(options)));
   const auto executor_of = [&](int step) {
-    return family.at(step < 0 ? members - 1 : static_cast<std::size_t>(step) % members);
+    return executors.at(step < 0 ? members - 1 : static_cast<std::size_t>(step) % members);
   };
-  if (options.measure) PLIMSOLL_RETURN_IF_ERROR(family.bind_all());
+  if (options.measure) PLIMSOLL_RETURN_IF_ERROR(executors.bind_all());
   PLIMSOLL_TRY(RunReport report, run(executor_of, options));
   report.planned_peak = planned;
   return report;

@@ -106,8 +106,8 @@ double rms_error(const runtime::EncodedMap& map);
 double typical_seconds(const RunReport& report);
 
 Result<RunReport> run_plan(plan::Plan plan, const RunOptions& options);
-// One plan a step, in turn, in one arena: the first of the family, the second, ..., and again.
-Result<RunReport> run_family(std::vector<plan::Plan> plans, const RunOptions& options);
+// One plan a step, in turn, in one arena: the first of the plan set, the second, ..., and again.
+Result<RunReport> run_plan_set(std::vector<plan::Plan> plans, const RunOptions& options);
 Result<RunReport> run_on_demand(const ir::Graph& graph, const RunOptions& options);
 
 // What this machine is, as plan files record it.

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "plimsoll/model/zoo.h"
-#include "plimsoll/ops/catalogue.h"
+#include "plimsoll/ops/registry.h"
 
 namespace plimsoll::api {
 namespace {

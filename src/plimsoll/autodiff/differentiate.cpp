@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <string>
 
-#include "plimsoll/ops/binary.h"
-#include "plimsoll/ops/catalogue.h"
+#include "plimsoll/ops/elementwise/binary.h"
+#include "plimsoll/ops/registry.h"
 
 namespace plimsoll::autodiff {
 namespace {
@@ -47,7 +47,7 @@ class Walk {
     for (const Var& value : wrt_) depends_[value.id().index()] = ir::is_float(value.dtype());
     for (std::size_t n = first_; n < last_; ++n) {
       const ir::Node& node = graph.nodes[n];
-      if (!ops::card_of(node).gradient.exists()) continue;
+      if (!ops::definition_of(node).gradient.exists()) continue;
       const bool any = std::any_of(node.inputs.begin(), node.inputs.end(),
                                    [&](ValueId id) { return id.valid() && depends_[id.index()]; });
       if (!any) continue;
@@ -98,12 +98,13 @@ class Walk {
       wanted.push_back(input.valid() && depends_[input.index()]);
 
     builder_.set_layer(node.layer);
-    const ops::Card& card = ops::card_of(node);
+    const ops::OpDefinition& definition = ops::definition_of(node);
     std::vector<Var> result;
-    if (card.gradient.by_decomposition()) {
-      result = through_decomposition(card, node, inputs, flowing);
+    if (definition.gradient.by_decomposition()) {
+      result = through_decomposition(definition, node, inputs, flowing);
     } else {
-      result = card.gradient.rule()({builder_, node.attributes, inputs, outputs, flowing, wanted});
+      result =
+          definition.gradient.rule()({builder_, node.attributes, inputs, outputs, flowing, wanted});
     }
     PLIMSOLL_CHECK(result.size() == inputs.size(),
                    "the gradient of {} has {} adjoints for {} inputs", node.op, result.size(),
@@ -117,11 +118,11 @@ class Walk {
     }
   }
 
-  std::vector<Var> through_decomposition(const ops::Card& card, const ir::Node& node,
+  std::vector<Var> through_decomposition(const ops::OpDefinition& definition, const ir::Node& node,
                                          const std::vector<Var>& inputs,
                                          const std::vector<Var>& flowing) {
     const std::size_t first = builder_.graph().nodes.size();
-    const std::vector<Var> simple = card.decompose({builder_, node.attributes, inputs});
+    const std::vector<Var> simple = definition.decompose({builder_, node.attributes, inputs});
     std::vector<Var> wrt;
     for (const Var& input : inputs) {
       if (input) wrt.push_back(input);

@@ -12,11 +12,11 @@
 //                                         dx1 = dv2 * x2,  dx1 = dx1 + dv1 / x1
 //   At (2, 5): y = 11.652, dy/dx1 = 5.5, dy/dx2 = 1.716.
 //
-// How: nodes between `wrt` and `y` are walked once in reverse; each one's card turns the adjoints
-// of its outputs into adjoints of its inputs. A value with several readers gets the sum of their
-// adjoints, as binary adds in the order in which they arrive (never re-associated, so that the bits
-// do not depend on what a planner does). Paths that lead nowhere build nothing. A fused backward
-// operator without a rule of its own is differentiated through its decomposition.
+// How: nodes between `wrt` and `y` are walked once in reverse; each one's definition turns the
+// adjoints of its outputs into adjoints of its inputs. A value with several readers gets the sum of
+// their adjoints, as binary adds in the order in which they arrive (never re-associated, so that
+// the bits do not depend on what a planner does). Paths that lead nowhere build nothing. A fused
+// backward operator without a rule of its own is differentiated through its decomposition.
 //
 // Cost: linear in the nodes walked and built.
 #pragma once

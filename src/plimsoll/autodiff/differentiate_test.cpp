@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "plimsoll/ops/evaluation/interpreter.h"
 #include "plimsoll/ops/functions.h"
-#include "plimsoll/ops/interpreter.h"
 
 namespace plimsoll::autodiff {
 namespace {

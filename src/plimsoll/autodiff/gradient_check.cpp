@@ -7,10 +7,10 @@
 #include <unordered_map>
 
 #include "plimsoll/autodiff/differentiate.h"
-#include "plimsoll/ops/evaluate_call.h"
+#include "plimsoll/ops/evaluation/evaluate_call.h"
+#include "plimsoll/ops/evaluation/interpreter.h"
 #include "plimsoll/ops/functions.h"
 #include "plimsoll/ops/gradient_needs.h"
-#include "plimsoll/ops/interpreter.h"
 
 namespace plimsoll::autodiff {
 namespace {
@@ -269,9 +269,9 @@ Status check_used_twice(const OperatorExample& example, const GradientCheckOptio
 }
 
 Status check_poisoned(const OperatorExample& example) {
-  const ops::Card* card = ops::find_card(example.op);
-  PLIMSOLL_CHECK(card != nullptr, "no operator '{}'", example.op);
-  if (card->gradient.rule() == nullptr) return {};
+  const ops::OpDefinition* definition = ops::find_definition(example.op);
+  PLIMSOLL_CHECK(definition != nullptr, "no operator '{}'", example.op);
+  if (definition->gradient.rule() == nullptr) return {};
   std::vector<const ir::TensorType*> types;
   std::vector<bool> wanted;
   for (std::size_t i = 0; i < example.inputs.size(); ++i) {
@@ -279,8 +279,8 @@ Status check_poisoned(const OperatorExample& example) {
     wanted.push_back(is_variable(example, i));
   }
   const ops::Call call(types, example.attributes);
-  PLIMSOLL_TRY(const ops::GradientSketch sketch, ops::sketch_gradient(*card, call, wanted));
-  PLIMSOLL_TRY(const ops::GradientNeeds needs, ops::gradient_needs(*card, call, wanted));
+  PLIMSOLL_TRY(const ops::GradientSketch sketch, ops::sketch_gradient(*definition, call, wanted));
+  PLIMSOLL_TRY(const ops::GradientNeeds needs, ops::gradient_needs(*definition, call, wanted));
   PLIMSOLL_TRY(Sources clean, sources_of(example, {"dy"}));
   PLIMSOLL_TRY(const std::vector<Array> outputs,
                ops::evaluate_call(example.op, pointers(example), example.attributes));
@@ -307,9 +307,9 @@ Status check_poisoned(const OperatorExample& example) {
 }
 
 Status check_decomposition(const OperatorExample& example, double tolerance) {
-  const ops::Card* card = ops::find_card(example.op);
-  PLIMSOLL_CHECK(card != nullptr, "no operator '{}'", example.op);
-  if (card->decompose == nullptr) return {};
+  const ops::OpDefinition* definition = ops::find_definition(example.op);
+  PLIMSOLL_CHECK(definition != nullptr, "no operator '{}'", example.op);
+  if (definition->decompose == nullptr) return {};
   PLIMSOLL_TRY(const Sources sources, sources_of(example, {}));
   PLIMSOLL_TRY(const std::vector<Array> fused,
                ops::evaluate_call(example.op, pointers(example), example.attributes));
@@ -318,7 +318,7 @@ Status check_decomposition(const OperatorExample& example, double tolerance) {
   for (const std::string& name : input_names(example)) {
     inputs.push_back(name.empty() ? Var() : source(builder, name, sources.at(name)));
   }
-  const std::vector<Var> parts = card->decompose({builder, example.attributes, inputs});
+  const std::vector<Var> parts = definition->decompose({builder, example.attributes, inputs});
   PLIMSOLL_TRY(const ir::Graph graph, builder.finish(parts));
   PLIMSOLL_TRY(const ops::Environment values, ops::interpret(graph, sources));
   for (std::size_t j = 0; j < parts.size(); ++j) {

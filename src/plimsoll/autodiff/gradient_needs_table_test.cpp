@@ -13,10 +13,10 @@ namespace plimsoll::autodiff {
 namespace {
 
 // "| `mul` | in0 in1 |"; one line for each different answer among an operator's examples.
-std::string table_line(const OperatorExample& example, const ops::Card& card) {
+std::string table_line(const OperatorExample& example, const ops::OpDefinition& definition) {
   std::vector<const ir::TensorType*> types;
   for (const auto& input : example.inputs) types.push_back(input ? &input->type : nullptr);
-  const auto needs = ops::gradient_needs(card, ops::Call(types, example.attributes));
+  const auto needs = ops::gradient_needs(definition, ops::Call(types, example.attributes));
   EXPECT_TRUE(needs.has_value()) << example.op;
   if (!needs) return {};
   const std::string text = ops::to_string("", *needs);
@@ -26,9 +26,9 @@ std::string table_line(const OperatorExample& example, const ops::Card& card) {
 std::string needs_table() {
   std::set<std::string> lines;
   for (const OperatorExample& example : operator_examples()) {
-    const ops::Card* card = ops::find_card(example.op);
-    if (card != nullptr && card->gradient.rule() != nullptr)
-      lines.insert(table_line(example, *card));
+    const ops::OpDefinition* definition = ops::find_definition(example.op);
+    if (definition != nullptr && definition->gradient.rule() != nullptr)
+      lines.insert(table_line(example, *definition));
   }
   std::string out = "| operator | its gradient reads |\n|---|---|\n";
   for (const std::string& line : lines) out += line;

@@ -2,8 +2,8 @@
 
 #include "plimsoll/autodiff/differentiate.h"
 #include "plimsoll/autodiff/gradient_check.h"
-#include "plimsoll/ops/catalogue.h"
 #include "plimsoll/ops/functions.h"
+#include "plimsoll/ops/registry.h"
 
 namespace plimsoll::autodiff {
 namespace {

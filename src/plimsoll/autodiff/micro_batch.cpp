@@ -4,7 +4,7 @@
 
 #include "plimsoll/autodiff/update_order.h"
 #include "plimsoll/base/checked.h"
-#include "plimsoll/ops/binary.h"
+#include "plimsoll/ops/elementwise/binary.h"
 
 namespace plimsoll::autodiff {
 namespace {

@@ -2,8 +2,8 @@
 //
 // Values lie where finite differences make sense: away from kinks (relu at 0), from poles and from
 // domain ends. Each operator has at least one example; where the operator broadcasts, takes empty
-// tensors or behaves differently by attribute, one each. A test walks the catalogue and fails when
-// a differentiable card has none.
+// tensors or behaves differently by attribute, one each. A test walks the registry and fails when
+// a differentiable definition has none.
 //
 // One function per family; operator_examples() joins them.
 #pragma once
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "plimsoll/ir/attributes.h"
-#include "plimsoll/ops/array.h"
+#include "plimsoll/ops/evaluation/array.h"
 
 namespace plimsoll::autodiff {
 

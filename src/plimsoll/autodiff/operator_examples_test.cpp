@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "plimsoll/autodiff/gradient_check.h"
-#include "plimsoll/ops/catalogue.h"
+#include "plimsoll/ops/registry.h"
 
 namespace plimsoll::autodiff {
 namespace {
@@ -18,15 +18,16 @@ std::set<std::string> operators_with_examples() {
 
 TEST(OperatorExamples, CoverEveryDifferentiableOperator) {
   const std::set<std::string> covered = operators_with_examples();
-  for (const ops::Card& card : ops::catalogue()) {
-    if (!card.gradient.exists()) continue;
-    EXPECT_TRUE(covered.contains(std::string(card.name))) << card.name << " has no example";
+  for (const ops::OpDefinition& definition : ops::registry()) {
+    if (!definition.gradient.exists()) continue;
+    EXPECT_TRUE(covered.contains(std::string(definition.name)))
+        << definition.name << " has no example";
   }
 }
 
 TEST(OperatorExamples, NameOnlyOperatorsThatExist) {
   for (const std::string& op : operators_with_examples())
-    EXPECT_NE(ops::find_card(op), nullptr) << op;
+    EXPECT_NE(ops::find_definition(op), nullptr) << op;
 }
 
 TEST(GradientCheck, FindsAWrongGradient) {

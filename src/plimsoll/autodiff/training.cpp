@@ -7,7 +7,7 @@
 #include "plimsoll/autodiff/differentiate.h"
 #include "plimsoll/autodiff/micro_batch.h"
 #include "plimsoll/autodiff/update_order.h"
-#include "plimsoll/ops/binary.h"
+#include "plimsoll/ops/elementwise/binary.h"
 
 namespace plimsoll::autodiff {
 namespace {

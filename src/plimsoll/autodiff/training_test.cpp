@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include "plimsoll/ops/evaluation/interpreter.h"
 #include "plimsoll/ops/functions.h"
-#include "plimsoll/ops/interpreter.h"
 
 namespace plimsoll::autodiff {
 namespace {

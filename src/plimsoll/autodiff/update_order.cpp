@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "plimsoll/ops/catalogue.h"
+#include "plimsoll/ops/registry.h"
 
 namespace plimsoll::autodiff {
 
@@ -21,8 +21,8 @@ ir::Graph updates_behind_readers(ir::Graph graph) {
   bool moves = false;
   for (std::size_t n = 0; n < count; ++n) {
     const ir::Node& node = graph.nodes[n];
-    if (!ops::card_of(node).in_place.must()) continue;
-    for (const ops::InPlace::Pair& pair : ops::card_of(node).in_place.pairs()) {
+    if (!ops::definition_of(node).in_place.must()) continue;
+    for (const ops::InPlace::Pair& pair : ops::definition_of(node).in_place.pairs()) {
       behind[n] = std::max(behind[n],
                            last_reader[node.inputs[static_cast<std::size_t>(pair.input)].index()]);
     }

@@ -11,7 +11,7 @@
 
 #include "plimsoll/base/result.h"
 #include "plimsoll/schedule/schedule.h"
-#include "plimsoll/schedule/workload.h"
+#include "plimsoll/schedule/workload/workload.h"
 
 namespace plimsoll::capi {
 

@@ -8,7 +8,7 @@
 #include <span>
 #include <thread>
 
-#include "plimsoll/schedule/cost_unit.h"
+#include "plimsoll/schedule/workload/cost_unit.h"
 
 namespace plimsoll::capi {
 namespace {

@@ -15,7 +15,7 @@
 #include "plimsoll/base/result.h"
 #include "plimsoll/plimsoll.h"
 #include "plimsoll/schedule/fit.h"
-#include "plimsoll/schedule/workload.h"
+#include "plimsoll/schedule/workload/workload.h"
 
 namespace plimsoll::capi {
 

@@ -78,8 +78,9 @@ Action bind_plan(Command& command) {
   command.add_flag("--explain", options->model.explain,
                    "print the tag walk, the simple planner, step by step");
   command
-      .add_option("--sizes", options->model.sizes,
-                  "a family at the same offsets, for every size: batch=1..64 or seq=1..128")
+      .add_option(
+          "--sizes", options->model.sizes,
+          "a plan set: one plan for every size, at the same offsets (batch=1..64 or seq=1..128)")
       .type_name("RANGE");
   command.add_output(
       "-o,--output", options->model.output,

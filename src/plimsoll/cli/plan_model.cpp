@@ -8,11 +8,11 @@
 #include <nlohmann/json.hpp>
 
 #include "plimsoll/api/classic_figure.h"
-#include "plimsoll/api/family.h"
 #include "plimsoll/api/largest_batch.h"
 #include "plimsoll/api/pipeline.h"
 #include "plimsoll/api/plan_files.h"
 #include "plimsoll/api/plan_json.h"
+#include "plimsoll/api/plan_set.h"
 #include "plimsoll/api/run_files.h"
 #include "plimsoll/api/tuning.h"
 #include "plimsoll/base/byte_size.h"
@@ -148,15 +148,15 @@ Status figure(const PlanModelOptions& options, api::PlanOptions how) {
 
 Status plan_sizes(const PlanModelOptions& options, api::PlanOptions how) {
   PLIMSOLL_TRY(const api::SizeRange sizes, api::parse_sizes(options.sizes));
-  PLIMSOLL_TRY(const std::vector<api::FamilyMember> family,
-               api::plan_family(options.request, options.planning.device, how, sizes));
+  PLIMSOLL_TRY(const std::vector<api::PlanSetMember> plans,
+               api::plan_set_for(options.request, options.planning.device, how, sizes));
   how.on_better = {};  // wipes the line
   if (!options.output.empty())
-    PLIMSOLL_RETURN_IF_ERROR(api::write_family(options.output, sizes, family));
+    PLIMSOLL_RETURN_IF_ERROR(api::write_plan_set(options.output, sizes, plans));
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   if (!options.json)
     std::printf("%8s %18s %18s\n", sizes.option.c_str(), "arena bytes", "load bytes");
-  for (const api::FamilyMember& member : family) {
+  for (const api::PlanSetMember& member : plans) {
     const plan::Plan& plan = member.plan;
     if (options.json) {
       rows.push_back({{"size", member.size},

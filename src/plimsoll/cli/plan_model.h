@@ -10,7 +10,7 @@ struct PlanModelOptions {
   api::ModelRequest request;
   PlanningTexts planning;
   std::string output;
-  std::string sizes;  // a family: batch=1..64
+  std::string sizes;  // a plan set: batch=1..64
   bool json = false;
   bool explain = false;
   bool sweep = false;

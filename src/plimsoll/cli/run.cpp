@@ -7,9 +7,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "plimsoll/api/family.h"
 #include "plimsoll/api/pipeline.h"
 #include "plimsoll/api/plan_files.h"
+#include "plimsoll/api/plan_set.h"
 #include "plimsoll/api/run_files.h"
 #include "plimsoll/api/tuning.h"
 #include "plimsoll/base/byte_size.h"
@@ -30,9 +30,9 @@ constexpr const char* kRunExamples =
     "  plimsoll run gpt2 --budget 35% --remedies all --swap-file /scratch --tune 3\n"
     "  plimsoll run plan.json --steps 3                           runs a plan made by `plimsoll "
     "plan -o`\n"
-    "  plimsoll run family.json --batch 17                        the member of `plan --sizes "
-    "batch=1..64 -o family.json`\n"
-    "  plimsoll run family.json --sizes batch=1..8 --steps 16     another batch every step, in one "
+    "  plimsoll run plans.json --batch 17                        the member of `plan --sizes "
+    "batch=1..64 -o plans.json`\n"
+    "  plimsoll run plans.json --sizes batch=1..8 --steps 16     another batch every step, in one "
     "arena\n"
     "  plimsoll run gpt2 --layers 2 --strategy on-demand --trace run.jsonl\n"
     "  plimsoll run resnet18 --batch 4 --budget 60% --measure     what the run really held, beside "
@@ -146,7 +146,7 @@ void print_table(const api::RunReport& report) {
                 human(report.overflow).c_str());
 }
 
-// A family in one arena, another size every step.
+// A plan set in one arena, another size every step.
 Result<api::RunReport> run_sizes(const RunOptions& options, const api::SizeRange& sizes,
                                  api::RunOptions how) {
   const std::string& model = options.request.model;
@@ -165,13 +165,13 @@ Result<api::RunReport> run_sizes(const RunOptions& options, const api::SizeRange
     }
   } else {
     PLIMSOLL_TRY(const api::PlanOptions planning, plan_options(options.planning));
-    PLIMSOLL_TRY(std::vector<api::FamilyMember> family,
-                 api::plan_family(options.request, options.planning.device, planning, sizes));
-    for (api::FamilyMember& member : family) plans.push_back(std::move(member.plan));
+    PLIMSOLL_TRY(std::vector<api::PlanSetMember> members,
+                 api::plan_set_for(options.request, options.planning.device, planning, sizes));
+    for (api::PlanSetMember& member : members) plans.push_back(std::move(member.plan));
     PLIMSOLL_TRY(loaded, api::load_model(api::at_size(options.request, sizes, sizes.high)));
     how.on_start = api::load_sources(loaded, how.on_start);
   }
-  return api::run_family(std::move(plans), how);
+  return api::run_plan_set(std::move(plans), how);
 }
 
 Result<api::RunReport> run(const RunOptions& options, const api::RunOptions& how) {

@@ -32,7 +32,7 @@ class Attributes {
   bool has(std::string_view name) const { return find(name) != nullptr; }
 
   // The value, or `otherwise` when absent. An integer reads as a real; any other mismatch of type
-  // reads as absent (the catalogue's verify refuses it first).
+  // reads as absent (the registry's verify refuses it first).
   std::int64_t integer(std::string_view name, std::int64_t otherwise) const;
   double real(std::string_view name, double otherwise) const;
   std::string text(std::string_view name, std::string_view otherwise) const;

@@ -18,7 +18,7 @@
 //  5. sizes do not overflow, layouts fit their shapes, names of sources are unique and not empty;
 //  6. an Update pairs a weight, optimizer or state source with a value of the same type made by a
 //     node, once each.
-// What an operator demands of its inputs is not known here: ops/catalogue.h verifies that.
+// What an operator demands of its inputs is not known here: ops/registry.h verifies that.
 //
 // Values are named by id into `values`; there are no pointers, so a Graph can be copied, compared
 // and moved freely. Cost: some 200 bytes a value and 200 a node.

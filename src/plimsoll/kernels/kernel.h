@@ -5,8 +5,8 @@
 // is handed the addresses of its inputs, outputs and scratch for every run, allocates nothing, and
 // says exactly how much scratch it wants. So the plan accounts for every byte.
 //
-// An output may be the same address as an input where the operator's card allows it in place and
-// in_place() does not object.
+// An output may be the same address as an input where the operator's definition allows it in place
+// and in_place() does not object.
 #pragma once
 
 #include <cstddef>

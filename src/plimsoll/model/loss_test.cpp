@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "plimsoll/ops/builder.h"
-#include "plimsoll/ops/catalogue.h"
+#include "plimsoll/ops/registry.h"
 
 namespace plimsoll::model {
 namespace {

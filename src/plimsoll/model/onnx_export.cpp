@@ -1,7 +1,7 @@
 #include "plimsoll/model/onnx_export.h"
 
 #include "plimsoll/base/file.h"
-#include "plimsoll/model/onnx/graph_writer.h"
+#include "plimsoll/model/onnx/export/graph_writer.h"
 
 namespace plimsoll::model {
 

@@ -6,7 +6,7 @@
 //
 // Any exporter's file should simply work, so the importer trusts nothing but the operators'
 // meaning:
-//   - shapes are inferred again by our own cards; the file's value_info is not read;
+//   - shapes are inferred again by our own definitions; the file's value_info is not read;
 //   - every dimension is a number in the end. Symbolic ones are bound by name (`dims`), by `batch`
 //     and
 //     `seq` (names that say batch or sequence; an unnamed first dimension is a batch), or by the
@@ -40,7 +40,7 @@
 
 #include "plimsoll/base/result.h"
 #include "plimsoll/ir/graph.h"
-#include "plimsoll/ops/array.h"
+#include "plimsoll/ops/evaluation/array.h"
 #include "plimsoll/store/weight_source.h"
 
 namespace plimsoll::model {

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "plimsoll/ir/text.h"
-#include "plimsoll/ops/catalogue.h"
+#include "plimsoll/ops/registry.h"
 
 namespace plimsoll::model {
 namespace {

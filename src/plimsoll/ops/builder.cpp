@@ -1,6 +1,6 @@
 #include "plimsoll/ops/builder.h"
 
-#include "plimsoll/ops/catalogue.h"
+#include "plimsoll/ops/registry.h"
 
 namespace plimsoll::ops {
 
@@ -62,8 +62,9 @@ std::vector<Var> Builder::call(std::string_view op, std::vector<Var> inputs,
     }
   }
   if (error_) {
-    const Card* card = find_card(op);
-    const int outputs = card && card->outputs.most < kMany ? card->outputs.most : 1;
+    const OpDefinition* definition = find_definition(op);
+    const int outputs =
+        definition && definition->outputs.most < kMany ? definition->outputs.most : 1;
     const TensorType placeholder = inputs.empty() ? TensorType{} : inputs.front().type();
     types.assign(static_cast<std::size_t>(std::max(outputs, 1)), placeholder);
   }

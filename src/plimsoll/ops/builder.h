@@ -6,10 +6,10 @@
 //   Var y = softmax(linear(x, w), -1);           // ops/functions.h has one function per operator
 //   PLIMSOLL_TRY(ir::Graph graph, b.finish({y}));
 //
-// Every call goes through the operator's card, so a wrong shape is found at the line that made it.
-// To keep model code readable the error is not returned there: the builder remembers the first one,
-// goes on with placeholder values of the first input's type, and finish() reports it with the
-// layer's name.
+// Every call goes through the operator's definition, so a wrong shape is found at the line that
+// made it. To keep model code readable the error is not returned there: the builder remembers the
+// first one, goes on with placeholder values of the first input's type, and finish() reports it
+// with the layer's name.
 //
 // Layers: `auto scope = b.scope("encoder.3");` puts its name in front of what is built while it
 // lives. Phase and kind of new nodes are the builder's current ones; autodiff and the optimizer set
@@ -25,7 +25,7 @@
 
 #include "plimsoll/base/result.h"
 #include "plimsoll/ir/graph.h"
-#include "plimsoll/ops/array.h"
+#include "plimsoll/ops/evaluation/array.h"
 #include "plimsoll/ops/var.h"
 
 namespace plimsoll::ops {
@@ -46,7 +46,7 @@ class Builder {
   // One number of the given dtype in every element, made by a node (no data in the graph).
   Var fill(const ir::TensorType& type, double value);
 
-  // Appends one node; as many Vars as the card infers.
+  // Appends one node; as many Vars as the definition infers.
   std::vector<Var> call(std::string_view op, std::vector<Var> inputs,
                         ir::Attributes attributes = {});
   // The same for an operator whose first output is all one wants.

@@ -1,6 +1,6 @@
 #include "plimsoll/ops/compose.h"
 
-#include "plimsoll/ops/expect.h"
+#include "plimsoll/ops/definition/expect.h"
 
 namespace plimsoll::ops {
 

@@ -2,13 +2,13 @@
 // shaping.h, reduction.h and cast.h.
 #pragma once
 
-#include "plimsoll/ops/binary.h"
-#include "plimsoll/ops/cast.h"
-#include "plimsoll/ops/comparison.h"
-#include "plimsoll/ops/reduction.h"
-#include "plimsoll/ops/shaping.h"
-#include "plimsoll/ops/slicing.h"
-#include "plimsoll/ops/unary.h"
+#include "plimsoll/ops/elementwise/binary.h"
+#include "plimsoll/ops/elementwise/cast.h"
+#include "plimsoll/ops/elementwise/comparison.h"
+#include "plimsoll/ops/elementwise/unary.h"
+#include "plimsoll/ops/movement/shaping.h"
+#include "plimsoll/ops/movement/slicing.h"
+#include "plimsoll/ops/reduction/reduction.h"
 
 namespace plimsoll::ops {
 

@@ -39,11 +39,11 @@ std::vector<bool> live_values(const GradientSketch& sketch) {
 
 }  // namespace
 
-Result<GradientSketch> sketch_gradient(const Card& card, const Call& call,
+Result<GradientSketch> sketch_gradient(const OpDefinition& definition, const Call& call,
                                        const std::vector<bool>& wanted) {
-  PLIMSOLL_CHECK(card.gradient.rule() != nullptr, "{} has no gradient rule", card.name);
-  PLIMSOLL_TRY(const std::vector<TensorType> types, card.infer(call));
-  Builder builder("gradient of " + std::string(card.name));
+  PLIMSOLL_CHECK(definition.gradient.rule() != nullptr, "{} has no gradient rule", definition.name);
+  PLIMSOLL_TRY(const std::vector<TensorType> types, definition.infer(call));
+  Builder builder("gradient of " + std::string(definition.name));
   std::vector<Var> inputs;
   std::vector<Var> outputs;
   std::vector<Var> adjoints;
@@ -58,7 +58,7 @@ Result<GradientSketch> sketch_gradient(const Card& card, const Call& call,
   builder.set_phase(ir::Phase::kBackward);
   const std::vector<bool> asked = wanted.empty() ? all_floats(call) : wanted;
   const std::vector<Var> results =
-      card.gradient.rule()({builder, call.attributes(), inputs, outputs, adjoints, asked});
+      definition.gradient.rule()({builder, call.attributes(), inputs, outputs, adjoints, asked});
   std::vector<Var> given;
   for (const Var& result : results) {
     if (result) given.push_back(result);
@@ -68,17 +68,17 @@ Result<GradientSketch> sketch_gradient(const Card& card, const Call& call,
                         ids_of(results)};
 }
 
-Result<GradientNeeds> gradient_needs(const Card& card, const Call& call,
+Result<GradientNeeds> gradient_needs(const OpDefinition& definition, const Call& call,
                                      const std::vector<bool>& wanted) {
   GradientNeeds needs;
-  if (!card.gradient.exists() || card.gradient.by_decomposition()) {
-    PLIMSOLL_TRY(const std::vector<TensorType> types, card.infer(call));
+  if (!definition.gradient.exists() || definition.gradient.by_decomposition()) {
+    PLIMSOLL_TRY(const std::vector<TensorType> types, definition.infer(call));
     needs.outputs.assign(types.size(), false);
     for (int i = 0; i < call.size(); ++i)
-      needs.inputs.push_back(card.gradient.exists() && call.has(i));
+      needs.inputs.push_back(definition.gradient.exists() && call.has(i));
     return needs;
   }
-  PLIMSOLL_TRY(const GradientSketch sketch, sketch_gradient(card, call, wanted));
+  PLIMSOLL_TRY(const GradientSketch sketch, sketch_gradient(definition, call, wanted));
   const std::vector<bool> live = live_values(sketch);
   for (const ValueId id : sketch.inputs) needs.inputs.push_back(id.valid() && live[id.index()]);
   for (const ValueId id : sketch.outputs) needs.outputs.push_back(live[id.index()]);
@@ -87,7 +87,7 @@ Result<GradientNeeds> gradient_needs(const Card& card, const Call& call,
 
 Result<GradientNeeds> gradient_needs(const ir::Graph& graph, const ir::Node& node,
                                      const std::vector<bool>& wanted) {
-  return gradient_needs(card_of(node), call_of(graph, node), wanted);
+  return gradient_needs(definition_of(node), call_of(graph, node), wanted);
 }
 
 std::string to_string(std::string_view op, const GradientNeeds& needs) {

@@ -19,7 +19,7 @@
 
 #include "plimsoll/base/result.h"
 #include "plimsoll/ops/builder.h"
-#include "plimsoll/ops/catalogue.h"
+#include "plimsoll/ops/registry.h"
 
 namespace plimsoll::ops {
 
@@ -39,12 +39,12 @@ struct GradientSketch {
   std::vector<ValueId> results;   // per input; invalid where nothing flows back
 };
 
-// For a card with a rule of its own and inputs of these types (null where absent); every float
-// input's adjoint is asked for unless `wanted` says otherwise.
-Result<GradientSketch> sketch_gradient(const Card& card, const Call& call,
+// For a definition with a rule of its own and inputs of these types (null where absent); every
+// float input's adjoint is asked for unless `wanted` says otherwise.
+Result<GradientSketch> sketch_gradient(const OpDefinition& definition, const Call& call,
                                        const std::vector<bool>& wanted = {});
 
-Result<GradientNeeds> gradient_needs(const Card& card, const Call& call,
+Result<GradientNeeds> gradient_needs(const OpDefinition& definition, const Call& call,
                                      const std::vector<bool>& wanted = {});
 Result<GradientNeeds> gradient_needs(const ir::Graph& graph, const ir::Node& node,
                                      const std::vector<bool>& wanted = {});

@@ -1,16 +1,16 @@
-// Whatever a graph file says, a card answers with types or with an error, and evaluates what it
-// accepted without leaving its arrays (run under the asan preset, this is a proof of sorts). Seeds
-// are fixed and printed.
+// Whatever a graph file says, a definition answers with types or with an error, and evaluates what
+// it accepted without leaving its arrays (run under the asan preset, this is a proof of sorts).
+// Seeds are fixed and printed.
 #include <array>
 #include <limits>
 
 #include <gtest/gtest.h>
 
 #include "plimsoll/base/random.h"
-#include "plimsoll/ops/attribute_types.h"
-#include "plimsoll/ops/cards.h"
-#include "plimsoll/ops/catalogue.h"
-#include "plimsoll/ops/evaluate_call.h"
+#include "plimsoll/ops/definition/attribute_types.h"
+#include "plimsoll/ops/definition/definitions.h"
+#include "plimsoll/ops/evaluation/evaluate_call.h"
+#include "plimsoll/ops/registry.h"
 
 namespace plimsoll::ops {
 namespace {
@@ -45,8 +45,8 @@ ir::Attribute hostile_attribute(Random& random, int rank) {
   return values;
 }
 
-// Names every card may ask for; a card ignores those of others. Hardly ever of a wrong type: one
-// such is enough for a refusal, and the values are what this test is about.
+// Names every definition may ask for; a definition ignores those of others. Hardly ever of a wrong
+// type: one such is enough for a refusal, and the values are what this test is about.
 ir::Attributes hostile_attributes(Random& random, int rank) {
   ir::Attributes out{{"to", std::string("fp32")}, {"dtype", std::string("int32")}};
   const double share = random.uniform();
@@ -91,10 +91,10 @@ Array hostile_array(Random& random, int rank) {
   return out;
 }
 
-std::vector<Array> hostile_inputs(Random& random, const Card& card, int rank) {
+std::vector<Array> hostile_inputs(Random& random, const OpDefinition& definition, int rank) {
   std::vector<Array> out;
-  const int most = card.inputs.most > 4 ? 3 : card.inputs.most;
-  const auto count = static_cast<int>(random.between(card.inputs.least, most));
+  const int most = definition.inputs.most > 4 ? 3 : definition.inputs.most;
+  const auto count = static_cast<int>(random.between(definition.inputs.least, most));
   for (int i = 0; i < count; ++i) {
     const bool alike = !out.empty() && random.chance(0.5);
     out.push_back(alike ? out.front() : hostile_array(random, rank));
@@ -120,28 +120,32 @@ TEST(HostileCalls, EndInAnErrorOrInAnEvaluation) {
   constexpr std::uint64_t kSeed = 20240611;
   RecordProperty("seed", std::to_string(kSeed));
   Random random(kSeed);
-  for (const auto family :
-       {binary_cards,      power_cards,      comparison_cards,      bitwise_cards,
-        unary_cards,       activation_cards, activation_grad_cards, cast_cards,
-        dropout_cards,     shaping_cards,    depth_to_space_cards,  slicing_cards,
-        joining_cards,     padding_cards,    indexing_cards,        indexing_elements_cards,
-        indexing_nd_cards, resize_cards,     reduction_cards,       running_sum_cards,
-        ranking_cards}) {
-    for (const Card& card : family()) {
+  for (const auto family : {binary_definitions,          power_definitions,
+                            comparison_definitions,      bitwise_definitions,
+                            unary_definitions,           activation_definitions,
+                            activation_grad_definitions, cast_definitions,
+                            dropout_definitions,         shaping_definitions,
+                            depth_to_space_definitions,  slicing_definitions,
+                            joining_definitions,         padding_definitions,
+                            indexing_definitions,        indexing_elements_definitions,
+                            indexing_nd_definitions,     resize_definitions,
+                            reduction_definitions,       running_sum_definitions,
+                            ranking_definitions}) {
+    for (const OpDefinition& definition : family()) {
       int evaluated = 0;
       for (int attempt = 0; attempt < 1000; ++attempt) {
         const int rank = static_cast<int>(random.between(0, 4));
-        const std::vector<Array> inputs = hostile_inputs(random, card, rank);
+        const std::vector<Array> inputs = hostile_inputs(random, definition, rank);
         const ir::Attributes attributes = hostile_attributes(random, rank);
         std::vector<ir::TensorType> types;
         for (const Array& input : inputs) types.push_back(input.type);
-        const auto outputs = infer_call(card.name, types, attributes);
+        const auto outputs = infer_call(definition.name, types, attributes);
         if (!outputs || !is_small(*outputs)) continue;
-        const auto result = evaluate_call(card.name, inputs, attributes);
-        ASSERT_TRUE(result.has_value()) << card.name << " seed " << kSeed;
+        const auto result = evaluate_call(definition.name, inputs, attributes);
+        ASSERT_TRUE(result.has_value()) << definition.name << " seed " << kSeed;
         ++evaluated;
       }
-      EXPECT_GT(evaluated, 0) << card.name << " accepted nothing; seed " << kSeed;
+      EXPECT_GT(evaluated, 0) << definition.name << " accepted nothing; seed " << kSeed;
     }
   }
 }

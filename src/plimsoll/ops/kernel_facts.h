@@ -13,9 +13,10 @@
 namespace plimsoll::ops {
 
 struct KernelFacts {
-  Bytes scratch;         // exact; alive during the step only
-  bool in_place = true;  // false: this kernel reads behind its write, whatever the card allows
-  double seconds = 0;    // measured; 0 when not
+  Bytes scratch;  // exact; alive during the step only
+  bool in_place =
+      true;            // false: this kernel reads behind its write, whatever the definition allows
+  double seconds = 0;  // measured; 0 when not
   bool operator==(const KernelFacts&) const = default;
 };
 

@@ -5,11 +5,11 @@
 
 #include "plimsoll/base/check.h"
 #include "plimsoll/base/clock.h"
-#include "plimsoll/pack/bodies.h"
+#include "plimsoll/pack/bounds/core.h"
 #include "plimsoll/pack/budget.h"
-#include "plimsoll/pack/check_packing.h"
-#include "plimsoll/pack/core.h"
-#include "plimsoll/pack/memories.h"
+#include "plimsoll/pack/check/check_packing.h"
+#include "plimsoll/pack/model/bodies.h"
+#include "plimsoll/pack/model/memories.h"
 #include "plimsoll/pack/portfolio.h"
 #include "plimsoll/pack/repack.h"
 

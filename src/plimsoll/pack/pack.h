@@ -33,8 +33,8 @@
 #include <cstdint>
 
 #include "plimsoll/base/result.h"
-#include "plimsoll/pack/packing.h"
-#include "plimsoll/pack/problem.h"
+#include "plimsoll/pack/model/packing.h"
+#include "plimsoll/pack/model/problem.h"
 
 namespace plimsoll::pack {
 

@@ -5,7 +5,7 @@
 #include <new>
 #include <string>
 
-#include "plimsoll/pack/json.h"
+#include "plimsoll/pack/formats/json.h"
 #include "plimsoll/pack/pack.h"
 
 namespace pack = plimsoll::pack;

@@ -9,9 +9,9 @@
 
 #include "plimsoll/base/file.h"
 #include "plimsoll/base/random.h"
-#include "plimsoll/pack/check_packing.h"
-#include "plimsoll/pack/csv.h"
-#include "plimsoll/pack/generate.h"
+#include "plimsoll/pack/check/check_packing.h"
+#include "plimsoll/pack/formats/csv.h"
+#include "plimsoll/pack/model/generate.h"
 #include "plimsoll/pack/testing/brute_force.h"
 
 namespace plimsoll::pack {

@@ -4,14 +4,14 @@
 #include <numeric>
 
 #include "plimsoll/base/random.h"
-#include "plimsoll/pack/bounds.h"
-#include "plimsoll/pack/greedy.h"
-#include "plimsoll/pack/order.h"
-#include "plimsoll/pack/ordering_search.h"
-#include "plimsoll/pack/part_search.h"
-#include "plimsoll/pack/skyline.h"
-#include "plimsoll/pack/two_ended.h"
-#include "plimsoll/pack/window_search.h"
+#include "plimsoll/pack/bounds/bounds.h"
+#include "plimsoll/pack/exact/ordering_search.h"
+#include "plimsoll/pack/exact/part_search.h"
+#include "plimsoll/pack/heuristics/greedy.h"
+#include "plimsoll/pack/heuristics/order.h"
+#include "plimsoll/pack/heuristics/skyline.h"
+#include "plimsoll/pack/heuristics/two_ended.h"
+#include "plimsoll/pack/heuristics/window_search.h"
 
 namespace plimsoll::pack {
 namespace {

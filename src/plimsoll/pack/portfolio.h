@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "plimsoll/pack/bodies.h"
 #include "plimsoll/pack/budget.h"
+#include "plimsoll/pack/model/bodies.h"
 #include "plimsoll/pack/pack.h"
 
 namespace plimsoll::pack {

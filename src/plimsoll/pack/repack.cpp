@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "plimsoll/pack/bodies.h"
-#include "plimsoll/pack/bounds.h"
-#include "plimsoll/pack/pair_rules.h"
+#include "plimsoll/pack/bounds/bounds.h"
+#include "plimsoll/pack/model/bodies.h"
+#include "plimsoll/pack/model/pair_rules.h"
 #include "plimsoll/pack/portfolio.h"
 
 namespace plimsoll::pack {

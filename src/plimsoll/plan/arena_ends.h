@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "plimsoll/pack/problem.h"
+#include "plimsoll/pack/model/problem.h"
 
 namespace plimsoll::plan {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "plimsoll/ops/catalogue.h"
+#include "plimsoll/ops/registry.h"
 
 namespace plimsoll::plan {
 namespace {
@@ -13,7 +13,7 @@ constexpr int kNoBucket = -1;
 
 // The gradient that an optimizer's update of a weight reads; invalid for any other node.
 ValueId gradient_of(const ir::Graph& graph, const ir::Node& node) {
-  if (node.phase != ir::Phase::kUpdate || !ops::card_of(node).in_place.must() ||
+  if (node.phase != ir::Phase::kUpdate || !ops::definition_of(node).in_place.must() ||
       node.inputs.size() < 2)
     return {};
   return graph.value(node.inputs[0]).kind == ir::ValueKind::kWeight ? node.inputs[1] : ValueId{};

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "plimsoll/plan/plan.h"
-#include "plimsoll/schedule/graph_workload.h"
+#include "plimsoll/schedule/workload/graph_workload.h"
 
 namespace plimsoll::plan {
 

@@ -5,7 +5,7 @@
 
 #include "plimsoll/base/checked.h"
 #include "plimsoll/base/utf8.h"
-#include "plimsoll/pack/antichain.h"
+#include "plimsoll/pack/bounds/antichain.h"
 
 namespace plimsoll::plan {
 namespace {

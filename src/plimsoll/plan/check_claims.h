@@ -18,7 +18,7 @@
 //   lower_bound    at least the load, at most what can be proven here: the load itself on one
 //                  stream, the
 //                  heaviest set of buffers of which none is out of another's way on several
-//                  (pack/antichain.h,
+//                  (pack/bounds/antichain.h,
 //                  with clocks of our own)
 //   optimal        the arena is exactly the lower bound
 //   use, value,    of the graph's value that the first write puts there, or for scratch of the step

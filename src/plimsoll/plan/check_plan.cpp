@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "plimsoll/codec/codec.h"
-#include "plimsoll/ops/catalogue.h"
+#include "plimsoll/ops/registry.h"
 #include "plimsoll/plan/check_claims.h"
 
 namespace plimsoll::plan {
@@ -163,10 +163,11 @@ class Checker {
 
   void find_content_of_views(std::size_t n) {
     const ir::Node& node = plan_.graph.nodes[n];
-    const ops::Card& card = ops::card_of(node);
+    const ops::OpDefinition& definition = ops::definition_of(node);
     std::vector<ops::View> views;
-    if (card.views != nullptr)
-      views = card.views(ops::call_of(plan_.graph, node), ops::output_types(plan_.graph, node));
+    if (definition.views != nullptr)
+      views =
+          definition.views(ops::call_of(plan_.graph, node), ops::output_types(plan_.graph, node));
     std::sort(views.begin(), views.end(),
               [](const ops::View& a, const ops::View& b) { return a.offset < b.offset; });
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
@@ -387,14 +388,14 @@ class Checker {
   void check_compute(std::size_t s) {
     const PlanStep& step = plan_.steps[s];
     const ir::Node& node = plan_.graph.node(step.node);
-    const ops::Card& card = ops::card_of(node);
+    const ops::OpDefinition& definition = ops::definition_of(node);
     const int earlier_runs = runs_[step.node.index()]++;
     if ((earlier_runs > 0) != (step.kind == StepKind::kRecompute)) {
       complain("step {} ({}, {}): is called {}, it runs for the {} time", s, node.op, node.layer,
                name(step.kind), earlier_runs > 0 ? "second" : "first");
     }
     if (earlier_runs > 0 &&
-        (node.phase == ir::Phase::kUpdate || card.recompute == ops::Recompute::kNever)) {
+        (node.phase == ir::Phase::kUpdate || definition.recompute == ops::Recompute::kNever)) {
       complain("step {} ({}, {}): must run once only", s, node.op, node.layer);
     }
     std::vector<Range> inputs(node.inputs.size());
@@ -415,7 +416,7 @@ class Checker {
       const auto range = range_of(step.outputs[i], bytes_of(node.outputs[i]), s,
                                   plan_.graph.value(node.outputs[i]).name);
       if (!range) return;
-      check_overlaps(s, node, card, static_cast<int>(i), *range, inputs);
+      check_overlaps(s, node, definition, static_cast<int>(i), *range, inputs);
       written.push_back(*range);
     }
     if (step.scratch.buffer.valid()) {
@@ -440,10 +441,10 @@ class Checker {
       store(written.back(), {}, 0, false, static_cast<std::int32_t>(s));
   }
 
-  void check_overlaps(std::size_t s, const ir::Node& node, const ops::Card& card, int output,
-                      const Range& range, const std::vector<Range>& inputs) {
+  void check_overlaps(std::size_t s, const ir::Node& node, const ops::OpDefinition& definition,
+                      int output, const Range& range, const std::vector<Range>& inputs) {
     const auto allowed = [&](std::size_t input) {
-      return std::any_of(card.in_place.pairs().begin(), card.in_place.pairs().end(),
+      return std::any_of(definition.in_place.pairs().begin(), definition.in_place.pairs().end(),
                          [&](const ops::InPlace::Pair& pair) {
                            return pair.output == output && pair.input == static_cast<int>(input);
                          });
@@ -463,9 +464,9 @@ class Checker {
             node.op, node.layer, output, i);
       }
     }
-    if (card.in_place.must() && !in_place && !range.empty()) {
+    if (definition.in_place.must() && !in_place && !range.empty()) {
       const bool demanded =
-          std::any_of(card.in_place.pairs().begin(), card.in_place.pairs().end(),
+          std::any_of(definition.in_place.pairs().begin(), definition.in_place.pairs().end(),
                       [&](const ops::InPlace::Pair& pair) { return pair.output == output; });
       if (demanded)
         complain("step {} ({}, {}): result {} must lie over its old version", s, node.op,

@@ -1,12 +1,13 @@
 // The independent checker: does this plan compute what its graph says, in the memory it says?
 //
-// It trusts nothing but the graph and the cards, and shares no code with the planner. It replays
-// the steps over a map of every arena that knows, for each byte, *which value's which byte* lies
-// there and who wrote and read it last:
+// It trusts nothing but the graph and the definitions, and shares no code with the planner. It
+// replays the steps over a map of every arena that knows, for each byte, *which value's which byte*
+// lies there and who wrote and read it last:
 //  1. a read must find exactly the bytes of the value that the node wants (so lifetimes cut short,
 //     offsets
 //     moved, steps swapped and stale weights all show up as the wrong content);
-//  2. a write may overlap what the same step reads only where the card allows that result over that
+//  2. a write may overlap what the same step reads only where the definition allows that result
+//     over that
 //     input
 //     and both begin at the same byte; results and scratch do not overlap each other;
 //  3. every slot lies inside its buffer, every buffer inside its arena, at the alignment;
@@ -20,7 +21,7 @@
 //     heights, the proof, the
 //     predicted time) is what follows from its steps: check_claims.h.
 // Values that are views, and concats whose parts were made side by side, are followed through the
-// cards' view rules.
+// definitions' view rules.
 //
 // Cost: n log n in the slots. All problems are collected (up to a hundred), not only the first.
 #pragma once

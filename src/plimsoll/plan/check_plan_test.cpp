@@ -180,7 +180,7 @@ TEST(CheckPlan, AWaitForWhatComesLaterIsFound) {
   EXPECT_THAT(problems(plan), Contains(HasSubstr("step 1: stream 200 is above")));
 }
 
-TEST(CheckPlan, AResultOverAnInputIsFoundWhereTheCardForbidsIt) {
+TEST(CheckPlan, AResultOverAnInputIsFoundWhereTheDefinitionForbidsIt) {
   ops::Builder b("alias");
   const ops::Var x = b.input("x", {ir::DType::kF32, {16, 16}});
   Plan plan = plan_of(*b.finish({matmul(tanh(x), tanh(neg(x)))}));

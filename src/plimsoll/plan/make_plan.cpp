@@ -250,7 +250,7 @@ class Maker {
     if (larger.buffers.size() != plan_.buffers.size() ||
         larger.steps.size() != plan_.steps.size()) {
       return bad_input(
-          "'{}' has {} steps and {} buffers at this size, the largest {} and {}: no family",
+          "'{}' has {} steps and {} buffers at this size, the largest {} and {}: no plan set",
           graph_.name, plan_.steps.size(), plan_.buffers.size(), larger.steps.size(),
           larger.buffers.size());
     }
@@ -261,7 +261,7 @@ class Maker {
       const PlanBuffer& model = larger.buffers[b];
       if (buffer.bytes > model.bytes || buffer.lifetime != model.lifetime ||
           buffer.arena != model.arena) {
-        return bad_input("'{}' does not fit its place in the plan of the largest size: no family",
+        return bad_input("'{}' does not fit its place in the plan of the largest size: no plan set",
                          buffer.name);
       }
       buffer.offset = model.offset;

@@ -12,8 +12,8 @@
 
 #include "plimsoll/base/result.h"
 #include "plimsoll/plan/plan.h"
-#include "plimsoll/schedule/graph_workload.h"
 #include "plimsoll/schedule/schedule.h"
+#include "plimsoll/schedule/workload/graph_workload.h"
 
 namespace plimsoll::plan {
 

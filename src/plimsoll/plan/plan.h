@@ -19,7 +19,7 @@
 // is swapped. On one stream steps run in list order; across streams a step waits for those it
 // names.
 //
-// A Plan holds its graph: it can be stored, checked and run alone. Plain data; the judge is
+// A Plan holds its graph: it can be stored, checked and run alone. Plain data; the verifier is
 // check_plan.h.
 #pragma once
 

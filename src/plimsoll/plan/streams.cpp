@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <optional>
 
-#include "plimsoll/pack/antichain.h"
+#include "plimsoll/pack/bounds/antichain.h"
 #include "plimsoll/pack/pack.h"
 #include "plimsoll/plan/arena_ends.h"
 #include "plimsoll/plan/step_order.h"
-#include "plimsoll/schedule/graph_workload.h"
+#include "plimsoll/schedule/workload/graph_workload.h"
 
 namespace plimsoll::plan {
 namespace {

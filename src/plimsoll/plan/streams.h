@@ -28,8 +28,8 @@
 // places; their copies go to the two streams behind the last compute stream.
 //
 // Bounds: the proof holds the larger of the load of the list and the heaviest antichain of the
-// clocks (pack/antichain.h): buffers that are alive together in list order meet under the clocks
-// too.
+// clocks (pack/bounds/antichain.h): buffers that are alive together in list order meet under the
+// clocks too.
 //
 // Refuses more than kMostStreams. Cost: O(slots + steps × streams) and one packing.
 #pragma once

@@ -5,7 +5,7 @@
 
 #include <fmt/ranges.h>
 
-#include "plimsoll/ops/catalogue.h"
+#include "plimsoll/ops/registry.h"
 
 namespace plimsoll::plan {
 namespace {
@@ -63,12 +63,12 @@ class Walker {
 
   // A view's input, or an input that dies here, when the operator may write over it.
   ValueId input_to_take(const ir::Node& node, int output) const {
-    const ops::Card& card = ops::card_of(node);
-    if (card.recompute == ops::Recompute::kFree && !node.inputs.empty() &&
+    const ops::OpDefinition& definition = ops::definition_of(node);
+    if (definition.recompute == ops::Recompute::kFree && !node.inputs.empty() &&
         tag_[node.inputs[0].index()] != kNoTag)
       return node.inputs[0];
     if (!in_place_) return {};
-    for (const ops::InPlace::Pair& pair : card.in_place.pairs()) {
+    for (const ops::InPlace::Pair& pair : definition.in_place.pairs()) {
       if (pair.output != output || static_cast<std::size_t>(pair.input) >= node.inputs.size())
         continue;
       const ValueId input = node.inputs[static_cast<std::size_t>(pair.input)];
@@ -85,7 +85,7 @@ class Walker {
   }
 
   bool updates_source(const ir::Node& node, int output) const {
-    const ops::InPlace& rule = ops::card_of(node).in_place;
+    const ops::InPlace& rule = ops::definition_of(node).in_place;
     return rule.must() &&
            std::any_of(rule.pairs().begin(), rule.pairs().end(),
                        [&](const ops::InPlace::Pair& pair) { return pair.output == output; });

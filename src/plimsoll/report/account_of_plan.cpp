@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "plimsoll/schedule/graph_encodings.h"
+#include "plimsoll/schedule/workload/graph_encodings.h"
 
 namespace plimsoll::report {
 namespace {

@@ -19,8 +19,8 @@
 #include "plimsoll/report/picture.h"
 #include "plimsoll/report/series.h"
 #include "plimsoll/schedule/fit.h"
-#include "plimsoll/schedule/graph_encodings.h"
-#include "plimsoll/schedule/graph_workload.h"
+#include "plimsoll/schedule/workload/graph_encodings.h"
+#include "plimsoll/schedule/workload/graph_workload.h"
 
 namespace plimsoll::report {
 namespace {

@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
-#include "plimsoll/ops/catalogue.h"
-#include "plimsoll/schedule/graph_encodings.h"
-#include "plimsoll/schedule/graph_workload.h"
+#include "plimsoll/ops/registry.h"
+#include "plimsoll/schedule/workload/graph_encodings.h"
+#include "plimsoll/schedule/workload/graph_workload.h"
 
 namespace plimsoll::report {
 namespace {
@@ -91,11 +91,11 @@ class Contents {
       const ir::Value& made = plan_.graph.value(value);
       if (!made.producer.valid()) return std::nullopt;
       const ir::Node& node = plan_.graph.node(made.producer);
-      const ops::Card* card = ops::find_card(node.op);
-      if (card == nullptr || card->recompute == ops::Recompute::kNever ||
+      const ops::OpDefinition* definition = ops::find_definition(node.op);
+      if (definition == nullptr || definition->recompute == ops::Recompute::kNever ||
           chain.operators >= kLongest)
         return std::nullopt;
-      if (card->recompute != ops::Recompute::kFree) {
+      if (definition->recompute != ops::Recompute::kFree) {
         chain.seconds += seconds_[made.producer.index()];
         ++chain.operators;
       }

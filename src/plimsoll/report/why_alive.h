@@ -10,9 +10,9 @@
 // back from the value its next reader wants to values that are in memory when that reader runs, and
 // sums the planned seconds of the operators on the way; swapping asks whether the copies fit beside
 // the work between here and the next reader; encoding lists the very forms that the planner may
-// choose from (schedule/graph_encodings.h), lossy ones as what `--lossy` would allow. Remedies
-// interact, so the prices of two rows do not add up; finding the best combination is what `plimsoll
-// plan --budget` does.
+// choose from (schedule/workload/graph_encodings.h), lossy ones as what `--lossy` would allow.
+// Remedies interact, so the prices of two rows do not add up; finding the best combination is what
+// `plimsoll plan --budget` does.
 //
 // A tensor that the step at this tick reads or writes has no price: it must be there.
 #pragma once

@@ -1,5 +1,5 @@
 // Puts a ReLU into the batch norm, the sum or (for inference) the convolution in front of it;
-// tidy.h says why.
+// simplify.h says why.
 #pragma once
 
 #include "plimsoll/ir/graph.h"

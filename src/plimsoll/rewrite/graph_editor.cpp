@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "plimsoll/ops/catalogue.h"
+#include "plimsoll/ops/registry.h"
 
 namespace plimsoll::rewrite {
 

@@ -37,7 +37,7 @@ class GraphEditor {
   // Exactly one node reads it, once or more, and it is no output.
   bool has_one_reader(ValueId value) const;
 
-  // Result types come from the operator's card; an error when it refuses.
+  // Result types come from the operator's definition; an error when it refuses.
   Result<std::vector<ValueId>> insert(NodeId at, std::string_view op, std::vector<ValueId> inputs,
                                       ir::Attributes attributes = {});
   ValueId insert_constant(std::string_view name, const ir::TensorType& type,

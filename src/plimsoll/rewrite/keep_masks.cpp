@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "plimsoll/ops/catalogue.h"
+#include "plimsoll/ops/registry.h"
 #include "plimsoll/rewrite/graph_editor.h"
 
 namespace plimsoll::rewrite {
@@ -18,7 +18,7 @@ std::string_view mask_for(const ir::Node& node) {
 
 // A view of the map that something of the backward pass reads.
 bool looked_at_later(const GraphEditor& edit, const ir::Node& reader) {
-  if (ops::card_of(reader).views == nullptr) return false;
+  if (ops::definition_of(reader).views == nullptr) return false;
   const ir::Graph& graph = edit.graph();
   return std::any_of(reader.outputs.begin(), reader.outputs.end(), [&](ValueId view) {
     const auto& readers = edit.readers(view);

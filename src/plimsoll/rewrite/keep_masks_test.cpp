@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "plimsoll/ops/evaluation/interpreter.h"
 #include "plimsoll/ops/functions.h"
-#include "plimsoll/ops/interpreter.h"
 
 namespace plimsoll::rewrite {
 namespace {

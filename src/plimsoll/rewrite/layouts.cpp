@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <map>
 
-#include "plimsoll/ops/catalogue.h"
-#include "plimsoll/ops/channel_groups.h"
+#include "plimsoll/ops/movement/channel_groups.h"
+#include "plimsoll/ops/registry.h"
 
 namespace plimsoll::rewrite {
 namespace {
@@ -13,7 +13,7 @@ using ir::Layout;
 
 // The operators besides the element-by-element ones whose kernels take channels-last tensors.
 bool takes_channels_last(const ir::Node& node) {
-  return ops::card_of(node).layout == ops::LayoutRule::kChannels;
+  return ops::definition_of(node).layout == ops::LayoutRule::kChannels;
 }
 
 // Which inputs and outputs of a convolution are x, w and y (or their gradients).
@@ -187,7 +187,7 @@ class LayoutPass {
       return expands_into_region(node) ? type_in(node.outputs[0]).shape.rank() : 0;
     const bool reduces =
         (node.op == "reduce_mean" || node.op == "reduce_sum") && reduces_places(node);
-    const bool elementwise = ops::card_of(node).layout == ops::LayoutRule::kAny &&
+    const bool elementwise = ops::definition_of(node).layout == ops::LayoutRule::kAny &&
                              node.op != "reorder" && node.op != "fill";
     if (!reduces && !elementwise && !takes_channels_last(node)) return 0;
     for (const ValueId input : node.inputs) {

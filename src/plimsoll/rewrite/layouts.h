@@ -4,8 +4,8 @@
 // oneDNN falls back to im2col. Everything around them (batch norm, activations, pooling, sums,
 // joins, slices, numbers by channel, channels that change groups) runs equally well on either, so
 // there is one region, from the first convolution to the last, that lies channels last; what leaves
-// it (a reshape into a classifier) is turned back. Which operators may lie in it their cards say
-// (LayoutRule).
+// it (a reshape into a classifier) is turned back. Which operators may lie in it their definitions
+// say (LayoutRule).
 //
 //   images NCHW ─ conv(stem) ─▶ y channels last ─ batch_norm ─ conv ─ ... ─ reduce_mean ─▶ [N,C] ─
 //   linear

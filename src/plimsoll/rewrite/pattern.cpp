@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "plimsoll/ops/array.h"
+#include "plimsoll/ops/evaluation/array.h"
 
 namespace plimsoll::rewrite {
 

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "plimsoll/base/random.h"
+#include "plimsoll/ops/evaluation/interpreter.h"
 #include "plimsoll/ops/functions.h"
-#include "plimsoll/ops/interpreter.h"
 
 namespace plimsoll::rewrite {
 namespace {

@@ -1,6 +1,6 @@
 #include "plimsoll/rewrite/recover.h"
 
-#include "plimsoll/ops/catalogue.h"
+#include "plimsoll/ops/registry.h"
 
 namespace plimsoll::rewrite {
 

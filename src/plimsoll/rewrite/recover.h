@@ -5,7 +5,7 @@
 // tensor to keep or recompute, so it plans far worse than it was written. Each recovery finds one
 // such pattern and replaces it by the operator that was meant:
 //
-//   simplify       twice the same node is one; identities go; reshapes and transposes in a row are
+//   merging        twice the same node is one; identities go; reshapes and transposes in a row are
 //                  one
 //   linear         x W + b, x W^T                                -> linear with bias, trans_w
 //   activations    any chain of element-wise operators over one tensor that *is* gelu, silu, mish,

@@ -11,8 +11,8 @@
 #include <cmath>
 #include <set>
 
+#include "plimsoll/ops/evaluation/interpreter.h"
 #include "plimsoll/ops/functions.h"
-#include "plimsoll/ops/interpreter.h"
 #include "plimsoll/rewrite/pattern.h"
 #include "plimsoll/rewrite/recover.h"
 

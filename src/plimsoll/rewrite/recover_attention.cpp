@@ -3,14 +3,14 @@
 // The core is matmul(softmax(scores), v); behind the scores lie, in any order, a factor (on the
 // scores, on q, on k or on both), a mask that is added, and a choice between scores and a very
 // negative number. q, k and v are taken as [B,H,S,D]; the transposes and reshapes that brought them
-// there cancel against those inserted here (simplify.cpp). Heads of keys and values repeated for
+// there cancel against those inserted here (merge_nodes.cpp). Heads of keys and values repeated for
 // groups of queries are taken unrepeated.
 //
 // A constant mask that hides exactly the future is causality, which needs no memory.
 #include <cmath>
 #include <limits>
 
-#include "plimsoll/ops/array.h"
+#include "plimsoll/ops/evaluation/array.h"
 #include "plimsoll/rewrite/pattern.h"
 #include "plimsoll/rewrite/recover.h"
 

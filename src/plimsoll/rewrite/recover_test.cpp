@@ -6,8 +6,8 @@
 #include <limits>
 
 #include "plimsoll/base/random.h"
+#include "plimsoll/ops/evaluation/interpreter.h"
 #include "plimsoll/ops/functions.h"
-#include "plimsoll/ops/interpreter.h"
 
 namespace plimsoll::rewrite {
 namespace {

@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "plimsoll/base/random.h"
+#include "plimsoll/ops/evaluation/interpreter.h"
 #include "plimsoll/ops/functions.h"
-#include "plimsoll/ops/interpreter.h"
 #include "plimsoll/rewrite/layouts.h"
-#include "plimsoll/rewrite/tidy.h"
+#include "plimsoll/rewrite/simplify.h"
 
 namespace plimsoll::rewrite {
 namespace {
@@ -76,9 +76,9 @@ int count_op(const ir::Graph& graph, std::string_view op) {
                                         [&](const ir::Node& node) { return node.op == op; }));
 }
 
-TEST(Tidy, FusesReluIntoBatchNormAndSum) {
+TEST(Simplify, FusesReluIntoBatchNormAndSum) {
   const ir::Graph before = small_network();
-  const auto after = tidy(before);
+  const auto after = simplify(before);
   ASSERT_TRUE(after.has_value()) << after.error().message;
   EXPECT_EQ(count_op(*after, "relu"), 0);
   EXPECT_EQ(count_op(*after, "add_relu"), 1);
@@ -86,39 +86,39 @@ TEST(Tidy, FusesReluIntoBatchNormAndSum) {
   expect_same_outputs(before, *after);
 }
 
-TEST(Tidy, KeepsAResultThatSomebodyElseReads) {
+TEST(Simplify, KeepsAResultThatSomebodyElseReads) {
   Builder b("read twice");
   const Var x = b.input("x", {kType, {2, 3}});
   const Var sum = x + x;
   const Var y = b.call1("relu", {sum});
   const ir::Graph before = *b.finish({y, sum});
-  const auto after = tidy(before);
+  const auto after = simplify(before);
   ASSERT_TRUE(after.has_value());
   EXPECT_EQ(count_op(*after, "relu"), 1);
   expect_same_outputs(before, *after);
 }
 
-TEST(Tidy, FusesOnlySumsWithoutBroadcasting) {
+TEST(Simplify, FusesOnlySumsWithoutBroadcasting) {
   Builder b("broadcast");
   const Var x = b.input("x", {kType, {2, 3}});
   const Var y = b.call1("relu", {x + 1.0});
   const ir::Graph before = *b.finish({y});
-  const auto after = tidy(before);
+  const auto after = simplify(before);
   ASSERT_TRUE(after.has_value());
   EXPECT_EQ(count_op(*after, "add_relu"), 0);
   expect_same_outputs(before, *after);
 }
 
-TEST(Tidy, PutsReluIntoConvolutionsForInferenceOnly) {
+TEST(Simplify, PutsReluIntoConvolutionsForInferenceOnly) {
   Builder b("conv");
   const Var x = b.input("x", {kType, {1, 4, 6, 6}});
   const Var w = b.weight("w", {kType, {4, 4, 3, 3}}, {ir::Init::Kind::kNormal, 0, 0.1});
   const ir::Graph before = *b.finish({b.call1("relu", {b.call1("conv", {x, w})})});
-  const auto inferring = tidy(before, {.trains = false});
+  const auto inferring = simplify(before, {.trains = false});
   ASSERT_TRUE(inferring.has_value());
   EXPECT_EQ(count_op(*inferring, "relu"), 0);
   expect_same_outputs(before, *inferring);
-  EXPECT_EQ(count_op(*tidy(before), "relu"), 1);
+  EXPECT_EQ(count_op(*simplify(before), "relu"), 1);
 }
 
 // Two branches joined, scaled by channel, shuffled between groups: all of it stays where it lies.
@@ -146,7 +146,7 @@ TEST(Layouts, JoinsAndShufflesStayInTheRegion) {
 }
 
 TEST(Layouts, MakeOneChannelsLastRegionBehindTheStem) {
-  const ir::Graph before = *tidy(small_network());
+  const ir::Graph before = *simplify(small_network());
   const auto after = choose_layouts(before, {});
   ASSERT_TRUE(after.has_value()) << after.error().message;
   const ir::Layout last = ir::Layout::channels_last(4);
@@ -165,7 +165,7 @@ TEST(Layouts, MakeOneChannelsLastRegionBehindTheStem) {
 }
 
 TEST(Layouts, ReorderWeightsAsTheKernelAsksOncePerUse) {
-  const ir::Graph before = *tidy(small_network());
+  const ir::Graph before = *simplify(small_network());
   const ir::Layout blocked = *ir::parse_layout("@0123:16b1:16b0");
   const auto after =
       choose_layouts(before, {.weights_layout = [&](const ir::Graph&, const ir::Node& node) {

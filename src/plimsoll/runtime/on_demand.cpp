@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "plimsoll/memory/host_pool.h"
-#include "plimsoll/ops/catalogue.h"
+#include "plimsoll/ops/registry.h"
 
 namespace plimsoll::runtime {
 namespace {
@@ -65,7 +65,7 @@ class OnDemand final : public Executor {
   // An update's result is its input's next version: the same memory, under the source's name.
   void follow_updates() {
     for (const ir::Node& node : graph_.nodes) {
-      const ops::InPlace& rule = ops::card_of(node).in_place;
+      const ops::InPlace& rule = ops::definition_of(node).in_place;
       if (!rule.must()) continue;
       for (const ops::InPlace::Pair& pair : rule.pairs()) {
         owner_[node.outputs[static_cast<std::size_t>(pair.output)].index()] =

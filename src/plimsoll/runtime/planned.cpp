@@ -13,7 +13,7 @@
 
 #include "plimsoll/base/random.h"
 #include "plimsoll/device/cpu/swap_file.h"
-#include "plimsoll/kernels/cpu/boxed_map.h"
+#include "plimsoll/kernels/cpu/compressed_activation.h"
 #include "plimsoll/plan/check_plan.h"
 #include "plimsoll/runtime/outside_bytes.h"
 
@@ -43,15 +43,15 @@ struct BoundStep {
   std::byte* scratch = nullptr;
   std::size_t bytes = 0;  // of a copy, or of the plain form of what is encoded
   const codec::Codec* codec = nullptr;
-  std::size_t box = 0;                    // bytes of the encoded form
-  kernels::Overflow* overflow = nullptr;  // host memory for what the box refuses
+  std::size_t compressed = 0;             // bytes of the encoded form
+  kernels::Overflow* overflow = nullptr;  // host memory for what the compressed refuses
   struct Encoding* encoding = nullptr;    // its account
   std::uint64_t seed = 0;                 // tells the roundings of encodings apart
 };
 
 struct Encoding {
   EncodedMap map;
-  std::vector<kernels::MapError> by_block;  // room for measuring what a lossy one loses
+  std::vector<kernels::ActivationError> by_block;  // room for measuring what a lossy one loses
 };
 
 class Planned final : public Executor {
@@ -242,8 +242,8 @@ class Planned final : public Executor {
     if (out.codec == nullptr || type.dtype != stored)
       return bad_input("codec '{}' cannot store {}", step.codec, ir::name(type.dtype));
     out.bytes = bytes_of(step.value);
-    out.box = static_cast<std::size_t>(plan_.buffer(small.buffer).bytes.value);
-    if (out.box < codec::least_box_bytes(out.bytes / out.codec->element_bytes))
+    out.compressed = static_cast<std::size_t>(plan_.buffer(small.buffer).bytes.value);
+    if (out.compressed < codec::least_compressed_bytes(out.bytes / out.codec->element_bytes))
       return bad_input("the room for '{}' is too small", plan_.graph.value(step.value).name);
     out.inputs.push_back(address(step.inputs.front()));
     out.outputs.push_back(address(step.outputs.front()));
@@ -261,7 +261,7 @@ class Planned final : public Executor {
     out.map.form = bound.codec->name;
     out.map.lossless = bound.codec->lossless;
     out.map.plain = Bytes(static_cast<std::int64_t>(bound.bytes));
-    out.map.room = Bytes(static_cast<std::int64_t>(bound.box));
+    out.map.room = Bytes(static_cast<std::int64_t>(bound.compressed));
     out.map.elements = value.type.shape.elements();
     return out;
   }
@@ -329,26 +329,29 @@ class Planned final : public Executor {
     return {};
   }
 
-  // What does not fit its box waits in host memory instead: slower, never wrong, never over budget.
+  // What does not fit its compressed waits in host memory instead: slower, never wrong, never over
+  // budget.
   void run_codec(const BoundStep& step) {
     if (step.kind == StepKind::kEncode) return encode(step);
-    const std::span box{reinterpret_cast<const std::uint8_t*>(step.inputs.front()), step.box};
+    const std::span compressed{reinterpret_cast<const std::uint8_t*>(step.inputs.front()),
+                               step.compressed};
     const std::span values{step.outputs.front(), step.bytes};
-    PLIMSOLL_CHECK(kernels::unpack_map(*step.codec, box, *step.overflow, values),
+    PLIMSOLL_CHECK(kernels::decompress_activation(*step.codec, compressed, *step.overflow, values),
                    "an encoded map was overwritten");
   }
 
   void encode(const BoundStep& step) {
     const std::span values{step.inputs.front(), step.bytes};
-    const std::span box{reinterpret_cast<std::uint8_t*>(step.outputs.front()), step.box};
+    const std::span compressed{reinterpret_cast<std::uint8_t*>(step.outputs.front()),
+                               step.compressed};
     const std::uint64_t seed = mix64(options_.rounding_seed + steps_) ^ step.seed;
     EncodedMap& account = step.encoding->map;
     account.used = Bytes(static_cast<std::int64_t>(
-        kernels::pack_map(*step.codec, values, box, *step.overflow, seed)));
+        kernels::compress_activation(*step.codec, values, compressed, *step.overflow, seed)));
     account.overflow = step.overflow->bytes();
     if (account.lossless || steps_ > 0) return;
-    const kernels::MapError error =
-        kernels::error_of(*step.codec, values, box, *step.overflow, step.encoding->by_block);
+    const kernels::ActivationError error =
+        kernels::error_of(*step.codec, values, compressed, *step.overflow, step.encoding->by_block);
     account.largest_error = error.largest;
     account.squared_error = error.squares;
     account.squared_values = error.value_squares;
@@ -420,9 +423,9 @@ class Planned final : public Executor {
     } else {
       call.phase = plan::name(step.kind);
       add(call.reads, bound.inputs.front(),
-          step.kind == StepKind::kDecode ? bound.box : bound.bytes, step.value);
+          step.kind == StepKind::kDecode ? bound.compressed : bound.bytes, step.value);
       add(call.writes, bound.outputs.front(),
-          step.kind == StepKind::kEncode ? bound.box : bound.bytes, step.value);
+          step.kind == StepKind::kEncode ? bound.compressed : bound.bytes, step.value);
     }
     return call;
   }

@@ -31,7 +31,7 @@ struct Arenas {
 };
 
 // The plan is checked first (check_plan.h); one that is wrong is refused with its first problem.
-// With `arenas` it runs in memory that others run in too, at other times (planned_family.h).
+// With `arenas` it runs in memory that others run in too, at other times (planned_set.h).
 Result<std::unique_ptr<Executor>> make_planned(plan::Plan plan, const ExecutorOptions& options,
                                                std::shared_ptr<Arenas> arenas = nullptr);
 

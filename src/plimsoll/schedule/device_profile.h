@@ -20,7 +20,7 @@
 
 #include "plimsoll/base/result.h"
 #include "plimsoll/base/units.h"
-#include "plimsoll/schedule/workload.h"
+#include "plimsoll/schedule/workload/workload.h"
 
 namespace plimsoll::schedule {
 

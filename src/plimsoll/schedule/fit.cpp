@@ -5,10 +5,10 @@
 
 #include "plimsoll/base/byte_size.h"
 #include "plimsoll/base/clock.h"
-#include "plimsoll/schedule/bounds.h"
-#include "plimsoll/schedule/fitter.h"
-#include "plimsoll/schedule/problem.h"
-#include "plimsoll/schedule/script.h"
+#include "plimsoll/schedule/bounds/bounds.h"
+#include "plimsoll/schedule/search/fitter.h"
+#include "plimsoll/schedule/search/problem.h"
+#include "plimsoll/schedule/search/script.h"
 
 namespace plimsoll::schedule {
 namespace {

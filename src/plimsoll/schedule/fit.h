@@ -33,7 +33,7 @@
 #include "plimsoll/base/result.h"
 #include "plimsoll/base/units.h"
 #include "plimsoll/schedule/schedule.h"
-#include "plimsoll/schedule/workload.h"
+#include "plimsoll/schedule/workload/workload.h"
 
 namespace plimsoll::schedule {
 
@@ -113,7 +113,7 @@ double bound_for_order_of(const Schedule& schedule, const Workload& workload,
                           const FitOptions& options);
 
 // Every candidate of the ladder that options.budget would hold, fastest first: for callers that can
-// judge a schedule only by what comes after it (packing). The same ladder for every budget, by
+// verifier a schedule only by what comes after it (packing). The same ladder for every budget, by
 // counted work, so the first that suits is monotone in the budget.
 Result<std::vector<Fit>> ladder(const Workload& workload, const FitOptions& options);
 

@@ -9,12 +9,12 @@
 #include <utility>
 
 #include "plimsoll/base/random.h"
-#include "plimsoll/schedule/fitter.h"
-#include "plimsoll/schedule/instances.h"
-#include "plimsoll/schedule/prove.h"
-#include "plimsoll/schedule/strategies.h"
+#include "plimsoll/schedule/bounds/prove.h"
+#include "plimsoll/schedule/search/fitter.h"
+#include "plimsoll/schedule/search/strategies.h"
 #include "plimsoll/schedule/testing/layered_network.h"
 #include "plimsoll/schedule/verify_schedule.h"
+#include "plimsoll/schedule/workload/training_graphs.h"
 
 namespace plimsoll::schedule {
 namespace {

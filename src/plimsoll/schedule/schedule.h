@@ -20,7 +20,7 @@
 // An instance that `takes_over` another lies in the same memory: making it ends the other one
 // (which then has no drop of its own) and adds no bytes.
 //
-// Plain data. The independent judge is verify_schedule.h.
+// Plain data. The independent verifier is verify_schedule.h.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@
 
 #include "plimsoll/base/interval.h"
 #include "plimsoll/base/units.h"
-#include "plimsoll/schedule/workload.h"
+#include "plimsoll/schedule/workload/workload.h"
 
 namespace plimsoll::schedule {
 

@@ -30,16 +30,16 @@ struct Life {
   std::int64_t end = -1;
 };
 
-class Judge {
+class Verifier {
  public:
-  Judge(const Workload& workload, const Schedule& schedule, const CopyRates& copies)
+  Verifier(const Workload& workload, const Schedule& schedule, const CopyRates& copies)
       : w_(workload),
         s_(schedule),
         copies_(copies),
         lives_(schedule.instances.size()),
         runs_(workload.tasks.size(), 0) {}
 
-  Result<Verdict> judge(Bytes budget) {
+  Result<Verdict> verifier(Bytes budget) {
     PLIMSOLL_RETURN_IF_ERROR(check_instances());
     PLIMSOLL_RETURN_IF_ERROR(start());
     for (std::size_t a = 0; a < s_.actions.size(); ++a) {
@@ -360,7 +360,7 @@ class Judge {
 
 Result<Verdict> verify_schedule(const Workload& workload, const Schedule& schedule, Bytes budget,
                                 const CopyRates& copies) {
-  return Judge(workload, schedule, copies).judge(budget);
+  return Verifier(workload, schedule, copies).verifier(budget);
 }
 
 }  // namespace plimsoll::schedule

@@ -1,4 +1,5 @@
-// The judge of schedules. Shares no code with what makes them: it knows Workload and Schedule only.
+// The verifier of schedules. Shares no code with what makes them: it knows Workload and Schedule
+// only.
 //
 // It replays the list once and proves, or names what is wrong:
 //   1. every task's first run is there exactly once, later runs only of tasks that may run again;
@@ -17,7 +18,7 @@
 
 #include "plimsoll/base/result.h"
 #include "plimsoll/schedule/schedule.h"
-#include "plimsoll/schedule/workload.h"
+#include "plimsoll/schedule/workload/workload.h"
 
 namespace plimsoll::schedule {
 

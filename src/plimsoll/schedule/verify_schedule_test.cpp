@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "plimsoll/schedule/fit.h"
-#include "plimsoll/schedule/instances.h"
+#include "plimsoll/schedule/workload/training_graphs.h"
 
 namespace plimsoll::schedule {
 namespace {
@@ -17,26 +17,26 @@ Fit swapping_fit(const Workload& workload) {
   return fitted ? std::move(*fitted) : Fit{};
 }
 
-Status judge(const Workload& workload, const Schedule& schedule) {
+Status verifier(const Workload& workload, const Schedule& schedule) {
   const auto verdict = verify_schedule(workload, schedule, Bytes::max(), {});
   return verdict ? Status{} : forward(verdict);
 }
 
-TEST(ScheduleJudge, AcceptsWhatThePlannerMakes) {
+TEST(ScheduleVerifier, AcceptsWhatThePlannerMakes) {
   const Workload workload = small_resnet(3);
   const Schedule schedule = swapping_fit(workload).schedule;
   ASSERT_GT(count(schedule).sent_out, Bytes(0));
-  EXPECT_TRUE(judge(workload, schedule));
+  EXPECT_TRUE(verifier(workload, schedule));
 }
 
-TEST(ScheduleJudge, RejectsBytesOverTheBudget) {
+TEST(ScheduleVerifier, RejectsBytesOverTheBudget) {
   const Workload workload = unit_chain(5);
   const Schedule schedule = keep_all(workload);
   EXPECT_TRUE(verify_schedule(workload, schedule, schedule.peak_bytes, {}));
   EXPECT_FALSE(verify_schedule(workload, schedule, schedule.peak_bytes - Bytes(1), {}));
 }
 
-TEST(ScheduleJudge, RejectsEveryMissingWait) {
+TEST(ScheduleVerifier, RejectsEveryMissingWait) {
   const Workload workload = small_resnet(3);
   const Schedule right = swapping_fit(workload).schedule;
   int waits = 0;
@@ -46,24 +46,24 @@ TEST(ScheduleJudge, RejectsEveryMissingWait) {
     Schedule wrong = right;
     wrong.actions[a].waits.clear();
     ++waits;
-    const bool harmless = judge(workload, wrong).has_value();
+    const bool harmless = verifier(workload, wrong).has_value();
     EXPECT_FALSE(harmless) << "action " << a << " (" << name_of(right.actions[a].kind) << ")";
   }
   EXPECT_GT(waits, 3);
 }
 
-TEST(ScheduleJudge, RejectsAnyActionLeftOut) {
+TEST(ScheduleVerifier, RejectsAnyActionLeftOut) {
   const Workload workload = small_resnet(2);
   const Schedule right = keep_all(workload);
   for (std::size_t a = 0; a < right.actions.size(); ++a) {
     if (right.actions[a].kind == ActionKind::kDrop) continue;
     Schedule wrong = right;
     wrong.actions.erase(wrong.actions.begin() + static_cast<std::ptrdiff_t>(a));
-    EXPECT_FALSE(judge(workload, wrong)) << a;
+    EXPECT_FALSE(verifier(workload, wrong)) << a;
   }
 }
 
-TEST(ScheduleJudge, RejectsADropBeforeTheLastReader) {
+TEST(ScheduleVerifier, RejectsADropBeforeTheLastReader) {
   const Workload workload = unit_chain(4);
   Schedule wrong = keep_all(workload);
   for (std::size_t a = 1; a < wrong.actions.size(); ++a) {
@@ -71,10 +71,10 @@ TEST(ScheduleJudge, RejectsADropBeforeTheLastReader) {
     std::swap(wrong.actions[a], wrong.actions[a - 1]);
     break;
   }
-  EXPECT_FALSE(judge(workload, wrong));
+  EXPECT_FALSE(verifier(workload, wrong));
 }
 
-TEST(ScheduleJudge, RejectsASecondRunOfATaskThatMayRunOnce) {
+TEST(ScheduleVerifier, RejectsASecondRunOfATaskThatMayRunOnce) {
   Workload workload = unit_chain(8);
   FitOptions options;
   options.budget = Bytes(5);
@@ -83,7 +83,7 @@ TEST(ScheduleJudge, RejectsASecondRunOfATaskThatMayRunOnce) {
   ASSERT_TRUE(fitted);
   ASSERT_GT(count(fitted->schedule).recomputed, 0);
   for (Task& task : workload.tasks) task.once = true;
-  EXPECT_FALSE(judge(workload, fitted->schedule));
+  EXPECT_FALSE(verifier(workload, fitted->schedule));
 }
 
 }  // namespace

@@ -1,12 +1,12 @@
 // Activations and rounding functions beyond the everyday ones of unary.cpp, and their gradients.
 //
-// The same formulas as ops/activation_formulas.h, in float. Where a formula needs expm1 or log1p it
-// calls the C library: near zero a vectorised e^x - 1 would keep no digits.
+// The same formulas as ops/elementwise/activation_formulas.h, in float. Where a formula needs expm1
+// or log1p it calls the C library: near zero a vectorised e^x - 1 would keep no digits.
 #include <cmath>
 
 #include "plimsoll/kernels/cpu/elementwise.h"
 #include "plimsoll/kernels/cpu/factories.h"
-#include "plimsoll/ops/activation_formulas.h"
+#include "plimsoll/ops/elementwise/activation_formulas.h"
 
 namespace plimsoll::kernels {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "plimsoll/kernels/cpu/row_math.h"
 #include "plimsoll/kernels/cpu/vectorize.h"
-#include "plimsoll/ops/attention_sizes.h"
+#include "plimsoll/ops/products/attention_sizes.h"
 
 namespace plimsoll::kernels {
 namespace {

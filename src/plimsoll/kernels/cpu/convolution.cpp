@@ -12,7 +12,7 @@
 #include "plimsoll/kernels/cpu/onednn.h"
 #include "plimsoll/kernels/cpu/parallel.h"
 #include "plimsoll/kernels/cpu/vectorize.h"
-#include "plimsoll/ops/fused_relu.h"
+#include "plimsoll/ops/elementwise/fused_relu.h"
 
 namespace plimsoll::kernels {
 namespace {

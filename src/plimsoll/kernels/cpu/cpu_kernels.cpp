@@ -8,7 +8,7 @@
 #include "plimsoll/kernels/cpu/reference.h"
 #include "plimsoll/kernels/cpu/table.h"
 #include "plimsoll/kernels/cpu/widened.h"
-#include "plimsoll/ops/catalogue.h"
+#include "plimsoll/ops/registry.h"
 
 namespace plimsoll::kernels {
 namespace {
@@ -33,7 +33,7 @@ Result<std::unique_ptr<Kernel>> make_cpu_kernel(const ir::Graph& graph, const ir
   const Site site{graph, node, options.threads > 0 ? options.threads : omp_get_num_procs()};
   use_threads(site.threads);
   if (auto kernel = special_kernel(site)) return kernel;
-  if (ops::find_card(node.op) == nullptr)
+  if (ops::find_definition(node.op) == nullptr)
     return bad_input("{}: no kernel and no reference evaluation", node.op);
   return make_reference(site);
 }

@@ -14,7 +14,7 @@ struct CpuKernelOptions {
 
 // A kernel for this node, or an error that names the operator and its types. Where no hand-made
 // kernel takes the types (fp64, rare integer types), the reference evaluation of the operator's
-// card serves.
+// definition serves.
 Result<std::unique_ptr<Kernel>> make_cpu_kernel(const ir::Graph& graph, const ir::Node& node,
                                                 const CpuKernelOptions& options);
 

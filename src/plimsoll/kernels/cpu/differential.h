@@ -1,9 +1,10 @@
-// Runs one operator twice, with its kernel and with its card's reference evaluation, and compares.
+// Runs one operator twice, with its kernel and with its definition's reference evaluation, and
+// compares.
 //
 // Every use also checks what a kernel promises: it is a hand-made one and not the fallback; it
 // writes nothing behind its outputs or its scratch; it does not depend on what scratch held; two
-// runs, and runs with 1 and 2 threads, have the same bits; a result laid over an input, where card
-// and kernel allow it, is the same result. For tests only.
+// runs, and runs with 1 and 2 threads, have the same bits; a result laid over an input, where
+// definition and kernel allow it, is the same result. For tests only.
 #pragma once
 
 #include <optional>
@@ -46,7 +47,8 @@ struct Differential {
   std::string op;
   std::vector<Tensor> inputs;
   ir::Attributes attributes{};
-  std::vector<std::optional<ir::Layout>> layouts{};  // of outputs, where not what the card infers
+  std::vector<std::optional<ir::Layout>>
+      layouts{};            // of outputs, where not what the definition infers
   double tolerance = 2e-5;  // relative to the largest magnitude of the output
   bool same_bits_on_any_threads = true;
   // Each element has its own tolerance, relative to itself, and zeros have the right sign. For

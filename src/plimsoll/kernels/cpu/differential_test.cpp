@@ -8,7 +8,7 @@
 #include "plimsoll/base/random.h"
 #include "plimsoll/kernels/cpu/cpu_kernels.h"
 #include "plimsoll/kernels/cpu/packed_bytes.h"
-#include "plimsoll/ops/interpreter.h"
+#include "plimsoll/ops/evaluation/interpreter.h"
 #include "plimsoll/ops/kernel_facts.h"
 
 namespace plimsoll::kernels {
@@ -192,7 +192,7 @@ void expect_agreement(const Differential& d) {
   }
   const auto kernel = make_cpu_kernel(built.graph, node, {2});
   if (!(*kernel)->in_place()) return;
-  for (const ops::InPlace::Pair& pair : ops::card_of(node).in_place.pairs()) {
+  for (const ops::InPlace::Pair& pair : ops::definition_of(node).in_place.pairs()) {
     const auto input = static_cast<std::size_t>(pair.input);
     if (input >= node.inputs.size() || !node.inputs[input].valid()) continue;
     const ir::TensorType& under = built.graph.value(node.inputs[input]).type;

@@ -1,8 +1,8 @@
-// Dropout: the mask is a hash of seed, counter and position (ops/dropout_mask.h), so nothing is
-// stored and the gradient is dropout itself.
+// Dropout: the mask is a hash of seed, counter and position (ops/elementwise/dropout_mask.h), so
+// nothing is stored and the gradient is dropout itself.
 #include "plimsoll/kernels/cpu/elementwise.h"
 #include "plimsoll/kernels/cpu/factories.h"
-#include "plimsoll/ops/dropout_mask.h"
+#include "plimsoll/ops/elementwise/dropout_mask.h"
 
 namespace plimsoll::kernels {
 namespace {

@@ -1,6 +1,6 @@
 // Every kernel of the table on the values that ordinary tests leave out: NaN, infinities, -0,
-// denormals, the ends of the range, reversed bounds, empty tensors. The card's reference evaluation
-// is the judge.
+// denormals, the ends of the range, reversed bounds, empty tensors. The definition's reference
+// evaluation is the verifier.
 //
 // The test walks the table itself, so a kernel without an example here fails it. Where elements do
 // not depend on each other every edge value (and every pair of them) is tried, each with its own
@@ -18,7 +18,7 @@
 #include "plimsoll/base/random.h"
 #include "plimsoll/kernels/cpu/differential.h"
 #include "plimsoll/kernels/cpu/table.h"
-#include "plimsoll/ops/evaluate_call.h"
+#include "plimsoll/ops/evaluation/evaluate_call.h"
 
 namespace plimsoll::kernels {
 namespace {
@@ -521,7 +521,7 @@ Differential in_bf16(Differential d) {
   return d;
 }
 
-// The card refuses the largest of nothing, so there is no result to compare.
+// The definition refuses the largest of nothing, so there is no result to compare.
 bool has_no_extreme(const Differential& d) {
   if (d.op != "reduce_max" && d.op != "reduce_min") return false;
   const Ints axes = d.attributes.integers("axes");

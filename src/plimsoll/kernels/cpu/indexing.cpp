@@ -7,7 +7,7 @@
 
 #include "plimsoll/kernels/cpu/factories.h"
 #include "plimsoll/kernels/cpu/parallel.h"
-#include "plimsoll/ops/scatter_reduction.h"
+#include "plimsoll/ops/movement/scatter_reduction.h"
 
 namespace plimsoll::kernels {
 namespace {

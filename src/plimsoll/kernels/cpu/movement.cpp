@@ -10,8 +10,8 @@
 #include "plimsoll/kernels/cpu/onednn.h"
 #include "plimsoll/kernels/cpu/parallel.h"
 #include "plimsoll/kernels/cpu/strided.h"
-#include "plimsoll/ops/array.h"
-#include "plimsoll/ops/channel_groups.h"
+#include "plimsoll/ops/evaluation/array.h"
+#include "plimsoll/ops/movement/channel_groups.h"
 
 namespace plimsoll::kernels {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "plimsoll/kernels/cpu/packed_bytes.h"
-#include "plimsoll/ops/interpreter.h"
+#include "plimsoll/ops/evaluation/interpreter.h"
 
 namespace plimsoll::kernels {
 namespace {

@@ -1,4 +1,4 @@
-// The kernel of last resort: the reference evaluation of the operator's card.
+// The kernel of last resort: the reference evaluation of the operator's definition.
 //
 // It takes every dtype and every layout, in double precision, and allocates as it likes: for tests,
 // fp64 and rare types only.

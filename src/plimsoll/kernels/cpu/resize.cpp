@@ -1,8 +1,8 @@
 // Resizing the last two axes, nearest or linear, and its transpose; other axes stay.
 //
-// Each axis is a list of taps (ops/resize.h), made once. A plane is one thread's work, so the sums
-// of the gradient have one order.
-#include "plimsoll/ops/resize.h"
+// Each axis is a list of taps (ops/movement/resize.h), made once. A plane is one thread's work, so
+// the sums of the gradient have one order.
+#include "plimsoll/ops/movement/resize.h"
 #include "plimsoll/kernels/cpu/factories.h"
 #include "plimsoll/kernels/cpu/parallel.h"
 

@@ -3,9 +3,9 @@
 #include <cmath>
 
 #include "plimsoll/base/file.h"
-#include "plimsoll/model/onnx/model_file.h"
-#include "plimsoll/model/onnx/tensor_content.h"
-#include "plimsoll/ops/interpreter.h"
+#include "plimsoll/model/onnx/format/model_file.h"
+#include "plimsoll/model/onnx/format/tensor_content.h"
+#include "plimsoll/ops/evaluation/interpreter.h"
 
 namespace plimsoll::model::onnx {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "plimsoll/base/result.h"
 #include "plimsoll/model/onnx_import.h"
-#include "plimsoll/ops/array.h"
+#include "plimsoll/ops/evaluation/array.h"
 
 namespace plimsoll::model::onnx {
 

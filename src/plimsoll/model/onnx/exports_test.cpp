@@ -6,7 +6,7 @@
 
 #include "plimsoll/base/testing/test_paths.h"
 #include "plimsoll/model/onnx/backend_case.h"
-#include "plimsoll/ops/catalogue.h"
+#include "plimsoll/ops/registry.h"
 #include "plimsoll/store/npz.h"
 
 namespace plimsoll::model::onnx {

@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "plimsoll/base/log.h"
-#include "plimsoll/model/onnx/attribute_table.h"
+#include "plimsoll/model/onnx/convert/attribute_table.h"
+#include "plimsoll/model/onnx/convert/operator_table.h"
 #include "plimsoll/model/onnx/fold_batch_norm.h"
-#include "plimsoll/model/onnx/operator_table.h"
-#include "plimsoll/model/onnx/tensor_content.h"
+#include "plimsoll/model/onnx/format/tensor_content.h"
 #include "plimsoll/rewrite/recover.h"
 
 namespace plimsoll::model::onnx {

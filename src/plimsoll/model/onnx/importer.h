@@ -30,7 +30,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "plimsoll/model/onnx/model_file.h"
+#include "plimsoll/model/onnx/format/model_file.h"
 #include "plimsoll/model/onnx_import.h"
 #include "plimsoll/ops/builder.h"
 #include "plimsoll/store/data_folder.h"

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "plimsoll/model/onnx/backend_case.h"
-#include "plimsoll/model/onnx/file_pieces.h"
+#include "plimsoll/model/onnx/format/file_pieces.h"
 
 namespace plimsoll::model::onnx {
 namespace {

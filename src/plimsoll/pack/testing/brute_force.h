@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "plimsoll/base/random.h"
-#include "plimsoll/pack/problem.h"
+#include "plimsoll/pack/model/problem.h"
 
 namespace plimsoll::pack::testing {
 

@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include "plimsoll/pack/check_packing.h"
-#include "plimsoll/pack/csv.h"
+#include "plimsoll/pack/check/check_packing.h"
+#include "plimsoll/pack/formats/csv.h"
 #include "plimsoll/pack/pack.h"
 
 namespace plimsoll::pack::testing {

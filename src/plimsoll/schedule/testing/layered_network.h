@@ -20,7 +20,7 @@
 
 #include <cstdint>
 
-#include "plimsoll/schedule/workload.h"
+#include "plimsoll/schedule/workload/workload.h"
 
 namespace plimsoll::schedule {
 

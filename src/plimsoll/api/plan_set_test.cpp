@@ -1,0 +1,207 @@
+#include "plimsoll/api/plan_set.h"
+
+#include <gtest/gtest.h>
+
+#include "plimsoll/api/plan_files.h"
+#include "plimsoll/api/testing/same_bits.h"
+#include "plimsoll/base/file.h"
+
+namespace plimsoll::api {
+namespace {
+
+TEST(PlanSet, SizesAreARangeOfOneOption) {
+  const auto sizes = parse_sizes("batch=1..64");
+  ASSERT_TRUE(sizes) << sizes.error().message;
+  EXPECT_EQ(sizes->option, "batch");
+  EXPECT_EQ(sizes->low, 1);
+  EXPECT_EQ(sizes->high, 64);
+  for (const char* wrong : {"", "batch", "batch=", "batch=3", "batch=3..", "batch=0..3",
+                            "batch=4..3", "width=1..2", "batch=1..2x", "batch=1..999999999"}) {
+    EXPECT_FALSE(parse_sizes(wrong)) << wrong;
+  }
+}
+
+TEST(PlanSet, SmallerSizesRunAtTheOffsetsOfTheLargest) {
+  for (const bool train : {true, false}) {
+    SCOPED_TRACE(train);
+    ModelRequest request;
+    request.model = "resnet18";
+    request.sizes = {.image = 32, .width = 8, .classes = 10};
+    request.train = train;
+    request.threads = 1;
+    const auto plans = plan_set_for(request, "cpu", {}, {"batch", 1, 5});
+    ASSERT_TRUE(plans) << plans.error().message;
+    ASSERT_EQ(plans->size(), 5u);
+    const plan::Plan& largest = plans->back().plan;
+    int shared = 0;
+    for (const PlanSetMember& member : *plans) {
+      EXPECT_LE(member.plan.arena_bytes(), largest.arena_bytes()) << member.size;
+      if (!member.shared) continue;
+      ++shared;
+      for (std::size_t b = 0; b < largest.buffers.size(); ++b)
+        EXPECT_EQ(member.plan.buffers[b].offset, largest.buffers[b].offset);
+      const auto expected = run_on_demand_for(member.plan.graph, 1);
+      ASSERT_TRUE(expected) << expected.error().message;
+      const auto got = run_planned_for(member.plan, 1);
+      ASSERT_TRUE(got) << got.error().message;
+      EXPECT_TRUE(*got == *expected) << member.size;
+    }
+    EXPECT_GE(shared, 4);
+  }
+}
+
+TEST(PlanSet, AnIndexGivesThePlanOfASizeWithoutPlanning) {
+  ModelRequest request;
+  request.model = "mlp";
+  request.train = false;
+  request.threads = 1;
+  const SizeRange sizes{"batch", 2, 4};
+  const auto plans = plan_set_for(request, "cpu", {}, sizes);
+  ASSERT_TRUE(plans) << plans.error().message;
+  const std::string index = testing::TempDir() + "plan_set_test.json";
+  ASSERT_TRUE(write_plan_set(index, sizes, *plans));
+  EXPECT_TRUE(*read_plan(index, {.batch = 3}) == (*plans)[1].plan);
+  EXPECT_TRUE(*read_plan(index, {}) == plans->back().plan);
+  EXPECT_EQ(read_plan(index, {.batch = 9}).error().code, ErrorCode::kUsage);
+  const auto got = run_planned_for(*read_plan(index, {.batch = 3}), 1);
+  ASSERT_TRUE(got) << got.error().message;
+  EXPECT_TRUE(*got == *run_on_demand_for((*plans)[1].plan.graph, 1));
+}
+
+TEST(PlanSet, IsWrittenWholeOrNotAtAll) {
+  ModelRequest request;
+  request.model = "mlp";
+  request.train = false;
+  request.threads = 1;
+  const SizeRange sizes{"batch", 2, 4};
+  const auto plans = plan_set_for(request, "cpu", {}, sizes);
+  ASSERT_TRUE(plans) << plans.error().message;
+  const std::filesystem::path folder = testing::TempDir() + "family_not_at_all";
+  // the index, written last, has no place
+  std::filesystem::create_directories(folder / "mlp.json");
+  EXPECT_FALSE(write_plan_set((folder / "mlp.json").string(), sizes, *plans));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1)
+      << "members without an index";
+  std::filesystem::remove_all(folder);
+}
+
+// The same steps by an executor of its own for every size, the state carried from one to the next.
+LeftBehind step_by_step(const std::vector<plan::Plan>& plans, int steps) {
+  std::vector<std::vector<std::byte>> states;
+  LeftBehind out;
+  for (int step = 0; step < steps; ++step) {
+    RunOptions how;
+    how.steps = 1;
+    how.first_step = step;
+    how.threads = 1;
+    how.on_start = [&](runtime::Executor& executor) -> Status {
+      for (std::size_t v = 0, s = 0; v < executor.graph().values.size() && !states.empty(); ++v) {
+        if (!ir::is_persistent(executor.graph().values[v].kind)) continue;
+        std::copy(states[s].begin(), states[s].end(), executor.source(ValueId(v)).begin());
+        ++s;
+      }
+      return {};
+    };
+    how.on_end = [&](runtime::Executor& executor) -> Status {
+      out = left_behind(executor);
+      states.assign(out.begin() + static_cast<std::ptrdiff_t>(executor.graph().outputs.size()),
+                    out.end());
+      return {};
+    };
+    const auto report =
+        run_on_demand(plans[static_cast<std::size_t>(step) % plans.size()].graph, how);
+    EXPECT_TRUE(report) << report.error().message;
+  }
+  return out;
+}
+
+TEST(PlanSet, ARunChangesItsSizeEveryStepInOneArena) {
+  struct Case {
+    const char* model;
+    model::ModelOptions fixed;
+    SizeRange sizes;
+  };
+  const std::vector<Case> cases{
+      {"mlp", {}, {"batch", 1, 4}},
+      {"resnet18", {.image = 32, .width = 8, .classes = 10}, {"batch", 1, 4}},
+      {"gpt2", {.seq = 16, .width = 32, .layers = 2, .heads = 2, .vocab = 100}, {"batch", 1, 4}},
+      {"gpt2", {.batch = 2, .width = 32, .layers = 2, .heads = 2, .vocab = 100}, {"seq", 5, 8}}};
+  for (const Case& one : cases) {
+    SCOPED_TRACE(fmt::format("{} {}", one.model, one.sizes.option));
+    ModelRequest request;
+    request.model = one.model;
+    request.threads = 1;
+    request.sizes = one.fixed;
+    const auto set = plan_set_for(request, "cpu", {}, one.sizes);
+    ASSERT_TRUE(set) << set.error().message;
+    std::vector<plan::Plan> plans;
+    for (const PlanSetMember& member : *set) plans.push_back(member.plan);
+    LeftBehind got;
+    RunOptions how;
+    how.steps = 7;
+    how.threads = 1;
+    how.poison = true;
+    how.on_end = [&](runtime::Executor& executor) -> Status {
+      got = left_behind(executor);
+      return {};
+    };
+    const auto report = run_plan_set(plans, how);
+    ASSERT_TRUE(report) << report.error().message;
+    EXPECT_EQ(report->losses.size(), 7u);
+    EXPECT_EQ(report->peak, plans.back().arena_bytes());
+    EXPECT_TRUE(got == step_by_step(plans, 7));
+    how.poison = false;
+    how.measure = true;
+    const auto measured = run_plan_set(plans, how);
+    ASSERT_TRUE(measured) << measured.error().message;
+    if (!measured->measured) continue;  // under sanitizers
+    EXPECT_LE(measured->measured->touched, plans.back().arena_bytes());
+    EXPECT_GT(measured->measured->touched, plans.back().arena_bytes() - Bytes(1 << 16));
+    EXPECT_EQ(measured->losses, report->losses);
+  }
+}
+
+TEST(PlanSet, AStateThatChangesWithTheSizeIsNamed) {
+  std::vector<plan::Plan> plans;
+  for (const std::int64_t width : {8, 16}) {
+    ModelRequest request;
+    request.model = "mlp";
+    request.threads = 1;
+    request.sizes = {.width = width};
+    plans.push_back(plan_set_for(request, "cpu", {}, {"batch", 2, 2})->front().plan);
+  }
+  RunOptions how;
+  how.threads = 1;
+  const auto report = run_plan_set(plans, how);
+  ASSERT_FALSE(report);
+  EXPECT_NE(report.error().message.find("at one size and"), std::string::npos)
+      << report.error().message;
+}
+
+TEST(PlanSet, AnUnrolledLengthIsBuiltSizeBySize) {
+  ModelRequest request;
+  request.model = "lstm";
+  request.threads = 1;
+  request.sizes = {.batch = 2, .width = 8, .layers = 1, .classes = 20};
+  const auto plans = plan_set_for(request, "cpu", {}, {"seq", 2, 4});
+  ASSERT_TRUE(plans) << plans.error().message;
+  EXPECT_FALSE(plans->front().shared);
+  EXPECT_LT(plans->front().plan.graph.nodes.size(), plans->back().plan.graph.nodes.size());
+}
+
+TEST(PlanSet, AnIndexThatIsNoneOrLeadsElsewhereIsRefused) {
+  const std::string file = testing::TempDir() + "family_wrong.json";
+  for (const char* members :
+       {"[]", "7", "[3]", R"([{"size": 1}])", R"([{"size": 1, "file": "../up.json"}])",
+        R"([{"size": 1, "file": ""}])", R"([{"size": "1", "file": "a.json"}])",
+        R"([{"size": 1, "file": "no such.json"}])"}) {
+    ASSERT_TRUE(write_file(
+        file, fmt::format(
+                  R"({{"kind": "plimsoll family", "schema": 1, "option": "batch", "members": {}}})",
+                  members)));
+    EXPECT_EQ(read_plan(file, {}).error().code, ErrorCode::kBadInput) << members;
+  }
+}
+
+}  // namespace
+}  // namespace plimsoll::api

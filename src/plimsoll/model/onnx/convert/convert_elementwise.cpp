@@ -1,0 +1,419 @@
+// Operators that work element by element.
+#include <cmath>
+#include <limits>
+
+#include "plimsoll/model/onnx/convert/building_blocks.h"
+#include "plimsoll/model/onnx/convert/operator_table.h"
+
+namespace plimsoll::model::onnx {
+namespace {
+
+using ir::DType;
+
+Status unary(OperatorCall& call) {
+  call.out(0, call.builder().call1(call.target(), {call.in(0)}));
+  return {};
+}
+
+// Before operator set 7 the second operand was placed by `axis` when `broadcast` was set.
+Var second_operand(OperatorCall& call) {
+  const Var b = call.in(1);
+  if (call.version() >= 7 || call.integer("broadcast", 0) == 0 || !call.has_attribute("axis"))
+    return b;
+  const std::int64_t axis = call.integer("axis", 0);
+  const int rank = call.rank(0);
+  const std::int64_t first = axis < 0 ? axis + rank : axis;
+  if (first < 0 || first + b.rank() > rank) {
+    call.builder().fail("its axis does not fit the operands");
+    return b;
+  }
+  const ir::Shape own = b.shape();
+  ir::Ints shape(own.begin(), own.end());
+  shape.resize(static_cast<std::size_t>(rank - first), 1);
+  return call.builder().call1("reshape", {b}, {{"shape", shape}});
+}
+
+Status binary(OperatorCall& call) {
+  const Var a = call.in(0);
+  call.out(0, call.builder().call1(call.target(), {a, second_operand(call)}));
+  return {};
+}
+
+// Integer division by zero would stop the program when folded.
+Status divide(OperatorCall& call) {
+  const Array* divisor = call.known(1);
+  if (divisor != nullptr && !divisor->is_real()) {
+    for (const std::int64_t value : divisor->integers) {
+      if (value == 0) return bad_input("divides integers by zero");
+    }
+  }
+  return binary(call);
+}
+
+// fmod = 0 has the sign of the divisor, fmod = 1 that of the dividend.
+Status mod(OperatorCall& call) {
+  const Array* divisor = call.known(1);
+  if (divisor != nullptr && !divisor->is_real()) {
+    for (const std::int64_t value : divisor->integers) {
+      if (value == 0) return bad_input("divides integers by zero");
+    }
+  }
+  call.out(0, call.builder().call1("mod", {call.in(0), call.in(1)},
+                                   {{"fmod", call.integer("fmod", 0)}}));
+  return {};
+}
+
+Status power(OperatorCall& call) {
+  Builder& builder = call.builder();
+  const Var a = call.in(0);
+  const Array* exponent = call.known(1);
+  const bool real = ir::is_float(a.dtype());
+  const bool grows = call.rank(1) > a.rank();
+  if (real && !grows && exponent != nullptr && exponent->elements() == 1) {
+    const double value = exponent->number(0);
+    Var y;
+    if (value == 1) y = builder.call1("identity", {a});
+    if (value == 2) y = a * a;
+    if (value == 3) y = a * a * a;
+    if (value == 0.5) y = builder.call1("sqrt", {a});
+    if (value == -0.5) y = builder.call1("rsqrt", {a});
+    if (value == -1) y = builder.call1("reciprocal", {a});
+    if (y) {
+      call.out(0, y);
+      return {};
+    }
+  }
+  const Var b = second_operand(call);
+  // The result has the base's type; integers are raised as doubles.
+  const DType working = real ? a.dtype() : DType::kF64;
+  call.out(0, cast_to(builder.call1("pow", {cast_to(a, working), cast_to(b, working)}), a.dtype()));
+  return {};
+}
+
+Status many(OperatorCall& call) {
+  if (call.inputs() == 0 || !call.has(0)) return bad_input("has no inputs");
+  Var sum = call.in(0);
+  for (int i = 1; i < call.inputs(); ++i)
+    sum = call.builder().call1(call.target(), {sum, call.in(i)});
+  if (call.inputs() == 1) sum = call.builder().call1("identity", {sum});
+  call.out(0, sum);
+  return {};
+}
+
+Status mean(OperatorCall& call) {
+  if (call.inputs() == 0 || !call.has(0)) return bad_input("has no inputs");
+  Var sum = call.in(0);
+  for (int i = 1; i < call.inputs(); ++i) sum = sum + call.in(i);
+  call.out(0, sum / static_cast<double>(call.inputs()));
+  return {};
+}
+
+Status bit_shift(OperatorCall& call) {
+  const bool right = call.text("direction", "LEFT") == "RIGHT";
+  call.out(0, call.builder().call1("bit_shift", {call.in(0), call.in(1)},
+                                   {{"direction", std::string(right ? "right" : "left")}}));
+  return {};
+}
+
+// One row per activation with constants: the attribute's name and its default.
+Status with_alpha(OperatorCall& call, double alpha) {
+  call.out(
+      0, call.builder().call1(call.target(), {call.in(0)}, {{"alpha", call.real("alpha", alpha)}}));
+  return {};
+}
+Status leaky_relu(OperatorCall& call) {
+  return with_alpha(call, 0.01F);
+}
+Status alpha_of_one(OperatorCall& call) {
+  return with_alpha(call, 1);
+}
+
+Status selu(OperatorCall& call) {
+  call.out(0, call.builder().call1("selu", {call.in(0)},
+                                   {{"alpha", call.real("alpha", 1.67326319217681884765625)},
+                                    {"gamma", call.real("gamma", 1.05070102214813232421875)}}));
+  return {};
+}
+
+Status hard_sigmoid(OperatorCall& call) {
+  call.out(0, call.builder().call1(
+                  "hard_sigmoid", {call.in(0)},
+                  {{"alpha", call.real("alpha", 0.2F)}, {"beta", call.real("beta", 0.5)}}));
+  return {};
+}
+
+Status shrink(OperatorCall& call) {
+  const double lambd = call.real("lambd", 0.5);
+  const double bias = call.real("bias", 0);
+  Builder& builder = call.builder();
+  const Var x = call.in(0);
+  if (ir::is_float(x.dtype())) {
+    call.out(0, builder.call1("shrink", {x}, {{"lambd", lambd}, {"bias", bias}}));
+    return {};
+  }
+  const Var real = cast_to(x, DType::kF64);
+  call.out(0,
+           cast_to(builder.call1("shrink", {real}, {{"lambd", lambd}, {"bias", bias}}), x.dtype()));
+  return {};
+}
+
+Status gelu(OperatorCall& call) {
+  call.out(0, call.builder().call1("gelu", {call.in(0)},
+                                   {{"approximate", call.text("approximate", "none")}}));
+  return {};
+}
+
+Status swish(OperatorCall& call) {
+  const double alpha = call.real("alpha", 1);
+  const Var x = call.in(0);
+  Builder& builder = call.builder();
+  call.out(0, alpha == 1 ? builder.call1("silu", {x}) : x * builder.call1("sigmoid", {x * alpha}));
+  return {};
+}
+
+Status swiglu(OperatorCall& call) {
+  const double alpha = call.real("alpha", 1);
+  const Var x = call.in(0);
+  Builder& builder = call.builder();
+  const Var gate =
+      alpha == 1 ? builder.call1("silu", {x}) : x * builder.call1("sigmoid", {x * alpha});
+  call.out(0, gate * call.in(1));
+  return {};
+}
+
+Status prelu(OperatorCall& call) {
+  Builder& builder = call.builder();
+  const Var x = call.in(0);
+  Var slope = call.in(1);
+  if (call.version() < 7 && slope.rank() == 1 && slope.dim(0) > 1 && x.rank() > 1) {
+    ir::Ints shape(static_cast<std::size_t>(x.rank() - 1), 1);
+    shape.front() = slope.dim(0);
+    slope = builder.call1("reshape", {slope}, {{"shape", shape}});
+  }
+  const Var zero = ops::number(x, 0);
+  const Var negative = builder.call1("minimum", {x, zero});
+  call.out(0, builder.call1("maximum", {x, zero}) + negative * slope);
+  return {};
+}
+
+Status clip(OperatorCall& call) {
+  Builder& builder = call.builder();
+  const Var x = call.in(0);
+  ir::Attributes bounds;
+  const bool attributes = call.version() < 11;
+  if (attributes) {
+    if (call.has_attribute("min")) bounds.set("min", call.real("min", 0));
+    if (call.has_attribute("max")) bounds.set("max", call.real("max", 0));
+  }
+  const Array* low = attributes ? nullptr : call.known(1);
+  const Array* high = attributes ? nullptr : call.known(2);
+  const bool all_known =
+      attributes || ((!call.has(1) || low != nullptr) && (!call.has(2) || high != nullptr));
+  if (all_known && ir::is_float(x.dtype())) {
+    if (low != nullptr && low->elements() == 1) bounds.set("min", low->number(0));
+    if (high != nullptr && high->elements() == 1) bounds.set("max", high->number(0));
+    call.out(0, builder.call1("clip", {x}, bounds));
+    return {};
+  }
+  Var y = x;
+  if (!attributes && call.has(1)) y = builder.call1("maximum", {y, call.in(1)});
+  if (!attributes && call.has(2)) y = builder.call1("minimum", {y, call.in(2)});
+  if (y.id() == x.id()) y = builder.call1("identity", {x});
+  call.out(0, y);
+  return {};
+}
+
+// relu, abs, neg and sign of integers: the float operators' meaning in comparisons.
+Status integer_unary(OperatorCall& call) {
+  Builder& builder = call.builder();
+  const Var x = call.in(0);
+  if (ir::is_float(x.dtype())) return unary(call);
+  const Var zero = ops::number(x, 0);
+  if (call.target() == "relu") {
+    call.out(0, builder.call1("maximum", {x, zero}));
+  } else if (call.target() == "neg") {
+    call.out(0, zero - x);
+  } else if (call.target() == "abs") {
+    call.out(0, builder.call1("where", {builder.call1("less", {x, zero}), zero - x, x}));
+  } else {
+    const Var above = cast_to(builder.call1("greater", {x, zero}), x.dtype());
+    if (!ir::is_signed_integer(x.dtype())) {
+      call.out(0, above);
+    } else {
+      call.out(0, above - cast_to(builder.call1("less", {x, zero}), x.dtype()));
+    }
+  }
+  return {};
+}
+
+Status is_inf(OperatorCall& call) {
+  Builder& builder = call.builder();
+  const Var x = call.in(0);
+  Var y = builder.call1("is_inf", {x});
+  const bool positive = call.integer("detect_positive", 1) != 0;
+  const bool negative = call.integer("detect_negative", 1) != 0;
+  const Var zero = ops::number(x, 0);
+  if (!positive) y = builder.call1("logical_and", {y, builder.call1("less", {x, zero})});
+  if (!negative) y = builder.call1("logical_and", {y, builder.call1("greater", {x, zero})});
+  call.out(0, y);
+  return {};
+}
+
+// To fp8 what is too large becomes the largest number, unless the file says otherwise.
+Var saturating_cast(OperatorCall& call, DType to) {
+  const Var x = call.in(0);
+  const double largest = to == DType::kF8E4M3 ? 448 : to == DType::kF8E5M2 ? 57344 : 0;
+  if (largest == 0 || call.integer("saturate", 1) == 0 || !ir::is_float(x.dtype()))
+    return cast_to(x, to);
+  return cast_to(call.builder().call1("clip", {x}, {{"min", -largest}, {"max", largest}}), to);
+}
+
+Status convert_cast(OperatorCall& call) {
+  PLIMSOLL_TRY(const DType to, call.attribute_dtype("to", ElementType::kUndefined));
+  if (call.dtype(0) == to) {
+    call.out_alias(0, call.input(0));
+    return {};
+  }
+  call.out(0, saturating_cast(call, to));
+  return {};
+}
+
+Status cast_like(OperatorCall& call) {
+  if (!call.has(1)) return bad_input("its second input is missing");
+  if (call.dtype(0) == call.dtype(1)) {
+    call.out_alias(0, call.input(0));
+    return {};
+  }
+  call.out(0, saturating_cast(call, call.dtype(1)));
+  return {};
+}
+
+Status where(OperatorCall& call) {
+  call.out(0, call.builder().call1("where", {call.in(0), call.in(1), call.in(2)}));
+  return {};
+}
+
+Status bit_cast(OperatorCall& call) {
+  PLIMSOLL_TRY(const ir::DType to, call.attribute_dtype("to", ElementType::kUndefined));
+  call.out(0, call.builder().call1("bit_cast", {call.in(0)}, {{"to", std::string(ir::name(to))}}));
+  return {};
+}
+
+Status identity(OperatorCall& call) {
+  if (!call.has(0)) return bad_input("its input is missing");
+  call.out_alias(0, call.input(0));
+  return {};
+}
+
+Status dropout(OperatorCall& call) {
+  if (!call.has(0)) return bad_input("its input is missing");
+  double ratio = call.real("ratio", 0.5);
+  bool training = call.version() < 7 && call.integer("is_test", 0) == 0;
+  if (call.version() >= 7 && call.version() < 12) training = call.importer().training();
+  if (call.version() >= 12) {
+    PLIMSOLL_TRY(ratio, call.known_real(1, "ratio", 0.5));
+    const Array* mode = call.known(2);
+    if (call.has(2) && mode == nullptr) return bad_input("training_mode is not a constant");
+    training = mode != nullptr && mode->elements() == 1 && mode->number(0) != 0;
+  }
+  if (!call.importer().training() || ratio == 0) training = training && ratio > 0;
+  Builder& builder = call.builder();
+  if (!training || ratio == 0) {
+    call.out_alias(0, call.input(0));
+    if (call.wants(1)) call.out(1, builder.fill({DType::kBool, call.shape(0), {}}, 1));
+    return {};
+  }
+  if (!(ratio > 0 && ratio < 1)) return bad_input("a ratio of {} is not below 1", ratio);
+  const ir::Attributes how{{"ratio", ratio}, {"seed", call.importer().next_seed()}};
+  const Var counter = call.importer().random_counter();
+  call.out(0, builder.call1("dropout", {call.in(0), counter}, how));
+  if (call.wants(1)) {
+    // The same numbers are drawn for a tensor of ones.
+    const Var kept = builder.call1(
+        "dropout", {builder.fill({call.dtype(0), call.shape(0), {}}, 1), counter}, how);
+    call.out(1, builder.call1("greater", {kept, ops::number(kept, 0)}));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<Operator> elementwise_operators() {
+  return {
+      {"Abs", integer_unary, "abs"},
+      {"Neg", integer_unary, "neg"},
+      {"Sign", integer_unary, "sign"},
+      {"Relu", integer_unary, "relu"},
+      {"Floor", unary, "floor"},
+      {"Ceil", unary, "ceil"},
+      {"Round", unary, "round"},
+      {"Reciprocal", unary, "reciprocal"},
+      {"Sqrt", unary, "sqrt"},
+      {"Exp", unary, "exp"},
+      {"Log", unary, "log"},
+      {"Sin", unary, "sin"},
+      {"Cos", unary, "cos"},
+      {"Tan", unary, "tan"},
+      {"Asin", unary, "asin"},
+      {"Acos", unary, "acos"},
+      {"Atan", unary, "atan"},
+      {"Sinh", unary, "sinh"},
+      {"Cosh", unary, "cosh"},
+      {"Tanh", unary, "tanh"},
+      {"Asinh", unary, "asinh"},
+      {"Acosh", unary, "acosh"},
+      {"Atanh", unary, "atanh"},
+      {"Erf", unary, "erf"},
+      {"Sigmoid", unary, "sigmoid"},
+      {"Softplus", unary, "softplus"},
+      {"Softsign", unary, "softsign"},
+      {"Mish", unary, "mish"},
+      {"HardSwish", unary, "hard_swish"},
+      {"IsNaN", unary, "is_nan"},
+      {"Not", unary, "logical_not"},
+      {"BitwiseNot", unary, "bit_not"},
+      {"Add", binary, "add"},
+      {"Sub", binary, "sub"},
+      {"Mul", binary, "mul"},
+      {"Div", divide, "div"},
+      {"Equal", binary, "equal"},
+      {"Less", binary, "less"},
+      {"LessOrEqual", binary, "less_equal"},
+      {"Greater", binary, "greater"},
+      {"GreaterOrEqual", binary, "greater_equal"},
+      {"And", binary, "logical_and"},
+      {"Or", binary, "logical_or"},
+      {"Xor", binary, "logical_xor"},
+      {"BitwiseAnd", binary, "bit_and"},
+      {"BitwiseOr", binary, "bit_or"},
+      {"BitwiseXor", binary, "bit_xor"},
+      {"BitShift", bit_shift},
+      {"Mod", mod},
+      {"Pow", power},
+      {"Max", many, "maximum"},
+      {"Min", many, "minimum"},
+      {"Sum", many, "add"},
+      {"Mean", mean},
+      {"LeakyRelu", leaky_relu, "leaky_relu"},
+      {"Elu", alpha_of_one, "elu"},
+      {"Celu", alpha_of_one, "celu"},
+      {"ThresholdedRelu", alpha_of_one, "thresholded_relu"},
+      {"Selu", selu},
+      {"HardSigmoid", hard_sigmoid},
+      {"Shrink", shrink},
+      {"Gelu", gelu},
+      {"Swish", swish},
+      {"SwiGLU", swiglu},
+      {"PRelu", prelu},
+      {"Clip", clip},
+      {"IsInf", is_inf},
+      {"Cast", convert_cast},
+      {"BitCast", bit_cast},
+      {"CastLike", cast_like},
+      {"Where", where},
+      {"Identity", identity, {}, false},
+      {"Dropout", dropout, {}, false},
+  };
+}
+
+}  // namespace plimsoll::model::onnx

@@ -1,0 +1,477 @@
+// One operator of ours as ONNX writes it.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "plimsoll/model/onnx/export/graph_writer.h"
+#include "plimsoll/model/onnx/format/tensor_content.h"
+#include "plimsoll/ops/elementwise/fused_relu.h"
+#include "plimsoll/ops/evaluation/interpreter.h"
+
+namespace plimsoll::model::onnx {
+namespace {
+
+struct Names {
+  std::string_view ours;
+  std::string_view onnx;
+};
+
+// Same inputs, same meaning, no attributes.
+constexpr Names kPlain[] = {
+    {"add", "Add"},
+    {"sub", "Sub"},
+    {"mul", "Mul"},
+    {"div", "Div"},
+    {"pow", "Pow"},
+    {"maximum", "Max"},
+    {"minimum", "Min"},
+    {"equal", "Equal"},
+    {"less", "Less"},
+    {"less_equal", "LessOrEqual"},
+    {"greater", "Greater"},
+    {"greater_equal", "GreaterOrEqual"},
+    {"logical_and", "And"},
+    {"logical_or", "Or"},
+    {"logical_xor", "Xor"},
+    {"logical_not", "Not"},
+    {"bit_and", "BitwiseAnd"},
+    {"bit_or", "BitwiseOr"},
+    {"bit_xor", "BitwiseXor"},
+    {"bit_not", "BitwiseNot"},
+    {"where", "Where"},
+    {"neg", "Neg"},
+    {"abs", "Abs"},
+    {"sign", "Sign"},
+    {"floor", "Floor"},
+    {"ceil", "Ceil"},
+    {"round", "Round"},
+    {"reciprocal", "Reciprocal"},
+    {"sqrt", "Sqrt"},
+    {"exp", "Exp"},
+    {"log", "Log"},
+    {"sin", "Sin"},
+    {"cos", "Cos"},
+    {"tan", "Tan"},
+    {"asin", "Asin"},
+    {"acos", "Acos"},
+    {"atan", "Atan"},
+    {"sinh", "Sinh"},
+    {"cosh", "Cosh"},
+    {"tanh", "Tanh"},
+    {"asinh", "Asinh"},
+    {"acosh", "Acosh"},
+    {"atanh", "Atanh"},
+    {"erf", "Erf"},
+    {"sigmoid", "Sigmoid"},
+    {"softplus", "Softplus"},
+    {"softsign", "Softsign"},
+    {"identity", "Identity"},
+    {"is_nan", "IsNaN"},
+    {"is_inf", "IsInf"},
+    {"relu", "Relu"},
+    {"mish", "Mish"},
+    {"hard_swish", "HardSwish"},
+    {"reorder", "Identity"},
+};
+
+// Attributes of the same name and meaning go along.
+struct Copied {
+  std::string_view ours;
+  std::string_view onnx;
+  std::vector<std::string_view> attributes;
+};
+const std::vector<Copied>& copied() {
+  static const std::vector<Copied> kRows = {
+      {"leaky_relu", "LeakyRelu", {"alpha"}},
+      {"elu", "Elu", {"alpha"}},
+      {"selu", "Selu", {"alpha", "gamma"}},
+      {"celu", "Celu", {"alpha"}},
+      {"hard_sigmoid", "HardSigmoid", {"alpha", "beta"}},
+      {"thresholded_relu", "ThresholdedRelu", {"alpha"}},
+      {"shrink", "Shrink", {"lambd", "bias"}},
+      {"gelu", "Gelu", {"approximate"}},
+      {"mod", "Mod", {"fmod"}},
+      {"transpose", "Transpose", {"perm"}},
+      {"concat", "Concat", {"axis"}},
+      {"gather", "Gather", {"axis"}},
+      {"gather_elements", "GatherElements", {"axis"}},
+      {"scatter_elements", "ScatterElements", {"axis", "reduction"}},
+      {"gather_nd", "GatherND", {"batch_dims"}},
+      {"scatter_nd", "ScatterND", {"reduction"}},
+      {"conv_transpose",
+       "ConvTranspose",
+       {"strides", "pads", "dilations", "group", "output_padding"}},
+  };
+  return kRows;
+}
+
+class NodeWriter {
+ public:
+  NodeWriter(GraphWriter& out, const ir::Node& node) : out_(out), node_(node) {}
+
+  Status write() {
+    for (const Names& names : kPlain) {
+      if (names.ours == node_.op) return done(names.onnx, inputs());
+    }
+    for (const Copied& row : copied()) {
+      if (row.ours == node_.op) return done(row.onnx, inputs(), kept(row.attributes));
+    }
+    if (node_.inputs.empty()) return constant();
+    if (write_shaping() || write_reduction() || write_product() || write_norm() || write_rest())
+      return {};
+    return bad_input("operator '{}' of {} has no ONNX form", node_.op,
+                     node_.layer.empty() ? "the graph" : node_.layer);
+  }
+
+ private:
+  bool is(std::string_view op) const { return node_.op == op; }
+  std::string in(std::size_t i) const {
+    return i < node_.inputs.size() ? out_.name(node_.inputs[i]) : "";
+  }
+  bool has(std::size_t i) const { return i < node_.inputs.size() && node_.inputs[i].valid(); }
+  std::string result(std::size_t i = 0) const { return out_.name(node_.outputs[i]); }
+  const ir::Shape& shape(std::size_t i = 0) const { return out_.shape(node_.inputs[i]); }
+  const ir::Shape& result_shape() const { return out_.shape(node_.outputs[0]); }
+  ir::DType dtype() const { return out_.graph().value(node_.inputs[0]).type.dtype; }
+  const ir::Attributes& attributes() const { return node_.attributes; }
+  static ir::Ints ints(const ir::Shape& s) { return {s.begin(), s.end()}; }
+
+  std::vector<std::string> inputs() const {
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < node_.inputs.size(); ++i) names.push_back(in(i));
+    while (!names.empty() && names.back().empty()) names.pop_back();
+    return names;
+  }
+  std::vector<OnnxAttribute> kept(const std::vector<std::string_view>& names) const {
+    std::vector<OnnxAttribute> list;
+    for (const std::string_view name : names) {
+      if (const ir::Attribute* value = attributes().find(name)) list.emplace_back(name, *value);
+    }
+    return list;
+  }
+  Status done(std::string_view op, const std::vector<std::string>& names,
+              const std::vector<OnnxAttribute>& list = {}) {
+    std::vector<std::string> outputs;
+    for (std::size_t i = 0; i < node_.outputs.size(); ++i) outputs.push_back(result(i));
+    out_.node(op, names, list, outputs);
+    return {};
+  }
+  // Only the first output.
+  bool finish(std::string_view op, const std::vector<std::string>& names,
+              const std::vector<OnnxAttribute>& list = {}) {
+    out_.node(op, names, list, {result()});
+    return true;
+  }
+  std::string number(double value) { return out_.scalar(dtype(), value); }
+  std::string reshape(const std::string& x, const ir::Ints& to) {
+    return out_.node("Reshape", {x, out_.integers(to)}, {{"allowzero", std::int64_t{1}}});
+  }
+  std::string transpose(const std::string& x, const ir::Ints& perm) {
+    return out_.node("Transpose", {x}, {{"perm", perm}});
+  }
+
+  // fill, iota: what they make, as a table.
+  Status constant() {
+    const ir::TensorType& type = out_.graph().value(node_.outputs[0]).type;
+    if (is("fill") && type.shape.elements() > 1024) {
+      const std::string one = out_.scalar(type.dtype, attributes().real("value", 0));
+      return done("Expand", {one, out_.integers(ints(type.shape))});
+    }
+    if (type.shape.elements() > (1 << 24))
+      return bad_input("operator '{}' makes too large a constant", node_.op);
+    const auto made = ops::evaluate(out_.graph(), node_, {});
+    out_.tensor(result(), type, made.front().to_bytes());
+    return {};
+  }
+
+  bool write_shaping() {
+    if (is("reshape"))
+      return finish("Reshape", {in(0), out_.integers(ints(result_shape()))},
+                    {{"allowzero", std::int64_t{1}}});
+    if (is("expand")) return finish("Expand", {in(0), out_.integers(ints(result_shape()))});
+    if (is("cast")) {
+      return finish("Cast", {in(0)},
+                    {{"to", static_cast<std::int64_t>(
+                                element_of(out_.graph().value(node_.outputs[0]).type.dtype))}});
+    }
+    if (is("slice")) return slice();
+    if (is("pad")) {
+      return finish("Pad",
+                    {in(0), out_.integers(attributes().integers("pads")),
+                     number(attributes().real("value", 0))},
+                    {{"mode", attributes().text("mode", "constant")}});
+    }
+    if (is("split")) {
+      std::vector<std::string> outputs;
+      for (std::size_t i = 0; i < node_.outputs.size(); ++i) outputs.push_back(result(i));
+      out_.node("Split", {in(0), out_.integers(attributes().integers("sizes"))},
+                {{"axis", attributes().integer("axis", 0)}}, outputs);
+      return true;
+    }
+    if (is("tile")) return finish("Tile", {in(0), out_.integers(attributes().integers("repeats"))});
+    if (is("triangle")) {
+      const std::string k =
+          out_.scalar(ir::DType::kI64, static_cast<double>(attributes().integer("diagonal", 0)));
+      return finish("Trilu", {in(0), k}, {{"upper", attributes().integer("upper", 0)}});
+    }
+    if (is("depth_to_space")) {
+      return finish("DepthToSpace", {in(0)},
+                    {{"blocksize", attributes().integer("block", 1)},
+                     {"mode", attributes().text("mode", "DCR")}});
+    }
+    if (is("space_to_depth"))
+      return finish("SpaceToDepth", {in(0)}, {{"blocksize", attributes().integer("block", 1)}});
+    return false;
+  }
+
+  bool slice() {
+    const ir::Ints steps = attributes().integers("steps");
+    ir::Ints ends = attributes().integers("ends");
+    for (std::size_t i = 0; i < ends.size(); ++i) {
+      // -1 is "through the first element" with us, and counts from the end with ONNX.
+      if (steps[i] < 0 && ends[i] < 0) ends[i] = std::numeric_limits<std::int64_t>::min();
+    }
+    ir::Ints axes;
+    for (std::size_t i = 0; i < ends.size(); ++i) axes.push_back(static_cast<std::int64_t>(i));
+    return finish("Slice", {in(0), out_.integers(attributes().integers("starts")),
+                            out_.integers(ends), out_.integers(axes), out_.integers(steps)});
+  }
+
+  bool write_reduction() {
+    constexpr Names kReductions[] = {{"reduce_sum", "ReduceSum"},
+                                     {"reduce_mean", "ReduceMean"},
+                                     {"reduce_max", "ReduceMax"},
+                                     {"reduce_min", "ReduceMin"},
+                                     {"reduce_prod", "ReduceProd"}};
+    for (const Names& names : kReductions) {
+      if (names.ours != node_.op) continue;
+      std::vector<std::string> list{in(0)};
+      if (attributes().has("axes")) list.push_back(out_.integers(attributes().integers("axes")));
+      return finish(names.onnx, list, {{"keepdims", attributes().integer("keepdims", 0)}});
+    }
+    if (is("argmax") || is("argmin")) {
+      return finish(is("argmax") ? "ArgMax" : "ArgMin", {in(0)},
+                    {{"axis", attributes().integer("axis", 0)},
+                     {"keepdims", attributes().integer("keepdims", 0)},
+                     {"select_last_index", attributes().integer("last", 0)}});
+    }
+    if (is("cumsum")) {
+      const std::string axis =
+          out_.scalar(ir::DType::kI64, static_cast<double>(attributes().integer("axis", 0)));
+      return finish("CumSum", {in(0), axis}, kept({"exclusive", "reverse"}));
+    }
+    if (is("top_k")) {
+      return done("TopK", {in(0), out_.integers({attributes().integer("k", 1)})},
+                  kept({"axis", "largest"}))
+          .has_value();
+    }
+    if (is("softmax"))
+      return finish("Softmax", {in(0)}, {{"axis", attributes().integer("axis", -1)}});
+    if (is("log_softmax"))
+      return finish("LogSoftmax", {in(0)}, {{"axis", attributes().integer("axis", -1)}});
+    return false;
+  }
+
+  static ir::Ints swapped(int rank) {
+    ir::Ints perm;
+    for (int i = 0; i < rank; ++i) perm.push_back(i);
+    std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+    return perm;
+  }
+
+  bool write_product() {
+    if (is("matmul")) {
+      const auto operand = [&](std::size_t i, std::string_view flag) {
+        return attributes().integer(flag, 0) != 0 ? transpose(in(i), swapped(shape(i).rank()))
+                                                  : in(i);
+      };
+      const std::string a = operand(0, "trans_a");
+      return finish("MatMul", {a, operand(1, "trans_b")});
+    }
+    if (is("linear")) {
+      if (shape().rank() == 2) {
+        std::vector<std::string> list{in(0), in(1)};
+        if (has(2)) list.push_back(in(2));
+        return finish("Gemm", list, {{"transB", attributes().integer("trans_w", 0)}});
+      }
+      const std::string w =
+          attributes().integer("trans_w", 0) != 0 ? transpose(in(1), {1, 0}) : in(1);
+      if (!has(2)) return finish("MatMul", {in(0), w});
+      return finish("Add", {out_.node("MatMul", {in(0), w}), in(2)});
+    }
+    if (is("attention")) return attention(in(0), in(1), in(2), shape(0), shape(1), shape(2), 3);
+    if (is("attention_qkv")) {
+      ir::Shape part = shape();
+      part[2] /= 3;
+      const std::string q = out_.node(
+          "Slice", {in(0), out_.integers({0}), out_.integers({part[2]}), out_.integers({2})});
+      const std::string k = out_.node("Slice", {in(0), out_.integers({part[2]}),
+                                                out_.integers({2 * part[2]}), out_.integers({2})});
+      const std::string v = out_.node("Slice", {in(0), out_.integers({2 * part[2]}),
+                                                out_.integers({3 * part[2]}), out_.integers({2})});
+      return attention(q, k, v, part, part, part, 1);
+    }
+    return false;
+  }
+
+  bool attention(const std::string& q, const std::string& k, const std::string& v,
+                 const ir::Shape& qs, const ir::Shape& ks, const ir::Shape& vs,
+                 std::size_t mask_at) {
+    const std::int64_t heads = attributes().integer("heads", 1);
+    const std::int64_t kv_heads = attributes().integer("kv_heads", heads);
+    const auto apart = [&](const std::string& x, const ir::Shape& s, std::int64_t h) {
+      std::string y = transpose(reshape(x, {s[0], s[1], h, s[2] / h}), {0, 2, 1, 3});
+      if (h == heads) return y;
+      y = reshape(y, {s[0], h, 1, s[1], s[2] / h});
+      y = out_.node("Expand", {y, out_.integers({s[0], h, heads / h, s[1], s[2] / h})});
+      return reshape(y, {s[0], heads, s[1], s[2] / h});
+    };
+    const std::string keys = transpose(apart(k, ks, kv_heads), {0, 1, 3, 2});
+    const double scale =
+        attributes().real("scale", 1 / std::sqrt(static_cast<double>(qs[2] / heads)));
+    std::string scores =
+        out_.node("Mul", {out_.node("MatMul", {apart(q, qs, heads), keys}), number(scale)});
+    if (has(mask_at)) scores = out_.node("Add", {scores, in(mask_at)});
+    if (attributes().integer("causal", 0) != 0) {
+      ops::Array mask({dtype(), {qs[1], ks[1]}, {}});
+      for (std::int64_t i = 0; i < mask.elements(); ++i) {
+        if (i % ks[1] > i / ks[1] + ks[1] - qs[1])
+          mask.set_number(i, -std::numeric_limits<double>::infinity());
+      }
+      const std::string name = out_.name(node_.outputs[0]) + "/causal";
+      out_.tensor(name, mask.type, mask.to_bytes());
+      scores = out_.node("Add", {scores, name});
+    }
+    const std::string weights = out_.node("Softmax", {scores}, {{"axis", std::int64_t{-1}}});
+    const std::string y =
+        transpose(out_.node("MatMul", {weights, apart(v, vs, kv_heads)}), {0, 2, 1, 3});
+    return finish("Reshape", {y, out_.integers(ints(result_shape()))},
+                  {{"allowzero", std::int64_t{1}}});
+  }
+
+  bool write_norm() {
+    const double epsilon = attributes().real("epsilon", 1e-5);
+    if (is("batch_norm_inference")) {
+      if (!ops::has_relu(attributes()))
+        return finish("BatchNormalization", inputs(), {{"epsilon", epsilon}});
+      return finish("Relu", {out_.node("BatchNormalization", inputs(), {{"epsilon", epsilon}})});
+    }
+    if (is("layer_norm")) {
+      return finish("LayerNormalization", inputs(),
+                    {{"axis", attributes().integer("axis", -1)}, {"epsilon", epsilon}});
+    }
+    if (is("rms_norm")) {
+      ir::Ints axes;
+      const std::int64_t axis = attributes().integer("axis", -1);
+      for (std::int64_t i = axis < 0 ? axis + shape().rank() : axis; i < shape().rank(); ++i)
+        axes.push_back(i);
+      const std::string mean =
+          out_.node("ReduceMean", {out_.node("Mul", {in(0), in(0)}), out_.integers(axes)},
+                    {{"keepdims", std::int64_t{1}}});
+      const std::string root = out_.node("Sqrt", {out_.node("Add", {mean, number(epsilon)})});
+      return finish("Mul", {out_.node("Div", {in(0), root}), in(1)});
+    }
+    if (is("group_norm")) {
+      const ir::Shape& s = shape();
+      const std::int64_t groups = attributes().integer("groups", 1);
+      const auto table = [&](double value) {
+        return out_.node("Expand", {number(value), out_.integers({groups})});
+      };
+      const std::string flat =
+          reshape(in(0), {s[0], groups, s.elements() / std::max<std::int64_t>(s[0] * groups, 1)});
+      const std::string normal = reshape(
+          out_.node("InstanceNormalization", {flat, table(1), table(0)}, {{"epsilon", epsilon}}),
+          ints(s));
+      ir::Ints channels(static_cast<std::size_t>(s.rank()) - 1, 1);
+      channels.front() = s[1];
+      return finish(
+          "Add", {out_.node("Mul", {normal, reshape(in(1), channels)}), reshape(in(2), channels)});
+    }
+    if (is("lrn")) {
+      return finish("LRN", {in(0)},
+                    {{"size", attributes().integer("size", 1)},
+                     {"alpha", attributes().real("alpha", 1e-4)},
+                     {"beta", attributes().real("beta", 0.75)},
+                     {"bias", attributes().real("k", 1)}});
+    }
+    return false;
+  }
+
+  bool write_rest() {
+    if (is("conv")) {
+      const auto list = kept({"strides", "pads", "dilations", "group"});
+      if (!ops::has_relu(attributes())) return finish("Conv", inputs(), list);
+      return finish("Relu", {out_.node("Conv", inputs(), list)});
+    }
+    if (is("rsqrt")) return finish("Reciprocal", {out_.node("Sqrt", {in(0)})});
+    if (is("silu")) return finish("Mul", {in(0), out_.node("Sigmoid", {in(0)})});
+    if (is("add_relu")) return finish("Relu", {out_.node("Add", {in(0), in(1)})});
+    if (is("clip")) {
+      std::vector<std::string> list{in(0), "", ""};
+      if (attributes().has("min")) list[1] = number(attributes().real("min", 0));
+      if (attributes().has("max")) list[2] = number(attributes().real("max", 0));
+      while (list.back().empty()) list.pop_back();
+      return finish("Clip", list);
+    }
+    if (is("bit_shift")) {
+      return finish(
+          "BitShift", inputs(),
+          {{"direction",
+            std::string(attributes().text("direction", "left") == "left" ? "LEFT" : "RIGHT")}});
+    }
+    if (is("one_hot")) {
+      const ir::TensorType& type = out_.graph().value(node_.outputs[0]).type;
+      ops::Array values({type.dtype, {2}, {}});
+      values.set_number(0, attributes().real("off", 0));
+      values.set_number(1, attributes().real("on", 1));
+      const std::string name = result() + "/values";
+      out_.tensor(name, values.type, values.to_bytes());
+      const std::string depth =
+          out_.scalar(ir::DType::kI64, static_cast<double>(attributes().integer("depth", 1)));
+      return finish("OneHot", {in(0), depth, name}, {{"axis", attributes().integer("axis", -1)}});
+    }
+    if (is("max_pool") || is("avg_pool")) return pool();
+    if (is("cross_entropy")) {
+      const ir::Shape& s = shape();
+      const std::string logits = reshape(in(0), {s.elements(0, s.rank() - 1), s[s.rank() - 1]});
+      const std::string labels = reshape(in(1), {s.elements(0, s.rank() - 1)});
+      return finish("SoftmaxCrossEntropyLoss", {logits, labels},
+                    {{"ignore_index", attributes().integer("ignore_index", -100)}});
+    }
+    return false;
+  }
+
+  bool pool() {
+    std::vector<OnnxAttribute> list = kept({"strides", "pads", "dilations", "ceil_mode"});
+    list.emplace_back("kernel_shape", attributes().integers("kernel"));
+    if (is("max_pool")) return finish("MaxPool", {in(0)}, list);
+    list.emplace_back("count_include_pad", attributes().integer("count_include_pad", 0));
+    return finish("AveragePool", {in(0)}, list);
+  }
+
+  GraphWriter& out_;
+  const ir::Node& node_;
+};
+
+// Outputs after the first (statistics, indices) are for gradients; who reads one cannot be written.
+bool reads_only_first(const ir::Graph& graph, const ir::Node& node) {
+  if (node.op == "split" || node.op == "top_k") return true;
+  return std::none_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
+    if (!input.valid() || !graph.value(input).producer.valid() || graph.value(input).output == 0)
+      return false;
+    const std::string& op = graph.node(graph.value(input).producer).op;
+    return op != "split" && op != "top_k";
+  });
+}
+
+}  // namespace
+
+Status write_node(GraphWriter& out, const ir::Node& node) {
+  if (node.phase != ir::Phase::kForward)
+    return bad_input("operator '{}': a training step has no ONNX form; use --infer", node.op);
+  if (!reads_only_first(out.graph(), node))
+    return bad_input("operator '{}' reads what ONNX has no output for", node.op);
+  return NodeWriter(out, node).write();
+}
+
+}  // namespace plimsoll::model::onnx

@@ -1,0 +1,32 @@
+// The type and cost rules that many definitions share.
+#pragma once
+
+#include "plimsoll/ops/op_definition.h"
+
+namespace plimsoll::ops {
+
+// The type of input 0.
+Result<std::vector<TensorType>> same_as_first(const Call& call);
+// The same, and the dtype must be a float.
+Result<std::vector<TensorType>> same_as_first_float(const Call& call);
+// All inputs of one dtype; the broadcast of their shapes.
+Result<std::vector<TensorType>> broadcast_all(const Call& call);
+
+// One operation for each element of output 0; every tensor touched once.
+Cost elementwise_cost(const Call& call, std::span<const TensorType> outputs);
+// Bytes of everything read and written, no arithmetic.
+Cost bytes_cost(const Call& call, std::span<const TensorType> outputs);
+// Nothing happens.
+Cost no_cost(const Call& call, std::span<const TensorType> outputs);
+
+// axis in [-rank, rank) as one in [0, rank); an error that names both otherwise.
+Result<int> normal_axis(std::int64_t axis, int rank);
+
+// Calls body(index of output element, index of each input's element) for inputs broadcast to the
+// output's shape.
+template <typename Body>
+void for_each_broadcast(const ir::Shape& out, const ir::Shape& a, const ir::Shape& b, Body body);
+
+}  // namespace plimsoll::ops
+
+#include "plimsoll/ops/definition/rules_inl.h"

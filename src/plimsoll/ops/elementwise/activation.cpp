@@ -1,0 +1,173 @@
+#include "plimsoll/ops/elementwise/activation.h"
+
+#include <cmath>
+
+#include "plimsoll/ops/definition/attribute_rules.h"
+#include "plimsoll/ops/definition/definitions.h"
+#include "plimsoll/ops/definition/rules.h"
+#include "plimsoll/ops/elementwise/activation_formulas.h"
+
+namespace plimsoll::ops {
+namespace {
+
+// The bounds of clip may be infinite, but no NaN; the parameters of all others are finite.
+Result<std::vector<TensorType>> infer_activation(const Call& call) {
+  for (const auto name : {"alpha", "beta", "gamma", "lambd", "bias"}) {
+    PLIMSOLL_RETURN_IF_ERROR(finite_attribute(call.attributes(), name, 1));
+  }
+  return same_as_first_float(call);
+}
+
+Result<std::vector<TensorType>> infer_celu(const Call& call) {
+  if (call.attributes().real("alpha", 1) == 0)
+    return bad_input("alpha is 0, expects another number");
+  return infer_activation(call);
+}
+
+Result<std::vector<TensorType>> infer_gelu(const Call& call) {
+  PLIMSOLL_RETURN_IF_ERROR(choice_attribute(call.attributes(), "approximate", {"none", "tanh"}));
+  return same_as_first_float(call);
+}
+
+Result<std::vector<TensorType>> infer_clip(const Call& call) {
+  const Clip bounds(call.attributes());
+  if (std::isnan(bounds.low) || std::isnan(bounds.high)) return bad_input("a bound is NaN");
+  if (call.type(0).dtype == ir::DType::kBool || call.type(0).dtype == ir::DType::kBit) {
+    return bad_input("input is {}, expects numbers", ir::name(call.type(0).dtype));
+  }
+  return same_as_first(call);
+}
+
+template <typename Formula>
+void evaluate_value(const Evaluation& e) {
+  const Formula formula(e.attributes);
+  evaluate_real(e, [&](double x) { return formula.value(x); });
+}
+
+void evaluate_relu(const Evaluation& e) {
+  evaluate_real(e, [](double x) { return x < 0 ? 0 : x; });
+}
+
+void evaluate_clip(const Evaluation& e) {
+  evaluate_value<Clip>(e);
+  const Clip bounds(e.attributes);
+  const Array& x = e.in(0);
+  for (std::size_t i = 0; i < x.integers.size(); ++i) {
+    const auto value = static_cast<double>(x.integers[i]);
+    // A number inside stays what it is: doubles do not hold every int64.
+    const double clipped = bounds.value(value);
+    e.out().integers[i] = clipped == value ? x.integers[i] : to_integer(clipped);
+  }
+}
+
+std::vector<Var> relu_gradient(const Backward& g) {
+  return {relu_grad(g.dy(), g.out(0))};
+}
+
+// dx = <op>_grad(dy, x) with the attributes of the forward.
+template <const char* op>
+std::vector<Var> fused_gradient(const Backward& g) {
+  return {g.builder.call1(op, {g.dy(), g.in(0)}, g.attributes)};
+}
+
+constexpr char kLeakyRelu[] = "leaky_relu_grad";
+constexpr char kElu[] = "elu_grad";
+constexpr char kSelu[] = "selu_grad";
+constexpr char kCelu[] = "celu_grad";
+constexpr char kHardSigmoid[] = "hard_sigmoid_grad";
+constexpr char kThresholdedRelu[] = "thresholded_relu_grad";
+constexpr char kShrink[] = "shrink_grad";
+constexpr char kGelu[] = "gelu_grad";
+constexpr char kSilu[] = "silu_grad";
+constexpr char kMish[] = "mish_grad";
+constexpr char kHardSwish[] = "hard_swish_grad";
+constexpr char kClip[] = "clip_grad";
+
+// Transcendental functions count as one operation here, as everywhere: they are bound by memory.
+OpDefinition activation_definition(std::string_view name, InferRule infer, GradientRule gradient,
+                                   EvaluateRule evaluate) {
+  return {.name = name,
+          .inputs = exactly(1),
+          .outputs = exactly(1),
+          .infer = infer,
+          .gradient = Gradient(gradient),
+          .in_place = InPlace::over(0),
+          .cost = elementwise_cost,
+          .recompute = Recompute::kCheap,
+          .layout = LayoutRule::kAny,
+          .evaluate = evaluate};
+}
+
+template <typename Formula, const char* op>
+OpDefinition activation(std::string_view name, InferRule infer = infer_activation) {
+  return activation_definition(name, infer, fused_gradient<op>, evaluate_value<Formula>);
+}
+
+Var call(std::string_view op, Var x, ir::Attributes attributes = {}) {
+  return x.builder().call1(op, {x}, std::move(attributes));
+}
+
+}  // namespace
+
+Var relu(Var x) {
+  return call("relu", x);
+}
+Var leaky_relu(Var x, double alpha) {
+  return call("leaky_relu", x, {{"alpha", alpha}});
+}
+Var elu(Var x, double alpha) {
+  return call("elu", x, {{"alpha", alpha}});
+}
+Var selu(Var x, double alpha, double gamma) {
+  return call("selu", x, {{"alpha", alpha}, {"gamma", gamma}});
+}
+Var celu(Var x, double alpha) {
+  return call("celu", x, {{"alpha", alpha}});
+}
+Var hard_sigmoid(Var x, double alpha, double beta) {
+  return call("hard_sigmoid", x, {{"alpha", alpha}, {"beta", beta}});
+}
+Var thresholded_relu(Var x, double alpha) {
+  return call("thresholded_relu", x, {{"alpha", alpha}});
+}
+Var shrink(Var x, double lambd, double bias) {
+  return call("shrink", x, {{"lambd", lambd}, {"bias", bias}});
+}
+Var gelu(Var x, GeluForm form) {
+  return call("gelu", x, {{"approximate", std::string(form == GeluForm::kTanh ? "tanh" : "none")}});
+}
+Var silu(Var x) {
+  return call("silu", x);
+}
+Var mish(Var x) {
+  return call("mish", x);
+}
+Var hard_swish(Var x) {
+  return call("hard_swish", x);
+}
+Var clip(Var x, std::optional<double> min, std::optional<double> max) {
+  ir::Attributes attributes;
+  if (min) attributes.set("min", *min);
+  if (max) attributes.set("max", *max);
+  return call("clip", x, std::move(attributes));
+}
+
+std::vector<OpDefinition> activation_definitions() {
+  return {
+      activation_definition("relu", same_as_first_float, relu_gradient, evaluate_relu),
+      activation<LeakyRelu, kLeakyRelu>("leaky_relu"),
+      activation<Elu, kElu>("elu"),
+      activation<Selu, kSelu>("selu"),
+      activation<Celu, kCelu>("celu", infer_celu),
+      activation<HardSigmoid, kHardSigmoid>("hard_sigmoid"),
+      activation<ThresholdedRelu, kThresholdedRelu>("thresholded_relu"),
+      activation<Shrink, kShrink>("shrink"),
+      activation<Gelu, kGelu>("gelu", infer_gelu),
+      activation<Silu, kSilu>("silu"),
+      activation<Mish, kMish>("mish"),
+      activation<HardSwish, kHardSwish>("hard_swish"),
+      activation_definition("clip", infer_clip, fused_gradient<kClip>, evaluate_clip),
+  };
+}
+
+}  // namespace plimsoll::ops

@@ -1,0 +1,55 @@
+#include "plimsoll/ops/elementwise/add_relu.h"
+
+#include <algorithm>
+
+#include "plimsoll/ops/definition/definitions.h"
+#include "plimsoll/ops/definition/expect.h"
+#include "plimsoll/ops/definition/rules.h"
+#include "plimsoll/ops/elementwise/activation.h"
+
+namespace plimsoll::ops {
+namespace {
+
+Result<std::vector<TensorType>> infer_add_relu(const Call& call) {
+  PLIMSOLL_RETURN_IF_ERROR(expect_one_float(call));
+  PLIMSOLL_RETURN_IF_ERROR(expect_shape(call, 1, call.shape(0)));
+  return std::vector{call.type(0)};
+}
+
+std::vector<Var> add_relu_gradient(const Backward& g) {
+  const Var adjoint = relu_grad(g.dy(), g.out(0));
+  return {adjoint, adjoint};
+}
+
+Cost add_relu_cost(const Call& call, std::span<const TensorType> outputs) {
+  Cost cost = bytes_cost(call, outputs);
+  cost.operations = 2.0 * static_cast<double>(outputs[0].shape.elements());
+  return cost;
+}
+
+void evaluate_add_relu(const Evaluation& e) {
+  for (std::size_t i = 0; i < e.out().reals.size(); ++i) {
+    e.out().reals[i] = std::max(e.in(0).reals[i] + e.in(1).reals[i], 0.0);
+  }
+}
+
+}  // namespace
+
+Var add_relu(Var a, Var b) {
+  return a.builder().call1("add_relu", {a, b});
+}
+
+std::vector<OpDefinition> add_relu_definitions() {
+  return {{.name = "add_relu",
+           .inputs = exactly(2),
+           .outputs = exactly(1),
+           .infer = infer_add_relu,
+           .gradient = Gradient(add_relu_gradient),
+           .in_place = InPlace::over_any_of({{0, 0}, {0, 1}}),
+           .cost = add_relu_cost,
+           .recompute = Recompute::kCheap,
+           .layout = LayoutRule::kAny,
+           .evaluate = evaluate_add_relu}};
+}
+
+}  // namespace plimsoll::ops

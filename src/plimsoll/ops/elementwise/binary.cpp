@@ -1,0 +1,107 @@
+#include "plimsoll/ops/elementwise/binary.h"
+
+#include "plimsoll/ops/definition/definitions.h"
+#include "plimsoll/ops/definition/rules.h"
+#include "plimsoll/ops/elementwise/binary_evaluation.h"
+#include "plimsoll/ops/elementwise/unary.h"
+#include "plimsoll/ops/movement/shaping.h"
+#include "plimsoll/ops/reduction/reduction.h"
+
+namespace plimsoll::ops {
+namespace {
+
+void evaluate_add(const Evaluation& e) {
+  evaluate_binary(
+      e, [](double a, double b) { return a + b; },
+      [](std::int64_t a, std::int64_t b) {
+        return wrapping(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+      });
+}
+void evaluate_sub(const Evaluation& e) {
+  evaluate_binary(
+      e, [](double a, double b) { return a - b; },
+      [](std::int64_t a, std::int64_t b) {
+        return wrapping(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
+      });
+}
+void evaluate_mul(const Evaluation& e) {
+  evaluate_binary(
+      e, [](double a, double b) { return a * b; },
+      [](std::int64_t a, std::int64_t b) {
+        return wrapping(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+      });
+}
+// An integer divided by zero gives zero here; frameworks leave it undefined.
+struct Quotient {
+  double operator()(double a, double b) const { return a / b; }
+  std::uint64_t operator()(std::uint64_t a, std::uint64_t b) const { return b == 0 ? 0 : a / b; }
+  std::int64_t operator()(std::int64_t a, std::int64_t b) const {
+    if (b == 0) return 0;
+    return b == -1 ? wrapping(0 - static_cast<std::uint64_t>(a)) : a / b;
+  }
+};
+void evaluate_div(const Evaluation& e) {
+  evaluate_ordered(e, Quotient());
+}
+
+std::vector<Var> add_gradient(const Backward& g) {
+  return {g.wants(0) ? sum_to(g.dy(), g.in(0).shape()) : Var(),
+          g.wants(1) ? sum_to(g.dy(), g.in(1).shape()) : Var()};
+}
+
+std::vector<Var> sub_gradient(const Backward& g) {
+  return {g.wants(0) ? sum_to(g.dy(), g.in(0).shape()) : Var(),
+          g.wants(1) ? sum_to(neg(g.dy()), g.in(1).shape()) : Var()};
+}
+
+std::vector<Var> mul_gradient(const Backward& g) {
+  return {g.wants(0) ? sum_to(g.dy() * g.in(1), g.in(0).shape()) : Var(),
+          g.wants(1) ? sum_to(g.dy() * g.in(0), g.in(1).shape()) : Var()};
+}
+
+std::vector<Var> div_gradient(const Backward& g) {
+  const Var da = g.dy() / g.in(1);
+  return {g.wants(0) ? sum_to(da, g.in(0).shape()) : Var(),
+          g.wants(1) ? sum_to(neg(da * g.out(0)), g.in(1).shape()) : Var()};
+}
+
+}  // namespace
+
+Var add(Var a, Var b) {
+  return a.builder().call1("add", {a, b});
+}
+Var sub(Var a, Var b) {
+  return a.builder().call1("sub", {a, b});
+}
+Var mul(Var a, Var b) {
+  return a.builder().call1("mul", {a, b});
+}
+Var div(Var a, Var b) {
+  return a.builder().call1("div", {a, b});
+}
+
+Var number(Var like, double value) {
+  return like.builder().fill({like.dtype(), {}}, value);
+}
+
+Var sum_to(Var adjoint, ir::Shape shape) {
+  if (adjoint.shape() == shape) return adjoint;
+  const int shift = adjoint.rank() - shape.rank();
+  ir::Ints axes;
+  for (int axis = 0; axis < adjoint.rank(); ++axis) {
+    if (axis < shift || (shape[axis - shift] == 1 && adjoint.dim(axis) != 1)) axes.push_back(axis);
+  }
+  const Var sum = axes.empty() ? adjoint : reduce_sum(adjoint, axes, true);
+  return sum.shape() == shape ? sum : reshape(sum, shape);
+}
+
+std::vector<OpDefinition> binary_definitions() {
+  return {
+      binary_definition("add", add_gradient, evaluate_add),
+      binary_definition("sub", sub_gradient, evaluate_sub),
+      binary_definition("mul", mul_gradient, evaluate_mul),
+      binary_definition("div", div_gradient, evaluate_div),
+  };
+}
+
+}  // namespace plimsoll::ops

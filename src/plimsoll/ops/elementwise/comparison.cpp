@@ -1,0 +1,174 @@
+#include "plimsoll/ops/elementwise/comparison.h"
+
+#include "plimsoll/ops/definition/definitions.h"
+#include "plimsoll/ops/definition/rules.h"
+#include "plimsoll/ops/elementwise/binary.h"
+#include "plimsoll/ops/elementwise/binary_evaluation.h"
+
+namespace plimsoll::ops {
+namespace {
+
+Result<std::vector<TensorType>> infer_comparison(const Call& call) {
+  PLIMSOLL_TRY(std::vector<TensorType> out, broadcast_all(call));
+  out[0].dtype = ir::DType::kBool;
+  return out;
+}
+
+Result<std::vector<TensorType>> infer_logical(const Call& call) {
+  for (int i = 0; i < call.size(); ++i) {
+    if (call.type(i).dtype != ir::DType::kBool) {
+      return bad_input("input {} is {}, expects bool", i, ir::name(call.type(i).dtype));
+    }
+  }
+  return broadcast_all(call);
+}
+
+Result<std::vector<TensorType>> infer_where(const Call& call) {
+  if (call.type(0).dtype != ir::DType::kBool) {
+    return bad_input("the condition is {}, expects bool", ir::name(call.type(0).dtype));
+  }
+  const ir::Attributes none;
+  PLIMSOLL_TRY(std::vector<TensorType> out,
+               broadcast_all(Call({&call.type(1), &call.type(2)}, none)));
+  const auto shape = ir::broadcast(out[0].shape, call.shape(0));
+  if (!shape) {
+    return bad_input("the condition's shape {} does not broadcast with {}",
+                     ir::to_string(call.shape(0)), ir::to_string(out[0].shape));
+  }
+  if (*shape != out[0].shape) out[0].layout = call.type(0).layout;
+  out[0].shape = *shape;
+  if (!ir::fits(out[0].layout, *shape)) out[0].layout = {};
+  return out;
+}
+
+void evaluate_equal(const Evaluation& e) {
+  evaluate_ordered(e, [](auto a, auto b) { return a == b; });
+}
+void evaluate_less(const Evaluation& e) {
+  evaluate_ordered(e, [](auto a, auto b) { return a < b; });
+}
+void evaluate_less_equal(const Evaluation& e) {
+  evaluate_ordered(e, [](auto a, auto b) { return a <= b; });
+}
+void evaluate_greater(const Evaluation& e) {
+  evaluate_ordered(e, [](auto a, auto b) { return a > b; });
+}
+void evaluate_greater_equal(const Evaluation& e) {
+  evaluate_ordered(e, [](auto a, auto b) { return a >= b; });
+}
+void evaluate_logical_and(const Evaluation& e) {
+  evaluate_ordered(e, [](auto a, auto b) { return a != 0 && b != 0; });
+}
+void evaluate_logical_or(const Evaluation& e) {
+  evaluate_ordered(e, [](auto a, auto b) { return a != 0 || b != 0; });
+}
+void evaluate_logical_xor(const Evaluation& e) {
+  evaluate_ordered(e, [](auto a, auto b) { return (a != 0) != (b != 0); });
+}
+void evaluate_logical_not(const Evaluation& e) {
+  for (std::size_t i = 0; i < e.out().integers.size(); ++i) {
+    e.out().integers[i] = e.in(0).integers[i] == 0;
+  }
+}
+
+// Two passes of a two-operand broadcast: first what a says, then what b says where c is false.
+void evaluate_where(const Evaluation& e) {
+  Array& y = e.out();
+  for (const int source : {1, 2}) {
+    const Array& from = e.in(source);
+    for_each_broadcast(y.type.shape, e.in(0).type.shape, from.type.shape,
+                       [&](std::int64_t i, std::int64_t c, std::int64_t j) {
+                         const bool holds = e.in(0).integers[static_cast<std::size_t>(c)] != 0;
+                         if (holds == (source == 1)) y.copy_element(i, from, j);
+                       });
+  }
+}
+
+std::vector<Var> where_gradient(const Backward& g) {
+  const Var zero = number(g.dy(), 0);
+  return {Var(), g.wants(1) ? sum_to(where(g.in(0), g.dy(), zero), g.in(1).shape()) : Var(),
+          g.wants(2) ? sum_to(where(g.in(0), zero, g.dy()), g.in(2).shape()) : Var()};
+}
+
+OpDefinition comparison_definition(std::string_view name, InferRule infer, int inputs,
+                                   InPlace in_place, EvaluateRule evaluate) {
+  return {.name = name,
+          .inputs = exactly(inputs),
+          .outputs = exactly(1),
+          .infer = infer,
+          .gradient = Gradient::none(),
+          .in_place = std::move(in_place),
+          .cost = elementwise_cost,
+          .recompute = Recompute::kCheap,
+          .layout = LayoutRule::kAny,
+          .evaluate = evaluate};
+}
+
+OpDefinition compare(std::string_view name, EvaluateRule evaluate) {
+  return comparison_definition(name, infer_comparison, 2, InPlace::never(), evaluate);
+}
+
+OpDefinition logic(std::string_view name, EvaluateRule evaluate) {
+  return comparison_definition(name, infer_logical, 2, InPlace::over_any_of({{0, 0}, {0, 1}}),
+                               evaluate);
+}
+
+}  // namespace
+
+Var equal(Var a, Var b) {
+  return a.builder().call1("equal", {a, b});
+}
+Var less(Var a, Var b) {
+  return a.builder().call1("less", {a, b});
+}
+Var less_equal(Var a, Var b) {
+  return a.builder().call1("less_equal", {a, b});
+}
+Var greater(Var a, Var b) {
+  return a.builder().call1("greater", {a, b});
+}
+Var greater_equal(Var a, Var b) {
+  return a.builder().call1("greater_equal", {a, b});
+}
+Var logical_and(Var a, Var b) {
+  return a.builder().call1("logical_and", {a, b});
+}
+Var logical_or(Var a, Var b) {
+  return a.builder().call1("logical_or", {a, b});
+}
+Var logical_xor(Var a, Var b) {
+  return a.builder().call1("logical_xor", {a, b});
+}
+Var logical_not(Var x) {
+  return x.builder().call1("logical_not", {x});
+}
+Var where(Var condition, Var a, Var b) {
+  return condition.builder().call1("where", {condition, a, b});
+}
+
+std::vector<OpDefinition> comparison_definitions() {
+  return {
+      compare("equal", evaluate_equal),
+      compare("less", evaluate_less),
+      compare("less_equal", evaluate_less_equal),
+      compare("greater", evaluate_greater),
+      compare("greater_equal", evaluate_greater_equal),
+      logic("logical_and", evaluate_logical_and),
+      logic("logical_or", evaluate_logical_or),
+      logic("logical_xor", evaluate_logical_xor),
+      comparison_definition("logical_not", infer_logical, 1, InPlace::over(0),
+                            evaluate_logical_not),
+      {.name = "where",
+       .inputs = exactly(3),
+       .outputs = exactly(1),
+       .infer = infer_where,
+       .gradient = Gradient(where_gradient),
+       .in_place = InPlace::over_any_of({{0, 1}, {0, 2}}),
+       .cost = elementwise_cost,
+       .recompute = Recompute::kCheap,
+       .layout = LayoutRule::kAny,
+       .evaluate = evaluate_where},
+  };
+}
+
+}  // namespace plimsoll::ops

@@ -1,0 +1,54 @@
+#include "plimsoll/ops/elementwise/dropout.h"
+
+#include "plimsoll/ops/definition/attribute_rules.h"
+#include "plimsoll/ops/definition/definitions.h"
+#include "plimsoll/ops/definition/rules.h"
+#include "plimsoll/ops/elementwise/dropout_mask.h"
+
+namespace plimsoll::ops {
+namespace {
+
+Result<std::vector<TensorType>> infer_dropout(const Call& call) {
+  PLIMSOLL_TRY(const double ratio, finite_attribute(call.attributes(), "ratio", 0.5));
+  if (ratio < 0 || ratio >= 1) return bad_input("ratio is {}, expects 0 <= ratio < 1", ratio);
+  const TensorType& counter = call.type(1);
+  if (counter.dtype != ir::DType::kU64 || counter.shape.rank() != 0) {
+    return bad_input("the counter is {}, expects uint64[]", ir::to_string(counter));
+  }
+  return same_as_first_float(call);
+}
+
+void evaluate_dropout(const Evaluation& e) {
+  const double ratio = e.attributes.real("ratio", 0.5);
+  const DropoutKey key = dropout_key(static_cast<std::uint64_t>(e.attributes.integer("seed", 0)),
+                                     static_cast<std::uint64_t>(e.in(1).integers[0]));
+  const std::uint32_t threshold = dropout_threshold(ratio);
+  for (std::size_t i = 0; i < e.out().reals.size(); ++i) {
+    e.out().reals[i] = dropout_hash(key, i) >= threshold ? e.in(0).reals[i] / (1 - ratio) : 0;
+  }
+}
+
+std::vector<Var> dropout_gradient(const Backward& g) {
+  return {g.builder.call1("dropout", {g.dy(), g.in(1)}, g.attributes), Var()};
+}
+
+}  // namespace
+
+Var dropout(Var x, Var counter, double ratio, std::int64_t seed) {
+  return x.builder().call1("dropout", {x, counter}, {{"ratio", ratio}, {"seed", seed}});
+}
+
+std::vector<OpDefinition> dropout_definitions() {
+  return {{.name = "dropout",
+           .inputs = exactly(2),
+           .outputs = exactly(1),
+           .infer = infer_dropout,
+           .gradient = Gradient(dropout_gradient),
+           .in_place = InPlace::over(0),
+           .cost = elementwise_cost,
+           .recompute = Recompute::kCheap,
+           .layout = LayoutRule::kPlain,
+           .evaluate = evaluate_dropout}};
+}
+
+}  // namespace plimsoll::ops

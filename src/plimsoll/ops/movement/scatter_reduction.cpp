@@ -1,0 +1,89 @@
+#include "plimsoll/ops/movement/scatter_reduction.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "plimsoll/ops/definition/rules.h"
+
+namespace plimsoll::ops {
+
+Status check_indices(const TensorType& indices) {
+  if (indices.dtype != ir::DType::kI32 && indices.dtype != ir::DType::kI64) {
+    return bad_input("the indices are {}, expects int32 or int64", ir::name(indices.dtype));
+  }
+  return {};
+}
+
+std::optional<Reduction> reduction_of(const ir::Attributes& attributes) {
+  const std::string text = attributes.text("reduction", "none");
+  if (text == "none") return Reduction::kNone;
+  if (text == "add") return Reduction::kAdd;
+  if (text == "mul") return Reduction::kMul;
+  if (text == "max") return Reduction::kMax;
+  if (text == "min") return Reduction::kMin;
+  return std::nullopt;
+}
+
+namespace {
+
+double combined(double a, double b, Reduction reduction) {
+  switch (reduction) {
+    case Reduction::kNone:
+      return b;
+    case Reduction::kAdd:
+      return a + b;
+    case Reduction::kMul:
+      return a * b;
+    case Reduction::kMax:
+      return std::max(a, b);
+    case Reduction::kMin:
+      return std::min(a, b);
+  }
+  return b;
+}
+
+std::int64_t combined(std::int64_t a, std::int64_t b, Reduction reduction) {
+  const auto left = static_cast<std::uint64_t>(a);
+  const auto right = static_cast<std::uint64_t>(b);
+  switch (reduction) {
+    case Reduction::kNone:
+      return b;
+    case Reduction::kAdd:
+      return static_cast<std::int64_t>(left + right);
+    case Reduction::kMul:
+      return static_cast<std::int64_t>(left * right);
+    case Reduction::kMax:
+      return std::max(a, b);
+    case Reduction::kMin:
+      return std::min(a, b);
+  }
+  return b;
+}
+
+}  // namespace
+
+void combine(Array& y, std::int64_t at, const Array& x, std::int64_t from, Reduction reduction) {
+  const auto to = static_cast<std::size_t>(at);
+  const auto source = static_cast<std::size_t>(from);
+  if (y.is_real()) {
+    y.reals[to] = combined(y.reals[to], x.reals[source], reduction);
+  } else {
+    y.integers[to] = combined(y.integers[to], x.integers[source], reduction);
+  }
+}
+
+OpDefinition indexed_definition(std::string_view name, int inputs, InferRule infer,
+                                GradientRule gradient, InPlace in_place, EvaluateRule evaluate) {
+  return {.name = name,
+          .inputs = exactly(inputs),
+          .outputs = exactly(1),
+          .infer = infer,
+          .gradient = Gradient(gradient),
+          .in_place = std::move(in_place),
+          .cost = bytes_cost,
+          .recompute = Recompute::kCheap,
+          .layout = LayoutRule::kPlain,
+          .evaluate = evaluate};
+}
+
+}  // namespace plimsoll::ops

@@ -1,0 +1,38 @@
+// How scatters combine what meets at one place, and what an index names; shared by the element and
+// the n-dimensional forms.
+#pragma once
+
+#include <string>
+
+#include "plimsoll/ops/op_definition.h"
+
+namespace plimsoll::ops {
+
+Status check_indices(const TensorType& indices);
+
+// The place an index names in an extent of n, or -1 when it is outside.
+inline std::int64_t resolve(std::int64_t index, std::int64_t n) {
+  if (index < -n || index >= n) return -1;
+  return index < 0 ? index + n : index;
+}
+
+enum class Reduction { kNone, kAdd, kMul, kMax, kMin };
+// "none" when absent; nothing for another word.
+std::optional<Reduction> reduction_of(const ir::Attributes& attributes);
+// y[at] = y[at] combined with x[from].
+void combine(Array& y, std::int64_t at, const Array& x, std::int64_t from, Reduction reduction);
+
+// The adjoints of data and updates, given the two movements of the family:
+//   read(from)                     what `from` has at the indexed places
+//   write(into, what, reduction)   `into` with `what` at the indexed places
+// Inputs are data, indices, updates.
+template <typename Read, typename Write>
+std::vector<Var> scatter_gradient(const Backward& g, Read read, Write write);
+
+// The definition of a gather or a scatter: plain memory, moved at the price of its bytes.
+OpDefinition indexed_definition(std::string_view name, int inputs, InferRule infer,
+                                GradientRule gradient, InPlace in_place, EvaluateRule evaluate);
+
+}  // namespace plimsoll::ops
+
+#include "plimsoll/ops/movement/scatter_reduction_inl.h"

@@ -1,0 +1,272 @@
+#include "plimsoll/ops/movement/shaping.h"
+
+#include "plimsoll/base/checked.h"
+#include "plimsoll/ops/definition/attribute_rules.h"
+#include "plimsoll/ops/definition/definitions.h"
+#include "plimsoll/ops/definition/moving_definition.h"
+#include "plimsoll/ops/definition/rules.h"
+#include "plimsoll/ops/elementwise/binary.h"
+#include "plimsoll/ops/movement/element_walk.h"
+#include "plimsoll/ops/reduction/reduction.h"
+
+namespace plimsoll::ops {
+namespace {
+
+ir::Ints dims_of(const ir::Shape& shape) {
+  return ir::Ints(shape.begin(), shape.end());
+}
+
+std::vector<TensorType> plain(ir::DType dtype, const ir::Shape& shape) {
+  return {TensorType{dtype, shape, {}}};
+}
+
+// reshape
+
+Result<std::vector<TensorType>> infer_reshape(const Call& call) {
+  PLIMSOLL_TRY(const ir::Shape shape, shape_attribute(call.attributes(), "shape"));
+  if (shape.elements() != call.shape(0).elements()) {
+    return bad_input("{} has {} elements, {} would have {}", ir::to_string(call.shape(0)),
+                     call.shape(0).elements(), ir::to_string(shape), shape.elements());
+  }
+  return plain(call.type(0).dtype, shape);
+}
+
+void evaluate_copy(const Evaluation& e) {
+  e.out().reals = e.in(0).reals;
+  e.out().integers = e.in(0).integers;
+}
+
+std::vector<View> reshape_views(const Call&, std::span<const TensorType>) {
+  return {View{}};
+}
+
+std::vector<Var> reshape_gradient(const Backward& g) {
+  return {reshape(g.dy(), g.in(0).shape())};
+}
+
+// transpose
+
+Result<std::vector<TensorType>> infer_transpose(const Call& call) {
+  const ir::Shape& x = call.shape(0);
+  PLIMSOLL_TRY(const ir::Ints perm, required_integers(call.attributes(), "perm", x.rank()));
+  std::array<bool, ir::kMaxRank> seen{};
+  ir::Shape out;
+  for (const std::int64_t axis : perm) {
+    if (axis < 0 || axis >= x.rank() || seen[static_cast<std::size_t>(axis)]) {
+      return bad_input("perm is no permutation of {} axes", x.rank());
+    }
+    seen[static_cast<std::size_t>(axis)] = true;
+    out.push_back(x[static_cast<int>(axis)]);
+  }
+  return plain(call.type(0).dtype, out);
+}
+
+void evaluate_transpose(const Evaluation& e) {
+  const ir::Ints perm = e.attributes.integers("perm");
+  const Index from = e.in(0).type.shape.strides();
+  Index strides{};
+  for (std::size_t i = 0; i < perm.size(); ++i)
+    strides[i] = from[static_cast<std::size_t>(perm[i])];
+  copy_strided(e.out(), e.in(0), 0, strides);
+}
+
+std::vector<Var> transpose_gradient(const Backward& g) {
+  const ir::Ints perm = g.attributes.integers("perm");
+  ir::Ints inverse(perm.size());
+  for (std::size_t i = 0; i < perm.size(); ++i) {
+    inverse[static_cast<std::size_t>(perm[i])] = static_cast<std::int64_t>(i);
+  }
+  return {transpose(g.dy(), inverse)};
+}
+
+// expand
+
+Result<std::vector<TensorType>> infer_expand(const Call& call) {
+  PLIMSOLL_TRY(const ir::Shape shape, shape_attribute(call.attributes(), "shape"));
+  const auto both = ir::broadcast(call.shape(0), shape);
+  if (!both || *both != shape) {
+    return bad_input("{} does not broadcast to {}", ir::to_string(call.shape(0)),
+                     ir::to_string(shape));
+  }
+  return plain(call.type(0).dtype, shape);
+}
+
+void evaluate_expand(const Evaluation& e) {
+  copy_strided(e.out(), e.in(0), 0, broadcast_strides(e.in(0).type.shape, e.out().type.shape));
+}
+
+std::vector<Var> expand_gradient(const Backward& g) {
+  return {sum_to(g.dy(), g.in(0).shape())};
+}
+
+// tile
+
+Result<std::vector<TensorType>> infer_tile(const Call& call) {
+  const ir::Shape& x = call.shape(0);
+  PLIMSOLL_TRY(const ir::Ints repeats, required_integers(call.attributes(), "repeats", x.rank()));
+  ir::Ints dims;
+  for (int axis = 0; axis < x.rank(); ++axis) {
+    const std::int64_t repeat = repeats[static_cast<std::size_t>(axis)];
+    const auto dim = checked_multiply(x[axis], repeat);
+    if (repeat < 0 || !dim)
+      return bad_input("cannot repeat an extent of {} {} times", x[axis], repeat);
+    dims.push_back(*dim);
+  }
+  PLIMSOLL_TRY(const ir::Shape shape, ir::Shape::make(dims));
+  return plain(call.type(0).dtype, shape);
+}
+
+void evaluate_tile(const Evaluation& e) {
+  const ir::Shape& x = e.in(0).type.shape;
+  const Index strides = x.strides();
+  for_each_element(e.out().type.shape, [&](std::int64_t i, Index index) {
+    for (int axis = 0; axis < x.rank(); ++axis) index[static_cast<std::size_t>(axis)] %= x[axis];
+    e.out().copy_element(i, e.in(0), dot(index, strides, x.rank()));
+  });
+}
+
+// Axis by axis: [before, repeats, extent * after] summed over the repeats. Never more than three
+// axes, so the rank of x may be the largest.
+std::vector<Var> tile_gradient(const Backward& g) {
+  const ir::Ints repeats = g.attributes.integers("repeats");
+  const ir::Shape x = g.in(0).shape();
+  Var sum = g.dy();
+  ir::Shape shape = sum.shape();
+  for (int axis = 0; axis < x.rank(); ++axis) {
+    const std::int64_t repeat = repeats[static_cast<std::size_t>(axis)];
+    if (repeat == 1) continue;
+    shape[axis] = x[axis];
+    const std::int64_t before = shape.elements(0, axis);
+    const std::int64_t after = shape.elements(axis, shape.rank());
+    sum = reshape(reduce_sum(reshape(sum, {before, repeat, after}), {1}), shape);
+  }
+  return {sum};
+}
+
+// triangle
+
+Result<std::vector<TensorType>> infer_triangle(const Call& call) {
+  if (call.shape(0).rank() < 2) {
+    return bad_input("input {} has no last two axes", ir::to_string(call.shape(0)));
+  }
+  return plain(call.type(0).dtype, call.shape(0));
+}
+
+void evaluate_triangle(const Evaluation& e) {
+  const bool upper = e.attributes.integer("upper", 0) != 0;
+  const std::int64_t diagonal = e.attributes.integer("diagonal", 0);
+  const auto rank = static_cast<std::size_t>(e.in(0).type.shape.rank());
+  for_each_element(e.out().type.shape, [&](std::int64_t i, const Index& index) {
+    const std::int64_t above = index[rank - 1] - index[rank - 2];
+    if (upper ? above >= diagonal : above <= diagonal) e.out().copy_element(i, e.in(0), i);
+  });
+}
+
+std::vector<Var> triangle_gradient(const Backward& g) {
+  return {g.builder.call1("triangle", {g.dy()}, g.attributes)};
+}
+
+// reorder
+
+Result<std::vector<TensorType>> infer_reorder(const Call& call) {
+  const std::string text = call.attributes().text("layout", "");
+  const auto layout = ir::parse_layout(text);
+  if (!layout || !ir::fits(*layout, call.shape(0))) {
+    return bad_input("layout '{}' does not fit {}", text, ir::to_string(call.shape(0)));
+  }
+  return std::vector{TensorType{call.type(0).dtype, call.shape(0), *layout}};
+}
+
+std::vector<Var> reorder_gradient(const Backward& g) {
+  return {reorder(g.dy(), g.in(0).type().layout)};
+}
+
+OpDefinition shaping_definition(std::string_view name, InferRule infer, GradientRule gradient,
+                                EvaluateRule evaluate) {
+  return moving_definition(name, infer, gradient, evaluate, bytes_cost);
+}
+
+}  // namespace
+
+Var reshape(Var x, ir::Shape shape) {
+  if (x.shape() == shape) return x;
+  return x.builder().call1("reshape", {x}, {{"shape", dims_of(shape)}});
+}
+
+Var squeeze(Var x, int axis) {
+  ir::Ints dims = dims_of(x.shape());
+  const auto normal = normal_axis(axis, x.rank());
+  if (!normal || dims[static_cast<std::size_t>(*normal)] != 1) {
+    x.builder().fail(
+        fmt::format("squeeze: axis {} of {} is none of extent 1", axis, ir::to_string(x.shape())));
+    return x;
+  }
+  dims.erase(dims.begin() + *normal);
+  return reshape(x, ir::Shape(dims));
+}
+
+Var unsqueeze(Var x, int axis) {
+  ir::Ints dims = dims_of(x.shape());
+  const auto normal = normal_axis(axis, x.rank() + 1);
+  if (!normal || x.rank() == ir::kMaxRank) {
+    x.builder().fail(fmt::format("unsqueeze: no axis {} in {}", axis, ir::to_string(x.shape())));
+    return x;
+  }
+  dims.insert(dims.begin() + *normal, 1);
+  return reshape(x, ir::Shape(dims));
+}
+
+Var flatten(Var x, int axis) {
+  ir::Shape shape;
+  for (int i = 0; i < axis; ++i) shape.push_back(x.dim(i));
+  shape.push_back(x.shape().elements(axis, x.rank()));
+  return reshape(x, shape);
+}
+
+Var transpose(Var x, const ir::Ints& perm) {
+  return x.builder().call1("transpose", {x}, {{"perm", perm}});
+}
+
+Var expand(Var x, ir::Shape shape) {
+  if (x.shape() == shape) return x;
+  return x.builder().call1("expand", {x}, {{"shape", dims_of(shape)}});
+}
+
+Var tile(Var x, const ir::Ints& repeats) {
+  return x.builder().call1("tile", {x}, {{"repeats", repeats}});
+}
+
+Var triangle(Var x, bool upper, std::int64_t diagonal) {
+  return x.builder().call1("triangle", {x},
+                           {{"upper", std::int64_t{upper}}, {"diagonal", diagonal}});
+}
+
+Var reorder(Var x, const ir::Layout& layout) {
+  if (x.type().layout == layout) return x;
+  return x.builder().call1("reorder", {x}, {{"layout", ir::to_string(layout)}});
+}
+
+std::vector<OpDefinition> shaping_definitions() {
+  OpDefinition reshape_definition =
+      shaping_definition("reshape", infer_reshape, reshape_gradient, evaluate_copy);
+  reshape_definition.views = reshape_views;
+  reshape_definition.cost = no_cost;
+  reshape_definition.recompute = Recompute::kFree;
+  OpDefinition triangle_definition =
+      shaping_definition("triangle", infer_triangle, triangle_gradient, evaluate_triangle);
+  triangle_definition.in_place = InPlace::over(0);
+  OpDefinition reorder_definition =
+      shaping_definition("reorder", infer_reorder, reorder_gradient, evaluate_copy);
+  // It takes any layout and makes the one it names.
+  reorder_definition.layout = LayoutRule::kAny;
+  return {
+      reshape_definition,
+      shaping_definition("transpose", infer_transpose, transpose_gradient, evaluate_transpose),
+      shaping_definition("expand", infer_expand, expand_gradient, evaluate_expand),
+      shaping_definition("tile", infer_tile, tile_gradient, evaluate_tile),
+      triangle_definition,
+      reorder_definition,
+  };
+}
+
+}  // namespace plimsoll::ops

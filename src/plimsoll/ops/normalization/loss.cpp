@@ -1,0 +1,189 @@
+#include "plimsoll/ops/normalization/loss.h"
+
+#include <cmath>
+#include <limits>
+
+#include "plimsoll/ops/compose.h"
+#include "plimsoll/ops/definition/definitions.h"
+#include "plimsoll/ops/definition/expect.h"
+#include "plimsoll/ops/definition/rules.h"
+
+namespace plimsoll::ops {
+namespace {
+
+std::int64_t ignored(const ir::Attributes& attributes) {
+  return attributes.integer("ignore_index", kIgnoredLabel);
+}
+
+// The logits' shape without its last axis.
+ir::Shape row_shape(const ir::Shape& logits) {
+  return ir::Shape(logits.dims().first(static_cast<std::size_t>(logits.rank() - 1)));
+}
+
+// The same with an extent of 1 at the end, to broadcast against the logits.
+ir::Shape column_shape(const ir::Shape& logits) {
+  ir::Shape out = logits;
+  out[out.rank() - 1] = 1;
+  return out;
+}
+
+Status check_logits(const Call& call, int logits) {
+  PLIMSOLL_RETURN_IF_ERROR(expect_float(call, logits));
+  PLIMSOLL_RETURN_IF_ERROR(expect_rank(call, logits, 1, ir::kMaxRank));
+  const ir::Shape& shape = call.shape(logits);
+  if (shape[shape.rank() - 1] < 1)
+    return bad_input("logits {} have no classes", ir::to_string(shape));
+  PLIMSOLL_RETURN_IF_ERROR(expect_integer(call, logits + 1));
+  return expect_shape(call, logits + 1, row_shape(shape));
+}
+
+Result<std::vector<TensorType>> infer_cross_entropy(const Call& call) {
+  PLIMSOLL_RETURN_IF_ERROR(check_logits(call, 0));
+  const ir::DType dtype = wide(call.type(0).dtype);
+  return std::vector<TensorType>{{dtype, {}, {}}, {dtype, row_shape(call.shape(0)), {}}};
+}
+
+Result<std::vector<TensorType>> infer_cross_entropy_grad(const Call& call) {
+  PLIMSOLL_RETURN_IF_ERROR(check_logits(call, 1));
+  const ir::DType dtype = wide(call.type(1).dtype);
+  PLIMSOLL_RETURN_IF_ERROR(expect_dtype(call, 0, dtype));
+  PLIMSOLL_RETURN_IF_ERROR(expect_shape(call, 0, {}));
+  PLIMSOLL_RETURN_IF_ERROR(expect_dtype(call, 3, dtype));
+  PLIMSOLL_RETURN_IF_ERROR(expect_shape(call, 3, row_shape(call.shape(1))));
+  return std::vector{call.type(1)};
+}
+
+// Which rows count, and how many.
+struct Rows {
+  std::int64_t classes;
+  std::int64_t ignore;
+  const std::vector<std::int64_t>& labels;
+
+  bool counts(std::int64_t row) const {
+    const std::int64_t label = labels[static_cast<std::size_t>(row)];
+    return label >= 0 && label < classes && label != ignore;
+  }
+  std::int64_t label(std::int64_t row) const { return labels[static_cast<std::size_t>(row)]; }
+  std::int64_t size() const { return static_cast<std::int64_t>(labels.size()); }
+  std::int64_t counting() const {
+    std::int64_t out = 0;
+    for (std::int64_t row = 0; row < size(); ++row) out += counts(row);
+    return out;
+  }
+};
+
+double log_sum_exp(std::int64_t count, const double* x) {
+  double largest = -std::numeric_limits<double>::infinity();
+  for (std::int64_t i = 0; i < count; ++i) largest = std::max(largest, x[i]);
+  if (std::isinf(largest)) return largest;
+  double sum = 0;
+  for (std::int64_t i = 0; i < count; ++i) sum += std::exp(x[i] - largest);
+  return largest + std::log(sum);
+}
+
+void evaluate_cross_entropy(const Evaluation& e) {
+  const ir::Shape& shape = e.in(0).type.shape;
+  const Rows rows{shape[shape.rank() - 1], ignored(e.attributes), e.in(1).integers};
+  double sum = 0;
+  for (std::int64_t row = 0; row < rows.size(); ++row) {
+    const double* logits = e.in(0).reals.data() + row * rows.classes;
+    const double lse = log_sum_exp(rows.classes, logits);
+    e.out(1).reals[static_cast<std::size_t>(row)] = lse;
+    if (rows.counts(row)) sum += lse - logits[rows.label(row)];
+  }
+  e.out(0).reals[0] = sum / static_cast<double>(rows.counting());
+}
+
+void evaluate_cross_entropy_grad(const Evaluation& e) {
+  const ir::Shape& shape = e.in(1).type.shape;
+  const Rows rows{shape[shape.rank() - 1], ignored(e.attributes), e.in(2).integers};
+  const double scale = e.in(0).reals[0] / static_cast<double>(rows.counting());
+  for (std::int64_t row = 0; row < rows.size(); ++row) {
+    if (!rows.counts(row)) continue;
+    const double* logits = e.in(1).reals.data() + row * rows.classes;
+    double* out = e.out().reals.data() + row * rows.classes;
+    const double lse = e.in(3).reals[static_cast<std::size_t>(row)];
+    for (std::int64_t i = 0; i < rows.classes; ++i) out[i] = scale * std::exp(logits[i] - lse);
+    out[rows.label(row)] -= scale;
+  }
+}
+
+Var probabilities(Var logits, Var lse) {
+  return exp(widened(logits) - reshape(lse, column_shape(logits.shape())));
+}
+
+std::vector<Var> cross_entropy_gradient(const Backward& g) {
+  const Var logits = g.in(0);
+  const Var lse = g.out(1);
+  Var out;
+  if (g.dy(0)) {
+    out = g.builder.call1("cross_entropy_grad", {g.dy(0), logits, g.in(1), lse},
+                          {{"ignore_index", ignored(g.attributes)}});
+  }
+  if (g.dy(1)) {
+    const Var spread_adjoint = reshape(g.dy(1), column_shape(logits.shape()));
+    out = plus(out, cast(spread_adjoint * probabilities(logits, lse), logits.dtype()));
+  }
+  return {out, Var()};
+}
+
+// dloss / counting * (probabilities - one at the label), in rows that count.
+std::vector<Var> decompose_cross_entropy_grad(const Decomposition& d) {
+  const Var dloss = d.in(0);
+  const Var logits = d.in(1);
+  const Var labels = reshape(d.in(2), column_shape(logits.shape()));
+  const Var class_numbers = iota(d.builder, {labels.dtype(), {logits.dim(-1)}, {}}, 0);
+  const Var is_ignored = equal(labels, number(labels, static_cast<double>(ignored(d.attributes))));
+  const Var hit = logical_and(equal(class_numbers, labels), logical_not(is_ignored));
+  const Var one_at_label = cast(hit, dloss.dtype());
+  const Var counts = sum_over(one_at_label, {-1});
+  const Var counting = maximum(sum(counts), number(dloss, 1));
+  const Var slope = probabilities(logits, d.in(3)) * counts - one_at_label;
+  return {cast(slope * (dloss / counting), logits.dtype())};
+}
+
+Cost loss_cost(const Call& call, std::span<const TensorType> outputs) {
+  Cost cost = bytes_cost(call, outputs);
+  cost.operations = 4.0 * static_cast<double>(call.shape(0).elements());
+  return cost;
+}
+
+Cost loss_grad_cost(const Call& call, std::span<const TensorType> outputs) {
+  Cost cost = bytes_cost(call, outputs);
+  cost.operations = 3.0 * static_cast<double>(outputs[0].shape.elements());
+  return cost;
+}
+
+}  // namespace
+
+CrossEntropy cross_entropy(Var logits, Var labels, std::int64_t ignore_index) {
+  const auto out =
+      logits.builder().call("cross_entropy", {logits, labels}, {{"ignore_index", ignore_index}});
+  return {out[0], out[1]};
+}
+
+std::vector<OpDefinition> loss_definitions() {
+  return {{.name = "cross_entropy",
+           .inputs = exactly(2),
+           .outputs = exactly(2),
+           .infer = infer_cross_entropy,
+           .gradient = Gradient(cross_entropy_gradient),
+           .in_place = InPlace::never(),
+           .cost = loss_cost,
+           .recompute = Recompute::kCheap,
+           .layout = LayoutRule::kPlain,
+           .evaluate = evaluate_cross_entropy},
+          {.name = "cross_entropy_grad",
+           .inputs = exactly(4),
+           .outputs = exactly(1),
+           .infer = infer_cross_entropy_grad,
+           .gradient = Gradient::of_decomposition(),
+           .in_place = InPlace::over(1),
+           .cost = loss_grad_cost,
+           .recompute = Recompute::kCheap,
+           .layout = LayoutRule::kPlain,
+           .evaluate = evaluate_cross_entropy_grad,
+           .decompose = decompose_cross_entropy_grad}};
+}
+
+}  // namespace plimsoll::ops

@@ -1,0 +1,173 @@
+#include "plimsoll/ops/normalization/softmax.h"
+
+#include <cmath>
+#include <limits>
+
+#include "plimsoll/ops/compose.h"
+#include "plimsoll/ops/definition/definitions.h"
+#include "plimsoll/ops/definition/expect.h"
+#include "plimsoll/ops/definition/rules.h"
+
+namespace plimsoll::ops {
+namespace {
+
+std::int64_t axis_in(const ir::Attributes& attributes) {
+  return attributes.integer("axis", -1);
+}
+
+Result<std::vector<TensorType>> infer_softmax(const Call& call) {
+  PLIMSOLL_RETURN_IF_ERROR(expect_one_float(call));
+  PLIMSOLL_RETURN_IF_ERROR(normal_axis(axis_in(call.attributes()), call.shape(0).rank()));
+  if (call.size() > 1) PLIMSOLL_RETURN_IF_ERROR(expect_shape(call, 1, call.shape(0)));
+  return std::vector{call.type(0)};
+}
+
+// Calls body(offset of the first element, distance between elements) for every line along the axis.
+template <typename Body>
+void for_each_line(const ir::Shape& shape, std::int64_t given_axis, Body body) {
+  if (shape.elements() == 0) return;
+  const int axis = *normal_axis(given_axis, shape.rank());
+  const std::int64_t inner = shape.elements(axis + 1, shape.rank());
+  for (std::int64_t outer = 0; outer < shape.elements(0, axis); ++outer) {
+    for (std::int64_t i = 0; i < inner; ++i)
+      body(outer * shape[axis] * inner + i, inner, shape[axis]);
+  }
+}
+
+// One line of softmax or of its logarithm.
+void soften(const double* x, double* y, std::int64_t step, std::int64_t count, bool as_logarithm) {
+  double largest = -std::numeric_limits<double>::infinity();
+  for (std::int64_t i = 0; i < count; ++i) largest = std::max(largest, x[i * step]);
+  double sum = 0;
+  for (std::int64_t i = 0; i < count; ++i) sum += std::exp(x[i * step] - largest);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double shifted = x[i * step] - largest;
+    y[i * step] = as_logarithm ? shifted - std::log(sum) : std::exp(shifted) / sum;
+  }
+}
+
+template <bool kAsLogarithm>
+void evaluate_softmax(const Evaluation& e) {
+  for_each_line(e.in(0).type.shape, axis_in(e.attributes),
+                [&](std::int64_t first, std::int64_t step, std::int64_t count) {
+                  soften(e.in(0).reals.data() + first, e.out().reals.data() + first, step, count,
+                         kAsLogarithm);
+                });
+}
+
+void evaluate_softmax_grad(const Evaluation& e) {
+  for_each_line(e.in(0).type.shape, axis_in(e.attributes),
+                [&](std::int64_t first, std::int64_t step, std::int64_t count) {
+                  const double* dy = e.in(0).reals.data() + first;
+                  const double* y = e.in(1).reals.data() + first;
+                  double* dx = e.out().reals.data() + first;
+                  double sum = 0;
+                  for (std::int64_t i = 0; i < count * step; i += step) sum += dy[i] * y[i];
+                  for (std::int64_t i = 0; i < count * step; i += step)
+                    dx[i] = y[i] * (dy[i] - sum);
+                });
+}
+
+void evaluate_log_softmax_grad(const Evaluation& e) {
+  for_each_line(e.in(0).type.shape, axis_in(e.attributes),
+                [&](std::int64_t first, std::int64_t step, std::int64_t count) {
+                  const double* dy = e.in(0).reals.data() + first;
+                  const double* y = e.in(1).reals.data() + first;
+                  double* dx = e.out().reals.data() + first;
+                  double sum = 0;
+                  for (std::int64_t i = 0; i < count * step; i += step) sum += dy[i];
+                  for (std::int64_t i = 0; i < count * step; i += step)
+                    dx[i] = dy[i] - std::exp(y[i]) * sum;
+                });
+}
+
+std::vector<Var> softmax_gradient(const Backward& g) {
+  return {softmax_grad(g.dy(), g.out(0), axis_in(g.attributes))};
+}
+
+std::vector<Var> log_softmax_gradient(const Backward& g) {
+  return {log_softmax_grad(g.dy(), g.out(0), axis_in(g.attributes))};
+}
+
+std::vector<Var> decompose_softmax_grad(const Decomposition& d) {
+  const ir::Ints axes{axis_in(d.attributes)};
+  const Var product = d.in(0) * d.in(1);
+  return {product - d.in(1) * sum_over(product, axes)};
+}
+
+std::vector<Var> decompose_log_softmax_grad(const Decomposition& d) {
+  const ir::Ints axes{axis_in(d.attributes)};
+  return {d.in(0) - exp(d.in(1)) * sum_over(d.in(0), axes)};
+}
+
+// Largest, difference, exponential, sum, quotient.
+Cost softmax_cost(const Call& call, std::span<const TensorType> outputs) {
+  Cost cost = bytes_cost(call, outputs);
+  cost.operations = 5.0 * static_cast<double>(outputs[0].shape.elements());
+  return cost;
+}
+
+Cost softmax_grad_cost(const Call& call, std::span<const TensorType> outputs) {
+  Cost cost = bytes_cost(call, outputs);
+  cost.operations = 4.0 * static_cast<double>(outputs[0].shape.elements());
+  return cost;
+}
+
+OpDefinition forward_definition(std::string_view name, GradientRule gradient,
+                                EvaluateRule evaluate) {
+  return {.name = name,
+          .inputs = exactly(1),
+          .outputs = exactly(1),
+          .infer = infer_softmax,
+          .gradient = Gradient(gradient),
+          .in_place = InPlace::over(0),
+          .cost = softmax_cost,
+          .recompute = Recompute::kCheap,
+          .layout = LayoutRule::kPlain,
+          .evaluate = evaluate};
+}
+
+OpDefinition backward_definition(std::string_view name, EvaluateRule evaluate,
+                                 DecomposeRule decompose) {
+  return {.name = name,
+          .inputs = exactly(2),
+          .outputs = exactly(1),
+          .infer = infer_softmax,
+          .gradient = Gradient::of_decomposition(),
+          .in_place = InPlace::over_any_of({{0, 0}, {0, 1}}),
+          .cost = softmax_grad_cost,
+          .recompute = Recompute::kCheap,
+          .layout = LayoutRule::kPlain,
+          .evaluate = evaluate,
+          .decompose = decompose};
+}
+
+}  // namespace
+
+Var softmax(Var x, std::int64_t axis) {
+  return x.builder().call1("softmax", {x}, {{"axis", axis}});
+}
+
+Var log_softmax(Var x, std::int64_t axis) {
+  return x.builder().call1("log_softmax", {x}, {{"axis", axis}});
+}
+
+Var softmax_grad(Var dy, Var y, std::int64_t axis) {
+  return dy.builder().call1("softmax_grad", {dy, y}, {{"axis", axis}});
+}
+
+Var log_softmax_grad(Var dy, Var y, std::int64_t axis) {
+  return dy.builder().call1("log_softmax_grad", {dy, y}, {{"axis", axis}});
+}
+
+std::vector<OpDefinition> softmax_definitions() {
+  return {
+      forward_definition("softmax", softmax_gradient, evaluate_softmax<false>),
+      forward_definition("log_softmax", log_softmax_gradient, evaluate_softmax<true>),
+      backward_definition("softmax_grad", evaluate_softmax_grad, decompose_softmax_grad),
+      backward_definition("log_softmax_grad", evaluate_log_softmax_grad,
+                          decompose_log_softmax_grad),
+  };
+}
+
+}  // namespace plimsoll::ops

@@ -1,0 +1,215 @@
+// The definition of an operator: everything the rest of the house may know about it, in one place.
+//
+// A memory planner needs many small facts about each operator: the type of its results, its
+// gradient and which tensors that gradient reads, whether a result may overwrite an input, what it
+// costs, whether it may be run twice. Elsewhere these facts are spread over a dozen switches that
+// drift apart. Here an operator is one OpDefinition, its file holds the functions the definition
+// names, and the registry lists all definitions. Kernels are not here: they stand in
+// kernels/<device>/ in a file of the same name, so that planning builds and runs without any of
+// them.
+//
+//   OpDefinition{.name = "exp", .inputs = exactly(1), .outputs = exactly(1),
+//        .infer = same_as_first, .gradient = Gradient(exp_gradient),  // dy * y: reads its output
+//        .in_place = InPlace::over(0), .cost = elementwise_cost,
+//        .recompute = Recompute::kCheap, .layout = LayoutRule::kAny, .evaluate = evaluate_exp}
+//
+// What a gradient needs is not declared a second time: the gradient builds ordinary nodes, so the
+// tensors those nodes read *are* the minimum dependencies (gradient_needs in gradient_needs.h
+// derives the table, and a test poisons everything else).
+//
+// A field whose type has no default constructor cannot be left out: it does not compile.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "plimsoll/base/result.h"
+#include "plimsoll/ir/graph.h"
+#include "plimsoll/ops/evaluation/array.h"
+#include "plimsoll/ops/var.h"
+
+namespace plimsoll::ops {
+
+using ir::TensorType;
+
+// One use of an operator, as type rules and costs see it.
+class Call {
+ public:
+  Call(std::vector<const TensorType*> inputs, const ir::Attributes& attributes)
+      : inputs_(std::move(inputs)), attributes_(&attributes) {}
+
+  int size() const { return static_cast<int>(inputs_.size()); }
+  bool has(int index) const {
+    return index < size() && inputs_[static_cast<std::size_t>(index)] != nullptr;
+  }
+  const TensorType& type(int index) const { return *inputs_[static_cast<std::size_t>(index)]; }
+  const ir::Shape& shape(int index) const { return type(index).shape; }
+  const ir::Attributes& attributes() const { return *attributes_; }
+
+ private:
+  std::vector<const TensorType*> inputs_;  // null for an absent optional input
+  const ir::Attributes* attributes_;
+};
+
+struct Arity {
+  int least;
+  int most;
+};
+inline constexpr int kMany = 1 << 20;
+constexpr Arity exactly(int n) {
+  return {n, n};
+}
+constexpr Arity between(int least, int most) {
+  return {least, most};
+}
+constexpr Arity at_least(int n) {
+  return {n, kMany};
+}
+
+// What a gradient rule sees: the node's inputs and outputs, and the adjoint of each output (absent
+// where nothing flows back). It returns one adjoint per input, absent where none is.
+struct Backward {
+  Builder& builder;
+  const ir::Attributes& attributes;
+  std::span<const Var> inputs;
+  std::span<const Var> outputs;
+  std::span<const Var> adjoints;
+  const std::vector<bool>& wanted;  // per input: is its adjoint asked for?
+
+  bool wants(int input) const { return wanted[static_cast<std::size_t>(input)]; }
+  Var in(int i) const { return inputs[static_cast<std::size_t>(i)]; }
+  Var out(int i) const { return outputs[static_cast<std::size_t>(i)]; }
+  Var dy(int i = 0) const { return adjoints[static_cast<std::size_t>(i)]; }
+};
+using GradientRule = std::vector<Var> (*)(const Backward&);
+
+class Gradient {
+ public:
+  Gradient() = delete;
+  explicit Gradient(GradientRule how) : rule_(how) {}
+  // Integer results, comparisons, random counters, updates: nothing flows back.
+  static Gradient none() { return Gradient(nullptr); }
+  // Differentiate the definition's decomposition instead: for fused backward operators, which only
+  // a second order asks for.
+  static Gradient of_decomposition() {
+    Gradient out(nullptr);
+    out.decomposed_ = true;
+    return out;
+  }
+
+  GradientRule rule() const { return rule_; }
+  bool by_decomposition() const { return decomposed_; }
+  bool exists() const { return rule_ != nullptr || decomposed_; }
+
+ private:
+  GradientRule rule_;
+  bool decomposed_ = false;
+};
+
+// Which output may be written over which input, element by element, when nobody else still reads
+// that input and both have the same size in bytes. `must` marks updates: the result is the input's
+// next version and always takes its place.
+class InPlace {
+ public:
+  struct Pair {
+    int output;
+    int input;
+    bool operator==(const Pair&) const = default;
+  };
+
+  InPlace() = delete;
+  static InPlace never() { return InPlace({}, false); }
+  // Output 0 over this input.
+  static InPlace over(int input) { return InPlace({{0, input}}, false); }
+  static InPlace over_any_of(std::vector<Pair> pairs) { return InPlace(std::move(pairs), false); }
+  static InPlace update(std::vector<Pair> pairs) { return InPlace(std::move(pairs), true); }
+
+  const std::vector<Pair>& pairs() const { return pairs_; }
+  bool must() const { return must_; }
+
+ private:
+  InPlace(std::vector<Pair> pairs, bool must) : pairs_(std::move(pairs)), must_(must) {}
+  std::vector<Pair> pairs_;
+  bool must_;
+};
+
+// Bytes that need not be copied. `output lies in input` (reshape, slice along the outer axis,
+// split) or `input lies in output` (concat along the outer axis: the producers write into their
+// place).
+struct View {
+  int output = 0;
+  int input = 0;
+  Bytes offset;               // of the inner one in the outer one
+  bool input_inside = false;  // false: the output lies in the input
+  bool operator==(const View&) const = default;
+};
+using ViewRule = std::vector<View> (*)(const Call&, std::span<const TensorType> outputs);
+
+// What one run costs: arithmetic operations, and bytes moved if every tensor is touched once.
+struct Cost {
+  double operations = 0;
+  double bytes_read = 0;
+  double bytes_written = 0;
+  double bytes() const { return bytes_read + bytes_written; }
+};
+using CostRule = Cost (*)(const Call&, std::span<const TensorType> outputs);
+
+enum class Recompute : std::uint8_t {
+  kFree,       // a view: nothing happens
+  kCheap,      // bound by memory: activation, normalisation, pooling
+  kExpensive,  // bound by arithmetic: convolution, matrix product
+  kNever,      // updates and side effects
+};
+
+// Which physical layouts an operator takes.
+enum class LayoutRule : std::uint8_t {
+  kPlain,     // row-major only
+  kAny,       // element by element: any layout, the same for all of its full-size tensors
+  kChannels,  // like convolution: NCHW or channels-last, the results follow the first input
+};
+
+using InferRule = Result<std::vector<TensorType>> (*)(const Call&);
+
+// Computes outputs (already of the right type, zeroed) from inputs; null for an absent input.
+struct Evaluation {
+  std::vector<const Array*> inputs;
+  std::vector<Array>& outputs;
+  const ir::Attributes& attributes;
+
+  const Array& in(int i) const { return *inputs[static_cast<std::size_t>(i)]; }
+  bool has(int i) const {
+    return static_cast<std::size_t>(i) < inputs.size() &&
+           inputs[static_cast<std::size_t>(i)] != nullptr;
+  }
+  Array& out(int i = 0) const { return outputs[static_cast<std::size_t>(i)]; }
+};
+using EvaluateRule = void (*)(const Evaluation&);
+
+// The same computation in simpler operators.
+struct Decomposition {
+  Builder& builder;
+  const ir::Attributes& attributes;
+  std::span<const Var> inputs;
+  Var in(int i) const { return inputs[static_cast<std::size_t>(i)]; }
+};
+using DecomposeRule = std::vector<Var> (*)(const Decomposition&);
+
+struct OpDefinition {
+  std::string_view name;
+  Arity inputs;
+  Arity outputs;
+  InferRule infer;
+  Gradient gradient;
+  InPlace in_place;
+  ViewRule views = nullptr;
+  CostRule cost;
+  Recompute recompute;
+  LayoutRule layout;
+  EvaluateRule evaluate;
+  DecomposeRule decompose = nullptr;
+};
+
+}  // namespace plimsoll::ops

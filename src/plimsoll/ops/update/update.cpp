@@ -1,0 +1,210 @@
+#include "plimsoll/ops/update/update.h"
+
+#include <cmath>
+
+#include "plimsoll/ops/definition/definitions.h"
+#include "plimsoll/ops/definition/expect.h"
+#include "plimsoll/ops/definition/rules.h"
+
+namespace plimsoll::ops {
+namespace {
+
+constexpr double kAdamwDecay = 0.01;
+
+// What an update reads besides the weight, in order: gradient, moments, step, scale.
+struct UpdateForm {
+  int moments;
+  bool counts_steps;
+  int scale_input() const { return 2 + moments + (counts_steps ? 1 : 0); }
+};
+
+template <int kMoments, bool kCountsSteps>
+Result<std::vector<TensorType>> infer_update(const Call& call) {
+  constexpr UpdateForm form{kMoments, kCountsSteps};
+  PLIMSOLL_RETURN_IF_ERROR(expect_float(call, 0));
+  for (int i = 1; i <= 1 + form.moments; ++i) PLIMSOLL_RETURN_IF_ERROR(expect_like(call, i, 0));
+  if (form.counts_steps) {
+    PLIMSOLL_RETURN_IF_ERROR(expect_dtype(call, 2 + form.moments, ir::DType::kI64));
+    PLIMSOLL_RETURN_IF_ERROR(expect_shape(call, 2 + form.moments, {}));
+  }
+  if (call.has(form.scale_input())) {
+    PLIMSOLL_RETURN_IF_ERROR(expect_own_or_wide(call, form.scale_input(), call.type(0).dtype));
+    PLIMSOLL_RETURN_IF_ERROR(expect_shape(call, form.scale_input(), {}));
+  }
+  std::vector<TensorType> out{call.type(0)};
+  for (int i = 0; i < form.moments; ++i) out.push_back(call.type(2 + i));
+  return out;
+}
+
+double scale_of(const Evaluation& e, UpdateForm form) {
+  return e.has(form.scale_input()) ? e.in(form.scale_input()).reals[0] : 1.0;
+}
+
+// Without decay the weight has no part, not even when it is infinite.
+double decayed(double gradient, double decay, double weight) {
+  return decay == 0 ? gradient : gradient + decay * weight;
+}
+
+void evaluate_sgd(const Evaluation& e) {
+  const double lr = e.attributes.real("lr", 0);
+  const double decay = e.attributes.real("weight_decay", 0);
+  const double scale = scale_of(e, {0, false});
+  for (std::size_t i = 0; i < e.in(0).reals.size(); ++i) {
+    const double w = e.in(0).reals[i];
+    e.out().reals[i] = w - lr * decayed(scale * e.in(1).reals[i], decay, w);
+  }
+}
+
+void evaluate_momentum(const Evaluation& e) {
+  const double lr = e.attributes.real("lr", 0);
+  const double decay = e.attributes.real("weight_decay", 0);
+  const double keep = e.attributes.real("momentum", 0.9);
+  const double scale = scale_of(e, {1, false});
+  for (std::size_t i = 0; i < e.in(0).reals.size(); ++i) {
+    const double w = e.in(0).reals[i];
+    const double m = keep * e.in(2).reals[i] + decayed(scale * e.in(1).reals[i], decay, w);
+    e.out(1).reals[i] = m;
+    e.out(0).reals[i] = w - lr * m;
+  }
+}
+
+template <bool kDecoupled>
+void evaluate_adam(const Evaluation& e) {
+  const double lr = e.attributes.real("lr", 0);
+  const double beta1 = e.attributes.real("beta1", 0.9);
+  const double beta2 = e.attributes.real("beta2", 0.999);
+  const double epsilon = e.attributes.real("epsilon", 1e-8);
+  const double decay = e.attributes.real("weight_decay", kDecoupled ? kAdamwDecay : 0);
+  const double scale = scale_of(e, {2, true});
+  const auto step = static_cast<double>(e.in(4).integers[0]);
+  const double rate = lr / (1 - std::pow(beta1, step));
+  const double root = std::sqrt(1 - std::pow(beta2, step));
+  for (std::size_t i = 0; i < e.in(0).reals.size(); ++i) {
+    double w = e.in(0).reals[i];
+    double g = scale * e.in(1).reals[i];
+    if (kDecoupled) {
+      w -= lr * decay * w;
+    } else {
+      g = decayed(g, decay, w);
+    }
+    const double m = beta1 * e.in(2).reals[i] + (1 - beta1) * g;
+    const double v = beta2 * e.in(3).reals[i] + (1 - beta2) * g * g;
+    e.out(1).reals[i] = m;
+    e.out(2).reals[i] = v;
+    e.out(0).reals[i] = w - rate * m / (std::sqrt(v) / root + epsilon);
+  }
+}
+
+Result<std::vector<TensorType>> infer_increment(const Call& call) {
+  if (ir::is_float(call.type(0).dtype)) {
+    return bad_input("input 0 is {}, expects an integer", ir::name(call.type(0).dtype));
+  }
+  return std::vector{call.type(0)};
+}
+
+void evaluate_increment(const Evaluation& e) {
+  const auto by = static_cast<std::uint64_t>(e.attributes.integer("by", 1));
+  for (std::size_t i = 0; i < e.in(0).integers.size(); ++i) {
+    e.out().integers[i] =
+        static_cast<std::int64_t>(static_cast<std::uint64_t>(e.in(0).integers[i]) + by);
+  }
+}
+
+Result<std::vector<TensorType>> infer_accumulate(const Call& call) {
+  PLIMSOLL_RETURN_IF_ERROR(expect_float(call, 0));
+  PLIMSOLL_RETURN_IF_ERROR(expect_like(call, 1, 0));
+  return std::vector{call.type(0)};
+}
+
+void evaluate_accumulate(const Evaluation& e) {
+  for (std::size_t i = 0; i < e.in(0).reals.size(); ++i) {
+    e.out().reals[i] = e.in(0).reals[i] + e.in(1).reals[i];
+  }
+}
+
+template <int kOperations>
+Cost update_cost(const Call& call, std::span<const TensorType> outputs) {
+  Cost cost = bytes_cost(call, outputs);
+  cost.operations = kOperations * static_cast<double>(outputs[0].shape.elements());
+  return cost;
+}
+
+OpDefinition update_definition(std::string_view name, Arity inputs,
+                               std::vector<InPlace::Pair> pairs, InferRule infer, CostRule cost,
+                               EvaluateRule evaluate) {
+  return {.name = name,
+          .inputs = inputs,
+          .outputs = exactly(static_cast<int>(pairs.size())),
+          .infer = infer,
+          .gradient = Gradient::none(),
+          .in_place = InPlace::update(pairs),
+          .cost = cost,
+          .recompute = Recompute::kNever,
+          .layout = LayoutRule::kAny,
+          .evaluate = evaluate};
+}
+
+Updated call_update(std::string_view op, std::vector<Var> inputs, Var scale,
+                    ir::Attributes attributes) {
+  if (scale) inputs.push_back(scale);
+  Builder& builder = inputs.front().builder();
+  std::vector<Var> out = builder.call(op, std::move(inputs), std::move(attributes));
+  out.resize(3);
+  return {out[0], out[1], out[2]};
+}
+
+ir::Attributes adam_attributes(const UpdateOptions& options) {
+  return {{"lr", options.lr},
+          {"beta1", options.beta1},
+          {"beta2", options.beta2},
+          {"epsilon", options.epsilon},
+          {"weight_decay", options.weight_decay}};
+}
+
+}  // namespace
+
+Updated sgd(Var w, Var g, const UpdateOptions& options, Var scale) {
+  return call_update("sgd", {w, g}, scale,
+                     {{"lr", options.lr}, {"weight_decay", options.weight_decay}});
+}
+
+Updated momentum(Var w, Var g, Var m, const UpdateOptions& options, Var scale) {
+  return call_update(
+      "momentum", {w, g, m}, scale,
+      {{"lr", options.lr}, {"momentum", options.momentum}, {"weight_decay", options.weight_decay}});
+}
+
+Updated adam(Var w, Var g, Var m, Var v, Var step, const UpdateOptions& options, Var scale) {
+  return call_update("adam", {w, g, m, v, step}, scale, adam_attributes(options));
+}
+
+Updated adamw(Var w, Var g, Var m, Var v, Var step, const UpdateOptions& options, Var scale) {
+  return call_update("adamw", {w, g, m, v, step}, scale, adam_attributes(options));
+}
+
+Var increment(Var counter, std::int64_t by) {
+  return counter.builder().call1("increment", {counter}, {{"by", by}});
+}
+
+Var accumulate(Var sum, Var g) {
+  return sum.builder().call1("accumulate", {sum, g});
+}
+
+std::vector<OpDefinition> update_definitions() {
+  return {
+      update_definition("sgd", between(2, 3), {{0, 0}}, infer_update<0, false>, update_cost<5>,
+                        evaluate_sgd),
+      update_definition("momentum", between(3, 4), {{0, 0}, {1, 2}}, infer_update<1, false>,
+                        update_cost<7>, evaluate_momentum),
+      update_definition("adam", between(5, 6), {{0, 0}, {1, 2}, {2, 3}}, infer_update<2, true>,
+                        update_cost<16>, evaluate_adam<false>),
+      update_definition("adamw", between(5, 6), {{0, 0}, {1, 2}, {2, 3}}, infer_update<2, true>,
+                        update_cost<16>, evaluate_adam<true>),
+      update_definition("increment", exactly(1), {{0, 0}}, infer_increment, elementwise_cost,
+                        evaluate_increment),
+      update_definition("accumulate", exactly(2), {{0, 0}}, infer_accumulate, elementwise_cost,
+                        evaluate_accumulate),
+  };
+}
+
+}  // namespace plimsoll::ops

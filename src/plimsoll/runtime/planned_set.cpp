@@ -1,0 +1,101 @@
+#include "plimsoll/runtime/planned_set.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace plimsoll::runtime {
+namespace {
+
+std::vector<const ir::Value*> states_of(const ir::Graph& graph) {
+  std::vector<const ir::Value*> out;
+  for (const ir::Value& value : graph.values) {
+    if (ir::is_persistent(value.kind)) out.push_back(&value);
+  }
+  return out;
+}
+
+Status require_same_states(const ir::Graph& graph, const ir::Graph& last) {
+  const std::vector<const ir::Value*> own = states_of(graph);
+  const std::vector<const ir::Value*> expected = states_of(last);
+  for (std::size_t s = 0; s < std::min(own.size(), expected.size()); ++s) {
+    if (own[s]->name != expected[s]->name || own[s]->type != expected[s]->type) {
+      return bad_input(
+          "'{}' is {} at one size and {} at another: a run cannot go on from one to the other",
+          own[s]->name, ir::to_string(own[s]->type), ir::to_string(expected[s]->type));
+    }
+  }
+  if (own.size() != expected.size())
+    return bad_input("{} weights and states at one size, {} at another", own.size(),
+                     expected.size());
+  return {};
+}
+
+}  // namespace
+
+std::vector<PlannedSet::Place> PlannedSet::places_of(const plan::Plan& plan) {
+  std::vector<Place> out;
+  for (const plan::ValueSlot& source : plan.sources) {
+    if (ir::is_persistent(plan.graph.value(source.value).kind))
+      out.push_back({source.value, plan::place_of(plan, source.slot)});
+  }
+  std::sort(out.begin(), out.end(),
+            [](const Place& a, const Place& b) { return a.value < b.value; });
+  return out;
+}
+
+Result<PlannedSet> PlannedSet::make(std::vector<plan::Plan> plans, const ExecutorOptions& options) {
+  PLIMSOLL_CHECK(!plans.empty());
+  PlannedSet out;
+  Bytes most;
+  for (const plan::Plan& plan : plans) {
+    if (plan.arenas.size() != 1)
+      return bad_input("a plan of a plan set keeps everything in one arena; this one has {}",
+                       plan.arenas.size());
+    PLIMSOLL_RETURN_IF_ERROR(require_same_states(plan.graph, plans.back().graph));
+    out.places_.push_back(places_of(plan));
+    most = std::max(most, plan.arena_bytes());
+  }
+  PLIMSOLL_TRY(device::CpuArena arena, device::CpuArena::make(most));
+  out.arenas_ = std::make_shared<Arenas>();
+  out.arenas_->memory.push_back(std::move(arena));
+  out.executors_.resize(plans.size());
+  out.plans_ = std::move(plans);
+  out.options_ = options;
+  out.current_ = out.plans_.size() - 1;
+  return out;
+}
+
+Result<Executor*> PlannedSet::at(std::size_t member) {
+  PLIMSOLL_RETURN_IF_ERROR(bind(member));
+  if (member != current_) hand_over(current_, member);
+  current_ = member;
+  return executors_[member].get();
+}
+
+Status PlannedSet::bind(std::size_t member) {
+  if (executors_[member]) return {};
+  PLIMSOLL_TRY(executors_[member], make_planned(std::move(plans_[member]), options_, arenas_));
+  return {};
+}
+
+Status PlannedSet::bind_all() {
+  for (std::size_t member = 0; member < executors_.size(); ++member)
+    PLIMSOLL_RETURN_IF_ERROR(bind(member));
+  return {};
+}
+
+void PlannedSet::hand_over(std::size_t from, std::size_t to) {
+  if (places_[from] == places_[to] || !executors_[from]) return;
+  const std::byte* arena = arenas_->memory.front().data();
+  std::vector<std::vector<std::byte>> content;
+  for (const Place& place : places_[from]) {
+    const std::size_t bytes = executors_[from]->source(place.value).size();
+    content.emplace_back(arena + place.offset.value, arena + place.offset.value + bytes);
+  }
+  for (std::size_t s = 0; s < content.size(); ++s) {
+    std::memcpy(arenas_->memory.front().data() + places_[to][s].offset.value, content[s].data(),
+                content[s].size());
+  }
+}
+
+}  // namespace plimsoll::runtime

@@ -1,0 +1,32 @@
+// Replay: the schedule in which chosen values of the forward half are dropped and made again.
+//
+// The shape that all segment strategies share. The given order is walked; values marked as dropped
+// vanish when the forward half is over, and come back, all of one group together and in the order
+// of the forward half, when the backward half first reads one of the group. A group is a segment, a
+// block, or -1: then a value comes back alone, with what it needs.
+//
+//   forward  a b | c d | e     dropped: b, d; kept: a, c (they cross a cut) and e
+//   backward e' d (from c) d' c' b (from a) b' a'
+//
+// O(tasks · log) and never fails, but it knows nothing of updates: what reads a weight must be made
+// again before the weight changes. respects_updates() says whether it was.
+#pragma once
+
+#include <vector>
+
+#include "plimsoll/schedule/search/problem.h"
+#include "plimsoll/schedule/search/script.h"
+
+namespace plimsoll::schedule {
+
+// `dropped` per value, `group` per task; tasks before `turn` are the forward half.
+Script replay(const Problem& problem, std::vector<char> dropped, std::vector<Index> group,
+              Index turn);
+
+// The first task of the backward half: the workload's own, or where keep-all holds most.
+Index turn_of(const Workload& workload, const Problem& problem);
+
+// Whether no run of the script reads a value that a run before it has written over.
+bool respects_updates(const Problem& problem, const Script& script);
+
+}  // namespace plimsoll::schedule

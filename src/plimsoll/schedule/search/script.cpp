@@ -1,0 +1,376 @@
+#include "plimsoll/schedule/search/script.h"
+
+#include <algorithm>
+#include <array>
+
+#include "plimsoll/base/check.h"
+
+namespace plimsoll::schedule {
+namespace {
+
+constexpr Index kForever = std::numeric_limits<Index>::max();
+using Kind = ScriptStep::Kind;
+
+// First pass: which instances there are and where each is last needed. Second pass: actions, with a
+// drop after each last need.
+class Linker {
+ public:
+  Linker(const Problem& problem, const Script& script) : p_(problem), script_(script) {
+    const auto values = static_cast<std::size_t>(p_.values);
+    device_.assign(values, kNoIndex);
+    encoded_.assign(values, kNoIndex);
+    host_.assign(values, kNoIndex);
+    copies_.assign(values, 0);
+    first_run_.assign(static_cast<std::size_t>(p_.tasks), 1);
+  }
+
+  Schedule link() {
+    out_.actions.reserve(script_.steps.size() * 2);
+    place_sources();
+    for (std::size_t s = 0; s < script_.steps.size(); ++s) trace(static_cast<Index>(s));
+    keep_last_versions();
+    for (std::size_t s = 0; s < script_.steps.size(); ++s) sort_last_needs(s);
+    drop_unread_sources();
+    for (std::size_t s = 0; s < script_.steps.size(); ++s) emit(static_cast<Index>(s));
+    finish_lifetimes();
+    measure();
+    return std::move(out_);
+  }
+
+ private:
+  struct Facts {
+    Index made = kNoIndex;                // script step, -1 for sources
+    Index last = kNoIndex;                // script step after which it is not needed
+    Index maker = kNoIndex;               // action
+    std::vector<ActionId> foreign_users;  // actions on copy streams that read it
+  };
+
+  Index make(Index value, Form form, Index step) {
+    const auto v = static_cast<std::size_t>(value);
+    Instance instance;
+    instance.value = ValueId(v);
+    instance.copy = copies_[v]++;
+    instance.form = form;
+    instance.bytes = Bytes(form == Form::kEncoded ? p_.encoded_bytes[v] : p_.bytes[v]);
+    if (form == Form::kEncoded) instance.encoding = static_cast<std::uint8_t>(p_.encoding[v]);
+    out_.instances.push_back(instance);
+    facts_.push_back({step, step, kNoIndex, {}});
+    return static_cast<Index>(out_.instances.size()) - 1;
+  }
+
+  void place_sources() {
+    std::vector<char> hosted(static_cast<std::size_t>(p_.values), 0);
+    for (Index v : script_.on_host_at_start) hosted[static_cast<std::size_t>(v)] = 1;
+    for (Index v = 0; v < p_.values; ++v) {
+      const auto i = static_cast<std::size_t>(v);
+      if (p_.producer[i] != kNoIndex) continue;
+      auto& slot = hosted[i] ? host_[i] : device_[i];
+      slot = make(v, hosted[i] ? Form::kHost : Form::kDevice, -1);
+      out_.at_start.push_back(InstanceId(static_cast<std::size_t>(slot)));
+    }
+    started_on_host_ = std::move(hosted);
+  }
+
+  void need(Index instance, Index step) {
+    PLIMSOLL_CHECK(instance != kNoIndex, "step {} of the script reads what is not there", step);
+    facts_[static_cast<std::size_t>(instance)].last = step;
+  }
+
+  void trace(Index step) {
+    const ScriptStep& now = script_.steps[static_cast<std::size_t>(step)];
+    const auto id = static_cast<std::size_t>(now.id);
+    reads_.emplace_back();
+    writes_.emplace_back();
+    auto& reads = reads_.back();
+    auto& writes = writes_.back();
+    switch (now.kind) {
+      case Kind::kRun:
+        for (Index v : p_.inputs[now.id]) reads.push_back(device_[static_cast<std::size_t>(v)]);
+        for (Index v : p_.outputs[now.id]) writes.push_back(make(v, Form::kDevice, step));
+        break;
+      case Kind::kEncode:
+        reads.push_back(device_[id]);
+        writes.push_back(encoded_[id] = make(now.id, Form::kEncoded, step));
+        break;
+      case Kind::kDecode:
+        reads.push_back(encoded_[id]);
+        writes.push_back(make(now.id, Form::kDevice, step));
+        break;
+      case Kind::kSendOut:
+        reads.push_back(device_[id]);
+        writes.push_back(host_[id] = make(now.id, Form::kHost, step));
+        break;
+      case Kind::kBringIn:
+        reads.push_back(host_[id]);
+        writes.push_back(make(now.id, Form::kDevice, step));
+        fetched_from_.resize(out_.instances.size(), kNoIndex);
+        fetched_from_.back() = host_[id];
+        break;
+      case Kind::kRelease:
+        reads.push_back(device_[id]);
+        break;
+    }
+    for (Index instance : reads) {
+      need(instance, step);
+      keep_host_until_arrival(instance, step);
+    }
+    if (now.kind == Kind::kRelease) device_[id] = kNoIndex;
+    for (Index instance : writes) {
+      const Instance& made = out_.instances[static_cast<std::size_t>(instance)];
+      if (made.form == Form::kDevice) device_[made.value.index()] = instance;
+    }
+  }
+
+  // The host copy goes once somebody has waited for the fetch anyway, so that its drop never
+  // stalls.
+  void keep_host_until_arrival(Index instance, Index step) {
+    const auto i = static_cast<std::size_t>(instance);
+    if (i >= fetched_from_.size() || fetched_from_[i] == kNoIndex) return;
+    auto& last = facts_[static_cast<std::size_t>(fetched_from_[i])].last;
+    last = std::max(last, step);
+    fetched_from_[i] = kNoIndex;
+  }
+
+  // A kept source that started on the host ends there, in its newest version.
+  bool ends_on_host(Index value) const {
+    for (Index v = value; v != kNoIndex;) {
+      const auto i = static_cast<std::size_t>(v);
+      if (p_.producer[i] == kNoIndex) return started_on_host_[i] != 0;
+      v = p_.must_take[i] ? p_.in_place[i] : kNoIndex;
+    }
+    return false;
+  }
+
+  void keep_last_versions() {
+    for (Index v = 0; v < p_.values; ++v) {
+      const auto i = static_cast<std::size_t>(v);
+      if (!p_.keep[i]) continue;
+      const Index instance = ends_on_host(v) ? host_[i] : device_[i];
+      PLIMSOLL_CHECK(instance != kNoIndex, "the script loses value {}, which must be kept", v);
+      facts_[static_cast<std::size_t>(instance)].last = kForever;
+    }
+  }
+
+  void sort_last_needs(std::size_t step) {
+    ends_.emplace_back();
+    const auto collect = [&](Index instance) {
+      const auto i = static_cast<std::size_t>(instance);
+      if (facts_[i].last == static_cast<Index>(step) && !ended(i)) {
+        ends_.back().push_back(instance);
+        ended_[i] = 1;
+      }
+    };
+    for (Index instance : reads_[step]) {
+      collect(instance);
+      const auto i = static_cast<std::size_t>(instance);
+      const Index host = host_source(i);
+      if (host != kNoIndex) collect(host);
+    }
+    for (Index instance : writes_[step]) collect(instance);
+  }
+
+  bool ended(std::size_t instance) {
+    ended_.resize(out_.instances.size(), 0);
+    return ended_[instance] != 0;
+  }
+
+  Index host_source(std::size_t instance) const {
+    const Index made = facts_[instance].made;
+    if (made < 0 || script_.steps[static_cast<std::size_t>(made)].kind != Kind::kBringIn) {
+      return kNoIndex;
+    }
+    return reads_[static_cast<std::size_t>(made)].front();
+  }
+
+  void drop_unread_sources() {
+    for (InstanceId id : out_.at_start) {
+      if (facts_[id.index()].last == -1) drop(static_cast<Index>(id.value));
+    }
+  }
+
+  Action& act(ActionKind kind, Stream stream, double seconds) {
+    Action action;
+    action.kind = kind;
+    action.stream = stream;
+    action.seconds = seconds;
+    out_.actions.push_back(std::move(action));
+    Seen& known = known_[static_cast<std::size_t>(stream)];
+    clocks_.push_back(known);
+    known[static_cast<std::size_t>(stream)] = static_cast<Index>(out_.actions.size()) - 1;
+    return out_.actions.back();
+  }
+
+  // Only for the newest action. What its stream has already waited for, it need not wait for again.
+  void wait(Action& action, ActionId other) {
+    const auto theirs = static_cast<std::size_t>(out_.actions[other.index()].stream);
+    Seen& known = known_[static_cast<std::size_t>(action.stream)];
+    if (known[theirs] >= static_cast<Index>(other.value)) return;
+    action.waits.push_back(other);
+    const Seen before = clocks_[other.index()];
+    for (std::size_t k = 0; k < before.size(); ++k) known[k] = std::max(known[k], before[k]);
+    known[theirs] = std::max(known[theirs], static_cast<Index>(other.value));
+    const auto own = static_cast<std::size_t>(action.stream);
+    const Index self = clocks_.back()[own];
+    clocks_.back() = known;
+    clocks_.back()[own] = self;
+  }
+
+  void drop(Index instance) {
+    const auto i = static_cast<std::size_t>(instance);
+    Action& action = act(ActionKind::kDrop, Stream::kCompute, 0);
+    action.reads.push_back(InstanceId(i));
+    for (ActionId user : facts_[i].foreign_users) wait(action, user);
+    if (facts_[i].maker != kNoIndex)
+      wait(action, ActionId(static_cast<std::size_t>(facts_[i].maker)));
+    out_.instances[i].lifetime.end = Step(static_cast<std::int64_t>(out_.actions.size()) - 1);
+    dropped_.resize(out_.instances.size(), 0);
+    dropped_[i] = 1;
+    last_compute_ = static_cast<Index>(out_.actions.size()) - 1;
+  }
+
+  void emit(Index step) {
+    const auto s = static_cast<std::size_t>(step);
+    const ScriptStep& now = script_.steps[s];
+    const auto id = static_cast<std::size_t>(now.id);
+    if (now.kind != Kind::kRelease) {
+      Action& action = start(now, id);
+      for (Index instance : reads_[s]) read(action, instance);
+      for (Index instance : writes_[s]) write(action, instance);
+      if (now.kind == Kind::kRun) take_over(action, step);
+      // A fetch may only start when everything dropped before it in the list is gone.
+      if (action.stream == Stream::kCopyIn && last_compute_ != kNoIndex) {
+        wait(action, ActionId(static_cast<std::size_t>(last_compute_)));
+      }
+      if (action.stream == Stream::kCompute) {
+        last_compute_ = static_cast<Index>(out_.actions.size()) - 1;
+      }
+    }
+    for (Index instance : ends_[s]) {
+      if (!taken(instance)) drop(instance);
+    }
+  }
+
+  Action& start(const ScriptStep& now, std::size_t id) {
+    switch (now.kind) {
+      case Kind::kRun: {
+        const bool first = first_run_[id] != 0;
+        first_run_[id] = 0;
+        Action& action = act(first ? ActionKind::kCompute : ActionKind::kRecompute,
+                             Stream::kCompute, p_.seconds[id]);
+        action.task = TaskId(id);
+        return action;
+      }
+      case Kind::kEncode:
+        return act(ActionKind::kEncode, Stream::kCompute, p_.encode_seconds[id]);
+      case Kind::kDecode:
+        return act(ActionKind::kDecode, Stream::kCompute, p_.decode_seconds[id]);
+      case Kind::kSendOut:
+        return act(ActionKind::kSendOut, Stream::kCopyOut, p_.out_seconds[id]);
+      default:
+        return act(ActionKind::kBringIn, Stream::kCopyIn, p_.in_seconds[id]);
+    }
+  }
+
+  void read(Action& action, Index instance) {
+    const auto i = static_cast<std::size_t>(instance);
+    action.reads.push_back(InstanceId(i));
+    if (facts_[i].maker != kNoIndex)
+      wait(action, ActionId(static_cast<std::size_t>(facts_[i].maker)));
+    if (action.stream != Stream::kCompute) {
+      facts_[i].foreign_users.push_back(ActionId(out_.actions.size() - 1));
+    }
+  }
+
+  void write(Action& action, Index instance) {
+    const auto i = static_cast<std::size_t>(instance);
+    action.writes.push_back(InstanceId(i));
+    facts_[i].maker = static_cast<Index>(out_.actions.size()) - 1;
+    out_.instances[i].lifetime.begin = Step(static_cast<std::int64_t>(out_.actions.size()) - 1);
+  }
+
+  void take_over(Action& action, Index step) {
+    const auto s = static_cast<std::size_t>(step);
+    for (Index made : writes_[s]) {
+      const auto o = out_.instances[static_cast<std::size_t>(made)].value.index();
+      if (p_.in_place[o] == kNoIndex) continue;
+      for (Index instance : reads_[s]) {
+        const auto i = static_cast<std::size_t>(instance);
+        if (static_cast<Index>(out_.instances[i].value.value) != p_.in_place[o]) continue;
+        if (facts_[i].last != step || taken(instance)) continue;
+        out_.instances[static_cast<std::size_t>(made)].takes_over = InstanceId(i);
+        out_.instances[i].lifetime.end = Step(static_cast<std::int64_t>(out_.actions.size()) - 1);
+        for (ActionId user : facts_[i].foreign_users) wait(action, user);
+        taken_[i] = 1;
+      }
+    }
+  }
+
+  bool taken(Index instance) {
+    taken_.resize(out_.instances.size(), 0);
+    return taken_[static_cast<std::size_t>(instance)] != 0;
+  }
+
+  void finish_lifetimes() {
+    dropped_.resize(out_.instances.size(), 0);
+    taken_.resize(out_.instances.size(), 0);
+    for (std::size_t i = 0; i < out_.instances.size(); ++i) {
+      if (!dropped_[i] && !taken_[i]) {
+        out_.instances[i].lifetime.end = Step(static_cast<std::int64_t>(out_.actions.size()));
+      }
+    }
+  }
+
+  void measure() {
+    std::int64_t device = 0;
+    std::int64_t host = 0;
+    const auto account = [&](const Instance& instance, int sign) {
+      (instance.form == Form::kHost ? host : device) += sign * instance.bytes.value;
+    };
+    for (InstanceId id : out_.at_start) account(out_.instances[id.index()], 1);
+    std::int64_t peak = device;
+    std::int64_t host_peak = host;
+    std::vector<double> finish(out_.actions.size(), 0);
+    std::array<double, 3> stream_free{};
+    for (std::size_t a = 0; a < out_.actions.size(); ++a) {
+      const Action& action = out_.actions[a];
+      for (InstanceId id : action.writes) {
+        const Instance& made = out_.instances[id.index()];
+        account(made, 1);
+        if (made.takes_over.valid()) account(out_.instances[made.takes_over.index()], -1);
+      }
+      const std::int64_t scratch = action.task.valid() ? p_.scratch[action.task.index()] : 0;
+      peak = std::max(peak, device + scratch);
+      host_peak = std::max(host_peak, host);
+      if (action.kind == ActionKind::kDrop) account(out_.instances[action.reads[0].index()], -1);
+      double& free_at = stream_free[static_cast<std::size_t>(action.stream)];
+      for (ActionId other : action.waits) free_at = std::max(free_at, finish[other.index()]);
+      free_at += action.seconds;
+      finish[a] = free_at;
+    }
+    out_.peak_bytes = Bytes(peak);
+    out_.host_peak_bytes = Bytes(host_peak);
+    out_.seconds = *std::max_element(stream_free.begin(), stream_free.end());
+  }
+
+  const Problem& p_;
+  const Script& script_;
+  Schedule out_;
+  std::vector<Facts> facts_;                    // per instance
+  std::vector<Index> device_, encoded_, host_;  // per value: the newest instance of each form
+  std::vector<std::uint32_t> copies_;
+  std::vector<char> first_run_, started_on_host_, ended_, dropped_, taken_;
+  std::vector<Index> fetched_from_;  // per instance: the host copy still held for it
+  std::vector<std::vector<Index>> reads_, writes_, ends_;  // per script step
+  Index last_compute_ = kNoIndex;
+  using Seen = std::array<Index, 3>;  // per stream: the last action known to be finished
+  std::array<Seen, 3> known_{Seen{-1, -1, -1}, Seen{-1, -1, -1}, Seen{-1, -1, -1}};
+  std::vector<Seen> clocks_;  // per action: what is finished when it starts
+};
+
+}  // namespace
+
+Schedule link(const Problem& problem, const Script& script) {
+  return Linker(problem, script).link();
+}
+
+}  // namespace plimsoll::schedule

@@ -1,0 +1,325 @@
+#!/usr/bin/env python3
+"""The command line as a newcomer, a shell and a program meet it.
+
+    command_line_test.py PLIMSOLL WORK_FOLDER [--slow]
+
+Help on one screen, examples and JSON for every verb, exit codes, suggestions for misspelt words, sizes,
+completion in real shells, what a terminal gets that a pipe does not, and what a first run shows. With
+--slow instead what wants the packages of tools/packages_slow.txt: zsh, and the manual through groff.
+"""
+import json
+import os
+import pathlib
+import pty
+import re
+import select
+import shutil
+import subprocess
+import sys
+import unittest
+
+PROGRAM = os.path.abspath(sys.argv[1])
+FOLDER = pathlib.Path(sys.argv[2]).resolve()
+MLP = ["mlp", "--batch", "4"]
+DAG = {"nodes": [{"name": "a", "seconds": 1, "bytes": 4096}, {"name": "b", "seconds": 2, "bytes": 1024, "inputs": ["a"], "keep": True}], "order": ["a", "b"]}
+
+
+def run(*arguments, env=None):
+    return subprocess.run([PROGRAM, *arguments], cwd=FOLDER, capture_output=True, text=True, env={**os.environ, **(env or {})})
+
+
+def on_terminal(*arguments, env=None):
+    """What the program writes when standard output and standard error are a terminal."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen([PROGRAM, *arguments], cwd=FOLDER, stdout=theirs, stderr=theirs, env={**os.environ, "TERM": "xterm", **(env or {})})
+    os.close(theirs)
+    text = b""
+    while True:
+        ready, _, _ = select.select([ours], [], [], 0.1)
+        try:
+            piece = os.read(ours, 65536) if ready else None
+        except OSError:
+            break
+        if piece:
+            text += piece
+        elif piece == b"" or process.poll() is not None:
+            break
+    process.wait()
+    os.close(ours)
+    return text.decode()
+
+
+def verbs():
+    lines = run("--help").stdout.split("Verbs\n")[1].split("\n\n")[0].splitlines()
+    return [line.split()[0] for line in lines]
+
+
+def documented_keys():
+    """The keys that docs/command-line.md promises for every call of a verb."""
+    text = (pathlib.Path(__file__).parents[2] / "docs/command-line.md").read_text().split("| verb |")[1]
+    rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", text, re.M)
+    return {verb: re.findall(r"`(\w+)`", re.sub(r"\(.*?\)", "", keys.split(";")[0])) for verb, keys in rows}
+
+
+class Help(unittest.TestCase):
+    def test_teaches_on_one_screen_and_lists_exit_codes(self):
+        text = run("--help").stdout
+        self.assertLessEqual(len(text.splitlines()), 40)
+        self.assertLessEqual(max(map(len, text.splitlines())), 110)
+        for code in range(7):
+            self.assertRegex(text.split("Exit codes:")[1], rf"\b{code} ")
+
+    def test_every_verb_has_examples_and_json(self):
+        for verb in verbs():
+            text = run(verb, "--help").stdout
+            self.assertIn(f"  plimsoll {verb}", text.split("Examples:")[1].split("Options:")[0], verb)
+            self.assertIn("--json", text, verb)
+
+    def test_every_verb_prints_one_json_object_with_a_schema(self):
+        (FOLDER / "dag.json").write_text(json.dumps(DAG))
+        (FOLDER / "problem.csv").write_text("id,lower,upper,size\na,0,3,4\nb,3,9,4\n")
+        calls = {"models": [], "graph": MLP, "memory": MLP, "run": [*MLP, "--steps", "1", "--trace", "run.jsonl"], "plan": [*MLP, "-o", "plan.json"],
+                 "check": ["plan.json"], "pack": ["problem.csv"], "replay": ["run.jsonl"], "convert": ["run.jsonl", "-o", "run.pickle"],
+                 "view": ["plan.json", "-o", "plan.html"], "diff": ["plan.json", "plan.json"], "explain": ["plan.json"], "completion": ["bash"], "man": []}
+        documented = documented_keys()
+        for verb in verbs():
+            if verb not in calls:
+                continue
+            done = run(verb, *calls[verb], "--json")
+            self.assertEqual(done.returncode, 0, (verb, done.stderr))
+            told = json.loads(done.stdout)
+            self.assertEqual(told["schema"], 1, verb)
+            for key in documented[verb]:
+                self.assertIn(key, told, f"{verb}: docs/command-line.md promises {key}")
+            self.assertEqual(done.stderr, "", verb)
+        self.assertIn("points", json.loads(run("plan", "--dag", "dag.json", "--sweep", "--json").stdout))
+
+
+class Exec(unittest.TestCase):
+    def test_runs_a_program_and_passes_on_its_code(self):
+        self.assertEqual(run("exec", "--", "sh", "-c", "exit 7").returncode, 7)
+        self.assertEqual(run("exec", "--", "sh", "-c", "kill -9 $$").returncode, 137)
+        done = run("exec", "--", "echo", "--json")
+        self.assertEqual(done.stdout, "--json\n")
+        self.assertRegex(done.stderr, "peak .* resident; .* cached at the end; .* allocations")
+
+    def test_tells_json_and_writes_statistics_and_a_trace(self):
+        program = [sys.executable, "-c", "a = [bytearray(3 << 20) for i in range(9)]; print('out')"]
+        done = run("exec", "--json", "--stats", "stats.json", "--trace", "exec.jsonl", "--", *program)
+        self.assertEqual(done.stderr, "out\n")
+        told = json.loads(done.stdout)
+        self.assertEqual(told, json.loads((FOLDER / "stats.json").read_text()))
+        for key in documented_keys()["exec"]:
+            self.assertIn(key, told)
+        self.assertGreater(told["peak_bytes"], 27 << 20)
+        self.assertEqual(run("view", "exec.jsonl", "-o", "exec.html").returncode, 0)
+        self.assertGreaterEqual(json.loads(run("replay", "exec.jsonl", "--json").stdout)["peak_live_bytes"], 27 << 20)
+
+    def test_says_what_cannot_be_run(self):
+        done = run("exec", "--", "no-such-program")
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("cannot run 'no-such-program'", done.stderr)
+
+
+class Errors(unittest.TestCase):
+    def refuses(self, code, words, *arguments):
+        done = run(*arguments)
+        self.assertEqual(done.returncode, code, (arguments, done.stderr))
+        self.assertEqual(done.stdout, "")
+        for word in words:
+            self.assertIn(word, done.stderr)
+
+    def test_misspelt_words_suggest_the_nearest(self):
+        self.refuses(2, ["did you mean view?"], "vew", "plan.json")
+        self.refuses(2, ["did you mean --batch?"], "plan", "mlp", "--bacth", "8")
+        self.refuses(2, ["did you mean 'resnet50'?"], "plan", "resnet5")
+        self.refuses(2, ["did you mean plan?"], "man", "pln")
+
+    def test_every_wrong_command_line_is_exit_code_2(self):
+        for arguments in ([], ["plan"], ["view"], ["--nonsense"], ["plan", "mlp", "--batch", "x"], ["plan", "mlp", "--streams", "99"], ["graph", "mlp", "--json", "--dot"],
+                          ["plan", "mlp", "--budget", "12QB"], ["plan", "mlp", "--order", "x"], ["check", "a", "b", "c"], ["completion", "tcsh"]):
+            self.refuses(2, ["plimsoll: "], *arguments)
+
+    def test_other_codes(self):
+        self.refuses(3, ["nothing.json"], "view", "nothing.json")
+        (FOLDER / "broken.json").write_text('{"kind": "plimsoll plan", "schema": 1')
+        self.refuses(3, ["broken.json"], "check", "broken.json")
+        self.assertEqual(run("check", *MLP, "--max-peak", "1KiB").returncode, 4)
+        self.assertEqual(run("plan", *MLP, "--budget", "1KiB").returncode, 4)
+
+    def test_a_file_is_written_whole_or_not_at_all(self):
+        self.assertEqual(run("view", "mlp", "-o", "no/such/folder/report.html").returncode, 3)
+
+
+class Packing(unittest.TestCase):
+    def packed(self, problem, *arguments, suffix="csv"):
+        """The packing as JSON, having passed the independent checker."""
+        text = problem if isinstance(problem, str) else json.dumps(problem)
+        (FOLDER / f"rules.{suffix}").write_text(text)
+        done = run("pack", f"rules.{suffix}", "-o", "rules_out.json", *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        checked = run("pack", "--check", f"rules.{suffix}", "rules_out.json")
+        self.assertEqual(checked.returncode, 0, checked.stderr)
+        return json.loads((FOLDER / "rules_out.json").read_text())
+
+    def test_takes_gaps_windows_and_fixed_offsets_from_a_csv(self):
+        told = self.packed("id,lower,upper,size,alignment,gaps,offset\na,0,9,8,,4-6,\nb,4,6,8,,,\nw,0,9,8,,2-5:0-4,\nf,0,9,4,4,,16\n")
+        self.assertEqual((told["height"], told["offsets"]["f"]), (20, 16))
+
+    def test_takes_groups_classes_memories_and_streams_from_json(self):
+        plain = {"lower": 0, "upper": 9}
+        told = self.packed({"contiguous": [["g1", "g0"]], "colocated": [["x", "y"]], "buffers": [
+            {"id": "g0", "size": 4, **plain}, {"id": "g1", "size": 4, **plain}, {"id": "x", "size": 8, **plain},
+            {"id": "y", "size": 4, **plain}]}, suffix="json")["offsets"]
+        self.assertEqual((told["g0"] - told["g1"], told["x"] - told["y"]), (4, 0))
+        memories = {"memories": [{"name": "fast", "capacity": 8}, {"name": "slow", "cost_per_byte": 1}],
+                    "buffers": [{"id": "a", "size": 8, **plain}, {"id": "b", "size": 4, **plain}]}
+        told = self.packed(memories, suffix="json")
+        self.assertEqual((told["memories"], told["cost"]), ({"a": "fast", "b": "slow"}, 4))
+        self.assertEqual(run("pack", "rules.json", "-o", "rules_out.csv").returncode, 2)
+        self.assertEqual(json.loads(run("pack", "rules.json").stdout)["memories"], told["memories"])
+        streams = {"streams": 2, "buffers": [{"id": "a", "size": 8, "ready": [0, 0], "released": [1, 0]},
+                                             {"id": "b", "size": 8, "ready": [1, 0], "released": [2, 0]},
+                                             {"id": "c", "size": 8, "ready": [0, 0], "released": [0, 1]}]}
+        self.assertEqual(self.packed(streams, suffix="json")["height"], 16)
+
+    def test_slabs_and_ends_can_be_asked_for(self):
+        three = "id,lower,upper,size\na,0,9,6\nb,0,9,6\nc,0,9,4\n"
+        told = self.packed(three, "--slab", "10")["offsets"]
+        for name, size in (("a", 6), ("b", 6), ("c", 4)):
+            self.assertEqual(told[name] // 10, (told[name] + size - 1) // 10)
+        told = self.packed("id,lower,upper,size\nshort,1,2,4\nlong,0,9,8\n", "--two-ended", "0.5")["offsets"]
+        self.assertLess(told["long"], told["short"])
+
+    def test_repacking_moves_only_what_it_must(self):
+        old = self.packed("id,lower,upper,size\na,0,9,6\nb,0,9,6\nc,0,9,4\n")
+        (FOLDER / "old.json").write_text(json.dumps(old))
+        told = self.packed("id,lower,upper,size\na,0,9,6\nb,0,9,6\nc,0,9,4\nnew,0,9,3\n", "--repack", "old.json")
+        self.assertEqual({name: told["offsets"][name] for name in old["offsets"]}, old["offsets"])
+        self.assertEqual(told["moved"], 0)
+
+    def test_faults_of_a_file_have_line_and_column(self):
+        for suffix, text, words in (("csv", "id,lower,upper,size\na,0,1,4\na,0,1,4\n", "line 3, column 1 (id)"),
+                                    ("csv", "id,lower,upper,size\na,5,1,4\n", "line 2, column 3 (upper)"),
+                                    ("json", '{"buffers": [\n{"size": 4, "lower": 5, "upper": 1}]}', "line 2, column 34"),
+                                    ("json", '{"contiguous": [["a", "b"]],\n"buffers": [{"id": "a", "size": 1}]}', "line 1, column 23"),
+                                    ("json", '{"buffers": [\n', "line 2, column 1")):
+            (FOLDER / f"fault.{suffix}").write_text(text)
+            done = run("pack", f"fault.{suffix}")
+            self.assertEqual(done.returncode, 3, text)
+            self.assertIn(words, done.stderr)
+
+    def test_ideas_can_be_left_out_by_name(self):
+        (FOLDER / "rules.csv").write_text("id,lower,upper,size\na,0,9,6\nb,0,9,6\n")
+        self.assertEqual(run("pack", "rules.csv", "--without", "memo,backjump").returncode, 0)
+        self.assertEqual(run("pack", "rules.csv", "--without", "magic").returncode, 2)
+
+
+class Measuring(unittest.TestCase):
+    def test_a_run_says_whether_its_peak_was_measured(self):
+        timed = json.loads(run("run", *MLP, "--steps", "2", "--json").stdout)
+        self.assertIs(timed["measured"], False)
+        self.assertEqual(timed["peak_bytes"], timed["planned_peak_bytes"])
+        self.assertNotIn("touched_bytes", timed)
+        seen = json.loads(run("run", *MLP, "--steps", "2", "--measure", "--json").stdout)
+        self.assertEqual(seen["losses"], timed["losses"])
+        if "not_measured" in seen:  # built with sanitizers
+            self.assertIs(seen["measured"], False)
+            return
+        self.assertIs(seen["measured"], True)
+        self.assertEqual(seen["peak_bytes"], seen["touched_bytes"] + seen["outside_bytes"])
+        self.assertLessEqual(seen["touched_bytes"], seen["planned_peak_bytes"])
+        self.assertGreater(seen["touched_bytes"], seen["planned_peak_bytes"] // 2)
+        self.assertLess(seen["outside_bytes"], 64 << 10)
+        self.assertIn(seen["touched_by"], ("pages", "patterns"))
+
+    def test_poison_would_count_as_touched(self):
+        self.assertEqual(run("run", *MLP, "--measure", "--poison").returncode, 2)
+
+
+class Sizes(unittest.TestCase):
+    def test_fractions_decimal_units_and_percentages(self):
+        whole = json.loads(run("plan", *MLP, "--json").stdout)["arena_bytes"]
+        for text, amount in (("1.5GiB", 3 << 29), ("800MB", 800_000_000), ("100%", whole)):
+            self.assertEqual(json.loads(run("plan", *MLP, "--budget", text, "--json").stdout)["budget_bytes"], amount)
+
+
+class Shells(unittest.TestCase):
+    def complete(self, *words):
+        script = "\n".join(['. <("$0" completion bash)', "COMP_WORDS=(" + " ".join(f"'{word}'" for word in words) + ")", "COMP_CWORD=$((${#COMP_WORDS[@]} - 1))", "_plimsoll", 'printf "%s\\n" "${COMPREPLY[@]}"'])
+        done = subprocess.run(["bash", "-c", script, PROGRAM], capture_output=True, text=True, check=True)
+        return done.stdout.split()
+
+    def test_bash_completes_verbs_options_values_and_models(self):
+        self.assertEqual(self.complete("plimsoll", "vi"), ["view"])
+        self.assertEqual(self.complete("plimsoll", "plan", "gpt2", "--bu"), ["--budget", "--bucket"])
+        self.assertEqual(self.complete("plimsoll", "plan", "--order", "n"), ["natural"])
+        self.assertIn("resnet50", self.complete("plimsoll", "plan", "res"))
+        self.assertEqual(self.complete("plimsoll", "view", "--svg", "x"), [])  # bash goes on with files
+        self.assertEqual(sorted(self.complete("plimsoll", "")), sorted([*verbs(), "--help", "--version", "--log-level"]))
+
+
+class SlowShells(unittest.TestCase):
+    """Wants the packages of tools/packages_slow.txt."""
+
+    def test_zsh_takes_the_script(self):
+        script = 'autoload -Uz compinit; compinit -u -D; source <("$0" completion zsh); whence -w _plimsoll'
+        done = subprocess.run(["zsh", "-f", "-c", script, PROGRAM], capture_output=True, text=True)
+        self.assertEqual(done.stdout.strip(), "_plimsoll: function", done.stderr)
+        self.assertEqual(done.stderr, "")
+
+    def test_the_manual_is_without_warnings_and_names_every_option(self):
+        page = run("man").stdout
+        shown = subprocess.run(["groff", "-man", "-Tascii", "-ww"], input=page, capture_output=True, text=True)
+        self.assertEqual(shown.stderr, "")
+        for verb in verbs():
+            self.assertIn(f"plimsoll {verb}", page)
+        self.assertIn("\\-\\-budget", page)
+
+
+class FirstRun(unittest.TestCase):
+    def test_the_loss_falls_and_is_the_same_again(self):
+        losses = json.loads(run("run", *MLP, "--steps", "5", "--json").stdout)["losses"]
+        self.assertEqual(losses, sorted(losses, reverse=True))
+        self.assertEqual(losses, json.loads(run("run", *MLP, "--steps", "5", "--json").stdout)["losses"])
+        fresh = json.loads(run("run", *MLP, "--steps", "5", "--data", "fresh", "--json").stdout)["losses"]
+        self.assertEqual(fresh[0], losses[0])
+        self.assertNotEqual(fresh[1], losses[1])
+
+    def test_the_report_is_named_by_model_batch_and_budget(self):
+        self.assertEqual(run("plan", *MLP, "--budget", "16MiB", "-o", "named.json").returncode, 0)
+        self.assertEqual(run("run", "named.json", "--trace", "named.jsonl").returncode, 0)
+        self.assertEqual(run("plan", *MLP, "-o", "free.json").returncode, 0)
+        for subjects, title in ((["named.json", "named.jsonl"], "mlp, batch 4, budget 16.00 MiB"), (["named.json"], "mlp, batch 4, budget 16.00 MiB"),
+                                (["free.json"], "mlp, batch 4, no budget"), (MLP, "mlp, batch 4, no budget"),
+                                (["named.jsonl"], "named.jsonl"), (["named.json", "free.json"], "named.json and free.json")):
+            self.assertEqual(run("view", *subjects, "-o", "named.html").returncode, 0, subjects)
+            self.assertIn(f"<title>{title}</title>", (FOLDER / "named.html").read_text(), subjects)
+
+
+class Terminals(unittest.TestCase):
+    def test_a_pipe_gets_no_colour_and_no_progress(self):
+        done = run("plan", "resnet18", "--batch", "8", "--image", "64", "--budget", "95%", "--deadline", "1s")
+        self.assertNotIn("\033", done.stdout + done.stderr)
+        self.assertNotIn(" left", done.stderr)
+        self.assertNotIn("\033", run("--help").stdout)
+
+    def test_a_terminal_gets_both_unless_refused(self):
+        self.assertIn("\033[1m", on_terminal("--help"))
+        self.assertNotIn("\033[1m", on_terminal("--help", env={"NO_COLOR": "1"}))
+        self.assertNotIn("\033[1m", on_terminal("--help", env={"TERM": "dumb"}))
+        self.assertIn("\033[31mplimsoll:", on_terminal("vew"))
+        told = on_terminal("plan", "resnet50", "--batch", "8", "--sweep", "--deadline", "1s")
+        self.assertRegex(told, r"\d s, \d\.\d s left")
+        self.assertRegex(on_terminal("run", *MLP, "--steps", "3"), r"1 of 3, \d+ s left")
+
+
+if __name__ == "__main__":
+    assert not (FOLDER / ".git").exists(), f"{FOLDER} is no scratch folder"  # it is emptied now
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    FOLDER.mkdir(parents=True)
+    loader = unittest.TestLoader()
+    cases = [case for case in vars().copy().values() if isinstance(case, type) and issubclass(case, unittest.TestCase)]
+    wanted = [loader.loadTestsFromTestCase(case) for case in cases if case.__name__.startswith("Slow") == ("--slow" in sys.argv)]
+    assert wanted, "no test was found"
+    sys.exit(not unittest.TextTestRunner().run(unittest.TestSuite(wanted)).wasSuccessful())
