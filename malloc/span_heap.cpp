@@ -1,6 +1,7 @@
 #include "span_heap.h"
 
 #include <bit>
+#include <initializer_list>
 #include <new>
 
 #include "metadata.h"

@@ -13,7 +13,7 @@
 namespace plimsoll::store::zip_pieces {
 
 inline void put(std::string& out, std::uint64_t value, int width) {
-  for (int i = 0; i < width; ++i) out += static_cast<char>(value >> (8 * i) & 0xff);
+  for (int i = 0; i < width; ++i, value >>= 8) out += static_cast<char>(value & 0xff);
 }
 
 // Raw deflate of the text, then of `zeros` zero bytes, without ever holding them.
