@@ -39,7 +39,7 @@ class Programs(unittest.TestCase):
     def need(self, program):
         found = shutil.which(program)
         if not found:
-            self.skipTest(f"{program} is not installed")
+            self.fail(f"{program} is not installed: tools/install_packages.sh tools/packages_slow.txt")
         return found
 
     def same(self, command, **options):
@@ -53,7 +53,7 @@ class Programs(unittest.TestCase):
     def test_python_runs_its_own_tests(self):
         python = "/usr/bin/python3"
         if run([python, "-c", "import test.test_list"]).returncode != 0:
-            self.skipTest("python's tests (libpython3-testsuite) are not installed")
+            self.fail("libpython3-testsuite is not installed: tools/install_packages.sh tools/packages_slow.txt")
         tests = "test_list test_dict test_set test_bytes test_unicode test_json test_re test_struct test_array test_memoryview test_threading test_zlib test_pickle test_gc test_weakref".split()
         done = run([python, "-m", "test", "-j1", *tests], LIBRARY, cwd=self.folder.name)
         text = done.stdout.decode(errors="replace")

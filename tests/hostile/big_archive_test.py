@@ -1,6 +1,6 @@
 """Checkpoints above 4 GiB: written by us and read by numpy, and read back by us.
 
-    big_archive_test.py PROGRAM FOLDER        needs numpy, 10 GB of disk and of memory; exit 77 where there is none
+    big_archive_test.py PROGRAM FOLDER        needs numpy, 10 GB of disk and of memory
 """
 
 import json
@@ -14,7 +14,7 @@ from pathlib import Path
 try:
     import numpy
 except ImportError:
-    sys.exit(77)
+    sys.exit("numpy is missing: tools/install_python.sh installs tools/python_slow.txt")
 
 PROGRAM, FOLDER = str(Path(sys.argv[1]).resolve()), Path(sys.argv[2])
 NEEDED = 10 * 2**30
@@ -31,7 +31,7 @@ def plimsoll(*words):
 shutil.rmtree(FOLDER, ignore_errors=True)
 FOLDER.mkdir(parents=True)
 if shutil.disk_usage(FOLDER).free < NEEDED or os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") < NEEDED:
-    sys.exit(77)
+    sys.exit(f"a checkpoint above 4 GiB needs {NEEDED >> 30} GiB of disk and of memory: {FOLDER} or this machine has less")
 try:
     ran = plimsoll(*MODEL, "--save", "big.npz")
     writer = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
