@@ -38,7 +38,7 @@ struct Error {
   bool operator==(const Error&) const = default;
 };
 
-// A class of its own, and no alias, so that nobody can overlook one: dropping a Result is a warning.
+// A class of its own, no alias, so that nobody can overlook one: dropping a Result is a warning.
 template <typename T>
 class [[nodiscard]] Result : public tl::expected<T, Error> {
  public:
