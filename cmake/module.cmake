@@ -1,7 +1,12 @@
-# plimsoll_module(NAME [LINK targets...] [PRIVATE_LINK targets...] [EXCLUDE regex...] [SEPARATE_TESTS])
+# plimsoll_module(NAME [LINK targets...] [PRIVATE_LINK targets...] [EXCLUDE regex...] [TESTING modules...] [SEPARATE_TESTS])
 #
 # A module is every .cpp below its folder: sources make the library plimsoll::NAME, *_test.cpp make the
-# program NAME_test, *_bench.cpp make NAME_bench. So a new file needs no line anywhere.
+# program NAME_test, *_bench.cpp make NAME_bench. So a new file needs no line anywhere. EXCLUDE is compared with
+# paths below the folder.
+#
+# Sources in folders called `testing` are support for tests (examples, generators, comparisons): they make the
+# library plimsoll_NAME_testing, which NAME_test links and nothing that is shipped does. TESTING names the modules
+# whose support these tests use besides.
 #
 # The release preset compiles eight files as one (CMAKE_UNITY_BUILD), which takes a third of the time: names in
 # anonymous namespaces of neighbouring files must differ. SEPARATE_TESTS excuses a module's tests. The preset
@@ -10,8 +15,8 @@
 # Tests whose suite begins with "Slow" run under the label `slow` (make test-all), those beginning
 # with "Cuda" under `cuda` (on a machine that has a GPU); all others under `unit` (make test).
 function(plimsoll_module name)
-  cmake_parse_arguments(arg "SEPARATE_TESTS" "" "LINK;PRIVATE_LINK;EXCLUDE" ${ARGN})
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  cmake_parse_arguments(arg "SEPARATE_TESTS" "" "LINK;PRIVATE_LINK;EXCLUDE;TESTING" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} *.cpp)
   foreach(pattern ${arg_EXCLUDE})
     list(FILTER sources EXCLUDE REGEX ${pattern})
   endforeach()
@@ -20,6 +25,9 @@ function(plimsoll_module name)
   list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
   list(FILTER benches INCLUDE REGEX "_bench\\.cpp$")
   list(FILTER sources EXCLUDE REGEX "_(test|bench|main)\\.cpp$")
+  set(support ${sources})
+  list(FILTER support INCLUDE REGEX "(^|/)testing/")
+  list(FILTER sources EXCLUDE REGEX "(^|/)testing/")
 
   set(target plimsoll_${name})
   add_library(${target} STATIC ${sources})
@@ -28,9 +36,19 @@ function(plimsoll_module name)
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src> $<INSTALL_INTERFACE:include>)
   target_link_libraries(${target} PUBLIC ${arg_LINK} PRIVATE ${arg_PRIVATE_LINK})
 
+  set(testing)
+  foreach(other ${arg_TESTING})
+    list(APPEND testing plimsoll_${other}_testing)
+  endforeach()
+  if(support)
+    add_library(${target}_testing STATIC EXCLUDE_FROM_ALL ${support})
+    target_link_libraries(${target}_testing PUBLIC ${target} ${testing} PRIVATE ${arg_PRIVATE_LINK})
+    list(PREPEND testing ${target}_testing)
+  endif()
+
   if(PLIMSOLL_TESTS AND tests)
     add_executable(${name}_test ${tests})
-    target_link_libraries(${name}_test PRIVATE ${target} plimsoll_test_paths ${arg_PRIVATE_LINK}
+    target_link_libraries(${name}_test PRIVATE ${testing} ${target} plimsoll_test_paths ${arg_PRIVATE_LINK}
                           GTest::gtest_main GTest::gmock)
     if(arg_SEPARATE_TESTS)
       set_target_properties(${name}_test PROPERTIES UNITY_BUILD OFF)

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "hostile/program_run.h"
-#include "plimsoll/model/onnx/format/file_pieces.h"
+#include "plimsoll/model/onnx/testing/file_pieces.h"
 #include "plimsoll/store/testing/zip_pieces.h"
 
 namespace plimsoll::hostile {

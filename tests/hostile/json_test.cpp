@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "hostile/program_run.h"
-#include "plimsoll/model/onnx/format/file_pieces.h"
+#include "plimsoll/model/onnx/testing/file_pieces.h"
 
 namespace plimsoll::hostile {
 namespace {

@@ -1,6 +1,6 @@
 // ONNX files that want to do harm, given to the program itself.
 #include "hostile/program_run.h"
-#include "plimsoll/model/onnx/format/file_pieces.h"
+#include "plimsoll/model/onnx/testing/file_pieces.h"
 
 namespace plimsoll::model::onnx {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "plimsoll/api/pipeline.h"
 #include "plimsoll/runtime/outside_bytes.h"
-#include "plimsoll/runtime/trace_departures.h"
+#include "plimsoll/runtime/testing/trace_departures.h"
 
 namespace plimsoll::api {
 namespace {

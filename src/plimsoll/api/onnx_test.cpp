@@ -13,7 +13,7 @@
 #include "plimsoll/autodiff/training.h"
 #include "plimsoll/base/testing/test_paths.h"
 #include "plimsoll/model/loss.h"
-#include "plimsoll/model/onnx/backend_case.h"
+#include "plimsoll/model/onnx/testing/backend_case.h"
 #include "plimsoll/model/zoo.h"
 #include "plimsoll/ops/evaluation/interpreter.h"
 #include "plimsoll/ops/functions.h"

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "plimsoll/autodiff/operator_examples.h"
+#include "plimsoll/autodiff/testing/operator_examples.h"
 #include "plimsoll/base/file.h"
 #include "plimsoll/base/testing/test_paths.h"
 #include "plimsoll/ops/gradient_needs.h"

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "plimsoll/autodiff/gradient_check.h"
+#include "plimsoll/autodiff/testing/gradient_check.h"
 
 namespace plimsoll::autodiff {
 namespace {

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "plimsoll/autodiff/differentiate.h"
-#include "plimsoll/autodiff/gradient_check.h"
+#include "plimsoll/autodiff/testing/gradient_check.h"
 #include "plimsoll/ops/functions.h"
 #include "plimsoll/ops/registry.h"
 

@@ -1,10 +1,10 @@
-#include "plimsoll/autodiff/operator_examples.h"
+#include "plimsoll/autodiff/testing/operator_examples.h"
 
 #include <set>
 
 #include <gtest/gtest.h>
 
-#include "plimsoll/autodiff/gradient_check.h"
+#include "plimsoll/autodiff/testing/gradient_check.h"
 #include "plimsoll/ops/registry.h"
 
 namespace plimsoll::autodiff {

@@ -38,8 +38,12 @@ struct Error {
   bool operator==(const Error&) const = default;
 };
 
+// A class of its own, no alias, so that nobody can overlook one: dropping a Result is a warning.
 template <typename T>
-using Result = tl::expected<T, Error>;
+class [[nodiscard]] Result : public tl::expected<T, Error> {
+ public:
+  using tl::expected<T, Error>::expected;
+};
 using Status = Result<void>;
 
 template <typename... Args>

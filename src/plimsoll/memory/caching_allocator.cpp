@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "plimsoll/base/check.h"
-#include "plimsoll/memory/caching_parts.h"
 
 namespace plimsoll::memory {
 namespace {

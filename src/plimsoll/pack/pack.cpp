@@ -5,12 +5,10 @@
 
 #include "plimsoll/base/check.h"
 #include "plimsoll/base/clock.h"
-#include "plimsoll/pack/bounds/core.h"
 #include "plimsoll/pack/budget.h"
 #include "plimsoll/pack/check/check_packing.h"
-#include "plimsoll/pack/model/bodies.h"
-#include "plimsoll/pack/model/memories.h"
-#include "plimsoll/pack/portfolio.h"
+#include "plimsoll/pack/memories.h"
+#include "plimsoll/pack/one_memory.h"
 #include "plimsoll/pack/repack.h"
 
 namespace plimsoll::pack {
@@ -40,49 +38,6 @@ double search_seconds(const Problem& problem, const PackOptions& options) {
 }
 
 }  // namespace
-
-PackStatus status_of(const Solution& solution, std::optional<std::int64_t> capacity) {
-  if (solution.lower_bound > capacity.value_or(kLargest)) return PackStatus::kInfeasible;
-  if (solution.places.empty() && solution.height > 0) return PackStatus::kUnknown;
-  if (capacity && solution.height > *capacity) return PackStatus::kUnknown;
-  return solution.height <= solution.lower_bound ? PackStatus::kOptimal : PackStatus::kFeasible;
-}
-
-Packing pack_one_memory(const Problem& problem, const PackOptions& options, Budget& budget) {
-  Packing packing;
-  const BodyModel model = make_bodies(problem, 0, {});
-  if (!model.contradiction.empty()) {
-    packing.status = PackStatus::kInfeasible;
-    packing.method = "contradiction";
-    packing.core = model.contradiction;
-    return packing;
-  }
-  std::optional<std::int64_t> capacity;
-  if (problem.capacity()) capacity = problem.capacity()->value;
-  Solution solution = solve(model, capacity, options, budget);
-  packing.status = status_of(solution, capacity);
-  packing.method = std::move(solution.method);
-  packing.lower_bound = Bytes(solution.lower_bound);
-  if (!solution.places.empty() || model.bodies.empty()) {
-    packing.offsets.resize(problem.size());
-    write_offsets(model, solution.places, packing.offsets);
-    packing.heights = {Bytes(model.bodies.empty() ? 0 : solution.height)};
-  }
-  if (packing.status == PackStatus::kInfeasible)
-    packing.core = shrink_core(model, solution.witnesses, capacity.value_or(kLargest), budget);
-  return packing;
-}
-
-const char* name(PackStatus status) {
-  constexpr const char* kNames[] = {"optimal", "feasible", "infeasible", "unknown"};
-  return kNames[static_cast<std::size_t>(status)];
-}
-
-double Packing::gap() const {
-  if (lower_bound.value <= 0 || heights.empty()) return 0;
-  return static_cast<double>(height().value - lower_bound.value) /
-         static_cast<double>(lower_bound.value);
-}
 
 Result<Packing> pack(const Problem& problem, const PackOptions& options) {
   const Stopwatch watch;

@@ -357,4 +357,11 @@ Solution solve(const BodyModel& model, std::optional<std::int64_t> capacity,
   return Portfolio(model, capacity, options, budget).run();
 }
 
+PackStatus status_of(const Solution& solution, std::optional<std::int64_t> capacity) {
+  if (solution.lower_bound > capacity.value_or(kLargest)) return PackStatus::kInfeasible;
+  if (solution.places.empty() && solution.height > 0) return PackStatus::kUnknown;
+  if (capacity && solution.height > *capacity) return PackStatus::kUnknown;
+  return solution.height <= solution.lower_bound ? PackStatus::kOptimal : PackStatus::kFeasible;
+}
+
 }  // namespace plimsoll::pack

@@ -15,7 +15,8 @@
 
 #include "plimsoll/pack/budget.h"
 #include "plimsoll/pack/model/bodies.h"
-#include "plimsoll/pack/pack.h"
+#include "plimsoll/pack/model/packing.h"
+#include "plimsoll/pack/pack_options.h"
 
 namespace plimsoll::pack {
 
@@ -30,8 +31,6 @@ struct Solution {
 Solution solve(const BodyModel& model, std::optional<std::int64_t> capacity,
                const PackOptions& options, Budget& budget);
 
-// The whole answer for a problem with one memory, core included.
-Packing pack_one_memory(const Problem& problem, const PackOptions& options, Budget& budget);
 PackStatus status_of(const Solution& solution, std::optional<std::int64_t> capacity);
 
 // Every body as one box; identical to the model when that is plain.

@@ -4,8 +4,9 @@
 #include <numeric>
 
 #include "plimsoll/pack/bounds/bounds.h"
-#include "plimsoll/pack/model/bodies.h"
+#include "plimsoll/pack/model/make_bodies.h"
 #include "plimsoll/pack/model/pair_rules.h"
+#include "plimsoll/pack/one_memory.h"
 #include "plimsoll/pack/portfolio.h"
 
 namespace plimsoll::pack {

@@ -3,7 +3,7 @@
 // A planned run allocates nothing, so what is "allocated" is what its kernels were handed: a block
 // of the arena begins when a call that writes it starts, and ends when the last call that touches
 // it has ended. None of this is read from a plan. A kernel that is handed another address than the
-// plan says, or runs at another time, leaves another trace (trace_departures.h compares them).
+// plan says, or runs at another time, leaves another trace (testing/trace_departures.h compares).
 //
 //   call                reads         writes             block 0..63          block 64..127
 //   conv   at  10..20   0..63 (x)     64..127 (y)        since before         begins at 10

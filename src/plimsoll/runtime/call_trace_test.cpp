@@ -9,7 +9,7 @@
 #include "plimsoll/plan/testing/random_graph.h"
 #include "plimsoll/runtime/initial_content.h"
 #include "plimsoll/runtime/planned.h"
-#include "plimsoll/runtime/trace_departures.h"
+#include "plimsoll/runtime/testing/trace_departures.h"
 #include "plimsoll/schedule/fit.h"
 
 namespace plimsoll::runtime {

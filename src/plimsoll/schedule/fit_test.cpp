@@ -13,8 +13,8 @@
 #include "plimsoll/schedule/search/fitter.h"
 #include "plimsoll/schedule/search/strategies.h"
 #include "plimsoll/schedule/testing/layered_network.h"
+#include "plimsoll/schedule/testing/training_graphs.h"
 #include "plimsoll/schedule/verify_schedule.h"
-#include "plimsoll/schedule/workload/training_graphs.h"
 
 namespace plimsoll::schedule {
 namespace {

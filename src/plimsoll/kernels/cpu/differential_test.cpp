@@ -1,4 +1,4 @@
-#include "plimsoll/kernels/cpu/differential.h"
+#include "plimsoll/kernels/testing/differential.h"
 
 #include <cmath>
 #include <cstring>

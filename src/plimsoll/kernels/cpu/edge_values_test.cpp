@@ -16,8 +16,8 @@
 #include <gtest/gtest.h>
 
 #include "plimsoll/base/random.h"
-#include "plimsoll/kernels/cpu/differential.h"
 #include "plimsoll/kernels/cpu/table.h"
+#include "plimsoll/kernels/testing/differential.h"
 #include "plimsoll/ops/evaluation/evaluate_call.h"
 
 namespace plimsoll::kernels {

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "plimsoll/kernels/cpu/differential.h"
 #include "plimsoll/kernels/cpu/vectorize.h"
+#include "plimsoll/kernels/testing/differential.h"
 
 namespace plimsoll::kernels {
 namespace {

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "plimsoll/kernels/cpu/differential.h"
+#include "plimsoll/kernels/testing/differential.h"
 
 namespace plimsoll::kernels {
 namespace {

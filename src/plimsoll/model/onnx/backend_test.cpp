@@ -9,7 +9,7 @@
 #include <set>
 
 #include "plimsoll/base/testing/test_paths.h"
-#include "plimsoll/model/onnx/backend_case.h"
+#include "plimsoll/model/onnx/testing/backend_case.h"
 
 namespace plimsoll::model::onnx {
 namespace {

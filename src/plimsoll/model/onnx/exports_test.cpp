@@ -5,7 +5,7 @@
 #include <set>
 
 #include "plimsoll/base/testing/test_paths.h"
-#include "plimsoll/model/onnx/backend_case.h"
+#include "plimsoll/model/onnx/testing/backend_case.h"
 #include "plimsoll/ops/registry.h"
 #include "plimsoll/store/npz.h"
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "plimsoll/model/onnx/backend_case.h"
+#include "plimsoll/model/onnx/testing/backend_case.h"
 #include "plimsoll/ops/builder.h"
 
 namespace plimsoll::model::onnx {

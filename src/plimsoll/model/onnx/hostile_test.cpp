@@ -7,7 +7,7 @@
 #include "plimsoll/base/file.h"
 #include "plimsoll/base/random.h"
 #include "plimsoll/base/testing/test_paths.h"
-#include "plimsoll/model/onnx/format/file_pieces.h"
+#include "plimsoll/model/onnx/testing/file_pieces.h"
 #include "plimsoll/model/onnx_import.h"
 
 namespace plimsoll::model::onnx {

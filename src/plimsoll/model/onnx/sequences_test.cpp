@@ -1,8 +1,8 @@
 // Sequences are resolved at import: the graph has tensors only.
 #include <gtest/gtest.h>
 
-#include "plimsoll/model/onnx/backend_case.h"
-#include "plimsoll/model/onnx/format/file_pieces.h"
+#include "plimsoll/model/onnx/testing/backend_case.h"
+#include "plimsoll/model/onnx/testing/file_pieces.h"
 
 namespace plimsoll::model::onnx {
 namespace {

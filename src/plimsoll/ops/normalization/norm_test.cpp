@@ -2,7 +2,7 @@
 #include <cmath>
 #include <limits>
 
-#include "plimsoll/ops/evaluation/wave.h"
+#include "plimsoll/ops/testing/wave.h"
 
 namespace plimsoll::ops {
 namespace {

@@ -1,7 +1,7 @@
 // Reference numbers: tools/references/nn_operators.py.
 #include "plimsoll/ops/products/recurrent.h"
 
-#include "plimsoll/ops/evaluation/wave.h"
+#include "plimsoll/ops/testing/wave.h"
 
 namespace plimsoll::ops {
 namespace {

@@ -1,5 +1,5 @@
 // Reference numbers: tools/references/nn_operators.py.
-#include "plimsoll/ops/evaluation/wave.h"
+#include "plimsoll/ops/testing/wave.h"
 
 namespace plimsoll::ops {
 namespace {

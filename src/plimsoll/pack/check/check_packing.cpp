@@ -1,337 +1,267 @@
 #include "plimsoll/pack/check/check_packing.h"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 #include <set>
 
 namespace plimsoll::pack {
 namespace {
 
+// Bytes [lo, hi) of a memory that a buffer holds for a while.
+struct Box {
+  std::size_t buffer;
+  Interval<std::int64_t> time;
+  std::int64_t lo, hi;
+};
+
 class Checker {
  public:
-  Checker(const Problem& problem, const Packing& packing) : problem_(problem), packing_(packing) {}
+  // Needs what check_numbers() checks.
+  Checker(const Problem& problem, const Packing& packing) : problem_(problem), packing_(packing) {
+    class_.resize(problem.size());
+    std::iota(class_.begin(), class_.end(), std::size_t{0});
+    for (const auto& members : problem.colocated) {
+      for (const BufferId id : members) class_[id.index()] = members.front().index();
+    }
+    auto gap = problem.gaps.begin();
+    for (std::size_t i = 0; i < problem.size(); ++i) {
+      const Buffer& buffer = problem.buffers[i];
+      const std::size_t before = boxes_.size();
+      std::int64_t from = buffer.lifetime.begin;
+      for (; gap != problem.gaps.end() && gap->buffer == BufferId(i); ++gap) {
+        add_box(i, {from, gap->time.begin}, {0, buffer.size.value});
+        add_box(i, gap->time, gap->window);
+        from = gap->time.end;
+      }
+      add_box(i, {from, buffer.lifetime.end}, {0, buffer.size.value});
+      holds_bytes_.push_back(boxes_.size() > before);
+    }
+  }
+
+  static Status check_numbers(const Problem& problem, const Packing& packing) {
+    if (packing.offsets.size() != problem.size())
+      return bad_input("{} offsets for {} buffers", packing.offsets.size(), problem.size());
+    if (!packing.memories.empty() && packing.memories.size() != problem.size())
+      return bad_input("{} memories for {} buffers", packing.memories.size(), problem.size());
+    for (std::size_t i = 0; i < problem.size(); ++i) {
+      const std::int64_t at = packing.offsets[i].value;
+      if (at < 0 || at > kLargest)
+        return bad_input("buffer '{}': offset {} is {}", problem.name(BufferId(i)), at,
+                         at < 0 ? "negative" : "above 2^62");
+    }
+    return {};
+  }
 
   Status check_places() const {
-    const std::size_t n = problem_.size();
-    if (packing_.offsets.size() != n)
-      return bad_input("{} offsets for {} buffers", packing_.offsets.size(), n);
-    if (!packing_.memories.empty() && packing_.memories.size() != n)
-      return bad_input("{} memories for {} buffers", packing_.memories.size(), n);
-    for (std::size_t i = 0; i < n; ++i) {
-      PLIMSOLL_RETURN_IF_ERROR(check_place(i));
-    }
-    PLIMSOLL_RETURN_IF_ERROR(check_groups());
+    for (std::size_t i = 0; i < problem_.size(); ++i) PLIMSOLL_RETURN_IF_ERROR(check_place(i));
+    for (const auto& members : problem_.colocated) PLIMSOLL_RETURN_IF_ERROR(check_class(members));
+    for (const auto& group : problem_.contiguous) PLIMSOLL_RETURN_IF_ERROR(check_group(group));
     return check_heights();
   }
 
   std::vector<Bytes> heights() const {
-    std::vector<Bytes> heights(problem_.memories.size(), Bytes(0));
-    for (std::size_t i = 0; i < problem_.size(); ++i) {
-      for (const Box& box : boxes(i))
-        heights[memory(i)] = std::max(heights[memory(i)], Bytes(box.hi));
-    }
-    return heights;
+    std::vector<Bytes> out(problem_.memories.size(), Bytes(0));
+    for (const Box& box : boxes_) out[memory(box)] = std::max(out[memory(box)], Bytes(box.hi));
+    return out;
   }
 
   Status check_every_pair() const {
-    for (std::size_t a = 0; a < problem_.size(); ++a) {
-      for (std::size_t b = a + 1; b < problem_.size(); ++b) {
-        if (same_class(a, b) || memory(a) != memory(b)) continue;
-        for (const Box& mine : boxes(a)) {
-          for (const Box& theirs : boxes(b)) {
-            if (!boxes_meet(mine, theirs)) continue;
-            if (mine.lo < theirs.hi && theirs.lo < mine.hi) return overlap(mine, theirs);
-            PLIMSOLL_RETURN_IF_ERROR(check_ends(mine, theirs));
-          }
-        }
+    for (const Box& a : boxes_) {
+      for (const Box& b : boxes_) {
+        if (memory(a) != memory(b) || class_of(a) == class_of(b) || !meet(a, b)) continue;
+        if (a.lo < b.hi && b.lo < a.hi) return overlap(a, b);
+        if (end_of(a) == ArenaEnd::kFront && end_of(b) == ArenaEnd::kBack && a.hi > b.lo)
+          return wrong_side(a, b);
       }
     }
     return {};
   }
 
-  // Time runs; the boxes alive stand sorted by their low end. In a right packing they are disjoint
-  // (but for members of one class), so a newcomer can only hit the nearest below and above.
-  Status sweep_time() const {
-    std::vector<Box> all;
-    for (std::size_t i = 0; i < problem_.size(); ++i) {
-      for (const Box& box : boxes(i)) all.push_back(box);
-    }
-    std::vector<std::uint32_t> deaths(all.size());
-    std::iota(deaths.begin(), deaths.end(), 0u);
-    std::vector<std::uint32_t> births = deaths;
-    std::sort(births.begin(), births.end(),
-              [&](auto a, auto b) { return all[a].time.begin < all[b].time.begin; });
-    std::sort(deaths.begin(), deaths.end(),
-              [&](auto a, auto b) { return all[a].time.end < all[b].time.end; });
-    Alive alive;
-    std::size_t gone = 0;
-    for (const std::uint32_t k : births) {
-      for (; all[deaths[gone]].time.end <= all[k].time.begin; ++gone)
-        leave(alive, all[deaths[gone]]);
-      PLIMSOLL_RETURN_IF_ERROR(enter(alive, all[k]));
+  // Space runs. In a right packing the boxes over one byte come one after another in time, but for
+  // members of one class; so whoever does not meet its neighbours meets nobody beyond them.
+  Status check_overlaps() const {
+    std::vector<const Box*> rising, falling;
+    for (const Box& box : boxes_) rising.push_back(&box);
+    falling = rising;
+    std::sort(rising.begin(), rising.end(), [](auto* a, auto* b) { return a->lo < b->lo; });
+    std::sort(falling.begin(), falling.end(), [](auto* a, auto* b) { return a->hi < b->hi; });
+    std::vector<std::set<std::pair<__int128, const Box*>>> here(problem_.memories.size());
+    auto gone = falling.begin();
+    for (const Box* box : rising) {
+      for (; (*gone)->hi <= box->lo; ++gone) here[memory(**gone)].erase({start(**gone), *gone});
+      auto& boxes = here[memory(*box)];
+      const auto at = boxes.insert({start(*box), box}).first;
+      const Box* hit = first_met(*box, std::next(at), boxes.end());
+      if (hit == nullptr) hit = first_met(*box, std::make_reverse_iterator(at), boxes.rend());
+      if (hit != nullptr) return overlap(*box, *hit);
     }
     return {};
   }
 
-  // Space runs; the buffers over one byte must be a chain in which each is out of the next one's
-  // way.
-  Status sweep_space() const {
-    const auto streams = static_cast<std::size_t>(problem_.clocks.streams);
-    std::vector<std::pair<__int128, std::uint32_t>> keys;
-    std::vector<std::uint32_t> ups;
-    for (std::uint32_t i = 0; i < problem_.size(); ++i) {
-      __int128 sum = 0;
-      for (std::size_t s = 0; s < streams; ++s) sum += problem_.clocks.ready[i * streams + s];
-      keys.emplace_back(sum, i);
-      if (problem_.buffers[i].size.value > 0 && ever_alive(problem_, BufferId(i))) ups.push_back(i);
+  // Time runs. The highest front buffer alive must end below the lowest back buffer alive.
+  Status check_ends() const {
+    if (problem_.ends.empty()) return {};
+    if (problem_.clocks.streams > 0) return check_every_pair();
+    std::vector<std::tuple<std::int64_t, bool, const Box*>> events;  // false: its end, comes first
+    for (const Box& box : boxes_) {
+      events.emplace_back(box.time.begin, true, &box);
+      events.emplace_back(box.time.end, false, &box);
     }
-    std::vector<std::uint32_t> downs = ups;
-    std::sort(ups.begin(), ups.end(), [&](auto a, auto b) { return low(a) < low(b); });
-    std::sort(downs.begin(), downs.end(), [&](auto a, auto b) { return high(a) < high(b); });
-    std::vector<std::set<std::pair<__int128, std::uint32_t>>> chains(problem_.memories.size());
-    std::size_t gone = 0;
-    for (const std::uint32_t i : ups) {
-      for (; high(downs[gone]) <= low(i); ++gone)
-        chains[memory(downs[gone])].erase(keys[downs[gone]]);
-      auto& chain = chains[memory(i)];
-      const auto here = chain.insert(keys[i]).first;
-      if (here != chain.begin() && meet(problem_, BufferId(std::prev(here)->second), BufferId(i)))
-        return overlap(box(i), box(std::prev(here)->second));
-      if (std::next(here) != chain.end() &&
-          meet(problem_, BufferId(std::next(here)->second), BufferId(i)))
-        return overlap(box(i), box(std::next(here)->second));
+    std::sort(events.begin(), events.end());
+    using Limits = std::set<std::pair<std::int64_t, const Box*>>;
+    std::vector<Limits> tops(problem_.memories.size()), bottoms(problem_.memories.size());
+    for (const auto& [time, begins, box] : events) {
+      if (end_of(*box) == ArenaEnd::kAny) continue;
+      const bool front = end_of(*box) == ArenaEnd::kFront;
+      Limits& top = tops[memory(*box)];
+      Limits& bottom = bottoms[memory(*box)];
+      const std::pair limit{front ? box->hi : box->lo, box};
+      if (!begins) (front ? top : bottom).erase(limit);
+      if (!begins) continue;
+      (front ? top : bottom).insert(limit);
+      if (!top.empty() && !bottom.empty() && top.rbegin()->first > bottom.begin()->first)
+        return wrong_side(*top.rbegin()->second, *bottom.begin()->second);
     }
     return {};
   }
 
  private:
-  struct Box {
-    std::size_t buffer;
-    Interval<std::int64_t> time;
-    std::int64_t lo;
-    std::int64_t hi;
-  };
-  struct Alive {
-    std::set<std::tuple<std::size_t, std::int64_t, std::int64_t, std::size_t>> boxes;
-    std::multiset<std::pair<std::size_t, std::int64_t>> front_tops;
-    std::multiset<std::pair<std::size_t, std::int64_t>> back_bottoms;
-  };
-
   std::size_t memory(std::size_t i) const {
     return packing_.memories.empty() ? 0 : packing_.memories[i];
   }
+  std::size_t memory(const Box& box) const { return memory(box.buffer); }
+  std::size_t class_of(const Box& box) const { return class_[box.buffer]; }
   std::int64_t low(std::size_t i) const { return packing_.offsets[i].value; }
-  std::int64_t high(std::size_t i) const { return low(i) + problem_.buffers[i].size.value; }
-  Box box(std::size_t i) const { return {i, problem_.buffers[i].lifetime, low(i), high(i)}; }
+  std::string name(std::size_t i) const { return problem_.name(BufferId(i)); }
+  ArenaEnd end_of(const Box& box) const {
+    return problem_.ends.empty() ? ArenaEnd::kAny : problem_.ends[box.buffer];
+  }
 
-  std::vector<Box> boxes(std::size_t i) const {
-    std::vector<Box> out;
-    const Buffer& buffer = problem_.buffers[i];
-    if (buffer.size.value == 0 || !ever_alive(problem_, BufferId(i))) return out;
-    std::int64_t from = buffer.lifetime.begin;
-    const auto add = [&](std::int64_t begin, std::int64_t end, std::int64_t lo, std::int64_t hi) {
-      if (begin < end && lo < hi) out.push_back({i, {begin, end}, low(i) + lo, low(i) + hi});
-    };
-    auto gap = std::lower_bound(problem_.gaps.begin(), problem_.gaps.end(), BufferId(i),
-                                [](const Gap& g, BufferId key) { return g.buffer < key; });
-    for (; gap != problem_.gaps.end() && gap->buffer == BufferId(i); ++gap) {
-      add(from, gap->time.begin, 0, buffer.size.value);
-      add(gap->time.begin, gap->time.end, gap->window.begin, gap->window.end);
-      from = gap->time.end;
+  void add_box(std::size_t i, Interval<std::int64_t> time, Interval<std::int64_t> bytes) {
+    const Box box{i, time, low(i) + bytes.begin, low(i) + bytes.end};
+    const bool clocks = problem_.clocks.streams > 0;
+    if (box.lo < box.hi && (clocks ? !over_before(box, box) : !time.empty())) boxes_.push_back(box);
+  }
+
+  // Is `a` out of the way whenever `b` comes?
+  bool over_before(const Box& a, const Box& b) const {
+    const auto streams = static_cast<std::size_t>(problem_.clocks.streams);
+    if (streams == 0) return a.time.end <= b.time.begin;
+    const std::int64_t* ready = &problem_.clocks.ready[b.buffer * streams];
+    return std::equal(ready, ready + streams, &problem_.clocks.released[a.buffer * streams],
+                      std::greater_equal<>());
+  }
+  bool meet(const Box& a, const Box& b) const { return !over_before(a, b) && !over_before(b, a); }
+
+  // Boxes that come one after another do so in the order of these numbers.
+  __int128 start(const Box& box) const {
+    const auto streams = static_cast<std::size_t>(problem_.clocks.streams);
+    if (streams == 0) return box.time.begin;
+    const auto ready =
+        problem_.clocks.ready.begin() + static_cast<std::ptrdiff_t>(box.buffer * streams);
+    return std::accumulate(ready, ready + static_cast<std::ptrdiff_t>(streams), __int128{0});
+  }
+
+  // The nearest neighbours that are not of the box's own class, and those of the same class behind.
+  template <typename Place>
+  const Box* first_met(const Box& box, Place at, Place end) const {
+    while (at != end && class_of(*at->second) == class_of(box)) ++at;
+    for (const Place nearest = at; at != end; ++at) {
+      if (class_of(*at->second) != class_of(*nearest->second)) break;
+      if (meet(box, *at->second)) return at->second;
     }
-    if (problem_.clocks.streams > 0) return {box(i)};
-    add(from, buffer.lifetime.end, 0, buffer.size.value);
-    return out;
-  }
-
-  bool boxes_meet(const Box& a, const Box& b) const {
-    if (problem_.clocks.streams > 0) return meet(problem_, BufferId(a.buffer), BufferId(b.buffer));
-    return a.time.begin < b.time.end && b.time.begin < a.time.end;
-  }
-
-  bool same_class(std::size_t a, std::size_t b) const {
-    if (problem_.colocated.empty()) return false;
-    return class_[a] >= 0 && class_[a] == class_[b];
+    return nullptr;
   }
 
   Status check_place(std::size_t i) const {
     const Buffer& buffer = problem_.buffers[i];
-    const auto who = [&] { return problem_.name(BufferId(i)); };
     const std::int64_t at = low(i);
-    if (at < 0) return bad_input("buffer '{}': offset {} is negative", who(), at);
-    if (at > kLargest) return bad_input("buffer '{}': offset {} is above 2^62", who(), at);
     if (at % buffer.alignment != 0)
-      return bad_input("buffer '{}': offset {} is no multiple of {}", who(), at, buffer.alignment);
+      return bad_input("buffer '{}': offset {} is no multiple of {}", name(i), at,
+                       buffer.alignment);
     if (buffer.fixed && buffer.fixed->value != at)
-      return bad_input("buffer '{}': offset {}, but it is fixed at {}", who(), at,
+      return bad_input("buffer '{}': offset {}, but it is fixed at {}", name(i), at,
                        buffer.fixed->value);
     if (memory(i) >= problem_.memories.size())
-      return bad_input("buffer '{}': there is no memory {}", who(), memory(i));
+      return bad_input("buffer '{}': there is no memory {}", name(i), memory(i));
+    const Memory& home = problem_.memories[memory(i)];
     if (!problem_.may_live_in.empty() && !(problem_.may_live_in[i] >> memory(i) & 1))
-      return bad_input("buffer '{}': may not live in memory '{}'", who(),
-                       problem_.memories[memory(i)].name);
-    const auto& slab = problem_.memories[memory(i)].slab;
-    if (slab && !boxes(i).empty() && at / slab->value != (at + buffer.size.value - 1) / slab->value)
-      return bad_input("buffer '{}': [{}, {}) crosses a boundary of slabs of {}", who(), at,
-                       high(i), slab->value);
+      return bad_input("buffer '{}': may not live in memory '{}'", name(i), home.name);
+    const std::int64_t end = at + buffer.size.value;
+    if (home.slab && holds_bytes_[i] && at / home.slab->value != (end - 1) / home.slab->value)
+      return bad_input("buffer '{}': [{}, {}) crosses a boundary of slabs of {}", name(i), at, end,
+                       home.slab->value);
     return {};
   }
 
-  Status check_groups() const {
-    for (const auto& members : problem_.colocated) {
-      for (const BufferId id : members) {
-        if (low(id.index()) != low(members.front().index()))
-          return bad_input("buffer '{}': offset {}, but co-located '{}' is at {}",
-                           problem_.name(id), low(id.index()), problem_.name(members.front()),
-                           low(members.front().index()));
-      }
-    }
-    for (const auto& group : problem_.contiguous) {
-      std::int64_t expected = group.empty() ? 0 : low(group.front().index());
-      for (const BufferId id : group) {
-        const std::int64_t alignment = problem_.buffers[id.index()].alignment;
-        if (!group.empty() && low(group.front().index()) % alignment != 0)
-          return bad_input("buffer '{}': its group starts at {}, no multiple of {}",
-                           problem_.name(id), low(group.front().index()), alignment);
-        expected = (expected + alignment - 1) / alignment * alignment;
-        if (low(id.index()) != expected)
-          return bad_input("buffer '{}': offset {}, but its group puts it at {}", problem_.name(id),
-                           low(id.index()), expected);
-        expected += problem_.buffers[id.index()].size.value;
-      }
-      PLIMSOLL_RETURN_IF_ERROR(check_one_memory(group));
-      PLIMSOLL_RETURN_IF_ERROR(check_one_slab(group));
-    }
-    for (const auto& members : problem_.colocated) {
-      PLIMSOLL_RETURN_IF_ERROR(check_one_memory(members));
-    }
-    return {};
-  }
-
-  Status check_one_memory(const std::vector<BufferId>& members) const {
+  Status check_class(const std::vector<BufferId>& members) const {
     for (const BufferId id : members) {
-      if (memory(id.index()) != memory(members.front().index()))
-        return bad_input("buffer '{}': lives apart from its group", problem_.name(id));
+      const std::size_t i = id.index(), first = members.front().index();
+      if (low(i) != low(first))
+        return bad_input("buffer '{}': offset {}, but co-located '{}' is at {}", name(i), low(i),
+                         name(first), low(first));
+      if (memory(i) != memory(first))
+        return bad_input("buffer '{}': lives apart from its group", name(i));
     }
     return {};
   }
 
-  Status check_one_slab(const std::vector<BufferId>& group) const {
+  Status check_group(const std::vector<BufferId>& group) const {
     if (group.empty()) return {};
-    const auto& slab = problem_.memories[memory(group.front().index())].slab;
-    if (!slab) return {};
+    const std::size_t first = group.front().index();
+    const auto& slab = problem_.memories[memory(first)].slab;
+    std::int64_t expected = low(first);
     std::optional<std::int64_t> slab_of_all;
     for (const BufferId id : group) {
-      if (boxes(id.index()).empty()) continue;
-      const std::int64_t here = low(id.index()) / slab->value;
-      if (slab_of_all.value_or(here) != here)
-        return bad_input("buffer '{}': at {} its group crosses a boundary of slabs of {}",
-                         problem_.name(id), low(id.index()), slab->value);
-      slab_of_all = here;
+      const std::size_t i = id.index();
+      const Buffer& buffer = problem_.buffers[i];
+      if (low(first) % buffer.alignment != 0)
+        return bad_input("buffer '{}': its group starts at {}, no multiple of {}", name(i),
+                         low(first), buffer.alignment);
+      expected = (expected + buffer.alignment - 1) / buffer.alignment * buffer.alignment;
+      if (low(i) != expected)
+        return bad_input("buffer '{}': offset {}, but its group puts it at {}", name(i), low(i),
+                         expected);
+      expected += buffer.size.value;
+      if (memory(i) != memory(first))
+        return bad_input("buffer '{}': lives apart from its group", name(i));
+      if (!slab || !holds_bytes_[i]) continue;
+      if (slab_of_all.value_or(low(i) / slab->value) != low(i) / slab->value)
+        return bad_input("buffer '{}': at {} its group crosses a boundary of slabs of {}", name(i),
+                         low(i), slab->value);
+      slab_of_all = low(i) / slab->value;
     }
     return {};
   }
 
   Status check_heights() const {
-    const std::vector<Bytes> heights = this->heights();
-    for (std::size_t m = 0; m < heights.size(); ++m) {
+    const std::vector<Bytes> found = heights();
+    for (std::size_t m = 0; m < found.size(); ++m) {
       const Memory& memory = problem_.memories[m];
-      if (m < packing_.heights.size() && packing_.heights[m] != heights[m])
+      if (m < packing_.heights.size() && packing_.heights[m] != found[m])
         return bad_input("memory '{}': height is {}, the packing claims {}", memory.name,
-                         heights[m].value, packing_.heights[m].value);
-      if (packing_.fits() && memory.capacity && heights[m] > *memory.capacity)
+                         found[m].value, packing_.heights[m].value);
+      if (packing_.fits() && memory.capacity && found[m] > *memory.capacity)
         return bad_input("memory '{}': height {} is above its capacity {}", memory.name,
-                         heights[m].value, memory.capacity->value);
+                         found[m].value, memory.capacity->value);
     }
     return {};
   }
 
-  tl::unexpected<Error> overlap(const Box& a, const Box& b) const {
+  Status overlap(const Box& a, const Box& b) const {
     return bad_input("buffers '{}' and '{}' are alive together and overlap: [{}, {}) and [{}, {})",
-                     problem_.name(BufferId(a.buffer)), problem_.name(BufferId(b.buffer)), a.lo,
-                     a.hi, b.lo, b.hi);
+                     name(a.buffer), name(b.buffer), a.lo, a.hi, b.lo, b.hi);
   }
-
-  Status check_ends(const Box& a, const Box& b) const {
-    if (problem_.ends.empty()) return {};
-    const ArenaEnd end_a = problem_.ends[a.buffer];
-    const ArenaEnd end_b = problem_.ends[b.buffer];
-    if (end_a == ArenaEnd::kFront && end_b == ArenaEnd::kBack && a.hi > b.lo)
-      return wrong_side(a, b);
-    if (end_b == ArenaEnd::kFront && end_a == ArenaEnd::kBack && b.hi > a.lo)
-      return wrong_side(b, a);
-    return {};
-  }
-
-  tl::unexpected<Error> wrong_side(const Box& front, const Box& back) const {
+  Status wrong_side(const Box& front, const Box& back) const {
     return bad_input("front buffer '{}' at [{}, {}) is above back buffer '{}' at [{}, {})",
-                     problem_.name(BufferId(front.buffer)), front.lo, front.hi,
-                     problem_.name(BufferId(back.buffer)), back.lo, back.hi);
-  }
-
-  Status enter(Alive& alive, const Box& box) const {
-    const std::size_t m = memory(box.buffer);
-    const auto here = alive.boxes.insert({m, box.lo, box.hi, box.buffer}).first;
-    const auto hits = [&](const auto& other) {
-      const auto& [om, lo, hi, buffer] = other;
-      return om == m && lo < box.hi && box.lo < hi && !same_class(buffer, box.buffer);
-    };
-    for (auto above = std::next(here); above != alive.boxes.end(); ++above) {
-      if (hits(*above)) return overlap(box, this->box(std::get<3>(*above)));
-      if (!same_class(std::get<3>(*above), box.buffer)) break;
-    }
-    for (auto below = here; below != alive.boxes.begin();) {
-      --below;
-      if (hits(*below)) return overlap(box, this->box(std::get<3>(*below)));
-      if (!same_class(std::get<3>(*below), box.buffer)) break;
-    }
-    return enter_ends(alive, box);
-  }
-
-  Status enter_ends(Alive& alive, const Box& box) const {
-    if (problem_.ends.empty() || problem_.ends[box.buffer] == ArenaEnd::kAny) return {};
-    const std::size_t m = memory(box.buffer);
-    const bool front = problem_.ends[box.buffer] == ArenaEnd::kFront;
-    if (front) {
-      alive.front_tops.insert({m, box.hi});
-    } else {
-      alive.back_bottoms.insert({m, box.lo});
-    }
-    const auto top = alive.front_tops.upper_bound({m, std::numeric_limits<std::int64_t>::max()});
-    const auto bottom = alive.back_bottoms.lower_bound({m, 0});
-    if (top == alive.front_tops.begin() || bottom == alive.back_bottoms.end()) return {};
-    if (std::prev(top)->first != m || bottom->first != m) return {};
-    if (std::prev(top)->second <= bottom->second) return {};
-    return bad_input("{} buffer '{}' at [{}, {}) is on the wrong side: front reaches {}, back {}",
-                     front ? "front" : "back", problem_.name(BufferId(box.buffer)), box.lo, box.hi,
-                     std::prev(top)->second, bottom->second);
-  }
-
-  void leave(Alive& alive, const Box& box) const {
-    const std::size_t m = memory(box.buffer);
-    alive.boxes.erase({m, box.lo, box.hi, box.buffer});
-    if (problem_.ends.empty()) return;
-    const auto erase_one = [&](auto& set, std::int64_t key) {
-      if (const auto at = set.find({m, key}); at != set.end()) set.erase(at);
-    };
-    if (problem_.ends[box.buffer] == ArenaEnd::kFront) erase_one(alive.front_tops, box.hi);
-    if (problem_.ends[box.buffer] == ArenaEnd::kBack) erase_one(alive.back_bottoms, box.lo);
+                     name(front.buffer), front.lo, front.hi, name(back.buffer), back.lo, back.hi);
   }
 
   const Problem& problem_;
   const Packing& packing_;
-
- public:
-  void number_classes() {
-    class_.assign(problem_.size(), -1);
-    for (std::size_t k = 0; k < problem_.colocated.size(); ++k) {
-      for (const BufferId id : problem_.colocated[k]) class_[id.index()] = static_cast<int>(k);
-    }
-  }
-
- private:
-  std::vector<int> class_;
+  std::vector<std::size_t> class_;  // by buffer: the first of its co-located class, or itself
+  std::vector<bool> holds_bytes_;   // by buffer: at any time
+  std::vector<Box> boxes_;
 };
 
 }  // namespace
@@ -341,23 +271,18 @@ std::vector<Bytes> packed_heights(const Problem& problem, const Packing& packing
 }
 
 Status check_packing_slowly(const Problem& problem, const Packing& packing) {
-  Checker checker(problem, packing);
-  checker.number_classes();
+  PLIMSOLL_RETURN_IF_ERROR(Checker::check_numbers(problem, packing));
+  const Checker checker(problem, packing);
   PLIMSOLL_RETURN_IF_ERROR(checker.check_places());
   return checker.check_every_pair();
 }
 
 Status check_packing(const Problem& problem, const Packing& packing) {
-  const bool clocks = problem.clocks.streams > 0;
-  const bool windows = std::any_of(problem.gaps.begin(), problem.gaps.end(),
-                                   [](const Gap& gap) { return !gap.window.empty(); });
-  if ((clocks && (!problem.colocated.empty() || !problem.ends.empty())) ||
-      (windows && !problem.colocated.empty()))
-    return check_packing_slowly(problem, packing);
-  Checker checker(problem, packing);
-  checker.number_classes();
+  PLIMSOLL_RETURN_IF_ERROR(Checker::check_numbers(problem, packing));
+  const Checker checker(problem, packing);
   PLIMSOLL_RETURN_IF_ERROR(checker.check_places());
-  return clocks ? checker.sweep_space() : checker.sweep_time();
+  PLIMSOLL_RETURN_IF_ERROR(checker.check_overlaps());
+  return checker.check_ends();
 }
 
 }  // namespace plimsoll::pack

@@ -1,14 +1,20 @@
-// The independent checker: is this packing right?
+// The verifier of packings: is this packing right?
 //
-// It shares no code with the engines: it reads the Problem and the offsets, and asks every rule of
-// problem.h in turn. The first broken rule comes back as an error that names the buffers and both
-// values. check_packing() sweeps time with the buffers alive sorted by offset, n log n; under
-// clocks it sweeps space, where the buffers that use one byte must form a chain.
-// check_packing_slowly() asks every pair and is meant for tests, and for clocks together with
-// classes or ends.
+// It calls no function of the packer: it knows the plain data of Problem and Packing, and asks
+// every rule of problem.h in turn. The first broken rule comes back as an error that names the
+// buffers and both values.
 //
-// Heights are recomputed and compared with what the packing claims; when it claims to fit, the
-// capacities are checked too.
+//   places      aligned, at the fixed offset, in a memory that exists and is allowed, in one slab
+//   groups      contiguous ones follow each other, co-located ones share their first byte
+//   heights     recomputed and compared with what the packing claims; when it claims to fit, with
+//               the capacities too
+//   overlap     one sweep through space: the boxes over one byte, sorted by their beginning, must
+//               come one after another, so that a new one is compared with its neighbours only
+//   ends        one sweep through time: no front buffer alive reaches above a back buffer alive
+//
+// Cost: n log n, and each box beside a co-located class is compared with all of its members there.
+// Ends together with clocks are asked pair by pair: clocks have no one time to sweep through.
+// check_packing_slowly() asks every pair of boxes about overlap and ends: the verifier's verifier.
 #pragma once
 
 #include "plimsoll/base/result.h"

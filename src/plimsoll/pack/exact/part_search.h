@@ -17,7 +17,7 @@
 
 #include "plimsoll/pack/budget.h"
 #include "plimsoll/pack/model/bodies.h"
-#include "plimsoll/pack/pack.h"
+#include "plimsoll/pack/pack_options.h"
 
 namespace plimsoll::pack {
 

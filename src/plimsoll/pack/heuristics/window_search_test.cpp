@@ -6,6 +6,7 @@
 #include "plimsoll/pack/bounds/bounds.h"
 #include "plimsoll/pack/check/check_packing.h"
 #include "plimsoll/pack/model/generate.h"
+#include "plimsoll/pack/model/make_bodies.h"
 
 namespace plimsoll::pack {
 namespace {

@@ -1,23 +1,19 @@
 // Bodies and sections: the problem as the engines see it.
 //
-// The vocabulary of a Problem is wide; what it means for offsets is narrow. make_bodies() reduces
+// The vocabulary of a Problem is wide; what it means for offsets is narrow. make_bodies.h reduces
 // it:
 //
 //   body     what moves as one: a buffer, or all members of contiguous groups and co-located
-//            classes
-//            that hang together. Placed at x, a buffer of the body lies at x + its delta.
+//            classes that hang together. Placed at x, a buffer of the body lies at x + its delta.
 //   section  a maximal set of things alive together. A sweep closes a section at the first death
 //            after a birth; two lifetimes overlap exactly when they share a section, so time
-//            becomes
-//            section numbers [first, last), of which there are at most as many as buffers.
+//            becomes section numbers [first, last), of which there are at most as many as buffers.
 //   piece    the rectangle [first, last) x [x+lo, x+hi) that a body covers. A plain body is one
-//            piece
-//            with lo 0; gaps, windows, groups and classes make more.
+//            piece with lo 0; gaps, windows, groups and classes make more.
 //   unit     a number that divides every size and every place that matters; the model counts in it.
 //            If all offsets are multiples of A anyway (the alignments' common divisor), sizes are
 //            first rounded up to A: that changes nothing but how much of the last unit is used,
-//            which
-//            `overhang` remembers.
+//            which `overhang` remembers.
 //
 // Alignment and slabs are one function: lift(body, x) is the lowest allowed place at or above x.
 // It is monotone, which is all the engines need to know about it.
@@ -29,8 +25,6 @@
 //
 // Example: the harbour of problem.h has unit 4, sections {0: b0 b2} {1: b1 b2}, and three plain
 // bodies with pieces [0,1), [1,2), [0,2).
-//
-// Cost O(n log n), or O(n) when times are dense integers.
 #pragma once
 
 #include <cstdint>
@@ -76,7 +70,7 @@ struct BodyModel {
   bool plain = true;      // every body one piece from 0, plain lifetimes, no arena ends
   bool has_fixed = false;
   std::vector<char> here;               // per buffer: lives in this memory
-  std::vector<std::uint32_t> body_of;   // per buffer; kNoBody: it needs no room
+  std::vector<std::uint32_t> body_of;   // per buffer; kNoBody: it needs no bytes
   std::vector<std::int64_t> delta_of;   // per buffer, in bytes
   std::vector<BufferId> contradiction;  // not empty: these cannot be placed at all
 
@@ -95,14 +89,10 @@ struct BodyModel {
   }
 };
 
-// The bodies of the buffers that live in `memory` under `assignment` (empty: all buffers).
-BodyModel make_bodies(const Problem& problem, std::size_t memory,
-                      std::span<const std::uint8_t> assignment);
-
 // True when two pieces of different bodies may not share a byte.
 bool pieces_meet(const BodyModel& model, const Piece& a, const Piece& b);
 
-// Offsets of the buffers of this memory from places of bodies; a buffer that needs no room lies at
+// Offsets of the buffers of this memory from places of bodies; a buffer that needs no bytes lies at
 // its fixed place, or at 0.
 void write_offsets(const BodyModel& model, std::span<const std::int64_t> places,
                    std::span<Offset> offsets);

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "plimsoll/schedule/workload/training_graphs.h"
+#include "plimsoll/schedule/testing/training_graphs.h"
 
 namespace plimsoll::schedule {
 namespace {

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "plimsoll/base/random.h"
-#include "plimsoll/model/onnx/backend_case.h"
+#include "plimsoll/model/onnx/testing/backend_case.h"
 #include "plimsoll/ops/functions.h"
 
 namespace plimsoll::model::onnx {

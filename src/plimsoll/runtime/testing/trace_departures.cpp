@@ -1,4 +1,4 @@
-#include "plimsoll/runtime/trace_departures.h"
+#include "plimsoll/runtime/testing/trace_departures.h"
 
 #include <map>
 #include <set>

@@ -1,6 +1,6 @@
 #include <string_view>
 
-#include "plimsoll/autodiff/operator_examples.h"
+#include "plimsoll/autodiff/testing/operator_examples.h"
 
 namespace plimsoll::autodiff {
 namespace {

@@ -1,4 +1,4 @@
-#include "plimsoll/autodiff/gradient_check.h"
+#include "plimsoll/autodiff/testing/gradient_check.h"
 
 #include <algorithm>
 #include <cmath>

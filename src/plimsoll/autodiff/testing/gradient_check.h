@@ -20,7 +20,7 @@
 // Cost: two evaluations an element and check. Keep examples small.
 #pragma once
 
-#include "plimsoll/autodiff/operator_examples.h"
+#include "plimsoll/autodiff/testing/operator_examples.h"
 #include "plimsoll/base/result.h"
 
 namespace plimsoll::autodiff {

@@ -11,7 +11,8 @@
 #pragma once
 
 #include "plimsoll/pack/budget.h"
-#include "plimsoll/pack/pack.h"
+#include "plimsoll/pack/model/packing.h"
+#include "plimsoll/pack/pack_options.h"
 
 namespace plimsoll::pack {
 

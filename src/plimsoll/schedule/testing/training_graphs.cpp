@@ -1,4 +1,4 @@
-#include "plimsoll/schedule/workload/training_graphs.h"
+#include "plimsoll/schedule/testing/training_graphs.h"
 
 #include <algorithm>
 #include <array>

@@ -1,10 +1,10 @@
-#include "plimsoll/pack/model/memories.h"
+#include "plimsoll/pack/memories.h"
 
 #include <algorithm>
 #include <numeric>
 
 #include "plimsoll/pack/bounds/bounds.h"
-#include "plimsoll/pack/model/bodies.h"
+#include "plimsoll/pack/model/make_bodies.h"
 #include "plimsoll/pack/model/rigid.h"
 #include "plimsoll/pack/portfolio.h"
 

@@ -1,4 +1,4 @@
-#include "plimsoll/model/onnx/backend_case.h"
+#include "plimsoll/model/onnx/testing/backend_case.h"
 
 #include <cmath>
 

@@ -1,4 +1,4 @@
-#include "plimsoll/autodiff/operator_examples.h"
+#include "plimsoll/autodiff/testing/operator_examples.h"
 
 namespace plimsoll::autodiff {
 namespace {
