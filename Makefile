@@ -48,20 +48,20 @@ bench-torch: build ## training steps against PyTorch's (PYTHON=a Python that has
 bench-ort: build  ## inference beside onnxruntime (PYTHON must have onnxruntime)
 	@$(PYTHON) tools/references/bench_ort.py $(BUILD)/plimsoll
 
-bench-pack: build ## the packer's bars (PLIMSOLL_CORPUS names the folder of problems)
+bench-pack: build ## benchmarks of the packer (PLIMSOLL_CORPUS names the folder of problems)
 	@$(BUILD)/bin/pack_bench
 
-bench-fit: build  ## the bars of fitting a budget
+bench-fit: build  ## benchmarks of fitting a budget
 	@$(BUILD)/bin/fit_bench
 	@$(BUILD)/bin/run_bench
 
-bench-plan: build ## the bars of planning: its time, and a planned step beside one without a plan
+bench-plan: build ## benchmarks of planning: its time, and a planned step beside one without a plan
 	@$(BUILD)/bin/plan_bench
 
 figures:         ## rerun the figures of README and docs/benchmarks.md and rewrite their tables (ONLY="bytes packer", ONLY=--quick; PYTHON=one with torch and onnxruntime)
 	@$(PYTHON) tools/figures.py --build $(BUILD) --python $(PYTHON) $(ONLY)
 
-bench-malloc: build ## the bars of the host allocator (RIVALS="--allocator NAME=PATH …", PYTHON with torch for one row)
+bench-malloc: build ## benchmarks of the host allocator (RIVALS="--allocator NAME=PATH …", PYTHON with torch for one row)
 	@bench/malloc/bench.py $(BUILD) $(RIVALS) $(if $(filter-out python3,$(PYTHON)),--python $(PYTHON))
 
 install: build   ## install program, library and headers (PREFIX=/usr/local)

@@ -103,7 +103,7 @@ class Plan:
 
 
 class PlanError(Exception):
-    """What plimsoll_plan_dag() refused; `plan` has the floor, the smallest budget and the limiting values."""
+    """What plimsoll_plan_dag() refused; `plan` has the lower bound, the smallest budget and the limiting values."""
 
     def __init__(self, plan):
         super().__init__(plan.message)

@@ -1,4 +1,4 @@
-// Any bytes: the reader refuses or gives a workload whose keep-all schedule the verifier accepts.
+// Any bytes: the reader refuses or gives a workload whose no-recompute schedule the verifier accepts.
 #include <cstdlib>
 
 #include "plimsoll/schedule/fit.h"

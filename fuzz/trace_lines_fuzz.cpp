@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "plimsoll/report/account_of_trace.h"
+#include "plimsoll/report/timeline_of_trace.h"
 #include "plimsoll/trace/chrome_trace.h"
 #include "plimsoll/trace/trace_file.h"
 
@@ -15,6 +15,6 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   const auto again = trace::parse_trace(text);
   if (!again || trace::format_trace(*again) != text) std::abort();
   trace::format_chrome_trace(*trace);
-  report::peak_of(report::account_of(*trace, "trace", {}));
+  report::peak_of(report::timeline_of(*trace, "trace", {}));
   return 0;
 }

@@ -14,11 +14,12 @@ A table of figures stands between two comments:
     <!-- end -->
 
 SECTIONS below says what each is made of. Without NAMEs all are rerun that can be here: some want a Python with torch or
-onnxruntime (--python), some a GPU or problems that are not in this repository. Those that cannot be rerun keep their text and
-their date, and that is said. --quick leaves out what takes minutes or a quiet machine. A file is written after each section.
+onnxruntime (--python), some a GPU or problems that are not in this repository, and some were measured by hand to choose between
+designs. Those that cannot be rerun keep their text and their date, and that is said. --quick leaves out what takes minutes or a quiet machine. A file is written after each section.
 
 --check (what `ctest -R figures` runs) measures nothing: every section is there, every table is in the form this script would
-write, cell by cell, has its date, and no table with figures stands in README.md outside the comments. Standard library only.
+write, cell by cell, has its date, and no table with figures stands in these pages outside the comments. Standard
+library only.
 """
 import argparse
 import datetime
@@ -339,10 +340,14 @@ def demo(here):
     return re.sub(r" +\d+ ms(?=   )|(?<=measured peak) +step", "", table), "the bytes of the first three rows are exact for one instruction set and number of threads; losses for the seed."
 
 
+def by_hand(here):
+    raise Missing("measured by hand, to choose between designs")
+
+
 SECTIONS = [
-    Section("demo", "README.md", "make run", [], demo),
+    Section("demo", "docs/benchmarks.md", "make run", [], demo),
     Section("bytes", "README.md", "plimsoll plan MODEL --batch N --json", ["model", "batch", "PyTorch's mode", "every tensor its own", "Plimsoll", "PyTorch's best", "difference"], bytes_of_a_step, texts=3, ours=(4,), quick=True),
-    Section("torch", "README.md", "make bench-torch PYTHON=a-python-with-torch", ["model", "size", "PyTorch's mode", "PyTorch's best", "Plimsoll", "ratio", "lowest peak of PyTorch", "ours"], steps_against_torch, texts=3, ours=(4, 7)),
+    Section("torch", "docs/benchmarks.md", "make bench-torch PYTHON=a-python-with-torch", ["model", "size", "PyTorch's mode", "PyTorch's best", "Plimsoll", "ratio", "lowest peak of PyTorch", "ours"], steps_against_torch, texts=3, ours=(4, 7)),
     Section("budget", "docs/benchmarks.md", "build/release/bin/run_bench 1 MODEL", ["model", "how", "budget", "arena", "step, ms", "slower, %", "off, %"], steps_within_budgets, texts=3, ours=(5,)),
     Section("packer", "docs/benchmarks.md", "build/release/bin/pack_bench hard minimize million", ["problem", "seeds", "seconds", "above the bound"], packer, texts=2, ours=(2,), quick=True),
     Section("allocator", "docs/benchmarks.md", "bash torch/tests/run_on_gpu.sh", ["allocator", "reserved, of the live peak", "time"], allocator_on_a_gpu),
@@ -352,6 +357,13 @@ SECTIONS = [
     Section("thousand", "docs/benchmarks.md", "plimsoll plan resnet --depth 1000 --batch 32 --figure --deadline 10s", ["strategy", "feature maps", "time"], classic_figure),
     Section("graphs", "docs/benchmarks.md", "build/release/bin/fit_bench 4 NAME", ["graph", "nodes", "budget", "proven optimum", "ours", "lower bound", "first plan"], generated_graphs, ours=(4,)),
     Section("published", "docs/benchmarks.md", "PLIMSOLL_MOCCASIN=moccasin/data tools/figures.py published", ["graph", "budget", "proven optimum", "ours", "lower bound", "order free"], published_graphs, ours=(3,)),
+    Section("replay", "docs/benchmarks.md", "plimsoll replay FILE --allocator all", ["trace", "plimsoll", "PyTorch default", "expandable segments"], by_hand, texts=4),
+    Section("recorded", "docs/benchmarks.md", "python bench/trace/record_traces.py FOLDER && plimsoll replay FOLDER/NAME.jsonl.gz", ["trace", "live", "without shared slabs", "with"], by_hand, texts=4),
+    Section("slabs", "docs/benchmarks.md", "bash torch/tests/run_on_gpu.sh", ["1/n of what is held / of a request", "reserved over live", "map calls", "H200: reserved / allocated, time"], by_hand, texts=4),
+    Section("snapshots", "docs/benchmarks.md", "build/release/bin/snapshot_bench make FILE 1000000000 FRAMES && build/release/bin/snapshot_bench read FILE", ["file", "events", "CPU time", "anonymous memory"], by_hand, texts=4),
+    Section("allocations", "docs/benchmarks.md", "build/release/bin/torch_bench", ["work", "ns"], by_hand, texts=2),
+    Section("operations", "docs/benchmarks.md", "plimsoll replay FILE --json", ["snapshot", "operations", "map calls", "ns per operation", "ns per event"], by_hand, texts=5),
+    Section("stacks", "docs/benchmarks.md", "build/release/bin/torch_bench && plimsoll replay FILE", ["free blocks kept per size", "replace one of 64 / 512 / 2048", "512 small ones", "ResNet-50 snapshot"], by_hand, texts=4),
 ]
 
 

@@ -52,10 +52,10 @@ class AddressMap {
   /** Fills the image. A view that only moved sideways keeps its pixels and fills what came into sight.
    * @param {Uint32Array} pixels @param {number} wide @param {number} tall */
   paint(pixels, wide, tall) {
-    const {account, axis, grouping, selection, pinnedBand, matches} = this.state;
+    const {timeline, axis, grouping, selection, pinnedAllocation, matches} = this.state;
     const ground = themeColor('--soft');
     const span = axis.to - axis.from;
-    const look = [account, axis.mode, grouping, selection, pinnedBand, matches, ground, span.toPrecision(9), this.low, this.high];
+    const look = [timeline, axis.mode, grouping, selection, pinnedAllocation, matches, ground, span.toPrecision(9), this.low, this.high];
     const before = this.drawn;
     let [first, end] = [0, wide];
     let from = axis.from;
@@ -79,43 +79,43 @@ class AddressMap {
     this.fill(pixels, wide, tall, ground, from, first, end);
   }
 
-  /** Which bands stand out: those sharing memory with the pinned one, or those searched for; null for all. */
+  /** Which allocations stand out: those sharing memory with the pinned one, or those searched for; null for all. */
   standsOut() {
-    const {pinnedBand, matches, account} = this.state;
-    if (pinnedBand >= 0) {
-      const {place, bytes, memory} = account.bands;
-      const low = place[pinnedBand];
-      const high = low + bytes[pinnedBand];
-      return (b) => place[b] < high && low < place[b] + bytes[b] && memory[b] === memory[pinnedBand];
+    const {pinnedAllocation, matches, timeline} = this.state;
+    if (pinnedAllocation >= 0) {
+      const {place, bytes, memory} = timeline.allocations;
+      const low = place[pinnedAllocation];
+      const high = low + bytes[pinnedAllocation];
+      return (b) => place[b] < high && low < place[b] + bytes[b] && memory[b] === memory[pinnedAllocation];
     }
     if (matches) return (b) => matches[b] === 1;
     return null;
   }
 
-  /** Draws the bands that meet columns [first, stop) of the image, whose left border is at `left`.
+  /** Draws the allocations that meet columns [first, stop) of the image, whose left border is at `left`.
    * @param {Uint32Array} pixels @param {number} wide @param {number} tall @param {string} ground
    * @param {number} left @param {number} first @param {number} stop */
   fill(pixels, wide, tall, ground, left, first, stop) {
-    const {account, axis, grouping, selection} = this.state;
-    const {begin, end, place, bytes, blockEnd, count} = account.bands;
+    const {timeline, axis, grouping, selection} = this.state;
+    const {begin, end, place, bytes, blockEnd, count} = timeline.allocations;
     const {shown} = selection;
-    const {colors, of} = account.groupings[grouping];
+    const {colors, of} = timeline.groupings[grouping];
     // Neighbours of one colour differ a little, so that each can be seen.
     const shades = [1, .9, .8].map((share) => Uint32Array.from(colors, (color) => pixel(color, ground, share)));
     const edge = Uint32Array.from(colors, (color) => pixel(color, '#000000', .72));
     const faded = Uint32Array.from(colors, (color) => pixel(color, ground, .16));
     const out = this.standsOut();
     const steps = axis.mode === 'step';
-    const {seconds} = account;
+    const {seconds} = timeline;
     const scaleX = wide / (axis.to - axis.from);
     const scaleY = tall / (this.high - this.low);
     const [low, high] = [this.low, this.high];
-    const firstTick = axis.tickAt(left + (first - 1) / scaleX);
-    const lastTick = axis.tickAt(left + stop / scaleX) + 1;
+    const firstTimeStep = axis.timeStepAt(left + (first - 1) / scaleX);
+    const lastTimeStep = axis.timeStepAt(left + stop / scaleX) + 1;
     for (let b = 0; b < count; ++b) {
-      if ((b & 255) === 0) while (b < count && blockEnd[b >> 8] <= firstTick) b += BLOCK;
-      if (b >= count || begin[b] > lastTick) break;
-      if (end[b] <= firstTick || !shown[b] || place[b] >= high || place[b] + bytes[b] <= low) continue;
+      if ((b & 255) === 0) while (b < count && blockEnd[b >> 8] <= firstTimeStep) b += BLOCK;
+      if (b >= count || begin[b] > lastTimeStep) break;
+      if (end[b] <= firstTimeStep || !shown[b] || place[b] >= high || place[b] + bytes[b] <= low) continue;
       const from = steps ? begin[b] : seconds[begin[b]];
       const to = steps ? end[b] : seconds[end[b]];
       const whole = Math.floor((from - left) * scaleX);
@@ -137,10 +137,10 @@ class AddressMap {
     }
   }
 
-  /** Bands with room for a name: [band, x0, x1, y0, y1] in pixels. @param {number} wide @param {number} tall */
+  /** Allocations with room for a name: [allocation, x0, x1, y0, y1] in pixels. @param {number} wide @param {number} tall */
   labels(wide, tall) {
-    const {account, axis, selection} = this.state;
-    const {begin, end, place, bytes, count} = account.bands;
+    const {timeline, axis, selection} = this.state;
+    const {begin, end, place, bytes, count} = timeline.allocations;
     const scaleX = wide / (axis.to - axis.from);
     const scaleY = tall / (this.high - this.low);
     const least = 15 / scaleY;
@@ -159,13 +159,13 @@ class AddressMap {
 
   /** @param {CanvasRenderingContext2D} context @param {number[][]} labels @param {number} left @param {number} ratio */
   drawLabels(context, labels, left, ratio) {
-    const {account} = this.state;
+    const {timeline} = this.state;
     context.textAlign = 'left';
     context.textBaseline = 'middle';
     context.fillStyle = '#0c141b';
     for (const [b, x0, x1, y0, y1] of labels) {
       const room = Math.floor(((x1 - x0) / ratio - 8) / 6);
-      const name = account.texts[account.bands.name[b]];
+      const name = timeline.texts[timeline.allocations.name[b]];
       const text = name.length <= room ? name : name.slice(0, Math.max(0, room - 1)) + '…';
       if (room > 4) context.fillText(text, left + x0 / ratio + 5, (y0 + y1) / 2 / ratio);
     }
@@ -184,33 +184,33 @@ class AddressMap {
 
   /** @param {CanvasRenderingContext2D} context @param {number} left @param {number} plot @param {number} height */
   drawPinned(context, left, plot, height) {
-    const {account, axis, pinnedBand} = this.state;
-    if (pinnedBand < 0) return;
-    const {begin, end, place, bytes} = account.bands;
-    const x = (tick) => left + Math.min(plot, Math.max(0, (axis.position(tick) - axis.from) / (axis.to - axis.from) * plot));
+    const {timeline, axis, pinnedAllocation} = this.state;
+    if (pinnedAllocation < 0) return;
+    const {begin, end, place, bytes} = timeline.allocations;
+    const x = (timeStep) => left + Math.min(plot, Math.max(0, (axis.position(timeStep) - axis.from) / (axis.to - axis.from) * plot));
     const y = (at) => Math.min(height, Math.max(0, height * (1 - (at - this.low) / (this.high - this.low))));
     context.strokeStyle = themeColor('--ink');
     context.lineWidth = 2;
-    const [x0, x1, y0, y1] = [x(begin[pinnedBand]), x(end[pinnedBand]), y(place[pinnedBand] + bytes[pinnedBand]), y(place[pinnedBand])];
+    const [x0, x1, y0, y1] = [x(begin[pinnedAllocation]), x(end[pinnedAllocation]), y(place[pinnedAllocation] + bytes[pinnedAllocation]), y(place[pinnedAllocation])];
     context.strokeRect(x0, y0, Math.max(2, x1 - x0), Math.max(2, y1 - y0));
   }
 
   /** The allocation under a point, or -1. @param {number} x @param {number} y */
   hit(x, y) {
-    const {account, axis, selection} = this.state;
+    const {timeline, axis, selection} = this.state;
     const {surface} = this;
     if (!surface || x < surface.left || x > surface.left + surface.plot) return -1;
     const position = axis.from + (x - surface.left) / surface.plot * (axis.to - axis.from);
-    const tick = axis.tickAt(position);
+    const timeStep = axis.timeStepAt(position);
     const height = surface.height - 4;
     const at = this.low + (1 - y / height) * (this.high - this.low);
     const slack = (this.high - this.low) / height;
-    const {bands} = account;
+    const {allocations} = timeline;
     let near = -1;
-    for (let b = 0; b < bands.count && bands.begin[b] <= tick; ++b) {
-      if (bands.end[b] <= tick || !selection.shown[b]) continue;
-      if (bands.place[b] <= at && at < bands.place[b] + bands.bytes[b]) return b;
-      if (bands.place[b] - slack <= at && at < bands.place[b] + bands.bytes[b] + slack) near = b;
+    for (let b = 0; b < allocations.count && allocations.begin[b] <= timeStep; ++b) {
+      if (allocations.end[b] <= timeStep || !selection.shown[b]) continue;
+      if (allocations.place[b] <= at && at < allocations.place[b] + allocations.bytes[b]) return b;
+      if (allocations.place[b] - slack <= at && at < allocations.place[b] + allocations.bytes[b] + slack) near = b;
     }
     return near;
   }

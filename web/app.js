@@ -3,69 +3,69 @@
 const TABS = [['timeline', 'Timeline'], ['peak', 'Peak'], ['operators', 'Operators'], ['layers', 'Layers'], ['remedies', 'Remedies'], ['compare', 'Compare'], ['curve', 'Curve']];
 
 class App {
-  /** @param {any} report @param {any[]} accounts */
-  constructor(report, accounts) {
+  /** @param {any} report @param {any[]} timelines */
+  constructor(report, timelines) {
     this.report = report;
-    this.accounts = accounts;
-    this.stackers = accounts.map((account) => new Stacker(account));
-    this.wholes = accounts.map((account) => new BandSelection(account, 0, -1));
+    this.timelines = timelines;
+    this.stackers = timelines.map((timeline) => new Stacker(timeline));
+    this.wholes = timelines.map((timeline) => new AllocationSelection(timeline, 0, -1));
     this.tab = 'timeline';
     this.frame = 0;
     this.state = {};
     this.chart = new StackChart(byId('stack'), this.state);
     this.map = new AddressMap(byId('map'), this.state);
-    this.useAccount(0);
+    this.useTimeline(0);
     this.bind();
     if (report.comparison) this.show('compare');
   }
 
   /** @param {number} index */
-  useAccount(index) {
-    const account = this.accounts[index];
-    Object.assign(this.state, {account, stacker: this.stackers[index], axis: new Axis(account), grouping: this.state.grouping || 'kind',
-      selection: this.wholes[index], cursorTick: null, pinnedTick: null, pinnedBand: -1, matches: null});
+  useTimeline(index) {
+    const timeline = this.timelines[index];
+    Object.assign(this.state, {timeline, stacker: this.stackers[index], axis: new Axis(timeline), grouping: this.state.grouping || 'kind',
+      selection: this.wholes[index], cursorTimeStep: null, pinnedTimeStep: null, pinnedAllocation: -1, matches: null});
     this.map.reset();
     this.header();
     this.controls();
     this.panels();
     this.legend();
-    this.inspectTick(this.state.selection.peak.tick, false);
+    this.inspectTimeStep(this.state.selection.peak.time_step, false);
     this.draw();
   }
 
   header() {
-    const {account} = this.state;
+    const {timeline} = this.state;
     const {report} = this;
     document.title = report.title + ' · Plimsoll';
     byId('title').textContent = report.title;
     const words = {plan: 'A plan: what will be in memory, step by step', trace: 'A trace: what was in memory, event by event', snapshot: 'A PyTorch snapshot: what its allocator did'};
-    byId('subtitle').textContent = report.comparison ? 'Two accounts: ' + this.accounts.map((a) => a.title).join(' and ') : words[account.source];
-    byId('notes').hidden = account.notes.length === 0;
-    byId('notes').textContent = account.notes.join(' · ');
-    const cards = [card('peak', 'Alive at the peak', human(account.peak.bytes), grouped(account.peak.bytes) + ' bytes', account.peak.bytes)];
-    if (account.arena_bytes) {
-      const gap = account.arena_bytes - account.peak.bytes;
-      cards.push(card('arena', 'Arena, packed', human(account.arena_bytes), gap === 0 ? 'no byte lost between buffers' : (gap / account.peak.bytes * 100).toFixed(2) + ' % above what is alive', account.arena_bytes));
+    byId('subtitle').textContent = report.comparison ? 'Two timelines: ' + this.timelines.map((a) => a.title).join(' and ') : words[timeline.source];
+    byId('notes').hidden = timeline.notes.length === 0;
+    byId('notes').textContent = timeline.notes.join(' · ');
+    const cards = [card('peak', 'Alive at the peak', human(timeline.peak.bytes), grouped(timeline.peak.bytes) + ' bytes', timeline.peak.bytes)];
+    if (timeline.arena_bytes) {
+      const gap = timeline.arena_bytes - timeline.peak.bytes;
+      cards.push(card('arena', 'Arena, packed', human(timeline.arena_bytes), gap === 0 ? 'no byte lost between buffers' : (gap / timeline.peak.bytes * 100).toFixed(2) + ' % above what is alive', timeline.arena_bytes));
     }
-    if (account.budget_bytes) cards.push(card('budget', 'Budget', human(account.budget_bytes), human(account.budget_bytes - account.arena_bytes) + ' left', account.budget_bytes));
-    cards.push(card('when', 'Peak at', account.tickWord + ' ' + grouped(account.peak.tick), 'of ' + grouped(account.ticks)));
-    cards.push(card('allocations', account.source === 'plan' ? 'Buffers' : 'Allocations', grouped(account.bands.count), grouped(account.peak_set_count) + ' alive at the peak'));
-    if (account.duration > 0) cards.push(card('time', account.source === 'plan' ? 'Predicted time' : 'Recorded time', duration(account.duration), account.operators.count > 0 ? grouped(account.operators.count) + ' operators' : 'first to last event'));
+    if (timeline.budget_bytes) cards.push(card('budget', 'Budget', human(timeline.budget_bytes), human(timeline.budget_bytes - timeline.arena_bytes) + ' left', timeline.budget_bytes));
+    cards.push(card('when', 'Peak at', timeline.timeStepWord + ' ' + grouped(timeline.peak.time_step), 'of ' + grouped(timeline.time_steps)));
+    cards.push(card('allocations', timeline.source === 'plan' ? 'Buffers' : 'Allocations', grouped(timeline.allocations.count), grouped(timeline.peak_set_count) + ' alive at the peak'));
+    if (timeline.duration > 0) cards.push(card('time', timeline.source === 'plan' ? 'Predicted time' : 'Recorded time', duration(timeline.duration), timeline.operators.count > 0 ? grouped(timeline.operators.count) + ' operators' : 'first to last event'));
     byId('cards').replaceChildren(...cards);
   }
 
   controls() {
-    const {account} = this.state;
+    const {timeline} = this.state;
     this.fillSwitch('group-switch', [['kind', 'Kind'], ['layer', 'Layer'], ['phase', 'Phase']], this.state.grouping, (grouping) => { this.state.grouping = grouping; this.legend(); this.draw(); });
-    const axes = [['step', account.source === 'plan' ? 'Steps' : 'Events']];
-    if (account.duration > 0) axes.push(['time', 'Time']);
+    const axes = [['step', timeline.source === 'plan' ? 'Steps' : 'Events']];
+    if (timeline.duration > 0) axes.push(['time', 'Time']);
     this.fillSwitch('axis-switch', axes, this.state.axis.mode, (mode) => { this.state.axis.setMode(mode); this.draw(); });
-    byId('memory-choice').hidden = account.memories.length < 2;
-    byId('memory').replaceChildren(...account.memories.map((name, i) => element('option', {value: i}, name)));
-    byId('stream-choice').hidden = account.streams.length < 2;
-    byId('stream').replaceChildren(element('option', {value: -1}, 'all'), ...account.streams.map((name, i) => element('option', {value: i}, name)));
-    byId('account-choice').hidden = this.accounts.length < 2;
-    if (byId('account').options.length === 0) byId('account').replaceChildren(...this.accounts.map((a, i) => element('option', {value: i}, a.title)));
+    byId('memory-choice').hidden = timeline.memories.length < 2;
+    byId('memory').replaceChildren(...timeline.memories.map((name, i) => element('option', {value: i}, name)));
+    byId('stream-choice').hidden = timeline.streams.length < 2;
+    byId('stream').replaceChildren(element('option', {value: -1}, 'all'), ...timeline.streams.map((name, i) => element('option', {value: i}, name)));
+    byId('timeline-label').hidden = this.timelines.length < 2;
+    if (byId('timeline-choice').options.length === 0) byId('timeline-choice').replaceChildren(...this.timelines.map((a, i) => element('option', {value: i}, a.title)));
   }
 
   /** @param {string} id @param {string[][]} choices @param {string} chosen @param {(value: string) => void} choose */
@@ -82,20 +82,20 @@ class App {
   }
 
   panels() {
-    const {account} = this.state;
+    const {timeline} = this.state;
     const compare = this.report.comparison;
     // Built when first shown: a table of a million rows should not delay the chart.
     this.unbuilt = new Map(Object.entries({
-      peak: () => peakPanel(account, (band) => { this.pin(band, true); this.show('timeline'); }),
-      operators: () => operatorsPanel(account),
-      layers: () => layersPanel(account),
-      remedies: () => remediesPanel(account),
+      peak: () => peakPanel(timeline, (allocation) => { this.pin(allocation, true); this.show('timeline'); }),
+      operators: () => operatorsPanel(timeline),
+      layers: () => layersPanel(timeline),
+      remedies: () => remediesPanel(timeline),
     }));
-    if (compare) this.unbuilt.set('compare', () => comparePanel(compare, this.accounts));
+    if (compare) this.unbuilt.set('compare', () => comparePanel(compare, this.timelines));
     if (this.report.curve) this.unbuilt.set('curve', () => curvePanel(this.report.curve));
     for (const id of ['compare', 'curve']) byId('panel-' + id).toggleAttribute('data-empty', !this.unbuilt.has(id));
     this.build(this.tab);
-    const planned = this.accounts.length === 2 && this.accounts[0].source === 'plan' && this.accounts[1].source !== 'plan';
+    const planned = this.timelines.length === 2 && this.timelines[0].source === 'plan' && this.timelines[1].source !== 'plan';
     const tabs = TABS.filter(([id]) => !byId('panel-' + id).hasAttribute('data-empty')).map(([id, label]) =>
       element('button', {type: 'button', role: 'tab', id: 'tab-' + id, 'aria-selected': String(id === this.tab), onclick: () => this.show(id)}, id === 'compare' ? planned ? 'Planned vs measured' : 'Difference' : label));
     byId('tabs').replaceChildren(...tabs);
@@ -124,10 +124,10 @@ class App {
   }
 
   legend() {
-    const {account, grouping, selection, stacker} = this.state;
-    const {names, colors} = account.groupings[grouping];
-    const at = stacker.at(grouping, selection, selection.peak.tick);
-    byId('legend').replaceChildren(...names.map((name, g) => at[g] > 0 || account.groupings[grouping].of.includes(g) ?
+    const {timeline, grouping, selection, stacker} = this.state;
+    const {names, colors} = timeline.groupings[grouping];
+    const at = stacker.at(grouping, selection, selection.peak.time_step);
+    byId('legend').replaceChildren(...names.map((name, g) => at[g] > 0 || timeline.groupings[grouping].of.includes(g) ?
       element('span', {'data-group': name, 'data-bytes': at[g]}, swatch(colors[g]), element('b', {}, name), human(at[g])) : null).filter((entry) => entry));
   }
 
@@ -141,9 +141,9 @@ class App {
       this.chart.draw();
       drawPhases(byId('phases'), this.state);
       this.map.draw();
-    } else if (this.tab === 'operators' && byId('operator-chart')) drawOperators(byId('operator-chart'), this.state.account);
-    else if (this.tab === 'remedies' && byId('lanes')) drawLanes(byId('lanes'), this.state.account);
-    else if (this.tab === 'compare' && byId('compare-chart')) drawComparison(byId('compare-chart'), this.accounts, this.stackers, this.wholes);
+    } else if (this.tab === 'operators' && byId('operator-chart')) drawOperators(byId('operator-chart'), this.state.timeline);
+    else if (this.tab === 'remedies' && byId('lanes')) drawLanes(byId('lanes'), this.state.timeline);
+    else if (this.tab === 'compare' && byId('compare-chart')) drawComparison(byId('compare-chart'), this.timelines, this.stackers, this.wholes);
     else if (this.tab === 'curve' && byId('curve-chart')) drawCurve(byId('curve-chart'), this.report.curve);
   }
 
@@ -158,30 +158,30 @@ class App {
     this.tab = tab;
   }
 
-  /** @param {number} band @param {boolean} zoom */
-  pin(band, zoom) {
-    const {account, axis} = this.state;
-    const {begin, end} = account.bands;
-    this.state.pinnedBand = band;
-    this.state.pinnedTick = null;
+  /** @param {number} allocation @param {boolean} zoom */
+  pin(allocation, zoom) {
+    const {timeline, axis} = this.state;
+    const {begin, end} = timeline.allocations;
+    this.state.pinnedAllocation = allocation;
+    this.state.pinnedTimeStep = null;
     if (zoom) {
-      const [from, to] = [axis.position(begin[band]), axis.position(end[band])];
+      const [from, to] = [axis.position(begin[allocation]), axis.position(end[allocation])];
       axis.show(from - (to - from) * .3 - (axis.mode === 'step' ? 4 : 0), to + (to - from) * .3 + (axis.mode === 'step' ? 4 : 0));
     }
-    this.inspectBand(band);
+    this.inspectAllocation(allocation);
     this.draw();
   }
 
   unpin() {
-    this.state.pinnedBand = -1;
-    this.state.pinnedTick = null;
-    this.inspectTick(this.state.selection.peak.tick, false);
+    this.state.pinnedAllocation = -1;
+    this.state.pinnedTimeStep = null;
+    this.inspectTimeStep(this.state.selection.peak.time_step, false);
     this.draw();
   }
 
   /** @param {number} memory @param {number} stream */
   select(memory, stream) {
-    this.state.selection = new BandSelection(this.state.account, memory, stream);
+    this.state.selection = new AllocationSelection(this.state.timeline, memory, stream);
     this.map.reset();
     this.legend();
     this.unpin();
@@ -189,60 +189,60 @@ class App {
 
   /** @param {number} b */
   facts(b) {
-    const {account} = this.state;
-    const {bands, texts} = account;
-    const producer = operatorName(account, bands.producer[b]);
-    const reader = operatorName(account, bands.last_reader[b]);
-    const facts = [['Bytes', grouped(bands.bytes[b]) + ' (' + human(bands.bytes[b]) + ')'], ['Type', texts[bands.type[b]]], ['Kind', account.kinds[bands.kind[b]].name],
-      ['Layer', texts[bands.layer[b]]], ['Phase', texts[bands.phase[b]]],
-      ['Alive', account.tickWord + 's ' + grouped(bands.begin[b]) + ' to ' + grouped(bands.end[b] - 1)],
-      [account.source === 'plan' ? 'Offset' : 'Place', grouped(bands.place[b])],
-      [account.source === 'plan' ? 'Made by' : 'Made for', producer], [account.source === 'plan' ? 'Last reader' : 'Freed after', reader]];
-    if (account.streams.length > 1) facts.push(['Stream', account.streams[bands.stream[b]]]);
+    const {timeline} = this.state;
+    const {allocations, texts} = timeline;
+    const producer = operatorName(timeline, allocations.producer[b]);
+    const reader = operatorName(timeline, allocations.last_reader[b]);
+    const facts = [['Bytes', grouped(allocations.bytes[b]) + ' (' + human(allocations.bytes[b]) + ')'], ['Type', texts[allocations.type[b]]], ['Kind', timeline.kinds[allocations.kind[b]].name],
+      ['Layer', texts[allocations.layer[b]]], ['Phase', texts[allocations.phase[b]]],
+      ['Alive', timeline.timeStepWord + 's ' + grouped(allocations.begin[b]) + ' to ' + grouped(allocations.end[b] - 1)],
+      [timeline.source === 'plan' ? 'Offset' : 'Place', grouped(allocations.place[b])],
+      [timeline.source === 'plan' ? 'Made by' : 'Made for', producer], [timeline.source === 'plan' ? 'Last reader' : 'Freed after', reader]];
+    if (timeline.streams.length > 1) facts.push(['Stream', timeline.streams[allocations.stream[b]]]);
     return facts.filter(([, value]) => value !== '');
   }
 
   /** @param {number} b */
-  inspectBand(b) {
-    const {account} = this.state;
-    const {bands, texts} = account;
-    const row = account.peak_set.find((entry) => entry.band === b);
+  inspectAllocation(b) {
+    const {timeline} = this.state;
+    const {allocations, texts} = timeline;
+    const row = timeline.peak_set.find((entry) => entry.allocation === b);
     const shares = [];
-    for (let o = 0; o < bands.count && shares.length < 400; ++o) {
-      if (o !== b && bands.memory[o] === bands.memory[b] && bands.place[o] < bands.place[b] + bands.bytes[b] && bands.place[b] < bands.place[o] + bands.bytes[o]) shares.push(o);
+    for (let o = 0; o < allocations.count && shares.length < 400; ++o) {
+      if (o !== b && allocations.memory[o] === allocations.memory[b] && allocations.place[o] < allocations.place[b] + allocations.bytes[b] && allocations.place[b] < allocations.place[o] + allocations.bytes[o]) shares.push(o);
     }
-    const parts = [element('h2', {id: 'inspected'}, texts[bands.name[b]]), element('p', {class: 'sub'}, 'pinned · Esc lets go'),
+    const parts = [element('h2', {id: 'inspected'}, texts[allocations.name[b]]), element('p', {class: 'sub'}, 'pinned · Esc lets go'),
       element('dl', {}, ...this.facts(b).flatMap(([label, value]) => [element('dt', {}, label), element('dd', {}, value)]))];
     if (row) {
       parts.push(element('h3', {}, 'Why alive at the peak'), element('p', {class: 'sub'}, row.why));
       for (const price of row.prices) parts.push(element('div', {}, priceChip(price)), element('p', {class: 'sub'}, price.detail));
     }
-    if (texts[bands.origin[b]] !== '') parts.push(element('h3', {}, 'Allocated by'), element('pre', {}, texts[bands.origin[b]]));
-    parts.push(element('h3', {}, shares.length === 0 ? 'Shares its memory with nothing' : 'Shares its memory with ' + grouped(shares.length) + (shares.length >= 400 ? ' or more' : '')), this.bandList(shares.slice(0, 12)));
+    if (texts[allocations.origin[b]] !== '') parts.push(element('h3', {}, 'Allocated by'), element('pre', {}, texts[allocations.origin[b]]));
+    parts.push(element('h3', {}, shares.length === 0 ? 'Shares its memory with nothing' : 'Shares its memory with ' + grouped(shares.length) + (shares.length >= 400 ? ' or more' : '')), this.allocationList(shares.slice(0, 12)));
     byId('inspector').replaceChildren(...parts);
   }
 
   /** @param {number[]} list */
-  bandList(list) {
-    const {account} = this.state;
-    const {bands, texts} = account;
-    return element('ol', {}, ...list.map((b) => element('li', {}, swatch(account.kinds[bands.kind[b]].color),
-      element('button', {type: 'button', title: texts[bands.name[b]], onclick: () => this.pin(b, false)}, texts[bands.name[b]]), element('span', {class: 'num'}, human(bands.bytes[b])))));
+  allocationList(list) {
+    const {timeline} = this.state;
+    const {allocations, texts} = timeline;
+    return element('ol', {}, ...list.map((b) => element('li', {}, swatch(timeline.kinds[allocations.kind[b]].color),
+      element('button', {type: 'button', title: texts[allocations.name[b]], onclick: () => this.pin(b, false)}, texts[allocations.name[b]]), element('span', {class: 'num'}, human(allocations.bytes[b])))));
   }
 
-  /** @param {number} tick @param {boolean} pinned */
-  inspectTick(tick, pinned) {
-    const {account, selection, stacker} = this.state;
-    const alive = aliveAt(selection, tick);
-    const total = alive.reduce((sum, b) => sum + account.bands.bytes[b], 0);
-    const op = operatorAt(account, tick);
-    const kinds = stacker.at('kind', selection, tick);
-    const parts = [element('h2', {id: 'inspected'}, account.tickWord + ' ' + grouped(tick) + (tick === selection.peak.tick ? ' · the peak' : '')),
-      element('p', {class: 'sub'}, (op >= 0 ? operatorName(account, op) : '') + (account.duration > 0 ? (op >= 0 ? ' · ' : '') + 'at ' + duration(account.seconds[Math.min(tick, account.seconds.length - 1)]) : '')),
+  /** @param {number} timeStep @param {boolean} pinned */
+  inspectTimeStep(timeStep, pinned) {
+    const {timeline, selection, stacker} = this.state;
+    const alive = aliveAt(selection, timeStep);
+    const total = alive.reduce((sum, b) => sum + timeline.allocations.bytes[b], 0);
+    const op = operatorAt(timeline, timeStep);
+    const kinds = stacker.at('kind', selection, timeStep);
+    const parts = [element('h2', {id: 'inspected'}, timeline.timeStepWord + ' ' + grouped(timeStep) + (timeStep === selection.peak.time_step ? ' · the peak' : '')),
+      element('p', {class: 'sub'}, (op >= 0 ? operatorName(timeline, op) : '') + (timeline.duration > 0 ? (op >= 0 ? ' · ' : '') + 'at ' + duration(timeline.seconds[Math.min(timeStep, timeline.seconds.length - 1)]) : '')),
       element('dl', {}, element('dt', {}, 'Alive'), element('dd', {id: 'inspected-bytes', 'data-bytes': total}, human(total) + ' in ' + grouped(alive.length)))];
-    parts.push(bar(account.kinds.map((kind, k) => ({color: kind.color, share: kinds[k] / Math.max(1, total), title: kind.name}))));
-    parts.push(element('h3', {}, 'Largest'), this.bandList(alive.slice(0, 14)));
-    if (!pinned) parts.push(element('p', {class: 'sub', style: {marginTop: '10px'}}, 'Click the chart to see another ' + account.tickWord + ', a rectangle to see an allocation.'));
+    parts.push(bar(timeline.kinds.map((kind, k) => ({color: kind.color, share: kinds[k] / Math.max(1, total), title: kind.name}))));
+    parts.push(element('h3', {}, 'Largest'), this.allocationList(alive.slice(0, 14)));
+    if (!pinned) parts.push(element('p', {class: 'sub', style: {marginTop: '10px'}}, 'Click the chart to see another ' + timeline.timeStepWord + ', a rectangle to see an allocation.'));
     byId('inspector').replaceChildren(...parts);
   }
 
@@ -258,43 +258,43 @@ class App {
 
   /** @param {string} query */
   search(query) {
-    const {account} = this.state;
+    const {timeline} = this.state;
     const wanted = query.trim().toLowerCase();
     this.state.matches = null;
     byId('search-result').textContent = '';
     if (wanted !== '') {
-      const {bands, texts} = account;
+      const {allocations, texts} = timeline;
       const hit = texts.map((text) => text.toLowerCase().includes(wanted));
       const {shown, peak} = this.state.selection;
-      const matches = new Uint8Array(bands.count);
+      const matches = new Uint8Array(allocations.count);
       let count = 0;
       let bytes = 0;
-      for (let b = 0; b < bands.count; ++b) {
-        if (!hit[bands.name[b]] && !hit[bands.layer[b]] && !hit[bands.origin[b]]) continue;
+      for (let b = 0; b < allocations.count; ++b) {
+        if (!hit[allocations.name[b]] && !hit[allocations.layer[b]] && !hit[allocations.origin[b]]) continue;
         matches[b] = 1;
         ++count;
-        if (bands.begin[b] <= peak.tick && peak.tick < bands.end[b] && shown[b]) bytes += bands.bytes[b];
+        if (allocations.begin[b] <= peak.time_step && peak.time_step < allocations.end[b] && shown[b]) bytes += allocations.bytes[b];
       }
       this.state.matches = matches;
       byId('search-result').textContent = grouped(count) + ' found, ' + human(bytes) + ' at the peak';
     }
-    this.state.pinnedBand = -1;
+    this.state.pinnedAllocation = -1;
     this.draw();
   }
 
   // The largest match.
   jumpToMatch() {
-    const {matches, account} = this.state;
+    const {matches, timeline} = this.state;
     if (!matches) return;
     let best = -1;
-    matches.forEach((match, b) => { if (match && (best < 0 || account.bands.bytes[b] > account.bands.bytes[best])) best = b; });
+    matches.forEach((match, b) => { if (match && (best < 0 || timeline.allocations.bytes[b] > timeline.allocations.bytes[best])) best = b; });
     if (best >= 0) this.pin(best, true);
   }
 
   zoomToPeak() {
-    const {axis, account} = this.state;
-    const middle = axis.position(this.state.selection.peak.tick);
-    const half = (axis.mode === 'step' ? Math.max(12, account.ticks / 40) : account.duration / 40);
+    const {axis, timeline} = this.state;
+    const middle = axis.position(this.state.selection.peak.time_step);
+    const half = (axis.mode === 'step' ? Math.max(12, timeline.time_steps / 40) : timeline.duration / 40);
     axis.show(middle - half, middle + half);
     this.draw();
   }
@@ -309,25 +309,25 @@ class App {
     const {state} = this;
     this.bindCanvas(byId('stack'), (event, x, y) => {
       const hit = this.chart.hit(x, y);
-      state.cursorTick = hit ? hit.tick : null;
+      state.cursorTimeStep = hit ? hit.timeStep : null;
       if (!hit) { byId('tip').hidden = true; return; }
-      const op = operatorAt(state.account, hit.tick);
-      const {names} = state.account.groupings[state.grouping];
+      const op = operatorAt(state.timeline, hit.timeStep);
+      const {names} = state.timeline.groupings[state.grouping];
       const lines = [human(hit.total) + ' alive'];
       if (hit.group >= 0) lines.unshift(names[hit.group] + ' ' + human(this.chart.columns.groups[hit.group][hit.column]));
-      if (op >= 0) lines.push(operatorName(state.account, op));
-      this.tip(event, state.account.tickWord + ' ' + grouped(hit.tick), lines);
+      if (op >= 0) lines.push(operatorName(state.timeline, op));
+      this.tip(event, state.timeline.timeStepWord + ' ' + grouped(hit.timeStep), lines);
     }, (x, y) => {
       const hit = this.chart.hit(x, y);
       if (!hit) return;
-      state.pinnedTick = hit.tick;
-      state.pinnedBand = -1;
-      this.inspectTick(hit.tick, true);
+      state.pinnedTimeStep = hit.timeStep;
+      state.pinnedAllocation = -1;
+      this.inspectTimeStep(hit.timeStep, true);
     });
     this.bindCanvas(byId('map'), (event, x, y) => {
       const b = this.map.hit(x, y);
       if (b < 0) { byId('tip').hidden = true; return; }
-      this.tip(event, state.account.texts[state.account.bands.name[b]], this.facts(b).slice(0, 9).map(([label, value]) => label + ': ' + value));
+      this.tip(event, state.timeline.texts[state.timeline.allocations.name[b]], this.facts(b).slice(0, 9).map(([label, value]) => label + ': ' + value));
     }, (x, y) => {
       const b = this.map.hit(x, y);
       if (b >= 0) this.pin(b, false); else this.unpin();
@@ -335,7 +335,7 @@ class App {
     byId('search').addEventListener('input', (event) => this.search(event.target.value));
     byId('search').addEventListener('keydown', (event) => { if (event.key === 'Enter') this.jumpToMatch(); });
     for (const id of ['memory', 'stream']) byId(id).addEventListener('change', () => this.select(Number(byId('memory').value), Number(byId('stream').value)));
-    byId('account').addEventListener('change', (event) => this.useAccount(Number(event.target.value)));
+    byId('timeline-choice').addEventListener('change', (event) => this.useTimeline(Number(event.target.value)));
     byId('zoom-in').addEventListener('click', () => { state.axis.zoom(.6, .5); this.draw(); });
     byId('zoom-out').addEventListener('click', () => { state.axis.zoom(1 / .6, .5); this.draw(); });
     byId('zoom-peak').addEventListener('click', () => this.zoomToPeak());
@@ -385,7 +385,7 @@ class App {
       drag = null;
       this.draw();
     });
-    canvas.addEventListener('pointerleave', () => { byId('tip').hidden = true; this.state.cursorTick = null; this.draw(); });
+    canvas.addEventListener('pointerleave', () => { byId('tip').hidden = true; this.state.cursorTimeStep = null; this.draw(); });
     canvas.addEventListener('dblclick', () => this.resetView());
   }
 
@@ -442,9 +442,9 @@ async function start() {
   const source = byId('data');
   const report = JSON.parse(source.textContent);
   source.textContent = '';
-  const accounts = [];
-  for (const stored of report.accounts) accounts.push(await decodeAccount(stored, report.group_colors));
-  const app = accounts.length > 0 ? new App(report, accounts) : new CurvePage(report);
+  const timelines = [];
+  for (const stored of report.timelines) timelines.push(await decodeTimeline(stored, report.group_colors));
+  const app = timelines.length > 0 ? new App(report, timelines) : new CurvePage(report);
   app.drawNow();
   // Milliseconds since navigation.
   document.body.setAttribute('data-ready', String(Math.round(performance.now())));

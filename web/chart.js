@@ -49,7 +49,7 @@ function drawByteAxis(surface, top, height) {
 }
 
 /** @param {any} surface @param {Axis} axis @param {number} y */
-function drawTickAxis(surface, axis, y) {
+function drawTimeAxis(surface, axis, y) {
   const {context, left, plot} = surface;
   context.fillStyle = themeColor('--quiet');
   context.textBaseline = 'middle';
@@ -58,7 +58,7 @@ function drawTickAxis(surface, axis, y) {
     const position = axis.from + (axis.to - axis.from) * i / marks;
     context.textAlign = i === 0 ? 'left' : i === marks ? 'right' : 'center';
     const text = axis.mode === 'step' ? grouped(position) : duration(position);
-    context.fillText(i === marks && axis.mode === 'step' ? text + ' ' + axis.account.tickWord + 's' : text, left + plot * i / marks, y);
+    context.fillText(i === marks && axis.mode === 'step' ? text + ' ' + axis.timeline.timeStepWord + 's' : text, left + plot * i / marks, y);
   }
 }
 
@@ -91,7 +91,7 @@ class StackChart {
   }
 
   draw() {
-    const {account, axis, stacker, grouping, selection} = this.state;
+    const {timeline, axis, stacker, grouping, selection} = this.state;
     const surface = prepareCanvas(this.canvas);
     const {context, left, plot} = surface;
     const plotHeight = surface.height - 6;
@@ -99,7 +99,7 @@ class StackChart {
     this.columns = stacker.columns(grouping, selection, axis.edges(Math.max(1, Math.floor(plot))));
     const whole = selection.memory === 0 && selection.stream < 0;
     const reserved = selection.reserved;
-    this.top = 1.07 * Math.max(1, selection.peak.bytes, ...(whole ? [account.budget_bytes, account.arena_bytes, account.capacity_bytes] : []));
+    this.top = 1.07 * Math.max(1, selection.peak.bytes, ...(whole ? [timeline.budget_bytes, timeline.arena_bytes, timeline.capacity_bytes] : []));
     for (const [, , height] of reserved) this.top = Math.max(this.top, height * 1.07);
     this.height = plotHeight;
     drawByteAxis(surface, this.top, plotHeight);
@@ -115,15 +115,15 @@ class StackChart {
 
   /** The load, the arena, the budget, the capacity. @param {any} surface */
   drawLevels(surface) {
-    const {account} = this.state;
+    const {timeline} = this.state;
     const quiet = themeColor('--quiet');
-    const load = account.peak.bytes;
-    if (account.arena_bytes && account.arena_bytes === load) drawLevel(surface, this.y(load), quiet, 'arena = load ' + human(load), 'left');
-    else if (account.arena_bytes) {
-      drawLevel(surface, this.y(account.arena_bytes), quiet, 'arena ' + human(account.arena_bytes), 'left');
+    const load = timeline.peak.bytes;
+    if (timeline.arena_bytes && timeline.arena_bytes === load) drawLevel(surface, this.y(load), quiet, 'arena = load ' + human(load), 'left');
+    else if (timeline.arena_bytes) {
+      drawLevel(surface, this.y(timeline.arena_bytes), quiet, 'arena ' + human(timeline.arena_bytes), 'left');
       drawLevel(surface, this.y(load), quiet, 'load ' + human(load), 'center');
     }
-    for (const [what, bytes] of [['budget', account.budget_bytes], ['capacity', account.capacity_bytes]]) {
+    for (const [what, bytes] of [['budget', timeline.budget_bytes], ['capacity', timeline.capacity_bytes]]) {
       if (bytes) drawLevel(surface, this.y(bytes), themeColor('--warn'), what + ' ' + human(bytes), 'right');
     }
   }
@@ -132,14 +132,14 @@ class StackChart {
    * @param {CanvasRenderingContext2D} context @param {number} left @param {number} plot @param {number[][]} reserved */
   drawReserved(context, left, plot, reserved) {
     if (reserved.length === 0) return;
-    const {axis, account} = this.state;
-    const x = (tick) => left + Math.min(plot, Math.max(0, (axis.position(tick) - axis.from) / (axis.to - axis.from) * plot));
+    const {axis, timeline} = this.state;
+    const x = (timeStep) => left + Math.min(plot, Math.max(0, (axis.position(timeStep) - axis.from) / (axis.to - axis.from) * plot));
     context.strokeStyle = themeColor('--ink');
     context.lineWidth = 1.2;
     context.beginPath();
-    reserved.forEach(([tick, , height], i) => {
-      context.lineTo(x(tick), this.y(height));
-      context.lineTo(x(i + 1 < reserved.length ? reserved[i + 1][0] : account.ticks), this.y(height));
+    reserved.forEach(([timeStep, , height], i) => {
+      context.lineTo(x(timeStep), this.y(height));
+      context.lineTo(x(i + 1 < reserved.length ? reserved[i + 1][0] : timeline.time_steps), this.y(height));
     });
     context.stroke();
     const [, last, top] = reserved[reserved.length - 1];
@@ -161,7 +161,7 @@ class StackChart {
     pixels.fill(pixel(ground, ground, 1));
     const line = pixel(themeColor('--line'), ground, 1);
     for (const at of byteLines(this.top)) pixels.fill(line, wide * Math.min(tall - 1, Math.round(this.y(at) * ratio)), wide * (1 + Math.min(tall - 1, Math.round(this.y(at) * ratio))));
-    const colors = this.state.account.groupings[this.state.grouping].colors.map((color) => pixel(color, color, 1));
+    const colors = this.state.timeline.groupings[this.state.grouping].colors.map((color) => pixel(color, color, 1));
     for (let x = 0; x < wide; ++x) {
       const c = Math.floor(x / ratio);
       let sum = 0;
@@ -179,10 +179,10 @@ class StackChart {
 
   /** @param {CanvasRenderingContext2D} context @param {number} left @param {number} plot */
   drawPeak(context, left, plot) {
-    const {account, axis} = this.state;
+    const {timeline, axis} = this.state;
     const {peak} = this.state.selection;
     if (peak.bytes === 0) return;
-    const middle = (axis.position(peak.tick) + axis.position(Math.min(account.ticks, peak.tick + 1))) / 2;
+    const middle = (axis.position(peak.time_step) + axis.position(Math.min(timeline.time_steps, peak.time_step + 1))) / 2;
     const x = left + (middle - axis.from) / (axis.to - axis.from) * plot;
     if (x < left || x > left + plot) return;
     context.beginPath();
@@ -196,10 +196,10 @@ class StackChart {
 
   /** @param {CanvasRenderingContext2D} context @param {number} left @param {number} plot */
   drawCursor(context, left, plot) {
-    const {axis, cursorTick, pinnedTick} = this.state;
-    for (const [tick, dash] of [[cursorTick, [2, 3]], [pinnedTick, []]]) {
-      if (tick === null || tick < 0) continue;
-      const x = left + (axis.position(tick) - axis.from) / (axis.to - axis.from) * plot;
+    const {axis, cursorTimeStep, pinnedTimeStep} = this.state;
+    for (const [timeStep, dash] of [[cursorTimeStep, [2, 3]], [pinnedTimeStep, []]]) {
+      if (timeStep === null || timeStep < 0) continue;
+      const x = left + (axis.position(timeStep) - axis.from) / (axis.to - axis.from) * plot;
       if (x < left || x > left + plot) continue;
       context.strokeStyle = themeColor('--ink');
       context.lineWidth = 1;
@@ -224,8 +224,8 @@ class StackChart {
       if (bytes >= 0 && bytes < sum) { group = g; break; }
     }
     const {axis} = this.state;
-    const tick = axis.tickAt(axis.from + (x - PLOT_LEFT) / this.columns.totals.length * (axis.to - axis.from));
-    return {column, group, tick, total: this.columns.totals[column]};
+    const timeStep = axis.timeStepAt(axis.from + (x - PLOT_LEFT) / this.columns.totals.length * (axis.to - axis.from));
+    return {column, group, timeStep, total: this.columns.totals[column]};
   }
 }
 
@@ -233,17 +233,17 @@ class StackChart {
 function drawPhases(canvas, state) {
   const surface = prepareCanvas(canvas);
   const {context, left, plot} = surface;
-  const {account, axis} = state;
+  const {timeline, axis} = state;
   const edges = axis.edges(Math.max(1, Math.floor(plot)));
   context.textAlign = 'center';
   context.textBaseline = 'middle';
   let start = 0;
   let current = -1;
   const flush = (end) => {
-    const name = current < 0 ? '' : account.texts[current];
+    const name = current < 0 ? '' : timeline.texts[current];
     if (name !== '') {
-      const group = account.phase_groups.indexOf(name);
-      context.fillStyle = group < 0 ? themeColor('--quiet') : account.phaseColors[group];
+      const group = timeline.phase_groups.indexOf(name);
+      context.fillStyle = group < 0 ? themeColor('--quiet') : timeline.phaseColors[group];
       context.fillRect(left + start, 2, end - start, 14);
       if (end - start > 8 * name.length) {
         context.fillStyle = '#10181f';
@@ -253,11 +253,11 @@ function drawPhases(canvas, state) {
     start = end;
   };
   for (let c = 0; c < edges.length - 1; ++c) {
-    const op = operatorAt(account, edges[c]);
-    const phase = op < 0 ? -1 : account.operators.phase[op];
+    const op = operatorAt(timeline, edges[c]);
+    const phase = op < 0 ? -1 : timeline.operators.phase[op];
     // A copy belongs to no phase and interrupts none.
     if (phase !== current && phase !== 0) { flush(c); current = phase; }
   }
   flush(edges.length - 1);
-  drawTickAxis(surface, axis, 27);
+  drawTimeAxis(surface, axis, 27);
 }

@@ -1,28 +1,28 @@
-// Two accounts side by side: planned against measured, or before against after.
+// Two timelines side by side: planned against measured, or before against after.
 
 /** @param {number} bytes */
 function change(bytes) {
   return element('span', {class: bytes > 0 ? 'up' : bytes < 0 ? 'down' : '', 'data-bytes': bytes}, bytes === 0 ? '0' : signedHuman(bytes));
 }
 
-/** Operators that compute; a trace has no line for drops, and its copies need not stand in the order of the plan. @param {any} account */
-function computing(account) {
-  const {operators, texts} = account;
+/** Operators that compute; a trace has no line for drops, and its copies need not stand in the order of the plan. @param {any} timeline */
+function computing(timeline) {
+  const {operators, texts} = timeline;
   return Array.from({length: operators.count}, (_, o) => o).filter((o) => ['compute', 'recompute'].includes(texts[operators.what[o]]));
 }
 
-/** How often the second account repeats the first one's operators; 0: they cannot be laid over each other. @param {any[]} accounts */
-function repeats(accounts) {
-  const [once, often] = accounts.map((account) => computing(account).length);
+/** How often the second timeline repeats the first one's operators; 0: they cannot be laid over each other. @param {any[]} timelines */
+function repeats(timelines) {
+  const [once, often] = timelines.map((timeline) => computing(timeline).length);
   return once > 0 && often % once === 0 ? often / once : 0;
 }
 
 /** Bytes for every column: of operator after operator, the most of all repeats; else of each one's own progress.
- * @param {any[]} accounts @param {number} i @param {Stacker[]} stackers @param {BandSelection[]} selections @param {number} width */
-function comparedColumns(accounts, i, stackers, selections, width) {
-  const {operators} = accounts[i];
-  const [count, own] = [computing(accounts[0]).length, computing(accounts[i])];
-  if (repeats(accounts) === 0) return stackers[i].columns('kind', selections[i], new Axis(accounts[i]).edges(width)).totals;
+ * @param {any[]} timelines @param {number} i @param {Stacker[]} stackers @param {AllocationSelection[]} selections @param {number} width */
+function comparedColumns(timelines, i, stackers, selections, width) {
+  const {operators} = timelines[i];
+  const [count, own] = [computing(timelines[0]).length, computing(timelines[i])];
+  if (repeats(timelines) === 0) return stackers[i].columns('kind', selections[i], new Axis(timelines[i]).edges(width)).totals;
   return Float64Array.from({length: width}, (_, c) => {
     const first = Math.floor(c / width * count);
     const end = Math.max(first + 1, Math.floor((c + 1) / width * count));
@@ -32,19 +32,19 @@ function comparedColumns(accounts, i, stackers, selections, width) {
   });
 }
 
-/** Both totals on one scale. @param {HTMLCanvasElement} canvas @param {any[]} accounts @param {Stacker[]} stackers @param {BandSelection[]} selections */
-function drawComparison(canvas, accounts, stackers, selections) {
+/** Both totals on one scale. @param {HTMLCanvasElement} canvas @param {any[]} timelines @param {Stacker[]} stackers @param {AllocationSelection[]} selections */
+function drawComparison(canvas, timelines, stackers, selections) {
   const surface = prepareCanvas(canvas);
   const {context, left, plot} = surface;
   const height = surface.height - 20;
-  const top = Math.max(1, ...accounts.map((account) => Math.max(account.peak.bytes, account.arena_bytes, account.budget_bytes))) * 1.04;
+  const top = Math.max(1, ...timelines.map((timeline) => Math.max(timeline.peak.bytes, timeline.arena_bytes, timeline.budget_bytes))) * 1.04;
   const y = (bytes) => height - bytes / top * (height - 10);
   drawByteAxis(surface, top, height);
-  accounts.forEach((account, i) => {
-    const columns = comparedColumns(accounts, i, stackers, selections, Math.max(1, Math.floor(plot)));
+  timelines.forEach((timeline, i) => {
+    const columns = comparedColumns(timelines, i, stackers, selections, Math.max(1, Math.floor(plot)));
     context.beginPath();
     columns.forEach((bytes, c) => { context.lineTo(left + c, y(bytes)); context.lineTo(left + c + 1, y(bytes)); });
-    const color = (i === 0 ? account.colorOf.weights : account.colorOf.gradients);
+    const color = (i === 0 ? timeline.colorOf.weights : timeline.colorOf.gradients);
     if (i === 0) {
       context.lineTo(left + plot, height);
       context.lineTo(left, height);
@@ -58,16 +58,16 @@ function drawComparison(canvas, accounts, stackers, selections) {
       context.stroke();
     }
   });
-  if (accounts[0].arena_bytes) drawLevel(surface, y(accounts[0].arena_bytes), themeColor('--quiet'), 'arena of ' + accounts[0].title + ' ' + human(accounts[0].arena_bytes), 'right');
+  if (timelines[0].arena_bytes) drawLevel(surface, y(timelines[0].arena_bytes), themeColor('--quiet'), 'arena of ' + timelines[0].title + ' ' + human(timelines[0].arena_bytes), 'right');
   context.fillStyle = themeColor('--quiet');
   context.textAlign = 'right';
   context.textBaseline = 'middle';
-  const times = repeats(accounts);
+  const times = repeats(timelines);
   context.fillText(times === 0 ? 'from beginning to end of each' : 'operator by operator' + (times > 1 ? ', the most of ' + grouped(times) + ' steps' : ''), left + plot, height + 12);
 }
 
-/** @param {any} comparison @param {any[]} accounts */
-function comparePanel(comparison, accounts) {
+/** @param {any} comparison @param {any[]} timelines */
+function comparePanel(comparison, timelines) {
   const difference = comparison.total_after - comparison.total_before;
   const row = (cells) => element('tr', {}, ...cells);
   const bytesTable = (title, rows) => element('div', {class: 'sheet'}, element('h2', {}, title), pagedTable([
@@ -83,8 +83,8 @@ function comparePanel(comparison, accounts) {
         element('td', {class: 'num', style: {width: '120px'}}, change(part.bytes)), element('td', {class: 'name'}, part.name), element('td', {class: 'dim'}, part.detail)])),
         row([element('td', {class: 'num'}, element('b', {}, change(difference))), element('td', {}, element('b', {}, 'together')), element('td')])))),
     element('div', {class: 'sheet'},
-      element('div', {class: 'legend'}, ...accounts.map((account, i) => element('span', {}, swatch((i === 0 ? account.colorOf.weights : account.colorOf.gradients)), element('b', {}, account.title), human(account.peak.bytes) + ' alive at most'))),
-      element('canvas', {id: 'compare-chart', style: {height: '240px'}, role: 'img', 'aria-label': 'Both accounts over their progress'})),
+      element('div', {class: 'legend'}, ...timelines.map((timeline, i) => element('span', {}, swatch((i === 0 ? timeline.colorOf.weights : timeline.colorOf.gradients)), element('b', {}, timeline.title), human(timeline.peak.bytes) + ' alive at most'))),
+      element('canvas', {id: 'compare-chart', style: {height: '240px'}, role: 'img', 'aria-label': 'Both timelines over their progress'})),
     bytesTable('By kind, at the two peaks', comparison.by_kind),
     bytesTable('By layer, at the two peaks', comparison.by_layer),
     bytesTable('Tensors that changed', comparison.by_tensor)];

@@ -57,7 +57,7 @@ async function decodeSeries(stored) {
       const groups = await Promise.all(series.groups.map(decodeColumn));
       const totals = new Float64Array(series.buckets);
       for (const group of groups) for (let b = 0; b < totals.length; ++b) totals[b] += group[b];
-      by[grouping] = {ticksPerBucket: series.ticks_per_bucket, buckets: series.buckets, groups, totals};
+      by[grouping] = {timeStepsPerBucket: series.time_steps_per_bucket, buckets: series.buckets, groups, totals};
     }
     out.push(by);
   }
@@ -71,37 +71,37 @@ function groupsOf(texts, groupOfText) {
   return out;
 }
 
-// Bands stand in order of their beginning; a block of them that ends before the view can be skipped whole.
+// Allocations stand in order of their beginning; a block of them that ends before the view can be skipped whole.
 const BLOCK = 256;
 
-/** The last end in every block of bands. @param {any} bands */
-function lastEnds(bands) {
-  const out = new Int32Array(Math.ceil(bands.count / BLOCK));
-  for (let b = 0; b < bands.count; ++b) if (bands.end[b] > out[b >> 8]) out[b >> 8] = bands.end[b];
+/** The last end in every block of allocations. @param {any} allocations */
+function lastEnds(allocations) {
+  const out = new Int32Array(Math.ceil(allocations.count / BLOCK));
+  for (let b = 0; b < allocations.count; ++b) if (allocations.end[b] > out[b >> 8]) out[b >> 8] = allocations.end[b];
   return out;
 }
 
-/** @param {any} stored an account as the file holds it @param {string[]} groupColors @returns {Promise<any>} */
-async function decodeAccount(stored, groupColors) {
-  const [bands, operators, reserved, seconds, layerGroup, phaseGroup] = await Promise.all([
-    decodeTable(stored.bands), decodeTable(stored.operators), decodeTable(stored.reserved), decodeSeconds(stored.seconds),
+/** @param {any} stored a timeline as the file holds it @param {string[]} groupColors @returns {Promise<any>} */
+async function decodeTimeline(stored, groupColors) {
+  const [allocations, operators, reserved, seconds, layerGroup, phaseGroup] = await Promise.all([
+    decodeTable(stored.allocations), decodeTable(stored.operators), decodeTable(stored.reserved), decodeSeconds(stored.seconds),
     decodeColumn(stored.layer_group_of_text), decodeColumn(stored.phase_group_of_text)]);
-  bands.end = new Int32Array(bands.count);
-  for (let b = 0; b < bands.count; ++b) bands.end[b] = bands.begin[b] + bands.length[b];
-  bands.blockEnd = lastEnds(bands);
+  allocations.end = new Int32Array(allocations.count);
+  for (let b = 0; b < allocations.count; ++b) allocations.end[b] = allocations.begin[b] + allocations.length[b];
+  allocations.blockEnd = lastEnds(allocations);
   const other = groupColors[groupColors.length - 1];
   const colorsFor = (names) => names.map((name, i) => name === 'other' ? other : groupColors[i % groupColors.length]);
-  const account = {...stored, bands, operators, reserved, seconds, duration: seconds[seconds.length - 1]};
-  account.series = stored.series ? await decodeSeries(stored.series) : null;
-  account.colorOf = Object.fromEntries(stored.kinds.map((kind) => [kind.name, kind.color]));
-  account.phaseColors = colorsFor(stored.phase_groups);
-  account.groupings = {
-    kind: {names: stored.kinds.map((k) => k.name), colors: stored.kinds.map((k) => k.color), of: bands.kind},
+  const timeline = {...stored, allocations, operators, reserved, seconds, duration: seconds[seconds.length - 1]};
+  timeline.series = stored.series ? await decodeSeries(stored.series) : null;
+  timeline.colorOf = Object.fromEntries(stored.kinds.map((kind) => [kind.name, kind.color]));
+  timeline.phaseColors = colorsFor(stored.phase_groups);
+  timeline.groupings = {
+    kind: {names: stored.kinds.map((k) => k.name), colors: stored.kinds.map((k) => k.color), of: allocations.kind},
     layer: {names: stored.layer_groups, colors: colorsFor(stored.layer_groups),
-            of: groupsOf(bands.layer, layerGroup)},
-    phase: {names: stored.phase_groups, colors: account.phaseColors,
-            of: groupsOf(bands.phase, phaseGroup)},
+            of: groupsOf(allocations.layer, layerGroup)},
+    phase: {names: stored.phase_groups, colors: timeline.phaseColors,
+            of: groupsOf(allocations.phase, phaseGroup)},
   };
-  account.tickWord = stored.source === 'plan' ? 'step' : 'event';
-  return account;
+  timeline.timeStepWord = stored.source === 'plan' ? 'step' : 'event';
+  return timeline;
 }

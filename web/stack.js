@@ -1,42 +1,42 @@
 // Bytes by group for every column of pixels. No peak is lost at any zoom: a column shows the fullest
-// moment inside it. Windows of up to EXACT_TICKS ticks are summed here from the allocations themselves;
+// moment inside it. Windows of up to EXACT_TIME_STEPS time steps are summed here from the allocations themselves;
 // wider ones use the selection's series.
 
-const EXACT_TICKS = 65536;
+const EXACT_TIME_STEPS = 65536;
 
 class Stacker {
-  /** @param {any} account */
-  constructor(account) {
-    this.account = account;
+  /** @param {any} timeline */
+  constructor(timeline) {
+    this.timeline = timeline;
     this.key = '';
-    this.sums = new Float64Array(0);  // [tick][group], running
+    this.sums = new Float64Array(0);  // [time step][group], running
     this.totals = new Float64Array(0);
     this.first = 0;
   }
 
   /** Running sums over [first, last), kept until another window or grouping is asked for.
-   * @param {string} grouping @param {BandSelection} selection @param {number} first @param {number} last */
+   * @param {string} grouping @param {AllocationSelection} selection @param {number} first @param {number} last */
   prepare(grouping, selection, first, last) {
-    if (this.account.ticks <= EXACT_TICKS) { first = 0; last = Math.max(1, this.account.ticks); }
+    if (this.timeline.time_steps <= EXACT_TIME_STEPS) { first = 0; last = Math.max(1, this.timeline.time_steps); }
     const key = grouping + '/' + selection.key + '/' + first + '/' + last;
     if (key === this.key) return;
-    const {bands, groupings} = this.account;
+    const {allocations, groupings} = this.timeline;
     const {names, of} = groupings[grouping];
     const count = names.length;
-    const ticks = last - first;
-    if (this.sums.length < (ticks + 1) * count) this.sums = new Float64Array((ticks + 1) * count);
-    else this.sums.fill(0, 0, (ticks + 1) * count);
-    if (this.totals.length < ticks) this.totals = new Float64Array(ticks);
-    const {begin, end, bytes, blockEnd} = bands;
+    const timeSteps = last - first;
+    if (this.sums.length < (timeSteps + 1) * count) this.sums = new Float64Array((timeSteps + 1) * count);
+    else this.sums.fill(0, 0, (timeSteps + 1) * count);
+    if (this.totals.length < timeSteps) this.totals = new Float64Array(timeSteps);
+    const {begin, end, bytes, blockEnd} = allocations;
     const {shown} = selection;
-    for (let b = 0; b < bands.count; ++b) {
-      if ((b & 255) === 0) while (b < bands.count && blockEnd[b >> 8] <= first) b += BLOCK;
-      if (b >= bands.count || begin[b] >= last) break;
+    for (let b = 0; b < allocations.count; ++b) {
+      if ((b & 255) === 0) while (b < allocations.count && blockEnd[b >> 8] <= first) b += BLOCK;
+      if (b >= allocations.count || begin[b] >= last) break;
       if (end[b] <= first || !shown[b]) continue;
       this.sums[(begin[b] > first ? begin[b] - first : 0) * count + of[b]] += bytes[b];
-      this.sums[(end[b] < last ? end[b] - first : ticks) * count + of[b]] -= bytes[b];
+      this.sums[(end[b] < last ? end[b] - first : timeSteps) * count + of[b]] -= bytes[b];
     }
-    for (let t = 0; t < ticks; ++t) {
+    for (let t = 0; t < timeSteps; ++t) {
       let total = 0;
       for (let g = 0; g < count; ++g) {
         if (t > 0) this.sums[t * count + g] += this.sums[(t - 1) * count + g];
@@ -48,23 +48,23 @@ class Stacker {
     this.first = first;
   }
 
-  /** Stacks for columns whose ticks are [edges[c], edges[c + 1]), at least one each.
-   * @param {string} grouping @param {BandSelection} selection @param {Int32Array} edges
+  /** Stacks for columns whose time steps are [edges[c], edges[c + 1]), at least one each.
+   * @param {string} grouping @param {AllocationSelection} selection @param {Int32Array} edges
    * @returns {{groups: Float64Array[], totals: Float64Array}} */
   columns(grouping, selection, edges) {
     const width = edges.length - 1;
-    const count = this.account.groupings[grouping].names.length;
+    const count = this.timeline.groupings[grouping].names.length;
     const out = {groups: Array.from({length: count}, () => new Float64Array(width)), totals: new Float64Array(width)};
     const first = edges[0];
     const last = Math.max(edges[width], first + 1);
-    if (last - first > EXACT_TICKS) this.fromSeries(selection.seriesOf(grouping), edges, out);
+    if (last - first > EXACT_TIME_STEPS) this.fromSeries(selection.seriesOf(grouping), edges, out);
     else this.fromSums(grouping, selection, first, last, edges, out);
     return out;
   }
 
   /** @param {any} series @param {Int32Array} edges @param {any} out */
   fromSeries(series, edges, out) {
-    const per = series.ticksPerBucket;
+    const per = series.timeStepsPerBucket;
     for (let c = 0; c + 1 < edges.length; ++c) {
       let best = Math.min(series.buckets - 1, Math.floor(edges[c] / per));
       const end = Math.min(series.buckets, Math.ceil(edges[c + 1] / per));
@@ -74,7 +74,7 @@ class Stacker {
     }
   }
 
-  /** @param {string} grouping @param {BandSelection} selection @param {number} first @param {number} last
+  /** @param {string} grouping @param {AllocationSelection} selection @param {number} first @param {number} last
    * @param {Int32Array} edges @param {any} out */
   fromSums(grouping, selection, first, last, edges, out) {
     this.prepare(grouping, selection, first, last);
@@ -88,71 +88,71 @@ class Stacker {
     }
   }
 
-  /** The composition at one tick, summed from the allocations. @param {string} grouping @param {BandSelection} selection @param {number} tick */
-  at(grouping, selection, tick) {
-    const {bands, groupings} = this.account;
+  /** The composition at one time step, summed from the allocations. @param {string} grouping @param {AllocationSelection} selection @param {number} timeStep */
+  at(grouping, selection, timeStep) {
+    const {allocations, groupings} = this.timeline;
     const out = new Float64Array(groupings[grouping].names.length);
-    for (let b = 0; b < bands.count && bands.begin[b] <= tick; ++b) {
-      if (bands.end[b] > tick && selection.shown[b]) out[groupings[grouping].of[b]] += bands.bytes[b];
+    for (let b = 0; b < allocations.count && allocations.begin[b] <= timeStep; ++b) {
+      if (allocations.end[b] > timeStep && selection.shown[b]) out[groupings[grouping].of[b]] += allocations.bytes[b];
     }
     return out;
   }
 }
 
-/** Indices of what is alive at a tick, largest first. @param {BandSelection} selection @param {number} tick */
-function aliveAt(selection, tick) {
-  const {bands} = selection.account;
+/** Indices of what is alive at a time step, largest first. @param {AllocationSelection} selection @param {number} timeStep */
+function aliveAt(selection, timeStep) {
+  const {allocations} = selection.timeline;
   const found = [];
-  for (let b = 0; b < bands.count && bands.begin[b] <= tick; ++b) {
-    if (bands.end[b] > tick && selection.shown[b]) found.push(b);
+  for (let b = 0; b < allocations.count && allocations.begin[b] <= timeStep; ++b) {
+    if (allocations.end[b] > timeStep && selection.shown[b]) found.push(b);
   }
-  return found.sort((a, b) => bands.bytes[b] - bands.bytes[a]);
+  return found.sort((a, b) => allocations.bytes[b] - allocations.bytes[a]);
 }
 
-/** The last operator that begins at or before a tick; -1 for none. @param {any} account @param {number} tick */
-function operatorAt(account, tick) {
-  const ticks = account.operators.tick;
+/** The last operator that begins at or before a time step; -1 for none. @param {any} timeline @param {number} timeStep */
+function operatorAt(timeline, timeStep) {
+  const timeSteps = timeline.operators.time_step;
   let low = 0;
-  let high = ticks.length;
+  let high = timeSteps.length;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (ticks[middle] <= tick) low = middle + 1; else high = middle;
+    if (timeSteps[middle] <= timeStep) low = middle + 1; else high = middle;
   }
   return low - 1;
 }
 
 // The x axis: steps or seconds, with the part of it that is in view.
 class Axis {
-  /** @param {any} account */
-  constructor(account) {
-    this.account = account;
+  /** @param {any} timeline */
+  constructor(timeline) {
+    this.timeline = timeline;
     this.mode = 'step';
     this.reset();
   }
 
-  get span() { return this.mode === 'step' ? Math.max(1, this.account.ticks) : this.account.duration; }
+  get span() { return this.mode === 'step' ? Math.max(1, this.timeline.time_steps) : this.timeline.duration; }
 
   reset() { this.from = 0; this.to = this.span; }
 
   /** @param {string} mode */
   setMode(mode) {
-    const first = this.tickAt(this.from);
-    const last = Math.min(this.account.ticks, this.tickAt(this.to) + 1);
+    const first = this.timeStepAt(this.from);
+    const last = Math.min(this.timeline.time_steps, this.timeStepAt(this.to) + 1);
     const all = this.from <= 0 && this.to >= this.span;
     this.mode = mode;
     if (all) this.reset(); else this.show(this.position(first), this.position(last));
   }
 
-  /** @param {number} tick */
-  position(tick) { return this.mode === 'step' ? tick : this.account.seconds[Math.min(tick, this.account.ticks)]; }
+  /** @param {number} timeStep */
+  position(timeStep) { return this.mode === 'step' ? timeStep : this.timeline.seconds[Math.min(timeStep, this.timeline.time_steps)]; }
 
-  /** The tick that covers a position. @param {number} position */
-  tickAt(position) {
-    const last = Math.max(0, this.account.ticks - 1);
+  /** The time step that covers a position. @param {number} position */
+  timeStepAt(position) {
+    const last = Math.max(0, this.timeline.time_steps - 1);
     if (this.mode === 'step') return Math.min(last, Math.max(0, Math.floor(position)));
-    const {seconds} = this.account;
+    const {seconds} = this.timeline;
     let low = 0;
-    let high = this.account.ticks;
+    let high = this.timeline.time_steps;
     while (low < high) {
       const middle = (low + high) >> 1;
       if (seconds[middle] <= position) low = middle + 1; else high = middle;
@@ -183,12 +183,12 @@ class Axis {
     this.show(this.from + shift, this.to + shift);
   }
 
-  /** Ticks at the borders of `width` columns. @param {number} width */
+  /** Time steps at the borders of `width` columns. @param {number} width */
   edges(width) {
     const out = new Int32Array(width + 1);
     for (let c = 0; c <= width; ++c) {
       const position = this.from + (this.to - this.from) * c / width;
-      out[c] = c === width && this.to >= this.span ? this.account.ticks : this.tickAt(position);
+      out[c] = c === width && this.to >= this.span ? this.timeline.time_steps : this.timeStepAt(position);
     }
     return out;
   }

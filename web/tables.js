@@ -38,9 +38,9 @@ function pagedTable(columns, rows, page = 100) {
   return box;
 }
 
-/** @param {any} account @param {number} index of an operator */
-function operatorName(account, index) {
-  return index < 0 ? '' : account.texts[account.operators.name[index]];
+/** @param {any} timeline @param {number} index of an operator */
+function operatorName(timeline, index) {
+  return index < 0 ? '' : timeline.texts[timeline.operators.name[index]];
 }
 
 /** @param {any} price */
@@ -49,45 +49,45 @@ function priceChip(price) {
     element('b', {}, price.remedy), ' −' + human(price.saves) + (price.seconds <= 1e-6 ? ', hidden' : ', +' + duration(price.seconds)));
 }
 
-/** @param {any} account @param {(band: number) => void} open */
-function peakPanel(account, open) {
-  const {bands, texts} = account;
-  const total = Math.max(1, account.peak.bytes);
-  const kinds = account.kinds.filter((kind) => kind.at_peak > 0);
+/** @param {any} timeline @param {(allocation: number) => void} open */
+function peakPanel(timeline, open) {
+  const {allocations, texts} = timeline;
+  const total = Math.max(1, timeline.peak.bytes);
+  const kinds = timeline.kinds.filter((kind) => kind.at_peak > 0);
   const summary = element('div', {class: 'sheet'},
-    element('h2', {}, human(account.peak.bytes) + ' alive at ' + account.tickWord + ' ' + grouped(account.peak.tick)),
-    element('p', {}, account.operators.count > 0 ? 'while ' + (operatorName(account, operatorAt(account, account.peak.tick)) || 'nothing') + ' runs: ' + grouped(account.peak_set_count) + ' allocations.' : grouped(account.peak_set_count) + ' allocations.'),
+    element('h2', {}, human(timeline.peak.bytes) + ' alive at ' + timeline.timeStepWord + ' ' + grouped(timeline.peak.time_step)),
+    element('p', {}, timeline.operators.count > 0 ? 'while ' + (operatorName(timeline, operatorAt(timeline, timeline.peak.time_step)) || 'nothing') + ' runs: ' + grouped(timeline.peak_set_count) + ' allocations.' : grouped(timeline.peak_set_count) + ' allocations.'),
     bar(kinds.map((kind) => ({color: kind.color, share: kind.at_peak / total, title: kind.name})), 'big'),
     element('div', {class: 'legend'}, ...kinds.map((kind) => element('span', {}, swatch(kind.color), element('b', {}, kind.name), human(kind.at_peak) + ' · ' + (kind.at_peak / total * 100).toFixed(1) + ' %'))));
-  const largest = account.peak_set.length > 0 ? bands.bytes[account.peak_set[0].band] : 1;
+  const largest = timeline.peak_set.length > 0 ? allocations.bytes[timeline.peak_set[0].allocation] : 1;
   const table = pagedTable([
-    {title: 'Bytes', number: true, cell: (row) => element('span', {title: grouped(bands.bytes[row.band]) + ' bytes', 'data-bytes': bands.bytes[row.band]}, human(bands.bytes[row.band]))},
-    {title: '', cell: (row) => bar([{color: account.kinds[bands.kind[row.band]].color, share: bands.bytes[row.band] / largest}])},
-    {title: 'Tensor', class: 'name', cell: (row) => element('a', {href: '#', onclick: (event) => { event.preventDefault(); open(row.band); }, style: {color: 'inherit'}}, texts[bands.name[row.band]])},
-    {title: 'Kind', class: 'short', cell: (row) => account.kinds[bands.kind[row.band]].name},
-    {title: 'Type', class: 'short', cell: (row) => texts[bands.type[row.band]]},
+    {title: 'Bytes', number: true, cell: (row) => element('span', {title: grouped(allocations.bytes[row.allocation]) + ' bytes', 'data-bytes': allocations.bytes[row.allocation]}, human(allocations.bytes[row.allocation]))},
+    {title: '', cell: (row) => bar([{color: timeline.kinds[allocations.kind[row.allocation]].color, share: allocations.bytes[row.allocation] / largest}])},
+    {title: 'Tensor', class: 'name', cell: (row) => element('a', {href: '#', onclick: (event) => { event.preventDefault(); open(row.allocation); }, style: {color: 'inherit'}}, texts[allocations.name[row.allocation]])},
+    {title: 'Kind', class: 'short', cell: (row) => timeline.kinds[allocations.kind[row.allocation]].name},
+    {title: 'Type', class: 'short', cell: (row) => texts[allocations.type[row.allocation]]},
     {title: 'Why alive', class: 'dim', cell: (row) => row.why},
     {title: 'Instead', cell: (row) => element('span', {}, ...row.prices.map(priceChip))},
-  ], account.peak_set);
-  const rest = account.peak_set_count - account.peak_set.length;
-  const note = account.source === 'plan'
+  ], timeline.peak_set);
+  const rest = timeline.peak_set_count - timeline.peak_set.length;
+  const note = timeline.source === 'plan'
     ? 'Prices are for one tensor with everything else as planned; they do not add up. The best combination is what plimsoll plan --budget finds.'
     : 'A trace knows when memory was given back, not who read it last.';
   return [summary, element('div', {class: 'sheet'}, element('h2', {}, 'What is alive, largest first'), element('p', {}, note + (rest > 0 ? ' The ' + grouped(rest) + ' smallest are not listed.' : '')), table)];
 }
 
-/** Footprint and what each operator touches, over all operators. @param {HTMLCanvasElement} canvas @param {any} account */
-function drawOperators(canvas, account) {
+/** Footprint and what each operator touches, over all operators. @param {HTMLCanvasElement} canvas @param {any} timeline */
+function drawOperators(canvas, timeline) {
   const surface = prepareCanvas(canvas);
   const {context, left, plot} = surface;
   const height = surface.height - 20;
-  const {operators} = account;
+  const {operators} = timeline;
   const count = operators.count;
   let top = 1;
   for (let o = 0; o < count; ++o) top = Math.max(top, operators.alive[o], operators.touched[o]);
   top *= 1.04;
   drawByteAxis(surface, top, height);
-  const series = [[operators.alive, account.colorOf.weights, .35], [operators.touched, account.colorOf.gradients, 1]];
+  const series = [[operators.alive, timeline.colorOf.weights, .35], [operators.touched, timeline.colorOf.gradients, 1]];
   for (const [numbers, color, opacity] of series) {
     context.globalAlpha = opacity;
     context.fillStyle = color;
@@ -106,25 +106,25 @@ function drawOperators(canvas, account) {
   context.fillText('operators in order', left + plot, height + 12);
 }
 
-/** Without operators, allocation sites: who allocates most. @param {any} account */
-function siteRows(account) {
-  const {bands, texts} = account;
+/** Without operators, allocation sites: who allocates most. @param {any} timeline */
+function siteRows(timeline) {
+  const {allocations, texts} = timeline;
   const sites = new Map();
-  for (let b = 0; b < bands.count; ++b) {
-    const name = bands.name[b];
+  for (let b = 0; b < allocations.count; ++b) {
+    const name = allocations.name[b];
     const site = sites.get(name) || {name: texts[name], count: 0, total: 0, largest: 0, atPeak: 0};
     sites.set(name, site);
     ++site.count;
-    site.total += bands.bytes[b];
-    site.largest = Math.max(site.largest, bands.bytes[b]);
-    if (bands.begin[b] <= account.peak.tick && account.peak.tick < bands.end[b]) site.atPeak += bands.bytes[b];
+    site.total += allocations.bytes[b];
+    site.largest = Math.max(site.largest, allocations.bytes[b]);
+    if (allocations.begin[b] <= timeline.peak.time_step && timeline.peak.time_step < allocations.end[b]) site.atPeak += allocations.bytes[b];
   }
   return [...sites.values()].sort((a, b) => b.atPeak - a.atPeak || b.total - a.total);
 }
 
-/** @param {any} account */
-function operatorsPanel(account) {
-  const {operators, texts} = account;
+/** @param {any} timeline */
+function operatorsPanel(timeline) {
+  const {operators, texts} = timeline;
   if (operators.count === 0) {
     return [element('div', {class: 'sheet'}, element('h2', {}, 'Allocation sites'),
       element('p', {}, 'This recording has no operators; allocations are grouped by name or by the innermost line of the user’s own code.'),
@@ -133,7 +133,7 @@ function operatorsPanel(account) {
         {title: 'Allocated in all', number: true, sort: (row) => row.total, cell: (row) => human(row.total)},
         {title: 'Times', number: true, sort: (row) => row.count, cell: (row) => grouped(row.count)},
         {title: 'Largest', number: true, sort: (row) => row.largest, cell: (row) => human(row.largest)},
-        {title: 'Where', class: 'name', cell: (row) => row.name}], siteRows(account)))];
+        {title: 'Where', class: 'name', cell: (row) => row.name}], siteRows(timeline)))];
   }
   const rows = Array.from({length: operators.count}, (_, o) => o).sort((a, b) => operators.alive[b] - operators.alive[a]);
   const canvas = element('canvas', {id: 'operator-chart', style: {height: '210px'}, role: 'img', 'aria-label': 'Memory per operator'});
@@ -142,18 +142,18 @@ function operatorsPanel(account) {
     element('div', {class: 'sheet'}, element('h2', {}, 'Memory per operator'),
       element('p', {}, knowsTouched ? 'Pale: everything in memory while an operator runs. Strong: what it reads, writes and uses as scratch. No plan can do with less than the tallest strong bar.' : 'Everything in memory while an operator runs.'), canvas),
     element('div', {class: 'sheet'}, pagedTable([
-      {title: 'Step', number: true, sort: (o) => -operators.tick[o], cell: (o) => grouped(operators.tick[o])},
+      {title: 'Step', number: true, sort: (o) => -operators.time_step[o], cell: (o) => grouped(operators.time_step[o])},
       {title: 'Operator', class: 'name', cell: (o) => texts[operators.name[o]]},
       {title: 'Phase', class: 'short', cell: (o) => texts[operators.phase[o]]},
       {title: 'Alive', number: true, sort: (o) => operators.alive[o], cell: (o) => human(operators.alive[o])},
       {title: 'Touches', number: true, sort: (o) => operators.touched[o], cell: (o) => knowsTouched ? human(operators.touched[o]) : ''},
-      {title: '', cell: (o) => bar([{color: account.colorOf.gradients, share: operators.touched[o] / Math.max(1, operators.alive[o])}])},
+      {title: '', cell: (o) => bar([{color: timeline.colorOf.gradients, share: operators.touched[o] / Math.max(1, operators.alive[o])}])},
       {title: 'Time', number: true, sort: (o) => operators.seconds[o], cell: (o) => duration(operators.seconds[o])}], rows))];
 }
 
-/** @param {any} account */
-function layersPanel(account) {
-  const {layers, kinds} = account;
+/** @param {any} timeline */
+function layersPanel(timeline) {
+  const {layers, kinds} = timeline;
   const body = element('tbody');
   const largest = Math.max(1, ...layers.map((row) => row.depth === 0 ? row.total : 0));
   const hasChild = layers.map((row, i) => i + 1 < layers.length && layers[i + 1].depth > row.depth);
@@ -183,20 +183,20 @@ function layersPanel(account) {
     element('table', {}, element('thead', {}, element('tr', {}, element('th', {}, 'Layer'), element('th', {class: 'num'}, 'At the peak'), element('th', {class: 'num'}, 'In all'), element('th', {}, ''))), body))];
 }
 
-/** Busy stretches of every stream, one lane each. @param {HTMLCanvasElement} canvas @param {any} account */
-function drawLanes(canvas, account) {
+/** Busy stretches of every stream, one lane each. @param {HTMLCanvasElement} canvas @param {any} timeline */
+function drawLanes(canvas, timeline) {
   const surface = prepareCanvas(canvas);
   const {context, left, plot} = surface;
-  const {operators, texts, seconds} = account;
+  const {operators, texts, seconds} = timeline;
   const streams = [...new Set(operators.stream)].sort((a, b) => a - b);
-  const colors = {compute: account.colorOf.weights, recompute: account.colorOf.gradients, send_out: account.colorOf.temporaries, bring_in: account.colorOf.outputs, encode: account.colorOf.inputs, decode: account.colorOf.staging, encode_lossy: account.colorOf.inputs, decode_lossy: account.colorOf.staging};
-  const total = Math.max(account.duration, 1e-12);
+  const colors = {compute: timeline.colorOf.weights, recompute: timeline.colorOf.gradients, send_out: timeline.colorOf.temporaries, bring_in: timeline.colorOf.outputs, encode: timeline.colorOf.inputs, decode: timeline.colorOf.staging, encode_lossy: timeline.colorOf.inputs, decode_lossy: timeline.colorOf.staging};
+  const total = Math.max(timeline.duration, 1e-12);
   const busy = new Map(streams.map((stream) => [stream, 0]));
   const names = new Map();
   context.textBaseline = 'middle';
   for (let o = 0; o < operators.count; ++o) {
     const what = texts[operators.what[o]];
-    const begin = Math.max(seconds[operators.tick[o]], busy.get(operators.stream[o]));
+    const begin = Math.max(seconds[operators.time_step[o]], busy.get(operators.stream[o]));
     busy.set(operators.stream[o], begin + operators.seconds[o]);
     const lane = streams.indexOf(operators.stream[o]);
     if (!names.has(lane)) names.set(lane, what === 'send_out' ? 'copy out' : what === 'bring_in' ? 'copy in' : 'compute');
@@ -211,9 +211,9 @@ function drawLanes(canvas, account) {
 /** What a plan may do to fit, as a reader would say it. */
 const REMEDIES = {recompute: 'computed again', send_out: 'sent to the host', bring_in: 'brought back', encode: 'encoded, lossless', decode: 'decoded', encode_lossy: 'encoded, lossy', decode_lossy: 'decoded, lossy'};
 
-/** @param {any} account */
-function remediesPanel(account) {
-  const {operators, texts} = account;
+/** @param {any} timeline */
+function remediesPanel(timeline) {
+  const {operators, texts} = timeline;
   const rows = [];
   const sums = new Map();
   for (let o = 0; o < operators.count; ++o) {
@@ -227,8 +227,8 @@ function remediesPanel(account) {
     sum.bytes += operators.touched[o];
   }
   if (rows.length === 0) {
-    const text = account.source === 'plan' ? 'Nothing is recomputed, swapped or encoded: results lie in place where they may, and buffers share memory. A plan with --budget shows here what it did and what that cost.' : 'A trace records what happened, not why; remedies are shown for plans.';
-    return [element('div', {class: 'sheet'}, element('h2', {}, 'No remedies in this ' + account.source), element('p', {}, text))];
+    const text = timeline.source === 'plan' ? 'Nothing is recomputed, swapped or encoded: results lie in place where they may, and buffers share memory. A plan with --budget shows here what it did and what that cost.' : 'A trace records what happened, not why; remedies are shown for plans.';
+    return [element('div', {class: 'sheet'}, element('h2', {}, 'No remedies in this ' + timeline.source), element('p', {}, text))];
   }
   const streams = new Set(operators.stream).size;
   const canvas = element('canvas', {id: 'lanes', style: {height: streams * 26 + 8 + 'px'}, role: 'img', 'aria-label': 'What runs on each stream'});
@@ -237,7 +237,7 @@ function remediesPanel(account) {
       element('div', {class: 'cards'}, ...[...sums].map(([what, sum]) => element('dl', {class: 'card'}, element('dt', {}, REMEDIES[what]), element('dd', {}, grouped(sum.count)), element('small', {}, duration(sum.seconds) + ' · touches ' + human(sum.bytes)))))),
     element('div', {class: 'sheet'}, element('h2', {}, 'Streams'), element('p', {}, 'Computation above, copies below it, over the planned time of one step.'), canvas),
     element('div', {class: 'sheet'}, pagedTable([
-      {title: 'Step', number: true, cell: (o) => grouped(operators.tick[o])},
+      {title: 'Step', number: true, cell: (o) => grouped(operators.time_step[o])},
       {title: 'What', class: 'name', cell: (o) => texts[operators.name[o]]},
       {title: 'Layer', class: 'dim', cell: (o) => texts[operators.layer[o]]},
       {title: 'Touches', number: true, sort: (o) => operators.touched[o], cell: (o) => human(operators.touched[o])},

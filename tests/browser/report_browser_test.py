@@ -176,7 +176,7 @@ def check_gestures(browser):
     assert "step" in browser.text("#tip") and "alive" in browser.text("#tip")
     ActionChains(browser.driver).move_to_element(browser.find("#map")).click().perform()
     browser.settle()
-    assert browser.js("return window.plimsollReport.state.pinnedBand") >= 0
+    assert browser.js("return window.plimsollReport.state.pinnedAllocation") >= 0
     dark = "return document.documentElement.dataset.theme"
     browser.click("#theme")
     first = browser.js(dark)

@@ -8,13 +8,13 @@ Result<report::Report> diff_report(const std::string& before, const std::string&
                                    const SubjectOptions& options) {
   PLIMSOLL_TRY(Subject first, read_subject(before, options));
   PLIMSOLL_TRY(Subject second, read_subject(after, options));
-  if (first.account.title == second.account.title) {
-    first.account.title += " (before)";
-    second.account.title += " (after)";
+  if (first.timeline.title == second.timeline.title) {
+    first.timeline.title += " (before)";
+    second.timeline.title += " (after)";
   }
   report::Report out;
-  out.title = first.account.title + " against " + second.account.title;
-  out.comparison = report::compare(first.account, second.account);
+  out.title = first.timeline.title + " against " + second.timeline.title;
+  out.comparison = report::compare(first.timeline, second.timeline);
   out.chapters.push_back(chapter_of(std::move(first)));
   out.chapters.push_back(chapter_of(std::move(second)));
   return out;

@@ -9,7 +9,7 @@
 namespace plimsoll::api {
 
 struct Explanation {
-  report::Account account;
+  report::Timeline timeline;
   Step step;
   Bytes alive;
   Bytes peak;

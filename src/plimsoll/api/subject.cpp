@@ -5,7 +5,7 @@
 #include "plimsoll/api/pipeline.h"
 #include "plimsoll/base/byte_size.h"
 #include "plimsoll/base/file.h"
-#include "plimsoll/report/account_of_plan.h"
+#include "plimsoll/report/timeline_of_plan.h"
 #include "plimsoll/trace/snapshot.h"
 
 namespace plimsoll::api {
@@ -23,7 +23,7 @@ Result<Subject> read_plan(std::string_view text, const std::string& name,
   const plan::PlanCheck check = plan::check_plan(*plan);
   if (!check.ok()) return bad_input("{}: the plan is wrong: {}", name, check.problems.front());
   Subject out;
-  out.account = report::account_of(*plan, title);
+  out.timeline = report::timeline_of(*plan, title);
   out.plan = std::move(*plan);
   return out;
 }
@@ -54,7 +54,7 @@ Result<Subject> read_subject(const std::string& name, const SubjectOptions& opti
     request.model = name;
     PLIMSOLL_TRY(const PreparedModel prepared, prepare_model(request, options.device));
     PLIMSOLL_TRY(PlannedGraph planned, plan_model(prepared, request, options.planning));
-    out.account = report::account_of(planned.plan, title);
+    out.timeline = report::timeline_of(planned.plan, title);
     out.plan = std::move(planned.plan);
   } else {
     PLIMSOLL_TRY(const MappedFile file, MappedFile::open(name));
@@ -63,7 +63,7 @@ Result<Subject> read_subject(const std::string& name, const SubjectOptions& opti
     } else {
       const auto trace = trace::read_any_trace(name);
       if (!trace) return forward(trace, name);
-      out.account = report::account_of(*trace, title, options.facts);
+      out.timeline = report::timeline_of(*trace, title, options.facts);
     }
   }
   PLIMSOLL_TRY(out.profile, find_profile(options.device));

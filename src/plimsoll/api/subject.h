@@ -1,4 +1,4 @@
-// What a user names, as an account of memory: a plan, a trace in any format we read, or a MODEL
+// What a user names, as a timeline of memory: a plan, a trace in any format we read, or a MODEL
 // that is planned on the spot. `view`, `diff` and `explain` all begin here.
 //
 // A file's content decides what it is, not its name (only `.onnx` and `.graph` are models by name).
@@ -11,7 +11,7 @@
 #include "plimsoll/api/model_options.h"
 #include "plimsoll/api/planning.h"
 #include "plimsoll/base/result.h"
-#include "plimsoll/report/account_of_trace.h"
+#include "plimsoll/report/timeline_of_trace.h"
 #include "plimsoll/schedule/device_profile.h"
 
 namespace plimsoll::api {
@@ -25,7 +25,7 @@ struct SubjectOptions {
 };
 
 struct Subject {
-  report::Account account;
+  report::Timeline timeline;
   std::optional<plan::Plan> plan;  // absent for a trace
   schedule::DeviceProfile profile;
 };

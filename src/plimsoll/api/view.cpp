@@ -25,19 +25,19 @@ Result<std::optional<report::Curve>> read_curve(const std::string& name) {
 // file.
 std::string joint_title(const std::vector<Subject>& subjects) {
   if (subjects.size() == 1)
-    return subjects[0].plan ? title_of(*subjects[0].plan) : subjects[0].account.title;
+    return subjects[0].plan ? title_of(*subjects[0].plan) : subjects[0].timeline.title;
   const bool both = subjects[0].plan && subjects[1].plan;
   for (const Subject& subject : subjects) {
     if (subject.plan && !both) return title_of(*subject.plan);
   }
-  return subjects[0].account.title + " and " + subjects[1].account.title;
+  return subjects[0].timeline.title + " and " + subjects[1].timeline.title;
 }
 
 }  // namespace
 
 report::Chapter chapter_of(Subject subject) {
-  if (!subject.plan) return report::chapter_of(std::move(subject.account));
-  return report::chapter_of(std::move(subject.account), *subject.plan, subject.profile);
+  if (!subject.plan) return report::chapter_of(std::move(subject.timeline));
+  return report::chapter_of(std::move(subject.timeline), *subject.plan, subject.profile);
 }
 
 Result<report::Report> make_report(const std::vector<std::string>& names,
@@ -62,14 +62,14 @@ Result<report::Report> make_report(const std::vector<std::string>& names,
                 subjects.size());
   }
   out.title = subjects.empty() ? out.curve->title : joint_title(subjects);
-  if (subjects.size() == 1) subjects[0].account.title = out.title;
+  if (subjects.size() == 1) subjects[0].timeline.title = out.title;
   if (subjects.size() == 2 && subjects[0].plan.has_value() != subjects[1].plan.has_value()) {
     if (!subjects[0].plan) std::swap(subjects[0], subjects[1]);
-    subjects[0].account.title = "planned";
-    subjects[1].account.title = "measured";
+    subjects[0].timeline.title = "planned";
+    subjects[1].timeline.title = "measured";
   }
   if (subjects.size() == 2)
-    out.comparison = report::compare(subjects[0].account, subjects[1].account);
+    out.comparison = report::compare(subjects[0].timeline, subjects[1].timeline);
   for (Subject& subject : subjects) out.chapters.push_back(chapter_of(std::move(subject)));
   return out;
 }
@@ -88,7 +88,7 @@ Result<std::vector<WrittenFile>> write_report(const report::Report& report,
   std::string svg;
   if (!files.svg.empty() || !files.png.empty()) {
     svg = report.chapters.empty() ? report::to_svg(*report.curve)
-                                  : report::to_svg(report.chapters.front().account);
+                                  : report::to_svg(report.chapters.front().timeline);
   }
   if (!files.html.empty()) PLIMSOLL_RETURN_IF_ERROR(write(files.html, report::to_html(report)));
   if (!files.svg.empty()) PLIMSOLL_RETURN_IF_ERROR(write(files.svg, svg));

@@ -1,7 +1,7 @@
 // From what a user names to a report in files: what `plimsoll view` does.
 //
 //   plan.json ──┐
-//   trace.jsonl ├─▶ account(s) ─▶ report ─▶ report.html, timeline.svg, timeline.png
+//   trace.jsonl ├─▶ timeline(s) ─▶ report ─▶ report.html, timeline.svg, timeline.png
 //   snapshot   ─┤
 //   sweep.json ─┤
 //   MODEL      ─┘

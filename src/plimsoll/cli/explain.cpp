@@ -30,21 +30,22 @@ struct ExplainOptions {
   bool json = false;
 };
 
-std::string operator_name(const report::Account& account, std::int32_t index) {
+std::string operator_name(const report::Timeline& timeline, std::int32_t index) {
   return index < 0 ? std::string()
-                   : account.texts.text(account.operators[static_cast<std::size_t>(index)].name);
+                   : timeline.texts.text(timeline.operators[static_cast<std::size_t>(index)].name);
 }
 
-nlohmann::ordered_json row_json(const report::Account& account, const report::AliveRow& row) {
-  const report::Band& band = account.bands[row.band];
-  nlohmann::ordered_json out{{"name", account.texts.text(band.name)}, {"bytes", band.bytes.value}};
-  out["kind"] = report::name(band.kind);
-  out["type"] = account.texts.text(band.type);
-  out["layer"] = account.texts.text(band.layer);
-  out["first_step"] = band.life.begin.value;
-  out["end_step"] = band.life.end.value;
-  out["producer"] = operator_name(account, band.producer);
-  out["last_reader"] = operator_name(account, band.last_reader);
+nlohmann::ordered_json row_json(const report::Timeline& timeline, const report::AliveRow& row) {
+  const report::Allocation& allocation = timeline.allocations[row.allocation];
+  nlohmann::ordered_json out{{"name", timeline.texts.text(allocation.name)},
+                             {"bytes", allocation.bytes.value}};
+  out["kind"] = report::name(allocation.kind);
+  out["type"] = timeline.texts.text(allocation.type);
+  out["layer"] = timeline.texts.text(allocation.layer);
+  out["first_step"] = allocation.life.begin.value;
+  out["end_step"] = allocation.life.end.value;
+  out["producer"] = operator_name(timeline, allocation.producer);
+  out["last_reader"] = operator_name(timeline, allocation.last_reader);
   out["why"] = row.why;
   out["remedies"] = nlohmann::ordered_json::array();
   for (const report::Price& price : row.prices) {
@@ -63,16 +64,17 @@ void print_json(const api::Explanation& explanation) {
                              {"peak_bytes", explanation.peak.value}};
   out["alive"] = nlohmann::ordered_json::array();
   for (const report::AliveRow& row : explanation.rows)
-    out["alive"].push_back(row_json(explanation.account, row));
+    out["alive"].push_back(row_json(explanation.timeline, row));
   std::printf("%s\n", json_text(out, 2).c_str());
 }
 
-void print_row(const report::Account& account, const report::AliveRow& row) {
-  const report::Band& band = account.bands[row.band];
-  std::printf("%10s  %-11s %s  %s\n", human(band.bytes).c_str(),
-              std::string(report::name(band.kind)).c_str(), account.texts.text(band.name).c_str(),
-              account.texts.text(band.type).c_str());
-  const std::string producer = operator_name(account, band.producer);
+void print_row(const report::Timeline& timeline, const report::AliveRow& row) {
+  const report::Allocation& allocation = timeline.allocations[row.allocation];
+  std::printf("%10s  %-11s %s  %s\n", human(allocation.bytes).c_str(),
+              std::string(report::name(allocation.kind)).c_str(),
+              timeline.texts.text(allocation.name).c_str(),
+              timeline.texts.text(allocation.type).c_str());
+  const std::string producer = operator_name(timeline, allocation.producer);
   std::printf("%10s  %s%s%s\n", "", producer.empty() ? "" : ("made by " + producer + "; ").c_str(),
               row.why.c_str(), row.prices.empty() ? "" : "; instead:");
   for (const report::Price& price : row.prices) {
@@ -82,9 +84,9 @@ void print_row(const report::Account& account, const report::AliveRow& row) {
 }
 
 void print(const api::Explanation& explanation, std::size_t most) {
-  const report::Account& account = explanation.account;
-  std::printf("%s %d of %s: %s alive (%s bytes)", account.source == "plan" ? "step" : "event",
-              explanation.step.value, grouped(account.ticks()).c_str(),
+  const report::Timeline& timeline = explanation.timeline;
+  std::printf("%s %d of %s: %s alive (%s bytes)", timeline.source == "plan" ? "step" : "event",
+              explanation.step.value, grouped(timeline.time_steps()).c_str(),
               human(explanation.alive).c_str(), grouped(explanation.alive.value).c_str());
   std::printf("%s\n", explanation.alive == explanation.peak
                           ? ", the peak"
@@ -92,9 +94,9 @@ void print(const api::Explanation& explanation, std::size_t most) {
   Bytes rest;
   for (std::size_t r = 0; r < explanation.rows.size(); ++r) {
     if (r < most) {
-      print_row(account, explanation.rows[r]);
+      print_row(timeline, explanation.rows[r]);
     } else {
-      rest += account.bands[explanation.rows[r].band].bytes;
+      rest += timeline.allocations[explanation.rows[r].allocation].bytes;
     }
   }
   if (explanation.rows.size() > most)

@@ -86,7 +86,7 @@ Action bind_view(Command& command) {
   command
       .add_option("--in-use", options->in_use,
                   "what the device showed as used at its fullest; what the allocator did not hold "
-                  "becomes a band")
+                  "is drawn as an allocation of its own")
       .type_name("SIZE")
       .group("Snapshots");
   command.add_flag("--json", options->json, "one JSON object");

@@ -21,16 +21,16 @@ struct AtPeak {
   Bytes gap;
 };
 
-AtPeak at_peak(const Account& account) {
+AtPeak at_peak(const Timeline& timeline) {
   AtPeak out;
-  const Peak peak = peak_of(account);
+  const Peak peak = peak_of(timeline);
   out.load = peak.bytes;
-  out.gap = total_of(account) - peak.bytes;
-  for (const Band& band : account.bands) {
-    if (band.memory != 0 || !band.life.contains(peak.tick)) continue;
-    out.tensors[account.texts.text(band.name)].push_back(band.bytes.value);
-    out.layers[account.texts.text(band.layer)] += band.bytes;
-    out.kinds[static_cast<std::size_t>(band.kind)] += band.bytes;
+  out.gap = total_of(timeline) - peak.bytes;
+  for (const Allocation& allocation : timeline.allocations) {
+    if (allocation.memory != 0 || !allocation.life.contains(peak.time_step)) continue;
+    out.tensors[timeline.texts.text(allocation.name)].push_back(allocation.bytes.value);
+    out.layers[timeline.texts.text(allocation.layer)] += allocation.bytes;
+    out.kinds[static_cast<std::size_t>(allocation.kind)] += allocation.bytes;
   }
   for (auto& [name, sizes] : out.tensors) std::sort(sizes.begin(), sizes.end(), std::greater<>());
   return out;
@@ -112,7 +112,7 @@ class Matching {
 
 }  // namespace
 
-Comparison compare(const Account& before, const Account& after) {
+Comparison compare(const Timeline& before, const Timeline& after) {
   Comparison out;
   out.before = before.title;
   out.after = after.title;

@@ -1,4 +1,4 @@
-// Two accounts side by side: what grew, what shrank, and which named parts explain the difference.
+// Two timelines side by side: what grew, what shrank, and which named parts explain the difference.
 //
 //   total after - total before
 //     =   space between buffers      (arena - load, after - before)
@@ -10,13 +10,13 @@
 // name at the two peaks, equal names in order of size. Used for `plimsoll diff` (before, after) and
 // for planned against measured (the plan, the trace of its run).
 //
-// Linear in bands, plus sorting what is alive at the peaks.
+// Linear in allocations, plus sorting what is alive at the peaks.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "plimsoll/report/account.h"
+#include "plimsoll/report/timeline.h"
 
 namespace plimsoll::report {
 
@@ -47,6 +47,6 @@ struct Comparison {
   Bytes growth() const { return total_after - total_before; }
 };
 
-Comparison compare(const Account& before, const Account& after);
+Comparison compare(const Timeline& before, const Timeline& after);
 
 }  // namespace plimsoll::report

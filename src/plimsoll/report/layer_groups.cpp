@@ -28,18 +28,18 @@ bool natural_less(const std::string& a, const std::string& b) {
 
 class Tree {
  public:
-  explicit Tree(const Account& account) : leaf_of_text_(account.texts.all().size(), 0) {
+  explicit Tree(const Timeline& timeline) : leaf_of_text_(timeline.texts.all().size(), 0) {
     nodes_.emplace_back();
-    const Step peak = peak_of(account).tick;
-    for (const Band& band : account.bands) {
-      if (band.memory != 0) continue;
-      std::size_t& leaf = leaf_of_text_[band.layer.index()];
-      if (leaf == 0) leaf = insert(account.texts.text(band.layer));
+    const Step peak = peak_of(timeline).time_step;
+    for (const Allocation& allocation : timeline.allocations) {
+      if (allocation.memory != 0) continue;
+      std::size_t& leaf = leaf_of_text_[allocation.layer.index()];
+      if (leaf == 0) leaf = insert(timeline.texts.text(allocation.layer));
       LayerRow& sums = nodes_[leaf].sums;
-      nodes_[leaf].own += band.bytes;
-      sums.total += band.bytes;
-      sums.by_kind[static_cast<std::size_t>(band.kind)] += band.bytes;
-      if (band.life.contains(peak)) sums.at_peak += band.bytes;
+      nodes_[leaf].own += allocation.bytes;
+      sums.total += allocation.bytes;
+      sums.by_kind[static_cast<std::size_t>(allocation.kind)] += allocation.bytes;
+      if (allocation.life.contains(peak)) sums.at_peak += allocation.bytes;
     }
     for (std::size_t n = nodes_.size(); n-- > 1;) add(nodes_[parents_[n]].sums, nodes_[n].sums);
   }
@@ -157,8 +157,8 @@ Bytes smallest_shown(const std::vector<Group>& groups, std::size_t most) {
 
 }  // namespace
 
-LayerGroups group_layers(const Account& account, std::size_t most) {
-  const Tree tree(account);
+LayerGroups group_layers(const Timeline& timeline, std::size_t most) {
+  const Tree tree(timeline);
   const std::vector<Group> groups = cut(tree, most);
   const Bytes smallest = smallest_shown(groups, most);
   std::vector<int> whole(tree.nodes().size(), -1);
@@ -170,7 +170,7 @@ LayerGroups group_layers(const Account& account, std::size_t most) {
     out.names.push_back(tree.nodes()[group.node].path + (group.alone ? " itself" : ""));
   }
   const auto other = static_cast<std::uint8_t>(out.names.size());
-  out.of_text.assign(account.texts.all().size(), other);
+  out.of_text.assign(timeline.texts.all().size(), other);
   bool any_other = false;
   for (std::size_t text = 0; text < out.of_text.size(); ++text) {
     std::size_t node = tree.leaf(text);
@@ -184,9 +184,9 @@ LayerGroups group_layers(const Account& account, std::size_t most) {
   return out;
 }
 
-std::vector<LayerRow> layer_tree(const Account& account, std::size_t most_rows) {
+std::vector<LayerRow> layer_tree(const Timeline& timeline, std::size_t most_rows) {
   std::vector<LayerRow> rows;
-  append_rows(Tree(account), 0, rows, most_rows);
+  append_rows(Tree(timeline), 0, rows, most_rows);
   return rows;
 }
 

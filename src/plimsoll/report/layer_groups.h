@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "plimsoll/report/account.h"
+#include "plimsoll/report/timeline.h"
 
 namespace plimsoll::report {
 
@@ -23,17 +23,17 @@ struct LayerGroups {
   std::vector<std::uint8_t> of_text;  // by TextId of a layer
 };
 
-LayerGroups group_layers(const Account& account, std::size_t most = kMostGroups);
+LayerGroups group_layers(const Timeline& timeline, std::size_t most = kMostGroups);
 
 // One row of the tree, depth first; a parent's bytes include its children's.
 struct LayerRow {
   std::string path;
   int depth = 0;
-  Bytes total;  // every band of the layer, each once
+  Bytes total;  // every allocation of the layer, each once
   Bytes at_peak;
   std::array<Bytes, kKindCount> by_kind{};  // of total
 };
 
-std::vector<LayerRow> layer_tree(const Account& account, std::size_t most_rows = 5000);
+std::vector<LayerRow> layer_tree(const Timeline& timeline, std::size_t most_rows = 5000);
 
 }  // namespace plimsoll::report

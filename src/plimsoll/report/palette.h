@@ -5,7 +5,7 @@
 
 #include <array>
 
-#include "plimsoll/report/account.h"
+#include "plimsoll/report/timeline.h"
 
 namespace plimsoll::report {
 

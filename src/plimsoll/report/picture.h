@@ -11,8 +11,8 @@
 #include <string>
 
 #include "plimsoll/base/result.h"
-#include "plimsoll/report/account.h"
 #include "plimsoll/report/curve.h"
+#include "plimsoll/report/timeline.h"
 
 namespace plimsoll::report {
 
@@ -22,7 +22,7 @@ struct PictureOptions {
   bool address_map = true;
 };
 
-std::string to_svg(const Account& account, const PictureOptions& options = {});
+std::string to_svg(const Timeline& timeline, const PictureOptions& options = {});
 
 std::string to_svg(const Curve& curve, const PictureOptions& options = {});
 

@@ -18,10 +18,10 @@ constexpr double kBottom = 40;
 
 class Drawing {
  public:
-  Drawing(const Account& account, const PictureOptions& options)
-      : account_(account),
+  Drawing(const Timeline& timeline, const PictureOptions& options)
+      : timeline_(timeline),
         options_(options),
-        peak_(peak_of(account)),
+        peak_(peak_of(timeline)),
         svg_(options.width, options.height) {}
 
   std::string draw() {
@@ -31,20 +31,22 @@ class Drawing {
     heading();
     draw_stack(stack);
     if (options_.address_map) draw_map({kLeft, kTop + above + 28, stack.width, inner - above - 28});
-    ticks_axis(options_.height - kBottom);
+    time_axis(options_.height - kBottom);
     return svg_.text();
   }
 
  private:
   void heading() {
-    svg_.label(kLeft, 26, account_.title, "font-size=\"17\" font-weight=\"bold\" fill=\"#1b2733\"");
-    std::string line = fmt::format("peak {} at {} {}", human(peak_.bytes),
-                                   account_.source == "plan" ? "step" : "event", peak_.tick.value);
-    if (account_.arena.value > 0) line += fmt::format("   arena {}", human(account_.arena));
-    if (account_.budget.value > 0) line += fmt::format("   budget {}", human(account_.budget));
+    svg_.label(kLeft, 26, timeline_.title,
+               "font-size=\"17\" font-weight=\"bold\" fill=\"#1b2733\"");
+    std::string line =
+        fmt::format("peak {} at {} {}", human(peak_.bytes),
+                    timeline_.source == "plan" ? "step" : "event", peak_.time_step.value);
+    if (timeline_.arena.value > 0) line += fmt::format("   arena {}", human(timeline_.arena));
+    if (timeline_.budget.value > 0) line += fmt::format("   budget {}", human(timeline_.budget));
     svg_.label(options_.width - kRight, 26, line, "text-anchor=\"end\" fill=\"#475666\"");
     double x = kLeft;
-    const auto kinds = bytes_by_kind_at(account_, peak_.tick);
+    const auto kinds = bytes_by_kind_at(timeline_, peak_.time_step);
     for (std::size_t k = 0; k < kKindCount; ++k) {
       if (kinds[k].value == 0) continue;
       svg_.rectangle({x, 44, 11, 11}, kKindColors[k]);
@@ -57,19 +59,19 @@ class Drawing {
   void draw_stack(const Frame& frame) {
     const auto buckets = static_cast<std::int64_t>(frame.width);
     const Series series = make_series(
-        account_, 0, kKindCount, [](const Band& b) { return static_cast<std::size_t>(b.kind); },
-        buckets);
+        timeline_, 0, kKindCount,
+        [](const Allocation& b) { return static_cast<std::size_t>(b.kind); }, buckets);
     const double top = std::max({1.0, static_cast<double>(peak_.bytes.value),
-                                 static_cast<double>(account_.budget.value),
-                                 static_cast<double>(account_.capacity.value)}) *
+                                 static_cast<double>(timeline_.budget.value),
+                                 static_cast<double>(timeline_.capacity.value)}) *
                        1.06;
     svg_.bytes_axis(frame, top);
     std::vector<double> ground(static_cast<std::size_t>(series.buckets));
     const auto x_of = [&](std::int64_t bucket) {
-      return frame.left +
-             frame.width *
-                 static_cast<double>(std::min(bucket * series.ticks_per_bucket, ticks())) /
-                 static_cast<double>(ticks());
+      return frame.left + frame.width *
+                              static_cast<double>(
+                                  std::min(bucket * series.time_steps_per_bucket, time_steps())) /
+                              static_cast<double>(time_steps());
     };
     const auto y_of = [&](double bytes) { return frame.top + frame.height * (1 - bytes / top); };
     for (std::size_t k = 0; k < kKindCount; ++k) {
@@ -89,12 +91,12 @@ class Drawing {
         svg_.add(
             fmt::format("<polygon fill=\"{}\" points=\"{}{}\"/>\n", kKindColors[k], upper, lower));
     }
-    if (account_.budget.value > 0)
-      level(frame, y_of(static_cast<double>(account_.budget.value)), "budget", "#b3261e");
-    if (account_.capacity.value > 0)
-      level(frame, y_of(static_cast<double>(account_.capacity.value)), "capacity", "#b3261e");
-    const double x =
-        frame.left + frame.width * (peak_.tick.value + 0.5) / static_cast<double>(ticks());
+    if (timeline_.budget.value > 0)
+      level(frame, y_of(static_cast<double>(timeline_.budget.value)), "budget", "#b3261e");
+    if (timeline_.capacity.value > 0)
+      level(frame, y_of(static_cast<double>(timeline_.capacity.value)), "capacity", "#b3261e");
+    const double x = frame.left + frame.width * (peak_.time_step.value + 0.5) /
+                                      static_cast<double>(time_steps());
     const double y = y_of(static_cast<double>(peak_.bytes.value));
     svg_.circle(x, y, 4, "#ffffff");
   }
@@ -109,50 +111,52 @@ class Drawing {
   void draw_map(const Frame& frame) {
     constexpr std::size_t kMostRectangles = 6000;
     double height = 1;
-    std::vector<const Band*> shown;
-    for (const Band& band : account_.bands) {
-      if (band.memory != 0) continue;
-      height = std::max(height, static_cast<double>((band.place + band.bytes).value));
-      shown.push_back(&band);
+    std::vector<const Allocation*> shown;
+    for (const Allocation& allocation : timeline_.allocations) {
+      if (allocation.memory != 0) continue;
+      height = std::max(height, static_cast<double>((allocation.place + allocation.bytes).value));
+      shown.push_back(&allocation);
     }
-    const auto area = [](const Band* b) {
+    const auto area = [](const Allocation* b) {
       return static_cast<double>(b->bytes.value) * (b->life.end.value - b->life.begin.value);
     };
     std::stable_sort(shown.begin(), shown.end(),
-                     [&](const Band* a, const Band* b) { return area(a) > area(b); });
+                     [&](const Allocation* a, const Allocation* b) { return area(a) > area(b); });
     if (shown.size() > kMostRectangles) shown.resize(kMostRectangles);
     svg_.rectangle(frame, "#f1f4f7");
     svg_.label(frame.left - 8, frame.top + 10, "address", "text-anchor=\"end\" fill=\"#6b7a89\"");
-    for (const Band* band : shown) {
-      const double x =
-          frame.left + frame.width * band->life.begin.value / static_cast<double>(ticks());
-      const double w = frame.width * (band->life.end.value - band->life.begin.value) /
-                       static_cast<double>(ticks());
-      const double h = frame.height * static_cast<double>(band->bytes.value) / height;
+    for (const Allocation* allocation : shown) {
+      const double x = frame.left + frame.width * allocation->life.begin.value /
+                                        static_cast<double>(time_steps());
+      const double w = frame.width * (allocation->life.end.value - allocation->life.begin.value) /
+                       static_cast<double>(time_steps());
+      const double h = frame.height * static_cast<double>(allocation->bytes.value) / height;
       const double y =
           frame.top +
-          frame.height * (1 - static_cast<double>((band->place + band->bytes).value) / height);
+          frame.height *
+              (1 - static_cast<double>((allocation->place + allocation->bytes).value) / height);
       if (h < 0.15) continue;
-      svg_.rectangle({x, y, std::max(w, 0.4), h}, kKindColors[static_cast<std::size_t>(band->kind)],
+      svg_.rectangle({x, y, std::max(w, 0.4), h},
+                     kKindColors[static_cast<std::size_t>(allocation->kind)],
                      h > 3 && w > 3 ? "stroke=\"#ffffff\" stroke-width=\"0.5\"" : "");
     }
   }
 
-  void ticks_axis(double y) {
+  void time_axis(double y) {
     const double width = options_.width - kLeft - kRight;
     for (int i = 0; i <= 4; ++i) {
-      const auto tick = static_cast<std::int64_t>(static_cast<double>(ticks()) * i / 4);
+      const auto time_step = static_cast<std::int64_t>(static_cast<double>(time_steps()) * i / 4);
       const char* anchor = i == 0 ? "start" : i == 4 ? "end" : "middle";
-      svg_.label(kLeft + width * i / 4, y + 18, grouped(tick),
+      svg_.label(kLeft + width * i / 4, y + 18, grouped(time_step),
                  fmt::format("text-anchor=\"{}\" fill=\"#6b7a89\"", anchor));
     }
-    svg_.label(kLeft + width / 2, y + 34, account_.source == "plan" ? "step" : "event",
+    svg_.label(kLeft + width / 2, y + 34, timeline_.source == "plan" ? "step" : "event",
                "text-anchor=\"middle\" fill=\"#6b7a89\"");
   }
 
-  std::int64_t ticks() const { return std::max<std::int64_t>(account_.ticks(), 1); }
+  std::int64_t time_steps() const { return std::max<std::int64_t>(timeline_.time_steps(), 1); }
 
-  const Account& account_;
+  const Timeline& timeline_;
   const PictureOptions& options_;
   Peak peak_;
   Svg svg_;
@@ -160,8 +164,8 @@ class Drawing {
 
 }  // namespace
 
-std::string to_svg(const Account& account, const PictureOptions& options) {
-  return Drawing(account, options).draw();
+std::string to_svg(const Timeline& timeline, const PictureOptions& options) {
+  return Drawing(timeline, options).draw();
 }
 
 }  // namespace plimsoll::report

@@ -16,23 +16,23 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-// The distinct phases of bands, in order of appearance; past the palette they are "other".
+// The distinct phases of allocations, in order of appearance; past the palette they are "other".
 struct PhaseGroups {
   std::vector<std::string> names;
   std::vector<std::uint8_t> of_text;
 };
 
-PhaseGroups group_phases(const Account& account) {
+PhaseGroups group_phases(const Timeline& timeline) {
   PhaseGroups out;
-  std::vector<int> group(account.texts.all().size(), -1);
-  for (const Band& band : account.bands) {
-    int& mine = group[band.phase.index()];
+  std::vector<int> group(timeline.texts.all().size(), -1);
+  for (const Allocation& allocation : timeline.allocations) {
+    int& mine = group[allocation.phase.index()];
     if (mine >= 0) continue;
     if (out.names.size() == kGroupColors.size() - 1) out.names.push_back("other");
     const bool room = out.names.size() < kGroupColors.size();
     mine = static_cast<int>(room ? out.names.size() : out.names.size() - 1);
     if (!room) continue;
-    const std::string& phase = account.texts.text(band.phase);
+    const std::string& phase = timeline.texts.text(allocation.phase);
     out.names.push_back(phase.empty() ? "(no phase)" : phase);
   }
   for (const int g : group) out.of_text.push_back(static_cast<std::uint8_t>(std::max(g, 0)));
@@ -47,23 +47,24 @@ json whole(const std::vector<Row>& rows, Get get, bool delta = false) {
   return column(std::span<const std::int64_t>(numbers), delta);
 }
 
-json bands_json(const std::vector<Band>& bands) {
-  json out{{"count", bands.size()}};
+json allocations_json(const std::vector<Allocation>& allocations) {
+  json out{{"count", allocations.size()}};
   out["begin"] = whole(
-      bands, [](const Band& b) { return b.life.begin.value; }, true);
-  out["length"] = whole(bands, [](const Band& b) { return b.life.end.value - b.life.begin.value; });
-  out["bytes"] = whole(bands, [](const Band& b) { return b.bytes.value; });
-  out["place"] = whole(bands, [](const Band& b) { return b.place.value; });
-  out["name"] = whole(bands, [](const Band& b) { return b.name.value; });
-  out["layer"] = whole(bands, [](const Band& b) { return b.layer.value; });
-  out["phase"] = whole(bands, [](const Band& b) { return b.phase.value; });
-  out["type"] = whole(bands, [](const Band& b) { return b.type.value; });
-  out["origin"] = whole(bands, [](const Band& b) { return b.origin.value; });
-  out["kind"] = whole(bands, [](const Band& b) { return b.kind; });
-  out["memory"] = whole(bands, [](const Band& b) { return b.memory; });
-  out["stream"] = whole(bands, [](const Band& b) { return b.stream; });
-  out["producer"] = whole(bands, [](const Band& b) { return b.producer; });
-  out["last_reader"] = whole(bands, [](const Band& b) { return b.last_reader; });
+      allocations, [](const Allocation& b) { return b.life.begin.value; }, true);
+  out["length"] =
+      whole(allocations, [](const Allocation& b) { return b.life.end.value - b.life.begin.value; });
+  out["bytes"] = whole(allocations, [](const Allocation& b) { return b.bytes.value; });
+  out["place"] = whole(allocations, [](const Allocation& b) { return b.place.value; });
+  out["name"] = whole(allocations, [](const Allocation& b) { return b.name.value; });
+  out["layer"] = whole(allocations, [](const Allocation& b) { return b.layer.value; });
+  out["phase"] = whole(allocations, [](const Allocation& b) { return b.phase.value; });
+  out["type"] = whole(allocations, [](const Allocation& b) { return b.type.value; });
+  out["origin"] = whole(allocations, [](const Allocation& b) { return b.origin.value; });
+  out["kind"] = whole(allocations, [](const Allocation& b) { return b.kind; });
+  out["memory"] = whole(allocations, [](const Allocation& b) { return b.memory; });
+  out["stream"] = whole(allocations, [](const Allocation& b) { return b.stream; });
+  out["producer"] = whole(allocations, [](const Allocation& b) { return b.producer; });
+  out["last_reader"] = whole(allocations, [](const Allocation& b) { return b.last_reader; });
   return out;
 }
 
@@ -75,8 +76,8 @@ json seconds_of(const std::vector<Operator>& operators) {
 
 json operators_json(const std::vector<Operator>& operators) {
   json out{{"count", operators.size()}};
-  out["tick"] = whole(
-      operators, [](const Operator& o) { return o.tick.value; }, true);
+  out["time_step"] = whole(
+      operators, [](const Operator& o) { return o.time_step.value; }, true);
   out["name"] = whole(operators, [](const Operator& o) { return o.name.value; });
   out["layer"] = whole(operators, [](const Operator& o) { return o.layer.value; });
   out["phase"] = whole(operators, [](const Operator& o) { return o.phase.value; });
@@ -88,7 +89,7 @@ json operators_json(const std::vector<Operator>& operators) {
   return out;
 }
 
-// Nanoseconds between ticks, or a coarser unit where a gap is longer than 2 s.
+// Nanoseconds between time steps, or a coarser unit where a gap is longer than 2 s.
 json seconds_json(const std::vector<double>& seconds) {
   double longest = 0;
   for (std::size_t i = 1; i < seconds.size(); ++i)
@@ -108,14 +109,14 @@ json seconds_json(const std::vector<double>& seconds) {
 json reserved_json(const std::vector<Reserved>& reserved) {
   json out{{"count", reserved.size()}};
   out["memory"] = whole(reserved, [](const Reserved& r) { return r.memory; });
-  out["tick"] = whole(
-      reserved, [](const Reserved& r) { return r.tick.value; }, true);
+  out["time_step"] = whole(
+      reserved, [](const Reserved& r) { return r.time_step.value; }, true);
   out["bytes"] = whole(reserved, [](const Reserved& r) { return r.bytes.value; });
   return out;
 }
 
 json series_json(const Series& series) {
-  json out{{"ticks_per_bucket", series.ticks_per_bucket},
+  json out{{"time_steps_per_bucket", series.time_steps_per_bucket},
            {"buckets", series.buckets},
            {"groups", json::array()}};
   for (const auto& group : series.bytes)
@@ -123,19 +124,23 @@ json series_json(const Series& series) {
   return out;
 }
 
-json all_series_json(const Account& account, const LayerGroups& layers, const PhaseGroups& phases) {
+json all_series_json(const Timeline& timeline, const LayerGroups& layers,
+                     const PhaseGroups& phases) {
   json out = json::array();
-  for (std::size_t memory = 0; memory < account.memories.size() && memory < 16; ++memory) {
+  for (std::size_t memory = 0; memory < timeline.memories.size() && memory < 16; ++memory) {
     const int m = static_cast<int>(memory);
     json by;
-    by["kind"] = series_json(make_series(
-        account, m, kKindCount, [](const Band& b) { return static_cast<std::size_t>(b.kind); }));
-    by["layer"] = series_json(make_series(account, m, layers.names.size(), [&](const Band& b) {
-      return std::size_t{layers.of_text[b.layer.index()]};
+    by["kind"] = series_json(make_series(timeline, m, kKindCount, [](const Allocation& b) {
+      return static_cast<std::size_t>(b.kind);
     }));
-    by["phase"] = series_json(make_series(account, m, phases.names.size(), [&](const Band& b) {
-      return std::size_t{phases.of_text[b.phase.index()]};
-    }));
+    by["layer"] =
+        series_json(make_series(timeline, m, layers.names.size(), [&](const Allocation& b) {
+          return std::size_t{layers.of_text[b.layer.index()]};
+        }));
+    by["phase"] =
+        series_json(make_series(timeline, m, phases.names.size(), [&](const Allocation& b) {
+          return std::size_t{phases.of_text[b.phase.index()]};
+        }));
     out.push_back(std::move(by));
   }
   return out;
@@ -151,14 +156,15 @@ json peak_set_json(const std::vector<AliveRow>& rows) {
                         {"seconds", price.seconds},
                         {"detail", price.detail}});
     }
-    out.push_back({{"band", rows[r].band}, {"why", rows[r].why}, {"prices", std::move(prices)}});
+    out.push_back(
+        {{"allocation", rows[r].allocation}, {"why", rows[r].why}, {"prices", std::move(prices)}});
   }
   return out;
 }
 
-json layers_json(const Account& account) {
+json layers_json(const Timeline& timeline) {
   json out = json::array();
-  for (const LayerRow& row : layer_tree(account)) {
+  for (const LayerRow& row : layer_tree(timeline)) {
     json kinds = json::array();
     for (const Bytes bytes : row.by_kind) kinds.push_back(bytes.value);
     out.push_back({{"path", row.path},
@@ -170,8 +176,8 @@ json layers_json(const Account& account) {
   return out;
 }
 
-json kinds_json(const Account& account, Step peak) {
-  const auto at_peak = bytes_by_kind_at(account, peak);
+json kinds_json(const Timeline& timeline, Step peak) {
+  const auto at_peak = bytes_by_kind_at(timeline, peak);
   json out = json::array();
   for (std::size_t k = 0; k < kKindCount; ++k) {
     out.push_back({{"name", name(static_cast<Kind>(k))},
@@ -182,35 +188,36 @@ json kinds_json(const Account& account, Step peak) {
 }
 
 json chapter_json(const Chapter& chapter) {
-  const Account& account = chapter.account;
-  const LayerGroups layers = group_layers(account);
-  const PhaseGroups phases = group_phases(account);
-  const Peak peak = peak_of(account);
-  json out{{"title", account.title},
-           {"source", account.source},
-           {"memories", account.memories},
-           {"streams", account.streams},
-           {"ticks", account.ticks()}};
-  out["peak"] = {{"tick", peak.tick.value}, {"bytes", peak.bytes.value}};
-  out["arena_bytes"] = account.arena.value;
-  out["lower_bound_bytes"] = account.lower_bound.value;
-  out["budget_bytes"] = account.budget.value;
-  out["capacity_bytes"] = account.capacity.value;
-  out["notes"] = account.notes;
-  out["kinds"] = kinds_json(account, peak.tick);
+  const Timeline& timeline = chapter.timeline;
+  const LayerGroups layers = group_layers(timeline);
+  const PhaseGroups phases = group_phases(timeline);
+  const Peak peak = peak_of(timeline);
+  json out{{"title", timeline.title},
+           {"source", timeline.source},
+           {"memories", timeline.memories},
+           {"streams", timeline.streams},
+           {"time_steps", timeline.time_steps()}};
+  out["peak"] = {{"time_step", peak.time_step.value}, {"bytes", peak.bytes.value}};
+  out["arena_bytes"] = timeline.arena.value;
+  out["lower_bound_bytes"] = timeline.lower_bound.value;
+  out["budget_bytes"] = timeline.budget.value;
+  out["capacity_bytes"] = timeline.capacity.value;
+  out["notes"] = timeline.notes;
+  out["kinds"] = kinds_json(timeline, peak.time_step);
   out["layer_groups"] = layers.names;
   out["phase_groups"] = phases.names;
   out["layer_group_of_text"] = whole(layers.of_text, [](std::uint8_t group) { return group; });
   out["phase_group_of_text"] = whole(phases.of_text, [](std::uint8_t group) { return group; });
-  out["texts"] = account.texts.all();
-  out["bands"] = bands_json(account.bands);
-  out["operators"] = operators_json(account.operators);
-  out["seconds"] = seconds_json(account.seconds);
-  out["reserved"] = reserved_json(account.reserved);
-  if (account.ticks() > kExactTicks) out["series"] = all_series_json(account, layers, phases);
+  out["texts"] = timeline.texts.all();
+  out["allocations"] = allocations_json(timeline.allocations);
+  out["operators"] = operators_json(timeline.operators);
+  out["seconds"] = seconds_json(timeline.seconds);
+  out["reserved"] = reserved_json(timeline.reserved);
+  if (timeline.time_steps() > kExactTimeSteps)
+    out["series"] = all_series_json(timeline, layers, phases);
   out["peak_set"] = peak_set_json(chapter.peak_set);
   out["peak_set_count"] = chapter.peak_set.size();
-  out["layers"] = layers_json(account);
+  out["layers"] = layers_json(timeline);
   return out;
 }
 
@@ -270,23 +277,23 @@ std::string without_markup(const std::string& text) {
 
 }  // namespace
 
-Chapter chapter_of(Account account) {
-  std::vector<AliveRow> peak_set = alive_at(account, peak_of(account).tick);
-  return {std::move(account), std::move(peak_set)};
+Chapter chapter_of(Timeline timeline) {
+  std::vector<AliveRow> peak_set = alive_at(timeline, peak_of(timeline).time_step);
+  return {std::move(timeline), std::move(peak_set)};
 }
 
-Chapter chapter_of(Account account, const plan::Plan& plan,
+Chapter chapter_of(Timeline timeline, const plan::Plan& plan,
                    const schedule::DeviceProfile& profile) {
-  std::vector<AliveRow> peak_set = alive_at(account, peak_of(account).tick, plan, profile);
-  return {std::move(account), std::move(peak_set)};
+  std::vector<AliveRow> peak_set = alive_at(timeline, peak_of(timeline).time_step, plan, profile);
+  return {std::move(timeline), std::move(peak_set)};
 }
 
 std::string to_json(const Report& report) {
   json out{{"schema", kReportSchema},
            {"title", report.title},
            {"group_colors", kGroupColors},
-           {"accounts", json::array()}};
-  for (const Chapter& chapter : report.chapters) out["accounts"].push_back(chapter_json(chapter));
+           {"timelines", json::array()}};
+  for (const Chapter& chapter : report.chapters) out["timelines"].push_back(chapter_json(chapter));
   if (report.curve) out["curve"] = curve_json(*report.curve);
   if (report.comparison) out["comparison"] = comparison_json(*report.comparison);
   return without_markup(json_text(out));

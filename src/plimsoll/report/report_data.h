@@ -1,11 +1,10 @@
 // The report as one JSON value: everything the page shows, and nothing it has to ask for.
 //
-// One or two accounts (a plan, a trace; planned and measured; before and after), what is alive at
+// One or two timelines (a plan, a trace; planned and measured; before and after), what is alive at
 // each one's peak with reasons and prices, the tree of layers, the comparison where there are two,
-// and the curve of a sweep where one was given. Large
-// tables are columns (columns.h); series by kind, layer and phase are added only where there are
-// more ticks than the page would sum by itself (kExactTicks). docs/formats/report.md lists the
-// keys.
+// and the curve of a sweep where one was given. Large tables are columns (columns.h); series by
+// kind, layer and phase are added only where there are more time steps than the page would sum by
+// itself (kExactTimeSteps). docs/formats/report.md lists the keys.
 //
 // The text returned may stand inside a script element: every `<` in it is written as an escape, and
 // bytes that are no UTF-8 are replaced, so no name from a model can end the element or become
@@ -16,25 +15,26 @@
 #include <string>
 #include <vector>
 
-#include "plimsoll/report/account.h"
 #include "plimsoll/report/comparison.h"
 #include "plimsoll/report/curve.h"
+#include "plimsoll/report/timeline.h"
 #include "plimsoll/report/why_alive.h"
 
 namespace plimsoll::report {
 
-inline constexpr int kReportSchema = 2;
-inline constexpr std::int64_t kExactTicks = 65536;
+inline constexpr int kReportSchema = 3;
+inline constexpr std::int64_t kExactTimeSteps = 65536;
 inline constexpr std::size_t kMostPeakRows = 1000;
 
-// An account with what was found out about its peak.
+// A timeline with what was found out about its peak.
 struct Chapter {
-  Account account;
+  Timeline timeline;
   std::vector<AliveRow> peak_set;
 };
 
-Chapter chapter_of(Account account);
-Chapter chapter_of(Account account, const plan::Plan& plan, const schedule::DeviceProfile& profile);
+Chapter chapter_of(Timeline timeline);
+Chapter chapter_of(Timeline timeline, const plan::Plan& plan,
+                   const schedule::DeviceProfile& profile);
 
 struct Report {
   std::string title;

@@ -10,14 +10,14 @@
 #include "plimsoll/ir/text.h"
 #include "plimsoll/ops/functions.h"
 #include "plimsoll/plan/make_plan.h"
-#include "plimsoll/report/account_of_plan.h"
-#include "plimsoll/report/account_of_trace.h"
 #include "plimsoll/report/columns.h"
 #include "plimsoll/report/comparison.h"
 #include "plimsoll/report/layer_groups.h"
 #include "plimsoll/report/page.h"
 #include "plimsoll/report/picture.h"
 #include "plimsoll/report/series.h"
+#include "plimsoll/report/timeline_of_plan.h"
+#include "plimsoll/report/timeline_of_trace.h"
 #include "plimsoll/schedule/fit.h"
 #include "plimsoll/schedule/workload/graph_encodings.h"
 #include "plimsoll/schedule/workload/graph_workload.h"
@@ -90,37 +90,38 @@ void release(trace::Trace& trace, std::uint64_t address, std::int64_t time) {
   event.start = event.end = time;
 }
 
-TEST(AccountOfPlan, HasABandForEveryBufferAndATickForEveryStep) {
-  const Account account = account_of(small_plan(), "small");
-  ASSERT_EQ(account.bands.size(), 4U);
-  EXPECT_EQ(account.ticks(), 3);
-  EXPECT_EQ(account.seconds, (std::vector<double>{0, 0.25, 0.75, 1}));
-  EXPECT_EQ(peak_of(account).bytes, 192_bytes);
-  EXPECT_EQ(peak_of(account).tick, Step(0));
-  EXPECT_EQ(total_of(account), 192_bytes);
+TEST(TimelineOfPlan, HasAnAllocationForEveryBufferAndATimeStepForEveryStep) {
+  const Timeline timeline = timeline_of(small_plan(), "small");
+  ASSERT_EQ(timeline.allocations.size(), 4U);
+  EXPECT_EQ(timeline.time_steps(), 3);
+  EXPECT_EQ(timeline.seconds, (std::vector<double>{0, 0.25, 0.75, 1}));
+  EXPECT_EQ(peak_of(timeline).bytes, 192_bytes);
+  EXPECT_EQ(peak_of(timeline).time_step, Step(0));
+  EXPECT_EQ(total_of(timeline), 192_bytes);
 }
 
-TEST(AccountOfPlan, KnowsProducerAndLastReader) {
-  const Account account = account_of(small_plan(), "small");
-  const auto chain =
-      std::find_if(account.bands.begin(), account.bands.end(),
-                   [&](const Band& band) { return account.texts.text(band.name) == "a.0/add"; });
-  ASSERT_NE(chain, account.bands.end());
+TEST(TimelineOfPlan, KnowsProducerAndLastReader) {
+  const Timeline timeline = timeline_of(small_plan(), "small");
+  const auto chain = std::find_if(timeline.allocations.begin(), timeline.allocations.end(),
+                                  [&](const Allocation& allocation) {
+                                    return timeline.texts.text(allocation.name) == "a.0/add";
+                                  });
+  ASSERT_NE(chain, timeline.allocations.end());
   EXPECT_EQ(chain->producer, 0);
   EXPECT_EQ(chain->last_reader, 2);
-  EXPECT_EQ(account.texts.text(chain->layer), "a.0");
-  EXPECT_EQ(account.texts.text(chain->type), "fp32[16]");
-  EXPECT_EQ(account.operators[2].touched, 192_bytes);
+  EXPECT_EQ(timeline.texts.text(chain->layer), "a.0");
+  EXPECT_EQ(timeline.texts.text(chain->type), "fp32[16]");
+  EXPECT_EQ(timeline.operators[2].touched, 192_bytes);
 }
 
 TEST(WhyAlive, PricesWhatTheStepDoesNotTouch) {
   const plan::Plan plan = small_plan();
-  const Account account = account_of(plan, "small");
+  const Timeline timeline = timeline_of(plan, "small");
   const std::vector<AliveRow> rows =
-      alive_at(account, Step(1), plan, *schedule::shipped_profile("cpu"));
+      alive_at(timeline, Step(1), plan, *schedule::shipped_profile("cpu"));
   ASSERT_EQ(rows.size(), 2U);  // x and the chain; the chain is in use at step 1
   for (const AliveRow& row : rows) {
-    const std::string& name = account.texts.text(account.bands[row.band].name);
+    const std::string& name = timeline.texts.text(timeline.allocations[row.allocation].name);
     if (name == "x") {
       EXPECT_THAT(row.why, HasSubstr("read last by step 2 (b/add)"));
       ASSERT_EQ(row.prices.size(), 1U);
@@ -148,11 +149,11 @@ TEST(WhyAlive, PricesTheFormsThatThePlannerOffers) {
   ASSERT_TRUE(mapped) << mapped.error().message;
   const auto plan = plan::make_plan(graph, *mapped, schedule::keep_all(mapped->workload), {});
   ASSERT_TRUE(plan) << plan.error().message;
-  const Account account = account_of(*plan, "two");
+  const Timeline timeline = timeline_of(*plan, "two");
   std::set<std::string> priced;
-  for (std::int64_t tick = 0; tick < account.ticks(); ++tick) {
-    for (const AliveRow& row : alive_at(account, Step(tick), *plan, profile)) {
-      const Band& band = account.bands[row.band];
+  for (std::int64_t time_step = 0; time_step < timeline.time_steps(); ++time_step) {
+    for (const AliveRow& row : alive_at(timeline, Step(time_step), *plan, profile)) {
+      const Allocation& allocation = timeline.allocations[row.allocation];
       for (const Price& price : row.prices) {
         if (price.remedy != "encode") continue;
         priced.insert(price.detail);
@@ -163,8 +164,8 @@ TEST(WhyAlive, PricesTheFormsThatThePlannerOffers) {
               return std::any_of(value.encodings.begin(), value.encodings.end(),
                                  [&](const schedule::Encoding& offer) {
                                    return offer.name == form && offer.lossless == price.lossless &&
-                                          value.bytes == band.bytes &&
-                                          offer.bytes == band.bytes - price.saves;
+                                          value.bytes == allocation.bytes &&
+                                          offer.bytes == allocation.bytes - price.saves;
                                  });
             });
         EXPECT_TRUE(offered) << price.detail;
@@ -176,7 +177,7 @@ TEST(WhyAlive, PricesTheFormsThatThePlannerOffers) {
   EXPECT_TRUE(priced.contains("sparse while it waits; lossless"));
 }
 
-TEST(AccountOfPlan, SaysWhichEncodingsAreLossy) {
+TEST(TimelineOfPlan, SaysWhichEncodingsAreLossy) {
   plan::Plan plan = small_plan();
   plan::PlanStep step;
   step.kind = plan::StepKind::kEncode;
@@ -187,97 +188,102 @@ TEST(AccountOfPlan, SaysWhichEncodingsAreLossy) {
   EXPECT_THAT(step_name(plan, step), HasSubstr("(sparse)"));
 }
 
-TEST(AccountOfTrace, PairsAllocationsWithFreesAndCountsStrays) {
+TEST(TimelineOfTrace, PairsAllocationsWithFreesAndCountsStrays) {
   trace::Trace trace;
   allocate(trace, "a.weight", 0x7f0000000000, 100, 1000);
   allocate(trace, "b.out", 0x7f1000000000, 50, 2000);
   release(trace, 0x7f1000000000, 3000);
   release(trace, 0x7f2000000000, 3500);
-  const Account account = account_of(trace, "t");
-  ASSERT_EQ(account.bands.size(), 2U);
-  EXPECT_EQ(account.ticks(), 3);
-  EXPECT_EQ(peak_of(account).bytes, 150_bytes);
-  EXPECT_EQ(peak_of(account).tick, Step(1));
-  EXPECT_EQ(account.bands[0].life, (Interval<Step>{Step(0), Step(3)}));
-  EXPECT_EQ(account.bands[1].life, (Interval<Step>{Step(1), Step(2)}));
-  EXPECT_EQ(account.bands[0].place, Offset(0));
-  EXPECT_EQ(account.bands[1].place, Offset(612));  // behind a, and a seam
-  EXPECT_EQ(account.texts.text(account.bands[0].layer), "a");
-  ASSERT_EQ(account.notes.size(), 1U);
-  EXPECT_THAT(account.notes[0], HasSubstr("1 frees"));
+  const Timeline timeline = timeline_of(trace, "t");
+  ASSERT_EQ(timeline.allocations.size(), 2U);
+  EXPECT_EQ(timeline.time_steps(), 3);
+  EXPECT_EQ(peak_of(timeline).bytes, 150_bytes);
+  EXPECT_EQ(peak_of(timeline).time_step, Step(1));
+  EXPECT_EQ(timeline.allocations[0].life, (Interval<Step>{Step(0), Step(3)}));
+  EXPECT_EQ(timeline.allocations[1].life, (Interval<Step>{Step(1), Step(2)}));
+  EXPECT_EQ(timeline.allocations[0].place, Offset(0));
+  EXPECT_EQ(timeline.allocations[1].place, Offset(612));  // behind a, and a seam
+  EXPECT_EQ(timeline.texts.text(timeline.allocations[0].layer), "a");
+  ASSERT_EQ(timeline.notes.size(), 1U);
+  EXPECT_THAT(timeline.notes[0], HasSubstr("1 frees"));
 }
 
-TEST(AccountOfTrace, TakesEmptyAndOneEventTraces) {
+TEST(TimelineOfTrace, TakesEmptyAndOneEventTraces) {
   trace::Trace empty;
-  EXPECT_EQ(peak_of(account_of(empty, "e")).bytes, 0_bytes);
+  EXPECT_EQ(peak_of(timeline_of(empty, "e")).bytes, 0_bytes);
   trace::Trace one;
   allocate(one, "only", 64, 10, 5);
-  const Account account = account_of(one, "o");
-  EXPECT_EQ(account.ticks(), 1);
-  EXPECT_EQ(peak_of(account).bytes, 10_bytes);
+  const Timeline timeline = timeline_of(one, "o");
+  EXPECT_EQ(timeline.time_steps(), 1);
+  EXPECT_EQ(peak_of(timeline).bytes, 10_bytes);
   for (const trace::Trace* trace : {&empty, &one}) {
     Report report{"r", {}, {}, {}};
-    report.chapters.push_back(chapter_of(account_of(*trace, "t")));
+    report.chapters.push_back(chapter_of(timeline_of(*trace, "t")));
     EXPECT_THAT(to_html(report), HasSubstr("</html>"));
-    EXPECT_THAT(to_svg(account_of(*trace, "t")), HasSubstr("</svg>"));
+    EXPECT_THAT(to_svg(timeline_of(*trace, "t")), HasSubstr("</svg>"));
   }
 }
 
-TEST(AccountOfTrace, SumsTheSmallestAboveTheLimitAndSaysSo) {
+TEST(TimelineOfTrace, SumsTheSmallestAboveTheLimitAndSaysSo) {
   trace::Trace trace;
   for (int i = 0; i < 100; ++i)
     allocate(trace, "x", static_cast<std::uint64_t>(1 + i) << 20, 10 + i, i);
-  const Account all = account_of(trace, "all");
-  const Account few = account_of(trace, "few", {.capacity = {}, .in_use = {}, .most_bands = 20});
-  const auto is_sum = [&few](const Band& band) {
-    return few.texts.text(band.name) == "small allocations, summed";
+  const Timeline all = timeline_of(trace, "all");
+  const Timeline few =
+      timeline_of(trace, "few", {.capacity = {}, .in_use = {}, .most_allocations = 20});
+  const auto is_sum = [&few](const Allocation& allocation) {
+    return few.texts.text(allocation.name) == "small allocations, summed";
   };
-  // one a tick: there are few ticks
-  EXPECT_EQ(std::count_if(few.bands.begin(), few.bands.end(), is_sum), 80 + 20);
-  EXPECT_EQ(few.bands.size(), 120U);
+  // one a time step: there are few time steps
+  EXPECT_EQ(std::count_if(few.allocations.begin(), few.allocations.end(), is_sum), 80 + 20);
+  EXPECT_EQ(few.allocations.size(), 120U);
   EXPECT_EQ(peak_of(few).bytes, peak_of(all).bytes);
   ASSERT_EQ(few.notes.size(), 1U);
   EXPECT_THAT(few.notes[0], HasSubstr("80 allocations of at most 89 B are drawn as sums"));
 }
 
-TEST(AccountOfTrace, HoldsAgainstNumbersNoMachineHas) {
+TEST(TimelineOfTrace, HoldsAgainstNumbersNoMachineHas) {
   trace::Trace trace;
   for (int i = 0; i < 1000; ++i)
     allocate(trace, "x", ~std::uint64_t{0} - static_cast<std::uint64_t>(i),
              std::numeric_limits<std::int64_t>::max(),
              i % 2 == 0 ? std::numeric_limits<std::int64_t>::min() / 2 : 7);
-  const Account account = account_of(trace, "hostile");
-  for (const Bytes bytes : bytes_by_tick(account)) EXPECT_GE(bytes, 0_bytes);
+  const Timeline timeline = timeline_of(trace, "hostile");
+  for (const Bytes bytes : bytes_by_time_step(timeline)) EXPECT_GE(bytes, 0_bytes);
 }
 
-// The obvious way: what is alive at every tick, band by band.
+// The obvious way: what is alive at every time step, allocation by allocation.
 TEST(Series, KeepsTheFullestMomentOfEveryBucket) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
-    Account account;
-    account.memories = {"device"};
-    const std::int64_t ticks = 1 + static_cast<std::int64_t>(random.below(300));
-    for (std::int64_t t = 0; t <= ticks; ++t) account.seconds.push_back(static_cast<double>(t));
+    Timeline timeline;
+    timeline.memories = {"device"};
+    const std::int64_t time_steps = 1 + static_cast<std::int64_t>(random.below(300));
+    for (std::int64_t t = 0; t <= time_steps; ++t)
+      timeline.seconds.push_back(static_cast<double>(t));
     for (int b = 0; b < 60; ++b) {
-      Band band;
-      const auto begin = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(ticks)));
+      Allocation allocation;
+      const auto begin =
+          static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(time_steps)));
       const std::int64_t end =
           begin + 1 +
-          static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(ticks - begin)));
-      band.life = {Step(begin), Step(end)};
-      band.bytes = Bytes(1 + static_cast<std::int64_t>(random.below(1000)));
-      band.kind = static_cast<Kind>(random.below(kKindCount));
-      account.bands.push_back(band);
+          static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(time_steps - begin)));
+      allocation.life = {Step(begin), Step(end)};
+      allocation.bytes = Bytes(1 + static_cast<std::int64_t>(random.below(1000)));
+      allocation.kind = static_cast<Kind>(random.below(kKindCount));
+      timeline.allocations.push_back(allocation);
     }
-    sort_bands(account);
-    const std::vector<Bytes> alive = bytes_by_tick(account);
+    sort_allocations(timeline);
+    const std::vector<Bytes> alive = bytes_by_time_step(timeline);
     const Series series = make_series(
-        account, 0, kKindCount, [](const Band& b) { return static_cast<std::size_t>(b.kind); }, 37);
+        timeline, 0, kKindCount,
+        [](const Allocation& b) { return static_cast<std::size_t>(b.kind); }, 37);
     ASSERT_LE(series.buckets, 37);
     for (std::int64_t bucket = 0; bucket < series.buckets; ++bucket) {
-      const auto first = alive.begin() + bucket * series.ticks_per_bucket;
-      const auto end = alive.begin() + std::min(ticks, (bucket + 1) * series.ticks_per_bucket);
+      const auto first = alive.begin() + bucket * series.time_steps_per_bucket;
+      const auto end =
+          alive.begin() + std::min(time_steps, (bucket + 1) * series.time_steps_per_bucket);
       double sum = 0;
       for (const auto& group : series.bytes) sum += group[static_cast<std::size_t>(bucket)];
       EXPECT_EQ(sum, static_cast<double>(std::max_element(first, end)->value));
@@ -292,17 +298,17 @@ TEST(LayerGroups, OpenTheLargestWhileThereIsRoom) {
              static_cast<std::uint64_t>(block + 1) << 30, 1000, block);
   }
   allocate(trace, "head.weight", std::uint64_t{99} << 30, 10, 99);
-  const Account account = account_of(trace, "t");
-  const LayerGroups groups = group_layers(account, 11);
+  const Timeline timeline = timeline_of(trace, "t");
+  const LayerGroups groups = group_layers(timeline, 11);
   EXPECT_EQ(groups.names.size(), 9U);
   EXPECT_THAT(groups.names, testing::Contains("net.blocks.7"));
-  const std::vector<LayerRow> tree = layer_tree(account);
+  const std::vector<LayerRow> tree = layer_tree(timeline);
   ASSERT_EQ(tree.size(), 11U);
   EXPECT_EQ(tree[1].path, "net");
   EXPECT_EQ(tree[1].total, 8000_bytes);
   EXPECT_EQ(tree[1].at_peak, 8000_bytes);
   EXPECT_EQ(tree[10].path, "net.blocks.7");
-  EXPECT_EQ(group_layers(account, 4).names.size(), 2U);  // head, net.blocks
+  EXPECT_EQ(group_layers(timeline, 4).names.size(), 2U);  // head, net.blocks
 }
 
 TEST(Comparison, PartsExplainTheDifferenceToTheByte) {
@@ -318,10 +324,10 @@ TEST(Comparison, PartsExplainTheDifferenceToTheByte) {
         if (random.below(3) == 0)
           release(trace, (1 + random.below(static_cast<std::uint64_t>(i) + 1)) << 24, i);
       }
-      return account_of(trace, "t");
+      return timeline_of(trace, "t");
     };
-    Account before = make();
-    const Account after = make();
+    Timeline before = make();
+    const Timeline after = make();
     before.arena = peak_of(before).bytes + 17_bytes;
     const Comparison comparison = compare(before, after);
     const auto sum = [](const auto& rows) {
@@ -338,31 +344,31 @@ TEST(Comparison, PartsExplainTheDifferenceToTheByte) {
   }
 }
 
-TEST(AccountOfTrace, KnowsStreamsAndWhatTheAllocatorHeld) {
+TEST(TimelineOfTrace, KnowsStreamsAndWhatTheAllocatorHeld) {
   trace::Trace trace;
   trace::Event& segment = trace.add(trace::EventKind::kSegmentAlloc);
   segment.bytes = 4096_bytes;
   allocate(trace, "a", 64, 100, 1).stream = trace::StreamId{0};
   allocate(trace, "b", 4096, 50, 2).stream = trace::StreamId{0x7f00deadbeef};
-  const Account account = account_of(trace, "t");
-  EXPECT_EQ(account.streams, (std::vector<std::string>{"0", "0x7f00deadbeef"}));
-  EXPECT_EQ(account.bands[1].stream, 1);
-  EXPECT_EQ(account.reserved, (std::vector<Reserved>{{0, Step(0), 4096_bytes}}));
+  const Timeline timeline = timeline_of(trace, "t");
+  EXPECT_EQ(timeline.streams, (std::vector<std::string>{"0", "0x7f00deadbeef"}));
+  EXPECT_EQ(timeline.allocations[1].stream, 1);
+  EXPECT_EQ(timeline.reserved, (std::vector<Reserved>{{0, Step(0), 4096_bytes}}));
 }
 
-TEST(AccountOfTrace, FilesTheManyStreamsOfAHostileTraceUnderOthers) {
+TEST(TimelineOfTrace, FilesTheManyStreamsOfAHostileTraceUnderOthers) {
   trace::Trace trace;
   for (int i = 0; i < 1000; ++i)
     allocate(trace, "x", static_cast<std::uint64_t>(1 + i) << 20, 10, i).stream =
         trace::StreamId{static_cast<std::uint64_t>(i)};
-  const Account account = account_of(trace, "t");
-  ASSERT_EQ(account.streams.size(), 256U);
-  EXPECT_EQ(account.streams.back(), "others");
-  EXPECT_EQ(account.bands[999].stream, 255);
+  const Timeline timeline = timeline_of(trace, "t");
+  ASSERT_EQ(timeline.streams.size(), 256U);
+  EXPECT_EQ(timeline.streams.back(), "others");
+  EXPECT_EQ(timeline.allocations[999].stream, 255);
 }
 
 // A device of 10,000 bytes: the allocator holds 4,096, the driver had 1,000 left when it refused.
-TEST(AccountOfTrace, GivesWhatLiesOutsideTheAllocatorABandOfItsOwn) {
+TEST(TimelineOfTrace, GivesWhatLiesOutsideTheAllocatorAnAllocationOfItsOwn) {
   trace::Trace trace;
   trace.add(trace::EventKind::kSegmentAlloc).bytes = 4096_bytes;
   allocate(trace, "a", 64, 100, 1);
@@ -370,7 +376,7 @@ TEST(AccountOfTrace, GivesWhatLiesOutsideTheAllocatorABandOfItsOwn) {
   refused.bytes = 1_GiB;
   refused.address = 1000;
   const auto outside = [&trace](const TraceFacts& facts) {
-    return bytes_by_kind_at(account_of(trace, "t", facts),
+    return bytes_by_kind_at(timeline_of(trace, "t", facts),
                             Step(0))[static_cast<std::size_t>(Kind::kOutside)];
   };
   EXPECT_EQ(outside({}), 0_bytes);
@@ -440,13 +446,13 @@ TEST(Page, HoldsNoRequestAndNoMarkupFromNames) {
   plan.buffers[0].name = nasty;
   Report report{nasty, {}, {}, {}};
   report.chapters.push_back(
-      chapter_of(account_of(plan, nasty), plan, *schedule::shipped_profile("cpu")));
+      chapter_of(timeline_of(plan, nasty), plan, *schedule::shipped_profile("cpu")));
   const std::string page = to_html(report);
   EXPECT_THAT(page, Not(HasSubstr("<img")));
   EXPECT_THAT(page, Not(HasSubstr("http://")));
   EXPECT_THAT(page, Not(HasSubstr("https://")));
   EXPECT_THAT(page, HasSubstr("default-src 'none'"));
-  const std::string svg = to_svg(report.chapters[0].account);
+  const std::string svg = to_svg(report.chapters[0].timeline);
   EXPECT_THAT(svg, Not(HasSubstr("<img")));
   const auto png = to_png(svg, 1);
   ASSERT_TRUE(png) << png.error().message;
@@ -457,15 +463,15 @@ TEST(ReportData, IsOneJsonValueWithTheNumbersOfThePlan) {
   const plan::Plan plan = small_plan();
   Report report{"small", {}, {}, {}};
   report.chapters.push_back(
-      chapter_of(account_of(plan, "small"), plan, *schedule::shipped_profile("cpu")));
+      chapter_of(timeline_of(plan, "small"), plan, *schedule::shipped_profile("cpu")));
   const auto json = nlohmann::json::parse(to_json(report));
   EXPECT_EQ(json["schema"], kReportSchema);
-  const auto& account = json["accounts"][0];
-  EXPECT_EQ(account["peak"]["bytes"], 192);
-  EXPECT_EQ(account["arena_bytes"], 192);
-  EXPECT_EQ(account["bands"]["count"], 4);
-  EXPECT_EQ(account["peak_set_count"], 3);
-  EXPECT_FALSE(account.contains("series"));
+  const auto& timeline = json["timelines"][0];
+  EXPECT_EQ(timeline["peak"]["bytes"], 192);
+  EXPECT_EQ(timeline["arena_bytes"], 192);
+  EXPECT_EQ(timeline["allocations"]["count"], 4);
+  EXPECT_EQ(timeline["peak_set_count"], 3);
+  EXPECT_FALSE(timeline.contains("series"));
 }
 
 }  // namespace

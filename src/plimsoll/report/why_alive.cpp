@@ -13,26 +13,30 @@
 namespace plimsoll::report {
 namespace {
 
-std::string why_of(const Account& account, const Band& band, Step tick) {
-  const auto op_name = [&account](std::int32_t index) {
-    return account.texts.text(account.operators[static_cast<std::size_t>(index)].name);
+std::string why_of(const Timeline& timeline, const Allocation& allocation, Step time_step) {
+  const auto op_name = [&timeline](std::int32_t index) {
+    return timeline.texts.text(timeline.operators[static_cast<std::size_t>(index)].name);
   };
-  if (account.source != "plan") {
-    if (band.kind == Kind::kOutside) return "held by the driver, libraries or other processes";
-    if (band.kind == Kind::kBefore) return "there before the recording began";
-    if (band.life.end.value == account.ticks()) return "never freed in this trace";
-    if (band.last_reader < 0) return fmt::format("freed at event {}", band.life.end.value);
-    return fmt::format("freed at event {}, after {}", band.life.end.value,
-                       op_name(band.last_reader));
+  if (timeline.source != "plan") {
+    if (allocation.kind == Kind::kOutside)
+      return "held by the driver, libraries or other processes";
+    if (allocation.kind == Kind::kBefore) return "there before the recording began";
+    if (allocation.life.end.value == timeline.time_steps()) return "never freed in this trace";
+    if (allocation.last_reader < 0)
+      return fmt::format("freed at event {}", allocation.life.end.value);
+    return fmt::format("freed at event {}, after {}", allocation.life.end.value,
+                       op_name(allocation.last_reader));
   }
-  if (band.kind == Kind::kTemporaries && band.producer < 0)
+  if (allocation.kind == Kind::kTemporaries && allocation.producer < 0)
     return "scratch of the operator that runs here";
-  if (band.last_reader > tick.value) {
-    return fmt::format("read last by step {} ({})", band.last_reader, op_name(band.last_reader));
+  if (allocation.last_reader > time_step.value) {
+    return fmt::format("read last by step {} ({})", allocation.last_reader,
+                       op_name(allocation.last_reader));
   }
-  if (band.last_reader == tick.value) return "read by this step for the last time";
-  if (band.life.end.value == account.ticks()) return "kept for the next training step, or a result";
-  return "its memory is not reused before step " + std::to_string(band.life.end.value);
+  if (allocation.last_reader == time_step.value) return "read by this step for the last time";
+  if (allocation.life.end.value == timeline.time_steps())
+    return "kept for the next training step, or a result";
+  return "its memory is not reused before step " + std::to_string(allocation.life.end.value);
 }
 
 // Where values of the graph lie, and until when: a value is gone when another one is written over
@@ -58,9 +62,9 @@ class Contents {
     return held.buffer.valid() && held.begin < step && step < held.end;
   }
 
-  // The first step after `tick` that reads the buffer, and the value it wants from it.
-  std::optional<std::pair<std::int32_t, ValueId>> next_use(BufferId buffer, Step tick) const {
-    for (auto s = static_cast<std::size_t>(tick.value) + 1; s < plan_.steps.size(); ++s) {
+  // The first step after `time_step` that reads the buffer, and the value it wants from it.
+  std::optional<std::pair<std::int32_t, ValueId>> next_use(BufferId buffer, Step time_step) const {
+    for (auto s = static_cast<std::size_t>(time_step.value) + 1; s < plan_.steps.size(); ++s) {
       const plan::PlanStep& step = plan_.steps[s];
       for (std::size_t i = 0; step.kind != plan::StepKind::kDrop && i < step.inputs.size(); ++i) {
         if (step.inputs[i].buffer != buffer) continue;
@@ -137,27 +141,27 @@ bool touches(const plan::PlanStep& step, BufferId buffer) {
          std::any_of(step.outputs.begin(), step.outputs.end(), is);
 }
 
-// The last step up to `tick` that touches the buffer; -1: none in this training step.
-std::int32_t last_use(const plan::Plan& plan, BufferId buffer, Step tick) {
-  for (std::int32_t s = tick.value; s >= 0; --s) {
+// The last step up to `time_step` that touches the buffer; -1: none in this training step.
+std::int32_t last_use(const plan::Plan& plan, BufferId buffer, Step time_step) {
+  for (std::int32_t s = time_step.value; s >= 0; --s) {
     if (touches(plan.steps[static_cast<std::size_t>(s)], buffer)) return s;
   }
   return -1;
 }
 
 // Out after step `gone`, back before step `back`.
-Price swap_price(const Account& account, const Band& band, Step tick, std::int32_t gone,
-                 std::int32_t back, const schedule::CopyRates& copies) {
-  const double out = copies.out_seconds(band.bytes);
-  const double in = copies.in_seconds(band.bytes);
-  const auto time = [&account](std::int32_t step) {
-    return account.seconds[static_cast<std::size_t>(step)];
+Price swap_price(const Timeline& timeline, const Allocation& allocation, Step time_step,
+                 std::int32_t gone, std::int32_t back, const schedule::CopyRates& copies) {
+  const double out = copies.out_seconds(allocation.bytes);
+  const double in = copies.in_seconds(allocation.bytes);
+  const auto time = [&timeline](std::int32_t step) {
+    return timeline.seconds[static_cast<std::size_t>(step)];
   };
-  const double before = std::max(0.0, time(tick.value) - time(gone + 1));
-  const double after = std::max(0.0, time(back) - time(tick.value + 1));
+  const double before = std::max(0.0, time(time_step.value) - time(gone + 1));
+  const double after = std::max(0.0, time(back) - time(time_step.value + 1));
   const double exposed = std::max(0.0, out - before) + std::max(0.0, in - after);
   const std::string room = exposed > 0 ? "only partly hidden" : "hidden";
-  return {"swap", band.bytes, exposed,
+  return {"swap", allocation.bytes, exposed,
           fmt::format("{:.3g} ms of copies, {} behind {:.3g} ms of other work", (out + in) * 1e3,
                       room, (before + after) * 1e3)};
 }
@@ -189,45 +193,46 @@ void add_encode_prices(const schedule::GraphWorkload& offers, ValueId value, Byt
 
 }  // namespace
 
-std::vector<AliveRow> alive_at(const Account& account, Step tick) {
+std::vector<AliveRow> alive_at(const Timeline& timeline, Step time_step) {
   std::vector<AliveRow> rows;
-  for (std::size_t b = 0; b < account.bands.size(); ++b) {
-    const Band& band = account.bands[b];
-    if (band.memory == 0 && band.life.contains(tick))
-      rows.push_back({b, why_of(account, band, tick), {}});
+  for (std::size_t b = 0; b < timeline.allocations.size(); ++b) {
+    const Allocation& allocation = timeline.allocations[b];
+    if (allocation.memory == 0 && allocation.life.contains(time_step))
+      rows.push_back({b, why_of(timeline, allocation, time_step), {}});
   }
-  std::stable_sort(rows.begin(), rows.end(), [&account](const AliveRow& a, const AliveRow& b) {
-    return account.bands[a.band].bytes > account.bands[b.band].bytes;
+  std::stable_sort(rows.begin(), rows.end(), [&timeline](const AliveRow& a, const AliveRow& b) {
+    return timeline.allocations[a.allocation].bytes > timeline.allocations[b.allocation].bytes;
   });
   return rows;
 }
 
-std::vector<AliveRow> alive_at(const Account& account, Step tick, const plan::Plan& plan,
+std::vector<AliveRow> alive_at(const Timeline& timeline, Step time_step, const plan::Plan& plan,
                                const schedule::DeviceProfile& profile) {
-  std::vector<AliveRow> rows = alive_at(account, tick);
-  if (static_cast<std::size_t>(tick.value) >= plan.steps.size()) return rows;
+  std::vector<AliveRow> rows = alive_at(timeline, time_step);
+  if (static_cast<std::size_t>(time_step.value) >= plan.steps.size()) return rows;
   const Contents contents(plan);
   schedule::GraphWorkloadOptions every;
   every.codecs = profile.codecs;
   every.lossy = schedule::lossy_forms();
   const auto offers = schedule::make_graph_workload(plan.graph, every);
   for (AliveRow& row : rows) {
-    const Band& band = account.bands[row.band];
-    if (!band.buffer.valid() ||
-        touches(plan.steps[static_cast<std::size_t>(tick.value)], band.buffer))
+    const Allocation& allocation = timeline.allocations[row.allocation];
+    if (!allocation.buffer.valid() ||
+        touches(plan.steps[static_cast<std::size_t>(time_step.value)], allocation.buffer))
       continue;
-    const auto use = contents.next_use(band.buffer, tick);
+    const auto use = contents.next_use(allocation.buffer, time_step);
     if (!use) continue;
     const auto [step, value] = *use;
     if (const auto chain =
-            value.valid() ? contents.remake(value, band.buffer, step) : std::nullopt) {
-      row.prices.push_back({"recompute", band.bytes, chain->seconds,
+            value.valid() ? contents.remake(value, allocation.buffer, step) : std::nullopt) {
+      row.prices.push_back({"recompute", allocation.bytes, chain->seconds,
                             fmt::format("{} operator{} from what is still in memory",
                                         chain->operators, chain->operators == 1 ? "" : "s")});
     }
-    row.prices.push_back(
-        swap_price(account, band, tick, last_use(plan, band.buffer, tick), step, profile.copies));
-    if (value.valid() && offers) add_encode_prices(*offers, value, band.bytes, row.prices);
+    row.prices.push_back(swap_price(timeline, allocation, time_step,
+                                    last_use(plan, allocation.buffer, time_step), step,
+                                    profile.copies));
+    if (value.valid() && offers) add_encode_prices(*offers, value, allocation.bytes, row.prices);
   }
   return rows;
 }

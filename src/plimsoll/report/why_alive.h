@@ -1,4 +1,4 @@
-// What is alive at one tick, why, and what it would cost to be rid of it.
+// What is alive at one time step, why, and what it would cost to be rid of it.
 //
 //   transformer.h.0/softmax   48 MiB   made by step 12, read last by step 81 (softmax_grad)
 //     recompute   saves 48 MiB, +3.1 ms     2 operators from what is still in memory
@@ -14,14 +14,14 @@
 // Remedies interact, so the prices of two rows do not add up; finding the best combination is what
 // `plimsoll plan --budget` does.
 //
-// A tensor that the step at this tick reads or writes has no price: it must be there.
+// A tensor that the step at this time step reads or writes has no price: it must be there.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "plimsoll/plan/plan.h"
-#include "plimsoll/report/account.h"
+#include "plimsoll/report/timeline.h"
 #include "plimsoll/schedule/device_profile.h"
 
 namespace plimsoll::report {
@@ -35,16 +35,16 @@ struct Price {
 };
 
 struct AliveRow {
-  std::size_t band = 0;  // index into the account's bands
+  std::size_t allocation = 0;  // index into the timeline's allocations
   std::string why;
   std::vector<Price> prices;
 };
 
-// Everything alive in memory 0 at the tick, largest first; without prices.
-std::vector<AliveRow> alive_at(const Account& account, Step tick);
+// Everything alive in memory 0 at the time step, largest first; without prices.
+std::vector<AliveRow> alive_at(const Timeline& timeline, Step time_step);
 
-// The same with prices, for an account made of this plan.
-std::vector<AliveRow> alive_at(const Account& account, Step tick, const plan::Plan& plan,
+// The same with prices, for a timeline made of this plan.
+std::vector<AliveRow> alive_at(const Timeline& timeline, Step time_step, const plan::Plan& plan,
                                const schedule::DeviceProfile& profile);
 
 }  // namespace plimsoll::report

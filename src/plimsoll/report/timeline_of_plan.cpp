@@ -1,4 +1,4 @@
-#include "plimsoll/report/account_of_plan.h"
+#include "plimsoll/report/timeline_of_plan.h"
 
 #include <algorithm>
 
@@ -50,24 +50,24 @@ std::vector<BufferId> buffers_of(const plan::PlanStep& step) {
   return out;
 }
 
-void add_steps(const plan::Plan& plan, Account& account) {
+void add_steps(const plan::Plan& plan, Timeline& timeline) {
   const std::vector<Bytes> alive = plan::bytes_by_step(plan);
   double now = 0;
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
     const plan::PlanStep& step = plan.steps[s];
-    account.seconds.push_back(now);
+    timeline.seconds.push_back(now);
     // Copies run beside the computation: only what computes moves the clock.
     const bool copies =
         step.kind == plan::StepKind::kSendOut || step.kind == plan::StepKind::kBringIn;
     if (!copies) now += step.seconds;
-    Operator& op = account.operators.emplace_back();
+    Operator& op = timeline.operators.emplace_back();
     const ir::Node* node = node_of(plan, step);
-    op.name = account.texts.intern(step_name(plan, step));
-    op.layer = account.texts.intern(node == nullptr ? "" : node->layer);
-    op.phase = account.texts.intern(node == nullptr ? "" : ir::name(node->phase));
-    op.what = account.texts.intern(fmt::format(
+    op.name = timeline.texts.intern(step_name(plan, step));
+    op.layer = timeline.texts.intern(node == nullptr ? "" : node->layer);
+    op.phase = timeline.texts.intern(node == nullptr ? "" : ir::name(node->phase));
+    op.what = timeline.texts.intern(fmt::format(
         "{}{}", plan::name(step.kind), schedule::is_lossy_form(step.codec) ? "_lossy" : ""));
-    op.tick = Step(static_cast<std::int64_t>(s));
+    op.time_step = Step(static_cast<std::int64_t>(s));
     op.seconds = step.seconds;
     op.stream = step.stream;
     op.alive = alive[s];
@@ -75,53 +75,54 @@ void add_steps(const plan::Plan& plan, Account& account) {
       if (plan.buffer(id).arena == 0) op.touched += plan.buffer(id).bytes;
     }
   }
-  account.seconds.push_back(now);
+  timeline.seconds.push_back(now);
   // sources lie somewhere even if nothing runs
-  if (plan.steps.empty()) account.seconds.push_back(now);
+  if (plan.steps.empty()) timeline.seconds.push_back(now);
 }
 
-void add_buffers(const plan::Plan& plan, Account& account) {
+void add_buffers(const plan::Plan& plan, Timeline& timeline) {
   for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
     const plan::PlanBuffer& buffer = plan.buffers[b];
-    Band& band = account.bands.emplace_back();
-    band.buffer = BufferId(b);
-    band.name = account.texts.intern(buffer.name);
-    band.kind = kind_of(buffer.use);
-    band.memory = buffer.arena;
-    band.bytes = buffer.bytes;
-    band.place = buffer.offset;
-    band.life = buffer.lifetime;
+    Allocation& allocation = timeline.allocations.emplace_back();
+    allocation.buffer = BufferId(b);
+    allocation.name = timeline.texts.intern(buffer.name);
+    allocation.kind = kind_of(buffer.use);
+    allocation.memory = buffer.arena;
+    allocation.bytes = buffer.bytes;
+    allocation.place = buffer.offset;
+    allocation.life = buffer.lifetime;
     if (buffer.value.valid()) {
       const ir::Value& value = plan.graph.value(buffer.value);
-      band.type = account.texts.intern(ir::to_string(value.type));
+      allocation.type = timeline.texts.intern(ir::to_string(value.type));
       const bool made = value.producer.valid();
-      band.layer =
-          account.texts.intern(made ? std::string_view(plan.graph.node(value.producer).layer)
-                                    : layer_of_source(value.name, band.kind));
+      allocation.layer =
+          timeline.texts.intern(made ? std::string_view(plan.graph.node(value.producer).layer)
+                                     : layer_of_source(value.name, allocation.kind));
     } else {
-      band.layer = account.texts.intern(layer_of_name(buffer.name));
+      allocation.layer = timeline.texts.intern(layer_of_name(buffer.name));
     }
   }
 }
 
-void link_steps(const plan::Plan& plan, Account& account) {
+void link_steps(const plan::Plan& plan, Timeline& timeline) {
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
     const plan::PlanStep& step = plan.steps[s];
     const auto index = static_cast<std::int32_t>(s);
     for (const plan::Slot& slot : step.inputs) {
       const bool reads = step.kind != plan::StepKind::kDrop && slot.buffer.valid();
-      if (reads) account.bands[slot.buffer.index()].last_reader = index;
+      if (reads) timeline.allocations[slot.buffer.index()].last_reader = index;
     }
     for (const plan::Slot& slot : step.outputs) {
-      Band& band = account.bands[slot.buffer.index()];
-      if (band.producer < 0 && band.life.begin.value == index) band.producer = index;
+      Allocation& allocation = timeline.allocations[slot.buffer.index()];
+      if (allocation.producer < 0 && allocation.life.begin.value == index)
+        allocation.producer = index;
     }
   }
-  for (Band& band : account.bands) {
-    if (band.life.empty()) continue;
-    const auto first = static_cast<std::size_t>(band.life.begin.value);
-    const bool source = band.producer < 0 && band.kind != Kind::kTemporaries;
-    band.phase = source ? account.texts.intern("resident") : account.operators[first].phase;
+  for (Allocation& allocation : timeline.allocations) {
+    if (allocation.life.empty()) continue;
+    const auto first = static_cast<std::size_t>(allocation.life.begin.value);
+    const bool source = allocation.producer < 0 && allocation.kind != Kind::kTemporaries;
+    allocation.phase = source ? timeline.texts.intern("resident") : timeline.operators[first].phase;
   }
 }
 
@@ -141,23 +142,24 @@ std::string step_name(const plan::Plan& plan, const plan::PlanStep& step) {
                      schedule::is_lossy_form(step.codec) ? ", lossy" : "");
 }
 
-Account account_of(const plan::Plan& plan, std::string title) {
-  Account account;
-  account.title = std::move(title);
-  account.source = "plan";
-  for (const plan::Arena& arena : plan.arenas) account.memories.push_back(arena.name);
-  if (account.memories.empty()) account.memories.push_back("device");
-  account.streams = {"compute"};
-  account.arena = plan.arena_bytes();
-  account.lower_bound = plan.proof.lower_bound;
-  account.budget = plan.budget;
-  add_steps(plan, account);
-  add_buffers(plan, account);
-  link_steps(plan, account);
-  std::erase_if(account.bands,
-                [](const Band& band) { return band.life.empty() || band.bytes.value <= 0; });
-  sort_bands(account);
-  return account;
+Timeline timeline_of(const plan::Plan& plan, std::string title) {
+  Timeline timeline;
+  timeline.title = std::move(title);
+  timeline.source = "plan";
+  for (const plan::Arena& arena : plan.arenas) timeline.memories.push_back(arena.name);
+  if (timeline.memories.empty()) timeline.memories.push_back("device");
+  timeline.streams = {"compute"};
+  timeline.arena = plan.arena_bytes();
+  timeline.lower_bound = plan.proof.lower_bound;
+  timeline.budget = plan.budget;
+  add_steps(plan, timeline);
+  add_buffers(plan, timeline);
+  link_steps(plan, timeline);
+  std::erase_if(timeline.allocations, [](const Allocation& allocation) {
+    return allocation.life.empty() || allocation.bytes.value <= 0;
+  });
+  sort_allocations(timeline);
+  return timeline;
 }
 
 }  // namespace plimsoll::report

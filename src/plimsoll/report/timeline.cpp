@@ -1,4 +1,4 @@
-#include "plimsoll/report/account.h"
+#include "plimsoll/report/timeline.h"
 
 #include <algorithm>
 
@@ -36,48 +36,50 @@ TextId TextTable::intern(std::string_view text) {
   return id;
 }
 
-std::vector<Bytes> bytes_by_tick(const Account& account, int memory) {
-  std::vector<Bytes> alive(account.seconds.empty() ? 1 : account.seconds.size());
-  for (const Band& band : account.bands) {
-    if (band.memory != memory) continue;
-    PLIMSOLL_CHECK(
-        band.life.begin.value >= 0 && static_cast<std::size_t>(band.life.end.value) < alive.size(),
-        "a band is alive in ticks [{}, {}) of {}", band.life.begin.value, band.life.end.value,
-        account.ticks());
-    alive[static_cast<std::size_t>(band.life.begin.value)] += band.bytes;
-    alive[static_cast<std::size_t>(band.life.end.value)] -= band.bytes;
+std::vector<Bytes> bytes_by_time_step(const Timeline& timeline, int memory) {
+  std::vector<Bytes> alive(timeline.seconds.empty() ? 1 : timeline.seconds.size());
+  for (const Allocation& allocation : timeline.allocations) {
+    if (allocation.memory != memory) continue;
+    PLIMSOLL_CHECK(allocation.life.begin.value >= 0 &&
+                       static_cast<std::size_t>(allocation.life.end.value) < alive.size(),
+                   "an allocation is alive in time steps [{}, {}) of {}",
+                   allocation.life.begin.value, allocation.life.end.value, timeline.time_steps());
+    alive[static_cast<std::size_t>(allocation.life.begin.value)] += allocation.bytes;
+    alive[static_cast<std::size_t>(allocation.life.end.value)] -= allocation.bytes;
   }
   Bytes sum;
-  for (Bytes& tick : alive) tick = sum += tick;
+  for (Bytes& time_step : alive) time_step = sum += time_step;
   alive.resize(std::max<std::size_t>(1, alive.size() - 1));
   return alive;
 }
 
-Peak peak_of(const Account& account, int memory) {
-  const std::vector<Bytes> alive = bytes_by_tick(account, memory);
+Peak peak_of(const Timeline& timeline, int memory) {
+  const std::vector<Bytes> alive = bytes_by_time_step(timeline, memory);
   const auto most = std::max_element(alive.begin(), alive.end());
   return {Step(most - alive.begin()), *most};
 }
 
-Bytes total_of(const Account& account) {
-  return account.arena.value > 0 ? account.arena : peak_of(account).bytes;
+Bytes total_of(const Timeline& timeline) {
+  return timeline.arena.value > 0 ? timeline.arena : peak_of(timeline).bytes;
 }
 
-std::array<Bytes, kKindCount> bytes_by_kind_at(const Account& account, Step tick, int memory) {
+std::array<Bytes, kKindCount> bytes_by_kind_at(const Timeline& timeline, Step time_step,
+                                               int memory) {
   std::array<Bytes, kKindCount> out{};
-  for (const Band& band : account.bands) {
-    if (band.memory == memory && band.life.contains(tick)) {
-      out[static_cast<std::size_t>(band.kind)] += band.bytes;
+  for (const Allocation& allocation : timeline.allocations) {
+    if (allocation.memory == memory && allocation.life.contains(time_step)) {
+      out[static_cast<std::size_t>(allocation.kind)] += allocation.bytes;
     }
   }
   return out;
 }
 
-void sort_bands(Account& account) {
-  std::stable_sort(account.bands.begin(), account.bands.end(), [](const Band& a, const Band& b) {
-    if (a.life.begin != b.life.begin) return a.life.begin < b.life.begin;
-    return a.bytes > b.bytes;
-  });
+void sort_allocations(Timeline& timeline) {
+  std::stable_sort(timeline.allocations.begin(), timeline.allocations.end(),
+                   [](const Allocation& a, const Allocation& b) {
+                     if (a.life.begin != b.life.begin) return a.life.begin < b.life.begin;
+                     return a.bytes > b.bytes;
+                   });
 }
 
 namespace {
@@ -105,13 +107,13 @@ std::vector<Stretch> used_stretches(std::vector<Stretch> used) {
 
 }  // namespace
 
-void compact_places(Account& account) {
+void compact_places(Timeline& timeline) {
   constexpr std::int64_t kSeam = 512;
-  for (std::size_t memory = 0; memory < account.memories.size(); ++memory) {
+  for (std::size_t memory = 0; memory < timeline.memories.size(); ++memory) {
     std::vector<Stretch> used;
-    for (const Band& band : account.bands) {
-      if (band.memory == memory)
-        used.push_back({band.place.value, (band.place + band.bytes).value, 0});
+    for (const Allocation& allocation : timeline.allocations) {
+      if (allocation.memory == memory)
+        used.push_back({allocation.place.value, (allocation.place + allocation.bytes).value, 0});
     }
     std::vector<Stretch> stretches = used_stretches(std::move(used));
     std::int64_t next = 0;
@@ -119,13 +121,13 @@ void compact_places(Account& account) {
       stretch.place = next;
       next += stretch.end - stretch.begin + kSeam;
     }
-    for (Band& band : account.bands) {
-      if (band.memory != memory) continue;
+    for (Allocation& allocation : timeline.allocations) {
+      if (allocation.memory != memory) continue;
       const auto after =
-          std::upper_bound(stretches.begin(), stretches.end(), band.place.value,
+          std::upper_bound(stretches.begin(), stretches.end(), allocation.place.value,
                            [](std::int64_t place, const Stretch& s) { return place < s.begin; });
       const Stretch& home = *std::prev(after);
-      band.place = Offset(home.place + band.place.value - home.begin);
+      allocation.place = Offset(home.place + allocation.place.value - home.begin);
     }
   }
 }

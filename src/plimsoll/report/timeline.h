@@ -1,23 +1,24 @@
-// An account of memory: who held which bytes, from when to when. The one value the whole report
+// A timeline of memory: who held which bytes, from when to when. The one value the whole report
 // draws.
 //
 // A plan says what will be alive, a trace what was; the page, the pictures, the comparison and the
-// explanation should not care which. So both become an Account:
+// explanation should not care which. So both become a Timeline:
 //
-//   tick      0 1 2 3 4 a tick is a step of a plan, or an event of a trace;
-//   w     ████████████████████████████             seconds[tick] says when it begins
-//   h           ██████████████ a band is one allocation: half-open in ticks, with
-//   y                 ████████                     its bytes, its place, and what is known about it
+//   time step   0   1   2   3   4       a time step is a step of a plan, or an event of a trace;
+//   w           ████████████████████    seconds[time_step] says when it begins
+//   h               ████████████        each bar is an Allocation: half-open in time steps, with
+//   y                   ████████        its bytes, its place, and what is known about it
 //
-// Names are ids into one table, because a million bands have a few hundred of them. Text from files
-// is data here and everywhere after: it is never markup, and it is cut at kLongestText.
+// Names are ids into one table, because a million allocations have a few hundred of them. Text from
+// files is data here and everywhere after: it is never markup, and it is cut at kLongestText.
 //
 // Places. Addresses of a trace are scattered over 47 bits, so that drawn to scale nothing would be
 // seen. compact_places() keeps every used stretch at its true height and replaces what lies between
 // by a thin seam; a plan's offsets already are such places and stay as they are.
 //
-// Invariants: 0 <= begin < end <= ticks for every band; seconds has ticks + 1 entries and never
-// falls; bands stand in order of (begin, larger first). Cost: 64 bytes a band.
+// Invariants: 0 <= begin < end <= time_steps() for every allocation; seconds has time_steps() + 1
+// entries and never falls; allocations stand in order of (begin, larger first). Cost: 64 bytes an
+// allocation.
 #pragma once
 
 #include <array>
@@ -70,7 +71,9 @@ class TextTable {
   bool full_ = false;
 };
 
-struct Band {
+// Bytes that one tensor, block or buffer holds for one stretch of time; or many small ones as one,
+// where there are too many to draw (timeline_of_trace.h).
+struct Allocation {
   TextId name{0};
   TextId layer{0};
   TextId phase{0};
@@ -87,66 +90,67 @@ struct Band {
   BufferId buffer;  // of a plan
 };
 
-// One operator that ran, or will run, at one tick.
+// One operator that ran, or will run, at one time step.
 struct Operator {
   TextId name{0};
   TextId layer{0};
   TextId phase{0};
   TextId what{0};  // "compute", "recompute", "send_out", ...
-  Step tick;
+  Step time_step;
   double seconds = 0;
   Bytes touched;  // what it reads, writes and uses as scratch
   Bytes alive;    // in memory 0 while it runs
   std::uint8_t stream = 0;
 };
 
-// What the allocator holds of the device from a tick on, in use or not.
+// What the allocator holds of the device from a time step on, in use or not.
 struct Reserved {
   std::uint8_t memory = 0;
-  Step tick;
+  Step time_step;
   Bytes bytes;
   bool operator==(const Reserved&) const = default;
 };
 
-struct Account {
+struct Timeline {
   std::string title;
   std::string source;  // "plan", "trace", "snapshot"
   TextTable texts;
   std::vector<std::string> memories;  // "device", "host"; or "device 0", ...
   std::vector<std::string> streams;   // that allocations belong to; at most 256
-  std::vector<Band> bands;
+  std::vector<Allocation> allocations;
   std::vector<Operator> operators;
-  std::vector<double> seconds;  // when each tick begins, and when the last one ends
+  std::vector<double> seconds;  // when each time step begins, and when the last one ends
   Bytes arena;                  // of a plan, after packing; zero: none
   Bytes lower_bound;
   Bytes budget;
   Bytes capacity;                  // of the device a recording was made on; zero: not known
-  std::vector<Reserved> reserved;  // by tick; empty: a plan, or a trace that does not say
+  std::vector<Reserved> reserved;  // by time step; empty: a plan, or a trace that does not say
   std::vector<std::string> notes;  // what a reader must know: what was left out, what is estimated
 
-  std::int64_t ticks() const { return static_cast<std::int64_t>(seconds.size()) - 1; }
+  std::int64_t time_steps() const { return static_cast<std::int64_t>(seconds.size()) - 1; }
 };
 
-// Bytes alive in one memory at every tick.
-std::vector<Bytes> bytes_by_tick(const Account& account, int memory = 0);
+// Bytes alive in one memory at every time step.
+std::vector<Bytes> bytes_by_time_step(const Timeline& timeline, int memory = 0);
 
 struct Peak {
-  Step tick;
+  Step time_step;
   Bytes bytes;
 };
-// The first tick where most bytes are alive; zeros for an empty account.
-Peak peak_of(const Account& account, int memory = 0);
+// The first time step where most bytes are alive; zeros for an empty timeline.
+Peak peak_of(const Timeline& timeline, int memory = 0);
 
-// What the account promises to need: the arena of a plan, the peak of a trace.
-Bytes total_of(const Account& account);
+// What the timeline promises to need: the arena of a plan, the peak of a trace.
+Bytes total_of(const Timeline& timeline);
 
-std::array<Bytes, kKindCount> bytes_by_kind_at(const Account& account, Step tick, int memory = 0);
+std::array<Bytes, kKindCount> bytes_by_kind_at(const Timeline& timeline, Step time_step,
+                                               int memory = 0);
 
-// Sorts bands as the invariant says. Readers of files call it once, last.
-void sort_bands(Account& account);
+// Sorts allocations as the invariant says. Readers of files call it once, last.
+void sort_allocations(Timeline& timeline);
 
 // Replaces addresses by compact places, memory by memory.
-void compact_places(Account& account);
+void compact_places(Timeline& timeline);
 
 // "encoder.3.attention/matmul" -> "encoder.3.attention"; "encoder.3.weight" -> "encoder.3".
 std::string_view layer_of_name(std::string_view name);

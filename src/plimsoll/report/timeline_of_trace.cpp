@@ -1,4 +1,4 @@
-#include "plimsoll/report/account_of_trace.h"
+#include "plimsoll/report/timeline_of_trace.h"
 
 #include <algorithm>
 #include <map>
@@ -49,11 +49,11 @@ bool is_move(std::string_view phase) {
 
 class TraceReader {
  public:
-  TraceReader(const trace::Trace& trace, const TraceFacts& facts, Account& account)
-      : trace_(trace), facts_(facts), account_(account) {
-    unnamed_ = account.texts.intern("unnamed");
+  TraceReader(const trace::Trace& trace, const TraceFacts& facts, Timeline& timeline)
+      : trace_(trace), facts_(facts), timeline_(timeline) {
+    unnamed_ = timeline.texts.intern("unnamed");
     index_memories();
-    held_.resize(account.memories.size());
+    held_.resize(timeline.memories.size());
     stack_sites_.resize(trace.stacks.size());
   }
 
@@ -92,15 +92,15 @@ class TraceReader {
       if (!segment.blocks.empty()) found.try_emplace(segment.device);
     }
     for (auto& [device, memory] : found) {
-      memory = static_cast<std::uint8_t>(std::min<std::size_t>(account_.memories.size(), 255));
-      if (account_.memories.size() < 256)
-        account_.memories.push_back(fmt::format("device {}", device));
+      memory = static_cast<std::uint8_t>(std::min<std::size_t>(timeline_.memories.size(), 255));
+      if (timeline_.memories.size() < 256)
+        timeline_.memories.push_back(fmt::format("device {}", device));
     }
-    if (found.empty()) account_.memories.push_back("device 0");
+    if (found.empty()) timeline_.memories.push_back("device 0");
     memory_of_device_ = std::move(found);
   }
 
-  Step now() const { return Step(static_cast<std::int64_t>(account_.seconds.size())); }
+  Step now() const { return Step(static_cast<std::int64_t>(timeline_.seconds.size())); }
 
   // Wraps rather than overflows on times that no clock gives.
   static double seconds_between(std::int64_t begin, std::int64_t end) {
@@ -111,33 +111,33 @@ class TraceReader {
 
   // Times of a trace may begin anywhere and, between threads, step back a little.
   void advance(std::int64_t start) {
-    if (account_.seconds.empty()) origin_ = start;
-    account_.seconds.push_back(
-        account_.seconds.empty()
+    if (timeline_.seconds.empty()) origin_ = start;
+    timeline_.seconds.push_back(
+        timeline_.seconds.empty()
             ? 0
-            : std::max(account_.seconds.back(), seconds_between(origin_, start)));
+            : std::max(timeline_.seconds.back(), seconds_between(origin_, start)));
   }
 
-  void open(const Place& place, Band band) {
-    const auto [found, fresh] = open_.try_emplace(place, account_.bands.size());
+  void open(const Place& place, Allocation allocation) {
+    const auto [found, fresh] = open_.try_emplace(place, timeline_.allocations.size());
     if (!fresh) {
       ++overwritten_;
-      account_.bands[found->second].life.end = band.life.begin;
-      found->second = account_.bands.size();
+      timeline_.allocations[found->second].life.end = allocation.life.begin;
+      found->second = timeline_.allocations.size();
     }
-    account_.bands.push_back(band);
+    timeline_.allocations.push_back(allocation);
   }
 
   void open_initial(const trace::InitialSegment& segment, const trace::LiveBlock& block) {
-    Band band;
-    band.name = account_.texts.intern("allocated before the recording");
-    band.kind = Kind::kBefore;
-    band.memory = memory_of_device_[segment.device];
-    band.stream = stream_index(segment.stream.value);
-    band.bytes = believable(block.bytes.value > 0 ? block.bytes : block.size);
-    band.place = place_of(block.address);
-    band.phase = account_.texts.intern("before recording");
-    open({band.memory, block.address}, band);
+    Allocation allocation;
+    allocation.name = timeline_.texts.intern("allocated before the recording");
+    allocation.kind = Kind::kBefore;
+    allocation.memory = memory_of_device_[segment.device];
+    allocation.stream = stream_index(segment.stream.value);
+    allocation.bytes = believable(block.bytes.value > 0 ? block.bytes : block.size);
+    allocation.place = place_of(block.address);
+    allocation.phase = timeline_.texts.intern("before recording");
+    open({allocation.memory, block.address}, allocation);
   }
 
   // Both keep sums inside an int64 whatever a file says: a block has at most a tebibyte.
@@ -180,21 +180,23 @@ class TraceReader {
   }
 
   void allocate(const trace::Event& event) {
-    Band band;
+    Allocation allocation;
     const Site site = event.stack > 0 ? site_of(event.stack - 1) : Site{};
     const std::string_view given = trace_.strings.text(event.name);
-    band.name = !given.empty() ? account_.texts.intern(given) : site.known ? site.name : unnamed_;
-    band.origin = site.origin;
-    band.kind = kind_of(event.category);
-    band.layer =
-        given.empty() ? site.name : account_.texts.intern(layer_of_source(given, band.kind));
-    band.phase = phase_at(event);
-    band.memory = memory_of_device_[event.device];
-    band.stream = stream_index(event.stream.value);
-    band.bytes = believable(event.bytes);
-    band.place = place_of(event.address);
-    band.life.begin = now();
-    open({band.memory, event.address}, band);
+    allocation.name = !given.empty() ? timeline_.texts.intern(given)
+                      : site.known   ? site.name
+                                     : unnamed_;
+    allocation.origin = site.origin;
+    allocation.kind = kind_of(event.category);
+    allocation.layer =
+        given.empty() ? site.name : timeline_.texts.intern(layer_of_source(given, allocation.kind));
+    allocation.phase = phase_at(event);
+    allocation.memory = memory_of_device_[event.device];
+    allocation.stream = stream_index(event.stream.value);
+    allocation.bytes = believable(event.bytes);
+    allocation.place = place_of(event.address);
+    allocation.life.begin = now();
+    open({allocation.memory, event.address}, allocation);
     advance(event.start);
   }
 
@@ -204,9 +206,9 @@ class TraceReader {
       ++strays_;
       return;
     }
-    Band& band = account_.bands[found->second];
-    band.life.end = now();
-    band.last_reader = static_cast<std::int32_t>(account_.operators.size()) - 1;
+    Allocation& allocation = timeline_.allocations[found->second];
+    allocation.life.end = now();
+    allocation.last_reader = static_cast<std::int32_t>(timeline_.operators.size()) - 1;
     open_.erase(found);
     advance(event.start);
   }
@@ -217,18 +219,18 @@ class TraceReader {
     if (memory == memory_of_device_.end()) return;
     Bytes& held = held_[memory->second];
     held = believable(held + change);
-    if (!account_.reserved.empty() && account_.reserved.back().tick == now() &&
-        account_.reserved.back().memory == memory->second) {
-      account_.reserved.back().bytes = held;
+    if (!timeline_.reserved.empty() && timeline_.reserved.back().time_step == now() &&
+        timeline_.reserved.back().memory == memory->second) {
+      timeline_.reserved.back().bytes = held;
     } else {
-      account_.reserved.push_back({memory->second, now(), held});
+      timeline_.reserved.push_back({memory->second, now(), held});
     }
   }
 
   // The driver says what it had left: with the capacity known, the rest lies outside the allocator.
   void refuse(const trace::Event& event) {
     if (refusals_++ == 0)
-      account_.notes.push_back(
+      timeline_.notes.push_back(
           fmt::format("out of memory at event {}: {} asked for", now().value, human(event.bytes)));
     const auto memory = memory_of_device_.find(event.device);
     if (facts_.capacity.value <= 0 || memory == memory_of_device_.end() || memory->second != 0)
@@ -239,13 +241,13 @@ class TraceReader {
 
   std::uint8_t stream_index(std::uint64_t stream) {
     const auto [found, fresh] = streams_.try_emplace(
-        stream, static_cast<std::uint8_t>(std::min<std::size_t>(account_.streams.size(), 255)));
+        stream, static_cast<std::uint8_t>(std::min<std::size_t>(timeline_.streams.size(), 255)));
     if (!fresh) return found->second;
-    if (account_.streams.size() < 255) {
-      account_.streams.push_back(stream < 4096 ? fmt::format("{}", stream)
-                                               : fmt::format("{:#x}", stream));
-    } else if (account_.streams.size() == 255) {
-      account_.streams.push_back("others");
+    if (timeline_.streams.size() < 255) {
+      timeline_.streams.push_back(stream < 4096 ? fmt::format("{}", stream)
+                                                : fmt::format("{:#x}", stream));
+    } else if (timeline_.streams.size() == 255) {
+      timeline_.streams.push_back("others");
     }
     return found->second;
   }
@@ -253,27 +255,27 @@ class TraceReader {
   void add_outside() {
     if (facts_.in_use.value > 0) {
       Bytes most;
-      for (const Reserved& level : account_.reserved) {
+      for (const Reserved& level : timeline_.reserved) {
         if (level.memory == 0) most = std::max(most, level.bytes);
       }
-      most = std::max(most, peak_of(account_).bytes);
+      most = std::max(most, peak_of(timeline_).bytes);
       outside_ = facts_.in_use - most;
       if (outside_.value < 0)
-        account_.notes.push_back(fmt::format(
+        timeline_.notes.push_back(fmt::format(
             "{} in use is less than the {} this allocator held: nothing is left for outside",
             human(facts_.in_use), human(most)));
     }
     outside_ = believable(outside_);
     if (outside_.value == 0) return;
-    Band band;
-    band.name = account_.texts.intern("outside the allocator");
-    band.phase = account_.texts.intern("outside the allocator");
-    band.kind = Kind::kOutside;
-    band.bytes = outside_;
-    band.place = Offset(std::int64_t{3} << 60);
-    band.life = {Step(0), Step(account_.ticks())};
-    account_.bands.push_back(band);
-    account_.notes.push_back(fmt::format(
+    Allocation allocation;
+    allocation.name = timeline_.texts.intern("outside the allocator");
+    allocation.phase = timeline_.texts.intern("outside the allocator");
+    allocation.kind = Kind::kOutside;
+    allocation.bytes = outside_;
+    allocation.place = Offset(std::int64_t{3} << 60);
+    allocation.life = {Step(0), Step(timeline_.time_steps())};
+    timeline_.allocations.push_back(allocation);
+    timeline_.notes.push_back(fmt::format(
         "{} lie outside the allocator: {}; drawn over the whole recording", human(outside_),
         facts_.in_use.value > 0
             ? "what the device showed as used, without what the allocator held"
@@ -281,13 +283,13 @@ class TraceReader {
   }
 
   void run(const trace::Event& event) {
-    Operator& op = account_.operators.emplace_back();
-    op.name = account_.texts.intern(trace_.strings.text(event.name));
-    op.layer = account_.texts.intern(layer_of_name(trace_.strings.text(event.name)));
+    Operator& op = timeline_.operators.emplace_back();
+    op.name = timeline_.texts.intern(trace_.strings.text(event.name));
+    op.layer = timeline_.texts.intern(layer_of_name(trace_.strings.text(event.name)));
     op.phase = phase_at(event);
     const bool computes = !is_move(trace_.strings.text(event.phase));
-    op.what = computes ? account_.texts.intern("compute") : op.phase;
-    op.tick = now();
+    op.what = computes ? timeline_.texts.intern("compute") : op.phase;
+    op.time_step = now();
     op.seconds = std::max(0.0, seconds_between(event.start, event.end));
     if (computes) last_phase_ = op.phase;
     advance(event.start);
@@ -297,11 +299,11 @@ class TraceReader {
 
   TextId phase_at(const trace::Event& event) {
     const std::string_view own = trace_.strings.text(event.phase);
-    if (!own.empty()) return account_.texts.intern(own);
+    if (!own.empty()) return timeline_.texts.intern(own);
     for (auto phase = phases_.rbegin(); phase != phases_.rend() && phase - phases_.rbegin() < 64;
          ++phase) {
       if ((*phase)->start <= event.start && event.start < (*phase)->end) {
-        return account_.texts.intern(trace_.strings.text((*phase)->name));
+        return timeline_.texts.intern(trace_.strings.text((*phase)->name));
       }
     }
     return last_phase_;
@@ -321,53 +323,54 @@ class TraceReader {
       if (lines.size() < kLongestText) lines += line + "\n";
     }
     if (name.empty() && !lines.empty()) name = lines.substr(0, lines.find('\n'));
-    site = {account_.texts.intern(name.empty() ? "unnamed" : name), account_.texts.intern(lines),
+    site = {timeline_.texts.intern(name.empty() ? "unnamed" : name), timeline_.texts.intern(lines),
             true};
     return site;
   }
 
   void finish() {
-    const double last = account_.seconds.empty() ? 0 : account_.seconds.back();
-    if (account_.seconds.empty()) account_.seconds.push_back(0);
-    account_.seconds.push_back(
+    const double last = timeline_.seconds.empty() ? 0 : timeline_.seconds.back();
+    if (timeline_.seconds.empty()) timeline_.seconds.push_back(0);
+    timeline_.seconds.push_back(
         std::max(last, operators_ran_ ? seconds_between(origin_, last_end_) : 0));
-    const Step end(account_.ticks());
-    for (const auto& [place, index] : open_) account_.bands[index].life.end = end;
-    std::erase_if(account_.bands,
-                  [](const Band& band) { return band.life.empty() || band.bytes.value <= 0; });
+    const Step end(timeline_.time_steps());
+    for (const auto& [place, index] : open_) timeline_.allocations[index].life.end = end;
+    std::erase_if(timeline_.allocations, [](const Allocation& allocation) {
+      return allocation.life.empty() || allocation.bytes.value <= 0;
+    });
     link_producers();
     add_outside();
-    if (account_.streams.empty()) account_.streams.push_back("0");
+    if (timeline_.streams.empty()) timeline_.streams.push_back("0");
     if (refusals_ > 1)
-      account_.notes.push_back(
+      timeline_.notes.push_back(
           fmt::format("{} allocations were refused in all", grouped(refusals_)));
     if (strays_ > 0)
-      account_.notes.push_back(
+      timeline_.notes.push_back(
           fmt::format("{} frees of blocks the trace never allocated", grouped(strays_)));
     if (overwritten_ > 0) {
-      account_.notes.push_back(
+      timeline_.notes.push_back(
           fmt::format("{} allocations at an address that was still held: the older was ended there",
                       grouped(overwritten_)));
     }
-    if (account_.texts.full())
-      account_.notes.push_back("too many different names: some were not kept");
+    if (timeline_.texts.full())
+      timeline_.notes.push_back("too many different names: some were not kept");
   }
 
   // The operator that runs next after an allocation made room for its result.
   void link_producers() {
-    for (Band& band : account_.bands) {
-      if (band.kind == Kind::kBefore || account_.operators.empty()) continue;
-      const auto next =
-          std::lower_bound(account_.operators.begin(), account_.operators.end(), band.life.begin,
-                           [](const Operator& op, Step tick) { return op.tick < tick; });
-      if (next != account_.operators.end())
-        band.producer = static_cast<std::int32_t>(next - account_.operators.begin());
+    for (Allocation& allocation : timeline_.allocations) {
+      if (allocation.kind == Kind::kBefore || timeline_.operators.empty()) continue;
+      const auto next = std::lower_bound(
+          timeline_.operators.begin(), timeline_.operators.end(), allocation.life.begin,
+          [](const Operator& op, Step time_step) { return op.time_step < time_step; });
+      if (next != timeline_.operators.end())
+        allocation.producer = static_cast<std::int32_t>(next - timeline_.operators.begin());
     }
   }
 
   const trace::Trace& trace_;
   const TraceFacts& facts_;
-  Account& account_;
+  Timeline& timeline_;
   TextId unnamed_{0};
   TextId last_phase_{0};
   std::int64_t origin_ = 0;
@@ -385,69 +388,70 @@ class TraceReader {
   std::unordered_map<Place, std::size_t, PlaceHash> open_;
 };
 
-// Bands too small to stay single, summed: a band of bytes for each stretch between changes would be
-// as many as before, so each stretch of ticks gets the most that was alive in it.
-void gather_small(Account& account, std::size_t most_bands) {
-  if (account.bands.size() <= most_bands) return;
+// Aggregates the allocations too small to stay single. One for each stretch between changes would
+// be as many as before, so each stretch of time steps gets the most that was alive in it.
+void aggregate_small(Timeline& timeline, std::size_t most_allocations) {
+  if (timeline.allocations.size() <= most_allocations) return;
   std::vector<std::int64_t> sizes;
-  for (const Band& band : account.bands) sizes.push_back(band.bytes.value);
-  const auto cut = sizes.begin() + static_cast<std::ptrdiff_t>(most_bands);
+  for (const Allocation& allocation : timeline.allocations) sizes.push_back(allocation.bytes.value);
+  const auto cut = sizes.begin() + static_cast<std::ptrdiff_t>(most_allocations);
   std::nth_element(sizes.begin(), cut, sizes.end(), std::greater<>());
   const Bytes limit(*cut);
   constexpr std::int64_t kStretches = 4096;
-  const std::int64_t width = (account.ticks() + kStretches - 1) / kStretches;
+  const std::int64_t width = (timeline.time_steps() + kStretches - 1) / kStretches;
   std::map<std::pair<int, Kind>, std::vector<Bytes>> change;
   std::size_t gathered = 0;
-  std::erase_if(account.bands, [&](const Band& band) {
-    if (band.bytes > limit) return false;
-    auto& alive = change[{band.memory, band.kind}];
-    alive.resize(static_cast<std::size_t>(account.ticks()) + 1);
-    alive[static_cast<std::size_t>(band.life.begin.value)] += band.bytes;
-    alive[static_cast<std::size_t>(band.life.end.value)] -= band.bytes;
+  std::erase_if(timeline.allocations, [&](const Allocation& allocation) {
+    if (allocation.bytes > limit) return false;
+    auto& alive = change[{allocation.memory, allocation.kind}];
+    alive.resize(static_cast<std::size_t>(timeline.time_steps()) + 1);
+    alive[static_cast<std::size_t>(allocation.life.begin.value)] += allocation.bytes;
+    alive[static_cast<std::size_t>(allocation.life.end.value)] -= allocation.bytes;
     ++gathered;
     return true;
   });
   for (auto& [group, alive] : change) {
     Bytes sum;
-    for (std::int64_t tick = 0; tick < account.ticks(); tick += width) {
-      const std::int64_t end = std::min(tick + width, account.ticks());
+    for (std::int64_t time_step = 0; time_step < timeline.time_steps(); time_step += width) {
+      const std::int64_t end = std::min(time_step + width, timeline.time_steps());
       Bytes most;
-      for (std::int64_t t = tick; t < end; ++t)
+      for (std::int64_t t = time_step; t < end; ++t)
         most = std::max(most, sum += alive[static_cast<std::size_t>(t)]);
       if (most.value == 0) continue;
-      Band band;
-      band.name = account.texts.intern("small allocations, summed");
-      band.memory = static_cast<std::uint8_t>(group.first);
-      band.kind = group.second;
-      band.bytes = most;
-      band.place = Offset(std::int64_t{1} << 61);
-      band.life = {Step(tick), Step(end)};
-      account.bands.push_back(band);
+      Allocation allocation;
+      allocation.name = timeline.texts.intern("small allocations, summed");
+      allocation.memory = static_cast<std::uint8_t>(group.first);
+      allocation.kind = group.second;
+      allocation.bytes = most;
+      allocation.place = Offset(std::int64_t{1} << 61);
+      allocation.life = {Step(time_step), Step(end)};
+      timeline.allocations.push_back(allocation);
     }
   }
-  account.notes.push_back(
-      fmt::format("{} allocations of at most {} are drawn as sums, the most of every {} ticks",
+  timeline.notes.push_back(
+      fmt::format("{} allocations of at most {} are drawn as sums, the most of every {} time steps",
                   grouped(static_cast<std::int64_t>(gathered)), human(limit), width));
 }
 
-void fill_alive(Account& account) {
-  const std::vector<Bytes> alive = bytes_by_tick(account);
-  for (Operator& op : account.operators) op.alive = alive[static_cast<std::size_t>(op.tick.value)];
+void fill_alive(Timeline& timeline) {
+  const std::vector<Bytes> alive = bytes_by_time_step(timeline);
+  for (Operator& op : timeline.operators)
+    op.alive = alive[static_cast<std::size_t>(op.time_step.value)];
 }
 
 }  // namespace
 
-Account account_of(const trace::Trace& trace, std::string title, const TraceFacts& facts) {
-  Account account;
-  account.title = std::move(title);
-  account.source = trace.source == "pytorch" ? "snapshot" : "trace";
-  account.capacity = facts.capacity;
-  TraceReader(trace, facts, account).read();
-  fill_alive(account);
-  gather_small(account, facts.most_bands);
-  sort_bands(account);
-  compact_places(account);
-  return account;
+Timeline timeline_of(const trace::Trace& trace, std::string title, const TraceFacts& facts) {
+  Timeline timeline;
+  timeline.title = std::move(title);
+  timeline.source = trace.source == "pytorch" ? "snapshot" : "trace";
+  timeline.capacity = facts.capacity;
+  TraceReader(trace, facts, timeline).read();
+  fill_alive(timeline);
+  aggregate_small(timeline, facts.most_allocations);
+  sort_allocations(timeline);
+  compact_places(timeline);
+  return timeline;
 }
 
 }  // namespace plimsoll::report
