@@ -1,4 +1,4 @@
-// Any bytes: the reader refuses or gives a workload whose no-recompute schedule the verifier accepts.
+// Any bytes: refused, or a workload whose no-recompute schedule the verifier accepts.
 #include <cstdlib>
 
 #include "plimsoll/schedule/fit.h"
