@@ -113,15 +113,15 @@ class StackChart {
   /** @param {number} bytes */
   y(bytes) { return this.height - bytes / this.top * (this.height - 10); }
 
-  /** The load, the arena, the budget, the capacity. @param {any} surface */
+  /** The peak of live bytes, the arena, the budget, the capacity. @param {any} surface */
   drawLevels(surface) {
     const {timeline} = this.state;
     const quiet = themeColor('--quiet');
-    const load = timeline.peak.bytes;
-    if (timeline.arena_bytes && timeline.arena_bytes === load) drawLevel(surface, this.y(load), quiet, 'arena = load ' + human(load), 'left');
+    const live = timeline.peak.bytes;
+    if (timeline.arena_bytes && timeline.arena_bytes === live) drawLevel(surface, this.y(live), quiet, 'arena = live bytes ' + human(live), 'left');
     else if (timeline.arena_bytes) {
       drawLevel(surface, this.y(timeline.arena_bytes), quiet, 'arena ' + human(timeline.arena_bytes), 'left');
-      drawLevel(surface, this.y(load), quiet, 'load ' + human(load), 'center');
+      drawLevel(surface, this.y(live), quiet, 'live bytes ' + human(live), 'center');
     }
     for (const [what, bytes] of [['budget', timeline.budget_bytes], ['capacity', timeline.capacity_bytes]]) {
       if (bytes) drawLevel(surface, this.y(bytes), themeColor('--warn'), what + ' ' + human(bytes), 'right');

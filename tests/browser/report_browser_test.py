@@ -129,8 +129,8 @@ def check_plan(run, browser):
     assert told["bytes"] == (browser.folder / "plan.html").stat().st_size
     offline(browser.folder / "plan.html")
     browser.open("plan.html")
-    assert browser.bytes("#definition-peak") == plan["load_bytes"]
-    assert browser.bytes("#definition-arena") == plan["arena_bytes"]
+    assert browser.bytes("#card-peak") == plan["load_bytes"]
+    assert browser.bytes("#card-arena") == plan["arena_bytes"]
     for kind, amount in plan["by_kind"].items():
         if amount:
             assert browser.bytes(f'#legend [data-group="{kind}"]') == amount, kind
@@ -210,7 +210,7 @@ def check_measured(run, browser):
     browser.quiet()
     run("view", "run.jsonl", "-o", "run.html")
     browser.open("run.html")
-    assert browser.bytes("#definition-peak") == alive
+    assert browser.bytes("#card-peak") == alive
     run("run", *MODEL, "--steps", "1", "--strategy", "on-demand", "--trace", "demand.jsonl")
     changed = run.json("diff", "run.jsonl", "demand.jsonl", "-o", "diff.html")
     browser.open("diff.html")
@@ -235,7 +235,7 @@ def check_odd_traces(run, browser):
         run("view", f"{name}.jsonl", "-o", f"{name}.html", "--svg", f"{name}.svg", "--png", f"{name}.png")
         offline(browser.folder / f"{name}.html")
         browser.open(f"{name}.html")
-        assert browser.bytes("#definition-peak") == peak
+        assert browser.bytes("#card-peak") == peak
         for tab in ("peak", "operators", "layers", "remedies", "timeline"):
             browser.click(f"#tab-{tab}")
             browser.settle()
@@ -254,7 +254,7 @@ def check_curve(run, browser):
     rows = "return [...document.querySelectorAll('#panel-curve td [data-bytes]')].map((e) => Number(e.dataset.bytes))"
     browser.open("sweep.html")
     assert browser.js(rows) == peaks
-    assert browser.bytes("#definition-smallest") == peaks[0] and browser.bytes("#definition-largest") == peaks[-1]
+    assert browser.bytes("#card-smallest") == peaks[0] and browser.bytes("#card-largest") == peaks[-1]
     browser.quiet()
     run("view", "plan.json", "sweep.json", "-o", "with_curve.html")
     browser.open("with_curve.html")
@@ -340,7 +340,7 @@ def check_million(run, browser, bench):
         browser.hurry()
     ready = browser.open("million.html")
     peak = run.json("explain", "million.jsonl")["peak_bytes"]
-    assert browser.bytes("#definition-peak") == peak
+    assert browser.bytes("#card-peak") == peak
     browser.quiet()
     frames = browser.driver.execute_async_script(PANS)  # the browser remarks on its reading back
     everything = browser.js("return window.plimsollReport.state.selection.peak.bytes")
@@ -365,7 +365,7 @@ def check_ten_million(run, browser, bench):
     (browser.folder / "ten.jsonl").unlink()
     ready = browser.open("ten.html")
     assert "are drawn as sums" in browser.text("#notes"), browser.text("#notes")
-    assert browser.bytes("#definition-peak") == sum(512 + i * 7919 % 100003 for i in range(10000))
+    assert browser.bytes("#card-peak") == sum(512 + i * 7919 % 100003 for i in range(10000))
     browser.quiet()
     frames = browser.driver.execute_async_script(PANS)  # the browser remarks on its reading back
     if bench:

@@ -17,14 +17,12 @@ struct AtPeak {
   SizesByName tensors;  // sizes of equal names, largest first
   std::map<std::string, Bytes> layers;
   std::array<Bytes, kKindCount> kinds{};
-  Bytes load;
   Bytes gap;
 };
 
 AtPeak at_peak(const Timeline& timeline) {
   AtPeak out;
   const Peak peak = peak_of(timeline);
-  out.load = peak.bytes;
   out.gap = total_of(timeline) - peak.bytes;
   for (const Allocation& allocation : timeline.allocations) {
     if (allocation.memory != 0 || !allocation.life.contains(peak.time_step)) continue;
@@ -67,15 +65,15 @@ class Matching {
     for (const auto& [name, sizes] : after.tensors) {
       if (!before.tensors.contains(name)) match(name, {}, sizes);
     }
-    out_.parts = {
-        {kGap, after.gap - before.gap,
-         fmt::format("arena minus load: {} before, {} after", before.gap.value, after.gap.value)},
-        {"same tensors, other size", resized_,
-         fmt::format("{} tensors; rounding shows here", resized_count_)},
-        {"alive only at the peak of " + out.after, only_after_,
-         fmt::format("{} tensors", after_count_)},
-        {"alive only at the peak of " + out.before, Bytes() - only_before_,
-         fmt::format("{} tensors", before_count_)}};
+    out_.parts = {{kGap, after.gap - before.gap,
+                   fmt::format("arena minus live bytes: {} before, {} after", before.gap.value,
+                               after.gap.value)},
+                  {"same tensors, other size", resized_,
+                   fmt::format("{} tensors; rounding shows here", resized_count_)},
+                  {"alive only at the peak of " + out.after, only_after_,
+                   fmt::format("{} tensors", after_count_)},
+                  {"alive only at the peak of " + out.before, Bytes() - only_before_,
+                   fmt::format("{} tensors", before_count_)}};
     sort_by_change(out_.by_tensor);
   }
 

@@ -1,7 +1,7 @@
 // Two timelines side by side: what grew, what shrank, and which named parts explain the difference.
 //
 //   total after - total before
-//     =   space between buffers      (arena - load, after - before)
+//     =   space between buffers      (arena - live bytes, after - before)
 //       + same tensors, other size   (names alive at both peaks; rounding shows here)
 //       + only in after
 //       - only in before

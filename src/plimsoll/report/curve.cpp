@@ -21,7 +21,7 @@ Result<double> number(const nlohmann::json& point, const char* key, double most,
   if (found == point.end()) return bad_input("sweep: a point lacks {}", key);
   if (!found->is_number()) return bad_input("sweep: {} is no number", key);
   const double value = found->get<double>();
-  // The fastest plan may beat keeping everything by a rounding error.
+  // The fastest plan may beat the no-recompute plan by a rounding error.
   if (!std::isfinite(value) || value < -1 || value > most)
     return bad_input("sweep: {} is {}, which no plan has", key, value);
   return std::max(value, 0.0);

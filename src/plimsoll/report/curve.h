@@ -27,7 +27,7 @@ struct CurvePoint {
   Bytes budget;
   Bytes peak;
   double seconds = 0;
-  double overhead = 0;  // fraction of keeping everything
+  double overhead = 0;  // relative to the no-recompute plan
   double lower_bound_overhead = 0;
   std::int64_t recomputed = 0;
   Bytes swapped;
