@@ -229,7 +229,7 @@ def steps_within_budgets(here):
             ms, slower, off = ([run[i] for run in runs] for i in (1, 2, 3))
             if len(runs) < RUNS_OF_BARS:
                 raise RuntimeError(f"{model} at {budget}: a plan was found in {len(runs)} of {RUNS_OF_BARS} runs")
-            rows.append([model, size, budget.replace("%", " %"), runs[-1][0], spread(ms, "{:,.0f}"), "–" if budget == "keep all" else spread(slower, "{:+.1f}"), spread(off, "{:+.1f}")])
+            rows.append([model, size, "none" if budget == "keep all" else budget.replace("%", " %"), runs[-1][0], spread(ms, "{:,.0f}"), "–" if budget == "keep all" else spread(slower, "{:+.1f}"), spread(off, "{:+.1f}")])
     return rows, f"medians of {RUNS_OF_BARS} runs (least to most), each of which times the operators, plans and runs two steps of every plan; off is measured against predicted."
 
 
@@ -245,7 +245,7 @@ def lossless_encodings(here):
         planned, plain = plan["held_bytes"], plan["held_fp32_bytes"]
         taken = planned - sum(form["planned_bytes"] for form in forms) + sum(form["encoded_bytes"] + form["overflow_bytes"] for form in forms)
         rows.append([model, str(batch), mib(plain), mib(planned), mib(taken), f"{plain / planned:.2f} ×", f"{plain / taken:.2f} ×", mib(sum(form["overflow_bytes"] for form in forms))])
-    return rows, "exact for the seed: fresh weights, made-up data, second step; the plan counts on 45 % zeros where ReLU was."
+    return rows, "exact for the seed: fresh weights, synthetic data, second step; the plan assumes 45 % zeros after ReLU."
 
 
 LOSSY = ["gpt2", "--layers", 4, "--batch", 2, "--seq", 128, "--optimizer", "adam", "--dropout", 0]
@@ -260,7 +260,7 @@ def lossy_encodings(here):
         run = here.json("run", file, "--steps", 5)
         error = next(iter(run["encoding_error"].values()))
         rows.append([form, f"{plan['held_fp32_bytes'] / plan['held_bytes']:.2f} ×", digits(error["max"]), f"{digits(100 * error['relative_rms'])} %", f"{run['losses'][-1]:.5f}", f"{exact:.5f}"])
-    return rows, "exact for the seed; every map of the forward pass waits in the form. Errors are those of the first step, in units of the values and of their root mean square."
+    return rows, "exact for the seed; every activation of the forward pass is stored in the form. Errors are those of the first step, in units of the values and of their root mean square."
 
 
 def classic_figure(here):
