@@ -57,7 +57,7 @@ class Walker {
     for (const ValueId output : node.outputs) {
       if (counter_[output.index()] == 0) release(tag_[output.index()], step.freed);
     }
-    step.box.assign(box_.begin(), box_.end());
+    step.free.assign(free_.begin(), free_.end());
     return step;
   }
 
@@ -92,12 +92,12 @@ class Walker {
   }
 
   int take_free() {
-    if (box_.empty()) {
+    if (free_.empty()) {
       users_.push_back(0);
       return walk_.tags++;
     }
-    const int tag = *box_.begin();
-    box_.erase(box_.begin());
+    const int tag = *free_.begin();
+    free_.erase(free_.begin());
     return tag;
   }
 
@@ -105,7 +105,7 @@ class Walker {
 
   void release(int tag, std::vector<int>& freed) {
     if (tag == kNoTag || --users_of(tag) > 0) return;
-    box_.insert(tag);
+    free_.insert(tag);
     freed.push_back(tag);
   }
 
@@ -115,7 +115,7 @@ class Walker {
   std::vector<int> tag_;      // by value
   std::vector<int> counter_;  // readers to come, by value
   std::vector<int> users_;    // values that hold a tag now
-  std::set<int> box_;
+  std::set<int> free_;
 };
 
 }  // namespace
@@ -139,7 +139,7 @@ std::string to_string(const ir::Graph& graph, const TagWalk& walk) {
       out +=
           fmt::format("   tag {}{}", fmt::join(step.tags, ","), step.in_place ? " (in place)" : "");
     if (!step.freed.empty()) out += fmt::format("   frees {}", fmt::join(step.freed, ","));
-    out += fmt::format("   box {{{}}}\n", fmt::join(step.box, ","));
+    out += fmt::format("   free {{{}}}\n", fmt::join(step.free, ","));
   }
   return out + fmt::format("{} tags for {} results\n", walk.tags, walk.steps.size());
 }

@@ -2,8 +2,8 @@
 //
 // Every value has a counter: how many readers are still to come. A node that runs takes a tag (a
 // piece of memory) for its result: an input's tag when that input is read for the last time here
-// and the operator works in place, else one from the box of free tags, else a new one. Then the
-// counters of its inputs go down, and a tag whose counter reaches zero goes back into the box.
+// and the operator works in place, else one from the set of free tags, else a new one. Then the
+// counters of its inputs go down, and a tag whose counter reaches zero is free again.
 //
 //   exp(a*b + 3):   c = a*b     takes red       counters a:0 b:0
 //                   d = c+3     takes red over  c:0
@@ -25,7 +25,7 @@ struct TagStep {
   std::vector<int> tags;   // of the outputs
   bool in_place = false;   // output 0 took an input's tag
   std::vector<int> freed;  // tags whose counter reached zero here
-  std::vector<int> box;    // free tags afterwards, ascending
+  std::vector<int> free;   // free tags afterwards, ascending
 };
 
 struct TagWalk {

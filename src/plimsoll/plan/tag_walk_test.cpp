@@ -62,9 +62,9 @@ TEST(TagWalk, WithoutInPlaceTheBoxHandsTagsBackAndForth) {
   EXPECT_THAT(walk.steps[0].tags, ElementsAre(0));
   EXPECT_THAT(walk.steps[1].tags, ElementsAre(1));
   EXPECT_THAT(walk.steps[1].freed, ElementsAre(0));
-  EXPECT_THAT(walk.steps[1].box, ElementsAre(0));
+  EXPECT_THAT(walk.steps[1].free, ElementsAre(0));
   EXPECT_THAT(walk.steps[2].tags, ElementsAre(0));
-  EXPECT_THAT(walk.steps[2].box, ElementsAre(1));
+  EXPECT_THAT(walk.steps[2].free, ElementsAre(1));
 }
 
 TEST(TagWalk, AnInputThatIsReadAgainIsNotTakenOver) {
