@@ -72,7 +72,7 @@ function peakPanel(timeline, open) {
   const rest = timeline.peak_set_count - timeline.peak_set.length;
   const note = timeline.source === 'plan'
     ? 'Prices are for one tensor with everything else as planned; they do not add up. The best combination is what plimsoll plan --budget finds.'
-    : 'A trace knows when memory was given back, not who read it last.';
+    : 'A trace records when memory was freed, not which operator read it last.';
   return [summary, element('div', {class: 'sheet'}, element('h2', {}, 'What is alive, largest first'), element('p', {}, note + (rest > 0 ? ' The ' + grouped(rest) + ' smallest are not listed.' : '')), table)];
 }
 
@@ -140,7 +140,7 @@ function operatorsPanel(timeline) {
   const knowsTouched = operators.touched.some((bytes) => bytes > 0);
   return [
     element('div', {class: 'sheet'}, element('h2', {}, 'Memory per operator'),
-      element('p', {}, knowsTouched ? 'Pale: everything in memory while an operator runs. Strong: what it reads, writes and uses as scratch. No plan can do with less than the tallest strong bar.' : 'Everything in memory while an operator runs.'), canvas),
+      element('p', {}, knowsTouched ? 'Pale: everything in memory while an operator runs. Strong: what it reads, writes and uses as scratch. No plan needs less than the tallest strong bar.' : 'Everything in memory while an operator runs.'), canvas),
     element('div', {class: 'sheet'}, pagedTable([
       {title: 'Step', number: true, sort: (o) => -operators.time_step[o], cell: (o) => grouped(operators.time_step[o])},
       {title: 'Operator', class: 'name', cell: (o) => texts[operators.name[o]]},
@@ -178,7 +178,7 @@ function layersPanel(timeline) {
   fill();
   const used = kinds.filter((_, k) => layers.some((row) => row.by_kind[k] > 0));
   return [element('div', {class: 'sheet'}, element('h2', {}, 'Layers'),
-    element('p', {}, 'At the peak: alive at the fullest moment. In all: every allocation of the layer once, whether or not they are alive together.'),
+    element('p', {}, 'At the peak: alive at the moment when most bytes are. In all: every allocation of the layer once, whether or not they are alive together.'),
     element('div', {class: 'legend'}, ...used.map((kind) => element('span', {}, swatch(kind.color), element('b', {}, kind.name)))),
     element('table', {}, element('thead', {}, element('tr', {}, element('th', {}, 'Layer'), element('th', {class: 'num'}, 'At the peak'), element('th', {class: 'num'}, 'In all'), element('th', {}, ''))), body))];
 }
@@ -227,7 +227,7 @@ function remediesPanel(timeline) {
     sum.bytes += operators.touched[o];
   }
   if (rows.length === 0) {
-    const text = timeline.source === 'plan' ? 'Nothing is recomputed, swapped or encoded: results lie in place where they may, and buffers share memory. A plan with --budget shows here what it did and what that cost.' : 'A trace records what happened, not why; remedies are shown for plans.';
+    const text = timeline.source === 'plan' ? 'Nothing is recomputed, swapped or encoded: results are written in place where possible, and buffers share memory. A plan with --budget shows here what it did and what that cost.' : 'A trace records what happened, not why; remedies are shown for plans.';
     return [element('div', {class: 'sheet'}, element('h2', {}, 'No remedies in this ' + timeline.source), element('p', {}, text))];
   }
   const streams = new Set(operators.stream).size;
