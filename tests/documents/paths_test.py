@@ -9,6 +9,7 @@ up from the root, from src/ and from src/plimsoll/; a source file without a fold
 import functools
 import pathlib
 import re
+import shutil
 import subprocess
 import unittest
 
@@ -20,11 +21,12 @@ PLACEHOLDER = re.compile(r"[<>*$…{}]|[A-Z]{3,}/|/[A-Z]{3,}|\.\.\.|…")
 @functools.cache
 def tree():
     """(files, folders) of the repository, as paths from its root."""
-    listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=SOURCE, capture_output=True, text=True)
-    if listed.returncode == 0 and listed.stdout:
-        files = {path for path in listed.stdout.splitlines() if (SOURCE / path).exists()}
-    else:  # an unpacked archive
-        files = {str(path.relative_to(SOURCE)) for path in SOURCE.rglob("*") if path.is_file() and "build" not in path.parts}
+    git = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(git, cwd=SOURCE, capture_output=True, text=True).stdout if shutil.which("git") else ""
+    files = {path for path in listed.splitlines() if (SOURCE / path).exists()}
+    if not files:  # an unpacked archive
+        found = (path.relative_to(SOURCE) for path in SOURCE.rglob("*") if path.is_file())
+        files = {str(path) for path in found if path.parts[0] not in ("build", "out", ".git")}
     folders = {str(parent) for path in files for parent in pathlib.PurePath(path).parents}
     return files, folders
 
