@@ -71,9 +71,7 @@ Status make_half_zero(runtime::Executor& executor) {
       for (float& number : numbers) number = static_cast<float>(bound * (2 * random.uniform() - 1));
     } else if (value.name.ends_with(".bias")) {
       for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = i % 2 == 0 ? kBias : -kBias;
-      for (std::size_t i = numbers.size(); i > 1; --i)
-        std::swap(numbers[i - 1],
-                  numbers[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(i)))]);
+      random.shuffle(numbers);
     }
   }
   return {};

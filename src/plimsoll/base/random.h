@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 
 namespace plimsoll {
 
@@ -49,6 +50,12 @@ class Random {
     return radius * std::cos(6.283185307179586 * uniform());
   }
   bool chance(double probability) { return uniform() < probability; }
+  // Every order is equally likely (Fisher and Yates, from the back).
+  template <typename Items>
+  void shuffle(Items& items) {
+    for (std::size_t i = items.size(); i > 1; --i)
+      std::swap(items[i - 1], items[static_cast<std::size_t>(below(static_cast<std::int64_t>(i)))]);
+  }
 
  private:
   static constexpr std::uint64_t rotate(std::uint64_t x, int k) {

@@ -1,11 +1,10 @@
-// The verifier of schedules. Shares no code with what makes them: it knows Workload and Schedule
-// only.
+// The verifier of schedules. It calls no function of what makes them: it knows the plain data of
+// Workload and Schedule, and the copy rates.
 //
 // It replays the list once and proves, or names what is wrong:
 //   1. every task's first run is there exactly once, later runs only of tasks that may run again;
 //   2. every read is of an instance of the right value, in the right form, alive, and finished
-//   before
-//      the reader starts on *every* interleaving of the streams (vector clocks, not timing luck);
+//      before the reader starts on *every* interleaving of the streams (vector clocks, not luck);
 //   3. nothing is dropped or overwritten before its last user has finished;
 //   4. memory that is reused was given back before: an action that makes a device instance happens
 //      after every drop that stands before it, so the bytes of the list are the bytes of the run;

@@ -64,11 +64,7 @@ Problem tiling(std::size_t n, Random& random, double holes) {
     problem.buffers.push_back(
         {.lifetime = tile.time, .size = Bytes((tile.space.end - tile.space.begin) * 1024)});
   }
-  for (std::size_t i = problem.size(); i > 1; --i) {
-    std::swap(
-        problem.buffers[i - 1],
-        problem.buffers[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(i)))]);
-  }
+  random.shuffle(problem.buffers);
   return problem;
 }
 

@@ -222,9 +222,7 @@ Problem random_small(Random& random, int most, const Mix& mix) {
   }
   std::vector<BufferId> shuffled;
   for (std::size_t i = 0; i < n; ++i) shuffled.push_back(BufferId(i));
-  for (std::size_t i = n; i > 1; --i)
-    std::swap(shuffled[i - 1],
-              shuffled[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(i)))]);
+  random.shuffle(shuffled);
   if (mix.groups && n >= 2 && random.chance(0.2))
     problem.contiguous.push_back(
         {shuffled.begin(),

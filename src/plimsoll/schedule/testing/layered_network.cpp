@@ -95,7 +95,7 @@ class Network {
       ready.erase(ready.begin() + static_cast<std::ptrdiff_t>(at));
       order.push_back(task);
       auto& next = readers_[task];
-      for (std::size_t i = next.size(); i > 1; --i) std::swap(next[i - 1], next[any_of(i)]);
+      random_.shuffle(next);
       for (const std::size_t reader : next) {
         if (--missing[reader] == 0) ready.push_back(reader);
       }
