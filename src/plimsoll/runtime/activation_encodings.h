@@ -2,9 +2,9 @@
 // step, with an account of what it took and what it lost.
 //
 // The plan fixed the size of every compressed buffer; incompressible blocks wait in host memory
-// instead (kernels/cpu/compressed_activation.h): slower, never wrong, never over budget. That memory
-// is taken before the first step, as large as it could ever be; pages that nothing overflows into
-// are never touched.
+// instead (kernels/cpu/compressed_activation.h): slower, never wrong, never over budget. That
+// memory is taken before the first step, as large as it could ever be; pages that nothing overflows
+// into are never touched.
 //
 // Several streams may run() at once; one encoding at a time runs on one buffer.
 #pragma once

@@ -1,8 +1,8 @@
 // Poisons buffers of a plan as soon as nothing in the step reads or writes them any more, so that a
 // kernel that reads memory whose value has died computes NaN.
 //
-// The last step to touch a buffer poisons it, before others hear that the step is done: whoever uses
-// the bytes next waits for all who touched them. Streams may call touched() at once.
+// The last step to touch a buffer poisons it, before others hear that the step is done: whoever
+// uses the bytes next waits for all who touched them. Streams may call touched() at once.
 #pragma once
 
 #include <atomic>

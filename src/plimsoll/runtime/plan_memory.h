@@ -1,5 +1,5 @@
-// Where the bytes of a plan really lie: in arenas that are taken once, or in a swap file that stands
-// in for the host's (device/cpu/swap_file.h).
+// Where the bytes of a plan really lie: in arenas that are taken once, or in a swap file that
+// stands in for the host's (device/cpu/swap_file.h).
 //
 // A place in an arena is an address for good. A place in the file is lent to a caller outside a
 // step as a copy, one at a time, which goes back with put_back().

@@ -72,8 +72,8 @@ std::unique_ptr<Kernel> make_convolution(const Site& site) {
   ConvolutionDescriptor d = describe_convolution(site.attributes(), t);
   auto pd = d.forward();
   const Finish finish(site.out(), t.bias, d.relu);
-  // Not is_gemm(): the ReLU of "x64:gemm:jit" makes -0 of what is negative, this one 0, and the bits
-  // of results are not to change.
+  // Not is_gemm(): the ReLU of "x64:gemm:jit" makes -0 of what is negative, this one 0, and the
+  // bits of results are not to change.
   const bool own = finish.any() && finish.channels.valid && is_f32(site.out()) &&
                    std::string_view(pd.impl_info_str()).starts_with("gemm");
   if (own) {
