@@ -116,7 +116,7 @@ TEST_P(LossyRuns, EveryFormTrainsAndSaysWhatItLost) {
     EXPECT_GT(found->largest_error, 0);
     EXPECT_GT(found->relative_error, form.relative / 100);
     EXPECT_LT(found->relative_error, form.relative);
-    for (const runtime::EncodedMap& map : found->maps)
+    for (const runtime::EncodedActivation& map : found->maps)
       EXPECT_LE(rms_error(map), map.largest_error) << map.tensor;
     EXPECT_EQ(found->overflow, 0_bytes);
     EXPECT_LE(found->used, found->room);

@@ -196,7 +196,7 @@ TEST_F(MeasuredRun, BothMethodsSeeTheSameArena) {
     plan::Plan plan = plan_of(request_of(model, sizes));
     const Bytes used = plan.arena_bytes();
     RunOptions how = measuring();
-    how.room_behind = Bytes(8 * kMiB + 64);
+    how.space_behind = Bytes(8 * kMiB + 64);
     how.measure_by = TouchedBytes::Method::kPattern;
     const Measured exact = measured(plan, how);
     how.measure_by = TouchedBytes::Method::kPages;
@@ -278,7 +278,7 @@ TEST_F(MeasuredRun, AKernelThatWritesBeyondItsBufferShows) {
       begin[used.value + 2 * kMiB] = std::byte{1};
     });
     how.measure_by = method;
-    how.room_behind = Bytes(4 * kMiB);
+    how.space_behind = Bytes(4 * kMiB);
     how.on_start = [&](runtime::Executor& executor) -> Status {
       begin = executor.arenas().front().data();
       return {};

@@ -86,7 +86,7 @@ Result<RunReport> run_steps(const ExecutorOf& executor_of, const RunOptions& opt
     if (options.on_step) options.on_step(step, loss, report.step_seconds.back());
   }
   report.overflow = executor->overflow_bytes();
-  report.encoded = executor->encoded_maps();
+  report.encoded = executor->encoded_activations();
   report.peak = executor->peak_bytes();
   report.threads = resolve_threads(options.threads);
   return report;
@@ -174,7 +174,7 @@ runtime::ExecutorOptions executor_options(const RunOptions& options) {
           options.swap_file,
           options.step_seconds,
           options.wrap_kernel,
-          options.room_behind,
+          options.space_behind,
           mix64(options.seed) + static_cast<std::uint64_t>(options.first_step)};
 }
 
@@ -190,13 +190,13 @@ plan::Environment this_machine(int threads) {
           kernels::cpu_kernel_library()};
 }
 
-double rms_error(const runtime::EncodedMap& map) {
+double rms_error(const runtime::EncodedActivation& map) {
   return map.elements > 0 ? std::sqrt(map.squared_error / static_cast<double>(map.elements)) : 0;
 }
 
-std::vector<FormReport> by_form(const std::vector<runtime::EncodedMap>& maps) {
+std::vector<FormReport> by_form(const std::vector<runtime::EncodedActivation>& maps) {
   std::vector<FormReport> out;
-  for (const runtime::EncodedMap& map : maps) {
+  for (const runtime::EncodedActivation& map : maps) {
     auto found = std::find_if(out.begin(), out.end(),
                               [&](const FormReport& report) { return report.form == map.form; });
     if (found == out.end()) {
@@ -208,9 +208,9 @@ std::vector<FormReport> by_form(const std::vector<runtime::EncodedMap>& maps) {
   }
   for (FormReport& report : out) {
     double elements = 0, squares = 0, values = 0;
-    for (const runtime::EncodedMap& map : report.maps) {
+    for (const runtime::EncodedActivation& map : report.maps) {
       report.plain += map.plain;
-      report.room += map.room;
+      report.room += map.planned;
       report.used += map.used;
       report.overflow += map.overflow;
       report.largest_error = std::max(report.largest_error, map.largest_error);
@@ -221,7 +221,7 @@ std::vector<FormReport> by_form(const std::vector<runtime::EncodedMap>& maps) {
     report.rms_error = elements > 0 ? std::sqrt(squares / elements) : 0;
     report.relative_error = values > 0 ? std::sqrt(squares / values) : 0;
     std::stable_sort(report.maps.begin(), report.maps.end(),
-                     [](const runtime::EncodedMap& a, const runtime::EncodedMap& b) {
+                     [](const runtime::EncodedActivation& a, const runtime::EncodedActivation& b) {
                        return a.largest_error > b.largest_error;
                      });
   }

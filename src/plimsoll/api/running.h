@@ -51,7 +51,7 @@ struct RunOptions {
   // Called after the last step.
   std::function<Status(runtime::Executor&)> on_end;
   runtime::WrapKernel wrap_kernel;  // for tests that plant faults
-  Bytes room_behind;                // the arena, for the same tests
+  Bytes space_behind;               // the arena, for the same tests
 };
 
 // What a run held, from its binding to its last step, by asking the memory and the allocator
@@ -81,7 +81,7 @@ struct RunReport {
   // that values wait in: touched where that was measured, else planned
   Bytes host;
   Bytes overflow;  // encoded maps that waited in host memory because they did not fit
-  std::vector<runtime::EncodedMap> encoded;  // what every encoding of the plan took and lost
+  std::vector<runtime::EncodedActivation> encoded;  // what every encoding of the plan took and lost
   Strategy strategy = Strategy::kPlanned;
   int threads = 0;
 };
@@ -90,7 +90,7 @@ struct RunReport {
 struct FormReport {
   std::string form;
   bool lossless = true;
-  std::vector<runtime::EncodedMap> maps;  // by tensor, the largest error first
+  std::vector<runtime::EncodedActivation> maps;  // by tensor, the largest error first
   Bytes plain;
   Bytes room;      // that the plan gave
   Bytes used;      // of it, by the data of the last step
@@ -99,8 +99,8 @@ struct FormReport {
   double rms_error = 0;
   double relative_error = 0;  // rms error / rms value
 };
-std::vector<FormReport> by_form(const std::vector<runtime::EncodedMap>& maps);
-double rms_error(const runtime::EncodedMap& map);
+std::vector<FormReport> by_form(const std::vector<runtime::EncodedActivation>& maps);
+double rms_error(const runtime::EncodedActivation& map);
 
 // The median of the steps after the first, which pays for pages and threads.
 double typical_seconds(const RunReport& report);

@@ -71,7 +71,7 @@ void add_encodings(const api::RunReport& report, nlohmann::ordered_json& out) {
              {"rms", form.rms_error},
              {"relative_rms", form.relative_error},
              {"tensors", form.maps.size()}};
-    for (const runtime::EncodedMap& map : form.maps) {
+    for (const runtime::EncodedActivation& map : form.maps) {
       error["by_tensor"].push_back(
           {{"name", map.tensor}, {"max", map.largest_error}, {"rms", api::rms_error(map)}});
     }

@@ -1,9 +1,9 @@
 // One bit for a value: where a gradient needs only "did it pass".
 //
-// Bit i of the mask is bit i % 8 of byte i / 8; bits past the end are zero. A map of fp32 shrinks
-// 32 times. Lossless for its purpose: the gradient of relu and of clip is the incoming gradient
-// where the bit is set, else 0. +0, -0 and NaN are not positive, as relu's own comparison has it;
-// nor is NaN inside, as clip_grad has it. Vectorised; about as fast as memory can be read.
+// Bit i of the mask is bit i % 8 of byte i / 8; bits past the end are zero. An activation of fp32
+// shrinks 32 times. Lossless for its purpose: the gradient of relu and of clip is the incoming
+// gradient where the bit is set, else 0. +0, -0 and NaN are not positive, as relu's own comparison
+// has it; nor is NaN inside, as clip_grad has it. Vectorised; about as fast as memory can be read.
 #pragma once
 
 #include <cstddef>

@@ -33,7 +33,7 @@ template <SmallFloat F>
 using CodeOf =
     std::conditional_t<(F.exponent_bits + F.fraction_bits > 7), std::uint16_t, std::uint8_t>;
 
-// Through a small aligned buffer: encoded maps may start at any byte.
+// Through a small aligned buffer: encoded activations may start at any byte.
 inline constexpr std::size_t kBuffer = 1024;
 
 template <SmallFloat F, SmallForm kForm>
@@ -140,8 +140,8 @@ bool decode_int8(std::span<const std::uint8_t> bytes, std::span<float> values) {
   return true;
 }
 
-bool encode_sparse_map(std::span<const float> values, std::uint64_t, std::span<std::uint8_t> out,
-                       std::size_t& used) {
+bool encode_sparse_activation(std::span<const float> values, std::uint64_t,
+                              std::span<std::uint8_t> out, std::size_t& used) {
   return encode_sparse(values, out, used);
 }
 
@@ -188,7 +188,7 @@ constexpr Codec of_indices(std::string_view name) {
 }
 
 constexpr std::array<Codec, 8> kCodecs = {{
-    of_floats<encode_sparse_map, decode_sparse>("sparse", true, sparse_largest_bytes),
+    of_floats<encode_sparse_activation, decode_sparse>("sparse", true, sparse_largest_bytes),
     of_indices<2>("crumbs"),
     of_indices<4>("nibbles"),
     of_floats<encode_small<kFp16, SmallForm::kFp16>, decode_small<kFp16, SmallForm::kFp16>>(

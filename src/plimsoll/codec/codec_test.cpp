@@ -27,7 +27,7 @@ std::span<const std::byte> bytes_of(const std::vector<float>& values) {
   return std::as_bytes(std::span(values));
 }
 
-// A map for a codec of floats, or of indices that it can hold.
+// An activation for a codec of floats, or of indices that it can hold.
 std::vector<std::byte> map_for(const Codec& codec, std::size_t count, std::uint64_t seed) {
   if (codec.element_bytes == sizeof(float)) {
     const auto values = half_zero(count, seed);
@@ -39,7 +39,8 @@ std::vector<std::byte> map_for(const Codec& codec, std::size_t count, std::uint6
   return out;
 }
 
-// How far apart the two values are that chance decides between; a map's largest value is below 6.
+// How far apart the two values are that chance decides between; an activation's largest value is
+// below 6.
 float step_of(std::string_view codec, float value) {
   if (codec == "int8") return 6.0f / 127;
   const float step = codec == "fp16"       ? 0x1p-10f
@@ -220,8 +221,8 @@ TEST(Rounding, DependsOnTheSeed) {
   }
 }
 
-// Vectors do most of a map, the scalar functions its end: whichever does a value, the bits are the
-// same.
+// Vectors do most of an activation, the scalar functions its end: whichever does a value, the bits
+// are the same.
 TEST(Rounding, VectorsRoundAsTheScalarDoes) {
   Random random(9);
   std::vector<float> values(1024);

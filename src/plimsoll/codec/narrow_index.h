@@ -1,5 +1,5 @@
 // Indices that are small by nature (which place of a 2x2 or 3x3 window won in a max pool), held in
-// bytes, in 2 or 4 bits each: crumbs below 4, nibbles below 16.
+// bytes, in 2 or 4 bits each: 2-bit indices are below 4, 4-bit ones below 16.
 //
 // Index i lies in the bits from i % per * kBits of byte i / per, per = 8 / kBits; bits past the end
 // are zero. Lossless or refused: encoding returns false when an index does not fit, and the caller

@@ -1,8 +1,9 @@
 // The vectors of rounding by chance (small_float.h) and of int8, for whatever vectors the machine
 // has.
 //
-// Each handles a prefix of the map and returns its length; the caller does the rest with the scalar
-// functions, which give the same bits. `seed` and the place in the map decide every rounding.
+// Each handles a prefix of the activation and returns its length; the caller does the rest with the
+// scalar functions, which give the same bits. `seed` and the place in the activation decide every
+// rounding.
 #pragma once
 
 #include <cstddef>

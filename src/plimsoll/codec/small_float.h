@@ -7,13 +7,13 @@
 //   e4m3       1      4        3      448, and no infinity
 //
 // Rounding is by chance, up or down in proportion, so that the mean of what is stored is the value:
-// a gradient that is linear in a stored map has no bias, however few bits the map waits in.
+// a gradient that is linear in a stored activation has no bias, however few bits it waits in.
 //
 //   0.3 between 0.28125 and 0.3125 (e4m3):   0.3125 in 60 of 100 places, 0.28125 in 40
 //
-// The chance is a hash of seed and place, never a stream of random numbers: parts of a map may be
-// rounded in any order, by any number of threads, with the same bits. What a form represents stays
-// exactly that, zeros, infinities and NaN among it; a finite value above the largest gives
+// The chance is a hash of seed and place, never a stream of random numbers: parts of an activation
+// may be rounded in any order, by any number of threads, with the same bits. What a form represents
+// stays exactly that, zeros, infinities and NaN among it; a finite value above the largest gives
 // kTooLarge, so that whoever stores it keeps the original: an infinity of our own making would ruin
 // the run. Below 2^-8 of the smallest subnormal, values become zero. Decoding is exact.
 #pragma once

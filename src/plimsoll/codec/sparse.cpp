@@ -135,13 +135,13 @@ std::uint8_t* append_escapes(std::span<const std::uint32_t> nonzero, std::uint32
   return at;
 }
 
-// Bytes written; 0: the room, padding included, is too small.
+// Bytes written; 0: the output, padding included, is too small.
 std::size_t encode_block(std::span<const float> values, std::span<std::uint8_t> out,
                          Words& nonzero) {
   if (out.size() < sizeof(Header) + mask_bytes(values.size()) + kPadding) return 0;
   const Nonzeros found = take_nonzero(values, out.data() + sizeof(Header), nonzero);
   const Layout layout(values.size(), found.count, found.any >> 31 != 0);
-  // Beyond this a plain block is smaller, or there is no room.
+  // Beyond this a plain block is smaller, or it does not fit.
   const std::size_t most = std::min(sizeof(Header) + values.size_bytes(), out.size() - kPadding);
   if (layout.escapes > most) return encode_plain(values, out);
   const std::uint32_t top = found.largest >> 23;
@@ -191,16 +191,16 @@ std::size_t decode_block(std::span<const std::uint8_t> bytes, std::span<float> v
                          Words& nonzero) {
   Header header;
   if (bytes.size() < sizeof header + kPadding) return 0;
-  const std::size_t room = bytes.size() - kPadding;
+  const std::size_t available = bytes.size() - kPadding;
   std::memcpy(&header, bytes.data(), sizeof header);
   if ((header.base & kPlain) != 0) {
-    if (room - sizeof header < values.size_bytes()) return 0;
+    if (available - sizeof header < values.size_bytes()) return 0;
     std::memcpy(values.data(), bytes.data() + sizeof header, values.size_bytes());
     return sizeof header + values.size_bytes();
   }
   if (header.nonzero > values.size() || header.escapes > header.nonzero) return 0;
   const Layout layout(values.size(), header.nonzero, (header.base & kSigned) != 0);
-  if (room < layout.end(header.escapes)) return 0;
+  if (available < layout.end(header.escapes)) return 0;
   put_together(bytes.data() + layout.low, layout.planes_of(bytes.data()), header.nonzero,
                header.base & ~(kSigned | kPlain), nonzero);
   for (std::uint32_t e = 0; e < header.escapes; ++e) {

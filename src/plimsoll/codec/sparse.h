@@ -1,4 +1,5 @@
-// Sparse: a map of fp32 that is part zero, bit by bit, in blocks of at most kSparseBlock values.
+// Sparse: an activation of fp32 that is part zero, bit by bit, in blocks of at most kSparseBlock
+// values.
 //
 //   ┌ header ┬ bitmap ┬ 3 or 4 bit planes ┬ 3 bytes a value ┬ escapes ┐
 //   │ 12     │ n / 8  │ k / 8 each        │ 3 k             │ 8 e     │
@@ -10,11 +11,11 @@
 // the bytes and 3 to bit planes, and a fourth plane for signs only where a value is negative. What
 // lies outside that window is an escape: place and value in full.
 //
-//   half zero, all positive:   (1/32 + 1/2 · 27/32) = 0.45 of the plain map; a bitmap with plain
+//   half zero, all positive:   (1/32 + 1/2 · 27/32) = 0.45 of the plain form; a bitmap with plain
 //                              floats behind it would be 0.53
 //
 // -0 is not zero here: its bits have to come back. A block that would not pay is kept plain.
-// Vectors write and read the parts where they lie, so 64 bytes of padding end the map.
+// Vectors write and read the parts where they lie, so 64 bytes of padding end it.
 // Both ways run at about the speed of memory on two cores.
 #pragma once
 

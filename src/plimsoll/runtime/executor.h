@@ -37,14 +37,14 @@ namespace plimsoll::runtime {
 
 // What one encoding of a plan did: bytes of the last step, errors of the first. Errors are measured
 // once, because decoding again to compare takes time that the steps after it should not pay.
-struct EncodedMap {
+struct EncodedActivation {
   std::string tensor;
   std::string form;  // the name of its codec
   bool lossless = true;
-  Bytes plain;     // of the map
-  Bytes room;      // that the plan gave
-  Bytes used;      // of the room
-  Bytes overflow;  // plain bytes of blocks that were refused and waited in host memory
+  Bytes plain;     // of the activation
+  Bytes planned;   // of its compressed buffer
+  Bytes used;      // of the compressed buffer
+  Bytes overflow;  // plain bytes of incompressible blocks, which waited in host memory
   std::int64_t elements = 0;
   double largest_error = 0;
   double squared_error = 0;  // sum over the elements
@@ -65,10 +65,10 @@ class Executor {
   // takes memory as it goes.
   virtual std::vector<std::span<std::byte>> arenas() const { return {}; }
   virtual Status status() const { return {}; }
-  // Encoded maps that did not fit their room in the last step and waited in host memory.
+  // Of encoded activations, what was incompressible in the last step and waited in host memory.
   virtual Bytes overflow_bytes() const { return Bytes(0); }
   // Of a plan: one for each encoding in a step.
-  virtual std::vector<EncodedMap> encoded_maps() const { return {}; }
+  virtual std::vector<EncodedActivation> encoded_activations() const { return {}; }
 };
 
 // Stands between an executor and the kernels it made: tests plant faults with it.
@@ -83,7 +83,7 @@ struct ExecutorOptions {
   // of a plan: seconds of each of its steps, the last time it ran
   std::vector<double>* step_seconds = nullptr;
   WrapKernel wrap_kernel{};
-  Bytes room_behind{};              // the device arena: tests see who writes there
+  Bytes space_behind{};             // the device arena: tests see who writes there
   std::uint64_t rounding_seed = 1;  // by which lossy encodings round; moves on by one every step
 };
 

@@ -16,19 +16,11 @@
 #include <memory>
 #include <vector>
 
-#include "plimsoll/device/cpu/arena.h"
 #include "plimsoll/plan/plan.h"
-#include "plimsoll/runtime/call_trace.h"
 #include "plimsoll/runtime/executor.h"
+#include "plimsoll/runtime/plan_memory.h"
 
 namespace plimsoll::runtime {
-
-// Taken once: device memory, then the host's. What happens in them is one story, whichever plans
-// run.
-struct Arenas {
-  std::vector<device::CpuArena> memory;
-  std::unique_ptr<CallTrace> calls;  // when there is a trace
-};
 
 // The plan is checked first (check_plan.h); one that is wrong is refused with its first problem.
 // With `arenas` it runs in memory that others run in too, at other times (planned_set.h).

@@ -133,7 +133,7 @@ Status refuse_overlap(std::vector<std::pair<Span, std::string_view>> taken) {
   return {};
 }
 
-// Inflates exactly what the parts have room for, one after the other; with `whole`, that must be
+// Inflates exactly as much as the parts hold, one after the other; with `whole`, that must be
 // all there is.
 Status inflate_into(Span packed, std::span<const std::span<std::byte>> parts, bool whole) {
   constexpr std::size_t kChunk = 1U << 30;
@@ -142,14 +142,14 @@ Status inflate_into(Span packed, std::span<const std::span<std::byte>> parts, bo
     return fail(ErrorCode::kInternal, "zlib does not start");
   int status = Z_OK;
   std::size_t taken = 0;
-  const auto fill = [&](std::span<std::byte> room) {
+  const auto fill = [&](std::span<std::byte> target) {
     std::size_t made = 0;
-    while (status == Z_OK && made < room.size()) {
+    while (status == Z_OK && made < target.size()) {
       const std::size_t in = std::min(packed.size() - taken, kChunk);
-      const std::size_t out = std::min(room.size() - made, kChunk);
+      const std::size_t out = std::min(target.size() - made, kChunk);
       stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(packed.data() + taken));
       stream.avail_in = static_cast<uInt>(in);
-      stream.next_out = reinterpret_cast<Bytef*>(room.data() + made);
+      stream.next_out = reinterpret_cast<Bytef*>(target.data() + made);
       stream.avail_out = static_cast<uInt>(out);
       status = inflate(&stream, Z_NO_FLUSH);
       taken += in - stream.avail_in;
@@ -167,26 +167,26 @@ Status inflate_into(Span packed, std::span<const std::span<std::byte>> parts, bo
 }
 
 // The first bytes of a member, as many as a header may have at most.
-Result<NpyHeader> read_header(const Member& member, std::vector<std::byte>& room) {
+Result<NpyHeader> read_header(const Member& member, std::vector<std::byte>& buffer) {
   if (member.method == 0) return read_npy_header(member.packed_bytes);
   constexpr std::size_t kUsual = 256;
   for (const std::size_t wanted : {kUsual, kLongestNpyHeader}) {
-    room.resize(std::min<std::uint64_t>(wanted, member.size));
-    const std::span<std::byte> part(room);
+    buffer.resize(std::min<std::uint64_t>(wanted, member.size));
+    const std::span<std::byte> part(buffer);
     PLIMSOLL_RETURN_IF_ERROR(inflate_into(member.packed_bytes, {&part, 1}, false));
-    auto header = read_npy_header(room);
-    if (header || room.size() < wanted || wanted == kLongestNpyHeader) return header;
+    auto header = read_npy_header(buffer);
+    if (header || buffer.size() < wanted || wanted == kLongestNpyHeader) return header;
   }
   return bad_input("its header is cut off");
 }
 
-Result<NpzEntry> read_entry(const Member& member, std::vector<std::byte>& room) {
+Result<NpzEntry> read_entry(const Member& member, std::vector<std::byte>& buffer) {
   if (member.method != 0 && member.method != 8)
     return bad_input("compression method {} is not supported", member.method);
   if (member.method == 0 && member.size != member.packed) return bad_input("its sizes disagree");
   if (member.size > member.packed * kMostExpansion + 64)
     return bad_input("says it has {} bytes in {} packed ones", member.size, member.packed);
-  PLIMSOLL_TRY(const NpyHeader header, read_header(member, room));
+  PLIMSOLL_TRY(const NpyHeader header, read_header(member, buffer));
   const std::uint64_t content = member.size - header.size;
   if (header.size > member.size ||
       content != static_cast<std::uint64_t>(ir::bytes_of(header.type).value)) {
@@ -235,9 +235,9 @@ Result<NpzFile> NpzFile::from_bytes(std::span<const std::byte> file) {
     taken.emplace_back(*bytes, member.name);
   }
   PLIMSOLL_RETURN_IF_ERROR(refuse_overlap(std::move(taken)));
-  std::vector<std::byte> room;
+  std::vector<std::byte> buffer;
   for (const Member& member : members) {
-    auto entry = read_entry(member, room);
+    auto entry = read_entry(member, buffer);
     if (!entry) return forward(entry, fmt::format("member '{}'", member.name));
     entry->name = member.name;
     out.entries_.push_back(std::move(*entry));
@@ -264,7 +264,7 @@ const NpzEntry* NpzFile::find(std::string_view name) const {
 
 Status NpzFile::read_into(const NpzEntry& entry, std::span<std::byte> out) const {
   PLIMSOLL_CHECK(static_cast<std::int64_t>(out.size()) == ir::bytes_of(entry.type).value,
-                 "room for another array");
+                 "memory of another array");
   std::vector<std::byte> columns(entry.fortran_order ? out.size() : 0);
   const Status done = unpack(entry, entry.fortran_order ? std::span<std::byte>(columns) : out);
   if (!done) return forward(done, fmt::format("array '{}'", entry.name));

@@ -61,7 +61,7 @@ Status NpzWriter::add(const std::string& array, const ir::TensorType& type,
   }
   const std::string name = array + ".npy";
   if (name.size() > 0xffff)
-    return bad_input("array '{}...': a name of {} bytes, an archive has room for 65535",
+    return bad_input("array '{}...': a name of {} bytes, an archive holds 65535",
                      array.substr(0, 40), name.size());
   const std::uint64_t size = npy->size() + content.size();
   const std::uint64_t place = file_.bytes_written();

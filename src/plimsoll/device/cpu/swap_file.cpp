@@ -40,7 +40,7 @@ Result<SwapFile> SwapFile::make(const std::filesystem::path& path, Bytes bytes) 
   }
   if (bytes.value == 0) return out;
   if (const int error = ::posix_fallocate(out.file_, 0, bytes.value); error != 0) {
-    return fail(ErrorCode::kDevice, "swap file '{}': no room for {}: {}", path.string(),
+    return fail(ErrorCode::kDevice, "swap file '{}': no space for {}: {}", path.string(),
                 human(bytes), std::strerror(error));
   }
   return out;

@@ -1,6 +1,6 @@
 // A file that values wait in while they are not in device memory.
 //
-// The room is taken from the file system when the file is made, so a disk that is too full is an
+// The space is taken from the file system when the file is made, so a disk that is too full is an
 // error before the first step and not in the middle of one. The file has no name from then on:
 // given a folder it never had one, given a path it is unlinked at once. Whatever ends the process,
 // nothing is left behind.
@@ -8,7 +8,7 @@
 //   PLIMSOLL_TRY(SwapFile file, SwapFile::make("/scratch", 4_GiB));
 //   file.write(Offset(0), bytes);  file.read(Offset(0), bytes);     // from any thread
 //
-// Failures: kUsage for a path that exists or cannot be made, kDevice for a file system without room
+// Failures: kUsage for a path that exists or cannot be made, kDevice for a full file system
 // and for reads and writes that fail.
 #pragma once
 

@@ -5,7 +5,7 @@
 // batches and steps count alike.
 //
 //   offset 0                                 touched            size
-//   ├── weights ── maps ── ... ── gradient ──┤ never written ───┤ guard page
+//   ├── weights ── activations ── gradient ──┤ never written ───┤ guard page
 //
 // Two ways, held against each other in the tests:
 //

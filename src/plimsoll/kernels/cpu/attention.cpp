@@ -21,9 +21,9 @@
 
 #include "plimsoll/base/checked.h"
 #include "plimsoll/kernels/cpu/attention_rows.h"
-#include "plimsoll/kernels/cpu/factories.h"
 #include "plimsoll/kernels/cpu/row_math.h"
 #include "plimsoll/kernels/cpu/strided.h"
+#include "plimsoll/kernels/cpu/table.h"
 #include "plimsoll/kernels/cpu/tile_product.h"
 
 namespace plimsoll::kernels {
@@ -326,18 +326,28 @@ class AttentionGradKernel final : public Kernel {
   std::int64_t lane_scratch_ = 0;
 };
 
-}  // namespace
-
+template <bool fused>  // queries, keys and values in one tensor
 std::unique_ptr<Kernel> make_attention(const Site& site) {
-  const bool fused = site.node.op == "attention_qkv";
   if (!supported(site, fused, 0)) return nullptr;
   return std::make_unique<AttentionKernel>(site, fused);
 }
 
+template <bool fused>
 std::unique_ptr<Kernel> make_attention_grad(const Site& site) {
-  const bool fused = site.node.op == "attention_qkv_grad";
   if (!supported(site, fused, 1)) return nullptr;
   return std::make_unique<AttentionGradKernel>(site, fused);
+}
+
+}  // namespace
+
+std::span<const TableEntry> attention_kernels() {
+  static constexpr TableEntry kRows[] = {
+      {"attention", make_attention<false>},
+      {"attention_grad", make_attention_grad<false>},
+      {"attention_qkv", make_attention<true>},
+      {"attention_qkv_grad", make_attention_grad<true>},
+  };
+  return kRows;
 }
 
 }  // namespace plimsoll::kernels

@@ -6,22 +6,63 @@
 // are taken of differences to the first element, so that a large mean costs no digits. The chunks
 // depend on the shape alone: the bits do not depend on threads.
 #include <cmath>
-#include <cstring>
 
 #include "plimsoll/base/checked.h"
 #include "plimsoll/kernels/cpu/channels.h"
 #include "plimsoll/kernels/cpu/column_sums.h"
-#include "plimsoll/kernels/cpu/factories.h"
 #include "plimsoll/kernels/cpu/parallel.h"
+#include "plimsoll/kernels/cpu/table.h"
 #include "plimsoll/kernels/cpu/vectorize.h"
 #include "plimsoll/ops/elementwise/fused_relu.h"
 
 namespace plimsoll::kernels {
 namespace {
 
+// A parameter of every element of a plane: one number, where a row has one for each channel.
+struct Same {
+  float value;
+  PLIMSOLL_INLINE float operator[](std::int64_t) const { return value; }
+};
+
+// What one call of an inner loop works on: rows of a channels-last tensor, with parameters by
+// channel, or one plane of an NCHW one, with parameters that are the same all along.
+struct RowBlock {
+  std::int64_t first;  // element
+  std::int64_t rows;
+  std::int64_t width;
+  std::int64_t place;  // of its sums among those of all blocks
+  const float* operator()(const float* by_channel) const { return by_channel; }
+};
+struct PlaneBlock {
+  std::int64_t first;
+  std::int64_t rows;
+  std::int64_t width;
+  std::int64_t place;
+  std::int64_t channel;
+  Same operator()(const float* by_channel) const { return {by_channel[channel]}; }
+};
+
+// Calls body(block) for blocks that cover the tensor.
+template <typename Body>
+void for_each_block(const Channels& shape, std::int64_t rows_each, const Body& body) {
+  if (shape.last) {
+    parallel_chunks(shape.rows(), rows_each,
+                    [&](std::int64_t chunk, std::int64_t begin, std::int64_t end) {
+                      body(RowBlock{begin * shape.channels, end - begin, shape.channels,
+                                    chunk * shape.channels});
+                    });
+    return;
+  }
+  parallel_ranges(shape.planes(), row_grain(shape.plane),
+                  [&](std::int64_t begin, std::int64_t end) {
+                    for (std::int64_t p = begin; p < end; ++p)
+                      body(PlaneBlock{p * shape.plane, 1, shape.plane, p, p % shape.channels});
+                  });
+}
+
 // Mean and sum of squares about it, per channel, of `rows` rows.
-PLIMSOLL_VECTORIZED void row_moments(const float* x, std::int64_t rows, std::int64_t channels,
-                                     float* mean, float* squares) {
+PLIMSOLL_VECTORIZED void moments_of_rows(const float* x, std::int64_t rows, std::int64_t channels,
+                                         float* mean, float* squares) {
   for (std::int64_t c = 0; c < channels; ++c) mean[c] = squares[c] = 0;
   for (std::int64_t r = 0; r < rows; ++r) {
 #pragma omp simd
@@ -38,8 +79,8 @@ PLIMSOLL_VECTORIZED void row_moments(const float* x, std::int64_t rows, std::int
   }
 }
 
-PLIMSOLL_VECTORIZED void plane_moments(const float* x, std::int64_t n, float* mean,
-                                       float* squares) {
+PLIMSOLL_VECTORIZED void moments_of_plane(const float* x, std::int64_t n, float* mean,
+                                          float* squares) {
   float sum = 0;
 #pragma omp simd reduction(+ : sum)
   for (std::int64_t i = 0; i < n; ++i) sum += x[i] - x[0];
@@ -74,15 +115,14 @@ PLIMSOLL_VECTORIZED void join_moments(const float* means, const float* squares, 
   for (std::int64_t c = 0; c < channels; ++c) variance[c] *= scale;
 }
 
-template <bool kRelu>
-PLIMSOLL_VECTORIZED void normalize_rows(const float* x, std::int64_t rows, std::int64_t channels,
-                                        const float* mean, const float* slope, const float* beta,
-                                        float* y) {
+template <bool kRelu, typename Parameter>
+PLIMSOLL_VECTORIZED void normalize_rows(const float* x, std::int64_t rows, std::int64_t width,
+                                        Parameter mean, Parameter slope, Parameter beta, float* y) {
   for (std::int64_t r = 0; r < rows; ++r) {
-    const float* from = x + r * channels;
-    float* to = y + r * channels;
+    const float* from = x + r * width;
+    float* to = y + r * width;
 #pragma omp simd
-    for (std::int64_t c = 0; c < channels; ++c) {
+    for (std::int64_t c = 0; c < width; ++c) {
       const float value = (from[c] - mean[c]) * slope[c] + beta[c];
       to[c] = kRelu && value < 0.0F ? 0.0F : value;
     }
@@ -90,43 +130,12 @@ PLIMSOLL_VECTORIZED void normalize_rows(const float* x, std::int64_t rows, std::
 }
 
 template <bool kRelu>
-PLIMSOLL_VECTORIZED void normalize_plane(const float* x, std::int64_t n, float mean, float slope,
-                                         float beta, float* y) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < n; ++i) {
-    const float value = (x[i] - mean) * slope + beta;
-    y[i] = kRelu && value < 0.0F ? 0.0F : value;
-  }
-}
-
-template <bool kRelu>
 void normalize(const Channels& shape, const float* x, const float* mean, const float* slope,
                const float* beta, float* y) {
-  if (shape.last) {
-    parallel_ranges(shape.rows(), row_grain(shape.channels),
-                    [&](std::int64_t begin, std::int64_t end) {
-                      normalize_rows<kRelu>(x + begin * shape.channels, end - begin, shape.channels,
-                                            mean, slope, beta, y + begin * shape.channels);
-                    });
-    return;
-  }
-  parallel_ranges(shape.planes(), row_grain(shape.plane),
-                  [&](std::int64_t begin, std::int64_t end) {
-                    for (std::int64_t p = begin; p < end; ++p) {
-                      const std::int64_t c = p % shape.channels;
-                      normalize_plane<kRelu>(x + p * shape.plane, shape.plane, mean[c], slope[c],
-                                             beta[c], y + p * shape.plane);
-                    }
-                  });
-}
-
-void normalize(bool relu, const Channels& shape, const float* x, const float* mean,
-               const float* slope, const float* beta, float* y) {
-  if (relu) {
-    normalize<true>(shape, x, mean, slope, beta, y);
-  } else {
-    normalize<false>(shape, x, mean, slope, beta, y);
-  }
+  for_each_block(shape, row_grain(shape.channels), [&](const auto& block) {
+    normalize_rows<kRelu>(x + block.first, block.rows, block.width, block(mean), block(slope),
+                          block(beta), y + block.first);
+  });
 }
 
 // The chunks of statistics: how many elements of a channel each has, and how many there are.
@@ -145,19 +154,14 @@ Chunks chunks_of(const Channels& shape) {
 
 void take_moments(const Channels& shape, const Chunks& chunks, const float* x, float* means,
                   float* squares) {
-  if (shape.last) {
-    parallel_chunks(shape.rows(), chunks.each,
-                    [&](std::int64_t k, std::int64_t begin, std::int64_t end) {
-                      row_moments(x + begin * shape.channels, end - begin, shape.channels,
-                                  means + k * shape.channels, squares + k * shape.channels);
-                    });
-    return;
-  }
-  parallel_ranges(shape.planes(), row_grain(shape.plane),
-                  [&](std::int64_t begin, std::int64_t end) {
-                    for (std::int64_t p = begin; p < end; ++p)
-                      plane_moments(x + p * shape.plane, shape.plane, means + p, squares + p);
-                  });
+  for_each_block(shape, chunks.each, [&](const auto& block) {
+    if (shape.last) {
+      moments_of_rows(x + block.first, block.rows, block.width, means + block.place,
+                      squares + block.place);
+    } else {
+      moments_of_plane(x + block.first, block.width, means + block.place, squares + block.place);
+    }
+  });
 }
 
 PLIMSOLL_VECTORIZED void slopes(const float* gamma, const float* variance, float epsilon,
@@ -180,8 +184,6 @@ Settings settings_of(const Site& site) {
           ops::has_relu(site.attributes())};
 }
 
-}  // namespace
-
 std::unique_ptr<Kernel> make_batch_norm(const Site& site) {
   const Channels shape = channels_of(site.in(0));
   if (!supported(site, shape) || site.in(0) != site.out(0)) return nullptr;
@@ -200,8 +202,8 @@ std::unique_ptr<Kernel> make_batch_norm(const Site& site) {
         join_moments(means, squares, chunks.count, shape.channels, chunks.each, shape.rows(), mean,
                      variance);
         slopes(input<float>(a, 1), variance, settings.epsilon, shape.channels, slope);
-        normalize(settings.relu, shape, input<float>(a, 0), mean, slope, input<float>(a, 2),
-                  output<float>(a, 0));
+        const auto apply = settings.relu ? normalize<true> : normalize<false>;
+        apply(shape, input<float>(a, 0), mean, slope, input<float>(a, 2), output<float>(a, 0));
       },
       Bytes((2 * partials + shape.channels) * 4));
 }
@@ -215,8 +217,9 @@ std::unique_ptr<Kernel> make_batch_norm_inference(const Site& site) {
       [=](const Arguments& a) {
         slopes(input<float>(a, 1), input<float>(a, 4), settings.epsilon, shape.channels,
                scratch<float>(a));
-        normalize(settings.relu, shape, input<float>(a, 0), input<float>(a, 3), scratch<float>(a),
-                  input<float>(a, 2), output<float>(a));
+        const auto apply = settings.relu ? normalize<true> : normalize<false>;
+        apply(shape, input<float>(a, 0), input<float>(a, 3), scratch<float>(a), input<float>(a, 2),
+              output<float>(a));
       },
       Bytes(shape.channels * 4));
 }
@@ -237,8 +240,6 @@ std::unique_ptr<Kernel> make_batch_norm_update(const Site& site) {
   });
 }
 
-namespace {
-
 // What the backward loops need per channel.
 struct Coefficients {
   const float* mean;
@@ -248,12 +249,18 @@ struct Coefficients {
   const float* scaling;  // slope * rstd^2 * mean of dy (x - mean)
 };
 
+// dy where the normalised value, slope * d + beta, got through ReLU.
+template <bool kRelu>
+PLIMSOLL_INLINE float passed(float dy, float d, float slope, float beta) {
+  return kRelu && !(d * slope + beta > 0.0F) ? 0.0F : dy;
+}
+
 // Adds sum of dy and sum of dy (x - mean), dy being 0 where ReLU was.
 template <bool kRelu>
-PLIMSOLL_VECTORIZED void row_gradient_sums(const float* dy, const float* x, std::int64_t rows,
-                                           std::int64_t channels, const float* mean,
-                                           const float* slope, const float* beta, float* sum,
-                                           float* product) {
+PLIMSOLL_VECTORIZED void gradient_sums_of(const float* dy, const float* x, std::int64_t rows,
+                                          std::int64_t channels, const float* mean,
+                                          const float* slope, const float* beta, float* sum,
+                                          float* product) {
   for (std::int64_t c = 0; c < channels; ++c) sum[c] = product[c] = 0;
   for (std::int64_t r = 0; r < rows; ++r) {
     const float* from = x + r * channels;
@@ -261,7 +268,7 @@ PLIMSOLL_VECTORIZED void row_gradient_sums(const float* dy, const float* x, std:
 #pragma omp simd
     for (std::int64_t c = 0; c < channels; ++c) {
       const float d = from[c] - mean[c];
-      const float g = kRelu && !(d * slope[c] + beta[c] > 0.0F) ? 0.0F : back[c];
+      const float g = passed<kRelu>(back[c], d, slope[c], beta[c]);
       sum[c] += g;
       product[c] += g * d;
     }
@@ -269,15 +276,15 @@ PLIMSOLL_VECTORIZED void row_gradient_sums(const float* dy, const float* x, std:
 }
 
 template <bool kRelu>
-PLIMSOLL_VECTORIZED void plane_gradient_sums(const float* dy, const float* x, std::int64_t n,
-                                             float mean, float slope, float beta, float* sum,
-                                             float* product) {
+PLIMSOLL_VECTORIZED void gradient_sums_of(const float* dy, const float* x, std::int64_t,
+                                          std::int64_t n, Same mean, Same slope, Same beta,
+                                          float* sum, float* product) {
   float s = 0;
   float p = 0;
 #pragma omp simd reduction(+ : s, p)
   for (std::int64_t i = 0; i < n; ++i) {
-    const float d = x[i] - mean;
-    const float g = kRelu && !(d * slope + beta > 0.0F) ? 0.0F : dy[i];
+    const float d = x[i] - mean.value;
+    const float g = passed<kRelu>(dy[i], d, slope.value, beta.value);
     s += g;
     p += g * d;
   }
@@ -285,77 +292,42 @@ PLIMSOLL_VECTORIZED void plane_gradient_sums(const float* dy, const float* x, st
   *product = p;
 }
 
-template <bool kRelu>
-PLIMSOLL_VECTORIZED void row_gradients(const float* dy, const float* x, std::int64_t rows,
-                                       std::int64_t channels, const Coefficients& k, float* dx) {
+template <bool kRelu, typename Parameter>
+PLIMSOLL_VECTORIZED void gradients_of(const float* dy, const float* x, std::int64_t rows,
+                                      std::int64_t width, Parameter mean, Parameter slope,
+                                      Parameter beta, Parameter shift, Parameter scaling,
+                                      float* dx) {
   for (std::int64_t r = 0; r < rows; ++r) {
-    const float* from = x + r * channels;
-    const float* back = dy + r * channels;
-    float* to = dx + r * channels;
+    const float* from = x + r * width;
+    const float* back = dy + r * width;
+    float* to = dx + r * width;
 #pragma omp simd
-    for (std::int64_t c = 0; c < channels; ++c) {
-      const float d = from[c] - k.mean[c];
-      const float g = kRelu && !(d * k.slope[c] + k.beta[c] > 0.0F) ? 0.0F : back[c];
-      to[c] = g * k.slope[c] - k.shift[c] - d * k.scaling[c];
+    for (std::int64_t c = 0; c < width; ++c) {
+      const float d = from[c] - mean[c];
+      const float g = passed<kRelu>(back[c], d, slope[c], beta[c]);
+      to[c] = g * slope[c] - shift[c] - d * scaling[c];
     }
-  }
-}
-
-template <bool kRelu>
-PLIMSOLL_VECTORIZED void plane_gradients(const float* dy, const float* x, std::int64_t n,
-                                         float mean, float slope, float beta, float shift,
-                                         float scaling, float* dx) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < n; ++i) {
-    const float d = x[i] - mean;
-    const float g = kRelu && !(d * slope + beta > 0.0F) ? 0.0F : dy[i];
-    dx[i] = g * slope - shift - d * scaling;
   }
 }
 
 template <bool kRelu>
 void gradient_sums(const Channels& shape, const Chunks& chunks, const float* dy, const float* x,
                    const Coefficients& k, float* sums, float* products) {
-  if (shape.last) {
-    parallel_chunks(
-        shape.rows(), chunks.each, [&](std::int64_t chunk, std::int64_t begin, std::int64_t end) {
-          row_gradient_sums<kRelu>(dy + begin * shape.channels, x + begin * shape.channels,
-                                   end - begin, shape.channels, k.mean, k.slope, k.beta,
-                                   sums + chunk * shape.channels,
-                                   products + chunk * shape.channels);
-        });
-    return;
-  }
-  parallel_ranges(
-      shape.planes(), row_grain(shape.plane), [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t p = begin; p < end; ++p) {
-          const std::int64_t c = p % shape.channels;
-          plane_gradient_sums<kRelu>(dy + p * shape.plane, x + p * shape.plane, shape.plane,
-                                     k.mean[c], k.slope[c], k.beta[c], sums + p, products + p);
-        }
-      });
+  for_each_block(shape, chunks.each, [&](const auto& block) {
+    gradient_sums_of<kRelu>(dy + block.first, x + block.first, block.rows, block.width,
+                            block(k.mean), block(k.slope), block(k.beta), sums + block.place,
+                            products + block.place);
+  });
 }
 
 template <bool kRelu>
 void input_gradients(const Channels& shape, const float* dy, const float* x, const Coefficients& k,
                      float* dx) {
-  if (shape.last) {
-    parallel_ranges(
-        shape.rows(), row_grain(shape.channels), [&](std::int64_t begin, std::int64_t end) {
-          row_gradients<kRelu>(dy + begin * shape.channels, x + begin * shape.channels, end - begin,
-                               shape.channels, k, dx + begin * shape.channels);
-        });
-    return;
-  }
-  parallel_ranges(shape.planes(), row_grain(shape.plane),
-                  [&](std::int64_t begin, std::int64_t end) {
-                    for (std::int64_t p = begin; p < end; ++p) {
-                      const std::int64_t c = p % shape.channels;
-                      plane_gradients<kRelu>(dy + p * shape.plane, x + p * shape.plane, shape.plane,
-                                             k.mean[c], k.slope[c], k.beta[c], k.shift[c],
-                                             k.scaling[c], dx + p * shape.plane);
-                    }
-                  });
+  for_each_block(shape, row_grain(shape.channels), [&](const auto& block) {
+    gradients_of<kRelu>(dy + block.first, x + block.first, block.rows, block.width, block(k.mean),
+                        block(k.slope), block(k.beta), block(k.shift), block(k.scaling),
+                        dx + block.first);
+  });
 }
 
 // dgamma and dbeta from the sums, and what the input's gradient needs of them.
@@ -395,8 +367,6 @@ void batch_norm_backward(const Arguments& a, const Channels& shape, const Chunks
   input_gradients<kRelu>(shape, dy, x, k, output<float>(a, 0));
 }
 
-}  // namespace
-
 std::unique_ptr<Kernel> make_batch_norm_grad(const Site& site) {
   const Channels shape = channels_of(site.in(0));
   if (!supported(site, shape) || site.in(0) != site.in(1) || site.in(0) != site.out(0))
@@ -404,16 +374,21 @@ std::unique_ptr<Kernel> make_batch_norm_grad(const Site& site) {
   const Chunks chunks = chunks_of(shape);
   const Settings settings = settings_of(site);
   const Bytes scratch_bytes((2 * chunks.count + 3) * shape.channels * 4);
-  if (settings.relu) {
-    return make_kernel(
-        site,
-        [=](const Arguments& a) { batch_norm_backward<true>(a, shape, chunks, settings.epsilon); },
-        scratch_bytes);
-  }
+  const auto run = settings.relu ? batch_norm_backward<true> : batch_norm_backward<false>;
   return make_kernel(
-      site,
-      [=](const Arguments& a) { batch_norm_backward<false>(a, shape, chunks, settings.epsilon); },
-      scratch_bytes);
+      site, [=](const Arguments& a) { run(a, shape, chunks, settings.epsilon); }, scratch_bytes);
+}
+
+}  // namespace
+
+std::span<const TableEntry> batch_norm_kernels() {
+  static constexpr TableEntry kRows[] = {
+      {"batch_norm", make_batch_norm},
+      {"batch_norm_grad", make_batch_norm_grad},
+      {"batch_norm_inference", make_batch_norm_inference},
+      {"batch_norm_update", make_batch_norm_update},
+  };
+  return kRows;
 }
 
 }  // namespace plimsoll::kernels

@@ -1,9 +1,10 @@
 // Functions of two tensors with broadcasting.
-#include <cmath>
+#include <functional>
 
 #include "plimsoll/kernels/cpu/elementwise.h"
-#include "plimsoll/kernels/cpu/factories.h"
 #include "plimsoll/kernels/cpu/strided.h"
+#include "plimsoll/kernels/cpu/table.h"
+#include "plimsoll/ops/elementwise/binary_formulas.h"
 
 namespace plimsoll::kernels {
 namespace {
@@ -73,45 +74,32 @@ std::unique_ptr<Kernel> integer_pair(const Site& site, F f) {
   });
 }
 
-template <typename Word>
-std::unique_ptr<Kernel> make_integer_binary_of(const Site& site) {
-  const std::string_view op = site.node.op;
-  if (op == "add" || op == "accumulate")
-    return integer_pair<Word>(site, [](Word a, Word b) { return a + b; });
-  if (op == "sub") return integer_pair<Word>(site, [](Word a, Word b) { return a - b; });
-  if (op == "mul") return integer_pair<Word>(site, [](Word a, Word b) { return a * b; });
-  return nullptr;
+template <typename Function>
+std::unique_ptr<Kernel> make_real(const Site& site) {
+  return broadcast_pair(site, Function());
 }
 
-std::unique_ptr<Kernel> make_integer_binary(const Site& site) {
+// Of reals and of integers.
+template <typename Function>
+std::unique_ptr<Kernel> make_arithmetic(const Site& site) {
+  const ir::DType dtype = site.out().dtype;
+  if (dtype != ir::DType::kI64 && dtype != ir::DType::kI32) return make_real<Function>(site);
   if (!all_unblocked(site) || site.out().shape.elements() == 0) return nullptr;
-  return site.out().dtype == ir::DType::kI64 ? make_integer_binary_of<std::uint64_t>(site)
-                                             : make_integer_binary_of<std::uint32_t>(site);
+  return dtype == ir::DType::kI64 ? integer_pair<std::uint64_t>(site, Function())
+                                  : integer_pair<std::uint32_t>(site, Function());
 }
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_binary(const Site& site) {
-  const std::string_view op = site.node.op;
-  if (site.out().dtype == ir::DType::kI64 || site.out().dtype == ir::DType::kI32)
-    return make_integer_binary(site);
-  if (op == "add" || op == "accumulate")
-    return broadcast_pair(site, [](float a, float b) { return a + b; });
-  if (op == "sub") return broadcast_pair(site, [](float a, float b) { return a - b; });
-  if (op == "mul") return broadcast_pair(site, [](float a, float b) { return a * b; });
-  if (op == "div") return broadcast_pair(site, [](float a, float b) { return a / b; });
-  if (op == "maximum")
-    return broadcast_pair(site, [](float a, float b) { return a >= b || a != a ? a : b; });
-  if (op == "minimum")
-    return broadcast_pair(site, [](float a, float b) { return a <= b || a != a ? a : b; });
-  if (op == "pow") return broadcast_pair(site, [](float a, float b) { return std::pow(a, b); });
-  if (op == "add_relu") {
-    return broadcast_pair(site, [](float a, float b) {
-      const float sum = a + b;
-      return sum < 0.0F ? 0.0F : sum;
-    });
-  }
-  return nullptr;
+std::span<const TableEntry> binary_kernels() {
+  static constexpr TableEntry kRows[] = {
+      {"accumulate", make_arithmetic<std::plus<>>}, {"add", make_arithmetic<std::plus<>>},
+      {"add_relu", make_real<ops::AddRelu>},        {"div", make_real<ops::Quotient>},
+      {"maximum", make_real<ops::Maximum>},         {"minimum", make_real<ops::Minimum>},
+      {"mul", make_arithmetic<std::multiplies<>>},  {"pow", make_real<ops::RealPower>},
+      {"sub", make_arithmetic<std::minus<>>},
+  };
+  return kRows;
 }
 
 }  // namespace plimsoll::kernels

@@ -3,7 +3,7 @@
 // A real becomes the integer below it in magnitude, a NaN 0, one out of range the nearest of 64
 // bits (its low bits then for int32, as the reference does); anything but zero becomes true.
 #include "plimsoll/kernels/cpu/elementwise.h"
-#include "plimsoll/kernels/cpu/factories.h"
+#include "plimsoll/kernels/cpu/table.h"
 
 namespace plimsoll::kernels {
 namespace {
@@ -103,8 +103,6 @@ std::unique_ptr<Kernel> for_type(ir::DType dtype, const Make& make) {
   }
 }
 
-}  // namespace
-
 std::unique_ptr<Kernel> make_cast(const Site& site) {
   if (site.in(0).layout != site.out().layout) return nullptr;
   return for_type(site.in(0).dtype, [&](auto from) {
@@ -112,6 +110,15 @@ std::unique_ptr<Kernel> make_cast(const Site& site) {
       return std::make_unique<CastKernel<decltype(from), decltype(to)>>(site);
     });
   });
+}
+
+}  // namespace
+
+std::span<const TableEntry> cast_kernels() {
+  static constexpr TableEntry kRows[] = {
+      {"cast", make_cast, true},
+  };
+  return kRows;
 }
 
 }  // namespace plimsoll::kernels

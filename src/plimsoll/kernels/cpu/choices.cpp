@@ -3,10 +3,12 @@
 // Operands broadcast; a row of the loop runs with one step per operand, so the inner loops are
 // plain and the compiler vectorises those with steps of 1 and 0.
 #include <cmath>
+#include <functional>
 
 #include "plimsoll/kernels/cpu/elementwise.h"
-#include "plimsoll/kernels/cpu/factories.h"
 #include "plimsoll/kernels/cpu/strided.h"
+#include "plimsoll/kernels/cpu/table.h"
+#include "plimsoll/ops/elementwise/binary_formulas.h"
 
 namespace plimsoll::kernels {
 namespace {
@@ -33,17 +35,6 @@ std::unique_ptr<Kernel> compared(const Site& site, F f) {
                   output<TruthByte>(arguments) + loop.place(0, r, first), n, f);
     });
   });
-}
-
-template <typename T>
-std::unique_ptr<Kernel> make_comparison_of(const Site& site) {
-  const std::string_view op = site.node.op;
-  if (op == "equal") return compared<T>(site, [](T a, T b) { return a == b; });
-  if (op == "less") return compared<T>(site, [](T a, T b) { return a < b; });
-  if (op == "less_equal") return compared<T>(site, [](T a, T b) { return a <= b; });
-  if (op == "greater") return compared<T>(site, [](T a, T b) { return a > b; });
-  if (op == "greater_equal") return compared<T>(site, [](T a, T b) { return a >= b; });
-  return nullptr;
 }
 
 template <typename Unit>
@@ -82,43 +73,39 @@ std::unique_ptr<Kernel> tested(const Site& site, F f) {
   });
 }
 
-}  // namespace
-
+template <typename Relation>
 std::unique_ptr<Kernel> make_comparison(const Site& site) {
   if (!all_unblocked(site) || site.out().shape.elements() == 0) return nullptr;
   switch (site.in(0).dtype) {
     case ir::DType::kF32:
-      return make_comparison_of<float>(site);
+      return compared<float>(site, Relation());
     case ir::DType::kI64:
-      return make_comparison_of<std::int64_t>(site);
+      return compared<std::int64_t>(site, Relation());
     case ir::DType::kI32:
-      return make_comparison_of<std::int32_t>(site);
+      return compared<std::int32_t>(site, Relation());
     case ir::DType::kBool:
-      return make_comparison_of<TruthByte>(site);
+      return compared<TruthByte>(site, Relation());
     default:
       return nullptr;
   }
 }
 
+template <typename Logic>
 std::unique_ptr<Kernel> make_logic(const Site& site) {
   if (!all_unblocked(site) || site.out().shape.elements() == 0) return nullptr;
-  const std::string_view op = site.node.op;
-  if (op == "logical_and")
-    return compared<TruthByte>(site, [](TruthByte a, TruthByte b) { return (a & b) != 0; });
-  if (op == "logical_or")
-    return compared<TruthByte>(site, [](TruthByte a, TruthByte b) { return (a | b) != 0; });
-  if (op == "logical_xor")
-    return compared<TruthByte>(site, [](TruthByte a, TruthByte b) { return a != b; });
-  if (op == "logical_not" && site.in(0) == site.out())
-    return tested<TruthByte>(site, [](TruthByte x) { return x == 0; });
-  return nullptr;
+  return compared<TruthByte>(site, Logic());
 }
 
+std::unique_ptr<Kernel> make_not(const Site& site) {
+  if (!all_unblocked(site) || site.out().shape.elements() == 0 || site.in(0) != site.out())
+    return nullptr;
+  return tested<TruthByte>(site, [](TruthByte x) { return x == 0; });
+}
+
+template <bool (*test)(float)>
 std::unique_ptr<Kernel> make_test(const Site& site) {
   if (!is_f32(site.in(0)) || site.in(0).layout != site.out().layout) return nullptr;
-  if (site.node.op == "is_nan") return tested<float>(site, [](float x) { return std::isnan(x); });
-  if (site.node.op == "is_inf") return tested<float>(site, [](float x) { return std::isinf(x); });
-  return nullptr;
+  return tested<float>(site, [](float x) { return test(x); });
 }
 
 std::unique_ptr<Kernel> make_where(const Site& site) {
@@ -135,6 +122,26 @@ std::unique_ptr<Kernel> make_where(const Site& site) {
     default:
       return nullptr;
   }
+}
+
+}  // namespace
+
+std::span<const TableEntry> choice_kernels() {
+  static constexpr TableEntry kRows[] = {
+      {"equal", make_comparison<std::equal_to<>>},
+      {"greater", make_comparison<std::greater<>>},
+      {"greater_equal", make_comparison<std::greater_equal<>>},
+      {"is_inf", make_test<std::isinf>},
+      {"is_nan", make_test<std::isnan>},
+      {"less", make_comparison<std::less<>>},
+      {"less_equal", make_comparison<std::less_equal<>>},
+      {"logical_and", make_logic<ops::LogicalAnd>},
+      {"logical_not", make_not},
+      {"logical_or", make_logic<ops::LogicalOr>},
+      {"logical_xor", make_logic<ops::LogicalXor>},
+      {"where", make_where},
+  };
+  return kRows;
 }
 
 }  // namespace plimsoll::kernels

@@ -10,75 +10,76 @@
 
 namespace plimsoll::kernels {
 
-Overflow::Overflow(const codec::Codec& codec, std::size_t map_bytes)
+Overflow::Overflow(const codec::Codec& codec, std::size_t activation_bytes)
     : codec_(&codec),
-      map_bytes_(map_bytes),
-      refused_(codec::compressed_blocks(map_bytes / codec.element_bytes)) {}
+      activation_bytes_(activation_bytes),
+      incompressible_(codec::compressed_blocks(activation_bytes / codec.element_bytes)) {}
 
-std::span<std::byte> Overflow::take_room(std::span<std::byte> memory) {
-  room_ = memory.first(map_bytes_);
-  return memory.subspan(map_bytes_);
+std::span<std::byte> Overflow::take_memory(std::span<std::byte> memory) {
+  memory_ = memory.first(activation_bytes_);
+  return memory.subspan(activation_bytes_);
 }
 
 Bytes Overflow::bytes() const {
   Bytes total;
-  for (std::size_t block = 0; block < refused_.size(); ++block) {
-    if (refused_[block] != 0)
-      total +=
-          Bytes(static_cast<std::int64_t>(codec::uncompressed_part(*codec_, room_, block).size()));
+  for (std::size_t block = 0; block < incompressible_.size(); ++block) {
+    if (incompressible_[block] != 0)
+      total += Bytes(
+          static_cast<std::int64_t>(codec::uncompressed_part(*codec_, memory_, block).size()));
   }
   return total;
 }
 
-std::size_t compress_activation(const codec::Codec& codec, std::span<const std::byte> map,
-                                std::span<std::uint8_t> compressed, Overflow& overflow,
+std::size_t compress_activation(const codec::Codec& codec, std::span<const std::byte> activation,
+                                std::span<std::uint8_t> buffer, Overflow& overflow,
                                 std::uint64_t seed) {
-  PLIMSOLL_CHECK(overflow.room_.size() == map.size(),
-                 "the room for what overflows is another map's");
-  codec::CompressedWriter writer(codec, map.size() / codec.element_bytes, compressed, seed);
-  parallel_each(static_cast<std::int64_t>(overflow.refused_.size()), [&](std::int64_t i) {
+  PLIMSOLL_CHECK(overflow.memory_.size() == activation.size(),
+                 "the overflow's memory is another activation's");
+  codec::CompressedWriter writer(codec, activation.size() / codec.element_bytes, buffer, seed);
+  parallel_each(static_cast<std::int64_t>(overflow.incompressible_.size()), [&](std::int64_t i) {
     const auto block = static_cast<std::size_t>(i);
-    const std::span<const std::byte> values = codec::uncompressed_part(codec, map, block);
-    const bool refused = !writer.put(block, values);
-    overflow.refused_[block] = refused ? 1 : 0;
-    if (refused)
+    const std::span<const std::byte> values = codec::uncompressed_part(codec, activation, block);
+    const bool incompressible = !writer.put(block, values);
+    overflow.incompressible_[block] = incompressible ? 1 : 0;
+    if (incompressible)
       std::copy(values.begin(), values.end(),
-                codec::uncompressed_part(codec, overflow.room_, block).begin());
+                codec::uncompressed_part(codec, overflow.memory_, block).begin());
   });
   return writer.used_bytes();
 }
 
-bool decompress_activation(const codec::Codec& codec, std::span<const std::uint8_t> compressed,
-                           const Overflow& overflow, std::span<std::byte> map) {
-  const std::size_t count = map.size() / codec.element_bytes;
-  std::atomic<bool> whole{overflow.room_.size() == map.size()};
+bool decompress_activation(const codec::Codec& codec, std::span<const std::uint8_t> buffer,
+                           const Overflow& overflow, std::span<std::byte> activation) {
+  const std::size_t count = activation.size() / codec.element_bytes;
+  std::atomic<bool> whole{overflow.memory_.size() == activation.size()};
   parallel_each(
-      whole ? static_cast<std::int64_t>(overflow.refused_.size()) : 0, [&](std::int64_t i) {
+      whole ? static_cast<std::int64_t>(overflow.incompressible_.size()) : 0, [&](std::int64_t i) {
         const auto block = static_cast<std::size_t>(i);
-        const std::span<std::byte> values = codec::uncompressed_part(codec, map, block);
-        const codec::Opened opened = codec::open_block(codec, count, compressed, block, values);
+        const std::span<std::byte> values = codec::uncompressed_part(codec, activation, block);
+        const codec::Opened opened = codec::open_block(codec, count, buffer, block, values);
         if (opened == codec::Opened::kValues) return;
-        if (opened == codec::Opened::kDamaged || overflow.refused_[block] == 0) {
+        if (opened == codec::Opened::kDamaged || overflow.incompressible_[block] == 0) {
           whole.store(false, std::memory_order_relaxed);
         } else {
-          std::memcpy(values.data(), codec::uncompressed_part(codec, overflow.room_, block).data(),
+          std::memcpy(values.data(),
+                      codec::uncompressed_part(codec, overflow.memory_, block).data(),
                       values.size());
         }
       });
   return whole.load();
 }
 
-ActivationError error_of(const codec::Codec& codec, std::span<const std::byte> map,
-                         std::span<const std::uint8_t> compressed, const Overflow& overflow,
+ActivationError error_of(const codec::Codec& codec, std::span<const std::byte> activation,
+                         std::span<const std::uint8_t> buffer, const Overflow& overflow,
                          std::span<ActivationError> by_block) {
-  const std::size_t count = map.size() / codec.element_bytes;
+  const std::size_t count = activation.size() / codec.element_bytes;
   parallel_each(static_cast<std::int64_t>(overflow.blocks()), [&](std::int64_t i) {
     const auto block = static_cast<std::size_t>(i);
     if (overflow.holds(block)) return;  // kept as it was
-    const std::span<const std::byte> part = codec::uncompressed_part(codec, map, block);
+    const std::span<const std::byte> part = codec::uncompressed_part(codec, activation, block);
     std::array<float, codec::kCompressedBlock> back;
     const std::span<float> values(back.data(), part.size() / sizeof(float));
-    if (codec::open_block(codec, count, compressed, block, std::as_writable_bytes(values)) !=
+    if (codec::open_block(codec, count, buffer, block, std::as_writable_bytes(values)) !=
         codec::Opened::kValues)
       return;
     const auto* was = reinterpret_cast<const float*>(part.data());

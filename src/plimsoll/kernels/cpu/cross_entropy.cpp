@@ -2,9 +2,9 @@
 // stored.
 #include <cmath>
 
-#include "plimsoll/kernels/cpu/factories.h"
 #include "plimsoll/kernels/cpu/parallel.h"
 #include "plimsoll/kernels/cpu/row_math.h"
+#include "plimsoll/kernels/cpu/table.h"
 #include "plimsoll/kernels/cpu/vectorize.h"
 
 namespace plimsoll::kernels {
@@ -42,8 +42,6 @@ PLIMSOLL_VECTORIZED void gradient_row(const float* x, float* dx, std::int64_t n,
 PLIMSOLL_VECTORIZED void zero_row(float* x, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) x[i] = 0;
 }
-
-}  // namespace
 
 std::unique_ptr<Kernel> make_cross_entropy(const Site& site) {
   const auto problem = problem_of(site, 0);
@@ -83,6 +81,16 @@ std::unique_ptr<Kernel> make_cross_entropy_grad(const Site& site) {
       if (p.exists(labels[r])) out[r * p.classes + labels[r]] -= scale;
     });
   });
+}
+
+}  // namespace
+
+std::span<const TableEntry> cross_entropy_kernels() {
+  static constexpr TableEntry kRows[] = {
+      {"cross_entropy", make_cross_entropy},
+      {"cross_entropy_grad", make_cross_entropy_grad},
+  };
+  return kRows;
 }
 
 }  // namespace plimsoll::kernels

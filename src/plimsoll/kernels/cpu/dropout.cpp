@@ -1,7 +1,7 @@
 // Dropout: the mask is a hash of seed, counter and position (ops/elementwise/dropout_mask.h), so
 // nothing is stored and the gradient is dropout itself.
 #include "plimsoll/kernels/cpu/elementwise.h"
-#include "plimsoll/kernels/cpu/factories.h"
+#include "plimsoll/kernels/cpu/table.h"
 #include "plimsoll/ops/elementwise/dropout_mask.h"
 
 namespace plimsoll::kernels {
@@ -17,8 +17,6 @@ PLIMSOLL_VECTORIZED void drop_range(const T* x, T* y, std::uint32_t first, std::
     store(y[i], hash >= threshold ? load(x[i]) * scale : 0.0F);
   }
 }
-
-}  // namespace
 
 std::unique_ptr<Kernel> make_dropout(const Site& site) {
   const std::int64_t count = site.out().shape.elements();
@@ -40,6 +38,15 @@ std::unique_ptr<Kernel> make_dropout(const Site& site) {
       });
     });
   });
+}
+
+}  // namespace
+
+std::span<const TableEntry> dropout_kernels() {
+  static constexpr TableEntry kRows[] = {
+      {"dropout", make_dropout},
+  };
+  return kRows;
 }
 
 }  // namespace plimsoll::kernels

@@ -7,8 +7,8 @@
 
 #include "plimsoll/base/checked.h"
 #include "plimsoll/kernels/cpu/column_sums.h"
-#include "plimsoll/kernels/cpu/factories.h"
 #include "plimsoll/kernels/cpu/parallel.h"
+#include "plimsoll/kernels/cpu/table.h"
 
 namespace plimsoll::kernels {
 namespace {
@@ -78,8 +78,6 @@ std::unique_ptr<Kernel> make_gather_grad_of(const Site& site, const Gathering& g
   });
 }
 
-}  // namespace
-
 std::unique_ptr<Kernel> make_gather(const Site& site) {
   if (!all_row_major(site) || ir::bits(site.out().dtype) % 8 != 0 ||
       site.in(0).shape.elements() == 0)
@@ -97,6 +95,16 @@ std::unique_ptr<Kernel> make_gather_grad(const Site& site) {
   if (site.in(1).dtype == ir::DType::kI64) return make_gather_grad_of<std::int64_t>(site, g);
   if (site.in(1).dtype == ir::DType::kI32) return make_gather_grad_of<std::int32_t>(site, g);
   return nullptr;
+}
+
+}  // namespace
+
+std::span<const TableEntry> gather_kernels() {
+  static constexpr TableEntry kRows[] = {
+      {"gather", make_gather},
+      {"gather_grad", make_gather_grad},
+  };
+  return kRows;
 }
 
 }  // namespace plimsoll::kernels

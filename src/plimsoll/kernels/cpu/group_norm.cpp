@@ -4,9 +4,9 @@
 // The gradients of gamma and beta are first summed per sample and channel into scratch, then over
 // the samples in order: the bits do not depend on threads.
 #include "plimsoll/kernels/cpu/column_sums.h"
-#include "plimsoll/kernels/cpu/factories.h"
 #include "plimsoll/kernels/cpu/parallel.h"
 #include "plimsoll/kernels/cpu/row_math.h"
+#include "plimsoll/kernels/cpu/table.h"
 #include "plimsoll/kernels/cpu/vectorize.h"
 
 namespace plimsoll::kernels {
@@ -106,8 +106,6 @@ bool group_norm_supported(const Site& site) {
   return all_f32(site) && all_row_major(site) && site.in(0).shape.elements() > 0;
 }
 
-}  // namespace
-
 std::unique_ptr<Kernel> make_group_norm(const Site& site) {
   if (!group_norm_supported(site)) return nullptr;
   const auto epsilon = static_cast<float>(site.attributes().real("epsilon", 1e-5));
@@ -137,6 +135,16 @@ std::unique_ptr<Kernel> make_group_norm_grad(const Site& site) {
         add_rows(dbeta, g.batch, g.channels(), output<float>(a, 2));
       },
       Bytes(2 * sums * 4));
+}
+
+}  // namespace
+
+std::span<const TableEntry> group_norm_kernels() {
+  static constexpr TableEntry kRows[] = {
+      {"group_norm", make_group_norm},
+      {"group_norm_grad", make_group_norm_grad},
+  };
+  return kRows;
 }
 
 }  // namespace plimsoll::kernels

@@ -5,8 +5,8 @@
 // the order of the indices, has to win.
 #include <cstring>
 
-#include "plimsoll/kernels/cpu/factories.h"
 #include "plimsoll/kernels/cpu/parallel.h"
+#include "plimsoll/kernels/cpu/table.h"
 #include "plimsoll/ops/movement/scatter_reduction.h"
 
 namespace plimsoll::kernels {
@@ -65,12 +65,13 @@ std::int64_t offset_of(const Naming& how, const Index* indices, std::int64_t pla
   return how.elements ? element_offset(how, indices, place) : row_offset(how, indices, place);
 }
 
+template <bool elements>
 Naming naming_of(const Site& site, const ir::Shape& moved) {
   Naming out{};
   out.data = site.in(0).shape;
   out.strides = out.data.strides();
   out.indices = site.in(1).shape;
-  out.elements = site.node.op == "gather_elements" || site.node.op == "scatter_elements";
+  out.elements = elements;
   if (out.elements) {
     const auto axis = static_cast<int>(site.attributes().integer("axis", 0));
     out.axis = axis < 0 ? axis + out.data.rank() : axis;
@@ -154,22 +155,22 @@ std::unique_ptr<Kernel> make_running_sum_of(const Site& site) {
   });
 }
 
-}  // namespace
-
+template <bool elements>
 std::unique_ptr<Kernel> make_indexed_read(const Site& site) {
   if (!indexing_supported(site) || site.out().shape.elements() == 0) return nullptr;
-  const Naming how = naming_of(site, site.out().shape);
+  const Naming how = naming_of<elements>(site, site.out().shape);
   if (site.in(1).dtype == ir::DType::kI64) return make_read<std::int64_t>(site, how);
   if (site.in(1).dtype == ir::DType::kI32) return make_read<std::int32_t>(site, how);
   return nullptr;
 }
 
+template <bool elements>
 std::unique_ptr<Kernel> make_indexed_write(const Site& site) {
   if (!indexing_supported(site) || site.in(2).shape.elements() == 0) return nullptr;
   const auto reduction = ops::reduction_of(site.attributes());
   const bool add = reduction == Reduction::kAdd && is_f32(site.out());
   if (reduction != Reduction::kNone && !add) return nullptr;
-  const Naming how = naming_of(site, site.in(2).shape);
+  const Naming how = naming_of<elements>(site, site.in(2).shape);
   if (site.in(1).dtype == ir::DType::kI64) return make_write<std::int64_t>(site, how, add);
   if (site.in(1).dtype == ir::DType::kI32) return make_write<std::int32_t>(site, how, add);
   return nullptr;
@@ -182,6 +183,19 @@ std::unique_ptr<Kernel> make_running_sum(const Site& site) {
   if (site.out().dtype == ir::DType::kI64) return make_running_sum_of<std::uint64_t>(site);
   if (site.out().dtype == ir::DType::kI32) return make_running_sum_of<std::uint32_t>(site);
   return nullptr;
+}
+
+}  // namespace
+
+std::span<const TableEntry> indexing_kernels() {
+  static constexpr TableEntry kRows[] = {
+      {"cumsum", make_running_sum},
+      {"gather_elements", make_indexed_read<true>},
+      {"gather_nd", make_indexed_read<false>},
+      {"scatter_elements", make_indexed_write<true>},
+      {"scatter_nd", make_indexed_write<false>},
+  };
+  return kRows;
 }
 
 }  // namespace plimsoll::kernels

@@ -1,5 +1,5 @@
 // Layer normalisation: every row of x (the axes from `axis` on) by its own mean and deviation; and
-// its plainer sister without mean and shift, by the root of the mean square.
+// the same without mean and shift, by the root of the mean square (rms_norm).
 //
 // A row is read from memory once; mean, deviation and result come from the cache. The gradients of
 // gamma and beta are sums over rows, taken per chunk of rows and joined in order (column_sums.h
@@ -8,73 +8,65 @@
 
 #include "plimsoll/base/checked.h"
 #include "plimsoll/kernels/cpu/column_sums.h"
-#include "plimsoll/kernels/cpu/factories.h"
 #include "plimsoll/kernels/cpu/parallel.h"
 #include "plimsoll/kernels/cpu/row_math.h"
+#include "plimsoll/kernels/cpu/table.h"
 #include "plimsoll/kernels/cpu/vectorize.h"
 
 namespace plimsoll::kernels {
 namespace {
 
+PLIMSOLL_VECTORIZED float inverse_root_mean_square(const float* x, std::int64_t n, float epsilon) {
+  float squares = 0;
+#pragma omp simd reduction(+ : squares)
+  for (std::int64_t i = 0; i < n; ++i) squares += x[i] * x[i];
+  return 1.0F / std::sqrt(squares / static_cast<float>(n) + epsilon);
+}
+
+template <bool kCentred>
+PLIMSOLL_INLINE float normalized(float x, RowMoments m) {
+  return (kCentred ? x - m.mean : x) * m.rstd;
+}
+
+template <bool kCentred>
 PLIMSOLL_VECTORIZED void normalize_row(const float* x, std::int64_t n, const float* gamma,
                                        const float* beta, RowMoments m, float* y) {
   if (beta == nullptr) {
 #pragma omp simd
-    for (std::int64_t i = 0; i < n; ++i) y[i] = (x[i] - m.mean) * m.rstd * gamma[i];
+    for (std::int64_t i = 0; i < n; ++i) y[i] = normalized<kCentred>(x[i], m) * gamma[i];
     return;
   }
 #pragma omp simd
-  for (std::int64_t i = 0; i < n; ++i) y[i] = (x[i] - m.mean) * m.rstd * gamma[i] + beta[i];
+  for (std::int64_t i = 0; i < n; ++i) y[i] = normalized<kCentred>(x[i], m) * gamma[i] + beta[i];
 }
 
-// One row of dx, and its share of dgamma and dbeta added to the chunk's.
+// One row of dx, and its share of dgamma and dbeta added to the chunk's. Without a mean there is no
+// dbeta.
+template <bool kCentred>
 PLIMSOLL_VECTORIZED void normalize_row_gradient(const float* dy, const float* x, std::int64_t n,
-                                                const float* gamma, float mean, float rstd,
-                                                float* dx, float* dgamma, float* dbeta) {
+                                                const float* gamma, RowMoments m, float* dx,
+                                                float* dgamma, float* dbeta) {
   float sum = 0;
   float product = 0;
 #pragma omp simd reduction(+ : sum, product)
   for (std::int64_t i = 0; i < n; ++i) {
-    const float hat = (x[i] - mean) * rstd;
+    const float hat = normalized<kCentred>(x[i], m);
     const float g = dy[i] * gamma[i];
-    sum += g;
     product += g * hat;
     dgamma[i] += dy[i] * hat;
-    dbeta[i] += dy[i];
+    if (kCentred) {
+      sum += g;
+      dbeta[i] += dy[i];
+    }
   }
   const float average = sum / static_cast<float>(n);
   const float slope = product / static_cast<float>(n);
 #pragma omp simd
   for (std::int64_t i = 0; i < n; ++i) {
-    const float hat = (x[i] - mean) * rstd;
-    dx[i] = rstd * (dy[i] * gamma[i] - average - hat * slope);
+    const float hat = normalized<kCentred>(x[i], m);
+    const float g = dy[i] * gamma[i];
+    dx[i] = m.rstd * ((kCentred ? g - average : g) - hat * slope);
   }
-}
-
-PLIMSOLL_VECTORIZED float rms_row(const float* x, std::int64_t n, const float* gamma, float epsilon,
-                                  float* y) {
-  float squares = 0;
-#pragma omp simd reduction(+ : squares)
-  for (std::int64_t i = 0; i < n; ++i) squares += x[i] * x[i];
-  const float scale = 1.0F / std::sqrt(squares / static_cast<float>(n) + epsilon);
-#pragma omp simd
-  for (std::int64_t i = 0; i < n; ++i) y[i] = x[i] * scale * gamma[i];
-  return scale;
-}
-
-PLIMSOLL_VECTORIZED void rms_row_gradient(const float* dy, const float* x, std::int64_t n,
-                                          const float* gamma, float rstd, float* dx,
-                                          float* dgamma) {
-  float product = 0;
-#pragma omp simd reduction(+ : product)
-  for (std::int64_t i = 0; i < n; ++i) {
-    const float hat = x[i] * rstd;
-    product += dy[i] * gamma[i] * hat;
-    dgamma[i] += dy[i] * hat;
-  }
-  const float slope = product / static_cast<float>(n);
-#pragma omp simd
-  for (std::int64_t i = 0; i < n; ++i) dx[i] = rstd * (dy[i] * gamma[i] - x[i] * rstd * slope);
 }
 
 struct Rows {
@@ -88,9 +80,9 @@ Rows rows_of(const ir::Shape& shape, const ir::Attributes& attributes) {
   return {shape.elements(0, axis), shape.elements(axis, shape.rank())};
 }
 
-}  // namespace
-
-std::unique_ptr<Kernel> make_layer_norm(const Site& site) {
+// norm(x, gamma, beta?) -> y, mean where one is taken off, rstd
+template <bool kCentred>
+std::unique_ptr<Kernel> make_row_norm(const Site& site) {
   if (!all_f32(site) || !all_row_major(site)) return nullptr;
   const Rows rows = rows_of(site.in(0).shape, site.attributes());
   const auto epsilon = static_cast<float>(site.attributes().real("epsilon", 1e-5));
@@ -101,86 +93,61 @@ std::unique_ptr<Kernel> make_layer_norm(const Site& site) {
     parallel_ranges(rows.count, row_grain(rows.width), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t r = begin; r < end; ++r) {
         const float* x = input<float>(a, 0) + r * rows.width;
-        const RowMoments m = row_moments(x, rows.width, epsilon);
-        output<float>(a, 1)[r] = m.mean;
-        output<float>(a, 2)[r] = m.rstd;
-        normalize_row(x, rows.width, input<float>(a, 1), beta, m,
-                      output<float>(a, 0) + r * rows.width);
+        const RowMoments m = kCentred
+                                 ? row_moments(x, rows.width, epsilon)
+                                 : RowMoments{0, inverse_root_mean_square(x, rows.width, epsilon)};
+        if (kCentred) output<float>(a, 1)[r] = m.mean;
+        output<float>(a, kCentred ? 2 : 1)[r] = m.rstd;
+        normalize_row<kCentred>(x, rows.width, input<float>(a, 1), beta, m,
+                                output<float>(a, 0) + r * rows.width);
       }
     });
   });
 }
 
-std::unique_ptr<Kernel> make_layer_norm_grad(const Site& site) {
+// norm_grad(dy, x, gamma, mean where one was taken off, rstd) -> dx, dgamma, dbeta with a mean
+template <bool kCentred>
+std::unique_ptr<Kernel> make_row_norm_grad(const Site& site) {
   if (!all_f32(site) || !all_row_major(site)) return nullptr;
   const Rows rows = rows_of(site.in(1).shape, site.attributes());
   if (rows.width == 0) return nullptr;
   const ColumnSums chunks(rows.count, rows.width);
-  const Bytes scratch_bytes = chunks.scratch() * 2;
   return make_kernel(
       site,
       [=](const Arguments& a) {
         float* dgamma = scratch<float>(a);
-        float* dbeta = dgamma + chunks.chunks() * rows.width;
+        float* dbeta = kCentred ? dgamma + chunks.chunks() * rows.width : dgamma;
         parallel_chunks(rows.count, chunks.grain(),
                         [&](std::int64_t chunk, std::int64_t begin, std::int64_t end) {
-                          float* chunk_dgamma = dgamma + chunk * rows.width;
-                          float* chunk_dbeta = dbeta + chunk * rows.width;
-                          std::fill(chunk_dgamma, chunk_dgamma + rows.width, 0.0F);
-                          std::fill(chunk_dbeta, chunk_dbeta + rows.width, 0.0F);
+                          float* own_dgamma = dgamma + chunk * rows.width;
+                          float* own_dbeta = dbeta + chunk * rows.width;
+                          std::fill(own_dgamma, own_dgamma + rows.width, 0.0F);
+                          std::fill(own_dbeta, own_dbeta + rows.width, 0.0F);
                           for (std::int64_t r = begin; r < end; ++r) {
-                            normalize_row_gradient(
+                            const RowMoments m{kCentred ? input<float>(a, 3)[r] : 0.0F,
+                                               input<float>(a, kCentred ? 4 : 3)[r]};
+                            normalize_row_gradient<kCentred>(
                                 input<float>(a, 0) + r * rows.width,
                                 input<float>(a, 1) + r * rows.width, rows.width, input<float>(a, 2),
-                                input<float>(a, 3)[r], input<float>(a, 4)[r],
-                                output<float>(a, 0) + r * rows.width, chunk_dgamma, chunk_dbeta);
+                                m, output<float>(a, 0) + r * rows.width, own_dgamma, own_dbeta);
                           }
                         });
         add_rows(dgamma, chunks.chunks(), rows.width, output<float>(a, 1));
-        add_rows(dbeta, chunks.chunks(), rows.width, output<float>(a, 2));
+        if (kCentred) add_rows(dbeta, chunks.chunks(), rows.width, output<float>(a, 2));
       },
-      scratch_bytes);
+      chunks.scratch() * (kCentred ? 2 : 1));
 }
 
-std::unique_ptr<Kernel> make_rms_norm(const Site& site) {
-  if (!all_f32(site) || !all_row_major(site)) return nullptr;
-  const Rows rows = rows_of(site.in(0).shape, site.attributes());
-  const auto epsilon = static_cast<float>(site.attributes().real("epsilon", 1e-5));
-  if (rows.width == 0) return nullptr;
-  return make_kernel(site, [=](const Arguments& a) {
-    parallel_ranges(rows.count, row_grain(rows.width), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t r = begin; r < end; ++r) {
-        output<float>(a, 1)[r] =
-            rms_row(input<float>(a, 0) + r * rows.width, rows.width, input<float>(a, 1), epsilon,
-                    output<float>(a, 0) + r * rows.width);
-      }
-    });
-  });
-}
+}  // namespace
 
-std::unique_ptr<Kernel> make_rms_norm_grad(const Site& site) {
-  if (!all_f32(site) || !all_row_major(site)) return nullptr;
-  const Rows rows = rows_of(site.in(1).shape, site.attributes());
-  if (rows.width == 0) return nullptr;
-  const ColumnSums chunks(rows.count, rows.width);
-  return make_kernel(
-      site,
-      [=](const Arguments& a) {
-        float* dgamma = scratch<float>(a);
-        parallel_chunks(rows.count, chunks.grain(),
-                        [&](std::int64_t chunk, std::int64_t begin, std::int64_t end) {
-                          float* own = dgamma + chunk * rows.width;
-                          std::fill(own, own + rows.width, 0.0F);
-                          for (std::int64_t r = begin; r < end; ++r) {
-                            rms_row_gradient(input<float>(a, 0) + r * rows.width,
-                                             input<float>(a, 1) + r * rows.width, rows.width,
-                                             input<float>(a, 2), input<float>(a, 3)[r],
-                                             output<float>(a, 0) + r * rows.width, own);
-                          }
-                        });
-        add_rows(dgamma, chunks.chunks(), rows.width, output<float>(a, 1));
-      },
-      chunks.scratch());
+std::span<const TableEntry> layer_norm_kernels() {
+  static constexpr TableEntry kRows[] = {
+      {"layer_norm", make_row_norm<true>},
+      {"layer_norm_grad", make_row_norm_grad<true>},
+      {"rms_norm", make_row_norm<false>},
+      {"rms_norm_grad", make_row_norm_grad<false>},
+  };
+  return kRows;
 }
 
 }  // namespace plimsoll::kernels

@@ -10,8 +10,8 @@
 
 #include <cmath>
 
-#include "plimsoll/kernels/cpu/factories.h"
 #include "plimsoll/kernels/cpu/parallel.h"
+#include "plimsoll/kernels/cpu/table.h"
 #include "plimsoll/kernels/cpu/vectorize.h"
 
 namespace plimsoll::kernels {
@@ -144,8 +144,6 @@ bool lrn_supported(const Site& site) {
   return layout.is_row_major() || layout == ir::Layout::channels_last(site.out().shape.rank());
 }
 
-}  // namespace
-
 std::unique_ptr<Kernel> make_lrn(const Site& site) {
   if (!lrn_supported(site)) return nullptr;
   const Lrn lrn = lrn_of(site);
@@ -175,6 +173,16 @@ std::unique_ptr<Kernel> make_lrn_grad(const Site& site) {
             });
       },
       Bytes(lane * 4 * site.threads));
+}
+
+}  // namespace
+
+std::span<const TableEntry> lrn_kernels() {
+  static constexpr TableEntry kRows[] = {
+      {"lrn", make_lrn},
+      {"lrn_grad", make_lrn_grad},
+  };
+  return kRows;
 }
 
 }  // namespace plimsoll::kernels

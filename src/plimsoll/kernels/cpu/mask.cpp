@@ -1,7 +1,9 @@
-// Masks of one bit, made from a map and laid over a gradient: codec/bit_mask.h on all cores.
+// Masks of one bit, made from an activation and laid over a gradient: codec/bit_mask.h on all
+// cores.
 #include "plimsoll/codec/bit_mask.h"
 #include "plimsoll/kernels/cpu/elementwise.h"
-#include "plimsoll/kernels/cpu/factories.h"
+#include "plimsoll/kernels/cpu/table.h"
+#include "plimsoll/ops/elementwise/activation_formulas.h"
 
 namespace plimsoll::kernels {
 namespace {
@@ -19,6 +21,7 @@ void for_each_chunk(std::int64_t count, const Body& body) {
 
 template <typename Encode>
 std::unique_ptr<Kernel> make_encoding(const Site& site, Encode encode) {
+  if (!is_f32(site.in(0)) || site.in(0).layout != site.out().layout) return nullptr;
   const std::int64_t count = stored_elements(site.in(0));
   return make_kernel(site, [=](const Arguments& a) {
     for_each_chunk(
@@ -29,16 +32,14 @@ std::unique_ptr<Kernel> make_encoding(const Site& site, Encode encode) {
   });
 }
 
-}  // namespace
+std::unique_ptr<Kernel> make_positive_mask(const Site& site) {
+  return make_encoding(site, codec::encode_positive);
+}
 
-std::unique_ptr<Kernel> make_mask(const Site& site) {
-  if (!is_f32(site.in(0)) || site.in(0).layout != site.out().layout) return nullptr;
-  if (site.node.op == "positive_mask") return make_encoding(site, codec::encode_positive);
-  const float infinity = std::numeric_limits<float>::infinity();
-  const auto least = static_cast<float>(site.attributes().real("min", -infinity));
-  const auto most = static_cast<float>(site.attributes().real("max", infinity));
+std::unique_ptr<Kernel> make_inside_mask(const Site& site) {
+  const ops::Clip<ops::RealMath<float>> clip(site.attributes());
   return make_encoding(site, [=](std::span<const float> values, std::span<std::uint8_t> mask) {
-    codec::encode_inside(values, least, most, mask);
+    codec::encode_inside(values, clip.low, clip.high, mask);
   });
 }
 
@@ -54,6 +55,17 @@ std::unique_ptr<Kernel> make_masked(const Site& site) {
                                 std::span(output<float>(a) + begin, floats));
         });
   });
+}
+
+}  // namespace
+
+std::span<const TableEntry> mask_kernels() {
+  static constexpr TableEntry kRows[] = {
+      {"inside_mask", make_inside_mask},
+      {"masked", make_masked},
+      {"positive_mask", make_positive_mask},
+  };
+  return kRows;
 }
 
 }  // namespace plimsoll::kernels

@@ -2,8 +2,8 @@
 // operands, a transposed one described by its strides (no copy).
 #include "plimsoll/base/checked.h"
 #include "plimsoll/kernels/cpu/column_sums.h"
-#include "plimsoll/kernels/cpu/factories.h"
 #include "plimsoll/kernels/cpu/onednn.h"
+#include "plimsoll/kernels/cpu/table.h"
 
 namespace plimsoll::kernels {
 namespace {
@@ -79,8 +79,6 @@ bool same_batch(const ir::Shape& a, const ir::Shape& b) {
   return true;
 }
 
-}  // namespace
-
 std::unique_ptr<Kernel> make_matmul(const Site& site) {
   if (!one_product_dtype(site) || site.in(0).shape.rank() < 2 || site.in(1).shape.rank() < 2)
     return nullptr;
@@ -153,6 +151,17 @@ std::unique_ptr<Kernel> make_linear_grad_weight(const Site& site) {
         sums.run(input<float>(a, 1), output<float>(a, 1), scratch<float>(a));
       },
       scratch_bytes);
+}
+
+}  // namespace
+
+std::span<const TableEntry> matmul_kernels() {
+  static constexpr TableEntry kRows[] = {
+      {"linear", make_linear},
+      {"linear_grad_weight", make_linear_grad_weight},
+      {"matmul", make_matmul},
+  };
+  return kRows;
 }
 
 }  // namespace plimsoll::kernels

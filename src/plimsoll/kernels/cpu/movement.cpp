@@ -6,10 +6,10 @@
 // layout of 32- and 16-bit floats go through oneDNN's reorder, which blocks them for the cache.
 #include <cstring>
 
-#include "plimsoll/kernels/cpu/factories.h"
 #include "plimsoll/kernels/cpu/onednn.h"
 #include "plimsoll/kernels/cpu/parallel.h"
 #include "plimsoll/kernels/cpu/strided.h"
+#include "plimsoll/kernels/cpu/table.h"
 #include "plimsoll/ops/evaluation/array.h"
 #include "plimsoll/ops/movement/channel_groups.h"
 
@@ -142,8 +142,6 @@ std::unique_ptr<Kernel> make_unblock(const Site& site) {
   });
 }
 
-}  // namespace
-
 std::unique_ptr<Kernel> make_reorder(const Site& site) {
   if (site.out().shape.elements() == 0) return nothing_to_do(site);
   if (is_f32(site.out()) && site.out().shape.rank() == 4 && site.out().shape[1] % 16 != 0 &&
@@ -219,11 +217,11 @@ std::unique_ptr<Kernel> make_tile(const Site& site) {
 
 // Both directions: the wide tensor [N, C, H b, W b] seen as [N, C, H, b, W, b], the deep one with
 // its channels as [b, b, C] ("DCR") or [C, b, b] ("CRD").
+template <bool widens>
 std::unique_ptr<Kernel> make_depth_to_space(const Site& site) {
   const RunCopy run = copier_for(site.out().dtype);
   if (run == nullptr || !all_row_major(site)) return nullptr;
   if (site.out().shape.elements() == 0) return nothing_to_do(site);
-  const bool widens = site.node.op == "depth_to_space";
   const ir::Shape& wide = widens ? site.out().shape : site.in(0).shape;
   const std::int64_t b = site.attributes().integer("block", 1);
   const std::int64_t plane = wide[2] / b * (wide[3] / b);
@@ -238,8 +236,8 @@ std::unique_ptr<Kernel> make_depth_to_space(const Site& site) {
 }
 
 // identity and reshape, where the executor gave the result memory of its own.
+template <bool keeps_shape>
 std::unique_ptr<Kernel> make_copy(const Site& site) {
-  const bool keeps_shape = site.node.op == "identity" || site.node.op == "bit_cast";
   const bool alike =
       site.in(0).layout == site.out().layout && (keeps_shape || site.in(0).layout.is_row_major());
   const bool cut =
@@ -374,6 +372,29 @@ std::unique_ptr<Kernel> make_fill(const Site& site) {
   return make_kernel(site, [=](const Arguments& a) {
     run(copy, a.outputs[0], reinterpret_cast<const std::byte*>(&pattern));
   });
+}
+
+}  // namespace
+
+std::span<const TableEntry> movement_kernels() {
+  static constexpr TableEntry kRows[] = {
+      {"bit_cast", make_copy<true>},
+      {"concat", make_concat},
+      {"depth_to_space", make_depth_to_space<true>},
+      {"expand", make_expand},
+      {"fill", make_fill, true},
+      {"identity", make_copy<true>},
+      {"pad", make_pad},
+      {"reorder", make_reorder},
+      {"reshape", make_copy<false>},
+      {"slice", make_slice},
+      {"slice_assign", make_slice_assign},
+      {"space_to_depth", make_depth_to_space<false>},
+      {"split", make_split},
+      {"tile", make_tile},
+      {"transpose", make_transpose},
+  };
+  return kRows;
 }
 
 }  // namespace plimsoll::kernels

@@ -3,7 +3,7 @@
 // oneDNN likes to decide layouts and to allocate. Both are the plan's business here, so:
 // descriptors are always made from a type *with its layout* (a primitive that would want another
 // one simply is not found, and the layout pass inserts a visible reorder instead); the scratchpad
-// is always the user's; and `gemm:jit`, which allocates up to 74 KB a call behind everybody's back,
+// is always the user's; and gemm:jit, which allocates up to 74 KB a call behind everybody's back,
 // is taken only where nothing but the naive reference is left. A primitive is made once, when the
 // kernel is made; a run sets addresses and executes (oneDNN still makes a few small allocations of
 // its own then, all far below 4 KiB).
@@ -46,19 +46,22 @@ inline dnnl::memory::dims dims_of(const ir::Shape& shape) {
 // Attributes every primitive has: the scratchpad is ours.
 dnnl::primitive_attr user_scratchpad();
 
+// A product of matrices, which oneDNN calls "gemm:jit" or, for convolutions, "x64:gemm:jit".
+inline bool is_gemm(std::string_view implementation) {
+  return implementation.starts_with("gemm") || implementation.starts_with("x64:gemm");
+}
+
 // Moves a primitive descriptor on to the first implementation that is neither gemm-based nor the
 // naive reference; failing that to a gemm-based one; failing that it stays where it was.
 template <typename Descriptor>
 Descriptor preferred(Descriptor first) {
-  const auto is = [](const Descriptor& d, std::string_view prefix) {
-    return std::string_view(d.impl_info_str()).substr(0, prefix.size()) == prefix;
-  };
   std::optional<Descriptor> gemm;
   Descriptor at = first;
   while (true) {
-    if (is(at, "gemm")) {
+    const std::string_view name = at.impl_info_str();
+    if (is_gemm(name)) {
       if (!gemm) gemm = at;
-    } else if (!is(at, "ref") && !is(at, "simple")) {
+    } else if (!name.starts_with("ref") && !name.starts_with("simple")) {
       return at;
     }
     if (!at.next_impl()) break;

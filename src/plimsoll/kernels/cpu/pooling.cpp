@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "plimsoll/kernels/cpu/channels.h"
-#include "plimsoll/kernels/cpu/factories.h"
 #include "plimsoll/kernels/cpu/parallel.h"
+#include "plimsoll/kernels/cpu/table.h"
 #include "plimsoll/kernels/cpu/vectorize.h"
 
 namespace plimsoll::kernels {
@@ -285,8 +285,6 @@ void avg_pool_gradient(const Window& w, const float* dy, float* dx) {
   });
 }
 
-}  // namespace
-
 std::unique_ptr<Kernel> make_max_pool(const Site& site) {
   const auto window = window_of(site, site.in(0), site.out(0));
   if (!window || site.out(1).dtype != ir::DType::kU8 || site.out(1).layout != site.out(0).layout)
@@ -321,6 +319,18 @@ std::unique_ptr<Kernel> make_avg_pool_grad(const Site& site) {
   return make_kernel(site, [w = *window](const Arguments& a) {
     avg_pool_gradient(w, input<float>(a, 0), output<float>(a));
   });
+}
+
+}  // namespace
+
+std::span<const TableEntry> pooling_kernels() {
+  static constexpr TableEntry kRows[] = {
+      {"avg_pool", make_avg_pool},
+      {"avg_pool_grad", make_avg_pool_grad},
+      {"max_pool", make_max_pool},
+      {"max_pool_grad", make_max_pool_grad},
+  };
+  return kRows;
 }
 
 }  // namespace plimsoll::kernels

@@ -6,9 +6,9 @@
 // alternations than that go to the reference evaluation; no model here has any.
 #include "plimsoll/base/checked.h"
 #include "plimsoll/kernels/cpu/column_sums.h"
-#include "plimsoll/kernels/cpu/factories.h"
 #include "plimsoll/kernels/cpu/parallel.h"
 #include "plimsoll/kernels/cpu/strided.h"
+#include "plimsoll/kernels/cpu/table.h"
 #include "plimsoll/kernels/cpu/vectorize.h"
 
 namespace plimsoll::kernels {
@@ -193,20 +193,13 @@ std::unique_ptr<Kernel> make_reduction(const Site& site, const Alternation& s, f
       scratch_bytes);
 }
 
-}  // namespace
-
+template <typename Reduction, bool mean = false>
 std::unique_ptr<Kernel> make_reduce(const Site& site) {
   if (!all_f32(site) || site.in(0).shape.elements() == 0) return nullptr;
   const auto s =
       alternation_of(site.in(0), site.out(), reduced_axes(site.in(0).shape, site.attributes()));
   if (!s) return nullptr;
-  const std::string_view op = site.node.op;
-  if (op == "reduce_sum") return make_reduction<Sum>(site, *s, 1.0F);
-  if (op == "reduce_mean")
-    return make_reduction<Sum>(site, *s, 1.0F / static_cast<float>(s->reduced()));
-  if (op == "reduce_max") return make_reduction<Max>(site, *s, 1.0F);
-  if (op == "reduce_min") return make_reduction<Min>(site, *s, 1.0F);
-  return nullptr;
+  return make_reduction<Reduction>(site, *s, mean ? 1.0F / static_cast<float>(s->reduced()) : 1.0F);
 }
 
 std::unique_ptr<Kernel> make_sum_squares(const Site& site) {
@@ -214,6 +207,17 @@ std::unique_ptr<Kernel> make_sum_squares(const Site& site) {
   Alternation all;
   all.reduced_inner = ir::bytes_of(site.in(0)).value / 4;
   return make_reduction<SumSquares>(site, all, 1.0F);
+}
+
+}  // namespace
+
+std::span<const TableEntry> reduce_kernels() {
+  static constexpr TableEntry kRows[] = {
+      {"reduce_max", make_reduce<Max>},  {"reduce_mean", make_reduce<Sum, true>},
+      {"reduce_min", make_reduce<Min>},  {"reduce_sum", make_reduce<Sum>},
+      {"sum_squares", make_sum_squares},
+  };
+  return kRows;
 }
 
 }  // namespace plimsoll::kernels

@@ -3,8 +3,8 @@
 // Each axis is a list of taps (ops/movement/resize.h), made once. A plane is one thread's work, so
 // the sums of the gradient have one order.
 #include "plimsoll/ops/movement/resize.h"
-#include "plimsoll/kernels/cpu/factories.h"
 #include "plimsoll/kernels/cpu/parallel.h"
+#include "plimsoll/kernels/cpu/table.h"
 
 namespace plimsoll::kernels {
 namespace {
@@ -93,8 +93,6 @@ std::unique_ptr<Kernel> for_planes(const Site& site, const ir::Shape& x, const i
   });
 }
 
-}  // namespace
-
 std::unique_ptr<Kernel> make_resize(const Site& site) {
   return for_planes(
       site, site.in(0).shape, site.out().shape,
@@ -109,6 +107,16 @@ std::unique_ptr<Kernel> make_resize_grad(const Site& site) {
       [](const Planes& p, const Arguments& a, std::int64_t small, std::int64_t large) {
         spread_plane(p, input<float>(a, 0) + large, output<float>(a) + small);
       });
+}
+
+}  // namespace
+
+std::span<const TableEntry> resize_kernels() {
+  static constexpr TableEntry kRows[] = {
+      {"resize", make_resize},
+      {"resize_grad", make_resize_grad},
+  };
+  return kRows;
 }
 
 }  // namespace plimsoll::kernels

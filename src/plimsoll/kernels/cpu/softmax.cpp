@@ -1,9 +1,9 @@
 // softmax, log_softmax and their gradients along the last axis.
 #include <cmath>
 
-#include "plimsoll/kernels/cpu/factories.h"
 #include "plimsoll/kernels/cpu/parallel.h"
 #include "plimsoll/kernels/cpu/row_math.h"
+#include "plimsoll/kernels/cpu/table.h"
 #include "plimsoll/kernels/cpu/vectorize.h"
 
 namespace plimsoll::kernels {
@@ -51,13 +51,11 @@ PLIMSOLL_VECTORIZED void log_softmax_gradient_row(const float* dy, const float* 
   for (std::int64_t i = 0; i < n; ++i) dx[i] = dy[i] - vector_exp(y[i]) * sum;
 }
 
-}  // namespace
-
+template <void (*row)(const float*, float*, std::int64_t)>
 std::unique_ptr<Kernel> make_softmax(const Site& site) {
   const std::int64_t width = row_width(site);
   if (width == 0) return nullptr;
   const std::int64_t rows = site.out().shape.elements() / width;
-  const auto row = site.node.op == "softmax" ? softmax_row : log_softmax_row;
   return make_kernel(site, [=](const Arguments& a) {
     parallel_ranges(rows, row_grain(width), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t r = begin; r < end; ++r)
@@ -66,11 +64,11 @@ std::unique_ptr<Kernel> make_softmax(const Site& site) {
   });
 }
 
+template <void (*row)(const float*, const float*, float*, std::int64_t)>
 std::unique_ptr<Kernel> make_softmax_grad(const Site& site) {
   const std::int64_t width = row_width(site);
   if (width == 0) return nullptr;
   const std::int64_t rows = site.out().shape.elements() / width;
-  const auto row = site.node.op == "softmax_grad" ? softmax_gradient_row : log_softmax_gradient_row;
   return make_kernel(site, [=](const Arguments& a) {
     parallel_ranges(rows, row_grain(width), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t r = begin; r < end; ++r) {
@@ -79,6 +77,18 @@ std::unique_ptr<Kernel> make_softmax_grad(const Site& site) {
       }
     });
   });
+}
+
+}  // namespace
+
+std::span<const TableEntry> softmax_kernels() {
+  static constexpr TableEntry kRows[] = {
+      {"log_softmax", make_softmax<log_softmax_row>},
+      {"log_softmax_grad", make_softmax_grad<log_softmax_gradient_row>},
+      {"softmax", make_softmax<softmax_row>},
+      {"softmax_grad", make_softmax_grad<softmax_gradient_row>},
+  };
+  return kRows;
 }
 
 }  // namespace plimsoll::kernels

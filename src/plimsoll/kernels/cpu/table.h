@@ -1,4 +1,9 @@
-// The table of CPU kernels: which factories may serve an operator.
+// The table of CPU kernels: for each operator the function that makes its kernel.
+//
+// A file of kernels ends with its rows. A row names an operator and a factory; operators that share
+// their loops differ in the functor the factory is instantiated with, {"less",
+// make_comparison<std::less<>>}, so no factory asks which operator it was called for. The table is
+// those of all files joined: a new file is declared here and named in table.cpp.
 #pragma once
 
 #include <span>
@@ -11,9 +16,36 @@ namespace plimsoll::kernels {
 struct TableEntry {
   std::string_view op;
   Factory make;
+  // An attribute names a dtype: made for fp32 it would be another operator (widened.h).
+  bool names_dtype = false;
 };
 
-// In the order of trial: of the entries of an operator the first that takes the types wins.
+// The rows of every file.
+std::span<const TableEntry> attention_kernels();
+std::span<const TableEntry> batch_norm_kernels();
+std::span<const TableEntry> binary_kernels();
+std::span<const TableEntry> cast_kernels();
+std::span<const TableEntry> choice_kernels();
+std::span<const TableEntry> convolution_kernels();
+std::span<const TableEntry> convolution_transpose_kernels();
+std::span<const TableEntry> cross_entropy_kernels();
+std::span<const TableEntry> dropout_kernels();
+std::span<const TableEntry> gather_kernels();
+std::span<const TableEntry> group_norm_kernels();
+std::span<const TableEntry> indexing_kernels();
+std::span<const TableEntry> layer_norm_kernels();
+std::span<const TableEntry> lrn_kernels();
+std::span<const TableEntry> mask_kernels();
+std::span<const TableEntry> matmul_kernels();
+std::span<const TableEntry> movement_kernels();
+std::span<const TableEntry> pooling_kernels();
+std::span<const TableEntry> reduce_kernels();
+std::span<const TableEntry> resize_kernels();
+std::span<const TableEntry> softmax_kernels();
+std::span<const TableEntry> unary_kernels();
+std::span<const TableEntry> update_kernels();
+
+// All of them. Of several entries of one operator the first that takes the types wins.
 std::span<const TableEntry> cpu_table();
 
 }  // namespace plimsoll::kernels

@@ -1,113 +1,118 @@
-// Functions of one tensor and their gradients.
+// Functions of one tensor and their gradients: the formulas of
+// ops/elementwise/activation_formulas.h over vectors of floats. Where a formula needs expm1 or
+// log1p it calls the C library: near zero a vectorised e^x - 1 would keep no digits.
 #include <cmath>
 
 #include "plimsoll/kernels/cpu/elementwise.h"
-#include "plimsoll/kernels/cpu/factories.h"
+#include "plimsoll/kernels/cpu/table.h"
+#include "plimsoll/ops/elementwise/activation_formulas.h"
 
 namespace plimsoll::kernels {
 namespace {
 
-constexpr float kSqrtHalf = 0.707106781F;
-constexpr float kSqrt2OverPi = 0.797884561F;
-constexpr float kInverseSqrt2Pi = 0.398942280F;
-constexpr float kCubic = 0.044715F;
+struct VectorMath : ops::RealMath<float> {
+  static PLIMSOLL_INLINE float exp(float x) { return vector_exp(x); }
+  static PLIMSOLL_INLINE float tanh(float x) { return vector_tanh(x); }
+  static PLIMSOLL_INLINE float erf(float x) { return vector_erf(x); }
+  static PLIMSOLL_INLINE float sigmoid(float x) { return vector_sigmoid(x); }
+};
 
-PLIMSOLL_INLINE float gelu_exact(float x) {
-  return 0.5F * x * (1.0F + vector_erf(x * kSqrtHalf));
-}
-PLIMSOLL_INLINE float gelu_tanh(float x) {
-  return 0.5F * x * (1.0F + vector_tanh(kSqrt2OverPi * (x + kCubic * x * x * x)));
-}
-PLIMSOLL_INLINE float gelu_exact_slope(float x) {
-  return 0.5F * (1.0F + vector_erf(x * kSqrtHalf)) +
-         x * kInverseSqrt2Pi * vector_exp(-0.5F * x * x);
-}
-PLIMSOLL_INLINE float gelu_tanh_slope(float x) {
-  const float t = vector_tanh(kSqrt2OverPi * (x + kCubic * x * x * x));
-  // 1 - t^2 is 0 long before: not 0 times infinity
-  const float square = x * x > 1e4F ? 1e4F : x * x;
-  return 0.5F * (1.0F + t) +
-         0.5F * x * (1.0F - t * t) * kSqrt2OverPi * (1.0F + 3.0F * kCubic * square);
+// y = function(x)
+template <float (*function)(float)>
+std::unique_ptr<Kernel> make_function(const Site& site) {
+  return mapped(site, [](float x) { return function(x); });
 }
 
-bool is_tanh_form(const Site& site) {
-  return site.attributes().text("approximate", "none") == "tanh";
-}
-
-std::unique_ptr<Kernel> make_clip(const Site& site) {
-  const float infinity = std::numeric_limits<float>::infinity();
-  const auto least = static_cast<float>(site.attributes().real("min", -infinity));
-  const auto most = static_cast<float>(site.attributes().real("max", infinity));
-  // As ONNX: a maximum below the minimum wins, and NaN stays.
-  return mapped(site, [=](float x) {
-    const float raised = x < least ? least : x;
-    return raised > most ? most : raised;
+// y = the formula's value at x
+template <template <typename> class Formula>
+std::unique_ptr<Kernel> make_value(const Site& site) {
+  return mapped(site, [f = ops::formula_for<Formula<VectorMath>>(site.attributes())](float x) {
+    return f.value(x);
   });
 }
 
-std::unique_ptr<Kernel> make_clip_grad(const Site& site) {
-  const float infinity = std::numeric_limits<float>::infinity();
-  const auto least = static_cast<float>(site.attributes().real("min", -infinity));
-  const auto most = static_cast<float>(site.attributes().real("max", infinity));
-  return mapped_pair(site, [=](float dy, float x) { return x >= least && x <= most ? dy : 0.0F; });
+// dx from dy and from x or y, as the operator's gradient reads
+template <template <typename> class Formula>
+std::unique_ptr<Kernel> make_gradient(const Site& site) {
+  return mapped_pair(site, [f = ops::formula_for<Formula<VectorMath>>(site.attributes())](
+                               float dy, float x) { return f.gradient(dy, x); });
+}
+
+std::unique_ptr<Kernel> make_gelu(const Site& site) {
+  const bool tanh_form = ops::is_tanh_form(site.attributes());
+  return tanh_form ? make_value<ops::GeluTanh>(site) : make_value<ops::GeluExact>(site);
+}
+
+std::unique_ptr<Kernel> make_gelu_grad(const Site& site) {
+  const bool tanh_form = ops::is_tanh_form(site.attributes());
+  return tanh_form ? make_gradient<ops::GeluTanh>(site) : make_gradient<ops::GeluExact>(site);
+}
+
+PLIMSOLL_INLINE float negative(float x) {
+  return -x;
 }
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_unary(const Site& site) {
-  const std::string_view op = site.node.op;
-  if (op == "relu") return mapped(site, [](float x) { return x < 0.0F ? 0.0F : x; });
-  if (op == "gelu") {
-    return is_tanh_form(site) ? mapped(site, [](float x) { return gelu_tanh(x); })
-                              : mapped(site, [](float x) { return gelu_exact(x); });
-  }
-  if (op == "tanh") return mapped(site, [](float x) { return vector_tanh(x); });
-  if (op == "sigmoid") return mapped(site, [](float x) { return vector_sigmoid(x); });
-  if (op == "silu") return mapped(site, [](float x) { return x * vector_sigmoid(x); });
-  if (op == "exp") return mapped(site, [](float x) { return vector_exp(x); });
-  if (op == "erf") return mapped(site, [](float x) { return vector_erf(x); });
-  if (op == "neg") return mapped(site, [](float x) { return -x; });
-  if (op == "abs") return mapped(site, [](float x) { return std::abs(x); });
-  if (op == "sqrt") return mapped(site, [](float x) { return std::sqrt(x); });
-  if (op == "rsqrt") return mapped(site, [](float x) { return 1.0F / std::sqrt(x); });
-  if (op == "reciprocal") return mapped(site, [](float x) { return 1.0F / x; });
-  if (op == "log") return mapped(site, [](float x) { return std::log(x); });
-  if (op == "sin") return mapped(site, [](float x) { return std::sin(x); });
-  if (op == "cos") return mapped(site, [](float x) { return std::cos(x); });
-  if (op == "clip") return make_clip(site);
-  if (op == "leaky_relu") {
-    const auto alpha = static_cast<float>(site.attributes().real("alpha", 0.01));
-    return mapped(site, [=](float x) { return x < 0.0F ? alpha * x : x; });
-  }
-  return nullptr;
-}
-
-// dy with y or x, as the operator's gradient reads.
-std::unique_ptr<Kernel> make_gradient_unary(const Site& site) {
-  const std::string_view op = site.node.op;
-  if (op == "relu_grad")
-    return mapped_pair(site, [](float dy, float y) { return y > 0.0F ? dy : 0.0F; });
-  if (op == "sigmoid_grad")
-    return mapped_pair(site, [](float dy, float y) { return dy * (y * (1.0F - y)); });
-  if (op == "tanh_grad")
-    return mapped_pair(site, [](float dy, float y) { return dy * (1.0F - y * y); });
-  if (op == "gelu_grad") {
-    return is_tanh_form(site)
-               ? mapped_pair(site, [](float dy, float x) { return dy * gelu_tanh_slope(x); })
-               : mapped_pair(site, [](float dy, float x) { return dy * gelu_exact_slope(x); });
-  }
-  if (op == "clip_grad") return make_clip_grad(site);
-  if (op == "leaky_relu_grad") {
-    const auto alpha = static_cast<float>(site.attributes().real("alpha", 0.01));
-    return mapped_pair(site, [=](float dy, float x) { return x < 0.0F ? alpha * dy : dy; });
-  }
-  if (op == "silu_grad") {
-    return mapped_pair(site, [](float dy, float x) {
-      const float s = vector_sigmoid(x);
-      return dy * s * (1.0F + x * (1.0F - s));
-    });
-  }
-  return nullptr;
+std::span<const TableEntry> unary_kernels() {
+  static constexpr TableEntry kRows[] = {
+      {"abs", make_function<std::abs>},
+      {"acos", make_function<std::acos>},
+      {"acosh", make_function<std::acosh>},
+      {"asin", make_function<std::asin>},
+      {"asinh", make_function<std::asinh>},
+      {"atan", make_function<std::atan>},
+      {"atanh", make_function<std::atanh>},
+      {"ceil", make_function<std::ceil>},
+      {"celu", make_value<ops::Celu>},
+      {"celu_grad", make_gradient<ops::Celu>},
+      {"clip", make_value<ops::Clip>},
+      {"clip_grad", make_gradient<ops::Clip>},
+      {"cos", make_function<std::cos>},
+      {"cosh", make_function<std::cosh>},
+      {"elu", make_value<ops::Elu>},
+      {"elu_grad", make_gradient<ops::Elu>},
+      {"erf", make_function<vector_erf>},
+      {"exp", make_function<vector_exp>},
+      {"floor", make_function<std::floor>},
+      {"gelu", make_gelu},
+      {"gelu_grad", make_gelu_grad},
+      {"hard_sigmoid", make_value<ops::HardSigmoid>},
+      {"hard_sigmoid_grad", make_gradient<ops::HardSigmoid>},
+      {"hard_swish", make_value<ops::HardSwish>},
+      {"hard_swish_grad", make_gradient<ops::HardSwish>},
+      {"leaky_relu", make_value<ops::LeakyRelu>},
+      {"leaky_relu_grad", make_gradient<ops::LeakyRelu>},
+      {"log", make_function<std::log>},
+      {"mish", make_value<ops::Mish>},
+      {"mish_grad", make_gradient<ops::Mish>},
+      {"neg", make_function<negative>},
+      {"reciprocal", make_value<ops::Reciprocal>},
+      {"relu", make_value<ops::Relu>},
+      {"relu_grad", make_gradient<ops::Relu>},
+      {"round", make_function<std::nearbyint>},
+      {"rsqrt", make_value<ops::Rsqrt>},
+      {"selu", make_value<ops::Selu>},
+      {"selu_grad", make_gradient<ops::Selu>},
+      {"shrink", make_value<ops::Shrink>},
+      {"shrink_grad", make_gradient<ops::Shrink>},
+      {"sigmoid", make_value<ops::Sigmoid>},
+      {"sigmoid_grad", make_gradient<ops::Sigmoid>},
+      {"sign", make_value<ops::Sign>},
+      {"silu", make_value<ops::Silu>},
+      {"silu_grad", make_gradient<ops::Silu>},
+      {"sin", make_function<std::sin>},
+      {"sinh", make_function<std::sinh>},
+      {"softplus", make_value<ops::Softplus>},
+      {"softsign", make_value<ops::Softsign>},
+      {"sqrt", make_function<std::sqrt>},
+      {"tan", make_function<std::tan>},
+      {"tanh", make_value<ops::Tanh>},
+      {"tanh_grad", make_gradient<ops::Tanh>},
+      {"thresholded_relu", make_value<ops::ThresholdedRelu>},
+      {"thresholded_relu_grad", make_gradient<ops::ThresholdedRelu>},
+  };
+  return kRows;
 }
 
 }  // namespace plimsoll::kernels

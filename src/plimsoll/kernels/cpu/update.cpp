@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "plimsoll/kernels/cpu/elementwise.h"
-#include "plimsoll/kernels/cpu/factories.h"
+#include "plimsoll/kernels/cpu/table.h"
 
 namespace plimsoll::kernels {
 namespace {
@@ -75,8 +75,6 @@ float real(const Site& site, std::string_view name, double otherwise) {
   return static_cast<float>(site.attributes().real(name, otherwise));
 }
 
-}  // namespace
-
 std::unique_ptr<Kernel> make_sgd(const Site& site) {
   if (!flat(site, 2)) return nullptr;
   const std::int64_t count = stored_elements(site.in(0));
@@ -109,10 +107,10 @@ std::unique_ptr<Kernel> make_momentum(const Site& site) {
   });
 }
 
+template <bool decoupled>  // the weight decay
 std::unique_ptr<Kernel> make_adam(const Site& site) {
   if (!flat(site, 4) || site.in(4).dtype != ir::DType::kI64) return nullptr;
   const std::int64_t count = stored_elements(site.in(0));
-  const bool decoupled = site.node.op == "adamw";
   const double lr = site.attributes().real("lr", 0);
   const double beta1 = site.attributes().real("beta1", 0.9);
   const double beta2 = site.attributes().real("beta2", 0.999);
@@ -148,6 +146,16 @@ std::unique_ptr<Kernel> make_increment(const Site& site) {
     for (std::int64_t i = 0; i < count; ++i)
       output<std::uint64_t>(a)[i] = input<std::uint64_t>(a, 0)[i] + by;
   });
+}
+
+}  // namespace
+
+std::span<const TableEntry> update_kernels() {
+  static constexpr TableEntry kRows[] = {
+      {"adam", make_adam<false>},  {"adamw", make_adam<true>}, {"increment", make_increment},
+      {"momentum", make_momentum}, {"sgd", make_sgd},
+  };
+  return kRows;
 }
 
 }  // namespace plimsoll::kernels

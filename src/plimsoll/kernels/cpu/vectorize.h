@@ -16,6 +16,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "plimsoll/base/inline.h"
+
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(PLIMSOLL_SANITIZED) && defined(__OPTIMIZE__)
 #define PLIMSOLL_VECTORIZED \
@@ -23,7 +25,6 @@
 #else
 #define PLIMSOLL_VECTORIZED
 #endif
-#define PLIMSOLL_INLINE inline __attribute__((always_inline))
 
 namespace plimsoll::kernels {
 

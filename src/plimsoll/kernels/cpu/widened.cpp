@@ -109,8 +109,6 @@ WideNode wide_node(const Site& site) {
 }  // namespace
 
 std::unique_ptr<Kernel> make_widened(const Site& site, Factory make) {
-  // These name a dtype: in fp32 they would be another operator.
-  if (site.node.op == "cast" || site.node.op == "fill") return nullptr;
   WideNode wide = wide_node(site);
   if (wide.bytes == 0) return nullptr;
   auto inner = make(Site{wide.graph, wide.graph.nodes.front(), site.threads});

@@ -16,6 +16,13 @@ Result<std::vector<TensorType>> broadcast_all(const Call& call);
 Cost elementwise_cost(const Call& call, std::span<const TensorType> outputs);
 // Bytes of everything read and written, no arithmetic.
 Cost bytes_cost(const Call& call, std::span<const TensorType> outputs);
+// Several operations for each element of output 0.
+template <int kOperations>
+Cost cost_per_element(const Call& call, std::span<const TensorType> outputs) {
+  Cost cost = bytes_cost(call, outputs);
+  cost.operations = kOperations * static_cast<double>(outputs[0].shape.elements());
+  return cost;
+}
 // Nothing happens.
 Cost no_cost(const Call& call, std::span<const TensorType> outputs);
 

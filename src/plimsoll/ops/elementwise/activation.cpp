@@ -5,7 +5,7 @@
 #include "plimsoll/ops/definition/attribute_rules.h"
 #include "plimsoll/ops/definition/definitions.h"
 #include "plimsoll/ops/definition/rules.h"
-#include "plimsoll/ops/elementwise/activation_formulas.h"
+#include "plimsoll/ops/elementwise/unary_evaluation.h"
 
 namespace plimsoll::ops {
 namespace {
@@ -30,7 +30,7 @@ Result<std::vector<TensorType>> infer_gelu(const Call& call) {
 }
 
 Result<std::vector<TensorType>> infer_clip(const Call& call) {
-  const Clip bounds(call.attributes());
+  const Clip<ReferenceMath> bounds(call.attributes());
   if (std::isnan(bounds.low) || std::isnan(bounds.high)) return bad_input("a bound is NaN");
   if (call.type(0).dtype == ir::DType::kBool || call.type(0).dtype == ir::DType::kBit) {
     return bad_input("input is {}, expects numbers", ir::name(call.type(0).dtype));
@@ -38,19 +38,9 @@ Result<std::vector<TensorType>> infer_clip(const Call& call) {
   return same_as_first(call);
 }
 
-template <typename Formula>
-void evaluate_value(const Evaluation& e) {
-  const Formula formula(e.attributes);
-  evaluate_real(e, [&](double x) { return formula.value(x); });
-}
-
-void evaluate_relu(const Evaluation& e) {
-  evaluate_real(e, [](double x) { return x < 0 ? 0 : x; });
-}
-
 void evaluate_clip(const Evaluation& e) {
   evaluate_value<Clip>(e);
-  const Clip bounds(e.attributes);
+  const Clip<ReferenceMath> bounds(e.attributes);
   const Array& x = e.in(0);
   for (std::size_t i = 0; i < x.integers.size(); ++i) {
     const auto value = static_cast<double>(x.integers[i]);
@@ -98,7 +88,7 @@ OpDefinition activation_definition(std::string_view name, InferRule infer, Gradi
           .evaluate = evaluate};
 }
 
-template <typename Formula, const char* op>
+template <template <typename> class Formula, const char* op>
 OpDefinition activation(std::string_view name, InferRule infer = infer_activation) {
   return activation_definition(name, infer, fused_gradient<op>, evaluate_value<Formula>);
 }
@@ -154,7 +144,7 @@ Var clip(Var x, std::optional<double> min, std::optional<double> max) {
 
 std::vector<OpDefinition> activation_definitions() {
   return {
-      activation_definition("relu", same_as_first_float, relu_gradient, evaluate_relu),
+      activation_definition("relu", same_as_first_float, relu_gradient, evaluate_value<Relu>),
       activation<LeakyRelu, kLeakyRelu>("leaky_relu"),
       activation<Elu, kElu>("elu"),
       activation<Selu, kSelu>("selu"),

@@ -1,134 +1,253 @@
-// The formulas of the activations, once for the forward definitions and once for their gradients:
-// value and derivative at a real number. The decompositions in activation_grad.cpp say the same in
-// operators.
+// The formulas of elementwise functions, each written once: value at x, and what flows back through
+// it, as a template over the functions of the scalar (real_math.h lists who instantiates them).
+//
+// A formula is made from the operator's attributes. value(x) is for numbers alone; gradient(dy, x)
+// also for graphs, hence Math::select instead of `?:`. A function in straight pieces passes on a
+// choice and not a product, so that nothing flows through a flat piece, even from an infinite dy.
+//
+// The order of operations is part of a formula: kernels have always computed in this order, and
+// their bits are pinned. So are constants: divisions by one are products with its inverse.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
 #include <limits>
 #include <numbers>
+#include <type_traits>
 
 #include "plimsoll/ir/attributes.h"
-#include "plimsoll/ops/elementwise/unary_evaluation.h"
+#include "plimsoll/ops/elementwise/real_math.h"
 
 namespace plimsoll::ops {
 
-// sqrt(2/pi) and the cubic coefficient of GELU's tanh form.
-inline constexpr double kGeluScale = 0.79788456080286535588;
-inline constexpr double kGeluCubic = 0.044715;
+// The formula for a node's attributes, which not every formula has.
+template <typename Formula>
+Formula formula_for(const ir::Attributes& attributes) {
+  if constexpr (std::is_constructible_v<Formula, const ir::Attributes&>) {
+    return Formula(attributes);
+  } else {
+    return Formula{};
+  }
+}
 
 inline constexpr double kSeluAlpha = 1.67326319217681884765625;
 inline constexpr double kSeluGamma = 1.05070102214813232421875;
 
-// Each is made from the attributes and has value(x) and slope(x).
+template <typename Math>
+struct Relu {
+  PLIMSOLL_INLINE auto value(auto x) const { return x < 0 ? 0 : x; }
+  // From the result: nothing flows where it is zero.
+  PLIMSOLL_INLINE auto gradient(auto dy, auto y) const {
+    return Math::select(Math::greater(y, 0), dy, 0);
+  }
+};
+
+template <typename Math>
+struct Sigmoid {
+  PLIMSOLL_INLINE auto value(auto x) const { return Math::sigmoid(x); }
+  // From the result.
+  PLIMSOLL_INLINE auto gradient(auto dy, auto y) const { return dy * (y * (1 - y)); }
+};
+
+template <typename Math>
+struct Tanh {
+  PLIMSOLL_INLINE auto value(auto x) const { return Math::tanh(x); }
+  // From the result.
+  PLIMSOLL_INLINE auto gradient(auto dy, auto y) const { return dy * (1 - y * y); }
+};
+
+template <typename Math>
 struct LeakyRelu {
-  double alpha;
+  typename Math::Number alpha;
   explicit LeakyRelu(const ir::Attributes& a) : alpha(a.real("alpha", 0.01)) {}
-  double value(double x) const { return x < 0 ? alpha * x : x; }
-  double slope(double x) const { return x < 0 ? alpha : 1; }
+  PLIMSOLL_INLINE auto value(auto x) const { return x < 0 ? alpha * x : x; }
+  PLIMSOLL_INLINE auto gradient(auto dy, auto x) const {
+    return Math::select(Math::less(x, 0), dy * alpha, dy);
+  }
 };
 
+template <typename Math>
 struct Elu {
-  double alpha;
+  typename Math::Number alpha;
   explicit Elu(const ir::Attributes& a) : alpha(a.real("alpha", 1)) {}
-  double value(double x) const { return x < 0 ? alpha * std::expm1(x) : x; }
-  double slope(double x) const { return x < 0 ? alpha * std::exp(x) : 1; }
+  PLIMSOLL_INLINE auto value(auto x) const { return x < 0 ? alpha * Math::expm1(x) : x; }
+  PLIMSOLL_INLINE auto gradient(auto dy, auto x) const {
+    return Math::select(Math::less(x, 0), dy * (Math::exp(Math::where_negative(x)) * alpha), dy);
+  }
 };
 
+template <typename Math>
 struct Selu {
-  double alpha;
-  double gamma;
+  typename Math::Number alpha;
+  typename Math::Number gamma;
   explicit Selu(const ir::Attributes& a)
       : alpha(a.real("alpha", kSeluAlpha)), gamma(a.real("gamma", kSeluGamma)) {}
-  double value(double x) const { return gamma * (x > 0 ? x : alpha * std::expm1(x)); }
-  double slope(double x) const { return gamma * (x > 0 ? 1 : alpha * std::exp(x)); }
+  PLIMSOLL_INLINE auto value(auto x) const { return gamma * (x > 0 ? x : alpha * Math::expm1(x)); }
+  PLIMSOLL_INLINE auto gradient(auto dy, auto x) const {
+    const auto below = Math::exp(Math::where_negative(x)) * (gamma * alpha);
+    return Math::select(Math::greater(x, 0), dy * gamma, dy * below);
+  }
 };
 
+template <typename Math>
 struct Celu {
-  double alpha;
+  typename Math::Number alpha;
   explicit Celu(const ir::Attributes& a) : alpha(a.real("alpha", 1)) {}
-  double value(double x) const { return x < 0 ? alpha * std::expm1(x / alpha) : x; }
-  double slope(double x) const { return x < 0 ? std::exp(x / alpha) : 1; }
+  PLIMSOLL_INLINE auto value(auto x) const { return x < 0 ? alpha * Math::expm1(x / alpha) : x; }
+  PLIMSOLL_INLINE auto gradient(auto dy, auto x) const {
+    const auto below = Math::exp(Math::where_negative(x) * (1 / alpha));
+    return Math::select(Math::less(x, 0), dy * below, dy);
+  }
 };
 
+template <typename Math>
 struct HardSigmoid {
-  double alpha;
-  double beta;
+  typename Math::Number alpha;
+  typename Math::Number beta;
   explicit HardSigmoid(const ir::Attributes& a)
       : alpha(a.real("alpha", 0.2)), beta(a.real("beta", 0.5)) {}
-  double value(double x) const { return std::clamp(alpha * x + beta, 0.0, 1.0); }
-  double slope(double x) const {
-    const double inner = alpha * x + beta;
-    return inner > 0 && inner < 1 ? alpha : 0;
+  PLIMSOLL_INLINE auto value(auto x) const { return Math::clamp(x * alpha + beta, 0, 1); }
+  PLIMSOLL_INLINE auto gradient(auto dy, auto x) const {
+    const auto inner = x * alpha + beta;
+    const auto inside = Math::both(Math::greater(inner, 0), Math::less(inner, 1));
+    return Math::select(inside, dy * alpha, 0);
   }
 };
 
+template <typename Math>
 struct ThresholdedRelu {
-  double alpha;
+  typename Math::Number alpha;
   explicit ThresholdedRelu(const ir::Attributes& a) : alpha(a.real("alpha", 1)) {}
-  double value(double x) const { return x > alpha ? x : 0; }
-  double slope(double x) const { return x > alpha ? 1 : 0; }
+  PLIMSOLL_INLINE auto value(auto x) const { return x > alpha ? x : 0; }
+  PLIMSOLL_INLINE auto gradient(auto dy, auto x) const {
+    return Math::select(Math::greater(x, alpha), dy, 0);
+  }
 };
 
+template <typename Math>
 struct Shrink {
-  double lambd;
-  double bias;
+  typename Math::Number lambd;
+  typename Math::Number bias;
   explicit Shrink(const ir::Attributes& a) : lambd(a.real("lambd", 0.5)), bias(a.real("bias", 0)) {}
-  double value(double x) const { return x < -lambd ? x + bias : x > lambd ? x - bias : 0; }
-  double slope(double x) const { return x < -lambd || x > lambd ? 1 : 0; }
+  PLIMSOLL_INLINE auto value(auto x) const {
+    return x < -lambd ? x + bias : (x > lambd ? x - bias : 0);
+  }
+  PLIMSOLL_INLINE auto gradient(auto dy, auto x) const {
+    return Math::select(Math::either(Math::less(x, -lambd), Math::greater(x, lambd)), dy, 0);
+  }
 };
 
+template <typename Math>
+struct GeluExact {
+  using Number = typename Math::Number;
+  static constexpr Number kHalf = 0.5;
+  static constexpr Number kSqrtHalf = 1 / std::numbers::sqrt2;
+  static constexpr Number kDensity = std::numbers::inv_sqrtpi / std::numbers::sqrt2;
+  PLIMSOLL_INLINE auto value(auto x) const { return kHalf * x * (1 + Math::erf(x * kSqrtHalf)); }
+  PLIMSOLL_INLINE auto gradient(auto dy, auto x) const {
+    return dy * (kHalf * (1 + Math::erf(x * kSqrtHalf)) + x * kDensity * Math::exp(-kHalf * x * x));
+  }
+};
+
+template <typename Math>
+struct GeluTanh {
+  using Number = typename Math::Number;
+  static constexpr Number kHalf = 0.5;
+  static constexpr Number kScale = 0.79788456080286535588;  // sqrt(2 / pi)
+  static constexpr Number kCubic = 0.044715;
+  PLIMSOLL_INLINE auto inner(auto x) const { return Math::tanh(kScale * (x + kCubic * x * x * x)); }
+  PLIMSOLL_INLINE auto value(auto x) const { return kHalf * x * (1 + inner(x)); }
+  PLIMSOLL_INLINE auto gradient(auto dy, auto x) const {
+    const auto t = inner(x);
+    // 1 - t^2 is 0 long before: not 0 times infinity
+    const auto square = Math::at_most(x * x, Number(1e4));
+    return dy * (kHalf * (1 + t) + kHalf * x * (1 - t * t) * kScale * (1 + 3 * kCubic * square));
+  }
+};
+
+// Kernels know which of the two it is before their loops.
+inline bool is_tanh_form(const ir::Attributes& attributes) {
+  return attributes.text("approximate", "none") == "tanh";
+}
+
+template <typename Math>
 struct Gelu {
   bool tanh_form;
-  explicit Gelu(const ir::Attributes& a) : tanh_form(a.text("approximate", "none") == "tanh") {}
-  double value(double x) const {
-    if (tanh_form) return 0.5 * x * (1 + std::tanh(kGeluScale * (x + kGeluCubic * x * x * x)));
-    return 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2));
+  explicit Gelu(const ir::Attributes& a) : tanh_form(is_tanh_form(a)) {}
+  auto value(auto x) const {
+    return tanh_form ? GeluTanh<Math>().value(x) : GeluExact<Math>().value(x);
   }
-  double slope(double x) const {
-    if (tanh_form) {
-      const double t = std::tanh(kGeluScale * (x + kGeluCubic * x * x * x));
-      const double inner = kGeluScale * (1 + 3 * kGeluCubic * x * x);
-      return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * inner;
-    }
-    const double density = std::exp(-0.5 * x * x) * std::numbers::inv_sqrtpi / std::numbers::sqrt2;
-    return 0.5 * (1 + std::erf(x / std::numbers::sqrt2)) + x * density;
+  auto gradient(auto dy, auto x) const {
+    return tanh_form ? GeluTanh<Math>().gradient(dy, x) : GeluExact<Math>().gradient(dy, x);
   }
 };
 
+template <typename Math>
 struct Silu {
-  explicit Silu(const ir::Attributes&) {}
-  double value(double x) const { return x * sigmoid_of(x); }
-  double slope(double x) const {
-    const double s = sigmoid_of(x);
-    return s * (1 + x * (1 - s));
+  PLIMSOLL_INLINE auto value(auto x) const { return x * Math::sigmoid(x); }
+  PLIMSOLL_INLINE auto gradient(auto dy, auto x) const {
+    const auto s = Math::sigmoid(x);
+    return dy * s * (1 + x * (1 - s));
   }
 };
 
+template <typename Math>
 struct Mish {
-  explicit Mish(const ir::Attributes&) {}
-  double value(double x) const { return x * std::tanh(softplus_of(x)); }
-  double slope(double x) const {
-    const double t = std::tanh(softplus_of(x));
-    return t + x * sigmoid_of(x) * (1 - t * t);
+  PLIMSOLL_INLINE auto value(auto x) const { return x * Math::tanh(Math::softplus(x)); }
+  PLIMSOLL_INLINE auto gradient(auto dy, auto x) const {
+    const auto t = Math::tanh(Math::softplus(x));
+    return dy * (t + x * Math::sigmoid(x) * (1 - t * t));
   }
 };
 
+template <typename Math>
 struct HardSwish {
-  explicit HardSwish(const ir::Attributes&) {}
-  double value(double x) const { return x * std::clamp(x / 6 + 0.5, 0.0, 1.0); }
-  double slope(double x) const { return x <= -3 ? 0 : x >= 3 ? 1 : (2 * x + 3) / 6; }
+  static constexpr typename Math::Number kSixth = 1.0 / 6;
+  static constexpr typename Math::Number kHalf = 0.5;
+  PLIMSOLL_INLINE auto value(auto x) const { return x * Math::clamp(x * kSixth + kHalf, 0, 1); }
+  PLIMSOLL_INLINE auto gradient(auto dy, auto x) const {
+    const auto middle = dy * ((2 * x + 3) * kSixth);
+    const auto upper = Math::select(Math::greater_equal(x, 3), dy, middle);
+    return Math::select(Math::less_equal(x, -3), 0, upper);
+  }
 };
 
-// As ONNX: a maximum below the minimum wins.
+// As ONNX: a maximum below the minimum wins, and NaN stays.
+template <typename Math>
 struct Clip {
-  double low;
-  double high;
+  typename Math::Number low;
+  typename Math::Number high;
   explicit Clip(const ir::Attributes& a)
       : low(a.real("min", -std::numeric_limits<double>::infinity())),
         high(a.real("max", std::numeric_limits<double>::infinity())) {}
-  double value(double x) const { return x < low ? std::min(low, high) : x > high ? high : x; }
-  double slope(double x) const { return x >= low && x <= high ? 1 : 0; }
+  PLIMSOLL_INLINE auto value(auto x) const { return Math::at_most(x < low ? low : x, high); }
+  PLIMSOLL_INLINE auto inside(auto x) const {
+    return Math::both(Math::greater_equal(x, low), Math::less_equal(x, high));
+  }
+  PLIMSOLL_INLINE auto gradient(auto dy, auto x) const { return Math::select(inside(x), dy, 0); }
+};
+
+template <typename Math>
+struct Sign {
+  PLIMSOLL_INLINE auto value(auto x) const { return x > 0 ? 1 : (x < 0 ? -1 : x); }
+};
+
+template <typename Math>
+struct Reciprocal {
+  PLIMSOLL_INLINE auto value(auto x) const { return 1 / x; }
+};
+
+template <typename Math>
+struct Rsqrt {
+  PLIMSOLL_INLINE auto value(auto x) const { return 1 / std::sqrt(x); }
+};
+
+template <typename Math>
+struct Softplus {
+  PLIMSOLL_INLINE auto value(auto x) const { return Math::softplus(x); }
+};
+
+template <typename Math>
+struct Softsign {
+  PLIMSOLL_INLINE auto value(auto x) const { return x / (1 + std::abs(x)); }
 };
 
 }  // namespace plimsoll::ops

@@ -1,11 +1,10 @@
 #include "plimsoll/ops/elementwise/add_relu.h"
 
-#include <algorithm>
-
 #include "plimsoll/ops/definition/definitions.h"
 #include "plimsoll/ops/definition/expect.h"
 #include "plimsoll/ops/definition/rules.h"
 #include "plimsoll/ops/elementwise/activation.h"
+#include "plimsoll/ops/elementwise/binary_formulas.h"
 
 namespace plimsoll::ops {
 namespace {
@@ -21,15 +20,9 @@ std::vector<Var> add_relu_gradient(const Backward& g) {
   return {adjoint, adjoint};
 }
 
-Cost add_relu_cost(const Call& call, std::span<const TensorType> outputs) {
-  Cost cost = bytes_cost(call, outputs);
-  cost.operations = 2.0 * static_cast<double>(outputs[0].shape.elements());
-  return cost;
-}
-
 void evaluate_add_relu(const Evaluation& e) {
   for (std::size_t i = 0; i < e.out().reals.size(); ++i) {
-    e.out().reals[i] = std::max(e.in(0).reals[i] + e.in(1).reals[i], 0.0);
+    e.out().reals[i] = AddRelu()(e.in(0).reals[i], e.in(1).reals[i]);
   }
 }
 
@@ -46,7 +39,7 @@ std::vector<OpDefinition> add_relu_definitions() {
            .infer = infer_add_relu,
            .gradient = Gradient(add_relu_gradient),
            .in_place = InPlace::over_any_of({{0, 0}, {0, 1}}),
-           .cost = add_relu_cost,
+           .cost = cost_per_element<2>,
            .recompute = Recompute::kCheap,
            .layout = LayoutRule::kAny,
            .evaluate = evaluate_add_relu}};

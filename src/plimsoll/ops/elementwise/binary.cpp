@@ -1,48 +1,17 @@
 #include "plimsoll/ops/elementwise/binary.h"
 
+#include <functional>
+
 #include "plimsoll/ops/definition/definitions.h"
 #include "plimsoll/ops/definition/rules.h"
 #include "plimsoll/ops/elementwise/binary_evaluation.h"
+#include "plimsoll/ops/elementwise/binary_formulas.h"
 #include "plimsoll/ops/elementwise/unary.h"
 #include "plimsoll/ops/movement/shaping.h"
 #include "plimsoll/ops/reduction/reduction.h"
 
 namespace plimsoll::ops {
 namespace {
-
-void evaluate_add(const Evaluation& e) {
-  evaluate_binary(
-      e, [](double a, double b) { return a + b; },
-      [](std::int64_t a, std::int64_t b) {
-        return wrapping(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
-      });
-}
-void evaluate_sub(const Evaluation& e) {
-  evaluate_binary(
-      e, [](double a, double b) { return a - b; },
-      [](std::int64_t a, std::int64_t b) {
-        return wrapping(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
-      });
-}
-void evaluate_mul(const Evaluation& e) {
-  evaluate_binary(
-      e, [](double a, double b) { return a * b; },
-      [](std::int64_t a, std::int64_t b) {
-        return wrapping(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
-      });
-}
-// An integer divided by zero gives zero here; frameworks leave it undefined.
-struct Quotient {
-  double operator()(double a, double b) const { return a / b; }
-  std::uint64_t operator()(std::uint64_t a, std::uint64_t b) const { return b == 0 ? 0 : a / b; }
-  std::int64_t operator()(std::int64_t a, std::int64_t b) const {
-    if (b == 0) return 0;
-    return b == -1 ? wrapping(0 - static_cast<std::uint64_t>(a)) : a / b;
-  }
-};
-void evaluate_div(const Evaluation& e) {
-  evaluate_ordered(e, Quotient());
-}
 
 std::vector<Var> add_gradient(const Backward& g) {
   return {g.wants(0) ? sum_to(g.dy(), g.in(0).shape()) : Var(),
@@ -97,10 +66,10 @@ Var sum_to(Var adjoint, ir::Shape shape) {
 
 std::vector<OpDefinition> binary_definitions() {
   return {
-      binary_definition("add", add_gradient, evaluate_add),
-      binary_definition("sub", sub_gradient, evaluate_sub),
-      binary_definition("mul", mul_gradient, evaluate_mul),
-      binary_definition("div", div_gradient, evaluate_div),
+      binary_definition("add", add_gradient, evaluate_wrapping<std::plus<>>),
+      binary_definition("sub", sub_gradient, evaluate_wrapping<std::minus<>>),
+      binary_definition("mul", mul_gradient, evaluate_wrapping<std::multiplies<>>),
+      binary_definition("div", div_gradient, evaluate_by_order<Quotient>),
   };
 }
 

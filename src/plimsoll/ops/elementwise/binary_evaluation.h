@@ -54,6 +54,19 @@ void evaluate_ordered(const Evaluation& e, Function f) {
   });
 }
 
+// The rules of operators that are one function object: one in which integers wrap, and one to which
+// their order matters.
+template <typename Function>
+void evaluate_wrapping(const Evaluation& e) {
+  evaluate_binary(e, Function(), [](std::int64_t a, std::int64_t b) {
+    return wrapping(Function()(static_cast<std::uint64_t>(a), static_cast<std::uint64_t>(b)));
+  });
+}
+template <typename Function>
+void evaluate_by_order(const Evaluation& e) {
+  evaluate_ordered(e, Function());
+}
+
 // The definition of a differentiable two-operand operator: broadcasts, and may lie over either
 // operand.
 inline OpDefinition binary_definition(std::string_view name, GradientRule gradient,

@@ -1,9 +1,9 @@
-#include <algorithm>
 #include <cmath>
 
 #include "plimsoll/ops/definition/definitions.h"
 #include "plimsoll/ops/elementwise/binary.h"
 #include "plimsoll/ops/elementwise/binary_evaluation.h"
+#include "plimsoll/ops/elementwise/binary_formulas.h"
 #include "plimsoll/ops/elementwise/comparison.h"
 #include "plimsoll/ops/elementwise/unary.h"
 
@@ -23,16 +23,7 @@ std::int64_t integer_power(std::int64_t base, std::int64_t exponent) {
 }
 
 void evaluate_pow(const Evaluation& e) {
-  evaluate_binary(
-      e, [](double a, double b) { return std::pow(a, b); }, integer_power);
-}
-
-// A NaN in either operand is the result.
-void evaluate_maximum(const Evaluation& e) {
-  evaluate_ordered(e, [](auto a, auto b) { return a != a ? a : b != b ? b : std::max(a, b); });
-}
-void evaluate_minimum(const Evaluation& e) {
-  evaluate_ordered(e, [](auto a, auto b) { return a != a ? a : b != b ? b : std::min(a, b); });
+  evaluate_binary(e, RealPower(), integer_power);
 }
 
 struct Remainder {
@@ -115,8 +106,8 @@ Var mod(Var a, Var b, bool fmod) {
 std::vector<OpDefinition> power_definitions() {
   return {
       binary_definition("pow", pow_gradient, evaluate_pow),
-      binary_definition("maximum", maximum_gradient, evaluate_maximum),
-      binary_definition("minimum", minimum_gradient, evaluate_minimum),
+      binary_definition("maximum", maximum_gradient, evaluate_by_order<Maximum>),
+      binary_definition("minimum", minimum_gradient, evaluate_by_order<Minimum>),
       binary_definition("mod", mod_gradient, evaluate_mod),
   };
 }

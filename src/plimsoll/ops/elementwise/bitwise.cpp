@@ -1,5 +1,7 @@
 #include "plimsoll/ops/elementwise/bitwise.h"
 
+#include <functional>
+
 #include "plimsoll/ops/definition/attribute_rules.h"
 #include "plimsoll/ops/definition/definitions.h"
 #include "plimsoll/ops/elementwise/binary_evaluation.h"
@@ -24,14 +26,9 @@ double no_reals(double, double) {
   return 0;
 }
 
-void evaluate_and(const Evaluation& e) {
-  evaluate_binary(e, no_reals, [](std::int64_t a, std::int64_t b) { return a & b; });
-}
-void evaluate_or(const Evaluation& e) {
-  evaluate_binary(e, no_reals, [](std::int64_t a, std::int64_t b) { return a | b; });
-}
-void evaluate_xor(const Evaluation& e) {
-  evaluate_binary(e, no_reals, [](std::int64_t a, std::int64_t b) { return a ^ b; });
+template <typename Function>
+void evaluate_bits(const Evaluation& e) {
+  evaluate_binary(e, no_reals, Function());
 }
 void evaluate_not(const Evaluation& e) {
   for (std::size_t i = 0; i < e.out().integers.size(); ++i) {
@@ -93,9 +90,9 @@ Var bit_shift_right(Var a, Var amount) {
 
 std::vector<OpDefinition> bitwise_definitions() {
   return {
-      bitwise_definition("bit_and", 2, infer_bitwise, evaluate_and),
-      bitwise_definition("bit_or", 2, infer_bitwise, evaluate_or),
-      bitwise_definition("bit_xor", 2, infer_bitwise, evaluate_xor),
+      bitwise_definition("bit_and", 2, infer_bitwise, evaluate_bits<std::bit_and<>>),
+      bitwise_definition("bit_or", 2, infer_bitwise, evaluate_bits<std::bit_or<>>),
+      bitwise_definition("bit_xor", 2, infer_bitwise, evaluate_bits<std::bit_xor<>>),
       bitwise_definition("bit_not", 1, infer_bitwise, evaluate_not),
       bitwise_definition("bit_shift", 2, infer_shift, evaluate_shift),
   };

@@ -1,9 +1,12 @@
 #include "plimsoll/ops/elementwise/comparison.h"
 
+#include <functional>
+
 #include "plimsoll/ops/definition/definitions.h"
 #include "plimsoll/ops/definition/rules.h"
 #include "plimsoll/ops/elementwise/binary.h"
 #include "plimsoll/ops/elementwise/binary_evaluation.h"
+#include "plimsoll/ops/elementwise/binary_formulas.h"
 
 namespace plimsoll::ops {
 namespace {
@@ -41,30 +44,6 @@ Result<std::vector<TensorType>> infer_where(const Call& call) {
   return out;
 }
 
-void evaluate_equal(const Evaluation& e) {
-  evaluate_ordered(e, [](auto a, auto b) { return a == b; });
-}
-void evaluate_less(const Evaluation& e) {
-  evaluate_ordered(e, [](auto a, auto b) { return a < b; });
-}
-void evaluate_less_equal(const Evaluation& e) {
-  evaluate_ordered(e, [](auto a, auto b) { return a <= b; });
-}
-void evaluate_greater(const Evaluation& e) {
-  evaluate_ordered(e, [](auto a, auto b) { return a > b; });
-}
-void evaluate_greater_equal(const Evaluation& e) {
-  evaluate_ordered(e, [](auto a, auto b) { return a >= b; });
-}
-void evaluate_logical_and(const Evaluation& e) {
-  evaluate_ordered(e, [](auto a, auto b) { return a != 0 && b != 0; });
-}
-void evaluate_logical_or(const Evaluation& e) {
-  evaluate_ordered(e, [](auto a, auto b) { return a != 0 || b != 0; });
-}
-void evaluate_logical_xor(const Evaluation& e) {
-  evaluate_ordered(e, [](auto a, auto b) { return (a != 0) != (b != 0); });
-}
 void evaluate_logical_not(const Evaluation& e) {
   for (std::size_t i = 0; i < e.out().integers.size(); ++i) {
     e.out().integers[i] = e.in(0).integers[i] == 0;
@@ -148,14 +127,14 @@ Var where(Var condition, Var a, Var b) {
 
 std::vector<OpDefinition> comparison_definitions() {
   return {
-      compare("equal", evaluate_equal),
-      compare("less", evaluate_less),
-      compare("less_equal", evaluate_less_equal),
-      compare("greater", evaluate_greater),
-      compare("greater_equal", evaluate_greater_equal),
-      logic("logical_and", evaluate_logical_and),
-      logic("logical_or", evaluate_logical_or),
-      logic("logical_xor", evaluate_logical_xor),
+      compare("equal", evaluate_by_order<std::equal_to<>>),
+      compare("less", evaluate_by_order<std::less<>>),
+      compare("less_equal", evaluate_by_order<std::less_equal<>>),
+      compare("greater", evaluate_by_order<std::greater<>>),
+      compare("greater_equal", evaluate_by_order<std::greater_equal<>>),
+      logic("logical_and", evaluate_by_order<LogicalAnd>),
+      logic("logical_or", evaluate_by_order<LogicalOr>),
+      logic("logical_xor", evaluate_by_order<LogicalXor>),
       comparison_definition("logical_not", infer_logical, 1, InPlace::over(0),
                             evaluate_logical_not),
       {.name = "where",

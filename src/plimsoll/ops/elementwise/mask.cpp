@@ -28,9 +28,9 @@ void evaluate_positive(const Evaluation& e) {
 }
 
 void evaluate_inside(const Evaluation& e) {
-  const Clip clip(e.attributes);
+  const Clip<ReferenceMath> clip(e.attributes);
   for (std::size_t i = 0; i < e.out().integers.size(); ++i) {
-    e.out().integers[i] = clip.slope(e.in(0).reals[i]) != 0;
+    e.out().integers[i] = clip.inside(e.in(0).reals[i]);
   }
 }
 

@@ -19,16 +19,6 @@ void evaluate_function(const Evaluation& e) {
   evaluate_real(e, function);
 }
 
-double reciprocal_of(double x) {
-  return 1 / x;
-}
-double rsqrt_of(double x) {
-  return 1 / std::sqrt(x);
-}
-double softsign_of(double x) {
-  return x / (1 + std::abs(x));
-}
-
 template <typename Reals, typename Integers>
 void evaluate_either(const Evaluation& e, Reals on_reals, Integers on_integers) {
   evaluate_real(e, on_reals);
@@ -54,9 +44,7 @@ void evaluate_abs(const Evaluation& e) {
 void evaluate_sign(const Evaluation& e) {
   const bool is_unsigned = e.in(0).type.dtype == ir::DType::kU64;
   evaluate_either(
-      e, [](double x) { return x > 0   ? 1.0
-                               : x < 0 ? -1.0
-                                       : x; },
+      e, [](double x) { return Sign<ReferenceMath>().value(x); },
       [=](std::int64_t x) -> std::int64_t { return is_unsigned ? x != 0 : (x > 0) - (x < 0); });
 }
 void evaluate_identity(const Evaluation& e) {
@@ -313,9 +301,9 @@ std::vector<OpDefinition> unary_definitions() {
       flat("floor", evaluate_function<std::floor>),
       flat("ceil", evaluate_function<std::ceil>),
       flat("round", evaluate_function<std::nearbyint>),
-      smooth("reciprocal", reciprocal_gradient, evaluate_function<reciprocal_of>),
+      smooth("reciprocal", reciprocal_gradient, evaluate_value<Reciprocal>),
       smooth("sqrt", sqrt_gradient, evaluate_function<std::sqrt>),
-      smooth("rsqrt", rsqrt_gradient, evaluate_function<rsqrt_of>),
+      smooth("rsqrt", rsqrt_gradient, evaluate_value<Rsqrt>),
       smooth("exp", exp_gradient, evaluate_function<std::exp>),
       smooth("log", log_gradient, evaluate_function<std::log>),
       smooth("sin", sin_gradient, evaluate_function<std::sin>),
@@ -331,9 +319,9 @@ std::vector<OpDefinition> unary_definitions() {
       smooth("acosh", acosh_gradient, evaluate_function<std::acosh>),
       smooth("atanh", atanh_gradient, evaluate_function<std::atanh>),
       smooth("erf", erf_gradient, evaluate_function<std::erf>),
-      smooth("sigmoid", sigmoid_gradient, evaluate_function<sigmoid_of>),
-      smooth("softplus", softplus_gradient, evaluate_function<softplus_of>),
-      smooth("softsign", softsign_gradient, evaluate_function<softsign_of>),
+      smooth("sigmoid", sigmoid_gradient, evaluate_value<Sigmoid>),
+      smooth("softplus", softplus_gradient, evaluate_value<Softplus>),
+      smooth("softsign", softsign_gradient, evaluate_value<Softsign>),
       test_definition("is_nan", evaluate_test<test_nan>),
       test_definition("is_inf", evaluate_test<test_inf>),
   };

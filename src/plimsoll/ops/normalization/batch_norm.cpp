@@ -117,12 +117,6 @@ std::vector<Var> batch_norm_gradient(const Backward& g) {
   return out;
 }
 
-Cost batch_norm_cost(const Call& call, std::span<const TensorType> outputs) {
-  Cost cost = bytes_cost(call, outputs);
-  cost.operations = 7.0 * static_cast<double>(outputs[0].shape.elements());
-  return cost;
-}
-
 // batch_norm_grad(dy, x, gamma, beta, mean, var) -> dx, dgamma, dbeta
 
 Result<std::vector<TensorType>> infer_batch_norm_grad(const Call& call) {
@@ -190,12 +184,6 @@ std::vector<Var> decompose_batch_norm_grad(const Decomposition& d) {
   return {cast(dx, d.in(0).dtype()), channel_sum(dy * xhat, d.in(2)), channel_sum(dy, d.in(3))};
 }
 
-Cost batch_norm_grad_cost(const Call& call, std::span<const TensorType> outputs) {
-  Cost cost = bytes_cost(call, outputs);
-  cost.operations = 11.0 * static_cast<double>(outputs[0].shape.elements());
-  return cost;
-}
-
 // batch_norm_update(running_mean, running_var, mean, var) -> running_mean', running_var'
 
 Result<std::vector<TensorType>> infer_update(const Call& call) {
@@ -216,12 +204,6 @@ void evaluate_update(const Evaluation& e) {
     e.out(0).reals[c] = (1 - step) * e.in(0).reals[c] + step * e.in(2).reals[c];
     e.out(1).reals[c] = (1 - step) * e.in(1).reals[c] + step * unbiased * e.in(3).reals[c];
   }
-}
-
-Cost update_cost(const Call& call, std::span<const TensorType> outputs) {
-  Cost cost = bytes_cost(call, outputs);
-  cost.operations = 7.0 * static_cast<double>(outputs[0].shape.elements());
-  return cost;
 }
 
 // batch_norm_inference(x, gamma, beta, mean, var) -> y
@@ -251,12 +233,6 @@ std::vector<Var> decompose_inference(const Decomposition& d) {
   const Var rstd = rsqrt(channels(4) + epsilon_in(d.attributes));
   const Var y = (widened(d.in(0)) - channels(3)) * (rstd * channels(1)) + channels(2);
   return {cast(has_relu(d.attributes) ? relu(y) : y, d.in(0).dtype())};
-}
-
-Cost inference_cost(const Call& call, std::span<const TensorType> outputs) {
-  Cost cost = bytes_cost(call, outputs);
-  cost.operations = 2.0 * static_cast<double>(outputs[0].shape.elements());
-  return cost;
 }
 
 ir::Attributes attributes_of(const BatchNormOptions& options) {
@@ -304,14 +280,16 @@ RunningStatistics batch_norm_update(RunningStatistics running, Var mean, Var var
 std::vector<OpDefinition> batch_norm_definitions() {
   return {
       norm_definition("batch_norm", 3, 3, infer_batch_norm, Gradient(batch_norm_gradient),
-                      InPlace::never(), batch_norm_cost, evaluate_batch_norm, nullptr),
+                      InPlace::never(), cost_per_element<7>, evaluate_batch_norm, nullptr),
       norm_definition("batch_norm_grad", 6, 3, infer_batch_norm_grad, Gradient::of_decomposition(),
-                      InPlace::over(0), batch_norm_grad_cost, evaluate_batch_norm_grad,
+                      InPlace::over(0), cost_per_element<11>, evaluate_batch_norm_grad,
                       decompose_batch_norm_grad),
       norm_definition("batch_norm_update", 4, 2, infer_update, Gradient::none(),
-                      InPlace::update({{0, 0}, {1, 1}}), update_cost, evaluate_update, nullptr),
+                      InPlace::update({{0, 0}, {1, 1}}), cost_per_element<7>, evaluate_update,
+                      nullptr),
       norm_definition("batch_norm_inference", 5, 1, infer_inference, Gradient::of_decomposition(),
-                      InPlace::over(0), inference_cost, evaluate_inference, decompose_inference),
+                      InPlace::over(0), cost_per_element<2>, evaluate_inference,
+                      decompose_inference),
   };
 }
 

@@ -148,12 +148,6 @@ Cost loss_cost(const Call& call, std::span<const TensorType> outputs) {
   return cost;
 }
 
-Cost loss_grad_cost(const Call& call, std::span<const TensorType> outputs) {
-  Cost cost = bytes_cost(call, outputs);
-  cost.operations = 3.0 * static_cast<double>(outputs[0].shape.elements());
-  return cost;
-}
-
 }  // namespace
 
 CrossEntropy cross_entropy(Var logits, Var labels, std::int64_t ignore_index) {
@@ -179,7 +173,7 @@ std::vector<OpDefinition> loss_definitions() {
            .infer = infer_cross_entropy_grad,
            .gradient = Gradient::of_decomposition(),
            .in_place = InPlace::over(1),
-           .cost = loss_grad_cost,
+           .cost = cost_per_element<3>,
            .recompute = Recompute::kCheap,
            .layout = LayoutRule::kPlain,
            .evaluate = evaluate_cross_entropy_grad,

@@ -11,11 +11,13 @@
 
 namespace plimsoll::ops {
 
-// `axes` are those the statistics are taken over, `count` their elements.
-inline Var normalised_gradient(Var g, Var xhat, Var rstd, const ir::Ints& axes,
-                               std::int64_t count) {
+// `axes` are those the statistics are taken over, `count` their elements. Where no mean was taken
+// off, none is taken off g.
+inline Var normalised_gradient(Var g, Var xhat, Var rstd, const ir::Ints& axes, std::int64_t count,
+                               bool centred = true) {
   const double share = 1.0 / static_cast<double>(std::max<std::int64_t>(count, 1));
-  return rstd * (g - sum_over(g, axes) * share - xhat * (sum_over(g * xhat, axes) * share));
+  const Var left = centred ? g - sum_over(g, axes) * share : g;
+  return rstd * (left - xhat * (sum_over(g * xhat, axes) * share));
 }
 
 // Either adjoint may be absent; the mean is absent for rms_norm. All broadcast against x.

@@ -100,19 +100,6 @@ std::vector<Var> decompose_log_softmax_grad(const Decomposition& d) {
   return {d.in(0) - exp(d.in(1)) * sum_over(d.in(0), axes)};
 }
 
-// Largest, difference, exponential, sum, quotient.
-Cost softmax_cost(const Call& call, std::span<const TensorType> outputs) {
-  Cost cost = bytes_cost(call, outputs);
-  cost.operations = 5.0 * static_cast<double>(outputs[0].shape.elements());
-  return cost;
-}
-
-Cost softmax_grad_cost(const Call& call, std::span<const TensorType> outputs) {
-  Cost cost = bytes_cost(call, outputs);
-  cost.operations = 4.0 * static_cast<double>(outputs[0].shape.elements());
-  return cost;
-}
-
 OpDefinition forward_definition(std::string_view name, GradientRule gradient,
                                 EvaluateRule evaluate) {
   return {.name = name,
@@ -121,7 +108,8 @@ OpDefinition forward_definition(std::string_view name, GradientRule gradient,
           .infer = infer_softmax,
           .gradient = Gradient(gradient),
           .in_place = InPlace::over(0),
-          .cost = softmax_cost,
+          // Largest, difference, exponential, sum, quotient.
+          .cost = cost_per_element<5>,
           .recompute = Recompute::kCheap,
           .layout = LayoutRule::kPlain,
           .evaluate = evaluate};
@@ -135,7 +123,7 @@ OpDefinition backward_definition(std::string_view name, EvaluateRule evaluate,
           .infer = infer_softmax,
           .gradient = Gradient::of_decomposition(),
           .in_place = InPlace::over_any_of({{0, 0}, {0, 1}}),
-          .cost = softmax_grad_cost,
+          .cost = cost_per_element<4>,
           .recompute = Recompute::kCheap,
           .layout = LayoutRule::kPlain,
           .evaluate = evaluate,

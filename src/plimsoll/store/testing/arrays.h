@@ -1,4 +1,4 @@
-// Arrays and bytes for tests of this room.
+// Arrays and bytes for tests of this module.
 #pragma once
 
 #include <cstring>

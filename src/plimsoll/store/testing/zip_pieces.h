@@ -21,15 +21,15 @@ inline std::string deflated(const std::string& text, std::uint64_t zeros = 0) {
   z_stream stream{};
   deflateInit2(&stream, 9, Z_DEFLATED, -MAX_WBITS, 9, Z_DEFAULT_STRATEGY);
   std::string out;
-  std::string room(1 << 16, '\0');
+  std::string buffer(1 << 16, '\0');
   const auto push = [&](const std::string& from, int flush) {
     stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(from.data()));
     stream.avail_in = static_cast<uInt>(from.size());
     do {
-      stream.next_out = reinterpret_cast<Bytef*>(room.data());
-      stream.avail_out = static_cast<uInt>(room.size());
+      stream.next_out = reinterpret_cast<Bytef*>(buffer.data());
+      stream.avail_out = static_cast<uInt>(buffer.size());
       deflate(&stream, flush);
-      out.append(room.data(), room.size() - stream.avail_out);
+      out.append(buffer.data(), buffer.size() - stream.avail_out);
     } while (stream.avail_out == 0);
   };
   push(text, Z_NO_FLUSH);
