@@ -219,11 +219,11 @@ class Planned final : public Executor {
         return bad_input("{}: its kernel wants {} bytes of scratch here, the plan has none",
                          display_name(plan_.graph.node(step.node)), out.kernel->scratch());
       }
-    } else if (step.kind == StepKind::kSendOut || step.kind == StepKind::kBringIn) {
+    } else if (step.kind == StepKind::kCopyOut || step.kind == StepKind::kCopyIn) {
       out.bytes = bytes_of(step.value);
       const Spot from = spot(step.inputs.front());
       const Spot to = spot(step.outputs.front());
-      out.in_file = step.kind == StepKind::kSendOut ? to.in_file : from.in_file;
+      out.in_file = step.kind == StepKind::kCopyOut ? to.in_file : from.in_file;
       out.inputs.push_back(from.address);
       out.outputs.push_back(to.address);
     } else if (step.kind != StepKind::kDrop) {

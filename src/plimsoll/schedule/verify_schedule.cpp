@@ -220,10 +220,10 @@ class Verifier {
              action.seconds == seconds;
     };
     bool good = false;
-    if (action.kind == ActionKind::kSendOut) {
+    if (action.kind == ActionKind::kCopyOut) {
       good = value.swappable &&
              is(Form::kDevice, Form::kHost, Stream::kCopyOut, copies_.out_seconds(value.bytes));
-    } else if (action.kind == ActionKind::kBringIn) {
+    } else if (action.kind == ActionKind::kCopyIn) {
       good = is(Form::kHost, Form::kDevice, Stream::kCopyIn, copies_.in_seconds(value.bytes));
     } else if (action.kind == ActionKind::kEncode) {
       good = to.form == Form::kEncoded && is(Form::kDevice, Form::kEncoded, Stream::kCompute,
