@@ -24,7 +24,7 @@ using namespace plimsoll::schedule;
 struct Row {
   std::string name;
   Workload workload;
-  double budget;   // bytes, or a fraction of the keep-all peak when at most 1
+  double budget;   // bytes, or a fraction of the no-recompute peak when at most 1
   double optimum;  // percent; negative when unknown
 };
 

@@ -45,8 +45,8 @@ class BudgetFitter {
     how_.stop = options.stop;
     how_.budget = budget;
     how_.bound = false;  // accept() says it of the plan that is taken
-    floor_ = schedule::floor_of(mapped.workload, options.remedies);
-    for (const ValueId value : floor_.wall) wall_.push_back(mapped.workload.value(value).name);
+    floor_ = schedule::memory_bound(mapped.workload, options.remedies);
+    for (const ValueId value : floor_.limiting) wall_.push_back(mapped.workload.value(value).name);
   }
 
   Result<plan::Plan> run() {
@@ -288,7 +288,7 @@ class BudgetFitter {
   PlanSummary& summary_;
   schedule::Workload held_back_;
   schedule::FitOptions how_;
-  schedule::Floor floor_;
+  schedule::MemoryBound floor_;
   std::vector<std::string> wall_;
   Bytes smallest_ = Bytes::max();
   bool quickly_ = false;  // packing with little work, to see many schedules

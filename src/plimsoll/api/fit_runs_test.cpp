@@ -106,7 +106,7 @@ void expect_right(std::uint64_t seed, int bits, Tally& tally) {
     EXPECT_TRUE(*got == *expected) << poison;
   }
   ++tally.planned;
-  tally.swapped += planned->summary.counts.sent_out;
+  tally.swapped += planned->summary.counts.copied_out;
   tally.encoded += planned->summary.counts.encoded;
 }
 
@@ -218,7 +218,7 @@ TEST(SwapFiles, ValuesThatWaitInAFileComeBackBitByBitAndNoFileStays) {
   ASSERT_TRUE(prepared) << prepared.error().message;
   const auto planned = tight_plan(*prepared, request, with_remedies(2, ""));
   ASSERT_TRUE(planned) << planned.error().message;
-  ASSERT_GT(planned->summary.counts.sent_out.value, 0);
+  ASSERT_GT(planned->summary.counts.copied_out.value, 0);
   const auto folder = std::filesystem::path(testing::TempDir()) / "swap_files_test";
   std::filesystem::remove_all(folder);
   std::filesystem::create_directory(folder);

@@ -141,12 +141,12 @@ TEST_F(MeasuredRun, BudgetsSwapAndEncodingsAllocateNothingLargeEither) {
     SCOPED_TRACE(name);
     expect_as_planned(plan, measuring());
     const Measured seen = measured(plan, measuring());
-    EXPECT_EQ(seen.host.value > 0, has_step(plan, plan::StepKind::kSendOut))
+    EXPECT_EQ(seen.host.value > 0, has_step(plan, plan::StepKind::kCopyOut))
         << "what was swapped out lies in the host's arena";
     for (const plan::PlanStep& step : plan.steps) ran.insert(step.kind);
   }
-  for (const plan::StepKind kind : {plan::StepKind::kRecompute, plan::StepKind::kSendOut,
-                                    plan::StepKind::kBringIn, plan::StepKind::kEncode}) {
+  for (const plan::StepKind kind : {plan::StepKind::kRecompute, plan::StepKind::kCopyOut,
+                                    plan::StepKind::kCopyIn, plan::StepKind::kEncode}) {
     EXPECT_TRUE(ran.contains(kind)) << plan::name(kind);
   }
 }

@@ -61,7 +61,7 @@ namespace {
 double copying_seconds(const plan::Plan& plan) {
   double out = 0;
   for (const plan::PlanStep& step : plan.steps) {
-    if (step.kind == plan::StepKind::kSendOut || step.kind == plan::StepKind::kBringIn)
+    if (step.kind == plan::StepKind::kCopyOut || step.kind == plan::StepKind::kCopyIn)
       out += step.seconds;
   }
   return out;

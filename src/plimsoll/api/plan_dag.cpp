@@ -53,7 +53,7 @@ PlanDagPoint point_of(const schedule::Schedule& chosen, const PlanDagReport& rep
   point.predicted_seconds = chosen.seconds;
   point.overhead = report.keep_all_seconds > 0 ? chosen.seconds / report.keep_all_seconds - 1 : 0;
   point.recomputed = counts.recomputed;
-  point.swapped_bytes = counts.sent_out;
+  point.swapped_bytes = counts.copied_out;
   point.encoded_bytes = counts.encoded;
   point.buffers = static_cast<std::int64_t>(chosen.instances.size());
   point.steps = static_cast<std::int64_t>(chosen.actions.size());
@@ -90,8 +90,8 @@ class DagPlanner {
       PLIMSOLL_TRY(report_.budget_bytes, parse_byte_size(options_.budget, kept.peak_bytes));
     }
     fit_.budget = report_.budget_bytes;
-    const schedule::Floor floor = schedule::floor_of(workload_, fit_.remedies);
-    for (ValueId id : floor.wall)
+    const schedule::MemoryBound floor = schedule::memory_bound(workload_, fit_.remedies);
+    for (ValueId id : floor.limiting)
       report_.wall.push_back({workload_.value(id).name, workload_.value(id).bytes});
     report_.smallest_budget_bytes = floor.bytes;
     const double share = options_.prove ? kBeforeProof : 1 - kAfterwards;

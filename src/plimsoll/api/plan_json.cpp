@@ -45,7 +45,7 @@ nlohmann::ordered_json object_of(const PlannedGraph& planned) {
     out["lower_bound_overhead"] =
         keep_all > 0 && summary.bound_seconds > 0 ? summary.bound_seconds / keep_all - 1 : 0.0;
     out["recomputed"] = summary.counts.recomputed;
-    out["swapped_bytes"] = summary.counts.sent_out.value;
+    out["swapped_bytes"] = summary.counts.copied_out.value;
     out["encoded_bytes"] = summary.counts.encoded.value;
     out["lossy"] = plan::lossy_forms_of(plan);
     if (summary.floor) {

@@ -139,7 +139,7 @@ Result<std::vector<PlannedGraph>> sweep_graph(const ir::Graph& graph, const Plan
                workload_of(graph, options, {.in_place = options.in_place}));
   PLIMSOLL_TRY(const Fittable fittable, Fittable::make(graph, plain, options));
   const Bytes highest = keep_all.plan.arena_bytes();
-  const Bytes floor = schedule::floor_of(fittable.mapped().workload, options.remedies).bytes;
+  const Bytes floor = schedule::memory_bound(fittable.mapped().workload, options.remedies).bytes;
   std::vector<PlannedGraph> found;
   keep_all.plan.budget = highest;
   found.push_back(std::move(keep_all));

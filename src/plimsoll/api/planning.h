@@ -76,7 +76,7 @@ struct PlanSummary {
   double keep_all_seconds = 0;
   double plan_seconds = 0;
   // With a budget:
-  std::optional<schedule::Floor> floor;
+  std::optional<schedule::MemoryBound> floor;
   std::vector<std::string> wall;  // what must be in memory at the floor, largest first
   double bound_seconds = 0;
   schedule::ScheduleCounts counts;

@@ -53,8 +53,8 @@ void learn(const plan::Plan& plan, const std::vector<double>& step_seconds, bool
   for (const auto& [signature, sum] : by_signature)
     profile.measured[signature] = std::max(sum.first / sum.second, 1e-9);
   schedule::CopyRates& copies = swaps_to_file ? profile.disk : profile.copies;
-  moved[plan::StepKind::kSendOut].set(copies.out_bytes_per_second);
-  moved[plan::StepKind::kBringIn].set(copies.in_bytes_per_second);
+  moved[plan::StepKind::kCopyOut].set(copies.out_bytes_per_second);
+  moved[plan::StepKind::kCopyIn].set(copies.in_bytes_per_second);
   for (const auto& [form, sums] : coded) {
     schedule::CodecRate rate = profile.codecs.of(form);
     sums.first.set(rate.encode_bytes_per_second);

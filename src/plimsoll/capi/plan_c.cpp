@@ -107,10 +107,10 @@ class DagPlanner {
 
  private:
   void describe_floor() {
-    const schedule::Floor floor = schedule::floor_of(workload_, request_.fit.remedies);
+    const schedule::MemoryBound floor = schedule::memory_bound(workload_, request_.fit.remedies);
     answer_.floor_bytes = floor.bytes.value;
     answer_.limiting_task = floor.task.valid() ? request_.given[floor.task.index()] : -1;
-    for (ValueId id : floor.wall)
+    for (ValueId id : floor.limiting)
       answer_.all_limiting.push_back({id.value, workload_.value(id).bytes.value});
   }
 

@@ -316,7 +316,8 @@ class GraphReader {
     out.workload.values = std::move(values_);
     out.base = std::move(base_);
     const auto turn = static_cast<std::size_t>(in_.backward_task);
-    if (turn > 0 && turn < order.size()) out.workload.turn = schedule::TaskId(position[turn]);
+    if (turn > 0 && turn < order.size())
+      out.workload.first_backward = schedule::TaskId(position[turn]);
   }
 
   const plimsoll_plan_request& in_;

@@ -14,9 +14,9 @@ int step_kind(ActionKind kind) {
       return PLIMSOLL_STEP_COMPUTE;
     case ActionKind::kRecompute:
       return PLIMSOLL_STEP_RECOMPUTE;
-    case ActionKind::kSendOut:
+    case ActionKind::kCopyOut:
       return PLIMSOLL_STEP_COPY_OUT;
-    case ActionKind::kBringIn:
+    case ActionKind::kCopyIn:
       return PLIMSOLL_STEP_COPY_IN;
     case ActionKind::kEncode:
       return PLIMSOLL_STEP_ENCODE;

@@ -54,7 +54,7 @@ void print(const api::PlannedGraph& planned) {
         "swapped, %s encoded%s\n",
         plan.predicted_seconds, 100 * std::abs(slower), slower < 0 ? "faster" : "slower",
         slower < 0 ? " on one stream" : "", static_cast<long long>(summary.counts.recomputed),
-        human(summary.counts.sent_out).c_str(), human(summary.counts.encoded).c_str(),
+        human(summary.counts.copied_out).c_str(), human(summary.counts.encoded).c_str(),
         form.c_str());
     if (summary.bound_seconds > 0) {
       std::printf("  at most %.2f %% slower than any plan possible for this order\n",
@@ -83,12 +83,13 @@ void print_curve(const std::vector<api::PlannedGraph>& curve) {
               "recomputed", "swapped", "encoded");
   for (const api::PlannedGraph& point : curve) {
     const plan::Plan& plan = point.plan;
-    std::printf(
-        "%18s  %10s  %10.4g  %7.2f %%  %10lld  %10s  %10s\n",
-        grouped(plan.arena_bytes().value).c_str(), human(plan.arena_bytes()).c_str(),
-        plan.predicted_seconds, 100 * (plan.predicted_seconds / point.summary.keep_all_seconds - 1),
-        static_cast<long long>(point.summary.counts.recomputed),
-        human(point.summary.counts.sent_out).c_str(), human(point.summary.counts.encoded).c_str());
+    std::printf("%18s  %10s  %10.4g  %7.2f %%  %10lld  %10s  %10s\n",
+                grouped(plan.arena_bytes().value).c_str(), human(plan.arena_bytes()).c_str(),
+                plan.predicted_seconds,
+                100 * (plan.predicted_seconds / point.summary.keep_all_seconds - 1),
+                static_cast<long long>(point.summary.counts.recomputed),
+                human(point.summary.counts.copied_out).c_str(),
+                human(point.summary.counts.encoded).c_str());
   }
 }
 

@@ -22,7 +22,7 @@ bool is_compute(const PlanStep& step) {
   return step.kind == StepKind::kCompute || step.kind == StepKind::kRecompute;
 }
 bool is_copy(const PlanStep& step) {
-  return step.kind == StepKind::kSendOut || step.kind == StepKind::kBringIn;
+  return step.kind == StepKind::kCopyOut || step.kind == StepKind::kCopyIn;
 }
 
 class Claims {

@@ -344,12 +344,12 @@ TEST(CheckPlan, CopiesAreFollowed) {
   plan.buffers.push_back(host);
   const Slot on_host{BufferId(plan.buffers.size() - 1), Bytes(0)};
   PlanStep out;
-  out.kind = StepKind::kSendOut;
+  out.kind = StepKind::kCopyOut;
   out.value = plan.graph.node(plan.steps[0].node).outputs[0];
   out.inputs = {on_device};
   out.outputs = {on_host};
   PlanStep in = out;
-  in.kind = StepKind::kBringIn;
+  in.kind = StepKind::kCopyIn;
   std::swap(in.inputs, in.outputs);
   plan.steps.insert(plan.steps.begin() + 1, {out, in});
   plan.buffers[on_device.buffer.index()].lifetime = {Step(0), Step(4)};

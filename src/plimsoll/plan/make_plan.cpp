@@ -20,26 +20,6 @@ constexpr std::uint8_t kDeviceArena = 0;
 constexpr std::uint8_t kHostArena = 1;
 constexpr std::int32_t kNoStep = -1;
 
-StepKind step_kind(ActionKind kind) {
-  switch (kind) {
-    case ActionKind::kCompute:
-      return StepKind::kCompute;
-    case ActionKind::kRecompute:
-      return StepKind::kRecompute;
-    case ActionKind::kSendOut:
-      return StepKind::kSendOut;
-    case ActionKind::kBringIn:
-      return StepKind::kBringIn;
-    case ActionKind::kEncode:
-      return StepKind::kEncode;
-    case ActionKind::kDecode:
-      return StepKind::kDecode;
-    case ActionKind::kDrop:
-      return StepKind::kDrop;
-  }
-  return StepKind::kCompute;
-}
-
 class Maker {
  public:
   Maker(const ir::Graph& graph, const schedule::GraphWorkload& mapped,
@@ -130,7 +110,7 @@ class Maker {
       const Action& action = schedule_.actions[a];
       if (!becomes_step(action)) continue;
       PlanStep step;
-      step.kind = step_kind(action.kind);
+      step.kind = action.kind;
       step.stream = static_cast<std::uint8_t>(action.stream);
       step.seconds = action.seconds;
       for (const schedule::ActionId wait : action.waits) {

@@ -31,6 +31,7 @@
 #include "plimsoll/base/interval.h"
 #include "plimsoll/base/units.h"
 #include "plimsoll/ir/graph.h"
+#include "plimsoll/schedule/schedule.h"
 
 namespace plimsoll::plan {
 
@@ -40,15 +41,7 @@ struct Slot {
   bool operator==(const Slot&) const = default;
 };
 
-enum class StepKind : std::uint8_t {
-  kCompute,
-  kRecompute,
-  kSendOut,
-  kBringIn,
-  kEncode,
-  kDecode,
-  kDrop
-};
+using StepKind = schedule::ActionKind;
 inline constexpr int kStepKindCount = 7;
 std::string_view name(StepKind kind);
 

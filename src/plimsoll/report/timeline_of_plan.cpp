@@ -58,7 +58,7 @@ void add_steps(const plan::Plan& plan, Timeline& timeline) {
     timeline.seconds.push_back(now);
     // Copies run beside the computation: only what computes moves the clock.
     const bool copies =
-        step.kind == plan::StepKind::kSendOut || step.kind == plan::StepKind::kBringIn;
+        step.kind == plan::StepKind::kCopyOut || step.kind == plan::StepKind::kCopyIn;
     if (!copies) now += step.seconds;
     Operator& op = timeline.operators.emplace_back();
     const ir::Node* node = node_of(plan, step);

@@ -34,7 +34,7 @@ struct DeviceProfile {
   CopyRates copies;     // to and from host memory
   CopyRates disk;       // to and from a swap file
   double copy_tax = 0;  // seconds that computing loses for a second of copying beside it
-  CodecRates codecs;    // encodings of maps: sparse, and other forms where known
+  CodecRates codecs;    // encodings of activations: sparse, and other forms where known
   std::map<std::string, double> measured;  // seconds by operator signature
 
   bool operator==(const DeviceProfile&) const = default;

@@ -5,10 +5,10 @@
 
 #include "plimsoll/base/byte_size.h"
 #include "plimsoll/base/clock.h"
-#include "plimsoll/schedule/bounds/bounds.h"
-#include "plimsoll/schedule/search/fitter.h"
+#include "plimsoll/schedule/bounds/time_bound.h"
+#include "plimsoll/schedule/search/action_list.h"
 #include "plimsoll/schedule/search/problem.h"
-#include "plimsoll/schedule/search/script.h"
+#include "plimsoll/schedule/search/schedule_optimizer.h"
 
 namespace plimsoll::schedule {
 namespace {
@@ -19,59 +19,56 @@ double bound(const Problem& problem, const std::vector<Index>& order, double kep
                                     std::max(0.0, seconds - kept_seconds));
 }
 
-Fit finish(const Workload& workload, const FitOptions& options, Fitter& fitter, Candidate candidate,
-           const Schedule& kept, Bytes budget, double spent) {
+Fit finish(const Workload& workload, const FitOptions& options, ScheduleOptimizer& optimizer,
+           Candidate candidate, const Schedule& kept, Bytes budget, double spent) {
   Fit fit;
   fit.schedule = std::move(candidate.schedule);
   for (Index task : candidate.order) fit.order.push_back(TaskId(static_cast<std::size_t>(task)));
   fit.keep_all_bytes = kept.peak_bytes;
   fit.keep_all_seconds = kept.seconds;
-  fit.floor = floor_of(workload, options.remedies);
+  fit.memory_bound = memory_bound(workload, options.remedies);
   if (options.bound) {
     fit.bound_seconds =
-        bound(fitter.problem(), candidate.order, kept.seconds, fit.schedule.seconds, budget);
+        bound(optimizer.problem(), candidate.order, kept.seconds, fit.schedule.seconds, budget);
     fit.optimal = fit.schedule.seconds <= fit.bound_seconds * (1 + 1e-9);
   }
   fit.seconds_spent = spent;
   return fit;
 }
 
-tl::unexpected<Error> does_not_fit(const Workload& workload, Bytes budget, const Floor& floor) {
-  std::string wall;
-  for (std::size_t i = 0; i < floor.wall.size() && i < 4; ++i) {
-    wall += fmt::format("{}'{}' {}", i == 0 ? "" : ", ", workload.value(floor.wall[i]).name,
-                        human(workload.value(floor.wall[i]).bytes));
+tl::unexpected<Error> does_not_fit(const Workload& workload, Bytes budget,
+                                   const MemoryBound& least) {
+  std::string limiting;
+  for (std::size_t i = 0; i < least.limiting.size() && i < 4; ++i) {
+    limiting += fmt::format("{}'{}' {}", i == 0 ? "" : ", ", workload.value(least.limiting[i]).name,
+                            human(workload.value(least.limiting[i]).bytes));
   }
-  const std::string where = floor.task.valid()
-                                ? fmt::format("task '{}' alone", workload.task(floor.task).name)
+  const std::string where = least.task.valid()
+                                ? fmt::format("task '{}' alone", workload.task(least.task).name)
                                 : "what must be kept";
   return fail(ErrorCode::kDoesNotFit,
               "{} bytes is too little: {} needs {} ({}); no plan can do with less than {}", budget,
-              where, human(floor.bytes), wall, floor.bytes);
+              where, human(least.bytes), limiting, least.bytes);
 }
-
-// What may stay between two tasks, as shares of the budget.
-constexpr double kStays[] = {0.25, 0.06, 0.015, 0.004, 0.001, 0};
-constexpr int kRungs = 40;
-constexpr int kTimedRungs = 16;
 
 // One candidate per rung of a ladder that depends on the workload only. Counted work where it has
 // to be repeatable, else an even share of the deadline for every rung.
-std::vector<Candidate> climb(Fitter& fitter, const FitOptions& options, const Schedule& kept,
-                             Bytes floor) {
+std::vector<Candidate> climb(ScheduleOptimizer& optimizer, const FitOptions& options,
+                             const Schedule& kept, Bytes least) {
   const Stopwatch watch;
   std::vector<Candidate> candidates;
-  candidates.push_back(fitter.keep_all());
-  Effort effort = counted_effort(fitter.problem());
+  candidates.push_back(optimizer.keep_all());
+  Effort effort = counted_effort(optimizer.problem(), options.search);
   effort.counted = options.deterministic;
   effort.restarts *= options.work;
   effort.moves *= options.work;
-  const int rungs = options.deterministic ? kRungs : kTimedRungs;
+  const int rungs =
+      options.deterministic ? options.search.counted_rungs : options.search.timed_rungs;
   for (int rung = 0; rung < rungs; ++rung) {
-    const std::int64_t span = kept.peak_bytes.value - floor.value;
+    const std::int64_t span = kept.peak_bytes.value - least.value;
     const Bytes budget(kept.peak_bytes.value - span / rungs * (rung + 1));
     effort.seconds = (options.deadline_seconds - watch.seconds()) / (rungs - rung);
-    auto found = fitter.search(budget, effort, options.seed);
+    auto found = optimizer.search(budget, effort, options.seed);
     if (found) candidates.push_back(std::move(*found));
     if (options.stop != nullptr && options.stop->load()) break;
   }
@@ -89,14 +86,6 @@ const Candidate* fastest_within(const std::vector<Candidate>& candidates, Bytes 
 
 }  // namespace
 
-Effort counted_effort(const Problem& problem) {
-  Effort effort;
-  effort.counted = true;
-  effort.restarts = std::clamp<std::int64_t>(60'000 / std::max<Index>(1, problem.tasks), 4, 400);
-  effort.moves = std::clamp<std::int64_t>(30'000 / std::max<Index>(1, problem.tasks), 8, 100);
-  return effort;
-}
-
 double Fit::overhead() const {
   return keep_all_seconds > 0 ? schedule.seconds / keep_all_seconds - 1 : 0;
 }
@@ -107,42 +96,42 @@ double Fit::bound_overhead() const {
 
 Schedule keep_all(const Workload& workload) {
   const Problem problem(workload, Remedies{}, CopyRates{});
-  return link(problem, plain_script(given_sequence(problem).order));
+  return link(problem, run_in_order(given_sequence(problem).order));
 }
 
 Bytes smallest_found(const Workload& workload, const FitOptions& options) {
-  Fitter fitter(workload, options);
-  const Bytes kept = fitter.keep_all().schedule.peak_bytes;
-  return fitter.smallest_found(floor_of(workload, options.remedies).bytes, kept);
+  ScheduleOptimizer optimizer(workload, options);
+  const Bytes kept = optimizer.keep_all().schedule.peak_bytes;
+  return optimizer.smallest_found(memory_bound(workload, options.remedies).bytes, kept);
 }
 
 Result<Fit> fit(const Workload& workload, const FitOptions& options) {
   PLIMSOLL_RETURN_IF_ERROR(verify(workload));
   const Stopwatch watch;
-  Fitter fitter(workload, options);
-  const Schedule& kept = fitter.keep_all().schedule;
-  const Floor floor = floor_of(workload, options.remedies);
-  if (options.budget < floor.bytes) return does_not_fit(workload, options.budget, floor);
+  ScheduleOptimizer optimizer(workload, options);
+  const Schedule& kept = optimizer.keep_all().schedule;
+  const MemoryBound least = memory_bound(workload, options.remedies);
+  if (options.budget < least.bytes) return does_not_fit(workload, options.budget, least);
   std::optional<Candidate> found;
   if (options.deterministic) {
-    const std::vector<Candidate> candidates = climb(fitter, options, kept, floor.bytes);
+    const std::vector<Candidate> candidates = climb(optimizer, options, kept, least.bytes);
     if (const Candidate* best = fastest_within(candidates, options.budget)) found = *best;
   } else {
     Effort effort;
     effort.seconds = options.deadline_seconds;
-    found = fitter.search(options.budget, effort, options.seed);
+    found = optimizer.search(options.budget, effort, options.seed);
   }
   if (!found) {
-    const Bytes smallest = fitter.smallest_found(options.budget, kept.peak_bytes);
+    const Bytes smallest = optimizer.smallest_found(options.budget, kept.peak_bytes);
     return fail(
         ErrorCode::kNoAnswer,
         "no plan found within {} bytes in the time given; the smallest found needs {} bytes, "
         "and {} bytes are needed by any plan",
-        options.budget, smallest, floor.bytes);
+        options.budget, smallest, least.bytes);
   }
-  Fit out =
-      finish(workload, options, fitter, std::move(*found), kept, options.budget, watch.seconds());
-  if (!options.deterministic) out.runners_up = fitter.take_runners_up();
+  Fit out = finish(workload, options, optimizer, std::move(*found), kept, options.budget,
+                   watch.seconds());
+  if (!options.deterministic) out.runners_up = optimizer.take_runners_up();
   return out;
 }
 
@@ -151,13 +140,13 @@ Result<std::vector<Fit>> task_by_task(const Workload& workload, const FitOptions
   const Stopwatch watch;
   std::vector<Fit> out;
   if (!options.remedies.swap) return out;
-  Fitter fitter(workload, options);
-  for (const double share : kStays) {
+  ScheduleOptimizer optimizer(workload, options);
+  for (const double share : options.search.stay_shares) {
     const Bytes stays(static_cast<std::int64_t>(share * static_cast<double>(options.budget.value)));
-    std::optional<Candidate> found = fitter.task_by_task(options.budget, stays);
+    std::optional<Candidate> found = optimizer.task_by_task(options.budget, stays);
     if (!found) continue;
-    out.push_back(finish(workload, options, fitter, std::move(*found), fitter.keep_all().schedule,
-                         options.budget, watch.seconds()));
+    out.push_back(finish(workload, options, optimizer, std::move(*found),
+                         optimizer.keep_all().schedule, options.budget, watch.seconds()));
   }
   return out;
 }
@@ -177,17 +166,17 @@ Result<std::vector<Fit>> ladder(const Workload& workload, const FitOptions& opti
   const Stopwatch watch;
   FitOptions counted = options;
   counted.deterministic = true;
-  Fitter fitter(workload, counted);
-  const Schedule& kept = fitter.keep_all().schedule;
-  const Floor floor = floor_of(workload, options.remedies);
-  if (options.budget < floor.bytes) return does_not_fit(workload, options.budget, floor);
-  std::vector<Candidate> candidates = climb(fitter, counted, kept, floor.bytes);
+  ScheduleOptimizer optimizer(workload, counted);
+  const Schedule& kept = optimizer.keep_all().schedule;
+  const MemoryBound least = memory_bound(workload, options.remedies);
+  if (options.budget < least.bytes) return does_not_fit(workload, options.budget, least);
+  std::vector<Candidate> candidates = climb(optimizer, counted, kept, least.bytes);
   std::sort(candidates.begin(), candidates.end(),
             [](const Candidate& a, const Candidate& b) { return faster(a.schedule, b.schedule); });
   std::vector<Fit> out;
   for (Candidate& candidate : candidates) {
     if (candidate.schedule.peak_bytes > options.budget) continue;
-    out.push_back(finish(workload, options, fitter, std::move(candidate), kept, options.budget,
+    out.push_back(finish(workload, options, optimizer, std::move(candidate), kept, options.budget,
                          watch.seconds()));
   }
   return out;
@@ -196,18 +185,18 @@ Result<std::vector<Fit>> ladder(const Workload& workload, const FitOptions& opti
 Result<std::vector<Fit>> sweep(const Workload& workload, const FitOptions& options, int points) {
   PLIMSOLL_RETURN_IF_ERROR(verify(workload));
   const Stopwatch watch;
-  Fitter fitter(workload, options);
-  const Schedule& kept = fitter.keep_all().schedule;
-  const Floor floor = floor_of(workload, options.remedies);
-  const std::vector<Candidate> candidates = climb(fitter, options, kept, floor.bytes);
+  ScheduleOptimizer optimizer(workload, options);
+  const Schedule& kept = optimizer.keep_all().schedule;
+  const MemoryBound least = memory_bound(workload, options.remedies);
+  const std::vector<Candidate> candidates = climb(optimizer, options, kept, least.bytes);
   std::vector<Fit> curve;
-  const std::int64_t span = kept.peak_bytes.value - floor.bytes.value;
+  const std::int64_t span = kept.peak_bytes.value - least.bytes.value;
   for (int i = 0; i < points; ++i) {
     const Bytes budget(kept.peak_bytes.value - span / std::max(1, points) * i);
     const Candidate* best = fastest_within(candidates, budget);
     if (best == nullptr) break;
     if (!curve.empty() && curve.back().schedule.peak_bytes == best->schedule.peak_bytes) continue;
-    curve.push_back(finish(workload, options, fitter, *best, kept, budget, watch.seconds()));
+    curve.push_back(finish(workload, options, optimizer, *best, kept, budget, watch.seconds()));
   }
   return curve;
 }

@@ -3,79 +3,39 @@
 // One decision is taken for every gap between two uses of a value: keep it, recompute it, swap it
 // or encode it. Choosing them all at best is NP-hard even on one fixed order, so:
 //   1. order for a low peak (order.h), unless the given order must stand;
-//   2. construct by look-ahead eviction under the hard budget, again and again with perturbed
-//   prices
-//      (construct.h): every run is feasible, the first takes milliseconds;
-//   3. improve by local search over retention intervals, with moves of operators (retention.h);
-//   4. bound from below (bounds.h), so that the answer says how far from the best it can be.
-// Rejected: integer programs as the planner (minutes at 50 nodes, days at 350), and dynamic
-// programs over segments (chains only). Both remain as judges and seeds.
+//   2. evict greedily under the hard budget, again and again with perturbed prices
+//      (greedy_evictor.h): every run is feasible, the first takes milliseconds;
+//   3. improve by local search over retention intervals, with moves of operators
+//      (interval_search.h), and over one decision per gap where values may be swapped
+//      (gap_search.h);
+//   4. bound from below (time_bound.h), so that the answer says how far from the best it can be.
+// docs/searching.md has the whole with what each search gains. Rejected: integer programs as the
+// planner (minutes at 50 nodes, days at 350), and dynamic programs over segments (chains only).
+// Both remain, as a proof (prove.h) and as starting points (segments.h).
 //
 // Works as an anytime search: `deadline` in seconds, `stop` to end it, the best so far is the
 // answer. With `deterministic` the search is cut by counts instead of clocks, and candidates come
 // from one fixed ladder of budgets whatever budget was asked: the answer is the fastest candidate
 // that fits, so a smaller budget never gives a larger peak and a larger one never a slower plan.
 //
-// Failures: kDoesNotFit below the proven floor (what must be in memory at one task, whatever the
-// plan), with the floor and its tensors in the message; kNoAnswer when none was found above it;
-// kUsage and kBadInput for options and workloads that make no sense.
+// Failures: kDoesNotFit below the proven lower bound (what must be in memory at one task, whatever
+// the plan), with the bound and its limiting tensors in the message; kNoAnswer when none was found
+// above it; kUsage and kBadInput for options and workloads that make no sense.
 //
 // Cost: first plan O(evictions · 64 + tasks), about 4 µs a task; memory O(tasks²/8) bytes for the
 // local search, which is left out above kRetentionLimit (values · tasks).
 #pragma once
 
-#include <atomic>
-#include <cstdint>
-#include <functional>
-#include <string>
 #include <vector>
 
 #include "plimsoll/base/result.h"
 #include "plimsoll/base/units.h"
+#include "plimsoll/schedule/bounds/memory_bound.h"
+#include "plimsoll/schedule/fit_options.h"
 #include "plimsoll/schedule/schedule.h"
 #include "plimsoll/schedule/workload/workload.h"
 
 namespace plimsoll::schedule {
-
-struct Remedies {
-  bool recompute = true;
-  bool swap = false;
-  bool encode = false;
-  bool lossy = false;  // lossy encodings too
-
-  bool operator==(const Remedies&) const = default;
-};
-
-enum class OrderChoice { kGiven, kList, kSearch };
-
-struct FitProgress {
-  double seconds = 0;  // of the best schedule so far
-  Bytes peak_bytes;
-  double elapsed = 0;
-};
-
-struct FitOptions {
-  Bytes budget = Bytes::max();
-  Remedies remedies;
-  OrderChoice order = OrderChoice::kSearch;
-  CopyRates copies;
-  double deadline_seconds = 3;
-  bool deterministic = false;
-  std::int64_t work = 1;  // times the usual counts, when deterministic
-  std::uint64_t seed = 1;
-  int threads = 1;
-  std::function<void(const FitProgress&)> on_better;  // called from one thread at a time
-  const std::atomic<bool>* stop = nullptr;            // set it to end the search early
-  // say how fast any schedule of its order could be
-  bool bound = true;
-};
-
-// What one task must have in memory at once, whatever the plan.
-struct Floor {
-  Bytes bytes;
-  TaskId task;                // none: the end of the step
-  std::vector<ValueId> wall;  // largest first
-};
 
 struct Fit {
   Schedule schedule;
@@ -84,7 +44,7 @@ struct Fit {
   double keep_all_seconds = 0;
   // no schedule of this order within the budget is faster; 0: not asked for
   double bound_seconds = 0;
-  Floor floor;
+  MemoryBound memory_bound;
   bool optimal = false;  // reached its bound
   // What was best before it, fastest first, within the budget too: for callers that need more than
   // bytes alive.
@@ -102,8 +62,8 @@ Result<Fit> fit(const Workload& workload, const FitOptions& options);
 // values stay, down to none; fewer where a value can neither stay nor leave.
 Result<std::vector<Fit>> task_by_task(const Workload& workload, const FitOptions& options);
 
-// The curve from keep-all down to the smallest that works: one ladder of candidates, monotone. At
-// most `points` of them, largest budget first.
+// The curve from the no-recompute plan down to the smallest that works: one ladder of candidates,
+// monotone. At most `points` of them, largest budget first.
 Result<std::vector<Fit>> sweep(const Workload& workload, const FitOptions& options,
                                int points = 16);
 
@@ -113,18 +73,16 @@ double bound_for_order_of(const Schedule& schedule, const Workload& workload,
                           const FitOptions& options);
 
 // Every candidate of the ladder that options.budget would hold, fastest first: for callers that can
-// verifier a schedule only by what comes after it (packing). The same ladder for every budget, by
+// judge a schedule only by what comes after it (packing). The same ladder for every budget, by
 // counted work, so the first that suits is monotone in the budget.
 Result<std::vector<Fit>> ladder(const Workload& workload, const FitOptions& options);
 
-// The smallest budget for which a plan was found, by bisection; at least the floor. Two dozen
-// constructions.
+// The smallest budget for which a plan was found, by bisection; at least the proven lower bound.
+// Two dozen walks.
 Bytes smallest_found(const Workload& workload, const FitOptions& options);
 
-// Everything stays until its last reader; in place where offered. The baseline of every overhead.
+// The no-recompute plan: everything stays until its last reader; in place where offered. The
+// baseline of every overhead.
 Schedule keep_all(const Workload& workload);
-
-// The proven smallest budget: no plan with these remedies can use less.
-Floor floor_of(const Workload& workload, const Remedies& remedies);
 
 }  // namespace plimsoll::schedule

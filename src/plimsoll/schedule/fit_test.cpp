@@ -10,7 +10,7 @@
 
 #include "plimsoll/base/random.h"
 #include "plimsoll/schedule/bounds/prove.h"
-#include "plimsoll/schedule/search/fitter.h"
+#include "plimsoll/schedule/search/schedule_optimizer.h"
 #include "plimsoll/schedule/search/strategies.h"
 #include "plimsoll/schedule/testing/layered_network.h"
 #include "plimsoll/schedule/testing/training_graphs.h"
@@ -138,7 +138,7 @@ void fit_random(std::uint64_t seed, Tally& tally) {
   if (!fitted) {
     const bool refused = fitted.error().code == ErrorCode::kDoesNotFit;
     ASSERT_TRUE(refused || fitted.error().code == ErrorCode::kNoAnswer) << fitted.error().message;
-    ASSERT_EQ(refused, budget < floor_of(workload, remedies).bytes);
+    ASSERT_EQ(refused, budget < memory_bound(workload, remedies).bytes);
     ++(refused ? tally.refused : tally.unanswered);
     return;
   }
@@ -149,7 +149,7 @@ void fit_random(std::uint64_t seed, Tally& tally) {
   EXPECT_EQ(replay->host_peak_bytes, fitted->schedule.host_peak_bytes);
   EXPECT_DOUBLE_EQ(replay->seconds, fitted->schedule.seconds);
   EXPECT_GE(fitted->schedule.seconds, fitted->bound_seconds * (1 - 1e-9));
-  EXPECT_GE(fitted->schedule.peak_bytes, fitted->floor.bytes);
+  EXPECT_GE(fitted->schedule.peak_bytes, fitted->memory_bound.bytes);
 }
 
 TEST(Fit, NeverExceedsTheBudgetAndIsAlwaysRightOnRandomGraphs) {
@@ -170,7 +170,7 @@ TEST_P(SlowFitShards, NeverExceedTheBudgetAndAreAlwaysRight) {
   for (std::uint64_t seed = first; seed < first + 625 && !::testing::Test::HasFatalFailure();
        ++seed)
     fit_random(seed, tally);
-  EXPECT_GT(tally.fitted, 150);  // many budgets are below the floor
+  EXPECT_GT(tally.fitted, 150);  // many budgets are below the proven lower bound
 }
 
 INSTANTIATE_TEST_SUITE_P(SlowSeeds, SlowFitShards, ::testing::Range(0, 16));
@@ -187,11 +187,11 @@ FitOptions counted(Bytes budget) {
 std::optional<Schedule> searched(const Workload& workload, FitOptions options, double times) {
   options.deterministic = true;
   options.order = OrderChoice::kGiven;
-  Fitter fitter(workload, options);
-  Effort effort = counted_effort(fitter.problem());
+  ScheduleOptimizer optimizer(workload, options);
+  Effort effort = counted_effort(optimizer.problem(), options.search);
   effort.restarts = std::llround(times * static_cast<double>(effort.restarts));
   effort.moves = std::llround(times * static_cast<double>(effort.moves));
-  auto found = fitter.search(options.budget, effort, options.seed);
+  auto found = optimizer.search(options.budget, effort, options.seed);
   if (!found) return std::nullopt;
   return std::move(found->schedule);
 }
@@ -242,8 +242,8 @@ TEST(Fit, SaysNoAnswerAboveTheFloorWithTheSmallestItFound) {
   // Both sources are read at the end, so both stay: more than any one task needs.
   Workload workload = unit_chain(6);
   for (Task& task : workload.tasks) task.once = true;
-  const Floor floor = floor_of(workload, Remedies{});
-  const auto fitted = fit(workload, counted(floor.bytes));
+  const MemoryBound least = memory_bound(workload, Remedies{});
+  const auto fitted = fit(workload, counted(least.bytes));
   ASSERT_FALSE(fitted);
   EXPECT_EQ(fitted.error().code, ErrorCode::kNoAnswer);
   EXPECT_NE(fitted.error().message.find("the smallest found needs 7"), std::string::npos)
@@ -252,11 +252,11 @@ TEST(Fit, SaysNoAnswerAboveTheFloorWithTheSmallestItFound) {
 
 TEST(Fit, NamesTheWallBelowTheFloor) {
   const Workload workload = small_resnet(2);
-  const Floor floor = floor_of(workload, Remedies{});
-  const auto fitted = fit(workload, counted(Bytes(floor.bytes.value - 1)));
+  const MemoryBound least = memory_bound(workload, Remedies{});
+  const auto fitted = fit(workload, counted(Bytes(least.bytes.value - 1)));
   ASSERT_FALSE(fitted);
   EXPECT_EQ(fitted.error().code, ErrorCode::kDoesNotFit);
-  EXPECT_NE(fitted.error().message.find(workload.value(floor.wall.front()).name),
+  EXPECT_NE(fitted.error().message.find(workload.value(least.limiting.front()).name),
             std::string::npos);
 }
 
@@ -293,7 +293,7 @@ TEST(Fit, SwapsWhatNothingElseCanRemove) {
   workload.tasks[2].scratch = Bytes(50);
   const auto fitted = fit(workload, options);
   ASSERT_TRUE(fitted) << fitted.error().message;
-  EXPECT_EQ(count(fitted->schedule).sent_out, Bytes(100));
+  EXPECT_EQ(count(fitted->schedule).copied_out, Bytes(100));
   EXPECT_TRUE(verify_schedule(workload, fitted->schedule, options.budget, options.copies));
   options.remedies.swap = false;
   EXPECT_FALSE(fit(workload, options));
@@ -321,7 +321,7 @@ TEST(Fit, SendsOptimizerStateOutFirst) {
   const auto fitted = fit(workload, quick(Bytes(8), Remedies{true, true, false, false}, 1));
   ASSERT_TRUE(fitted) << fitted.error().message;
   EXPECT_DOUBLE_EQ(fitted->schedule.seconds,
-                   fitted->keep_all_seconds + 0.01 + 0.4);  // the last send-out
+                   fitted->keep_all_seconds + 0.01 + 0.4);  // the last copy-out
   const auto verdict = verify_schedule(workload, fitted->schedule, Bytes(8), {10, 10, 0.01});
   EXPECT_TRUE(verdict) << verdict.error().message;
 }
@@ -369,7 +369,7 @@ TEST(LayeredNetwork, HasAboutAsManyEdgesAsThePublishedOnes) {
   }
 }
 
-// Walks that evict and remake thrash here; the search over intervals has to find the first plan.
+// Walks that evict and recompute thrash here; the search over intervals has to find the first plan.
 TEST(Fit, FindsAPlanWhereWalksOnlyThrash) {
   const Workload workload = layered_network({250, 11, 1, 3});
   const FitOptions options = counted(Bytes(keep_all(workload).peak_bytes.value * 85 / 100));
@@ -381,7 +381,7 @@ TEST(Fit, FindsAPlanWhereWalksOnlyThrash) {
 // The optimum by integer programming, on graphs small enough for it.
 struct ProofCase {
   int graphs = 3, tasks = 12, edges = 24;
-  int percent = 80;           // of the keep-all peak
+  int percent = 80;           // of the peak of the no-recompute plan
   double proof_seconds = 60;  // for the solver
   double times = 4;           // for the search, in counts
   double allowed = 1.01;      // times the optimum

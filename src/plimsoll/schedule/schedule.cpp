@@ -8,9 +8,9 @@ std::string_view name_of(ActionKind kind) {
       return "compute";
     case ActionKind::kRecompute:
       return "recompute";
-    case ActionKind::kSendOut:
+    case ActionKind::kCopyOut:
       return "send_out";
-    case ActionKind::kBringIn:
+    case ActionKind::kCopyIn:
       return "bring_in";
     case ActionKind::kEncode:
       return "encode";
@@ -31,8 +31,8 @@ ScheduleCounts count(const Schedule& schedule) {
     }
     const Bytes bytes = schedule.instances[action.reads.front().index()].bytes;
     if (action.kind == ActionKind::kRecompute) ++counts.recomputed;
-    if (action.kind == ActionKind::kSendOut) counts.sent_out += bytes;
-    if (action.kind == ActionKind::kBringIn) counts.brought_in += bytes;
+    if (action.kind == ActionKind::kCopyOut) counts.copied_out += bytes;
+    if (action.kind == ActionKind::kCopyIn) counts.copied_in += bytes;
     if (action.kind == ActionKind::kEncode) counts.encoded += bytes;
   }
   return counts;

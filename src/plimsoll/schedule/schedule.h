@@ -5,8 +5,8 @@
 // so "is this read right" is a question about one instance and one place in the list.
 //
 //   value x   instance 0 (device)  made by compute a, read by b, dropped
-//             instance 1 (host)    made by a send-out of instance 0
-//             instance 2 (device)  made by a bring-in of instance 1, read by c, dropped
+//             instance 1 (host)    made by a copy-out of instance 0
+//             instance 2 (device)  made by a copy-in of instance 1, read by c, dropped
 //
 // Three streams run side by side: compute, copy-out, copy-in. On one stream actions run in list
 // order; across streams an action waits for the actions it names. The list order is also the order
@@ -52,11 +52,14 @@ struct Instance {
   bool operator==(const Instance&) const = default;
 };
 
+// What can happen, in the words of every stage: the searches list these (search/action_list.h), a
+// Schedule has them with instances and streams, a plan (plan/plan.h) with buffers and offsets. What
+// was decided about one gap between two uses is a Remedy (remedies.h).
 enum class ActionKind : std::uint8_t {
   kCompute,    // the first run of a task
   kRecompute,  // any later run
-  kSendOut,    // device -> host
-  kBringIn,    // host -> device
+  kCopyOut,    // device -> host
+  kCopyIn,     // host -> device
   kEncode,     // device -> encoded
   kDecode,     // encoded -> device
   kDrop,       // the instance's memory is free from here on
@@ -93,8 +96,8 @@ std::string_view name_of(ActionKind kind);
 
 struct ScheduleCounts {
   std::int64_t recomputed = 0;  // actions
-  Bytes sent_out;
-  Bytes brought_in;
+  Bytes copied_out;
+  Bytes copied_in;
   Bytes encoded;  // bytes before encoding
 };
 ScheduleCounts count(const Schedule& schedule);

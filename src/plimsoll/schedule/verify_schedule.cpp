@@ -182,10 +182,10 @@ class Verifier {
       return from.form == before && to.form == after && action.stream == stream;
     };
     switch (action.kind) {
-      case ActionKind::kSendOut:
+      case ActionKind::kCopyOut:
         return value.swappable && is(Form::kDevice, Form::kHost, Stream::kCopyOut) &&
                action.seconds == copies_.out_seconds(value.bytes);
-      case ActionKind::kBringIn:
+      case ActionKind::kCopyIn:
         return is(Form::kHost, Form::kDevice, Stream::kCopyIn) &&
                action.seconds == copies_.in_seconds(value.bytes);
       case ActionKind::kEncode:

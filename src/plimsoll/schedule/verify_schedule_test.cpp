@@ -25,7 +25,7 @@ Status verifier(const Workload& workload, const Schedule& schedule) {
 TEST(ScheduleVerifier, AcceptsWhatThePlannerMakes) {
   const Workload workload = small_resnet(3);
   const Schedule schedule = swapping_fit(workload).schedule;
-  ASSERT_GT(count(schedule).sent_out, Bytes(0));
+  ASSERT_GT(count(schedule).copied_out, Bytes(0));
   EXPECT_TRUE(verifier(workload, schedule));
 }
 

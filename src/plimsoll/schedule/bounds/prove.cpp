@@ -160,10 +160,10 @@ class ModelText {
   }
   void bound_by_one(std::size_t t, std::size_t i) { name_all(t, i, " <= 1\n"); }
 
-  // What makes value i be there in stage t besides being run: held, or brought in.
-  void present(std::size_t t, std::size_t i, bool brought_in) {
+  // What makes value i be there in stage t besides being run: held, or copied in.
+  void present(std::size_t t, std::size_t i, bool copied_in) {
     if (i < t) add(" - S{}_{}", t, i);
-    if (swaps() && brought_in) add(" - I{}_{}", t, i);
+    if (swaps() && copied_in) add(" - I{}_{}", t, i);
   }
 
   void stage(std::size_t t, std::size_t n) {

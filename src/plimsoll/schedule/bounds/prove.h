@@ -7,19 +7,16 @@
 // a bound in less time.
 //
 // With copies the model knows swapping too: H[t,i] says the value is on the host at the start of
-// stage t, O[t,i] how much of it is sent out in stage t, I[t,i] that it comes in. Two ways to count
-// time:
+// stage t, O[t,i] how much of it is copied out in stage t, I[t,i] that it comes in. Two ways to
+// count time:
 //   kPerfect   the longest of compute, copies out and copies in, as if no stream ever waited, and
-//              what
-//              comes in is there at once: below every plan.
+//              what comes in is there at once: below every plan.
 //   kByStage   every stage takes the longest of its three streams, what comes in can be used from
-//              the
-//              next stage on, what goes out stays until the stage ends: a plan that can be run, so
-//              a
-//              good search finds one about as fast.
+//              the next stage on, what goes out stays until the stage ends: a plan that can be run,
+//              so a good search finds one about as fast.
 //
-// For workloads of single-output tasks without sources, scratch, in-place or
-// kept values: what the model knows. Used by `--prove` and by the tests, never by planning.
+// For workloads of single-output tasks without sources, scratch, in-place or kept values: what the
+// model knows. Used by `--prove` and by the tests, never by planning.
 #pragma once
 
 #include <atomic>

@@ -8,22 +8,19 @@
 namespace plimsoll::schedule {
 namespace {
 
-constexpr double kHeat = 0.01;  // starting temperature, as a fraction of the step's time
-constexpr double kGapHeatTasks = 60;
-constexpr int kLegs = 8;  // each leg of the way starts from the best so far
-
 class GapSearch {
  public:
-  GapSearch(const Problem& problem, const Sequence& sequence, ConstructSettings start,
-            std::uint64_t seed, const GapSearchSettings& settings)
-      : p_(problem),
-        walk_(problem, sequence, seed),
-        random_(seed * 31 + 7),
+  GapSearch(const Problem& problem, const Sequence& sequence, EvictorSettings start,
+            std::uint64_t seed, const SearchOptions& options, const GapSearchSettings& settings)
+      : how_(options.gaps),
+        prices_(options.evictor),
+        walk_(problem, sequence, seed, options.evictor),
+        random_(seed * options.seeds.gap_factor + options.seeds.gap_offset),
         now_(std::move(start)),
         s_(settings) {
     if (now_.gaps.empty()) now_.gaps.resize(walk_.gaps());
-    const double share = std::min(1.0, kGapHeatTasks / std::max<double>(1, problem.tasks));
-    heat_ = kHeat * share * problem.total_seconds;
+    const double share = std::min(1.0, how_.heat_tasks / std::max<double>(1, problem.tasks));
+    heat_ = how_.heat * share * problem.total_seconds;
     best_ = now_;
     hopeless_ = now_.give_up_seconds;
   }
@@ -33,7 +30,7 @@ class GapSearch {
     int leg = 0;
     double done = 0;
     while ((done = s_.progress()) < 1) {
-      if (static_cast<int>(done * kLegs) > leg) {
+      if (static_cast<int>(done * how_.legs) > leg) {
         ++leg;
         now_ = best_;
         seconds_ = best_seconds_;
@@ -61,11 +58,13 @@ class GapSearch {
     const double alpha = now_.alpha;
     const double copy_weight = now_.copy_weight;
     undo_.clear();
-    if (random_.chance(0.05)) {
-      now_.alpha = 0.3 + 1.5 * random_.uniform();
-      now_.copy_weight = random_.chance(0.3) ? 0 : random_.uniform();
+    if (random_.chance(how_.price_chance)) {
+      now_.alpha = prices_.alpha_least + prices_.alpha_range * random_.uniform();
+      now_.copy_weight = random_.chance(prices_.free_copies_chance) ? 0 : random_.uniform();
     }
-    for (int i = 0; i < 4 && (i == 0 || random_.chance(0.4)); ++i) change_one();
+    for (int i = 0; i < how_.most_changes && (i == 0 || random_.chance(how_.next_change_chance));
+         ++i)
+      change_one();
     const double slack = -temperature * std::log(1 - random_.uniform());
     if (play(seconds_ + slack)) return;
     for (auto it = undo_.rbegin(); it != undo_.rend(); ++it) now_.gaps[it->first] = it->second;
@@ -74,27 +73,29 @@ class GapSearch {
   }
 
   void change_one() {
-    const bool known = !left_.empty() && random_.chance(0.6);
-    const auto gap = known ? left_[any_of(left_.size())] : any_of(now_.gaps.size());
+    const bool emptied = !left_.empty() && random_.chance(how_.emptied_chance);
+    const auto gap = emptied ? left_[any_of(left_.size())] : any_of(now_.gaps.size());
     GapChoice& choice = now_.gaps[gap];
     undo_.emplace_back(gap, choice);
-    if (random_.chance(0.15)) {
-      choice.lead = static_cast<float>(0.5 * std::exp(2.5 * random_.uniform()));
+    if (random_.chance(how_.lead_chance)) {
+      choice.lead =
+          static_cast<float>(how_.lead_least * std::exp(how_.log_lead_range * random_.uniform()));
       return;
     }
-    constexpr GapMode kModes[] = {GapMode::kFree, GapMode::kStay, GapMode::kDrop, GapMode::kSwap,
-                                  GapMode::kEncode};
-    choice.mode = kModes[any_of(std::size(kModes))];
+    constexpr Remedy kRemedies[] = {Remedy::kUndecided, Remedy::kKeep, Remedy::kDrop, Remedy::kSwap,
+                                    Remedy::kEncode};
+    choice.remedy = kRemedies[any_of(std::size(kRemedies))];
   }
 
   std::size_t any_of(std::size_t size) {
     return static_cast<std::size_t>(random_.below(static_cast<std::int64_t>(size)));
   }
 
-  const Problem& p_;
-  Construct walk_;
+  const GapSearchOptions& how_;
+  const EvictorOptions& prices_;
+  GreedyEvictor walk_;
   Random random_;
-  ConstructSettings now_, best_;
+  EvictorSettings now_, best_;
   const GapSearchSettings& s_;
   double heat_ = 0;
   double hopeless_ = 0;
@@ -107,37 +108,38 @@ class GapSearch {
 }  // namespace
 
 std::vector<GapChoice> choices_of(const Problem& problem, const Sequence& sequence,
-                                  const Script& script) {
+                                  const ActionList& list) {
   std::vector<GapChoice> gaps(sequence.readers.items.size() + at(problem.values));
-  std::vector<GapMode> since(at(problem.values),
-                             GapMode::kStay);  // since the last first run to read it
+  std::vector<Remedy> since(at(problem.values),
+                            Remedy::kKeep);  // since the last first run to read it
   std::vector<char> made(at(problem.values), 0);
   Index stage = 0;
-  for (const ScriptStep& step : script.steps) {
-    if (step.kind == ScriptStep::Kind::kBringIn) since[at(step.id)] = GapMode::kSwap;
-    if (step.kind == ScriptStep::Kind::kDecode) since[at(step.id)] = GapMode::kEncode;
-    if (step.kind != ScriptStep::Kind::kRun) continue;
-    if (stage < problem.tasks && sequence.order[at(stage)] == step.id) {
-      for (Index u : problem.inputs[step.id]) {
+  for (const ListedAction& action : list.actions) {
+    if (action.kind == ActionKind::kCopyIn) since[at(action.id)] = Remedy::kSwap;
+    if (action.kind == ActionKind::kDecode) since[at(action.id)] = Remedy::kEncode;
+    if (action.kind != ActionKind::kCompute) continue;
+    if (stage < problem.tasks && sequence.order[at(stage)] == action.id) {
+      for (Index u : problem.inputs[action.id]) {
         const auto readers = sequence.readers[u];
         const auto k = std::lower_bound(readers.begin(), readers.end(), stage) - readers.begin();
-        gaps[at(sequence.readers.starts[at(u)]) + at(u) + static_cast<std::size_t>(k)].mode =
-            std::exchange(since[at(u)], GapMode::kStay);
+        gaps[at(sequence.readers.starts[at(u)]) + at(u) + static_cast<std::size_t>(k)].remedy =
+            std::exchange(since[at(u)], Remedy::kKeep);
       }
       ++stage;
     }
-    for (Index v : problem.outputs[step.id]) {
-      if (made[at(v)]) since[at(v)] = GapMode::kDrop;
+    for (Index v : problem.outputs[action.id]) {
+      if (made[at(v)]) since[at(v)] = Remedy::kDrop;
       made[at(v)] = 1;
     }
   }
   return gaps;
 }
 
-void search_gaps(const Problem& problem, const Sequence& sequence, ConstructSettings start,
-                 std::uint64_t seed, const GapSearchSettings& settings) {
+void search_gaps(const Problem& problem, const Sequence& sequence, EvictorSettings start,
+                 std::uint64_t seed, const SearchOptions& options,
+                 const GapSearchSettings& settings) {
   if (problem.tasks < 2) return;
-  GapSearch(problem, sequence, std::move(start), seed, settings).run();
+  GapSearch(problem, sequence, std::move(start), seed, options, settings).run();
 }
 
 }  // namespace plimsoll::schedule

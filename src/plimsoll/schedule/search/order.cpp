@@ -8,9 +8,6 @@
 namespace plimsoll::schedule {
 namespace {
 
-// Sinks · tasks up to which it is tried which sinks to finish together.
-constexpr std::int64_t kJoinLimit = 1'000'000;
-
 std::int64_t made_by(const Problem& p, Index task) {
   std::int64_t bytes = 0;
   for (Index v : p.outputs[task]) bytes += p.bytes[at(v)];
@@ -25,8 +22,10 @@ bool reads(const Problem& p, Index task, Index value) {
 // Two neighbours, what the places hold, and what they would hold after a swap.
 class Mover {
  public:
-  Mover(const Problem& problem, std::vector<Index> order, std::int64_t budget)
+  Mover(const Problem& problem, std::vector<Index> order, std::int64_t budget,
+        const OrderSearchOptions& options)
       : p_(problem),
+        over_budget_weight_(options.over_budget_weight),
         order_(std::move(order)),
         budget_(budget),
         last_(at(problem.values), kNoIndex) {
@@ -70,7 +69,7 @@ class Mover {
   double badness(std::int64_t bytes) const {
     const double share = static_cast<double>(bytes) / scale_;
     const double over = static_cast<double>(std::max<std::int64_t>(0, bytes - budget_)) / scale_;
-    return 100 * over + share * share;
+    return over_budget_weight_ * over + share * share;
   }
 
   bool can_swap(Index i) const {
@@ -109,6 +108,7 @@ class Mover {
 
  private:
   const Problem& p_;
+  double over_budget_weight_;
   std::vector<Index> order_;
   std::int64_t budget_;
   std::vector<Index> last_;  // position of the last reader
@@ -119,7 +119,7 @@ class Mover {
 }  // namespace
 
 std::vector<std::int64_t> bytes_over_time(const Problem& problem, const std::vector<Index>& order) {
-  const Mover mover(problem, order, 0);
+  const Mover mover(problem, order, 0, {});
   std::vector<std::int64_t> out;
   out.reserve(order.size());
   std::int64_t held = 0;
@@ -133,8 +133,7 @@ std::vector<std::int64_t> bytes_over_time(const Problem& problem, const std::vec
   return out;
 }
 
-std::vector<Index> list_order(const Problem& p) {
-  constexpr std::size_t kLook = 64;
+std::vector<Index> list_order(const Problem& p, const OrderSearchOptions& options) {
   std::vector<Index> missing(at(p.tasks),
                              0);  // inputs not made, readers before an overwrite not run
   std::vector<Index> unread(at(p.values), 0);
@@ -156,7 +155,8 @@ std::vector<Index> list_order(const Problem& p) {
     std::int64_t best_bytes = std::numeric_limits<std::int64_t>::max();
     Index best = kNoIndex;
     std::size_t looked = 0;
-    for (auto it = ready.begin(); it != ready.end() && looked < kLook; ++it, ++looked) {
+    for (auto it = ready.begin(); it != ready.end() && looked < options.list_candidates;
+         ++it, ++looked) {
       std::int64_t bytes = made_by(p, *it);
       for (Index u : p.inputs[*it])
         bytes -= unread[at(u)] == 1 && !p.keep[at(u)] ? p.bytes[at(u)] : 0;
@@ -214,12 +214,13 @@ double area(const Problem& p, const std::vector<Index>& order) {
   return std::accumulate(bytes.begin(), bytes.end(), 0.0);
 }
 
-// Lets a sink share the turn of the one before it wherever that holds fewer bytes over time.
-std::vector<Index> joined(const Problem& p, std::vector<Index> rank) {
+// Lets a sink be finished together with the one before it wherever that holds fewer bytes over
+// time.
+std::vector<Index> joined(const Problem& p, std::vector<Index> rank, std::int64_t limit) {
   std::vector<Index> sinks = rank;
   std::sort(sinks.begin(), sinks.end());
   sinks.erase(std::unique(sinks.begin(), sinks.end()), sinks.end());
-  if (std::ssize(sinks) * p.tasks > kJoinLimit) return rank;
+  if (std::ssize(sinks) * p.tasks > limit) return rank;
   double least = area(p, sorted_by(rank));
   for (std::size_t i = 1; i < sinks.size(); ++i) {
     std::vector<Index> together = rank;
@@ -239,38 +240,41 @@ std::vector<Index> sink_order(const Problem& p) {
   return sorted_by(first_sinks(p));
 }
 
-std::vector<Index> mirror_order(const Problem& p, Index turn) {
-  std::vector<Index> order = sorted_by(joined(p, first_sinks(p)));
-  std::stable_partition(order.begin(), order.end(), [&](Index t) { return t < turn; });
-  std::vector<Index> last(at(turn), 0);  // place at which the other half is done with the task
-  for (std::size_t place = at(turn); place < order.size(); ++place) {
+std::vector<Index> mirror_order(const Problem& p, Index first_backward,
+                                const OrderSearchOptions& options) {
+  std::vector<Index> order = sorted_by(joined(p, first_sinks(p), options.join_limit));
+  std::stable_partition(order.begin(), order.end(), [&](Index t) { return t < first_backward; });
+  std::vector<Index> last(at(first_backward),
+                          0);  // place at which the other half is done with the task
+  for (std::size_t place = at(first_backward); place < order.size(); ++place) {
     for (Index u : p.inputs[order[place]]) {
       const Index made = p.producer[at(u)];
-      if (made != kNoIndex && made < turn) last[at(made)] = static_cast<Index>(place);
+      if (made != kNoIndex && made < first_backward) last[at(made)] = static_cast<Index>(place);
     }
   }
-  for (Index t = turn - 1; t >= 0; --t) {
+  for (Index t = first_backward - 1; t >= 0; --t) {
     for (Index v : p.outputs[t]) {
       for (Index reader : p.readers[v]) {
-        if (reader < turn) last[at(t)] = std::max(last[at(t)], last[at(reader)]);
+        if (reader < first_backward) last[at(t)] = std::max(last[at(t)], last[at(reader)]);
       }
     }
   }
-  std::iota(order.begin(), order.begin() + turn, 0);
-  std::stable_sort(order.begin(), order.begin() + turn,
+  std::iota(order.begin(), order.begin() + first_backward, 0);
+  std::stable_sort(order.begin(), order.begin() + first_backward,
                    [&](Index a, Index b) { return last[at(a)] > last[at(b)]; });
   return order;
 }
 
 std::vector<Index> lower_order(const Problem& problem, std::vector<Index> order,
-                               std::int64_t budget, std::int64_t swaps, Random& random) {
+                               std::int64_t budget, std::int64_t swaps, Random& random,
+                               const OrderSearchOptions& options) {
   if (order.size() < 3) return order;
-  Mover mover(problem, std::move(order), budget);
+  Mover mover(problem, std::move(order), budget, options);
   const Index size = mover.size();
-  const std::int64_t longest = std::min<std::int64_t>(size, 256);
+  const std::int64_t longest = std::min<std::int64_t>(size, options.longest_move);
   while (swaps > 0) {
     const auto start = static_cast<Index>(random.below(size));
-    const bool later = random.chance(0.5);
+    const bool later = random.chance(options.later_chance);
     const std::int64_t far = 1 + random.below(longest);
     double now = 0, best = -1e-15;
     std::int64_t done = 0, best_at = 0;

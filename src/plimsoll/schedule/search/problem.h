@@ -2,7 +2,7 @@
 //
 // The search touches neighbours millions of times a second, so names, optionals and nested vectors
 // are gone: flat arrays, int32 indices, one packed list per relation. What a remedy forbids is
-// already decided here: a value may be made again only if recompute is on, its task is not `once`
+// already decided here: a value may be recomputed only if recompute is on, its task is not `once`
 // and all of that task's outputs allow it; at most one encoding per value is left (the smallest
 // allowed one).
 //
@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include "plimsoll/schedule/fit.h"
+#include "plimsoll/schedule/remedies.h"
 #include "plimsoll/schedule/workload/workload.h"
 
 namespace plimsoll::schedule {
@@ -67,9 +67,9 @@ struct Problem {
 
   bool has_overwriters = false;
   double total_seconds = 0;
-  double copy_seconds = 0;  // of sending out and fetching every swappable value once
+  double copy_seconds = 0;  // of copying every swappable value out and in once
 
-  bool remakeable(Index value) const {
+  bool recomputable(Index value) const {
     const Index task = producer[static_cast<std::size_t>(value)];
     return task != kNoIndex && rerunnable[static_cast<std::size_t>(task)];
   }

@@ -2,15 +2,11 @@
 
 #include <algorithm>
 
+#include "plimsoll/schedule/search/action_list.h"
 #include "plimsoll/schedule/search/order.h"
-#include "plimsoll/schedule/search/script.h"
 
 namespace plimsoll::schedule {
 namespace {
-
-constexpr int kRounds = 8;
-constexpr std::int64_t kSwapsPerTask = 256;
-constexpr std::int64_t kMostSwaps = 4'000'000;
 
 std::int64_t peak_of(const Problem& problem, const std::vector<Index>& order) {
   const std::vector<std::int64_t> bytes = bytes_over_time(problem, order);
@@ -30,9 +26,11 @@ class Orders {
   }
 
   void polish(std::vector<Index> order, Random& random) {
-    const std::int64_t swaps = std::min(kMostSwaps, kSwapsPerTask * problem_.tasks) / kRounds;
-    for (int round = 0; round < kRounds; ++round) {
-      const std::int64_t budget = peak_of(problem_, order) / 100 * 97;
+    constexpr ReorderOptions kHow;
+    const std::int64_t swaps =
+        std::min(kHow.most_swaps, kHow.swaps_per_task * problem_.tasks) / kHow.rounds;
+    for (int round = 0; round < kHow.rounds; ++round) {
+      const std::int64_t budget = peak_of(problem_, order) / 100 * kHow.aim_percent;
       order = lower_order(problem_, std::move(order), budget, swaps, random);
       offer(order);
     }
@@ -68,9 +66,7 @@ Result<Schedule> keep_all_in(const Workload& workload, const std::vector<TaskId>
   for (const TaskId task : order) indices.push_back(static_cast<Index>(task.index()));
   if (!is_runnable(problem, indices))
     return bad_input("the order breaks a dependency of the graph");
-  Script script;
-  for (const Index task : indices) script.steps.push_back({ScriptStep::Kind::kRun, task});
-  return link(problem, script);
+  return link(problem, run_in_order(indices));
 }
 
 }  // namespace plimsoll::schedule

@@ -13,7 +13,8 @@
 #include <vector>
 
 #include "plimsoll/base/result.h"
-#include "plimsoll/schedule/fit.h"
+#include "plimsoll/schedule/fit_options.h"
+#include "plimsoll/schedule/schedule.h"
 
 namespace plimsoll::schedule {
 

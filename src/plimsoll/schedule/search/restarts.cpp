@@ -7,55 +7,61 @@
 namespace plimsoll::schedule {
 namespace {
 
-constexpr std::int64_t kFruitless = 4000;
-
-void blur(ConstructSettings& settings, Random& random) {
-  if (random.chance(0.5)) settings.alpha = 0.3 + 1.5 * random.uniform();
-  settings.copy_weight = random.chance(0.3) ? 0 : random.uniform();
-  const double spread = 0.05 + 0.8 * random.uniform() * random.uniform();
+void blur(EvictorSettings& settings, const SearchOptions& options, Random& random) {
+  const EvictorOptions& prices = options.evictor;
+  const RestartOptions& how = options.restarts;
+  if (random.chance(how.alpha_chance))
+    settings.alpha = prices.alpha_least + prices.alpha_range * random.uniform();
+  settings.copy_weight = random.chance(prices.free_copies_chance) ? 0 : random.uniform();
+  const double spread = how.least_spread + how.spread_range * random.uniform() * random.uniform();
   for (double& weight : settings.weights) weight *= std::exp((random.uniform() * 2 - 1) * spread);
 }
 
-void change_some(ConstructSettings& settings, const std::vector<Index>& left, Random& random) {
-  for (std::int64_t i = 1 + random.below(6); i > 0; --i) {
+void change_some(EvictorSettings& settings, const std::vector<Index>& left,
+                 const RestartOptions& how, Random& random) {
+  for (std::int64_t i = 1 + random.below(how.most_values); i > 0; --i) {
     const auto v = at(left[static_cast<std::size_t>(random.below(std::ssize(left)))]);
-    const bool swap = !settings.swap_weights.empty() && random.chance(0.5);
-    (swap ? settings.swap_weights : settings.weights)[v] *= std::exp(4 * random.uniform() - 2);
+    const bool swap = !settings.swap_weights.empty() && random.chance(how.swap_weight_chance);
+    (swap ? settings.swap_weights : settings.weights)[v] *=
+        std::exp(how.log_weight_range * random.uniform() + how.log_weight_least);
   }
 }
 
 }  // namespace
 
 Restarted restart(const Problem& problem, std::span<const Sequence> orders, std::uint64_t seed,
-                  const RestartSettings& how) {
-  Random random(seed * 7919 + 1);
-  Restarted good{how.start, 0};
-  const bool swaps = !good.settings.swap_weights.empty();
+                  const SearchOptions& options, const RestartSettings& settings) {
+  const RestartOptions& how = options.restarts;
+  Random random(seed * options.seeds.restart_factor + options.seeds.restart_offset);
+  Restarted good{settings.start, 0};
+  const double some =
+      good.settings.swap_weights.empty() ? how.some_chance : how.some_chance_with_swap;
   std::vector<Index> left;
   double best = std::numeric_limits<double>::infinity();
-  Construct walk(problem, orders.front(), seed);
+  GreedyEvictor walk(problem, orders.front(), seed, options.evictor);
   std::int64_t fruitless = 0;
-  for (std::int64_t run = 0; !how.over(run) && (run <= 40 || fruitless <= kFruitless); ++run) {
+  for (std::int64_t run = 0;
+       !settings.over(run) && (run <= how.least_runs || fruitless <= how.fruitless); ++run) {
     const bool first = run < std::ssize(orders);
     const std::size_t which = first ? static_cast<std::size_t>(run)
-                              : random.chance(0.2)
+                              : random.chance(how.other_order_chance)
                                   ? static_cast<std::size_t>(random.below(std::ssize(orders)))
                                   : good.order;
-    ConstructSettings settings = good.settings;
-    settings.give_up_seconds = std::min(1.2 * best, how.hopeless_seconds);
-    if (!first && !left.empty() && random.chance(swaps ? 0.7 : 0.3)) {
-      change_some(settings, left, random);
+    EvictorSettings next = good.settings;
+    next.give_up_seconds = std::min(how.give_up_times * best, settings.hopeless_seconds);
+    if (!first && !left.empty() && random.chance(some)) {
+      change_some(next, left, how, random);
     } else if (!first) {
-      blur(settings, random);
+      blur(next, options, random);
     }
     walk.set_sequence(orders[which]);
     ++fruitless;
-    if (!walk.run(settings) || walk.seconds() >= best) continue;
+    if (!walk.run(next) || walk.seconds() >= best) continue;
     best = walk.seconds();
-    good = {std::move(settings), which};
+    good = {std::move(next), which};
     left = walk.left();
     fruitless = 0;
-    how.on_better(walk, which);
+    settings.on_better(walk, which);
   }
   return good;
 }

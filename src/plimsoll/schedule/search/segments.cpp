@@ -11,16 +11,18 @@ namespace {
 
 class Segments {
  public:
-  Segments(const Problem& problem, Index turn) : p_(problem), turn_(turn) {
-    const std::size_t forward = at(turn);
+  Segments(const Problem& problem, Index first_backward, double tolerance)
+      : p_(problem), first_backward_(first_backward), tolerance_(tolerance) {
+    const std::size_t forward = at(first_backward);
     std::vector<std::int64_t> change(forward + 1, 0);
     filled_.assign(forward + 1, 0);
     for (Index v = 0; v < p_.values; ++v) {
       const Index made = p_.producer[at(v)];
-      if (made == kNoIndex || made >= turn) continue;
+      if (made == kNoIndex || made >= first_backward) continue;
       const auto readers = p_.readers[v];
-      if (!readers.empty() && readers.back() >= turn) filled_[at(made) + 1] += p_.bytes[at(v)];
-      const auto last = std::lower_bound(readers.begin(), readers.end(), turn);
+      if (!readers.empty() && readers.back() >= first_backward)
+        filled_[at(made) + 1] += p_.bytes[at(v)];
+      const auto last = std::lower_bound(readers.begin(), readers.end(), first_backward);
       if (last == readers.begin()) continue;
       change[at(made) + 1] += p_.bytes[at(v)];
       change[at(*(last - 1)) + 1 > forward ? forward : at(*(last - 1)) + 1] -= p_.bytes[at(v)];
@@ -28,7 +30,7 @@ class Segments {
     std::partial_sum(filled_.begin(), filled_.end(), filled_.begin());
     crossing_.resize(forward + 1);
     std::partial_sum(change.begin(), change.end(), crossing_.begin());
-    for (Index t = 0; t < turn; ++t) {
+    for (Index t = 0; t < first_backward; ++t) {
       if (made_bytes(t) > 0) by_density_.push_back(t);
     }
     std::stable_sort(by_density_.begin(), by_density_.end(),
@@ -42,11 +44,12 @@ class Segments {
     const auto total = static_cast<double>(filled_.back());
     double before = 0;
     Index from = 0;
-    for (int s = 0; s < segments && from < turn_; ++s) {
+    for (int s = 0; s < segments && from < first_backward_; ++s) {
       const double share =
           shrinking ? 2.0 * (segments - s) / (1.0 * segments * (segments + 1)) : 1.0 / segments;
       before += share * total;
-      const Index to = s + 1 == segments ? turn_ : place(before, share * total / 4);
+      const Index to =
+          s + 1 == segments ? first_backward_ : place(before, share * total * tolerance_);
       for (Index t = from; t < to; ++t) group[at(t)] = s;
       from = std::max(from, to);
     }
@@ -54,22 +57,22 @@ class Segments {
   }
 
   // The plan that keeps what crosses a cut and the `kept` densest tasks.
-  Script plan(const std::vector<Index>& group, std::size_t kept) const {
+  ActionList plan(const std::vector<Index>& group, std::size_t kept) const {
     std::vector<char> stays(at(p_.tasks), 0);
     for (std::size_t i = 0; i < kept; ++i) stays[at(by_density_[i])] = 1;
-    const Index last = turn_ > 0 ? group[at(turn_ - 1)] : -1;
+    const Index last = first_backward_ > 0 ? group[at(first_backward_ - 1)] : -1;
     std::vector<char> dropped(at(p_.values), 0);
     for (Index v = 0; v < p_.values; ++v) {
       const Index made = p_.producer[at(v)];
-      if (made == kNoIndex || made >= turn_ || stays[at(made)] || group[at(made)] == last ||
-          !p_.remakeable(v) || p_.keep[at(v)])
+      if (made == kNoIndex || made >= first_backward_ || stays[at(made)] ||
+          group[at(made)] == last || !p_.recomputable(v) || p_.keep[at(v)])
         continue;
       const auto readers = p_.readers[v];
       dropped[at(v)] = std::none_of(readers.begin(), readers.end(), [&](Index reader) {
-        return reader < turn_ && group[at(reader)] != group[at(made)];
+        return reader < first_backward_ && group[at(reader)] != group[at(made)];
       });
     }
-    return replay(p_, std::move(dropped), group, turn_);
+    return replay(p_, std::move(dropped), group, first_backward_);
   }
 
   std::size_t choices() const { return by_density_.size(); }
@@ -100,7 +103,8 @@ class Segments {
   }
 
   const Problem& p_;
-  Index turn_;
+  Index first_backward_;
+  double tolerance_;
   std::vector<std::int64_t>
       filled_;  // per place: bytes made before it that the backward half reads
   std::vector<std::int64_t>
@@ -109,16 +113,17 @@ class Segments {
 };
 
 // Numbers of segments around the square root, both ways, by steps of a third.
-std::vector<int> ladder(Index forward) {
+std::vector<int> ladder(Index forward, const SegmentOptions& how) {
   std::vector<int> out;
   const double root = std::sqrt(static_cast<double>(std::max<Index>(1, forward)));
-  double more = root, less = root / 1.35;
-  while (more <= forward || less >= 2) {
-    if (less >= 2) out.push_back(static_cast<int>(std::lround(less)));
-    if (more <= forward / 3.0) out.push_back(static_cast<int>(std::lround(more)));
-    if (less < 2 && more > forward / 3.0) break;
-    more *= 1.35;
-    less /= 1.35;
+  const double most = forward / how.tasks_per_segment;
+  double more = root, less = root / how.step;
+  while (more <= forward || less >= how.fewest_segments) {
+    if (less >= how.fewest_segments) out.push_back(static_cast<int>(std::lround(less)));
+    if (more <= most) out.push_back(static_cast<int>(std::lround(more)));
+    if (less < how.fewest_segments && more > most) break;
+    more *= how.step;
+    less /= how.step;
   }
   out.erase(std::unique(out.begin(), out.end()), out.end());
   return out;
@@ -126,27 +131,27 @@ std::vector<int> ladder(Index forward) {
 
 }  // namespace
 
-void try_segments(const Problem& problem, Index turn, std::int64_t budget,
-                  const std::function<bool()>& stop,
-                  const std::function<void(const Script&)>& offer) {
-  if (turn < 4 || turn >= problem.tasks) return;
-  const Segments segments(problem, turn);
+void try_segments(const Problem& problem, Index first_backward, std::int64_t budget,
+                  const SegmentOptions& options, const std::function<bool()>& stop,
+                  const std::function<void(const ActionList&)>& offer) {
+  if (first_backward < options.fewest_tasks || first_backward >= problem.tasks) return;
+  const Segments segments(problem, first_backward, options.cut_tolerance);
   const auto fill = [&](const std::vector<Index>& group) {
     const auto attempt = [&](std::size_t kept) {
-      const Script script = segments.plan(group, kept);
-      if (!respects_updates(problem, script)) return false;
-      if (link(problem, script).peak_bytes.value > budget) return false;
-      offer(script);
+      const ActionList list = segments.plan(group, kept);
+      if (!respects_updates(problem, list)) return false;
+      if (link(problem, list).peak_bytes.value > budget) return false;
+      offer(list);
       return true;
     };
     std::size_t fits = 0, too_many = segments.choices() + 1;
     if (!attempt(0)) return;
-    while (too_many - fits > 1 + segments.choices() / 200 && !stop()) {
+    while (too_many - fits > 1 + segments.choices() / options.resolution && !stop()) {
       const std::size_t middle = fits + (too_many - fits) / 2;
       (attempt(middle) ? fits : too_many) = middle;
     }
   };
-  for (int count : ladder(turn)) {
+  for (int count : ladder(first_backward, options)) {
     for (bool shrinking : {true, false}) {
       if (stop()) return;
       fill(segments.cut(count, shrinking));

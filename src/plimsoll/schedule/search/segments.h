@@ -1,11 +1,11 @@
 // Segments: plans by cutting the forward half, as many as there are ways to cut it sensibly.
 //
 // On deep graphs of like blocks a search that looks at one value at a time takes long to find what
-// everybody knows: keep the ends of segments, remake the insides. So those plans are made directly,
-// as starting points. Two numbers span them: how many segments (cut at about equal bytes, each cut
-// moved to the cheapest place nearby, where least crosses it), and which values inside a segment
-// stay nevertheless: those that take most time a byte to make, as many as the budget holds. The
-// last segment is never dropped, its values are needed at once.
+// everybody knows: keep the ends of segments, recompute the insides. So those plans are made
+// directly, as starting points. Two numbers span them: how many segments (cut at about equal bytes,
+// each cut moved to the cheapest place nearby, where least crosses it), and which values inside a
+// segment stay nevertheless: those that take most time a byte to make, as many as the budget holds.
+// The last segment is never dropped, its values are needed at once.
 //
 //   segments    peak if nothing inside stays      with the budget filled
 //      8           7.1 GB  too much
@@ -18,15 +18,16 @@
 
 #include <functional>
 
+#include "plimsoll/schedule/search/action_list.h"
 #include "plimsoll/schedule/search/problem.h"
-#include "plimsoll/schedule/search/script.h"
+#include "plimsoll/schedule/search/search_options.h"
 
 namespace plimsoll::schedule {
 
 // Offers the fastest plan within the budget for every number of segments on a ladder, the likely
 // ones first, until `stop` says so.
-void try_segments(const Problem& problem, Index turn, std::int64_t budget,
-                  const std::function<bool()>& stop,
-                  const std::function<void(const Script&)>& offer);
+void try_segments(const Problem& problem, Index first_backward, std::int64_t budget,
+                  const SegmentOptions& options, const std::function<bool()>& stop,
+                  const std::function<void(const ActionList&)>& offer);
 
 }  // namespace plimsoll::schedule

@@ -2,18 +2,16 @@
 //
 //   none         everything stays until its last reader
 //   sqrt         the forward half is cut into √n segments: what crosses a cut stays, what is inside
-//   is
-//                dropped and made again, segment by segment, when the backward half first asks for
-//                it. On n equal layers that holds about 2·√n of them for one extra forward pass.
+//                is dropped and recomputed, segment by segment, when the backward half first asks
+//                for it. On n equal layers that holds about 2·√n of them for one extra forward
+//                pass.
 //   segments:K   the same with K segments
 //   blocks       the same with one segment per Task::block
 //   drop-cheap   values of tasks marked `cheap` (batch norm, activation, pooling) are dropped and
-//   made
-//                again where the backward half asks; convolutions and products stay
-//
-//   encode       every map that the backward half reads and that is offered an encoding waits in
-//                the smallest
-//                from its last reader in the forward half to its first in the backward half
+//                recomputed where the backward half asks; convolutions and products stay
+//   encode       every activation that the backward half reads and that is offered an encoding
+//                waits in the smallest from its last reader in the forward half to its first in the
+//                backward half
 //
 // None of them takes a budget: they give what they give, and fit() is measured against them.
 #pragma once

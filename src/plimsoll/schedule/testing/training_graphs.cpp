@@ -50,7 +50,7 @@ Workload with_gradient(const std::vector<Forward>& forward) {
     }
     made.push_back(add_task(out, f.name, f.cost, f.bytes, inputs));
   }
-  out.turn = TaskId(out.tasks.size());
+  out.first_backward = TaskId(out.tasks.size());
   std::vector<std::vector<int>> adjoints(forward.size());
   for (std::size_t i = forward.size(); i-- > 0;) {
     const Forward& f = forward[i];

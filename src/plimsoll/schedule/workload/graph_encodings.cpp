@@ -8,12 +8,12 @@
 #include "plimsoll/base/comma_list.h"
 #include "plimsoll/codec/compressed_buffer.h"
 #include "plimsoll/ops/elementwise/fused_relu.h"
-#include "plimsoll/schedule/workload/graph_workload.h"
+#include "plimsoll/schedule/workload/tensor_alignment.h"
 
 namespace plimsoll::schedule {
 namespace {
 
-// Half of what ReLU makes is zero; the margin is for maps that are a little fuller.
+// Half of what ReLU makes is zero; the margin is for activations that are a little fuller.
 constexpr double kReluZeros = 0.45;
 constexpr double kMargin = 0.05;
 constexpr double kWorthIt = 0.3;  // fewer zeros are not worth two passes

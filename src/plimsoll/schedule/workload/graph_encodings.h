@@ -2,21 +2,19 @@
 //
 //   sparse           lossless; for fp32 results of ReLU, where about half is zero, and of dropout
 //   crumbs, nibbles  lossless; for the indices of a max pool, which are bytes in the graph: 2 bits
-//                    for
-//                    windows of up to 4 places, 4 bits up to 16
+//                    for windows of up to 4 places, 4 bits up to 16
 //   fp16, bf16, fp8, int8   lossy, for any fp32 result of the forward pass, where they were asked
-//                           for;
-//                           not for what a node makes beside its result: statistics stay exact
+//                           for; not for what a node makes beside its result: statistics stay exact
 //
 // The list is one, for the planner and for what `explain` prices. The planner lets a value wait in
 // the smallest form it is offered; so a result of ReLU is sparse beside fp16 or bf16 (two bytes),
 // and fp8 or int8 where these are allowed.
 //
-// Dropout needs no form of its own: its mask is made again from the seed. Nor does what ReLU's
+// Dropout needs no form of its own: its mask is recomputed from the seed. Nor does what ReLU's
 // gradient needs where that is all that is needed: rewrite/keep_masks.h makes it a value of one
 // bit. Bytes are those of the compressed (codec/compressed_buffer.h), padded like tensors; the room
-// for a sparse map counts on a little less than the expected share of zeros. Seconds are those of
-// the form's codec in the device profile.
+// for a sparse activation counts on a little less than the expected share of zeros. Seconds are
+// those of the form's codec in the device profile.
 #pragma once
 
 #include <string>

@@ -171,8 +171,8 @@ class Mapper {
         out_.workload.values.back().encodings =
             offer_encodings(graph_, output, options_.codecs, options_.lossy);
     }
-    if (!out_.workload.turn.valid() && node.phase == ir::Phase::kBackward)
-      out_.workload.turn = task_id;
+    if (!out_.workload.first_backward.valid() && node.phase == ir::Phase::kBackward)
+      out_.workload.first_backward = task_id;
     out_.workload.tasks.push_back(std::move(task));
     out_.node_of_task.push_back(id);
     offer_in_place(id, definition, facts);

@@ -16,10 +16,11 @@
 // by side, in the memory of the result (joined_parts.h). To the workload that is one value written
 // over by each producer:
 //
-//   graph      a = f(..) b = g(..) y = concat(a, b) workload f ▶ y₁, g reads y₁ ▶ y₂ in its place
+//   graph      a = f(..)   b = g(..)   y = concat(a, b)
+//   workload   f ▶ y₁   g reads y₁ ▶ y₂ in its place
 //   places     a: y₂+0, b: y₂+|a|, y: y₂+0; all of the size of y
 //
-// Nothing of it can be made again, and all of y has its memory from the first part on: that is less
+// Nothing of it can be recomputed, and all of y has its memory from the first part on: that is less
 // than parts and result together, but not always less at the worst moment. So `join` is a
 // candidate, not a rule.
 #pragma once
@@ -30,11 +31,10 @@
 #include "plimsoll/base/result.h"
 #include "plimsoll/ir/graph.h"
 #include "plimsoll/ops/kernel_facts.h"
+#include "plimsoll/schedule/workload/tensor_alignment.h"
 #include "plimsoll/schedule/workload/workload.h"
 
 namespace plimsoll::schedule {
-
-inline constexpr Bytes kTensorAlignment{64};
 
 struct GraphWorkloadOptions {
   ops::KernelTable kernels;

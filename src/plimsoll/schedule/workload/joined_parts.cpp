@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "plimsoll/ops/registry.h"
-#include "plimsoll/schedule/workload/graph_workload.h"
+#include "plimsoll/schedule/workload/tensor_alignment.h"
 
 namespace plimsoll::schedule {
 namespace {

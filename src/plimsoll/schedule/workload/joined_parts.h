@@ -12,7 +12,7 @@
 // An input can get a home when some task makes it (reshapes of such a value count as it), nothing
 // else decided where it lies, and the definition says that it is one run of bytes inside the
 // result, at an aligned offset: the axis is the outermost of more than one, and the layout is
-// row-major. Channels-last maps joined along their channels interleave, so those are copied.
+// row-major. Channels-last activations joined along their channels interleave, so those are copied.
 //
 // Cost: O(nodes + inputs of concats).
 #pragma once

@@ -1,29 +1,27 @@
 // Workload: what has to be computed in one step, as a weighted graph and nothing more.
 //
 // A task reads values, takes time and scratch memory, and makes values. A value has bytes and a few
-// permissions: may it be made again, may it leave for host memory, may it be stored in a smaller
+// permissions: may it be recomputed, may it leave for host memory, may it be stored in a smaller
 // form. That is all that deciding "keep, recompute, swap or encode" needs, so budget fitting knows
 // no operators, dtypes or devices and serves a training graph and a user's own DAG alike.
 //
 //   tasks   a ──x──▶ b ──y──▶ c          a makes x, b reads x and makes y, c reads x and y
 //           └────x──────────▶ c
-//   between b and c, x is idle: it may stay, or go and be made again by running a twice
+//   between b and c, x is idle: it may stay, or go and be recomputed by running a twice
 //
 // The rules a mapping from another graph must follow:
 //  1. `tasks` is in an order that can be run: every input is a source or the output of an earlier
-//  task.
+//     task.
 //  2. A value is bytes with one content. Views of a tensor are the same value, not values of their
-//  own.
+//     own.
 //  3. A source (no producer) exists before the first task: weights, optimizer state, the batch.
 //     It cannot be recomputed. With `keep` it must be there again after the last task, where it was
 //     before the first (device or host), because the next step starts from there.
 //  4. A new version of a source (an updated weight) is an output with `in_place.required` naming
-//  the
-//     old version: it is written over it. Its task is `once`; it runs after every reader of the old
-//     version, recomputed ones included, and the old version is gone afterwards.
+//     the old version: it is written over it. Its task is `once`; it runs after every reader of the
+//     old version, recomputed ones included, and the old version is gone afterwards.
 //  5. Any other `in_place` is an offer: taken when the input is not needed any more. Both have the
-//  same
-//     bytes.
+//     same bytes.
 //  6. A task with side effects or with randomness whose seed is not an input is `once`.
 //  7. Values without readers are dropped after their task unless `keep`.
 //
@@ -69,7 +67,7 @@ struct Value {
   std::string name;
   Bytes bytes;
   TaskId producer;        // none: a source
-  bool recompute = true;  // may be dropped and made again
+  bool recompute = true;  // may be dropped and recomputed
   bool keep = false;      // must be in memory after the last task
   bool swappable = true;  // may wait in host memory
   std::optional<InPlace> in_place;
@@ -94,8 +92,9 @@ struct Task {
 struct Workload {
   std::vector<Task> tasks;  // in the given order
   std::vector<Value> values;
-  // Tasks before this one are the forward half; segments are cut there. None: at the keep-all peak.
-  TaskId turn;
+  // Tasks before this one are the forward half; segments are cut there. None: at the peak of the
+  // no-recompute plan.
+  TaskId first_backward;
 
   const Task& task(TaskId id) const { return tasks[id.index()]; }
   const Value& value(ValueId id) const { return values[id.index()]; }

@@ -1,9 +1,6 @@
-// Bounds: what no plan can beat.
+// Time bound: seconds that no plan of one order of first runs within a budget can beat.
 //
-// floor_of (declared in fit.h): at every task its inputs, outputs, scratch and everything that
-// nothing can remove must be in memory at once. A budget below that is proven impossible.
-//
-// cover_bound: for a fixed order of first runs. While task t runs for the first time, what was made
+// While task t runs for the first time, what was made
 // before and is read after lies in memory or must be brought back later, at no less than its own
 // price: the time of its task, its encode and decode, or nothing if it may be swapped (the copy
 // might be hidden). So every plan picks a set of gaps (between two uses of one value) that are left
@@ -19,7 +16,7 @@
 // stage (a fractional knapsack there), and climbs by subgradient steps. Why not an LP library: the
 // solution is not needed, only a bound that holds; a step is O(gaps + stages), so it works at any
 // size, and there is nothing to link. Weaker than the LP of prove.h, which also knows that what is
-// remade needs its inputs; that one takes seconds at 100 tasks.
+// recomputed needs its inputs; that one takes seconds at 100 tasks.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +25,9 @@
 
 namespace plimsoll::schedule {
 
-// Seconds that any schedule of this order within the budget needs on top of keep-all's. `reached`
-// is what the best known schedule needs: it sets the length of the steps, and is never exceeded.
+// Seconds that any schedule of this order within the budget needs on top of the no-recompute
+// plan's. `reached` is what the best known schedule needs: it sets the length of the steps, and is
+// never exceeded.
 double cover_bound(const Problem& problem, const Sequence& sequence, std::int64_t budget,
                    double reached);
 

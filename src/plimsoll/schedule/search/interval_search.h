@@ -1,9 +1,9 @@
-// Improve: simulated annealing over retention intervals and operator positions.
+// Interval search: simulated annealing over retention intervals and operator positions.
 //
 // Moves: keep a stretch that is recomputed · drop idle stretches · encode one · recompute earlier
-// and hold from there (so that inputs can go) · make a value again from inputs held for it · move
-// an operator to another place in the order. A move stays when the plan is faster, or a little
-// slower early on. Two ways to stay within the budget, which find different plans:
+// and hold from there (so that inputs can go) · recompute a value from inputs held for it · move an
+// operator to another place in the order (interval_moves.h). A move stays when the plan is faster,
+// or a little slower early on. Two ways to stay within the budget, which find different plans:
 //   repaired   after a move the cheapest idle stretches at the highest stage go until it fits, then
 //              what became free is filled. A thousand considered moves a second; strong on large
 //              graphs, where most moves are independent of each other.
@@ -19,32 +19,29 @@
 #include <cstdint>
 #include <functional>
 
-#include "plimsoll/base/random.h"
 #include "plimsoll/schedule/search/retention.h"
+#include "plimsoll/schedule/search/search_options.h"
 
 namespace plimsoll::schedule {
 
-struct ImproveSettings {
+struct IntervalSearchSettings {
   std::int64_t budget = 0;
   bool priced = false;
   bool move_operators = true;
-  // Starting temperature: of `repaired` as a fraction of the step's time, of `priced` in times of a
-  // mean task.
-  double heat = 0.006;
+  double heat = 0;                   // as in IntervalSearchOptions, of the way it goes
   std::function<double()> progress;  // 0 at the start, 1 when it has to end
-  std::function<void(double seconds)> on_better;
 };
 
-struct Improved {
+struct IntervalPlan {
   bool found = false;
   double seconds = 0;
-  Script script;
+  ActionList list;
   std::vector<Index> order;
-  std::int64_t moves = 0;
 };
 
 // Starts from the plan as it stands, within the budget or not.
-Improved improve(Retention plan, const Problem& problem, std::uint64_t seed,
-                 const ImproveSettings& settings);
+IntervalPlan search_intervals(Retention start, const Problem& problem, std::uint64_t seed,
+                              const IntervalSearchOptions& options,
+                              const IntervalSearchSettings& settings);
 
 }  // namespace plimsoll::schedule

@@ -1,29 +1,24 @@
-#include "plimsoll/schedule/search/construct.h"
+#include "plimsoll/schedule/search/greedy_evictor.h"
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
 namespace plimsoll::schedule {
-namespace {
 
-constexpr std::size_t kSample = 64;
-constexpr int kDeepest = 32;  // remaking what was squeezed out while something was being remade
-
-}  // namespace
-
-Construct::Construct(const Problem& problem, const Sequence& sequence, std::uint64_t seed)
-    : p_(problem), q_(&sequence), random_(seed), may_leave_(at(problem.values), 0) {
+GreedyEvictor::GreedyEvictor(const Problem& problem, const Sequence& sequence, std::uint64_t seed,
+                             const EvictorOptions& options)
+    : p_(problem), q_(&sequence), random_(seed), how_(options), may_leave_(at(problem.values), 0) {
   for (Index v = 0; v < p_.values; ++v) {
     const bool removable =
-        p_.remakeable(v) || p_.swappable[at(v)] || p_.encoding[at(v)] != kNoIndex;
+        p_.recomputable(v) || p_.swappable[at(v)] || p_.encoding[at(v)] != kNoIndex;
     const bool ends = !p_.keep[at(v)] && p_.overwriter[at(v)] == kNoIndex;
     may_leave_[at(v)] = p_.bytes[at(v)] > 0 && (removable || ends);
   }
   set_sequence(sequence);
 }
 
-void Construct::set_sequence(const Sequence& sequence) {
+void GreedyEvictor::set_sequence(const Sequence& sequence) {
   q_ = &sequence;
   expires_.assign(at(p_.tasks), kNever);
   for (Index v = 0; v < p_.values && p_.has_overwriters; ++v) {
@@ -36,7 +31,7 @@ void Construct::set_sequence(const Sequence& sequence) {
   chain_expires_ = expires_;
   for (Index task : q_->order) {
     for (Index u : p_.inputs[task]) {
-      if (p_.remakeable(u))
+      if (p_.recomputable(u))
         chain_expires_[at(task)] =
             std::min(chain_expires_[at(task)], chain_expires_[at(p_.producer[at(u)])]);
     }
@@ -47,7 +42,7 @@ void Construct::set_sequence(const Sequence& sequence) {
   }
 }
 
-void Construct::reset(const ConstructSettings& settings) {
+void GreedyEvictor::reset(const EvictorSettings& settings) {
   settings_ = settings;
   if (power_alpha_ != settings.alpha) {
     power_alpha_ = settings.alpha;
@@ -72,22 +67,22 @@ void Construct::reset(const ConstructSettings& settings) {
   ready_at_.assign(values, 0);
   out_done_.assign(values, 0);
   touch_clock_.assign(values, 0);
-  touch_step_.assign(values, 0);
+  touch_place_.assign(values, 0);
   mark_.assign(values, 0);
   mark_now_ = 0;
   away_.clear();
-  steps_.clear();
+  actions_.clear();
   left_.clear();
   left_gaps_.clear();
-  sends_.clear();
-  last_send_ = 0;
+  copies_out_.clear();
+  last_copy_out_ = 0;
 }
 
-double Construct::seconds() const {
+double GreedyEvictor::seconds() const {
   return std::max({clock_, out_free_, in_free_});
 }
 
-bool Construct::home_is_host(Index value) const {
+bool GreedyEvictor::home_is_host(Index value) const {
   for (Index v = value; v != kNoIndex;) {
     if (p_.producer[at(v)] == kNoIndex) return starts_on_host_[at(v)] != 0;
     v = p_.must_take[at(v)] ? p_.in_place[at(v)] : kNoIndex;
@@ -95,11 +90,11 @@ bool Construct::home_is_host(Index value) const {
   return false;
 }
 
-bool Construct::evict(std::int64_t need, Index nearest_allowed) {
+bool GreedyEvictor::evict(std::int64_t need, Index nearest_allowed) {
   while (used_ + need > settings_.budget) {
     Victim best;
-    const bool all = evictable_.size() <= kSample;
-    const std::size_t tries = all ? evictable_.size() : kSample;
+    const bool all = evictable_.size() <= how_.sample;
+    const std::size_t tries = all ? evictable_.size() : how_.sample;
     const auto consider = [&](Index value) {
       if (pins_[at(value)] > 0) return;
       if (nearest_allowed > 0 && next_use(value) < nearest_allowed) return;
@@ -122,48 +117,48 @@ bool Construct::evict(std::int64_t need, Index nearest_allowed) {
   return true;
 }
 
-void Construct::leave(const Victim& victim) {
+void GreedyEvictor::leave(const Victim& victim) {
   const auto v = at(victim.value);
   if (victim.price >= 0) {
     left_.push_back(victim.value);
     left_gaps_.push_back(gap_of(victim.value));
   }
-  if (victim.mode == Mode::kEncode) {
-    note(ScriptStep::Kind::kEncode, victim.value);
+  if (victim.remedy == Remedy::kEncode) {
+    note(ActionKind::kEncode, victim.value);
     clock_ += p_.encode_seconds[v];
     used_ += p_.encoded_bytes[v];
     encoded_[v] = 1;
-  } else if (victim.mode == Mode::kSwap) {
+  } else if (victim.remedy == Remedy::kSwap) {
     const bool never_here = p_.producer[v] == kNoIndex && !touched_[v] && !hosted_[v];
     if (never_here) {
       starts_on_host_[v] = 1;
     } else if (!hosted_[v]) {
-      last_send_ = std::max(last_send_, touch_step_[v]);
-      sends_.emplace_back(last_send_, victim.value);
+      last_copy_out_ = std::max(last_copy_out_, touch_place_[v]);
+      copies_out_.emplace_back(last_copy_out_, victim.value);
       out_free_ = std::max(out_free_, touch_clock_[v]) + p_.out_seconds[v];
       out_done_[v] = out_free_;
     }
     hosted_[v] = 1;
     away_.emplace_back(next_use(victim.value), victim.value);
     std::push_heap(away_.begin(), away_.end(), std::greater<>());
-    if (!never_here) note(ScriptStep::Kind::kRelease, victim.value);
+    if (!never_here) note(ActionKind::kDrop, victim.value);
     clock_ = std::max({clock_, out_done_[v], ready_at_[v]});
   } else if (hosted_[v]) {
-    note(ScriptStep::Kind::kRelease, victim.value);
+    note(ActionKind::kDrop, victim.value);
     clock_ = std::max(clock_, out_done_[v]);
   }
   remove(victim.value);
 }
 
-void Construct::send_away() {
+void GreedyEvictor::offload_large() {
   for (std::size_t i = evictable_.size(); i-- > 0;) {
     const Index value = evictable_[i];
     if (!p_.swappable[at(value)] || p_.bytes[at(value)] <= *settings_.stays) continue;
-    leave({value, Mode::kSwap, 0});
+    leave({value, Remedy::kSwap, 0});
   }
 }
 
-void Construct::add(Index value) {
+void GreedyEvictor::add(Index value) {
   const auto v = at(value);
   resident_[v] = 1;
   used_ += p_.bytes[v];
@@ -172,7 +167,7 @@ void Construct::add(Index value) {
   evictable_.push_back(value);
 }
 
-void Construct::remove(Index value) {
+void GreedyEvictor::remove(Index value) {
   const auto v = at(value);
   resident_[v] = 0;
   used_ -= p_.bytes[v];
@@ -184,29 +179,29 @@ void Construct::remove(Index value) {
   place_[v] = kNoIndex;
 }
 
-void Construct::touch(Index value) {
+void GreedyEvictor::touch(Index value) {
   touched_[at(value)] = 1;
   touch_clock_[at(value)] = clock_;
-  touch_step_[at(value)] = static_cast<std::int32_t>(steps_.size());
+  touch_place_[at(value)] = static_cast<std::int32_t>(actions_.size());
 }
 
-bool Construct::bring_in(Index value) {
+bool GreedyEvictor::copy_in(Index value) {
   const auto v = at(value);
   if (!evict(p_.bytes[v])) return false;
-  note(ScriptStep::Kind::kBringIn, value);
+  note(ActionKind::kCopyIn, value);
   in_free_ = std::max({in_free_, clock_, out_done_[v]}) + p_.in_seconds[v];
   ready_at_[v] = in_free_;
   touched_[v] = 1;
   touch_clock_[v] = in_free_;
-  touch_step_[v] = static_cast<std::int32_t>(steps_.size());
+  touch_place_[v] = static_cast<std::int32_t>(actions_.size());
   add(value);
   return true;
 }
 
-bool Construct::decode(Index value) {
+bool GreedyEvictor::decode(Index value) {
   const auto v = at(value);
   if (!evict(p_.bytes[v])) return false;
-  note(ScriptStep::Kind::kDecode, value);
+  note(ActionKind::kDecode, value);
   clock_ += p_.decode_seconds[v];
   encoded_[v] = 0;
   used_ -= p_.encoded_bytes[v];
@@ -215,21 +210,22 @@ bool Construct::decode(Index value) {
   return true;
 }
 
-bool Construct::make_present(Index value, int depth) {
+bool GreedyEvictor::make_present(Index value, int depth) {
   if (resident_[at(value)]) return true;
-  if (hosted_[at(value)]) return bring_in(value);
+  if (hosted_[at(value)]) return copy_in(value);
   if (encoded_[at(value)]) return decode(value);
-  return depth < kDeepest && p_.remakeable(value) && run_task(p_.producer[at(value)], depth + 1);
+  return depth < how_.deepest && p_.recomputable(value) &&
+         run_task(p_.producer[at(value)], depth + 1);
 }
 
 // The task and every task that has to run again before it, by position.
-std::vector<Index> Construct::missing_tasks(Index task) {
+std::vector<Index> GreedyEvictor::missing_tasks(Index task) {
   std::vector<Index> missing{task};
   ++mark_now_;
   for (Index made : p_.outputs[task]) mark_[at(made)] = mark_now_;
   for (std::size_t i = 0; i < missing.size(); ++i) {
     for (Index u : p_.inputs[missing[i]]) {
-      if (!absent(u) || mark_[at(u)] == mark_now_ || !p_.remakeable(u)) continue;
+      if (!absent(u) || mark_[at(u)] == mark_now_ || !p_.recomputable(u)) continue;
       missing.push_back(p_.producer[at(u)]);
       for (Index made : p_.outputs[missing.back()]) mark_[at(made)] = mark_now_;
     }
@@ -239,7 +235,7 @@ std::vector<Index> Construct::missing_tasks(Index task) {
   return missing;
 }
 
-bool Construct::run_task(Index task, int depth) {
+bool GreedyEvictor::run_task(Index task, int depth) {
   const std::vector<Index> missing = missing_tasks(task);
   for (Index one : missing) {
     for (Index u : p_.inputs[one]) ++pending_[at(u)];
@@ -258,34 +254,31 @@ bool Construct::run_task(Index task, int depth) {
 }
 
 // The inputs that results may be written over: those of no use once the task has run.
-std::vector<Index> Construct::taken_by(Index task) {
+std::vector<Index> GreedyEvictor::taken_by(Index task) {
   std::vector<Index> taken;
   // The first run of this position's own task is the last that positions up to here ask for.
-  const Index ahead = now_at_ < p_.tasks && q_->order[at(now_at_)] == task ? 1 : 0;
-  now_at_ += ahead;
-  std::vector<char> before;
-  for (Index made : p_.outputs[task]) before.push_back(std::exchange(resident_[at(made)], 1));
+  const bool own = now_at_ < p_.tasks && q_->order[at(now_at_)] == task;
+  const Moment after{own ? now_at_ + 1 : now_at_, task};
   for (Index made : p_.outputs[task]) {
     const Index from = p_.in_place[at(made)];
     if (from == kNoIndex || std::find(taken.begin(), taken.end(), from) != taken.end()) continue;
-    if (p_.must_take[at(made)] || (pins_[at(from)] == 1 && next_use(from) == kNever))
+    if (p_.must_take[at(made)] || (pins_[at(from)] == 1 && next_use(from, after) == kNever))
       taken.push_back(from);
   }
-  for (std::size_t i = 0; i < before.size(); ++i) resident_[at(p_.outputs[task][i])] = before[i];
-  now_at_ -= ahead;
   return taken;
 }
 
-bool Construct::execute(Index task) {
+bool GreedyEvictor::execute(Index task) {
   if (clock_ > settings_.give_up_seconds) return false;
-  if (settings_.stop && steps_.size() % 32 == 31 && settings_.stop()) return false;
+  const std::size_t every = how_.actions_between_stops;
+  if (settings_.stop && actions_.size() % every == every - 1 && settings_.stop()) return false;
   std::int64_t need = p_.scratch[at(task)];
   for (Index made : p_.outputs[task]) need += p_.bytes[at(made)];
   const std::vector<Index> taken = taken_by(task);
   for (Index from : taken) need -= p_.bytes[at(from)];
   if (!evict(need)) return false;
   for (Index u : p_.inputs[task]) clock_ = std::max(clock_, ready_at_[at(u)]);
-  note(ScriptStep::Kind::kRun, task);
+  note(ActionKind::kCompute, task);
   clock_ += p_.seconds[at(task)];
   for (Index u : p_.inputs[task]) {
     --pins_[at(u)];
@@ -305,8 +298,8 @@ bool Construct::execute(Index task) {
     }
     touch(made);
     if (p_.keep[at(made)] && p_.must_take[at(made)] && home_is_host(made)) {
-      last_send_ = std::max(last_send_, touch_step_[at(made)]);
-      sends_.emplace_back(last_send_, made);
+      last_copy_out_ = std::max(last_copy_out_, touch_place_[at(made)]);
+      copies_out_.emplace_back(last_copy_out_, made);
       out_free_ = std::max(out_free_, clock_) + p_.out_seconds[at(made)];
       out_done_[at(made)] = out_free_;
       hosted_[at(made)] = 1;
@@ -315,11 +308,11 @@ bool Construct::execute(Index task) {
   return true;
 }
 
-void Construct::free_dead(Index task) {
+void GreedyEvictor::free_dead(Index task) {
   const auto consider = [&](Index value) {
     const auto v = at(value);
     if (!resident_[v] || pins_[v] > 0 || hosted_[v]) return;
-    if (!p_.remakeable(value) && p_.producer[v] == kNoIndex) return;
+    if (!p_.recomputable(value) && p_.producer[v] == kNoIndex) return;
     if (next_use(value) == kNever) remove(value);
   };
   for (Index u : p_.inputs[task]) consider(u);
@@ -327,7 +320,7 @@ void Construct::free_dead(Index task) {
 }
 
 // Starts fetching what will be needed soon, as far as memory of later use can be had for it.
-void Construct::prefetch() {
+void GreedyEvictor::prefetch() {
   while (!away_.empty()) {
     const auto [next, value] = away_.front();
     const auto v = at(value);
@@ -337,14 +330,14 @@ void Construct::prefetch() {
       // Waiting until the next position must still leave time for the copy.
       const double until = start_of_[at(std::min(next, p_.tasks))] - start_of_[at(now_at_ + 1)];
       if (until > choice_of(value).lead * (wait + p_.in_seconds[v])) return;
-      if (!evict(p_.bytes[v], next + 1) || !bring_in(value)) return;
+      if (!evict(p_.bytes[v], next + 1) || !copy_in(value)) return;
     }
     std::pop_heap(away_.begin(), away_.end(), std::greater<>());
     away_.pop_back();
   }
 }
 
-bool Construct::finish_step() {
+bool GreedyEvictor::finish_step() {
   now_at_ = p_.tasks;
   for (Index v = 0; v < p_.values; ++v) {
     if (!p_.keep[at(v)] || home_is_host(v)) continue;
@@ -353,45 +346,44 @@ bool Construct::finish_step() {
     clock_ = std::max(clock_, ready_at_[at(v)]);
   }
   for (Index v = 0; v < p_.values; ++v) {
-    if (resident_[at(v)] && hosted_[at(v)] && home_is_host(v)) note(ScriptStep::Kind::kRelease, v);
+    if (resident_[at(v)] && hosted_[at(v)] && home_is_host(v)) note(ActionKind::kDrop, v);
   }
   return true;
 }
 
-bool Construct::run(const ConstructSettings& settings) {
+bool GreedyEvictor::run(const EvictorSettings& settings) {
   reset(settings);
   for (Index v = 0; v < p_.values; ++v) {
     if (p_.producer[at(v)] == kNoIndex) add(v);
   }
-  if (settings.stays) send_away();
+  if (settings.stays) offload_large();
   if (!evict(0)) return false;
-  for (now_at_ = 0; now_at_ < p_.tasks; ++now_at_) {
+  while (now_at_ < p_.tasks) {
     if (!settings.stays && !away_.empty()) prefetch();
     const Index task = q_->order[at(now_at_)];
     if (!run_task(task, 0)) return false;
     ++now_at_;
     free_dead(task);
-    if (settings.stays) send_away();
-    --now_at_;
+    if (settings.stays) offload_large();
   }
   return finish_step();
 }
 
-Script Construct::script() const {
-  Script script;
-  script.steps.reserve(steps_.size() + sends_.size());
+ActionList GreedyEvictor::action_list() const {
+  ActionList list;
+  list.actions.reserve(actions_.size() + copies_out_.size());
   std::size_t send = 0;
-  for (std::size_t i = 0; i <= steps_.size(); ++i) {
-    while (send < sends_.size() && at(sends_[send].first) <= i) {
-      script.steps.push_back({ScriptStep::Kind::kSendOut, sends_[send].second});
+  for (std::size_t i = 0; i <= actions_.size(); ++i) {
+    while (send < copies_out_.size() && at(copies_out_[send].first) <= i) {
+      list.actions.push_back({ActionKind::kCopyOut, copies_out_[send].second});
       ++send;
     }
-    if (i < steps_.size()) script.steps.push_back(steps_[i]);
+    if (i < actions_.size()) list.actions.push_back(actions_[i]);
   }
   for (Index v = 0; v < p_.values; ++v) {
-    if (starts_on_host_[at(v)]) script.on_host_at_start.push_back(v);
+    if (starts_on_host_[at(v)]) list.on_host_at_start.push_back(v);
   }
-  return script;
+  return list;
 }
 
 }  // namespace plimsoll::schedule

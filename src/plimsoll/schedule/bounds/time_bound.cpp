@@ -1,10 +1,8 @@
-#include "plimsoll/schedule/bounds/bounds.h"
+#include "plimsoll/schedule/bounds/time_bound.h"
 
 #include <algorithm>
 #include <limits>
 #include <numeric>
-
-#include "plimsoll/schedule/fit.h"
 
 namespace plimsoll::schedule {
 namespace {
@@ -82,7 +80,8 @@ class Cover {
     if (p_.swappable[i]) return 0;
     double price = std::numeric_limits<double>::infinity();
     // One task pays once for all of its outputs, so each is charged its share by bytes.
-    if (p_.remakeable(v)) price = p_.seconds[at(p_.producer[i])] / made_bytes_[at(p_.producer[i])];
+    if (p_.recomputable(v))
+      price = p_.seconds[at(p_.producer[i])] / made_bytes_[at(p_.producer[i])];
     if (p_.encoding[i] != kNoIndex) {
       price = std::min(price, (p_.encode_seconds[i] + p_.decode_seconds[i]) /
                                   static_cast<double>(p_.bytes[i] - p_.encoded_bytes[i]));
@@ -184,62 +183,6 @@ double cover_bound(const Problem& problem, const Sequence& sequence, std::int64_
                    double reached) {
   if (problem.tasks == 0 || reached <= 0) return 0;
   return Cover(problem, sequence, budget).ascend(reached);
-}
-
-Floor floor_of(const Workload& workload, const Remedies& remedies) {
-  const Problem p(workload, remedies, CopyRates{});
-  const auto removable = [&](Index v) {
-    return p.remakeable(v) || p.swappable[at(v)] || p.encoding[at(v)] != kNoIndex;
-  };
-  // Bytes that nothing can remove, by position. Without recompute, swap or encode a value stays
-  // from its making to its last reader; but the order may change, so only sources and kept values
-  // that last to the end are certain: a source read by nobody yet, or kept, is there.
-  std::int64_t fixed = 0;
-  std::vector<char> pinned(at(p.values), 0);
-  for (Index v = 0; v < p.values; ++v) {
-    const bool kept_source =
-        p.producer[at(v)] == kNoIndex && (p.keep[at(v)] || p.overwriter[at(v)] != kNoIndex);
-    if (kept_source && !removable(v)) {
-      pinned[at(v)] = 1;
-      fixed += p.bytes[at(v)];
-    }
-  }
-  Floor floor;
-  const auto consider = [&](TaskId id, std::int64_t bytes, std::vector<ValueId> wall) {
-    if (bytes <= floor.bytes.value && !floor.wall.empty()) return;
-    std::sort(wall.begin(), wall.end(), [&](ValueId a, ValueId b) {
-      const Bytes size_a = workload.value(a).bytes, size_b = workload.value(b).bytes;
-      return size_a != size_b ? size_a > size_b : a < b;
-    });
-    floor = {Bytes(bytes), id, std::move(wall)};
-  };
-  for (Index t = 0; t < p.tasks; ++t) {
-    std::int64_t bytes = fixed + p.scratch[at(t)];
-    std::vector<ValueId> wall;
-    for (Index u : p.inputs[t]) {
-      if (!pinned[at(u)]) bytes += p.bytes[at(u)];
-      wall.push_back(ValueId(at(u)));
-    }
-    for (Index v : p.outputs[t]) {
-      const bool in_place = p.in_place[at(v)] != kNoIndex;
-      // A new version of a pinned source lies in its old one and stays; it counts once.
-      if (!in_place) bytes += p.bytes[at(v)];
-      wall.push_back(ValueId(at(v)));
-    }
-    consider(TaskId(at(t)), bytes, std::move(wall));
-  }
-  std::int64_t at_end = 0;
-  std::vector<ValueId> kept;
-  for (Index v = 0; v < p.values; ++v) {
-    Index root = v;
-    while (p.producer[at(root)] != kNoIndex && p.must_take[at(root)]) root = p.in_place[at(root)];
-    const bool may_be_away = p.producer[at(root)] == kNoIndex && p.swappable[at(root)];
-    if (!p.keep[at(v)] || may_be_away) continue;
-    at_end += p.bytes[at(v)];
-    kept.push_back(ValueId(at(v)));
-  }
-  consider(TaskId(), at_end, std::move(kept));
-  return floor;
 }
 
 }  // namespace plimsoll::schedule

@@ -1,10 +1,11 @@
-// Fitter: the search for the fastest schedule of one workload within one budget after another.
+// ScheduleOptimizer: the search for the fastest schedule of one workload within one budget after
+// another.
 //
 // The steps of fit.h in order, each from the best that is known: a first plan, orders of first
-// runs, plans by segments, restarts of the walk with changed prices, local search over retention
-// intervals on all threads, and, where values may be swapped, the search over one decision per gap
-// (gap_search.h). Whatever one of them finds is linked into a schedule, measured, and kept if it is
-// within the budget and faster than the best so far.
+// runs, plans by segments, restarts of the eviction with changed prices, local search over
+// retention intervals on all threads, and, where values may be swapped, the search over one
+// decision per gap (gap_search.h). Whatever one of them finds is linked into a schedule, measured,
+// and kept if it is within the budget and faster than the best so far. docs/searching.md draws it.
 //
 // Cut by the clock, or by counts where an answer has to be repeatable; then one thread does
 // everything. One search at a time; the options must outlive the object.
@@ -17,11 +18,11 @@
 #include <vector>
 
 #include "plimsoll/base/clock.h"
-#include "plimsoll/schedule/fit.h"
-#include "plimsoll/schedule/search/construct.h"
+#include "plimsoll/schedule/fit_options.h"
+#include "plimsoll/schedule/search/action_list.h"
+#include "plimsoll/schedule/search/greedy_evictor.h"
 #include "plimsoll/schedule/search/problem.h"
 #include "plimsoll/schedule/search/retention.h"
-#include "plimsoll/schedule/search/script.h"
 
 namespace plimsoll::schedule {
 
@@ -32,9 +33,6 @@ struct Candidate {
 
 bool faster(const Schedule& a, const Schedule& b);
 
-// Every task once, in this order.
-Script plain_script(const std::vector<Index>& order);
-
 // How far a search may go: by the clock, or by counts when it has to be repeatable.
 struct Effort {
   bool counted = false;
@@ -44,11 +42,11 @@ struct Effort {
 };
 
 // What deterministic plans give to every rung of their ladder.
-Effort counted_effort(const Problem& problem);
+Effort counted_effort(const Problem& problem, const SearchOptions& options);
 
-class Fitter {
+class ScheduleOptimizer {
  public:
-  Fitter(const Workload& workload, const FitOptions& options);
+  ScheduleOptimizer(const Workload& workload, const FitOptions& options);
 
   const Problem& problem() const { return problem_; }
   const Candidate& keep_all() const { return kept_; }
@@ -62,43 +60,47 @@ class Fitter {
   // The best before that, fastest first.
   std::vector<Schedule> take_runners_up();
 
-  // The smallest budget between a failed one and keep-all at which one walk succeeds.
+  // The smallest budget between a failed one and one that works at which one walk succeeds.
   Bytes smallest_found(Bytes failed, Bytes works);
 
  private:
   bool optimal() const;
-  bool searchable() const;
+  bool intervals_searchable() const;
   bool out_of_time() const;
   bool stopped() const { return options_.stop != nullptr && options_.stop->load(); }
   // A share of what is left of the deadline, as a time of watch_.
   double until(double share) const;
   // Seconds after which a walk is given up.
   double longest(double times) const;
-  void consider(const Script& script, const std::vector<Index>& order);
+  EvictorSettings first_prices(std::int64_t budget) const;
+  void consider(const ActionList& list, const std::vector<Index>& order);
 
   void first_plan(std::uint64_t seed);
   void choose_orders(std::uint64_t seed);
-  std::vector<Index> polished(std::vector<Index> order, double share, Random& random);
+  std::vector<Index> polished(std::vector<Index> order, double until_share, Random& random);
   void cut_segments();
   void cut_segments(const Problem& problem, const std::vector<Index>& order, double end);
   void restart(std::uint64_t seed, double hopeless, double share);
-  void halve(std::int64_t low, std::int64_t high, const Sequence& sequence, double hopeless,
-             double seconds, const std::function<std::int64_t(const Script&)>& found);
+  void search_intervals(std::uint64_t seed, bool walkable);
+  void search_gaps(std::uint64_t seed);
 
-  using Work = std::function<void(std::uint64_t seed, int turn, double from, double to)>;
+  // One attempt of one thread, from one time of watch_ to another.
+  using Attempt = std::function<void(std::uint64_t seed, int number, double from, double to)>;
   int workers() const;
   int rounds_until(double end) const;
-  void in_rounds(std::uint64_t seed, int rounds, double end, const Work& work);
+  void in_rounds(std::uint64_t seed, int rounds, double end, const Attempt& attempt);
   std::function<double()> progress_of(double from, double to, std::int64_t counts) const;
-  void improve_once(std::uint64_t seed, bool fresh, bool priced, double from, double to);
-  Retention starting_point(std::uint64_t seed, bool fresh);
-  void search_gaps_once(std::uint64_t seed, bool from_best, double from, double to);
+  IntervalRound interval_round(int number) const;
+  void try_intervals(std::uint64_t seed, IntervalRound round, double from, double to);
+  Retention starting_point(std::uint64_t seed, bool afresh);
+  void try_gaps(std::uint64_t seed, bool from_best, double from, double to);
 
   const FitOptions& options_;
+  const SearchOptions& how_;
   Problem problem_;
-  Problem at_home_;  // the same without swap: what the interval search works on
+  Problem no_swap_;  // the same without swap: what the interval search works on
   Sequence given_;
-  Index turn_;                        // the first task of the backward half
+  Index first_backward_;
   std::optional<Sequence> mirrored_;  // mirror_order(), where the order is free and it is another
   Candidate kept_;
   std::int64_t budget_ = 0;
@@ -108,7 +110,7 @@ class Fitter {
   std::optional<Candidate> best_;
   std::deque<Schedule> runners_up_;  // slowest first
   std::vector<Sequence> orders_;
-  ConstructSettings good_;     // of the best restart
+  EvictorSettings good_;       // of the best restart
   std::size_t favourite_ = 0;  // its order
 };
 

@@ -1,4 +1,4 @@
-// LoadLine: bytes per step, how far they are over a limit in all, and where they are highest.
+// LiveBytes: bytes alive per stage, how far they are over a limit in all, and where they peak.
 //
 // A plain array: adding to a range of steps costs its length, about a nanosecond a step, and keeps
 // the sum over all steps of what is above the limit. That sum is what local search minimises beside
@@ -13,9 +13,9 @@
 
 namespace plimsoll::schedule {
 
-class LoadLine {
+class LiveBytes {
  public:
-  explicit LoadLine(std::size_t steps) : bytes_(steps, 0), prices_(steps, 0) {}
+  explicit LiveBytes(std::size_t steps) : bytes_(steps, 0), prices_(steps, 0) {}
 
   void set_limit(std::int64_t limit) {
     limit_ = limit;

@@ -1,4 +1,4 @@
-#include "plimsoll/schedule/search/script.h"
+#include "plimsoll/schedule/search/action_list.h"
 
 #include <algorithm>
 #include <array>
@@ -9,13 +9,12 @@ namespace plimsoll::schedule {
 namespace {
 
 constexpr Index kForever = std::numeric_limits<Index>::max();
-using Kind = ScriptStep::Kind;
 
 // First pass: which instances there are and where each is last needed. Second pass: actions, with a
 // drop after each last need.
 class Linker {
  public:
-  Linker(const Problem& problem, const Script& script) : p_(problem), script_(script) {
+  Linker(const Problem& problem, const ActionList& list) : p_(problem), list_(list) {
     const auto values = static_cast<std::size_t>(p_.values);
     device_.assign(values, kNoIndex);
     encoded_.assign(values, kNoIndex);
@@ -25,13 +24,13 @@ class Linker {
   }
 
   Schedule link() {
-    out_.actions.reserve(script_.steps.size() * 2);
+    out_.actions.reserve(list_.actions.size() * 2);
     place_sources();
-    for (std::size_t s = 0; s < script_.steps.size(); ++s) trace(static_cast<Index>(s));
+    for (std::size_t s = 0; s < list_.actions.size(); ++s) trace(static_cast<Index>(s));
     keep_last_versions();
-    for (std::size_t s = 0; s < script_.steps.size(); ++s) sort_last_needs(s);
+    for (std::size_t s = 0; s < list_.actions.size(); ++s) sort_last_needs(s);
     drop_unread_sources();
-    for (std::size_t s = 0; s < script_.steps.size(); ++s) emit(static_cast<Index>(s));
+    for (std::size_t s = 0; s < list_.actions.size(); ++s) emit(static_cast<Index>(s));
     finish_lifetimes();
     measure();
     return std::move(out_);
@@ -39,8 +38,8 @@ class Linker {
 
  private:
   struct Facts {
-    Index made = kNoIndex;                // script step, -1 for sources
-    Index last = kNoIndex;                // script step after which it is not needed
+    Index made = kNoIndex;                // place in the list, -1 for sources
+    Index last = kNoIndex;                // place in the list after which it is not needed
     Index maker = kNoIndex;               // action
     std::vector<ActionId> foreign_users;  // actions on copy streams that read it
   };
@@ -60,7 +59,7 @@ class Linker {
 
   void place_sources() {
     std::vector<char> hosted(static_cast<std::size_t>(p_.values), 0);
-    for (Index v : script_.on_host_at_start) hosted[static_cast<std::size_t>(v)] = 1;
+    for (Index v : list_.on_host_at_start) hosted[static_cast<std::size_t>(v)] = 1;
     for (Index v = 0; v < p_.values; ++v) {
       const auto i = static_cast<std::size_t>(v);
       if (p_.producer[i] != kNoIndex) continue;
@@ -72,41 +71,42 @@ class Linker {
   }
 
   void need(Index instance, Index step) {
-    PLIMSOLL_CHECK(instance != kNoIndex, "step {} of the script reads what is not there", step);
+    PLIMSOLL_CHECK(instance != kNoIndex, "action {} of the list reads what is not there", step);
     facts_[static_cast<std::size_t>(instance)].last = step;
   }
 
   void trace(Index step) {
-    const ScriptStep& now = script_.steps[static_cast<std::size_t>(step)];
+    const ListedAction& now = list_.actions[static_cast<std::size_t>(step)];
     const auto id = static_cast<std::size_t>(now.id);
     reads_.emplace_back();
     writes_.emplace_back();
     auto& reads = reads_.back();
     auto& writes = writes_.back();
     switch (now.kind) {
-      case Kind::kRun:
+      case ActionKind::kCompute:
+      case ActionKind::kRecompute:
         for (Index v : p_.inputs[now.id]) reads.push_back(device_[static_cast<std::size_t>(v)]);
         for (Index v : p_.outputs[now.id]) writes.push_back(make(v, Form::kDevice, step));
         break;
-      case Kind::kEncode:
+      case ActionKind::kEncode:
         reads.push_back(device_[id]);
         writes.push_back(encoded_[id] = make(now.id, Form::kEncoded, step));
         break;
-      case Kind::kDecode:
+      case ActionKind::kDecode:
         reads.push_back(encoded_[id]);
         writes.push_back(make(now.id, Form::kDevice, step));
         break;
-      case Kind::kSendOut:
+      case ActionKind::kCopyOut:
         reads.push_back(device_[id]);
         writes.push_back(host_[id] = make(now.id, Form::kHost, step));
         break;
-      case Kind::kBringIn:
+      case ActionKind::kCopyIn:
         reads.push_back(host_[id]);
         writes.push_back(make(now.id, Form::kDevice, step));
         fetched_from_.resize(out_.instances.size(), kNoIndex);
         fetched_from_.back() = host_[id];
         break;
-      case Kind::kRelease:
+      case ActionKind::kDrop:
         reads.push_back(device_[id]);
         break;
     }
@@ -114,7 +114,7 @@ class Linker {
       need(instance, step);
       keep_host_until_arrival(instance, step);
     }
-    if (now.kind == Kind::kRelease) device_[id] = kNoIndex;
+    if (now.kind == ActionKind::kDrop) device_[id] = kNoIndex;
     for (Index instance : writes) {
       const Instance& made = out_.instances[static_cast<std::size_t>(instance)];
       if (made.form == Form::kDevice) device_[made.value.index()] = instance;
@@ -146,7 +146,7 @@ class Linker {
       const auto i = static_cast<std::size_t>(v);
       if (!p_.keep[i]) continue;
       const Index instance = ends_on_host(v) ? host_[i] : device_[i];
-      PLIMSOLL_CHECK(instance != kNoIndex, "the script loses value {}, which must be kept", v);
+      PLIMSOLL_CHECK(instance != kNoIndex, "the list loses value {}, which must be kept", v);
       facts_[static_cast<std::size_t>(instance)].last = kForever;
     }
   }
@@ -176,7 +176,7 @@ class Linker {
 
   Index host_source(std::size_t instance) const {
     const Index made = facts_[instance].made;
-    if (made < 0 || script_.steps[static_cast<std::size_t>(made)].kind != Kind::kBringIn) {
+    if (made < 0 || list_.actions[static_cast<std::size_t>(made)].kind != ActionKind::kCopyIn) {
       return kNoIndex;
     }
     return reads_[static_cast<std::size_t>(made)].front();
@@ -230,13 +230,13 @@ class Linker {
 
   void emit(Index step) {
     const auto s = static_cast<std::size_t>(step);
-    const ScriptStep& now = script_.steps[s];
+    const ListedAction& now = list_.actions[s];
     const auto id = static_cast<std::size_t>(now.id);
-    if (now.kind != Kind::kRelease) {
+    if (now.kind != ActionKind::kDrop) {
       Action& action = start(now, id);
       for (Index instance : reads_[s]) read(action, instance);
       for (Index instance : writes_[s]) write(action, instance);
-      if (now.kind == Kind::kRun) take_over(action, step);
+      if (action.task.valid()) take_over(action, step);
       // A fetch may only start when everything dropped before it in the list is gone.
       if (action.stream == Stream::kCopyIn && last_compute_ != kNoIndex) {
         wait(action, ActionId(static_cast<std::size_t>(last_compute_)));
@@ -250,9 +250,17 @@ class Linker {
     }
   }
 
-  Action& start(const ScriptStep& now, std::size_t id) {
+  Action& start(const ListedAction& now, std::size_t id) {
     switch (now.kind) {
-      case Kind::kRun: {
+      case ActionKind::kEncode:
+        return act(now.kind, Stream::kCompute, p_.encode_seconds[id]);
+      case ActionKind::kDecode:
+        return act(now.kind, Stream::kCompute, p_.decode_seconds[id]);
+      case ActionKind::kCopyOut:
+        return act(now.kind, Stream::kCopyOut, p_.out_seconds[id]);
+      case ActionKind::kCopyIn:
+        return act(now.kind, Stream::kCopyIn, p_.in_seconds[id]);
+      default: {
         const bool first = first_run_[id] != 0;
         first_run_[id] = 0;
         Action& action = act(first ? ActionKind::kCompute : ActionKind::kRecompute,
@@ -260,14 +268,6 @@ class Linker {
         action.task = TaskId(id);
         return action;
       }
-      case Kind::kEncode:
-        return act(ActionKind::kEncode, Stream::kCompute, p_.encode_seconds[id]);
-      case Kind::kDecode:
-        return act(ActionKind::kDecode, Stream::kCompute, p_.decode_seconds[id]);
-      case Kind::kSendOut:
-        return act(ActionKind::kSendOut, Stream::kCopyOut, p_.out_seconds[id]);
-      default:
-        return act(ActionKind::kBringIn, Stream::kCopyIn, p_.in_seconds[id]);
     }
   }
 
@@ -353,14 +353,14 @@ class Linker {
   }
 
   const Problem& p_;
-  const Script& script_;
+  const ActionList& list_;
   Schedule out_;
   std::vector<Facts> facts_;                    // per instance
   std::vector<Index> device_, encoded_, host_;  // per value: the newest instance of each form
   std::vector<std::uint32_t> copies_;
   std::vector<char> first_run_, started_on_host_, ended_, dropped_, taken_;
   std::vector<Index> fetched_from_;  // per instance: the host copy still held for it
-  std::vector<std::vector<Index>> reads_, writes_, ends_;  // per script step
+  std::vector<std::vector<Index>> reads_, writes_, ends_;  // per listed action
   Index last_compute_ = kNoIndex;
   using Seen = std::array<Index, 3>;  // per stream: the last action known to be finished
   std::array<Seen, 3> known_{Seen{-1, -1, -1}, Seen{-1, -1, -1}, Seen{-1, -1, -1}};
@@ -369,8 +369,28 @@ class Linker {
 
 }  // namespace
 
-Schedule link(const Problem& problem, const Script& script) {
-  return Linker(problem, script).link();
+ActionList run_in_order(const std::vector<Index>& order) {
+  ActionList list;
+  for (Index task : order) list.actions.push_back({ActionKind::kCompute, task});
+  return list;
+}
+
+ActionList action_list_of(const Schedule& schedule) {
+  ActionList list;
+  for (const Action& action : schedule.actions) {
+    if (action.kind == ActionKind::kDrop) continue;
+    if (action.task.valid()) {
+      list.actions.push_back({ActionKind::kCompute, static_cast<Index>(action.task.value)});
+    } else {
+      const Instance& read = schedule.instances[action.reads.front().index()];
+      list.actions.push_back({action.kind, static_cast<Index>(read.value.value)});
+    }
+  }
+  return list;
+}
+
+Schedule link(const Problem& problem, const ActionList& list) {
+  return Linker(problem, list).link();
 }
 
 }  // namespace plimsoll::schedule

@@ -1,0 +1,395 @@
+#include "plimsoll/schedule/search/schedule_optimizer.h"
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+#include <thread>
+
+#include "plimsoll/schedule/search/gap_search.h"
+#include "plimsoll/schedule/search/interval_search.h"
+#include "plimsoll/schedule/search/order.h"
+#include "plimsoll/schedule/search/replay.h"
+#include "plimsoll/schedule/search/restarts.h"
+#include "plimsoll/schedule/search/segments.h"
+
+namespace plimsoll::schedule {
+namespace {
+
+Remedies without_swap(Remedies remedies) {
+  remedies.swap = false;
+  return remedies;
+}
+
+bool copies(const ActionList& list) {
+  return std::any_of(list.actions.begin(), list.actions.end(), [](const ListedAction& action) {
+    return action.kind == ActionKind::kCopyOut || action.kind == ActionKind::kCopyIn;
+  });
+}
+
+}  // namespace
+
+bool faster(const Schedule& a, const Schedule& b) {
+  if (a.seconds != b.seconds) return a.seconds < b.seconds;
+  return a.peak_bytes < b.peak_bytes;
+}
+
+Effort counted_effort(const Problem& problem, const SearchOptions& options) {
+  const auto share = [&](std::int64_t all, std::int64_t least, std::int64_t most) {
+    return std::clamp<std::int64_t>(all / std::max<Index>(1, problem.tasks), least, most);
+  };
+  Effort effort;
+  effort.counted = true;
+  effort.restarts = share(options.counted_restarts, options.least_restarts, options.most_restarts);
+  effort.moves = share(options.counted_moves, options.least_moves, options.most_moves);
+  return effort;
+}
+
+ScheduleOptimizer::ScheduleOptimizer(const Workload& workload, const FitOptions& options)
+    : options_(options),
+      how_(options.search),
+      problem_(workload, options.remedies, options.copies),
+      no_swap_(workload, without_swap(options.remedies), options.copies),
+      given_(given_sequence(problem_)),
+      first_backward_(first_backward_task(workload, problem_)),
+      kept_{link(problem_, run_in_order(given_.order)), given_.order} {
+  if (options.order != OrderChoice::kSearch || !how_.on.orders) return;
+  Sequence mirrored(problem_, mirror_order(problem_, first_backward_, how_.order));
+  if (mirrored.order != given_.order) mirrored_ = std::move(mirrored);
+}
+
+std::optional<Candidate> ScheduleOptimizer::search(Bytes budget, const Effort& effort,
+                                                   std::uint64_t seed) {
+  budget_ = budget.value;
+  effort_ = effort;
+  watch_ = Stopwatch();
+  best_.reset();
+  runners_up_.clear();
+  if (kept_.schedule.peak_bytes <= budget) return kept_;
+  first_plan(seed);
+  choose_orders(seed);
+  for (const Sequence& sequence : orders_) consider(run_in_order(sequence.order), sequence.order);
+  if (optimal()) return best_;
+  cut_segments();
+  restart(seed, how_.thrashing, how_.restart_share);
+  const bool walkable = best_.has_value();
+  if (!walkable) restart(seed + how_.seeds.long_restarts, how_.hopeless, how_.long_restart_share);
+  if (intervals_searchable()) search_intervals(seed, walkable);
+  if (options_.remedies.swap && how_.on.gaps) search_gaps(seed + how_.seeds.gaps);
+  return best_;
+}
+
+// Where walks only thrash, the first rounds go into the way that needs no plan within the budget.
+void ScheduleOptimizer::search_intervals(std::uint64_t seed, bool walkable) {
+  const bool swaps = options_.remedies.swap;
+  if (!walkable && how_.on.priced_intervals) {
+    in_rounds(seed + how_.seeds.first_intervals, 1,
+              until(swaps ? how_.first_interval_share_swap : how_.first_interval_share),
+              [this](std::uint64_t own, int, double from, double to) {
+                try_intervals(own, {.priced = true, .afresh = true}, from, to);
+              });
+  }
+  const double end = swaps ? until(how_.interval_share_swap) : effort_.seconds;
+  in_rounds(seed, rounds_until(end), end,
+            [this](std::uint64_t own, int number, double from, double to) {
+              try_intervals(own, interval_round(number), from, to);
+            });
+}
+
+IntervalRound ScheduleOptimizer::interval_round(int number) const {
+  const auto first = static_cast<int>(how_.first_rounds.size());
+  const auto later = static_cast<int>(how_.later_rounds.size());
+  IntervalRound round =
+      number < first ? how_.first_rounds[at(number)] : how_.later_rounds[at(number % later)];
+  if (number >= first && problem_.tasks > how_.small_graph_tasks) round.afresh = false;
+  if (!how_.on.priced_intervals) round.priced = false;
+  if (!how_.on.repaired_intervals) round.priced = true;
+  return round;
+}
+
+// By turns from the best plan and from the prices of the best restart.
+void ScheduleOptimizer::search_gaps(std::uint64_t seed) {
+  in_rounds(seed, rounds_until(effort_.seconds), effort_.seconds,
+            [this](std::uint64_t own, int number, double from, double to) {
+              try_gaps(own, number % 2 == 0, from, to);
+            });
+}
+
+std::optional<Candidate> ScheduleOptimizer::task_by_task(Bytes budget, Bytes stays) {
+  GreedyEvictor walk(problem_, given_, options_.seed, how_.evictor);
+  EvictorSettings settings = first_prices(budget.value);
+  settings.stays = stays.value;
+  settings.give_up_seconds = std::numeric_limits<double>::infinity();
+  settings.stop = [this] { return stopped(); };
+  if (!walk.run(settings)) return std::nullopt;
+  Schedule schedule = link(problem_, walk.action_list());
+  if (schedule.peak_bytes > budget) return std::nullopt;
+  return Candidate{std::move(schedule), given_.order};
+}
+
+std::vector<Schedule> ScheduleOptimizer::take_runners_up() {
+  std::vector<Schedule> out(std::make_move_iterator(runners_up_.rbegin()),
+                            std::make_move_iterator(runners_up_.rend()));
+  runners_up_.clear();
+  return out;
+}
+
+bool ScheduleOptimizer::optimal() const {
+  return best_ && best_->schedule.seconds <= problem_.total_seconds * (1 + 1e-12);
+}
+
+bool ScheduleOptimizer::intervals_searchable() const {
+  return (how_.on.priced_intervals || how_.on.repaired_intervals) && problem_.tasks > 1 &&
+         static_cast<std::int64_t>(problem_.values) * problem_.tasks <= kRetentionLimit;
+}
+
+// The deadline, with a little on top so that even a deadline of nothing gives a plan.
+bool ScheduleOptimizer::out_of_time() const {
+  return stopped() || (!effort_.counted && watch_.seconds() > effort_.seconds + how_.grace_seconds);
+}
+
+double ScheduleOptimizer::until(double share) const {
+  const double now = watch_.seconds();
+  return now + share * (effort_.seconds - now);
+}
+
+EvictorSettings ScheduleOptimizer::first_prices(std::int64_t budget) const {
+  EvictorSettings settings;
+  settings.budget = budget;
+  settings.alpha = how_.evictor.alpha;
+  settings.copy_weight = how_.evictor.copy_weight;
+  return settings;
+}
+
+double ScheduleOptimizer::longest(double times) const {
+  return times * (problem_.total_seconds + problem_.copy_seconds);
+}
+
+// Walks at budgets between one that fails and one that works, halving the range each time. What a
+// plan really needs may be less than it was allowed.
+Bytes ScheduleOptimizer::smallest_found(Bytes failed, Bytes works) {
+  std::int64_t low = failed.value, high = works.value, smallest = works.value;
+  GreedyEvictor walk(problem_, given_, options_.seed, how_.evictor);
+  const Stopwatch watch;
+  const auto over = [&] {
+    return !options_.deterministic && watch.seconds() > how_.smallest_seconds;
+  };
+  for (int i = 0; i < how_.halvings && high - low > high / how_.halving_resolution && !over();
+       ++i) {
+    const std::int64_t middle = low + (high - low) / 2;
+    EvictorSettings settings = first_prices(middle);
+    settings.give_up_seconds = longest(how_.hopeless);
+    settings.stop = over;
+    if (walk.run(settings)) {
+      smallest = std::min(smallest, link(problem_, walk.action_list()).peak_bytes.value);
+      high = std::min(middle, smallest);
+    } else {
+      low = middle;
+    }
+  }
+  return Bytes(smallest);
+}
+
+void ScheduleOptimizer::consider(const ActionList& list, const std::vector<Index>& order) {
+  Schedule schedule = link(problem_, list);
+  if (schedule.peak_bytes.value > budget_) return;
+  const std::lock_guard lock(mutex_);
+  if (best_ && !faster(schedule, best_->schedule)) return;
+  if (best_) runners_up_.push_back(std::move(best_->schedule));
+  if (runners_up_.size() > how_.runners_up) runners_up_.pop_front();
+  best_ = Candidate{std::move(schedule), order};
+  if (options_.on_better) {
+    options_.on_better({best_->schedule.seconds, best_->schedule.peak_bytes, watch_.seconds()});
+  }
+}
+
+void ScheduleOptimizer::first_plan(std::uint64_t seed) {
+  GreedyEvictor walk(problem_, given_, seed, how_.evictor);
+  EvictorSettings settings = first_prices(budget_);
+  settings.give_up_seconds = longest(how_.thrashing);
+  settings.stop = [this] { return out_of_time(); };
+  if (walk.run(settings)) consider(walk.action_list(), given_.order);
+}
+
+void ScheduleOptimizer::choose_orders(std::uint64_t seed) {
+  orders_.clear();
+  if (options_.order == OrderChoice::kList) {
+    orders_.emplace_back(problem_, list_order(problem_, how_.order));
+    return;
+  }
+  orders_.push_back(given_);
+  if (options_.order == OrderChoice::kGiven || !how_.on.orders) return;
+  if (std::vector<Index> by_sink = sink_order(problem_); by_sink != given_.order) {
+    orders_.emplace_back(problem_, std::move(by_sink));
+  }
+  if (mirrored_) orders_.push_back(*mirrored_);
+  Random random(seed);
+  orders_.emplace_back(problem_, polished(given_.order, how_.order.given_until, random));
+  orders_.emplace_back(problem_,
+                       polished(list_order(problem_, how_.order), how_.order.list_until, random));
+}
+
+// Polishing takes its swaps in portions, so that it can be cut by the clock.
+std::vector<Index> ScheduleOptimizer::polished(std::vector<Index> order, double until_share,
+                                               Random& random) {
+  const OrderSearchOptions& how = how_.order;
+  std::int64_t swaps = effort_.counted ? std::min(how.counted_swaps_per_task * problem_.tasks,
+                                                  how.most_counted_swaps)
+                                       : how.timed_swaps_per_task * problem_.tasks;
+  while (swaps > 0 && !stopped() &&
+         (effort_.counted || watch_.seconds() <= until_share * effort_.seconds)) {
+    order =
+        lower_order(problem_, std::move(order), budget_, std::min(swaps, how.portion), random, how);
+    swaps -= how.portion;
+  }
+  return order;
+}
+
+// By the order that finishes one sink after the other first: where it differs from the given one,
+// sums over time would stay alive side by side.
+void ScheduleOptimizer::cut_segments() {
+  if (!options_.remedies.recompute || !how_.on.segments) return;
+  if (mirrored_) {
+    cut_segments(renumbered(problem_, *mirrored_), mirrored_->order, until(how_.segment_share));
+  }
+  cut_segments(problem_, given_.order, until(how_.segment_share));
+}
+
+// `problem` has its tasks numbered by their places in `order`.
+void ScheduleOptimizer::cut_segments(const Problem& problem, const std::vector<Index>& order,
+                                     double end) {
+  std::int64_t tried = 0;
+  const auto stop = [&] {
+    if (stopped()) return true;
+    return effort_.counted ? ++tried > effort_.restarts : watch_.seconds() > end;
+  };
+  try_segments(problem, first_backward_, budget_, how_.segments, stop, [&](ActionList list) {
+    for (ListedAction& action : list.actions) action.id = order[at(action.id)];
+    consider(list, order);
+  });
+}
+
+// Walks as long as `hopeless` times the no-recompute plan, for a share of what is left of the
+// deadline.
+void ScheduleOptimizer::restart(std::uint64_t seed, double hopeless, double share) {
+  const bool last =
+      !intervals_searchable() && !options_.remedies.swap && (best_ || hopeless == how_.hopeless);
+  const double end =
+      last ? effort_.seconds : std::min(until(share), watch_.seconds() + how_.round_seconds);
+  RestartSettings how;
+  how.start = first_prices(budget_);
+  how.start.stop = [this, end] {
+    return out_of_time() || (!effort_.counted && watch_.seconds() > end + how_.grace_seconds);
+  };
+  how.start.weights.assign(at(problem_.values), 1.0);
+  if (options_.remedies.swap) how.start.swap_weights = how.start.weights;
+  how.hopeless_seconds = longest(hopeless);
+  how.over = [this, end](std::int64_t run) {
+    if (stopped() || !how_.on.restarts) return true;
+    if (effort_.counted) return run >= effort_.restarts;
+    const std::int64_t least = best_ ? how_.restarts.timed_runs : how_.restarts.timed_runs_at_first;
+    return out_of_time() || (run >= least && watch_.seconds() > end);
+  };
+  how.on_better = [this](const GreedyEvictor& walk, std::size_t order) {
+    consider(walk.action_list(), orders_[order].order);
+  };
+  Restarted found = schedule::restart(problem_, orders_, seed, how_, how);
+  good_ = std::move(found.settings);
+  favourite_ = found.order;
+}
+
+int ScheduleOptimizer::workers() const {
+  return std::max(1, effort_.counted ? 1 : options_.threads);
+}
+
+int ScheduleOptimizer::rounds_until(double end) const {
+  const double size = std::min(1.0, problem_.tasks / how_.long_round_tasks);
+  const double one = std::max(how_.shortest_round, how_.round_seconds * size * size);
+  return std::max(how_.fewest_rounds, static_cast<int>((end - watch_.seconds()) / one));
+}
+
+// Rounds on all threads up to `end`, each from what the others have found so far.
+void ScheduleOptimizer::in_rounds(std::uint64_t seed, int rounds, double end,
+                                  const Attempt& attempt) {
+  const double begin = effort_.counted ? 0 : watch_.seconds();
+  for (int round = 0; round < rounds && !stopped() && !optimal(); ++round) {
+    const double from = begin + (end - begin) * round / rounds;
+    const double to = begin + (end - begin) * (round + 1) / rounds;
+    std::vector<std::thread> threads;
+    for (int k = 0; k < workers(); ++k) {
+      const int number = round * workers() + k;
+      const std::uint64_t own =
+          seed + how_.seeds.round_stride * static_cast<std::uint64_t>(number + 1);
+      const auto one = [&attempt, own, number, from, to] { attempt(own, number, from, to); };
+      if (k + 1 < workers())
+        threads.emplace_back(one);
+      else
+        one();
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+}
+
+std::function<double()> ScheduleOptimizer::progress_of(double from, double to,
+                                                       std::int64_t counts) const {
+  return [this, from, to, counts, asked = std::int64_t{0}]() mutable {
+    if (stopped()) return 1.0;
+    if (effort_.counted)
+      return static_cast<double>(asked++) / static_cast<double>(std::max<std::int64_t>(1, counts));
+    return (watch_.seconds() - from) / std::max(1e-9, to - from);
+  };
+}
+
+// The plan where an attempt begins: the best so far, or the no-recompute plan, which is better
+// where little has to go and where the walks found only plans that recompute things many times.
+Retention ScheduleOptimizer::starting_point(std::uint64_t seed, bool afresh) {
+  const std::lock_guard lock(mutex_);
+  if (best_ && (!afresh || problem_.tasks > how_.afresh_tasks)) {
+    const ActionList list = action_list_of(best_->schedule);
+    if (!copies(list)) {
+      return Retention::from_actions(no_swap_, Sequence(no_swap_, best_->order), list);
+    }
+  }
+  return Retention(no_swap_, orders_[seed % orders_.size()].order);
+}
+
+void ScheduleOptimizer::try_intervals(std::uint64_t seed, IntervalRound round, double from,
+                                      double to) {
+  const IntervalSearchOptions& how = how_.intervals;
+  IntervalSearchSettings settings;
+  settings.budget = budget_;
+  settings.priced = round.priced;
+  settings.move_operators = options_.order == OrderChoice::kSearch && how_.on.operator_moves;
+  if (round.priced) {
+    const bool hot = round.afresh && problem_.tasks <= how_.small_graph_tasks;
+    settings.heat = hot ? how.priced.small_graph_heat : how.priced.heat;
+  } else {
+    settings.heat = from == 0 || round.afresh ? how.repaired.heat : how.repaired.later_heat;
+  }
+  settings.progress = progress_of(from, to, effort_.moves);
+  const IntervalPlan found =
+      schedule::search_intervals(starting_point(seed, round.afresh), no_swap_, seed, how, settings);
+  if (found.found) consider(found.list, found.order);
+}
+
+void ScheduleOptimizer::try_gaps(std::uint64_t seed, bool from_best, double from, double to) {
+  EvictorSettings start = good_;
+  start.stop = [this] { return out_of_time(); };
+  start.give_up_seconds = longest(how_.hopeless);
+  Sequence sequence = orders_[favourite_];
+  {
+    const std::lock_guard lock(mutex_);
+    if (best_) start.give_up_seconds = how_.gaps.give_up_times * best_->schedule.seconds;
+    if (best_ && from_best) {
+      sequence = Sequence(problem_, best_->order);
+      start.gaps = choices_of(problem_, sequence, action_list_of(best_->schedule));
+    }
+  }
+  GapSearchSettings settings;
+  settings.progress = progress_of(from, to, effort_.restarts);
+  settings.on_better = [&](const GreedyEvictor& walk) {
+    consider(walk.action_list(), sequence.order);
+  };
+  schedule::search_gaps(problem_, sequence, std::move(start), seed, how_, settings);
+}
+
+}  // namespace plimsoll::schedule

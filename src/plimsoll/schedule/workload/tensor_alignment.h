@@ -1,0 +1,11 @@
+// The alignment of every tensor in the arena; sizes are padded to it, because that is what the
+// arena pays.
+#pragma once
+
+#include "plimsoll/base/units.h"
+
+namespace plimsoll::schedule {
+
+inline constexpr Bytes kTensorAlignment{64};
+
+}  // namespace plimsoll::schedule
