@@ -1,9 +1,13 @@
 // The table of CPU kernels: for each operator the function that makes its kernel.
 //
 // A file of kernels ends with its rows. A row names an operator and a factory; operators that share
-// their loops differ in the functor the factory is instantiated with, {"less",
-// make_comparison<std::less<>>}, so no factory asks which operator it was called for. The table is
-// those of all files joined: a new file is declared here and named in table.cpp.
+// their loops differ in the functor that the factory is instantiated with, so that no factory asks
+// which operator it was called for:
+//
+//   {"less", make_comparison<std::less<>>},
+//   {"elu_grad", make_gradient<ops::Elu>},
+//
+// The table is the rows of all files joined: a new file is declared here and named in table.cpp.
 #pragma once
 
 #include <span>
