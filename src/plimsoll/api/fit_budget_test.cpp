@@ -1,12 +1,11 @@
-#include "plimsoll/api/fit_budget.h"
+#include "plimsoll/plan/fit/fit_budget.h"
 
 #include <gtest/gtest.h>
 
 #include <optional>
 
-#include "plimsoll/api/classic_figure.h"
 #include "plimsoll/api/largest_batch.h"
-#include "plimsoll/api/pipeline.h"
+#include "plimsoll/api/planning.h"
 
 namespace plimsoll::api {
 namespace {
@@ -24,8 +23,8 @@ ModelRequest small_model() {
   return request;
 }
 
-const PreparedModel& prepared() {
-  static const PreparedModel model = [] {
+Pipeline& prepared() {
+  static Pipeline model = [] {
     auto made = prepare_model(small_model(), "cpu");
     EXPECT_TRUE(made) << made.error().message;
     return std::move(*made);
@@ -43,10 +42,10 @@ PlanOptions counted(std::string budget) {
 
 TEST(FitBudget, KeepsThePackedArenaInsideTheBudget) {
   for (const char* budget : {"90%", "80%", "70%"}) {
-    const auto planned = plan_model(prepared(), small_model(), counted(budget));
+    const auto planned = plan_model(prepared(), counted(budget));
     ASSERT_TRUE(planned) << budget << ": " << planned.error().message;
     EXPECT_LE(planned->plan.arena_bytes(), planned->plan.budget) << budget;
-    EXPECT_GE(planned->plan.predicted_seconds, planned->summary.keep_all_seconds * (1 - 1e-9));
+    EXPECT_GE(planned->plan.predicted_seconds, planned->summary.no_recompute_seconds * (1 - 1e-9));
     EXPECT_LE(planned->summary.bound_seconds, planned->plan.predicted_seconds);
   }
 }
@@ -58,7 +57,7 @@ TEST(FitBudget, KeepsThePackedArenaInsideTheBudgetWithoutTime) {
     PlanOptions options = counted(budget);
     options.deterministic = false;
     options.deadline_seconds = 0;
-    const auto planned = plan_model(prepared(), small_model(), options);
+    const auto planned = plan_model(prepared(), options);
     ASSERT_TRUE(planned) << budget << ": " << planned.error().message;
     EXPECT_LE(planned->plan.arena_bytes(), planned->plan.budget) << budget;
   }
@@ -67,7 +66,7 @@ TEST(FitBudget, KeepsThePackedArenaInsideTheBudgetWithoutTime) {
 TEST(FitBudget, IsMonotoneInTheBudgetWhenDeterministic) {
   std::optional<PlannedGraph> larger;
   for (const char* budget : {"95%", "85%", "75%"}) {
-    auto planned = plan_model(prepared(), small_model(), counted(budget));
+    auto planned = plan_model(prepared(), counted(budget));
     ASSERT_TRUE(planned) << budget << ": " << planned.error().message;
     if (larger) {
       EXPECT_LE(planned->plan.arena_bytes(), larger->plan.arena_bytes()) << budget;
@@ -81,16 +80,16 @@ TEST(FitBudget, SaysDoesNotFitOnlyBelowTheProvenFloor) {
   PlanOptions options = counted("100KB");
   std::optional<PlanFailure> told;
   options.on_failure = [&](const PlanFailure& failure) { told = failure; };
-  const auto planned = plan_model(prepared(), small_model(), options);
+  const auto planned = plan_model(prepared(), options);
   ASSERT_FALSE(planned);
   EXPECT_EQ(planned.error().code, ErrorCode::kDoesNotFit);
   ASSERT_TRUE(told);
   EXPECT_GT(told->floor, told->budget);
   EXPECT_GE(told->smallest, told->floor);
-  EXPECT_LE(told->smallest, told->keep_all);
+  EXPECT_LE(told->smallest, told->no_recompute);
   EXPECT_FALSE(told->wall.empty());
   options.budget = std::to_string(told->floor.value);
-  const auto above = plan_model(prepared(), small_model(), options);
+  const auto above = plan_model(prepared(), options);
   EXPECT_TRUE(above || above.error().code == ErrorCode::kNoAnswer);
 }
 
@@ -106,17 +105,17 @@ TEST(FitBudget, FindsAPlanAtTheFloorIfItMaySwap) {
     options.remedies.swap = true;
     std::optional<PlanFailure> told;
     options.on_failure = [&](const PlanFailure& failure) { told = failure; };
-    ASSERT_FALSE(plan_model(*model, small_model(), options));
+    ASSERT_FALSE(plan_model(*model, options));
     ASSERT_TRUE(told);
     options.budget = std::to_string(told->floor.value);
-    const auto planned = plan_model(*model, small_model(), options);
+    const auto planned = plan_model(*model, options);
     ASSERT_TRUE(planned) << bytes_per_second << ": " << planned.error().message;
     EXPECT_LE(planned->plan.arena_bytes(), told->floor);
   }
 }
 
 TEST(FitBudget, SweepsAMonotoneCurve) {
-  const auto curve = sweep_model(prepared(), small_model(), counted(""));
+  const auto curve = sweep_model(prepared(), counted(""));
   ASSERT_TRUE(curve) << curve.error().message;
   ASSERT_GT(curve->size(), 2u);
   for (std::size_t i = 1; i < curve->size(); ++i) {
@@ -127,7 +126,7 @@ TEST(FitBudget, SweepsAMonotoneCurve) {
 
 TEST(LargestBatch, FitsWhatItSaysAndMoreThanKeepingEverythingWould) {
   PlanOptions options = counted("");
-  const auto kept = plan_model(prepared(), small_model(), options);
+  const auto kept = plan_model(prepared(), options);
   ASSERT_TRUE(kept);
   options.budget = std::to_string(kept->plan.arena_bytes().value);
   const auto largest = largest_batch(small_model(), "cpu", options);
@@ -145,16 +144,16 @@ TEST(LargestBatch, RefusesABudgetInPerCent) {
 }
 
 TEST(ClassicFigure, ShrinksFromRowToRowAndStaysWithinTheAllowedOverhead) {
-  const auto figure = classic_figure(prepared(), small_model(), counted(""));
+  const auto figure = figure_of(prepared(), counted(""));
   ASSERT_TRUE(figure) << figure.error().message;
   ASSERT_EQ(figure->rows.size(), 6u);
   EXPECT_EQ(figure->rows[0].name, "none");
   EXPECT_LT(figure->rows[1].feature_maps, figure->rows[0].feature_maps);
   EXPECT_LT(figure->rows[2].feature_maps, figure->rows[1].feature_maps);
-  const FigureRow& own = figure->rows.back();
+  const report::FigureRow& own = figure->rows.back();
   EXPECT_EQ(own.name, "auto");
   EXPECT_LT(own.feature_maps, figure->rows[2].feature_maps);
-  EXPECT_LE(own.overhead, kAllowedOverhead);
+  EXPECT_LE(own.overhead, report::kAllowedOverhead);
   EXPECT_NE(to_svg(*figure).find("auto"), std::string::npos);
   EXPECT_NE(to_json(*figure).find("feature_map_bytes"), std::string::npos);
 }

@@ -17,6 +17,7 @@ namespace plimsoll::api {
 namespace {
 
 using device::TouchedBytes;
+using runtime::Measured;
 
 constexpr std::int64_t kPage = 4096;
 constexpr std::int64_t kMiB = 1 << 20;
@@ -42,11 +43,11 @@ ModelRequest request_of(const char* model, const model::ModelOptions& sizes, int
 }
 
 plan::Plan plan_of(const ModelRequest& request, PlanOptions options = {}) {
-  const auto prepared = prepare_model(request, "cpu");
+  auto prepared = prepare_model(request, "cpu");
   EXPECT_TRUE(prepared) << prepared.error().message;
   options.compare = false;
   options.deterministic = true;
-  auto planned = plan_model(*prepared, request, options);
+  auto planned = plan_model(*prepared, options);
   EXPECT_TRUE(planned) << planned.error().message;
   return planned ? std::move(planned->plan) : plan::Plan{};
 }
@@ -151,7 +152,7 @@ TEST_F(MeasuredRun, BudgetsSwapAndEncodingsAllocateNothingLargeEither) {
   }
 }
 
-TEST_F(MeasuredRun, EncodedMapsThatOverflowWaitInMemoryTakenAtBinding) {
+TEST_F(MeasuredRun, EncodedActivationsThatOverflowWaitInMemoryTakenAtBinding) {
   PlanOptions options;
   options.budget = "200%";
   options.strategy = "encode";
@@ -326,7 +327,7 @@ TEST_F(MeasuredRun, TheKernelCountsNoMoreResidentBytes) {
 
 TEST_F(MeasuredRun, OnDemandEverythingIsOutside) {
   const ModelRequest request = request_of("mlp", {});
-  const auto prepared = prepare_model(request, "cpu");
+  auto prepared = prepare_model(request, "cpu");
   ASSERT_TRUE(prepared) << prepared.error().message;
   RunOptions timed = measuring();
   timed.measure = false;

@@ -1,4 +1,4 @@
-#include "plimsoll/api/planning.h"
+#include "plimsoll/api/pipeline.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -198,7 +198,7 @@ TEST(PlanGraph, EachRemedyAddsToTheOneBefore) {
     EXPECT_LE(out->summary.in_place, out->summary.baseline);
     EXPECT_LE(out->summary.shared, out->summary.baseline);
     EXPECT_LE(out->summary.both, out->summary.in_place);
-    EXPECT_LE(out->summary.keep_all, out->summary.both);
+    EXPECT_LE(out->summary.no_recompute, out->summary.both);
   }
 }
 
