@@ -25,26 +25,34 @@ constexpr double kQuickPacking = 0.01;   // counted seconds for the packing of e
 // at least, whatever the deadline: the alternative is no plan
 constexpr int kTighterTries = 2;
 
+schedule::FitOptions search_options(const PlanOptions& options) {
+  schedule::FitOptions how;
+  how.remedies = options.remedies;
+  how.order = options.order;
+  how.copies = options.copies;
+  how.deterministic = options.deterministic;
+  how.seed = options.seed;
+  how.threads = resolve_threads(options.threads);
+  how.on_better = options.on_better;
+  how.stop = options.stop;
+  how.bound = false;  // it is said of the plan that is taken
+  return how;
+}
+
 class BudgetFitter {
  public:
   BudgetFitter(const ir::Graph& graph, const schedule::GraphWorkload& mapped,
-               const PlanOptions& options, Bytes budget, PlanSummary& summary)
+               const PlanOptions& options, Bytes budget, PlanSummary& summary,
+               const std::vector<schedule::Fit>* candidates)
       : graph_(graph),
         mapped_(mapped),
         options_(options),
         budget_(budget),
         summary_(summary),
-        held_back_(mapped.workload) {
-    how_.remedies = options.remedies;
-    how_.order = options.order;
-    how_.copies = options.copies;
-    how_.deterministic = options.deterministic;
-    how_.seed = options.seed;
-    how_.threads = resolve_threads(options.threads);
-    how_.on_better = options.on_better;
-    how_.stop = options.stop;
+        candidates_(candidates),
+        held_back_(mapped.workload),
+        how_(search_options(options)) {
     how_.budget = budget;
-    how_.bound = false;  // accept() says it of the plan that is taken
     floor_ = schedule::memory_bound(mapped.workload, options.remedies);
     for (const ValueId value : floor_.limiting) wall_.push_back(mapped.workload.value(value).name);
   }
@@ -179,16 +187,12 @@ class BudgetFitter {
   }
 
   Result<Plan> first_of_ladder() {
-    PLIMSOLL_TRY(std::vector<schedule::Fit> candidates, schedule::ladder(mapped_.workload, how_));
-    // Of the floor, whatever the budget: the same for all of them, as the rest of the ladder.
-    schedule::FitOptions at_floor = how_;
-    at_floor.budget = floor_.bytes;
-    PLIMSOLL_TRY(std::vector<schedule::Fit> slow,
-                 schedule::task_by_task(mapped_.workload, at_floor));
-    std::ranges::move(slow, std::back_inserter(candidates));
-    std::ranges::stable_sort(candidates, {},
-                             [](const schedule::Fit& fit) { return fit.schedule.seconds; });
-    for (const schedule::Fit& candidate : candidates) {
+    std::vector<schedule::Fit> own;
+    if (candidates_ == nullptr) {
+      PLIMSOLL_TRY(own, deterministic_candidates(mapped_, options_));
+    }
+    for (const schedule::Fit& candidate : candidates_ != nullptr ? *candidates_ : own) {
+      if (candidate.schedule.peak_bytes > budget_) continue;
       PLIMSOLL_TRY(Plan plan, packed(candidate.schedule));
       smallest_ = std::min(smallest_, plan.arena_bytes());
       if (plan.arena_bytes() <= budget_) return accept(std::move(plan), candidate);
@@ -286,6 +290,7 @@ class BudgetFitter {
   const PlanOptions& options_;
   Bytes budget_;
   PlanSummary& summary_;
+  const std::vector<schedule::Fit>* candidates_;
   schedule::Workload held_back_;
   schedule::FitOptions how_;
   schedule::MemoryBound floor_;
@@ -297,9 +302,23 @@ class BudgetFitter {
 
 }  // namespace
 
+Result<std::vector<schedule::Fit>> deterministic_candidates(const schedule::GraphWorkload& mapped,
+                                                            const PlanOptions& options) {
+  schedule::FitOptions how = search_options(options);
+  how.budget = Bytes::max();
+  PLIMSOLL_TRY(std::vector<schedule::Fit> out, schedule::ladder(mapped.workload, how));
+  // The slow ones are of the floor: the same whatever the budget, as the rest of the ladder.
+  how.budget = schedule::memory_bound(mapped.workload, options.remedies).bytes;
+  PLIMSOLL_TRY(std::vector<schedule::Fit> slow, schedule::task_by_task(mapped.workload, how));
+  std::ranges::move(slow, std::back_inserter(out));
+  std::ranges::stable_sort(out, {}, [](const schedule::Fit& fit) { return fit.schedule.seconds; });
+  return out;
+}
+
 Result<Plan> fit_budget(const ir::Graph& graph, const schedule::GraphWorkload& mapped,
-                        const PlanOptions& options, Bytes budget, PlanSummary& summary) {
-  return BudgetFitter(graph, mapped, options, budget, summary).run();
+                        const PlanOptions& options, Bytes budget, PlanSummary& summary,
+                        const std::vector<schedule::Fit>* candidates) {
+  return BudgetFitter(graph, mapped, options, budget, summary, candidates).run();
 }
 
 }  // namespace plimsoll::plan

@@ -26,7 +26,14 @@
 
 namespace plimsoll::plan {
 
+// The candidates of options.deterministic, fastest first, whatever budget: worth keeping by whoever
+// asks for many.
+Result<std::vector<schedule::Fit>> deterministic_candidates(const schedule::GraphWorkload& mapped,
+                                                            const PlanOptions& options);
+
+// `candidates` may be null; only options.deterministic wants them.
 Result<Plan> fit_budget(const ir::Graph& graph, const schedule::GraphWorkload& mapped,
-                        const PlanOptions& options, Bytes budget, PlanSummary& summary);
+                        const PlanOptions& options, Bytes budget, PlanSummary& summary,
+                        const std::vector<schedule::Fit>* candidates = nullptr);
 
 }  // namespace plimsoll::plan

@@ -75,6 +75,10 @@ Result<std::vector<PlannedGraph>> sweep(const Workloads& work, const PlanOptions
   std::vector<PlannedGraph> found;
   first.plan.budget = highest;
   found.push_back(std::move(first));
+  std::vector<schedule::Fit> candidates;  // the same for every point
+  if (options.deterministic) {
+    PLIMSOLL_TRY(candidates, deterministic_candidates(work.fitted(), options));
+  }
   for (int point = 1; point < points; ++point) {
     const Bytes budget(highest.value - (highest.value - floor.value) / points * point);
     PlanOptions one = options;
@@ -82,7 +86,8 @@ Result<std::vector<PlannedGraph>> sweep(const Workloads& work, const PlanOptions
         std::max(0.05, (options.deadline_seconds - work.watch.seconds()) / (points - point));
     PlannedGraph next{{}, found.front().summary};
     one.on_failure = nullptr;  // the smallest that works ends the curve
-    auto plan = checked(fit_budget(work.fitted_graph(), work.fitted(), one, budget, next.summary));
+    auto plan = checked(fit_budget(work.fitted_graph(), work.fitted(), one, budget, next.summary,
+                                   options.deterministic ? &candidates : nullptr));
     if (!plan) break;
     next.plan = std::move(*plan);
     next.summary.plan_seconds = work.watch.seconds();
