@@ -1,5 +1,5 @@
-// What `plimsoll plan --dag FILE` does with a user's own weighted DAG: schedule/plan_dag.h, with the
-// options as texts.
+// What `plimsoll plan --dag FILE` does with a weighted DAG of the user: schedule/plan_dag.h, with
+// the options as texts.
 #pragma once
 
 #include <atomic>

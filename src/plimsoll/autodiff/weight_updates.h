@@ -1,5 +1,5 @@
-// The end of a training step: update nodes, and the optimizer's own state. Internal to autodiff; see
-// training.h.
+// The end of a training step: update nodes, and the state of the optimizer. Internal to autodiff;
+// see training.h.
 #pragma once
 
 #include <string>

@@ -154,7 +154,7 @@ void measure_codecs(schedule::DeviceProfile& profile) {
     std::vector<std::uint8_t> compressed(codec::compressed_bytes(codec, part.size(), 0.4));
     std::vector<std::byte> room(part.size_bytes());
     kernels::Overflow overflow(codec, room.size());
-    overflow.take_room(room);
+    overflow.take_memory(room);
     const double encode = settled(
         [&] { kernels::compress_activation(codec, std::as_bytes(part), compressed, overflow); });
     const double decode = settled([&] {
