@@ -1,12 +1,12 @@
 // Build a small network, make the graph that trains it, plan its memory, and run three steps.
 #include <cstdio>
 
-#include "plimsoll/api/planning.h"
-#include "plimsoll/api/running.h"
+#include "plimsoll/api/pipeline.h"
 #include "plimsoll/autodiff/training.h"
 #include "plimsoll/base/byte_size.h"
 #include "plimsoll/kernels/cpu/cpu_kernels.h"
 #include "plimsoll/ops/functions.h"
+#include "plimsoll/runtime/run.h"
 
 using namespace plimsoll;
 
@@ -32,7 +32,7 @@ Status run() {
   PLIMSOLL_TRY(api::PlannedGraph planned, api::plan_graph(training, options));
   std::printf("every tensor its own memory %s, planned %s\n",
               human(planned.summary.baseline).c_str(), human(planned.plan.arena_bytes()).c_str());
-  PLIMSOLL_TRY(const api::RunReport report, api::run_plan(std::move(planned.plan), {}));
+  PLIMSOLL_TRY(const api::RunReport report, runtime::run_plan(std::move(planned.plan), {}));
   for (const double loss : report.losses) std::printf("loss %.4f\n", loss);
   std::printf("measured peak %s\n", human(report.peak).c_str());
   return {};

@@ -240,7 +240,7 @@ def lossless_encodings(here):
     rows = []
     for model, batch in ENCODED:
         file = here.folder / f"{model}.json"
-        plan = here.json("plan", model, "--batch", batch, "--strategy", "encode", "-o", file)
+        plan = here.json("plan", model, "--batch", batch, "--checkpointing", "encode", "-o", file)
         forms = here.json("run", file, "--steps", 2)["encodings"].values()
         planned, plain = plan["held_bytes"], plan["held_fp32_bytes"]
         taken = planned - sum(form["planned_bytes"] for form in forms) + sum(form["encoded_bytes"] + form["overflow_bytes"] for form in forms)
@@ -256,7 +256,7 @@ def lossy_encodings(here):
     exact = here.json("run", *LOSSY, "--steps", 5)["losses"][-1]
     rows = []
     for form in ("fp16", "bf16", "fp8", "int8"):
-        plan = here.json("plan", *LOSSY, "--strategy", "encode", "--lossy", form, "-o", file)
+        plan = here.json("plan", *LOSSY, "--checkpointing", "encode", "--lossy", form, "-o", file)
         run = here.json("run", file, "--steps", 5)
         error = next(iter(run["encoding_error"].values()))
         rows.append([form, f"{plan['held_fp32_bytes'] / plan['held_bytes']:.2f} ×", digits(error["max"]), f"{digits(100 * error['relative_rms'])} %", f"{run['losses'][-1]:.5f}", f"{exact:.5f}"])
@@ -352,8 +352,8 @@ SECTIONS = [
     Section("packer", "docs/benchmarks.md", "build/release/bin/pack_bench hard minimize million", ["problem", "seeds", "seconds", "above the bound"], packer, texts=2, ours=(2,), quick=True),
     Section("allocator", "docs/benchmarks.md", "bash torch/tests/run_on_gpu.sh", ["allocator", "reserved, of the live peak", "time"], allocator_on_a_gpu),
     Section("onnxruntime", "docs/benchmarks.md", "make bench-ort PYTHON=a-python-with-onnxruntime", ["model", "onnxruntime", "Plimsoll", "ratio"], inference_against_ort, ours=(2,)),
-    Section("encodings", "docs/benchmarks.md", "plimsoll plan MODEL --batch N --strategy encode -o plan.json && plimsoll run plan.json --steps 2 --json", ["model", "batch", "in fp32", "planned", "in the run", "planned ratio", "measured ratio", "did not fit"], lossless_encodings, ours=(6,), quick=True),
-    Section("lossy", "docs/benchmarks.md", "plimsoll plan " + " ".join(map(str, LOSSY)) + " --strategy encode --lossy FORM -o plan.json && plimsoll run plan.json --steps 5 --json", ["form", "smaller", "largest error", "rms error", "loss after 5 steps", "without"], lossy_encodings, quick=True),
+    Section("encodings", "docs/benchmarks.md", "plimsoll plan MODEL --batch N --checkpointing encode -o plan.json && plimsoll run plan.json --steps 2 --json", ["model", "batch", "in fp32", "planned", "in the run", "planned ratio", "measured ratio", "did not fit"], lossless_encodings, ours=(6,), quick=True),
+    Section("lossy", "docs/benchmarks.md", "plimsoll plan " + " ".join(map(str, LOSSY)) + " --checkpointing encode --lossy FORM -o plan.json && plimsoll run plan.json --steps 5 --json", ["form", "smaller", "largest error", "rms error", "loss after 5 steps", "without"], lossy_encodings, quick=True),
     Section("thousand", "docs/benchmarks.md", "plimsoll plan resnet --depth 1000 --batch 32 --figure --deadline 10s", ["strategy", "feature maps", "time"], classic_figure),
     Section("graphs", "docs/benchmarks.md", "build/release/bin/fit_bench 4 NAME", ["graph", "nodes", "budget", "proven optimum", "ours", "lower bound", "first plan"], generated_graphs, ours=(4,)),
     Section("published", "docs/benchmarks.md", "PLIMSOLL_MOCCASIN=moccasin/data tools/figures.py published", ["graph", "budget", "proven optimum", "ours", "lower bound", "order free"], published_graphs, ours=(3,)),

@@ -93,7 +93,7 @@ void print(const std::vector<Candidate>& candidates) {
 
 Status run_within_budgets(const ModelRequest& request, const schedule::Remedies& remedies,
                           int rounds) {
-  PLIMSOLL_TRY(const PreparedModel prepared, prepare_model(request, std::string(kMeasured)));
+  PLIMSOLL_TRY(Pipeline prepared, prepare_model(request, std::string(kMeasured)));
   std::vector<Candidate> candidates;
   for (const auto& [budget, bar] :
        std::vector<std::pair<std::string, double>>{{"", 0}, {"50%", 0.15}, {"35%", 0.35}}) {
@@ -101,7 +101,7 @@ Status run_within_budgets(const ModelRequest& request, const schedule::Remedies&
     options.budget = budget;
     options.remedies = remedies;
     options.deadline_seconds = 10;
-    auto planned = plan_model(prepared, request, options);
+    auto planned = plan_model(prepared, options);
     if (planned)
       candidates.push_back({budget.empty() ? "keep all" : budget, std::move(planned->plan), bar});
     if (!planned) std::printf("  %s: %s\n", budget.c_str(), planned.error().message.c_str());
@@ -115,13 +115,13 @@ Status run_encoded(const std::string& model, std::int64_t batch, double bar, int
   ModelRequest request;
   request.model = model;
   request.sizes.batch = batch;
-  PLIMSOLL_TRY(const PreparedModel prepared, prepare_model(request, "cpu"));
+  PLIMSOLL_TRY(Pipeline prepared, prepare_model(request, "cpu"));
   std::vector<plan::Plan> plans;
   for (const char* strategy : {"none", "encode"}) {
     PlanOptions options;
     options.strategy = strategy;
     options.compare = false;
-    PLIMSOLL_TRY(PlannedGraph planned, plan_model(prepared, request, options));
+    PLIMSOLL_TRY(PlannedGraph planned, plan_model(prepared, options));
     plans.push_back(std::move(planned.plan));
   }
   const plan::Held held = plan::held_for_backward(plans.back());

@@ -42,14 +42,14 @@ struct PlanningBar {
 
 bool measure_planning(const PlanningBar& bar, int rounds) {
   const api::ModelRequest request = request_for(bar.model, bar.sizes);
-  const auto prepared = api::prepare_model(request, "cpu");
+  auto prepared = api::prepare_model(request, "cpu");
   if (!prepared) return fmt::print("{}: {}\n", bar.model, prepared.error().message), false;
   double wall = std::numeric_limits<double>::max();
   double processor = wall;
   std::size_t steps = 0;
   for (int round = 0; round < rounds; ++round) {
     const double begin = processor_seconds();
-    const auto planned = api::plan_model(*prepared, request, {});
+    const auto planned = api::plan_model(*prepared, {});
     processor = std::min(processor, processor_seconds() - begin);
     if (!planned) return fmt::print("{}: {}\n", bar.model, planned.error().message), false;
     wall = std::min(wall, planned->summary.plan_seconds);
@@ -71,17 +71,17 @@ double fastest(const Result<api::RunReport>& report, double before) {
 bool measure_stepping(const std::string& model, const model::ModelOptions& sizes, int rounds) {
   constexpr double kTolerance = 1.02;  // two fastest steps of one program differ by as much
   const api::ModelRequest request = request_for(model, sizes);
-  const auto prepared = api::prepare_model(request, "cpu");
+  auto prepared = api::prepare_model(request, "cpu");
   if (!prepared) return fmt::print("{}: {}\n", model, prepared.error().message), false;
-  const auto planned = api::plan_model(*prepared, request, {});
+  const auto planned = api::plan_model(*prepared, {});
   if (!planned) return fmt::print("{}: {}\n", model, planned.error().message), false;
   api::RunOptions how;
   how.steps = 3;
   double with_plan = std::numeric_limits<double>::max();
   double without = with_plan;
   for (int round = 0; round < rounds; ++round) {
-    with_plan = fastest(api::run_plan(planned->plan, how), with_plan);
-    without = fastest(api::run_on_demand(prepared->model.graph, how), without);
+    with_plan = fastest(runtime::run_plan(planned->plan, how), with_plan);
+    without = fastest(runtime::run_on_demand(prepared->model.graph, how), without);
   }
   const bool met = with_plan <= without * kTolerance;
   fmt::print("{:<24} planned {:.4f} s, on demand {:.4f} s, ratio {:.3f}  {}\n",

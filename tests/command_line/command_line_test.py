@@ -140,6 +140,15 @@ class Errors(unittest.TestCase):
                           ["plan", "mlp", "--budget", "12QB"], ["plan", "mlp", "--order", "x"], ["check", "a", "b", "c"], ["completion", "tcsh"]):
             self.refuses(2, ["plimsoll: "], *arguments)
 
+    def test_options_still_have_their_older_names_but_nobody_tells(self):
+        for verb, old, new, value in (("plan", "--remedies", "--techniques", "recompute"), ("plan", "--strategy", "--checkpointing", "sqrt"), ("run", "--strategy", "--executor", "on-demand")):
+            for name in (old, new):
+                self.assertEqual(run(verb, *MLP, name, value, "--json").returncode, 0, (verb, name))
+            shown = run(verb, "--help").stdout
+            self.assertIn(new, shown)
+            self.assertNotIn(old + " ", shown)
+            self.refuses(2, [f"did you mean {new}?"], verb, *MLP, new[:-1], value)
+
     def test_other_codes(self):
         self.refuses(3, ["nothing.json"], "view", "nothing.json")
         (FOLDER / "broken.json").write_text('{"kind": "plimsoll plan", "schema": 1')

@@ -19,6 +19,7 @@
 
 #include "plimsoll/api/pipeline.h"
 #include "plimsoll/autodiff/training.h"
+#include "plimsoll/base/threads.h"
 #include "plimsoll/model/zoo.h"
 #include "plimsoll/rewrite/simplify.h"
 #include "plimsoll/runtime/layout_copy.h"
@@ -63,7 +64,7 @@ class KernelsInFp32 : public ::testing::TestWithParam<const char*> {
   Result<std::unique_ptr<runtime::Executor>> executor_for(
       const autodiff::TrainingOptions& options) const {
     PLIMSOLL_TRY(const ir::Graph step, autodiff::make_training_graph(forward_, options));
-    PLIMSOLL_TRY(const ir::Graph graph, api::assign_layouts(step, api::resolve_threads(0)));
+    PLIMSOLL_TRY(const ir::Graph graph, api::assign_layouts(step, resolve_threads(0)));
     PLIMSOLL_TRY(std::unique_ptr<runtime::Executor> executor, runtime::make_on_demand(graph, {}));
     fill(*executor, false);
     return executor;

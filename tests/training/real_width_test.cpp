@@ -11,6 +11,7 @@
 
 #include "plimsoll/api/pipeline.h"
 #include "plimsoll/autodiff/training.h"
+#include "plimsoll/base/threads.h"
 #include "plimsoll/model/zoo.h"
 #include "plimsoll/rewrite/simplify.h"
 #include "plimsoll/runtime/layout_copy.h"
@@ -69,7 +70,7 @@ void expect_agreement(const std::string& name) {
   const std::vector<ValueId> weights = autodiff::trained_weights(*simplified, training);
   auto step = autodiff::make_training_graph(*simplified, training);
   ASSERT_TRUE(step) << step.error().message;
-  auto graph = api::assign_layouts(*step, api::resolve_threads(0));
+  auto graph = api::assign_layouts(*step, resolve_threads(0));
   ASSERT_TRUE(graph) << graph.error().message;
 
   auto executor = runtime::make_on_demand(*graph, {});

@@ -5,14 +5,14 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "plimsoll/api/measure_operators.h"
 #include "plimsoll/api/pipeline.h"
 #include "plimsoll/api/testing/same_bits.h"
-#include "plimsoll/api/tuning.h"
 #include "plimsoll/autodiff/training.h"
 #include "plimsoll/base/random.h"
 #include "plimsoll/kernels/cpu/cpu_kernels.h"
 #include "plimsoll/ops/functions.h"
+#include "plimsoll/profile/measure_operators.h"
+#include "plimsoll/profile/operator_costs.h"
 
 namespace plimsoll::api {
 namespace {
@@ -143,21 +143,19 @@ ModelRequest small_model(const std::string& name) {
 }
 
 // The smallest of a few budgets for which a plan is found in a moment.
-Result<PlannedGraph> tight_plan(const PreparedModel& prepared, const ModelRequest& request,
-                                PlanOptions options) {
+Result<PlannedGraph> tight_plan(Pipeline& prepared, PlanOptions options) {
   Result<PlannedGraph> out = fail(ErrorCode::kNoAnswer, "no budget was tried");
   for (const char* budget : {"60%", "75%", "90%", "97%"}) {
     options.budget = budget;
-    out = plan_model(prepared, request, options);
+    out = plan_model(prepared, options);
     if (out) break;
   }
   return out;
 }
 
-void expect_model_right(const PreparedModel& prepared, const ModelRequest& request,
-                        const PlanOptions& options) {
-  const auto planned = options.strategy.empty() ? tight_plan(prepared, request, options)
-                                                : plan_model(prepared, request, options);
+void expect_model_right(Pipeline& prepared, const PlanOptions& options) {
+  const auto planned =
+      options.strategy.empty() ? tight_plan(prepared, options) : plan_model(prepared, options);
   ASSERT_TRUE(planned) << planned.error().message;
   const auto expected = run_on_demand_for(prepared.model.graph, 2);
   ASSERT_TRUE(expected) << expected.error().message;
@@ -171,11 +169,11 @@ TEST(FitRuns, ModelsWithEveryMapEncodedRunAsWithoutAPlan) {
   for (const char* name : {"mlp", "alexnet", "vgg16", "resnet18", "mobilenet", "unet"}) {
     SCOPED_TRACE(name);
     const ModelRequest request = small_model(name);
-    const auto prepared = prepare_model(request, "cpu");
+    auto prepared = prepare_model(request, "cpu");
     ASSERT_TRUE(prepared) << prepared.error().message;
     PlanOptions options;
     options.strategy = "encode";
-    expect_model_right(*prepared, request, options);
+    expect_model_right(*prepared, options);
   }
 }
 
@@ -183,10 +181,10 @@ TEST(FitRuns, ModelsUnderABudgetWithAllRemediesRunAsWithoutAPlan) {
   for (const char* name : {"mlp", "alexnet", "resnet18", "mobilenet", "gpt2"}) {
     SCOPED_TRACE(name);
     const ModelRequest request = small_model(name);
-    const auto prepared = prepare_model(request, "cpu");
+    auto prepared = prepare_model(request, "cpu");
     ASSERT_TRUE(prepared) << prepared.error().message;
     const PlanOptions options = with_remedies(7, "");
-    expect_model_right(*prepared, request, options);
+    expect_model_right(*prepared, options);
   }
 }
 
@@ -199,12 +197,12 @@ TEST(FitRuns, LosslessEncodingsHoldSoMuchLessForTheBackwardPass) {
     ModelRequest request;
     request.model = name;
     request.sizes.batch = 2;
-    const auto prepared = prepare_model(request, "cpu");
+    auto prepared = prepare_model(request, "cpu");
     ASSERT_TRUE(prepared) << prepared.error().message;
     PlanOptions options;
     options.strategy = "encode";
     options.compare = false;
-    const auto planned = plan_model(*prepared, request, options);
+    const auto planned = plan_model(*prepared, options);
     ASSERT_TRUE(planned) << planned.error().message;
     const plan::Held held = plan::held_for_backward(planned->plan);
     EXPECT_GE(static_cast<double>(held.as_fp32.value), bar * static_cast<double>(held.bytes.value))
@@ -216,7 +214,7 @@ TEST(SwapFiles, ValuesThatWaitInAFileComeBackBitByBitAndNoFileStays) {
   const ModelRequest request = small_model("gpt2");
   auto prepared = prepare_model(request, "cpu");
   ASSERT_TRUE(prepared) << prepared.error().message;
-  const auto planned = tight_plan(*prepared, request, with_remedies(2, ""));
+  const auto planned = tight_plan(*prepared, with_remedies(2, ""));
   ASSERT_TRUE(planned) << planned.error().message;
   ASSERT_GT(planned->summary.counts.copied_out.value, 0);
   const auto folder = std::filesystem::path(testing::TempDir()) / "swap_files_test";
@@ -253,24 +251,28 @@ TEST(Tuning, KeepsAPlanThatRanWithinTheBudgetAndLearnsItsTimes) {
   PlanOptions options = with_remedies(7, "100%");
   RunOptions how;
   how.threads = 1;
-  const auto tuned = tune_model(*prepared, request, options, how, 2);
+  prepared->planning = options;
+  prepared->running = how;
+  const auto tuned = tune_model(*prepared, 2);
   ASSERT_TRUE(tuned) << tuned.error().message;
   EXPECT_EQ(tuned->rounds.size(), 2u);
   EXPECT_LE(tuned->planned.plan.arena_bytes(), tuned->planned.plan.budget);
-  for (const OperatorCost& cost : operator_costs(prepared->model.graph, prepared->profile)) {
+  for (const profile::OperatorCost& cost :
+       profile::operator_costs(prepared->model.graph, prepared->profile)) {
     EXPECT_TRUE(cost.measured > 0 || cost.op == "reshape") << cost.op;  // a view takes no step
   }
 }
 
 TEST(MeasureOperators, EveryOperatorOfAModelHasATime) {
   const ModelRequest request = small_model("mlp");
-  const auto prepared = prepare_model(request, "cpu");
+  auto prepared = prepare_model(request, "cpu");
   ASSERT_TRUE(prepared) << prepared.error().message;
   schedule::DeviceProfile profile = prepared->profile;
-  for (const OperatorCost& cost : operator_costs(prepared->model.graph, profile))
+  for (const profile::OperatorCost& cost : profile::operator_costs(prepared->model.graph, profile))
     EXPECT_EQ(cost.measured, 0);
-  ASSERT_TRUE(measure_operators(prepared->model.graph, {1, {}}, profile));
-  for (const OperatorCost& cost : operator_costs(prepared->model.graph, profile)) {
+  ASSERT_TRUE(profile::measure_operators(prepared->model.graph, {1, {}}, profile));
+  for (const profile::OperatorCost& cost :
+       profile::operator_costs(prepared->model.graph, profile)) {
     EXPECT_EQ(cost.measured, cost.nodes) << cost.op;
     EXPECT_GT(cost.seconds, 0) << cost.op;
   }

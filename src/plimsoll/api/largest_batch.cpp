@@ -24,12 +24,12 @@ Result<LargestBatch> largest_batch(ModelRequest request, const std::string& devi
   const Stopwatch watch;
   const auto trial = [&](std::int64_t batch) -> Result<PlannedGraph> {
     request.sizes.batch = batch;
-    PLIMSOLL_TRY(const PreparedModel prepared, prepare_model(request, device));
+    PLIMSOLL_TRY(Pipeline prepared, prepare_model(request, device));
     PlanOptions one = options;
     one.compare = false;
     one.deadline_seconds = std::max(0.05, kShare * (options.deadline_seconds - watch.seconds()));
     if (batch > 1) one.on_failure = nullptr;
-    return plan_model(prepared, request, one);
+    return plan_model(prepared, one);
   };
   PLIMSOLL_TRY(PlannedGraph first, trial(1));
   LargestBatch best{1, std::move(first)};

@@ -5,14 +5,11 @@
 #include <filesystem>
 
 #include "plimsoll/api/onnx_file.h"
-#include "plimsoll/autodiff/training.h"
 #include "plimsoll/base/file.h"
 #include "plimsoll/ir/text.h"
 #include "plimsoll/model/loss.h"
 #include "plimsoll/model/zoo.h"
 #include "plimsoll/ops/registry.h"
-#include "plimsoll/rewrite/fuse_scatter_add.h"
-#include "plimsoll/rewrite/simplify.h"
 
 namespace plimsoll::api {
 namespace {
@@ -101,12 +98,12 @@ bool is_file(const std::string& model) {
   return model.ends_with(".graph") || model.ends_with(".onnx");
 }
 
+}  // namespace
+
 bool has_backward(const ir::Graph& graph) {
   return std::any_of(graph.nodes.begin(), graph.nodes.end(),
                      [](const ir::Node& node) { return node.phase == ir::Phase::kBackward; });
 }
-
-}  // namespace
 
 Result<LoadedModel> load_forward(const ModelRequest& request) {
   const bool file = is_file(request.model);
@@ -121,11 +118,7 @@ Result<LoadedModel> load_forward(const ModelRequest& request) {
   return out;
 }
 
-Result<LoadedModel> load_model(const ModelRequest& request) {
-  PLIMSOLL_TRY(LoadedModel out, load_forward(request));
-  PLIMSOLL_TRY(out.graph, rewrite::simplify(out.graph, {.trains = out.training}));
-  if (has_backward(out.graph)) out.training = true;
-  if (!out.training || has_backward(out.graph)) return out;
+Result<autodiff::TrainingOptions> training_options(const ModelRequest& request) {
   autodiff::TrainingOptions how;
   PLIMSOLL_TRY(how.optimizer, autodiff::parse_optimizer(request.optimizer));
   how.learning_rate =
@@ -135,9 +128,7 @@ Result<LoadedModel> load_model(const ModelRequest& request) {
   how.clip_norm = request.clip_norm;
   how.accumulate = request.accumulate;
   how.freeze = request.freeze;
-  PLIMSOLL_TRY(out.graph, autodiff::make_training_graph(out.graph, how));
-  PLIMSOLL_TRY(out.graph, rewrite::fuse_scatter_add(out.graph));
-  return out;
+  return how;
 }
 
 }  // namespace plimsoll::api

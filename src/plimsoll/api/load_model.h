@@ -1,7 +1,7 @@
-// From a MODEL as a user names it to the graph that runs.
+// From a MODEL as a user names it to a graph: the pipeline's first arrow (api/pipeline.h).
 //
 //   built-in name ─┐
-//   model.graph   ─┼─▶ forward graph ─▶ (loss) ─▶ training step
+//   model.graph   ─┼─▶ forward graph ─▶ (loss)
 //   model.onnx    ─┘
 //
 // A built-in model is trained unless told otherwise, a file is used as it is unless told to train.
@@ -10,6 +10,7 @@
 #pragma once
 
 #include "plimsoll/api/model_options.h"
+#include "plimsoll/autodiff/training.h"
 #include "plimsoll/base/result.h"
 #include "plimsoll/ir/graph.h"
 #include "plimsoll/store/weight_source.h"
@@ -22,10 +23,12 @@ struct LoadedModel {
   store::WeightSource weights;  // what an .onnx file brings; empty otherwise
 };
 
-Result<LoadedModel> load_model(const ModelRequest& request);
-
-// Without the training step: a forward graph, whose first output is the loss if it is to be
-// trained.
+// A forward graph, whose first output is the loss if it is to be trained; or what the file holds.
 Result<LoadedModel> load_forward(const ModelRequest& request);
+
+// Whether the graph has a backward pass already.
+bool has_backward(const ir::Graph& graph);
+// The request as autodiff knows it.
+Result<autodiff::TrainingOptions> training_options(const ModelRequest& request);
 
 }  // namespace plimsoll::api

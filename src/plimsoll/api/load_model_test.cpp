@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "plimsoll/api/pipeline.h"
 #include "plimsoll/api/show_graph.h"
 #include "plimsoll/base/file.h"
 #include "plimsoll/base/testing/test_paths.h"

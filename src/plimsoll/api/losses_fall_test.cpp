@@ -25,7 +25,7 @@ void expect_falling(const std::string& name, const model::ModelOptions& sizes,
   request.model = name;
   request.sizes = sizes;
   request.optimizer = optimizer;
-  const auto prepared = prepare_model(request, "cpu");
+  auto prepared = prepare_model(request, "cpu");
   ASSERT_TRUE(prepared) << prepared.error().message;
   RunOptions how;
   how.steps = kSteps;

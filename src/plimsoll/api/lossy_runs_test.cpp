@@ -60,8 +60,7 @@ Result<RunReport> run_with(const plan::Plan& plan, int threads) {
   return run_plan(plan, how);
 }
 
-Result<plan::Plan> encode_all(const PreparedModel& prepared, const ModelRequest& request,
-                              const std::string& forms) {
+Result<plan::Plan> encode_all(Pipeline& prepared, const std::string& forms) {
   PlanOptions options;
   options.strategy = "encode";
   options.compare = false;
@@ -69,7 +68,7 @@ Result<plan::Plan> encode_all(const PreparedModel& prepared, const ModelRequest&
     PLIMSOLL_TRY(options.lossy, schedule::parse_lossy_forms(forms));
     options.remedies.lossy = true;
   }
-  PLIMSOLL_TRY(PlannedGraph planned, plan_model(prepared, request, options));
+  PLIMSOLL_TRY(PlannedGraph planned, plan_model(prepared, options));
   return std::move(planned.plan);
 }
 
@@ -82,13 +81,13 @@ class LossyRuns : public ::testing::TestWithParam<const char*> {
     prepared_ = std::move(*prepared);
   }
   plan::Plan plan_with(const std::string& forms) {
-    auto plan = encode_all(prepared_, request_, forms);
+    auto plan = encode_all(prepared_, forms);
     EXPECT_TRUE(plan) << plan.error().message;
     return plan ? std::move(*plan) : plan::Plan{};
   }
 
   ModelRequest request_;
-  PreparedModel prepared_;
+  Pipeline prepared_;
 };
 
 TEST_P(LossyRuns, EveryFormTrainsAndSaysWhatItLost) {
@@ -107,10 +106,10 @@ TEST_P(LossyRuns, EveryFormTrainsAndSaysWhatItLost) {
     EXPECT_EQ(run->losses.front(), exact->losses.front());
     EXPECT_NEAR(run->losses.back(), exact->losses.back(),
                 0.1 * std::fabs(exact->losses.front() - exact->losses.back()));
-    const auto forms = by_form(run->encoded);
-    const auto found = std::find_if(forms.begin(), forms.end(), [&](const FormReport& report) {
-      return report.form == form.name;
-    });
+    const auto forms = runtime::by_form(run->encoded);
+    const auto found =
+        std::find_if(forms.begin(), forms.end(),
+                     [&](const runtime::FormReport& report) { return report.form == form.name; });
     ASSERT_NE(found, forms.end());
     EXPECT_GE(found->maps.size(), 3U);
     EXPECT_GT(found->largest_error, 0);
@@ -135,7 +134,7 @@ TEST_P(LossyRuns, AreTheSameAgain) {
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(one->losses, again->losses);
   const auto error = [](const RunReport& report) {
-    return by_form(report.encoded).back().rms_error;
+    return runtime::by_form(report.encoded).back().rms_error;
   };
   EXPECT_EQ(error(*one), error(*again));
 }
@@ -144,11 +143,11 @@ INSTANTIATE_TEST_SUITE_P(Models, LossyRuns, ::testing::Values("alexnet", "gpt2")
 
 TEST(LossyPlans, WaitInTheSmallestFormThatIsAllowed) {
   const ModelRequest request = small("alexnet");
-  const auto prepared = prepare_model(request, "cpu");
+  auto prepared = prepare_model(request, "cpu");
   ASSERT_TRUE(prepared) << prepared.error().message;
   std::vector<std::int64_t> held;
   for (const char* forms : {"", "fp16", "fp16,bf16,int8"}) {
-    const auto plan = encode_all(*prepared, request, forms);
+    const auto plan = encode_all(*prepared, forms);
     ASSERT_TRUE(plan) << plan.error().message;
     held.push_back(plan::held_for_backward(*plan).bytes.value);
   }
@@ -158,9 +157,9 @@ TEST(LossyPlans, WaitInTheSmallestFormThatIsAllowed) {
 
 TEST(LossyPlans, TheCheckerRefusesAWrongOrUnknownCodec) {
   const ModelRequest request = small("gpt2");
-  const auto prepared = prepare_model(request, "cpu");
+  auto prepared = prepare_model(request, "cpu");
   ASSERT_TRUE(prepared) << prepared.error().message;
-  const auto plan = encode_all(*prepared, request, "bf16");
+  const auto plan = encode_all(*prepared, "bf16");
   ASSERT_TRUE(plan) << plan.error().message;
   ASSERT_TRUE(plan::check_plan(*plan).ok());
   plan::Plan other = *plan;

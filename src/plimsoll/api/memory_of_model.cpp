@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "plimsoll/api/load_model.h"
-#include "plimsoll/api/running.h"
+#include "plimsoll/api/pipeline.h"
+#include "plimsoll/base/threads.h"
 #include "plimsoll/kernels/cpu/cpu_kernels.h"
 #include "plimsoll/model/zoo.h"
 
@@ -36,9 +36,9 @@ std::optional<std::int64_t> current(const ModelRequest& request, const Variable&
   return static_cast<std::int64_t>(model::default_of(*info, variable.name));
 }
 
-ScratchRow largest_scratch(const ir::Graph& graph, const ops::KernelTable& kernels,
-                           std::int64_t batch) {
-  ScratchRow row{batch, Bytes(0), "none"};
+report::ScratchRow largest_scratch(const ir::Graph& graph, const ops::KernelTable& kernels,
+                                   std::int64_t batch) {
+  report::ScratchRow row{batch, Bytes(0), "none"};
   for (const ir::Node& node : graph.nodes) {
     const Bytes scratch = kernels.of(graph, node).scratch;
     if (scratch > row.largest) row = {batch, scratch, runtime::display_name(node)};
@@ -48,33 +48,33 @@ ScratchRow largest_scratch(const ir::Graph& graph, const ops::KernelTable& kerne
 
 }  // namespace
 
-Result<MemoryReport> memory_of_model(const ModelRequest& request) {
+Result<report::MemoryReport> memory_of_model(const ModelRequest& request) {
   PLIMSOLL_TRY(const LoadedModel model, load_model(request));
   PLIMSOLL_TRY(const ops::KernelTable kernels,
                kernels::cpu_kernel_facts(model.graph, {resolve_threads(request.threads)}));
-  MemoryReport report;
-  report.by_use = logical_bytes(model.graph, kernels);
-  for (const Bytes bytes : report.by_use) report.total += bytes;
-  report.parameters = model::count_parameters(model.graph);
-  report.by_layer = bytes_by_layer(model.graph, kernels);
+  report::MemoryReport out;
+  out.by_use = report::logical_bytes(model.graph, kernels);
+  for (const Bytes bytes : out.by_use) out.total += bytes;
+  out.parameters = model::count_parameters(model.graph);
+  out.by_layer = report::bytes_by_layer(model.graph, kernels);
   for (const Variable& variable : kVariables) {
     const auto here = current(request, variable);
     if (!here) continue;
-    PLIMSOLL_TRY(Law law, find_law(variable.name, *here, [&](std::int64_t value) {
+    PLIMSOLL_TRY(report::Law law, report::find_law(variable.name, *here, [&](std::int64_t value) {
                    return graph_at(request, variable.size, value);
                  }));
-    report.laws.push_back(std::move(law));
+    out.laws.push_back(std::move(law));
   }
   const auto batch = current(request, kVariables[0]);
-  report.scratch.push_back(largest_scratch(model.graph, kernels, batch.value_or(0)));
+  out.scratch.push_back(largest_scratch(model.graph, kernels, batch.value_or(0)));
   for (const std::int64_t factor : {2, 4}) {
     if (!batch) break;
     PLIMSOLL_TRY(const ir::Graph larger, graph_at(request, kVariables[0].size, *batch * factor));
     PLIMSOLL_TRY(const ops::KernelTable facts,
                  kernels::cpu_kernel_facts(larger, {resolve_threads(request.threads)}));
-    report.scratch.push_back(largest_scratch(larger, facts, *batch * factor));
+    out.scratch.push_back(largest_scratch(larger, facts, *batch * factor));
   }
-  return report;
+  return out;
 }
 
 }  // namespace plimsoll::api

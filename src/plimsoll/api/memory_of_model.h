@@ -1,11 +1,11 @@
 // The memory report of a MODEL: its graph, and its graph at neighbouring sizes for the laws.
 #pragma once
 
-#include "plimsoll/api/memory_report.h"
 #include "plimsoll/api/model_options.h"
+#include "plimsoll/report/memory_laws.h"
 
 namespace plimsoll::api {
 
-Result<MemoryReport> memory_of_model(const ModelRequest& request);
+Result<report::MemoryReport> memory_of_model(const ModelRequest& request);
 
 }  // namespace plimsoll::api

@@ -1,7 +1,5 @@
 #include "plimsoll/api/onnx_file.h"
 
-#include "plimsoll/model/onnx_export.h"
-#include "plimsoll/runtime/initial_content.h"
 #include "plimsoll/store/npz.h"
 
 namespace plimsoll::api {
@@ -39,20 +37,6 @@ Result<model::ImportedModel> import_onnx_file(const ModelRequest& request, bool 
     how.values.emplace(array.name, std::move(content));
   }
   return model::import_onnx(request.model, how);
-}
-
-Status write_onnx_file(const ModelRequest& request, const std::filesystem::path& path) {
-  PLIMSOLL_TRY(const LoadedModel loaded, load_model(request));
-  const auto content = [&](const ir::Value& value) -> Result<std::vector<std::byte>> {
-    if (const auto* entry = loaded.weights.find(value.name))
-      return std::vector<std::byte>(entry->bytes.begin(), entry->bytes.end());
-    std::vector<std::byte> out(static_cast<std::size_t>(ir::bytes_of(value.type).value));
-    runtime::fill_source(value, request.seed, 0, out);
-    return out;
-  };
-  const Status written = model::write_onnx(path, loaded.graph, content);
-  if (!written) return forward(written, request.model);
-  return {};
 }
 
 }  // namespace plimsoll::api

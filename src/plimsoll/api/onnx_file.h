@@ -1,9 +1,7 @@
-// .onnx files in and out, as the verbs use them.
+// .onnx files as the verbs name them.
 #pragma once
 
-#include <filesystem>
-
-#include "plimsoll/api/load_model.h"
+#include "plimsoll/api/model_options.h"
 #include "plimsoll/model/onnx_import.h"
 
 namespace plimsoll::api {
@@ -12,8 +10,5 @@ namespace plimsoll::api {
 // shapes of the arrays in request.inputs where given; inputs of integers whose content decides
 // shapes become constants then.
 Result<model::ImportedModel> import_onnx_file(const ModelRequest& request, bool train);
-
-// The graph of a request as an .onnx file, weights as the file or the seed gives them.
-Status write_onnx_file(const ModelRequest& request, const std::filesystem::path& path);
 
 }  // namespace plimsoll::api

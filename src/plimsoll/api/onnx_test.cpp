@@ -174,7 +174,7 @@ Result<std::int64_t> moving_peak(const ir::Graph& graph) {
   for (const ir::Value& value : graph.values) {
     if (ir::is_source(value.kind)) sources += ir::bytes_of(value.type).value;
   }
-  return planned.summary.keep_all.value - sources;
+  return planned.summary.no_recompute.value - sources;
 }
 
 Result<ir::Graph> trained(ir::Graph graph) {

@@ -1,40 +1,180 @@
 #include "plimsoll/api/pipeline.h"
 
-#include <fmt/ranges.h>
-
-#include "plimsoll/api/measure_operators.h"
-#include "plimsoll/api/profile_machine.h"
-#include "plimsoll/base/file.h"
+#include "plimsoll/base/threads.h"
 #include "plimsoll/kernels/cpu/convolution_layout.h"
-#include "plimsoll/ops/registry.h"
+#include "plimsoll/kernels/cpu/cpu_kernels.h"
+#include "plimsoll/plan/fit/no_recompute_plan.h"
+#include "plimsoll/plan/fit/within_budget.h"
+#include "plimsoll/profile/find_profile.h"
+#include "plimsoll/profile/measure_operators.h"
+#include "plimsoll/profile/operator_costs.h"
+#include "plimsoll/profile/profile_machine.h"
+#include "plimsoll/rewrite/fuse_scatter_add.h"
 #include "plimsoll/rewrite/hoist_reorders.h"
+#include "plimsoll/rewrite/keep_masks.h"
 #include "plimsoll/rewrite/layouts.h"
+#include "plimsoll/rewrite/simplify.h"
 
 namespace plimsoll::api {
+namespace {
 
-Result<PreparedModel> prepare_model(
-    const ModelRequest& request, const std::string& device,
-    const std::function<void(std::size_t, std::size_t)>& on_measuring) {
-  const bool measures = device == kMeasured;
-  // a wrong name is said before the model is loaded
-  if (!measures) PLIMSOLL_RETURN_IF_ERROR(find_profile(device));
-  PLIMSOLL_TRY(LoadedModel loaded, load_model(request));
-  if (!measures) return prepare_loaded(std::move(loaded), request.threads, device);
-  PLIMSOLL_TRY(PreparedModel out, prepare_loaded(std::move(loaded), request.threads, "cpu"));
-  const int threads = resolve_threads(request.threads);
-  PLIMSOLL_TRY(out.profile, profile_machine({.threads = threads, .on_progress = {}}));
+// What operators take on the device: known for a name, timed now for `measured`.
+Result<schedule::DeviceProfile> profile_of(const Pipeline& p, int threads) {
+  if (p.device != kMeasured) return profile::find_profile(p.device);
+  PLIMSOLL_TRY(schedule::DeviceProfile out,
+               profile::profile_machine({.threads = threads, .on_progress = {}}));
   PLIMSOLL_RETURN_IF_ERROR(
-      measure_operators(out.model.graph, {threads, on_measuring}, out.profile));
+      profile::measure_operators(p.model.graph, {threads, p.on_measuring}, out));
   return out;
 }
 
-Result<PreparedModel> prepare_loaded(LoadedModel model, int threads, const std::string& device) {
-  PreparedModel out;
-  PLIMSOLL_TRY(out.profile, find_profile(device));
-  out.model = std::move(model);
-  PLIMSOLL_TRY(out.model.graph, assign_layouts(out.model.graph, resolve_threads(threads)));
-  PLIMSOLL_TRY(out.kernels, kernels::cpu_kernel_facts(out.model.graph, {resolve_threads(threads)}));
-  return out;
+// The graph in which gradients read masks of one bit, where activations may be encoded.
+Result<std::optional<ir::Graph>> masked(const ir::Graph& graph, const PlanOptions& how) {
+  if (!plan::encodes(how)) return std::optional<ir::Graph>();
+  PLIMSOLL_TRY(ir::Graph out, rewrite::keep_masks(graph));
+  return std::optional(std::move(out));
+}
+
+// What a plan says of the machine and of where its times come from.
+void sign(const Pipeline& p, PlannedGraph& planned) {
+  if (p.own_costs) return;
+  planned.plan.environment = runtime::this_machine(p.request.threads);
+  for (const profile::OperatorCost& cost : profile::operator_costs(p.model.graph, p.profile)) {
+    planned.summary.measured_operators += cost.measured;
+    planned.summary.estimated_operators += cost.nodes - cost.measured;
+  }
+  double copying = 0;
+  for (const plan::PlanStep& step : planned.plan.steps) {
+    if (step.kind == plan::StepKind::kCopyOut || step.kind == plan::StepKind::kCopyIn)
+      copying += step.seconds;
+  }
+  planned.plan.predicted_seconds += p.profile.copy_tax * copying;
+}
+
+// A model brings its own weights, a plan from a file none.
+RunOptions with_weights(Pipeline& p) {
+  RunOptions how = p.running;
+  if (!p.model.graph.values.empty())
+    how.on_start = runtime::load_sources(p.model.weights, how.on_start);
+  if (!p.files.trace.empty() || !p.files.chrome_trace.empty()) how.trace = &p.trace;
+  return how;
+}
+
+}  // namespace
+
+Status advance(Pipeline& p, Stage last) {
+  ir::Graph& graph = p.model.graph;
+  const int threads = resolve_threads(p.request.threads);
+  const auto due = [&](Stage stage) {
+    if (p.done >= stage || stage > last) return false;
+    p.done = stage;
+    return true;
+  };
+  if (due(Stage::kLoaded)) {
+    // a wrong name is said before the model is loaded
+    if (p.device != kMeasured) PLIMSOLL_RETURN_IF_ERROR(profile::find_profile(p.device));
+    PLIMSOLL_TRY(p.model, load_forward(p.request));
+  }
+  if (due(Stage::kSimplified)) {
+    PLIMSOLL_TRY(graph, rewrite::simplify(graph, {.trains = p.model.training}));
+    p.model.training |= has_backward(graph);
+  }
+  if (due(Stage::kDifferentiated) && p.model.training && !has_backward(graph)) {
+    PLIMSOLL_TRY(const autodiff::TrainingOptions how, training_options(p.request));
+    PLIMSOLL_TRY(graph, autodiff::make_training_graph(graph, how));
+    PLIMSOLL_TRY(graph, rewrite::fuse_scatter_add(graph));
+  }
+  if (due(Stage::kPrepared)) {
+    PLIMSOLL_TRY(graph, assign_layouts(graph, threads));
+    PLIMSOLL_TRY(p.kernels, kernels::cpu_kernel_facts(graph, {threads}));
+    PLIMSOLL_TRY(p.profile, profile_of(p, threads));
+  }
+  if (due(Stage::kPlanned) && !p.on_demand) {
+    const PlanOptions how = with_costs(p, p.planning);
+    PLIMSOLL_TRY(std::optional<ir::Graph> fitted, masked(graph, how));
+    PLIMSOLL_TRY(const plan::Workloads work, plan::make_workloads(graph, std::move(fitted), how));
+    PLIMSOLL_TRY(p.planned, plan::no_recompute_plan(work, how));
+    PLIMSOLL_TRY(p.planned, plan::within_budget(std::move(p.planned), work, how));
+    PLIMSOLL_TRY(p.planned.plan, plan::checked(std::move(p.planned.plan)));
+    p.planned.summary.plan_seconds = work.watch.seconds();
+    sign(p, p.planned);
+  }
+  if (due(Stage::kRun)) {
+    const RunOptions how = with_weights(p);
+    PLIMSOLL_TRY(p.report, p.on_demand ? runtime::run_on_demand(graph, how)
+                                       : runtime::run_plan(std::move(p.planned.plan), how));
+    PLIMSOLL_RETURN_IF_ERROR(runtime::write_traces(p.trace, p.files));
+  }
+  return {};
+}
+
+Result<LoadedModel> load_model(const ModelRequest& request) {
+  Pipeline p;
+  p.request = request;
+  PLIMSOLL_RETURN_IF_ERROR(advance(p, Stage::kDifferentiated));
+  return std::move(p.model);
+}
+
+Result<Pipeline> prepare_model(const ModelRequest& request, const std::string& device,
+                               const std::function<void(std::size_t, std::size_t)>& on_measuring) {
+  Pipeline p;
+  p.request = request;
+  p.device = device;
+  p.on_measuring = on_measuring;
+  PLIMSOLL_RETURN_IF_ERROR(advance(p, Stage::kPrepared));
+  return p;
+}
+
+Result<PlannedGraph> plan_model(Pipeline& prepared, const PlanOptions& options) {
+  prepared.planning = options;
+  prepared.done = Stage::kPrepared;
+  PLIMSOLL_RETURN_IF_ERROR(advance(prepared, Stage::kPlanned));
+  return std::move(prepared.planned);
+}
+
+Result<PlannedGraph> plan_graph(const ir::Graph& graph, const PlanOptions& options) {
+  Pipeline p;
+  p.model.graph = graph;
+  p.own_costs = true;
+  return plan_model(p, options);
+}
+
+Result<std::vector<PlannedGraph>> sweep_model(Pipeline& prepared, const PlanOptions& options) {
+  const PlanOptions how = with_costs(prepared, options);
+  PLIMSOLL_TRY(std::optional<ir::Graph> fitted, masked(prepared.model.graph, how));
+  PLIMSOLL_TRY(const plan::Workloads work,
+               plan::make_workloads(prepared.model.graph, std::move(fitted), how));
+  return plan::sweep(work, how);
+}
+
+Result<profile::Tuned> tune_model(Pipeline& prepared, int rounds,
+                                  const std::function<void(const profile::TuneRound&)>& on_round) {
+  const std::uint64_t seed = prepared.request.seed;
+  const PlanOptions options = prepared.planning;
+  profile::TuneOptions how;
+  how.rounds = rounds;
+  how.swaps_to_file = !prepared.running.swap_file.empty();
+  how.stop = options.stop;
+  how.on_round = on_round;
+  how.plan = [&](int round) {
+    prepared.request.seed = seed + static_cast<std::uint64_t>(round);
+    return plan_model(prepared, options);
+  };
+  how.run = [&](const plan::Plan& plan) -> Result<profile::TimedStep> {
+    profile::TimedStep out;
+    RunOptions run = with_weights(prepared);
+    run.steps = 2;
+    run.on_step = {};
+    run.on_end = {};
+    run.trace = nullptr;
+    run.step_seconds = &out.by_plan_step;
+    PLIMSOLL_TRY(const RunReport report, runtime::run_plan(plan, run));
+    out.seconds = report.step_seconds.back();
+    return out;
+  };
+  auto tuned = profile::tune(how, prepared.profile);
+  prepared.request.seed = seed;
+  return tuned;
 }
 
 Result<ir::Graph> assign_layouts(const ir::Graph& graph, int threads) {
@@ -46,67 +186,16 @@ Result<ir::Graph> assign_layouts(const ir::Graph& graph, int threads) {
   return rewrite::hoist_reorders(std::move(out));
 }
 
-PlanOptions with_costs(const PreparedModel& prepared, PlanOptions options) {
+PlanOptions with_costs(const Pipeline& prepared, PlanOptions options) {
+  if (prepared.own_costs) return options;
+  options.seed = prepared.request.seed;
   options.kernels = prepared.kernels;
   options.copies = options.swaps_to_file ? prepared.profile.disk : prepared.profile.copies;
   options.codecs = prepared.profile.codecs;
   options.seconds = [&](const ir::Graph& graph, const ir::Node& node) {
-    return node_cost(prepared.profile, graph, node).seconds;
+    return profile::node_cost(prepared.profile, graph, node).seconds;
   };
   return options;
-}
-
-namespace {
-
-double copying_seconds(const plan::Plan& plan) {
-  double out = 0;
-  for (const plan::PlanStep& step : plan.steps) {
-    if (step.kind == plan::StepKind::kCopyOut || step.kind == plan::StepKind::kCopyIn)
-      out += step.seconds;
-  }
-  return out;
-}
-
-}  // namespace
-
-Result<PlannedGraph> plan_model(const PreparedModel& prepared, const ModelRequest& request,
-                                PlanOptions options) {
-  options.seed = request.seed;
-  PLIMSOLL_TRY(PlannedGraph planned,
-               plan_graph(prepared.model.graph, with_costs(prepared, std::move(options))));
-  planned.plan.environment = this_machine(request.threads);
-  for (const OperatorCost& cost : operator_costs(prepared.model.graph, prepared.profile)) {
-    planned.summary.measured_operators += cost.measured;
-    planned.summary.estimated_operators += cost.nodes - cost.measured;
-  }
-  planned.plan.predicted_seconds += prepared.profile.copy_tax * copying_seconds(planned.plan);
-  return planned;
-}
-
-Result<std::vector<PlannedGraph>> sweep_model(const PreparedModel& prepared,
-                                              const ModelRequest& request, PlanOptions options) {
-  options.seed = request.seed;
-  return sweep_graph(prepared.model.graph, with_costs(prepared, std::move(options)));
-}
-
-schedule::Cost node_cost(const schedule::DeviceProfile& profile, const ir::Graph& graph,
-                         const ir::Node& node) {
-  const ops::Cost cost = ops::cost_of(graph, node);
-  const ValueId typed = node.outputs.front();
-  return schedule::cost_of(profile, ops::signature(graph, node),
-                           ir::name(graph.value(typed).type.dtype), cost.operations, cost.bytes());
-}
-
-Result<schedule::DeviceProfile> find_profile(const std::string& device) {
-  if (const schedule::DeviceProfile* shipped = schedule::shipped_profile(device)) return *shipped;
-  if (device.ends_with(".json")) {
-    PLIMSOLL_TRY(const std::string text, read_file(device));
-    auto profile = schedule::read_profile(text);
-    if (!profile) return forward(profile, device);
-    return profile;
-  }
-  return fail(ErrorCode::kUsage, "device '{}': expects {} or a profile file ending in .json",
-              device, fmt::join(schedule::shipped_profile_names(), ", "));
 }
 
 }  // namespace plimsoll::api

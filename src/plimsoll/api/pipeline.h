@@ -1,57 +1,91 @@
-// The whole way from a MODEL to a report, in one place.
+// The whole way from a MODEL to what its run measured: one function, every arrow in it.
 //
-//   load ─▶ simplify ─▶ differentiate ─▶ choose layouts ─▶ ask kernels ─▶ schedule ─▶ plan ─▶ check
-//   ─▶
-//   run
+//   load ─▶ simplify ─▶ differentiate ─▶ assign layouts ─▶ workload ─▶ schedule ⇄ plan ─▶ check
+//        ─▶ run ─▶ trace
+//
+// A verb says what it wants, asks for the stage that it needs and reads what was made:
+//
+//   graph, memory                       kDifferentiated    the graph
+//   profile                             kPrepared          the graph that is planned, and its costs
+//   plan, check, view, diff, explain    kPlanned           a plan that has passed the checker
+//   run                                 kRun               losses, seconds, bytes; traces in files
+//
+// A pipeline goes on from where it stopped, so that a stage can be done again with other options
+// (set `done` back), and it may begin late: `run plan.json` begins at kPlanned with the plan of the
+// file.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "plimsoll/api/load_model.h"
-#include "plimsoll/api/planning.h"
-#include "plimsoll/api/running.h"
-#include "plimsoll/plan/check_plan.h"
-#include "plimsoll/plan/plan_file.h"
-#include "plimsoll/plan/tag_walk.h"
+#include "plimsoll/api/plan_request.h"
+#include "plimsoll/ops/kernel_facts.h"
+#include "plimsoll/plan/fit/plan_options.h"
+#include "plimsoll/profile/tune.h"
+#include "plimsoll/runtime/run_files.h"
 #include "plimsoll/schedule/device_profile.h"
+#include "plimsoll/trace/event.h"
 
 namespace plimsoll::api {
 
-// A graph ready to be planned on a device: its kernels have said what they need.
-struct PreparedModel {
-  LoadedModel model;
+using plan::PlanFailure;
+using plan::PlannedGraph;
+using plan::PlanOptions;
+using runtime::RunOptions;
+using runtime::RunReport;
+
+enum class Stage { kNothing, kLoaded, kSimplified, kDifferentiated, kPrepared, kPlanned, kRun };
+
+struct Pipeline {
+  // What is asked for.
+  ModelRequest request;
+  // `measured` (this machine, timed now, operator by operator), cpu (the shipped profile of such a
+  // machine), another shipped profile's name, or a profile file.
+  std::string device = "cpu";
+  PlanOptions planning;    // kernels and costs are filled in from what was prepared
+  bool own_costs = false;  // unless they are the caller's
+  bool on_demand = false;  // run without a plan, one allocation at a time
+  RunOptions running;
+  runtime::RunFiles files;
+  std::function<void(std::size_t done, std::size_t all)> on_measuring;
+
+  // What was made.
+  Stage done = Stage::kNothing;
+  LoadedModel model;  // its graph: as far as it has come
   ops::KernelTable kernels;
   schedule::DeviceProfile profile;
+  PlannedGraph planned;
+  trace::Trace trace;  // of the run, where files.trace or files.chrome_trace ask for it
+  RunReport report;
 };
 
-// `device` is `measured` (this machine, timed now, operator by operator), cpu (the shipped profile
-// of such a machine), another shipped profile's name, or a profile file.
-Result<PreparedModel> prepare_model(
+// Goes on to `last`.
+Status advance(Pipeline& pipeline, Stage last);
+
+// Shorter ways to say it. The graph of a training step, or the forward graph:
+Result<LoadedModel> load_model(const ModelRequest& request);
+// A graph ready to be planned on a device: its kernels have said what they need.
+Result<Pipeline> prepare_model(
     const ModelRequest& request, const std::string& device,
     const std::function<void(std::size_t done, std::size_t all)>& on_measuring = {});
-inline constexpr std::string_view kMeasured = "measured";
-
-// The same for a graph that is there already, without measuring.
-Result<PreparedModel> prepare_loaded(LoadedModel model, int threads, const std::string& device);
+// Plans what was prepared, again with these options.
+Result<PlannedGraph> plan_model(Pipeline& prepared, const PlanOptions& options);
+// Plans a graph with the costs that the options bring.
+Result<PlannedGraph> plan_graph(const ir::Graph& graph, const PlanOptions& options);
+// The curve from keeping everything to the smallest that works.
+Result<std::vector<PlannedGraph>> sweep_model(Pipeline& prepared, const PlanOptions& options);
+// Plans `rounds` times, each from another seed, runs each plan as pipeline.running says and keeps
+// the fastest (profile/tune.h). What was learned is in the pipeline's profile.
+Result<profile::Tuned> tune_model(
+    Pipeline& prepared, int rounds,
+    const std::function<void(const profile::TuneRound&)>& on_round = {});
 
 // The graph with physical layouts chosen for the CPU's kernels, conversions as visible nodes.
 Result<ir::Graph> assign_layouts(const ir::Graph& graph, int threads);
 
-// The options with what the profile and the kernels say; `prepared` must outlive them.
-PlanOptions with_costs(const PreparedModel& prepared, PlanOptions options);
-
-// Plans what was prepared. Costs come from the profile.
-Result<PlannedGraph> plan_model(const PreparedModel& prepared, const ModelRequest& request,
-                                PlanOptions options);
-
-// The curve from keep-all to the smallest that works.
-Result<std::vector<PlannedGraph>> sweep_model(const PreparedModel& prepared,
-                                              const ModelRequest& request, PlanOptions options);
-
-// Seconds one node takes on the profiled device, measured or estimated.
-schedule::Cost node_cost(const schedule::DeviceProfile& profile, const ir::Graph& graph,
-                         const ir::Node& node);
-
-Result<schedule::DeviceProfile> find_profile(const std::string& device);
+// The options with what the profile and the kernels say; the pipeline must outlive them.
+PlanOptions with_costs(const Pipeline& prepared, PlanOptions options);
 
 }  // namespace plimsoll::api

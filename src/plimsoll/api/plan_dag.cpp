@@ -1,264 +1,41 @@
 #include "plimsoll/api/plan_dag.h"
 
-#include <algorithm>
-
-#include <nlohmann/json.hpp>
-
-#include "plimsoll/api/running.h"
 #include "plimsoll/base/byte_size.h"
-#include "plimsoll/base/clock.h"
 #include "plimsoll/base/comma_list.h"
-#include "plimsoll/base/file.h"
-#include "plimsoll/base/json.h"
-#include "plimsoll/schedule/bounds/prove.h"
-#include "plimsoll/schedule/search/strategies.h"
-#include "plimsoll/schedule/verify_schedule.h"
-#include "plimsoll/schedule/workload/cost_unit.h"
-#include "plimsoll/schedule/workload/dag_file.h"
+#include "plimsoll/base/threads.h"
 
 namespace plimsoll::api {
-namespace {
 
-Result<schedule::Remedies> parse_remedies(const std::string& text, bool lossy) {
-  schedule::Remedies remedies;
-  remedies.recompute = false;
-  remedies.lossy = lossy;
-  for (const std::string_view word : comma_list(text)) {
-    const bool all = word == "all";
-    remedies.recompute = remedies.recompute || all || word == "recompute";
-    remedies.swap = remedies.swap || all || word == "swap";
-    remedies.encode = remedies.encode || all || word == "encode";
-    if (!all && word != "recompute" && word != "swap" && word != "encode" && word != "inplace" &&
-        word != "share") {
-      return fail(ErrorCode::kUsage,
-                  "--remedies: '{}' is none of inplace, share, recompute, swap, encode, all", word);
-    }
+Result<PlanDagReport> plan_dag(const PlanDagRequest& request) {
+  const PlanRequest& texts = request.planning;
+  schedule::PlanDagOptions out;
+  out.file = request.file;
+  out.budget = texts.budget;
+  out.strategy = request.checkpointing;
+  out.prove = request.prove;
+  out.sweep = request.sweep;
+  out.output = request.output;
+  out.lossy = !texts.lossy.empty();
+  if (out.lossy && texts.lossy != kBareLossy) {
+    for (const std::string_view form : comma_list(texts.lossy)) out.lossy_forms.emplace_back(form);
   }
-  return remedies;
-}
-
-Result<schedule::OrderChoice> parse_order(const std::string& text) {
-  if (text == "given" || text == "natural") return schedule::OrderChoice::kGiven;
-  if (text == "list") return schedule::OrderChoice::kList;
-  if (text == "search") return schedule::OrderChoice::kSearch;
-  return fail(ErrorCode::kUsage, "--order: '{}' is none of given, natural, list, search", text);
-}
-
-PlanDagPoint point_of(const schedule::Schedule& chosen, const PlanDagReport& report, Bytes budget) {
-  PlanDagPoint point;
-  const schedule::ScheduleCounts counts = schedule::count(chosen);
-  point.budget_bytes = budget;
-  point.peak_bytes = chosen.peak_bytes;
-  point.host_peak_bytes = chosen.host_peak_bytes;
-  point.predicted_seconds = chosen.seconds;
-  point.overhead = report.keep_all_seconds > 0 ? chosen.seconds / report.keep_all_seconds - 1 : 0;
-  point.recomputed = counts.recomputed;
-  point.swapped_bytes = counts.copied_out;
-  point.encoded_bytes = counts.encoded;
-  point.buffers = static_cast<std::int64_t>(chosen.instances.size());
-  point.steps = static_cast<std::int64_t>(chosen.actions.size());
-  return point;
-}
-
-// Of the deadline, for checking and writing what was found.
-constexpr double kAfterwards = 0.01;
-// Of the deadline, for the search where a proof comes after it.
-constexpr double kBeforeProof = 0.4;
-
-// One plan under way: what is read, what is found, what is said about it.
-class DagPlanner {
- public:
-  // `watch` runs since before the file was read: that takes its part of the deadline too.
-  DagPlanner(const PlanDagOptions& options, schedule::Workload workload, schedule::FitOptions fit,
-             const Stopwatch& watch)
-      : options_(options), workload_(std::move(workload)), fit_(std::move(fit)), watch_(watch) {
-    unit_ = schedule::take_out_unit(workload_, fit_.copies);
-    if (unit_ == 1 || !fit_.on_better) return;
-    fit_.on_better = [tell = fit_.on_better, unit = unit_](schedule::FitProgress better) {
-      better.seconds *= unit;
-      tell(better);
+  PLIMSOLL_TRY(out.deadline_seconds, parse_seconds(texts.deadline));
+  plan::PlanOptions asked;
+  asked.remedies.lossy = out.lossy;
+  PLIMSOLL_RETURN_IF_ERROR(
+      read_techniques(texts.techniques.empty() ? "recompute" : texts.techniques, asked));
+  out.fit.remedies = asked.remedies;
+  PLIMSOLL_TRY(out.fit.order, parse_order(texts.order));
+  out.fit.deterministic = texts.deterministic;
+  out.fit.seed = request.seed;
+  out.fit.threads = resolve_threads(request.threads);
+  out.fit.stop = request.stop;
+  if (request.on_better) {
+    out.fit.on_better = [tell = request.on_better](const schedule::FitProgress& better) {
+      tell(better.seconds, better.peak_bytes);
     };
   }
-
-  Result<PlanDagReport> run() {
-    const schedule::Schedule kept = schedule::keep_all(workload_);
-    report_.keep_all_bytes = kept.peak_bytes;
-    report_.keep_all_seconds = kept.seconds;
-    for (const schedule::Value& value : workload_.values) report_.baseline_bytes += value.bytes;
-    report_.budget_bytes = kept.peak_bytes;
-    if (!options_.budget.empty()) {
-      PLIMSOLL_TRY(report_.budget_bytes, parse_byte_size(options_.budget, kept.peak_bytes));
-    }
-    fit_.budget = report_.budget_bytes;
-    const schedule::MemoryBound floor = schedule::memory_bound(workload_, fit_.remedies);
-    for (ValueId id : floor.limiting)
-      report_.wall.push_back({workload_.value(id).name, workload_.value(id).bytes});
-    report_.smallest_budget_bytes = floor.bytes;
-    const double share = options_.prove ? kBeforeProof : 1 - kAfterwards;
-    fit_.deadline_seconds = std::max(0.0, share * options_.deadline_seconds - watch_.seconds());
-    PLIMSOLL_RETURN_IF_ERROR(choose(kept));
-    report_.plan_seconds = watch_.seconds();
-    report_.keep_all_seconds *= unit_;
-    for (PlanDagPoint& point : report_.points) point.predicted_seconds *= unit_;
-    return std::move(report_);
-  }
-
- private:
-  Status choose(const schedule::Schedule& kept) {
-    if (!options_.strategy.empty()) return by_strategy();
-    if (options_.sweep) return by_sweep();
-    if (options_.budget.empty()) return accept(kept, Bytes::max());
-    return by_budget();
-  }
-
-  Status accept(const schedule::Schedule& chosen, Bytes budget) {
-    PLIMSOLL_RETURN_IF_ERROR(schedule::verify_schedule(workload_, chosen, budget, fit_.copies));
-    report_.points.push_back(
-        point_of(chosen, report_, budget == Bytes::max() ? chosen.peak_bytes : budget));
-    if (options_.output.empty() || options_.sweep) return {};
-    return write_file(options_.output, schedule::schedule_to_json(workload_, chosen));
-  }
-
-  Status by_strategy() {
-    PLIMSOLL_TRY(const schedule::Schedule chosen,
-                 schedule::run_strategy(workload_, options_.strategy));
-    const bool bound = !options_.budget.empty();
-    if (bound && chosen.peak_bytes > report_.budget_bytes) {
-      report_.failure =
-          Error{ErrorCode::kNoAnswer,
-                fmt::format("strategy '{}' needs {} bytes, the budget is {}", options_.strategy,
-                            chosen.peak_bytes, report_.budget_bytes)};
-      return {};
-    }
-    return accept(chosen, bound ? report_.budget_bytes : Bytes::max());
-  }
-
-  Status by_sweep() {
-    PLIMSOLL_TRY(const std::vector<schedule::Fit> curve, schedule::sweep(workload_, fit_));
-    for (const schedule::Fit& fitted : curve) {
-      PLIMSOLL_RETURN_IF_ERROR(accept(fitted.schedule, fitted.schedule.peak_bytes));
-      report_.points.back().lower_bound_overhead = std::max(0.0, fitted.bound_overhead());
-      report_.points.back().proven_optimal = fitted.optimal;
-    }
-    if (!curve.empty()) report_.smallest_budget_bytes = curve.back().schedule.peak_bytes;
-    return {};
-  }
-
-  Status by_budget() {
-    const Result<schedule::Fit> fitted = schedule::fit(workload_, fit_);
-    if (!fitted) {
-      if (fitted.error().code != ErrorCode::kDoesNotFit &&
-          fitted.error().code != ErrorCode::kNoAnswer)
-        return forward(fitted);
-      report_.failure = fitted.error();
-      report_.smallest_budget_bytes = schedule::smallest_found(workload_, fit_);
-      return {};
-    }
-    PLIMSOLL_RETURN_IF_ERROR(accept(fitted->schedule, fit_.budget));
-    PlanDagPoint& point = report_.points.back();
-    point.lower_bound_overhead = std::max(0.0, fitted->bound_overhead());
-    point.proven_optimal = fitted->optimal;
-    return options_.prove ? prove(*fitted, point) : Status{};
-  }
-
-  Status prove(const schedule::Fit& fitted, PlanDagPoint& point) {
-    for (const schedule::Value& value : workload_.values) {
-      if (fit_.remedies.encode && !value.encodings.empty())
-        return fail(ErrorCode::kUsage,
-                    "--prove: value '{}' may be encoded, which the proof does not know",
-                    value.name);
-    }
-    schedule::ProofOptions how;
-    if (fit_.remedies.swap) how.copies = fit_.copies;
-    how.stop = options_.stop;
-    const auto proof =
-        schedule::prove(workload_, fitted.order, fit_.budget,
-                        (1 - kAfterwards) * options_.deadline_seconds - watch_.seconds(), how);
-    if (!proof) return proof.error().code == ErrorCode::kNoAnswer ? Status{} : forward(proof);
-    const double bound = proof->bound_seconds / fitted.keep_all_seconds - 1;
-    point.lower_bound_overhead =
-        std::max(point.lower_bound_overhead, std::min(bound, point.overhead));
-    point.proven_optimal = fitted.schedule.seconds <= proof->bound_seconds * (1 + 1e-4);
-    return {};
-  }
-
-  const PlanDagOptions& options_;
-  schedule::Workload workload_;
-  schedule::FitOptions fit_;
-  Stopwatch watch_;
-  double unit_ = 1;       // of the costs that are searched with, in the file's
-  PlanDagReport report_;  // its costs are put back into the file's unit at the end
-};
-
-nlohmann::json json_of(const PlanDagPoint& point) {
-  return {{"budget_bytes", point.budget_bytes.value},
-          {"load_bytes", point.peak_bytes.value},
-          {"arena_bytes", point.peak_bytes.value},
-          {"peak_bytes", point.peak_bytes.value},
-          {"host_peak_bytes", point.host_peak_bytes.value},
-          {"predicted_seconds", point.predicted_seconds},
-          {"overhead", point.overhead},
-          {"lower_bound_overhead", point.lower_bound_overhead},
-          {"recomputed", point.recomputed},
-          {"swapped_bytes", point.swapped_bytes.value},
-          {"encoded_bytes", point.encoded_bytes.value},
-          {"buffers", point.buffers},
-          {"steps", point.steps},
-          {"status", point.proven_optimal ? "optimal" : "feasible"}};
-}
-
-void keep_lossy_forms(schedule::Workload& workload, const std::vector<std::string>& forms) {
-  for (schedule::Value& value : workload.values) {
-    std::erase_if(value.encodings, [&](const schedule::Encoding& offer) {
-      return !offer.lossless && std::find(forms.begin(), forms.end(), offer.name) == forms.end();
-    });
-  }
-}
-
-}  // namespace
-
-Result<PlanDagReport> plan_dag(const PlanDagOptions& options) {
-  const Stopwatch watch;
-  PLIMSOLL_TRY(const MappedFile file, MappedFile::open(options.file));
-  Result<schedule::Workload> workload = schedule::read_dag(file.text());
-  if (!workload) return forward(workload, options.file.string());
-  if (!options.lossy || !options.lossy_forms.empty())
-    keep_lossy_forms(*workload, options.lossy_forms);
-  schedule::FitOptions fit;
-  PLIMSOLL_TRY(fit.remedies, parse_remedies(options.remedies, options.lossy));
-  PLIMSOLL_TRY(fit.order, parse_order(options.order));
-  fit.deterministic = options.deterministic;
-  fit.seed = options.seed;
-  fit.threads = resolve_threads(options.threads);
-  fit.on_better = options.on_better;
-  fit.stop = options.stop;
-  return DagPlanner(options, std::move(*workload), std::move(fit), watch).run();
-}
-
-std::string to_json(const PlanDagReport& report, bool sweep) {
-  nlohmann::json out = {{"schema", 1},
-                        {"baseline_bytes", report.baseline_bytes.value},
-                        {"inplace_bytes", report.baseline_bytes.value},
-                        {"shared_bytes", report.keep_all_bytes.value},
-                        {"keep_all_bytes", report.keep_all_bytes.value},
-                        {"keep_all_seconds", report.keep_all_seconds},
-                        {"smallest_budget_bytes", report.smallest_budget_bytes.value},
-                        {"budget_bytes", report.budget_bytes.value},
-                        {"plan_seconds", report.plan_seconds}};
-  out["wall"] = nlohmann::json::array();
-  for (const NamedBytes& value : report.wall)
-    out["wall"].push_back({{"name", value.name}, {"bytes", value.bytes.value}});
-  if (report.failure) {
-    out["status"] = report.failure->code == ErrorCode::kDoesNotFit ? "does_not_fit" : "no_answer";
-    out["message"] = report.failure->message;
-  } else if (sweep) {
-    out["points"] = nlohmann::json::array();
-    for (const PlanDagPoint& point : report.points) out["points"].push_back(json_of(point));
-    out["status"] = "feasible";
-  } else if (!report.points.empty()) {
-    out.update(json_of(report.points.front()));
-  }
-  return json_text(out, 1);
+  return schedule::plan_dag(out);
 }
 
 }  // namespace plimsoll::api

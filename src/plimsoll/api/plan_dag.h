@@ -1,76 +1,34 @@
-// Planning a user's own weighted DAG: read -> fit -> check -> write, and the summary of it.
-//
-// What `plimsoll plan --dag` does, as a library call. The schedule that is reported has been
-// replayed by the independent verifier (schedule/verify_schedule.h) before anybody sees it.
+// What `plimsoll plan --dag FILE` does with a weighted DAG of the user: schedule/plan_dag.h, with
+// the options as texts.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
-#include <functional>
-#include <optional>
 #include <string>
-#include <vector>
 
-#include "plimsoll/base/result.h"
-#include "plimsoll/schedule/fit.h"
+#include "plimsoll/api/plan_request.h"
+#include "plimsoll/schedule/plan_dag.h"
 
 namespace plimsoll::api {
 
-struct PlanDagOptions {
+using schedule::PlanDagPoint;
+using schedule::PlanDagReport;
+using schedule::to_json;
+
+struct PlanDagRequest {
   std::filesystem::path file;
-  std::string budget;            // "80%", "1.5GiB"; empty: keep everything
-  std::string order = "search";  // given, natural, list, search
-  // comma list of recompute, swap, encode, all (inplace, share are implied)
-  std::string remedies = "recompute";
-  bool lossy = false;                      // lossy encodings too
-  std::vector<std::string> lossy_forms{};  // only these of them; none: all that the file offers
-  std::string strategy;                    // a classic one instead of searching
-  double deadline_seconds = 3;
-  bool deterministic = false;
+  PlanRequest planning;       // budget, techniques, order, deadline, lossy and deterministic count
+  std::string checkpointing;  // a classic strategy instead of searching
   std::uint64_t seed = 1;
   int threads = 0;  // 0: one for every core
   bool prove = false;
   bool sweep = false;
   std::filesystem::path output;  // where the schedule goes; empty: nowhere
-  std::function<void(const schedule::FitProgress&)> on_better;
+  OnBetter on_better;
   const std::atomic<bool>* stop = nullptr;
 };
 
-struct NamedBytes {
-  std::string name;
-  Bytes bytes;
-};
-
-struct PlanDagPoint {
-  Bytes budget_bytes;
-  Bytes peak_bytes;
-  Bytes host_peak_bytes;
-  double predicted_seconds = 0;
-  double overhead = 0;
-  double lower_bound_overhead = 0;
-  bool proven_optimal = false;
-  std::int64_t recomputed = 0;
-  Bytes swapped_bytes;
-  Bytes encoded_bytes;
-  std::int64_t buffers = 0;
-  std::int64_t steps = 0;
-};
-
-struct PlanDagReport {
-  Bytes baseline_bytes;  // every value in memory of its own
-  Bytes keep_all_bytes;
-  double keep_all_seconds = 0;
-  Bytes smallest_budget_bytes;
-  std::vector<NamedBytes> wall;
-  double plan_seconds = 0;
-  std::vector<PlanDagPoint> points;  // one, or the curve of a sweep, largest budget first
-  std::optional<Error> failure;      // did not fit, or no answer: the rest still says why
-  Bytes budget_bytes;
-};
-
-Result<PlanDagReport> plan_dag(const PlanDagOptions& options);
-
-std::string to_json(const PlanDagReport& report, bool sweep);
+Result<PlanDagReport> plan_dag(const PlanDagRequest& request);
 
 }  // namespace plimsoll::api

@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include "plimsoll/api/plan_files.h"
 #include "plimsoll/api/testing/same_bits.h"
 #include "plimsoll/base/file.h"
+#include "plimsoll/plan/plan_set_files.h"
 
 namespace plimsoll::api {
 namespace {
@@ -59,7 +59,7 @@ TEST(PlanSet, AnIndexGivesThePlanOfASizeWithoutPlanning) {
   const auto plans = plan_set_for(request, "cpu", {}, sizes);
   ASSERT_TRUE(plans) << plans.error().message;
   const std::string index = testing::TempDir() + "plan_set_test.json";
-  ASSERT_TRUE(write_plan_set(index, sizes, *plans));
+  ASSERT_TRUE(plan::write_plan_set(index, sizes, *plans));
   EXPECT_TRUE(*read_plan(index, {.batch = 3}) == (*plans)[1].plan);
   EXPECT_TRUE(*read_plan(index, {}) == plans->back().plan);
   EXPECT_EQ(read_plan(index, {.batch = 9}).error().code, ErrorCode::kUsage);
@@ -79,7 +79,7 @@ TEST(PlanSet, IsWrittenWholeOrNotAtAll) {
   const std::filesystem::path folder = testing::TempDir() + "family_not_at_all";
   // the index, written last, has no place
   std::filesystem::create_directories(folder / "mlp.json");
-  EXPECT_FALSE(write_plan_set((folder / "mlp.json").string(), sizes, *plans));
+  EXPECT_FALSE(plan::write_plan_set((folder / "mlp.json").string(), sizes, *plans));
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1)
       << "members without an index";
   std::filesystem::remove_all(folder);

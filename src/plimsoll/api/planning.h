@@ -1,102 +1,71 @@
-// From a graph to a checked plan: what `plimsoll plan` and `plimsoll run` do.
-//
-//   graph ─▶ workload ─▶ schedule ─▶ plan ─▶ check
-//
-// Without a budget nothing is recomputed, swapped or encoded: results lie in place where they may,
-// buffers share memory, the packer sets the offsets. With a budget the schedule is the fastest one
-// found whose packed arena stays inside it; packing closes the loop, because what is alive and what
-// the arena needs differ by the packer's gap.
-//
-// Every plan that leaves here has passed the independent checker.
+// What `plimsoll plan` and `plimsoll check` do with a MODEL: the pipeline up to a plan, in each of
+// its forms, what is said about it, and the file it goes to.
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "plimsoll/base/result.h"
-#include "plimsoll/plan/plan.h"
-#include "plimsoll/schedule/fit.h"
-#include "plimsoll/schedule/workload/graph_encodings.h"
-#include "plimsoll/schedule/workload/graph_workload.h"
+#include "plimsoll/api/model_options.h"
+#include "plimsoll/api/pipeline.h"
+#include "plimsoll/api/plan_report.h"
+#include "plimsoll/api/plan_request.h"
+#include "plimsoll/api/plan_set.h"
+#include "plimsoll/report/classic_figure.h"
 
 namespace plimsoll::api {
 
-struct PlanOptions {
-  std::string budget;           // "1.5GiB", "40%" of keep_all_bytes; empty: none
-  schedule::Remedies remedies;  // used when there is a budget
-  bool in_place = true;
-  bool share = true;
-  bool two_ended = false;
-  schedule::OrderChoice order = schedule::OrderChoice::kGiven;
-  double deadline_seconds = 3;
-  bool deterministic = false;
-  std::uint64_t seed = 1;
-  int threads = 0;
-  ops::KernelTable kernels;
-  std::function<double(const ir::Graph&, const ir::Node&)> seconds;
-  schedule::CopyRates copies;
-  bool swaps_to_file = false;  // copies go to a disk
-  schedule::CodecRates codecs{8e9, 10e9, 0};
-  // lossy forms that maps may wait in (schedule/workload/graph_encodings.h); with remedies.lossy
-  std::vector<std::string> lossy;
-  std::vector<std::vector<ValueId>> contiguous;
-  // gradients that are reduced together lie side by side; zero: no buckets
-  Bytes bucket;
-  std::vector<std::string> pinned;  // names of values that must be there after the last step
-  int streams = 1;                  // compute streams
-  std::function<void(const schedule::FitProgress&)> on_better;
+struct PlanJob {
+  ModelRequest model;
+  PlanRequest planning;
+  std::string checkpointing;  // a classic strategy instead of searching
+  std::string output;         // a file; empty: none
+  OnBetter on_better;
+  std::function<void(const std::string& json)> on_failure;  // why there is no plan
+  std::function<void(std::size_t done, std::size_t all)> on_measuring;
   const std::atomic<bool>* stop = nullptr;
-  bool compare = true;   // fill the table of sharing by other planners
-  std::string strategy;  // a classic one (schedule/search/strategies.h) instead of searching
-  // Told why there is no plan, before the error is returned.
-  std::function<void(const struct PlanFailure&)> on_failure;
 };
 
-// No plan: below the proven floor (kDoesNotFit), or none found above it (kNoAnswer).
-struct PlanFailure {
-  Error error;
-  Bytes budget;
-  Bytes keep_all;
-  double keep_all_seconds = 0;
-  Bytes floor;                    // proven: no plan needs less
-  Bytes smallest;                 // the smallest arena that was found
-  std::vector<std::string> wall;  // what must be in memory at the floor, largest first
+struct PlanAnswer {
+  PlanReport plan;
+  std::string profile;     // whose times they are
+  std::int64_t batch = 0;  // the largest, where that was asked
 };
 
-// The numbers of the table that `plimsoll plan` prints.
-struct PlanSummary {
-  Bytes baseline;  // every result its own memory
-  Bytes in_place;  // results in place, nothing shared
-  Bytes shared;    // shared, nothing in place (greedy best-fit by size)
-  Bytes both;      // in place and shared (greedy best-fit by size)
-  Bytes keep_all;  // arena of the default plan
-  double keep_all_seconds = 0;
-  double plan_seconds = 0;
-  // With a budget:
-  std::optional<schedule::MemoryBound> floor;
-  std::vector<std::string> wall;  // what must be in memory at the floor, largest first
-  double bound_seconds = 0;
-  schedule::ScheduleCounts counts;
-  std::string strategy;  // the classic one that was asked for
-  // Where the times of the model's operators come from.
-  std::int64_t measured_operators = 0;
-  std::int64_t estimated_operators = 0;
+// Tuned where job.planning.tune says so. The file gets the plan.
+Result<PlanAnswer> plan_once(const PlanJob& job);
+// The largest batch within the budget (largest_batch.h). The file gets its plan.
+Result<PlanAnswer> plan_largest_batch(const PlanJob& job);
+// The curve from keeping everything to the smallest that works, as JSON in the file.
+Result<std::vector<PlanReport>> plan_sweep(const PlanJob& job);
+// The classic figure (report/classic_figure.h), as SVG in the file.
+Result<report::ClassicFigure> plan_figure(const PlanJob& job, double allowed_overhead);
+Result<report::ClassicFigure> figure_of(Pipeline& prepared, const PlanOptions& options,
+                                        double allowed_overhead = report::kAllowedOverhead);
+
+// A plan set. The file is its index; the plans lie beside it.
+struct PlannedSize {
+  std::int64_t size = 0;
+  Bytes arena;
+  Bytes live;
+  bool shared = true;  // false: offsets of its own
 };
+Result<std::vector<PlannedSize>> plan_sizes(const PlanJob& job, const SizeRange& sizes);
 
-struct PlannedGraph {
-  plan::Plan plan;
-  PlanSummary summary;
+// The tag walk, the simple planner, step by step as text.
+struct TagWalk {
+  std::string model;
+  std::string text;
 };
+Result<TagWalk> walk_tags_of(const PlanJob& job);
 
-Result<PlannedGraph> plan_graph(const ir::Graph& graph, const PlanOptions& options);
-
-// The curve, largest budget first: at most `points` plans between keep-all and the smallest that
-// works. Each is the fastest of all that were found within its budget, so a smaller arena is never
-// a faster plan.
-Result<std::vector<PlannedGraph>> sweep_graph(const ir::Graph& graph, const PlanOptions& options,
-                                              int points = 12);
+// The independent checker on a plan file, or on the plan of a model.
+struct CheckReport {
+  Bytes peak;
+  std::vector<std::string> problems;
+};
+Result<CheckReport> check_model_or_plan(const ModelRequest& model, const PlanRequest& planning);
 
 }  // namespace plimsoll::api

@@ -1,4 +1,4 @@
-#include "plimsoll/api/planning.h"
+#include "plimsoll/api/pipeline.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -113,7 +113,7 @@ class Verifier {
 };
 
 TEST(PlanGraph, RandomGraphsRunAsWithoutAPlanUnderEveryCombination) {
-  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
     const Verifier verifier(seed);
     for (int which = 0; which < kCombinations && !HasFailure(); ++which)
       verifier.expect_right(which);
@@ -191,14 +191,14 @@ TEST(PlanGraph, APinnedValueIsThereAtTheEndAndNamedInTheResults) {
 }
 
 TEST(PlanGraph, EachRemedyAddsToTheOneBefore) {
-  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(seed);
     const auto out = plan_graph(plan::random_graph(seed), {});
     ASSERT_TRUE(out) << out.error().message;
     EXPECT_LE(out->summary.in_place, out->summary.baseline);
     EXPECT_LE(out->summary.shared, out->summary.baseline);
     EXPECT_LE(out->summary.both, out->summary.in_place);
-    EXPECT_LE(out->summary.keep_all, out->summary.both);
+    EXPECT_LE(out->summary.no_recompute, out->summary.both);
   }
 }
 

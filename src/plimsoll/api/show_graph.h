@@ -1,7 +1,8 @@
-// What `plimsoll models` and `plimsoll graph` print.
+// What `plimsoll models` and `plimsoll graph` print or write.
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,5 +30,8 @@ Result<std::string> show_graph(const ModelRequest& request, GraphFormat format);
 
 // The text of the graph for every size of "batch", "seq" or both: "batch,seq".
 Result<std::string> show_symbolic_graph(const ModelRequest& request, const std::string& symbols);
+
+// The graph as an .onnx file, weights as the model's file or the seed gives them.
+Status write_onnx_file(const ModelRequest& request, const std::filesystem::path& path);
 
 }  // namespace plimsoll::api

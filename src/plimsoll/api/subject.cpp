@@ -5,6 +5,9 @@
 #include "plimsoll/api/pipeline.h"
 #include "plimsoll/base/byte_size.h"
 #include "plimsoll/base/file.h"
+#include "plimsoll/plan/check_plan.h"
+#include "plimsoll/plan/plan_file.h"
+#include "plimsoll/profile/find_profile.h"
 #include "plimsoll/report/timeline_of_plan.h"
 #include "plimsoll/trace/snapshot.h"
 
@@ -43,6 +46,7 @@ std::string title_of(const plan::Plan& plan) {
 
 Result<Subject> read_subject(const std::string& name, const SubjectOptions& options) {
   const std::string title = std::filesystem::path(name).filename().string();
+  PLIMSOLL_TRY(PlanOptions planning, plan_options(options.planning));
   Subject out;
   if (is_model(name)) {
     // A path that is no file should be called missing, not an unknown model.
@@ -50,12 +54,14 @@ Result<Subject> read_subject(const std::string& name, const SubjectOptions& opti
         name.ends_with(".jsonl") || name.ends_with(".gz")) {
       PLIMSOLL_TRY([[maybe_unused]] const MappedFile present, MappedFile::open(name));
     }
-    ModelRequest request = options.model;
-    request.model = name;
-    PLIMSOLL_TRY(const PreparedModel prepared, prepare_model(request, options.device));
-    PLIMSOLL_TRY(PlannedGraph planned, plan_model(prepared, request, options.planning));
-    out.timeline = report::timeline_of(planned.plan, title);
-    out.plan = std::move(planned.plan);
+    Pipeline p;
+    p.request = options.model;
+    p.request.model = name;
+    p.device = options.planning.device;
+    p.planning = std::move(planning);
+    PLIMSOLL_RETURN_IF_ERROR(advance(p, Stage::kPlanned));
+    out.timeline = report::timeline_of(p.planned.plan, title);
+    out.plan = std::move(p.planned.plan);
   } else {
     PLIMSOLL_TRY(const MappedFile file, MappedFile::open(name));
     if (plan::looks_like_plan(file.text())) {
@@ -66,7 +72,7 @@ Result<Subject> read_subject(const std::string& name, const SubjectOptions& opti
       out.timeline = report::timeline_of(*trace, title, options.facts);
     }
   }
-  PLIMSOLL_TRY(out.profile, find_profile(options.device));
+  PLIMSOLL_TRY(out.profile, profile::find_profile(options.planning.device));
   return out;
 }
 

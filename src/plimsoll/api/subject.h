@@ -9,8 +9,9 @@
 #include <string>
 
 #include "plimsoll/api/model_options.h"
-#include "plimsoll/api/planning.h"
+#include "plimsoll/api/plan_request.h"
 #include "plimsoll/base/result.h"
+#include "plimsoll/plan/plan.h"
 #include "plimsoll/report/timeline_of_trace.h"
 #include "plimsoll/schedule/device_profile.h"
 
@@ -19,8 +20,7 @@ namespace plimsoll::api {
 // How to plan where a MODEL is named instead of a file, and how to read a trace.
 struct SubjectOptions {
   ModelRequest model;
-  PlanOptions planning;
-  std::string device = "cpu";
+  PlanRequest planning;
   report::TraceFacts facts;  // what a recording does not say of its device
 };
 

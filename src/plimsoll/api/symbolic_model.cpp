@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "plimsoll/api/pipeline.h"
 #include "plimsoll/model/zoo.h"
 #include "plimsoll/ops/registry.h"
 

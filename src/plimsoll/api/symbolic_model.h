@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "plimsoll/api/load_model.h"
+#include "plimsoll/api/model_options.h"
 #include "plimsoll/ir/symbolic_graph.h"
 
 namespace plimsoll::api {

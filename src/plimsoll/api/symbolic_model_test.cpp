@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "plimsoll/api/pipeline.h"
 #include "plimsoll/base/file.h"
 #include "plimsoll/ir/text.h"
 #include "plimsoll/model/zoo.h"

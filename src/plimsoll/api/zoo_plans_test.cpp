@@ -7,11 +7,11 @@
 #include <string>
 
 #include "plimsoll/api/pipeline.h"
-#include "plimsoll/api/run_files.h"
 #include "plimsoll/api/testing/same_bits.h"
 #include "plimsoll/api/testing/small_sizes.h"
 #include "plimsoll/base/testing/test_paths.h"
 #include "plimsoll/model/zoo.h"
+#include "plimsoll/runtime/run_files.h"
 #include "plimsoll/store/npy.h"
 #include "plimsoll/store/npz.h"
 
@@ -32,9 +32,9 @@ TEST(ZooPlans, EveryModelRunsAsWithoutAPlan) {
     for (const bool train : {true, false}) {
       SCOPED_TRACE(fmt::format("{} train={}", info.name, train));
       const ModelRequest request = request_for(info.name, small_sizes(info.name), train);
-      const auto prepared = prepare_model(request, "cpu");
+      auto prepared = prepare_model(request, "cpu");
       ASSERT_TRUE(prepared) << prepared.error().message;
-      const auto planned = plan_model(*prepared, request, {});
+      const auto planned = plan_model(*prepared, {});
       ASSERT_TRUE(planned) << planned.error().message;
       const auto expected = run_on_demand_for(prepared->model.graph, 1);
       ASSERT_TRUE(expected) << expected.error().message;
@@ -66,16 +66,16 @@ std::string recorded_inputs(const std::filesystem::path& model) {
 }
 
 // With the weights of the file.
-Result<LeftBehind> run_imported(const PreparedModel& prepared, const std::string& inputs,
+Result<LeftBehind> run_imported(Pipeline& prepared, const std::string& inputs,
                                 const plan::Plan* plan) {
   LeftBehind out;
   RunOptions how;
   how.steps = 1;
   how.threads = 1;
-  RunFiles files;
+  runtime::RunFiles files;
   files.data = inputs;
   PLIMSOLL_RETURN_IF_ERROR(bind_files(files, how));
-  how.on_start = load_sources(prepared.model, {});
+  how.on_start = runtime::load_sources(prepared.model.weights, {});
   how.on_end = [&](runtime::Executor& executor) -> Status {
     out = left_behind(executor);
     return {};
@@ -89,14 +89,14 @@ void expect_plans_run(const std::filesystem::path& model) {
   SCOPED_TRACE(model.filename().string());
   ModelRequest request = request_for(model.string(), {}, false);
   request.inputs = recorded_inputs(model);
-  const auto prepared = prepare_model(request, "cpu");
+  auto prepared = prepare_model(request, "cpu");
   ASSERT_TRUE(prepared) << prepared.error().message;
   const auto expected = run_imported(*prepared, request.inputs, nullptr);
   ASSERT_TRUE(expected) << expected.error().message;
   for (const int streams : {1, 2}) {
     PlanOptions options;
     options.streams = streams;
-    const auto planned = plan_model(*prepared, request, options);
+    const auto planned = plan_model(*prepared, options);
     ASSERT_TRUE(planned) << planned.error().message;
     const auto got = run_imported(*prepared, request.inputs, &planned->plan);
     ASSERT_TRUE(got) << got.error().message;
@@ -118,8 +118,8 @@ TEST(SlowImportedPlans, EveryTestModelRunsAsWithoutAPlan) {
 Result<LeftBehind> train_on(const std::string& name, int threads) {
   ModelRequest request = request_for(name, small_sizes(name), true);
   request.threads = threads;
-  PLIMSOLL_TRY(const PreparedModel prepared, prepare_model(request, "cpu"));
-  PLIMSOLL_TRY(const PlannedGraph planned, plan_model(prepared, request, {}));
+  PLIMSOLL_TRY(Pipeline prepared, prepare_model(request, "cpu"));
+  PLIMSOLL_TRY(const PlannedGraph planned, plan_model(prepared, {}));
   return run_planned_for(planned.plan, 2, false, threads);
 }
 
@@ -145,9 +145,9 @@ TEST(ZooPlans, OneThreadAndTwoLeaveTheSameBitsWithoutConvolutions) {
 void expect_tight(const std::string& name, const model::ModelOptions& sizes, bool train) {
   SCOPED_TRACE(fmt::format("{} train={}", name, train));
   const ModelRequest request = request_for(name, sizes, train);
-  const auto prepared = prepare_model(request, "h200");
+  auto prepared = prepare_model(request, "h200");
   ASSERT_TRUE(prepared) << prepared.error().message;
-  const auto planned = plan_model(*prepared, request, {});
+  const auto planned = plan_model(*prepared, {});
   ASSERT_TRUE(planned) << planned.error().message;
   const double ratio = static_cast<double>(planned->plan.arena_bytes().value) /
                        static_cast<double>(planned->plan.proof.load.value);
@@ -176,9 +176,9 @@ TEST(ZooPlans, InPlaceAndSharingAtLeastHalveTheShortLived) {
       {"lstm", {.batch = 16, .seq = 16, .width = 64, .layers = 4, .classes = 100}}};
   for (const auto& [name, sizes] : models) {
     const ModelRequest request = request_for(name, sizes, true);
-    const auto prepared = prepare_model(request, "cpu");
+    auto prepared = prepare_model(request, "cpu");
     ASSERT_TRUE(prepared) << prepared.error().message;
-    const auto planned = plan_model(*prepared, request, {});
+    const auto planned = plan_model(*prepared, {});
     ASSERT_TRUE(planned) << planned.error().message;
     Bytes lasting;
     for (const ir::Value& value : prepared->model.graph.values) {
@@ -191,9 +191,9 @@ TEST(ZooPlans, InPlaceAndSharingAtLeastHalveTheShortLived) {
 
 TEST(ZooPlans, InferenceOfResnet50HoldsAFewMebibytesOfActivations) {
   const ModelRequest request = request_for("resnet50", {.batch = 1}, false);
-  const auto prepared = prepare_model(request, "cpu");
+  auto prepared = prepare_model(request, "cpu");
   ASSERT_TRUE(prepared) << prepared.error().message;
-  const auto planned = plan_model(*prepared, request, {});
+  const auto planned = plan_model(*prepared, {});
   ASSERT_TRUE(planned) << planned.error().message;
   const plan::Plan& plan = planned->plan;
   // What is alive at most; weights and kernel scratch aside.

@@ -2,7 +2,9 @@
 
 #include <unordered_map>
 
+#include "plimsoll/autodiff/differentiate.h"
 #include "plimsoll/autodiff/update_order.h"
+#include "plimsoll/autodiff/weight_updates.h"
 #include "plimsoll/base/checked.h"
 #include "plimsoll/ops/elementwise/binary.h"
 

@@ -5,8 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "plimsoll/api/pipeline.h"
-#include "plimsoll/api/plan_files.h"
+#include "plimsoll/api/planning.h"
 #include "plimsoll/base/byte_size.h"
 #include "plimsoll/base/json.h"
 #include "plimsoll/cli/model_options.h"
@@ -26,46 +25,37 @@ constexpr const char* kCheckExamples =
 
 struct CheckOptions {
   api::ModelRequest request;
-  PlanningTexts planning;
+  api::PlanRequest planning;
   std::string max_peak;
   bool json = false;
 };
-
-Result<plan::Plan> plan_of(const CheckOptions& options) {
-  if (options.request.model.ends_with(".json"))
-    return api::read_plan(options.request.model, options.request.sizes);
-  PLIMSOLL_TRY(const api::PlanOptions planning, plan_options(options.planning));
-  PLIMSOLL_TRY(const api::PreparedModel prepared,
-               api::prepare_model(options.request, options.planning.device));
-  PLIMSOLL_TRY(api::PlannedGraph planned, api::plan_model(prepared, options.request, planning));
-  return std::move(planned.plan);
-}
 
 Status check(const CheckOptions& options) {
   std::optional<Bytes> limit;
   if (!options.max_peak.empty()) {
     PLIMSOLL_TRY(limit, parse_byte_size(options.max_peak));
   }
-  PLIMSOLL_TRY(const plan::Plan plan, plan_of(options));
-  const plan::PlanCheck result = plan::check_plan(plan);
+  PLIMSOLL_TRY(const api::CheckReport result,
+               api::check_model_or_plan(options.request, options.planning));
+  const bool ok = result.problems.empty();
   if (options.json) {
     const nlohmann::ordered_json out{{"schema", 1},
-                                     {"ok", result.ok()},
-                                     {"peak_bytes", result.peak_bytes.value},
+                                     {"ok", ok},
+                                     {"peak_bytes", result.peak.value},
                                      {"problems", result.problems}};
     std::printf("%s\n", json_text(out, 2).c_str());
   } else {
     for (const std::string& problem : result.problems) std::printf("%s\n", problem.c_str());
     std::printf("%s: %s, peak %s (%s bytes)\n", options.request.model.c_str(),
-                result.ok() ? "right" : inked("WRONG", Ink::kRed, STDOUT_FILENO).c_str(),
-                human(result.peak_bytes).c_str(), grouped(result.peak_bytes.value).c_str());
+                ok ? "right" : inked("WRONG", Ink::kRed, STDOUT_FILENO).c_str(),
+                human(result.peak).c_str(), grouped(result.peak.value).c_str());
   }
-  if (!result.ok())
+  if (!ok)
     return bad_input("{}: the plan is wrong ({} problems)", options.request.model,
                      result.problems.size());
-  if (limit && result.peak_bytes > *limit) {
+  if (limit && result.peak > *limit) {
     return fail(ErrorCode::kDoesNotFit, "{}: peak {} is above the limit of {}",
-                options.request.model, human(result.peak_bytes), human(*limit));
+                options.request.model, human(result.peak), human(*limit));
   }
   return {};
 }

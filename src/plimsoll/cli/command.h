@@ -41,7 +41,9 @@ class Command {
  public:
   explicit Command(CLI::App& app) : app_(&app) {}
 
-  // The variable keeps its value when the option is not given; it must outlive the parsing.
+  // The variable keeps its value when the option is not given; it must outlive the parsing. An
+  // older name of an option stands behind the new one, "--executor,--strategy": it still works,
+  // and help, manual and completion are silent about it.
   template <typename T>
   Option add_option(const char* names, T& variable, const char* help);
   // The name of a file to write; "-" is standard output. run_command_line checks it before the work

@@ -25,7 +25,6 @@ constexpr const char* kDiffExamples =
 
 struct DiffOptions {
   api::SubjectOptions subject;
-  PlanningTexts planning;
   std::string after;
   std::string threshold;
   api::ReportFiles files;
@@ -93,8 +92,6 @@ void print(const report::Comparison& comparison) {
 }
 
 Status diff(DiffOptions& options) {
-  PLIMSOLL_TRY(options.subject.planning, plan_options(options.planning));
-  options.subject.device = options.planning.device;
   PLIMSOLL_TRY(const report::Report report,
                api::diff_report(options.subject.model.model, options.after, options.subject));
   const report::Comparison& comparison = *report.comparison;
@@ -120,7 +117,7 @@ Action bind_diff(Command& command) {
   bind_model_options(command, options->subject.model)
       .description("before: a plan, a trace, a snapshot or a model");
   command.add_option("AFTER", options->after, "after: the same").required();
-  bind_plan_options(command, options->planning);
+  bind_plan_options(command, options->subject.planning);
   command.add_output("-o,--output", options->files.html, "write the comparison as a report too");
   command
       .add_option("--threshold", options->threshold, "exit 4 when the peak grew by more: 1%, 64MiB")

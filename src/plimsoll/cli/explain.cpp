@@ -23,7 +23,6 @@ constexpr const char* kExplainExamples =
 
 struct ExplainOptions {
   api::SubjectOptions subject;
-  PlanningTexts planning;
   std::string at;
   std::string tensor;
   std::size_t rows = 20;
@@ -108,7 +107,7 @@ Action bind_explain(Command& command) {
   auto options = std::make_shared<ExplainOptions>();
   bind_model_options(command, options->subject.model)
       .description("a plan, a trace, a snapshot, or a model to plan on the spot");
-  bind_plan_options(command, options->planning);
+  bind_plan_options(command, options->subject.planning);
   command.add_option("--at", options->at, "peak (default) or the number of a step")
       .type_name("peak|STEP");
   command
@@ -117,8 +116,6 @@ Action bind_explain(Command& command) {
   command.add_option("--rows", options->rows, "how many to print (default 20)");
   command.add_flag("--json", options->json, "one JSON object, with all rows");
   return [options]() -> Status {
-    PLIMSOLL_TRY(options->subject.planning, plan_options(options->planning));
-    options->subject.device = options->planning.device;
     PLIMSOLL_TRY(
         const api::Explanation explanation,
         api::explain(options->subject.model.model, options->subject, options->at, options->tensor));

@@ -3,7 +3,8 @@
 namespace plimsoll::cli {
 namespace {
 
-void bind_sizes(Command& command, model::ModelOptions& sizes) {
+void bind_sizes(Command& command, api::ModelRequest& request) {
+  auto& sizes = request.sizes;
   constexpr const char* kGroup = "Size of a built-in model (`plimsoll models` lists who has which)";
   const auto add = [&](const char* flag, std::optional<std::int64_t>& target, const char* help) {
     command.add_option(flag, target, help).group(kGroup);
@@ -78,7 +79,7 @@ Option bind_model_options(Command& command, api::ModelRequest& request) {
       .type_name("bf16|fp16");
   command.add_option("--seed", request.seed, "of weights, data and dropout (default 1)");
   command.add_option("--threads", request.threads, "default: all cores").between(0, 1024);
-  bind_sizes(command, request.sizes);
+  bind_sizes(command, request);
   bind_training(command, request);
   return model;
 }

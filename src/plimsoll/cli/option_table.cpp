@@ -24,7 +24,8 @@ OptionRow row_of(const CLI::Option& option) {
     row.names.push_back(option.get_name(true));
   } else {
     for (const std::string& name : option.get_snames()) row.names.push_back("-" + name);
-    for (const std::string& name : option.get_lnames()) row.names.push_back("--" + name);
+    // Of several long names the first is documented; the others are what it used to be called.
+    if (!option.get_lnames().empty()) row.names.push_back("--" + option.get_lnames().front());
   }
   row.value = value_of(option);
   row.help = option.get_description();

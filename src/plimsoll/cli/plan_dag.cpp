@@ -24,8 +24,8 @@ void print_point(const api::PlanDagPoint& point) {
 }
 
 void print(const api::PlanDagReport& report) {
-  std::printf("keep all     %s in %s\n", human(report.keep_all_bytes).c_str(),
-              cost_text(report.keep_all_seconds, 6).c_str());
+  std::printf("keep all     %s in %s\n", human(report.no_recompute_bytes).c_str(),
+              cost_text(report.no_recompute_seconds, 6).c_str());
   std::printf("budget       %s\n", human(report.budget_bytes).c_str());
   for (const api::PlanDagPoint& point : report.points) {
     std::printf("plan         ");
@@ -42,16 +42,17 @@ void print(const api::PlanDagReport& report) {
 
 }  // namespace
 
-Status plan_dag(const api::PlanDagOptions& asked, bool json) {
-  api::PlanDagOptions options = asked;
-  options.stop = stop_on_interrupt();
-  options.on_better = progress_on_terminal(options.deadline_seconds);
-  PLIMSOLL_TRY(const api::PlanDagReport report, api::plan_dag(options));
-  options.on_better = {};  // wipes the line
-  if (options.sweep && !options.output.empty())
-    PLIMSOLL_RETURN_IF_ERROR(write_file(options.output, api::to_json(report, true) + "\n"));
+Status plan_dag(const api::PlanDagRequest& asked, bool json) {
+  api::PlanDagRequest request = asked;
+  PLIMSOLL_TRY(const double deadline, parse_seconds(request.planning.deadline));
+  request.stop = stop_on_interrupt();
+  request.on_better = progress_on_terminal(deadline);
+  PLIMSOLL_TRY(const api::PlanDagReport report, api::plan_dag(request));
+  request.on_better = {};  // wipes the line
+  if (request.sweep && !request.output.empty())
+    PLIMSOLL_RETURN_IF_ERROR(write_file(request.output, api::to_json(report, true) + "\n"));
   if (json)
-    std::printf("%s\n", api::to_json(report, options.sweep).c_str());
+    std::printf("%s\n", api::to_json(report, request.sweep).c_str());
   else
     print(report);
   if (report.failure) return tl::unexpected<Error>(*report.failure);

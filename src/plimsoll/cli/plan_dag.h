@@ -6,6 +6,6 @@
 
 namespace plimsoll::cli {
 
-Status plan_dag(const api::PlanDagOptions& options, bool json);
+Status plan_dag(const api::PlanDagRequest& request, bool json);
 
 }  // namespace plimsoll::cli

@@ -2,51 +2,19 @@
 
 #include <fmt/format.h>
 
-#include "plimsoll/base/byte_size.h"
-#include "plimsoll/base/comma_list.h"
-
 namespace plimsoll::cli {
-namespace {
-
-// "inplace,share,recompute": the last three imply the first two.
-Status read_remedies(std::string_view text, api::PlanOptions& out) {
-  out.in_place = out.share = false;
-  out.remedies = {.recompute = false, .swap = false, .encode = false, .lossy = out.remedies.lossy};
-  for (const std::string_view word : comma_list(text)) {
-    const bool all = word == "all";
-    if (word == "inplace") {
-      out.in_place = true;
-    } else if (word == "share") {
-      out.share = true;
-    } else if (all || word == "recompute" || word == "swap" || word == "encode") {
-      out.in_place = out.share = true;
-      out.remedies.recompute |= all || word == "recompute";
-      out.remedies.swap |= all || word == "swap";
-      out.remedies.encode |= all || word == "encode";
-    } else {
-      return fail(
-          ErrorCode::kUsage,
-          "remedy '{}': expects a comma list of inplace, share, recompute, swap, encode, all",
-          word);
-    }
-  }
-  return {};
-}
-
-}  // namespace
-
 std::vector<std::string> with_lossy_values(std::vector<std::string> arguments) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i] == "--") break;
     if (arguments[i] != "--lossy") continue;
-    const bool forms = i + 1 < arguments.size() && schedule::parse_lossy_forms(arguments[i + 1]);
-    arguments[i] = fmt::format("--lossy={}", forms ? arguments[i + 1] : kBareLossy);
+    const bool forms = i + 1 < arguments.size() && api::is_lossy_list(arguments[i + 1]);
+    arguments[i] = fmt::format("--lossy={}", forms ? arguments[i + 1] : api::kBareLossy);
     if (forms) arguments.erase(arguments.begin() + static_cast<std::ptrdiff_t>(i) + 1);
   }
   return arguments;
 }
 
-void bind_plan_options(Command& command, PlanningTexts& texts) {
+void bind_plan_options(Command& command, api::PlanRequest& texts) {
   constexpr const char* kGroup = "Planning";
   command
       .add_option("--budget", texts.budget,
@@ -54,9 +22,9 @@ void bind_plan_options(Command& command, PlanningTexts& texts) {
       .type_name("SIZE")
       .group(kGroup);
   command
-      .add_option("--remedies", texts.remedies,
-                  "comma list of inplace, share, recompute, swap, encode, all (default: recompute "
-                  "with a budget)")
+      .add_option("--techniques,--remedies", texts.techniques,
+                  "memory techniques, a comma list of inplace, share, recompute, swap, encode, all "
+                  "(default: recompute with a budget)")
       .type_name("LIST")
       .group(kGroup);
   command
@@ -109,37 +77,6 @@ void bind_plan_options(Command& command, PlanningTexts& texts) {
       .type_name("N")
       .between(0, 1000)
       .group(kGroup);
-}
-
-Result<api::PlanOptions> plan_options(const PlanningTexts& texts) {
-  api::PlanOptions out;
-  out.budget = texts.budget;
-  out.two_ended = texts.two_ended;
-  out.swaps_to_file = !texts.swap_file.empty();
-  out.deterministic = texts.deterministic;
-  if (!texts.remedies.empty()) PLIMSOLL_RETURN_IF_ERROR(read_remedies(texts.remedies, out));
-  if (!texts.lossy.empty()) {
-    PLIMSOLL_TRY(out.lossy,
-                 schedule::parse_lossy_forms(texts.lossy == kBareLossy ? "fp16" : texts.lossy));
-    out.remedies.lossy = true;
-  }
-  if (texts.order == "natural" || texts.order == "given") {
-    out.order = schedule::OrderChoice::kGiven;
-  } else if (texts.order == "list") {
-    out.order = schedule::OrderChoice::kList;
-  } else if (texts.order == "search") {
-    out.order = schedule::OrderChoice::kSearch;
-  } else {
-    return fail(ErrorCode::kUsage, "order '{}': expects natural, given, list or search",
-                texts.order);
-  }
-  if (!texts.bucket.empty()) {
-    PLIMSOLL_TRY(out.bucket, parse_byte_size(texts.bucket));
-  }
-  out.pinned = texts.pinned;
-  out.streams = texts.streams;
-  PLIMSOLL_TRY(out.deadline_seconds, parse_seconds(texts.deadline));
-  return out;
 }
 
 }  // namespace plimsoll::cli

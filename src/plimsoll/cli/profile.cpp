@@ -1,11 +1,8 @@
 #include <cstdio>
 #include <memory>
 
-#include "plimsoll/api/measure_operators.h"
-#include "plimsoll/api/pipeline.h"
-#include "plimsoll/api/profile_machine.h"
+#include "plimsoll/api/profile_model.h"
 #include "plimsoll/base/byte_size.h"
-#include "plimsoll/base/file.h"
 #include "plimsoll/cli/model_options.h"
 #include "plimsoll/cli/search_progress.h"
 #include "plimsoll/cli/verb.h"
@@ -23,20 +20,19 @@ constexpr const char* kProfileExamples =
     "  plimsoll plan resnet50 --batch 16 --budget 50% --device cpu.json";
 
 struct ProfileOptions {
-  api::ModelRequest request;
-  std::string output;
-  std::string folder;
+  api::ProfileRequest request;
   bool json = false;
 };
 
-void print_rates(const schedule::DeviceProfile& profile) {
+void print_rates(const api::ProfileReport& report) {
+  const auto& profile = report.profile;
   std::printf("%s: %s\n", profile.name.c_str(), profile.note.c_str());
   std::printf("  %-22s %s\n", "memory", human(profile.memory_bytes).c_str());
   for (const auto& [dtype, rate] : profile.operations_per_second)
     std::printf("  %-22s %.1f GFLOP/s\n", dtype.c_str(), 1e-9 * rate);
   std::printf("  %-22s %.1f GB/s\n", "memory rate", 1e-9 * profile.memory_bytes_per_second);
   std::printf("  %-22s %.2f us\n", "launch", 1e6 * profile.launch_seconds);
-  const auto copies = [](const char* what, const schedule::CopyRates& rates) {
+  const auto copies = [](const char* what, const auto& rates) {
     std::printf("  %-22s out %.2f GB/s, in %.2f GB/s, latency %.1f us\n", what,
                 1e-9 * rates.out_bytes_per_second, 1e-9 * rates.in_bytes_per_second,
                 1e6 * rates.latency_seconds);
@@ -45,12 +41,11 @@ void print_rates(const schedule::DeviceProfile& profile) {
   copies("copies to a file", profile.disk);
   std::printf("  %-22s %.2f s of computing lost for a second of copying\n", "copy tax",
               profile.copy_tax);
-  const auto codec = [](const std::string& what, const schedule::CodecRate& rate) {
+  const auto codec = [](const std::string& what, const auto& rate) {
     std::printf("  %-22s in %.2f GB/s, out %.2f GB/s\n", what.c_str(),
                 1e-9 * rate.encode_bytes_per_second, 1e-9 * rate.decode_bytes_per_second);
   };
-  codec("encodings, sparse",
-        {profile.codecs.encode_bytes_per_second, profile.codecs.decode_bytes_per_second});
+  codec("encodings, sparse", profile.codecs);
   for (const auto& [form, rate] : profile.codecs.forms) codec("  " + form, rate);
 }
 
@@ -67,37 +62,27 @@ void print_operators(const std::vector<api::OperatorCost>& costs) {
   std::printf("  one after the other %.4g s\n", total);
 }
 
-Status profile(const ProfileOptions& options) {
-  api::ProfileOptions how;
-  how.threads = options.request.threads;
-  if (!options.folder.empty()) how.folder = options.folder;
-  how.on_progress = [](std::string_view what) { progress_line(fmt::format("measuring {}", what)); };
-  PLIMSOLL_TRY(schedule::DeviceProfile measured, api::profile_machine(how));
-  std::vector<api::OperatorCost> costs;
-  if (!options.request.model.empty()) {
-    PLIMSOLL_TRY(const api::PreparedModel prepared, api::prepare_model(options.request, "cpu"));
-    PLIMSOLL_RETURN_IF_ERROR(api::measure_operators(
-        prepared.model.graph, {api::resolve_threads(options.request.threads), measuring_operators},
-        measured));
-    costs = api::operator_costs(prepared.model.graph, measured);
-  }
+Status profile(ProfileOptions& options) {
+  options.request.on_measuring = measuring_operators;
+  options.request.on_progress = [](std::string_view what) {
+    progress_line(fmt::format("measuring {}", what));
+  };
+  PLIMSOLL_TRY(const api::ProfileReport report, api::profile_model(options.request));
   progress_line("");
-  if (!options.output.empty())
-    PLIMSOLL_RETURN_IF_ERROR(write_file(options.output, schedule::to_json(measured)));
   if (options.json) {
-    std::printf("%s", schedule::to_json(measured).c_str());
+    std::printf("%s", report.json.c_str());
     return {};
   }
-  print_rates(measured);
-  if (!costs.empty()) print_operators(costs);
+  print_rates(report);
+  if (!report.operators.empty()) print_operators(report.operators);
   return {};
 }
 
 Action bind_profile(Command& command) {
   auto options = std::make_shared<ProfileOptions>();
-  bind_model_options(command, options->request).required(false);
-  command.add_output("-o,--output", options->output, "write the profile, for --device");
-  command.add_option("--folder", options->folder,
+  bind_model_options(command, options->request.model).required(false);
+  command.add_output("-o,--output", options->request.output, "write the profile, for --device");
+  command.add_option("--folder", options->request.folder,
                      "a folder on the disk to measure (default: where temporary files go)");
   command.add_flag("--json", options->json, "the profile as one JSON object");
   return [options]() { return profile(*options); };

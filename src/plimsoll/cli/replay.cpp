@@ -23,13 +23,11 @@ void print_table(const api::ReplayReport& report) {
   fmt::print("{} events, at most {} alive\n\n", grouped(report.events), human(report.peak_live));
   fmt::print("{:<28}{:>14}{:>11}{:>10}{:>10}{:>8}{:>9}{:>7}\n", "allocator", "reserved",
              "over live", "from dev.", "remapped", "waits", "ns/op", "failed");
-  for (const trace::ReplayOutcome& outcome : report.outcomes) {
-    const bool model = outcome.policy != trace::Policy::kPlimsoll;
+  for (const api::ReplayRow& row : report.rows) {
     fmt::print("{:<28}{:>14}{:>+10.2f}%{:>10}{:>10}{:>8}{:>9.0f}{:>7}\n",
-               fmt::format("{}{}", trace::to_string(outcome.policy), model ? " (model)" : ""),
-               human(outcome.peak_reserved), 100 * outcome.overhead, outcome.device_allocations,
-               outcome.pages_remapped, outcome.stream_waits, outcome.ns_per_operation,
-               outcome.out_of_memory);
+               fmt::format("{}{}", row.name, row.model ? " (model)" : ""), human(row.peak_reserved),
+               100 * row.overhead, row.device_allocations, row.pages_remapped, row.stream_waits,
+               row.ns_per_operation, row.out_of_memory);
   }
 }
 
@@ -49,16 +47,15 @@ Status run(const ReplayOptions& options) {
   } else {
     print_table(report);
   }
-  for (std::size_t index = 0; index < report.outcomes.size(); ++index) {
-    const trace::ReplayOutcome& outcome = report.outcomes[index];
-    if (outcome.out_of_memory == 0) continue;
+  for (const api::ReplayRow& row : report.rows) {
+    if (row.out_of_memory == 0) continue;
     return fail(
         ErrorCode::kDoesNotFit,
         "{}: {} of the allocations do not fit in {}; without a limit it takes {}. The first is "
         "event {} of {}{}{}",
-        trace::to_string(outcome.policy), outcome.out_of_memory, human(request.capacity),
-        human(report.needed[index]), grouped(outcome.first_failed_event), grouped(report.events),
-        outcome.first_failure.empty() ? "" : ": ", outcome.first_failure);
+        row.name, row.out_of_memory, human(request.capacity), human(row.needed),
+        grouped(row.first_failed_event), grouped(report.events),
+        row.first_failure.empty() ? "" : ": ", row.first_failure);
   }
   return {};
 }

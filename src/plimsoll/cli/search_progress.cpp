@@ -93,12 +93,11 @@ std::string cost_text(double seconds, int digits) {
   return fmt::format("{:.{}g}{}", seconds, digits, seconds < kMostSeconds ? " s" : "");
 }
 
-std::function<void(const schedule::FitProgress&)> progress_on_terminal(double deadline_seconds) {
+api::OnBetter progress_on_terminal(double deadline_seconds) {
   if (isatty(STDERR_FILENO) != 1) return {};
   auto line = std::make_shared<ProgressLine>("", deadline_seconds, std::chrono::milliseconds(0));
-  return [line](const schedule::FitProgress& better) {
-    line->found(
-        fmt::format("{} a step within {}", cost_text(better.seconds, 4), human(better.peak_bytes)));
+  return [line](double seconds, Bytes peak) {
+    line->found(fmt::format("{} a step within {}", cost_text(seconds, 4), human(peak)));
   };
 }
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "plimsoll/api/planning.h"
+#include "plimsoll/api/plan_request.h"
 
 namespace plimsoll::cli {
 
@@ -21,7 +21,7 @@ std::string cost_text(double seconds, int digits);
 // Writes "1.2 s, 1.8 s left: 0.1134 s within 466.3 MiB" to standard error while the function lives,
 // and wipes it when the last copy goes: drop it before printing results. Empty when standard error
 // is no terminal.
-std::function<void(const schedule::FitProgress&)> progress_on_terminal(double deadline_seconds);
+api::OnBetter progress_on_terminal(double deadline_seconds);
 
 // Writes "packing 3.1 s, 6.9 s left" to standard error once the work has taken two seconds, and
 // wipes it when what is returned goes. Null when standard error is no terminal.

@@ -27,7 +27,6 @@ constexpr const char* kViewExamples =
 
 struct ViewOptions {
   api::SubjectOptions subject;
-  PlanningTexts planning;
   std::vector<std::string> more;
   api::ReportFiles files;
   std::string capacity;
@@ -38,8 +37,6 @@ struct ViewOptions {
 Status view(ViewOptions& options) {
   if (options.files.html.empty() && options.files.svg.empty() && options.files.png.empty())
     options.files.html = "report.html";
-  PLIMSOLL_TRY(options.subject.planning, plan_options(options.planning));
-  options.subject.device = options.planning.device;
   for (const auto& [text, bytes] : {std::pair(&options.capacity, &options.subject.facts.capacity),
                                     std::pair(&options.in_use, &options.subject.facts.in_use)}) {
     if (text->empty()) continue;
@@ -74,7 +71,7 @@ Action bind_view(Command& command) {
       .description("a plan, a trace, a PyTorch snapshot, a sweep, or a model to plan on the spot");
   command.add_option("MORE", options->more,
                      "more files: the trace of a plan's run, an older plan, a sweep");
-  bind_plan_options(command, options->planning);
+  bind_plan_options(command, options->subject.planning);
   command.add_output("-o,--output", options->files.html, "the report (default report.html)");
   command.add_output("--svg", options->files.svg, "the timeline (of a sweep: the curve) as SVG");
   command.add_output("--png", options->files.png, "the same as PNG");

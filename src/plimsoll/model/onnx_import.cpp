@@ -1,5 +1,6 @@
 #include "plimsoll/model/onnx_import.h"
 
+#include "plimsoll/model/onnx/convert/operator_table.h"
 #include "plimsoll/model/onnx/importer.h"
 
 namespace plimsoll::model {
@@ -8,7 +9,7 @@ namespace {
 Result<ImportedModel> import_model(std::span<const std::byte> bytes, store::DataFolder* folder,
                                    const ImportOptions& options) {
   PLIMSOLL_TRY(const onnx::ModelFile file, onnx::read_model(bytes));
-  return onnx::Importer(file, folder, options).run();
+  return onnx::Importer(file, folder, options, onnx::operator_set()).run();
 }
 
 }  // namespace

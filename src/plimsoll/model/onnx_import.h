@@ -30,45 +30,13 @@
 // Failures: kBadInput, "path: node 'name' (Op): what and why", first problem only.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
-#include <map>
-#include <optional>
 #include <span>
-#include <string>
-#include <vector>
 
 #include "plimsoll/base/result.h"
-#include "plimsoll/ir/graph.h"
-#include "plimsoll/ops/evaluation/array.h"
-#include "plimsoll/store/weight_source.h"
+#include "plimsoll/model/onnx/import_options.h"
 
 namespace plimsoll::model {
-
-struct ImportOptions {
-  std::optional<std::int64_t> batch;
-  std::optional<std::int64_t> seq;
-  // By symbol ("batch_size"), or "input:axis" for a dimension without one.
-  std::map<std::string, std::int64_t> dims;
-  // Whole shapes of inputs by name; they bind the symbols they meet.
-  std::map<std::string, ir::Shape> shapes;
-  // Inputs whose content is given at import (shapes and axes that a model takes as inputs): they
-  // become constants, and the graph has no such input any more.
-  std::map<std::string, ops::Array> values;
-  bool training = false;
-  // Exporters' patterns are put together again (layer norm, attention, ...); off to see the raw
-  // import.
-  bool recover_patterns = true;
-  // External data may be reached through symbolic links (caches of model hubs are made of them).
-  bool follow_links = false;
-};
-
-struct ImportedModel {
-  ir::Graph graph;
-  store::WeightSource weights;
-  // Names of graph.outputs in their order, as the file has them.
-  std::vector<std::string> outputs;
-};
 
 Result<ImportedModel> import_onnx(const std::filesystem::path& path,
                                   const ImportOptions& options = {});

@@ -1,13 +1,15 @@
 // Whole runs whose bits are compared.
 #pragma once
 
-#include "plimsoll/api/running.h"
+#include "plimsoll/runtime/run.h"
 #include "plimsoll/runtime/testing/left_behind.h"
 
 namespace plimsoll::api {
 
 using runtime::left_behind;
 using runtime::LeftBehind;
+using runtime::RunOptions;
+using runtime::RunReport;
 
 // Runs on one kernel thread, unless told, and returns what was left; fails like the run itself.
 Result<LeftBehind> run_planned_for(const plan::Plan& plan, int steps, bool poison = false,

@@ -3,8 +3,6 @@
 #include <algorithm>
 
 #include "plimsoll/base/log.h"
-#include "plimsoll/model/onnx/convert/attribute_table.h"
-#include "plimsoll/model/onnx/convert/operator_table.h"
 #include "plimsoll/model/onnx/fold_batch_norm.h"
 #include "plimsoll/model/onnx/format/tensor_content.h"
 #include "plimsoll/rewrite/recover.h"
@@ -91,8 +89,13 @@ TensorId Scope::find(std::string_view name) const {
   return {};
 }
 
-Importer::Importer(const ModelFile& file, store::DataFolder* folder, const ImportOptions& options)
-    : file_(file), folder_(folder), options_(options), builder_(std::string(file.graph.name)) {
+Importer::Importer(const ModelFile& file, store::DataFolder* folder, const ImportOptions& options,
+                   const OperatorSet& operators)
+    : file_(file),
+      folder_(folder),
+      options_(options),
+      operators_(operators),
+      builder_(std::string(file.graph.name)) {
   for (const auto& [symbol, value] : options.dims) bound_.emplace(symbol, value);
   for (const FunctionFile& function : file.functions) {
     functions_.emplace(function_key(function.domain, function.name, function.overload), &function);
@@ -357,14 +360,14 @@ Status Importer::convert_node(const NodeFile& node, Scope& scope) {
   const auto built = static_cast<std::int64_t>(builder_.graph().nodes.size());
   if (++steps_ > kMostSteps || built > kMostSteps)
     return bad_input("more than {} nodes after inlining and unrolling", kMostSteps);
-  const Operator* op = find_operator(node.domain, node.op);
+  const Operator* op = operators_.find(node.domain, node.op);
   if (op == nullptr) {
     if (const FunctionFile* function = find_function(node))
       return call_function(*function, node, scope);
     return bad_input("operator '{}{}{}' is not supported", node.domain,
                      node.domain.empty() ? "" : ":", node.op);
   }
-  PLIMSOLL_RETURN_IF_ERROR(check_attributes(*op, node));
+  PLIMSOLL_RETURN_IF_ERROR(operators_.check(*op, node));
   PLIMSOLL_TRY(const std::int64_t version, version_of(*scope.opsets, node.domain));
   std::vector<TensorId> inputs;
   for (const std::string_view name : node.inputs) {
@@ -378,8 +381,8 @@ Status Importer::convert_node(const NodeFile& node, Scope& scope) {
     inputs.push_back(id);
   }
   builder_.set_layer(layer_of(node.name));
-  OperatorCall call(*this, node, scope, *op, version, std::move(inputs));
-  PLIMSOLL_TRY(const std::vector<TensorId> outputs, call.run());
+  PLIMSOLL_TRY(const std::vector<TensorId> outputs,
+               operators_.convert(*this, node, scope, *op, version, std::move(inputs)));
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (node.outputs[i].empty()) continue;
     if (!outputs[i].valid())

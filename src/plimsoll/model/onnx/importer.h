@@ -31,7 +31,7 @@
 #include <vector>
 
 #include "plimsoll/model/onnx/format/model_file.h"
-#include "plimsoll/model/onnx_import.h"
+#include "plimsoll/model/onnx/import_options.h"
 #include "plimsoll/ops/builder.h"
 #include "plimsoll/store/data_folder.h"
 
@@ -76,9 +76,25 @@ struct StateUpdate {
   int states = 1;
 };
 
+class Importer;
+struct Operator;
+
+// The operators that can be converted (convert/operator_table.h): they know the importer, not it
+// them.
+struct OperatorSet {
+  // Null when there is no such operator.
+  const Operator* (*find)(std::string_view domain, std::string_view name) = nullptr;
+  Status (*check)(const Operator& op, const NodeFile& node) = nullptr;
+  // The outputs' tensors, invalid where none was made.
+  Result<std::vector<TensorId>> (*convert)(Importer& importer, const NodeFile& node, Scope& scope,
+                                           const Operator& op, std::int64_t version,
+                                           std::vector<TensorId> inputs) = nullptr;
+};
+
 class Importer {
  public:
-  Importer(const ModelFile& file, store::DataFolder* folder, const ImportOptions& options);
+  Importer(const ModelFile& file, store::DataFolder* folder, const ImportOptions& options,
+           const OperatorSet& operators);
 
   // The whole model; may be called once.
   Result<ImportedModel> run();
@@ -139,6 +155,7 @@ class Importer {
   const ModelFile& file_;
   store::DataFolder* folder_;
   ImportOptions options_;
+  OperatorSet operators_;
   ops::Builder builder_;
   store::WeightSource weights_;
   std::deque<Tensor> tensors_;

@@ -5,6 +5,8 @@
 #include <iterator>
 #include <tuple>
 
+#include "plimsoll/model/onnx/convert/attribute_table.h"
+
 namespace plimsoll::model::onnx {
 namespace {
 
@@ -57,6 +59,14 @@ const Operator* find_operator(std::string_view domain, std::string_view name) {
       std::lower_bound(table.begin(), table.end(), std::tuple(domain, name),
                        [](const Operator& op, const auto& wanted) { return key(op) < wanted; });
   return place != table.end() && key(*place) == std::tuple(domain, name) ? &*place : nullptr;
+}
+
+OperatorSet operator_set() {
+  const auto convert = [](Importer& importer, const NodeFile& node, Scope& scope,
+                          const Operator& op, std::int64_t version, std::vector<TensorId> inputs) {
+    return OperatorCall(importer, node, scope, op, version, std::move(inputs)).run();
+  };
+  return {find_operator, check_attributes, convert};
 }
 
 }  // namespace plimsoll::model::onnx

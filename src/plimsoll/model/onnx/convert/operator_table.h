@@ -37,5 +37,7 @@ std::vector<Operator> contrib_quantized_operators();
 std::span<const Operator> operator_table();
 // Null when there is no such operator.
 const Operator* find_operator(std::string_view domain, std::string_view name);
+// The table as the importer uses it.
+OperatorSet operator_set();
 
 }  // namespace plimsoll::model::onnx

@@ -1,0 +1,130 @@
+#include "plimsoll/api/plan_report.h"
+
+#include <nlohmann/json.hpp>
+
+#include "plimsoll/base/json.h"
+
+namespace plimsoll::api {
+namespace {
+
+nlohmann::ordered_json object_of(const PlanReport& report) {
+  nlohmann::ordered_json out{{"schema", 1},
+                             {"model", report.model},
+                             {"baseline_bytes", report.baseline.value},
+                             {"inplace_bytes", report.in_place.value},
+                             {"shared_bytes", report.shared.value},
+                             {"inplace_shared_bytes", report.both.value},
+                             {"load_bytes", report.live.value},
+                             {"lower_bound_bytes", report.lower_bound.value},
+                             {"arena_bytes", report.arena.value},
+                             {"peak_bytes", report.arena.value},
+                             {"buffers", report.buffers},
+                             {"steps", report.steps},
+                             {"plan_seconds", report.plan_seconds},
+                             {"status", report.optimal ? "optimal" : "feasible"}};
+  for (const auto& [use, bytes] : report.by_use) out["by_kind"][use] = bytes.value;
+  out["operators"] = {{"measured", report.measured_operators},
+                      {"estimated", report.estimated_operators}};
+  if (report.held.value > 0) {
+    out["held_bytes"] = report.held.value;
+    out["held_fp32_bytes"] = report.held_as_fp32.value;
+  }
+  if (!report.constrained) return out;
+  const double no_recompute = report.no_recompute_seconds;
+  out["budget_bytes"] = report.budget.value;
+  out["host_peak_bytes"] = report.host_peak.value;
+  out["keep_all_bytes"] = report.no_recompute.value;
+  out["keep_all_seconds"] = no_recompute;
+  out["predicted_seconds"] = report.predicted_seconds;
+  out["overhead"] = report.overhead();
+  out["lower_bound_overhead"] =
+      no_recompute > 0 && report.bound_seconds > 0 ? report.bound_seconds / no_recompute - 1 : 0.0;
+  out["recomputed"] = report.recomputed;
+  out["swapped_bytes"] = report.swapped.value;
+  out["encoded_bytes"] = report.encoded.value;
+  out["lossy"] = report.lossy;
+  if (report.floor) {
+    out["smallest_budget_bytes"] = report.floor->value;
+    out["wall"] = report.wall;
+  }
+  return out;
+}
+
+}  // namespace
+
+PlanReport report_of(const plan::PlannedGraph& planned) {
+  const plan::Plan& plan = planned.plan;
+  const plan::PlanSummary& summary = planned.summary;
+  PlanReport out;
+  out.model = plan.graph.name;
+  out.steps = std::ssize(plan.steps);
+  out.buffers = std::ssize(plan.buffers);
+  out.plan_seconds = summary.plan_seconds;
+  out.baseline = summary.baseline;
+  out.in_place = summary.in_place;
+  out.shared = summary.shared;
+  out.both = summary.both;
+  out.no_recompute = summary.no_recompute;
+  out.arena = plan.arena_bytes();
+  out.live = plan.proof.load;
+  out.lower_bound = plan.proof.lower_bound;
+  out.optimal = plan.proof.optimal;
+  const std::vector<Bytes> by_use = plan::bytes_by_use_at_peak(plan);
+  for (std::size_t use = 0; use < by_use.size(); ++use)
+    out.by_use.emplace_back(plan::name(static_cast<plan::Use>(use)), by_use[use]);
+  out.measured_operators = summary.measured_operators;
+  out.estimated_operators = summary.estimated_operators;
+  const plan::Held held = plan::held_for_backward(plan);
+  out.held = held.bytes;
+  out.held_as_fp32 = held.as_fp32;
+  out.constrained = plan.budget.value > 0 || !summary.strategy.empty();
+  out.budget = plan.budget;
+  out.host_peak = plan.arenas.size() > 1 ? plan.arenas[1].bytes : Bytes(0);
+  out.no_recompute_seconds = summary.no_recompute_seconds;
+  out.predicted_seconds = plan.predicted_seconds;
+  out.bound_seconds = summary.bound_seconds;
+  out.recomputed = summary.counts.recomputed;
+  out.swapped = summary.counts.copied_out;
+  out.encoded = summary.counts.encoded;
+  out.lossy = plan::lossy_forms_of(plan);
+  if (summary.floor) out.floor = summary.floor->bytes;
+  out.wall = summary.wall;
+  return out;
+}
+
+std::vector<PlanReport> reports_of(const std::vector<plan::PlannedGraph>& curve) {
+  std::vector<PlanReport> out;
+  for (const plan::PlannedGraph& point : curve) out.push_back(report_of(point));
+  return out;
+}
+
+std::string to_json(const PlanReport& report, std::optional<std::int64_t> batch) {
+  nlohmann::ordered_json out = object_of(report);
+  if (batch) out["batch"] = *batch;
+  return json_text(out, 2);
+}
+
+std::string to_json(const std::vector<PlanReport>& curve) {
+  nlohmann::ordered_json out =
+      curve.empty() ? nlohmann::ordered_json{{"schema", 1}} : object_of(curve.front());
+  out["points"] = nlohmann::ordered_json::array();
+  for (const PlanReport& point : curve) out["points"].push_back(object_of(point));
+  if (!curve.empty()) out["smallest_budget_bytes"] = curve.back().arena.value;
+  return json_text(out, 2);
+}
+
+std::string to_json(const plan::PlanFailure& failure) {
+  const nlohmann::ordered_json out{
+      {"schema", 1},
+      {"status", failure.error.code == ErrorCode::kDoesNotFit ? "does_not_fit" : "no_answer"},
+      {"message", failure.error.message},
+      {"budget_bytes", failure.budget.value},
+      {"keep_all_bytes", failure.no_recompute.value},
+      {"keep_all_seconds", failure.no_recompute_seconds},
+      {"floor_bytes", failure.floor.value},
+      {"smallest_budget_bytes", failure.smallest.value},
+      {"wall", failure.wall}};
+  return json_text(out, 2);
+}
+
+}  // namespace plimsoll::api

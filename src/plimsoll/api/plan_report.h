@@ -1,0 +1,63 @@
+// What is said about a plan: the numbers of the table that `plimsoll plan` prints, and the same as
+// the JSON object of `--json`.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "plimsoll/plan/fit/plan_options.h"
+
+namespace plimsoll::api {
+
+struct PlanReport {
+  std::string model;
+  std::int64_t steps = 0;
+  std::int64_t buffers = 0;
+  double plan_seconds = 0;
+  Bytes baseline;  // every result its own memory
+  Bytes in_place;  // results in place, nothing shared
+  Bytes shared;    // shared, nothing in place; with `both` 0 where nothing was compared
+  Bytes both;
+  Bytes no_recompute;  // the arena when nothing is given up
+  Bytes arena;
+  Bytes live;         // most that is alive at any step
+  Bytes lower_bound;  // proven: no arena is smaller
+  bool optimal = false;
+  std::vector<std::pair<std::string, Bytes>> by_use;  // at the peak
+  std::int64_t measured_operators = 0;
+  std::int64_t estimated_operators = 0;
+  Bytes held;  // for the backward pass; 0: nothing is
+  Bytes held_as_fp32;
+
+  // With a budget or a classic strategy:
+  bool constrained = false;
+  Bytes budget;
+  Bytes host_peak;
+  double no_recompute_seconds = 0;
+  double predicted_seconds = 0;
+  double bound_seconds = 0;  // proven for this order; 0: nothing is
+  std::int64_t recomputed = 0;
+  Bytes swapped;
+  Bytes encoded;
+  std::vector<std::string> lossy;
+  std::optional<Bytes> floor;     // proven: no plan needs less
+  std::vector<std::string> wall;  // what must be in memory there, largest first
+
+  // Slower by this fraction than when everything is kept.
+  double overhead() const {
+    return no_recompute_seconds > 0 ? predicted_seconds / no_recompute_seconds - 1 : 0;
+  }
+};
+
+PlanReport report_of(const plan::PlannedGraph& planned);
+std::vector<PlanReport> reports_of(const std::vector<plan::PlannedGraph>& curve);
+
+std::string to_json(const PlanReport& report, std::optional<std::int64_t> batch = {});
+// A sweep: the first point's keys, and all of them under "points".
+std::string to_json(const std::vector<PlanReport>& curve);
+std::string to_json(const plan::PlanFailure& failure);
+
+}  // namespace plimsoll::api

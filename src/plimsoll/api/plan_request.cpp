@@ -1,0 +1,66 @@
+#include "plimsoll/api/plan_request.h"
+
+#include "plimsoll/base/byte_size.h"
+#include "plimsoll/base/comma_list.h"
+
+namespace plimsoll::api {
+
+bool is_lossy_list(const std::string& text) {
+  return schedule::parse_lossy_forms(text).has_value();
+}
+
+Status read_techniques(std::string_view text, plan::PlanOptions& out) {
+  out.in_place = out.share = false;
+  out.remedies = {.recompute = false, .swap = false, .encode = false, .lossy = out.remedies.lossy};
+  for (const std::string_view word : comma_list(text)) {
+    const bool all = word == "all";
+    if (word == "inplace") {
+      out.in_place = true;
+    } else if (word == "share") {
+      out.share = true;
+    } else if (all || word == "recompute" || word == "swap" || word == "encode") {
+      out.in_place = out.share = true;
+      out.remedies.recompute |= all || word == "recompute";
+      out.remedies.swap |= all || word == "swap";
+      out.remedies.encode |= all || word == "encode";
+    } else {
+      return fail(
+          ErrorCode::kUsage,
+          "technique '{}': expects a comma list of inplace, share, recompute, swap, encode, all",
+          word);
+    }
+  }
+  return {};
+}
+
+Result<schedule::OrderChoice> parse_order(const std::string& text) {
+  if (text == "natural" || text == "given") return schedule::OrderChoice::kGiven;
+  if (text == "list") return schedule::OrderChoice::kList;
+  if (text == "search") return schedule::OrderChoice::kSearch;
+  return fail(ErrorCode::kUsage, "order '{}': expects natural, given, list or search", text);
+}
+
+Result<plan::PlanOptions> plan_options(const PlanRequest& request) {
+  plan::PlanOptions out;
+  out.budget = request.budget;
+  out.two_ended = request.two_ended;
+  out.swaps_to_file = !request.swap_file.empty();
+  out.deterministic = request.deterministic;
+  if (!request.techniques.empty())
+    PLIMSOLL_RETURN_IF_ERROR(read_techniques(request.techniques, out));
+  if (!request.lossy.empty()) {
+    PLIMSOLL_TRY(out.lossy,
+                 schedule::parse_lossy_forms(request.lossy == kBareLossy ? "fp16" : request.lossy));
+    out.remedies.lossy = true;
+  }
+  PLIMSOLL_TRY(out.order, parse_order(request.order));
+  if (!request.bucket.empty()) {
+    PLIMSOLL_TRY(out.bucket, parse_byte_size(request.bucket));
+  }
+  out.pinned = request.pinned;
+  out.streams = request.streams;
+  PLIMSOLL_TRY(out.deadline_seconds, parse_seconds(request.deadline));
+  return out;
+}
+
+}  // namespace plimsoll::api

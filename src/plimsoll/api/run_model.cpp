@@ -1,0 +1,110 @@
+#include "plimsoll/api/run_model.h"
+
+#include "plimsoll/api/pipeline.h"
+#include "plimsoll/plan/plan_file.h"
+#include "plimsoll/plan/plan_set_files.h"
+
+namespace plimsoll::api {
+namespace {
+
+Status require_this_machine(const plan::Plan& plan, const ModelRequest& request) {
+  const Status same = plan::require_environment(plan, runtime::this_machine(request.threads));
+  return same ? same : forward(same, request.model);
+}
+
+bool is_plan_file(const ModelRequest& request) {
+  return request.model.ends_with(".json");
+}
+
+// Opens the files, so that a bad one is found before planning.
+Result<Pipeline> pipeline_for(const RunRequest& request) {
+  Pipeline out;
+  out.request = request.model;
+  out.device = request.planning.device;
+  out.on_measuring = request.on_measuring;
+  out.on_demand = request.executor == "on-demand";
+  out.files = request.files;
+  if (!request.model.inputs.empty()) out.files.data = request.model.inputs;
+  RunOptions& how = out.running;
+  how.steps = request.model.inputs.empty() ? request.steps : 1;
+  how.threads = request.model.threads;
+  how.seed = request.model.seed;
+  how.poison = request.poison;
+  how.measure = request.measure;
+  how.swap_file = request.planning.swap_file;
+  how.on_step = request.on_step;
+  PLIMSOLL_RETURN_IF_ERROR(runtime::bind_files(out.files, how));
+  return out;
+}
+
+// A plan set in one arena, another size every step.
+Result<RunReport> run_sizes(const RunRequest& request, Pipeline& p) {
+  const SizeRange& sizes = *request.sizes;
+  if (!request.files.data.empty() || !request.model.inputs.empty() || p.on_demand ||
+      !request.planning.budget.empty()) {
+    return fail(ErrorCode::kUsage, "--sizes: runs on synthetic data, planned, without a budget");
+  }
+  std::vector<plan::Plan> plans;
+  RunOptions how = p.running;
+  if (!p.files.trace.empty() || !p.files.chrome_trace.empty()) how.trace = &p.trace;
+  if (is_plan_file(request.model)) {
+    PLIMSOLL_TRY(plans, plan::read_plans(request.model.model, sizes));
+    for (const plan::Plan& plan : plans)
+      PLIMSOLL_RETURN_IF_ERROR(require_this_machine(plan, request.model));
+  } else {
+    PLIMSOLL_TRY(const PlanOptions planning, plan_options(request.planning));
+    PLIMSOLL_TRY(std::vector<PlanSetMember> members,
+                 plan_set_for(request.model, request.planning.device, planning, sizes));
+    for (PlanSetMember& member : members) plans.push_back(std::move(member.plan));
+    // the weights of an .onnx file stay mapped while it runs
+    PLIMSOLL_TRY(p.model, load_model(at_size(request.model, sizes, sizes.high)));
+    how.on_start = runtime::load_sources(p.model.weights, how.on_start);
+  }
+  PLIMSOLL_TRY(p.report, runtime::run_plan_set(std::move(plans), how));
+  PLIMSOLL_RETURN_IF_ERROR(runtime::write_traces(p.trace, p.files));
+  return std::move(p.report);
+}
+
+// Up to a plan: of the file, tuned, or as planned.
+Status plan_for(const RunRequest& request, Pipeline& p) {
+  if (is_plan_file(request.model)) {
+    PLIMSOLL_TRY(p.planned.plan, read_plan(request.model.model, request.model.sizes));
+    p.done = Stage::kPlanned;
+    p.on_demand = false;
+    return require_this_machine(p.planned.plan, request.model);
+  }
+  PLIMSOLL_RETURN_IF_ERROR(advance(p, Stage::kPrepared));
+  if (request.on_prepared) request.on_prepared();
+  if (!request.random && request.model.inputs.empty())
+    PLIMSOLL_RETURN_IF_ERROR(runtime::require_inputs(request.files, p.model.graph));
+  if (p.on_demand) return {};
+  PLIMSOLL_TRY(p.planning, plan_options(request.planning));
+  if (request.planning.tune == 0) return {};
+  PLIMSOLL_TRY(profile::Tuned tuned,
+               tune_model(p, request.planning.tune, [&](const profile::TuneRound& round) {
+                 if (request.on_tuned)
+                   request.on_tuned(round.predicted_seconds, round.measured_seconds);
+               }));
+  p.planned = std::move(tuned.planned);
+  p.done = Stage::kPlanned;
+  return {};
+}
+
+}  // namespace
+
+std::int64_t size_of_step(const SizeRange& sizes, std::size_t step) {
+  return sizes.low + static_cast<std::int64_t>(step) % (sizes.high - sizes.low + 1);
+}
+
+Result<RunReport> run_model(const RunRequest& request) {
+  if (request.executor != "planned" && request.executor != "on-demand") {
+    return fail(ErrorCode::kUsage, "executor '{}': expects planned or on-demand", request.executor);
+  }
+  PLIMSOLL_TRY(Pipeline p, pipeline_for(request));
+  if (request.sizes) return run_sizes(request, p);
+  PLIMSOLL_RETURN_IF_ERROR(plan_for(request, p));
+  PLIMSOLL_RETURN_IF_ERROR(advance(p, Stage::kRun));
+  return std::move(p.report);
+}
+
+}  // namespace plimsoll::api

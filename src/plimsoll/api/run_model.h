@@ -1,0 +1,44 @@
+// What `plimsoll run` does: a model, a plan file, or a plan set whose size changes every step.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "plimsoll/api/model_options.h"
+#include "plimsoll/api/plan_request.h"
+#include "plimsoll/api/plan_set.h"
+#include "plimsoll/runtime/run.h"
+#include "plimsoll/runtime/run_files.h"
+
+namespace plimsoll::api {
+
+using runtime::by_form;
+using runtime::FormReport;
+using runtime::rms_error;
+using runtime::RunFiles;
+using runtime::RunReport;
+using runtime::typical_seconds;
+
+struct RunRequest {
+  ModelRequest model;  // or a plan file, by its name
+  PlanRequest planning;
+  std::string executor = "planned";  // or on-demand
+  RunFiles files;
+  std::optional<SizeRange> sizes;
+  int steps = 3;
+  bool random = false;  // made-up inputs are what the outputs are wanted for
+  bool poison = false;
+  bool measure = false;
+  std::function<void(int step, std::optional<double> loss, double seconds)> on_step;
+  std::function<void(std::size_t done, std::size_t all)> on_measuring;
+  std::function<void()> on_prepared;
+  std::function<void(double predicted_seconds, double measured_seconds)> on_tuned;
+};
+
+// With `sizes` they come in turn, one a step.
+std::int64_t size_of_step(const SizeRange& sizes, std::size_t step);
+
+Result<RunReport> run_model(const RunRequest& request);
+
+}  // namespace plimsoll::api

@@ -1,0 +1,90 @@
+// What a plan is asked for, and what is said about it.
+//
+// Without a budget nothing is recomputed, swapped or encoded: results lie in place where they may,
+// buffers share memory, the packer sets the offsets. With a budget the schedule is the fastest one
+// found whose packed arena stays inside it; packing closes the loop, because what is alive and what
+// the arena needs differ by the packer's gap.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plimsoll/base/result.h"
+#include "plimsoll/plan/plan.h"
+#include "plimsoll/schedule/fit.h"
+#include "plimsoll/schedule/workload/graph_encodings.h"
+#include "plimsoll/schedule/workload/graph_workload.h"
+
+namespace plimsoll::plan {
+
+struct PlanOptions {
+  std::string budget;           // "1.5GiB", "40%" of the plan that recomputes nothing; empty: none
+  schedule::Remedies remedies;  // used when there is a budget
+  bool in_place = true;
+  bool share = true;
+  bool two_ended = false;
+  schedule::OrderChoice order = schedule::OrderChoice::kGiven;
+  double deadline_seconds = 3;
+  bool deterministic = false;
+  std::uint64_t seed = 1;
+  int threads = 0;
+  ops::KernelTable kernels;
+  std::function<double(const ir::Graph&, const ir::Node&)> seconds;
+  schedule::CopyRates copies;
+  bool swaps_to_file = false;  // copies go to a disk
+  schedule::CodecRates codecs{8e9, 10e9, 0};
+  // lossy forms that maps may wait in (schedule/workload/graph_encodings.h); with remedies.lossy
+  std::vector<std::string> lossy;
+  std::vector<std::vector<ValueId>> contiguous;
+  // gradients that are reduced together lie side by side; zero: no buckets
+  Bytes bucket;
+  std::vector<std::string> pinned;  // names of values that must be there after the last step
+  int streams = 1;                  // compute streams
+  std::function<void(const schedule::FitProgress&)> on_better;
+  const std::atomic<bool>* stop = nullptr;
+  bool compare = true;   // fill the table of sharing by other planners
+  std::string strategy;  // a classic one (schedule/search/strategies.h) instead of searching
+  // Told why there is no plan, before the error is returned.
+  std::function<void(const struct PlanFailure&)> on_failure;
+};
+
+// No plan: below the proven floor (kDoesNotFit), or none found above it (kNoAnswer).
+struct PlanFailure {
+  Error error;
+  Bytes budget;
+  Bytes no_recompute;
+  double no_recompute_seconds = 0;
+  Bytes floor;                    // proven: no plan needs less
+  Bytes smallest;                 // the smallest arena that was found
+  std::vector<std::string> wall;  // what must be in memory at the floor, largest first
+};
+
+// The numbers of the table that `plimsoll plan` prints.
+struct PlanSummary {
+  Bytes baseline;      // every result its own memory
+  Bytes in_place;      // results in place, nothing shared
+  Bytes shared;        // shared, nothing in place (greedy best-fit by size)
+  Bytes both;          // in place and shared (greedy best-fit by size)
+  Bytes no_recompute;  // arena of the default plan
+  double no_recompute_seconds = 0;
+  double plan_seconds = 0;
+  // With a budget:
+  std::optional<schedule::MemoryBound> floor;
+  std::vector<std::string> wall;  // what must be in memory at the floor, largest first
+  double bound_seconds = 0;
+  schedule::ScheduleCounts counts;
+  std::string strategy;  // the classic one that was asked for
+  // Where the times of the model's operators come from.
+  std::int64_t measured_operators = 0;
+  std::int64_t estimated_operators = 0;
+};
+
+struct PlannedGraph {
+  Plan plan;
+  PlanSummary summary;
+};
+
+}  // namespace plimsoll::plan

@@ -1,0 +1,107 @@
+#include "plimsoll/plan/fit/within_budget.h"
+
+#include <algorithm>
+
+#include "plimsoll/base/byte_size.h"
+#include "plimsoll/plan/check_plan.h"
+#include "plimsoll/plan/fit/fit_budget.h"
+#include "plimsoll/plan/fit/no_recompute_plan.h"
+#include "plimsoll/schedule/search/strategies.h"
+
+namespace plimsoll::plan {
+namespace {
+
+Result<PlannedGraph> by_strategy(PlannedGraph out, const Workloads& work,
+                                 const PlanOptions& options) {
+  PLIMSOLL_TRY(const schedule::Schedule classic,
+               schedule::run_strategy(work.fitted().workload, options.strategy));
+  out.summary.counts = schedule::count(classic);
+  out.summary.strategy = options.strategy;
+  PLIMSOLL_TRY(const MakePlanOptions packing, packing_options(work.fitted_graph(), options));
+  PLIMSOLL_TRY(out.plan, make_plan(work.fitted_graph(), work.fitted(), classic, packing));
+  if (!options.budget.empty()) {
+    PLIMSOLL_TRY(out.plan.budget, parse_byte_size(options.budget, out.summary.no_recompute));
+    if (out.plan.arena_bytes() > out.plan.budget) {
+      return fail(ErrorCode::kNoAnswer, "strategy '{}' needs {}, the budget is {}",
+                  options.strategy, human(out.plan.arena_bytes()), human(out.plan.budget));
+    }
+  }
+  PLIMSOLL_RETURN_IF_ERROR(spread(out.plan, options));
+  return out;
+}
+
+Result<PlannedGraph> fitted(PlannedGraph out, const Workloads& work, PlanOptions options,
+                            Bytes budget) {
+  options.deadline_seconds = std::max(0.05, options.deadline_seconds - work.watch.seconds());
+  PLIMSOLL_TRY(out.plan,
+               fit_budget(work.fitted_graph(), work.fitted(), options, budget, out.summary));
+  return out;
+}
+
+}  // namespace
+
+Result<PlannedGraph> within_budget(PlannedGraph no_recompute, const Workloads& work,
+                                   const PlanOptions& options) {
+  if (!options.strategy.empty()) return by_strategy(std::move(no_recompute), work, options);
+  if (options.budget.empty()) return no_recompute;
+  PLIMSOLL_TRY(const Bytes budget,
+               parse_byte_size(options.budget, no_recompute.summary.no_recompute));
+  if (no_recompute.plan.arena_bytes() > budget)
+    return fitted(std::move(no_recompute), work, options, budget);
+  no_recompute.plan.budget = budget;
+  PLIMSOLL_RETURN_IF_ERROR(spread(no_recompute.plan, options));
+  return no_recompute;
+}
+
+Result<Plan> checked(Result<Plan> plan) {
+  if (!plan) return plan;
+  const PlanCheck check = check_plan(*plan);
+  if (!check.ok())
+    return fail(ErrorCode::kInternal, "the planner made a wrong plan, please report it: {}",
+                check.problems.front());
+  return plan;
+}
+
+Result<std::vector<PlannedGraph>> sweep(const Workloads& work, const PlanOptions& options,
+                                        int points) {
+  PlanOptions how = options;
+  how.budget.clear();
+  PLIMSOLL_TRY(PlannedGraph first, no_recompute_plan(work, how));
+  PLIMSOLL_TRY(first, within_budget(std::move(first), work, how));
+  PLIMSOLL_TRY(first.plan, checked(std::move(first.plan)));
+  first.summary.plan_seconds = work.watch.seconds();
+  const Bytes highest = first.plan.arena_bytes();
+  const Bytes floor = schedule::memory_bound(work.fitted().workload, options.remedies).bytes;
+  std::vector<PlannedGraph> found;
+  first.plan.budget = highest;
+  found.push_back(std::move(first));
+  std::vector<schedule::Fit> candidates;  // the same for every point
+  if (options.deterministic) {
+    PLIMSOLL_TRY(candidates, deterministic_candidates(work.fitted(), options));
+  }
+  for (int point = 1; point < points; ++point) {
+    const Bytes budget(highest.value - (highest.value - floor.value) / points * point);
+    PlanOptions one = options;
+    one.deadline_seconds =
+        std::max(0.05, (options.deadline_seconds - work.watch.seconds()) / (points - point));
+    PlannedGraph next{{}, found.front().summary};
+    one.on_failure = nullptr;  // the smallest that works ends the curve
+    auto plan = checked(fit_budget(work.fitted_graph(), work.fitted(), one, budget, next.summary,
+                                   options.deterministic ? &candidates : nullptr));
+    if (!plan) break;
+    next.plan = std::move(*plan);
+    next.summary.plan_seconds = work.watch.seconds();
+    // What needs less and is no slower replaces what came before it.
+    while (found.size() > 1 && found.back().plan.predicted_seconds >= next.plan.predicted_seconds &&
+           found.back().plan.arena_bytes() >= next.plan.arena_bytes()) {
+      found.pop_back();
+    }
+    const bool smaller = next.plan.arena_bytes() < found.back().plan.arena_bytes();
+    if (smaller && next.plan.predicted_seconds >= found.back().plan.predicted_seconds)
+      found.push_back(std::move(next));
+    if (options.stop != nullptr && options.stop->load()) break;
+  }
+  return found;
+}
+
+}  // namespace plimsoll::plan

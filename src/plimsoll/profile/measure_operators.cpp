@@ -1,0 +1,145 @@
+#include "plimsoll/profile/measure_operators.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "plimsoll/base/checked.h"
+#include "plimsoll/base/clock.h"
+#include "plimsoll/device/cpu/arena.h"
+#include "plimsoll/kernels/cpu/cpu_kernels.h"
+#include "plimsoll/ops/registry.h"
+
+namespace plimsoll::profile {
+namespace {
+
+constexpr Bytes kBehindCaches(192 << 20);
+constexpr int kMostRuns = 5;
+constexpr double kEnoughSeconds = 0.05;  // for one signature
+
+std::int64_t padded(Bytes bytes) {
+  return round_up(std::max<std::int64_t>(bytes.value, 1), kernels::kAlignment);
+}
+
+// One node with its operands laid out one behind the other.
+class Bench {
+ public:
+  Bench(const ir::Graph& graph, const ir::Node& node, kernels::Kernel& kernel)
+      : graph_(graph), node_(node), kernel_(kernel) {
+    for (const ValueId input : node.inputs)
+      add(input.valid() ? ir::bytes_of(graph.value(input).type) : Bytes(0), inputs_);
+    for (const ValueId output : node.outputs) add(ir::bytes_of(graph.value(output).type), outputs_);
+    std::vector<std::int64_t> scratch;
+    add(kernel.scratch(), scratch);
+    scratch_ = scratch.front();
+    const ops::InPlace& rule = ops::definition_of(node).in_place;
+    if (!rule.must()) return;
+    for (const ops::InPlace::Pair& pair : rule.pairs())
+      outputs_[static_cast<std::size_t>(pair.output)] =
+          inputs_[static_cast<std::size_t>(pair.input)];
+  }
+
+  std::int64_t bytes() const { return bytes_; }
+
+  double run(std::byte* at) {
+    std::vector<const std::byte*> inputs;
+    std::vector<std::byte*> outputs;
+    for (std::size_t i = 0; i < inputs_.size(); ++i)
+      inputs.push_back(node_.inputs[i].valid() ? at + inputs_[i] : nullptr);
+    for (const std::int64_t place : outputs_) outputs.push_back(at + place);
+    const Stopwatch watch;
+    kernel_.run({inputs, outputs, at + scratch_});
+    return watch.seconds();
+  }
+
+  // Floats near one, everything else zero: no denormals, no index outside.
+  void fill(std::byte* at) const {
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      if (!node_.inputs[i].valid()) continue;
+      const ir::TensorType& type = graph_.value(node_.inputs[i]).type;
+      const auto bytes = static_cast<std::size_t>(ir::bytes_of(type).value);
+      if (type.dtype != ir::DType::kF32) {
+        std::memset(at + inputs_[i], 0, bytes);
+        continue;
+      }
+      auto* values = reinterpret_cast<float*>(at + inputs_[i]);
+      std::uint32_t state = 0x9e3779b9U + static_cast<std::uint32_t>(i);
+      for (std::size_t k = 0; k < bytes / sizeof(float); ++k) {
+        state = state * 1664525U + 1013904223U;
+        values[k] = static_cast<float>(static_cast<std::int32_t>(state)) * 0x1p-31F;
+      }
+    }
+  }
+
+ private:
+  void add(Bytes bytes, std::vector<std::int64_t>& into) {
+    into.push_back(bytes_);
+    bytes_ += padded(bytes);
+  }
+
+  const ir::Graph& graph_;
+  const ir::Node& node_;
+  kernels::Kernel& kernel_;
+  std::vector<std::int64_t> inputs_;
+  std::vector<std::int64_t> outputs_;
+  std::int64_t scratch_ = 0;
+  std::int64_t bytes_ = 0;
+};
+
+// All signatures run in one region, touched before the first of them so that no run pays for pages.
+class Region {
+ public:
+  static Result<Region> make(Bytes bytes) {
+    PLIMSOLL_TRY(device::CpuArena arena, device::CpuArena::make(bytes));
+    std::memset(arena.data(), 0, static_cast<std::size_t>(bytes.value));
+    return Region(std::move(arena));
+  }
+
+  double measure(Bench& bench) const {
+    const std::int64_t places =
+        std::clamp<std::int64_t>(arena_.size().value / bench.bytes(), 1, kMostRuns + 1);
+    for (std::int64_t place = 0; place < places; ++place) bench.fill(at(bench, place));
+    bench.run(at(bench, 0));
+    double seconds = 0;
+    int runs = 0;
+    while (runs < kMostRuns && (runs < 2 || seconds < kEnoughSeconds))
+      seconds += bench.run(at(bench, ++runs % places));
+    return std::max(seconds / runs, 1e-9);
+  }
+
+ private:
+  explicit Region(device::CpuArena arena) : arena_(std::move(arena)) {}
+  std::byte* at(const Bench& bench, std::int64_t place) const {
+    return arena_.data() + place * bench.bytes();
+  }
+
+  device::CpuArena arena_;
+};
+
+}  // namespace
+
+Status measure_operators(const ir::Graph& graph, const MeasureOptions& options,
+                         schedule::DeviceProfile& profile) {
+  std::map<std::string, NodeId> signatures;
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n)
+    signatures.try_emplace(ops::signature(graph, graph.nodes[n]), NodeId(n));
+  std::vector<std::unique_ptr<kernels::Kernel>> kernels;
+  std::vector<Bench> benches;
+  Bytes largest = kBehindCaches;
+  for (const auto& [signature, node] : signatures) {
+    PLIMSOLL_TRY(std::unique_ptr<kernels::Kernel> kernel,
+                 kernels::make_cpu_kernel(graph, graph.node(node), {options.threads}));
+    benches.emplace_back(graph, graph.node(node), *kernel);
+    largest = std::max(largest, Bytes(2 * benches.back().bytes()));
+    kernels.push_back(std::move(kernel));
+  }
+  PLIMSOLL_TRY(const Region region, Region::make(largest));
+  std::size_t done = 0;
+  for (const auto& [signature, node] : signatures) {
+    if (options.on_progress) options.on_progress(done, signatures.size());
+    profile.measured[signature] = region.measure(benches[done++]);
+  }
+  return {};
+}
+
+}  // namespace plimsoll::profile

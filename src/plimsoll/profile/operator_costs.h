@@ -1,0 +1,28 @@
+// The seconds of operators on a profiled device, measured where they were, else estimated.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plimsoll/ir/graph.h"
+#include "plimsoll/schedule/device_profile.h"
+
+namespace plimsoll::profile {
+
+// Of one node.
+schedule::Cost node_cost(const schedule::DeviceProfile& profile, const ir::Graph& graph,
+                         const ir::Node& node);
+
+// By operator: how many nodes a graph has of it, what they take together, and how many of them were
+// measured.
+struct OperatorCost {
+  std::string op;
+  std::int64_t nodes = 0;
+  std::int64_t measured = 0;  // the others are estimated
+  double seconds = 0;
+};
+// The most expensive first.
+std::vector<OperatorCost> operator_costs(const ir::Graph& graph,
+                                         const schedule::DeviceProfile& profile);
+
+}  // namespace plimsoll::profile

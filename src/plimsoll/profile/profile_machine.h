@@ -1,0 +1,33 @@
+// What this machine can do, measured: the numbers of a DeviceProfile.
+//
+//   memory       physical, as the system says
+//   arithmetic   a product of 1536 x 1536 matrices in each dtype that has a kernel for it
+//   bandwidth    a sum of two maps of 64 MiB, bytes read and written
+//   launch       a sum of two maps of 16 numbers
+//   copies       64 MiB to other memory and back on a thread of their own, as swapping does; 4 KiB
+//                for the latency
+//   copy tax     a product with and without a copying thread beside it
+//   disk         the same to a file without a name in `folder`
+//   codecs       a half-zero map of 64 MiB into its box and out again; lossy forms a fifth of it
+//
+// About two seconds; more on a slow disk. Times of single operators come from measure_operators.h.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string_view>
+
+#include "plimsoll/base/result.h"
+#include "plimsoll/schedule/device_profile.h"
+
+namespace plimsoll::profile {
+
+struct ProfileOptions {
+  int threads = 0;
+  std::filesystem::path folder = std::filesystem::temp_directory_path();  // on the disk to measure
+  std::function<void(std::string_view what)> on_progress;                 // before each part
+};
+
+Result<schedule::DeviceProfile> profile_machine(const ProfileOptions& options);
+
+}  // namespace plimsoll::profile

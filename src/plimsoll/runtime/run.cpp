@@ -1,0 +1,272 @@
+#include "plimsoll/runtime/run.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "plimsoll/base/clock.h"
+#include "plimsoll/base/machine_memory.h"
+#include "plimsoll/base/random.h"
+#include "plimsoll/base/threads.h"
+#include "plimsoll/kernels/cpu/cpu_kernels.h"
+#include "plimsoll/ops/evaluation/array.h"
+#include "plimsoll/runtime/initial_content.h"
+#include "plimsoll/runtime/on_demand.h"
+#include "plimsoll/runtime/outside_bytes.h"
+#include "plimsoll/runtime/planned.h"
+#include "plimsoll/runtime/planned_set.h"
+
+namespace plimsoll::runtime {
+namespace {
+
+void fill_constants(Executor& executor) {
+  const ir::Graph& graph = executor.graph();
+  for (const ir::Constant& constant : graph.constants) {
+    const std::span<std::byte> memory = executor.source(constant.value);
+    if (!constant.data.empty())
+      std::memcpy(memory.data(), constant.data.data(), constant.data.size());
+  }
+}
+
+void fill_states(Executor& executor, std::uint64_t seed) {
+  const ir::Graph& graph = executor.graph();
+  for (std::size_t v = 0; v < graph.values.size(); ++v) {
+    const ir::Value& value = graph.values[v];
+    if (!ir::is_persistent(value.kind) || value.init.kind == ir::Init::Kind::kFile) continue;
+    fill_source(value, seed, 0, executor.source(ValueId(v)));
+  }
+}
+
+Status feed_synthetic(Executor& executor, std::uint64_t seed, int step) {
+  const ir::Graph& graph = executor.graph();
+  for (std::size_t v = 0; v < graph.values.size(); ++v) {
+    const ir::Value& value = graph.values[v];
+    if (value.kind != ir::ValueKind::kInput) continue;
+    fill_source(value, seed, static_cast<std::uint64_t>(step), executor.source(ValueId(v)));
+  }
+  return {};
+}
+
+// The first output as a number, when it is one.
+std::optional<double> loss_of(Executor& executor) {
+  const ir::Graph& graph = executor.graph();
+  if (graph.outputs.empty()) return std::nullopt;
+  const ir::TensorType& type = graph.value(graph.outputs.front()).type;
+  if (type.shape.elements() != 1) return std::nullopt;
+  const auto array = ops::Array::from_bytes(type, executor.result(graph.outputs.front()));
+  return array ? std::optional(array->number(0)) : std::nullopt;
+}
+
+Status feed(Executor& executor, const RunOptions& options, int step) {
+  if (options.feed) return options.feed(executor, options.first_step + step);
+  return feed_synthetic(executor, options.seed,
+                        options.fresh_batches ? options.first_step + step : 0);
+}
+
+// The executor of a step; -1 stands for the time before the first.
+using ExecutorOf = std::function<Result<Executor*>(int step)>;
+
+Result<RunReport> run_steps(const ExecutorOf& executor_of, const RunOptions& options) {
+  RunReport report;
+  PLIMSOLL_TRY(Executor * executor, executor_of(-1));
+  fill_states(*executor, options.seed);
+  fill_constants(*executor);
+  if (options.on_start) PLIMSOLL_RETURN_IF_ERROR(options.on_start(*executor));
+  for (int step = 0; step < options.steps; ++step) {
+    Executor* const before = executor;
+    PLIMSOLL_TRY(executor, executor_of(step));
+    if (executor != before) fill_constants(*executor);
+    PLIMSOLL_RETURN_IF_ERROR(feed(*executor, options, step));
+    const Stopwatch watch;
+    PLIMSOLL_RETURN_IF_ERROR(executor->step());
+    report.step_seconds.push_back(watch.seconds());
+    const std::optional<double> loss = loss_of(*executor);
+    if (loss) report.losses.push_back(*loss);
+    if (options.on_step) options.on_step(step, loss, report.step_seconds.back());
+  }
+  report.overflow = executor->overflow_bytes();
+  report.encoded = executor->encoded_activations();
+  report.peak = executor->peak_bytes();
+  report.threads = resolve_threads(options.threads);
+  return report;
+}
+
+Result<std::vector<device::TouchedBytes>> watch(const std::vector<std::span<std::byte>>& arenas,
+                                                device::TouchedBytes::Method method,
+                                                std::byte pattern) {
+  std::vector<device::TouchedBytes> out;
+  for (const std::span<std::byte> arena : arenas) {
+    if (method == device::TouchedBytes::Method::kPattern) {
+      out.push_back(device::TouchedBytes::watch_pattern(arena, pattern));
+    } else {
+      PLIMSOLL_TRY(device::TouchedBytes watched, device::TouchedBytes::watch_pages(arena));
+      out.push_back(std::move(watched));
+    }
+  }
+  return out;
+}
+
+// Runs the steps once under watch and adds what it saw. Without arenas all that the executor took
+// when it was bound lies outside them.
+Result<RunReport> run_watched(const ExecutorOf& executor_of, const RunOptions& options,
+                              std::byte pattern, Measured& seen) {
+  PLIMSOLL_TRY(const Executor* executor, executor_of(-1));
+  const std::vector<std::span<std::byte>> arenas = executor->arenas();
+  const Bytes taken = arenas.empty() ? executor->peak_bytes() : Bytes(0);
+  PLIMSOLL_TRY(const std::vector<device::TouchedBytes> watches,
+               watch(arenas, seen.method, pattern));
+  const OutsideBytes outside;
+  PLIMSOLL_TRY(RunReport report, run_steps(executor_of, options));
+  seen.outside = std::max(seen.outside, taken + outside.peak());
+  seen.large = std::max(seen.large, outside.large_allocations());
+  for (std::size_t arena = 0; arena < watches.size(); ++arena) {
+    PLIMSOLL_TRY(const Bytes highest, watches[arena].highest());
+    Bytes& figure = arena == 0 ? seen.touched : seen.host;
+    figure = std::max(figure, highest);
+  }
+  return report;
+}
+
+Result<RunReport> run_measured(const ExecutorOf& executor_of, const RunOptions& options) {
+  using device::TouchedBytes;
+  Measured seen;
+  seen.method =
+      options.measure_by.value_or(TouchedBytes::can_watch_pages() ? TouchedBytes::Method::kPages
+                                                                  : TouchedBytes::Method::kPattern);
+  PLIMSOLL_TRY(RunReport report,
+               run_watched(executor_of, options, TouchedBytes::kPatterns[0], seen));
+  if (seen.method == TouchedBytes::Method::kPattern) {
+    // The same steps again, of which nobody hears.
+    RunOptions again = options;
+    again.on_step = nullptr;
+    const std::size_t events = options.trace != nullptr ? options.trace->events.size() : 0;
+    PLIMSOLL_RETURN_IF_ERROR(run_watched(executor_of, again, TouchedBytes::kPatterns[1], seen));
+    if (options.trace != nullptr) options.trace->events.resize(events);
+  }
+  report.measured = seen;
+  report.peak = seen.touched + seen.outside;
+  return report;
+}
+
+Result<RunReport> run(const ExecutorOf& executor_of, const RunOptions& options) {
+  const bool can = OutsideBytes::available();
+  PLIMSOLL_TRY(RunReport report, options.measure && can ? run_measured(executor_of, options)
+                                                        : run_steps(executor_of, options));
+  if (options.measure && !can)
+    report.not_measured =
+        "this program's allocations cannot be counted: it was built with sanitizers, or without "
+        "allocation_calls";
+  PLIMSOLL_TRY(Executor * executor, executor_of(options.steps - 1));
+  if (options.on_end) PLIMSOLL_RETURN_IF_ERROR(options.on_end(*executor));
+  PLIMSOLL_RETURN_IF_ERROR(executor->status());
+  return report;
+}
+
+Result<RunReport> run(Executor& executor, const RunOptions& options) {
+  return run([&](int) -> Result<Executor*> { return &executor; }, options);
+}
+
+ExecutorOptions executor_options(const RunOptions& options) {
+  return {resolve_threads(options.threads),
+          options.trace,
+          options.poison,
+          options.swap_file,
+          options.step_seconds,
+          options.wrap_kernel,
+          options.space_behind,
+          mix64(options.seed) + static_cast<std::uint64_t>(options.first_step)};
+}
+
+}  // namespace
+
+plan::Environment this_machine(int threads) {
+  return {"cpu", resolve_threads(threads), kernels::cpu_instruction_set(),
+          kernels::cpu_kernel_library()};
+}
+
+double rms_error(const EncodedActivation& map) {
+  return map.elements > 0 ? std::sqrt(map.squared_error / static_cast<double>(map.elements)) : 0;
+}
+
+std::vector<FormReport> by_form(const std::vector<EncodedActivation>& maps) {
+  std::vector<FormReport> out;
+  for (const EncodedActivation& map : maps) {
+    auto found = std::find_if(out.begin(), out.end(),
+                              [&](const FormReport& report) { return report.form == map.form; });
+    if (found == out.end()) {
+      found = out.insert(out.end(), FormReport{});
+      found->form = map.form;
+      found->lossless = map.lossless;
+    }
+    found->maps.push_back(map);
+  }
+  for (FormReport& report : out) {
+    double elements = 0, squares = 0, values = 0;
+    for (const EncodedActivation& map : report.maps) {
+      report.plain += map.plain;
+      report.room += map.planned;
+      report.used += map.used;
+      report.overflow += map.overflow;
+      report.largest_error = std::max(report.largest_error, map.largest_error);
+      elements += static_cast<double>(map.elements);
+      squares += map.squared_error;
+      values += map.squared_values;
+    }
+    report.rms_error = elements > 0 ? std::sqrt(squares / elements) : 0;
+    report.relative_error = values > 0 ? std::sqrt(squares / values) : 0;
+    std::stable_sort(report.maps.begin(), report.maps.end(),
+                     [](const EncodedActivation& a, const EncodedActivation& b) {
+                       return a.largest_error > b.largest_error;
+                     });
+  }
+  return out;
+}
+
+double typical_seconds(const RunReport& report) {
+  std::vector<double> seconds = report.step_seconds;
+  if (seconds.size() > 1) seconds.erase(seconds.begin());
+  if (seconds.empty()) return 0;
+  const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>((seconds.size() - 1) / 2);
+  std::nth_element(seconds.begin(), middle, seconds.end());
+  return *middle;
+}
+
+Result<RunReport> run_plan(plan::Plan plan, const RunOptions& options) {
+  const Bytes planned = plan.arena_bytes();
+  const Bytes budget = plan.budget;
+  PLIMSOLL_RETURN_IF_ERROR(check_machine_memory(planned));
+  const Bytes host = plan.arenas.size() > 1 ? plan.arenas[1].bytes : Bytes(0);
+  const double predicted = plan.predicted_seconds;
+  PLIMSOLL_TRY(const std::unique_ptr<Executor> executor,
+               make_planned(std::move(plan), executor_options(options)));
+  PLIMSOLL_TRY(RunReport report, run(*executor, options));
+  report.planned_peak = planned;
+  report.host = report.measured ? report.measured->host : host;
+  report.budget = budget;
+  report.predicted_seconds = predicted;
+  return report;
+}
+
+Result<RunReport> run_plan_set(std::vector<plan::Plan> plans, const RunOptions& options) {
+  const std::size_t members = plans.size();
+  Bytes planned;
+  for (const plan::Plan& plan : plans) planned = std::max(planned, plan.arena_bytes());
+  PLIMSOLL_RETURN_IF_ERROR(check_machine_memory(planned));
+  PLIMSOLL_TRY(PlannedSet executors, PlannedSet::make(std::move(plans), executor_options(options)));
+  const auto executor_of = [&](int step) {
+    return executors.at(step < 0 ? members - 1 : static_cast<std::size_t>(step) % members);
+  };
+  if (options.measure) PLIMSOLL_RETURN_IF_ERROR(executors.bind_all());
+  PLIMSOLL_TRY(RunReport report, run(executor_of, options));
+  report.planned_peak = planned;
+  return report;
+}
+
+Result<RunReport> run_on_demand(const ir::Graph& graph, const RunOptions& options) {
+  PLIMSOLL_TRY(const std::unique_ptr<Executor> executor,
+               make_on_demand(graph, executor_options(options)));
+  PLIMSOLL_TRY(RunReport report, run(*executor, options));
+  return report;
+}
+
+}  // namespace plimsoll::runtime

@@ -1,0 +1,113 @@
+// Runs steps of a graph and reports what happened: what `plimsoll run` does.
+//
+// The executor is made from a plan (planned) or straight from the graph (on demand).
+// Sources are filled from the seed, then from a weight file where one is given; every step gets its
+// batch from the data source. Losses are the first output of a training graph.
+//
+// A measuring run also says what it held. Where the kernel lets pages be watched it runs once; else
+// it runs twice, over two patterns, and does the same both times. Its steps are slower: time other
+// runs.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plimsoll/base/result.h"
+#include "plimsoll/device/cpu/touched_bytes.h"
+#include "plimsoll/plan/plan.h"
+#include "plimsoll/runtime/executor.h"
+
+namespace plimsoll::runtime {
+
+struct RunOptions {
+  int steps = 3;
+  int first_step = 0;  // a resumed run goes on with the data where the saved one stopped
+  int threads = 0;
+  std::uint64_t seed = 1;
+  trace::Trace* trace = nullptr;
+  bool poison = false;
+  bool measure = false;  // ask the memory what the run holds; slower
+  // absent: by pages where the kernel allows, else by patterns
+  std::optional<device::TouchedBytes::Method> measure_by;
+  std::string swap_file;  // where swapped values wait; empty: in host memory
+  // seconds of each step of the plan, in the last run of it
+  std::vector<double>* step_seconds = nullptr;
+  // Called before the first step, when every source has its first content.
+  std::function<Status(Executor&)> on_start;
+  // Synthetic data: another batch every step, instead of one for all. Labels are drawn too, so that
+  // nothing can be learnt from one batch about the next: the loss falls only where the batch stays.
+  bool fresh_batches = false;
+  // Writes the batch of a step; absent: synthetic data from the seed.
+  std::function<Status(Executor&, int step)> feed;
+  // Called after every step with its loss (none unless the first output is one number) and seconds.
+  std::function<void(int step, std::optional<double> loss, double seconds)> on_step;
+  // Called after the last step.
+  std::function<Status(Executor&)> on_end;
+  WrapKernel wrap_kernel;  // for tests that plant faults
+  Bytes space_behind;      // the arena, for the same tests
+};
+
+// What a run held, from its binding to its last step, by asking the memory and the allocator
+// (device/cpu/ touched_bytes.h, runtime/outside_bytes.h). Nothing here is read from a plan.
+struct Measured {
+  Bytes touched;           // one past the highest byte of the device's arena that was written
+  Bytes outside;           // the most bytes alive outside all arenas
+  std::int64_t large = 0;  // how many allocations outside had 4 KiB or more
+  Bytes host;              // one past the highest byte of the host's arena that was written
+  device::TouchedBytes::Method method = device::TouchedBytes::Method::kPages;
+
+  std::string_view touched_by() const {
+    return method == device::TouchedBytes::Method::kPages ? "pages" : "patterns";
+  }
+};
+
+struct RunReport {
+  std::vector<double> losses;
+  std::vector<double> step_seconds;
+  // of device memory: touched and outside together where that was measured, else what was taken
+  Bytes peak;
+  std::optional<Bytes> planned_peak;
+  std::optional<Measured> measured;
+  std::string not_measured;  // why not, where it was asked for
+  Bytes budget;
+  double predicted_seconds = 0;  // of a planned step
+  // that values wait in: touched where that was measured, else planned
+  Bytes host;
+  Bytes overflow;  // encoded maps that waited in host memory because they did not fit
+  std::vector<EncodedActivation> encoded;  // what every encoding of the plan took and lost
+  int threads = 0;
+};
+
+// What all encodings of one form did together.
+struct FormReport {
+  std::string form;
+  bool lossless = true;
+  std::vector<EncodedActivation> maps;  // by tensor, the largest error first
+  Bytes plain;
+  Bytes room;      // that the plan gave
+  Bytes used;      // of it, by the data of the last step
+  Bytes overflow;  // plain bytes that found no room
+  double largest_error = 0;
+  double rms_error = 0;
+  double relative_error = 0;  // rms error / rms value
+};
+std::vector<FormReport> by_form(const std::vector<EncodedActivation>& maps);
+double rms_error(const EncodedActivation& map);
+
+// The median of the steps after the first, which pays for pages and threads.
+double typical_seconds(const RunReport& report);
+
+Result<RunReport> run_plan(plan::Plan plan, const RunOptions& options);
+// One plan a step, in turn, in one arena: the first of the plan set, the second, ..., and again.
+Result<RunReport> run_plan_set(std::vector<plan::Plan> plans, const RunOptions& options);
+Result<RunReport> run_on_demand(const ir::Graph& graph, const RunOptions& options);
+
+// What this machine is, as plan files record it.
+plan::Environment this_machine(int threads);
+
+}  // namespace plimsoll::runtime

@@ -1,0 +1,306 @@
+#include "plimsoll/runtime/run_files.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <unordered_set>
+
+#include <fmt/format.h>
+
+#include "plimsoll/base/file.h"
+#include "plimsoll/base/log.h"
+#include "plimsoll/runtime/layout_copy.h"
+#include "plimsoll/store/npz.h"
+#include "plimsoll/trace/chrome_trace.h"
+#include "plimsoll/trace/trace_file.h"
+
+namespace plimsoll::runtime {
+namespace {
+
+using Arrays = std::shared_ptr<const store::NpzFile>;
+
+Result<Arrays> open_arrays(const std::string& path) {
+  PLIMSOLL_TRY(store::NpzFile file, store::NpzFile::open(path));
+  return std::make_shared<const store::NpzFile>(std::move(file));
+}
+
+Status check_type(const ir::Value& value, const ir::TensorType& type) {
+  if (type.dtype == value.type.dtype && type.shape == value.type.shape) return {};
+  return bad_input("{} '{}': the file has {}, the model expects {}", ir::name(value.kind),
+                   value.name, ir::to_string(type), ir::to_string(value.type));
+}
+
+// Types are compared first: what a file says is never inflated unless the model has room for it.
+Status read_source(Executor& executor, ValueId id, const store::NpzFile& file,
+                   const store::NpzEntry& entry) {
+  const ir::Value& value = executor.graph().value(id);
+  PLIMSOLL_RETURN_IF_ERROR(check_type(value, entry.type));
+  if (value.type.layout.is_row_major()) return file.read_into(entry, executor.source(id));
+  PLIMSOLL_TRY(const store::NamedTensor array, file.read(entry));
+  copy_from_row_major(value.type, array.bytes, executor.source(id));
+  return {};
+}
+
+// The first few of many names.
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr std::size_t kShown = 3;
+  std::string out;
+  for (std::size_t i = 0; i < std::min(names.size(), kShown); ++i)
+    out += fmt::format("{}'{}'", i == 0 ? "" : ", ", names[i]);
+  return names.size() > kShown ? out + ", ..." : out;
+}
+
+// How many steps a checkpoint has behind it; kept beside the state so that data goes on where it
+// stopped.
+constexpr const char* kStepsDone = "plimsoll.steps";
+
+// A run without these starts from made-up numbers: the weights, and for inference the statistics
+// too.
+bool is_demanded(const ir::Graph& graph, const ir::Value& value) {
+  const bool trains = std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const ir::Node& node) {
+    return node.phase == ir::Phase::kUpdate;
+  });
+  return value.init.kind != ir::Init::Kind::kFile &&
+         (value.kind == ir::ValueKind::kWeight || (value.kind == ir::ValueKind::kState && !trains));
+}
+
+struct Matched {
+  std::vector<std::string> found;
+  std::vector<std::string> missing;  // of those demanded
+  std::vector<std::string> extra;    // arrays that the model has no use for
+};
+
+Matched match(const ir::Graph& graph, const store::NpzFile& file) {
+  Matched out;
+  std::unordered_set<std::string_view> wanted{kStepsDone};
+  for (const ir::Value& value : graph.values) {
+    if (!ir::is_persistent(value.kind)) continue;
+    wanted.insert(value.name);
+    if (file.find(value.name) != nullptr) {
+      out.found.push_back(value.name);
+    } else if (is_demanded(graph, value)) {
+      out.missing.push_back(value.name);
+    }
+  }
+  for (const store::NpzEntry& entry : file.entries()) {
+    if (!wanted.contains(entry.name)) out.extra.push_back(entry.name);
+  }
+  return out;
+}
+
+Status check_weights(const ir::Graph& graph, const store::NpzFile& file, const RunFiles& files) {
+  const Matched matched = match(graph, file);
+  if (matched.found.empty()) {
+    return bad_input("{}: none of its {} arrays ({}) is a weight of the model, which has {}",
+                     files.weights, file.entries().size(), some_of(matched.extra),
+                     some_of(matched.missing));
+  }
+  if (!matched.missing.empty() && !files.allow_missing) {
+    return bad_input(
+        "{}: {} of the model's weights are not in it ({}), {} are; --allow-missing starts those "
+        "from the seed",
+        files.weights, matched.missing.size(), some_of(matched.missing), matched.found.size());
+  }
+  if (!matched.missing.empty())
+    log::warn("{}: {} weights start from the seed ({})", files.weights, matched.missing.size(),
+              some_of(matched.missing));
+  if (!matched.extra.empty())
+    log::warn("{}: {} arrays belong to nothing in the model ({})", files.weights,
+              matched.extra.size(), some_of(matched.extra));
+  return {};
+}
+
+// Writes every array that names a weight, a moment or a state.
+Status read_sources(Executor& executor, const store::NpzFile& file, bool demand_all) {
+  const ir::Graph& graph = executor.graph();
+  for (std::size_t v = 0; v < graph.values.size(); ++v) {
+    const ir::Value& value = graph.values[v];
+    if (!ir::is_persistent(value.kind)) continue;
+    if (const store::NpzEntry* entry = file.find(value.name)) {
+      PLIMSOLL_RETURN_IF_ERROR(read_source(executor, ValueId(v), file, *entry));
+    } else if (demand_all) {
+      return bad_input("{} '{}' is not in the checkpoint", ir::name(value.kind), value.name);
+    }
+  }
+  return {};
+}
+
+Status feed_arrays(Executor& executor, const store::NpzFile& file) {
+  const ir::Graph& graph = executor.graph();
+  for (std::size_t v = 0; v < graph.values.size(); ++v) {
+    const ir::Value& value = graph.values[v];
+    if (value.kind != ir::ValueKind::kInput) continue;
+    const store::NpzEntry* entry = file.find(value.name);
+    if (entry == nullptr) return bad_input("input '{}' is not in the data file", value.name);
+    PLIMSOLL_RETURN_IF_ERROR(read_source(executor, ValueId(v), file, *entry));
+  }
+  return {};
+}
+
+Result<int> steps_done(const store::NpzFile& checkpoint) {
+  const store::NpzEntry* entry = checkpoint.find(kStepsDone);
+  if (entry == nullptr || ir::bytes_of(entry->type).value != sizeof(std::int64_t)) return 0;
+  std::int64_t steps = 0;
+  PLIMSOLL_RETURN_IF_ERROR(
+      checkpoint.read_into(*entry, std::as_writable_bytes(std::span(&steps, 1))));
+  return static_cast<int>(std::clamp<std::int64_t>(steps, 0, 1 << 30));
+}
+
+std::vector<ValueId> saved_values(const ir::Graph& graph) {
+  std::vector<ValueId> out;
+  for (std::size_t v = 0; v < graph.values.size(); ++v) {
+    if (ir::is_persistent(graph.values[v].kind)) out.push_back(ValueId(v));
+  }
+  return out;
+}
+
+// What would stop a file of these values after the run is said before it: the name, the types, the
+// room.
+Status check_archive(const ir::Graph& graph, const std::vector<ValueId>& values,
+                     const std::string& path) {
+  std::uint64_t content = 0;
+  std::size_t longest_name = 0;
+  for (const ValueId id : values) {
+    const ir::Value& value = graph.value(id);
+    const auto header = store::npy_header(value.type);
+    if (!header)
+      return forward(header, fmt::format("{}: {} '{}'", path, ir::name(value.kind), value.name));
+    content +=
+        static_cast<std::uint64_t>(value.type.shape.elements() * ir::bits(value.type.dtype) / 8);
+    longest_name = std::max(longest_name, value.name.size());
+  }
+  return check_writable(path, store::npz_bytes_at_most(content, values.size() + 1,
+                                                       std::max<std::size_t>(longest_name, 32)));
+}
+
+// One array at a time, straight from the executor's memory where it lies row by row.
+Status add_array(store::NpzWriter& out, const ir::Value& value, std::span<const std::byte> memory) {
+  const ir::TensorType plain{value.type.dtype, value.type.shape, {}};
+  if (value.type.layout.is_row_major()) return out.add(value.name, plain, memory);
+  return out.add(value.name, plain, copy_to_row_major(value.type, memory));
+}
+
+Status save_sources(Executor& executor, const std::string& path, std::int64_t steps) {
+  const ir::Graph& graph = executor.graph();
+  PLIMSOLL_TRY(store::NpzWriter out, store::NpzWriter::create(path));
+  for (const ValueId id : saved_values(graph))
+    PLIMSOLL_RETURN_IF_ERROR(add_array(out, graph.value(id), executor.source(id)));
+  PLIMSOLL_RETURN_IF_ERROR(executor.status());
+  PLIMSOLL_RETURN_IF_ERROR(
+      out.add(kStepsDone, {ir::DType::kI64, {}, {}}, std::as_bytes(std::span(&steps, 1))));
+  return out.commit();
+}
+
+Status save_outputs(Executor& executor, const std::string& path) {
+  const ir::Graph& graph = executor.graph();
+  PLIMSOLL_TRY(store::NpzWriter out, store::NpzWriter::create(path));
+  for (const ValueId id : graph.outputs)
+    PLIMSOLL_RETURN_IF_ERROR(add_array(out, graph.value(id), executor.result(id)));
+  return out.commit();
+}
+
+}  // namespace
+
+Status bind_files(const RunFiles& files, RunOptions& how) {
+  how.fresh_batches = files.data == "fresh";
+  if (!files.data.empty() && files.data != "synthetic" && files.data != "fresh") {
+    PLIMSOLL_TRY(const Arrays arrays, open_arrays(files.data));
+    how.feed = [arrays](Executor& executor, int) { return feed_arrays(executor, *arrays); };
+  }
+  Arrays weights;
+  Arrays checkpoint;
+  if (!files.weights.empty()) {
+    PLIMSOLL_TRY(weights, open_arrays(files.weights));
+  }
+  if (!files.resume.empty()) {
+    PLIMSOLL_TRY(checkpoint, open_arrays(files.resume));
+    PLIMSOLL_TRY(how.first_step, steps_done(*checkpoint));
+  }
+  if (files.allow_missing && !weights)
+    return fail(ErrorCode::kUsage,
+                "--allow-missing: there is no --weights file that could lack something");
+  how.on_start = [weights, checkpoint, files](Executor& executor) -> Status {
+    const ir::Graph& graph = executor.graph();
+    if (!files.save.empty())
+      PLIMSOLL_RETURN_IF_ERROR(check_archive(graph, saved_values(graph), files.save));
+    if (!files.outputs.empty())
+      PLIMSOLL_RETURN_IF_ERROR(check_archive(graph, graph.outputs, files.outputs));
+    if (weights) {
+      PLIMSOLL_RETURN_IF_ERROR(check_weights(graph, *weights, files));
+      PLIMSOLL_RETURN_IF_ERROR(read_sources(executor, *weights, false));
+    }
+    if (checkpoint) PLIMSOLL_RETURN_IF_ERROR(read_sources(executor, *checkpoint, true));
+    return {};
+  };
+  if (!files.save.empty() || !files.outputs.empty()) {
+    const std::int64_t steps = std::int64_t{how.first_step} + how.steps;
+    how.on_end = [save = files.save, outputs = files.outputs, steps](Executor& executor) -> Status {
+      if (!save.empty()) PLIMSOLL_RETURN_IF_ERROR(save_sources(executor, save, steps));
+      if (!outputs.empty()) PLIMSOLL_RETURN_IF_ERROR(save_outputs(executor, outputs));
+      return {};
+    };
+  }
+  return {};
+}
+
+namespace {
+
+// Piece by piece, so that file and copy never stand in memory both.
+Status copy_weight(Executor& executor, ValueId id, const store::WeightSource& weights,
+                   const store::WeightSource::Entry& entry) {
+  constexpr std::size_t kPiece = 16 << 20;
+  const ir::TensorType& type = executor.graph().value(id).type;
+  if (type != entry.type) {
+    PLIMSOLL_RETURN_IF_ERROR(check_type(executor.graph().value(id), entry.type));
+    copy_from_row_major(type, entry.bytes, executor.source(id));
+    weights.release(entry.bytes);
+    return {};
+  }
+  const std::span<std::byte> to = executor.source(id);
+  for (std::size_t at = 0; at < entry.bytes.size(); at += kPiece) {
+    const auto piece = entry.bytes.subspan(at, std::min(kPiece, entry.bytes.size() - at));
+    std::memcpy(to.data() + at, piece.data(), piece.size());
+    weights.release(piece);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::function<Status(Executor&)> load_sources(const store::WeightSource& weights,
+                                              std::function<Status(Executor&)> next) {
+  return [&weights, next = std::move(next)](Executor& executor) -> Status {
+    const ir::Graph& graph = executor.graph();
+    for (std::size_t v = 0; v < graph.values.size(); ++v) {
+      const ir::Value& value = graph.values[v];
+      if (!ir::is_source(value.kind) || value.init.kind != ir::Init::Kind::kFile) continue;
+      const store::WeightSource::Entry* entry = weights.find(value.name);
+      if (entry == nullptr)
+        return bad_input("weight '{}': the model's file does not have it", value.name);
+      PLIMSOLL_RETURN_IF_ERROR(copy_weight(executor, ValueId(v), weights, *entry));
+    }
+    return next ? next(executor) : Status{};
+  };
+}
+
+Status require_inputs(const RunFiles& files, const ir::Graph& graph) {
+  if (files.outputs.empty() || !files.data.empty()) return {};
+  std::vector<std::string> names;
+  for (const ir::Value& value : graph.values) {
+    if (value.kind == ir::ValueKind::kInput) names.push_back(value.name);
+  }
+  if (names.empty()) return {};
+  return fail(ErrorCode::kUsage,
+              "--outputs: no values for the inputs {}; give --inputs FILE.npz, or --random for "
+              "made-up ones",
+              fmt::join(names, ", "));
+}
+
+Status write_traces(const trace::Trace& trace, const RunFiles& files) {
+  if (!files.trace.empty()) PLIMSOLL_RETURN_IF_ERROR(trace::write_trace(files.trace, trace));
+  if (!files.chrome_trace.empty())
+    PLIMSOLL_RETURN_IF_ERROR(write_file(files.chrome_trace, trace::format_chrome_trace(trace)));
+  return {};
+}
+
+}  // namespace plimsoll::runtime

@@ -1,0 +1,50 @@
+// The files a run reads and writes: data, weights, checkpoints, traces.
+//
+// All arrays are .npz by the name of the source they belong to, in row-major order whatever layout
+// the graph chose. --weights demands every weight (for inference also the running statistics),
+// unless --allow-missing lets those that are not there start from the seed; what an .onnx file
+// brought itself may be missing, optimizer state is taken where it is there, and arrays that belong
+// to nothing are warned of. A file with no array of the model is an error always: it is the wrong
+// file. --resume demands every weight, optimizer moment and counter, because a checkpoint with a
+// hole in it is no checkpoint.
+//
+// What would stop an output after the run is said before it: a name that cannot be written, a type
+// that numpy does not have, a file system without room. Arrays are read into the executor's memory
+// and written from it one at a time.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "plimsoll/runtime/run.h"
+#include "plimsoll/store/weight_source.h"
+
+namespace plimsoll::runtime {
+
+struct RunFiles {
+  std::string data;  // empty or "synthetic": one batch from the seed; "fresh": another every step
+  std::string outputs;  // an .npz for the graph's outputs after the last step
+  std::string weights;
+  bool allow_missing = false;  // in `weights`
+  std::string resume;
+  std::string save;
+  std::string trace;
+  std::string chrome_trace;
+};
+
+// Sets how's feed, on_start and on_end. Files are opened here, so that a bad one is found before
+// planning.
+Status bind_files(const RunFiles& files, RunOptions& how);
+
+// What a file of outputs holds must come from somewhere: refuses one when the graph has inputs and
+// no data is given.
+Status require_inputs(const RunFiles& files, const ir::Graph& graph);
+
+// First the content that came with the model (an .onnx file's initialisers), then `next`. The
+// weights must outlive it.
+std::function<Status(Executor&)> load_sources(const store::WeightSource& weights,
+                                              std::function<Status(Executor&)> next);
+
+Status write_traces(const trace::Trace& trace, const RunFiles& files);
+
+}  // namespace plimsoll::runtime

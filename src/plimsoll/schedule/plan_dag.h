@@ -1,0 +1,67 @@
+// Planning a user's own weighted DAG: read -> fit -> check -> write, and the summary of it.
+//
+// What `plimsoll plan --dag` does, as a library call. The schedule that is reported has been
+// replayed by the independent verifier (schedule/verify_schedule.h) before anybody sees it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plimsoll/base/result.h"
+#include "plimsoll/schedule/fit.h"
+
+namespace plimsoll::schedule {
+
+struct PlanDagOptions {
+  std::filesystem::path file;
+  std::string budget;  // "80%", "1.5GiB"; empty: keep everything
+  FitOptions fit;      // its budget and deadline are set from the others
+  double deadline_seconds = 3;
+  bool lossy = false;                      // lossy encodings too
+  std::vector<std::string> lossy_forms{};  // only these of them; none: all that the file offers
+  std::string strategy;                    // a classic one instead of searching
+  bool prove = false;
+  bool sweep = false;
+  std::filesystem::path output;  // where the schedule goes; empty: nowhere
+};
+
+struct NamedBytes {
+  std::string name;
+  Bytes bytes;
+};
+
+struct PlanDagPoint {
+  Bytes budget_bytes;
+  Bytes peak_bytes;
+  Bytes host_peak_bytes;
+  double predicted_seconds = 0;
+  double overhead = 0;
+  double lower_bound_overhead = 0;
+  bool proven_optimal = false;
+  std::int64_t recomputed = 0;
+  Bytes swapped_bytes;
+  Bytes encoded_bytes;
+  std::int64_t buffers = 0;
+  std::int64_t steps = 0;
+};
+
+struct PlanDagReport {
+  Bytes baseline_bytes;  // every value in memory of its own
+  Bytes no_recompute_bytes;
+  double no_recompute_seconds = 0;
+  Bytes smallest_budget_bytes;
+  std::vector<NamedBytes> wall;
+  double plan_seconds = 0;
+  std::vector<PlanDagPoint> points;  // one, or the curve of a sweep, largest budget first
+  std::optional<Error> failure;      // did not fit, or no answer: the rest still says why
+  Bytes budget_bytes;
+};
+
+Result<PlanDagReport> plan_dag(const PlanDagOptions& options);
+
+std::string to_json(const PlanDagReport& report, bool sweep);
+
+}  // namespace plimsoll::schedule
