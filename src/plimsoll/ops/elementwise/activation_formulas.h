@@ -6,7 +6,7 @@
 // choice and not a product, so that nothing flows through a flat piece, even from an infinite dy.
 //
 // The order of operations is part of a formula: kernels have always computed in this order, and
-// their bits are pinned. Divisions by a constant are products with its inverse, for the same reason.
+// their bits are pinned. So divisions by a constant are products with its inverse.
 #pragma once
 
 #include <limits>
