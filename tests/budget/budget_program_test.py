@@ -235,7 +235,7 @@ class SwapFile(unittest.TestCase):
 
         done = plimsoll(*SWAPPING, "--swap-file", self.folder, "--json", preexec_fn=little_room)
         self.assertEqual(done.returncode, 6, done.stderr)
-        self.assertIn("no room", done.stderr)
+        self.assertIn("no space", done.stderr)
         self.assertEqual(done.stdout, "")
         self.assertEqual(list(self.folder.iterdir()), [])
 
