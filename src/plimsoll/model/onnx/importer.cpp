@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "plimsoll/base/log.h"
-#include "plimsoll/model/onnx/convert/attribute_table.h"
 #include "plimsoll/model/onnx/convert/operator_table.h"
 #include "plimsoll/model/onnx/fold_batch_norm.h"
 #include "plimsoll/model/onnx/format/tensor_content.h"
