@@ -4,8 +4,8 @@
 // gradient and which tensors that gradient reads, whether a result may overwrite an input, what it
 // costs, whether it may be run twice. Elsewhere these facts are spread over a dozen switches that
 // drift apart. Here an operator is one OpDefinition, its file holds the functions the definition
-// names, and the registry lists all definitions. Kernels are not here: kernels/<device>/table.cpp
-// names the kernel of each operator, so that planning builds and runs without any of them.
+// names, and the registry lists all definitions. Kernels are not here: the table of a device
+// (kernels/cpu/table.h) names them, so that planning builds and runs without any of them.
 //
 //   OpDefinition{.name = "elu", .inputs = exactly(1), .outputs = exactly(1),
 //        .attributes = {attribute::real("alpha", 1)}, .infer = same_as_first_float,
