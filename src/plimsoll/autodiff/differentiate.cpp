@@ -103,8 +103,8 @@ class Walk {
     if (definition.gradient.by_decomposition()) {
       result = through_decomposition(definition, node, inputs, flowing);
     } else {
-      result =
-          definition.gradient.rule()({builder_, node.attributes, inputs, outputs, flowing, wanted});
+      result = definition.gradient.rule()(
+          {builder_, ops::attributes_of(node), inputs, outputs, flowing, wanted});
     }
     PLIMSOLL_CHECK(result.size() == inputs.size(),
                    "the gradient of {} has {} adjoints for {} inputs", node.op, result.size(),
@@ -122,7 +122,8 @@ class Walk {
                                          const std::vector<Var>& inputs,
                                          const std::vector<Var>& flowing) {
     const std::size_t first = builder_.graph().nodes.size();
-    const std::vector<Var> simple = definition.decompose({builder_, node.attributes, inputs});
+    const std::vector<Var> simple =
+        definition.decompose({builder_, ops::attributes_of(node), inputs});
     std::vector<Var> wrt;
     for (const Var& input : inputs) {
       if (input) wrt.push_back(input);

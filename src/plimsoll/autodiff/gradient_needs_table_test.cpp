@@ -16,7 +16,8 @@ namespace {
 std::string table_line(const OperatorExample& example, const ops::OpDefinition& definition) {
   std::vector<const ir::TensorType*> types;
   for (const auto& input : example.inputs) types.push_back(input ? &input->type : nullptr);
-  const auto needs = ops::gradient_needs(definition, ops::Call(types, example.attributes));
+  const auto needs =
+      ops::gradient_needs(definition, ops::Call(types, definition.read(example.attributes)));
   EXPECT_TRUE(needs.has_value()) << example.op;
   if (!needs) return {};
   const std::string text = ops::to_string("", *needs);

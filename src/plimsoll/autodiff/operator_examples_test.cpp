@@ -25,6 +25,15 @@ TEST(OperatorExamples, CoverEveryDifferentiableOperator) {
   }
 }
 
+TEST(OperatorExamples, CoverEveryOtherOperator) {
+  std::set<std::string> covered;
+  for (const OperatorExample& example : examples_without_gradient()) covered.insert(example.op);
+  for (const ops::OpDefinition& definition : ops::registry()) {
+    EXPECT_NE(covered.contains(std::string(definition.name)), definition.gradient.exists())
+        << definition.name;
+  }
+}
+
 TEST(OperatorExamples, NameOnlyOperatorsThatExist) {
   for (const std::string& op : operators_with_examples())
     EXPECT_NE(ops::find_definition(op), nullptr) << op;

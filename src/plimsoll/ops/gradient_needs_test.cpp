@@ -11,7 +11,8 @@ std::string needs(std::string_view op, const std::vector<TensorType>& inputs,
                   const ir::Attributes& attributes = {}) {
   std::vector<const TensorType*> types;
   for (const TensorType& type : inputs) types.push_back(&type);
-  const auto found = gradient_needs(*find_definition(op), Call(types, attributes));
+  const auto found =
+      gradient_needs(*find_definition(op), Call(types, find_definition(op)->read(attributes)));
   return found ? to_string(op, *found) : found.error().message;
 }
 
@@ -42,7 +43,8 @@ TEST(GradientNeeds, AreWhatTheDocumentSays) {
 TEST(GradientNeeds, AreLessWhenLessIsWanted) {
   const TensorType x{DType::kF32, {2}};
   const ir::Attributes none;
-  const auto found = gradient_needs(*find_definition("mul"), Call({&x, &x}, none), {true, false});
+  const auto found = gradient_needs(
+      *find_definition("mul"), Call({&x, &x}, find_definition("mul")->read(none)), {true, false});
   ASSERT_TRUE(found.has_value());
   EXPECT_EQ(found->inputs, (std::vector<bool>{false, true}));
 }

@@ -1,17 +1,17 @@
-// The definition of an operator: everything the rest of the house may know about it, in one place.
+// The definition of an operator: everything the other modules may know about it, in one place.
 //
 // A memory planner needs many small facts about each operator: the type of its results, its
 // gradient and which tensors that gradient reads, whether a result may overwrite an input, what it
 // costs, whether it may be run twice. Elsewhere these facts are spread over a dozen switches that
 // drift apart. Here an operator is one OpDefinition, its file holds the functions the definition
-// names, and the registry lists all definitions. Kernels are not here: they stand in
-// kernels/<device>/ in a file of the same name, so that planning builds and runs without any of
-// them.
+// names, and the registry lists all definitions. Kernels are not here: the table of a device
+// (kernels/cpu/table.h) names them, so that planning builds and runs without any of them.
 //
-//   OpDefinition{.name = "exp", .inputs = exactly(1), .outputs = exactly(1),
-//        .infer = same_as_first, .gradient = Gradient(exp_gradient),  // dy * y: reads its output
-//        .in_place = InPlace::over(0), .cost = elementwise_cost,
-//        .recompute = Recompute::kCheap, .layout = LayoutRule::kAny, .evaluate = evaluate_exp}
+//   OpDefinition{.name = "elu", .inputs = exactly(1), .outputs = exactly(1),
+//        .attributes = {attribute::real("alpha", 1)}, .infer = same_as_first_float,
+//        .gradient = Gradient(elu_gradient), .in_place = InPlace::over(0),
+//        .cost = elementwise_cost, .recompute = Recompute::kCheap, .layout = LayoutRule::kAny,
+//        .evaluate = evaluate_elu}
 //
 // What a gradient needs is not declared a second time: the gradient builds ordinary nodes, so the
 // tensors those nodes read *are* the minimum dependencies (gradient_needs in gradient_needs.h
@@ -28,6 +28,7 @@
 
 #include "plimsoll/base/result.h"
 #include "plimsoll/ir/graph.h"
+#include "plimsoll/ops/definition/attribute_spec.h"
 #include "plimsoll/ops/evaluation/array.h"
 #include "plimsoll/ops/var.h"
 
@@ -38,8 +39,8 @@ using ir::TensorType;
 // One use of an operator, as type rules and costs see it.
 class Call {
  public:
-  Call(std::vector<const TensorType*> inputs, const ir::Attributes& attributes)
-      : inputs_(std::move(inputs)), attributes_(&attributes) {}
+  Call(std::vector<const TensorType*> inputs, AttributeReader attributes)
+      : inputs_(std::move(inputs)), attributes_(attributes) {}
 
   int size() const { return static_cast<int>(inputs_.size()); }
   bool has(int index) const {
@@ -47,11 +48,11 @@ class Call {
   }
   const TensorType& type(int index) const { return *inputs_[static_cast<std::size_t>(index)]; }
   const ir::Shape& shape(int index) const { return type(index).shape; }
-  const ir::Attributes& attributes() const { return *attributes_; }
+  const AttributeReader& attributes() const { return attributes_; }
 
  private:
   std::vector<const TensorType*> inputs_;  // null for an absent optional input
-  const ir::Attributes* attributes_;
+  AttributeReader attributes_;
 };
 
 struct Arity {
@@ -73,7 +74,7 @@ constexpr Arity at_least(int n) {
 // where nothing flows back). It returns one adjoint per input, absent where none is.
 struct Backward {
   Builder& builder;
-  const ir::Attributes& attributes;
+  AttributeReader attributes;
   std::span<const Var> inputs;
   std::span<const Var> outputs;
   std::span<const Var> adjoints;
@@ -177,7 +178,7 @@ using InferRule = Result<std::vector<TensorType>> (*)(const Call&);
 struct Evaluation {
   std::vector<const Array*> inputs;
   std::vector<Array>& outputs;
-  const ir::Attributes& attributes;
+  AttributeReader attributes;
 
   const Array& in(int i) const { return *inputs[static_cast<std::size_t>(i)]; }
   bool has(int i) const {
@@ -191,7 +192,7 @@ using EvaluateRule = void (*)(const Evaluation&);
 // The same computation in simpler operators.
 struct Decomposition {
   Builder& builder;
-  const ir::Attributes& attributes;
+  AttributeReader attributes;
   std::span<const Var> inputs;
   Var in(int i) const { return inputs[static_cast<std::size_t>(i)]; }
 };
@@ -201,6 +202,7 @@ struct OpDefinition {
   std::string_view name;
   Arity inputs;
   Arity outputs;
+  std::vector<AttributeSpec> attributes = {};
   InferRule infer;
   Gradient gradient;
   InPlace in_place;
@@ -210,6 +212,14 @@ struct OpDefinition {
   LayoutRule layout;
   EvaluateRule evaluate;
   DecomposeRule decompose = nullptr;
+
+  // The same operator with these attributes.
+  OpDefinition having(std::vector<AttributeSpec> specs) && {
+    attributes = std::move(specs);
+    return std::move(*this);
+  }
+  // The attributes of a use of it, with its defaults.
+  AttributeReader read(const ir::Attributes& given) const { return {name, attributes, given}; }
 };
 
 }  // namespace plimsoll::ops

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include "plimsoll/ops/definition/attribute_types.h"
 #include "plimsoll/ops/definition/definitions.h"
 
 namespace plimsoll::ops {
@@ -80,12 +79,16 @@ const OpDefinition& definition_of(const ir::Node& node) {
   return *definition;
 }
 
+AttributeReader attributes_of(const ir::Node& node) {
+  return definition_of(node).read(node.attributes);
+}
+
 Call call_of(const ir::Graph& graph, const ir::Node& node) {
   std::vector<const TensorType*> inputs;
   inputs.reserve(node.inputs.size());
   for (const ValueId input : node.inputs)
     inputs.push_back(input.valid() ? &graph.value(input).type : nullptr);
-  return Call(std::move(inputs), node.attributes);
+  return Call(std::move(inputs), attributes_of(node));
 }
 
 std::vector<TensorType> output_types(const ir::Graph& graph, const ir::Node& node) {
@@ -110,7 +113,9 @@ Result<std::vector<TensorType>> infer(const ir::Graph& graph, const ir::Node& no
     if (!node.inputs[static_cast<std::size_t>(i)].valid())
       return bad_input("{}: input {} is missing", node.op, i);
   }
-  if (auto fine = check_attributes(node.attributes); !fine) return forward(fine, node.op);
+  if (auto fine = check_attributes(definition->attributes, node.attributes); !fine) {
+    return forward(fine, node.op);
+  }
   auto types = definition->infer(call_of(graph, node));
   if (!types) return forward(types, node.op);
   for (const TensorType& type : *types) {

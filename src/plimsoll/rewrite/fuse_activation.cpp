@@ -2,16 +2,18 @@
 
 #include <algorithm>
 
+#include "plimsoll/ops/registry.h"
+
 namespace plimsoll::rewrite {
 namespace {
 
 bool is_batch_norm(const ir::Node& node) {
   return (node.op == "batch_norm" || node.op == "batch_norm_inference") &&
-         node.attributes.text("activation", "").empty();
+         ops::attributes_of(node).text("activation").empty();
 }
 
 bool is_convolution(const ir::Node& node) {
-  return node.op == "conv" && node.attributes.text("activation", "").empty();
+  return node.op == "conv" && ops::attributes_of(node).text("activation").empty();
 }
 
 bool is_plain_sum(const ir::Graph& graph, const ir::Node& node) {

@@ -125,8 +125,8 @@ Result<bool> gather_is_slice(GraphEditor& edit, NodeId id) {
   if (indices.kind != ir::ValueKind::kConstant || indices.type.shape.elements() != 1) return false;
   const auto number = number_of(edit, node.inputs[1]);
   const ir::Shape& shape = edit.graph().value(node.inputs[0]).type.shape;
-  auto axis = static_cast<std::size_t>(node.attributes.integer("axis", 0));
-  if (node.attributes.integer("axis", 0) < 0) axis += static_cast<std::size_t>(shape.rank());
+  auto axis = static_cast<std::size_t>(ops::attributes_of(node).integer("axis"));
+  if (ops::attributes_of(node).integer("axis") < 0) axis += static_cast<std::size_t>(shape.rank());
   ir::Ints starts(static_cast<std::size_t>(shape.rank()), 0);
   ir::Ints ends(shape.begin(), shape.end());
   const auto index = static_cast<std::int64_t>(*number);

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "plimsoll/ops/evaluation/array.h"
+#include "plimsoll/ops/registry.h"
 
 namespace plimsoll::rewrite {
 
@@ -13,7 +14,8 @@ const ir::Node* made_by(const GraphEditor& edit, ValueId value, std::string_view
 
 std::optional<double> number_of(const GraphEditor& edit, ValueId value) {
   if (!value.valid()) return std::nullopt;
-  if (const ir::Node* fill = made_by(edit, value, "fill")) return fill->attributes.real("value", 0);
+  if (const ir::Node* fill = made_by(edit, value, "fill"))
+    return ops::attributes_of(*fill).real("value");
   const ir::Value& v = edit.graph().value(value);
   if (v.kind != ir::ValueKind::kConstant || v.type.shape.elements() != 1) return std::nullopt;
   const auto array = ops::Array::from_bytes(v.type, *edit.graph().data(value));
@@ -56,7 +58,7 @@ std::optional<ValueId> square_of(const GraphEditor& edit, ValueId value) {
 
 std::optional<ValueId> last_mean_of(const GraphEditor& edit, ValueId value) {
   const ir::Node* mean = made_by(edit, value, "reduce_mean");
-  if (mean == nullptr || mean->attributes.integer("keepdims", 0) == 0) return std::nullopt;
+  if (mean == nullptr || ops::attributes_of(*mean).integer("keepdims") == 0) return std::nullopt;
   const int rank = edit.graph().value(mean->inputs[0]).type.shape.rank();
   const ir::Ints axes = mean->attributes.integers("axes");
   if (axes.size() != 1 || (axes[0] != rank - 1 && axes[0] != -1)) return std::nullopt;

@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "plimsoll/ops/evaluation/array.h"
+#include "plimsoll/ops/registry.h"
 #include "plimsoll/rewrite/pattern.h"
 #include "plimsoll/rewrite/recover.h"
 
@@ -51,11 +52,11 @@ std::optional<Scores> peel(const GraphEditor& edit, ValueId value, int depth = 0
   const ir::Node* node = edit.producer(value);
   if (node == nullptr || depth > 4 || !edit.has_one_reader(value)) return std::nullopt;
   if (node->op == "matmul") {
-    if (node->attributes.integer("trans_a", 0) != 0) return std::nullopt;
+    if (ops::attributes_of(*node).integer("trans_a") != 0) return std::nullopt;
     Scores out;
     out.q = without_factor(edit, node->inputs[0], out.scale);
     out.k = without_factor(edit, node->inputs[1], out.scale);
-    out.k_rows = node->attributes.integer("trans_b", 0) != 0;
+    out.k_rows = ops::attributes_of(*node).integer("trans_b") != 0;
     return out;
   }
   double factor = 1;
@@ -239,14 +240,14 @@ std::vector<bool> touched_by_weights(const GraphEditor& edit) {
 
 Result<bool> recover_one(GraphEditor& edit, NodeId id, const std::vector<bool>& learned) {
   const ir::Node node = edit.graph().node(id);
-  if (node.op != "matmul" || node.attributes.integer("trans_a", 0) != 0 ||
-      node.attributes.integer("trans_b", 0) != 0)
+  if (node.op != "matmul" || ops::attributes_of(node).integer("trans_a") != 0 ||
+      ops::attributes_of(node).integer("trans_b") != 0)
     return false;
   if (shape_of(edit, node.outputs[0]).rank() != 4) return false;
   const ValueId weights = without_nan_guard(edit, node.inputs[0]);
   const ir::Node* softmax = made_by(edit, weights, "softmax");
   if (softmax == nullptr) return false;
-  const std::int64_t axis = softmax->attributes.integer("axis", -1);
+  const std::int64_t axis = ops::attributes_of(*softmax).integer("axis");
   if (axis != -1 && axis != 3) return false;
   const auto scores = peel(edit, softmax->inputs[0]);
   if (!scores || shape_of(edit, scores->q).rank() != 4 || shape_of(edit, scores->k).rank() != 4 ||
@@ -315,12 +316,15 @@ struct Cut {
   std::int64_t end = 0;
 };
 
+std::int64_t axis_in(const ir::Node& node) {
+  return ops::attributes_of(node).integer("axis");
+}
+
 std::optional<Cut> cut_of(const GraphEditor& edit, ValueId value) {
   const ir::Node* node = edit.producer(value);
   if (node == nullptr || edit.graph().value(value).type.shape.rank() != 3) return std::nullopt;
   const ir::Shape& whole = shape_of(edit, node->inputs.empty() ? value : node->inputs[0]);
-  if (node->op == "split" &&
-      (node->attributes.integer("axis", 0) == 2 || node->attributes.integer("axis", 0) == -1)) {
+  if (node->op == "split" && (axis_in(*node) == 2 || axis_in(*node) == -1)) {
     const ir::Ints sizes = node->attributes.integers("sizes");
     std::int64_t start = 0;
     for (std::size_t i = 0; i < node->outputs.size(); ++i) {
@@ -344,7 +348,7 @@ Result<bool> take_packed(GraphEditor& edit, NodeId id) {
   if (node.op != "attention" || !edit.readers(node.outputs[1]).empty() ||
       edit.is_output(node.outputs[1]))
     return false;
-  const std::int64_t heads = node.attributes.integer("heads", 1);
+  const std::int64_t heads = ops::attributes_of(node).integer("heads");
   if (node.attributes.integer("kv_heads", heads) != heads) return false;
   const auto q = cut_of(edit, node.inputs[0]);
   const auto k = cut_of(edit, node.inputs[1]);

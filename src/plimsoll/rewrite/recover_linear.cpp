@@ -1,4 +1,5 @@
 // x W + b and x W^T.
+#include "plimsoll/ops/registry.h"
 #include "plimsoll/rewrite/pattern.h"
 #include "plimsoll/rewrite/recover.h"
 
@@ -40,14 +41,15 @@ Result<bool> read_transposed(GraphEditor& edit, NodeId id) {
   if (node.op != "linear" && node.op != "matmul") return false;
   const ValueId w = node.inputs[1];
   if (edit.graph().value(w).type.shape.rank() != 2) return false;
-  if (node.op == "matmul" &&
-      (node.attributes.integer("trans_a", 0) != 0 || node.attributes.integer("trans_b", 0) != 0))
+  if (node.op == "matmul" && (ops::attributes_of(node).integer("trans_a") != 0 ||
+                              ops::attributes_of(node).integer("trans_b") != 0))
     return false;
   const ir::Node* turned = made_by(edit, w, "transpose");
   const bool from_weight = turned != nullptr && swaps_last_two(*turned);
   const bool is_weight = edit.graph().value(w).kind == ir::ValueKind::kWeight;
   if (!from_weight && (node.op == "linear" || !is_weight)) return false;
-  const std::int64_t trans = node.attributes.integer("trans_w", 0) ^ (from_weight ? 1 : 0);
+  const std::int64_t given = node.op == "linear" ? ops::attributes_of(node).integer("trans_w") : 0;
+  const std::int64_t trans = given ^ (from_weight ? 1 : 0);
   std::vector<ValueId> inputs = node.inputs;
   if (from_weight) inputs[1] = turned->inputs[0];
   PLIMSOLL_TRY(const auto made, edit.insert(id, "linear", inputs, {{"trans_w", trans}}));

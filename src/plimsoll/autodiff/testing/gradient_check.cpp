@@ -278,7 +278,7 @@ Status check_poisoned(const OperatorExample& example) {
     types.push_back(example.inputs[i] ? &example.inputs[i]->type : nullptr);
     wanted.push_back(is_variable(example, i));
   }
-  const ops::Call call(types, example.attributes);
+  const ops::Call call(types, definition->read(example.attributes));
   PLIMSOLL_TRY(const ops::GradientSketch sketch, ops::sketch_gradient(*definition, call, wanted));
   PLIMSOLL_TRY(const ops::GradientNeeds needs, ops::gradient_needs(*definition, call, wanted));
   PLIMSOLL_TRY(Sources clean, sources_of(example, {"dy"}));
@@ -318,7 +318,8 @@ Status check_decomposition(const OperatorExample& example, double tolerance) {
   for (const std::string& name : input_names(example)) {
     inputs.push_back(name.empty() ? Var() : source(builder, name, sources.at(name)));
   }
-  const std::vector<Var> parts = definition->decompose({builder, example.attributes, inputs});
+  const std::vector<Var> parts =
+      definition->decompose({builder, definition->read(example.attributes), inputs});
   PLIMSOLL_TRY(const ir::Graph graph, builder.finish(parts));
   PLIMSOLL_TRY(const ops::Environment values, ops::interpret(graph, sources));
   for (std::size_t j = 0; j < parts.size(); ++j) {

@@ -47,4 +47,7 @@ std::vector<OperatorExample> nn_examples();
 // All of them.
 std::vector<OperatorExample> operator_examples();
 
+// The operators that have no gradient, one example each.
+std::vector<OperatorExample> examples_without_gradient();
+
 }  // namespace plimsoll::autodiff

@@ -80,7 +80,7 @@ struct Roles {
 Problem problem_of(const Site& site, bool fused, int first, int mask) {
   Problem out;
   const ir::Shape& q = site.in(first).shape;
-  out.heads = site.attributes().integer("heads", 1);
+  out.heads = site.attributes().integer("heads");
   out.kv_heads = fused ? out.heads : site.attributes().integer("kv_heads", out.heads);
   out.batch = q[0];
   out.rows = q[1];
@@ -89,7 +89,7 @@ Problem problem_of(const Site& site, bool fused, int first, int mask) {
   out.value_width = fused ? out.width : site.in(first + 2).shape[2] / out.kv_heads;
   out.scale = static_cast<float>(
       site.attributes().real("scale", 1.0 / std::sqrt(static_cast<double>(out.width))));
-  out.causal = site.attributes().integer("causal", 0) != 0;
+  out.causal = site.attributes().integer("causal") != 0;
   if (site.has(mask)) {
     out.mask = mask;
     out.mask_strides =

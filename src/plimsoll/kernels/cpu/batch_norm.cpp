@@ -180,8 +180,7 @@ struct Settings {
 };
 
 Settings settings_of(const Site& site) {
-  return {static_cast<float>(site.attributes().real("epsilon", 1e-5)),
-          ops::has_relu(site.attributes())};
+  return {static_cast<float>(site.attributes().real("epsilon")), ops::has_relu(site.attributes())};
 }
 
 std::unique_ptr<Kernel> make_batch_norm(const Site& site) {
@@ -227,8 +226,8 @@ std::unique_ptr<Kernel> make_batch_norm_inference(const Site& site) {
 std::unique_ptr<Kernel> make_batch_norm_update(const Site& site) {
   if (!all_f32(site)) return nullptr;
   const std::int64_t channels = site.in(0).shape.elements();
-  const auto momentum = static_cast<float>(site.attributes().real("momentum", 0.1));
-  const auto count = static_cast<float>(site.attributes().integer("count", 0));
+  const auto momentum = static_cast<float>(site.attributes().real("momentum"));
+  const auto count = static_cast<float>(site.attributes().integer("count"));
   const float unbias = count > 1 ? count / (count - 1) : 1.0F;
   return make_kernel(site, [=](const Arguments& a) {
     for (std::int64_t c = 0; c < channels; ++c) {

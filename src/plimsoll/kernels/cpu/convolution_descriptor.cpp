@@ -8,7 +8,7 @@ namespace {
 using Desc = dnnl::memory::desc;
 using dnnl::algorithm;
 
-ConvolutionGeometry geometry_of(const ir::Attributes& attributes, int spatial) {
+ConvolutionGeometry geometry_of(const ops::AttributeReader& attributes, int spatial) {
   const auto n = static_cast<std::size_t>(spatial);
   ConvolutionGeometry out;
   out.strides = attributes.integers("strides", ir::Ints(n, 1));
@@ -17,7 +17,7 @@ ConvolutionGeometry geometry_of(const ir::Attributes& attributes, int spatial) {
   const ir::Ints pads = attributes.integers("pads", ir::Ints(2 * n, 0));
   out.begins.assign(pads.begin(), pads.begin() + spatial);
   out.ends.assign(pads.begin() + spatial, pads.end());
-  out.group = attributes.integer("group", 1);
+  out.group = attributes.integer("group");
   return out;
 }
 
@@ -94,13 +94,13 @@ ConvolutionTensors convolution_tensors(const Site& site, ConvolutionDirection di
   return {site.in(0), site.out(0), site.in(1), site.outputs() > 1};
 }
 
-bool can_describe(const ConvolutionTensors& t, const ir::Attributes& attributes) {
+bool can_describe(const ConvolutionTensors& t, const ops::AttributeReader& attributes) {
   const auto fine = [](ir::DType dtype) {
     return dtype == ir::DType::kF32 || dtype == ir::DType::kBF16;
   };
   return fine(t.x.dtype) && t.w.dtype == t.x.dtype && t.y.dtype == t.x.dtype &&
          t.x.shape.elements() > 0 && t.w.shape.elements() > 0 && t.y.shape.elements() > 0 &&
-         weights_can_be_described(t.w, attributes.integer("group", 1));
+         weights_can_be_described(t.w, attributes.integer("group"));
 }
 
 dnnl::convolution_forward::primitive_desc ConvolutionDescriptor::forward() const {
@@ -141,7 +141,7 @@ dnnl::convolution_backward_weights::primitive_desc ConvolutionDescriptor::backwa
       desc, user_scratchpad(), onednn_engine(), hint_for(*this)));
 }
 
-ConvolutionDescriptor describe_convolution(const ir::Attributes& attributes,
+ConvolutionDescriptor describe_convolution(const ops::AttributeReader& attributes,
                                            const ConvolutionTensors& t) {
   ConvolutionDescriptor out;
   out.geometry = geometry_of(attributes, t.x.shape.rank() - 2);

@@ -35,7 +35,7 @@ struct ConvolutionTensors {
 ConvolutionTensors convolution_tensors(const Site& site, ConvolutionDirection direction);
 
 // Types and blocks that a descriptor can be made of.
-bool can_describe(const ConvolutionTensors& tensors, const ir::Attributes& attributes);
+bool can_describe(const ConvolutionTensors& tensors, const ops::AttributeReader& attributes);
 
 // The primitive descriptors of the three directions. `weights` may be of format `any`.
 struct ConvolutionDescriptor {
@@ -51,7 +51,7 @@ struct ConvolutionDescriptor {
   dnnl::convolution_backward_weights::primitive_desc backward_weights() const;
 };
 
-ConvolutionDescriptor describe_convolution(const ir::Attributes& attributes,
+ConvolutionDescriptor describe_convolution(const ops::AttributeReader& attributes,
                                            const ConvolutionTensors& tensors);
 
 // The weights of a descriptor with groups, as oneDNN chose them, without; nothing where groups and

@@ -24,7 +24,7 @@ std::optional<Problem> problem_of(const Site& site, int logits) {
   if (site.in(logits + 1).dtype != ir::DType::kI64) return std::nullopt;
   const std::int64_t classes = type.shape[type.shape.rank() - 1];
   return Problem{type.shape.elements() / classes, classes,
-                 site.attributes().integer("ignore_index", -100)};
+                 site.attributes().integer("ignore_index")};
 }
 
 std::int64_t counted(const Problem& problem, const std::int64_t* labels) {

@@ -24,8 +24,8 @@ std::unique_ptr<Kernel> make_dropout(const Site& site) {
   if (!all_row_major(site) || site.in(0) != site.out() || site.in(1).dtype != ir::DType::kU64 ||
       count > (std::int64_t{1} << 32))
     return nullptr;
-  const double ratio = site.attributes().real("ratio", 0.5);
-  const auto seed = static_cast<std::uint64_t>(site.attributes().integer("seed", 0));
+  const double ratio = site.attributes().real("ratio");
+  const auto seed = static_cast<std::uint64_t>(site.attributes().integer("seed"));
   const auto scale = static_cast<float>(1.0 / (1.0 - ratio));
   const std::uint32_t threshold = ops::dropout_threshold(ratio);
   return for_float_type(site.out().dtype, [&](auto element) {

@@ -22,8 +22,8 @@ struct Gathering {
 };
 
 Gathering gathering_of(const ir::Shape& data, const ir::Shape& indices,
-                       const ir::Attributes& attributes) {
-  const auto given = static_cast<int>(attributes.integer("axis", 0));
+                       const ops::AttributeReader& attributes) {
+  const auto given = static_cast<int>(attributes.integer("axis"));
   const int axis = given < 0 ? given + data.rank() : given;
   return {data.elements(0, axis), data[axis], data.elements(axis + 1, data.rank()),
           indices.elements()};

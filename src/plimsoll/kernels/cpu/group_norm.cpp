@@ -26,7 +26,7 @@ struct Groups {
 
 Groups groups_of(const Site& site) {
   const ir::Shape& x = site.in(0).shape;
-  const std::int64_t groups = site.attributes().integer("groups", 1);
+  const std::int64_t groups = site.attributes().integer("groups");
   return {x[0], groups, x[1] / groups, x.elements(2, x.rank())};
 }
 
@@ -108,7 +108,7 @@ bool group_norm_supported(const Site& site) {
 
 std::unique_ptr<Kernel> make_group_norm(const Site& site) {
   if (!group_norm_supported(site)) return nullptr;
-  const auto epsilon = static_cast<float>(site.attributes().real("epsilon", 1e-5));
+  const auto epsilon = static_cast<float>(site.attributes().real("epsilon"));
   return make_kernel(site, [g = groups_of(site), epsilon](const Arguments& a) {
     parallel_ranges(g.rows(), row_grain(g.width()), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin; row < end; ++row) normalize_group(g, row, a, epsilon);

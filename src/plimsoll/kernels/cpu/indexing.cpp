@@ -73,11 +73,11 @@ Naming naming_of(const Site& site, const ir::Shape& moved) {
   out.indices = site.in(1).shape;
   out.elements = elements;
   if (out.elements) {
-    const auto axis = static_cast<int>(site.attributes().integer("axis", 0));
+    const auto axis = static_cast<int>(site.attributes().integer("axis"));
     out.axis = axis < 0 ? axis + out.data.rank() : axis;
     out.block = 1;
   } else {
-    out.batch = static_cast<int>(site.attributes().integer("batch_dims", 0));
+    out.batch = static_cast<int>(site.attributes().integer("batch_dims"));
     out.depth = static_cast<int>(out.indices[out.indices.rank() - 1]);
     out.block = out.data.elements(out.batch + out.depth, out.data.rank());
   }
@@ -132,12 +132,12 @@ bool indexing_supported(const Site& site) {
 template <typename T>
 std::unique_ptr<Kernel> make_running_sum_of(const Site& site) {
   const ir::Shape& shape = site.out().shape;
-  const auto given = static_cast<int>(site.attributes().integer("axis", 0));
+  const auto given = static_cast<int>(site.attributes().integer("axis"));
   const int axis = given < 0 ? given + shape.rank() : given;
   const std::int64_t count = shape[axis];
   const std::int64_t inner = shape.elements(axis + 1, shape.rank());
-  const bool exclusive = site.attributes().integer("exclusive", 0) != 0;
-  const bool reverse = site.attributes().integer("reverse", 0) != 0;
+  const bool exclusive = site.attributes().integer("exclusive") != 0;
+  const bool reverse = site.attributes().integer("reverse") != 0;
   return make_kernel(site, [=, lines = shape.elements() / count](const Arguments& a) {
     parallel_ranges(lines, row_grain(count), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t line = begin; line < end; ++line) {

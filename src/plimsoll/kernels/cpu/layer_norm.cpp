@@ -74,8 +74,8 @@ struct Rows {
   std::int64_t width;
 };
 
-Rows rows_of(const ir::Shape& shape, const ir::Attributes& attributes) {
-  const auto given = static_cast<int>(attributes.integer("axis", -1));
+Rows rows_of(const ir::Shape& shape, const ops::AttributeReader& attributes) {
+  const auto given = static_cast<int>(attributes.integer("axis"));
   const int axis = given < 0 ? given + shape.rank() : given;
   return {shape.elements(0, axis), shape.elements(axis, shape.rank())};
 }
@@ -85,7 +85,7 @@ template <bool kCentred>
 std::unique_ptr<Kernel> make_row_norm(const Site& site) {
   if (!all_f32(site) || !all_row_major(site)) return nullptr;
   const Rows rows = rows_of(site.in(0).shape, site.attributes());
-  const auto epsilon = static_cast<float>(site.attributes().real("epsilon", 1e-5));
+  const auto epsilon = static_cast<float>(site.attributes().real("epsilon"));
   const bool shifted = site.has(2);
   if (rows.width == 0) return nullptr;
   return make_kernel(site, [=](const Arguments& a) {

@@ -35,16 +35,16 @@ struct Lrn {
 
 Lrn lrn_of(const Site& site) {
   const ir::Shape& x = site.in(0).shape;
-  const ir::Attributes& attributes = site.attributes();
-  const std::int64_t size = attributes.integer("size", 5);
+  const ops::AttributeReader attributes = site.attributes();
+  const std::int64_t size = attributes.integer("size");
   Lrn out{x[0],
           x[1],
           x.elements(2, x.rank()),
           std::min((size - 1) / 2, x[1]),
           std::min(size / 2, x[1]),
-          static_cast<float>(attributes.real("alpha", 1e-4) / static_cast<double>(size)),
-          static_cast<float>(attributes.real("beta", 0.75)),
-          static_cast<float>(attributes.real("k", 1))};
+          static_cast<float>(attributes.real("alpha") / static_cast<double>(size)),
+          static_cast<float>(attributes.real("beta")),
+          static_cast<float>(attributes.real("k"))};
   if (!site.in(0).layout.is_row_major()) {
     out.batch *= out.plane;
     out.plane = 1;

@@ -85,7 +85,7 @@ std::unique_ptr<Kernel> make_matmul(const Site& site) {
   ir::TensorType a = site.in(0);
   ir::TensorType b = site.in(1);
   ir::TensorType y = site.out();
-  if (b.shape.rank() == 2 && site.attributes().integer("trans_a", 0) == 0) {
+  if (b.shape.rank() == 2 && site.attributes().integer("trans_a") == 0) {
     a = as_rows(a);
     y = as_rows(y);
   } else if (same_batch(a.shape, b.shape)) {
@@ -94,8 +94,8 @@ std::unique_ptr<Kernel> make_matmul(const Site& site) {
     y = with_batch_folded(y);
   }
   const int rank = y.shape.rank();
-  const Desc da = operand(a, rank, site.attributes().integer("trans_a", 0) != 0);
-  const Desc db = operand(b, rank, site.attributes().integer("trans_b", 0) != 0);
+  const Desc da = operand(a, rank, site.attributes().integer("trans_a") != 0);
+  const Desc db = operand(b, rank, site.attributes().integer("trans_b") != 0);
   const Desc dy = operand(y, rank, false);
   const auto pd = product(da, db, dy);
   return std::make_unique<PrimitiveKernel>(
@@ -107,7 +107,7 @@ std::unique_ptr<Kernel> make_matmul(const Site& site) {
 std::unique_ptr<Kernel> make_linear(const Site& site) {
   if (!one_product_dtype(site) || site.in(0).shape.rank() < 1) return nullptr;
   const Desc x = describe(as_rows(site.in(0)));
-  const Desc w = operand(site.in(1), 2, site.attributes().integer("trans_w", 0) != 0);
+  const Desc w = operand(site.in(1), 2, site.attributes().integer("trans_w") != 0);
   const ir::TensorType rows = as_rows(site.out());
   const Desc y = describe(rows);
   std::vector<Primitive::Binding> bindings = {
@@ -126,7 +126,7 @@ std::unique_ptr<Kernel> make_linear(const Site& site) {
 
 std::unique_ptr<Kernel> make_linear_grad_weight(const Site& site) {
   if (!one_product_dtype(site)) return nullptr;
-  const bool transposed = site.attributes().integer("trans_w", 0) != 0;
+  const bool transposed = site.attributes().integer("trans_w") != 0;
   const bool bias = site.outputs() > 1;
   if (bias && !is_f32(site.out(1))) return nullptr;
   const ir::TensorType x = as_rows(site.in(0));

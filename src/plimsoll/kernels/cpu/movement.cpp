@@ -74,8 +74,8 @@ BoxCopy box_copy(const ir::Shape& shape, const ir::Layout& layout, const Strides
 }
 
 // The bits of the number that `fill` and `pad` write.
-std::uint64_t pattern_of(ir::DType dtype, const ir::Attributes& attributes) {
-  const double value = attributes.real("value", 0);
+std::uint64_t pattern_of(ir::DType dtype, const ops::AttributeReader& attributes) {
+  const double value = attributes.real("value");
   if (ir::is_float(dtype)) return ops::encode_real(dtype, value);
   return static_cast<std::uint64_t>(static_cast<std::int64_t>(value));
 }
@@ -107,7 +107,7 @@ std::unique_ptr<Kernel> nothing_to_do(const Site& site) {
 }
 
 int axis_of(const Site& site, int rank) {
-  const auto axis = static_cast<int>(site.attributes().integer("axis", 0));
+  const auto axis = static_cast<int>(site.attributes().integer("axis"));
   return axis < 0 ? axis + rank : axis;
 }
 
@@ -223,9 +223,9 @@ std::unique_ptr<Kernel> make_depth_to_space(const Site& site) {
   if (run == nullptr || !all_row_major(site)) return nullptr;
   if (site.out().shape.elements() == 0) return nothing_to_do(site);
   const ir::Shape& wide = widens ? site.out().shape : site.in(0).shape;
-  const std::int64_t b = site.attributes().integer("block", 1);
+  const std::int64_t b = site.attributes().integer("block");
   const std::int64_t plane = wide[2] / b * (wide[3] / b);
-  const bool block_first = site.attributes().text("mode", "DCR") == "DCR";
+  const bool block_first = site.attributes().text("mode") == "DCR";
   const std::int64_t channel = block_first ? plane : b * b * plane;
   const std::int64_t place = block_first ? wide[1] * plane : plane;
   const ir::Shape box{wide[0], wide[1], wide[2] / b, b, wide[3] / b, b};
@@ -287,7 +287,7 @@ std::unique_ptr<Kernel> make_pad(const Site& site) {
   const RunCopy run = copier_for(site.out().dtype);
   const std::uint64_t value = pattern_of(site.out().dtype, site.attributes());
   if (run == nullptr || !all_unblocked(site)) return nullptr;
-  if (site.attributes().text("mode", "constant") != "constant") return nullptr;
+  if (site.attributes().text("mode") != "constant") return nullptr;
   if (site.out().shape.elements() == 0) return nothing_to_do(site);
   const ir::Shape& x = site.in(0).shape;
   const ir::Ints pads = site.attributes().integers("pads");

@@ -35,18 +35,19 @@ struct Window {
   std::int64_t out_plane() const { return rows.out * columns.out; }
 };
 
-Axis axis_of(const ir::Attributes& attributes, int which, int spatial, std::int64_t in,
+Axis axis_of(const ops::AttributeReader& attributes, int which, int spatial, std::int64_t in,
              std::int64_t out) {
   const auto at = static_cast<std::size_t>(which);
   const auto n = static_cast<std::size_t>(spatial);
   const ir::Ints pads = attributes.integers("pads", ir::Ints(2 * n, 0));
-  return {in,
-          out,
-          attributes.integers("kernel")[at],
-          attributes.integers("strides", ir::Ints(n, 1))[at],
-          pads[at],
-          pads[n + at],
-          attributes.integers("dilations", ir::Ints(n, 1))[at]};
+  return {
+      in,
+      out,
+      attributes.integers("kernel")[at],
+      attributes.integers("strides", ir::Ints(n, 1))[at],
+      pads[at],
+      pads[n + at],
+      attributes.declares("dilations") ? attributes.integers("dilations", ir::Ints(n, 1))[at] : 1};
 }
 
 // x and y are the large and the small tensor (or their gradients), whichever the node reads.
@@ -61,7 +62,8 @@ std::optional<Window> window_of(const Site& site, const ir::TensorType& x,
   if (spatial == 2) out.rows = axis_of(site.attributes(), 0, 2, x.shape[2], y.shape[2]);
   const int last = x.shape.rank() - 1;
   out.columns = axis_of(site.attributes(), spatial - 1, spatial, x.shape[last], y.shape[last]);
-  out.count_padding = site.attributes().integer("count_include_pad", 0) != 0;
+  out.count_padding = site.attributes().declares("count_include_pad") &&
+                      site.attributes().integer("count_include_pad") != 0;
   return out;
 }
 

@@ -23,7 +23,7 @@ struct Alternation {
   std::int64_t reduced() const { return reduced_outer * reduced_inner; }
 };
 
-std::vector<bool> reduced_axes(const ir::Shape& shape, const ir::Attributes& attributes) {
+std::vector<bool> reduced_axes(const ir::Shape& shape, const ops::AttributeReader& attributes) {
   std::vector<bool> out(static_cast<std::size_t>(shape.rank()), !attributes.has("axes"));
   for (std::int64_t axis : attributes.integers("axes"))
     out[static_cast<std::size_t>(axis < 0 ? axis + shape.rank() : axis)] = true;

@@ -21,7 +21,7 @@ struct Planes {
   std::vector<FloatTap> rows, columns;   // one per row and column of y
 };
 
-std::vector<FloatTap> float_taps(std::int64_t n, std::int64_t m, const ir::Attributes& how) {
+std::vector<FloatTap> float_taps(std::int64_t n, std::int64_t m, const ops::AttributeReader& how) {
   std::vector<FloatTap> out;
   for (const ops::Tap& tap : ops::taps_of(n, m, how))
     out.push_back({tap.first, tap.second, static_cast<float>(tap.weight)});
@@ -30,7 +30,7 @@ std::vector<FloatTap> float_taps(std::int64_t n, std::int64_t m, const ir::Attri
 
 // x and y in the sense of the forward; nothing where an axis before the last two changes.
 std::optional<Planes> planes_of(const ir::Shape& x, const ir::Shape& y,
-                                const ir::Attributes& attributes) {
+                                const ops::AttributeReader& attributes) {
   const int rank = x.rank();
   if (rank < 2 || x.elements() == 0) return std::nullopt;
   for (int axis = 0; axis < rank - 2; ++axis) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "plimsoll/kernels/kernel.h"
+#include "plimsoll/ops/registry.h"
 
 namespace plimsoll::kernels {
 
@@ -29,7 +30,7 @@ struct Site {
   const ir::TensorType& out(int i = 0) const {
     return graph.value(node.outputs[static_cast<std::size_t>(i)]).type;
   }
-  const ir::Attributes& attributes() const { return node.attributes; }
+  ops::AttributeReader attributes() const { return ops::attributes_of(node); }
 };
 
 using Factory = std::unique_ptr<Kernel> (*)(const Site&);

@@ -12,7 +12,7 @@ namespace {
 // Null-like when the axis is not the last: the rows are not contiguous then.
 std::int64_t row_width(const Site& site) {
   const ir::Shape& shape = site.out().shape;
-  const std::int64_t axis = site.attributes().integer("axis", -1);
+  const std::int64_t axis = site.attributes().integer("axis");
   const bool last = axis == -1 || axis == shape.rank() - 1;
   return last && shape.rank() > 0 && all_f32(site) && all_row_major(site) ? shape[shape.rank() - 1]
                                                                           : 0;

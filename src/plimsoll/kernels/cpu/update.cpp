@@ -71,15 +71,15 @@ PLIMSOLL_VECTORIZED void adam_range(const float* w, const float* g, const float*
   }
 }
 
-float real(const Site& site, std::string_view name, double otherwise) {
-  return static_cast<float>(site.attributes().real(name, otherwise));
+float real(const Site& site, std::string_view name) {
+  return static_cast<float>(site.attributes().real(name));
 }
 
 std::unique_ptr<Kernel> make_sgd(const Site& site) {
   if (!flat(site, 2)) return nullptr;
   const std::int64_t count = stored_elements(site.in(0));
-  const float lr = real(site, "lr", 0);
-  const float decay = real(site, "weight_decay", 0);
+  const float lr = real(site, "lr");
+  const float decay = real(site, "weight_decay");
   const bool has_scale = site.has(2);
   return make_kernel(site, [=](const Arguments& a) {
     const float scale = scale_at(a, has_scale, 2);
@@ -93,9 +93,9 @@ std::unique_ptr<Kernel> make_sgd(const Site& site) {
 std::unique_ptr<Kernel> make_momentum(const Site& site) {
   if (!flat(site, 3)) return nullptr;
   const std::int64_t count = stored_elements(site.in(0));
-  const float lr = real(site, "lr", 0);
-  const float momentum = real(site, "momentum", 0.9);
-  const float decay = real(site, "weight_decay", 0);
+  const float lr = real(site, "lr");
+  const float momentum = real(site, "momentum");
+  const float decay = real(site, "weight_decay");
   const bool has_scale = site.has(3);
   return make_kernel(site, [=](const Arguments& a) {
     const float scale = scale_at(a, has_scale, 3);
@@ -111,15 +111,15 @@ template <bool decoupled>  // the weight decay
 std::unique_ptr<Kernel> make_adam(const Site& site) {
   if (!flat(site, 4) || site.in(4).dtype != ir::DType::kI64) return nullptr;
   const std::int64_t count = stored_elements(site.in(0));
-  const double lr = site.attributes().real("lr", 0);
-  const double beta1 = site.attributes().real("beta1", 0.9);
-  const double beta2 = site.attributes().real("beta2", 0.999);
-  const double decay = site.attributes().real("weight_decay", decoupled ? 0.01 : 0);
+  const double lr = site.attributes().real("lr");
+  const double beta1 = site.attributes().real("beta1");
+  const double beta2 = site.attributes().real("beta2");
+  const double decay = site.attributes().real("weight_decay");
   AdamStep fixed{};
   fixed.lr = static_cast<float>(lr);
   fixed.beta1 = static_cast<float>(beta1);
   fixed.beta2 = static_cast<float>(beta2);
-  fixed.epsilon = real(site, "epsilon", 1e-8);
+  fixed.epsilon = real(site, "epsilon");
   fixed.decay = decoupled ? 0.0F : static_cast<float>(decay);
   fixed.shrink = decoupled ? static_cast<float>(1 - lr * decay) : 1.0F;
   const bool has_scale = site.has(5);
@@ -140,7 +140,7 @@ std::unique_ptr<Kernel> make_adam(const Site& site) {
 std::unique_ptr<Kernel> make_increment(const Site& site) {
   const ir::DType dtype = site.out().dtype;
   if (dtype != ir::DType::kI64 && dtype != ir::DType::kU64) return nullptr;
-  const auto by = static_cast<std::uint64_t>(site.attributes().integer("by", 1));
+  const auto by = static_cast<std::uint64_t>(site.attributes().integer("by"));
   const std::int64_t count = site.out().shape.elements();
   return make_kernel(site, [=](const Arguments& a) {
     for (std::int64_t i = 0; i < count; ++i)

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "plimsoll/ops/registry.h"
 #include "plimsoll/rewrite/pattern.h"
 
 namespace plimsoll::model::onnx {
@@ -100,7 +101,7 @@ class Folder {
     const auto mean = content(norm.inputs[3]);
     const auto variance = content(norm.inputs[4]);
     if (!gamma || !beta || !mean || !variance || gamma->empty()) return std::nullopt;
-    const double epsilon = norm.attributes.real("epsilon", 1e-5);
+    const double epsilon = ops::attributes_of(norm).real("epsilon");
     Lines out;
     for (std::size_t c = 0; c < gamma->size(); ++c) {
       out.scale.push_back((*gamma)[c] / std::sqrt((*variance)[c] + epsilon));

@@ -4,13 +4,11 @@
 #include <cmath>
 #include <numeric>
 
-#include <fmt/ranges.h>
-
 #include "plimsoll/ops/definition/rules.h"
 
 namespace plimsoll::ops {
 
-Result<ir::Ints> required_integers(const ir::Attributes& attributes, std::string_view name) {
+Result<ir::Ints> required_integers(const AttributeReader& attributes, std::string_view name) {
   const ir::Attribute* found = attributes.find(name);
   if (found == nullptr) return bad_input("attribute '{}' is missing", name);
   const auto* values = std::get_if<ir::Ints>(found);
@@ -18,7 +16,7 @@ Result<ir::Ints> required_integers(const ir::Attributes& attributes, std::string
   return *values;
 }
 
-Result<ir::Ints> required_integers(const ir::Attributes& attributes, std::string_view name,
+Result<ir::Ints> required_integers(const AttributeReader& attributes, std::string_view name,
                                    int count) {
   PLIMSOLL_TRY(ir::Ints values, required_integers(attributes, name));
   if (static_cast<std::int64_t>(values.size()) != count) {
@@ -27,7 +25,7 @@ Result<ir::Ints> required_integers(const ir::Attributes& attributes, std::string
   return values;
 }
 
-Result<std::int64_t> required_integer(const ir::Attributes& attributes, std::string_view name) {
+Result<std::int64_t> required_integer(const AttributeReader& attributes, std::string_view name) {
   const ir::Attribute* found = attributes.find(name);
   if (found == nullptr) return bad_input("attribute '{}' is missing", name);
   const auto* value = std::get_if<std::int64_t>(found);
@@ -35,36 +33,26 @@ Result<std::int64_t> required_integer(const ir::Attributes& attributes, std::str
   return *value;
 }
 
-Result<ir::Shape> shape_attribute(const ir::Attributes& attributes, std::string_view name) {
+Result<ir::Shape> shape_attribute(const AttributeReader& attributes, std::string_view name) {
   PLIMSOLL_TRY(const ir::Ints dims, required_integers(attributes, name));
   return ir::Shape::make(dims);
 }
 
-Result<ir::DType> dtype_attribute(const ir::Attributes& attributes, std::string_view name) {
-  const std::string text = attributes.text(name, "");
+Result<ir::DType> dtype_attribute(const AttributeReader& attributes, std::string_view name) {
+  const ir::Attribute* found = attributes.find(name);
+  const std::string text = found != nullptr ? std::get<std::string>(*found) : "";
   const auto dtype = ir::parse_dtype(text);
   if (!dtype) return bad_input("attribute '{}' is '{}', expects a dtype such as fp32", name, text);
   return *dtype;
 }
 
-Result<std::string> choice_attribute(const ir::Attributes& attributes, std::string_view name,
-                                     std::initializer_list<std::string_view> choice) {
-  const std::string text = attributes.text(name, *choice.begin());
-  if (std::find(choice.begin(), choice.end(), text) == choice.end()) {
-    return bad_input("attribute '{}' is '{}', expects one of {}", name, text,
-                     fmt::join(choice.begin(), choice.end(), ", "));
-  }
-  return text;
-}
-
-Result<double> finite_attribute(const ir::Attributes& attributes, std::string_view name,
-                                double otherwise) {
-  const double value = attributes.real(name, otherwise);
+Result<double> finite_attribute(const AttributeReader& attributes, std::string_view name) {
+  const double value = attributes.real(name);
   if (!std::isfinite(value)) return bad_input("attribute '{}' is {}, not finite", name, value);
   return value;
 }
 
-Result<std::vector<int>> axes_attribute(const ir::Attributes& attributes, std::string_view name,
+Result<std::vector<int>> axes_attribute(const AttributeReader& attributes, std::string_view name,
                                         int rank) {
   std::vector<int> axes(static_cast<std::size_t>(rank));
   std::iota(axes.begin(), axes.end(), 0);

@@ -56,8 +56,8 @@ Status expect_like(const Call& call, int input, int model) {
   return expect_shape(call, input, call.shape(model));
 }
 
-Status expect_not_negative(const Call& call, std::string_view attribute, double otherwise) {
-  const double value = call.attributes().real(attribute, otherwise);
+Status expect_not_negative(const Call& call, std::string_view attribute) {
+  const double value = call.attributes().real(attribute);
   if (std::isfinite(value) && value >= 0) return {};
   return bad_input("{} is {}, expects a number of at least 0", attribute, value);
 }
@@ -65,15 +65,6 @@ Status expect_not_negative(const Call& call, std::string_view attribute, double 
 Status expect_own_or_wide(const Call& call, int input, ir::DType dtype) {
   if (call.type(input).dtype == wide(dtype)) return {};
   return expect_dtype(call, input, dtype);
-}
-
-Result<ir::Shape> shape_attribute(const Call& call, std::string_view name) {
-  const ir::Attribute* given = call.attributes().find(name);
-  const auto* dims = given ? std::get_if<ir::Ints>(given) : nullptr;
-  if (dims == nullptr) return bad_input("attribute {} is missing, expects a list of extents", name);
-  auto shape = ir::Shape::make(*dims);
-  if (!shape) return forward(shape, name);
-  return shape;
 }
 
 }  // namespace plimsoll::ops

@@ -18,7 +18,7 @@ Status expect_shape(const Call& call, int input, const ir::Shape& shape);
 Status expect_like(const Call& call, int input, int model);
 
 // A real attribute that is finite and not negative (epsilon, momentum).
-Status expect_not_negative(const Call& call, std::string_view attribute, double otherwise);
+Status expect_not_negative(const Call& call, std::string_view attribute);
 
 // The dtype statistics, normalisers and losses are kept in: fp64 stays, everything else is fp32.
 inline ir::DType wide(ir::DType dtype) {
@@ -26,8 +26,5 @@ inline ir::DType wide(ir::DType dtype) {
 }
 // Parameters of a normalisation may have the data's dtype or the wide one (master weights).
 Status expect_own_or_wide(const Call& call, int input, ir::DType dtype);
-
-// The shape an attribute spells, checked as one that comes from a file.
-Result<ir::Shape> shape_attribute(const Call& call, std::string_view name);
 
 }  // namespace plimsoll::ops

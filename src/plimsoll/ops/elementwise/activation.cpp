@@ -1,9 +1,11 @@
 #include "plimsoll/ops/elementwise/activation.h"
 
 #include <cmath>
+#include <limits>
 
 #include "plimsoll/ops/definition/attribute_rules.h"
 #include "plimsoll/ops/definition/definitions.h"
+#include "plimsoll/ops/definition/presets.h"
 #include "plimsoll/ops/definition/rules.h"
 #include "plimsoll/ops/elementwise/unary_evaluation.h"
 
@@ -12,21 +14,16 @@ namespace {
 
 // The bounds of clip may be infinite, but no NaN; the parameters of all others are finite.
 Result<std::vector<TensorType>> infer_activation(const Call& call) {
-  for (const auto name : {"alpha", "beta", "gamma", "lambd", "bias"}) {
-    PLIMSOLL_RETURN_IF_ERROR(finite_attribute(call.attributes(), name, 1));
+  for (const AttributeSpec& spec : call.attributes().specs()) {
+    if (spec.type != AttributeType::kReal) continue;
+    PLIMSOLL_RETURN_IF_ERROR(finite_attribute(call.attributes(), spec.name));
   }
   return same_as_first_float(call);
 }
 
 Result<std::vector<TensorType>> infer_celu(const Call& call) {
-  if (call.attributes().real("alpha", 1) == 0)
-    return bad_input("alpha is 0, expects another number");
+  if (call.attributes().real("alpha") == 0) return bad_input("alpha is 0, expects another number");
   return infer_activation(call);
-}
-
-Result<std::vector<TensorType>> infer_gelu(const Call& call) {
-  PLIMSOLL_RETURN_IF_ERROR(choice_attribute(call.attributes(), "approximate", {"none", "tanh"}));
-  return same_as_first_float(call);
 }
 
 Result<std::vector<TensorType>> infer_clip(const Call& call) {
@@ -57,7 +54,7 @@ std::vector<Var> relu_gradient(const Backward& g) {
 // dx = <op>_grad(dy, x) with the attributes of the forward.
 template <const char* op>
 std::vector<Var> fused_gradient(const Backward& g) {
-  return {g.builder.call1(op, {g.dy(), g.in(0)}, g.attributes)};
+  return {g.builder.call1(op, {g.dy(), g.in(0)}, g.attributes.given())};
 }
 
 constexpr char kLeakyRelu[] = "leaky_relu_grad";
@@ -76,16 +73,7 @@ constexpr char kClip[] = "clip_grad";
 // Transcendental functions count as one operation here, as everywhere: they are bound by memory.
 OpDefinition activation_definition(std::string_view name, InferRule infer, GradientRule gradient,
                                    EvaluateRule evaluate) {
-  return {.name = name,
-          .inputs = exactly(1),
-          .outputs = exactly(1),
-          .infer = infer,
-          .gradient = Gradient(gradient),
-          .in_place = InPlace::over(0),
-          .cost = elementwise_cost,
-          .recompute = Recompute::kCheap,
-          .layout = LayoutRule::kAny,
-          .evaluate = evaluate};
+  return elementwise_definition(name, 1, infer, Gradient(gradient), InPlace::over(0), evaluate);
 }
 
 template <template <typename> class Formula, const char* op>
@@ -99,9 +87,6 @@ Var call(std::string_view op, Var x, ir::Attributes attributes = {}) {
 
 }  // namespace
 
-Var relu(Var x) {
-  return call("relu", x);
-}
 Var leaky_relu(Var x, double alpha) {
   return call("leaky_relu", x, {{"alpha", alpha}});
 }
@@ -126,15 +111,6 @@ Var shrink(Var x, double lambd, double bias) {
 Var gelu(Var x, GeluForm form) {
   return call("gelu", x, {{"approximate", std::string(form == GeluForm::kTanh ? "tanh" : "none")}});
 }
-Var silu(Var x) {
-  return call("silu", x);
-}
-Var mish(Var x) {
-  return call("mish", x);
-}
-Var hard_swish(Var x) {
-  return call("hard_swish", x);
-}
 Var clip(Var x, std::optional<double> min, std::optional<double> max) {
   ir::Attributes attributes;
   if (min) attributes.set("min", *min);
@@ -145,18 +121,24 @@ Var clip(Var x, std::optional<double> min, std::optional<double> max) {
 std::vector<OpDefinition> activation_definitions() {
   return {
       activation_definition("relu", same_as_first_float, relu_gradient, evaluate_value<Relu>),
-      activation<LeakyRelu, kLeakyRelu>("leaky_relu"),
-      activation<Elu, kElu>("elu"),
-      activation<Selu, kSelu>("selu"),
-      activation<Celu, kCelu>("celu", infer_celu),
-      activation<HardSigmoid, kHardSigmoid>("hard_sigmoid"),
-      activation<ThresholdedRelu, kThresholdedRelu>("thresholded_relu"),
-      activation<Shrink, kShrink>("shrink"),
-      activation<Gelu, kGelu>("gelu", infer_gelu),
+      activation<LeakyRelu, kLeakyRelu>("leaky_relu").having({attribute::real("alpha", 0.01)}),
+      activation<Elu, kElu>("elu").having({attribute::real("alpha", 1)}),
+      activation<Selu, kSelu>("selu").having(
+          {attribute::real("alpha", kSeluAlpha), attribute::real("gamma", kSeluGamma)}),
+      activation<Celu, kCelu>("celu", infer_celu).having({attribute::real("alpha", 1)}),
+      activation<HardSigmoid, kHardSigmoid>("hard_sigmoid")
+          .having({attribute::real("alpha", 0.2), attribute::real("beta", 0.5)}),
+      activation<ThresholdedRelu, kThresholdedRelu>("thresholded_relu")
+          .having({attribute::real("alpha", 1)}),
+      activation<Shrink, kShrink>("shrink").having(
+          {attribute::real("lambd", 0.5), attribute::real("bias", 0)}),
+      activation<Gelu, kGelu>("gelu").having({attribute::choice("approximate", {"none", "tanh"})}),
       activation<Silu, kSilu>("silu"),
       activation<Mish, kMish>("mish"),
       activation<HardSwish, kHardSwish>("hard_swish"),
-      activation_definition("clip", infer_clip, fused_gradient<kClip>, evaluate_clip),
+      activation_definition("clip", infer_clip, fused_gradient<kClip>, evaluate_clip)
+          .having({attribute::real("min", -std::numeric_limits<double>::infinity()),
+                   attribute::real("max", std::numeric_limits<double>::infinity())}),
   };
 }
 

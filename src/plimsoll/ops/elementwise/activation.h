@@ -14,11 +14,11 @@
 
 #include <optional>
 
-#include "plimsoll/ops/builder.h"
+#include "plimsoll/ops/operator_function.h"
 
 namespace plimsoll::ops {
 
-Var relu(Var x);
+PLIMSOLL_OPERATOR_OF_ONE(relu)
 Var leaky_relu(Var x, double alpha = 0.01);
 Var elu(Var x, double alpha = 1);
 Var selu(Var x, double alpha = 1.67326319217681884765625, double gamma = 1.05070102214813232421875);
@@ -28,15 +28,15 @@ Var thresholded_relu(Var x, double alpha = 1);
 Var shrink(Var x, double lambd = 0.5, double bias = 0);
 enum class GeluForm { kExact, kTanh };
 Var gelu(Var x, GeluForm form = GeluForm::kExact);
-Var silu(Var x);
-Var mish(Var x);
-Var hard_swish(Var x);
+PLIMSOLL_OPERATOR_OF_ONE(silu)
+PLIMSOLL_OPERATOR_OF_ONE(mish)
+PLIMSOLL_OPERATOR_OF_ONE(hard_swish)
 // An absent bound is open.
 Var clip(Var x, std::optional<double> min, std::optional<double> max);
 
 // dx from dy and y.
-Var relu_grad(Var dy, Var y);
-Var sigmoid_grad(Var dy, Var y);
-Var tanh_grad(Var dy, Var y);
+PLIMSOLL_OPERATOR_OF_TWO(relu_grad)
+PLIMSOLL_OPERATOR_OF_TWO(sigmoid_grad)
+PLIMSOLL_OPERATOR_OF_TWO(tanh_grad)
 
 }  // namespace plimsoll::ops

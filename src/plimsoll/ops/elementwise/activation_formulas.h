@@ -13,15 +13,15 @@
 #include <numbers>
 #include <type_traits>
 
-#include "plimsoll/ir/attributes.h"
+#include "plimsoll/ops/definition/attribute_spec.h"
 #include "plimsoll/ops/elementwise/real_math.h"
 
 namespace plimsoll::ops {
 
 // The formula for a node's attributes, which not every formula has.
 template <typename Formula>
-Formula formula_for(const ir::Attributes& attributes) {
-  if constexpr (std::is_constructible_v<Formula, const ir::Attributes&>) {
+Formula formula_for(const AttributeReader& attributes) {
+  if constexpr (std::is_constructible_v<Formula, const AttributeReader&>) {
     return Formula(attributes);
   } else {
     return Formula{};
@@ -57,7 +57,7 @@ struct Tanh {
 template <typename Math>
 struct LeakyRelu {
   typename Math::Number alpha;
-  explicit LeakyRelu(const ir::Attributes& a) : alpha(a.real("alpha", 0.01)) {}
+  explicit LeakyRelu(const AttributeReader& a) : alpha(a.real("alpha")) {}
   PLIMSOLL_INLINE auto value(auto x) const { return x < 0 ? alpha * x : x; }
   PLIMSOLL_INLINE auto gradient(auto dy, auto x) const {
     return Math::select(Math::less(x, 0), dy * alpha, dy);
@@ -67,7 +67,7 @@ struct LeakyRelu {
 template <typename Math>
 struct Elu {
   typename Math::Number alpha;
-  explicit Elu(const ir::Attributes& a) : alpha(a.real("alpha", 1)) {}
+  explicit Elu(const AttributeReader& a) : alpha(a.real("alpha")) {}
   PLIMSOLL_INLINE auto value(auto x) const { return x < 0 ? alpha * Math::expm1(x) : x; }
   PLIMSOLL_INLINE auto gradient(auto dy, auto x) const {
     return Math::select(Math::less(x, 0), dy * (Math::exp(Math::where_negative(x)) * alpha), dy);
@@ -78,8 +78,7 @@ template <typename Math>
 struct Selu {
   typename Math::Number alpha;
   typename Math::Number gamma;
-  explicit Selu(const ir::Attributes& a)
-      : alpha(a.real("alpha", kSeluAlpha)), gamma(a.real("gamma", kSeluGamma)) {}
+  explicit Selu(const AttributeReader& a) : alpha(a.real("alpha")), gamma(a.real("gamma")) {}
   PLIMSOLL_INLINE auto value(auto x) const { return gamma * (x > 0 ? x : alpha * Math::expm1(x)); }
   PLIMSOLL_INLINE auto gradient(auto dy, auto x) const {
     const auto below = Math::exp(Math::where_negative(x)) * (gamma * alpha);
@@ -90,7 +89,7 @@ struct Selu {
 template <typename Math>
 struct Celu {
   typename Math::Number alpha;
-  explicit Celu(const ir::Attributes& a) : alpha(a.real("alpha", 1)) {}
+  explicit Celu(const AttributeReader& a) : alpha(a.real("alpha")) {}
   PLIMSOLL_INLINE auto value(auto x) const { return x < 0 ? alpha * Math::expm1(x / alpha) : x; }
   PLIMSOLL_INLINE auto gradient(auto dy, auto x) const {
     const auto below = Math::exp(Math::where_negative(x) * (1 / alpha));
@@ -102,8 +101,7 @@ template <typename Math>
 struct HardSigmoid {
   typename Math::Number alpha;
   typename Math::Number beta;
-  explicit HardSigmoid(const ir::Attributes& a)
-      : alpha(a.real("alpha", 0.2)), beta(a.real("beta", 0.5)) {}
+  explicit HardSigmoid(const AttributeReader& a) : alpha(a.real("alpha")), beta(a.real("beta")) {}
   PLIMSOLL_INLINE auto value(auto x) const { return Math::clamp(x * alpha + beta, 0, 1); }
   PLIMSOLL_INLINE auto gradient(auto dy, auto x) const {
     const auto inner = x * alpha + beta;
@@ -115,7 +113,7 @@ struct HardSigmoid {
 template <typename Math>
 struct ThresholdedRelu {
   typename Math::Number alpha;
-  explicit ThresholdedRelu(const ir::Attributes& a) : alpha(a.real("alpha", 1)) {}
+  explicit ThresholdedRelu(const AttributeReader& a) : alpha(a.real("alpha")) {}
   PLIMSOLL_INLINE auto value(auto x) const { return x > alpha ? x : 0; }
   PLIMSOLL_INLINE auto gradient(auto dy, auto x) const {
     return Math::select(Math::greater(x, alpha), dy, 0);
@@ -126,7 +124,7 @@ template <typename Math>
 struct Shrink {
   typename Math::Number lambd;
   typename Math::Number bias;
-  explicit Shrink(const ir::Attributes& a) : lambd(a.real("lambd", 0.5)), bias(a.real("bias", 0)) {}
+  explicit Shrink(const AttributeReader& a) : lambd(a.real("lambd")), bias(a.real("bias")) {}
   PLIMSOLL_INLINE auto value(auto x) const {
     return x < -lambd ? x + bias : (x > lambd ? x - bias : 0);
   }
@@ -164,14 +162,14 @@ struct GeluTanh {
 };
 
 // Kernels know which of the two it is before their loops.
-inline bool is_tanh_form(const ir::Attributes& attributes) {
-  return attributes.text("approximate", "none") == "tanh";
+inline bool is_tanh_form(const AttributeReader& attributes) {
+  return attributes.text("approximate") == "tanh";
 }
 
 template <typename Math>
 struct Gelu {
   bool tanh_form;
-  explicit Gelu(const ir::Attributes& a) : tanh_form(is_tanh_form(a)) {}
+  explicit Gelu(const AttributeReader& a) : tanh_form(is_tanh_form(a)) {}
   auto value(auto x) const {
     return tanh_form ? GeluTanh<Math>().value(x) : GeluExact<Math>().value(x);
   }
@@ -215,9 +213,7 @@ template <typename Math>
 struct Clip {
   typename Math::Number low;
   typename Math::Number high;
-  explicit Clip(const ir::Attributes& a)
-      : low(a.real("min", -std::numeric_limits<double>::infinity())),
-        high(a.real("max", std::numeric_limits<double>::infinity())) {}
+  explicit Clip(const AttributeReader& a) : low(a.real("min")), high(a.real("max")) {}
   PLIMSOLL_INLINE auto value(auto x) const { return Math::at_most(x < low ? low : x, high); }
   PLIMSOLL_INLINE auto inside(auto x) const {
     return Math::both(Math::greater_equal(x, low), Math::less_equal(x, high));

@@ -1,4 +1,7 @@
+#include <algorithm>
+
 #include "plimsoll/ops/definition/definitions.h"
+#include "plimsoll/ops/definition/presets.h"
 #include "plimsoll/ops/definition/rules.h"
 #include "plimsoll/ops/elementwise/activation.h"
 #include "plimsoll/ops/elementwise/activation_formulas.h"
@@ -56,33 +59,17 @@ std::vector<Var> decompose_gradient(const Decomposition& d) {
 
 template <template <typename> class Formula>
 OpDefinition grad_definition(std::string_view name) {
-  return {.name = name,
-          .inputs = exactly(2),
-          .outputs = exactly(1),
-          .infer = infer_grad,
-          .gradient = Gradient::of_decomposition(),
-          .in_place = InPlace::over_any_of({{0, 0}, {0, 1}}),
-          .cost = elementwise_cost,
-          .recompute = Recompute::kCheap,
-          .layout = LayoutRule::kAny,
-          .evaluate = evaluate_gradient<Formula>,
-          .decompose = decompose_gradient<Formula>};
+  OpDefinition out =
+      elementwise_definition(name, 2, infer_grad, Gradient::of_decomposition(),
+                             InPlace::over_any_of({{0, 0}, {0, 1}}), evaluate_gradient<Formula>);
+  out.decompose = decompose_gradient<Formula>;
+  return out;
 }
 
 }  // namespace
 
-Var relu_grad(Var dy, Var y) {
-  return dy.builder().call1("relu_grad", {dy, y});
-}
-Var sigmoid_grad(Var dy, Var y) {
-  return dy.builder().call1("sigmoid_grad", {dy, y});
-}
-Var tanh_grad(Var dy, Var y) {
-  return dy.builder().call1("tanh_grad", {dy, y});
-}
-
 std::vector<OpDefinition> activation_grad_definitions() {
-  return {
+  std::vector<OpDefinition> out{
       grad_definition<Relu>("relu_grad"),
       grad_definition<Sigmoid>("sigmoid_grad"),
       grad_definition<Tanh>("tanh_grad"),
@@ -99,6 +86,13 @@ std::vector<OpDefinition> activation_grad_definitions() {
       grad_definition<HardSwish>("hard_swish_grad"),
       grad_definition<Clip>("clip_grad"),
   };
+  // Each is called with the attributes of its forward operator.
+  for (const OpDefinition& forward : activation_definitions()) {
+    const auto grad =
+        std::ranges::find(out, fmt::format("{}_grad", forward.name), &OpDefinition::name);
+    grad->attributes = forward.attributes;
+  }
+  return out;
 }
 
 }  // namespace plimsoll::ops

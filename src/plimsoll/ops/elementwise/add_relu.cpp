@@ -28,10 +28,6 @@ void evaluate_add_relu(const Evaluation& e) {
 
 }  // namespace
 
-Var add_relu(Var a, Var b) {
-  return a.builder().call1("add_relu", {a, b});
-}
-
 std::vector<OpDefinition> add_relu_definitions() {
   return {{.name = "add_relu",
            .inputs = exactly(2),

@@ -2,10 +2,10 @@
 // sign, and is the same for both operands.
 #pragma once
 
-#include "plimsoll/ops/builder.h"
+#include "plimsoll/ops/operator_function.h"
 
 namespace plimsoll::ops {
 
-Var add_relu(Var a, Var b);
+PLIMSOLL_OPERATOR_OF_TWO(add_relu)
 
 }  // namespace plimsoll::ops

@@ -36,19 +36,6 @@ std::vector<Var> div_gradient(const Backward& g) {
 
 }  // namespace
 
-Var add(Var a, Var b) {
-  return a.builder().call1("add", {a, b});
-}
-Var sub(Var a, Var b) {
-  return a.builder().call1("sub", {a, b});
-}
-Var mul(Var a, Var b) {
-  return a.builder().call1("mul", {a, b});
-}
-Var div(Var a, Var b) {
-  return a.builder().call1("div", {a, b});
-}
-
 Var number(Var like, double value) {
   return like.builder().fill({like.dtype(), {}}, value);
 }

@@ -13,17 +13,17 @@
 // the base is 1 or -1.
 #pragma once
 
-#include "plimsoll/ops/builder.h"
+#include "plimsoll/ops/operator_function.h"
 
 namespace plimsoll::ops {
 
-Var add(Var a, Var b);
-Var sub(Var a, Var b);
-Var mul(Var a, Var b);
-Var div(Var a, Var b);
-Var pow(Var a, Var b);
-Var maximum(Var a, Var b);
-Var minimum(Var a, Var b);
+PLIMSOLL_OPERATOR_OF_TWO(add)
+PLIMSOLL_OPERATOR_OF_TWO(sub)
+PLIMSOLL_OPERATOR_OF_TWO(mul)
+PLIMSOLL_OPERATOR_OF_TWO(div)
+PLIMSOLL_OPERATOR_OF_TWO(pow)
+PLIMSOLL_OPERATOR_OF_TWO(maximum)
+PLIMSOLL_OPERATOR_OF_TWO(minimum)
 // The sign of b, as Python's %; with `fmod` the sign of a, as C's.
 Var mod(Var a, Var b, bool fmod = false);
 

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
+#include "plimsoll/ops/definition/presets.h"
 #include "plimsoll/ops/definition/rules.h"
-#include "plimsoll/ops/op_definition.h"
 
 namespace plimsoll::ops {
 
@@ -71,16 +71,8 @@ void evaluate_by_order(const Evaluation& e) {
 // operand.
 inline OpDefinition binary_definition(std::string_view name, GradientRule gradient,
                                       EvaluateRule evaluate) {
-  return {.name = name,
-          .inputs = exactly(2),
-          .outputs = exactly(1),
-          .infer = broadcast_all,
-          .gradient = Gradient(gradient),
-          .in_place = InPlace::over_any_of({{0, 0}, {0, 1}}),
-          .cost = elementwise_cost,
-          .recompute = Recompute::kCheap,
-          .layout = LayoutRule::kAny,
-          .evaluate = evaluate};
+  return elementwise_definition(name, 2, broadcast_all, Gradient(gradient),
+                                InPlace::over_any_of({{0, 0}, {0, 1}}), evaluate);
 }
 
 }  // namespace plimsoll::ops

@@ -41,7 +41,7 @@ struct Remainder {
 };
 
 void evaluate_mod(const Evaluation& e) {
-  evaluate_ordered(e, Remainder{e.attributes.integer("fmod", 0) != 0});
+  evaluate_ordered(e, Remainder{e.attributes.integer("fmod") != 0});
 }
 
 // 0^0 has the derivative 0, not 0 * 0^-1.
@@ -79,7 +79,7 @@ std::vector<Var> mod_gradient(const Backward& g) {
   if (g.wants(0)) out[0] = sum_to(g.dy(), g.in(0).shape());
   if (g.wants(1)) {
     const Var ratio = g.in(0) / g.in(1);
-    const bool c_style = g.attributes.integer("fmod", 0) != 0;
+    const bool c_style = g.attributes.integer("fmod") != 0;
     const Var whole = c_style ? sign(ratio) * floor(abs(ratio)) : floor(ratio);
     out[1] = sum_to(neg(g.dy() * whole), g.in(1).shape());
   }
@@ -88,15 +88,6 @@ std::vector<Var> mod_gradient(const Backward& g) {
 
 }  // namespace
 
-Var pow(Var a, Var b) {
-  return a.builder().call1("pow", {a, b});
-}
-Var maximum(Var a, Var b) {
-  return a.builder().call1("maximum", {a, b});
-}
-Var minimum(Var a, Var b) {
-  return a.builder().call1("minimum", {a, b});
-}
 Var mod(Var a, Var b, bool fmod) {
   ir::Attributes attributes;
   if (fmod) attributes.set("fmod", std::int64_t{1});
@@ -108,7 +99,7 @@ std::vector<OpDefinition> power_definitions() {
       binary_definition("pow", pow_gradient, evaluate_pow),
       binary_definition("maximum", maximum_gradient, evaluate_by_order<Maximum>),
       binary_definition("minimum", minimum_gradient, evaluate_by_order<Minimum>),
-      binary_definition("mod", mod_gradient, evaluate_mod),
+      binary_definition("mod", mod_gradient, evaluate_mod).having({attribute::integer("fmod", 0)}),
   };
 }
 

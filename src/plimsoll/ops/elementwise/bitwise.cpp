@@ -2,8 +2,8 @@
 
 #include <functional>
 
-#include "plimsoll/ops/definition/attribute_rules.h"
 #include "plimsoll/ops/definition/definitions.h"
+#include "plimsoll/ops/definition/presets.h"
 #include "plimsoll/ops/elementwise/binary_evaluation.h"
 
 namespace plimsoll::ops {
@@ -15,11 +15,6 @@ Result<std::vector<TensorType>> infer_bitwise(const Call& call) {
     return bad_input("input is {}, expects an integer", ir::name(dtype));
   }
   return broadcast_all(call);
-}
-
-Result<std::vector<TensorType>> infer_shift(const Call& call) {
-  PLIMSOLL_RETURN_IF_ERROR(choice_attribute(call.attributes(), "direction", {"left", "right"}));
-  return infer_bitwise(call);
 }
 
 double no_reals(double, double) {
@@ -37,7 +32,7 @@ void evaluate_not(const Evaluation& e) {
 }
 
 void evaluate_shift(const Evaluation& e) {
-  const bool left = e.attributes.text("direction", "left") == "left";
+  const bool left = e.attributes.text("direction") == "left";
   const ir::DType dtype = e.in(0).type.dtype;
   const int width = ir::bits(dtype);
   evaluate_binary(e, no_reals, [&](std::int64_t a, std::int64_t amount) -> std::int64_t {
@@ -51,16 +46,9 @@ void evaluate_shift(const Evaluation& e) {
 
 OpDefinition bitwise_definition(std::string_view name, int inputs, InferRule infer,
                                 EvaluateRule evaluate) {
-  return {.name = name,
-          .inputs = exactly(inputs),
-          .outputs = exactly(1),
-          .infer = infer,
-          .gradient = Gradient::none(),
-          .in_place = inputs == 1 ? InPlace::over(0) : InPlace::over_any_of({{0, 0}, {0, 1}}),
-          .cost = elementwise_cost,
-          .recompute = Recompute::kCheap,
-          .layout = LayoutRule::kAny,
-          .evaluate = evaluate};
+  return elementwise_definition(
+      name, inputs, infer, Gradient::none(),
+      inputs == 1 ? InPlace::over(0) : InPlace::over_any_of({{0, 0}, {0, 1}}), evaluate);
 }
 
 Var shift(Var a, Var amount, std::string direction) {
@@ -69,18 +57,6 @@ Var shift(Var a, Var amount, std::string direction) {
 
 }  // namespace
 
-Var bit_and(Var a, Var b) {
-  return a.builder().call1("bit_and", {a, b});
-}
-Var bit_or(Var a, Var b) {
-  return a.builder().call1("bit_or", {a, b});
-}
-Var bit_xor(Var a, Var b) {
-  return a.builder().call1("bit_xor", {a, b});
-}
-Var bit_not(Var x) {
-  return x.builder().call1("bit_not", {x});
-}
 Var bit_shift_left(Var a, Var amount) {
   return shift(a, amount, "left");
 }
@@ -94,7 +70,8 @@ std::vector<OpDefinition> bitwise_definitions() {
       bitwise_definition("bit_or", 2, infer_bitwise, evaluate_bits<std::bit_or<>>),
       bitwise_definition("bit_xor", 2, infer_bitwise, evaluate_bits<std::bit_xor<>>),
       bitwise_definition("bit_not", 1, infer_bitwise, evaluate_not),
-      bitwise_definition("bit_shift", 2, infer_shift, evaluate_shift),
+      bitwise_definition("bit_shift", 2, infer_bitwise, evaluate_shift)
+          .having({attribute::choice("direction", {"left", "right"})}),
   };
 }
 

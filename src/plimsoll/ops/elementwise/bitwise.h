@@ -4,14 +4,14 @@
 // sign.
 #pragma once
 
-#include "plimsoll/ops/builder.h"
+#include "plimsoll/ops/operator_function.h"
 
 namespace plimsoll::ops {
 
-Var bit_and(Var a, Var b);
-Var bit_or(Var a, Var b);
-Var bit_xor(Var a, Var b);
-Var bit_not(Var x);
+PLIMSOLL_OPERATOR_OF_TWO(bit_and)
+PLIMSOLL_OPERATOR_OF_TWO(bit_or)
+PLIMSOLL_OPERATOR_OF_TWO(bit_xor)
+PLIMSOLL_OPERATOR_OF_ONE(bit_not)
 Var bit_shift_left(Var a, Var amount);
 Var bit_shift_right(Var a, Var amount);
 

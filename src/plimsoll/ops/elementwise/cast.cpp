@@ -2,6 +2,7 @@
 
 #include "plimsoll/ops/definition/attribute_rules.h"
 #include "plimsoll/ops/definition/definitions.h"
+#include "plimsoll/ops/definition/presets.h"
 #include "plimsoll/ops/definition/rules.h"
 
 namespace plimsoll::ops {
@@ -65,37 +66,35 @@ Result<std::vector<TensorType>> infer_fill(const Call& call) {
 }
 
 // An integer attribute is taken exactly, a real one is converted.
-std::int64_t integer_of(const ir::Attributes& attributes, std::string_view name,
-                        std::int64_t otherwise) {
-  return attributes.integer(name,
-                            to_integer(attributes.real(name, static_cast<double>(otherwise))));
+std::int64_t integer_of(const AttributeReader& attributes, std::string_view name) {
+  return attributes.integer(name, to_integer(attributes.real(name)));
 }
 
 void evaluate_fill(const Evaluation& e) {
   Array& y = e.out();
-  y.reals.assign(y.reals.size(), e.attributes.real("value", 0));
-  y.integers.assign(y.integers.size(), integer_of(e.attributes, "value", 0));
+  y.reals.assign(y.reals.size(), e.attributes.real("value"));
+  y.integers.assign(y.integers.size(), integer_of(e.attributes, "value"));
 }
 
 Result<std::vector<TensorType>> infer_iota(const Call& call) {
   PLIMSOLL_TRY(const TensorType type, made_type(call));
-  PLIMSOLL_RETURN_IF_ERROR(normal_axis(call.attributes().integer("axis", 0), type.shape.rank()));
+  PLIMSOLL_RETURN_IF_ERROR(normal_axis(call.attributes().integer("axis"), type.shape.rank()));
   return std::vector{type};
 }
 
 void evaluate_iota(const Evaluation& e) {
   Array& y = e.out();
   const ir::Shape& shape = y.type.shape;
-  const int axis = *normal_axis(e.attributes.integer("axis", 0), shape.rank());
+  const int axis = *normal_axis(e.attributes.integer("axis"), shape.rank());
   const std::int64_t inner = shape.elements(axis + 1, shape.rank());
-  const auto first = static_cast<std::uint64_t>(integer_of(e.attributes, "start", 0));
-  const auto step = static_cast<std::uint64_t>(integer_of(e.attributes, "step", 1));
+  const auto first = static_cast<std::uint64_t>(integer_of(e.attributes, "start"));
+  const auto step = static_cast<std::uint64_t>(integer_of(e.attributes, "step"));
   for (std::int64_t i = 0; i < y.elements(); ++i) {
     const std::int64_t place = i / inner % shape[axis];
     const auto at = static_cast<std::size_t>(i);
     if (y.is_real()) {
       y.reals[at] =
-          e.attributes.real("start", 0) + e.attributes.real("step", 1) * static_cast<double>(place);
+          e.attributes.real("start") + e.attributes.real("step") * static_cast<double>(place);
     } else {
       y.integers[at] = static_cast<std::int64_t>(first + step * static_cast<std::uint64_t>(place));
     }
@@ -103,16 +102,9 @@ void evaluate_iota(const Evaluation& e) {
 }
 
 OpDefinition making_definition(std::string_view name, InferRule infer, EvaluateRule evaluate) {
-  return {.name = name,
-          .inputs = exactly(0),
-          .outputs = exactly(1),
-          .infer = infer,
-          .gradient = Gradient::none(),
-          .in_place = InPlace::never(),
-          .cost = bytes_cost,
-          .recompute = Recompute::kCheap,
-          .layout = name == "fill" ? LayoutRule::kAny : LayoutRule::kPlain,
-          .evaluate = evaluate};
+  OpDefinition out = moving_definition(name, 0, infer, Gradient::none(), evaluate);
+  if (name == "fill") out.layout = LayoutRule::kAny;
+  return out;
 }
 
 }  // namespace
@@ -142,28 +134,19 @@ Var iota(Builder& builder, const ir::TensorType& type, int axis, std::int64_t st
 
 std::vector<OpDefinition> cast_definitions() {
   return {
-      {.name = "cast",
-       .inputs = exactly(1),
-       .outputs = exactly(1),
-       .infer = infer_cast,
-       .gradient = Gradient(cast_gradient),
-       .in_place = InPlace::over(0),
-       .cost = elementwise_cost,
-       .recompute = Recompute::kCheap,
-       .layout = LayoutRule::kAny,
-       .evaluate = evaluate_cast},
-      {.name = "bit_cast",
-       .inputs = exactly(1),
-       .outputs = exactly(1),
-       .infer = infer_bit_cast,
-       .gradient = Gradient::none(),
-       .in_place = InPlace::over(0),
-       .cost = elementwise_cost,
-       .recompute = Recompute::kCheap,
-       .layout = LayoutRule::kAny,
-       .evaluate = evaluate_bit_cast},
-      making_definition("fill", infer_fill, evaluate_fill),
-      making_definition("iota", infer_iota, evaluate_iota),
+      elementwise_definition("cast", 1, infer_cast, Gradient(cast_gradient), InPlace::over(0),
+                             evaluate_cast)
+          .having({attribute::text("to")}),
+      elementwise_definition("bit_cast", 1, infer_bit_cast, Gradient::none(), InPlace::over(0),
+                             evaluate_bit_cast)
+          .having({attribute::text("to")}),
+      making_definition("fill", infer_fill, evaluate_fill)
+          .having({attribute::integers("shape"), attribute::text("dtype"),
+                   attribute::real("value", 0)}),
+      making_definition("iota", infer_iota, evaluate_iota)
+          .having({attribute::integers("shape"), attribute::text("dtype"),
+                   attribute::integer("axis", 0), attribute::real("start", 0),
+                   attribute::real("step", 1)}),
   };
 }
 

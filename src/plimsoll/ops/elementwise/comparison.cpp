@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "plimsoll/ops/definition/definitions.h"
+#include "plimsoll/ops/definition/presets.h"
 #include "plimsoll/ops/definition/rules.h"
 #include "plimsoll/ops/elementwise/binary.h"
 #include "plimsoll/ops/elementwise/binary_evaluation.h"
@@ -30,9 +31,8 @@ Result<std::vector<TensorType>> infer_where(const Call& call) {
   if (call.type(0).dtype != ir::DType::kBool) {
     return bad_input("the condition is {}, expects bool", ir::name(call.type(0).dtype));
   }
-  const ir::Attributes none;
   PLIMSOLL_TRY(std::vector<TensorType> out,
-               broadcast_all(Call({&call.type(1), &call.type(2)}, none)));
+               broadcast_all(Call({&call.type(1), &call.type(2)}, call.attributes())));
   const auto shape = ir::broadcast(out[0].shape, call.shape(0));
   if (!shape) {
     return bad_input("the condition's shape {} does not broadcast with {}",
@@ -71,16 +71,8 @@ std::vector<Var> where_gradient(const Backward& g) {
 
 OpDefinition comparison_definition(std::string_view name, InferRule infer, int inputs,
                                    InPlace in_place, EvaluateRule evaluate) {
-  return {.name = name,
-          .inputs = exactly(inputs),
-          .outputs = exactly(1),
-          .infer = infer,
-          .gradient = Gradient::none(),
-          .in_place = std::move(in_place),
-          .cost = elementwise_cost,
-          .recompute = Recompute::kCheap,
-          .layout = LayoutRule::kAny,
-          .evaluate = evaluate};
+  return elementwise_definition(name, inputs, infer, Gradient::none(), std::move(in_place),
+                                evaluate);
 }
 
 OpDefinition compare(std::string_view name, EvaluateRule evaluate) {
@@ -94,33 +86,6 @@ OpDefinition logic(std::string_view name, EvaluateRule evaluate) {
 
 }  // namespace
 
-Var equal(Var a, Var b) {
-  return a.builder().call1("equal", {a, b});
-}
-Var less(Var a, Var b) {
-  return a.builder().call1("less", {a, b});
-}
-Var less_equal(Var a, Var b) {
-  return a.builder().call1("less_equal", {a, b});
-}
-Var greater(Var a, Var b) {
-  return a.builder().call1("greater", {a, b});
-}
-Var greater_equal(Var a, Var b) {
-  return a.builder().call1("greater_equal", {a, b});
-}
-Var logical_and(Var a, Var b) {
-  return a.builder().call1("logical_and", {a, b});
-}
-Var logical_or(Var a, Var b) {
-  return a.builder().call1("logical_or", {a, b});
-}
-Var logical_xor(Var a, Var b) {
-  return a.builder().call1("logical_xor", {a, b});
-}
-Var logical_not(Var x) {
-  return x.builder().call1("logical_not", {x});
-}
 Var where(Var condition, Var a, Var b) {
   return condition.builder().call1("where", {condition, a, b});
 }
@@ -137,16 +102,8 @@ std::vector<OpDefinition> comparison_definitions() {
       logic("logical_xor", evaluate_by_order<LogicalXor>),
       comparison_definition("logical_not", infer_logical, 1, InPlace::over(0),
                             evaluate_logical_not),
-      {.name = "where",
-       .inputs = exactly(3),
-       .outputs = exactly(1),
-       .infer = infer_where,
-       .gradient = Gradient(where_gradient),
-       .in_place = InPlace::over_any_of({{0, 1}, {0, 2}}),
-       .cost = elementwise_cost,
-       .recompute = Recompute::kCheap,
-       .layout = LayoutRule::kAny,
-       .evaluate = evaluate_where},
+      elementwise_definition("where", 3, infer_where, Gradient(where_gradient),
+                             InPlace::over_any_of({{0, 1}, {0, 2}}), evaluate_where),
   };
 }
 

@@ -4,20 +4,20 @@
 // a bool decides about a number: its gradient is `where` again and reads only the condition.
 #pragma once
 
-#include "plimsoll/ops/builder.h"
+#include "plimsoll/ops/operator_function.h"
 
 namespace plimsoll::ops {
 
-Var equal(Var a, Var b);
-Var less(Var a, Var b);
-Var less_equal(Var a, Var b);
-Var greater(Var a, Var b);
-Var greater_equal(Var a, Var b);
+PLIMSOLL_OPERATOR_OF_TWO(equal)
+PLIMSOLL_OPERATOR_OF_TWO(less)
+PLIMSOLL_OPERATOR_OF_TWO(less_equal)
+PLIMSOLL_OPERATOR_OF_TWO(greater)
+PLIMSOLL_OPERATOR_OF_TWO(greater_equal)
 
-Var logical_and(Var a, Var b);
-Var logical_or(Var a, Var b);
-Var logical_xor(Var a, Var b);
-Var logical_not(Var x);
+PLIMSOLL_OPERATOR_OF_TWO(logical_and)
+PLIMSOLL_OPERATOR_OF_TWO(logical_or)
+PLIMSOLL_OPERATOR_OF_TWO(logical_xor)
+PLIMSOLL_OPERATOR_OF_ONE(logical_not)
 
 // a where the condition holds, b elsewhere; all three broadcast.
 Var where(Var condition, Var a, Var b);

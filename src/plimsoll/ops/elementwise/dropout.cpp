@@ -9,7 +9,7 @@ namespace plimsoll::ops {
 namespace {
 
 Result<std::vector<TensorType>> infer_dropout(const Call& call) {
-  PLIMSOLL_TRY(const double ratio, finite_attribute(call.attributes(), "ratio", 0.5));
+  PLIMSOLL_TRY(const double ratio, finite_attribute(call.attributes(), "ratio"));
   if (ratio < 0 || ratio >= 1) return bad_input("ratio is {}, expects 0 <= ratio < 1", ratio);
   const TensorType& counter = call.type(1);
   if (counter.dtype != ir::DType::kU64 || counter.shape.rank() != 0) {
@@ -19,8 +19,8 @@ Result<std::vector<TensorType>> infer_dropout(const Call& call) {
 }
 
 void evaluate_dropout(const Evaluation& e) {
-  const double ratio = e.attributes.real("ratio", 0.5);
-  const DropoutKey key = dropout_key(static_cast<std::uint64_t>(e.attributes.integer("seed", 0)),
+  const double ratio = e.attributes.real("ratio");
+  const DropoutKey key = dropout_key(static_cast<std::uint64_t>(e.attributes.integer("seed")),
                                      static_cast<std::uint64_t>(e.in(1).integers[0]));
   const std::uint32_t threshold = dropout_threshold(ratio);
   for (std::size_t i = 0; i < e.out().reals.size(); ++i) {
@@ -29,7 +29,7 @@ void evaluate_dropout(const Evaluation& e) {
 }
 
 std::vector<Var> dropout_gradient(const Backward& g) {
-  return {g.builder.call1("dropout", {g.dy(), g.in(1)}, g.attributes), Var()};
+  return {g.builder.call1("dropout", {g.dy(), g.in(1)}, g.attributes.given()), Var()};
 }
 
 }  // namespace
@@ -42,6 +42,7 @@ std::vector<OpDefinition> dropout_definitions() {
   return {{.name = "dropout",
            .inputs = exactly(2),
            .outputs = exactly(1),
+           .attributes = {attribute::real("ratio", 0.5), attribute::integer("seed", 0)},
            .infer = infer_dropout,
            .gradient = Gradient(dropout_gradient),
            .in_place = InPlace::over(0),

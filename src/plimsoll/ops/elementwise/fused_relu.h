@@ -6,11 +6,13 @@
 
 namespace plimsoll::ops {
 
-inline bool has_relu(const ir::Attributes& attributes) {
-  return attributes.text("activation", "") == "relu";
+inline AttributeSpec activation_attribute() {
+  return attribute::choice("activation", {"", "relu"});
 }
 
-// Nothing but "" and "relu".
-Status expect_activation(const Call& call);
+// False for the operators without it.
+inline bool has_relu(const AttributeReader& attributes) {
+  return attributes.declares("activation") && attributes.text("activation") == "relu";
+}
 
 }  // namespace plimsoll::ops

@@ -1,8 +1,11 @@
 #include "plimsoll/ops/elementwise/mask.h"
 
+#include <algorithm>
+
 #include "plimsoll/ops/builder.h"
 #include "plimsoll/ops/definition/definitions.h"
 #include "plimsoll/ops/definition/expect.h"
+#include "plimsoll/ops/definition/presets.h"
 #include "plimsoll/ops/definition/rules.h"
 #include "plimsoll/ops/elementwise/activation_formulas.h"
 
@@ -45,38 +48,19 @@ std::vector<Var> masked_gradient(const Backward& g) {
 }
 
 OpDefinition mask_definition(std::string_view name, EvaluateRule evaluate) {
-  return {.name = name,
-          .inputs = exactly(1),
-          .outputs = exactly(1),
-          .infer = infer_mask,
-          .gradient = Gradient::none(),
-          .in_place = InPlace::never(),
-          .cost = elementwise_cost,
-          .recompute = Recompute::kCheap,
-          .layout = LayoutRule::kAny,
-          .evaluate = evaluate};
+  return elementwise_definition(name, 1, infer_mask, Gradient::none(), InPlace::never(), evaluate);
 }
 
 }  // namespace
 
-Var masked(Var dy, Var mask) {
-  return dy.builder().call1("masked", {dy, mask});
-}
-
 std::vector<OpDefinition> mask_definitions() {
+  const std::vector<OpDefinition> activations = activation_definitions();
   return {
       mask_definition("positive_mask", evaluate_positive),
-      mask_definition("inside_mask", evaluate_inside),
-      {.name = "masked",
-       .inputs = exactly(2),
-       .outputs = exactly(1),
-       .infer = infer_masked,
-       .gradient = Gradient(masked_gradient),
-       .in_place = InPlace::over(0),
-       .cost = elementwise_cost,
-       .recompute = Recompute::kCheap,
-       .layout = LayoutRule::kAny,
-       .evaluate = evaluate_masked},
+      mask_definition("inside_mask", evaluate_inside)
+          .having(std::ranges::find(activations, "clip", &OpDefinition::name)->attributes),
+      elementwise_definition("masked", 2, infer_masked, Gradient(masked_gradient), InPlace::over(0),
+                             evaluate_masked),
   };
 }
 

@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "plimsoll/ops/definition/definitions.h"
+#include "plimsoll/ops/definition/presets.h"
 #include "plimsoll/ops/definition/rules.h"
 #include "plimsoll/ops/elementwise/activation.h"
 #include "plimsoll/ops/elementwise/binary.h"
@@ -160,16 +161,7 @@ Adjoint softsign_gradient(const Backward& g) {
 
 OpDefinition unary_definition(std::string_view name, InferRule infer, Gradient gradient,
                               EvaluateRule evaluate) {
-  return {.name = name,
-          .inputs = exactly(1),
-          .outputs = exactly(1),
-          .infer = infer,
-          .gradient = gradient,
-          .in_place = InPlace::over(0),
-          .cost = elementwise_cost,
-          .recompute = Recompute::kCheap,
-          .layout = LayoutRule::kAny,
-          .evaluate = evaluate};
+  return elementwise_definition(name, 1, infer, gradient, InPlace::over(0), evaluate);
 }
 
 OpDefinition smooth(std::string_view name, GradientRule gradient, EvaluateRule evaluate) {
@@ -195,102 +187,7 @@ OpDefinition identity_definition() {
   return definition;
 }
 
-Var call(std::string_view op, Var x) {
-  return x.builder().call1(op, {x});
-}
-
 }  // namespace
-
-Var neg(Var x) {
-  return call("neg", x);
-}
-Var abs(Var x) {
-  return call("abs", x);
-}
-Var sign(Var x) {
-  return call("sign", x);
-}
-Var floor(Var x) {
-  return call("floor", x);
-}
-Var ceil(Var x) {
-  return call("ceil", x);
-}
-Var round(Var x) {
-  return call("round", x);
-}
-Var reciprocal(Var x) {
-  return call("reciprocal", x);
-}
-Var sqrt(Var x) {
-  return call("sqrt", x);
-}
-Var rsqrt(Var x) {
-  return call("rsqrt", x);
-}
-Var exp(Var x) {
-  return call("exp", x);
-}
-Var log(Var x) {
-  return call("log", x);
-}
-Var sin(Var x) {
-  return call("sin", x);
-}
-Var cos(Var x) {
-  return call("cos", x);
-}
-Var tan(Var x) {
-  return call("tan", x);
-}
-Var asin(Var x) {
-  return call("asin", x);
-}
-Var acos(Var x) {
-  return call("acos", x);
-}
-Var atan(Var x) {
-  return call("atan", x);
-}
-Var sinh(Var x) {
-  return call("sinh", x);
-}
-Var cosh(Var x) {
-  return call("cosh", x);
-}
-Var tanh(Var x) {
-  return call("tanh", x);
-}
-Var asinh(Var x) {
-  return call("asinh", x);
-}
-Var acosh(Var x) {
-  return call("acosh", x);
-}
-Var atanh(Var x) {
-  return call("atanh", x);
-}
-Var erf(Var x) {
-  return call("erf", x);
-}
-Var sigmoid(Var x) {
-  return call("sigmoid", x);
-}
-Var softplus(Var x) {
-  return call("softplus", x);
-}
-Var softsign(Var x) {
-  return call("softsign", x);
-}
-Var identity(Var x) {
-  return call("identity", x);
-}
-Var is_nan(Var x) {
-  return call("is_nan", x);
-}
-Var is_inf(Var x) {
-  return call("is_inf", x);
-}
 
 std::vector<OpDefinition> unary_definitions() {
   return {

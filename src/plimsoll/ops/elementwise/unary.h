@@ -11,42 +11,42 @@
 // and ONNX do. `identity` is a view: its result lies in its input.
 #pragma once
 
-#include "plimsoll/ops/builder.h"
+#include "plimsoll/ops/operator_function.h"
 
 namespace plimsoll::ops {
 
-Var neg(Var x);
-Var abs(Var x);
-Var sign(Var x);
-Var floor(Var x);
-Var ceil(Var x);
-Var round(Var x);
-Var reciprocal(Var x);
-Var sqrt(Var x);
-Var rsqrt(Var x);
-Var exp(Var x);
-Var log(Var x);
-Var sin(Var x);
-Var cos(Var x);
-Var tan(Var x);
-Var asin(Var x);
-Var acos(Var x);
-Var atan(Var x);
-Var sinh(Var x);
-Var cosh(Var x);
-Var tanh(Var x);
-Var asinh(Var x);
-Var acosh(Var x);
-Var atanh(Var x);
-Var erf(Var x);
-Var sigmoid(Var x);
+PLIMSOLL_OPERATOR_OF_ONE(neg)
+PLIMSOLL_OPERATOR_OF_ONE(abs)
+PLIMSOLL_OPERATOR_OF_ONE(sign)
+PLIMSOLL_OPERATOR_OF_ONE(floor)
+PLIMSOLL_OPERATOR_OF_ONE(ceil)
+PLIMSOLL_OPERATOR_OF_ONE(round)
+PLIMSOLL_OPERATOR_OF_ONE(reciprocal)
+PLIMSOLL_OPERATOR_OF_ONE(sqrt)
+PLIMSOLL_OPERATOR_OF_ONE(rsqrt)
+PLIMSOLL_OPERATOR_OF_ONE(exp)
+PLIMSOLL_OPERATOR_OF_ONE(log)
+PLIMSOLL_OPERATOR_OF_ONE(sin)
+PLIMSOLL_OPERATOR_OF_ONE(cos)
+PLIMSOLL_OPERATOR_OF_ONE(tan)
+PLIMSOLL_OPERATOR_OF_ONE(asin)
+PLIMSOLL_OPERATOR_OF_ONE(acos)
+PLIMSOLL_OPERATOR_OF_ONE(atan)
+PLIMSOLL_OPERATOR_OF_ONE(sinh)
+PLIMSOLL_OPERATOR_OF_ONE(cosh)
+PLIMSOLL_OPERATOR_OF_ONE(tanh)
+PLIMSOLL_OPERATOR_OF_ONE(asinh)
+PLIMSOLL_OPERATOR_OF_ONE(acosh)
+PLIMSOLL_OPERATOR_OF_ONE(atanh)
+PLIMSOLL_OPERATOR_OF_ONE(erf)
+PLIMSOLL_OPERATOR_OF_ONE(sigmoid)
 // ln(1 + e^x)
-Var softplus(Var x);
+PLIMSOLL_OPERATOR_OF_ONE(softplus)
 // x / (1 + |x|)
-Var softsign(Var x);
-Var identity(Var x);
-Var is_nan(Var x);
-Var is_inf(Var x);
+PLIMSOLL_OPERATOR_OF_ONE(softsign)
+PLIMSOLL_OPERATOR_OF_ONE(identity)
+PLIMSOLL_OPERATOR_OF_ONE(is_nan)
+PLIMSOLL_OPERATOR_OF_ONE(is_inf)
 
 inline Var operator-(Var x) {
   return neg(x);

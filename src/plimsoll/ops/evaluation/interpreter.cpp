@@ -6,7 +6,7 @@ std::vector<Array> evaluate(const ir::Graph& graph, const ir::Node& node,
                             std::vector<const Array*> inputs) {
   std::vector<Array> outputs;
   for (const TensorType& type : output_types(graph, node)) outputs.emplace_back(type);
-  definition_of(node).evaluate({std::move(inputs), outputs, node.attributes});
+  definition_of(node).evaluate({std::move(inputs), outputs, attributes_of(node)});
   for (Array& output : outputs) output.round();
   return outputs;
 }

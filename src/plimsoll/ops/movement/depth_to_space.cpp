@@ -1,7 +1,7 @@
 #include "plimsoll/base/checked.h"
 #include "plimsoll/ops/definition/attribute_rules.h"
 #include "plimsoll/ops/definition/definitions.h"
-#include "plimsoll/ops/definition/moving_definition.h"
+#include "plimsoll/ops/definition/presets.h"
 #include "plimsoll/ops/definition/rules.h"
 #include "plimsoll/ops/movement/element_walk.h"
 #include "plimsoll/ops/movement/shaping.h"
@@ -11,7 +11,6 @@ namespace {
 
 Result<std::int64_t> block_of(const Call& call) {
   PLIMSOLL_TRY(const std::int64_t block, required_integer(call.attributes(), "block"));
-  PLIMSOLL_RETURN_IF_ERROR(choice_attribute(call.attributes(), "mode", {"DCR", "CRD"}));
   if (block < 1) return bad_input("block is {}, expects 1 or more", block);
   if (call.shape(0).rank() != 4) {
     return bad_input("input {} is not [N,C,H,W]", ir::to_string(call.shape(0)));
@@ -61,35 +60,36 @@ void for_each_pair(const ir::Shape& deep, const ir::Shape& wide, std::int64_t bl
   });
 }
 
-bool is_depth_first(const ir::Attributes& attributes) {
-  return attributes.text("mode", "DCR") == "DCR";
+bool is_depth_first(const AttributeReader& attributes) {
+  return attributes.text("mode") == "DCR";
 }
 
 void evaluate_depth_to_space(const Evaluation& e) {
-  for_each_pair(e.in(0).type.shape, e.out().type.shape, e.attributes.integer("block", 1),
+  for_each_pair(e.in(0).type.shape, e.out().type.shape, e.attributes.integer("block"),
                 is_depth_first(e.attributes), [&](std::int64_t deep, std::int64_t wide) {
                   e.out().copy_element(wide, e.in(0), deep);
                 });
 }
 
 void evaluate_space_to_depth(const Evaluation& e) {
-  for_each_pair(e.out().type.shape, e.in(0).type.shape, e.attributes.integer("block", 1),
+  for_each_pair(e.out().type.shape, e.in(0).type.shape, e.attributes.integer("block"),
                 is_depth_first(e.attributes), [&](std::int64_t deep, std::int64_t wide) {
                   e.out().copy_element(deep, e.in(0), wide);
                 });
 }
 
 std::vector<Var> depth_to_space_gradient(const Backward& g) {
-  return {g.builder.call1("space_to_depth", {g.dy()}, g.attributes)};
+  return {g.builder.call1("space_to_depth", {g.dy()}, g.attributes.given())};
 }
 
 std::vector<Var> space_to_depth_gradient(const Backward& g) {
-  return {g.builder.call1("depth_to_space", {g.dy()}, g.attributes)};
+  return {g.builder.call1("depth_to_space", {g.dy()}, g.attributes.given())};
 }
 
 OpDefinition block_definition(std::string_view name, InferRule infer, GradientRule gradient,
                               EvaluateRule evaluate) {
-  return moving_definition(name, infer, gradient, evaluate, bytes_cost);
+  return moving_definition(name, 1, infer, Gradient(gradient), evaluate)
+      .having({attribute::integer("block"), attribute::choice("mode", {"DCR", "CRD"})});
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "plimsoll/ops/definition/attribute_rules.h"
 #include "plimsoll/ops/definition/definitions.h"
+#include "plimsoll/ops/definition/presets.h"
 #include "plimsoll/ops/definition/rules.h"
 #include "plimsoll/ops/movement/scatter_reduction.h"
 
@@ -20,7 +21,7 @@ Result<ir::Shape> gathered_shape(const ir::Shape& data, const ir::Shape& indices
 Result<std::vector<TensorType>> infer_gather(const Call& call) {
   PLIMSOLL_RETURN_IF_ERROR(check_indices(call.type(1)));
   PLIMSOLL_TRY(const int axis,
-               normal_axis(call.attributes().integer("axis", 0), call.shape(0).rank()));
+               normal_axis(call.attributes().integer("axis"), call.shape(0).rank()));
   PLIMSOLL_TRY(const ir::Shape shape, gathered_shape(call.shape(0), call.shape(1), axis));
   return std::vector{TensorType{call.type(0).dtype, shape, {}}};
 }
@@ -28,7 +29,7 @@ Result<std::vector<TensorType>> infer_gather(const Call& call) {
 Result<std::vector<TensorType>> infer_gather_grad(const Call& call) {
   PLIMSOLL_RETURN_IF_ERROR(check_indices(call.type(1)));
   PLIMSOLL_TRY(const ir::Shape data, shape_attribute(call.attributes(), "shape"));
-  PLIMSOLL_TRY(const int axis, normal_axis(call.attributes().integer("axis", 0), data.rank()));
+  PLIMSOLL_TRY(const int axis, normal_axis(call.attributes().integer("axis"), data.rank()));
   PLIMSOLL_TRY(const ir::Shape expected, gathered_shape(data, call.shape(1), axis));
   if (expected != call.shape(0)) {
     return bad_input("the adjoint is {}, a gather from {} makes {}", ir::to_string(call.shape(0)),
@@ -59,8 +60,8 @@ void for_each_gathered(const ir::Shape& data, const Array& indices, int axis, Bo
   }
 }
 
-int axis_of(const ir::Attributes& attributes, const ir::Shape& shape) {
-  const auto axis = normal_axis(attributes.integer("axis", 0), shape.rank());
+int axis_of(const AttributeReader& attributes, const ir::Shape& shape) {
+  const auto axis = normal_axis(attributes.integer("axis"), shape.rank());
   PLIMSOLL_CHECK(axis.has_value());
   return *axis;
 }
@@ -100,7 +101,7 @@ Result<std::vector<TensorType>> infer_one_hot(const Call& call) {
   PLIMSOLL_TRY(const std::int64_t depth, required_integer(call.attributes(), "depth"));
   PLIMSOLL_TRY(const ir::DType dtype, dtype_attribute(call.attributes(), "dtype"));
   const ir::Shape& x = call.shape(0);
-  PLIMSOLL_TRY(const int axis, normal_axis(call.attributes().integer("axis", -1), x.rank() + 1));
+  PLIMSOLL_TRY(const int axis, normal_axis(call.attributes().integer("axis"), x.rank() + 1));
   ir::Ints dims(x.begin(), x.end());
   dims.insert(dims.begin() + axis, depth);
   PLIMSOLL_TRY(const ir::Shape shape, ir::Shape::make(dims));
@@ -110,29 +111,15 @@ Result<std::vector<TensorType>> infer_one_hot(const Call& call) {
 void evaluate_one_hot(const Evaluation& e) {
   Array& y = e.out();
   const ir::Shape& shape = y.type.shape;
-  const int axis = *normal_axis(e.attributes.integer("axis", -1), shape.rank());
+  const int axis = *normal_axis(e.attributes.integer("axis"), shape.rank());
   const std::int64_t inner = shape.elements(axis + 1, shape.rank());
   const std::int64_t depth = shape[axis];
   for (std::int64_t i = 0; i < y.elements(); ++i) {
     const std::int64_t outer = i / (inner * depth);
     const auto from = static_cast<std::size_t>(outer * inner + i % inner);
     const bool hit = resolve(e.in(0).integers[from], depth) == i / inner % depth;
-    y.set_number(i, hit ? e.attributes.real("on", 1) : e.attributes.real("off", 0));
+    y.set_number(i, hit ? e.attributes.real("on") : e.attributes.real("off"));
   }
-}
-
-OpDefinition indexing_definition(std::string_view name, int inputs, InferRule infer,
-                                 Gradient gradient, EvaluateRule evaluate) {
-  return {.name = name,
-          .inputs = exactly(inputs),
-          .outputs = exactly(1),
-          .infer = infer,
-          .gradient = gradient,
-          .in_place = InPlace::never(),
-          .cost = bytes_cost,
-          .recompute = Recompute::kCheap,
-          .layout = LayoutRule::kPlain,
-          .evaluate = evaluate};
 }
 
 // A lookup reads as much of the table as it writes, not all of it.
@@ -166,16 +153,21 @@ Var one_hot(Var indices, const OneHot& options) {
 
 std::vector<OpDefinition> indexing_definitions() {
   OpDefinition gather_definition =
-      indexing_definition("gather", 2, infer_gather, Gradient(gather_gradient), evaluate_gather);
+      moving_definition("gather", 2, infer_gather, Gradient(gather_gradient), evaluate_gather)
+          .having({attribute::integer("axis", 0)});
   gather_definition.cost = gather_cost;
-  OpDefinition grad_definition = indexing_definition(
-      "gather_grad", 2, infer_gather_grad, Gradient(gather_grad_gradient), evaluate_gather_grad);
+  OpDefinition grad_definition =
+      moving_definition("gather_grad", 2, infer_gather_grad, Gradient(gather_grad_gradient),
+                        evaluate_gather_grad)
+          .having({attribute::integer("axis", 0), attribute::integers("shape")});
   grad_definition.inputs = between(2, 3);
   grad_definition.in_place = InPlace::over(2);
   return {
       gather_definition,
       grad_definition,
-      indexing_definition("one_hot", 1, infer_one_hot, Gradient::none(), evaluate_one_hot),
+      moving_definition("one_hot", 1, infer_one_hot, Gradient::none(), evaluate_one_hot)
+          .having({attribute::integer("depth"), attribute::integer("axis", -1),
+                   attribute::real("on", 1), attribute::real("off", 0), attribute::text("dtype")}),
   };
 }
 

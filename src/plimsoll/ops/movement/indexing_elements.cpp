@@ -1,5 +1,6 @@
 #include "plimsoll/ops/definition/attribute_rules.h"
 #include "plimsoll/ops/definition/definitions.h"
+#include "plimsoll/ops/definition/presets.h"
 #include "plimsoll/ops/definition/rules.h"
 #include "plimsoll/ops/elementwise/cast.h"
 #include "plimsoll/ops/movement/element_walk.h"
@@ -14,7 +15,7 @@ Result<int> elements_axis(const Call& call) {
   PLIMSOLL_RETURN_IF_ERROR(check_indices(call.type(1)));
   const ir::Shape& data = call.shape(0);
   const ir::Shape& indices = call.shape(1);
-  PLIMSOLL_TRY(const int axis, normal_axis(call.attributes().integer("axis", 0), data.rank()));
+  PLIMSOLL_TRY(const int axis, normal_axis(call.attributes().integer("axis"), data.rank()));
   bool fits = data.rank() == indices.rank();
   for (int i = 0; fits && i < data.rank(); ++i) fits = i == axis || indices[i] <= data[i];
   if (!fits) {
@@ -36,19 +37,14 @@ Result<std::vector<TensorType>> infer_scatter_elements(const Call& call) {
                      ir::to_string(call.type(2)), ir::name(call.type(0).dtype),
                      ir::to_string(call.shape(1)));
   }
-  if (!reduction_of(call.attributes())) {
-    return bad_input("reduction is '{}', expects none, add, mul, max or min",
-                     call.attributes().text("reduction", ""));
-  }
   return std::vector{TensorType{call.type(0).dtype, call.shape(0), {}}};
 }
 
 // body(position in the indices, position in the data) for indices inside.
 template <typename Body>
-void for_each_named(const ir::Shape& data, const Array& indices, const ir::Attributes& attributes,
+void for_each_named(const ir::Shape& data, const Array& indices, const AttributeReader& attributes,
                     Body body) {
-  const auto axis =
-      static_cast<std::size_t>(*normal_axis(attributes.integer("axis", 0), data.rank()));
+  const auto axis = static_cast<std::size_t>(*normal_axis(attributes.integer("axis"), data.rank()));
   const Index strides = data.strides();
   for_each_element(indices.type.shape, [&](std::int64_t i, Index index) {
     index[axis] =
@@ -65,19 +61,19 @@ void evaluate_gather_elements(const Evaluation& e) {
 void evaluate_scatter_elements(const Evaluation& e) {
   e.out().reals = e.in(0).reals;
   e.out().integers = e.in(0).integers;
-  const Reduction reduction = *reduction_of(e.attributes);
+  const Reduction reduction = reduction_of(e.attributes);
   for_each_named(e.in(0).type.shape, e.in(1), e.attributes, [&](std::int64_t i, std::int64_t j) {
     combine(e.out(), j, e.in(2), i, reduction);
   });
 }
 
 std::vector<Var> gather_elements_gradient(const Backward& g) {
-  const int axis = static_cast<int>(g.attributes.integer("axis", 0));
+  const int axis = static_cast<int>(g.attributes.integer("axis"));
   return {scatter_elements(zeros_like(g.in(0)), g.in(1), g.dy(), axis, "add"), Var()};
 }
 
 std::vector<Var> scatter_elements_gradient(const Backward& g) {
-  const int axis = static_cast<int>(g.attributes.integer("axis", 0));
+  const int axis = static_cast<int>(g.attributes.integer("axis"));
   return scatter_gradient(
       g, [&](Var from) { return gather_elements(from, g.in(1), axis); },
       [&](Var into, Var what, std::string_view reduction) {
@@ -98,12 +94,17 @@ Var scatter_elements(Var data, Var indices, Var updates, int axis, std::string_v
 }
 
 std::vector<OpDefinition> indexing_elements_definitions() {
-  return {
-      indexed_definition("gather_elements", 2, infer_gather_elements, gather_elements_gradient,
-                         InPlace::never(), evaluate_gather_elements),
-      indexed_definition("scatter_elements", 3, infer_scatter_elements, scatter_elements_gradient,
-                         InPlace::over(0), evaluate_scatter_elements),
+  const AttributeSpec axis = attribute::integer("axis", 0);
+  std::vector<OpDefinition> out{
+      moving_definition("gather_elements", 2, infer_gather_elements,
+                        Gradient(gather_elements_gradient), evaluate_gather_elements)
+          .having({axis}),
+      moving_definition("scatter_elements", 3, infer_scatter_elements,
+                        Gradient(scatter_elements_gradient), evaluate_scatter_elements)
+          .having({axis, reduction_attribute()}),
   };
+  out.back().in_place = InPlace::over(0);
+  return out;
 }
 
 }  // namespace plimsoll::ops

@@ -1,5 +1,6 @@
 #include "plimsoll/ops/definition/attribute_rules.h"
 #include "plimsoll/ops/definition/definitions.h"
+#include "plimsoll/ops/definition/presets.h"
 #include "plimsoll/ops/definition/rules.h"
 #include "plimsoll/ops/elementwise/cast.h"
 #include "plimsoll/ops/movement/indexing.h"
@@ -20,7 +21,7 @@ Result<NdPlan> plan_nd(const Call& call) {
   PLIMSOLL_RETURN_IF_ERROR(check_indices(call.type(1)));
   const ir::Shape& data = call.shape(0);
   const ir::Shape& indices = call.shape(1);
-  const std::int64_t batch = call.attributes().integer("batch_dims", 0);
+  const std::int64_t batch = call.attributes().integer("batch_dims");
   if (batch < 0 || batch >= indices.rank() || batch > data.rank()) {
     return bad_input("batch_dims {} does not fit data {} and indices {}", batch,
                      ir::to_string(data), ir::to_string(indices));
@@ -53,10 +54,6 @@ Result<std::vector<TensorType>> infer_scatter_nd(const Call& call) {
   if (call.type(2).dtype != call.type(0).dtype || call.shape(2) != plan.blocks) {
     return bad_input("the updates are {}, expects {} of shape {}", ir::to_string(call.type(2)),
                      ir::name(call.type(0).dtype), ir::to_string(plan.blocks));
-  }
-  if (!reduction_of(call.attributes())) {
-    return bad_input("reduction is '{}', expects none, add, mul, max or min",
-                     call.attributes().text("reduction", ""));
   }
   return std::vector{TensorType{call.type(0).dtype, call.shape(0), {}}};
 }
@@ -96,13 +93,13 @@ void evaluate_gather_nd(const Evaluation& e) {
 void evaluate_scatter_nd(const Evaluation& e) {
   e.out().reals = e.in(0).reals;
   e.out().integers = e.in(0).integers;
-  const Reduction reduction = *reduction_of(e.attributes);
+  const Reduction reduction = reduction_of(e.attributes);
   for_each_block_element(
       e, [&](std::int64_t i, std::int64_t j) { combine(e.out(), j, e.in(2), i, reduction); });
 }
 
 int batch_dims_of(const Backward& g) {
-  return static_cast<int>(g.attributes.integer("batch_dims", 0));
+  return static_cast<int>(g.attributes.integer("batch_dims"));
 }
 
 std::vector<Var> gather_nd_gradient(const Backward& g) {
@@ -131,12 +128,17 @@ Var scatter_nd(Var data, Var indices, Var updates, std::string_view reduction, i
 }
 
 std::vector<OpDefinition> indexing_nd_definitions() {
-  return {
-      indexed_definition("gather_nd", 2, infer_gather_nd, gather_nd_gradient, InPlace::never(),
-                         evaluate_gather_nd),
-      indexed_definition("scatter_nd", 3, infer_scatter_nd, scatter_nd_gradient, InPlace::over(0),
-                         evaluate_scatter_nd),
+  const AttributeSpec batch_dims = attribute::integer("batch_dims", 0);
+  std::vector<OpDefinition> out{
+      moving_definition("gather_nd", 2, infer_gather_nd, Gradient(gather_nd_gradient),
+                        evaluate_gather_nd)
+          .having({batch_dims}),
+      moving_definition("scatter_nd", 3, infer_scatter_nd, Gradient(scatter_nd_gradient),
+                        evaluate_scatter_nd)
+          .having({batch_dims, reduction_attribute()}),
   };
+  out.back().in_place = InPlace::over(0);
+  return out;
 }
 
 }  // namespace plimsoll::ops

@@ -61,8 +61,8 @@ void for_each_in_part(const ir::Shape& whole, const ir::Shape& part, int axis, s
   }
 }
 
-int joined_axis(const ir::Attributes& attributes, const ir::Shape& shape) {
-  const auto axis = normal_axis(attributes.integer("axis", 0), shape.rank());
+int joined_axis(const AttributeReader& attributes, const ir::Shape& shape) {
+  const auto axis = normal_axis(attributes.integer("axis"), shape.rank());
   PLIMSOLL_CHECK(axis.has_value());
   return *axis;
 }
@@ -170,6 +170,7 @@ std::vector<OpDefinition> joining_definitions() {
       {.name = "concat",
        .inputs = at_least(1),
        .outputs = exactly(1),
+       .attributes = {attribute::integer("axis")},
        .infer = infer_concat,
        .gradient = Gradient(concat_gradient),
        .in_place = InPlace::never(),
@@ -181,6 +182,7 @@ std::vector<OpDefinition> joining_definitions() {
       {.name = "split",
        .inputs = exactly(1),
        .outputs = at_least(1),
+       .attributes = {attribute::integer("axis"), attribute::integers("sizes")},
        .infer = infer_split,
        .gradient = Gradient(split_gradient),
        .in_place = InPlace::never(),

@@ -19,8 +19,7 @@ constexpr std::int64_t kMost = std::int64_t{1} << 48;
 Result<std::vector<TensorType>> infer_pad(const Call& call) {
   const ir::Shape& x = call.shape(0);
   PLIMSOLL_TRY(const ir::Ints pads, required_integers(call.attributes(), "pads", 2 * x.rank()));
-  PLIMSOLL_TRY(const std::string mode, choice_attribute(call.attributes(), "mode",
-                                                        {"constant", "reflect", "edge", "wrap"}));
+  const std::string mode = call.attributes().text("mode");
   ir::Ints dims;
   for (int axis = 0; axis < x.rank(); ++axis) {
     const std::int64_t before = pads[static_cast<std::size_t>(axis)];
@@ -60,11 +59,11 @@ std::int64_t origin(std::int64_t i, std::int64_t n, const std::string& mode) {
 
 void evaluate_pad(const Evaluation& e) {
   const ir::Ints pads = e.attributes.integers("pads");
-  const std::string mode = e.attributes.text("mode", "constant");
+  const std::string mode = e.attributes.text("mode");
   const ir::Shape& x = e.in(0).type.shape;
   Array& y = e.out();
-  y.reals.assign(y.reals.size(), e.attributes.real("value", 0));
-  y.integers.assign(y.integers.size(), to_integer(e.attributes.real("value", 0)));
+  y.reals.assign(y.reals.size(), e.attributes.real("value"));
+  y.integers.assign(y.integers.size(), to_integer(e.attributes.real("value")));
   if (y.elements() == 0 || x.elements() == 0) return;
   AxisTables tables;
   for (int axis = 0; axis < x.rank(); ++axis) {
@@ -90,7 +89,7 @@ Var origin_indices(Builder& builder, std::int64_t before, std::int64_t extent, s
 
 std::vector<Var> pad_gradient(const Backward& g) {
   const ir::Ints pads = g.attributes.integers("pads");
-  const std::string mode = g.attributes.text("mode", "constant");
+  const std::string mode = g.attributes.text("mode");
   if (mode == "constant") {
     ir::Ints back;
     for (const std::int64_t amount : pads) back.push_back(-amount);
@@ -123,6 +122,9 @@ std::vector<OpDefinition> padding_definitions() {
   return {{.name = "pad",
            .inputs = exactly(1),
            .outputs = exactly(1),
+           .attributes = {attribute::integers("pads"),
+                          attribute::choice("mode", {"constant", "reflect", "edge", "wrap"}),
+                          attribute::real("value", 0)},
            .infer = infer_pad,
            .gradient = Gradient(pad_gradient),
            .in_place = InPlace::never(),

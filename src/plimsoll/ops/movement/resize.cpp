@@ -5,6 +5,7 @@
 
 #include "plimsoll/ops/definition/attribute_rules.h"
 #include "plimsoll/ops/definition/definitions.h"
+#include "plimsoll/ops/definition/presets.h"
 #include "plimsoll/ops/definition/rules.h"
 #include "plimsoll/ops/movement/element_walk.h"
 
@@ -31,10 +32,10 @@ double nearest(double place, const std::string& rounding) {
 
 }  // namespace
 
-std::vector<Tap> taps_of(std::int64_t n, std::int64_t m, const ir::Attributes& attributes) {
-  const std::string coordinates = attributes.text("coordinates", "half_pixel");
-  const std::string rounding = attributes.text("rounding", "round_prefer_floor");
-  const bool linear = attributes.text("mode", "nearest") == "linear";
+std::vector<Tap> taps_of(std::int64_t n, std::int64_t m, const AttributeReader& attributes) {
+  const std::string coordinates = attributes.text("coordinates");
+  const std::string rounding = attributes.text("rounding");
+  const bool linear = attributes.text("mode") == "linear";
   const auto last = static_cast<double>(n - 1);
   std::vector<Tap> out;
   for (std::int64_t i = 0; i < m; ++i) {
@@ -51,7 +52,7 @@ namespace {
 // body(position in the small sense: y of the forward, position in x, weight) for every nonzero
 // entry.
 template <typename Body>
-void for_each_entry(const ir::Shape& x, const ir::Shape& y, const ir::Attributes& attributes,
+void for_each_entry(const ir::Shape& x, const ir::Shape& y, const AttributeReader& attributes,
                     Body body) {
   if (x.elements() == 0 || y.elements() == 0) return;
   std::vector<std::vector<Tap>> taps;
@@ -74,20 +75,9 @@ void for_each_entry(const ir::Shape& x, const ir::Shape& y, const ir::Attributes
   });
 }
 
-Status check_options(const Call& call) {
-  PLIMSOLL_RETURN_IF_ERROR(choice_attribute(call.attributes(), "mode", {"nearest", "linear"}));
-  PLIMSOLL_RETURN_IF_ERROR(
-      choice_attribute(call.attributes(), "coordinates",
-                       {"half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners"}));
-  PLIMSOLL_RETURN_IF_ERROR(choice_attribute(
-      call.attributes(), "rounding", {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}));
-  PLIMSOLL_RETURN_IF_ERROR(same_as_first_float(call));
-  return {};
-}
-
 // resize and resize_grad both take the shape of their result.
 Result<std::vector<TensorType>> infer_resize(const Call& call) {
-  PLIMSOLL_RETURN_IF_ERROR(check_options(call));
+  PLIMSOLL_RETURN_IF_ERROR(same_as_first_float(call));
   PLIMSOLL_TRY(const ir::Shape shape, shape_attribute(call.attributes(), "shape"));
   const ir::Shape& x = call.shape(0);
   if (shape.rank() != x.rank()) {
@@ -119,8 +109,8 @@ void evaluate_resize_grad(const Evaluation& e) {
                  });
 }
 
-ir::Attributes with_shape(const ir::Attributes& attributes, const ir::Shape& shape) {
-  ir::Attributes out = attributes;
+ir::Attributes with_shape(const AttributeReader& attributes, const ir::Shape& shape) {
+  ir::Attributes out = attributes.given();
   out.set("shape", ir::Ints(shape.begin(), shape.end()));
   return out;
 }
@@ -135,16 +125,12 @@ std::vector<Var> resize_grad_gradient(const Backward& g) {
 
 OpDefinition resize_definition(std::string_view name, GradientRule gradient,
                                EvaluateRule evaluate) {
-  return {.name = name,
-          .inputs = exactly(1),
-          .outputs = exactly(1),
-          .infer = infer_resize,
-          .gradient = Gradient(gradient),
-          .in_place = InPlace::never(),
-          .cost = elementwise_cost,
-          .recompute = Recompute::kCheap,
-          .layout = LayoutRule::kPlain,
-          .evaluate = evaluate};
+  return moving_definition(name, 1, infer_resize, Gradient(gradient), evaluate, elementwise_cost)
+      .having({attribute::integers("shape"), attribute::choice("mode", {"nearest", "linear"}),
+               attribute::choice("coordinates", {"half_pixel", "pytorch_half_pixel", "asymmetric",
+                                                 "align_corners"}),
+               attribute::choice("rounding",
+                                 {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"})});
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #pragma once
 
 #include "plimsoll/ops/builder.h"
+#include "plimsoll/ops/definition/attribute_spec.h"
 
 namespace plimsoll::ops {
 
@@ -29,6 +30,6 @@ struct Tap {
   double weight = 0;  // of the second; the first has the rest
 };
 // The rows of an axis of n elements resized to m, by the options of a resize or resize_grad.
-std::vector<Tap> taps_of(std::int64_t n, std::int64_t m, const ir::Attributes& attributes);
+std::vector<Tap> taps_of(std::int64_t n, std::int64_t m, const AttributeReader& attributes);
 
 }  // namespace plimsoll::ops

@@ -1,9 +1,6 @@
 #include "plimsoll/ops/movement/scatter_reduction.h"
 
 #include <algorithm>
-#include <utility>
-
-#include "plimsoll/ops/definition/rules.h"
 
 namespace plimsoll::ops {
 
@@ -14,14 +11,17 @@ Status check_indices(const TensorType& indices) {
   return {};
 }
 
-std::optional<Reduction> reduction_of(const ir::Attributes& attributes) {
-  const std::string text = attributes.text("reduction", "none");
-  if (text == "none") return Reduction::kNone;
+AttributeSpec reduction_attribute() {
+  return attribute::choice("reduction", {"none", "add", "mul", "max", "min"});
+}
+
+Reduction reduction_of(const AttributeReader& attributes) {
+  const std::string text = attributes.text("reduction");
   if (text == "add") return Reduction::kAdd;
   if (text == "mul") return Reduction::kMul;
   if (text == "max") return Reduction::kMax;
   if (text == "min") return Reduction::kMin;
-  return std::nullopt;
+  return Reduction::kNone;
 }
 
 namespace {
@@ -70,20 +70,6 @@ void combine(Array& y, std::int64_t at, const Array& x, std::int64_t from, Reduc
   } else {
     y.integers[to] = combined(y.integers[to], x.integers[source], reduction);
   }
-}
-
-OpDefinition indexed_definition(std::string_view name, int inputs, InferRule infer,
-                                GradientRule gradient, InPlace in_place, EvaluateRule evaluate) {
-  return {.name = name,
-          .inputs = exactly(inputs),
-          .outputs = exactly(1),
-          .infer = infer,
-          .gradient = Gradient(gradient),
-          .in_place = std::move(in_place),
-          .cost = bytes_cost,
-          .recompute = Recompute::kCheap,
-          .layout = LayoutRule::kPlain,
-          .evaluate = evaluate};
 }
 
 }  // namespace plimsoll::ops

@@ -17,8 +17,8 @@ inline std::int64_t resolve(std::int64_t index, std::int64_t n) {
 }
 
 enum class Reduction { kNone, kAdd, kMul, kMax, kMin };
-// "none" when absent; nothing for another word.
-std::optional<Reduction> reduction_of(const ir::Attributes& attributes);
+AttributeSpec reduction_attribute();
+Reduction reduction_of(const AttributeReader& attributes);
 // y[at] = y[at] combined with x[from].
 void combine(Array& y, std::int64_t at, const Array& x, std::int64_t from, Reduction reduction);
 
@@ -28,10 +28,6 @@ void combine(Array& y, std::int64_t at, const Array& x, std::int64_t from, Reduc
 // Inputs are data, indices, updates.
 template <typename Read, typename Write>
 std::vector<Var> scatter_gradient(const Backward& g, Read read, Write write);
-
-// The definition of a gather or a scatter: plain memory, moved at the price of its bytes.
-OpDefinition indexed_definition(std::string_view name, int inputs, InferRule infer,
-                                GradientRule gradient, InPlace in_place, EvaluateRule evaluate);
 
 }  // namespace plimsoll::ops
 

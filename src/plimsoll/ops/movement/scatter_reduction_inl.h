@@ -30,7 +30,7 @@ std::vector<Var> product_gradient(const Backward& g, Read read, Write write) {
 // the updates that are.
 template <typename Read, typename Write>
 std::vector<Var> scatter_gradient(const Backward& g, Read read, Write write) {
-  const Reduction reduction = reduction_of(g.attributes).value_or(Reduction::kNone);
+  const Reduction reduction = reduction_of(g.attributes);
   std::vector<Var> out(3);
   switch (reduction) {
     case Reduction::kNone:

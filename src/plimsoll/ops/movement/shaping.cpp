@@ -3,7 +3,7 @@
 #include "plimsoll/base/checked.h"
 #include "plimsoll/ops/definition/attribute_rules.h"
 #include "plimsoll/ops/definition/definitions.h"
-#include "plimsoll/ops/definition/moving_definition.h"
+#include "plimsoll/ops/definition/presets.h"
 #include "plimsoll/ops/definition/rules.h"
 #include "plimsoll/ops/elementwise/binary.h"
 #include "plimsoll/ops/movement/element_walk.h"
@@ -153,8 +153,8 @@ Result<std::vector<TensorType>> infer_triangle(const Call& call) {
 }
 
 void evaluate_triangle(const Evaluation& e) {
-  const bool upper = e.attributes.integer("upper", 0) != 0;
-  const std::int64_t diagonal = e.attributes.integer("diagonal", 0);
+  const bool upper = e.attributes.integer("upper") != 0;
+  const std::int64_t diagonal = e.attributes.integer("diagonal");
   const auto rank = static_cast<std::size_t>(e.in(0).type.shape.rank());
   for_each_element(e.out().type.shape, [&](std::int64_t i, const Index& index) {
     const std::int64_t above = index[rank - 1] - index[rank - 2];
@@ -163,13 +163,14 @@ void evaluate_triangle(const Evaluation& e) {
 }
 
 std::vector<Var> triangle_gradient(const Backward& g) {
-  return {g.builder.call1("triangle", {g.dy()}, g.attributes)};
+  return {g.builder.call1("triangle", {g.dy()}, g.attributes.given())};
 }
 
 // reorder
 
 Result<std::vector<TensorType>> infer_reorder(const Call& call) {
-  const std::string text = call.attributes().text("layout", "");
+  const ir::Attribute* given = call.attributes().find("layout");
+  const std::string text = given != nullptr ? std::get<std::string>(*given) : "";
   const auto layout = ir::parse_layout(text);
   if (!layout || !ir::fits(*layout, call.shape(0))) {
     return bad_input("layout '{}' does not fit {}", text, ir::to_string(call.shape(0)));
@@ -183,7 +184,7 @@ std::vector<Var> reorder_gradient(const Backward& g) {
 
 OpDefinition shaping_definition(std::string_view name, InferRule infer, GradientRule gradient,
                                 EvaluateRule evaluate) {
-  return moving_definition(name, infer, gradient, evaluate, bytes_cost);
+  return moving_definition(name, 1, infer, Gradient(gradient), evaluate);
 }
 
 }  // namespace
@@ -248,22 +249,28 @@ Var reorder(Var x, const ir::Layout& layout) {
 
 std::vector<OpDefinition> shaping_definitions() {
   OpDefinition reshape_definition =
-      shaping_definition("reshape", infer_reshape, reshape_gradient, evaluate_copy);
+      shaping_definition("reshape", infer_reshape, reshape_gradient, evaluate_copy)
+          .having({attribute::integers("shape")});
   reshape_definition.views = reshape_views;
   reshape_definition.cost = no_cost;
   reshape_definition.recompute = Recompute::kFree;
   OpDefinition triangle_definition =
-      shaping_definition("triangle", infer_triangle, triangle_gradient, evaluate_triangle);
+      shaping_definition("triangle", infer_triangle, triangle_gradient, evaluate_triangle)
+          .having({attribute::integer("upper", 0), attribute::integer("diagonal", 0)});
   triangle_definition.in_place = InPlace::over(0);
   OpDefinition reorder_definition =
-      shaping_definition("reorder", infer_reorder, reorder_gradient, evaluate_copy);
+      shaping_definition("reorder", infer_reorder, reorder_gradient, evaluate_copy)
+          .having({attribute::text("layout")});
   // It takes any layout and makes the one it names.
   reorder_definition.layout = LayoutRule::kAny;
   return {
       reshape_definition,
-      shaping_definition("transpose", infer_transpose, transpose_gradient, evaluate_transpose),
-      shaping_definition("expand", infer_expand, expand_gradient, evaluate_expand),
-      shaping_definition("tile", infer_tile, tile_gradient, evaluate_tile),
+      shaping_definition("transpose", infer_transpose, transpose_gradient, evaluate_transpose)
+          .having({attribute::integers("perm")}),
+      shaping_definition("expand", infer_expand, expand_gradient, evaluate_expand)
+          .having({attribute::integers("shape")}),
+      shaping_definition("tile", infer_tile, tile_gradient, evaluate_tile)
+          .having({attribute::integers("repeats")}),
       triangle_definition,
       reorder_definition,
   };

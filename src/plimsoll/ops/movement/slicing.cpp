@@ -33,7 +33,7 @@ struct SliceWindow {
   ir::Shape shape;
 };
 
-Result<SliceWindow> window_of(const ir::Shape& x, const ir::Attributes& attributes) {
+Result<SliceWindow> window_of(const ir::Shape& x, const AttributeReader& attributes) {
   SliceWindow out;
   const int rank = x.rank();
   PLIMSOLL_TRY(out.range.starts, required_integers(attributes, "starts", rank));
@@ -66,7 +66,7 @@ Result<std::vector<TensorType>> infer_slice_assign(const Call& call) {
 
 // body(position in the slice, position in x)
 template <typename Body>
-void for_each_sliced(const ir::Shape& x, const ir::Attributes& attributes, Body body) {
+void for_each_sliced(const ir::Shape& x, const AttributeReader& attributes, Body body) {
   const auto window = window_of(x, attributes);
   PLIMSOLL_CHECK(window.has_value());
   Index strides = x.strides();
@@ -118,7 +118,7 @@ bool all_ones(const ir::Ints& steps) {
   return std::all_of(steps.begin(), steps.end(), [](std::int64_t step) { return step == 1; });
 }
 
-SliceRange range_of(const ir::Attributes& attributes) {
+SliceRange range_of(const AttributeReader& attributes) {
   return {attributes.integers("starts"), attributes.integers("ends"), attributes.integers("steps")};
 }
 
@@ -183,6 +183,8 @@ std::vector<OpDefinition> slicing_definitions() {
       {.name = "slice",
        .inputs = exactly(1),
        .outputs = exactly(1),
+       .attributes = {attribute::integers("starts"), attribute::integers("ends"),
+                      attribute::integers("steps")},
        .infer = infer_slice,
        .gradient = Gradient(slice_gradient),
        .in_place = InPlace::never(),
@@ -194,6 +196,8 @@ std::vector<OpDefinition> slicing_definitions() {
       {.name = "slice_assign",
        .inputs = exactly(2),
        .outputs = exactly(1),
+       .attributes = {attribute::integers("starts"), attribute::integers("ends"),
+                      attribute::integers("steps")},
        .infer = infer_slice_assign,
        .gradient = Gradient(slice_assign_gradient),
        .in_place = InPlace::over(0),

@@ -15,8 +15,8 @@ std::vector<View> views(std::string_view op, const std::vector<TensorType>& inpu
                         const ir::Attributes& attributes) {
   std::vector<const TensorType*> types;
   for (const TensorType& type : inputs) types.push_back(&type);
-  const Call call(types, attributes);
   const OpDefinition* definition = find_definition(op);
+  const Call call(types, definition->read(attributes));
   const auto outputs = definition->infer(call);
   EXPECT_TRUE(outputs.has_value());
   return definition->views(call, *outputs);

@@ -12,16 +12,12 @@
 namespace plimsoll::ops {
 namespace {
 
-constexpr double kEpsilon = 1e-5;
-constexpr double kMomentum = 0.1;
-
-double epsilon_in(const ir::Attributes& attributes) {
-  return attributes.real("epsilon", kEpsilon);
+double epsilon_in(const AttributeReader& attributes) {
+  return attributes.real("epsilon");
 }
 
 Status check_options(const Call& call) {
-  PLIMSOLL_RETURN_IF_ERROR(expect_activation(call));
-  return expect_not_negative(call, "epsilon", kEpsilon);
+  return expect_not_negative(call, "epsilon");
 }
 
 Status expect_channels(const Call& call, int input, std::int64_t channels, ir::DType dtype) {
@@ -101,7 +97,7 @@ std::vector<Var> batch_norm_gradient(const Backward& g) {
   std::vector<Var> out(3);
   if (g.dy(0)) {
     out = g.builder.call("batch_norm_grad", {g.dy(0), x, g.in(1), g.in(2), g.out(1), g.out(2)},
-                         g.attributes);
+                         g.attributes.given());
   }
   if (g.wants(0) && (g.dy(1) || g.dy(2))) {
     const double share =
@@ -190,15 +186,15 @@ Result<std::vector<TensorType>> infer_update(const Call& call) {
   PLIMSOLL_RETURN_IF_ERROR(expect_float(call, 0));
   PLIMSOLL_RETURN_IF_ERROR(expect_rank(call, 0, 1, 1));
   for (const int input : {1, 2, 3}) PLIMSOLL_RETURN_IF_ERROR(expect_like(call, input, 0));
-  PLIMSOLL_RETURN_IF_ERROR(expect_not_negative(call, "momentum", kMomentum));
+  PLIMSOLL_RETURN_IF_ERROR(expect_not_negative(call, "momentum"));
   const std::int64_t count = call.attributes().integer("count", 0);
   if (count < 1) return bad_input("count is {}, expects the elements of a channel", count);
   return std::vector<TensorType>{call.type(0), call.type(1)};
 }
 
 void evaluate_update(const Evaluation& e) {
-  const double step = e.attributes.real("momentum", kMomentum);
-  const auto count = static_cast<double>(e.attributes.integer("count", 1));
+  const double step = e.attributes.real("momentum");
+  const auto count = static_cast<double>(e.attributes.integer("count"));
   const double unbiased = count > 1 ? count / (count - 1) : 1;
   for (std::size_t c = 0; c < e.in(0).reals.size(); ++c) {
     e.out(0).reals[c] = (1 - step) * e.in(0).reals[c] + step * e.in(2).reals[c];
@@ -278,18 +274,24 @@ RunningStatistics batch_norm_update(RunningStatistics running, Var mean, Var var
 }
 
 std::vector<OpDefinition> batch_norm_definitions() {
+  const std::vector<AttributeSpec> attributes{attribute::real("epsilon", 1e-5),
+                                              activation_attribute()};
   return {
       norm_definition("batch_norm", 3, 3, infer_batch_norm, Gradient(batch_norm_gradient),
-                      InPlace::never(), cost_per_element<7>, evaluate_batch_norm, nullptr),
+                      InPlace::never(), cost_per_element<7>, evaluate_batch_norm, nullptr)
+          .having(attributes),
       norm_definition("batch_norm_grad", 6, 3, infer_batch_norm_grad, Gradient::of_decomposition(),
                       InPlace::over(0), cost_per_element<11>, evaluate_batch_norm_grad,
-                      decompose_batch_norm_grad),
+                      decompose_batch_norm_grad)
+          .having(attributes),
       norm_definition("batch_norm_update", 4, 2, infer_update, Gradient::none(),
                       InPlace::update({{0, 0}, {1, 1}}), cost_per_element<7>, evaluate_update,
-                      nullptr),
+                      nullptr)
+          .having({attribute::real("momentum", 0.1), attribute::integer("count")}),
       norm_definition("batch_norm_inference", 5, 1, infer_inference, Gradient::of_decomposition(),
                       InPlace::over(0), cost_per_element<2>, evaluate_inference,
-                      decompose_inference),
+                      decompose_inference)
+          .having(attributes),
   };
 }
 

@@ -11,8 +11,8 @@
 namespace plimsoll::ops {
 namespace {
 
-std::int64_t ignored(const ir::Attributes& attributes) {
-  return attributes.integer("ignore_index", kIgnoredLabel);
+std::int64_t ignored(const AttributeReader& attributes) {
+  return attributes.integer("ignore_index");
 }
 
 // The logits' shape without its last axis.
@@ -160,6 +160,7 @@ std::vector<OpDefinition> loss_definitions() {
   return {{.name = "cross_entropy",
            .inputs = exactly(2),
            .outputs = exactly(2),
+           .attributes = {attribute::integer("ignore_index", kIgnoredLabel)},
            .infer = infer_cross_entropy,
            .gradient = Gradient(cross_entropy_gradient),
            .in_place = InPlace::never(),
@@ -170,6 +171,7 @@ std::vector<OpDefinition> loss_definitions() {
           {.name = "cross_entropy_grad",
            .inputs = exactly(4),
            .outputs = exactly(1),
+           .attributes = {attribute::integer("ignore_index", kIgnoredLabel)},
            .infer = infer_cross_entropy_grad,
            .gradient = Gradient::of_decomposition(),
            .in_place = InPlace::over(1),

@@ -10,10 +10,9 @@
 namespace plimsoll::ops {
 namespace {
 
-LrnOptions options_of(const ir::Attributes& attributes) {
-  const LrnOptions usual;
-  return {attributes.integer("size", usual.size), attributes.real("alpha", usual.alpha),
-          attributes.real("beta", usual.beta), attributes.real("k", usual.k)};
+LrnOptions options_of(const AttributeReader& attributes) {
+  return {attributes.integer("size"), attributes.real("alpha"), attributes.real("beta"),
+          attributes.real("k")};
 }
 
 // [N,C,...] and how far the window reaches: channels [c - below, c + above], cut at the ends.
@@ -100,7 +99,7 @@ void evaluate_lrn_grad(const Evaluation& e) {
 }
 
 std::vector<Var> lrn_gradient(const Backward& g) {
-  return {g.builder.call1("lrn_grad", {g.dy(), g.in(0)}, g.attributes)};
+  return {g.builder.call1("lrn_grad", {g.dy(), g.in(0)}, g.attributes.given())};
 }
 
 // The window sum as average pooling along the channels: [N,C,plane] as [N,1,C,plane].
@@ -141,6 +140,10 @@ OpDefinition lrn_definition(std::string_view name, int inputs, Gradient gradient
   return {.name = name,
           .inputs = exactly(inputs),
           .outputs = exactly(1),
+          .attributes = {attribute::integer("size", LrnOptions().size),
+                         attribute::real("alpha", LrnOptions().alpha),
+                         attribute::real("beta", LrnOptions().beta),
+                         attribute::real("k", LrnOptions().k)},
           .infer = infer_lrn,
           .gradient = gradient,
           .in_place = InPlace::never(),

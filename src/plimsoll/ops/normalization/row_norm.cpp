@@ -14,8 +14,6 @@
 namespace plimsoll::ops {
 namespace {
 
-constexpr double kRowEpsilon = 1e-5;
-
 struct RowView {
   std::int64_t rows = 0;
   std::int64_t width = 0;
@@ -35,12 +33,12 @@ struct RowView {
   }
 };
 
-// The three operators: their rows, and whether they take off a mean.
+// The three operators: their rows with the attribute that says them, and whether they take off a
+// mean.
 struct LayerNormRows {
   static constexpr bool kCentred = true;
   static constexpr std::string_view kGradient = "layer_norm_grad";
-  static constexpr std::string_view kAttribute = "axis";
-  static constexpr std::int64_t kDefault = -1;
+  static AttributeSpec rows() { return attribute::integer("axis", -1); }
 
   static Result<RowView> view(const ir::Shape& x, std::int64_t given) {
     PLIMSOLL_TRY(const int axis, normal_axis(given, x.rank()));
@@ -64,8 +62,7 @@ struct RmsNormRows : LayerNormRows {
 struct GroupNormRows {
   static constexpr bool kCentred = true;
   static constexpr std::string_view kGradient = "group_norm_grad";
-  static constexpr std::string_view kAttribute = "groups";
-  static constexpr std::int64_t kDefault = 1;
+  static AttributeSpec rows() { return attribute::integer("groups", 1); }
 
   static Result<RowView> view(const ir::Shape& x, std::int64_t groups) {
     if (x.rank() < 2)
@@ -91,12 +88,12 @@ struct GroupNormRows {
 };
 
 template <typename Kind>
-Result<RowView> view_of(const ir::Shape& x, const ir::Attributes& attributes) {
-  return Kind::view(x, attributes.integer(Kind::kAttribute, Kind::kDefault));
+Result<RowView> view_of(const ir::Shape& x, const AttributeReader& attributes) {
+  return Kind::view(x, attributes.integer(Kind::rows().name));
 }
 
 template <typename Kind>
-RowView verified_view(const ir::Shape& x, const ir::Attributes& attributes) {
+RowView verified_view(const ir::Shape& x, const AttributeReader& attributes) {
   auto view = view_of<Kind>(x, attributes);
   PLIMSOLL_CHECK(view.has_value(), "normalisation was not verified: {}", view.error().message);
   return *view;
@@ -115,7 +112,7 @@ Status expect_parameters(const Call& call, int gamma, int beta, const RowView& v
 template <typename Kind>
 Result<std::vector<TensorType>> infer_norm(const Call& call) {
   PLIMSOLL_RETURN_IF_ERROR(expect_float(call, 0));
-  PLIMSOLL_RETURN_IF_ERROR(expect_not_negative(call, "epsilon", kRowEpsilon));
+  PLIMSOLL_RETURN_IF_ERROR(expect_not_negative(call, "epsilon"));
   PLIMSOLL_TRY(const RowView view, view_of<Kind>(call.shape(0), call.attributes()));
   PLIMSOLL_RETURN_IF_ERROR(expect_parameters(call, 1, 2, view));
   const TensorType statistic{wide(call.type(0).dtype), view.statistic, {}};
@@ -127,7 +124,7 @@ Result<std::vector<TensorType>> infer_norm(const Call& call) {
 template <typename Kind>
 void evaluate_norm(const Evaluation& e) {
   const RowView view = verified_view<Kind>(e.in(0).type.shape, e.attributes);
-  const double epsilon = e.attributes.real("epsilon", kRowEpsilon);
+  const double epsilon = e.attributes.real("epsilon");
   for (std::int64_t row = 0; row < view.rows; ++row) {
     const double* x = e.in(0).reals.data() + row * view.width;
     double* y = e.out(0).reals.data() + row * view.width;
@@ -159,9 +156,9 @@ std::vector<Var> norm_gradient(const Backward& g) {
     std::vector<Var> inputs{g.dy(0), x, g.in(1)};
     if (mean) inputs.push_back(mean);
     inputs.push_back(rstd);
-    const auto adjoints = g.builder.call(
-        Kind::kGradient, std::move(inputs),
-        {{std::string(Kind::kAttribute), g.attributes.integer(Kind::kAttribute, Kind::kDefault)}});
+    const auto adjoints =
+        g.builder.call(Kind::kGradient, std::move(inputs),
+                       {{std::string(Kind::rows().name), g.attributes.integer(Kind::rows().name)}});
     std::copy_n(adjoints.begin(), std::min(out.size(), adjoints.size()), out.begin());
   }
   if (g.wants(0) && (dmean || drstd)) {
@@ -246,6 +243,7 @@ OpDefinition row_norm_definition(std::string_view name, Arity inputs) {
   return {.name = name,
           .inputs = inputs,
           .outputs = exactly(Kind::kCentred ? 3 : 2),
+          .attributes = {Kind::rows(), attribute::real("epsilon", 1e-5)},
           .infer = infer_norm<Kind>,
           .gradient = Gradient(norm_gradient<Kind>),
           .in_place = InPlace::never(),
@@ -260,6 +258,7 @@ OpDefinition row_norm_grad_definition() {
   return {.name = Kind::kGradient,
           .inputs = exactly(Kind::kCentred ? 5 : 4),
           .outputs = exactly(Kind::kCentred ? 3 : 2),
+          .attributes = {Kind::rows()},
           .infer = infer_norm_grad<Kind>,
           .gradient = Gradient::of_decomposition(),
           .in_place = InPlace::over(0),

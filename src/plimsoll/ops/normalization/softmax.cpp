@@ -11,8 +11,8 @@
 namespace plimsoll::ops {
 namespace {
 
-std::int64_t axis_in(const ir::Attributes& attributes) {
-  return attributes.integer("axis", -1);
+std::int64_t axis_in(const AttributeReader& attributes) {
+  return attributes.integer("axis");
 }
 
 Result<std::vector<TensorType>> infer_softmax(const Call& call) {
@@ -105,6 +105,7 @@ OpDefinition forward_definition(std::string_view name, GradientRule gradient,
   return {.name = name,
           .inputs = exactly(1),
           .outputs = exactly(1),
+          .attributes = {attribute::integer("axis", -1)},
           .infer = infer_softmax,
           .gradient = Gradient(gradient),
           .in_place = InPlace::over(0),
@@ -120,6 +121,7 @@ OpDefinition backward_definition(std::string_view name, EvaluateRule evaluate,
   return {.name = name,
           .inputs = exactly(2),
           .outputs = exactly(1),
+          .attributes = {attribute::integer("axis", -1)},
           .infer = infer_softmax,
           .gradient = Gradient::of_decomposition(),
           .in_place = InPlace::over_any_of({{0, 0}, {0, 1}}),

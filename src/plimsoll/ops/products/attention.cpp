@@ -24,7 +24,7 @@ Call call_of(const Evaluation& e) {
   return Call(std::move(types), e.attributes);
 }
 
-Call call_of(std::span<const Var> inputs, const ir::Attributes& attributes) {
+Call call_of(std::span<const Var> inputs, const AttributeReader& attributes) {
   std::vector<const TensorType*> types;
   for (const Var& input : inputs) types.push_back(input ? &input.type() : nullptr);
   return Call(std::move(types), attributes);
@@ -99,7 +99,7 @@ std::vector<Var> attention_gradient(const Backward& g) {
   if (g.dy(0)) {
     std::vector<Var> inputs{g.dy(0), g.in(0), g.in(1), g.in(2), g.out(0), g.out(1)};
     if (mask) inputs.push_back(mask);
-    const auto adjoints = g.builder.call("attention_grad", std::move(inputs), g.attributes);
+    const auto adjoints = g.builder.call("attention_grad", std::move(inputs), g.attributes.given());
     std::copy(adjoints.begin(), adjoints.end(), out.begin());
   }
   if (g.dy(1)) {
@@ -180,7 +180,7 @@ std::vector<Var> qkv_gradient(const Backward& g) {
   if (g.dy(0)) {
     std::vector<Var> inputs{g.dy(0), g.in(0), g.out(0), g.out(1)};
     if (mask) inputs.push_back(mask);
-    out[0] = g.builder.call1("attention_qkv_grad", std::move(inputs), g.attributes);
+    out[0] = g.builder.call1("attention_qkv_grad", std::move(inputs), g.attributes.given());
   }
   if (g.dy(1)) {
     const auto [q, k, v] = thirds_of(g.in(0));
@@ -218,7 +218,7 @@ std::vector<Var> decompose_qkv_grad(const Decomposition& d) {
   const auto [q, k, v] = thirds_of(d.in(1));
   std::vector<Var> inputs{d.in(0), q, k, v, d.in(2), d.in(3)};
   if (d.inputs.size() > 4 && d.in(4)) inputs.push_back(d.in(4));
-  return {concat(d.builder.call("attention_grad", std::move(inputs), d.attributes), 2)};
+  return {concat(d.builder.call("attention_grad", std::move(inputs), d.attributes.given()), 2)};
 }
 
 Cost qkv_grad_cost(const Call& call, std::span<const TensorType> outputs) {
@@ -231,6 +231,8 @@ OpDefinition attention_definition(std::string_view name, Arity inputs, int outpu
   return {.name = name,
           .inputs = inputs,
           .outputs = exactly(outputs),
+          .attributes = {attribute::integer("heads", 1), attribute::integer("kv_heads"),
+                         attribute::real("scale"), attribute::integer("causal", 0)},
           .infer = infer,
           .gradient = gradient,
           .in_place = InPlace::never(),

@@ -10,10 +10,10 @@
 namespace plimsoll::ops {
 namespace {
 
-Status read_options(const ir::Attributes& attributes, AttentionSizes& sizes) {
-  sizes.heads = attributes.integer("heads", 1);
+Status read_options(const AttributeReader& attributes, AttentionSizes& sizes) {
+  sizes.heads = attributes.integer("heads");
   sizes.kv_heads = attributes.integer("kv_heads", sizes.heads);
-  sizes.causal = attributes.integer("causal", 0) != 0;
+  sizes.causal = attributes.integer("causal") != 0;
   if (sizes.heads < 1) return bad_input("heads is {}, expects at least 1", sizes.heads);
   if (sizes.kv_heads < 1 || sizes.heads % sizes.kv_heads != 0) {
     return bad_input("kv_heads is {}, expects a divisor of the {} heads", sizes.kv_heads,
@@ -22,7 +22,7 @@ Status read_options(const ir::Attributes& attributes, AttentionSizes& sizes) {
   return {};
 }
 
-Status read_scale(const ir::Attributes& attributes, AttentionSizes& sizes) {
+Status read_scale(const AttributeReader& attributes, AttentionSizes& sizes) {
   if (sizes.width < 1 || sizes.value_width < 1) return bad_input("heads have no features");
   sizes.scale = attributes.real("scale", 1.0 / std::sqrt(static_cast<double>(sizes.width)));
   if (!std::isfinite(sizes.scale))

@@ -2,6 +2,7 @@
 
 #include "plimsoll/base/checked.h"
 #include "plimsoll/ops/compose.h"
+#include "plimsoll/ops/definition/attribute_rules.h"
 #include "plimsoll/ops/definition/definitions.h"
 #include "plimsoll/ops/definition/expect.h"
 #include "plimsoll/ops/definition/rules.h"
@@ -27,11 +28,17 @@ ir::Attributes attributes_of(const ConvOptions& options, const ir::Shape& shape)
   return out;
 }
 
-bool with_bias(const ir::Attributes& attributes) {
-  return attributes.integer("bias", 0) != 0;
+// What the attributes of any of the four say.
+ConvOptions conv_options(const AttributeReader& attributes) {
+  return {attributes.integers("strides", {}), attributes.integers("pads", {}),
+          attributes.integers("dilations", {}), attributes.integer("group")};
 }
 
-ConvGeometry verified(const ir::Shape& x, const ir::Shape& w, const ir::Attributes& attributes) {
+bool with_bias(const AttributeReader& attributes) {
+  return attributes.integer("bias") != 0;
+}
+
+ConvGeometry verified(const ir::Shape& x, const ir::Shape& w, const AttributeReader& attributes) {
   auto geometry = conv_geometry(x, w, attributes);
   PLIMSOLL_CHECK(geometry.has_value(), "convolution was not verified: {}",
                  geometry.error().message);
@@ -45,7 +52,6 @@ Result<std::vector<TensorType>> infer_conv(const Call& call) {
   PLIMSOLL_TRY(const ConvGeometry geometry,
                conv_geometry(call.shape(0), call.shape(1), call.attributes()));
   if (call.has(2)) PLIMSOLL_RETURN_IF_ERROR(expect_shape(call, 2, {call.shape(1)[0]}));
-  PLIMSOLL_RETURN_IF_ERROR(expect_activation(call));
   return std::vector<TensorType>{{call.type(0).dtype, geometry.y_shape(), call.type(0).layout}};
 }
 
@@ -84,7 +90,7 @@ void evaluate_conv(const Evaluation& e) {
 
 Result<std::vector<TensorType>> infer_grad_input(const Call& call) {
   PLIMSOLL_RETURN_IF_ERROR(expect_one_float(call));
-  PLIMSOLL_TRY(const ir::Shape x, shape_attribute(call, "shape"));
+  PLIMSOLL_TRY(const ir::Shape x, shape_attribute(call.attributes(), "shape"));
   PLIMSOLL_TRY(const ConvGeometry geometry, conv_geometry(x, call.shape(1), call.attributes()));
   PLIMSOLL_RETURN_IF_ERROR(expect_shape(call, 0, geometry.y_shape()));
   return std::vector<TensorType>{{call.type(0).dtype, x, call.type(0).layout}};
@@ -112,7 +118,7 @@ void evaluate_grad_input(const Evaluation& e) {
 
 Result<std::vector<TensorType>> infer_grad_weight(const Call& call) {
   PLIMSOLL_RETURN_IF_ERROR(expect_one_float(call));
-  PLIMSOLL_TRY(const ir::Shape w, shape_attribute(call, "shape"));
+  PLIMSOLL_TRY(const ir::Shape w, shape_attribute(call.attributes(), "shape"));
   PLIMSOLL_TRY(const ConvGeometry geometry, conv_geometry(call.shape(0), w, call.attributes()));
   PLIMSOLL_RETURN_IF_ERROR(expect_shape(call, 1, geometry.y_shape()));
   std::vector<TensorType> out{{call.type(0).dtype, w, {}}};
@@ -178,7 +184,7 @@ Result<ir::Shape> transposed_shape(const Call& call) {
   if (static_cast<int>(extra.size()) != window.axes) {
     return bad_input("output_padding has {} numbers, expects {}", extra.size(), window.axes);
   }
-  const std::int64_t group = call.attributes().integer("group", 1);
+  const std::int64_t group = call.attributes().integer("group");
   const auto channels = checked_multiply(w[1], group);
   if (group < 1 || !channels)
     return bad_input("group is {}, expects a divisor of {} channels", group, x[1]);
@@ -225,10 +231,16 @@ void evaluate_transpose(const Evaluation& e) {
 }
 
 OpDefinition conv_definition(std::string_view name, Arity inputs, Arity outputs, InferRule infer,
-                             GradientRule gradient, CostRule cost, EvaluateRule evaluate) {
+                             GradientRule gradient, CostRule cost, EvaluateRule evaluate,
+                             std::vector<AttributeSpec> more) {
+  std::vector<AttributeSpec> attributes{attribute::integers("strides"), attribute::integers("pads"),
+                                        attribute::integers("dilations"),
+                                        attribute::integer("group", 1)};
+  attributes.insert(attributes.end(), more.begin(), more.end());
   return {.name = name,
           .inputs = inputs,
           .outputs = outputs,
+          .attributes = std::move(attributes),
           .infer = infer,
           .gradient = Gradient(gradient),
           .in_place = InPlace::never(),
@@ -239,11 +251,6 @@ OpDefinition conv_definition(std::string_view name, Arity inputs, Arity outputs,
 }
 
 }  // namespace
-
-ConvOptions conv_options(const ir::Attributes& attributes) {
-  return {attributes.integers("strides"), attributes.integers("pads"),
-          attributes.integers("dilations"), attributes.integer("group", 1)};
-}
 
 Var conv(Var x, Var w, Var bias, const ConvOptions& options) {
   std::vector<Var> inputs{x, w};
@@ -275,13 +282,16 @@ Var conv_transpose(Var x, Var w, Var bias, const ConvOptions& options,
 std::vector<OpDefinition> conv_definitions() {
   std::vector<OpDefinition> out = {
       conv_definition("conv", between(2, 3), exactly(1), infer_conv, conv_gradient, conv_cost,
-                      evaluate_conv),
+                      evaluate_conv, {activation_attribute()}),
       conv_definition("conv_grad_input", exactly(2), exactly(1), infer_grad_input,
-                      grad_input_gradient, grad_input_cost, evaluate_grad_input),
+                      grad_input_gradient, grad_input_cost, evaluate_grad_input,
+                      {attribute::integers("shape")}),
       conv_definition("conv_grad_weight", exactly(2), between(1, 2), infer_grad_weight,
-                      grad_weight_gradient, grad_weight_cost, evaluate_grad_weight),
+                      grad_weight_gradient, grad_weight_cost, evaluate_grad_weight,
+                      {attribute::integers("shape"), attribute::integer("bias", 0)}),
       conv_definition("conv_transpose", between(2, 3), exactly(1), infer_transpose,
-                      transpose_gradient, transpose_cost, evaluate_transpose),
+                      transpose_gradient, transpose_cost, evaluate_transpose,
+                      {attribute::integers("output_padding")}),
   };
   out.back().layout = LayoutRule::kPlain;
   return out;

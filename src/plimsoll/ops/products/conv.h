@@ -42,7 +42,4 @@ ConvWeightGradient conv_grad_weight(Var x, Var dy, ir::Shape w_shape, const Conv
 Var conv_transpose(Var x, Var w, Var bias = {}, const ConvOptions& options = {},
                    const ir::Ints& output_padding = {});
 
-// What the attributes of any of the four say.
-ConvOptions conv_options(const ir::Attributes& attributes);
-
 }  // namespace plimsoll::ops

@@ -46,7 +46,7 @@ double ConvGeometry::operations() const {
 }
 
 Result<ConvGeometry> conv_geometry(const ir::Shape& x, const ir::Shape& w,
-                                   const ir::Attributes& attributes) {
+                                   const AttributeReader& attributes) {
   if (x.rank() < 3 || x.rank() > 5)
     return bad_input("input has shape {}, expects a rank of 3 to 5", ir::to_string(x));
   if (w.rank() != x.rank()) {
@@ -55,7 +55,7 @@ Result<ConvGeometry> conv_geometry(const ir::Shape& x, const ir::Shape& w,
   }
   ConvGeometry out;
   PLIMSOLL_TRY(out.window, read_window(attributes, w.dims().subspan(2)));
-  out.group = attributes.integer("group", 1);
+  out.group = attributes.integer("group");
   if (out.group < 1 || w[0] % out.group != 0) {
     return bad_input("group is {}, expects a divisor of the weight's {} output channels", out.group,
                      w[0]);

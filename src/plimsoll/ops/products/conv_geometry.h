@@ -26,7 +26,7 @@ struct ConvGeometry {
 
 // Of x[N,C,...] and w[M,C/group,...], or why they do not fit.
 Result<ConvGeometry> conv_geometry(const ir::Shape& x, const ir::Shape& w,
-                                   const ir::Attributes& attributes);
+                                   const AttributeReader& attributes);
 
 // y += conv(x, w)
 void add_conv(const ConvGeometry& geometry, const double* x, const double* w, double* y);

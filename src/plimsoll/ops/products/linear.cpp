@@ -11,11 +11,11 @@
 namespace plimsoll::ops {
 namespace {
 
-bool is_turned(const ir::Attributes& attributes) {
-  return attributes.integer("trans_w", 0) != 0;
+bool is_turned(const AttributeReader& attributes) {
+  return attributes.integer("trans_w") != 0;
 }
-bool linear_with_bias(const ir::Attributes& attributes) {
-  return attributes.integer("bias", 0) != 0;
+bool linear_with_bias(const AttributeReader& attributes) {
+  return attributes.integer("bias") != 0;
 }
 
 std::int64_t last(const ir::Shape& shape) {
@@ -166,6 +166,7 @@ std::vector<OpDefinition> linear_definitions() {
   return {{.name = "linear",
            .inputs = between(2, 3),
            .outputs = exactly(1),
+           .attributes = {attribute::integer("trans_w", 0)},
            .infer = infer_linear,
            .gradient = Gradient(linear_gradient),
            .in_place = InPlace::never(),
@@ -176,6 +177,7 @@ std::vector<OpDefinition> linear_definitions() {
           {.name = "linear_grad_weight",
            .inputs = exactly(2),
            .outputs = between(1, 2),
+           .attributes = {attribute::integer("trans_w", 0), attribute::integer("bias", 0)},
            .infer = linear_infer_grad_weight,
            .gradient = Gradient(linear_grad_weight_gradient),
            .in_place = InPlace::never(),

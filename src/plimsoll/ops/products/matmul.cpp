@@ -9,8 +9,8 @@
 namespace plimsoll::ops {
 namespace {
 
-MatmulOptions options_of(const ir::Attributes& attributes) {
-  return {attributes.integer("trans_a", 0) != 0, attributes.integer("trans_b", 0) != 0};
+MatmulOptions options_of(const AttributeReader& attributes) {
+  return {attributes.integer("trans_a") != 0, attributes.integer("trans_b") != 0};
 }
 
 // Rows and columns of the last two axes, as the product sees them.
@@ -108,6 +108,7 @@ std::vector<OpDefinition> matmul_definitions() {
   return {{.name = "matmul",
            .inputs = exactly(2),
            .outputs = exactly(1),
+           .attributes = {attribute::integer("trans_a", 0), attribute::integer("trans_b", 0)},
            .infer = infer_matmul,
            .gradient = Gradient(matmul_gradient),
            .in_place = InPlace::never(),

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "plimsoll/base/checked.h"
+#include "plimsoll/ops/definition/attribute_rules.h"
 #include "plimsoll/ops/definition/definitions.h"
 #include "plimsoll/ops/definition/expect.h"
 #include "plimsoll/ops/definition/rules.h"
@@ -14,8 +15,8 @@ namespace {
 constexpr std::int64_t kByteIndex = 256;
 constexpr std::int64_t kMostPlaces = std::numeric_limits<std::int32_t>::max();
 
-bool ceil_mode(const ir::Attributes& attributes) {
-  return attributes.integer("ceil_mode", 0) != 0;
+bool ceil_mode(const AttributeReader& attributes) {
+  return attributes.integer("ceil_mode") != 0;
 }
 
 // Window and sizes of pooling a tensor of this shape.
@@ -32,10 +33,10 @@ struct Pooling {
   }
 };
 
-Result<Pooling> pooling_of(const ir::Shape& x, const ir::Attributes& attributes) {
+Result<Pooling> pooling_of(const ir::Shape& x, const AttributeReader& attributes) {
   if (x.rank() < 3 || x.rank() > 5)
     return bad_input("input has shape {}, expects a rank of 3 to 5", ir::to_string(x));
-  const ir::Ints kernel = attributes.integers("kernel");
+  const ir::Ints kernel = attributes.integers("kernel", {});
   if (static_cast<int>(kernel.size()) != x.rank() - 2) {
     return bad_input("kernel has {} extents, input {} expects {}", kernel.size(), ir::to_string(x),
                      x.rank() - 2);
@@ -62,7 +63,7 @@ Result<Pooling> pooling_of(const ir::Shape& x, const ir::Attributes& attributes)
   return out;
 }
 
-Pooling verified(const ir::Shape& x, const ir::Attributes& attributes) {
+Pooling verified(const ir::Shape& x, const AttributeReader& attributes) {
   auto pooling = pooling_of(x, attributes);
   PLIMSOLL_CHECK(pooling.has_value(), "pooling was not verified: {}", pooling.error().message);
   return *pooling;
@@ -86,10 +87,18 @@ void for_each_tap(const Pooling& p, Body body) {
                  });
 }
 
-ir::Attributes with_shape_of(const ir::Attributes& attributes, Var x) {
-  ir::Attributes out = attributes;
+ir::Attributes with_shape_of(const AttributeReader& attributes, Var x) {
+  ir::Attributes out = attributes.given();
   const ir::Shape shape = x.shape();
   out.set("shape", ir::Ints(shape.begin(), shape.end()));
+  return out;
+}
+
+ir::Attributes without_shape(const AttributeReader& attributes) {
+  ir::Attributes out;
+  for (const auto& [name, value] : attributes.given().entries()) {
+    if (name != "shape") out.set(name, value);
+  }
   return out;
 }
 
@@ -143,7 +152,7 @@ std::vector<Var> max_pool_gradient(const Backward& g) {
 
 Result<std::vector<TensorType>> infer_max_pool_grad(const Call& call) {
   PLIMSOLL_RETURN_IF_ERROR(expect_float(call, 0));
-  PLIMSOLL_TRY(const ir::Shape x, shape_attribute(call, "shape"));
+  PLIMSOLL_TRY(const ir::Shape x, shape_attribute(call.attributes(), "shape"));
   PLIMSOLL_TRY(const Pooling pooling, pooling_of(x, call.attributes()));
   PLIMSOLL_RETURN_IF_ERROR(expect_shape(call, 0, pooling.y));
   PLIMSOLL_RETURN_IF_ERROR(expect_dtype(call, 1, pooling.index));
@@ -160,7 +169,8 @@ void evaluate_max_pool_grad(const Evaluation& e) {
 }
 
 std::vector<Var> max_pool_grad_gradient(const Backward& g) {
-  return {g.builder.call1("max_pool_select", {g.dy(), g.in(1)}, g.attributes), Var()};
+  return {g.builder.call1("max_pool_select", {g.dy(), g.in(1)}, without_shape(g.attributes)),
+          Var()};
 }
 
 Result<std::vector<TensorType>> infer_max_pool_select(const Call& call) {
@@ -185,8 +195,8 @@ std::vector<Var> max_pool_select_gradient(const Backward& g) {
 
 // How many elements each result of one plane is the mean of; zero where a window sees no data at
 // all.
-std::vector<double> divisors(const Pooling& p, const ir::Attributes& attributes) {
-  const bool with_pads = attributes.integer("count_include_pad", 0) != 0;
+std::vector<double> divisors(const Pooling& p, const AttributeReader& attributes) {
+  const bool with_pads = attributes.integer("count_include_pad") != 0;
   std::vector<double> out(static_cast<std::size_t>(elements(p.results)), 1.0);
   std::array<std::vector<double>, kVolumeAxes> along;
   for (std::size_t axis = 0; axis < kVolumeAxes; ++axis) {
@@ -209,7 +219,6 @@ std::vector<double> divisors(const Pooling& p, const ir::Attributes& attributes)
 
 Result<std::vector<TensorType>> infer_avg_pool(const Call& call) {
   PLIMSOLL_RETURN_IF_ERROR(expect_float(call, 0));
-  if (call.attributes().has("dilations")) return bad_input("takes no dilations");
   PLIMSOLL_TRY(const Pooling pooling, pooling_of(call.shape(0), call.attributes()));
   return std::vector<TensorType>{{call.type(0).dtype, pooling.y, call.type(0).layout}};
 }
@@ -233,8 +242,7 @@ std::vector<Var> avg_pool_gradient(const Backward& g) {
 
 Result<std::vector<TensorType>> infer_avg_pool_grad(const Call& call) {
   PLIMSOLL_RETURN_IF_ERROR(expect_float(call, 0));
-  if (call.attributes().has("dilations")) return bad_input("takes no dilations");
-  PLIMSOLL_TRY(const ir::Shape x, shape_attribute(call, "shape"));
+  PLIMSOLL_TRY(const ir::Shape x, shape_attribute(call.attributes(), "shape"));
   PLIMSOLL_TRY(const Pooling pooling, pooling_of(x, call.attributes()));
   PLIMSOLL_RETURN_IF_ERROR(expect_shape(call, 0, pooling.y));
   return std::vector<TensorType>{{call.type(0).dtype, x, call.type(0).layout}};
@@ -251,7 +259,7 @@ void evaluate_avg_pool_grad(const Evaluation& e) {
 }
 
 std::vector<Var> avg_pool_grad_gradient(const Backward& g) {
-  return {g.builder.call1("avg_pool", {g.dy()}, g.attributes)};
+  return {g.builder.call1("avg_pool", {g.dy()}, without_shape(g.attributes))};
 }
 
 OpDefinition pool_definition(std::string_view name, int inputs, int outputs, InferRule infer,
@@ -290,17 +298,29 @@ Var avg_pool(Var x, const PoolOptions& options) {
 }
 
 std::vector<OpDefinition> pool_definitions() {
+  const AttributeSpec kernel = attribute::integers("kernel");
+  const AttributeSpec strides = attribute::integers("strides");
+  const AttributeSpec pads = attribute::integers("pads");
+  const AttributeSpec dilations = attribute::integers("dilations");
+  const AttributeSpec ceil = attribute::integer("ceil_mode", 0);
+  const AttributeSpec counted = attribute::integer("count_include_pad", 0);
+  const AttributeSpec shape = attribute::integers("shape");
   return {
       pool_definition("max_pool", 1, 2, infer_max_pool, max_pool_gradient, pool_cost,
-                      evaluate_max_pool),
+                      evaluate_max_pool)
+          .having({kernel, strides, pads, dilations, ceil}),
       pool_definition("max_pool_grad", 2, 1, infer_max_pool_grad, max_pool_grad_gradient,
-                      max_grad_cost, evaluate_max_pool_grad),
+                      max_grad_cost, evaluate_max_pool_grad)
+          .having({kernel, strides, pads, dilations, ceil, shape}),
       pool_definition("max_pool_select", 2, 1, infer_max_pool_select, max_pool_select_gradient,
-                      bytes_cost, evaluate_max_pool_select),
+                      bytes_cost, evaluate_max_pool_select)
+          .having({kernel, strides, pads, dilations, ceil}),
       pool_definition("avg_pool", 1, 1, infer_avg_pool, avg_pool_gradient, pool_cost,
-                      evaluate_avg_pool),
+                      evaluate_avg_pool)
+          .having({kernel, strides, pads, ceil, counted}),
       pool_definition("avg_pool_grad", 1, 1, infer_avg_pool_grad, avg_pool_grad_gradient,
-                      avg_grad_cost, evaluate_avg_pool_grad),
+                      avg_grad_cost, evaluate_avg_pool_grad)
+          .having({kernel, strides, pads, ceil, counted, shape}),
   };
 }
 

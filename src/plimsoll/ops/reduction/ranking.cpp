@@ -6,6 +6,7 @@
 
 #include "plimsoll/ops/definition/attribute_rules.h"
 #include "plimsoll/ops/definition/definitions.h"
+#include "plimsoll/ops/definition/presets.h"
 #include "plimsoll/ops/definition/rules.h"
 #include "plimsoll/ops/elementwise/cast.h"
 #include "plimsoll/ops/movement/indexing.h"
@@ -15,8 +16,8 @@ namespace {
 
 Result<std::vector<TensorType>> infer_arg(const Call& call) {
   const ir::Shape& x = call.shape(0);
-  PLIMSOLL_TRY(const int axis, normal_axis(call.attributes().integer("axis", 0), x.rank()));
-  const bool keepdims = call.attributes().integer("keepdims", 0) != 0;
+  PLIMSOLL_TRY(const int axis, normal_axis(call.attributes().integer("axis"), x.rank()));
+  const bool keepdims = call.attributes().integer("keepdims") != 0;
   ir::Shape out;
   for (int i = 0; i < x.rank(); ++i) {
     if (i != axis) out.push_back(x[i]);
@@ -52,8 +53,8 @@ void for_each_line(const ir::Shape& x, int axis, Body body) {
 
 void evaluate_arg(const Evaluation& e, bool largest) {
   const Array& x = e.in(0);
-  const int axis = *normal_axis(e.attributes.integer("axis", 0), x.type.shape.rank());
-  const bool last = e.attributes.integer("last", 0) != 0;
+  const int axis = *normal_axis(e.attributes.integer("axis"), x.type.shape.rank());
+  const bool last = e.attributes.integer("last") != 0;
   for_each_line(x.type.shape, axis,
                 [&](std::int64_t line, std::int64_t first, std::int64_t stride) {
                   std::int64_t best = 0;
@@ -78,7 +79,7 @@ void evaluate_argmin(const Evaluation& e) {
 Result<std::vector<TensorType>> infer_top_k(const Call& call) {
   const ir::Shape& x = call.shape(0);
   PLIMSOLL_TRY(const std::int64_t k, required_integer(call.attributes(), "k"));
-  PLIMSOLL_TRY(const int axis, normal_axis(call.attributes().integer("axis", -1), x.rank()));
+  PLIMSOLL_TRY(const int axis, normal_axis(call.attributes().integer("axis"), x.rank()));
   if (k < 0 || k > x[axis]) return bad_input("k is {}, axis {} has {} elements", k, axis, x[axis]);
   ir::Shape out = x;
   out[axis] = k;
@@ -87,8 +88,8 @@ Result<std::vector<TensorType>> infer_top_k(const Call& call) {
 
 void evaluate_top_k(const Evaluation& e) {
   const Array& x = e.in(0);
-  const int axis = *normal_axis(e.attributes.integer("axis", -1), x.type.shape.rank());
-  const bool largest = e.attributes.integer("largest", 1) != 0;
+  const int axis = *normal_axis(e.attributes.integer("axis"), x.type.shape.rank());
+  const bool largest = e.attributes.integer("largest") != 0;
   const std::int64_t k = e.out(0).type.shape[axis];
   std::vector<std::int64_t> order(
       static_cast<std::size_t>(x.elements() == 0 ? 0 : x.type.shape[axis]));
@@ -110,14 +111,14 @@ void evaluate_top_k(const Evaluation& e) {
 }
 
 std::vector<Var> top_k_gradient(const Backward& g) {
-  const int axis = static_cast<int>(g.attributes.integer("axis", -1));
+  const int axis = static_cast<int>(g.attributes.integer("axis"));
   return {scatter_elements(zeros_like(g.in(0)), g.out(1), g.dy(), axis, "add")};
 }
 
 // log2(extent) comparisons an element.
 Cost sort_cost(const Call& call, std::span<const TensorType> outputs) {
   Cost cost = bytes_cost(call, outputs);
-  const int axis = *normal_axis(call.attributes().integer("axis", -1), call.shape(0).rank());
+  const int axis = *normal_axis(call.attributes().integer("axis"), call.shape(0).rank());
   const auto extent = static_cast<double>(std::max<std::int64_t>(call.shape(0)[axis], 2));
   cost.operations = static_cast<double>(call.shape(0).elements()) * std::log2(extent);
   return cost;
@@ -130,16 +131,9 @@ Cost scan_cost(const Call& call, std::span<const TensorType> outputs) {
 }
 
 OpDefinition arg_definition(std::string_view name, EvaluateRule evaluate) {
-  return {.name = name,
-          .inputs = exactly(1),
-          .outputs = exactly(1),
-          .infer = infer_arg,
-          .gradient = Gradient::none(),
-          .in_place = InPlace::never(),
-          .cost = scan_cost,
-          .recompute = Recompute::kCheap,
-          .layout = LayoutRule::kPlain,
-          .evaluate = evaluate};
+  return moving_definition(name, 1, infer_arg, Gradient::none(), evaluate, scan_cost)
+      .having({attribute::integer("axis", 0), attribute::integer("keepdims", 0),
+               attribute::integer("last", 0)});
 }
 
 Var arg(std::string_view op, Var x, int axis, bool keepdims, bool last) {
@@ -171,6 +165,8 @@ std::vector<OpDefinition> ranking_definitions() {
       {.name = "top_k",
        .inputs = exactly(1),
        .outputs = exactly(2),
+       .attributes = {attribute::integer("k"), attribute::integer("axis", -1),
+                      attribute::integer("largest", 1)},
        .infer = infer_top_k,
        .gradient = Gradient(top_k_gradient),
        .in_place = InPlace::never(),

@@ -5,7 +5,7 @@
 
 #include "plimsoll/ops/definition/attribute_rules.h"
 #include "plimsoll/ops/definition/definitions.h"
-#include "plimsoll/ops/definition/moving_definition.h"
+#include "plimsoll/ops/definition/presets.h"
 #include "plimsoll/ops/definition/rules.h"
 #include "plimsoll/ops/elementwise/binary.h"
 #include "plimsoll/ops/elementwise/cast.h"
@@ -17,7 +17,7 @@ namespace plimsoll::ops {
 namespace {
 
 // The input's shape with the reduced extents 1: the result before `keepdims` decides.
-Result<ir::Shape> kept_shape(const ir::Shape& x, const ir::Attributes& attributes) {
+Result<ir::Shape> kept_shape(const ir::Shape& x, const AttributeReader& attributes) {
   PLIMSOLL_TRY(const std::vector<int> axes, axes_attribute(attributes, "axes", x.rank()));
   ir::Shape out = x;
   for (const int axis : axes) out[axis] = 1;
@@ -32,8 +32,7 @@ Result<std::vector<TensorType>> infer_reduce(const Call& call) {
   }
   PLIMSOLL_TRY(const std::vector<int> axes, axes_attribute(call.attributes(), "axes", x.rank()));
   PLIMSOLL_TRY(const ir::Shape kept, kept_shape(x, call.attributes()));
-  if (call.attributes().integer("keepdims", 0) != 0)
-    return std::vector{TensorType{dtype, kept, {}}};
+  if (call.attributes().integer("keepdims") != 0) return std::vector{TensorType{dtype, kept, {}}};
   ir::Shape out;
   for (int axis = 0; axis < x.rank(); ++axis) {
     if (std::find(axes.begin(), axes.end(), axis) == axes.end()) out.push_back(x[axis]);
@@ -151,7 +150,7 @@ std::vector<Var> mean_gradient(const Backward& g) {
 
 std::vector<Var> extreme_gradient(const Backward& g) {
   const Var is_extreme = cast(equal(g.in(0), with_kept_axes(g, g.out(0))), g.dy().dtype());
-  const Var count = g.builder.call1("reduce_sum", {is_extreme}, g.attributes);
+  const Var count = g.builder.call1("reduce_sum", {is_extreme}, g.attributes.given());
   return {is_extreme * with_kept_axes(g, g.dy() / count)};
 }
 
@@ -161,8 +160,9 @@ std::vector<Var> prod_gradient(const Backward& g) {
   const Var is_zero = equal(x, number(x, 0));
   const Var nonzero = where(is_zero, number(x, 1), x);
   const Var zero = cast(is_zero, x.dtype());
-  const Var product = with_kept_axes(g, g.builder.call1("reduce_prod", {nonzero}, g.attributes));
-  const Var zeros = with_kept_axes(g, g.builder.call1("reduce_sum", {zero}, g.attributes));
+  const Var product =
+      with_kept_axes(g, g.builder.call1("reduce_prod", {nonzero}, g.attributes.given()));
+  const Var zeros = with_kept_axes(g, g.builder.call1("reduce_sum", {zero}, g.attributes.given()));
   const Var alone = cast(equal(zeros, zero), x.dtype());
   return {with_kept_axes(g, g.dy()) * (product / nonzero) * alone};
 }
@@ -175,7 +175,8 @@ Cost reduce_cost(const Call& call, std::span<const TensorType> outputs) {
 
 OpDefinition reduce_definition(std::string_view name, InferRule infer, GradientRule gradient,
                                EvaluateRule evaluate) {
-  return moving_definition(name, infer, gradient, evaluate, reduce_cost);
+  return moving_definition(name, 1, infer, Gradient(gradient), evaluate, reduce_cost)
+      .having({attribute::integers("axes"), attribute::integer("keepdims", 0)});
 }
 
 Var reduce(std::string_view op, Var x, const ir::Ints& axes, bool keepdims) {

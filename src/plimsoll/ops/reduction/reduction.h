@@ -12,7 +12,7 @@
 // refused. Sums are taken in double precision here; a kernel may use fp32 for narrower types.
 #pragma once
 
-#include "plimsoll/ops/builder.h"
+#include "plimsoll/ops/operator_function.h"
 
 namespace plimsoll::ops {
 
@@ -28,6 +28,6 @@ Var mean(Var x);
 // Exclusive: element i is not in its own sum. Reverse: from the end.
 Var cumsum(Var x, int axis, bool exclusive = false, bool reverse = false);
 // A scalar of fp32 (fp64 for fp64).
-Var sum_squares(Var x);
+PLIMSOLL_OPERATOR_OF_ONE(sum_squares)
 
 }  // namespace plimsoll::ops

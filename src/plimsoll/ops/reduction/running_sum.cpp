@@ -12,7 +12,7 @@ Result<std::vector<TensorType>> infer_cumsum(const Call& call) {
   if (dtype == ir::DType::kBool || dtype == ir::DType::kBit) {
     return bad_input("input is {}, expects numbers; cast it", ir::name(dtype));
   }
-  PLIMSOLL_RETURN_IF_ERROR(normal_axis(call.attributes().integer("axis", 0), call.shape(0).rank()));
+  PLIMSOLL_RETURN_IF_ERROR(normal_axis(call.attributes().integer("axis"), call.shape(0).rank()));
   return std::vector{TensorType{dtype, call.shape(0), {}}};
 }
 
@@ -39,9 +39,9 @@ void evaluate_cumsum(const Evaluation& e) {
   const Array& x = e.in(0);
   const ir::Shape& shape = x.type.shape;
   if (shape.elements() == 0) return;
-  const int axis = *normal_axis(e.attributes.integer("axis", 0), shape.rank());
-  const bool exclusive = e.attributes.integer("exclusive", 0) != 0;
-  const bool reverse = e.attributes.integer("reverse", 0) != 0;
+  const int axis = *normal_axis(e.attributes.integer("axis"), shape.rank());
+  const bool exclusive = e.attributes.integer("exclusive") != 0;
+  const bool reverse = e.attributes.integer("reverse") != 0;
   const std::int64_t inner = shape.elements(axis + 1, shape.rank());
   const std::int64_t count = shape[axis];
   for (std::int64_t line = 0; line < shape.elements() / count; ++line) {
@@ -57,9 +57,8 @@ void evaluate_cumsum(const Evaluation& e) {
 }
 
 std::vector<Var> cumsum_gradient(const Backward& g) {
-  return {cumsum(g.dy(), static_cast<int>(g.attributes.integer("axis", 0)),
-                 g.attributes.integer("exclusive", 0) != 0,
-                 g.attributes.integer("reverse", 0) == 0)};
+  return {cumsum(g.dy(), static_cast<int>(g.attributes.integer("axis")),
+                 g.attributes.integer("exclusive") != 0, g.attributes.integer("reverse") == 0)};
 }
 
 Result<std::vector<TensorType>> infer_sum_squares(const Call& call) {
@@ -91,15 +90,13 @@ Var cumsum(Var x, int axis, bool exclusive, bool reverse) {
                             {"reverse", std::int64_t{reverse}}});
 }
 
-Var sum_squares(Var x) {
-  return x.builder().call1("sum_squares", {x});
-}
-
 std::vector<OpDefinition> running_sum_definitions() {
   return {
       {.name = "cumsum",
        .inputs = exactly(1),
        .outputs = exactly(1),
+       .attributes = {attribute::integer("axis", 0), attribute::integer("exclusive", 0),
+                      attribute::integer("reverse", 0)},
        .infer = infer_cumsum,
        .gradient = Gradient(cumsum_gradient),
        .in_place = InPlace::over(0),

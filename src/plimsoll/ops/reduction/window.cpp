@@ -24,11 +24,14 @@ std::int64_t elements(const Volume& volume) {
   return volume[0] * volume[1] * volume[2];
 }
 
-Result<Window> read_window(const ir::Attributes& attributes, std::span<const std::int64_t> kernel) {
+Result<Window> read_window(const AttributeReader& attributes,
+                           std::span<const std::int64_t> kernel) {
   const std::size_t axes = kernel.size();
   if (axes < 1 || axes > kVolumeAxes) return bad_input("has {} spatial axes, expects 1 to 3", axes);
-  const ir::Ints strides = attributes.integers("strides", ir::Ints(axes, 1));
-  const ir::Ints dilations = attributes.integers("dilations", ir::Ints(axes, 1));
+  const ir::Ints ones(axes, 1);
+  const ir::Ints strides = attributes.integers("strides", ones);
+  const ir::Ints dilations =
+      attributes.declares("dilations") ? attributes.integers("dilations", ones) : ones;
   const ir::Ints pads = attributes.integers("pads", ir::Ints(2 * axes, 0));
   PLIMSOLL_RETURN_IF_ERROR(check_numbers("kernel", kernel, axes, 1));
   PLIMSOLL_RETURN_IF_ERROR(check_numbers("strides", strides, axes, 1));

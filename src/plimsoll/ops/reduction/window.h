@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "plimsoll/base/result.h"
-#include "plimsoll/ir/attributes.h"
 #include "plimsoll/ir/shape.h"
+#include "plimsoll/ops/definition/attribute_spec.h"
 
 namespace plimsoll::ops {
 
@@ -38,8 +38,9 @@ struct Window {
   std::int64_t reach(std::size_t axis) const { return dilations[axis] * (kernel[axis] - 1) + 1; }
 };
 
-// Reads strides, pads and dilations (absent: 1, 0, 1) for a kernel of these extents.
-Result<Window> read_window(const ir::Attributes& attributes, std::span<const std::int64_t> kernel);
+// Reads strides, pads and, where the operator has them, dilations (absent: 1, 0, 1) for a kernel of
+// these extents.
+Result<Window> read_window(const AttributeReader& attributes, std::span<const std::int64_t> kernel);
 
 // The axes behind batch and channels of a shape of rank 3 to 5.
 Volume volume_of(const ir::Shape& shape);

@@ -9,8 +9,6 @@
 namespace plimsoll::ops {
 namespace {
 
-constexpr double kAdamwDecay = 0.01;
-
 // What an update reads besides the weight, in order: gradient, moments, step, scale.
 struct UpdateForm {
   int moments;
@@ -46,8 +44,8 @@ double decayed(double gradient, double decay, double weight) {
 }
 
 void evaluate_sgd(const Evaluation& e) {
-  const double lr = e.attributes.real("lr", 0);
-  const double decay = e.attributes.real("weight_decay", 0);
+  const double lr = e.attributes.real("lr");
+  const double decay = e.attributes.real("weight_decay");
   const double scale = scale_of(e, {0, false});
   for (std::size_t i = 0; i < e.in(0).reals.size(); ++i) {
     const double w = e.in(0).reals[i];
@@ -56,9 +54,9 @@ void evaluate_sgd(const Evaluation& e) {
 }
 
 void evaluate_momentum(const Evaluation& e) {
-  const double lr = e.attributes.real("lr", 0);
-  const double decay = e.attributes.real("weight_decay", 0);
-  const double keep = e.attributes.real("momentum", 0.9);
+  const double lr = e.attributes.real("lr");
+  const double decay = e.attributes.real("weight_decay");
+  const double keep = e.attributes.real("momentum");
   const double scale = scale_of(e, {1, false});
   for (std::size_t i = 0; i < e.in(0).reals.size(); ++i) {
     const double w = e.in(0).reals[i];
@@ -70,11 +68,11 @@ void evaluate_momentum(const Evaluation& e) {
 
 template <bool kDecoupled>
 void evaluate_adam(const Evaluation& e) {
-  const double lr = e.attributes.real("lr", 0);
-  const double beta1 = e.attributes.real("beta1", 0.9);
-  const double beta2 = e.attributes.real("beta2", 0.999);
-  const double epsilon = e.attributes.real("epsilon", 1e-8);
-  const double decay = e.attributes.real("weight_decay", kDecoupled ? kAdamwDecay : 0);
+  const double lr = e.attributes.real("lr");
+  const double beta1 = e.attributes.real("beta1");
+  const double beta2 = e.attributes.real("beta2");
+  const double epsilon = e.attributes.real("epsilon");
+  const double decay = e.attributes.real("weight_decay");
   const double scale = scale_of(e, {2, true});
   const auto step = static_cast<double>(e.in(4).integers[0]);
   const double rate = lr / (1 - std::pow(beta1, step));
@@ -103,7 +101,7 @@ Result<std::vector<TensorType>> infer_increment(const Call& call) {
 }
 
 void evaluate_increment(const Evaluation& e) {
-  const auto by = static_cast<std::uint64_t>(e.attributes.integer("by", 1));
+  const auto by = static_cast<std::uint64_t>(e.attributes.integer("by"));
   for (std::size_t i = 0; i < e.in(0).integers.size(); ++i) {
     e.out().integers[i] =
         static_cast<std::int64_t>(static_cast<std::uint64_t>(e.in(0).integers[i]) + by);
@@ -186,22 +184,29 @@ Var increment(Var counter, std::int64_t by) {
   return counter.builder().call1("increment", {counter}, {{"by", by}});
 }
 
-Var accumulate(Var sum, Var g) {
-  return sum.builder().call1("accumulate", {sum, g});
-}
-
 std::vector<OpDefinition> update_definitions() {
+  const auto adam_attributes = [](double decay) -> std::vector<AttributeSpec> {
+    return {attribute::real("lr", 0), attribute::real("beta1", 0.9),
+            attribute::real("beta2", 0.999), attribute::real("epsilon", 1e-8),
+            attribute::real("weight_decay", decay)};
+  };
   return {
       update_definition("sgd", between(2, 3), {{0, 0}}, infer_update<0, false>, update_cost<5>,
-                        evaluate_sgd),
+                        evaluate_sgd)
+          .having({attribute::real("lr", 0), attribute::real("weight_decay", 0)}),
       update_definition("momentum", between(3, 4), {{0, 0}, {1, 2}}, infer_update<1, false>,
-                        update_cost<7>, evaluate_momentum),
+                        update_cost<7>, evaluate_momentum)
+          .having({attribute::real("lr", 0), attribute::real("weight_decay", 0),
+                   attribute::real("momentum", 0.9)}),
       update_definition("adam", between(5, 6), {{0, 0}, {1, 2}, {2, 3}}, infer_update<2, true>,
-                        update_cost<16>, evaluate_adam<false>),
+                        update_cost<16>, evaluate_adam<false>)
+          .having(adam_attributes(0)),
       update_definition("adamw", between(5, 6), {{0, 0}, {1, 2}, {2, 3}}, infer_update<2, true>,
-                        update_cost<16>, evaluate_adam<true>),
+                        update_cost<16>, evaluate_adam<true>)
+          .having(adam_attributes(0.01)),
       update_definition("increment", exactly(1), {{0, 0}}, infer_increment, elementwise_cost,
-                        evaluate_increment),
+                        evaluate_increment)
+          .having({attribute::integer("by", 1)}),
       update_definition("accumulate", exactly(2), {{0, 0}}, infer_accumulate, elementwise_cost,
                         evaluate_accumulate),
   };

@@ -12,7 +12,7 @@
 // The step t is a counter that was already counted up: 1 in the first step.
 #pragma once
 
-#include "plimsoll/ops/builder.h"
+#include "plimsoll/ops/operator_function.h"
 
 namespace plimsoll::ops {
 
@@ -36,6 +36,6 @@ Updated momentum(Var w, Var g, Var m, const UpdateOptions& options, Var scale = 
 Updated adam(Var w, Var g, Var m, Var v, Var step, const UpdateOptions& options, Var scale = {});
 Updated adamw(Var w, Var g, Var m, Var v, Var step, const UpdateOptions& options, Var scale = {});
 Var increment(Var counter, std::int64_t by = 1);
-Var accumulate(Var sum, Var g);
+PLIMSOLL_OPERATOR_OF_TWO(accumulate)
 
 }  // namespace plimsoll::ops

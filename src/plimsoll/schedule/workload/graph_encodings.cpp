@@ -8,6 +8,7 @@
 #include "plimsoll/base/comma_list.h"
 #include "plimsoll/codec/compressed_buffer.h"
 #include "plimsoll/ops/elementwise/fused_relu.h"
+#include "plimsoll/ops/registry.h"
 #include "plimsoll/schedule/workload/tensor_alignment.h"
 
 namespace plimsoll::schedule {
@@ -34,10 +35,10 @@ Encoding encoding(const codec::Codec& codec, const ir::TensorType& type, double 
 double zeros_of(const ir::Graph& graph, const ir::Node& maker, ValueId value) {
   if (maker.outputs.front() != value) return 0;
   if (maker.op == "relu" || maker.op == "add_relu") return kReluZeros;
-  if (ops::has_relu(maker.attributes)) return kReluZeros;
-  if (maker.op == "clip" && maker.attributes.real("min", -1) == 0) return kReluZeros;
+  if (ops::has_relu(ops::attributes_of(maker))) return kReluZeros;
+  if (maker.op == "clip" && ops::attributes_of(maker).real("min") == 0) return kReluZeros;
   if (maker.op != "dropout") return 0;
-  const double dropped = std::max(0.0, maker.attributes.real("ratio", 0.5) - kMargin);
+  const double dropped = std::max(0.0, ops::attributes_of(maker).real("ratio") - kMargin);
   const ir::Value& before = graph.value(maker.inputs.front());
   const double already = before.producer.valid()
                              ? zeros_of(graph, graph.node(before.producer), maker.inputs.front())

@@ -113,9 +113,16 @@ Status rotary_embedding(OperatorCall& call) {
 }  // namespace
 
 std::vector<Operator> attention_operators() {
-  return {{"Attention", attention},
-          {"RotaryEmbedding", rotary_embedding},
-          {"FlexAttention", flex_attention, {}, false, "ai.onnx.preview"}};
+  return {{"Attention", attention,
+           "is_causal kv_num_heads left_window_size q_num_heads qk_matmul_output_mode "
+           "right_window_size scale softcap softmax_precision"},
+          {"RotaryEmbedding", rotary_embedding, "interleaved num_heads rotary_embedding_dim"},
+          {"FlexAttention",
+           flex_attention,
+           "prob_mod scale score_mod softmax_precision",
+           {},
+           false,
+           "ai.onnx.preview"}};
 }
 
 }  // namespace plimsoll::model::onnx

@@ -225,10 +225,32 @@ Status group_query_attention(OperatorCall& call) {
 
 std::vector<Operator> contrib_attention_operators() {
   return {
-      {"Attention", packed_attention, {}, true, kContribAttention},
-      {"MultiHeadAttention", multi_head_attention, {}, true, kContribAttention},
-      {"GroupQueryAttention", group_query_attention, {}, true, kContribAttention},
-      {"RotaryEmbedding", contrib_rotary, {}, true, kContribAttention},
+      {"Attention",
+       packed_attention,
+       "do_rotary mask_filter_value num_heads past_present_share_buffer qkv_hidden_sizes "
+       "rotary_embedding_dim scale unidirectional",
+       {},
+       true,
+       kContribAttention},
+      {"MultiHeadAttention",
+       multi_head_attention,
+       "mask_filter_value num_heads scale unidirectional",
+       {},
+       true,
+       kContribAttention},
+      {"GroupQueryAttention",
+       group_query_attention,
+       "do_rotary kv_num_heads local_window_size num_heads rotary_interleaved scale smooth_softmax "
+       "softcap",
+       {},
+       true,
+       kContribAttention},
+      {"RotaryEmbedding",
+       contrib_rotary,
+       "interleaved is_packed_batching num_heads rotary_embedding_dim scale",
+       {},
+       true,
+       kContribAttention},
   };
 }
 

@@ -171,14 +171,19 @@ Status no_strings(OperatorCall&) {
 
 std::vector<Operator> control_operators() {
   return {
-      {"If", if_then_else, {}, false},
-      {"Loop", loop, {}, false},
-      {"Scan", scan, {}, false},
-      {"StringNormalizer", no_strings, {}, false},
-      {"StringConcat", no_strings, {}, false},
-      {"StringSplit", no_strings, {}, false},
-      {"RegexFullMatch", no_strings, {}, false},
-      {"TfIdfVectorizer", no_strings, {}, false},
+      {"If", if_then_else, "else_branch then_branch", {}, false},
+      {"Loop", loop, "body", {}, false},
+      {"Scan",
+       scan,
+       "body num_scan_inputs scan_input_axes scan_input_directions scan_output_axes "
+       "scan_output_directions",
+       {},
+       false},
+      {"StringNormalizer", no_strings, {}, {}, false},
+      {"StringConcat", no_strings, {}, {}, false},
+      {"StringSplit", no_strings, {}, {}, false},
+      {"RegexFullMatch", no_strings, {}, {}, false},
+      {"TfIdfVectorizer", no_strings, {}, {}, false},
   };
 }
 

@@ -156,10 +156,10 @@ Status causal_conv_with_state(OperatorCall& call) {
 }  // namespace
 
 std::vector<Operator> convolution_operators() {
-  return {{"Conv", conv},
-          {"ConvTranspose", conv_transpose},
-          {"Col2Im", col2im},
-          {"CausalConvWithState", causal_conv_with_state}};
+  return {{"Conv", conv, "auto_pad dilations group kernel_shape pads strides"},
+          same("conv_transpose", conv_transpose, "auto_pad kernel_shape output_shape"),
+          {"Col2Im", col2im, "dilations pads strides"},
+          {"CausalConvWithState", causal_conv_with_state, "activation"}};
 }
 
 }  // namespace plimsoll::model::onnx

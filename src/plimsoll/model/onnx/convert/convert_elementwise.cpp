@@ -1,4 +1,5 @@
 // Operators that work element by element.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -16,6 +17,7 @@ Status unary(OperatorCall& call) {
 }
 
 // Before operator set 7 the second operand was placed by `axis` when `broadcast` was set.
+constexpr std::string_view kPlacement = "axis broadcast";
 Var second_operand(OperatorCall& call) {
   const Var b = call.in(1);
   if (call.version() >= 7 || call.integer("broadcast", 0) == 0 || !call.has_attribute("axis"))
@@ -115,33 +117,6 @@ Status bit_shift(OperatorCall& call) {
   return {};
 }
 
-// One row per activation with constants: the attribute's name and its default.
-Status with_alpha(OperatorCall& call, double alpha) {
-  call.out(
-      0, call.builder().call1(call.target(), {call.in(0)}, {{"alpha", call.real("alpha", alpha)}}));
-  return {};
-}
-Status leaky_relu(OperatorCall& call) {
-  return with_alpha(call, 0.01F);
-}
-Status alpha_of_one(OperatorCall& call) {
-  return with_alpha(call, 1);
-}
-
-Status selu(OperatorCall& call) {
-  call.out(0, call.builder().call1("selu", {call.in(0)},
-                                   {{"alpha", call.real("alpha", 1.67326319217681884765625)},
-                                    {"gamma", call.real("gamma", 1.05070102214813232421875)}}));
-  return {};
-}
-
-Status hard_sigmoid(OperatorCall& call) {
-  call.out(0, call.builder().call1(
-                  "hard_sigmoid", {call.in(0)},
-                  {{"alpha", call.real("alpha", 0.2F)}, {"beta", call.real("beta", 0.5)}}));
-  return {};
-}
-
 Status shrink(OperatorCall& call) {
   const double lambd = call.real("lambd", 0.5);
   const double bias = call.real("bias", 0);
@@ -154,12 +129,6 @@ Status shrink(OperatorCall& call) {
   const Var real = cast_to(x, DType::kF64);
   call.out(0,
            cast_to(builder.call1("shrink", {real}, {{"lambd", lambd}, {"bias", bias}}), x.dtype()));
-  return {};
-}
-
-Status gelu(OperatorCall& call) {
-  call.out(0, call.builder().call1("gelu", {call.in(0)},
-                                   {{"approximate", call.text("approximate", "none")}}));
   return {};
 }
 
@@ -288,11 +257,6 @@ Status cast_like(OperatorCall& call) {
   return {};
 }
 
-Status where(OperatorCall& call) {
-  call.out(0, call.builder().call1("where", {call.in(0), call.in(1), call.in(2)}));
-  return {};
-}
-
 Status bit_cast(OperatorCall& call) {
   PLIMSOLL_TRY(const ir::DType to, call.attribute_dtype("to", ElementType::kUndefined));
   call.out(0, call.builder().call1("bit_cast", {call.in(0)}, {{"to", std::string(ir::name(to))}}));
@@ -339,81 +303,58 @@ Status dropout(OperatorCall& call) {
 }  // namespace
 
 std::vector<Operator> elementwise_operators() {
-  return {
-      {"Abs", integer_unary, "abs"},
-      {"Neg", integer_unary, "neg"},
-      {"Sign", integer_unary, "sign"},
-      {"Relu", integer_unary, "relu"},
-      {"Floor", unary, "floor"},
-      {"Ceil", unary, "ceil"},
-      {"Round", unary, "round"},
-      {"Reciprocal", unary, "reciprocal"},
-      {"Sqrt", unary, "sqrt"},
-      {"Exp", unary, "exp"},
-      {"Log", unary, "log"},
-      {"Sin", unary, "sin"},
-      {"Cos", unary, "cos"},
-      {"Tan", unary, "tan"},
-      {"Asin", unary, "asin"},
-      {"Acos", unary, "acos"},
-      {"Atan", unary, "atan"},
-      {"Sinh", unary, "sinh"},
-      {"Cosh", unary, "cosh"},
-      {"Tanh", unary, "tanh"},
-      {"Asinh", unary, "asinh"},
-      {"Acosh", unary, "acosh"},
-      {"Atanh", unary, "atanh"},
-      {"Erf", unary, "erf"},
-      {"Sigmoid", unary, "sigmoid"},
-      {"Softplus", unary, "softplus"},
-      {"Softsign", unary, "softsign"},
-      {"Mish", unary, "mish"},
-      {"HardSwish", unary, "hard_swish"},
-      {"IsNaN", unary, "is_nan"},
-      {"Not", unary, "logical_not"},
-      {"BitwiseNot", unary, "bit_not"},
-      {"Add", binary, "add"},
-      {"Sub", binary, "sub"},
-      {"Mul", binary, "mul"},
-      {"Div", divide, "div"},
-      {"Equal", binary, "equal"},
-      {"Less", binary, "less"},
-      {"LessOrEqual", binary, "less_equal"},
-      {"Greater", binary, "greater"},
-      {"GreaterOrEqual", binary, "greater_equal"},
-      {"And", binary, "logical_and"},
-      {"Or", binary, "logical_or"},
-      {"Xor", binary, "logical_xor"},
-      {"BitwiseAnd", binary, "bit_and"},
-      {"BitwiseOr", binary, "bit_or"},
-      {"BitwiseXor", binary, "bit_xor"},
-      {"BitShift", bit_shift},
-      {"Mod", mod},
-      {"Pow", power},
-      {"Max", many, "maximum"},
-      {"Min", many, "minimum"},
-      {"Sum", many, "add"},
+  std::vector<Operator> out = {
+      same("abs", integer_unary),
+      same("neg", integer_unary),
+      same("sign", integer_unary),
+      same("relu", integer_unary),
+      same("add", binary, kPlacement),
+      same("sub", binary, kPlacement),
+      same("mul", binary, kPlacement),
+      same("div", divide, kPlacement),
+      same("pow", power, kPlacement),
+      same("equal", binary, kPlacement),
+      same("less", binary, kPlacement),
+      same("greater", binary, kPlacement),
+      same("logical_and", binary, kPlacement),
+      same("logical_or", binary, kPlacement),
+      same("logical_xor", binary, kPlacement),
+      same("mod", mod),
+      same("maximum", many),
+      same("minimum", many),
+      same("shrink", shrink),
+      same("is_inf", is_inf, "detect_negative detect_positive"),
+      same("identity", identity),
+      {"BitShift", bit_shift, "direction"},
+      {"Sum", many, {}, "add"},
       {"Mean", mean},
-      {"LeakyRelu", leaky_relu, "leaky_relu"},
-      {"Elu", alpha_of_one, "elu"},
-      {"Celu", alpha_of_one, "celu"},
-      {"ThresholdedRelu", alpha_of_one, "thresholded_relu"},
-      {"Selu", selu},
-      {"HardSigmoid", hard_sigmoid},
-      {"Shrink", shrink},
-      {"Gelu", gelu},
-      {"Swish", swish},
-      {"SwiGLU", swiglu},
+      {"Swish", swish, "alpha"},
+      {"SwiGLU", swiglu, "alpha"},
       {"PRelu", prelu},
-      {"Clip", clip},
-      {"IsInf", is_inf},
-      {"Cast", convert_cast},
-      {"BitCast", bit_cast},
-      {"CastLike", cast_like},
-      {"Where", where},
-      {"Identity", identity, {}, false},
-      {"Dropout", dropout, {}, false},
+      {"Clip", clip, "max min"},
+      {"Cast", convert_cast, "saturate to"},
+      {"BitCast", bit_cast, "to"},
+      {"CastLike", cast_like, "saturate"},
+      {"Dropout", dropout, "is_test ratio seed", {}, false},
   };
+  for (const auto* op : {"floor",         "ceil",        "round",
+                         "reciprocal",    "sqrt",        "exp",
+                         "log",           "sin",         "cos",
+                         "tan",           "asin",        "acos",
+                         "atan",          "sinh",        "cosh",
+                         "tanh",          "asinh",       "acosh",
+                         "atanh",         "erf",         "sigmoid",
+                         "softplus",      "softsign",    "mish",
+                         "hard_swish",    "is_nan",      "less_equal",
+                         "greater_equal", "logical_not", "bit_and",
+                         "bit_or",        "bit_xor",     "bit_not",
+                         "where",         "leaky_relu",  "elu",
+                         "celu",          "selu",        "thresholded_relu",
+                         "hard_sigmoid",  "gelu"}) {
+    out.push_back(same(op));
+  }
+  std::ranges::find(out, "Identity", &Operator::name)->fold = false;
+  return out;
 }
 
 }  // namespace plimsoll::model::onnx

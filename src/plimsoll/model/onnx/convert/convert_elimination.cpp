@@ -111,7 +111,7 @@ Status inverse(OperatorCall& call) {
 }  // namespace
 
 std::vector<Operator> elimination_operators() {
-  return {{"Det", det}, {"Inverse", inverse, {}, true, "com.microsoft"}};
+  return {{"Det", det}, {"Inverse", inverse, {}, {}, true, "com.microsoft"}};
 }
 
 }  // namespace plimsoll::model::onnx

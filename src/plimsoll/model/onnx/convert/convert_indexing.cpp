@@ -287,21 +287,21 @@ Status no_suppression(OperatorCall&) {
 
 std::vector<Operator> indexing_operators() {
   return {
-      {"Gather", gather},
-      {"GatherElements", gather_elements},
-      {"GatherND", gather_nd},
-      {"ScatterElements", scatter_elements},
-      {"Scatter", scatter_elements},
-      {"ScatterND", scatter_nd},
-      {"Compress", compress},
-      {"NonZero", non_zero, {}, false},
-      {"Unique", unique},
-      {"NonMaxSuppression", no_suppression, {}, false},
-      {"TopK", top_k},
-      {"CumSum", cumulative_sum},
-      {"CumProd", cumulative_product},
-      {"TensorScatter", tensor_scatter},
-      {"ReverseSequence", reverse_sequence},
+      same("gather", gather),
+      same("gather_elements", gather_elements),
+      same("gather_nd", gather_nd),
+      same("scatter_elements", scatter_elements),
+      {"Scatter", scatter_elements, "axis"},
+      same("scatter_nd", scatter_nd),
+      {"Compress", compress, "axis"},
+      {"NonZero", non_zero, {}, {}, false},
+      {"Unique", unique, "axis sorted"},
+      {"NonMaxSuppression", no_suppression, "center_point_box", {}, false},
+      {"TopK", top_k, "axis k largest sorted"},
+      {"CumSum", cumulative_sum, "exclusive reverse"},
+      {"CumProd", cumulative_product, "exclusive reverse"},
+      {"TensorScatter", tensor_scatter, "axis mode"},
+      {"ReverseSequence", reverse_sequence, "batch_axis time_axis"},
   };
 }
 

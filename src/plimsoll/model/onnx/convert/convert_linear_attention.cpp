@@ -133,7 +133,8 @@ Status linear_attention(OperatorCall& call) {
 }  // namespace
 
 std::vector<Operator> linear_attention_operators() {
-  return {{"LinearAttention", linear_attention}};
+  return {{"LinearAttention", linear_attention,
+           "chunk_size kv_num_heads q_num_heads scale update_rule"}};
 }
 
 }  // namespace plimsoll::model::onnx

@@ -76,8 +76,8 @@ Status softmax_cross_entropy_loss(OperatorCall& call) {
 }  // namespace
 
 std::vector<Operator> loss_operators() {
-  return {{"NegativeLogLikelihoodLoss", nll_loss},
-          {"SoftmaxCrossEntropyLoss", softmax_cross_entropy_loss}};
+  return {{"NegativeLogLikelihoodLoss", nll_loss, "ignore_index reduction"},
+          {"SoftmaxCrossEntropyLoss", softmax_cross_entropy_loss, "ignore_index reduction"}};
 }
 
 }  // namespace plimsoll::model::onnx

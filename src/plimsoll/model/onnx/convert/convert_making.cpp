@@ -192,19 +192,24 @@ Status no_random(OperatorCall&) {
 
 std::vector<Operator> making_operators() {
   return {
-      {"Constant", constant, {}, false},
-      {"ConstantOfShape", constant_of_shape, {}, false},
-      {"Shape", shape_of, {}, false},
-      {"Size", size_of, {}, false},
-      {"Range", range_of, {}, false},
-      {"EyeLike", eye_like},
-      {"OneHot", one_hot},
-      {"RandomNormal", no_random, {}, false},
-      {"RandomNormalLike", no_random, {}, false},
-      {"RandomUniform", no_random, {}, false},
-      {"RandomUniformLike", no_random, {}, false},
-      {"Bernoulli", no_random, {}, false},
-      {"Multinomial", no_random, {}, false},
+      {"Constant",
+       constant,
+       "sparse_value value value_float value_floats value_int value_ints value_string "
+       "value_strings",
+       {},
+       false},
+      {"ConstantOfShape", constant_of_shape, "value", {}, false},
+      {"Shape", shape_of, "end start", {}, false},
+      {"Size", size_of, {}, {}, false},
+      {"Range", range_of, "stash_type", {}, false},
+      {"EyeLike", eye_like, "dtype k"},
+      {"OneHot", one_hot, "axis"},
+      {"RandomNormal", no_random, {}, {}, false},
+      {"RandomNormalLike", no_random, {}, {}, false},
+      {"RandomUniform", no_random, {}, {}, false},
+      {"RandomUniformLike", no_random, {}, {}, false},
+      {"Bernoulli", no_random, {}, {}, false},
+      {"Multinomial", no_random, {}, {}, false},
   };
 }
 

@@ -171,14 +171,14 @@ Status lrn(OperatorCall& call) {
 
 std::vector<Operator> normalization_operators() {
   return {
-      {"BatchNormalization", batch_normalization},
-      {"InstanceNormalization", instance_normalization},
-      {"GroupNormalization", group_normalization},
-      {"LayerNormalization", layer_normalization},
-      {"RMSNormalization", rms_normalization},
-      {"LpNormalization", lp_normalization},
-      {"MeanVarianceNormalization", mean_variance_normalization},
-      {"LRN", lrn},
+      {"BatchNormalization", batch_normalization, "epsilon is_test momentum spatial training_mode"},
+      {"InstanceNormalization", instance_normalization, "epsilon"},
+      {"GroupNormalization", group_normalization, "epsilon num_groups stash_type"},
+      {"LayerNormalization", layer_normalization, "axis epsilon stash_type"},
+      {"RMSNormalization", rms_normalization, "axis epsilon stash_type"},
+      {"LpNormalization", lp_normalization, "axis p"},
+      {"MeanVarianceNormalization", mean_variance_normalization, "axes"},
+      {"LRN", lrn, "alpha beta bias size"},
   };
 }
 

@@ -217,13 +217,14 @@ Status max_unpool(OperatorCall& call) {
 
 std::vector<Operator> pooling_operators() {
   return {
-      {"MaxPool", max_pool},
-      {"AveragePool", average_pool},
-      {"LpPool", lp_pool},
-      {"MaxUnpool", max_unpool},
-      {"GlobalAveragePool", global_pool, "reduce_mean"},
-      {"GlobalMaxPool", global_pool, "reduce_max"},
-      {"GlobalLpPool", global_lp_pool},
+      {"MaxPool", max_pool, "auto_pad ceil_mode dilations kernel_shape pads storage_order strides"},
+      {"AveragePool", average_pool,
+       "auto_pad ceil_mode count_include_pad dilations kernel_shape pads strides"},
+      {"LpPool", lp_pool, "auto_pad ceil_mode dilations kernel_shape p pads strides"},
+      {"MaxUnpool", max_unpool, "kernel_shape pads strides"},
+      {"GlobalAveragePool", global_pool, {}, "reduce_mean"},
+      {"GlobalMaxPool", global_pool, {}, "reduce_max"},
+      {"GlobalLpPool", global_lp_pool, "p"},
   };
 }
 

@@ -306,7 +306,9 @@ Status einsum(OperatorCall& call) {
 }  // namespace
 
 std::vector<Operator> product_operators() {
-  return {{"MatMul", matmul}, {"Gemm", gemm}, {"Einsum", einsum}};
+  return {{"MatMul", matmul},
+          {"Gemm", gemm, "alpha beta broadcast transA transB"},
+          {"Einsum", einsum, "equation"}};
 }
 
 }  // namespace plimsoll::model::onnx

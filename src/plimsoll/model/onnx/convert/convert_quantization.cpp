@@ -146,13 +146,13 @@ Status qlinear_conv(OperatorCall& call) {
 
 std::vector<Operator> quantization_operators() {
   return {
-      {"QuantizeLinear", quantize_linear},
-      {"DequantizeLinear", dequantize_linear},
+      {"QuantizeLinear", quantize_linear, "axis block_size output_dtype precision saturate"},
+      {"DequantizeLinear", dequantize_linear, "axis block_size output_dtype"},
       {"DynamicQuantizeLinear", dynamic_quantize_linear},
       {"MatMulInteger", matmul_integer},
       {"QLinearMatMul", qlinear_matmul},
-      {"ConvInteger", conv_integer},
-      {"QLinearConv", qlinear_conv},
+      {"ConvInteger", conv_integer, "auto_pad dilations group kernel_shape pads strides"},
+      {"QLinearConv", qlinear_conv, "auto_pad dilations group kernel_shape pads strides"},
   };
 }
 

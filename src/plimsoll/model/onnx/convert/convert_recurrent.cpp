@@ -327,7 +327,15 @@ Status lstm(OperatorCall& call) {
 }  // namespace
 
 std::vector<Operator> recurrent_operators() {
-  return {{"RNN", rnn}, {"GRU", gru}, {"LSTM", lstm}};
+  return {{"RNN", rnn,
+           "activation_alpha activation_beta activations clip direction hidden_size layout "
+           "output_sequence"},
+          {"GRU", gru,
+           "activation_alpha activation_beta activations clip direction hidden_size layout "
+           "linear_before_reset output_sequence"},
+          {"LSTM", lstm,
+           "activation_alpha activation_beta activations clip direction hidden_size input_forget "
+           "layout output_sequence"}};
 }
 
 }  // namespace plimsoll::model::onnx

@@ -158,21 +158,21 @@ Status hardmax(OperatorCall& call) {
 
 std::vector<Operator> reduction_operators() {
   return {
-      {"ReduceSum", plain, "reduce_sum"},
-      {"ReduceMean", reduce_mean, "reduce_mean"},
-      {"ReduceMax", plain, "reduce_max"},
-      {"ReduceMin", plain, "reduce_min"},
-      {"ReduceProd", plain, "reduce_prod"},
-      {"ReduceL1", reduce_l1},
-      {"ReduceL2", reduce_l2},
-      {"ReduceSumSquare", reduce_sum_square},
-      {"ReduceLogSum", reduce_log_sum},
-      {"ReduceLogSumExp", reduce_log_sum_exp},
-      {"ArgMax", arg_extreme, "argmax"},
-      {"ArgMin", arg_extreme, "argmin"},
-      {"Softmax", softmax, "softmax"},
-      {"LogSoftmax", softmax, "log_softmax"},
-      {"Hardmax", hardmax},
+      {"ReduceSum", plain, "axes keepdims noop_with_empty_axes", "reduce_sum"},
+      {"ReduceMean", reduce_mean, "axes keepdims noop_with_empty_axes", "reduce_mean"},
+      {"ReduceMax", plain, "axes keepdims noop_with_empty_axes", "reduce_max"},
+      {"ReduceMin", plain, "axes keepdims noop_with_empty_axes", "reduce_min"},
+      {"ReduceProd", plain, "axes keepdims noop_with_empty_axes", "reduce_prod"},
+      {"ReduceL1", reduce_l1, "axes keepdims noop_with_empty_axes"},
+      {"ReduceL2", reduce_l2, "axes keepdims noop_with_empty_axes"},
+      {"ReduceSumSquare", reduce_sum_square, "axes keepdims noop_with_empty_axes"},
+      {"ReduceLogSum", reduce_log_sum, "axes keepdims noop_with_empty_axes"},
+      {"ReduceLogSumExp", reduce_log_sum_exp, "axes keepdims noop_with_empty_axes"},
+      {"ArgMax", arg_extreme, "axis keepdims select_last_index", "argmax"},
+      {"ArgMin", arg_extreme, "axis keepdims select_last_index", "argmin"},
+      {"Softmax", softmax, "axis", "softmax"},
+      {"LogSoftmax", softmax, "axis", "log_softmax"},
+      {"Hardmax", hardmax, "axis"},
   };
 }
 

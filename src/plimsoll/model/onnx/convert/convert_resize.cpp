@@ -257,7 +257,10 @@ Status resize(OperatorCall& call) {
 }  // namespace
 
 std::vector<Operator> resize_operators() {
-  return {{"Resize", resize}, {"Upsample", resize}};
+  return {{"Resize", resize,
+           "antialias axes coordinate_transformation_mode cubic_coeff_a exclude_outside "
+           "extrapolation_value keep_aspect_ratio_policy mode nearest_mode"},
+          {"Upsample", resize, "mode scales"}};
 }
 
 }  // namespace plimsoll::model::onnx

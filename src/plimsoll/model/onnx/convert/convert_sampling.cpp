@@ -398,10 +398,12 @@ Status deform_conv(OperatorCall& call) {
 }  // namespace
 
 std::vector<Operator> sampling_operators() {
-  return {{"GridSample", grid_sample},
-          {"AffineGrid", affine_grid},
-          {"RoiAlign", roi_align},
-          {"DeformConv", deform_conv}};
+  return {{"GridSample", grid_sample, "align_corners mode padding_mode"},
+          {"AffineGrid", affine_grid, "align_corners"},
+          {"RoiAlign", roi_align,
+           "coordinate_transformation_mode mode output_height output_width sampling_ratio "
+           "spatial_scale"},
+          {"DeformConv", deform_conv, "dilations group kernel_shape offset_group pads strides"}};
 }
 
 }  // namespace plimsoll::model::onnx

@@ -250,18 +250,18 @@ Status has_element(OperatorCall& call) {
 
 std::vector<Operator> sequence_operators() {
   return {
-      {"SequenceConstruct", construct, {}, false},
-      {"SequenceEmpty", empty, {}, false},
-      {"SequenceInsert", insert, {}, false},
-      {"SequenceErase", erase, {}, false},
-      {"SequenceAt", at, {}, false},
-      {"SequenceLength", length, {}, false},
-      {"SequenceMap", map, {}, false},
-      {"SplitToSequence", split_to_sequence, {}, false},
-      {"ConcatFromSequence", concat_items, {}, false},
-      {"Optional", optional_element, {}, false},
-      {"OptionalGetElement", optional_element, {}, false},
-      {"OptionalHasElement", has_element, {}, false},
+      {"SequenceConstruct", construct, {}, {}, false},
+      {"SequenceEmpty", empty, "dtype", {}, false},
+      {"SequenceInsert", insert, {}, {}, false},
+      {"SequenceErase", erase, {}, {}, false},
+      {"SequenceAt", at, {}, {}, false},
+      {"SequenceLength", length, {}, {}, false},
+      {"SequenceMap", map, "body", {}, false},
+      {"SplitToSequence", split_to_sequence, "axis keepdims", {}, false},
+      {"ConcatFromSequence", concat_items, "axis new_axis", {}, false},
+      {"Optional", optional_element, "type", {}, false},
+      {"OptionalGetElement", optional_element, {}, {}, false},
+      {"OptionalHasElement", has_element, {}, {}, false},
   };
 }
 

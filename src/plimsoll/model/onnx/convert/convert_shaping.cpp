@@ -310,21 +310,21 @@ Status center_crop_pad(OperatorCall& call) {
 
 std::vector<Operator> shaping_operators() {
   return {
-      {"Reshape", reshape},
-      {"Flatten", flatten},
-      {"Squeeze", squeeze},
-      {"Unsqueeze", unsqueeze},
-      {"Transpose", transpose},
+      {"Reshape", reshape, "allowzero shape"},
+      {"Flatten", flatten, "axis"},
+      {"Squeeze", squeeze, "axes"},
+      {"Unsqueeze", unsqueeze, "axes"},
+      same("transpose", transpose),
       {"Expand", expand},
-      {"Slice", slice},
-      {"Split", split},
-      {"Concat", concat},
+      {"Slice", slice, "axes ends starts"},
+      {"Split", split, "axis num_outputs split"},
+      same("concat", concat),
       {"Tile", tile},
-      {"Pad", pad},
-      {"DepthToSpace", depth_to_space},
-      {"SpaceToDepth", space_to_depth},
-      {"Trilu", trilu},
-      {"CenterCropPad", center_crop_pad},
+      {"Pad", pad, "mode paddings pads value"},
+      {"DepthToSpace", depth_to_space, "blocksize mode"},
+      {"SpaceToDepth", space_to_depth, "blocksize mode"},
+      {"Trilu", trilu, "upper"},
+      {"CenterCropPad", center_crop_pad, "axes"},
   };
 }
 

@@ -306,12 +306,12 @@ Status mel_weight_matrix(OperatorCall& call) {
 }  // namespace
 
 std::vector<Operator> signal_operators() {
-  return {{"DFT", dft},
-          {"STFT", stft},
-          {"HannWindow", hann_window, {}, false},
-          {"HammingWindow", hamming_window, {}, false},
-          {"BlackmanWindow", blackman_window, {}, false},
-          {"MelWeightMatrix", mel_weight_matrix, {}, false}};
+  return {{"DFT", dft, "axis inverse onesided"},
+          {"STFT", stft, "onesided"},
+          {"HannWindow", hann_window, "output_datatype periodic", {}, false},
+          {"HammingWindow", hamming_window, "output_datatype periodic", {}, false},
+          {"BlackmanWindow", blackman_window, "output_datatype periodic", {}, false},
+          {"MelWeightMatrix", mel_weight_matrix, "output_datatype", {}, false}};
 }
 
 }  // namespace plimsoll::model::onnx

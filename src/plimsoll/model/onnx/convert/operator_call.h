@@ -31,12 +31,17 @@ using Convert = Status (*)(OperatorCall&);
 
 // A row of the operator table.
 struct Operator {
-  std::string_view name;
+  std::string name;
   Convert convert;
+  // Those the converter honours, in any operator set, separated by spaces.
+  std::string attributes = {};
   std::string_view target = {};  // for converters that serve many operators: our operator's name
   // false: control flow, random numbers, what handles constants itself
   bool fold = true;
   std::string_view domain = {};  // "" is ONNX's own
+  bool same = false;             // made by same(): the target is this operator
+
+  bool has(std::string_view attribute) const;
 };
 
 class OperatorCall {

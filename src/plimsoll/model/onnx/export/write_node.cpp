@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "plimsoll/model/onnx/convert/operator_table.h"
 #include "plimsoll/model/onnx/export/graph_writer.h"
 #include "plimsoll/model/onnx/format/tensor_content.h"
 #include "plimsoll/ops/elementwise/fused_relu.h"
@@ -11,111 +12,14 @@
 namespace plimsoll::model::onnx {
 namespace {
 
-struct Names {
-  std::string_view ours;
-  std::string_view onnx;
-};
-
-// Same inputs, same meaning, no attributes.
-constexpr Names kPlain[] = {
-    {"add", "Add"},
-    {"sub", "Sub"},
-    {"mul", "Mul"},
-    {"div", "Div"},
-    {"pow", "Pow"},
-    {"maximum", "Max"},
-    {"minimum", "Min"},
-    {"equal", "Equal"},
-    {"less", "Less"},
-    {"less_equal", "LessOrEqual"},
-    {"greater", "Greater"},
-    {"greater_equal", "GreaterOrEqual"},
-    {"logical_and", "And"},
-    {"logical_or", "Or"},
-    {"logical_xor", "Xor"},
-    {"logical_not", "Not"},
-    {"bit_and", "BitwiseAnd"},
-    {"bit_or", "BitwiseOr"},
-    {"bit_xor", "BitwiseXor"},
-    {"bit_not", "BitwiseNot"},
-    {"where", "Where"},
-    {"neg", "Neg"},
-    {"abs", "Abs"},
-    {"sign", "Sign"},
-    {"floor", "Floor"},
-    {"ceil", "Ceil"},
-    {"round", "Round"},
-    {"reciprocal", "Reciprocal"},
-    {"sqrt", "Sqrt"},
-    {"exp", "Exp"},
-    {"log", "Log"},
-    {"sin", "Sin"},
-    {"cos", "Cos"},
-    {"tan", "Tan"},
-    {"asin", "Asin"},
-    {"acos", "Acos"},
-    {"atan", "Atan"},
-    {"sinh", "Sinh"},
-    {"cosh", "Cosh"},
-    {"tanh", "Tanh"},
-    {"asinh", "Asinh"},
-    {"acosh", "Acosh"},
-    {"atanh", "Atanh"},
-    {"erf", "Erf"},
-    {"sigmoid", "Sigmoid"},
-    {"softplus", "Softplus"},
-    {"softsign", "Softsign"},
-    {"identity", "Identity"},
-    {"is_nan", "IsNaN"},
-    {"is_inf", "IsInf"},
-    {"relu", "Relu"},
-    {"mish", "Mish"},
-    {"hard_swish", "HardSwish"},
-    {"reorder", "Identity"},
-};
-
-// Attributes of the same name and meaning go along.
-struct Copied {
-  std::string_view ours;
-  std::string_view onnx;
-  std::vector<std::string_view> attributes;
-};
-const std::vector<Copied>& copied() {
-  static const std::vector<Copied> kRows = {
-      {"leaky_relu", "LeakyRelu", {"alpha"}},
-      {"elu", "Elu", {"alpha"}},
-      {"selu", "Selu", {"alpha", "gamma"}},
-      {"celu", "Celu", {"alpha"}},
-      {"hard_sigmoid", "HardSigmoid", {"alpha", "beta"}},
-      {"thresholded_relu", "ThresholdedRelu", {"alpha"}},
-      {"shrink", "Shrink", {"lambd", "bias"}},
-      {"gelu", "Gelu", {"approximate"}},
-      {"mod", "Mod", {"fmod"}},
-      {"transpose", "Transpose", {"perm"}},
-      {"concat", "Concat", {"axis"}},
-      {"gather", "Gather", {"axis"}},
-      {"gather_elements", "GatherElements", {"axis"}},
-      {"scatter_elements", "ScatterElements", {"axis", "reduction"}},
-      {"gather_nd", "GatherND", {"batch_dims"}},
-      {"scatter_nd", "ScatterND", {"reduction"}},
-      {"conv_transpose",
-       "ConvTranspose",
-       {"strides", "pads", "dilations", "group", "output_padding"}},
-  };
-  return kRows;
-}
-
 class NodeWriter {
  public:
   NodeWriter(GraphWriter& out, const ir::Node& node) : out_(out), node_(node) {}
 
   Status write() {
-    for (const Names& names : kPlain) {
-      if (names.ours == node_.op) return done(names.onnx, inputs());
-    }
-    for (const Copied& row : copied()) {
-      if (row.ours == node_.op) return done(row.onnx, inputs(), kept(row.attributes));
-    }
+    if (is("reorder")) return done("Identity", inputs());
+    if (const Operator* row = find_same(node_.op))
+      return done(row->name, inputs(), kept(row->name));
     if (node_.inputs.empty()) return constant();
     if (write_shaping() || write_reduction() || write_product() || write_norm() || write_rest())
       return {};
@@ -133,7 +37,7 @@ class NodeWriter {
   const ir::Shape& shape(std::size_t i = 0) const { return out_.shape(node_.inputs[i]); }
   const ir::Shape& result_shape() const { return out_.shape(node_.outputs[0]); }
   ir::DType dtype() const { return out_.graph().value(node_.inputs[0]).type.dtype; }
-  const ir::Attributes& attributes() const { return node_.attributes; }
+  ops::AttributeReader attributes() const { return ops::attributes_of(node_); }
   static ir::Ints ints(const ir::Shape& s) { return {s.begin(), s.end()}; }
 
   std::vector<std::string> inputs() const {
@@ -142,10 +46,15 @@ class NodeWriter {
     while (!names.empty() && names.back().empty()) names.pop_back();
     return names;
   }
-  std::vector<OnnxAttribute> kept(const std::vector<std::string_view>& names) const {
+  // Those of the node's attributes that the ONNX operator has under the same name, in the order of
+  // the definition, without one that only old operator sets have.
+  std::vector<OnnxAttribute> kept(std::string_view op, std::string_view old = {}) const {
+    const Operator* row = find_operator("", op);
     std::vector<OnnxAttribute> list;
-    for (const std::string_view name : names) {
-      if (const ir::Attribute* value = attributes().find(name)) list.emplace_back(name, *value);
+    for (const ops::AttributeSpec& spec : attributes().specs()) {
+      const ir::Attribute* value = node_.attributes.find(spec.name);
+      if (value != nullptr && row->has(spec.name) && spec.name != old)
+        list.emplace_back(spec.name, *value);
     }
     return list;
   }
@@ -174,7 +83,7 @@ class NodeWriter {
   Status constant() {
     const ir::TensorType& type = out_.graph().value(node_.outputs[0]).type;
     if (is("fill") && type.shape.elements() > 1024) {
-      const std::string one = out_.scalar(type.dtype, attributes().real("value", 0));
+      const std::string one = out_.scalar(type.dtype, attributes().real("value"));
       return done("Expand", {one, out_.integers(ints(type.shape))});
     }
     if (type.shape.elements() > (1 << 24))
@@ -196,31 +105,31 @@ class NodeWriter {
     }
     if (is("slice")) return slice();
     if (is("pad")) {
-      return finish("Pad",
-                    {in(0), out_.integers(attributes().integers("pads")),
-                     number(attributes().real("value", 0))},
-                    {{"mode", attributes().text("mode", "constant")}});
+      return finish(
+          "Pad",
+          {in(0), out_.integers(attributes().integers("pads")), number(attributes().real("value"))},
+          {{"mode", attributes().text("mode")}});
     }
     if (is("split")) {
       std::vector<std::string> outputs;
       for (std::size_t i = 0; i < node_.outputs.size(); ++i) outputs.push_back(result(i));
       out_.node("Split", {in(0), out_.integers(attributes().integers("sizes"))},
-                {{"axis", attributes().integer("axis", 0)}}, outputs);
+                {{"axis", attributes().integer("axis")}}, outputs);
       return true;
     }
     if (is("tile")) return finish("Tile", {in(0), out_.integers(attributes().integers("repeats"))});
     if (is("triangle")) {
       const std::string k =
-          out_.scalar(ir::DType::kI64, static_cast<double>(attributes().integer("diagonal", 0)));
-      return finish("Trilu", {in(0), k}, {{"upper", attributes().integer("upper", 0)}});
+          out_.scalar(ir::DType::kI64, static_cast<double>(attributes().integer("diagonal")));
+      return finish("Trilu", {in(0), k}, {{"upper", attributes().integer("upper")}});
     }
     if (is("depth_to_space")) {
-      return finish("DepthToSpace", {in(0)},
-                    {{"blocksize", attributes().integer("block", 1)},
-                     {"mode", attributes().text("mode", "DCR")}});
+      return finish(
+          "DepthToSpace", {in(0)},
+          {{"blocksize", attributes().integer("block")}, {"mode", attributes().text("mode")}});
     }
     if (is("space_to_depth"))
-      return finish("SpaceToDepth", {in(0)}, {{"blocksize", attributes().integer("block", 1)}});
+      return finish("SpaceToDepth", {in(0)}, {{"blocksize", attributes().integer("block")}});
     return false;
   }
 
@@ -238,37 +147,28 @@ class NodeWriter {
   }
 
   bool write_reduction() {
-    constexpr Names kReductions[] = {{"reduce_sum", "ReduceSum"},
-                                     {"reduce_mean", "ReduceMean"},
-                                     {"reduce_max", "ReduceMax"},
-                                     {"reduce_min", "ReduceMin"},
-                                     {"reduce_prod", "ReduceProd"}};
-    for (const Names& names : kReductions) {
-      if (names.ours != node_.op) continue;
+    if (node_.op.starts_with("reduce_")) {
       std::vector<std::string> list{in(0)};
       if (attributes().has("axes")) list.push_back(out_.integers(attributes().integers("axes")));
-      return finish(names.onnx, list, {{"keepdims", attributes().integer("keepdims", 0)}});
+      return finish(onnx_name(node_.op), list, {{"keepdims", attributes().integer("keepdims")}});
     }
     if (is("argmax") || is("argmin")) {
       return finish(is("argmax") ? "ArgMax" : "ArgMin", {in(0)},
-                    {{"axis", attributes().integer("axis", 0)},
-                     {"keepdims", attributes().integer("keepdims", 0)},
-                     {"select_last_index", attributes().integer("last", 0)}});
+                    {{"axis", attributes().integer("axis")},
+                     {"keepdims", attributes().integer("keepdims")},
+                     {"select_last_index", attributes().integer("last")}});
     }
     if (is("cumsum")) {
       const std::string axis =
-          out_.scalar(ir::DType::kI64, static_cast<double>(attributes().integer("axis", 0)));
-      return finish("CumSum", {in(0), axis}, kept({"exclusive", "reverse"}));
+          out_.scalar(ir::DType::kI64, static_cast<double>(attributes().integer("axis")));
+      return finish("CumSum", {in(0), axis}, kept("CumSum"));
     }
     if (is("top_k")) {
-      return done("TopK", {in(0), out_.integers({attributes().integer("k", 1)})},
-                  kept({"axis", "largest"}))
+      return done("TopK", {in(0), out_.integers({attributes().integer("k")})}, kept("TopK", "k"))
           .has_value();
     }
-    if (is("softmax"))
-      return finish("Softmax", {in(0)}, {{"axis", attributes().integer("axis", -1)}});
-    if (is("log_softmax"))
-      return finish("LogSoftmax", {in(0)}, {{"axis", attributes().integer("axis", -1)}});
+    if (is("softmax") || is("log_softmax"))
+      return finish(onnx_name(node_.op), {in(0)}, {{"axis", attributes().integer("axis")}});
     return false;
   }
 
@@ -282,8 +182,7 @@ class NodeWriter {
   bool write_product() {
     if (is("matmul")) {
       const auto operand = [&](std::size_t i, std::string_view flag) {
-        return attributes().integer(flag, 0) != 0 ? transpose(in(i), swapped(shape(i).rank()))
-                                                  : in(i);
+        return attributes().integer(flag) != 0 ? transpose(in(i), swapped(shape(i).rank())) : in(i);
       };
       const std::string a = operand(0, "trans_a");
       return finish("MatMul", {a, operand(1, "trans_b")});
@@ -292,10 +191,9 @@ class NodeWriter {
       if (shape().rank() == 2) {
         std::vector<std::string> list{in(0), in(1)};
         if (has(2)) list.push_back(in(2));
-        return finish("Gemm", list, {{"transB", attributes().integer("trans_w", 0)}});
+        return finish("Gemm", list, {{"transB", attributes().integer("trans_w")}});
       }
-      const std::string w =
-          attributes().integer("trans_w", 0) != 0 ? transpose(in(1), {1, 0}) : in(1);
+      const std::string w = attributes().integer("trans_w") != 0 ? transpose(in(1), {1, 0}) : in(1);
       if (!has(2)) return finish("MatMul", {in(0), w});
       return finish("Add", {out_.node("MatMul", {in(0), w}), in(2)});
     }
@@ -317,7 +215,7 @@ class NodeWriter {
   bool attention(const std::string& q, const std::string& k, const std::string& v,
                  const ir::Shape& qs, const ir::Shape& ks, const ir::Shape& vs,
                  std::size_t mask_at) {
-    const std::int64_t heads = attributes().integer("heads", 1);
+    const std::int64_t heads = attributes().integer("heads");
     const std::int64_t kv_heads = attributes().integer("kv_heads", heads);
     const auto apart = [&](const std::string& x, const ir::Shape& s, std::int64_t h) {
       std::string y = transpose(reshape(x, {s[0], s[1], h, s[2] / h}), {0, 2, 1, 3});
@@ -332,7 +230,7 @@ class NodeWriter {
     std::string scores =
         out_.node("Mul", {out_.node("MatMul", {apart(q, qs, heads), keys}), number(scale)});
     if (has(mask_at)) scores = out_.node("Add", {scores, in(mask_at)});
-    if (attributes().integer("causal", 0) != 0) {
+    if (attributes().integer("causal") != 0) {
       ops::Array mask({dtype(), {qs[1], ks[1]}, {}});
       for (std::int64_t i = 0; i < mask.elements(); ++i) {
         if (i % ks[1] > i / ks[1] + ks[1] - qs[1])
@@ -350,7 +248,8 @@ class NodeWriter {
   }
 
   bool write_norm() {
-    const double epsilon = attributes().real("epsilon", 1e-5);
+    if (!attributes().declares("epsilon")) return false;
+    const double epsilon = attributes().real("epsilon");
     if (is("batch_norm_inference")) {
       if (!ops::has_relu(attributes()))
         return finish("BatchNormalization", inputs(), {{"epsilon", epsilon}});
@@ -358,11 +257,11 @@ class NodeWriter {
     }
     if (is("layer_norm")) {
       return finish("LayerNormalization", inputs(),
-                    {{"axis", attributes().integer("axis", -1)}, {"epsilon", epsilon}});
+                    {{"axis", attributes().integer("axis")}, {"epsilon", epsilon}});
     }
     if (is("rms_norm")) {
       ir::Ints axes;
-      const std::int64_t axis = attributes().integer("axis", -1);
+      const std::int64_t axis = attributes().integer("axis");
       for (std::int64_t i = axis < 0 ? axis + shape().rank() : axis; i < shape().rank(); ++i)
         axes.push_back(i);
       const std::string mean =
@@ -373,7 +272,7 @@ class NodeWriter {
     }
     if (is("group_norm")) {
       const ir::Shape& s = shape();
-      const std::int64_t groups = attributes().integer("groups", 1);
+      const std::int64_t groups = attributes().integer("groups");
       const auto table = [&](double value) {
         return out_.node("Expand", {number(value), out_.integers({groups})});
       };
@@ -387,19 +286,12 @@ class NodeWriter {
       return finish(
           "Add", {out_.node("Mul", {normal, reshape(in(1), channels)}), reshape(in(2), channels)});
     }
-    if (is("lrn")) {
-      return finish("LRN", {in(0)},
-                    {{"size", attributes().integer("size", 1)},
-                     {"alpha", attributes().real("alpha", 1e-4)},
-                     {"beta", attributes().real("beta", 0.75)},
-                     {"bias", attributes().real("k", 1)}});
-    }
     return false;
   }
 
   bool write_rest() {
     if (is("conv")) {
-      const auto list = kept({"strides", "pads", "dilations", "group"});
+      const auto list = kept("Conv");
       if (!ops::has_relu(attributes())) return finish("Conv", inputs(), list);
       return finish("Relu", {out_.node("Conv", inputs(), list)});
     }
@@ -408,27 +300,33 @@ class NodeWriter {
     if (is("add_relu")) return finish("Relu", {out_.node("Add", {in(0), in(1)})});
     if (is("clip")) {
       std::vector<std::string> list{in(0), "", ""};
-      if (attributes().has("min")) list[1] = number(attributes().real("min", 0));
-      if (attributes().has("max")) list[2] = number(attributes().real("max", 0));
+      if (attributes().has("min")) list[1] = number(attributes().real("min"));
+      if (attributes().has("max")) list[2] = number(attributes().real("max"));
       while (list.back().empty()) list.pop_back();
       return finish("Clip", list);
     }
     if (is("bit_shift")) {
-      return finish(
-          "BitShift", inputs(),
-          {{"direction",
-            std::string(attributes().text("direction", "left") == "left" ? "LEFT" : "RIGHT")}});
+      return finish("BitShift", inputs(),
+                    {{"direction",
+                      std::string(attributes().text("direction") == "left" ? "LEFT" : "RIGHT")}});
     }
     if (is("one_hot")) {
       const ir::TensorType& type = out_.graph().value(node_.outputs[0]).type;
       ops::Array values({type.dtype, {2}, {}});
-      values.set_number(0, attributes().real("off", 0));
-      values.set_number(1, attributes().real("on", 1));
+      values.set_number(0, attributes().real("off"));
+      values.set_number(1, attributes().real("on"));
       const std::string name = result() + "/values";
       out_.tensor(name, values.type, values.to_bytes());
       const std::string depth =
-          out_.scalar(ir::DType::kI64, static_cast<double>(attributes().integer("depth", 1)));
-      return finish("OneHot", {in(0), depth, name}, {{"axis", attributes().integer("axis", -1)}});
+          out_.scalar(ir::DType::kI64, static_cast<double>(attributes().integer("depth")));
+      return finish("OneHot", {in(0), depth, name}, {{"axis", attributes().integer("axis")}});
+    }
+    if (is("lrn")) {
+      return finish("LRN", {in(0)},
+                    {{"size", attributes().integer("size")},
+                     {"alpha", attributes().real("alpha")},
+                     {"beta", attributes().real("beta")},
+                     {"bias", attributes().real("k")}});
     }
     if (is("max_pool") || is("avg_pool")) return pool();
     if (is("cross_entropy")) {
@@ -436,16 +334,16 @@ class NodeWriter {
       const std::string logits = reshape(in(0), {s.elements(0, s.rank() - 1), s[s.rank() - 1]});
       const std::string labels = reshape(in(1), {s.elements(0, s.rank() - 1)});
       return finish("SoftmaxCrossEntropyLoss", {logits, labels},
-                    {{"ignore_index", attributes().integer("ignore_index", -100)}});
+                    {{"ignore_index", attributes().integer("ignore_index")}});
     }
     return false;
   }
 
   bool pool() {
-    std::vector<OnnxAttribute> list = kept({"strides", "pads", "dilations", "ceil_mode"});
+    std::vector<OnnxAttribute> list = kept("MaxPool");
     list.emplace_back("kernel_shape", attributes().integers("kernel"));
     if (is("max_pool")) return finish("MaxPool", {in(0)}, list);
-    list.emplace_back("count_include_pad", attributes().integer("count_include_pad", 0));
+    list.emplace_back("count_include_pad", attributes().integer("count_include_pad"));
     return finish("AveragePool", {in(0)}, list);
   }
 

@@ -1,0 +1,62 @@
+#include "plimsoll/autodiff/testing/operator_examples.h"
+
+namespace plimsoll::autodiff {
+namespace {
+
+using ops::Array;
+
+OperatorExample plain(std::string op, std::vector<std::optional<Array>> inputs,
+                      ir::Attributes attributes = {}) {
+  return {std::move(op), "plain", std::move(inputs), std::move(attributes), false, {}};
+}
+
+Array bools(std::vector<std::int64_t> values) {
+  return example_integers({2, 3}, std::move(values), ir::DType::kBool);
+}
+
+}  // namespace
+
+std::vector<OperatorExample> examples_without_gradient() {
+  const Array x = example_signed({2, 3}, 0.5, 2, 1);
+  const Array y = example_signed({2, 3}, 0.5, 2, 2);
+  const Array positive = example_reals({2, 3}, 0.5, 2, 3);
+  const Array row = example_reals({3}, 0.5, 2, 4);
+  const Array step = example_integers({}, {3});
+  const Array whole = example_integers({2}, {5, 9});
+  const Array places = example_integers({2}, {1, 2});
+  const Array a = bools({0, 1, 1, 0, 0, 1});
+  const Array b = bools({1, 1, 0, 0, 1, 1});
+  const std::string number = "fp32";
+  std::vector<OperatorExample> out{
+      plain("argmax", {x}),
+      plain("argmin", {x}),
+      plain("bit_and", {whole, places}),
+      plain("bit_or", {whole, places}),
+      plain("bit_xor", {whole, places}),
+      plain("bit_not", {whole}),
+      plain("bit_shift", {whole, places}),
+      plain("bit_cast", {whole}, {{"to", std::string("uint64")}}),
+      plain("one_hot", {places}, {{"depth", std::int64_t{3}}, {"dtype", number}}),
+      plain("fill", {}, {{"shape", ir::Ints{2, 3}}, {"dtype", number}}),
+      plain("iota", {}, {{"shape", ir::Ints{2, 3}}, {"dtype", number}}),
+      plain("logical_not", {a}),
+      plain("inside_mask", {x}),
+      plain("positive_mask", {x}),
+      plain("sgd", {x, y}),
+      plain("momentum", {x, y, y}),
+      plain("adam", {x, y, y, positive, step}),
+      plain("adamw", {x, y, y, positive, step}),
+      plain("increment", {whole}),
+      plain("accumulate", {x, y}),
+      plain("batch_norm_update", {row, row, row, row}, {{"count", std::int64_t{4}}}),
+  };
+  for (const auto* op : {"sign", "floor", "ceil", "round", "is_nan", "is_inf"})
+    out.push_back(plain(op, {x}));
+  for (const auto* op : {"equal", "less", "less_equal", "greater", "greater_equal"})
+    out.push_back(plain(op, {x, y}));
+  for (const auto* op : {"logical_and", "logical_or", "logical_xor"})
+    out.push_back(plain(op, {a, b}));
+  return out;
+}
+
+}  // namespace plimsoll::autodiff

@@ -1,0 +1,133 @@
+// Walks the table of CPU kernels: every operator in it has an example that its kernel takes, and on
+// all of the operator's examples the kernel says what the reference evaluation says. That each
+// kernel also keeps inside its memory, takes layouts and runs in place is for the tests beside the
+// kernels.
+#include <cmath>
+#include <map>
+
+#include <gtest/gtest.h>
+
+#include "plimsoll/autodiff/testing/operator_examples.h"
+#include "plimsoll/kernels/cpu/cpu_kernels.h"
+#include "plimsoll/kernels/cpu/table.h"
+#include "plimsoll/ops/evaluation/interpreter.h"
+
+namespace plimsoll {
+namespace {
+
+using autodiff::OperatorExample;
+using ops::Array;
+
+constexpr double kTolerance = 2e-5;  // relative to the largest magnitude of the output
+
+// The example's call in fp32, which kernels are made for.
+struct Node {
+  ir::Graph graph;
+  std::vector<std::optional<Array>> inputs;
+};
+
+Node in_fp32(const OperatorExample& example) {
+  Node out;
+  ir::Node node;
+  node.op = example.op;
+  node.attributes = example.attributes;
+  for (const auto& input : example.inputs) {
+    out.inputs.push_back(input);
+    if (!input) {
+      node.inputs.emplace_back();
+      continue;
+    }
+    Array& array = *out.inputs.back();
+    if (array.is_real()) {
+      array.type.dtype = ir::DType::kF32;
+      array.round();
+    }
+    node.inputs.push_back(out.graph.add_source(fmt::format("x{}", node.inputs.size()),
+                                               ir::ValueKind::kInput, array.type));
+  }
+  const auto types = ops::infer(out.graph, node);
+  EXPECT_TRUE(types.has_value()) << types.error().message;
+  if (types) out.graph.add_node(std::move(node), *types, ir::ValueKind::kActivation);
+  return out;
+}
+
+std::vector<Array> run_kernel(const Node& call) {
+  const ir::Node& node = call.graph.nodes.front();
+  auto kernel = kernels::make_cpu_kernel(call.graph, node, {1});
+  EXPECT_TRUE(kernel.has_value()) << kernel.error().message;
+  // Vectors of the largest alignment a kernel may count on.
+  struct alignas(kernels::kAlignment) Line {
+    std::byte bytes[kernels::kAlignment];
+  };
+  std::vector<std::vector<Line>> memory;
+  const auto take = [&](std::int64_t bytes) {
+    memory.emplace_back(static_cast<std::size_t>(bytes) / sizeof(Line) + 1);
+    return memory.back().front().bytes;
+  };
+  std::vector<const std::byte*> inputs;
+  for (const auto& input : call.inputs) {
+    if (!input) {
+      inputs.push_back(nullptr);
+      continue;
+    }
+    const std::vector<std::byte> bytes = input->to_bytes();
+    std::byte* place = take(static_cast<std::int64_t>(bytes.size()));
+    std::copy(bytes.begin(), bytes.end(), place);
+    inputs.push_back(place);
+  }
+  std::vector<std::byte*> outputs;
+  for (const ir::TensorType& type : ops::output_types(call.graph, node))
+    outputs.push_back(take(ir::bytes_of(type).value));
+  (*kernel)->run({inputs, outputs, take((*kernel)->scratch().value)});
+  std::vector<Array> out;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const ir::TensorType& type = call.graph.value(node.outputs[i]).type;
+    const auto size = static_cast<std::size_t>(ir::bytes_of(type).value);
+    out.push_back(*Array::from_bytes(type, {outputs[i], outputs[i] + size}));
+  }
+  return out;
+}
+
+void expect_close(const Array& found, const Array& expected, const std::string& what) {
+  EXPECT_EQ(found.integers, expected.integers) << what;
+  double largest = 1e-6;
+  for (const double value : expected.reals) {
+    if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
+  }
+  ASSERT_EQ(found.reals.size(), expected.reals.size()) << what;
+  for (std::size_t i = 0; i < found.reals.size(); ++i) {
+    const double a = found.reals[i];
+    const double b = expected.reals[i];
+    const bool same = a == b || (std::isnan(a) && std::isnan(b));
+    EXPECT_TRUE(same || std::abs(a - b) <= kTolerance * largest)
+        << what << " element " << i << ": " << a << ", the reference says " << b;
+  }
+}
+
+TEST(KernelTable, AgreesWithTheReferenceOnEveryExample) {
+  std::multimap<std::string, OperatorExample> examples;
+  for (const auto& list : {autodiff::operator_examples(), autodiff::examples_without_gradient()}) {
+    for (const OperatorExample& example : list) examples.emplace(example.op, example);
+  }
+  for (const kernels::TableEntry& entry : kernels::cpu_table()) {
+    int taken = 0;
+    const auto [first, last] = examples.equal_range(std::string(entry.op));
+    for (auto at = first; at != last; ++at) {
+      const std::string what = fmt::format("{} ({})", at->first, at->second.what);
+      const Node call = in_fp32(at->second);
+      ASSERT_FALSE(call.graph.nodes.empty()) << what;
+      const ir::Node& node = call.graph.nodes.front();
+      taken += kernels::has_special_kernel(call.graph, node);
+      std::vector<const Array*> inputs;
+      for (const auto& input : call.inputs) inputs.push_back(input ? &*input : nullptr);
+      const std::vector<Array> expected = ops::evaluate(call.graph, node, inputs);
+      const std::vector<Array> found = run_kernel(call);
+      for (std::size_t i = 0; i < expected.size(); ++i)
+        expect_close(found[i], expected[i], fmt::format("{} output {}", what, i));
+    }
+    EXPECT_GT(taken, 0) << "no example reaches the kernel of " << entry.op;
+  }
+}
+
+}  // namespace
+}  // namespace plimsoll
