@@ -1,4 +1,4 @@
-// A half-open interval [begin, end). Every range of steps, bytes or indices in this house is one.
+// A half-open interval [begin, end). Every range of steps, bytes or indices in the codebase is one.
 #pragma once
 
 #include <compare>

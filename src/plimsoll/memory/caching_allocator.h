@@ -12,20 +12,15 @@
 //   4. free blocks of other streams, alone or as neighbours joined, lent with one wait per lender
 //      unless the borrower is known to be behind that free already;
 //   5. whole slabs that lie free anywhere are mapped a second time, at addresses behind the best
-//      free
-//      tail, and what is missing is created new: never more than the missing pages. Before anything
-//      is
-//      created, the new stretch may begin with the free end of one slab and end with the free front
-//      of
-//      another. For sizes that do not come back moving is rationed: they pay with memory before
-//      they pay
-//      with time;
+//      free tail, and what is missing is created new: never more than the missing pages. Before
+//      anything is created, the new stretch may begin with the free end of one slab and end with
+//      the free front of another. For sizes that do not come back moving is rationed: they pay
+//      with memory before they pay with time;
 //   6. the device refuses: wait for pending frees, one mark after the other, each followed by 3-5;
 //   7. refuse, with everything as it was before.
-// There is no wall between small and large requests: both live in the same slabs, so half a page
-// left by a large block holds small ones. One kept block is enough for a loop that frees and
-// allocates the same size; whole stacks of them would keep blocks from joining (docs/allocator.md,
-// Costs).
+// Nothing separates small and large requests: both live in the same slabs, so half a page left by a
+// large block holds small ones. One kept block is enough for a loop that frees and allocates the
+// same size; whole stacks of them would keep blocks from joining (docs/allocator.md, Costs).
 //
 // How large a new slab is: at most an eighth of the request and a 1024th of what is held, beyond 3
 // GiB a quarter and a 640th. A slab can move only when all of it is free, so large ones under small

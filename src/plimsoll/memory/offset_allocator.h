@@ -2,12 +2,10 @@
 //
 // All of them keep one contract, tested by one suite (offset_allocator_test.cpp):
 //   allocate(size) gives an offset that is a multiple of 512, or nothing when it cannot; live
-//   ranges
-//   never overlap and never pass N; a size of 0 takes one granule;
-//   free(offset) takes the offset of a live range and nothing else (anything else ends the
-//   program);
+//     ranges never overlap and never pass N; a size of 0 takes one granule;
+//   free(offset) takes the offset of a live range; anything else ends the program;
 //   after all is freed, N bytes can be allocated in one piece again (buddy: the largest power of
-//   two);
+//     two);
 //   in_use() is the sum of rounded live sizes, high_water() the highest end ever given out.
 //
 //   name              finds                       frees             good for

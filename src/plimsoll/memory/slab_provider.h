@@ -1,4 +1,4 @@
-// What the allocators of this room need of a device, as three small interfaces. `device/`
+// What the allocators of this module need of a device, as three small interfaces. `device/`
 // implements them for real hardware, FakeDevice (fake_device.h) for tests and replay.
 //
 // SlabProvider: physical memory and addresses, kept apart. A device with virtual memory management

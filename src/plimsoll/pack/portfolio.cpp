@@ -298,8 +298,8 @@ void Portfolio::squeak_pieces(Budget& budget) {
 void Portfolio::improve_parts() {
   // Boxes hide the gaps of composite bodies, so their own bound may forbid what the pieces allow:
   // no search on boxes gets below it, and asking height by height would take forever.
-  const std::int64_t floor = model_.plain ? best_.lower_bound : lower_bound(boxed_).bytes;
-  if (floor >= best_.height) return;
+  const std::int64_t lowest = model_.plain ? best_.lower_bound : lower_bound(boxed_).bytes;
+  if (lowest >= best_.height) return;
   std::vector<Part> parts = split_parts(boxed_, options_.split_parts);
   std::erase_if(parts, [&](const Part& part) {
     for (const std::uint32_t b : part.bodies) {
@@ -319,7 +319,7 @@ void Portfolio::improve_parts() {
       height = std::max(height, boxed_.top_bytes(b, places[b]));
     Incumbent incumbent(height, best_.lower_bound);
     Budget share = budget_.share(1.0 / static_cast<double>(parts.size() - k));
-    const std::int64_t target = std::max({target_, lower, floor});
+    const std::int64_t target = std::max({target_, lower, lowest});
     if (fit_) {
       fit_part(boxed_, part, target, options_, share, incumbent);
     } else {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "plimsoll/base/checked.h"
 #include "plimsoll/base/utf8.h"
@@ -90,21 +91,22 @@ class Claims {
         continue;
       }
       for (std::size_t i = 0; i < step.outputs.size(); ++i) {
-        if (!step.outputs[i].buffer.valid()) continue;
-        Uses& uses = uses_[step.outputs[i].buffer.index()];
-        const bool first = !uses.source && (uses.steps.empty() || uses.steps.front() == at);
-        touch(step.outputs[i], at);
+        const Slot& slot = step.outputs[i];
+        if (!slot.buffer.valid()) continue;
         const ValueId value =
             is_compute(step) ? plan_.graph.node(step.node).outputs[i] : step.value;
-        if (first) uses.first.push_back(value);
-        if (step.kind == StepKind::kEncode) uses.encoded = true;
-        if (step.kind != StepKind::kEncode) need(step.outputs[i], value);
+        Uses& uses = uses_[slot.buffer.index()];
+        if (!uses.source && (uses.steps.empty() || uses.steps.front() == at))
+          uses.first.push_back(value);
+        touch(slot, at);
+        uses.encoded = uses.encoded || step.kind == StepKind::kEncode;
+        if (step.kind != StepKind::kEncode) need(slot, value);
       }
       for (std::size_t i = 0; i < step.inputs.size(); ++i) {
-        touch(step.inputs[i], at);
-        if (step.inputs[i].buffer.valid() && step.kind != StepKind::kDecode)
-          need(step.inputs[i],
-               is_compute(step) ? plan_.graph.node(step.node).inputs[i] : step.value);
+        const Slot& slot = step.inputs[i];
+        touch(slot, at);
+        if (slot.buffer.valid() && step.kind != StepKind::kDecode)
+          need(slot, is_compute(step) ? plan_.graph.node(step.node).inputs[i] : step.value);
       }
       touch(step.scratch, at);
       if (step.scratch.buffer.valid()) uses_[step.scratch.buffer.index()].scratch_of = step.node;
@@ -161,7 +163,7 @@ class Claims {
         return complain(
             "buffer {} '{}': the plan says that it holds '{}' first, which nobody puts there", b,
             shown, excerpt(plan_.graph.value(buffer.value).name));
-      use = use_of(plan_.graph, buffer.value, is_output_[buffer.value.index()]);
+      use = use_of(buffer.value);
       called = plan_.graph.value(buffer.value).name;
     } else {
       const ir::Node& node = plan_.graph.node(uses.scratch_of);
@@ -178,6 +180,21 @@ class Claims {
     // A file cannot hold a name that is not UTF-8 (base/json.h).
     if (buffer.name != called && is_utf8(called))
       complain("buffer {} '{}': what it holds is called '{}'", b, shown, excerpt(called));
+  }
+
+  Use use_of(ValueId id) const {
+    switch (plan_.graph.value(id).kind) {
+      case ir::ValueKind::kInput:
+        return Use::kInput;
+      case ir::ValueKind::kOptimizer:
+        return Use::kOptimizer;
+      case ir::ValueKind::kGradient:
+        return Use::kGradient;
+      case ir::ValueKind::kActivation:
+        return is_output_[id.index()] ? Use::kOutput : Use::kActivation;
+      default:
+        return Use::kWeight;
+    }
   }
 
   // Is the value one of those, or a view of them, or put together from them?
@@ -219,28 +236,41 @@ class Claims {
   }
 
   void check_proof() {
-    const std::vector<Bytes> alive = bytes_by_step(plan_);
-    const Bytes load = *std::max_element(alive.begin(), alive.end());
     const Proof& proof = plan_.proof;
-    if (proof.load != load)
+    const Bytes live = peak_live_bytes();
+    const Bytes arena = plan_.arena_bytes();
+    if (proof.load != live)
       return complain("the proof says that at most {} bytes are alive, it is {}", proof.load.value,
-                      load.value);
-    if (proof.lower_bound < load)
+                      live.value);
+    if (proof.lower_bound < live)
       complain("the proof's lower bound is {}, below the {} bytes that are alive at once",
-               proof.lower_bound.value, load.value);
-    if (proof.lower_bound > plan_.arena_bytes())
+               proof.lower_bound.value, live.value);
+    if (proof.lower_bound > arena)
       complain("the proof's lower bound is {}, above the arena of {}", proof.lower_bound.value,
-               plan_.arena_bytes().value);
-    if (proof.lower_bound > load) {
-      const Bytes proven = std::max(load, bound_of_streams());
-      if (proof.lower_bound > proven)
-        complain("the proof's lower bound is {}, only {} can be proven", proof.lower_bound.value,
-                 proven.value);
-    }
-    const bool optimal = plan_.arena_bytes() == proof.lower_bound;
-    if (proof.optimal != optimal)
+               arena.value);
+    const Bytes proven = proof.lower_bound > live ? std::max(live, bound_of_streams()) : live;
+    if (proof.lower_bound > proven)
+      complain("the proof's lower bound is {}, only {} can be proven", proof.lower_bound.value,
+               proven.value);
+    if (proof.optimal != (arena == proof.lower_bound))
       complain("the proof says{} optimal, the arena has {} bytes and the lower bound is {}",
-               proof.optimal ? "" : " not", plan_.arena_bytes().value, proof.lower_bound.value);
+               proof.optimal ? "" : " not", arena.value, proof.lower_bound.value);
+  }
+
+  Bytes peak_live_bytes() const {
+    std::map<std::int64_t, std::int64_t> changes;
+    for (const PlanBuffer& buffer : plan_.buffers) {
+      if (buffer.arena != 0) continue;
+      changes[buffer.lifetime.begin.value] += buffer.bytes.value;
+      changes[buffer.lifetime.end.value] -= buffer.bytes.value;
+    }
+    return most_at_once(changes);
+  }
+
+  static Bytes most_at_once(const std::map<std::int64_t, std::int64_t>& changes) {
+    std::int64_t live = 0, most = 0;
+    for (const auto& [when, bytes] : changes) most = std::max(most, live += bytes);
+    return Bytes(most);
   }
 
   // The most bytes of device memory that can be in use at once when streams run beside each other:
@@ -250,92 +280,90 @@ class Claims {
     for (const PlanStep& step : plan_.steps)
       streams = std::max<std::size_t>(streams, step.stream + 1U);
     if (streams == 1) return Bytes(0);
-    const std::vector<std::int64_t> position = positions(streams);
-    const std::vector<std::int64_t> known = knowledge(streams, position);
+    const pack::Problem problem = problem_of_streams(streams);
+    const pack::Clocks& clocks = problem.clocks;
+    Bytes most;
+    // Buffers that are in use together on any one stream are in use together.
+    for (std::size_t k = 0; k < streams; ++k) {
+      std::map<std::int64_t, std::int64_t> changes;
+      for (std::size_t b = 0; b < problem.size(); ++b) {
+        const std::int64_t ready = clocks.ready[b * streams + k];
+        const std::int64_t released = clocks.released[b * streams + k];
+        if (ready >= released) continue;
+        changes[ready] += problem.buffers[b].size.value;
+        changes[released] -= problem.buffers[b].size.value;
+      }
+      most = std::max(most, most_at_once(changes));
+    }
+    return std::max(most, heaviest_together(problem));
+  }
+
+  // Every buffer of the device with what is done for certain when its first step begins (`ready`),
+  // and what must be done before others may have its bytes (`released`).
+  pack::Problem problem_of_streams(std::size_t streams) const {
+    std::vector<std::int64_t> position;            // by step: its number on its own stream, from 1
+    std::vector<std::vector<std::int64_t>> known;  // by step and stream: how many are done before
+    std::vector<std::int64_t> count(streams, 0);
+    std::vector<std::int64_t> latest(streams, -1);  // by stream: its last step
+    for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
+      const PlanStep& step = plan_.steps[s];
+      std::vector<std::int64_t> done(streams, 0);
+      const auto learn = [&](std::size_t from) {
+        for (std::size_t k = 0; k < streams; ++k) done[k] = std::max(done[k], known[from][k]);
+        std::int64_t& theirs = done[plan_.steps[from].stream];
+        theirs = std::max(theirs, position[from]);
+      };
+      if (latest[step.stream] >= 0) learn(static_cast<std::size_t>(latest[step.stream]));
+      for (const std::uint32_t wait : step.waits) learn(wait);
+      latest[step.stream] = static_cast<std::int64_t>(s);
+      position.push_back(++count[step.stream]);
+      known.push_back(std::move(done));
+    }
     pack::Problem problem;
     problem.clocks.streams = static_cast<int>(streams);
     for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
       if (plan_.buffers[b].arena != 0) continue;
       problem.buffers.push_back({.size = plan_.buffers[b].bytes});
-      add_clocks(problem.clocks, uses_[b], held_at_end_[b], streams, position, known);
-    }
-    return std::max(heaviest_projection(problem), heaviest_antichain(problem));
-  }
-
-  // By step: its number on its own stream, from 1.
-  std::vector<std::int64_t> positions(std::size_t streams) const {
-    std::vector<std::int64_t> count(streams, 0);
-    std::vector<std::int64_t> out;
-    for (const PlanStep& step : plan_.steps) out.push_back(++count[step.stream]);
-    return out;
-  }
-
-  // By step and stream: how many steps of the stream are done for certain when the step begins.
-  std::vector<std::int64_t> knowledge(std::size_t streams,
-                                      const std::vector<std::int64_t>& position) const {
-    std::vector<std::int64_t> known(plan_.steps.size() * streams, 0);
-    std::vector<std::int64_t> latest(streams, -1);
-    for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
-      const auto learn = [&](std::size_t from) {
-        for (std::size_t k = 0; k < streams; ++k)
-          known[s * streams + k] = std::max(known[s * streams + k], known[from * streams + k]);
-        std::int64_t& own = known[s * streams + plan_.steps[from].stream];
-        own = std::max(own, position[from]);
-      };
-      std::int64_t& before = latest[plan_.steps[s].stream];
-      if (before >= 0) learn(static_cast<std::size_t>(before));
-      for (const std::uint32_t wait : plan_.steps[s].waits) learn(wait);
-      before = static_cast<std::int64_t>(s);
-    }
-    return known;
-  }
-
-  // A buffer is out of another's way when every step that uses it is known to be done by every step
-  // that uses the other.
-  void add_clocks(pack::Clocks& clocks, const Uses& uses, bool stays, std::size_t streams,
-                  const std::vector<std::int64_t>& position,
-                  const std::vector<std::int64_t>& known) const {
-    for (std::size_t k = 0; k < streams; ++k) {
-      std::int64_t ready = uses.source || uses.steps.empty() ? 0 : INT64_MAX;
-      std::int64_t released = uses.steps.empty() ? 1 : 0;
-      for (const std::int32_t s : uses.steps) {
-        const auto at = static_cast<std::size_t>(s);
-        if (!uses.source) ready = std::min(ready, known[at * streams + k]);
-        if (plan_.steps[at].stream == k) released = std::max(released, position[at]);
+      const Uses& uses = uses_[b];
+      for (std::size_t k = 0; k < streams; ++k) {
+        std::int64_t ready = uses.source || uses.steps.empty() ? 0 : INT64_MAX;
+        std::int64_t released = uses.steps.empty() ? 1 : 0;
+        for (const std::int32_t s : uses.steps) {
+          const auto at = static_cast<std::size_t>(s);
+          if (!uses.source) ready = std::min(ready, known[at][k]);
+          if (plan_.steps[at].stream == k) released = std::max(released, position[at]);
+        }
+        problem.clocks.ready.push_back(ready);
+        problem.clocks.released.push_back(held_at_end_[b]
+                                              ? static_cast<std::int64_t>(plan_.steps.size()) + 1
+                                              : std::max(released, ready));
       }
-      clocks.ready.push_back(ready);
-      clocks.released.push_back(stays ? static_cast<std::int64_t>(plan_.steps.size()) + 1
-                                      : std::max(released, ready));
     }
+    return problem;
   }
 
-  static Bytes heaviest_antichain(const pack::Problem& problem) {
-    std::vector<char> counted;
-    for (std::size_t b = 0; b < problem.size(); ++b)
-      counted.push_back(pack::ever_alive(problem, BufferId(b)));
-    const auto heaviest = pack::heaviest_antichain(problem, counted);
-    return Bytes(heaviest ? heaviest->bytes : 0);
-  }
-
-  // Where the antichain is too much work: buffers whose intervals on any one stream overlap meet.
-  static Bytes heaviest_projection(const pack::Problem& problem) {
+  // The packer says which buffers those are, and is not believed: each two of them are asked.
+  static Bytes heaviest_together(const pack::Problem& problem) {
     const auto streams = static_cast<std::size_t>(problem.clocks.streams);
-    Bytes most;
-    for (std::size_t k = 0; k < streams; ++k) {
-      // ends before beginnings: bytes are negative
-      std::vector<std::pair<std::int64_t, std::int64_t>> changes;
-      for (std::size_t b = 0; b < problem.size(); ++b) {
-        if (problem.clocks.ready[b * streams + k] >= problem.clocks.released[b * streams + k])
-          continue;
-        changes.emplace_back(problem.clocks.ready[b * streams + k], problem.buffers[b].size.value);
-        changes.emplace_back(problem.clocks.released[b * streams + k],
-                             -problem.buffers[b].size.value);
+    const auto over_before = [&](std::size_t a, std::size_t b) {
+      for (std::size_t k = 0; k < streams; ++k) {
+        if (problem.clocks.ready[b * streams + k] < problem.clocks.released[a * streams + k])
+          return false;
       }
-      std::sort(changes.begin(), changes.end());
-      Bytes alive;
-      for (const auto& [when, bytes] : changes) most = std::max(most, alive += Bytes(bytes));
+      return true;
+    };
+    std::vector<char> is_used;
+    for (std::size_t b = 0; b < problem.size(); ++b) is_used.push_back(!over_before(b, b));
+    const auto found = pack::heaviest_antichain(problem, is_used);
+    if (!found) return Bytes(0);
+    Bytes sum;
+    for (const BufferId a : found->members) {
+      sum += problem.buffers[a.index()].size;
+      for (const BufferId b : found->members) {
+        if (over_before(a.index(), b.index())) return Bytes(0);
+      }
     }
-    return most;
+    return sum;
   }
 
   void check_seconds() {

@@ -2,11 +2,10 @@
 //
 //   steps      what runs, in order, each with the slots it reads and writes
 //   buffers    bytes with a lifetime (in steps) and an offset in an arena
-//   arenas     one contiguous range each: 0 is device memory, 1 (when anything is swapped) is the
-//              host
+//   arenas     one contiguous range each: 0 is device memory, 1 (when anything is swapped) host
 //
 //   step 0  matmul  in x w    out h        x  ████████████
-//   step 1  relu in h out h w ████████████ h is written over by relu: one buffer
+//   step 1  relu    in h      out h        w  ████████████  h is written over: one buffer
 //   step 2  ...                            h  ████────────
 //
 // A slot is a buffer and an offset inside it: views point into the buffer they look at. A chain of

@@ -4,9 +4,10 @@
 // that fill different parts of one buffer are free of each other. When buffers keep their places, a
 // step also follows everybody who touched a buffer that lay on the same bytes before.
 //
-//   step 0 writes a[0,64)   step 1 writes a[64,128) step 2 reads a[0,128) step 3 writes b, once a's
-//                           place
-//   follows: -              - 0 1 0 1 2 (only if places are kept)
+//   step 0   writes a[0,64)              follows -
+//   step 1   writes a[64,128)            follows -
+//   step 2   reads a[0,128)              follows 0 1
+//   step 3   writes b, in a's place      follows 0 1 2 (only if places are kept)
 //
 // The list order of the plan is taken as right; it has been checked. Cost: n log n in the slots.
 #pragma once

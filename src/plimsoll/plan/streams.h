@@ -16,12 +16,10 @@
 // parts of one buffer do not wait for each other. Memory is then had in one of two ways:
 //
 //   packed again   no wait is added for the sake of memory; the arena is packed under the clocks
-//                  and may
-//                  come out above what one stream needs
+//                  and may come out above what one stream needs
 //   places kept    offsets stay, and a step also waits for all who touched the bytes of its buffers
-//                  before;
-//                  the arena stays as it is, and streams run side by side only where memory allows
-//                  it
+//                  before; the arena stays as it is, and streams run side by side only where memory
+//                  allows it
 //
 // Without a budget plans are packed again. With one, the faster of the two that is inside it is
 // taken; one always is, because kept places need no more than before. Plans that swap keep their

@@ -7,10 +7,8 @@
 // it (a reshape into a classifier) is turned back. Which operators may lie in it their definitions
 // say (LayoutRule).
 //
-//   images NCHW ─ conv(stem) ─▶ y channels last ─ batch_norm ─ conv ─ ... ─ reduce_mean ─▶ [N,C] ─
-//   linear
-//                  ▲ NCHW: 3 channels fill no vector          ▲ w reordered to blocks: a visible
-//                  node
+//   images NCHW ─ conv(stem) ─▶ y channels last ─ batch_norm ─ conv ─ ... ─ reduce_mean ─▶ [N,C]
+//                  ▲ NCHW: 3 channels fill no vector            ▲ w reordered to blocks: a node
 //
 // No kernel converts anything inside: each conversion is a `reorder` node with a price, made once
 // for each value and layout. Forward, data gradient and weight gradient want differently blocked

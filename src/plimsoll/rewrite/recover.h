@@ -5,11 +5,10 @@
 // tensor to keep or recompute, so it plans far worse than it was written. Each recovery finds one
 // such pattern and replaces it by the operator that was meant:
 //
-//   merging        twice the same node is one; identities go; reshapes and transposes in a row are
-//                  one
+//   merging        twice the same node is one; identities go; reshapes and transposes in a row
+//                  become one
 //   linear         x W + b, x W^T                                -> linear with bias, trans_w
-//   activations    any chain of element-wise operators over one tensor that *is* gelu, silu, mish,
-//                  ...
+//   activations    any chain of element-wise operators over one tensor that *is* gelu, silu, ...
 //   norms          layer norm and rms norm from their means and roots
 //   attention      softmax(q k^T * s + mask) v over heads -> attention, attention_qkv, causal
 //

@@ -14,7 +14,7 @@
 // checks cross-stream reuse needs: `stream_wait` (stream waits for all work queued so far on
 // `peer_stream`) and `record_stream` (the block at `address` is also used by `peer_stream`).
 //
-// Invariants, kept by every writer in this house:
+// Invariants, kept by every writer of traces:
 //  1. `bytes` of an allocation and of its free are what the program asked for, not the rounded
 //     size.
 //  2. A free names the address and the device of the allocation it ends.

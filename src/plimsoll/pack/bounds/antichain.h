@@ -1,10 +1,10 @@
 // The heaviest antichain: the most bytes that several streams can have in use at once.
 //
-// Under clocks (problem.h) there is no line of time along which a load could be added up. What
+// Under clocks (problem.h) there is no line of time along which live bytes could be added up. What
 // takes its place: buffer a is out of b's way when everybody who used a is known to be done before
 // b begins. That is a partial order, buffers of which none is out of another's way are an
-// antichain, and all of an antichain can be alive together. So the heaviest one is the exact load
-// of the program, a lower bound for every packing of it.
+// antichain, and all of an antichain can be alive together. So the heaviest one is the peak of
+// live bytes of the program, a lower bound for every packing of it.
 //
 // How: by Dilworth's theorem, weighted. Bytes that a leaves are offered to those that come after
 // it; the most bytes that can be handed on in this way, taken from the sum of all, leaves the

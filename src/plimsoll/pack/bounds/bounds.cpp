@@ -23,30 +23,31 @@ Bound own_top_bound(const BodyModel& model) {
   return bound;
 }
 
-struct Load {
+// Bytes that are alive for a while.
+struct Live {
   Interval<std::int32_t> span;
   std::int64_t size;
   std::int64_t overhang;  // what the last unit leaves unused
   std::uint32_t buffer;
 };
 
-// Peak of weighted intervals; each(visit) calls visit(load) for all of them.
+// Peak of weighted intervals; each(visit) calls visit(live) for all of them.
 template <class Each>
 Bound peak(const Each& each, std::int32_t sections, std::int64_t unit) {
   std::vector<std::int64_t> sums(static_cast<std::size_t>(sections) + 1, 0);
-  each([&](const Load& load) {
-    sums[static_cast<std::size_t>(load.span.begin)] += load.size;
-    sums[static_cast<std::size_t>(load.span.end)] -= load.size;
+  each([&](const Live& live) {
+    sums[static_cast<std::size_t>(live.span.begin)] += live.size;
+    sums[static_cast<std::size_t>(live.span.end)] -= live.size;
   });
   std::partial_sum(sums.begin(), sums.end(), sums.begin());
   const auto top = std::max_element(sums.begin(), sums.end());
   const auto section = static_cast<std::int32_t>(top - sums.begin());
   Bound bound;
   std::int64_t overhang = 0;
-  each([&](const Load& load) {
-    if (!load.span.contains(section)) return;
-    bound.witnesses.push_back(BufferId(load.buffer));
-    overhang = std::max(overhang, load.overhang);
+  each([&](const Live& live) {
+    if (!live.span.contains(section)) return;
+    bound.witnesses.push_back(BufferId(live.buffer));
+    overhang = std::max(overhang, live.overhang);
   });
   bound.bytes = *top * unit - overhang;
   return bound;
@@ -57,7 +58,7 @@ Bound section_bound(const BodyModel& model) {
     for (const Body& body : model.bodies) {
       for (std::uint32_t k = body.piece_begin; k < body.piece_end; ++k) {
         const Piece& piece = model.pieces[k];
-        visit(Load{{piece.first, piece.last}, piece.hi - piece.lo, body.overhang, piece.buffer});
+        visit(Live{{piece.first, piece.last}, piece.hi - piece.lo, body.overhang, piece.buffer});
       }
     }
   };
@@ -84,18 +85,18 @@ Bound clock_bound(const BodyModel& model) {
   Bound best;
   for (std::size_t s = 0; s < streams; ++s) {
     std::vector<Interval<std::int64_t>> times;
-    std::vector<Load> loads;
+    std::vector<Live> lives;
     for (std::uint32_t i = 0; i < problem.size(); ++i) {
       const std::size_t at = i * streams + s;
       const Interval<std::int64_t> time{problem.clocks.ready[at], problem.clocks.released[at]};
       if (!counted[i] || time.empty()) continue;
       times.push_back(time);
-      loads.push_back({{}, problem.buffers[i].size.value, 0, i});
+      lives.push_back({{}, problem.buffers[i].size.value, 0, i});
     }
     const Sections sections = cut_sections(times);
-    for (std::size_t k = 0; k < loads.size(); ++k) loads[k].span = sections.spans[k];
-    if (loads.empty()) continue;
-    const auto each = [&](const auto& visit) { std::for_each(loads.begin(), loads.end(), visit); };
+    for (std::size_t k = 0; k < lives.size(); ++k) lives[k].span = sections.spans[k];
+    if (lives.empty()) continue;
+    const auto each = [&](const auto& visit) { std::for_each(lives.begin(), lives.end(), visit); };
     Bound bound = peak(each, sections.count, 1);
     if (bound.bytes > best.bytes) best = std::move(bound);
   }
@@ -107,8 +108,8 @@ Bound clock_bound(const BodyModel& model) {
 Bound lower_bound(const BodyModel& model) {
   if (model.bodies.empty()) return {};
   Bound own = own_top_bound(model);
-  Bound load = model.problem->clocks.streams > 0 ? clock_bound(model) : section_bound(model);
-  return load.bytes >= own.bytes ? load : own;
+  Bound peak_live = model.problem->clocks.streams > 0 ? clock_bound(model) : section_bound(model);
+  return peak_live.bytes >= own.bytes ? peak_live : own;
 }
 
 }  // namespace plimsoll::pack

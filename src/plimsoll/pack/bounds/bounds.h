@@ -1,13 +1,13 @@
 // Lower bounds: heights no packing can go below.
 //
-// The load of a section is what its bodies hold together; the highest load is a bound, and on most
+// The live bytes of a section are what its bodies hold together; their peak is a bound, and on most
 // real graphs the optimum. Sizes are in units rounded to what all offsets are multiples of, less
 // the part of one last unit that is not used, so common alignments tighten the bound. Fixed bodies
 // and bodies that alignment lifts off the ground bound by their own top.
 //
-// Under clocks the heaviest set of buffers that all meet is the load (antichain.h). Where it takes
+// Under clocks the heaviest set of buffers that all meet is that peak (antichain.h). Where it takes
 // too much work, project every buffer onto one stream: [ready, released) there. Two projections
-// that overlap prove that the buffers meet, so the highest load of each projection is a bound.
+// that overlap prove that the buffers meet, so the peak of each projection is a bound.
 #pragma once
 
 #include <cstdint>

@@ -12,9 +12,9 @@
 // Every step leaves a Trace: which sections it changed, and which made propagation change others.
 // The search blames failures on sections with it (point_cover.h).
 //
-//   sections   0 1 2 items a = [0,2) of 4, b = [1,3) of 2, ceiling 6. place(a): floors 4 4 0; b
-//              then lies
-//   floor      4 4 4 at 4 at least, and as nothing else is left of section 2, its floor is 4, too.
+//   sections   0 1 2      items a = [0,2) of 4, b = [1,3) of 2, ceiling 6. place(a): floors 4 4 0;
+//   floor      4 4 4      b then lies at 4 at least, and as nothing else is left of section 2, its
+//                         floor is 4, too.
 //
 // Invariants: 1. undo_to(mark()) restores every value. 2. After a step that returned true, no
 // unplaced item of a section lies below its floor, and floor + what is left of the section is

@@ -24,8 +24,8 @@
 // above the bound, against 2.4 % with the small ones last and no holes (seed 201). Two thirds of
 // the bodies take no part in the expensive picks.
 //
-//   sections     0 1 2 3 harbour of problem.h, widest first: the 8-byte body covers [0,2) and
-//   floor        0 0 . . goes to 0; then the segment [0,2) at 8 takes b0 at [0,1), b1 at [1,2)
+//   sections     0 1 2 3      harbour of problem.h, widest first: the 8-byte body covers [0,2) and
+//   floor        0 0 . .      goes to 0; then the segment [0,2) at 8 takes b0 at [0,1), b1 at [1,2)
 //
 // Fixed bodies are obstacles that hang over the floor. A pick must fit below them (the best of up
 // to forty is taken), a segment rises no further than the lowest one above it, and one that the

@@ -9,15 +9,15 @@
 //   bodies across its edge      are obstacles at the places they have
 //   bodies outside              do not matter
 //
-//        height    .-. Every pass has other priorities: size x lifetime^w for one w after
-//      bound ------|-|---------         the other, with noise from the second round on. The best
-//                                       pass is
-//              |edge   edge|            kept.
+//        height    .-.                Every pass has other priorities: size x lifetime^w for one w
+//      bound ------|-|---------       after the other, with noise from the second round on. The
+//              |edge   edge|          best pass is kept.
 //
 // Where to cut. The bodies alive at the highest moment reach to both sides; the window takes as
-// much again, so that they have neighbours to be moved, and then more, to the moment of least load
-// within as much again: few bodies cross an edge there and those that do leave room. Windows are
-// kept from step to step as long as they do not overlap; one that overlaps a new one is given up.
+// much again, so that they have neighbours to be moved, and then more, to the moment of fewest live
+// bytes within as much again: few bodies cross an edge there and those that do leave room. Windows
+// are kept from step to step as long as they do not overlap; one that overlaps a new one is given
+// up.
 //
 // Rejected: squeaky wheel inside windows (heights jump about without a trend); packing the most
 // loaded moments first and all others around them (others do not find places); windows of a few

@@ -1,13 +1,11 @@
 // Problems to try the packer on, from a seed.
 //
 //   tiling    a strip of 2000 x 1 MiB cut into rectangles by random guillotine cuts, then a share
-//             of the
-//             pieces removed: a packing of 1 MiB exists by construction, and leaves no room at
-//             peaks;
+//             of the pieces removed: a packing of 1 MiB exists by construction, and leaves no room
+//             at peaks;
 //   training  what training steps look like: activations that live from their forward to their
-//             backward
-//             step, temporaries, gradients of activations, gradients of weights that live to the
-//             end;
+//             backward step, temporaries, gradients of activations, gradients of weights that live
+//             to the end;
 //   random    starts uniform, lengths and sizes log-uniform: no structure to exploit.
 #pragma once
 

@@ -11,17 +11,14 @@
 //              then) or small (a gap with window [lo, hi): it holds only those of its bytes).
 //   clocks     instead of lifetimes, for programs of several streams: see Clocks.
 //   contiguous groups whose members lie one behind the other in the order given. The group starts
-//   at
-//              a multiple of all its members' alignments; each member starts at the end of the one
-//              before it, rounded up to its own alignment. With sizes that are multiples of the
-//              alignments there is not a byte in between: what a fused collective needs.
+//              at a multiple of all its members' alignments; each member starts at the end of the
+//              one before it, rounded up to its own alignment. With sizes that are multiples of
+//              the alignments there is not a byte in between: what a fused collective needs.
 //   colocated  classes whose members share their first byte (aliases, in-place results). Members
-//              may
-//              be alive together; outsiders see the larger of those alive.
+//              may be alive together; outsiders see the larger of those alive.
 //   ends       a two-ended arena: whenever a front buffer and a back buffer meet, the front one
-//              lies
-//              wholly below. Long-lived buffers at the front and short-lived ones at the back keep
-//              the middle free in one piece.
+//              lies wholly below. Long-lived buffers at the front and short-lived ones at the back
+//              keep the middle free in one piece.
 //   memories   where buffers may live: capacity, cost per byte, and the largest piece the machine
 //              hands out (slab). A buffer lies inside one slab: slab k is [k*slab, (k+1)*slab);
 //              so do, as a whole, buffers that hang together (groups and classes).
@@ -32,16 +29,13 @@
 //
 // Invariants, checked by verify():
 //  1. sizes, offsets and hints are not negative; alignments are positive; lifetimes do not end
-//     before
-//     they begin;
+//     before they begin;
 //  2. all sizes and alignments together, on top of the highest fixed place, stay below 2^62 (2^60
-//     with
-//     slabs), so no sum in the packer can overflow; a slab is a multiple of all alignments;
+//     with slabs), so no sum in the packer can overflow; a slab is a multiple of all alignments;
 //  3. gaps lie inside their buffer's lifetime, ascending, disjoint; windows inside [0, size);
 //  4. every id in a group or class exists, and no buffer is in two groups or in two classes;
 //  5. side vectors are empty or have one entry per buffer; clocks exclude gaps, and released >=
-//     ready
-//     in every component (who knows that a buffer is gone knows what was done before it came);
+//     ready in every component (who knows that a buffer is gone knows what came before it);
 //  6. the members of a group or class share one arena end and one set of memories.
 // Contradictions that are a matter of offsets (two fixed buffers in each other's way) are no
 // errors: the packer answers `infeasible` and names them.
