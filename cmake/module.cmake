@@ -71,10 +71,6 @@ function(plimsoll_test_labels name program)
   set_tests_properties(${name}.slow PROPERTIES LABELS slow TIMEOUT 3600)
   # As the program sets it for itself (cli/bounded_spinning.h): tests share their cores.
   set_tests_properties(${name} ${name}.slow PROPERTIES ENVIRONMENT GOMP_SPINCOUNT=1000)
-  if(PLIMSOLL_SANITIZE MATCHES address)
-    set_property(TEST ${name} ${name}.slow APPEND PROPERTY ENVIRONMENT
-      "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tools/lsan.supp")
-  endif()
   if(PLIMSOLL_SANITIZE MATCHES thread)
     set_tests_properties(${name} ${name}.slow PROPERTIES ENVIRONMENT
       "OMP_NUM_THREADS=1;TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tools/tsan.supp")

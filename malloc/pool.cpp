@@ -27,8 +27,10 @@ constinit std::uint64_t key_of_process = 0;
 std::uint64_t link_key() {
   if (key_of_process == 0) {
     // The kernel's random bytes for this process; odd bits in every byte of the address part.
-    const auto* random = reinterpret_cast<const std::uint64_t*>(::getauxval(AT_RANDOM));
-    const std::uint64_t seed = random != nullptr ? random[1] : 0x9E3779B97F4A7C15ull;
+    // They stand at any address.
+    std::uint64_t seed = 0x9E3779B97F4A7C15ull;
+    if (const auto* random = reinterpret_cast<const char*>(::getauxval(AT_RANDOM)))
+      __builtin_memcpy(&seed, random + sizeof seed, sizeof seed);
     key_of_process = (seed | std::uint64_t{1} << 62) & ~std::uint64_t{1};
   }
   return key_of_process;

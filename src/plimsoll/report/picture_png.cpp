@@ -4,6 +4,13 @@
 
 #include "plimsoll/report/picture.h"
 
+#ifdef PLIMSOLL_SANITIZED
+// fontconfig, which librsvg asks for fonts, keeps its tables to the end of the program.
+extern "C" const char* __lsan_default_suppressions() {
+  return "leak:libfontconfig.so\n";
+}
+#endif
+
 namespace plimsoll::report {
 namespace {
 
