@@ -50,7 +50,7 @@ extern "C" {
 /* What functions return: the exit code of the same end on the command line. */
 enum {
   PLIMSOLL_OK = 0,
-  PLIMSOLL_INTERNAL = 1,     /* our own fault, or memory is out */
+  PLIMSOLL_INTERNAL = 1,     /* internal error, or out of memory */
   PLIMSOLL_USAGE = 2,        /* an option makes no sense */
   PLIMSOLL_BAD_INPUT = 3,    /* the graph makes no sense */
   PLIMSOLL_DOES_NOT_FIT = 4, /* proven: no plan with these techniques is within the budget */

@@ -19,7 +19,7 @@ using schedule::to_json;
 struct PlanDagRequest {
   std::filesystem::path file;
   PlanRequest planning;       // budget, techniques, order, deadline, lossy and deterministic count
-  std::string checkpointing;  // a classic strategy instead of searching
+  std::string checkpointing;  // a classic checkpointing strategy instead of a search
   std::uint64_t seed = 1;
   int threads = 0;  // 0: one for every core
   bool prove = false;

@@ -20,7 +20,7 @@ namespace plimsoll::api {
 struct PlanJob {
   ModelRequest model;
   PlanRequest planning;
-  std::string checkpointing;  // a classic strategy instead of searching
+  std::string checkpointing;  // a classic checkpointing strategy instead of a search
   std::string output;         // a file; empty: none
   OnBetter on_better;
   std::function<void(const std::string& json)> on_failure;  // why there is no plan

@@ -23,7 +23,7 @@ namespace plimsoll {
 
 // Few and meaningful; the value is the program's exit code.
 enum class ErrorCode {
-  kInternal = 1,    // our own fault
+  kInternal = 1,    // internal error
   kUsage = 2,       // the caller asked for something that makes no sense
   kBadInput = 3,    // a file or a model is wrong
   kDoesNotFit = 4,  // proven: the budget or capacity is too small

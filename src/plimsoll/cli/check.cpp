@@ -74,7 +74,7 @@ Action bind_check(Command& command) {
 }  // namespace
 
 Verb check_verb() {
-  return {"check", "the independent checker, for a plan or for a model against a limit",
+  return {"check", "the independent verifier, for a plan or for a model against a limit",
           kCheckExamples, bind_check};
 }
 

@@ -15,9 +15,8 @@ constexpr std::size_t kIndent = 30;
 
 constexpr const char* kTour =
     "It does not fit\n"
-    "  plimsoll memory gpt2 --batch 8              who uses memory, and by which law it grows\n"
-    "  plimsoll plan gpt2 --batch 8 --budget 60%   the fastest step within 60 % of keeping "
-    "everything\n"
+    "  plimsoll memory gpt2 --batch 8              what uses memory, and how it grows\n"
+    "  plimsoll plan gpt2 --batch 8 --budget 60%   the fastest step within 60 % of its memory\n"
     "  plimsoll run resnet18 --budget 400MB        the same, and run it\n"
     "You build a compiler or a runtime\n"
     "  plimsoll pack problem.csv --minimize        offsets for buffers with lifetimes\n"

@@ -20,7 +20,7 @@ std::string usage_of(const VerbRow& verb);
 std::string heading_of(const OptionRow& option);
 
 inline constexpr const char* kExitCodes[] = {"done",
-                                             "our own fault",
+                                             "internal error",
                                              "wrong usage",
                                              "bad input file",
                                              "does not fit",

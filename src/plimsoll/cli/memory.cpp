@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kMemoryExamples =
     "Examples:\n"
-    "  plimsoll memory gpt2 --batch 8 --seq 1024            who uses memory, and how it grows\n"
+    "  plimsoll memory gpt2 --batch 8 --seq 1024            what uses memory, and how it grows\n"
     "  plimsoll memory resnet50 --batch 32 --optimizer sgd  without Adam's moments\n"
     "  plimsoll memory alexnet --layers-table               layer by layer";
 
@@ -131,7 +131,7 @@ Action bind_memory(Command& command) {
 }  // namespace
 
 Verb memory_verb() {
-  return {"memory", "who uses memory, and by which law it grows", kMemoryExamples, bind_memory};
+  return {"memory", "what uses memory, and how it grows", kMemoryExamples, bind_memory};
 }
 
 }  // namespace plimsoll::cli

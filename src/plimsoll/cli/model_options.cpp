@@ -5,7 +5,7 @@ namespace {
 
 void bind_sizes(Command& command, api::ModelRequest& request) {
   auto& sizes = request.sizes;
-  constexpr const char* kGroup = "Size of a built-in model (`plimsoll models` lists who has which)";
+  constexpr const char* kGroup = "Size of a built-in model (`plimsoll models` lists which apply)";
   const auto add = [&](const char* flag, std::optional<std::int64_t>& target, const char* help) {
     command.add_option(flag, target, help).group(kGroup);
   };

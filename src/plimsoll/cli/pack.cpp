@@ -77,7 +77,7 @@ Action bind_pack(Command& app) {
   app.add_output("-o,--output", a.output, "file for the offsets (.csv or .json)");
   app.add_flag("--json", a.json, "summary as JSON on stdout");
   app.add_flag("--check", arguments->check,
-               "check a packing of the problem with the independent checker");
+               "check a packing of the problem with the independent verifier");
   app.add_option("--method", a.method, "how to search, or one classic order alone (default auto)")
       .type_name(
           "auto|skyline|exact|by-size|by-lifetime|by-area|execution-order|first-fit|given-order");
@@ -98,7 +98,8 @@ Action bind_pack(Command& app) {
          "buffers that live at least this fraction of all time to the front, others to the back")
       .between(0.0, 1.0)
       .type_name("FRACTION");
-  app.add_option("--without", a.without, "ideas of the search to leave out, by name: memo,backjump")
+  app.add_option("--without", a.without,
+                 "parts of the search to switch off, by name: memo,backjump")
       .type_name("IDEA,...");
   app.add_option("--generate", arguments->generate, "write a problem instead")
       .type_name("tiling|training|random");

@@ -18,11 +18,13 @@ constexpr const char* kPlanExamples =
     "  plimsoll plan gpt2 --batch 8 --sweep -o sweep.json         the curve: peak against time\n"
     "  plimsoll plan gpt2 --budget 8GiB --max-batch               the largest batch that fits\n"
     "  plimsoll plan resnet --depth 1000 --batch 32 --figure --deadline 60s -o figure.svg\n"
-    "  plimsoll plan exp-example --explain                        the tag walk, step by step\n"
+    "  plimsoll plan exp-example --explain                        the simple planner, step by "
+    "step\n"
     "  plimsoll plan --dag graph.json --budget 80%                any weighted DAG, fastest within "
     "80 %\n"
     "  plimsoll plan --dag graph.json --sweep --json              the curve: peak against time\n"
-    "  plimsoll plan --dag graph.json --checkpointing sqrt             a classic strategy instead\n"
+    "  plimsoll plan --dag graph.json --checkpointing sqrt             classic checkpointing "
+    "instead\n"
     "  plimsoll plan --dag graph.json --budget 60% --prove        ask cbc for the optimum (small "
     "graphs)";
 
@@ -50,12 +52,12 @@ Action bind_plan(Command& command) {
       .excludes(model);
   command
       .add_option("--checkpointing,--strategy", options->dag.checkpointing,
-                  "a classic strategy instead of searching")
+                  "a classic checkpointing strategy instead of a search")
       .type_name("none|sqrt|segments:K|blocks|drop-cheap");
   command.add_flag("--prove", options->dag.prove,
                    "for a DAG: ask cbc for the optimum of a small graph");
   command.add_flag("--sweep", options->dag.sweep,
-                   "the whole curve from keeping everything to the smallest that works");
+                   "the whole curve, from the no-recompute plan to the smallest that works");
   command.add_flag("--max-batch", options->model.max_batch,
                    "the largest batch for which a plan within --budget is found");
   command.add_flag(
@@ -68,7 +70,7 @@ Action bind_plan(Command& command) {
       .between(0.0, 10000.0)
       .show_default();
   command.add_flag("--explain", options->model.explain,
-                   "print the tag walk, the simple planner, step by step");
+                   "print what the simple planner does, step by step");
   command
       .add_option(
           "--sizes", options->model.sizes,

@@ -24,7 +24,7 @@ void print_point(const api::PlanDagPoint& point) {
 }
 
 void print(const api::PlanDagReport& report) {
-  std::printf("keep all     %s in %s\n", human(report.no_recompute_bytes).c_str(),
+  std::printf("no recompute %s in %s\n", human(report.no_recompute_bytes).c_str(),
               cost_text(report.no_recompute_seconds, 6).c_str());
   std::printf("budget       %s\n", human(report.budget_bytes).c_str());
   for (const api::PlanDagPoint& point : report.points) {
@@ -32,7 +32,7 @@ void print(const api::PlanDagReport& report) {
     print_point(point);
   }
   if (report.failure || !report.wall.empty()) {
-    std::printf("the wall     %s:", human(report.smallest_budget_bytes).c_str());
+    std::printf("limited by   %s:", human(report.smallest_budget_bytes).c_str());
     for (std::size_t i = 0; i < report.wall.size() && i < 6; ++i) {
       std::printf(" %s (%s)", report.wall[i].name.c_str(), human(report.wall[i].bytes).c_str());
     }

@@ -27,7 +27,7 @@ void print_budget(const api::PlanReport& plan) {
   const std::string form =
       plan.lossy.empty() ? "" : fmt::format(" (lossy: {})", fmt::join(plan.lossy, ", "));
   std::printf(
-      "  predicted %.4g s a step, %.2f %% %s than keeping everything%s; %lld recomputed, %s "
+      "  predicted %.4g s a step, %.2f %% %s than the no-recompute plan%s; %lld recomputed, %s "
       "swapped, %s encoded%s\n",
       plan.predicted_seconds, 100 * std::abs(slower), slower < 0 ? "faster" : "slower",
       slower < 0 ? " on one stream" : "", static_cast<long long>(plan.recomputed),
@@ -51,15 +51,15 @@ void print(const api::PlanReport& plan) {
   }
   row("packed", plan.no_recompute, "near-optimal offsets");
   if (plan.budget.value > 0) print_budget(plan);
-  row("load", plan.live, "most that is alive at any step");
+  row("live bytes", plan.live, "the most that is alive at any step");
   if (plan.lower_bound > plan.live)
     row("bound", plan.lower_bound, "most that streams can have in use at once");
   const Bytes bound = std::max(plan.live, plan.lower_bound);
   const double gap = bound.value > 0 ? 100.0 * static_cast<double>((plan.arena - bound).value) /
                                            static_cast<double>(bound.value)
                                      : 0;
-  std::printf("  arena is %.3f %% above the %s%s\n", gap, bound > plan.live ? "bound" : "load",
-              plan.optimal ? " (proven optimal)" : "");
+  std::printf("  arena is %.3f %% above the %s%s\n", gap,
+              bound > plan.live ? "bound" : "live bytes", plan.optimal ? " (proven optimal)" : "");
   std::printf("at the peak:\n");
   for (const auto& [use, bytes] : plan.by_use) row(use.c_str(), bytes, "");
 }
@@ -124,7 +124,7 @@ Status plan_sizes(PlanModelOptions& options) {
   PLIMSOLL_TRY(const std::vector<api::PlannedSize> plans, api::plan_sizes(options.job, sizes));
   options.job.on_better = {};  // wipes the line
   if (!options.json)
-    std::printf("%8s %18s %18s\n", sizes.option.c_str(), "arena bytes", "load bytes");
+    std::printf("%8s %18s %18s\n", sizes.option.c_str(), "arena bytes", "live bytes");
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const api::PlannedSize& plan : plans) {
     if (options.json) {

@@ -18,7 +18,7 @@ void bind_plan_options(Command& command, api::PlanRequest& texts) {
   constexpr const char* kGroup = "Planning";
   command
       .add_option("--budget", texts.budget,
-                  "bytes the run may use: 1.5GiB, 800MB, or 40% of keeping everything")
+                  "bytes the run may use: 1.5GiB, 800MB, or 40% of the no-recompute plan")
       .type_name("SIZE")
       .group(kGroup);
   command

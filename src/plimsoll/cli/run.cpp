@@ -108,7 +108,7 @@ void print_table(const api::RunReport& report) {
     std::printf(", budget %s bytes", grouped(report.budget.value).c_str());
   std::printf("\n");
   for (const api::FormReport& form : api::by_form(report.encoded)) {
-    std::printf("%zu maps as %s: %s in %s (%.2f times less; %s planned)", form.maps.size(),
+    std::printf("%zu activations as %s: %s in %s (%.2f times less; %s planned)", form.maps.size(),
                 form.form.c_str(), human(form.plain).c_str(),
                 human(form.used + form.overflow).c_str(),
                 static_cast<double>(form.plain.value) /
@@ -125,8 +125,9 @@ void print_table(const api::RunReport& report) {
               1e3 * report.predicted_seconds, 1e3 * measured,
               100 * (measured / report.predicted_seconds - 1));
   if (report.overflow.value > 0)
-    std::printf("%s of encoded maps did not fit their room and waited in host memory\n",
-                human(report.overflow).c_str());
+    std::printf(
+        "%s of compressed activations did not fit their planned size and waited in host memory\n",
+        human(report.overflow).c_str());
 }
 
 // Prints every step, and on a terminal how long the rest will take.
@@ -194,7 +195,7 @@ Action bind_run(Command& command) {
                       .type_name("FILE");
   command
       .add_flag("--random", request.random,
-                "inference on made-up inputs; without --outputs that is the default")
+                "inference on synthetic inputs; without --outputs that is the default")
       .excludes(inputs);
   command.add_output("--outputs", request.files.outputs, "write the outputs to an .npz, by name");
   command

@@ -67,7 +67,7 @@ Status leave_out(PackOptions& options, const std::string& ideas) {
       std::string names;
       for (const auto& [name, flag] : known)
         names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
-      return fail(ErrorCode::kUsage, "'{}' is no idea of the search; there are {}", idea, names);
+      return fail(ErrorCode::kUsage, "'{}' is no part of the search; there are {}", idea, names);
     }
     *found->second = false;
   }
@@ -189,7 +189,8 @@ Status generate_problem(const std::string& family, std::size_t n, std::uint64_t 
                         const std::string& path) {
   const auto known = family_named(family);
   if (!known)
-    return fail(ErrorCode::kUsage, "'{}' is no family; choose tiling, training or random", family);
+    return fail(ErrorCode::kUsage, "'{}' is no kind of problem; choose tiling, training or random",
+                family);
   const Problem problem = generate(*known, n, seed, holes);
   PLIMSOLL_TRY(const std::string text,
                is_json(path) ? write_json(problem) : write_csv(problem, nullptr));

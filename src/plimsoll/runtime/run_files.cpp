@@ -292,7 +292,7 @@ Status require_inputs(const RunFiles& files, const ir::Graph& graph) {
   if (names.empty()) return {};
   return fail(ErrorCode::kUsage,
               "--outputs: no values for the inputs {}; give --inputs FILE.npz, or --random for "
-              "made-up ones",
+              "synthetic ones",
               fmt::join(names, ", "));
 }
 

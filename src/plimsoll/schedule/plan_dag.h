@@ -22,7 +22,7 @@ struct PlanDagOptions {
   double deadline_seconds = 3;
   bool lossy = false;                      // lossy encodings too
   std::vector<std::string> lossy_forms{};  // only these of them; none: all that the file offers
-  std::string strategy;                    // a classic one instead of searching
+  std::string strategy;                    // a classic checkpointing strategy instead of a search
   bool prove = false;
   bool sweep = false;
   std::filesystem::path output;  // where the schedule goes; empty: nowhere
