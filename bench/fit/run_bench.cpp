@@ -2,14 +2,14 @@
 //
 //   run_bench [rounds] [model]
 //
-// Real runs: a step within 50 % and 35 % of what keeping everything takes, against a step that
-// keeps everything, and against what was predicted. Plans are run in turn, `rounds` times (default
+// Real runs: a step within 50 % and 35 % of the no-recompute plan, against a step of that plan, and
+// against what was predicted. Plans are run in turn, `rounds` times (default
 // 3), two steps each; the first step of each pays for pages and is not counted.
 //
-// Encodings: what waits for the backward pass, against the same maps in fp32, and what putting
-// every map away costs, with weights that make every ReLU half zero. A step with and a step without
-// encodings take turns in one arena, on the same pages; the first of each is not counted, and the
-// time is the median of `rounds` such pairs.
+// Encodings: what waits for the backward pass, against the same activations in fp32, and what
+// compressing all of them costs, with weights that make every ReLU half zero. A step with and a
+// step without encodings take turns in one arena, on the same pages; the first of each is not
+// counted, and the time is the median of `rounds` such pairs.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

@@ -257,7 +257,7 @@ typedef struct plimsoll_plan_answer {
   const plimsoll_instance* instances;
   const int64_t* step_instances;
   const int64_t* waits;
-  int64_t limiting_count; /* the values that make the floor, largest first */
+  int64_t limiting_count; /* the limiting values, largest first */
   const plimsoll_limit* limiting;
   int64_t limiting_task; /* where they meet; -1: at the end */
   double search_seconds;

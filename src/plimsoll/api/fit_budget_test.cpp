@@ -12,7 +12,7 @@
 namespace plimsoll::api {
 namespace {
 
-// Many small layers with large maps: enough to give up.
+// Many small layers with large activations: enough to give up.
 ModelRequest small_model() {
   ModelRequest request;
   request.model = "mlp";

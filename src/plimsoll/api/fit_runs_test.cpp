@@ -188,8 +188,8 @@ TEST(FitRuns, ModelsUnderABudgetWithAllRemediesRunAsWithoutAPlan) {
   }
 }
 
-// The bars: what waits for the backward pass, against the same maps in fp32, when half of a ReLU is
-// zero.
+// The bars: what waits for the backward pass, against the same activations in fp32, when half of a
+// ReLU is zero.
 TEST(FitRuns, LosslessEncodingsHoldSoMuchLessForTheBackwardPass) {
   const std::vector<std::pair<std::string, double>> bars = {
       {"vgg16", 2.2}, {"alexnet", 2.2}, {"resnet50", 1.25}, {"resnet101", 1.25}};

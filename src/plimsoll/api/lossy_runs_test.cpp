@@ -1,5 +1,5 @@
-// Training with maps that wait in lossy forms: what each loses is measured and small, and the loss
-// still falls.
+// Training with activations stored in lossy forms: what each loses is measured and small, and the
+// loss still falls.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -111,14 +111,14 @@ TEST_P(LossyRuns, EveryFormTrainsAndSaysWhatItLost) {
         std::find_if(forms.begin(), forms.end(),
                      [&](const runtime::FormReport& report) { return report.form == form.name; });
     ASSERT_NE(found, forms.end());
-    EXPECT_GE(found->maps.size(), 3U);
+    EXPECT_GE(found->activations.size(), 3U);
     EXPECT_GT(found->largest_error, 0);
     EXPECT_GT(found->relative_error, form.relative / 100);
     EXPECT_LT(found->relative_error, form.relative);
-    for (const runtime::EncodedActivation& map : found->maps)
-      EXPECT_LE(rms_error(map), map.largest_error) << map.tensor;
+    for (const runtime::EncodedActivation& activation : found->activations)
+      EXPECT_LE(rms_error(activation), activation.largest_error) << activation.tensor;
     EXPECT_EQ(found->overflow, 0_bytes);
-    EXPECT_LE(found->used, found->room);
+    EXPECT_LE(found->used, found->planned);
     EXPECT_LT(found->used.value * 19, found->plain.value * 10);  // less than 1 / 1.9 of it
     ::testing::Test::RecordProperty(
         form.option, fmt::format("max {} rms {} loss {}", found->largest_error, found->rms_error,

@@ -7,7 +7,7 @@
 //
 //   graph, memory                       kDifferentiated    the graph
 //   profile                             kPrepared          the graph that is planned, and its costs
-//   plan, check, view, diff, explain    kPlanned           a plan that has passed the checker
+//   plan, check, view, diff, explain    kPlanned           a plan that has passed the verifier
 //   run                                 kRun               losses, seconds, bytes; traces in files
 //
 // A pipeline goes on from where it stopped, so that a stage can be done again with other options

@@ -61,7 +61,7 @@ struct TagWalk {
 };
 Result<TagWalk> walk_tags_of(const PlanJob& job);
 
-// The independent checker on a plan file, or on the plan of a model.
+// The independent verifier on a plan file, or on the plan of a model.
 struct CheckReport {
   Bytes peak;
   std::vector<std::string> problems;

@@ -1,7 +1,7 @@
 // From a schedule to the C struct: actions become steps, and steps that take views again are put
 // in.
 //
-// A view lies where its base lies. When the base was dropped and made again, or fetched, a reader
+// A view lies where its base lies. When the base was dropped and recomputed, or copied in, a reader
 // of the view needs it taken anew; the schedule knows nothing of that (a view is a value of 0 bytes
 // there), so it is said here.
 #pragma once

@@ -46,18 +46,19 @@ struct RunOptions {
 void add_encodings(const api::RunReport& report, nlohmann::ordered_json& out) {
   for (const api::FormReport& form : api::by_form(report.encoded)) {
     out["encodings"][form.form] = {
-        {"lossless", form.lossless},        {"tensors", form.maps.size()},
-        {"plain_bytes", form.plain.value},  {"planned_bytes", form.room.value},
+        {"lossless", form.lossless},        {"tensors", form.activations.size()},
+        {"plain_bytes", form.plain.value},  {"planned_bytes", form.planned.value},
         {"encoded_bytes", form.used.value}, {"overflow_bytes", form.overflow.value}};
     if (form.lossless) continue;
     auto& error = out["encoding_error"][form.form];
     error = {{"max", form.largest_error},
              {"rms", form.rms_error},
              {"relative_rms", form.relative_error},
-             {"tensors", form.maps.size()}};
-    for (const auto& map : form.maps) {
-      error["by_tensor"].push_back(
-          {{"name", map.tensor}, {"max", map.largest_error}, {"rms", api::rms_error(map)}});
+             {"tensors", form.activations.size()}};
+    for (const auto& activation : form.activations) {
+      error["by_tensor"].push_back({{"name", activation.tensor},
+                                    {"max", activation.largest_error},
+                                    {"rms", api::rms_error(activation)}});
     }
   }
 }
@@ -108,12 +109,12 @@ void print_table(const api::RunReport& report) {
     std::printf(", budget %s bytes", grouped(report.budget.value).c_str());
   std::printf("\n");
   for (const api::FormReport& form : api::by_form(report.encoded)) {
-    std::printf("%zu activations as %s: %s in %s (%.2f times less; %s planned)", form.maps.size(),
-                form.form.c_str(), human(form.plain).c_str(),
+    std::printf("%zu activations as %s: %s in %s (%.2f times less; %s planned)",
+                form.activations.size(), form.form.c_str(), human(form.plain).c_str(),
                 human(form.used + form.overflow).c_str(),
                 static_cast<double>(form.plain.value) /
                     static_cast<double>((form.used + form.overflow).value),
-                human(form.room).c_str());
+                human(form.planned).c_str());
     if (!form.lossless)
       std::printf("; lossy: error at most %.3g, rms %.3g, %.2g %% of the values'",
                   form.largest_error, form.rms_error, 100 * form.relative_error);

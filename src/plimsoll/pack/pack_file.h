@@ -51,7 +51,7 @@ struct PackReport {
 // Writes the offsets when they fit and there is a file for them.
 Result<PackReport> pack_file(const PackRequest& request);
 
-// The independent checker on two files; the height.
+// The independent verifier on two files; the height.
 Result<Bytes> check_packing_file(const std::string& problem, const std::string& packing);
 
 // "tiling", "training" or "random" problems; writes CSV, or JSON when the ending says so.

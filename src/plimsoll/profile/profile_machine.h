@@ -2,8 +2,8 @@
 //
 //   memory       physical, as the system says
 //   arithmetic   a product of 1536 x 1536 matrices in each dtype that has a kernel for it
-//   bandwidth    a sum of two maps of 64 MiB, bytes read and written
-//   launch       a sum of two maps of 16 numbers
+//   bandwidth    a sum of two tensors of 64 MiB, bytes read and written
+//   launch       a sum of two tensors of 16 numbers
 //   copies       64 MiB to other memory and back on a thread of their own, as swapping does; 4 KiB
 //                for the latency
 //   copy tax     a product with and without a copying thread beside it

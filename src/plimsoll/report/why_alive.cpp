@@ -160,10 +160,10 @@ Price swap_price(const Timeline& timeline, const Allocation& allocation, Step ti
   const double before = std::max(0.0, time(time_step.value) - time(gone + 1));
   const double after = std::max(0.0, time(back) - time(time_step.value + 1));
   const double exposed = std::max(0.0, out - before) + std::max(0.0, in - after);
-  const std::string room = exposed > 0 ? "only partly hidden" : "hidden";
+  const std::string hidden = exposed > 0 ? "only partly hidden" : "hidden";
   return {"swap", allocation.bytes, exposed,
           fmt::format("{:.3g} ms of copies, {} behind {:.3g} ms of other work", (out + in) * 1e3,
-                      room, (before + after) * 1e3)};
+                      hidden, (before + after) * 1e3)};
 }
 
 // The planner's own offers for the value's memory; forms of the same size are one price, the slower

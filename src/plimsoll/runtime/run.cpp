@@ -184,37 +184,40 @@ plan::Environment this_machine(int threads) {
           kernels::cpu_kernel_library()};
 }
 
-double rms_error(const EncodedActivation& map) {
-  return map.elements > 0 ? std::sqrt(map.squared_error / static_cast<double>(map.elements)) : 0;
+double rms_error(const EncodedActivation& activation) {
+  return activation.elements > 0
+             ? std::sqrt(activation.squared_error / static_cast<double>(activation.elements))
+             : 0;
 }
 
-std::vector<FormReport> by_form(const std::vector<EncodedActivation>& maps) {
+std::vector<FormReport> by_form(const std::vector<EncodedActivation>& activations) {
   std::vector<FormReport> out;
-  for (const EncodedActivation& map : maps) {
-    auto found = std::find_if(out.begin(), out.end(),
-                              [&](const FormReport& report) { return report.form == map.form; });
+  for (const EncodedActivation& activation : activations) {
+    auto found = std::find_if(out.begin(), out.end(), [&](const FormReport& report) {
+      return report.form == activation.form;
+    });
     if (found == out.end()) {
       found = out.insert(out.end(), FormReport{});
-      found->form = map.form;
-      found->lossless = map.lossless;
+      found->form = activation.form;
+      found->lossless = activation.lossless;
     }
-    found->maps.push_back(map);
+    found->activations.push_back(activation);
   }
   for (FormReport& report : out) {
     double elements = 0, squares = 0, values = 0;
-    for (const EncodedActivation& map : report.maps) {
-      report.plain += map.plain;
-      report.room += map.planned;
-      report.used += map.used;
-      report.overflow += map.overflow;
-      report.largest_error = std::max(report.largest_error, map.largest_error);
-      elements += static_cast<double>(map.elements);
-      squares += map.squared_error;
-      values += map.squared_values;
+    for (const EncodedActivation& activation : report.activations) {
+      report.plain += activation.plain;
+      report.planned += activation.planned;
+      report.used += activation.used;
+      report.overflow += activation.overflow;
+      report.largest_error = std::max(report.largest_error, activation.largest_error);
+      elements += static_cast<double>(activation.elements);
+      squares += activation.squared_error;
+      values += activation.squared_values;
     }
     report.rms_error = elements > 0 ? std::sqrt(squares / elements) : 0;
     report.relative_error = values > 0 ? std::sqrt(squares / values) : 0;
-    std::stable_sort(report.maps.begin(), report.maps.end(),
+    std::stable_sort(report.activations.begin(), report.activations.end(),
                      [](const EncodedActivation& a, const EncodedActivation& b) {
                        return a.largest_error > b.largest_error;
                      });

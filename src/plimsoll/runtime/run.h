@@ -78,7 +78,7 @@ struct RunReport {
   double predicted_seconds = 0;  // of a planned step
   // that values wait in: touched where that was measured, else planned
   Bytes host;
-  Bytes overflow;  // encoded maps that waited in host memory because they did not fit
+  Bytes overflow;  // compressed activations that waited in host memory because they did not fit
   std::vector<EncodedActivation> encoded;  // what every encoding of the plan took and lost
   int threads = 0;
 };
@@ -87,17 +87,17 @@ struct RunReport {
 struct FormReport {
   std::string form;
   bool lossless = true;
-  std::vector<EncodedActivation> maps;  // by tensor, the largest error first
+  std::vector<EncodedActivation> activations;  // by tensor, the largest error first
   Bytes plain;
-  Bytes room;      // that the plan gave
+  Bytes planned;   // what the plan reserves
   Bytes used;      // of it, by the data of the last step
-  Bytes overflow;  // plain bytes that found no room
+  Bytes overflow;  // plain bytes that did not fit
   double largest_error = 0;
   double rms_error = 0;
   double relative_error = 0;  // rms error / rms value
 };
-std::vector<FormReport> by_form(const std::vector<EncodedActivation>& maps);
-double rms_error(const EncodedActivation& map);
+std::vector<FormReport> by_form(const std::vector<EncodedActivation>& activations);
+double rms_error(const EncodedActivation& activation);
 
 // The median of the steps after the first, which pays for pages and threads.
 double typical_seconds(const RunReport& report);

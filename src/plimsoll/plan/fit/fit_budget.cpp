@@ -16,9 +16,9 @@ constexpr int kAttempts = 12;
 // of the deadline, for a search that finds out what packing needs
 constexpr double kQuickShare = 0.04;
 constexpr double kTighterShare = 0.3;  // of the deadline, for searches under less everywhere
-// times the floor: there it takes luck, so most of the deadline is for them
+// times the lower bound: there it takes luck, so most of the deadline is for them
 constexpr double kNearFloor = 1.08;
-// Budgets of those, as shares of the room above the floor.
+// Budgets of those, as shares of the bytes above the lower bound.
 constexpr double kTighter[] = {0.7, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02};
 constexpr double kTighterSeconds = 0.1;  // each
 constexpr double kQuickPacking = 0.01;   // counted seconds for the packing of each
@@ -64,7 +64,7 @@ class BudgetFitter {
                                   human(budget_), human(floor_.bytes), floor_.bytes)});
     }
     if (options_.deterministic) return first_of_ladder();
-    // Half of the time for the first search, less near the floor. If packing needs more than the
+    // Half of the time for the first search, less near the bound. If packing needs more than the
     // budget, quick ones find what to hold back, and the rest of the time goes into one search
     // under that.
     std::optional<Found> best;
@@ -307,7 +307,7 @@ Result<std::vector<schedule::Fit>> deterministic_candidates(const schedule::Grap
   schedule::FitOptions how = search_options(options);
   how.budget = Bytes::max();
   PLIMSOLL_TRY(std::vector<schedule::Fit> out, schedule::ladder(mapped.workload, how));
-  // The slow ones are of the floor: the same whatever the budget, as the rest of the ladder.
+  // The slow ones are of the lower bound: the same whatever the budget, as the rest of the ladder.
   how.budget = schedule::memory_bound(mapped.workload, options.remedies).bytes;
   PLIMSOLL_TRY(std::vector<schedule::Fit> slow, schedule::task_by_task(mapped.workload, how));
   std::ranges::move(slow, std::back_inserter(out));

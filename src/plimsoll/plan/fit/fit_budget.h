@@ -18,8 +18,8 @@
 // All attempts together stay within options.deadline_seconds (packing itself takes counted work on
 // top).
 //
-// Failures: kDoesNotFit below the proven floor, kNoAnswer above it; options.on_failure hears the
-// numbers first.
+// Failures: kDoesNotFit below the proven lower bound, kNoAnswer above it; options.on_failure hears
+// the numbers first.
 #pragma once
 
 #include "plimsoll/plan/fit/plan_options.h"

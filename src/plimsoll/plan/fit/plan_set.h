@@ -9,7 +9,7 @@
 // A member whose steps differ (at batch 1 a slice may become a view) gets a plan of its own, which
 // says so. In-place offers are taken only where every member has them.
 //
-// Every member's plan has passed the checker. Cost: one packing for all.
+// Every member's plan has passed the verifier. Cost: one packing for all.
 #pragma once
 
 #include <cstdint>

@@ -16,7 +16,7 @@ namespace plimsoll::plan {
 Result<PlannedGraph> within_budget(PlannedGraph no_recompute, const Workloads& work,
                                    const PlanOptions& options);
 
-// The plan, after the independent checker has agreed.
+// The plan, after the independent verifier has agreed.
 Result<Plan> checked(Result<Plan> plan);
 
 // The curve, largest budget first: at most `points` plans between keeping everything and the
