@@ -38,9 +38,10 @@ def default_base():
 
 
 def compiled():
-    """The sources of which the build knows how they are compiled."""
+    """The sources of which the build knows how they are compiled, less those that it makes itself."""
     files = [pathlib.Path(entry["file"]) for entry in json.loads((BUILD / "compile_commands.json").read_text())]
-    return {str(path.relative_to(ROOT)) for path in files if path.is_relative_to(ROOT)}
+    return {str(path.relative_to(ROOT)) for path in files
+            if path.is_relative_to(ROOT) and not path.is_relative_to(ROOT / "build")}
 
 
 def sources_of(changed, known):
