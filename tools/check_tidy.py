@@ -6,8 +6,8 @@
 
 Without BASE: since the branch left origin/main or main; on main itself, since the commit before. A changed
 header is checked through the source of its name, or through one that includes it. Needs the compile commands of
-`make test-separate`. Some 10 to 20 seconds a file and core, so of more than MOST files an evenly spaced sample is
-checked, and the output says so.
+`make test-separate`. Some 4 to 10 seconds a file and core, so of more than MOST files an evenly spaced sample is
+checked, and the output says so. A source with C++20 that clang 14 does not know yet is named and left out.
 """
 import argparse
 import concurrent.futures
@@ -83,13 +83,16 @@ def main():
                               capture_output=True, text=True)
         return name, done.returncode, done.stdout + (done.stderr if done.returncode else "")
 
-    wrong = 0
+    wrong = left_out = 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for name, code, said in pool.map(check, files):
-            if code:
+            if "[clang-diagnostic-error" in said:
+                left_out += 1
+                print(f"{name}: not linted, clang 14 cannot compile it", flush=True)
+            elif code:
                 wrong += 1
                 print(f"== {name}\n{said}", flush=True)
-    print(f"{len(files)} sources linted, {wrong} with warnings")
+    print(f"{len(files) - left_out} sources linted, {wrong} with warnings; {left_out} left out")
     sys.exit(1 if wrong else 0)
 
 
