@@ -2,7 +2,7 @@
 """Holds the sources to tools/layers.txt, the table of which module may use which.
 
 Checked are, of every module:
-  includes   each #include of another module
+  includes   each #include of another module, and that only tests include what stands under testing/
   uses       each name qualified by another module's namespace (`plan::Plan`), whoever included it
   links      the targets that its CMakeLists.txt links, and that it links what its files include
   units      a unit is x.h with x.cpp; units must not include each other in a circle (tests may)
@@ -97,6 +97,7 @@ def check_uses(root, allowed):
             continue
         module = path.relative_to(source).parts[0]
         may = {module, "base", *allowed.get(module, ())}
+        tests = path.stem.endswith(("_test", "_bench")) or "testing" in path.relative_to(source).parts
         text = path.read_text()
         for number, (line, code) in enumerate(zip(text.splitlines(), without_texts(text).splitlines()), 1):
             where = f"{path.relative_to(root)}:{number}"
@@ -104,8 +105,10 @@ def check_uses(root, allowed):
             if match:
                 count += 1
                 other = match.group(1).split("/")[0]
-                if not path.stem.endswith(("_test", "_bench")) and "testing" not in path.parts and other != module:
+                if not tests and other != module:
                     included.setdefault(module, set()).add(other)
+                if not tests and "/testing/" in match.group(1):
+                    problems.append(f"{where}: only tests may include {match.group(1)}")
                 if other not in may:
                     problems.append(f"{where}: {module} may not include {other}")
             for other in sorted(set(qualified.findall(code)) - may):

@@ -92,6 +92,15 @@ class CheckLayers(unittest.TestCase):
         files["src/plimsoll/middle/dough_test.cpp"] = files.pop("src/plimsoll/middle/dough.cpp")
         self.assertEqual(self.problems(files=files), [])
 
+    def test_support_of_tests_in_what_is_shipped_is_found(self):
+        support = {"src/plimsoll/middle/testing/crumb.h": '#include "plimsoll/middle/bread.h"\n'}
+        include = '#include "plimsoll/middle/testing/crumb.h"\n'
+        self.assertEqual(self.problems({**support, "src/plimsoll/top/meal_test.cpp": include}), [])
+        self.assertEqual(
+            self.problems({**support, "src/plimsoll/top/soup.cpp": include}),
+            ["src/plimsoll/top/soup.cpp:1: only tests may include middle/testing/crumb.h"],
+        )
+
 
 if __name__ == "__main__":
     unittest.main()

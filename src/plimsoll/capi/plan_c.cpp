@@ -188,7 +188,7 @@ Status plan(const plimsoll_plan_request* given, Answer& answer) {
         stopper.flag() = true;
     };
   }
-  const Status done = DagPlanner(request, watch, answer).run();
+  Status done = DagPlanner(request, watch, answer).run();
   answer.search_seconds = watch.seconds();
   return done;
 }

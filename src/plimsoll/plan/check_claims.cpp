@@ -6,13 +6,12 @@
 
 #include "plimsoll/base/checked.h"
 #include "plimsoll/base/utf8.h"
-#include "plimsoll/pack/bounds/antichain.h"
+#include "plimsoll/plan/check_stream_bound.h"
+#include "plimsoll/plan/check_structure.h"
 
 namespace plimsoll::plan {
 namespace {
 
-constexpr std::size_t kMostClaimProblems = 100;
-constexpr std::int64_t kClaimAlignment = 64;
 constexpr std::size_t kMaxViews = 256;  // that a value is followed through
 constexpr double kRounding = 1e-9;      // of sums in another order
 // seconds that data from another stream may come later, at most
@@ -26,14 +25,23 @@ bool is_copy(const PlanStep& step) {
   return step.kind == StepKind::kCopyOut || step.kind == StepKind::kCopyIn;
 }
 
+// What the steps do with a buffer.
+struct Uses : BufferUses {
+  std::int32_t drop = -1;      // the last step that drops it
+  std::vector<ValueId> first;  // values that its source or its first step puts there
+  NodeId scratch_of;
+  std::int64_t needed = 0;  // one past the last byte of it that a value takes
+  bool encoded = false;     // holds what a codec made, whose size only the codec knows
+};
+
 class Claims {
  public:
   Claims(const Plan& plan, const std::vector<bool>& held_at_end)
       : plan_(plan),
-        held_at_end_(held_at_end),
         uses_(plan.buffers.size()),
         is_output_(plan.graph.values.size(), false),
         is_computed_(plan.graph.nodes.size(), false) {
+    for (std::size_t b = 0; b < uses_.size(); ++b) uses_[b].held_at_end = held_at_end[b];
     for (const ValueId output : plan.graph.outputs) is_output_[output.index()] = true;
     for (const PlanStep& step : plan.steps) {
       if (step.node.valid()) is_computed_[step.node.index()] = true;
@@ -56,20 +64,9 @@ class Claims {
   }
 
  private:
-  // What the steps do with a buffer.
-  struct Uses {
-    std::vector<std::int32_t> steps;  // that read, write or work in it, ascending, each once
-    std::int32_t drop = -1;           // the last step that drops it
-    std::vector<ValueId> first;       // values that its source or its first step puts there
-    bool source = false;
-    NodeId scratch_of;
-    std::int64_t needed = 0;  // one past the last byte of it that a value takes
-    bool encoded = false;     // holds what a codec made, whose size only the codec knows
-  };
-
   template <typename... Args>
   void complain(fmt::format_string<Args...> format, Args&&... args) {
-    if (problems_.size() < kMostClaimProblems)
+    if (problems_.size() < kMostProblems)
       problems_.push_back(fmt::format(format, std::forward<Args>(args)...));
   }
 
@@ -136,7 +133,7 @@ class Claims {
     const std::int32_t first = uses.source ? 0 : uses.steps.front();
     std::int32_t end = uses.steps.empty() ? 1 : uses.steps.back() + 1;
     if (uses.drop >= 0) end = std::max(uses.drop, end);
-    if (held_at_end_[b]) end = std::max(end, last_step());
+    if (uses.held_at_end) end = std::max(end, last_step());
     const Interval<Step>& said = buffer.lifetime;
     // Beside copies a schedule may hold bytes for longer than a step uses them. That costs memory,
     // which check_proof counts by these lifetimes, and never a value.
@@ -170,9 +167,9 @@ class Claims {
       called = fmt::format("{}{}{} scratch", node.layer, node.layer.empty() ? "" : "/", node.op);
     }
     if (buffer.value.valid() && !uses.encoded &&
-        buffer.bytes.value != round_up(uses.needed, kClaimAlignment)) {
+        buffer.bytes.value != round_up(uses.needed, kAlignment)) {
       complain("buffer {} '{}': the plan says {} bytes, what it holds takes {}", b, shown,
-               buffer.bytes.value, round_up(uses.needed, kClaimAlignment));
+               buffer.bytes.value, round_up(uses.needed, kAlignment));
     }
     if (buffer.use != use)
       complain("buffer {} '{}': the plan counts it as {}, it is of {}", b, shown, name(buffer.use),
@@ -248,7 +245,9 @@ class Claims {
     if (proof.lower_bound > arena)
       complain("the proof's lower bound is {}, above the arena of {}", proof.lower_bound.value,
                arena.value);
-    const Bytes proven = proof.lower_bound > live ? std::max(live, bound_of_streams()) : live;
+    const Bytes proven = proof.lower_bound > live
+                             ? std::max(live, bound_of_streams(plan_, {uses_.begin(), uses_.end()}))
+                             : live;
     if (proof.lower_bound > proven)
       complain("the proof's lower bound is {}, only {} can be proven", proof.lower_bound.value,
                proven.value);
@@ -264,106 +263,9 @@ class Claims {
       changes[buffer.lifetime.begin.value] += buffer.bytes.value;
       changes[buffer.lifetime.end.value] -= buffer.bytes.value;
     }
-    return most_at_once(changes);
-  }
-
-  static Bytes most_at_once(const std::map<std::int64_t, std::int64_t>& changes) {
     std::int64_t live = 0, most = 0;
     for (const auto& [when, bytes] : changes) most = std::max(most, live += bytes);
     return Bytes(most);
-  }
-
-  // The most bytes of device memory that can be in use at once when streams run beside each other:
-  // a bound for every packing, because none of those buffers may share a byte.
-  Bytes bound_of_streams() const {
-    std::size_t streams = 1;
-    for (const PlanStep& step : plan_.steps)
-      streams = std::max<std::size_t>(streams, step.stream + 1U);
-    if (streams == 1) return Bytes(0);
-    const pack::Problem problem = problem_of_streams(streams);
-    const pack::Clocks& clocks = problem.clocks;
-    Bytes most;
-    // Buffers that are in use together on any one stream are in use together.
-    for (std::size_t k = 0; k < streams; ++k) {
-      std::map<std::int64_t, std::int64_t> changes;
-      for (std::size_t b = 0; b < problem.size(); ++b) {
-        const std::int64_t ready = clocks.ready[b * streams + k];
-        const std::int64_t released = clocks.released[b * streams + k];
-        if (ready >= released) continue;
-        changes[ready] += problem.buffers[b].size.value;
-        changes[released] -= problem.buffers[b].size.value;
-      }
-      most = std::max(most, most_at_once(changes));
-    }
-    return std::max(most, heaviest_together(problem));
-  }
-
-  // Every buffer of the device with what is done for certain when its first step begins (`ready`),
-  // and what must be done before others may have its bytes (`released`).
-  pack::Problem problem_of_streams(std::size_t streams) const {
-    std::vector<std::int64_t> position;            // by step: its number on its own stream, from 1
-    std::vector<std::vector<std::int64_t>> known;  // by step and stream: how many are done before
-    std::vector<std::int64_t> count(streams, 0);
-    std::vector<std::int64_t> latest(streams, -1);  // by stream: its last step
-    for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
-      const PlanStep& step = plan_.steps[s];
-      std::vector<std::int64_t> done(streams, 0);
-      const auto learn = [&](std::size_t from) {
-        for (std::size_t k = 0; k < streams; ++k) done[k] = std::max(done[k], known[from][k]);
-        std::int64_t& theirs = done[plan_.steps[from].stream];
-        theirs = std::max(theirs, position[from]);
-      };
-      if (latest[step.stream] >= 0) learn(static_cast<std::size_t>(latest[step.stream]));
-      for (const std::uint32_t wait : step.waits) learn(wait);
-      latest[step.stream] = static_cast<std::int64_t>(s);
-      position.push_back(++count[step.stream]);
-      known.push_back(std::move(done));
-    }
-    pack::Problem problem;
-    problem.clocks.streams = static_cast<int>(streams);
-    for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
-      if (plan_.buffers[b].arena != 0) continue;
-      problem.buffers.push_back({.size = plan_.buffers[b].bytes});
-      const Uses& uses = uses_[b];
-      for (std::size_t k = 0; k < streams; ++k) {
-        std::int64_t ready = uses.source || uses.steps.empty() ? 0 : INT64_MAX;
-        std::int64_t released = uses.steps.empty() ? 1 : 0;
-        for (const std::int32_t s : uses.steps) {
-          const auto at = static_cast<std::size_t>(s);
-          if (!uses.source) ready = std::min(ready, known[at][k]);
-          if (plan_.steps[at].stream == k) released = std::max(released, position[at]);
-        }
-        problem.clocks.ready.push_back(ready);
-        problem.clocks.released.push_back(held_at_end_[b]
-                                              ? static_cast<std::int64_t>(plan_.steps.size()) + 1
-                                              : std::max(released, ready));
-      }
-    }
-    return problem;
-  }
-
-  // The packer says which buffers those are, and is not believed: each two of them are asked.
-  static Bytes heaviest_together(const pack::Problem& problem) {
-    const auto streams = static_cast<std::size_t>(problem.clocks.streams);
-    const auto over_before = [&](std::size_t a, std::size_t b) {
-      for (std::size_t k = 0; k < streams; ++k) {
-        if (problem.clocks.ready[b * streams + k] < problem.clocks.released[a * streams + k])
-          return false;
-      }
-      return true;
-    };
-    std::vector<char> is_used;
-    for (std::size_t b = 0; b < problem.size(); ++b) is_used.push_back(!over_before(b, b));
-    const auto found = pack::heaviest_antichain(problem, is_used);
-    if (!found) return Bytes(0);
-    Bytes sum;
-    for (const BufferId a : found->members) {
-      sum += problem.buffers[a.index()].size;
-      for (const BufferId b : found->members) {
-        if (over_before(a.index(), b.index())) return Bytes(0);
-      }
-    }
-    return sum;
   }
 
   void check_seconds() {
@@ -396,7 +298,6 @@ class Claims {
   }
 
   const Plan& plan_;
-  const std::vector<bool>& held_at_end_;
   std::vector<Uses> uses_;  // by buffer
   std::vector<bool> is_output_;
   std::vector<bool> is_computed_;

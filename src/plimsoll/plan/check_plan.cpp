@@ -1,51 +1,21 @@
 #include "plimsoll/plan/check_plan.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <optional>
 
 #include "plimsoll/codec/codec.h"
 #include "plimsoll/ops/registry.h"
+#include "plimsoll/plan/arena_contents.h"
 #include "plimsoll/plan/check_claims.h"
+#include "plimsoll/plan/check_structure.h"
 #include "plimsoll/plan/check_views.h"
 
 namespace plimsoll::plan {
 namespace {
 
-constexpr int kMaxStreams = 8;
-constexpr std::int64_t kAlignment = 64;
-constexpr std::size_t kMaxProblems = 100;
-constexpr std::int32_t kBeforeStart = -1;
 // of all contents together: a hostile graph could ask for any number
 constexpr std::size_t kMaxPieces = 1 << 22;
-using Clock = std::array<std::int32_t, kMaxStreams>;  // by stream: a step, or kBeforeStart
-constexpr Clock kNothing = [] {
-  Clock out{};
-  for (std::int32_t& step : out) step = kBeforeStart;
-  return out;
-}();
-
-// A run of bytes in an arena: those of `value` from `from` on; without a value, rubbish.
-struct Segment {
-  std::int64_t end = 0;
-  ValueId value;
-  std::int64_t from = 0;
-  std::string_view codec;  // in the compact form that it made; empty: as they are
-  std::int32_t writer = kBeforeStart;
-  Clock readers = kNothing;  // the last on each stream
-};
-
-struct Range {
-  int arena = 0;
-  std::int64_t begin = 0, end = 0;
-  bool empty() const { return begin >= end; }
-  bool overlaps(const Range& other) const {
-    return arena == other.arena && std::max(begin, other.begin) < std::min(end, other.end);
-  }
-  bool operator==(const Range&) const = default;
-};
-
 bool computes(const PlanStep& step) {
   return step.kind == StepKind::kCompute || step.kind == StepKind::kRecompute;
 }
@@ -56,12 +26,12 @@ class Checker {
       : plan_(plan), graph_(plan.graph), memory_(plan.arenas.size()) {}
 
   PlanCheck run() {
-    check_structure();
+    out_.problems = check_structure(plan_);
     if (out_.ok()) find_contents();
     if (!out_.ok()) return std::move(out_);
     load_sources();
     runs_.assign(graph_.nodes.size(), 0);
-    for (std::size_t s = 0; s < plan_.steps.size() && out_.problems.size() < kMaxProblems; ++s) {
+    for (std::size_t s = 0; s < plan_.steps.size() && out_.problems.size() < kMostProblems; ++s) {
       advance_clock(s);
       if (computes(plan_.steps[s])) {
         check_compute(s);
@@ -78,7 +48,7 @@ class Checker {
  private:
   template <typename... Args>
   void complain(fmt::format_string<Args...> format, Args&&... args) {
-    if (out_.problems.size() < kMaxProblems)
+    if (out_.problems.size() < kMostProblems)
       out_.problems.push_back(fmt::format(format, std::forward<Args>(args)...));
   }
 
@@ -88,71 +58,6 @@ class Checker {
   const std::string& name_of(ValueId value) const { return graph_.value(value).name; }
   bool exists(ValueId value) const { return value.index() < graph_.values.size(); }
   bool exists(const Slot& slot) const { return slot.buffer.index() < plan_.buffers.size(); }
-
-  // Everything that must hold before anything can be replayed.
-  void check_structure() {
-    if (const Status status = ops::verify(graph_); !status)
-      return complain("the graph is wrong: {}", status.error().message);
-    if (plan_.arenas.empty()) complain("there is no arena");
-    for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
-      const PlanBuffer& buffer = plan_.buffers[b];
-      const std::int64_t at = buffer.offset.value;
-      if (buffer.arena >= plan_.arenas.size() || buffer.bytes.value < 0 || at < 0 ||
-          at > plan_.arenas[buffer.arena].bytes.value - buffer.bytes.value) {
-        complain("buffer {} '{}': [{}, +{}) is outside its arena", b, buffer.name, at,
-                 buffer.bytes);
-      } else if (at % kAlignment != 0) {
-        complain("buffer {} '{}': offset {} is not aligned to {}", b, buffer.name, at, kAlignment);
-      }
-    }
-    for (const std::vector<BufferId>& group : plan_.contiguous) check_group(group);
-    for (std::size_t s = 0; s < plan_.steps.size(); ++s) check_step(s);
-    if (plan_.budget.value > 0 && plan_.arena_bytes() > plan_.budget)
-      complain("the arena has {} bytes, the budget is {}", plan_.arena_bytes(), plan_.budget);
-  }
-
-  // Members follow each other with no more than the alignment's padding in between.
-  void check_group(const std::vector<BufferId>& group) {
-    const PlanBuffer* before = nullptr;
-    for (const BufferId id : group) {
-      if (id.index() >= plan_.buffers.size())
-        return complain("a contiguous group names a buffer that does not exist");
-      const PlanBuffer& buffer = plan_.buffer(id);
-      const std::int64_t gap =
-          before == nullptr ? 0 : buffer.offset.value - before->offset.value - before->bytes.value;
-      if (before != nullptr && (before->arena != buffer.arena || gap < 0 || gap >= kAlignment))
-        complain("'{}' does not lie right behind '{}'", buffer.name, before->name);
-      before = &buffer;
-    }
-  }
-
-  void check_step(std::size_t s) {
-    const PlanStep& step = plan_.steps[s];
-    if (step.stream >= kMaxStreams)
-      complain("step {}: stream {} is above {}", s, step.stream, kMaxStreams - 1);
-    if (computes(step)) {
-      if (step.node.index() >= graph_.nodes.size()) return complain("step {}: no such node", s);
-      const ir::Node& node = graph_.node(step.node);
-      if (step.inputs.size() != node.inputs.size() || step.outputs.size() != node.outputs.size())
-        return complain("step {} ({}): has {} inputs and {} outputs, the node {} and {}", s,
-                        node.op, step.inputs.size(), step.outputs.size(), node.inputs.size(),
-                        node.outputs.size());
-    } else if (!exists(step.value) || step.inputs.empty() ||
-               (step.kind != StepKind::kDrop && step.outputs.size() != 1)) {
-      return complain("step {}: a {} without a value, a source or a destination", s,
-                      name(step.kind));
-    }
-    for (const auto* slots : {&step.inputs, &step.outputs}) {
-      for (const Slot& slot : *slots) {
-        if (slot.buffer.valid() && !exists(slot)) complain("step {}: no such buffer", s);
-      }
-    }
-    if (step.scratch.buffer.valid() && !exists(step.scratch))
-      complain("step {}: no such scratch", s);
-    for (const std::uint32_t wait : step.waits) {
-      if (wait >= s) complain("step {}: waits for step {}, which does not come before it", s, wait);
-    }
-  }
 
   // What a value's bytes are, in terms of values that steps make: itself, or for a node that nobody
   // runs the pieces of others.
@@ -164,7 +69,7 @@ class Checker {
     for (std::size_t v = 0; v < graph_.values.size(); ++v)
       content_.push_back({{0, ValueId(v), 0, bytes_of(ValueId(v))}});
     std::size_t pieces = 0;
-    for (std::size_t n = 0; n < graph_.nodes.size() && out_.problems.size() < kMaxProblems; ++n) {
+    for (std::size_t n = 0; n < graph_.nodes.size() && out_.problems.size() < kMostProblems; ++n) {
       const ir::Node& node = graph_.nodes[n];
       for (std::size_t i = 0; !computed[n] && i < node.outputs.size(); ++i) {
         std::vector<ViewPiece> content;
@@ -225,11 +130,11 @@ class Checker {
       loaded[source.value.index()] = true;
       const auto range = range_of(source.slot, source.value, 0);
       if (!range) continue;
-      for_segments(*range, [&](std::int64_t, const Segment& segment) {
+      memory_.for_segments(*range, [&](std::int64_t, const Segment& segment) {
         if (segment.value.valid())
           complain("source '{}' lies over another source", name_of(source.value));
       });
-      store(*range, source.value, {}, kBeforeStart);
+      memory_.store(*range, source.value, {}, kBeforeStart);
     }
     for (std::size_t v = 0; v < graph_.values.size(); ++v) {
       if (ir::is_source(graph_.values[v].kind) && !loaded[v])
@@ -237,58 +142,15 @@ class Checker {
     }
   }
 
-  // Cuts segments so that none crosses `at`.
-  static void cut(std::map<std::int64_t, Segment>& arena, std::int64_t at) {
-    auto place = arena.upper_bound(at);
-    if (place == arena.begin() || (--place)->first == at || place->second.end <= at) return;
-    Segment tail = place->second;
-    tail.from += at - place->first;
-    place->second.end = at;
-    arena.emplace(at, tail);
+  bool holds(const Range& range, ValueId value) {
+    return memory_.holds(range, content_[value.index()]);
   }
-
-  template <typename Body>
-  void for_segments(const Range& range, Body body) {
-    if (range.empty()) return;
-    auto& arena = memory_[static_cast<std::size_t>(range.arena)];
-    cut(arena, range.begin);
-    cut(arena, range.end);
-    for (auto place = arena.lower_bound(range.begin);
-         place != arena.end() && place->first < range.end; ++place)
-      body(place->first, place->second);
-  }
-
-  void store(const Range& range, ValueId value, std::string_view codec, std::int32_t writer) {
-    if (range.empty()) return;
-    auto& arena = memory_[static_cast<std::size_t>(range.arena)];
-    cut(arena, range.begin);
-    cut(arena, range.end);
-    arena.erase(arena.lower_bound(range.begin), arena.lower_bound(range.end));
-    arena.emplace(range.begin, Segment{range.end, value, 0, codec, writer});
-  }
-
-  // Does the range hold exactly these bytes, one after the other?
-  bool holds(const Range& range, const std::vector<ViewPiece>& content, bool encoded = false) {
-    std::int64_t at = range.begin;
-    bool right = true;
-    for (const ViewPiece& piece : content) {
-      const std::int64_t first = range.begin + piece.begin;
-      for_segments({range.arena, first, first + piece.bytes}, [&](std::int64_t begin,
-                                                                  const Segment& segment) {
-        right = right && begin == at && segment.value == piece.value &&
-                segment.from == piece.from + begin - first && segment.codec.empty() != encoded;
-        at = segment.end;
-      });
-    }
-    return right && at == range.end;
-  }
-  bool holds(const Range& range, ValueId value) { return holds(range, content_[value.index()]); }
 
   // Vector clocks: what each step knows to be done. A step knows what its predecessor on the stream
   // and everything it waits for knew, and those steps themselves.
   void advance_clock(std::size_t s) {
     const PlanStep& step = plan_.steps[s];
-    Clock clock = latest_[step.stream];
+    StreamClock clock = latest_[step.stream];
     for (const std::uint32_t wait : step.waits) {
       for (std::size_t k = 0; k < clock.size(); ++k)
         clock[k] = std::max(clock[k], clocks_[wait][k]);
@@ -303,7 +165,7 @@ class Checker {
   }
 
   void read(std::size_t s, const Range& range) {
-    for_segments(range, [&](std::int64_t, Segment& segment) {
+    memory_.for_segments(range, [&](std::int64_t, Segment& segment) {
       if (!happened_before(segment.writer, s))
         complain("step {}: reads what step {} writes on another stream without waiting", s,
                  segment.writer);
@@ -312,7 +174,7 @@ class Checker {
   }
 
   void write(std::size_t s, const Range& range) {
-    for_segments(range, [&](std::int64_t, Segment& segment) {
+    memory_.for_segments(range, [&](std::int64_t, Segment& segment) {
       if (!happened_before(segment.writer, s))
         complain("step {}: overwrites what step {} writes without waiting", s, segment.writer);
       for (const std::int32_t reader : segment.readers) {
@@ -366,8 +228,8 @@ class Checker {
       write(s, written[a]);
     }
     for (std::size_t i = 0; i < written.size(); ++i)
-      store(written[i], i < node.outputs.size() ? node.outputs[i] : ValueId(), {},
-            static_cast<std::int32_t>(s));
+      memory_.store(written[i], i < node.outputs.size() ? node.outputs[i] : ValueId(), {},
+                    static_cast<std::int32_t>(s));
   }
 
   // A result lies over an input only as the operator's definition allows, or demands.
@@ -416,7 +278,7 @@ class Checker {
     const auto from = range_of(from_slot, size(from_slot, decodes), s, name_of(step.value));
     const auto to = range_of(to_slot, size(to_slot, encodes), s, name_of(step.value));
     if (!from || !to) return;
-    if (!(decodes ? holds(*from, {{0, step.value, 0, from->end - from->begin}}, true)
+    if (!(decodes ? memory_.holds(*from, {{0, step.value, 0, from->end - from->begin}}, true)
                   : holds(*from, step.value)))
       complain("step {}: {} of '{}' finds other bytes", s, name(step.kind), name_of(step.value));
     if (encodes || decodes) check_codec(s, *from);
@@ -424,8 +286,8 @@ class Checker {
       complain("step {}: {} of '{}' onto itself", s, name(step.kind), name_of(step.value));
     read(s, *from);
     write(s, *to);
-    store(*to, step.value, encodes ? std::string_view(step.codec) : std::string_view(),
-          static_cast<std::int32_t>(s));
+    memory_.store(*to, step.value, encodes ? std::string_view(step.codec) : std::string_view(),
+                  static_cast<std::int32_t>(s));
   }
 
   // The codec is one there is, for what it stores, and what one wrote no other can read.
@@ -439,7 +301,7 @@ class Checker {
     if (dtype != stored)
       complain("step {}: codec '{}' stores {}, '{}' is {}", s, step.codec, ir::name(stored),
                name_of(step.value), ir::name(dtype));
-    for_segments(from, [&](std::int64_t, const Segment& segment) {
+    memory_.for_segments(from, [&](std::int64_t, const Segment& segment) {
       if (!segment.codec.empty() && segment.codec != step.codec)
         complain("step {}: {} by '{}' of what '{}' encoded", s, name(step.kind), step.codec,
                  segment.codec);
@@ -489,7 +351,7 @@ class Checker {
   // nobody wrote, by the one they began in.
   void hold_writers(const Range& range, BufferId began_in) {
     std::int32_t seen = kBeforeStart;
-    for_segments(range, [&](std::int64_t, const Segment& segment) {
+    memory_.for_segments(range, [&](std::int64_t, const Segment& segment) {
       if (segment.writer == kBeforeStart) held_at_end_[began_in.index()] = true;
       if (segment.writer == kBeforeStart || segment.writer == seen) return;
       seen = segment.writer;
@@ -503,13 +365,13 @@ class Checker {
   const Plan& plan_;
   const ir::Graph& graph_;
   PlanCheck out_;
-  std::vector<std::map<std::int64_t, Segment>> memory_;  // by arena; segments by their beginning
-  std::vector<std::vector<ViewPiece>> content_;          // by value
-  std::vector<int> runs_;                                // by node
-  std::vector<Clock> clocks_;                            // by step
-  std::vector<Clock> latest_ = std::vector(kMaxStreams, kNothing);  // by stream
-  std::map<ValueId, Range> ends_;                                   // of results
-  std::vector<bool> held_at_end_;                                   // by buffer
+  ArenaContents memory_;
+  std::vector<std::vector<ViewPiece>> content_;                                // by value
+  std::vector<int> runs_;                                                      // by node
+  std::vector<StreamClock> clocks_;                                            // by step
+  std::vector<StreamClock> latest_ = std::vector(kFollowedStreams, kNoSteps);  // by stream
+  std::map<ValueId, Range> ends_;                                              // of results
+  std::vector<bool> held_at_end_;                                              // by buffer
 };
 
 }  // namespace

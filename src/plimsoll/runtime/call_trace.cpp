@@ -108,7 +108,7 @@ void CallTrace::add_step(std::vector<Call> calls, std::span<const Handed> output
     event.kind = trace::EventKind::kOperator;
     event.name = trace_.strings.intern(call.name);
     event.phase = trace_.strings.intern(call.phase);
-    event.stream = trace::StreamId(call.stream);
+    event.stream = trace::StreamId{call.stream};
     event.start = call.start;
     event.end = call.end;
     events_.push_back({at_start(number + 1), event});

@@ -10,10 +10,10 @@ inline std::array<std::int64_t, ir::kMaxRank> broadcast_strides(const ir::Shape&
                                                                 const ir::Shape& out) {
   std::array<std::int64_t, ir::kMaxRank> strides{};
   const auto own = shape.strides();
-  const int shift = out.rank() - shape.rank();
+  const auto shift = static_cast<std::size_t>(out.rank() - shape.rank());
   for (int axis = 0; axis < shape.rank(); ++axis) {
-    if (shape[axis] != 1)
-      strides[static_cast<std::size_t>(axis + shift)] = own[static_cast<std::size_t>(axis)];
+    const auto at = static_cast<std::size_t>(axis);
+    if (shape[axis] != 1) strides[at + shift] = own[at];
   }
   return strides;
 }

@@ -30,7 +30,7 @@ constexpr double kWasteBranch = 1500;
 constexpr double kExperience = 300;  // per octave of failures
 constexpr double kSectionChance = 400;
 constexpr std::int64_t kPlainDives = 3;  // the first dives go without chance
-constexpr double kGuided = 0.66;         // share of the others that follow an earlier one
+constexpr double kGuidedShare = 0.66;    // share of the others that follow an earlier one
 
 // The value of a candidate, in nats of width: chance counts most, so that dives differ; then how
 // well it closes with what stands beside it; then how long it lives.
@@ -66,8 +66,8 @@ class PointCover::Search {
       choose_section_bias();
       const std::int64_t limit = next_dive_limit(last_node - nodes_);
       dive_end_ = nodes_ + limit;
-      best_dives_.begin(options_.guided_dives && dives_ >= kPlainDives && random_.chance(kGuided),
-                        random_);
+      best_dives_.begin(
+          options_.guided_dives && dives_ >= kPlainDives && random_.chance(kGuidedShare), random_);
       ++dives_;
       result = state_.start() ? solve_range({0, task_.sections}) : CoverResult::kImpossible;
       best_dives_.end();
