@@ -317,47 +317,32 @@ std::unique_ptr<Kernel> make_pad(const Site& site) {
   });
 }
 
-std::unique_ptr<Kernel> make_concat(const Site& site) {
-  const RunCopy run = copier_for(site.out().dtype);
+// One tensor and its parts along an axis; a part that lies where it belongs already is not copied.
+template <bool joins>
+std::unique_ptr<Kernel> make_parts(const Site& site) {
+  const ir::TensorType& whole = joins ? site.out() : site.in(0);
+  const RunCopy run = copier_for(whole.dtype);
   if (run == nullptr || !all_unblocked(site)) return nullptr;
-  const Strides to = physical_strides(site.out());
-  const auto axis = static_cast<std::size_t>(axis_of(site, site.out().shape.rank()));
+  const Strides strides = physical_strides(whole);
+  const int axis = axis_of(site, whole.shape.rank());
+  const std::int64_t step = strides[static_cast<std::size_t>(axis)];
   std::vector<std::pair<std::size_t, BoxCopy>> copies;
   std::int64_t start = 0;
-  for (int i = 0; i < site.inputs(); ++i) {
-    if (site.in(i).shape.elements() == 0) continue;
-    BoxCopy copy = box_copy(site.in(i).shape, site.out().layout, to, physical_strides(site.in(i)));
-    copy.to = start * to[axis];
+  for (int i = 0; i < (joins ? site.inputs() : site.outputs()); ++i) {
+    const ir::TensorType& part = joins ? site.in(i) : site.out(i);
+    if (part.shape.elements() == 0) continue;
+    BoxCopy copy = joins ? box_copy(part.shape, whole.layout, strides, physical_strides(part))
+                         : box_copy(part.shape, part.layout, physical_strides(part), strides);
+    (joins ? copy.to : copy.from) = start * step;
     copies.emplace_back(static_cast<std::size_t>(i), std::move(copy));
-    start += site.in(i).shape[static_cast<int>(axis)];
+    start += part.shape[axis];
   }
-  const int width = ir::bits(site.out().dtype) / 8;
+  const int width = ir::bits(whole.dtype) / 8;
   return make_kernel(site, [copies = std::move(copies), run, width](const Arguments& a) {
     for (const auto& [i, copy] : copies) {
-      if (a.inputs[i] != a.outputs[0] + copy.to * width) run(copy, a.outputs[0], a.inputs[i]);
-    }
-  });
-}
-
-std::unique_ptr<Kernel> make_split(const Site& site) {
-  const RunCopy run = copier_for(site.in(0).dtype);
-  if (run == nullptr || !all_unblocked(site)) return nullptr;
-  const Strides from = physical_strides(site.in(0));
-  const auto axis = static_cast<std::size_t>(axis_of(site, site.in(0).shape.rank()));
-  std::vector<std::pair<std::size_t, BoxCopy>> copies;
-  std::int64_t start = 0;
-  for (int i = 0; i < site.outputs(); ++i) {
-    if (site.out(i).shape.elements() == 0) continue;
-    BoxCopy copy =
-        box_copy(site.out(i).shape, site.out(i).layout, physical_strides(site.out(i)), from);
-    copy.from = start * from[axis];
-    copies.emplace_back(static_cast<std::size_t>(i), std::move(copy));
-    start += site.out(i).shape[static_cast<int>(axis)];
-  }
-  const int width = ir::bits(site.in(0).dtype) / 8;
-  return make_kernel(site, [copies = std::move(copies), run, width](const Arguments& a) {
-    for (const auto& [i, copy] : copies) {
-      if (a.outputs[i] != a.inputs[0] + copy.from * width) run(copy, a.outputs[i], a.inputs[0]);
+      std::byte* const to = a.outputs[joins ? 0 : i];
+      const std::byte* const from = a.inputs[joins ? i : 0];
+      if (from + copy.from * width != to + copy.to * width) run(copy, to, from);
     }
   });
 }
@@ -379,7 +364,7 @@ std::unique_ptr<Kernel> make_fill(const Site& site) {
 std::span<const TableEntry> movement_kernels() {
   static constexpr TableEntry kRows[] = {
       {"bit_cast", make_copy<true>},
-      {"concat", make_concat},
+      {"concat", make_parts<true>},
       {"depth_to_space", make_depth_to_space<true>},
       {"expand", make_expand},
       {"fill", make_fill, true},
@@ -390,7 +375,7 @@ std::span<const TableEntry> movement_kernels() {
       {"slice", make_slice},
       {"slice_assign", make_slice_assign},
       {"space_to_depth", make_depth_to_space<false>},
-      {"split", make_split},
+      {"split", make_parts<false>},
       {"tile", make_tile},
       {"transpose", make_transpose},
   };
