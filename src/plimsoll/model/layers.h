@@ -45,7 +45,7 @@ Var linear(Net& net, std::string_view name, Var x, std::int64_t features,
            const LinearOptions& options = {});
 
 struct NormOptions {
-  double epsilon = 1e-5;
+  double epsilon = ops::kNormEpsilon;
 };
 // Over N and the spatial extents of x[N,C,...]. In training form the running statistics move at the
 // end of the step with momentum 0.1.

@@ -25,7 +25,7 @@ struct Alternation {
 
 std::vector<bool> reduced_axes(const ir::Shape& shape, const ops::AttributeReader& attributes) {
   std::vector<bool> out(static_cast<std::size_t>(shape.rank()), !attributes.has("axes"));
-  for (std::int64_t axis : attributes.integers("axes"))
+  for (std::int64_t axis : attributes.integers("axes", {}))
     out[static_cast<std::size_t>(axis < 0 ? axis + shape.rank() : axis)] = true;
   return out;
 }

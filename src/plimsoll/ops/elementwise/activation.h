@@ -21,7 +21,9 @@ namespace plimsoll::ops {
 PLIMSOLL_OPERATOR_OF_ONE(relu)
 Var leaky_relu(Var x, double alpha = 0.01);
 Var elu(Var x, double alpha = 1);
-Var selu(Var x, double alpha = 1.67326319217681884765625, double gamma = 1.05070102214813232421875);
+inline constexpr double kSeluAlpha = 1.67326319217681884765625;
+inline constexpr double kSeluGamma = 1.05070102214813232421875;
+Var selu(Var x, double alpha = kSeluAlpha, double gamma = kSeluGamma);
 Var celu(Var x, double alpha = 1);
 Var hard_sigmoid(Var x, double alpha = 0.2, double beta = 0.5);
 Var thresholded_relu(Var x, double alpha = 1);

@@ -28,9 +28,6 @@ Formula formula_for(const AttributeReader& attributes) {
   }
 }
 
-inline constexpr double kSeluAlpha = 1.67326319217681884765625;
-inline constexpr double kSeluGamma = 1.05070102214813232421875;
-
 template <typename Math>
 struct Relu {
   PLIMSOLL_INLINE auto value(auto x) const { return x < 0 ? 0 : x; }

@@ -41,7 +41,9 @@ inline Var operator/(Var a, Var b) {
 }
 
 // A number of the same dtype as `like`, as a scalar.
-Var number(Var like, double value);
+inline Var number(Var like, double value) {
+  return like.builder().fill({like.dtype(), {}}, value);
+}
 inline Var operator+(Var a, double b) {
   return add(a, number(a, b));
 }
@@ -66,8 +68,5 @@ inline Var operator*(double a, Var b) {
 inline Var operator/(double a, Var b) {
   return div(number(b, a), b);
 }
-
-// Sums an adjoint back to the shape its operand had before broadcasting.
-Var sum_to(Var adjoint, ir::Shape shape);
 
 }  // namespace plimsoll::ops

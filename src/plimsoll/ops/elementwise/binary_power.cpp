@@ -6,6 +6,7 @@
 #include "plimsoll/ops/elementwise/binary_formulas.h"
 #include "plimsoll/ops/elementwise/comparison.h"
 #include "plimsoll/ops/elementwise/unary.h"
+#include "plimsoll/ops/reduction/reduction.h"
 
 namespace plimsoll::ops {
 namespace {

@@ -20,6 +20,8 @@ PLIMSOLL_OPERATOR_OF_TWO(logical_xor)
 PLIMSOLL_OPERATOR_OF_ONE(logical_not)
 
 // a where the condition holds, b elsewhere; all three broadcast.
-Var where(Var condition, Var a, Var b);
+inline Var where(Var condition, Var a, Var b) {
+  return condition.builder().call1("where", {condition, a, b});
+}
 
 }  // namespace plimsoll::ops

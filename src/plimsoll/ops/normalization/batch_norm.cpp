@@ -274,7 +274,7 @@ RunningStatistics batch_norm_update(RunningStatistics running, Var mean, Var var
 }
 
 std::vector<OpDefinition> batch_norm_definitions() {
-  const std::vector<AttributeSpec> attributes{attribute::real("epsilon", 1e-5),
+  const std::vector<AttributeSpec> attributes{attribute::real("epsilon", kNormEpsilon),
                                               activation_attribute()};
   return {
       norm_definition("batch_norm", 3, 3, infer_batch_norm, Gradient(batch_norm_gradient),

@@ -24,8 +24,11 @@
 
 namespace plimsoll::ops {
 
+// What all of them but the last add to a variance, unless told otherwise.
+inline constexpr double kNormEpsilon = 1e-5;
+
 struct BatchNormOptions {
-  double epsilon = 1e-5;
+  double epsilon = kNormEpsilon;
   bool relu = false;
 };
 struct BatchNorm {
@@ -52,15 +55,17 @@ struct LayerNorm {
   Var rstd;
 };
 // An absent beta is not added.
-LayerNorm layer_norm(Var x, Var gamma, Var beta, std::int64_t axis = -1, double epsilon = 1e-5);
+LayerNorm layer_norm(Var x, Var gamma, Var beta, std::int64_t axis = -1,
+                     double epsilon = kNormEpsilon);
 
 struct RmsNorm {
   Var y;
   Var rstd;
 };
-RmsNorm rms_norm(Var x, Var gamma, std::int64_t axis = -1, double epsilon = 1e-5);
+RmsNorm rms_norm(Var x, Var gamma, std::int64_t axis = -1, double epsilon = kNormEpsilon);
 
-LayerNorm group_norm(Var x, Var gamma, Var beta, std::int64_t groups, double epsilon = 1e-5);
+LayerNorm group_norm(Var x, Var gamma, Var beta, std::int64_t groups,
+                     double epsilon = kNormEpsilon);
 
 struct LrnOptions {
   std::int64_t size = 5;

@@ -243,7 +243,7 @@ OpDefinition row_norm_definition(std::string_view name, Arity inputs) {
   return {.name = name,
           .inputs = inputs,
           .outputs = exactly(Kind::kCentred ? 3 : 2),
-          .attributes = {Kind::rows(), attribute::real("epsilon", 1e-5)},
+          .attributes = {Kind::rows(), attribute::real("epsilon", kNormEpsilon)},
           .infer = infer_norm<Kind>,
           .gradient = Gradient(norm_gradient<Kind>),
           .in_place = InPlace::never(),

@@ -3,8 +3,8 @@
 #include "plimsoll/ops/definition/definitions.h"
 #include "plimsoll/ops/definition/expect.h"
 #include "plimsoll/ops/definition/rules.h"
-#include "plimsoll/ops/elementwise/binary.h"
 #include "plimsoll/ops/products/dense.h"
+#include "plimsoll/ops/reduction/reduction.h"
 
 namespace plimsoll::ops {
 namespace {

@@ -21,6 +21,8 @@ Var reduce_mean(Var x, const ir::Ints& axes, bool keepdims = false);
 Var reduce_max(Var x, const ir::Ints& axes, bool keepdims = false);
 Var reduce_min(Var x, const ir::Ints& axes, bool keepdims = false);
 Var reduce_prod(Var x, const ir::Ints& axes, bool keepdims = false);
+// An adjoint summed back to the shape its operand had before broadcasting.
+Var sum_to(Var adjoint, ir::Shape shape);
 // Over all axes: a scalar.
 Var sum(Var x);
 Var mean(Var x);

@@ -1,5 +1,3 @@
-#include "plimsoll/ops/elementwise/unary.h"
-
 #include <cmath>
 #include <numbers>
 
@@ -8,6 +6,7 @@
 #include "plimsoll/ops/definition/rules.h"
 #include "plimsoll/ops/elementwise/activation.h"
 #include "plimsoll/ops/elementwise/binary.h"
+#include "plimsoll/ops/elementwise/unary.h"
 #include "plimsoll/ops/elementwise/unary_evaluation.h"
 
 namespace plimsoll::ops {

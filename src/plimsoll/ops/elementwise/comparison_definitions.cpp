@@ -1,5 +1,3 @@
-#include "plimsoll/ops/elementwise/comparison.h"
-
 #include <functional>
 
 #include "plimsoll/ops/definition/definitions.h"
@@ -8,6 +6,8 @@
 #include "plimsoll/ops/elementwise/binary.h"
 #include "plimsoll/ops/elementwise/binary_evaluation.h"
 #include "plimsoll/ops/elementwise/binary_formulas.h"
+#include "plimsoll/ops/elementwise/comparison.h"
+#include "plimsoll/ops/reduction/reduction.h"
 
 namespace plimsoll::ops {
 namespace {
@@ -85,10 +85,6 @@ OpDefinition logic(std::string_view name, EvaluateRule evaluate) {
 }
 
 }  // namespace
-
-Var where(Var condition, Var a, Var b) {
-  return condition.builder().call1("where", {condition, a, b});
-}
 
 std::vector<OpDefinition> comparison_definitions() {
   return {

@@ -1,13 +1,11 @@
-#include "plimsoll/ops/elementwise/binary.h"
-
 #include <functional>
 
 #include "plimsoll/ops/definition/definitions.h"
 #include "plimsoll/ops/definition/rules.h"
+#include "plimsoll/ops/elementwise/binary.h"
 #include "plimsoll/ops/elementwise/binary_evaluation.h"
 #include "plimsoll/ops/elementwise/binary_formulas.h"
 #include "plimsoll/ops/elementwise/unary.h"
-#include "plimsoll/ops/movement/shaping.h"
 #include "plimsoll/ops/reduction/reduction.h"
 
 namespace plimsoll::ops {
@@ -35,21 +33,6 @@ std::vector<Var> div_gradient(const Backward& g) {
 }
 
 }  // namespace
-
-Var number(Var like, double value) {
-  return like.builder().fill({like.dtype(), {}}, value);
-}
-
-Var sum_to(Var adjoint, ir::Shape shape) {
-  if (adjoint.shape() == shape) return adjoint;
-  const int shift = adjoint.rank() - shape.rank();
-  ir::Ints axes;
-  for (int axis = 0; axis < adjoint.rank(); ++axis) {
-    if (axis < shift || (shape[axis - shift] == 1 && adjoint.dim(axis) != 1)) axes.push_back(axis);
-  }
-  const Var sum = axes.empty() ? adjoint : reduce_sum(adjoint, axes, true);
-  return sum.shape() == shape ? sum : reshape(sum, shape);
-}
 
 std::vector<OpDefinition> binary_definitions() {
   return {
