@@ -24,17 +24,18 @@ void print_point(const api::PlanDagPoint& point) {
 }
 
 void print(const api::PlanDagReport& report) {
-  std::printf("keep all     %s in %s\n", human(report.no_recompute_bytes).c_str(),
+  std::printf("no recompute %s in %s\n", human(report.no_recompute_bytes).c_str(),
               cost_text(report.no_recompute_seconds, 6).c_str());
   std::printf("budget       %s\n", human(report.budget_bytes).c_str());
   for (const api::PlanDagPoint& point : report.points) {
     std::printf("plan         ");
     print_point(point);
   }
-  if (report.failure || !report.wall.empty()) {
-    std::printf("the wall     %s:", human(report.smallest_budget_bytes).c_str());
-    for (std::size_t i = 0; i < report.wall.size() && i < 6; ++i) {
-      std::printf(" %s (%s)", report.wall[i].name.c_str(), human(report.wall[i].bytes).c_str());
+  if (report.failure || !report.limiting.empty()) {
+    std::printf("lower bound  %s, set by", human(report.smallest_budget_bytes).c_str());
+    for (std::size_t i = 0; i < report.limiting.size() && i < 6; ++i) {
+      std::printf(" %s (%s)", report.limiting[i].name.c_str(),
+                  human(report.limiting[i].bytes).c_str());
     }
     std::printf("\n");
   }

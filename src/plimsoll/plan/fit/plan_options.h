@@ -51,15 +51,15 @@ struct PlanOptions {
   std::function<void(const struct PlanFailure&)> on_failure;
 };
 
-// No plan: below the proven floor (kDoesNotFit), or none found above it (kNoAnswer).
+// No plan: below the proven lower bound (kDoesNotFit), or none found above it (kNoAnswer).
 struct PlanFailure {
   Error error;
   Bytes budget;
   Bytes no_recompute;
   double no_recompute_seconds = 0;
-  Bytes floor;                    // proven: no plan needs less
-  Bytes smallest;                 // the smallest arena that was found
-  std::vector<std::string> wall;  // what must be in memory at the floor, largest first
+  Bytes lower_bound;                  // proven: no plan needs less
+  Bytes smallest;                     // the smallest arena that was found
+  std::vector<std::string> limiting;  // tensors that must be in memory then, largest first
 };
 
 // The numbers of the table that `plimsoll plan` prints.
@@ -72,8 +72,8 @@ struct PlanSummary {
   double no_recompute_seconds = 0;
   double plan_seconds = 0;
   // With a budget:
-  std::optional<schedule::MemoryBound> floor;
-  std::vector<std::string> wall;  // what must be in memory at the floor, largest first
+  std::optional<schedule::MemoryBound> memory_bound;
+  std::vector<std::string> limiting;  // tensors that must be in memory then, largest first
   double bound_seconds = 0;
   schedule::ScheduleCounts counts;
   std::string strategy;  // the classic one that was asked for
