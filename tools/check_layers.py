@@ -15,7 +15,8 @@ import re
 import sys
 
 SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}
-# Folders in which units still include each other in a circle; the list only shrinks.
+# Folders in which units still include each other in a circle; the list only shrinks, which is
+# checked too.
 KNOWN_CYCLES = ("ops/",)
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"plimsoll/([^"]+)"')
@@ -138,6 +139,7 @@ def check_links(root, allowed, included):
 
 
 def check_units(root):
+    """The circles of units."""
     source = root / "src/plimsoll"
     units = {}
     for path in sorted(source.rglob("*")):
@@ -147,7 +149,7 @@ def check_units(root):
             others = {pathlib.PurePosixPath(match.group(1)).with_suffix("").as_posix() for match in includes}
             units.setdefault(unit, set()).update(others - {unit})
     edges = {unit: sorted(other for other in others if other in units) for unit, others in units.items()}
-    return [circle for circle in circles(edges)]
+    return circles(edges)
 
 
 def main(root):
@@ -158,9 +160,15 @@ def main(root):
     uses, included, count = check_uses(root, allowed)
     problems += uses
     problems += check_links(root, allowed, included)
+    known = set()
     for circle in check_units(root):
-        if not any(all(unit.startswith(folder) for unit in circle) for folder in KNOWN_CYCLES):
+        folders = [folder for folder in KNOWN_CYCLES if all(unit.startswith(folder) for unit in circle)]
+        known.update(folders)
+        if not folders:
             problems.append(f"units include each other in a circle: {', '.join(circle)}")
+    for folder in KNOWN_CYCLES:
+        if (source / folder).is_dir() and folder not in known:
+            problems.append(f"check_layers.py: no circle is left in {folder}; take it out of KNOWN_CYCLES")
     for problem in problems:
         print(problem, file=sys.stderr)
     print(f"{count} includes between files checked, {len(problems)} problem(s)")
