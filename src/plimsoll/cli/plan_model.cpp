@@ -51,7 +51,7 @@ void print(const api::PlanReport& plan) {
   }
   row("packed", plan.no_recompute, "near-optimal offsets");
   if (plan.budget.value > 0) print_budget(plan);
-  row("live bytes", plan.live, "the most that is alive at any step");
+  row("peak live", plan.live, "most that is alive at any step");
   if (plan.lower_bound > plan.live)
     row("bound", plan.lower_bound, "most that streams can have in use at once");
   const Bytes bound = std::max(plan.live, plan.lower_bound);
@@ -59,7 +59,8 @@ void print(const api::PlanReport& plan) {
                                            static_cast<double>(bound.value)
                                      : 0;
   std::printf("  arena is %.3f %% above the %s%s\n", gap,
-              bound > plan.live ? "bound" : "live bytes", plan.optimal ? " (proven optimal)" : "");
+              bound > plan.live ? "bound" : "peak live bytes",
+              plan.optimal ? " (proven optimal)" : "");
   std::printf("at the peak:\n");
   for (const auto& [use, bytes] : plan.by_use) row(use.c_str(), bytes, "");
 }
@@ -124,7 +125,7 @@ Status plan_sizes(PlanModelOptions& options) {
   PLIMSOLL_TRY(const std::vector<api::PlannedSize> plans, api::plan_sizes(options.job, sizes));
   options.job.on_better = {};  // wipes the line
   if (!options.json)
-    std::printf("%8s %18s %18s\n", sizes.option.c_str(), "arena bytes", "live bytes");
+    std::printf("%8s %18s %18s\n", sizes.option.c_str(), "arena bytes", "peak live bytes");
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const api::PlannedSize& plan : plans) {
     if (options.json) {
