@@ -1,20 +1,48 @@
 #include "plimsoll/plan/check_views.h"
 
+#include <array>
 #include <optional>
 
 namespace plimsoll::plan {
 namespace {
 
-// Elements lie in the order of their indices: axes of one element may stand anywhere.
-bool is_row_major(const ir::TensorType& type) {
-  int before = -1;
-  for (int k = 0; k < type.layout.rank; ++k) {
-    const int axis = type.layout.order[static_cast<std::size_t>(k)];
-    if (type.shape[axis] == 1) continue;
-    if (axis < before) return false;
-    before = axis;
+// Elements that follow each other by their indices, and how far apart they lie in memory.
+struct Run {
+  std::int64_t elements = 0;
+  std::int64_t apart = 0;
+  bool operator==(const Run&) const = default;
+};
+
+// How a tensor lies in memory, as the fewest runs, outermost first: where two types of as many
+// elements have the same runs, the n-th element lies at the same place in both. [2,3,5] in
+// row-major order is 30 elements 1 apart; channels last, [2,4,5,5]@0231 is 2 elements 100 apart, of
+// 4 that are 1 apart, of 25 that are 4 apart. Nothing for blocks.
+std::optional<std::vector<Run>> runs_of(const ir::TensorType& type) {
+  if (type.layout.block_count > 0) return std::nullopt;
+  const int rank = type.shape.rank();
+  std::array<std::int64_t, ir::kMaxRank> apart{};
+  std::int64_t next = 1;
+  for (int k = rank - 1; k >= 0; --k) {
+    const int axis = type.layout.rank == 0 ? k : type.layout.order[static_cast<std::size_t>(k)];
+    apart[static_cast<std::size_t>(axis)] = next;
+    next *= type.shape[axis];
   }
-  return type.layout.block_count == 0;
+  std::vector<Run> out;
+  for (int axis = 0; axis < rank; ++axis) {
+    const Run run{type.shape[axis], apart[static_cast<std::size_t>(axis)]};
+    if (run.elements == 1) continue;
+    if (!out.empty() && out.back().apart == run.apart * run.elements) {
+      out.back() = {out.back().elements * run.elements, run.apart};
+    } else {
+      out.push_back(run);
+    }
+  }
+  return out;
+}
+
+bool is_row_major(const ir::TensorType& type) {
+  const auto runs = runs_of(type);
+  return runs && (runs->empty() || (runs->size() == 1 && runs->front().apart == 1));
 }
 
 // The byte of `whole` at which the part begins, if it is one run of bytes.
@@ -57,8 +85,10 @@ std::vector<ViewPiece> pieces_of_view(const ir::Graph& graph, const ir::Node& no
     return {{0, node.inputs[0], *from, bytes}};
   };
   if (node.op == "identity") return inside(input == result ? std::optional(0) : std::nullopt);
-  if (node.op == "reshape")
-    return inside(is_row_major(input) && is_row_major(result) ? std::optional(0) : std::nullopt);
+  if (node.op == "reshape") {
+    const auto runs = runs_of(input);
+    return inside(runs && runs == runs_of(result) ? std::optional(0) : std::nullopt);
+  }
   if (node.op == "slice")
     return inside(place_in(input, result, node.attributes.integers("starts"),
                            node.attributes.integers("steps")));

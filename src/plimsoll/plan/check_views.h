@@ -2,9 +2,12 @@
 //
 // A plan need not run a node whose result is already there: a reshape, a slice or split that is one
 // run of its input's bytes, a concat whose parts were made side by side. The planner asks the
-// operators' definitions for such views; this asks nobody. All of these operators say "the part of
-// `whole` that begins here and takes these steps along each axis", and a part is one run of bytes
-// where elements that are neighbours in it are just as far apart in the whole:
+// operators' definitions for such views; this asks nobody.
+//
+// A reshape keeps the order of the elements, so it is a view where the n-th element lies at the
+// same place under both types. The others say "the part of `whole` that begins here and takes these
+// steps along each axis", and a part is one run of bytes where elements that are neighbours in it
+// are just as far apart in the whole:
 //
 //   x[4,6], elements 6 and 1 apart       x[1:3, :] is [2,6], 6 and 1 apart: one run, from 6 on
 //                                        x[:, 1:4] is [4,3], 3 and 1 apart: none

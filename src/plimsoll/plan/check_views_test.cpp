@@ -44,6 +44,24 @@ TEST(CheckViews, ChannelsThatLieInnermostAreNoRunOfBytes) {
   EXPECT_EQ(place_of(b.graph(), two), -1);
 }
 
+// As where channels change groups: channels last, a split of the channels moves nothing.
+TEST(CheckViews, AReshapeIsAViewWhereEveryElementStays) {
+  ops::Builder b("groups");
+  const ops::Var x = b.input("x", {ir::DType::kF32, {2, 4, 5, 5}});
+  const ops::Var grouped = reshape(x, {2, 2, 2, 5, 5});
+  const ops::Var flat = reshape(x, {2, 100});
+  ir::TensorType& in = b.graph().value(x.id()).type;
+  ir::TensorType& out = b.graph().value(grouped.id()).type;
+  EXPECT_EQ(place_of(b.graph(), grouped), 0);
+  in.layout = ir::Layout::channels_last(4);
+  EXPECT_EQ(place_of(b.graph(), grouped), -1);
+  EXPECT_EQ(place_of(b.graph(), flat), -1);
+  out.layout = *ir::parse_layout("@03412");
+  EXPECT_EQ(place_of(b.graph(), grouped), 0);
+  out.layout = *ir::parse_layout("@03421");
+  EXPECT_EQ(place_of(b.graph(), grouped), -1);
+}
+
 TEST(CheckViews, AConcatConsistsOfItsPartsAlongTheOuterAxisOnly) {
   ops::Builder b("join");
   const ops::Var x = b.input("x", {ir::DType::kF32, {2, 3}});
