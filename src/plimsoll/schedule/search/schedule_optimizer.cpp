@@ -363,7 +363,8 @@ void ScheduleOptimizer::try_intervals(std::uint64_t seed, IntervalRound round, d
     const bool hot = round.afresh && problem_.tasks <= how_.small_graph_tasks;
     settings.heat = hot ? how.priced.small_graph_heat : how.priced.heat;
   } else {
-    settings.heat = from == 0 || round.afresh ? how.repaired.heat : how.repaired.later_heat;
+    const bool first = from == 0;  // of a counted search: its rounds begin at 0
+    settings.heat = first || round.afresh ? how.repaired.heat : how.repaired.later_heat;
   }
   settings.progress = progress_of(from, to, effort_.moves);
   const IntervalPlan found =
