@@ -15,12 +15,12 @@ constexpr Index kForever = std::numeric_limits<Index>::max();
 class Linker {
  public:
   Linker(const Problem& problem, const ActionList& list) : p_(problem), list_(list) {
-    const auto values = static_cast<std::size_t>(p_.values);
+    const auto values = at(p_.values);
     device_.assign(values, kNoIndex);
     encoded_.assign(values, kNoIndex);
     host_.assign(values, kNoIndex);
     copies_.assign(values, 0);
-    first_run_.assign(static_cast<std::size_t>(p_.tasks), 1);
+    first_run_.assign(at(p_.tasks), 1);
   }
 
   Schedule link() {
@@ -45,7 +45,7 @@ class Linker {
   };
 
   Index make(Index value, Form form, Index step) {
-    const auto v = static_cast<std::size_t>(value);
+    const auto v = at(value);
     Instance instance;
     instance.value = ValueId(v);
     instance.copy = copies_[v]++;
@@ -58,26 +58,26 @@ class Linker {
   }
 
   void place_sources() {
-    std::vector<char> hosted(static_cast<std::size_t>(p_.values), 0);
-    for (Index v : list_.on_host_at_start) hosted[static_cast<std::size_t>(v)] = 1;
+    std::vector<char> hosted(at(p_.values), 0);
+    for (Index v : list_.on_host_at_start) hosted[at(v)] = 1;
     for (Index v = 0; v < p_.values; ++v) {
-      const auto i = static_cast<std::size_t>(v);
+      const auto i = at(v);
       if (p_.producer[i] != kNoIndex) continue;
       auto& slot = hosted[i] ? host_[i] : device_[i];
       slot = make(v, hosted[i] ? Form::kHost : Form::kDevice, -1);
-      out_.at_start.push_back(InstanceId(static_cast<std::size_t>(slot)));
+      out_.at_start.push_back(InstanceId(at(slot)));
     }
     started_on_host_ = std::move(hosted);
   }
 
   void need(Index instance, Index step) {
     PLIMSOLL_CHECK(instance != kNoIndex, "action {} of the list reads what is not there", step);
-    facts_[static_cast<std::size_t>(instance)].last = step;
+    facts_[at(instance)].last = step;
   }
 
   void trace(Index step) {
-    const ListedAction& now = list_.actions[static_cast<std::size_t>(step)];
-    const auto id = static_cast<std::size_t>(now.id);
+    const ListedAction& now = list_.actions[at(step)];
+    const auto id = at(now.id);
     reads_.emplace_back();
     writes_.emplace_back();
     auto& reads = reads_.back();
@@ -85,7 +85,7 @@ class Linker {
     switch (now.kind) {
       case ActionKind::kCompute:
       case ActionKind::kRecompute:
-        for (Index v : p_.inputs[now.id]) reads.push_back(device_[static_cast<std::size_t>(v)]);
+        for (Index v : p_.inputs[now.id]) reads.push_back(device_[at(v)]);
         for (Index v : p_.outputs[now.id]) writes.push_back(make(v, Form::kDevice, step));
         break;
       case ActionKind::kEncode:
@@ -116,7 +116,7 @@ class Linker {
     }
     if (now.kind == ActionKind::kDrop) device_[id] = kNoIndex;
     for (Index instance : writes) {
-      const Instance& made = out_.instances[static_cast<std::size_t>(instance)];
+      const Instance& made = out_.instances[at(instance)];
       if (made.form == Form::kDevice) device_[made.value.index()] = instance;
     }
   }
@@ -124,9 +124,9 @@ class Linker {
   // The host copy goes once somebody has waited for the fetch anyway, so that its drop never
   // stalls.
   void keep_host_until_arrival(Index instance, Index step) {
-    const auto i = static_cast<std::size_t>(instance);
+    const auto i = at(instance);
     if (i >= fetched_from_.size() || fetched_from_[i] == kNoIndex) return;
-    auto& last = facts_[static_cast<std::size_t>(fetched_from_[i])].last;
+    auto& last = facts_[at(fetched_from_[i])].last;
     last = std::max(last, step);
     fetched_from_[i] = kNoIndex;
   }
@@ -134,7 +134,7 @@ class Linker {
   // A kept source that started on the host ends there, in its newest version.
   bool ends_on_host(Index value) const {
     for (Index v = value; v != kNoIndex;) {
-      const auto i = static_cast<std::size_t>(v);
+      const auto i = at(v);
       if (p_.producer[i] == kNoIndex) return started_on_host_[i] != 0;
       v = p_.must_take[i] ? p_.in_place[i] : kNoIndex;
     }
@@ -143,18 +143,18 @@ class Linker {
 
   void keep_last_versions() {
     for (Index v = 0; v < p_.values; ++v) {
-      const auto i = static_cast<std::size_t>(v);
+      const auto i = at(v);
       if (!p_.keep[i]) continue;
       const Index instance = ends_on_host(v) ? host_[i] : device_[i];
       PLIMSOLL_CHECK(instance != kNoIndex, "the list loses value {}, which must be kept", v);
-      facts_[static_cast<std::size_t>(instance)].last = kForever;
+      facts_[at(instance)].last = kForever;
     }
   }
 
   void sort_last_needs(std::size_t step) {
     ends_.emplace_back();
     const auto collect = [&](Index instance) {
-      const auto i = static_cast<std::size_t>(instance);
+      const auto i = at(instance);
       if (facts_[i].last == static_cast<Index>(step) && !ended(i)) {
         ends_.back().push_back(instance);
         ended_[i] = 1;
@@ -162,7 +162,7 @@ class Linker {
     };
     for (Index instance : reads_[step]) {
       collect(instance);
-      const auto i = static_cast<std::size_t>(instance);
+      const auto i = at(instance);
       const Index host = host_source(i);
       if (host != kNoIndex) collect(host);
     }
@@ -176,10 +176,10 @@ class Linker {
 
   Index host_source(std::size_t instance) const {
     const Index made = facts_[instance].made;
-    if (made < 0 || list_.actions[static_cast<std::size_t>(made)].kind != ActionKind::kCopyIn) {
+    if (made < 0 || list_.actions[at(made)].kind != ActionKind::kCopyIn) {
       return kNoIndex;
     }
-    return reads_[static_cast<std::size_t>(made)].front();
+    return reads_[at(made)].front();
   }
 
   void drop_unread_sources() {
@@ -216,12 +216,11 @@ class Linker {
   }
 
   void drop(Index instance) {
-    const auto i = static_cast<std::size_t>(instance);
+    const auto i = at(instance);
     Action& action = act(ActionKind::kDrop, Stream::kCompute, 0);
     action.reads.push_back(InstanceId(i));
     for (ActionId user : facts_[i].foreign_users) wait(action, user);
-    if (facts_[i].maker != kNoIndex)
-      wait(action, ActionId(static_cast<std::size_t>(facts_[i].maker)));
+    if (facts_[i].maker != kNoIndex) wait(action, ActionId(at(facts_[i].maker)));
     out_.instances[i].lifetime.end = Step(static_cast<std::int64_t>(out_.actions.size()) - 1);
     dropped_.resize(out_.instances.size(), 0);
     dropped_[i] = 1;
@@ -229,9 +228,9 @@ class Linker {
   }
 
   void emit(Index step) {
-    const auto s = static_cast<std::size_t>(step);
+    const auto s = at(step);
     const ListedAction& now = list_.actions[s];
-    const auto id = static_cast<std::size_t>(now.id);
+    const auto id = at(now.id);
     if (now.kind != ActionKind::kDrop) {
       Action& action = start(now, id);
       for (Index instance : reads_[s]) read(action, instance);
@@ -239,7 +238,7 @@ class Linker {
       if (action.task.valid()) take_over(action, step);
       // A fetch may only start when everything dropped before it in the list is gone.
       if (action.stream == Stream::kCopyIn && last_compute_ != kNoIndex) {
-        wait(action, ActionId(static_cast<std::size_t>(last_compute_)));
+        wait(action, ActionId(at(last_compute_)));
       }
       if (action.stream == Stream::kCompute) {
         last_compute_ = static_cast<Index>(out_.actions.size()) - 1;
@@ -272,32 +271,31 @@ class Linker {
   }
 
   void read(Action& action, Index instance) {
-    const auto i = static_cast<std::size_t>(instance);
+    const auto i = at(instance);
     action.reads.push_back(InstanceId(i));
-    if (facts_[i].maker != kNoIndex)
-      wait(action, ActionId(static_cast<std::size_t>(facts_[i].maker)));
+    if (facts_[i].maker != kNoIndex) wait(action, ActionId(at(facts_[i].maker)));
     if (action.stream != Stream::kCompute) {
       facts_[i].foreign_users.push_back(ActionId(out_.actions.size() - 1));
     }
   }
 
   void write(Action& action, Index instance) {
-    const auto i = static_cast<std::size_t>(instance);
+    const auto i = at(instance);
     action.writes.push_back(InstanceId(i));
     facts_[i].maker = static_cast<Index>(out_.actions.size()) - 1;
     out_.instances[i].lifetime.begin = Step(static_cast<std::int64_t>(out_.actions.size()) - 1);
   }
 
   void take_over(Action& action, Index step) {
-    const auto s = static_cast<std::size_t>(step);
+    const auto s = at(step);
     for (Index made : writes_[s]) {
-      const auto o = out_.instances[static_cast<std::size_t>(made)].value.index();
+      const auto o = out_.instances[at(made)].value.index();
       if (p_.in_place[o] == kNoIndex) continue;
       for (Index instance : reads_[s]) {
-        const auto i = static_cast<std::size_t>(instance);
+        const auto i = at(instance);
         if (static_cast<Index>(out_.instances[i].value.value) != p_.in_place[o]) continue;
         if (facts_[i].last != step || taken(instance)) continue;
-        out_.instances[static_cast<std::size_t>(made)].takes_over = InstanceId(i);
+        out_.instances[at(made)].takes_over = InstanceId(i);
         out_.instances[i].lifetime.end = Step(static_cast<std::int64_t>(out_.actions.size()) - 1);
         for (ActionId user : facts_[i].foreign_users) wait(action, user);
         taken_[i] = 1;
@@ -307,7 +305,7 @@ class Linker {
 
   bool taken(Index instance) {
     taken_.resize(out_.instances.size(), 0);
-    return taken_[static_cast<std::size_t>(instance)] != 0;
+    return taken_[at(instance)] != 0;
   }
 
   void finish_lifetimes() {

@@ -18,7 +18,7 @@ Index smallest_encoding(const Value& value, const Remedies& remedies) {
   for (std::size_t i = 0; i < value.encodings.size() && i < 256; ++i) {
     const Encoding& offer = value.encodings[i];
     if ((!offer.lossless && !remedies.lossy) || offer.bytes >= value.bytes) continue;
-    if (best == kNoIndex || offer.bytes < value.encodings[static_cast<std::size_t>(best)].bytes) {
+    if (best == kNoIndex || offer.bytes < value.encodings[at(best)].bytes) {
       best = static_cast<Index>(i);
     }
   }
@@ -74,8 +74,7 @@ Problem::Problem(const Workload& workload, const Remedies& remedies, const CopyR
     swappable.push_back(remedies.swap && value.swappable);
     const Index choice = smallest_encoding(value, remedies);
     encoding.push_back(choice);
-    const Encoding offer =
-        choice == kNoIndex ? Encoding{} : value.encodings[static_cast<std::size_t>(choice)];
+    const Encoding offer = choice == kNoIndex ? Encoding{} : value.encodings[at(choice)];
     encoded_bytes.push_back(offer.bytes.value);
     encode_seconds.push_back(offer.encode_seconds);
     decode_seconds.push_back(offer.decode_seconds);
@@ -88,13 +87,13 @@ Problem::Problem(const Workload& workload, const Remedies& remedies, const CopyR
 Sequence::Sequence(const Problem& problem, std::vector<Index> tasks_in_order)
     : order(std::move(tasks_in_order)), position(order.size()) {
   for (std::size_t p = 0; p < order.size(); ++p) {
-    position[static_cast<std::size_t>(order[p])] = static_cast<Index>(p);
+    position[at(order[p])] = static_cast<Index>(p);
   }
   readers.items.reserve(problem.readers.items.size());
   for (Index v = 0; v < problem.values; ++v) {
     const std::size_t begin = readers.items.size();
     for (Index task : problem.readers[v]) {
-      readers.items.push_back(position[static_cast<std::size_t>(task)]);
+      readers.items.push_back(position[at(task)]);
     }
     std::sort(readers.items.begin() + static_cast<std::ptrdiff_t>(begin), readers.items.end());
     readers.close();
@@ -102,7 +101,7 @@ Sequence::Sequence(const Problem& problem, std::vector<Index> tasks_in_order)
 }
 
 Sequence given_sequence(const Problem& problem) {
-  std::vector<Index> order(static_cast<std::size_t>(problem.tasks));
+  std::vector<Index> order(at(problem.tasks));
   std::iota(order.begin(), order.end(), 0);
   return Sequence(problem, std::move(order));
 }
@@ -131,13 +130,14 @@ Problem renumbered(const Problem& problem, const Sequence& sequence) {
 
 bool is_runnable(const Problem& problem, const std::vector<Index>& order) {
   const Sequence sequence(problem, order);
-  const auto at = [&](Index task) { return sequence.position[static_cast<std::size_t>(task)]; };
+  const auto place = [&](Index task) { return sequence.position[at(task)]; };
   for (Index v = 0; v < problem.values; ++v) {
-    const auto i = static_cast<std::size_t>(v);
+    const auto i = at(v);
     for (Index task : problem.readers[v]) {
-      if (problem.producer[i] != kNoIndex && at(problem.producer[i]) >= at(task)) return false;
+      if (problem.producer[i] != kNoIndex && place(problem.producer[i]) >= place(task))
+        return false;
       const Index last = problem.overwriter[i];
-      if (last != kNoIndex && last != task && at(task) >= at(last)) return false;
+      if (last != kNoIndex && last != task && place(task) >= place(last)) return false;
     }
   }
   return true;

@@ -31,9 +31,7 @@ struct Lists {
   std::vector<Index> items;
 
   std::span<const Index> operator[](Index i) const {
-    const auto at = static_cast<std::size_t>(i);
-    return std::span(items).subspan(static_cast<std::size_t>(starts[at]),
-                                    static_cast<std::size_t>(starts[at + 1] - starts[at]));
+    return std::span(items).subspan(at(starts[at(i)]), at(starts[at(i) + 1] - starts[at(i)]));
   }
   void close() { starts.push_back(static_cast<Index>(items.size())); }
 };
@@ -70,8 +68,8 @@ struct Problem {
   double copy_seconds = 0;  // of copying every swappable value out and in once
 
   bool recomputable(Index value) const {
-    const Index task = producer[static_cast<std::size_t>(value)];
-    return task != kNoIndex && rerunnable[static_cast<std::size_t>(task)];
+    const Index task = producer[at(value)];
+    return task != kNoIndex && rerunnable[at(task)];
   }
 };
 

@@ -302,15 +302,18 @@ int ScheduleOptimizer::workers() const {
 }
 
 int ScheduleOptimizer::rounds_until(double end) const {
+  if (effort_.counted) return how_.fewest_rounds;
   const double size = std::min(1.0, problem_.tasks / how_.long_round_tasks);
   const double one = std::max(how_.shortest_round, how_.round_seconds * size * size);
   return std::max(how_.fewest_rounds, static_cast<int>((end - watch_.seconds()) / one));
 }
 
-// Rounds on all threads up to `end`, each from what the others have found so far.
+// Rounds on all threads up to `end`, each from what the others have found so far. Counted ones know
+// no clock: they go from 0 to 1.
 void ScheduleOptimizer::in_rounds(std::uint64_t seed, int rounds, double end,
                                   const Attempt& attempt) {
   const double begin = effort_.counted ? 0 : watch_.seconds();
+  if (effort_.counted) end = 1;
   for (int round = 0; round < rounds && !stopped() && !optimal(); ++round) {
     const double from = begin + (end - begin) * round / rounds;
     const double to = begin + (end - begin) * (round + 1) / rounds;
@@ -363,7 +366,8 @@ void ScheduleOptimizer::try_intervals(std::uint64_t seed, IntervalRound round, d
     const bool hot = round.afresh && problem_.tasks <= how_.small_graph_tasks;
     settings.heat = hot ? how.priced.small_graph_heat : how.priced.heat;
   } else {
-    settings.heat = from == 0 || round.afresh ? how.repaired.heat : how.repaired.later_heat;
+    const bool first = from == 0;  // of a counted search: its rounds begin at 0
+    settings.heat = first || round.afresh ? how.repaired.heat : how.repaired.later_heat;
   }
   settings.progress = progress_of(from, to, effort_.moves);
   const IntervalPlan found =

@@ -214,7 +214,7 @@ struct SearchOptions {
   double round_seconds = 3;
   double long_round_tasks = 400;  // from so many on; fewer take less
   double shortest_round = 0.08;
-  int fewest_rounds = 4;
+  int fewest_rounds = 4;  // and as many where work is counted
   std::array<IntervalRound, 4> first_rounds{
       {{.priced = true}, {.afresh = true}, {.priced = true, .afresh = true}, {}}};
   // Then these again and again; afresh only on small graphs.
