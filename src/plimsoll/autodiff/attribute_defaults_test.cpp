@@ -13,8 +13,35 @@ namespace {
 
 using ops::Array;
 
+// Gradients whose examples are of shapes that need the attribute.
+std::vector<OperatorExample> smallest_gradients() {
+  const Array dy = example_reals({1, 2, 3}, 0.5, 2, 1);
+  const Array lse = example_reals({1, 1, 2}, 0.5, 2, 2);
+  const Array line = example_reals({1, 1, 4}, 0.5, 2, 3);
+  const Array rows = example_reals({2, 3}, 0.5, 2, 4);
+  const Array statistic = example_reals({2, 1}, 0.5, 2, 5);
+  const Array index = example_integers({1, 1, 2}, {0, 1}, ir::DType::kU8);
+  const ir::Ints two{2};
+  const auto of = [](std::string op, std::vector<std::optional<Array>> inputs,
+                     ir::Attributes attributes = {}) {
+    return OperatorExample{op, "smallest", std::move(inputs), std::move(attributes), false, {}};
+  };
+  return {
+      of("attention_grad", {dy, dy, dy, dy, dy, lse}),
+      of("attention_qkv_grad", {dy, example_reals({1, 2, 9}, 0.5, 2, 6), dy, lse}),
+      of("conv_grad_input", {dy, example_reals({2, 1, 2}, 0.5, 2, 7)},
+         {{"shape", ir::Ints{1, 1, 4}}}),
+      of("conv_grad_weight", {line, dy}, {{"shape", ir::Ints{2, 1, 2}}}),
+      of("group_norm_grad", {rows, rows, example_reals({3}, 0.5, 2, 8), statistic, statistic}),
+      of("max_pool_grad", {lse, index},
+         {{"kernel", two}, {"strides", two}, {"shape", ir::Ints{1, 1, 4}}}),
+      of("max_pool_select", {line, index}, {{"kernel", two}, {"strides", two}}),
+  };
+}
+
 std::vector<OperatorExample> all_examples() {
   std::vector<OperatorExample> out = operator_examples();
+  for (OperatorExample& example : smallest_gradients()) out.push_back(std::move(example));
   for (OperatorExample& example : examples_without_gradient()) out.push_back(std::move(example));
   return out;
 }
