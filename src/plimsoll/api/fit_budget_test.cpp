@@ -88,7 +88,7 @@ TEST(FitBudget, IsMonotoneInTheBudgetWhenDeterministic) {
   }
 }
 
-TEST(FitBudget, SaysDoesNotFitOnlyBelowTheProvenFloor) {
+TEST(FitBudget, SaysDoesNotFitOnlyBelowTheProvenLowerBound) {
   PlanOptions options = counted("100KB");
   std::optional<PlanFailure> told;
   options.on_failure = [&](const PlanFailure& failure) { told = failure; };
@@ -96,18 +96,18 @@ TEST(FitBudget, SaysDoesNotFitOnlyBelowTheProvenFloor) {
   ASSERT_FALSE(planned);
   EXPECT_EQ(planned.error().code, ErrorCode::kDoesNotFit);
   ASSERT_TRUE(told);
-  EXPECT_GT(told->floor, told->budget);
-  EXPECT_GE(told->smallest, told->floor);
+  EXPECT_GT(told->lower_bound, told->budget);
+  EXPECT_GE(told->smallest, told->lower_bound);
   EXPECT_LE(told->smallest, told->no_recompute);
-  EXPECT_FALSE(told->wall.empty());
-  options.budget = std::to_string(told->floor.value);
+  EXPECT_FALSE(told->limiting.empty());
+  options.budget = std::to_string(told->lower_bound.value);
   const auto above = plan_model(prepared(), options);
   EXPECT_TRUE(above || above.error().code == ErrorCode::kNoAnswer);
 }
 
-// Where everything may be swapped there is a plan down to the floor itself, however slow the copies
-// are.
-TEST(FitBudget, FindsAPlanAtTheFloorIfItMaySwap) {
+// Where everything may be swapped there is a plan down to the lower bound itself, however slow the
+// copies are.
+TEST(FitBudget, FindsAPlanAtTheLowerBoundIfItMaySwap) {
   auto model = prepare_model(small_model(), "cpu");
   ASSERT_TRUE(model) << model.error().message;
   for (const double bytes_per_second : {1e6, 1e12}) {
@@ -119,10 +119,10 @@ TEST(FitBudget, FindsAPlanAtTheFloorIfItMaySwap) {
     options.on_failure = [&](const PlanFailure& failure) { told = failure; };
     ASSERT_FALSE(plan_model(*model, options));
     ASSERT_TRUE(told);
-    options.budget = std::to_string(told->floor.value);
+    options.budget = std::to_string(told->lower_bound.value);
     const auto planned = plan_model(*model, options);
     ASSERT_TRUE(planned) << bytes_per_second << ": " << planned.error().message;
-    EXPECT_LE(planned->plan.arena_bytes(), told->floor);
+    EXPECT_LE(planned->plan.arena_bytes(), told->lower_bound);
   }
 }
 

@@ -43,9 +43,9 @@ nlohmann::ordered_json object_of(const PlanReport& report) {
   out["swapped_bytes"] = report.swapped.value;
   out["encoded_bytes"] = report.encoded.value;
   out["lossy"] = report.lossy;
-  if (report.floor) {
-    out["smallest_budget_bytes"] = report.floor->value;
-    out["wall"] = report.wall;
+  if (report.memory_bound) {
+    out["smallest_budget_bytes"] = report.memory_bound->value;
+    out["wall"] = report.limiting;
   }
   return out;
 }
@@ -87,8 +87,8 @@ PlanReport report_of(const plan::PlannedGraph& planned) {
   out.swapped = summary.counts.copied_out;
   out.encoded = summary.counts.encoded;
   out.lossy = plan::lossy_forms_of(plan);
-  if (summary.floor) out.floor = summary.floor->bytes;
-  out.wall = summary.wall;
+  if (summary.memory_bound) out.memory_bound = summary.memory_bound->bytes;
+  out.limiting = summary.limiting;
   return out;
 }
 
@@ -121,9 +121,9 @@ std::string to_json(const plan::PlanFailure& failure) {
       {"budget_bytes", failure.budget.value},
       {"keep_all_bytes", failure.no_recompute.value},
       {"keep_all_seconds", failure.no_recompute_seconds},
-      {"floor_bytes", failure.floor.value},
+      {"floor_bytes", failure.lower_bound.value},
       {"smallest_budget_bytes", failure.smallest.value},
-      {"wall", failure.wall}};
+      {"wall", failure.limiting}};
   return json_text(out, 2);
 }
 

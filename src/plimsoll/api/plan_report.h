@@ -43,8 +43,8 @@ struct PlanReport {
   Bytes swapped;
   Bytes encoded;
   std::vector<std::string> lossy;
-  std::optional<Bytes> floor;     // proven: no plan needs less
-  std::vector<std::string> wall;  // what must be in memory there, largest first
+  std::optional<Bytes> memory_bound;  // proven: no plan needs less
+  std::vector<std::string> limiting;  // tensors that must be in memory then, largest first
 
   // Slower by this fraction than when everything is kept.
   double overhead() const {

@@ -31,10 +31,11 @@ void print(const api::PlanDagReport& report) {
     std::printf("plan         ");
     print_point(point);
   }
-  if (report.failure || !report.wall.empty()) {
+  if (report.failure || !report.limiting.empty()) {
     std::printf("limited by   %s:", human(report.smallest_budget_bytes).c_str());
-    for (std::size_t i = 0; i < report.wall.size() && i < 6; ++i) {
-      std::printf(" %s (%s)", report.wall[i].name.c_str(), human(report.wall[i].bytes).c_str());
+    for (std::size_t i = 0; i < report.limiting.size() && i < 6; ++i) {
+      std::printf(" %s (%s)", report.limiting[i].name.c_str(),
+                  human(report.limiting[i].bytes).c_str());
     }
     std::printf("\n");
   }

@@ -83,9 +83,9 @@ class FigureMaker {
       const double middle = (low + high) / 2;
       PLIMSOLL_TRY(const auto found,
                    try_budget(Bytes(static_cast<std::int64_t>(std::exp(middle))), kTrials - trial));
-      // Below the proven floor nothing was searched, and from there on it is known.
-      if (const double floor = log_floor(); middle < floor) {
-        low = floor;
+      // Below the proven lower bound nothing was searched, and from there on it is known.
+      if (const double bound = log_bound(); middle < bound) {
+        low = bound;
         if (low >= high) break;
         continue;
       }
@@ -98,8 +98,8 @@ class FigureMaker {
     return std::move(figure_);
   }
 
-  double log_floor() const {
-    return floor_ > persistent_ ? std::log(static_cast<double>((floor_ - persistent_).value)) : 0;
+  double log_bound() const {
+    return bound_ > persistent_ ? std::log(static_cast<double>((bound_ - persistent_).value)) : 0;
   }
 
   // A plan with this many bytes of feature maps, in an even share of the time that is left; none
@@ -109,7 +109,7 @@ class FigureMaker {
     one.budget = std::to_string((persistent_ + feature_maps).value);
     one.deadline_seconds =
         std::max(0.05, (options_.deadline_seconds - watch_.seconds()) / trials_left);
-    one.on_failure = [this](const plan::PlanFailure& failure) { floor_ = failure.floor; };
+    one.on_failure = [this](const plan::PlanFailure& failure) { bound_ = failure.lower_bound; };
     const auto planned = plan_(one);
     const bool missed = !planned && (planned.error().code == ErrorCode::kDoesNotFit ||
                                      planned.error().code == ErrorCode::kNoAnswer);
@@ -123,7 +123,7 @@ class FigureMaker {
   plan::PlanOptions options_;
   double allowed_overhead_;
   Bytes persistent_;
-  Bytes floor_;  // of the last budget that was missed; 0 while none was
+  Bytes bound_;  // of the last budget that was missed; 0 while none was
   ClassicFigure figure_;
   Stopwatch watch_;
 };

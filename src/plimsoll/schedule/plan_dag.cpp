@@ -64,10 +64,10 @@ class DagPlanner {
       PLIMSOLL_TRY(report_.budget_bytes, parse_byte_size(options_.budget, kept.peak_bytes));
     }
     fit_.budget = report_.budget_bytes;
-    const MemoryBound floor = memory_bound(workload_, fit_.remedies);
-    for (ValueId id : floor.limiting)
-      report_.wall.push_back({workload_.value(id).name, workload_.value(id).bytes});
-    report_.smallest_budget_bytes = floor.bytes;
+    const MemoryBound least = memory_bound(workload_, fit_.remedies);
+    for (ValueId id : least.limiting)
+      report_.limiting.push_back({workload_.value(id).name, workload_.value(id).bytes});
+    report_.smallest_budget_bytes = least.bytes;
     const double share = options_.prove ? kBeforeProof : 1 - kAfterwards;
     fit_.deadline_seconds = std::max(0.0, share * options_.deadline_seconds - watch_.seconds());
     PLIMSOLL_RETURN_IF_ERROR(choose(kept));
@@ -211,7 +211,7 @@ std::string to_json(const PlanDagReport& report, bool sweep) {
                         {"budget_bytes", report.budget_bytes.value},
                         {"plan_seconds", report.plan_seconds}};
   out["wall"] = nlohmann::json::array();
-  for (const NamedBytes& value : report.wall)
+  for (const NamedBytes& value : report.limiting)
     out["wall"].push_back({{"name", value.name}, {"bytes", value.bytes.value}});
   if (report.failure) {
     out["status"] = report.failure->code == ErrorCode::kDoesNotFit ? "does_not_fit" : "no_answer";

@@ -17,7 +17,7 @@ constexpr int kAttempts = 12;
 constexpr double kQuickShare = 0.04;
 constexpr double kTighterShare = 0.3;  // of the deadline, for searches under less everywhere
 // times the lower bound: there it takes luck, so most of the deadline is for them
-constexpr double kNearFloor = 1.08;
+constexpr double kNearBound = 1.08;
 // Budgets of those, as shares of the bytes above the lower bound.
 constexpr double kTighter[] = {0.7, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02};
 constexpr double kTighterSeconds = 0.1;  // each
@@ -53,15 +53,16 @@ class BudgetFitter {
         held_back_(mapped.workload),
         how_(search_options(options)) {
     how_.budget = budget;
-    floor_ = schedule::memory_bound(mapped.workload, options.remedies);
-    for (const ValueId value : floor_.limiting) wall_.push_back(mapped.workload.value(value).name);
+    bound_ = schedule::memory_bound(mapped.workload, options.remedies);
+    for (const ValueId value : bound_.limiting)
+      limiting_.push_back(mapped.workload.value(value).name);
   }
 
   Result<Plan> run() {
-    if (budget_ < floor_.bytes) {
+    if (budget_ < bound_.bytes) {
       return give_up({ErrorCode::kDoesNotFit,
                       fmt::format("{} is too little: no plan can do with less than {} ({} bytes)",
-                                  human(budget_), human(floor_.bytes), floor_.bytes)});
+                                  human(budget_), human(bound_.bytes), bound_.bytes)});
     }
     if (options_.deterministic) return first_of_ladder();
     // Half of the time for the first search, less near the bound. If packing needs more than the
@@ -73,7 +74,7 @@ class BudgetFitter {
          attempt < kAttempts && stage != Stage::kOver && (attempt == 0 || time_left() > 0);
          ++attempt) {
       if (stage == Stage::kQuick && !best &&
-          (near_floor() || time_left() < kTighterShare * options_.deadline_seconds))
+          (near_bound() || time_left() < kTighterShare * options_.deadline_seconds))
         break;
       const double quick = kQuickShare * options_.deadline_seconds;
       how_.deadline_seconds = std::max(0.02, stage == Stage::kFirst   ? first_share() * time_left()
@@ -149,9 +150,9 @@ class BudgetFitter {
     std::optional<Found> best;
     for (int tries = 0; !best && (tries < kTighterTries || time_left() > 0); ++tries) {
       if (options_.stop != nullptr && options_.stop->load()) break;
-      const double room = static_cast<double>((budget_ - floor_.bytes).value);
-      how.budget = floor_.bytes +
-                   Bytes(static_cast<std::int64_t>(kTighter[tries % std::ssize(kTighter)] * room));
+      const double above = static_cast<double>((budget_ - bound_.bytes).value);
+      how.budget = bound_.bytes +
+                   Bytes(static_cast<std::int64_t>(kTighter[tries % std::ssize(kTighter)] * above));
       ++how.seed;
       auto fitted = schedule::fit(mapped_.workload, how);
       if (!fitted) continue;
@@ -175,11 +176,11 @@ class BudgetFitter {
     return best;
   }
 
-  bool near_floor() const {
+  bool near_bound() const {
     return static_cast<double>(budget_.value) <
-           kNearFloor * static_cast<double>(floor_.bytes.value);
+           kNearBound * static_cast<double>(bound_.bytes.value);
   }
-  double first_share() const { return near_floor() ? kTighterShare / 2 : 0.5; }
+  double first_share() const { return near_bound() ? kTighterShare / 2 : 0.5; }
 
   tl::unexpected<Error> none_found() {
     return give_up({ErrorCode::kNoAnswer,
@@ -211,8 +212,8 @@ class BudgetFitter {
   Result<Plan> accept(Plan plan, const schedule::Fit& fitted) {
     plan.budget = budget_;
     PLIMSOLL_RETURN_IF_ERROR(spread(plan, options_));
-    summary_.floor = floor_;
-    summary_.wall = wall_;
+    summary_.memory_bound = bound_;
+    summary_.limiting = limiting_;
     // Of the workload as it is: a bound under what was held back would promise too much.
     summary_.bound_seconds =
         std::min(schedule::bound_for_order_of(fitted.schedule, mapped_.workload, how_),
@@ -224,7 +225,7 @@ class BudgetFitter {
   // Tasks that run while a buffer lies above the budget are fitted as if they needed that much
   // more.
   void hold_back(const Plan& plan) {
-    const Bytes most = budget_ - floor_.bytes;
+    const Bytes most = budget_ - bound_.bytes;
     std::vector<std::int64_t> excess(plan.steps.size() + 1, 0);
     for (const PlanBuffer& buffer : plan.buffers) {
       const std::int64_t over = buffer.offset.value + buffer.bytes.value - budget_.value;
@@ -279,8 +280,8 @@ class BudgetFitter {
     failure.budget = budget_;
     failure.no_recompute = summary_.no_recompute;
     failure.no_recompute_seconds = summary_.no_recompute_seconds;
-    failure.floor = floor_.bytes;
-    failure.wall = wall_;
+    failure.lower_bound = bound_.bytes;
+    failure.limiting = limiting_;
     if (options_.on_failure) options_.on_failure(failure);
     return tl::unexpected<Error>(std::move(error));
   }
@@ -293,8 +294,8 @@ class BudgetFitter {
   const std::vector<schedule::Fit>* candidates_;
   schedule::Workload held_back_;
   schedule::FitOptions how_;
-  schedule::MemoryBound floor_;
-  std::vector<std::string> wall_;
+  schedule::MemoryBound bound_;
+  std::vector<std::string> limiting_;
   Bytes smallest_ = Bytes::max();
   bool quickly_ = false;  // packing with little work, to see many schedules
   Stopwatch watch_;

@@ -10,7 +10,7 @@
 //
 // What is held back is found by quick searches; the first and the last may take long. Where they
 // find none, because with a few large tensors the places move with every search, all of the step is
-// searched under less. Extra scratch never exceeds budget − floor, so that holding back alone
+// searched under less. Extra scratch never exceeds budget − lower bound, so that holding back alone
 // cannot make a task impossible. With options.deterministic nothing is held back: the answer is the
 // fastest schedule of a ladder that does not depend on the budget (schedule::ladder) whose arena is
 // inside it. So a smaller budget never gives a larger arena, and a larger one never a slower plan.

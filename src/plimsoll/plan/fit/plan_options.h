@@ -57,9 +57,9 @@ struct PlanFailure {
   Bytes budget;
   Bytes no_recompute;
   double no_recompute_seconds = 0;
-  Bytes floor;                    // proven: no plan needs less
-  Bytes smallest;                 // the smallest arena that was found
-  std::vector<std::string> wall;  // the limiting tensors, largest first
+  Bytes lower_bound;                  // proven: no plan needs less
+  Bytes smallest;                     // the smallest arena that was found
+  std::vector<std::string> limiting;  // tensors, largest first
 };
 
 // The numbers of the table that `plimsoll plan` prints.
@@ -72,8 +72,8 @@ struct PlanSummary {
   double no_recompute_seconds = 0;
   double plan_seconds = 0;
   // With a budget:
-  std::optional<schedule::MemoryBound> floor;
-  std::vector<std::string> wall;  // the limiting tensors, largest first
+  std::optional<schedule::MemoryBound> memory_bound;
+  std::vector<std::string> limiting;  // tensors, largest first
   double bound_seconds = 0;
   schedule::ScheduleCounts counts;
   std::string strategy;  // the classic one that was asked for

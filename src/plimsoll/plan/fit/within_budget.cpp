@@ -71,7 +71,7 @@ Result<std::vector<PlannedGraph>> sweep(const Workloads& work, const PlanOptions
   PLIMSOLL_TRY(first.plan, checked(std::move(first.plan)));
   first.summary.plan_seconds = work.watch.seconds();
   const Bytes highest = first.plan.arena_bytes();
-  const Bytes floor = schedule::memory_bound(work.fitted().workload, options.remedies).bytes;
+  const Bytes lowest = schedule::memory_bound(work.fitted().workload, options.remedies).bytes;
   std::vector<PlannedGraph> found;
   first.plan.budget = highest;
   found.push_back(std::move(first));
@@ -80,7 +80,7 @@ Result<std::vector<PlannedGraph>> sweep(const Workloads& work, const PlanOptions
     PLIMSOLL_TRY(candidates, deterministic_candidates(work.fitted(), options));
   }
   for (int point = 1; point < points; ++point) {
-    const Bytes budget(highest.value - (highest.value - floor.value) / points * point);
+    const Bytes budget(highest.value - (highest.value - lowest.value) / points * point);
     PlanOptions one = options;
     one.deadline_seconds =
         std::max(0.05, (options.deadline_seconds - work.watch.seconds()) / (points - point));
