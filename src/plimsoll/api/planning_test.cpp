@@ -113,7 +113,7 @@ class Verifier {
 };
 
 TEST(PlanGraph, RandomGraphsRunAsWithoutAPlanUnderEveryCombination) {
-  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
     const Verifier verifier(seed);
     for (int which = 0; which < kCombinations && !HasFailure(); ++which)
       verifier.expect_right(which);
