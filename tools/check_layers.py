@@ -148,7 +148,7 @@ def check_units(root):
             others = {pathlib.PurePosixPath(match.group(1)).with_suffix("").as_posix() for match in includes}
             units.setdefault(unit, set()).update(others - {unit})
     edges = {unit: sorted(other for other in others if other in units) for unit, others in units.items()}
-    return [circle for circle in circles(edges)]
+    return circles(edges)
 
 
 def main(root):

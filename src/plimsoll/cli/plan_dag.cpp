@@ -32,7 +32,7 @@ void print(const api::PlanDagReport& report) {
     print_point(point);
   }
   if (report.failure || !report.limiting.empty()) {
-    std::printf("lower bound  %s, set by", human(report.smallest_budget_bytes).c_str());
+    std::printf("limited by   %s:", human(report.smallest_budget_bytes).c_str());
     for (std::size_t i = 0; i < report.limiting.size() && i < 6; ++i) {
       std::printf(" %s (%s)", report.limiting[i].name.c_str(),
                   human(report.limiting[i].bytes).c_str());
