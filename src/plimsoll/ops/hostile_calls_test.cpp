@@ -109,6 +109,8 @@ std::vector<Array> hostile_inputs(Random& random, const OpDefinition& definition
       for (std::int64_t& value : indices.integers) value = hostile_integer(random);
       out.back() = indices;
     }
+    // What counts draws of random numbers.
+    if (i == 1 && random.chance(0.1)) out.back() = Array(ir::TensorType{ir::DType::kU64, {}, {}});
   }
   return out;
 }
