@@ -18,11 +18,11 @@
 // 1. A page with a non-empty list is on the stack or about to be pushed by exactly one thread (the
 //    one of 1).
 // 2. The owner takes a page's list only after it took the page off the stack. Hence between 1 and 2
-//    the page cannot
-//    be emptied, found wholly free and given to another owner: its blocks in the list still count
-//    as outstanding.
+//    the page cannot be emptied, found wholly free and given to another owner: its blocks in the
+//    list still count as outstanding.
 // 3. The link between pages is read before the page's list is taken; from then on another thread
-//    may push the page again.
+//    may push the page again. Hence taking releases and pushing acquires: without that the link
+//    could be read after it was written anew (on x86 both are the same instruction).
 // 4. Lists are taken whole, by exchange: there is no pop, hence no ABA.
 //
 // The number of blocks rides in the upper 16 bits of the list's word, above 48 bits of address, so
@@ -53,11 +53,11 @@ class RemoteList {
       const Chain there = unpack(old);
       link(there.head);
       fresh = pack({chain.head, chain.count + there.count});
-    } while (!word_.compare_exchange_weak(old, fresh, std::memory_order_release,
+    } while (!word_.compare_exchange_weak(old, fresh, std::memory_order_acq_rel,
                                           std::memory_order_relaxed));
     return old == 0;
   }
-  Chain take() { return unpack(word_.exchange(0, std::memory_order_acquire)); }
+  Chain take() { return unpack(word_.exchange(0, std::memory_order_acq_rel)); }
 
  private:
   static constexpr unsigned kAddressBits = 48;
