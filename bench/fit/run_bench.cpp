@@ -103,7 +103,7 @@ Status run_within_budgets(const ModelRequest& request, const schedule::Remedies&
     options.deadline_seconds = 10;
     auto planned = plan_model(prepared, options);
     if (planned)
-      candidates.push_back({budget.empty() ? "keep all" : budget, std::move(planned->plan), bar});
+      candidates.push_back({budget.empty() ? "no budget" : budget, std::move(planned->plan), bar});
     if (!planned) std::printf("  %s: %s\n", budget.c_str(), planned.error().message.c_str());
   }
   PLIMSOLL_RETURN_IF_ERROR(run_in_turn(candidates, rounds));

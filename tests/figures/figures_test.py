@@ -118,7 +118,7 @@ class Answers(unittest.TestCase):
     def test_run_bench(self):
         made = self.read("budget", "gpt2, 2 x 256, adam, all remedies\n"
                          "  budget              arena   measured    slower      bar  predicted      off\n"
-                         "  keep all         1.92 GiB     2268ms      0.0%       0%     2304ms    -1.6%\n"
+                         "  no budget        1.92 GiB     2268ms      0.0%       0%     2304ms    -1.6%\n"
                          "  50%             964.9 MiB     2371ms      4.6%      15%     2461ms    -3.7%\n", 4)
         self.assertEqual(made[1][2:], ["50 %", "964.9 MiB", "2,371 (2,371 to 2,371)", "+4.6 (+4.6 to +4.6)", "−3.7 (−3.7 to −3.7)"])
 

@@ -1,4 +1,4 @@
-// Imported models through the whole house: kernels, plans, gradients.
+// Imported models through every module: kernels, plans, gradients.
 #include <gtest/gtest.h>
 
 #include <cmath>

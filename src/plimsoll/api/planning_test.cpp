@@ -68,8 +68,8 @@ class Verifier {
     expected_ = *std::move(expected);
   }
 
-  // Checked, no smaller than its load, the same when made again, and the same bits as without a
-  // plan.
+  // Checked, no smaller than its peak live bytes, the same when planned twice, the same bits as
+  // without a plan.
   void expect_right(int which) const {
     SCOPED_TRACE(fmt::format("seed {} combination {}", seed_, which));
     const PlanOptions options = combination(which, kernels_);
