@@ -78,7 +78,7 @@ Scheduler* Scheduler::running = nullptr;
 template <typename T>
 class SteppedAtomic {
  public:
-  constexpr SteppedAtomic(T value) : value_(value) {}
+  explicit constexpr SteppedAtomic(T value) : value_(value) {}
   T load(std::memory_order) const {
     Scheduler::pause();
     return value_;

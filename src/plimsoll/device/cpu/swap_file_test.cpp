@@ -11,7 +11,7 @@ namespace plimsoll::device {
 namespace {
 
 std::filesystem::path fresh_folder(const char* name) {
-  const auto folder = std::filesystem::path(testing::TempDir()) / name;
+  auto folder = std::filesystem::path(testing::TempDir()) / name;
   std::filesystem::remove_all(folder);
   std::filesystem::create_directory(folder);
   return folder;
