@@ -6,8 +6,7 @@
 
 #include "plimsoll/base/checked.h"
 #include "plimsoll/base/utf8.h"
-#include "plimsoll/plan/check_stream_bound.h"
-#include "plimsoll/plan/check_structure.h"
+#include "plimsoll/plan/check_streams.h"
 
 namespace plimsoll::plan {
 namespace {
@@ -18,9 +17,6 @@ constexpr double kRounding = 1e-9;      // of sums in another order
 constexpr double kMostHandover = 2e-6;
 constexpr double kSlowedByCopies = 4;
 
-bool is_compute(const PlanStep& step) {
-  return step.kind == StepKind::kCompute || step.kind == StepKind::kRecompute;
-}
 bool is_copy(const PlanStep& step) {
   return step.kind == StepKind::kCopyOut || step.kind == StepKind::kCopyIn;
 }
@@ -36,8 +32,9 @@ struct Uses : BufferUses {
 
 class Claims {
  public:
-  Claims(const Plan& plan, const std::vector<bool>& held_at_end)
+  Claims(const Plan& plan, const std::vector<bool>& held_at_end, Problems& problems)
       : plan_(plan),
+        problems_(problems),
         uses_(plan.buffers.size()),
         is_output_(plan.graph.values.size(), false),
         is_computed_(plan.graph.nodes.size(), false) {
@@ -49,7 +46,7 @@ class Claims {
     }
   }
 
-  std::vector<std::string> run() {
+  void run() {
     find_uses();
     for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
       check_lifetime(b);
@@ -58,18 +55,11 @@ class Claims {
     check_arenas();
     check_total();
     // What follows is computed from the lifetimes, and says nothing where they are wrong.
-    if (problems_.empty()) check_proof();
+    if (problems_.none()) check_proof();
     check_seconds();
-    return std::move(problems_);
   }
 
  private:
-  template <typename... Args>
-  void complain(fmt::format_string<Args...> format, Args&&... args) {
-    if (problems_.size() < kMostProblems)
-      problems_.push_back(fmt::format(format, std::forward<Args>(args)...));
-  }
-
   void find_uses() {
     for (const ValueSlot& source : plan_.sources) {
       Uses& uses = uses_[source.slot.buffer.index()];
@@ -87,27 +77,32 @@ class Claims {
         }
         continue;
       }
-      for (std::size_t i = 0; i < step.outputs.size(); ++i) {
-        const Slot& slot = step.outputs[i];
-        if (!slot.buffer.valid()) continue;
-        const ValueId value =
-            is_compute(step) ? plan_.graph.node(step.node).outputs[i] : step.value;
-        Uses& uses = uses_[slot.buffer.index()];
-        if (!uses.source && (uses.steps.empty() || uses.steps.front() == at))
-          uses.first.push_back(value);
-        touch(slot, at);
-        uses.encoded = uses.encoded || step.kind == StepKind::kEncode;
-        if (step.kind != StepKind::kEncode) need(slot, value);
+      for (const bool writes : {true, false}) {
+        const std::vector<Slot>& slots = writes ? step.outputs : step.inputs;
+        for (std::size_t i = 0; i < slots.size(); ++i) {
+          if (slots[i].buffer.valid()) find_use(at, slots[i], value_at(step, writes, i), writes);
+        }
       }
-      for (std::size_t i = 0; i < step.inputs.size(); ++i) {
-        const Slot& slot = step.inputs[i];
-        touch(slot, at);
-        if (slot.buffer.valid() && step.kind != StepKind::kDecode)
-          need(slot, is_compute(step) ? plan_.graph.node(step.node).inputs[i] : step.value);
-      }
+      if (!step.scratch.buffer.valid()) continue;
+      uses_[step.scratch.buffer.index()].scratch_of = step.node;
       touch(step.scratch, at);
-      if (step.scratch.buffer.valid()) uses_[step.scratch.buffer.index()].scratch_of = step.node;
     }
+  }
+
+  ValueId value_at(const PlanStep& step, bool writes, std::size_t i) const {
+    if (!is_compute(step)) return step.value;
+    const ir::Node& node = plan_.graph.node(step.node);
+    return writes ? node.outputs[i] : node.inputs[i];
+  }
+
+  void find_use(std::int32_t s, const Slot& slot, ValueId value, bool writes) {
+    const StepKind kind = plan_.steps[static_cast<std::size_t>(s)].kind;
+    Uses& uses = uses_[slot.buffer.index()];
+    if (writes && !uses.source && (uses.steps.empty() || uses.steps.front() == s))
+      uses.first.push_back(value);
+    if (writes && kind == StepKind::kEncode) uses.encoded = true;
+    if (kind != (writes ? StepKind::kEncode : StepKind::kDecode)) need(slot, value);
+    touch(slot, s);
   }
 
   void need(const Slot& slot, ValueId value) {
@@ -118,7 +113,6 @@ class Claims {
   }
 
   void touch(const Slot& slot, std::int32_t step) {
-    if (!slot.buffer.valid()) return;
     std::vector<std::int32_t>& steps = uses_[slot.buffer.index()].steps;
     if (steps.empty() || steps.back() != step) steps.push_back(step);
   }
@@ -129,7 +123,7 @@ class Claims {
     const PlanBuffer& buffer = plan_.buffers[b];
     const Uses& uses = uses_[b];
     if (!uses.source && uses.steps.empty())
-      return complain("buffer {} '{}': nobody uses it", b, excerpt(buffer.name));
+      return problems_.add("buffer {} '{}': nobody uses it", b, excerpt(buffer.name));
     const std::int32_t first = uses.source ? 0 : uses.steps.front();
     std::int32_t end = uses.steps.empty() ? 1 : uses.steps.back() + 1;
     if (uses.drop >= 0) end = std::max(uses.drop, end);
@@ -140,7 +134,7 @@ class Claims {
     const bool ends_right = has_copies_ ? said.end.value >= end && said.end.value <= last_step()
                                         : said.end.value == end;
     if (said.begin.value != first || !ends_right) {
-      complain(
+      problems_.add(
           "buffer {} '{}': the plan says that it is alive in steps [{}, {}), by its steps it is in "
           "[{}, {})",
           b, excerpt(buffer.name), said.begin.value, said.end.value, first, end);
@@ -152,12 +146,12 @@ class Claims {
     const Uses& uses = uses_[b];
     const std::string shown = excerpt(buffer.name);
     if (uses.scratch_of.valid() != !buffer.value.valid())
-      return complain("buffer {} '{}': is scratch, and holds a value", b, shown);
+      return problems_.add("buffer {} '{}': is scratch, and holds a value", b, shown);
     Use use = Use::kTemporary;
     std::string called;
     if (buffer.value.valid()) {
       if (!is_put_there(buffer.value, uses.first))
-        return complain(
+        return problems_.add(
             "buffer {} '{}': the plan says that it holds '{}' first, which nobody puts there", b,
             shown, excerpt(plan_.graph.value(buffer.value).name));
       use = use_of(buffer.value);
@@ -168,15 +162,15 @@ class Claims {
     }
     if (buffer.value.valid() && !uses.encoded &&
         buffer.bytes.value != round_up(uses.needed, kAlignment)) {
-      complain("buffer {} '{}': the plan says {} bytes, what it holds takes {}", b, shown,
-               buffer.bytes.value, round_up(uses.needed, kAlignment));
+      problems_.add("buffer {} '{}': the plan says {} bytes, what it holds takes {}", b, shown,
+                    buffer.bytes.value, round_up(uses.needed, kAlignment));
     }
     if (buffer.use != use)
-      complain("buffer {} '{}': the plan counts it as {}, it is of {}", b, shown, name(buffer.use),
-               name(use));
+      problems_.add("buffer {} '{}': the plan counts it as {}, it is of {}", b, shown,
+                    name(buffer.use), name(use));
     // A file cannot hold a name that is not UTF-8 (base/json.h).
     if (buffer.name != called && is_utf8(called))
-      complain("buffer {} '{}': what it holds is called '{}'", b, shown, excerpt(called));
+      problems_.add("buffer {} '{}': what it holds is called '{}'", b, shown, excerpt(called));
   }
 
   Use use_of(ValueId id) const {
@@ -214,11 +208,12 @@ class Claims {
       top[buffer.arena] = std::max(top[buffer.arena], buffer.offset.value + buffer.bytes.value);
     for (std::size_t a = 0; a < plan_.arenas.size(); ++a) {
       if (plan_.arenas[a].bytes.value != top[a])
-        complain("arena {} has {} bytes, the buffers in it reach {}", a,
-                 plan_.arenas[a].bytes.value, top[a]);
+        problems_.add("arena {} has {} bytes, the buffers in it reach {}", a,
+                      plan_.arenas[a].bytes.value, top[a]);
       const char* called = a == 0 ? "device" : "host";
       if (plan_.arenas[a].name != called)
-        complain("arena {} is called '{}', it is '{}'", a, excerpt(plan_.arenas[a].name), called);
+        problems_.add("arena {} is called '{}', it is '{}'", a, excerpt(plan_.arenas[a].name),
+                      called);
     }
   }
 
@@ -227,7 +222,7 @@ class Claims {
     std::int64_t total = 0;
     for (const PlanBuffer& buffer : plan_.buffers) {
       const auto sum = checked_add(total, buffer.bytes.value);
-      if (!sum) return complain("the buffers have more bytes together than can be counted");
+      if (!sum) return problems_.add("the buffers have more bytes together than can be counted");
       total = *sum;
     }
   }
@@ -237,23 +232,23 @@ class Claims {
     const Bytes live = peak_live_bytes();
     const Bytes arena = plan_.arena_bytes();
     if (proof.load != live)
-      return complain("the proof says that at most {} bytes are alive, it is {}", proof.load.value,
-                      live.value);
+      return problems_.add("the proof says that at most {} bytes are alive, it is {}",
+                           proof.load.value, live.value);
     if (proof.lower_bound < live)
-      complain("the proof's lower bound is {}, below the {} bytes that are alive at once",
-               proof.lower_bound.value, live.value);
+      problems_.add("the proof's lower bound is {}, below the {} bytes that are alive at once",
+                    proof.lower_bound.value, live.value);
     if (proof.lower_bound > arena)
-      complain("the proof's lower bound is {}, above the arena of {}", proof.lower_bound.value,
-               arena.value);
+      problems_.add("the proof's lower bound is {}, above the arena of {}", proof.lower_bound.value,
+                    arena.value);
     const Bytes proven = proof.lower_bound > live
                              ? std::max(live, bound_of_streams(plan_, {uses_.begin(), uses_.end()}))
                              : live;
     if (proof.lower_bound > proven)
-      complain("the proof's lower bound is {}, only {} can be proven", proof.lower_bound.value,
-               proven.value);
+      problems_.add("the proof's lower bound is {}, only {} can be proven", proof.lower_bound.value,
+                    proven.value);
     if (proof.optimal != (arena == proof.lower_bound))
-      complain("the proof says{} optimal, the arena has {} bytes and the lower bound is {}",
-               proof.optimal ? "" : " not", arena.value, proof.lower_bound.value);
+      problems_.add("the proof says{} optimal, the arena has {} bytes and the lower bound is {}",
+                    proof.optimal ? "" : " not", arena.value, proof.lower_bound.value);
   }
 
   Bytes peak_live_bytes() const {
@@ -277,7 +272,7 @@ class Claims {
     for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
       const PlanStep& step = plan_.steps[s];
       if (!std::isfinite(step.seconds) || step.seconds < 0)
-        return complain("step {}: {} seconds", s, step.seconds);
+        return problems_.add("step {}: {} seconds", s, step.seconds);
       double start = free_at[step.stream];
       for (const std::uint32_t wait : step.waits) start = std::max(start, done[wait]);
       done[s] = free_at[step.stream] = start + step.seconds;
@@ -293,22 +288,22 @@ class Claims {
                             : chain + kMostHandover * static_cast<double>(plan_.steps.size());
     const double said = plan_.predicted_seconds;
     if (!(said >= low * (1 - kRounding) && said <= high * (1 + kRounding))) {
-      complain("the plan predicts {} seconds, its steps take {} to {}", said, low, high);
+      problems_.add("the plan predicts {} seconds, its steps take {} to {}", said, low, high);
     }
   }
 
   const Plan& plan_;
+  Problems& problems_;
   std::vector<Uses> uses_;  // by buffer
   std::vector<bool> is_output_;
   std::vector<bool> is_computed_;
   bool has_copies_ = false;  // or encodings: steps that only move bytes
-  std::vector<std::string> problems_;
 };
 
 }  // namespace
 
-std::vector<std::string> check_claims(const Plan& plan, const std::vector<bool>& held_at_end) {
-  return Claims(plan, held_at_end).run();
+void check_claims(const Plan& plan, const std::vector<bool>& held_at_end, Problems& problems) {
+  Claims(plan, held_at_end, problems).run();
 }
 
 }  // namespace plimsoll::plan

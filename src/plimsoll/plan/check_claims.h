@@ -33,15 +33,14 @@
 // square of the buffers alive at its peak.
 #pragma once
 
-#include <string>
 #include <vector>
 
-#include "plimsoll/plan/plan.h"
+#include "plimsoll/plan/check_structure.h"
 
 namespace plimsoll::plan {
 
-// What is wrong, up to a hundred. `held_at_end` marks the buffers that hold a result, or the state
+// `held_at_end` marks the buffers that hold a result, or the state
 // that the next step reads, when the last step is done.
-std::vector<std::string> check_claims(const Plan& plan, const std::vector<bool>& held_at_end);
+void check_claims(const Plan& plan, const std::vector<bool>& held_at_end, Problems& problems);
 
 }  // namespace plimsoll::plan

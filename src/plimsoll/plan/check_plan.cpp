@@ -8,7 +8,7 @@
 #include "plimsoll/ops/registry.h"
 #include "plimsoll/plan/arena_contents.h"
 #include "plimsoll/plan/check_claims.h"
-#include "plimsoll/plan/check_structure.h"
+#include "plimsoll/plan/check_streams.h"
 #include "plimsoll/plan/check_views.h"
 
 namespace plimsoll::plan {
@@ -16,9 +16,6 @@ namespace {
 
 // of all contents together: a hostile graph could ask for any number
 constexpr std::size_t kMaxPieces = 1 << 22;
-bool computes(const PlanStep& step) {
-  return step.kind == StepKind::kCompute || step.kind == StepKind::kRecompute;
-}
 
 class Checker {
  public:
@@ -26,14 +23,20 @@ class Checker {
       : plan_(plan), graph_(plan.graph), memory_(plan.arenas.size()) {}
 
   PlanCheck run() {
-    out_.problems = check_structure(plan_);
-    if (out_.ok()) find_contents();
-    if (!out_.ok()) return std::move(out_);
+    check_structure(plan_, problems_);
+    if (problems_.none()) find_contents();
+    if (problems_.none()) replay();
+    if (problems_.none()) check_claims(plan_, held_at_end_, problems_);
+    return {problems_.take(), Bytes(peak_)};
+  }
+
+ private:
+  void replay() {
     load_sources();
     runs_.assign(graph_.nodes.size(), 0);
-    for (std::size_t s = 0; s < plan_.steps.size() && out_.problems.size() < kMostProblems; ++s) {
-      advance_clock(s);
-      if (computes(plan_.steps[s])) {
+    clocks_ = clocks_of(plan_);
+    for (std::size_t s = 0; s < plan_.steps.size() && !problems_.full(); ++s) {
+      if (is_compute(plan_.steps[s])) {
         check_compute(s);
       } else if (plan_.steps[s].kind != StepKind::kDrop) {
         check_move(s);
@@ -41,23 +44,12 @@ class Checker {
     }
     check_results();
     check_states();
-    if (out_.ok()) out_.problems = check_claims(plan_, held_at_end_);
-    return std::move(out_);
-  }
-
- private:
-  template <typename... Args>
-  void complain(fmt::format_string<Args...> format, Args&&... args) {
-    if (out_.problems.size() < kMostProblems)
-      out_.problems.push_back(fmt::format(format, std::forward<Args>(args)...));
   }
 
   std::int64_t bytes_of(ValueId value) const {
     return ir::bytes_of(graph_.value(value).type).value;
   }
   const std::string& name_of(ValueId value) const { return graph_.value(value).name; }
-  bool exists(ValueId value) const { return value.index() < graph_.values.size(); }
-  bool exists(const Slot& slot) const { return slot.buffer.index() < plan_.buffers.size(); }
 
   // What a value's bytes are, in terms of values that steps make: itself, or for a node that nobody
   // runs the pieces of others.
@@ -69,15 +61,16 @@ class Checker {
     for (std::size_t v = 0; v < graph_.values.size(); ++v)
       content_.push_back({{0, ValueId(v), 0, bytes_of(ValueId(v))}});
     std::size_t pieces = 0;
-    for (std::size_t n = 0; n < graph_.nodes.size() && out_.problems.size() < kMostProblems; ++n) {
+    for (std::size_t n = 0; n < graph_.nodes.size() && !problems_.full(); ++n) {
       const ir::Node& node = graph_.nodes[n];
       for (std::size_t i = 0; !computed[n] && i < node.outputs.size(); ++i) {
         std::vector<ViewPiece> content;
         for (const ViewPiece& piece : pieces_of_view(graph_, node, i)) append(content, piece);
-        if (content.empty()) complain("node {} ({}, {}) is never computed", n, node.op, node.layer);
+        if (content.empty())
+          problems_.add("node {} ({}, {}) is never computed", n, node.op, node.layer);
         pieces += content.size();
         if (pieces > kMaxPieces)
-          return complain("node {} ({}): is put together from too many pieces", n, node.op);
+          return problems_.add("node {} ({}): is put together from too many pieces", n, node.op);
         content_[node.outputs[i].index()] = std::move(content);
       }
     }
@@ -97,19 +90,19 @@ class Checker {
   std::optional<Range> range_of(const Slot& slot, std::int64_t bytes, std::size_t step,
                                 std::string_view what) {
     if (!slot.buffer.valid()) {
-      complain("step {}: {} has no place", step, what);
+      problems_.add("step {}: {} has no place", step, what);
       return std::nullopt;
     }
     const PlanBuffer& buffer = plan_.buffer(slot.buffer);
     if (slot.offset.value < 0 || slot.offset.value > buffer.bytes.value - bytes) {
-      complain("step {}: {} ({} bytes at +{}) does not fit buffer '{}' of {}", step, what, bytes,
-               slot.offset, buffer.name, buffer.bytes);
+      problems_.add("step {}: {} ({} bytes at +{}) does not fit buffer '{}' of {}", step, what,
+                    bytes, slot.offset, buffer.name, buffer.bytes);
       return std::nullopt;
     }
     const std::int64_t begin = buffer.offset.value + slot.offset.value;
     if (begin % kAlignment != 0)
-      complain("step {}: {} begins at {}, not aligned to {}", step, what, begin, kAlignment);
-    if (buffer.arena == 0) out_.peak_bytes = std::max(out_.peak_bytes, Bytes(begin + bytes));
+      problems_.add("step {}: {} begins at {}, not aligned to {}", step, what, begin, kAlignment);
+    if (buffer.arena == 0) peak_ = std::max(peak_, begin + bytes);
     return Range{buffer.arena, begin, begin + bytes};
   }
   std::optional<Range> range_of(const Slot& slot, ValueId value, std::size_t step) {
@@ -123,22 +116,18 @@ class Checker {
   void load_sources() {
     std::vector<bool> loaded(graph_.values.size(), false);
     for (const ValueSlot& source : plan_.sources) {
-      if (!exists(source.value) || !exists(source.slot)) {
-        complain("a source names a value or buffer that does not exist");
-        continue;
-      }
       loaded[source.value.index()] = true;
       const auto range = range_of(source.slot, source.value, 0);
       if (!range) continue;
       memory_.for_segments(*range, [&](std::int64_t, const Segment& segment) {
         if (segment.value.valid())
-          complain("source '{}' lies over another source", name_of(source.value));
+          problems_.add("source '{}' lies over another source", name_of(source.value));
       });
       memory_.store(*range, source.value, {}, kBeforeStart);
     }
     for (std::size_t v = 0; v < graph_.values.size(); ++v) {
       if (ir::is_source(graph_.values[v].kind) && !loaded[v])
-        complain("source '{}' has no place", graph_.values[v].name);
+        problems_.add("source '{}' has no place", graph_.values[v].name);
     }
   }
 
@@ -146,29 +135,17 @@ class Checker {
     return memory_.holds(range, content_[value.index()]);
   }
 
-  // Vector clocks: what each step knows to be done. A step knows what its predecessor on the stream
-  // and everything it waits for knew, and those steps themselves.
-  void advance_clock(std::size_t s) {
-    const PlanStep& step = plan_.steps[s];
-    StreamClock clock = latest_[step.stream];
-    for (const std::uint32_t wait : step.waits) {
-      for (std::size_t k = 0; k < clock.size(); ++k)
-        clock[k] = std::max(clock[k], clocks_[wait][k]);
-    }
-    clock[step.stream] = static_cast<std::int32_t>(s);
-    latest_[step.stream] = clock;
-    clocks_.push_back(clock);
-  }
   bool happened_before(std::int32_t earlier, std::size_t s) const {
-    return earlier < 0 ||
-           clocks_[s][plan_.steps[static_cast<std::size_t>(earlier)].stream] >= earlier;
+    if (earlier == kBeforeStart || earlier == static_cast<std::int32_t>(s)) return true;
+    const auto e = static_cast<std::size_t>(earlier);
+    return clocks_.done[s][plan_.steps[e].stream] >= clocks_.number[e];
   }
 
   void read(std::size_t s, const Range& range) {
     memory_.for_segments(range, [&](std::int64_t, Segment& segment) {
       if (!happened_before(segment.writer, s))
-        complain("step {}: reads what step {} writes on another stream without waiting", s,
-                 segment.writer);
+        problems_.add("step {}: reads what step {} writes on another stream without waiting", s,
+                      segment.writer);
       segment.readers[plan_.steps[s].stream] = static_cast<std::int32_t>(s);
     });
   }
@@ -176,10 +153,10 @@ class Checker {
   void write(std::size_t s, const Range& range) {
     memory_.for_segments(range, [&](std::int64_t, Segment& segment) {
       if (!happened_before(segment.writer, s))
-        complain("step {}: overwrites what step {} writes without waiting", s, segment.writer);
+        problems_.add("step {}: overwrites what step {} writes without waiting", s, segment.writer);
       for (const std::int32_t reader : segment.readers) {
         if (!happened_before(reader, s))
-          complain("step {}: overwrites what step {} still reads", s, reader);
+          problems_.add("step {}: overwrites what step {} still reads", s, reader);
       }
     });
   }
@@ -189,11 +166,11 @@ class Checker {
     const ir::Node& node = graph_.node(step.node);
     const bool again = runs_[step.node.index()]++ > 0;
     if (again != (step.kind == StepKind::kRecompute))
-      complain("step {} ({}, {}): is called {}, it runs for the {} time", s, node.op, node.layer,
-               name(step.kind), again ? "second" : "first");
+      problems_.add("step {} ({}, {}): is called {}, it runs for the {} time", s, node.op,
+                    node.layer, name(step.kind), again ? "second" : "first");
     if (again && (node.phase == ir::Phase::kUpdate ||
                   ops::definition_of(node).recompute == ops::Recompute::kNever))
-      complain("step {} ({}, {}): must run once only", s, node.op, node.layer);
+      problems_.add("step {} ({}, {}): must run once only", s, node.op, node.layer);
     std::vector<Range> inputs(node.inputs.size());
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       if (!node.inputs[i].valid()) continue;
@@ -201,8 +178,8 @@ class Checker {
       if (!range) continue;
       inputs[i] = *range;
       if (!holds(*range, node.inputs[i]))
-        complain("step {} ({}, {}): input {} should be '{}', other bytes lie there", s, node.op,
-                 node.layer, i, name_of(node.inputs[i]));
+        problems_.add("step {} ({}, {}): input {} should be '{}', other bytes lie there", s,
+                      node.op, node.layer, i, name_of(node.inputs[i]));
       read(s, *range);
     }
     std::vector<Range> written;
@@ -214,16 +191,16 @@ class Checker {
     }
     if (step.scratch.buffer.valid()) {
       const std::int64_t bytes = plan_.buffer(step.scratch.buffer).bytes.value;
-      if (const auto range = range_of(step.scratch, bytes, s, "scratch")) written.push_back(*range);
+      if (const auto range = range_of(step.scratch, bytes, s, "scratch")) {
+        written.push_back(*range);
+        if (std::ranges::any_of(inputs, [&](const Range& in) { return in.overlaps(*range); }))
+          problems_.add("step {} ({}): scratch lies over an input", s, node.op);
+      }
     }
-    if (written.size() > node.outputs.size() &&
-        std::any_of(inputs.begin(), inputs.end(),
-                    [&](const Range& input) { return input.overlaps(written.back()); }))
-      complain("step {} ({}): scratch lies over an input", s, node.op);
     for (std::size_t a = 0; a < written.size(); ++a) {
       for (std::size_t b = a + 1; b < written.size(); ++b) {
         if (written[a].overlaps(written[b]))
-          complain("step {} ({}): its results overlap", s, node.op);
+          problems_.add("step {} ({}): its results overlap", s, node.op);
       }
       write(s, written[a]);
     }
@@ -237,29 +214,26 @@ class Checker {
                       const std::vector<Range>& inputs) {
     const ir::Node& node = graph_.node(plan_.steps[s].node);
     const ops::InPlace& rule = ops::definition_of(node).in_place;
-    std::vector<bool> allowed(inputs.size(), false);
-    bool demanded = false;
+    std::vector<ValueId> allowed;  // a value that is read twice, by either input
+    bool demanded = false, in_place = false;
     for (const ops::InPlace::Pair& pair : rule.pairs()) {
+      const auto input = static_cast<std::size_t>(pair.input);
       if (pair.output != output) continue;
       demanded = rule.must();
-      if (static_cast<std::size_t>(pair.input) < inputs.size())
-        allowed[static_cast<std::size_t>(pair.input)] = true;
+      if (input >= inputs.size()) continue;
+      allowed.push_back(node.inputs[input]);
+      in_place = in_place || inputs[input] == range;
     }
-    bool in_place = false;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       if (!inputs[i].overlaps(range)) continue;
-      bool may = false;  // the same value may be read twice, by one input over which it may
-      for (std::size_t k = 0; k < inputs.size(); ++k)
-        may = may || (allowed[k] && node.inputs[k] == node.inputs[i]);
-      in_place = in_place || (allowed[i] && inputs[i] == range);
-      if (!may || inputs[i] != range)
-        complain(
+      if (inputs[i] != range || std::ranges::find(allowed, node.inputs[i]) == allowed.end())
+        problems_.add(
             "step {} ({}, {}): result {} lies over input {}, which the operator does not allow", s,
             node.op, node.layer, output, i);
     }
     if (demanded && !in_place && !range.empty())
-      complain("step {} ({}, {}): result {} must lie over its old version", s, node.op, node.layer,
-               output);
+      problems_.add("step {} ({}, {}): result {} must lie over its old version", s, node.op,
+                    node.layer, output);
   }
 
   void check_move(std::size_t s) {
@@ -269,7 +243,7 @@ class Checker {
     const Slot& from_slot = step.inputs.front();
     const Slot& to_slot = step.outputs.front();
     if (!from_slot.buffer.valid() || !to_slot.buffer.valid())
-      return complain("step {}: a {} without places", s, name(step.kind));
+      return problems_.add("step {}: a {} without places", s, name(step.kind));
     // A codec's form takes the whole of its buffer.
     const std::int64_t bytes = bytes_of(step.value);
     const auto size = [&](const Slot& slot, bool encoded) {
@@ -280,10 +254,11 @@ class Checker {
     if (!from || !to) return;
     if (!(decodes ? memory_.holds(*from, {{0, step.value, 0, from->end - from->begin}}, true)
                   : holds(*from, step.value)))
-      complain("step {}: {} of '{}' finds other bytes", s, name(step.kind), name_of(step.value));
+      problems_.add("step {}: {} of '{}' finds other bytes", s, name(step.kind),
+                    name_of(step.value));
     if (encodes || decodes) check_codec(s, *from);
     if (from->overlaps(*to))
-      complain("step {}: {} of '{}' onto itself", s, name(step.kind), name_of(step.value));
+      problems_.add("step {}: {} of '{}' onto itself", s, name(step.kind), name_of(step.value));
     read(s, *from);
     write(s, *to);
     memory_.store(*to, step.value, encodes ? std::string_view(step.codec) : std::string_view(),
@@ -295,35 +270,32 @@ class Checker {
     const PlanStep& step = plan_.steps[s];
     const codec::Codec* codec = codec::find_codec(step.codec);
     if (codec == nullptr)
-      return complain("step {}: {} by '{}', which is no codec", s, name(step.kind), step.codec);
+      return problems_.add("step {}: {} by '{}', which is no codec", s, name(step.kind),
+                           step.codec);
     const ir::DType stored = codec->element_bytes == 1 ? ir::DType::kU8 : ir::DType::kF32;
     const ir::DType dtype = graph_.value(step.value).type.dtype;
     if (dtype != stored)
-      complain("step {}: codec '{}' stores {}, '{}' is {}", s, step.codec, ir::name(stored),
-               name_of(step.value), ir::name(dtype));
+      problems_.add("step {}: codec '{}' stores {}, '{}' is {}", s, step.codec, ir::name(stored),
+                    name_of(step.value), ir::name(dtype));
     memory_.for_segments(from, [&](std::int64_t, const Segment& segment) {
       if (!segment.codec.empty() && segment.codec != step.codec)
-        complain("step {}: {} by '{}' of what '{}' encoded", s, name(step.kind), step.codec,
-                 segment.codec);
+        problems_.add("step {}: {} by '{}' of what '{}' encoded", s, name(step.kind), step.codec,
+                      segment.codec);
     });
   }
 
   void check_results() {
     held_at_end_.assign(plan_.buffers.size(), false);
     for (const ValueSlot& result : plan_.results) {
-      if (!exists(result.value) || !exists(result.slot)) {
-        complain("a result names a value or buffer that does not exist");
-        continue;
-      }
       const auto range = range_of(result.slot, result.value, plan_.steps.size());
       if (!range) continue;
       if (!holds(*range, result.value))
-        complain("at the end '{}' is not where the plan says", name_of(result.value));
+        problems_.add("at the end '{}' is not where the plan says", name_of(result.value));
       ends_[result.value] = *range;
       held_at_end_[result.slot.buffer.index()] = true;
     }
     for (const ValueId output : graph_.outputs) {
-      if (!ends_.contains(output)) complain("output '{}' has no place", name_of(output));
+      if (!ends_.contains(output)) problems_.add("output '{}' has no place", name_of(output));
     }
   }
 
@@ -332,18 +304,17 @@ class Checker {
     std::vector<ValueId> next(graph_.values.size());
     for (const ir::Update& update : graph_.updates) next[update.source.index()] = update.next;
     for (const ValueSlot& source : plan_.sources) {
-      if (!exists(source.value) || !exists(source.slot) ||
-          graph_.value(source.value).kind == ir::ValueKind::kInput)
-        continue;
+      if (graph_.value(source.value).kind == ir::ValueKind::kInput) continue;
       const auto range = range_of(source.slot, source.value, plan_.steps.size());
       if (!range || range->empty()) continue;
       const ValueId updated = next[source.value.index()];
       const ValueId now = updated.valid() ? updated : source.value;
       if (!holds(*range, now))
-        complain("after the step '{}' is not where the next step reads it", name_of(source.value));
+        problems_.add("after the step '{}' is not where the next step reads it",
+                      name_of(source.value));
       hold_writers(*range, source.slot.buffer);
       if (ends_.contains(now) && ends_[now].begin != range->begin)
-        complain("the next version of '{}' lies elsewhere", name_of(source.value));
+        problems_.add("the next version of '{}' lies elsewhere", name_of(source.value));
     }
   }
 
@@ -364,14 +335,14 @@ class Checker {
 
   const Plan& plan_;
   const ir::Graph& graph_;
-  PlanCheck out_;
+  Problems problems_;
+  std::int64_t peak_ = 0;  // highest byte of device memory that is touched
   ArenaContents memory_;
-  std::vector<std::vector<ViewPiece>> content_;                                // by value
-  std::vector<int> runs_;                                                      // by node
-  std::vector<StreamClock> clocks_;                                            // by step
-  std::vector<StreamClock> latest_ = std::vector(kFollowedStreams, kNoSteps);  // by stream
-  std::map<ValueId, Range> ends_;                                              // of results
-  std::vector<bool> held_at_end_;                                              // by buffer
+  std::vector<std::vector<ViewPiece>> content_;  // by value
+  std::vector<int> runs_;                        // by node
+  StepClocks clocks_;
+  std::map<ValueId, Range> ends_;  // of results
+  std::vector<bool> held_at_end_;  // by buffer
 };
 
 }  // namespace

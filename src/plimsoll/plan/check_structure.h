@@ -14,7 +14,25 @@ inline constexpr int kFollowedStreams = 8;         // more than that are refused
 inline constexpr std::int64_t kAlignment = 64;     // of every buffer and value
 inline constexpr std::size_t kMostProblems = 100;  // that are named
 
-// What is wrong, up to a hundred.
-std::vector<std::string> check_structure(const Plan& plan);
+// What is wrong with a plan, in the order in which it was found.
+class Problems {
+ public:
+  template <typename... Args>
+  void add(fmt::format_string<Args...> format, Args&&... args) {
+    if (!full()) list_.push_back(fmt::format(format, std::forward<Args>(args)...));
+  }
+  bool none() const { return list_.empty(); }
+  bool full() const { return list_.size() >= kMostProblems; }
+  std::vector<std::string> take() { return std::move(list_); }
+
+ private:
+  std::vector<std::string> list_;
+};
+
+inline bool is_compute(const PlanStep& step) {
+  return step.kind == StepKind::kCompute || step.kind == StepKind::kRecompute;
+}
+
+void check_structure(const Plan& plan, Problems& problems);
 
 }  // namespace plimsoll::plan
