@@ -41,6 +41,7 @@ class Maker {
     group_buffers();
     PLIMSOLL_RETURN_IF_ERROR(options_.like != nullptr ? take_offsets(*options_.like)
                                                       : pack_arenas());
+    prove();
     return std::move(plan_);
   }
 
@@ -182,10 +183,8 @@ class Maker {
     for (const ir::Update& update : graph_.updates)
       plan_.results.push_back({update.next, slot_in(last, update.next)});
     for (const ValueId pinned : options_.pinned) {
-      const bool named =
-          std::any_of(plan_.results.begin(), plan_.results.end(),
-                      [&](const ValueSlot& result) { return result.value == pinned; });
-      if (!named) plan_.results.push_back({pinned, slot_in(last, pinned)});
+      if (std::ranges::find(plan_.results, pinned, &ValueSlot::value) == plan_.results.end())
+        plan_.results.push_back({pinned, slot_in(last, pinned)});
     }
   }
 
@@ -215,14 +214,17 @@ class Maker {
       plan_.arenas.push_back({arena == kDeviceArena ? "device" : "host", Bytes(0)});
       PLIMSOLL_RETURN_IF_ERROR(pack_arena(arena));
     }
+    return {};
+  }
+
+  // The load is the bound that everybody can check. What the packer proves beyond it (by search, or
+  // because nothing may be shared, or each buffer has its end of the arena) is no bound on these
+  // buffers that a reader of the plan could confirm.
+  void prove() {
     const std::vector<Bytes> alive = bytes_by_step(plan_);
     plan_.proof.load = *std::max_element(alive.begin(), alive.end());
-    // The load is the bound that everybody can check. What the packer proves beyond it (by search,
-    // or because nothing may be shared, or each buffer has its end of the arena) is no bound on
-    // these buffers that a reader of the plan could confirm.
     plan_.proof.lower_bound = plan_.proof.load;
     plan_.proof.optimal = plan_.arena_bytes() == plan_.proof.load;
-    return {};
   }
 
   // The offsets of a plan with the same steps and buffers that are at least as large.
@@ -248,19 +250,17 @@ class Maker {
       if (buffer.arena == kDeviceArena) top = std::max(top, buffer.offset + buffer.bytes);
     }
     plan_.arenas.front().bytes = top - Offset(0);
-    const std::vector<Bytes> alive = bytes_by_step(plan_);
-    plan_.proof.load = *std::max_element(alive.begin(), alive.end());
-    plan_.proof.lower_bound = plan_.proof.load;
-    plan_.proof.optimal = plan_.arena_bytes() == plan_.proof.load;
     return {};
   }
 
   Status pack_arena(std::uint8_t arena) {
     pack::Problem problem;
     std::vector<std::size_t> packed;  // plan buffer of each problem buffer
+    std::vector<BufferId> problem_buffer(plan_.buffers.size());  // and the other way round
     for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
       const PlanBuffer& buffer = plan_.buffers[b];
       if (buffer.arena != arena) continue;
+      problem_buffer[b] = BufferId(packed.size());
       packed.push_back(b);
       pack::Buffer item;
       item.lifetime = {buffer.lifetime.begin.value, buffer.lifetime.end.value};
@@ -277,8 +277,8 @@ class Maker {
         problem.ends.push_back(whole ? pack::ArenaEnd::kFront : pack::ArenaEnd::kBack);
       }
     }
-    if (arena == kDeviceArena) add_groups(problem, packed);
-    add_returns(problem, packed);
+    if (arena == kDeviceArena) add_groups(problem, problem_buffer);
+    add_returns(problem, problem_buffer);
     agree_on_ends(problem);
     pack::PackOptions how;
     how.goal = pack::Goal::kMinimize;
@@ -322,9 +322,7 @@ class Maker {
     }
   }
 
-  void add_groups(pack::Problem& problem, const std::vector<std::size_t>& packed) const {
-    std::vector<BufferId> problem_buffer(plan_.buffers.size());
-    for (std::size_t i = 0; i < packed.size(); ++i) problem_buffer[packed[i]] = BufferId(i);
+  void add_groups(pack::Problem& problem, const std::vector<BufferId>& problem_buffer) const {
     for (const std::vector<BufferId>& group : plan_.contiguous) {
       std::vector<BufferId> members;
       for (const BufferId buffer : group) members.push_back(problem_buffer[buffer.index()]);
@@ -334,9 +332,7 @@ class Maker {
 
   // State that left its memory and came back must lie, at the end, where the next step looks for
   // it.
-  void add_returns(pack::Problem& problem, const std::vector<std::size_t>& packed) const {
-    std::vector<BufferId> problem_buffer(plan_.buffers.size());
-    for (std::size_t i = 0; i < packed.size(); ++i) problem_buffer[packed[i]] = BufferId(i);
+  void add_returns(pack::Problem& problem, const std::vector<BufferId>& problem_buffer) const {
     std::vector<ValueId> next(graph_.values.size());
     for (const ir::Update& update : graph_.updates) next[update.source.index()] = update.next;
     std::vector<InstanceId> last = instances_at_end();

@@ -45,10 +45,8 @@ ordered_json step_json(const PlanStep& step) {
 
 ordered_json places_json(const std::vector<ValueSlot>& places) {
   ordered_json out = ordered_json::array();
-  for (const ValueSlot& place : places) {
-    out.push_back(
-        ordered_json::array({place.value.value, place.slot.buffer.value, place.slot.offset.value}));
-  }
+  for (const auto& [value, slot] : places)
+    out.push_back(ordered_json::array({value.value, slot.buffer.value, slot.offset.value}));
   return out;
 }
 
@@ -185,16 +183,24 @@ class PlanReader {
     }
   }
 
-  std::int64_t last_value() const {
-    return static_cast<std::int64_t>(plan_.graph.values.size()) - 1;
+  // An id of one of `things`.
+  template <typename Id, typename Thing>
+  Id read_id(const json& from, const char* what, const std::vector<Thing>& things) {
+    const auto last = static_cast<std::int64_t>(things.size()) - 1;
+    return Id(static_cast<std::size_t>(reader_.integer_of(from, what, 0, last)));
+  }
+  // The same of a field that need not be there.
+  template <typename Id, typename Thing>
+  void read_id_if_there(const json& from, const char* key, const std::vector<Thing>& things,
+                        Id& id) {
+    const json& value = reader_.field(from, key);
+    if (!value.is_null()) id = read_id<Id>(value, key, things);
   }
 
   void read_buffer(const json& from) {
     PlanBuffer buffer;
     buffer.name = reader_.text(from, "name");
-    if (!reader_.field(from, "value").is_null())
-      buffer.value =
-          ValueId(static_cast<std::size_t>(reader_.integer(from, "value", 0, last_value())));
+    read_id_if_there(from, "value", plan_.graph.values, buffer.value);
     buffer.bytes = Bytes(reader_.integer(from, "bytes", 0, kMost));
     buffer.use = parse_enum<Use>(reader_, reader_.text(from, "use"), kUseCount, "use of a buffer");
     buffer.arena = static_cast<std::uint8_t>(reader_.integer(from, "arena", 0, 7));
@@ -210,17 +216,15 @@ class PlanReader {
       reader_.complain("a slot should be [buffer, offset]");
       return {};
     }
-    const auto last = static_cast<std::int64_t>(plan_.buffers.size()) - 1;
-    return {BufferId(static_cast<std::size_t>(reader_.integer_of(from[0], "buffer", 0, last))),
+    return {read_id<BufferId>(from[0], "buffer", plan_.buffers),
             Bytes(reader_.integer_of(from[1], "offset", 0, kMost))};
   }
 
   void read_group(const json& from) {
     std::vector<BufferId> group;
     if (!from.is_array()) reader_.complain("a contiguous group should be a list of buffers");
-    const auto last = static_cast<std::int64_t>(plan_.buffers.size()) - 1;
     for (const json& member : from)
-      group.emplace_back(static_cast<std::size_t>(reader_.integer_of(member, "buffer", 0, last)));
+      group.push_back(read_id<BufferId>(member, "buffer", plan_.buffers));
     plan_.contiguous.push_back(std::move(group));
   }
 
@@ -230,13 +234,8 @@ class PlanReader {
         parse_enum<StepKind>(reader_, reader_.text(from, "do"), kStepKindCount, "kind of step");
     if (!reader_.field(from, "stream").is_null())
       step.stream = static_cast<std::uint8_t>(reader_.integer(from, "stream", 0, 7));
-    if (!reader_.field(from, "node").is_null()) {
-      step.node = NodeId(static_cast<std::size_t>(reader_.integer(
-          from, "node", 0, static_cast<std::int64_t>(plan_.graph.nodes.size()) - 1)));
-    }
-    if (!reader_.field(from, "value").is_null())
-      step.value =
-          ValueId(static_cast<std::size_t>(reader_.integer(from, "value", 0, last_value())));
+    read_id_if_there(from, "node", plan_.graph.nodes, step.node);
+    read_id_if_there(from, "value", plan_.graph.values, step.value);
     if (!reader_.field(from, "codec").is_null()) step.codec = reader_.text(from, "codec");
     for (const json& slot : reader_.list(from, "in")) step.inputs.push_back(read_slot(slot));
     for (const json& slot : reader_.list(from, "out")) step.outputs.push_back(read_slot(slot));
@@ -257,11 +256,8 @@ class PlanReader {
         reader_.complain("a place should be [value, buffer, offset]");
         break;
       }
-      ValueSlot place;
-      place.value =
-          ValueId(static_cast<std::size_t>(reader_.integer_of(from[0], "value", 0, last_value())));
-      place.slot = read_slot(json::array({from[1], from[2]}));
-      out.push_back(place);
+      const auto value = read_id<ValueId>(from[0], "value", plan_.graph.values);
+      out.push_back({value, read_slot(json::array({from[1], from[2]}))});
     }
     return out;
   }

@@ -64,53 +64,45 @@ class Orderer {
   }
 
  private:
+  // Bytes of a buffer that a step reads or writes.
   struct Access {
-    Slot slot;
-    Bytes bytes;
+    std::size_t buffer;
+    std::int64_t begin, end;
+    bool writes;
   };
 
   void add(std::size_t s) {
-    std::vector<Access> reads, writes;
-    list(s, reads, writes);
-    for (const auto* accesses : {&reads, &writes}) {
-      for (const Access& access : *accesses) touch(s, access.slot.buffer.index());
-    }
-    for (const Access& access : reads) {
-      for_runs(bytes_[access.slot.buffer.index()], access.slot.offset.value,
-               access.slot.offset.value + access.bytes.value, [&](Run& run) {
-                 follow(s, run.writer);
-                 run.readers.push_back(s);
-               });
-    }
-    for (const Access& access : writes) {
-      for_runs(bytes_[access.slot.buffer.index()], access.slot.offset.value,
-               access.slot.offset.value + access.bytes.value, [&](Run& run) {
-                 follow(s, run.writer);
-                 for (const std::size_t reader : run.readers) follow(s, reader);
-                 run.readers.clear();
-                 run.writer = s;
-               });
+    const std::vector<Access> accesses = accesses_of(plan_.steps[s]);
+    for (const Access& access : accesses) touch(s, access.buffer);
+    for (const Access& access : accesses) {
+      for_runs(bytes_[access.buffer], access.begin, access.end, [&](Run& run) {
+        follow(s, run.writer);
+        if (!access.writes) return run.readers.push_back(s);
+        for (const std::size_t reader : run.readers) follow(s, reader);
+        run.readers.clear();
+        run.writer = s;
+      });
     }
   }
 
-  void list(std::size_t s, std::vector<Access>& reads, std::vector<Access>& writes) const {
-    const PlanStep& step = plan_.steps[s];
-    const auto whole = [&](const Slot& slot) {
-      return plan_.buffer(slot.buffer).bytes - slot.offset;
+  // Reads first. What is no value of a node takes its buffer to the end.
+  std::vector<Access> accesses_of(const PlanStep& step) const {
+    std::vector<Access> out;
+    const auto add_slot = [&](const Slot& slot, const ValueId* value, bool writes) {
+      if (!slot.buffer.valid()) return;
+      const std::int64_t at = slot.offset.value;
+      out.push_back({slot.buffer.index(), at,
+                     value != nullptr ? at + ir::bytes_of(plan_.graph.value(*value).type).value
+                                      : plan_.buffer(slot.buffer).bytes.value,
+                     writes});
     };
     const ir::Node* node = step.node.valid() ? &plan_.graph.node(step.node) : nullptr;
-    const auto add_all = [&](const std::vector<Slot>& slots, const std::vector<ValueId>* values,
-                             std::vector<Access>& out) {
-      for (std::size_t i = 0; i < slots.size(); ++i) {
-        if (!slots[i].buffer.valid()) continue;
-        out.push_back({slots[i], values != nullptr
-                                     ? ir::bytes_of(plan_.graph.value((*values)[i]).type)
-                                     : whole(slots[i])});
-      }
-    };
-    add_all(step.inputs, node != nullptr ? &node->inputs : nullptr, reads);
-    add_all(step.outputs, node != nullptr ? &node->outputs : nullptr, writes);
-    if (step.scratch.buffer.valid()) writes.push_back({step.scratch, whole(step.scratch)});
+    for (std::size_t i = 0; i < step.inputs.size(); ++i)
+      add_slot(step.inputs[i], node != nullptr ? &node->inputs[i] : nullptr, false);
+    for (std::size_t i = 0; i < step.outputs.size(); ++i)
+      add_slot(step.outputs[i], node != nullptr ? &node->outputs[i] : nullptr, true);
+    add_slot(step.scratch, nullptr, true);
+    return out;
   }
 
   void touch(std::size_t s, std::size_t buffer) {

@@ -121,7 +121,6 @@ class BudgetFitter {
       best->fit.schedule = schedule;
     };
     PLIMSOLL_TRY(Plan plan, packed(fitted.schedule));
-    smallest_ = std::min(smallest_, plan.arena_bytes());
     if (plan.arena_bytes() <= budget_) {
       keep_if_faster(std::move(plan), fitted.schedule);
       return true;
@@ -133,7 +132,6 @@ class BudgetFitter {
           (best && best->fit.schedule.seconds <= slower.seconds))
         break;
       PLIMSOLL_TRY(Plan other, packed(slower));
-      smallest_ = std::min(smallest_, other.arena_bytes());
       if (other.arena_bytes() > budget_) continue;
       keep_if_faster(std::move(other), slower);
       break;
@@ -195,16 +193,17 @@ class BudgetFitter {
     for (const schedule::Fit& candidate : candidates_ != nullptr ? *candidates_ : own) {
       if (candidate.schedule.peak_bytes > budget_) continue;
       PLIMSOLL_TRY(Plan plan, packed(candidate.schedule));
-      smallest_ = std::min(smallest_, plan.arena_bytes());
       if (plan.arena_bytes() <= budget_) return accept(std::move(plan), candidate);
     }
     return none_found();
   }
 
-  Result<Plan> packed(const schedule::Schedule& schedule) const {
+  Result<Plan> packed(const schedule::Schedule& schedule) {
     PLIMSOLL_TRY(MakePlanOptions how, packing_options(graph_, options_));
     if (quickly_) how.pack_seconds = kQuickPacking;
-    return make_plan(graph_, mapped_, schedule, how);
+    PLIMSOLL_TRY(Plan plan, make_plan(graph_, mapped_, schedule, how));
+    smallest_ = std::min(smallest_, plan.arena_bytes());
+    return plan;
   }
 
   double time_left() const { return options_.deadline_seconds - watch_.seconds(); }
@@ -266,7 +265,6 @@ class BudgetFitter {
     quick.budget = schedule::smallest_found(mapped_.workload, quick);
     PLIMSOLL_TRY(schedule::Fit fitted, schedule::fit(mapped_.workload, quick));
     PLIMSOLL_TRY(Plan plan, packed(fitted.schedule));
-    smallest_ = std::min(smallest_, plan.arena_bytes());
     return Found{std::move(plan), std::move(fitted)};
   }
 
