@@ -32,8 +32,7 @@ Status matmul(OperatorCall& call) {
     if (row) shape.erase(shape.end() - (column ? 1 : 2));
     y = reshape_to(y, shape);
   }
-  call.out(0, y);
-  return {};
+  return call.done(y);
 }
 
 Status gemm(OperatorCall& call) {
@@ -58,8 +57,7 @@ Status gemm(OperatorCall& call) {
   Var y = builder.call1("linear", {a, b, is_bias ? reshape_to(c, {columns}) : Var()},
                         {{"trans_w", trans_b}});
   if (c && beta != 0 && !is_bias) y = y + c;
-  call.out(0, y);
-  return {};
+  return call.done(y);
 }
 
 // Einsum as transposes, reshapes, products and sums: each operand is brought to the form
@@ -299,8 +297,7 @@ Status einsum(OperatorCall& call) {
     PLIMSOLL_TRY(sum, einsum.join(sum, parts[i], needed));
   }
   PLIMSOLL_TRY(const Var y, einsum.finish(sum, equation.output));
-  call.out(0, y);
-  return {};
+  return call.done(y);
 }
 
 }  // namespace
