@@ -45,7 +45,7 @@ Result<Var> modified(OperatorCall& call, std::string_view name, Var x) {
   PLIMSOLL_TRY(GraphFile read, read_graph(attribute->g));
   const GraphFile& body = call.importer().keep(std::move(read));
   const TensorId given =
-      call.importer().add({std::string(name), x.type(), x, nullptr, nullptr, nullptr});
+      call.importer().add({.name = std::string(name), .type = x.type(), .var = x});
   PLIMSOLL_TRY(const auto made, call.importer().inline_graph(body, {given}, call.scope()));
   if (made.size() != 1) return bad_input("its {} makes {} outputs", name, made.size());
   PLIMSOLL_TRY(const Var y, call.importer().in_graph(made.front()));

@@ -116,11 +116,7 @@ Status embed_layer_norm(OperatorCall& call) {
   if (call.rank(0) != 2) return bad_input("its ids have rank {}, expects 2", call.rank(0));
   Builder& builder = call.builder();
   const Var ids = call.in(0);
-  const Var places = call.has(8) ? call.in(8)
-                                 : builder.call1("iota", {},
-                                                 {{"shape", ir::Ints{1, ids.dim(1)}},
-                                                  {"dtype", std::string("int64")},
-                                                  {"axis", std::int64_t{1}}});
+  const Var places = call.has(8) ? call.in(8) : counted(builder, {1, ids.dim(1)}, 1);
   Var sum = embedded(call, 2, ids) + embedded(call, 3, places);
   if (call.has(1) && call.has(4)) sum = sum + embedded(call, 4, call.in(1));
   call.out(0, builder.call1("layer_norm", {sum, call.in(5), call.in(6)},

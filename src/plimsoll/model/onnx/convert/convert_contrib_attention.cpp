@@ -16,9 +16,7 @@ Result<Var> padding_mask(Var mask, Var q, std::int64_t keys, double hidden) {
   if (!mask) return mask;
   Builder& builder = q.builder();
   if (mask.rank() == 1 && mask.dim(0) == q.dim(0)) {
-    const Var key = builder.call1(
-        "iota", {},
-        {{"shape", ir::Ints{1, keys}}, {"dtype", std::string("int64")}, {"axis", std::int64_t{1}}});
+    const Var key = counted(builder, {1, keys}, 1);
     mask = builder.call1("less", {key, reshape_to(cast_to(mask, DType::kI64), {q.dim(0), 1})});
   }
   if (mask.rank() < 2 || mask.rank() > 3 || mask.dim(-1) != keys)
@@ -134,10 +132,7 @@ Status multi_head_attention(OperatorCall& call) {
 
 // Positions [B, S] from `start` on.
 Var positions_from(Var like, Var start) {
-  const Var count = like.builder().call1("iota", {},
-                                         {{"shape", ir::Ints{like.dim(0), like.dim(2)}},
-                                          {"dtype", std::string("int64")},
-                                          {"axis", std::int64_t{1}}});
+  const Var count = counted(like.builder(), {like.dim(0), like.dim(2)}, 1);
   return start ? count + start : count;
 }
 

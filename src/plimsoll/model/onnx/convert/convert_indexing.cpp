@@ -229,10 +229,7 @@ Status tensor_scatter(OperatorCall& call) {
     return bad_input("axis {} or mode '{}' makes no sense", axis, mode);
   Builder& builder = call.builder();
   const Var update = call.in(1);
-  Var place = builder.call1("iota", {},
-                            {{"shape", dims_of(update.shape())},
-                             {"dtype", std::string("int64")},
-                             {"axis", std::int64_t{axis}}});
+  Var place = counted(builder, dims_of(update.shape()), axis);
   if (call.has(2)) {
     if (call.shape(2) != ir::Shape{update.dim(0)})
       return bad_input("write_indices do not fit the batch");
@@ -258,9 +255,7 @@ Status reverse_sequence(OperatorCall& call) {
   ir::Ints along_batch(static_cast<std::size_t>(shape.rank()), 1);
   along_batch[static_cast<std::size_t>(batch)] = shape[batch];
   const Var lengths = reshape_to(cast_to(call.in(1), DType::kI64), along_batch);
-  const Var t = builder.call1(
-      "iota", {},
-      {{"shape", dims_of(shape)}, {"dtype", std::string("int64")}, {"axis", std::int64_t{time}}});
+  const Var t = counted(builder, dims_of(shape), time);
   const Var back = (lengths - t) - ops::number(t, 1);
   const Var from = builder.call1("where", {builder.call1("less", {t, lengths}), back, t});
   return call.done(

@@ -24,11 +24,7 @@ Var global_indices(Var local, const ir::Shape& x, const WindowAttributes& window
                    bool column_major) {
   Builder& builder = local.builder();
   const ir::Shape out = local.shape();
-  const auto along = [&](int axis) {
-    return builder.call1(
-        "iota", {},
-        {{"shape", dims_of(out)}, {"dtype", std::string("int64")}, {"axis", std::int64_t{axis}}});
-  };
+  const auto along = [&](int axis) { return counted(builder, dims_of(out), axis); };
   Var rest = cast_to(local, DType::kI64);
   std::vector<Var> places(static_cast<std::size_t>(window.dims()));
   for (int i = window.dims() - 1; i >= 0; --i) {

@@ -135,12 +135,7 @@ class Einsum {
       const int first = static_cast<int>(i);
       const int second = static_cast<int>(other);
       if (a.x.dim(first) != a.x.dim(second)) return bad_input("a repeated label has two sizes");
-      const auto index = [&](int axis) {
-        return builder_.call1("iota", {},
-                              {{"shape", dims_of(a.x.shape())},
-                               {"dtype", std::string("int64")},
-                               {"axis", std::int64_t{axis}}});
-      };
+      const auto index = [&](int axis) { return counted(builder_, dims_of(a.x.shape()), axis); };
       const Var on_diagonal =
           cast_to(builder_.call1("equal", {index(first), index(second)}), a.x.dtype());
       a.x = reduce("reduce_sum", a.x * on_diagonal, {second}, false);

@@ -197,8 +197,7 @@ Status split_to_sequence(OperatorCall& call) {
     } else {
       const Var piece = piece_of(call.in(0));
       if (call.builder().error()) return {};
-      items.push_back(
-          call.importer().add({"piece", piece.type(), piece, nullptr, nullptr, nullptr}));
+      items.push_back(call.importer().add({.name = "piece", .type = piece.type(), .var = piece}));
     }
     from += size;
   }

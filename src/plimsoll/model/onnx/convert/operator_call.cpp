@@ -248,7 +248,7 @@ std::vector<TensorId> OperatorCall::take_outputs() {
       out[i] = importer_.add_known(std::string(node_.outputs[i]), made.known);
     } else if (made.var) {
       out[i] = importer_.add(
-          {std::string(node_.outputs[i]), made.var.type(), made.var, nullptr, nullptr, nullptr});
+          {.name = std::string(node_.outputs[i]), .type = made.var.type(), .var = made.var});
     }
   }
   return out;
