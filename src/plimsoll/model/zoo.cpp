@@ -32,108 +32,75 @@ constexpr std::array<SizeField, 10> kFields = {{
     {"vocab", &ModelOptions::vocab, &Sizes::vocab, 1 << 24},
 }};
 
+// Sizes of its own; what is 0 there is as for most networks of images.
 ModelInfo image_model(std::string name, std::string description, decltype(ModelInfo::build) build,
-                      std::int64_t depth, double dropout) {
+                      Sizes own) {
+  const auto usually = [](std::int64_t& size, std::int64_t usual) {
+    if (size == 0) size = usual;
+  };
+  usually(own.batch, 32);
+  usually(own.image, 224);
+  usually(own.width, 64);
+  usually(own.classes, 1000);
   ModelInfo out{
-      std::move(name), std::move(description), {}, {"batch", "image", "width", "classes"}, build};
-  out.defaults.batch = 32;
-  out.defaults.image = 224;
-  out.defaults.width = 64;
-  out.defaults.classes = 1000;
-  out.defaults.depth = depth;
-  out.defaults.dropout = dropout;
-  if (dropout > 0) out.options.emplace_back("dropout");
+      std::move(name), std::move(description), own, {"batch", "image", "width", "classes"}, build};
+  if (own.dropout > 0) out.options.emplace_back("dropout");
   return out;
 }
 
 ModelInfo any_resnet() {
   ModelInfo out =
       image_model("resnet", "residual network of any depth; 1000 gives stages of 83, 83, 83, 84",
-                  build_resnet, 1000, 0);
+                  build_resnet, {.depth = 1000});
   out.options.insert(out.options.begin() + 2, "depth");
   return out;
 }
 
 ModelInfo resnet(std::int64_t depth) {
   return image_model(fmt::format("resnet{}", depth),
-                     fmt::format("residual network, {} layers", depth), build_resnet, depth, 0);
-}
-
-ModelInfo mobilenet() {
-  ModelInfo out =
-      image_model("mobilenet", "MobileNetV2: inverted residuals, depthwise convolutions",
-                  build_mobilenet, 0, 0.2);
-  out.defaults.width = 32;
-  return out;
-}
-
-ModelInfo unet() {
-  ModelInfo out =
-      image_model("unet", "U-Net for segmentation, batch norm, four levels", build_unet, 0, 0);
-  out.defaults.batch = 8;
-  out.defaults.image = 256;
-  out.defaults.classes = 2;
-  return out;
+                     fmt::format("residual network, {} layers", depth), build_resnet,
+                     {.depth = depth});
 }
 
 ModelInfo mlp() {
-  ModelInfo out =
-      image_model("mlp", "multi-layer perceptron on images of 28 x 28", build_mlp, 0, 0);
-  out.defaults.image = 28;
-  out.defaults.width = 512;
-  out.defaults.layers = 2;
-  out.defaults.classes = 10;
+  ModelInfo out = image_model("mlp", "multi-layer perceptron on images of 28 x 28", build_mlp,
+                              {.image = 28, .width = 512, .layers = 2, .classes = 10});
   out.options = {"batch", "image", "width", "layers", "classes", "dropout"};
   return out;
 }
 
 ModelInfo exp_example() {
-  ModelInfo out{"exp-example",
-                "exp(a*b+3), the smallest teaching graph",
-                {},
-                {"batch", "width"},
-                build_exp_example};
-  out.defaults.batch = 1;
-  out.defaults.width = 1024;
-  return out;
+  return {"exp-example",
+          "exp(a*b+3), the smallest teaching graph",
+          {.batch = 1, .width = 1024},
+          {"batch", "width"},
+          build_exp_example};
 }
 
 ModelInfo lstm() {
-  ModelInfo out{"lstm",
-                "stacked LSTM unrolled over time, 50 features, a class at every step",
-                {},
-                {"batch", "seq", "width", "layers", "classes"},
-                build_lstm};
-  out.defaults.batch = 64;
-  out.defaults.seq = 64;
-  out.defaults.width = 1024;
-  out.defaults.layers = 4;
-  out.defaults.classes = 5000;
-  return out;
+  return {"lstm",
+          "stacked LSTM unrolled over time, 50 features, a class at every step",
+          {.batch = 64, .seq = 64, .width = 1024, .layers = 4, .classes = 5000},
+          {"batch", "seq", "width", "layers", "classes"},
+          build_lstm};
 }
 
 // heads = 0: one for every 64 features.
 ModelInfo transformer(std::string name, std::string description, decltype(ModelInfo::build) build,
-                      std::int64_t batch, std::int64_t seq, std::int64_t vocab, double dropout) {
-  ModelInfo out{std::move(name),
-                std::move(description),
-                {},
-                {"batch", "seq", "width", "layers", "heads", "vocab", "dropout"},
-                build};
-  out.defaults.batch = batch;
-  out.defaults.seq = seq;
-  out.defaults.width = 768;
-  out.defaults.layers = 12;
-  out.defaults.vocab = vocab;
-  out.defaults.dropout = dropout;
-  return out;
+                      Sizes own) {
+  own.width = 768;
+  own.layers = 12;
+  return {std::move(name),
+          std::move(description),
+          own,
+          {"batch", "seq", "width", "layers", "heads", "vocab", "dropout"},
+          build};
 }
 
 ModelInfo whisper() {
-  ModelInfo out = transformer("whisper-small",
-                              "speech recognition: mel 80 x 3000, encoder and decoder of 12 layers",
-                              build_whisper, 1, 224, 51865, 0);
-  out.defaults.frames = 3000;
+  ModelInfo out = transformer(
+      "whisper-small", "speech recognition: mel 80 x 3000, encoder and decoder of 12 layers",
+      build_whisper, {.batch = 1, .seq = 224, .frames = 3000, .vocab = 51865});
   out.options.insert(out.options.begin() + 2, "frames");
   return out;
 }
@@ -141,23 +108,28 @@ ModelInfo whisper() {
 std::vector<ModelInfo> all_models() {
   return {exp_example(),
           mlp(),
-          image_model("alexnet", "five convolutions, three linear layers", build_alexnet, 0, 0.5),
-          image_model("vgg16", "VGG, 16 layers, no batch norm", build_vgg, 16, 0.5),
-          image_model("vgg19", "VGG, 19 layers, no batch norm", build_vgg, 19, 0.5),
+          image_model("alexnet", "five convolutions, three linear layers", build_alexnet,
+                      {.dropout = 0.5}),
+          image_model("vgg16", "VGG, 16 layers, no batch norm", build_vgg,
+                      {.depth = 16, .dropout = 0.5}),
+          image_model("vgg19", "VGG, 19 layers, no batch norm", build_vgg,
+                      {.depth = 19, .dropout = 0.5}),
           resnet(18),
           resnet(34),
           resnet(50),
           resnet(101),
           resnet(152),
           any_resnet(),
-          mobilenet(),
-          unet(),
-          image_model("densenet121", "densely connected network, growth 32", build_densenet, 0, 0),
+          image_model("mobilenet", "MobileNetV2: inverted residuals, depthwise convolutions",
+                      build_mobilenet, {.width = 32, .dropout = 0.2}),
+          image_model("unet", "U-Net for segmentation, batch norm, four levels", build_unet,
+                      {.batch = 8, .image = 256, .classes = 2}),
+          image_model("densenet121", "densely connected network, growth 32", build_densenet, {}),
           lstm(),
-          transformer("gpt2", "GPT-2 small, output tied to the token table", build_gpt2, 8, 1024,
-                      50257, 0.1),
-          transformer("bert", "BERT-base with the masked-language head", build_bert, 8, 128, 30522,
-                      0.1),
+          transformer("gpt2", "GPT-2 small, output tied to the token table", build_gpt2,
+                      {.batch = 8, .seq = 1024, .vocab = 50257, .dropout = 0.1}),
+          transformer("bert", "BERT-base with the masked-language head", build_bert,
+                      {.batch = 8, .seq = 128, .vocab = 30522, .dropout = 0.1}),
           whisper()};
 }
 

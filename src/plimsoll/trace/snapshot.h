@@ -17,6 +17,7 @@
 // missing is zero, what is unknown is skipped.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -27,6 +28,13 @@
 #include "plimsoll/trace/event.h"
 
 namespace plimsoll::trace {
+
+// What PyTorch calls the kinds of event that a snapshot has: the first ones of EventKind, in order.
+inline constexpr std::array<std::string_view, 9> kSnapshotActions = {
+    "alloc",        "free_requested", "free_completed", "segment_alloc",
+    "segment_free", "segment_map",    "segment_unmap",  "oom",
+    "snapshot"};
+static_assert(kSnapshotActions.size() == static_cast<std::size_t>(EventKind::kSnapshot) + 1);
 
 struct SnapshotBlock {
   std::uint64_t address = 0;

@@ -59,19 +59,6 @@ constexpr std::array<std::string_view, kKeys> kKeyNames = {"",
                                                            "device_traces",
                                                            "external_annotations"};
 
-// Interned after the keys: the action whose id is kKeys + i is the event kind of place i.
-constexpr std::array<std::pair<std::string_view, EventKind>, 9> kActions = {{
-    {"alloc", EventKind::kAllocation},
-    {"free_requested", EventKind::kFree},
-    {"free_completed", EventKind::kFreeCompleted},
-    {"segment_alloc", EventKind::kSegmentAlloc},
-    {"segment_free", EventKind::kSegmentFree},
-    {"segment_map", EventKind::kSegmentMap},
-    {"segment_unmap", EventKind::kSegmentUnmap},
-    {"oom", EventKind::kOutOfMemory},
-    {"snapshot", EventKind::kSnapshot},
-}};
-
 std::uint64_t mix(std::uint64_t hash, std::uint64_t more) {
   hash = (hash ^ more) * 0x9e3779b97f4a7c15ULL;
   return hash ^ hash >> 29;
@@ -105,7 +92,8 @@ struct SnapshotRecords::Fields {
 
 SnapshotRecords::SnapshotRecords() {
   for (const std::string_view name : kKeyNames) snapshot_.strings.intern(name);
-  for (const auto& [name, kind] : kActions) snapshot_.strings.intern(name);
+  // After the keys: the action whose id is kKeys + i is the event kind of place i.
+  for (const std::string_view name : kSnapshotActions) snapshot_.strings.intern(name);
 }
 
 void SnapshotRecords::expect_events(std::size_t count) {
@@ -158,9 +146,9 @@ std::string_view SnapshotRecords::set_items(std::int64_t dict, std::span<const V
 
 std::string_view SnapshotRecords::make_event(Object& object, const Fields& fields) {
   const std::size_t action = fields.text(kAction).index() - kKeys;
-  if (action >= kActions.size()) return {};
+  if (action >= kSnapshotActions.size()) return {};
   Event event;
-  event.kind = kActions[action].second;
+  event.kind = static_cast<EventKind>(action);
   event.bytes = Bytes(fields.integer(kSize));
   const Key place = fields.has(kDeviceFree) ? kDeviceFree : kAddr;
   event.address = static_cast<std::uint64_t>(fields.integer(place));

@@ -16,7 +16,15 @@ class Pickler {
   void dict() { out_ += "}("; }
   void end_dict() { out_ += 'u'; }
   void list() { out_ += "]("; }
+  void list(std::string_view key) {
+    text(key);
+    list();
+  }
   void end_list() { out_ += 'e'; }
+  void no_frames() {
+    list("frames");
+    end_list();
+  }
   void text(std::string_view value) {
     const auto known = memo_.find(std::string(value));
     if (known != memo_.end()) {
@@ -123,9 +131,7 @@ void write_block(Pickler& out, std::uint64_t address, std::int64_t size, std::in
   out.entry("size", size);
   out.entry("requested_size", requested);
   out.entry("state", live ? "active_allocated" : "inactive");
-  out.text("frames");
-  out.list();
-  out.end_list();
+  out.no_frames();
   out.end_dict();
 }
 
@@ -135,8 +141,7 @@ std::int64_t write_blocks(Pickler& out, std::uint64_t address, const Segment& se
   const std::uint64_t end = address + static_cast<std::uint64_t>(segment.size);
   std::uint64_t at = address;
   std::int64_t active = 0;
-  out.text("blocks");
-  out.list();
+  out.list("blocks");
   for (auto live = device.live.lower_bound(address); live != device.live.end() && live->first < end;
        ++live) {
     if (live->first > at)
@@ -154,8 +159,7 @@ std::int64_t write_blocks(Pickler& out, std::uint64_t address, const Segment& se
 }
 
 void write_segments(Pickler& out, const std::map<int, DeviceEnd>& devices) {
-  out.text("segments");
-  out.list();
+  out.list("segments");
   for (const auto& [number, device] : devices) {
     for (const auto& [address, segment] : device.segments) {
       out.dict();
@@ -172,38 +176,17 @@ void write_segments(Pickler& out, const std::map<int, DeviceEnd>& devices) {
       out.entry("allocated_size", active);
       out.entry("active_size", active);
       out.entry("requested_size", active);
-      out.text("frames");
-      out.list();
-      out.end_list();
+      out.no_frames();
       out.end_dict();
     }
   }
   out.end_list();
 }
 
+// Empty for what a snapshot has no place for.
 std::string_view action_of(EventKind kind) {
-  switch (kind) {
-    case EventKind::kAllocation:
-      return "alloc";
-    case EventKind::kFree:
-      return "free_requested";
-    case EventKind::kFreeCompleted:
-      return "free_completed";
-    case EventKind::kSegmentAlloc:
-      return "segment_alloc";
-    case EventKind::kSegmentFree:
-      return "segment_free";
-    case EventKind::kSegmentMap:
-      return "segment_map";
-    case EventKind::kSegmentUnmap:
-      return "segment_unmap";
-    case EventKind::kOutOfMemory:
-      return "oom";
-    case EventKind::kSnapshot:
-      return "snapshot";
-    default:
-      return {};
-  }
+  const auto place = static_cast<std::size_t>(kind);
+  return place < kSnapshotActions.size() ? kSnapshotActions[place] : std::string_view();
 }
 
 void write_event(Pickler& out, const Trace& trace, const Event& event) {
@@ -241,8 +224,7 @@ void write_traces(Pickler& out, const Trace& trace, int devices) {
     if (event.device < 0 || event.device >= devices || action_of(event.kind).empty()) continue;
     of_device[static_cast<std::size_t>(event.device)].push_back(&event);
   }
-  out.text("device_traces");
-  out.list();
+  out.list("device_traces");
   for (const std::vector<const Event*>& events : of_device) {
     out.list();
     for (const Event* event : events) {
@@ -258,8 +240,7 @@ void write_traces(Pickler& out, const Trace& trace, int devices) {
 }
 
 void write_annotations(Pickler& out, const Trace& trace) {
-  out.text("external_annotations");
-  out.list();
+  out.list("external_annotations");
   for (const Event& event : trace.events) {
     if (event.kind != EventKind::kPhase) continue;
     for (const bool start : {true, false}) {

@@ -114,18 +114,14 @@ TensorId Importer::add(Tensor tensor) {
 TensorId Importer::add_known(std::string name, std::shared_ptr<const ops::Array> array) {
   folded_ += array->elements();
   const ir::TensorType type = array->type;
-  return add({std::move(name), type, {}, std::move(array), nullptr, nullptr});
+  return add({.name = std::move(name), .type = type, .known = std::move(array)});
 }
 
 Result<TensorId> Importer::add_items(std::string_view name, std::vector<TensorId> items) {
   folded_ += static_cast<std::int64_t>(items.size());
   if (folded_ > kMostFolded) return bad_input("its sequences are too long");
-  return add({std::string(name),
-              {},
-              {},
-              nullptr,
-              nullptr,
-              std::make_shared<const std::vector<TensorId>>(std::move(items))});
+  return add({.name = std::string(name),
+              .items = std::make_shared<const std::vector<TensorId>>(std::move(items))});
 }
 
 std::string Importer::unique(std::string_view name) {
@@ -248,8 +244,8 @@ Status Importer::add_initializers(const GraphFile& graph, Scope& scope) {
   for (const TensorFile& file : graph.initializers) {
     auto type = type_of(file);
     if (!type) return forward(type, fmt::format("initialiser '{}'", file.name));
-    scope.names.insert_or_assign(file.name,
-                                 add({std::string(file.name), *type, {}, nullptr, &file, nullptr}));
+    scope.names.insert_or_assign(
+        file.name, add({.name = std::string(file.name), .type = *type, .file = &file}));
   }
   return {};
 }
@@ -333,7 +329,7 @@ Status Importer::add_inputs(Scope& scope) {
     PLIMSOLL_TRY(const ir::TensorType type, input_type(value));
     if (!used_names_.insert(name).second) return bad_input("two inputs are called '{}'", name);
     scope.names.emplace(value.name,
-                        add({name, type, builder_.input(name, type), nullptr, nullptr, nullptr}));
+                        add({.name = name, .type = type, .var = builder_.input(name, type)}));
   }
   return {};
 }

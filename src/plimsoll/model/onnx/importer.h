@@ -46,12 +46,12 @@ inline constexpr double kMostFoldedWork = 2e8;  // arithmetic operations of one 
 
 struct Tensor {
   std::string name;
-  ir::TensorType type;
-  ops::Var var;                             // once it is in the graph
-  std::shared_ptr<const ops::Array> known;  // once its content is
-  const TensorFile* file = nullptr;         // an initialiser
+  ir::TensorType type = {};
+  ops::Var var = {};                             // once it is in the graph
+  std::shared_ptr<const ops::Array> known = {};  // once its content is
+  const TensorFile* file = nullptr;              // an initialiser
   // a sequence, which is no value of the graph
-  std::shared_ptr<const std::vector<Id<Tensor>>> items;
+  std::shared_ptr<const std::vector<Id<Tensor>>> items = {};
 };
 using TensorId = Id<Tensor>;
 

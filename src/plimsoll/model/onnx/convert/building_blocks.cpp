@@ -66,6 +66,12 @@ Var unary_call(std::string_view op, Var x) {
   return x.builder().call1(op, {x});
 }
 
+Var counted(Builder& builder, const ir::Ints& shape, int axis) {
+  return builder.call1(
+      "iota", {},
+      {{"shape", shape}, {"dtype", std::string("int64")}, {"axis", std::int64_t{axis}}});
+}
+
 ir::Ints dims_of(const ir::Shape& shape) {
   return {shape.begin(), shape.end()};
 }

@@ -21,6 +21,8 @@ Var select(Var x, int axis, std::int64_t index);
 Var concat_all(const std::vector<Var>& xs, int axis);
 Var reduce(std::string_view op, Var x, const ir::Ints& axes, bool keepdims);
 Var unary_call(std::string_view op, Var x);
+// 0, 1, 2, ... along one axis, as 64-bit integers.
+Var counted(Builder& builder, const ir::Ints& shape, int axis);
 
 ir::Ints dims_of(const ir::Shape& shape);
 ir::Ints range(std::int64_t begin, std::int64_t end);

@@ -11,9 +11,7 @@ namespace {
 using ir::DType;
 
 Status attention(OperatorCall& call) {
-  for (int i = 0; i < 3; ++i) {
-    if (!call.has(i)) return bad_input("input {} is missing", i);
-  }
+  PLIMSOLL_RETURN_IF_ERROR(call.need({0, 1, 2}));
   PLIMSOLL_TRY(const Var q, heads_apart(call.in(0), call.integer("q_num_heads", 0), "q"));
   PLIMSOLL_TRY(Var k, heads_apart(call.in(1), call.integer("kv_num_heads", 0), "k"));
   PLIMSOLL_TRY(Var v, heads_apart(call.in(2), call.integer("kv_num_heads", 0), "v"));
@@ -47,7 +45,7 @@ Result<Var> modified(OperatorCall& call, std::string_view name, Var x) {
   PLIMSOLL_TRY(GraphFile read, read_graph(attribute->g));
   const GraphFile& body = call.importer().keep(std::move(read));
   const TensorId given =
-      call.importer().add({std::string(name), x.type(), x, nullptr, nullptr, nullptr});
+      call.importer().add({.name = std::string(name), .type = x.type(), .var = x});
   PLIMSOLL_TRY(const auto made, call.importer().inline_graph(body, {given}, call.scope()));
   if (made.size() != 1) return bad_input("its {} makes {} outputs", name, made.size());
   PLIMSOLL_TRY(const Var y, call.importer().in_graph(made.front()));
@@ -77,8 +75,7 @@ Status flex_attention(OperatorCall& call) {
       static_cast<float>(1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(q.dim(3), 1)))));
   if (!call.has_attribute("score_mod") && !call.has_attribute("prob_mod")) {
     PLIMSOLL_TRY(const AttentionResults made, attend({q, call.in(1), call.in(2), {}, scale, 0}));
-    call.out(0, made.y);
-    return {};
+    return call.done(made.y);
   }
   const std::int64_t group = q.dim(1) / call.shape(1)[1];
   const Var k = shared_heads(call.in(1), group);
@@ -91,14 +88,11 @@ Status flex_attention(OperatorCall& call) {
   PLIMSOLL_TRY(scores, modified(call, "score_mod", cast_to(scores * scale, precision)));
   scores = builder.call1("softmax", {scores}, {{"axis", std::int64_t{-1}}});
   PLIMSOLL_TRY(scores, modified(call, "prob_mod", scores));
-  call.out(0, builder.call1("matmul", {cast_to(scores, v.dtype()), v}));
-  return {};
+  return call.done(builder.call1("matmul", {cast_to(scores, v.dtype()), v}));
 }
 
 Status rotary_embedding(OperatorCall& call) {
-  for (int i = 0; i < 3; ++i) {
-    if (!call.has(i)) return bad_input("input {} is missing", i);
-  }
+  PLIMSOLL_RETURN_IF_ERROR(call.need({0, 1, 2}));
   const bool flat = call.rank(0) == 3;
   PLIMSOLL_TRY(Var x, heads_apart(call.in(0), call.integer("num_heads", 0), "x"));
   if (x.rank() != 4) return bad_input("its input has rank {}, expects 3 or 4", x.rank());
@@ -106,8 +100,7 @@ Status rotary_embedding(OperatorCall& call) {
   const std::int64_t width = call.integer("rotary_embedding_dim", 0);
   PLIMSOLL_TRY(const Var y, rotate(x, tables, width == 0 ? x.dim(3) : width,
                                    call.integer("interleaved", 0) != 0));
-  call.out(0, flat ? heads_together(y) : y);
-  return {};
+  return call.done(flat ? heads_together(y) : y);
 }
 
 }  // namespace

@@ -10,21 +10,18 @@ namespace {
 
 using ir::DType;
 
-constexpr std::string_view kContrib = "com.microsoft";
-
 // Gelu (exact), BiasGelu and FastGelu: the bias, where there is one, comes first.
 Status contrib_gelu(OperatorCall& call) {
   Var x = call.in(0);
   if (call.has(1)) x = x + call.in(1);
-  call.out(0, call.builder().call1("gelu", {x}, {{"approximate", std::string(call.target())}}));
-  return {};
+  return call.done(
+      call.builder().call1("gelu", {x}, {{"approximate", std::string(call.target())}}));
 }
 
 Status quick_gelu(OperatorCall& call) {
   const Var x = call.in(0);
   const double alpha = call.real("alpha", 1.702F);
-  call.out(0, x * unary_call("sigmoid", x * alpha));
-  return {};
+  return call.done(x * unary_call("sigmoid", x * alpha));
 }
 
 Status fused_matmul(OperatorCall& call) {
@@ -42,8 +39,7 @@ Status fused_matmul(OperatorCall& call) {
       {{"trans_a", call.integer("transA", 0)}, {"trans_b", call.integer("transB", 0)}});
   const double alpha = call.real("alpha", 1);
   if (alpha != 1) y = y * alpha;
-  call.out(0, y);
-  return {};
+  return call.done(y);
 }
 
 Result<Var> activated(OperatorCall& call, Var x) {
@@ -72,17 +68,10 @@ Status fused_conv(OperatorCall& call) {
     return bad_input("its input or weight is missing");
   const ir::Ints kernel(call.shape(1).begin() + 2, call.shape(1).end());
   PLIMSOLL_TRY(const WindowAttributes window, window_attributes(call, call.shape(0), kernel));
-  std::vector<Var> inputs{call.in(0), call.in(1)};
-  if (call.has(2)) inputs.push_back(call.in(2));
-  Var y = call.builder().call1("conv", inputs,
-                               {{"strides", window.strides},
-                                {"pads", window.pads},
-                                {"dilations", window.dilations},
-                                {"group", call.integer("group", 1)}});
+  Var y = convolved(call, window);
   if (call.has(3)) y = y + call.in(3);
   PLIMSOLL_TRY(y, activated(call, y));
-  call.out(0, y);
-  return {};
+  return call.done(y);
 }
 
 // (x + skip + bias) normalised; the sum is the fourth output.
@@ -102,20 +91,18 @@ Status skip_layer_norm(OperatorCall& call) {
 
 Status simplified_layer_norm(OperatorCall& call) {
   if (!call.has(0) || !call.has(1)) return bad_input("an input is missing");
-  call.out(0, call.builder().call1(
-                  "rms_norm", {call.in(0), call.in(1)},
-                  {{"axis", call.integer("axis", -1)}, {"epsilon", call.real("epsilon", 1e-5F)}}));
-  return {};
+  return call.done(call.builder().call1(
+      "rms_norm", {call.in(0), call.in(1)},
+      {{"axis", call.integer("axis", -1)}, {"epsilon", call.real("epsilon", 1e-5F)}}));
 }
 
 Status inner_norm(OperatorCall& call) {
   if (!call.has(0) || !call.has(1)) return bad_input("an input is missing");
   std::vector<Var> inputs{call.in(0), call.in(1)};
   if (call.has(2)) inputs.push_back(call.in(2));
-  call.out(0, call.builder().call1(
-                  "layer_norm", inputs,
-                  {{"axis", call.integer("axis", -1)}, {"epsilon", call.real("epsilon", 1e-5F)}}));
-  return {};
+  return call.done(call.builder().call1(
+      "layer_norm", inputs,
+      {{"axis", call.integer("axis", -1)}, {"epsilon", call.real("epsilon", 1e-5F)}}));
 }
 
 Var embedded(OperatorCall& call, int table, Var ids) {
@@ -125,17 +112,11 @@ Var embedded(OperatorCall& call, int table, Var ids) {
 // The sum of word, position and segment embeddings, normalised. Without positions a row has 0, 1,
 // 2, ...
 Status embed_layer_norm(OperatorCall& call) {
-  for (const int i : {0, 2, 3, 5, 6}) {
-    if (!call.has(i)) return bad_input("input {} is missing", i);
-  }
+  PLIMSOLL_RETURN_IF_ERROR(call.need({0, 2, 3, 5, 6}));
   if (call.rank(0) != 2) return bad_input("its ids have rank {}, expects 2", call.rank(0));
   Builder& builder = call.builder();
   const Var ids = call.in(0);
-  const Var places = call.has(8) ? call.in(8)
-                                 : builder.call1("iota", {},
-                                                 {{"shape", ir::Ints{1, ids.dim(1)}},
-                                                  {"dtype", std::string("int64")},
-                                                  {"axis", std::int64_t{1}}});
+  const Var places = call.has(8) ? call.in(8) : counted(builder, {1, ids.dim(1)}, 1);
   Var sum = embedded(call, 2, ids) + embedded(call, 3, places);
   if (call.has(1) && call.has(4)) sum = sum + embedded(call, 4, call.in(1));
   call.out(0, builder.call1("layer_norm", {sum, call.in(5), call.in(6)},
@@ -148,11 +129,8 @@ Status embed_layer_norm(OperatorCall& call) {
 }
 
 Status bias_add(OperatorCall& call) {
-  for (int i = 0; i < 3; ++i) {
-    if (!call.has(i)) return bad_input("input {} is missing", i);
-  }
-  call.out(0, call.in(0) + call.in(1) + call.in(2));
-  return {};
+  PLIMSOLL_RETURN_IF_ERROR(call.need({0, 1, 2}));
+  return call.done(call.in(0) + call.in(1) + call.in(2));
 }
 
 // Half of the channels times the GELU of the other half.
@@ -162,9 +140,8 @@ Status bias_split_gelu(OperatorCall& call) {
   if (call.builder().error()) return {};
   const int last = x.rank() - 1;
   const std::int64_t half = x.dim(last) / 2;
-  call.out(0, slice_axis(x, last, 0, half) *
-                  call.builder().call1("gelu", {slice_axis(x, last, half, 2 * half)}));
-  return {};
+  return call.done(slice_axis(x, last, 0, half) *
+                   call.builder().call1("gelu", {slice_axis(x, last, half, 2 * half)}));
 }
 
 Status fused_gemm(OperatorCall& call) {
@@ -185,8 +162,7 @@ Status fused_gemm(OperatorCall& call) {
   } else {
     PLIMSOLL_TRY(y, activated(call, y));
   }
-  call.out(0, y);
-  return {};
+  return call.done(y);
 }
 
 // Group norm with the channels last, as diffusion models' optimiser writes it.
@@ -199,57 +175,36 @@ Status contrib_group_norm(OperatorCall& call) {
       "group_norm", {x, cast_to(call.in(1), x.dtype()), cast_to(call.in(2), x.dtype())},
       {{"groups", call.integer("groups", 1)}, {"epsilon", call.real("epsilon", 1e-5F)}});
   if (call.integer("activation", 0) != 0) y = unary_call("silu", y);
-  call.out(0, last ? transpose_by(y, {0, 2, 3, 1}) : y);
-  return {};
+  return call.done(last ? transpose_by(y, {0, 2, 3, 1}) : y);
 }
 
 }  // namespace
 
 std::vector<Operator> contrib_operators() {
-  return {
-      {"Gelu", contrib_gelu, {}, "none", true, kContrib},
-      {"BiasGelu", contrib_gelu, {}, "none", true, kContrib},
-      {"FastGelu", contrib_gelu, {}, "tanh", true, kContrib},
-      {"QuickGelu", quick_gelu, "alpha", {}, true, kContrib},
-      {"FusedMatMul",
-       fused_matmul,
-       "alpha transA transB transBatchA transBatchB",
-       {},
-       true,
-       kContrib},
-      {"FusedConv",
-       fused_conv,
-       "activation activation_params auto_pad dilations group kernel_shape pads strides",
-       {},
-       true,
-       kContrib},
-      {"SkipLayerNormalization", skip_layer_norm, "epsilon", "layer_norm", true, kContrib},
-      {"SkipSimplifiedLayerNormalization", skip_layer_norm, "epsilon", "rms_norm", true, kContrib},
-      {"SimplifiedLayerNormalization",
-       simplified_layer_norm,
-       "axis epsilon stash_type",
-       {},
-       true,
-       kContrib},
-      // ONNX Runtime writes this one into ONNX's own domain.
-      {"SimplifiedLayerNormalization", simplified_layer_norm, "axis epsilon stash_type"},
-      {"LayerNormalization", inner_norm, "axis epsilon stash_type", {}, true, kContrib},
-      {"EmbedLayerNormalization", embed_layer_norm, "epsilon mask_index_type", {}, true, kContrib},
-      {"BiasAdd", bias_add, {}, {}, true, kContrib},
-      {"BiasSplitGelu", bias_split_gelu, {}, {}, true, kContrib},
-      {"FusedGemm",
-       fused_gemm,
-       "activation activation_alpha activation_beta activation_gamma alpha beta transA transB",
-       {},
-       true,
-       kContrib},
-      {"GroupNorm",
-       contrib_group_norm,
-       "activation channels_last epsilon groups",
-       {},
-       true,
-       kContrib},
-  };
+  std::vector<Operator> out = in_domain(
+      "com.microsoft",
+      {
+          {"Gelu", contrib_gelu, {}, "none"},
+          {"BiasGelu", contrib_gelu, {}, "none"},
+          {"FastGelu", contrib_gelu, {}, "tanh"},
+          {"QuickGelu", quick_gelu, "alpha"},
+          {"FusedMatMul", fused_matmul, "alpha transA transB transBatchA transBatchB"},
+          {"FusedConv", fused_conv,
+           "activation activation_params auto_pad dilations group kernel_shape pads strides"},
+          {"SkipLayerNormalization", skip_layer_norm, "epsilon", "layer_norm"},
+          {"SkipSimplifiedLayerNormalization", skip_layer_norm, "epsilon", "rms_norm"},
+          {"SimplifiedLayerNormalization", simplified_layer_norm, "axis epsilon stash_type"},
+          {"LayerNormalization", inner_norm, "axis epsilon stash_type"},
+          {"EmbedLayerNormalization", embed_layer_norm, "epsilon mask_index_type"},
+          {"BiasAdd", bias_add},
+          {"BiasSplitGelu", bias_split_gelu},
+          {"FusedGemm", fused_gemm,
+           "activation activation_alpha activation_beta activation_gamma alpha beta transA transB"},
+          {"GroupNorm", contrib_group_norm, "activation channels_last epsilon groups"},
+      });
+  // ONNX Runtime writes this one into ONNX's own domain.
+  out.push_back({"SimplifiedLayerNormalization", simplified_layer_norm, "axis epsilon stash_type"});
+  return out;
 }
 
 }  // namespace plimsoll::model::onnx

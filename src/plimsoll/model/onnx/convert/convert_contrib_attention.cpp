@@ -10,17 +10,13 @@ namespace {
 
 using ir::DType;
 
-constexpr std::string_view kContribAttention = "com.microsoft";
-
 // A mask of padding over the keys [B, Sk], or [B, Sq, Sk] (1: seen), as numbers to add; one of the
 // keys' counts [B].
 Result<Var> padding_mask(Var mask, Var q, std::int64_t keys, double hidden) {
   if (!mask) return mask;
   Builder& builder = q.builder();
   if (mask.rank() == 1 && mask.dim(0) == q.dim(0)) {
-    const Var key = builder.call1(
-        "iota", {},
-        {{"shape", ir::Ints{1, keys}}, {"dtype", std::string("int64")}, {"axis", std::int64_t{1}}});
+    const Var key = counted(builder, {1, keys}, 1);
     mask = builder.call1("less", {key, reshape_to(cast_to(mask, DType::kI64), {q.dim(0), 1})});
   }
   if (mask.rank() < 2 || mask.rank() > 3 || mask.dim(-1) != keys)
@@ -55,8 +51,7 @@ Status finish(OperatorCall& call, const Heads& heads, Var padding, Var bias) {
   const Visibility visible{call.integer("unidirectional", 0) != 0, heads.past};
   PLIMSOLL_TRY(parts.mask, attention_mask(parts.mask, parts.q, parts.k, visible));
   PLIMSOLL_TRY(const AttentionResults made, attend(parts));
-  call.out(0, heads_together(made.y));
-  return {};
+  return call.done(heads_together(made.y));
 }
 
 // One product makes q, k and v side by side. Past and present hold keys and values in one tensor
@@ -137,17 +132,12 @@ Status multi_head_attention(OperatorCall& call) {
 
 // Positions [B, S] from `start` on.
 Var positions_from(Var like, Var start) {
-  const Var count = like.builder().call1("iota", {},
-                                         {{"shape", ir::Ints{like.dim(0), like.dim(2)}},
-                                          {"dtype", std::string("int64")},
-                                          {"axis", std::int64_t{1}}});
+  const Var count = counted(like.builder(), {like.dim(0), like.dim(2)}, 1);
   return start ? count + start : count;
 }
 
 Status contrib_rotary(OperatorCall& call) {
-  for (int i = 0; i < 4; ++i) {
-    if (!call.has(i)) return bad_input("input {} is missing", i);
-  }
+  PLIMSOLL_RETURN_IF_ERROR(call.need({0, 1, 2, 3}));
   if (call.integer("is_packed_batching", 0) != 0 || call.real("scale", 1) != 1)
     return bad_input("packed batches and scales are not supported");
   const Var cos = call.in(2);
@@ -164,8 +154,7 @@ Status contrib_rotary(OperatorCall& call) {
   PLIMSOLL_TRY(const Var y, rotate(x, {cos, call.in(3), positions},
                                    width == 0 ? std::min(2 * cos.dim(1), x.dim(3)) : width,
                                    call.integer("interleaved", 0) != 0));
-  call.out(0, call.rank(0) == 3 ? heads_together(y) : y);
-  return {};
+  return call.done(call.rank(0) == 3 ? heads_together(y) : y);
 }
 
 // Query, key and value of grouped heads, apart or side by side in the query.
@@ -224,34 +213,20 @@ Status group_query_attention(OperatorCall& call) {
 }  // namespace
 
 std::vector<Operator> contrib_attention_operators() {
-  return {
-      {"Attention",
-       packed_attention,
-       "do_rotary mask_filter_value num_heads past_present_share_buffer qkv_hidden_sizes "
-       "rotary_embedding_dim scale unidirectional",
-       {},
-       true,
-       kContribAttention},
-      {"MultiHeadAttention",
-       multi_head_attention,
-       "mask_filter_value num_heads scale unidirectional",
-       {},
-       true,
-       kContribAttention},
-      {"GroupQueryAttention",
-       group_query_attention,
-       "do_rotary kv_num_heads local_window_size num_heads rotary_interleaved scale smooth_softmax "
-       "softcap",
-       {},
-       true,
-       kContribAttention},
-      {"RotaryEmbedding",
-       contrib_rotary,
-       "interleaved is_packed_batching num_heads rotary_embedding_dim scale",
-       {},
-       true,
-       kContribAttention},
-  };
+  return in_domain(
+      "com.microsoft",
+      {
+          {"Attention", packed_attention,
+           "do_rotary mask_filter_value num_heads past_present_share_buffer qkv_hidden_sizes "
+           "rotary_embedding_dim scale unidirectional"},
+          {"MultiHeadAttention", multi_head_attention,
+           "mask_filter_value num_heads scale unidirectional"},
+          {"GroupQueryAttention", group_query_attention,
+           "do_rotary kv_num_heads local_window_size num_heads rotary_interleaved scale "
+           "smooth_softmax softcap"},
+          {"RotaryEmbedding", contrib_rotary,
+           "interleaved is_packed_batching num_heads rotary_embedding_dim scale"},
+      });
 }
 
 }  // namespace plimsoll::model::onnx

@@ -9,15 +9,6 @@ namespace {
 
 using ir::DType;
 
-constexpr std::string_view kContribQuantized = "com.microsoft";
-
-Status need(OperatorCall& call, std::initializer_list<int> inputs) {
-  for (const int i : inputs) {
-    if (!call.has(i)) return bad_input("input {} is missing", i);
-  }
-  return {};
-}
-
 // Three inputs in a row: numbers, scale, zero point.
 Var real_number(OperatorCall& call, int at) {
   return centred(call.in(at), call.maybe(at + 2)) * cast_to(call.in(at + 1), DType::kF64);
@@ -30,37 +21,33 @@ Var rounded(OperatorCall& call, Var y, int at) {
 }
 
 Status qlinear_binary(OperatorCall& call) {
-  PLIMSOLL_RETURN_IF_ERROR(need(call, {0, 1, 3, 4, 6}));
+  PLIMSOLL_RETURN_IF_ERROR(call.need({0, 1, 3, 4, 6}));
   const Var y = call.builder().call1(call.target(), {real_number(call, 0), real_number(call, 3)});
-  call.out(0, rounded(call, y, 6));
-  return {};
+  return call.done(rounded(call, y, 6));
 }
 
 Status qlinear_sigmoid(OperatorCall& call) {
-  PLIMSOLL_RETURN_IF_ERROR(need(call, {0, 1, 3}));
-  call.out(0, rounded(call, unary_call("sigmoid", real_number(call, 0)), 3));
-  return {};
+  PLIMSOLL_RETURN_IF_ERROR(call.need({0, 1, 3}));
+  return call.done(rounded(call, unary_call("sigmoid", real_number(call, 0)), 3));
 }
 
 Status qlinear_leaky_relu(OperatorCall& call) {
-  PLIMSOLL_RETURN_IF_ERROR(need(call, {0, 1, 3}));
+  PLIMSOLL_RETURN_IF_ERROR(call.need({0, 1, 3}));
   const Var y = call.builder().call1("leaky_relu", {real_number(call, 0)},
                                      {{"alpha", call.real("alpha", 0.01F)}});
-  call.out(0, rounded(call, y, 3));
-  return {};
+  return call.done(rounded(call, y, 3));
 }
 
 Status qlinear_global_average_pool(OperatorCall& call) {
-  PLIMSOLL_RETURN_IF_ERROR(need(call, {0, 1, 3}));
+  PLIMSOLL_RETURN_IF_ERROR(call.need({0, 1, 3}));
   const int rank = call.rank(0);
   if (rank < 3) return bad_input("its input has rank {}, expects at least 3", rank);
   const ir::Ints axes = call.integer("channels_last", 0) != 0 ? range(1, rank - 1) : range(2, rank);
-  call.out(0, rounded(call, reduce("reduce_mean", real_number(call, 0), axes, true), 3));
-  return {};
+  return call.done(rounded(call, reduce("reduce_mean", real_number(call, 0), axes, true), 3));
 }
 
 Status qlinear_average_pool(OperatorCall& call) {
-  PLIMSOLL_RETURN_IF_ERROR(need(call, {0, 1, 3}));
+  PLIMSOLL_RETURN_IF_ERROR(call.need({0, 1, 3}));
   if (call.integer("channels_last", 0) != 0) return bad_input("channels_last is not supported");
   if (!call.has_attribute("kernel_shape")) return bad_input("kernel_shape is missing");
   PLIMSOLL_TRY(const WindowAttributes window,
@@ -71,13 +58,12 @@ Status qlinear_average_pool(OperatorCall& call) {
                                       {"pads", window.pads},
                                       {"ceil_mode", std::int64_t{window.ceil_mode}},
                                       {"count_include_pad", call.integer("count_include_pad", 0)}});
-  call.out(0, rounded(call, y, 3));
-  return {};
+  return call.done(rounded(call, y, 3));
 }
 
 // Before operator set 13 it is over all axes from `axis` on.
 Status qlinear_softmax(OperatorCall& call) {
-  PLIMSOLL_RETURN_IF_ERROR(need(call, {0, 1, 3}));
+  PLIMSOLL_RETURN_IF_ERROR(call.need({0, 1, 3}));
   const bool flat = call.integer("opset", 13) < 13;
   const Var x = real_number(call, 0);
   if (call.builder().error()) return {};
@@ -86,8 +72,7 @@ Status qlinear_softmax(OperatorCall& call) {
   const Var rows =
       flat ? reshape_to(x, {x.shape().elements(0, axis), x.shape().elements(axis, x.rank())}) : x;
   const Var y = call.builder().call1("softmax", {rows}, {{"axis", std::int64_t{flat ? 1 : axis}}});
-  call.out(0, rounded(call, reshape_to(y, shape), 3));
-  return {};
+  return call.done(rounded(call, reshape_to(y, shape), 3));
 }
 
 // The result's scale and zero point come first, then three inputs for each part.
@@ -97,16 +82,15 @@ Status qlinear_concat(OperatorCall& call) {
   PLIMSOLL_TRY(const int axis, normal_axis_of(call.integer("axis", 0), call.rank(2)));
   std::vector<Var> parts;
   for (int i = 2; i < call.inputs(); i += 3) {
-    PLIMSOLL_RETURN_IF_ERROR(need(call, {i, i + 1, i + 2}));
+    PLIMSOLL_RETURN_IF_ERROR(call.need({i, i + 1, i + 2}));
     parts.push_back(real_number(call, i));
   }
-  PLIMSOLL_RETURN_IF_ERROR(need(call, {0, 1}));
-  call.out(0, rounded(call, concat_all(parts, axis), 0));
-  return {};
+  PLIMSOLL_RETURN_IF_ERROR(call.need({0, 1}));
+  return call.done(rounded(call, concat_all(parts, axis), 0));
 }
 
 Status qgemm(OperatorCall& call) {
-  PLIMSOLL_RETURN_IF_ERROR(need(call, {0, 1, 2, 3, 4, 5}));
+  PLIMSOLL_RETURN_IF_ERROR(call.need({0, 1, 2, 3, 4, 5}));
   if (call.rank(0) != 2 || call.rank(3) != 2) return bad_input("its factors are not of rank 2");
   const Var a = centred(call.in(0), call.in(2));
   const Var b = centred(call.in(3), call.in(5));
@@ -116,8 +100,7 @@ Status qgemm(OperatorCall& call) {
   const Var scale = cast_to(call.in(1), DType::kF64) * cast_to(call.in(4), DType::kF64);
   if (call.has(6)) y = y + cast_to(call.in(6), DType::kF64);
   y = y * scale * call.real("alpha", 1);
-  call.out(0, call.has(7) ? rounded(call, y, 7) : cast_to(y, DType::kF32));
-  return {};
+  return call.done(call.has(7) ? rounded(call, y, 7) : cast_to(y, DType::kF32));
 }
 
 // a[uint8] times b[int8 or uint8], each with its scale, as real numbers.
@@ -132,20 +115,18 @@ Var scaled_product(OperatorCall& call, Var a, Var a_scale, int b, int b_scale, i
 }
 
 Status matmul_integer_to_float(OperatorCall& call) {
-  PLIMSOLL_RETURN_IF_ERROR(need(call, {0, 1, 2, 3}));
+  PLIMSOLL_RETURN_IF_ERROR(call.need({0, 1, 2, 3}));
   if (call.rank(0) < 2 || call.rank(1) < 2) return bad_input("its factors are not of rank 2");
   const Var a = centred(call.in(0), per_row(call.maybe(4), call.rank(0)));
-  call.out(0, scaled_product(call, a, per_row(call.in(2), call.rank(0)), 1, 3, 5, 6));
-  return {};
+  return call.done(scaled_product(call, a, per_row(call.in(2), call.rank(0)), 1, 3, 5, 6));
 }
 
 // The first factor is quantised to a byte by its own extent, as DynamicQuantizeLinear does.
 Status dynamic_quantize_matmul(OperatorCall& call) {
-  PLIMSOLL_RETURN_IF_ERROR(need(call, {0, 1, 2}));
+  PLIMSOLL_RETURN_IF_ERROR(call.need({0, 1, 2}));
   if (call.rank(0) < 2 || call.rank(1) < 2) return bad_input("its factors are not of rank 2");
   const ByteQuantized a = quantized_to_bytes(call.in(0));
-  call.out(0, scaled_product(call, centred(a.numbers, a.zero), a.scale, 1, 2, 3, 4));
-  return {};
+  return call.done(scaled_product(call, centred(a.numbers, a.zero), a.scale, 1, 2, 3, 4));
 }
 
 // Weights of 4 or 8 bits in blocks along K: [N, blocks, bytes], the low half of a byte first. A
@@ -192,7 +173,7 @@ Result<Blocks> blocks_of(OperatorCall& call) {
 }
 
 Status matmul_nbits(OperatorCall& call) {
-  PLIMSOLL_RETURN_IF_ERROR(need(call, {0, 1, 2}));
+  PLIMSOLL_RETURN_IF_ERROR(call.need({0, 1, 2}));
   PLIMSOLL_TRY(const Blocks b, blocks_of(call));
   const DType dtype = call.dtype(0);
   const Var packed = reshape_to(call.in(1), {b.n, b.count(), b.size / b.per_byte()});
@@ -211,42 +192,29 @@ Status matmul_nbits(OperatorCall& call) {
   w = slice_axis(reshape_to(w * scale, {b.n, b.count() * b.size}), 1, 0, b.k);
   std::vector<Var> inputs{call.in(0), w};
   if (call.has(5)) inputs.push_back(call.in(5));
-  call.out(0, call.builder().call1("linear", inputs, {{"trans_w", std::int64_t{1}}}));
-  return {};
+  return call.done(call.builder().call1("linear", inputs, {{"trans_w", std::int64_t{1}}}));
 }
 
 }  // namespace
 
 std::vector<Operator> contrib_quantized_operators() {
-  return {
-      {"QLinearAdd", qlinear_binary, {}, "add", true, kContribQuantized},
-      {"QLinearMul", qlinear_binary, {}, "mul", true, kContribQuantized},
-      {"QLinearSigmoid", qlinear_sigmoid, {}, {}, true, kContribQuantized},
-      {"QLinearLeakyRelu", qlinear_leaky_relu, "alpha", {}, true, kContribQuantized},
-      {"QLinearGlobalAveragePool",
-       qlinear_global_average_pool,
-       "channels_last",
-       {},
-       true,
-       kContribQuantized},
-      {"QLinearAveragePool",
-       qlinear_average_pool,
-       "auto_pad ceil_mode channels_last count_include_pad kernel_shape pads strides",
-       {},
-       true,
-       kContribQuantized},
-      {"QLinearSoftmax", qlinear_softmax, "axis opset", {}, true, kContribQuantized},
-      {"QLinearConcat", qlinear_concat, "axis", {}, true, kContribQuantized},
-      {"QGemm", qgemm, "alpha transA transB", {}, true, kContribQuantized},
-      {"MatMulIntegerToFloat", matmul_integer_to_float, {}, {}, true, kContribQuantized},
-      {"DynamicQuantizeMatMul", dynamic_quantize_matmul, {}, {}, true, kContribQuantized},
-      {"MatMulNBits",
-       matmul_nbits,
-       "K N accuracy_level bits block_size",
-       {},
-       true,
-       kContribQuantized},
-  };
+  return in_domain(
+      "com.microsoft",
+      {
+          {"QLinearAdd", qlinear_binary, {}, "add"},
+          {"QLinearMul", qlinear_binary, {}, "mul"},
+          {"QLinearSigmoid", qlinear_sigmoid},
+          {"QLinearLeakyRelu", qlinear_leaky_relu, "alpha"},
+          {"QLinearGlobalAveragePool", qlinear_global_average_pool, "channels_last"},
+          {"QLinearAveragePool", qlinear_average_pool,
+           "auto_pad ceil_mode channels_last count_include_pad kernel_shape pads strides"},
+          {"QLinearSoftmax", qlinear_softmax, "axis opset"},
+          {"QLinearConcat", qlinear_concat, "axis"},
+          {"QGemm", qgemm, "alpha transA transB"},
+          {"MatMulIntegerToFloat", matmul_integer_to_float},
+          {"DynamicQuantizeMatMul", dynamic_quantize_matmul},
+          {"MatMulNBits", matmul_nbits, "K N accuracy_level bits block_size"},
+      });
 }
 
 }  // namespace plimsoll::model::onnx

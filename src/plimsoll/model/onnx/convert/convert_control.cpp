@@ -144,8 +144,7 @@ Status scan(OperatorCall& call) {
       if (rounds == 0) return bad_input("scans over nothing");
       const Var part = select(x, axis, backwards[place] != 0 ? rounds - 1 - i : i);
       if (call.builder().error()) return {};
-      inputs.push_back(
-          call.importer().add({"slice", part.type(), part, nullptr, nullptr, nullptr}));
+      inputs.push_back(call.importer().add({.name = "slice", .type = part.type(), .var = part}));
     }
     PLIMSOLL_TRY(const auto made, call.importer().inline_graph(*body, inputs, call.scope()));
     for (std::size_t k = 0; k < carried.size(); ++k) carried[k] = made[k];

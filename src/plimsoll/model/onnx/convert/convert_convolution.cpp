@@ -22,14 +22,7 @@ Result<ir::Ints> kernel_of(OperatorCall& call) {
 Status conv(OperatorCall& call) {
   PLIMSOLL_TRY(const ir::Ints kernel, kernel_of(call));
   PLIMSOLL_TRY(const WindowAttributes window, window_attributes(call, call.shape(0), kernel));
-  std::vector<Var> inputs{call.in(0), call.in(1)};
-  if (call.has(2)) inputs.push_back(call.in(2));
-  call.out(0, call.builder().call1("conv", inputs,
-                                   {{"strides", window.strides},
-                                    {"pads", window.pads},
-                                    {"dilations", window.dilations},
-                                    {"group", call.integer("group", 1)}}));
-  return {};
+  return call.done(convolved(call, window));
 }
 
 // What output_shape or auto_pad asks for: pads, and output_padding where they would have to be
@@ -72,13 +65,9 @@ Status conv_transpose(OperatorCall& call) {
   PLIMSOLL_RETURN_IF_ERROR(fit_output(call, window, output_padding));
   std::vector<Var> inputs{call.in(0), call.in(1)};
   if (call.has(2)) inputs.push_back(call.in(2));
-  call.out(0, call.builder().call1("conv_transpose", inputs,
-                                   {{"strides", window.strides},
-                                    {"pads", window.pads},
-                                    {"dilations", window.dilations},
-                                    {"group", call.integer("group", 1)},
-                                    {"output_padding", output_padding}}));
-  return {};
+  ir::Attributes how = convolution_attributes(window, call.integer("group", 1));
+  how.set("output_padding", output_padding);
+  return call.done(call.builder().call1("conv_transpose", inputs, how));
 }
 
 // Blocks [N, C·taps, places] added up where they lie in the image: a transposed convolution whose
@@ -118,13 +107,10 @@ Status col2im(OperatorCall& call) {
   kernel.insert(kernel.begin(), {wide, 1});
   PLIMSOLL_TRY(const ir::Shape kernel_shape, ir::Shape::make(kernel));
   const Var weight = call.constant(Array::of_reals(kernel_shape, std::move(single), call.dtype(0)));
-  call.out(0, call.builder().call1("conv_transpose", {reshape_to(call.in(0), shape), weight},
-                                   {{"strides", window.strides},
-                                    {"pads", window.pads},
-                                    {"dilations", window.dilations},
-                                    {"group", wide / taps},
-                                    {"output_padding", output_padding}}));
-  return {};
+  ir::Attributes how = convolution_attributes(window, wide / taps);
+  how.set("output_padding", output_padding);
+  return call.done(
+      call.builder().call1("conv_transpose", {reshape_to(call.in(0), shape), weight}, how));
 }
 
 // A depthwise convolution that looks back only; what it needs of earlier calls is its state.

@@ -12,8 +12,7 @@ namespace {
 using ir::DType;
 
 Status unary(OperatorCall& call) {
-  call.out(0, call.builder().call1(call.target(), {call.in(0)}));
-  return {};
+  return call.done(call.builder().call1(call.target(), {call.in(0)}));
 }
 
 // Before operator set 7 the second operand was placed by `axis` when `broadcast` was set.
@@ -37,32 +36,28 @@ Var second_operand(OperatorCall& call) {
 
 Status binary(OperatorCall& call) {
   const Var a = call.in(0);
-  call.out(0, call.builder().call1(call.target(), {a, second_operand(call)}));
-  return {};
+  return call.done(call.builder().call1(call.target(), {a, second_operand(call)}));
 }
 
 // Integer division by zero would stop the program when folded.
-Status divide(OperatorCall& call) {
+Status refuse_zero_divisor(OperatorCall& call) {
   const Array* divisor = call.known(1);
-  if (divisor != nullptr && !divisor->is_real()) {
-    for (const std::int64_t value : divisor->integers) {
-      if (value == 0) return bad_input("divides integers by zero");
-    }
-  }
+  if (divisor != nullptr && !divisor->is_real() &&
+      std::ranges::find(divisor->integers, 0) != divisor->integers.end())
+    return bad_input("divides integers by zero");
+  return {};
+}
+
+Status divide(OperatorCall& call) {
+  PLIMSOLL_RETURN_IF_ERROR(refuse_zero_divisor(call));
   return binary(call);
 }
 
 // fmod = 0 has the sign of the divisor, fmod = 1 that of the dividend.
 Status mod(OperatorCall& call) {
-  const Array* divisor = call.known(1);
-  if (divisor != nullptr && !divisor->is_real()) {
-    for (const std::int64_t value : divisor->integers) {
-      if (value == 0) return bad_input("divides integers by zero");
-    }
-  }
-  call.out(0, call.builder().call1("mod", {call.in(0), call.in(1)},
-                                   {{"fmod", call.integer("fmod", 0)}}));
-  return {};
+  PLIMSOLL_RETURN_IF_ERROR(refuse_zero_divisor(call));
+  return call.done(
+      call.builder().call1("mod", {call.in(0), call.in(1)}, {{"fmod", call.integer("fmod", 0)}}));
 }
 
 Status power(OperatorCall& call) {
@@ -80,16 +75,13 @@ Status power(OperatorCall& call) {
     if (value == 0.5) y = builder.call1("sqrt", {a});
     if (value == -0.5) y = builder.call1("rsqrt", {a});
     if (value == -1) y = builder.call1("reciprocal", {a});
-    if (y) {
-      call.out(0, y);
-      return {};
-    }
+    if (y) return call.done(y);
   }
   const Var b = second_operand(call);
   // The result has the base's type; integers are raised as doubles.
   const DType working = real ? a.dtype() : DType::kF64;
-  call.out(0, cast_to(builder.call1("pow", {cast_to(a, working), cast_to(b, working)}), a.dtype()));
-  return {};
+  return call.done(
+      cast_to(builder.call1("pow", {cast_to(a, working), cast_to(b, working)}), a.dtype()));
 }
 
 Status many(OperatorCall& call) {
@@ -98,23 +90,20 @@ Status many(OperatorCall& call) {
   for (int i = 1; i < call.inputs(); ++i)
     sum = call.builder().call1(call.target(), {sum, call.in(i)});
   if (call.inputs() == 1) sum = call.builder().call1("identity", {sum});
-  call.out(0, sum);
-  return {};
+  return call.done(sum);
 }
 
 Status mean(OperatorCall& call) {
   if (call.inputs() == 0 || !call.has(0)) return bad_input("has no inputs");
   Var sum = call.in(0);
   for (int i = 1; i < call.inputs(); ++i) sum = sum + call.in(i);
-  call.out(0, sum / static_cast<double>(call.inputs()));
-  return {};
+  return call.done(sum / static_cast<double>(call.inputs()));
 }
 
 Status bit_shift(OperatorCall& call) {
   const bool right = call.text("direction", "LEFT") == "RIGHT";
-  call.out(0, call.builder().call1("bit_shift", {call.in(0), call.in(1)},
-                                   {{"direction", std::string(right ? "right" : "left")}}));
-  return {};
+  return call.done(call.builder().call1("bit_shift", {call.in(0), call.in(1)},
+                                        {{"direction", std::string(right ? "right" : "left")}}));
 }
 
 Status shrink(OperatorCall& call) {
@@ -123,31 +112,26 @@ Status shrink(OperatorCall& call) {
   Builder& builder = call.builder();
   const Var x = call.in(0);
   if (ir::is_float(x.dtype())) {
-    call.out(0, builder.call1("shrink", {x}, {{"lambd", lambd}, {"bias", bias}}));
-    return {};
+    return call.done(builder.call1("shrink", {x}, {{"lambd", lambd}, {"bias", bias}}));
   }
   const Var real = cast_to(x, DType::kF64);
-  call.out(0,
-           cast_to(builder.call1("shrink", {real}, {{"lambd", lambd}, {"bias", bias}}), x.dtype()));
-  return {};
+  return call.done(
+      cast_to(builder.call1("shrink", {real}, {{"lambd", lambd}, {"bias", bias}}), x.dtype()));
+}
+
+Var swished(OperatorCall& call) {
+  const double alpha = call.real("alpha", 1);
+  const Var x = call.in(0);
+  return alpha == 1 ? unary_call("silu", x) : x * unary_call("sigmoid", x * alpha);
 }
 
 Status swish(OperatorCall& call) {
-  const double alpha = call.real("alpha", 1);
-  const Var x = call.in(0);
-  Builder& builder = call.builder();
-  call.out(0, alpha == 1 ? builder.call1("silu", {x}) : x * builder.call1("sigmoid", {x * alpha}));
-  return {};
+  return call.done(swished(call));
 }
 
 Status swiglu(OperatorCall& call) {
-  const double alpha = call.real("alpha", 1);
-  const Var x = call.in(0);
-  Builder& builder = call.builder();
-  const Var gate =
-      alpha == 1 ? builder.call1("silu", {x}) : x * builder.call1("sigmoid", {x * alpha});
-  call.out(0, gate * call.in(1));
-  return {};
+  const Var gate = swished(call);
+  return call.done(gate * call.in(1));
 }
 
 Status prelu(OperatorCall& call) {
@@ -161,8 +145,7 @@ Status prelu(OperatorCall& call) {
   }
   const Var zero = ops::number(x, 0);
   const Var negative = builder.call1("minimum", {x, zero});
-  call.out(0, builder.call1("maximum", {x, zero}) + negative * slope);
-  return {};
+  return call.done(builder.call1("maximum", {x, zero}) + negative * slope);
 }
 
 Status clip(OperatorCall& call) {
@@ -181,15 +164,13 @@ Status clip(OperatorCall& call) {
   if (all_known && ir::is_float(x.dtype())) {
     if (low != nullptr && low->elements() == 1) bounds.set("min", low->number(0));
     if (high != nullptr && high->elements() == 1) bounds.set("max", high->number(0));
-    call.out(0, builder.call1("clip", {x}, bounds));
-    return {};
+    return call.done(builder.call1("clip", {x}, bounds));
   }
   Var y = x;
   if (!attributes && call.has(1)) y = builder.call1("maximum", {y, call.in(1)});
   if (!attributes && call.has(2)) y = builder.call1("minimum", {y, call.in(2)});
   if (y.id() == x.id()) y = builder.call1("identity", {x});
-  call.out(0, y);
-  return {};
+  return call.done(y);
 }
 
 // relu, abs, neg and sign of integers: the float operators' meaning in comparisons.
@@ -224,8 +205,7 @@ Status is_inf(OperatorCall& call) {
   const Var zero = ops::number(x, 0);
   if (!positive) y = builder.call1("logical_and", {y, builder.call1("less", {x, zero})});
   if (!negative) y = builder.call1("logical_and", {y, builder.call1("greater", {x, zero})});
-  call.out(0, y);
-  return {};
+  return call.done(y);
 }
 
 // To fp8 what is too large becomes the largest number, unless the file says otherwise.
@@ -239,34 +219,25 @@ Var saturating_cast(OperatorCall& call, DType to) {
 
 Status convert_cast(OperatorCall& call) {
   PLIMSOLL_TRY(const DType to, call.attribute_dtype("to", ElementType::kUndefined));
-  if (call.dtype(0) == to) {
-    call.out_alias(0, call.input(0));
-    return {};
-  }
-  call.out(0, saturating_cast(call, to));
-  return {};
+  if (call.dtype(0) == to) return call.done(call.input(0));
+  return call.done(saturating_cast(call, to));
 }
 
 Status cast_like(OperatorCall& call) {
   if (!call.has(1)) return bad_input("its second input is missing");
-  if (call.dtype(0) == call.dtype(1)) {
-    call.out_alias(0, call.input(0));
-    return {};
-  }
-  call.out(0, saturating_cast(call, call.dtype(1)));
-  return {};
+  if (call.dtype(0) == call.dtype(1)) return call.done(call.input(0));
+  return call.done(saturating_cast(call, call.dtype(1)));
 }
 
 Status bit_cast(OperatorCall& call) {
   PLIMSOLL_TRY(const ir::DType to, call.attribute_dtype("to", ElementType::kUndefined));
-  call.out(0, call.builder().call1("bit_cast", {call.in(0)}, {{"to", std::string(ir::name(to))}}));
-  return {};
+  return call.done(
+      call.builder().call1("bit_cast", {call.in(0)}, {{"to", std::string(ir::name(to))}}));
 }
 
 Status identity(OperatorCall& call) {
   if (!call.has(0)) return bad_input("its input is missing");
-  call.out_alias(0, call.input(0));
-  return {};
+  return call.done(call.input(0));
 }
 
 Status dropout(OperatorCall& call) {

@@ -78,8 +78,7 @@ Status det(OperatorCall& call) {
     }
     product = product ? product * factor : factor;
   }
-  call.out(0, reshape_to(product, ir::Ints(call.shape(0).begin(), call.shape(0).end() - 2)));
-  return {};
+  return call.done(reshape_to(product, ir::Ints(call.shape(0).begin(), call.shape(0).end() - 2)));
 }
 
 // [A | 1] is turned into [1 | A⁻¹], the rows of the result growing as those of A go.
@@ -104,8 +103,7 @@ Status inverse(OperatorCall& call) {
     const Var row = slice_axis(pivot, 2, 1, pivot.dim(2));
     done = done ? concat_all({cleared(done, pivot), row}, 1) : row;
   }
-  call.out(0, reshape_to(done, dims_of(call.shape(0))));
-  return {};
+  return call.done(reshape_to(done, dims_of(call.shape(0))));
 }
 
 }  // namespace

@@ -15,18 +15,16 @@ Status gather(OperatorCall& call) {
   PLIMSOLL_TRY(const int axis, normal_axis_of(call.integer("axis", 0), call.rank(0)));
   if (!call.has(1)) return bad_input("indices (input 1) are missing");
   PLIMSOLL_RETURN_IF_ERROR(check_indices(call.known(1), call.shape(0)[axis]));
-  call.out(
-      0, call.builder().call1("gather", {call.in(0), call.in(1)}, {{"axis", std::int64_t{axis}}}));
-  return {};
+  return call.done(
+      call.builder().call1("gather", {call.in(0), call.in(1)}, {{"axis", std::int64_t{axis}}}));
 }
 
 Status gather_elements(OperatorCall& call) {
   PLIMSOLL_TRY(const int axis, normal_axis_of(call.integer("axis", 0), call.rank(0)));
   if (!call.has(1)) return bad_input("indices (input 1) are missing");
   PLIMSOLL_RETURN_IF_ERROR(check_indices(call.known(1), call.shape(0)[axis]));
-  call.out(0, call.builder().call1("gather_elements", {call.in(0), call.in(1)},
-                                   {{"axis", std::int64_t{axis}}}));
-  return {};
+  return call.done(call.builder().call1("gather_elements", {call.in(0), call.in(1)},
+                                        {{"axis", std::int64_t{axis}}}));
 }
 
 // Known index tuples (the last axis) must lie inside the axes they address.
@@ -51,27 +49,24 @@ Status gather_nd(OperatorCall& call) {
   if (batch_dims < 0 || batch_dims >= call.rank(0))
     return bad_input("batch_dims {} makes no sense", batch_dims);
   PLIMSOLL_RETURN_IF_ERROR(check_tuples(call.known(1), call.shape(0), batch_dims));
-  call.out(
-      0, call.builder().call1("gather_nd", {call.in(0), call.in(1)}, {{"batch_dims", batch_dims}}));
-  return {};
+  return call.done(
+      call.builder().call1("gather_nd", {call.in(0), call.in(1)}, {{"batch_dims", batch_dims}}));
 }
 
 Status scatter_elements(OperatorCall& call) {
   PLIMSOLL_TRY(const int axis, normal_axis_of(call.integer("axis", 0), call.rank(0)));
   if (!call.has(1)) return bad_input("indices (input 1) are missing");
   PLIMSOLL_RETURN_IF_ERROR(check_indices(call.known(1), call.shape(0)[axis]));
-  call.out(0, call.builder().call1(
-                  "scatter_elements", {call.in(0), call.in(1), call.in(2)},
-                  {{"axis", std::int64_t{axis}}, {"reduction", call.text("reduction", "none")}}));
-  return {};
+  return call.done(call.builder().call1(
+      "scatter_elements", {call.in(0), call.in(1), call.in(2)},
+      {{"axis", std::int64_t{axis}}, {"reduction", call.text("reduction", "none")}}));
 }
 
 Status scatter_nd(OperatorCall& call) {
   if (!call.has(1)) return bad_input("indices (input 1) are missing");
   PLIMSOLL_RETURN_IF_ERROR(check_tuples(call.known(1), call.shape(0), 0));
-  call.out(0, call.builder().call1("scatter_nd", {call.in(0), call.in(1), call.in(2)},
-                                   {{"reduction", call.text("reduction", "none")}}));
-  return {};
+  return call.done(call.builder().call1("scatter_nd", {call.in(0), call.in(1), call.in(2)},
+                                        {{"reduction", call.text("reduction", "none")}}));
 }
 
 Status compress(OperatorCall& call) {
@@ -91,8 +86,7 @@ Status compress(OperatorCall& call) {
   }
   const ir::Shape shape{static_cast<std::int64_t>(kept.size())};
   const Var indices = call.constant(Array::of_integers(shape, std::move(kept)));
-  call.out(0, call.builder().call1("gather", {x, indices}, {{"axis", std::int64_t{axis}}}));
-  return {};
+  return call.done(call.builder().call1("gather", {x, indices}, {{"axis", std::int64_t{axis}}}));
 }
 
 Status non_zero(OperatorCall& call) {
@@ -113,8 +107,7 @@ Status non_zero(OperatorCall& call) {
   ir::Ints flat;
   for (const ir::Ints& row : places) flat.insert(flat.end(), row.begin(), row.end());
   const ir::Shape shape{rank, static_cast<std::int64_t>(places.front().size())};
-  call.out_known(0, Array::of_integers(shape, std::move(flat)));
-  return {};
+  return call.done(Array::of_integers(shape, std::move(flat)));
 }
 
 // The slices of an array along an axis (or its elements), compared as lists of numbers.
@@ -179,9 +172,8 @@ Status unique(OperatorCall& call) {
   call.out_known(3, list(counts));
   Var flat = call.in(0);
   if (!axis) flat = reshape_to(flat, {x->elements()});
-  call.out(0, call.builder().call1("gather", {flat, call.constant(list(first))},
-                                   {{"axis", std::int64_t{slices.axis}}}));
-  return {};
+  return call.done(call.builder().call1("gather", {flat, call.constant(list(first))},
+                                        {{"axis", std::int64_t{slices.axis}}}));
 }
 
 Status top_k(OperatorCall& call) {
@@ -199,11 +191,10 @@ Status top_k(OperatorCall& call) {
 
 Status cumulative_sum(OperatorCall& call) {
   PLIMSOLL_TRY(const std::int64_t axis, call.known_integer(1, "axis", 0));
-  call.out(0, call.builder().call1("cumsum", {call.in(0)},
-                                   {{"axis", axis},
-                                    {"exclusive", call.integer("exclusive", 0)},
-                                    {"reverse", call.integer("reverse", 0)}}));
-  return {};
+  return call.done(call.builder().call1("cumsum", {call.in(0)},
+                                        {{"axis", axis},
+                                         {"exclusive", call.integer("exclusive", 0)},
+                                         {"reverse", call.integer("reverse", 0)}}));
 }
 
 // Shifted by `by` along the axis, with ones where nothing comes from; negative: towards the front.
@@ -225,8 +216,7 @@ Status cumulative_product(OperatorCall& call) {
   for (std::int64_t shift = 1; shift < x.dim(axis) && !call.builder().error(); shift *= 2) {
     x = x * shifted_with_ones(x, axis, way * shift);
   }
-  call.out(0, x);
-  return {};
+  return call.done(x);
 }
 
 // The update takes the place of elements from write_indices[b] on, or around the end when circular.
@@ -239,10 +229,7 @@ Status tensor_scatter(OperatorCall& call) {
     return bad_input("axis {} or mode '{}' makes no sense", axis, mode);
   Builder& builder = call.builder();
   const Var update = call.in(1);
-  Var place = builder.call1("iota", {},
-                            {{"shape", dims_of(update.shape())},
-                             {"dtype", std::string("int64")},
-                             {"axis", std::int64_t{axis}}});
+  Var place = counted(builder, dims_of(update.shape()), axis);
   if (call.has(2)) {
     if (call.shape(2) != ir::Shape{update.dim(0)})
       return bad_input("write_indices do not fit the batch");
@@ -253,9 +240,8 @@ Status tensor_scatter(OperatorCall& call) {
   if (mode == "circular")
     place =
         builder.call1("mod", {place, ops::number(place, static_cast<double>(call.shape(0)[axis]))});
-  call.out(0, builder.call1("scatter_elements", {call.in(0), place, update},
-                            {{"axis", std::int64_t{axis}}}));
-  return {};
+  return call.done(builder.call1("scatter_elements", {call.in(0), place, update},
+                                 {{"axis", std::int64_t{axis}}}));
 }
 
 // Element t of a sequence of length n comes from n - 1 - t while t < n, from t after that.
@@ -269,13 +255,11 @@ Status reverse_sequence(OperatorCall& call) {
   ir::Ints along_batch(static_cast<std::size_t>(shape.rank()), 1);
   along_batch[static_cast<std::size_t>(batch)] = shape[batch];
   const Var lengths = reshape_to(cast_to(call.in(1), DType::kI64), along_batch);
-  const Var t = builder.call1(
-      "iota", {},
-      {{"shape", dims_of(shape)}, {"dtype", std::string("int64")}, {"axis", std::int64_t{time}}});
+  const Var t = counted(builder, dims_of(shape), time);
   const Var back = (lengths - t) - ops::number(t, 1);
   const Var from = builder.call1("where", {builder.call1("less", {t, lengths}), back, t});
-  call.out(0, builder.call1("gather_elements", {call.in(0), from}, {{"axis", std::int64_t{time}}}));
-  return {};
+  return call.done(
+      builder.call1("gather_elements", {call.in(0), from}, {{"axis", std::int64_t{time}}}));
 }
 
 Status no_suppression(OperatorCall&) {

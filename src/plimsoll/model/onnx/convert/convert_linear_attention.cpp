@@ -68,9 +68,7 @@ Var step(const Steps& s, std::int64_t t, Var& state) {
 }
 
 Result<Steps> steps_of(OperatorCall& call) {
-  for (int i = 0; i < 3; ++i) {
-    if (!call.has(i)) return bad_input("input {} is missing", i);
-  }
+  PLIMSOLL_RETURN_IF_ERROR(call.need({0, 1, 2}));
   Steps s;
   PLIMSOLL_TRY(s.rule, rule_of(call.text("update_rule", "gated_delta")));
   if (s.rule.gated != call.has(4) || s.rule.delta != call.has(5))

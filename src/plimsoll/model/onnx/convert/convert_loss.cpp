@@ -51,8 +51,7 @@ Result<Var> negative_log_likelihood(OperatorCall& call, Var log_probabilities, i
 
 Status nll_loss(OperatorCall& call) {
   PLIMSOLL_TRY(const Var loss, negative_log_likelihood(call, call.in(0), 1));
-  call.out(0, loss);
-  return {};
+  return call.done(loss);
 }
 
 Status softmax_cross_entropy_loss(OperatorCall& call) {
@@ -62,9 +61,8 @@ Status softmax_cross_entropy_loss(OperatorCall& call) {
   if (!call.has(2) && call.text("reduction", "mean") == "mean" && x.rank() == 2 && call.has(1) &&
       call.rank(1) == 1 && !call.has_attribute("ignore_index") && !call.wants(1)) {
     // -1 is no label, so nothing is left out.
-    call.out(0, builder.call1("cross_entropy", {x, cast_to(call.in(1), DType::kI64)},
-                              {{"ignore_index", std::int64_t{-1}}}));
-    return {};
+    return call.done(builder.call1("cross_entropy", {x, cast_to(call.in(1), DType::kI64)},
+                                   {{"ignore_index", std::int64_t{-1}}}));
   }
   const Var log_probabilities = builder.call1("log_softmax", {x}, {{"axis", std::int64_t{1}}});
   PLIMSOLL_TRY(const Var loss, negative_log_likelihood(call, log_probabilities, 1));

@@ -87,14 +87,12 @@ Status shape_of(OperatorCall& call) {
   const std::int64_t end = std::max(start, place(call.integer("end", rank)));
   ir::Ints part(dims.begin() + start, dims.begin() + end);
   const ir::Shape shape = list_shape(part.size());
-  call.out_known(0, Array::of_integers(shape, std::move(part)));
-  return {};
+  return call.done(Array::of_integers(shape, std::move(part)));
 }
 
 Status size_of(OperatorCall& call) {
   if (!call.has(0)) return bad_input("its input is missing");
-  call.out_known(0, Array::of_integers({}, {call.shape(0).elements()}));
-  return {};
+  return call.done(Array::of_integers({}, {call.shape(0).elements()}));
 }
 
 Status range_of(OperatorCall& call) {
@@ -122,8 +120,7 @@ Status range_of(OperatorCall& call) {
     }
   }
   out.round();
-  call.out_known(0, std::move(out));
-  return {};
+  return call.done(std::move(out));
 }
 
 Status eye_like(OperatorCall& call) {
@@ -140,11 +137,10 @@ Status eye_like(OperatorCall& call) {
         "iota", {},
         {{"shape", shape}, {"dtype", std::string("int64")}, {"axis", axis}, {"start", start}});
   };
-  call.out(0, cast_to(builder.call1("equal",
-                                    {index(0, std::clamp<std::int64_t>(k, -(1LL << 40), 1LL << 40)),
-                                     index(1, 0)}),
-                      dtype));
-  return {};
+  return call.done(cast_to(
+      builder.call1("equal",
+                    {index(0, std::clamp<std::int64_t>(k, -(1LL << 40), 1LL << 40)), index(1, 0)}),
+      dtype));
 }
 
 Status one_hot(OperatorCall& call) {
@@ -172,16 +168,14 @@ Status one_hot(OperatorCall& call) {
     ir::Attributes filled = attributes;
     filled.set("off", values->number(0));
     filled.set("on", values->number(1));
-    call.out(0, builder.call1("one_hot", {indices}, filled));
-    return {};
+    return call.done(builder.call1("one_hot", {indices}, filled));
   }
   if (call.shape(2) != ir::Shape{2}) return bad_input("values are to be two numbers");
   ir::Attributes mask = attributes;
   mask.set("dtype", std::string("int32"));
   const Var hot = cast_to(builder.call1("one_hot", {indices}, mask), DType::kBool);
   const Var pair = call.in(2);
-  call.out(0, builder.call1("where", {hot, select(pair, 0, 1), select(pair, 0, 0)}));
-  return {};
+  return call.done(builder.call1("where", {hot, select(pair, 0, 1), select(pair, 0, 0)}));
 }
 
 Status no_random(OperatorCall&) {

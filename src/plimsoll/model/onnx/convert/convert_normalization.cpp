@@ -41,9 +41,7 @@ Status train_batch_norm(OperatorCall& call, Var x, Var gamma, Var beta, double e
 }
 
 Status batch_normalization(OperatorCall& call) {
-  for (int i = 0; i < 5; ++i) {
-    if (!call.has(i)) return bad_input("input {} is missing", i);
-  }
+  PLIMSOLL_RETURN_IF_ERROR(call.need({0, 1, 2, 3, 4}));
   if (call.version() < 9 && call.integer("spatial", 1) == 0)
     return bad_input("spatial = 0 is not supported");
   const double epsilon = call.real("epsilon", 1e-5F);
@@ -66,16 +64,14 @@ Status batch_normalization(OperatorCall& call) {
   };
   const Var y = call.builder().call1(
       "batch_norm_inference", {x, gamma, beta, statistic(3), statistic(4)}, {{"epsilon", epsilon}});
-  call.out(0, cast_to(y, call.dtype(0)));
-  return {};
+  return call.done(cast_to(y, call.dtype(0)));
 }
 
 Status instance_normalization(OperatorCall& call) {
   if (!call.has(0) || call.rank(0) < 2) return bad_input("its input has no channels");
-  call.out(0, call.builder().call1(
-                  "group_norm", {call.in(0), call.in(1), call.in(2)},
-                  {{"groups", call.shape(0)[1]}, {"epsilon", call.real("epsilon", 1e-5F)}}));
-  return {};
+  return call.done(call.builder().call1(
+      "group_norm", {call.in(0), call.in(1), call.in(2)},
+      {{"groups", call.shape(0)[1]}, {"epsilon", call.real("epsilon", 1e-5F)}}));
 }
 
 Status group_normalization(OperatorCall& call) {
@@ -90,10 +86,9 @@ Status group_normalization(OperatorCall& call) {
     return reshape_to(expand_to(reshape_to(v, {groups, 1}), {groups, channels / groups}),
                       {channels});
   };
-  call.out(0, call.builder().call1("group_norm",
-                                   {call.in(0), per_channel(call.in(1)), per_channel(call.in(2))},
-                                   {{"groups", groups}, {"epsilon", call.real("epsilon", 1e-5F)}}));
-  return {};
+  return call.done(call.builder().call1(
+      "group_norm", {call.in(0), per_channel(call.in(1)), per_channel(call.in(2))},
+      {{"groups", groups}, {"epsilon", call.real("epsilon", 1e-5F)}}));
 }
 
 // Scale and bias may be smaller than the normalised axes and broadcast.
@@ -129,8 +124,7 @@ Status rms_normalization(OperatorCall& call) {
   const auto made =
       call.builder().call("rms_norm", {call.in(0), fitted(call.in(1), call.shape(0), axis)},
                           {{"axis", std::int64_t{axis}}, {"epsilon", call.real("epsilon", 1e-5F)}});
-  call.out(0, made[0]);
-  return {};
+  return call.done(made[0]);
 }
 
 Status lp_normalization(OperatorCall& call) {
@@ -145,8 +139,7 @@ Status lp_normalization(OperatorCall& call) {
   Builder& builder = call.builder();
   const Var zero = ops::number(norm, 0);
   norm = builder.call1("where", {builder.call1("equal", {norm, zero}), ops::number(norm, 1), norm});
-  call.out(0, x / norm);
-  return {};
+  return call.done(x / norm);
 }
 
 Status mean_variance_normalization(OperatorCall& call) {
@@ -154,17 +147,15 @@ Status mean_variance_normalization(OperatorCall& call) {
   const Var x = call.in(0);
   const Var centred = x - reduce("reduce_mean", x, axes, true);
   const Var deviation = unary_call("sqrt", reduce("reduce_mean", centred * centred, axes, true));
-  call.out(0, centred / (deviation + 1e-9));
-  return {};
+  return call.done(centred / (deviation + 1e-9));
 }
 
 Status lrn(OperatorCall& call) {
-  call.out(0, call.builder().call1("lrn", {call.in(0)},
-                                   {{"size", call.integer("size", 1)},
-                                    {"alpha", call.real("alpha", 1e-4F)},
-                                    {"beta", call.real("beta", 0.75)},
-                                    {"k", call.real("bias", 1)}}));
-  return {};
+  return call.done(call.builder().call1("lrn", {call.in(0)},
+                                        {{"size", call.integer("size", 1)},
+                                         {"alpha", call.real("alpha", 1e-4F)},
+                                         {"beta", call.real("beta", 0.75)},
+                                         {"k", call.real("bias", 1)}}));
 }
 
 }  // namespace

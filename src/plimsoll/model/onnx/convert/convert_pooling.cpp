@@ -24,11 +24,7 @@ Var global_indices(Var local, const ir::Shape& x, const WindowAttributes& window
                    bool column_major) {
   Builder& builder = local.builder();
   const ir::Shape out = local.shape();
-  const auto along = [&](int axis) {
-    return builder.call1(
-        "iota", {},
-        {{"shape", dims_of(out)}, {"dtype", std::string("int64")}, {"axis", std::int64_t{axis}}});
-  };
+  const auto along = [&](int axis) { return counted(builder, dims_of(out), axis); };
   Var rest = cast_to(local, DType::kI64);
   std::vector<Var> places(static_cast<std::size_t>(window.dims()));
   for (int i = window.dims() - 1; i >= 0; --i) {
@@ -113,20 +109,18 @@ Status average_pool(OperatorCall& call) {
   const std::int64_t count_pad = call.integer("count_include_pad", 0);
   const Var x = call.in(0);
   if (!dilated) {
-    call.out(0, call.builder().call1("avg_pool", {x},
-                                     {{"kernel", window.kernel},
-                                      {"strides", window.strides},
-                                      {"pads", window.pads},
-                                      {"ceil_mode", std::int64_t{window.ceil_mode}},
-                                      {"count_include_pad", count_pad}}));
-    return {};
+    return call.done(call.builder().call1("avg_pool", {x},
+                                          {{"kernel", window.kernel},
+                                           {"strides", window.strides},
+                                           {"pads", window.pads},
+                                           {"ceil_mode", std::int64_t{window.ceil_mode}},
+                                           {"count_include_pad", count_pad}}));
   }
   const Var sums = window_sums(call, x, window);
   if (count_pad != 0 && !window.ceil_mode) {
     const std::int64_t places = std::accumulate(window.kernel.begin(), window.kernel.end(),
                                                 std::int64_t{1}, std::multiplies<>());
-    call.out(0, sums / static_cast<double>(places));
-    return {};
+    return call.done(sums / static_cast<double>(places));
   }
   // How many elements (and, when they count, pads) each window covers.
   ir::Shape ones_shape = x.shape();
@@ -143,8 +137,7 @@ Status average_pool(OperatorCall& call) {
     ones = call.builder().call1("pad", {ones}, {{"pads", pads}, {"value", 1.0}});
     counting.pads.assign(counting.pads.size(), 0);
   }
-  call.out(0, sums / window_sums(call, ones, counting));
-  return {};
+  return call.done(sums / window_sums(call, ones, counting));
 }
 
 Status lp_pool(OperatorCall& call) {
@@ -154,16 +147,14 @@ Status lp_pool(OperatorCall& call) {
   const Var x = unary_call("abs", call.in(0));
   const Var powers = p == 2 ? x * x : p == 1 ? x : builder.call1("pow", {x, ops::number(x, p)});
   const Var sums = window_sums(call, powers, window);
-  call.out(0, p == 2   ? unary_call("sqrt", sums)
-              : p == 1 ? sums
-                       : builder.call1("pow", {sums, ops::number(sums, 1 / p)}));
-  return {};
+  return call.done(p == 2   ? unary_call("sqrt", sums)
+                   : p == 1 ? sums
+                            : builder.call1("pow", {sums, ops::number(sums, 1 / p)}));
 }
 
 Status global_pool(OperatorCall& call) {
   if (!call.has(0) || call.rank(0) < 3) return bad_input("its input has no spatial dimensions");
-  call.out(0, reduce(call.target(), call.in(0), range(2, call.rank(0)), true));
-  return {};
+  return call.done(reduce(call.target(), call.in(0), range(2, call.rank(0)), true));
 }
 
 Status global_lp_pool(OperatorCall& call) {
@@ -173,8 +164,7 @@ Status global_lp_pool(OperatorCall& call) {
   const Var x = unary_call("abs", call.in(0));
   const Var sums =
       reduce("reduce_sum", builder.call1("pow", {x, ops::number(x, p)}), range(2, x.rank()), true);
-  call.out(0, builder.call1("pow", {sums, ops::number(sums, 1 / p)}));
-  return {};
+  return call.done(builder.call1("pow", {sums, ops::number(sums, 1 / p)}));
 }
 
 // Every element back to where its index says, zeros elsewhere.
@@ -209,8 +199,7 @@ Status max_unpool(OperatorCall& call) {
     }
     if (wanted != shape) y = builder.call1("pad", {y}, {{"pads", pads}});
   }
-  call.out(0, y);
-  return {};
+  return call.done(y);
 }
 
 }  // namespace

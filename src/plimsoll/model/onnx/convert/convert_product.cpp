@@ -32,8 +32,7 @@ Status matmul(OperatorCall& call) {
     if (row) shape.erase(shape.end() - (column ? 1 : 2));
     y = reshape_to(y, shape);
   }
-  call.out(0, y);
-  return {};
+  return call.done(y);
 }
 
 Status gemm(OperatorCall& call) {
@@ -58,8 +57,7 @@ Status gemm(OperatorCall& call) {
   Var y = builder.call1("linear", {a, b, is_bias ? reshape_to(c, {columns}) : Var()},
                         {{"trans_w", trans_b}});
   if (c && beta != 0 && !is_bias) y = y + c;
-  call.out(0, y);
-  return {};
+  return call.done(y);
 }
 
 // Einsum as transposes, reshapes, products and sums: each operand is brought to the form
@@ -137,12 +135,7 @@ class Einsum {
       const int first = static_cast<int>(i);
       const int second = static_cast<int>(other);
       if (a.x.dim(first) != a.x.dim(second)) return bad_input("a repeated label has two sizes");
-      const auto index = [&](int axis) {
-        return builder_.call1("iota", {},
-                              {{"shape", dims_of(a.x.shape())},
-                               {"dtype", std::string("int64")},
-                               {"axis", std::int64_t{axis}}});
-      };
+      const auto index = [&](int axis) { return counted(builder_, dims_of(a.x.shape()), axis); };
       const Var on_diagonal =
           cast_to(builder_.call1("equal", {index(first), index(second)}), a.x.dtype());
       a.x = reduce("reduce_sum", a.x * on_diagonal, {second}, false);
@@ -299,8 +292,7 @@ Status einsum(OperatorCall& call) {
     PLIMSOLL_TRY(sum, einsum.join(sum, parts[i], needed));
   }
   PLIMSOLL_TRY(const Var y, einsum.finish(sum, equation.output));
-  call.out(0, y);
-  return {};
+  return call.done(y);
 }
 
 }  // namespace

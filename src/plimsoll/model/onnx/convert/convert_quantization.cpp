@@ -48,8 +48,7 @@ Status quantize_linear(OperatorCall& call) {
   PLIMSOLL_TRY(const Var scale, along_axis(call.in(1), call.shape(0), axis, block));
   PLIMSOLL_TRY(const Var zero, along_axis(call.maybe(2), call.shape(0), axis, block));
   if (!scale) return bad_input("its scale is missing");
-  call.out(0, quantized(x, scale, zero, dtype));
-  return {};
+  return call.done(quantized(x, scale, zero, dtype));
 }
 
 Status dequantize_linear(OperatorCall& call) {
@@ -64,8 +63,7 @@ Status dequantize_linear(OperatorCall& call) {
   }
   Var x = cast_to(call.in(0), DType::kF32);
   if (zero && !ir::is_float(zero.dtype())) x = x - cast_to(zero, DType::kF32);
-  call.out(0, cast_to(x * cast_to(scale, DType::kF32), dtype));
-  return {};
+  return call.done(cast_to(x * cast_to(scale, DType::kF32), dtype));
 }
 
 Status dynamic_quantize_linear(OperatorCall& call) {
@@ -80,22 +78,18 @@ Status matmul_integer(OperatorCall& call) {
   const Var a = centred(call.in(0), per_row(call.maybe(2), call.rank(0)));
   const Var b = centred(call.in(1), call.maybe(3));
   if (a.rank() < 2 || b.rank() < 2) return bad_input("its operands are not of rank 2");
-  call.out(0, cast_to(call.builder().call1("matmul", {a, b}), DType::kI32));
-  return {};
+  return call.done(cast_to(call.builder().call1("matmul", {a, b}), DType::kI32));
 }
 
 Status qlinear_matmul(OperatorCall& call) {
-  for (int i = 0; i < 8; ++i) {
-    if (!call.has(i)) return bad_input("input {} is missing", i);
-  }
+  PLIMSOLL_RETURN_IF_ERROR(call.need({0, 1, 2, 3, 4, 5, 6, 7}));
   const Var a = centred(call.in(0), per_row(call.maybe(2), call.rank(0)));
   const Var b = centred(call.in(3), call.in(5));
   if (a.rank() < 2 || b.rank() < 2) return bad_input("its operands are not of rank 2");
   const Var product = call.builder().call1("matmul", {a, b});
   const auto real = [&](int i) { return cast_to(call.in(i), DType::kF64); };
   const Var scaled = product * (per_row(real(1), call.rank(0)) * real(4));
-  call.out(0, quantized(scaled, real(6), call.in(7), call.dtype(7)));
-  return {};
+  return call.done(quantized(scaled, real(6), call.in(7), call.dtype(7)));
 }
 
 Result<Var> integer_conv(OperatorCall& call, Var x, Var w, const ir::Shape& weight) {
@@ -104,10 +98,7 @@ Result<Var> integer_conv(OperatorCall& call, Var x, Var w, const ir::Shape& weig
   const ir::Ints kernel(weight.begin() + 2, weight.end());
   PLIMSOLL_TRY(const WindowAttributes window, window_attributes(call, x.shape(), kernel));
   return call.builder().call1("conv", {x, w},
-                              {{"strides", window.strides},
-                               {"pads", window.pads},
-                               {"dilations", window.dilations},
-                               {"group", call.integer("group", 1)}});
+                              convolution_attributes(window, call.integer("group", 1)));
 }
 
 // A zero point or scale per output channel, placed along `axis` of a tensor of this rank.
@@ -123,14 +114,11 @@ Status conv_integer(OperatorCall& call) {
   const Var x = centred(call.in(0), call.maybe(2));
   const Var w = centred(call.in(1), per_channel(call.maybe(3), call.rank(1), 0));
   PLIMSOLL_TRY(const Var y, integer_conv(call, x, w, call.shape(1)));
-  call.out(0, cast_to(y, DType::kI32));
-  return {};
+  return call.done(cast_to(y, DType::kI32));
 }
 
 Status qlinear_conv(OperatorCall& call) {
-  for (int i = 0; i < 8; ++i) {
-    if (!call.has(i)) return bad_input("input {} is missing", i);
-  }
+  PLIMSOLL_RETURN_IF_ERROR(call.need({0, 1, 2, 3, 4, 5, 6, 7}));
   const int rank = call.rank(0);
   const Var x = centred(call.in(0), call.in(2));
   const Var w = centred(call.in(3), per_channel(call.in(5), call.rank(3), 0));
@@ -138,8 +126,7 @@ Status qlinear_conv(OperatorCall& call) {
   if (call.has(8)) y = y + per_channel(cast_to(call.in(8), DType::kF64), rank, 1);
   const auto real = [&](int i) { return cast_to(call.in(i), DType::kF64); };
   const Var scaled = y * (real(1) * per_channel(real(4), rank, 1));
-  call.out(0, quantized(scaled, real(6), call.in(7), call.dtype(7)));
-  return {};
+  return call.done(quantized(scaled, real(6), call.in(7), call.dtype(7)));
 }
 
 }  // namespace

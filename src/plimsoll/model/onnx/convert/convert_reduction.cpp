@@ -39,26 +39,20 @@ Status plain(OperatorCall& call) {
   // Booleans and small integers are compared in a type every reduction takes.
   const bool narrow = !ir::is_float(dtype) && dtype != DType::kI64 && dtype != DType::kI32;
   if (narrow) x = cast_to(x, DType::kI64);
-  if (reduction.axes.empty()) {
-    call.out_alias(0, call.input(0));
-    return {};
-  }
-  call.out(0, cast_to(reduced(call.target(), x, reduction), dtype));
-  return {};
+  if (reduction.axes.empty()) return call.done(call.input(0));
+  return call.done(cast_to(reduced(call.target(), x, reduction), dtype));
 }
 
 Status reduce_mean(OperatorCall& call) {
   if (ir::is_float(call.dtype(0))) return plain(call);
   PLIMSOLL_TRY(const Reduction reduction, reduction_of(call));
   const Var real = cast_to(call.in(0), DType::kF64);
-  call.out(0, cast_to(reduced("reduce_mean", real, reduction), call.dtype(0)));
-  return {};
+  return call.done(cast_to(reduced("reduce_mean", real, reduction), call.dtype(0)));
 }
 
 Status reduce_l1(OperatorCall& call) {
   PLIMSOLL_TRY(const Reduction reduction, reduction_of(call));
-  call.out(0, reduced("reduce_sum", unary_call("abs", call.in(0)), reduction));
-  return {};
+  return call.done(reduced("reduce_sum", unary_call("abs", call.in(0)), reduction));
 }
 
 Status reduce_l2(OperatorCall& call) {
@@ -66,21 +60,18 @@ Status reduce_l2(OperatorCall& call) {
   const Var x = call.in(0);
   const Var sum = reduced("reduce_sum", x * x, reduction);
   const DType working = ir::is_float(x.dtype()) ? x.dtype() : DType::kF64;
-  call.out(0, cast_to(unary_call("sqrt", cast_to(sum, working)), x.dtype()));
-  return {};
+  return call.done(cast_to(unary_call("sqrt", cast_to(sum, working)), x.dtype()));
 }
 
 Status reduce_sum_square(OperatorCall& call) {
   PLIMSOLL_TRY(const Reduction reduction, reduction_of(call));
   const Var x = call.in(0);
-  call.out(0, reduced("reduce_sum", x * x, reduction));
-  return {};
+  return call.done(reduced("reduce_sum", x * x, reduction));
 }
 
 Status reduce_log_sum(OperatorCall& call) {
   PLIMSOLL_TRY(const Reduction reduction, reduction_of(call));
-  call.out(0, unary_call("log", reduced("reduce_sum", call.in(0), reduction)));
-  return {};
+  return call.done(unary_call("log", reduced("reduce_sum", call.in(0), reduction)));
 }
 
 // The largest element is taken out first, so that exp cannot overflow. Of an empty range nothing is
@@ -88,10 +79,7 @@ Status reduce_log_sum(OperatorCall& call) {
 Status reduce_log_sum_exp(OperatorCall& call) {
   PLIMSOLL_TRY(Reduction reduction, reduction_of(call));
   const Var x = call.in(0);
-  if (reduction.axes.empty()) {
-    call.out_alias(0, call.input(0));
-    return {};
-  }
+  if (reduction.axes.empty()) return call.done(call.input(0));
   bool empty = false;
   ir::Ints shape;
   for (int axis = 0; axis < x.rank(); ++axis) {
@@ -100,23 +88,19 @@ Status reduce_log_sum_exp(OperatorCall& call) {
     empty = empty || (gone && x.dim(axis) == 0);
     if (!gone) shape.push_back(x.dim(axis));
   }
-  if (empty) {
-    call.out(0, unary_call("log", reduced("reduce_sum", unary_call("exp", x), reduction)));
-    return {};
-  }
+  if (empty)
+    return call.done(unary_call("log", reduced("reduce_sum", unary_call("exp", x), reduction)));
   const Var largest = reduce("reduce_max", x, reduction.axes, true);
   const Var sum = reduce("reduce_sum", unary_call("exp", x - largest), reduction.axes, true);
   const Var y = unary_call("log", sum) + largest;
-  call.out(0, reduction.keepdims ? y : reshape_to(y, shape));
-  return {};
+  return call.done(reduction.keepdims ? y : reshape_to(y, shape));
 }
 
 Status arg_extreme(OperatorCall& call) {
-  call.out(0, call.builder().call1(call.target(), {call.in(0)},
-                                   {{"axis", call.integer("axis", 0)},
-                                    {"keepdims", call.integer("keepdims", 1)},
-                                    {"last", call.integer("select_last_index", 0)}}));
-  return {};
+  return call.done(call.builder().call1(call.target(), {call.in(0)},
+                                        {{"axis", call.integer("axis", 0)},
+                                         {"keepdims", call.integer("keepdims", 1)},
+                                         {"last", call.integer("select_last_index", 0)}}));
 }
 
 struct Flat {
@@ -137,8 +121,7 @@ Result<Flat> flattened(OperatorCall& call) {
 Status softmax(OperatorCall& call) {
   PLIMSOLL_TRY(const Flat flat, flattened(call));
   const Var y = call.builder().call1(call.target(), {flat.x}, {{"axis", flat.axis}});
-  call.out(0, reshape_to(y, dims_of(call.shape(0))));
-  return {};
+  return call.done(reshape_to(y, dims_of(call.shape(0))));
 }
 
 Status hardmax(OperatorCall& call) {
@@ -150,8 +133,7 @@ Status hardmax(OperatorCall& call) {
                               {{"depth", flat.x.dim(static_cast<int>(flat.axis))},
                                {"axis", flat.axis},
                                {"dtype", std::string(ir::name(flat.x.dtype()))}});
-  call.out(0, reshape_to(y, dims_of(call.shape(0))));
-  return {};
+  return call.done(reshape_to(y, dims_of(call.shape(0))));
 }
 
 }  // namespace

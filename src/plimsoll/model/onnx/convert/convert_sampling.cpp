@@ -127,8 +127,7 @@ Status grid_sample(OperatorCall& call) {
   ir::Ints shape = dims_of(call.shape(1));
   shape.back() = x.dim(1);
   std::rotate(shape.begin() + 1, shape.end() - 1, shape.end());
-  call.out(0, reshape_to(transpose_by(y, {0, 2, 1}), shape));
-  return {};
+  return call.done(reshape_to(transpose_by(y, {0, 2, 1}), shape));
 }
 
 // Coordinates of the pixels of an image, from -1 to 1, as rows (x, y, 1) or (x, y, z, 1).
@@ -173,8 +172,7 @@ Status affine_grid(OperatorCall& call) {
   ir::Ints shape = extents;
   shape.insert(shape.begin(), size[0]);
   shape.push_back(dims);
-  call.out(0, reshape_to(rows, shape));
-  return {};
+  return call.done(reshape_to(rows, shape));
 }
 
 struct RoiRules {
@@ -294,13 +292,11 @@ Status roi_align(OperatorCall& call) {
   const Var rows = pixel_rows(call.in(0));
   const Var rois = cast_to(call.in(1), call.dtype(0));
   const Var first = cast_to(call.in(2), DType::kI64) * static_cast<double>(image[2] * image[3]);
-  if (rules.sampling > 0) {
-    call.out(0, roi_align_alike(rows, rois, first, image, rules.sampling, rules.sampling, rules));
-    return {};
-  }
+  if (rules.sampling > 0)
+    return call.done(
+        roi_align_alike(rows, rois, first, image, rules.sampling, rules.sampling, rules));
   PLIMSOLL_TRY(const Var y, roi_align_adaptive(call, rows, rois, first, rules));
-  call.out(0, y);
-  return {};
+  return call.done(y);
 }
 
 // Where each tap of the kernel lies without its offset, along one axis: [1, taps, places].
@@ -391,8 +387,7 @@ Status deform_conv(OperatorCall& call) {
   Var y = reshape_to(builder.call1("matmul", {weight, columns}),
                      {s.batch, s.out_channels, s.out[0], s.out[1]});
   if (call.has(3)) y = y + reshape_to(call.in(3), {s.out_channels, 1, 1});
-  call.out(0, y);
-  return {};
+  return call.done(y);
 }
 
 }  // namespace

@@ -107,14 +107,12 @@ Status at(OperatorCall& call) {
   PLIMSOLL_TRY(const Items* items, items_of(call, 0));
   if (!call.has(1)) return bad_input("the position is missing");
   PLIMSOLL_TRY(const std::size_t place, place_of(call, 1, *items, false));
-  call.out_alias(0, (*items)[place]);
-  return {};
+  return call.done((*items)[place]);
 }
 
 Status length(OperatorCall& call) {
   PLIMSOLL_TRY(const Items* items, items_of(call, 0));
-  call.out_known(0, Array::of_integers({}, {static_cast<std::int64_t>(items->size())}));
-  return {};
+  return call.done(Array::of_integers({}, {static_cast<std::int64_t>(items->size())}));
 }
 
 Status concat_items(OperatorCall& call) {
@@ -140,8 +138,7 @@ Status concat_items(OperatorCall& call) {
   PLIMSOLL_TRY(const auto known, all_known(call, *items));
   if (!known.empty()) {
     PLIMSOLL_TRY(Array array, computed(known, joined));
-    call.out_known(0, std::move(array));
-    return {};
+    return call.done(std::move(array));
   }
   std::vector<Var> parts;
   for (const TensorId item : *items) {
@@ -150,8 +147,7 @@ Status concat_items(OperatorCall& call) {
       return bad_input("stacks tensors of rank {}", part.rank());
     parts.push_back(part);
   }
-  call.out(0, joined(std::move(parts)));
-  return {};
+  return call.done(joined(std::move(parts)));
 }
 
 // Sizes of the pieces: equal ones, the last of what is left; or as given.
@@ -201,8 +197,7 @@ Status split_to_sequence(OperatorCall& call) {
     } else {
       const Var piece = piece_of(call.in(0));
       if (call.builder().error()) return {};
-      items.push_back(
-          call.importer().add({"piece", piece.type(), piece, nullptr, nullptr, nullptr}));
+      items.push_back(call.importer().add({.name = "piece", .type = piece.type(), .var = piece}));
     }
     from += size;
   }
@@ -237,13 +232,11 @@ Status map(OperatorCall& call) {
 
 Status optional_element(OperatorCall& call) {
   if (!call.has(0)) return bad_input("an optional value without content");
-  call.out_alias(0, call.input(0));
-  return {};
+  return call.done(call.input(0));
 }
 
 Status has_element(OperatorCall& call) {
-  call.out_known(0, Array::of_integers({}, {call.has(0) ? 1 : 0}, ir::DType::kBool));
-  return {};
+  return call.done(Array::of_integers({}, {call.has(0) ? 1 : 0}, ir::DType::kBool));
 }
 
 }  // namespace

@@ -44,12 +44,8 @@ Status reshape(OperatorCall& call) {
     }
     shape[static_cast<std::size_t>(open)] = known == 0 ? 0 : elements / known;
   }
-  if (shape == dims_of(from)) {
-    call.out_alias(0, call.input(0));
-    return {};
-  }
-  call.out(0, reshape_to(call.in(0), shape));
-  return {};
+  if (shape == dims_of(from)) return call.done(call.input(0));
+  return call.done(reshape_to(call.in(0), shape));
 }
 
 Status flatten(OperatorCall& call) {
@@ -58,9 +54,8 @@ Status flatten(OperatorCall& call) {
   if (axis < -rank || axis > rank)
     return bad_input("axis {} is outside a tensor of rank {}", axis, rank);
   const int at = static_cast<int>(axis < 0 ? axis + rank : axis);
-  call.out(
-      0, reshape_to(call.in(0), {call.shape(0).elements(0, at), call.shape(0).elements(at, rank)}));
-  return {};
+  return call.done(
+      reshape_to(call.in(0), {call.shape(0).elements(0, at), call.shape(0).elements(at, rank)}));
 }
 
 Status squeeze(OperatorCall& call) {
@@ -75,8 +70,7 @@ Status squeeze(OperatorCall& call) {
     if (named || (axes.empty() && from[axis] == 1)) continue;
     shape.push_back(from[axis]);
   }
-  call.out(0, reshape_to(call.in(0), shape));
-  return {};
+  return call.done(reshape_to(call.in(0), shape));
 }
 
 Status unsqueeze(OperatorCall& call) {
@@ -93,8 +87,7 @@ Status unsqueeze(OperatorCall& call) {
   for (int axis = 0; axis < rank; ++axis) {
     shape.push_back(std::find(axes.begin(), axes.end(), axis) != axes.end() ? 1 : from[next++]);
   }
-  call.out(0, reshape_to(call.in(0), shape));
-  return {};
+  return call.done(reshape_to(call.in(0), shape));
 }
 
 Status transpose(OperatorCall& call) {
@@ -105,14 +98,12 @@ Status transpose(OperatorCall& call) {
   }
   if (static_cast<int>(perm.size()) == call.rank(0) && std::is_sorted(perm.begin(), perm.end())) {
     PLIMSOLL_TRY(const ir::Ints checked, normal_axes(perm, call.rank(0)));
-    call.out_alias(0, call.input(0));
-    return {};
+    return call.done(call.input(0));
   }
   for (std::int64_t& axis : perm) {
     if (axis < 0) axis += call.rank(0);
   }
-  call.out(0, call.builder().call1("transpose", {call.in(0)}, {{"perm", perm}}));
-  return {};
+  return call.done(call.builder().call1("transpose", {call.in(0)}, {{"perm", perm}}));
 }
 
 Status expand(OperatorCall& call) {
@@ -122,12 +113,8 @@ Status expand(OperatorCall& call) {
   if (!shape)
     return bad_input("{} does not broadcast to {}", ir::to_string(call.shape(0)),
                      ir::to_string(wanted));
-  if (*shape == call.shape(0)) {
-    call.out_alias(0, call.input(0));
-    return {};
-  }
-  call.out(0, expand_to(call.in(0), dims_of(*shape)));
-  return {};
+  if (*shape == call.shape(0)) return call.done(call.input(0));
+  return call.done(expand_to(call.in(0), dims_of(*shape)));
 }
 
 struct Cut {
@@ -176,14 +163,9 @@ Status slice(OperatorCall& call) {
     all_steps[at] = step;
     whole = whole && step == 1 && cut.start == 0 && cut.end == from[axis];
   }
-  if (whole) {
-    call.out_alias(0, call.input(0));
-    return {};
-  }
-  call.out(
-      0, call.builder().call1("slice", {call.in(0)},
-                              {{"starts", all_starts}, {"ends", all_ends}, {"steps", all_steps}}));
-  return {};
+  if (whole) return call.done(call.input(0));
+  return call.done(call.builder().call1(
+      "slice", {call.in(0)}, {{"starts", all_starts}, {"ends", all_ends}, {"steps", all_steps}}));
 }
 
 Status split(OperatorCall& call) {
@@ -214,17 +196,14 @@ Status concat(OperatorCall& call) {
   if (call.inputs() == 1) {
     PLIMSOLL_TRY(const int checked, normal_axis_of(axis, call.rank(0)));
     (void)checked;
-    call.out_alias(0, call.input(0));
-    return {};
+    return call.done(call.input(0));
   }
-  call.out(0, call.builder().call1("concat", call.all_inputs(), {{"axis", axis}}));
-  return {};
+  return call.done(call.builder().call1("concat", call.all_inputs(), {{"axis", axis}}));
 }
 
 Status tile(OperatorCall& call) {
   PLIMSOLL_TRY(const ir::Ints repeats, list_of(call, 1, "repeats", true));
-  call.out(0, call.builder().call1("tile", {call.in(0)}, {{"repeats", repeats}}));
-  return {};
+  return call.done(call.builder().call1("tile", {call.in(0)}, {{"repeats", repeats}}));
 }
 
 Status pad(OperatorCall& call) {
@@ -248,35 +227,29 @@ Status pad(OperatorCall& call) {
   if (inputs && call.has(2)) {
     PLIMSOLL_TRY(value, call.known_real(2, "the value", 0));
   }
-  if (std::all_of(all.begin(), all.end(), [](std::int64_t n) { return n == 0; })) {
-    call.out_alias(0, call.input(0));
-    return {};
-  }
-  call.out(0, call.builder().call1(
-                  "pad", {call.in(0)},
-                  {{"pads", all}, {"value", value}, {"mode", call.text("mode", "constant")}}));
-  return {};
+  if (std::all_of(all.begin(), all.end(), [](std::int64_t n) { return n == 0; }))
+    return call.done(call.input(0));
+  return call.done(call.builder().call1(
+      "pad", {call.in(0)},
+      {{"pads", all}, {"value", value}, {"mode", call.text("mode", "constant")}}));
 }
 
 Status depth_to_space(OperatorCall& call) {
-  call.out(0, call.builder().call1(
-                  "depth_to_space", {call.in(0)},
-                  {{"block", call.integer("blocksize", 0)}, {"mode", call.text("mode", "DCR")}}));
-  return {};
+  return call.done(call.builder().call1(
+      "depth_to_space", {call.in(0)},
+      {{"block", call.integer("blocksize", 0)}, {"mode", call.text("mode", "DCR")}}));
 }
 
 Status space_to_depth(OperatorCall& call) {
-  call.out(0, call.builder().call1(
-                  "space_to_depth", {call.in(0)},
-                  {{"block", call.integer("blocksize", 0)}, {"mode", call.text("mode", "DCR")}}));
-  return {};
+  return call.done(call.builder().call1(
+      "space_to_depth", {call.in(0)},
+      {{"block", call.integer("blocksize", 0)}, {"mode", call.text("mode", "DCR")}}));
 }
 
 Status trilu(OperatorCall& call) {
   PLIMSOLL_TRY(const std::int64_t diagonal, call.known_integer(1, "k", 0));
-  call.out(0, call.builder().call1("triangle", {call.in(0)},
-                                   {{"upper", call.integer("upper", 1)}, {"diagonal", diagonal}}));
-  return {};
+  return call.done(call.builder().call1(
+      "triangle", {call.in(0)}, {{"upper", call.integer("upper", 1)}, {"diagonal", diagonal}}));
 }
 
 Status center_crop_pad(OperatorCall& call) {
@@ -302,8 +275,7 @@ Status center_crop_pad(OperatorCall& call) {
   }
   const bool padded = std::any_of(pads.begin(), pads.end(), [](std::int64_t n) { return n != 0; });
   if (padded) x = call.builder().call1("pad", {x}, {{"pads", pads}});
-  call.out(0, x);
-  return {};
+  return call.done(x);
 }
 
 }  // namespace

@@ -183,15 +183,13 @@ Status dft(OperatorCall& call) {
     const Var y = real_inverse(call, x, half, n);
     ir::Ints shape = dims_of(y.shape());
     shape.push_back(1);
-    call.out(0, transpose_by(reshape_to(y, shape), back));
-    return {};
+    return call.done(transpose_by(reshape_to(y, shape), back));
   }
   PLIMSOLL_TRY(Planes y, transform(call, x, n, direction));
   if (direction == TransformDirection::kInverse)
     y = {y.re / static_cast<double>(n), y.im / static_cast<double>(n)};
   if (onesided) y = {fitted(y.re, half), fitted(y.im, half)};
-  call.out(0, transpose_by(pairs(y), back));
-  return {};
+  return call.done(transpose_by(pairs(y), back));
 }
 
 // Overlapping frames of the signal, each times the window, each transformed.
@@ -227,8 +225,7 @@ Status stft(OperatorCall& call) {
   PLIMSOLL_TRY(Planes y, transform(call, planes, length, TransformDirection::kForward));
   if (call.integer("onesided", 1) != 0)
     y = {fitted(y.re, length / 2 + 1), fitted(y.im, length / 2 + 1)};
-  call.out(0, pairs(y));
-  return {};
+  return call.done(pairs(y));
 }
 
 // a0 − a1·cos + a2·cos of the double angle.
@@ -243,8 +240,7 @@ Status cosine_window(OperatorCall& call, double a0, double a1, double a2) {
     const double angle = 2 * std::numbers::pi * static_cast<double>(i) / turns;
     out.push_back(a0 - a1 * std::cos(angle) + a2 * std::cos(2 * angle));
   }
-  call.out_known(0, Array::of_reals({size}, std::move(out), dtype));
-  return {};
+  return call.done(Array::of_reals({size}, std::move(out), dtype));
 }
 
 Status hann_window(OperatorCall& call) {
@@ -299,8 +295,7 @@ Status mel_weight_matrix(OperatorCall& call) {
     for (std::int64_t j = centre; j < to; ++j)
       at(j) = static_cast<double>(to - j) / static_cast<double>(to - centre);
   }
-  call.out_known(0, Array::of_reals({length / 2 + 1, bands}, std::move(out), dtype));
-  return {};
+  return call.done(Array::of_reals({length / 2 + 1, bands}, std::move(out), dtype));
 }
 
 }  // namespace

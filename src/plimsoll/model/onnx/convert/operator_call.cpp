@@ -43,6 +43,13 @@ Var OperatorCall::in(int i) {
   return *var;
 }
 
+Status OperatorCall::need(std::initializer_list<int> inputs) const {
+  for (const int i : inputs) {
+    if (!has(i)) return bad_input("input {} is missing", i);
+  }
+  return {};
+}
+
 const ir::TensorType& OperatorCall::type(int i) const {
   static const ir::TensorType kScalar;
   return has(i) ? importer_.tensor(input(i)).type : kScalar;
@@ -155,6 +162,21 @@ void OperatorCall::out_alias(int i, TensorId tensor) {
   if (wants(i)) made_[static_cast<std::size_t>(i)].alias = tensor;
 }
 
+Status OperatorCall::done(Var var) {
+  out(0, var);
+  return {};
+}
+
+Status OperatorCall::done(Array array) {
+  out_known(0, std::move(array));
+  return {};
+}
+
+Status OperatorCall::done(TensorId tensor) {
+  out_alias(0, tensor);
+  return {};
+}
+
 Var OperatorCall::constant(const Array& array) {
   if (folding_)
     return builder_->constant(fmt::format("made{}", builder_->graph().values.size()), array);
@@ -226,7 +248,7 @@ std::vector<TensorId> OperatorCall::take_outputs() {
       out[i] = importer_.add_known(std::string(node_.outputs[i]), made.known);
     } else if (made.var) {
       out[i] = importer_.add(
-          {std::string(node_.outputs[i]), made.var.type(), made.var, nullptr, nullptr, nullptr});
+          {.name = std::string(node_.outputs[i]), .type = made.var.type(), .var = made.var});
     }
   }
   return out;

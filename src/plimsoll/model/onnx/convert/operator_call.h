@@ -68,6 +68,8 @@ class OperatorCall {
   Var in(int i);
   // An input it may have: an absent Var when it has not.
   Var maybe(int i) { return has(i) ? in(i) : Var(); }
+  // Fails when one of these inputs is absent.
+  Status need(std::initializer_list<int> inputs) const;
   std::vector<Var> all_inputs();
   // Of an absent input: a scalar.
   const ir::TensorType& type(int i) const;
@@ -103,6 +105,10 @@ class OperatorCall {
   void out_known(int i, Array array);
   // The output is the input, under another name.
   void out_alias(int i, TensorId tensor);
+  // The first output, as the last thing a converter does: `return call.done(y);`.
+  Status done(Var var);
+  Status done(Array array);
+  Status done(TensorId tensor);
 
   // Runs the converter, on the graph or folded; the outputs' tensors, invalid where none was made.
   Result<std::vector<TensorId>> run();

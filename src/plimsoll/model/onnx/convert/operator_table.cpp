@@ -59,8 +59,7 @@ Status hand_on(OperatorCall& call) {
   }
   std::vector<Var> inputs;
   for (int i = 0; i < definition.inputs.most; ++i) inputs.push_back(call.in(i));
-  call.out(0, call.builder().call1(call.target(), std::move(inputs), std::move(attributes)));
-  return {};
+  return call.done(call.builder().call1(call.target(), std::move(inputs), std::move(attributes)));
 }
 
 std::vector<Operator> all_operators() {
@@ -120,6 +119,11 @@ Operator same(std::string_view ours, Convert convert, std::string_view more) {
 
 Operator same(std::string_view ours) {
   return same(ours, hand_on);
+}
+
+std::vector<Operator> in_domain(std::string_view domain, std::vector<Operator> rows) {
+  for (Operator& row : rows) row.domain = domain;
+  return rows;
 }
 
 std::span<const Operator> operator_table() {

@@ -49,6 +49,8 @@ std::string onnx_name(std::string_view ours);
 Operator same(std::string_view ours, Convert convert, std::string_view more = {});
 // The same with a converter that hands on inputs and attributes.
 Operator same(std::string_view ours);
+// The rows of an operator set other than ONNX's own.
+std::vector<Operator> in_domain(std::string_view domain, std::vector<Operator> rows);
 
 // All rows, sorted by domain and name.
 std::span<const Operator> operator_table();

@@ -56,4 +56,18 @@ Result<WindowAttributes> window_attributes(OperatorCall& call, const ir::Shape& 
   return out;
 }
 
+ir::Attributes convolution_attributes(const WindowAttributes& window, std::int64_t groups) {
+  return {{"strides", window.strides},
+          {"pads", window.pads},
+          {"dilations", window.dilations},
+          {"group", groups}};
+}
+
+Var convolved(OperatorCall& call, const WindowAttributes& window) {
+  std::vector<Var> inputs{call.in(0), call.in(1)};
+  if (call.has(2)) inputs.push_back(call.in(2));
+  return call.builder().call1("conv", inputs,
+                              convolution_attributes(window, call.integer("group", 1)));
+}
+
 }  // namespace plimsoll::model::onnx

@@ -19,5 +19,9 @@ struct WindowAttributes {
 // `kernel` of a tensor [N, C, spatial...]; checked: positive, sizes that fit, counts that match.
 Result<WindowAttributes> window_attributes(OperatorCall& call, const ir::Shape& x,
                                            const ir::Ints& kernel);
+// Those of a convolution in so many groups.
+ir::Attributes convolution_attributes(const WindowAttributes& window, std::int64_t groups);
+// The convolution of the first two inputs, plus the third where there is one.
+Var convolved(OperatorCall& call, const WindowAttributes& window);
 
 }  // namespace plimsoll::model::onnx

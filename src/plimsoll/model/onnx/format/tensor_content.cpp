@@ -1,5 +1,7 @@
 #include "plimsoll/model/onnx/format/tensor_content.h"
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <charconv>
 #include <cstring>
@@ -8,6 +10,31 @@ namespace plimsoll::model::onnx {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "raw_data is used where it lies");
+
+// Element types that are ours too.
+struct ElementRow {
+  ElementType element;
+  ir::DType dtype;
+};
+constexpr auto kElements = std::to_array<ElementRow>({
+    {ElementType::kFloat, ir::DType::kF32},
+    {ElementType::kDouble, ir::DType::kF64},
+    {ElementType::kFloat16, ir::DType::kF16},
+    {ElementType::kBfloat16, ir::DType::kBF16},
+    {ElementType::kFloat8E4M3FN, ir::DType::kF8E4M3},
+    {ElementType::kFloat8E5M2, ir::DType::kF8E5M2},
+    {ElementType::kInt64, ir::DType::kI64},
+    {ElementType::kInt32, ir::DType::kI32},
+    {ElementType::kInt16, ir::DType::kI16},
+    {ElementType::kInt8, ir::DType::kI8},
+    {ElementType::kInt4, ir::DType::kI4},
+    {ElementType::kUint64, ir::DType::kU64},
+    {ElementType::kUint32, ir::DType::kU32},
+    {ElementType::kUint16, ir::DType::kU16},
+    {ElementType::kUint8, ir::DType::kU8},
+    {ElementType::kUint4, ir::DType::kU4},
+    {ElementType::kBool, ir::DType::kBool},
+});
 
 std::string_view element_name(ElementType element) {
   switch (element) {
@@ -167,86 +194,14 @@ Result<TensorContent> content(const TensorFile& tensor, store::DataFolder* folde
 }  // namespace
 
 Result<ir::DType> dtype_of(ElementType element) {
-  switch (element) {
-    case ElementType::kFloat:
-      return ir::DType::kF32;
-    case ElementType::kDouble:
-      return ir::DType::kF64;
-    case ElementType::kFloat16:
-      return ir::DType::kF16;
-    case ElementType::kBfloat16:
-      return ir::DType::kBF16;
-    case ElementType::kFloat8E4M3FN:
-      return ir::DType::kF8E4M3;
-    case ElementType::kFloat8E5M2:
-      return ir::DType::kF8E5M2;
-    case ElementType::kInt64:
-      return ir::DType::kI64;
-    case ElementType::kInt32:
-      return ir::DType::kI32;
-    case ElementType::kInt16:
-      return ir::DType::kI16;
-    case ElementType::kInt8:
-      return ir::DType::kI8;
-    case ElementType::kInt4:
-      return ir::DType::kI4;
-    case ElementType::kUint64:
-      return ir::DType::kU64;
-    case ElementType::kUint32:
-      return ir::DType::kU32;
-    case ElementType::kUint16:
-      return ir::DType::kU16;
-    case ElementType::kUint8:
-      return ir::DType::kU8;
-    case ElementType::kUint4:
-      return ir::DType::kU4;
-    case ElementType::kBool:
-      return ir::DType::kBool;
-    default:
-      return bad_input("has {}, which is not supported", element_name(element));
-  }
+  const auto row = std::ranges::find(kElements, element, &ElementRow::element);
+  if (row != kElements.end()) return row->dtype;
+  return bad_input("has {}, which is not supported", element_name(element));
 }
 
 ElementType element_of(ir::DType dtype) {
-  switch (dtype) {
-    case ir::DType::kF32:
-      return ElementType::kFloat;
-    case ir::DType::kF64:
-      return ElementType::kDouble;
-    case ir::DType::kF16:
-      return ElementType::kFloat16;
-    case ir::DType::kBF16:
-      return ElementType::kBfloat16;
-    case ir::DType::kF8E4M3:
-      return ElementType::kFloat8E4M3FN;
-    case ir::DType::kF8E5M2:
-      return ElementType::kFloat8E5M2;
-    case ir::DType::kI64:
-      return ElementType::kInt64;
-    case ir::DType::kI32:
-      return ElementType::kInt32;
-    case ir::DType::kI16:
-      return ElementType::kInt16;
-    case ir::DType::kI8:
-      return ElementType::kInt8;
-    case ir::DType::kI4:
-      return ElementType::kInt4;
-    case ir::DType::kU64:
-      return ElementType::kUint64;
-    case ir::DType::kU32:
-      return ElementType::kUint32;
-    case ir::DType::kU16:
-      return ElementType::kUint16;
-    case ir::DType::kU8:
-      return ElementType::kUint8;
-    case ir::DType::kU4:
-      return ElementType::kUint4;
-    case ir::DType::kBool:
-      return ElementType::kBool;
-    case ir::DType::kBit:
-      return ElementType::kUndefined;
-  }
-  return ElementType::kUndefined;
+  const auto row = std::ranges::find(kElements, dtype, &ElementRow::dtype);
+  return row != kElements.end() ? row->element : ElementType::kUndefined;
 }
 
 Result<ir::TensorType> type_of(const TensorFile& tensor) {
