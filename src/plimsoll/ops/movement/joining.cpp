@@ -169,14 +169,12 @@ std::vector<OpDefinition> joining_definitions() {
   return {
       {.name = "concat",
        .inputs = at_least(1),
-       .outputs = exactly(1),
        .attributes = {attribute::integer("axis")},
        .infer = infer_concat,
        .gradient = Gradient(concat_gradient),
        .in_place = InPlace::never(),
        .views = concat_views,
        .cost = bytes_cost,
-       .recompute = Recompute::kCheap,
        .layout = LayoutRule::kChannels,
        .evaluate = evaluate_concat},
       {.name = "split",
@@ -188,7 +186,6 @@ std::vector<OpDefinition> joining_definitions() {
        .in_place = InPlace::never(),
        .views = split_views,
        .cost = bytes_cost,
-       .recompute = Recompute::kCheap,
        .layout = LayoutRule::kChannels,
        .evaluate = evaluate_split},
   };
