@@ -48,10 +48,14 @@ Cost bytes_cost(const Call& call, std::span<const TensorType> outputs) {
   return cost;
 }
 
-Cost elementwise_cost(const Call& call, std::span<const TensorType> outputs) {
+Cost cost_with(double operations, const Call& call, std::span<const TensorType> outputs) {
   Cost cost = bytes_cost(call, outputs);
-  cost.operations = static_cast<double>(outputs[0].shape.elements());
+  cost.operations = operations;
   return cost;
+}
+
+Cost elementwise_cost(const Call& call, std::span<const TensorType> outputs) {
+  return cost_per_element<1>(call, outputs);
 }
 
 Cost no_cost(const Call&, std::span<const TensorType>) {

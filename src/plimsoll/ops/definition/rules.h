@@ -12,16 +12,24 @@ Result<std::vector<TensorType>> same_as_first_float(const Call& call);
 // All inputs of one dtype; the broadcast of their shapes.
 Result<std::vector<TensorType>> broadcast_all(const Call& call);
 
+inline double element_count(const ir::Shape& shape) {
+  return static_cast<double>(shape.elements());
+}
 // One operation for each element of output 0; every tensor touched once.
 Cost elementwise_cost(const Call& call, std::span<const TensorType> outputs);
 // Bytes of everything read and written, no arithmetic.
 Cost bytes_cost(const Call& call, std::span<const TensorType> outputs);
+// The same with this many operations.
+Cost cost_with(double operations, const Call& call, std::span<const TensorType> outputs);
 // Several operations for each element of output 0.
 template <int kOperations>
 Cost cost_per_element(const Call& call, std::span<const TensorType> outputs) {
-  Cost cost = bytes_cost(call, outputs);
-  cost.operations = kOperations * static_cast<double>(outputs[0].shape.elements());
-  return cost;
+  return cost_with(kOperations * element_count(outputs[0].shape), call, outputs);
+}
+// Several operations for each element of input 0.
+template <int kOperations>
+Cost cost_per_input(const Call& call, std::span<const TensorType> outputs) {
+  return cost_with(kOperations * element_count(call.shape(0)), call, outputs);
 }
 // Nothing happens.
 Cost no_cost(const Call& call, std::span<const TensorType> outputs);

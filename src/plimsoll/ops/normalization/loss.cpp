@@ -142,12 +142,6 @@ std::vector<Var> decompose_cross_entropy_grad(const Decomposition& d) {
   return {cast(slope * (dloss / counting), logits.dtype())};
 }
 
-Cost loss_cost(const Call& call, std::span<const TensorType> outputs) {
-  Cost cost = bytes_cost(call, outputs);
-  cost.operations = 4.0 * static_cast<double>(call.shape(0).elements());
-  return cost;
-}
-
 }  // namespace
 
 CrossEntropy cross_entropy(Var logits, Var labels, std::int64_t ignore_index) {
@@ -164,7 +158,7 @@ std::vector<OpDefinition> loss_definitions() {
            .infer = infer_cross_entropy,
            .gradient = Gradient(cross_entropy_gradient),
            .in_place = InPlace::never(),
-           .cost = loss_cost,
+           .cost = cost_per_input<4>,
            .evaluate = evaluate_cross_entropy},
           {.name = "cross_entropy_grad",
            .inputs = exactly(4),

@@ -67,11 +67,9 @@ std::vector<Var> matmul_gradient(const Backward& g) {
 }
 
 Cost matmul_cost(const Call& call, std::span<const TensorType> outputs) {
-  Cost cost = bytes_cost(call, outputs);
   const Matrix a = matrix_of(call.shape(0), options_of(call.attributes()).trans_a);
-  cost.operations =
-      2.0 * static_cast<double>(outputs[0].shape.elements()) * static_cast<double>(a.columns);
-  return cost;
+  return cost_with(2.0 * element_count(outputs[0].shape) * static_cast<double>(a.columns), call,
+                   outputs);
 }
 
 void evaluate_matmul(const Evaluation& e) {

@@ -28,9 +28,7 @@ struct Pooling {
   ir::Shape y;
   ir::DType index = ir::DType::kU8;
 
-  double taps() const {
-    return static_cast<double>(y.elements()) * static_cast<double>(elements(window.kernel));
-  }
+  double taps() const { return element_count(y) * static_cast<double>(elements(window.kernel)); }
 };
 
 Result<Pooling> pooling_of(const ir::Shape& x, const AttributeReader& attributes) {
@@ -103,22 +101,11 @@ ir::Attributes without_shape(const AttributeReader& attributes) {
 }
 
 Cost pool_cost(const Call& call, std::span<const TensorType> outputs) {
-  Cost cost = bytes_cost(call, outputs);
-  cost.operations = verified(call.shape(0), call.attributes()).taps();
-  return cost;
+  return cost_with(verified(call.shape(0), call.attributes()).taps(), call, outputs);
 }
 
 Cost avg_grad_cost(const Call& call, std::span<const TensorType> outputs) {
-  Cost cost = bytes_cost(call, outputs);
-  cost.operations = verified(outputs[0].shape, call.attributes()).taps();
-  return cost;
-}
-
-// One addition for each result.
-Cost max_grad_cost(const Call& call, std::span<const TensorType> outputs) {
-  Cost cost = bytes_cost(call, outputs);
-  cost.operations = static_cast<double>(call.shape(0).elements());
-  return cost;
+  return cost_with(verified(outputs[0].shape, call.attributes()).taps(), call, outputs);
 }
 
 Result<std::vector<TensorType>> infer_max_pool(const Call& call) {
@@ -309,7 +296,7 @@ std::vector<OpDefinition> pool_definitions() {
                       evaluate_max_pool)
           .having({kernel, strides, pads, dilations, ceil}),
       pool_definition("max_pool_grad", 2, 1, infer_max_pool_grad, max_pool_grad_gradient,
-                      max_grad_cost, evaluate_max_pool_grad)
+                      cost_per_input<1>, evaluate_max_pool_grad)
           .having({kernel, strides, pads, dilations, ceil, shape}),
       pool_definition("max_pool_select", 2, 1, infer_max_pool_select, max_pool_select_gradient,
                       bytes_cost, evaluate_max_pool_select)

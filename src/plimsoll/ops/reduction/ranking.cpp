@@ -117,21 +117,13 @@ std::vector<Var> top_k_gradient(const Backward& g) {
 
 // log2(extent) comparisons an element.
 Cost sort_cost(const Call& call, std::span<const TensorType> outputs) {
-  Cost cost = bytes_cost(call, outputs);
   const int axis = *normal_axis(call.attributes().integer("axis"), call.shape(0).rank());
   const auto extent = static_cast<double>(std::max<std::int64_t>(call.shape(0)[axis], 2));
-  cost.operations = static_cast<double>(call.shape(0).elements()) * std::log2(extent);
-  return cost;
-}
-
-Cost scan_cost(const Call& call, std::span<const TensorType> outputs) {
-  Cost cost = bytes_cost(call, outputs);
-  cost.operations = static_cast<double>(call.shape(0).elements());
-  return cost;
+  return cost_with(element_count(call.shape(0)) * std::log2(extent), call, outputs);
 }
 
 OpDefinition arg_definition(std::string_view name, EvaluateRule evaluate) {
-  return moving_definition(name, 1, infer_arg, Gradient::none(), evaluate, scan_cost)
+  return moving_definition(name, 1, infer_arg, Gradient::none(), evaluate, cost_per_input<1>)
       .having({attribute::integer("axis", 0), attribute::integer("keepdims", 0),
                attribute::integer("last", 0)});
 }

@@ -75,12 +75,6 @@ std::vector<Var> sum_squares_gradient(const Backward& g) {
   return {g.in(0) * cast(g.dy() * 2, g.in(0).dtype())};
 }
 
-Cost sum_squares_cost(const Call& call, std::span<const TensorType> outputs) {
-  Cost cost = bytes_cost(call, outputs);
-  cost.operations = 2 * static_cast<double>(call.shape(0).elements());
-  return cost;
-}
-
 }  // namespace
 
 Var cumsum(Var x, int axis, bool exclusive, bool reverse) {
@@ -106,7 +100,7 @@ std::vector<OpDefinition> running_sum_definitions() {
        .infer = infer_sum_squares,
        .gradient = Gradient(sum_squares_gradient),
        .in_place = InPlace::never(),
-       .cost = sum_squares_cost,
+       .cost = cost_per_input<2>,
        // A sum over all elements does not ask in which order they lie, but padding would count.
        .layout = LayoutRule::kPlain,
        .evaluate = evaluate_sum_squares},
