@@ -55,6 +55,7 @@ void evaluate_softmax(const Evaluation& e) {
                 });
 }
 
+template <bool kOfLogarithm>
 void evaluate_softmax_grad(const Evaluation& e) {
   for_each_line(e.in(0).type.shape, axis_in(e.attributes),
                 [&](std::int64_t first, std::int64_t step, std::int64_t count) {
@@ -62,31 +63,16 @@ void evaluate_softmax_grad(const Evaluation& e) {
                   const double* y = e.in(1).reals.data() + first;
                   double* dx = e.out().reals.data() + first;
                   double sum = 0;
-                  for (std::int64_t i = 0; i < count * step; i += step) sum += dy[i] * y[i];
                   for (std::int64_t i = 0; i < count * step; i += step)
-                    dx[i] = y[i] * (dy[i] - sum);
-                });
-}
-
-void evaluate_log_softmax_grad(const Evaluation& e) {
-  for_each_line(e.in(0).type.shape, axis_in(e.attributes),
-                [&](std::int64_t first, std::int64_t step, std::int64_t count) {
-                  const double* dy = e.in(0).reals.data() + first;
-                  const double* y = e.in(1).reals.data() + first;
-                  double* dx = e.out().reals.data() + first;
-                  double sum = 0;
-                  for (std::int64_t i = 0; i < count * step; i += step) sum += dy[i];
+                    sum += kOfLogarithm ? dy[i] : dy[i] * y[i];
                   for (std::int64_t i = 0; i < count * step; i += step)
-                    dx[i] = dy[i] - std::exp(y[i]) * sum;
+                    dx[i] = kOfLogarithm ? dy[i] - std::exp(y[i]) * sum : y[i] * (dy[i] - sum);
                 });
 }
 
 std::vector<Var> softmax_gradient(const Backward& g) {
-  return {softmax_grad(g.dy(), g.out(0), axis_in(g.attributes))};
-}
-
-std::vector<Var> log_softmax_gradient(const Backward& g) {
-  return {log_softmax_grad(g.dy(), g.out(0), axis_in(g.attributes))};
+  return {g.builder.call1(fmt::format("{}_grad", g.attributes.op()), {g.dy(), g.out(0)},
+                          {{"axis", axis_in(g.attributes)}})};
 }
 
 std::vector<Var> decompose_softmax_grad(const Decomposition& d) {
@@ -100,13 +86,12 @@ std::vector<Var> decompose_log_softmax_grad(const Decomposition& d) {
   return {d.in(0) - exp(d.in(1)) * sum_over(d.in(0), axes)};
 }
 
-OpDefinition forward_definition(std::string_view name, GradientRule gradient,
-                                EvaluateRule evaluate) {
+OpDefinition forward_definition(std::string_view name, EvaluateRule evaluate) {
   return {.name = name,
           .inputs = exactly(1),
           .attributes = {attribute::integer("axis", -1)},
           .infer = infer_softmax,
-          .gradient = Gradient(gradient),
+          .gradient = Gradient(softmax_gradient),
           .in_place = InPlace::over(0),
           // Largest, difference, exponential, sum, quotient.
           .cost = cost_per_element<5>,
@@ -136,20 +121,12 @@ Var log_softmax(Var x, std::int64_t axis) {
   return x.builder().call1("log_softmax", {x}, {{"axis", axis}});
 }
 
-Var softmax_grad(Var dy, Var y, std::int64_t axis) {
-  return dy.builder().call1("softmax_grad", {dy, y}, {{"axis", axis}});
-}
-
-Var log_softmax_grad(Var dy, Var y, std::int64_t axis) {
-  return dy.builder().call1("log_softmax_grad", {dy, y}, {{"axis", axis}});
-}
-
 std::vector<OpDefinition> softmax_definitions() {
   return {
-      forward_definition("softmax", softmax_gradient, evaluate_softmax<false>),
-      forward_definition("log_softmax", log_softmax_gradient, evaluate_softmax<true>),
-      backward_definition("softmax_grad", evaluate_softmax_grad, decompose_softmax_grad),
-      backward_definition("log_softmax_grad", evaluate_log_softmax_grad,
+      forward_definition("softmax", evaluate_softmax<false>),
+      forward_definition("log_softmax", evaluate_softmax<true>),
+      backward_definition("softmax_grad", evaluate_softmax_grad<false>, decompose_softmax_grad),
+      backward_definition("log_softmax_grad", evaluate_softmax_grad<true>,
                           decompose_log_softmax_grad),
   };
 }
