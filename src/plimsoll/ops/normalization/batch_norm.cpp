@@ -124,8 +124,7 @@ Result<std::vector<TensorType>> infer_batch_norm_grad(const Call& call) {
   PLIMSOLL_RETURN_IF_ERROR(expect_channels(call, 2, channels, call.type(0).dtype));
   PLIMSOLL_RETURN_IF_ERROR(expect_like(call, 3, 2));
   for (const int input : {4, 5}) {
-    PLIMSOLL_RETURN_IF_ERROR(expect_dtype(call, input, wide(call.type(0).dtype)));
-    PLIMSOLL_RETURN_IF_ERROR(expect_shape(call, input, {channels}));
+    PLIMSOLL_RETURN_IF_ERROR(expect_type(call, input, wide(call.type(0).dtype), {channels}));
   }
   return std::vector<TensorType>{call.type(0), call.type(2), call.type(3)};
 }

@@ -46,10 +46,8 @@ Result<std::vector<TensorType>> infer_cross_entropy(const Call& call) {
 Result<std::vector<TensorType>> infer_cross_entropy_grad(const Call& call) {
   PLIMSOLL_RETURN_IF_ERROR(check_logits(call, 1));
   const ir::DType dtype = wide(call.type(1).dtype);
-  PLIMSOLL_RETURN_IF_ERROR(expect_dtype(call, 0, dtype));
-  PLIMSOLL_RETURN_IF_ERROR(expect_shape(call, 0, {}));
-  PLIMSOLL_RETURN_IF_ERROR(expect_dtype(call, 3, dtype));
-  PLIMSOLL_RETURN_IF_ERROR(expect_shape(call, 3, row_shape(call.shape(1))));
+  PLIMSOLL_RETURN_IF_ERROR(expect_type(call, 0, dtype, {}));
+  PLIMSOLL_RETURN_IF_ERROR(expect_type(call, 3, dtype, row_shape(call.shape(1))));
   return std::vector{call.type(1)};
 }
 

@@ -59,8 +59,7 @@ Status expect_results(const Call& call, int dy, int y, int lse, const AttentionS
   const auto types = result_types(sizes, dtype);
   for (const int input : {dy, y, lse}) {
     const TensorType& type = types[input == lse ? 1 : 0];
-    PLIMSOLL_RETURN_IF_ERROR(expect_dtype(call, input, type.dtype));
-    PLIMSOLL_RETURN_IF_ERROR(expect_shape(call, input, type.shape));
+    PLIMSOLL_RETURN_IF_ERROR(expect_type(call, input, type.dtype, type.shape));
   }
   return {};
 }

@@ -142,8 +142,7 @@ Result<std::vector<TensorType>> infer_max_pool_grad(const Call& call) {
   PLIMSOLL_TRY(const ir::Shape x, shape_attribute(call.attributes(), "shape"));
   PLIMSOLL_TRY(const Pooling pooling, pooling_of(x, call.attributes()));
   PLIMSOLL_RETURN_IF_ERROR(expect_shape(call, 0, pooling.y));
-  PLIMSOLL_RETURN_IF_ERROR(expect_dtype(call, 1, pooling.index));
-  PLIMSOLL_RETURN_IF_ERROR(expect_shape(call, 1, pooling.y));
+  PLIMSOLL_RETURN_IF_ERROR(expect_type(call, 1, pooling.index, pooling.y));
   return std::vector<TensorType>{{call.type(0).dtype, x, call.type(0).layout}};
 }
 
@@ -163,8 +162,7 @@ std::vector<Var> max_pool_grad_gradient(const Backward& g) {
 Result<std::vector<TensorType>> infer_max_pool_select(const Call& call) {
   PLIMSOLL_RETURN_IF_ERROR(expect_float(call, 0));
   PLIMSOLL_TRY(const Pooling pooling, pooling_of(call.shape(0), call.attributes()));
-  PLIMSOLL_RETURN_IF_ERROR(expect_dtype(call, 1, pooling.index));
-  PLIMSOLL_RETURN_IF_ERROR(expect_shape(call, 1, pooling.y));
+  PLIMSOLL_RETURN_IF_ERROR(expect_type(call, 1, pooling.index, pooling.y));
   return std::vector<TensorType>{{call.type(0).dtype, pooling.y, call.type(0).layout}};
 }
 

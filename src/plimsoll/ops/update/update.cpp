@@ -22,8 +22,7 @@ Result<std::vector<TensorType>> infer_update(const Call& call) {
   PLIMSOLL_RETURN_IF_ERROR(expect_float(call, 0));
   for (int i = 1; i <= 1 + form.moments; ++i) PLIMSOLL_RETURN_IF_ERROR(expect_like(call, i, 0));
   if (form.counts_steps) {
-    PLIMSOLL_RETURN_IF_ERROR(expect_dtype(call, 2 + form.moments, ir::DType::kI64));
-    PLIMSOLL_RETURN_IF_ERROR(expect_shape(call, 2 + form.moments, {}));
+    PLIMSOLL_RETURN_IF_ERROR(expect_type(call, 2 + form.moments, ir::DType::kI64, {}));
   }
   if (call.has(form.scale_input())) {
     PLIMSOLL_RETURN_IF_ERROR(expect_own_or_wide(call, form.scale_input(), call.type(0).dtype));
