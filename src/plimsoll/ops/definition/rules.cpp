@@ -67,4 +67,10 @@ Result<int> normal_axis(std::int64_t axis, int rank) {
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
+int verified_axis(const AttributeReader& attributes, const ir::Shape& shape) {
+  const auto axis = normal_axis(attributes.integer("axis"), shape.rank());
+  PLIMSOLL_CHECK(axis.has_value());
+  return *axis;
+}
+
 }  // namespace plimsoll::ops

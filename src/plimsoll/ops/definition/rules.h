@@ -37,6 +37,9 @@ Cost no_cost(const Call& call, std::span<const TensorType> outputs);
 // axis in [-rank, rank) as one in [0, rank); an error that names both otherwise.
 Result<int> normal_axis(std::int64_t axis, int rank);
 
+// The attribute "axis" of a call that was verified, as one in [0, rank).
+int verified_axis(const AttributeReader& attributes, const ir::Shape& shape);
+
 // Calls body(index of output element, index of each input's element) for inputs broadcast to the
 // output's shape.
 template <typename Body>

@@ -8,6 +8,7 @@
 #include "plimsoll/ops/elementwise/binary.h"
 #include "plimsoll/ops/elementwise/unary.h"
 #include "plimsoll/ops/elementwise/unary_evaluation.h"
+#include "plimsoll/ops/movement/element_walk.h"
 
 namespace plimsoll::ops {
 namespace {
@@ -48,8 +49,7 @@ void evaluate_sign(const Evaluation& e) {
       [=](std::int64_t x) -> std::int64_t { return is_unsigned ? x != 0 : (x > 0) - (x < 0); });
 }
 void evaluate_identity(const Evaluation& e) {
-  e.out().reals = e.in(0).reals;
-  e.out().integers = e.in(0).integers;
+  copy_all(e.out(), e.in(0));
 }
 
 template <bool (*test)(double)>

@@ -86,8 +86,7 @@ void evaluate_slice(const Evaluation& e) {
 }
 
 void evaluate_slice_assign(const Evaluation& e) {
-  e.out().reals = e.in(0).reals;
-  e.out().integers = e.in(0).integers;
+  copy_all(e.out(), e.in(0));
   for_each_sliced(e.in(0).type.shape, e.attributes,
                   [&](std::int64_t i, std::int64_t at) { e.out().copy_element(at, e.in(1), i); });
 }

@@ -2,6 +2,7 @@
 #include "plimsoll/ops/definition/rules.h"
 #include "plimsoll/ops/elementwise/binary.h"
 #include "plimsoll/ops/elementwise/cast.h"
+#include "plimsoll/ops/movement/element_walk.h"
 #include "plimsoll/ops/reduction/reduction.h"
 
 namespace plimsoll::ops {
@@ -38,22 +39,19 @@ void accumulate(const std::vector<Number>& x, std::vector<Number>& y, std::int64
 void evaluate_cumsum(const Evaluation& e) {
   const Array& x = e.in(0);
   const ir::Shape& shape = x.type.shape;
-  if (shape.elements() == 0) return;
-  const int axis = *normal_axis(e.attributes.integer("axis"), shape.rank());
+  const int axis = verified_axis(e.attributes, shape);
   const bool exclusive = e.attributes.integer("exclusive") != 0;
   const bool reverse = e.attributes.integer("reverse") != 0;
-  const std::int64_t inner = shape.elements(axis + 1, shape.rank());
   const std::int64_t count = shape[axis];
-  for (std::int64_t line = 0; line < shape.elements() / count; ++line) {
-    std::int64_t first = line / inner * inner * count + line % inner;
-    if (reverse) first += (count - 1) * inner;
+  for_each_line(shape, axis, [&](std::int64_t, std::int64_t begin, std::int64_t inner) {
+    const std::int64_t first = reverse ? begin + (count - 1) * inner : begin;
     const std::int64_t stride = reverse ? -inner : inner;
     if (x.is_real()) {
       accumulate(x.reals, e.out().reals, first, stride, count, exclusive);
     } else {
       accumulate(x.integers, e.out().integers, first, stride, count, exclusive);
     }
-  }
+  });
 }
 
 std::vector<Var> cumsum_gradient(const Backward& g) {
