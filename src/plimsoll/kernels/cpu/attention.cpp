@@ -34,8 +34,27 @@ constexpr std::int64_t kTileRows = 64;
 // Where the vectors of one role (q, k, dv, ...) lie: in which tensor, from which feature on.
 struct Role {
   int tensor = 0;
-  std::int64_t offset = 0;  // features before the first head's
-  std::int64_t row = 0;     // features of the whole tensor
+  std::int64_t offset = 0;     // features before the first head's
+  std::int64_t row = 0;        // features of the whole tensor
+  std::int64_t positions = 0;  // of a batch
+  std::int64_t width = 0;      // features of a head
+
+  template <typename Pointer>
+  Pointer at(Pointer base, std::int64_t b, std::int64_t position, std::int64_t head) const {
+    return base + (b * positions + position) * row + offset + head * width;
+  }
+  const float* read(const Arguments& a, std::int64_t b, std::int64_t position,
+                    std::int64_t head) const {
+    return at(input<float>(a, tensor), b, position, head);
+  }
+  float* write(const Arguments& a, std::int64_t b, std::int64_t position, std::int64_t head) const {
+    return at(output<float>(a, tensor), b, position, head);
+  }
+  // `count` vectors of one head, from `to` on.
+  void clear(float* to, std::int64_t count) const {
+    for (std::int64_t i = 0; i < count; ++i)
+      std::memset(to + i * row, 0, static_cast<std::size_t>(width) * sizeof(float));
+  }
 };
 
 struct Problem {
@@ -102,21 +121,15 @@ Problem problem_of(const Site& site, bool fused, int first, int mask) {
 Roles roles_of(const Problem& p, bool fused, int first) {
   const std::int64_t features = p.heads * p.width;
   if (fused) {
-    return {{first, 0, 3 * features},
-            {first, features, 3 * features},
-            {first, 2 * features, 3 * features},
-            {0, 0, features}};
+    return {{first, 0, 3 * features, p.rows, p.width},
+            {first, features, 3 * features, p.columns, p.width},
+            {first, 2 * features, 3 * features, p.columns, p.value_width},
+            {0, 0, features, p.rows, p.value_width}};
   }
-  return {{first, 0, features},
-          {first + 1, 0, p.kv_heads * p.width},
-          {first + 2, 0, p.kv_heads * p.value_width},
-          {0, 0, p.heads * p.value_width}};
-}
-
-template <typename Pointer>
-Pointer at(Pointer base, const Role& role, std::int64_t positions, std::int64_t b,
-           std::int64_t position, std::int64_t feature) {
-  return base + (b * positions + position) * role.row + role.offset + feature;
+  return {{first, 0, features, p.rows, p.width},
+          {first + 1, 0, p.kv_heads * p.width, p.columns, p.width},
+          {first + 2, 0, p.kv_heads * p.value_width, p.columns, p.value_width},
+          {0, 0, p.heads * p.value_width, p.rows, p.value_width}};
 }
 
 MatrixSteps plain(std::int64_t row) {
@@ -178,14 +191,12 @@ class AttentionKernel final : public Kernel {
     float* scores = reinterpret_cast<float*>(a.scratch + lane * lane_scratch_);
     std::byte* work =
         a.scratch + lane * lane_scratch_ + round_up(p_.tile_elements() * 4, kAlignment);
-    float* y = at(output<float>(a, 0), roles_.y, p_.rows, b, first, head * p_.value_width);
+    float* y = roles_.y.write(a, b, first, head);
     float* lse = output<float>(a, 1) + (b * p_.heads + head) * p_.rows + first;
     const std::int64_t kv = p_.kv_head(head);
     if (n > 0) {
-      scores_.at({m, n}).run(
-          at(input<float>(a, roles_.q.tensor), roles_.q, p_.rows, b, first, head * p_.width),
-          at(input<float>(a, roles_.k.tensor), roles_.k, p_.columns, b, 0, kv * p_.width), scores,
-          work);
+      scores_.at({m, n}).run(roles_.q.read(a, b, first, head), roles_.k.read(a, b, 0, kv), scores,
+                             work);
     }
     float inverse[kTileRows];
     for (std::int64_t i = 0; i < m; ++i) {
@@ -194,17 +205,12 @@ class AttentionKernel final : public Kernel {
       inverse[i] = sum > 0 ? 1.0F / sum : 0.0F;
     }
     if (n > 0) {
-      results_.at({m, n}).run(
-          scores,
-          at(input<float>(a, roles_.v.tensor), roles_.v, p_.columns, b, 0, kv * p_.value_width), y,
-          work);
+      results_.at({m, n}).run(scores, roles_.v.read(a, b, 0, kv), y, work);
+    } else {
+      roles_.y.clear(y, m);
     }
-    for (std::int64_t i = 0; i < m; ++i) {
-      if (n == 0)
-        std::memset(y + i * roles_.y.row, 0,
-                    static_cast<std::size_t>(p_.value_width) * sizeof(float));
+    for (std::int64_t i = 0; i < m; ++i)
       row_scale(y + i * roles_.y.row, p_.value_width, inverse[i]);
-    }
   }
 
   int threads_;
@@ -239,7 +245,8 @@ class AttentionGradKernel final : public Kernel {
     for (std::int64_t unit = 0; unit < units; ++unit) {
       const std::int64_t b = unit / p_.kv_heads;
       const std::int64_t kv = unit % p_.kv_heads;
-      clear(a, b, kv);
+      // The sums into dK and dV begin at zero.
+      for (const Role* sums : {&out_.k, &out_.v}) sums->clear(sums->write(a, b, 0, kv), p_.columns);
       const std::int64_t group = p_.heads / p_.kv_heads;
       for (std::int64_t head = kv * group; head < (kv + 1) * group; ++head) {
         for (std::int64_t tile = 0; tile < p_.tiles(); ++tile)
@@ -268,51 +275,30 @@ class AttentionGradKernel final : public Kernel {
     add(dq_, {m, n, p_.width}, plain(n), plain(in_.k.row), out_.q.row, false);
   }
 
-  // The sums into dK and dV begin at zero.
-  void clear(const Arguments& a, std::int64_t b, std::int64_t kv) const {
-    for (std::int64_t j = 0; j < p_.columns; ++j) {
-      std::memset(at(output<float>(a, out_.k.tensor), out_.k, p_.columns, b, j, kv * p_.width), 0,
-                  static_cast<std::size_t>(p_.width) * sizeof(float));
-      std::memset(
-          at(output<float>(a, out_.v.tensor), out_.v, p_.columns, b, j, kv * p_.value_width), 0,
-          static_cast<std::size_t>(p_.value_width) * sizeof(float));
-    }
-  }
-
   void step(const Arguments& a, int lane, std::int64_t b, std::int64_t head, std::int64_t tile) {
     const std::int64_t m = p_.tile_rows(tile);
     const std::int64_t n = p_.tile_columns(tile);
     const std::int64_t first = tile * kTileRows;
     const std::int64_t kv = p_.kv_head(head);
-    float* dq = at(output<float>(a, out_.q.tensor), out_.q, p_.rows, b, first, head * p_.width);
-    if (n == 0) {
-      for (std::int64_t i = 0; i < m; ++i)
-        std::memset(dq + i * out_.q.row, 0, static_cast<std::size_t>(p_.width) * sizeof(float));
-      return;
-    }
+    float* dq = out_.q.write(a, b, first, head);
+    if (n == 0) return out_.q.clear(dq, m);
     auto* scores = reinterpret_cast<float*>(a.scratch + lane * lane_scratch_);
     auto* slopes = reinterpret_cast<float*>(a.scratch + lane * lane_scratch_ + tile_bytes());
     std::byte* work = a.scratch + lane * lane_scratch_ + 2 * tile_bytes();
-    const float* q = at(input<float>(a, in_.q.tensor), in_.q, p_.rows, b, first, head * p_.width);
-    const float* k = at(input<float>(a, in_.k.tensor), in_.k, p_.columns, b, 0, kv * p_.width);
-    const float* v =
-        at(input<float>(a, in_.v.tensor), in_.v, p_.columns, b, 0, kv * p_.value_width);
-    const float* dy = at(input<float>(a, 0), in_.y, p_.rows, b, first, head * p_.value_width);
-    const float* y = at(input<float>(a, y_input_), in_.y, p_.rows, b, first, head * p_.value_width);
+    const float* q = in_.q.read(a, b, first, head);
+    const float* k = in_.k.read(a, b, 0, kv);
+    const float* dy = in_.y.read(a, b, first, head);
+    const float* y = in_.y.at(input<float>(a, y_input_), b, first, head);
     const float* lse = input<float>(a, y_input_ + 1) + (b * p_.heads + head) * p_.rows + first;
     scores_.at({m, n}).run(q, k, scores, work);
-    slopes_.at({m, n}).run(dy, v, slopes, work);
+    slopes_.at({m, n}).run(dy, in_.v.read(a, b, 0, kv), slopes, work);
     for (std::int64_t i = 0; i < m; ++i) {
       const float mean = row_dot(dy + i * in_.y.row, y + i * in_.y.row, p_.value_width);
       score_gradients(scores + i * n, slopes + i * n, p_.visible(first + i), n, p_.scale,
                       p_.mask_row(a, b, head, first + i), lse[i], mean);
     }
-    dv_.at({m, n}).run(
-        scores, dy,
-        at(output<float>(a, out_.v.tensor), out_.v, p_.columns, b, 0, kv * p_.value_width), work);
-    dk_.at({m, n}).run(slopes, q,
-                       at(output<float>(a, out_.k.tensor), out_.k, p_.columns, b, 0, kv * p_.width),
-                       work);
+    dv_.at({m, n}).run(scores, dy, out_.v.write(a, b, 0, kv), work);
+    dk_.at({m, n}).run(slopes, q, out_.k.write(a, b, 0, kv), work);
     dq_.at({m, n}).run(slopes, k, dq, work);
   }
 

@@ -53,11 +53,9 @@ void for_each_block(const Channels& shape, std::int64_t rows_each, const Body& b
                     });
     return;
   }
-  parallel_ranges(shape.planes(), row_grain(shape.plane),
-                  [&](std::int64_t begin, std::int64_t end) {
-                    for (std::int64_t p = begin; p < end; ++p)
-                      body(PlaneBlock{p * shape.plane, 1, shape.plane, p, p % shape.channels});
-                  });
+  parallel_rows(shape.planes(), shape.plane, [&](std::int64_t p) {
+    body(PlaneBlock{p * shape.plane, 1, shape.plane, p, p % shape.channels});
+  });
 }
 
 // Mean and sum of squares about it, per channel, of `rows` rows.

@@ -52,11 +52,9 @@ struct Finish {
     const std::int64_t width = channels.channels;
     if (channels.last) {
       const float* shift = bias ? input<float>(a, 2) : zeros.data();
-      parallel_ranges(channels.batch * channels.plane, row_grain(width),
-                      [&](std::int64_t begin, std::int64_t end) {
-                        for (std::int64_t i = begin; i < end; ++i)
-                          finish_row(output<float>(a) + i * width, shift, width, least);
-                      });
+      parallel_rows(channels.batch * channels.plane, width, [&](std::int64_t i) {
+        finish_row(output<float>(a) + i * width, shift, width, least);
+      });
       return;
     }
     parallel_each(channels.planes(), [&](std::int64_t p) {

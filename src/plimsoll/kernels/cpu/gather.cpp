@@ -43,14 +43,11 @@ std::unique_ptr<Kernel> make_gather_of(const Site& site, const Gathering& g) {
     const auto* indices = input<Index>(a, 1);
     const std::byte* data = a.inputs[0];
     std::byte* out = a.outputs[0];
-    parallel_ranges(
-        g.outer * g.indices, row_grain(g.inner), [&](std::int64_t begin, std::int64_t end) {
-          for (std::int64_t i = begin; i < end; ++i) {
-            const std::int64_t from = i / g.indices * g.extent + row_of(g, indices[i % g.indices]);
-            std::memcpy(out + static_cast<std::size_t>(i) * width,
-                        data + static_cast<std::size_t>(from) * width, width);
-          }
-        });
+    parallel_rows(g.outer * g.indices, g.inner, [&](std::int64_t i) {
+      const std::int64_t from = i / g.indices * g.extent + row_of(g, indices[i % g.indices]);
+      std::memcpy(out + static_cast<std::size_t>(i) * width,
+                  data + static_cast<std::size_t>(from) * width, width);
+    });
   });
 }
 

@@ -110,9 +110,8 @@ std::unique_ptr<Kernel> make_group_norm(const Site& site) {
   if (!group_norm_supported(site)) return nullptr;
   const auto epsilon = static_cast<float>(site.attributes().real("epsilon"));
   return make_kernel(site, [g = groups_of(site), epsilon](const Arguments& a) {
-    parallel_ranges(g.rows(), row_grain(g.width()), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t row = begin; row < end; ++row) normalize_group(g, row, a, epsilon);
-    });
+    parallel_rows(g.rows(), g.width(),
+                  [&](std::int64_t row) { normalize_group(g, row, a, epsilon); });
   });
 }
 
@@ -125,11 +124,9 @@ std::unique_ptr<Kernel> make_group_norm_grad(const Site& site) {
       [=](const Arguments& a) {
         float* dgamma = scratch<float>(a);
         float* dbeta = dgamma + sums;
-        parallel_ranges(g.rows(), row_grain(g.width()), [&](std::int64_t begin, std::int64_t end) {
-          for (std::int64_t row = begin; row < end; ++row) {
-            const std::int64_t sample = row / g.groups * g.channels();
-            differentiate_group(g, row, a, dgamma + sample, dbeta + sample);
-          }
+        parallel_rows(g.rows(), g.width(), [&](std::int64_t row) {
+          const std::int64_t sample = row / g.groups * g.channels();
+          differentiate_group(g, row, a, dgamma + sample, dbeta + sample);
         });
         add_rows(dgamma, g.batch, g.channels(), output<float>(a, 1));
         add_rows(dbeta, g.batch, g.channels(), output<float>(a, 2));

@@ -90,15 +90,13 @@ std::unique_ptr<Kernel> make_read(const Site& site, const Naming& how) {
   const auto width = static_cast<std::size_t>(ir::bits(site.out().dtype) / 8);
   const std::size_t bytes = static_cast<std::size_t>(how.block) * width;
   return make_kernel(site, [=](const Arguments& a) {
-    parallel_ranges(how.places, row_grain(how.block), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t place = begin; place < end; ++place) {
-        std::byte* to = a.outputs[0] + static_cast<std::size_t>(place) * bytes;
-        const std::int64_t from = offset_of(how, input<Index>(a, 1), place);
-        if (from < 0) {
-          std::memset(to, 0, bytes);
-        } else {
-          std::memcpy(to, a.inputs[0] + static_cast<std::size_t>(from) * width, bytes);
-        }
+    parallel_rows(how.places, how.block, [&](std::int64_t place) {
+      std::byte* to = a.outputs[0] + static_cast<std::size_t>(place) * bytes;
+      const std::int64_t from = offset_of(how, input<Index>(a, 1), place);
+      if (from < 0) {
+        std::memset(to, 0, bytes);
+      } else {
+        std::memcpy(to, a.inputs[0] + static_cast<std::size_t>(from) * width, bytes);
       }
     });
   });
@@ -139,17 +137,15 @@ std::unique_ptr<Kernel> make_running_sum_of(const Site& site) {
   const bool exclusive = site.attributes().integer("exclusive") != 0;
   const bool reverse = site.attributes().integer("reverse") != 0;
   return make_kernel(site, [=, lines = shape.elements() / count](const Arguments& a) {
-    parallel_ranges(lines, row_grain(count), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t line = begin; line < end; ++line) {
-        const std::int64_t first =
-            line / inner * inner * count + line % inner + (reverse ? (count - 1) * inner : 0);
-        const std::int64_t step = reverse ? -inner : inner;
-        T sum = 0;
-        for (std::int64_t i = 0; i < count; ++i) {
-          const T next = sum + input<T>(a, 0)[first + i * step];
-          output<T>(a)[first + i * step] = exclusive ? sum : next;
-          sum = next;
-        }
+    parallel_rows(lines, count, [&](std::int64_t line) {
+      const std::int64_t first =
+          line / inner * inner * count + line % inner + (reverse ? (count - 1) * inner : 0);
+      const std::int64_t step = reverse ? -inner : inner;
+      T sum = 0;
+      for (std::int64_t i = 0; i < count; ++i) {
+        const T next = sum + input<T>(a, 0)[first + i * step];
+        output<T>(a)[first + i * step] = exclusive ? sum : next;
+        sum = next;
       }
     });
   });

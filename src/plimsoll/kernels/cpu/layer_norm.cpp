@@ -90,17 +90,15 @@ std::unique_ptr<Kernel> make_row_norm(const Site& site) {
   if (rows.width == 0) return nullptr;
   return make_kernel(site, [=](const Arguments& a) {
     const float* beta = shifted ? input<float>(a, 2) : nullptr;
-    parallel_ranges(rows.count, row_grain(rows.width), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t r = begin; r < end; ++r) {
-        const float* x = input<float>(a, 0) + r * rows.width;
-        const RowMoments m = kCentred
-                                 ? row_moments(x, rows.width, epsilon)
-                                 : RowMoments{0, inverse_root_mean_square(x, rows.width, epsilon)};
-        if (kCentred) output<float>(a, 1)[r] = m.mean;
-        output<float>(a, kCentred ? 2 : 1)[r] = m.rstd;
-        normalize_row<kCentred>(x, rows.width, input<float>(a, 1), beta, m,
-                                output<float>(a, 0) + r * rows.width);
-      }
+    parallel_rows(rows.count, rows.width, [&](std::int64_t r) {
+      const float* x = input<float>(a, 0) + r * rows.width;
+      const RowMoments m = kCentred
+                               ? row_moments(x, rows.width, epsilon)
+                               : RowMoments{0, inverse_root_mean_square(x, rows.width, epsilon)};
+      if (kCentred) output<float>(a, 1)[r] = m.mean;
+      output<float>(a, kCentred ? 2 : 1)[r] = m.rstd;
+      normalize_row<kCentred>(x, rows.width, input<float>(a, 1), beta, m,
+                              output<float>(a, 0) + r * rows.width);
     });
   });
 }

@@ -144,33 +144,24 @@ bool lrn_supported(const Site& site) {
   return layout.is_row_major() || layout == ir::Layout::channels_last(site.out().shape.rank());
 }
 
+template <bool kGradient>
 std::unique_ptr<Kernel> make_lrn(const Site& site) {
   if (!lrn_supported(site)) return nullptr;
   const Lrn lrn = lrn_of(site);
-  const std::int64_t lane = lrn.block_elements();
+  const std::int64_t lane = (kGradient ? 3 : 1) * lrn.block_elements();
   return make_kernel(
       site,
       [=](const Arguments& a) {
-        for_each_block(
-            lrn, scratch<float>(a), lane, [&](std::int64_t first, std::int64_t n, float* work) {
-              normalize_block(lrn, input<float>(a, 0) + first, n, output<float>(a) + first, work);
-            });
-      },
-      Bytes(lane * 4 * site.threads));
-}
-
-std::unique_ptr<Kernel> make_lrn_grad(const Site& site) {
-  if (!lrn_supported(site)) return nullptr;
-  const Lrn lrn = lrn_of(site);
-  const std::int64_t lane = 3 * lrn.block_elements();
-  return make_kernel(
-      site,
-      [=](const Arguments& a) {
-        for_each_block(
-            lrn, scratch<float>(a), lane, [&](std::int64_t first, std::int64_t n, float* work) {
-              differentiate_block(lrn, input<float>(a, 0) + first, input<float>(a, 1) + first, n,
-                                  output<float>(a) + first, work);
-            });
+        for_each_block(lrn, scratch<float>(a), lane,
+                       [&](std::int64_t first, std::int64_t n, float* work) {
+                         float* out = output<float>(a) + first;
+                         if constexpr (kGradient) {
+                           differentiate_block(lrn, input<float>(a, 0) + first,
+                                               input<float>(a, 1) + first, n, out, work);
+                         } else {
+                           normalize_block(lrn, input<float>(a, 0) + first, n, out, work);
+                         }
+                       });
       },
       Bytes(lane * 4 * site.threads));
 }
@@ -179,8 +170,8 @@ std::unique_ptr<Kernel> make_lrn_grad(const Site& site) {
 
 std::span<const TableEntry> lrn_kernels() {
   static constexpr TableEntry kRows[] = {
-      {"lrn", make_lrn},
-      {"lrn_grad", make_lrn_grad},
+      {"lrn", make_lrn<false>},
+      {"lrn_grad", make_lrn<true>},
   };
   return kRows;
 }

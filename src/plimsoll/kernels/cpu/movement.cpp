@@ -41,11 +41,9 @@ void run_copy(const BoxCopy& copy, std::byte* to, const std::byte* from) {
   auto* target = reinterpret_cast<Unit*>(to) + copy.to;
   const auto* source = reinterpret_cast<const Unit*>(from) + copy.from;
   const StridedLoop& loop = copy.loop;
-  parallel_ranges(loop.rows(), row_grain(loop.row()), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t r = begin; r < end; ++r) {
-      copy_row(target + loop.row_offset(0, r), loop.row_step(0), source + loop.row_offset(1, r),
-               loop.row_step(1), loop.row());
-    }
+  parallel_rows(loop.rows(), loop.row(), [&](std::int64_t r) {
+    copy_row(target + loop.row_offset(0, r), loop.row_step(0), source + loop.row_offset(1, r),
+             loop.row_step(1), loop.row());
   });
 }
 
@@ -130,13 +128,11 @@ std::unique_ptr<Kernel> make_unblock(const Site& site) {
   const std::int64_t plane = shape[2] * shape[3];
   return make_kernel(site, [=, images = shape[0]](const Arguments& a) {
     const auto* from = input<float>(a, 0);
-    parallel_ranges(images * plane, row_grain(channels), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) {
-        const float* place = from + (i / plane * blocks * plane + i % plane) * kChannelBlock;
-        float* to = output<float>(a) + i * channels;
-        for (std::int64_t c = 0; c < channels; c += kChannelBlock, place += plane * kChannelBlock) {
-          std::copy(place, place + std::min(kChannelBlock, channels - c), to + c);
-        }
+    parallel_rows(images * plane, channels, [&](std::int64_t i) {
+      const float* place = from + (i / plane * blocks * plane + i % plane) * kChannelBlock;
+      float* to = output<float>(a) + i * channels;
+      for (std::int64_t c = 0; c < channels; c += kChannelBlock, place += plane * kChannelBlock) {
+        std::copy(place, place + std::min(kChannelBlock, channels - c), to + c);
       }
     });
   });

@@ -39,4 +39,12 @@ inline std::int64_t row_grain(std::int64_t width) {
   return std::max<std::int64_t>(1, kElementGrain / std::max<std::int64_t>(1, width));
 }
 
+// Calls body(row) for each of `rows` of `width` elements, in chunks of that grain.
+template <typename Body>
+void parallel_rows(std::int64_t rows, std::int64_t width, const Body& body) {
+  parallel_ranges(rows, row_grain(width), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) body(row);
+  });
+}
+
 }  // namespace plimsoll::kernels

@@ -115,18 +115,15 @@ PLIMSOLL_VECTORIZED void scale_row(float* x, std::int64_t n, float factor) {
 
 template <typename Kind>
 void reduce_rows(const Alternation& s, const float* x, float* y) {
-  parallel_ranges(s.kept(), row_grain(s.reduced()), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t k = begin; k < end; ++k) {
-      const float* from =
-          x +
-          (k / s.kept_inner * s.reduced_outer * s.kept_inner + k % s.kept_inner) * s.reduced_inner;
-      float out = Kind::kStart;
-      for (std::int64_t r = 0; r < s.reduced_outer; ++r) {
-        out = Kind::join(
-            out, reduce_row<Kind>(from + r * s.kept_inner * s.reduced_inner, s.reduced_inner));
-      }
-      y[k] = out;
+  parallel_rows(s.kept(), s.reduced(), [&](std::int64_t k) {
+    const float* from = x + (k / s.kept_inner * s.reduced_outer * s.kept_inner + k % s.kept_inner) *
+                                s.reduced_inner;
+    float out = Kind::kStart;
+    for (std::int64_t r = 0; r < s.reduced_outer; ++r) {
+      out = Kind::join(
+          out, reduce_row<Kind>(from + r * s.kept_inner * s.reduced_inner, s.reduced_inner));
     }
+    y[k] = out;
   });
 }
 

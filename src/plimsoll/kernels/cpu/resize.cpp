@@ -86,10 +86,8 @@ std::unique_ptr<Kernel> for_planes(const Site& site, const ir::Shape& x, const i
   return make_kernel(site, [p = std::move(*planes), body](const Arguments& a) {
     const std::int64_t small = p.from_rows * p.from_columns;
     const auto large = static_cast<std::int64_t>(p.rows.size() * p.columns.size());
-    parallel_ranges(p.count, row_grain(std::max(small, large)),
-                    [&](std::int64_t begin, std::int64_t end) {
-                      for (std::int64_t i = begin; i < end; ++i) body(p, a, i * small, i * large);
-                    });
+    parallel_rows(p.count, std::max(small, large),
+                  [&](std::int64_t i) { body(p, a, i * small, i * large); });
   });
 }
 

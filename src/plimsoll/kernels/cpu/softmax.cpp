@@ -57,9 +57,8 @@ std::unique_ptr<Kernel> make_softmax(const Site& site) {
   if (width == 0) return nullptr;
   const std::int64_t rows = site.out().shape.elements() / width;
   return make_kernel(site, [=](const Arguments& a) {
-    parallel_ranges(rows, row_grain(width), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t r = begin; r < end; ++r)
-        row(input<float>(a, 0) + r * width, output<float>(a) + r * width, width);
+    parallel_rows(rows, width, [&](std::int64_t r) {
+      row(input<float>(a, 0) + r * width, output<float>(a) + r * width, width);
     });
   });
 }
@@ -70,11 +69,9 @@ std::unique_ptr<Kernel> make_softmax_grad(const Site& site) {
   if (width == 0) return nullptr;
   const std::int64_t rows = site.out().shape.elements() / width;
   return make_kernel(site, [=](const Arguments& a) {
-    parallel_ranges(rows, row_grain(width), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t r = begin; r < end; ++r) {
-        row(input<float>(a, 0) + r * width, input<float>(a, 1) + r * width,
-            output<float>(a) + r * width, width);
-      }
+    parallel_rows(rows, width, [&](std::int64_t r) {
+      row(input<float>(a, 0) + r * width, input<float>(a, 1) + r * width,
+          output<float>(a) + r * width, width);
     });
   });
 }

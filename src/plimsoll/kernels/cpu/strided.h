@@ -66,9 +66,7 @@ void for_each_row(const StridedLoop& loop, const Row& row) {
                     [&](std::int64_t begin, std::int64_t end) { row(0, begin, end - begin); });
     return;
   }
-  parallel_ranges(loop.rows(), row_grain(loop.row()), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t r = begin; r < end; ++r) row(r, 0, loop.row());
-  });
+  parallel_rows(loop.rows(), loop.row(), [&](std::int64_t r) { row(r, 0, loop.row()); });
 }
 
 }  // namespace plimsoll::kernels

@@ -67,6 +67,8 @@ class AttributeReader {
                   const ir::Attributes& given)
       : op_(op), specs_(specs), given_(&given) {}
 
+  // The operator's name.
+  std::string_view op() const { return op_; }
   bool has(std::string_view name) const { return find(name) != nullptr; }
   // Null when absent.
   const ir::Attribute* find(std::string_view name) const;

@@ -51,9 +51,13 @@ Status expect_shape(const Call& call, int input, const ir::Shape& shape) {
                    ir::to_string(shape));
 }
 
+Status expect_type(const Call& call, int input, ir::DType dtype, const ir::Shape& shape) {
+  PLIMSOLL_RETURN_IF_ERROR(expect_dtype(call, input, dtype));
+  return expect_shape(call, input, shape);
+}
+
 Status expect_like(const Call& call, int input, int model) {
-  PLIMSOLL_RETURN_IF_ERROR(expect_dtype(call, input, call.type(model).dtype));
-  return expect_shape(call, input, call.shape(model));
+  return expect_type(call, input, call.type(model).dtype, call.shape(model));
 }
 
 Status expect_not_negative(const Call& call, std::string_view attribute) {

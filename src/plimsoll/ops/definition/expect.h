@@ -14,6 +14,7 @@ Status expect_one_float(const Call& call);
 Status expect_integer(const Call& call, int input);
 Status expect_rank(const Call& call, int input, int least, int most);
 Status expect_shape(const Call& call, int input, const ir::Shape& shape);
+Status expect_type(const Call& call, int input, ir::DType dtype, const ir::Shape& shape);
 // dtype and shape of input `input` are those of input `model`.
 Status expect_like(const Call& call, int input, int model);
 

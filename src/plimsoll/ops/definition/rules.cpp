@@ -48,10 +48,14 @@ Cost bytes_cost(const Call& call, std::span<const TensorType> outputs) {
   return cost;
 }
 
-Cost elementwise_cost(const Call& call, std::span<const TensorType> outputs) {
+Cost cost_with(double operations, const Call& call, std::span<const TensorType> outputs) {
   Cost cost = bytes_cost(call, outputs);
-  cost.operations = static_cast<double>(outputs[0].shape.elements());
+  cost.operations = operations;
   return cost;
+}
+
+Cost elementwise_cost(const Call& call, std::span<const TensorType> outputs) {
+  return cost_per_element<1>(call, outputs);
 }
 
 Cost no_cost(const Call&, std::span<const TensorType>) {
@@ -61,6 +65,12 @@ Cost no_cost(const Call&, std::span<const TensorType>) {
 Result<int> normal_axis(std::int64_t axis, int rank) {
   if (axis < -rank || axis >= rank) return bad_input("axis {} is outside a rank of {}", axis, rank);
   return static_cast<int>(axis < 0 ? axis + rank : axis);
+}
+
+int verified_axis(const AttributeReader& attributes, const ir::Shape& shape) {
+  const auto axis = normal_axis(attributes.integer("axis"), shape.rank());
+  PLIMSOLL_CHECK(axis.has_value());
+  return *axis;
 }
 
 }  // namespace plimsoll::ops

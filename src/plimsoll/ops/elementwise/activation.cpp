@@ -52,23 +52,10 @@ std::vector<Var> relu_gradient(const Backward& g) {
 }
 
 // dx = <op>_grad(dy, x) with the attributes of the forward.
-template <const char* op>
 std::vector<Var> fused_gradient(const Backward& g) {
-  return {g.builder.call1(op, {g.dy(), g.in(0)}, g.attributes.given())};
+  return {g.builder.call1(fmt::format("{}_grad", g.attributes.op()), {g.dy(), g.in(0)},
+                          g.attributes.given())};
 }
-
-constexpr char kLeakyRelu[] = "leaky_relu_grad";
-constexpr char kElu[] = "elu_grad";
-constexpr char kSelu[] = "selu_grad";
-constexpr char kCelu[] = "celu_grad";
-constexpr char kHardSigmoid[] = "hard_sigmoid_grad";
-constexpr char kThresholdedRelu[] = "thresholded_relu_grad";
-constexpr char kShrink[] = "shrink_grad";
-constexpr char kGelu[] = "gelu_grad";
-constexpr char kSilu[] = "silu_grad";
-constexpr char kMish[] = "mish_grad";
-constexpr char kHardSwish[] = "hard_swish_grad";
-constexpr char kClip[] = "clip_grad";
 
 // Transcendental functions count as one operation here, as everywhere: they are bound by memory.
 OpDefinition activation_definition(std::string_view name, InferRule infer, GradientRule gradient,
@@ -76,9 +63,9 @@ OpDefinition activation_definition(std::string_view name, InferRule infer, Gradi
   return elementwise_definition(name, 1, infer, Gradient(gradient), InPlace::over(0), evaluate);
 }
 
-template <template <typename> class Formula, const char* op>
+template <template <typename> class Formula>
 OpDefinition activation(std::string_view name, InferRule infer = infer_activation) {
-  return activation_definition(name, infer, fused_gradient<op>, evaluate_value<Formula>);
+  return activation_definition(name, infer, fused_gradient, evaluate_value<Formula>);
 }
 
 Var call(std::string_view op, Var x, ir::Attributes attributes = {}) {
@@ -121,22 +108,21 @@ Var clip(Var x, std::optional<double> min, std::optional<double> max) {
 std::vector<OpDefinition> activation_definitions() {
   return {
       activation_definition("relu", same_as_first_float, relu_gradient, evaluate_value<Relu>),
-      activation<LeakyRelu, kLeakyRelu>("leaky_relu").having({attribute::real("alpha", 0.01)}),
-      activation<Elu, kElu>("elu").having({attribute::real("alpha", 1)}),
-      activation<Selu, kSelu>("selu").having(
+      activation<LeakyRelu>("leaky_relu").having({attribute::real("alpha", 0.01)}),
+      activation<Elu>("elu").having({attribute::real("alpha", 1)}),
+      activation<Selu>("selu").having(
           {attribute::real("alpha", kSeluAlpha), attribute::real("gamma", kSeluGamma)}),
-      activation<Celu, kCelu>("celu", infer_celu).having({attribute::real("alpha", 1)}),
-      activation<HardSigmoid, kHardSigmoid>("hard_sigmoid")
+      activation<Celu>("celu", infer_celu).having({attribute::real("alpha", 1)}),
+      activation<HardSigmoid>("hard_sigmoid")
           .having({attribute::real("alpha", 0.2), attribute::real("beta", 0.5)}),
-      activation<ThresholdedRelu, kThresholdedRelu>("thresholded_relu")
-          .having({attribute::real("alpha", 1)}),
-      activation<Shrink, kShrink>("shrink").having(
+      activation<ThresholdedRelu>("thresholded_relu").having({attribute::real("alpha", 1)}),
+      activation<Shrink>("shrink").having(
           {attribute::real("lambd", 0.5), attribute::real("bias", 0)}),
-      activation<Gelu, kGelu>("gelu").having({attribute::choice("approximate", {"none", "tanh"})}),
-      activation<Silu, kSilu>("silu"),
-      activation<Mish, kMish>("mish"),
-      activation<HardSwish, kHardSwish>("hard_swish"),
-      activation_definition("clip", infer_clip, fused_gradient<kClip>, evaluate_clip)
+      activation<Gelu>("gelu").having({attribute::choice("approximate", {"none", "tanh"})}),
+      activation<Silu>("silu"),
+      activation<Mish>("mish"),
+      activation<HardSwish>("hard_swish"),
+      activation_definition("clip", infer_clip, fused_gradient, evaluate_clip)
           .having({attribute::real("min", -std::numeric_limits<double>::infinity()),
                    attribute::real("max", std::numeric_limits<double>::infinity())}),
   };

@@ -85,7 +85,7 @@ Result<std::vector<TensorType>> infer_iota(const Call& call) {
 void evaluate_iota(const Evaluation& e) {
   Array& y = e.out();
   const ir::Shape& shape = y.type.shape;
-  const int axis = *normal_axis(e.attributes.integer("axis"), shape.rank());
+  const int axis = verified_axis(e.attributes, shape);
   const std::int64_t inner = shape.elements(axis + 1, shape.rank());
   const auto first = static_cast<std::uint64_t>(integer_of(e.attributes, "start"));
   const auto step = static_cast<std::uint64_t>(integer_of(e.attributes, "step"));

@@ -19,8 +19,7 @@ Result<std::vector<TensorType>> infer_mask(const Call& call) {
 }
 
 Result<std::vector<TensorType>> infer_masked(const Call& call) {
-  PLIMSOLL_RETURN_IF_ERROR(expect_dtype(call, 1, ir::DType::kBit));
-  PLIMSOLL_RETURN_IF_ERROR(expect_shape(call, 1, call.shape(0)));
+  PLIMSOLL_RETURN_IF_ERROR(expect_type(call, 1, ir::DType::kBit, call.shape(0)));
   return same_as_first_float(call);
 }
 

@@ -8,6 +8,7 @@
 #include "plimsoll/ops/elementwise/binary.h"
 #include "plimsoll/ops/elementwise/unary.h"
 #include "plimsoll/ops/elementwise/unary_evaluation.h"
+#include "plimsoll/ops/movement/element_walk.h"
 
 namespace plimsoll::ops {
 namespace {
@@ -48,8 +49,7 @@ void evaluate_sign(const Evaluation& e) {
       [=](std::int64_t x) -> std::int64_t { return is_unsigned ? x != 0 : (x > 0) - (x < 0); });
 }
 void evaluate_identity(const Evaluation& e) {
-  e.out().reals = e.in(0).reals;
-  e.out().integers = e.in(0).integers;
+  copy_all(e.out(), e.in(0));
 }
 
 template <bool (*test)(double)>
@@ -83,79 +83,10 @@ std::vector<View> whole_input(const Call&, std::span<const TensorType>) {
   return {View{}};
 }
 
-using Adjoint = std::vector<Var>;
-Adjoint neg_gradient(const Backward& g) {
-  return {neg(g.dy())};
-}
-Adjoint identity_gradient(const Backward& g) {
-  return {g.dy()};
-}
-Adjoint abs_gradient(const Backward& g) {
-  return {g.dy() * sign(g.in(0))};
-}
-Adjoint reciprocal_gradient(const Backward& g) {
-  return {neg(g.dy() * square(g.out(0)))};
-}
-Adjoint sqrt_gradient(const Backward& g) {
-  return {g.dy() * 0.5 / g.out(0)};
-}
-// d x^-1/2 = -1/2 x^-3/2 = -1/2 y^3
-Adjoint rsqrt_gradient(const Backward& g) {
-  return {g.dy() * -0.5 * (square(g.out(0)) * g.out(0))};
-}
-Adjoint exp_gradient(const Backward& g) {
-  return {g.dy() * g.out(0)};
-}
-Adjoint log_gradient(const Backward& g) {
-  return {g.dy() / g.in(0)};
-}
-Adjoint sin_gradient(const Backward& g) {
-  return {g.dy() * cos(g.in(0))};
-}
-Adjoint cos_gradient(const Backward& g) {
-  return {neg(g.dy() * sin(g.in(0)))};
-}
-Adjoint tan_gradient(const Backward& g) {
-  return {g.dy() * (square(g.out(0)) + 1)};
-}
-Adjoint asin_gradient(const Backward& g) {
-  return {g.dy() * rsqrt(1 - square(g.in(0)))};
-}
-Adjoint acos_gradient(const Backward& g) {
-  return {neg(g.dy() * rsqrt(1 - square(g.in(0))))};
-}
-Adjoint atan_gradient(const Backward& g) {
-  return {g.dy() / (square(g.in(0)) + 1)};
-}
-Adjoint sinh_gradient(const Backward& g) {
-  return {g.dy() * cosh(g.in(0))};
-}
-Adjoint cosh_gradient(const Backward& g) {
-  return {g.dy() * sinh(g.in(0))};
-}
-Adjoint tanh_gradient(const Backward& g) {
-  return {tanh_grad(g.dy(), g.out(0))};
-}
-Adjoint asinh_gradient(const Backward& g) {
-  return {g.dy() * rsqrt(square(g.in(0)) + 1)};
-}
-Adjoint acosh_gradient(const Backward& g) {
-  return {g.dy() * rsqrt(square(g.in(0)) - 1)};
-}
-Adjoint atanh_gradient(const Backward& g) {
-  return {g.dy() / (1 - square(g.in(0)))};
-}
-Adjoint erf_gradient(const Backward& g) {
-  return {g.dy() * (exp(neg(square(g.in(0)))) * (2 * std::numbers::inv_sqrtpi))};
-}
-Adjoint sigmoid_gradient(const Backward& g) {
-  return {sigmoid_grad(g.dy(), g.out(0))};
-}
-Adjoint softplus_gradient(const Backward& g) {
-  return {g.dy() * sigmoid(g.in(0))};
-}
-Adjoint softsign_gradient(const Backward& g) {
-  return {g.dy() / square(abs(g.in(0)) + 1)};
+// The gradient of a function of one tensor: its one adjoint is an expression of g.
+template <typename Adjoint>
+Gradient gradient_of(Adjoint) {
+  return Gradient([](const Backward& g) { return std::vector<Var>{Adjoint()(g)}; });
 }
 
 OpDefinition unary_definition(std::string_view name, InferRule infer, Gradient gradient,
@@ -163,8 +94,9 @@ OpDefinition unary_definition(std::string_view name, InferRule infer, Gradient g
   return elementwise_definition(name, 1, infer, gradient, InPlace::over(0), evaluate);
 }
 
-OpDefinition smooth(std::string_view name, GradientRule gradient, EvaluateRule evaluate) {
-  return unary_definition(name, same_as_first_float, Gradient(gradient), evaluate);
+template <typename Adjoint>
+OpDefinition smooth(std::string_view name, EvaluateRule evaluate, Adjoint adjoint) {
+  return unary_definition(name, same_as_first_float, gradient_of(adjoint), evaluate);
 }
 
 OpDefinition flat(std::string_view name, EvaluateRule evaluate) {
@@ -179,7 +111,8 @@ OpDefinition test_definition(std::string_view name, EvaluateRule evaluate) {
 
 OpDefinition identity_definition() {
   OpDefinition definition =
-      unary_definition("identity", same_as_first, Gradient(identity_gradient), evaluate_identity);
+      unary_definition("identity", same_as_first,
+                       gradient_of([](const Backward& g) { return g.dy(); }), evaluate_identity);
   definition.views = whole_input;
   definition.cost = no_cost;
   definition.recompute = Recompute::kFree;
@@ -190,34 +123,61 @@ OpDefinition identity_definition() {
 
 std::vector<OpDefinition> unary_definitions() {
   return {
-      unary_definition("neg", infer_number, Gradient(neg_gradient), evaluate_neg),
-      unary_definition("abs", infer_number, Gradient(abs_gradient), evaluate_abs),
+      unary_definition("neg", infer_number,
+                       gradient_of([](const Backward& g) { return neg(g.dy()); }), evaluate_neg),
+      unary_definition("abs", infer_number,
+                       gradient_of([](const Backward& g) { return g.dy() * sign(g.in(0)); }),
+                       evaluate_abs),
       unary_definition("sign", infer_number, Gradient::none(), evaluate_sign),
       identity_definition(),
       flat("floor", evaluate_function<std::floor>),
       flat("ceil", evaluate_function<std::ceil>),
       flat("round", evaluate_function<std::nearbyint>),
-      smooth("reciprocal", reciprocal_gradient, evaluate_value<Reciprocal>),
-      smooth("sqrt", sqrt_gradient, evaluate_function<std::sqrt>),
-      smooth("rsqrt", rsqrt_gradient, evaluate_value<Rsqrt>),
-      smooth("exp", exp_gradient, evaluate_function<std::exp>),
-      smooth("log", log_gradient, evaluate_function<std::log>),
-      smooth("sin", sin_gradient, evaluate_function<std::sin>),
-      smooth("cos", cos_gradient, evaluate_function<std::cos>),
-      smooth("tan", tan_gradient, evaluate_function<std::tan>),
-      smooth("asin", asin_gradient, evaluate_function<std::asin>),
-      smooth("acos", acos_gradient, evaluate_function<std::acos>),
-      smooth("atan", atan_gradient, evaluate_function<std::atan>),
-      smooth("sinh", sinh_gradient, evaluate_function<std::sinh>),
-      smooth("cosh", cosh_gradient, evaluate_function<std::cosh>),
-      smooth("tanh", tanh_gradient, evaluate_function<std::tanh>),
-      smooth("asinh", asinh_gradient, evaluate_function<std::asinh>),
-      smooth("acosh", acosh_gradient, evaluate_function<std::acosh>),
-      smooth("atanh", atanh_gradient, evaluate_function<std::atanh>),
-      smooth("erf", erf_gradient, evaluate_function<std::erf>),
-      smooth("sigmoid", sigmoid_gradient, evaluate_value<Sigmoid>),
-      smooth("softplus", softplus_gradient, evaluate_value<Softplus>),
-      smooth("softsign", softsign_gradient, evaluate_value<Softsign>),
+      smooth("reciprocal", evaluate_value<Reciprocal>,
+             [](const Backward& g) { return neg(g.dy() * square(g.out(0))); }),
+      smooth("sqrt", evaluate_function<std::sqrt>,
+             [](const Backward& g) { return g.dy() * 0.5 / g.out(0); }),
+      // d x^-1/2 = -1/2 x^-3/2 = -1/2 y^3
+      smooth("rsqrt", evaluate_value<Rsqrt>,
+             [](const Backward& g) { return g.dy() * -0.5 * (square(g.out(0)) * g.out(0)); }),
+      smooth("exp", evaluate_function<std::exp>,
+             [](const Backward& g) { return g.dy() * g.out(0); }),
+      smooth("log", evaluate_function<std::log>,
+             [](const Backward& g) { return g.dy() / g.in(0); }),
+      smooth("sin", evaluate_function<std::sin>,
+             [](const Backward& g) { return g.dy() * cos(g.in(0)); }),
+      smooth("cos", evaluate_function<std::cos>,
+             [](const Backward& g) { return neg(g.dy() * sin(g.in(0))); }),
+      smooth("tan", evaluate_function<std::tan>,
+             [](const Backward& g) { return g.dy() * (square(g.out(0)) + 1); }),
+      smooth("asin", evaluate_function<std::asin>,
+             [](const Backward& g) { return g.dy() * rsqrt(1 - square(g.in(0))); }),
+      smooth("acos", evaluate_function<std::acos>,
+             [](const Backward& g) { return neg(g.dy() * rsqrt(1 - square(g.in(0)))); }),
+      smooth("atan", evaluate_function<std::atan>,
+             [](const Backward& g) { return g.dy() / (square(g.in(0)) + 1); }),
+      smooth("sinh", evaluate_function<std::sinh>,
+             [](const Backward& g) { return g.dy() * cosh(g.in(0)); }),
+      smooth("cosh", evaluate_function<std::cosh>,
+             [](const Backward& g) { return g.dy() * sinh(g.in(0)); }),
+      smooth("tanh", evaluate_function<std::tanh>,
+             [](const Backward& g) { return tanh_grad(g.dy(), g.out(0)); }),
+      smooth("asinh", evaluate_function<std::asinh>,
+             [](const Backward& g) { return g.dy() * rsqrt(square(g.in(0)) + 1); }),
+      smooth("acosh", evaluate_function<std::acosh>,
+             [](const Backward& g) { return g.dy() * rsqrt(square(g.in(0)) - 1); }),
+      smooth("atanh", evaluate_function<std::atanh>,
+             [](const Backward& g) { return g.dy() / (1 - square(g.in(0))); }),
+      smooth("erf", evaluate_function<std::erf>,
+             [](const Backward& g) {
+               return g.dy() * (exp(neg(square(g.in(0)))) * (2 * std::numbers::inv_sqrtpi));
+             }),
+      smooth("sigmoid", evaluate_value<Sigmoid>,
+             [](const Backward& g) { return sigmoid_grad(g.dy(), g.out(0)); }),
+      smooth("softplus", evaluate_value<Softplus>,
+             [](const Backward& g) { return g.dy() * sigmoid(g.in(0)); }),
+      smooth("softsign", evaluate_value<Softsign>,
+             [](const Backward& g) { return g.dy() / square(abs(g.in(0)) + 1); }),
       test_definition("is_nan", evaluate_test<test_nan>),
       test_definition("is_inf", evaluate_test<test_inf>),
   };

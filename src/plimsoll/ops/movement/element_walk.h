@@ -48,6 +48,21 @@ void for_each_strided(const ir::Shape& y, std::int64_t base, const Index& stride
   });
 }
 
+// body(line, position of its first element, stride) for every line of x along the axis.
+template <typename Body>
+void for_each_line(const ir::Shape& x, int axis, Body body) {
+  if (x.elements() == 0) return;
+  const std::int64_t inner = x.elements(axis + 1, x.rank());
+  for (std::int64_t line = 0; line < x.elements() / x[axis]; ++line) {
+    body(line, line / inner * inner * x[axis] + line % inner, inner);
+  }
+}
+
+// Every element; y has as many as x.
+inline void copy_all(Array& y, const Array& x) {
+  y.reals = x.reals;
+  y.integers = x.integers;
+}
 void copy_strided(Array& y, const Array& x, std::int64_t base, const Index& strides);
 
 // One table per axis of y: the index along the same axis of x, or -1.

@@ -4,6 +4,7 @@
 #include "plimsoll/ops/definition/definitions.h"
 #include "plimsoll/ops/definition/presets.h"
 #include "plimsoll/ops/definition/rules.h"
+#include "plimsoll/ops/movement/element_walk.h"
 #include "plimsoll/ops/movement/scatter_reduction.h"
 
 namespace plimsoll::ops {
@@ -60,36 +61,28 @@ void for_each_gathered(const ir::Shape& data, const Array& indices, int axis, Bo
   }
 }
 
-int axis_of(const AttributeReader& attributes, const ir::Shape& shape) {
-  const auto axis = normal_axis(attributes.integer("axis"), shape.rank());
-  PLIMSOLL_CHECK(axis.has_value());
-  return *axis;
-}
-
 void evaluate_gather(const Evaluation& e) {
   const ir::Shape& data = e.in(0).type.shape;
-  for_each_gathered(data, e.in(1), axis_of(e.attributes, data),
+  for_each_gathered(data, e.in(1), verified_axis(e.attributes, data),
                     [&](std::int64_t i, std::int64_t j) { e.out().copy_element(i, e.in(0), j); });
 }
 
 void evaluate_gather_grad(const Evaluation& e) {
   const ir::Shape& data = e.out().type.shape;
-  if (e.has(2)) {
-    e.out().reals = e.in(2).reals;
-    e.out().integers = e.in(2).integers;
-  }
+  if (e.has(2)) copy_all(e.out(), e.in(2));
   for_each_gathered(
-      data, e.in(1), axis_of(e.attributes, data),
+      data, e.in(1), verified_axis(e.attributes, data),
       [&](std::int64_t i, std::int64_t j) { combine(e.out(), j, e.in(0), i, Reduction::kAdd); });
 }
 
 std::vector<Var> gather_gradient(const Backward& g) {
-  const int axis = axis_of(g.attributes, g.in(0).shape());
+  const int axis = verified_axis(g.attributes, g.in(0).shape());
   return {gather_grad(g.dy(), g.in(1), axis, g.in(0).shape()), Var()};
 }
 
 std::vector<Var> gather_grad_gradient(const Backward& g) {
-  std::vector<Var> out{gather(g.dy(), g.in(1), axis_of(g.attributes, g.out(0).shape())), Var()};
+  std::vector<Var> out{gather(g.dy(), g.in(1), verified_axis(g.attributes, g.out(0).shape())),
+                       Var()};
   if (g.inputs.size() > 2) out.push_back(g.dy());
   return out;
 }
@@ -111,7 +104,7 @@ Result<std::vector<TensorType>> infer_one_hot(const Call& call) {
 void evaluate_one_hot(const Evaluation& e) {
   Array& y = e.out();
   const ir::Shape& shape = y.type.shape;
-  const int axis = *normal_axis(e.attributes.integer("axis"), shape.rank());
+  const int axis = verified_axis(e.attributes, shape);
   const std::int64_t inner = shape.elements(axis + 1, shape.rank());
   const std::int64_t depth = shape[axis];
   for (std::int64_t i = 0; i < y.elements(); ++i) {

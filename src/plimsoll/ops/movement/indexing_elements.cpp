@@ -44,7 +44,7 @@ Result<std::vector<TensorType>> infer_scatter_elements(const Call& call) {
 template <typename Body>
 void for_each_named(const ir::Shape& data, const Array& indices, const AttributeReader& attributes,
                     Body body) {
-  const auto axis = static_cast<std::size_t>(*normal_axis(attributes.integer("axis"), data.rank()));
+  const auto axis = static_cast<std::size_t>(verified_axis(attributes, data));
   const Index strides = data.strides();
   for_each_element(indices.type.shape, [&](std::int64_t i, Index index) {
     index[axis] =
@@ -59,8 +59,7 @@ void evaluate_gather_elements(const Evaluation& e) {
 }
 
 void evaluate_scatter_elements(const Evaluation& e) {
-  e.out().reals = e.in(0).reals;
-  e.out().integers = e.in(0).integers;
+  copy_all(e.out(), e.in(0));
   const Reduction reduction = reduction_of(e.attributes);
   for_each_named(e.in(0).type.shape, e.in(1), e.attributes, [&](std::int64_t i, std::int64_t j) {
     combine(e.out(), j, e.in(2), i, reduction);

@@ -3,6 +3,7 @@
 #include "plimsoll/ops/definition/presets.h"
 #include "plimsoll/ops/definition/rules.h"
 #include "plimsoll/ops/elementwise/cast.h"
+#include "plimsoll/ops/movement/element_walk.h"
 #include "plimsoll/ops/movement/indexing.h"
 #include "plimsoll/ops/movement/scatter_reduction.h"
 
@@ -91,8 +92,7 @@ void evaluate_gather_nd(const Evaluation& e) {
 }
 
 void evaluate_scatter_nd(const Evaluation& e) {
-  e.out().reals = e.in(0).reals;
-  e.out().integers = e.in(0).integers;
+  copy_all(e.out(), e.in(0));
   const Reduction reduction = reduction_of(e.attributes);
   for_each_block_element(
       e, [&](std::int64_t i, std::int64_t j) { combine(e.out(), j, e.in(2), i, reduction); });

@@ -61,14 +61,8 @@ void for_each_in_part(const ir::Shape& whole, const ir::Shape& part, int axis, s
   }
 }
 
-int joined_axis(const AttributeReader& attributes, const ir::Shape& shape) {
-  const auto axis = normal_axis(attributes.integer("axis"), shape.rank());
-  PLIMSOLL_CHECK(axis.has_value());
-  return *axis;
-}
-
 void evaluate_concat(const Evaluation& e) {
-  const int axis = joined_axis(e.attributes, e.out().type.shape);
+  const int axis = verified_axis(e.attributes, e.out().type.shape);
   std::int64_t first = 0;
   for (const Array* part : e.inputs) {
     for_each_in_part(e.out().type.shape, part->type.shape, axis, first,
@@ -78,7 +72,7 @@ void evaluate_concat(const Evaluation& e) {
 }
 
 void evaluate_split(const Evaluation& e) {
-  const int axis = joined_axis(e.attributes, e.in(0).type.shape);
+  const int axis = verified_axis(e.attributes, e.in(0).type.shape);
   std::int64_t first = 0;
   for (Array& part : e.outputs) {
     for_each_in_part(e.in(0).type.shape, part.type.shape, axis, first,
@@ -107,32 +101,28 @@ std::vector<Bytes> part_offsets(const TensorType& type, int axis,
   return out;
 }
 
-std::vector<View> concat_views(const Call& call, std::span<const TensorType> outputs) {
-  const int axis = joined_axis(call.attributes(), outputs[0].shape);
+// The parts of a concat lie in its result, those of a split in its input.
+template <bool kJoins>
+std::vector<View> part_views(const Call& call, std::span<const TensorType> outputs) {
+  const TensorType& whole = kJoins ? outputs[0] : call.type(0);
+  const int axis = verified_axis(call.attributes(), whole.shape);
+  const int parts = kJoins ? call.size() : static_cast<int>(outputs.size());
   ir::Ints extents;
-  for (int i = 0; i < call.size(); ++i) extents.push_back(call.shape(i)[axis]);
-  std::vector<View> out;
-  const auto offsets = part_offsets(outputs[0], axis, extents);
-  for (std::size_t i = 0; i < offsets.size(); ++i) {
-    if (extents[i] > 0) out.push_back({0, static_cast<int>(i), offsets[i], true});
+  for (int i = 0; i < parts; ++i) {
+    const TensorType& part = kJoins ? call.type(i) : outputs[static_cast<std::size_t>(i)];
+    extents.push_back(part.shape[axis]);
   }
-  return out;
-}
-
-std::vector<View> split_views(const Call& call, std::span<const TensorType> outputs) {
-  const int axis = joined_axis(call.attributes(), call.shape(0));
-  ir::Ints extents;
-  for (const TensorType& part : outputs) extents.push_back(part.shape[axis]);
   std::vector<View> out;
-  const auto offsets = part_offsets(call.type(0), axis, extents);
+  const auto offsets = part_offsets(whole, axis, extents);
   for (std::size_t i = 0; i < offsets.size(); ++i) {
-    if (extents[i] > 0) out.push_back({static_cast<int>(i), 0, offsets[i], false});
+    const int part = static_cast<int>(i);
+    if (extents[i] > 0) out.push_back({kJoins ? 0 : part, kJoins ? part : 0, offsets[i], kJoins});
   }
   return out;
 }
 
 std::vector<Var> concat_gradient(const Backward& g) {
-  const int axis = joined_axis(g.attributes, g.in(0).shape());
+  const int axis = verified_axis(g.attributes, g.in(0).shape());
   std::vector<Var> out;
   std::int64_t first = 0;
   for (std::size_t i = 0; i < g.inputs.size(); ++i) {
@@ -148,7 +138,7 @@ std::vector<Var> split_gradient(const Backward& g) {
   for (std::size_t i = 0; i < g.outputs.size(); ++i) {
     parts.push_back(g.adjoints[i] ? g.adjoints[i] : zeros_like(g.outputs[i]));
   }
-  return {concat(parts, joined_axis(g.attributes, g.in(0).shape()))};
+  return {concat(parts, verified_axis(g.attributes, g.in(0).shape()))};
 }
 
 }  // namespace
@@ -169,14 +159,12 @@ std::vector<OpDefinition> joining_definitions() {
   return {
       {.name = "concat",
        .inputs = at_least(1),
-       .outputs = exactly(1),
        .attributes = {attribute::integer("axis")},
        .infer = infer_concat,
        .gradient = Gradient(concat_gradient),
        .in_place = InPlace::never(),
-       .views = concat_views,
+       .views = part_views<true>,
        .cost = bytes_cost,
-       .recompute = Recompute::kCheap,
        .layout = LayoutRule::kChannels,
        .evaluate = evaluate_concat},
       {.name = "split",
@@ -186,9 +174,8 @@ std::vector<OpDefinition> joining_definitions() {
        .infer = infer_split,
        .gradient = Gradient(split_gradient),
        .in_place = InPlace::never(),
-       .views = split_views,
+       .views = part_views<false>,
        .cost = bytes_cost,
-       .recompute = Recompute::kCheap,
        .layout = LayoutRule::kChannels,
        .evaluate = evaluate_split},
   };

@@ -26,8 +26,7 @@ Result<std::vector<TensorType>> infer_reshape(const Call& call) {
 }
 
 void evaluate_copy(const Evaluation& e) {
-  e.out().reals = e.in(0).reals;
-  e.out().integers = e.in(0).integers;
+  copy_all(e.out(), e.in(0));
 }
 
 std::vector<View> reshape_views(const Call&, std::span<const TensorType>) {

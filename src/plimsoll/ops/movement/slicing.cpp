@@ -86,8 +86,7 @@ void evaluate_slice(const Evaluation& e) {
 }
 
 void evaluate_slice_assign(const Evaluation& e) {
-  e.out().reals = e.in(0).reals;
-  e.out().integers = e.in(0).integers;
+  copy_all(e.out(), e.in(0));
   for_each_sliced(e.in(0).type.shape, e.attributes,
                   [&](std::int64_t i, std::int64_t at) { e.out().copy_element(at, e.in(1), i); });
 }
@@ -182,7 +181,6 @@ std::vector<OpDefinition> slicing_definitions() {
   return {
       {.name = "slice",
        .inputs = exactly(1),
-       .outputs = exactly(1),
        .attributes = {attribute::integers("starts"), attribute::integers("ends"),
                       attribute::integers("steps")},
        .infer = infer_slice,
@@ -190,19 +188,16 @@ std::vector<OpDefinition> slicing_definitions() {
        .in_place = InPlace::never(),
        .views = slice_views,
        .cost = bytes_cost,
-       .recompute = Recompute::kCheap,
        .layout = LayoutRule::kChannels,
        .evaluate = evaluate_slice},
       {.name = "slice_assign",
        .inputs = exactly(2),
-       .outputs = exactly(1),
        .attributes = {attribute::integers("starts"), attribute::integers("ends"),
                       attribute::integers("steps")},
        .infer = infer_slice_assign,
        .gradient = Gradient(slice_assign_gradient),
        .in_place = InPlace::over(0),
        .cost = assign_cost,
-       .recompute = Recompute::kCheap,
        .layout = LayoutRule::kChannels,
        .evaluate = evaluate_slice_assign},
   };

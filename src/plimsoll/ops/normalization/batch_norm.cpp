@@ -45,6 +45,17 @@ struct ChannelLine {
   double at(double x) const { return normal(x) * gamma + beta; }
 };
 
+// With gamma at that input and beta at the next.
+std::vector<ChannelLine> lines_of(const Evaluation& e, const Array& mean, const Array& var,
+                                  int gamma) {
+  std::vector<ChannelLine> out;
+  for (std::size_t c = 0; c < mean.reals.size(); ++c) {
+    const double rstd = 1 / std::sqrt(var.reals[c] + epsilon_in(e.attributes));
+    out.push_back({mean.reals[c], rstd, e.in(gamma).reals[c], e.in(gamma + 1).reals[c]});
+  }
+  return out;
+}
+
 void evaluate_lines(const Evaluation& e, const std::vector<ChannelLine>& lines) {
   const bool relu = has_relu(e.attributes);
   for_each_plane(e.in(0).type.shape, [&](std::int64_t c, std::int64_t first, std::int64_t count) {
@@ -84,12 +95,7 @@ void evaluate_batch_norm(const Evaluation& e) {
       var[c] += centred * centred / count;
     }
   });
-  std::vector<ChannelLine> lines;
-  for (std::size_t c = 0; c < e.out(1).reals.size(); ++c) {
-    lines.push_back({mean[c], 1 / std::sqrt(var[c] + epsilon_in(e.attributes)), e.in(1).reals[c],
-                     e.in(2).reals[c]});
-  }
-  evaluate_lines(e, lines);
+  evaluate_lines(e, lines_of(e, e.out(1), e.out(2), 1));
 }
 
 std::vector<Var> batch_norm_gradient(const Backward& g) {
@@ -124,8 +130,7 @@ Result<std::vector<TensorType>> infer_batch_norm_grad(const Call& call) {
   PLIMSOLL_RETURN_IF_ERROR(expect_channels(call, 2, channels, call.type(0).dtype));
   PLIMSOLL_RETURN_IF_ERROR(expect_like(call, 3, 2));
   for (const int input : {4, 5}) {
-    PLIMSOLL_RETURN_IF_ERROR(expect_dtype(call, input, wide(call.type(0).dtype)));
-    PLIMSOLL_RETURN_IF_ERROR(expect_shape(call, input, {channels}));
+    PLIMSOLL_RETURN_IF_ERROR(expect_type(call, input, wide(call.type(0).dtype), {channels}));
   }
   return std::vector<TensorType>{call.type(0), call.type(2), call.type(3)};
 }
@@ -137,11 +142,7 @@ void evaluate_batch_norm_grad(const Evaluation& e) {
   const double* x = e.in(1).reals.data();
   double* dgamma = e.out(1).reals.data();
   double* dbeta = e.out(2).reals.data();
-  std::vector<ChannelLine> lines;
-  for (std::size_t c = 0; c < e.in(2).reals.size(); ++c) {
-    const double rstd = 1 / std::sqrt(e.in(5).reals[c] + epsilon_in(e.attributes));
-    lines.push_back({e.in(4).reals[c], rstd, e.in(2).reals[c], e.in(3).reals[c]});
-  }
+  const std::vector<ChannelLine> lines = lines_of(e, e.in(4), e.in(5), 2);
   const auto adjoint = [&](const ChannelLine& line, std::int64_t i) {
     return relu && !(line.at(x[i]) > 0) ? 0 : e.in(0).reals.data()[i];
   };
@@ -215,12 +216,7 @@ Result<std::vector<TensorType>> infer_inference(const Call& call) {
 }
 
 void evaluate_inference(const Evaluation& e) {
-  std::vector<ChannelLine> lines;
-  for (std::size_t c = 0; c < e.in(1).reals.size(); ++c) {
-    const double rstd = 1 / std::sqrt(e.in(4).reals[c] + epsilon_in(e.attributes));
-    lines.push_back({e.in(3).reals[c], rstd, e.in(1).reals[c], e.in(2).reals[c]});
-  }
-  evaluate_lines(e, lines);
+  evaluate_lines(e, lines_of(e, e.in(3), e.in(4), 1));
 }
 
 std::vector<Var> decompose_inference(const Decomposition& d) {

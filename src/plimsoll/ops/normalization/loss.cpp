@@ -46,10 +46,8 @@ Result<std::vector<TensorType>> infer_cross_entropy(const Call& call) {
 Result<std::vector<TensorType>> infer_cross_entropy_grad(const Call& call) {
   PLIMSOLL_RETURN_IF_ERROR(check_logits(call, 1));
   const ir::DType dtype = wide(call.type(1).dtype);
-  PLIMSOLL_RETURN_IF_ERROR(expect_dtype(call, 0, dtype));
-  PLIMSOLL_RETURN_IF_ERROR(expect_shape(call, 0, {}));
-  PLIMSOLL_RETURN_IF_ERROR(expect_dtype(call, 3, dtype));
-  PLIMSOLL_RETURN_IF_ERROR(expect_shape(call, 3, row_shape(call.shape(1))));
+  PLIMSOLL_RETURN_IF_ERROR(expect_type(call, 0, dtype, {}));
+  PLIMSOLL_RETURN_IF_ERROR(expect_type(call, 3, dtype, row_shape(call.shape(1))));
   return std::vector{call.type(1)};
 }
 
@@ -142,12 +140,6 @@ std::vector<Var> decompose_cross_entropy_grad(const Decomposition& d) {
   return {cast(slope * (dloss / counting), logits.dtype())};
 }
 
-Cost loss_cost(const Call& call, std::span<const TensorType> outputs) {
-  Cost cost = bytes_cost(call, outputs);
-  cost.operations = 4.0 * static_cast<double>(call.shape(0).elements());
-  return cost;
-}
-
 }  // namespace
 
 CrossEntropy cross_entropy(Var logits, Var labels, std::int64_t ignore_index) {
@@ -164,20 +156,15 @@ std::vector<OpDefinition> loss_definitions() {
            .infer = infer_cross_entropy,
            .gradient = Gradient(cross_entropy_gradient),
            .in_place = InPlace::never(),
-           .cost = loss_cost,
-           .recompute = Recompute::kCheap,
-           .layout = LayoutRule::kPlain,
+           .cost = cost_per_input<4>,
            .evaluate = evaluate_cross_entropy},
           {.name = "cross_entropy_grad",
            .inputs = exactly(4),
-           .outputs = exactly(1),
            .attributes = {attribute::integer("ignore_index", kIgnoredLabel)},
            .infer = infer_cross_entropy_grad,
            .gradient = Gradient::of_decomposition(),
            .in_place = InPlace::over(1),
            .cost = cost_per_element<3>,
-           .recompute = Recompute::kCheap,
-           .layout = LayoutRule::kPlain,
            .evaluate = evaluate_cross_entropy_grad,
            .decompose = decompose_cross_entropy_grad}};
 }

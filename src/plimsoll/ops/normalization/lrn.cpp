@@ -128,18 +128,15 @@ std::vector<Var> decompose_lrn_grad(const Decomposition& d) {
 
 // One addition for each channel of the window, and a power.
 Cost lrn_cost(const Call& call, std::span<const TensorType> outputs) {
-  Cost cost = bytes_cost(call, outputs);
   const ChannelWindow window = window_of(outputs[0].shape, options_of(call.attributes()).size);
-  cost.operations = static_cast<double>(outputs[0].shape.elements()) *
-                    static_cast<double>(window.below + window.above + 5);
-  return cost;
+  const auto each = static_cast<double>(window.below + window.above + 5);
+  return cost_with(element_count(outputs[0].shape) * each, call, outputs);
 }
 
 OpDefinition lrn_definition(std::string_view name, int inputs, Gradient gradient,
                             EvaluateRule evaluate, DecomposeRule decompose) {
   return {.name = name,
           .inputs = exactly(inputs),
-          .outputs = exactly(1),
           .attributes = {attribute::integer("size", LrnOptions().size),
                          attribute::real("alpha", LrnOptions().alpha),
                          attribute::real("beta", LrnOptions().beta),
@@ -148,7 +145,6 @@ OpDefinition lrn_definition(std::string_view name, int inputs, Gradient gradient
           .gradient = gradient,
           .in_place = InPlace::never(),
           .cost = lrn_cost,
-          .recompute = Recompute::kCheap,
           .layout = LayoutRule::kChannels,
           .evaluate = evaluate,
           .decompose = decompose};

@@ -180,8 +180,7 @@ Result<std::vector<TensorType>> infer_norm_grad(const Call& call) {
   PLIMSOLL_RETURN_IF_ERROR(expect_like(call, 1, 0));
   PLIMSOLL_RETURN_IF_ERROR(expect_parameters(call, 2, call.size(), view));
   for (int input = 3; input < (Kind::kCentred ? 5 : 4); ++input) {
-    PLIMSOLL_RETURN_IF_ERROR(expect_dtype(call, input, wide(call.type(0).dtype)));
-    PLIMSOLL_RETURN_IF_ERROR(expect_shape(call, input, view.statistic));
+    PLIMSOLL_RETURN_IF_ERROR(expect_type(call, input, wide(call.type(0).dtype), view.statistic));
   }
   std::vector<TensorType> out{{call.type(0).dtype, call.shape(0), {}}, call.type(2)};
   if (Kind::kCentred) out.push_back(call.type(2));
@@ -248,8 +247,6 @@ OpDefinition row_norm_definition(std::string_view name, Arity inputs) {
           .gradient = Gradient(norm_gradient<Kind>),
           .in_place = InPlace::never(),
           .cost = cost_per_element<kOperations>,
-          .recompute = Recompute::kCheap,
-          .layout = LayoutRule::kPlain,
           .evaluate = evaluate_norm<Kind>};
 }
 
@@ -263,8 +260,6 @@ OpDefinition row_norm_grad_definition() {
           .gradient = Gradient::of_decomposition(),
           .in_place = InPlace::over(0),
           .cost = cost_per_element<kOperations>,
-          .recompute = Recompute::kCheap,
-          .layout = LayoutRule::kPlain,
           .evaluate = evaluate_norm_grad<Kind>,
           .decompose = decompose_norm_grad<Kind>};
 }

@@ -7,6 +7,7 @@
 #include "plimsoll/ops/definition/definitions.h"
 #include "plimsoll/ops/definition/expect.h"
 #include "plimsoll/ops/definition/rules.h"
+#include "plimsoll/ops/movement/element_walk.h"
 
 namespace plimsoll::ops {
 namespace {
@@ -20,18 +21,6 @@ Result<std::vector<TensorType>> infer_softmax(const Call& call) {
   PLIMSOLL_RETURN_IF_ERROR(normal_axis(axis_in(call.attributes()), call.shape(0).rank()));
   if (call.size() > 1) PLIMSOLL_RETURN_IF_ERROR(expect_shape(call, 1, call.shape(0)));
   return std::vector{call.type(0)};
-}
-
-// Calls body(offset of the first element, distance between elements) for every line along the axis.
-template <typename Body>
-void for_each_line(const ir::Shape& shape, std::int64_t given_axis, Body body) {
-  if (shape.elements() == 0) return;
-  const int axis = *normal_axis(given_axis, shape.rank());
-  const std::int64_t inner = shape.elements(axis + 1, shape.rank());
-  for (std::int64_t outer = 0; outer < shape.elements(0, axis); ++outer) {
-    for (std::int64_t i = 0; i < inner; ++i)
-      body(outer * shape[axis] * inner + i, inner, shape[axis]);
-  }
 }
 
 // One line of softmax or of its logarithm.
@@ -48,45 +37,33 @@ void soften(const double* x, double* y, std::int64_t step, std::int64_t count, b
 
 template <bool kAsLogarithm>
 void evaluate_softmax(const Evaluation& e) {
-  for_each_line(e.in(0).type.shape, axis_in(e.attributes),
-                [&](std::int64_t first, std::int64_t step, std::int64_t count) {
-                  soften(e.in(0).reals.data() + first, e.out().reals.data() + first, step, count,
-                         kAsLogarithm);
-                });
+  const ir::Shape& shape = e.in(0).type.shape;
+  const int axis = verified_axis(e.attributes, shape);
+  for_each_line(shape, axis, [&](std::int64_t, std::int64_t first, std::int64_t step) {
+    soften(e.in(0).reals.data() + first, e.out().reals.data() + first, step, shape[axis],
+           kAsLogarithm);
+  });
 }
 
+template <bool kOfLogarithm>
 void evaluate_softmax_grad(const Evaluation& e) {
-  for_each_line(e.in(0).type.shape, axis_in(e.attributes),
-                [&](std::int64_t first, std::int64_t step, std::int64_t count) {
-                  const double* dy = e.in(0).reals.data() + first;
-                  const double* y = e.in(1).reals.data() + first;
-                  double* dx = e.out().reals.data() + first;
-                  double sum = 0;
-                  for (std::int64_t i = 0; i < count * step; i += step) sum += dy[i] * y[i];
-                  for (std::int64_t i = 0; i < count * step; i += step)
-                    dx[i] = y[i] * (dy[i] - sum);
-                });
-}
-
-void evaluate_log_softmax_grad(const Evaluation& e) {
-  for_each_line(e.in(0).type.shape, axis_in(e.attributes),
-                [&](std::int64_t first, std::int64_t step, std::int64_t count) {
-                  const double* dy = e.in(0).reals.data() + first;
-                  const double* y = e.in(1).reals.data() + first;
-                  double* dx = e.out().reals.data() + first;
-                  double sum = 0;
-                  for (std::int64_t i = 0; i < count * step; i += step) sum += dy[i];
-                  for (std::int64_t i = 0; i < count * step; i += step)
-                    dx[i] = dy[i] - std::exp(y[i]) * sum;
-                });
+  const ir::Shape& shape = e.in(0).type.shape;
+  const int axis = verified_axis(e.attributes, shape);
+  for_each_line(shape, axis, [&](std::int64_t, std::int64_t first, std::int64_t step) {
+    const double* dy = e.in(0).reals.data() + first;
+    const double* y = e.in(1).reals.data() + first;
+    double* dx = e.out().reals.data() + first;
+    const std::int64_t end = shape[axis] * step;
+    double sum = 0;
+    for (std::int64_t i = 0; i < end; i += step) sum += kOfLogarithm ? dy[i] : dy[i] * y[i];
+    for (std::int64_t i = 0; i < end; i += step)
+      dx[i] = kOfLogarithm ? dy[i] - std::exp(y[i]) * sum : y[i] * (dy[i] - sum);
+  });
 }
 
 std::vector<Var> softmax_gradient(const Backward& g) {
-  return {softmax_grad(g.dy(), g.out(0), axis_in(g.attributes))};
-}
-
-std::vector<Var> log_softmax_gradient(const Backward& g) {
-  return {log_softmax_grad(g.dy(), g.out(0), axis_in(g.attributes))};
+  return {g.builder.call1(fmt::format("{}_grad", g.attributes.op()), {g.dy(), g.out(0)},
+                          {{"axis", axis_in(g.attributes)}})};
 }
 
 std::vector<Var> decompose_softmax_grad(const Decomposition& d) {
@@ -100,19 +77,15 @@ std::vector<Var> decompose_log_softmax_grad(const Decomposition& d) {
   return {d.in(0) - exp(d.in(1)) * sum_over(d.in(0), axes)};
 }
 
-OpDefinition forward_definition(std::string_view name, GradientRule gradient,
-                                EvaluateRule evaluate) {
+OpDefinition forward_definition(std::string_view name, EvaluateRule evaluate) {
   return {.name = name,
           .inputs = exactly(1),
-          .outputs = exactly(1),
           .attributes = {attribute::integer("axis", -1)},
           .infer = infer_softmax,
-          .gradient = Gradient(gradient),
+          .gradient = Gradient(softmax_gradient),
           .in_place = InPlace::over(0),
           // Largest, difference, exponential, sum, quotient.
           .cost = cost_per_element<5>,
-          .recompute = Recompute::kCheap,
-          .layout = LayoutRule::kPlain,
           .evaluate = evaluate};
 }
 
@@ -120,14 +93,11 @@ OpDefinition backward_definition(std::string_view name, EvaluateRule evaluate,
                                  DecomposeRule decompose) {
   return {.name = name,
           .inputs = exactly(2),
-          .outputs = exactly(1),
           .attributes = {attribute::integer("axis", -1)},
           .infer = infer_softmax,
           .gradient = Gradient::of_decomposition(),
           .in_place = InPlace::over_any_of({{0, 0}, {0, 1}}),
           .cost = cost_per_element<4>,
-          .recompute = Recompute::kCheap,
-          .layout = LayoutRule::kPlain,
           .evaluate = evaluate,
           .decompose = decompose};
 }
@@ -142,20 +112,12 @@ Var log_softmax(Var x, std::int64_t axis) {
   return x.builder().call1("log_softmax", {x}, {{"axis", axis}});
 }
 
-Var softmax_grad(Var dy, Var y, std::int64_t axis) {
-  return dy.builder().call1("softmax_grad", {dy, y}, {{"axis", axis}});
-}
-
-Var log_softmax_grad(Var dy, Var y, std::int64_t axis) {
-  return dy.builder().call1("log_softmax_grad", {dy, y}, {{"axis", axis}});
-}
-
 std::vector<OpDefinition> softmax_definitions() {
   return {
-      forward_definition("softmax", softmax_gradient, evaluate_softmax<false>),
-      forward_definition("log_softmax", log_softmax_gradient, evaluate_softmax<true>),
-      backward_definition("softmax_grad", evaluate_softmax_grad, decompose_softmax_grad),
-      backward_definition("log_softmax_grad", evaluate_log_softmax_grad,
+      forward_definition("softmax", evaluate_softmax<false>),
+      forward_definition("log_softmax", evaluate_softmax<true>),
+      backward_definition("softmax_grad", evaluate_softmax_grad<false>, decompose_softmax_grad),
+      backward_definition("log_softmax_grad", evaluate_softmax_grad<true>,
                           decompose_log_softmax_grad),
   };
 }

@@ -11,7 +11,5 @@ namespace plimsoll::ops {
 
 Var softmax(Var x, std::int64_t axis = -1);
 Var log_softmax(Var x, std::int64_t axis = -1);
-Var softmax_grad(Var dy, Var y, std::int64_t axis = -1);
-Var log_softmax_grad(Var dy, Var y, std::int64_t axis = -1);
 
 }  // namespace plimsoll::ops

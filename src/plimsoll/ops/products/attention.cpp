@@ -59,24 +59,28 @@ Status expect_results(const Call& call, int dy, int y, int lse, const AttentionS
   const auto types = result_types(sizes, dtype);
   for (const int input : {dy, y, lse}) {
     const TensorType& type = types[input == lse ? 1 : 0];
-    PLIMSOLL_RETURN_IF_ERROR(expect_dtype(call, input, type.dtype));
-    PLIMSOLL_RETURN_IF_ERROR(expect_shape(call, input, type.shape));
+    PLIMSOLL_RETURN_IF_ERROR(expect_type(call, input, type.dtype, type.shape));
   }
   return {};
 }
 
-Cost forward_cost(const AttentionSizes& sizes, Cost cost) {
-  cost.operations = sizes.pairs() * (2.0 * static_cast<double>(sizes.width + sizes.value_width) +
-                                     kPairOperationsOfSoftmax);
-  return cost;
+// How the sizes of one form of attention are read, and the input they are read from on.
+using ReadSizes = Result<AttentionSizes> (*)(const Call& call, int first);
+
+template <ReadSizes read_sizes>
+Cost forward_cost(const Call& call, std::span<const TensorType> outputs) {
+  const AttentionSizes sizes = verified(read_sizes(call, 0));
+  const double each = 2.0 * static_cast<double>(sizes.width + sizes.value_width);
+  return cost_with(sizes.pairs() * (each + kPairOperationsOfSoftmax), call, outputs);
 }
 
 // Scores again, then dq, dk; dv and its counterpart against v.
-Cost backward_cost(const AttentionSizes& sizes, Cost cost) {
-  cost.operations =
-      sizes.pairs() * (6.0 * static_cast<double>(sizes.width) +
-                       4.0 * static_cast<double>(sizes.value_width) + kPairOperationsOfSoftmax);
-  return cost;
+template <ReadSizes read_sizes>
+Cost backward_cost(const Call& call, std::span<const TensorType> outputs) {
+  const AttentionSizes sizes = verified(read_sizes(call, 1));
+  const double each =
+      6.0 * static_cast<double>(sizes.width) + 4.0 * static_cast<double>(sizes.value_width);
+  return cost_with(sizes.pairs() * (each + kPairOperationsOfSoftmax), call, outputs);
 }
 
 // attention(q, k, v, mask?) -> y, lse
@@ -112,10 +116,6 @@ std::vector<Var> attention_gradient(const Backward& g) {
   return out;
 }
 
-Cost attention_cost(const Call& call, std::span<const TensorType> outputs) {
-  return forward_cost(verified(attention_sizes(call, 0)), bytes_cost(call, outputs));
-}
-
 // attention_grad(dy, q, k, v, y, lse, mask?) -> dq, dk, dv
 
 Result<std::vector<TensorType>> infer_attention_grad(const Call& call) {
@@ -140,10 +140,6 @@ std::vector<Var> decompose_attention_grad(const Decomposition& d) {
                                  d.in(1), d.in(2), d.in(3), mask);
   const auto [dq, dk, dv] = unfused.gradient(d.in(0), d.in(4), d.in(5));
   return {dq, dk, dv};
-}
-
-Cost attention_grad_cost(const Call& call, std::span<const TensorType> outputs) {
-  return backward_cost(verified(attention_sizes(call, 1)), bytes_cost(call, outputs));
 }
 
 // attention_qkv(qkv, mask?) -> y, lse
@@ -192,10 +188,6 @@ std::vector<Var> qkv_gradient(const Backward& g) {
   return out;
 }
 
-Cost qkv_cost(const Call& call, std::span<const TensorType> outputs) {
-  return forward_cost(verified(attention_qkv_sizes(call, 0)), bytes_cost(call, outputs));
-}
-
 // attention_qkv_grad(dy, qkv, y, lse, mask?) -> dqkv
 
 Result<std::vector<TensorType>> infer_qkv_grad(const Call& call) {
@@ -221,10 +213,6 @@ std::vector<Var> decompose_qkv_grad(const Decomposition& d) {
   return {concat(d.builder.call("attention_grad", std::move(inputs), d.attributes.given()), 2)};
 }
 
-Cost qkv_grad_cost(const Call& call, std::span<const TensorType> outputs) {
-  return backward_cost(verified(attention_qkv_sizes(call, 1)), bytes_cost(call, outputs));
-}
-
 OpDefinition attention_definition(std::string_view name, Arity inputs, int outputs, InferRule infer,
                                   Gradient gradient, CostRule cost, EvaluateRule evaluate,
                                   DecomposeRule decompose) {
@@ -238,7 +226,6 @@ OpDefinition attention_definition(std::string_view name, Arity inputs, int outpu
           .in_place = InPlace::never(),
           .cost = cost,
           .recompute = Recompute::kExpensive,
-          .layout = LayoutRule::kPlain,
           .evaluate = evaluate,
           .decompose = decompose};
 }
@@ -271,16 +258,16 @@ Attention attention_qkv(Var qkv, const AttentionOptions& options, Var mask) {
 std::vector<OpDefinition> attention_definitions() {
   return {
       attention_definition("attention", between(3, 4), 2, infer_attention,
-                           Gradient(attention_gradient), attention_cost, evaluate_attention,
-                           nullptr),
+                           Gradient(attention_gradient), forward_cost<attention_sizes>,
+                           evaluate_attention, nullptr),
       attention_definition("attention_grad", between(6, 7), 3, infer_attention_grad,
-                           Gradient::of_decomposition(), attention_grad_cost,
+                           Gradient::of_decomposition(), backward_cost<attention_sizes>,
                            evaluate_attention_grad, decompose_attention_grad),
       attention_definition("attention_qkv", between(1, 2), 2, infer_qkv, Gradient(qkv_gradient),
-                           qkv_cost, evaluate_qkv, nullptr),
+                           forward_cost<attention_qkv_sizes>, evaluate_qkv, nullptr),
       attention_definition("attention_qkv_grad", between(4, 5), 1, infer_qkv_grad,
-                           Gradient::of_decomposition(), qkv_grad_cost, evaluate_qkv_grad,
-                           decompose_qkv_grad),
+                           Gradient::of_decomposition(), backward_cost<attention_qkv_sizes>,
+                           evaluate_qkv_grad, decompose_qkv_grad),
   };
 }
 

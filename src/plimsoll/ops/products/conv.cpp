@@ -72,10 +72,9 @@ std::vector<Var> conv_gradient(const Backward& g) {
 }
 
 Cost conv_cost(const Call& call, std::span<const TensorType> outputs) {
-  Cost cost = bytes_cost(call, outputs);
-  cost.operations = verified(call.shape(0), call.shape(1), call.attributes()).operations();
-  if (call.has(2)) cost.operations += static_cast<double>(outputs[0].shape.elements());
-  return cost;
+  const ConvGeometry geometry = verified(call.shape(0), call.shape(1), call.attributes());
+  const double bias = call.has(2) ? element_count(outputs[0].shape) : 0;
+  return cost_with(geometry.operations() + bias, call, outputs);
 }
 
 void evaluate_conv(const Evaluation& e) {
@@ -103,10 +102,11 @@ std::vector<Var> grad_input_gradient(const Backward& g) {
       g.wants(1) ? conv_grad_weight(g.dy(), g.in(0), g.in(1).shape(), options, false).dw : Var()};
 }
 
+// Also of conv_transpose, which may have a bias.
 Cost grad_input_cost(const Call& call, std::span<const TensorType> outputs) {
-  Cost cost = bytes_cost(call, outputs);
-  cost.operations = verified(outputs[0].shape, call.shape(1), call.attributes()).operations();
-  return cost;
+  const ConvGeometry geometry = verified(outputs[0].shape, call.shape(1), call.attributes());
+  const double bias = call.has(2) ? element_count(outputs[0].shape) : 0;
+  return cost_with(geometry.operations() + bias, call, outputs);
 }
 
 void evaluate_grad_input(const Evaluation& e) {
@@ -142,10 +142,9 @@ std::vector<Var> grad_weight_gradient(const Backward& g) {
 }
 
 Cost grad_weight_cost(const Call& call, std::span<const TensorType> outputs) {
-  Cost cost = bytes_cost(call, outputs);
-  cost.operations = verified(call.shape(0), outputs[0].shape, call.attributes()).operations();
-  if (outputs.size() > 1) cost.operations += static_cast<double>(call.shape(1).elements());
-  return cost;
+  const ConvGeometry geometry = verified(call.shape(0), outputs[0].shape, call.attributes());
+  const double bias = outputs.size() > 1 ? element_count(call.shape(1)) : 0;
+  return cost_with(geometry.operations() + bias, call, outputs);
 }
 
 void evaluate_grad_weight(const Evaluation& e) {
@@ -219,12 +218,6 @@ std::vector<Var> transpose_gradient(const Backward& g) {
   return out;
 }
 
-Cost transpose_cost(const Call& call, std::span<const TensorType> outputs) {
-  Cost cost = grad_input_cost(call, outputs);
-  if (call.has(2)) cost.operations += static_cast<double>(outputs[0].shape.elements());
-  return cost;
-}
-
 void evaluate_transpose(const Evaluation& e) {
   if (e.has(2)) add_bias(e.in(2), e.out());
   evaluate_grad_input(e);
@@ -290,7 +283,7 @@ std::vector<OpDefinition> conv_definitions() {
                       grad_weight_gradient, grad_weight_cost, evaluate_grad_weight,
                       {attribute::integers("shape"), attribute::integer("bias", 0)}),
       conv_definition("conv_transpose", between(2, 3), exactly(1), infer_transpose,
-                      transpose_gradient, transpose_cost, evaluate_transpose,
+                      transpose_gradient, grad_input_cost, evaluate_transpose,
                       {attribute::integers("output_padding")}),
   };
   out.back().layout = LayoutRule::kPlain;

@@ -67,10 +67,8 @@ double product_operations(const ir::Shape& x, const ir::Shape& y) {
 }
 
 Cost linear_cost(const Call& call, std::span<const TensorType> outputs) {
-  Cost cost = bytes_cost(call, outputs);
-  cost.operations = product_operations(call.shape(0), outputs[0].shape);
-  if (call.has(2)) cost.operations += static_cast<double>(outputs[0].shape.elements());
-  return cost;
+  const double bias = call.has(2) ? element_count(outputs[0].shape) : 0;
+  return cost_with(product_operations(call.shape(0), outputs[0].shape) + bias, call, outputs);
 }
 
 void evaluate_linear(const Evaluation& e) {
@@ -122,10 +120,8 @@ std::vector<Var> linear_grad_weight_gradient(const Backward& g) {
 }
 
 Cost linear_grad_weight_cost(const Call& call, std::span<const TensorType> outputs) {
-  Cost cost = bytes_cost(call, outputs);
-  cost.operations = product_operations(call.shape(0), call.shape(1));
-  if (outputs.size() > 1) cost.operations += static_cast<double>(call.shape(1).elements());
-  return cost;
+  const double bias = outputs.size() > 1 ? element_count(call.shape(1)) : 0;
+  return cost_with(product_operations(call.shape(0), call.shape(1)) + bias, call, outputs);
 }
 
 void linear_evaluate_grad_weight(const Evaluation& e) {
@@ -165,14 +161,12 @@ LinearWeightGradient linear_grad_weight(Var x, Var dy, const LinearOptions& opti
 std::vector<OpDefinition> linear_definitions() {
   return {{.name = "linear",
            .inputs = between(2, 3),
-           .outputs = exactly(1),
            .attributes = {attribute::integer("trans_w", 0)},
            .infer = infer_linear,
            .gradient = Gradient(linear_gradient),
            .in_place = InPlace::never(),
            .cost = linear_cost,
            .recompute = Recompute::kExpensive,
-           .layout = LayoutRule::kPlain,
            .evaluate = evaluate_linear},
           {.name = "linear_grad_weight",
            .inputs = exactly(2),
@@ -183,7 +177,6 @@ std::vector<OpDefinition> linear_definitions() {
            .in_place = InPlace::never(),
            .cost = linear_grad_weight_cost,
            .recompute = Recompute::kExpensive,
-           .layout = LayoutRule::kPlain,
            .evaluate = linear_evaluate_grad_weight}};
 }
 

@@ -67,11 +67,9 @@ std::vector<Var> matmul_gradient(const Backward& g) {
 }
 
 Cost matmul_cost(const Call& call, std::span<const TensorType> outputs) {
-  Cost cost = bytes_cost(call, outputs);
   const Matrix a = matrix_of(call.shape(0), options_of(call.attributes()).trans_a);
-  cost.operations =
-      2.0 * static_cast<double>(outputs[0].shape.elements()) * static_cast<double>(a.columns);
-  return cost;
+  return cost_with(2.0 * element_count(outputs[0].shape) * static_cast<double>(a.columns), call,
+                   outputs);
 }
 
 void evaluate_matmul(const Evaluation& e) {
@@ -107,14 +105,12 @@ Var matmul(Var a, Var b, const MatmulOptions& options) {
 std::vector<OpDefinition> matmul_definitions() {
   return {{.name = "matmul",
            .inputs = exactly(2),
-           .outputs = exactly(1),
            .attributes = {attribute::integer("trans_a", 0), attribute::integer("trans_b", 0)},
            .infer = infer_matmul,
            .gradient = Gradient(matmul_gradient),
            .in_place = InPlace::never(),
            .cost = matmul_cost,
            .recompute = Recompute::kExpensive,
-           .layout = LayoutRule::kPlain,
            .evaluate = evaluate_matmul}};
 }
 

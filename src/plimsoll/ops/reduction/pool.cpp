@@ -28,9 +28,7 @@ struct Pooling {
   ir::Shape y;
   ir::DType index = ir::DType::kU8;
 
-  double taps() const {
-    return static_cast<double>(y.elements()) * static_cast<double>(elements(window.kernel));
-  }
+  double taps() const { return element_count(y) * static_cast<double>(elements(window.kernel)); }
 };
 
 Result<Pooling> pooling_of(const ir::Shape& x, const AttributeReader& attributes) {
@@ -103,22 +101,11 @@ ir::Attributes without_shape(const AttributeReader& attributes) {
 }
 
 Cost pool_cost(const Call& call, std::span<const TensorType> outputs) {
-  Cost cost = bytes_cost(call, outputs);
-  cost.operations = verified(call.shape(0), call.attributes()).taps();
-  return cost;
+  return cost_with(verified(call.shape(0), call.attributes()).taps(), call, outputs);
 }
 
 Cost avg_grad_cost(const Call& call, std::span<const TensorType> outputs) {
-  Cost cost = bytes_cost(call, outputs);
-  cost.operations = verified(outputs[0].shape, call.attributes()).taps();
-  return cost;
-}
-
-// One addition for each result.
-Cost max_grad_cost(const Call& call, std::span<const TensorType> outputs) {
-  Cost cost = bytes_cost(call, outputs);
-  cost.operations = static_cast<double>(call.shape(0).elements());
-  return cost;
+  return cost_with(verified(outputs[0].shape, call.attributes()).taps(), call, outputs);
 }
 
 Result<std::vector<TensorType>> infer_max_pool(const Call& call) {
@@ -155,8 +142,7 @@ Result<std::vector<TensorType>> infer_max_pool_grad(const Call& call) {
   PLIMSOLL_TRY(const ir::Shape x, shape_attribute(call.attributes(), "shape"));
   PLIMSOLL_TRY(const Pooling pooling, pooling_of(x, call.attributes()));
   PLIMSOLL_RETURN_IF_ERROR(expect_shape(call, 0, pooling.y));
-  PLIMSOLL_RETURN_IF_ERROR(expect_dtype(call, 1, pooling.index));
-  PLIMSOLL_RETURN_IF_ERROR(expect_shape(call, 1, pooling.y));
+  PLIMSOLL_RETURN_IF_ERROR(expect_type(call, 1, pooling.index, pooling.y));
   return std::vector<TensorType>{{call.type(0).dtype, x, call.type(0).layout}};
 }
 
@@ -176,8 +162,7 @@ std::vector<Var> max_pool_grad_gradient(const Backward& g) {
 Result<std::vector<TensorType>> infer_max_pool_select(const Call& call) {
   PLIMSOLL_RETURN_IF_ERROR(expect_float(call, 0));
   PLIMSOLL_TRY(const Pooling pooling, pooling_of(call.shape(0), call.attributes()));
-  PLIMSOLL_RETURN_IF_ERROR(expect_dtype(call, 1, pooling.index));
-  PLIMSOLL_RETURN_IF_ERROR(expect_shape(call, 1, pooling.y));
+  PLIMSOLL_RETURN_IF_ERROR(expect_type(call, 1, pooling.index, pooling.y));
   return std::vector<TensorType>{{call.type(0).dtype, pooling.y, call.type(0).layout}};
 }
 
@@ -271,7 +256,6 @@ OpDefinition pool_definition(std::string_view name, int inputs, int outputs, Inf
           .gradient = Gradient(gradient),
           .in_place = InPlace::never(),
           .cost = cost,
-          .recompute = Recompute::kCheap,
           .layout = LayoutRule::kChannels,
           .evaluate = evaluate};
 }
@@ -310,7 +294,7 @@ std::vector<OpDefinition> pool_definitions() {
                       evaluate_max_pool)
           .having({kernel, strides, pads, dilations, ceil}),
       pool_definition("max_pool_grad", 2, 1, infer_max_pool_grad, max_pool_grad_gradient,
-                      max_grad_cost, evaluate_max_pool_grad)
+                      cost_per_input<1>, evaluate_max_pool_grad)
           .having({kernel, strides, pads, dilations, ceil, shape}),
       pool_definition("max_pool_select", 2, 1, infer_max_pool_select, max_pool_select_gradient,
                       bytes_cost, evaluate_max_pool_select)

@@ -9,6 +9,7 @@
 #include "plimsoll/ops/definition/presets.h"
 #include "plimsoll/ops/definition/rules.h"
 #include "plimsoll/ops/elementwise/cast.h"
+#include "plimsoll/ops/movement/element_walk.h"
 #include "plimsoll/ops/movement/indexing.h"
 
 namespace plimsoll::ops {
@@ -41,19 +42,9 @@ bool is_less(const Array& x, std::int64_t a, std::int64_t b) {
   return x.integers[i] < x.integers[j];
 }
 
-// body(line, position of its first element, stride) for every line of x along the axis.
-template <typename Body>
-void for_each_line(const ir::Shape& x, int axis, Body body) {
-  if (x.elements() == 0) return;
-  const std::int64_t inner = x.elements(axis + 1, x.rank());
-  for (std::int64_t line = 0; line < x.elements() / x[axis]; ++line) {
-    body(line, line / inner * inner * x[axis] + line % inner, inner);
-  }
-}
-
 void evaluate_arg(const Evaluation& e, bool largest) {
   const Array& x = e.in(0);
-  const int axis = *normal_axis(e.attributes.integer("axis"), x.type.shape.rank());
+  const int axis = verified_axis(e.attributes, x.type.shape);
   const bool last = e.attributes.integer("last") != 0;
   for_each_line(x.type.shape, axis,
                 [&](std::int64_t line, std::int64_t first, std::int64_t stride) {
@@ -88,7 +79,7 @@ Result<std::vector<TensorType>> infer_top_k(const Call& call) {
 
 void evaluate_top_k(const Evaluation& e) {
   const Array& x = e.in(0);
-  const int axis = *normal_axis(e.attributes.integer("axis"), x.type.shape.rank());
+  const int axis = verified_axis(e.attributes, x.type.shape);
   const bool largest = e.attributes.integer("largest") != 0;
   const std::int64_t k = e.out(0).type.shape[axis];
   std::vector<std::int64_t> order(
@@ -117,21 +108,13 @@ std::vector<Var> top_k_gradient(const Backward& g) {
 
 // log2(extent) comparisons an element.
 Cost sort_cost(const Call& call, std::span<const TensorType> outputs) {
-  Cost cost = bytes_cost(call, outputs);
-  const int axis = *normal_axis(call.attributes().integer("axis"), call.shape(0).rank());
+  const int axis = verified_axis(call.attributes(), call.shape(0));
   const auto extent = static_cast<double>(std::max<std::int64_t>(call.shape(0)[axis], 2));
-  cost.operations = static_cast<double>(call.shape(0).elements()) * std::log2(extent);
-  return cost;
-}
-
-Cost scan_cost(const Call& call, std::span<const TensorType> outputs) {
-  Cost cost = bytes_cost(call, outputs);
-  cost.operations = static_cast<double>(call.shape(0).elements());
-  return cost;
+  return cost_with(element_count(call.shape(0)) * std::log2(extent), call, outputs);
 }
 
 OpDefinition arg_definition(std::string_view name, EvaluateRule evaluate) {
-  return moving_definition(name, 1, infer_arg, Gradient::none(), evaluate, scan_cost)
+  return moving_definition(name, 1, infer_arg, Gradient::none(), evaluate, cost_per_input<1>)
       .having({attribute::integer("axis", 0), attribute::integer("keepdims", 0),
                attribute::integer("last", 0)});
 }
@@ -171,8 +154,6 @@ std::vector<OpDefinition> ranking_definitions() {
        .gradient = Gradient(top_k_gradient),
        .in_place = InPlace::never(),
        .cost = sort_cost,
-       .recompute = Recompute::kCheap,
-       .layout = LayoutRule::kPlain,
        .evaluate = evaluate_top_k},
   };
 }

@@ -166,15 +166,9 @@ std::vector<Var> prod_gradient(const Backward& g) {
   return {with_kept_axes(g, g.dy()) * (product / nonzero) * alone};
 }
 
-Cost reduce_cost(const Call& call, std::span<const TensorType> outputs) {
-  Cost cost = bytes_cost(call, outputs);
-  cost.operations = static_cast<double>(call.shape(0).elements());
-  return cost;
-}
-
 OpDefinition reduce_definition(std::string_view name, InferRule infer, GradientRule gradient,
                                EvaluateRule evaluate) {
-  return moving_definition(name, 1, infer, Gradient(gradient), evaluate, reduce_cost)
+  return moving_definition(name, 1, infer, Gradient(gradient), evaluate, cost_per_input<1>)
       .having({attribute::integers("axes"), attribute::integer("keepdims", 0)});
 }
 

@@ -2,6 +2,7 @@
 #include "plimsoll/ops/definition/rules.h"
 #include "plimsoll/ops/elementwise/binary.h"
 #include "plimsoll/ops/elementwise/cast.h"
+#include "plimsoll/ops/movement/element_walk.h"
 #include "plimsoll/ops/reduction/reduction.h"
 
 namespace plimsoll::ops {
@@ -38,22 +39,19 @@ void accumulate(const std::vector<Number>& x, std::vector<Number>& y, std::int64
 void evaluate_cumsum(const Evaluation& e) {
   const Array& x = e.in(0);
   const ir::Shape& shape = x.type.shape;
-  if (shape.elements() == 0) return;
-  const int axis = *normal_axis(e.attributes.integer("axis"), shape.rank());
+  const int axis = verified_axis(e.attributes, shape);
   const bool exclusive = e.attributes.integer("exclusive") != 0;
   const bool reverse = e.attributes.integer("reverse") != 0;
-  const std::int64_t inner = shape.elements(axis + 1, shape.rank());
   const std::int64_t count = shape[axis];
-  for (std::int64_t line = 0; line < shape.elements() / count; ++line) {
-    std::int64_t first = line / inner * inner * count + line % inner;
-    if (reverse) first += (count - 1) * inner;
+  for_each_line(shape, axis, [&](std::int64_t, std::int64_t begin, std::int64_t inner) {
+    const std::int64_t first = reverse ? begin + (count - 1) * inner : begin;
     const std::int64_t stride = reverse ? -inner : inner;
     if (x.is_real()) {
       accumulate(x.reals, e.out().reals, first, stride, count, exclusive);
     } else {
       accumulate(x.integers, e.out().integers, first, stride, count, exclusive);
     }
-  }
+  });
 }
 
 std::vector<Var> cumsum_gradient(const Backward& g) {
@@ -75,12 +73,6 @@ std::vector<Var> sum_squares_gradient(const Backward& g) {
   return {g.in(0) * cast(g.dy() * 2, g.in(0).dtype())};
 }
 
-Cost sum_squares_cost(const Call& call, std::span<const TensorType> outputs) {
-  Cost cost = bytes_cost(call, outputs);
-  cost.operations = 2 * static_cast<double>(call.shape(0).elements());
-  return cost;
-}
-
 }  // namespace
 
 Var cumsum(Var x, int axis, bool exclusive, bool reverse) {
@@ -94,24 +86,19 @@ std::vector<OpDefinition> running_sum_definitions() {
   return {
       {.name = "cumsum",
        .inputs = exactly(1),
-       .outputs = exactly(1),
        .attributes = {attribute::integer("axis", 0), attribute::integer("exclusive", 0),
                       attribute::integer("reverse", 0)},
        .infer = infer_cumsum,
        .gradient = Gradient(cumsum_gradient),
        .in_place = InPlace::over(0),
        .cost = elementwise_cost,
-       .recompute = Recompute::kCheap,
-       .layout = LayoutRule::kPlain,
        .evaluate = evaluate_cumsum},
       {.name = "sum_squares",
        .inputs = exactly(1),
-       .outputs = exactly(1),
        .infer = infer_sum_squares,
        .gradient = Gradient(sum_squares_gradient),
        .in_place = InPlace::never(),
-       .cost = sum_squares_cost,
-       .recompute = Recompute::kCheap,
+       .cost = cost_per_input<2>,
        // A sum over all elements does not ask in which order they lie, but padding would count.
        .layout = LayoutRule::kPlain,
        .evaluate = evaluate_sum_squares},

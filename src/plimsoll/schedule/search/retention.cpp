@@ -126,28 +126,21 @@ void Retention::flush() {
 void Retention::hold_raw(Index value, Gap gap, Form form, bool on) {
   BitRows& rows = form == Form::kDevice ? plain_ : encoded_;
   auto& starts = form == Form::kDevice ? starts_ : encode_starts_;
-  const auto update = [&](bool before_begin, bool before_end) {
-    if (gap.begin > 0 &&
-        before_begin != (rows.get(value, gap.begin) && !rows.get(value, gap.begin - 1))) {
-      if (before_begin)
-        erase_one(starts[at(gap.begin - 1)], value);
-      else
-        starts[at(gap.begin - 1)].push_back(value);
-    }
-    if (gap.end > p_->tasks) return;
-    if (before_end != (rows.get(value, gap.end) && !rows.get(value, gap.end - 1))) {
-      if (before_end)
-        erase_one(starts[at(gap.end - 1)], value);
-      else
-        starts[at(gap.end - 1)].push_back(value);
-    }
+  const auto starts_at = [&](Index stage) {
+    return stage > 0 && stage <= p_->tasks && rows.get(value, stage) && !rows.get(value, stage - 1);
   };
-  const bool begin_was =
-      gap.begin > 0 && rows.get(value, gap.begin) && !rows.get(value, gap.begin - 1);
-  const bool end_was =
-      gap.end <= p_->tasks && rows.get(value, gap.end) && !rows.get(value, gap.end - 1);
+  const auto update = [&](Index stage, bool before) {
+    if (starts_at(stage) == before) return;
+    if (before)
+      erase_one(starts[at(stage - 1)], value);
+    else
+      starts[at(stage - 1)].push_back(value);
+  };
+  const bool begin_was = starts_at(gap.begin);
+  const bool end_was = starts_at(gap.end);
   rows.fill(value, gap.begin, gap.end, on);
-  update(begin_was, end_was);
+  update(gap.begin, begin_was);
+  update(gap.end, end_was);
   const std::int64_t bytes =
       form == Form::kDevice ? p_->bytes[at(value)] : p_->encoded_bytes[at(value)];
   live_bytes_.add(at(gap.begin), at(gap.end), on ? bytes : -bytes);
