@@ -75,15 +75,18 @@ class Drawing {
     };
     const auto y_of = [&](double bytes) { return frame.top + frame.height * (1 - bytes / top); };
     for (std::size_t k = 0; k < kKindCount; ++k) {
-      std::string upper;
+      // The upper edge to the right, then the lower one back.
       std::string lower;
+      for (std::int64_t b = series.buckets - 1; b >= 0; --b) {
+        const double low = y_of(ground[static_cast<std::size_t>(b)]);
+        lower += fmt::format("{:.1f},{:.1f} {:.1f},{:.1f} ", x_of(b + 1), low, x_of(b), low);
+      }
+      std::string upper;
       for (std::int64_t b = 0; b < series.buckets; ++b) {
         const auto i = static_cast<std::size_t>(b);
-        const double low = y_of(ground[i]);
         ground[i] += series.bytes[k][i];
         const double high = y_of(ground[i]);
         upper += fmt::format("{:.1f},{:.1f} {:.1f},{:.1f} ", x_of(b), high, x_of(b + 1), high);
-        lower = fmt::format("{:.1f},{:.1f} {:.1f},{:.1f} ", x_of(b + 1), low, x_of(b), low) + lower;
       }
       const bool any = std::any_of(series.bytes[k].begin(), series.bytes[k].end(),
                                    [](double bytes) { return bytes > 0; });
