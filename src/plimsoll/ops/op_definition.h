@@ -7,17 +7,17 @@
 // names, and the registry lists all definitions. Kernels are not here: the table of a device
 // (kernels/cpu/table.h) names them, so that planning builds and runs without any of them.
 //
-//   OpDefinition{.name = "elu", .inputs = exactly(1),
+//   OpDefinition{.name = "elu", .inputs = exactly(1), .outputs = exactly(1),
 //        .attributes = {attribute::real("alpha", 1)}, .infer = same_as_first_float,
 //        .gradient = Gradient(elu_gradient), .in_place = InPlace::over(0),
-//        .cost = elementwise_cost, .layout = LayoutRule::kAny, .evaluate = evaluate_elu}
+//        .cost = elementwise_cost, .recompute = Recompute::kCheap, .layout = LayoutRule::kAny,
+//        .evaluate = evaluate_elu}
 //
 // What a gradient needs is not declared a second time: the gradient builds ordinary nodes, so the
 // tensors those nodes read *are* the minimum dependencies (gradient_needs in gradient_needs.h
 // derives the table, and a test poisons everything else).
 //
-// A field whose type has no default constructor cannot be left out: it does not compile. Of the
-// others, what is left out is what most operators are: one output, cheap to run again, row-major.
+// A field whose type has no default constructor cannot be left out: it does not compile.
 #pragma once
 
 #include <cstdint>
@@ -201,15 +201,15 @@ using DecomposeRule = std::vector<Var> (*)(const Decomposition&);
 struct OpDefinition {
   std::string_view name;
   Arity inputs;
-  Arity outputs = exactly(1);
+  Arity outputs;
   std::vector<AttributeSpec> attributes = {};
   InferRule infer;
   Gradient gradient;
   InPlace in_place;
   ViewRule views = nullptr;
   CostRule cost;
-  Recompute recompute = Recompute::kCheap;
-  LayoutRule layout = LayoutRule::kPlain;
+  Recompute recompute;
+  LayoutRule layout;
   EvaluateRule evaluate;
   DecomposeRule decompose = nullptr;
 

@@ -55,10 +55,6 @@ std::vector<OpDefinition> all_definitions() {
       out.begin(), out.end(),
       [](const OpDefinition& a, const OpDefinition& b) { return a.name == b.name; });
   PLIMSOLL_CHECK(twice == out.end(), "operator '{}' has two definitions", twice->name);
-  for (const OpDefinition& op : out) {
-    PLIMSOLL_CHECK(!op.in_place.must() || op.recompute == Recompute::kNever,
-                   "operator '{}' is an update and may not run twice", op.name);
-  }
   return out;
 }
 

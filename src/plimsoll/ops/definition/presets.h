@@ -13,10 +13,12 @@ inline OpDefinition elementwise_definition(std::string_view name, int inputs, In
                                            EvaluateRule evaluate) {
   return {.name = name,
           .inputs = exactly(inputs),
+          .outputs = exactly(1),
           .infer = infer,
           .gradient = gradient,
           .in_place = std::move(in_place),
           .cost = elementwise_cost,
+          .recompute = Recompute::kCheap,
           .layout = LayoutRule::kAny,
           .evaluate = evaluate};
 }
@@ -27,10 +29,13 @@ inline OpDefinition moving_definition(std::string_view name, int inputs, InferRu
                                       CostRule cost = bytes_cost) {
   return {.name = name,
           .inputs = exactly(inputs),
+          .outputs = exactly(1),
           .infer = infer,
           .gradient = gradient,
           .in_place = InPlace::never(),
           .cost = cost,
+          .recompute = Recompute::kCheap,
+          .layout = LayoutRule::kPlain,
           .evaluate = evaluate};
 }
 

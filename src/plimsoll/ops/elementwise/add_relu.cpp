@@ -31,10 +31,12 @@ void evaluate_add_relu(const Evaluation& e) {
 std::vector<OpDefinition> add_relu_definitions() {
   return {{.name = "add_relu",
            .inputs = exactly(2),
+           .outputs = exactly(1),
            .infer = infer_add_relu,
            .gradient = Gradient(add_relu_gradient),
            .in_place = InPlace::over_any_of({{0, 0}, {0, 1}}),
            .cost = cost_per_element<2>,
+           .recompute = Recompute::kCheap,
            .layout = LayoutRule::kAny,
            .evaluate = evaluate_add_relu}};
 }

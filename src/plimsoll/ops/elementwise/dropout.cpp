@@ -41,11 +41,14 @@ Var dropout(Var x, Var counter, double ratio, std::int64_t seed) {
 std::vector<OpDefinition> dropout_definitions() {
   return {{.name = "dropout",
            .inputs = exactly(2),
+           .outputs = exactly(1),
            .attributes = {attribute::real("ratio", 0.5), attribute::integer("seed", 0)},
            .infer = infer_dropout,
            .gradient = Gradient(dropout_gradient),
            .in_place = InPlace::over(0),
            .cost = elementwise_cost,
+           .recompute = Recompute::kCheap,
+           .layout = LayoutRule::kPlain,
            .evaluate = evaluate_dropout}};
 }
 

@@ -159,12 +159,14 @@ std::vector<OpDefinition> joining_definitions() {
   return {
       {.name = "concat",
        .inputs = at_least(1),
+       .outputs = exactly(1),
        .attributes = {attribute::integer("axis")},
        .infer = infer_concat,
        .gradient = Gradient(concat_gradient),
        .in_place = InPlace::never(),
        .views = part_views<true>,
        .cost = bytes_cost,
+       .recompute = Recompute::kCheap,
        .layout = LayoutRule::kChannels,
        .evaluate = evaluate_concat},
       {.name = "split",
@@ -176,6 +178,7 @@ std::vector<OpDefinition> joining_definitions() {
        .in_place = InPlace::never(),
        .views = part_views<false>,
        .cost = bytes_cost,
+       .recompute = Recompute::kCheap,
        .layout = LayoutRule::kChannels,
        .evaluate = evaluate_split},
   };

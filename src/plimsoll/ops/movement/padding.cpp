@@ -121,6 +121,7 @@ Var pad(Var x, const ir::Ints& pads, std::string_view mode) {
 std::vector<OpDefinition> padding_definitions() {
   return {{.name = "pad",
            .inputs = exactly(1),
+           .outputs = exactly(1),
            .attributes = {attribute::integers("pads"),
                           attribute::choice("mode", {"constant", "reflect", "edge", "wrap"}),
                           attribute::real("value", 0)},
@@ -128,6 +129,7 @@ std::vector<OpDefinition> padding_definitions() {
            .gradient = Gradient(pad_gradient),
            .in_place = InPlace::never(),
            .cost = bytes_cost,
+           .recompute = Recompute::kCheap,
            .layout = LayoutRule::kChannels,
            .evaluate = evaluate_pad}};
 }

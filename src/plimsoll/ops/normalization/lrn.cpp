@@ -137,6 +137,7 @@ OpDefinition lrn_definition(std::string_view name, int inputs, Gradient gradient
                             EvaluateRule evaluate, DecomposeRule decompose) {
   return {.name = name,
           .inputs = exactly(inputs),
+          .outputs = exactly(1),
           .attributes = {attribute::integer("size", LrnOptions().size),
                          attribute::real("alpha", LrnOptions().alpha),
                          attribute::real("beta", LrnOptions().beta),
@@ -145,6 +146,7 @@ OpDefinition lrn_definition(std::string_view name, int inputs, Gradient gradient
           .gradient = gradient,
           .in_place = InPlace::never(),
           .cost = lrn_cost,
+          .recompute = Recompute::kCheap,
           .layout = LayoutRule::kChannels,
           .evaluate = evaluate,
           .decompose = decompose};

@@ -247,6 +247,8 @@ OpDefinition row_norm_definition(std::string_view name, Arity inputs) {
           .gradient = Gradient(norm_gradient<Kind>),
           .in_place = InPlace::never(),
           .cost = cost_per_element<kOperations>,
+          .recompute = Recompute::kCheap,
+          .layout = LayoutRule::kPlain,
           .evaluate = evaluate_norm<Kind>};
 }
 
@@ -260,6 +262,8 @@ OpDefinition row_norm_grad_definition() {
           .gradient = Gradient::of_decomposition(),
           .in_place = InPlace::over(0),
           .cost = cost_per_element<kOperations>,
+          .recompute = Recompute::kCheap,
+          .layout = LayoutRule::kPlain,
           .evaluate = evaluate_norm_grad<Kind>,
           .decompose = decompose_norm_grad<Kind>};
 }

@@ -80,12 +80,15 @@ std::vector<Var> decompose_log_softmax_grad(const Decomposition& d) {
 OpDefinition forward_definition(std::string_view name, EvaluateRule evaluate) {
   return {.name = name,
           .inputs = exactly(1),
+          .outputs = exactly(1),
           .attributes = {attribute::integer("axis", -1)},
           .infer = infer_softmax,
           .gradient = Gradient(softmax_gradient),
           .in_place = InPlace::over(0),
           // Largest, difference, exponential, sum, quotient.
           .cost = cost_per_element<5>,
+          .recompute = Recompute::kCheap,
+          .layout = LayoutRule::kPlain,
           .evaluate = evaluate};
 }
 
@@ -93,11 +96,14 @@ OpDefinition backward_definition(std::string_view name, EvaluateRule evaluate,
                                  DecomposeRule decompose) {
   return {.name = name,
           .inputs = exactly(2),
+          .outputs = exactly(1),
           .attributes = {attribute::integer("axis", -1)},
           .infer = infer_softmax,
           .gradient = Gradient::of_decomposition(),
           .in_place = InPlace::over_any_of({{0, 0}, {0, 1}}),
           .cost = cost_per_element<4>,
+          .recompute = Recompute::kCheap,
+          .layout = LayoutRule::kPlain,
           .evaluate = evaluate,
           .decompose = decompose};
 }

@@ -226,6 +226,7 @@ OpDefinition attention_definition(std::string_view name, Arity inputs, int outpu
           .in_place = InPlace::never(),
           .cost = cost,
           .recompute = Recompute::kExpensive,
+          .layout = LayoutRule::kPlain,
           .evaluate = evaluate,
           .decompose = decompose};
 }

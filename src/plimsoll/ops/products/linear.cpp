@@ -161,12 +161,14 @@ LinearWeightGradient linear_grad_weight(Var x, Var dy, const LinearOptions& opti
 std::vector<OpDefinition> linear_definitions() {
   return {{.name = "linear",
            .inputs = between(2, 3),
+           .outputs = exactly(1),
            .attributes = {attribute::integer("trans_w", 0)},
            .infer = infer_linear,
            .gradient = Gradient(linear_gradient),
            .in_place = InPlace::never(),
            .cost = linear_cost,
            .recompute = Recompute::kExpensive,
+           .layout = LayoutRule::kPlain,
            .evaluate = evaluate_linear},
           {.name = "linear_grad_weight",
            .inputs = exactly(2),
@@ -177,6 +179,7 @@ std::vector<OpDefinition> linear_definitions() {
            .in_place = InPlace::never(),
            .cost = linear_grad_weight_cost,
            .recompute = Recompute::kExpensive,
+           .layout = LayoutRule::kPlain,
            .evaluate = linear_evaluate_grad_weight}};
 }
 

@@ -105,12 +105,14 @@ Var matmul(Var a, Var b, const MatmulOptions& options) {
 std::vector<OpDefinition> matmul_definitions() {
   return {{.name = "matmul",
            .inputs = exactly(2),
+           .outputs = exactly(1),
            .attributes = {attribute::integer("trans_a", 0), attribute::integer("trans_b", 0)},
            .infer = infer_matmul,
            .gradient = Gradient(matmul_gradient),
            .in_place = InPlace::never(),
            .cost = matmul_cost,
            .recompute = Recompute::kExpensive,
+           .layout = LayoutRule::kPlain,
            .evaluate = evaluate_matmul}};
 }
 

@@ -256,6 +256,7 @@ OpDefinition pool_definition(std::string_view name, int inputs, int outputs, Inf
           .gradient = Gradient(gradient),
           .in_place = InPlace::never(),
           .cost = cost,
+          .recompute = Recompute::kCheap,
           .layout = LayoutRule::kChannels,
           .evaluate = evaluate};
 }

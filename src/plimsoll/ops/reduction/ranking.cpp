@@ -154,6 +154,8 @@ std::vector<OpDefinition> ranking_definitions() {
        .gradient = Gradient(top_k_gradient),
        .in_place = InPlace::never(),
        .cost = sort_cost,
+       .recompute = Recompute::kCheap,
+       .layout = LayoutRule::kPlain,
        .evaluate = evaluate_top_k},
   };
 }
