@@ -61,6 +61,7 @@ function(plimsoll_module name)
     add_executable(${name}_bench ${benches})
     target_link_libraries(${name}_bench PRIVATE ${target} ${arg_PRIVATE_LINK} benchmark::benchmark_main)
   endif()
+  plimsoll_tests_end()
 endfunction()
 
 function(plimsoll_test_labels name program)
@@ -71,13 +72,19 @@ function(plimsoll_test_labels name program)
   set_tests_properties(${name}.slow PROPERTIES LABELS slow TIMEOUT 3600)
   # As the program sets it for itself (cli/bounded_spinning.h): tests share their cores.
   set_tests_properties(${name} ${name}.slow PROPERTIES ENVIRONMENT GOMP_SPINCOUNT=1000)
-  if(PLIMSOLL_SANITIZE MATCHES thread)
-    set_tests_properties(${name} ${name}.slow PROPERTIES ENVIRONMENT
-      "OMP_NUM_THREADS=1;TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tools/tsan.supp")
-  endif()
   if(PLIMSOLL_CUDA)
     add_test(NAME ${name}.cuda COMMAND ${program} --gtest_filter=Cuda*:*/Cuda* --gtest_brief=1)
     set_tests_properties(${name}.cuda PROPERTIES LABELS cuda TIMEOUT 600)
+  endif()
+endfunction()
+
+# At the end of a folder that has tests. Under ThreadSanitizer they run with one OpenMP thread, and so do the programs
+# that they start: libgomp is built without it.
+function(plimsoll_tests_end)
+  get_property(tests DIRECTORY PROPERTY TESTS)
+  if(tests AND PLIMSOLL_SANITIZE MATCHES thread)
+    set_property(TEST ${tests} APPEND PROPERTY ENVIRONMENT
+      OMP_NUM_THREADS=1 "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tools/tsan.supp")
   endif()
 endfunction()
 
