@@ -71,4 +71,4 @@ clean:           ## remove what was built
 	rm -rf build
 
 format:          ## clang-format every source
-	git ls-files '*.h' '*.cpp' '*.cu' | xargs clang-format-14 -i
+	git ls-files '*.h' '*.c' '*.cpp' '*.cu' | xargs clang-format-14 -i

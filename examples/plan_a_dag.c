@@ -3,7 +3,8 @@
 
 #include <plimsoll/plimsoll.h>
 
-/* Four layers forward, four gradients back: gradient i reads what layer i made and the gradient before it. */
+/* Four layers forward, four gradients back: gradient i reads what layer i made and the gradient
+ * before it. */
 enum { kLayers = 4, kTasks = 2 * kLayers };
 
 int main(void) {

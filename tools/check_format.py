@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every C++ source is as clang-format 14 writes it, and no line is wider than 100 columns.
+"""Every source in C and C++ is as clang-format 14 writes it, and no line is wider than 100 columns.
 
     tools/check_format.py [FILE ...]        without files: all that git knows
 
@@ -14,15 +14,16 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FORMAT = "clang-format-14"  # another version formats otherwise
 COLUMNS = 100
+SUFFIXES = ("h", "c", "cpp", "cu")
 
 
 def sources():
-    listed = subprocess.run(["git", "-C", ROOT, "ls-files", "*.h", "*.cpp", "*.cu"],
+    listed = subprocess.run(["git", "-C", ROOT, "ls-files", *(f"*.{suffix}" for suffix in SUFFIXES)],
                             capture_output=True, text=True)
     names = listed.stdout.split()
     if names:
         return [name for name in names if (ROOT / name).exists()]
-    return [str(path.relative_to(ROOT)) for suffix in ("h", "cpp", "cu")
+    return [str(path.relative_to(ROOT)) for suffix in SUFFIXES
             for path in ROOT.rglob(f"*.{suffix}") if "build" not in path.relative_to(ROOT).parts[0]]
 
 

@@ -9,6 +9,14 @@
 namespace plimsoll::api {
 namespace {
 
+auto plans_of_mlp(const SizeRange& sizes) {
+  ModelRequest request;
+  request.model = "mlp";
+  request.train = false;
+  request.threads = 1;
+  return plan_set_for(request, "cpu", {}, sizes);
+}
+
 TEST(PlanSet, SizesAreARangeOfOneOption) {
   const auto sizes = parse_sizes("batch=1..64");
   ASSERT_TRUE(sizes) << sizes.error().message;
@@ -51,12 +59,8 @@ TEST(PlanSet, SmallerSizesRunAtTheOffsetsOfTheLargest) {
 }
 
 TEST(PlanSet, AnIndexGivesThePlanOfASizeWithoutPlanning) {
-  ModelRequest request;
-  request.model = "mlp";
-  request.train = false;
-  request.threads = 1;
   const SizeRange sizes{"batch", 2, 4};
-  const auto plans = plan_set_for(request, "cpu", {}, sizes);
+  const auto plans = plans_of_mlp(sizes);
   ASSERT_TRUE(plans) << plans.error().message;
   const std::string index = testing::TempDir() + "plan_set_test.json";
   ASSERT_TRUE(plan::write_plan_set(index, sizes, *plans));
@@ -69,14 +73,10 @@ TEST(PlanSet, AnIndexGivesThePlanOfASizeWithoutPlanning) {
 }
 
 TEST(PlanSet, IsWrittenWholeOrNotAtAll) {
-  ModelRequest request;
-  request.model = "mlp";
-  request.train = false;
-  request.threads = 1;
   const SizeRange sizes{"batch", 2, 4};
-  const auto plans = plan_set_for(request, "cpu", {}, sizes);
+  const auto plans = plans_of_mlp(sizes);
   ASSERT_TRUE(plans) << plans.error().message;
-  const std::filesystem::path folder = testing::TempDir() + "family_not_at_all";
+  const std::filesystem::path folder = testing::TempDir() + "plan_set_not_at_all";
   // the index, written last, has no place
   std::filesystem::create_directories(folder / "mlp.json");
   EXPECT_FALSE(plan::write_plan_set((folder / "mlp.json").string(), sizes, *plans));
@@ -190,7 +190,7 @@ TEST(PlanSet, AnUnrolledLengthIsBuiltSizeBySize) {
 }
 
 TEST(PlanSet, AnIndexThatIsNoneOrLeadsElsewhereIsRefused) {
-  const std::string file = testing::TempDir() + "family_wrong.json";
+  const std::string file = testing::TempDir() + "plan_set_wrong.json";
   for (const char* members :
        {"[]", "7", "[3]", R"([{"size": 1}])", R"([{"size": 1, "file": "../up.json"}])",
         R"([{"size": 1, "file": ""}])", R"([{"size": "1", "file": "a.json"}])",
