@@ -2,10 +2,10 @@
 
 #include "plimsoll/base/threads.h"
 #include "plimsoll/kernels/cpu/convolution_layout.h"
-#include "plimsoll/kernels/cpu/cpu_kernels.h"
 #include "plimsoll/plan/fit/no_recompute_plan.h"
 #include "plimsoll/plan/fit/within_budget.h"
 #include "plimsoll/profile/find_profile.h"
+#include "plimsoll/profile/measure_on_device.h"
 #include "plimsoll/profile/measure_operators.h"
 #include "plimsoll/profile/operator_costs.h"
 #include "plimsoll/profile/profile_machine.h"
@@ -18,13 +18,33 @@
 namespace plimsoll::api {
 namespace {
 
-// What operators take on the device: known for a name, timed now for `measured`.
+bool on_card(const Pipeline& p) {
+  return p.backend && !p.backend->device().computes_on_host();
+}
+
+// What operators take on a card: timed now, or where times do not matter, an H200's.
+Result<schedule::DeviceProfile> profile_of_card(const Pipeline& p) {
+  if (!p.measure) {
+    PLIMSOLL_TRY(schedule::DeviceProfile out, profile::find_profile("h200"));
+    out.codecs = {0, 0, 0};
+    return out;
+  }
+  PLIMSOLL_TRY(schedule::DeviceProfile out, profile::profile_device(*p.backend, {}));
+  profile::MeasureOptions how;
+  how.on_progress = p.on_measuring;
+  how.backend = p.backend.get();
+  PLIMSOLL_RETURN_IF_ERROR(profile::measure_operators(p.model.graph, how, out));
+  return out;
+}
+
+// What operators take on the device: known for a name, timed now for `measured` and for a card.
 Result<schedule::DeviceProfile> profile_of(const Pipeline& p, int threads) {
+  if (on_card(p)) return profile_of_card(p);
   if (p.device != kMeasured) return profile::find_profile(p.device);
   PLIMSOLL_TRY(schedule::DeviceProfile out,
                profile::profile_machine({.threads = threads, .on_progress = {}}));
   PLIMSOLL_RETURN_IF_ERROR(
-      profile::measure_operators(p.model.graph, {threads, p.on_measuring}, out));
+      profile::measure_operators(p.model.graph, {threads, p.on_measuring, nullptr}, out));
   return out;
 }
 
@@ -35,10 +55,23 @@ Result<std::optional<ir::Graph>> masked(const ir::Graph& graph, const PlanOption
   return std::optional(std::move(out));
 }
 
+// What a card cannot do yet is said before anything is planned for it.
+Status check_techniques(const Pipeline& p, const PlanOptions& how) {
+  if (!on_card(p)) return {};
+  if (plan::encodes(how))
+    return fail(ErrorCode::kUsage,
+                "{}: activations are not encoded there yet; give --techniques recompute,swap",
+                p.backend->device().name());
+  if (how.swaps_to_file)
+    return fail(ErrorCode::kUsage, "--swap-file: values leave {} for host memory only",
+                p.backend->device().name());
+  return {};
+}
+
 // What a plan says of the machine and of where its times come from.
 void sign(const Pipeline& p, PlannedGraph& planned) {
   if (p.own_costs) return;
-  planned.plan.environment = runtime::this_machine(p.request.threads);
+  planned.plan.environment = runtime::environment_of(p.backend.get(), p.request.threads);
   for (const profile::OperatorCost& cost : profile::operator_costs(p.model.graph, p.profile)) {
     planned.summary.measured_operators += cost.measured;
     planned.summary.estimated_operators += cost.nodes - cost.measured;
@@ -54,6 +87,7 @@ void sign(const Pipeline& p, PlannedGraph& planned) {
 // A model brings its own weights, a plan from a file none.
 RunOptions with_weights(Pipeline& p) {
   RunOptions how = p.running;
+  how.backend = p.backend;
   if (!p.model.graph.values.empty())
     how.on_start = runtime::load_sources(p.model.weights, how.on_start);
   if (!p.files.trace.empty() || !p.files.chrome_trace.empty()) how.trace = &p.trace;
@@ -61,6 +95,21 @@ RunOptions with_weights(Pipeline& p) {
 }
 
 }  // namespace
+
+Status open_backend(Pipeline& p) {
+  if (p.backend) return {};
+  PLIMSOLL_TRY(const std::optional<int> card, kernels::parse_cuda(p.device));
+  if (card) {
+    PLIMSOLL_TRY(p.backend, kernels::open_cuda_backend({*card, p.request.tf32}));
+    return {};
+  }
+  if (p.request.tf32)
+    return fail(ErrorCode::kUsage, "--tf32: a card's arithmetic; give --device cuda with it");
+  // a wrong name is said before the model is loaded
+  if (p.device != kMeasured) PLIMSOLL_RETURN_IF_ERROR(profile::find_profile(p.device));
+  p.backend = kernels::make_cpu_backend(resolve_threads(p.request.threads));
+  return {};
+}
 
 Status advance(Pipeline& p, Stage last) {
   ir::Graph& graph = p.model.graph;
@@ -71,8 +120,7 @@ Status advance(Pipeline& p, Stage last) {
     return true;
   };
   if (due(Stage::kLoaded)) {
-    // a wrong name is said before the model is loaded
-    if (p.device != kMeasured) PLIMSOLL_RETURN_IF_ERROR(profile::find_profile(p.device));
+    PLIMSOLL_RETURN_IF_ERROR(open_backend(p));
     PLIMSOLL_TRY(p.model, load_forward(p.request));
   }
   if (due(Stage::kSimplified)) {
@@ -85,12 +133,16 @@ Status advance(Pipeline& p, Stage last) {
     PLIMSOLL_TRY(graph, rewrite::fuse_scatter_add(graph));
   }
   if (due(Stage::kPrepared)) {
-    PLIMSOLL_TRY(graph, assign_layouts(graph, threads));
-    PLIMSOLL_TRY(p.kernels, kernels::cpu_kernel_facts(graph, {threads}));
+    PLIMSOLL_RETURN_IF_ERROR(open_backend(p));
+    if (p.backend->wants_cpu_layouts()) {
+      PLIMSOLL_TRY(graph, assign_layouts(graph, threads));
+    }
+    PLIMSOLL_TRY(p.kernels, kernels::kernel_facts(*p.backend, graph));
     PLIMSOLL_TRY(p.profile, profile_of(p, threads));
   }
   if (due(Stage::kPlanned) && !p.on_demand) {
     const PlanOptions how = with_costs(p, p.planning);
+    PLIMSOLL_RETURN_IF_ERROR(check_techniques(p, how));
     PLIMSOLL_TRY(std::optional<ir::Graph> fitted, masked(graph, how));
     PLIMSOLL_TRY(const plan::Workloads work, plan::make_workloads(graph, std::move(fitted), how));
     PLIMSOLL_TRY(p.planned, plan::no_recompute_plan(work, how));
@@ -141,6 +193,7 @@ Result<PlannedGraph> plan_graph(const ir::Graph& graph, const PlanOptions& optio
 
 Result<std::vector<PlannedGraph>> sweep_model(Pipeline& prepared, const PlanOptions& options) {
   const PlanOptions how = with_costs(prepared, options);
+  PLIMSOLL_RETURN_IF_ERROR(check_techniques(prepared, how));
   PLIMSOLL_TRY(std::optional<ir::Graph> fitted, masked(prepared.model.graph, how));
   PLIMSOLL_TRY(const plan::Workloads work,
                plan::make_workloads(prepared.model.graph, std::move(fitted), how));
@@ -190,6 +243,7 @@ PlanOptions with_costs(const Pipeline& prepared, PlanOptions options) {
   if (prepared.own_costs) return options;
   options.seed = prepared.request.seed;
   options.kernels = prepared.kernels;
+  if (prepared.backend) options.alignment = prepared.backend->device().alignment();
   options.copies = options.swaps_to_file ? prepared.profile.disk : prepared.profile.copies;
   options.codecs = prepared.profile.codecs;
   options.seconds = [&](const ir::Graph& graph, const ir::Node& node) {

@@ -7,8 +7,10 @@
 namespace plimsoll::api {
 namespace {
 
-Status require_this_machine(const plan::Plan& plan, const ModelRequest& request) {
-  const Status same = plan::require_environment(plan, runtime::this_machine(request.threads));
+Status require_this_machine(const plan::Plan& plan, const ModelRequest& request,
+                            const kernels::Backend* backend) {
+  const Status same =
+      plan::require_environment(plan, runtime::environment_of(backend, request.threads));
   return same ? same : forward(same, request.model);
 }
 
@@ -22,6 +24,8 @@ Result<Pipeline> pipeline_for(const RunRequest& request) {
   out.request = request.model;
   out.device = request.planning.device;
   out.on_measuring = request.on_measuring;
+  out.backend = request.backend;
+  out.measure = !request.planning.budget.empty() || request.planning.tune > 0;
   out.on_demand = request.executor == "on-demand";
   out.files = request.files;
   if (!request.model.inputs.empty()) out.files.data = request.model.inputs;
@@ -47,10 +51,13 @@ Result<RunReport> run_sizes(const RunRequest& request, Pipeline& p) {
   std::vector<plan::Plan> plans;
   RunOptions how = p.running;
   if (!p.files.trace.empty() || !p.files.chrome_trace.empty()) how.trace = &p.trace;
+  PLIMSOLL_TRY(const std::optional<int> card, kernels::parse_cuda(p.device));
+  if (card)
+    return fail(ErrorCode::kUsage, "--sizes: plan sets run on the CPU, not on {}", p.device);
   if (is_plan_file(request.model)) {
     PLIMSOLL_TRY(plans, plan::read_plans(request.model.model, sizes));
     for (const plan::Plan& plan : plans)
-      PLIMSOLL_RETURN_IF_ERROR(require_this_machine(plan, request.model));
+      PLIMSOLL_RETURN_IF_ERROR(require_this_machine(plan, request.model, nullptr));
   } else {
     PLIMSOLL_TRY(const PlanOptions planning, plan_options(request.planning));
     PLIMSOLL_TRY(std::vector<PlanSetMember> members,
@@ -71,7 +78,8 @@ Status plan_for(const RunRequest& request, Pipeline& p) {
     PLIMSOLL_TRY(p.planned.plan, read_plan(request.model.model, request.model.sizes));
     p.done = Stage::kPlanned;
     p.on_demand = false;
-    return require_this_machine(p.planned.plan, request.model);
+    PLIMSOLL_RETURN_IF_ERROR(open_backend(p));
+    return require_this_machine(p.planned.plan, request.model, p.backend.get());
   }
   PLIMSOLL_RETURN_IF_ERROR(advance(p, Stage::kPrepared));
   if (request.on_prepared) request.on_prepared();
@@ -100,6 +108,12 @@ Result<RunReport> run_model(const RunRequest& request) {
   if (request.executor != "planned" && request.executor != "on-demand") {
     return fail(ErrorCode::kUsage, "executor '{}': expects planned or on-demand", request.executor);
   }
+  const std::string& device = request.planning.device;
+  if (schedule::shipped_profile(device) != nullptr && !device.starts_with("cpu"))
+    return fail(ErrorCode::kDevice,
+                "{}: a profile of another machine, which only plans; --device cuda runs on a card "
+                "of this one",
+                device);
   PLIMSOLL_TRY(Pipeline p, pipeline_for(request));
   if (request.sizes) return run_sizes(request, p);
   PLIMSOLL_RETURN_IF_ERROR(plan_for(request, p));

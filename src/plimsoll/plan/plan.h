@@ -31,6 +31,7 @@
 #include "plimsoll/base/units.h"
 #include "plimsoll/ir/graph.h"
 #include "plimsoll/schedule/schedule.h"
+#include "plimsoll/schedule/workload/tensor_alignment.h"
 
 namespace plimsoll::plan {
 
@@ -122,7 +123,8 @@ struct Plan {
   // outputs and next versions of state, where they lie when it ends
   std::vector<ValueSlot> results;
   Proof proof;
-  Bytes budget;  // zero: none was given
+  Bytes budget;                                  // zero: none was given
+  Bytes alignment = schedule::kTensorAlignment;  // of every buffer and value
   double predicted_seconds = 0;
 
   Bytes arena_bytes() const { return arenas.empty() ? Bytes(0) : arenas.front().bytes; }

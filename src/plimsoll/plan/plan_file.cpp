@@ -154,6 +154,8 @@ class PlanReader {
     plan_.proof.lower_bound = Bytes(reader_.integer(proof, "lower_bound", 0, kMost));
     plan_.proof.optimal = reader_.field(proof, "optimal") == true;
     plan_.budget = Bytes(reader_.integer(root, "budget_bytes", 0, kMost));
+    if (root.contains("alignment"))
+      plan_.alignment = Bytes(reader_.integer(root, "alignment", 1, kMost));
     plan_.predicted_seconds = reader_.real(root, "predicted_seconds");
     check_lifetimes();
     if (!reader_.error().empty()) return bad_input("plan file: {}", reader_.error());
@@ -276,6 +278,7 @@ std::string to_json(const Plan& plan) {
                          {"instruction_set", plan.environment.instruction_set},
                          {"kernel_library", plan.environment.kernel_library}};
   root["budget_bytes"] = plan.budget.value;
+  if (plan.alignment != schedule::kTensorAlignment) root["alignment"] = plan.alignment.value;
   root["predicted_seconds"] = plan.predicted_seconds;
   root["proof"] = {{"load_bytes", plan.proof.load.value},
                    {"lower_bound", plan.proof.lower_bound.value},
