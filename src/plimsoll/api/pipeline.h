@@ -43,8 +43,8 @@ struct Pipeline {
   // What is asked for.
   ModelRequest request;
   // `measured` (this machine, timed now, operator by operator), cpu (the shipped profile of such a
-  // machine), cuda or cuda:N (a card of this machine, timed now), another shipped profile's name, or
-  // a profile file.
+  // machine), cuda or cuda:N (a card of this machine, timed now), another shipped profile's name,
+  // or a profile file.
   std::string device = "cpu";
   // Where kernels come from and steps run; absent: opened when it is needed, as `device` says.
   std::shared_ptr<kernels::Backend> backend;
