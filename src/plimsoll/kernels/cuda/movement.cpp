@@ -178,9 +178,8 @@ Made make_constant_pad(const Site& site) {
   Pointwise background;
   background.space = {site.out().dtype, {count}, {}};
   background.outputs = {{site.out().dtype, Strides{1}}};
-  background.results = {ir::is_float(site.out().dtype)
-                            ? literal(value)
-                            : fmt::format("{}LL", ops::to_integer(value))};
+  background.results = {ir::is_float(site.out().dtype) ? literal(value)
+                                                       : integer_literal(ops::to_integer(value))};
   PLIMSOLL_TRY(PointwiseKernel fill, PointwiseKernel::make(background));
   std::optional<Mover> mover;
   if (const auto box = pad_box(site)) {

@@ -89,7 +89,10 @@ bool packs(const PlannedLoop& plan, std::int64_t width) {
 
 std::int64_t packing_of(const PlannedLoop& plan) {
   std::int64_t widest = 1;
-  for (const Operand& operand : plan.operands) widest = std::max(widest, operand.width);
+  for (std::size_t k = 0; k < plan.operands.size(); ++k) {
+    // What stands still along a row is loaded once, whatever its width.
+    if (plan.step(k, plan.rank() - 1) != 0) widest = std::max(widest, plan.operands[k].width);
+  }
   std::int64_t packed = std::min(kPackBytes / widest, kMostPacked);
   while (packed > 1 && !packs(plan, packed)) packed /= 2;
   return std::max<std::int64_t>(packed, 1);
@@ -254,11 +257,20 @@ bool lies_alike(const PointwiseTensor& a, const PointwiseTensor& b) {
   return a.strides == b.strides && width_of(a.dtype) == width_of(b.dtype) && a.offset == b.offset;
 }
 
-bool is_broadcast(const PointwiseTensor& tensor, const ir::Shape& shape) {
-  for (int axis = 0; axis < shape.rank(); ++axis) {
-    if (shape[axis] > 1 && tensor.strides[static_cast<std::size_t>(axis)] == 0) return true;
+// Every thread reads an element's inputs before it writes there: an output may lie over an input
+// that has its strides and width. Inputs of another size nobody lays anything over.
+bool allows_in_place(const Site& site, const Pointwise& pointwise) {
+  for (const ops::InPlace::Pair& pair : ops::definition_of(site.node).in_place.pairs()) {
+    if (!site.has(pair.input) ||
+        ir::bytes_of(site.in(pair.input)) != ir::bytes_of(site.out(pair.output)))
+      continue;
+    std::size_t letter = 0;
+    for (int i = 0; i < pair.input; ++i) letter += site.has(i) ? 1 : 0;
+    if (!lies_alike(pointwise.inputs[letter],
+                    pointwise.outputs[static_cast<std::size_t>(pair.output)]))
+      return false;
   }
-  return false;
+  return true;
 }
 
 }  // namespace
@@ -273,14 +285,8 @@ std::string pointwise_source(const Pointwise& pointwise) {
 
 Result<PointwiseKernel> PointwiseKernel::make(const Pointwise& p) {
   PointwiseKernel out;
-  for (const PointwiseTensor& tensor : p.inputs) {
+  for (const PointwiseTensor& tensor : p.inputs)
     out.input_bytes_.push_back(tensor.offset * width_of(tensor.dtype));
-    for (const PointwiseTensor& result : p.outputs) {
-      // A broadcast input is smaller than any output: nobody lays one over it.
-      if (!lies_alike(tensor, result) && !is_broadcast(tensor, p.space.shape))
-        out.in_place_ = false;
-    }
-  }
   for (const PointwiseTensor& tensor : p.outputs)
     out.output_bytes_.push_back(tensor.offset * width_of(tensor.dtype));
   if (p.space.shape.elements() == 0) return out;
@@ -331,7 +337,6 @@ Made make_pointwise(const Site& site, const Pointwise& pointwise) {
       !std::ranges::all_of(pointwise.outputs, has_type))
     return no_kernel();
   PLIMSOLL_TRY(PointwiseKernel kernel, PointwiseKernel::make(pointwise));
-  const bool in_place = kernel.in_place();
   std::vector<std::size_t> present;
   for (int i = 0; i < site.inputs(); ++i) {
     if (site.has(i)) present.push_back(static_cast<std::size_t>(i));
@@ -343,7 +348,7 @@ Made make_pointwise(const Site& site, const Pointwise& pointwise) {
         for (std::size_t i = 0; i < present.size(); ++i) inputs[i] = a.inputs[present[i]];
         kernel.launch(stream, {inputs.data(), present.size()}, a.outputs);
       },
-      {Bytes(0), in_place});
+      {Bytes(0), allows_in_place(site, pointwise)});
 }
 
 Made make_expression_kernel(const Site& site, const char* expression) {

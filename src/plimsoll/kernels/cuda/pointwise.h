@@ -53,9 +53,6 @@ class PointwiseKernel {
   // Addresses in the order of inputs and outputs.
   void launch(cudaStream_t stream, std::span<const std::byte* const> inputs,
               std::span<std::byte* const> outputs) const;
-  // Every thread reads an element's inputs before it writes there: an output may lie over an input
-  // that has its strides and width.
-  bool in_place() const { return in_place_; }
 
  private:
   cudaKernel_t kernel_ = nullptr;  // none when the space is empty
@@ -63,7 +60,6 @@ class PointwiseKernel {
   std::vector<std::int64_t> input_bytes_;
   std::vector<std::int64_t> output_bytes_;
   unsigned blocks_ = 0;
-  bool in_place_ = true;
 };
 
 // The inputs of a node broadcast to its first output, and its outputs; absent inputs take no

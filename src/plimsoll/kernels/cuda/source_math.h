@@ -11,6 +11,8 @@
 #pragma once
 
 #include <cmath>
+#include <cstdint>
+#include <limits>
 #include <string>
 
 #include <fmt/format.h>
@@ -30,6 +32,11 @@ inline std::string literal(double value) {
   if (std::isnan(value)) return "kNan";
   if (std::isinf(value)) return value < 0 ? "(-kInfinity)" : "kInfinity";
   return fmt::format("Real({:.17g})", value);
+}
+// A 64-bit integer; the least one has no literal of its own.
+inline std::string integer_literal(std::int64_t value) {
+  return value == std::numeric_limits<std::int64_t>::min() ? "(-9223372036854775807LL - 1)"
+                                                           : fmt::format("{}LL", value);
 }
 inline std::string literal(const Term& term) {
   return term.text;

@@ -77,8 +77,8 @@ Made make_adam(const Site& site) {
 }
 
 Made make_increment(const Site& site) {
-  return make_expression_kernel(site,
-                                fmt::format("a + {}LL", site.attributes().integer("by")).c_str());
+  const std::string by = integer_literal(site.attributes().integer("by"));
+  return make_expression_kernel(site, ("a + " + by).c_str());
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ int axis_of(const Site& site, int rank) {
 std::string constant(const Site& site, std::string_view name) {
   const double real = site.attributes().real(name);
   if (ir::is_float(site.out().dtype)) return literal(real);
-  return fmt::format("{}LL", site.attributes().integer(name, ops::to_integer(real)));
+  return integer_literal(site.attributes().integer(name, ops::to_integer(real)));
 }
 
 Made make_cast(const Site& site) {
@@ -70,8 +70,7 @@ Made make_one_hot(const Site& site) {
   pointwise.positions = {classes};
   const auto number = [&](std::string_view name) {
     const double real = site.attributes().real(name);
-    return ir::is_float(site.out().dtype) ? literal(real)
-                                          : fmt::format("{}LL", ops::to_integer(real));
+    return ir::is_float(site.out().dtype) ? literal(real) : integer_literal(ops::to_integer(real));
   };
   pointwise.results = {fmt::format("(a < 0 ? a + {} : a) == p0 ? {} : {}", shape[axis],
                                    number("on"), number("off"))};
@@ -86,9 +85,9 @@ Made make_triangle(const Site& site) {
   above[rank - 2] = -1;
   Pointwise pointwise = pointwise_of(site);
   pointwise.positions = {above};
-  pointwise.results = {fmt::format("p0 {} {}LL ? a : decltype(a)(0)",
+  pointwise.results = {fmt::format("p0 {} {} ? a : decltype(a)(0)",
                                    site.attributes().integer("upper") != 0 ? ">=" : "<=",
-                                   site.attributes().integer("diagonal"))};
+                                   integer_literal(site.attributes().integer("diagonal")))};
   return make_pointwise(site, pointwise);
 }
 

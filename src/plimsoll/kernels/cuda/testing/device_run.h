@@ -105,10 +105,12 @@ inline Outputs run_on_device(const Built& built, Kernel& kernel,
   cudaStream_t stream = nullptr;
   cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
   const Arguments arguments{inputs, outputs, memory.block(sizes.size() - 1), stream};
+  cudaDeviceSynchronize();  // the copies above are another stream's
   kernel.run(arguments);
   EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess) << cudaGetErrorString(cudaGetLastError());
   if (how == Launching::kCaptured) {
     fill_inputs();
+    cudaDeviceSynchronize();
     cudaGraph_t graph = nullptr;
     cudaGraphExec_t executable = nullptr;
     EXPECT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
