@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "plimsoll/kernels/cpu/table.h"
+#include "plimsoll/kernels/cuda/cuda_kernels.h"
 #include "plimsoll/kernels/cuda/nvrtc.h"
 #include "plimsoll/kernels/cuda/pointwise.h"
 #include "plimsoll/kernels/cuda/source_math.h"
