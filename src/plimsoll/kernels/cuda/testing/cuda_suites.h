@@ -6,3 +6,5 @@
 
 #undef TEST
 #define TEST(suite, name) GTEST_TEST(Cuda##suite, name)
+// The one suite with parameters is named by its class.
+#define EdgeValues CudaEdgeValues
