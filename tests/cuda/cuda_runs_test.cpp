@@ -1,5 +1,4 @@
-// Small models on the first card: the losses of the CPU, and among themselves the same bits whatever
-// the plan.
+// Small models on the first card: the losses of the CPU, and the same bits whatever the plan.
 #include <gtest/gtest.h>
 
 #include <cmath>

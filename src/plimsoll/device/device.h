@@ -7,9 +7,9 @@
 //          have a thread each while a sequence runs (cpu/cpu_device.h)
 //   cuda   device memory is a card's, streams are CUDA streams, a sequence is one CUDA graph
 //          (cuda/cuda_device.h, in libplimsoll_cuda.so)
-//   fake   behaves as a GPU does (nothing has happened before somebody waited for it, host code does
-//          not run in streams, memory is written and read through the device) over host memory, with
-//          threads that wait at random: a race in a plan or in the runtime shows up as wrong
+//   fake   behaves as a GPU does (nothing has happened before somebody waited for it, host code
+//          does not run in streams, memory is written and read through the device) over the host's,
+//          with threads that wait at random: a race in a plan or in the runtime shows up as wrong
 //          numbers, and under ThreadSanitizer as a report, without a GPU (fake/fake_device.h)
 //
 // A sequence is what a step of a plan becomes. Commands of one stream run in order; across streams
@@ -22,9 +22,9 @@
 //
 // Running a sequence returns when all of it is over. Nothing is allocated by running one.
 //
-// Work is what a kernel does. On a device that computes on the host (`computes_on_host`) it does its
-// job when it is run, and may fail; on others it enqueues on the stream that it is handed, waits for
-// nothing and can be captured.
+// Work is what a kernel does. On a device that computes on the host (`computes_on_host`) it does
+// its job when it is run, and may fail; on others it enqueues on the stream that it is handed,
+// waits for nothing and can be captured.
 //
 // Threads: one caller. Failures: kDevice where a device is missing or failed, kDoesNotFit where it
 // has not enough memory.
@@ -60,7 +60,7 @@ class Arena {
 class Work {
  public:
   virtual ~Work() = default;
-  // `queue` is the stream to enqueue on: a cudaStream_t on CUDA, null where it is done here and now.
+  // `queue` is the stream to enqueue on: a cudaStream_t on CUDA, null where it is done at once.
   virtual Status run(void* queue) = 0;
 };
 

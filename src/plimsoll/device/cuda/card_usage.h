@@ -2,7 +2,7 @@
 //
 // The library (libnvidia-ml.so.1, part of the driver) is opened at run time. It can be asked before
 // this process has a context, which is the only way to see what a context costs: the runtime's own
-// cudaMemGetInfo makes one to answer. Where it is missing, or a container hides it, nothing is known.
+// cudaMemGetInfo makes one to answer. Where it is missing or hidden, nothing is known.
 #pragma once
 
 #include <optional>

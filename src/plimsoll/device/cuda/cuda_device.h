@@ -8,7 +8,7 @@
 //   reserved  ├── unused ──┤── arena ────────────────┤ 2 MiB, unmapped │
 //             │◀─────────── mapped, n × 2 MiB ───────▶│
 //
-// A host arena is pinned. A pool is our caching allocator on such memory (memory/caching_allocator.h).
+// A host arena is pinned. A pool is our caching allocator (memory/caching_allocator.h) on it.
 //
 // Sequences. The first run launches every command from its stream, because kernels may load their
 // code when they run first, which must not happen while a graph is captured. The second captures

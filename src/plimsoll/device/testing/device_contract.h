@@ -1,6 +1,6 @@
 // What every device promises (device.h), as one suite: a test gives a way to make the device.
 //
-// Sequences are random lists of fills and copies over a few blocks, on several streams, with exactly
+// Sequences are random lists of fills and copies over a few blocks, on several streams, with just
 // the waits that their reads and writes demand; what they leave behind is compared with running
 // them one after the other on the host. A device that ignores a wait, or starts a sequence before
 // the last one is over, leaves something else, at least now and then: each runs many times.

@@ -2,8 +2,8 @@
 //
 //   cpu       the CPU's device and kernels (kernels/cpu)
 //   cuda[:N]  a card and its kernels (kernels/cuda), from libplimsoll_cuda.so, which is opened when
-//             somebody asks for it: the program itself needs no CUDA library. It is looked for under
-//             the name in PLIMSOLL_CUDA_LIBRARY, else beside the program, in ../lib beside it, and
+//             somebody asks for it: the program needs no CUDA library. It is looked for under the
+//             name in PLIMSOLL_CUDA_LIBRARY, else beside the program, in ../lib beside it, and
 //             where the system looks
 //
 // The fake device (device/fake) with the CPU's kernels is a backend too, for tests.

@@ -1,8 +1,8 @@
 // What libplimsoll_cuda.so and the program say to each other: two functions, found by name.
 //
-// Both are built from the same sources, and C++ values cross between them. So the library first says
-// what it was built as: a number for this interface, mixed with the sizes of what crosses. One of
-// another build is refused in words instead of crashing.
+// Both are built from the same sources, and C++ values cross between them. So the library says
+// first what it was built as: a number for this interface, mixed with the sizes of what crosses.
+// One of another build is refused in words instead of crashing.
 #pragma once
 
 #include <cstdint>
