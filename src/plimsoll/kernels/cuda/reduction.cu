@@ -67,7 +67,8 @@ __global__ void reduce_rows(ReducePlan plan, Op op, void* scratch) {
   const Place kept = place_of(plan.kept, o);
   const Range range = split_range(plan, blockIdx.y);
   typename Op::State state = op.start();
-  for (std::int64_t r = range.begin + threadIdx.x; r < range.end; r += blockDim.x)
+#pragma unroll 4  // loads of several elements at once
+  for (std::int64_t r = range.begin + threadIdx.x; r < range.end; r += kBlockThreads)
     take(plan, op, state, kept, o, r);
   const auto merge = [&](const typename Op::State& a, const typename Op::State& b) {
     return op.merge(a, b);
@@ -84,6 +85,7 @@ __global__ void reduce_columns(ReducePlan plan, Op op, void* scratch) {
   if (o < plan.outputs) {
     const Place kept = place_of(plan.kept, o);
     const Range range = split_range(plan, blockIdx.y);
+#pragma unroll 4
     for (std::int64_t r = range.begin + threadIdx.y; r < range.end; r += kLanes)
       take(plan, op, state, kept, o, r);
   }
