@@ -13,11 +13,23 @@ bool is_for_the_cpu(const ir::Graph& graph) {
   return false;
 }
 
+bool all_finite(const Built& built) {
+  for (const ops::Array& array : built.arrays) {
+    for (const double value : array.reals) {
+      if (!std::isfinite(value)) return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
-void expect_agreement(const Differential& d) {
+void expect_agreement(const Differential& given) {
   Random random(0x5eed);
-  const Built built = build(d, random);
+  const Built built = build(given, random);
+  Differential d = given;
+  // cuDNN's engines differ in what they make of infinite data beside padding.
+  d.only_finite = d.op.starts_with("conv") && !all_finite(built);
   if (built.graph.nodes.empty()) return;
   const ir::Node& node = built.graph.nodes.front();
   const std::string signature = ops::signature(built.graph, node);

@@ -6,13 +6,6 @@
 namespace plimsoll::kernels::cuda {
 namespace {
 
-struct Plus {
-  __device__ float operator()(float a, float b) const { return a + b; }
-};
-struct Larger {
-  __device__ float operator()(float a, float b) const { return a != a || a > b ? a : b; }
-};
-
 template <typename Body, typename Merge>
 __device__ float over_row(std::int64_t width, float start, float* shared, const Merge& merge,
                           const Body& body) {
@@ -280,23 +273,12 @@ unsigned grid(std::int64_t rows) {
   return static_cast<unsigned>(rows);
 }
 
-// Calls make(T(), P()) where parameters are T or fp32.
-template <typename Make>
-void for_parameter(Element type, Element parameter, const Make& make) {
-  for_float(type, [&](auto element) {
-    if (parameter == type) {
-      make(element, element);
-    } else {
-      make(element, float());
-    }
-  });
-}
-
 }  // namespace
 
 void norm_rows(Element type, Element parameter, const NormRows& rows, double epsilon, const void* x,
                const void* gamma, const void* beta, void* y, float* mean, float* rstd,
                cudaStream_t stream) {
+  if (rows.rows == 0) return;
   for_parameter(type, parameter, [&](auto element, auto own) {
     using T = decltype(element);
     using P = decltype(own);
@@ -309,6 +291,7 @@ void norm_rows(Element type, Element parameter, const NormRows& rows, double eps
 void norm_rows_gradient(Element type, Element parameter, const NormRows& rows, const void* dy,
                         const void* x, const void* gamma, const float* mean, const float* rstd,
                         void* dx, cudaStream_t stream) {
+  if (rows.rows == 0) return;
   for_parameter(type, parameter, [&](auto element, auto own) {
     using T = decltype(element);
     using P = decltype(own);
