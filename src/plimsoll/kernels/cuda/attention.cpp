@@ -2,9 +2,11 @@
 // then times v; the gradient computes the scores again. The heads of one batch that are at work
 // together are as many as have 64 MiB of scores, so scratch does not grow with batch or heads.
 //
-// cuDNN has no fp32 gradient of attention at all, so this is the path of fp32. For bf16 it is right
-// and not yet the fastest: scores go through memory in fp32.
+// cuDNN has no fp32 gradient of attention at all, so this is the path of fp32, of masks and of
+// heads of unusual width. bf16 and fp16 without a mask keep their scores in registers
+// (attention_flash.cu).
 #include <numeric>
+#include <optional>
 
 #include "plimsoll/kernels/cuda/product.h"
 #include "plimsoll/kernels/cuda/reduction.h"
@@ -176,6 +178,72 @@ bool takes_attention(const Site& site, int first) {
   return is_kernel_float(site.in(first).dtype) && all_row_major(site);
 }
 
+FlashSteps flash_steps(const HeadTensor& tensor) {
+  return {tensor.batch, tensor.row, tensor.head};
+}
+
+// Where attention_flash.cu takes it.
+std::optional<FlashShape> flash_shape(const AttentionPlan& plan, bool masked) {
+  const AttentionSizes& sizes = plan.sizes;
+  constexpr std::int64_t kStep = 8;      // elements of a 16-byte load
+  constexpr std::int64_t kMost = 65535;  // of a grid's second and third extents
+  const bool takes = plan.is_narrow() && !masked && !plan.shares_keys &&
+                     sizes.width == sizes.value_width && (sizes.width == 32 || sizes.width == 64) &&
+                     sizes.batch <= kMost && sizes.heads <= kMost;
+  if (!takes) return std::nullopt;
+  for (const HeadTensor* tensor : {&plan.q, &plan.k, &plan.v, &plan.y}) {
+    for (const std::int64_t step : {tensor->offset, tensor->batch, tensor->row, tensor->head}) {
+      if (step % kStep != 0) return std::nullopt;
+    }
+  }
+  FlashShape out{};
+  out.batch = sizes.batch;
+  out.heads = sizes.heads;
+  out.rows = sizes.rows;
+  out.columns = sizes.columns;
+  out.width = static_cast<int>(sizes.width);
+  out.scale = static_cast<float>(sizes.scale);
+  out.causal = sizes.causal;
+  out.q = flash_steps(plan.q);
+  out.k = flash_steps(plan.k);
+  out.v = flash_steps(plan.v);
+  out.y = flash_steps(plan.y);
+  return out;
+}
+
+std::unique_ptr<Kernel> make_flash(const AttentionPlan& plan, const FlashShape& flash) {
+  return make_kernel(
+      [plan, flash, type = element_of(plan.dtype)](const Arguments& a, cudaStream_t stream) {
+        const auto at = [&](const HeadTensor& tensor) {
+          return a.inputs[tensor.index] + place(plan, tensor, 0, 0);
+        };
+        flash_attention(type, flash, at(plan.q), at(plan.k), at(plan.v), a.outputs[0],
+                        output<float>(a, 1), stream);
+      });
+}
+
+// With y and lse at these inputs.
+template <bool side_by_side>
+std::unique_ptr<Kernel> make_flash_gradient(const AttentionPlan& plan, const FlashShape& flash,
+                                            int y) {
+  const Bytes means(flash.batch * flash.heads * flash.rows * 4);
+  return make_kernel(
+      [plan, flash, y, type = element_of(plan.dtype)](const Arguments& a, cudaStream_t stream) {
+        const auto at = [&](const HeadTensor& tensor) {
+          return a.inputs[tensor.index] + place(plan, tensor, 0, 0);
+        };
+        const auto to = [&](std::size_t result, const HeadTensor& tensor) {
+          return a.outputs[side_by_side ? 0 : result] + place(plan, tensor, 0, 0);
+        };
+        flash_attention_gradient(type, flash,
+                                 {a.inputs[0], at(plan.q), at(plan.k), at(plan.v),
+                                  input<std::byte>(a, y), input<float>(a, y + 1), scratch<float>(a),
+                                  to(0, plan.q), to(1, plan.k), to(2, plan.v)},
+                                 stream);
+      },
+      {means});
+}
+
 // attention(q, k, v, mask?) -> y, lse and attention_qkv(qkv, mask?) -> y, lse
 template <bool side_by_side>
 Made make_attention(const Site& site) {
@@ -183,6 +251,8 @@ Made make_attention(const Site& site) {
   const AttentionPlan plan = plan_of(site, side_by_side, 0);
   const AttentionSizes& sizes = plan.sizes;
   if (sizes.columns == 0) return no_kernel();
+  if (const auto flash = flash_shape(plan, site.has(side_by_side ? 1 : 3)))
+    return make_flash(plan, *flash);
   const Operand scores = of_scores(plan);
   PLIMSOLL_TRY(Product score, multiplication(plan,
                                              {of_tensor(plan, plan.q, false),
@@ -271,6 +341,8 @@ Made make_attention_grad(const Site& site) {
   const AttentionPlan plan = plan_of(site, side_by_side, 1);
   const AttentionSizes& sizes = plan.sizes;
   if (sizes.columns == 0 || sizes.rows == 0) return no_kernel();
+  if (const auto flash = flash_shape(plan, site.has(side_by_side ? 4 : 6)))
+    return make_flash_gradient<side_by_side>(plan, *flash, side_by_side ? 2 : 4);
   PLIMSOLL_TRY(GradientProducts products, gradient_products(plan, site.options));
   constexpr std::size_t kY = side_by_side ? 2 : 4;
   ScratchLayout scratch;

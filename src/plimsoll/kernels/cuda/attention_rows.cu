@@ -11,13 +11,6 @@ namespace {
 // probabilities from its own scores (ops/products/attention_sizes.h).
 constexpr float kFarLse = 1024;
 
-struct Plus {
-  __device__ float operator()(float a, float b) const { return a + b; }
-};
-struct Larger {
-  __device__ float operator()(float a, float b) const { return a != a || a > b ? a : b; }
-};
-
 struct RowOfScores {
   std::int64_t first;    // its place in the scores
   std::int64_t visible;  // columns

@@ -3,7 +3,9 @@
 // bias gradient is a channel sum.
 //
 // cuDNN wants weights that lie like the data: KRSC where the data are channels last. Weights that
-// do not are copied in scratch; the layout pass can lay them so from the start.
+// do not are copied in scratch; the layout pass can lay them so from the start. And it wants the
+// same padding in front and behind (with others its weight gradient was wrong on the card): data
+// padded otherwise are padded in scratch.
 #include "plimsoll/kernels/cuda/cudnn_convolution.h"
 #include "plimsoll/kernels/cuda/pointwise.h"
 #include "plimsoll/kernels/cuda/reduction.h"
@@ -63,9 +65,9 @@ ops::ConvGeometry geometry_of(const Site& site, const ir::Shape& x, const ir::Sh
   return *geometry;
 }
 
-ConvolutionShape convolution_shape(const Site& site, ConvolutionWay way, const ir::TensorType& x,
-                                   const ir::TensorType& w, const ir::TensorType& y) {
-  const ops::Window window = geometry_of(site, x.shape, w.shape).window;
+ConvolutionShape convolution_shape(ConvolutionWay way, const ops::Window& window,
+                                   const ir::TensorType& x, const ir::TensorType& w,
+                                   const ir::TensorType& y) {
   ConvolutionShape out;
   out.way = way;
   out.dtype = x.dtype;
@@ -112,6 +114,33 @@ Result<PointwiseKernel> make_reorder(const ir::TensorType& from, const ir::Tenso
   return PointwiseKernel::make(copy);
 }
 
+// x with the window's padding as data of its own.
+ir::TensorType with_padding(const ir::TensorType& x, const ops::Window& window) {
+  ir::TensorType out = x;
+  for (int axis = 2; axis < x.shape.rank(); ++axis) {
+    const auto at = static_cast<std::size_t>(axis + ops::kVolumeAxes - x.shape.rank());
+    out.shape[axis] += window.begins[at] + window.ends[at];
+  }
+  return out;
+}
+
+// Data into the middle of their padded form, or out of it.
+Result<PointwiseKernel> make_padding(const ir::TensorType& x, const ir::TensorType& padded,
+                                     const ops::Window& window, bool out_of) {
+  PointwiseTensor inside{padded.dtype, strides_in_memory(padded)};
+  for (int axis = 2; axis < x.shape.rank(); ++axis) {
+    const auto at = static_cast<std::size_t>(axis + ops::kVolumeAxes - x.shape.rank());
+    inside.offset += window.begins[at] * inside.strides[static_cast<std::size_t>(axis)];
+  }
+  const PointwiseTensor plain{x.dtype, strides_in_memory(x)};
+  Pointwise copy;
+  copy.space = x;
+  copy.inputs = {out_of ? inside : plain};
+  copy.outputs = {out_of ? plain : inside};
+  copy.results = {"a"};
+  return PointwiseKernel::make(copy);
+}
+
 // One of the three ways, ready to run.
 class Convolution {
  public:
@@ -123,15 +152,28 @@ class Convolution {
     const ir::TensorType wanted = weight_like(x, w);
     const bool is_empty =
         x.shape.elements() == 0 || w.shape.elements() == 0 || y.shape.elements() == 0;
+    ops::Window window = geometry_of(site, x.shape, w.shape).window;
+    ir::TensorType data = x;
+    const bool pads = window.begins != window.ends;
+    if (pads) {
+      data = with_padding(x, window);
+      PLIMSOLL_TRY(out.padding_, make_padding(x, data, window, way == ConvolutionWay::kData));
+      window.begins = window.ends = {0, 0, 0};
+    }
     if (x.layout == y.layout && !is_empty) {
-      PLIMSOLL_TRY(out.planned_, make_cudnn_convolution(convolution_shape(site, way, x, wanted, y),
-                                                        site.options));
+      PLIMSOLL_TRY(
+          out.planned_,
+          make_cudnn_convolution(convolution_shape(way, window, data, wanted, y), site.options));
     }
     if (out.planned_ == nullptr) {
       out.direct_ = direct_shape(site, x, w, y);
       return out;
     }
     out.workspace_ = out.scratch_.add(out.planned_->workspace().value);
+    if (pads) {
+      out.padded_bytes_ = ir::bytes_of(data).value;
+      out.padded_ = out.scratch_.add(out.padded_bytes_);
+    }
     if (same_memory(w, wanted)) return out;
     const bool writes = way == ConvolutionWay::kWeight;
     PLIMSOLL_TRY(out.reorder_, writes ? make_reorder(wanted, w) : make_reorder(w, wanted));
@@ -144,6 +186,25 @@ class Convolution {
 
   void run(cudaStream_t stream, const Addresses& at, std::byte* scratch) const {
     if (planned_ == nullptr) return run_directly(stream, at);
+    if (padded_bytes_ > 0) return run_padded(stream, at, scratch);
+    run_planned(stream, at, scratch);
+  }
+
+ private:
+  void run_padded(cudaStream_t stream, const Addresses& at, std::byte* scratch) const {
+    std::byte* data = scratch + padded_;
+    const std::byte* from = data;
+    std::byte* written = const_cast<std::byte*>(at.x);
+    const bool writes = way_ == ConvolutionWay::kData;
+    if (!writes) {
+      cudaMemsetAsync(data, 0, static_cast<std::size_t>(padded_bytes_), stream);
+      padding_.launch(stream, {&at.x, 1}, {&data, 1});
+    }
+    run_planned(stream, {data, at.w, at.y}, scratch);
+    if (writes) padding_.launch(stream, {&from, 1}, {&written, 1});
+  }
+
+  void run_planned(cudaStream_t stream, const Addresses& at, std::byte* scratch) const {
     const std::byte* own = has_reorder_ ? scratch + weights_ : at.w;
     std::byte* copy = scratch + weights_;
     std::byte* written = const_cast<std::byte*>(at.w);
@@ -153,7 +214,6 @@ class Convolution {
     if (has_reorder_ && writes) reorder_.launch(stream, {&own, 1}, {&written, 1});
   }
 
- private:
   void run_directly(cudaStream_t stream, const Addresses& at) const {
     switch (way_) {
       case ConvolutionWay::kForward:
@@ -172,10 +232,13 @@ class Convolution {
   std::shared_ptr<const CudnnConvolution> planned_;
   DirectConvolution direct_{};
   PointwiseKernel reorder_;
+  PointwiseKernel padding_;
   bool has_reorder_ = false;
   ScratchLayout scratch_;
   std::int64_t workspace_ = 0;
   std::int64_t weights_ = 0;
+  std::int64_t padded_ = 0;
+  std::int64_t padded_bytes_ = 0;  // 0: the data are used as they are
 };
 
 bool takes_convolution(const Site& site) {

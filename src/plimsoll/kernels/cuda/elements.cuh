@@ -67,6 +67,17 @@ void for_element(Element type, const Make& make) {
       return for_float(type, make);
   }
 }
+// Calls make(T(), P()) where parameters are T or fp32.
+template <typename Make>
+void for_parameter(Element type, Element parameter, const Make& make) {
+  for_float(type, [&](auto element) {
+    if (parameter == type) {
+      make(element, element);
+    } else {
+      make(element, float());
+    }
+  });
+}
 // Calls make with an unsigned word of this many bytes.
 template <typename Make>
 void for_width(std::int64_t width, const Make& make) {
@@ -94,6 +105,14 @@ inline unsigned blocks_for(std::int64_t count, int threads = kBlockThreads) {
 #define PLIMSOLL_GRID_LOOP(i, count)                                                      \
   for (std::int64_t i = blockIdx.x * static_cast<std::int64_t>(blockDim.x) + threadIdx.x; \
        i < (count); i += gridDim.x * static_cast<std::int64_t>(blockDim.x))
+
+// Ways to merge: a sum, and the largest, where a NaN wins.
+struct Plus {
+  __device__ float operator()(float a, float b) const { return a + b; }
+};
+struct Larger {
+  __device__ float operator()(float a, float b) const { return a != a || a > b ? a : b; }
+};
 
 // What all threads of a block hold, merged in a fixed order; every thread gets the result.
 // `shared` has a place for each of the block's warps.

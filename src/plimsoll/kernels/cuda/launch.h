@@ -154,6 +154,32 @@ void score_gradient_rows(Element type, const ScoreRows& rows, const ValueRows& v
                          const void* probabilities, float* dprobabilities, const void* dy,
                          const void* y, void* dscores, cudaStream_t stream);
 
+// attention_flash.cu -----------------------------------------------------------------------------
+
+// bf16 and fp16, heads of 32 or 64 numbers, every step a multiple of 8; rows see the first columns
+// when causal, as ScoreRows do.
+struct FlashSteps {
+  std::int64_t batch, row, head;
+};
+struct FlashShape {
+  std::int64_t batch, heads, rows, columns;
+  int width;
+  float scale;
+  bool causal;
+  FlashSteps q, k, v, y;
+};
+void flash_attention(Element type, const FlashShape& shape, const void* q, const void* k,
+                     const void* v, void* y, float* lse, cudaStream_t stream);
+// `means` is scratch: a float for each of lse. dq lies like q, dk like k, dv like v, dy like y.
+struct FlashGradient {
+  const void *dy, *q, *k, *v, *y;
+  const float* lse;
+  float* means;
+  void *dq, *dk, *dv;
+};
+void flash_attention_gradient(Element type, const FlashShape& shape, const FlashGradient& gradient,
+                              cudaStream_t stream);
+
 // pooling.cu --------------------------------------------------------------------------------------
 
 // Windows over [planes..., depth, height, width]; strides per axis of batch, channel and volume.

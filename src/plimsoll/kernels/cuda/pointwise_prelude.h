@@ -52,6 +52,7 @@ REAL_FUNCTION(exp) REAL_FUNCTION(expm1) REAL_FUNCTION(log) REAL_FUNCTION(log1p) 
 REAL_FUNCTION(sin) REAL_FUNCTION(cos) REAL_FUNCTION(tan) REAL_FUNCTION(asin) REAL_FUNCTION(acos)
 REAL_FUNCTION(atan) REAL_FUNCTION(sinh) REAL_FUNCTION(cosh) REAL_FUNCTION(tanh)
 REAL_FUNCTION(asinh) REAL_FUNCTION(acosh) REAL_FUNCTION(atanh) REAL_FUNCTION(erf)
+REAL_FUNCTION(erfc)
 REAL_FUNCTION(floor) REAL_FUNCTION(ceil) REAL_FUNCTION(fabs) REAL_FUNCTION(nearbyint)
 __device__ __forceinline__ float real_pow(float a, float b) { return powf(a, b); }
 __device__ __forceinline__ double real_pow(double a, double b) { return pow(a, b); }

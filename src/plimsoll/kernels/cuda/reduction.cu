@@ -36,6 +36,14 @@ __device__ __forceinline__ Place place_of(const Walk& walk, std::int64_t index) 
   return out;
 }
 
+// One element on its way into a reduction.
+struct Taken {
+  std::int64_t at;         // its place
+  std::int64_t statistic;  // the place of the statistic that belongs to it
+  std::int64_t first;      // the place of the output's first element
+  std::int64_t output, index;
+};
+
 struct Range {
   std::int64_t begin, end;
 };
@@ -47,14 +55,14 @@ template <typename Op>
 __device__ void take(const ReducePlan& plan, const Op& op, typename Op::State& state,
                      const Place& kept, std::int64_t o, std::int64_t r) {
   const Place reduced = place_of(plan.reduced, r);
-  op.take(state, kept.element + reduced.element, kept.also + reduced.also, o, r);
+  op.take(state, {kept.element + reduced.element, kept.also + reduced.also, kept.element, o, r});
 }
 
 template <typename Op>
 __device__ void deliver(const ReducePlan& plan, const Op& op, const typename Op::State& state,
                         std::int64_t o, int split, void* scratch) {
   if (plan.splits == 1) {
-    op.finish(state, o);
+    op.finish(state, o, place_of(plan.kept, o).element);
   } else {
     static_cast<typename Op::State*>(scratch)[split * plan.outputs + o] = state;
   }
@@ -67,7 +75,8 @@ __global__ void reduce_rows(ReducePlan plan, Op op, void* scratch) {
   const Place kept = place_of(plan.kept, o);
   const Range range = split_range(plan, blockIdx.y);
   typename Op::State state = op.start();
-  for (std::int64_t r = range.begin + threadIdx.x; r < range.end; r += blockDim.x)
+#pragma unroll 4  // loads of several elements at once
+  for (std::int64_t r = range.begin + threadIdx.x; r < range.end; r += kBlockThreads)
     take(plan, op, state, kept, o, r);
   const auto merge = [&](const typename Op::State& a, const typename Op::State& b) {
     return op.merge(a, b);
@@ -84,6 +93,7 @@ __global__ void reduce_columns(ReducePlan plan, Op op, void* scratch) {
   if (o < plan.outputs) {
     const Place kept = place_of(plan.kept, o);
     const Range range = split_range(plan, blockIdx.y);
+#pragma unroll 4
     for (std::int64_t r = range.begin + threadIdx.y; r < range.end; r += kLanes)
       take(plan, op, state, kept, o, r);
   }
@@ -101,7 +111,7 @@ __global__ void merge_splits(ReducePlan plan, Op op, const void* scratch) {
     typename Op::State state = partial[o];
     for (int split = 1; split < plan.splits; ++split)
       state = op.merge(state, partial[split * plan.outputs + o]);
-    op.finish(state, o);
+    op.finish(state, o, place_of(plan.kept, o).element);
   }
 }
 
@@ -137,9 +147,8 @@ struct FoldOp {
     const bool takes_b = how == Fold::kMax ? b > a : b < a;
     return takes_b || b != b ? b : a;
   }
-  __device__ void take(State& state, std::int64_t at, std::int64_t, std::int64_t,
-                       std::int64_t) const {
-    const Number value = wide(x[at]);
+  __device__ void take(State& state, const Taken& taken) const {
+    const Number value = wide(x[taken.at]);
     if (how == Fold::kSumSquares) {
       state += value * value;
     } else {
@@ -152,7 +161,7 @@ struct FoldOp {
     return a + b;
   }
   __device__ State merge(State a, State b) const { return combine(a, b); }
-  __device__ void finish(State state, std::int64_t o) const {
+  __device__ void finish(State state, std::int64_t o, std::int64_t) const {
     if constexpr (std::is_same_v<Number, std::int64_t>) {
       y[o] = narrow<Out>(divisor > 1 ? state / divisor : state);
     } else {
@@ -202,16 +211,18 @@ struct FindOp {
     if (better || worse) return better ? b : a;
     return (a.at < b.at) == last ? b : a;
   }
-  __device__ void take(State& state, std::int64_t at, std::int64_t, std::int64_t,
-                       std::int64_t r) const {
-    state = merge(state, {wide(x[at]), r});
+  __device__ void take(State& state, const Taken& taken) const {
+    state = merge(state, {wide(x[taken.at]), taken.index});
   }
-  __device__ void finish(const State& state, std::int64_t o) const { y[o] = state.at; }
+  __device__ void finish(const State& state, std::int64_t o, std::int64_t) const {
+    y[o] = state.at;
+  }
 };
 
 // Moments -----------------------------------------------------------------------------------------
 
-// Welford's update and Chan's merge: the variance of numbers far from zero keeps its digits.
+// Welford's update and Chan's merge, of differences from the first element: the variance of numbers
+// far from zero keeps its digits.
 template <typename T>
 struct MomentsOp {
   struct State {
@@ -221,9 +232,8 @@ struct MomentsOp {
   float *mean, *variance;
 
   __device__ State start() const { return {0, 0, 0}; }
-  __device__ void take(State& state, std::int64_t at, std::int64_t, std::int64_t,
-                       std::int64_t) const {
-    const float value = wide(x[at]);
+  __device__ void take(State& state, const Taken& taken) const {
+    const float value = wide(x[taken.at]) - wide(x[taken.first]);
     state.count += 1;
     const float delta = value - state.mean;
     state.mean += delta * __frcp_rn(state.count);
@@ -236,8 +246,8 @@ struct MomentsOp {
     const float share = b.count / count;
     return {count, a.mean + delta * share, a.squares + b.squares + delta * delta * a.count * share};
   }
-  __device__ void finish(const State& state, std::int64_t o) const {
-    mean[o] = state.mean;
+  __device__ void finish(const State& state, std::int64_t o, std::int64_t first) const {
+    mean[o] = state.count > 0 ? wide(x[first]) + state.mean : 0;
     variance[o] = state.count > 0 ? state.squares / state.count : 0;
   }
 };
@@ -261,10 +271,10 @@ struct BatchNormOp {
   std::int64_t channels;
 
   __device__ State start() const { return {0, 0}; }
-  __device__ void take(State& state, std::int64_t at, std::int64_t, std::int64_t o,
-                       std::int64_t) const {
-    const float normal = (wide(x[at]) - mean[o]) * (1 / sqrtf(variance[o] + epsilon));
-    float adjoint = wide(dy[at]);
+  __device__ void take(State& state, const Taken& taken) const {
+    const std::int64_t o = taken.output;
+    const float normal = (wide(x[taken.at]) - mean[o]) * (1 / sqrtf(variance[o] + epsilon));
+    float adjoint = wide(dy[taken.at]);
     if (relu && !(normal * wide(gamma[o]) + wide(beta[o]) > 0)) adjoint = 0;
     state.gamma += adjoint * normal;
     state.beta += adjoint;
@@ -272,7 +282,7 @@ struct BatchNormOp {
   __device__ State merge(const State& a, const State& b) const {
     return {a.gamma + b.gamma, a.beta + b.beta};
   }
-  __device__ void finish(const State& state, std::int64_t o) const {
+  __device__ void finish(const State& state, std::int64_t o, std::int64_t) const {
     dgamma[o] = narrow<P>(state.gamma);
     dbeta[o] = narrow<P>(state.beta);
     exact[o] = state.gamma;
@@ -288,33 +298,21 @@ struct RowNormOp {
   P *dgamma, *dbeta;
 
   __device__ State start() const { return {0, 0}; }
-  __device__ void take(State& state, std::int64_t at, std::int64_t statistic, std::int64_t,
-                       std::int64_t) const {
-    const float adjoint = wide(dy[at]);
-    const float centred = mean == nullptr ? wide(x[at]) : wide(x[at]) - mean[statistic];
-    state.gamma += adjoint * (centred * rstd[statistic]);
+  __device__ void take(State& state, const Taken& taken) const {
+    const float adjoint = wide(dy[taken.at]);
+    const float value = wide(x[taken.at]);
+    const float centred = mean == nullptr ? value : value - mean[taken.statistic];
+    state.gamma += adjoint * (centred * rstd[taken.statistic]);
     state.beta += adjoint;
   }
   __device__ State merge(const State& a, const State& b) const {
     return {a.gamma + b.gamma, a.beta + b.beta};
   }
-  __device__ void finish(const State& state, std::int64_t o) const {
+  __device__ void finish(const State& state, std::int64_t o, std::int64_t) const {
     dgamma[o] = narrow<P>(state.gamma);
     if (dbeta != nullptr) dbeta[o] = narrow<P>(state.beta);
   }
 };
-
-// Calls make(T(), P()) where parameters are T or fp32.
-template <typename Make>
-void for_parameter(Element type, Element parameter, const Make& make) {
-  for_float(type, [&](auto element) {
-    if (parameter == type) {
-      make(element, element);
-    } else {
-      make(element, float());
-    }
-  });
-}
 
 }  // namespace
 

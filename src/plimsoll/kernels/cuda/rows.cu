@@ -6,18 +6,12 @@
 namespace plimsoll::kernels::cuda {
 namespace {
 
-struct Plus {
-  __device__ float operator()(float a, float b) const { return a + b; }
-};
-struct Larger {
-  __device__ float operator()(float a, float b) const { return a != a || a > b ? a : b; }
-};
-
 template <typename Body, typename Merge>
 __device__ float over_row(std::int64_t width, float start, float* shared, const Merge& merge,
                           const Body& body) {
   float mine = start;
-  for (std::int64_t i = threadIdx.x; i < width; i += blockDim.x) mine = merge(mine, body(i));
+#pragma unroll 4  // loads of several elements at once
+  for (std::int64_t i = threadIdx.x; i < width; i += kBlockThreads) mine = merge(mine, body(i));
   return merge_block(mine, shared, merge);
 }
 
@@ -51,7 +45,7 @@ __global__ void normalise(NormRows rows, float epsilon, const T* x, const P* gam
     if (mean != nullptr) mean[row] = centre;
     rstd[row] = scale;
   }
-  for (std::int64_t i = threadIdx.x; i < rows.width; i += blockDim.x) {
+  for (std::int64_t i = threadIdx.x; i < rows.width; i += kBlockThreads) {
     const std::int64_t at = parameter_at(rows, row, i);
     float value = (wide(from[i]) - centre) * scale * wide(gamma[at]);
     if (beta != nullptr) value += wide(beta[at]);
@@ -76,7 +70,7 @@ __global__ void normalise_gradient(NormRows rows, const T* dy, const T* x, const
   if (mean != nullptr) sum = share * over_row(rows.width, 0, shared, Plus(), adjoint);
   const float product = share * over_row(rows.width, 0, shared, Plus(),
                                          [&](std::int64_t i) { return adjoint(i) * normal(i); });
-  for (std::int64_t i = threadIdx.x; i < rows.width; i += blockDim.x)
+  for (std::int64_t i = threadIdx.x; i < rows.width; i += kBlockThreads)
     dx[first + i] = narrow<T>(scale * (adjoint(i) - sum - normal(i) * product));
 }
 
@@ -93,7 +87,7 @@ __global__ void soften_rows(std::int64_t width, bool as_logarithm, const T* x, T
   const float sum = over_row(width, 0, shared, Plus(),
                              [&](std::int64_t i) { return expf(wide(from[i]) - largest); });
   const float logarithm = logf(sum);
-  for (std::int64_t i = threadIdx.x; i < width; i += blockDim.x) {
+  for (std::int64_t i = threadIdx.x; i < width; i += kBlockThreads) {
     const float shifted = wide(from[i]) - largest;
     to[i] = narrow<T>(as_logarithm ? shifted - logarithm : expf(shifted) / sum);
   }
@@ -133,7 +127,7 @@ __global__ void soften_gradient_rows(std::int64_t width, bool of_logarithm, cons
     const float adjoint = wide(dy[first + i]);
     return of_logarithm ? adjoint : adjoint * wide(y[first + i]);
   });
-  for (std::int64_t i = threadIdx.x; i < width; i += blockDim.x) {
+  for (std::int64_t i = threadIdx.x; i < width; i += kBlockThreads) {
     dx[first + i] =
         narrow<T>(softened_gradient<T>(of_logarithm, wide(dy[first + i]), wide(y[first + i]), sum));
   }
@@ -264,7 +258,7 @@ __global__ void loss_gradient(LossRows rows, const float* dloss, const T* logits
   const std::int64_t label = label_of(rows, labels, row);
   const float scale = *dloss / *count;
   const float total = lse[row];
-  for (std::int64_t i = threadIdx.x; i < rows.classes; i += blockDim.x) {
+  for (std::int64_t i = threadIdx.x; i < rows.classes; i += kBlockThreads) {
     const std::int64_t at = row * rows.classes + i;
     float slope = 0;
     if (label >= 0) {
@@ -279,23 +273,12 @@ unsigned grid(std::int64_t rows) {
   return static_cast<unsigned>(rows);
 }
 
-// Calls make(T(), P()) where parameters are T or fp32.
-template <typename Make>
-void for_parameter(Element type, Element parameter, const Make& make) {
-  for_float(type, [&](auto element) {
-    if (parameter == type) {
-      make(element, element);
-    } else {
-      make(element, float());
-    }
-  });
-}
-
 }  // namespace
 
 void norm_rows(Element type, Element parameter, const NormRows& rows, double epsilon, const void* x,
                const void* gamma, const void* beta, void* y, float* mean, float* rstd,
                cudaStream_t stream) {
+  if (rows.rows == 0) return;
   for_parameter(type, parameter, [&](auto element, auto own) {
     using T = decltype(element);
     using P = decltype(own);
@@ -308,6 +291,7 @@ void norm_rows(Element type, Element parameter, const NormRows& rows, double eps
 void norm_rows_gradient(Element type, Element parameter, const NormRows& rows, const void* dy,
                         const void* x, const void* gamma, const float* mean, const float* rstd,
                         void* dx, cudaStream_t stream) {
+  if (rows.rows == 0) return;
   for_parameter(type, parameter, [&](auto element, auto own) {
     using T = decltype(element);
     using P = decltype(own);

@@ -97,7 +97,8 @@ struct SourceMath {
   static Term exp(const Term& x) { return call("exp", x); }
   static Term expm1(const Term& x) { return call("expm1", x); }
   static Term tanh(const Term& x) { return call("tanh", x); }
-  static Term erf(const Term& x) { return call("erf", x); }
+  // Below zero 1 + erf(x) would keep few digits.
+  static Term erf_plus_one(const Term& x) { return call("erfc", -x); }
   static Term sigmoid(const Term& x) { return call("sigmoid", x); }
   static Term softplus(const Term& x) { return call("softplus", x); }
   static Term abs(const Term& x) { return call("fabs", x); }

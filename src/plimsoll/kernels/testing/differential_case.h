@@ -70,6 +70,7 @@ inline constexpr double kLargest = 3.4028234663852886e38;
 // at the end of the range.
 inline bool agree(const Differential& d, double want, double have, double largest) {
   const bool summed = !d.each_alone && d.tolerance > 0;
+  if (d.only_finite && !(std::isfinite(want) && std::isfinite(have))) return true;
   if (summed && !(std::isfinite(want) && std::isfinite(have)))
     return std::isfinite(want) == std::isfinite(have);
   if (std::isnan(want) || std::isnan(have)) return std::isnan(want) && std::isnan(have);

@@ -148,9 +148,10 @@ struct GeluExact {
   static constexpr Number kHalf = 0.5;
   static constexpr Number kSqrtHalf = 1 / std::numbers::sqrt2;
   static constexpr Number kDensity = std::numbers::inv_sqrtpi / std::numbers::sqrt2;
-  PLIMSOLL_INLINE auto value(auto x) const { return kHalf * x * (1 + Math::erf(x * kSqrtHalf)); }
+  PLIMSOLL_INLINE auto value(auto x) const { return kHalf * x * Math::erf_plus_one(x * kSqrtHalf); }
   PLIMSOLL_INLINE auto gradient(auto dy, auto x) const {
-    return dy * (kHalf * (1 + Math::erf(x * kSqrtHalf)) + x * kDensity * Math::exp(-kHalf * x * x));
+    return dy *
+           (kHalf * Math::erf_plus_one(x * kSqrtHalf) + x * kDensity * Math::exp(-kHalf * x * x));
   }
 };
 

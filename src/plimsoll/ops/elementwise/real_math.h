@@ -25,7 +25,7 @@ struct RealMath {
   static PLIMSOLL_INLINE T exp(T x) { return std::exp(x); }
   static PLIMSOLL_INLINE T expm1(T x) { return std::expm1(x); }
   static PLIMSOLL_INLINE T tanh(T x) { return std::tanh(x); }
-  static PLIMSOLL_INLINE T erf(T x) { return std::erf(x); }
+  static PLIMSOLL_INLINE T erf_plus_one(T x) { return 1 + std::erf(x); }
   // Neither branch overflows.
   static PLIMSOLL_INLINE T sigmoid(T x) {
     return x >= 0 ? 1 / (1 + std::exp(-x)) : std::exp(x) / (1 + std::exp(x));
