@@ -36,8 +36,6 @@ TEST_P(CudaRuns, EveryPlanLeavesTheSameBits) {
       {.backend = first_card()},
       {.backend = first_card(), .poison = true},
       {.backend = first_card(), .on_demand = true},
-      {.backend = first_card(), .budget = "70%"},
-      {.backend = first_card(), .budget = "70%", .swap = true},
       {.backend = first_card(), .streams = 3},
   };
   for (std::size_t way = 0; way < ways.size(); ++way) {
@@ -45,6 +43,17 @@ TEST_P(CudaRuns, EveryPlanLeavesTheSameBits) {
     const auto ran = run_small(GetParam(), ways[way]);
     ASSERT_TRUE(ran) << ran.error().message;
     EXPECT_TRUE(ran->left == expected->left);
+  }
+}
+
+TEST(CudaBudget, RecomputingAndSwappingKeepTheBits) {
+  const auto expected = run_small("gpt2", {.backend = first_card(), .layers = 1});
+  ASSERT_TRUE(expected) << expected.error().message;
+  for (const bool swap : {false, true}) {
+    const auto ran =
+        run_small("gpt2", {.backend = first_card(), .budget = "80%", .swap = swap, .layers = 1});
+    ASSERT_TRUE(ran) << ran.error().message;
+    EXPECT_TRUE(ran->left == expected->left) << "swap " << swap;
   }
 }
 

@@ -17,22 +17,12 @@ std::shared_ptr<kernels::Backend> gpu_like(std::uint64_t seed) {
   return kernels::make_fake_backend({.seed = seed, .longest_delay = 200});
 }
 
-class OnAGpuLikeDevice : public ::testing::TestWithParam<const char*> {};
-
-TEST_P(OnAGpuLikeDevice, TrainsWithTheBitsOfTheCpu) {
-  const auto expected = run_small(GetParam(), {});
+void expect_bits_of_the_cpu(const std::string& model, const std::vector<SmallRunOptions>& ways) {
+  const auto expected = run_small(model, {});
   ASSERT_TRUE(expected) << expected.error().message;
-  const std::vector<SmallRunOptions> ways = {
-      {.backend = gpu_like(1)},
-      {.backend = gpu_like(2), .poison = true},
-      {.backend = gpu_like(3), .on_demand = true},
-      {.backend = gpu_like(4), .budget = "70%"},
-      {.backend = gpu_like(5), .budget = "70%", .swap = true},
-      {.backend = gpu_like(6), .streams = 3},
-  };
   for (std::size_t way = 0; way < ways.size(); ++way) {
     SCOPED_TRACE(way);
-    const auto ran = run_small(GetParam(), ways[way]);
+    const auto ran = run_small(model, ways[way]);
     ASSERT_TRUE(ran) << ran.error().message;
     EXPECT_TRUE(ran->left == expected->left);
     EXPECT_EQ(ran->report.losses, expected->report.losses);
@@ -40,7 +30,28 @@ TEST_P(OnAGpuLikeDevice, TrainsWithTheBitsOfTheCpu) {
   }
 }
 
+class OnAGpuLikeDevice : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(OnAGpuLikeDevice, TrainsWithTheBitsOfTheCpu) {
+  expect_bits_of_the_cpu(GetParam(), {{.backend = gpu_like(1)},
+                                      {.backend = gpu_like(2), .poison = true},
+                                      {.backend = gpu_like(3), .on_demand = true},
+                                      {.backend = gpu_like(4), .streams = 3}});
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, OnAGpuLikeDevice, ::testing::Values("mlp", "resnet18", "gpt2"));
+
+TEST(DeviceRuns, RecomputingAndSwappingKeepTheBits) {
+  const auto expected = run_small("gpt2", {.layers = 1});
+  ASSERT_TRUE(expected) << expected.error().message;
+  for (const bool swap : {false, true}) {
+    const auto ran =
+        run_small("gpt2", {.backend = gpu_like(5), .budget = "80%", .swap = swap, .layers = 1});
+    ASSERT_TRUE(ran) << ran.error().message;
+    EXPECT_TRUE(ran->left == expected->left) << "swap " << swap;
+    EXPECT_EQ(ran->report.host > Bytes(0), swap);
+  }
+}
 
 TEST(DeviceRuns, MeasuredBytesArePlannedBytes) {
   const auto ran = run_small("mlp", {.backend = gpu_like(1), .measure = true});
@@ -110,7 +121,7 @@ TEST(DeviceRuns, AnOperatorWithoutAKernelIsNamedAtPlanningTime) {
 TEST(DeviceRuns, OperatorsOfACardAreMeasuredWhereTimesMatter) {
   Pipeline p;
   p.request = small_request("mlp");
-  p.backend = gpu_like(1);
+  p.backend = kernels::make_fake_backend({.memory = 64_MiB});
   const Status prepared = advance(p, Stage::kDifferentiated);
   ASSERT_TRUE(prepared) << prepared.error().message;
   schedule::DeviceProfile profile;

@@ -162,7 +162,8 @@ Status measure_on_device(const ir::Graph& graph, const MeasureOptions& options,
   for (std::size_t n = 0; n < graph.nodes.size(); ++n)
     signatures.try_emplace(ops::signature(graph, graph.nodes[n]), NodeId(n));
   std::vector<std::unique_ptr<kernels::Kernel>> kernels;
-  Bytes largest = kBehindDeviceCaches;
+  PLIMSOLL_TRY(const device::MemoryInfo memory, device.memory_info());
+  Bytes largest = std::min(kBehindDeviceCaches, Bytes(memory.free.value / 4));
   for (const auto& [signature, node] : signatures) {
     PLIMSOLL_TRY(std::unique_ptr<kernels::Kernel> kernel,
                  options.backend->make_kernel(graph, node));

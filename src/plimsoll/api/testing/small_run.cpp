@@ -9,6 +9,8 @@ ModelRequest small_request(const std::string& model) {
   ModelRequest out;
   out.model = model;
   out.sizes = small_sizes(model);
+  out.sizes.batch = 8;  // so that there are activations to do without
+  out.optimizer = "sgd";
   out.threads = 1;
   return out;
 }
@@ -17,6 +19,7 @@ Result<SmallRun> run_small(const std::string& model, const SmallRunOptions& opti
   Pipeline p;
   p.request = small_request(model);
   p.request.amp = options.amp;
+  if (options.layers > 0) p.request.sizes.layers = options.layers;
   p.backend = options.backend;
   p.measure = false;
   p.on_demand = options.on_demand;

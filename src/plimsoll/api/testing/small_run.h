@@ -20,6 +20,7 @@ struct SmallRunOptions {
   bool measure = false;
   int streams = 1;
   int steps = 3;
+  std::int64_t layers = 0;  // 0: those of small_sizes()
   std::string amp{};
 };
 
@@ -28,7 +29,7 @@ struct SmallRun {
   runtime::RunReport report;
 };
 
-// At small_sizes(), on one thread.
+// At small_sizes() but for the batch, by SGD, on one thread.
 ModelRequest small_request(const std::string& model);
 
 // Nothing is timed and searches count instead of looking at the clock: the same every time.
