@@ -70,9 +70,7 @@ class KernelsInFp32 : public ::testing::TestWithParam<const char*> {
     PLIMSOLL_TRY(ir::Graph graph, autodiff::make_training_graph(forward_, options));
     runtime::ExecutorOptions how;
     PLIMSOLL_TRY(how.backend, backend());
-    if (how.backend->wants_cpu_layouts()) {
-      PLIMSOLL_TRY(graph, api::assign_layouts(graph, resolve_threads(0)));
-    }
+    PLIMSOLL_TRY(graph, api::assign_layouts(graph, *how.backend));
     PLIMSOLL_TRY(std::unique_ptr<runtime::Executor> executor, runtime::make_on_demand(graph, how));
     fill(*executor, false);
     return executor;

@@ -99,6 +99,10 @@ class Lacking final : public kernels::Backend {
     if (graph.node(node).op == op_) return bad_input("{}: has no kernel here", op_);
     return inner_->make_kernel(graph, node);
   }
+  ir::Layout weights_layout(const ir::Graph& graph, const ir::Node& node) const override {
+    return inner_->weights_layout(graph, node);
+  }
+  std::int64_t least_channels_last() const override { return inner_->least_channels_last(); }
   std::string instruction_set() const override { return inner_->instruction_set(); }
   std::string library() const override { return inner_->library(); }
 

@@ -1,7 +1,6 @@
 #include "plimsoll/api/pipeline.h"
 
 #include "plimsoll/base/threads.h"
-#include "plimsoll/kernels/cpu/convolution_layout.h"
 #include "plimsoll/plan/fit/no_recompute_plan.h"
 #include "plimsoll/plan/fit/within_budget.h"
 #include "plimsoll/profile/find_profile.h"
@@ -134,9 +133,7 @@ Status advance(Pipeline& p, Stage last) {
   }
   if (due(Stage::kPrepared)) {
     PLIMSOLL_RETURN_IF_ERROR(open_backend(p));
-    if (p.backend->wants_cpu_layouts()) {
-      PLIMSOLL_TRY(graph, assign_layouts(graph, threads));
-    }
+    PLIMSOLL_TRY(graph, assign_layouts(graph, *p.backend));
     PLIMSOLL_TRY(p.kernels, kernels::kernel_facts(*p.backend, graph));
     PLIMSOLL_TRY(p.profile, profile_of(p, threads));
   }
@@ -230,13 +227,18 @@ Result<profile::Tuned> tune_model(Pipeline& prepared, int rounds,
   return tuned;
 }
 
-Result<ir::Graph> assign_layouts(const ir::Graph& graph, int threads) {
+Result<ir::Graph> assign_layouts(const ir::Graph& graph, const kernels::Backend& backend) {
   rewrite::LayoutOptions layouts;
-  layouts.weights_layout = [=](const ir::Graph& of, const ir::Node& node) {
-    return kernels::convolution_weights_layout(of, node, {threads});
+  layouts.weights_layout = [&](const ir::Graph& of, const ir::Node& node) {
+    return backend.weights_layout(of, node);
   };
+  layouts.least_channels = backend.least_channels_last();
   PLIMSOLL_TRY(ir::Graph out, rewrite::choose_layouts(graph, layouts));
   return rewrite::hoist_reorders(std::move(out));
+}
+
+Result<ir::Graph> assign_layouts(const ir::Graph& graph, int threads) {
+  return assign_layouts(graph, *kernels::make_cpu_backend(threads));
 }
 
 PlanOptions with_costs(const Pipeline& prepared, PlanOptions options) {

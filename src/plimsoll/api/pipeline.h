@@ -90,7 +90,9 @@ Result<profile::Tuned> tune_model(
     Pipeline& prepared, int rounds,
     const std::function<void(const profile::TuneRound&)>& on_round = {});
 
-// The graph with physical layouts chosen for the CPU's kernels, conversions as visible nodes.
+// The graph with physical layouts chosen for the backend's kernels, conversions as visible nodes;
+// or for those of the CPU with so many threads.
+Result<ir::Graph> assign_layouts(const ir::Graph& graph, const kernels::Backend& backend);
 Result<ir::Graph> assign_layouts(const ir::Graph& graph, int threads);
 
 // The options with what the profile and the kernels say; the pipeline must outlive them.

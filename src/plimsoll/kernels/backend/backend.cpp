@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "plimsoll/device/cpu/cpu_device.h"
+#include "plimsoll/kernels/cpu/convolution_layout.h"
 #include "plimsoll/kernels/cpu/cpu_kernels.h"
 
 namespace plimsoll::kernels {
@@ -17,7 +18,11 @@ class CpuKernels : public Backend {
   Result<std::unique_ptr<Kernel>> make_kernel(const ir::Graph& graph, NodeId node) override {
     return make_cpu_kernel(graph, graph.node(node), {threads_});
   }
-  bool wants_cpu_layouts() const override { return true; }
+  ir::Layout weights_layout(const ir::Graph& graph, const ir::Node& node) const override {
+    return convolution_weights_layout(graph, node, {threads_});
+  }
+  // Three channels fill no vector.
+  std::int64_t least_channels_last() const override { return 8; }
   std::string instruction_set() const override { return cpu_instruction_set(); }
   std::string library() const override { return cpu_kernel_library(); }
 

@@ -31,8 +31,10 @@ class Backend {
   virtual device::Device& device() const = 0;
   // Never called twice at once. A kernel may hold state while it runs: one for each stream.
   virtual Result<std::unique_ptr<Kernel>> make_kernel(const ir::Graph& graph, NodeId node) = 0;
-  // Whether its convolutions want the layouts of api::assign_layouts; else tensors stay row-major.
-  virtual bool wants_cpu_layouts() const { return false; }
+  // The layout a convolution (or a gradient of one) wants for its weights, the other tensors lying
+  // as the node says; and of how many input channels on it wants them last.
+  virtual ir::Layout weights_layout(const ir::Graph& graph, const ir::Node& node) const = 0;
+  virtual std::int64_t least_channels_last() const = 0;
   // What kernels choose by, and whose they are: "avx512_core", "oneDNN 2.6.3"; plans name both.
   virtual std::string instruction_set() const = 0;
   virtual std::string library() const = 0;

@@ -25,6 +25,15 @@ class CudaBackend final : public Backend {
   void keep(const std::string& signature, std::unique_ptr<Kernel> kernel) override {
     kept_.emplace(signature, std::move(kernel));
   }
+  // cuDNN is fastest where weights lie like the data, and all data channels last.
+  ir::Layout weights_layout(const ir::Graph& graph, const ir::Node& node) const override {
+    const ir::TensorType& data = graph.value(node.inputs.front()).type;
+    const ir::Layout last = ir::Layout::channels_last(data.shape.rank());
+    const bool convolution =
+        node.op == "conv" || node.op == "conv_grad_input" || node.op == "conv_grad_weight";
+    return convolution && data.layout == last ? last : ir::Layout();
+  }
+  std::int64_t least_channels_last() const override { return 1; }
   std::string instruction_set() const override {
     return options_.tf32 ? card_->architecture() + " tf32" : card_->architecture();
   }
