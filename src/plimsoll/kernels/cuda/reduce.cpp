@@ -16,7 +16,7 @@ constexpr std::int64_t kLeastOfColumn = 64;
 constexpr std::int64_t kColumnsOfBlock = 32;
 constexpr std::int64_t kShortRow = 64;
 
-Walk walk_of(std::vector<ReduceAxis> axes) {
+Walk walk_of(const std::vector<ReduceAxis>& axes) {
   std::vector<ReduceAxis> joined;
   for (const ReduceAxis& axis : axes) {
     if (axis.extent == 1) continue;
