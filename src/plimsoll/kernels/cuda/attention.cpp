@@ -3,7 +3,7 @@
 // together are as many as have 64 MiB of scores, so scratch does not grow with batch or heads.
 //
 // cuDNN has no fp32 gradient of attention at all, so this is the path of fp32, of masks and of
-// heads of unusual width. bf16 and fp16 without a mask keep their scores in registers
+// heads of unusual width. bf16, fp16 and TF32 without a mask keep their scores in registers
 // (attention_flash.cu).
 #include <numeric>
 #include <optional>
@@ -183,11 +183,11 @@ FlashSteps flash_steps(const HeadTensor& tensor) {
 }
 
 // Where attention_flash.cu takes it.
-std::optional<FlashShape> flash_shape(const AttentionPlan& plan, bool masked) {
+std::optional<FlashShape> flash_shape(const AttentionPlan& plan, bool masked, bool tf32) {
   const AttentionSizes& sizes = plan.sizes;
   constexpr std::int64_t kStep = 8;      // elements of a 16-byte load
   constexpr std::int64_t kMost = 65535;  // of a grid's second and third extents
-  const bool takes = plan.is_narrow() && !masked && !plan.shares_keys &&
+  const bool takes = (plan.is_narrow() || tf32) && !masked && !plan.shares_keys &&
                      sizes.width == sizes.value_width && (sizes.width == 32 || sizes.width == 64) &&
                      sizes.batch <= kMost && sizes.heads <= kMost;
   if (!takes) return std::nullopt;
@@ -251,7 +251,7 @@ Made make_attention(const Site& site) {
   const AttentionPlan plan = plan_of(site, side_by_side, 0);
   const AttentionSizes& sizes = plan.sizes;
   if (sizes.columns == 0) return no_kernel();
-  if (const auto flash = flash_shape(plan, site.has(side_by_side ? 1 : 3)))
+  if (const auto flash = flash_shape(plan, site.has(side_by_side ? 1 : 3), site.options.tf32))
     return make_flash(plan, *flash);
   const Operand scores = of_scores(plan);
   PLIMSOLL_TRY(Product score, multiplication(plan,
@@ -341,7 +341,7 @@ Made make_attention_grad(const Site& site) {
   const AttentionPlan plan = plan_of(site, side_by_side, 1);
   const AttentionSizes& sizes = plan.sizes;
   if (sizes.columns == 0 || sizes.rows == 0) return no_kernel();
-  if (const auto flash = flash_shape(plan, site.has(side_by_side ? 4 : 6)))
+  if (const auto flash = flash_shape(plan, site.has(side_by_side ? 4 : 6), site.options.tf32))
     return make_flash_gradient<side_by_side>(plan, *flash, side_by_side ? 2 : 4);
   PLIMSOLL_TRY(GradientProducts products, gradient_products(plan, site.options));
   constexpr std::size_t kY = side_by_side ? 2 : 4;

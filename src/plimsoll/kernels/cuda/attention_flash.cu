@@ -1,11 +1,14 @@
-// Attention of 16-bit types without scores in memory: a block keeps 64 queries (or, in the
-// gradient, 64 keys) in registers and walks over the others, tile by tile, on tensor cores.
+// Attention on tensor cores (bf16, fp16, and fp32 rounded to TF32) without scores in memory: a
+// block keeps 64 queries (or, in the gradient, 64 keys) in registers and walks over the others,
+// tile by tile.
 //
-// Scores and probabilities live in the registers that mma.m16n8k16 leaves them in; those of two
+// Scores and probabilities live in the registers that mma leaves them in. In 16 bits those of two
 // neighbouring tiles of 8 columns are, without moving anything, the left operand of the next
-// product. The gradient is two kernels, one that owns keys (dk, dv) and one that owns queries (dq):
-// each sums in its own order, so nothing is added by atomics and every run has the same bits. That
-// costs two products more than one kernel would.
+// product; in TF32 those of one tile are, with the columns of the sum in another order (column 2t
+// where the operand has t, 2t + 1 where it has t + 4), which a sum does not mind. The gradient is
+// two kernels, one that owns keys (dk, dv) and one that owns queries (dq): each sums in its own
+// order, so nothing is added by atomics and every run has the same bits. That costs two products
+// more than one kernel would.
 //
 //   a lane's part of a tile:  row g = lane / 4 (and g + 8), columns 2t, 2t + 1 with t = lane % 4
 #include <cmath>
@@ -17,7 +20,8 @@ namespace {
 
 constexpr int kTileRows64 = 64;
 constexpr int kFlashThreads = 128;
-constexpr int kPadding = 8;  // elements behind a row: neighbouring rows begin in other banks
+// Bytes behind a row of a tile: neighbouring rows begin in other banks.
+constexpr int kPaddingBytes = 16;
 constexpr int kTiles = kTileRows64 / 8;
 constexpr float kLog2E = 1.4426950408889634F;
 constexpr float kLn2 = 0.6931471805599453F;
@@ -50,67 +54,130 @@ __device__ __forceinline__ unsigned packed(__half, float low, float high) {
   return *reinterpret_cast<const unsigned*>(&both);
 }
 
+__device__ __forceinline__ void multiply(float, float* c, const unsigned* a, unsigned b0,
+                                         unsigned b1) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+      "{%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+__device__ __forceinline__ unsigned rounded(float x) {
+  unsigned out;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(out) : "f"(x));
+  return out;
+}
+
+// Columns of the left operand of one instruction: 32 bytes.
+template <typename T>
+constexpr int kDepth = 32 / sizeof(T);
+
+__device__ __forceinline__ void write_pair(float* to, float low, float high) {
+  *reinterpret_cast<float2*>(to) = make_float2(low, high);
+}
+template <typename T>
+__device__ __forceinline__ void write_pair(T* to, float low, float high) {
+  *reinterpret_cast<unsigned*>(to) = packed(T(), low, high);
+}
+
 // 64 rows of one head in shared memory.
 template <typename T, int D>
 struct Tile {
-  T at[kTileRows64][D + kPadding];
+  static constexpr int kPerWord = 4 / sizeof(T);  // elements of a register
+  T at[kTileRows64][D + kPaddingBytes / sizeof(T)];
 
-  // Rows behind `rows` are zero.
+  // Rows behind `rows` are zero; fp32 is rounded to TF32.
   __device__ void load(const T* from, std::int64_t step, std::int64_t first, std::int64_t rows) {
-    constexpr int kChunk = 8;
+    constexpr int kChunk = 16 / sizeof(T);
     for (int i = threadIdx.x; i < kTileRows64 * (D / kChunk); i += kFlashThreads) {
       const int row = i / (D / kChunk);
       const int column = i % (D / kChunk) * kChunk;
       uint4 value = make_uint4(0, 0, 0, 0);
       if (first + row < rows)
         value = *reinterpret_cast<const uint4*>(from + (first + row) * step + column);
+      if constexpr (sizeof(T) == 4) {
+        value = make_uint4(rounded(__uint_as_float(value.x)), rounded(__uint_as_float(value.y)),
+                           rounded(__uint_as_float(value.z)), rounded(__uint_as_float(value.w)));
+      }
       *reinterpret_cast<uint4*>(&at[row][column]) = value;
     }
   }
-  __device__ unsigned pair(int row, int column) const {
+  __device__ unsigned word(int row, int column) const {
     return *reinterpret_cast<const unsigned*>(&at[row][column]);
   }
-  // Rows [row, row + 16) x columns [column, column + 16) as a left operand.
+  // Rows [row, row + 16) x columns [column, column + kDepth) as a left operand.
   __device__ void left(int row, int column, unsigned* a) const {
     const int g = threadIdx.x % 32 / 4;
-    const int t = threadIdx.x % 4;
-    a[0] = pair(row + g, column + 2 * t);
-    a[1] = pair(row + g + 8, column + 2 * t);
-    a[2] = pair(row + g, column + 2 * t + 8);
-    a[3] = pair(row + g + 8, column + 2 * t + 8);
+    const int t = threadIdx.x % 4 * kPerWord;
+    a[0] = word(row + g, column + t);
+    a[1] = word(row + g + 8, column + t);
+    a[2] = word(row + g, column + t + kDepth<T> / 2);
+    a[3] = word(row + g + 8, column + t + kDepth<T> / 2);
   }
-  // Columns [k, k + 16) of rows [n, n + 8), turned: the right operand of a product with rows.
+  // Columns [k, k + kDepth) of rows [n, n + 8), turned: the right operand of a product with rows.
   __device__ void right_of_rows(int n, int k, unsigned& b0, unsigned& b1) const {
     const int g = threadIdx.x % 32 / 4;
-    const int t = threadIdx.x % 4;
-    b0 = pair(n + g, k + 2 * t);
-    b1 = pair(n + g, k + 2 * t + 8);
+    const int t = threadIdx.x % 4 * kPerWord;
+    b0 = word(n + g, k + t);
+    b1 = word(n + g, k + t + kDepth<T> / 2);
   }
-  // Rows [k, k + 16) x columns [n, n + 8): the right operand as it lies.
+  // Rows [k, k + kDepth) x columns [n, n + 8): the right operand as it lies.
   __device__ void right(int k, int n, unsigned& b0, unsigned& b1) const {
-    const auto address =
-        static_cast<unsigned>(__cvta_generic_to_shared(&at[k + threadIdx.x % 16][n]));
-    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];"
-                 : "=r"(b0), "=r"(b1)
-                 : "r"(address));
+    if constexpr (sizeof(T) == 4) {
+      const int g = threadIdx.x % 32 / 4;
+      const int t = threadIdx.x % 4;
+      b0 = word(k + 2 * t, n + g);
+      b1 = word(k + 2 * t + 1, n + g);
+    } else {
+      const auto address =
+          static_cast<unsigned>(__cvta_generic_to_shared(&at[k + threadIdx.x % 16][n]));
+      asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];"
+                   : "=r"(b0), "=r"(b1)
+                   : "r"(address));
+    }
+  }
+};
+
+// Sixteen rows of a tile in registers.
+template <typename T, int D>
+struct OwnRows {
+  unsigned at[D / kDepth<T>][4];
+  __device__ void take(const Tile<T, D>& tile) {
+#pragma unroll
+    for (int i = 0; i < D / kDepth<T>; ++i) tile.left(threadIdx.x / 32 * 16, i * kDepth<T>, at[i]);
   }
 };
 
 // out[16 x 64] = own[16 x D] times the tile's rows, turned.
 template <typename T, int D>
-__device__ void times_rows(const unsigned (&own)[D / 16][4], const Tile<T, D>& tile,
-                           Lane4 (&out)[kTiles]) {
+__device__ void times_rows(const OwnRows<T, D>& own, const Tile<T, D>& tile, Lane4 (&out)[kTiles]) {
 #pragma unroll
   for (int j = 0; j < kTiles; ++j) {
     for (float& value : out[j]) value = 0;
 #pragma unroll
-    for (int k = 0; k < D / 16; ++k) {
+    for (int k = 0; k < D / kDepth<T>; ++k) {
       unsigned b0;
       unsigned b1;
-      tile.right_of_rows(j * 8, k * 16, b0, b1);
-      multiply(T(), out[j], own[k], b0, b1);
+      tile.right_of_rows(j * 8, k * kDepth<T>, b0, b1);
+      multiply(T(), out[j], own.at[k], b0, b1);
     }
   }
+}
+
+// The left operand for columns [k * kDepth, (k + 1) * kDepth) of numbers in registers.
+template <typename T>
+__device__ __forceinline__ void left_of(T, const Lane4 (&what)[kTiles], int k, unsigned (&a)[4]) {
+  a[0] = packed(T(), what[2 * k][0], what[2 * k][1]);
+  a[1] = packed(T(), what[2 * k][2], what[2 * k][3]);
+  a[2] = packed(T(), what[2 * k + 1][0], what[2 * k + 1][1]);
+  a[3] = packed(T(), what[2 * k + 1][2], what[2 * k + 1][3]);
+}
+__device__ __forceinline__ void left_of(float, const Lane4 (&what)[kTiles], int k,
+                                        unsigned (&a)[4]) {
+  a[0] = rounded(what[k][0]);
+  a[1] = rounded(what[k][2]);
+  a[2] = rounded(what[k][1]);
+  a[3] = rounded(what[k][3]);
 }
 
 // out[16 x D] += what[16 x 64] times the tile.
@@ -118,16 +185,14 @@ template <typename T, int D>
 __device__ void add_times(const Lane4 (&what)[kTiles], const Tile<T, D>& tile,
                           Lane4 (&out)[D / 8]) {
 #pragma unroll
-  for (int k = 0; k < kTiles / 2; ++k) {
-    const unsigned a[4] = {packed(T(), what[2 * k][0], what[2 * k][1]),
-                           packed(T(), what[2 * k][2], what[2 * k][3]),
-                           packed(T(), what[2 * k + 1][0], what[2 * k + 1][1]),
-                           packed(T(), what[2 * k + 1][2], what[2 * k + 1][3])};
+  for (int k = 0; k < kTileRows64 / kDepth<T>; ++k) {
+    unsigned a[4];
+    left_of(T(), what, k, a);
 #pragma unroll
     for (int n = 0; n < D / 8; ++n) {
       unsigned b0;
       unsigned b1;
-      tile.right(k * 16, n * 8, b0, b1);
+      tile.right(k * kDepth<T>, n * 8, b0, b1);
       multiply(T(), out[n], a, b0, b1);
     }
   }
@@ -152,9 +217,8 @@ __device__ void write_rows(const Lane4 (&what)[D / 8], const float (&factor)[2],
     if (first + place.row >= rows) continue;
 #pragma unroll
     for (int n = 0; n < D / 8; ++n) {
-      const unsigned pair =
-          packed(T(), what[n][2 * half] * factor[half], what[n][2 * half + 1] * factor[half]);
-      *reinterpret_cast<unsigned*>(to + (first + place.row) * step + n * 8 + place.column) = pair;
+      write_pair(to + (first + place.row) * step + n * 8 + place.column,
+                 what[n][2 * half] * factor[half], what[n][2 * half + 1] * factor[half]);
     }
   }
 }
@@ -192,10 +256,10 @@ __global__ void __launch_bounds__(kFlashThreads)
   __shared__ alignas(16) Tile<T, D> keys;
   __shared__ alignas(16) Tile<T, D> values;
   const std::int64_t first = blockIdx.x * static_cast<std::int64_t>(kTileRows64);
-  unsigned own[D / 16][4];
+  OwnRows<T, D> own;
   keys.load(head_of(q, s.q), s.q.row, first, s.rows);
   __syncthreads();
-  for (int i = 0; i < D / 16; ++i) keys.left(threadIdx.x / 32 * 16, i * 16, own[i]);
+  own.take(keys);
   Lane4 sums[D / 8] = {};
   float largest[2] = {-INFINITY, -INFINITY};
   float total[2] = {0, 0};
@@ -280,12 +344,10 @@ __global__ void __launch_bounds__(kFlashThreads)
   queries.load(head_of(k, s.k), s.k.row, first, s.columns);
   adjoints.load(head_of(v, s.v), s.v.row, first, s.columns);
   __syncthreads();
-  unsigned own_k[D / 16][4];
-  unsigned own_v[D / 16][4];
-  for (int i = 0; i < D / 16; ++i) {
-    queries.left(threadIdx.x / 32 * 16, i * 16, own_k[i]);
-    adjoints.left(threadIdx.x / 32 * 16, i * 16, own_v[i]);
-  }
+  OwnRows<T, D> own_k;
+  OwnRows<T, D> own_v;
+  own_k.take(queries);
+  own_v.take(adjoints);
   Lane4 to_k[D / 8] = {};
   Lane4 to_v[D / 8] = {};
   const float scale = s.scale * kLog2E;
@@ -336,12 +398,10 @@ __global__ void __launch_bounds__(kFlashThreads)
   keys.load(head_of(q, s.q), s.q.row, first, s.rows);
   values.load(head_of(dy, s.y), s.y.row, first, s.rows);
   __syncthreads();
-  unsigned own_q[D / 16][4];
-  unsigned own_dy[D / 16][4];
-  for (int i = 0; i < D / 16; ++i) {
-    keys.left(threadIdx.x / 32 * 16, i * 16, own_q[i]);
-    values.left(threadIdx.x / 32 * 16, i * 16, own_dy[i]);
-  }
+  OwnRows<T, D> own_q;
+  OwnRows<T, D> own_dy;
+  own_q.take(keys);
+  own_dy.take(values);
   float own_lse[2];
   float own_mean[2];
   for (int half = 0; half < 2; ++half) {
@@ -410,25 +470,18 @@ void flow_flash(const FlashShape& s, const FlashGradient& g, cudaStream_t stream
 
 void flash_attention(Element type, const FlashShape& s, const void* q, const void* k, const void* v,
                      void* y, float* lse, cudaStream_t stream) {
-  const bool narrow_heads = s.width == 32;
-  if (type == Element::kBF16) {
-    (narrow_heads ? attend_flash<__nv_bfloat16, 32>
-                  : attend_flash<__nv_bfloat16, 64>)(s, q, k, v, y, lse, stream);
-  } else {
-    (narrow_heads ? attend_flash<__half, 32> : attend_flash<__half, 64>)(s, q, k, v, y, lse,
-                                                                         stream);
-  }
+  for_float(type, [&](auto element) {
+    using T = decltype(element);
+    (s.width == 32 ? attend_flash<T, 32> : attend_flash<T, 64>)(s, q, k, v, y, lse, stream);
+  });
 }
 
 void flash_attention_gradient(Element type, const FlashShape& s, const FlashGradient& gradient,
                               cudaStream_t stream) {
-  const bool narrow_heads = s.width == 32;
-  if (type == Element::kBF16) {
-    (narrow_heads ? flow_flash<__nv_bfloat16, 32> : flow_flash<__nv_bfloat16, 64>)(s, gradient,
-                                                                                   stream);
-  } else {
-    (narrow_heads ? flow_flash<__half, 32> : flow_flash<__half, 64>)(s, gradient, stream);
-  }
+  for_float(type, [&](auto element) {
+    using T = decltype(element);
+    (s.width == 32 ? flow_flash<T, 32> : flow_flash<T, 64>)(s, gradient, stream);
+  });
 }
 
 }  // namespace plimsoll::kernels::cuda

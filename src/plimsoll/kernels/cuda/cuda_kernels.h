@@ -3,7 +3,7 @@
 // What stands where:
 //   pointwise.h       every operator whose elements do not depend on each other, and every copy:
 //                     one generator that writes CUDA from an expression and compiles it with NVRTC
-//   product.h         matrix products, by cuBLASLt; attention_flash.cu: attention of 16-bit types
+//   product.h         matrix products, by cuBLASLt; attention_flash.cu: attention on tensor cores
 //   cudnn_convolution.h   convolutions, by cuDNN's backend API (the graph API without its C++ front
 //                     end, which Debian does not have); direct kernels for what cuDNN refuses
 //   reduction.h       sums, extremes, statistics and parameter gradients: one deterministic scheme

@@ -179,6 +179,38 @@ TEST(CudaFlashAttention, GradientsAgreeWithTheReference) {
   }
 }
 
+// What TF32 may round away: 10 bits of mantissa are left.
+void expect_agreement_in_tf32(const Differential& d) {
+  Random random(0x5eed);
+  const Built built = build(d, random);
+  SCOPED_TRACE(ops::signature(built.graph, built.graph.nodes.front()));
+  auto kernel = cuda::make_cuda_kernel(built.graph, NodeId(0), {.tf32 = true});
+  ASSERT_TRUE(kernel.has_value()) << kernel.error().message;
+  cuda::expect_kept_promises(d, built, **kernel);
+}
+
+TEST(CudaTf32, AgreesWithTheReferenceInFewerDigits) {
+  const auto expect = [](std::string op, std::vector<Tensor> inputs, ir::Attributes how = {}) {
+    expect_agreement_in_tf32({.op = std::move(op),
+                              .inputs = std::move(inputs),
+                              .attributes = std::move(how),
+                              .tolerance = 4e-3});
+  };
+  expect("linear", {f32({64, 96}), f32({96, 40}), f32({40})});
+  expect("conv", {last({2, 16, 9, 9}), last({32, 16, 3, 3})}, {{"pads", Ints{1, 1, 1, 1}}});
+  for (const std::int64_t width : {32, 64}) {
+    for (const std::int64_t causal : {0, 1}) {
+      const ir::Attributes how{{"heads", std::int64_t{2}}, {"causal", causal}};
+      for (const std::int64_t rows : {1, 64, 130}) {
+        const Tensor lse = {{ir::DType::kF32, {2, 2, rows}, {}}, 5, 7};
+        const Tensor y = f32({2, rows, 2 * width});
+        expect("attention_qkv", {f32({2, rows, 6 * width})}, how);
+        expect("attention_qkv_grad", {y, f32({2, rows, 6 * width}), y, lse}, how);
+      }
+    }
+  }
+}
+
 TEST(CudaConvolution, PaddingsThatDifferAndThreeAxes) {
   expect_agreement({"conv",
                     {f32({2, 3, 9, 9}), f32({8, 3, 3, 3}), f32({8})},

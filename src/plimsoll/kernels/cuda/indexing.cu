@@ -47,17 +47,32 @@ __global__ void keys_of(GatherShape s, const void* indices, std::uint32_t* keys,
   }
 }
 
+// The first place behind `first` whose key is larger.
+__device__ std::int64_t end_of_run(const std::uint32_t* keys, std::int64_t first,
+                                   std::int64_t count) {
+  const std::uint32_t key = keys[first];
+  std::int64_t low = first;
+  std::int64_t high = count;
+  while (high - low > 1) {
+    const std::int64_t middle = low + (high - low) / 2;
+    (keys[middle] == key ? low : high) = middle;
+  }
+  return high;
+}
+
 template <typename T>
 __global__ void sum_runs(GatherShape s, const std::uint32_t* keys, const std::uint32_t* places,
                          const T* dy, T* dx) {
   const std::int64_t first = blockIdx.x;
   const std::uint32_t key = keys[first];
   if (key == s.extent || (first > 0 && keys[first - 1] == key)) return;
+  const std::int64_t end = end_of_run(keys, first, s.count);
   const std::int64_t o = blockIdx.y;
   for (std::int64_t k = threadIdx.x; k < s.inner; k += blockDim.x) {
     T* to = dx + (o * s.extent + key) * s.inner + k;
     float sum = wide(*to);
-    for (std::int64_t i = first; i < s.count && keys[i] == key; ++i)
+#pragma unroll 8  // the end is known: loads of several rows at once
+    for (std::int64_t i = first; i < end; ++i)
       sum += wide(dy[(o * s.count + places[i]) * s.inner + k]);
     *to = narrow<T>(sum);
   }

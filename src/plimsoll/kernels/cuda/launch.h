@@ -156,8 +156,8 @@ void score_gradient_rows(Element type, const ScoreRows& rows, const ValueRows& v
 
 // attention_flash.cu -----------------------------------------------------------------------------
 
-// bf16 and fp16, heads of 32 or 64 numbers, every step a multiple of 8; rows see the first columns
-// when causal, as ScoreRows do.
+// bf16, fp16, or fp32 rounded to TF32; heads of 32 or 64 numbers, every step a multiple of 8; rows
+// see the first columns when causal, as ScoreRows do.
 struct FlashSteps {
   std::int64_t batch, row, head;
 };

@@ -35,6 +35,11 @@ Result<cudaKernel_t> load(const std::vector<char>& code, const char* name) {
     return fail(ErrorCode::kDevice, "a generated kernel cannot be loaded: {}",
                 cudaGetErrorString(error));
   }
+  // Code is loaded lazily: ask for something that needs it now, not in the first step. That is all
+  // the question is for, so its answer does not matter.
+  cudaFuncAttributes attributes{};
+  if (cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(kernel)) != cudaSuccess)
+    cudaGetLastError();
   return kernel;
 }
 

@@ -16,6 +16,7 @@
 // minutes and cannot be fused), and shapes as constants (a compile for every signature).
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <string>
 #include <vector>
@@ -73,6 +74,7 @@ Made make_pointwise(const Site& site, const Pointwise& pointwise);
 // Text as a template argument: a row of the table names its expression.
 template <std::size_t size>
 struct Text {
+  // NOLINTNEXTLINE(google-explicit-constructor): a literal becomes a Text by itself
   constexpr Text(const char (&given)[size]) { std::copy_n(given, size, text); }
   char text[size];
 };
