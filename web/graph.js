@@ -8,6 +8,7 @@ const LANE = 11;
 const OPEN_AT_FIRST = 40;
 const MOST_BOXES = 2500;
 const DEEPEST_LAYER = 32;
+const MOST_CHILDREN = 300;
 
 /** A layer, an operator, or what belongs to a layer as a whole. @param {string} kind @param {string} name @param {string} path @param {any} parent @param {number} kinds */
 function graphItem(kind, name, path, parent, kinds) {
@@ -71,7 +72,40 @@ function graphTree(timeline) {
     }
   }
   settle(root);
+  root.children.forEach((child) => setDepth(child, 1));
   return {root, operators};
+}
+
+/** @param {any} item @param {number} depth */
+function setDepth(item, depth) {
+  item.depth = depth;
+  item.children.forEach((child) => setDepth(child, depth + 1));
+}
+
+/** A layer of thousands (a model without layers, a stack of a thousand blocks) is shown as parts of a hundred. @param {any} layer */
+function divide(layer) {
+  while (layer.children.length > MOST_CHILDREN) {
+    const parts = [];
+    for (let first = 0; first < layer.children.length; first += 100) {
+      const own = layer.children.slice(first, first + 100);
+      const operators = own.every((child) => child.kind === 'operator');
+      const name = operators ? 'operators ' + grouped(first + 1) + ' to ' + grouped(first + own.length) : own[0].name + ' … ' + own[own.length - 1].name;
+      const part = graphItem('layer', name, (layer.path ? layer.path + ': ' : '') + name, layer, layer.peak.length);
+      part.part = true;
+      part.leaf = false;
+      part.children = own;
+      for (const child of own) {
+        child.parent = part;
+        part.order = Math.min(part.order, child.order);
+        part.last = Math.max(part.last, child.last);
+        part.operators += child.operators;
+        if (part.firstOperators.length < 4) part.firstOperators.push(...child.firstOperators.slice(0, 4));
+        child.peak.forEach((bytes, k) => { part.peak[k] += bytes; part.all[k] += child.all[k]; });
+      }
+      parts.push(part);
+    }
+    layer.children = parts;
+  }
 }
 
 /** Merges layers that only hold one other layer, and gives what belongs to a whole layer its place. @param {any} layer */
@@ -86,12 +120,13 @@ function settle(layer) {
     }
     return only;
   });
-  for (const child of layer.children) { child.depth = layer.depth + 1; if (child.kind === 'layer') settle(child); }
+  for (const child of layer.children) if (child.kind === 'layer') settle(child);
   // A layer of one operator is that operator with the layer's name.
   const single = layer.parent && layer.children.length <= 1 && layer.children.every((child) => child.kind === 'operator');
-  if (layer.rest && layer.children.length > 0 && !single) { layer.rest.depth = layer.depth + 1; layer.children.push(layer.rest); }
+  if (layer.rest && layer.children.length > 0 && !single) layer.children.push(layer.rest);
   layer.children.sort((a, b) => a.order === b.order ? 0 : a.order - b.order);
   layer.leaf = single || layer.children.length === 0;
+  divide(layer);
 }
 
 /** Lifts every edge to the innermost layer that holds both ends. @param {any} timeline @param {any[]} operators */
@@ -307,7 +342,7 @@ class GraphTab {
     const shown = this.shown();
     const room = Math.max(300, (this.canvas.parentElement ? this.canvas.parentElement.clientWidth : 900) - 30);
     const least = 190;
-    const view = {width: Math.max(room - 120, 420), least, most: Math.min(430, Math.max(least + 60, room - 150)), largest: Math.max(1, ...shown.filter((item) => !item.open).map((item) => this.bytes(item))), bytes: (item) => this.bytes(item), parts: (item) => this.parts(item)};
+    const view = {width: Math.max(room - 120, 420), least, most: Math.min(430, Math.max(least + 60, room - 150)), largest: shown.reduce((most, item) => item.open ? most : Math.max(most, this.bytes(item)), 1), bytes: (item) => this.bytes(item), parts: (item) => this.parts(item)};
     this.drawnFor = room;
     layOut(this.root, view);
     // Twice the nearer border keeps the picture in the middle; what is wider scrolls.
@@ -319,7 +354,9 @@ class GraphTab {
 
   /** A number alone says nothing: "h.3", not "3". @param {any} item */
   nameOf(item) {
-    const above = item.parent ? item.parent.name.slice(item.parent.name.lastIndexOf('.') + 1) : '';
+    let up = item.parent;
+    while (up && up.part) up = up.parent;
+    const above = up ? up.name.slice(up.name.lastIndexOf('.') + 1) : '';
     return (/^\d+$/.test(item.name) && above !== '' ? above + '.' : '') + (item.name || '(no name)');
   }
 
@@ -355,7 +392,7 @@ class GraphTab {
   /** @param {any} frame */
   edgesOf(frame) {
     const svg = svgElement('svg', {width: frame.w, height: frame.h, 'aria-hidden': 'true', class: 'edges'});
-    const most = Math.max(1, ...[...frame.edges.values()].map((edge) => edge.bytes));
+    const most = [...frame.edges.values()].reduce((sum, edge) => Math.max(sum, edge.bytes), 1);
     const bottom = frame.h - 3;
     const top = frame.parent ? 34 : 0;
     for (const edge of frame.edges.values()) {
@@ -463,7 +500,7 @@ class GraphTab {
     const {timeline} = this;
     const {allocations, texts, kinds, graph, peak} = timeline;
     const own = [];
-    const gather = (one) => { own.push(...one.allocations); one.children.forEach(gather); if (one.rest && !one.children.includes(one.rest)) gather(one.rest); };
+    const gather = (one) => { for (const b of one.allocations) own.push(b); one.children.forEach(gather); if (one.rest && !one.children.includes(one.rest)) gather(one.rest); };
     gather(item);
     const alive = (b) => allocations.begin[b] <= peak.time_step && peak.time_step < allocations.end[b];
     own.sort((a, b) => Number(alive(b)) - Number(alive(a)) || allocations.bytes[b] - allocations.bytes[a]);

@@ -252,6 +252,16 @@ def check_large_graph(run, browser, bench):
     if bench:
         print(f"a graph of {browser.js('return window.plimsollReport.state.timeline.graph.nodes.count'):,} operators: ready in {ready:.2f} s, "
               f"drawn in {times[0]:.0f} ms, all open in {times[1]:.0f} ms, folded in {times[2]:.0f} ms")
+    # a model without layers: parts of a hundred, and every operator in one of them
+    chain = "".join(f'%{i} activation "t{i}" fp32[16] = relu(%{i - 1}) forward ""\n' for i in range(1, 1201))
+    (browser.folder / "flat.graph").write_text(f'plimsoll graph 1 "flat"\n%0 input "x" fp32[16]\n{chain}output %1200\nend\n')
+    run("view", "flat.graph", "--infer", "-o", "flat.html")
+    browser.open("flat.html")
+    browser.click("#tab-graph")
+    count = "return document.querySelectorAll('#graph [role=treeitem]').length"
+    assert 10 <= browser.js(count) <= 40, browser.js(count)
+    browser.click("#graph-open")
+    assert browser.js("return document.querySelectorAll('#graph .box.operator').length") == 1201
     (browser.folder / "nasty.graph").write_text(HOSTILE_GRAPH.replace("NASTY", json.dumps(NASTY)[1:-1]))
     run("view", "nasty.graph", "--infer", "-o", "nasty.html")
     browser.open("nasty.html")

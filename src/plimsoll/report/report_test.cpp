@@ -541,6 +541,28 @@ TEST(GraphView, FlowsForwardAndGivesAllocationsToTheirOperators) {
   }
 }
 
+TEST(GraphView, ShowsWeightsWhoseLayerRunsNothing) {
+  plan::Plan plan;
+  auto graph = ir::parse_text(
+      "plimsoll graph 1 \"lone\"\n"
+      "%0 input \"x\" fp32[16]\n"
+      "%1 weight \"net.table.weight\" fp32[16]\n"
+      "%2 weight \"net.add.bias\" fp32[16]\n"
+      "%3 activation \"a\" fp32[16] = add(%0, %1) forward \"net\"\n"
+      "%4 activation \"b\" fp32[16] = add(%3, %2) forward \"net.add\"\n"
+      "output %4\nend\n");
+  ASSERT_TRUE(graph) << graph.error().message;
+  plan.graph = *graph;
+  Timeline timeline;
+  const GraphView view = graph_view_of(plan, timeline);
+  ASSERT_EQ(view.nodes.size(), 4U);  // x, the table, two operators; the bias is its operator's
+  EXPECT_EQ(timeline.texts.text(view.nodes[1].op), "weight");
+  EXPECT_EQ(timeline.texts.text(view.nodes[1].layer), "net.table");
+  std::vector<std::pair<int, int>> edges;
+  for (const GraphEdge& edge : view.edges) edges.emplace_back(edge.from, edge.to);
+  EXPECT_THAT(edges, testing::ElementsAre(std::pair(0, 2), std::pair(1, 2), std::pair(2, 3)));
+}
+
 TEST(ReportData, IsOneJsonValueWithTheNumbersOfThePlan) {
   const plan::Plan plan = small_plan();
   Report report{"small", {}, {}, {}};
