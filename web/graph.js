@@ -461,9 +461,9 @@ class GraphTab {
   key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const shown = this.shown();
-    const at = shown.indexOf(this.selected);
-    const item = at >= 0 ? this.selected : shown[0];
-    if (!item) return;
+    const at = shown.findIndex((one) => one.box === document.activeElement);
+    if (at < 0) return;
+    const item = shown[at];
     const opens = item.kind === 'layer' && !item.leaf;
     const go = (next) => { if (next) { this.select(next); next.box.scrollIntoView({block: 'nearest', inline: 'nearest'}); } };
     const actions = {ArrowDown: () => go(shown[Math.min(shown.length - 1, at + 1)]), ArrowUp: () => go(shown[Math.max(0, at - 1)]), Home: () => go(shown[0]), End: () => go(shown[shown.length - 1]),
