@@ -12,6 +12,7 @@
 #include "plimsoll/api/plan_request.h"
 #include "plimsoll/base/result.h"
 #include "plimsoll/plan/plan.h"
+#include "plimsoll/report/diagnosis.h"
 #include "plimsoll/report/timeline_of_trace.h"
 #include "plimsoll/schedule/device_profile.h"
 
@@ -22,11 +23,13 @@ struct SubjectOptions {
   ModelRequest model;
   PlanRequest planning;
   report::TraceFacts facts;  // what a recording does not say of its device
+  bool diagnose = false;     // replays a recording on other allocators, for a few seconds at most
 };
 
 struct Subject {
   report::Timeline timeline;
   std::optional<plan::Plan> plan;  // absent for a trace
+  report::Diagnosis diagnosis;     // of a trace, where it was asked for
   schedule::DeviceProfile profile;
 };
 

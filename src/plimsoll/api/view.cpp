@@ -36,7 +36,8 @@ std::string joint_title(const std::vector<Subject>& subjects) {
 }  // namespace
 
 report::Chapter chapter_of(Subject subject) {
-  if (!subject.plan) return report::chapter_of(std::move(subject.timeline));
+  if (!subject.plan)
+    return report::chapter_of(std::move(subject.timeline), std::move(subject.diagnosis));
   return report::chapter_of(std::move(subject.timeline), *subject.plan, subject.profile);
 }
 

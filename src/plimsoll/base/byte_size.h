@@ -25,6 +25,10 @@ std::string human(Bytes bytes);
 // "1,610,612,736": for tables where the last byte matters.
 std::string grouped(std::int64_t number);
 
+// "4.78 s", "320 ms", "12.3 µs": three significant digits and never an exponent. From 1e7 on
+// grouped digits without a unit: no step takes months, a DAG may be weighed by another cost.
+std::string human_seconds(double seconds);
+
 // "10s", "250ms", "2m", "1.5" (seconds) as seconds.
 Result<double> parse_seconds(std::string_view text);
 
