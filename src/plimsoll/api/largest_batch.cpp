@@ -24,6 +24,7 @@ Result<LargestBatch> largest_batch(ModelRequest request, const std::string& devi
   const Stopwatch watch;
   const auto trial = [&](std::int64_t batch) -> Result<PlannedGraph> {
     request.sizes.batch = batch;
+    request.quiet = batch > 1;
     PLIMSOLL_TRY(Pipeline prepared, prepare_model(request, device));
     PlanOptions one = options;
     one.compare = false;
