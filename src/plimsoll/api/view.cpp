@@ -36,8 +36,9 @@ std::string joint_title(const std::vector<Subject>& subjects) {
 }  // namespace
 
 report::Chapter chapter_of(Subject subject) {
-  if (!subject.plan) return report::chapter_of(std::move(subject.timeline));
-  return report::chapter_of(std::move(subject.timeline), *subject.plan, subject.profile);
+  std::vector<report::AliveRow> peak_set =
+      subject.alive_at(report::peak_of(subject.timeline).time_step);
+  return {std::move(subject.timeline), std::move(peak_set)};
 }
 
 Result<report::Report> make_report(const std::vector<std::string>& names,
