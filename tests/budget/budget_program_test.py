@@ -125,6 +125,7 @@ class Dag(unittest.TestCase):
             search.send_signal(signal.SIGINT)
             answer = json.loads(search.communicate()[0])
             self.assertEqual(search.returncode, 0)
+        self.assertEqual((answer["status"], answer["interrupted"]), ("feasible", True))
         peak, _ = replay(graph, json.loads(out.read_text())["steps"])
         self.assertLessEqual(peak, answer["budget_bytes"])
 

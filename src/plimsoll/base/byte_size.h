@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "plimsoll/base/result.h"
 #include "plimsoll/base/units.h"
@@ -24,6 +25,9 @@ std::string human(Bytes bytes);
 
 // "1,610,612,736": for tables where the last byte matters.
 std::string grouped(std::int64_t number);
+
+// "layer1/conv2d (96.0 MiB), layer1/relu (96.0 MiB) and 4 more": as many sizes as names.
+std::string named_bytes(const std::vector<std::string>& names, const std::vector<Bytes>& bytes);
 
 // "10s", "250ms", "2m", "1.5" (seconds) as seconds.
 Result<double> parse_seconds(std::string_view text);
