@@ -1,5 +1,6 @@
-// What a user names, as a timeline of memory: a plan, the schedule of a DAG, a trace in any format we
-// read, or a MODEL that is planned on the spot. `view`, `diff` and `explain` all begin here.
+// What a user names, as a timeline of memory: a plan, the schedule of a DAG, a trace in any format
+// that we read, or a MODEL that is planned on the spot. `view`, `diff` and `explain` all begin
+// here.
 //
 // A file's content decides what it is, not its name (only `.onnx` and `.graph` are models by name).
 // A plan is checked before anybody draws it.

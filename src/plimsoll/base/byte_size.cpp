@@ -118,4 +118,10 @@ std::string named_bytes(const std::vector<std::string>& names, const std::vector
   return out;
 }
 
+std::string beside(Bytes whole, const std::vector<Bytes>& named) {
+  for (const Bytes bytes : named) whole -= bytes;
+  return whole.value > 0 ? fmt::format(", beside {} of weights, state and scratch", human(whole))
+                         : "";
+}
+
 }  // namespace plimsoll

@@ -29,6 +29,9 @@ std::string grouped(std::int64_t number);
 // "layer1/conv2d (96.0 MiB), layer1/relu (96.0 MiB) and 4 more": as many sizes as names.
 std::string named_bytes(const std::vector<std::string>& names, const std::vector<Bytes>& bytes);
 
+// ", beside 133.8 MiB of weights, state and scratch": what the named ones leave of the whole.
+std::string beside(Bytes whole, const std::vector<Bytes>& named);
+
 // "10s", "250ms", "2m", "1.5" (seconds) as seconds.
 Result<double> parse_seconds(std::string_view text);
 

@@ -33,9 +33,10 @@ void print_budget(const api::PlanReport& plan) {
       slower < 0 ? " on one stream" : "", static_cast<long long>(plan.recomputed),
       human(plan.swapped).c_str(), human(plan.encoded).c_str(), form.c_str());
   if (plan.memory_bound && !plan.limiting.empty()) {
-    std::printf("  no plan needs less than %s: %s must be there at once\n",
+    std::printf("  no plan needs less than %s: %s must be there at once%s\n",
                 human(*plan.memory_bound).c_str(),
-                named_bytes(plan.limiting, plan.limiting_bytes).c_str());
+                named_bytes(plan.limiting, plan.limiting_bytes).c_str(),
+                beside(*plan.memory_bound, plan.limiting_bytes).c_str());
   }
   if (plan.bound_seconds > 0 && !plan.interrupted) {
     std::printf("  at most %.2f %% slower than any plan possible for this order\n",

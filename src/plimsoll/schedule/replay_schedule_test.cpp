@@ -93,8 +93,9 @@ TEST(ReplaySchedule, AgreesWithThePlannerOnRandomGraphs) {
       }
       nodes += fmt::format(
           R"({}{{"name":"n{}","seconds":{},"bytes":{},"scratch":{},"inputs":[{}]{},
-             "encodings":[{{"name":"x","bytes":{},"encode_seconds":0.001,"decode_seconds":0.001}},
-                          {{"name":"y","bytes":{},"encode_seconds":0.001,"decode_seconds":0.001}}]}})",
+             "encodings":[
+               {{"name":"x","bytes":{},"encode_seconds":0.001,"decode_seconds":0.001}},
+               {{"name":"y","bytes":{},"encode_seconds":0.001,"decode_seconds":0.001}}]}})",
           i == 0 ? "" : ",", i, 0.01 * static_cast<double>(1 + dice.below(9)), 1000,
           dice.below(100), inputs, more, 500, 300);
     }

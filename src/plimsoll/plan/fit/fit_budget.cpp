@@ -278,9 +278,9 @@ class BudgetFitter {
     error.message += fmt::format("; the smallest found needs {} ({} bytes)",
                                  human(failure.smallest), failure.smallest);
     if (!limiting_.empty())
-      error.message += fmt::format(
-          "; {} at once: {}", limiting_.size() == 1 ? "this must be there" : "these must be there",
-          named_bytes(limiting_, limiting_bytes_));
+      error.message +=
+          fmt::format("; {} must be there at once{}", named_bytes(limiting_, limiting_bytes_),
+                      beside(bound_.bytes, limiting_bytes_));
     failure.error = error;
     failure.budget = budget_;
     failure.no_recompute = summary_.no_recompute;

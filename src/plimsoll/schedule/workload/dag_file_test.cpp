@@ -58,7 +58,8 @@ TEST(DagFile, NodesOfAWorkloadReadBack) {
   const auto workload = read_dag(R"({"nodes":[
     {"name":"a","seconds":0.1,"bytes":10,"swap":false,"recompute":false,"block":3},
     {"name":"b","seconds":2,"bytes":10,"scratch":3,"inputs":["a"],"in_place":"a","cheap":true,
-     "encodings":[{"name":"half","bytes":5,"encode_seconds":1,"decode_seconds":2,"lossless":false}]},
+     "encodings":[
+       {"name":"half","bytes":5,"encode_seconds":1,"decode_seconds":2,"lossless":false}]},
     {"name":"c","inputs":["a","b"],"keep":true}]})");
   ASSERT_TRUE(workload) << workload.error().message;
   const auto again = read_dag_tree(nlohmann::json{{"nodes", dag_nodes(*workload)}});
