@@ -13,6 +13,7 @@ import pathlib
 import pty
 import re
 import select
+import shlex
 import shutil
 import signal
 import subprocess
@@ -308,8 +309,9 @@ class Budgets(unittest.TestCase):
         self.assertEqual(last("plan", *MLP, "-o", "it.json"), ["run", "it.json"])
         self.assertEqual(last("plan", *MLP, "--techniques", "recompute,swap", "--budget", "90%", "--deadline", "200ms"),
                          ["run", "mlp", "--batch", "4", "--budget", "90%", "--techniques", "recompute,swap"])
-        again = last("plan", "mlp", "--batch", "8", "--seed", "3")
-        self.assertEqual(run(*again, "--steps", "1").returncode, 0)
+        for words in (["plan", "mlp", "--batch", "8", "--seed", "3"], ["plan", "--lossy", "mlp", "--budget", "100%"], ["plan", "mlp", "--infer", "--freeze", "*.bias", "--freeze", "no such"]):
+            again = shlex.split(" ".join(last(*words)))
+            self.assertEqual(run(*again, "--steps", "1").returncode, 0, again)
         self.assertNotIn("run it", run("plan", *MLP, "--device", "h200").stdout)  # which only plans
 
     def test_the_largest_batch_is_closed_in_on(self):

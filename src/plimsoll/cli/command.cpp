@@ -11,7 +11,9 @@
 #include <vector>
 
 #include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include "plimsoll/api/plan_request.h"
 
 namespace plimsoll::cli {
 
@@ -127,6 +129,10 @@ std::string Command::words_for(
     if (option->get_items_expected_max() == 0) out += " " + name;
     for (const std::string& value : option->results()) {
       if (option->get_items_expected_max() == 0) break;
+      if (name == "--lossy" && value == api::kBareLossy) {
+        out += " --lossy";
+        continue;
+      }
       out += (name.empty() ? "" : " " + name) + " " + quoted(value);
     }
   }
