@@ -124,6 +124,7 @@ Result<Subject> read_subject(const std::string& name, const SubjectOptions& opti
       const auto trace = trace::read_any_trace(name);
       if (!trace) return forward(trace, name);
       out.timeline = report::timeline_of(*trace, title, options.facts);
+      if (options.diagnose) out.diagnosis = report::diagnose(out.timeline, *trace);
     }
   }
   PLIMSOLL_TRY(out.profile, profile::find_profile(options.planning.device));

@@ -13,6 +13,7 @@
 #include "plimsoll/api/plan_request.h"
 #include "plimsoll/base/result.h"
 #include "plimsoll/plan/plan.h"
+#include "plimsoll/report/diagnosis.h"
 #include "plimsoll/report/timeline_of_trace.h"
 #include "plimsoll/report/why_alive.h"
 #include "plimsoll/schedule/device_profile.h"
@@ -25,6 +26,7 @@ struct SubjectOptions {
   ModelRequest model;
   PlanRequest planning;
   report::TraceFacts facts;  // what a recording does not say of its device
+  bool diagnose = false;     // replays a recording on other allocators, for a few seconds at most
 };
 
 // A schedule of a DAG, and what its replay found.
@@ -37,6 +39,7 @@ struct Subject {
   report::Timeline timeline;
   std::optional<plan::Plan> plan;  // absent for a trace
   std::optional<DagSchedule> dag_schedule;
+  report::Diagnosis diagnosis;  // of a trace, where it was asked for
   schedule::DeviceProfile profile;
 
   // Everything alive at the step, largest first; with prices where it was planned.

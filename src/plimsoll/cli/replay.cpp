@@ -21,13 +21,17 @@ struct ReplayOptions {
 
 void print_table(const api::ReplayReport& report) {
   fmt::print("{} events, at most {} alive\n\n", grouped(report.events), human(report.peak_live));
-  fmt::print("{:<28}{:>14}{:>11}{:>10}{:>10}{:>8}{:>9}{:>7}\n", "allocator", "reserved",
+  fmt::print("{:<28}{:>16}{:>11}{:>10}{:>10}{:>8}{:>9}{:>7}\n", "allocator", "reserved",
              "over live", "from dev.", "remapped", "waits", "ns/op", "failed");
   for (const api::ReplayRow& row : report.rows) {
-    fmt::print("{:<28}{:>14}{:>+10.2f}%{:>10}{:>10}{:>8}{:>9.0f}{:>7}\n",
-               fmt::format("{}{}", row.name, row.model ? " (model)" : ""), human(row.peak_reserved),
-               100 * row.overhead, row.device_allocations, row.pages_remapped, row.stream_waits,
-               row.ns_per_operation, row.out_of_memory);
+    // Where allocations failed, what it takes without a limit: the rest of a run that stopped
+    // short says nothing about waste.
+    const bool failed = row.out_of_memory > 0;
+    fmt::print("{:<28}{:>16}{:>10.2f}%{:>10}{:>10}{:>8}{:>9.0f}{:>7}\n",
+               fmt::format("{}{}", row.name, row.model ? " (model)" : ""),
+               failed ? "needs " + human(row.needed) : human(row.peak_reserved), 100 * row.overhead,
+               row.device_allocations, row.pages_remapped, row.stream_waits, row.ns_per_operation,
+               row.out_of_memory);
   }
 }
 
@@ -52,9 +56,12 @@ Status run(const ReplayOptions& options, Command& command) {
     return fail(
         ErrorCode::kDoesNotFit,
         "{}: {} of the allocations do not fit in {}; without a limit it takes {}. The first is "
-        "event {} of {}{}{}",
+        "{}{}{}",
         row.name, row.out_of_memory, human(request.capacity), human(row.needed),
-        grouped(row.first_failed_event), grouped(report.events),
+        row.first_failed_event < 0
+            ? std::string("a block that was there before the recording began")
+            : fmt::format("event {} of {}", grouped(row.first_failed_event),
+                          grouped(report.events)),
         row.first_failure.empty() ? "" : ": ", row.first_failure);
   }
   return {};

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "plimsoll/base/byte_size.h"
+
 namespace plimsoll::report {
 namespace {
 
@@ -206,8 +208,8 @@ std::vector<AliveRow> alive_at(const Timeline& timeline, Step time_step, const S
       const double between = timeline.seconds[static_cast<std::size_t>(*back)] -
                              timeline.seconds[static_cast<std::size_t>(time_step.value)];
       row.prices.push_back({"swap", held.bytes, std::max(0.0, both - between),
-                            fmt::format("{:.3g} ms of copies beside {:.3g} ms of other work",
-                                        both * 1e3, between * 1e3)});
+                            fmt::format("{} of copies beside {} of other work", human_seconds(both),
+                                        human_seconds(between))});
     }
     for (const schedule::Encoding& form : value.encodings) {
       if (form.bytes >= held.bytes) continue;
