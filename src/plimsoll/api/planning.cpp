@@ -1,5 +1,7 @@
 #include "plimsoll/api/planning.h"
 
+#include <nlohmann/json.hpp>
+
 #include "plimsoll/api/largest_batch.h"
 #include "plimsoll/api/plan_weights.h"
 #include "plimsoll/api/run_device.h"
@@ -8,6 +10,7 @@
 #include "plimsoll/plan/plan_file.h"
 #include "plimsoll/plan/plan_set_files.h"
 #include "plimsoll/plan/tag_walk.h"
+#include "plimsoll/schedule/replay_schedule.h"
 
 namespace plimsoll::api {
 namespace {
@@ -54,6 +57,17 @@ Result<std::optional<plan::WeightsOrigin>> origin_for(const PlanJob& job, const 
   return out;
 }
 
+Result<CheckReport> check_schedule(const std::string& name, std::string_view text) {
+  const auto file = schedule::read_schedule(text);
+  if (!file) return forward(file, name);
+  schedule::ScheduleReplay replay = schedule::replay_schedule(*file);
+  return CheckReport{replay.peak, std::move(replay.problems)};
+}
+
+bool was_stopped(const PlanJob& job) {
+  return job.stop != nullptr && job.stop->load();
+}
+
 Status write_to(const std::string& file, const std::string& content) {
   return file.empty() ? Status{} : write_file(file, content);
 }
@@ -71,7 +85,11 @@ Result<PlanAnswer> plan_once(const PlanJob& job) {
   }
   PLIMSOLL_TRY(p.planned.plan.weights, origin_for(job, job.model, p.planned.plan.graph));
   PLIMSOLL_RETURN_IF_ERROR(write_to(job.output, plan::to_json(p.planned.plan)));
-  return PlanAnswer{report_of(p.planned), p.profile.name, 0};
+  PlanAnswer out;
+  out.plan = report_of(p.planned);
+  out.plan.interrupted = was_stopped(job);
+  out.profile = p.profile.name;
+  return out;
 }
 
 Result<PlanAnswer> plan_largest_batch(const PlanJob& job) {
@@ -82,13 +100,29 @@ Result<PlanAnswer> plan_largest_batch(const PlanJob& job) {
   plan::Plan& plan = largest.planned.plan;
   PLIMSOLL_TRY(plan.weights, origin_for(job, at_batch, plan.graph));
   PLIMSOLL_RETURN_IF_ERROR(write_to(job.output, plan::to_json(largest.planned.plan)));
-  return PlanAnswer{report_of(largest.planned), "", largest.batch};
+  PlanAnswer out;
+  out.plan = report_of(largest.planned);
+  out.plan.interrupted = was_stopped(job);
+  out.batch = largest.batch;
+  out.next_batch = name(largest.next);
+  out.failed_batch = largest.failed;
+  return out;
+}
+
+std::string to_json(const PlanAnswer& largest) {
+  return to_json(largest.plan, [&](nlohmann::ordered_json& out) {
+    out["batch"] = largest.batch;
+    out["batch_status"] = largest.next_batch;
+    if (largest.failed_batch) out["failed_batch"] = *largest.failed_batch;
+    out["samples_per_second"] = largest.samples_per_second();
+  });
 }
 
 Result<std::vector<PlanReport>> plan_sweep(const PlanJob& job) {
   PLIMSOLL_TRY(Pipeline p, prepared_for(job));
   PLIMSOLL_TRY(const std::vector<PlannedGraph> curve, sweep_model(p, p.planning));
   std::vector<PlanReport> out = reports_of(curve);
+  for (PlanReport& point : out) point.interrupted = was_stopped(job);
   PLIMSOLL_RETURN_IF_ERROR(write_to(job.output, to_json(out) + "\n"));
   return out;
 }
@@ -134,6 +168,8 @@ Result<TagWalk> walk_tags_of(const PlanJob& job) {
 Result<CheckReport> check_model_or_plan(const ModelRequest& model, const PlanRequest& planning) {
   Pipeline p;
   if (model.model.ends_with(".json")) {
+    PLIMSOLL_TRY(const MappedFile file, MappedFile::open(model.model));
+    if (schedule::looks_like_schedule(file.text())) return check_schedule(model.model, file.text());
     PLIMSOLL_TRY(p.planned.plan, read_plan(model.model, model.sizes));
   } else {
     p.request = model;

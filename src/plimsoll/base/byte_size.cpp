@@ -133,4 +133,19 @@ Result<double> parse_seconds(std::string_view text) {
   return fail(ErrorCode::kUsage, "time '{}': expected something like 10s, 250ms or 2m", text);
 }
 
+std::string named_bytes(const std::vector<std::string>& names, const std::vector<Bytes>& bytes) {
+  constexpr std::size_t kMostNames = 6;
+  std::string out;
+  for (std::size_t i = 0; i < names.size() && i < kMostNames; ++i)
+    out += fmt::format("{}{} ({})", i == 0 ? "" : ", ", names[i], human(bytes[i]));
+  if (names.size() > kMostNames) out += fmt::format(" and {} more", names.size() - kMostNames);
+  return out;
+}
+
+std::string beside(Bytes whole, const std::vector<Bytes>& named) {
+  for (const Bytes bytes : named) whole -= bytes;
+  return whole.value > 0 ? fmt::format(", beside {} of weights, state and scratch", human(whole))
+                         : "";
+}
+
 }  // namespace plimsoll

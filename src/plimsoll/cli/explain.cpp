@@ -108,7 +108,9 @@ void print(const api::Explanation& explanation, std::size_t most) {
 Action bind_explain(Command& command) {
   auto options = std::make_shared<ExplainOptions>();
   bind_model_options(command, options->subject.model)
-      .description("a plan, a trace, a snapshot, or a model to plan on the spot");
+      .description(
+          "a plan, a schedule of `plan --dag`, a trace, a snapshot, or a model to plan on the "
+          "spot");
   bind_plan_options(command, options->subject.planning);
   command.add_option("--at", options->at, "peak (default) or the number of a step")
       .type_name("peak|STEP");

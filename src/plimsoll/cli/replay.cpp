@@ -35,7 +35,7 @@ void print_table(const api::ReplayReport& report) {
   }
 }
 
-Status run(const ReplayOptions& options) {
+Status run(const ReplayOptions& options, Command& command) {
   api::ReplayRequest request = options.request;
   if (!options.capacity.empty()) {
     PLIMSOLL_TRY(request.capacity, parse_byte_size(options.capacity));
@@ -47,7 +47,7 @@ Status run(const ReplayOptions& options) {
   PLIMSOLL_TRY(const api::ReplayReport report, api::replay_trace(request));
   waiting.reset();
   if (options.json) {
-    fmt::print("{}\n", json_text(api::to_json(report), 2));
+    command.answer(json_text(api::to_json(report), 2));
   } else {
     print_table(report);
   }
@@ -70,8 +70,9 @@ Status run(const ReplayOptions& options) {
 Action bind_replay(Command& command) {
   auto options = std::make_shared<ReplayOptions>();
   command
-      .add_option("trace", options->request.trace,
-                  "a PyTorch snapshot (.pickle, .gz), our trace (.jsonl), or pipeline:SEED")
+      .add_input("trace", options->request.trace,
+                 "a PyTorch snapshot (.pickle, .gz), our trace (.jsonl), - for standard input, or "
+                 "pipeline:SEED")
       .required();
   command
       .add_option("--allocator", options->request.allocators,
@@ -81,7 +82,7 @@ Action bind_replay(Command& command) {
   command.add_option("--capacity", options->capacity, "would it have fitted? e.g. 24GiB")
       .type_name("SIZE");
   command.add_flag("--json", options->json, "one JSON object on stdout");
-  return [options] { return run(*options); };
+  return [options, &command] { return run(*options, command); };
 }
 
 }  // namespace

@@ -99,7 +99,9 @@ Status view(ViewOptions& options) {
 Action bind_view(Command& command) {
   auto options = std::make_shared<ViewOptions>();
   bind_model_options(command, options->subject.model)
-      .description("a plan, a trace, a PyTorch snapshot, a sweep, or a model to plan on the spot");
+      .description(
+          "a plan, a schedule of `plan --dag`, a trace, a PyTorch snapshot, a sweep, or a model to "
+          "plan on the spot");
   command.add_option("MORE", options->more,
                      "more files: the trace of a plan's run, an older plan, a sweep");
   bind_plan_options(command, options->subject.planning);
