@@ -53,7 +53,7 @@ class Programs(unittest.TestCase):
     def test_python_runs_its_own_tests(self):
         python = "/usr/bin/python3"
         if run([python, "-c", "import test.test_list"]).returncode != 0:
-            self.fail("libpython3-testsuite is not installed: tools/install_packages.sh tools/packages_slow.txt")
+            self.fail("libpython3.11-testsuite is not installed: tools/install_packages.sh tools/packages_slow.txt")
         tests = "test_list test_dict test_set test_bytes test_unicode test_json test_re test_struct test_array test_memoryview test_threading test_zlib test_pickle test_gc test_weakref".split()
         done = run([python, "-m", "test", "-j1", *tests], LIBRARY, cwd=self.folder.name)
         text = done.stdout.decode(errors="replace")

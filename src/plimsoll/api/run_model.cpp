@@ -1,6 +1,8 @@
 #include "plimsoll/api/run_model.h"
 
 #include "plimsoll/api/pipeline.h"
+#include "plimsoll/api/plan_weights.h"
+#include "plimsoll/api/run_device.h"
 #include "plimsoll/plan/plan_file.h"
 #include "plimsoll/plan/plan_set_files.h"
 
@@ -9,6 +11,8 @@ namespace {
 
 Status require_this_machine(const plan::Plan& plan, const ModelRequest& request,
                             const kernels::Backend* backend) {
+  const Status runs = require_runnable(plan.environment.device);
+  if (!runs) return forward(runs, request.model + ": planned for another machine");
   const Status same =
       plan::require_environment(plan, runtime::environment_of(backend, request.threads));
   return same ? same : forward(same, request.model);
@@ -16,6 +20,29 @@ Status require_this_machine(const plan::Plan& plan, const ModelRequest& request,
 
 bool is_plan_file(const ModelRequest& request) {
   return request.model.ends_with(".json");
+}
+
+// The model that --weights names, of a plan whose weights came from one.
+std::string named_model(const RunRequest& request) {
+  const std::string& weights = request.files.weights;
+  return weights.ends_with(".onnx") ? weights : "";
+}
+
+// The weights that a plan of a file takes from a model file.
+Status load_weights_of_plan(const RunRequest& request, const plan::Plan& plan, Pipeline& p) {
+  if (!takes_weights_from_file(plan.graph)) {
+    if (named_model(request).empty()) return {};
+    return fail(ErrorCode::kUsage, "--weights {}: {} takes no weights from a model file",
+                request.files.weights, request.model.model);
+  }
+  auto weights = load_plan_weights(plan, request.model.model, named_model(request));
+  if (weights) {
+    p.model.weights = std::move(*weights);
+    return {};
+  }
+  if (!named_model(request).empty()) return forward(weights);
+  return require_weights_in(plan.graph, {request.files.weights, request.files.resume},
+                            weights.error());
 }
 
 // Opens the files, so that a bad one is found before planning.
@@ -28,9 +55,14 @@ Result<Pipeline> pipeline_for(const RunRequest& request) {
   out.measure = !request.planning.budget.empty() || request.planning.tune > 0;
   out.on_demand = request.executor == "on-demand";
   out.files = request.files;
-  if (!request.model.inputs.empty()) out.files.data = request.model.inputs;
+  if (is_plan_file(request.model) && !named_model(request).empty()) out.files.weights.clear();
+  const bool inputs = !request.model.inputs.empty();
+  if (inputs) out.files.data = request.model.inputs;
+  out.files.every_example = inputs && !request.steps_given;
   RunOptions& how = out.running;
-  how.steps = request.model.inputs.empty() ? request.steps : 1;
+  how.steps = !inputs || request.steps_given ? request.steps : 1;
+  how.find_nan = request.find_nan;
+  how.stop = request.stop;
   how.threads = request.model.threads;
   how.seed = request.model.seed;
   how.poison = request.poison;
@@ -58,6 +90,7 @@ Result<RunReport> run_sizes(const RunRequest& request, Pipeline& p) {
     PLIMSOLL_TRY(plans, plan::read_plans(request.model.model, sizes));
     for (const plan::Plan& plan : plans)
       PLIMSOLL_RETURN_IF_ERROR(require_this_machine(plan, request.model, nullptr));
+    PLIMSOLL_RETURN_IF_ERROR(load_weights_of_plan(request, plans.back(), p));
   } else {
     PLIMSOLL_TRY(const PlanOptions planning, plan_options(request.planning));
     PLIMSOLL_TRY(std::vector<PlanSetMember> members,
@@ -65,11 +98,17 @@ Result<RunReport> run_sizes(const RunRequest& request, Pipeline& p) {
     for (PlanSetMember& member : members) plans.push_back(std::move(member.plan));
     // the weights of an .onnx file stay mapped while it runs
     PLIMSOLL_TRY(p.model, load_model(at_size(request.model, sizes, sizes.high)));
-    how.on_start = runtime::load_sources(p.model.weights, how.on_start);
   }
+  if (!is_plan_file(request.model) || p.model.weights.size() > 0)
+    how.on_start = runtime::load_sources(p.model.weights, how.on_start);
   PLIMSOLL_TRY(p.report, runtime::run_plan_set(std::move(plans), how));
   PLIMSOLL_RETURN_IF_ERROR(runtime::write_traces(p.trace, p.files));
   return std::move(p.report);
+}
+
+Status require_data(const RunRequest& request, const ir::Graph& graph) {
+  if (request.random || !request.model.inputs.empty()) return {};
+  return runtime::require_inputs(request.files, graph);
 }
 
 // Up to a plan: of the file, tuned, or as planned.
@@ -79,14 +118,16 @@ Status plan_for(const RunRequest& request, Pipeline& p) {
     p.done = Stage::kPlanned;
     p.on_demand = false;
     PLIMSOLL_RETURN_IF_ERROR(open_backend(p));
-    return require_this_machine(p.planned.plan, request.model, p.backend.get());
+    PLIMSOLL_RETURN_IF_ERROR(require_this_machine(p.planned.plan, request.model, p.backend.get()));
+    PLIMSOLL_RETURN_IF_ERROR(load_weights_of_plan(request, p.planned.plan, p));
+    return require_data(request, p.planned.plan.graph);
   }
+  PLIMSOLL_TRY(p.planning, plan_options(request.planning));
+  p.planning.stop = request.stop;
   PLIMSOLL_RETURN_IF_ERROR(advance(p, Stage::kPrepared));
   if (request.on_prepared) request.on_prepared();
-  if (!request.random && request.model.inputs.empty())
-    PLIMSOLL_RETURN_IF_ERROR(runtime::require_inputs(request.files, p.model.graph));
+  PLIMSOLL_RETURN_IF_ERROR(require_data(request, p.model.graph));
   if (p.on_demand) return {};
-  PLIMSOLL_TRY(p.planning, plan_options(request.planning));
   if (request.planning.tune == 0) return {};
   PLIMSOLL_TRY(profile::Tuned tuned,
                tune_model(p, request.planning.tune, [&](const profile::TuneRound& round) {
@@ -108,12 +149,13 @@ Result<RunReport> run_model(const RunRequest& request) {
   if (request.executor != "planned" && request.executor != "on-demand") {
     return fail(ErrorCode::kUsage, "executor '{}': expects planned or on-demand", request.executor);
   }
-  const std::string& device = request.planning.device;
-  if (schedule::shipped_profile(device) != nullptr && !device.starts_with("cpu"))
-    return fail(ErrorCode::kDevice,
-                "{}: a profile of another machine, which only plans; --device cuda runs on a card "
-                "of this one",
-                device);
+  PLIMSOLL_RETURN_IF_ERROR(require_runnable(request.planning.device));
+  if (!is_plan_file(request.model) && !named_model(request).empty()) {
+    return fail(ErrorCode::kUsage,
+                "--weights {}: an .onnx file names the weights of a plan; those of a model come "
+                "from an .npz",
+                request.files.weights);
+  }
   PLIMSOLL_TRY(Pipeline p, pipeline_for(request));
   if (request.sizes) return run_sizes(request, p);
   PLIMSOLL_RETURN_IF_ERROR(plan_for(request, p));
