@@ -61,7 +61,7 @@ Status make_half_zero(runtime::Executor& executor) {
     const ir::Value& value = graph.values[v];
     if (value.kind != ir::ValueKind::kWeight) continue;
     if (!value.type.layout.is_row_major()) return bad_input("{}: not row-major", value.name);
-    const std::span<std::byte> bytes = executor.source(ValueId(v));
+    PLIMSOLL_TRY(std::vector<std::byte> bytes, executor.read(ValueId(v)));
     const std::span numbers{reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float)};
     Random random(numbers.size());
     if (value.type.shape.rank() > 1) {
@@ -73,6 +73,7 @@ Status make_half_zero(runtime::Executor& executor) {
       for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = i % 2 == 0 ? kBias : -kBias;
       random.shuffle(numbers);
     }
+    PLIMSOLL_RETURN_IF_ERROR(executor.write(ValueId(v), bytes));
   }
   return {};
 }

@@ -91,17 +91,18 @@ Result<ir::Graph> build(const Options& options) {
   return graph;
 }
 
-void fill(runtime::Executor& executor, std::uint64_t step) {
+Status fill(runtime::Executor& executor, std::uint64_t step) {
   for (std::size_t v = 0; v < executor.graph().values.size(); ++v) {
     const ir::Value& value = executor.graph().values[v];
     if (!ir::is_source(value.kind)) continue;
     if (step > 0 && value.kind != ir::ValueKind::kInput) continue;
     if (const auto* data = executor.graph().data(ValueId(v))) {
-      std::copy(data->begin(), data->end(), executor.source(ValueId(v)).begin());
+      PLIMSOLL_RETURN_IF_ERROR(executor.write(ValueId(v), std::as_bytes(std::span(*data))));
     } else {
-      runtime::fill_source(value, 1, step, executor.source(ValueId(v)));
+      PLIMSOLL_RETURN_IF_ERROR(runtime::fill_source(executor, ValueId(v), 1, step));
     }
   }
+  return {};
 }
 
 struct Timed {
@@ -138,7 +139,7 @@ Status bench(const Options& options) {
   std::vector<Timed> steps;
   double loss = 0;
   for (int step = 0; step < options.steps; ++step) {
-    fill(*executor, static_cast<std::uint64_t>(step));
+    PLIMSOLL_RETURN_IF_ERROR(fill(*executor, static_cast<std::uint64_t>(step)));
     trace.events.clear();
     const std::int64_t begin = runtime::now_ns();
     PLIMSOLL_RETURN_IF_ERROR(executor->step());
@@ -153,7 +154,8 @@ Status bench(const Options& options) {
       ++calls;
     }
     steps.push_back(std::move(timed));
-    loss = *reinterpret_cast<const float*>(executor->result(graph.outputs[0]).data());
+    PLIMSOLL_TRY(const std::vector<std::byte> bytes, executor->result(graph.outputs[0]));
+    loss = *reinterpret_cast<const float*>(bytes.data());
   }
   steps.erase(steps.begin());
   std::sort(steps.begin(), steps.end(),

@@ -192,6 +192,17 @@ class Errors(unittest.TestCase):
         self.assertEqual(run("check", *MLP, "--max-peak", "1KiB").returncode, 4)
         self.assertEqual(run("plan", *MLP, "--budget", "1KiB").returncode, 4)
 
+    def test_a_device_that_is_not_there_is_code_6_and_one_line(self):
+        for verb in ("run", "plan", "check"):
+            answer = run(verb, *MLP, "--device", "cuda", env={"PLIMSOLL_CUDA_LIBRARY": "/nowhere/libplimsoll_cuda.so"})
+            self.assertEqual(answer.returncode, 6, answer.stderr)
+            self.assertIn("CUDA: PLIMSOLL_CUDA_LIBRARY names '/nowhere/libplimsoll_cuda.so'", answer.stderr)
+            self.assertEqual(len(answer.stderr.strip().splitlines()), 1, answer.stderr)
+        self.assertEqual(run("profile", "--device", "cuda", env={"PLIMSOLL_CUDA_LIBRARY": "/nowhere"}).returncode, 6)
+        self.assertEqual(run("run", *MLP, "--device", "h200").returncode, 6)
+        self.assertEqual(run("run", *MLP, "--device", "cuda:x").returncode, 2)
+        self.assertEqual(run("run", *MLP, "--tf32").returncode, 2)
+
     def test_a_file_is_written_whole_or_not_at_all(self):
         self.assertEqual(run("view", "mlp", "-o", "no/such/folder/report.html").returncode, 3)
 

@@ -188,8 +188,7 @@ class PlansKnowTheirWeights(Running):
 
 class Devices(Running):
     def test_a_device_that_cannot_run_is_exit_code_6(self):
-        for device in ("h200", "cuda", "cuda:3"):
-            self.refused(6, [f"device '{device}'", "--device cpu"], "run", "mlp", "--steps", 1, "--device", device)
+        self.refused(6, ["device 'h200'", "--device cpu"], "run", "mlp", "--steps", 1, "--device", "h200")
         self.refused(2, ["device 'tpu'"], "run", "mlp", "--device", "tpu")
         self.done("run", "mlp", "--steps", 1, "--device", "cpu")
 

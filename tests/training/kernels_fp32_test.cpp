@@ -61,11 +61,17 @@ class KernelsInFp32 : public ::testing::TestWithParam<const char*> {
     forward_ = *std::move(simplified);
   }
 
+  virtual Result<std::shared_ptr<kernels::Backend>> backend() const {
+    return kernels::make_cpu_backend(resolve_threads(0));
+  }
+
   Result<std::unique_ptr<runtime::Executor>> executor_for(
       const autodiff::TrainingOptions& options) const {
-    PLIMSOLL_TRY(const ir::Graph step, autodiff::make_training_graph(forward_, options));
-    PLIMSOLL_TRY(const ir::Graph graph, api::assign_layouts(step, resolve_threads(0)));
-    PLIMSOLL_TRY(std::unique_ptr<runtime::Executor> executor, runtime::make_on_demand(graph, {}));
+    PLIMSOLL_TRY(ir::Graph graph, autodiff::make_training_graph(forward_, options));
+    runtime::ExecutorOptions how;
+    PLIMSOLL_TRY(how.backend, backend());
+    PLIMSOLL_TRY(graph, api::assign_layouts(graph, *how.backend));
+    PLIMSOLL_TRY(std::unique_ptr<runtime::Executor> executor, runtime::make_on_demand(graph, how));
     fill(*executor, false);
     return executor;
   }
@@ -77,10 +83,13 @@ class KernelsInFp32 : public ::testing::TestWithParam<const char*> {
       if (!ir::is_source(value.kind)) continue;
       if (inputs_only && value.kind != ir::ValueKind::kInput) continue;
       const auto* constant = executor.graph().data(ValueId(v));
-      runtime::copy_from_row_major(
-          value.type,
-          constant != nullptr ? *constant : reference::content_of(value, reference_).to_bytes(),
-          executor.source(ValueId(v)));
+      EXPECT_TRUE(executor.write(ValueId(v), [&](std::span<std::byte> memory) -> Status {
+        runtime::copy_from_row_major(
+            value.type,
+            constant != nullptr ? *constant : reference::content_of(value, reference_).to_bytes(),
+            memory);
+        return {};
+      }));
     }
   }
 
@@ -102,10 +111,61 @@ class KernelsInFp32 : public ::testing::TestWithParam<const char*> {
 
   static std::vector<float> numbers(runtime::Executor& executor, ValueId output) {
     const ir::TensorType& type = executor.graph().value(output).type;
-    const std::vector<std::byte> bytes = runtime::copy_to_row_major(type, executor.result(output));
+    const std::vector<std::byte> bytes =
+        runtime::copy_to_row_major(type, executor.result(output).value());
     std::vector<float> out(bytes.size() / sizeof(float));
     std::memcpy(out.data(), bytes.data(), bytes.size());
     return out;
+  }
+
+  void expect_gradients() const {
+    autodiff::TrainingOptions options;
+    options.optimizer = autodiff::Optimizer::kSgd;
+    options.gradients_as_outputs = true;
+    const auto executor = executor_for(options);
+    ASSERT_TRUE(executor) << executor.error().message;
+    ASSERT_TRUE((*executor)->step());
+    const ir::Graph& graph = (*executor)->graph();
+    const double loss = reference_["loss"];
+    EXPECT_NEAR(numbers(**executor, graph.outputs[0])[0], loss, kLoss * std::abs(loss));
+
+    const std::vector<ValueId> weights = autodiff::trained_weights(forward_, options);
+    ASSERT_EQ(weights.size(), reference_["gradients"].size());
+    std::map<std::string, ValueId> gradients;
+    for (std::size_t i = 0; i < weights.size(); ++i)
+      gradients[forward_.value(weights[i]).name] = graph.outputs[i + 1];
+    for (const Json& expected : reference_["gradients"]) {
+      const std::string name = expected["name"];
+      ASSERT_TRUE(gradients.contains(name)) << name;
+      const std::vector<float> gradient = numbers(**executor, gradients[name]);
+      const std::vector<double> vector =
+          reference::uniform(name + "#0", static_cast<std::int64_t>(gradient.size()));
+      double squares = 0;
+      double dot = 0;
+      for (std::size_t i = 0; i < gradient.size(); ++i) {
+        squares += static_cast<double>(gradient[i]) * gradient[i];
+        dot += gradient[i] * vector[i];
+      }
+      const double norm = expected["norm"];
+      EXPECT_NEAR(std::sqrt(squares), norm, tolerance_.gradient * norm + kNoise) << name << " norm";
+      EXPECT_NEAR(dot, expected["dots"][0].get<double>(), tolerance_.gradient * norm + kNoise)
+          << name << " product";
+    }
+  }
+
+  void expect_sgd() const {
+    autodiff::TrainingOptions options;
+    options.optimizer = autodiff::Optimizer::kSgd;
+    options.learning_rate = reference_["sgd"]["lr"];
+    expect_losses(options, reference_["sgd"]["losses"], tolerance_.sgd);
+  }
+
+  void expect_adamw() const {
+    autodiff::TrainingOptions options;
+    options.optimizer = autodiff::Optimizer::kAdamW;
+    options.learning_rate = reference_["adamw"]["lr"];
+    options.weight_decay = reference_["adamw"]["weight_decay"];
+    expect_losses(options, reference_["adamw"]["losses"], tolerance_.adamw);
   }
 
   const Tolerance tolerance_ = tolerance_of(GetParam());
@@ -114,59 +174,38 @@ class KernelsInFp32 : public ::testing::TestWithParam<const char*> {
 };
 
 TEST_P(KernelsInFp32, LossAndEveryGradientAgreeWithPyTorch) {
-  autodiff::TrainingOptions options;
-  options.optimizer = autodiff::Optimizer::kSgd;
-  options.gradients_as_outputs = true;
-  const auto executor = executor_for(options);
-  ASSERT_TRUE(executor) << executor.error().message;
-  ASSERT_TRUE((*executor)->step());
-  const ir::Graph& graph = (*executor)->graph();
-  const double loss = reference_["loss"];
-  EXPECT_NEAR(numbers(**executor, graph.outputs[0])[0], loss, kLoss * std::abs(loss));
-
-  const std::vector<ValueId> weights = autodiff::trained_weights(forward_, options);
-  ASSERT_EQ(weights.size(), reference_["gradients"].size());
-  std::map<std::string, ValueId> gradients;
-  for (std::size_t i = 0; i < weights.size(); ++i)
-    gradients[forward_.value(weights[i]).name] = graph.outputs[i + 1];
-  for (const Json& expected : reference_["gradients"]) {
-    const std::string name = expected["name"];
-    ASSERT_TRUE(gradients.contains(name)) << name;
-    const std::vector<float> gradient = numbers(**executor, gradients[name]);
-    const std::vector<double> vector =
-        reference::uniform(name + "#0", static_cast<std::int64_t>(gradient.size()));
-    double squares = 0;
-    double dot = 0;
-    for (std::size_t i = 0; i < gradient.size(); ++i) {
-      squares += static_cast<double>(gradient[i]) * gradient[i];
-      dot += gradient[i] * vector[i];
-    }
-    const double norm = expected["norm"];
-    EXPECT_NEAR(std::sqrt(squares), norm, tolerance_.gradient * norm + kNoise) << name << " norm";
-    EXPECT_NEAR(dot, expected["dots"][0].get<double>(), tolerance_.gradient * norm + kNoise)
-        << name << " product";
-  }
+  expect_gradients();
 }
-
 TEST_P(KernelsInFp32, FiveStepsOfSgdAgreeWithPyTorch) {
-  autodiff::TrainingOptions options;
-  options.optimizer = autodiff::Optimizer::kSgd;
-  options.learning_rate = reference_["sgd"]["lr"];
-  expect_losses(options, reference_["sgd"]["losses"], tolerance_.sgd);
+  expect_sgd();
 }
-
 TEST_P(KernelsInFp32, FiveStepsOfAdamWAgreeWithPyTorch) {
-  autodiff::TrainingOptions options;
-  options.optimizer = autodiff::Optimizer::kAdamW;
-  options.learning_rate = reference_["adamw"]["lr"];
-  options.weight_decay = reference_["adamw"]["weight_decay"];
-  expect_losses(options, reference_["adamw"]["losses"], tolerance_.adamw);
+  expect_adamw();
 }
 
-INSTANTIATE_TEST_SUITE_P(PyTorch, KernelsInFp32,
-                         ::testing::Values("mlp", "alexnet", "resnet18", "resnet50", "lstm", "gpt2",
-                                           "bert", "whisper"),
-                         [](const auto& model) { return std::string(model.param); });
+// The same on the first card of this machine.
+class CudaKernelsInFp32 : public KernelsInFp32 {
+ protected:
+  Result<std::shared_ptr<kernels::Backend>> backend() const override {
+    return kernels::open_cuda_backend({});
+  }
+};
+
+TEST_P(CudaKernelsInFp32, LossAndEveryGradientAgreeWithPyTorch) {
+  expect_gradients();
+}
+TEST_P(CudaKernelsInFp32, FiveStepsOfSgdAgreeWithPyTorch) {
+  expect_sgd();
+}
+TEST_P(CudaKernelsInFp32, FiveStepsOfAdamWAgreeWithPyTorch) {
+  expect_adamw();
+}
+
+const auto kNetworks =
+    ::testing::Values("mlp", "alexnet", "resnet18", "resnet50", "lstm", "gpt2", "bert", "whisper");
+const auto kNamed = [](const auto& model) { return std::string(model.param); };
+INSTANTIATE_TEST_SUITE_P(PyTorch, KernelsInFp32, kNetworks, kNamed);
+INSTANTIATE_TEST_SUITE_P(PyTorch, CudaKernelsInFp32, kNetworks, kNamed);
 
 }  // namespace
 }  // namespace plimsoll

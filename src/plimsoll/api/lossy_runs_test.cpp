@@ -47,7 +47,7 @@ Status feed_first_batch(runtime::Executor& executor, int) {
   for (std::size_t v = 0; v < graph.values.size(); ++v) {
     const ir::Value& value = graph.values[v];
     if (value.kind == ir::ValueKind::kInput)
-      runtime::fill_source(value, 1, 0, executor.source(ValueId(v)));
+      PLIMSOLL_RETURN_IF_ERROR(runtime::fill_source(executor, ValueId(v), 1, 0));
   }
   return {};
 }

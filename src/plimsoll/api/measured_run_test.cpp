@@ -172,10 +172,13 @@ TEST_F(MeasuredRun, EncodedActivationsThatOverflowWaitInMemoryTakenAtBinding) {
       if (graph.values[v].kind != ir::ValueKind::kWeight ||
           graph.values[v].type.dtype != ir::DType::kF32)
         continue;
-      const std::span<std::byte> memory = executor.source(ValueId(v));
-      const float small = 1e-4F;
-      for (std::size_t at = 0; at + sizeof small <= memory.size(); at += sizeof small)
-        std::memcpy(memory.data() + at, &small, sizeof small);
+      PLIMSOLL_RETURN_IF_ERROR(
+          executor.write(ValueId(v), [](std::span<std::byte> memory) -> Status {
+            const float small = 1e-4F;
+            for (std::size_t at = 0; at + sizeof small <= memory.size(); at += sizeof small)
+              std::memcpy(memory.data() + at, &small, sizeof small);
+            return {};
+          }));
     }
     return {};
   };
@@ -183,9 +186,12 @@ TEST_F(MeasuredRun, EncodedActivationsThatOverflowWaitInMemoryTakenAtBinding) {
     const ir::Graph& graph = executor.graph();
     for (std::size_t v = 0; v < graph.values.size(); ++v) {
       if (graph.values[v].kind != ir::ValueKind::kInput) continue;
-      const std::span<std::byte> memory = executor.source(ValueId(v));
-      std::memset(memory.data(), graph.values[v].type.dtype == ir::DType::kF32 ? 0x3f : 0,
-                  memory.size());
+      const int value = graph.values[v].type.dtype == ir::DType::kF32 ? 0x3f : 0;
+      PLIMSOLL_RETURN_IF_ERROR(
+          executor.write(ValueId(v), [=](std::span<std::byte> memory) -> Status {
+            std::memset(memory.data(), value, memory.size());
+            return {};
+          }));
     }
     return {};
   };

@@ -27,7 +27,8 @@ struct ModelRequest {
   std::string inputs;  // an .npz with the arrays to run on; their shapes bind dimensions too
   std::string loss;    // cross-entropy, mse or an output's name; empty: the model's own
   std::string dtype = "fp32";
-  std::string amp;  // "bf16": computed in, weights stay in dtype; empty: no mixed precision
+  std::string amp;    // "bf16": computed in, weights stay in dtype; empty: no mixed precision
+  bool tf32 = false;  // products of fp32 on a card round their operands to TF32
   std::uint64_t seed = 1;
   int threads = 0;  // 0: all cores
 

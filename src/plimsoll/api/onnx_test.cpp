@@ -70,22 +70,25 @@ Result<std::vector<ops::Array>> run_kernels(const model::ImportedModel& imported
     } else if (const auto* entry = imported.weights.find(value.name)) {
       bytes.assign(entry->bytes.begin(), entry->bytes.end());
     } else if (value.init.kind == ir::Init::Kind::kConstant) {
-      runtime::fill_source(value, 1, 0, executor->source(ValueId(v)));
+      PLIMSOLL_RETURN_IF_ERROR(runtime::fill_source(*executor, ValueId(v), 1, 0));
       continue;
     } else {
       for (const NamedArray& input : inputs) {
         if (input.name == value.name) bytes = input.array.to_bytes();
       }
     }
-    runtime::copy_from_row_major(value.type, bytes, executor->source(ValueId(v)));
+    PLIMSOLL_RETURN_IF_ERROR(executor->write(ValueId(v), [&](std::span<std::byte> to) -> Status {
+      runtime::copy_from_row_major(value.type, bytes, to);
+      return {};
+    }));
   }
   PLIMSOLL_RETURN_IF_ERROR(executor->step());
   std::vector<ops::Array> out;
   for (const ValueId output : imported.graph.outputs) {
     const ir::TensorType type = imported.graph.value(output).type;
-    PLIMSOLL_TRY(
-        ops::Array array,
-        ops::Array::from_bytes(type, runtime::copy_to_row_major(type, executor->result(output))));
+    PLIMSOLL_TRY(const std::vector<std::byte> bytes, executor->result(output));
+    PLIMSOLL_TRY(ops::Array array,
+                 ops::Array::from_bytes(type, runtime::copy_to_row_major(type, bytes)));
     out.push_back(std::move(array));
   }
   return out;

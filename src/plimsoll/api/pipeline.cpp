@@ -2,11 +2,10 @@
 
 #include "plimsoll/api/run_device.h"
 #include "plimsoll/base/threads.h"
-#include "plimsoll/kernels/cpu/convolution_layout.h"
-#include "plimsoll/kernels/cpu/cpu_kernels.h"
 #include "plimsoll/plan/fit/no_recompute_plan.h"
 #include "plimsoll/plan/fit/within_budget.h"
 #include "plimsoll/profile/find_profile.h"
+#include "plimsoll/profile/measure_on_device.h"
 #include "plimsoll/profile/measure_operators.h"
 #include "plimsoll/profile/operator_costs.h"
 #include "plimsoll/profile/profile_machine.h"
@@ -19,11 +18,43 @@
 namespace plimsoll::api {
 namespace {
 
+bool on_card(const Pipeline& p) {
+  return p.backend && !p.backend->device().computes_on_host();
+}
+
+// What operators take on a card: timed now, or where times do not matter, an H200's.
+Result<schedule::DeviceProfile> profile_of_card(const Pipeline& p) {
+  if (!p.measure) {
+    PLIMSOLL_TRY(schedule::DeviceProfile out, profile::find_profile("h200"));
+    out.codecs = {0, 0, 0};
+    return out;
+  }
+  PLIMSOLL_TRY(schedule::DeviceProfile out, profile::profile_device(*p.backend, {}));
+  profile::MeasureOptions how;
+  how.on_progress = p.on_measuring;
+  how.backend = p.backend.get();
+  PLIMSOLL_RETURN_IF_ERROR(profile::measure_operators(p.model.graph, how, out));
+  return out;
+}
+
 // The graph in which gradients read masks of one bit, where activations may be encoded.
 Result<std::optional<ir::Graph>> masked(const ir::Graph& graph, const PlanOptions& how) {
   if (!plan::encodes(how)) return std::optional<ir::Graph>();
   PLIMSOLL_TRY(ir::Graph out, rewrite::keep_masks(graph));
   return std::optional(std::move(out));
+}
+
+// What a card cannot do yet is said before anything is planned for it.
+Status check_techniques(const Pipeline& p, const PlanOptions& how) {
+  if (!on_card(p)) return {};
+  if (plan::encodes(how))
+    return fail(ErrorCode::kUsage,
+                "{}: activations are not encoded there yet; give --techniques recompute,swap",
+                p.backend->device().name());
+  if (how.swaps_to_file)
+    return fail(ErrorCode::kUsage, "--swap-file: values leave {} for host memory only",
+                p.backend->device().name());
+  return {};
 }
 
 Result<bool> is_hopeless(const Pipeline& p) {
@@ -35,8 +66,9 @@ Result<bool> is_hopeless(const Pipeline& p) {
   return plan::is_hopeless(work, how);
 }
 
-// What operators take on the device: known for a name, timed now for `measured`.
+// What operators take on the device: known for a name, timed now for `measured` and for a card.
 Result<schedule::DeviceProfile> profile_of(Pipeline& p, int threads) {
+  if (on_card(p)) return profile_of_card(p);
   if (p.device != kMeasured) return profile::find_profile(p.device);
   // A budget that is too small is too small whatever operators take; the planner says why.
   PLIMSOLL_TRY(p.profile, profile::find_profile("cpu"));
@@ -45,15 +77,15 @@ Result<schedule::DeviceProfile> profile_of(Pipeline& p, int threads) {
   PLIMSOLL_TRY(schedule::DeviceProfile out,
                profile::profile_machine({.threads = threads, .on_progress = {}}));
   PLIMSOLL_RETURN_IF_ERROR(
-      profile::measure_operators(p.model.graph, {threads, p.on_measuring}, out));
+      profile::measure_operators(p.model.graph, {threads, p.on_measuring, nullptr}, out));
   return out;
 }
 
 // What a plan says of the machine and of where its times come from.
 void sign(const Pipeline& p, PlannedGraph& planned) {
   if (p.own_costs) return;
-  planned.plan.environment = runtime::this_machine(p.request.threads);
-  planned.plan.environment.device = planned_device(p.device);
+  planned.plan.environment = runtime::environment_of(p.backend.get(), p.request.threads);
+  if (!on_card(p)) planned.plan.environment.device = planned_device(p.device);
   for (const profile::OperatorCost& cost : profile::operator_costs(p.model.graph, p.profile)) {
     planned.summary.measured_operators += cost.measured;
     planned.summary.estimated_operators += cost.nodes - cost.measured;
@@ -69,6 +101,7 @@ void sign(const Pipeline& p, PlannedGraph& planned) {
 // A model brings its own weights; those of a plan file were loaded for it (plan_weights.h).
 RunOptions with_weights(Pipeline& p) {
   RunOptions how = p.running;
+  how.backend = p.backend;
   if (!p.model.graph.values.empty() || p.model.weights.size() > 0)
     how.on_start = runtime::load_sources(p.model.weights, how.on_start);
   if (!p.files.trace.empty() || !p.files.chrome_trace.empty()) how.trace = &p.trace;
@@ -76,6 +109,21 @@ RunOptions with_weights(Pipeline& p) {
 }
 
 }  // namespace
+
+Status open_backend(Pipeline& p) {
+  if (p.backend) return {};
+  PLIMSOLL_TRY(const std::optional<int> card, kernels::parse_cuda(p.device));
+  if (card) {
+    PLIMSOLL_TRY(p.backend, kernels::open_cuda_backend({*card, p.request.tf32}));
+    return {};
+  }
+  if (p.request.tf32)
+    return fail(ErrorCode::kUsage, "--tf32: a card's arithmetic; give --device cuda with it");
+  // a wrong name is said before the model is loaded
+  if (p.device != kMeasured) PLIMSOLL_RETURN_IF_ERROR(profile::find_profile(p.device));
+  p.backend = kernels::make_cpu_backend(resolve_threads(p.request.threads));
+  return {};
+}
 
 Status advance(Pipeline& p, Stage last) {
   ir::Graph& graph = p.model.graph;
@@ -86,8 +134,7 @@ Status advance(Pipeline& p, Stage last) {
     return true;
   };
   if (due(Stage::kLoaded)) {
-    // a wrong name is said before the model is loaded
-    if (p.device != kMeasured) PLIMSOLL_RETURN_IF_ERROR(profile::find_profile(p.device));
+    PLIMSOLL_RETURN_IF_ERROR(open_backend(p));
     PLIMSOLL_TRY(p.model, load_forward(p.request));
   }
   if (due(Stage::kSimplified)) {
@@ -100,12 +147,14 @@ Status advance(Pipeline& p, Stage last) {
     PLIMSOLL_TRY(graph, rewrite::fuse_scatter_add(graph));
   }
   if (due(Stage::kPrepared)) {
-    PLIMSOLL_TRY(graph, assign_layouts(graph, threads));
-    PLIMSOLL_TRY(p.kernels, kernels::cpu_kernel_facts(graph, {threads}));
+    PLIMSOLL_RETURN_IF_ERROR(open_backend(p));
+    PLIMSOLL_TRY(graph, assign_layouts(graph, *p.backend));
+    PLIMSOLL_TRY(p.kernels, kernels::kernel_facts(*p.backend, graph));
     PLIMSOLL_TRY(p.profile, profile_of(p, threads));
   }
   if (due(Stage::kPlanned) && !p.on_demand) {
     const PlanOptions how = with_costs(p, p.planning);
+    PLIMSOLL_RETURN_IF_ERROR(check_techniques(p, how));
     PLIMSOLL_TRY(std::optional<ir::Graph> fitted, masked(graph, how));
     PLIMSOLL_TRY(const plan::Workloads work, plan::make_workloads(graph, std::move(fitted), how));
     PLIMSOLL_TRY(p.planned, plan::no_recompute_plan(work, how));
@@ -156,6 +205,7 @@ Result<PlannedGraph> plan_graph(const ir::Graph& graph, const PlanOptions& optio
 
 Result<std::vector<PlannedGraph>> sweep_model(Pipeline& prepared, const PlanOptions& options) {
   const PlanOptions how = with_costs(prepared, options);
+  PLIMSOLL_RETURN_IF_ERROR(check_techniques(prepared, how));
   PLIMSOLL_TRY(std::optional<ir::Graph> fitted, masked(prepared.model.graph, how));
   PLIMSOLL_TRY(const plan::Workloads work,
                plan::make_workloads(prepared.model.graph, std::move(fitted), how));
@@ -196,19 +246,25 @@ Result<profile::Tuned> tune_model(Pipeline& prepared, int rounds,
   return tuned;
 }
 
-Result<ir::Graph> assign_layouts(const ir::Graph& graph, int threads) {
+Result<ir::Graph> assign_layouts(const ir::Graph& graph, const kernels::Backend& backend) {
   rewrite::LayoutOptions layouts;
-  layouts.weights_layout = [=](const ir::Graph& of, const ir::Node& node) {
-    return kernels::convolution_weights_layout(of, node, {threads});
+  layouts.weights_layout = [&](const ir::Graph& of, const ir::Node& node) {
+    return backend.weights_layout(of, node);
   };
+  layouts.least_channels = backend.least_channels_last();
   PLIMSOLL_TRY(ir::Graph out, rewrite::choose_layouts(graph, layouts));
   return rewrite::hoist_reorders(std::move(out));
+}
+
+Result<ir::Graph> assign_layouts(const ir::Graph& graph, int threads) {
+  return assign_layouts(graph, *kernels::make_cpu_backend(threads));
 }
 
 PlanOptions with_costs(const Pipeline& prepared, PlanOptions options) {
   if (prepared.own_costs) return options;
   options.seed = prepared.request.seed;
   options.kernels = prepared.kernels;
+  if (prepared.backend) options.alignment = prepared.backend->device().alignment();
   options.copies = options.swaps_to_file ? prepared.profile.disk : prepared.profile.copies;
   options.codecs = prepared.profile.codecs;
   options.seconds = [&](const ir::Graph& graph, const ir::Node& node) {

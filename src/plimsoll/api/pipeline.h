@@ -21,6 +21,7 @@
 
 #include "plimsoll/api/load_model.h"
 #include "plimsoll/api/plan_request.h"
+#include "plimsoll/kernels/backend/backend.h"
 #include "plimsoll/ops/kernel_facts.h"
 #include "plimsoll/plan/fit/plan_options.h"
 #include "plimsoll/profile/tune.h"
@@ -42,8 +43,12 @@ struct Pipeline {
   // What is asked for.
   ModelRequest request;
   // `measured` (this machine, timed now, operator by operator), cpu (the shipped profile of such a
-  // machine), another shipped profile's name, or a profile file.
+  // machine), cuda or cuda:N (a card of this machine, timed now), another shipped profile's name,
+  // or a profile file.
   std::string device = "cpu";
+  // Where kernels come from and steps run; absent: opened when it is needed, as `device` says.
+  std::shared_ptr<kernels::Backend> backend;
+  bool measure = true;     // a card's operators; else the times of a shipped profile stand in
   PlanOptions planning;    // kernels and costs are filled in from what was prepared
   bool own_costs = false;  // unless they are the caller's
   bool on_demand = false;  // run without a plan, one allocation at a time
@@ -64,6 +69,9 @@ struct Pipeline {
 // Goes on to `last`.
 Status advance(Pipeline& pipeline, Stage last);
 
+// Opens the backend that the device names, unless there is one.
+Status open_backend(Pipeline& pipeline);
+
 // Shorter ways to say it. The graph of a training step, or the forward graph:
 Result<LoadedModel> load_model(const ModelRequest& request);
 // A graph ready to be planned on a device: its kernels have said what they need.
@@ -82,7 +90,9 @@ Result<profile::Tuned> tune_model(
     Pipeline& prepared, int rounds,
     const std::function<void(const profile::TuneRound&)>& on_round = {});
 
-// The graph with physical layouts chosen for the CPU's kernels, conversions as visible nodes.
+// The graph with physical layouts chosen for the backend's kernels, conversions as visible nodes;
+// or for those of the CPU with so many threads.
+Result<ir::Graph> assign_layouts(const ir::Graph& graph, const kernels::Backend& backend);
 Result<ir::Graph> assign_layouts(const ir::Graph& graph, int threads);
 
 // The options with what the profile and the kernels say; the pipeline must outlive them.

@@ -40,6 +40,9 @@ Result<std::vector<PlanSetMember>> plan_set_for(const ModelRequest& request,
                                                 const std::string& device,
                                                 const PlanOptions& options,
                                                 const SizeRange& sizes) {
+  PLIMSOLL_TRY(const std::optional<int> card, kernels::parse_cuda(device));
+  if (card)
+    return fail(ErrorCode::kUsage, "--sizes: plan sets are for the CPU, not for {}", device);
   const auto symbolic = symbolic_model(at_size(request, sizes, sizes.high), {sizes.option});
   std::vector<plan::SizedWorkload> members;
   for (std::int64_t size = sizes.low; size <= sizes.high; ++size) {
@@ -49,7 +52,7 @@ Result<std::vector<PlanSetMember>> plan_set_for(const ModelRequest& request,
   }
   PLIMSOLL_TRY(std::vector<PlanSetMember> out, plan::make_plan_set(std::move(members), options));
   for (PlanSetMember& member : out) {
-    member.plan.environment = runtime::this_machine(request.threads);
+    member.plan.environment = runtime::environment_of(nullptr, request.threads);
     member.plan.environment.device = planned_device(device);
   }
   return out;

@@ -97,7 +97,7 @@ LeftBehind step_by_step(const std::vector<plan::Plan>& plans, int steps) {
     how.on_start = [&](runtime::Executor& executor) -> Status {
       for (std::size_t v = 0, s = 0; v < executor.graph().values.size() && !states.empty(); ++v) {
         if (!ir::is_persistent(executor.graph().values[v].kind)) continue;
-        std::copy(states[s].begin(), states[s].end(), executor.source(ValueId(v)).begin());
+        PLIMSOLL_RETURN_IF_ERROR(executor.write(ValueId(v), states[s]));
         ++s;
       }
       return {};

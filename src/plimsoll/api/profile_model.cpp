@@ -3,6 +3,7 @@
 #include "plimsoll/api/pipeline.h"
 #include "plimsoll/base/file.h"
 #include "plimsoll/base/threads.h"
+#include "plimsoll/profile/measure_on_device.h"
 #include "plimsoll/profile/measure_operators.h"
 #include "plimsoll/profile/profile_machine.h"
 
@@ -14,12 +15,27 @@ Result<ProfileReport> profile_model(const ProfileRequest& request) {
   if (!request.folder.empty()) how.folder = request.folder;
   how.on_progress = request.on_progress;
   ProfileReport out;
-  PLIMSOLL_TRY(out.profile, profile::profile_machine(how));
+  Pipeline p;
+  p.request = request.model;
+  p.device = request.device;
+  p.measure = false;
+  if (request.device != "cpu") {
+    PLIMSOLL_TRY(const std::optional<int> card, kernels::parse_cuda(request.device));
+    if (!card)
+      return fail(ErrorCode::kUsage, "device '{}': cpu or cuda can be measured", request.device);
+  }
+  PLIMSOLL_RETURN_IF_ERROR(open_backend(p));
+  if (p.backend->device().computes_on_host()) {
+    PLIMSOLL_TRY(out.profile, profile::profile_machine(how));
+  } else {
+    PLIMSOLL_TRY(out.profile, profile::profile_device(*p.backend, request.on_progress));
+  }
   if (!request.model.model.empty()) {
-    PLIMSOLL_TRY(const Pipeline prepared, prepare_model(request.model, "cpu"));
-    const ir::Graph& graph = prepared.model.graph;
+    PLIMSOLL_RETURN_IF_ERROR(advance(p, Stage::kPrepared));
+    const ir::Graph& graph = p.model.graph;
     PLIMSOLL_RETURN_IF_ERROR(profile::measure_operators(
-        graph, {resolve_threads(request.model.threads), request.on_measuring}, out.profile));
+        graph, {resolve_threads(request.model.threads), request.on_measuring, p.backend.get()},
+        out.profile));
     out.operators = profile::operator_costs(graph, out.profile);
   }
   out.json = schedule::to_json(out.profile);

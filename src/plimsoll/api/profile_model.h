@@ -14,9 +14,10 @@ namespace plimsoll::api {
 using profile::OperatorCost;
 
 struct ProfileRequest {
-  ModelRequest model;  // without a name: the machine alone
-  std::string folder;  // on the disk to measure; empty: where temporary files go
-  std::string output;  // a file for --device; empty: none
+  ModelRequest model;          // without a name: the machine alone
+  std::string folder;          // on the disk to measure; empty: where temporary files go
+  std::string output;          // a file for --device; empty: none
+  std::string device = "cpu";  // or cuda, cuda:N
   std::function<void(std::string_view what)> on_progress;
   std::function<void(std::size_t done, std::size_t all)> on_measuring;
 };

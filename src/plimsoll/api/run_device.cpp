@@ -1,6 +1,7 @@
 #include "plimsoll/api/run_device.h"
 
 #include "plimsoll/api/plan_request.h"
+#include "plimsoll/kernels/backend/backend.h"
 #include "plimsoll/profile/find_profile.h"
 
 namespace plimsoll::api {
@@ -14,10 +15,6 @@ bool is_cpu(std::string_view name) {
          name.find_first_not_of("0123456789", kCpu.size()) == std::string_view::npos;
 }
 
-bool is_cuda(std::string_view device) {
-  return device == "cuda" || device.starts_with("cuda:");
-}
-
 }  // namespace
 
 std::string planned_device(const std::string& device) {
@@ -27,17 +24,15 @@ std::string planned_device(const std::string& device) {
 
 Status require_runnable(const std::string& device) {
   if (device == kCpu || device == kMeasured) return {};
-  if (is_cuda(device)) {
-    return fail(ErrorCode::kDevice,
-                "device '{}': this program cannot run on a GPU; --device cpu runs here", device);
-  }
+  PLIMSOLL_TRY(const std::optional<int> card, kernels::parse_cuda(device));
+  if (card) return {};  // whether there is one, opening it says
   PLIMSOLL_TRY(const schedule::DeviceProfile profile, profile::find_profile(device));
   const bool file = schedule::shipped_profile(device) == nullptr;
   if (is_cpu(profile.name) || (file && schedule::shipped_profile(profile.name) == nullptr))
     return {};
   return fail(ErrorCode::kDevice,
               "device '{}': a profile to plan with, not a device that can run; --device cpu runs "
-              "here",
+              "here, and --device cuda on a card",
               device);
 }
 

@@ -11,7 +11,7 @@
 namespace plimsoll::api {
 
 // kDevice (exit code 6) unless steps can run on it here. `cpu`, `measured` (this machine, timed
-// first) and profiles of a CPU run on the CPU.
+// first) and profiles of a CPU run on the CPU, cuda[:N] on a card, if there is one.
 Status require_runnable(const std::string& device);
 
 // What the plan of a model says it was made for: "cpu", or the profile of another machine.

@@ -9,10 +9,12 @@
 namespace plimsoll::api {
 namespace {
 
-Status require_this_machine(const plan::Plan& plan, const ModelRequest& request) {
+Status require_this_machine(const plan::Plan& plan, const ModelRequest& request,
+                            const kernels::Backend* backend) {
   const Status runs = require_runnable(plan.environment.device);
   if (!runs) return forward(runs, request.model + ": planned for another machine");
-  const Status same = plan::require_environment(plan, runtime::this_machine(request.threads));
+  const Status same =
+      plan::require_environment(plan, runtime::environment_of(backend, request.threads));
   return same ? same : forward(same, request.model);
 }
 
@@ -49,6 +51,8 @@ Result<Pipeline> pipeline_for(const RunRequest& request) {
   out.request = request.model;
   out.device = request.planning.device;
   out.on_measuring = request.on_measuring;
+  out.backend = request.backend;
+  out.measure = !request.planning.budget.empty() || request.planning.tune > 0;
   out.on_demand = request.executor == "on-demand";
   out.files = request.files;
   if (is_plan_file(request.model) && !named_model(request).empty()) out.files.weights.clear();
@@ -79,10 +83,13 @@ Result<RunReport> run_sizes(const RunRequest& request, Pipeline& p) {
   std::vector<plan::Plan> plans;
   RunOptions how = p.running;
   if (!p.files.trace.empty() || !p.files.chrome_trace.empty()) how.trace = &p.trace;
+  PLIMSOLL_TRY(const std::optional<int> card, kernels::parse_cuda(p.device));
+  if (card)
+    return fail(ErrorCode::kUsage, "--sizes: plan sets run on the CPU, not on {}", p.device);
   if (is_plan_file(request.model)) {
     PLIMSOLL_TRY(plans, plan::read_plans(request.model.model, sizes));
     for (const plan::Plan& plan : plans)
-      PLIMSOLL_RETURN_IF_ERROR(require_this_machine(plan, request.model));
+      PLIMSOLL_RETURN_IF_ERROR(require_this_machine(plan, request.model, nullptr));
     PLIMSOLL_RETURN_IF_ERROR(load_weights_of_plan(request, plans.back(), p));
   } else {
     PLIMSOLL_TRY(const PlanOptions planning, plan_options(request.planning));
@@ -110,7 +117,8 @@ Status plan_for(const RunRequest& request, Pipeline& p) {
     PLIMSOLL_TRY(p.planned.plan, read_plan(request.model.model, request.model.sizes));
     p.done = Stage::kPlanned;
     p.on_demand = false;
-    PLIMSOLL_RETURN_IF_ERROR(require_this_machine(p.planned.plan, request.model));
+    PLIMSOLL_RETURN_IF_ERROR(open_backend(p));
+    PLIMSOLL_RETURN_IF_ERROR(require_this_machine(p.planned.plan, request.model, p.backend.get()));
     PLIMSOLL_RETURN_IF_ERROR(load_weights_of_plan(request, p.planned.plan, p));
     return require_data(request, p.planned.plan.graph);
   }

@@ -34,6 +34,7 @@ struct RunRequest {
   bool random = false;  // made-up inputs are what the outputs are wanted for
   bool poison = false;
   bool measure = false;
+  std::shared_ptr<kernels::Backend> backend;  // where to run; absent: as the device says
   std::function<void(int step, std::optional<double> loss, double seconds)> on_step;
   std::function<void(std::size_t done, std::size_t all)> on_measuring;
   std::function<void()> on_prepared;

@@ -114,6 +114,8 @@ Result<Subject> read_subject(const std::string& name, const SubjectOptions& opti
     PLIMSOLL_RETURN_IF_ERROR(advance(p, Stage::kPlanned));
     out.timeline = report::timeline_of(p.planned.plan, title);
     out.plan = std::move(p.planned.plan);
+    out.profile = std::move(p.profile);
+    return out;
   } else {
     PLIMSOLL_TRY(const MappedFile file, MappedFile::open(name));
     if (plan::looks_like_plan(file.text())) {

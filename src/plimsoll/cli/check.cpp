@@ -70,6 +70,7 @@ Action bind_check(Command& command) {
   bind_model_options(command, options->request)
       .description("a plan, a schedule of `plan --dag`, or a model to plan on the spot");
   bind_plan_options(command, options->planning);
+  bind_tf32(command, options->request);
   command.add_option("--max-peak", options->max_peak, "exit 4 when the peak is above this: 2GiB")
       .type_name("SIZE");
   command.add_flag("--json", options->json, "one JSON object");

@@ -88,4 +88,9 @@ Option bind_model_options(Command& command, api::ModelRequest& request) {
   return model;
 }
 
+void bind_tf32(Command& command, api::ModelRequest& request) {
+  command.add_flag("--tf32", request.tf32,
+                   "on --device cuda: products of fp32 round their operands to TF32");
+}
+
 }  // namespace plimsoll::cli

@@ -10,4 +10,7 @@ namespace plimsoll::cli {
 // the parsing.
 Option bind_model_options(Command& command, api::ModelRequest& request);
 
+// For verbs that plan or run on a card.
+void bind_tf32(Command& command, api::ModelRequest& request);
+
 }  // namespace plimsoll::cli

@@ -47,6 +47,7 @@ Action bind_plan(Command& command) {
   auto options = std::make_shared<PlanOptions>();
   Option model = bind_model_options(command, options->model.job.model).required(false);
   bind_plan_options(command, options->model.job.planning);
+  bind_tf32(command, options->model.job.model);
   command
       .add_input("--dag", options->dag.file,
                  "a weighted DAG as JSON, ours or networkx' node-link form, instead of a model; - "

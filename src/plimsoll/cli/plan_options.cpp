@@ -72,10 +72,12 @@ void bind_plan_options(Command& command, api::PlanRequest& texts) {
       .between(1, 6)
       .group(kGroup);
   command
-      .add_option("--device", texts.device,
-                  "whose times and memory to plan for; measured: this machine, timed first "
-                  "(default cpu; run --budget: measured)")
-      .type_name("cpu|h200|measured|FILE")
+      .add_option(
+          "--device", texts.device,
+          "whose times and memory to plan for; measured: this machine, timed first; cuda: a "
+          "card of this machine, which run then runs on (default cpu; run --budget: "
+          "measured)")
+      .type_name("cpu|cuda[:N]|h200|measured|FILE")
       .group(kGroup);
   command
       .add_option(

@@ -17,7 +17,8 @@ constexpr const char* kProfileExamples =
     "cpu.json\n"
     "  plimsoll profile resnet50 --batch 16 -o cpu.json           with the time of each of its "
     "operators\n"
-    "  plimsoll plan resnet50 --batch 16 --budget 50% --device cpu.json";
+    "  plimsoll plan resnet50 --batch 16 --budget 50% --device cpu.json\n"
+    "  plimsoll profile gpt2 --device cuda -o gpu.json             a GPU of this machine";
 
 struct ProfileOptions {
   api::ProfileRequest request;
@@ -38,14 +39,14 @@ void print_rates(const api::ProfileReport& report) {
                 1e6 * rates.latency_seconds);
   };
   copies("copies to host memory", profile.copies);
-  copies("copies to a file", profile.disk);
+  if (profile.disk.out_bytes_per_second > 0) copies("copies to a file", profile.disk);
   std::printf("  %-22s %.2f s of computing lost for a second of copying\n", "copy tax",
               profile.copy_tax);
   const auto codec = [](const std::string& what, const auto& rate) {
     std::printf("  %-22s in %.2f GB/s, out %.2f GB/s\n", what.c_str(),
                 1e-9 * rate.encode_bytes_per_second, 1e-9 * rate.decode_bytes_per_second);
   };
-  codec("encodings, sparse", profile.codecs);
+  if (profile.codecs.encode_bytes_per_second > 0) codec("encodings, sparse", profile.codecs);
   for (const auto& [form, rate] : profile.codecs.forms) codec("  " + form, rate);
 }
 
@@ -82,6 +83,9 @@ Action bind_profile(Command& command) {
   auto options = std::make_shared<ProfileOptions>();
   bind_model_options(command, options->request.model).required(false);
   command.add_output("-o,--output", options->request.output, "write the profile, for --device");
+  command.add_option("--device", options->request.device, "what to measure (default cpu)")
+      .type_name("cpu|cuda[:N]");
+  bind_tf32(command, options->request.model);
   command.add_option("--folder", options->request.folder,
                      "a folder on the disk to measure (default: where temporary files go)");
   command.add_flag("--json", options->json, "the profile as one JSON object");

@@ -36,7 +36,8 @@ constexpr const char* kRunExamples =
     "  plimsoll run resnet18 --batch 4 --budget 60% --measure     what the run really held, beside "
     "the plan\n"
     "  plimsoll run model.onnx --inputs in.npz --outputs out.npz  inference, arrays by name\n"
-    "  plimsoll run alexnet --save w.npz; plimsoll run alexnet --resume w.npz";
+    "  plimsoll run alexnet --save w.npz; plimsoll run alexnet --resume w.npz\n"
+    "  plimsoll run resnet50 --batch 256 --device cuda --tf32     on the first GPU of this machine";
 
 struct RunOptions {
   api::RunRequest request;
@@ -113,7 +114,12 @@ void print_json(const api::RunRequest& request, const api::RunReport& report) {
                        {"shuffled", report.data_set->shuffled},
                        {"epochs", epochs_of(report)}};
   }
-  out["device"] = "cpu";
+  out["device"] = report.device;
+  if (report.context.value > 0) {
+    out["context_bytes"] = report.context.value;
+    out["bare_context_bytes"] = report.bare_context.value;
+  }
+  if (!report.neighbours.empty()) out["neighbours"] = report.neighbours;
   out["threads"] = report.threads;
   out["strategy"] = request.executor;
   std::printf("%s\n", json_text(out, 2).c_str());
@@ -147,6 +153,12 @@ void print_table(const api::RunRequest& request, const api::RunReport& report) {
   if (report.budget.value > 0)
     std::printf(", budget %s bytes", grouped(report.budget.value).c_str());
   std::printf("\n");
+  if (report.context.value > 0)
+    std::printf("%s beside it on %s: %s for the context, %s for modules, libraries and graphs\n",
+                human(report.context).c_str(), report.device.c_str(),
+                human(report.bare_context).c_str(),
+                human(report.context - std::min(report.context, report.bare_context)).c_str());
+  if (!report.neighbours.empty()) std::printf("%s\n", report.neighbours.c_str());
   for (const api::FormReport& form : api::by_form(report.encoded)) {
     std::printf("%zu activations as %s: %s in %s (%.2f times less; %s planned)",
                 form.activations.size(), form.form.c_str(), human(form.plain).c_str(),
@@ -228,6 +240,7 @@ Action bind_run(Command& command) {
   api::RunRequest& request = options->request;
   bind_model_options(command, request.model);
   bind_plan_options(command, request.planning);
+  bind_tf32(command, request.model);
   command.add_option("--steps", request.steps, "how many (default 3)").between(1, 1 << 30);
   command
       .add_option("--sizes", options->sizes,

@@ -3,7 +3,8 @@
 // Making a kernel may be slow (a primitive is compiled, an algorithm chosen) and happens once,
 // before the first step; running it is what a step consists of. A kernel owns no tensor memory: it
 // is handed the addresses of its inputs, outputs and scratch for every run, allocates nothing, and
-// says exactly how much scratch it wants. So the plan accounts for every byte.
+// says exactly how much scratch it wants. So the plan accounts for every byte. On a GPU a run only
+// enqueues on the stream it is given: it does not wait, and can be captured into a graph.
 //
 // An output may be the same address as an input where the operator's definition allows it in place
 // and in_place() does not object.
@@ -24,6 +25,7 @@ struct Arguments {
   std::span<const std::byte* const> inputs;  // null for an absent optional input
   std::span<std::byte* const> outputs;
   std::byte* scratch = nullptr;
+  void* queue = nullptr;  // the stream to enqueue on: a cudaStream_t on CUDA, unused on the CPU
 };
 
 class Kernel {
@@ -34,7 +36,7 @@ class Kernel {
   virtual void run(const Arguments& arguments) = 0;
 };
 
-// Every address handed to a kernel is aligned to this.
+// Every address handed to a kernel of the CPU is aligned to this (to 256 on CUDA: the device says).
 inline constexpr std::int64_t kAlignment = 64;
 
 }  // namespace plimsoll::kernels

@@ -161,9 +161,9 @@ class Claims {
       called = fmt::format("{}{}{} scratch", node.layer, node.layer.empty() ? "" : "/", node.op);
     }
     if (buffer.value.valid() && !uses.encoded &&
-        buffer.bytes.value != round_up(uses.needed, kAlignment)) {
+        buffer.bytes.value != round_up(uses.needed, plan_.alignment.value)) {
       problems_.add("buffer {} '{}': the plan says {} bytes, what it holds takes {}", b, shown,
-                    buffer.bytes.value, round_up(uses.needed, kAlignment));
+                    buffer.bytes.value, round_up(uses.needed, plan_.alignment.value));
     }
     if (buffer.use != use)
       problems_.add("buffer {} '{}': the plan counts it as {}, it is of {}", b, shown,

@@ -100,8 +100,9 @@ class Checker {
       return std::nullopt;
     }
     const std::int64_t begin = buffer.offset.value + slot.offset.value;
-    if (begin % kAlignment != 0)
-      problems_.add("step {}: {} begins at {}, not aligned to {}", step, what, begin, kAlignment);
+    if (begin % plan_.alignment.value != 0)
+      problems_.add("step {}: {} begins at {}, not aligned to {}", step, what, begin,
+                    plan_.alignment);
     if (buffer.arena == 0) peak_ = std::max(peak_, begin + bytes);
     return Range{buffer.arena, begin, begin + bytes};
   }

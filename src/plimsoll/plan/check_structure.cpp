@@ -1,5 +1,7 @@
 #include "plimsoll/plan/check_structure.h"
 
+#include <bit>
+
 #include "plimsoll/ops/registry.h"
 
 namespace plimsoll::plan {
@@ -16,8 +18,9 @@ void check_buffer(const Plan& plan, std::size_t b, Problems& problems) {
       at > plan.arenas[buffer.arena].bytes.value - buffer.bytes.value) {
     problems.add("buffer {} '{}': [{}, +{}) is outside its arena", b, buffer.name, at,
                  buffer.bytes);
-  } else if (at % kAlignment != 0) {
-    problems.add("buffer {} '{}': offset {} is not aligned to {}", b, buffer.name, at, kAlignment);
+  } else if (at % plan.alignment.value != 0) {
+    problems.add("buffer {} '{}': offset {} is not aligned to {}", b, buffer.name, at,
+                 plan.alignment);
   }
 }
 
@@ -30,7 +33,8 @@ void check_group(const Plan& plan, const std::vector<BufferId>& group, Problems&
     const PlanBuffer& buffer = plan.buffer(id);
     const std::int64_t gap =
         before == nullptr ? 0 : buffer.offset.value - before->offset.value - before->bytes.value;
-    if (before != nullptr && (before->arena != buffer.arena || gap < 0 || gap >= kAlignment))
+    if (before != nullptr &&
+        (before->arena != buffer.arena || gap < 0 || gap >= plan.alignment.value))
       problems.add("'{}' does not lie right behind '{}'", buffer.name, before->name);
     before = &buffer;
   }
@@ -81,6 +85,11 @@ void check_structure(const Plan& plan, Problems& problems) {
   if (const Status status = ops::verify(plan.graph); !status)
     return problems.add("the graph is wrong: {}", status.error().message);
   if (plan.arenas.empty()) problems.add("there is no arena");
+  const std::int64_t alignment = plan.alignment.value;
+  if (alignment < kLeastAlignment || alignment > kMostAlignment ||
+      !std::has_single_bit(static_cast<std::uint64_t>(alignment)))
+    return problems.add("the alignment is {}: a power of two from {} to {} is expected", alignment,
+                        kLeastAlignment, kMostAlignment);
   for (std::size_t b = 0; b < plan.buffers.size(); ++b) check_buffer(plan, b, problems);
   for (const std::vector<BufferId>& group : plan.contiguous) check_group(plan, group, problems);
   check_places(plan, plan.sources, "source", problems);

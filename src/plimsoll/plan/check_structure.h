@@ -10,8 +10,9 @@
 
 namespace plimsoll::plan {
 
-inline constexpr int kFollowedStreams = 8;         // more than that are refused
-inline constexpr std::int64_t kAlignment = 64;     // of every buffer and value
+inline constexpr int kFollowedStreams = 8;           // more than that are refused
+inline constexpr std::int64_t kLeastAlignment = 64;  // of every buffer and value
+inline constexpr std::int64_t kMostAlignment = 1 << 16;
 inline constexpr std::size_t kMostProblems = 100;  // that are named
 
 // What is wrong with a plan, in the order in which it was found.

@@ -27,6 +27,7 @@ class Maker {
       : graph_(graph), mapped_(mapped), schedule_(schedule), options_(options) {
     plan_.graph = graph;
     plan_.budget = options.budget;
+    plan_.alignment = mapped.alignment;
     plan_.predicted_seconds = schedule.seconds;
     is_output_.assign(graph.values.size(), false);
     for (const ValueId output : graph.outputs) is_output_[output.index()] = true;
@@ -268,7 +269,7 @@ class Maker {
       if (!options_.sharing || arena == kHostArena)
         item.lifetime = {0, static_cast<std::int64_t>(plan_.steps.size())};
       item.size = buffer.bytes;
-      item.alignment = schedule::kTensorAlignment.value;
+      item.alignment = mapped_.alignment.value;
       problem.buffers.push_back(item);
       if (options_.two_ended) {
         const bool whole =

@@ -33,6 +33,7 @@
 #include "plimsoll/base/units.h"
 #include "plimsoll/ir/graph.h"
 #include "plimsoll/schedule/schedule.h"
+#include "plimsoll/schedule/workload/tensor_alignment.h"
 
 namespace plimsoll::plan {
 
@@ -145,7 +146,8 @@ struct Plan {
   std::vector<ValueSlot> results;
   std::optional<WeightsOrigin> weights;  // absent: every source begins from the seed
   Proof proof;
-  Bytes budget;  // zero: none was given
+  Bytes budget;                                  // zero: none was given
+  Bytes alignment = schedule::kTensorAlignment;  // of every buffer and value
   double predicted_seconds = 0;
 
   Bytes arena_bytes() const { return arenas.empty() ? Bytes(0) : arenas.front().bytes; }

@@ -172,6 +172,8 @@ class PlanReader {
     plan_.proof.optimal = reader_.boolean(proof, "optimal");
     if (!reader_.field(root, "weights").is_null()) read_origin(reader_.field(root, "weights"));
     plan_.budget = Bytes(reader_.integer(root, "budget_bytes", 0, kMost));
+    if (root.contains("alignment"))
+      plan_.alignment = Bytes(reader_.integer(root, "alignment", 1, kMost));
     plan_.predicted_seconds = reader_.real(root, "predicted_seconds");
     check_lifetimes();
     if (!reader_.error().empty()) return bad_input("plan file: {}", reader_.error());
@@ -316,6 +318,7 @@ std::string to_json(const Plan& plan) {
                          {"instruction_set", plan.environment.instruction_set},
                          {"kernel_library", plan.environment.kernel_library}};
   root["budget_bytes"] = plan.budget.value;
+  if (plan.alignment != schedule::kTensorAlignment) root["alignment"] = plan.alignment.value;
   root["predicted_seconds"] = plan.predicted_seconds;
   root["proof"] = {{"load_bytes", plan.proof.load.value},
                    {"lower_bound", plan.proof.lower_bound.value},

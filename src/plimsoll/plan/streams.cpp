@@ -131,7 +131,7 @@ class Spreader {
     pack::Buffer item;
     item.lifetime = {buffer.lifetime.begin.value, buffer.lifetime.end.value};
     item.size = buffer.bytes;
-    item.alignment = schedule::kTensorAlignment.value;
+    item.alignment = plan_.alignment.value;
     problem.buffers.push_back(item);
     const bool stays = !options_.sharing ||
                        buffer.lifetime.end.value >= static_cast<std::int32_t>(plan_.steps.size());

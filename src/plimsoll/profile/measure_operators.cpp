@@ -9,6 +9,7 @@
 #include "plimsoll/device/cpu/arena.h"
 #include "plimsoll/kernels/cpu/cpu_kernels.h"
 #include "plimsoll/ops/registry.h"
+#include "plimsoll/profile/measure_on_device.h"
 
 namespace plimsoll::profile {
 namespace {
@@ -120,6 +121,8 @@ class Region {
 
 Status measure_operators(const ir::Graph& graph, const MeasureOptions& options,
                          schedule::DeviceProfile& profile) {
+  if (options.backend != nullptr && !options.backend->device().computes_on_host())
+    return measure_on_device(graph, options, profile);
   std::map<std::string, NodeId> signatures;
   for (std::size_t n = 0; n < graph.nodes.size(); ++n)
     signatures.try_emplace(ops::signature(graph, graph.nodes[n]), NodeId(n));

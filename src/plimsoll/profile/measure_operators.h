@@ -9,19 +9,12 @@
 //   resnet50, batch 16: 1300 nodes, 200 signatures, a few seconds
 #pragma once
 
-#include <functional>
-
 #include "plimsoll/base/result.h"
 #include "plimsoll/ir/graph.h"
+#include "plimsoll/profile/measure_options.h"
 #include "plimsoll/schedule/device_profile.h"
 
 namespace plimsoll::profile {
-
-struct MeasureOptions {
-  int threads = 0;
-  // Called before each signature: how many are done, of how many.
-  std::function<void(std::size_t done, std::size_t all)> on_progress;
-};
 
 // Adds to profile.measured.
 Status measure_operators(const ir::Graph& graph, const MeasureOptions& options,

@@ -94,7 +94,7 @@ trace::Trace trace_of(const plan::Plan& plan) {
       const ir::Value& value = plan.graph.values[v];
       const bool wanted =
           ir::is_source(value.kind) && (step == 0 || value.kind == ir::ValueKind::kInput);
-      if (wanted) fill_source(value, 1, step, (*executor)->source(ValueId(v)));
+      EXPECT_TRUE(!wanted || fill_source(**executor, ValueId(v), 1, step));
     }
     EXPECT_TRUE((*executor)->step());
   }

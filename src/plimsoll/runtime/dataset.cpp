@@ -218,27 +218,33 @@ Status Dataset::write(const ir::Value& value, const Column& column, std::int64_t
 
 Status Dataset::place(Executor& executor, const Input& input, std::int64_t step) {
   const ir::Value& value = executor.graph().value(input.value);
-  const std::span<std::byte> memory = executor.source(input.value);
-  if (value.type.layout.block_count > 0) std::memset(memory.data(), 0, memory.size());
-  if (input.whole) {
-    const std::int64_t rows = value.type.shape.rank() == 0 ? 1 : value.type.shape[0];
-    return write(value, input.columns.front(), 0, 0, rows, memory);
-  }
-  for (std::int64_t row = 0; row < batch_; ++row) {
-    const std::int64_t example = example_of(step, row);
-    const std::size_t archive = archive_of(example);
-    const Status written =
-        write(value, input.columns[archive], example - archives_[archive].first, row, 1, memory);
-    if (!written) return forward(written, name_of(example));
-  }
-  return {};
+  return executor.write(input.value, [&](std::span<std::byte> memory) -> Status {
+    if (value.type.layout.block_count > 0) std::memset(memory.data(), 0, memory.size());
+    if (input.whole) {
+      const std::int64_t rows = value.type.shape.rank() == 0 ? 1 : value.type.shape[0];
+      return write(value, input.columns.front(), 0, 0, rows, memory);
+    }
+    for (std::int64_t row = 0; row < batch_; ++row) {
+      const std::int64_t example = example_of(step, row);
+      const std::size_t archive = archive_of(example);
+      const Status written =
+          write(value, input.columns[archive], example - archives_[archive].first, row, 1, memory);
+      if (!written) return forward(written, name_of(example));
+    }
+    return {};
+  });
 }
 
 Status Dataset::feed(Executor& executor, std::int64_t step) {
   for (const Input& input : inputs_) PLIMSOLL_RETURN_IF_ERROR(place(executor, input, step));
   for (const IndexRange& range : ranges_) {
     const ir::Value& value = executor.graph().value(range.input);
-    const auto bad = find_bad_index(value, executor.source(range.input), range);
+    decltype(find_bad_index(value, {}, range)) bad;
+    PLIMSOLL_RETURN_IF_ERROR(
+        executor.read(range.input, [&](std::span<const std::byte> memory) -> Status {
+          bad = find_bad_index(value, memory, range);
+          return {};
+        }));
     if (!bad) continue;
     const std::int64_t row =
         bad->element / std::max<std::int64_t>(1, row_elements(value.type.shape));

@@ -66,8 +66,8 @@ class Datasets : public testing::Test {
     EXPECT_TRUE(fed) << fed.error().message;
     std::array<float, 4> x{};
     std::vector<std::int64_t> y(2);
-    std::memcpy(x.data(), executor.source(ValueId(0u)).data(), sizeof x);
-    std::memcpy(y.data(), executor.source(ValueId(1u)).data(), 16);
+    std::memcpy(x.data(), executor.read(ValueId(0u)).value().data(), sizeof x);
+    std::memcpy(y.data(), executor.read(ValueId(1u)).value().data(), 16);
     for (std::size_t row = 0; row < 2; ++row) {
       EXPECT_EQ(x[2 * row], static_cast<float>(y[row]));
       EXPECT_EQ(x[2 * row + 1], static_cast<float>(-y[row]));

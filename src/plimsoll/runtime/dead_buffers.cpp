@@ -25,6 +25,18 @@ DeadBuffers::DeadBuffers(const plan::Plan& plan)
   }
 }
 
+std::vector<std::vector<BufferId>> DeadBuffers::last_touched() const {
+  std::vector<std::vector<BufferId>> out(by_step_.size());
+  std::vector<bool> seen(uses_.size());
+  for (std::size_t s = by_step_.size(); s-- > 0;) {
+    for (const BufferId id : by_step_[s]) {
+      if (!seen[id.index()]) out[s].push_back(id);
+      seen[id.index()] = true;
+    }
+  }
+  return out;
+}
+
 void DeadBuffers::begin_step() {
   for (std::size_t b = 0; b < uses_.size(); ++b)
     left_[b].store(uses_[b], std::memory_order_relaxed);

@@ -16,6 +16,9 @@ class DeadBuffers {
  public:
   explicit DeadBuffers(const plan::Plan& plan);
 
+  // Where steps run one after the other: the buffers that nothing touches after each.
+  std::vector<std::vector<BufferId>> last_touched() const;
+
   void begin_step();
   // Step number `step` of the plan has run.
   void touched(std::size_t step, const plan::Plan& plan, const PlanMemory& memory);

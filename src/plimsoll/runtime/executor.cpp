@@ -1,23 +1,55 @@
 #include "plimsoll/runtime/executor.h"
 
+#include <algorithm>
 #include <chrono>
 #include <unordered_map>
 
-#include "plimsoll/kernels/cpu/cpu_kernels.h"
+#include "plimsoll/base/check.h"
 #include "plimsoll/ops/kernel_facts.h"
 
 namespace plimsoll::runtime {
 
-Result<KernelSet> KernelSet::make(const ir::Graph& graph, const ExecutorOptions& options) {
+Status Executor::write(ValueId source, std::span<const std::byte> bytes) {
+  return write(source, [&](std::span<std::byte> memory) -> Status {
+    PLIMSOLL_CHECK(memory.size() == bytes.size(), "a source was given too much or too little");
+    std::copy(bytes.begin(), bytes.end(), memory.begin());
+    return {};
+  });
+}
+
+Result<std::vector<std::byte>> Executor::read(ValueId source) {
+  std::vector<std::byte> out;
+  PLIMSOLL_RETURN_IF_ERROR(read(source, [&](std::span<const std::byte> memory) -> Status {
+    out.assign(memory.begin(), memory.end());
+    return {};
+  }));
+  return out;
+}
+
+Result<std::vector<std::byte>> Executor::result(ValueId output) {
+  std::vector<std::byte> out;
+  PLIMSOLL_RETURN_IF_ERROR(result(output, [&](std::span<const std::byte> memory) -> Status {
+    out.assign(memory.begin(), memory.end());
+    return {};
+  }));
+  return out;
+}
+
+std::shared_ptr<kernels::Backend> backend_of(const ExecutorOptions& options) {
+  return options.backend ? options.backend : kernels::make_cpu_backend(options.threads);
+}
+
+Result<KernelSet> KernelSet::make(const ir::Graph& graph, kernels::Backend& backend,
+                                  const ExecutorOptions& options) {
   KernelSet out;
   std::unordered_map<std::string, std::size_t> known;
-  for (const ir::Node& node : graph.nodes) {
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    const ir::Node& node = graph.nodes[n];
     const std::string key =
-        options.watch_kernel ? fmt::format("{}", out.index_.size()) : ops::signature(graph, node);
+        options.watch_kernel ? fmt::format("{}", n) : ops::signature(graph, node);
     const auto [place, fresh] = known.try_emplace(key, out.kernels_.size());
     if (fresh) {
-      PLIMSOLL_TRY(std::unique_ptr<kernels::Kernel> kernel,
-                   kernels::make_cpu_kernel(graph, node, {options.threads}));
+      PLIMSOLL_TRY(std::unique_ptr<kernels::Kernel> kernel, backend.make_kernel(graph, NodeId(n)));
       if (options.wrap_kernel) kernel = options.wrap_kernel(node, std::move(kernel));
       if (options.watch_kernel) kernel = options.watch_kernel(graph, node, std::move(kernel));
       out.kernels_.push_back(std::move(kernel));

@@ -5,14 +5,13 @@
 // (planned.h): one arena is taken at the start and every byte has its place. They compute the same
 // bits, and tests hold one against the other.
 //
-//   executor->source(w)      where a source lies now: write the batch, set or read a weight,
-//                            between steps
-//   executor->step()         one step
-//   executor->result(loss)   where an output lies after a step, until the next
+//   executor->write(w, ...)    gives a source its content: the batch, a weight; between steps
+//   executor->step()           one step
+//   executor->read(w, ...)     a source as it is now
+//   executor->result(y, ...)   an output after a step, until the next
 //
-// A span of a source is valid until the next call: where values wait in a swap file, it is a copy
-// that goes back at that call. status() says whether that, and everything else outside step(), went
-// well; ask it before believing what source() gave.
+// Content goes through memory that the caller is handed for the time of the call: the source's own
+// where the device computes on the host, else memory from which it is copied (staging.h).
 //
 // State stays in place between steps; inputs must be written before every step, because their
 // memory may be used again within one.
@@ -30,7 +29,9 @@
 #include "plimsoll/base/result.h"
 #include "plimsoll/base/units.h"
 #include "plimsoll/ir/graph.h"
+#include "plimsoll/kernels/backend/backend.h"
 #include "plimsoll/kernels/kernel.h"
+#include "plimsoll/runtime/staging.h"
 #include "plimsoll/trace/event.h"
 
 namespace plimsoll::runtime {
@@ -55,20 +56,27 @@ class Executor {
  public:
   virtual ~Executor() = default;
   virtual const ir::Graph& graph() const = 0;
-  virtual std::span<std::byte> source(ValueId value) = 0;
+  virtual Status write(ValueId source, const WriteBytes& content) = 0;
+  virtual Status read(ValueId source, const ReadBytes& use) = 0;
   virtual Status step() = 0;
-  virtual std::span<const std::byte> result(ValueId output) = 0;
+  virtual Status result(ValueId output, const ReadBytes& use) = 0;
   // Device memory as whoever hands it out counts it: the arena, or the most that a pool had in use
   // at once.
   virtual Bytes peak_bytes() const = 0;
   // Memory it took once and runs in: device memory, then the host's where it has some. None: it
   // takes memory as it goes.
   virtual std::vector<std::span<std::byte>> arenas() const { return {}; }
-  virtual Status status() const { return {}; }
+  // Where it runs; the executor's own where it was given none.
+  virtual kernels::Backend& backend() const = 0;
   // Of encoded activations, what was incompressible in the last step and waited in host memory.
   virtual Bytes overflow_bytes() const { return Bytes(0); }
   // Of a plan: one for each encoding in a step.
   virtual std::vector<EncodedActivation> encoded_activations() const { return {}; }
+
+  // The same with memory of the caller's.
+  Status write(ValueId source, std::span<const std::byte> bytes);
+  Result<std::vector<std::byte>> read(ValueId source);
+  Result<std::vector<std::byte>> result(ValueId output);
 };
 
 // Stands between an executor and the kernels it made: tests plant faults with it.
@@ -80,7 +88,7 @@ using WatchKernel = std::function<std::unique_ptr<kernels::Kernel>(
     const ir::Graph&, const ir::Node&, std::unique_ptr<kernels::Kernel>)>;
 
 struct ExecutorOptions {
-  int threads = 0;                // 0: as many as the machine has
+  int threads = 0;                // of the CPU's kernels; 0: as many as the machine has
   trace::Trace* trace = nullptr;  // where events go, when wanted
   bool poison = false;            // fill memory with NaN patterns when it is freed
   std::string swap_file{};        // where values wait that left the device; empty: in host memory
@@ -90,12 +98,30 @@ struct ExecutorOptions {
   Bytes space_behind{};             // the device arena: tests see who writes there
   std::uint64_t rounding_seed = 1;  // by which lossy encodings round; moves on by one every step
   WatchKernel watch_kernel{};
+  std::shared_ptr<kernels::Backend> backend{};  // where it runs; absent: on the CPU
+};
+
+// The one that the options name, or the CPU's.
+std::shared_ptr<kernels::Backend> backend_of(const ExecutorOptions& options);
+
+// A kernel with its addresses, ready to be run on a stream.
+struct BoundKernel : device::Work {
+  kernels::Kernel* kernel = nullptr;
+  std::vector<const std::byte*> inputs;
+  std::vector<std::byte*> outputs;
+  std::byte* scratch = nullptr;
+
+  Status run(void* queue) override {
+    kernel->run({inputs, outputs, scratch, queue});
+    return {};
+  }
 };
 
 // One kernel per distinct signature, and which node uses which.
 class KernelSet {
  public:
-  static Result<KernelSet> make(const ir::Graph& graph, const ExecutorOptions& options);
+  static Result<KernelSet> make(const ir::Graph& graph, kernels::Backend& backend,
+                                const ExecutorOptions& options);
 
   kernels::Kernel& of(NodeId node) const { return *kernels_[index_[node.index()]]; }
 

@@ -93,4 +93,11 @@ void fill_source(const ir::Value& value, std::uint64_t seed, std::uint64_t step,
   for (std::thread& thread : threads) thread.join();
 }
 
+Status fill_source(Executor& executor, ValueId source, std::uint64_t seed, std::uint64_t step) {
+  return executor.write(source, [&](std::span<std::byte> memory) -> Status {
+    fill_source(executor.graph().value(source), seed, step, memory);
+    return {};
+  });
+}
+
 }  // namespace plimsoll::runtime

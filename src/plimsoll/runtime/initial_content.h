@@ -9,6 +9,7 @@
 #include <span>
 
 #include "plimsoll/ir/graph.h"
+#include "plimsoll/runtime/executor.h"
 
 namespace plimsoll::runtime {
 
@@ -17,5 +18,7 @@ namespace plimsoll::runtime {
 // content comes from a file.
 void fill_source(const ir::Value& value, std::uint64_t seed, std::uint64_t step,
                  std::span<std::byte> memory);
+// The same for a source of an executor.
+Status fill_source(Executor& executor, ValueId source, std::uint64_t seed, std::uint64_t step);
 
 }  // namespace plimsoll::runtime

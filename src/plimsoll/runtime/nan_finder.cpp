@@ -113,7 +113,7 @@ void NanFinder::made(const ir::Node& node, const ir::Value& value, Count before,
     infinity_ = sentence("infinity", after.infinities);
 }
 
-void NanFinder::look_at(Executor& executor, int step) {
+Status NanFinder::look_at(Executor& executor, int step) {
   {
     const std::scoped_lock lock(mutex_);
     step_ = step;
@@ -123,11 +123,17 @@ void NanFinder::look_at(Executor& executor, int step) {
     const ir::Value& value = graph.values[v];
     const bool input = value.kind == ir::ValueKind::kInput;
     if (!input && !(step == 0 && ir::is_persistent(value.kind))) continue;
-    const Count found = count(value.type, executor.source(ValueId(v)).data());
+    Count found;
+    PLIMSOLL_RETURN_IF_ERROR(
+        executor.read(ValueId(v), [&](std::span<const std::byte> memory) -> Status {
+          found = count(value.type, memory.data());
+          return {};
+        }));
     if (found.nans == 0) continue;
     source_ = fmt::format("step {}: {} '{}' holds {} NaNs before it begins", step + 1,
                           ir::name(value.kind), value.name, found.nans);
   }
+  return {};
 }
 
 std::string NanFinder::what() const {
@@ -144,8 +150,9 @@ bool has_bad_result(Executor& executor) {
   for (const ValueId output : graph.outputs) {
     const ir::TensorType& type = graph.value(output).type;
     if (!ir::is_float(type.dtype) || type.layout.block_count > 0) continue;
-    const auto array =
-        ops::Array::from_bytes({type.dtype, {type.shape.elements()}, {}}, executor.result(output));
+    const auto bytes = executor.result(output);
+    if (!bytes) continue;
+    const auto array = ops::Array::from_bytes({type.dtype, {type.shape.elements()}, {}}, *bytes);
     if (array && !std::all_of(array->reals.begin(), array->reals.end(),
                               [](double number) { return std::isfinite(number); }))
       return true;

@@ -29,7 +29,7 @@ class NanFinder {
   // The wrapper; the finder must outlive the kernels.
   WatchKernel watch();
   // A step begins: the inputs are looked through, in the first step the weights and states too.
-  void look_at(Executor& executor, int step);
+  Status look_at(Executor& executor, int step);
   // What was found: one sentence, or empty.
   std::string what() const;
 

@@ -33,8 +33,7 @@ std::string found_with(float x, bool find = true) {
   how.find_nan = find;
   how.feed = [&](Executor& executor, int) -> Status {
     std::vector<float> numbers(6, x);
-    std::memcpy(executor.source(ValueId(0u)).data(), numbers.data(), 24);
-    return {};
+    return executor.write(ValueId(0u), std::as_bytes(std::span(numbers)));
   };
   const auto report = run_on_demand(graph, how);
   if (!report) return report.error().message;

@@ -1,9 +1,5 @@
 #include "plimsoll/runtime/on_demand.h"
 
-#include <algorithm>
-#include <cstring>
-
-#include "plimsoll/memory/host_pool.h"
 #include "plimsoll/ops/registry.h"
 
 namespace plimsoll::runtime {
@@ -11,10 +7,14 @@ namespace {
 
 class OnDemand final : public Executor {
  public:
-  OnDemand(ir::Graph graph, KernelSet kernels, const ExecutorOptions& options)
+  OnDemand(ir::Graph graph, std::shared_ptr<kernels::Backend> backend, KernelSet kernels,
+           const ExecutorOptions& options)
       : graph_(std::move(graph)),
+        backend_(std::move(backend)),
         kernels_(std::move(kernels)),
         options_(options),
+        staging_(backend_->device()),
+        calls_(graph_.nodes.size()),
         memory_(graph_.values.size()),
         owner_(graph_.values.size()),
         uses_(graph_.values.size(), 0),
@@ -30,10 +30,15 @@ class OnDemand final : public Executor {
   }
 
   ~OnDemand() override {
-    for (std::byte* memory : memory_) pool_.free(memory);
+    if (stream_ && !stream_->synchronize()) return;  // the device failed: its memory is lost
+    for (std::byte* memory : memory_) {
+      if (memory != nullptr) pool_->free(memory);
+    }
   }
 
   Status start() {
+    PLIMSOLL_TRY(stream_, backend_->device().make_stream());
+    PLIMSOLL_TRY(pool_, backend_->device().make_pool(*stream_));
     for (std::size_t v = 0; v < graph_.values.size(); ++v) {
       if (!ir::is_source(graph_.values[v].kind)) continue;
       stays_[v] = true;
@@ -44,21 +49,28 @@ class OnDemand final : public Executor {
 
   const ir::Graph& graph() const override { return graph_; }
 
-  std::span<std::byte> source(ValueId value) override {
-    return {memory_[value.index()], size_of(value)};
+  kernels::Backend& backend() const override { return *backend_; }
+
+  using Executor::read;
+  using Executor::result;
+  using Executor::write;
+  Status write(ValueId source, const WriteBytes& content) override {
+    return staging_.write(memory_[source.index()], size_of(source), content);
+  }
+  Status read(ValueId source, const ReadBytes& use) override {
+    return staging_.read(memory_[source.index()], size_of(source), use);
+  }
+  Status result(ValueId output, const ReadBytes& use) override {
+    return staging_.read(memory_[owner_[output.index()].index()], size_of(output), use);
   }
 
-  std::span<const std::byte> result(ValueId output) override {
-    return {memory_[owner_[output.index()].index()], size_of(output)};
-  }
-
-  Bytes peak_bytes() const override { return pool_.statistics().peak_in_use; }
+  Bytes peak_bytes() const override { return pool_->peak_in_use(); }
 
   Status step() override {
     left_ = uses_;
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n)
       PLIMSOLL_RETURN_IF_ERROR(run_node(NodeId(n)));
-    return {};
+    return stream_->synchronize();
   }
 
  private:
@@ -81,22 +93,23 @@ class OnDemand final : public Executor {
   Status take(ValueId value) {
     std::byte*& memory = memory_[value.index()];
     if (memory != nullptr) return {};
-    memory =
-        static_cast<std::byte*>(pool_.allocate(Bytes(static_cast<std::int64_t>(size_of(value)))));
+    memory = pool_->allocate(Bytes(static_cast<std::int64_t>(size_of(value))));
     if (memory == nullptr) {
-      return fail(ErrorCode::kDoesNotFit, "the system has no {} bytes left for '{}'",
-                  size_of(value), graph_.value(value).name);
+      return fail(ErrorCode::kDoesNotFit, "{} has no {} bytes left for '{}'",
+                  backend_->device().name(), size_of(value), graph_.value(value).name);
     }
     record(trace::EventKind::kAllocation, value);
     return {};
   }
 
-  void give_back(ValueId value) {
+  Status give_back(ValueId value) {
     std::byte*& memory = memory_[value.index()];
-    if (options_.poison) std::memset(memory, 0xff, size_of(value));
+    if (options_.poison)
+      PLIMSOLL_RETURN_IF_ERROR(stream_->fill(memory, std::byte{0xff}, size_of(value)));
     record(trace::EventKind::kFree, value);
-    pool_.free(memory);
+    pool_->free(memory);
     memory = nullptr;
+    return {};
   }
 
   void record(trace::EventKind kind, ValueId value) {
@@ -110,28 +123,32 @@ class OnDemand final : public Executor {
 
   Status run_node(NodeId id) {
     const ir::Node& node = graph_.node(id);
-    kernels::Kernel& kernel = kernels_.of(id);
-    std::vector<const std::byte*> inputs;
-    std::vector<std::byte*> outputs;
+    BoundKernel& call = calls_[id.index()];
+    call.kernel = &kernels_.of(id);
+    call.inputs.clear();
+    call.outputs.clear();
     for (const ValueId input : node.inputs) {
-      inputs.push_back(input.valid() ? memory_[owner_[input.index()].index()] : nullptr);
+      call.inputs.push_back(input.valid() ? memory_[owner_[input.index()].index()] : nullptr);
     }
     for (const ValueId output : node.outputs) {
       const ValueId owner = owner_[output.index()];
       PLIMSOLL_RETURN_IF_ERROR(take(owner));
-      outputs.push_back(memory_[owner.index()]);
+      call.outputs.push_back(memory_[owner.index()]);
     }
-    void* scratch = kernel.scratch().value > 0 ? pool_.allocate(kernel.scratch()) : nullptr;
-    if (scratch == nullptr && kernel.scratch().value > 0) {
-      return fail(ErrorCode::kDoesNotFit, "the system has no {} bytes left for the scratch of {}",
-                  kernel.scratch(), display_name(node));
+    const Bytes scratch = call.kernel->scratch();
+    call.scratch = scratch.value > 0 ? pool_->allocate(scratch) : nullptr;
+    if (call.scratch == nullptr && scratch.value > 0) {
+      return fail(ErrorCode::kDoesNotFit, "{} has no {} bytes left for the scratch of {}",
+                  backend_->device().name(), scratch, display_name(node));
     }
     const std::int64_t begin = options_.trace != nullptr ? now_ns() : 0;
-    kernel.run({inputs, outputs, static_cast<std::byte*>(scratch)});
-    if (options_.trace != nullptr) record_operator(node, begin, kernel.scratch());
-    pool_.free(scratch);
-    release_operands(node);
-    return {};
+    PLIMSOLL_RETURN_IF_ERROR(stream_->run(call));
+    if (options_.trace != nullptr) {
+      PLIMSOLL_RETURN_IF_ERROR(stream_->synchronize());
+      record_operator(node, begin, scratch);
+    }
+    if (call.scratch != nullptr) pool_->free(call.scratch);
+    return release_operands(node);
   }
 
   void record_operator(const ir::Node& node, std::int64_t begin, Bytes scratch) {
@@ -142,22 +159,29 @@ class OnDemand final : public Executor {
     event.end = now_ns();
   }
 
-  void release_operands(const ir::Node& node) {
+  Status release_operands(const ir::Node& node) {
     for (const ValueId input : node.inputs) {
       if (!input.valid()) continue;
       const ValueId owner = owner_[input.index()];
-      if (--left_[owner.index()] == 0 && !stays_[owner.index()]) give_back(owner);
+      if (--left_[owner.index()] == 0 && !stays_[owner.index()])
+        PLIMSOLL_RETURN_IF_ERROR(give_back(owner));
     }
     for (const ValueId output : node.outputs) {
       const ValueId owner = owner_[output.index()];
-      if (uses_[owner.index()] == 0 && !stays_[owner.index()]) give_back(owner);
+      if (uses_[owner.index()] == 0 && !stays_[owner.index()])
+        PLIMSOLL_RETURN_IF_ERROR(give_back(owner));
     }
+    return {};
   }
 
   ir::Graph graph_;
+  std::shared_ptr<kernels::Backend> backend_;
   KernelSet kernels_;
   ExecutorOptions options_;
-  memory::HostPool pool_;
+  Staging staging_;
+  std::vector<BoundKernel> calls_;  // by node: there until its stream has run it
+  std::unique_ptr<device::Stream> stream_;
+  std::unique_ptr<device::Pool> pool_;
   std::vector<std::byte*> memory_;  // by value; null when it has none
   std::vector<ValueId> owner_;      // the value whose memory it lies in
   std::vector<int> uses_;           // reads per step, by owner
@@ -168,8 +192,10 @@ class OnDemand final : public Executor {
 }  // namespace
 
 Result<std::unique_ptr<Executor>> make_on_demand(ir::Graph graph, const ExecutorOptions& options) {
-  PLIMSOLL_TRY(KernelSet kernels, KernelSet::make(graph, options));
-  auto out = std::make_unique<OnDemand>(std::move(graph), std::move(kernels), options);
+  std::shared_ptr<kernels::Backend> backend = backend_of(options);
+  PLIMSOLL_TRY(KernelSet kernels, KernelSet::make(graph, *backend, options));
+  auto out =
+      std::make_unique<OnDemand>(std::move(graph), std::move(backend), std::move(kernels), options);
   PLIMSOLL_RETURN_IF_ERROR(out->start());
   return out;
 }

@@ -5,12 +5,13 @@
 
 namespace plimsoll::runtime {
 
-void OutputRows::add(Executor& executor, std::int64_t batch, std::int64_t rows) {
+Status OutputRows::add(Executor& executor, std::int64_t batch, std::int64_t rows) {
   const ir::Graph& graph = executor.graph();
   const bool first = arrays_.empty();
   for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
     const ir::Value& value = graph.value(graph.outputs[i]);
-    std::vector<std::byte> bytes = copy_to_row_major(value.type, executor.result(graph.outputs[i]));
+    PLIMSOLL_TRY(const std::vector<std::byte> memory, executor.result(graph.outputs[i]));
+    std::vector<std::byte> bytes = copy_to_row_major(value.type, memory);
     const bool grows = value.type.shape.rank() > 0 && value.type.shape[0] == batch;
     ir::TensorType type{value.type.dtype, value.type.shape, {}};
     if (grows) {
@@ -27,6 +28,7 @@ void OutputRows::add(Executor& executor, std::int64_t batch, std::int64_t rows) 
       arrays_[i].bytes = std::move(bytes);
     }
   }
+  return {};
 }
 
 Status OutputRows::save(const std::string& path) const {

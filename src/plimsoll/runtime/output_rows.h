@@ -15,7 +15,7 @@ namespace plimsoll::runtime {
 class OutputRows {
  public:
   // After a step: the first `rows` of its `batch` examples.
-  void add(Executor& executor, std::int64_t batch, std::int64_t rows);
+  Status add(Executor& executor, std::int64_t batch, std::int64_t rows);
   // As one archive.
   Status save(const std::string& path) const;
 

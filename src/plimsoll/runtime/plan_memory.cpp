@@ -11,26 +11,36 @@ constexpr std::uint8_t kHostArena = 1;
 
 Status PlanMemory::take(const ExecutorOptions& options) {
   arenas_ = std::make_shared<Arenas>();
+  if (!options.swap_file.empty() && !device_.computes_on_host())
+    return fail(ErrorCode::kUsage, "--swap-file: values leave {} for host memory only",
+                device_.name());
   for (std::size_t arena = 0; arena < plan_.arenas.size(); ++arena) {
     const Bytes bytes = plan_.arenas[arena].bytes + (arena == 0 ? options.space_behind : Bytes(0));
+    std::unique_ptr<device::Arena> memory;
     if (arena == kHostArena && !options.swap_file.empty()) {
       PLIMSOLL_TRY(file_, device::SwapFile::make(options.swap_file, bytes));
-      arenas_->memory.emplace_back();
       swaps_to_file_ = true;
-      continue;
+    } else if (arena == kHostArena) {
+      PLIMSOLL_TRY(memory, device_.make_host_arena(bytes));
+    } else {
+      PLIMSOLL_TRY(memory, device_.make_arena(bytes));
     }
-    PLIMSOLL_TRY(device::CpuArena memory, device::CpuArena::make(bytes));
     arenas_->memory.push_back(std::move(memory));
   }
   return {};
 }
 
-std::span<const std::byte> PlanMemory::device() const {
-  return arenas_->memory.empty() ? std::span<const std::byte>{} : arenas_->memory.front().bytes();
+std::byte* PlanMemory::arena(std::size_t index) const {
+  const auto& memory = arenas_->memory[index];
+  return memory ? memory->data() : nullptr;
+}
+
+std::span<const std::byte> PlanMemory::device_bytes() const {
+  return arenas_->memory.empty() ? std::span<const std::byte>{} : arenas_->memory.front()->bytes();
 }
 
 bool PlanMemory::on_device(const std::byte* address) const {
-  const std::span<const std::byte> memory = device();
+  const std::span<const std::byte> memory = device_bytes();
   return address != nullptr && address >= memory.data() && address < memory.data() + memory.size();
 }
 
@@ -47,22 +57,18 @@ Spot PlanMemory::spot(const plan::Slot& slot) const {
   return {address(slot), Offset(0)};
 }
 
-Status PlanMemory::lend(const Spot& spot, std::size_t bytes, std::span<std::byte>& out) {
-  if (spot.address != nullptr) {
-    out = {spot.address, bytes};
-    return {};
-  }
-  lent_.resize(bytes);
-  lent_from_ = spot.in_file;
-  out = lent_;
-  return file_.read(lent_from_, lent_);
+Status PlanMemory::write(const Spot& to, std::size_t bytes, const WriteBytes& content) {
+  if (to.address != nullptr) return staging_.write(to.address, bytes, content);
+  copied_.resize(bytes);
+  PLIMSOLL_RETURN_IF_ERROR(content(copied_));
+  return file_.write(to.in_file, copied_);
 }
 
-Status PlanMemory::put_back() {
-  if (lent_.empty()) return {};
-  Status status = file_.write(lent_from_, lent_);
-  lent_.clear();
-  return status;
+Status PlanMemory::read(const Spot& from, std::size_t bytes, const ReadBytes& use) {
+  if (from.address != nullptr) return staging_.read(from.address, bytes, use);
+  copied_.resize(bytes);
+  PLIMSOLL_RETURN_IF_ERROR(file_.read(from.in_file, copied_));
+  return use(copied_);
 }
 
 Status PlanMemory::copy(const Spot& from, const Spot& to, std::size_t bytes) {

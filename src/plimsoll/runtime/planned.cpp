@@ -1,12 +1,6 @@
 #include "plimsoll/runtime/planned.h"
 
-#include <algorithm>
-#include <array>
-#include <atomic>
-#include <limits>
-#include <mutex>
 #include <optional>
-#include <thread>
 
 #include "plimsoll/plan/check_plan.h"
 #include "plimsoll/runtime/activation_encodings.h"
@@ -20,29 +14,16 @@ namespace {
 using plan::PlanStep;
 using plan::StepKind;
 
-constexpr std::int32_t kAllDone = std::numeric_limits<std::int32_t>::max();
-
-// A step with its addresses, ready to run.
-struct BoundStep {
-  kernels::Kernel* kernel = nullptr;
-  std::vector<const std::byte*> inputs;
-  std::vector<std::byte*> outputs;
-  std::byte* scratch = nullptr;
-  // Of a copy, and of an encoding or a decoding.
-  Spot from;
-  Spot to;
-  std::size_t bytes = 0;  // in plain form
-  ActivationEncodings::Bound encoding;
-};
-
 class Planned final : public Executor {
  public:
-  Planned(plan::Plan plan, std::vector<KernelSet> kernels, const ExecutorOptions& options,
+  Planned(plan::Plan plan, std::shared_ptr<kernels::Backend> backend,
+          std::vector<KernelSet> kernels, const ExecutorOptions& options,
           std::shared_ptr<Arenas> arenas)
       : plan_(std::move(plan)),
+        backend_(std::move(backend)),
         kernels_(std::move(kernels)),
         options_(options),
-        memory_(plan_, std::move(arenas)),
+        memory_(plan_, backend_->device(), std::move(arenas)),
         encodings_(options.rounding_seed) {}
 
   Status start() {
@@ -53,108 +34,100 @@ class Planned final : public Executor {
     results_.resize(plan_.graph.values.size());
     for (const plan::ValueSlot& result : plan_.results)
       results_[result.value.index()] = memory_.spot(result.slot);
+    bound_.reserve(plan_.steps.size());  // commands point into it
     for (const PlanStep& step : plan_.steps) {
-      streams_ = std::max<int>(streams_, step.stream + 1);
-      PLIMSOLL_TRY(BoundStep bound, bind(step));
-      bound_.push_back(std::move(bound));
+      bound_.emplace_back(*this, bound_.size());
+      PLIMSOLL_RETURN_IF_ERROR(bind(step, bound_.back()));
     }
     PLIMSOLL_RETURN_IF_ERROR(encodings_.take_memory());
     if (options_.poison) dead_.emplace(plan_);
+    PLIMSOLL_TRY(sequence_, backend_->device().make_sequence(commands()));
     if (options_.trace != nullptr) {
-      ran_.resize(plan_.steps.size());
       Arenas& arenas = memory_.arenas();
       if (!arenas.calls) arenas.calls = std::make_unique<CallTrace>(*options_.trace);
     }
-    if (streams_ > static_cast<int>(done_.size()))
-      return bad_input("the plan has {} streams, at most {} are supported", streams_, done_.size());
     return {};
   }
 
   const ir::Graph& graph() const override { return plan_.graph; }
+  kernels::Backend& backend() const override { return *backend_; }
 
-  std::span<std::byte> source(ValueId value) override {
-    if (options_.trace != nullptr) trace_source(value);
-    return span_of(place_[value.index()], value);
+  using Executor::read;
+  using Executor::result;
+  using Executor::write;
+  Status write(ValueId source, const WriteBytes& content) override {
+    if (options_.trace != nullptr) trace_source(source);
+    return memory_.write(place_[source.index()], bytes_of(source), content);
   }
-  std::span<const std::byte> result(ValueId output) override {
-    return span_of(results_[output.index()], output);
+  Status read(ValueId source, const ReadBytes& use) override {
+    if (options_.trace != nullptr) trace_source(source);
+    return memory_.read(place_[source.index()], bytes_of(source), use);
+  }
+  Status result(ValueId output, const ReadBytes& use) override {
+    return memory_.read(results_[output.index()], bytes_of(output), use);
   }
   Bytes peak_bytes() const override {
-    return Bytes(static_cast<std::int64_t>(memory_.device().size()));
+    return Bytes(static_cast<std::int64_t>(memory_.device_bytes().size()));
   }
   std::vector<std::span<std::byte>> arenas() const override {
     std::vector<std::span<std::byte>> out;
-    for (const device::CpuArena& arena : memory_.arenas().memory) out.push_back(arena.bytes());
+    for (const auto& arena : memory_.arenas().memory)
+      out.push_back(arena ? arena->bytes() : std::span<std::byte>{});
     return out;
   }
-  Status status() const override { return status_; }
   Bytes overflow_bytes() const override { return encodings_.overflow_bytes(); }
   std::vector<EncodedActivation> encoded_activations() const override {
     return encodings_.accounts();
   }
 
   Status step() override {
-    note(memory_.put_back());
     PLIMSOLL_RETURN_IF_ERROR(status_);
-    // Here, because several plans may write to the same one in turn.
-    if (options_.step_seconds != nullptr) options_.step_seconds->assign(plan_.steps.size(), 0);
-    for (auto& done : done_) done.store(-1, std::memory_order_relaxed);
     if (dead_) dead_->begin_step();
-    std::vector<std::thread> workers;
-    for (int stream = 1; stream < streams_; ++stream)
-      workers.emplace_back([this, stream] { run_stream(stream); });
-    run_stream(0);
-    for (std::thread& worker : workers) worker.join();
+    const bool timed = options_.trace != nullptr || options_.step_seconds != nullptr;
+    status_ = timed ? sequence_->run_timed(ran_) : sequence_->run();
+    if (options_.step_seconds != nullptr) tell_seconds();
     if (options_.trace != nullptr && status_) trace_step();
     ++steps_;
     return status_;
   }
 
  private:
+  // A step with its addresses, ready to run.
+  struct BoundStep final : device::Work {
+    BoundStep(Planned& of, std::size_t step) : planned(of), number(step) {}
+
+    Status run(void* queue) override { return planned.run(*this, queue); }
+
+    Planned& planned;
+    std::size_t number;  // of the step in its plan
+    BoundKernel call;    // without a kernel: it is none
+    // Of a copy, and of an encoding or a decoding.
+    Spot from;
+    Spot to;
+    std::size_t bytes = 0;  // in plain form
+    ActivationEncodings::Bound encoding;
+  };
+
   std::size_t bytes_of(ValueId value) const {
     return static_cast<std::size_t>(ir::bytes_of(plan_.graph.value(value).type).value);
   }
 
-  std::span<std::byte> span_of(const Spot& place, ValueId value) {
-    note(memory_.put_back());
-    std::span<std::byte> out;
-    note(memory_.lend(place, bytes_of(value), out));
-    return out;
+  Status bind(const PlanStep& step, BoundStep& out) {
+    if (step.kind == StepKind::kCompute || step.kind == StepKind::kRecompute)
+      return bind_compute(step, out.call);
+    if (step.kind == StepKind::kDrop) return {};
+    out.bytes = bytes_of(step.value);
+    out.from = memory_.spot(step.inputs.front());
+    out.to = memory_.spot(step.outputs.front());
+    if (step.kind != StepKind::kEncode && step.kind != StepKind::kDecode) return {};
+    if (!backend_->device().computes_on_host())
+      return bad_input("{}: there are no encodings on {} yet; plan without encode",
+                       call_name(plan_, step), backend_->device().name());
+    PLIMSOLL_TRY(out.encoding, encodings_.bind(plan_, step, out.number, memory_));
+    return {};
   }
 
-  void note(Status status) {
-    if (status) return;
-    const std::scoped_lock lock(failure_);
-    if (status_) status_ = std::move(status);
-    failed_.store(true, std::memory_order_release);
-  }
-
-  Result<BoundStep> bind(const PlanStep& step) {
-    BoundStep out;
-    if (step.kind == StepKind::kCompute || step.kind == StepKind::kRecompute) {
-      bind_compute(step, out);
-      if (step.scratch.buffer.valid() &&
-          out.kernel->scratch() > plan_.buffer(step.scratch.buffer).bytes) {
-        return bad_input("{}: its kernel wants {} bytes of scratch here, the plan has {}",
-                         display_name(plan_.graph.node(step.node)), out.kernel->scratch(),
-                         plan_.buffer(step.scratch.buffer).bytes);
-      }
-      if (!step.scratch.buffer.valid() && out.kernel->scratch().value > 0) {
-        return bad_input("{}: its kernel wants {} bytes of scratch here, the plan has none",
-                         display_name(plan_.graph.node(step.node)), out.kernel->scratch());
-      }
-    } else if (step.kind != StepKind::kDrop) {
-      out.bytes = bytes_of(step.value);
-      out.from = memory_.spot(step.inputs.front());
-      out.to = memory_.spot(step.outputs.front());
-    }
-    if (step.kind == StepKind::kEncode || step.kind == StepKind::kDecode) {
-      PLIMSOLL_TRY(out.encoding, encodings_.bind(plan_, step, bound_.size(), memory_));
-    }
-    return out;
-  }
-
-  void bind_compute(const PlanStep& step, BoundStep& out) {
+  Status bind_compute(const PlanStep& step, BoundKernel& out) {
     const ir::Node& node = plan_.graph.node(step.node);
     out.kernel = &kernels_[step.stream].of(step.node);
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
@@ -162,50 +135,89 @@ class Planned final : public Executor {
     }
     for (std::size_t i = 0; i < node.outputs.size(); ++i)
       out.outputs.push_back(memory_.address(step.outputs[i]));
-    if (step.scratch.buffer.valid()) out.scratch = memory_.address(step.scratch);
-  }
-
-  void run_stream(int stream) {
-    auto& done = done_[static_cast<std::size_t>(stream)];
-    const bool timed = options_.trace != nullptr || options_.step_seconds != nullptr;
-    for (std::size_t s = 0; s < plan_.steps.size() && !failed_.load(std::memory_order_acquire);
-         ++s) {
-      const PlanStep& step = plan_.steps[s];
-      if (step.stream != stream) continue;
-      for (const std::uint32_t wait : step.waits) wait_for(wait);
-      if (failed_.load(std::memory_order_acquire)) break;
-      const std::int64_t begin = timed ? now_ns() : 0;
-      note(run(bound_[s]));
-      const std::int64_t end = timed ? now_ns() : 0;
-      if (options_.step_seconds != nullptr)
-        (*options_.step_seconds)[s] = 1e-9 * static_cast<double>(end - begin);
-      if (options_.trace != nullptr) ran_[s] = {begin, end};
-      if (dead_) dead_->touched(s, plan_, memory_);
-      done.store(static_cast<std::int32_t>(s), std::memory_order_release);
-      if (streams_ > 1) done.notify_all();
+    const Bytes wanted = out.kernel->scratch();
+    if (!step.scratch.buffer.valid()) {
+      if (wanted.value == 0) return {};
+      return bad_input("{}: its kernel wants {} bytes of scratch here, the plan has none",
+                       display_name(node), wanted);
     }
-    // Nobody waits for a stream that has ended, for whatever reason.
-    done.store(kAllDone, std::memory_order_release);
-    if (streams_ > 1) done.notify_all();
-  }
-
-  void wait_for(std::uint32_t step) {
-    auto& done = done_[plan_.steps[step].stream];
-    for (std::int32_t seen = done.load(std::memory_order_acquire);
-         seen < static_cast<std::int32_t>(step); seen = done.load(std::memory_order_acquire)) {
-      done.wait(seen, std::memory_order_acquire);
+    const Bytes planned = plan_.buffer(step.scratch.buffer).bytes;
+    if (wanted > planned) {
+      return bad_input("{}: its kernel wants {} bytes of scratch here, the plan has {}",
+                       display_name(node), wanted, planned);
     }
+    out.scratch = memory_.address(step.scratch);
+    return {};
   }
 
-  Status run(const BoundStep& step) {
-    if (step.kernel != nullptr) {
-      step.kernel->run({step.inputs, step.outputs, step.scratch});
+  // One for each step of the plan, in order. Where the host cannot poison what dies, steps run one
+  // after the other and commands behind them do.
+  std::vector<device::Command> commands() {
+    const bool serial = dead_ && !backend_->device().computes_on_host();
+    std::vector<std::vector<BufferId>> dying(plan_.steps.size());
+    if (serial) dying = dead_->last_touched();
+    std::vector<device::Command> out;
+    for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
+      device::Command command = command_of(s);
+      if (!serial) {
+        command.stream = plan_.steps[s].stream;
+        command.waits = plan_.steps[s].waits;
+      }
+      command_of_step_.push_back(out.size());
+      out.push_back(std::move(command));
+      for (const BufferId id : dying[s]) {
+        const plan::PlanBuffer& buffer = plan_.buffer(id);
+        device::Command poison;
+        poison.kind = device::Command::Kind::kFill;
+        poison.to = memory_.arena(buffer.arena) + buffer.offset.value;
+        poison.bytes = static_cast<std::size_t>(buffer.bytes.value);
+        poison.value = std::byte{0xff};
+        out.push_back(std::move(poison));
+      }
+    }
+    if (serial) dead_.reset();
+    ran_.resize(out.size());
+    return out;
+  }
+
+  device::Command command_of(std::size_t s) {
+    BoundStep& bound = bound_[s];
+    device::Command out;
+    const bool in_arenas = bound.from.address != nullptr && bound.to.address != nullptr;
+    const bool on_host = backend_->device().computes_on_host();
+    if (bound.call.kernel != nullptr || bound.encoding.codec != nullptr ||
+        (on_host && (dead_ || (bound.bytes > 0 && !in_arenas)))) {
+      out.kind = device::Command::Kind::kWork;
+      out.work = &bound;
+    } else if (bound.bytes > 0) {
+      out.kind = device::Command::Kind::kCopy;
+      out.to = bound.to.address;
+      out.from = bound.from.address;
+      out.bytes = bound.bytes;
+    }
+    return out;
+  }
+
+  Status run(BoundStep& step, void* queue) {
+    Status status;
+    if (step.call.kernel != nullptr) {
+      status = step.call.run(queue);
     } else if (step.encoding.codec != nullptr) {
       encodings_.run(step.encoding, steps_);
     } else if (step.bytes > 0) {
-      return memory_.copy(step.from, step.to, step.bytes);
+      status = memory_.copy(step.from, step.to, step.bytes);
     }
-    return {};
+    if (dead_) dead_->touched(step.number, plan_, memory_);
+    return status;
+  }
+
+  // Here, because several plans may write to the same one in turn.
+  void tell_seconds() {
+    options_.step_seconds->resize(plan_.steps.size());
+    for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
+      const Interval<std::int64_t>& ran = ran_[command_of_step_[s]];
+      (*options_.step_seconds)[s] = 1e-9 * static_cast<double>(ran.end - ran.begin);
+    }
   }
 
   Handed handed(const std::byte* address, std::size_t bytes, ValueId value) const {
@@ -240,8 +252,8 @@ class Planned final : public Executor {
     const PlanStep& step = plan_.steps[s];
     const BoundStep& bound = bound_[s];
     Call call;
-    call.start = ran_[s].begin;
-    call.end = ran_[s].end;
+    call.start = ran_[command_of_step_[s]].begin;
+    call.end = ran_[command_of_step_[s]].end;
     call.stream = step.stream;
     call.name = call_name(plan_, step);
     const auto add = [&](std::vector<Handed>& to, const std::byte* address, std::size_t bytes,
@@ -253,13 +265,14 @@ class Planned final : public Executor {
       call.phase = ir::name(node.phase);
       for (std::size_t i = 0; i < node.inputs.size(); ++i) {
         if (node.inputs[i].valid())
-          add(call.reads, bound.inputs[i], bytes_of(node.inputs[i]), node.inputs[i]);
+          add(call.reads, bound.call.inputs[i], bytes_of(node.inputs[i]), node.inputs[i]);
       }
       for (std::size_t i = 0; i < node.outputs.size(); ++i)
-        add(call.writes, bound.outputs[i], bytes_of(node.outputs[i]), node.outputs[i]);
-      if (bound.scratch != nullptr) {
-        call.writes.push_back({Offset(bound.scratch - memory_.arena(0)), bound.kernel->scratch(),
-                               call.name + " scratch", trace::Category::kScratch});
+        add(call.writes, bound.call.outputs[i], bytes_of(node.outputs[i]), node.outputs[i]);
+      if (bound.call.scratch != nullptr) {
+        call.writes.push_back({Offset(bound.call.scratch - memory_.arena(0)),
+                               bound.call.kernel->scratch(), call.name + " scratch",
+                               trace::Category::kScratch});
       }
     } else {
       call.phase = plan::name(step.kind);
@@ -273,21 +286,20 @@ class Planned final : public Executor {
   }
 
   plan::Plan plan_;
+  std::shared_ptr<kernels::Backend> backend_;
   std::vector<KernelSet> kernels_;  // by stream: a kernel may hold state while it runs
   ExecutorOptions options_;
   PlanMemory memory_;
-  std::mutex failure_;
   Status status_;  // the first failure
-  std::atomic<bool> failed_{false};
   std::vector<Spot> place_;
   std::vector<Spot> results_;
   std::vector<BoundStep> bound_;
   ActivationEncodings encodings_;
-  std::uint64_t steps_ = 0;  // that were run
-  int streams_ = 1;
-  std::optional<DeadBuffers> dead_;  // when poison is wanted
-  std::array<std::atomic<std::int32_t>, 8> done_{};
-  std::vector<Interval<std::int64_t>> ran_;  // by step: when it ran last, when that is traced
+  std::uint64_t steps_ = 0;                   // that were run
+  std::optional<DeadBuffers> dead_;           // when poison is wanted, and the host can
+  std::vector<std::size_t> command_of_step_;  // numbers in sequence_
+  std::vector<Interval<std::int64_t>> ran_;   // by command: when it ran last, when that is timed
+  std::unique_ptr<device::Sequence> sequence_;
 };
 
 }  // namespace
@@ -305,15 +317,21 @@ Result<std::unique_ptr<Executor>> make_planned(plan::Plan plan, const ExecutorOp
                                                std::shared_ptr<Arenas> arenas) {
   const plan::PlanCheck check = plan::check_plan(plan);
   if (!check.ok()) return bad_input("the plan is wrong: {}", check.problems.front());
+  std::shared_ptr<kernels::Backend> backend = backend_of(options);
+  if (plan.alignment < backend->device().alignment()) {
+    return bad_input("the plan aligns to {} bytes, {} wants {}: plan with --device {}",
+                     plan.alignment, backend->device().name(), backend->device().alignment(),
+                     backend->device().name());
+  }
   std::vector<KernelSet> kernels;
   for (const PlanStep& step : plan.steps) {
     while (step.node.valid() && kernels.size() <= step.stream) {
-      PLIMSOLL_TRY(KernelSet set, KernelSet::make(plan.graph, options));
+      PLIMSOLL_TRY(KernelSet set, KernelSet::make(plan.graph, *backend, options));
       kernels.push_back(std::move(set));
     }
   }
-  auto out =
-      std::make_unique<Planned>(std::move(plan), std::move(kernels), options, std::move(arenas));
+  auto out = std::make_unique<Planned>(std::move(plan), std::move(backend), std::move(kernels),
+                                       options, std::move(arenas));
   PLIMSOLL_RETURN_IF_ERROR(out->start());
   return out;
 }

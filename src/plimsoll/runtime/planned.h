@@ -1,8 +1,8 @@
 // The strategy that decided everything ahead: runs a plan in arenas taken once.
 //
 // Nothing is allocated during a step. A step of the plan is one kernel call, copy or codec call on
-// addresses that are arena + offset. Streams other than 0 run on threads of their own; a step that
-// waits for one of another stream waits for that stream's counter.
+// addresses that are arena + offset: one command of a sequence that the device is given once and
+// runs again and again (device/device.h). On a GPU that is one CUDA graph.
 //
 // What leaves the device waits in host memory, or in a swap file (device/cpu/swap_file.h). A copy
 // that fails ends the step with its error; the streams stop where they are and nothing that was

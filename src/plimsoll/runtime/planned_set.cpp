@@ -1,7 +1,6 @@
 #include "plimsoll/runtime/planned_set.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace plimsoll::runtime {
 namespace {
@@ -55,19 +54,21 @@ Result<PlannedSet> PlannedSet::make(std::vector<plan::Plan> plans, const Executo
     out.places_.push_back(places_of(plan));
     most = std::max(most, plan.arena_bytes());
   }
-  PLIMSOLL_TRY(device::CpuArena arena, device::CpuArena::make(most));
+  out.options_ = options;
+  out.options_.backend = backend_of(options);
+  PLIMSOLL_TRY(std::unique_ptr<device::Arena> arena,
+               out.options_.backend->device().make_arena(most));
   out.arenas_ = std::make_shared<Arenas>();
   out.arenas_->memory.push_back(std::move(arena));
   out.executors_.resize(plans.size());
   out.plans_ = std::move(plans);
-  out.options_ = options;
   out.current_ = out.plans_.size() - 1;
   return out;
 }
 
 Result<Executor*> PlannedSet::at(std::size_t member) {
   PLIMSOLL_RETURN_IF_ERROR(bind(member));
-  if (member != current_) hand_over(current_, member);
+  if (member != current_) PLIMSOLL_RETURN_IF_ERROR(hand_over(current_, member));
   current_ = member;
   return executors_[member].get();
 }
@@ -84,18 +85,16 @@ Status PlannedSet::bind_all() {
   return {};
 }
 
-void PlannedSet::hand_over(std::size_t from, std::size_t to) {
-  if (places_[from] == places_[to] || !executors_[from]) return;
-  const std::byte* arena = arenas_->memory.front().data();
+Status PlannedSet::hand_over(std::size_t from, std::size_t to) {
+  if (places_[from] == places_[to] || !executors_[from]) return {};
   std::vector<std::vector<std::byte>> content;
   for (const Place& place : places_[from]) {
-    const std::size_t bytes = executors_[from]->source(place.value).size();
-    content.emplace_back(arena + place.offset.value, arena + place.offset.value + bytes);
+    PLIMSOLL_TRY(std::vector<std::byte> bytes, executors_[from]->read(place.value));
+    content.push_back(std::move(bytes));
   }
-  for (std::size_t s = 0; s < content.size(); ++s) {
-    std::memcpy(arenas_->memory.front().data() + places_[to][s].offset.value, content[s].data(),
-                content[s].size());
-  }
+  for (std::size_t s = 0; s < content.size(); ++s)
+    PLIMSOLL_RETURN_IF_ERROR(executors_[to]->write(places_[to][s].value, content[s]));
+  return {};
 }
 
 }  // namespace plimsoll::runtime

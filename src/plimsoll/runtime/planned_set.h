@@ -7,7 +7,7 @@
 // on the way in, through host memory. Everything else a step needs is written in that step.
 //
 // An executor is made the first time its size is asked for; nothing is planned, and nothing is
-// allocated in a step. A span from one executor is valid until another is asked for.
+// allocated in a step.
 //
 // Failures: a plan that is wrong, uses more than one arena, or whose weights or states have other
 // types than those of the last plan (as position tables that grow with the length) is refused by
@@ -40,13 +40,13 @@ class PlannedSet {
   };
   static std::vector<Place> places_of(const plan::Plan& plan);
   Status bind(std::size_t member);
-  void hand_over(std::size_t from, std::size_t to);
+  Status hand_over(std::size_t from, std::size_t to);
 
+  ExecutorOptions options_;  // with a backend, which outlives its memory
   std::vector<plan::Plan> plans_;
   std::vector<std::vector<Place>> places_;  // by member
   std::vector<std::unique_ptr<Executor>> executors_;
   std::shared_ptr<Arenas> arenas_;
-  ExecutorOptions options_;
   std::size_t current_ = 0;
 };
 

@@ -21,7 +21,7 @@ LeftBehind run_three_steps(Executor& executor) {
     for (std::size_t v = 0; v < graph.values.size(); ++v) {
       const ir::Value& value = graph.values[v];
       if (!ir::is_source(value.kind) || (value.kind == ir::ValueKind::kInput) != inputs) continue;
-      fill_source(value, 1, step, executor.source(ValueId(v)));
+      EXPECT_TRUE(fill_source(executor, ValueId(v), 1, step));
     }
   };
   fill(false, 0);
@@ -38,11 +38,17 @@ LeftBehind without_a_plan(const ir::Graph& graph) {
   return run_three_steps(**executor);
 }
 
-Result<plan::Plan> keep_all_plan(const ir::Graph& graph) {
+Result<plan::Plan> keep_all_plan(const ir::Graph& graph, Bytes alignment = Bytes(64)) {
   schedule::GraphWorkloadOptions how;
+  how.alignment = alignment;
   PLIMSOLL_TRY(how.kernels, kernels::cpu_kernel_facts(graph, {1}));
   PLIMSOLL_TRY(const auto mapped, schedule::make_graph_workload(graph, how));
   return plan::make_plan(graph, mapped, schedule::keep_all(mapped.workload), {});
+}
+
+// The CPU, and a device that behaves as a GPU and dawdles by this seed.
+std::vector<std::shared_ptr<kernels::Backend>> backends(std::uint64_t seed) {
+  return {kernels::make_cpu_backend(1), kernels::make_fake_backend({.seed = seed})};
 }
 
 class PlannedOnStreams : public ::testing::TestWithParam<int> {};
@@ -52,18 +58,73 @@ TEST_P(PlannedOnStreams, RunsAsWithoutAPlan) {
     SCOPED_TRACE(seed);
     const ir::Graph graph = plan::random_graph(seed);
     const LeftBehind expected = without_a_plan(graph);
-    const auto one = keep_all_plan(graph);
-    ASSERT_TRUE(one) << one.error().message;
     for (const bool keep_places : {false, true}) {
+      auto one = keep_all_plan(graph, Bytes(seed % 2 == 0 ? 64 : 256));
+      ASSERT_TRUE(one) << one.error().message;
       plan::Plan plan = *one;
       if (keep_places) plan.budget = plan.arena_bytes();
       ASSERT_TRUE(plan::spread_over_streams(plan, {.streams = GetParam()}));
       for (const bool poison : {false, true}) {
-        auto executor = make_planned(plan, {.threads = 1, .poison = poison});
-        ASSERT_TRUE(executor) << executor.error().message;
-        EXPECT_TRUE(run_three_steps(**executor) == expected)
-            << "places kept " << keep_places << " poison " << poison;
+        for (const auto& backend : backends(seed)) {
+          if (backend->device().alignment() > plan.alignment) continue;
+          auto executor = make_planned(plan, {.threads = 1, .poison = poison, .backend = backend});
+          ASSERT_TRUE(executor) << executor.error().message;
+          EXPECT_TRUE(run_three_steps(**executor) == expected)
+              << backend->device().name() << " places kept " << keep_places << " poison " << poison;
+        }
       }
+    }
+  }
+}
+
+TEST(Planned, RunsOnAGpuLikeDeviceAsOnTheCpuWhenValuesAreSwapped) {
+  int swapped = 0;
+  for (std::uint64_t seed = 1; seed <= 25; ++seed) {
+    SCOPED_TRACE(seed);
+    const ir::Graph graph = plan::random_graph(seed);
+    const LeftBehind expected = without_a_plan(graph);
+    schedule::GraphWorkloadOptions how;
+    how.alignment = Bytes(256);
+    how.kernels = kernels::cpu_kernel_facts(graph, {1}).value();
+    const auto mapped = schedule::make_graph_workload(graph, how);
+    ASSERT_TRUE(mapped) << mapped.error().message;
+    schedule::FitOptions fit;
+    fit.remedies = {.recompute = false, .swap = true};
+    fit.deterministic = true;
+    const auto fitted = schedule::task_by_task(mapped->workload, fit);
+    ASSERT_TRUE(fitted && !fitted->empty());
+    auto plan = plan::make_plan(graph, *mapped, fitted->back().schedule, {});
+    ASSERT_TRUE(plan) << plan.error().message;
+    swapped += plan->arenas.size() > 1 ? 1 : 0;
+    for (const bool poison : {false, true}) {
+      auto executor = make_planned(
+          *plan, {.poison = poison, .backend = kernels::make_fake_backend({.seed = seed})});
+      ASSERT_TRUE(executor) << executor.error().message;
+      EXPECT_TRUE(run_three_steps(**executor) == expected) << "poison " << poison;
+    }
+  }
+  EXPECT_GE(swapped, 10);
+}
+
+TEST(Planned, RefusesAPlanThatAlignsLessThanTheDeviceWants) {
+  const auto plan = keep_all_plan(plan::random_graph(1));
+  ASSERT_TRUE(plan);
+  const auto refused = make_planned(*plan, {.backend = kernels::make_fake_backend({})});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message,
+            "the plan aligns to 64 bytes, fake wants 256: plan with --device fake");
+}
+
+TEST(OnDemand, RunsOnAGpuLikeDeviceAsOnTheCpu) {
+  for (std::uint64_t seed = 1; seed <= 25; ++seed) {
+    SCOPED_TRACE(seed);
+    const ir::Graph graph = plan::random_graph(seed);
+    const LeftBehind expected = without_a_plan(graph);
+    for (const bool poison : {false, true}) {
+      auto executor = make_on_demand(
+          graph, {.poison = poison, .backend = kernels::make_fake_backend({.seed = seed})});
+      ASSERT_TRUE(executor) << executor.error().message;
+      EXPECT_TRUE(run_three_steps(**executor) == expected) << "poison " << poison;
     }
   }
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "plimsoll/base/clock.h"
 #include "plimsoll/base/machine_memory.h"
@@ -20,22 +19,23 @@
 namespace plimsoll::runtime {
 namespace {
 
-void fill_constants(Executor& executor) {
-  const ir::Graph& graph = executor.graph();
-  for (const ir::Constant& constant : graph.constants) {
-    const std::span<std::byte> memory = executor.source(constant.value);
-    if (!constant.data.empty())
-      std::memcpy(memory.data(), constant.data.data(), constant.data.size());
+Status fill_constants(Executor& executor) {
+  for (const ir::Constant& constant : executor.graph().constants) {
+    if (constant.data.empty()) continue;
+    PLIMSOLL_RETURN_IF_ERROR(
+        executor.write(constant.value, std::as_bytes(std::span(constant.data))));
   }
+  return {};
 }
 
-void fill_states(Executor& executor, std::uint64_t seed) {
+Status fill_states(Executor& executor, std::uint64_t seed) {
   const ir::Graph& graph = executor.graph();
   for (std::size_t v = 0; v < graph.values.size(); ++v) {
     const ir::Value& value = graph.values[v];
     if (!ir::is_persistent(value.kind) || value.init.kind == ir::Init::Kind::kFile) continue;
-    fill_source(value, seed, 0, executor.source(ValueId(v)));
+    PLIMSOLL_RETURN_IF_ERROR(fill_source(executor, ValueId(v), seed, 0));
   }
+  return {};
 }
 
 Status feed_synthetic(Executor& executor, std::uint64_t seed, int step) {
@@ -43,19 +43,25 @@ Status feed_synthetic(Executor& executor, std::uint64_t seed, int step) {
   for (std::size_t v = 0; v < graph.values.size(); ++v) {
     const ir::Value& value = graph.values[v];
     if (value.kind != ir::ValueKind::kInput) continue;
-    fill_source(value, seed, static_cast<std::uint64_t>(step), executor.source(ValueId(v)));
+    PLIMSOLL_RETURN_IF_ERROR(
+        fill_source(executor, ValueId(v), seed, static_cast<std::uint64_t>(step)));
   }
   return {};
 }
 
 // The first output as a number, when it is one.
-std::optional<double> loss_of(Executor& executor) {
+Result<std::optional<double>> loss_of(Executor& executor) {
   const ir::Graph& graph = executor.graph();
-  if (graph.outputs.empty()) return std::nullopt;
+  std::optional<double> out;
+  if (graph.outputs.empty()) return out;
   const ir::TensorType& type = graph.value(graph.outputs.front()).type;
-  if (type.shape.elements() != 1) return std::nullopt;
-  const auto array = ops::Array::from_bytes(type, executor.result(graph.outputs.front()));
-  return array ? std::optional(array->number(0)) : std::nullopt;
+  if (type.shape.elements() != 1) return out;
+  PLIMSOLL_RETURN_IF_ERROR(
+      executor.result(graph.outputs.front(), [&](std::span<const std::byte> memory) -> Status {
+        if (const auto array = ops::Array::from_bytes(type, memory)) out = array->number(0);
+        return {};
+      }));
+  return out;
 }
 
 Status feed(Executor& executor, const RunOptions& options, int step) {
@@ -71,8 +77,8 @@ Result<RunReport> run_steps(const ExecutorOf& executor_of, const RunOptions& opt
                             NanFinder* finder) {
   RunReport report;
   PLIMSOLL_TRY(Executor * executor, executor_of(-1));
-  fill_states(*executor, options.seed);
-  fill_constants(*executor);
+  PLIMSOLL_RETURN_IF_ERROR(fill_states(*executor, options.seed));
+  PLIMSOLL_RETURN_IF_ERROR(fill_constants(*executor));
   if (options.on_start) PLIMSOLL_RETURN_IF_ERROR(options.on_start(*executor));
   if (options.data_facts) report.data_set = options.data_facts();
   int steps = options.steps;
@@ -82,13 +88,13 @@ Result<RunReport> run_steps(const ExecutorOf& executor_of, const RunOptions& opt
   for (int step = 0; step < steps && !report.stopped; ++step) {
     Executor* const before = executor;
     PLIMSOLL_TRY(executor, executor_of(step));
-    if (executor != before) fill_constants(*executor);
+    if (executor != before) PLIMSOLL_RETURN_IF_ERROR(fill_constants(*executor));
     PLIMSOLL_RETURN_IF_ERROR(feed(*executor, options, step));
-    if (finder != nullptr) finder->look_at(*executor, step);
+    if (finder != nullptr) PLIMSOLL_RETURN_IF_ERROR(finder->look_at(*executor, step));
     const Stopwatch watch;
     PLIMSOLL_RETURN_IF_ERROR(executor->step());
     report.step_seconds.push_back(watch.seconds());
-    const std::optional<double> loss = loss_of(*executor);
+    PLIMSOLL_TRY(const std::optional<double> loss, loss_of(*executor));
     if (loss) report.losses.push_back(*loss);
     const bool bad = loss && !std::isfinite(*loss);
     if (bad && !report.first_bad_step) report.first_bad_step = step;
@@ -108,6 +114,11 @@ Result<RunReport> run_steps(const ExecutorOf& executor_of, const RunOptions& opt
   report.encoded = executor->encoded_activations();
   report.peak = executor->peak_bytes();
   report.threads = resolve_threads(options.threads);
+  const kernels::Backend& backend = executor->backend();
+  report.device = backend.device().name();
+  report.context = backend.context_bytes();
+  report.bare_context = backend.bare_context_bytes();
+  report.neighbours = backend.neighbours();
   return report;
 }
 
@@ -147,9 +158,72 @@ Result<RunReport> run_watched(const ExecutorOf& executor_of, const RunOptions& o
   return report;
 }
 
+// Overwrites the arena; nothing may be in it yet.
+Status fill_arena(device::Device& device, std::span<std::byte> arena, std::byte pattern) {
+  PLIMSOLL_TRY(const std::unique_ptr<device::Stream> stream, device.make_stream());
+  PLIMSOLL_RETURN_IF_ERROR(stream->fill(arena.data(), pattern, arena.size()));
+  return stream->synchronize();
+}
+
+// One past the last byte that is not the pattern, read from the back.
+Result<Bytes> highest_written(device::Device& device, std::span<const std::byte> arena,
+                              std::byte pattern) {
+  constexpr std::size_t kPiece = 16 << 20;
+  std::vector<std::byte> piece(std::min(kPiece, arena.size()));
+  for (std::size_t end = arena.size(); end > 0;) {
+    const std::size_t count = std::min(piece.size(), end);
+    const std::span<std::byte> part = std::span(piece).first(count);
+    PLIMSOLL_RETURN_IF_ERROR(device.read(part, arena.data() + end - count));
+    for (std::size_t i = count; i-- > 0;) {
+      if (part[i] != pattern) return Bytes(static_cast<std::int64_t>(end - count + i + 1));
+    }
+    end -= count;
+  }
+  return Bytes(0);
+}
+
+// On a device that the host cannot look into, twice over two patterns. What others allocate on the
+// device while steps run shows in what the process holds beside the arena, from the second step on:
+// before it kernels load their code and the graph is made.
+Result<RunReport> run_measured_on_device(const ExecutorOf& executor_of, const RunOptions& options) {
+  PLIMSOLL_TRY(const Executor* executor, executor_of(-1));
+  const kernels::Backend& backend = executor->backend();
+  const std::vector<std::span<std::byte>> arenas = executor->arenas();
+  Measured seen;
+  seen.method = device::TouchedBytes::Method::kPattern;
+  RunReport report;
+  for (const std::byte pattern : device::TouchedBytes::kPatterns) {
+    for (const std::span<std::byte> arena : arenas)
+      PLIMSOLL_RETURN_IF_ERROR(fill_arena(backend.device(), arena, pattern));
+    RunOptions again = options;
+    const bool first = pattern == device::TouchedBytes::kPatterns.front();
+    std::optional<Bytes> settled;
+    again.on_step = [&](int step, std::optional<double> loss, double seconds) {
+      if (step == 1) settled = backend.context_bytes();
+      if (first && options.on_step) options.on_step(step, loss, seconds);
+    };
+    PLIMSOLL_TRY(RunReport one, run_steps(executor_of, again, nullptr));
+    if (settled) seen.outside = std::max(seen.outside, backend.context_bytes() - *settled);
+    for (std::size_t arena = 0; arena < arenas.size(); ++arena) {
+      PLIMSOLL_TRY(const Bytes highest, highest_written(backend.device(), arenas[arena], pattern));
+      Bytes& figure = arena == 0 ? seen.touched : seen.host;
+      figure = std::max(figure, highest);
+    }
+    if (first) report = std::move(one);
+  }
+  // Without an arena all that the executor took lies outside one.
+  if (arenas.empty()) seen.outside += report.peak;
+  report.measured = seen;
+  report.peak = seen.touched + seen.outside;
+  return report;
+}
+
 Result<RunReport> run_measured(const ExecutorOf& executor_of, const RunOptions& options,
                                NanFinder* finder) {
   using device::TouchedBytes;
+  PLIMSOLL_TRY(const Executor* executor, executor_of(-1));
+  if (!executor->backend().device().computes_on_host())
+    return run_measured_on_device(executor_of, options);
   Measured seen;
   seen.method =
       options.measure_by.value_or(TouchedBytes::can_watch_pages() ? TouchedBytes::Method::kPages
@@ -174,8 +248,15 @@ Result<RunReport> run_measured(const ExecutorOf& executor_of, const RunOptions& 
   return report;
 }
 
+bool on_this_machine(const RunOptions& options) {
+  return options.backend == nullptr || options.backend->device().computes_on_host();
+}
+
 Result<RunReport> run(const ExecutorOf& executor_of, const RunOptions& options, NanFinder* finder) {
-  const bool can = OutsideBytes::available();
+  if (finder != nullptr && !on_this_machine(options))
+    return fail(ErrorCode::kUsage, "--find-nan: looks into results on the CPU, not on {}",
+                options.backend->device().name());
+  const bool can = OutsideBytes::available() || !on_this_machine(options);
   PLIMSOLL_TRY(RunReport report, options.measure && can ? run_measured(executor_of, options, finder)
                                                         : run_steps(executor_of, options, finder));
   if (options.measure && !can)
@@ -184,7 +265,6 @@ Result<RunReport> run(const ExecutorOf& executor_of, const RunOptions& options, 
         "allocation_calls";
   PLIMSOLL_TRY(Executor * executor, executor_of(static_cast<int>(report.step_seconds.size()) - 1));
   if (options.on_end) PLIMSOLL_RETURN_IF_ERROR(options.on_end(*executor));
-  PLIMSOLL_RETURN_IF_ERROR(executor->status());
   return report;
 }
 
@@ -201,7 +281,8 @@ ExecutorOptions executor_options(const RunOptions& options, NanFinder* finder) {
           options.wrap_kernel,
           options.space_behind,
           mix64(options.seed) + static_cast<std::uint64_t>(options.first_step),
-          finder != nullptr ? finder->watch() : WatchKernel{}};
+          finder != nullptr ? finder->watch() : WatchKernel{},
+          options.backend};
 }
 
 std::unique_ptr<NanFinder> finder_for(const RunOptions& options) {
@@ -210,9 +291,15 @@ std::unique_ptr<NanFinder> finder_for(const RunOptions& options) {
 
 }  // namespace
 
-plan::Environment this_machine(int threads) {
-  return {"cpu", resolve_threads(threads), kernels::cpu_instruction_set(),
-          kernels::cpu_kernel_library()};
+plan::Environment environment_of(const kernels::Backend* backend, int threads) {
+  if (backend == nullptr)
+    return {"cpu", resolve_threads(threads), kernels::cpu_instruction_set(),
+            kernels::cpu_kernel_library()};
+  const std::string name = backend->device().name();
+  // One card is as good as another of the kind.
+  const std::string device = name.substr(0, name.find(':'));
+  return {device, device == "cpu" ? resolve_threads(threads) : 0, backend->instruction_set(),
+          backend->library()};
 }
 
 double rms_error(const EncodedActivation& activation) {
@@ -269,7 +356,8 @@ Result<RunReport> run_plan(plan::Plan plan, const RunOptions& options) {
   const std::unique_ptr<NanFinder> finder = finder_for(options);
   const Bytes planned = plan.arena_bytes();
   const Bytes budget = plan.budget;
-  PLIMSOLL_RETURN_IF_ERROR(check_machine_memory(planned));
+  // Other devices say so themselves when the arena is taken.
+  if (on_this_machine(options)) PLIMSOLL_RETURN_IF_ERROR(check_machine_memory(planned));
   const Bytes host = plan.arenas.size() > 1 ? plan.arenas[1].bytes : Bytes(0);
   const double predicted = plan.predicted_seconds;
   PLIMSOLL_TRY(const std::unique_ptr<Executor> executor,
@@ -287,7 +375,7 @@ Result<RunReport> run_plan_set(std::vector<plan::Plan> plans, const RunOptions& 
   const std::size_t members = plans.size();
   Bytes planned;
   for (const plan::Plan& plan : plans) planned = std::max(planned, plan.arena_bytes());
-  PLIMSOLL_RETURN_IF_ERROR(check_machine_memory(planned));
+  if (on_this_machine(options)) PLIMSOLL_RETURN_IF_ERROR(check_machine_memory(planned));
   PLIMSOLL_TRY(PlannedSet executors,
                PlannedSet::make(std::move(plans), executor_options(options, finder.get())));
   const auto executor_of = [&](int step) {

@@ -67,8 +67,9 @@ struct RunOptions {
   std::function<void(int step, std::optional<double> loss, double seconds)> on_step;
   // Called after the last step.
   std::function<Status(Executor&)> on_end;
-  WrapKernel wrap_kernel;  // for tests that plant faults
-  Bytes space_behind;      // the arena, for the same tests
+  std::shared_ptr<kernels::Backend> backend;  // where to run; absent: on the CPU
+  WrapKernel wrap_kernel;                     // for tests that plant faults
+  Bytes space_behind;                         // the arena, for the same tests
 };
 
 // What a run held, from its binding to its last step, by asking the memory and the allocator
@@ -100,6 +101,12 @@ struct RunReport {
   Bytes overflow;  // compressed activations that waited in host memory because they did not fit
   std::vector<EncodedActivation> encoded;  // what every encoding of the plan took and lost
   int threads = 0;
+  std::string device = "cpu";
+  // On a GPU: device memory that the process holds beside the arena (context, modules, graphs), of
+  // that the context alone, and others on the card, in words.
+  Bytes context;
+  Bytes bare_context;
+  std::string neighbours;
   bool stopped = false;               // before the last step, because it was asked to
   std::optional<int> first_bad_step;  // whose loss was NaN or infinite
   std::optional<DataFacts> data_set;  // that it ran on
@@ -129,7 +136,7 @@ Result<RunReport> run_plan(plan::Plan plan, const RunOptions& options);
 Result<RunReport> run_plan_set(std::vector<plan::Plan> plans, const RunOptions& options);
 Result<RunReport> run_on_demand(const ir::Graph& graph, const RunOptions& options);
 
-// What this machine is, as plan files record it.
-plan::Environment this_machine(int threads);
+// Where a plan runs, as plan files record it; without a backend, this machine's CPU.
+plan::Environment environment_of(const kernels::Backend* backend, int threads);
 
 }  // namespace plimsoll::runtime

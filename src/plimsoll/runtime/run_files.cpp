@@ -37,10 +37,12 @@ Status read_source(Executor& executor, ValueId id, const store::NpzFile& file,
                    const store::NpzEntry& entry) {
   const ir::Value& value = executor.graph().value(id);
   PLIMSOLL_RETURN_IF_ERROR(check_type(value, entry.type));
-  if (value.type.layout.is_row_major()) return file.read_into(entry, executor.source(id));
-  PLIMSOLL_TRY(const store::NamedTensor array, file.read(entry));
-  copy_from_row_major(value.type, array.bytes, executor.source(id));
-  return {};
+  return executor.write(id, [&](std::span<std::byte> memory) -> Status {
+    if (value.type.layout.is_row_major()) return file.read_into(entry, memory);
+    PLIMSOLL_TRY(const store::NamedTensor array, file.read(entry));
+    copy_from_row_major(value.type, array.bytes, memory);
+    return {};
+  });
 }
 
 // The first few of many names.
@@ -173,9 +175,11 @@ Status add_array(store::NpzWriter& out, const ir::Value& value, std::span<const 
 Status save_sources(Executor& executor, const std::string& path, std::int64_t steps) {
   const ir::Graph& graph = executor.graph();
   PLIMSOLL_TRY(store::NpzWriter out, store::NpzWriter::create(path));
-  for (const ValueId id : saved_values(graph))
-    PLIMSOLL_RETURN_IF_ERROR(add_array(out, graph.value(id), executor.source(id)));
-  PLIMSOLL_RETURN_IF_ERROR(executor.status());
+  for (const ValueId id : saved_values(graph)) {
+    PLIMSOLL_RETURN_IF_ERROR(executor.read(id, [&](std::span<const std::byte> memory) {
+      return add_array(out, graph.value(id), memory);
+    }));
+  }
   PLIMSOLL_RETURN_IF_ERROR(
       out.add(kStepsDone, {ir::DType::kI64, {}, {}}, std::as_bytes(std::span(&steps, 1))));
   return out.commit();
@@ -184,8 +188,11 @@ Status save_sources(Executor& executor, const std::string& path, std::int64_t st
 Status save_outputs(Executor& executor, const std::string& path) {
   const ir::Graph& graph = executor.graph();
   PLIMSOLL_TRY(store::NpzWriter out, store::NpzWriter::create(path));
-  for (const ValueId id : graph.outputs)
-    PLIMSOLL_RETURN_IF_ERROR(add_array(out, graph.value(id), executor.result(id)));
+  for (const ValueId id : graph.outputs) {
+    PLIMSOLL_RETURN_IF_ERROR(executor.result(id, [&](std::span<const std::byte> memory) {
+      return add_array(out, graph.value(id), memory);
+    }));
+  }
   return out.commit();
 }
 
@@ -263,7 +270,8 @@ void bind_outputs(const RunFiles& files, RunOptions& how) {
     const std::optional<DataFacts> data = facts ? facts() : std::nullopt;
     if (!data || data->shuffled) return last ? save_outputs(executor, files.outputs) : Status{};
     const std::int64_t left = data->examples - data->batch * step;
-    if (left > 0) rows->add(executor, data->batch, std::min(left, data->batch));
+    if (left > 0)
+      PLIMSOLL_RETURN_IF_ERROR(rows->add(executor, data->batch, std::min(left, data->batch)));
     return last ? rows->save(files.outputs) : Status{};
   };
 }
@@ -307,17 +315,20 @@ Status copy_weight(Executor& executor, ValueId id, const store::WeightSource& we
   const ir::TensorType& type = executor.graph().value(id).type;
   if (type != entry.type) {
     PLIMSOLL_RETURN_IF_ERROR(check_type(executor.graph().value(id), entry.type));
-    copy_from_row_major(type, entry.bytes, executor.source(id));
-    weights.release(entry.bytes);
+    return executor.write(id, [&](std::span<std::byte> memory) -> Status {
+      copy_from_row_major(type, entry.bytes, memory);
+      weights.release(entry.bytes);
+      return {};
+    });
+  }
+  return executor.write(id, [&](std::span<std::byte> memory) -> Status {
+    for (std::size_t at = 0; at < entry.bytes.size(); at += kPiece) {
+      const auto piece = entry.bytes.subspan(at, std::min(kPiece, entry.bytes.size() - at));
+      std::memcpy(memory.data() + at, piece.data(), piece.size());
+      weights.release(piece);
+    }
     return {};
-  }
-  const std::span<std::byte> to = executor.source(id);
-  for (std::size_t at = 0; at < entry.bytes.size(); at += kPiece) {
-    const auto piece = entry.bytes.subspan(at, std::min(kPiece, entry.bytes.size() - at));
-    std::memcpy(to.data() + at, piece.data(), piece.size());
-    weights.release(piece);
-  }
-  return {};
+  });
 }
 
 }  // namespace

@@ -57,8 +57,8 @@ Result<CodecRates> codec_rates(const json& file) {
   if (found == file.end() || !found->is_object())
     return bad_input("profile: `codecs` must be an object");
   CodecRates out;
-  PLIMSOLL_TRY(out.encode_bytes_per_second, number(*found, "encode_bytes_per_second", false));
-  PLIMSOLL_TRY(out.decode_bytes_per_second, number(*found, "decode_bytes_per_second", false));
+  PLIMSOLL_TRY(out.encode_bytes_per_second, number(*found, "encode_bytes_per_second", true));
+  PLIMSOLL_TRY(out.decode_bytes_per_second, number(*found, "decode_bytes_per_second", true));
   PLIMSOLL_TRY(out.latency_seconds, number(*found, "latency_seconds", true));
   const auto forms = found->find("forms");
   if (forms == found->end()) return out;

@@ -1,11 +1,10 @@
 // Everything that moves elements without changing them: slices, joins, transposes, layouts.
 //
-// Nearly all of it is one thing, a box copy: the same box of elements in two tensors, each with its
-// own start and strides. Slicing starts inside the source, concatenation inside the target,
-// expansion has source strides of 0, a reversed slice negative ones. Transposes and changes of
-// layout of 32- and 16-bit floats go through oneDNN's reorder, which blocks them for the cache.
+// Nearly all of it is copies of boxes (kernels/box_copy.h). Transposes and changes of layout of 32-
+// and 16-bit floats go through oneDNN's reorder, which blocks them for the cache.
 #include <cstring>
 
+#include "plimsoll/kernels/box_copy.h"
 #include "plimsoll/kernels/cpu/onednn.h"
 #include "plimsoll/kernels/cpu/parallel.h"
 #include "plimsoll/kernels/cpu/strided.h"
@@ -15,14 +14,6 @@
 
 namespace plimsoll::kernels {
 namespace {
-
-using Strides = std::array<std::int64_t, ir::kMaxRank>;
-
-struct BoxCopy {
-  StridedLoop loop;  // operand 0: the target, 1: the source
-  std::int64_t to = 0;
-  std::int64_t from = 0;
-};
 
 template <typename Unit>
 void copy_row(Unit* to, std::int64_t to_step, const Unit* from, std::int64_t from_step,
@@ -65,12 +56,6 @@ RunCopy copier_for(ir::DType dtype) {
   }
 }
 
-// The box of `shape` elements; the loop runs in the memory order `layout`.
-BoxCopy box_copy(const ir::Shape& shape, const ir::Layout& layout, const Strides& to,
-                 const Strides& from) {
-  return {make_strided_loop({ir::DType::kU8, shape, layout}, {to, from}), 0, 0};
-}
-
 // The bits of the number that `fill` and `pad` write.
 std::uint64_t pattern_of(ir::DType dtype, const ops::AttributeReader& attributes) {
   const double value = attributes.real("value");
@@ -78,35 +63,12 @@ std::uint64_t pattern_of(ir::DType dtype, const ops::AttributeReader& attributes
   return static_cast<std::uint64_t>(static_cast<std::int64_t>(value));
 }
 
-struct Slice {
-  ir::Ints starts;
-  ir::Ints steps;
-};
-
-Slice slice_of(const Site& site) {
-  const auto rank = static_cast<std::size_t>(site.in(0).shape.rank());
-  return {site.attributes().integers("starts", ir::Ints(rank, 0)),
-          site.attributes().integers("steps", ir::Ints(rank, 1))};
-}
-
-// Strides and start of the sliced elements inside their tensor.
-std::pair<Strides, std::int64_t> place_of(const ir::TensorType& tensor, const Slice& slice) {
-  Strides strides = physical_strides(tensor);
-  std::int64_t start = 0;
-  for (std::size_t axis = 0; axis < slice.starts.size(); ++axis) {
-    start += slice.starts[axis] * strides[axis];
-    strides[axis] *= slice.steps[axis];
-  }
-  return {strides, start};
-}
-
 std::unique_ptr<Kernel> nothing_to_do(const Site& site) {
   return make_kernel(site, [](const Arguments&) {});
 }
 
-int axis_of(const Site& site, int rank) {
-  const auto axis = static_cast<int>(site.attributes().integer("axis"));
-  return axis < 0 ? axis + rank : axis;
+std::unique_ptr<Kernel> make_box_kernel(const Site& site, RunCopy run, const BoxCopy& copy) {
+  return make_kernel(site, [=](const Arguments& a) { run(copy, a.outputs[0], a.inputs[0]); });
 }
 
 std::unique_ptr<Kernel> onednn_reorder(const Site& site, const dnnl::memory::desc& from,
@@ -149,86 +111,46 @@ std::unique_ptr<Kernel> make_reorder(const Site& site) {
     return onednn_reorder(site, describe(site.in(0)), describe(site.out()));
   const RunCopy run = copier_for(site.out().dtype);
   if (run == nullptr || !all_unblocked(site)) return nullptr;
-  const BoxCopy copy = box_copy(site.out().shape, site.out().layout, physical_strides(site.out()),
-                                physical_strides(site.in(0)));
-  return make_kernel(site, [=](const Arguments& a) { run(copy, a.outputs[0], a.inputs[0]); });
+  return make_box_kernel(site, run, reorder_box(site));
 }
 
 std::unique_ptr<Kernel> make_transpose(const Site& site) {
   if (!all_unblocked(site)) return nullptr;
   if (site.out().shape.elements() == 0) return nothing_to_do(site);
-  const Strides own = physical_strides(site.in(0));
-  const int rank = site.in(0).shape.rank();
-  Strides from{};
-  ir::Ints perm = site.attributes().integers("perm");
-  for (int axis = 0; axis < rank && perm.size() < static_cast<std::size_t>(rank); ++axis)
-    perm.push_back(rank - 1 - axis);
-  for (std::size_t axis = 0; axis < perm.size(); ++axis)
-    from[axis] = own[static_cast<std::size_t>(perm[axis])];
+  const int rank = site.out().shape.rank();
   if (onednn_dtype(site.out().dtype) && rank > 1) {
     const dnnl::memory::dims dims = dims_of(site.out().shape);
+    const Strides from = transposed_strides(site);
     const auto source = describe(site.out().dtype, dims, {from.begin(), from.begin() + rank});
     return onednn_reorder(site, source, describe(site.out()));
   }
   const RunCopy run = copier_for(site.out().dtype);
   if (run == nullptr) return nullptr;
-  const BoxCopy copy =
-      box_copy(site.out().shape, site.out().layout, physical_strides(site.out()), from);
-  return make_kernel(site, [=](const Arguments& a) { run(copy, a.outputs[0], a.inputs[0]); });
+  return make_box_kernel(site, run, transpose_box(site));
 }
 
 std::unique_ptr<Kernel> make_expand(const Site& site) {
   const RunCopy run = copier_for(site.out().dtype);
   if (run == nullptr || !all_unblocked(site)) return nullptr;
   if (site.out().shape.elements() == 0) return nothing_to_do(site);
-  const BoxCopy copy = box_copy(site.out().shape, site.out().layout, physical_strides(site.out()),
-                                broadcast_strides_in(site.in(0), site.out().shape));
-  return make_kernel(site, [=](const Arguments& a) { run(copy, a.outputs[0], a.inputs[0]); });
+  return make_box_kernel(site, run, expand_box(site));
 }
 
-// One expansion: the result seen as [repeat, extent] per axis, the source standing still along the
-// repeats. Axes that neither repeat nor have more than one element take no place; when more than
-// ir::kMaxRank are left the reference does it.
+// When an axis too many is left, the reference does it.
 std::unique_ptr<Kernel> make_tile(const Site& site) {
   const RunCopy run = copier_for(site.out().dtype);
   if (run == nullptr || !all_row_major(site)) return nullptr;
   if (site.out().shape.elements() == 0) return nothing_to_do(site);
-  const ir::Shape& x = site.in(0).shape;
-  const Strides own = physical_strides(site.in(0));
-  const ir::Ints repeats = site.attributes().integers("repeats");
-  ir::Ints extents;
-  ir::Ints steps;
-  for (int axis = 0; axis < x.rank(); ++axis) {
-    const auto at = static_cast<std::size_t>(axis);
-    if (repeats[at] > 1) extents.push_back(repeats[at]), steps.push_back(0);
-    if (x[axis] > 1) extents.push_back(x[axis]), steps.push_back(own[at]);
-  }
-  if (extents.size() > static_cast<std::size_t>(ir::kMaxRank)) return nullptr;
-  const ir::Shape shape(extents);
-  Strides from{};
-  std::copy(steps.begin(), steps.end(), from.begin());
-  const BoxCopy copy = box_copy(shape, {}, shape.strides(), from);
-  return make_kernel(site, [=](const Arguments& a) { run(copy, a.outputs[0], a.inputs[0]); });
+  const auto box = tile_box(site);
+  return box ? make_box_kernel(site, run, *box) : nullptr;
 }
 
-// Both directions: the wide tensor [N, C, H b, W b] seen as [N, C, H, b, W, b], the deep one with
-// its channels as [b, b, C] ("DCR") or [C, b, b] ("CRD").
 template <bool widens>
 std::unique_ptr<Kernel> make_depth_to_space(const Site& site) {
   const RunCopy run = copier_for(site.out().dtype);
   if (run == nullptr || !all_row_major(site)) return nullptr;
   if (site.out().shape.elements() == 0) return nothing_to_do(site);
-  const ir::Shape& wide = widens ? site.out().shape : site.in(0).shape;
-  const std::int64_t b = site.attributes().integer("block");
-  const std::int64_t plane = wide[2] / b * (wide[3] / b);
-  const bool block_first = site.attributes().text("mode") == "DCR";
-  const std::int64_t channel = block_first ? plane : b * b * plane;
-  const std::int64_t place = block_first ? wide[1] * plane : plane;
-  const ir::Shape box{wide[0], wide[1], wide[2] / b, b, wide[3] / b, b};
-  const Strides in_wide = box.strides();
-  const Strides in_deep{wide[1] * b * b * plane, channel, wide[3] / b, b * place, 1, place};
-  const BoxCopy copy = box_copy(box, {}, widens ? in_wide : in_deep, widens ? in_deep : in_wide);
-  return make_kernel(site, [=](const Arguments& a) { run(copy, a.outputs[0], a.inputs[0]); });
+  return make_box_kernel(site, run, depth_to_space_box(site, widens));
 }
 
 // identity and reshape, where the executor gave the result memory of its own.
@@ -252,11 +174,8 @@ std::unique_ptr<Kernel> make_slice(const Site& site) {
   const RunCopy run = copier_for(site.out().dtype);
   if (run == nullptr || !all_unblocked(site)) return nullptr;
   if (site.out().shape.elements() == 0) return nothing_to_do(site);
-  const auto [strides, start] = place_of(site.in(0), slice_of(site));
-  BoxCopy copy =
-      box_copy(site.out().shape, site.out().layout, physical_strides(site.out()), strides);
-  copy.from = start;
-  const std::int64_t offset = start * ir::bits(site.out().dtype) / 8;
+  const BoxCopy copy = slice_box(site);
+  const std::int64_t offset = copy.from * ir::bits(site.out().dtype) / 8;
   return make_kernel(site, [=](const Arguments& a) {
     if (a.outputs[0] != a.inputs[0] + offset) run(copy, a.outputs[0], a.inputs[0]);
   });
@@ -267,11 +186,7 @@ std::unique_ptr<Kernel> make_slice_assign(const Site& site) {
   if (run == nullptr || !all_unblocked(site) || site.in(0) != site.out()) return nullptr;
   const std::int64_t bytes = ir::bytes_of(site.out()).value;
   const bool empty = site.in(1).shape.elements() == 0;
-  const auto [strides, start] = place_of(site.out(), slice_of(site));
-  BoxCopy copy;
-  if (!empty)
-    copy = box_copy(site.in(1).shape, site.in(1).layout, strides, physical_strides(site.in(1)));
-  copy.to = start;
+  const BoxCopy copy = empty ? BoxCopy() : slice_assign_box(site);
   return make_kernel(site, [=](const Arguments& a) {
     if (a.outputs[0] != a.inputs[0])
       std::memcpy(a.outputs[0], a.inputs[0], static_cast<std::size_t>(bytes));
@@ -285,31 +200,11 @@ std::unique_ptr<Kernel> make_pad(const Site& site) {
   if (run == nullptr || !all_unblocked(site)) return nullptr;
   if (site.attributes().text("mode") != "constant") return nullptr;
   if (site.out().shape.elements() == 0) return nothing_to_do(site);
-  const ir::Shape& x = site.in(0).shape;
-  const ir::Ints pads = site.attributes().integers("pads");
-  const Strides to = physical_strides(site.out());
-  const Strides from = physical_strides(site.in(0));
-  ir::Shape box = x;
-  std::int64_t target = 0;
-  std::int64_t source = 0;
-  for (int axis = 0; axis < x.rank(); ++axis) {
-    const auto at = static_cast<std::size_t>(axis);
-    const std::int64_t before = pads[at];
-    const std::int64_t after = pads[at + static_cast<std::size_t>(x.rank())];
-    box[axis] = std::max<std::int64_t>(
-        0, x[axis] + std::min<std::int64_t>(before, 0) + std::min<std::int64_t>(after, 0));
-    target += std::max<std::int64_t>(before, 0) * to[at];
-    source += std::max<std::int64_t>(-before, 0) * from[at];
-  }
-  const bool empty = box.elements() == 0;
-  BoxCopy copy;
-  if (!empty) copy = box_copy(box, site.out().layout, to, from);
-  copy.to = target;
-  copy.from = source;
-  const BoxCopy background{{{site.out().shape.elements()}, {{1}, {0}}}, 0, 0};
+  const std::optional<BoxCopy> copy = pad_box(site);
+  const BoxCopy background{{{site.out().shape.elements()}, {{1}, {0}}}};
   return make_kernel(site, [=](const Arguments& a) {
     run(background, a.outputs[0], reinterpret_cast<const std::byte*>(&value));
-    if (!empty) run(copy, a.outputs[0], a.inputs[0]);
+    if (copy) run(*copy, a.outputs[0], a.inputs[0]);
   });
 }
 
@@ -319,25 +214,11 @@ std::unique_ptr<Kernel> make_parts(const Site& site) {
   const ir::TensorType& whole = joins ? site.out() : site.in(0);
   const RunCopy run = copier_for(whole.dtype);
   if (run == nullptr || !all_unblocked(site)) return nullptr;
-  const Strides strides = physical_strides(whole);
-  const int axis = axis_of(site, whole.shape.rank());
-  const std::int64_t step = strides[static_cast<std::size_t>(axis)];
-  std::vector<std::pair<std::size_t, BoxCopy>> copies;
-  std::int64_t start = 0;
-  for (int i = 0; i < (joins ? site.inputs() : site.outputs()); ++i) {
-    const ir::TensorType& part = joins ? site.in(i) : site.out(i);
-    if (part.shape.elements() == 0) continue;
-    BoxCopy copy = joins ? box_copy(part.shape, whole.layout, strides, physical_strides(part))
-                         : box_copy(part.shape, part.layout, physical_strides(part), strides);
-    (joins ? copy.to : copy.from) = start * step;
-    copies.emplace_back(static_cast<std::size_t>(i), std::move(copy));
-    start += part.shape[axis];
-  }
   const int width = ir::bits(whole.dtype) / 8;
-  return make_kernel(site, [copies = std::move(copies), run, width](const Arguments& a) {
-    for (const auto& [i, copy] : copies) {
-      std::byte* const to = a.outputs[joins ? 0 : i];
-      const std::byte* const from = a.inputs[joins ? i : 0];
+  return make_kernel(site, [copies = part_boxes(site, joins), run, width](const Arguments& a) {
+    for (const BoxCopy& copy : copies) {
+      std::byte* const to = a.outputs[copy.output];
+      const std::byte* const from = a.inputs[copy.input];
       if (from + copy.from * width != to + copy.to * width) run(copy, to, from);
     }
   });
@@ -349,7 +230,7 @@ std::unique_ptr<Kernel> make_fill(const Site& site) {
   const std::uint64_t pattern = pattern_of(site.out().dtype, site.attributes());
   const std::int64_t count = ir::bytes_of(site.out()).value * 8 / ir::bits(site.out().dtype);
   if (count == 0) return nothing_to_do(site);
-  const BoxCopy copy{{{count}, {{1}, {0}}}, 0, 0};
+  const BoxCopy copy{{{count}, {{1}, {0}}}};
   return make_kernel(site, [=](const Arguments& a) {
     run(copy, a.outputs[0], reinterpret_cast<const std::byte*>(&pattern));
   });

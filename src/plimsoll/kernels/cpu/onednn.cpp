@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "plimsoll/kernels/strided_loop.h"
+
 namespace plimsoll::kernels {
 
 const dnnl::engine& onednn_engine() {
@@ -35,31 +37,7 @@ dnnl::memory::data_type required_dtype(ir::DType dtype) {
   return *out;
 }
 
-// The axes from the outermost to the innermost in memory.
-std::array<int, ir::kMaxRank> memory_order(const ir::TensorType& type) {
-  std::array<int, ir::kMaxRank> order{};
-  std::iota(order.begin(), order.end(), 0);
-  if (!type.layout.is_row_major()) {
-    for (int i = 0; i < type.layout.rank; ++i)
-      order[static_cast<std::size_t>(i)] = type.layout.order[static_cast<std::size_t>(i)];
-  }
-  return order;
-}
-
 }  // namespace
-
-std::array<std::int64_t, ir::kMaxRank> physical_strides(const ir::TensorType& type) {
-  PLIMSOLL_CHECK(type.layout.block_count == 0, "{} has blocks", ir::to_string(type));
-  const auto order = memory_order(type);
-  std::array<std::int64_t, ir::kMaxRank> strides{};
-  std::int64_t stride = 1;
-  for (int i = type.shape.rank() - 1; i >= 0; --i) {
-    const int axis = order[static_cast<std::size_t>(i)];
-    strides[static_cast<std::size_t>(axis)] = stride;
-    stride *= type.shape[axis];
-  }
-  return strides;
-}
 
 dnnl::memory::desc describe(const ir::TensorType& type) {
   const int rank = type.shape.rank();
@@ -81,7 +59,7 @@ dnnl::memory::desc describe(const ir::TensorType& type) {
     blocks[block.dim] *= block.size;
     stride *= block.size;
   }
-  const auto order = memory_order(type);
+  const auto order = axes_in_memory(type.shape, type.layout);
   for (int i = rank - 1; i >= 0; --i) {
     const int axis = order[static_cast<std::size_t>(i)];
     blocking.strides[axis] = stride;

@@ -28,9 +28,6 @@ const dnnl::engine& onednn_engine();
 // The dtype in oneDNN's words; nothing where it has none.
 std::optional<dnnl::memory::data_type> onednn_dtype(ir::DType dtype);
 
-// Strides in elements per logical axis of a type whose layout has no blocks.
-std::array<std::int64_t, ir::kMaxRank> physical_strides(const ir::TensorType& type);
-
 // The type with its layout, blocks included. A scalar becomes one dimension of 1.
 dnnl::memory::desc describe(const ir::TensorType& type);
 // Plain strides of our choice: transposed operands, windows into larger tensors.

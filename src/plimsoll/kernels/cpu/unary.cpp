@@ -13,7 +13,7 @@ namespace {
 struct VectorMath : ops::RealMath<float> {
   static PLIMSOLL_INLINE float exp(float x) { return vector_exp(x); }
   static PLIMSOLL_INLINE float tanh(float x) { return vector_tanh(x); }
-  static PLIMSOLL_INLINE float erf(float x) { return vector_erf(x); }
+  static PLIMSOLL_INLINE float erf_plus_one(float x) { return 1 + vector_erf(x); }
   static PLIMSOLL_INLINE float sigmoid(float x) { return vector_sigmoid(x); }
 };
 

@@ -55,6 +55,9 @@ struct Differential {
   // operators whose elements do not depend on each other: beside 3e38 a common tolerance would
   // forgive everything.
   bool each_alone = false;
+  // Elements that are infinite or NaN on either side are passed over: whether a library multiplies
+  // padding (0 times infinity is NaN) or leaves it out is its own affair.
+  bool only_finite = false;
   bool may_fall_back = false;  // to the reference evaluation (empty tensors, bf16)
 };
 

@@ -1,9 +1,10 @@
 // The formulas of elementwise functions, each written once: value at x, and what flows back through
 // it, as a template over the functions of the scalar (real_math.h lists who instantiates them).
 //
-// A formula is made from the operator's attributes. value(x) is for numbers alone; gradient(dy, x)
-// also for graphs, hence Math::select instead of `?:`. A function in straight pieces passes on a
-// choice and not a product, so that nothing flows through a flat piece, even from an infinite dy.
+// A formula is made from the operator's attributes. value(x) is for numbers and for the text of
+// CUDA kernels, gradient(dy, x) also for graphs, hence Math::select instead of `?:` (Math::choose
+// where the branch that is not taken is worth leaving out). A function in straight pieces passes on
+// a choice and not a product, so that nothing flows through a flat piece, even from an infinite dy.
 //
 // The order of operations is part of a formula: kernels have always computed in this order, and
 // their bits are pinned. So divisions by a constant are products with its inverse.
@@ -30,7 +31,7 @@ Formula formula_for(const AttributeReader& attributes) {
 
 template <typename Math>
 struct Relu {
-  PLIMSOLL_INLINE auto value(auto x) const { return x < 0 ? 0 : x; }
+  PLIMSOLL_INLINE auto value(auto x) const { return Math::select(Math::less(x, 0), 0, x); }
   // From the result: nothing flows where it is zero.
   PLIMSOLL_INLINE auto gradient(auto dy, auto y) const {
     return Math::select(Math::greater(y, 0), dy, 0);
@@ -55,7 +56,7 @@ template <typename Math>
 struct LeakyRelu {
   typename Math::Number alpha;
   explicit LeakyRelu(const AttributeReader& a) : alpha(a.real("alpha")) {}
-  PLIMSOLL_INLINE auto value(auto x) const { return x < 0 ? alpha * x : x; }
+  PLIMSOLL_INLINE auto value(auto x) const { return Math::select(Math::less(x, 0), alpha * x, x); }
   PLIMSOLL_INLINE auto gradient(auto dy, auto x) const {
     return Math::select(Math::less(x, 0), dy * alpha, dy);
   }
@@ -65,7 +66,10 @@ template <typename Math>
 struct Elu {
   typename Math::Number alpha;
   explicit Elu(const AttributeReader& a) : alpha(a.real("alpha")) {}
-  PLIMSOLL_INLINE auto value(auto x) const { return x < 0 ? alpha * Math::expm1(x) : x; }
+  PLIMSOLL_INLINE auto value(auto x) const {
+    return Math::choose(
+        Math::less(x, 0), [&] { return alpha * Math::expm1(x); }, [&] { return x; });
+  }
   PLIMSOLL_INLINE auto gradient(auto dy, auto x) const {
     return Math::select(Math::less(x, 0), dy * (Math::exp(Math::where_negative(x)) * alpha), dy);
   }
@@ -76,7 +80,11 @@ struct Selu {
   typename Math::Number alpha;
   typename Math::Number gamma;
   explicit Selu(const AttributeReader& a) : alpha(a.real("alpha")), gamma(a.real("gamma")) {}
-  PLIMSOLL_INLINE auto value(auto x) const { return gamma * (x > 0 ? x : alpha * Math::expm1(x)); }
+  PLIMSOLL_INLINE auto value(auto x) const {
+    return gamma *
+           Math::choose(
+               Math::greater(x, 0), [&] { return x; }, [&] { return alpha * Math::expm1(x); });
+  }
   PLIMSOLL_INLINE auto gradient(auto dy, auto x) const {
     const auto below = Math::exp(Math::where_negative(x)) * (gamma * alpha);
     return Math::select(Math::greater(x, 0), dy * gamma, dy * below);
@@ -87,7 +95,10 @@ template <typename Math>
 struct Celu {
   typename Math::Number alpha;
   explicit Celu(const AttributeReader& a) : alpha(a.real("alpha")) {}
-  PLIMSOLL_INLINE auto value(auto x) const { return x < 0 ? alpha * Math::expm1(x / alpha) : x; }
+  PLIMSOLL_INLINE auto value(auto x) const {
+    return Math::choose(
+        Math::less(x, 0), [&] { return alpha * Math::expm1(x / alpha); }, [&] { return x; });
+  }
   PLIMSOLL_INLINE auto gradient(auto dy, auto x) const {
     const auto below = Math::exp(Math::where_negative(x) * (1 / alpha));
     return Math::select(Math::less(x, 0), dy * below, dy);
@@ -111,7 +122,7 @@ template <typename Math>
 struct ThresholdedRelu {
   typename Math::Number alpha;
   explicit ThresholdedRelu(const AttributeReader& a) : alpha(a.real("alpha")) {}
-  PLIMSOLL_INLINE auto value(auto x) const { return x > alpha ? x : 0; }
+  PLIMSOLL_INLINE auto value(auto x) const { return Math::select(Math::greater(x, alpha), x, 0); }
   PLIMSOLL_INLINE auto gradient(auto dy, auto x) const {
     return Math::select(Math::greater(x, alpha), dy, 0);
   }
@@ -123,7 +134,8 @@ struct Shrink {
   typename Math::Number bias;
   explicit Shrink(const AttributeReader& a) : lambd(a.real("lambd")), bias(a.real("bias")) {}
   PLIMSOLL_INLINE auto value(auto x) const {
-    return x < -lambd ? x + bias : (x > lambd ? x - bias : 0);
+    return Math::select(Math::less(x, -lambd), x + bias,
+                        Math::select(Math::greater(x, lambd), x - bias, 0));
   }
   PLIMSOLL_INLINE auto gradient(auto dy, auto x) const {
     return Math::select(Math::either(Math::less(x, -lambd), Math::greater(x, lambd)), dy, 0);
@@ -136,9 +148,10 @@ struct GeluExact {
   static constexpr Number kHalf = 0.5;
   static constexpr Number kSqrtHalf = 1 / std::numbers::sqrt2;
   static constexpr Number kDensity = std::numbers::inv_sqrtpi / std::numbers::sqrt2;
-  PLIMSOLL_INLINE auto value(auto x) const { return kHalf * x * (1 + Math::erf(x * kSqrtHalf)); }
+  PLIMSOLL_INLINE auto value(auto x) const { return kHalf * x * Math::erf_plus_one(x * kSqrtHalf); }
   PLIMSOLL_INLINE auto gradient(auto dy, auto x) const {
-    return dy * (kHalf * (1 + Math::erf(x * kSqrtHalf)) + x * kDensity * Math::exp(-kHalf * x * x));
+    return dy *
+           (kHalf * Math::erf_plus_one(x * kSqrtHalf) + x * kDensity * Math::exp(-kHalf * x * x));
   }
 };
 
@@ -211,7 +224,9 @@ struct Clip {
   typename Math::Number low;
   typename Math::Number high;
   explicit Clip(const AttributeReader& a) : low(a.real("min")), high(a.real("max")) {}
-  PLIMSOLL_INLINE auto value(auto x) const { return Math::at_most(x < low ? low : x, high); }
+  PLIMSOLL_INLINE auto value(auto x) const {
+    return Math::at_most(Math::select(Math::less(x, low), low, x), high);
+  }
   PLIMSOLL_INLINE auto inside(auto x) const {
     return Math::both(Math::greater_equal(x, low), Math::less_equal(x, high));
   }
@@ -220,7 +235,9 @@ struct Clip {
 
 template <typename Math>
 struct Sign {
-  PLIMSOLL_INLINE auto value(auto x) const { return x > 0 ? 1 : (x < 0 ? -1 : x); }
+  PLIMSOLL_INLINE auto value(auto x) const {
+    return Math::select(Math::greater(x, 0), 1, Math::select(Math::less(x, 0), -1, x));
+  }
 };
 
 template <typename Math>
@@ -230,7 +247,7 @@ struct Reciprocal {
 
 template <typename Math>
 struct Rsqrt {
-  PLIMSOLL_INLINE auto value(auto x) const { return 1 / std::sqrt(x); }
+  PLIMSOLL_INLINE auto value(auto x) const { return 1 / Math::sqrt(x); }
 };
 
 template <typename Math>
@@ -240,7 +257,7 @@ struct Softplus {
 
 template <typename Math>
 struct Softsign {
-  PLIMSOLL_INLINE auto value(auto x) const { return x / (1 + std::abs(x)); }
+  PLIMSOLL_INLINE auto value(auto x) const { return x / (1 + Math::abs(x)); }
 };
 
 }  // namespace plimsoll::ops

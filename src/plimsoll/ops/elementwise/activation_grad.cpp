@@ -35,7 +35,7 @@ struct GraphMath {
 
   static Var exp(Var x) { return ops::exp(x); }
   static Var tanh(Var x) { return ops::tanh(x); }
-  static Var erf(Var x) { return ops::erf(x); }
+  static Var erf_plus_one(Var x) { return 1 + ops::erf(x); }
   static Var sigmoid(Var x) { return ops::sigmoid(x); }
   static Var softplus(Var x) { return ops::softplus(x); }
   static Var at_most(Var x, double most) { return minimum(x, number(x, most)); }

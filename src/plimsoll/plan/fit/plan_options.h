@@ -32,6 +32,7 @@ struct PlanOptions {
   std::uint64_t seed = 1;
   int threads = 0;
   ops::KernelTable kernels;
+  Bytes alignment = schedule::kTensorAlignment;  // what the device's kernels want
   std::function<double(const ir::Graph&, const ir::Node&)> seconds;
   schedule::CopyRates copies;
   bool swaps_to_file = false;  // copies go to a disk

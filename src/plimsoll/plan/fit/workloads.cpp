@@ -26,6 +26,7 @@ Result<schedule::GraphWorkload> workload_of(const ir::Graph& graph, const PlanOp
                                             const Mapping& mapping) {
   schedule::GraphWorkloadOptions how;
   how.kernels = options.kernels;
+  how.alignment = options.alignment;
   how.seconds = options.seconds;
   how.in_place = mapping.in_place;
   how.join = mapping.join;

@@ -20,13 +20,13 @@ constexpr double kMargin = 0.05;
 constexpr double kWorthIt = 0.3;  // fewer zeros are not worth two passes
 
 Encoding encoding(const codec::Codec& codec, const ir::TensorType& type, double zeros,
-                  const CodecRates& rates) {
+                  const CodecRates& rates, Bytes alignment) {
   const auto count = static_cast<std::size_t>(type.shape.elements());
   const auto bytes = static_cast<std::int64_t>(codec::compressed_bytes(codec, count, zeros));
   const auto plain = static_cast<double>(ir::bytes_of(type).value);
   const std::string name(codec.name);
   const CodecRate rate = rates.of(name);
-  return {name, Bytes(round_up(bytes, kTensorAlignment.value)),
+  return {name, Bytes(round_up(bytes, alignment.value)),
           rates.latency_seconds + plain / rate.encode_bytes_per_second,
           rates.latency_seconds + plain / rate.decode_bytes_per_second, codec.lossless};
 }
@@ -85,7 +85,7 @@ Result<std::vector<std::string>> parse_lossy_forms(std::string_view text) {
 
 std::vector<Encoding> offer_encodings(const ir::Graph& graph, ValueId value,
                                       const CodecRates& rates,
-                                      const std::vector<std::string>& lossy) {
+                                      const std::vector<std::string>& lossy, Bytes alignment) {
   const ir::TensorType& type = graph.value(value).type;
   if (!graph.value(value).producer.valid() || ir::bytes_of(type).value == 0) return {};
   const ir::Node& maker = graph.node(graph.value(value).producer);
@@ -93,7 +93,7 @@ std::vector<Encoding> offer_encodings(const ir::Graph& graph, ValueId value,
   std::vector<Encoding> out;
   const auto offer = [&](const codec::Codec* codec, double zeros) {
     if (codec == nullptr) return;
-    Encoding form = encoding(*codec, type, zeros, rates);
+    Encoding form = encoding(*codec, type, zeros, rates, alignment);
     if (form.bytes < ir::bytes_of(type)) out.push_back(std::move(form));
   };
   if (maker.op == "max_pool" && type.dtype == ir::DType::kU8) offer(index_codec(maker), 0);

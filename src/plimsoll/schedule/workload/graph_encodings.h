@@ -23,6 +23,7 @@
 
 #include "plimsoll/base/result.h"
 #include "plimsoll/ir/graph.h"
+#include "plimsoll/schedule/workload/tensor_alignment.h"
 #include "plimsoll/schedule/workload/workload.h"
 
 namespace plimsoll::schedule {
@@ -38,6 +39,7 @@ Result<std::vector<std::string>> parse_lossy_forms(std::string_view text);
 // `lossy`: names out of lossy_forms(). Nothing for what the forward pass did not make.
 std::vector<Encoding> offer_encodings(const ir::Graph& graph, ValueId value,
                                       const CodecRates& rates,
-                                      const std::vector<std::string>& lossy);
+                                      const std::vector<std::string>& lossy,
+                                      Bytes alignment = kTensorAlignment);
 
 }  // namespace plimsoll::schedule

@@ -14,8 +14,8 @@
 namespace plimsoll::schedule {
 namespace {
 
-Bytes padded_bytes(const ir::TensorType& type) {
-  return Bytes(round_up(ir::bytes_of(type).value, kTensorAlignment.value));
+Bytes padded_bytes(const ir::TensorType& type, Bytes alignment) {
+  return Bytes(round_up(ir::bytes_of(type).value, alignment.value));
 }
 
 // "encoder.3" of "encoder.3.attention.q": the layer up to its last number, which is what repeats.
@@ -38,9 +38,10 @@ class Mapper {
  public:
   Mapper(const ir::Graph& graph, const GraphWorkloadOptions& options)
       : graph_(graph), options_(options) {
+    out_.alignment = options.alignment;
     out_.place.resize(graph.values.size());
     if (options.join) {
-      parts_ = find_joined_parts(graph);
+      parts_ = find_joined_parts(graph, options.alignment);
     } else {
       parts_.home.resize(graph.values.size());
       parts_.joined.assign(graph.nodes.size(), false);
@@ -74,7 +75,7 @@ class Mapper {
     const ir::Value& value = graph_.value(graph_value);
     Value made;
     made.name = value.name;
-    made.bytes = padded_bytes(value.type);
+    made.bytes = padded_bytes(value.type, options_.alignment);
     made.producer = producer;
     made.recompute = producer.valid();
     out_.workload.values.push_back(std::move(made));
@@ -128,10 +129,11 @@ class Mapper {
       return false;
     const std::vector<ops::View> views =
         definition.views(ops::call_of(graph_, node), ops::output_types(graph_, node));
-    const bool all = views.size() == node.outputs.size() &&
-                     std::all_of(views.begin(), views.end(), [](const ops::View& view) {
-                       return !view.input_inside && view.offset.value % kTensorAlignment.value == 0;
-                     });
+    const bool all =
+        views.size() == node.outputs.size() &&
+        std::all_of(views.begin(), views.end(), [this](const ops::View& view) {
+          return !view.input_inside && view.offset.value % options_.alignment.value == 0;
+        });
     if (!all) return false;
     for (const ops::View& view : views) {
       const Place outer = place_of(node.inputs[static_cast<std::size_t>(view.input)]);
@@ -149,7 +151,7 @@ class Mapper {
     Task task;
     task.name = fmt::format("{}{}{}", node.layer, node.layer.empty() ? "" : "/", node.op);
     task.seconds = options_.seconds ? options_.seconds(graph_, node) : 1.0;
-    task.scratch = Bytes(round_up(facts.scratch.value, kTensorAlignment.value));
+    task.scratch = Bytes(round_up(facts.scratch.value, options_.alignment.value));
     task.once = node.phase == ir::Phase::kUpdate || definition.recompute == ops::Recompute::kNever;
     task.cheap = definition.recompute <= ops::Recompute::kCheap;
     task.block = node.phase == ir::Phase::kForward ? block_of(node.layer) : -1;
@@ -169,7 +171,7 @@ class Mapper {
       out_.workload.values.back().recompute = !task.once;
       if (options_.codecs.encode_bytes_per_second > 0 && !part)
         out_.workload.values.back().encodings =
-            offer_encodings(graph_, output, options_.codecs, options_.lossy);
+            offer_encodings(graph_, output, options_.codecs, options_.lossy, options_.alignment);
     }
     if (!out_.workload.first_backward.valid() && node.phase == ir::Phase::kBackward)
       out_.workload.first_backward = task_id;
@@ -220,7 +222,8 @@ class Mapper {
     const Place place = place_of(input);
     const Value& value = out_.workload.value(place.value);
     const bool update = ops::definition_of(node).in_place.must();
-    if (place.offset.value != 0 || value.bytes != padded_bytes(graph_.value(output).type))
+    if (place.offset.value != 0 ||
+        value.bytes != padded_bytes(graph_.value(output).type, options_.alignment))
       return false;
     // Padding can hide a difference: a broadcast row of 20 bytes and a result of 60 both take 64.
     if (ir::bytes_of(graph_.value(input).type) != ir::bytes_of(graph_.value(output).type))

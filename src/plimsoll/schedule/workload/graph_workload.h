@@ -43,9 +43,10 @@ struct GraphWorkloadOptions {
   CodecRates codecs;               // rates of 0: no encodings are offered
   std::vector<std::string> lossy;  // the lossy forms that may be offered too (graph_encodings.h)
   bool views = true;
-  bool in_place = true;         // false: only what is demanded
-  bool join = false;            // concats along the outer axis copy nothing
-  std::vector<ValueId> pinned;  // graph values that must be there after the last step
+  bool in_place = true;                // false: only what is demanded
+  bool join = false;                   // concats along the outer axis copy nothing
+  std::vector<ValueId> pinned;         // graph values that must be there after the last step
+  Bytes alignment = kTensorAlignment;  // of every tensor: what the device's kernels want
 };
 
 // Where a value of the graph lies.
@@ -63,6 +64,7 @@ struct GraphWorkload {
   // by workload value: the first that its memory held a part of; or itself
   std::vector<ValueId> lead;
   int joined = 0;  // concats that became no task
+  Bytes alignment = kTensorAlignment;
 };
 
 Result<GraphWorkload> make_graph_workload(const ir::Graph& graph,

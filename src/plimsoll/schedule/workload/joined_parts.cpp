@@ -10,7 +10,7 @@ namespace {
 
 class Joiner {
  public:
-  explicit Joiner(const ir::Graph& graph) : graph_(graph) {
+  Joiner(const ir::Graph& graph, Bytes alignment) : graph_(graph), alignment_(alignment) {
     out_.home.resize(graph.values.size());
     out_.joined.assign(graph.nodes.size(), false);
   }
@@ -35,8 +35,8 @@ class Joiner {
     std::vector<ops::View> views =
         definition.views(ops::call_of(graph_, node), ops::output_types(graph_, node));
     const bool all = views.size() == node.inputs.size() &&
-                     std::all_of(views.begin(), views.end(), [](const ops::View& view) {
-                       return view.input_inside && view.offset.value % kTensorAlignment.value == 0;
+                     std::all_of(views.begin(), views.end(), [&](const ops::View& view) {
+                       return view.input_inside && view.offset.value % alignment_.value == 0;
                      });
     return all ? views : std::vector<ops::View>{};
   }
@@ -107,13 +107,14 @@ class Joiner {
   }
 
   const ir::Graph& graph_;
+  Bytes alignment_;
   JoinedParts out_;
 };
 
 }  // namespace
 
-JoinedParts find_joined_parts(const ir::Graph& graph) {
-  return Joiner(graph).run();
+JoinedParts find_joined_parts(const ir::Graph& graph, Bytes alignment) {
+  return Joiner(graph, alignment).run();
 }
 
 }  // namespace plimsoll::schedule

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "plimsoll/ir/graph.h"
+#include "plimsoll/schedule/workload/tensor_alignment.h"
 
 namespace plimsoll::schedule {
 
@@ -34,6 +35,6 @@ struct JoinedParts {
   std::vector<bool> joined;  // by node: a concat for which nothing is left to do
 };
 
-JoinedParts find_joined_parts(const ir::Graph& graph);
+JoinedParts find_joined_parts(const ir::Graph& graph, Bytes alignment = kTensorAlignment);
 
 }  // namespace plimsoll::schedule

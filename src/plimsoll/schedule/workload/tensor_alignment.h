@@ -1,5 +1,5 @@
-// The alignment of every tensor in the arena; sizes are padded to it, because that is what the
-// arena pays.
+// The alignment of every tensor in the arena, unless the device wants more (256 on CUDA); sizes are
+// padded to it, because that is what the arena pays.
 #pragma once
 
 #include "plimsoll/base/units.h"

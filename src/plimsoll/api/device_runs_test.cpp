@@ -1,0 +1,157 @@
+// Whole models on a device that behaves as a GPU does (device/fake), with the CPU's kernels: the
+// same pipeline, plans, staging, streams and reports as on a card, and the same bits as on the CPU.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "plimsoll/api/pipeline.h"
+#include "plimsoll/api/run_model.h"
+#include "plimsoll/api/testing/small_run.h"
+#include "plimsoll/profile/measure_operators.h"
+
+namespace plimsoll::api {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::shared_ptr<kernels::Backend> gpu_like(std::uint64_t seed) {
+  return kernels::make_fake_backend({.seed = seed, .longest_delay = 200});
+}
+
+void expect_bits_of_the_cpu(const std::string& model, const std::vector<SmallRunOptions>& ways) {
+  const auto expected = run_small(model, {});
+  ASSERT_TRUE(expected) << expected.error().message;
+  for (std::size_t way = 0; way < ways.size(); ++way) {
+    SCOPED_TRACE(way);
+    const auto ran = run_small(model, ways[way]);
+    ASSERT_TRUE(ran) << ran.error().message;
+    EXPECT_TRUE(ran->left == expected->left);
+    EXPECT_EQ(ran->report.losses, expected->report.losses);
+    EXPECT_EQ(ran->report.device, "fake");
+  }
+}
+
+class OnAGpuLikeDevice : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(OnAGpuLikeDevice, TrainsWithTheBitsOfTheCpu) {
+  expect_bits_of_the_cpu(GetParam(), {{.backend = gpu_like(1)},
+                                      {.backend = gpu_like(2), .poison = true},
+                                      {.backend = gpu_like(3), .on_demand = true},
+                                      {.backend = gpu_like(4), .streams = 3}});
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, OnAGpuLikeDevice, ::testing::Values("mlp", "resnet18", "gpt2"));
+
+TEST(DeviceRuns, RecomputingAndSwappingKeepTheBits) {
+  const auto expected = run_small("gpt2", {.layers = 1});
+  ASSERT_TRUE(expected) << expected.error().message;
+  for (const bool swap : {false, true}) {
+    const auto ran =
+        run_small("gpt2", {.backend = gpu_like(5), .budget = "80%", .swap = swap, .layers = 1});
+    ASSERT_TRUE(ran) << ran.error().message;
+    EXPECT_TRUE(ran->left == expected->left) << "swap " << swap;
+    EXPECT_EQ(ran->report.host > Bytes(0), swap);
+  }
+}
+
+TEST(DeviceRuns, MeasuredBytesArePlannedBytes) {
+  const auto ran = run_small("mlp", {.backend = gpu_like(1), .measure = true});
+  ASSERT_TRUE(ran) << ran.error().message;
+  ASSERT_TRUE(ran->report.measured);
+  EXPECT_EQ(ran->report.measured->touched_by(), "patterns");
+  EXPECT_EQ(ran->report.measured->outside, Bytes(0));
+  EXPECT_LE(ran->report.measured->touched, *ran->report.planned_peak);
+  EXPECT_GT(10 * ran->report.measured->touched.value, 9 * ran->report.planned_peak->value);
+}
+
+TEST(DeviceRuns, PlansForACardAreAlignedAsItWants) {
+  Pipeline p;
+  p.request = small_request("mlp");
+  p.backend = gpu_like(1);
+  p.measure = false;
+  const Status planned = advance(p, Stage::kPlanned);
+  ASSERT_TRUE(planned) << planned.error().message;
+  EXPECT_EQ(p.planned.plan.alignment, Bytes(256));
+  for (const plan::PlanBuffer& buffer : p.planned.plan.buffers)
+    EXPECT_EQ(buffer.offset.value % 256, 0);
+  EXPECT_EQ(p.planned.plan.environment.device, "fake");
+}
+
+TEST(DeviceRuns, WhatACardCannotDoIsSaidBeforePlanning) {
+  Pipeline p;
+  p.request = small_request("mlp");
+  p.backend = gpu_like(1);
+  p.measure = false;
+  p.planning.budget = "80%";
+  p.planning.remedies.encode = true;
+  const Status encodes = advance(p, Stage::kPlanned);
+  ASSERT_FALSE(encodes);
+  EXPECT_EQ(encodes.error().code, ErrorCode::kUsage);
+  EXPECT_THAT(encodes.error().message, HasSubstr("--techniques recompute,swap"));
+}
+
+// Every kernel but one operator's.
+class Lacking final : public kernels::Backend {
+ public:
+  explicit Lacking(std::string op) : op_(std::move(op)) {}
+  device::Device& device() const override { return inner_->device(); }
+  Result<std::unique_ptr<kernels::Kernel>> make_kernel(const ir::Graph& graph,
+                                                       NodeId node) override {
+    if (graph.node(node).op == op_) return bad_input("{}: has no kernel here", op_);
+    return inner_->make_kernel(graph, node);
+  }
+  ir::Layout weights_layout(const ir::Graph& graph, const ir::Node& node) const override {
+    return inner_->weights_layout(graph, node);
+  }
+  std::int64_t least_channels_last() const override { return inner_->least_channels_last(); }
+  std::string instruction_set() const override { return inner_->instruction_set(); }
+  std::string library() const override { return inner_->library(); }
+
+ private:
+  std::string op_;
+  std::shared_ptr<kernels::Backend> inner_ = gpu_like(1);
+};
+
+TEST(DeviceRuns, AnOperatorWithoutAKernelIsNamedAtPlanningTime) {
+  Pipeline p;
+  p.request = small_request("mlp");
+  p.backend = std::make_shared<Lacking>("relu");
+  p.measure = false;
+  const Status planned = advance(p, Stage::kPlanned);
+  ASSERT_FALSE(planned);
+  EXPECT_EQ(planned.error().code, ErrorCode::kBadInput);
+  EXPECT_THAT(planned.error().message, HasSubstr("relu"));
+}
+
+TEST(DeviceRuns, OperatorsOfACardAreMeasuredWhereTimesMatter) {
+  Pipeline p;
+  p.request = small_request("mlp");
+  p.backend = kernels::make_fake_backend({.memory = 64_MiB});
+  const Status prepared = advance(p, Stage::kDifferentiated);
+  ASSERT_TRUE(prepared) << prepared.error().message;
+  schedule::DeviceProfile profile;
+  profile::MeasureOptions how;
+  how.backend = p.backend.get();
+  const Status measured = profile::measure_operators(p.model.graph, how, profile);
+  ASSERT_TRUE(measured) << measured.error().message;
+  for (const ir::Node& node : p.model.graph.nodes)
+    EXPECT_TRUE(profile.measured.contains(ops::signature(p.model.graph, node))) << node.op;
+}
+
+TEST(DeviceRuns, TheDeviceIsNamedRightOrRefusedInWords) {
+  EXPECT_EQ(kernels::parse_cuda("cuda").value(), 0);
+  EXPECT_EQ(kernels::parse_cuda("cuda:3").value(), 3);
+  EXPECT_EQ(kernels::parse_cuda("cpu").value(), std::nullopt);
+  EXPECT_EQ(kernels::parse_cuda("cuda.json").value(), std::nullopt);
+  for (const char* wrong : {"cuda:", "cuda:x", "cuda:-1", "cuda:1x"})
+    EXPECT_EQ(kernels::parse_cuda(wrong).error().code, ErrorCode::kUsage) << wrong;
+  RunRequest request;
+  request.model = small_request("mlp");
+  request.planning.device = "h200";
+  EXPECT_EQ(run_model(request).error().code, ErrorCode::kDevice);
+  request.planning.device = "cpu";
+  request.model.tf32 = true;
+  EXPECT_EQ(run_model(request).error().code, ErrorCode::kUsage);
+}
+
+}  // namespace
+}  // namespace plimsoll::api

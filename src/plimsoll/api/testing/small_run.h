@@ -1,0 +1,38 @@
+// A few steps of a small built-in model on any backend, and what they left behind.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "plimsoll/api/model_options.h"
+#include "plimsoll/kernels/backend/backend.h"
+#include "plimsoll/runtime/run.h"
+#include "plimsoll/runtime/testing/left_behind.h"
+
+namespace plimsoll::api {
+
+struct SmallRunOptions {
+  std::shared_ptr<kernels::Backend> backend{};  // absent: the CPU, with one thread
+  std::string budget{};                         // met by recomputing
+  bool swap = false;                            // or swapping
+  bool on_demand = false;
+  bool poison = false;
+  bool measure = false;
+  int streams = 1;
+  int steps = 3;
+  std::int64_t layers = 0;  // 0: those of small_sizes()
+  std::string amp{};
+};
+
+struct SmallRun {
+  runtime::LeftBehind left;
+  runtime::RunReport report;
+};
+
+// At small_sizes() but for the batch, by SGD, on one thread.
+ModelRequest small_request(const std::string& model);
+
+// Nothing is timed and searches count instead of looking at the clock: the same every time.
+Result<SmallRun> run_small(const std::string& model, const SmallRunOptions& options);
+
+}  // namespace plimsoll::api

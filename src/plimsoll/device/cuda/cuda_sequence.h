@@ -1,0 +1,37 @@
+// Commands on CUDA streams: launched one by one, or as one graph (cuda_device.h).
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "plimsoll/device/device.h"
+
+namespace plimsoll::device::cuda {
+
+// kDevice with what was being done, unless the call went well.
+Status check(cudaError_t code, std::string_view what);
+
+class CudaStream final : public Stream {
+ public:
+  static Result<std::unique_ptr<CudaStream>> make();
+  CudaStream() = default;
+  CudaStream(const CudaStream&) = delete;
+  CudaStream& operator=(const CudaStream&) = delete;
+  ~CudaStream() override;
+
+  Status run(Work& work) override;
+  Status fill(std::byte* to, std::byte value, std::size_t bytes) override;
+  Status synchronize() override;
+  void* queue() const override { return stream_; }
+  cudaStream_t get() const { return stream_; }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+Result<std::unique_ptr<Sequence>> make_cuda_sequence(std::vector<Command> commands);
+
+}  // namespace plimsoll::device::cuda

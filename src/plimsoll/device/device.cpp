@@ -1,0 +1,21 @@
+#include "plimsoll/device/device.h"
+
+#include <algorithm>
+
+namespace plimsoll::device {
+
+Result<int> check_commands(std::span<const Command> commands) {
+  int streams = 1;
+  for (std::size_t c = 0; c < commands.size(); ++c) {
+    const Command& command = commands[c];
+    streams = std::max<int>(streams, command.stream + 1);
+    for (const std::uint32_t wait : command.waits) {
+      if (wait >= c) return bad_input("command {} waits for {}, which comes later", c, wait);
+    }
+  }
+  if (streams > kMostStreams)
+    return bad_input("the plan has {} streams, at most {} are supported", streams, kMostStreams);
+  return streams;
+}
+
+}  // namespace plimsoll::device

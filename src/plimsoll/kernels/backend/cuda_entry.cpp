@@ -1,0 +1,71 @@
+// libplimsoll_cuda.so: the way from the program to a card and its kernels (cuda_library.h).
+#include <map>
+#include <vector>
+
+#include "plimsoll/device/cuda/cuda_device.h"
+#include "plimsoll/kernels/backend/cuda_library.h"
+#include "plimsoll/kernels/cuda/cuda_kernels.h"
+
+namespace plimsoll::kernels {
+namespace {
+
+class CudaBackend final : public Backend {
+ public:
+  CudaBackend(std::unique_ptr<device::cuda::CudaCard> card, const CudaOptions& options)
+      : card_(std::move(card)), options_{options.tf32, options.index} {}
+
+  device::Device& device() const override { return *card_; }
+  Result<std::unique_ptr<Kernel>> make_kernel(const ir::Graph& graph, NodeId node) override {
+    const auto kept = kept_.find(ops::signature(graph, graph.node(node)));
+    if (kept == kept_.end()) return cuda::make_cuda_kernel(graph, node, options_);
+    std::unique_ptr<Kernel> out = std::move(kept->second);
+    kept_.erase(kept);
+    return out;
+  }
+  void keep(const std::string& signature, std::unique_ptr<Kernel> kernel) override {
+    kept_.emplace(signature, std::move(kernel));
+  }
+  // cuDNN is fastest where weights lie like the data, and all data channels last.
+  ir::Layout weights_layout(const ir::Graph& graph, const ir::Node& node) const override {
+    const ir::TensorType& data = graph.value(node.inputs.front()).type;
+    const ir::Layout last = ir::Layout::channels_last(data.shape.rank());
+    const bool convolution =
+        node.op == "conv" || node.op == "conv_grad_input" || node.op == "conv_grad_weight";
+    return convolution && data.layout == last ? last : ir::Layout();
+  }
+  std::int64_t least_channels_last() const override { return 1; }
+  std::string instruction_set() const override {
+    return options_.tf32 ? card_->architecture() + " tf32" : card_->architecture();
+  }
+  std::string library() const override { return cuda::cuda_kernel_library(); }
+  Bytes context_bytes() const override { return card_->context_bytes(); }
+  Bytes bare_context_bytes() const override { return card_->bare_context_bytes(); }
+  std::string neighbours() const override { return card_->neighbours(); }
+
+ private:
+  std::unique_ptr<device::cuda::CudaCard> card_;
+  cuda::CudaKernelOptions options_;
+  std::map<std::string, std::unique_ptr<Kernel>> kept_;  // gone before the card
+};
+
+Result<std::shared_ptr<Backend>> open(const CudaOptions& options) {
+  PLIMSOLL_TRY(std::unique_ptr<device::cuda::CudaCard> card,
+               device::cuda::open_cuda_card(options.index));
+  return std::make_shared<CudaBackend>(std::move(card), options);
+}
+
+}  // namespace
+}  // namespace plimsoll::kernels
+
+extern "C" {
+
+__attribute__((visibility("default"))) std::uint64_t plimsoll_cuda_build() {
+  return plimsoll::kernels::cuda_library_build();
+}
+
+__attribute__((visibility("default"))) void plimsoll_cuda_open(
+    const plimsoll::kernels::CudaOptions& options,
+    plimsoll::Result<std::shared_ptr<plimsoll::kernels::Backend>>& out) {
+  out = plimsoll::kernels::open(options);
+}
+}

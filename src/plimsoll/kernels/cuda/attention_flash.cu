@@ -1,0 +1,487 @@
+// Attention on tensor cores (bf16, fp16, and fp32 rounded to TF32) without scores in memory: a
+// block keeps 64 queries (or, in the gradient, 64 keys) in registers and walks over the others,
+// tile by tile.
+//
+// Scores and probabilities live in the registers that mma leaves them in. In 16 bits those of two
+// neighbouring tiles of 8 columns are, without moving anything, the left operand of the next
+// product; in TF32 those of one tile are, with the columns of the sum in another order (column 2t
+// where the operand has t, 2t + 1 where it has t + 4), which a sum does not mind. The gradient is
+// two kernels, one that owns keys (dk, dv) and one that owns queries (dq): each sums in its own
+// order, so nothing is added by atomics and every run has the same bits. That costs two products
+// more than one kernel would.
+//
+//   a lane's part of a tile:  row g = lane / 4 (and g + 8), columns 2t, 2t + 1 with t = lane % 4
+#include <cmath>
+
+#include "plimsoll/kernels/cuda/elements.cuh"
+
+namespace plimsoll::kernels::cuda {
+namespace {
+
+constexpr int kTileRows64 = 64;
+constexpr int kFlashThreads = 128;
+// Bytes behind a row of a tile: neighbouring rows begin in other banks.
+constexpr int kPaddingBytes = 16;
+constexpr int kTiles = kTileRows64 / 8;
+constexpr float kLog2E = 1.4426950408889634F;
+constexpr float kLn2 = 0.6931471805599453F;
+
+using Lane4 = float[4];
+
+__device__ __forceinline__ void multiply(__nv_bfloat16, float* c, const unsigned* a, unsigned b0,
+                                         unsigned b1) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+      "{%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+__device__ __forceinline__ void multiply(__half, float* c, const unsigned* a, unsigned b0,
+                                         unsigned b1) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+      "{%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+__device__ __forceinline__ unsigned packed(__nv_bfloat16, float low, float high) {
+  const __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
+  return *reinterpret_cast<const unsigned*>(&both);
+}
+__device__ __forceinline__ unsigned packed(__half, float low, float high) {
+  const __half2 both = __floats2half2_rn(low, high);
+  return *reinterpret_cast<const unsigned*>(&both);
+}
+
+__device__ __forceinline__ void multiply(float, float* c, const unsigned* a, unsigned b0,
+                                         unsigned b1) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+      "{%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+__device__ __forceinline__ unsigned rounded(float x) {
+  unsigned out;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(out) : "f"(x));
+  return out;
+}
+
+// Columns of the left operand of one instruction: 32 bytes.
+template <typename T>
+constexpr int kDepth = 32 / sizeof(T);
+
+__device__ __forceinline__ void write_pair(float* to, float low, float high) {
+  *reinterpret_cast<float2*>(to) = make_float2(low, high);
+}
+template <typename T>
+__device__ __forceinline__ void write_pair(T* to, float low, float high) {
+  *reinterpret_cast<unsigned*>(to) = packed(T(), low, high);
+}
+
+// 64 rows of one head in shared memory.
+template <typename T, int D>
+struct Tile {
+  static constexpr int kPerWord = 4 / sizeof(T);  // elements of a register
+  T at[kTileRows64][D + kPaddingBytes / sizeof(T)];
+
+  // Rows behind `rows` are zero; fp32 is rounded to TF32.
+  __device__ void load(const T* from, std::int64_t step, std::int64_t first, std::int64_t rows) {
+    constexpr int kChunk = 16 / sizeof(T);
+    for (int i = threadIdx.x; i < kTileRows64 * (D / kChunk); i += kFlashThreads) {
+      const int row = i / (D / kChunk);
+      const int column = i % (D / kChunk) * kChunk;
+      uint4 value = make_uint4(0, 0, 0, 0);
+      if (first + row < rows)
+        value = *reinterpret_cast<const uint4*>(from + (first + row) * step + column);
+      if constexpr (sizeof(T) == 4) {
+        value = make_uint4(rounded(__uint_as_float(value.x)), rounded(__uint_as_float(value.y)),
+                           rounded(__uint_as_float(value.z)), rounded(__uint_as_float(value.w)));
+      }
+      *reinterpret_cast<uint4*>(&at[row][column]) = value;
+    }
+  }
+  __device__ unsigned word(int row, int column) const {
+    return *reinterpret_cast<const unsigned*>(&at[row][column]);
+  }
+  // Rows [row, row + 16) x columns [column, column + kDepth) as a left operand.
+  __device__ void left(int row, int column, unsigned* a) const {
+    const int g = threadIdx.x % 32 / 4;
+    const int t = threadIdx.x % 4 * kPerWord;
+    a[0] = word(row + g, column + t);
+    a[1] = word(row + g + 8, column + t);
+    a[2] = word(row + g, column + t + kDepth<T> / 2);
+    a[3] = word(row + g + 8, column + t + kDepth<T> / 2);
+  }
+  // Columns [k, k + kDepth) of rows [n, n + 8), turned: the right operand of a product with rows.
+  __device__ void right_of_rows(int n, int k, unsigned& b0, unsigned& b1) const {
+    const int g = threadIdx.x % 32 / 4;
+    const int t = threadIdx.x % 4 * kPerWord;
+    b0 = word(n + g, k + t);
+    b1 = word(n + g, k + t + kDepth<T> / 2);
+  }
+  // Rows [k, k + kDepth) x columns [n, n + 8): the right operand as it lies.
+  __device__ void right(int k, int n, unsigned& b0, unsigned& b1) const {
+    if constexpr (sizeof(T) == 4) {
+      const int g = threadIdx.x % 32 / 4;
+      const int t = threadIdx.x % 4;
+      b0 = word(k + 2 * t, n + g);
+      b1 = word(k + 2 * t + 1, n + g);
+    } else {
+      const auto address =
+          static_cast<unsigned>(__cvta_generic_to_shared(&at[k + threadIdx.x % 16][n]));
+      asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];"
+                   : "=r"(b0), "=r"(b1)
+                   : "r"(address));
+    }
+  }
+};
+
+// Sixteen rows of a tile in registers.
+template <typename T, int D>
+struct OwnRows {
+  unsigned at[D / kDepth<T>][4];
+  __device__ void take(const Tile<T, D>& tile) {
+#pragma unroll
+    for (int i = 0; i < D / kDepth<T>; ++i) tile.left(threadIdx.x / 32 * 16, i * kDepth<T>, at[i]);
+  }
+};
+
+// out[16 x 64] = own[16 x D] times the tile's rows, turned.
+template <typename T, int D>
+__device__ void times_rows(const OwnRows<T, D>& own, const Tile<T, D>& tile, Lane4 (&out)[kTiles]) {
+#pragma unroll
+  for (int j = 0; j < kTiles; ++j) {
+    for (float& value : out[j]) value = 0;
+#pragma unroll
+    for (int k = 0; k < D / kDepth<T>; ++k) {
+      unsigned b0;
+      unsigned b1;
+      tile.right_of_rows(j * 8, k * kDepth<T>, b0, b1);
+      multiply(T(), out[j], own.at[k], b0, b1);
+    }
+  }
+}
+
+// The left operand for columns [k * kDepth, (k + 1) * kDepth) of numbers in registers.
+template <typename T>
+__device__ __forceinline__ void left_of(T, const Lane4 (&what)[kTiles], int k, unsigned (&a)[4]) {
+  a[0] = packed(T(), what[2 * k][0], what[2 * k][1]);
+  a[1] = packed(T(), what[2 * k][2], what[2 * k][3]);
+  a[2] = packed(T(), what[2 * k + 1][0], what[2 * k + 1][1]);
+  a[3] = packed(T(), what[2 * k + 1][2], what[2 * k + 1][3]);
+}
+__device__ __forceinline__ void left_of(float, const Lane4 (&what)[kTiles], int k,
+                                        unsigned (&a)[4]) {
+  a[0] = rounded(what[k][0]);
+  a[1] = rounded(what[k][2]);
+  a[2] = rounded(what[k][1]);
+  a[3] = rounded(what[k][3]);
+}
+
+// out[16 x D] += what[16 x 64] times the tile.
+template <typename T, int D>
+__device__ void add_times(const Lane4 (&what)[kTiles], const Tile<T, D>& tile,
+                          Lane4 (&out)[D / 8]) {
+#pragma unroll
+  for (int k = 0; k < kTileRows64 / kDepth<T>; ++k) {
+    unsigned a[4];
+    left_of(T(), what, k, a);
+#pragma unroll
+    for (int n = 0; n < D / 8; ++n) {
+      unsigned b0;
+      unsigned b1;
+      tile.right(k * kDepth<T>, n * 8, b0, b1);
+      multiply(T(), out[n], a, b0, b1);
+    }
+  }
+}
+
+// Where a lane's element e of column tile j lies in a tile whose rows begin at `row`.
+struct LanePlace {
+  int row, column;
+};
+__device__ __forceinline__ LanePlace lane_place(int j, int e) {
+  const int lane = threadIdx.x % 32;
+  return {static_cast<int>(threadIdx.x / 32) * 16 + lane / 4 + e / 2 * 8,
+          j * 8 + lane % 4 * 2 + e % 2};
+}
+
+template <typename T, int D>
+__device__ void write_rows(const Lane4 (&what)[D / 8], const float (&factor)[2], T* to,
+                           std::int64_t step, std::int64_t first, std::int64_t rows) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const LanePlace place = lane_place(0, half * 2);
+    if (first + place.row >= rows) continue;
+#pragma unroll
+    for (int n = 0; n < D / 8; ++n) {
+      write_pair(to + (first + place.row) * step + n * 8 + place.column,
+                 what[n][2 * half] * factor[half], what[n][2 * half + 1] * factor[half]);
+    }
+  }
+}
+
+template <typename T>
+__device__ T* head_of(T* data, const FlashSteps& steps) {
+  return data + blockIdx.z * steps.batch + blockIdx.y * steps.head;
+}
+__device__ std::int64_t statistics_of(const FlashShape& s) {
+  return (blockIdx.z * s.heads + blockIdx.y) * s.rows;
+}
+
+__device__ __forceinline__ bool sees(const FlashShape& s, std::int64_t row, std::int64_t column) {
+  return row < s.rows && column < s.columns && (!s.causal || column <= row + s.columns - s.rows);
+}
+
+__device__ __forceinline__ float over_quad(float value, bool sums) {
+  for (const int distance : {1, 2}) {
+    const float other = __shfl_xor_sync(0xffffffffU, value, distance);
+    value = sums ? value + other : fmaxf(value, other);
+  }
+  return value;
+}
+
+// Columns that the rows [first, first + 64) see end here.
+__device__ std::int64_t end_of_columns(const FlashShape& s, std::int64_t first) {
+  if (!s.causal) return s.columns;
+  const std::int64_t end = first + kTileRows64 + s.columns - s.rows;
+  return end < 0 ? 0 : end < s.columns ? end : s.columns;
+}
+
+template <typename T, int D>
+__global__ void __launch_bounds__(kFlashThreads)
+    flash_forward(FlashShape s, const T* q, const T* k, const T* v, T* y, float* lse) {
+  __shared__ alignas(16) Tile<T, D> keys;
+  __shared__ alignas(16) Tile<T, D> values;
+  const std::int64_t first = blockIdx.x * static_cast<std::int64_t>(kTileRows64);
+  OwnRows<T, D> own;
+  keys.load(head_of(q, s.q), s.q.row, first, s.rows);
+  __syncthreads();
+  own.take(keys);
+  Lane4 sums[D / 8] = {};
+  float largest[2] = {-INFINITY, -INFINITY};
+  float total[2] = {0, 0};
+  const float scale = s.scale * kLog2E;  // scores are powers of two
+  const std::int64_t end = end_of_columns(s, first);
+  for (std::int64_t column = 0; column < end; column += kTileRows64) {
+    __syncthreads();
+    keys.load(head_of(k, s.k), s.k.row, column, s.columns);
+    values.load(head_of(v, s.v), s.v.row, column, s.columns);
+    __syncthreads();
+    Lane4 scores[kTiles];
+    times_rows(own, keys, scores);
+#pragma unroll
+    for (int j = 0; j < kTiles; ++j) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        const LanePlace place = lane_place(j, e);
+        const bool visible = sees(s, first + place.row, column + place.column);
+        scores[j][e] = visible ? scores[j][e] * scale : -INFINITY;
+      }
+    }
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float most = -INFINITY;
+      for (int j = 0; j < kTiles; ++j)
+        most = fmaxf(most, fmaxf(scores[j][2 * half], scores[j][2 * half + 1]));
+      const float next = fmaxf(largest[half], over_quad(most, false));
+      const float shift = next == -INFINITY ? 0 : next;  // nothing seen yet
+      const float factor = exp2f(largest[half] - shift);
+      largest[half] = next;
+      total[half] *= factor;
+      for (int n = 0; n < D / 8; ++n) {
+        sums[n][2 * half] *= factor;
+        sums[n][2 * half + 1] *= factor;
+      }
+      for (int j = 0; j < kTiles; ++j) {
+        for (int e = 2 * half; e < 2 * half + 2; ++e) {
+          scores[j][e] = exp2f(scores[j][e] - shift);
+          total[half] += scores[j][e];
+        }
+      }
+    }
+    add_times(scores, values, sums);
+  }
+  float factor[2];
+  for (int half = 0; half < 2; ++half) {
+    total[half] = over_quad(total[half], true);
+    factor[half] = total[half] == 0 ? 0 : 1 / total[half];
+    const LanePlace place = lane_place(0, half * 2);
+    if (threadIdx.x % 4 == 0 && first + place.row < s.rows) {
+      lse[statistics_of(s) + first + place.row] =
+          total[half] == 0 ? -INFINITY : (largest[half] + log2f(total[half])) * kLn2;
+    }
+  }
+  write_rows<T, D>(sums, factor, head_of(y, s.y), s.y.row, first, s.rows);
+}
+
+// dot(dy, y) of every row: a warp to a row.
+template <typename T, int D>
+__global__ void flash_means(FlashShape s, const T* dy, const T* y, float* means) {
+  const std::int64_t row =
+      blockIdx.x * static_cast<std::int64_t>(blockDim.x / 32) + threadIdx.x / 32;
+  if (row >= s.rows) return;
+  const T* left = head_of(dy, s.y) + row * s.y.row;
+  const T* right = head_of(y, s.y) + row * s.y.row;
+  float sum = 0;
+  for (int i = threadIdx.x % 32; i < D; i += 32) sum += wide(left[i]) * wide(right[i]);
+  for (int distance = 16; distance > 0; distance /= 2)
+    sum += __shfl_xor_sync(0xffffffffU, sum, distance);
+  if (threadIdx.x % 32 == 0) means[statistics_of(s) + row] = sum;
+}
+
+template <typename T, int D>
+__global__ void __launch_bounds__(kFlashThreads)
+    flash_keys(FlashShape s, const T* dy, const T* q, const T* k, const T* v, const float* lse,
+               const float* means, T* dk, T* dv) {
+  __shared__ alignas(16) Tile<T, D> queries;
+  __shared__ alignas(16) Tile<T, D> adjoints;
+  __shared__ float row_lse[kTileRows64];
+  __shared__ float row_mean[kTileRows64];
+  const std::int64_t first = blockIdx.x * static_cast<std::int64_t>(kTileRows64);
+  queries.load(head_of(k, s.k), s.k.row, first, s.columns);
+  adjoints.load(head_of(v, s.v), s.v.row, first, s.columns);
+  __syncthreads();
+  OwnRows<T, D> own_k;
+  OwnRows<T, D> own_v;
+  own_k.take(queries);
+  own_v.take(adjoints);
+  Lane4 to_k[D / 8] = {};
+  Lane4 to_v[D / 8] = {};
+  const float scale = s.scale * kLog2E;
+  std::int64_t row = s.causal ? first - (s.columns - s.rows) : 0;  // the first that sees a key
+  row = row < 0 ? 0 : row / kTileRows64 * kTileRows64;
+  for (; row < s.rows; row += kTileRows64) {
+    __syncthreads();
+    queries.load(head_of(q, s.q), s.q.row, row, s.rows);
+    adjoints.load(head_of(dy, s.y), s.y.row, row, s.rows);
+    if (threadIdx.x < kTileRows64) {
+      const bool inside = row + threadIdx.x < s.rows;
+      const std::int64_t at = statistics_of(s) + row + threadIdx.x;
+      row_lse[threadIdx.x] = inside ? lse[at] * kLog2E : 0;
+      row_mean[threadIdx.x] = inside ? means[at] : 0;
+    }
+    __syncthreads();
+    Lane4 weights[kTiles];
+    Lane4 slopes[kTiles];
+    times_rows(own_k, queries, weights);
+    times_rows(own_v, adjoints, slopes);
+#pragma unroll
+    for (int j = 0; j < kTiles; ++j) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        const LanePlace place = lane_place(j, e);  // a key's row, a query's column
+        const bool visible = sees(s, row + place.column, first + place.row);
+        const float weight = visible ? exp2f(weights[j][e] * scale - row_lse[place.column]) : 0.0F;
+        weights[j][e] = weight;
+        slopes[j][e] = visible ? weight * (slopes[j][e] - row_mean[place.column]) : 0.0F;
+      }
+    }
+    add_times(weights, adjoints, to_v);
+    add_times(slopes, queries, to_k);
+  }
+  const float ones[2] = {1, 1};
+  const float scales[2] = {s.scale, s.scale};
+  write_rows<T, D>(to_v, ones, head_of(dv, s.v), s.v.row, first, s.columns);
+  write_rows<T, D>(to_k, scales, head_of(dk, s.k), s.k.row, first, s.columns);
+}
+
+template <typename T, int D>
+__global__ void __launch_bounds__(kFlashThreads)
+    flash_queries(FlashShape s, const T* dy, const T* q, const T* k, const T* v, const float* lse,
+                  const float* means, T* dq) {
+  __shared__ alignas(16) Tile<T, D> keys;
+  __shared__ alignas(16) Tile<T, D> values;
+  const std::int64_t first = blockIdx.x * static_cast<std::int64_t>(kTileRows64);
+  keys.load(head_of(q, s.q), s.q.row, first, s.rows);
+  values.load(head_of(dy, s.y), s.y.row, first, s.rows);
+  __syncthreads();
+  OwnRows<T, D> own_q;
+  OwnRows<T, D> own_dy;
+  own_q.take(keys);
+  own_dy.take(values);
+  float own_lse[2];
+  float own_mean[2];
+  for (int half = 0; half < 2; ++half) {
+    const std::int64_t row = first + lane_place(0, half * 2).row;
+    own_lse[half] = row < s.rows ? lse[statistics_of(s) + row] * kLog2E : 0;
+    own_mean[half] = row < s.rows ? means[statistics_of(s) + row] : 0;
+  }
+  Lane4 sums[D / 8] = {};
+  const float scale = s.scale * kLog2E;
+  const std::int64_t end = end_of_columns(s, first);
+  for (std::int64_t column = 0; column < end; column += kTileRows64) {
+    __syncthreads();
+    keys.load(head_of(k, s.k), s.k.row, column, s.columns);
+    values.load(head_of(v, s.v), s.v.row, column, s.columns);
+    __syncthreads();
+    Lane4 weights[kTiles];
+    Lane4 slopes[kTiles];
+    times_rows(own_q, keys, weights);
+    times_rows(own_dy, values, slopes);
+#pragma unroll
+    for (int j = 0; j < kTiles; ++j) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        const LanePlace place = lane_place(j, e);
+        const bool visible = sees(s, first + place.row, column + place.column);
+        const float weight = visible ? exp2f(weights[j][e] * scale - own_lse[e / 2]) : 0.0F;
+        slopes[j][e] = visible ? weight * (slopes[j][e] - own_mean[e / 2]) : 0.0F;
+      }
+    }
+    add_times(slopes, keys, sums);
+  }
+  const float scales[2] = {s.scale, s.scale};
+  write_rows<T, D>(sums, scales, head_of(dq, s.q), s.q.row, first, s.rows);
+}
+
+dim3 flash_grid(const FlashShape& s, std::int64_t positions) {
+  return dim3(static_cast<unsigned>((positions + kTileRows64 - 1) / kTileRows64),
+              static_cast<unsigned>(s.heads), static_cast<unsigned>(s.batch));
+}
+
+template <typename T, int D>
+void attend_flash(const FlashShape& s, const void* q, const void* k, const void* v, void* y,
+                  float* lse, cudaStream_t stream) {
+  flash_forward<T, D><<<flash_grid(s, s.rows), kFlashThreads, 0, stream>>>(
+      s, static_cast<const T*>(q), static_cast<const T*>(k), static_cast<const T*>(v),
+      static_cast<T*>(y), lse);
+}
+
+template <typename T, int D>
+void flow_flash(const FlashShape& s, const FlashGradient& g, cudaStream_t stream) {
+  const auto* dy = static_cast<const T*>(g.dy);
+  const auto* q = static_cast<const T*>(g.q);
+  const auto* k = static_cast<const T*>(g.k);
+  const auto* v = static_cast<const T*>(g.v);
+  constexpr int kWarps = kFlashThreads / 32;
+  const dim3 rows(static_cast<unsigned>((s.rows + kWarps - 1) / kWarps),
+                  static_cast<unsigned>(s.heads), static_cast<unsigned>(s.batch));
+  flash_means<T, D><<<rows, kFlashThreads, 0, stream>>>(s, dy, static_cast<const T*>(g.y), g.means);
+  flash_keys<T, D><<<flash_grid(s, s.columns), kFlashThreads, 0, stream>>>(
+      s, dy, q, k, v, g.lse, g.means, static_cast<T*>(g.dk), static_cast<T*>(g.dv));
+  flash_queries<T, D><<<flash_grid(s, s.rows), kFlashThreads, 0, stream>>>(
+      s, dy, q, k, v, g.lse, g.means, static_cast<T*>(g.dq));
+}
+
+}  // namespace
+
+void flash_attention(Element type, const FlashShape& s, const void* q, const void* k, const void* v,
+                     void* y, float* lse, cudaStream_t stream) {
+  for_float(type, [&](auto element) {
+    using T = decltype(element);
+    (s.width == 32 ? attend_flash<T, 32> : attend_flash<T, 64>)(s, q, k, v, y, lse, stream);
+  });
+}
+
+void flash_attention_gradient(Element type, const FlashShape& s, const FlashGradient& gradient,
+                              cudaStream_t stream) {
+  for_float(type, [&](auto element) {
+    using T = decltype(element);
+    (s.width == 32 ? flow_flash<T, 32> : flow_flash<T, 64>)(s, gradient, stream);
+  });
+}
+
+}  // namespace plimsoll::kernels::cuda

@@ -1,0 +1,54 @@
+// The mean cross-entropy of rows of logits and its gradient. Logits may be bf16: nothing is copied
+// to fp32.
+#include "plimsoll/kernels/cuda/reduction.h"
+#include "plimsoll/kernels/cuda/table.h"
+
+namespace plimsoll::kernels::cuda {
+namespace {
+
+bool takes_loss(const Site& site, int logits) {
+  const ir::DType labels = site.in(logits + 1).dtype;
+  return is_kernel_float(site.in(logits).dtype) && all_row_major(site) &&
+         (labels == ir::DType::kI64 || labels == ir::DType::kI32);
+}
+
+LossRows loss_rows(const Site& site, int logits) {
+  const ir::Shape& shape = site.in(logits).shape;
+  const std::int64_t classes = shape[shape.rank() - 1];
+  return {shape.elements(0, shape.rank() - 1), classes, site.attributes().integer("ignore_index"),
+          site.in(logits + 1).dtype == ir::DType::kI64};
+}
+
+Made make_cross_entropy(const Site& site) {
+  if (!takes_loss(site, 0)) return no_kernel();
+  const LossRows rows = loss_rows(site, 0);
+  return make_kernel(
+      [rows, type = element_of(site.in(0).dtype)](const Arguments& a, cudaStream_t stream) {
+        cross_entropy_rows(type, rows, a.inputs[0], a.inputs[1], output<float>(a, 0),
+                           output<float>(a, 1), scratch<float>(a), stream);
+      },
+      {Bytes(rows.rows * 2 * 4)});
+}
+
+Made make_cross_entropy_grad(const Site& site) {
+  if (!takes_loss(site, 1)) return no_kernel();
+  const LossRows rows = loss_rows(site, 1);
+  return make_kernel(
+      [rows, type = element_of(site.in(1).dtype)](const Arguments& a, cudaStream_t stream) {
+        cross_entropy_gradient_rows(type, rows, input<float>(a, 0), a.inputs[1], a.inputs[2],
+                                    input<float>(a, 3), a.outputs[0], scratch<float>(a), stream);
+      },
+      {Bytes(4)});
+}
+
+}  // namespace
+
+std::span<const TableEntry> cross_entropy_kernels() {
+  static constexpr TableEntry kRows[] = {
+      {"cross_entropy", make_cross_entropy},
+      {"cross_entropy_grad", make_cross_entropy_grad},
+  };
+  return kRows;
+}
+
+}  // namespace plimsoll::kernels::cuda

@@ -1,0 +1,94 @@
+// The optimizers' updates, each one pass over its tensors, in place. Formulas as
+// ops/update/update.cpp and PyTorch have them; the factors of a step are computed in double, once
+// in every thread.
+#include "plimsoll/kernels/cuda/pointwise.h"
+#include "plimsoll/kernels/cuda/source_math.h"
+#include "plimsoll/kernels/cuda/table.h"
+
+namespace plimsoll::kernels::cuda {
+namespace {
+
+// All tensors but the scalars have one shape and lie alike.
+bool lie_alike(const Site& site, int tensors) {
+  for (int i = 0; i < tensors; ++i) {
+    if (site.in(i).shape != site.in(0).shape || site.in(i).layout != site.in(0).layout)
+      return false;
+  }
+  return all_unblocked(site);
+}
+
+std::string real(const Site& site, std::string_view name) {
+  return literal(site.attributes().real(name));
+}
+
+// g scaled, and with the weight's share where decay is added to the gradient. A weight that is not
+// decayed must not reach the moments: 0 times infinity is NaN.
+std::string gradient(const Site& site, int scale_input, bool decays) {
+  std::string out = "b";
+  if (site.has(scale_input)) out += " * " + input_name(scale_input);
+  if (decays && site.attributes().real("weight_decay") != 0)
+    out += fmt::format(" + {} * a", real(site, "weight_decay"));
+  return fmt::format("      const Real g_all = {};\n", out);
+}
+
+Made make_sgd(const Site& site) {
+  if (!lie_alike(site, 2)) return no_kernel();
+  Pointwise pointwise = pointwise_of(site);
+  pointwise.statements = gradient(site, 2, true);
+  pointwise.results = {fmt::format("a - {} * g_all", real(site, "lr"))};
+  return make_pointwise(site, pointwise);
+}
+
+Made make_momentum(const Site& site) {
+  if (!lie_alike(site, 3)) return no_kernel();
+  Pointwise pointwise = pointwise_of(site);
+  pointwise.statements =
+      gradient(site, 3, true) +
+      fmt::format("      const Real moved = {} * c + g_all;\n", real(site, "momentum"));
+  pointwise.results = {fmt::format("a - {} * moved", real(site, "lr")), "moved"};
+  return make_pointwise(site, pointwise);
+}
+
+template <bool decoupled>  // the weight decay
+Made make_adam(const Site& site) {
+  if (!lie_alike(site, 4) || site.in(4).dtype != ir::DType::kI64) return no_kernel();
+  const ops::AttributeReader attributes = site.attributes();
+  const double beta1 = attributes.real("beta1");
+  const double beta2 = attributes.real("beta2");
+  const double lr = attributes.real("lr");
+  const double shrink = decoupled ? 1 - lr * attributes.real("weight_decay") : 1;
+  Pointwise pointwise = pointwise_of(site);
+  pointwise.once = fmt::format(
+      "  const double t = (double)*at_e;\n"
+      "  const Real step_size = {:.17g} / (1 - pow({:.17g}, t));\n"
+      "  const Real root_bias = 1 / sqrt(1 - pow({:.17g}, t));\n",
+      lr, beta1, beta2);
+  pointwise.statements =
+      gradient(site, 5, !decoupled) +
+      fmt::format(
+          "      const Real first = {} * c + {} * g_all;\n"
+          "      const Real second = {} * d + {} * g_all * g_all;\n",
+          literal(beta1), literal(1 - beta1), literal(beta2), literal(1 - beta2));
+  pointwise.results = {
+      fmt::format("a * {} - step_size * first / (real_sqrt(second) * root_bias + {})",
+                  literal(shrink), real(site, "epsilon")),
+      "first", "second"};
+  return make_pointwise(site, pointwise);
+}
+
+Made make_increment(const Site& site) {
+  const std::string by = integer_literal(site.attributes().integer("by"));
+  return make_expression_kernel(site, ("a + " + by).c_str());
+}
+
+}  // namespace
+
+std::span<const TableEntry> update_kernels() {
+  static constexpr TableEntry kRows[] = {
+      {"adam", make_adam<false>},  {"adamw", make_adam<true>}, {"increment", make_increment},
+      {"momentum", make_momentum}, {"sgd", make_sgd},
+  };
+  return kRows;
+}
+
+}  // namespace plimsoll::kernels::cuda

@@ -1,0 +1,68 @@
+// Every example of every operator, in fp32, on the GPU: what the kernels say and what the reference
+// evaluation says. The counterpart of tests/kernels/kernel_table_test.cpp.
+#include <map>
+
+#include <gtest/gtest.h>
+
+#include "plimsoll/autodiff/testing/operator_examples.h"
+#include "plimsoll/kernels/cuda/table.h"
+#include "plimsoll/kernels/cuda/testing/device_run.h"
+
+namespace plimsoll {
+namespace {
+
+using autodiff::OperatorExample;
+using ops::Array;
+
+kernels::Differential tolerances(const OperatorExample& example) {
+  kernels::Differential out{.op = example.op, .inputs = {}};
+  // Scores in the hundreds, whose last digits in fp32 are the exponent's.
+  if (example.what.starts_with("scores far from zero")) out.tolerance = 2e-4;
+  return out;
+}
+
+kernels::Built in_fp32(const OperatorExample& example) {
+  kernels::Built out;
+  ir::Node node;
+  node.op = example.op;
+  node.attributes = example.attributes;
+  for (const auto& input : example.inputs) {
+    out.arrays.push_back(input.value_or(Array()));
+    if (!input) {
+      node.inputs.emplace_back();
+      continue;
+    }
+    Array& array = out.arrays.back();
+    if (array.is_real()) {
+      array.type.dtype = ir::DType::kF32;
+      array.round();
+    }
+    node.inputs.push_back(out.graph.add_source(fmt::format("x{}", node.inputs.size()),
+                                               ir::ValueKind::kInput, array.type));
+  }
+  const auto types = ops::infer(out.graph, node);
+  EXPECT_TRUE(types.has_value()) << types.error().message;
+  if (types) out.graph.add_node(std::move(node), *types, ir::ValueKind::kActivation);
+  return out;
+}
+
+TEST(CudaKernelTable, AgreesWithTheReferenceOnEveryExample) {
+  std::map<std::string, int> taken;
+  for (const auto& list : {autodiff::operator_examples(), autodiff::examples_without_gradient()}) {
+    for (const OperatorExample& example : list) {
+      SCOPED_TRACE(fmt::format("{} ({})", example.op, example.what));
+      const kernels::Built built = in_fp32(example);
+      ASSERT_FALSE(built.graph.nodes.empty());
+      auto kernel = kernels::cuda::make_cuda_kernel(built.graph, NodeId(0), {});
+      EXPECT_TRUE(kernel.has_value()) << kernel.error().message;
+      if (!kernel) continue;
+      ++taken[example.op];
+      kernels::cuda::expect_kept_promises(tolerances(example), built, **kernel);
+    }
+  }
+  for (const kernels::cuda::TableEntry& entry : kernels::cuda::cuda_table())
+    EXPECT_GT(taken[std::string(entry.op)], 0) << "no example reaches the kernel of " << entry.op;
+}
+
+}  // namespace
+}  // namespace plimsoll
