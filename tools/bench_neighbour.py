@@ -17,8 +17,8 @@ import subprocess
 import sys
 import tempfile
 
-MODEL = ["gpt2", "--layers", "4", "--batch", "2", "--seq", "128"]
-PLANS = {"recompute": ["--budget", "75%"], "recompute, swap, encode": ["--budget", "60%", "--techniques", "all"]}
+MODEL = ["gpt2", "--layers", "4", "--batch", "4", "--seq", "128", "--optimizer", "sgd"]
+PLANS = {"recompute": ["--budget", "88%"], "recompute, swap, encode": ["--budget", "70%", "--techniques", "all"]}
 NEIGHBOURS = {"alone": None, "niced": 19, "equal": 0}
 BUSY = [sys.executable, "-c", "while True: pass"]
 
