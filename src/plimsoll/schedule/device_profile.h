@@ -3,7 +3,7 @@
 // The time of an operator is the one measured for its signature where there is one, else the
 // roofline:
 //
-//     seconds = launch + max(operations / rate of its dtype, bytes moved / memory rate) / efficiency
+//   seconds = launch + max(operations / rate of its dtype, bytes moved / memory rate) / efficiency
 //
 // The efficiency is the share of the roofline that the operator's kernel reaches, by operator: a
 // large product of matrices reaches it, a weights' gradient half of it. One where nothing is said.

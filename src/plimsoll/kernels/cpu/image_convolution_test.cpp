@@ -42,8 +42,8 @@ const ImageShape kDepthwise[] = {
     {48, 1, 1, {20}, {4}, {1}, {3, 0}, {1}},
 };
 
-// Groups: one to four vectors of filters, the last one whole or half; more channels than filters and
-// the other way round; borders as above.
+// Groups: one to four vectors of filters, the last one whole or half; more channels than filters
+// and the other way round; borders as above.
 const ImageShape kGroups[] = {
     {3, 24, 24, {14, 14}, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}},
     {2, 24, 24, {9, 13}, {3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}},

@@ -51,7 +51,8 @@ TEST(Views, ASliceOfChannelsThatLieInnermostIsNone) {
   EXPECT_THAT(views("slice", {x}, channels), IsEmpty());
 }
 
-// [N, C, H, W] channels last and [N, H, W, C] are the same bytes; an axis of one place lies anywhere.
+// [N, C, H, W] channels last and [N, H, W, C] are the same bytes; an axis of one place lies
+// anywhere.
 TEST(Views, ATranspositionThatMovesNothingLiesInItsInput) {
   const View whole{0, 0, Bytes(0), false};
   const ir::Attributes channels_to_the_end{{"perm", Ints{0, 2, 3, 1}}};
