@@ -5,8 +5,8 @@
 //
 //   seconds = launch + max(operations / rate of its dtype, bytes moved / memory rate) / efficiency
 //
-// The efficiency is the share of the roofline that the operator's kernel reaches, by operator: a
-// large product of matrices reaches it, a weights' gradient half of it. One where nothing is said.
+// The efficiency is the share of the roofline that the operator's kernel reaches, by operator.
+// One where nothing is said.
 //
 //   conv2d 3x3 64->64 on 32x56x56, fp32, 2-core CPU: 7.4e9 operations / 220e9 per second = 34 ms;
 //   its 51 MB of traffic at 18 GB/s would take 3 ms, so arithmetic decides.

@@ -1,8 +1,9 @@
 // Convolution in groups of a few channels over channels-last images.
 //
 // oneDNN has vector code for groups of whole blocks of 16 channels. Narrower ones (24 in RegNet, 4
-// in ResNeXt) it computes as a product of matrices per group, through a copy of the image: a
-// quarter of the speed. Here a group's results at a few neighbouring places stay in registers:
+// in ResNeXt) it computes as a product of matrices per group, through a copy of the image, at
+// about half the speed of what follows. Here a group's results at a few neighbouring places stay
+// in registers:
 //
 //   y[4 places, 24 filters]  +=  x[those places + tap, channel]  *  w[tap, channel, 24 filters]
 //       12 vectors of 8             4 numbers, each in all lanes      3 vectors of 8
