@@ -5,7 +5,7 @@ PYTHON ?= python3
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 
-.PHONY: help deps configure build run test test-all test-fresh test-separate bench-torch bench-ort bench-pack bench-fit bench-plan bench-malloc figures install clean format
+.PHONY: help deps configure build run test test-all test-fresh test-separate bench-torch bench-ort bench-exports bench-neighbour bench-pack bench-fit bench-plan bench-malloc figures install clean format
 
 help:            ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -47,6 +47,12 @@ bench-torch: build ## training steps against PyTorch's (PYTHON=a Python that has
 
 bench-ort: build  ## inference beside onnxruntime (PYTHON must have onnxruntime)
 	@$(PYTHON) tools/references/bench_ort.py $(BUILD)/plimsoll
+
+bench-exports: build ## ten real models exported from PyTorch, training and inference (PYTHON with torch, timm, transformers, onnxruntime; BENCH="--models …")
+	@$(PYTHON) tools/references/bench_exports.py $(BUILD)/plimsoll $(BENCH)
+
+bench-neighbour: build ## what a busy process beside a training step costs
+	@$(PYTHON) tools/bench_neighbour.py --plimsoll $(BUILD)/plimsoll
 
 bench-pack: build ## benchmarks of the packer (PLIMSOLL_CORPUS names the folder of problems)
 	@$(BUILD)/bin/pack_bench

@@ -10,6 +10,7 @@
 #include "plimsoll/api/exec_program.h"
 #include "plimsoll/base/byte_size.h"
 #include "plimsoll/base/file.h"
+#include "plimsoll/cli/short_slices.h"
 #include "plimsoll/cli/verb.h"
 
 namespace plimsoll::cli {
@@ -34,6 +35,7 @@ nlohmann::json json_of(const api::ExecReport& report) {
 
 Status run(ExecOptions& options) {
   options.request.stdout_to_stderr = options.json;
+  ask_for_usual_slices();
   PLIMSOLL_TRY(const api::ExecReport report, api::exec_program(options.request));
   const std::string text = json_of(report).dump();
   if (!options.statistics.empty()) {

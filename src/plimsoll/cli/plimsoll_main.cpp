@@ -4,6 +4,7 @@
 #include <csignal>
 
 #include "plimsoll/cli/bounded_spinning.h"
+#include "plimsoll/cli/short_slices.h"
 #include "plimsoll/cli/verb.h"
 
 namespace {
@@ -22,6 +23,7 @@ void hold_standard_streams() {
 
 int main(int argc, char** argv) {
   plimsoll::cli::bound_spinning(argv);
+  plimsoll::cli::ask_for_short_slices();
   hold_standard_streams();
   std::signal(SIGXFSZ, SIG_IGN);  // a file beyond `ulimit -f` is an error with a name, not a core
   return plimsoll::cli::finish_stdout(plimsoll::cli::run_command_line(argc, argv));

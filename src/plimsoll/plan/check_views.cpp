@@ -1,6 +1,7 @@
 #include "plimsoll/plan/check_views.h"
 
 #include <array>
+#include <numeric>
 #include <optional>
 
 namespace plimsoll::plan {
@@ -13,22 +14,39 @@ struct Run {
   bool operator==(const Run&) const = default;
 };
 
+// How far apart the neighbours along each axis lie in memory. Not for blocks.
+std::array<std::int64_t, ir::kMaxRank> steps_of(const ir::TensorType& type) {
+  std::array<std::int64_t, ir::kMaxRank> apart{};
+  std::int64_t next = 1;
+  for (int k = type.shape.rank() - 1; k >= 0; --k) {
+    const int axis = type.layout.rank == 0 ? k : type.layout.order[static_cast<std::size_t>(k)];
+    apart[static_cast<std::size_t>(axis)] = next;
+    next *= type.shape[axis];
+  }
+  return apart;
+}
+
+// Whether every element stays where it is when axis `i` of the result is axis perm[i] of the input.
+bool stays(const ir::TensorType& input, const ir::TensorType& result, const ir::Ints& perm) {
+  if (input.layout.block_count > 0 || result.layout.block_count > 0) return false;
+  const auto from = steps_of(input);
+  const auto to = steps_of(result);
+  for (int axis = 0; axis < result.shape.rank(); ++axis) {
+    const auto k = static_cast<std::size_t>(axis);
+    if (result.shape[axis] > 1 && to[k] != from[static_cast<std::size_t>(perm[k])]) return false;
+  }
+  return true;
+}
+
 // How a tensor lies in memory, as the fewest runs, outermost first: where two types of as many
 // elements have the same runs, the n-th element lies at the same place in both. [2,3,5] in
 // row-major order is 30 elements 1 apart; channels last, [2,4,5,5]@0231 is 2 elements 100 apart, of
 // 4 that are 1 apart, of 25 that are 4 apart. Nothing for blocks.
 std::optional<std::vector<Run>> runs_of(const ir::TensorType& type) {
   if (type.layout.block_count > 0) return std::nullopt;
-  const int rank = type.shape.rank();
-  std::array<std::int64_t, ir::kMaxRank> apart{};
-  std::int64_t next = 1;
-  for (int k = rank - 1; k >= 0; --k) {
-    const int axis = type.layout.rank == 0 ? k : type.layout.order[static_cast<std::size_t>(k)];
-    apart[static_cast<std::size_t>(axis)] = next;
-    next *= type.shape[axis];
-  }
+  const auto apart = steps_of(type);
   std::vector<Run> out;
-  for (int axis = 0; axis < rank; ++axis) {
+  for (int axis = 0; axis < type.shape.rank(); ++axis) {
     const Run run{type.shape[axis], apart[static_cast<std::size_t>(axis)]};
     if (run.elements == 1) continue;
     if (!out.empty() && out.back().apart == run.apart * run.elements) {
@@ -88,6 +106,14 @@ std::vector<ViewPiece> pieces_of_view(const ir::Graph& graph, const ir::Node& no
   if (node.op == "reshape") {
     const auto runs = runs_of(input);
     return inside(runs && runs == runs_of(result) ? std::optional(0) : std::nullopt);
+  }
+  if (node.op == "transpose" || node.op == "reorder") {
+    ir::Ints perm = node.attributes.integers("perm");
+    if (node.op == "reorder") {
+      perm.resize(static_cast<std::size_t>(input.shape.rank()));
+      std::iota(perm.begin(), perm.end(), 0);
+    }
+    return inside(stays(input, result, perm) ? std::optional(0) : std::nullopt);
   }
   if (node.op == "slice")
     return inside(place_in(input, result, node.attributes.integers("starts"),

@@ -5,7 +5,9 @@
 // operators' definitions for such views; this asks nobody.
 //
 // A reshape keeps the order of the elements, so it is a view where the n-th element lies at the
-// same place under both types. The others say "the part of `whole` that begins here and takes these
+// same place under both types; a transposition or a reorder keeps every element's indices, so it is
+// one where the neighbours along each axis stay as far apart ([N, C, H, W] channels last and
+// [N, H, W, C]). The others say "the part of `whole` that begins here and takes these
 // steps along each axis", and a part is one run of bytes where elements that are neighbours in it
 // are just as far apart in the whole:
 //

@@ -62,6 +62,22 @@ TEST(CheckViews, AReshapeIsAViewWhereEveryElementStays) {
   EXPECT_EQ(place_of(b.graph(), grouped), -1);
 }
 
+TEST(CheckViews, ATranspositionIsAViewWhereNoElementMoves) {
+  ops::Builder b("permutation");
+  const ops::Var x = b.input("x", {ir::DType::kF32, {2, 4, 5, 3}});
+  const ops::Var last = transpose(x, {0, 2, 3, 1});
+  const ops::Var one = transpose(slice(x, 1, 0, 1), {0, 2, 3, 1});
+  const ops::Var laid = reorder(x, ir::Layout::channels_last(4));
+  EXPECT_EQ(place_of(b.graph(), last), -1);
+  EXPECT_EQ(place_of(b.graph(), laid), -1);
+  EXPECT_EQ(place_of(b.graph(), one), 0) << "only an axis of one place moved";
+  b.graph().value(x.id()).type.layout = ir::Layout::channels_last(4);
+  EXPECT_EQ(place_of(b.graph(), last), 0);
+  EXPECT_EQ(place_of(b.graph(), laid), 0);
+  b.graph().value(last.id()).type.layout = *ir::parse_layout("@0213");
+  EXPECT_EQ(place_of(b.graph(), last), -1);
+}
+
 TEST(CheckViews, AConcatConsistsOfItsPartsAlongTheOuterAxisOnly) {
   ops::Builder b("join");
   const ops::Var x = b.input("x", {ir::DType::kF32, {2, 3}});

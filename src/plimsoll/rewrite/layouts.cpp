@@ -131,6 +131,7 @@ class LayoutPass {
       lay_out_convolution(node, *form, inputs, outputs);
     } else if (node.op == "reshape" || node.op == "transpose") {
       lay_out_shuffle(node, inputs[0], outputs[0]);
+      if (node.op == "transpose") lay_out_permutation(node, inputs[0], outputs[0]);
     } else if (const int rank = region_rank(node); rank > 0) {
       const auto choose = [&](ValueId value, Layout& layout) {
         if (value.valid() && type_in(value).shape.rank() == rank)
@@ -164,6 +165,43 @@ class LayoutPass {
       input = made;
       output = Layout::channels_last(to.rank());
     }
+  }
+
+  // A network that works on [N, H, W, C] between its convolutions turns its tensors there and back:
+  // with the other one lying channels last, neither way moves a byte.
+  void lay_out_permutation(const ir::Node& node, Layout& input, Layout& output) const {
+    const int rank = type_in(node.inputs[0]).shape.rank();
+    if (rank < 3 || node.phase == ir::Phase::kUpdate) return;
+    const Layout last = Layout::channels_last(rank);
+    if (moves_channels(node, 1, rank - 1) && native(node.inputs[0]) == last) {
+      input = last;
+    } else if (moves_channels(node, rank - 1, 1) && native(node.inputs[0]).is_row_major() &&
+               feeds_region(node.outputs[0], rank)) {
+      output = last;
+    }
+  }
+
+  // Whether the permutation takes axis `from` to place `to` and keeps the others in order.
+  static bool moves_channels(const ir::Node& node, int from, int to) {
+    ir::Ints perm = node.attributes.integers("perm");
+    if (perm.size() <= static_cast<std::size_t>(std::max(from, to)) ||
+        perm[static_cast<std::size_t>(to)] != from)
+      return false;
+    perm.erase(perm.begin() + to);
+    return std::is_sorted(perm.begin(), perm.end());
+  }
+
+  // Somebody reads it who takes it channels last: a convolution, or what is done element by element
+  // with tensors of that rank.
+  bool feeds_region(ValueId value, int rank) const {
+    const auto& readers = readers_[value.index()];
+    return std::any_of(readers.begin(), readers.end(), [&](NodeId reader) {
+      const ir::Node& node = in_.node(reader);
+      if (node.phase == ir::Phase::kUpdate) return false;
+      if (convolution_form(node) || takes_channels_last(node)) return true;
+      return rank > 3 && ops::definition_of(node).layout == ops::LayoutRule::kAny &&
+             node.op != "reorder" && broadcasts_fine(node, rank);
+    });
   }
 
   bool feeds_swaps(ValueId value) const {

@@ -121,6 +121,31 @@ TEST(Simplify, PutsReluIntoConvolutionsForInferenceOnly) {
   EXPECT_EQ(count_op(*simplify(before), "relu"), 1);
 }
 
+TEST(Simplify, MultipliesLargePatchesByTheirFilters) {
+  const auto embedded = [](std::int64_t channels, ir::Ints strides, bool flat) {
+    Builder b("patches");
+    const Var x = b.input("x", {kType, {2, channels, 16, 24}});
+    const Var w = b.weight("w", {kType, {5, channels, 8, 8}}, {ir::Init::Kind::kNormal, 0, 0.1});
+    const Var bias = b.weight("b", {kType, {5}}, {ir::Init::Kind::kNormal, 0, 0.1});
+    const Var y = b.call1("conv", {x, w, bias}, {{"strides", std::move(strides)}});
+    if (!flat) return *b.finish({b.call1("relu", {y})});
+    const Var rows = b.call1("reshape", {y}, {{"shape", ir::Ints{2, 5, 6}}});
+    return *b.finish(
+        {b.call1("exp", {b.call1("transpose", {rows}, {{"perm", ir::Ints{0, 2, 1}}})})});
+  };
+  for (const bool flat : {false, true}) {
+    const ir::Graph before = embedded(3, {8, 8}, flat);
+    const auto after = simplify(before, {.fuse_activations = false});
+    ASSERT_TRUE(after.has_value()) << after.error().message;
+    EXPECT_EQ(count_op(*after, "conv"), 0);
+    EXPECT_EQ(count_op(*after, "linear"), 1);
+    EXPECT_EQ(count_op(*after, "transpose"), flat ? 1 : 2) << "the product gave the places in rows";
+    expect_same_outputs(before, *after);
+  }
+  EXPECT_EQ(count_op(*simplify(embedded(3, {4, 4}, false)), "conv"), 1) << "patches overlap";
+  EXPECT_EQ(count_op(*simplify(embedded(16, {8, 8}, false)), "conv"), 1) << "many channels";
+}
+
 // Two branches joined, scaled by channel, shuffled between groups: all of it stays where it lies.
 TEST(Layouts, JoinsAndShufflesStayInTheRegion) {
   Builder b("shuffle");
@@ -142,6 +167,32 @@ TEST(Layouts, JoinsAndShufflesStayInTheRegion) {
   const auto after = choose_layouts(before, {});
   ASSERT_TRUE(after.has_value()) << after.error().message;
   EXPECT_EQ(count_op(*after, "reorder"), 2) << "only at both ends";
+  expect_same_outputs(before, *after);
+}
+
+// Convolutions with a part on [N, H, W, C] between them, as ConvNeXt's: the turns there and back
+// are views, and no tensor is reordered but at both ends.
+TEST(Layouts, TurnsToChannelsAtTheEndMoveNothing) {
+  Builder b("turns");
+  const Var x = b.input("x", {kType, {2, 8, 6, 5}});
+  const Var w = b.weight("w", {kType, {8, 8, 1, 1}}, {ir::Init::Kind::kNormal, 0, 0.1});
+  const Var m = b.weight("m", {kType, {8, 8}}, {ir::Init::Kind::kNormal, 0, 0.1});
+  const Var first = b.call1("conv", {x, w});
+  const Var there = b.call1("transpose", {first}, {{"perm", ir::Ints{0, 2, 3, 1}}});
+  const Var mixed = b.call1("matmul", {there, m});
+  const Var back = b.call1("transpose", {mixed}, {{"perm", ir::Ints{0, 3, 1, 2}}});
+  const ir::Graph before = *b.finish({b.call1("conv", {b.call1("add", {first, back}), w})});
+  const auto after = choose_layouts(before, {});
+  ASSERT_TRUE(after.has_value()) << after.error().message;
+  EXPECT_EQ(count_op(*after, "reorder"), 2) << "only at both ends";
+  int views = 0;
+  for (const ir::Node& node : after->nodes) {
+    if (node.op != "transpose") continue;
+    views += !ops::definition_of(node)
+                  .views(ops::call_of(*after, node), ops::output_types(*after, node))
+                  .empty();
+  }
+  EXPECT_EQ(views, 2);
   expect_same_outputs(before, *after);
 }
 

@@ -5,6 +5,7 @@
 //   relu(conv(x))        -> conv{activation="relu"}(x) for inference only: in training
 //                        max_pool(relu(x)) gains more
 //   max_pool(relu(x))    -> relu(max_pool(x)) ReLU keeps the small map, not the large one
+//   conv that cuts the image into large patches  ->  a product of matrices (patch_product.h)
 //   nodes nobody reads   ->  nothing
 //
 // Running before autodiff makes the gradients come out fused too: batch_norm_grad takes the sign of
@@ -24,6 +25,7 @@ struct SimplifyOptions {
   bool trains = true;
   bool fuse_activations = true;
   bool pool_before_relu = true;
+  bool multiply_patches = true;
 };
 
 Result<ir::Graph> simplify(const ir::Graph& graph, const SimplifyOptions& options = {});

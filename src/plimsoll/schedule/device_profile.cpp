@@ -150,9 +150,11 @@ Cost cost_of(const DeviceProfile& profile, std::string_view signature, std::stri
     rate = profile.operations_per_second.find("fp32");
   const double arithmetic =
       rate == profile.operations_per_second.end() ? 0 : operations / rate->second;
-  return {
-      profile.launch_seconds + std::max(arithmetic, bytes_moved / profile.memory_bytes_per_second),
-      false};
+  const double roofline = std::max(arithmetic, bytes_moved / profile.memory_bytes_per_second);
+  const auto reached =
+      profile.efficiency.find(std::string(signature.substr(0, signature.find('('))));
+  const double efficiency = reached == profile.efficiency.end() ? 1 : reached->second;
+  return {profile.launch_seconds + roofline / efficiency, false};
 }
 
 std::string to_json(const DeviceProfile& profile) {
@@ -163,6 +165,7 @@ std::string to_json(const DeviceProfile& profile) {
                      {"operations_per_second", profile.operations_per_second},
                      {"memory_bytes_per_second", profile.memory_bytes_per_second},
                      {"launch_seconds", profile.launch_seconds},
+                     {"efficiency", profile.efficiency},
                      {"copies", json_of(profile.copies)},
                      {"disk", json_of(profile.disk)},
                      {"copy_tax", profile.copy_tax},
@@ -190,6 +193,7 @@ Result<DeviceProfile> read_profile(std::string_view text) {
   PLIMSOLL_TRY(profile.operations_per_second, numbers(file, "operations_per_second"));
   PLIMSOLL_TRY(profile.memory_bytes_per_second, number(file, "memory_bytes_per_second", false));
   PLIMSOLL_TRY(profile.launch_seconds, number(file, "launch_seconds", true));
+  PLIMSOLL_TRY(profile.efficiency, numbers(file, "efficiency"));
   PLIMSOLL_TRY(profile.copies, rates(file, "copies"));
   PLIMSOLL_TRY(profile.disk, rates(file, "disk"));
   PLIMSOLL_TRY(profile.copy_tax, number(file, "copy_tax", true));

@@ -26,6 +26,19 @@ TEST(DeviceProfile, PrefersTheMeasuredTimeToTheRoofline) {
   EXPECT_TRUE(cost_of(profile, "mm", "fp32", 220e9, 0).measured);
 }
 
+TEST(DeviceProfile, AnOperatorReachesItsShareOfTheRoofline) {
+  DeviceProfile profile = *shipped_profile("h200");
+  profile.efficiency = {{"conv", 0.5}};
+  const double roofline = cost_of(profile, "matmul(x)", "fp32", 47e12, 0).seconds;
+  EXPECT_NEAR(roofline, 1, 1e-3);
+  EXPECT_NEAR(cost_of(profile, "conv(x)->(y)", "fp32", 47e12, 0).seconds, 2, 1e-3);
+  EXPECT_EQ(cost_of(profile, "conv_grad_input(x)", "fp32", 47e12, 0).seconds, roofline);
+  EXPECT_EQ(*read_profile(to_json(profile)), profile);
+  std::string text = to_json(profile);
+  text.replace(text.find("0.5"), 3, "0.0");
+  EXPECT_FALSE(read_profile(text).has_value());
+}
+
 TEST(DeviceProfile, RejectsWhatMakesNoSense) {
   const std::string good = to_json(*shipped_profile("h200"));
   const auto broken = [&](const std::string& from, const std::string& to) {

@@ -1,9 +1,12 @@
-// Convolution and its two gradients through oneDNN.
+// Convolution and its two gradients: depthwise ones and small groups by our own loops (depthwise.h,
+// grouped.h), all others through oneDNN.
 #include <limits>
 #include <mutex>
 
 #include "plimsoll/kernels/cpu/channels.h"
 #include "plimsoll/kernels/cpu/convolution_descriptor.h"
+#include "plimsoll/kernels/cpu/depthwise.h"
+#include "plimsoll/kernels/cpu/grouped.h"
 #include "plimsoll/kernels/cpu/parallel.h"
 #include "plimsoll/kernels/cpu/table.h"
 #include "plimsoll/kernels/cpu/vectorize.h"
@@ -65,7 +68,10 @@ struct Finish {
 };
 
 std::unique_ptr<Kernel> make_convolution(const Site& site) {
-  const ConvolutionTensors t = convolution_tensors(site, ConvolutionDirection::kForward);
+  constexpr auto kDirection = ConvolutionDirection::kForward;
+  if (is_depthwise(site, kDirection)) return make_depthwise(site, kDirection);
+  if (is_grouped(site, kDirection)) return make_grouped(site, kDirection);
+  const ConvolutionTensors t = convolution_tensors(site, kDirection);
   if (!can_describe(t, site.attributes())) return nullptr;
   ConvolutionDescriptor d = describe_convolution(site.attributes(), t);
   auto pd = d.forward();
@@ -96,7 +102,10 @@ std::unique_ptr<Kernel> make_convolution(const Site& site) {
 }
 
 std::unique_ptr<Kernel> make_convolution_grad_input(const Site& site) {
-  const ConvolutionTensors t = convolution_tensors(site, ConvolutionDirection::kInputGradient);
+  constexpr auto kDirection = ConvolutionDirection::kInputGradient;
+  if (is_depthwise(site, kDirection)) return make_depthwise(site, kDirection);
+  if (is_grouped(site, kDirection)) return make_grouped(site, kDirection);
+  const ConvolutionTensors t = convolution_tensors(site, kDirection);
   if (!can_describe(t, site.attributes())) return nullptr;
   const ConvolutionDescriptor d = describe_convolution(site.attributes(), t);
   const auto pd = d.backward_data();
@@ -127,7 +136,10 @@ void make_barrier() {
 }
 
 std::unique_ptr<Kernel> make_convolution_grad_weight(const Site& site) {
-  const ConvolutionTensors t = convolution_tensors(site, ConvolutionDirection::kWeightGradient);
+  constexpr auto kDirection = ConvolutionDirection::kWeightGradient;
+  if (is_depthwise(site, kDirection)) return make_depthwise(site, kDirection);
+  if (is_grouped(site, kDirection)) return make_grouped(site, kDirection);
+  const ConvolutionTensors t = convolution_tensors(site, kDirection);
   if (!can_describe(t, site.attributes())) return nullptr;
   if (site.threads > 1) {
     static std::once_flag once;

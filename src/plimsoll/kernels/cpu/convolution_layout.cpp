@@ -3,6 +3,8 @@
 #include <omp.h>
 
 #include "plimsoll/kernels/cpu/convolution_descriptor.h"
+#include "plimsoll/kernels/cpu/depthwise.h"
+#include "plimsoll/kernels/cpu/grouped.h"
 
 namespace plimsoll::kernels {
 namespace {
@@ -69,6 +71,8 @@ ir::Layout convolution_weights_layout(const ir::Graph& graph, const ir::Node& no
   const auto direction = direction_of(node);
   if (!direction) return {};
   const Site site{graph, node, options.threads > 0 ? options.threads : omp_get_num_procs()};
+  // Our own loops pack their filters themselves.
+  if (is_depthwise(site, *direction) || is_grouped(site, *direction)) return {};
   use_threads(site.threads);
   const ConvolutionTensors t = convolution_tensors(site, *direction);
   if (!can_describe(t, site.attributes())) return {};

@@ -1,3 +1,6 @@
+#include <numeric>
+#include <optional>
+
 #include "plimsoll/base/checked.h"
 #include "plimsoll/ops/definition/attribute_rules.h"
 #include "plimsoll/ops/definition/definitions.h"
@@ -12,6 +15,29 @@ namespace {
 
 std::vector<TensorType> plain(ir::DType dtype, const ir::Shape& shape) {
   return {TensorType{dtype, shape, {}}};
+}
+
+// The axes of a tensor as they lie in memory, outermost first, without those of a single place,
+// which lie anywhere; `names` says what to call axis i. Nothing where there are blocks.
+std::optional<ir::Ints> axes_in_memory(const TensorType& type, const ir::Ints& names) {
+  if (type.layout.block_count > 0) return std::nullopt;
+  ir::Ints out;
+  for (int i = 0; i < type.shape.rank(); ++i) {
+    const int axis =
+        type.layout.is_row_major() ? i : type.layout.order[static_cast<std::size_t>(i)];
+    if (type.shape[axis] != 1) out.push_back(names[static_cast<std::size_t>(axis)]);
+  }
+  return out;
+}
+
+// The output is the input's bytes where its axes, which are axes perm[0], perm[1], ... of the
+// input, lie in the same order: [N, C, H, W] channels last is [N, H, W, C] row-major.
+std::vector<View> same_bytes(const TensorType& in, const TensorType& out, const ir::Ints& perm) {
+  ir::Ints own(static_cast<std::size_t>(in.shape.rank()));
+  std::iota(own.begin(), own.end(), 0);
+  const auto before = axes_in_memory(in, own);
+  const auto after = axes_in_memory(out, perm);
+  return before && after && *before == *after ? std::vector<View>{View{}} : std::vector<View>{};
 }
 
 // reshape
@@ -61,6 +87,10 @@ void evaluate_transpose(const Evaluation& e) {
   for (std::size_t i = 0; i < perm.size(); ++i)
     strides[i] = from[static_cast<std::size_t>(perm[i])];
   copy_strided(e.out(), e.in(0), 0, strides);
+}
+
+std::vector<View> transpose_views(const Call& call, std::span<const TensorType> outputs) {
+  return same_bytes(call.type(0), outputs[0], call.attributes().integers("perm"));
 }
 
 std::vector<Var> transpose_gradient(const Backward& g) {
@@ -171,6 +201,12 @@ Result<std::vector<TensorType>> infer_reorder(const Call& call) {
   return std::vector{TensorType{call.type(0).dtype, call.shape(0), *layout}};
 }
 
+std::vector<View> reorder_views(const Call& call, std::span<const TensorType> outputs) {
+  ir::Ints own(static_cast<std::size_t>(outputs[0].shape.rank()));
+  std::iota(own.begin(), own.end(), 0);
+  return same_bytes(call.type(0), outputs[0], own);
+}
+
 std::vector<Var> reorder_gradient(const Backward& g) {
   return {reorder(g.dy(), g.in(0).type().layout)};
 }
@@ -198,10 +234,14 @@ std::vector<OpDefinition> shaping_definitions() {
           .having({attribute::text("layout")});
   // It takes any layout and makes the one it names.
   reorder_definition.layout = LayoutRule::kAny;
+  reorder_definition.views = reorder_views;
+  OpDefinition transpose_definition =
+      shaping_definition("transpose", infer_transpose, transpose_gradient, evaluate_transpose)
+          .having({attribute::integers("perm")});
+  transpose_definition.views = transpose_views;
   return {
       reshape_definition,
-      shaping_definition("transpose", infer_transpose, transpose_gradient, evaluate_transpose)
-          .having({attribute::integers("perm")}),
+      transpose_definition,
       shaping_definition("expand", infer_expand, expand_gradient, evaluate_expand)
           .having({attribute::integers("shape")}),
       shaping_definition("tile", infer_tile, tile_gradient, evaluate_tile)

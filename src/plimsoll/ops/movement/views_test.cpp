@@ -51,6 +51,29 @@ TEST(Views, ASliceOfChannelsThatLieInnermostIsNone) {
   EXPECT_THAT(views("slice", {x}, channels), IsEmpty());
 }
 
+// [N, C, H, W] channels last and [N, H, W, C] are the same bytes; an axis of one place lies
+// anywhere.
+TEST(Views, ATranspositionThatMovesNothingLiesInItsInput) {
+  const View whole{0, 0, Bytes(0), false};
+  const ir::Attributes channels_to_the_end{{"perm", Ints{0, 2, 3, 1}}};
+  TensorType x{DType::kF32, {2, 4, 5, 3}};
+  EXPECT_THAT(views("transpose", {x}, channels_to_the_end), IsEmpty());
+  x.layout = ir::Layout::channels_last(4);
+  EXPECT_THAT(views("transpose", {x}, channels_to_the_end), ElementsAre(whole));
+  EXPECT_THAT(views("transpose", {x}, {{"perm", Ints{0, 3, 1, 2}}}), IsEmpty());
+  EXPECT_THAT(views("transpose", {{DType::kF32, {1, 4, 1, 3}}}, {{"perm", Ints{1, 0, 3, 2}}}),
+              ElementsAre(whole));
+}
+
+TEST(Views, AReorderThatMovesNothingLiesInItsInput) {
+  const ir::Attributes last{{"layout", ir::to_string(ir::Layout::channels_last(4))}};
+  EXPECT_THAT(views("reorder", {{DType::kF32, {2, 4, 5, 3}}}, last), IsEmpty());
+  EXPECT_THAT(views("reorder", {{DType::kF32, {2, 4, 1, 1}}}, last),
+              ElementsAre(View{0, 0, Bytes(0), false}));
+  EXPECT_THAT(views("reorder", {{DType::kF32, {2, 16, 1, 1}}}, {{"layout", "@0123:16b1"}}),
+              IsEmpty());
+}
+
 TEST(Views, ElementsNarrowerThanAByteNeedAWholeByteToBeginAt) {
   const TensorType x{DType::kI4, {8}};
   EXPECT_THAT(views("slice", {x}, range({2}, {8}, {1})), ElementsAre(View{0, 0, Bytes(1), false}));
