@@ -12,8 +12,7 @@ import warnings
 from unittest import mock
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-import plimsoll_torch
-from plimsoll_torch import library_cache
+from plimsoll_torch import allocator, library_cache
 from plimsoll_torch.library_cache import UnsafePlace
 
 STRANGER = 12345
@@ -132,14 +131,14 @@ class LibraryCache(unittest.TestCase):
         with mock.patch.object(tempfile, "gettempdir", return_value=self.root), \
              mock.patch.dict(os.environ, {"XDG_CACHE_HOME": os.path.join(self.root, "cache")}):
             os.environ.pop("PLIMSOLL_CACHE", None)
-            self.assertIsNone(plimsoll_torch._build_shim(self.fake_torch()))  # there is no PyTorch to compile against
+            self.assertIsNone(allocator._build_shim(self.fake_torch()))  # there is no PyTorch to compile against
 
     def test_an_unsafe_cache_is_a_warning_and_no_library(self):
         self.build()
         os.chmod(self.folder, 0o777)
         with mock.patch.dict(os.environ, {"PLIMSOLL_CACHE": self.folder}), warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
-            self.assertIsNone(plimsoll_torch._build_shim(self.fake_torch()))
+            self.assertIsNone(allocator._build_shim(self.fake_torch()))
         self.assertTrue(any("others may use it" in str(warning.message) for warning in told))
 
 
