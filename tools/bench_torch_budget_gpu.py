@@ -40,7 +40,7 @@ def parent(given):
     cache = os.path.join(os.environ.get("TMPDIR", "/tmp"), f"plimsoll_bench_{os.getpid()}")
     env = dict(os.environ, TORCHINDUCTOR_CACHE_DIR=cache, TRITON_CACHE_DIR=os.path.join(cache, "triton"), PYTHONUNBUFFERED="1",
                PLIMSOLL_CACHE=os.path.join(cache, "plimsoll"), TORCHINDUCTOR_COMPILE_THREADS="3", OMP_NUM_THREADS="2",
-               PYTORCH_ALLOC_CONF="expandable_segments:True", BENCH_END=str(time.time() + given.seconds - 5),
+               PYTORCH_ALLOC_CONF="expandable_segments:True", PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True", BENCH_END=str(time.time() + given.seconds - 5),
                BENCH_LOCK=os.path.join(out, "gpu.lock"), BENCH_OUT=out)
     rows, guard, children = [], threading.Lock(), []
     sink = open(os.path.join(out, "bench.jsonl"), "a", encoding="utf-8")

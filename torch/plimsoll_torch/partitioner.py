@@ -112,7 +112,7 @@ class Partitioner(CustomPartitionerFn):
     def _scratch_of(self, node):
         """Bytes that a library's kernel takes while it runs; 0 where that was not measured."""
         device = next((t.device for n in [node, *node.all_input_nodes] for t in tensors(n)), None)
-        return self.times[device].of_kernel(node, forward=True).scratch if device in self.times else 0
+        return self.times[device].of_kernel(node, forward=False).scratch if device in self.times else 0
 
     def choose(self, original, graph, info, memory_budget):
         began = time.perf_counter()

@@ -22,7 +22,7 @@ import warnings
 
 import torch
 
-from plimsoll_torch import library_cache, resident
+from plimsoll_torch import fusion, library_cache, resident
 from plimsoll_torch.allocation_audit import Watcher
 from plimsoll_torch.byte_size import show_bytes
 from plimsoll_torch.errors import BudgetExceeded, DoesNotFit
@@ -49,6 +49,7 @@ class Session:
         self.margin, self.replans, self.measured = 0, 0, None
         self.plans, self.later, self.unseen, self.problem, self.audit = [], {}, {}, None, None
         self.resident = self.state_to_come = 0
+        self.strict = False  # Inductor fuses only neighbours
         self.state, self.meter, self.planned_arguments, self.dynamic = "new", None, 0, False
         self._compile()
 
@@ -63,7 +64,11 @@ class Session:
     def _compile(self, caches=True):
         self.partitioner = Partitioner(self, self.search, self.measure)
         options = dict(self.compile_options.get("options") or {})
-        options.update({"custom_partitioner_fn": self.partitioner, "allow_buffer_reuse": False})
+        # Inductor keeps dead buffers for later ones up to its own estimate of the peak, which knows nothing of writing in
+        # place; partitions are for CUDA graphs.
+        options.update({"custom_partitioner_fn": self.partitioner, "allow_buffer_reuse": False, "graph_partition": False})
+        if self.strict:
+            options.update(fusion.strict_options())
         if not caches:
             options.update({"fx_graph_cache": False, "fx_graph_remote_cache": False})
         self.caches = caches
@@ -72,7 +77,7 @@ class Session:
 
     def key(self):
         return (self.budget, self.margin, self.reserve, self.resident, self.state_to_come, tuple(sorted(self.later.items())), tuple(sorted(self.unseen.items())),
-                tuple(sorted(self.search.items())))
+                tuple(sorted(self.search.items())), self.strict)
 
     # What the partitioner asks and tells.
 
@@ -119,13 +124,19 @@ class Session:
         if planned.fits:
             return
         self.in_call.pop()
+        self._over_by_code(planned, room, unseen)
+
+    def _over_by_code(self, planned, room, unseen):
+        """The generated code allocates more than there is room for: fuse less, then plan for less, at last plan for the least."""
         index = len(self.in_call)
-        before = self.unseen.get(index, 0)
-        if self.retries < _MOST_RETRIES and planned.modelled_bytes <= planned.room and unseen > before:
-            last = self.retries + 1 == _MOST_RETRIES
-            self.unseen[index] = room if last else unseen  # at last, the smallest plan there is
+        if self.retries < _MOST_RETRIES and not self.strict:
+            self.strict = True
             raise _PlanAgain
-        self._short(planned, peak - room)
+        if self.retries < _MOST_RETRIES and planned.modelled_bytes <= planned.room and unseen > self.unseen.get(index, 0):
+            last = self.retries + 1 == _MOST_RETRIES
+            self.unseen[index] = room if last else unseen
+            raise _PlanAgain
+        self._short(planned, int((planned.peak - room) * 1.002) + 1)
 
     def _short(self, planned, short):
         """This many bytes are missing: an earlier graph saves less, or nothing helps."""
@@ -152,7 +163,7 @@ class Session:
         while True:
             self.in_call, self.audit = [], None
             try:
-                with Watcher(self._generated), torch._functorch.config.patch(**self._functorch_options()):
+                with Watcher(self._generated), fusion.distance(self.strict), torch._functorch.config.patch(**self._functorch_options()):
                     out = self.compiled(*args, **kwargs)
                 break
             except _PlanAgain:
