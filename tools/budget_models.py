@@ -1,7 +1,7 @@
 """The models of tools/bench_torch_budget_gpu.py at their published sizes; `forward` returns the loss alone.
 
 Transformers are written out: those of libraries add masks and graph breaks that differ from version to version.
-`checkpointing` recomputes every block, as people do by hand.
+`checkpointing` recomputes every block, as people do by hand; `split_loss` computes the loss over the vocabulary in so many parts.
 """
 import torch
 import torch.nn as nn
@@ -72,7 +72,7 @@ class Block(nn.Module):
 class Transformer(nn.Module):
     def __init__(self, style, vocabulary, longest, width, layers, heads, inner, dropout=0.0):
         super().__init__()
-        self.of_head, self.checkpointing = width // heads, False
+        self.of_head, self.checkpointing, self.split_loss = width // heads, False, 0
         self.tok = nn.Embedding(vocabulary, width)
         self.pos = nn.Embedding(longest, width) if style != "llama" else None
         self.first = Norm(width, "layer") if style == "bert" else None
@@ -97,6 +97,9 @@ class Transformer(nn.Module):
             h = self.first(h)
         for block in self.blocks:
             h = checkpoint(block, h, cos, sin, use_reentrant=False) if self.checkpointing else block(h, cos, sin)
+        if self.split_loss:
+            import plimsoll_torch
+            return plimsoll_torch.linear_cross_entropy(self.last(h), self.head.weight, y, chunks=self.split_loss)
         z = self.head(self.last(h))
         return F.cross_entropy(z.float().view(-1, z.shape[-1]), y.reshape(-1))
 

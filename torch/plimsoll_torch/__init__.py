@@ -5,6 +5,7 @@
     model.plimsoll.report("report.html")                        # what is kept, what is recomputed, and what it costs
     pt.plan(model, example, optimizer=opt)                      # the same without a GPU: peak, curve
     pt.max_batch(model, example, budget="24GiB")
+    pt.linear_cross_entropy(hidden, weight, target)             # the loss over a large vocabulary without all its logits
     pt.watch()                                                  # memory by module, one line a step
     pt.use_allocator()                                          # PyTorch on Plimsoll's caching allocator
 
@@ -16,7 +17,7 @@ from plimsoll_torch.allocator import UNSUPPORTED, library_path, use_allocator
 
 _WHERE = {"compile": "session", "Session": "session", "DoesNotFit": "errors", "BudgetExceeded": "errors",
           "plan": "preview", "curve": "preview", "max_batch": "preview", "watch": "watch_memory",
-          "parse_bytes": "byte_size"}
+          "linear_cross_entropy": "losses", "export": "onnx_bridge", "load_weights": "onnx_bridge", "parse_bytes": "byte_size"}
 
 __all__ = ["UNSUPPORTED", "library_path", "use_allocator", *sorted(_WHERE)]
 

@@ -8,14 +8,10 @@ torch.cuda's memory functions to ours: loops and loggers that call them keep wor
 is listed in UNSUPPORTED; PyTorch raises an error that says so when it is tried.
 """
 import ctypes
-import hashlib
 import json
 import os
-import subprocess
 import sys
 import warnings
-
-from plimsoll_torch import library_cache
 
 UNSUPPORTED = {
     "sharing CUDA tensors between processes (torch.multiprocessing)":
@@ -206,28 +202,6 @@ def _patch(torch):
         module.reset_max_memory_cached = reset_peak_memory_stats
 
 
-def _build_shim(torch):
-    """Compiles oom_shim.cpp against the installed torch; the library's path, or None."""
-    here = os.path.dirname(os.path.abspath(__file__))
-    source = os.path.join(os.path.dirname(here), "oom_shim.cpp")
-    if not os.path.exists(source):
-        return None
-    base = os.path.dirname(torch.__file__)
-    abi = int(torch._C._GLIBCXX_USE_CXX11_ABI)
-    command = ["g++", "-O1", "-std=c++20", "-shared", "-fPIC", f"-D_GLIBCXX_USE_CXX11_ABI={abi}",
-               "-I" + os.path.join(base, "include"), source, "-L" + os.path.join(base, "lib"), "-lc10", "-o"]
-    with open(source, "rb") as file:
-        made_of = hashlib.sha256(file.read() + repr(command).encode()).hexdigest()[:16]
-    build = lambda path: subprocess.run(command + [path], check=True, capture_output=True, timeout=120)
-    try:
-        return library_cache.built_library(f"oom_shim-{torch.__version__}-{made_of}.so", build)
-    except library_cache.UnsafePlace as problem:
-        warnings.warn(f"plimsoll_torch: {problem}. Without it, running out of memory is a plain RuntimeError")
-    except (OSError, subprocess.SubprocessError):
-        pass
-    return None
-
-
 def _set_functions(torch, allocator):
     address = lambda name: ctypes.cast(getattr(_library, name), ctypes.c_void_p).value
     inner = allocator._allocator
@@ -241,7 +215,7 @@ def _set_functions(torch, allocator):
     inner.set_release_pool(address("plimsoll_release_pool"))
 
 
-def use_allocator(shim=True):
+def use_allocator():
     """Makes PyTorch allocate from Plimsoll. Must come before the first use of CUDA."""
     global _library
     import torch
@@ -261,9 +235,4 @@ def use_allocator(shim=True):
     if torch.backends.cudnn.benchmark:
         torch.backends.cudnn.benchmark = False
         warnings.warn("plimsoll_torch: torch.backends.cudnn.benchmark is off: it needs PyTorch's own allocator")
-    thrower = _build_shim(torch) if shim else None
-    if thrower:
-        loaded = ctypes.CDLL(thrower, mode=ctypes.RTLD_GLOBAL)
-        _library.plimsoll_set_thrower(loaded.plimsoll_throw_out_of_memory)
-        _library.shim = loaded
     _patch(torch)

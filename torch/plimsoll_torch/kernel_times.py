@@ -22,7 +22,7 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.utils._pytree import tree_map
 from torch.utils.flop_counter import flop_registry
 
-from plimsoll_torch import library_cache
+from plimsoll_torch.cache_folder import cache_folder
 from plimsoll_torch.operators import is_overload, node_bytes, packet, size_hint, tensors
 
 exclusive = contextlib.nullcontext  # entered around what is timed; a benchmark puts a lock between processes here
@@ -90,7 +90,7 @@ class TimesFile:
     """A small JSON file of times by signature in the user's own cache folder; absent or damaged is empty."""
 
     def __init__(self, name):
-        self.path = os.path.join(library_cache.cache_folder(), name)
+        self.path = os.path.join(cache_folder(), name)
         self.times, self.changed = {}, False
         with contextlib.suppress(OSError, ValueError, TypeError, AttributeError):
             with open(self.path, encoding="utf-8") as file:
@@ -119,7 +119,7 @@ class KernelTimes:
         self.look_inside = measure and self.device.type == "cpu"
         name = torch.cuda.get_device_name(self.device) if self.cuda else self.device.type
         self.file = TimesFile(f"kernel_times-{name.replace(' ', '_').replace('/', '_')}-{torch.__version__}.json")
-        self.prefix = f"tf32={torch.backends.cuda.matmul.allow_tf32} " if self.cuda else ""
+        self.prefix = f"{torch.get_float32_matmul_precision()} "  # TF32 or not
         self.rates = self._measured_rates() if self.measure else H200_RATES if self.device.type == "cuda" else CPU_RATES
 
     def of_fused(self, read_and_written):

@@ -22,9 +22,10 @@ import warnings
 
 import torch
 
-from plimsoll_torch import fusion, library_cache, resident
+from plimsoll_torch import fusion, resident
 from plimsoll_torch.allocation_audit import Watcher
 from plimsoll_torch.byte_size import show_bytes
+from plimsoll_torch.cache_folder import cache_folder
 from plimsoll_torch.errors import BudgetExceeded, DoesNotFit
 from plimsoll_torch.partitioner import VERSION, GraphPlan, Partitioner
 
@@ -50,6 +51,10 @@ class Session:
         self.plans, self.later, self.unseen, self.problem, self.audit = [], {}, {}, None, None
         self.resident = self.state_to_come = 0
         self.strict = False  # Inductor fuses only neighbours
+        self.stored_at = self.known = None
+        self.before_optimizer = None  # measured up to the optimizer's step
+        if optimizer is not None and verify:
+            optimizer.register_step_pre_hook(self._optimizer_steps)
         self.state, self.meter, self.planned_arguments, self.dynamic = "new", None, 0, False
         self._compile()
 
@@ -198,13 +203,20 @@ class Session:
             self.planned_arguments = size
             self.resident = -(-now // _GRAIN) * _GRAIN if self.meter.cuda else now
             self.state_to_come = resident.optimizer_bytes(self.optimizer)
+            self.stored_at = self._store_path()
+            self.known = self._load()
+            if self.known:  # where planning ended last time, which PyTorch's caches may have
+                self.strict, self.unseen, self.later = self.known["strict"], self.known["unseen"], self.known["later"]
+                self._compile(self.caches)
 
     def _after(self, out, args, kwargs):
         if self.in_call:
             self.plans = list(self.in_call)
             self._store()
-        elif not self.plans and any(t.requires_grad for t in resident.tensors_in(out)) and not self._load():
-            if self.caches:  # compiled once before, and what was planned then is not known
+        elif not self.plans and any(t.requires_grad for t in resident.tensors_in(out)):
+            if self.known:
+                self.plans = self.known["plans"]
+            elif self.caches:  # compiled once before, and what was planned then is not known
                 self._compile(caches=False)
                 return self(*args, **kwargs)
         return out
@@ -215,7 +227,7 @@ class Session:
         if not self.verify or not self.meter.cuda or not self.plans:
             return
         if self.state == "new":
-            self.state = "measuring"
+            self.state, self.before_optimizer = "measuring", None
             self.meter.reset_peak()
         elif self.state == "measuring":
             self.measured = self.meter.peak()
@@ -223,8 +235,16 @@ class Session:
             if self.measured > self.budget:
                 self._over()
 
+    def _optimizer_steps(self, *_):
+        if self.state == "measuring":
+            self.before_optimizer = max(self.before_optimizer or 0, self.meter.peak())
+
     def _over(self):
         over = self.measured - self.budget
+        if self.before_optimizer is not None and self.before_optimizer <= self.budget:
+            warnings.warn(f"plimsoll: forward and backward pass stay within the budget of {show_bytes(self.budget)}, but {type(self.optimizer).__name__}.step() "
+                          f"allocates up to {show_bytes(self.measured)}; construct it with fused=True, or with foreach=False", BudgetExceeded, stacklevel=4)
+            return
         if self.replans >= _MOST_REPLANS:
             warnings.warn(f"plimsoll: a step needed {show_bytes(self.measured)}, {show_bytes(over)} more than the budget of "
                           f"{show_bytes(self.budget)}, although it was planned with {show_bytes(self.margin)} in reserve", BudgetExceeded, stacklevel=4)
@@ -235,7 +255,7 @@ class Session:
         self._plan_again()
 
     def _plan_again(self):
-        self.plans, self.later, self.unseen, self.state = [], {}, {}, "new"
+        self.plans, self.later, self.unseen, self.strict, self.state = [], {}, {}, False, "new"
         self._compile(self.caches)
 
     # What is known.
@@ -269,25 +289,29 @@ class Session:
         shape = [tuple(map(str, t.shape)) for t in resident.tensors_in(self.arguments)]
         names = [(n, tuple(p.shape)) for n, p in self.model.named_parameters()] if isinstance(self.model, torch.nn.Module) else []
         made_of = hashlib.sha256(repr((VERSION, torch.__version__, self.key(), shape, names)).encode()).hexdigest()[:24]
-        return os.path.join(library_cache.cache_folder(), "plans", made_of + ".json")
+        return os.path.join(cache_folder(), "plans", made_of + ".json")
 
     def _store(self):
-        path = self._store_path()
+        told = {"strict": self.strict, "unseen": list(self.unseen.items()), "later": list(self.later.items()),
+                "plans": [dataclasses.asdict(p) for p in self.plans]}
         try:
-            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-            with open(path + ".new", "w", encoding="utf-8") as file:
-                json.dump([dataclasses.asdict(p) for p in self.plans], file)
-            os.replace(path + ".new", path)
+            os.makedirs(os.path.dirname(self.stored_at), mode=0o700, exist_ok=True)
+            with open(self.stored_at + ".new", "w", encoding="utf-8") as file:
+                json.dump(told, file)
+            os.replace(self.stored_at + ".new", self.stored_at)
         except OSError:
             pass  # the next run compiles without caches
 
     def _load(self):
+        """What was stored for the same request; None where nothing was, or nothing that makes sense."""
         try:
-            with open(self._store_path(), encoding="utf-8") as file:
-                self.plans = [GraphPlan(**one) for one in json.load(file)]
-        except (OSError, ValueError, TypeError):
-            return False
-        return bool(self.plans)
+            with open(self.stored_at, encoding="utf-8") as file:
+                told = json.load(file)
+            plans = [GraphPlan(**one) for one in told["plans"]]
+            return {"strict": bool(told["strict"]), "unseen": {int(k): int(v) for k, v in told["unseen"]},
+                    "later": {int(k): int(v) for k, v in told["later"]}, "plans": plans} if plans else None
+        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+            return None
 
 
 def _nothing():

@@ -251,6 +251,43 @@ class Behaviour(unittest.TestCase):
         optimizer.step()
         self.assertEqual([line.split(":")[0] for line in told.getvalue().splitlines()], ["step 0", "step 1"])
 
+    def test_weights_come_back_by_name(self):
+        import numpy
+        model, _ = small()
+        other = copy.deepcopy(model)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "w.npz")
+            arrays = {n: p.detach().numpy() + 1 for n, p in model.named_parameters()}
+            numpy.savez(path, **arrays)
+            self.assertEqual(set(pt.load_weights(other, path)), set(arrays))
+            for (name, ours), theirs in zip(other.named_parameters(), model.parameters()):
+                self.assertTrue(torch.equal(ours, theirs + 1), name)
+            numpy.savez(path, **{**arrays, "norm.bias": numpy.zeros(3, "f4")})
+            with self.assertRaisesRegex(ValueError, "'norm.bias' is \\(3,\\)"):
+                pt.load_weights(other, path)
+            del arrays["norm.bias"]
+            numpy.savez(path, **arrays)
+            with self.assertRaisesRegex(ValueError, "has no \\['norm.bias'\\]"):
+                pt.load_weights(other, path)
+            self.assertNotIn("norm.bias", pt.load_weights(other, path, strict=False))
+
+    def test_the_loss_in_parts_is_the_loss(self):
+        torch.manual_seed(0)
+        hidden, weight = torch.randn(3, 7, 16, dtype=torch.float64, requires_grad=True), torch.randn(50, 16, dtype=torch.float64, requires_grad=True)
+        target = torch.randint(0, 50, (3, 7))
+        target[1, 2:5] = -100
+        whole = nn.functional.cross_entropy(nn.functional.linear(hidden, weight).flatten(0, 1), target.flatten()) * 3
+        theirs = torch.autograd.grad(whole, (hidden, weight))
+        for chunks in (1, 2, 5, 21, 40):
+            parts = pt.linear_cross_entropy(hidden, weight, target, chunks=chunks) * 3
+            self.assertAlmostEqual(parts.item(), whole.item(), delta=1e-5)
+            for ours, other in zip(torch.autograd.grad(parts, (hidden, weight)), theirs):
+                self.assertLess((ours - other).abs().max().item(), 1e-6)
+        self.assertTrue(torch.isfinite(pt.linear_cross_entropy(hidden, weight, torch.full((3, 7), -100))))
+        for wrong in ((hidden, weight, target[:2]), (hidden, weight.t(), target)):
+            with self.assertRaisesRegex(ValueError, "linear_cross_entropy: "):
+                pt.linear_cross_entropy(*wrong)
+
     def test_padding_is_shared_between_a_matrix_and_its_transpose(self):
         from torch.fx.experimental.proxy_tensor import make_fx
         aten = torch.ops.aten
