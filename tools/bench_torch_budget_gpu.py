@@ -228,6 +228,22 @@ class Child:
             return " < ".join(f"{os.path.basename(f['filename'])}:{f['line']} {f['name']}" for f in event.get("frames", [])[:3])
         return [(round(e["size"] / MIB, 1), tell(e)) for e in sorted(held.values(), key=lambda e: -e["size"])[:most]]
 
+    def dump_graphs(self):
+        """The tasks that are planned, as `plimsoll plan --dag` reads them: fixtures for the planner's own tests."""
+        import gzip
+        from plimsoll_torch import partitioner
+        original, path = partitioner.find_schedule, os.path.join(os.environ["BENCH_OUT"], f"{self.name}.dag.json.gz")
+
+        def find_schedule(graph, budget, **search):
+            if not os.path.exists(path):
+                over = [graph.overwritten_by(v) for v in graph.values]
+                nodes = [dict(name=str(i), seconds=v.seconds, bytes=v.bytes, inputs=[str(k) for k in v.inputs], recompute=v.recompute, keep=v.keep or v.out,
+                              **({} if k is None else {"in_place": str(k)})) for i, (v, k) in enumerate(zip(graph.values, over))]
+                with gzip.open(path, "wt") as file:
+                    json.dump({"nodes": nodes, "order": [n["name"] for n in nodes]}, file)
+            return original(graph, budget, **search)
+        partitioner.find_schedule = find_schedule
+
     def ours(self, mode, budget):
         torch, pt = self.torch, self.pt
         begun = time.time()
@@ -307,6 +323,7 @@ class Child:
                 self.model.checkpointing = False
 
     def run_all(self, modes):
+        self.dump_graphs()
         for mode in modes:
             left = self.end - time.time()
             if left < (25 if self.cuda else 1):

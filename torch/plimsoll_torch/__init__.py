@@ -17,7 +17,7 @@ from plimsoll_torch.allocator import UNSUPPORTED, library_path, use_allocator
 
 _WHERE = {"compile": "session", "Session": "session", "DoesNotFit": "errors", "BudgetExceeded": "errors",
           "plan": "preview", "curve": "preview", "max_batch": "preview", "watch": "watch_memory",
-          "linear_cross_entropy": "losses", "export": "onnx_bridge", "load_weights": "onnx_bridge", "parse_bytes": "byte_size"}
+          "linear_cross_entropy": "losses", "checkpoint_plan": "eager", "export": "onnx_bridge", "load_weights": "onnx_bridge", "parse_bytes": "byte_size"}
 
 __all__ = ["UNSUPPORTED", "library_path", "use_allocator", *sorted(_WHERE)]
 

@@ -21,6 +21,7 @@ import os
 import warnings
 
 import torch
+import torch._inductor.config
 
 from plimsoll_torch import fusion, resident
 from plimsoll_torch.allocation_audit import Watcher
@@ -71,7 +72,9 @@ class Session:
         options = dict(self.compile_options.get("options") or {})
         # Inductor keeps dead buffers for later ones up to its own estimate of the peak, which knows nothing of writing in
         # place; partitions are for CUDA graphs.
-        options.update({"custom_partitioner_fn": self.partitioner, "allow_buffer_reuse": False, "graph_partition": False})
+        options.update({"custom_partitioner_fn": self.partitioner, "allow_buffer_reuse": False})
+        if hasattr(torch._inductor.config, "graph_partition"):
+            options["graph_partition"] = False
         if self.strict:
             options.update(fusion.strict_options())
         if not caches:

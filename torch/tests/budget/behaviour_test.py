@@ -16,7 +16,7 @@ from torch.fx.passes.fake_tensor_prop import FakeTensorProp  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 import plimsoll_torch as pt  # noqa: E402
-from measured import difference, gradients  # noqa: E402
+from measured import difference, gradients, peak_of  # noqa: E402
 from models import ResNet, Transformer, _words  # noqa: E402
 from plimsoll_torch import resident, rewrite  # noqa: E402
 
@@ -250,6 +250,47 @@ class Behaviour(unittest.TestCase):
         watched.stop()
         optimizer.step()
         self.assertEqual([line.split(":")[0] for line in told.getvalue().splitlines()], ["step 0", "step 1"])
+
+    def test_checkpoints_for_eager_models(self):
+        model, arguments = small(dropout=0.2, layers=6)
+        theirs = gradients(model, arguments)
+        step, clear = lambda: model(*arguments).backward(), lambda: model.zero_grad(set_to_none=True)
+        plain = pt.checkpoint_plan(model, arguments, "1GiB")
+        self.assertEqual(plain.chosen, [])
+        before = peak_of(step, clear)
+        held = resident.storages([*model.parameters(), *arguments])
+        chosen = pt.checkpoint_plan(model, arguments, int(0.8 * plain.plain_bytes))
+        self.assertGreaterEqual(len(chosen.chosen), 1)
+        chosen.apply()
+        self.assertLess(difference(gradients(model, arguments)[1], theirs[1]), 1e-6)
+        after = peak_of(step, clear)
+        print(f"checkpoint_plan: {chosen}; measured {after >> 10} KiB beside what is resident, without {before >> 10}", flush=True)
+        self.assertLess(after, before)
+        self.assertLessEqual(after, chosen.peak_bytes - held)
+        chosen.undo()
+        self.assertAlmostEqual(peak_of(step, clear), before, delta=0.02 * before)
+        with self.assertRaises(pt.DoesNotFit):
+            pt.checkpoint_plan(model, arguments, "100KiB")
+
+    def test_a_model_of_transformers(self):
+        from transformers import GPT2Config, GPT2LMHeadModel
+        torch.manual_seed(0)
+        model = GPT2LMHeadModel(GPT2Config(n_layer=2, n_embd=64, n_head=4, vocab_size=300, bos_token_id=1, eos_token_id=1, use_cache=False)).train()
+        words = torch.randint(0, 300, (2, 64))
+        run = lambda net: net(input_ids=words, labels=words).loss
+        other = copy.deepcopy(model)
+        theirs = gradients(other, (), lambda: run(torch.compile(other)))
+        torch._dynamo.reset()
+        pt.compile(model, "1GiB", search=SEARCH)
+        ours = gradients(model, (), lambda: run(model))
+        self.assertLess(difference(ours[1], theirs[1]), 1e-5)
+        session = model.plimsoll
+        budget = session.resident + int((session.planned_peak() - session.resident) * 0.7)
+        torch._dynamo.reset()
+        pt.compile(model, budget, search=SEARCH)
+        ours = gradients(model, (), lambda: run(model))
+        self.assertLess(difference(ours[1], theirs[1]), 1e-5)
+        self.assertLessEqual(model.plimsoll.planned_peak(), budget)
 
     def test_weights_come_back_by_name(self):
         import numpy
