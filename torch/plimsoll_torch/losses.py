@@ -21,13 +21,13 @@ class _LinearCrossEntropy(torch.autograd.Function):
             valid = labels != ignore_index
             labels = torch.where(valid, labels, 0)
             logits = torch.nn.functional.linear(part, weight)
-            scaled = logits.float()
+            scaled = logits if logits.dtype == torch.float64 else logits.float()
             log_sum = scaled.logsumexp(-1)
             picked = scaled.gather(1, labels[:, None])[:, 0]
             total = total + torch.where(valid, log_sum - picked, 0.0).sum()
             if wanted:
                 places = torch.arange(scaled.shape[1], device=scaled.device)
-                gradient = (scaled - log_sum[:, None]).exp() - (places == labels[:, None])
+                gradient = (scaled - log_sum[:, None]).exp() - (places == labels[:, None]).to(scaled.dtype)
                 gradient = torch.where(valid[:, None], gradient / count, 0.0).to(logits.dtype)
                 of_hidden.append((gradient @ weight.to(logits.dtype)).to(hidden.dtype))
                 of_weight = of_weight + gradient.t() @ part.to(logits.dtype)

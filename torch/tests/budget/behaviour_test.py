@@ -221,8 +221,8 @@ class Behaviour(unittest.TestCase):
         slower = [point["slower"] for point in seen.curve]
         self.assertEqual(slower, sorted(slower), "less memory never costs less time")
         self.assertIn("smallest budget", str(seen))
-        least = half_budget(model, arguments, 0.5)
-        most = pt.max_batch(model, arguments, least, deadline=0.2, threads=1)
+        budget = half_budget(model, arguments, 1.0)
+        most = pt.max_batch(model, arguments, budget, deadline=0.2, threads=1)
         self.assertGreaterEqual(most, 2)
         self.assertLess(most, 16)
         self.assertTrue(all(p.grad is None for p in model.parameters()))

@@ -20,7 +20,7 @@ def peak_of(step, clear=lambda: None):
 def gradients(model, arguments, call=None, seed=1):
     model.zero_grad(set_to_none=True)
     torch.manual_seed(seed)
-    loss = (call or model)(*arguments)
+    loss = (model if call is None else call)(*arguments)  # a compiled module has no truth value
     loss.backward()
     return loss.item(), {n: p.grad.clone() for n, p in model.named_parameters() if p.grad is not None}
 
