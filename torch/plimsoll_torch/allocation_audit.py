@@ -265,15 +265,18 @@ class StepAudit:
         if self.forward is None:
             return
         saved = dict(zip(self.forward_outputs, self.forward.outputs))
+        # The caller has the results; autograd holds their gradients until the backward pass returns.
+        outside = {s for s in self.forward.outputs[:self.results] if s is not None and s.counted}
         inputs = {}
         for name, own in zip(graph.graph_inputs, self.backward_inputs):
             if own in saved and saved[own] is not None:
                 inputs[name] = saved[own]
-            else:  # a parameter that was passed on, or a tangent
-                size = (input_bytes(graph, name) or 0) if "tangents" in own else 0
-                inputs[name] = Storage(-(-size // block) * block, name, counted="tangents" in own)
-        results = {s for s in self.forward.outputs[:self.results] if s is not None and s.counted}  # the caller has them
-        self.backward = interpret(source, _sizes(graph), _symbols(graph), inputs, block, results, scratch)
+            elif "tangents" in own:
+                inputs[name] = Storage(-(-(input_bytes(graph, name) or 0) // block) * block, name)
+                outside.add(inputs[name])
+            else:  # a parameter that was passed on
+                inputs[name] = Storage(0, name, counted=False)
+        self.backward = interpret(source, _sizes(graph), _symbols(graph), inputs, block, outside, scratch)
 
     def peak(self):
         """Bytes beside the resident ones, and what is live then; None where the code could not be read."""
