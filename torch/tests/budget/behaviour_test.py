@@ -29,7 +29,7 @@ def small(dropout=0.0, layers=2):
     return Transformer("gpt2", vocabulary=300, longest=64, width=64, layers=layers, dropout=dropout).train(), _words(300, 2, 64)
 
 
-def half_budget(model, arguments, share=0.5):
+def part_of(model, arguments, share):
     """Between what is resident and what keeping everything needs."""
     seen = pt.plan(model, arguments, shares=(), **SEARCH)
     return seen.resident_bytes + int((seen.keep_all_bytes - seen.resident_bytes) * share)
@@ -93,7 +93,7 @@ class Behaviour(unittest.TestCase):
         other = copy.deepcopy(model)
         with torch.autocast("cpu", dtype=torch.bfloat16):
             theirs = gradients(other, arguments, torch.compile(other))
-            budget = half_budget(model, arguments, 0.6)
+            budget = part_of(model, arguments, 0.75)
             torch._dynamo.reset()
             ours = gradients(pt.compile(model, budget, search=SEARCH), arguments)
         self.assertLess(difference(ours[1], theirs[1]), 2e-2)
@@ -101,12 +101,12 @@ class Behaviour(unittest.TestCase):
 
     def test_dropout_is_drawn_once(self):
         model, arguments = small(dropout=0.3)
-        session = self.same(model, arguments, half_budget(model, arguments))
+        session = self.same(model, arguments, part_of(model, arguments, 0.75))
         self.assertGreater(session.plans[0].again, 0)
 
     def test_other_sizes_are_planned_again_when_larger(self):
         model, _ = small()
-        budget = half_budget(model, _words(300, 4, 64), 0.6)
+        budget = part_of(model, _words(300, 4, 64), 0.6)
         pt.compile(model, budget, search=SEARCH, dynamic=True)
         plain = copy.deepcopy(model)
         plain._compiled_call_impl = None
@@ -132,7 +132,7 @@ class Behaviour(unittest.TestCase):
     def test_checkpoints_of_the_user(self):
         torch.manual_seed(0)
         model, arguments = Checkpointed().train(), (torch.randn(128, 64),)
-        self.same(model, arguments, half_budget(model, arguments, 0.8))
+        self.same(model, arguments, part_of(model, arguments, 0.8))
 
     def test_gradients_accumulate(self):
         model, arguments = small()
@@ -186,7 +186,7 @@ class Behaviour(unittest.TestCase):
 
     def test_a_compilation_from_the_cache_has_its_plan(self):
         model, arguments = small()
-        budget = half_budget(model, arguments, 0.6)
+        budget = part_of(model, arguments, 0.6)
         with tempfile.TemporaryDirectory() as folder, torch._inductor.utils.fresh_inductor_cache():
             os.environ["PLIMSOLL_CACHE"], before = folder, os.environ.get("PLIMSOLL_CACHE")
             try:
@@ -221,7 +221,7 @@ class Behaviour(unittest.TestCase):
         slower = [point["slower"] for point in seen.curve]
         self.assertEqual(slower, sorted(slower), "less memory never costs less time")
         self.assertIn("smallest budget", str(seen))
-        budget = half_budget(model, arguments, 1.0)
+        budget = part_of(model, arguments, 1.0)
         most = pt.max_batch(model, arguments, budget, deadline=0.2, threads=1)
         self.assertGreaterEqual(most, 2)
         self.assertLess(most, 16)
@@ -229,7 +229,7 @@ class Behaviour(unittest.TestCase):
 
     def test_report(self):
         model, arguments = small()
-        pt.compile(model, half_budget(model, arguments, 0.6), search=SEARCH)
+        pt.compile(model, part_of(model, arguments, 0.6), search=SEARCH)
         self.assertIn("nothing is planned yet", model.plimsoll.report())
         model(*arguments).backward()
         with tempfile.TemporaryDirectory() as folder:
