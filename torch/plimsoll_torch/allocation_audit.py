@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 import torch
 from torch._inductor.graph import GraphLowering
 
-from plimsoll_torch.operators import block_of, is_fusible, is_view
+from plimsoll_torch.operators import block_of
 
 _NAMES_ONLY = ("reinterpret_tensor", "view_as", "as_strided", "alias")
 
@@ -207,7 +207,7 @@ def _scratch(graph, scratch_of):
     """Of each buffer that a library's kernel makes: the workspace that it takes."""
     found = {}
     for buffer in graph.buffers:
-        kernels = [n for n in getattr(buffer, "origins", ()) if n.op == "call_function" and not is_fusible(n) and not is_view(n)]
+        kernels = [n for n in getattr(buffer, "origins", ()) if n.op == "call_function"]
         size = max((scratch_of(n) for n in kernels), default=0)
         if size:
             found[buffer.get_name()] = size

@@ -7,8 +7,8 @@ device, or no room for its operands) it is max(FLOPs / rate, bytes / bandwidth).
     times = KernelTimes(torch.device("cuda"))
     cost = times.of_kernel(node, forward=True)       # seconds, flops, scratch
 
-Running it tells its workspace too, the bytes that it allocates and frees again (cuDNN takes up to gigabytes). Products of
-matrices in the backward pass are not run: they run once whatever is planned, and cuBLAS keeps one workspace for all.
+Running it tells its workspace too, the bytes that it allocates and frees again (cuDNN takes up to gigabytes). In the backward
+pass only kernels that may have one are run: their time shifts no decision, they run once whatever is planned.
 Convolutions are run channels-last, as Inductor lays them out.
 """
 import contextlib
@@ -27,7 +27,6 @@ from plimsoll_torch.operators import is_overload, node_bytes, packet, size_hint,
 
 exclusive = contextlib.nullcontext  # entered around what is timed; a benchmark puts a lock between processes here
 _RUNS = 3
-_PRODUCTS = {torch.ops.aten.mm, torch.ops.aten.addmm, torch.ops.aten.bmm, torch.ops.aten.baddbmm}
 _CONVOLUTIONS = {torch.ops.aten.convolution, torch.ops.aten.convolution_backward}
 _MOST_ON_CPU = 1 << 30  # bytes of operands; larger convolutions are not run to see what they allocate
 _SHARE_OF_FREE = 0.25  # of the memory that is free, for the operands of one kernel
@@ -86,6 +85,12 @@ def scratch_on_cpu(run):
     return peak - live
 
 
+def has_workspace(node):
+    """Whether a library runs it and may take memory while it does. Other operators allocate when they run alone (a scatter
+    copies what it changes) and nothing once Inductor has fused them; cuBLAS keeps one workspace for all products."""
+    return packet(node) in _CONVOLUTIONS or "scaled_dot_product" in str(node.target) or "attention_" in str(node.target)
+
+
 class TimesFile:
     """A small JSON file of times by signature in the user's own cache folder; absent or damaged is empty."""
 
@@ -132,9 +137,10 @@ class KernelTimes:
         flops = self._flops(node)
         rate = self.rates.flops.get(str(dtype), CPU_FLOPS if self.device.type != "cuda" else 60e12)
         seconds = max(flops / rate, moved / self.rates.bandwidth) + self.rates.launch
-        scratch = 0
-        if self.measure and is_overload(node) and (forward or packet(node) not in _PRODUCTS):
+        scratch, workspace = 0, has_workspace(node)
+        if self.measure and is_overload(node) and (forward or workspace):
             seconds, scratch = self._measured(self.prefix + self._signature(node), lambda: self._time(node, moved), (seconds, 0))
+            scratch = scratch if workspace else 0
         elif self.look_inside and packet(node) in _CONVOLUTIONS and moved < _MOST_ON_CPU:
             _, scratch = self._measured(self._signature(node), lambda: (0.0, scratch_on_cpu(self._real_call(node))), (0.0, 0))
         return Cost(seconds, flops, scratch)

@@ -18,7 +18,7 @@ from torch._inductor.custom_graph_pass import CustomPartitionerFn
 
 from plimsoll_torch import rewrite
 from plimsoll_torch.allocation_audit import StepAudit
-from plimsoll_torch.kernel_times import KernelTimes
+from plimsoll_torch.kernel_times import KernelTimes, has_workspace
 from plimsoll_torch.operators import tensors
 from plimsoll_torch.saved_set import greedy, simulate
 from plimsoll_torch.schedule import find_schedule
@@ -111,6 +111,8 @@ class Partitioner(CustomPartitionerFn):
 
     def _scratch_of(self, node):
         """Bytes that a library's kernel takes while it runs; 0 where that was not measured."""
+        if not has_workspace(node):
+            return 0
         device = next((t.device for n in [node, *node.all_input_nodes] for t in tensors(n)), None)
         return self.times[device].of_kernel(node, forward=False).scratch if device in self.times else 0
 

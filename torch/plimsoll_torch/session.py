@@ -33,7 +33,7 @@ from plimsoll_torch.partitioner import VERSION, GraphPlan, Partitioner
 _GRAIN = 2**20  # resident bytes are rounded up to it: PyTorch's caches are found again
 _torch_compile = torch.compile  # python -m plimsoll_torch puts another in its place
 _MOST_REPLANS = 2
-_MOST_RETRIES = 5
+_MOST_RETRIES = 4  # for graphs that make an earlier one save less
 REFUSED_MODES = ("reduce-overhead", "max-autotune")
 
 
@@ -135,14 +135,14 @@ class Session:
         self._over_by_code(planned, room, unseen)
 
     def _over_by_code(self, planned, room, unseen):
-        """The generated code allocates more than there is room for: fuse less, then plan for less, at last plan for the least."""
-        index = len(self.in_call)
-        if self.retries < _MOST_RETRIES and not self.strict:
+        """The generated code allocates more than there is room for: fuse less and plan for less, then plan for the least."""
+        index, planned_for_least = len(self.in_call), planned.modelled_bytes > planned.room
+        if not self.strict:
             self.strict = True
+            self.unseen[index] = self.unseen.get(index, 0) if planned_for_least else unseen
             raise _PlanAgain
-        if self.retries < _MOST_RETRIES and planned.modelled_bytes <= planned.room and unseen > self.unseen.get(index, 0):
-            last = self.retries + 1 == _MOST_RETRIES
-            self.unseen[index] = room if last else unseen
+        if not planned_for_least:
+            self.unseen[index] = room  # nothing fits what is left: the smallest plan there is
             raise _PlanAgain
         self._short(planned, int((planned.peak - room) * 1.002) + 1)
 

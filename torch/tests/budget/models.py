@@ -147,7 +147,8 @@ class ResNet(nn.Module):
 class UNet(nn.Module):
     def __init__(self, width=16):
         super().__init__()
-        pair = lambda a, b: nn.Sequential(nn.Conv2d(a, b, 3, 1, 1), nn.GroupNorm(4, b), nn.SiLU(), nn.Conv2d(b, b, 3, 1, 1), nn.GroupNorm(4, b), nn.SiLU())
+        conv = lambda a, b: nn.Conv2d(a, b, 3, 1, 1, bias=False)  # a norm follows: the gradient of a bias would be noise
+        pair = lambda a, b: nn.Sequential(conv(a, b), nn.GroupNorm(4, b), nn.SiLU(), conv(b, b), nn.GroupNorm(4, b), nn.SiLU())
         self.down, self.middle = nn.ModuleList([pair(3, width), pair(width, 2 * width)]), pair(2 * width, 4 * width)
         self.up = nn.ModuleList([pair(6 * width, 2 * width), pair(3 * width, width)])
         self.out = nn.Conv2d(width, 3, 1)
