@@ -220,9 +220,9 @@ def _images(batch, size, classes):
 MODELS = {
     "gpt2": lambda: (Transformer("gpt2"), _words(1000, 4, 128)),
     "bert": lambda: (Transformer("bert", dropout=0.1), _words(1000, 4, 128)),
-    "llama": lambda: (Transformer("llama"), _words(1000, 2, 128)),
-    "t5": lambda: (T5(), _words(500, 4, 64)),
-    "vit": lambda: (Vit(), _images(4, 64, 100)),
+    "llama": lambda: (Transformer("llama"), _words(1000, 6, 128)),
+    "t5": lambda: (T5(), _words(500, 12, 64)),
+    "vit": lambda: (Vit(), _images(16, 64, 100)),
     "resnet": lambda: (ResNet(), _images(8, 32, 10)),
     "unet": lambda: (UNet(), (torch.randn(2, 3, 32, 32), torch.randn(2, 3, 32, 32))),
     "scan": lambda: (Scan(), _words(200, 4, 12)),
