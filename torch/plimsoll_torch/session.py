@@ -21,6 +21,7 @@ import os
 import warnings
 
 import torch
+import torch._dynamo.utils
 import torch._inductor.config
 
 from plimsoll_torch import fusion, resident
@@ -170,6 +171,7 @@ class Session:
         self.retries = 0
         while True:
             self.in_call, self.audit = [], None
+            hits = _cache_hits()
             try:
                 with Watcher(self._generated), fusion.distance(self.strict), torch._functorch.config.patch(**self._functorch_options()):
                     out = self.compiled(*args, **kwargs)
@@ -182,10 +184,15 @@ class Session:
             except Exception:
                 if self.problem is not None:
                     problem, self.problem = self.problem, None
-                    self._compile(self.caches)  # nothing of what failed is kept
+                    self._plan_again()  # nothing of what failed is kept
                     raise problem from None
                 raise
-        return self._after(out, args, kwargs)
+        if self._complete(_cache_hits() - hits, out):
+            return out
+        out = None  # with what it saved
+        self._compile(caches=False)
+        snapshot.restore()
+        return self(*args, **kwargs)
 
     def _functorch_options(self):
         options = {"force_non_lazy_backward_lowering": True}
@@ -212,17 +219,16 @@ class Session:
                 self.strict, self.unseen, self.later = self.known["strict"], self.known["unseen"], self.known["later"]
                 self._compile(self.caches)
 
-    def _after(self, out, args, kwargs):
-        if self.in_call:
+    def _complete(self, hits, out):
+        """Takes over what was planned in this call; False: some of it came from PyTorch's caches and is not known here."""
+        if hits and self.known:
+            self.plans = self.known["plans"]
+        elif hits and not self.plans and self.caches and any(t.requires_grad for t in resident.tensors_in(out)):
+            return False
+        elif self.in_call:
             self.plans = list(self.in_call)
             self._store()
-        elif not self.plans and any(t.requires_grad for t in resident.tensors_in(out)):
-            if self.known:
-                self.plans = self.known["plans"]
-            elif self.caches:  # compiled once before, and what was planned then is not known
-                self._compile(caches=False)
-                return self(*args, **kwargs)
-        return out
+        return True
 
     # After the first step: what was measured.
 
@@ -315,6 +321,11 @@ class Session:
                     "later": {int(k): int(v) for k, v in told["later"]}, "plans": plans} if plans else None
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             return None
+
+
+def _cache_hits():
+    """Joint graphs that PyTorch took from its cache: the partitioner is not asked about them."""
+    return torch._dynamo.utils.counters["aot_autograd"]["autograd_cache_hit"]
 
 
 def _nothing():
