@@ -72,6 +72,11 @@ class Meter:
     def __init__(self, device):
         self.device = device
         self.cuda = device.type == "cuda" and torch.cuda.is_available()
+        if self.cuda:  # cuBLAS takes its workspace at the first product and keeps it: it counts from the start
+            with torch.no_grad(), torch.autocast("cuda", enabled=False):
+                for dtype in (torch.float32, torch.bfloat16):
+                    small = torch.ones(16, 16, device=device, dtype=dtype)
+                    small @ small
 
     def allocated(self, model, arguments, optimizer):
         if self.cuda:

@@ -210,6 +210,9 @@ class Behaviour(unittest.TestCase):
         for options in ({"mode": "reduce-overhead"}, {"mode": "max-autotune"}, {"options": {"triton.cudagraphs": True}}):
             with self.assertRaisesRegex(ValueError, "CUDA graphs"):
                 pt.compile(model, "1GiB", **options)
+        plain = nn.Sequential(nn.Linear(8, 8), nn.GELU())
+        pt.compile(plain, "1GiB", mode="max-autotune-no-cudagraphs", search=SEARCH)(torch.ones(4, 8)).sum().backward()
+        self.assertEqual(len(plain.plimsoll.plans), 1)
         with self.assertRaisesRegex(TypeError, "unknown option 'backend'"):
             pt.compile(model, "1GiB", backend="eager")
 
