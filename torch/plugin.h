@@ -3,7 +3,7 @@
 //
 // PyTorch takes the addresses of these functions: the first two in its constructor, eight more
 // through setters. A result of nullptr would become a tensor at address 0, so plimsoll_alloc throws
-// instead: PyTorch's out-of-memory error (out_of_memory.h), or a std::runtime_error without PyTorch.
+// instead: PyTorch's out-of-memory error (out_of_memory.h), a std::runtime_error without PyTorch.
 //
 // Devices are opened on first use and never closed: at exit PyTorch frees tensors after the driver
 // is gone. Texts that are returned belong to the caller, who gives them back to plimsoll_free_text.
