@@ -24,7 +24,7 @@ from plimsoll_torch.saved_set import greedy, simulate
 from plimsoll_torch.schedule import find_schedule
 from plimsoll_torch.task_graph import TaskGraph, output_of
 
-VERSION = 1  # of the plans: changes when the same request would be planned otherwise
+VERSION = 2  # of the plans: changes when the same request would be planned otherwise
 _SLOWER_THAN_NOTHING = 0.001  # PyTorch's own choice is taken where it fits and costs at most this share of the step
 _LONGEST_TIMELINE = 600
 _MORE_ROOM = (1, 1.02, 1.05, 1.1, 1.25, 1.5, 2, 3, 5, 1e9)

@@ -16,6 +16,7 @@ Dynamic shapes: planned for the sizes of the call that compiles; a later call wi
 """
 import dataclasses
 import hashlib
+import inspect
 import json
 import os
 import warnings
@@ -261,10 +262,10 @@ class Session:
         self.replans += 1
         # Planning below what was planned is what helps, wherever the unseen bytes lie.
         self.margin += over + max(0, self.budget - self.planned_peak())
-        self._plan_again()
+        self._plan_again(self.strict, self.unseen)  # the same graphs: what was learned about their code holds
 
-    def _plan_again(self):
-        self.plans, self.later, self.unseen, self.strict, self.state = [], {}, {}, False, "new"
+    def _plan_again(self, strict=False, unseen=None):
+        self.plans, self.later, self.unseen, self.strict, self.state = [], {}, dict(unseen or {}), strict, "new"
         self._compile(self.caches)
 
     # What is known.
@@ -295,10 +296,10 @@ class Session:
         return report.text(self)
 
     def _store_path(self):
-        shape = [tuple(map(str, t.shape)) for t in resident.tensors_in(self.arguments)]
-        names = [(n, tuple(p.shape)) for n, p in self.model.named_parameters()] if isinstance(self.model, torch.nn.Module) else []
-        made_of = hashlib.sha256(repr((VERSION, torch.__version__, self.key(), shape, names)).encode()).hexdigest()[:24]
-        return os.path.join(cache_folder(), "plans", made_of + ".json")
+        shape = [(tuple(map(str, t.shape)), str(t.dtype)) for t in resident.tensors_in(self.arguments)]
+        autocast = [(kind, torch.is_autocast_enabled(kind), str(torch.get_autocast_dtype(kind))) for kind in ("cpu", "cuda")]
+        made_of = repr((VERSION, torch.__version__, self.key(), shape, autocast, fingerprint(self.model or self.function)))
+        return os.path.join(cache_folder(), "plans", hashlib.sha256(made_of.encode()).hexdigest()[:24] + ".json")
 
     def _store(self):
         told = {"strict": self.strict, "unseen": list(self.unseen.items()), "later": list(self.later.items()),
@@ -321,6 +322,21 @@ class Session:
                     "later": {int(k): int(v) for k, v in told["later"]}, "plans": plans} if plans else None
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             return None
+
+
+def fingerprint(model):
+    """What a model computes, as far as it can be told without tracing it: its modules, their numbers and their sources."""
+    def source(code):
+        try:
+            return inspect.getsource(code)
+        except (OSError, TypeError):
+            return repr(code)
+    if not isinstance(model, torch.nn.Module):
+        return source(model)
+    plain = lambda m: sorted((k, v) for k, v in vars(m).items() if isinstance(v, (bool, int, float, str)))
+    modules = [(name, type(m).__qualname__, plain(m)) for name, m in model.named_modules()]
+    parameters = [(name, tuple(p.shape), str(p.dtype), p.requires_grad) for name, p in model.named_parameters()]
+    return repr((modules, parameters, sorted({source(type(m)) for m in model.modules()})))
 
 
 def _cache_hits():

@@ -205,6 +205,12 @@ class Behaviour(unittest.TestCase):
         other._compiled_call_impl = None
         self.assertLess(difference(ours, gradients(other, arguments)[1]), 1e-4)
 
+    def test_plans_of_models_that_differ_in_code_or_numbers_are_kept_apart(self):
+        from plimsoll_torch.session import fingerprint
+        seen = [fingerprint(m) for m in (small()[0], small(dropout=0.1)[0], Transformer("bert", 300, 64, 64, 2), small()[0].eval(), small)]
+        self.assertEqual(len(set(seen)), len(seen))
+        self.assertEqual(fingerprint(small()[0]), seen[0])
+
     def test_modes_with_cuda_graphs_are_refused(self):
         model, _ = small()
         for options in ({"mode": "reduce-overhead"}, {"mode": "max-autotune"}, {"options": {"triton.cudagraphs": True}}):
