@@ -5,7 +5,7 @@ PYTHON ?= python3
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 
-.PHONY: help deps configure build run test test-all test-fresh test-separate bench-torch bench-ort bench-exports bench-neighbour bench-pack bench-fit bench-plan bench-malloc figures install clean format
+.PHONY: help deps configure build run test test-all wheel wheel-libraries test-fresh test-separate bench-torch bench-ort bench-exports bench-neighbour bench-pack bench-fit bench-plan bench-malloc figures install clean format
 
 help:            ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -31,9 +31,16 @@ test: configure  ## build and run the tests
 test-all: build  ## the slow tests too, with the packages they need
 	@tools/install_packages.sh tools/packages_slow.txt
 	@tools/install_python.sh $(BUILD)/python
+	@tools/install_python.sh $(BUILD)/python-torch python_torch.txt
 	@cmake --preset $(PRESET) -DPLIMSOLL_PYTHON=$(CURDIR)/$(BUILD)/python/bin/python3 >/dev/null
 	@$(BUILD)/python/bin/python3 tools/references/onnx_node_cases.py $(BUILD)/onnx-cases
 	@PLIMSOLL_ONNX_CASES=$(CURDIR)/$(BUILD)/onnx-cases ctest --test-dir $(BUILD) -LE cuda --output-on-failure -j $(JOBS)
+
+wheel: wheel-libraries ## the PyTorch package: build/wheel/plimsoll_torch-*.whl
+	@$(PYTHON) tools/make_wheel.py --build $(BUILD) --out build/wheel
+
+wheel-libraries: configure
+	@cmake --build $(BUILD) -j $(JOBS) --target plimsoll_shared
 
 test-fresh:      ## the two commands on a bare Debian 12, made for the purpose (needs root or sudo)
 	@tools/test_fresh.sh

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Makes a virtual environment with the packages of python_slow.txt, unless it is there: install_python.sh FOLDER
+# Makes a virtual environment with the packages of a list, unless it is there: install_python.sh FOLDER [python_slow.txt]
 set -eu
-wanted=$(dirname "$0")/python_slow.txt
+wanted=$(dirname "$0")/${2:-python_slow.txt}
 cmp -s "$wanted" "$1/installed.txt" && exit 0
 echo "installing into $1: $(grep -v '^#' "$wanted" | tr '\n' ' ')" >&2
 python3 -m venv --clear "$1"

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "device_state.h"
+#include "out_of_memory.h"
 
 namespace plimsoll::torch {
 namespace {
@@ -21,7 +22,6 @@ struct Plugin {
   std::array<std::atomic<DeviceState*>, kMostDevices> devices{};
   std::mutex opening;
   std::atomic<std::int64_t> fake_capacity{0};
-  std::atomic<void (*)(const char*)> thrower{nullptr};
   std::string problem;
   bool forked = false;
 };
@@ -55,7 +55,7 @@ Plugin* make_plugin() {
 }
 
 [[noreturn]] void raise(const std::string& message) {
-  if (auto* thrower = plugin().thrower.load()) thrower(message.c_str());
+  throw_torch_out_of_memory(message.c_str());
   throw std::runtime_error(message);
 }
 
@@ -178,9 +178,6 @@ void plimsoll_release_pool(int device, PlimsollPool pool) {
 
 void plimsoll_use_fake_device(std::int64_t capacity) {
   plugin().fake_capacity = capacity;
-}
-void plimsoll_set_thrower(void (*thrower)(const char*)) {
-  plugin().thrower = thrower;
 }
 
 std::int64_t plimsoll_count(int device, int which) {

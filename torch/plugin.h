@@ -3,8 +3,7 @@
 //
 // PyTorch takes the addresses of these functions: the first two in its constructor, eight more
 // through setters. A result of nullptr would become a tensor at address 0, so plimsoll_alloc throws
-// instead: a std::runtime_error, or what the function given to plimsoll_set_thrower throws
-// (torch/oom_shim.cpp throws torch.OutOfMemoryError).
+// instead: PyTorch's out-of-memory error (out_of_memory.h), a std::runtime_error without PyTorch.
 //
 // Devices are opened on first use and never closed: at exit PyTorch frees tensors after the driver
 // is gone. Texts that are returned belong to the caller, who gives them back to plimsoll_free_text.
@@ -38,7 +37,6 @@ void plimsoll_release_pool(int device, PlimsollPool pool);
 // A device that exists only as bookkeeping, for tests on machines without a GPU. Before the first
 // allocation.
 void plimsoll_use_fake_device(std::int64_t capacity);
-void plimsoll_set_thrower(void (*thrower)(const char* message));
 
 // 0 allocated now, 1 its peak, 2 reserved now, 3 its peak, 4 slabs moved, 5 stream waits,
 // 6 device allocations.

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <dlfcn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -54,6 +55,20 @@ TEST_F(Plugin, ThrowsInsteadOfReturningNull) {
   void* a = plimsoll_alloc(kCapacity / 2, 0, stream(0));
   EXPECT_NE(a, nullptr);
   plimsoll_free(a, kCapacity / 2, 0, stream(0));
+}
+
+// PyTorch is not here, but a library with its classes and its name is.
+TEST_F(Plugin, ThrowsTheErrorOfPyTorchWhereItIsLoaded) {
+  void* c10 = dlopen(C10_STAND_IN, RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(c10, nullptr) << dlerror();
+  const auto catches =
+      reinterpret_cast<int (*)(void (*)(), const char*)>(dlsym(c10, "c10_catches"));
+  const auto alive = reinterpret_cast<int (*)()>(dlsym(c10, "c10_errors_alive"));
+  ASSERT_TRUE(catches != nullptr && alive != nullptr);
+  EXPECT_EQ(catches([] { plimsoll_alloc(2 * kCapacity, 0, stream(0)); }, "CUDA out of memory. "),
+            1);
+  EXPECT_EQ(alive(), 0);
+  dlclose(c10);
 }
 
 TEST_F(Plugin, KeepsTheMemoryFraction) {

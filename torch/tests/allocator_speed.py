@@ -57,7 +57,7 @@ torch.cuda.init()
 torch.empty(1, device="cuda")
 module = load_inline("plimsoll_speed", SOURCE, with_cuda=True, extra_cflags=["-O2"],
                      functions=["ours_pair", "native_pair", "ours_replace", "native_replace"])
-library = plimsoll_torch._load(plimsoll_torch.library_path())
+library = plimsoll_torch.allocator._load(plimsoll_torch.library_path())
 address = lambda name: ctypes.cast(getattr(library, name), ctypes.c_void_p).value
 alloc, free = address("plimsoll_alloc"), address("plimsoll_free")
 for size in (512, 1 << 20, 2 << 20, 64 << 20):

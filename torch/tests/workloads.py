@@ -19,7 +19,7 @@ import torch.nn.functional as F
 if which == "plimsoll":
     sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
     import plimsoll_torch
-    plimsoll_torch.use_allocator(shim=False)
+    plimsoll_torch.use_allocator()
 
 
 class Block(nn.Module):

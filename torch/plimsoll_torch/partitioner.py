@@ -1,0 +1,204 @@
+"""Where torch.compile asks which values to save: Plimsoll's answer, one joint graph at a time.
+
+    joint graph -> task graph -> schedule within the room -> backward half written anew -> PyTorch cuts it in two
+
+PyTorch calls a partitioner through its option custom_partitioner_fn; its uuid() is part of the keys of PyTorch's caches,
+so a compilation is found again for the same budget only. Inside, PyTorch's own partitioner does everything but the
+choice: partitioners.choose_saved_values_set is ours while it runs.
+
+`holder` has the budget (session.py): room(tasks) says how many bytes a graph may use beside what is resident,
+done(GraphPlan, tasks) is told what was planned, cut(StepAudit) where PyTorch cut the graph, key() is all that decides.
+"""
+import time
+from dataclasses import dataclass, field
+
+import torch
+from torch._functorch import partitioners
+from torch._inductor.custom_graph_pass import CustomPartitionerFn
+
+from plimsoll_torch import rewrite
+from plimsoll_torch.allocation_audit import StepAudit
+from plimsoll_torch.kernel_times import KernelTimes, has_workspace
+from plimsoll_torch.operators import tensors
+from plimsoll_torch.saved_set import greedy, simulate
+from plimsoll_torch.schedule import find_schedule
+from plimsoll_torch.task_graph import TaskGraph, output_of
+
+VERSION = 2  # of the plans: changes when the same request would be planned otherwise
+_SLOWER_THAN_NOTHING = 0.001  # PyTorch's own choice is taken where it fits and costs at most this share of the step
+_LONGEST_TIMELINE = 600
+_MORE_ROOM = (1, 1.02, 1.05, 1.1, 1.25, 1.5, 2, 3, 5, 1e9)
+
+
+@dataclass
+class GraphPlan:
+    """What was planned for one graph. Bytes are beside the resident ones."""
+    by: str  # "pytorch": its own choice; "schedule"; "saved set"
+    fits: bool
+    room: int
+    peak: int  # by the model, until the generated code was read
+    saved_bytes: int
+    gradient_bytes: int
+    resident_bytes: int  # parameters and inputs of this graph
+    keep_all_bytes: int
+    pytorch_bytes: int  # the peak of PyTorch's own choice
+    smallest_bytes: int
+    values: int
+    kept: int
+    again: int
+    twice: int
+    again_seconds: float
+    step_seconds: float
+    bound_seconds: float
+    plan_seconds: float
+    modelled_bytes: int = 0  # the peak by the model of Inductor
+    audited: bool = False  # the peak is what the generated code allocates
+    why: str = ""  # of a saved set: why no schedule
+    limiting: list = field(default_factory=list)  # {"name", "module", "bytes"}
+    tensors: list = field(default_factory=list)  # {"name", "module", "bytes", "fate", "seconds"}
+    timeline: list = field(default_factory=list)  # (live bytes, whether in the forward pass)
+    at_peak: list = field(default_factory=list)  # what is live where most is, largest first
+
+
+def module_of(node):
+    """The innermost module that a node comes from, as the user named it."""
+    stack = node.meta.get("nn_module_stack")
+    if stack:
+        path = list(stack.values())[-1][0]
+        for prefix in ("L['self'].", "L['fn'].", "L['model'].", "L['self']"):
+            path = path.removeprefix(prefix)
+        return path.replace("_modules['", "").replace("']", "") or "(model)"
+    return ""
+
+
+def describe(value):
+    return {"name": value.node.name, "module": module_of(value.node), "bytes": value.bytes,
+            "shape": [str(s) for t in tensors(value.node) for s in t.shape]}
+
+
+class Partitioner(CustomPartitionerFn):
+    def __init__(self, holder, search=None, measure=True):
+        self.holder, self.measure = holder, measure
+        self.search = dict(search or {})
+        self.times = {}
+
+    def __deepcopy__(self, memo):
+        return self  # PyTorch copies its options; the holder of the budget stays one
+
+    def uuid(self):
+        return ("plimsoll", VERSION, self.holder.key())
+
+    def __call__(self, joint, joint_inputs, **options):
+        original = partitioners.choose_saved_values_set
+
+        def choose(graph, info, memory_budget=1.0):
+            return self.choose(original, graph, info, memory_budget)
+        partitioners.choose_saved_values_set = choose
+        try:
+            forward, backward = partitioners.min_cut_rematerialization_partition(joint, joint_inputs, **options)
+            outputs = [getattr(n, "name", "") for n in output_of(forward.graph).args[0]]
+            inputs = [n.name for n in backward.graph.nodes if n.op == "placeholder"]
+            self.holder.cut(StepAudit(outputs, inputs, options["num_fwd_outputs"], self._scratch_of))
+            return forward, backward
+        finally:
+            partitioners.choose_saved_values_set = original
+
+    def _times(self, graph):
+        device = next((t.device for n in graph.nodes for t in tensors(n) if t.device.type != "cpu"), torch.device("cpu"))
+        if device not in self.times:
+            self.times[device] = KernelTimes(device, self.measure)
+        return self.times[device]
+
+    def _scratch_of(self, node):
+        """Bytes that a library's kernel takes while it runs; 0 where that was not measured."""
+        if not has_workspace(node):
+            return 0
+        device = next((t.device for n in [node, *node.all_input_nodes] for t in tensors(n)), None)
+        return self.times[device].of_kernel(node, forward=False).scratch if device in self.times else 0
+
+    def choose(self, original, graph, info, memory_budget):
+        began = time.perf_counter()
+        rewrite.keep_sums_apart(graph, info)
+        rewrite.share_padding(graph, info)
+        theirs = original(graph, info, memory_budget)
+        times = self._times(graph)
+        tasks = TaskGraph(graph, info, times, extra=theirs)
+        times.save()
+        own = simulate(tasks, {tasks.index[n] for n in theirs if n in tasks.index})
+        all_saved = simulate(tasks, tasks.forward_values())
+        room = self.holder.room(tasks)
+        planned = GraphPlan(
+            by="pytorch", fits=room is None or own.peak <= room, room=room, peak=own.peak, saved_bytes=own.saved_bytes,
+            gradient_bytes=sum(v.bytes for v in tasks.values if v.keep and not v.forward), resident_bytes=tasks.resident_bytes,
+            keep_all_bytes=all_saved.peak, pytorch_bytes=own.peak, smallest_bytes=own.peak, values=len(tasks.values),
+            kept=len(own.crossing), again=len(own.again), twice=0, again_seconds=own.seconds,
+            step_seconds=tasks.base_seconds, bound_seconds=0.0, plan_seconds=0.0)
+        if room is None or own.peak <= room and own.seconds <= _SLOWER_THAN_NOTHING * tasks.base_seconds:
+            chosen, fate = theirs, self._fates(tasks, own.crossing, own.again)
+            self._draw(planned, tasks, own)
+        else:
+            chosen, fate = self._fit(graph, info, tasks, room, planned)
+        planned.tensors = fate
+        planned.plan_seconds = time.perf_counter() - began
+        self.holder.done(planned, tasks)
+        return chosen
+
+    def _fit(self, graph, info, tasks, room, planned):
+        found = find_schedule(tasks, room, **self.search)
+        planned.limiting = [describe(tasks.values[i]) for i in found.limiting[:8]]
+        planned.smallest_bytes = found.smallest_bytes
+        planned.bound_seconds = found.bound_seconds
+        if not found.fits and found.smallest_bytes > room:
+            lowest = find_schedule(tasks, int(found.smallest_bytes * 1.005), **self.search)
+            if lowest.fits:
+                planned.smallest_bytes = max(found.smallest_bytes, lowest.peak)
+            found = lowest
+        always = list(info.inputs) + [n for n in graph.nodes if n.op == "call_function" and partitioners.is_sym_node(n)
+                                      and n not in info.tangents_closure]
+        if found.fits:
+            try:
+                nodes = rewrite.rewrite_backward(graph, info, tasks, found.saved, found.backward)
+                planned.by, planned.peak, planned.saved_bytes = "schedule", found.peak, found.saved_bytes
+                planned.fits = found.peak <= room
+                self._count(planned, found.saved, found.again, found.seconds)
+                self._draw(planned, tasks, found)
+                return always + nodes, self._fates(tasks, found.saved, found.again)
+            except rewrite.CannotRewrite as problem:
+                planned.why = str(problem)
+        return self._fit_saved_set(tasks, room, planned, always)
+
+    def _fit_saved_set(self, tasks, room, planned, always):
+        for more in _MORE_ROOM:
+            found = greedy(tasks, max(room, 1) * more)
+            if found is not None:
+                break
+        planned.by, planned.fits, planned.peak, planned.saved_bytes = "saved set", found.peak <= room, found.peak, found.saved_bytes
+        planned.smallest_bytes = found.peak if found.peak > room else planned.smallest_bytes
+        self._count(planned, found.crossing, found.again, found.seconds)
+        self._draw(planned, tasks, found)
+        return (always + [n for i in sorted(found.crossing) for n in tasks.values[i].nodes],
+                self._fates(tasks, found.crossing, found.again))
+
+    @staticmethod
+    def _count(planned, kept, again, seconds):
+        planned.kept, planned.again, planned.twice = len(kept), len(again), len(again) - len(set(again))
+        planned.again_seconds = seconds
+
+    @staticmethod
+    def _draw(planned, tasks, found):
+        every = -(-len(found.timeline) // _LONGEST_TIMELINE)
+        planned.timeline = [max(found.timeline[i:i + every]) for i in range(0, len(found.timeline), every)] if every else []
+        planned.at_peak = [describe(tasks.values[i]) for i in sorted(found.at_peak, key=lambda i: -tasks.values[i].bytes)[:24]]
+
+    @staticmethod
+    def _fates(tasks, kept, again):
+        """What happens to each value of the forward pass that the backward pass needs."""
+        runs = {}
+        for i in again:
+            runs[i] = runs.get(i, 0) + 1
+        told = []
+        for i in sorted(set(kept) | set(runs)):
+            value = tasks.values[i]
+            fate = f"recomputed {runs[i]} ×" if i in runs and i not in kept else "kept" if i not in runs else "kept, then recomputed"
+            told.append(dict(describe(value), fate=fate, seconds=value.seconds * runs.get(i, 0)))
+        return told

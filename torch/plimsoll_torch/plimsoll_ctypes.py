@@ -1,0 +1,1 @@
+../../examples/plimsoll_ctypes.py

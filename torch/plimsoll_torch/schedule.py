@@ -1,0 +1,122 @@
+"""From a task graph and a budget to the fastest schedule within it: Plimsoll's planner, through its C interface.
+
+    found = find_schedule(graph, budget=2 << 30)      # bytes beside the resident ones
+    found.saved, found.backward                       # values that wait for the backward pass; its steps in order
+
+No file and no process: libplimsoll.so is called by ctypes. It lies beside this file in the wheel, in build/release in a
+checkout, or where PLIMSOLL_LIBRARY says.
+"""
+import functools
+import os
+from dataclasses import dataclass, field
+
+from plimsoll_torch import plimsoll_ctypes as capi
+from plimsoll_torch.saved_set import simulate
+
+COMPUTE, FREE = "compute", "free"
+
+
+def library_path(name="libplimsoll.so.0", variable="PLIMSOLL_LIBRARY"):
+    named = os.environ.get(variable)
+    if named:
+        return named
+    here = os.path.dirname(os.path.abspath(__file__))
+    build = os.path.join(os.path.dirname(os.path.dirname(here)), "build", "release")
+    for place in (os.path.join(here, name), os.path.join(build, "src", "plimsoll", "capi", name)):
+        if os.path.exists(place):
+            return place
+    raise FileNotFoundError(f"{name} not found beside {here} or under {build}; install the wheel (make wheel), build the "
+                            f"target plimsoll_shared, or set {variable}")
+
+
+@functools.cache
+def library():
+    return capi.Library(library_path())
+
+
+@dataclass
+class Schedule:
+    fits: bool
+    message: str = ""
+    peak: int = 0
+    keep_all_bytes: int = 0
+    floor_bytes: int = 0  # proven: no plan needs less
+    smallest_bytes: int = 0  # the smallest budget for which a plan is known
+    limiting: list = field(default_factory=list)  # values by index, largest first, that meet at the floor
+    saved: set = field(default_factory=set)
+    saved_bytes: int = 0
+    backward: list = field(default_factory=list)  # (COMPUTE or FREE, value), from the first backward task on
+    again: list = field(default_factory=list)
+    seconds: float = 0.0  # of what is made again
+    bound_seconds: float = 0.0  # proven: no plan of this order spends less
+    search_seconds: float = 0.0
+    timeline: list = field(default_factory=list)  # (live bytes, whether in the forward pass), task by task
+    at_peak: list = field(default_factory=list)  # values
+
+
+def plan_request(graph, budget, deadline=2.0, threads=0, work=0, names=None):
+    """The arguments of plimsoll_plan_dag: one task a value."""
+    values = graph.values
+    over = [graph.overwritten_by(v) for v in values]
+    return dict(
+        inputs=[v.inputs for v in values], outputs=[[i] for i in range(len(values))], bytes=[v.bytes for v in values],
+        seconds=[v.seconds for v in values], scratch=[v.scratch for v in values], task_flags=[0 if v.recompute else capi.ONCE for v in values],
+        value_flags=[capi.KEEP if v.keep or v.out else 0 for v in values],
+        alias_of=[-1 if k is None else k for k in over], alias_kinds=[capi.IN_PLACE_OF] * len(values),
+        value_names=names, techniques=capi.RECOMPUTE, order=capi.GIVEN, budget_bytes=max(0, int(budget)),
+        backward_task=graph.first_backward if graph.first_backward < len(values) else 0,
+        deadline_seconds=deadline, threads=threads, work=work)
+
+
+def find_schedule(graph, budget, **search):
+    plan = library().answer(library().request(**plan_request(graph, budget, **search)))
+    found = Schedule(fits=plan.status == capi.OK, message=plan.message, peak=plan.peak_bytes,
+                     keep_all_bytes=plan.keep_all_bytes, floor_bytes=plan.floor_bytes,
+                     smallest_bytes=plan.smallest_budget_bytes, limiting=[v for v, _ in plan.limiting],
+                     search_seconds=plan.search_seconds,
+                     bound_seconds=max(0.0, plan.bound_seconds - plan.keep_all_seconds))
+    if plan.status not in (capi.OK, capi.DOES_NOT_FIT, capi.NO_ANSWER):
+        raise RuntimeError(f"plimsoll's planner refused the graph: {plan.message}")
+    if found.fits:
+        _read_steps(graph, plan, found)
+    return found
+
+
+def _read_steps(graph, plan, found):
+    values, steps = graph.values, []
+    for step in plan.steps:
+        if step.kind in (capi.COMPUTE, capi.RECOMPUTED):
+            steps.append((COMPUTE, step.id))
+        elif step.kind == capi.FREE:
+            steps.append((FREE, step.id))
+        else:
+            raise RuntimeError(f"plimsoll's planner answered a step of kind {step.kind} that was not asked for")
+    first = next((at for at, (what, i) in enumerate(steps) if what == COMPUTE and not values[i].forward), len(steps))
+    # By instances, not by steps: what is written over ends without a step that frees it.
+    there = {one.value for one in plan.instances if one.begin < first < one.end and values[one.value].forward}
+    found.saved, found.backward = there, steps[first:]
+    found.timeline, found.at_peak = _timeline(plan, steps, first)
+    found.again = [i for what, i in found.backward if what == COMPUTE and values[i].forward]
+    found.seconds = sum(values[i].seconds for i in found.again)
+    ahead = simulate(graph, there, only_forward=True)  # the forward graph makes everything once
+    found.peak, found.saved_bytes = max(found.peak, ahead.peak), ahead.saved_bytes
+    found.smallest_bytes = max(found.smallest_bytes, ahead.peak)
+
+
+def _timeline(plan, steps, first):
+    """Live bytes at each task, and the values that are live where most are."""
+    change = [0] * (len(steps) + 1)
+    for one in plan.instances:
+        change[one.begin] += one.bytes
+        change[one.end] -= one.bytes
+        if one.takes_over >= 0:  # both are named at the step that writes the one over the other
+            before = plan.instances[one.takes_over]
+            change[one.begin] -= before.bytes
+            change[before.end] += before.bytes
+    live, line, most, at = 0, [], -1, 0
+    for s, (what, _) in enumerate(steps):
+        live += change[s]
+        if what == COMPUTE:
+            line.append((live, s < first))
+            most, at = (live, s) if live > most else (most, at)
+    return line, [one.value for one in plan.instances if one.begin <= at < one.end]

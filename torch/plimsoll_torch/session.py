@@ -1,0 +1,408 @@
+"""A budget and what is planned under it: from the first call of a compiled model to a measured step.
+
+    call 1    resident bytes are read, every graph is planned and compiled, forward and backward; does it not fit,
+              DoesNotFit is raised here, before anything of that graph has been launched
+    call 2    the step is measured (on a GPU), from the start of this call to the start of the next
+    call 3    measured > budget: the difference becomes a margin, everything is planned again, at most twice;
+              then a BudgetExceeded warning says what is missing
+
+    budget = resident + optimizer state to come + reserve + margin + gradients of other graphs + room of this graph
+
+Every graph is judged by the code that Inductor generates for it (allocation_audit.py), before it is launched: where the model
+of Inductor was wrong, the graph is planned again with what it did not see.
+Graph breaks: the room of a later graph is what earlier ones left. Where that is not enough, the graph that saved most
+is told to save less, and the call starts again with random numbers and buffers as they were.
+Dynamic shapes: planned for the sizes of the call that compiles; a later call with more bytes plans anew.
+"""
+import dataclasses
+import hashlib
+import inspect
+import json
+import os
+import warnings
+
+import torch
+import torch._dynamo.utils
+import torch._inductor.config
+
+from plimsoll_torch import fusion, resident
+from plimsoll_torch.allocation_audit import Watcher
+from plimsoll_torch.byte_size import show_bytes
+from plimsoll_torch.cache_folder import cache_folder
+from plimsoll_torch.errors import BudgetExceeded, DoesNotFit
+from plimsoll_torch.partitioner import VERSION, GraphPlan, Partitioner
+
+_GRAIN = 2**20  # resident bytes are rounded up to it: PyTorch's caches are found again
+_torch_compile = torch.compile  # python -m plimsoll_torch puts another in its place
+_MOST_REPLANS = 2
+_MOST_RETRIES = 4  # for graphs that make an earlier one save less
+REFUSED_MODES = ("reduce-overhead", "max-autotune")
+
+
+class _PlanAgain(BaseException):
+    """A later graph has too little room; passes through torch.compile, which wraps only Exceptions."""
+
+
+class Session:
+    """Callable in the place of the model; `model.plimsoll`."""
+
+    def __init__(self, function, model, budget, optimizer=None, reserve=0, verify=True, search=None, measure=True, **compile_options):
+        self.function, self.model, self.optimizer = function, model, optimizer
+        self.budget, self.reserve, self.verify = budget, reserve, verify
+        self.search, self.measure, self.compile_options = dict(search or {}), measure, compile_options
+        self.margin, self.replans, self.measured = 0, 0, None
+        self.plans, self.later, self.unseen, self.problem, self.audit = [], {}, {}, None, None
+        self.resident = self.state_to_come = 0
+        self.strict = False  # Inductor fuses only neighbours
+        self.stored_at = self.known = None
+        self.before_optimizer = None  # measured up to the optimizer's step
+        if optimizer is not None and verify:
+            optimizer.register_step_pre_hook(self._optimizer_steps)
+        self.state, self.meter, self.planned_arguments, self.dynamic = "new", None, 0, False
+        self._compile()
+
+    def __deepcopy__(self, memo):
+        return None  # a copy of the model is not compiled
+
+    def __reduce__(self):
+        return (_nothing, ())
+
+    # What PyTorch compiles with.
+
+    def _compile(self, caches=True):
+        self.partitioner = Partitioner(self, self.search, self.measure)
+        options = dict(self.compile_options.get("options") or {})
+        # Inductor keeps dead buffers for later ones up to its own estimate of the peak, which knows nothing of writing in
+        # place; partitions are for CUDA graphs.
+        options.update({"custom_partitioner_fn": self.partitioner, "allow_buffer_reuse": False})
+        if hasattr(torch._inductor.config, "graph_partition"):
+            options["graph_partition"] = False
+        if self.strict:
+            options.update(fusion.strict_options())
+        if not caches:
+            options.update({"fx_graph_cache": False, "fx_graph_remote_cache": False})
+        self.caches = caches
+        others = {k: v for k, v in self.compile_options.items() if k != "options"}
+        self.compiled = _torch_compile(self.function, options=options, **others)
+
+    def key(self):
+        return (self.budget, self.margin, self.reserve, self.resident, self.state_to_come, tuple(sorted(self.later.items())), tuple(sorted(self.unseen.items())),
+                tuple(sorted(self.search.items())), self.strict)
+
+    # What the partitioner asks and tells.
+
+    def _fixed(self, own_gradients):
+        """Bytes beside the room of a graph, by what they are."""
+        now = self.resident
+        if self.in_call:  # a later graph of the same call
+            now = (self.meter.allocated(self.model, self.arguments, self.optimizer) if self.meter.cuda
+                   else self.resident + sum(p.saved_bytes for p in self.in_call))
+        parameters = resident.trained_parameters(self.model, self.optimizer)
+        others = max(0, resident.gradient_bytes(parameters) - own_gradients)
+        return {"parameters, inputs and whatever else is allocated": now, "optimizer state to come": self.state_to_come,
+                "gradients of other graphs": others, "reserve": self.reserve, "margin": self.margin,
+                "later graphs": self.later.get(len(self.in_call), 0), "beyond the model": self.unseen.get(len(self.in_call), 0)}
+
+    def room(self, tasks):
+        own = sum(v.bytes for v in tasks.values if v.keep and not v.forward)
+        return self.budget - sum(self._fixed(own).values())
+
+    def done(self, planned, tasks):
+        self.dynamic = self.dynamic or any(isinstance(n.meta.get("val"), torch.SymInt) for n in tasks.nodes if n.op == "placeholder")
+        planned.modelled_bytes = planned.peak
+        self.in_call.append(planned)
+
+    def cut(self, audit):
+        self.audit = audit
+
+    def _generated(self, graph, source):
+        """Inductor wrote the code of a graph: what it allocates is what counts."""
+        if self.audit is None or not self.in_call:
+            return
+        self.audit.told(graph, source)
+        peak, at_peak = self.audit.peak()
+        if peak is None:
+            if graph.is_backward and not self.in_call[-1].fits:  # code of another kind: the model's word is all there is
+                planned = self.in_call.pop()
+                self._short(planned, planned.smallest_bytes - planned.room)
+            return
+        planned, self.audit = self.in_call[-1], None
+        unseen = peak - planned.modelled_bytes
+        room = planned.room + self.unseen.get(len(self.in_call) - 1, 0)
+        planned.peak, planned.audited, planned.fits = peak, True, peak <= room
+        planned.at_peak = [{"name": name, "bytes": size} for size, name in at_peak[:24]]
+        if planned.fits:
+            return
+        self.in_call.pop()
+        self._over_by_code(planned, room, unseen)
+
+    def _over_by_code(self, planned, room, unseen):
+        """The generated code allocates more than there is room for: fuse less and plan for less, then plan for the least."""
+        index, planned_for_least = len(self.in_call), planned.modelled_bytes > planned.room
+        if not self.strict:
+            self.strict = True
+            self.unseen[index] = self.unseen.get(index, 0) if planned_for_least else unseen
+            raise _PlanAgain
+        if not planned_for_least:
+            self.unseen[index] = room  # nothing fits what is left: the smallest plan there is
+            raise _PlanAgain
+        self._short(planned, int((planned.peak - room) * 1.002) + 1)
+
+    def _short(self, planned, short):
+        """This many bytes are missing: an earlier graph saves less, or nothing helps."""
+        index = len(self.in_call)
+        if index and self.retries < _MOST_RETRIES:
+            most = max(range(index), key=lambda i: self.in_call[i].saved_bytes)
+            if self.in_call[most].saved_bytes > short:
+                self.later[most] = self.later.get(most, 0) + short
+                raise _PlanAgain
+        parts = self._fixed(planned.gradient_bytes)
+        remedy = "" if planned.by != "saved set" else f"the backward pass could not be written anew: {planned.why}"
+        self.problem = DoesNotFit(self.budget, self.budget + short, planned.limiting or planned.at_peak[:8], parts, remedy)
+        raise self.problem
+
+    # Calls.
+
+    def __call__(self, *args, **kwargs):
+        if not torch.is_grad_enabled():
+            self.in_call, self.arguments = [], (args, kwargs)
+            return self.compiled(*args, **kwargs)
+        self._before(args, kwargs)
+        snapshot = _Snapshot(self.model) if not self.plans else None
+        self.retries = 0
+        while True:
+            self.in_call, self.audit = [], None
+            hits = _cache_hits()
+            try:
+                with Watcher(self._generated), fusion.distance(self.strict), torch._functorch.config.patch(**self._functorch_options()):
+                    out = self.compiled(*args, **kwargs)
+                break
+            except _PlanAgain:
+                self.retries += 1
+                snapshot = snapshot or _Snapshot(self.model)
+                snapshot.restore()
+                self._compile(self.caches)
+            except Exception:
+                if self.problem is not None:
+                    problem, self.problem = self.problem, None
+                    self._plan_again()  # nothing of what failed is kept
+                    raise problem from None
+                raise
+        if self._complete(_cache_hits() - hits, out):
+            return out
+        out = None  # with what it saved
+        self._compile(caches=False)
+        snapshot.restore()
+        return self(*args, **kwargs)
+
+    def _functorch_options(self):
+        options = {"force_non_lazy_backward_lowering": True}
+        if not self.caches:
+            options["enable_autograd_cache"] = False
+        return options
+
+    def _before(self, args, kwargs):
+        self.arguments = (args, kwargs)
+        if self.meter is None:
+            self.meter = resident.Meter(resident.device_of(self.model, (args, kwargs)))
+        self._judge()
+        size = resident.storages(resident.tensors_in(args, kwargs))
+        now = self.meter.allocated(self.model, self.arguments, self.optimizer)
+        if self.plans and self.dynamic and size > self.planned_arguments:
+            self._plan_again()
+        if not self.plans:
+            self.planned_arguments = size
+            self.resident = -(-now // _GRAIN) * _GRAIN if self.meter.cuda else now
+            self.state_to_come = resident.optimizer_bytes(self.optimizer)
+            self.stored_at = self._store_path()
+            self.known = self._load()
+            if self.known:  # where planning ended last time, which PyTorch's caches may have
+                self.strict, self.unseen, self.later = self.known["strict"], self.known["unseen"], self.known["later"]
+                self._compile(self.caches)
+
+    def _complete(self, hits, out):
+        """Takes over what was planned in this call; False: some of it came from PyTorch's caches and is not known here."""
+        if hits and self.known:
+            self.plans = self.known["plans"]
+        elif hits and not self.plans and self.caches and any(t.requires_grad for t in resident.tensors_in(out)):
+            return False
+        elif self.in_call:
+            self.plans = list(self.in_call)
+            self._store()
+        return True
+
+    # After the first step: what was measured.
+
+    def _judge(self):
+        if not self.verify or not self.meter.cuda or not self.plans:
+            return
+        if self.state == "new":
+            self.state, self.before_optimizer = "measuring", None
+            self.meter.reset_peak()
+        elif self.state == "measuring":
+            self.measured = self.meter.peak()
+            self.state = "measured"
+            if self.measured > self.budget:
+                self._over()
+
+    def _optimizer_steps(self, *_):
+        if self.state == "measuring":
+            self.before_optimizer = max(self.before_optimizer or 0, self.meter.peak())
+
+    def _over(self):
+        over = self.measured - self.budget
+        if self.before_optimizer is not None and self.before_optimizer <= self.budget:
+            warnings.warn(f"plimsoll: forward and backward pass stay within the budget of {show_bytes(self.budget)}, but {type(self.optimizer).__name__}.step() "
+                          f"allocates up to {show_bytes(self.measured)}; construct it with fused=True, or with foreach=False", BudgetExceeded, stacklevel=4)
+            return
+        if self.replans >= _MOST_REPLANS:
+            warnings.warn(f"plimsoll: a step needed {show_bytes(self.measured)}, {show_bytes(over)} more than the budget of "
+                          f"{show_bytes(self.budget)}, although it was planned with {show_bytes(self.margin)} in reserve", BudgetExceeded, stacklevel=4)
+            return
+        self.replans += 1
+        # Planning below what was planned is what helps, wherever the unseen bytes lie.
+        self.margin += over + max(0, self.budget - self.planned_peak())
+        self._plan_again(self.strict, self.unseen)  # the same graphs: what was learned about their code holds
+
+    def _plan_again(self, strict=False, unseen=None):
+        self.plans, self.later, self.unseen, self.strict, self.state = [], {}, dict(unseen or {}), strict, "new"
+        self._compile(self.caches)
+
+    # What is known.
+
+    def planned_peak(self):
+        """Bytes of a whole step as planned."""
+        if not self.plans:
+            return None
+        beside, peak = self.resident + self.state_to_come + self.reserve + self.margin, 0
+        total = resident.gradient_bytes(resident.trained_parameters(self.model, self.optimizer))
+        for planned in self.plans:
+            peak = max(peak, beside + planned.peak + max(0, total - planned.gradient_bytes))
+            beside += planned.saved_bytes
+        return peak
+
+    def summary(self):
+        """One dictionary: budget, planned and measured bytes, and what was planned for each graph."""
+        graphs = [{k: v for k, v in dataclasses.asdict(p).items() if k not in ("tensors", "timeline")} for p in self.plans]
+        return {"budget_bytes": self.budget, "planned_bytes": self.planned_peak(), "measured_bytes": self.measured,
+                "resident_bytes": self.resident, "optimizer_bytes_to_come": self.state_to_come, "margin_bytes": self.margin,
+                "replans": self.replans, "graphs": graphs}
+
+    def report(self, path=None):
+        """The plan as text; with a path, written there as HTML."""
+        from plimsoll_torch import report
+        if path is not None:
+            report.write_html(self, path)
+        return report.text(self)
+
+    def _store_path(self):
+        shape = [(tuple(map(str, t.shape)), str(t.dtype)) for t in resident.tensors_in(self.arguments)]
+        autocast = [(kind, torch.is_autocast_enabled(kind), str(torch.get_autocast_dtype(kind))) for kind in ("cpu", "cuda")]
+        made_of = repr((VERSION, torch.__version__, self.key(), shape, autocast, fingerprint(self.model or self.function)))
+        return os.path.join(cache_folder(), "plans", hashlib.sha256(made_of.encode()).hexdigest()[:24] + ".json")
+
+    def _store(self):
+        told = {"strict": self.strict, "unseen": list(self.unseen.items()), "later": list(self.later.items()),
+                "plans": [dataclasses.asdict(p) for p in self.plans]}
+        try:
+            os.makedirs(os.path.dirname(self.stored_at), mode=0o700, exist_ok=True)
+            with open(self.stored_at + ".new", "w", encoding="utf-8") as file:
+                json.dump(told, file)
+            os.replace(self.stored_at + ".new", self.stored_at)
+        except OSError:
+            pass  # the next run compiles without caches
+
+    def _load(self):
+        """What was stored for the same request; None where nothing was, or nothing that makes sense."""
+        try:
+            with open(self.stored_at, encoding="utf-8") as file:
+                told = json.load(file)
+            plans = [GraphPlan(**one) for one in told["plans"]]
+            return {"strict": bool(told["strict"]), "unseen": {int(k): int(v) for k, v in told["unseen"]},
+                    "later": {int(k): int(v) for k, v in told["later"]}, "plans": plans} if plans else None
+        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+            return None
+
+
+def fingerprint(model):
+    """What a model computes, as far as it can be told without tracing it: its modules, their numbers and their sources."""
+    def source(code):
+        try:
+            return inspect.getsource(code)
+        except (OSError, TypeError):
+            return repr(code)
+    if not isinstance(model, torch.nn.Module):
+        return source(model)
+    plain = lambda m: sorted((k, v) for k, v in vars(m).items() if isinstance(v, (bool, int, float, str)))
+    modules = [(name, type(m).__qualname__, plain(m)) for name, m in model.named_modules()]
+    parameters = [(name, tuple(p.shape), str(p.dtype), p.requires_grad) for name, p in model.named_parameters()]
+    return repr((modules, parameters, sorted({source(type(m)) for m in model.modules()})))
+
+
+def _cache_hits():
+    """Joint graphs that PyTorch took from its cache: the partitioner is not asked about them."""
+    return torch._dynamo.utils.counters["aot_autograd"]["autograd_cache_hit"]
+
+
+def _nothing():
+    return None
+
+
+class _Snapshot:
+    """Random numbers and buffers as they are before a call that may have to start again."""
+
+    def __init__(self, model):
+        self.model = model if isinstance(model, torch.nn.Module) else None
+        self.buffers = [(b, b.detach().clone()) for b in self.model.buffers()] if self.model is not None else []
+        self.cpu = torch.get_rng_state()
+        self.cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
+
+    def restore(self):
+        with torch.no_grad():
+            for buffer, was in self.buffers:
+                buffer.copy_(was)
+        torch.set_rng_state(self.cpu)
+        if self.cuda is not None:
+            torch.cuda.set_rng_state_all(self.cuda)
+
+
+def refuse_modes(mode, options):
+    if mode in REFUSED_MODES or (options or {}).get("triton.cudagraphs"):
+        raise ValueError(f"compile: mode '{mode or 'triton.cudagraphs'}' records CUDA graphs, whose pools keep memory that no budget "
+                         "can be held with; use mode=None or mode='max-autotune-no-cudagraphs'")
+
+
+def compile(model, budget, *, optimizer=None, reserve=0, verify=True, mode=None, options=None, search=None, measure=True, **others):
+    """torch.compile under a budget: what a training step allocates on the device stays within it.
+
+    model      a module, which is compiled in place and returned, or a function
+    budget     "8GiB" or bytes; parameters, gradients, optimizer state and inputs count
+    optimizer  its state, allocated at its first step, is then counted from the start
+    reserve    bytes that somebody else will allocate during the step
+    verify     measure a step on the GPU and plan again if it is over
+    mode, options, dynamic, fullgraph   as torch.compile's
+    """
+    from plimsoll_torch.byte_size import parse_bytes
+    budget, reserve = parse_bytes(budget), parse_bytes(reserve, "reserve") if reserve else 0
+    refuse_modes(mode, options)
+    if mode is not None:
+        options = {**torch._inductor.list_mode_options(mode), **(options or {})}
+    for unknown in set(others) - {"dynamic", "fullgraph"}:
+        raise TypeError(f"compile: unknown option '{unknown}'; torch.compile's dynamic, fullgraph, mode and options are passed on")
+    if not isinstance(model, torch.nn.Module):
+        session = Session(model, None, budget, optimizer, reserve, verify, search, measure, options=options, **others)
+        return _function(model, session)
+    session = Session(model._call_impl, model, budget, optimizer, reserve, verify, search, measure, options=options, **others)
+    model._compiled_call_impl = session
+    object.__setattr__(model, "plimsoll", session)
+    return model
+
+
+def _function(function, session):
+    import functools
+
+    @functools.wraps(function)
+    def budgeted(*args, **kwargs):
+        return session(*args, **kwargs)
+    budgeted.plimsoll = session
+    return budgeted
