@@ -1,0 +1,22 @@
+// The vectors of the weight forms, for whatever vectors the machine has (Highway's dynamic
+// dispatch). Each handles a prefix and returns its length; the caller does the rest with the scalar
+// functions, which give the same bits.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace plimsoll::codec {
+
+// Whole blocks of q8_0 and q4_0 (block_weights.h).
+std::size_t vector_q8_0(const std::uint8_t* blocks, std::size_t count, float* values);
+std::size_t vector_q4_0(const std::uint8_t* blocks, std::size_t count, float* values);
+
+// Groups of 64 bf16 values of one block of exponent_code.h: 24 bytes of bit planes a group, a byte
+// of sign and fraction a value, and the escaped exponents, as many as there are codes 7. `table`
+// has 8 bytes, `count` is a multiple of 64.
+std::size_t vector_exponents(const std::uint8_t* table, const std::uint8_t* planes,
+                             const std::uint8_t* rest, const std::uint8_t* escapes,
+                             std::size_t count, std::uint16_t* values);
+
+}  // namespace plimsoll::codec
