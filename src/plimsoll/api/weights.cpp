@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <set>
 
@@ -110,7 +111,7 @@ WeightsOfForm form_line(const WeightsFile& file, Form form, const FormTotals& to
           static_cast<double>(sampled->second.second) / static_cast<double>(sampled->second.first);
     bytes += share * static_cast<double>(tensor.bytes);
   }
-  out.bytes = static_cast<std::uint64_t>(bytes);
+  out.bytes = static_cast<std::uint64_t>(std::llround(bytes));
   return out;
 }
 

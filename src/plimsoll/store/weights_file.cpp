@@ -158,10 +158,12 @@ Result<Opened> open_plim(FileBytes file) {
   Opened out{"plim", nullptr, {}, std::move(index.source_header)};
   for (const PlimTensor& tensor : index.tensors) {
     const bool raw = tensor.is_raw() && tensor.bytes > 0;
-    out.tensors.push_back(
-        {tensor.name, tensor.element, tensor.dims, std::string(name(tensor.form)), tensor.bytes,
-         tensor.stored_bytes(), out.tensors.size(),
-         raw ? file.subspan(tensor.chunks[0].offset, tensor.bytes) : FileBytes{}});
+    out.tensors.push_back({tensor.name, tensor.element, tensor.dims, std::string(name(tensor.form)),
+                           tensor.bytes, tensor.stored_bytes(), out.tensors.size(),
+                           raw ? file.subspan(tensor.chunks[0].offset, tensor.bytes) : FileBytes{},
+                           tensor.chunks.empty()
+                               ? FileBytes{}
+                               : file.subspan(tensor.chunks[0].offset, tensor.stored_bytes())});
   }
   out.reader = std::make_unique<PlimFileReader>(file, std::move(index.tensors));
   return out;
@@ -173,7 +175,8 @@ Result<Opened> open_gguf(FileBytes file) {
     out.tensors.push_back({tensor.name, tensor.element, tensor.dims,
                            tensor.in_blocks ? std::string(tensor.kind) : "raw",
                            *bytes_of(tensor.element, tensor.dims), tensor.bytes.size(),
-                           out.tensors.size(), tensor.in_blocks ? FileBytes{} : tensor.bytes});
+                           out.tensors.size(), tensor.in_blocks ? FileBytes{} : tensor.bytes,
+                           tensor.bytes});
   }
   out.reader = std::make_unique<GgufFileReader>(std::move(tensors));
   return out;
@@ -205,7 +208,8 @@ Result<Opened> open_npz(FileBytes file) {
                            static_cast<std::uint64_t>(ir::bytes_of(entry.type).value),
                            entry.packed.size(),
                            out.tensors.size(),
-                           {}});
+                           {},
+                           entry.packed});
   }
   out.reader = std::make_unique<NpzFileReader>(std::move(archive));
   return out;
@@ -293,7 +297,7 @@ Status WeightsFile::read_into(const WeightTensor& tensor, std::span<std::byte> o
   PLIMSOLL_CHECK(out.size() == tensor.bytes, "memory of another tensor than '{}'", tensor.name);
   PLIMSOLL_RETURN_IF_ERROR(reader_->read_into(tensor, out));
   // Pages of the file would stand in memory beside the copy.
-  if (file_ && !tensor.mapped.empty()) file_->release(tensor.mapped);
+  if (file_) file_->release(tensor.mapped.empty() ? tensor.in_file : tensor.mapped);
   return {};
 }
 

@@ -45,6 +45,8 @@ struct WeightTensor {
   std::size_t index = 0;  // in the file's reader
   // Its values where they lie in the file as they are; empty: they must be read.
   std::span<const std::byte> mapped;
+  // What is read for them, of the file; empty: several parts of it.
+  std::span<const std::byte> in_file = {};
 };
 
 // What a format does. One for each, in weights_file.cpp.
