@@ -237,7 +237,8 @@ struct Narrowed {
 Result<Narrowed> narrow(const WeightsFile& file, const WeightTensor& tensor, Form form,
                         const WeightsRequest& request, WeightsReport& report) {
   Narrowed out;
-  if (form == Form::kRaw || !store::takes(form, tensor.element, tensor.dims)) return out;
+  if (form == Form::kRaw || tensor.bytes == 0 || !store::takes(form, tensor.element, tensor.dims))
+    return out;
   PLIMSOLL_TRY(out.encoded, encode_tensor(file, tensor, form));
   const bool whole = std::all_of(out.encoded.chunks.begin(), out.encoded.chunks.end(),
                                  [&](const store::Chunk& chunk) { return chunk.form == form; });
