@@ -9,6 +9,8 @@
 #include <memory>
 #include <vector>
 
+#include "plimsoll/codec/weights/weight_loops.h"
+
 namespace plimsoll::codec {
 namespace {
 
@@ -40,7 +42,14 @@ bool turns(const ChunkShape& shape) {
 template <std::size_t kWidth>
 void split_planes(std::span<const std::byte> values, bool turn, std::uint8_t* planes) {
   const std::size_t count = values.size() / kWidth;
-  for (std::size_t i = 0; i < count; ++i) {
+  std::size_t i = 0;
+  if constexpr (kWidth == 2 || kWidth == 4) {
+    std::uint8_t* each[kWidth];
+    for (std::size_t p = 0; p < kWidth; ++p) each[p] = planes + p * count;
+    if (turn)
+      i = vector_split(kWidth, reinterpret_cast<const std::uint8_t*>(values.data()), count, each);
+  }
+  for (; i < count; ++i) {
     std::uint64_t word = 0;
     std::memcpy(&word, values.data() + i * kWidth, kWidth);
     if (turn) word = turned(word, kWidth);
@@ -51,7 +60,12 @@ void split_planes(std::span<const std::byte> values, bool turn, std::uint8_t* pl
 template <std::size_t kWidth>
 void join_planes(const std::uint8_t* const* planes, bool turn, std::span<std::byte> values) {
   const std::size_t count = values.size() / kWidth;
-  for (std::size_t i = 0; i < count; ++i) {
+  std::size_t i = 0;
+  if constexpr (kWidth == 2 || kWidth == 4) {
+    if (turn)
+      i = vector_join(kWidth, planes, count, reinterpret_cast<std::uint8_t*>(values.data()));
+  }
+  for (; i < count; ++i) {
     std::uint64_t word = 0;
     for (std::size_t p = 0; p < kWidth; ++p) word = (word << 8) | planes[p][i];
     if (turn) word = turned_back(word, kWidth);

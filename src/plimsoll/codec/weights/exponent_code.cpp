@@ -102,7 +102,7 @@ bool encode_exponents(std::span<const std::uint16_t> values, std::span<std::uint
   return true;
 }
 
-std::size_t codes_seven(const std::uint8_t* planes, std::size_t count) {
+std::size_t escapes_before(const std::uint8_t* planes, std::size_t count) {
   std::size_t out = 0;
   for (std::size_t at = 0; at < count; at += kGroupValues, planes += kGroupBytes) {
     std::uint64_t m[3];
@@ -112,23 +112,28 @@ std::size_t codes_seven(const std::uint8_t* planes, std::size_t count) {
   return out;
 }
 
-void decode_block(const std::uint8_t* table, const std::uint8_t* planes, std::size_t count,
-                  std::uint16_t* values) {
+// False: it has not as many escapes as codes 7.
+bool decode_block(const std::uint8_t* table, const std::uint8_t* planes, std::size_t count,
+                  std::size_t escaped, std::uint16_t* values) {
   const std::uint8_t* rest = planes + plane_bytes(count);
   const std::uint8_t* escapes = rest + count;
   const std::size_t whole = count / kGroupValues * kGroupValues;
-  std::size_t at = vector_exponents(table, planes, rest, escapes, whole, values);
-  escapes += codes_seven(planes, at);
+  std::size_t used = 0;
+  std::size_t at = vector_exponents(table, planes, rest, escapes, escaped, whole, values, used);
+  // Where the vectors stopped within a group, that group's escapes are counted anew.
+  if (at < whole && used > 0) used = escapes_before(planes, at);
   for (; at < count; ++at) {
     std::uint64_t m[3];
     std::memcpy(m, planes + at / kGroupValues * kGroupBytes, kGroupBytes);
     const std::size_t j = at % kGroupValues;
     const auto code = static_cast<unsigned>(((m[0] >> j) & 1) | (((m[1] >> j) & 1) << 1) |
                                             (((m[2] >> j) & 1) << 2));
-    const unsigned exponent = code == kEscape ? *escapes++ : table[code];
+    if (code == kEscape && used == escaped) return false;
+    const unsigned exponent = code == kEscape ? escapes[used++] : table[code];
     values[at] =
         static_cast<std::uint16_t>((rest[at] & 0x80u) << 8 | exponent << 7 | (rest[at] & 0x7fu));
   }
+  return used == escaped;
 }
 
 bool decode_exponents(std::span<const std::uint8_t> bytes, std::size_t count,
@@ -142,10 +147,9 @@ bool decode_exponents(std::span<const std::uint8_t> bytes, std::size_t count,
     std::uint16_t escaped;
     std::memcpy(&escaped, bytes.data() + b * kBlockHead + 8, 2);
     if (bytes.size() - at < fixed + escaped) return false;
-    const std::uint8_t* planes = bytes.data() + at;
-    // Codes behind the last value count too: an encoder leaves them 0.
-    if (codes_seven(planes, length) != escaped) return false;
-    decode_block(bytes.data() + b * kBlockHead, planes, length, values + b * kExponentBlock);
+    if (!decode_block(bytes.data() + b * kBlockHead, bytes.data() + at, length, escaped,
+                      values + b * kExponentBlock))
+      return false;
     at += fixed + escaped;
   }
   return at == bytes.size();

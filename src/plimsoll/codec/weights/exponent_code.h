@@ -15,8 +15,8 @@
 // The last block is as long as the values are. fp32 tensors whose values are all bf16's (their
 // lower halves are zero) are taken too; the rest of fp32 has too much noise for it.
 //
-// Checked before anything is decoded: the length of the whole, and that each block has exactly as
-// many escapes as codes 7.
+// Checked: the length of each block before it is decoded, and that it has exactly as many escapes as
+// codes 7.
 #pragma once
 
 #include "plimsoll/codec/weights/weight_codec.h"

@@ -8,6 +8,7 @@
 
 #include "plimsoll/codec/weights/chunk_rows.h"
 #include "plimsoll/codec/weights/float_values.h"
+#include "plimsoll/codec/weights/weight_loops.h"
 
 namespace plimsoll::codec {
 namespace {
@@ -60,20 +61,24 @@ bool spread_bits(std::span<const std::uint8_t> bytes, std::span<std::byte> value
   const std::size_t count = values.size() / kWidth;
   const std::size_t mask = (count + 7) / 8;
   if (bytes.size() < mask) return false;
-  std::size_t set = 0;
-  for (std::size_t i = 0; i < mask; ++i) set += static_cast<std::size_t>(std::popcount(bytes[i]));
-  const bool tail = count % 8 != 0 && (bytes[mask - 1] >> (count % 8)) != 0;
-  if (tail || bytes.size() - mask != set * kWidth) return false;
-  const std::uint8_t* from = bytes.data() + mask;
-  std::memset(values.data(), 0, count * kWidth);
-  for (std::size_t i = 0; i < mask; ++i) {
+  if (count % 8 != 0 && (bytes[mask - 1] >> (count % 8)) != 0) return false;
+  if ((bytes.size() - mask) % kWidth != 0) return false;
+  const std::uint8_t* nonzero = bytes.data() + mask;
+  const std::size_t stored = (bytes.size() - mask) / kWidth;
+  std::size_t used = 0;
+  std::size_t at = 0;
+  if constexpr (kWidth == 2 || kWidth == 4)
+    at = vector_spread_values(kWidth, bytes.data(), nonzero, stored, count,
+                              reinterpret_cast<std::uint8_t*>(values.data()), used);
+  std::memset(values.data() + at * kWidth, 0, (count - at) * kWidth);
+  for (std::size_t i = at / 8; i < mask; ++i) {
     for (unsigned bits = bytes[i]; bits != 0; bits &= bits - 1) {
+      if (used == stored) return false;
       const std::size_t place = 8 * i + static_cast<std::size_t>(std::countr_zero(bits));
-      std::memcpy(values.data() + place * kWidth, from, kWidth);
-      from += kWidth;
+      std::memcpy(values.data() + place * kWidth, nonzero + kWidth * used++, kWidth);
     }
   }
-  return true;
+  return used == stored;
 }
 bool decode_bitmask(std::span<const std::uint8_t> bytes, const ChunkShape& shape,
                     std::span<std::byte> values) {
