@@ -200,7 +200,12 @@ Result<PlimIndex> read_plim(std::span<const std::byte> file) {
 Status decode_plim(std::span<const std::byte> file, const PlimTensor& tensor, std::uint64_t chunk,
                    std::span<std::byte> out) {
   const PlimChunk& record = tensor.chunks[chunk];
-  const auto bytes = file.subspan(record.offset, record.stored);
+  return decode_plim_chunk(file.subspan(record.offset, record.stored), tensor, chunk, out);
+}
+
+Status decode_plim_chunk(std::span<const std::byte> bytes, const PlimTensor& tensor,
+                         std::uint64_t chunk, std::span<std::byte> out) {
+  const PlimChunk& record = tensor.chunks[chunk];
   if (checksum64(bytes) != record.checksum)
     return bad_input("tensor '{}', chunk {}: its checksum is wrong: the file is damaged",
                      printable(tensor.name), chunk);

@@ -60,6 +60,9 @@ Result<PlimIndex> read_plim(std::span<const std::byte> file);
 // Checksum and form; `out` has the chunk's decoded bytes.
 Status decode_plim(std::span<const std::byte> file, const PlimTensor& tensor, std::uint64_t chunk,
                    std::span<std::byte> out);
+// The same of the chunk's stored bytes alone.
+Status decode_plim_chunk(std::span<const std::byte> stored, const PlimTensor& tensor,
+                         std::uint64_t chunk, std::span<std::byte> out);
 
 class PlimWriter {
  public:

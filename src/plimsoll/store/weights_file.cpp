@@ -41,6 +41,10 @@ class MappedReader : public WeightsReader {
     std::copy(tensor.mapped.begin(), tensor.mapped.end(), out.begin());
     return {};
   }
+  std::optional<Status> read_by_parts(const WeightTensor& tensor, std::span<std::byte> out,
+                                      const ReadPart& read) const override {
+    return read(tensor.mapped, out);
+  }
 };
 
 // Formats whose tensors are read whole.
@@ -59,6 +63,11 @@ class GgufFileReader : public WholeReader {
   Status read_into(const WeightTensor& tensor, std::span<std::byte> out) const override {
     return decode_gguf(tensors_[tensor.index], out);
   }
+  std::optional<Status> read_by_parts(const WeightTensor& tensor, std::span<std::byte> out,
+                                      const ReadPart& read) const override {
+    if (tensors_[tensor.index].in_blocks) return std::nullopt;
+    return read(tensor.mapped, out);
+  }
 
  private:
   std::vector<GgufTensor> tensors_;
@@ -70,6 +79,11 @@ class TorchFileReader : public WholeReader {
   Status read_into(const WeightTensor& tensor, std::span<std::byte> out) const override {
     gather_torch(tensors_[tensor.index], out);
     return {};
+  }
+  std::optional<Status> read_by_parts(const WeightTensor& tensor, std::span<std::byte> out,
+                                      const ReadPart& read) const override {
+    if (!tensors_[tensor.index].contiguous) return std::nullopt;
+    return read(tensor.mapped, out);
   }
 
  private:
@@ -95,6 +109,8 @@ class SourceReader : public MappedReader {
  private:
   WeightSource source_;
 };
+
+constexpr std::size_t kPlimRead = 4 << 20;
 
 class PlimFileReader : public WeightsReader {
  public:
@@ -123,6 +139,30 @@ class PlimFileReader : public WeightsReader {
       std::copy(piece.begin(), piece.end(), part.begin());
     }
     return {};
+  }
+  // 4 MiB of stored chunks at a time: a chunk alone is too little for a disk.
+  std::optional<Status> read_by_parts(const WeightTensor& tensor, std::span<std::byte> out,
+                                      const ReadPart& read) const override {
+    const PlimTensor& from = tensors_[tensor.index];
+    if (reinterpret_cast<std::uintptr_t>(out.data()) % 8 != 0) return std::nullopt;
+    std::vector<std::byte> stored;
+    for (std::uint64_t first = 0; first < from.chunks.size();) {
+      std::uint64_t last = first;
+      std::size_t bytes = 0;
+      while (last < from.chunks.size() && bytes + from.chunks[last].stored <= kPlimRead)
+        bytes += from.chunks[last++].stored;
+      stored.resize(bytes);
+      const std::uint64_t begin = from.chunks[first].offset;
+      if (const Status done = read(file_.subspan(begin, bytes), stored); !done) return done;
+      for (; first < last; ++first) {
+        const PlimChunk& chunk = from.chunks[first];
+        const Status done = decode_plim_chunk(
+            std::span(stored).subspan(chunk.offset - begin, chunk.stored), from, first,
+            out.subspan(first * codec::kChunkBytes, chunk_bytes(from.bytes, first)));
+        if (!done) return done;
+      }
+    }
+    return Status{};
   }
   Status read_one(const PlimTensor& from, std::uint64_t chunk, std::vector<std::byte>& out) const {
     out.resize(chunk_bytes(from.bytes, chunk));
@@ -262,6 +302,8 @@ Result<WeightsFile> WeightsFile::open(const std::filesystem::path& path) {
   auto file = std::make_unique<MappedFile>(std::move(mapped));
   auto out = from_bytes(file->bytes());
   if (!out) return forward(out, path.string());
+  PLIMSOLL_TRY(PartReader parts, PartReader::open(path));
+  out->parts_ = std::make_unique<PartReader>(std::move(parts));
   out->file_ = std::move(file);
   return out;
 }
@@ -295,10 +337,25 @@ const WeightTensor* WeightsFile::find(std::string_view name) const {
 
 Status WeightsFile::read_into(const WeightTensor& tensor, std::span<std::byte> out) const {
   PLIMSOLL_CHECK(out.size() == tensor.bytes, "memory of another tensor than '{}'", tensor.name);
+  if (parts_) {
+    const std::byte* begin = file_->bytes().data();
+    const auto read = [&](FileBytes part, std::span<std::byte> to) {
+      return parts_->read(static_cast<std::uint64_t>(part.data() - begin), to,
+                          parts_->method_for(part));
+    };
+    if (out.empty()) return {};
+    if (const std::optional<Status> done = reader_->read_by_parts(tensor, out, read)) return *done;
+  }
   PLIMSOLL_RETURN_IF_ERROR(reader_->read_into(tensor, out));
   // Pages of the file would stand in memory beside the copy.
   if (file_) file_->release(tensor.mapped.empty() ? tensor.in_file : tensor.mapped);
   return {};
+}
+
+std::optional<ReadMethod> WeightsFile::read_method(const WeightTensor& tensor) const {
+  const FileBytes part = tensor.mapped.empty() ? tensor.in_file : tensor.mapped;
+  if (!parts_ || (tensor.mapped.empty() && format_ != "plim")) return std::nullopt;
+  return parts_->method_for(part);
 }
 
 Status WeightsFile::for_chunks(const WeightTensor& tensor,

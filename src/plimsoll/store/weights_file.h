@@ -13,8 +13,10 @@
 //   if (const WeightTensor* tensor = file.find("wte.weight"))
 //     PLIMSOLL_RETURN_IF_ERROR(file.read_into(*tensor, memory));   // memory: tensor->bytes of it
 //
-// A file that somebody cuts while it is mapped raises SIGBUS, as with any mapping (base/file.h).
-// Reading is const: several threads may read at once.
+// read_into() of values that lie in the file as they are, and of .plim files in every form, reads
+// (part_reader.h): a file that is cold or lies on a network is read in large blocks, and one that
+// somebody cuts meanwhile is an error. All else goes through the mapping, where that raises SIGBUS,
+// as with any mapping (base/file.h). Reading is const: several threads may read at once.
 #pragma once
 
 #include <cstddef>
@@ -22,6 +24,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,6 +34,7 @@
 #include "plimsoll/base/file.h"
 #include "plimsoll/base/result.h"
 #include "plimsoll/store/element.h"
+#include "plimsoll/store/part_reader.h"
 #include "plimsoll/store/weight_source.h"
 
 namespace plimsoll::store {
@@ -58,6 +62,13 @@ class WeightsReader {
   using Visit = std::function<Status(std::span<const std::byte>)>;
   virtual Status for_chunks(const WeightTensor& tensor, const Visit& visit) const = 0;
   virtual Status read_into(const WeightTensor& tensor, std::span<std::byte> out) const = 0;
+  // The same through `parts`, which reads what a span of the file's mapping shows; nothing where a
+  // format has no such way.
+  using ReadPart = std::function<Status(std::span<const std::byte>, std::span<std::byte>)>;
+  virtual std::optional<Status> read_by_parts(const WeightTensor&, std::span<std::byte>,
+                                              const ReadPart&) const {
+    return std::nullopt;
+  }
 };
 
 class WeightsFile {
@@ -76,6 +87,8 @@ class WeightsFile {
   const std::string& source_header() const { return source_header_; }
 
   Status read_into(const WeightTensor& tensor, std::span<std::byte> out) const;
+  // How read_into() would read it now; nothing: through the mapping.
+  std::optional<ReadMethod> read_method(const WeightTensor& tensor) const;
   Status for_chunks(const WeightTensor& tensor, const WeightsReader::Visit& visit) const;
   // Chunk number `chunk` alone; of a tensor that is neither mapped nor chunked all before it too.
   Status read_chunk(const WeightTensor& tensor, std::uint64_t chunk,
@@ -87,6 +100,7 @@ class WeightsFile {
   std::string source_header_;
   std::uint64_t file_bytes_ = 0;
   std::unique_ptr<MappedFile> file_;
+  std::unique_ptr<PartReader> parts_;
   std::unique_ptr<WeightsReader> reader_;
   std::vector<WeightTensor> tensors_;
   std::unordered_map<std::string_view, std::size_t> by_name_;
