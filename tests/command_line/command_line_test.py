@@ -228,6 +228,25 @@ class Weights(unittest.TestCase):
         self.assertEqual(sorted(kept["kept"]), ["half", "w"])
         self.assertEqual(kept["stored_bytes"], kept["bytes"])
 
+    def test_prunes_the_smallest_values(self):
+        told = self.told("model.safetensors", "-o", "pruned.plim", "--form", "csr", "--prune", "0.9")
+        lines = {line["name"]: line for line in told["by_tensor"]}
+        self.assertLess(lines["w"]["stored_bytes"], 0.17 * lines["w"]["bytes"])
+        self.assertEqual(lines["b"]["max_error"], 0)
+        self.assertGreater(lines["w"]["max_error"], 0)
+        self.told("pruned.plim", "-o", "pruned.safetensors")
+        content = (FOLDER / "pruned.safetensors").read_bytes()
+        length = struct.unpack("<Q", content[:8])[0]
+        begin, end = json.loads(content[8:8 + length])["w"]["data_offsets"]
+        before = struct.unpack("<19200f", self.floats)
+        after = struct.unpack("<19200f", content[8 + length + begin:8 + length + end])
+        zeros = sum(value == 0 for value in after)
+        self.assertGreaterEqual(zeros, 17280)
+        self.assertLess(zeros, 17400)  # values of the same size go together
+        self.assertTrue(all(new in (0, old) for old, new in zip(before, after)))
+        self.assertLess(max(abs(old) for old, new in zip(before, after) if new == 0), min(abs(new) for new in after if new))
+        self.assertEqual(run("weights", "model.safetensors", "-o", "x.safetensors", "--prune", "0.5").returncode, 2)
+
     def test_narrow_floats_are_a_safetensors_file_too(self):
         told = self.told("model.safetensors", "-o", "narrow.safetensors", "--form", "bf16")
         dtypes = {line["name"]: line["dtype"] for line in self.told("narrow.safetensors")["by_tensor"]}

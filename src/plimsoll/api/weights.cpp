@@ -141,32 +141,51 @@ struct EncodedTensor {
   FormError error;
 };
 
-Result<EncodedTensor> encode_tensor(const WeightsFile& file, const WeightTensor& tensor,
-                                    Form form) {
+// Values of at most this size are that share of the tensor; nothing: none are to be pruned.
+Result<std::optional<float>> pruning_limit(const WeightsFile& file, const WeightTensor& tensor,
+                                           double share) {
+  std::vector<float> sizes;
+  if (share > 0 && tensor.dims.size() >= 2) {
+    PLIMSOLL_RETURN_IF_ERROR(
+        file.for_chunks(tensor, [&](std::span<const std::byte> values) -> Status {
+          store::add_sizes(tensor.element, values, sizes);
+          return {};
+        }));
+  }
+  const auto count = static_cast<std::size_t>(share * static_cast<double>(sizes.size()));
+  if (count == 0) return std::optional<float>();
+  const auto limit = sizes.begin() + static_cast<std::ptrdiff_t>(count - 1);
+  std::nth_element(sizes.begin(), limit, sizes.end());
+  return std::optional<float>(*limit);
+}
+
+Result<EncodedTensor> encode_tensor(const WeightsFile& file, const WeightTensor& tensor, Form form,
+                                    std::optional<float> limit = std::nullopt) {
   EncodedTensor out;
   out.form = form;
   std::vector<std::byte> back;
-  PLIMSOLL_RETURN_IF_ERROR(
-      file.for_chunks(tensor, [&](std::span<const std::byte> values) -> Status {
-        const std::uint64_t number = out.chunks.size();
-        store::Chunk chunk = store::encode_chunk(form, tensor.element, tensor.dims, number, values);
-        if (chunk.form != Form::kRaw) {
-          back.resize(values.size());
-          const bool decoded = store::decode_chunk(chunk.form, tensor.element, tensor.dims, number,
-                                                   chunk.bytes, back);
-          if (!decoded ||
-              (store::is_lossless(form) && !std::equal(back.begin(), back.end(), values.begin())))
-            return fail(ErrorCode::kInternal,
-                        "tensor '{}': {} does not give back what it was given",
-                        printable(tensor.name), name(form));
-          out.error.add(tensor.element, values, back);
-        } else {
-          out.error.add(tensor.element, values, values);
-        }
-        out.bytes += chunk.bytes.size();
-        out.chunks.push_back(std::move(chunk));
-        return {};
-      }));
+  std::vector<std::byte> pruned;
+  PLIMSOLL_RETURN_IF_ERROR(file.for_chunks(tensor, [&](std::span<const std::byte> was) -> Status {
+    const std::uint64_t number = out.chunks.size();
+    std::span<const std::byte> values = was;
+    if (limit) {
+      pruned.assign(was.begin(), was.end());
+      store::prune(tensor.element, *limit, pruned);
+      values = pruned;
+    }
+    store::Chunk chunk = store::encode_chunk(form, tensor.element, tensor.dims, number, values);
+    back.resize(values.size());
+    const bool decoded =
+        store::decode_chunk(chunk.form, tensor.element, tensor.dims, number, chunk.bytes, back);
+    if (!decoded ||
+        (store::is_lossless(form) && !std::equal(back.begin(), back.end(), values.begin())))
+      return fail(ErrorCode::kInternal, "tensor '{}': {} does not give back what it was given",
+                  printable(tensor.name), name(form));
+    out.error.add(tensor.element, was, back);
+    out.bytes += chunk.bytes.size();
+    out.chunks.push_back(std::move(chunk));
+    return {};
+  }));
   return out;
 }
 
@@ -191,16 +210,17 @@ Result<EncodedTensor> best_form(const WeightsFile& file, const WeightTensor& ten
                                 WeightsReport& report) {
   std::optional<EncodedTensor> best;
   bool too_far = false;
+  PLIMSOLL_TRY(const std::optional<float> limit, pruning_limit(file, tensor, request.prune));
   for (const Form form : forms) {
     if (!store::takes(form, tensor.element, tensor.dims)) continue;
-    PLIMSOLL_TRY(EncodedTensor encoded, encode_tensor(file, tensor, form));
+    PLIMSOLL_TRY(EncodedTensor encoded, encode_tensor(file, tensor, form, limit));
     if (!is_within(encoded.error, request.max_error)) {
       too_far = true;
     } else if (!best || encoded.bytes < best->bytes) {
       best = std::move(encoded);
     }
   }
-  if (best && best->bytes < tensor.bytes) return *std::move(best);
+  if (best && (best->bytes < tensor.bytes || limit)) return *std::move(best);
   if (too_far && !best) report.kept.push_back(tensor.name);
   return encode_tensor(file, tensor, Form::kRaw);
 }
@@ -360,6 +380,8 @@ Result<WeightsReport> weights_of_file(const WeightsRequest& request) {
   if (request.output.empty() && (!request.form.empty() || request.max_error))
     return fail(ErrorCode::kUsage,
                 "--form and --max-error say how to write a file: name one with -o");
+  if (request.prune > 0 && !request.output.ends_with(".plim"))
+    return fail(ErrorCode::kUsage, "--prune: only .plim files are written with pruned weights");
   if (!request.output.empty() && request.form != "auto" && !request.form.empty())
     PLIMSOLL_RETURN_IF_ERROR(store::parse_form(request.form));
   PLIMSOLL_TRY(const WeightsFile file, open_weights(request.file));

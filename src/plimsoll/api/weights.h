@@ -10,7 +10,7 @@
 // largest difference as a share of the tensor's largest value, rms_error the root of the mean square
 // of differences as a share of that of the values. With max_error given, a tensor that would have a
 // larger one stays as it is. `auto` takes for each tensor the smallest of all forms that lose nothing,
-// or with max_error, of all forms within it.
+// or with max_error, of all forms within it. What pruning does counts as error.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +28,7 @@ struct WeightsRequest {
   std::string output;  // empty: only look
   std::string form;    // empty: raw
   std::optional<double> max_error;
+  double prune = 0;  // share of the smallest values of matrices that become zero; .plim only
   bool all = false;  // look at every chunk, not at a sample of them
 };
 

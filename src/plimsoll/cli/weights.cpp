@@ -97,6 +97,12 @@ Action bind_weights(Command& command) {
                   "stays as it is")
       .type_name("SHARE")
       .between(0.0, 1.0);
+  command
+      .add_option("--prune", request.prune,
+                  "this share of each matrix, its smallest values, becomes zero first; for sparse "
+                  "forms")
+      .type_name("SHARE")
+      .between(0.0, 1.0);
   command.add_flag("--all", request.all, "measure all of the file, not a sample of 8 MiB");
   command.add_flag("--json", options->json, "one JSON object, with a line for every tensor");
   return [options] { return run(*options); };
@@ -111,6 +117,7 @@ Verb weights_verb() {
       "  plimsoll weights model.safetensors                  what is inside, what each form saves\n"
       "  plimsoll weights model.safetensors -o model.plim --form q8_0\n"
       "  plimsoll weights model.safetensors -o model.plim --form auto --max-error 1e-2\n"
+      "  plimsoll weights model.safetensors -o model.plim --form csr --prune 0.95\n"
       "  plimsoll weights model.plim -o model.safetensors    back again\n"
       "  plimsoll weights model.onnx -o model.safetensors    also from .gguf, .pt, .npz\n",
       bind_weights};

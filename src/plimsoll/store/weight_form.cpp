@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -109,6 +110,22 @@ bool decode_chunk(Form form, Element element, std::span<const std::uint64_t> dim
     return true;
   }
   return codec_of(form).decode(words_of(bytes), chunk_shape(element, dims, chunk), values);
+}
+
+void add_sizes(Element element, std::span<const std::byte> values, std::vector<float>& out) {
+  const codec::WeightKind kind = kind_of(element);
+  if (kind == codec::WeightKind::kOther) return;
+  std::vector<float> floats(values.size() / static_cast<std::size_t>(bits(element) / 8));
+  codec::to_floats(values, kind, floats);
+  for (const float value : floats)
+    out.push_back(std::isnan(value) ? std::numeric_limits<float>::infinity() : std::fabs(value));
+}
+void prune(Element element, float most, std::span<std::byte> values) {
+  std::vector<float> sizes;
+  add_sizes(element, values, sizes);
+  const auto width = static_cast<std::size_t>(bits(element) / 8);
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    if (sizes[i] <= most) std::memset(values.data() + i * width, 0, width);
 }
 
 void FormError::add(Element element, std::span<const std::byte> was,

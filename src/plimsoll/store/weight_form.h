@@ -44,6 +44,11 @@ bool decode_chunk(Form form, Element element, std::span<const std::uint64_t> dim
                   std::uint64_t chunk, std::span<const std::byte> bytes,
                   std::span<std::byte> values);
 
+// Magnitude pruning: the sizes of values, appended, and values of at most some size set to zero. Of
+// elements that are no floats nothing is pruned.
+void add_sizes(Element element, std::span<const std::byte> values, std::vector<float>& out);
+void prune(Element element, float most, std::span<std::byte> values);
+
 // How far values are from what they were. Not for elements that are no floats: those are equal.
 struct FormError {
   double largest = 0;      // difference
