@@ -256,10 +256,13 @@ class PickleReader {
         return call();
       case 0x81:
         return call();  // NEWOBJ
-      case 'b': {       // BUILD: state of what is on the stack
+      case 'b': {       // BUILD: gives what is on the stack its state
         PLIMSOLL_TRY(const std::uint32_t state, pop());
-        (void)state;
-        return stack_.empty() ? Status(wrong("there is nothing to build")) : Status{};
+        PLIMSOLL_TRY(const std::uint32_t object, pop());
+        PickleValue& built = out_.values[object];
+        if (built.kind == Kind::kCall && built.items.size() == 2) built.items.push_back(state);
+        stack_.push_back(object);
+        return {};
       }
       case 's': {
         PLIMSOLL_TRY(const std::uint32_t value, pop());

@@ -24,7 +24,7 @@ struct PickleValue {
     kSequence,    // list or tuple
     kDictionary,  // items: key, value, key, value
     kPersistent,  // items[0]: its id
-    kCall,        // items[0]: what is called, items[1]: the tuple of arguments
+    kCall,        // items[0]: what is called, items[1]: the tuple of arguments, items[2]: its state
   };
   Kind kind = Kind::kNothing;
   std::int64_t integer = 0;

@@ -99,6 +99,8 @@ class TorchReader {
       if (arguments.kind != Kind::kSequence || arguments.items.empty()) return {};
       return visit(arguments.items[0], path, depth + 1);
     }
+    // An object of which nothing is known but its state: the modules of TorchScript.
+    if (at.kind == Kind::kCall && at.items.size() == 3) return visit(at.items[2], path, depth + 1);
     const bool second = is_call_of(at, "torch._utils\n_rebuild_tensor_v2\n");
     if (!second && !is_call_of(at, "torch._utils\n_rebuild_tensor_v3\n")) return {};
     TorchTensor tensor;
@@ -213,13 +215,15 @@ Result<std::vector<TorchTensor>> read_torch(std::span<const std::byte> file) {
   const ZipMember* pickle = nullptr;
   std::map<std::string_view, const ZipMember*> storages;
   for (const ZipMember& member : members) {
-    if (member.method != 0 || member.size != member.packed)
-      return bad_input("member '{}' is deflated: torch.save stores", excerpt(member.name));
     const std::size_t folder = member.name.find('/');
     const std::string_view name =
         folder == std::string_view::npos ? member.name : member.name.substr(folder + 1);
-    if (name == "data.pkl") pickle = &member;
-    if (name.starts_with("data/")) storages.emplace(name.substr(5), &member);
+    const bool is_pickle = name == "data.pkl";
+    const bool is_storage = name.starts_with("data/");
+    if ((is_pickle || is_storage) && (member.method != 0 || member.size != member.packed))
+      return bad_input("member '{}' is deflated: torch.save stores", excerpt(member.name));
+    if (is_pickle) pickle = &member;
+    if (is_storage) storages.emplace(name.substr(5), &member);
     if (name == "byteorder" &&
         std::string_view(reinterpret_cast<const char*>(member.packed_bytes.data()),
                          member.packed_bytes.size()) != "little")

@@ -7,7 +7,8 @@
 // value that is nothing, and calling it gives nothing: no code is looked up, imported or called. An
 // opcode outside the set is refused.
 //
-// Found are all tensors in dictionaries, lists and tuples, however nested; a tensor's name is its
+// Found are all tensors in dictionaries, lists, tuples and the state of objects (modules of
+// TorchScript), however nested; a tensor's name is its
 // path, joined by points: {"model": {"fc.weight": t}} has "model.fc.weight".
 //
 // A tensor may be any strided part of its storage, and several may share one (tied weights): each is
