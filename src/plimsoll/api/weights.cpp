@@ -11,7 +11,7 @@
 
 #include "plimsoll/base/json.h"
 #include "plimsoll/base/utf8.h"
-#include "plimsoll/model/onnx_weights.h"
+#include "plimsoll/model/onnx_import.h"
 #include "plimsoll/store/npz.h"
 #include "plimsoll/store/plim_file.h"
 #include "plimsoll/store/safetensors.h"
