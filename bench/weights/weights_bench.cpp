@@ -1,5 +1,5 @@
-// The bars of weights at rest: how fast each form is decoded beside a copy of the same bytes, what it
-// makes of real weights, and how long a header takes.
+// The bars of weights at rest: how fast each form is decoded beside a copy of the same bytes, what
+// it makes of real weights, and how long a header takes.
 //
 //   build/release/bin/weights_bench                       # 64 MiB of normal bf16 weights, and fp32
 //   build/release/bin/weights_bench model.safetensors     # the tensors of a file

@@ -249,7 +249,8 @@ Status write_plim(const WeightsFile& file, const WeightsRequest& request, FormEr
   return {};
 }
 
-// Whether every tensor can become two bytes a value: a chunk that stays raw keeps the whole as it is.
+// Whether every tensor can become two bytes a value: a chunk that stays raw keeps the whole as it
+// is.
 struct Narrowed {
   std::optional<store::Element> element;
   EncodedTensor encoded;

@@ -1,5 +1,5 @@
-// `plimsoll weights`: what a file of weights holds, what each form would make of it, and the file in
-// another form or format.
+// `plimsoll weights`: what a file of weights holds, what each form would make of it, and the file
+// in another form or format.
 //
 //   in    safetensors, .plim, GGUF, torch.save, .npz (store/weights_file.h), .onnx
 //   out   .plim      every form (store/weight_form.h), chosen tensor by tensor
@@ -7,10 +7,10 @@
 //         .npz       raw
 //
 // Errors are measured, not assumed: what was encoded is decoded and compared. max_error is the
-// largest difference as a share of the tensor's largest value, rms_error the root of the mean square
-// of differences as a share of that of the values. With max_error given, a tensor that would have a
-// larger one stays as it is. `auto` takes for each tensor the smallest of all forms that lose nothing,
-// or with max_error, of all forms within it. What pruning does counts as error.
+// largest difference as a share of the tensor's largest value, rms_error the root of the mean
+// square of differences as a share of that of the values. With max_error given, a tensor that would
+// have a larger one stays as it is. `auto` takes for each tensor the smallest of all forms that
+// lose nothing, or with max_error, of all forms within it. What pruning does counts as error.
 #pragma once
 
 #include <cstdint>

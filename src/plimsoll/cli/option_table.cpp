@@ -8,8 +8,8 @@
 namespace plimsoll::cli {
 namespace {
 
-// CLI11 names types for programmers and appends the range it checks: "INT:INT in [1 - 6]". The colon
-// of a word such as "2:4" is none of those.
+// CLI11 names types for programmers and appends the range it checks: "INT:INT in [1 - 6]". The
+// colon of a word such as "2:4" is none of those.
 std::string value_of(const CLI::Option& option) {
   if (option.get_items_expected_max() == 0) return "";
   const std::string type = option.get_type_name();

@@ -3,8 +3,8 @@
 // All arrays are .npz by the name of the source they belong to, in row-major order whatever layout
 // the graph chose; only --weights may have other formats and other names (model_weights.h). There,
 // what an .onnx file brought itself may be missing, optimizer state is taken where it is there, and
-// arrays that belong to nothing are warned of. --resume demands every weight, optimizer moment and counter, because a checkpoint with a
-// hole in it is no checkpoint.
+// arrays that belong to nothing are warned of. --resume demands every weight, optimizer moment and
+// counter, because a checkpoint with a hole in it is no checkpoint.
 //
 // What would stop an output after the run is said before it: a name that cannot be written, a type
 // that numpy does not have, a file system without room. Arrays are read into the executor's memory

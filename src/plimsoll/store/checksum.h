@@ -1,5 +1,5 @@
-// XXH64 of bytes: a checksum at the speed of memory, for chunks of .plim files. It finds damage, not
-// forgery.
+// XXH64 of bytes: a checksum at the speed of memory, for chunks of .plim files. It finds damage,
+// not forgery.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,8 @@
 // What a weight file's elements are: the types of safetensors, which has the most of all formats.
 //
 // More than ir::DType knows: formats of hardware that no kernel here computes with (6 bits, E8M0)
-// pass from file to file untouched. The order is the reference's, by which its writer sorts tensors.
+// pass from file to file untouched. The order is the reference's, by which its writer sorts
+// tensors.
 #pragma once
 
 #include <cstdint>

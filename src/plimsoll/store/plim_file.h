@@ -6,8 +6,8 @@
 //   index        for each tensor: name, element, form, extents; for each of its chunks: stored
 //                bytes (4), form (1), XXH64 (8). Then the header of the safetensors file that it
 //                was made of, so that the way back gives that file byte by byte
-//   64 bytes     "PLIMEND1", where the index is, its length and checksum, counts, length of the file,
-//                checksum of these
+//   64 bytes     "PLIMEND1", where the index is, its length and checksum, counts, length of the
+//                file, checksum of these
 //
 // All numbers are little-endian. The index stands at the end because sizes are known only then, and
 // files are written front to back (a pipe will do). Where a tensor lies is not written: it follows

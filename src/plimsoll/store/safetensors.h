@@ -2,11 +2,11 @@
 //
 //   8 bytes   length N of the header, little-endian
 //   N bytes   {"__metadata__": {"format": "pt"},
-//              "wte.weight": {"dtype": "F32", "shape": [50257, 768], "data_offsets": [0, 154389504]}, ...}
+//              "w": {"dtype": "F32", "shape": [50257, 768], "data_offsets": [0, 154389504]}, ...}
 //   the rest  the tensors' bytes; data_offsets counts from here
 //
-// The reader has the same verdict on every file as the reference (the Rust crate `safetensors`, 0.8),
-// which is stricter than JSON in some places and laxer in others:
+// The reader has the same verdict on every file as the reference (the Rust crate `safetensors`,
+// 0.8), which is stricter than JSON in some places and laxer in others:
 //   - N is at most 100,000,000; the header is UTF-8, one object, with white space around it;
 //   - in order of offsets each tensor begins where the one before ends, the first at 0, the last
 //     ends with the file: no holes, no overlap, nothing behind; each has exactly the bytes that its

@@ -57,8 +57,8 @@ struct WeightTensor {
 class WeightsReader {
  public:
   virtual ~WeightsReader() = default;
-  // All values of a tensor in order, in pieces of kChunkBytes (codec/weights/weight_codec.h) but for
-  // the last, each aligned to 8 bytes or to its elements' size at least.
+  // All values of a tensor in order, in pieces of kChunkBytes (codec/weights/weight_codec.h) but
+  // for the last, each aligned to 8 bytes or to its elements' size at least.
   using Visit = std::function<Status(std::span<const std::byte>)>;
   virtual Status for_chunks(const WeightTensor& tensor, const Visit& visit) const = 0;
   virtual Status read_into(const WeightTensor& tensor, std::span<std::byte> out) const = 0;

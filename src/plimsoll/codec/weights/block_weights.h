@@ -6,7 +6,7 @@
 //   q4_k   256 values: fp16 d, fp16 m, 8 x (6-bit scale, 6-bit offset) in 12 bytes, 128 bytes
 //                                                                  144 bytes   value = d s q - m o
 //   nf4    64 values: fp32 largest, 32 bytes; the high nibble is the first of two
-//                                                                   36 bytes   value = largest x level[q]
+//                                                         36 bytes   value = largest x level[q]
 //
 // A chunk holds whole blocks unless it is the tensor's last: a tensor's q chunks, one behind the
 // other, are the tensor of a GGUF file, and the last block is filled with zeros. q8_0 and q4_0 are

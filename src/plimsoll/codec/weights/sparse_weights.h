@@ -4,7 +4,7 @@
 //   csr       for each row how many (4 bytes), then where in the row, then the values. Where is
 //             either 16 bits each, or the distance to the one before in 8 bits, 255 being 255
 //             steps and no value; the smaller, said by the first byte
-//                                                       k (b + 2) or k (b + 1) + ...: a few per cent
+//                                                       k (b + 2) or k (b + 1): below about 1/8
 //   coo       4 bytes a place, then the values          k (b + 4): below 1/(8 b + 32) of them
 //   2:4       of each four values two, and two bits each for where they are
 //                                                       n/2 b + n/8

@@ -5,11 +5,11 @@
 // 0.7 of the mean size of all (Li and Liu's rule). A row whose values are -s, 0 and +s already is
 // kept exactly.
 //
-// The runs are words of Tunstall's code, the opposite of Huffman's: where that has words of variable
-// length for fixed pieces, here each word has 16 bits and stands for a run of variable length, so
-// that decoding is one look-up a word and can begin anywhere. The dictionary is not stored. It
-// follows from the share of zeros, in 64ths: begin with the three runs of one weight, and replace the
-// likeliest run by its three continuations until 65,535 runs are there.
+// The runs are words of Tunstall's code, the opposite of Huffman's: where that has words of
+// variable length for fixed pieces, here each word has 16 bits and stands for a run of variable
+// length, so that decoding is one look-up a word and can begin anywhere. The dictionary is not
+// stored. It follows from the share of zeros, in 64ths: begin with the three runs of one weight,
+// and replace the likeliest run by its three continuations until 65,535 runs are there.
 //
 //   zeros 90 %   entropy 0.569 bits a weight, this code about 0.60
 //   zeros 33 %   entropy 1.585, this code about 1.63

@@ -1,5 +1,5 @@
-// WeightCodec: a smaller form for a chunk of a weight, at rest. Pure functions on spans; the table of
-// them is in weight_codecs.h.
+// WeightCodec: a smaller form for a chunk of a weight, at rest. Pure functions on spans; the table
+// of them is in weight_codecs.h.
 //
 // A weight in a .plim file (store/plim_file.h) is cut into chunks of 256 KiB that know nothing of
 // each other, so that any thread may decode any of them, and a damaged one is one damaged chunk. A

@@ -1,5 +1,5 @@
-// What single forms promise beyond the contract: sizes, sparse break-even, products from coded form,
-// and the same bits with every kind of vectors.
+// What single forms promise beyond the contract: sizes, sparse break-even, products from coded
+// form, and the same bits with every kind of vectors.
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
 

@@ -27,8 +27,8 @@ std::size_t vector_split(std::size_t width, const std::uint8_t* values, std::siz
 std::size_t vector_join(std::size_t width, const std::uint8_t* const* planes, std::size_t count,
                         std::uint8_t* values);
 
-// Each next value of 2 or 4 bytes to where the mask has a bit, 0 elsewhere; `used` were taken. Stops
-// where more than `values_left` would be.
+// Each next value of 2 or 4 bytes to where the mask has a bit, 0 elsewhere; `used` were taken.
+// Stops where more than `values_left` would be.
 std::size_t vector_spread_values(std::size_t width, const std::uint8_t* mask,
                                  const std::uint8_t* nonzero, std::size_t values_left,
                                  std::size_t count, std::uint8_t* values, std::size_t& used);
