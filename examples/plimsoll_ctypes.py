@@ -1,10 +1,13 @@
-"""The planner in Python, through libplimsoll.so and ctypes alone: plimsoll/plimsoll.h, field by field.
+"""The planner and the packer in Python, through libplimsoll.so and ctypes alone: plimsoll/plimsoll.h, field by field.
 
     from plimsoll_ctypes import Library, RECOMPUTE
     library = Library()                                # or the path of libplimsoll.so
     plan = library.plan(inputs=[[], [0], [0, 1]], outputs=[[0], [1], [2]], bytes=[4096, 1024, 16],
                         seconds=[1e-3, 2e-3, 1e-3], value_flags=[0, 0, KEEP], techniques=RECOMPUTE, budget_bytes=5200)
     for step in plan.steps: print(step.kind, step.id)
+
+    packing = library.pack([(0, 3, 4), (3, 9, 4), (0, 9, 8)])    # (begin, end, bytes), end exclusive
+    print(packing.height, packing.offsets)                       # 12 [0, 0, 4]
 
 Copy this file into your project: it needs Python's standard library only.
 """
@@ -110,6 +113,21 @@ class PlanError(Exception):
         self.plan = plan
 
 
+class PackError(Exception):
+    """What the packer refused or could not do; `code` is the exit code of the same failure on the command line."""
+
+    def __init__(self, code, message):
+        super().__init__(message)
+        self.code = code
+
+
+class Packing:
+    """Offsets, in the order of the buffers; `status` is "optimal" or "feasible"."""
+
+    def __init__(self, offsets, height, lower_bound, status):
+        self.offsets, self.height, self.lower_bound, self.status = offsets, height, lower_bound, status
+
+
 def array(kind, items):
     return None if items is None else (kind * max(1, len(items)))(*items)
 
@@ -131,6 +149,13 @@ class Library:
         self.c.plimsoll_plan_answer_free.argtypes = [c.POINTER(Answer)]
         self.c.plimsoll_plan_answer_free.restype = None
         self.c.plimsoll_version.restype = c.c_char_p
+        for name, result, arguments in (
+                ("new", c.c_void_p, []), ("free", None, [c.c_void_p]), ("add_buffer", c.c_int64, [c.c_void_p] + 4 * [c.c_int64]),
+                ("fix", c.c_int, [c.c_void_p, c.c_int64, c.c_int64]), ("solve", c.c_int, [c.c_void_p, c.c_int64, c.c_double, c.c_int]),
+                ("offset", c.c_int64, [c.c_void_p, c.c_int64]), ("height", c.c_int64, [c.c_void_p]),
+                ("lower_bound", c.c_int64, [c.c_void_p]), ("status", c.c_char_p, [c.c_void_p]), ("message", c.c_char_p, [c.c_void_p])):
+            function = getattr(self.c, "plimsoll_pack_" + name)
+            function.restype, function.argtypes = result, arguments
 
     def version(self):
         return self.c.plimsoll_version().decode()
@@ -176,3 +201,26 @@ class Library:
         if plan.status != OK:
             raise PlanError(plan)
         return plan
+
+    def pack(self, buffers, *, capacity=None, alignment=1, fixed=None, deadline_seconds=10.0, deterministic=False):
+        """Offsets for (begin, end, bytes) with half-open lifetimes; without a capacity as low as possible.
+        `fixed` is {index: offset}. PackError for what makes no sense, does not fit, or was not found in time."""
+        handle = self.c.plimsoll_pack_new()
+        if not handle:
+            raise MemoryError("plimsoll_pack_new returned NULL")
+        refused = lambda code: PackError(code, self.c.plimsoll_pack_message(handle).decode(errors="replace"))
+        try:
+            for begin, end, size in buffers:
+                if self.c.plimsoll_pack_add_buffer(handle, begin, end, size, alignment) < 0:
+                    raise refused(BAD_INPUT)
+            for index, offset in (fixed or {}).items():
+                code = self.c.plimsoll_pack_fix(handle, index, offset)
+                if code:
+                    raise refused(code)
+            code = self.c.plimsoll_pack_solve(handle, -1 if capacity is None else capacity, deadline_seconds, int(deterministic))
+            if code:
+                raise refused(code)
+            return Packing([self.c.plimsoll_pack_offset(handle, i) for i in range(len(buffers))], self.c.plimsoll_pack_height(handle),
+                           self.c.plimsoll_pack_lower_bound(handle), self.c.plimsoll_pack_status(handle).decode())
+        finally:
+            self.c.plimsoll_pack_free(handle)

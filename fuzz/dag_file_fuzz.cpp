@@ -2,6 +2,7 @@
 #include <cstdlib>
 
 #include "plimsoll/schedule/fit.h"
+#include "plimsoll/schedule/replay_schedule.h"
 #include "plimsoll/schedule/verify_schedule.h"
 #include "plimsoll/schedule/workload/dag_file.h"
 
@@ -12,6 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   if (!workload) return 0;
   const schedule::Schedule kept = schedule::keep_all(*workload);
   if (!schedule::verify_schedule(*workload, kept, kept.peak_bytes, {})) std::abort();
-  schedule::schedule_to_json(*workload, kept);
+  const auto file = schedule::read_schedule(schedule::schedule_to_json(*workload, kept));
+  if (!file || !schedule::replay_schedule(*file).ok()) std::abort();
   return 0;
 }

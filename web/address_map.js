@@ -1,6 +1,9 @@
 // The address map: time to the right, addresses upwards, every allocation a rectangle. Filled pixel by
 // pixel into an image, so that half a million rectangles cost a few milliseconds and no DOM node.
 
+/** Shares of a colour: neighbours differ a little, so that each can be seen. */
+const MAP_SHADES = [1, .9, .8];
+
 class AddressMap {
   /** @param {HTMLCanvasElement} canvas @param {any} state */
   constructor(canvas, state) {
@@ -100,8 +103,7 @@ class AddressMap {
     const {begin, end, place, bytes, blockEnd, count} = timeline.allocations;
     const {shown} = selection;
     const {colors, of} = timeline.groupings[grouping];
-    // Neighbours of one colour differ a little, so that each can be seen.
-    const shades = [1, .9, .8].map((share) => Uint32Array.from(colors, (color) => pixel(color, ground, share)));
+    const shades = MAP_SHADES.map((share) => Uint32Array.from(colors, (color) => pixel(color, ground, share)));
     const edge = Uint32Array.from(colors, (color) => pixel(color, '#000000', .72));
     const faded = Uint32Array.from(colors, (color) => pixel(color, ground, .16));
     const out = this.standsOut();
@@ -159,15 +161,17 @@ class AddressMap {
 
   /** @param {CanvasRenderingContext2D} context @param {number[][]} labels @param {number} left @param {number} ratio */
   drawLabels(context, labels, left, ratio) {
-    const {timeline} = this.state;
+    const {timeline, grouping} = this.state;
+    const {colors, of} = timeline.groupings[grouping];
+    const ground = themeColor('--soft');
     context.textAlign = 'left';
     context.textBaseline = 'middle';
-    context.fillStyle = '#0c141b';
     for (const [b, x0, x1, y0, y1] of labels) {
-      const room = Math.floor(((x1 - x0) / ratio - 8) / 6);
+      const room = Math.floor(((x1 - x0) / ratio - 8) / 6.4);
       const name = timeline.texts[timeline.allocations.name[b]];
-      const text = name.length <= room ? name : name.slice(0, Math.max(0, room - 1)) + '…';
-      if (room > 4) context.fillText(text, left + x0 / ratio + 5, (y0 + y1) / 2 / ratio);
+      if (room <= 6 || name === 'unnamed') continue;
+      context.fillStyle = textOn(mixed(colors[of[b]], ground, MAP_SHADES[b % 3]));
+      context.fillText(shorten(name, room), left + x0 / ratio + 5, (y0 + y1) / 2 / ratio);
     }
   }
 

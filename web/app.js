@@ -1,6 +1,6 @@
 // What happens when: state, controls, keys.
 
-const TABS = [['timeline', 'Timeline'], ['peak', 'Peak'], ['operators', 'Operators'], ['layers', 'Layers'], ['remedies', 'Remedies'], ['compare', 'Compare'], ['curve', 'Curve']];
+const TABS = [['timeline', 'Timeline'], ['peak', 'Peak'], ['graph', 'Graph'], ['operators', 'Operators'], ['layers', 'Layers'], ['remedies', 'Remedies'], ['compare', 'Compare'], ['curve', 'Curve']];
 
 class App {
   /** @param {any} report @param {any[]} timelines */
@@ -11,6 +11,7 @@ class App {
     this.wholes = timelines.map((timeline) => new AllocationSelection(timeline, 0, -1));
     this.tab = 'timeline';
     this.frame = 0;
+    this.functions = {duration, shorten, textOn, contrast, mixed, MAP_SHADES};  // for tests
     this.state = {};
     this.chart = new StackChart(byId('stack'), this.state);
     this.map = new AddressMap(byId('map'), this.state);
@@ -22,7 +23,7 @@ class App {
   /** @param {number} index */
   useTimeline(index) {
     const timeline = this.timelines[index];
-    Object.assign(this.state, {timeline, stacker: this.stackers[index], axis: new Axis(timeline), grouping: this.state.grouping || 'kind',
+    Object.assign(this.state, {timeline, stacker: this.stackers[index], axis: new Axis(timeline), grouping: timeline.useful.includes(this.state.grouping) ? this.state.grouping : timeline.useful[0],
       selection: this.wholes[index], cursorTimeStep: null, pinnedTimeStep: null, pinnedAllocation: -1, matches: null});
     this.map.reset();
     this.header();
@@ -37,12 +38,20 @@ class App {
     const {timeline} = this.state;
     const {report} = this;
     document.title = report.title + ' · Plimsoll';
-    byId('title').textContent = report.title;
-    const words = {plan: 'A plan: what will be in memory, step by step', trace: 'A trace: what was in memory, event by event', snapshot: 'A PyTorch snapshot: what its allocator did'};
-    byId('subtitle').textContent = report.comparison ? 'Two timelines: ' + this.timelines.map((a) => a.title).join(' and ') : words[timeline.source];
+    const words = {plan: 'a plan: what will be in memory, step by step', trace: 'a trace: what was in memory, event by event', snapshot: 'a PyTorch snapshot: what its allocator did'};
+    const {headline, advice, reserved, replayed} = timeline.diagnosis;
+    // The problem is the headline; what the report is of stands below it.
+    const problem = !report.comparison && headline !== '';
+    byId('title').textContent = problem ? headline : report.title;
+    byId('subtitle').textContent = report.comparison ? 'Two timelines: ' + this.timelines.map((a) => a.title).join(' and ') : (problem ? report.title + ' · ' : '') + words[timeline.source];
+    byId('advice').hidden = advice.length === 0;
+    byId('advice').replaceChildren(...advice.map((text) => element('li', {}, text)));
     byId('notes').hidden = timeline.notes.length === 0;
     byId('notes').textContent = timeline.notes.join(' · ');
     const cards = [card('peak', 'Alive at the peak', human(timeline.peak.bytes), grouped(timeline.peak.bytes) + ' bytes', timeline.peak.bytes)];
+    if (timeline.source !== 'plan' && reserved > 0) cards.push(card('reserved', 'Reserved', human(reserved), reserved > timeline.diagnosis.alive ? ((reserved / timeline.diagnosis.alive - 1) * 100).toFixed(1) + ' % more than is alive' : 'all of it alive', reserved));
+    const ours = replayed.find((figure) => figure.name === 'plimsoll');
+    if (ours) cards.push(card('replayed', 'With plimsoll’s allocator', human(ours.reserved), 'reserved, when replayed', ours.reserved));
     if (timeline.arena_bytes) {
       const gap = timeline.arena_bytes - timeline.peak.bytes;
       cards.push(card('arena', 'Arena, packed', human(timeline.arena_bytes), gap === 0 ? 'no byte lost between buffers' : (gap / timeline.peak.bytes * 100).toFixed(2) + ' % above what is alive', timeline.arena_bytes));
@@ -50,13 +59,17 @@ class App {
     if (timeline.budget_bytes) cards.push(card('budget', 'Budget', human(timeline.budget_bytes), human(timeline.budget_bytes - timeline.arena_bytes) + ' left', timeline.budget_bytes));
     cards.push(card('when', 'Peak at', timeline.timeStepWord + ' ' + grouped(timeline.peak.time_step), 'of ' + grouped(timeline.time_steps)));
     cards.push(card('allocations', timeline.source === 'plan' ? 'Buffers' : 'Allocations', grouped(timeline.allocations.count), grouped(timeline.peak_set_count) + ' alive at the peak'));
-    if (timeline.duration > 0) cards.push(card('time', timeline.source === 'plan' ? 'Predicted time' : 'Recorded time', duration(timeline.duration), timeline.operators.count > 0 ? grouped(timeline.operators.count) + ' operators' : 'first to last event'));
+    const waits = timeline.predicted_seconds - timeline.duration;  // for copies that do not fit beside the work
+    const seconds = waits > 0 ? timeline.predicted_seconds : timeline.duration;
+    if (seconds > 0) cards.push(card('time', timeline.source === 'plan' ? 'Predicted time' : 'Recorded time', duration(seconds), waits > timeline.duration * .01 ? duration(waits) + ' of it waiting for copies' : timeline.operators.count > 0 ? grouped(timeline.operators.count) + ' operators' : 'first to last event'));
     byId('cards').replaceChildren(...cards);
   }
 
   controls() {
     const {timeline} = this.state;
-    this.fillSwitch('group-switch', [['kind', 'Kind'], ['layer', 'Layer'], ['phase', 'Phase']], this.state.grouping, (grouping) => { this.state.grouping = grouping; this.legend(); this.draw(); });
+    const groupings = {kind: 'Kind', layer: timeline.file_layers ? 'Source' : 'Layer', size: 'Size', phase: 'Phase'};
+    this.fillSwitch('group-switch', timeline.useful.map((grouping) => [grouping, groupings[grouping]]), this.state.grouping, (grouping) => { this.state.grouping = grouping; this.legend(); this.inspectAgain(); this.draw(); });
+    byId('group-switch').hidden = timeline.useful.length < 2;
     const axes = [['step', timeline.source === 'plan' ? 'Steps' : 'Events']];
     if (timeline.duration > 0) axes.push(['time', 'Time']);
     this.fillSwitch('axis-switch', axes, this.state.axis.mode, (mode) => { this.state.axis.setMode(mode); this.draw(); });
@@ -85,19 +98,25 @@ class App {
     const {timeline} = this.state;
     const compare = this.report.comparison;
     // Built when first shown: a table of a million rows should not delay the chart.
-    this.unbuilt = new Map(Object.entries({
-      peak: () => peakPanel(timeline, (allocation) => { this.pin(allocation, true); this.show('timeline'); }),
-      operators: () => operatorsPanel(timeline),
-      layers: () => layersPanel(timeline),
-      remedies: () => remediesPanel(timeline),
-    }));
+    const open = (allocation) => { this.pin(allocation, true); this.show('timeline'); };
+    this.unbuilt = new Map();
+    this.graph = null;
+    if (timeline.peak_set.length > 0) this.unbuilt.set('peak', () => peakPanel(timeline, open));
+    if (timeline.graph && timeline.graph.nodes.count > 0) this.unbuilt.set('graph', () => { this.graph = new GraphTab(timeline, open); return this.graph.panel(); });
+    if (timeline.operators.count > 0 || hasSites(timeline)) this.unbuilt.set('operators', () => operatorsPanel(timeline));
+    if (timeline.layers.some((row) => row.path !== '(no layer)')) this.unbuilt.set('layers', () => layersPanel(timeline));
+    if (hasRemedies(timeline)) this.unbuilt.set('remedies', () => remediesPanel(timeline));
     if (compare) this.unbuilt.set('compare', () => comparePanel(compare, this.timelines));
     if (this.report.curve) this.unbuilt.set('curve', () => curvePanel(this.report.curve));
-    for (const id of ['compare', 'curve']) byId('panel-' + id).toggleAttribute('data-empty', !this.unbuilt.has(id));
+    // A tab with nothing in it is no tab.
+    for (const [id] of TABS) if (id !== 'timeline') byId('panel-' + id).toggleAttribute('data-empty', !this.unbuilt.has(id));
+    if (this.tab !== 'timeline' && !this.unbuilt.has(this.tab)) this.tab = 'timeline';
+    for (const [id] of TABS) byId('panel-' + id).hidden = id !== this.tab;
     this.build(this.tab);
     const planned = this.timelines.length === 2 && this.timelines[0].source === 'plan' && this.timelines[1].source !== 'plan';
     const tabs = TABS.filter(([id]) => !byId('panel-' + id).hasAttribute('data-empty')).map(([id, label]) =>
-      element('button', {type: 'button', role: 'tab', id: 'tab-' + id, 'aria-selected': String(id === this.tab), onclick: () => this.show(id)}, id === 'compare' ? planned ? 'Planned vs measured' : 'Difference' : label));
+      element('button', {type: 'button', role: 'tab', id: 'tab-' + id, 'aria-controls': 'panel-' + id, 'aria-selected': String(id === this.tab), onclick: () => this.show(id)},
+        id === 'compare' ? planned ? 'Planned vs measured' : 'Difference' : id === 'operators' && timeline.operators.count === 0 ? 'Sites' : id === 'layers' && timeline.file_layers ? 'Sources' : label));
     byId('tabs').replaceChildren(...tabs);
   }
 
@@ -128,7 +147,7 @@ class App {
     const {names, colors} = timeline.groupings[grouping];
     const at = stacker.at(grouping, selection, selection.peak.time_step);
     byId('legend').replaceChildren(...names.map((name, g) => at[g] > 0 || timeline.groupings[grouping].of.includes(g) ?
-      element('span', {'data-group': name, 'data-bytes': at[g]}, swatch(colors[g]), element('b', {}, name), human(at[g])) : null).filter((entry) => entry));
+      element('span', {'data-group': name, 'data-bytes': at[g], title: name}, swatch(colors[g]), element('b', {}, shorten(name, 44)), human(at[g])) : null).filter((entry) => entry));
   }
 
   draw() {
@@ -141,7 +160,8 @@ class App {
       this.chart.draw();
       drawPhases(byId('phases'), this.state);
       this.map.draw();
-    } else if (this.tab === 'operators' && byId('operator-chart')) drawOperators(byId('operator-chart'), this.state.timeline);
+    } else if (this.tab === 'graph' && this.graph) this.graph.fit();
+    else if (this.tab === 'operators' && byId('operator-chart')) drawOperators(byId('operator-chart'), this.state.timeline);
     else if (this.tab === 'remedies' && byId('lanes')) drawLanes(byId('lanes'), this.state.timeline);
     else if (this.tab === 'compare' && byId('compare-chart')) drawComparison(byId('compare-chart'), this.timelines, this.stackers, this.wholes);
     else if (this.tab === 'curve' && byId('curve-chart')) drawCurve(byId('curve-chart'), this.report.curve);
@@ -211,7 +231,7 @@ class App {
     for (let o = 0; o < allocations.count && shares.length < 400; ++o) {
       if (o !== b && allocations.memory[o] === allocations.memory[b] && allocations.place[o] < allocations.place[b] + allocations.bytes[b] && allocations.place[b] < allocations.place[o] + allocations.bytes[o]) shares.push(o);
     }
-    const parts = [element('h2', {id: 'inspected'}, texts[allocations.name[b]]), element('p', {class: 'sub'}, 'pinned · Esc lets go'),
+    const parts = [element('h2', {id: 'inspected'}, allocationName(timeline, b)), element('p', {class: 'sub'}, 'pinned · Esc lets go'),
       element('dl', {}, ...this.facts(b).flatMap(([label, value]) => [element('dt', {}, label), element('dd', {}, value)]))];
     if (row) {
       parts.push(element('h3', {}, 'Why alive at the peak'), element('p', {class: 'sub'}, row.why));
@@ -226,8 +246,16 @@ class App {
   allocationList(list) {
     const {timeline} = this.state;
     const {allocations, texts} = timeline;
-    return element('ol', {}, ...list.map((b) => element('li', {}, swatch(timeline.kinds[allocations.kind[b]].color),
-      element('button', {type: 'button', title: texts[allocations.name[b]], onclick: () => this.pin(b, false)}, texts[allocations.name[b]]), element('span', {class: 'num'}, human(allocations.bytes[b])))));
+    const {colors, of} = timeline.groupings[this.state.grouping];
+    return element('ol', {}, ...list.map((b) => element('li', {}, swatch(colors[of[b]]),
+      element('button', {type: 'button', title: texts[allocations.name[b]], onclick: () => this.pin(b, false)}, shorten(allocationName(timeline, b), 23)), element('span', {class: 'num'}, human(allocations.bytes[b])))));
+  }
+
+  /** The same moment or allocation in the colours of another grouping. */
+  inspectAgain() {
+    const {pinnedAllocation, pinnedTimeStep, selection} = this.state;
+    if (pinnedAllocation >= 0) this.inspectAllocation(pinnedAllocation);
+    else this.inspectTimeStep(pinnedTimeStep === null ? selection.peak.time_step : pinnedTimeStep, pinnedTimeStep !== null);
   }
 
   /** @param {number} timeStep @param {boolean} pinned */
@@ -236,11 +264,13 @@ class App {
     const alive = aliveAt(selection, timeStep);
     const total = alive.reduce((sum, b) => sum + timeline.allocations.bytes[b], 0);
     const op = operatorAt(timeline, timeStep);
-    const kinds = stacker.at('kind', selection, timeStep);
+    const {grouping} = this.state;
+    const {names, colors} = timeline.groupings[grouping];
+    const groups = stacker.at(grouping, selection, timeStep);
     const parts = [element('h2', {id: 'inspected'}, timeline.timeStepWord + ' ' + grouped(timeStep) + (timeStep === selection.peak.time_step ? ' · the peak' : '')),
       element('p', {class: 'sub'}, (op >= 0 ? operatorName(timeline, op) : '') + (timeline.duration > 0 ? (op >= 0 ? ' · ' : '') + 'at ' + duration(timeline.seconds[Math.min(timeStep, timeline.seconds.length - 1)]) : '')),
       element('dl', {}, element('dt', {}, 'Alive'), element('dd', {id: 'inspected-bytes', 'data-bytes': total}, human(total) + ' in ' + grouped(alive.length)))];
-    parts.push(bar(timeline.kinds.map((kind, k) => ({color: kind.color, share: kinds[k] / Math.max(1, total), title: kind.name}))));
+    parts.push(bar(names.map((name, g) => ({color: colors[g], share: groups[g] / Math.max(1, total), title: name}))));
     parts.push(element('h3', {}, 'Largest'), this.allocationList(alive.slice(0, 14)));
     if (!pinned) parts.push(element('p', {class: 'sub', style: {marginTop: '10px'}}, 'Click the chart to see another ' + timeline.timeStepWord + ', a rectangle to see an allocation.'));
     byId('inspector').replaceChildren(...parts);
@@ -327,7 +357,7 @@ class App {
     this.bindCanvas(byId('map'), (event, x, y) => {
       const b = this.map.hit(x, y);
       if (b < 0) { byId('tip').hidden = true; return; }
-      this.tip(event, state.timeline.texts[state.timeline.allocations.name[b]], this.facts(b).slice(0, 9).map(([label, value]) => label + ': ' + value));
+      this.tip(event, allocationName(state.timeline, b), this.facts(b).slice(0, 9).map(([label, value]) => label + ': ' + value));
     }, (x, y) => {
       const b = this.map.hit(x, y);
       if (b >= 0) this.pin(b, false); else this.unpin();
@@ -403,7 +433,7 @@ class App {
 
   help() {
     const keys = [['← →', 'move along the axis'], ['+ −', 'zoom in and out'], ['0', 'show all'], ['↑ ↓', 'move along the addresses, on the map'], ['[ ]', 'zoom addresses out and in'], ['p', 'go to the peak'], ['x', 'steps or time'], ['g', 'stack by kind, layer or phase'],
-      ['/', 'search; Enter jumps to the largest match'], ['1 … 7', 'tabs'], ['t', 'light or dark'], ['Esc', 'let go of what is pinned']];
+      ['/', 'search; Enter jumps to the largest match'], ['1 … 8', 'tabs, from the left'], ['arrows, Enter', 'in the graph: move, open and fold'], ['t', 'light or dark'], ['Esc', 'let go of what is pinned']];
     const dialog = byId('help');
     dialog.replaceChildren(element('h2', {style: {margin: 0, fontSize: '16px'}}, 'Keys'), element('dl', {}, ...keys.flatMap(([key, what]) => [element('dt', {}, key), element('dd', {}, what)])),
       element('p', {class: 'sub'}, 'Scroll zooms where the pointer is, dragging moves, a double click shows all.'), element('form', {method: 'dialog'}, element('button', {}, 'Close')));
@@ -429,8 +459,9 @@ class App {
       ArrowUp: () => this.map.pan(.15), ArrowDown: () => this.map.pan(-.15), '[': () => this.map.zoom(1 / .6, .5), ']': () => this.map.zoom(.6, .5),
       '0': () => this.resetView(), p: () => this.zoomToPeak(), t: () => this.switchTheme(), '?': () => this.help(), x: () => this.nextOf('axis-switch'), g: () => this.nextOf('group-switch'),
       '/': () => { this.show('timeline'); byId('search').focus(); }};
-    const tab = '1234567'.indexOf(event.key);
-    if (tab >= 0) this.show(TABS[tab][0]);
+    const tab = '12345678'.indexOf(event.key);
+    const tabs = byId('tabs').children;
+    if (tab >= 0) { if (tab < tabs.length) this.show(tabs[tab].id.slice(4)); }
     else if (actions[event.key]) actions[event.key]();
     else return;
     event.preventDefault();

@@ -73,10 +73,14 @@ function drawLevel(surface, y, color, label, side) {
   context.moveTo(left, y);
   context.lineTo(left + plot, y);
   context.stroke();
-  context.fillStyle = color;
   context.textAlign = side;
   context.textBaseline = 'bottom';
-  context.fillText(label, side === 'left' ? left + 4 : side === 'right' ? left + plot - 4 : left + plot / 2, Math.max(13, y - 2));
+  const [x, base] = [side === 'left' ? left + 4 : side === 'right' ? left + plot - 4 : left + plot / 2, Math.max(13, y - 2)];
+  const width = context.measureText(label).width;
+  context.fillStyle = themeColor('--card');  // another line may pass just above
+  context.fillRect((side === 'left' ? x : side === 'right' ? x - width : x - width / 2) - 3, base - 13, width + 6, 13);
+  context.fillStyle = color;
+  context.fillText(label, x, base);
   context.restore();
 }
 
@@ -118,13 +122,13 @@ class StackChart {
     const {timeline} = this.state;
     const quiet = themeColor('--quiet');
     const live = timeline.peak.bytes;
+    for (const [what, bytes] of [['budget', timeline.budget_bytes], ['capacity', timeline.capacity_bytes]]) {
+      if (bytes) drawLevel(surface, this.y(bytes), themeColor('--warn'), what + ' ' + human(bytes), 'right');
+    }
     if (timeline.arena_bytes && timeline.arena_bytes === live) drawLevel(surface, this.y(live), quiet, 'arena = live bytes ' + human(live), 'left');
     else if (timeline.arena_bytes) {
       drawLevel(surface, this.y(timeline.arena_bytes), quiet, 'arena ' + human(timeline.arena_bytes), 'left');
       drawLevel(surface, this.y(live), quiet, 'live bytes ' + human(live), 'center');
-    }
-    for (const [what, bytes] of [['budget', timeline.budget_bytes], ['capacity', timeline.capacity_bytes]]) {
-      if (bytes) drawLevel(surface, this.y(bytes), themeColor('--warn'), what + ' ' + human(bytes), 'right');
     }
   }
 
@@ -243,10 +247,11 @@ function drawPhases(canvas, state) {
     const name = current < 0 ? '' : timeline.texts[current];
     if (name !== '') {
       const group = timeline.phase_groups.indexOf(name);
-      context.fillStyle = group < 0 ? themeColor('--quiet') : timeline.phaseColors[group];
+      const color = group < 0 ? themeColor('--quiet') : timeline.phaseColors[group];
+      context.fillStyle = color;
       context.fillRect(left + start, 2, end - start, 14);
       if (end - start > 8 * name.length) {
-        context.fillStyle = '#10181f';
+        context.fillStyle = textOn(color);
         context.fillText(name, left + (start + end) / 2, 9.5);
       }
     }

@@ -81,6 +81,43 @@ function lastEnds(allocations) {
   return out;
 }
 
+/** Borders between the groups of sizes, for recordings that know nothing else of their allocations. */
+const SIZE_BORDERS = [1 << 20, 16 << 20, 128 << 20, 512 << 20];
+const SIZE_NAMES = ['below 1 MiB', '1 to 16 MiB', '16 to 128 MiB', '128 to 512 MiB', '512 MiB and more'];
+/** Kinds that are known all the same. */
+const OTHER_KINDS = ['outside the allocator', 'allocated before recording'];
+
+/** @param {any} allocations @param {any[]} kinds @param {string[]} groupColors */
+function sizeGrouping(allocations, kinds, groupColors) {
+  const of = new Uint8Array(allocations.count);
+  for (let b = 0; b < allocations.count; ++b) {
+    const kind = OTHER_KINDS.indexOf(kinds[allocations.kind[b]].name);
+    let size = 0;
+    while (size < SIZE_BORDERS.length && allocations.bytes[b] >= SIZE_BORDERS[size]) ++size;
+    of[b] = kind >= 0 ? kind : OTHER_KINDS.length + size;
+  }
+  return {names: [...OTHER_KINDS, ...SIZE_NAMES], colors: [...OTHER_KINDS.map((name) => kinds.find((kind) => kind.name === name).color), ...SIZE_NAMES.map((_, i) => groupColors[i])], of};
+}
+
+/** Groupings that tell allocations apart, the best first. A kind or layer that says nothing is no help. @param {any} timeline @returns {string[]} */
+function usefulGroupings(timeline) {
+  const {allocations, kinds, layer_groups: layers, phase_groups: phases} = timeline;
+  const count = (of, names, mute) => { const used = new Set(of); return [...used].filter((g) => names[g] !== undefined && !mute.includes(names[g])).length; };
+  const {groupings} = timeline;
+  const useful = {
+    kind: count(groupings.kind.of, kinds.map((kind) => kind.name), ['unlabelled', ...OTHER_KINDS]),
+    layer: count(groupings.layer.of, layers, ['(no layer)', 'other']),
+    phase: count(groupings.phase.of, phases, ['(no phase)', 'before recording', 'outside the allocator']),
+  };
+  const out = [];
+  if (useful.kind > 0) out.push('kind');
+  if (useful.layer > 0) out.push('layer');
+  if (useful.kind === 0 && timeline.source !== 'plan') out.push('size');
+  if (useful.phase > 1) out.push('phase');
+  if (useful.kind === 0) out.push('kind');
+  return allocations.count === 0 ? ['kind'] : out;
+}
+
 /** @param {any} stored a timeline as the file holds it @param {string[]} groupColors @returns {Promise<any>} */
 async function decodeTimeline(stored, groupColors) {
   const [allocations, operators, reserved, seconds, layerGroup, phaseGroup] = await Promise.all([
@@ -102,6 +139,12 @@ async function decodeTimeline(stored, groupColors) {
     phase: {names: stored.phase_groups, colors: timeline.phaseColors,
             of: groupsOf(allocations.phase, phaseGroup)},
   };
+  if (stored.source !== 'plan') timeline.groupings.size = sizeGrouping(allocations, stored.kinds, groupColors);
+  if (stored.graph) {
+    const [nodes, edges, owners] = await Promise.all([decodeTable(stored.graph.nodes), decodeTable(stored.graph.edges), decodeColumn(stored.graph.node_of_allocation)]);
+    timeline.graph = {nodes, edges, node_of_allocation: owners};
+  }
+  timeline.useful = usefulGroupings(timeline);
   timeline.timeStepWord = stored.source === 'plan' ? 'step' : 'event';
   return timeline;
 }

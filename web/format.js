@@ -10,7 +10,7 @@ function human(bytes) {
   if (amount < 1024) return sign + amount + ' B';
   let unit = 0;
   while (amount >= 1024 && unit + 1 < UNITS.length) { amount /= 1024; ++unit; }
-  const digits = amount >= 1000 ? 0 : amount >= 100 ? 1 : 2;
+  const digits = amount >= 100 ? 1 : 2;
   return sign + amount.toFixed(digits) + ' ' + UNITS[unit];
 }
 
@@ -20,14 +20,46 @@ function grouped(number) { return Math.round(number).toLocaleString('en-US'); }
 /** @param {number} bytes */
 function signedHuman(bytes) { return (bytes > 0 ? '+' : '') + human(bytes); }
 
-/** @param {number} seconds */
+/** Three significant digits, never an exponent: as human_seconds() of the program. @param {number} seconds */
 function duration(seconds) {
   if (seconds === 0) return '0 s';
-  const size = Math.abs(seconds);
-  if (size < 1e-3) return (seconds * 1e6).toPrecision(3) + ' µs';
-  if (size < 1) return (seconds * 1e3).toPrecision(3) + ' ms';
-  if (size >= 1e7) return seconds.toPrecision(4);  // no step takes months: a DAG weighed by another cost
-  return seconds.toPrecision(4) + ' s';
+  if (seconds < 0) return '-' + duration(-seconds);
+  if (seconds >= 1e7) return grouped(seconds);  // no step takes months: a DAG weighed by another cost
+  // A unit is left once its three digits would round to a thousand.
+  for (const [scale, unit] of /** @type {[number, string][]} */ ([[1e6, 'µs'], [1e3, 'ms']])) {
+    const amount = seconds * scale;
+    if (amount < .001) return '0 ' + unit;
+    if (amount < 999.5) return amount.toFixed(amount < 9.995 ? 2 : amount < 99.95 ? 1 : 0) + ' ' + unit;
+  }
+  return seconds.toFixed(seconds < 9.995 ? 2 : seconds < 99.95 ? 1 : 0) + ' s';
+}
+
+/** Cut in the middle: the end of a name tells more than what lies before it. @param {string} text @param {number} most characters */
+function shorten(text, most) {
+  if (text.length <= most) return text;
+  const room = Math.max(2, most - 1);
+  const tail = Math.ceil(room * .6);
+  return text.slice(0, room - tail) + '…' + text.slice(text.length - tail);
+}
+
+/** @param {string} color "#4477aa" */
+function luminance(color) {
+  const [r, g, b] = [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16) / 255).map((part) => part <= .04045 ? part / 12.92 : ((part + .055) / 1.055) ** 2.4);
+  return .2126 * r + .7152 * g + .0722 * b;
+}
+
+/** How well one colour reads on another, 1 to 21; text needs 4.5. @param {string} a @param {string} b */
+function contrast(a, b) {
+  const [dark, light] = [luminance(a), luminance(b)].sort((x, y) => x - y);
+  return (light + .05) / (dark + .05);
+}
+
+/** Black or white, whichever reads better: at least 4.58 on any colour. @param {string} ground */
+function textOn(ground) { return contrast('#000000', ground) >= contrast('#ffffff', ground) ? '#000000' : '#ffffff'; }
+
+/** @param {string} color @param {string} ground @param {number} share of the colour */
+function mixed(color, ground, share) {
+  return '#' + [1, 3, 5].map((at) => Math.round(parseInt(color.slice(at, at + 2), 16) * share + parseInt(ground.slice(at, at + 2), 16) * (1 - share)).toString(16).padStart(2, '0')).join('');
 }
 
 /** A DOM element with attributes and children; strings become text nodes.

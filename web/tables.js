@@ -18,7 +18,7 @@ function pagedTable(columns, rows, page = 100) {
     for (const row of order.slice(shown, shown + count)) {
       body.append(element('tr', {}, ...columns.map((column) => {
         const cell = column.cell(row);
-        return element('td', {class: column.number ? 'num' : column.class || ''}, cell);
+        return element('td', {class: column.number ? 'num' : column.class || '', 'data-label': column.title}, cell);
       })));
     }
     shown = Math.min(order.length, shown + count);
@@ -43,32 +43,51 @@ function operatorName(timeline, index) {
   return index < 0 ? '' : timeline.texts[timeline.operators.name[index]];
 }
 
+/** What to call an allocation: without a name, when it was made. @param {any} timeline @param {number} b */
+function allocationName(timeline, b) {
+  const name = timeline.texts[timeline.allocations.name[b]];
+  return name === 'unnamed' ? 'allocated at event ' + grouped(timeline.allocations.begin[b]) : name;
+}
+
 /** @param {any} price */
 function priceChip(price) {
-  return element('span', {class: 'chip' + (price.seconds <= 1e-6 ? ' free' : ''), title: price.detail},
-    element('b', {}, price.remedy), ' −' + human(price.saves) + (price.seconds <= 1e-6 ? ', hidden' : ', +' + duration(price.seconds)));
+  return element('span', {class: 'chip' + (price.seconds <= 1e-6 ? ' free' : '') + (price.lossless ? '' : ' lossy'), title: price.detail},
+    element('b', {}, price.label), (price.remedy === 'encode' ? ' ' + price.detail.split(' while')[0] : '') + ' −' + human(price.saves) + (price.seconds <= 1e-6 ? ', hidden' : ', +' + duration(price.seconds)));
+}
+
+/** The composition at the peak, by what tells allocations apart best. @param {any} timeline */
+function groupsAtPeak(timeline) {
+  const {allocations, peak} = timeline;
+  const {names, colors, of} = timeline.groupings[timeline.useful[0]];
+  const out = names.map((name, g) => ({name, color: colors[g], bytes: 0}));
+  for (let b = 0; b < allocations.count && allocations.begin[b] <= peak.time_step; ++b) if (allocations.memory[b] === 0 && allocations.end[b] > peak.time_step) out[of[b]].bytes += allocations.bytes[b];
+  return out.filter((group) => group.bytes > 0);
 }
 
 /** @param {any} timeline @param {(allocation: number) => void} open */
 function peakPanel(timeline, open) {
   const {allocations, texts} = timeline;
   const total = Math.max(1, timeline.peak.bytes);
-  const kinds = timeline.kinds.filter((kind) => kind.at_peak > 0);
+  const groups = groupsAtPeak(timeline);
+  const {colors, of} = timeline.groupings[timeline.useful[0]];
   const summary = element('div', {class: 'sheet'},
     element('h2', {}, human(timeline.peak.bytes) + ' alive at ' + timeline.timeStepWord + ' ' + grouped(timeline.peak.time_step)),
     element('p', {}, timeline.operators.count > 0 ? 'while ' + (operatorName(timeline, operatorAt(timeline, timeline.peak.time_step)) || 'nothing') + ' runs: ' + grouped(timeline.peak_set_count) + ' allocations.' : grouped(timeline.peak_set_count) + ' allocations.'),
-    bar(kinds.map((kind) => ({color: kind.color, share: kind.at_peak / total, title: kind.name})), 'big'),
-    element('div', {class: 'legend'}, ...kinds.map((kind) => element('span', {}, swatch(kind.color), element('b', {}, kind.name), human(kind.at_peak) + ' · ' + (kind.at_peak / total * 100).toFixed(1) + ' %'))));
+    bar(groups.map((group) => ({color: group.color, share: group.bytes / total, title: group.name})), 'big'),
+    element('div', {class: 'legend'}, ...groups.map((group) => element('span', {title: group.name}, swatch(group.color), element('b', {}, shorten(group.name, 44)), human(group.bytes) + ' · ' + (group.bytes / total * 100).toFixed(1) + ' %'))));
   const largest = timeline.peak_set.length > 0 ? allocations.bytes[timeline.peak_set[0].allocation] : 1;
-  const table = pagedTable([
+  const says = (text) => timeline.peak_set.some((row) => text(row));
+  const columns = [
     {title: 'Bytes', number: true, cell: (row) => element('span', {title: grouped(allocations.bytes[row.allocation]) + ' bytes', 'data-bytes': allocations.bytes[row.allocation]}, human(allocations.bytes[row.allocation]))},
-    {title: '', cell: (row) => bar([{color: timeline.kinds[allocations.kind[row.allocation]].color, share: allocations.bytes[row.allocation] / largest}])},
-    {title: 'Tensor', class: 'name', cell: (row) => element('a', {href: '#', onclick: (event) => { event.preventDefault(); open(row.allocation); }, style: {color: 'inherit'}}, texts[allocations.name[row.allocation]])},
-    {title: 'Kind', class: 'short', cell: (row) => timeline.kinds[allocations.kind[row.allocation]].name},
-    {title: 'Type', class: 'short', cell: (row) => texts[allocations.type[row.allocation]]},
-    {title: 'Why alive', class: 'dim', cell: (row) => row.why},
-    {title: 'Instead', cell: (row) => element('span', {}, ...row.prices.map(priceChip))},
-  ], timeline.peak_set);
+    {title: '', class: 'share', cell: (row) => bar([{color: colors[of[row.allocation]], share: allocations.bytes[row.allocation] / largest}])},
+    {title: 'Tensor', class: 'name', cell: (row) => element('a', {href: '#', onclick: (event) => { event.preventDefault(); open(row.allocation); }, style: {color: 'inherit'}, title: texts[allocations.name[row.allocation]]}, shorten(allocationName(timeline, row.allocation), 72))},
+    timeline.useful.includes('kind') && timeline.useful[0] === 'kind' ? {title: 'Kind', class: 'short', cell: (row) => timeline.kinds[allocations.kind[row.allocation]].name} : null,
+    says((row) => texts[allocations.type[row.allocation]]) ? {title: 'Type', class: 'short', cell: (row) => texts[allocations.type[row.allocation]]} : null,
+    {title: 'Why alive', class: 'why', cell: (row) => row.why},
+    says((row) => row.prices.length > 0) ? {title: 'Instead', cell: (row) => element('span', {}, ...row.prices.map(priceChip))} : null,
+  ].filter((column) => column);
+  const table = pagedTable(columns, timeline.peak_set);
+  table.classList.add('stacking');
   const rest = timeline.peak_set_count - timeline.peak_set.length;
   const note = timeline.source === 'plan'
     ? 'Prices are for one tensor with everything else as planned; they do not add up. The best combination is what plimsoll plan --budget finds.'
@@ -127,13 +146,13 @@ function operatorsPanel(timeline) {
   const {operators, texts} = timeline;
   if (operators.count === 0) {
     return [element('div', {class: 'sheet'}, element('h2', {}, 'Allocation sites'),
-      element('p', {}, 'This recording has no operators; allocations are grouped by name or by the innermost line of the user’s own code.'),
+      element('p', {}, 'This recording has no operators; allocations are grouped by name or by the innermost line of your own code.'),
       pagedTable([
         {title: 'At the peak', number: true, sort: (row) => row.atPeak, cell: (row) => human(row.atPeak)},
         {title: 'Allocated in all', number: true, sort: (row) => row.total, cell: (row) => human(row.total)},
         {title: 'Times', number: true, sort: (row) => row.count, cell: (row) => grouped(row.count)},
         {title: 'Largest', number: true, sort: (row) => row.largest, cell: (row) => human(row.largest)},
-        {title: 'Where', class: 'name', cell: (row) => row.name}], siteRows(timeline)))];
+        {title: 'Where', class: 'name', cell: (row) => element('span', {title: row.name}, shorten(row.name, 110))}], siteRows(timeline)))];
   }
   const rows = Array.from({length: operators.count}, (_, o) => o).sort((a, b) => operators.alive[b] - operators.alive[a]);
   const canvas = element('canvas', {id: 'operator-chart', style: {height: '210px'}, role: 'img', 'aria-label': 'Memory per operator'});
@@ -167,7 +186,7 @@ function layersPanel(timeline) {
       skip = closed.has(i) ? row.depth : Infinity;
       ++shown;
       const twist = hasChild[i] ? element('button', {class: 'twist', type: 'button', 'aria-expanded': String(!closed.has(i)), onclick: () => { if (!closed.delete(i)) closed.add(i); fill(); }}, closed.has(i) ? '▸' : '▾') : element('span', {class: 'twist'}, '');
-      const shortName = row.depth === 0 ? row.path : row.path.slice(row.path.lastIndexOf('.') + 1);
+      const shortName = shorten(row.name, 90);
       body.append(element('tr', {},
         element('td', {class: 'name', style: {paddingLeft: row.depth * 18 + 'px'}, title: row.path}, twist, shortName),
         element('td', {class: 'num'}, human(row.at_peak)),
@@ -183,13 +202,19 @@ function layersPanel(timeline) {
     element('table', {}, element('thead', {}, element('tr', {}, element('th', {}, 'Layer'), element('th', {class: 'num'}, 'At the peak'), element('th', {class: 'num'}, 'In all'), element('th', {}, ''))), body))];
 }
 
+/** @param {any} timeline @returns {Object<string, string>} */
+function laneColors(timeline) {
+  const color = timeline.colorOf;
+  return {compute: color.weights, recompute: color.gradients, send_out: color.temporaries, bring_in: color.outputs, encode: color.inputs, decode: color.staging, encode_lossy: color.unlabelled, decode_lossy: color.activations};
+}
+
 /** Busy stretches of every stream, one lane each. @param {HTMLCanvasElement} canvas @param {any} timeline */
 function drawLanes(canvas, timeline) {
   const surface = prepareCanvas(canvas);
   const {context, left, plot} = surface;
   const {operators, texts, seconds} = timeline;
   const streams = [...new Set(operators.stream)].sort((a, b) => a - b);
-  const colors = {compute: timeline.colorOf.weights, recompute: timeline.colorOf.gradients, send_out: timeline.colorOf.temporaries, bring_in: timeline.colorOf.outputs, encode: timeline.colorOf.inputs, decode: timeline.colorOf.staging, encode_lossy: timeline.colorOf.inputs, decode_lossy: timeline.colorOf.staging};
+  const colors = laneColors(timeline);
   const total = Math.max(timeline.duration, 1e-12);
   const busy = new Map(streams.map((stream) => [stream, 0]));
   const names = new Map();
@@ -212,6 +237,19 @@ function drawLanes(canvas, timeline) {
 const REMEDIES = {recompute: 'computed again', send_out: 'sent to the host', bring_in: 'brought back', encode: 'encoded, lossless', decode: 'decoded', encode_lossy: 'encoded, lossy', decode_lossy: 'decoded, lossy'};
 
 /** @param {any} timeline */
+function hasRemedies(timeline) {
+  const {operators, texts} = timeline;
+  return operators.what.some((what) => REMEDIES[texts[what]]);
+}
+
+/** Allocations that a name tells apart. @param {any} timeline */
+function hasSites(timeline) {
+  const {allocations, texts} = timeline;
+  const mute = ['unnamed', 'allocated before the recording', 'outside the allocator', 'small allocations, summed'];
+  return new Set(allocations.name).size > 0 && [...new Set(allocations.name)].some((name) => !mute.includes(texts[name]));
+}
+
+/** @param {any} timeline */
 function remediesPanel(timeline) {
   const {operators, texts} = timeline;
   const rows = [];
@@ -226,16 +264,13 @@ function remediesPanel(timeline) {
     sum.seconds += operators.seconds[o];
     sum.bytes += operators.touched[o];
   }
-  if (rows.length === 0) {
-    const text = timeline.source === 'plan' ? 'Nothing is recomputed, swapped or encoded: results are written in place where possible, and buffers share memory. A plan with --budget shows here what it did and what that cost.' : 'A trace records what happened, not why; remedies are shown for plans.';
-    return [element('div', {class: 'sheet'}, element('h2', {}, 'No remedies in this ' + timeline.source), element('p', {}, text))];
-  }
   const streams = new Set(operators.stream).size;
   const canvas = element('canvas', {id: 'lanes', style: {height: streams * 26 + 8 + 'px'}, role: 'img', 'aria-label': 'What runs on each stream'});
   return [
     element('div', {class: 'sheet'}, element('h2', {}, 'What was done to fit'),
       element('div', {class: 'cards'}, ...[...sums].map(([what, sum]) => element('dl', {class: 'card'}, element('dt', {}, REMEDIES[what]), element('dd', {}, grouped(sum.count)), element('small', {}, duration(sum.seconds) + ' · touches ' + human(sum.bytes)))))),
-    element('div', {class: 'sheet'}, element('h2', {}, 'Streams'), element('p', {}, 'Computation above, copies below it, over the planned time of one step.'), canvas),
+    element('div', {class: 'sheet'}, element('h2', {}, 'Streams'), element('p', {}, 'Computation above, copies below it, over the planned time of one step.'),
+      element('div', {class: 'legend'}, ...[['compute', 'computed'], ...Object.entries(REMEDIES)].filter(([what]) => what === 'compute' || sums.has(what)).map(([what, words]) => element('span', {}, swatch(laneColors(timeline)[what]), element('b', {}, words)))), canvas),
     element('div', {class: 'sheet'}, pagedTable([
       {title: 'Step', number: true, cell: (o) => grouped(operators.time_step[o])},
       {title: 'What', class: 'name', cell: (o) => texts[operators.name[o]]},

@@ -4,13 +4,14 @@
     report_browser_test.py PLIMSOLL WORK_FOLDER [--bench] [--picture FILE]
 
 Plans, runs and views a small model, then drives Debian's chromium through chromium-driver: numbers on
-the page against the JSON of the verbs, zooming, hovering, searching, switching, hostile names, empty and
-one-event, million-event and ten-million-event traces, curves, streams; no console message, no request. Times are printed with --bench, never
+the page against the JSON of the verbs, zooming, hovering, searching, switching, the graph by mouse and by
+keyboard, contrast of text in both themes, 700 pixels, a fragmented snapshot, hostile names, empty and one-event, million-event and ten-million-event traces, curves, streams; no console message, no request. Times are printed with --bench, never
 asserted: they belong to the machine. With --picture only the picture of README.md is taken. Needs the packages of tools/packages_slow.txt.
 """
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -22,10 +23,13 @@ try:
     from selenium.webdriver.chrome.service import Service
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
 except ImportError:
     sys.exit("python3-selenium is not installed: tools/install_packages.sh tools/packages_slow.txt")
 
 MODEL = ["gpt2", "--batch", "2", "--seq", "64", "--layers", "2", "--width", "128", "--vocab", "1000", "--dropout", "0"]
+SNAPSHOT = pathlib.Path(__file__).resolve().parents[2] / "src/plimsoll/trace/testdata/gpt2_varlen.pickle.gz"
+EXPONENT = re.compile(r"\de[+-]\d")
 NASTY = "</script><img src=x onerror=\"document.title='owned'\"><b>"
 
 
@@ -96,6 +100,9 @@ class Browser:
     def js(self, script):
         return self.driver.execute_script(script)
 
+    def tabs(self):
+        return [tab.get_attribute("id")[4:] for tab in self.driver.find_elements(By.CSS_SELECTOR, "#tabs [role=tab]")]
+
     def settle(self):
         self.driver.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
 
@@ -140,11 +147,191 @@ def check_plan(run, browser):
     rows = browser.driver.find_elements(By.CSS_SELECTOR, "#panel-peak td [data-bytes]")
     listed = [int(row.get_attribute("data-bytes")) for row in rows]
     assert listed == [row["bytes"] for row in explained["alive"]][: len(listed)] and listed
-    for tab in ("operators", "layers", "remedies", "timeline"):
+    assert browser.tabs() == ["timeline", "peak", "graph", "operators", "layers"], browser.tabs()  # no remedies: no tab
+    for tab in browser.tabs():
         browser.click(f"#tab-{tab}")
         browser.settle()
         assert browser.find(f"#panel-{tab}").is_displayed()
+    assert browser.text("#title") == told["findings"][0]["headline"]
     browser.quiet()
+
+
+def check_remedies(run, browser):
+    """A budget with every technique: the page counts what the plan counts, and says lossy where bits are lost."""
+    plan = run.json("plan", *MODEL, "--budget", "60%", "--techniques", "all", "--lossy", "int8", "--deterministic", "-o", "tight.json")
+    told = run.json("view", "tight.json", "-o", "tight.html")
+    browser.open("tight.html")
+    assert "in a budget of" in browser.text("#title") and browser.text("#title") == told["findings"][0]["headline"]
+    if plan["recomputed"] or plan["swapped_bytes"] or plan["encoded_bytes"]:
+        browser.click("#tab-remedies")
+    browser.open("plan.html")  # the tight one has nothing left to encode
+    browser.click("#tab-peak")
+    while browser.find("#panel-peak .more").is_displayed():
+        browser.click("#panel-peak .more")
+    chips = browser.js("return [...document.querySelectorAll('#panel-peak .chip')].map((e) => [e.textContent, e.title])")
+    lossy = [text for text, detail in chips if detail.endswith("; lossy")]
+    assert lossy and all(text.startswith("encode (lossy)") for text in lossy), chips[:5]
+    explained = run("explain", "plan.json", "--rows", "1000")
+    assert "encode (lossy)" in explained and not EXPONENT.search(explained), explained
+    browser.quiet()
+
+
+def check_graph(run, browser):
+    plan = run.json("plan", *MODEL, "-o", "plan.json")
+    browser.open("plan.html")
+    browser.click("#tab-graph")
+    browser.settle()
+    shown = "return [...document.querySelectorAll('#graph [role=treeitem]')].map((e) => e.dataset.path)"
+    top = "return [...document.querySelectorAll('#graph > [role=treeitem]')].reduce((sum, e) => sum + Number(e.dataset.bytes), 0)"
+    first = browser.js(shown)
+    assert "transformer.h.0" in first and "transformer.h.1" in first, first
+    assert browser.js(top) == plan["load_bytes"]  # every byte at the peak is in one box
+    browser.click("#graph-fold")
+    assert browser.js(top) == plan["load_bytes"]
+    folded = browser.js(shown)
+    browser.click("#graph-open")
+    opened = browser.js(shown)
+    assert len(folded) < len(first) <= len(opened), (len(folded), len(first), len(opened))
+    # boxes of one frame never lie over each other
+    crossed = browser.js("""
+        let crossed = 0;
+        for (const frame of [document.getElementById('graph'), ...document.querySelectorAll('#graph [role=group]')]) {
+          const boxes = [...frame.children].filter((e) => e.getAttribute('role') === 'treeitem').map((e) => e.getBoundingClientRect());
+          boxes.forEach((a, i) => boxes.forEach((b, j) => { if (i < j && a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1) ++crossed; }));
+        }
+        return crossed""")
+    assert crossed == 0, crossed
+    browser.click("#graph-fold")
+    # by keyboard alone
+    browser.js("document.querySelector('#graph [tabindex=\"0\"]').focus()")
+    path = "return document.activeElement.dataset.path"
+    begin = browser.js(path)
+    ActionChains(browser.driver).send_keys(Keys.ARROW_DOWN).perform()
+    assert browser.js(path) != begin
+    while browser.js("return document.activeElement.getAttribute('aria-expanded')") != "false":
+        ActionChains(browser.driver).send_keys(Keys.ARROW_DOWN).perform()
+    layer = browser.js(path)
+    ActionChains(browser.driver).send_keys(Keys.ARROW_RIGHT).perform()
+    assert browser.js(path) == layer and browser.js("return document.activeElement.getAttribute('aria-expanded')") == "true"
+    ActionChains(browser.driver).send_keys(Keys.ARROW_RIGHT).perform()
+    assert browser.js(path).startswith(layer) and browser.js(path) != layer
+    assert browser.text("#graph-inspected") == browser.js(path)
+    ActionChains(browser.driver).send_keys(Keys.ARROW_LEFT).send_keys(Keys.ARROW_LEFT).perform()
+    assert browser.js(path) == layer and browser.js("return document.activeElement.getAttribute('aria-expanded')") == "false"
+    assert browser.js("return document.querySelectorAll('#graph [tabindex=\"0\"]').length") == 1
+    assert browser.js("return [...document.querySelectorAll('#graph [role=treeitem]')].every((e) => e.getAttribute('aria-label'))")
+    # a search opens what it finds; a tensor leads back to the timeline
+    browser.find("#graph-search").send_keys("h.1.mlp\n")
+    browser.settle()
+    assert "h.1.mlp" in browser.text("#graph-inspected")
+    browser.click("#graph-tensors button")
+    browser.settle()
+    assert browser.find("#panel-timeline").is_displayed() and browser.js("return window.plimsollReport.state.pinnedAllocation") >= 0
+    browser.quiet()
+
+
+HOSTILE_GRAPH = """plimsoll graph 1 "nasty"
+%0 input "x" fp32[16]
+%1 activation "a" fp32[16] = relu(%0) forward "NASTY.inner"
+%2 activation "b" fp32[16] = tanh(%1) forward "NASTY.inner"
+%3 activation "c" fp32[16] = add(%2, %0) forward "..."
+output %3
+end
+"""
+
+
+def check_large_graph(run, browser, bench):
+    """Thousands of operators: folded at once, all open in a moment."""
+    run("plan", "gpt2", "--batch", "1", "--seq", "16", "--layers", "96", "--width", "32", "--vocab", "100", "--deterministic", "-o", "deep.json")
+    run("view", "deep.json", "-o", "deep.html")
+    ready = browser.open("deep.html")
+    assert browser.js("return window.plimsollReport.state.timeline.graph.nodes.count") > 2000
+    timed = "const begin = performance.now(); document.getElementById('%s').click(); document.body.offsetHeight; return performance.now() - begin"
+    times = [browser.js(timed % button) for button in ("tab-graph", "graph-open", "graph-fold")]
+    browser.quiet()
+    if bench:
+        print(f"a graph of {browser.js('return window.plimsollReport.state.timeline.graph.nodes.count'):,} operators: ready in {ready:.2f} s, "
+              f"drawn in {times[0]:.0f} ms, all open in {times[1]:.0f} ms, folded in {times[2]:.0f} ms")
+    # a model without layers: parts of a hundred, and every operator in one of them
+    chain = "".join(f'%{i} activation "t{i}" fp32[16] = relu(%{i - 1}) forward ""\n' for i in range(1, 1201))
+    (browser.folder / "flat.graph").write_text(f'plimsoll graph 1 "flat"\n%0 input "x" fp32[16]\n{chain}output %1200\nend\n')
+    run("view", "flat.graph", "--infer", "-o", "flat.html")
+    browser.open("flat.html")
+    browser.click("#tab-graph")
+    count = "return document.querySelectorAll('#graph [role=treeitem]').length"
+    assert 10 <= browser.js(count) <= 40, browser.js(count)
+    browser.click("#graph-open")
+    assert browser.js("return document.querySelectorAll('#graph .box.operator').length") == 1201
+    (browser.folder / "nasty.graph").write_text(HOSTILE_GRAPH.replace("NASTY", json.dumps(NASTY)[1:-1]))
+    run("view", "nasty.graph", "--infer", "-o", "nasty.html")
+    browser.open("nasty.html")
+    browser.click("#tab-graph")
+    browser.click("#graph-open")
+    assert not browser.driver.find_elements(By.CSS_SELECTOR, "img") and "owned" not in browser.driver.title
+    assert NASTY in browser.js("return [...document.querySelectorAll('#graph [role=treeitem]')].map((e) => e.dataset.path).join()")
+    browser.quiet()
+
+
+AUDIT = """
+// Text against the first ancestor that paints: what a reader sees. WCAG AA wants 4.5.
+const {contrast} = window.plimsollReport.functions;
+const hex = (text) => { const m = text.match(/rgba?\\((\\d+), (\\d+), (\\d+)(?:, ([\\d.]+))?/); return m && (m[4] === undefined || Number(m[4]) > .99) ? '#' + [1, 2, 3].map((i) => Number(m[i]).toString(16).padStart(2, '0')).join('') : null; };
+const bad = [];
+let seen = 0;
+for (const e of document.querySelectorAll('body *')) {
+  if (![...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim() !== '') || e.getClientRects().length === 0 || ['SCRIPT', 'STYLE', 'NOSCRIPT'].includes(e.tagName)) continue;
+  let ground = null;
+  for (let up = e; up && !ground; up = up.parentElement) ground = hex(getComputedStyle(up).backgroundColor);
+  const style = getComputedStyle(e);
+  const color = hex(e.tagName === 'text' ? style.fill : style.color);
+  ++seen;
+  if (color && contrast(color, ground || '#ffffff') < 4.5) bad.push([e.tagName, e.className.baseVal || e.className, e.textContent.slice(0, 30), color, ground]);
+}
+return [seen, bad];
+"""
+
+
+def check_contrast(browser):
+    for name in ("tight.html", "streams.html"):
+        browser.open(name)
+        for theme in ("light", "dark"):
+            browser.js(f"window.plimsollReport.useTheme('{theme}'); window.plimsollReport.drawNow()")
+            for tab in browser.tabs():
+                browser.click(f"#tab-{tab}")
+                browser.settle()
+                seen, bad = browser.js(AUDIT)
+                assert seen > 10 and not bad, (name, theme, tab, seen, bad[:5])
+            worst = browser.js("""
+                const {functions, timelines} = window.plimsollReport;
+                const soft = getComputedStyle(document.documentElement).getPropertyValue('--soft').trim();
+                const grounds = Object.values(timelines[0].groupings).flatMap((g) => g.colors).flatMap((color) => functions.MAP_SHADES.map((share) => functions.mixed(color, soft, share)));
+                return Math.min(...grounds.map((ground) => functions.contrast(functions.textOn(ground), ground)))""")
+            assert worst >= 4.5, (name, theme, worst)
+    browser.quiet()
+
+
+def check_narrow(browser):
+    """At 700 pixels nothing lies beside the page, and a reason has room to be read."""
+    for name in ("tight.html", "streams.html"):
+        browser.driver.set_window_size(700, 1000)
+        browser.open(name)
+        for tab in browser.tabs():
+            browser.click(f"#tab-{tab}")
+            browser.settle()
+            assert browser.js("return document.documentElement.scrollWidth <= window.innerWidth"), (name, tab)
+        browser.click("#tab-peak")
+        room = browser.js("return [...document.querySelectorAll('#panel-peak td.why')].slice(0, 20).map((e) => e.getBoundingClientRect()).map((box) => [box.width, box.height, box.right <= window.innerWidth])")
+        assert room and all(width > 400 and height < 70 and inside for width, height, inside in room), room[:3]
+    browser.driver.set_window_size(1440, 1100)
+
+
+def check_words(browser):
+    """Times have no exponents, whatever they are; names are cut in the middle."""
+    browser.open("plan.html")
+    written = browser.js("const {duration} = window.plimsollReport.functions; const out = []; for (let s = 1e-12; s < 1e12; s *= 1.3) out.push(duration(s), duration(-s)); return out")
+    assert not [text for text in written if EXPONENT.search(text)], written
+    assert browser.js("return [4.78, 4780, 0.0009996, 0.3204, 12.34e-6, 0].map(window.plimsollReport.functions.duration)") == ["4.78 s", "4780 s", "1.00 ms", "320 ms", "12.3 µs", "0 s"]
+    assert browser.js("return window.plimsollReport.functions.shorten('models/very/long/path/gpt2.py:12 forward', 21)") == "models/v…y:12 forward"
 
 
 def check_gestures(browser):
@@ -221,9 +408,9 @@ def check_measured(run, browser):
     browser.quiet()
 
 
-def write_trace(path, events):
+def write_trace(path, events, source="generated"):
     with open(path, "w") as out:
-        out.write('{"plimsoll_trace":1,"source":"generated"}\n')
+        out.write(json.dumps({"plimsoll_trace": 1, "source": source}) + "\n")
         for event in events:
             out.write(json.dumps(event, separators=(",", ":")) + "\n")
 
@@ -236,12 +423,15 @@ def check_odd_traces(run, browser):
         offline(browser.folder / f"{name}.html")
         browser.open(f"{name}.html")
         assert browser.bytes("#card-peak") == peak
-        for tab in ("peak", "operators", "layers", "remedies", "timeline"):
+        assert "timeline" in browser.tabs() and "remedies" not in browser.tabs() and "graph" not in browser.tabs()
+        assert ("peak" in browser.tabs()) == (peak > 0)
+        for tab in [*browser.tabs(), "timeline"]:
             browser.click(f"#tab-{tab}")
             browser.settle()
         browser.quiet()
     assert browser.driver.title.startswith("one.jsonl")
-    assert NASTY in browser.text("#inspector"), browser.text("#inspector")
+    browser.click("#inspector li button")  # the list cuts it in the middle
+    assert browser.text("#inspected") == NASTY, browser.text("#inspector")
     assert not browser.driver.find_elements(By.CSS_SELECTOR, "img")
 
 
@@ -276,6 +466,8 @@ def check_snapshot(run, browser):
     write_trace(browser.folder / "streams.jsonl", events)
     run("view", "streams.jsonl", "-o", "streams.html", "--capacity", "4GiB")
     browser.open("streams.html")
+    assert browser.js("return window.plimsollReport.state.grouping") == "size"  # nothing else is known
+    browser.click('#group-switch [data-value="kind"]')
     outside = 4 * gib - gib // 2 - 3 * gib
     legend = "return Object.fromEntries([...document.querySelectorAll('#legend [data-group]')].map((e) => [e.dataset.group, Number(e.dataset.bytes)]))"
     assert browser.js(legend) == {"outside the allocator": outside, "unlabelled": 36 << 20}, browser.js(legend)
@@ -289,6 +481,47 @@ def check_snapshot(run, browser):
     browser.open("snapshot.html")
     assert browser.js(legend)["outside the allocator"] == 2 * gib
     assert "PyTorch" in browser.text("#subtitle")
+    assert browser.tabs() == ["timeline", "peak"], browser.tabs()  # no names: nothing to show elsewhere
+    assert "_record_memory_history" in browser.text("#advice")
+    assert browser.text("#title").startswith("Device 0: out of memory with 9.00 GiB asked for; "), browser.text("#title")
+    browser.quiet()
+
+
+def check_fragmented(run, browser):
+    """A recorded snapshot: its problem is the headline, and every verb counts the same events."""
+    shutil.copy(SNAPSHOT, browser.folder / "varlen.pickle.gz")
+    told = run.json("view", "varlen.pickle.gz", "-o", "varlen.html")
+    replayed = run.json("replay", "varlen.pickle.gz")
+    finding = told["findings"][0]
+    assert finding["events"] == replayed["events"] > 170000, (finding, replayed["events"])
+    assert finding["peak_live_bytes"] == replayed["peak_live_bytes"]
+    assert finding["allocators"][0]["peak_reserved_bytes"] == replayed["allocators"][0]["peak_reserved_bytes"]
+    browser.open("varlen.html")
+    headline = browser.text("#title")
+    assert headline.startswith("19.97 GiB alive, 31.54 GiB reserved: 11.57 GiB lost to fragmentation; with plimsoll's allocator 20."), headline
+    assert finding["headline"] == headline and headline in run("view", "varlen.pickle.gz", "-o", "again.html")
+    assert f"of {finding['events']:,}" in browser.text("#card-when") and browser.bytes("#card-reserved") == 32292 << 20
+    assert "expandable_segments:True would reserve 20.1" in browser.text("#advice"), browser.text("#advice")
+    assert browser.tabs() == ["timeline", "peak"]
+    run("replay", "varlen.pickle.gz", "--capacity", "8GiB", expect=4)
+    browser.quiet()
+
+
+def check_sites(run, browser):
+    """Stacks name allocations by file and line; a dot in a file name is no level."""
+    lines = [{"kind": "stack", "frames": [{"function": "malloc", "file": "??", "line": 0}, {"function": "forward", "file": f"/home/me/net/models/gpt2.small.py", "line": line}]} for line in (12, 9)]
+    lines.append({"kind": "stack", "frames": [{"function": NASTY, "file": "/home/me/net/train.py", "line": 3}]})
+    lines += [{"kind": "allocation", "start": i, "bytes": (i + 1) << 20, "address": (i + 1) << 28, "stack": 1 + i % 3} for i in range(9)]
+    write_trace(browser.folder / "sites.jsonl", lines, source="pytorch")
+    run("view", "sites.jsonl", "-o", "sites.html")
+    browser.open("sites.html")
+    assert browser.js("return window.plimsollReport.state.grouping") == "layer"
+    assert browser.text("#tab-layers") == "Sources" and browser.text("#tab-operators") == "Sites"
+    browser.click("#tab-layers")
+    names = [cell.text.strip("▾▸ ") for cell in browser.driver.find_elements(By.CSS_SELECTOR, "#panel-layers td.name")]
+    assert names == ["models/gpt2.small.py", ":9 forward", ":12 forward", "train.py", ":3 " + NASTY], names
+    assert not browser.driver.find_elements(By.CSS_SELECTOR, "img")
+    assert "_record_memory_history" not in browser.text("#advice")
     browser.quiet()
 
 
@@ -396,11 +629,19 @@ def main():
             take_picture(run, browser, pathlib.Path(sys.argv[sys.argv.index("--picture") + 1]).resolve())
             return 0
         check_plan(run, browser)
+        check_words(browser)
         check_gestures(browser)
+        check_remedies(run, browser)
+        check_graph(run, browser)
+        check_large_graph(run, browser, bench)
         check_measured(run, browser)
         check_curve(run, browser)
         check_snapshot(run, browser)
+        check_fragmented(run, browser)
+        check_sites(run, browser)
         check_odd_traces(run, browser)
+        check_contrast(browser)
+        check_narrow(browser)
         check_million(run, browser, bench)
         check_ten_million(run, browser, bench)
     finally:

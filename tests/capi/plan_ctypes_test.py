@@ -69,6 +69,24 @@ RATES = dict(to_host_bytes_per_second=500.0, from_host_bytes_per_second=400.0, c
 EVERYTHING = api.RECOMPUTE | api.SWAP | api.ENCODE | api.LOSSY
 
 
+class Packing(unittest.TestCase):
+    def test_packs_and_refuses_as_the_header_says(self):
+        library = api.Library(LIBRARY)
+        packing = library.pack([(0, 3, 4), (3, 9, 4), (0, 9, 8)])
+        self.assertEqual((packing.height, packing.lower_bound, packing.status), (12, 12, "optimal"))
+        self.assertEqual(packing.offsets[0], packing.offsets[1])
+        self.assertEqual(library.pack([(0, 1, 4), (0, 1, 4)], fixed={0: 4}).offsets, [4, 0])
+        self.assertEqual(library.pack([(0, 1, 3), (0, 1, 3)], alignment=8, deterministic=True).height, 11)
+        self.assertEqual(library.pack([]).offsets, [])
+        for buffers, how, code, words in (([(0, 3, -4)], {}, 3, "sizes are 0 or more"), ([(3, 0, 4)], {}, 3, "nothing ends before it begins"),
+                                          ([(0, 3, 4)], {"alignment": 0}, 3, "alignments 1 or more"), ([(0, 1, 4), (0, 1, 4)], {"capacity": 7}, 4, ""),
+                                          ([(0, 1, 4)], {"fixed": {9: 0}}, 2, "")):
+            with self.assertRaises(api.PackError) as caught:
+                library.pack(buffers, **how)
+            self.assertEqual(caught.exception.code, code, (buffers, how))
+            self.assertIn(words, str(caught.exception))
+
+
 class Plans(unittest.TestCase):
     def setUp(self):
         self.library = api.Library(LIBRARY)

@@ -13,7 +13,9 @@ import pathlib
 import pty
 import re
 import select
+import shlex
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -25,8 +27,8 @@ MLP = ["mlp", "--batch", "4"]
 DAG = {"nodes": [{"name": "a", "seconds": 1, "bytes": 4096}, {"name": "b", "seconds": 2, "bytes": 1024, "inputs": ["a"], "keep": True}], "order": ["a", "b"]}
 
 
-def run(*arguments, env=None):
-    return subprocess.run([PROGRAM, *arguments], cwd=FOLDER, capture_output=True, text=True, env={**os.environ, **(env or {})})
+def run(*arguments, env=None, **how):
+    return subprocess.run([PROGRAM, *arguments], cwd=FOLDER, capture_output=True, text=True, env={**os.environ, **(env or {})}, **how)
 
 
 def on_terminal(*arguments, env=None):
@@ -83,6 +85,7 @@ class Help(unittest.TestCase):
     def test_every_verb_has_examples_and_json(self):
         for verb in verbs():
             text = run(verb, "--help").stdout
+            self.assertEqual(run("help", verb).stdout, text, verb)
             self.assertIn(f"  plimsoll {verb}", text.split("Examples:")[1].split("Options:")[0], verb)
             self.assertIn("--json", text, verb)
 
@@ -92,7 +95,7 @@ class Help(unittest.TestCase):
         (FOLDER / "w.safetensors").write_bytes(safetensors({"a.weight": ("F32", [2, 3], struct.pack("<6f", 1, 2, 3, 4, 5, 6))}))
         calls = {"models": [], "graph": MLP, "memory": MLP, "run": [*MLP, "--steps", "1", "--trace", "run.jsonl"], "plan": [*MLP, "-o", "plan.json"],
                  "check": ["plan.json"], "pack": ["problem.csv"], "replay": ["run.jsonl"], "convert": ["run.jsonl", "-o", "run.pickle"],
-                 "view": ["plan.json", "-o", "plan.html"], "diff": ["plan.json", "plan.json"], "explain": ["plan.json"], "weights": ["w.safetensors"], "completion": ["bash"], "man": []}
+                 "view": ["plan.json", "-o", "plan.html"], "diff": ["plan.json", "plan.json"], "explain": ["plan.json"], "weights": ["w.safetensors"], "completion": ["bash"], "man": [], "help": ["plan"]}
         documented = documented_keys()
         for verb in verbs():
             if verb not in calls:
@@ -137,7 +140,10 @@ class Errors(unittest.TestCase):
     def refuses(self, code, words, *arguments):
         done = run(*arguments)
         self.assertEqual(done.returncode, code, (arguments, done.stderr))
-        self.assertEqual(done.stdout, "")
+        if "--json" in arguments:
+            self.assertEqual(json.loads(done.stdout)["code"], code)
+        else:
+            self.assertEqual(done.stdout, "")
         for word in words:
             self.assertIn(word, done.stderr)
 
@@ -151,6 +157,36 @@ class Errors(unittest.TestCase):
         for arguments in ([], ["plan"], ["view"], ["--nonsense"], ["plan", "mlp", "--batch", "x"], ["plan", "mlp", "--streams", "99"], ["graph", "mlp", "--json", "--dot"],
                           ["plan", "mlp", "--budget", "12QB"], ["plan", "mlp", "--order", "x"], ["check", "a", "b", "c"], ["completion", "tcsh"]):
             self.refuses(2, ["plimsoll: "], *arguments)
+
+    def test_help_is_a_verb_too(self):
+        self.assertEqual(run("help").stdout, run("--help").stdout)
+        self.refuses(2, ["did you mean plan?"], "help", "pln")
+
+    def test_an_empty_value_is_refused(self):
+        for arguments in (["plan", "mlp", "--budget", ""], ["check", "mlp", "--max-peak", ""], ["plan", ""], ["pack", "p.csv", "--capacity", ""], ["plan", "mlp", "-o", ""],
+                          ["plan", "mlp", "--deadline", ""], ["plan", "mlp", "--device", ""]):
+            self.refuses(2, ["the value is empty"], *arguments)
+        self.assertEqual(run("exec", "--", "echo", "a", "", "b").stdout, "a  b\n")  # an argument of somebody else
+
+    def test_an_error_is_one_json_object_with_its_code(self):
+        (FOLDER / "dag.json").write_text(json.dumps(DAG))
+        (FOLDER / "problem.csv").write_text("id,lower,upper,size\na,0,3,4\nb,0,9,4\n")
+        (FOLDER / "broken.json").write_text('{"kind": "plimsoll plan", "schema": 1')
+        self.assertEqual(run("run", *MLP, "--steps", "1", "--trace", "run.jsonl").returncode, 0)
+        for code, key, arguments in ((2, None, ["vew"]), (2, None, ["plan", "mlp", "--bacth", "8"]), (2, None, ["plan", "mlp", "--budget", "12QB"]), (2, None, ["help", "pln"]),
+                                     (3, None, ["view", "nothing.json"]), (3, None, ["check", "broken.json"]), (3, None, ["plan", "mlp", "-o", "no/such/folder/plan.json"]),
+                                     (4, "ok", ["check", *MLP, "--max-peak", "1KiB"]), (4, "wall", ["plan", *MLP, "--budget", "1KiB"]),
+                                     (4, "wall", ["plan", "--dag", "dag.json", "--budget", "1KiB"]), (4, "height", ["pack", "problem.csv", "--capacity", "7"]),
+                                     (4, "allocators", ["replay", "run.jsonl", "--capacity", "1KiB"]), (4, "by_layer", ["diff", "exp-example", "mlp", "--threshold", "1%"])):
+            with self.subTest(arguments):
+                done = run(*arguments, "--json")
+                self.assertEqual(done.returncode, code, done.stderr)
+                told = json.loads(done.stdout)  # one object, whatever the verb had to say before
+                self.assertEqual((told["schema"], told["code"]), (1, code))
+                self.assertEqual(done.stderr, f"plimsoll: {told['error']}\n")
+                if key:
+                    self.assertIn(key, told)
+        self.assertEqual(run("exec", "--", "sh", "-c", "exit 0", "--json").stdout, "")  # the program's own word
 
     def test_options_still_have_their_older_names_but_nobody_tells(self):
         for verb, old, new, value in (("plan", "--remedies", "--techniques", "recompute"), ("plan", "--strategy", "--checkpointing", "sqrt"), ("run", "--strategy", "--executor", "on-demand")):
@@ -292,6 +328,161 @@ class Weights(unittest.TestCase):
             self.assertNotEqual(exact, near)
 
 
+class Check(unittest.TestCase):
+    def test_only_what_passes_is_called_right(self):
+        self.assertIn("mlp: right, peak", run("check", *MLP).stdout)
+        self.assertIn("mlp: right, within the limit of 1.00 GiB, peak", run("check", *MLP, "--max-peak", "1GiB").stdout)
+        above = run("check", *MLP, "--max-peak", "1KiB")
+        self.assertNotIn("right", above.stdout)
+        self.assertIn("ABOVE THE LIMIT of 1.00 KiB", above.stdout)
+
+
+class Streams(unittest.TestCase):
+    """`-` is standard input and standard output."""
+
+    def test_problems_graphs_and_traces_come_through_a_pipe(self):
+        problem = "id,lower,upper,size\na,0,3,4\nb,3,9,4\n"
+        (FOLDER / "p.csv").write_text(problem)
+        packed = run("pack", "-", input=problem)
+        self.assertEqual((packed.returncode, packed.stdout), (0, run("pack", "p.csv").stdout))
+        self.assertEqual(json.loads(run("pack", "-", "--json", input=json.dumps({"buffers": [{"id": "a", "size": 4, "lower": 0, "upper": 1}]})).stdout)["height"], 4)
+        self.assertEqual(run("pack", "--check", "p.csv", "-", input=packed.stdout).returncode, 0)
+        self.assertEqual(run("pack", "--check", "-", "-", input=problem).returncode, 2)
+        with open(FOLDER / "p.csv") as file:  # a file in its place
+            self.assertEqual(subprocess.run([PROGRAM, "pack", "-"], stdin=file, capture_output=True, text=True).stdout, packed.stdout)
+        self.assertEqual(json.loads(run("plan", "--dag", "-", "--json", input=json.dumps(DAG)).stdout)["peak_bytes"], 5120)
+        self.assertEqual(run("run", *MLP, "--steps", "1", "--trace", "pipe.jsonl").returncode, 0)
+        trace = (FOLDER / "pipe.jsonl").read_text()
+        told = json.loads(run("replay", "-", "--json", input=trace).stdout)
+        self.assertEqual(told["peak_live_bytes"], json.loads(run("replay", "pipe.jsonl", "--json").stdout)["peak_live_bytes"])
+        self.assertEqual(run("pack", "-", input="").returncode, 3)
+
+    def test_a_schedule_goes_to_standard_output(self):
+        done = run("plan", "--dag", "-", "-o", "-", input=json.dumps(DAG))
+        self.assertEqual(json.loads(done.stdout)["kind"], "plimsoll schedule", done.stderr)
+        self.assertIn("plan", done.stderr)
+
+
+class Dags(unittest.TestCase):
+    """A graph of the user's own, from its file to its report."""
+    # Forward, then backward: each gradient reads the one before it and what its layer made.
+    LAYERS = 6
+    NODES = [{"id": f"layer{i}", "bytes": 1 << 20, "cost": 1} for i in range(LAYERS)] + [{"id": f"grad{i}", "bytes": 1 << 18, "cost": 2} for i in reversed(range(LAYERS))]
+    EDGES = [{"source": f"layer{i}", "target": f"layer{i + 1}"} for i in range(LAYERS - 1)] + [{"source": f"layer{i}", "target": f"grad{i}"} for i in range(LAYERS)] \
+        + [{"source": f"grad{i + 1}", "target": f"grad{i}"} for i in range(LAYERS - 1)]
+
+    def node_link(self, name, **more):
+        (FOLDER / name).write_text(json.dumps({"directed": True, "multigraph": False, "graph": {}, "nodes": self.NODES, **more}))
+        return name
+
+    def test_both_spellings_of_networkx_plan_alike(self):
+        told = [json.loads(run("plan", "--dag", self.node_link("link.json", **{key: self.EDGES}), "--json").stdout) for key in ("links", "edges")]
+        self.assertEqual(told[0]["peak_bytes"], told[1]["peak_bytes"])
+        self.assertEqual(told[0]["keep_all_bytes"], 6 * (1 << 20) + (1 << 18) * 2 - (1 << 18))
+        self.assertEqual(told[0]["keep_all_seconds"], 18)
+        lost = run("plan", "--dag", self.node_link("lost.json", links=self.EDGES, weights=[1]))
+        self.assertEqual(lost.returncode, 3)
+        self.assertIn("unknown key `weights`", lost.stderr)
+
+    def test_a_schedule_is_checked_viewed_and_explained(self):
+        self.node_link("link.json", edges=self.EDGES)
+        done = run("plan", "--dag", "link.json", "--budget", "70%", "--deadline", "200ms", "-o", "schedule.json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("limited by", done.stdout)
+        peak = json.loads(run("check", "schedule.json", "--json").stdout)["peak_bytes"]
+        self.assertEqual(peak, json.loads((FOLDER / "schedule.json").read_text())["peak_bytes"])
+        self.assertEqual(run("check", "schedule.json", "--max-peak", str(peak - 1)).returncode, 4)
+        told = json.loads(run("explain", "schedule.json", "--json").stdout)
+        self.assertEqual(told["alive_bytes"], peak)
+        row = {row["name"]: row for row in told["alive"]}
+        self.assertTrue(all(name.startswith(("layer", "grad")) for name in row), row)
+        self.assertTrue(any(price["remedy"] == "recompute" for line in told["alive"] for price in line["remedies"]), told)
+        self.assertEqual(run("view", "schedule.json", "-o", "schedule.html").returncode, 0)
+        self.assertIn("recompute layer", (FOLDER / "schedule.html").read_text())
+        self.assertEqual(run("diff", "schedule.json", "schedule.json").returncode, 0)
+        forged = json.loads((FOLDER / "schedule.json").read_text())
+        forged["steps"] = [step for step in forged["steps"] if "drop" not in step]
+        (FOLDER / "forged.json").write_text(json.dumps(forged))
+        for verb in ("check", "explain", "view"):
+            self.assertEqual(run(verb, "forged.json").returncode, 3, verb)
+
+    def test_a_proof_says_what_it_proved(self):
+        self.node_link("link.json", edges=self.EDGES)
+        if shutil.which("cbc"):
+            words = ["plan", "--dag", "link.json", "--budget", "70%", "--prove", "--deadline", "5s", "--order", "given"]
+            self.assertRegex(run(*words).stdout, "proved +no plan within the budget that first runs the nodes in this order takes less than")
+            proof = json.loads(run(*words, "--json").stdout)["proof"]
+            self.assertIn(proof["result"], ("optimum", "bound"))
+            self.assertGreaterEqual(proof["bound_seconds"], 18)
+        for words in (["plan", "--dag", "link.json", "--prove"], ["plan", "--dag", "link.json", "--prove", "--sweep", "--budget", "70%"], ["plan", "mlp", "--prove"]):
+            self.assertEqual(run(*words).returncode, 2, words)
+
+
+class Budgets(unittest.TestCase):
+    def test_auto_is_what_the_machine_has_free_less_a_margin(self):
+        done = run("plan", *MLP, "--budget", "auto", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        budget = json.loads(done.stdout)["budget_bytes"]
+        self.assertRegex(done.stderr, r"^budget \S+ \S+: \S+ \S+ \((MemAvailable of this machine|the limit of its control group)\) less 10 %\n$")
+        whole = int(re.search(r"MemTotal: +(\d+)", pathlib.Path("/proc/meminfo").read_text()).group(1)) << 10
+        self.assertTrue(0 < budget < 0.9 * whole, budget)
+        h200 = run("plan", *MLP, "--budget", "auto", "--device", "h200", "--json")
+        self.assertIn("the memory of 'h200'", h200.stderr)
+        self.assertGreater(json.loads(h200.stdout)["budget_bytes"], 100 << 30)
+        self.assertEqual(run("run", *MLP, "--budget", "auto", "--steps", "1").returncode, 0)
+
+    def test_a_plan_ends_with_the_command_to_run_it(self):
+        def last(*words):
+            done = run(*words)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            line = done.stdout.splitlines()[-1]
+            self.assertTrue(line.startswith("run it: plimsoll run "), line)
+            return line.removeprefix("run it: plimsoll ").split()
+        self.assertEqual(last("plan", *MLP, "-o", "it.json"), ["run", "it.json"])
+        self.assertEqual(last("plan", *MLP, "--techniques", "recompute,swap", "--budget", "90%", "--deadline", "200ms"),
+                         ["run", "mlp", "--batch", "4", "--budget", "90%", "--techniques", "recompute,swap"])
+        for words in (["plan", "mlp", "--batch", "8", "--seed", "3"], ["plan", "--lossy", "mlp", "--budget", "100%"], ["plan", "mlp", "--infer", "--freeze", "*.bias", "--freeze", "no such"]):
+            again = shlex.split(" ".join(last(*words)))
+            self.assertEqual(run(*again, "--steps", "1").returncode, 0, again)
+        self.assertNotIn("run it", run("plan", *MLP, "--device", "h200").stdout)  # which only plans
+
+    def test_the_largest_batch_is_closed_in_on(self):
+        whole = json.loads(run("plan", "mlp", "--batch", "100", "--json").stdout)["arena_bytes"]
+        words = ["plan", "mlp", "--budget", str(whole), "--max-batch", "--deterministic"]  # which no deadline cuts
+        told = json.loads(run(*words, "--json").stdout)
+        self.assertGreaterEqual(told["batch"], 100)  # which fits without recomputing
+        self.assertIn(told["batch_status"], ("proven", "not_found"))
+        self.assertEqual(told["failed_batch"], told["batch"] + 1)
+        self.assertAlmostEqual(told["samples_per_second"], told["batch"] / told["predicted_seconds"], delta=1)
+        self.assertLessEqual(told["arena_bytes"], whole)
+        text = run(*words).stdout
+        self.assertRegex(text, r"largest batch \d+: \S+ samples a second predicted; (\d+ is proven not to fit|no plan for \d+ was found)")
+        self.assertRegex(text.splitlines()[-1], r"run it: plimsoll run mlp --budget \d+ --deterministic --batch \d+")
+        cut = run("plan", "resnet50", "--budget", "4GiB", "--max-batch", "--deadline", "50ms")
+        self.assertIn("the deadline cut the search", cut.stdout)
+        self.assertIn("were not tried; give a longer --deadline", cut.stdout)
+        self.assertEqual(json.loads(run("plan", "resnet50", "--budget", "4GiB", "--max-batch", "--deadline", "50ms", "--json").stdout)["batch_status"], "deadline")
+
+    def test_the_limiting_tensors_are_named_in_words(self):
+        tight = run("plan", *MLP, "--budget", "1KiB")
+        self.assertEqual(tight.returncode, 4)
+        self.assertRegex(tight.stderr, r"; \S+ \(\d.*\) must be there at once")
+        fitted = run("plan", "resnet18", "--batch", "8", "--image", "64", "--budget", "95%", "--deadline", "200ms")
+        self.assertRegex(fitted.stdout, r"no plan needs less than .*: .* \(\d.*\).* must be there at once")
+
+    def test_a_search_that_was_interrupted_is_not_called_optimal(self):
+        for words in (["plan", "resnet50", "--batch", "8", "--budget", "60%"], ["plan", "resnet18", "--budget", "1GiB", "--max-batch"]):
+            process = subprocess.Popen([PROGRAM, *words, "--deadline", "600s", "--json"], cwd=FOLDER, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            with self.assertRaises(subprocess.TimeoutExpired):
+                process.wait(timeout=2)
+            process.send_signal(signal.SIGINT)
+            out, _ = process.communicate(timeout=60)
+            told = json.loads(out)
+            self.assertEqual((process.returncode, told["status"], told["interrupted"]), (0, "feasible", True))
+            if "--max-batch" in words:
+                self.assertEqual(told["batch_status"], "interrupted")
+
+
 class Packing(unittest.TestCase):
     def packed(self, problem, *arguments, suffix="csv"):
         """The packing as JSON, having passed the independent checker."""
@@ -306,6 +497,10 @@ class Packing(unittest.TestCase):
     def test_takes_gaps_windows_and_fixed_offsets_from_a_csv(self):
         told = self.packed("id,lower,upper,size,alignment,gaps,offset\na,0,9,8,,4-6,\nb,4,6,8,,,\nw,0,9,8,,2-5:0-4,\nf,0,9,4,4,,16\n")
         self.assertEqual((told["height"], told["offsets"]["f"]), (20, 16))
+
+    def test_takes_files_as_minimalloc_spells_them(self):
+        told = self.packed("buffer_id,start,end,size,gaps\na,0,8,8,4-5\nb,4,5,8,\nw,0,8,8,2-4@0:4\n")
+        self.assertEqual(told["height"], 16)
 
     def test_takes_groups_classes_memories_and_streams_from_json(self):
         plain = {"lower": 0, "upper": 9}

@@ -21,6 +21,8 @@ import time
 import zipfile
 
 PROGRAM, SOURCE, WORK = (pathlib.Path(text).resolve() for text in sys.argv[1:4])
+sys.path.insert(0, str(SOURCE / "tests/running"))
+import npz_files  # noqa: E402
 PREPARED = WORK / "prepared"  # copied for every document
 SLOW = "--slow" in sys.argv
 
@@ -74,6 +76,10 @@ def prepare(folder):
     plimsoll(folder, "graph", "mlp", "--infer", "-o", "model.graph")
     shape = next(line for line in plimsoll(folder, "graph", "model.onnx").splitlines() if " input " in line)
     npz(folder / "in.npz", re.search(r'"([^"]+)"', shape).group(1), [int(size) for size in re.search(r"\[([\d,]+)\]", shape).group(1).split(",")])
+    examples = {"images": ("<f4", (10, 1, 28, 28), [i % 255 / 255 for i in range(7840)]), "labels": ("<i8", (10,), list(range(10)))}
+    (folder / "shards").mkdir()
+    for name in ("train.npz", "shards/a.npz", "shards/b.npz"):
+        npz_files.save(folder / name, **examples)
     (folder / "train.py").write_text("import torch\nx = torch.ones(8, 8, device='cuda' if torch.cuda.is_available() else 'cpu')\nprint((x @ x).sum())\n")
     (folder / "bin").mkdir()
     (folder / "bin/plimsoll").symlink_to(PROGRAM)

@@ -215,9 +215,40 @@ TEST_F(HostileJson, KeysOfADagThatNobodyReads) {
                   file("a.json", R"({"nodes": [{"name": "a"}, {"name": "b", "input": ["a"]}]})")},
                  "node 'b': unknown key `input`; did you mean `inputs`?");
   expect_refused(
-      "a node-link graph",
-      {"plan", "--dag", file("a.json", R"({"directed": true, "nodes": [{"id": 0}], "links": []})")},
-      "this is a node-link graph");
+      "a node-link graph whose sizes nobody finds",
+      {"plan", "--dag",
+       file("a.json",
+            R"({"directed": true, "nodes": [{"id": 0, "mb": 3, "cost": 1}], "links": []})")},
+      "node '0': has no size, which is one of `bytes`");
+  expect_refused("edges with a weight",
+                 {"plan", "--dag", file("a.json", R"({"nodes": [{"id": 0, "bytes": 3, "cost": 1},
+                                               {"id": 1, "bytes": 3, "cost": 1}],
+                                     "edges": [{"source": 0, "target": 1, "weight": 9}]})")},
+                 "`edges` 0: unknown key `weight` (9)");
+}
+
+TEST_F(HostileJson, SchedulesOfADagThatLie) {
+  const std::string dag =
+      file("dag.json", R"({"nodes": [{"name": "a", "bytes": 8}, {"name": "b", "inputs": ["a"]}]})");
+  const std::string path = (folder_ / "schedule.json").string();
+  ASSERT_EQ(run({"plan", "--dag", dag, "-o", path}).exit_code, 0);
+  EXPECT_EQ(run({"check", path}).exit_code, 0);
+  const auto changed = [&](const char* key, const json& value) {
+    json plan = json::parse(read_file(path).value());
+    plan[key] = value;
+    return file("forged_schedule.json", plan.dump());
+  };
+  for (const char* verb : {"check", "view", "explain"}) {
+    expect_refused("another peak", {verb, changed("peak_bytes", 7)}, "wrong");
+    expect_refused("another time", {verb, changed("seconds", 7)}, "wrong");
+    expect_refused("a node that is not there",
+                   {verb, changed("steps", json::parse(R"([{"compute": "z"}])"))},
+                   "step 0: there is no node 'z'");
+    expect_refused("a read of what is not there",
+                   {verb, changed("steps", json::parse(R"([{"compute": "b"}])"))}, "wrong");
+    expect_refused("no steps", {verb, changed("steps", 3)}, "`steps` must be an array");
+    expect_refused("no graph", {verb, changed("nodes", nullptr)}, "`nodes`");
+  }
 }
 
 TEST_F(HostileJson, IndexesOfPlanSetsThatLie) {

@@ -156,6 +156,23 @@ class OutputFiles(unittest.TestCase):
         self.refused(closed, "standard output: cannot write")
         json.loads((FOLDER / "closed.json").read_text())  # nothing of the summary in it
 
+    def test_no_verb_loses_its_results_silently(self):
+        calls = {"models": [], "graph": ["mlp"], "memory": ["mlp"], "run": RUN[1:], "plan": ["mlp"], "check": ["in_plan.json"], "pack": ["in.csv"],
+                 "replay": ["in_trace.jsonl"], "convert": ["in_trace.jsonl", "-o", "c.pickle", "--json"], "view": ["in_plan.json", "-o", "v.html"],
+                 "diff": ["in_plan.json", "in_plan.json"], "explain": ["in_plan.json"], "exec": ["--json", "--", "true"], "completion": ["bash"], "man": [], "help": []}
+        listed = plimsoll("--help").stdout.split("Verbs\n")[1].split("\n\n")[0].splitlines()
+        self.assertEqual({line.split()[0] for line in listed} - set(calls), {"profile"})  # which takes minutes
+        for verb, words in calls.items():
+            with self.subTest(verb), open("/dev/full", "w", encoding="utf-8") as full:
+                done = subprocess.run([PROGRAM, verb, *words], stdout=full, stderr=subprocess.PIPE, text=True, cwd=FOLDER, check=False)
+                self.refused(done, "standard output: cannot write")
+            for restore, code in ((True, -signal.SIGPIPE), (False, 3)):  # as a shell starts it, and as a program that ignores SIGPIPE does
+                reader, writer = os.pipe()
+                os.close(reader)
+                done = subprocess.run([PROGRAM, verb, *words], stdout=writer, stderr=subprocess.PIPE, text=True, cwd=FOLDER, check=False, restore_signals=restore)
+                os.close(writer)
+                self.assertEqual(done.returncode, code, (verb, restore, done.stderr))
+
     def test_a_signal_leaves_no_temporary_file(self):
         fifo = FOLDER / "never_read.svg"
         os.mkfifo(fifo)

@@ -58,9 +58,7 @@ Result<Explanation> explain(const std::string& name, const SubjectOptions& optio
   if (at == "peak") out.step = peak.time_step;
   out.alive =
       report::bytes_by_time_step(subject.timeline)[static_cast<std::size_t>(out.step.value)];
-  out.rows = subject.plan
-                 ? report::alive_at(subject.timeline, out.step, *subject.plan, subject.profile)
-                 : report::alive_at(subject.timeline, out.step);
+  out.rows = subject.alive_at(out.step);
   if (!tensor.empty()) {
     std::erase_if(out.rows, [&](const report::AliveRow& row) {
       return subject.timeline.texts.text(subject.timeline.allocations[row.allocation].name) !=

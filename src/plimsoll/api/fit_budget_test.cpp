@@ -149,6 +149,9 @@ TEST(LargestBatch, FitsWhatItSaysAndMoreThanKeepingEverythingWould) {
   const auto largest = largest_batch(request, "cpu", options);
   ASSERT_TRUE(largest) << largest.error().message;
   EXPECT_GE(largest->batch, 16);
+  // Nothing cuts a counted search: the next batch was tried.
+  EXPECT_EQ(largest->failed, largest->batch + 1);
+  EXPECT_TRUE(largest->next == NextBatch::kProven || largest->next == NextBatch::kNotFound);
   EXPECT_LE(largest->planned.plan.arena_bytes(), kept->plan.arena_bytes());
 }
 

@@ -4,12 +4,15 @@
 #include <array>
 #include <filesystem>
 
+#include "plimsoll/api/file_kind.h"
 #include "plimsoll/api/onnx_file.h"
 #include "plimsoll/base/file.h"
+#include "plimsoll/base/log.h"
 #include "plimsoll/ir/text.h"
 #include "plimsoll/model/loss.h"
 #include "plimsoll/model/zoo.h"
 #include "plimsoll/ops/registry.h"
+#include "plimsoll/rewrite/mixed_precision.h"
 
 namespace plimsoll::api {
 namespace {
@@ -43,7 +46,7 @@ Result<ir::Graph> load_built_in(const ModelRequest& request, bool train) {
 // would have no effect is a mistake worth naming.
 Status refuse_sizes(const ModelRequest& request) {
   const model::ModelOptions& sizes = request.sizes;
-  const std::array<std::pair<const char*, bool>, 10> given = {
+  const std::array<std::pair<const char*, bool>, 9> given = {
       {{"image", sizes.image.has_value()},
        {"frames", sizes.frames.has_value()},
        {"depth", sizes.depth.has_value()},
@@ -52,13 +55,34 @@ Status refuse_sizes(const ModelRequest& request) {
        {"heads", sizes.heads.has_value()},
        {"classes", sizes.classes.has_value()},
        {"vocab", sizes.vocab.has_value()},
-       {"dropout", sizes.dropout.has_value()},
-       {"amp", !request.amp.empty()}}};
+       {"dropout", sizes.dropout.has_value()}}};
   for (const auto& [name, is_given] : given) {
     if (is_given)
       return fail(ErrorCode::kUsage, "{}: --{} is for built-in models; a file's sizes are fixed",
                   request.model, name);
   }
+  if (request.dtype != "fp32") {
+    return fail(ErrorCode::kUsage,
+                "{}: --dtype is for built-in models; a file's types are its own, --amp {} computes "
+                "in another",
+                request.model, request.dtype);
+  }
+  return {};
+}
+
+// --amp of a file: a forward graph computed in a narrow type.
+Status narrow(const ModelRequest& request, ir::Graph& graph) {
+  if (request.amp.empty()) return {};
+  PLIMSOLL_TRY(const ir::DType compute, parse_float(request, "amp", request.amp));
+  if (ir::bits(compute) != 16)
+    return fail(ErrorCode::kUsage, "{}: --amp {}: expects bf16 or fp16", request.model,
+                request.amp);
+  if (has_backward(graph))
+    return fail(ErrorCode::kUsage, "{}: --amp is for a forward graph, this is a training step",
+                request.model);
+  auto narrowed = rewrite::mixed_precision(graph, compute);
+  if (!narrowed) return forward(narrowed, request.model);
+  graph = *std::move(narrowed);
   return {};
 }
 
@@ -72,12 +96,37 @@ Result<std::vector<ir::SymbolSize>> symbol_sizes(const ModelRequest& request) {
   return out;
 }
 
+// What a file does not say and training has to decide: said once, because either may be wrong.
+void say_what_is_trained(const ModelRequest& request, const model::TrainedInitialisers& trained) {
+  if (request.quiet) return;
+  if (trained.shared > 0 && !request.untie) {
+    log::warn(
+        "{}: {} weights stand in {} places: {} shared, '{}' by {}; each is trained as one weight, "
+        "--untie gives every place its own",
+        request.model, trained.weights, trained.places,
+        trained.shared == 1 ? "1 is" : fmt::format("{} are", trained.shared), trained.most_shared,
+        trained.most_places);
+  }
+  std::int64_t count = 0;
+  std::string why;
+  for (const auto& [reason, many] : trained.not_trained) {
+    count += many;
+    why += fmt::format("{}{} ({})", why.empty() ? "" : ", ", reason, many);
+  }
+  if (count > 0)
+    log::warn(
+        "{}: {} not trained, no parameters: {}", request.model,
+        count == 1 ? "1 float initialiser is" : fmt::format("{} float initialisers are", count),
+        why);
+}
+
 Result<LoadedModel> load_file(const ModelRequest& request, bool train) {
   LoadedModel out;
   PLIMSOLL_RETURN_IF_ERROR(refuse_sizes(request));
   if (request.model.ends_with(".onnx")) {
     PLIMSOLL_TRY(model::ImportedModel imported, import_onnx_file(request, train));
     out.graph = std::move(imported.graph);
+    if (train) say_what_is_trained(request, imported.trained);
     out.weights = std::move(imported.weights);
   } else {
     PLIMSOLL_TRY(const std::vector<ir::SymbolSize> sizes, symbol_sizes(request));
@@ -88,6 +137,7 @@ Result<LoadedModel> load_file(const ModelRequest& request, bool train) {
   }
   const Status known = ops::verify(out.graph);
   if (!known) return forward(known, request.model);
+  PLIMSOLL_RETURN_IF_ERROR(narrow(request, out.graph));
   if (train && !request.loss.empty()) {
     PLIMSOLL_TRY(out.graph, model::with_loss(std::move(out.graph), request.loss));
   }
@@ -107,6 +157,12 @@ bool has_backward(const ir::Graph& graph) {
 
 Result<LoadedModel> load_forward(const ModelRequest& request) {
   const bool file = is_file(request.model);
+  if (file || model::find_model(request.model) == nullptr) {
+    if (const auto kind = kind_of_file(request.model)) {
+      return bad_input("{}: no model but {}; a MODEL is a built-in name, an .onnx or a .graph file",
+                       request.model, *kind);
+    }
+  }
   const bool train = request.train.value_or(!file);
   LoadedModel out;
   if (file) {

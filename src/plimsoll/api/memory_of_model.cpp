@@ -1,6 +1,7 @@
 #include "plimsoll/api/memory_of_model.h"
 
 #include <algorithm>
+#include <array>
 
 #include "plimsoll/api/pipeline.h"
 #include "plimsoll/base/threads.h"
@@ -10,34 +11,62 @@
 namespace plimsoll::api {
 namespace {
 
-using Size = std::optional<std::int64_t> model::ModelOptions::*;
-
+// A size that a model can be loaded at: an option of it, or a dimension of a file.
 struct Variable {
-  const char* name;
-  Size size;
+  std::string name;
+  std::optional<std::int64_t> model::ModelOptions::*option = nullptr;  // null: a dimension
+  std::int64_t here = 0;
 };
-constexpr std::array<Variable, 3> kVariables = {{{"batch", &model::ModelOptions::batch},
-                                                 {"seq", &model::ModelOptions::seq},
-                                                 {"layers", &model::ModelOptions::layers}}};
 
-Result<ir::Graph> graph_at(const ModelRequest& request, Size size, std::int64_t value) {
-  ModelRequest changed = request;
-  changed.sizes.*size = value;
-  PLIMSOLL_TRY(LoadedModel model, load_model(changed));
-  return std::move(model.graph);
+constexpr std::array<std::pair<const char*, std::optional<std::int64_t> model::ModelOptions::*>, 3>
+    kOptions = {{{"batch", &model::ModelOptions::batch},
+                 {"seq", &model::ModelOptions::seq},
+                 {"layers", &model::ModelOptions::layers}}};
+
+Result<std::vector<Variable>> variables_of(const ModelRequest& request) {
+  std::vector<Variable> out;
+  const model::ModelInfo* info = model::find_model(request.model);
+  for (const auto& [name, option] : kOptions) {
+    if (const auto& given = request.sizes.*option) {
+      out.push_back({name, option, *given});
+    } else if (info != nullptr &&
+               std::find(info->options.begin(), info->options.end(), name) != info->options.end()) {
+      out.push_back({name, option, static_cast<std::int64_t>(model::default_of(*info, name))});
+    }
+  }
+  PLIMSOLL_TRY(const auto dims, parse_dims(request.dims));
+  for (const auto& [name, size] : dims) out.push_back({name, nullptr, size});
+  return out;
 }
 
-std::optional<std::int64_t> current(const ModelRequest& request, const Variable& variable) {
-  if (const auto& given = request.sizes.*variable.size) return given;
-  const model::ModelInfo* info = model::find_model(request.model);
-  if (info == nullptr ||
-      std::find(info->options.begin(), info->options.end(), variable.name) == info->options.end())
-    return std::nullopt;
-  return static_cast<std::int64_t>(model::default_of(*info, variable.name));
+ModelRequest with_size(const ModelRequest& request, const Variable& variable, std::int64_t size) {
+  ModelRequest out = request;
+  out.quiet = true;
+  if (variable.option != nullptr) {
+    out.sizes.*variable.option = size;
+  } else {
+    out.dims.push_back(fmt::format("{}={}", variable.name, size));
+  }
+  return out;
+}
+
+// As it is planned and run: with the layouts of its kernels.
+Result<ir::Graph> laid_out(const ModelRequest& request) {
+  PLIMSOLL_TRY(const LoadedModel model, load_model(request));
+  return assign_layouts(model.graph, resolve_threads(request.threads));
+}
+
+// The variable that counts examples, if any.
+const Variable* batch_of(const std::vector<Variable>& variables) {
+  const auto is_batch = [](const Variable& variable) {
+    return variable.name.find("batch") != std::string::npos;
+  };
+  const auto found = std::find_if(variables.begin(), variables.end(), is_batch);
+  return found == variables.end() ? nullptr : &*found;
 }
 
 report::ScratchRow largest_scratch(const ir::Graph& graph, const ops::KernelTable& kernels,
-                                   std::int64_t batch) {
+                                   std::optional<std::int64_t> batch) {
   report::ScratchRow row{batch, Bytes(0), "none"};
   for (const ir::Node& node : graph.nodes) {
     const Bytes scratch = kernels.of(graph, node).scratch;
@@ -46,34 +75,42 @@ report::ScratchRow largest_scratch(const ir::Graph& graph, const ops::KernelTabl
   return row;
 }
 
+// At the size asked for, and at twice and four times the batch where there is such a model.
+Status add_scratch(const ModelRequest& request, const Variable* batch, report::MemoryReport& out) {
+  for (const std::int64_t factor : {2, 4}) {
+    if (batch == nullptr) return {};
+    const auto larger = laid_out(with_size(request, *batch, batch->here * factor));
+    if (!larger) return {};
+    PLIMSOLL_TRY(const ops::KernelTable facts,
+                 kernels::cpu_kernel_facts(*larger, {resolve_threads(request.threads)}));
+    out.scratch.push_back(largest_scratch(*larger, facts, batch->here * factor));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<report::MemoryReport> memory_of_model(const ModelRequest& request) {
-  PLIMSOLL_TRY(const LoadedModel model, load_model(request));
+  PLIMSOLL_TRY(const ir::Graph graph, laid_out(request));
   PLIMSOLL_TRY(const ops::KernelTable kernels,
-               kernels::cpu_kernel_facts(model.graph, {resolve_threads(request.threads)}));
+               kernels::cpu_kernel_facts(graph, {resolve_threads(request.threads)}));
   report::MemoryReport out;
-  out.by_use = report::logical_bytes(model.graph, kernels);
+  out.by_use = report::logical_bytes(graph, kernels);
   for (const Bytes bytes : out.by_use) out.total += bytes;
-  out.parameters = model::count_parameters(model.graph);
-  out.by_layer = report::bytes_by_layer(model.graph, kernels);
-  for (const Variable& variable : kVariables) {
-    const auto here = current(request, variable);
-    if (!here) continue;
-    PLIMSOLL_TRY(report::Law law, report::find_law(variable.name, *here, [&](std::int64_t value) {
-                   return graph_at(request, variable.size, value);
-                 }));
-    out.laws.push_back(std::move(law));
+  out.parameters = model::count_parameters(graph);
+  out.by_layer = report::bytes_by_layer(graph, kernels);
+  PLIMSOLL_TRY(const std::vector<Variable> variables, variables_of(request));
+  for (const Variable& variable : variables) {
+    auto law = report::find_law(variable.name, variable.here, [&](std::int64_t value) {
+      return laid_out(with_size(request, variable, value));
+    });
+    // A model that exists at this size only has no law.
+    if (law) out.laws.push_back(std::move(*law));
   }
-  const auto batch = current(request, kVariables[0]);
-  out.scratch.push_back(largest_scratch(model.graph, kernels, batch.value_or(0)));
-  for (const std::int64_t factor : {2, 4}) {
-    if (!batch) break;
-    PLIMSOLL_TRY(const ir::Graph larger, graph_at(request, kVariables[0].size, *batch * factor));
-    PLIMSOLL_TRY(const ops::KernelTable facts,
-                 kernels::cpu_kernel_facts(larger, {resolve_threads(request.threads)}));
-    out.scratch.push_back(largest_scratch(larger, facts, *batch * factor));
-  }
+  const Variable* batch = batch_of(variables);
+  out.scratch.push_back(largest_scratch(
+      graph, kernels, batch != nullptr ? std::optional(batch->here) : std::nullopt));
+  PLIMSOLL_RETURN_IF_ERROR(add_scratch(request, batch, out));
   return out;
 }
 

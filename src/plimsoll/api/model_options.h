@@ -36,7 +36,9 @@ struct ModelRequest {
   std::optional<double> weight_decay;
   double clip_norm = 0;  // 0: none
   int accumulate = 1;
+  bool untie = false;  // of an .onnx file: a weight that stands in several places becomes several
   std::vector<std::string> freeze;
+  bool quiet = false;  // what an import found has been said before
 };
 
 // --batch or --seq, by the name of the size: "batch" or "seq".

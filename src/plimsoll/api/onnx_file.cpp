@@ -1,5 +1,6 @@
 #include "plimsoll/api/onnx_file.h"
 
+#include "plimsoll/runtime/dataset.h"
 #include "plimsoll/store/npz.h"
 
 namespace plimsoll::api {
@@ -21,10 +22,14 @@ Result<model::ImportedModel> import_onnx_file(const ModelRequest& request, bool 
   how.batch = request.sizes.batch;
   how.seq = request.sizes.seq;
   how.training = train;
+  how.untie = request.untie;
+  how.shapes_of_datasets = true;
   PLIMSOLL_TRY(how.dims, parse_dims(request.dims));
   store::NpzFile arrays;
   if (!request.inputs.empty()) {
-    PLIMSOLL_TRY(arrays, store::NpzFile::open(request.inputs));
+    // Of a folder the first: shapes are the same in all.
+    PLIMSOLL_TRY(const std::vector<std::string> files, runtime::archives_at(request.inputs));
+    PLIMSOLL_TRY(arrays, store::NpzFile::open(files.front()));
     for (const store::NpzEntry& entry : arrays.entries())
       how.shapes.emplace(entry.name, entry.type.shape);
   }

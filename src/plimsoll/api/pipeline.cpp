@@ -1,5 +1,6 @@
 #include "plimsoll/api/pipeline.h"
 
+#include "plimsoll/api/run_device.h"
 #include "plimsoll/base/threads.h"
 #include "plimsoll/kernels/cpu/convolution_layout.h"
 #include "plimsoll/kernels/cpu/cpu_kernels.h"
@@ -18,16 +19,6 @@
 namespace plimsoll::api {
 namespace {
 
-// What operators take on the device: known for a name, timed now for `measured`.
-Result<schedule::DeviceProfile> profile_of(const Pipeline& p, int threads) {
-  if (p.device != kMeasured) return profile::find_profile(p.device);
-  PLIMSOLL_TRY(schedule::DeviceProfile out,
-               profile::profile_machine({.threads = threads, .on_progress = {}}));
-  PLIMSOLL_RETURN_IF_ERROR(
-      profile::measure_operators(p.model.graph, {threads, p.on_measuring}, out));
-  return out;
-}
-
 // The graph in which gradients read masks of one bit, where activations may be encoded.
 Result<std::optional<ir::Graph>> masked(const ir::Graph& graph, const PlanOptions& how) {
   if (!plan::encodes(how)) return std::optional<ir::Graph>();
@@ -35,10 +26,34 @@ Result<std::optional<ir::Graph>> masked(const ir::Graph& graph, const PlanOption
   return std::optional(std::move(out));
 }
 
+Result<bool> is_hopeless(const Pipeline& p) {
+  if (p.planning.budget.empty()) return false;
+  const PlanOptions how = with_costs(p, p.planning);
+  PLIMSOLL_TRY(std::optional<ir::Graph> fitted, masked(p.model.graph, how));
+  PLIMSOLL_TRY(const plan::Workloads work,
+               plan::make_workloads(p.model.graph, std::move(fitted), how));
+  return plan::is_hopeless(work, how);
+}
+
+// What operators take on the device: known for a name, timed now for `measured`.
+Result<schedule::DeviceProfile> profile_of(Pipeline& p, int threads) {
+  if (p.device != kMeasured) return profile::find_profile(p.device);
+  // A budget that is too small is too small whatever operators take; the planner says why.
+  PLIMSOLL_TRY(p.profile, profile::find_profile("cpu"));
+  PLIMSOLL_TRY(const bool hopeless, is_hopeless(p));
+  if (hopeless) return p.profile;
+  PLIMSOLL_TRY(schedule::DeviceProfile out,
+               profile::profile_machine({.threads = threads, .on_progress = {}}));
+  PLIMSOLL_RETURN_IF_ERROR(
+      profile::measure_operators(p.model.graph, {threads, p.on_measuring}, out));
+  return out;
+}
+
 // What a plan says of the machine and of where its times come from.
 void sign(const Pipeline& p, PlannedGraph& planned) {
   if (p.own_costs) return;
   planned.plan.environment = runtime::this_machine(p.request.threads);
+  planned.plan.environment.device = planned_device(p.device);
   for (const profile::OperatorCost& cost : profile::operator_costs(p.model.graph, p.profile)) {
     planned.summary.measured_operators += cost.measured;
     planned.summary.estimated_operators += cost.nodes - cost.measured;
@@ -51,10 +66,10 @@ void sign(const Pipeline& p, PlannedGraph& planned) {
   planned.plan.predicted_seconds += p.profile.copy_tax * copying;
 }
 
-// A model brings its own weights, a plan from a file none.
+// A model brings its own weights; those of a plan file were loaded for it (plan_weights.h).
 RunOptions with_weights(Pipeline& p) {
   RunOptions how = p.running;
-  if (!p.model.graph.values.empty())
+  if (!p.model.graph.values.empty() || p.model.weights.size() > 0)
     how.on_start = runtime::load_sources(p.model.weights, how.on_start);
   if (!p.files.trace.empty() || !p.files.chrome_trace.empty()) how.trace = &p.trace;
   return how;
@@ -166,6 +181,10 @@ Result<profile::Tuned> tune_model(Pipeline& prepared, int rounds,
     run.steps = 2;
     run.on_step = {};
     run.on_end = {};
+    run.after_step = {};
+    run.steps_for = {};
+    run.stop = nullptr;
+    run.find_nan = false;
     run.trace = nullptr;
     run.step_seconds = &out.by_plan_step;
     PLIMSOLL_TRY(const RunReport report, runtime::run_plan(plan, run));

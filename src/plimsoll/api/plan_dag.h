@@ -12,12 +12,13 @@
 
 namespace plimsoll::api {
 
+using schedule::DagProof;
 using schedule::PlanDagPoint;
 using schedule::PlanDagReport;
 using schedule::to_json;
 
 struct PlanDagRequest {
-  std::filesystem::path file;
+  std::string file;
   PlanRequest planning;       // budget, techniques, order, deadline, lossy and deterministic count
   std::string checkpointing;  // a classic checkpointing strategy instead of a search
   std::uint64_t seed = 1;

@@ -8,20 +8,22 @@ namespace plimsoll::api {
 namespace {
 
 nlohmann::ordered_json object_of(const PlanReport& report) {
-  nlohmann::ordered_json out{{"schema", 1},
-                             {"model", report.model},
-                             {"baseline_bytes", report.baseline.value},
-                             {"inplace_bytes", report.in_place.value},
-                             {"shared_bytes", report.shared.value},
-                             {"inplace_shared_bytes", report.both.value},
-                             {"load_bytes", report.live.value},
-                             {"lower_bound_bytes", report.lower_bound.value},
-                             {"arena_bytes", report.arena.value},
-                             {"peak_bytes", report.arena.value},
-                             {"buffers", report.buffers},
-                             {"steps", report.steps},
-                             {"plan_seconds", report.plan_seconds},
-                             {"status", report.optimal ? "optimal" : "feasible"}};
+  nlohmann::ordered_json out{
+      {"schema", 1},
+      {"model", report.model},
+      {"baseline_bytes", report.baseline.value},
+      {"inplace_bytes", report.in_place.value},
+      {"shared_bytes", report.shared.value},
+      {"inplace_shared_bytes", report.both.value},
+      {"load_bytes", report.live.value},
+      {"lower_bound_bytes", report.lower_bound.value},
+      {"arena_bytes", report.arena.value},
+      {"peak_bytes", report.arena.value},
+      {"buffers", report.buffers},
+      {"steps", report.steps},
+      {"plan_seconds", report.plan_seconds},
+      {"status", report.optimal && !report.interrupted ? "optimal" : "feasible"}};
+  if (report.interrupted) out["interrupted"] = true;
   for (const auto& [use, bytes] : report.by_use) out["by_kind"][use] = bytes.value;
   out["operators"] = {{"measured", report.measured_operators},
                       {"estimated", report.estimated_operators}};
@@ -89,6 +91,7 @@ PlanReport report_of(const plan::PlannedGraph& planned) {
   out.lossy = plan::lossy_forms_of(plan);
   if (summary.memory_bound) out.memory_bound = summary.memory_bound->bytes;
   out.limiting = summary.limiting;
+  out.limiting_bytes = summary.limiting_bytes;
   return out;
 }
 
@@ -98,9 +101,10 @@ std::vector<PlanReport> reports_of(const std::vector<plan::PlannedGraph>& curve)
   return out;
 }
 
-std::string to_json(const PlanReport& report, std::optional<std::int64_t> batch) {
+std::string to_json(const PlanReport& report,
+                    const std::function<void(nlohmann::ordered_json&)>& more) {
   nlohmann::ordered_json out = object_of(report);
-  if (batch) out["batch"] = *batch;
+  if (more) more(out);
   return json_text(out, 2);
 }
 

@@ -3,10 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <nlohmann/json_fwd.hpp>
 
 #include "plimsoll/plan/fit/plan_options.h"
 
@@ -23,9 +26,10 @@ struct PlanReport {
   Bytes both;
   Bytes no_recompute;  // the arena when nothing is given up
   Bytes arena;
-  Bytes live;         // most that is alive at any step
-  Bytes lower_bound;  // proven: no arena is smaller
-  bool optimal = false;
+  Bytes live;                // most that is alive at any step
+  Bytes lower_bound;         // proven: no arena is smaller
+  bool optimal = false;      // the arena, for its schedule
+  bool interrupted = false;  // the user ended the search: status is never "optimal" then
   std::vector<std::pair<std::string, Bytes>> by_use;  // at the peak
   std::int64_t measured_operators = 0;
   std::int64_t estimated_operators = 0;
@@ -45,6 +49,7 @@ struct PlanReport {
   std::vector<std::string> lossy;
   std::optional<Bytes> memory_bound;  // proven: no plan needs less
   std::vector<std::string> limiting;  // tensors that must be in memory then, largest first
+  std::vector<Bytes> limiting_bytes;
 
   // Slower by this fraction than when everything is kept.
   double overhead() const {
@@ -55,7 +60,9 @@ struct PlanReport {
 PlanReport report_of(const plan::PlannedGraph& planned);
 std::vector<PlanReport> reports_of(const std::vector<plan::PlannedGraph>& curve);
 
-std::string to_json(const PlanReport& report, std::optional<std::int64_t> batch = {});
+// With more keys where somebody adds them.
+std::string to_json(const PlanReport& report,
+                    const std::function<void(nlohmann::ordered_json&)>& more = {});
 // A sweep: the first point's keys, and all of them under "points".
 std::string to_json(const std::vector<PlanReport>& curve);
 std::string to_json(const plan::PlanFailure& failure);

@@ -1,5 +1,6 @@
 #include "plimsoll/api/plan_set.h"
 
+#include "plimsoll/api/run_device.h"
 #include "plimsoll/api/symbolic_model.h"
 #include "plimsoll/plan/fit/workloads.h"
 #include "plimsoll/plan/plan_set_files.h"
@@ -14,6 +15,7 @@ Result<plan::SizedWorkload> workload_at(const Result<ir::SymbolicGraph>& symboli
                                         std::int64_t size) {
   Pipeline p;
   p.request = at_size(request, sizes, size);
+  p.request.quiet = size != sizes.high;
   p.device = device;
   if (symbolic) {
     PLIMSOLL_TRY(p.model.graph, at_sizes(*symbolic, {{sizes.option, size}}));
@@ -46,8 +48,10 @@ Result<std::vector<PlanSetMember>> plan_set_for(const ModelRequest& request,
     members.push_back(std::move(member));
   }
   PLIMSOLL_TRY(std::vector<PlanSetMember> out, plan::make_plan_set(std::move(members), options));
-  for (PlanSetMember& member : out)
+  for (PlanSetMember& member : out) {
     member.plan.environment = runtime::this_machine(request.threads);
+    member.plan.environment.device = planned_device(device);
+  }
   return out;
 }
 

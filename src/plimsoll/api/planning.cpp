@@ -1,11 +1,16 @@
 #include "plimsoll/api/planning.h"
 
+#include <nlohmann/json.hpp>
+
 #include "plimsoll/api/largest_batch.h"
+#include "plimsoll/api/plan_weights.h"
+#include "plimsoll/api/run_device.h"
 #include "plimsoll/base/file.h"
 #include "plimsoll/plan/check_plan.h"
 #include "plimsoll/plan/plan_file.h"
 #include "plimsoll/plan/plan_set_files.h"
 #include "plimsoll/plan/tag_walk.h"
+#include "plimsoll/schedule/replay_schedule.h"
 
 namespace plimsoll::api {
 namespace {
@@ -28,13 +33,39 @@ Result<PlanOptions> options_of(const PlanJob& job) {
 }
 
 Result<Pipeline> prepared_for(const PlanJob& job) {
-  PLIMSOLL_TRY(PlanOptions options, options_of(job));
-  PLIMSOLL_TRY(Pipeline out, prepare_model(job.model, job.planning.device, job.on_measuring));
-  out.planning = std::move(options);
+  Pipeline out;
+  out.request = job.model;
+  out.device = job.planning.device;
+  out.on_measuring = job.on_measuring;
+  PLIMSOLL_TRY(out.planning, options_of(job));
+  PLIMSOLL_RETURN_IF_ERROR(advance(out, Stage::kPrepared));
   out.running.threads = job.model.threads;
   out.running.seed = job.model.seed;
   out.running.swap_file = job.planning.swap_file;
   return out;
+}
+
+// What the file of a plan says of weights that came from a model file.
+Result<std::optional<plan::WeightsOrigin>> origin_for(const PlanJob& job, const ModelRequest& model,
+                                                      const ir::Graph& graph) {
+  std::optional<plan::WeightsOrigin> out;
+  if (job.output.empty() || !takes_weights_from_file(graph)) return out;
+  ModelRequest again = model;
+  again.quiet = true;
+  PLIMSOLL_TRY(const LoadedModel loaded, load_forward(again));
+  PLIMSOLL_TRY(out, origin_of_weights(model, loaded.training, loaded.weights, job.output));
+  return out;
+}
+
+Result<CheckReport> check_schedule(const std::string& name, std::string_view text) {
+  const auto file = schedule::read_schedule(text);
+  if (!file) return forward(file, name);
+  schedule::ScheduleReplay replay = schedule::replay_schedule(*file);
+  return CheckReport{replay.peak, std::move(replay.problems)};
+}
+
+bool was_stopped(const PlanJob& job) {
+  return job.stop != nullptr && job.stop->load();
 }
 
 Status write_to(const std::string& file, const std::string& content) {
@@ -44,6 +75,7 @@ Status write_to(const std::string& file, const std::string& content) {
 }  // namespace
 
 Result<PlanAnswer> plan_once(const PlanJob& job) {
+  if (job.planning.tune > 0) PLIMSOLL_RETURN_IF_ERROR(require_runnable(job.planning.device));
   PLIMSOLL_TRY(Pipeline p, prepared_for(job));
   if (job.planning.tune == 0) {
     PLIMSOLL_RETURN_IF_ERROR(advance(p, Stage::kPlanned));
@@ -51,21 +83,46 @@ Result<PlanAnswer> plan_once(const PlanJob& job) {
     PLIMSOLL_TRY(profile::Tuned tuned, tune_model(p, job.planning.tune));
     p.planned = std::move(tuned.planned);
   }
+  PLIMSOLL_TRY(p.planned.plan.weights, origin_for(job, job.model, p.planned.plan.graph));
   PLIMSOLL_RETURN_IF_ERROR(write_to(job.output, plan::to_json(p.planned.plan)));
-  return PlanAnswer{report_of(p.planned), p.profile.name, 0};
+  PlanAnswer out;
+  out.plan = report_of(p.planned);
+  out.plan.interrupted = was_stopped(job);
+  out.profile = p.profile.name;
+  return out;
 }
 
 Result<PlanAnswer> plan_largest_batch(const PlanJob& job) {
   PLIMSOLL_TRY(const PlanOptions options, options_of(job));
-  PLIMSOLL_TRY(const LargestBatch largest, largest_batch(job.model, job.planning.device, options));
+  PLIMSOLL_TRY(LargestBatch largest, largest_batch(job.model, job.planning.device, options));
+  ModelRequest at_batch = job.model;
+  at_batch.sizes.batch = largest.batch;
+  plan::Plan& plan = largest.planned.plan;
+  PLIMSOLL_TRY(plan.weights, origin_for(job, at_batch, plan.graph));
   PLIMSOLL_RETURN_IF_ERROR(write_to(job.output, plan::to_json(largest.planned.plan)));
-  return PlanAnswer{report_of(largest.planned), "", largest.batch};
+  PlanAnswer out;
+  out.plan = report_of(largest.planned);
+  out.plan.interrupted = was_stopped(job);
+  out.batch = largest.batch;
+  out.next_batch = name(largest.next);
+  out.failed_batch = largest.failed;
+  return out;
+}
+
+std::string to_json(const PlanAnswer& largest) {
+  return to_json(largest.plan, [&](nlohmann::ordered_json& out) {
+    out["batch"] = largest.batch;
+    out["batch_status"] = largest.next_batch;
+    if (largest.failed_batch) out["failed_batch"] = *largest.failed_batch;
+    out["samples_per_second"] = largest.samples_per_second();
+  });
 }
 
 Result<std::vector<PlanReport>> plan_sweep(const PlanJob& job) {
   PLIMSOLL_TRY(Pipeline p, prepared_for(job));
   PLIMSOLL_TRY(const std::vector<PlannedGraph> curve, sweep_model(p, p.planning));
   std::vector<PlanReport> out = reports_of(curve);
+  for (PlanReport& point : out) point.interrupted = was_stopped(job);
   PLIMSOLL_RETURN_IF_ERROR(write_to(job.output, to_json(out) + "\n"));
   return out;
 }
@@ -85,8 +142,15 @@ Result<report::ClassicFigure> figure_of(Pipeline& prepared, const PlanOptions& o
 
 Result<std::vector<PlannedSize>> plan_sizes(const PlanJob& job, const SizeRange& sizes) {
   PLIMSOLL_TRY(const PlanOptions options, options_of(job));
-  PLIMSOLL_TRY(const std::vector<PlanSetMember> plans,
+  PLIMSOLL_TRY(std::vector<PlanSetMember> plans,
                plan_set_for(job.model, job.planning.device, options, sizes));
+  PLIMSOLL_TRY(const auto origin,
+               origin_for(job, at_size(job.model, sizes, sizes.high), plans.back().plan.graph));
+  for (PlanSetMember& member : plans) {
+    member.plan.weights = origin;
+    if (origin && sizes.option == "batch") member.plan.weights->batch = member.size;
+    if (origin && sizes.option == "seq") member.plan.weights->seq = member.size;
+  }
   if (!job.output.empty()) PLIMSOLL_RETURN_IF_ERROR(plan::write_plan_set(job.output, sizes, plans));
   std::vector<PlannedSize> out;
   for (const PlanSetMember& member : plans) {
@@ -104,6 +168,8 @@ Result<TagWalk> walk_tags_of(const PlanJob& job) {
 Result<CheckReport> check_model_or_plan(const ModelRequest& model, const PlanRequest& planning) {
   Pipeline p;
   if (model.model.ends_with(".json")) {
+    PLIMSOLL_TRY(const MappedFile file, MappedFile::open(model.model));
+    if (schedule::looks_like_schedule(file.text())) return check_schedule(model.model, file.text());
     PLIMSOLL_TRY(p.planned.plan, read_plan(model.model, model.sizes));
   } else {
     p.request = model;

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,9 +31,18 @@ struct PlanJob {
 
 struct PlanAnswer {
   PlanReport plan;
-  std::string profile;     // whose times they are
-  std::int64_t batch = 0;  // the largest, where that was asked
+  std::string profile;  // whose times they are
+  // The largest, where that was asked, and what is known of the next one (largest_batch.h).
+  std::int64_t batch = 0;
+  std::string next_batch;                    // "proven", "not_found", "deadline", "interrupted"
+  std::optional<std::int64_t> failed_batch;  // the smallest for which no plan was found
+
+  double samples_per_second() const {
+    return plan.predicted_seconds > 0 ? static_cast<double>(batch) / plan.predicted_seconds : 0;
+  }
 };
+// The report's JSON with the keys of a search for the largest batch.
+std::string to_json(const PlanAnswer& largest);
 
 // Tuned where job.planning.tune says so. The file gets the plan.
 Result<PlanAnswer> plan_once(const PlanJob& job);

@@ -1,6 +1,8 @@
 #include "plimsoll/api/run_model.h"
 
 #include "plimsoll/api/pipeline.h"
+#include "plimsoll/api/plan_weights.h"
+#include "plimsoll/api/run_device.h"
 #include "plimsoll/plan/plan_file.h"
 #include "plimsoll/plan/plan_set_files.h"
 
@@ -8,12 +10,37 @@ namespace plimsoll::api {
 namespace {
 
 Status require_this_machine(const plan::Plan& plan, const ModelRequest& request) {
+  const Status runs = require_runnable(plan.environment.device);
+  if (!runs) return forward(runs, request.model + ": planned for another machine");
   const Status same = plan::require_environment(plan, runtime::this_machine(request.threads));
   return same ? same : forward(same, request.model);
 }
 
 bool is_plan_file(const ModelRequest& request) {
   return request.model.ends_with(".json");
+}
+
+// The model that --weights names, of a plan whose weights came from one.
+std::string named_model(const RunRequest& request) {
+  const std::string& weights = request.files.weights;
+  return weights.ends_with(".onnx") ? weights : "";
+}
+
+// The weights that a plan of a file takes from a model file.
+Status load_weights_of_plan(const RunRequest& request, const plan::Plan& plan, Pipeline& p) {
+  if (!takes_weights_from_file(plan.graph)) {
+    if (named_model(request).empty()) return {};
+    return fail(ErrorCode::kUsage, "--weights {}: {} takes no weights from a model file",
+                request.files.weights, request.model.model);
+  }
+  auto weights = load_plan_weights(plan, request.model.model, named_model(request));
+  if (weights) {
+    p.model.weights = std::move(*weights);
+    return {};
+  }
+  if (!named_model(request).empty()) return forward(weights);
+  return require_weights_in(plan.graph, {request.files.weights, request.files.resume},
+                            weights.error());
 }
 
 // Opens the files, so that a bad one is found before planning.
@@ -24,9 +51,14 @@ Result<Pipeline> pipeline_for(const RunRequest& request) {
   out.on_measuring = request.on_measuring;
   out.on_demand = request.executor == "on-demand";
   out.files = request.files;
-  if (!request.model.inputs.empty()) out.files.data = request.model.inputs;
+  if (is_plan_file(request.model) && !named_model(request).empty()) out.files.weights.clear();
+  const bool inputs = !request.model.inputs.empty();
+  if (inputs) out.files.data = request.model.inputs;
+  out.files.every_example = inputs && !request.steps_given;
   RunOptions& how = out.running;
-  how.steps = request.model.inputs.empty() ? request.steps : 1;
+  how.steps = !inputs || request.steps_given ? request.steps : 1;
+  how.find_nan = request.find_nan;
+  how.stop = request.stop;
   how.threads = request.model.threads;
   how.seed = request.model.seed;
   how.poison = request.poison;
@@ -51,6 +83,7 @@ Result<RunReport> run_sizes(const RunRequest& request, Pipeline& p) {
     PLIMSOLL_TRY(plans, plan::read_plans(request.model.model, sizes));
     for (const plan::Plan& plan : plans)
       PLIMSOLL_RETURN_IF_ERROR(require_this_machine(plan, request.model));
+    PLIMSOLL_RETURN_IF_ERROR(load_weights_of_plan(request, plans.back(), p));
   } else {
     PLIMSOLL_TRY(const PlanOptions planning, plan_options(request.planning));
     PLIMSOLL_TRY(std::vector<PlanSetMember> members,
@@ -58,11 +91,17 @@ Result<RunReport> run_sizes(const RunRequest& request, Pipeline& p) {
     for (PlanSetMember& member : members) plans.push_back(std::move(member.plan));
     // the weights of an .onnx file stay mapped while it runs
     PLIMSOLL_TRY(p.model, load_model(at_size(request.model, sizes, sizes.high)));
-    how.on_start = runtime::load_sources(p.model.weights, how.on_start);
   }
+  if (!is_plan_file(request.model) || p.model.weights.size() > 0)
+    how.on_start = runtime::load_sources(p.model.weights, how.on_start);
   PLIMSOLL_TRY(p.report, runtime::run_plan_set(std::move(plans), how));
   PLIMSOLL_RETURN_IF_ERROR(runtime::write_traces(p.trace, p.files));
   return std::move(p.report);
+}
+
+Status require_data(const RunRequest& request, const ir::Graph& graph) {
+  if (request.random || !request.model.inputs.empty()) return {};
+  return runtime::require_inputs(request.files, graph);
 }
 
 // Up to a plan: of the file, tuned, or as planned.
@@ -71,14 +110,16 @@ Status plan_for(const RunRequest& request, Pipeline& p) {
     PLIMSOLL_TRY(p.planned.plan, read_plan(request.model.model, request.model.sizes));
     p.done = Stage::kPlanned;
     p.on_demand = false;
-    return require_this_machine(p.planned.plan, request.model);
+    PLIMSOLL_RETURN_IF_ERROR(require_this_machine(p.planned.plan, request.model));
+    PLIMSOLL_RETURN_IF_ERROR(load_weights_of_plan(request, p.planned.plan, p));
+    return require_data(request, p.planned.plan.graph);
   }
+  PLIMSOLL_TRY(p.planning, plan_options(request.planning));
+  p.planning.stop = request.stop;
   PLIMSOLL_RETURN_IF_ERROR(advance(p, Stage::kPrepared));
   if (request.on_prepared) request.on_prepared();
-  if (!request.random && request.model.inputs.empty())
-    PLIMSOLL_RETURN_IF_ERROR(runtime::require_inputs(request.files, p.model.graph));
+  PLIMSOLL_RETURN_IF_ERROR(require_data(request, p.model.graph));
   if (p.on_demand) return {};
-  PLIMSOLL_TRY(p.planning, plan_options(request.planning));
   if (request.planning.tune == 0) return {};
   PLIMSOLL_TRY(profile::Tuned tuned,
                tune_model(p, request.planning.tune, [&](const profile::TuneRound& round) {
@@ -99,6 +140,13 @@ std::int64_t size_of_step(const SizeRange& sizes, std::size_t step) {
 Result<RunReport> run_model(const RunRequest& request) {
   if (request.executor != "planned" && request.executor != "on-demand") {
     return fail(ErrorCode::kUsage, "executor '{}': expects planned or on-demand", request.executor);
+  }
+  PLIMSOLL_RETURN_IF_ERROR(require_runnable(request.planning.device));
+  if (!is_plan_file(request.model) && !named_model(request).empty()) {
+    return fail(ErrorCode::kUsage,
+                "--weights {}: an .onnx file names the weights of a plan; those of a model come "
+                "from a .safetensors, .plim, .gguf, .pt or .npz file",
+                request.files.weights);
   }
   PLIMSOLL_TRY(Pipeline p, pipeline_for(request));
   if (request.sizes) return run_sizes(request, p);

@@ -1,6 +1,7 @@
 // What `plimsoll run` does: a model, a plan file, or a plan set whose size changes every step.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <optional>
 #include <string>
@@ -27,6 +28,9 @@ struct RunRequest {
   RunFiles files;
   std::optional<SizeRange> sizes;
   int steps = 3;
+  bool steps_given = false;  // by the user: --inputs alone means one step, or each example once
+  bool find_nan = false;
+  const std::atomic<bool>* stop = nullptr;
   bool random = false;  // made-up inputs are what the outputs are wanted for
   bool poison = false;
   bool measure = false;

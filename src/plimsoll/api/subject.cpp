@@ -5,10 +5,12 @@
 #include "plimsoll/api/pipeline.h"
 #include "plimsoll/base/byte_size.h"
 #include "plimsoll/base/file.h"
+#include "plimsoll/pack/pack.h"
 #include "plimsoll/plan/check_plan.h"
 #include "plimsoll/plan/plan_file.h"
 #include "plimsoll/profile/find_profile.h"
 #include "plimsoll/report/timeline_of_plan.h"
+#include "plimsoll/report/timeline_of_schedule.h"
 #include "plimsoll/trace/snapshot.h"
 
 namespace plimsoll::api {
@@ -31,7 +33,57 @@ Result<Subject> read_plan(std::string_view text, const std::string& name,
   return out;
 }
 
+// The offsets that the drawing needs; a schedule has none.
+Result<std::vector<Offset>> places_of(const schedule::ScheduleReplay& replay) {
+  constexpr double kPackSeconds = 0.5;  // counted
+  pack::Problem problem;
+  std::vector<std::size_t> on_device;
+  for (std::size_t h = 0; h < replay.held.size(); ++h) {
+    const schedule::HeldValue& held = replay.held[h];
+    if (held.form == schedule::Form::kHost) continue;
+    on_device.push_back(h);
+    problem.buffers.push_back(
+        {.lifetime = {held.life.begin.value, held.life.end.value}, .size = held.bytes});
+  }
+  pack::PackOptions how;
+  how.deterministic = true;
+  how.deadline_seconds = kPackSeconds;
+  PLIMSOLL_TRY(const pack::Packing packing, pack::pack(problem, how));
+  std::vector<Offset> out(replay.held.size(), Offset(0));
+  for (std::size_t b = 0; b < on_device.size(); ++b) out[on_device[b]] = packing.offsets[b];
+  // Host copies one behind the other: nobody packs them.
+  std::int64_t host = 0;
+  for (std::size_t h = 0; h < replay.held.size(); ++h) {
+    if (replay.held[h].form != schedule::Form::kHost) continue;
+    out[h] = Offset(host);
+    host += replay.held[h].bytes.value;
+  }
+  return out;
+}
+
+Result<Subject> read_dag_schedule(std::string_view text, const std::string& name,
+                                  const std::string& title) {
+  auto file = schedule::read_schedule(text);
+  if (!file) return forward(file, name);
+  schedule::ScheduleReplay replay = schedule::replay_schedule(*file);
+  if (!replay.ok())
+    return bad_input("{}: the schedule is wrong: {}", name, replay.problems.front());
+  PLIMSOLL_TRY(const std::vector<Offset> places, places_of(replay));
+  Subject out;
+  out.timeline = report::timeline_of(*file, replay, places, title);
+  out.dag_schedule = DagSchedule{std::move(*file), std::move(replay)};
+  return out;
+}
+
 }  // namespace
+
+std::vector<report::AliveRow> Subject::alive_at(Step step) const {
+  if (plan) return report::alive_at(timeline, step, *plan, profile);
+  if (dag_schedule)
+    return report::alive_at(timeline, step, dag_schedule->file, dag_schedule->replay,
+                            profile.copies);
+  return report::alive_at(timeline, step);
+}
 
 std::string title_of(const plan::Plan& plan) {
   std::string out = plan.graph.name.empty() ? "a graph without a name" : plan.graph.name;
@@ -66,10 +118,13 @@ Result<Subject> read_subject(const std::string& name, const SubjectOptions& opti
     PLIMSOLL_TRY(const MappedFile file, MappedFile::open(name));
     if (plan::looks_like_plan(file.text())) {
       PLIMSOLL_TRY(out, read_plan(file.text(), name, title));
+    } else if (schedule::looks_like_schedule(file.text())) {
+      PLIMSOLL_TRY(out, read_dag_schedule(file.text(), name, title));
     } else {
       const auto trace = trace::read_any_trace(name);
       if (!trace) return forward(trace, name);
       out.timeline = report::timeline_of(*trace, title, options.facts);
+      if (options.diagnose) out.diagnosis = report::diagnose(out.timeline, *trace);
     }
   }
   PLIMSOLL_TRY(out.profile, profile::find_profile(options.planning.device));

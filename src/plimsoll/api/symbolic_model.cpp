@@ -32,12 +32,12 @@ Result<LoadedModel> load_at(ModelRequest request, const std::vector<SymbolSize>&
 }
 
 // Every combination of first, first+1 and first+2, the last symbol running fastest.
-Result<std::vector<ir::Graph>> sample(const ModelRequest& request,
-                                      const std::vector<SymbolSize>& first) {
+Result<std::vector<ir::Graph>> sample(ModelRequest request, const std::vector<SymbolSize>& first) {
   std::vector<ir::Graph> out;
   std::vector<SymbolSize> at = first;
   while (true) {
     PLIMSOLL_TRY(LoadedModel loaded, load_at(request, at));
+    request.quiet = true;
     out.push_back(std::move(loaded.graph));
     std::size_t s = at.size();
     while (s > 0 && at[s - 1].size == first[s - 1].size + ir::kSamplesPerSymbol - 1) {

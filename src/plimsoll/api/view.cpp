@@ -36,7 +36,14 @@ std::string joint_title(const std::vector<Subject>& subjects) {
 }  // namespace
 
 report::Chapter chapter_of(Subject subject) {
-  if (!subject.plan) return report::chapter_of(std::move(subject.timeline));
+  if (subject.dag_schedule) {
+    std::vector<report::AliveRow> peak_set =
+        subject.alive_at(report::peak_of(subject.timeline).time_step);
+    report::Diagnosis diagnosis = report::diagnose(subject.timeline);
+    return {std::move(subject.timeline), std::move(peak_set), std::move(diagnosis), {}};
+  }
+  if (!subject.plan)
+    return report::chapter_of(std::move(subject.timeline), std::move(subject.diagnosis));
   return report::chapter_of(std::move(subject.timeline), *subject.plan, subject.profile);
 }
 

@@ -96,6 +96,30 @@ std::string grouped(std::int64_t number) {
   return digits;
 }
 
+std::string human_seconds(double seconds) {
+  if (!std::isfinite(seconds)) return "an unknown time";
+  if (seconds < 0) return "-" + human_seconds(-seconds);
+  if (seconds == 0) return "0 s";
+  if (seconds >= 1e7) return grouped(static_cast<std::int64_t>(std::min(seconds, 9e18)));
+  struct Unit {
+    double in_a_second;
+    const char* name;
+  };
+  // 999.6 µs are 1.00 ms: a unit is left once its three digits would round to a thousand.
+  constexpr std::array<Unit, 2> kSmall = {Unit{1e6, "µs"}, Unit{1e3, "ms"}};
+  for (const Unit& unit : kSmall) {
+    const double amount = seconds * unit.in_a_second;
+    if (amount < 0.001) return fmt::format("0 {}", unit.name);
+    if (amount < 999.5)
+      return fmt::format("{:.{}f} {}", amount,
+                         amount < 9.995   ? 2
+                         : amount < 99.95 ? 1
+                                          : 0,
+                         unit.name);
+  }
+  return fmt::format("{:.{}f} s", seconds, seconds < 9.995 ? 2 : seconds < 99.95 ? 1 : 0);
+}
+
 Result<double> parse_seconds(std::string_view text) {
   const auto number = split_number(text);
   if (number) {
@@ -107,6 +131,21 @@ Result<double> parse_seconds(std::string_view text) {
     if (unit == "h") return number->value * 3600;
   }
   return fail(ErrorCode::kUsage, "time '{}': expected something like 10s, 250ms or 2m", text);
+}
+
+std::string named_bytes(const std::vector<std::string>& names, const std::vector<Bytes>& bytes) {
+  constexpr std::size_t kMostNames = 6;
+  std::string out;
+  for (std::size_t i = 0; i < names.size() && i < kMostNames; ++i)
+    out += fmt::format("{}{} ({})", i == 0 ? "" : ", ", names[i], human(bytes[i]));
+  if (names.size() > kMostNames) out += fmt::format(" and {} more", names.size() - kMostNames);
+  return out;
+}
+
+std::string beside(Bytes whole, const std::vector<Bytes>& named) {
+  for (const Bytes bytes : named) whole -= bytes;
+  return whole.value > 0 ? fmt::format(", beside {} of weights, state and scratch", human(whole))
+                         : "";
 }
 
 }  // namespace plimsoll

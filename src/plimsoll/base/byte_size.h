@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "plimsoll/base/result.h"
 #include "plimsoll/base/units.h"
@@ -24,6 +25,16 @@ std::string human(Bytes bytes);
 
 // "1,610,612,736": for tables where the last byte matters.
 std::string grouped(std::int64_t number);
+
+// "layer1/conv2d (96.0 MiB), layer1/relu (96.0 MiB) and 4 more": as many sizes as names.
+std::string named_bytes(const std::vector<std::string>& names, const std::vector<Bytes>& bytes);
+
+// ", beside 133.8 MiB of weights, state and scratch": what the named ones leave of the whole.
+std::string beside(Bytes whole, const std::vector<Bytes>& named);
+
+// "4.78 s", "320 ms", "12.3 µs": three significant digits and never an exponent. From 1e7 on
+// grouped digits without a unit: no step takes months, a DAG may be weighed by another cost.
+std::string human_seconds(double seconds);
 
 // "10s", "250ms", "2m", "1.5" (seconds) as seconds.
 Result<double> parse_seconds(std::string_view text);

@@ -37,6 +37,21 @@ TEST(Human, KeepsAboutThreeDigits) {
   EXPECT_EQ(grouped(-1000), "-1,000");
 }
 
+TEST(ByteSize, TimesHaveThreeDigitsAndNoExponent) {
+  EXPECT_EQ(human_seconds(0), "0 s");
+  EXPECT_EQ(human_seconds(4.78), "4.78 s");
+  EXPECT_EQ(human_seconds(4780), "4780 s");
+  EXPECT_EQ(human_seconds(0.0009996), "1.00 ms");
+  EXPECT_EQ(human_seconds(0.3204), "320 ms");
+  EXPECT_EQ(human_seconds(0.9996), "1.00 s");
+  EXPECT_EQ(human_seconds(12.34e-6), "12.3 µs");
+  EXPECT_EQ(human_seconds(-0.5), "-500 ms");
+  EXPECT_EQ(human_seconds(1e-12), "0 µs");
+  EXPECT_EQ(human_seconds(2.5e7), "25,000,000");
+  for (double seconds = 1e-12; seconds < 1e12; seconds *= 1.37)
+    EXPECT_EQ(human_seconds(seconds).find('e'), std::string::npos) << seconds;
+}
+
 TEST(ParseSeconds, ReadsUnits) {
   EXPECT_DOUBLE_EQ(*parse_seconds("250ms"), 0.25);
   EXPECT_DOUBLE_EQ(*parse_seconds("2m"), 120);

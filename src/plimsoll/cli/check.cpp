@@ -30,7 +30,7 @@ struct CheckOptions {
   bool json = false;
 };
 
-Status check(const CheckOptions& options) {
+Status check(const CheckOptions& options, Command& command) {
   std::optional<Bytes> limit;
   if (!options.max_peak.empty()) {
     PLIMSOLL_TRY(limit, parse_byte_size(options.max_peak));
@@ -38,22 +38,27 @@ Status check(const CheckOptions& options) {
   PLIMSOLL_TRY(const api::CheckReport result,
                api::check_model_or_plan(options.request, options.planning));
   const bool ok = result.problems.empty();
+  const bool above = limit && result.peak > *limit;
   if (options.json) {
     const nlohmann::ordered_json out{{"schema", 1},
                                      {"ok", ok},
                                      {"peak_bytes", result.peak.value},
                                      {"problems", result.problems}};
-    std::printf("%s\n", json_text(out, 2).c_str());
+    command.answer(json_text(out, 2));
   } else {
     for (const std::string& problem : result.problems) std::printf("%s\n", problem.c_str());
-    std::printf("%s: %s, peak %s (%s bytes)\n", options.request.model.c_str(),
-                ok ? "right" : inked("WRONG", Ink::kRed, STDOUT_FILENO).c_str(),
+    const std::string verdict =
+        !ok     ? inked("WRONG", Ink::kRed, STDOUT_FILENO)
+        : above ? inked("ABOVE THE LIMIT", Ink::kRed, STDOUT_FILENO) + " of " + human(*limit)
+        : limit ? "right, within the limit of " + human(*limit)
+                : "right";
+    std::printf("%s: %s, peak %s (%s bytes)\n", options.request.model.c_str(), verdict.c_str(),
                 human(result.peak).c_str(), grouped(result.peak.value).c_str());
   }
   if (!ok)
-    return bad_input("{}: the plan is wrong ({} problems)", options.request.model,
-                     result.problems.size());
-  if (limit && result.peak > *limit) {
+    return bad_input("{}: the plan is wrong ({} problem{})", options.request.model,
+                     result.problems.size(), result.problems.size() == 1 ? "" : "s");
+  if (above) {
     return fail(ErrorCode::kDoesNotFit, "{}: peak {} is above the limit of {}",
                 options.request.model, human(result.peak), human(*limit));
   }
@@ -63,12 +68,12 @@ Status check(const CheckOptions& options) {
 Action bind_check(Command& command) {
   auto options = std::make_shared<CheckOptions>();
   bind_model_options(command, options->request)
-      .description("a plan, or a model to plan on the spot");
+      .description("a plan, a schedule of `plan --dag`, or a model to plan on the spot");
   bind_plan_options(command, options->planning);
   command.add_option("--max-peak", options->max_peak, "exit 4 when the peak is above this: 2GiB")
       .type_name("SIZE");
   command.add_flag("--json", options->json, "one JSON object");
-  return [options]() { return check(*options); };
+  return [options, &command]() { return check(*options, command); };
 }
 
 }  // namespace

@@ -1,12 +1,19 @@
 #include "plimsoll/cli/command.h"
 
+#include <algorithm>
+#include <cctype>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include "plimsoll/api/plan_request.h"
 
 namespace plimsoll::cli {
 
@@ -55,9 +62,84 @@ Option& Option::show_default() {
   return *this;
 }
 
+namespace {
+
+// An empty value is a variable of the user's shell that is not set, not a wish for the default.
+std::string refuse_empty(const std::string& value) {
+  return value.empty() ? "the value is empty" : "";
+}
+
+bool is_plain(const std::string& word) {
+  constexpr std::string_view kSafe = "-_./:,=+%@~";
+  return !word.empty() && std::all_of(word.begin(), word.end(), [&](unsigned char c) {
+    return std::isalnum(c) != 0 || kSafe.find(static_cast<char>(c)) != std::string_view::npos;
+  });
+}
+
+// As a shell reads it back.
+std::string quoted(const std::string& word) {
+  if (is_plain(word)) return word;
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+}  // namespace
+
 template <typename T>
 Option Command::add_option(const char* names, T& variable, const char* help) {
-  return Option(*app_->add_option(names, variable, help));
+  CLI::Option* option = app_->add_option(names, variable, help);
+  // An argument of a program that `exec` runs may be empty.
+  if constexpr (!std::is_same_v<T, std::vector<std::string>>)
+    option->check(CLI::Validator(refuse_empty, "", ""));
+  return Option(*option);
+}
+
+Option Command::add_input(const char* names, std::string& variable, const char* help) {
+  inputs_.push_back(&variable);
+  return add_option(names, variable, help);
+}
+
+Option Command::add_inputs(const char* names, std::vector<std::string>& variable,
+                           const char* help) {
+  input_lists_.push_back(&variable);
+  return add_option(names, variable, help);
+}
+
+std::vector<std::string*> Command::inputs() const {
+  std::vector<std::string*> out = inputs_;
+  for (std::vector<std::string>* list : input_lists_) {
+    for (std::string& name : *list) out.push_back(&name);
+  }
+  return out;
+}
+
+std::string Command::words_for(
+    const char* verb, const std::vector<std::pair<std::string, std::string>>& instead) const {
+  const CLI::App* other = app_->get_parent()->get_subcommand(verb);
+  std::string out = fmt::format("plimsoll {}", verb);
+  const auto replaced = [&](const std::string& name) {
+    return std::any_of(instead.begin(), instead.end(),
+                       [&](const auto& entry) { return entry.first == name; });
+  };
+  for (const CLI::Option* option : app_->get_options()) {
+    const std::string name = option->get_positional() ? "" : "--" + option->get_lnames().front();
+    const bool known = name.empty() || other->get_option_no_throw(name) != nullptr;
+    if (option->count() == 0 || !known || replaced(name)) continue;
+    if (option->get_items_expected_max() == 0) out += " " + name;
+    for (const std::string& value : option->results()) {
+      if (option->get_items_expected_max() == 0) break;
+      if (name == "--lossy" && value == api::kBareLossy) {
+        out += " --lossy";
+        continue;
+      }
+      out += (name.empty() ? "" : " " + name) + " " + quoted(value);
+    }
+  }
+  for (const auto& [name, value] : instead) {
+    if (!value.empty()) out += " " + name + " " + quoted(value);
+  }
+  return out;
 }
 
 Option Command::add_output(const char* names, std::string& variable, const char* help) {

@@ -10,7 +10,10 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "plimsoll/base/result.h"
 
 namespace CLI {
 class App;
@@ -52,13 +55,40 @@ class Command {
   Option add_flag(const char* names, bool& variable, const char* help);
   Option add_flag_callback(const char* names, std::function<void()> given, const char* help);
 
+  // The name of a file to read; "-" is standard input.
+  Option add_input(const char* names, std::string& variable, const char* help);
+  Option add_inputs(const char* names, std::vector<std::string>& variable, const char* help);
+
   bool has(const std::string& name) const;  // whether the user wrote it
+  // The same words for another verb, as far as it has the options: "plimsoll run mlp --batch 4".
+  // What `instead` names stands in it once, with that value; an empty value leaves it out.
+  std::string words_for(const char* verb,
+                        const std::vector<std::pair<std::string, std::string>>& instead) const;
+
+  // What to do after parsing and before the work of the verb.
+  void before(std::function<Status()> work) { before_.push_back(std::move(work)); }
+  const std::vector<std::function<Status()>>& before() const { return before_; }
+
+  // The JSON object of an answer that may be bad news. run_command_line prints it when the verb is
+  // done, with `error` and `code` in it if the verb returned an error: one object, whatever
+  // happened. A verb whose answer is never followed by an error may print its object itself.
+  void answer(std::string json) {
+    while (json.ends_with('\n')) json.pop_back();
+    answer_ = std::move(json);
+  }
+  const std::string& answer() const { return answer_; }
+
   const CLI::App& app() const { return *app_; }
   const std::vector<std::string*>& outputs() const { return outputs_; }
+  std::vector<std::string*> inputs() const;
 
  private:
   CLI::App* app_;
   std::vector<std::string*> outputs_;
+  std::vector<std::string*> inputs_;
+  std::vector<std::vector<std::string>*> input_lists_;
+  std::vector<std::function<Status()>> before_;
+  std::string answer_;
 };
 
 }  // namespace plimsoll::cli

@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,8 +12,10 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "plimsoll/api/version.h"
+#include "plimsoll/base/json.h"
 #include "plimsoll/base/log.h"
 #include "plimsoll/base/nearest_name.h"
 #include "plimsoll/base/output_file.h"
@@ -24,6 +27,15 @@
 
 namespace plimsoll::cli {
 namespace {
+
+// The object of an error: what the verb had to say before it, and `error` and `code`.
+std::string error_json(const Error& error, const std::string& answer) {
+  auto out = nlohmann::ordered_json::parse(answer, nullptr, false);
+  if (!out.is_object()) out = nlohmann::ordered_json{{"schema", 1}};
+  out["error"] = printable(error.message);
+  out["code"] = static_cast<int>(error.code);
+  return json_text(out, 2);
+}
 
 // Messages quote names from files, which may be any bytes.
 int report(const Error& error) {
@@ -77,7 +89,7 @@ std::string unexpected(const std::vector<VerbRow>& table, const CLI::App* verb,
 
 // CLI11 has messages and exit codes (105 to 109) of its own; ours is 2 for every wrong command
 // line.
-int report_usage(const CLI::App& app, const CLI::ParseError& error) {
+int report_usage(const CLI::App& app, const CLI::ParseError& error, bool json) {
   const CLI::App* verb = chosen_verb(app);
   if (error.get_name() == "CallForHelp") return show_help(app);
   if (error.get_name() == "CallForVersion") {
@@ -97,6 +109,7 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error) {
     message = fmt::format("{0}: {1}; `plimsoll {0} --help` shows examples", verb->get_name(),
                           error.what());
   }
+  if (json) std::printf("%s\n", error_json({ErrorCode::kUsage, message}, "").c_str());
   return report({ErrorCode::kUsage, message});
 }
 
@@ -121,17 +134,65 @@ Status prepare_outputs(const Command& command) {
   return {};
 }
 
-int run_action(const Command& command, const Action& action) {
-  try {
-    const Status ready = prepare_outputs(command);
-    const Status status = ready ? action() : ready;
-    return status ? 0 : report(status.error());
-  } catch (const std::bad_alloc&) {
-    return report({ErrorCode::kInternal, "out of memory on this machine"});
-  } catch (const std::exception& problem) {
-    if (std::ferror(stdout) != 0) return 0;  // finish_stdout has the word
-    return report({ErrorCode::kInternal, problem.what()});
+// All of standard input in memory, as a file with a name: readers map files, and some look twice.
+Result<std::string> spooled_input() {
+  constexpr std::int64_t kMost = std::int64_t{16} << 30;
+  const int file = ::memfd_create("standard input", 0);
+  if (file < 0)
+    return bad_input("standard input: no memory to read it into: {}", std::strerror(errno));
+  std::vector<char> piece(1 << 16);
+  for (std::int64_t total = 0;;) {
+    const ssize_t got = ::read(STDIN_FILENO, piece.data(), piece.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return bad_input("standard input: cannot read: {}", std::strerror(errno));
+    if (got == 0) break;
+    total += got;
+    if (total > kMost) return bad_input("standard input: is longer than 16 GiB");
+    for (ssize_t done = 0; done < got;) {
+      const ssize_t put = ::write(file, piece.data() + done, static_cast<std::size_t>(got - done));
+      if (put < 0) return bad_input("standard input: no memory for it: {}", std::strerror(errno));
+      done += put;
+    }
   }
+  return fmt::format("/dev/fd/{}", file);
+}
+
+// "-" is standard input.
+Status prepare_inputs(const Command& command) {
+  std::string spooled;
+  for (std::string* input : command.inputs()) {
+    if (*input != "-") continue;
+    if (!spooled.empty())
+      return fail(ErrorCode::kUsage, "'-' is standard input, which can be read once only");
+    PLIMSOLL_TRY(spooled, spooled_input());
+    *input = spooled;
+  }
+  return {};
+}
+
+Status act(const Command& command, const Action& action) {
+  try {
+    PLIMSOLL_RETURN_IF_ERROR(prepare_inputs(command));
+    PLIMSOLL_RETURN_IF_ERROR(prepare_outputs(command));
+    for (const auto& work : command.before()) PLIMSOLL_RETURN_IF_ERROR(work());
+    return action();
+  } catch (const std::bad_alloc&) {
+    return fail(ErrorCode::kInternal, "out of memory on this machine");
+  } catch (const std::exception& problem) {
+    if (std::ferror(stdout) != 0) return {};  // finish_stdout has the word
+    return fail(ErrorCode::kInternal, "{}", problem.what());
+  }
+}
+
+int run_action(const Command& command, const Action& action) {
+  const Status status = act(command, action);
+  const bool json = command.has("--json");
+  if (status) {
+    if (!command.answer().empty()) std::printf("%s\n", command.answer().c_str());
+    return 0;
+  }
+  if (json) std::printf("%s\n", error_json(status.error(), command.answer()).c_str());
+  return report(status.error());
 }
 
 }  // namespace
@@ -150,12 +211,15 @@ int run_command_line(int argc, const char* const* argv) {
     subcommand->footer(verb.examples);
     actions.push_back(verb.bind(commands.emplace_back(*subcommand)));
   }
+  bool json = false;
   try {
     std::vector<std::string> arguments = with_lossy_values({argv + std::min(argc, 1), argv + argc});
+    const auto own = std::find(arguments.begin(), arguments.end(), "--");
+    json = std::find(arguments.begin(), own, "--json") != own;
     std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
     app.parse(std::move(arguments));
   } catch (const CLI::ParseError& error) {
-    return report_usage(app, error);
+    return report_usage(app, error, json);
   }
   log::start(level);
   for (std::size_t verb = 0; verb < actions.size(); ++verb) {

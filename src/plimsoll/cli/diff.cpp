@@ -43,7 +43,7 @@ nlohmann::ordered_json row_json(const report::ComparedBytes& row) {
   return {{"name", row.name}, {"before", row.before.value}, {"after", row.after.value}};
 }
 
-void print_json(const report::Comparison& comparison) {
+std::string comparison_json(const report::Comparison& comparison) {
   nlohmann::ordered_json out{{"schema", 1},
                              {"total_before", comparison.total_before.value},
                              {"total_after", comparison.total_after.value}};
@@ -61,7 +61,7 @@ void print_json(const report::Comparison& comparison) {
   for (const report::Part& part : comparison.parts)
     out["parts"].push_back(
         {{"name", part.name}, {"bytes", part.bytes.value}, {"detail", part.detail}});
-  std::printf("%s\n", json_text(out, 2).c_str());
+  return json_text(out, 2);
 }
 
 void print_rows(const char* title, const std::vector<report::ComparedBytes>& rows,
@@ -91,7 +91,7 @@ void print(const report::Comparison& comparison) {
   print_rows("by tensor:", comparison.by_tensor, 12);
 }
 
-Status diff(DiffOptions& options) {
+Status diff(DiffOptions& options, Command& command) {
   PLIMSOLL_TRY(const report::Report report,
                api::diff_report(options.subject.model.model, options.after, options.subject));
   const report::Comparison& comparison = *report.comparison;
@@ -101,7 +101,7 @@ Status diff(DiffOptions& options) {
   }
   PLIMSOLL_TRY([[maybe_unused]] const auto written, api::write_report(report, options.files));
   if (options.json) {
-    print_json(comparison);
+    command.answer(comparison_json(comparison));
   } else {
     print(comparison);
   }
@@ -123,7 +123,7 @@ Action bind_diff(Command& command) {
       .add_option("--threshold", options->threshold, "exit 4 when the peak grew by more: 1%, 64MiB")
       .type_name("SIZE");
   command.add_flag("--json", options->json, "one JSON object");
-  return [options]() { return diff(*options); };
+  return [options, &command]() { return diff(*options, command); };
 }
 
 }  // namespace

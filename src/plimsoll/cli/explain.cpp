@@ -51,6 +51,7 @@ nlohmann::ordered_json row_json(const report::Timeline& timeline, const report::
     out["remedies"].push_back({{"remedy", price.remedy},
                                {"saves_bytes", price.saves.value},
                                {"seconds", price.seconds},
+                               {"lossless", price.lossless},
                                {"detail", price.detail}});
   }
   return out;
@@ -77,15 +78,16 @@ void print_row(const report::Timeline& timeline, const report::AliveRow& row) {
   std::printf("%10s  %s%s%s\n", "", producer.empty() ? "" : ("made by " + producer + "; ").c_str(),
               row.why.c_str(), row.prices.empty() ? "" : "; instead:");
   for (const report::Price& price : row.prices) {
-    std::printf("%10s    %-10s saves %-10s costs %.3g ms  %s\n", "", price.remedy.c_str(),
-                human(price.saves).c_str(), price.seconds * 1e3, price.detail.c_str());
+    std::printf("%10s    %-14s saves %-10s costs %-8s %s\n", "", label_of(price).c_str(),
+                human(price.saves).c_str(), human_seconds(price.seconds).c_str(),
+                price.detail.c_str());
   }
 }
 
 void print(const api::Explanation& explanation, std::size_t most) {
   const report::Timeline& timeline = explanation.timeline;
-  std::printf("%s %d of %s: %s alive (%s bytes)", timeline.source == "plan" ? "step" : "event",
-              explanation.step.value, grouped(timeline.time_steps()).c_str(),
+  std::printf("%s %s of %s: %s alive (%s bytes)", timeline.source == "plan" ? "step" : "event",
+              grouped(explanation.step.value).c_str(), grouped(timeline.time_steps()).c_str(),
               human(explanation.alive).c_str(), grouped(explanation.alive.value).c_str());
   std::printf("%s\n", explanation.alive == explanation.peak
                           ? ", the peak"
@@ -106,7 +108,9 @@ void print(const api::Explanation& explanation, std::size_t most) {
 Action bind_explain(Command& command) {
   auto options = std::make_shared<ExplainOptions>();
   bind_model_options(command, options->subject.model)
-      .description("a plan, a trace, a snapshot, or a model to plan on the spot");
+      .description(
+          "a plan, a schedule of `plan --dag`, a trace, a snapshot, or a model to plan on the "
+          "spot");
   bind_plan_options(command, options->subject.planning);
   command.add_option("--at", options->at, "peak (default) or the number of a step")
       .type_name("peak|STEP");

@@ -62,9 +62,11 @@ void print_json(const report::MemoryReport& report) {
                        {"weights", "gradients", "optimizer", "activations", "inputs", "outputs"})}};
   out["scratch"] = nlohmann::ordered_json::array();
   for (const report::ScratchRow& row : report.scratch) {
-    out["scratch"].push_back({{"batch", row.batch},
-                              {"largest_bytes", row.largest.value},
-                              {"operator", row.operator_name}});
+    nlohmann::ordered_json one;
+    if (row.batch) one["batch"] = *row.batch;
+    one["largest_bytes"] = row.largest.value;
+    one["operator"] = row.operator_name;
+    out["scratch"].push_back(std::move(one));
   }
   std::printf("%s\n", json_text(out, 2).c_str());
 }
@@ -89,8 +91,8 @@ void print(const report::MemoryReport& report, bool layers) {
       "alive at once)\n",
       "total", grouped(report.total.value).c_str(), human(report.total).c_str());
   for (const report::Law& law : report.laws) {
-    std::printf("growth with %s (here %lld), exact:\n", law.variable.c_str(),
-                static_cast<long long>(law.here));
+    std::printf("growth with %s (here %lld), exact before rounding tensors to 64 bytes:\n",
+                law.variable.c_str(), static_cast<long long>(law.here));
     for (std::size_t use = 0; use < law.by_use.size(); ++use) {
       if (law.by_use[use] && report.by_use[use].value > 0) {
         std::printf("  %-12s %s\n", std::string(report::use_name(use)).c_str(),
@@ -103,8 +105,9 @@ void print(const report::MemoryReport& report, bool layers) {
       "and the activations of its own batch\n");
   std::printf("largest kernel scratch by batch (it jumps with the algorithm):\n");
   for (const report::ScratchRow& row : report.scratch) {
-    std::printf("  batch %-6lld %10s  %s\n", static_cast<long long>(row.batch),
-                human(row.largest).c_str(), row.operator_name.c_str());
+    const std::string size = row.batch ? fmt::format("batch {}", *row.batch) : "as given";
+    std::printf("  %-12s %10s  %s\n", size.c_str(), human(row.largest).c_str(),
+                row.operator_name.c_str());
   }
   if (!layers) return;
   std::printf("by layer:\n");

@@ -53,6 +53,10 @@ void bind_training(Command& command, api::ModelRequest& request) {
                   "weights that are not trained, by pattern: '*.bias'; may be repeated")
       .type_name("PATTERN")
       .group(kGroup);
+  command
+      .add_flag("--untie", request.untie,
+                "a weight that stands in several places of an .onnx file is one for each")
+      .group(kGroup);
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ void print_summary(const api::PackReport& report) {
                report.seconds);
 }
 
-Status pack_file(PackArguments& arguments) {
+Status pack_file(PackArguments& arguments, Command& command) {
   if (arguments.files.size() != 1)
     return fail(ErrorCode::kUsage, "pack takes one problem file; see --help");
   api::PackRequest& request = arguments.request;
@@ -57,7 +57,7 @@ Status pack_file(PackArguments& arguments) {
   request.on_progress = waiting_on_terminal;
   PLIMSOLL_TRY(const api::PackReport report, api::pack_file(request));
   if (request.json) {
-    std::fputs(report.json.c_str(), stdout);
+    command.answer(report.json);
   } else {
     print_summary(report);
   }
@@ -69,8 +69,9 @@ Status pack_file(PackArguments& arguments) {
 Action bind_pack(Command& app) {
   auto arguments = std::make_shared<PackArguments>();
   api::PackRequest& a = arguments->request;
-  app.add_option("FILE", arguments->files,
-                 "problem (.csv as MiniMalloc's, or .json); with --check also a packing");
+  app.add_inputs("FILE", arguments->files,
+                 "problem (.csv as MiniMalloc's, or .json; - is standard input); with --check also "
+                 "a packing");
   app.add_option("--capacity", a.capacity, "bytes there are (1048576, 1MiB)").type_name("SIZE");
   app.add_flag("--minimize", a.minimize, "the smallest height, not only one that fits");
   app.add_option("--deadline", a.deadline, "time to search (default 10s)").type_name("TIME");
@@ -106,9 +107,9 @@ Action bind_pack(Command& app) {
   app.add_option("-n,--count", arguments->count, "buffers of --generate (default 1000)");
   app.add_option("--holes", arguments->holes,
                  "share of tiles --generate tiling leaves out (default 0)");
-  return [arguments]() -> Status {
+  return [arguments, &app]() -> Status {
     if (!arguments->generate.empty()) return generate(*arguments);
-    return arguments->check ? check_files(*arguments) : pack_file(*arguments);
+    return arguments->check ? check_files(*arguments) : pack_file(*arguments, app);
   };
 }
 
@@ -121,6 +122,7 @@ Verb pack_verb() {
           "  plimsoll pack problem.csv --minimize --deadline 10s --json\n"
           "  plimsoll pack --check problem.csv offsets.csv\n"
           "  plimsoll pack changed.csv --repack offsets.csv -o new.csv\n"
+          "  make_problem | plimsoll pack - > offsets.csv\n"
           "  plimsoll pack --generate training -n 1000000 --seed 7 -o p.csv",
           bind_pack};
 }

@@ -47,7 +47,10 @@ Action bind_plan(Command& command) {
   auto options = std::make_shared<PlanOptions>();
   Option model = bind_model_options(command, options->model.job.model).required(false);
   bind_plan_options(command, options->model.job.planning);
-  command.add_option("--dag", options->dag.file, "a weighted DAG as JSON instead of a model")
+  command
+      .add_input("--dag", options->dag.file,
+                 "a weighted DAG as JSON, ours or networkx' node-link form, instead of a model; - "
+                 "is standard input")
       .type_name("FILE")
       .excludes(model);
   command
@@ -55,11 +58,12 @@ Action bind_plan(Command& command) {
                   "a classic checkpointing strategy instead of a search")
       .type_name("none|sqrt|segments:K|blocks|drop-cheap");
   command.add_flag("--prove", options->dag.prove,
-                   "for a DAG: ask cbc for the optimum of a small graph");
+                   "for a DAG: ask cbc for the optimum of a small graph, and say what it proved");
   command.add_flag("--sweep", options->dag.sweep,
                    "the whole curve, from the no-recompute plan to the smallest that works");
   command.add_flag("--max-batch", options->model.max_batch,
-                   "the largest batch for which a plan within --budget is found");
+                   "the largest batch for which a plan within --budget is found (default "
+                   "--deadline 6s)");
   command.add_flag(
       "--figure", options->model.figure,
       "the classic figure: none, in place, sharing, drop-cheap, sqrt, auto; -o writes it as SVG");
@@ -84,12 +88,17 @@ Action bind_plan(Command& command) {
     if (options->dag.file.empty()) {
       if (options->model.job.model.model.empty())
         return fail(ErrorCode::kUsage, "plan: name a MODEL or give --dag FILE");
+      if (options->dag.prove)
+        return fail(ErrorCode::kUsage, "--prove is for a graph of --dag, and {} is a model",
+                    options->model.job.model.model);
       options->model.sweep = options->dag.sweep;
       options->model.job.checkpointing = options->dag.checkpointing;
-      return plan_model(options->model);
+      if (options->model.max_batch && !command.has("--deadline"))
+        options->model.job.planning.deadline = "6s";
+      return plan_model(options->model, command);
     }
     copy_shared(*options, command);
-    return plan_dag(options->dag, options->model.json);
+    return plan_dag(options->dag, options->model.json, command);
   };
 }
 

@@ -23,6 +23,31 @@ void print_point(const api::PlanDagPoint& point) {
               human(point.encoded_bytes).c_str());
 }
 
+void print_proof(const api::DagProof& proof) {
+  using Result = api::DagProof::Result;
+  const std::string bound = cost_text(proof.bound_seconds, 6);
+  switch (proof.result) {
+    case Result::kOptimum:
+      std::printf(
+          "proved       no plan within the budget that first runs the nodes in this order takes "
+          "less than %s: this one is optimal\n",
+          bound.c_str());
+      break;
+    case Result::kBound:
+      std::printf(
+          "proved       no plan within the budget that first runs the nodes in this order takes "
+          "less than %s; whether one so fast exists is open\n",
+          bound.c_str());
+      break;
+    case Result::kNothing:
+      std::printf(
+          "proved       nothing: cbc had no answer in %.3g s; give a longer --deadline or a "
+          "smaller graph\n",
+          proof.seconds);
+      break;
+  }
+}
+
 void print(const api::PlanDagReport& report) {
   std::printf("no recompute %s in %s\n", human(report.no_recompute_bytes).c_str(),
               cost_text(report.no_recompute_seconds, 6).c_str());
@@ -31,19 +56,23 @@ void print(const api::PlanDagReport& report) {
     std::printf("plan         ");
     print_point(point);
   }
+  if (report.interrupted) std::printf("interrupted  the best plan found until then\n");
+  if (report.proof) print_proof(*report.proof);
   if (report.failure || !report.limiting.empty()) {
-    std::printf("limited by   %s:", human(report.smallest_budget_bytes).c_str());
-    for (std::size_t i = 0; i < report.limiting.size() && i < 6; ++i) {
-      std::printf(" %s (%s)", report.limiting[i].name.c_str(),
-                  human(report.limiting[i].bytes).c_str());
+    std::vector<std::string> names;
+    std::vector<Bytes> bytes;
+    for (const auto& value : report.limiting) {
+      names.push_back(value.name);
+      bytes.push_back(value.bytes);
     }
-    std::printf("\n");
+    std::printf("limited by   %s: %s\n", human(report.smallest_budget_bytes).c_str(),
+                named_bytes(names, bytes).c_str());
   }
 }
 
 }  // namespace
 
-Status plan_dag(const api::PlanDagRequest& asked, bool json) {
+Status plan_dag(const api::PlanDagRequest& asked, bool json, Command& command) {
   api::PlanDagRequest request = asked;
   PLIMSOLL_TRY(const double deadline, parse_seconds(request.planning.deadline));
   request.stop = stop_on_interrupt();
@@ -52,10 +81,14 @@ Status plan_dag(const api::PlanDagRequest& asked, bool json) {
   request.on_better = {};  // wipes the line
   if (request.sweep && !request.output.empty())
     PLIMSOLL_RETURN_IF_ERROR(write_file(request.output, api::to_json(report, true) + "\n"));
-  if (json)
-    std::printf("%s\n", api::to_json(report, request.sweep).c_str());
-  else
+  if (json) {
+    command.answer(api::to_json(report, request.sweep));
+  } else {
     print(report);
+    if (!report.failure && !request.output.empty() && !request.sweep &&
+        !request.output.string().starts_with("/dev/"))
+      std::printf("look at it   plimsoll view %s\n", request.output.c_str());
+  }
   if (report.failure) return tl::unexpected<Error>(*report.failure);
   return {};
 }

@@ -3,9 +3,10 @@
 
 #include "plimsoll/api/plan_dag.h"
 #include "plimsoll/base/result.h"
+#include "plimsoll/cli/command.h"
 
 namespace plimsoll::cli {
 
-Status plan_dag(const api::PlanDagRequest& request, bool json);
+Status plan_dag(const api::PlanDagRequest& request, bool json, Command& command);
 
 }  // namespace plimsoll::cli

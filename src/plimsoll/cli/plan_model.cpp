@@ -32,7 +32,13 @@ void print_budget(const api::PlanReport& plan) {
       plan.predicted_seconds, 100 * std::abs(slower), slower < 0 ? "faster" : "slower",
       slower < 0 ? " on one stream" : "", static_cast<long long>(plan.recomputed),
       human(plan.swapped).c_str(), human(plan.encoded).c_str(), form.c_str());
-  if (plan.bound_seconds > 0) {
+  if (plan.memory_bound && !plan.limiting.empty()) {
+    std::printf("  no plan needs less than %s: %s must be there at once%s\n",
+                human(*plan.memory_bound).c_str(),
+                named_bytes(plan.limiting, plan.limiting_bytes).c_str(),
+                beside(*plan.memory_bound, plan.limiting_bytes).c_str());
+  }
+  if (plan.bound_seconds > 0 && !plan.interrupted) {
     std::printf("  at most %.2f %% slower than any plan possible for this order\n",
                 100 * (plan.predicted_seconds / plan.bound_seconds - 1));
   }
@@ -60,7 +66,8 @@ void print(const api::PlanReport& plan) {
                                      : 0;
   std::printf("  arena is %.3f %% above the %s%s\n", gap,
               bound > plan.live ? "bound" : "peak live bytes",
-              plan.optimal ? " (proven optimal)" : "");
+              plan.optimal && !plan.interrupted ? " (proven optimal)" : "");
+  if (plan.interrupted) std::printf("  interrupted: this is the best plan found until then\n");
   std::printf("at the peak:\n");
   for (const auto& [use, bytes] : plan.by_use) row(use.c_str(), bytes, "");
 }
@@ -89,15 +96,54 @@ Status sweep(PlanModelOptions& options) {
   return {};
 }
 
-Status max_batch(PlanModelOptions& options) {
+// How to run what was planned: from the file, or by planning it again.
+void print_how_to_run(const PlanModelOptions& options, const Command& command,
+                      const std::string& batch = "") {
+  const std::string& output = options.job.output;
+  const std::string& device = options.job.planning.device;
+  if (device != "cpu" && device != api::kMeasured) return;  // a profile only plans
+  if (!options.job.checkpointing.empty() && output.empty()) return;
+  std::vector<std::pair<std::string, std::string>> instead{{"--deadline", ""}};
+  if (!batch.empty()) instead.emplace_back("--batch", batch);
+  const bool kept = !output.empty() && !output.starts_with("/dev/");
+  std::printf("run it: %s\n", kept ? fmt::format("plimsoll run {}", output).c_str()
+                                   : command.words_for("run", instead).c_str());
+}
+
+void print_next_batch(const api::PlanAnswer& largest) {
+  const auto next = static_cast<long long>(largest.batch + 1);
+  if (largest.next_batch == "proven") {
+    std::printf("%lld is proven not to fit\n", next);
+  } else if (largest.next_batch == "not_found") {
+    std::printf("no plan for %lld was found; a longer --deadline may find one\n", next);
+  } else {
+    const bool cut = largest.next_batch == "deadline";
+    const std::string range = !largest.failed_batch ? fmt::format("{} and above", next)
+                              : *largest.failed_batch - 1 > next
+                                  ? fmt::format("{} to {}", next, *largest.failed_batch - 1)
+                                  : std::to_string(next);
+    std::printf("the %s cut the search: %s %s not tried; %s\n", cut ? "deadline" : "interrupt",
+                range.c_str(), range == std::to_string(next) ? "was" : "were",
+                cut ? "give a longer --deadline" : "this is the best so far");
+  }
+}
+
+Status max_batch(PlanModelOptions& options, Command& command) {
   PLIMSOLL_TRY(const api::PlanAnswer largest, api::plan_largest_batch(options.job));
   options.job.on_better = {};  // wipes the line
   if (options.json) {
-    std::printf("%s\n", api::to_json(largest.plan, largest.batch).c_str());
-  } else {
-    std::printf("largest batch %lld: ", static_cast<long long>(largest.batch));
-    print(largest.plan);
+    std::printf("%s\n", api::to_json(largest).c_str());
+    return {};
   }
+  std::printf("largest batch %lld: ", static_cast<long long>(largest.batch));
+  const double speed = largest.samples_per_second();
+  if (speed > 0)
+    std::printf("%s samples a second predicted; ",
+                speed < 1000 ? fmt::format("{:.3g}", speed).c_str()
+                             : grouped(static_cast<std::int64_t>(speed)).c_str());
+  print_next_batch(largest);
+  print(largest.plan);
+  print_how_to_run(options, command, std::to_string(largest.batch));
   return {};
 }
 
@@ -157,7 +203,7 @@ Status explain(PlanModelOptions& options) {
   return {};
 }
 
-Status plan_once(PlanModelOptions& options) {
+Status plan_once(PlanModelOptions& options, const Command& command) {
   PLIMSOLL_TRY(const api::PlanAnswer answer, api::plan_once(options.job));
   options.job.on_better = {};  // wipes the line
   progress_line("");
@@ -170,23 +216,24 @@ Status plan_once(PlanModelOptions& options) {
   std::printf("times of '%s': %lld operators measured, %lld estimated\n", answer.profile.c_str(),
               static_cast<long long>(plan.measured_operators),
               static_cast<long long>(plan.estimated_operators));
+  print_how_to_run(options, command);
   return {};
 }
 
 }  // namespace
 
-Status plan_model(PlanModelOptions options) {
+Status plan_model(PlanModelOptions options, Command& command) {
   PLIMSOLL_TRY(const double deadline, parse_seconds(options.job.planning.deadline));
   options.job.stop = stop_on_interrupt();
   options.job.on_better = progress_on_terminal(deadline);
   options.job.on_measuring = measuring_operators;
   if (options.json)
-    options.job.on_failure = [](const std::string& json) { std::printf("%s\n", json.c_str()); };
+    options.job.on_failure = [&command](const std::string& json) { command.answer(json); };
   if (!options.sizes.empty()) return plan_sizes(options);
   if (options.figure) return figure(options);
-  if (options.max_batch) return max_batch(options);
+  if (options.max_batch) return max_batch(options, command);
   if (options.sweep) return sweep(options);
-  return options.explain ? explain(options) : plan_once(options);
+  return options.explain ? explain(options) : plan_once(options, command);
 }
 
 }  // namespace plimsoll::cli

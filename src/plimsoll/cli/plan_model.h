@@ -4,6 +4,7 @@
 #include <string>
 
 #include "plimsoll/api/planning.h"
+#include "plimsoll/cli/command.h"
 
 namespace plimsoll::cli {
 
@@ -18,6 +19,6 @@ struct PlanModelOptions {
   double slower_percent = 30;  // what the figure allows
 };
 
-Status plan_model(PlanModelOptions options);
+Status plan_model(PlanModelOptions options, Command& command);
 
 }  // namespace plimsoll::cli

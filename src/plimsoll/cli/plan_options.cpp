@@ -1,6 +1,10 @@
 #include "plimsoll/cli/plan_options.h"
 
+#include <cstdio>
+
 #include <fmt/format.h>
+
+#include "plimsoll/api/auto_budget.h"
 
 namespace plimsoll::cli {
 std::vector<std::string> with_lossy_values(std::vector<std::string> arguments) {
@@ -16,9 +20,17 @@ std::vector<std::string> with_lossy_values(std::vector<std::string> arguments) {
 
 void bind_plan_options(Command& command, api::PlanRequest& texts) {
   constexpr const char* kGroup = "Planning";
+  command.before([&texts]() -> Status {
+    if (texts.budget != "auto") return {};
+    PLIMSOLL_TRY(const api::AutoBudget found, api::auto_budget(texts.device));
+    std::fprintf(stderr, "budget %s\n", found.reason.c_str());
+    texts.budget = std::to_string(found.bytes.value);
+    return {};
+  });
   command
       .add_option("--budget", texts.budget,
-                  "bytes the run may use: 1.5GiB, 800MB, or 40% of the no-recompute plan")
+                  "bytes the run may use: 1.5GiB, 800MB, 40% of the no-recompute plan, or auto: "
+                  "what the device has free, less 10 %")
       .type_name("SIZE")
       .group(kGroup);
   command

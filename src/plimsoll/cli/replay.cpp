@@ -21,17 +21,21 @@ struct ReplayOptions {
 
 void print_table(const api::ReplayReport& report) {
   fmt::print("{} events, at most {} alive\n\n", grouped(report.events), human(report.peak_live));
-  fmt::print("{:<28}{:>14}{:>11}{:>10}{:>10}{:>8}{:>9}{:>7}\n", "allocator", "reserved",
+  fmt::print("{:<28}{:>16}{:>11}{:>10}{:>10}{:>8}{:>9}{:>7}\n", "allocator", "reserved",
              "over live", "from dev.", "remapped", "waits", "ns/op", "failed");
   for (const api::ReplayRow& row : report.rows) {
-    fmt::print("{:<28}{:>14}{:>+10.2f}%{:>10}{:>10}{:>8}{:>9.0f}{:>7}\n",
-               fmt::format("{}{}", row.name, row.model ? " (model)" : ""), human(row.peak_reserved),
-               100 * row.overhead, row.device_allocations, row.pages_remapped, row.stream_waits,
-               row.ns_per_operation, row.out_of_memory);
+    // Where allocations failed, what it takes without a limit: the rest of a run that stopped
+    // short says nothing about waste.
+    const bool failed = row.out_of_memory > 0;
+    fmt::print("{:<28}{:>16}{:>10.2f}%{:>10}{:>10}{:>8}{:>9.0f}{:>7}\n",
+               fmt::format("{}{}", row.name, row.model ? " (model)" : ""),
+               failed ? "needs " + human(row.needed) : human(row.peak_reserved), 100 * row.overhead,
+               row.device_allocations, row.pages_remapped, row.stream_waits, row.ns_per_operation,
+               row.out_of_memory);
   }
 }
 
-Status run(const ReplayOptions& options) {
+Status run(const ReplayOptions& options, Command& command) {
   api::ReplayRequest request = options.request;
   if (!options.capacity.empty()) {
     PLIMSOLL_TRY(request.capacity, parse_byte_size(options.capacity));
@@ -43,7 +47,7 @@ Status run(const ReplayOptions& options) {
   PLIMSOLL_TRY(const api::ReplayReport report, api::replay_trace(request));
   waiting.reset();
   if (options.json) {
-    fmt::print("{}\n", json_text(api::to_json(report), 2));
+    command.answer(json_text(api::to_json(report), 2));
   } else {
     print_table(report);
   }
@@ -52,9 +56,12 @@ Status run(const ReplayOptions& options) {
     return fail(
         ErrorCode::kDoesNotFit,
         "{}: {} of the allocations do not fit in {}; without a limit it takes {}. The first is "
-        "event {} of {}{}{}",
+        "{}{}{}",
         row.name, row.out_of_memory, human(request.capacity), human(row.needed),
-        grouped(row.first_failed_event), grouped(report.events),
+        row.first_failed_event < 0
+            ? std::string("a block that was there before the recording began")
+            : fmt::format("event {} of {}", grouped(row.first_failed_event),
+                          grouped(report.events)),
         row.first_failure.empty() ? "" : ": ", row.first_failure);
   }
   return {};
@@ -63,8 +70,9 @@ Status run(const ReplayOptions& options) {
 Action bind_replay(Command& command) {
   auto options = std::make_shared<ReplayOptions>();
   command
-      .add_option("trace", options->request.trace,
-                  "a PyTorch snapshot (.pickle, .gz), our trace (.jsonl), or pipeline:SEED")
+      .add_input("trace", options->request.trace,
+                 "a PyTorch snapshot (.pickle, .gz), our trace (.jsonl), - for standard input, or "
+                 "pipeline:SEED")
       .required();
   command
       .add_option("--allocator", options->request.allocators,
@@ -74,7 +82,7 @@ Action bind_replay(Command& command) {
   command.add_option("--capacity", options->capacity, "would it have fitted? e.g. 24GiB")
       .type_name("SIZE");
   command.add_flag("--json", options->json, "one JSON object on stdout");
-  return [options] { return run(*options); };
+  return [options, &command] { return run(*options, command); };
 }
 
 }  // namespace

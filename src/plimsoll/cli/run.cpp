@@ -1,10 +1,12 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <memory>
 #include <optional>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "plimsoll/api/run_model.h"
@@ -63,6 +65,22 @@ void add_encodings(const api::RunReport& report, nlohmann::ordered_json& out) {
   }
 }
 
+// The last batch of an inference may be filled up; nothing is seen twice.
+double epochs_of(const api::RunReport& report) {
+  const double seen = static_cast<double>(report.data_set->batch) *
+                      static_cast<double>(report.step_seconds.size()) /
+                      static_cast<double>(report.data_set->examples);
+  return report.data_set->shuffled ? seen : std::min(seen, 1.0);
+}
+
+// What a reader of the losses must not overlook.
+void warn_of_losses(const api::RunRequest& request, const api::RunReport& report) {
+  if (!report.first_bad_step) return;
+  std::fprintf(stderr, "plimsoll: warning: step %d: the loss is NaN or infinite%s\n",
+               *report.first_bad_step + 1,
+               request.find_nan ? "" : "; --find-nan names the operator that made it so");
+}
+
 void print_json(const api::RunRequest& request, const api::RunReport& report) {
   nlohmann::ordered_json out{{"schema", 1},
                              {"losses", report.losses},
@@ -87,13 +105,34 @@ void print_json(const api::RunRequest& request, const api::RunReport& report) {
   for (std::size_t step = 0; request.sizes && step < report.step_seconds.size(); ++step)
     out["step_sizes"].push_back(api::size_of_step(*request.sizes, step));
   if (!report.encoded.empty()) add_encodings(report, out);
+  if (report.first_bad_step) out["first_bad_step"] = *report.first_bad_step + 1;
+  if (report.stopped) out["stopped"] = true;
+  if (report.data_set) {
+    out["data_set"] = {{"examples", report.data_set->examples},
+                       {"batch", report.data_set->batch},
+                       {"shuffled", report.data_set->shuffled},
+                       {"epochs", epochs_of(report)}};
+  }
   out["device"] = "cpu";
   out["threads"] = report.threads;
   out["strategy"] = request.executor;
   std::printf("%s\n", json_text(out, 2).c_str());
 }
 
-void print_table(const api::RunReport& report) {
+void print_table(const api::RunRequest& request, const api::RunReport& report) {
+  if (report.data_set) {
+    std::printf(
+        "%s examples%s in %zu steps of %s\n", grouped(report.data_set->examples).c_str(),
+        report.data_set->shuffled
+            ? fmt::format(" in an order by the seed, {:.2f} epochs", epochs_of(report)).c_str()
+            : "",
+        report.step_seconds.size(), grouped(report.data_set->batch).c_str());
+  }
+  if (report.stopped) {
+    std::printf("stopped after step %zu%s%s\n", report.step_seconds.size(),
+                request.files.save.empty() ? "" : ", saved to ", request.files.save.c_str());
+  }
+  if (request.find_nan) std::printf("no NaN and no infinity in any result\n");
   std::printf("peak %s (%s bytes", human(report.peak).c_str(), grouped(report.peak.value).c_str());
   if (report.measured) {
     std::printf(" measured: %s touched in the arena, %s outside it)",
@@ -133,7 +172,8 @@ void print_table(const api::RunReport& report) {
 
 // Prints every step, and on a terminal how long the rest will take.
 void follow_steps(api::RunRequest& request) {
-  const int steps = request.model.inputs.empty() ? request.steps : 1;
+  const bool known = request.files.epochs == 0 && request.model.inputs.empty();
+  const int steps = known ? request.steps : 0;
   request.on_step = [steps, sizes = request.sizes, follow = isatty(STDERR_FILENO) == 1](
                         int step, std::optional<double> loss, double seconds) {
     if (follow) std::fprintf(stderr, "\r\033[K");
@@ -142,7 +182,7 @@ void follow_steps(api::RunRequest& request) {
       std::printf(
           "%s %lld  ", sizes->option.c_str(),
           static_cast<long long>(api::size_of_step(*sizes, static_cast<std::size_t>(step))));
-    if (loss) std::printf("loss %.6f  ", *loss);
+    if (loss) std::printf("loss %.6f  ", std::isnan(*loss) ? std::abs(*loss) : *loss);
     std::printf("%.1f ms\n", 1e3 * seconds);
     std::fflush(stdout);
     if (follow && step + 1 < steps)
@@ -159,15 +199,27 @@ Status run(RunOptions& options) {
   if (!options.sizes.empty()) {
     PLIMSOLL_TRY(request.sizes, api::parse_sizes(options.sizes));
   }
-  if (!options.json) follow_steps(request);
+  if (options.json) {
+    request.on_step = [](int step, std::optional<double> loss, double seconds) {
+      progress_line(
+          loss ? fmt::format("step {}, loss {:.6f}, {:.1f} s a step", step + 1, *loss, seconds)
+               : fmt::format("step {}, {:.1f} s a step", step + 1, seconds));
+    };
+  } else {
+    follow_steps(request);
+  }
   request.on_measuring = measuring_operators;
   request.on_prepared = [] { progress_line(""); };
+  // With nothing to save, Ctrl-C ends the program at once.
+  if (!request.files.save.empty()) request.stop = stop_on_interrupt();
   PLIMSOLL_TRY(const api::RunReport report, api::run_model(request));
+  progress_line("");
   if (options.json) {
     print_json(request, report);
   } else {
-    print_table(report);
+    print_table(request, report);
   }
+  warn_of_losses(request, report);
   return {};
 }
 
@@ -186,14 +238,22 @@ Action bind_run(Command& command) {
                   "from a plan (default), or one allocation at a time")
       .type_name("planned|on-demand");
   command
-      .add_option("--data", request.files.data,
-                  "one synthetic batch for all steps (default), another every step, or an .npz "
-                  "with one array per input")
+      .add_option(
+          "--data", request.files.data,
+          "one synthetic batch for all steps (default), another every step, or an .npz with "
+          "one array per input: one batch, or more examples (shuffled by the seed to "
+          "train); or a folder of such files")
       .type_name("synthetic|fresh|FILE");
-  Option inputs = command
-                      .add_option("--inputs", request.model.inputs,
-                                  "inference on the arrays of an .npz, by input name; one step")
-                      .type_name("FILE");
+  command
+      .add_option("--epochs", request.files.epochs,
+                  "steps that see every example of --data so often, instead of --steps")
+      .between(1, 1 << 20);
+  Option inputs =
+      command
+          .add_option("--inputs", request.model.inputs,
+                      "the arrays of an .npz, by input name; one step, or for inference as many "
+                      "as it has batches")
+          .type_name("FILE");
   command
       .add_flag("--random", request.random,
                 "inference on synthetic inputs; without --outputs that is the default")
@@ -202,7 +262,7 @@ Action bind_run(Command& command) {
   command
       .add_option("--weights", request.files.weights,
                   "weights by name from a .safetensors, .plim, .gguf, .pt or .npz, which must have "
-                  "them all")
+                  "them all; of a plan file also the .onnx model it was made from")
       .type_name("FILE");
   command.add_flag("--allow-missing", request.files.allow_missing,
                    "weights that the file of --weights lacks start from the seed");
@@ -211,7 +271,15 @@ Action bind_run(Command& command) {
                   "weights and optimizer state from an .npz that --save wrote")
       .type_name("FILE");
   command.add_output("--save", request.files.save,
-                     "write weights and optimizer state to an .npz at the end");
+                     "write weights and optimizer state to an .npz at the end, and on Ctrl-C");
+  command
+      .add_option("--save-every", request.files.save_every,
+                  "and after every so many steps, over what was saved before")
+      .type_name("N")
+      .between(1, 1 << 30);
+  command.add_flag("--find-nan", request.find_nan,
+                   "stop at a loss that is NaN or infinite and name the operator that made the "
+                   "first one; steps are slower");
   command.add_output("--trace", request.files.trace,
                      "write every allocation and operator as JSON lines");
   command.add_output("--chrome-trace", request.files.chrome_trace,
@@ -228,6 +296,7 @@ Action bind_run(Command& command) {
     api::PlanRequest& planning = options->request.planning;
     const bool fits = !planning.budget.empty() && !options->request.model.model.ends_with(".json");
     if (fits && !command.has("--device")) planning.device = api::kMeasured;
+    options->request.steps_given = command.has("--steps");
     return run(*options);
   };
 }

@@ -25,6 +25,13 @@ void ask_to_stop(int) {
   std::signal(SIGINT, SIG_DFL);
 }
 
+// How often a line is written where it cannot be written over.
+constexpr std::chrono::seconds kBetweenLines(10);
+
+bool on_terminal() {
+  return isatty(STDERR_FILENO) == 1;
+}
+
 // The line: written by a thread of its own, because work may be silent for seconds.
 class ProgressLine {
  public:
@@ -62,7 +69,15 @@ class ProgressLine {
     return best_.empty() ? out : out + ": " + best_;
   }
 
+  // In a file or a pipe lines stay, so there are few of them.
+  void write_lines_until_done() {
+    std::unique_lock lock(mutex_);
+    while (!wake_.wait_for(lock, kBetweenLines, [this] { return done_; }))
+      std::fprintf(stderr, "%s\n", text().c_str());
+  }
+
   void write_until_done() {
+    if (!on_terminal()) return write_lines_until_done();
     std::unique_lock lock(mutex_);
     if (wake_.wait_for(lock, quiet_, [this] { return done_; })) return;
     while (!wake_.wait_for(lock, std::chrono::milliseconds(200), [this] { return done_; }))
@@ -94,7 +109,6 @@ std::string cost_text(double seconds, int digits) {
 }
 
 api::OnBetter progress_on_terminal(double deadline_seconds) {
-  if (isatty(STDERR_FILENO) != 1) return {};
   auto line = std::make_shared<ProgressLine>("", deadline_seconds, std::chrono::milliseconds(0));
   return [line](double seconds, Bytes peak) {
     line->found(fmt::format("{} a step within {}", cost_text(seconds, 4), human(peak)));
@@ -103,12 +117,21 @@ api::OnBetter progress_on_terminal(double deadline_seconds) {
 
 std::shared_ptr<void> waiting_on_terminal(const std::string& what,
                                           std::optional<double> deadline_seconds) {
-  if (isatty(STDERR_FILENO) != 1) return nullptr;
   return std::make_shared<ProgressLine>(what + " ", deadline_seconds, std::chrono::seconds(2));
 }
 
 void progress_line(const std::string& text) {
-  if (isatty(STDERR_FILENO) == 1) std::fprintf(stderr, "\r%-60s\r", text.c_str());
+  if (on_terminal()) {
+    std::fprintf(stderr, "\r%-60s\r", text.c_str());
+    return;
+  }
+  // The first text begins the ten seconds.
+  using Clock = std::chrono::steady_clock;
+  static std::atomic<Clock::rep> last{Clock::now().time_since_epoch().count()};
+  const Clock::rep now = Clock::now().time_since_epoch().count();
+  if (text.empty() || Clock::duration(now - last.load()) < kBetweenLines) return;
+  last.store(now);
+  std::fprintf(stderr, "%s\n", text.c_str());
 }
 
 void measuring_operators(std::size_t done, std::size_t all) {

@@ -1,4 +1,5 @@
-// A long search on a terminal: one line that follows it, and Ctrl-C that keeps the best plan.
+// Long work: on a terminal one line that follows it, elsewhere a line every ten seconds on standard
+// error; and Ctrl-C that keeps the best plan.
 #pragma once
 
 #include <atomic>
@@ -19,17 +20,17 @@ const std::atomic<bool>* stop_on_interrupt();
 std::string cost_text(double seconds, int digits);
 
 // Writes "1.2 s, 1.8 s left: 0.1134 s within 466.3 MiB" to standard error while the function lives,
-// and wipes it when the last copy goes: drop it before printing results. Empty when standard error
-// is no terminal.
+// and wipes it when the last copy goes: drop it before printing results. Where standard error is no
+// terminal, such a line every ten seconds.
 api::OnBetter progress_on_terminal(double deadline_seconds);
 
 // Writes "packing 3.1 s, 6.9 s left" to standard error once the work has taken two seconds, and
-// wipes it when what is returned goes. Null when standard error is no terminal.
+// wipes it when what is returned goes; elsewhere as above.
 std::shared_ptr<void> waiting_on_terminal(const std::string& what,
                                           std::optional<double> deadline_seconds = {});
 
-// Shows what is being done, over the line before; an empty text clears it. Nothing when standard
-// error is no terminal.
+// Shows what is being done, over the line before; an empty text clears it. Where standard error is
+// no terminal, at most one line every ten seconds.
 void progress_line(const std::string& text);
 // "measuring operators 17/203", as a line of progress.
 void measuring_operators(std::size_t done, std::size_t all);

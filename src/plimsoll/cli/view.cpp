@@ -34,6 +34,32 @@ struct ViewOptions {
   bool json = false;
 };
 
+nlohmann::ordered_json finding_json(const report::Chapter& chapter) {
+  const report::Diagnosis& diagnosis = chapter.diagnosis;
+  nlohmann::ordered_json replayed = nlohmann::ordered_json::array();
+  for (const report::AllocatorFigure& figure : diagnosis.replayed) {
+    replayed.push_back({{"name", figure.name},
+                        {"model", figure.model},
+                        {"peak_reserved_bytes", figure.reserved.value}});
+  }
+  return {{"title", chapter.timeline.title},
+          {"headline", diagnosis.headline},
+          {"advice", diagnosis.advice},
+          {"events", chapter.timeline.events},
+          {"peak_live_bytes", diagnosis.alive.value},
+          {"reserved_bytes", diagnosis.reserved.value},
+          {"allocators", std::move(replayed)}};
+}
+
+void print_findings(const report::Report& report) {
+  for (const report::Chapter& chapter : report.chapters) {
+    const std::string title = report.chapters.size() > 1 ? chapter.timeline.title + ": " : "";
+    std::printf("%s%s\n", title.c_str(), chapter.diagnosis.headline.c_str());
+    for (const std::string& advice : chapter.diagnosis.advice)
+      std::printf("  - %s\n", advice.c_str());
+  }
+}
+
 Status view(ViewOptions& options) {
   if (options.files.html.empty() && options.files.svg.empty() && options.files.png.empty())
     options.files.html = "report.html";
@@ -42,6 +68,7 @@ Status view(ViewOptions& options) {
     if (text->empty()) continue;
     PLIMSOLL_TRY(*bytes, parse_byte_size(*text));
   }
+  options.subject.diagnose = true;
   std::vector<std::string> names{options.subject.model.model};
   names.insert(names.end(), options.more.begin(), options.more.end());
   auto waiting = waiting_on_terminal("making the report");
@@ -55,9 +82,13 @@ Status view(ViewOptions& options) {
     out["files"] = nlohmann::ordered_json::array();
     for (const api::WrittenFile& file : written)
       out["files"].push_back({{"path", file.path}, {"bytes", file.bytes}});
+    out["findings"] = nlohmann::ordered_json::array();
+    for (const report::Chapter& chapter : report.chapters)
+      out["findings"].push_back(finding_json(chapter));
     std::printf("%s\n", json_text(out, 2).c_str());
     return {};
   }
+  print_findings(report);
   for (const api::WrittenFile& file : written) {
     std::printf("%s  %s\n", file.path.c_str(),
                 human(Bytes(static_cast<std::int64_t>(file.bytes))).c_str());
@@ -68,7 +99,9 @@ Status view(ViewOptions& options) {
 Action bind_view(Command& command) {
   auto options = std::make_shared<ViewOptions>();
   bind_model_options(command, options->subject.model)
-      .description("a plan, a trace, a PyTorch snapshot, a sweep, or a model to plan on the spot");
+      .description(
+          "a plan, a schedule of `plan --dag`, a trace, a PyTorch snapshot, a sweep, or a model to "
+          "plan on the spot");
   command.add_option("MORE", options->more,
                      "more files: the trace of a plan's run, an older plan, a sweep");
   bind_plan_options(command, options->subject.planning);

@@ -38,7 +38,7 @@ Result<ImportedModel> import_onnx(const std::filesystem::path& path, const Impor
   store::DataFolder folder(path.parent_path(), options.follow_links);
   auto model = import_model(file.bytes(), &folder, options);
   if (!model) return forward(model, path.string());
-  model->weights.keep(std::move(file));
+  model->weights.keep(path.string(), std::move(file));
   model->weights.keep(std::move(folder));
   return model;
 }

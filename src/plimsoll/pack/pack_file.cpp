@@ -20,9 +20,16 @@ bool is_json(const std::filesystem::path& path) {
   return path.extension() == ".json";
 }
 
+// A file by its name; standard input, which has none, by how it begins.
+bool holds_json(const std::filesystem::path& path, std::string_view text) {
+  if (!path.has_extension())
+    text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+  return is_json(path) || (!path.has_extension() && text.starts_with('{'));
+}
+
 Result<Problem> read_packing_problem(const std::filesystem::path& path) {
   PLIMSOLL_TRY(const MappedFile file, MappedFile::open(path));
-  auto problem = is_json(path) ? read_json(file.text()) : read_csv(file.text());
+  auto problem = holds_json(path, file.text()) ? read_json(file.text()) : read_csv(file.text());
   if (!problem) return forward(problem, path.string());
   return problem;
 }
@@ -176,8 +183,8 @@ Result<PackReport> pack_file(const PackRequest& request) {
 Result<Bytes> check_packing_file(const std::string& problem_path, const std::string& packing_path) {
   PLIMSOLL_TRY(const Problem problem, read_packing_problem(problem_path));
   PLIMSOLL_TRY(const MappedFile file, MappedFile::open(packing_path));
-  auto packing = is_json(packing_path) ? read_packing_json(problem, file.text())
-                                       : read_packing_csv(problem, file.text());
+  auto packing = holds_json(packing_path, file.text()) ? read_packing_json(problem, file.text())
+                                                       : read_packing_csv(problem, file.text());
   if (!packing) return forward(packing, packing_path);
   const Status checked = check_packing(problem, *packing);
   if (!checked) return forward(checked, packing_path);

@@ -23,6 +23,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -104,6 +106,26 @@ struct Environment {
   bool operator==(const Environment&) const = default;
 };
 
+// Where the content of the weights lies that a plan's graph takes from a file, and how that file
+// was imported: enough to get the same weights again, and to see that they are no longer the same.
+struct WeightsOrigin {
+  struct File {
+    std::string name;  // of external data, below the model's folder; empty: the model itself
+    Bytes bytes;
+    std::string hash;  // base/content_hash.h
+    bool operator==(const File&) const = default;
+  };
+  // Relative: below the folder of the plan's file. Absolute: elsewhere; `run` wants it named.
+  std::string model;
+  std::vector<File> files;
+  bool training = false;
+  bool untied = false;
+  std::optional<std::int64_t> batch;
+  std::optional<std::int64_t> seq;
+  std::map<std::string, std::int64_t> dims;
+  bool operator==(const WeightsOrigin&) const = default;
+};
+
 struct Proof {
   Bytes load;         // most bytes alive at any step
   Bytes lower_bound;  // no packing of these buffers is smaller
@@ -121,6 +143,7 @@ struct Plan {
   std::vector<std::vector<BufferId>> contiguous;  // buffers that lie one behind the other, in order
   // outputs and next versions of state, where they lie when it ends
   std::vector<ValueSlot> results;
+  std::optional<WeightsOrigin> weights;  // absent: every source begins from the seed
   Proof proof;
   Bytes budget;  // zero: none was given
   double predicted_seconds = 0;

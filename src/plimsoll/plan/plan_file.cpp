@@ -50,6 +50,18 @@ ordered_json places_json(const std::vector<ValueSlot>& places) {
   return out;
 }
 
+ordered_json origin_json(const WeightsOrigin& origin) {
+  ordered_json out{{"model", origin.model}, {"files", ordered_json::array()}};
+  for (const WeightsOrigin::File& file : origin.files) {
+    out["files"].push_back({{"name", file.name}, {"bytes", file.bytes.value}, {"hash", file.hash}});
+  }
+  ordered_json& import = out["import"] = {{"train", origin.training}, {"untie", origin.untied}};
+  if (origin.batch) import["batch"] = *origin.batch;
+  if (origin.seq) import["seq"] = *origin.seq;
+  for (const auto& [name, size] : origin.dims) import["dims"][name] = size;
+  return out;
+}
+
 // Reads typed fields out of JSON that may hold anything; remembers the first thing that was wrong.
 class Reader {
  public:
@@ -85,6 +97,13 @@ class Reader {
     if (value.is_string()) return value.get<std::string>();
     complain("'{}' should be a string", key);
     return {};
+  }
+
+  bool boolean(const json& object, const char* key) {
+    const json& value = field(object, key);
+    if (value.is_boolean()) return value.get<bool>();
+    complain("'{}' should be true or false", key);
+    return false;
   }
 
   const json& list(const json& object, const char* key) {
@@ -148,11 +167,10 @@ class PlanReader {
     plan_.sources = read_places(reader_.list(root, "sources"));
     plan_.results = read_places(reader_.list(root, "results"));
     const json& proof = reader_.field(root, "proof");
-    if (!reader_.field(proof, "optimal").is_boolean())
-      reader_.complain("'optimal' should be true or false");
     plan_.proof.load = Bytes(reader_.integer(proof, "load_bytes", 0, kMost));
     plan_.proof.lower_bound = Bytes(reader_.integer(proof, "lower_bound", 0, kMost));
-    plan_.proof.optimal = reader_.field(proof, "optimal") == true;
+    plan_.proof.optimal = reader_.boolean(proof, "optimal");
+    if (!reader_.field(root, "weights").is_null()) read_origin(reader_.field(root, "weights"));
     plan_.budget = Bytes(reader_.integer(root, "budget_bytes", 0, kMost));
     plan_.predicted_seconds = reader_.real(root, "predicted_seconds");
     check_lifetimes();
@@ -169,6 +187,28 @@ class PlanReader {
         static_cast<int>(reader_.integer(environment, "threads", 0, 1 << 16));
     plan_.environment.instruction_set = reader_.text(environment, "instruction_set");
     plan_.environment.kernel_library = reader_.text(environment, "kernel_library");
+  }
+
+  void read_origin(const json& from) {
+    WeightsOrigin& origin = plan_.weights.emplace();
+    origin.model = reader_.text(from, "model");
+    for (const json& file : reader_.list(from, "files")) {
+      origin.files.push_back({reader_.text(file, "name"),
+                              Bytes(reader_.integer(file, "bytes", 0, kMost)),
+                              reader_.text(file, "hash")});
+    }
+    const json& import = reader_.field(from, "import");
+    origin.training = reader_.boolean(import, "train");
+    origin.untied = reader_.boolean(import, "untie");
+    if (!reader_.field(import, "batch").is_null())
+      origin.batch = reader_.integer(import, "batch", 0, kMost);
+    if (!reader_.field(import, "seq").is_null())
+      origin.seq = reader_.integer(import, "seq", 0, kMost);
+    const json& dims = reader_.field(import, "dims");
+    if (dims.is_null()) return;
+    if (!dims.is_object()) return reader_.complain("'dims' should be an object");
+    for (const auto& [name, size] : dims.items())
+      origin.dims.emplace(name, reader_.integer_of(size, "dims", 0, kMost));
   }
 
   // Reports index by step: no lifetime may lead past the last. Sources are alive for a step even if
@@ -280,6 +320,7 @@ std::string to_json(const Plan& plan) {
   root["proof"] = {{"load_bytes", plan.proof.load.value},
                    {"lower_bound", plan.proof.lower_bound.value},
                    {"optimal", plan.proof.optimal}};
+  if (plan.weights) root["weights"] = origin_json(*plan.weights);
   root["arenas"] = ordered_json::array();
   for (const Arena& arena : plan.arenas)
     root["arenas"].push_back({{"name", arena.name}, {"bytes", arena.bytes.value}});

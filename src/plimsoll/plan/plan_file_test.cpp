@@ -34,6 +34,15 @@ TEST(PlanFile, WhatIsWrittenReadsBackEqual) {
     plan.steps.back().stream = 1;
     plan.steps.front().seconds = 1.0 / 3;
     plan.contiguous = {{BufferId(0u), BufferId(1u)}, {BufferId(2u)}};
+    if (seed % 2 == 0) {
+      plan.weights = WeightsOrigin{.model = "nets/m.onnx",
+                                   .files = {{"", Bytes(7), "00ab"}, {"m.data", Bytes(9), "cd"}},
+                                   .training = true,
+                                   .untied = seed % 4 == 0,
+                                   .batch = 8,
+                                   .seq = std::nullopt,
+                                   .dims = {{"past", 0}, {"x:1", 5}}};
+    }
     const std::string text = to_json(plan);
     EXPECT_TRUE(looks_like_plan(text));
     const auto again = parse_plan(text);
@@ -105,6 +114,27 @@ TEST(PlanFile, WrongTypesAndRangesAreNamed) {
               HasSubstr("'optimal' should be true or false"));
   EXPECT_THAT(refusal("/proof"_json_pointer, json::array()),
               HasSubstr("should stand in an object"));
+}
+
+TEST(PlanFile, WrongOriginsOfWeightsAreNamed) {
+  const auto refused = [](const char* where, json what) {
+    Plan plan = sample_plan();
+    plan.weights = WeightsOrigin{};
+    plan.weights->files.push_back({"", Bytes(7), "00ab"});
+    json root = json::parse(to_json(plan));
+    root[json::json_pointer(where)] = std::move(what);
+    const auto read = parse_plan(root.dump());
+    EXPECT_FALSE(read) << where;
+    return read ? "" : read.error().message;
+  };
+  EXPECT_THAT(refused("/weights", 3), HasSubstr("should stand in an object"));
+  EXPECT_THAT(refused("/weights/model", 3), HasSubstr("'model' should be a string"));
+  EXPECT_THAT(refused("/weights/files", json::object()), HasSubstr("'files' should be a list"));
+  EXPECT_THAT(refused("/weights/files/0/bytes", -1), HasSubstr("'bytes' should be an integer"));
+  EXPECT_THAT(refused("/weights/files/0/hash", 5), HasSubstr("'hash' should be a string"));
+  EXPECT_THAT(refused("/weights/import/train", 1), HasSubstr("'train' should be true or false"));
+  EXPECT_THAT(refused("/weights/import/batch", "x"), HasSubstr("'batch' should be an integer"));
+  EXPECT_THAT(refused("/weights/import/dims", 1), HasSubstr("'dims' should be an object"));
 }
 
 // Whatever a damaged file says, reading and checking it end with an answer.

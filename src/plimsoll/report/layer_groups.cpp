@@ -17,13 +17,32 @@ struct TreeNode {
   Bytes own;  // not of a child
 };
 
-// Numbers inside names count: layer 10 comes after layer 9.
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+// Numbers inside names count: layer 10 comes after layer 9, line 12 after line 9.
 bool natural_less(const std::string& a, const std::string& b) {
-  const auto number = [](const std::string& text) {
-    return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
-  };
-  if (number(a) && number(b)) return a.size() != b.size() ? a.size() < b.size() : a < b;
-  return a < b;
+  std::size_t i = 0;
+  std::size_t j = 0;
+  while (i < a.size() && j < b.size()) {
+    if (!is_digit(a[i]) || !is_digit(b[j])) {
+      if (a[i] != b[j]) return a[i] < b[j];
+      ++i;
+      ++j;
+      continue;
+    }
+    const auto run = [](const std::string& text, std::size_t& at) {
+      while (at + 1 < text.size() && text[at] == '0' && is_digit(text[at + 1])) ++at;
+      const std::size_t first = at;
+      while (at < text.size() && is_digit(text[at])) ++at;
+      return std::string_view(text).substr(first, at - first);
+    };
+    const std::string_view one = run(a, i);
+    const std::string_view other = run(b, j);
+    if (one != other) return one.size() != other.size() ? one.size() < other.size() : one < other;
+  }
+  return a.size() - i < b.size() - j;
 }
 
 class Tree {
@@ -34,7 +53,9 @@ class Tree {
     for (const Allocation& allocation : timeline.allocations) {
       if (allocation.memory != 0) continue;
       std::size_t& leaf = leaf_of_text_[allocation.layer.index()];
-      if (leaf == 0) leaf = insert(timeline.texts.text(allocation.layer));
+      if (leaf == 0)
+        leaf = insert(timeline.texts.text(allocation.layer),
+                      timeline.texts.text(timeline.site_file(allocation.layer)));
       LayerRow& sums = nodes_[leaf].sums;
       nodes_[leaf].own += allocation.bytes;
       sums.total += allocation.bytes;
@@ -65,7 +86,10 @@ class Tree {
     for (std::size_t k = 0; k < from.by_kind.size(); ++k) to.by_kind[k] += from.by_kind[k];
   }
 
-  std::size_t insert(const std::string& path) {
+  // `file`: of a place in sources; empty for a path with dots.
+  std::size_t insert(const std::string& path, const std::string& file) {
+    if (!file.empty() && path.starts_with(file))
+      return child_of(child_of(0, file, file), path.substr(file.size()), path);
     const std::string full = path.empty() ? kNoLayer : path;
     std::size_t node = 0;
     std::size_t begin = 0;
@@ -86,6 +110,7 @@ class Tree {
     nodes_[parent].children.emplace(part, child);
     TreeNode& node = nodes_.emplace_back();
     node.path = std::move(path);
+    node.sums.name = part;
     node.depth = nodes_[parent].depth + 1;
     parents_.resize(nodes_.size());
     parents_[child] = parent;

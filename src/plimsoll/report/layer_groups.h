@@ -1,10 +1,11 @@
 // Layers as a tree, and a cut through it that a chart can show.
 //
-// Layer names have dots between levels ("encoder.3.attention"). A chart has room for twenty
-// colours, a model has hundreds of layers; the cut starts at the roots and opens the group with
-// most bytes, again and again, while the number of groups stays within the limit. So a transformer
-// shows its blocks and a ResNet its stages, without anybody saying so. What belongs to an opened
-// layer itself, not to a part of it, keeps a group of its own.
+// Layer names have dots between levels ("encoder.3.attention"). Places in sources are no such
+// paths: "model.py:12 forward" stands below "model.py", and its dots mean nothing. A chart has room
+// for twenty colours, a model has hundreds of layers; the cut starts at the roots and opens the
+// group with most bytes, again and again, while the number of groups stays within the limit. So a
+// transformer shows its blocks and a ResNet its stages, without anybody saying so. What belongs to
+// an opened layer itself, not to a part of it, keeps a group of its own.
 #pragma once
 
 #include <array>
@@ -28,6 +29,7 @@ LayerGroups group_layers(const Timeline& timeline, std::size_t most = kMostGroup
 // One row of the tree, depth first; a parent's bytes include its children's.
 struct LayerRow {
   std::string path;
+  std::string name;  // the last part of the path
   int depth = 0;
   Bytes total;  // every allocation of the layer, each once
   Bytes at_peak;

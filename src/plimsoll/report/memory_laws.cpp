@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <map>
 
+#include "plimsoll/base/checked.h"
 #include "plimsoll/ops/registry.h"
+#include "plimsoll/schedule/workload/tensor_alignment.h"
 
 namespace plimsoll::report {
 namespace {
@@ -33,6 +35,10 @@ std::vector<bool> borrowed_values(const ir::Graph& graph) {
   return out;
 }
 
+Bytes rounded(Bytes bytes) {
+  return Bytes(round_up(bytes.value, schedule::kTensorAlignment.value));
+}
+
 // Calls visit(layer, use, bytes) for every tensor and every kernel's scratch.
 template <typename Visit>
 void for_each_use(const ir::Graph& graph, const ops::KernelTable& kernels, Visit visit) {
@@ -54,7 +60,7 @@ void for_each_use(const ir::Graph& graph, const ops::KernelTable& kernels, Visit
   if (kernels.facts.empty()) return;
   for (const ir::Node& node : graph.nodes) {
     const Bytes scratch = kernels.of(graph, node).scratch;
-    if (scratch.value > 0) visit(node.layer, plan::Use::kTemporary, scratch);
+    if (scratch.value > 0) visit(node.layer, plan::Use::kTemporary, rounded(scratch));
   }
 }
 
@@ -89,8 +95,9 @@ std::string_view use_name(std::size_t use) {
 std::array<Bytes, plan::kUseCount> logical_bytes(const ir::Graph& graph,
                                                  const ops::KernelTable& kernels) {
   Uses out{};
-  for_each_use(graph, kernels,
-               [&](const std::string&, plan::Use use, Bytes bytes) { at(out, use) += bytes; });
+  for_each_use(graph, kernels, [&](const std::string&, plan::Use use, Bytes bytes) {
+    at(out, use) += rounded(bytes);
+  });
   return out;
 }
 
@@ -100,29 +107,48 @@ std::vector<LayerBytes> bytes_by_layer(const ir::Graph& graph, const ops::Kernel
   for_each_use(graph, kernels, [&](const std::string& layer, plan::Use use, Bytes bytes) {
     const auto [place, fresh] = index.try_emplace(layer, out.size());
     if (fresh) out.push_back({layer, {}});
-    at(out[place->second].by_use, use) += bytes;
+    at(out[place->second].by_use, use) += rounded(bytes);
   });
   return out;
 }
 
+namespace {
+
+using Samples = std::array<Uses, 4>;
+
+Result<Samples> samples_from(std::int64_t start,
+                             const std::function<Result<ir::Graph>(std::int64_t)>& build) {
+  Samples out{};
+  for (std::size_t k = 0; k < out.size(); ++k) {
+    PLIMSOLL_TRY(const ir::Graph graph, build(start + static_cast<std::int64_t>(k)));
+    for_each_use(graph, {},
+                 [&](const std::string&, plan::Use use, Bytes bytes) { at(out[k], use) += bytes; });
+  }
+  return out;
+}
+
+}  // namespace
+
 Result<Law> find_law(const std::string& variable, std::int64_t here,
                      const std::function<Result<ir::Graph>(std::int64_t)>& build) {
   constexpr std::int64_t kStep = 1;
-  const std::int64_t start = std::max<std::int64_t>(here, 1);
-  std::array<Uses, 4> sample;
-  for (std::size_t k = 0; k < sample.size(); ++k) {
-    PLIMSOLL_TRY(const ir::Graph graph, build(start + static_cast<std::int64_t>(k) * kStep));
-    sample[k] = logical_bytes(graph, {});
+  std::int64_t start = std::max<std::int64_t>(here, 1);
+  auto sample = samples_from(start, build);
+  if (!sample && start > 3) {
+    start -= 3;
+    sample = samples_from(start, build);
   }
+  if (!sample) return forward(sample);
   Law law;
   law.variable = variable;
   law.here = here;
   for (std::size_t use = 0; use < plan::kUseCount; ++use) {
     // scratch jumps: tabulated instead
     if (use == static_cast<std::size_t>(plan::Use::kTemporary)) continue;
+    const Samples& at = *sample;
     const auto found =
-        parabola(start, kStep, {sample[0][use].value, sample[1][use].value, sample[2][use].value});
-    if (found && found->at(start + 3 * kStep) == sample[3][use].value) law.by_use[use] = found;
+        parabola(start, kStep, {at[0][use].value, at[1][use].value, at[2][use].value});
+    if (found && found->at(start + 3 * kStep) == at[3][use].value) law.by_use[use] = found;
   }
   return law;
 }

@@ -2,7 +2,9 @@
 //
 // Logical bytes: every tensor of the graph counted once with its own bytes, by what it is for.
 // Views and in-place updates add nothing. What of this is alive at one time is the plan's business;
-// this table shows where bytes come from in the first place.
+// this table shows where bytes come from in the first place. Its total is "every result its own
+// memory" of `plimsoll plan` (`baseline_bytes`): the same graph, in the layouts that are run, and
+// the same rounding of tensors and scratch to kTensorAlignment.
 //
 // The law. Logical bytes are polynomials in the batch (degree one), in the sequence length (degree
 // up to two) and in the number of repeated layers (degree one). The report builds the graph at a
@@ -45,15 +47,15 @@ struct Polynomial {
 };
 
 struct Law {
-  std::string variable;   // "batch", "seq", "layers"
+  std::string variable;   // "batch", "seq", "layers", or a dimension of a file
   std::int64_t here = 0;  // its value in this model
   // absent where no polynomial predicts
   std::array<std::optional<Polynomial>, plan::kUseCount> by_use;
 };
 
 struct ScratchRow {
-  std::int64_t batch = 0;
-  Bytes largest;  // of any one operator
+  std::optional<std::int64_t> batch;  // absent where the model does not say which size that is
+  Bytes largest;                      // of any one operator
   std::string operator_name;
 };
 
@@ -69,12 +71,15 @@ struct MemoryReport {
 // "weights", "activations", ...: what by_use is indexed by.
 std::string_view use_name(std::size_t use);
 
-// Logical bytes by use of one graph; temporaries are the kernels' scratch, all operators together.
+// Logical bytes by use of one graph, rounded as in a plan; temporaries are the kernels' scratch,
+// all operators together.
 std::array<Bytes, plan::kUseCount> logical_bytes(const ir::Graph& graph,
                                                  const ops::KernelTable& kernels);
 std::vector<LayerBytes> bytes_by_layer(const ir::Graph& graph, const ops::KernelTable& kernels);
 
-// The law in one variable. `build` gives the graph at a value of it.
+// The law in one variable, of bytes before rounding. `build` gives the graph at a value of it: at
+// four neighbours from `here` up, or down to it where there is no larger one (a table of positions
+// that ends there).
 Result<Law> find_law(const std::string& variable, std::int64_t here,
                      const std::function<Result<ir::Graph>(std::int64_t)>& build);
 

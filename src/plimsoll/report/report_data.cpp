@@ -152,8 +152,10 @@ json peak_set_json(const std::vector<AliveRow>& rows) {
     json prices = json::array();
     for (const Price& price : rows[r].prices) {
       prices.push_back({{"remedy", price.remedy},
+                        {"label", label_of(price)},
                         {"saves", price.saves.value},
                         {"seconds", price.seconds},
+                        {"lossless", price.lossless},
                         {"detail", price.detail}});
     }
     out.push_back(
@@ -168,6 +170,7 @@ json layers_json(const Timeline& timeline) {
     json kinds = json::array();
     for (const Bytes bytes : row.by_kind) kinds.push_back(bytes.value);
     out.push_back({{"path", row.path},
+                   {"name", row.name},
                    {"depth", row.depth},
                    {"total", row.total.value},
                    {"at_peak", row.at_peak.value},
@@ -187,6 +190,36 @@ json kinds_json(const Timeline& timeline, Step peak) {
   return out;
 }
 
+json diagnosis_json(const Diagnosis& diagnosis) {
+  json replayed = json::array();
+  for (const AllocatorFigure& figure : diagnosis.replayed)
+    replayed.push_back(
+        {{"name", figure.name}, {"reserved", figure.reserved.value}, {"model", figure.model}});
+  return {{"headline", diagnosis.headline},
+          {"advice", diagnosis.advice},
+          {"alive", diagnosis.alive.value},
+          {"reserved", diagnosis.reserved.value},
+          {"replayed", std::move(replayed)}};
+}
+
+json graph_json(const GraphView& graph) {
+  json nodes{{"count", graph.nodes.size()}};
+  nodes["op"] = whole(graph.nodes, [](const GraphNode& n) { return n.op.value; });
+  nodes["layer"] = whole(graph.nodes, [](const GraphNode& n) { return n.layer.value; });
+  nodes["type"] = whole(graph.nodes, [](const GraphNode& n) { return n.type.value; });
+  nodes["phase"] = whole(graph.nodes, [](const GraphNode& n) { return n.phase; });
+  json edges{{"count", graph.edges.size()}};
+  edges["from"] = whole(graph.edges, [](const GraphEdge& e) { return e.from; });
+  edges["to"] = whole(graph.edges, [](const GraphEdge& e) { return e.to; });
+  edges["name"] = whole(graph.edges, [](const GraphEdge& e) { return e.name.value; });
+  edges["type"] = whole(graph.edges, [](const GraphEdge& e) { return e.type.value; });
+  edges["bytes"] = whole(graph.edges, [](const GraphEdge& e) { return e.bytes.value; });
+  return {{"nodes", std::move(nodes)},
+          {"edges", std::move(edges)},
+          {"node_of_allocation",
+           whole(graph.node_of_allocation, [](std::int32_t node) { return node; })}};
+}
+
 json chapter_json(const Chapter& chapter) {
   const Timeline& timeline = chapter.timeline;
   const LayerGroups layers = group_layers(timeline);
@@ -196,12 +229,16 @@ json chapter_json(const Chapter& chapter) {
            {"source", timeline.source},
            {"memories", timeline.memories},
            {"streams", timeline.streams},
-           {"time_steps", timeline.time_steps()}};
+           {"time_steps", timeline.time_steps()},
+           {"events", timeline.events},
+           {"file_layers", timeline.has_stacks}};
+  out["diagnosis"] = diagnosis_json(chapter.diagnosis);
   out["peak"] = {{"time_step", peak.time_step.value}, {"bytes", peak.bytes.value}};
   out["arena_bytes"] = timeline.arena.value;
   out["lower_bound_bytes"] = timeline.lower_bound.value;
   out["budget_bytes"] = timeline.budget.value;
   out["capacity_bytes"] = timeline.capacity.value;
+  out["predicted_seconds"] = timeline.predicted_seconds;
   out["notes"] = timeline.notes;
   out["kinds"] = kinds_json(timeline, peak.time_step);
   out["layer_groups"] = layers.names;
@@ -218,6 +255,7 @@ json chapter_json(const Chapter& chapter) {
   out["peak_set"] = peak_set_json(chapter.peak_set);
   out["peak_set_count"] = chapter.peak_set.size();
   out["layers"] = layers_json(timeline);
+  if (chapter.graph) out["graph"] = graph_json(*chapter.graph);
   return out;
 }
 
@@ -277,15 +315,17 @@ std::string without_markup(const std::string& text) {
 
 }  // namespace
 
-Chapter chapter_of(Timeline timeline) {
+Chapter chapter_of(Timeline timeline, Diagnosis diagnosis) {
   std::vector<AliveRow> peak_set = alive_at(timeline, peak_of(timeline).time_step);
-  return {std::move(timeline), std::move(peak_set)};
+  return {std::move(timeline), std::move(peak_set), std::move(diagnosis), {}};
 }
 
 Chapter chapter_of(Timeline timeline, const plan::Plan& plan,
                    const schedule::DeviceProfile& profile) {
   std::vector<AliveRow> peak_set = alive_at(timeline, peak_of(timeline).time_step, plan, profile);
-  return {std::move(timeline), std::move(peak_set)};
+  Diagnosis diagnosis = diagnose(timeline);
+  GraphView graph = graph_view_of(plan, timeline);
+  return {std::move(timeline), std::move(peak_set), std::move(diagnosis), std::move(graph)};
 }
 
 std::string to_json(const Report& report) {

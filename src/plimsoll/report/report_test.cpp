@@ -12,6 +12,8 @@
 #include "plimsoll/plan/make_plan.h"
 #include "plimsoll/report/columns.h"
 #include "plimsoll/report/comparison.h"
+#include "plimsoll/report/diagnosis.h"
+#include "plimsoll/report/graph_view.h"
 #include "plimsoll/report/layer_groups.h"
 #include "plimsoll/report/page.h"
 #include "plimsoll/report/picture.h"
@@ -196,10 +198,11 @@ TEST(TimelineOfTrace, PairsAllocationsWithFreesAndCountsStrays) {
   release(trace, 0x7f2000000000, 3500);
   const Timeline timeline = timeline_of(trace, "t");
   ASSERT_EQ(timeline.allocations.size(), 2U);
-  EXPECT_EQ(timeline.time_steps(), 3);
+  EXPECT_EQ(timeline.time_steps(), 4);  // every event is one, the stray free too
+  EXPECT_EQ(timeline.events, 4);
   EXPECT_EQ(peak_of(timeline).bytes, 150_bytes);
   EXPECT_EQ(peak_of(timeline).time_step, Step(1));
-  EXPECT_EQ(timeline.allocations[0].life, (Interval<Step>{Step(0), Step(3)}));
+  EXPECT_EQ(timeline.allocations[0].life, (Interval<Step>{Step(0), Step(4)}));
   EXPECT_EQ(timeline.allocations[1].life, (Interval<Step>{Step(1), Step(2)}));
   EXPECT_EQ(timeline.allocations[0].place, Offset(0));
   EXPECT_EQ(timeline.allocations[1].place, Offset(612));  // behind a, and a seam
@@ -354,6 +357,65 @@ TEST(TimelineOfTrace, KnowsStreamsAndWhatTheAllocatorHeld) {
   EXPECT_EQ(timeline.streams, (std::vector<std::string>{"0", "0x7f00deadbeef"}));
   EXPECT_EQ(timeline.allocations[1].stream, 1);
   EXPECT_EQ(timeline.reserved, (std::vector<Reserved>{{0, Step(0), 4096_bytes}}));
+  EXPECT_EQ(timeline.allocations[0].life.begin, Step(1));  // the segment is event 0
+}
+
+// A stack from the innermost frame out; files of the project share /home/me/net/.
+std::uint32_t add_stack(trace::Trace& trace, std::string_view file, int line,
+                        std::string_view function) {
+  const auto frame = [&trace](std::string_view name, std::string_view where, int at) {
+    return trace::Frame{trace.strings.intern(name), trace.strings.intern(where), at};
+  };
+  trace.stacks.push_back(
+      {frame("c10::malloc", "??", 0),
+       frame("_call_impl", "/usr/lib/python3/dist-packages/torch/nn/modules/module.py", 1518),
+       frame(function, file, line), frame("main", "/home/me/net/train.py", 7)});
+  return static_cast<std::uint32_t>(trace.stacks.size());
+}
+
+TEST(TimelineOfTrace, NamesLayersAfterFilesAndLinesNotAfterTheirDots) {
+  trace::Trace trace;
+  trace.source = "pytorch";
+  const std::vector<std::uint32_t> stacks = {
+      add_stack(trace, "/home/me/net/models/gpt2.small.py", 12, "forward"),
+      add_stack(trace, "/home/me/net/models/gpt2.small.py", 9, "forward"),
+      add_stack(trace, "/home/me/net/train.py", 40, "step"),
+      add_stack(trace, "/usr/lib/python3/dist-packages/timm/layers/mlp.py", 44, "forward")};
+  for (std::size_t i = 0; i < stacks.size(); ++i)
+    allocate(trace, "", (i + 1) << 20, 1000, static_cast<std::int64_t>(i)).stack = stacks[i];
+  allocate(trace, "block.0.weight", 64 << 20, 10, 9);
+  const Timeline timeline = timeline_of(trace, "t");
+  EXPECT_TRUE(timeline.has_stacks);
+  std::vector<std::string> rows;
+  for (const LayerRow& row : layer_tree(timeline))
+    rows.push_back(std::string(static_cast<std::size_t>(row.depth), ' ') + row.name);
+  EXPECT_THAT(rows, testing::ElementsAre("block", " 0", "models/gpt2.small.py", " :9 forward",
+                                         " :12 forward", "timm/layers/mlp.py", " :44 forward",
+                                         "train.py", " :40 step"));
+  EXPECT_THAT(group_layers(timeline).names, testing::Contains("models/gpt2.small.py:12 forward"));
+  EXPECT_THAT(timeline.texts.text(timeline.allocations[0].origin),
+              HasSubstr("forward (/home/me/net/models/gpt2.small.py:12)"));
+}
+
+TEST(TimelineOfTrace, SaysThatAnEncodingInARunWasLossy) {
+  trace::Trace trace;
+  for (const char* name : {"encode a (int8, lossy)", "encode a (sparse)"})
+    trace.add(trace::EventKind::kOperator, name).phase = trace.strings.intern("encode");
+  const Timeline timeline = timeline_of(trace, "t");
+  EXPECT_EQ(timeline.texts.text(timeline.operators[0].what), "encode_lossy");
+  EXPECT_EQ(timeline.texts.text(timeline.operators[1].what), "encode");
+}
+
+TEST(Diagnosis, SaysOfAPlanWhatWasDoneAndWhetherItIsLossy) {
+  plan::Plan plan = small_plan();
+  EXPECT_EQ(diagnose(timeline_of(plan, "small")).headline,
+            "192 B needed; at the peak: inputs 67 %, activations 33 %");
+  plan.budget = 200_bytes;
+  EXPECT_EQ(diagnose(timeline_of(plan, "small")).headline,
+            "192 B in a budget of 200 B: nothing had to be recomputed, swapped or encoded");
+  Timeline timeline = timeline_of(plan, "small");
+  timeline.operators[1].what = timeline.texts.intern("encode_lossy");
+  EXPECT_EQ(diagnose(timeline).headline, "192 B in a budget of 200 B: 1 encoded (lossy)");
 }
 
 TEST(TimelineOfTrace, FilesTheManyStreamsOfAHostileTraceUnderOthers) {
@@ -459,6 +521,48 @@ TEST(Page, HoldsNoRequestAndNoMarkupFromNames) {
   EXPECT_EQ(png->substr(1, 3), "PNG");
 }
 
+TEST(GraphView, FlowsForwardAndGivesAllocationsToTheirOperators) {
+  const plan::Plan plan = small_plan();
+  Timeline timeline = timeline_of(plan, "small");
+  const GraphView view = graph_view_of(plan, timeline);
+  ASSERT_EQ(view.nodes.size(), 5U);  // x and w, then three operators
+  EXPECT_EQ(timeline.texts.text(view.nodes[0].op), "input x");
+  EXPECT_EQ(timeline.texts.text(view.nodes[4].layer), "b");
+  std::vector<std::pair<int, int>> edges;
+  for (const GraphEdge& edge : view.edges) edges.emplace_back(edge.from, edge.to);
+  EXPECT_THAT(edges, testing::ElementsAre(std::pair(0, 2), std::pair(1, 2), std::pair(2, 3),
+                                          std::pair(0, 4), std::pair(3, 4)));
+  EXPECT_EQ(view.edges[0].bytes, 64_bytes);
+  ASSERT_EQ(view.node_of_allocation.size(), timeline.allocations.size());
+  for (std::size_t b = 0; b < timeline.allocations.size(); ++b) {
+    const std::int32_t node = view.node_of_allocation[b];
+    ASSERT_GE(node, 0) << b;
+    EXPECT_EQ(view.nodes[static_cast<std::size_t>(node)].layer, timeline.allocations[b].layer);
+  }
+}
+
+TEST(GraphView, ShowsWeightsWhoseLayerRunsNothing) {
+  plan::Plan plan;
+  auto graph = ir::parse_text(
+      "plimsoll graph 1 \"lone\"\n"
+      "%0 input \"x\" fp32[16]\n"
+      "%1 weight \"net.table.weight\" fp32[16]\n"
+      "%2 weight \"net.add.bias\" fp32[16]\n"
+      "%3 activation \"a\" fp32[16] = add(%0, %1) forward \"net\"\n"
+      "%4 activation \"b\" fp32[16] = add(%3, %2) forward \"net.add\"\n"
+      "output %4\nend\n");
+  ASSERT_TRUE(graph) << graph.error().message;
+  plan.graph = *graph;
+  Timeline timeline;
+  const GraphView view = graph_view_of(plan, timeline);
+  ASSERT_EQ(view.nodes.size(), 4U);  // x, the table, two operators; the bias is its operator's
+  EXPECT_EQ(timeline.texts.text(view.nodes[1].op), "weight");
+  EXPECT_EQ(timeline.texts.text(view.nodes[1].layer), "net.table");
+  std::vector<std::pair<int, int>> edges;
+  for (const GraphEdge& edge : view.edges) edges.emplace_back(edge.from, edge.to);
+  EXPECT_THAT(edges, testing::ElementsAre(std::pair(0, 2), std::pair(1, 2), std::pair(2, 3)));
+}
+
 TEST(ReportData, IsOneJsonValueWithTheNumbersOfThePlan) {
   const plan::Plan plan = small_plan();
   Report report{"small", {}, {}, {}};
@@ -472,6 +576,18 @@ TEST(ReportData, IsOneJsonValueWithTheNumbersOfThePlan) {
   EXPECT_EQ(timeline["allocations"]["count"], 4);
   EXPECT_EQ(timeline["peak_set_count"], 3);
   EXPECT_FALSE(timeline.contains("series"));
+  EXPECT_EQ(timeline["graph"]["nodes"]["count"], 5);
+  EXPECT_THAT(timeline["diagnosis"]["headline"], HasSubstr("192 B needed"));
+}
+
+TEST(WhyAlive, SaysLossyWhereBitsAreLostAndWritesTimesWithoutExponents) {
+  EXPECT_EQ(label_of({"encode", 8_bytes, 0, "", false}), "encode (lossy)");
+  EXPECT_EQ(label_of({"encode", 8_bytes, 0, "", true}), "encode");
+  plan::Plan plan = small_plan();
+  for (plan::PlanStep& step : plan.steps) step.seconds = 4780;
+  const Timeline timeline = timeline_of(plan, "small");
+  for (const AliveRow& row : alive_at(timeline, Step(1), plan, *schedule::shipped_profile("cpu")))
+    for (const Price& price : row.prices) EXPECT_THAT(price.detail, Not(HasSubstr("e+")));
 }
 
 }  // namespace

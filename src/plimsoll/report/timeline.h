@@ -123,11 +123,20 @@ struct Timeline {
   Bytes arena;                  // of a plan, after packing; zero: none
   Bytes lower_bound;
   Bytes budget;
-  Bytes capacity;                  // of the device a recording was made on; zero: not known
+  double predicted_seconds = 0;  // of a plan, with what its copies make it wait
+  Bytes capacity;                // of the device a recording was made on; zero: not known
+  std::int64_t events = 0;       // of a trace, all of them; 0: a plan
+  bool has_stacks = false;       // some allocation of a trace says who asked for it
+  // By TextId of a layer: the source file where the layer is a place in the sources, "model.py:12
+  // forward"; empty, or past the end, where it is a path with dots between its levels.
+  std::vector<TextId> file_of_site;
   std::vector<Reserved> reserved;  // by time step; empty: a plan, or a trace that does not say
   std::vector<std::string> notes;  // what a reader must know: what was left out, what is estimated
 
   std::int64_t time_steps() const { return static_cast<std::int64_t>(seconds.size()) - 1; }
+  TextId site_file(TextId layer) const {
+    return layer.index() < file_of_site.size() ? file_of_site[layer.index()] : TextId{0};
+  }
 };
 
 // Bytes alive in one memory at every time step.

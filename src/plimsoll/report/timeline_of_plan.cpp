@@ -152,6 +152,7 @@ Timeline timeline_of(const plan::Plan& plan, std::string title) {
   timeline.arena = plan.arena_bytes();
   timeline.lower_bound = plan.proof.lower_bound;
   timeline.budget = plan.budget;
+  timeline.predicted_seconds = plan.predicted_seconds;
   add_steps(plan, timeline);
   add_buffers(plan, timeline);
   link_steps(plan, timeline);

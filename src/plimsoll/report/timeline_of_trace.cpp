@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -37,9 +38,20 @@ Kind kind_of(trace::Category category) {
 }
 
 bool is_library_frame(std::string_view file) {
-  return file.empty() || file.find("/torch/") != std::string_view::npos ||
-         file.find("??") != std::string_view::npos || file.ends_with(".cpp") ||
-         file.ends_with(".h") || file.ends_with(".c");
+  const auto within = [file](std::string_view folder) {
+    return file.find(folder) != std::string_view::npos;
+  };
+  const auto ends = [file](std::string_view suffix) { return file.ends_with(suffix); };
+  return file.empty() || within("-packages/torch/") || within("pytorch/torch/") || within("??") ||
+         file.starts_with("<") || ends(".cpp") || ends(".cc") || ends(".cu") || ends(".h") ||
+         ends(".c");
+}
+
+// What follows the folder of installed packages: "transformers/models/gpt2/modeling_gpt2.py".
+std::string_view inside_packages(std::string_view file) {
+  constexpr std::string_view kFolder = "-packages/";
+  const auto found = file.rfind(kFolder);
+  return found == std::string_view::npos ? std::string_view() : file.substr(found + kFolder.size());
 }
 
 // The phase of what our executor does beside computing says what it is, in the words of a plan.
@@ -55,6 +67,8 @@ class TraceReader {
     index_memories();
     held_.resize(timeline.memories.size());
     stack_sites_.resize(trace.stacks.size());
+    shared_folder_ = find_shared_folder();
+    timeline.events = static_cast<std::int64_t>(trace.events.size());
   }
 
   void read() {
@@ -82,6 +96,41 @@ class TraceReader {
     TextId origin{0};
     bool known = false;
   };
+
+  // The frame that names a stack: the user's own innermost, or the innermost of all.
+  const trace::Frame* own_frame(std::size_t stack) const {
+    for (const trace::Frame& frame : trace_.stacks[stack]) {
+      if (!is_library_frame(trace_.strings.text(frame.file))) return &frame;
+    }
+    return trace_.stacks[stack].empty() ? nullptr : &trace_.stacks[stack].front();
+  }
+
+  // Of the files that are no installed packages: how many characters their common folders have.
+  std::size_t find_shared_folder() const {
+    std::optional<std::string_view> shared;
+    for (std::size_t stack = 0; stack < trace_.stacks.size(); ++stack) {
+      const trace::Frame* frame = own_frame(stack);
+      if (frame == nullptr) continue;
+      const std::string_view file = trace_.strings.text(frame->file);
+      if (is_library_frame(file) || !inside_packages(file).empty()) continue;
+      const std::string_view folder = file.substr(0, file.rfind('/') + 1);
+      if (!shared) shared = folder;
+      std::size_t same = 0;
+      while (same < std::min(shared->size(), folder.size()) && (*shared)[same] == folder[same])
+        ++same;
+      shared = shared->substr(0, same);
+    }
+    if (!shared) return 0;
+    const auto slash = shared->rfind('/');
+    return slash == std::string_view::npos ? 0 : slash + 1;
+  }
+
+  std::string shown_file(std::string_view file) const {
+    if (file.empty()) return "(no file)";
+    if (const std::string_view inside = inside_packages(file); !inside.empty())
+      return std::string(inside);
+    return std::string(is_library_frame(file) ? file : file.substr(shared_folder_));
+  }
 
   void index_memories() {
     std::map<int, std::uint8_t> found;
@@ -149,7 +198,13 @@ class TraceReader {
         static_cast<std::int64_t>(std::min<std::uint64_t>(address, std::uint64_t{1} << 61)));
   }
 
+  // Whatever an event does, it is one time step.
   void take(const trace::Event& event) {
+    apply(event);
+    advance(event.start);
+  }
+
+  void apply(const trace::Event& event) {
     switch (event.kind) {
       case trace::EventKind::kAllocation:
         allocate(event);
@@ -188,8 +243,10 @@ class TraceReader {
                                      : unnamed_;
     allocation.origin = site.origin;
     allocation.kind = kind_of(event.category);
-    allocation.layer =
-        given.empty() ? site.name : timeline_.texts.intern(layer_of_source(given, allocation.kind));
+    allocation.layer = !given.empty()
+                           ? timeline_.texts.intern(layer_of_source(given, allocation.kind))
+                       : site.name == unnamed_ ? TextId{0}
+                                               : site.name;
     allocation.phase = phase_at(event);
     allocation.memory = memory_of_device_[event.device];
     allocation.stream = stream_index(event.stream.value);
@@ -197,7 +254,6 @@ class TraceReader {
     allocation.place = place_of(event.address);
     allocation.life.begin = now();
     open({allocation.memory, event.address}, allocation);
-    advance(event.start);
   }
 
   void release(const trace::Event& event) {
@@ -210,7 +266,6 @@ class TraceReader {
     allocation.life.end = now();
     allocation.last_reader = static_cast<std::int32_t>(timeline_.operators.size()) - 1;
     open_.erase(found);
-    advance(event.start);
   }
 
   // Devices without an allocation are not shown.
@@ -230,8 +285,8 @@ class TraceReader {
   // The driver says what it had left: with the capacity known, the rest lies outside the allocator.
   void refuse(const trace::Event& event) {
     if (refusals_++ == 0)
-      timeline_.notes.push_back(
-          fmt::format("out of memory at event {}: {} asked for", now().value, human(event.bytes)));
+      timeline_.notes.push_back(fmt::format("out of memory at event {}: {} asked for",
+                                            grouped(now().value), human(event.bytes)));
     const auto memory = memory_of_device_.find(event.device);
     if (facts_.capacity.value <= 0 || memory == memory_of_device_.end() || memory->second != 0)
       return;
@@ -287,12 +342,15 @@ class TraceReader {
     op.name = timeline_.texts.intern(trace_.strings.text(event.name));
     op.layer = timeline_.texts.intern(layer_of_name(trace_.strings.text(event.name)));
     op.phase = phase_at(event);
-    const bool computes = !is_move(trace_.strings.text(event.phase));
-    op.what = computes ? timeline_.texts.intern("compute") : op.phase;
+    const std::string_view phase = trace_.strings.text(event.phase);
+    const bool computes = !is_move(phase);
+    const bool lossy = !computes && trace_.strings.text(event.name).ends_with(", lossy)");
+    op.what = computes ? timeline_.texts.intern("compute")
+              : lossy  ? timeline_.texts.intern(std::string(phase) + "_lossy")
+                       : op.phase;
     op.time_step = now();
     op.seconds = std::max(0.0, seconds_between(event.start, event.end));
     if (computes) last_phase_ = op.phase;
-    advance(event.start);
     last_end_ = operators_ran_ ? std::max(last_end_, event.end) : event.end;
     operators_ran_ = true;
   }
@@ -313,18 +371,25 @@ class TraceReader {
     if (stack >= stack_sites_.size()) return {};
     Site& site = stack_sites_[stack];
     if (site.known) return site;
-    std::string lines;
-    std::string name;
-    for (const trace::Frame& frame : trace_.stacks[stack]) {
-      const std::string_view file = trace_.strings.text(frame.file);
-      const std::string line =
-          fmt::format("{} ({}:{})", trace_.strings.text(frame.function), file, frame.line);
-      if (name.empty() && !is_library_frame(file)) name = line;
-      if (lines.size() < kLongestText) lines += line + "\n";
+    const trace::Frame* own = own_frame(stack);
+    if (own == nullptr) {
+      site = {unnamed_, TextId{0}, true};
+      return site;
     }
-    if (name.empty() && !lines.empty()) name = lines.substr(0, lines.find('\n'));
-    site = {timeline_.texts.intern(name.empty() ? "unnamed" : name), timeline_.texts.intern(lines),
-            true};
+    std::string lines;
+    for (const trace::Frame& frame : trace_.stacks[stack]) {
+      if (lines.size() >= kLongestText) break;
+      lines += fmt::format("{} ({}:{})\n", trace_.strings.text(frame.function),
+                           trace_.strings.text(frame.file), frame.line);
+    }
+    const std::string file = shown_file(trace_.strings.text(own->file));
+    const TextId name = timeline_.texts.intern(
+        fmt::format("{}:{} {}", file, own->line, trace_.strings.text(own->function)));
+    if (timeline_.file_of_site.size() <= name.index())
+      timeline_.file_of_site.resize(name.index() + 1, TextId{0});
+    timeline_.file_of_site[name.index()] = timeline_.texts.intern(file);
+    timeline_.has_stacks = true;
+    site = {name, timeline_.texts.intern(lines), true};
     return site;
   }
 
@@ -384,6 +449,7 @@ class TraceReader {
   std::unordered_map<std::uint64_t, std::uint8_t> streams_;
   std::vector<const trace::Event*> phases_;
   std::vector<Site> stack_sites_;
+  std::size_t shared_folder_ = 0;
   std::map<int, std::uint8_t> memory_of_device_;
   std::unordered_map<Place, std::size_t, PlaceHash> open_;
 };

@@ -1,4 +1,5 @@
-// A trace as a timeline: a time step is an event that changes memory or runs an operator.
+// A trace as a timeline: a time step is an event, whatever its kind, so that numbers of events here
+// are those of `plimsoll replay` and `plimsoll convert`.
 //
 // An allocation event begins an Allocation, its free ends it; what is never freed lives to the end.
 // Blocks that were there before the recording are allocations of their own kind from time step 0. A
@@ -6,8 +7,9 @@
 // and said in `notes`: a recording may be cut, and a report of a cut recording is better than none.
 //
 // Where an event has no name (PyTorch records none), its stack gives one: the innermost frame that
-// is the user's own code. The operator that ran before a free is the best a trace knows of a last
-// reader.
+// is the user's own code, as "model.py:12 forward". That is its layer, too, and the file is the
+// layer above it. Directories that all such files share are left out. The operator
+// that ran before a free is the best a trace knows of a last reader.
 //
 // What the allocator reserved follows from segments; what lies outside it, no snapshot says. It
 // becomes an allocation of its own where the caller knows what the device showed at its fullest

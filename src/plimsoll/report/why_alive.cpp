@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "plimsoll/base/byte_size.h"
 #include "plimsoll/ops/registry.h"
 #include "plimsoll/schedule/workload/graph_encodings.h"
 #include "plimsoll/schedule/workload/graph_workload.h"
@@ -23,8 +24,8 @@ std::string why_of(const Timeline& timeline, const Allocation& allocation, Step 
     if (allocation.kind == Kind::kBefore) return "there before the recording began";
     if (allocation.life.end.value == timeline.time_steps()) return "never freed in this trace";
     if (allocation.last_reader < 0)
-      return fmt::format("freed at event {}", allocation.life.end.value);
-    return fmt::format("freed at event {}, after {}", allocation.life.end.value,
+      return fmt::format("freed at event {}", grouped(allocation.life.end.value));
+    return fmt::format("freed at event {}, after {}", grouped(allocation.life.end.value),
                        op_name(allocation.last_reader));
   }
   if (allocation.kind == Kind::kTemporaries && allocation.producer < 0)
@@ -162,8 +163,8 @@ Price swap_price(const Timeline& timeline, const Allocation& allocation, Step ti
   const double exposed = std::max(0.0, out - before) + std::max(0.0, in - after);
   const std::string hidden = exposed > 0 ? "only partly hidden" : "hidden";
   return {"swap", allocation.bytes, exposed,
-          fmt::format("{:.3g} ms of copies, {} behind {:.3g} ms of other work", (out + in) * 1e3,
-                      hidden, (before + after) * 1e3)};
+          fmt::format("{} of copies, {} behind {} of other work", human_seconds(out + in), hidden,
+                      human_seconds(before + after))};
 }
 
 // The planner's own offers for the value's memory; forms of the same size are one price, the slower
@@ -192,6 +193,10 @@ void add_encode_prices(const schedule::GraphWorkload& offers, ValueId value, Byt
 }
 
 }  // namespace
+
+std::string label_of(const Price& price) {
+  return price.lossless ? price.remedy : price.remedy + " (lossy)";
+}
 
 std::vector<AliveRow> alive_at(const Timeline& timeline, Step time_step) {
   std::vector<AliveRow> rows;
@@ -223,8 +228,10 @@ std::vector<AliveRow> alive_at(const Timeline& timeline, Step time_step, const p
     const auto use = contents.next_use(allocation.buffer, time_step);
     if (!use) continue;
     const auto [step, value] = *use;
+    // What nothing has to run for is in memory a second time: that is no recomputation.
     if (const auto chain =
-            value.valid() ? contents.remake(value, allocation.buffer, step) : std::nullopt) {
+            value.valid() ? contents.remake(value, allocation.buffer, step) : std::nullopt;
+        chain && chain->operators > 0) {
       row.prices.push_back({"recompute", allocation.bytes, chain->seconds,
                             fmt::format("{} operator{} from what is still in memory",
                                         chain->operators, chain->operators == 1 ? "" : "s")});

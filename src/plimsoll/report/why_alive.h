@@ -2,7 +2,7 @@
 //
 //   transformer.h.0/softmax   48 MiB   made by step 12, read last by step 81 (softmax_grad)
 //     recompute   saves 48 MiB, +3.1 ms     2 operators from what is still in memory
-//     swap        saves 48 MiB, +0 ms       9.6 ms of copies hide behind 120 ms of other work
+//     swap        saves 48 MiB, +0 s        9.60 ms of copies, hidden behind 120 ms of other work
 //     encode      saves 24 MiB, +5 ms       fp16 or bf16 while it waits; lossy
 //     encode      saves 36 MiB, +5 ms       int8 while it waits; lossy
 //
@@ -39,6 +39,9 @@ struct AliveRow {
   std::string why;
   std::vector<Price> prices;
 };
+
+// "encode (lossy)" where bits are lost, else the remedy alone: nobody should have to look it up.
+std::string label_of(const Price& price);
 
 // Everything alive in memory 0 at the time step, largest first; without prices.
 std::vector<AliveRow> alive_at(const Timeline& timeline, Step time_step);

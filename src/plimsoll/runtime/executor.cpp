@@ -12,11 +12,14 @@ Result<KernelSet> KernelSet::make(const ir::Graph& graph, const ExecutorOptions&
   KernelSet out;
   std::unordered_map<std::string, std::size_t> known;
   for (const ir::Node& node : graph.nodes) {
-    const auto [place, fresh] = known.try_emplace(ops::signature(graph, node), out.kernels_.size());
+    const std::string key =
+        options.watch_kernel ? fmt::format("{}", out.index_.size()) : ops::signature(graph, node);
+    const auto [place, fresh] = known.try_emplace(key, out.kernels_.size());
     if (fresh) {
       PLIMSOLL_TRY(std::unique_ptr<kernels::Kernel> kernel,
                    kernels::make_cpu_kernel(graph, node, {options.threads}));
       if (options.wrap_kernel) kernel = options.wrap_kernel(node, std::move(kernel));
+      if (options.watch_kernel) kernel = options.watch_kernel(graph, node, std::move(kernel));
       out.kernels_.push_back(std::move(kernel));
     }
     out.index_.push_back(place->second);

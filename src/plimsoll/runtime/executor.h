@@ -75,6 +75,10 @@ class Executor {
 using WrapKernel = std::function<std::unique_ptr<kernels::Kernel>(
     const ir::Node&, std::unique_ptr<kernels::Kernel>)>;
 
+// The same for whoever has to know which node runs: with it no two nodes share a kernel.
+using WatchKernel = std::function<std::unique_ptr<kernels::Kernel>(
+    const ir::Graph&, const ir::Node&, std::unique_ptr<kernels::Kernel>)>;
+
 struct ExecutorOptions {
   int threads = 0;                // 0: as many as the machine has
   trace::Trace* trace = nullptr;  // where events go, when wanted
@@ -85,6 +89,7 @@ struct ExecutorOptions {
   WrapKernel wrap_kernel{};
   Bytes space_behind{};             // the device arena: tests see who writes there
   std::uint64_t rounding_seed = 1;  // by which lossy encodings round; moves on by one every step
+  WatchKernel watch_kernel{};
 };
 
 // One kernel per distinct signature, and which node uses which.

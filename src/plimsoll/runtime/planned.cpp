@@ -12,6 +12,7 @@
 #include "plimsoll/runtime/activation_encodings.h"
 #include "plimsoll/runtime/dead_buffers.h"
 #include "plimsoll/runtime/outside_bytes.h"
+#include "plimsoll/schedule/workload/graph_encodings.h"
 
 namespace plimsoll::runtime {
 namespace {
@@ -294,7 +295,10 @@ class Planned final : public Executor {
 std::string call_name(const plan::Plan& plan, const PlanStep& step) {
   const std::string what = step.node.valid() ? display_name(plan.graph.node(step.node))
                                              : plan.graph.value(step.value).name;
-  return step.kind == StepKind::kCompute ? what : fmt::format("{} {}", plan::name(step.kind), what);
+  if (step.kind == StepKind::kCompute) return what;
+  if (step.codec.empty()) return fmt::format("{} {}", plan::name(step.kind), what);
+  return fmt::format("{} {} ({}{})", plan::name(step.kind), what, step.codec,
+                     schedule::is_lossy_form(step.codec) ? ", lossy" : "");
 }
 
 Result<std::unique_ptr<Executor>> make_planned(plan::Plan plan, const ExecutorOptions& options,

@@ -11,6 +11,7 @@
 #include "plimsoll/kernels/cpu/cpu_kernels.h"
 #include "plimsoll/ops/evaluation/array.h"
 #include "plimsoll/runtime/initial_content.h"
+#include "plimsoll/runtime/nan_finder.h"
 #include "plimsoll/runtime/on_demand.h"
 #include "plimsoll/runtime/outside_bytes.h"
 #include "plimsoll/runtime/planned.h"
@@ -66,23 +67,42 @@ Status feed(Executor& executor, const RunOptions& options, int step) {
 // The executor of a step; -1 stands for the time before the first.
 using ExecutorOf = std::function<Result<Executor*>(int step)>;
 
-Result<RunReport> run_steps(const ExecutorOf& executor_of, const RunOptions& options) {
+Result<RunReport> run_steps(const ExecutorOf& executor_of, const RunOptions& options,
+                            NanFinder* finder) {
   RunReport report;
   PLIMSOLL_TRY(Executor * executor, executor_of(-1));
   fill_states(*executor, options.seed);
   fill_constants(*executor);
   if (options.on_start) PLIMSOLL_RETURN_IF_ERROR(options.on_start(*executor));
-  for (int step = 0; step < options.steps; ++step) {
+  if (options.data_facts) report.data_set = options.data_facts();
+  int steps = options.steps;
+  if (options.steps_for) {
+    PLIMSOLL_TRY(steps, options.steps_for(executor->graph()));
+  }
+  for (int step = 0; step < steps && !report.stopped; ++step) {
     Executor* const before = executor;
     PLIMSOLL_TRY(executor, executor_of(step));
     if (executor != before) fill_constants(*executor);
     PLIMSOLL_RETURN_IF_ERROR(feed(*executor, options, step));
+    if (finder != nullptr) finder->look_at(*executor, step);
     const Stopwatch watch;
     PLIMSOLL_RETURN_IF_ERROR(executor->step());
     report.step_seconds.push_back(watch.seconds());
     const std::optional<double> loss = loss_of(*executor);
     if (loss) report.losses.push_back(*loss);
+    const bool bad = loss && !std::isfinite(*loss);
+    if (bad && !report.first_bad_step) report.first_bad_step = step;
     if (options.on_step) options.on_step(step, loss, report.step_seconds.back());
+    if (finder != nullptr && (bad || (!loss && has_bad_result(*executor)))) {
+      const std::string found = finder->what();
+      return bad_input(
+          "{}", found.empty() ? "the result is NaN or infinite; no operator made it" : found);
+    }
+    report.stopped = options.stop != nullptr && options.stop->load() && step + 1 < steps;
+    if (options.after_step) {
+      PLIMSOLL_RETURN_IF_ERROR(
+          options.after_step(*executor, step, report.stopped || step + 1 == steps));
+    }
   }
   report.overflow = executor->overflow_bytes();
   report.encoded = executor->encoded_activations();
@@ -109,14 +129,14 @@ Result<std::vector<device::TouchedBytes>> watch(const std::vector<std::span<std:
 // Runs the steps once under watch and adds what it saw. Without arenas all that the executor took
 // when it was bound lies outside them.
 Result<RunReport> run_watched(const ExecutorOf& executor_of, const RunOptions& options,
-                              std::byte pattern, Measured& seen) {
+                              NanFinder* finder, std::byte pattern, Measured& seen) {
   PLIMSOLL_TRY(const Executor* executor, executor_of(-1));
   const std::vector<std::span<std::byte>> arenas = executor->arenas();
   const Bytes taken = arenas.empty() ? executor->peak_bytes() : Bytes(0);
   PLIMSOLL_TRY(const std::vector<device::TouchedBytes> watches,
                watch(arenas, seen.method, pattern));
   const OutsideBytes outside;
-  PLIMSOLL_TRY(RunReport report, run_steps(executor_of, options));
+  PLIMSOLL_TRY(RunReport report, run_steps(executor_of, options, finder));
   seen.outside = std::max(seen.outside, taken + outside.peak());
   seen.large = std::max(seen.large, outside.large_allocations());
   for (std::size_t arena = 0; arena < watches.size(); ++arena) {
@@ -127,20 +147,26 @@ Result<RunReport> run_watched(const ExecutorOf& executor_of, const RunOptions& o
   return report;
 }
 
-Result<RunReport> run_measured(const ExecutorOf& executor_of, const RunOptions& options) {
+Result<RunReport> run_measured(const ExecutorOf& executor_of, const RunOptions& options,
+                               NanFinder* finder) {
   using device::TouchedBytes;
   Measured seen;
   seen.method =
       options.measure_by.value_or(TouchedBytes::can_watch_pages() ? TouchedBytes::Method::kPages
                                                                   : TouchedBytes::Method::kPattern);
   PLIMSOLL_TRY(RunReport report,
-               run_watched(executor_of, options, TouchedBytes::kPatterns[0], seen));
+               run_watched(executor_of, options, finder, TouchedBytes::kPatterns[0], seen));
   if (seen.method == TouchedBytes::Method::kPattern) {
     // The same steps again, of which nobody hears.
     RunOptions again = options;
     again.on_step = nullptr;
+    again.after_step = nullptr;
+    again.stop = nullptr;
+    const auto ran = static_cast<int>(report.step_seconds.size());
+    again.steps_for = [ran](const ir::Graph&) -> Result<int> { return ran; };
     const std::size_t events = options.trace != nullptr ? options.trace->events.size() : 0;
-    PLIMSOLL_RETURN_IF_ERROR(run_watched(executor_of, again, TouchedBytes::kPatterns[1], seen));
+    PLIMSOLL_RETURN_IF_ERROR(
+        run_watched(executor_of, again, finder, TouchedBytes::kPatterns[1], seen));
     if (options.trace != nullptr) options.trace->events.resize(events);
   }
   report.measured = seen;
@@ -148,25 +174,25 @@ Result<RunReport> run_measured(const ExecutorOf& executor_of, const RunOptions& 
   return report;
 }
 
-Result<RunReport> run(const ExecutorOf& executor_of, const RunOptions& options) {
+Result<RunReport> run(const ExecutorOf& executor_of, const RunOptions& options, NanFinder* finder) {
   const bool can = OutsideBytes::available();
-  PLIMSOLL_TRY(RunReport report, options.measure && can ? run_measured(executor_of, options)
-                                                        : run_steps(executor_of, options));
+  PLIMSOLL_TRY(RunReport report, options.measure && can ? run_measured(executor_of, options, finder)
+                                                        : run_steps(executor_of, options, finder));
   if (options.measure && !can)
     report.not_measured =
         "this program's allocations cannot be counted: it was built with sanitizers, or without "
         "allocation_calls";
-  PLIMSOLL_TRY(Executor * executor, executor_of(options.steps - 1));
+  PLIMSOLL_TRY(Executor * executor, executor_of(static_cast<int>(report.step_seconds.size()) - 1));
   if (options.on_end) PLIMSOLL_RETURN_IF_ERROR(options.on_end(*executor));
   PLIMSOLL_RETURN_IF_ERROR(executor->status());
   return report;
 }
 
-Result<RunReport> run(Executor& executor, const RunOptions& options) {
-  return run([&](int) -> Result<Executor*> { return &executor; }, options);
+Result<RunReport> run(Executor& executor, const RunOptions& options, NanFinder* finder) {
+  return run([&](int) -> Result<Executor*> { return &executor; }, options, finder);
 }
 
-ExecutorOptions executor_options(const RunOptions& options) {
+ExecutorOptions executor_options(const RunOptions& options, NanFinder* finder) {
   return {resolve_threads(options.threads),
           options.trace,
           options.poison,
@@ -174,7 +200,12 @@ ExecutorOptions executor_options(const RunOptions& options) {
           options.step_seconds,
           options.wrap_kernel,
           options.space_behind,
-          mix64(options.seed) + static_cast<std::uint64_t>(options.first_step)};
+          mix64(options.seed) + static_cast<std::uint64_t>(options.first_step),
+          finder != nullptr ? finder->watch() : WatchKernel{}};
+}
+
+std::unique_ptr<NanFinder> finder_for(const RunOptions& options) {
+  return options.find_nan ? std::make_unique<NanFinder>() : nullptr;
 }
 
 }  // namespace
@@ -235,14 +266,15 @@ double typical_seconds(const RunReport& report) {
 }
 
 Result<RunReport> run_plan(plan::Plan plan, const RunOptions& options) {
+  const std::unique_ptr<NanFinder> finder = finder_for(options);
   const Bytes planned = plan.arena_bytes();
   const Bytes budget = plan.budget;
   PLIMSOLL_RETURN_IF_ERROR(check_machine_memory(planned));
   const Bytes host = plan.arenas.size() > 1 ? plan.arenas[1].bytes : Bytes(0);
   const double predicted = plan.predicted_seconds;
   PLIMSOLL_TRY(const std::unique_ptr<Executor> executor,
-               make_planned(std::move(plan), executor_options(options)));
-  PLIMSOLL_TRY(RunReport report, run(*executor, options));
+               make_planned(std::move(plan), executor_options(options, finder.get())));
+  PLIMSOLL_TRY(RunReport report, run(*executor, options, finder.get()));
   report.planned_peak = planned;
   report.host = report.measured ? report.measured->host : host;
   report.budget = budget;
@@ -251,24 +283,27 @@ Result<RunReport> run_plan(plan::Plan plan, const RunOptions& options) {
 }
 
 Result<RunReport> run_plan_set(std::vector<plan::Plan> plans, const RunOptions& options) {
+  const std::unique_ptr<NanFinder> finder = finder_for(options);
   const std::size_t members = plans.size();
   Bytes planned;
   for (const plan::Plan& plan : plans) planned = std::max(planned, plan.arena_bytes());
   PLIMSOLL_RETURN_IF_ERROR(check_machine_memory(planned));
-  PLIMSOLL_TRY(PlannedSet executors, PlannedSet::make(std::move(plans), executor_options(options)));
+  PLIMSOLL_TRY(PlannedSet executors,
+               PlannedSet::make(std::move(plans), executor_options(options, finder.get())));
   const auto executor_of = [&](int step) {
     return executors.at(step < 0 ? members - 1 : static_cast<std::size_t>(step) % members);
   };
   if (options.measure) PLIMSOLL_RETURN_IF_ERROR(executors.bind_all());
-  PLIMSOLL_TRY(RunReport report, run(executor_of, options));
+  PLIMSOLL_TRY(RunReport report, run(executor_of, options, finder.get()));
   report.planned_peak = planned;
   return report;
 }
 
 Result<RunReport> run_on_demand(const ir::Graph& graph, const RunOptions& options) {
+  const std::unique_ptr<NanFinder> finder = finder_for(options);
   PLIMSOLL_TRY(const std::unique_ptr<Executor> executor,
-               make_on_demand(graph, executor_options(options)));
-  PLIMSOLL_TRY(RunReport report, run(*executor, options));
+               make_on_demand(graph, executor_options(options, finder.get())));
+  PLIMSOLL_TRY(RunReport report, run(*executor, options, finder.get()));
   return report;
 }
 

@@ -9,6 +9,7 @@
 // runs.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -23,6 +24,13 @@
 #include "plimsoll/runtime/executor.h"
 
 namespace plimsoll::runtime {
+
+// A data set as a run saw it.
+struct DataFacts {
+  std::int64_t examples = 0;
+  std::int64_t batch = 0;
+  bool shuffled = false;
+};
 
 struct RunOptions {
   int steps = 3;
@@ -42,8 +50,19 @@ struct RunOptions {
   // Synthetic data: another batch every step, instead of one for all. Labels are drawn too, so that
   // nothing can be learnt from one batch about the next: the loss falls only where the batch stays.
   bool fresh_batches = false;
+  // What the batches come from, where that is known when the run begins.
+  std::function<std::optional<DataFacts>()> data_facts;
   // Writes the batch of a step; absent: synthetic data from the seed.
   std::function<Status(Executor&, int step)> feed;
+  // How many steps, where only the graph tells (a data set of so many examples); absent: `steps`.
+  std::function<Result<int>(const ir::Graph&)> steps_for;
+  // Asked after every step: true ends the run there, as if it had been the last.
+  const std::atomic<bool>* stop = nullptr;
+  // Names the operator that made the first NaN or infinity of a step whose result is none
+  // (nan_finder.h), as an error. Slower.
+  bool find_nan = false;
+  // Called after every step, with the executor: saves, collects.
+  std::function<Status(Executor&, int step, bool last)> after_step;
   // Called after every step with its loss (none unless the first output is one number) and seconds.
   std::function<void(int step, std::optional<double> loss, double seconds)> on_step;
   // Called after the last step.
@@ -81,6 +100,9 @@ struct RunReport {
   Bytes overflow;  // compressed activations that waited in host memory because they did not fit
   std::vector<EncodedActivation> encoded;  // what every encoding of the plan took and lost
   int threads = 0;
+  bool stopped = false;               // before the last step, because it was asked to
+  std::optional<int> first_bad_step;  // whose loss was NaN or infinite
+  std::optional<DataFacts> data_set;  // that it ran on
 };
 
 // What all encodings of one form did together.

@@ -7,8 +7,10 @@
 #include <fmt/format.h>
 
 #include "plimsoll/base/file.h"
+#include "plimsoll/runtime/dataset.h"
 #include "plimsoll/runtime/layout_copy.h"
 #include "plimsoll/runtime/model_weights.h"
+#include "plimsoll/runtime/output_rows.h"
 #include "plimsoll/store/npz.h"
 #include "plimsoll/trace/chrome_trace.h"
 #include "plimsoll/trace/trace_file.h"
@@ -49,18 +51,6 @@ Status read_sources(Executor& executor, const store::NpzFile& file) {
     const store::NpzEntry* entry = file.find(value.name);
     if (entry == nullptr)
       return bad_input("{} '{}' is not in the checkpoint", ir::name(value.kind), value.name);
-    PLIMSOLL_RETURN_IF_ERROR(read_source(executor, ValueId(v), file, *entry));
-  }
-  return {};
-}
-
-Status feed_arrays(Executor& executor, const store::NpzFile& file) {
-  const ir::Graph& graph = executor.graph();
-  for (std::size_t v = 0; v < graph.values.size(); ++v) {
-    const ir::Value& value = graph.values[v];
-    if (value.kind != ir::ValueKind::kInput) continue;
-    const store::NpzEntry* entry = file.find(value.name);
-    if (entry == nullptr) return bad_input("input '{}' is not in the data file", value.name);
     PLIMSOLL_RETURN_IF_ERROR(read_source(executor, ValueId(v), file, *entry));
   }
   return {};
@@ -130,11 +120,91 @@ Status save_outputs(Executor& executor, const std::string& path) {
 
 }  // namespace
 
+namespace {
+
+bool is_archive(const std::string& data) {
+  return !data.empty() && data != "synthetic" && data != "fresh";
+}
+
+bool trains(const ir::Graph& graph) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                     [](const ir::Node& node) { return node.phase == ir::Phase::kUpdate; });
+}
+
+// Steps, batches and collected outputs of a run on arrays of files.
+Status bind_data(const RunFiles& files, RunOptions& how) {
+  PLIMSOLL_TRY(Dataset opened, Dataset::open(files.data));
+  const auto data = std::make_shared<Dataset>(std::move(opened));
+  how.on_start = [data, seed = how.seed](Executor& executor) -> Status {
+    if (trains(executor.graph())) data->shuffle_by(seed);
+    return data->bind(executor.graph());
+  };
+  how.feed = [data](Executor& executor, int step) { return data->feed(executor, step); };
+  how.data_facts = [data]() -> std::optional<DataFacts> {
+    if (!data->has_batches()) return std::nullopt;
+    return DataFacts{data->examples(), data->batch(), data->is_shuffled()};
+  };
+  how.steps_for = [data, files, steps = how.steps](const ir::Graph& graph) -> Result<int> {
+    if (files.epochs > 0 && !data->has_batches())
+      return fail(ErrorCode::kUsage, "--epochs: {} has one batch; give --steps", files.data);
+    const bool all = files.every_example && data->has_batches() && !trains(graph);
+    const std::int64_t wanted =
+        files.epochs > 0 ? (data->examples() * files.epochs + data->batch() - 1) / data->batch()
+        : all            ? data->steps_per_epoch()
+                         : steps;
+    if (wanted > (1 << 30)) return fail(ErrorCode::kUsage, "{} steps are too many", wanted);
+    return static_cast<int>(wanted);
+  };
+  return {};
+}
+
+// Called when a run begins: what stops an output is said, then sources get what files bring.
+std::function<Status(Executor&)> start_with(const RunFiles& files,
+                                            std::shared_ptr<const ModelWeights> weights,
+                                            Arrays checkpoint,
+                                            std::function<Status(Executor&)> data) {
+  return [weights = std::move(weights), checkpoint = std::move(checkpoint), files,
+          data = std::move(data)](Executor& executor) -> Status {
+    const ir::Graph& graph = executor.graph();
+    if (!files.save.empty())
+      PLIMSOLL_RETURN_IF_ERROR(check_archive(graph, saved_values(graph), files.save));
+    if (!files.outputs.empty())
+      PLIMSOLL_RETURN_IF_ERROR(check_archive(graph, graph.outputs, files.outputs));
+    if (weights) PLIMSOLL_RETURN_IF_ERROR(weights->load(executor, files.allow_missing));
+    if (checkpoint) PLIMSOLL_RETURN_IF_ERROR(read_sources(executor, *checkpoint));
+    return data ? data(executor) : Status{};
+  };
+}
+
+// Checkpoints on the way and at the end, outputs at the end or, of a data set, collected.
+void bind_outputs(const RunFiles& files, RunOptions& how) {
+  const auto rows = std::make_shared<OutputRows>();
+  const std::int64_t before = how.first_step;
+  how.after_step = [files, rows, before, facts = how.data_facts](Executor& executor, int step,
+                                                                 bool last) -> Status {
+    const std::int64_t done = before + step + 1;
+    const bool now = last || (files.save_every > 0 && done % files.save_every == 0);
+    if (!files.save.empty() && now)
+      PLIMSOLL_RETURN_IF_ERROR(save_sources(executor, files.save, done));
+    if (files.outputs.empty()) return {};
+    const std::optional<DataFacts> data = facts ? facts() : std::nullopt;
+    if (!data || data->shuffled) return last ? save_outputs(executor, files.outputs) : Status{};
+    const std::int64_t left = data->examples - data->batch * step;
+    if (left > 0) rows->add(executor, data->batch, std::min(left, data->batch));
+    return last ? rows->save(files.outputs) : Status{};
+  };
+}
+
+}  // namespace
+
 Status bind_files(const RunFiles& files, RunOptions& how) {
   how.fresh_batches = files.data == "fresh";
-  if (!files.data.empty() && files.data != "synthetic" && files.data != "fresh") {
-    PLIMSOLL_TRY(const Arrays arrays, open_arrays(files.data));
-    how.feed = [arrays](Executor& executor, int) { return feed_arrays(executor, *arrays); };
+  std::function<Status(Executor&)> data;
+  if (is_archive(files.data)) {
+    PLIMSOLL_RETURN_IF_ERROR(bind_data(files, how));
+    data = std::move(how.on_start);
+  } else if (files.epochs > 0) {
+    return fail(ErrorCode::kUsage, "--epochs: there is no --data FILE to count them in");
   }
   std::shared_ptr<const ModelWeights> weights;
   Arrays checkpoint;
@@ -148,24 +218,10 @@ Status bind_files(const RunFiles& files, RunOptions& how) {
   if (files.allow_missing && !weights)
     return fail(ErrorCode::kUsage,
                 "--allow-missing: there is no --weights file that could lack something");
-  how.on_start = [weights, checkpoint, files](Executor& executor) -> Status {
-    const ir::Graph& graph = executor.graph();
-    if (!files.save.empty())
-      PLIMSOLL_RETURN_IF_ERROR(check_archive(graph, saved_values(graph), files.save));
-    if (!files.outputs.empty())
-      PLIMSOLL_RETURN_IF_ERROR(check_archive(graph, graph.outputs, files.outputs));
-    if (weights) PLIMSOLL_RETURN_IF_ERROR(weights->load(executor, files.allow_missing));
-    if (checkpoint) PLIMSOLL_RETURN_IF_ERROR(read_sources(executor, *checkpoint));
-    return {};
-  };
-  if (!files.save.empty() || !files.outputs.empty()) {
-    const std::int64_t steps = std::int64_t{how.first_step} + how.steps;
-    how.on_end = [save = files.save, outputs = files.outputs, steps](Executor& executor) -> Status {
-      if (!save.empty()) PLIMSOLL_RETURN_IF_ERROR(save_sources(executor, save, steps));
-      if (!outputs.empty()) PLIMSOLL_RETURN_IF_ERROR(save_outputs(executor, outputs));
-      return {};
-    };
-  }
+  if (files.save_every > 0 && files.save.empty())
+    return fail(ErrorCode::kUsage, "--save-every: there is no --save FILE to write");
+  how.on_start = start_with(files, std::move(weights), std::move(checkpoint), std::move(data));
+  if (!files.save.empty() || !files.outputs.empty()) bind_outputs(files, how);
   return {};
 }
 

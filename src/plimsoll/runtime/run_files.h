@@ -6,6 +6,9 @@
 // arrays that belong to nothing are warned of. --resume demands every weight, optimizer moment and
 // counter, because a checkpoint with a hole in it is no checkpoint.
 //
+// --save writes at the end, after every `save_every` steps, and when a run is stopped: whole, under
+// a temporary name first, so that what was saved before stays until the next is complete.
+//
 // What would stop an output after the run is said before it: a name that cannot be written, a type
 // that numpy does not have, a file system without room. Arrays are read into the executor's memory
 // and written from it one at a time.
@@ -20,12 +23,17 @@
 namespace plimsoll::runtime {
 
 struct RunFiles {
-  std::string data;  // empty or "synthetic": one batch from the seed; "fresh": another every step
-  std::string outputs;  // an .npz for the graph's outputs after the last step
+  // Empty or "synthetic": one batch from the seed; "fresh": another every step; else an .npz or a
+  // folder of them (dataset.h).
+  std::string data;
+  int epochs = 0;              // of a data set, instead of a number of steps; 0: so many steps
+  bool every_example = false;  // inference: the steps that see each example once
+  std::string outputs;         // an .npz for the graph's outputs after the last step
   std::string weights;
   bool allow_missing = false;  // in `weights`
   std::string resume;
   std::string save;
+  int save_every = 0;  // steps; 0: at the end only
   std::string trace;
   std::string chrome_trace;
 };

@@ -9,6 +9,7 @@
 #include "plimsoll/base/file.h"
 #include "plimsoll/base/json.h"
 #include "plimsoll/schedule/bounds/prove.h"
+#include "plimsoll/schedule/schedule_file.h"
 #include "plimsoll/schedule/search/strategies.h"
 #include "plimsoll/schedule/verify_schedule.h"
 #include "plimsoll/schedule/workload/cost_unit.h"
@@ -55,6 +56,10 @@ class DagPlanner {
   }
 
   Result<PlanDagReport> run() {
+    if (options_.prove && (options_.budget.empty() || options_.sweep || !options_.strategy.empty()))
+      return fail(ErrorCode::kUsage,
+                  "--prove is of one plan within a budget: give --budget, without --sweep and "
+                  "--checkpointing");
     const Schedule kept = keep_all(workload_);
     report_.no_recompute_bytes = kept.peak_bytes;
     report_.no_recompute_seconds = kept.seconds;
@@ -73,7 +78,12 @@ class DagPlanner {
     PLIMSOLL_RETURN_IF_ERROR(choose(kept));
     report_.plan_seconds = watch_.seconds();
     report_.no_recompute_seconds *= unit_;
-    for (PlanDagPoint& point : report_.points) point.predicted_seconds *= unit_;
+    report_.interrupted = options_.fit.stop != nullptr && options_.fit.stop->load();
+    if (report_.proof) report_.proof->bound_seconds *= unit_;
+    for (PlanDagPoint& point : report_.points) {
+      point.predicted_seconds *= unit_;
+      if (report_.interrupted) point.proven_optimal = false;
+    }
     return std::move(report_);
   }
 
@@ -90,7 +100,8 @@ class DagPlanner {
     report_.points.push_back(
         point_of(chosen, report_, budget == Bytes::max() ? chosen.peak_bytes : budget));
     if (options_.output.empty() || options_.sweep) return {};
-    return write_file(options_.output, schedule_to_json(workload_, chosen));
+    const auto limit = budget == Bytes::max() ? std::nullopt : std::optional(budget);
+    return write_file(options_.output, schedule_to_json(workload_, chosen, limit, unit_));
   }
 
   Status by_strategy() {
@@ -144,14 +155,17 @@ class DagPlanner {
     ProofOptions how;
     if (fit_.remedies.swap) how.copies = fit_.copies;
     how.stop = options_.fit.stop;
-    const auto proof =
-        schedule::prove(workload_, fitted.order, fit_.budget,
-                        (1 - kAfterwards) * options_.deadline_seconds - watch_.seconds(), how);
+    DagProof& told = report_.proof.emplace();
+    told.bound_seconds = fitted.bound_seconds;
+    told.seconds = (1 - kAfterwards) * options_.deadline_seconds - watch_.seconds();
+    const auto proof = schedule::prove(workload_, fitted.order, fit_.budget, told.seconds, how);
     if (!proof) return proof.error().code == ErrorCode::kNoAnswer ? Status{} : forward(proof);
+    told.bound_seconds = std::max(told.bound_seconds, proof->bound_seconds);
     const double bound = proof->bound_seconds / fitted.keep_all_seconds - 1;
     point.lower_bound_overhead =
         std::max(point.lower_bound_overhead, std::min(bound, point.overhead));
     point.proven_optimal = fitted.schedule.seconds <= proof->bound_seconds * (1 + 1e-4);
+    told.result = point.proven_optimal ? DagProof::Result::kOptimum : DagProof::Result::kBound;
     return {};
   }
 
@@ -200,6 +214,18 @@ Result<PlanDagReport> plan_dag(const PlanDagOptions& options) {
   return DagPlanner(options, std::move(*workload), options.fit, watch).run();
 }
 
+const char* name(DagProof::Result result) {
+  switch (result) {
+    case DagProof::Result::kOptimum:
+      return "optimum";
+    case DagProof::Result::kBound:
+      return "bound";
+    case DagProof::Result::kNothing:
+      return "nothing";
+  }
+  return "unknown";
+}
+
 std::string to_json(const PlanDagReport& report, bool sweep) {
   nlohmann::json out = {{"schema", 1},
                         {"baseline_bytes", report.baseline_bytes.value},
@@ -210,6 +236,12 @@ std::string to_json(const PlanDagReport& report, bool sweep) {
                         {"smallest_budget_bytes", report.smallest_budget_bytes.value},
                         {"budget_bytes", report.budget_bytes.value},
                         {"plan_seconds", report.plan_seconds}};
+  if (report.interrupted) out["interrupted"] = true;
+  if (report.proof) {
+    out["proof"] = {{"result", name(report.proof->result)},
+                    {"bound_seconds", report.proof->bound_seconds},
+                    {"seconds", report.proof->seconds}};
+  }
   out["wall"] = nlohmann::json::array();
   for (const NamedBytes& value : report.limiting)
     out["wall"].push_back({{"name", value.name}, {"bytes", value.bytes.value}});

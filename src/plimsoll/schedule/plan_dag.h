@@ -40,13 +40,26 @@ struct PlanDagPoint {
   double predicted_seconds = 0;
   double overhead = 0;
   double lower_bound_overhead = 0;
-  bool proven_optimal = false;
+  bool proven_optimal = false;  // reached a bound of its order
   std::int64_t recomputed = 0;
   Bytes swapped_bytes;
   Bytes encoded_bytes;
   std::int64_t buffers = 0;
   std::int64_t steps = 0;
 };
+
+// What `prove` was asked for, and came to.
+struct DagProof {
+  enum class Result {
+    kOptimum,  // no plan of this order within the budget is faster than the one reported
+    kBound,    // none is faster than bound_seconds
+    kNothing,  // the solver said nothing useful in the time given
+  };
+  Result result = Result::kNothing;
+  double bound_seconds = 0;
+  double seconds = 0;  // that the solver was given
+};
+const char* name(DagProof::Result result);
 
 struct PlanDagReport {
   Bytes baseline_bytes;  // every value in memory of its own
@@ -58,6 +71,8 @@ struct PlanDagReport {
   std::vector<PlanDagPoint> points;  // one, or the curve of a sweep, largest budget first
   std::optional<Error> failure;      // did not fit, or no answer: the rest still says why
   Bytes budget_bytes;
+  std::optional<DagProof> proof;
+  bool interrupted = false;  // the user ended the search: no status is "optimal" then
 };
 
 Result<PlanDagReport> plan_dag(const PlanDagOptions& options);

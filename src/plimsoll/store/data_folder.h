@@ -38,6 +38,8 @@ class DataFolder {
   // shorter.
   Result<std::span<const std::byte>> open(std::string_view name, std::int64_t offset,
                                           std::optional<std::int64_t> length);
+  // What was opened so far, by name below the folder.
+  const std::map<std::string, MappedFile, std::less<>>& files() const { return files_; }
   // As MappedFile::release, for bytes of any of the files.
   void release(std::span<const std::byte> part) const;
 

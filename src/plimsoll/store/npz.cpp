@@ -89,11 +89,16 @@ std::uint32_t checksum(std::uint32_t before, Span bytes) {
       crc32_z(before, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
 
+Status check_stored(const NpzEntry& entry) {
+  if (checksum(checksum(0, {}), entry.packed) != entry.checksum)
+    return bad_input("its checksum is wrong: the file is damaged");
+  return {};
+}
+
 // Header and elements as they are in the file.
 Status unpack(const NpzEntry& entry, std::span<std::byte> out) {
   if (!entry.deflated) {
-    if (checksum(checksum(0, {}), entry.packed) != entry.checksum)
-      return bad_input("its checksum is wrong: the file is damaged");
+    PLIMSOLL_RETURN_IF_ERROR(check_stored(entry));
     std::copy_n(entry.packed.begin() + static_cast<std::ptrdiff_t>(entry.header), out.size(),
                 out.begin());
     return {};
@@ -152,6 +157,17 @@ Status NpzFile::read_into(const NpzEntry& entry, std::span<std::byte> out) const
   if (entry.fortran_order) put_in_rows(entry.type, columns, out);
   file_.release(entry.packed);
   return {};
+}
+
+Result<std::optional<std::span<const std::byte>>> NpzFile::elements_of(
+    const NpzEntry& entry) const {
+  std::optional<std::span<const std::byte>> out;
+  if (entry.deflated || entry.fortran_order) return out;
+  const Status whole = check_stored(entry);
+  if (!whole) return forward(whole, fmt::format("array '{}'", entry.name));
+  file_.release(entry.packed);
+  out = entry.packed.subspan(entry.header);
+  return out;
 }
 
 Result<NamedTensor> NpzFile::read(const NpzEntry& entry) const {

@@ -24,6 +24,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -56,6 +57,9 @@ class NpzFile {
   // The elements in row-major order; `out` has the bytes of the entry's type.
   Status read_into(const NpzEntry& entry, std::span<std::byte> out) const;
   Result<NamedTensor> read(const NpzEntry& entry) const;
+  // The elements where they lie in the file, their checksum compared; nothing for an array that is
+  // compressed or not in row-major order.
+  Result<std::optional<std::span<const std::byte>>> elements_of(const NpzEntry& entry) const;
   std::size_t file_bytes() const { return bytes_.size(); }
 
  private:

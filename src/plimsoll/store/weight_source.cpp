@@ -10,8 +10,17 @@ const WeightSource::Entry* WeightSource::find(std::string_view name) const {
 }
 
 void WeightSource::release(std::span<const std::byte> bytes) const {
-  for (const auto& file : files_) file->release(bytes);
+  for (const auto& file : files_) file->second.release(bytes);
   for (const auto& folder : folders_) folder->release(bytes);
+}
+
+std::vector<WeightSource::SourceFile> WeightSource::files() const {
+  std::vector<SourceFile> out;
+  for (const auto& file : files_) out.push_back({file->first, &file->second, false});
+  for (const auto& folder : folders_) {
+    for (const auto& [name, file] : folder->files()) out.push_back({name, &file, true});
+  }
+  return out;
 }
 
 void WeightSource::add(std::string name, const ir::TensorType& type,

@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "plimsoll/base/file.h"
@@ -32,6 +33,15 @@ class WeightSource {
   std::size_t size() const { return entries_.size(); }
   const std::unordered_map<std::string, Entry>& entries() const { return entries_; }
 
+  // The files behind it: those kept by name, then those of folders by their name there. Entries
+  // that were computed at import come from no file of their own.
+  struct SourceFile {
+    std::string name;
+    const MappedFile* file;
+    bool in_folder;  // external data, named below the model's folder
+  };
+  std::vector<SourceFile> files() const;
+
   // Says that bytes of an entry were copied and are not needed soon: pages of mapped files go back
   // to the system.
   void release(std::span<const std::byte> bytes) const;
@@ -39,14 +49,18 @@ class WeightSource {
   // The bytes must live as long as the source: in a file or buffer kept here.
   void add(std::string name, const ir::TensorType& type, std::span<const std::byte> bytes);
   void add_owned(std::string name, const ir::TensorType& type, std::vector<std::byte> bytes);
-  void keep(MappedFile file) { files_.push_back(std::make_unique<MappedFile>(std::move(file))); }
+  void keep(std::string name, MappedFile file) {
+    files_.push_back(std::make_unique<NamedFile>(std::move(name), std::move(file)));
+  }
   void keep(DataFolder folder) {
     folders_.push_back(std::make_unique<DataFolder>(std::move(folder)));
   }
 
  private:
+  using NamedFile = std::pair<std::string, MappedFile>;
+
   std::unordered_map<std::string, Entry> entries_;
-  std::vector<std::unique_ptr<MappedFile>> files_;
+  std::vector<std::unique_ptr<NamedFile>> files_;
   std::vector<std::unique_ptr<DataFolder>> folders_;
   std::vector<std::unique_ptr<std::vector<std::byte>>> buffers_;
 };

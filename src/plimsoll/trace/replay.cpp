@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include "plimsoll/base/checked.h"
 #include "plimsoll/memory/caching_allocator.h"
@@ -45,6 +46,21 @@ double thread_seconds() {
 struct Refusals {
   std::int64_t count = 0;
   std::uint32_t first_block = kNoBlock;
+  bool finished = true;
+};
+
+// Asks the clock once in 4,096 operations.
+class TimeLimit {
+ public:
+  explicit TimeLimit(double seconds)
+      : end_(seconds > 0 ? thread_seconds() + seconds : std::numeric_limits<double>::infinity()) {}
+  bool passed(std::size_t operation) const {
+    return operation % 4096 == 0 && end_ < std::numeric_limits<double>::infinity() &&
+           thread_seconds() > end_;
+  }
+
+ private:
+  double end_;
 };
 
 // The event that allocates a block: every allocation of the trace makes one, in order, after the
@@ -63,9 +79,14 @@ std::int64_t event_of(const Trace& trace, const ReplayProgram& program, std::uin
 // Runs the program on anything with allocate(bytes, stream) -> 0 on refusal, and free(name).
 template <typename Allocate, typename Free>
 Refusals run_program(const ReplayProgram& program, std::vector<std::uint64_t>& names,
-                     std::size_t first, Allocate allocate, Free free) {
+                     std::size_t first, double most_seconds, Allocate allocate, Free free) {
   Refusals refused;
+  const TimeLimit limit(most_seconds);
   for (std::size_t at = first; at < program.operations.size(); ++at) {
+    if (limit.passed(at)) {
+      refused.finished = false;
+      break;
+    }
     const ReplayOperation& operation = program.operations[at];
     std::uint64_t& name = names[operation.block];
     if (operation.kind == ReplayOperation::kAllocate) {
@@ -79,12 +100,19 @@ Refusals run_program(const ReplayProgram& program, std::vector<std::uint64_t>& n
   return refused;
 }
 
-Refusals run_ours_checked(const ReplayProgram& program, memory::CachingAllocator& allocator,
-                          memory::FakeDevice& device, ReplayOutcome& outcome) {
+Refusals run_ours_checked(const ReplayProgram& program, double most_seconds,
+                          memory::CachingAllocator& allocator, memory::FakeDevice& device,
+                          ReplayOutcome& outcome) {
   Refusals refused;
+  const TimeLimit limit(most_seconds);
   OrderChecker checker(device);
   std::vector<memory::Address> addresses(program.blocks, 0);
-  for (const ReplayOperation& operation : program.operations) {
+  for (std::size_t at = 0; at < program.operations.size(); ++at) {
+    if (limit.passed(at)) {
+      refused.finished = false;
+      break;
+    }
+    const ReplayOperation& operation = program.operations[at];
     memory::Address& address = addresses[operation.block];
     switch (operation.kind) {
       case ReplayOperation::kAllocate:
@@ -129,7 +157,7 @@ double time_ours(const ReplayProgram& program, const ReplayOptions& options) {
     std::fill(names.begin(), names.end(), 0);
     const double start = thread_seconds();
     run_program(
-        program, names, 0,
+        program, names, 0, 0,
         [&](Bytes bytes, StreamId stream) { return allocator.allocate(bytes, stream); },
         [&](std::uint64_t name) { allocator.free(name); });
     seconds += thread_seconds() - start;
@@ -144,7 +172,7 @@ Refusals replay_ours(const ReplayProgram& program, const ReplayOptions& options,
   memory::FakeDevice device(fake_options(options));
   {
     memory::CachingAllocator allocator(device, device);
-    refused = run_ours_checked(program, allocator, device, outcome);
+    refused = run_ours_checked(program, options.most_seconds, allocator, device, outcome);
     const memory::AllocatorStatistics statistics = allocator.statistics();
     outcome.peak_reserved = Bytes(statistics.reserved_bytes.peak);
     outcome.device_allocations = statistics.device_allocations;
@@ -152,37 +180,47 @@ Refusals replay_ours(const ReplayProgram& program, const ReplayOptions& options,
     outcome.mappings = statistics.mappings;
     outcome.stream_waits = statistics.stream_waits;
   }
-  outcome.ns_per_operation = time_ours(program, options);
+  if (options.timed) outcome.ns_per_operation = time_ours(program, options);
   return refused;
 }
 
 Refusals replay_pytorch(const Trace& trace, const ReplayProgram& program,
-                        const PytorchPolicy& policy, ReplayOutcome& outcome) {
+                        const PytorchPolicy& policy, double most_seconds, ReplayOutcome& outcome) {
   PytorchModel model(policy, trace);
   std::vector<std::uint64_t> names(program.blocks, 0);
-  for (std::size_t block = 0; block < program.initial_addresses.size(); ++block) {
-    names[block] = model.initial_block(program.initial_addresses[block]);
+  // A block that lies in none of the segments it should lie in takes memory all the same; one that
+  // finds no room is refused like any other.
+  Refusals before;
+  for (std::size_t at = 0; at < program.seeds; ++at) {
+    const ReplayOperation& seed = program.operations[at];
+    if (seed.kind != ReplayOperation::kAllocate) continue;
+    names[seed.block] = model.initial_block(program.initial_addresses[seed.block]);
+    if (names[seed.block] == 0) names[seed.block] = model.allocate(Bytes(seed.bytes), seed.stream);
+    if (names[seed.block] == 0 && before.count++ == 0) before.first_block = seed.block;
   }
   const double start = thread_seconds();
-  const Refusals refused = run_program(
-      program, names, program.seeds,
+  Refusals refused = run_program(
+      program, names, program.seeds, most_seconds,
       [&](Bytes bytes, StreamId stream) { return model.allocate(bytes, stream); },
       [&](std::uint64_t name) { model.free(name); });
   const auto count = static_cast<double>(program.operations.size() - program.seeds);
   outcome.ns_per_operation = count > 0 ? (thread_seconds() - start) * 1e9 / count : 0;
   outcome.peak_reserved = model.peak_reserved();
   outcome.device_allocations = model.device_allocations();
+  refused.count += before.count;
+  if (before.count > 0) refused.first_block = before.first_block;
   return refused;
 }
 
 // One growing range: what it reserves is the highest byte it ever gave out, in whole pages.
 template <memory::OffsetAllocator Offsets>
-Refusals replay_offsets(const ReplayProgram& program, Bytes capacity, ReplayOutcome& outcome) {
+Refusals replay_offsets(const ReplayProgram& program, Bytes capacity, double most_seconds,
+                        ReplayOutcome& outcome) {
   Offsets offsets(capacity);
   std::vector<std::uint64_t> names(program.blocks, 0);
   const double start = thread_seconds();
   const Refusals refused = run_program(
-      program, names, 0,
+      program, names, 0, most_seconds,
       [&](Bytes bytes, StreamId) -> std::uint64_t {
         const auto offset = offsets.allocate(bytes);
         return offset ? static_cast<std::uint64_t>(offset->value) + 1 : 0;
@@ -198,19 +236,20 @@ Refusals replay_offsets(const ReplayProgram& program, Bytes capacity, ReplayOutc
 Refusals run_policy(const Trace& trace, const ReplayProgram& program, Policy policy,
                     const ReplayOptions& options, ReplayOutcome& outcome) {
   const Bytes capacity = device_capacity(options);
+  const double most = options.most_seconds;
   switch (policy) {
     case Policy::kPlimsoll:
       return replay_ours(program, options, outcome);
     case Policy::kPytorch:
-      return replay_pytorch(trace, program, {false, 0, capacity}, outcome);
+      return replay_pytorch(trace, program, {false, 0, capacity}, most, outcome);
     case Policy::kPytorchExpandable:
-      return replay_pytorch(trace, program, {true, 0, capacity}, outcome);
+      return replay_pytorch(trace, program, {true, 0, capacity}, most, outcome);
     case Policy::kPytorchRoundup:
-      return replay_pytorch(trace, program, {false, kRoundupDivisions, capacity}, outcome);
+      return replay_pytorch(trace, program, {false, kRoundupDivisions, capacity}, most, outcome);
     case Policy::kBestFit:
-      return replay_offsets<memory::BestFitAllocator>(program, capacity, outcome);
+      return replay_offsets<memory::BestFitAllocator>(program, capacity, most, outcome);
     case Policy::kBuddy:
-      return replay_offsets<memory::BuddyAllocator>(program, capacity, outcome);
+      return replay_offsets<memory::BuddyAllocator>(program, capacity, most, outcome);
   }
   return {};
 }
@@ -240,6 +279,7 @@ ReplayOutcome replay(const Trace& trace, const ReplayProgram& program, Policy po
   ReplayOutcome outcome;
   outcome.policy = policy;
   const Refusals refused = run_policy(trace, program, policy, options, outcome);
+  outcome.finished = refused.finished;
   outcome.out_of_memory = refused.count;
   outcome.first_failed_event = event_of(trace, program, refused.first_block);
   if (program.peak_live.value > 0) {

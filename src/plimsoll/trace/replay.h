@@ -38,10 +38,13 @@ std::span<const Policy> all_policies();
 struct ReplayOptions {
   Bytes capacity{0};         // 0: as much as is asked for
   double least_seconds = 0;  // ours only: repeat until this much time was measured
+  bool timed = true;         // ours only: false saves the run that only measures
+  double most_seconds = 0;   // of this thread; 0: no limit. What stops early is not `finished`
 };
 
 struct ReplayOutcome {
   Policy policy = Policy::kPlimsoll;
+  bool finished = true;  // false: stopped by most_seconds, and the rest describes a part
   Bytes peak_reserved{0};
   double overhead = 0;  // reserved / live - 1
   std::int64_t device_allocations = 0;

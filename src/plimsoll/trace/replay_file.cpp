@@ -76,7 +76,11 @@ Result<ReplayReport> replay_trace(const ReplayRequest& request) {
       return fail(ErrorCode::kInternal, "replay: {}", outcome.order_violation);
     report.rows.push_back(row_of(outcome));
     if (outcome.out_of_memory == 0) continue;
-    report.rows.back().needed = replay(trace, program, policy, {}).peak_reserved;
+    // What was refused was never alive: only what the allocator takes without a limit can be
+    // compared with what was.
+    const ReplayOutcome unlimited = replay(trace, program, policy, {});
+    report.rows.back().needed = unlimited.peak_reserved;
+    report.rows.back().overhead = unlimited.overhead;
   }
   return report;
 }
@@ -94,7 +98,9 @@ nlohmann::json to_json(const ReplayReport& report) {
                             {"ns_per_operation", row.ns_per_operation},
                             {"out_of_memory", row.out_of_memory}};
     if (row.out_of_memory > 0) {
-      entry["first_failed_event"] = row.first_failed_event;
+      // null: a block that was there before the first event did not fit
+      entry["first_failed_event"] =
+          row.first_failed_event < 0 ? nlohmann::json() : nlohmann::json(row.first_failed_event);
       entry["needed_bytes"] = row.needed.value;
     }
     if (!row.first_failure.empty()) entry["first_failure"] = row.first_failure;

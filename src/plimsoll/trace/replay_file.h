@@ -23,13 +23,13 @@ struct ReplayRow {
   std::string name;
   bool model = false;  // of somebody else's allocator
   Bytes peak_reserved;
-  double overhead = 0;  // above what was alive
+  double overhead = 0;  // above what was alive; of `needed` where allocations failed
   std::int64_t device_allocations = 0;
   std::int64_t pages_remapped = 0;
   std::int64_t stream_waits = 0;
   double ns_per_operation = 0;
-  std::int64_t out_of_memory = 0;  // allocations that failed
-  std::int64_t first_failed_event = -1;
+  std::int64_t out_of_memory = 0;        // allocations that failed
+  std::int64_t first_failed_event = -1;  // -1 with failures: a block from before the recording
   std::string first_failure;
   Bytes needed;  // what it reserves when there is no limit
 };

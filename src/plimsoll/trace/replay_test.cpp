@@ -4,8 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
+
+#include <nlohmann/json.hpp>
 
 #include "plimsoll/trace/pipeline_trace.h"
+#include "plimsoll/trace/replay_file.h"
 #include "plimsoll/trace/snapshot.h"
 
 namespace plimsoll::trace {
@@ -72,6 +76,50 @@ TEST(Replay, CountsWhatDoesNotFitAndSaysWhy) {
   EXPECT_GT(outcome.out_of_memory, 0);
   EXPECT_NE(outcome.first_failure.find("tried to allocate"), std::string::npos);
   EXPECT_LE(outcome.peak_reserved, 1_GiB);
+}
+
+// 64 MiB were there before the recording; the recording adds 1 MiB. In 16 MiB not even the first
+// fit.
+std::string file_with_a_block_from_before(const std::string& name) {
+  const std::string path = (test_binary_dir() / name).string();
+  std::ofstream out(path);
+  out << R"({"plimsoll_trace":1,"source":"pytorch"}
+{"kind":"initial_segment","address":1048576,"size":67108864,)"
+      << R"("blocks":[{"address":1048576,"bytes":67108864,"size":67108864}]}
+{"kind":"allocation","address":268435456,"bytes":1048576,"start":1}
+)";
+  return path;
+}
+
+TEST(ReplayFile, ComparesARefusedRunByWhatItWouldNeed) {
+  ReplayRequest request;
+  request.trace = file_with_a_block_from_before("replay_before.jsonl");
+  request.allocators = "all";
+  request.capacity = 16_MiB;
+  const auto report = replay_trace(request);
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(report->events, 1);
+  int refused = 0;
+  for (const ReplayRow& row : report->rows) {
+    EXPECT_GE(row.overhead, 0) << row.name;
+    EXPECT_GE(row.needed, 65_MiB) << row.name;
+    if (row.out_of_memory > 0) ++refused;
+  }
+  EXPECT_GE(refused, 3);
+  const auto json = to_json(*report);
+  EXPECT_TRUE(json["allocators"][0]["first_failed_event"].is_null());
+}
+
+TEST(Replay, StopsWhenItsTimeIsUpAndSaysSo) {
+  const Trace trace = recorded("gpt2_varlen");
+  const ReplayProgram program = compile_replay(trace).value();
+  for (const Policy policy : all_policies()) {
+    ReplayOptions options;
+    options.timed = false;
+    options.most_seconds = 1e-9;
+    EXPECT_FALSE(replay(trace, program, policy, options).finished) << to_string(policy);
+  }
+  EXPECT_TRUE(run(recorded("alexnet"), Policy::kPlimsoll).finished);
 }
 
 TEST(Replay, EveryPolicyHasANameThatReadsBack) {

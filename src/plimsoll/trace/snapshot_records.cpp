@@ -59,11 +59,6 @@ constexpr std::array<std::string_view, kKeys> kKeyNames = {"",
                                                            "device_traces",
                                                            "external_annotations"};
 
-std::uint64_t mix(std::uint64_t hash, std::uint64_t more) {
-  hash = (hash ^ more) * 0x9e3779b97f4a7c15ULL;
-  return hash ^ hash >> 29;
-}
-
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 56;
 
 }  // namespace
@@ -223,8 +218,10 @@ void SnapshotRecords::make_frame(Object& object, const Fields& fields) {
 }
 
 std::uint32_t SnapshotRecords::intern_frame(const Frame& frame) {
-  const std::uint64_t hash =
-      mix(mix(frame.function.index(), frame.file.index()), static_cast<std::uint64_t>(frame.line));
+  const std::uint64_t hash = HashIndex::mix(
+      HashIndex::mix(frame_index_.salt(),
+                     std::uint64_t{frame.function.index()} << 32 | frame.file.index()),
+      static_cast<std::uint64_t>(frame.line));
   const std::uint32_t known =
       frame_index_.find(hash, [&](std::uint32_t number) { return frames_[number] == frame; });
   if (known != HashIndex::kNone) return known;
@@ -235,10 +232,10 @@ std::uint32_t SnapshotRecords::intern_frame(const Frame& frame) {
 
 std::uint32_t SnapshotRecords::intern_stack(std::span<const Value> items) {
   wanted_stack_.clear();
-  std::uint64_t hash = items.size();
+  std::uint64_t hash = HashIndex::mix(stack_index_.salt(), items.size());
   for (const Value& item : items) {
     wanted_stack_.push_back(object_of(item).index);
-    hash = mix(hash, wanted_stack_.back());
+    hash = HashIndex::mix(hash, wanted_stack_.back());
   }
   const std::uint32_t known = stack_index_.find(hash, [&](std::uint32_t number) {
     const auto begin = stack_frames_.begin() + static_cast<std::ptrdiff_t>(stack_begins_[number]);

@@ -1,6 +1,7 @@
 // Cross-entropy of logits against labels, with log-softmax inside: the probabilities are never
 // stored.
 #include <cmath>
+#include <limits>
 
 #include "plimsoll/kernels/cpu/parallel.h"
 #include "plimsoll/kernels/cpu/row_math.h"
@@ -39,8 +40,8 @@ PLIMSOLL_VECTORIZED void gradient_row(const float* x, float* dx, std::int64_t n,
   for (std::int64_t i = 0; i < n; ++i) dx[i] = vector_exp(x[i] - lse) * scale;
 }
 
-PLIMSOLL_VECTORIZED void zero_row(float* x, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) x[i] = 0;
+PLIMSOLL_VECTORIZED void fill_row(float* x, std::int64_t n, float value) {
+  for (std::int64_t i = 0; i < n; ++i) x[i] = value;
 }
 
 std::unique_ptr<Kernel> make_cross_entropy(const Site& site) {
@@ -76,9 +77,13 @@ std::unique_ptr<Kernel> make_cross_entropy_grad(const Site& site) {
     float* out = output<float>(a);
     const float scale = *input<float>(a, 0) / static_cast<float>(counted(p, labels));
     parallel_each(p.rows, [&](std::int64_t r) {
-      if (!p.counts(labels[r])) return zero_row(out + r * p.classes, p.classes);
-      gradient_row(logits + r * p.classes, out + r * p.classes, p.classes, lse[r], scale);
-      if (p.exists(labels[r])) out[r * p.classes + labels[r]] -= scale;
+      float* row = out + r * p.classes;
+      if (!p.counts(labels[r])) return fill_row(row, p.classes, 0);
+      // A label that names no class has no loss, and no gradient either.
+      if (!p.exists(labels[r]))
+        return fill_row(row, p.classes, std::numeric_limits<float>::quiet_NaN());
+      gradient_row(logits + r * p.classes, row, p.classes, lse[r], scale);
+      row[labels[r]] -= scale;
     });
   });
 }

@@ -1,6 +1,10 @@
 // gather along an axis (embedding lookup) and its gradient, a scatter-add into zeros or, in place,
 // into another gradient of the same table.
 //
+// An index outside names nothing (ops/movement/indexing.h): what it reads is zero, and its gradient
+// goes nowhere. Indices that a user gives are checked before they come here
+// (runtime/index_ranges.h).
+//
 // The gradient walks the indices in order; threads share the work by columns, so two equal indices
 // are always added by the same thread, in the same order.
 #include <cstring>
@@ -9,6 +13,7 @@
 #include "plimsoll/kernels/cpu/column_sums.h"
 #include "plimsoll/kernels/cpu/parallel.h"
 #include "plimsoll/kernels/cpu/table.h"
+#include "plimsoll/ops/movement/scatter_reduction.h"
 
 namespace plimsoll::kernels {
 namespace {
@@ -29,11 +34,10 @@ Gathering gathering_of(const ir::Shape& data, const ir::Shape& indices,
           indices.elements()};
 }
 
-// Where an index points to; out of range is clamped (the executor refuses such inputs before).
+// Where an index points to; -1 outside.
 template <typename Index>
 std::int64_t row_of(const Gathering& g, Index index) {
-  const std::int64_t row = index < 0 ? index + g.extent : index;
-  return std::clamp<std::int64_t>(row, 0, g.extent - 1);
+  return ops::resolve(static_cast<std::int64_t>(index), g.extent);
 }
 
 template <typename Index>
@@ -44,9 +48,14 @@ std::unique_ptr<Kernel> make_gather_of(const Site& site, const Gathering& g) {
     const std::byte* data = a.inputs[0];
     std::byte* out = a.outputs[0];
     parallel_rows(g.outer * g.indices, g.inner, [&](std::int64_t i) {
-      const std::int64_t from = i / g.indices * g.extent + row_of(g, indices[i % g.indices]);
-      std::memcpy(out + static_cast<std::size_t>(i) * width,
-                  data + static_cast<std::size_t>(from) * width, width);
+      std::byte* to = out + static_cast<std::size_t>(i) * width;
+      const std::int64_t row = row_of(g, indices[i % g.indices]);
+      if (row < 0) {
+        std::memset(to, 0, width);
+        return;
+      }
+      const std::int64_t from = i / g.indices * g.extent + row;
+      std::memcpy(to, data + static_cast<std::size_t>(from) * width, width);
     });
   });
 }
@@ -68,7 +77,9 @@ std::unique_ptr<Kernel> make_gather_grad_of(const Site& site, const Gathering& g
     });
     parallel_ranges(g.inner, kColumns, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = 0; i < g.outer * g.indices; ++i) {
-        const std::int64_t to = i / g.indices * g.extent + row_of(g, indices[i % g.indices]);
+        const std::int64_t row = row_of(g, indices[i % g.indices]);
+        if (row < 0) continue;
+        const std::int64_t to = i / g.indices * g.extent + row;
         add_range(dy + i * g.inner + begin, dx + to * g.inner + begin, end - begin);
       }
     });

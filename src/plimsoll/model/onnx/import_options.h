@@ -24,6 +24,10 @@ struct ImportOptions {
   // become constants, and the graph has no such input any more.
   std::map<std::string, ops::Array> values;
   bool training = false;
+  // With training: a weight that stands in several places of the file becomes one for each place.
+  bool untie = false;
+  // The arrays that `shapes` come from may hold more examples than the model takes at once.
+  bool shapes_of_datasets = false;
   // Exporters' patterns are put together again (layer norm, attention, ...); off to see the raw
   // import.
   bool recover_patterns = true;
@@ -31,11 +35,22 @@ struct ImportOptions {
   bool follow_links = false;
 };
 
+// What training makes of the file's float initialisers.
+struct TrainedInitialisers {
+  std::int64_t weights = 0;  // that are trained
+  std::int64_t places = 0;   // where they stand
+  std::int64_t shared = 0;   // weights that stand in more than one place
+  std::string most_shared;
+  std::int64_t most_places = 0;
+  std::map<std::string, std::int64_t> not_trained;  // how many, by why
+};
+
 struct ImportedModel {
   ir::Graph graph;
   store::WeightSource weights;
   // Names of graph.outputs in their order, as the file has them.
   std::vector<std::string> outputs;
+  TrainedInitialisers trained;  // only with ImportOptions::training
 };
 
 }  // namespace plimsoll::model

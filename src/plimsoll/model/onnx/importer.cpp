@@ -145,8 +145,14 @@ ops::Var Importer::filled_weight(std::string_view name, const ir::TensorType& ty
   return builder_.weight(unique(name), type, {ir::Init::Kind::kConstant, value, 0});
 }
 
+bool Importer::is_buffer(const Tensor& tensor) const {
+  return options_.training && tensor.file != nullptr && buffers_.contains(tensor.file);
+}
+
 bool Importer::is_weight(const Tensor& tensor) const {
   const std::int64_t elements = tensor.type.shape.elements();
+  // Small ones are constants, and may be folded.
+  if (is_buffer(tensor)) return elements > kSmallTable;
   if (!ir::is_float(tensor.type.dtype)) return elements > kSmallConstant;
   return tensor.type.shape.rank() > 0 && (options_.training || elements > 1) &&
          !looks_like_mask(tensor);
@@ -174,16 +180,49 @@ bool Importer::looks_like_mask(const Tensor& tensor) const {
   return any;
 }
 
-Status Importer::add_from_file(Tensor& tensor, ir::ValueKind kind) {
+Result<ops::Var> Importer::add_from_file(const Tensor& tensor, ir::ValueKind kind,
+                                         std::string_view called) {
+  const WithoutLayer outside(builder_);
   PLIMSOLL_TRY(TensorContent content, content_of(*tensor.file, folder_));
-  const std::string name = unique(tensor.name);
+  const std::string name = unique(called);
   if (content.is_owned) {
     weights_.add_owned(name, content.type, std::move(content.owned));
   } else {
     weights_.add(name, content.type, content.bytes);
   }
-  tensor.var = builder_.source(name, kind, tensor.type, {ir::Init::Kind::kFile, 0, 0});
-  return {};
+  return builder_.source(name, kind, tensor.type, {ir::Init::Kind::kFile, 0, 0});
+}
+
+// One weight for all places, or one for each.
+Result<ops::Var> Importer::place_weight(const Tensor& tensor) {
+  Standing& standing = standing_[tensor.file];
+  const bool trained = ir::is_float(tensor.type.dtype) && !is_buffer(tensor);
+  const bool here = standing.weight && standing.weight_at == place_;
+  if (!here) ++standing.places;
+  if (!standing.weight || (options_.untie && trained && !here)) {
+    const auto kind = is_buffer(tensor) ? ir::ValueKind::kState : ir::ValueKind::kWeight;
+    PLIMSOLL_TRY(standing.weight,
+                 add_from_file(tensor, kind, options_.untie ? tensor.name : tensor.file->name));
+  }
+  standing.trained = trained;
+  standing.weight_at = place_;
+  return standing.weight;
+}
+
+Result<ops::Var> Importer::place_state(const Tensor& tensor) {
+  Standing& standing = standing_[tensor.file];
+  if (!standing.state || standing.state_at != place_) {
+    PLIMSOLL_TRY(standing.state, add_from_file(tensor, ir::ValueKind::kState, tensor.name));
+    standing.state_at = place_;
+  }
+  return standing.state;
+}
+
+TensorId Importer::renamed(TensorId id, std::string_view name) {
+  const Tensor& tensor = tensors_[id.index()];
+  if (!options_.training || tensor.file == nullptr || tensor.var || name.empty()) return id;
+  return add(
+      {.name = std::string(name), .type = tensor.type, .known = tensor.known, .file = tensor.file});
 }
 
 Result<ops::Var> Importer::in_graph(TensorId id) {
@@ -191,11 +230,12 @@ Result<ops::Var> Importer::in_graph(TensorId id) {
   if (tensor.var) return tensor.var;
   if (tensor.items != nullptr)
     return bad_input("'{}' is a sequence, which only operators on sequences can read", tensor.name);
-  const WithoutLayer outside(builder_);
   if (tensor.file != nullptr && is_weight(tensor)) {
-    PLIMSOLL_RETURN_IF_ERROR(add_from_file(tensor, ir::ValueKind::kWeight));
+    if (options_.training) return place_weight(tensor);
+    PLIMSOLL_TRY(tensor.var, add_from_file(tensor, ir::ValueKind::kWeight, tensor.name));
     return tensor.var;
   }
+  const WithoutLayer outside(builder_);
   PLIMSOLL_TRY(const ops::Array* array, known(id));
   if (array == nullptr) return bad_input("constant '{}' is too large", tensor.name);
   tensor.var = builder_.constant(unique(tensor.name), *array);
@@ -205,10 +245,11 @@ Result<ops::Var> Importer::in_graph(TensorId id) {
 ops::Var Importer::as_state(TensorId id) {
   Tensor& tensor = tensors_[id.index()];
   if (tensor.file == nullptr) return {};
+  if (options_.training) return place_state(tensor).value_or(ops::Var());
   if (!tensor.var) {
-    const WithoutLayer outside(builder_);
-    if (!add_from_file(tensor, ir::ValueKind::kState)) return {};
+    tensor.var = add_from_file(tensor, ir::ValueKind::kState, tensor.name).value_or(ops::Var());
   }
+  if (!tensor.var) return {};
   return builder_.graph().value(tensor.var.id()).kind == ir::ValueKind::kState ? tensor.var
                                                                                : ops::Var();
 }
@@ -235,7 +276,8 @@ bool Importer::foldable(TensorId id) const {
                             ? kMostFolded / 4
                             : kSmallTable);
   }
-  if (options_.training) return tensor.type.shape.rank() == 0 || looks_like_mask(tensor);
+  if (options_.training && !(is_buffer(tensor) && elements <= kSmallTable))
+    return tensor.type.shape.rank() == 0 || looks_like_mask(tensor);
   return elements <= kSmallTable;
 }
 
@@ -258,6 +300,12 @@ Result<std::int64_t> Importer::bind(const ValueFile& value, std::size_t axis,
     return bad_input("input '{}': dimension {} is {}", value.name, axis, dim.value);
   if (given != nullptr) {
     const std::int64_t size = (*given)[static_cast<int>(axis)];
+    if (options_.shapes_of_datasets && axis == 0) {
+      const std::int64_t batch =
+          dim.has_value && dim.value >= 0 ? dim.value : options_.batch.value_or(size);
+      // Examples of a data set: the model takes some of them at once.
+      if (batch > 0 && batch < size) return batch;
+    }
     if (dim.has_value && dim.value >= 0 && dim.value != size) {
       return bad_input("input '{}': dimension {} is {}, given as {}", value.name, axis, dim.value,
                        size);
@@ -356,6 +404,7 @@ Status Importer::convert_node(const NodeFile& node, Scope& scope) {
   const auto built = static_cast<std::int64_t>(builder_.graph().nodes.size());
   if (++steps_ > kMostSteps || built > kMostSteps)
     return bad_input("more than {} nodes after inlining and unrolling", kMostSteps);
+  if (!scope.repeats) place_ = steps_;
   const Operator* op = operators_.find(node.domain, node.op);
   if (op == nullptr) {
     if (const FunctionFile* function = find_function(node))
@@ -403,6 +452,7 @@ Status Importer::call_function(const FunctionFile& function, const NodeFile& nod
   body.opsets = function.opsets.empty() ? scope.opsets : &function.opsets;
   body.attributes = &attributes;
   body.depth = scope.depth + 1;
+  body.repeats = scope.repeats;
   for (std::size_t i = 0; i < function.inputs.size(); ++i) {
     const std::string_view given = i < node.inputs.size() ? node.inputs[i] : "";
     body.names.insert_or_assign(function.inputs[i], given.empty() ? TensorId() : scope.find(given));
@@ -425,6 +475,7 @@ Result<std::vector<TensorId>> Importer::inline_graph(const GraphFile& graph,
   body.opsets = outer.opsets;
   body.attributes = outer.attributes;
   body.depth = outer.depth + 1;
+  body.repeats = true;
   PLIMSOLL_RETURN_IF_ERROR(add_initializers(graph, body));
   if (graph.inputs.size() != inputs.size()) {
     return bad_input("its body has {} inputs, {} are given", graph.inputs.size(), inputs.size());
@@ -450,6 +501,21 @@ void Importer::build_updates() {
     }
   }
   builder_.set_phase(ir::Phase::kForward);
+}
+
+TrainedInitialisers Importer::trained_initialisers() const {
+  TrainedInitialisers out;
+  for (const auto& [file, standing] : standing_) {
+    if (!standing.trained) continue;
+    ++out.weights;
+    out.places += standing.places;
+    out.shared += standing.places > 1;
+    if (standing.places <= out.most_places) continue;
+    out.most_places = standing.places;
+    out.most_shared = file->name;
+  }
+  for (const auto& [file, why] : buffers_) ++out.not_trained[std::string(why)];
+  return out;
 }
 
 Result<ImportedModel> Importer::finish(const Scope& scope) {
@@ -483,6 +549,7 @@ Result<ImportedModel> Importer::finish(const Scope& scope) {
   }
   model.weights = std::move(weights_);
   model.outputs = std::move(names);
+  if (options_.training) model.trained = trained_initialisers();
   return model;
 }
 
@@ -491,6 +558,9 @@ Result<ImportedModel> Importer::run() {
   if (version < 1) return bad_input("operator set {} does not exist", version);
   if (version > kNewestOpset) {
     log::warn("made for ONNX operator set {}; the newest known here is {}", version, kNewestOpset);
+  }
+  if (options_.training) {
+    PLIMSOLL_TRY(buffers_, find_buffers(file_.graph, folder_));
   }
   Scope scope;
   scope.opsets = &file_.opsets;

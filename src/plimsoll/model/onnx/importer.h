@@ -30,6 +30,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "plimsoll/model/onnx/buffers.h"
 #include "plimsoll/model/onnx/format/model_file.h"
 #include "plimsoll/model/onnx/import_options.h"
 #include "plimsoll/ops/builder.h"
@@ -63,6 +64,7 @@ struct Scope {
   // In a function body: the attributes of the call.
   const std::unordered_map<std::string_view, const AttributeFile*>* attributes = nullptr;
   int depth = 0;
+  bool repeats = false;  // a body that may stand for several rounds of a loop
 
   TensorId find(std::string_view name) const;
 };
@@ -126,9 +128,12 @@ class Importer {
   // each.
   ops::Var random_counter();
   std::int64_t next_seed() { return ++seeds_; }
-  // An initialiser that is state, not a weight (running statistics); absent for any other tensor,
-  // or when it is in the graph as a weight already.
+  // An initialiser that is state, not a weight (running statistics); absent for any other tensor.
+  // When training, every place has state of its own: exporters store equal tensors once, and two
+  // layers must not write to one. Otherwise it is absent when it is in the graph as a weight.
   ops::Var as_state(TensorId id);
+  // Another name of an initialiser, which an exporter that stored equal tensors once gave it.
+  TensorId renamed(TensorId id, std::string_view name);
   // Updates stand behind everything else, so that every reader of the old version comes first.
   void at_end_of_step(StateUpdate update) { updates_.push_back(std::move(update)); }
   // A weight that begins as one number in every element.
@@ -139,7 +144,21 @@ class Importer {
   const GraphFile& keep(GraphFile graph) { return graphs_.emplace_back(std::move(graph)); }
 
  private:
-  Status add_from_file(Tensor& tensor, ir::ValueKind kind);
+  // What is known of an initialiser that stands in one place or in several, when training.
+  struct Standing {
+    ops::Var weight;
+    ops::Var state;
+    std::int64_t weight_at = -1;  // the place of the last use
+    std::int64_t state_at = -1;
+    std::int64_t places = 0;
+    bool trained = false;
+  };
+
+  Result<ops::Var> add_from_file(const Tensor& tensor, ir::ValueKind kind, std::string_view called);
+  Result<ops::Var> place_weight(const Tensor& tensor);
+  Result<ops::Var> place_state(const Tensor& tensor);
+  bool is_buffer(const Tensor& tensor) const;
+  TrainedInitialisers trained_initialisers() const;
   Status add_initializers(const GraphFile& graph, Scope& scope);
   Status add_inputs(Scope& scope);
   Result<ir::TensorType> input_type(const ValueFile& value);
@@ -167,6 +186,9 @@ class Importer {
   ops::Var random_counter_;
   std::int64_t seeds_ = 0;
   std::int64_t steps_ = 0;
+  std::int64_t place_ = 0;  // the node being converted; of a loop the loop
+  Buffers buffers_;
+  std::map<const TensorFile*, Standing> standing_;
   std::int64_t folded_ = 0;
 };
 

@@ -51,16 +51,15 @@ Result<std::vector<TensorType>> infer_cross_entropy_grad(const Call& call) {
   return std::vector{call.type(1)};
 }
 
-// Which rows count, and how many.
+// Which rows count, and how many. A label that names no class and is not the one to ignore counts,
+// and has neither loss nor gradient: both are NaN, so that the mistake shows.
 struct Rows {
   std::int64_t classes;
   std::int64_t ignore;
   const std::vector<std::int64_t>& labels;
 
-  bool counts(std::int64_t row) const {
-    const std::int64_t label = labels[static_cast<std::size_t>(row)];
-    return label >= 0 && label < classes && label != ignore;
-  }
+  bool counts(std::int64_t row) const { return label(row) != ignore; }
+  bool exists(std::int64_t row) const { return label(row) >= 0 && label(row) < classes; }
   std::int64_t label(std::int64_t row) const { return labels[static_cast<std::size_t>(row)]; }
   std::int64_t size() const { return static_cast<std::int64_t>(labels.size()); }
   std::int64_t counting() const {
@@ -69,6 +68,8 @@ struct Rows {
     return out;
   }
 };
+
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 double log_sum_exp(std::int64_t count, const double* x) {
   double largest = -std::numeric_limits<double>::infinity();
@@ -87,7 +88,7 @@ void evaluate_cross_entropy(const Evaluation& e) {
     const double* logits = e.in(0).reals.data() + row * rows.classes;
     const double lse = log_sum_exp(rows.classes, logits);
     e.out(1).reals[static_cast<std::size_t>(row)] = lse;
-    if (rows.counts(row)) sum += lse - logits[rows.label(row)];
+    if (rows.counts(row)) sum += rows.exists(row) ? lse - logits[rows.label(row)] : kNone;
   }
   e.out(0).reals[0] = sum / static_cast<double>(rows.counting());
 }
@@ -101,8 +102,9 @@ void evaluate_cross_entropy_grad(const Evaluation& e) {
     const double* logits = e.in(1).reals.data() + row * rows.classes;
     double* out = e.out().reals.data() + row * rows.classes;
     const double lse = e.in(3).reals[static_cast<std::size_t>(row)];
-    for (std::int64_t i = 0; i < rows.classes; ++i) out[i] = scale * std::exp(logits[i] - lse);
-    out[rows.label(row)] -= scale;
+    for (std::int64_t i = 0; i < rows.classes; ++i)
+      out[i] = rows.exists(row) ? scale * std::exp(logits[i] - lse) : kNone;
+    if (rows.exists(row)) out[rows.label(row)] -= scale;
   }
 }
 
@@ -134,9 +136,11 @@ std::vector<Var> decompose_cross_entropy_grad(const Decomposition& d) {
   const Var is_ignored = equal(labels, number(labels, static_cast<double>(ignored(d.attributes))));
   const Var hit = logical_and(equal(class_numbers, labels), logical_not(is_ignored));
   const Var one_at_label = cast(hit, dloss.dtype());
-  const Var counts = sum_over(one_at_label, {-1});
+  const Var counts = cast(logical_not(is_ignored), dloss.dtype());
   const Var counting = maximum(sum(counts), number(dloss, 1));
-  const Var slope = probabilities(logits, d.in(3)) * counts - one_at_label;
+  // The root of -1, NaN, in rows that count and have no label among the classes; else of 0.
+  const Var outside = sqrt(sum_over(one_at_label, {-1}) - counts);
+  const Var slope = probabilities(logits, d.in(3)) * counts - one_at_label + outside;
   return {cast(slope * (dloss / counting), logits.dtype())};
 }
 

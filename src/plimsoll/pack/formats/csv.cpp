@@ -12,6 +12,19 @@ enum Column { kId, kLower, kUpper, kSize, kAlignment, kGaps, kOffset, kHint, kCo
 constexpr std::array<std::string_view, kColumns> kNames = {"id",        "lower", "upper",  "size",
                                                            "alignment", "gaps",  "offset", "hint"};
 
+// MiniMalloc's other titles. The values of an `end` column are of the last moment that counts, one
+// before ours, and so are the ends of gaps then.
+struct OtherTitle {
+  std::string_view title;
+  Column column;
+  bool inclusive = false;
+};
+constexpr std::array<OtherTitle, 5> kOtherTitles = {{{"start", kLower},
+                                                     {"begin", kLower},
+                                                     {"end", kUpper, true},
+                                                     {"buffer", kId},
+                                                     {"buffer_id", kId}}};
+
 std::string_view trimmed(std::string_view text) {
   const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
   while (!text.empty() && blank(text.front())) text.remove_prefix(1);
@@ -68,7 +81,7 @@ class CsvReader {
       rows += !trimmed(next_field(rest, '\n')).empty();
     }
     if (column >= kColumns || position_[column] < 0) return fmt::format("line {}", line);
-    return fmt::format("line {}, column {} ({})", line, position_[column] + 1, kNames[column]);
+    return fmt::format("line {}, column {} ({})", line, position_[column] + 1, titles_[column]);
   }
 
  private:
@@ -83,13 +96,18 @@ class CsvReader {
       return bad_input("line 1, column 1: the file is empty, expected id,lower,upper,size");
     for (int k = 0; !header.empty(); ++k) {
       const std::string_view title = trimmed(next_field(header, ','));
-      const auto found = std::find(kNames.begin(), kNames.end(), title);
-      if (found == kNames.end())
-        return bad_input("line {}, column {}: unknown column '{}'", line_, k + 1, excerpt(title));
-      int& position = position_[static_cast<std::size_t>(found - kNames.begin())];
-      if (position >= 0)
-        return bad_input("line {}, column {}: column '{}' is there twice", line_, k + 1, title);
-      position = k;
+      const Column column = column_titled(title);
+      if (column == kColumns)
+        return bad_input(
+            "line {}, column {}: unknown column '{}'; there are id, lower, upper, size, alignment, "
+            "gaps, offset and hint",
+            line_, k + 1, excerpt(title));
+      if (position_[column] >= 0)
+        return bad_input(
+            "line {}, column {}: column '{}' is there twice{}", line_, k + 1, title,
+            titles_[column] == title ? "" : fmt::format(", as '{}' before", titles_[column]));
+      position_[column] = k;
+      titles_[column] = title;
       columns_ = k + 1;
     }
     for (const Column column : {kId, kLower, kUpper, kSize}) {
@@ -98,6 +116,17 @@ class CsvReader {
                          kNames[column]);
     }
     return {};
+  }
+
+  Column column_titled(std::string_view title) {
+    const auto own = std::find(kNames.begin(), kNames.end(), title);
+    if (own != kNames.end()) return static_cast<Column>(own - kNames.begin());
+    for (const OtherTitle& other : kOtherTitles) {
+      if (other.title != title) continue;
+      beyond_end_ = other.inclusive ? 1 : beyond_end_;
+      return other.column;
+    }
+    return kColumns;
   }
 
   Status read_row(std::string_view row) {
@@ -128,6 +157,7 @@ class CsvReader {
     PLIMSOLL_RETURN_IF_ERROR(read_gaps(cell(kGaps)));
     if (buffer.size.value < 0) return bad_cell(kSize, cell(kSize), "is negative");
     if (buffer.alignment < 1) return bad_cell(kAlignment, cell(kAlignment), "is not positive");
+    buffer.lifetime.end += beyond_end_;
     if (buffer.lifetime.end < buffer.lifetime.begin)
       return bad_cell(kUpper, cell(kUpper), "is before the lower end");
     add_name(cell(kId));
@@ -138,7 +168,7 @@ class CsvReader {
   tl::unexpected<Error> bad_cell(Column column, std::string_view text,
                                  std::string_view what) const {
     return bad_input("line {}, column {} ({}): '{}' {}", line_, position_[column] + 1,
-                     kNames[column], excerpt(text), what);
+                     titles_[column], excerpt(text), what);
   }
 
   Status number(std::string_view text, Column column, std::int64_t& out) const {
@@ -164,20 +194,25 @@ class CsvReader {
       std::string_view word = next_field(text, ' ');
       Gap gap{BufferId(problem_.size()), {}, {}};
       std::string_view window = word;
-      const std::string_view time = next_field(window, ':');
-      PLIMSOLL_RETURN_IF_ERROR(range(time, word, gap.time));
-      if (time.size() != word.size()) PLIMSOLL_RETURN_IF_ERROR(range(window, word, gap.window));
+      const char between = word.find('@') == std::string_view::npos ? ':' : '@';
+      const std::string_view time = next_field(window, between);
+      PLIMSOLL_RETURN_IF_ERROR(range(time, '-', word, gap.time));
+      gap.time.end += beyond_end_;
+      if (time.size() != word.size())
+        PLIMSOLL_RETURN_IF_ERROR(range(window, between == '@' ? ':' : '-', word, gap.window));
       problem_.gaps.push_back(gap);
     }
     return {};
   }
 
-  Status range(std::string_view text, std::string_view word, Interval<std::int64_t>& out) const {
-    const std::size_t dash = text.find('-', 1);
-    if (text.empty() || dash == std::string_view::npos)
-      return bad_cell(kGaps, word, "is no gap; expected from-to or from-to:lo-hi");
-    PLIMSOLL_RETURN_IF_ERROR(number(text.substr(0, dash), kGaps, out.begin));
-    return number(text.substr(dash + 1), kGaps, out.end);
+  Status range(std::string_view text, char between, std::string_view word,
+               Interval<std::int64_t>& out) const {
+    const std::size_t middle = text.find(between, 1);
+    if (text.empty() || middle == std::string_view::npos)
+      return bad_cell(kGaps, word,
+                      "is no gap; expected from-to, from-to:lo-hi or MiniMalloc's from-to@lo:hi");
+    PLIMSOLL_RETURN_IF_ERROR(number(text.substr(0, middle), kGaps, out.begin));
+    return number(text.substr(middle + 1), kGaps, out.end);
   }
 
   // Ids that are just the row number need no memory of their own.
@@ -213,6 +248,8 @@ class CsvReader {
   std::size_t line_ = 0;
   int columns_ = 0;
   std::array<int, kColumns> position_{};
+  std::array<std::string_view, kColumns> titles_ = kNames;  // as the file spells them
+  std::int64_t beyond_end_ = 0;                             // 1: ends in the file are inclusive
   Problem problem_;
 };
 

@@ -28,6 +28,25 @@ TEST(PackCsv, ReadsMiniMallocsColumnsInAnyOrder) {
   EXPECT_EQ(problem->buffers[1].fixed, Offset(12));
 }
 
+TEST(PackCsv, ReadsMiniMallocsOwnSpellings) {
+  // An `end` is of the last moment, and so are the ends of gaps beside it.
+  const auto problem = read_csv(
+      "buffer_id,start,end,size,gaps\n"
+      "a,0,8,8,2-2 5-6@0:4\n"
+      "b,3,3,4,\n");
+  ASSERT_TRUE(problem) << problem.error().message;
+  const auto ours = read_csv(
+      "id,lower,upper,size,gaps\n"
+      "a,0,9,8,2-3 5-7:0-4\n"
+      "b,3,4,4,\n");
+  ASSERT_TRUE(ours) << ours.error().message;
+  EXPECT_EQ(*problem, *ours);
+  // Its newer files have half-open columns and the same gaps.
+  const auto newer = read_csv("buffer,begin,upper,size,gaps\na,0,9,8,2-3 5-7@0:4\nb,3,4,4,\n");
+  ASSERT_TRUE(newer) << newer.error().message;
+  EXPECT_EQ(*newer, *ours);
+}
+
 TEST(PackCsv, ErrorsNameLineAndColumn) {
   EXPECT_EQ(csv_error("id,lower,upper,size\n1,2,x,4\n"),
             "line 2, column 3 (upper): 'x' is not a whole number");
@@ -43,7 +62,15 @@ TEST(PackCsv, ErrorsNameLineAndColumn) {
             "line 3, column 2 (size): buffer 'b': sizes and alignments up to here add up to more "
             "than 2^62");
   EXPECT_EQ(csv_error("id,lower,upper\n"), "line 1, column 4: column 'size' is missing");
-  EXPECT_EQ(csv_error("id,lower,upper,size,color\n"), "line 1, column 5: unknown column 'color'");
+  EXPECT_EQ(csv_error("id,lower,upper,size,color\n"),
+            "line 1, column 5: unknown column 'color'; there are id, lower, upper, size, "
+            "alignment, gaps, offset and hint");
+  EXPECT_EQ(csv_error("buffer,start,end,size,upper\n"),
+            "line 1, column 5: column 'upper' is there twice, as 'end' before");
+  EXPECT_EQ(csv_error("id,start,end,size\na,5,x,4\n"),
+            "line 2, column 3 (end): 'x' is not a whole number");
+  EXPECT_NE(csv_error("id,lower,upper,size,gaps\na,0,9,4,5-7@0\n").find("from-to@lo:hi"),
+            std::string::npos);
   EXPECT_EQ(csv_error("id,lower,upper,size\n1,2,3\n"), "line 2, column 3: fewer cells, expected 4");
   EXPECT_EQ(csv_error("id,lower,upper,size\n1,2,3,4,5\n"),
             "line 2, column 5: more cells, expected 4");

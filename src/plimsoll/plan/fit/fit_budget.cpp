@@ -54,8 +54,10 @@ class BudgetFitter {
         how_(search_options(options)) {
     how_.budget = budget;
     bound_ = schedule::memory_bound(mapped.workload, options.remedies);
-    for (const ValueId value : bound_.limiting)
+    for (const ValueId value : bound_.limiting) {
       limiting_.push_back(mapped.workload.value(value).name);
+      limiting_bytes_.push_back(mapped.workload.value(value).bytes);
+    }
   }
 
   Result<Plan> run() {
@@ -98,7 +100,7 @@ class BudgetFitter {
     if (!best) {
       PLIMSOLL_TRY(best, tighter());
     }
-    if (!best) {
+    if (!best && options_.persist) {
       PLIMSOLL_TRY(best, last_resort());
     }
     if (best) return accept(std::move(best->plan), best->fit);
@@ -213,6 +215,7 @@ class BudgetFitter {
     PLIMSOLL_RETURN_IF_ERROR(spread(plan, options_));
     summary_.memory_bound = bound_;
     summary_.limiting = limiting_;
+    summary_.limiting_bytes = limiting_bytes_;
     // Of the workload as it is: a bound under what was held back would promise too much.
     summary_.bound_seconds =
         std::min(schedule::bound_for_order_of(fitted.schedule, mapped_.workload, how_),
@@ -270,10 +273,14 @@ class BudgetFitter {
 
   tl::unexpected<Error> give_up(Error error) {
     PlanFailure failure;
-    if (smallest_ == Bytes::max()) static_cast<void>(smallest_found());
+    if (smallest_ == Bytes::max() && options_.persist) static_cast<void>(smallest_found());
     failure.smallest = std::min(smallest_, summary_.no_recompute);
     error.message += fmt::format("; the smallest found needs {} ({} bytes)",
                                  human(failure.smallest), failure.smallest);
+    if (!limiting_.empty())
+      error.message +=
+          fmt::format("; {} must be there at once{}", named_bytes(limiting_, limiting_bytes_),
+                      beside(bound_.bytes, limiting_bytes_));
     failure.error = error;
     failure.budget = budget_;
     failure.no_recompute = summary_.no_recompute;
@@ -294,6 +301,7 @@ class BudgetFitter {
   schedule::FitOptions how_;
   schedule::MemoryBound bound_;
   std::vector<std::string> limiting_;
+  std::vector<Bytes> limiting_bytes_;
   Bytes smallest_ = Bytes::max();
   bool quickly_ = false;  // packing with little work, to see many schedules
   Stopwatch watch_;

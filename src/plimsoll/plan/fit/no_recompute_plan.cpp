@@ -81,6 +81,10 @@ Status spread(Plan& plan, const PlanOptions& options) {
       plan, {.streams = options.streams, .two_ended = options.two_ended, .sharing = options.share});
 }
 
+Result<Bytes> greedy_arena(const Workloads& work) {
+  return greedy_height(*work.graph, work.mapped, schedule::keep_all(work.mapped.workload));
+}
+
 Result<PlannedGraph> no_recompute_plan(const Workloads& work, const PlanOptions& options) {
   PlannedGraph out;
   PlanSummary& summary = out.summary;

@@ -20,6 +20,10 @@ Result<MakePlanOptions> packing_options(const ir::Graph& graph, const PlanOption
 // Onto options.streams compute streams; within the plan's budget, when it has one.
 Status spread(Plan& plan, const PlanOptions& options);
 
+// The arena when everything is kept, packed without a search: never less than that of
+// no_recompute_plan.
+Result<Bytes> greedy_arena(const Workloads& work);
+
 // With a budget: on one stream, as what the budget is held against. Not yet checked.
 Result<PlannedGraph> no_recompute_plan(const Workloads& work, const PlanOptions& options);
 

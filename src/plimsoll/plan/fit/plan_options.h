@@ -46,6 +46,7 @@ struct PlanOptions {
   std::function<void(const schedule::FitProgress&)> on_better;
   const std::atomic<bool>* stop = nullptr;
   bool compare = true;   // fill the table of sharing by other planners
+  bool persist = true;   // false: give up soon, without the slow plans that are better than none
   std::string strategy;  // a classic one (schedule/search/strategies.h) instead of searching
   // Told why there is no plan, before the error is returned.
   std::function<void(const struct PlanFailure&)> on_failure;
@@ -74,6 +75,7 @@ struct PlanSummary {
   // With a budget:
   std::optional<schedule::MemoryBound> memory_bound;
   std::vector<std::string> limiting;  // tensors that must be in memory then, largest first
+  std::vector<Bytes> limiting_bytes;  // and how large each is
   double bound_seconds = 0;
   schedule::ScheduleCounts counts;
   std::string strategy;  // the classic one that was asked for

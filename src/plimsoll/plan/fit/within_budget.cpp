@@ -53,6 +53,14 @@ Result<PlannedGraph> within_budget(PlannedGraph no_recompute, const Workloads& w
   return no_recompute;
 }
 
+Result<bool> is_hopeless(const Workloads& work, const PlanOptions& options) {
+  if (options.budget.empty() || !options.strategy.empty()) return false;
+  // A share of the arena is at most that share of what is packed without a search.
+  PLIMSOLL_TRY(const Bytes arena, greedy_arena(work));
+  PLIMSOLL_TRY(const Bytes budget, parse_byte_size(options.budget, arena));
+  return budget < schedule::memory_bound(work.fitted().workload, options.remedies).bytes;
+}
+
 Result<Plan> checked(Result<Plan> plan) {
   if (!plan) return plan;
   const PlanCheck check = check_plan(*plan);

@@ -16,6 +16,10 @@ namespace plimsoll::plan {
 Result<PlannedGraph> within_budget(PlannedGraph no_recompute, const Workloads& work,
                                    const PlanOptions& options);
 
+// Whether it is certain, before anything was timed, that no plan fits the budget: whoever would
+// measure operators first need not. Times play no part in it.
+Result<bool> is_hopeless(const Workloads& work, const PlanOptions& options);
+
 // The plan, after the independent verifier has agreed.
 Result<Plan> checked(Result<Plan> plan);
 

@@ -170,9 +170,11 @@ Bytes ScheduleOptimizer::smallest_found(Bytes failed, Bytes works) {
   std::int64_t low = failed.value, high = works.value, smallest = works.value;
   GreedyEvictor walk(problem_, given_, options_.seed, how_.evictor);
   const Stopwatch watch;
-  const auto over = [&] {
-    return !options_.deterministic && watch.seconds() > how_.smallest_seconds;
-  };
+  // Who gave the search milliseconds does not wait long for what comes after it either.
+  const double most =
+      std::min(how_.smallest_seconds,
+               std::max(how_.smallest_at_least, how_.smallest_share * options_.deadline_seconds));
+  const auto over = [&] { return !options_.deterministic && watch.seconds() > most; };
   for (int i = 0; i < how_.halvings && high - low > high / how_.halving_resolution && !over();
        ++i) {
     const std::int64_t middle = low + (high - low) / 2;

@@ -235,6 +235,8 @@ struct SearchOptions {
   int halvings = 24;
   std::int64_t halving_resolution = 200;  // part of the budget
   double smallest_seconds = 0.3;
+  double smallest_share = 3;        // times the deadline, where that is less
+  double smallest_at_least = 0.03;  // however short it is
   // Task by task: the largest value that stays in memory, as shares of the budget.
   std::array<double, 6> stay_shares{0.25, 0.06, 0.015, 0.004, 0.001, 0};
 };

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "plimsoll/schedule/fit.h"
+#include "plimsoll/schedule/schedule_file.h"
 #include "plimsoll/schedule/workload/dag_file.h"
 
 namespace plimsoll::schedule {
@@ -62,7 +63,8 @@ TEST(CostUnit, PlansDoNotDependOnTheUnit) {
     ASSERT_TRUE(fitted) << exponent << ": " << fitted.error().message;
     EXPECT_TRUE(std::isfinite(fitted->schedule.seconds * scaled));
     EXPECT_GT(fitted->schedule.seconds * scaled, kept.seconds * scaled);
-    const std::string steps = schedule_to_json(workload, fitted->schedule);
+    std::string steps = schedule_to_json(workload, fitted->schedule);
+    steps.erase(0, steps.find("\"steps\""));
     if (first.empty()) first = steps;
     EXPECT_EQ(steps, first) << "2^" << exponent;
   }

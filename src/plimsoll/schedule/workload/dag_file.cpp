@@ -11,13 +11,13 @@
 #include "plimsoll/base/json.h"
 #include "plimsoll/base/nearest_name.h"
 #include "plimsoll/base/utf8.h"
+#include "plimsoll/schedule/workload/node_link.h"
 
 namespace plimsoll::schedule {
 namespace {
 
 using nlohmann::json;
 
-constexpr JsonLimits kDagLimits{.bytes = std::size_t{512} << 20, .depth = 16, .values = 32'000'000};
 constexpr std::size_t kMostNodes = 4'000'000;
 constexpr double kLargestBytes = 4e15;
 
@@ -78,7 +78,7 @@ class Reader {
     if (!file.is_object() || nodes == file.end() || !nodes->is_array()) {
       return bad_input("a DAG file is an object with an array `nodes`");
     }
-    PLIMSOLL_RETURN_IF_ERROR(check_keys(file));
+    PLIMSOLL_RETURN_IF_ERROR(only_keys(file, "the DAG file", kFileKeys));
     if (nodes->size() > kMostNodes) return bad_input("{} nodes are too many", nodes->size());
     PLIMSOLL_RETURN_IF_ERROR(name_nodes(*nodes));
     for (std::size_t i = 0; i < nodes->size(); ++i)
@@ -90,17 +90,6 @@ class Reader {
   }
 
  private:
-  static Status check_keys(const json& file) {
-    for (const char* key : {"links", "edges"}) {
-      if (file.contains(key))
-        return bad_input(
-            "`{}`: this is a node-link graph; here edges stand in the `inputs` of nodes, "
-            "tools/dag_from_node_link.py converts",
-            key);
-    }
-    return only_keys(file, "the DAG file", kFileKeys);
-  }
-
   Status name_nodes(const json& nodes) {
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       if (!nodes[i].is_object()) return bad_input("node {}: must be an object", i);
@@ -263,33 +252,42 @@ class Reader {
 }  // namespace
 
 Result<Workload> read_dag(std::string_view text) {
-  PLIMSOLL_TRY(const json file, parse_json(text, kDagLimits));
+  PLIMSOLL_TRY(json file, parse_json(text, kDagLimits));
+  if (is_node_link(file)) {
+    PLIMSOLL_TRY(file, dag_of_node_link(std::move(file)));
+  }
+  return read_dag_tree(file);
+}
+
+Result<Workload> read_dag_tree(const json& file) {
   return Reader().read(file);
 }
 
-std::string schedule_to_json(const Workload& workload, const Schedule& schedule) {
-  json steps = json::array();
-  for (const Action& action : schedule.actions) {
-    if (action.task.valid()) {
-      steps.push_back({{"compute", workload.task(action.task).name}});
-      // What an output took over is gone, though no action says so.
-      for (InstanceId id : action.writes) {
-        const InstanceId old = schedule.instances[id.index()].takes_over;
-        if (old.valid())
-          steps.push_back({{"drop", workload.value(schedule.instances[old.index()].value).name}});
-      }
-      continue;
+json dag_nodes(const Workload& workload, double cost_unit) {
+  json nodes = json::array();
+  const auto name_of_value = [&](ValueId id) { return workload.value(id).name; };
+  for (const Value& value : workload.values) {
+    const Task& task = workload.task(value.producer);
+    json node{
+        {"name", value.name}, {"seconds", task.seconds * cost_unit}, {"bytes", value.bytes.value}};
+    for (const ValueId input : task.inputs) node["inputs"].push_back(name_of_value(input));
+    if (task.scratch.value > 0) node["scratch"] = task.scratch.value;
+    if (!value.recompute) node["recompute"] = false;
+    if (value.keep) node["keep"] = true;
+    if (!value.swappable) node["swap"] = false;
+    if (value.in_place) node["in_place"] = name_of_value(value.in_place->input);
+    if (task.cheap) node["cheap"] = true;
+    if (task.block >= 0) node["block"] = task.block;
+    for (const Encoding& form : value.encodings) {
+      node["encodings"].push_back({{"name", form.name},
+                                   {"bytes", form.bytes.value},
+                                   {"encode_seconds", form.encode_seconds * cost_unit},
+                                   {"decode_seconds", form.decode_seconds * cost_unit},
+                                   {"lossless", form.lossless}});
     }
-    const Instance& instance = schedule.instances[action.reads.front().index()];
-    const std::string& name = workload.value(instance.value).name;
-    if (action.kind != ActionKind::kDrop) {
-      steps.push_back({{std::string(name_of(action.kind)), name}});
-    } else if (instance.form != Form::kHost) {
-      steps.push_back({{instance.form == Form::kEncoded ? "drop_encoded" : "drop", name}});
-    }
+    nodes.push_back(std::move(node));
   }
-  const json file = {{"schema", 1}, {"steps", std::move(steps)}};
-  return json_text(file, 1) + "\n";
+  return nodes;
 }
 
 }  // namespace plimsoll::schedule

@@ -10,21 +10,27 @@
 // numbers and cycles are checked, and memory is linear in its length.
 #pragma once
 
-#include <string>
+#include <cstddef>
 #include <string_view>
-#include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
+#include "plimsoll/base/json.h"
 #include "plimsoll/base/result.h"
-#include "plimsoll/schedule/schedule.h"
 #include "plimsoll/schedule/workload/workload.h"
 
 namespace plimsoll::schedule {
 
-Result<Workload> read_dag(std::string_view text);
+inline constexpr JsonLimits kDagLimits{
+    .bytes = std::size_t{512} << 20, .depth = 16, .values = 32'000'000};
 
-// {"schema":1,"steps":[{"compute":NAME} | {"drop":NAME} | {"send_out":NAME} | ...]}: the list of
-// actions by the names of tasks and values. A recompute is a {"compute"} of a name seen before;
-// only drops of device memory are listed, an encoded form's as {"drop_encoded":NAME}.
-std::string schedule_to_json(const Workload& workload, const Schedule& schedule);
+// Also networkx' node-link form (node_link.h).
+Result<Workload> read_dag(std::string_view text);
+// The same of a text that is parsed already.
+Result<Workload> read_dag_tree(const nlohmann::json& file);
+
+// The array `nodes` that reads back as this workload, whose tasks make one value each, in its
+// order. A unit that was taken out of the costs (cost_unit.h) is put back.
+nlohmann::json dag_nodes(const Workload& workload, double cost_unit = 1);
 
 }  // namespace plimsoll::schedule

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "plimsoll/schedule/fit.h"
 
@@ -54,15 +54,17 @@ TEST(DagFile, RejectsWhatIsWrongAndSaysWhere) {
   EXPECT_NE(message((std::string(100'000, '[')).c_str()).find("deep"), std::string::npos);
 }
 
-TEST(DagFile, WritesTheScheduleByName) {
-  const auto workload =
-      read_dag(R"({"nodes":[{"name":"a","bytes":1},{"name":"b","bytes":1,"inputs":["a"]}]})");
-  ASSERT_TRUE(workload);
-  std::string text = schedule_to_json(*workload, keep_all(*workload));
-  text.erase(std::remove_if(text.begin(), text.end(), [](char c) { return c == ' ' || c == '\n'; }),
-             text.end());
-  EXPECT_EQ(text,
-            R"({"schema":1,"steps":[{"compute":"a"},{"compute":"b"},{"drop":"a"},{"drop":"b"}]})");
+TEST(DagFile, NodesOfAWorkloadReadBack) {
+  const auto workload = read_dag(R"({"nodes":[
+    {"name":"a","seconds":0.1,"bytes":10,"swap":false,"recompute":false,"block":3},
+    {"name":"b","seconds":2,"bytes":10,"scratch":3,"inputs":["a"],"in_place":"a","cheap":true,
+     "encodings":[
+       {"name":"half","bytes":5,"encode_seconds":1,"decode_seconds":2,"lossless":false}]},
+    {"name":"c","inputs":["a","b"],"keep":true}]})");
+  ASSERT_TRUE(workload) << workload.error().message;
+  const auto again = read_dag_tree(nlohmann::json{{"nodes", dag_nodes(*workload)}});
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(*again, *workload);
 }
 
 }  // namespace

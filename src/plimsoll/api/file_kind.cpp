@@ -1,0 +1,84 @@
+#include "plimsoll/api/file_kind.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace plimsoll::api {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::string_view_literals;
+
+struct Beginning {
+  std::string_view bytes;
+  std::string_view kind;
+};
+
+constexpr std::array<Beginning, 13> kBeginnings = {{
+    {"\x89PNG\r\n"sv, "a PNG picture"},
+    {"\xff\xd8\xff"sv, "a JPEG picture"},
+    {"GIF8"sv, "a GIF picture"},
+    {"<svg"sv, "an SVG picture"},
+    {"BM"sv, "a bitmap picture"},
+    {"%PDF"sv, "a PDF document"},
+    {"\x89HDF"sv, "an HDF5 file; export the model to ONNX"},
+    {"GGUF"sv, "a GGUF file of weights; export the model to ONNX"},
+    {"PK\x03\x04"sv,
+     "a zip archive, as .npz files and PyTorch checkpoints are; weights alone are no model: "
+     "torch.onnx.export writes one, and --weights takes an .npz"},
+    {"\x80\x02"sv, "a Python pickle; `plimsoll view` shows a memory snapshot of PyTorch"},
+    {"\x80\x04"sv, "a Python pickle; `plimsoll view` shows a memory snapshot of PyTorch"},
+    {"\x1f\x8b"sv, "a gzip file; `plimsoll view` shows a memory snapshot of PyTorch"},
+    {"\x7f"
+     "ELF"sv,
+     "a program"},
+}};
+
+std::string first_bytes(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string out(256, '\0');
+  file.read(out.data(), static_cast<std::streamsize>(out.size()));
+  out.resize(static_cast<std::size_t>(std::max<std::streamsize>(file.gcount(), 0)));
+  return out;
+}
+
+std::string folder_text(const std::string& path) {
+  std::vector<std::string> models;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path, error)) {
+    if (entry.path().extension() == ".onnx") models.push_back(entry.path().string());
+  }
+  std::sort(models.begin(), models.end());
+  constexpr std::size_t kNamed = 3;
+  if (models.size() > kNamed) models.resize(kNamed);
+  if (models.empty()) return "a folder without .onnx files";
+  return fmt::format("a folder; name a model in it: {}", fmt::join(models, ", "));
+}
+
+}  // namespace
+
+std::optional<std::string> kind_of_file(const std::string& path) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) return folder_text(path);
+  if (!fs::is_regular_file(path, error)) return std::nullopt;
+  const std::string first = first_bytes(path);
+  for (const Beginning& beginning : kBeginnings) {
+    if (first.starts_with(beginning.bytes)) return std::string(beginning.kind);
+  }
+  if (first.starts_with("RIFF") && first.substr(0, 12).ends_with("WEBP")) return "a WebP picture";
+  if (first.size() > 9 && first[8] == '{' && first.find("\"dtype\"") != std::string::npos)
+    return "a safetensors file; weights alone are no model, torch.onnx.export writes one";
+  if (first.find("\"plimsoll plan\"") != std::string::npos ||
+      first.find("\"plimsoll family\"") != std::string::npos)
+    return "a plan; `plimsoll run`, `check`, `view` and `explain` take it";
+  return std::nullopt;
+}
+
+}  // namespace plimsoll::api

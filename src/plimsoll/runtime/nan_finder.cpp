@@ -1,0 +1,157 @@
+#include "plimsoll/runtime/nan_finder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "plimsoll/ops/evaluation/array.h"
+
+namespace plimsoll::runtime {
+namespace {
+
+template <typename Bits>
+void count_bits(const std::byte* memory, std::int64_t elements, Bits exponent, Bits mantissa,
+                std::int64_t& nans, std::int64_t& infinities) {
+  for (std::int64_t i = 0; i < elements; ++i) {
+    Bits bits = 0;
+    std::memcpy(&bits, memory + static_cast<std::size_t>(i) * sizeof(Bits), sizeof(Bits));
+    if ((bits & exponent) != exponent) continue;
+    ((bits & mantissa) != 0 ? nans : infinities) += 1;
+  }
+}
+
+std::string where(const ir::Node& node) {
+  return fmt::format("'{}' ({})", node.layer.empty() ? node.op : node.layer, node.op);
+}
+
+}  // namespace
+
+NanFinder::Count NanFinder::count(const ir::TensorType& type, const std::byte* memory) {
+  Count out;
+  if (memory == nullptr || type.layout.block_count > 0) return out;
+  const std::int64_t elements = type.shape.elements();
+  switch (type.dtype) {
+    case ir::DType::kF64:
+      count_bits<std::uint64_t>(memory, elements, 0x7ff0000000000000ULL, 0x000fffffffffffffULL,
+                                out.nans, out.infinities);
+      break;
+    case ir::DType::kF32:
+      count_bits<std::uint32_t>(memory, elements, 0x7f800000U, 0x007fffffU, out.nans,
+                                out.infinities);
+      break;
+    case ir::DType::kF16:
+      count_bits<std::uint16_t>(memory, elements, 0x7c00, 0x03ff, out.nans, out.infinities);
+      break;
+    case ir::DType::kBF16:
+      count_bits<std::uint16_t>(memory, elements, 0x7f80, 0x007f, out.nans, out.infinities);
+      break;
+    default:
+      break;
+  }
+  return out;
+}
+
+// A node's kernel with its types.
+class WatchedKernel final : public kernels::Kernel {
+ public:
+  WatchedKernel(NanFinder& finder, const ir::Graph& graph, const ir::Node& node,
+                std::unique_ptr<kernels::Kernel> kernel)
+      : finder_(finder), node_(node), kernel_(std::move(kernel)) {
+    for (const ValueId input : node.inputs)
+      inputs_.push_back(input.valid() ? graph.value(input) : ir::Value{});
+    for (const ValueId output : node.outputs) outputs_.push_back(graph.value(output));
+  }
+
+  Bytes scratch() const override { return kernel_->scratch(); }
+  bool in_place() const override { return kernel_->in_place(); }
+
+  void run(const kernels::Arguments& arguments) override {
+    NanFinder::Count before;
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      const auto one = NanFinder::count(inputs_[i].type, arguments.inputs[i]);
+      before.nans += one.nans;
+      before.infinities += one.infinities;
+    }
+    kernel_->run(arguments);
+    for (std::size_t i = 0; i < outputs_.size(); ++i) {
+      finder_.made(node_, outputs_[i], before,
+                   NanFinder::count(outputs_[i].type, arguments.outputs[i]));
+    }
+  }
+
+ private:
+  NanFinder& finder_;
+  ir::Node node_;
+  std::vector<ir::Value> inputs_;
+  std::vector<ir::Value> outputs_;
+  std::unique_ptr<kernels::Kernel> kernel_;
+};
+
+WatchKernel NanFinder::watch() {
+  return [this](const ir::Graph& graph, const ir::Node& node,
+                std::unique_ptr<kernels::Kernel> kernel) -> std::unique_ptr<kernels::Kernel> {
+    return std::make_unique<WatchedKernel>(*this, graph, node, std::move(kernel));
+  };
+}
+
+void NanFinder::made(const ir::Node& node, const ir::Value& value, Count before, Count after) {
+  if (after.nans == 0 && after.infinities == 0) return;
+  const std::scoped_lock lock(mutex_);
+  const auto sentence = [&](const char* what, std::int64_t many) {
+    return fmt::format("step {}: {} of the {} pass made the first {}, {} of {} elements of '{}'",
+                       step_ + 1, where(node), ir::name(node.phase), what, many,
+                       value.type.shape.elements(), value.name);
+  };
+  if (after.nans > 0 && before.nans == 0 && nan_.empty()) {
+    nan_ = sentence("NaN", after.nans);
+    if (before.infinities > 0) {
+      nan_ += fmt::format(" from {} infinities that it read", before.infinities);
+      if (!infinity_.empty()) nan_ += "; " + infinity_;
+    }
+  }
+  if (after.infinities > 0 && before.infinities == 0 && before.nans == 0 && infinity_.empty())
+    infinity_ = sentence("infinity", after.infinities);
+}
+
+void NanFinder::look_at(Executor& executor, int step) {
+  {
+    const std::scoped_lock lock(mutex_);
+    step_ = step;
+  }
+  const ir::Graph& graph = executor.graph();
+  for (std::size_t v = 0; v < graph.values.size() && source_.empty(); ++v) {
+    const ir::Value& value = graph.values[v];
+    const bool input = value.kind == ir::ValueKind::kInput;
+    if (!input && !(step == 0 && ir::is_persistent(value.kind))) continue;
+    const Count found = count(value.type, executor.source(ValueId(v)).data());
+    if (found.nans == 0) continue;
+    source_ = fmt::format("step {}: {} '{}' holds {} NaNs before it begins", step + 1,
+                          ir::name(value.kind), value.name, found.nans);
+  }
+}
+
+std::string NanFinder::what() const {
+  const std::scoped_lock lock(mutex_);
+  if (!source_.empty()) return source_;
+  return !nan_.empty() ? nan_ : infinity_;
+}
+
+bool has_bad_result(Executor& executor) {
+  const ir::Graph& graph = executor.graph();
+  const bool trains = std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const ir::Node& node) {
+    return node.phase == ir::Phase::kUpdate;
+  });
+  for (const ValueId output : graph.outputs) {
+    const ir::TensorType& type = graph.value(output).type;
+    if (!ir::is_float(type.dtype) || type.layout.block_count > 0) continue;
+    const auto array =
+        ops::Array::from_bytes({type.dtype, {type.shape.elements()}, {}}, executor.result(output));
+    if (array && !std::all_of(array->reals.begin(), array->reals.end(),
+                              [](double number) { return std::isfinite(number); }))
+      return true;
+    if (trains) break;
+  }
+  return false;
+}
+
+}  // namespace plimsoll::runtime

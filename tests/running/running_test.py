@@ -1,0 +1,384 @@
+#!/usr/bin/env python3
+"""Running models and plans as a user of the program does: weights, devices, data, checkpoints, losses.
+
+    running_test.py PLIMSOLL WORK_FOLDER EXPORTS [--slow]
+
+EXPORTS is tests/onnx/exports: small models that PyTorch exported (tools/references/export_onnx.py), with the
+outputs that PyTorch gave. Every test has a folder of its own.
+"""
+import json
+import math
+import os
+import pathlib
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import npz_files  # noqa: E402
+
+PROGRAM = os.path.abspath(sys.argv[1])
+WORK = pathlib.Path(sys.argv[2]).resolve()
+EXPORTS = pathlib.Path(sys.argv[3]).resolve()
+
+
+def model_with_data_beside(file):
+    """y = x + w, as onnx.proto says, with w in another file."""
+    def field(number, content):
+        if isinstance(content, int):
+            return bytes([number << 3, content])
+        content = content.encode() if isinstance(content, str) else content
+        return bytes([number << 3 | 2, len(content)]) + content
+
+    def value(name):
+        return field(1, name) + field(2, field(1, field(1, 1) + field(2, field(1, field(1, 2)))))
+
+    weight = field(1, 2) + field(2, 1) + field(8, "w") + field(13, field(1, "location") + field(2, file)) + field(14, 1)
+    add = field(1, "x") + field(1, "w") + field(2, "y") + field(4, "Add")
+    return field(1, 8) + field(7, field(1, add) + field(5, weight) + field(11, value("x")) + field(12, value("y"))) + field(8, field(2, 17))
+
+
+class Running(unittest.TestCase):
+    def setUp(self):
+        self.folder = WORK / self.id().split(".")[-1]
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
+
+    def call(self, *arguments, cwd=None):
+        return subprocess.run([PROGRAM, *map(str, arguments)], cwd=cwd or self.folder, capture_output=True, text=True)
+
+    def done(self, *arguments, cwd=None):
+        result = self.call(*arguments, cwd=cwd)
+        self.assertEqual(result.returncode, 0, (arguments, result.stderr))
+        return result
+
+    def told(self, *arguments):
+        return json.loads(self.done(*arguments, "--json").stdout)
+
+    def refused(self, code, words, *arguments, cwd=None):
+        result = self.call(*arguments, cwd=cwd)
+        self.assertEqual(result.returncode, code, (arguments, result.stdout, result.stderr))
+        self.assertEqual(len(result.stderr.strip().splitlines()), 1, result.stderr)
+        for word in words:
+            self.assertIn(word, result.stderr)
+        return result.stderr
+
+    def copy(self, name, to="m.onnx"):
+        shutil.copy(EXPORTS / f"{name}.onnx", self.folder / to)
+        arrays = npz_files.load(EXPORTS / f"{name.split('.')[0]}.npz")
+        npz_files.save(self.folder / "in.npz", **{key.removeprefix("in."): value for key, value in arrays.items() if key.startswith("in.")})
+        return arrays["out.0"][2]
+
+    def assert_close(self, file, expected, tolerance=1e-4):
+        (_, _, found), = npz_files.load(self.folder / file).values()
+        self.assertEqual(len(found), len(expected))
+        for a, b in zip(found, expected):
+            self.assertLess(abs(a - b), tolerance * (1 + abs(b)))
+
+
+class PlansKnowTheirWeights(Running):
+    def test_a_plan_of_a_file_gives_what_the_file_gives(self):
+        for name in ("convnext.script", "resnet.dynamo", "llama.dynamo"):
+            expected = self.copy(name)
+            self.done("plan", "m.onnx", "--batch", 2, "--seq", 12, "-o", "p.json")
+            self.done("run", "p.json", "--inputs", "in.npz", "--outputs", "out.npz")
+            self.assert_close("out.npz", expected)
+
+    def test_training_from_a_plan_begins_where_training_from_the_file_does(self):
+        self.copy("convnext.script")
+        how = ["--train", "--loss", "cross-entropy", "--batch", 2]
+        self.done("plan", "m.onnx", *how, "--untie", "-o", "p.json")
+        self.assertEqual(self.told("run", "p.json", "--steps", 2)["losses"], self.told("run", "m.onnx", *how, "--untie", "--steps", 2)["losses"])
+
+    def test_a_model_elsewhere_is_not_read_unless_it_is_named(self):
+        expected = self.copy("resnet.script", "model.onnx")
+        (self.folder / "plans").mkdir()
+        self.done("plan", "model.onnx", "-o", "plans/p.json")
+        run = ["run", "plans/p.json", "--inputs", "in.npz", "--outputs", "out.npz"]
+        model = str(self.folder / "model.onnx")
+        self.refused(3, ["plans/p.json: its weights are in '" + model, f"--weights {model}"], *run)
+        self.done(*run, "--weights", "model.onnx")
+        self.assert_close("out.npz", expected)
+
+    def test_a_hostile_plan_cannot_climb_out_of_its_folder(self):
+        self.copy("resnet.script")
+        (self.folder / "inside").mkdir()
+        self.done("plan", "m.onnx", "-o", "p.json")
+        plan = json.loads((self.folder / "p.json").read_text())
+        os.symlink(self.folder / "m.onnx", self.folder / "inside/link.onnx")
+        for path, why in (("../m.onnx", "leads out"), ("link.onnx", "symbolic link"), (str(self.folder / "m.onnx"), "not in the plan's folder"), ("/proc/self/mem", "not in the plan's folder")):
+            plan["weights"]["model"] = path
+            (self.folder / "inside/p.json").write_text(json.dumps(plan))
+            self.refused(3, [why], "run", "inside/p.json")
+
+    def test_weights_that_are_gone_or_changed_are_refused(self):
+        expected = self.copy("resnet.script")
+        self.done("plan", "m.onnx", "-o", "p.json")
+        moved = self.folder / "moved"
+        moved.mkdir()
+        shutil.move(self.folder / "p.json", moved / "p.json")
+        self.refused(3, ["moved/m.onnx', which is not there", "--weights"], "run", "moved/p.json")
+        shutil.copy(self.folder / "m.onnx", moved / "m.onnx")
+        run = ["run", "moved/p.json", "--inputs", "in.npz", "--outputs", "out.npz"]
+        self.done(*run)
+        self.assert_close("out.npz", expected)
+        content = bytearray((moved / "m.onnx").read_bytes())
+        content[len(content) // 2] ^= 1  # a number of a weight
+        (moved / "m.onnx").write_bytes(content)
+        self.refused(3, ["have changed", "had the hash", "--weights moved/m.onnx"], *run)
+        warned = self.done(*run, "--weights", "moved/m.onnx")
+        self.assertIn("not what moved/p.json was planned from", warned.stderr)
+        (moved / "m.onnx").write_bytes(content + b"\x12\x00")
+        self.refused(3, ["have changed", "bytes, now it has"], *run)
+
+    def test_weights_of_an_archive_need_no_model(self):
+        self.copy("convnext.script")
+        how = ["--train", "--loss", "cross-entropy", "--batch", 2]
+        self.done("plan", "m.onnx", *how, "-o", "p.json")
+        losses = self.told("run", "p.json", "--steps", 2, "--save", "w.npz")["losses"]
+        (self.folder / "m.onnx").unlink()
+        self.refused(3, ["which is not there"], "run", "p.json")
+        later = self.told("run", "p.json", "--steps", 1, "--weights", "w.npz")["losses"]
+        self.assertLess(later[0], losses[0])
+        self.assertEqual(later, self.told("run", "p.json", "--steps", 1, "--resume", "w.npz")["losses"])
+
+    def test_external_data_is_part_of_what_is_compared(self):
+        (self.folder / "m.onnx").write_bytes(model_with_data_beside("w.bin"))
+        (self.folder / "w.bin").write_bytes(struct.pack("<2f", 3, 4))
+        npz_files.save(self.folder / "in.npz", x=("<f4", (2,), [10.0, 20.0]))
+        self.done("plan", "m.onnx", "-o", "p.json")
+        self.assertEqual([file["name"] for file in json.loads((self.folder / "p.json").read_text())["weights"]["files"]], ["", "w.bin"])
+        run = ["run", "p.json", "--inputs", "in.npz", "--outputs", "out.npz"]
+        self.done(*run)
+        self.assert_close("out.npz", [13, 24])
+        (self.folder / "w.bin").write_bytes(struct.pack("<2f", 3, 5))
+        self.refused(3, ["have changed", "'w.bin' had the hash"], *run)
+        (self.folder / "w.bin").unlink()
+        self.refused(3, ["its weights", "w.bin"], *run)
+
+    def test_members_of_a_plan_set_know_them_too(self):
+        expected = self.copy("resnet.script")
+        self.done("plan", "m.onnx", "--sizes", "batch=1..3", "-o", "set.json")
+        self.done("run", "set.json", "--batch", 2, "--inputs", "in.npz", "--outputs", "out.npz")
+        self.assert_close("out.npz", expected)
+        self.done("run", "set.json", "--sizes", "batch=1..3", "--steps", 4)
+        (self.folder / "m.onnx").unlink()
+        self.refused(3, ["which is not there"], "run", "set.json", "--sizes", "batch=1..3", "--steps", 4)
+
+    def test_a_plan_that_does_not_say_where_its_weights_are_is_refused(self):
+        self.copy("resnet.script")
+        self.done("plan", "m.onnx", "-o", "p.json")
+        plan = json.loads((self.folder / "p.json").read_text())
+        del plan["weights"]
+        (self.folder / "old.json").write_text(json.dumps(plan))
+        self.refused(3, ["old.json: its weights came from a file that it does not name"], "run", "old.json")
+        self.done("plan", "mlp", "-o", "mlp.json")
+        self.assertNotIn("weights", json.loads((self.folder / "mlp.json").read_text()))
+        self.refused(2, ["mlp.json takes no weights from a model file"], "run", "mlp.json", "--weights", "m.onnx")
+
+    def test_outputs_of_a_plan_need_inputs(self):
+        self.done("plan", "mlp", "--infer", "-o", "p.json")
+        self.refused(2, ["no values for the inputs"], "run", "p.json", "--outputs", "out.npz")
+
+
+class Devices(Running):
+    def test_a_device_that_cannot_run_is_exit_code_6(self):
+        for device in ("h200", "cuda", "cuda:3"):
+            self.refused(6, [f"device '{device}'", "--device cpu"], "run", "mlp", "--steps", 1, "--device", device)
+        self.refused(2, ["device 'tpu'"], "run", "mlp", "--device", "tpu")
+        self.done("run", "mlp", "--steps", 1, "--device", "cpu")
+
+    def test_a_plan_for_another_machine_is_planned_but_does_not_run(self):
+        self.done("plan", "mlp", "--device", "h200", "-o", "p.json")
+        self.done("check", "p.json")
+        self.refused(6, ["p.json: planned for another machine", "h200"], "run", "p.json")
+
+
+class Training(Running):
+    how = ["--train", "--loss", "cross-entropy", "--batch", 2]
+
+    def test_untied_initialisers_train_as_pytorch_trains_the_model(self):
+        for name in ("shared.onnx", "shared.npz"):
+            shutil.copy(pathlib.Path(__file__).parent / name, self.folder)
+        reference = npz_files.load(self.folder / "shared.npz")
+        how = ["shared.onnx", *self.how, "--data", "shared.npz", "--optimizer", "sgd", "--lr", "0.5", "--steps", 5, "--json"]
+        tied = self.done("run", *how)
+        self.assertRegex(tied.stderr, r"shared.onnx: \d+ weights stand in 23 places: \d are shared, '[^']+' by \d+; .*--untie")
+        self.assertIn("1 float initialiser is not trained", tied.stderr)
+        untied = self.done("run", *how, "--untie")
+        self.assertNotIn("--untie", untied.stderr)
+        for a, b, c in zip(json.loads(untied.stdout)["losses"], reference["losses"][2], json.loads(tied.stdout)["losses"]):
+            self.assertLess(abs(a - b), 2e-5)
+        self.assertGreater(abs(c - b), 1e-3)  # another model: shared biases are one
+        told = self.told("memory", "shared.onnx", *self.how, "--untie")
+        self.assertEqual(told["parameters"], reference["parameters"][2][0])
+
+    def test_tables_and_frequencies_are_not_trained(self):
+        self.copy("llama.dynamo")
+        done = self.done("memory", "m.onnx", *self.how, "--json")
+        self.assertIn("2 float initialisers are not trained, no parameters: tables of sines and cosines (2)", done.stderr)
+        self.done("run", "m.onnx", *self.how, "--steps", 1, "--optimizer", "sgd", "--save", "w.npz")
+        saved = npz_files.load(self.folder / "w.npz")
+        self.assertIn("model.model.embed_tokens.weight", saved)
+        self.assertEqual([name for name, (_, shape, _) in saved.items() if len(shape) > 2], [])  # the tables have more axes
+
+    def test_labels_that_name_no_class_are_named(self):
+        images = ("<f4", (4, 1, 28, 28), [0.1] * 4 * 784)
+        npz_files.save(self.folder / "d.npz", images=images, labels=("<i8", (4,), [0, 1, 10, 2]))
+        self.refused(3, ["d.npz: input 'labels': element [2] is 10; ", "takes 0 to 9, or -100 for none"], "run", "mlp", "--batch", 4, "--data", "d.npz")
+        npz_files.save(self.folder / "d.npz", images=images, labels=("<i8", (4,), [0, 1, -100, 2]))
+        self.done("run", "mlp", "--batch", 4, "--data", "d.npz")
+        npz_files.save(self.folder / "d.npz", images=("<f4", (8, 1, 28, 28), [0.1] * 8 * 784), labels=("<i8", (8,), [0, 1, 2, 3, 4, 5, -1, 7]))
+        self.refused(3, ["element [6] is -1"], "run", "mlp", "--batch", 4, "--accumulate", 2, "--data", "d.npz")
+
+    def test_a_loss_that_is_none_is_said_and_found(self):
+        how = ["run", "mlp", "--batch", 4, "--steps", 8, "--optimizer", "sgd", "--lr", "1e30"]
+        done = self.done(*how)
+        self.assertRegex(done.stderr, r"warning: step \d: the loss is NaN or infinite; --find-nan names")
+        self.assertIn("first_bad_step", self.told(*how))
+        self.refused(3, ["made the first"], *how, "--find-nan")
+        self.assertIn("no NaN and no infinity", self.done("run", "mlp", "--batch", 4, "--steps", 2, "--find-nan").stdout)
+
+    def test_amp_computes_imported_models_in_bf16(self):
+        expected = self.copy("convnext.script")
+        self.done("run", "m.onnx", "--amp", "bf16", "--inputs", "in.npz", "--outputs", "out.npz")
+        self.assert_close("out.npz", expected, 5e-2)
+        graph = self.done("graph", "m.onnx", "--amp", "bf16", "--batch", 2).stdout
+        self.assertIn("bf16", graph)
+        plain = self.told("run", "m.onnx", *self.how, "--steps", 3)
+        narrow = self.told("run", "m.onnx", *self.how, "--steps", 3, "--amp", "bf16")
+        for a, b in zip(plain["losses"], narrow["losses"]):
+            self.assertLess(abs(a - b), 0.05 * abs(a))
+        self.assertNotEqual(plain["losses"], narrow["losses"])
+        self.refused(2, ["--amp fp32: expects bf16 or fp16"], "plan", "m.onnx", "--amp", "fp32")
+        self.refused(2, ["--dtype is for built-in models"], "plan", "m.onnx", "--dtype", "bf16")
+
+
+class Data(Running):
+    how = ["m.onnx", "--train", "--loss", "cross-entropy", "--batch", 2]
+
+    def setUp(self):
+        super().setUp()
+        self.copy("convnext.script")
+        size = 3 * 64 * 64
+        self.examples = [[math.sin(0.1 * i * (k + 1)) for i in range(size)] for k in range(5)]
+        self.save("d.npz", range(5))
+
+    def save(self, name, which, label="<i8", image="<f4", **how):
+        which = list(which)
+        npz_files.save(self.folder / name, x=(image, (len(which), 3, 64, 64), [v for k in which for v in self.examples[k]]), labels=(label, (len(which),), [k % 10 for k in which]), **how)
+
+    def test_more_examples_than_the_batch_are_a_data_set(self):
+        told = self.told("run", *self.how, "--data", "d.npz", "--epochs", 2, "--save", "w.npz")
+        self.assertEqual(told["data_set"], {"examples": 5, "batch": 2, "shuffled": True, "epochs": 2.0})
+        self.assertEqual(len(told["losses"]), 5)
+        again = self.told("run", *self.how, "--data", "d.npz", "--epochs", 2)
+        self.assertEqual(told["losses"], again["losses"])
+        other = self.told("run", *self.how, "--data", "d.npz", "--epochs", 2, "--seed", 5)
+        self.assertNotEqual(told["losses"], other["losses"])
+
+    def test_a_folder_of_shards_is_the_same_data_set(self):
+        (self.folder / "shards").mkdir()
+        self.save("shards/a.npz", range(2))
+        self.save("shards/b.npz", range(2, 5), compressed=True)
+        one = self.told("run", *self.how, "--data", "d.npz", "--steps", 3)
+        self.assertEqual(one["losses"], self.told("run", *self.how, "--data", "shards", "--steps", 3)["losses"])
+
+    def test_other_types_are_cast_with_a_note(self):
+        plain = self.told("run", *self.how, "--data", "d.npz", "--steps", 2)
+        self.save("cast.npz", range(5), label="<i4", image="<f8")
+        done = self.done("run", *self.how, "--data", "cast.npz", "--steps", 2, "--json")
+        self.assertIn("input 'x': fp64 in cast.npz is cast to fp32", done.stderr)
+        self.assertIn("input 'labels': int32 in cast.npz is cast to int64", done.stderr)
+        for a, b in zip(plain["losses"], json.loads(done.stdout)["losses"]):
+            self.assertLess(abs(a - b), 1e-5)
+
+    def test_a_label_out_of_range_is_named_with_its_file_and_example(self):
+        npz_files.save(self.folder / "bad.npz", x=("<f4", (3, 3, 64, 64), [v for k in range(3) for v in self.examples[k]]), labels=("<i8", (3,), [1, 2, 1000]))
+        self.refused(3, ["bad.npz, example 2: input 'labels': element [", "] is 1000; cross_entropy takes 0 to 9"], "run", *self.how, "--data", "bad.npz", "--epochs", 1)
+
+    def test_inference_sees_every_example_in_order(self):
+        self.done("run", "m.onnx", "--batch", 2, "--inputs", "d.npz", "--outputs", "all.npz")
+        (_, shape, together), = npz_files.load(self.folder / "all.npz").values()
+        self.assertEqual(shape, (5, 10))
+        self.save("two.npz", (3, 4))
+        self.done("run", "m.onnx", "--batch", 2, "--inputs", "two.npz", "--outputs", "two_out.npz")
+        (_, _, two), = npz_files.load(self.folder / "two_out.npz").values()
+        for a, b in zip(together[30:], two):
+            self.assertLess(abs(a - b), 1e-5)
+
+    def test_checkpoints_on_the_way_and_on_interrupt(self):
+        whole = self.told("run", *self.how, "--data", "d.npz", "--steps", 6)["losses"]
+        self.refused(2, ["--save-every: there is no --save FILE"], "run", *self.how, "--save-every", 2)
+        self.refused(3, ["no/such/folder"], "run", *self.how, "--save", "no/such/folder/w.npz")
+        process = subprocess.Popen([PROGRAM, "run", *map(str, self.how), "--data", "d.npz", "--steps", "100000", "--save", "w.npz", "--save-every", "2"], cwd=self.folder, stdout=subprocess.PIPE, text=True)
+        for line in process.stdout:
+            if line.startswith("step 4 "):
+                break
+        self.assertTrue((self.folder / "w.npz").exists())
+        process.send_signal(signal.SIGINT)
+        rest = process.stdout.read()
+        self.assertEqual(process.wait(), 0)
+        steps, = re.findall(r"stopped after step (\d+), saved to w.npz", rest)
+        later = self.told("run", *self.how, "--data", "d.npz", "--resume", "w.npz", "--steps", 1)["losses"]
+        if int(steps) < 6:
+            self.assertEqual(later[0], whole[int(steps)])
+
+
+class Loading(Running):
+    def test_memory_accepts_what_plan_accepts_and_they_agree(self):
+        self.copy("llama_mask.script")
+        shutil.copy(EXPORTS / "gpt2.dynamo.onnx", self.folder / "gpt2.onnx")
+        for model in (["mlp", "--batch", 4], ["resnet18", "--batch", 2, "--image", 64], ["gpt2", "--layers", 2, "--batch", 1, "--seq", 64], ["m.onnx", "--batch", 2, "--seq", 12], ["gpt2.onnx", "--train", "--loss", "cross-entropy", "--batch", 2, "--seq", 12]):
+            self.assertEqual(self.told("memory", *model)["total_bytes"], self.told("plan", *model)["baseline_bytes"], model)
+
+    def test_dimensions_have_laws_and_there_is_no_batch_0(self):
+        self.copy("sizes.script")
+        told = self.told("memory", "m.onnx", "--dim", "batch=4", "--dim", "height=16", "--dim", "width=16")
+        self.assertEqual(told["law"]["batch"]["at"], 4)
+        self.assertEqual([row["batch"] for row in told["scratch"]], [4, 8, 16])
+        self.copy("llama_mask.script")
+        self.assertNotIn("batch", self.told("memory", "m.onnx")["scratch"][0])
+        self.assertNotIn("batch 0", self.done("memory", "m.onnx").stdout)
+        # a table of 1,024 positions: there is no larger graph to find the law by
+        text = self.done("memory", "gpt2", "--layers", 1, "--seq", 1024, "--batch", 1).stdout
+        self.assertIn("growth with seq (here 1024)", text)
+
+    def test_folders_and_pictures_are_called_what_they_are(self):
+        (self.folder / "models").mkdir()
+        self.copy("resnet.script", "models/a.onnx")
+        self.refused(3, ["models: no model but a folder; name a model in it: models/a.onnx"], "plan", "models")
+        (self.folder / "cat.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(64))
+        (self.folder / "cat.onnx").write_bytes(b"\xff\xd8\xff\xe0" + bytes(64))
+        self.refused(3, ["cat.png: no model but a PNG picture"], "plan", "cat.png")
+        self.refused(3, ["cat.onnx: no model but a JPEG picture"], "memory", "cat.onnx")
+        npz_files.save(self.folder / "w.pt", w=("<f4", (1,), [0.0]))
+        self.refused(3, ["w.pt: no model but a zip archive"], "run", "w.pt")
+
+    def test_a_budget_that_is_too_small_is_said_before_operators_are_measured(self):
+        begin = time.monotonic()
+        self.refused(4, ["is too little"], "run", "resnet50", "--batch", 8, "--budget", "1MiB")
+        self.refused(4, ["is too little"], "run", "resnet50", "--batch", 8, "--budget", "1%")
+        self.assertLess(time.monotonic() - begin, 60)
+
+
+class Slow(Running):
+    def test_a_pipe_gets_a_line_every_ten_seconds(self):
+        done = self.done("plan", "gpt2", "--layers", 4, "--batch", 4, "--budget", "45%", "--deadline", "25s")
+        lines = [line for line in done.stderr.splitlines() if " s left" in line]
+        self.assertIn(len(lines), (1, 2))
+        self.assertNotIn("\r", done.stderr)
+
+
+if __name__ == "__main__":
+    wanted = "Slow" if "--slow" in sys.argv else None
+    suite = unittest.TestSuite()
+    for name, case in list(globals().items()):
+        if isinstance(case, type) and issubclass(case, Running) and case is not Running and (name == "Slow") == (wanted is not None):
+            suite.addTests(unittest.defaultTestLoader.loadTestsFromTestCase(case))
+    sys.exit(not unittest.TextTestRunner().run(suite).wasSuccessful())
