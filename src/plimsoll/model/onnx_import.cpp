@@ -54,7 +54,7 @@ Result<store::WeightSource> read_onnx_weights(const std::filesystem::path& path)
   store::WeightSource out;
   const Status added = add_contents(file.bytes(), folder, out);
   if (!added) return forward(added, path.string());
-  out.keep(std::move(file));
+  out.keep(path.string(), std::move(file));
   out.keep(std::move(folder));
   return out;
 }

@@ -66,6 +66,9 @@ struct FormError {
   double cosine() const;     // of the angle between all values before and after
 };
 
+struct PlaneCounts {
+  std::uint64_t counts[8][256] = {};
+};
 // Bits of information in an element, if the bytes of each of its planes were all there is to know:
 // what an entropy coder of bytes could reach. For fp32 and bf16 the exponent is a plane.
 class Entropy {
@@ -74,10 +77,7 @@ class Entropy {
   double bytes() const;  // for all that was added
 
  private:
-  struct Planes {
-    std::uint64_t counts[8][256] = {};
-  };
-  std::optional<Planes> of_width_[9][2];  // by bytes of an element, and whether it was turned
+  std::optional<PlaneCounts> of_width_[9][2];  // by bytes of an element, and whether it was turned
 };
 
 }  // namespace plimsoll::store
