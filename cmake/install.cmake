@@ -39,14 +39,17 @@ find_dependency(nlohmann_json)
 find_dependency(Threads)
 find_dependency(ZLIB)
 find_dependency(PkgConfig)
-if(NOT TARGET PkgConfig::HWY)
-  pkg_check_modules(HWY QUIET IMPORTED_TARGET libhwy)
-  if(NOT HWY_FOUND)
-    set(plimsoll_FOUND FALSE)
-    set(plimsoll_NOT_FOUND_MESSAGE \"plimsoll: libhwy is missing; install libhwy-dev\")
-    return()
+foreach(library HWY ZSTD)
+  string(TOLOWER lib\${library} package)
+  if(NOT TARGET PkgConfig::\${library})
+    pkg_check_modules(\${library} QUIET IMPORTED_TARGET \${package})
+    if(NOT \${library}_FOUND)
+      set(plimsoll_FOUND FALSE)
+      set(plimsoll_NOT_FOUND_MESSAGE \"plimsoll: \${package} is missing; install \${package}-dev\")
+      return()
+    endif()
   endif()
-endif()
+endforeach()
 include(\${CMAKE_CURRENT_LIST_DIR}/plimsollTargets.cmake)
 ")
 set(head
@@ -59,7 +62,7 @@ Cflags: -I\${includedir}
 ")
 file(WRITE ${CMAKE_BINARY_DIR}/plimsoll.pc "${head}Name: plimsoll
 Description: ${PROJECT_DESCRIPTION}: the library in C++
-Requires: fmt spdlog libhwy zlib
+Requires: fmt spdlog libhwy zlib libzstd
 Libs: -L\${libdir} ${PLIMSOLL_ARCHIVES} -pthread
 ")
 file(WRITE ${CMAKE_BINARY_DIR}/plimsoll-c.pc "${head}Name: plimsoll-c

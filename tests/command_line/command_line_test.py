@@ -16,6 +16,7 @@ import select
 import shlex
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import unittest
@@ -51,6 +52,16 @@ def on_terminal(*arguments, env=None):
     return text.decode()
 
 
+def safetensors(tensors):
+    """A file of {name: (dtype, shape, bytes)}."""
+    header, data = {"__metadata__": {"made": "by hand"}}, b""
+    for name, (dtype, shape, content) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(content)]}
+        data += content
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
 def verbs():
     lines = run("--help").stdout.split("Verbs\n")[1].split("\n\n")[0].splitlines()
     return [line.split()[0] for line in lines]
@@ -81,9 +92,10 @@ class Help(unittest.TestCase):
     def test_every_verb_prints_one_json_object_with_a_schema(self):
         (FOLDER / "dag.json").write_text(json.dumps(DAG))
         (FOLDER / "problem.csv").write_text("id,lower,upper,size\na,0,3,4\nb,3,9,4\n")
+        (FOLDER / "w.safetensors").write_bytes(safetensors({"a.weight": ("F32", [2, 3], struct.pack("<6f", 1, 2, 3, 4, 5, 6))}))
         calls = {"models": [], "graph": MLP, "memory": MLP, "run": [*MLP, "--steps", "1", "--trace", "run.jsonl"], "plan": [*MLP, "-o", "plan.json"],
                  "check": ["plan.json"], "pack": ["problem.csv"], "replay": ["run.jsonl"], "convert": ["run.jsonl", "-o", "run.pickle"],
-                 "view": ["plan.json", "-o", "plan.html"], "diff": ["plan.json", "plan.json"], "explain": ["plan.json"], "completion": ["bash"], "man": [], "help": ["plan"]}
+                 "view": ["plan.json", "-o", "plan.html"], "diff": ["plan.json", "plan.json"], "explain": ["plan.json"], "weights": ["w.safetensors"], "completion": ["bash"], "man": [], "help": ["plan"]}
         documented = documented_keys()
         for verb in verbs():
             if verb not in calls:
@@ -205,6 +217,126 @@ class Errors(unittest.TestCase):
 
     def test_a_file_is_written_whole_or_not_at_all(self):
         self.assertEqual(run("view", "mlp", "-o", "no/such/folder/report.html").returncode, 3)
+
+
+class Weights(unittest.TestCase):
+    """Sizes, errors and ways back of `plimsoll weights`, and weights of other formats in a run."""
+
+    def told(self, *arguments):
+        done = run("weights", *arguments, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def setUp(self):
+        # Not normal, but with many different exponents; every third value is zero.
+        values = [0.0 if i % 3 == 0 else (i * 7919 % 2003 - 1001) / (1 + i * 104729 % 997) / 1000 for i in range(64 * 300)]
+        self.floats = struct.pack(f"<{len(values)}f", *values)
+        brains = b"".join(self.floats[4 * i + 2:4 * i + 4] for i in range(len(values)))
+        self.file = {"b": ("F32", [300], self.floats[:1200]), "w": ("F32", [64, 300], self.floats), "half": ("BF16", [64, 300], brains), "n": ("I64", [], struct.pack("<q", 7)), "e": ("F16", [0, 3], b"")}
+        (FOLDER / "model.safetensors").write_bytes(safetensors(self.file))
+
+    def test_says_what_is_inside_and_what_each_form_would_save(self):
+        told = self.told("model.safetensors")
+        self.assertEqual((told["tensors"], told["format"], told["form"]), (5, "safetensors", "raw"))
+        self.assertEqual(told["bytes"], 1200 + 76800 + 38400 + 8)
+        self.assertEqual(told["by_dtype"], {"F32": 78000, "BF16": 38400, "I64": 8, "F16": 0})
+        self.assertEqual({line["name"] for line in told["by_tensor"]}, set(self.file))
+        forms = told["by_form"]
+        self.assertEqual(len(forms), 16)
+        self.assertEqual(forms["raw"]["bytes"], told["bytes"])
+        for name in ("bitmask", "archive", "bf16-lossless", "csr"):
+            self.assertTrue(forms[name]["lossless"])
+            self.assertEqual(forms[name]["max_error"], 0)
+        self.assertLess(forms["bitmask"]["bytes"], 0.78 * told["bytes"])
+        self.assertLess(forms["q4_0"]["bytes"], forms["q8_0"]["bytes"])
+        self.assertLess(forms["q8_0"]["max_error"], forms["q4_0"]["max_error"])
+        self.assertIn("q4_k", run("weights", "model.safetensors").stdout)
+
+    def test_every_form_can_be_written_and_read_and_lossless_ones_give_the_same_file(self):
+        before = (FOLDER / "model.safetensors").read_bytes()
+        for form, line in self.told("model.safetensors", "--all")["by_form"].items():
+            told = self.told("model.safetensors", "-o", "form.plim", "--form", form)
+            self.assertEqual(told["form"], form)
+            self.assertEqual(told["output_bytes"], (FOLDER / "form.plim").stat().st_size)
+            self.assertEqual(told["stored_bytes"], line["bytes"], form)
+            self.assertEqual(self.told("form.plim", "-o", "back.safetensors")["max_error"], 0)
+            same = (FOLDER / "back.safetensors").read_bytes() == before
+            self.assertEqual(same, line["max_error"] == 0, form)
+
+    def test_keeps_within_the_error(self):
+        coarse = self.told("model.safetensors", "-o", "a.plim", "--form", "auto", "--max-error", "0.2")
+        fine = self.told("model.safetensors", "-o", "b.plim", "--form", "auto", "--max-error", "0.001")
+        exact = self.told("model.safetensors", "-o", "c.plim", "--form", "auto")
+        self.assertLess(coarse["stored_bytes"], fine["stored_bytes"])
+        self.assertLess(fine["stored_bytes"], exact["stored_bytes"])
+        self.assertLessEqual(fine["max_error"], 0.001)
+        self.assertEqual(exact["max_error"], 0)
+        kept = self.told("model.safetensors", "-o", "d.plim", "--form", "q4_0", "--max-error", "1e-6")
+        self.assertEqual(sorted(kept["kept"]), ["half", "w"])
+        self.assertEqual(kept["stored_bytes"], kept["bytes"])
+
+    def test_prunes_the_smallest_values(self):
+        told = self.told("model.safetensors", "-o", "pruned.plim", "--form", "csr", "--prune", "0.9")
+        lines = {line["name"]: line for line in told["by_tensor"]}
+        self.assertLess(lines["w"]["stored_bytes"], 0.17 * lines["w"]["bytes"])
+        self.assertEqual(lines["b"]["max_error"], 0)
+        self.assertGreater(lines["w"]["max_error"], 0)
+        self.told("pruned.plim", "-o", "pruned.safetensors")
+        content = (FOLDER / "pruned.safetensors").read_bytes()
+        length = struct.unpack("<Q", content[:8])[0]
+        begin, end = json.loads(content[8:8 + length])["w"]["data_offsets"]
+        before = struct.unpack("<19200f", self.floats)
+        after = struct.unpack("<19200f", content[8 + length + begin:8 + length + end])
+        zeros = sum(value == 0 for value in after)
+        self.assertGreaterEqual(zeros, 17280)
+        self.assertLess(zeros, 17400)  # values of the same size go together
+        self.assertTrue(all(new in (0, old) for old, new in zip(before, after)))
+        self.assertLess(max(abs(old) for old, new in zip(before, after) if new == 0), min(abs(new) for new in after if new))
+        self.assertEqual(run("weights", "model.safetensors", "-o", "x.safetensors", "--prune", "0.5").returncode, 2)
+
+    def test_narrow_floats_are_a_safetensors_file_too(self):
+        told = self.told("model.safetensors", "-o", "narrow.safetensors", "--form", "bf16")
+        dtypes = {line["name"]: line["dtype"] for line in self.told("narrow.safetensors")["by_tensor"]}
+        self.assertEqual(dtypes, {"b": "F32", "w": "BF16", "half": "BF16", "n": "I64", "e": "F16"})
+        self.assertLess(told["max_error"], 0.004)
+
+    def test_says_what_cannot_be_done(self):
+        for code, words, arguments in (
+                (2, "only raw, fp16 and bf16", ["-o", "x.safetensors", "--form", "q8_0"]), (2, "only raw", ["-o", "x.npz", "--form", "fp16"]),
+                (2, "name one with -o", ["--form", "q8_0"]), (2, ".plim, .safetensors and .npz are written", ["-o", "x.bin"]),
+                (3, "BF16", ["-o", "x.npz"])):
+            done = run("weights", "model.safetensors", *arguments)
+            self.assertEqual(done.returncode, code, (arguments, done.stderr))
+            self.assertIn(words.lower(), done.stderr.lower())
+        (FOLDER / "cut.safetensors").write_bytes((FOLDER / "model.safetensors").read_bytes()[:-1])
+        done = run("weights", "cut.safetensors")
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("cut.safetensors: its tensors have 116408 bytes, the file has 116407 for them: it is cut off", done.stderr)
+
+    def test_a_run_takes_weights_of_every_format_and_of_checkpoints_with_prefixes(self):
+        # Of the weights alone, without the moments of the optimizer that --save keeps.
+        self.assertEqual(run("run", *MLP, "--steps", "1", "--save", "all.npz").returncode, 0)
+        shown = self.told("all.npz", "-o", "all.safetensors")["by_tensor"]
+        content = (FOLDER / "all.safetensors").read_bytes()
+        length = struct.unpack("<Q", content[:8])[0]
+        header = json.loads(content[8:8 + length])
+        weights = {line["name"]: ("F32", line["shape"], content[8 + length:][slice(*header[line["name"]]["data_offsets"])])
+                   for line in shown if line["name"].endswith((".weight", ".bias"))}
+        (FOLDER / "w.safetensors").write_bytes(safetensors(weights))
+        (FOLDER / "module.safetensors").write_bytes(safetensors({"module." + name: tensor for name, tensor in weights.items()}))
+        self.told("w.safetensors", "-o", "w.plim", "--form", "archive")
+        self.told("w.safetensors", "-o", "w.npz")
+        self.told("w.safetensors", "-o", "q.plim", "--form", "q8_0")
+        def losses(file):
+            done = run("run", *MLP, "--steps", "2", "--seed", "5", "--weights", file, "--json")
+            self.assertEqual((done.returncode, done.stderr), (0, ""), file)
+            return json.loads(done.stdout)["losses"]
+        expected = losses("w.npz")
+        for file in ("w.safetensors", "module.safetensors", "w.plim"):
+            self.assertEqual(losses(file), expected, file)
+        for exact, near in zip(expected, losses("q.plim")):
+            self.assertAlmostEqual(exact, near, delta=0.05 * abs(exact))
+            self.assertNotEqual(exact, near)
 
 
 class Check(unittest.TestCase):

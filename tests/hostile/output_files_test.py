@@ -55,6 +55,9 @@ OUTPUTS = [
     ("converted.jsonl.gz", ["convert", "in_trace.jsonl", "-o", "{}"]),
     ("packing.csv", ["pack", "in.csv", "-o", "{}"]),
     ("packing.json", ["pack", "in.csv", "-o", "{}"]),
+    ("small.plim", ["weights", "in_weights.npz", "-o", "{}", "--form", "q8_0"]),
+    ("plain.safetensors", ["weights", "in_weights.npz", "-o", "{}"]),
+    ("again.npz", ["weights", "in_weights.npz", "-o", "{}"]),
     ("problem.csv", ["pack", "--generate", "random", "-n", "20", "-o", "{}"]),
 ]
 
@@ -67,7 +70,7 @@ class OutputFiles(unittest.TestCase):
         (FOLDER / "in.csv").write_text(CSV)
         (FOLDER / "in_dag.json").write_text(json.dumps({"nodes": [{"name": "a", "bytes": 8, "seconds": 1},
                                                                   {"name": "b", "bytes": 8, "seconds": 1, "inputs": ["a"]}]}))
-        for words in (["plan", "mlp", "-o", "in_plan.json"], [*RUN, "--trace", "in_trace.jsonl"]):
+        for words in (["plan", "mlp", "-o", "in_plan.json"], [*RUN, "--trace", "in_trace.jsonl"], [*RUN, "--save", "in_weights.npz"]):
             done = plimsoll(*words)
             assert done.returncode == 0, done.stderr
 

@@ -8,7 +8,7 @@
 #include "plimsoll/base/content_hash.h"
 #include "plimsoll/base/log.h"
 #include "plimsoll/store/data_folder.h"
-#include "plimsoll/store/npz.h"
+#include "plimsoll/store/weights_file.h"
 
 namespace plimsoll::api {
 namespace {
@@ -149,14 +149,14 @@ Result<store::WeightSource> load_plan_weights(const plan::Plan& plan, const std:
 
 Status require_weights_in(const ir::Graph& graph, const std::vector<std::string>& archives,
                           const Error& otherwise) {
-  std::vector<store::NpzFile> files;
+  std::vector<store::WeightsFile> files;
   for (const std::string& archive : archives) {
     if (archive.empty()) continue;
-    PLIMSOLL_TRY(store::NpzFile file, store::NpzFile::open(archive));
+    PLIMSOLL_TRY(store::WeightsFile file, store::WeightsFile::open(archive));
     files.push_back(std::move(file));
   }
   for (const ir::Value& value : graph.values) {
-    const bool there = std::any_of(files.begin(), files.end(), [&](const store::NpzFile& file) {
+    const bool there = std::any_of(files.begin(), files.end(), [&](const store::WeightsFile& file) {
       return file.find(value.name) != nullptr;
     });
     if (from_file(value) && !there) return tl::unexpected<Error>(otherwise);

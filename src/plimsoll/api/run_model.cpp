@@ -153,7 +153,7 @@ Result<RunReport> run_model(const RunRequest& request) {
   if (!is_plan_file(request.model) && !named_model(request).empty()) {
     return fail(ErrorCode::kUsage,
                 "--weights {}: an .onnx file names the weights of a plan; those of a model come "
-                "from an .npz",
+                "from a .safetensors, .plim, .gguf, .pt or .npz file",
                 request.files.weights);
   }
   PLIMSOLL_TRY(Pipeline p, pipeline_for(request));

@@ -274,8 +274,8 @@ Action bind_run(Command& command) {
   command.add_output("--outputs", request.files.outputs, "write the outputs to an .npz, by name");
   command
       .add_option("--weights", request.files.weights,
-                  "weights by name from an .npz, which must have them all; of a plan file also "
-                  "the .onnx model it was made from")
+                  "weights by name from a .safetensors, .plim, .gguf, .pt or .npz, which must have "
+                  "them all; of a plan file also the .onnx model it was made from")
       .type_name("FILE");
   command.add_flag("--allow-missing", request.files.allow_missing,
                    "weights that the file of --weights lacks start from the seed");

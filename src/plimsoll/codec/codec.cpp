@@ -191,13 +191,13 @@ constexpr std::array<Codec, 8> kCodecs = {{
     of_floats<encode_sparse_activation, decode_sparse>("sparse", true, sparse_largest_bytes),
     of_indices<2>("crumbs"),
     of_indices<4>("nibbles"),
-    of_floats<encode_small<kFp16, SmallForm::kFp16>, decode_small<kFp16, SmallForm::kFp16>>(
+    of_floats<encode_small<kFp16, SmallForm::kFp16Form>, decode_small<kFp16, SmallForm::kFp16Form>>(
         "fp16", false, two_bytes),
-    of_floats<encode_small<kBf16, SmallForm::kBf16>, decode_small<kBf16, SmallForm::kBf16>>(
+    of_floats<encode_small<kBf16, SmallForm::kBf16Form>, decode_small<kBf16, SmallForm::kBf16Form>>(
         "bf16", false, two_bytes),
-    of_floats<encode_small<kE4m3, SmallForm::kE4m3>, decode_small<kE4m3, SmallForm::kE4m3>>(
+    of_floats<encode_small<kE4m3, SmallForm::kE4m3Form>, decode_small<kE4m3, SmallForm::kE4m3Form>>(
         "fp8-e4m3", false, one_byte),
-    of_floats<encode_small<kE5m2, SmallForm::kE5m2>, decode_small<kE5m2, SmallForm::kE5m2>>(
+    of_floats<encode_small<kE5m2, SmallForm::kE5m2Form>, decode_small<kE5m2, SmallForm::kE5m2Form>>(
         "fp8-e5m2", false, one_byte),
     of_floats<encode_int8, decode_int8>("int8", false, int8_bytes),
 }};

@@ -128,26 +128,26 @@ std::size_t Widen(const Code* HWY_RESTRICT codes, std::size_t count, float* HWY_
 
 std::size_t RoundWide(SmallForm form, const float* values, std::size_t count, std::uint32_t seed,
                       std::uint16_t* codes, bool& too_large) {
-  return form == SmallForm::kBf16 ? Round<kBf16>(values, count, seed, codes, too_large)
-                                  : Round<kFp16>(values, count, seed, codes, too_large);
+  return form == SmallForm::kBf16Form ? Round<kBf16>(values, count, seed, codes, too_large)
+                                      : Round<kFp16>(values, count, seed, codes, too_large);
 }
 
 std::size_t RoundNarrow(SmallForm form, const float* values, std::size_t count, std::uint32_t seed,
                         std::uint8_t* codes, bool& too_large) {
-  return form == SmallForm::kE4m3 ? Round<kE4m3>(values, count, seed, codes, too_large)
-                                  : Round<kE5m2>(values, count, seed, codes, too_large);
+  return form == SmallForm::kE4m3Form ? Round<kE4m3>(values, count, seed, codes, too_large)
+                                      : Round<kE5m2>(values, count, seed, codes, too_large);
 }
 
 std::size_t WidenWide(SmallForm form, const std::uint16_t* codes, std::size_t count,
                       float* values) {
-  return form == SmallForm::kBf16 ? Widen<kBf16>(codes, count, values)
-                                  : Widen<kFp16>(codes, count, values);
+  return form == SmallForm::kBf16Form ? Widen<kBf16>(codes, count, values)
+                                      : Widen<kFp16>(codes, count, values);
 }
 
 std::size_t WidenNarrow(SmallForm form, const std::uint8_t* codes, std::size_t count,
                         float* values) {
-  return form == SmallForm::kE4m3 ? Widen<kE4m3>(codes, count, values)
-                                  : Widen<kE5m2>(codes, count, values);
+  return form == SmallForm::kE4m3Form ? Widen<kE4m3>(codes, count, values)
+                                      : Widen<kE5m2>(codes, count, values);
 }
 
 std::size_t Largest(const float* values, std::size_t count, std::uint32_t& magnitude) {

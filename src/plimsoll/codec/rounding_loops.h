@@ -15,7 +15,7 @@ namespace plimsoll::codec {
 // nearest.
 inline constexpr float kFixed = 65536.0f;
 
-enum class SmallForm { kFp16, kBf16, kE4m3, kE5m2 };
+enum class SmallForm { kFp16Form, kBf16Form, kE4m3Form, kE5m2Form };
 
 // Two-byte and one-byte codes. `too_large` is set where a finite value has no code.
 std::size_t vector_round(SmallForm form, const float* values, std::size_t count, std::uint32_t seed,

@@ -1,6 +1,10 @@
 #include "plimsoll/model/onnx_import.h"
 
+#include <fmt/format.h>
+
 #include "plimsoll/model/onnx/convert/operator_table.h"
+#include "plimsoll/model/onnx/format/model_file.h"
+#include "plimsoll/model/onnx/format/tensor_content.h"
 #include "plimsoll/model/onnx/importer.h"
 
 namespace plimsoll::model {
@@ -10,6 +14,21 @@ Result<ImportedModel> import_model(std::span<const std::byte> bytes, store::Data
                                    const ImportOptions& options) {
   PLIMSOLL_TRY(const onnx::ModelFile file, onnx::read_model(bytes));
   return onnx::Importer(file, folder, options, onnx::operator_set()).run();
+}
+
+Status add_contents(std::span<const std::byte> bytes, store::DataFolder& folder,
+                    store::WeightSource& out) {
+  PLIMSOLL_TRY(const onnx::ModelFile file, onnx::read_model(bytes));
+  for (const onnx::TensorFile& tensor : file.graph.initializers) {
+    auto content = onnx::content_of(tensor, &folder);
+    if (!content) return forward(content, fmt::format("initialiser '{}'", tensor.name));
+    if (content->is_owned) {
+      out.add_owned(std::string(tensor.name), content->type, std::move(content->owned));
+    } else {
+      out.add(std::string(tensor.name), content->type, content->bytes);
+    }
+  }
+  return {};
 }
 
 }  // namespace
@@ -27,6 +46,17 @@ Result<ImportedModel> import_onnx(const std::filesystem::path& path, const Impor
 Result<ImportedModel> import_onnx_bytes(std::span<const std::byte> bytes,
                                         const ImportOptions& options) {
   return import_model(bytes, nullptr, options);
+}
+
+Result<store::WeightSource> read_onnx_weights(const std::filesystem::path& path) {
+  PLIMSOLL_TRY(MappedFile file, MappedFile::open(path));
+  store::DataFolder folder(path.parent_path());
+  store::WeightSource out;
+  const Status added = add_contents(file.bytes(), folder, out);
+  if (!added) return forward(added, path.string());
+  out.keep(path.string(), std::move(file));
+  out.keep(std::move(folder));
+  return out;
 }
 
 }  // namespace plimsoll::model

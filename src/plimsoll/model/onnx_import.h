@@ -35,6 +35,7 @@
 
 #include "plimsoll/base/result.h"
 #include "plimsoll/model/onnx/import_options.h"
+#include "plimsoll/store/weight_source.h"
 
 namespace plimsoll::model {
 
@@ -43,5 +44,9 @@ Result<ImportedModel> import_onnx(const std::filesystem::path& path,
 // From bytes that outlive the result; external data is refused.
 Result<ImportedModel> import_onnx_bytes(std::span<const std::byte> bytes,
                                         const ImportOptions& options = {});
+
+// The initialisers of an .onnx file by their names, without the graph: no size need be known, and
+// no operator.
+Result<store::WeightSource> read_onnx_weights(const std::filesystem::path& path);
 
 }  // namespace plimsoll::model

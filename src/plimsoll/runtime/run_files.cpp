@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
-#include <unordered_set>
 
 #include <fmt/format.h>
 
 #include "plimsoll/base/file.h"
-#include "plimsoll/base/log.h"
 #include "plimsoll/runtime/dataset.h"
 #include "plimsoll/runtime/layout_copy.h"
+#include "plimsoll/runtime/model_weights.h"
 #include "plimsoll/runtime/output_rows.h"
 #include "plimsoll/store/npz.h"
 #include "plimsoll/trace/chrome_trace.h"
@@ -45,86 +44,16 @@ Status read_source(Executor& executor, ValueId id, const store::NpzFile& file,
   });
 }
 
-// The first few of many names.
-std::string some_of(const std::vector<std::string>& names) {
-  constexpr std::size_t kShown = 3;
-  std::string out;
-  for (std::size_t i = 0; i < std::min(names.size(), kShown); ++i)
-    out += fmt::format("{}'{}'", i == 0 ? "" : ", ", names[i]);
-  return names.size() > kShown ? out + ", ..." : out;
-}
-
-// How many steps a checkpoint has behind it; kept beside the state so that data goes on where it
-// stopped.
-constexpr const char* kStepsDone = "plimsoll.steps";
-
-// A run without these starts from made-up numbers: the weights, and for inference the statistics
-// too.
-bool is_demanded(const ir::Graph& graph, const ir::Value& value) {
-  const bool trains = std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const ir::Node& node) {
-    return node.phase == ir::Phase::kUpdate;
-  });
-  return value.init.kind != ir::Init::Kind::kFile &&
-         (value.kind == ir::ValueKind::kWeight || (value.kind == ir::ValueKind::kState && !trains));
-}
-
-struct Matched {
-  std::vector<std::string> found;
-  std::vector<std::string> missing;  // of those demanded
-  std::vector<std::string> extra;    // arrays that the model has no use for
-};
-
-Matched match(const ir::Graph& graph, const store::NpzFile& file) {
-  Matched out;
-  std::unordered_set<std::string_view> wanted{kStepsDone};
-  for (const ir::Value& value : graph.values) {
-    if (!ir::is_persistent(value.kind)) continue;
-    wanted.insert(value.name);
-    if (file.find(value.name) != nullptr) {
-      out.found.push_back(value.name);
-    } else if (is_demanded(graph, value)) {
-      out.missing.push_back(value.name);
-    }
-  }
-  for (const store::NpzEntry& entry : file.entries()) {
-    if (!wanted.contains(entry.name)) out.extra.push_back(entry.name);
-  }
-  return out;
-}
-
-Status check_weights(const ir::Graph& graph, const store::NpzFile& file, const RunFiles& files) {
-  const Matched matched = match(graph, file);
-  if (matched.found.empty()) {
-    return bad_input("{}: none of its {} arrays ({}) is a weight of the model, which has {}",
-                     files.weights, file.entries().size(), some_of(matched.extra),
-                     some_of(matched.missing));
-  }
-  if (!matched.missing.empty() && !files.allow_missing) {
-    return bad_input(
-        "{}: {} of the model's weights are not in it ({}), {} are; --allow-missing starts those "
-        "from the seed",
-        files.weights, matched.missing.size(), some_of(matched.missing), matched.found.size());
-  }
-  if (!matched.missing.empty())
-    log::warn("{}: {} weights start from the seed ({})", files.weights, matched.missing.size(),
-              some_of(matched.missing));
-  if (!matched.extra.empty())
-    log::warn("{}: {} arrays belong to nothing in the model ({})", files.weights,
-              matched.extra.size(), some_of(matched.extra));
-  return {};
-}
-
-// Writes every array that names a weight, a moment or a state.
-Status read_sources(Executor& executor, const store::NpzFile& file, bool demand_all) {
+// Every weight, moment and state, from the array of its name.
+Status read_sources(Executor& executor, const store::NpzFile& file) {
   const ir::Graph& graph = executor.graph();
   for (std::size_t v = 0; v < graph.values.size(); ++v) {
     const ir::Value& value = graph.values[v];
     if (!ir::is_persistent(value.kind)) continue;
-    if (const store::NpzEntry* entry = file.find(value.name)) {
-      PLIMSOLL_RETURN_IF_ERROR(read_source(executor, ValueId(v), file, *entry));
-    } else if (demand_all) {
+    const store::NpzEntry* entry = file.find(value.name);
+    if (entry == nullptr)
       return bad_input("{} '{}' is not in the checkpoint", ir::name(value.kind), value.name);
-    }
+    PLIMSOLL_RETURN_IF_ERROR(read_source(executor, ValueId(v), file, *entry));
   }
   return {};
 }
@@ -237,7 +166,8 @@ Status bind_data(const RunFiles& files, RunOptions& how) {
 }
 
 // Called when a run begins: what stops an output is said, then sources get what files bring.
-std::function<Status(Executor&)> start_with(const RunFiles& files, Arrays weights,
+std::function<Status(Executor&)> start_with(const RunFiles& files,
+                                            std::shared_ptr<const ModelWeights> weights,
                                             Arrays checkpoint,
                                             std::function<Status(Executor&)> data) {
   return [weights = std::move(weights), checkpoint = std::move(checkpoint), files,
@@ -247,11 +177,8 @@ std::function<Status(Executor&)> start_with(const RunFiles& files, Arrays weight
       PLIMSOLL_RETURN_IF_ERROR(check_archive(graph, saved_values(graph), files.save));
     if (!files.outputs.empty())
       PLIMSOLL_RETURN_IF_ERROR(check_archive(graph, graph.outputs, files.outputs));
-    if (weights) {
-      PLIMSOLL_RETURN_IF_ERROR(check_weights(graph, *weights, files));
-      PLIMSOLL_RETURN_IF_ERROR(read_sources(executor, *weights, false));
-    }
-    if (checkpoint) PLIMSOLL_RETURN_IF_ERROR(read_sources(executor, *checkpoint, true));
+    if (weights) PLIMSOLL_RETURN_IF_ERROR(weights->load(executor, files.allow_missing));
+    if (checkpoint) PLIMSOLL_RETURN_IF_ERROR(read_sources(executor, *checkpoint));
     return data ? data(executor) : Status{};
   };
 }
@@ -287,10 +214,10 @@ Status bind_files(const RunFiles& files, RunOptions& how) {
   } else if (files.epochs > 0) {
     return fail(ErrorCode::kUsage, "--epochs: there is no --data FILE to count them in");
   }
-  Arrays weights;
+  std::shared_ptr<const ModelWeights> weights;
   Arrays checkpoint;
   if (!files.weights.empty()) {
-    PLIMSOLL_TRY(weights, open_arrays(files.weights));
+    PLIMSOLL_TRY(weights, ModelWeights::open(files.weights));
   }
   if (!files.resume.empty()) {
     PLIMSOLL_TRY(checkpoint, open_arrays(files.resume));

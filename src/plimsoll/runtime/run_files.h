@@ -1,12 +1,10 @@
 // The files a run reads and writes: data, weights, checkpoints, traces.
 //
 // All arrays are .npz by the name of the source they belong to, in row-major order whatever layout
-// the graph chose. --weights demands every weight (for inference also the running statistics),
-// unless --allow-missing lets those that are not there start from the seed; what an .onnx file
-// brought itself may be missing, optimizer state is taken where it is there, and arrays that belong
-// to nothing are warned of. A file with no array of the model is an error always: it is the wrong
-// file. --resume demands every weight, optimizer moment and counter, because a checkpoint with a
-// hole in it is no checkpoint.
+// the graph chose; only --weights may have other formats and other names (model_weights.h). There,
+// what an .onnx file brought itself may be missing, optimizer state is taken where it is there, and
+// arrays that belong to nothing are warned of. --resume demands every weight, optimizer moment and
+// counter, because a checkpoint with a hole in it is no checkpoint.
 //
 // --save writes at the end, after every `save_every` steps, and when a run is stopped: whole, under
 // a temporary name first, so that what was saved before stays until the next is complete.

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "plimsoll/base/check.h"
+#include "plimsoll/store/zip_directory.h"
 
 namespace plimsoll::store {
 namespace {
@@ -15,123 +16,8 @@ using Span = std::span<const std::byte>;
 
 // Deflate expands by at most 1032; a member that says more is lying.
 constexpr std::uint64_t kMostExpansion = 1032;
-constexpr std::size_t kMostMembers = 1 << 20;
 
-std::uint64_t load(Span bytes, std::size_t at, int width) {
-  std::uint64_t out = 0;
-  std::memcpy(&out, bytes.data() + at, static_cast<std::size_t>(width));
-  return out;
-}
-
-struct Member {
-  std::string_view name;
-  std::uint64_t method = 0;
-  std::uint64_t packed = 0;
-  std::uint64_t size = 0;
-  std::uint64_t offset = 0;  // of its local header
-  std::uint32_t checksum = 0;
-  Span packed_bytes;  // once located
-};
-
-struct Directory {
-  std::uint64_t offset = 0;
-  std::uint64_t size = 0;
-  std::uint64_t count = 0;
-};
-
-Result<Directory> find_directory(Span file) {
-  constexpr std::size_t kEnd = 22;
-  if (file.size() < kEnd) return bad_input("not an npz file: too short");
-  const std::size_t lowest = file.size() - std::min<std::size_t>(file.size(), kEnd + 65535);
-  for (std::size_t at = file.size() - kEnd + 1; at-- > lowest;) {
-    if (load(file, at, 4) != 0x06054b50) continue;
-    Directory out{load(file, at + 16, 4), load(file, at + 12, 4), load(file, at + 10, 2)};
-    const bool zip64 = at >= 20 && load(file, at - 20, 4) == 0x07064b50;
-    if (zip64) {
-      const std::uint64_t place = load(file, at - 12, 8);
-      if (place > file.size() || file.size() - place < 56 || load(file, place, 4) != 0x06064b50) {
-        return bad_input("its zip64 directory is malformed");
-      }
-      out = {load(file, place + 48, 8), load(file, place + 40, 8), load(file, place + 32, 8)};
-    }
-    if (out.offset > file.size() || out.size > file.size() - out.offset)
-      return bad_input("its directory lies outside the file");
-    if (out.count > kMostMembers) return bad_input("has more than {} members", kMostMembers);
-    return out;
-  }
-  return bad_input("not an npz file: it has no zip directory");
-}
-
-// Sizes that do not fit 32 bits stand in an extra field, in this order, only those that did not
-// fit.
-Status read_wide_sizes(Span extra, Member& member) {
-  while (extra.size() >= 4) {
-    const std::size_t length = load(extra, 2, 2);
-    if (length > extra.size() - 4) return bad_input("an extra field is cut off");
-    if (load(extra, 0, 2) == 1) {
-      Span wide = extra.subspan(4, length);
-      for (std::uint64_t* field : {&member.size, &member.packed, &member.offset}) {
-        if (*field != 0xffffffff) continue;
-        if (wide.size() < 8) return bad_input("a zip64 size is missing");
-        *field = load(wide, 0, 8);
-        wide = wide.subspan(8);
-      }
-    }
-    extra = extra.subspan(4 + length);
-  }
-  return {};
-}
-
-Result<std::vector<Member>> read_directory(Span file) {
-  PLIMSOLL_TRY(const Directory directory, find_directory(file));
-  Span rest = file.subspan(directory.offset, directory.size);
-  std::vector<Member> out;
-  for (std::uint64_t i = 0; i < directory.count; ++i) {
-    if (rest.size() < 46 || load(rest, 0, 4) != 0x02014b50)
-      return bad_input("its directory is malformed");
-    const std::size_t name = load(rest, 28, 2);
-    const std::size_t extra = load(rest, 30, 2);
-    const std::size_t comment = load(rest, 32, 2);
-    if (rest.size() - 46 < name + extra + comment) return bad_input("its directory is cut off");
-    Member member{{reinterpret_cast<const char*>(rest.data()) + 46, name},
-                  load(rest, 10, 2),
-                  load(rest, 20, 4),
-                  load(rest, 24, 4),
-                  load(rest, 42, 4),
-                  static_cast<std::uint32_t>(load(rest, 16, 4)),
-                  {}};
-    if ((load(rest, 8, 2) & 1) != 0) return bad_input("a member is encrypted");
-    PLIMSOLL_RETURN_IF_ERROR(read_wide_sizes(rest.subspan(46 + name, extra), member));
-    out.push_back(member);
-    rest = rest.subspan(46 + name + extra + comment);
-  }
-  return out;
-}
-
-// The bytes that a member takes of the file, its local header included.
-Result<Span> locate(Span file, Member& member) {
-  if (member.offset > file.size() || file.size() - member.offset < 30 ||
-      load(file, member.offset, 4) != 0x04034b50) {
-    return bad_input("it lies outside the file");
-  }
-  const std::uint64_t before =
-      30 + load(file, member.offset + 26, 2) + load(file, member.offset + 28, 2);
-  if (before > file.size() - member.offset || member.packed > file.size() - member.offset - before)
-    return bad_input("it is cut off");
-  member.packed_bytes = file.subspan(member.offset + before, member.packed);
-  return file.subspan(member.offset, before + member.packed);
-}
-
-Status refuse_overlap(std::vector<std::pair<Span, std::string_view>> taken) {
-  std::sort(taken.begin(), taken.end(),
-            [](const auto& a, const auto& b) { return a.first.data() < b.first.data(); });
-  for (std::size_t i = 1; i < taken.size(); ++i) {
-    const auto& [bytes, name] = taken[i - 1];
-    if (bytes.data() + bytes.size() > taken[i].first.data())
-      return bad_input("'{}' and '{}' share bytes of the file", name, taken[i].second);
-  }
-  return {};
-}
+using Member = ZipMember;
 
 // Inflates exactly as much as the parts hold, one after the other; with `whole`, that must be
 // all there is.
@@ -228,18 +114,13 @@ Status unpack(const NpzEntry& entry, std::span<std::byte> out) {
 }  // namespace
 
 Result<NpzFile> NpzFile::from_bytes(std::span<const std::byte> file) {
-  PLIMSOLL_TRY(std::vector<Member> members, read_directory(file));
+  PLIMSOLL_TRY(std::vector<Member> members, read_zip_directory(file, "an npz file"));
+  for (Member& member : members)
+    if (member.name.ends_with(".npy")) member.name.remove_suffix(4);
+  PLIMSOLL_RETURN_IF_ERROR(locate_zip_members(file, members));
   NpzFile out;
   out.bytes_ = file;
   out.entries_.reserve(members.size());
-  std::vector<std::pair<Span, std::string_view>> taken;
-  for (Member& member : members) {
-    if (member.name.ends_with(".npy")) member.name.remove_suffix(4);
-    const auto bytes = locate(file, member);
-    if (!bytes) return forward(bytes, fmt::format("member '{}'", member.name));
-    taken.emplace_back(*bytes, member.name);
-  }
-  PLIMSOLL_RETURN_IF_ERROR(refuse_overlap(std::move(taken)));
   std::vector<std::byte> buffer;
   for (const Member& member : members) {
     auto entry = read_entry(member, buffer);

@@ -1,0 +1,328 @@
+#include "plimsoll/codec/weights/sparse_weights.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "plimsoll/codec/weights/chunk_rows.h"
+#include "plimsoll/codec/weights/float_values.h"
+#include "plimsoll/codec/weights/weight_loops.h"
+
+namespace plimsoll::codec {
+namespace {
+
+using Values = std::span<const std::byte>;
+
+bool any_element(const ChunkShape& shape) {
+  return shape.element_bytes == 1 || shape.element_bytes == 2 || shape.element_bytes == 4 ||
+         shape.element_bytes == 8;
+}
+bool is_zero(const std::byte* value, std::size_t bytes) {
+  for (std::size_t i = 0; i < bytes; ++i)
+    if (value[i] != std::byte{0}) return false;
+  return true;
+}
+std::vector<std::uint32_t> places_of_nonzero(Values values, std::size_t width) {
+  std::vector<std::uint32_t> out;
+  for (std::size_t i = 0; i < values.size() / width; ++i)
+    if (!is_zero(values.data() + i * width, width)) out.push_back(static_cast<std::uint32_t>(i));
+  return out;
+}
+void put_values(Values values, std::size_t width, std::span<const std::uint32_t> places,
+                std::uint8_t* to) {
+  for (const std::uint32_t place : places) {
+    std::memcpy(to, values.data() + place * width, width);
+    to += width;
+  }
+}
+
+// ---- bitmask
+
+std::size_t bitmask_bytes(std::size_t count, const ChunkShape& shape) {
+  return (count + 7) / 8 + count * shape.element_bytes;
+}
+bool encode_bitmask(Values values, const ChunkShape& shape, std::span<std::uint8_t> out,
+                    std::size_t& used) {
+  const std::size_t width = shape.element_bytes;
+  const std::size_t mask = (values.size() / width + 7) / 8;
+  const auto places = places_of_nonzero(values, width);
+  used = mask + places.size() * width;
+  if (out.size() < used) return false;
+  std::fill_n(out.data(), mask, std::uint8_t{0});
+  for (const std::uint32_t place : places)
+    out[place / 8] = static_cast<std::uint8_t>(out[place / 8] | (1u << (place % 8)));
+  put_values(values, width, places, out.data() + mask);
+  return true;
+}
+template <std::size_t kWidth>
+bool spread_bits(std::span<const std::uint8_t> bytes, std::span<std::byte> values) {
+  const std::size_t count = values.size() / kWidth;
+  const std::size_t mask = (count + 7) / 8;
+  if (bytes.size() < mask) return false;
+  if (count % 8 != 0 && (bytes[mask - 1] >> (count % 8)) != 0) return false;
+  if ((bytes.size() - mask) % kWidth != 0) return false;
+  const std::uint8_t* nonzero = bytes.data() + mask;
+  const std::size_t stored = (bytes.size() - mask) / kWidth;
+  std::size_t used = 0;
+  std::size_t at = 0;
+  if constexpr (kWidth == 2 || kWidth == 4)
+    at = vector_spread_values(kWidth, bytes.data(), nonzero, stored, count,
+                              reinterpret_cast<std::uint8_t*>(values.data()), used);
+  std::memset(values.data() + at * kWidth, 0, (count - at) * kWidth);
+  for (std::size_t i = at / 8; i < mask; ++i) {
+    for (unsigned bits = bytes[i]; bits != 0; bits &= bits - 1) {
+      if (used == stored) return false;
+      const std::size_t place = 8 * i + static_cast<std::size_t>(std::countr_zero(bits));
+      std::memcpy(values.data() + place * kWidth, nonzero + kWidth * used++, kWidth);
+    }
+  }
+  return used == stored;
+}
+bool decode_bitmask(std::span<const std::uint8_t> bytes, const ChunkShape& shape,
+                    std::span<std::byte> values) {
+  if (values.empty()) return bytes.empty();
+  switch (shape.element_bytes) {
+    case 1:
+      return spread_bits<1>(bytes, values);
+    case 2:
+      return spread_bits<2>(bytes, values);
+    case 4:
+      return spread_bits<4>(bytes, values);
+    case 8:
+      return spread_bits<8>(bytes, values);
+    default:
+      return false;
+  }
+}
+
+// ---- coo
+
+std::size_t coo_bytes(std::size_t count, const ChunkShape& shape) {
+  return count * (4 + shape.element_bytes);
+}
+bool encode_coo(Values values, const ChunkShape& shape, std::span<std::uint8_t> out,
+                std::size_t& used) {
+  const auto places = places_of_nonzero(values, shape.element_bytes);
+  used = places.size() * (4 + shape.element_bytes);
+  if (out.size() < used) return false;
+  if (places.empty()) return true;
+  std::memcpy(out.data(), places.data(), places.size() * 4);
+  put_values(values, shape.element_bytes, places, out.data() + places.size() * 4);
+  return true;
+}
+bool decode_coo(std::span<const std::uint8_t> bytes, const ChunkShape& shape,
+                std::span<std::byte> values) {
+  const std::size_t width = shape.element_bytes;
+  if (bytes.size() % (4 + width) != 0) return false;
+  const std::size_t nonzero = bytes.size() / (4 + width);
+  const std::size_t count = values.size() / width;
+  std::fill(values.begin(), values.end(), std::byte{0});
+  for (std::size_t i = 0; i < nonzero; ++i) {
+    std::uint32_t place;
+    std::memcpy(&place, bytes.data() + 4 * i, 4);
+    if (place >= count) return false;
+    std::memcpy(values.data() + place * width, bytes.data() + 4 * nonzero + i * width, width);
+  }
+  return true;
+}
+
+// ---- csr
+
+enum class Columns : std::uint8_t { kSixteenBits, kDistances };
+constexpr std::size_t kSkip = 255;
+
+std::size_t csr_bytes(std::size_t count, const ChunkShape& shape) {
+  return 1 + 4 * rows_of(count, shape) + count * (2 + shape.element_bytes);
+}
+
+struct CsrRows {
+  std::vector<std::uint32_t> counts;
+  std::vector<std::uint16_t> columns;
+  std::vector<std::uint8_t> distances;
+};
+CsrRows csr_rows(std::span<const std::uint32_t> places, std::size_t count,
+                 const ChunkShape& shape) {
+  CsrRows out;
+  std::size_t i = 0;
+  for_rows(count, shape, [&](std::size_t first, std::size_t length) {
+    const std::size_t begin = i;
+    std::size_t next = first;  // the place that a distance of 0 means
+    for (; i < places.size() && places[i] < first + length; ++i) {
+      out.columns.push_back(static_cast<std::uint16_t>(places[i] - first));
+      std::size_t distance = places[i] - next;
+      for (; distance >= kSkip; distance -= kSkip)
+        out.distances.push_back(static_cast<std::uint8_t>(kSkip));
+      out.distances.push_back(static_cast<std::uint8_t>(distance));
+      next = places[i] + 1;
+    }
+    out.counts.push_back(static_cast<std::uint32_t>(i - begin));
+    return true;
+  });
+  return out;
+}
+bool encode_csr(Values values, const ChunkShape& shape, std::span<std::uint8_t> out,
+                std::size_t& used) {
+  const auto places = places_of_nonzero(values, shape.element_bytes);
+  const CsrRows rows = csr_rows(places, values.size() / shape.element_bytes, shape);
+  const bool distances = rows.distances.size() < 2 * rows.columns.size();
+  const std::size_t where = distances ? rows.distances.size() : 2 * rows.columns.size();
+  used = 1 + 4 * rows.counts.size() + where + places.size() * shape.element_bytes;
+  if (out.size() < used) return false;
+  out[0] = static_cast<std::uint8_t>(distances ? Columns::kDistances : Columns::kSixteenBits);
+  std::uint8_t* to = out.data() + 1;
+  if (!rows.counts.empty()) std::memcpy(to, rows.counts.data(), 4 * rows.counts.size());
+  to += 4 * rows.counts.size();
+  const void* from = distances ? static_cast<const void*>(rows.distances.data())
+                               : static_cast<const void*>(rows.columns.data());
+  if (where > 0) std::memcpy(to, from, where);
+  put_values(values, shape.element_bytes, places, to + where);
+  return true;
+}
+
+// Reads the places of one row's values, one call each; nothing when the bytes end or leave the row.
+class ColumnReader {
+ public:
+  ColumnReader(Columns form, std::span<const std::uint8_t> bytes) : form_(form), bytes_(bytes) {}
+  void begin_row() { next_ = 0; }
+  bool read(std::size_t length, std::size_t& column) {
+    if (form_ == Columns::kSixteenBits) {
+      if (bytes_.size() - at_ < 2) return false;
+      std::uint16_t two;
+      std::memcpy(&two, bytes_.data() + at_, 2);
+      at_ += 2;
+      column = two;
+      return column < length;
+    }
+    for (;;) {
+      if (at_ == bytes_.size()) return false;
+      const std::size_t step = bytes_[at_++];
+      next_ += step;
+      if (next_ >= length) return false;
+      if (step != kSkip) break;
+    }
+    column = next_++;
+    return true;
+  }
+  bool at_end() const { return at_ == bytes_.size(); }
+
+ private:
+  Columns form_;
+  std::span<const std::uint8_t> bytes_;
+  std::size_t at_ = 0;
+  std::size_t next_ = 0;
+};
+
+bool decode_csr(std::span<const std::uint8_t> bytes, const ChunkShape& shape,
+                std::span<std::byte> values) {
+  const std::size_t width = shape.element_bytes;
+  const std::size_t count = values.size() / width;
+  const std::size_t rows = rows_of(count, shape);
+  if (bytes.size() < 1 + 4 * rows || bytes[0] > 1) return false;
+  const auto counts = bytes.subspan(1, 4 * rows);
+  const auto rest = bytes.subspan(1 + 4 * rows);
+  std::uint64_t nonzero = 0;
+  for (std::size_t r = 0; r < rows; ++r) {
+    std::uint32_t in_row;
+    std::memcpy(&in_row, counts.data() + 4 * r, 4);
+    nonzero += in_row;
+  }
+  if (nonzero > count || nonzero * width > rest.size()) return false;
+  const auto stored = rest.subspan(rest.size() - nonzero * width);
+  ColumnReader columns(static_cast<Columns>(bytes[0]), rest.first(rest.size() - stored.size()));
+  std::fill(values.begin(), values.end(), std::byte{0});
+  const std::uint8_t* from = stored.data();
+  std::size_t r = 0;
+  const bool good = for_rows(count, shape, [&](std::size_t first, std::size_t length) {
+    std::uint32_t in_row;
+    std::memcpy(&in_row, counts.data() + 4 * r++, 4);
+    columns.begin_row();
+    for (std::uint32_t i = 0; i < in_row; ++i, from += width) {
+      std::size_t column = 0;
+      if (!columns.read(length, column)) return false;
+      std::memcpy(values.data() + (first + column) * width, from, width);
+    }
+    return true;
+  });
+  return good && columns.at_end();
+}
+
+// ---- 2:4
+
+bool takes_two_of_four(const ChunkShape& shape) {
+  return is_floating(shape) && shape.element_bytes <= 8;
+}
+std::size_t two_of_four_bytes(std::size_t count, const ChunkShape& shape) {
+  const std::size_t groups = (count + 3) / 4;
+  return (groups + 1) / 2 + groups * 2 * shape.element_bytes;
+}
+bool encode_two_of_four(Values values, const ChunkShape& shape, std::span<std::uint8_t> out,
+                        std::size_t& used) {
+  const std::size_t width = shape.element_bytes;
+  const std::size_t count = values.size() / width;
+  const std::size_t groups = (count + 3) / 4;
+  used = two_of_four_bytes(count, shape);
+  if (out.size() < used) return false;
+  std::vector<float> scratch;
+  const std::span<const float> floats = floats_of(values, shape, scratch);
+  std::fill_n(out.data(), used, std::uint8_t{0});
+  std::uint8_t* to = out.data() + (groups + 1) / 2;
+  for (std::size_t g = 0; g < groups; ++g) {
+    // fp64 values that fp32 cannot tell apart are told apart by their place.
+    float sizes[4] = {-1, -1, -1, -1};
+    int not_finite = 0;
+    for (std::size_t j = 0; j < 4 && 4 * g + j < count; ++j) {
+      const float value = floats[4 * g + j];
+      not_finite += std::isfinite(value) ? 0 : 1;
+      sizes[j] = std::isnan(value) ? INFINITY : std::fabs(value);
+      // A zero with a sign is worth more than one without: lossless where only two have any bits.
+      if (sizes[j] == 0 && is_zero(values.data() + (4 * g + j) * width, width)) sizes[j] = -0.5f;
+    }
+    if (not_finite > 2) return false;
+    unsigned first = 0;
+    for (unsigned j = 1; j < 4; ++j)
+      if (sizes[j] > sizes[first]) first = j;
+    unsigned second = first == 0 ? 1 : 0;
+    for (unsigned j = 0; j < 4; ++j)
+      if (j != first && sizes[j] > sizes[second]) second = j;
+    if (second < first) std::swap(first, second);
+    out[g / 2] = static_cast<std::uint8_t>(out[g / 2] | ((first | second << 2) << (g % 2 * 4)));
+    for (const unsigned j : {first, second}) {
+      if (4 * g + j < count) std::memcpy(to, values.data() + (4 * g + j) * width, width);
+      to += width;
+    }
+  }
+  return true;
+}
+bool decode_two_of_four(std::span<const std::uint8_t> bytes, const ChunkShape& shape,
+                        std::span<std::byte> values) {
+  const std::size_t width = shape.element_bytes;
+  const std::size_t count = values.size() / width;
+  const std::size_t groups = (count + 3) / 4;
+  if (bytes.size() != two_of_four_bytes(count, shape)) return false;
+  const std::uint8_t* from = bytes.data() + (groups + 1) / 2;
+  std::fill(values.begin(), values.end(), std::byte{0});
+  for (std::size_t g = 0; g < groups; ++g) {
+    const unsigned both = (bytes[g / 2] >> (g % 2 * 4)) & 15u;
+    const unsigned first = both & 3u;
+    const unsigned second = both >> 2;
+    if (first >= second) return false;
+    for (const unsigned j : {first, second}) {
+      if (4 * g + j < count) std::memcpy(values.data() + (4 * g + j) * width, from, width);
+      from += width;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+const WeightCodec kBitmaskWeights{"bitmask",     true,           any_element,
+                                  bitmask_bytes, encode_bitmask, decode_bitmask};
+const WeightCodec kCooWeights{"coo", true, any_element, coo_bytes, encode_coo, decode_coo};
+const WeightCodec kCsrWeights{"csr", true, any_element, csr_bytes, encode_csr, decode_csr};
+const WeightCodec kTwoOfFourWeights{
+    "2:4", false, takes_two_of_four, two_of_four_bytes, encode_two_of_four, decode_two_of_four};
+
+}  // namespace plimsoll::codec

@@ -1,0 +1,64 @@
+// WeightCodec: a smaller form for a chunk of a weight, at rest. Pure functions on spans; the table
+// of them is in weight_codecs.h.
+//
+// A weight in a .plim file (store/plim_file.h) is cut into chunks of 256 KiB that know nothing of
+// each other, so that any thread may decode any of them, and a damaged one is one damaged chunk. A
+// codec sees one chunk, and of the tensor only what ChunkShape says.
+//
+// Every codec promises the same, and one suite tests it on all of them (weight_codecs_test.cpp):
+//   1. encode() writes at most largest_bytes() and says how much; `false` means that the output is
+//      too small or the values cannot be represented, and the caller stores them as they are;
+//   2. decode(encode(x)) is x bit by bit if the codec is lossless, else within its error; the error
+//      is for the caller to measure;
+//   3. the same input gives the same bytes, on every machine (archive: with the same libzstd);
+//   4. decode() of any bytes whatever returns false or some values, and touches nothing else.
+//
+//   fp16, bf16       16 bits, to nearest, ties to even
+//   fp8              e4m3, one fp32 scale for each row of the chunk
+//   int8             one fp32 scale for each row of the chunk; its largest value is 127
+//   q8_0, q4_0, q4_k the blocks of GGUF, byte by byte: 32 values and a scale; q4_k 256 with 8
+//                    scales and offsets of 6 bits
+//   nf4              64 values: the 16 quantiles of a normal distribution times the largest value
+//   coo, csr, bitmask  values that are not zero and where they are; lossless (sparse_weights.h)
+//   2:4              of each four values the two largest
+//   bf16-lossless    three bits for the exponent of a bf16 value (exponent_code.h)
+//   archive          byte planes through zstd's Huffman stage; lossless, for disks
+//   ternary          -s, 0, +s for each row, runs of them as 16-bit words (ternary.h)
+//
+// Lossy forms of finite values only: a chunk with a value that has no code stays as it is. Values
+// of fp16, bf16 and fp64 tensors pass through fp32 there. `raw` is not in the table: it needs no
+// code.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace plimsoll::codec {
+
+enum class WeightKind : std::uint8_t { kF32, kF16, kBF16, kF64, kOther };
+
+struct ChunkShape {
+  WeightKind kind = WeightKind::kF32;
+  std::size_t element_bytes = 4;
+  std::size_t columns = 1;  // elements in a row of the tensor: its last extent; at least 1
+  std::size_t begin = 0;    // place of the chunk's first element in the tensor
+};
+
+// A chunk holds at most so many decoded bytes.
+inline constexpr std::size_t kChunkBytes = 256 << 10;
+
+struct WeightCodec {
+  std::string_view name;
+  bool lossless;
+  // Whether elements of this kind have this form at all.
+  bool (*takes)(const ChunkShape& shape);
+  std::size_t (*largest_bytes)(std::size_t count, const ChunkShape& shape);
+  bool (*encode)(std::span<const std::byte> values, const ChunkShape& shape,
+                 std::span<std::uint8_t> out, std::size_t& used);
+  bool (*decode)(std::span<const std::uint8_t> bytes, const ChunkShape& shape,
+                 std::span<std::byte> values);
+};
+
+}  // namespace plimsoll::codec

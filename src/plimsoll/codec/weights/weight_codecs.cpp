@@ -1,0 +1,29 @@
+#include "plimsoll/codec/weights/weight_codecs.h"
+
+#include <array>
+
+#include "plimsoll/codec/weights/archive.h"
+#include "plimsoll/codec/weights/block_weights.h"
+#include "plimsoll/codec/weights/exponent_code.h"
+#include "plimsoll/codec/weights/narrow_weights.h"
+#include "plimsoll/codec/weights/sparse_weights.h"
+#include "plimsoll/codec/weights/ternary.h"
+
+namespace plimsoll::codec {
+
+std::span<const WeightCodec> weight_codecs() {
+  static const std::array kAll = {
+      kFp16Weights,    kBf16Weights,      kFp8Weights,          kInt8Weights,    kQ8_0Weights,
+      kQ4_0Weights,    kQ4KWeights,       kNf4Weights,          kCooWeights,     kCsrWeights,
+      kBitmaskWeights, kTwoOfFourWeights, kBf16LosslessWeights, kArchiveWeights, kTernaryWeights,
+  };
+  return kAll;
+}
+
+const WeightCodec* find_weight_codec(std::string_view name) {
+  for (const WeightCodec& codec : weight_codecs())
+    if (codec.name == name) return &codec;
+  return nullptr;
+}
+
+}  // namespace plimsoll::codec

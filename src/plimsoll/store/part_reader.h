@@ -1,0 +1,53 @@
+// Parts of a file, read into memory of the caller: how weights get to where they are wanted.
+//
+// Copying out of a mapping takes a page fault for every few pages, reads a cold file a few pages at
+// a time, and ends the program with SIGBUS when somebody cuts the file meanwhile. Reading does
+// none of that, and how is chosen part by part:
+//
+//   cached    most of the part is in the page cache: pread, 4 MiB at a time
+//   direct    it is not, and the file system is local: O_DIRECT, 4 MiB blocks, four threads, so
+//             that the disk always has work; through aligned buffers of 16 MiB in all
+//   network   NFS, SMB, FUSE and the like: pread, 4 MiB at a time, whatever is cached
+//
+// A file that has become shorter is an error that says so.
+//
+// Reading is const, and several threads may read at once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "plimsoll/base/result.h"
+
+namespace plimsoll::store {
+
+enum class ReadMethod { kCached, kDirect, kNetwork };
+std::string_view name(ReadMethod method);
+
+class PartReader {
+ public:
+  static Result<PartReader> open(const std::filesystem::path& path);
+  PartReader(PartReader&& other) noexcept;
+  PartReader& operator=(PartReader&& other) noexcept;
+  ~PartReader();
+
+  // `mapped` are the same bytes in a mapping of the file, by which it is seen what is cached.
+  ReadMethod method_for(std::span<const std::byte> mapped) const;
+  Status read(std::uint64_t offset, std::span<std::byte> out, ReadMethod method) const;
+
+ private:
+  PartReader() = default;
+  Status read_cached(std::uint64_t offset, std::span<std::byte> out) const;
+  Status read_direct(std::uint64_t offset, std::span<std::byte> out) const;
+
+  std::filesystem::path path_;
+  int cached_ = -1;
+  int direct_ = -1;  // -1: the file system has none
+  bool network_ = false;
+};
+
+}  // namespace plimsoll::store

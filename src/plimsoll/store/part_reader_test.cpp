@@ -1,0 +1,88 @@
+#include "plimsoll/store/part_reader.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+#include "plimsoll/base/file.h"
+#include "plimsoll/base/random.h"
+#include "plimsoll/store/safetensors.h"
+#include "plimsoll/store/testing/arrays.h"
+#include "plimsoll/store/weights_file.h"
+
+namespace plimsoll::store {
+namespace {
+
+std::filesystem::path file_of(const std::string& name, std::size_t bytes) {
+  std::string content(bytes, '\0');
+  Random random(1);
+  for (std::size_t i = 0; i + 8 <= bytes; i += 8) {
+    const std::uint64_t word = random.next();
+    std::memcpy(content.data() + i, &word, 8);
+  }
+  const auto path = std::filesystem::path(testing::TempDir()) / name;
+  EXPECT_TRUE(write_file(path, content));
+  return path;
+}
+
+TEST(PartReader, ReadsTheSameBytesInEveryWay) {
+  constexpr std::size_t kBytes = (10 << 20) + 333;
+  const auto path = file_of("parts.bin", kBytes);
+  const auto content = read_file(path);
+  ASSERT_TRUE(content);
+  const auto reader = PartReader::open(path);
+  ASSERT_TRUE(reader);
+  for (const ReadMethod method : {ReadMethod::kCached, ReadMethod::kDirect, ReadMethod::kNetwork}) {
+    for (const auto& [begin, end] :
+         std::vector<std::pair<std::size_t, std::size_t>>{{0, kBytes},
+                                                          {1, kBytes - 1},
+                                                          {4095, 4097},
+                                                          {4 << 20, 8 << 20},
+                                                          {kBytes - 1, kBytes},
+                                                          {(4 << 20) - 7, (8 << 20) + 9},
+                                                          {5, 5}}) {
+      std::vector<std::byte> out(end - begin, std::byte{0x55});
+      const Status read = reader->read(begin, out, method);
+      ASSERT_TRUE(read) << name(method) << ": " << read.error().message;
+      EXPECT_EQ(std::memcmp(out.data(), content->data() + begin, out.size()), 0)
+          << name(method) << " " << begin;
+    }
+  }
+}
+
+TEST(PartReader, SaysThatAFileBecameShorter) {
+  const auto path = file_of("short.bin", 9 << 20);
+  const auto reader = PartReader::open(path);
+  ASSERT_TRUE(reader);
+  std::filesystem::resize_file(path, 5 << 20);
+  std::vector<std::byte> out(9 << 20);
+  for (const ReadMethod method : {ReadMethod::kCached, ReadMethod::kDirect}) {
+    const Status read = reader->read(0, out, method);
+    ASSERT_FALSE(read) << name(method);
+    EXPECT_NE(read.error().message.find("it became shorter while it was read"), std::string::npos);
+  }
+}
+
+TEST(PartReader, ACutFileIsAnErrorAndNoSignal) {
+  std::vector<SafetensorsEntry> entries = {{"w", Element::kF32, {1 << 20}, 0, 0}};
+  ASSERT_TRUE(place_safetensors(entries));
+  const auto header = safetensors_header(entries, {});
+  ASSERT_TRUE(header);
+  const auto path = std::filesystem::path(testing::TempDir()) / "cut.safetensors";
+  auto writer = SafetensorsWriter::create(path, *header);
+  ASSERT_TRUE(writer);
+  ASSERT_TRUE(writer->write(std::vector<std::byte>(4 << 20, std::byte{1})));
+  ASSERT_TRUE(writer->commit());
+  const auto file = WeightsFile::open(path);
+  ASSERT_TRUE(file);
+  EXPECT_EQ(file->read_method(*file->find("w")), ReadMethod::kCached);
+  std::vector<std::byte> out(4 << 20);
+  ASSERT_TRUE(file->read_into(*file->find("w"), out));
+  EXPECT_EQ(out, std::vector<std::byte>(4 << 20, std::byte{1}));
+  std::filesystem::resize_file(path, 1 << 20);
+  EXPECT_FALSE(file->read_into(*file->find("w"), out));
+}
+
+}  // namespace
+}  // namespace plimsoll::store

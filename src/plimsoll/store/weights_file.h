@@ -1,0 +1,109 @@
+// A file of weights in any format that is read: named tensors, and their values.
+//
+//   safetensors   safetensors.h    mapped
+//   .plim         plim_file.h      mapped where raw, else decoded chunk by chunk
+//   GGUF          gguf.h           mapped, or decoded from blocks
+//   torch.save    torch_file.h     mapped where contiguous, else gathered
+//   .npz          npz.h            read, and inflated where deflated
+//
+// What a file is is seen from its first bytes, not from its name. Opening checks all that can be
+// checked without reading the tensors; nothing is taken for them before somebody asks:
+//
+//   PLIMSOLL_TRY(const WeightsFile file, WeightsFile::open("model.safetensors"));
+//   if (const WeightTensor* tensor = file.find("wte.weight"))
+//     PLIMSOLL_RETURN_IF_ERROR(file.read_into(*tensor, memory));   // memory: tensor->bytes of it
+//
+// read_into() of values that lie in the file as they are, and of .plim files in every form, reads
+// (part_reader.h): a file that is cold or lies on a network is read in large blocks, and one that
+// somebody cuts meanwhile is an error. All else goes through the mapping, where that raises SIGBUS,
+// as with any mapping (base/file.h). Reading is const: several threads may read at once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "plimsoll/base/file.h"
+#include "plimsoll/base/result.h"
+#include "plimsoll/store/element.h"
+#include "plimsoll/store/part_reader.h"
+#include "plimsoll/store/weight_source.h"
+
+namespace plimsoll::store {
+
+struct WeightTensor {
+  std::string name;
+  Element element = Element::kF32;  // decoded
+  std::vector<std::uint64_t> dims;
+  std::string form;  // how the file holds it: "raw", "q8_0", "Q4_K", "deflated"
+  std::uint64_t bytes = 0;
+  std::uint64_t stored_bytes = 0;
+  std::size_t index = 0;  // in the file's reader
+  // Its values where they lie in the file as they are; empty: they must be read.
+  std::span<const std::byte> mapped;
+  // What is read for them, of the file; empty: several parts of it.
+  std::span<const std::byte> in_file = {};
+};
+
+// What a format does. One for each, in weights_file.cpp.
+class WeightsReader {
+ public:
+  virtual ~WeightsReader() = default;
+  // All values of a tensor in order, in pieces of kChunkBytes (codec/weights/weight_codec.h) but
+  // for the last, each aligned to 8 bytes or to its elements' size at least.
+  using Visit = std::function<Status(std::span<const std::byte>)>;
+  virtual Status for_chunks(const WeightTensor& tensor, const Visit& visit) const = 0;
+  virtual Status read_into(const WeightTensor& tensor, std::span<std::byte> out) const = 0;
+  // The same through `parts`, which reads what a span of the file's mapping shows; nothing where a
+  // format has no such way.
+  using ReadPart = std::function<Status(std::span<const std::byte>, std::span<std::byte>)>;
+  virtual std::optional<Status> read_by_parts(const WeightTensor&, std::span<std::byte>,
+                                              const ReadPart&) const {
+    return std::nullopt;
+  }
+};
+
+class WeightsFile {
+ public:
+  static Result<WeightsFile> open(const std::filesystem::path& path);
+  static Result<WeightsFile> from_bytes(std::span<const std::byte> file);  // must outlive it
+  // Weights that a model's own file brought (an .onnx file's initialisers).
+  static Result<WeightsFile> from_source(WeightSource source, std::string format,
+                                         std::uint64_t file_bytes);
+
+  const std::string& format() const { return format_; }  // "safetensors", "plim", "gguf", "torch"
+  const std::vector<WeightTensor>& tensors() const { return tensors_; }
+  const WeightTensor* find(std::string_view name) const;  // nullptr: not there
+  std::uint64_t file_bytes() const { return file_bytes_; }
+  // Of the safetensors file that it is or was made of; empty: none.
+  const std::string& source_header() const { return source_header_; }
+
+  Status read_into(const WeightTensor& tensor, std::span<std::byte> out) const;
+  // How read_into() would read it now; nothing: through the mapping.
+  std::optional<ReadMethod> read_method(const WeightTensor& tensor) const;
+  Status for_chunks(const WeightTensor& tensor, const WeightsReader::Visit& visit) const;
+  // Chunk number `chunk` alone; of a tensor that is neither mapped nor chunked all before it too.
+  Status read_chunk(const WeightTensor& tensor, std::uint64_t chunk,
+                    std::vector<std::byte>& out) const;
+
+ private:
+  Status index_names();
+  std::string format_;
+  std::string source_header_;
+  std::uint64_t file_bytes_ = 0;
+  std::unique_ptr<MappedFile> file_;
+  std::unique_ptr<PartReader> parts_;
+  std::unique_ptr<WeightsReader> reader_;
+  std::vector<WeightTensor> tensors_;
+  std::unordered_map<std::string_view, std::size_t> by_name_;
+};
+
+}  // namespace plimsoll::store
