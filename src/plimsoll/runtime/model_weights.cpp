@@ -92,18 +92,19 @@ Status read_weight(Executor& executor, ValueId id, const store::WeightsFile& fil
   if (type->shape != value.type.shape || (!same && (!from || !to)))
     return bad_input("{} '{}': the file has {}, the model expects {}", ir::name(value.kind),
                      value.name, ir::to_string(*type), ir::to_string(value.type));
-  const std::span<std::byte> memory = executor.source(id);
-  if (same && value.type.layout.is_row_major()) return file.read_into(tensor, memory);
-  std::vector<std::byte> bytes(tensor.bytes);
-  PLIMSOLL_RETURN_IF_ERROR(file.read_into(tensor, bytes));
-  if (!same) {
-    std::vector<float> floats(static_cast<std::size_t>(type->shape.elements()));
-    codec::to_floats(bytes, *from, floats);
-    bytes.resize(floats.size() * static_cast<std::size_t>(ir::bits(value.type.dtype) / 8));
-    codec::from_floats(floats, *to, bytes);
-  }
-  copy_from_row_major(value.type, bytes, memory);
-  return {};
+  return executor.write(id, [&](std::span<std::byte> memory) -> Status {
+    if (same && value.type.layout.is_row_major()) return file.read_into(tensor, memory);
+    std::vector<std::byte> bytes(tensor.bytes);
+    PLIMSOLL_RETURN_IF_ERROR(file.read_into(tensor, bytes));
+    if (!same) {
+      std::vector<float> floats(static_cast<std::size_t>(type->shape.elements()));
+      codec::to_floats(bytes, *from, floats);
+      bytes.resize(floats.size() * static_cast<std::size_t>(ir::bits(value.type.dtype) / 8));
+      codec::from_floats(floats, *to, bytes);
+    }
+    copy_from_row_major(value.type, bytes, memory);
+    return {};
+  });
 }
 
 }  // namespace
