@@ -222,32 +222,38 @@ struct FindOp {
 // Moments -----------------------------------------------------------------------------------------
 
 // Welford's update and Chan's merge, of differences from the first element: the variance of numbers
-// far from zero keeps its digits.
+// far from zero keeps its digits. The mean is kept both ways, and the one that came of the smaller
+// numbers is taken: one near zero would lose its digits in the first element's.
 template <typename T>
 struct MomentsOp {
   struct State {
-    float count, mean, squares;
+    float count, plain, shifted, squares;
   };
   const T* x;
   float *mean, *variance;
 
-  __device__ State start() const { return {0, 0, 0}; }
+  __device__ State start() const { return {0, 0, 0, 0}; }
   __device__ void take(State& state, const Taken& taken) const {
-    const float value = wide(x[taken.at]) - wide(x[taken.first]);
+    const float value = wide(x[taken.at]);
+    const float difference = value - wide(x[taken.first]);
     state.count += 1;
-    const float delta = value - state.mean;
-    state.mean += delta * __frcp_rn(state.count);
-    state.squares += delta * (value - state.mean);
+    const float share = __frcp_rn(state.count);
+    const float delta = difference - state.shifted;
+    state.plain += (value - state.plain) * share;
+    state.shifted += delta * share;
+    state.squares += delta * (difference - state.shifted);
   }
   __device__ State merge(const State& a, const State& b) const {
     const float count = a.count + b.count;
     if (count == 0) return a;
-    const float delta = b.mean - a.mean;
+    const float delta = b.shifted - a.shifted;
     const float share = b.count / count;
-    return {count, a.mean + delta * share, a.squares + b.squares + delta * delta * a.count * share};
+    return {count, a.plain + (b.plain - a.plain) * share, a.shifted + delta * share,
+            a.squares + b.squares + delta * delta * a.count * share};
   }
   __device__ void finish(const State& state, std::int64_t o, std::int64_t first) const {
-    mean[o] = state.count > 0 ? wide(x[first]) + state.mean : 0;
+    const bool near_zero = fabsf(state.plain) < fabsf(state.shifted);
+    mean[o] = state.count > 0 && !near_zero ? wide(x[first]) + state.shifted : state.plain;
     variance[o] = state.count > 0 ? state.squares / state.count : 0;
   }
 };
