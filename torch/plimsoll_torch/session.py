@@ -6,7 +6,7 @@
     call 3    measured > budget: the difference becomes a margin, everything is planned again, at most twice;
               then a BudgetExceeded warning says what is missing
 
-    budget = resident + optimizer state to come + reserve + margin + gradients of other graphs + room of this graph
+    budget = resident + optimizer state to come + reserve + margin + gradients of later graphs + room of this graph
 
 Every graph is judged by the code that Inductor generates for it (allocation_audit.py), before it is launched: where the model
 of Inductor was wrong, the graph is planned again with what it did not see.
@@ -98,9 +98,10 @@ class Session:
             now = (self.meter.allocated(self.model, self.arguments, self.optimizer) if self.meter.cuda
                    else self.resident + sum(p.saved_bytes for p in self.in_call))
         parameters = resident.trained_parameters(self.model, self.optimizer)
-        others = max(0, resident.gradient_bytes(parameters) - own_gradients)
+        # Backward passes run from the last graph to the first: gradients of earlier graphs are not there yet.
+        others = max(0, resident.gradient_bytes(parameters) - own_gradients - sum(p.gradient_bytes for p in self.in_call))
         return {"parameters, inputs and whatever else is allocated": now, "optimizer state to come": self.state_to_come,
-                "gradients of other graphs": others, "reserve": self.reserve, "margin": self.margin,
+                "gradients of later graphs": others, "reserve": self.reserve, "margin": self.margin,
                 "later graphs": self.later.get(len(self.in_call), 0), "beyond the model": self.unseen.get(len(self.in_call), 0)}
 
     def room(self, tasks):
@@ -277,7 +278,8 @@ class Session:
         beside, peak = self.resident + self.state_to_come + self.reserve + self.margin, 0
         total = resident.gradient_bytes(resident.trained_parameters(self.model, self.optimizer))
         for planned in self.plans:
-            peak = max(peak, beside + planned.peak + max(0, total - planned.gradient_bytes))
+            total -= planned.gradient_bytes
+            peak = max(peak, beside + planned.peak + max(0, total))
             beside += planned.saved_bytes
         return peak
 

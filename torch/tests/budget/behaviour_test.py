@@ -121,7 +121,7 @@ class Behaviour(unittest.TestCase):
 
     def test_graph_breaks_share_one_budget(self):
         torch.manual_seed(0)
-        model, arguments = Broken().train(), (torch.randn(64, 64),)
+        model, arguments = Broken().train(), (torch.randn(256, 64),)
         session = self.same(model, arguments, 1 << 30)
         self.assertEqual(len(session.plans), 2)
         full, resident_bytes = session.planned_peak(), session.resident
