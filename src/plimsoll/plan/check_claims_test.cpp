@@ -9,6 +9,7 @@
 
 #include "plimsoll/base/json.h"
 #include "plimsoll/plan/check_plan.h"
+#include "plimsoll/plan/check_views.h"
 #include "plimsoll/plan/make_plan.h"
 #include "plimsoll/plan/plan_file.h"
 #include "plimsoll/plan/streams.h"
@@ -56,13 +57,24 @@ bool is_the_makers_word(const std::string& path) {
   return path.ends_with("/seconds") || path.ends_with("/offset");
 }
 
-void forge_every_leaf(const json& file, const json& node, const json::json_pointer& at,
-                      int& forged) {
+// Whether both nodes lie in their inputs: which of two such nodes a step copies is the maker's
+// choice, and a plan that copies the other one is right too.
+bool are_views(const ir::Graph& graph, const json& a, const json& b) {
+  for (const json* index : {&a, &b}) {
+    const auto n = index->get<std::size_t>();
+    if (n >= graph.nodes.size() || pieces_of_view(graph, graph.nodes[n], 0).empty()) return false;
+  }
+  return true;
+}
+
+void forge_every_leaf(const ir::Graph& graph, const json& file, const json& node,
+                      const json::json_pointer& at, int& forged) {
   if (node.is_structured()) {
     for (const auto& [key, child] : node.items()) {
       if (node.is_array())
-        forge_every_leaf(file, child, at / static_cast<std::size_t>(std::stoul(key)), forged);
-      if (node.is_object()) forge_every_leaf(file, child, at / key, forged);
+        forge_every_leaf(graph, file, child, at / static_cast<std::size_t>(std::stoul(key)),
+                         forged);
+      if (node.is_object()) forge_every_leaf(graph, file, child, at / key, forged);
     }
     return;
   }
@@ -76,6 +88,7 @@ void forge_every_leaf(const json& file, const json& node, const json::json_point
   if (node.is_string()) lies = {node.get<std::string>() + "x", ""};
   if (node.is_null()) lies = {json::array({0, 0})};
   for (const json& lie : lies) {
+    if (at.to_string().ends_with("/node") && are_views(graph, node, lie)) continue;
     json other = file;
     other[at] = lie;
     EXPECT_EQ(accepted(other), "") << at.to_string() << ": " << node << " forged as " << lie;
@@ -86,10 +99,11 @@ void forge_every_leaf(const json& file, const json& node, const json::json_point
 TEST(CheckClaims, EveryForgedFieldOfAPlanFileIsRefused) {
   for (const std::uint64_t seed : {1, 4, 9}) {
     SCOPED_TRACE(seed);
-    const json file = parse_json(to_json(claimed_plan(random_graph(seed)))).value();
+    const ir::Graph graph = random_graph(seed);
+    const json file = parse_json(to_json(claimed_plan(graph))).value();
     ASSERT_EQ(accepted(file), "accepted");
     int forged = 0;
-    forge_every_leaf(file, file, json::json_pointer(), forged);
+    forge_every_leaf(graph, file, file, json::json_pointer(), forged);
     EXPECT_GT(forged, 100);
   }
 }
