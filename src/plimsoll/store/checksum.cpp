@@ -32,7 +32,8 @@ std::uint64_t checksum64(std::span<const std::byte> bytes) {
   if (left >= 32) {
     std::uint64_t lanes[4] = {kPrimes[0] + kPrimes[1], kPrimes[1], 0, 0 - kPrimes[0]};
     for (; left >= 32; at += 32, left -= 32)
-      for (int i = 0; i < 4; ++i) lanes[i] = round_of(lanes[i], word_at<std::uint64_t>(at + 8 * i));
+      for (std::size_t i = 0; i < 4; ++i)
+        lanes[i] = round_of(lanes[i], word_at<std::uint64_t>(at + 8 * i));
     hash = std::rotl(lanes[0], 1) + std::rotl(lanes[1], 7) + std::rotl(lanes[2], 12) +
            std::rotl(lanes[3], 18);
     for (const std::uint64_t lane : lanes) hash = merged(hash, lane);

@@ -253,10 +253,9 @@ class PickleReader {
         return push({Kind::kPersistent, 0, {}, {id}});
       }
       case 'R':
+      case 0x81:  // NEWOBJ
         return call();
-      case 0x81:
-        return call();  // NEWOBJ
-      case 'b': {       // BUILD: gives what is on the stack its state
+      case 'b': {  // BUILD: gives what is on the stack its state
         PLIMSOLL_TRY(const std::uint32_t state, pop());
         PLIMSOLL_TRY(const std::uint32_t object, pop());
         PickleValue& built = out_.values[object];

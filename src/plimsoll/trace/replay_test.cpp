@@ -81,7 +81,7 @@ TEST(Replay, CountsWhatDoesNotFitAndSaysWhy) {
 // 64 MiB were there before the recording; the recording adds 1 MiB. In 16 MiB not even the first
 // fit.
 std::string file_with_a_block_from_before(const std::string& name) {
-  const std::string path = (test_binary_dir() / name).string();
+  std::string path = (test_binary_dir() / name).string();
   std::ofstream out(path);
   out << R"({"plimsoll_trace":1,"source":"pytorch"}
 {"kind":"initial_segment","address":1048576,"size":67108864,)"

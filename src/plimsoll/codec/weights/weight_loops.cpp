@@ -172,7 +172,7 @@ std::size_t Exponents(const std::uint8_t* HWY_RESTRICT table,
       auto code = hn::Zero(d);
       for (unsigned p = 0; p < 3; ++p) {
         std::uint16_t two;
-        std::memcpy(&two, planes + 8 * p + k / 8, 2);
+        std::memcpy(&two, planes + std::size_t{8} * p + k / 8, 2);
         const auto copies = hn::TableLookupBytes(hn::BitCast(d, hn::Set(d16, two)), spread);
         const auto set = hn::VecFromMask(d, hn::TestBit(copies, bit));
         code = hn::Or(code, hn::And(set, hn::Set(d, static_cast<std::uint8_t>(1u << p))));
