@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include "plimsoll/base/check.h"
+#include "plimsoll/base/checksum64.h"
 #include "plimsoll/base/utf8.h"
 #include "plimsoll/codec/weights/weight_codecs.h"
-#include "plimsoll/store/checksum.h"
 
 namespace plimsoll::store {
 namespace {

@@ -7,11 +7,11 @@
 #include <cstring>
 #include <set>
 
+#include "plimsoll/base/checksum64.h"
 #include "plimsoll/base/random.h"
 #include "plimsoll/base/testing/test_paths.h"
 #include "plimsoll/codec/weights/block_weights.h"
 #include "plimsoll/codec/weights/weight_codec.h"
-#include "plimsoll/store/checksum.h"
 #include "plimsoll/store/npz.h"
 #include "plimsoll/store/plim_file.h"
 #include "plimsoll/store/testing/arrays.h"

@@ -1,9 +1,9 @@
-#include "plimsoll/store/checksum.h"
+#include "plimsoll/base/checksum64.h"
 
 #include <bit>
 #include <cstring>
 
-namespace plimsoll::store {
+namespace plimsoll {
 namespace {
 
 constexpr std::uint64_t kPrimes[] = {0x9e3779b185ebca87ULL, 0xc2b2ae3d27d4eb4fULL,
@@ -58,4 +58,4 @@ std::uint64_t checksum64(std::span<const std::byte> bytes) {
   return hash ^ (hash >> 32);
 }
 
-}  // namespace plimsoll::store
+}  // namespace plimsoll
