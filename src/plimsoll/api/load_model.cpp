@@ -1,6 +1,5 @@
 #include "plimsoll/api/load_model.h"
 
-#include <algorithm>
 #include <array>
 #include <filesystem>
 
@@ -151,8 +150,7 @@ bool is_file(const std::string& model) {
 }  // namespace
 
 bool has_backward(const ir::Graph& graph) {
-  return std::any_of(graph.nodes.begin(), graph.nodes.end(),
-                     [](const ir::Node& node) { return node.phase == ir::Phase::kBackward; });
+  return ir::has_phase(graph, ir::Phase::kBackward);
 }
 
 Result<LoadedModel> load_forward(const ModelRequest& request) {

@@ -60,4 +60,9 @@ std::vector<std::vector<NodeId>> readers(const Graph& graph) {
   return out;
 }
 
+bool has_phase(const Graph& graph, Phase phase) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                     [&](const Node& node) { return node.phase == phase; });
+}
+
 }  // namespace plimsoll::ir

@@ -128,4 +128,7 @@ Status verify(const Graph& graph);
 // For every value, the nodes that read it, in order (a node that reads it twice stands there once).
 std::vector<std::vector<NodeId>> readers(const Graph& graph);
 
+// Whether it has nodes of the phase: with updates it trains.
+bool has_phase(const Graph& graph, Phase phase);
+
 }  // namespace plimsoll::ir

@@ -40,10 +40,6 @@ bool is_needed(const ir::Value& value, bool trains) {
   return value.init.kind != ir::Init::Kind::kFile &&
          (value.kind == ir::ValueKind::kWeight || (value.kind == ir::ValueKind::kState && !trains));
 }
-bool has_updates(const ir::Graph& graph) {
-  return std::any_of(graph.nodes.begin(), graph.nodes.end(),
-                     [](const ir::Node& node) { return node.phase == ir::Phase::kUpdate; });
-}
 
 std::string renamed(std::string_view name, std::string_view off, std::string_view on) {
   std::string out(on);
@@ -142,7 +138,7 @@ std::unordered_map<std::string, const WeightTensor*> ModelWeights::by_model_name
 Status ModelWeights::load(Executor& executor, bool allow_missing) const {
   const ir::Graph& graph = executor.graph();
   const auto tensors = by_model_name(graph);
-  const bool trains = has_updates(graph);
+  const bool trains = ir::has_phase(graph, ir::Phase::kUpdate);
   std::vector<std::string> missing;
   std::unordered_set<std::string_view> used;
   for (const ir::Value& value : graph.values) {

@@ -144,9 +144,7 @@ std::string NanFinder::what() const {
 
 bool has_bad_result(Executor& executor) {
   const ir::Graph& graph = executor.graph();
-  const bool trains = std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const ir::Node& node) {
-    return node.phase == ir::Phase::kUpdate;
-  });
+  const bool trains = ir::has_phase(graph, ir::Phase::kUpdate);
   for (const ValueId output : graph.outputs) {
     const ir::TensorType& type = graph.value(output).type;
     if (!ir::is_float(type.dtype) || type.layout.block_count > 0) continue;

@@ -125,17 +125,12 @@ Status save_outputs(Executor& executor, const std::string& path) {
   return out.commit();
 }
 
-}  // namespace
-
-namespace {
-
 bool is_archive(const std::string& data) {
   return !data.empty() && data != "synthetic" && data != "fresh";
 }
 
 bool trains(const ir::Graph& graph) {
-  return std::any_of(graph.nodes.begin(), graph.nodes.end(),
-                     [](const ir::Node& node) { return node.phase == ir::Phase::kUpdate; });
+  return ir::has_phase(graph, ir::Phase::kUpdate);
 }
 
 // Steps, batches and collected outputs of a run on arrays of files.
