@@ -59,9 +59,9 @@ struct SmallCodes {
       F.exponent_bits == 8 ? 0u : static_cast<std::uint32_t>(128 - kBias) << 23;
 };
 
-// The code that `chance` (32 bits, all alike) rounds the value to, or kTooLarge.
-template <SmallFloat F>
-constexpr std::uint32_t to_small(float value, std::uint32_t chance) {
+// The code of a value, or kTooLarge; round(whole, drop) is `whole` without its last `drop` bits.
+template <SmallFloat F, typename Round>
+constexpr std::uint32_t rounded_code(float value, Round round) {
   using Codes = SmallCodes<F>;
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t sign = bits >> 31 << (F.exponent_bits + F.fraction_bits);
@@ -70,16 +70,32 @@ constexpr std::uint32_t to_small(float value, std::uint32_t chance) {
   if (magnitude == 0x7f800000u) return F.has_infinity ? sign | Codes::kTop : kTooLarge;
   std::uint32_t code = 0;
   if (magnitude >= Codes::kNormal) {
-    code = ((magnitude + (chance >> (32 - Codes::kShift))) >> Codes::kShift) -
+    code = round(magnitude, Codes::kShift) -
            (static_cast<std::uint32_t>(127 - Codes::kBias) << F.fraction_bits);
   } else {
     const int exponent = static_cast<int>(magnitude >> 23);
     const int drop = Codes::kShift + 128 - Codes::kBias - exponent;
     if (drop > 31) return sign;
     const std::uint32_t fraction = (magnitude & 0x7fffffu) | 0x800000u;
-    code = (fraction + (chance >> (32 - drop))) >> drop;
+    code = round(fraction, drop);
   }
   return code > Codes::kLargest ? kTooLarge : sign | code;
+}
+
+// The code that `chance` (32 bits, all alike) rounds the value to.
+template <SmallFloat F>
+constexpr std::uint32_t to_small(float value, std::uint32_t chance) {
+  return rounded_code<F>(value, [chance](std::uint32_t whole, int drop) {
+    return (whole + (chance >> (32 - drop))) >> drop;
+  });
+}
+
+// The nearest code, ties to even.
+template <SmallFloat F>
+constexpr std::uint32_t nearest_small(float value) {
+  return rounded_code<F>(value, [](std::uint32_t whole, int drop) {
+    return (whole + (1u << (drop - 1)) - 1 + ((whole >> drop) & 1)) >> drop;
+  });
 }
 
 template <SmallFloat F>

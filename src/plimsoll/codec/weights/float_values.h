@@ -11,30 +11,6 @@
 
 namespace plimsoll::codec {
 
-// The code nearest to the value, ties to even; kTooLarge where a finite value has none.
-template <SmallFloat F>
-constexpr std::uint32_t nearest_small(float value) {
-  using Codes = SmallCodes<F>;
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  const std::uint32_t sign = bits >> 31 << (F.exponent_bits + F.fraction_bits);
-  const std::uint32_t magnitude = bits & 0x7fffffffu;
-  if (magnitude > 0x7f800000u) return sign | Codes::kNan;
-  if (magnitude == 0x7f800000u) return F.has_infinity ? sign | Codes::kTop : kTooLarge;
-  const auto rounded = [](std::uint32_t whole, int drop) {
-    return (whole + (1u << (drop - 1)) - 1 + ((whole >> drop) & 1)) >> drop;
-  };
-  std::uint32_t code = 0;
-  if (magnitude >= Codes::kNormal) {
-    code = rounded(magnitude, Codes::kShift) -
-           (static_cast<std::uint32_t>(127 - Codes::kBias) << F.fraction_bits);
-  } else {
-    const int drop = Codes::kShift + 128 - Codes::kBias - static_cast<int>(magnitude >> 23);
-    if (drop > 25) return sign;
-    code = rounded((magnitude & 0x7fffffu) | 0x800000u, drop);
-  }
-  return code > Codes::kLargest ? kTooLarge : sign | code;
-}
-
 inline bool is_floating(const ChunkShape& shape) {
   return shape.kind != WeightKind::kOther;
 }
