@@ -454,15 +454,9 @@ std::unique_ptr<Kernel> make_weight_gradient(const Site& site) {
 
 bool is_depthwise(const Site& site, ConvolutionDirection direction) {
   const ConvolutionTensors t = convolution_tensors(site, direction);
-  const int rank = t.x.shape.rank();
-  if ((rank != 3 && rank != 4) || !is_f32(t.x) || !is_f32(t.w) || !is_f32(t.y)) return false;
-  if (t.x.layout != ir::Layout::channels_last(rank) || t.y.layout != t.x.layout ||
-      !t.w.layout.is_row_major())
-    return false;
+  if (!are_plain_images(t)) return false;
   const std::int64_t group = site.attributes().integer("group");
   if (group < 8 || t.x.shape[1] != group || t.w.shape[0] != group || t.w.shape[1] != 1)
-    return false;
-  if (t.x.shape.elements() == 0 || t.w.shape.elements() == 0 || t.y.shape.elements() == 0)
     return false;
   const Images g = images_of(site, direction);
   const bool strides = g.rows.stride > 1 || g.columns.stride > 1;

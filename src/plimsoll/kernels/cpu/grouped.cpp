@@ -339,13 +339,7 @@ std::unique_ptr<Kernel> make_group_results(const Site& site, const GroupedImages
 
 bool is_grouped(const Site& site, ConvolutionDirection direction) {
   const ConvolutionTensors t = convolution_tensors(site, direction);
-  const int rank = t.x.shape.rank();
-  if ((rank != 3 && rank != 4) || !is_f32(t.x) || !is_f32(t.w) || !is_f32(t.y)) return false;
-  if (t.x.layout != ir::Layout::channels_last(rank) || t.y.layout != t.x.layout ||
-      !t.w.layout.is_row_major())
-    return false;
-  if (t.x.shape.elements() == 0 || t.w.shape.elements() == 0 || t.y.shape.elements() == 0)
-    return false;
+  if (!are_plain_images(t)) return false;
   const std::int64_t count = site.attributes().integer("group");
   const std::int64_t in = t.w.shape[1];
   const std::int64_t out = t.w.shape[0] / count;

@@ -2,6 +2,16 @@
 
 namespace plimsoll::kernels {
 
+bool are_plain_images(const ConvolutionTensors& t) {
+  const int rank = t.x.shape.rank();
+  if (rank != 3 && rank != 4) return false;
+  for (const ir::TensorType* type : {&t.x, &t.w, &t.y}) {
+    if (!is_f32(*type) || type->shape.elements() == 0) return false;
+  }
+  return t.x.layout == ir::Layout::channels_last(rank) && t.y.layout == t.x.layout &&
+         t.w.layout.is_row_major();
+}
+
 Images images_of(const Site& site, ConvolutionDirection direction) {
   const ConvolutionTensors t = convolution_tensors(site, direction);
   const ops::AttributeReader attributes = site.attributes();

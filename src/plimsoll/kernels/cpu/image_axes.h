@@ -54,6 +54,10 @@ struct Images {
   std::int64_t result_row() const { return columns.results * filters; }
 };
 
+// Whether our own loops take the tensors: fp32 images of one or two axes, channels last, none of
+// them empty, with filters row-major.
+bool are_plain_images(const ConvolutionTensors& tensors);
+
 // The sizes that a node of this direction says; images of one or two axes.
 Images images_of(const Site& site, ConvolutionDirection direction);
 
