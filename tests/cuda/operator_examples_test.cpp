@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "plimsoll/autodiff/testing/operator_examples.h"
+#include "kernels/example_in_fp32.h"
 #include "plimsoll/kernels/cuda/table.h"
 #include "plimsoll/kernels/cuda/testing/device_run.h"
 
@@ -21,37 +21,14 @@ kernels::Differential tolerances(const OperatorExample& example) {
   return out;
 }
 
-kernels::Built in_fp32(const OperatorExample& example) {
-  kernels::Built out;
-  ir::Node node;
-  node.op = example.op;
-  node.attributes = example.attributes;
-  for (const auto& input : example.inputs) {
-    out.arrays.push_back(input.value_or(Array()));
-    if (!input) {
-      node.inputs.emplace_back();
-      continue;
-    }
-    Array& array = out.arrays.back();
-    if (array.is_real()) {
-      array.type.dtype = ir::DType::kF32;
-      array.round();
-    }
-    node.inputs.push_back(out.graph.add_source(fmt::format("x{}", node.inputs.size()),
-                                               ir::ValueKind::kInput, array.type));
-  }
-  const auto types = ops::infer(out.graph, node);
-  EXPECT_TRUE(types.has_value()) << types.error().message;
-  if (types) out.graph.add_node(std::move(node), *types, ir::ValueKind::kActivation);
-  return out;
-}
-
 TEST(CudaKernelTable, AgreesWithTheReferenceOnEveryExample) {
   std::map<std::string, int> taken;
   for (const auto& list : {autodiff::operator_examples(), autodiff::examples_without_gradient()}) {
     for (const OperatorExample& example : list) {
       SCOPED_TRACE(fmt::format("{} ({})", example.op, example.what));
-      const kernels::Built built = in_fp32(example);
+      ExampleCall call = in_fp32(example);
+      kernels::Built built{std::move(call.graph), {}};
+      for (auto& input : call.inputs) built.arrays.push_back(std::move(input).value_or(Array()));
       ASSERT_FALSE(built.graph.nodes.empty());
       auto kernel = kernels::cuda::make_cuda_kernel(built.graph, NodeId(0), {});
       EXPECT_TRUE(kernel.has_value()) << kernel.error().message;

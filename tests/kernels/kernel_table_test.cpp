@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "plimsoll/autodiff/testing/operator_examples.h"
+#include "kernels/example_in_fp32.h"
 #include "plimsoll/kernels/cpu/cpu_kernels.h"
 #include "plimsoll/kernels/cpu/packed_bytes.h"
 #include "plimsoll/kernels/cpu/table.h"
@@ -25,38 +25,7 @@ double tolerance_of(const std::string& what) {
   return what.starts_with("attention (scores far from zero)") ? 2e-4 : 2e-5;
 }
 
-// The example's call in fp32, which kernels are made for.
-struct Node {
-  ir::Graph graph;
-  std::vector<std::optional<Array>> inputs;
-};
-
-Node in_fp32(const OperatorExample& example) {
-  Node out;
-  ir::Node node;
-  node.op = example.op;
-  node.attributes = example.attributes;
-  for (const auto& input : example.inputs) {
-    out.inputs.push_back(input);
-    if (!input) {
-      node.inputs.emplace_back();
-      continue;
-    }
-    Array& array = *out.inputs.back();
-    if (array.is_real()) {
-      array.type.dtype = ir::DType::kF32;
-      array.round();
-    }
-    node.inputs.push_back(out.graph.add_source(fmt::format("x{}", node.inputs.size()),
-                                               ir::ValueKind::kInput, array.type));
-  }
-  const auto types = ops::infer(out.graph, node);
-  EXPECT_TRUE(types.has_value()) << types.error().message;
-  if (types) out.graph.add_node(std::move(node), *types, ir::ValueKind::kActivation);
-  return out;
-}
-
-std::vector<Array> run_kernel(const Node& call) {
+std::vector<Array> run_kernel(const ExampleCall& call) {
   const ir::Node& node = call.graph.nodes.front();
   auto kernel = kernels::make_cpu_kernel(call.graph, node, {1});
   EXPECT_TRUE(kernel.has_value()) << kernel.error().message;
@@ -141,7 +110,7 @@ TEST(KernelTable, AgreesWithTheReferenceOnEveryExample) {
     const auto [first, last] = examples.equal_range(std::string(entry.op));
     for (auto at = first; at != last; ++at) {
       const std::string what = fmt::format("{} ({})", at->first, at->second.what);
-      const Node call = in_fp32(at->second);
+      const ExampleCall call = in_fp32(at->second);
       ASSERT_FALSE(call.graph.nodes.empty()) << what;
       const ir::Node& node = call.graph.nodes.front();
       taken += kernels::has_special_kernel(call.graph, node);
