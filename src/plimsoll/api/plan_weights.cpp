@@ -100,13 +100,13 @@ bool takes_weights_from_file(const ir::Graph& graph) {
   return std::any_of(graph.values.begin(), graph.values.end(), from_file);
 }
 
-Result<WeightsOrigin> origin_of_weights(const ModelRequest& request, bool training,
+Result<WeightsOrigin> origin_of_weights(const ModelRequest& request,
                                         const store::WeightSource& weights,
                                         const std::string& plan_file) {
   WeightsOrigin out;
   out.model = path_in_plan(request.model, plan_file);
   out.files = files_of(weights);
-  out.training = training;
+  out.training = request.train.value_or(false);  // as files are loaded (load_model.h)
   out.untied = request.untie;
   out.batch = request.sizes.batch;
   out.seq = request.sizes.seq;

@@ -28,9 +28,9 @@ namespace plimsoll::api {
 // Whether content of a file is missing from the graph alone.
 bool takes_weights_from_file(const ir::Graph& graph);
 
-// What a plan in `plan_file` should say of the weights that `request` was loaded with. Reads the
-// files through once.
-Result<plan::WeightsOrigin> origin_of_weights(const ModelRequest& request, bool training,
+// What a plan in `plan_file` should say of the weights that `request`, a file, was loaded with.
+// Reads the files through once.
+Result<plan::WeightsOrigin> origin_of_weights(const ModelRequest& request,
                                               const store::WeightSource& weights,
                                               const std::string& plan_file);
 

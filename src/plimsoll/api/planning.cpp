@@ -45,15 +45,21 @@ Result<Pipeline> prepared_for(const PlanJob& job) {
   return out;
 }
 
-// What the file of a plan says of weights that came from a model file.
-Result<std::optional<plan::WeightsOrigin>> origin_for(const PlanJob& job, const ModelRequest& model,
-                                                      const ir::Graph& graph) {
+// What the file of a plan says of weights that came from a model file; `weights` where they are at
+// hand, else the model is loaded once more.
+Result<std::optional<plan::WeightsOrigin>> origin_for(
+    const PlanJob& job, const ModelRequest& model, const ir::Graph& graph,
+    const store::WeightSource* weights = nullptr) {
   std::optional<plan::WeightsOrigin> out;
   if (job.output.empty() || !takes_weights_from_file(graph)) return out;
-  ModelRequest again = model;
-  again.quiet = true;
-  PLIMSOLL_TRY(const LoadedModel loaded, load_forward(again));
-  PLIMSOLL_TRY(out, origin_of_weights(model, loaded.training, loaded.weights, job.output));
+  LoadedModel again;
+  if (weights == nullptr) {
+    ModelRequest quiet = model;
+    quiet.quiet = true;
+    PLIMSOLL_TRY(again, load_forward(quiet));
+    weights = &again.weights;
+  }
+  PLIMSOLL_TRY(out, origin_of_weights(model, *weights, job.output));
   return out;
 }
 
@@ -83,7 +89,8 @@ Result<PlanAnswer> plan_once(const PlanJob& job) {
     PLIMSOLL_TRY(profile::Tuned tuned, tune_model(p, job.planning.tune));
     p.planned = std::move(tuned.planned);
   }
-  PLIMSOLL_TRY(p.planned.plan.weights, origin_for(job, job.model, p.planned.plan.graph));
+  PLIMSOLL_TRY(p.planned.plan.weights,
+               origin_for(job, job.model, p.planned.plan.graph, &p.model.weights));
   PLIMSOLL_RETURN_IF_ERROR(write_to(job.output, plan::to_json(p.planned.plan)));
   PlanAnswer out;
   out.plan = report_of(p.planned);
