@@ -124,6 +124,18 @@ def transformer(torch, name):
     return Transformer()
 
 
+def most_allocated(torch, step):
+    """The most bytes that one step had allocated at once."""
+    with torch.profiler.profile(profile_memory=True) as profile:
+        step()
+    alive = peak = 0
+    for event in profile.profiler.kineto_results.events():
+        if event.name() == "[memory]":
+            alive += event.nbytes()
+            peak = max(peak, alive)
+    return peak
+
+
 class TorchRival:
     """One mode of PyTorch; steps on demand, so that rivals can take turns."""
 
@@ -156,13 +168,7 @@ class TorchRival:
 
     def peak_mib(self):
         """The most bytes of tensors alive at once during one step."""
-        with self.torch.profiler.profile(profile_memory=True) as profile:
-            self.step()
-        alive = peak = 0
-        for event in profile.profiler.kineto_results.events():
-            if event.name() == "[memory]":
-                alive += event.nbytes()
-                peak = max(peak, alive)
+        peak = most_allocated(self.torch, self.step)
         weights = sum(p.numel() * p.element_size() for p in self.model.parameters())
         return (peak + weights) / 2**20
 

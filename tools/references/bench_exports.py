@@ -32,6 +32,9 @@ import time
 import traceback
 import warnings
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from bench_torch import most_allocated  # noqa: E402
+
 warnings.filterwarnings("ignore")
 BARS = {"time": 1.1, "memory": 1.0, "estimate": 0.25, "measured": 0.10}
 
@@ -169,13 +172,7 @@ class Torch:
     def peak_bytes(self):
         """The most bytes of tensors alive at once during one step, weights and inputs included."""
         self.optimizer.zero_grad(set_to_none=True)
-        with self.torch.profiler.profile(profile_memory=True) as profile:
-            self.step()
-        alive = peak = 0
-        for event in profile.profiler.kineto_results.events():
-            if event.name() == "[memory]":
-                alive += event.nbytes()
-                peak = max(peak, alive)
+        peak = most_allocated(self.torch, self.step)
         held = [*self.model.parameters(), *self.model.buffers(), *self.x]
         return peak + sum(t.numel() * t.element_size() for t in held)
 
