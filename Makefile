@@ -5,7 +5,7 @@ PYTHON ?= python3
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 
-.PHONY: help deps configure build run test test-all wheel wheel-libraries test-fresh test-separate bench-torch bench-ort bench-exports bench-neighbour bench-pack bench-fit bench-plan bench-malloc figures install clean format
+.PHONY: help deps configure build run test test-all wheel wheel-libraries test-fresh test-separate fuzz bench-torch bench-ort bench-exports bench-neighbour bench-pack bench-fit bench-plan bench-malloc figures install clean format
 
 help:            ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -44,6 +44,12 @@ wheel-libraries: configure
 
 test-fresh:      ## the two commands on a bare Debian 12, made for the purpose (needs root or sudo)
 	@tools/test_fresh.sh
+
+fuzz: build      ## fuzz every parser for ten minutes each (FUZZ="--seconds 60 --only onnx_fuzz")
+	@tools/install_packages.sh tools/packages_fuzz.txt
+	@cmake --preset fuzz >/dev/null
+	@cmake --build build/fuzz -j $(JOBS) --target fuzzers
+	@$(PYTHON) tools/fuzz.py --plimsoll $(BUILD)/plimsoll $(FUZZ)
 
 test-separate: deps ## compile every file by itself: each must include what it uses
 	@cmake --preset separate >/dev/null

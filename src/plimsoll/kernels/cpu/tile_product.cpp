@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "plimsoll/kernels/cpu/vectorize.h"
 
@@ -13,28 +14,23 @@ constexpr int kPanel = 2 * kLanes;  // columns of B packed at a time
 constexpr int kRows = 8;            // of A held in registers
 
 using Vector [[gnu::vector_size(kLanes * sizeof(float))]] = float;
-using Picks [[gnu::vector_size(kLanes * sizeof(int))]] = int;
 
 PLIMSOLL_INLINE void load_into(Vector& to, const float* from) {
   std::memcpy(&to, from, sizeof(Vector));
 }
 
 // One step of a transposition by halves: swaps the off-diagonal kWidth x kWidth blocks.
-template <int kWidth>
-PLIMSOLL_INLINE void swap_blocks(Vector (&rows)[kLanes]) {
-  Picks upper{};
-  Picks lower{};
-  for (int lane = 0; lane < kLanes; ++lane) {
-    upper[lane] = (lane & kWidth) == 0 ? lane : lane - kWidth + kLanes;
-    lower[lane] = (lane & kWidth) == 0 ? lane + kWidth : lane + kLanes;
-  }
+template <int kWidth, int... kLane>
+PLIMSOLL_INLINE void swap_blocks(Vector (&rows)[kLanes], std::integer_sequence<int, kLane...>) {
 #pragma GCC unroll 16
   for (int i = 0; i < kLanes; ++i) {
     if ((i & kWidth) != 0) continue;
     const Vector a = rows[i];
     const Vector b = rows[i + kWidth];
-    rows[i] = __builtin_shuffle(a, b, upper);
-    rows[i + kWidth] = __builtin_shuffle(a, b, lower);
+    rows[i] =
+        __builtin_shufflevector(a, b, (kLane & kWidth) == 0 ? kLane : kLane - kWidth + kLanes...);
+    rows[i + kWidth] =
+        __builtin_shufflevector(a, b, (kLane & kWidth) == 0 ? kLane + kWidth : kLane + kLanes...);
   }
 }
 
@@ -43,10 +39,11 @@ PLIMSOLL_INLINE void turn_block(const float* from, std::int64_t step, float* to)
   Vector rows[kLanes];
 #pragma GCC unroll 16
   for (int i = 0; i < kLanes; ++i) load_into(rows[i], from + i * step);
-  swap_blocks<8>(rows);
-  swap_blocks<4>(rows);
-  swap_blocks<2>(rows);
-  swap_blocks<1>(rows);
+  constexpr auto kAll = std::make_integer_sequence<int, kLanes>();
+  swap_blocks<8>(rows, kAll);
+  swap_blocks<4>(rows, kAll);
+  swap_blocks<2>(rows, kAll);
+  swap_blocks<1>(rows, kAll);
 #pragma GCC unroll 16
   for (int i = 0; i < kLanes; ++i) std::memcpy(to + i * kPanel, &rows[i], sizeof(Vector));
 }
