@@ -24,6 +24,7 @@ namespace {
 
 constexpr std::int64_t kMatrix = 1536;
 constexpr std::int64_t kMap = 64 << 20;
+constexpr std::int64_t kHeld = 3 << 19;  // in the second-level caches of two small cores
 constexpr std::int64_t kPage = 4096;
 constexpr int kRepeats = 5;
 
@@ -40,6 +41,13 @@ Result<double> seconds_of(const ir::Graph& graph, int threads) {
   schedule::DeviceProfile only;
   PLIMSOLL_RETURN_IF_ERROR(measure_operators(graph, {threads, {}}, only));
   return only.measured.begin()->second;
+}
+
+// To read two tensors and write a third, of so many bytes together.
+Result<double> seconds_to_add(std::int64_t bytes, int threads) {
+  const ir::TensorType map{ir::DType::kF32, {bytes / 12}, {}};
+  PLIMSOLL_TRY(const ir::Graph sum, graph_of("add", {map, map}));
+  return seconds_of(sum, threads);
 }
 
 template <typename Body>
@@ -69,10 +77,10 @@ Status measure_arithmetic(int threads, schedule::DeviceProfile& profile) {
     profile.operations_per_second[std::string(ir::name(dtype))] =
         2.0 * kMatrix * kMatrix * kMatrix / seconds;
   }
-  const ir::TensorType map{ir::DType::kF32, {kMap / 4}, {}};
-  PLIMSOLL_TRY(const ir::Graph sum, graph_of("add", {map, map}));
-  PLIMSOLL_TRY(const double moved, seconds_of(sum, threads));
+  PLIMSOLL_TRY(const double moved, seconds_to_add(3 * kMap, threads));
   profile.memory_bytes_per_second = 3.0 * kMap / moved;
+  PLIMSOLL_TRY(const double held, seconds_to_add(kHeld, threads));
+  profile.cache = {Bytes(kHeld), kHeld / held};
   const ir::TensorType tiny{ir::DType::kF32, {16}, {}};
   PLIMSOLL_TRY(const ir::Graph small, graph_of("add", {tiny, tiny}));
   PLIMSOLL_TRY(profile.launch_seconds, seconds_of(small, threads));

@@ -73,6 +73,26 @@ Result<CodecRates> codec_rates(const json& file) {
   return out;
 }
 
+Result<Bytes> whole_bytes(const json& file, const char* key) {
+  const auto found = file.find(key);
+  if (found == file.end() || !found->is_number_unsigned() ||
+      found->get<std::uint64_t>() > 1ULL << 60) {
+    return bad_input("profile: `{}` must be a whole number of bytes", key);
+  }
+  return Bytes(found->get<std::int64_t>());
+}
+
+// Profiles made before there was one have none.
+Result<CacheRate> cache_rate(const json& file) {
+  CacheRate out;
+  const auto found = file.find("cache");
+  if (found == file.end()) return out;
+  if (!found->is_object()) return bad_input("profile: `cache` must be an object");
+  PLIMSOLL_TRY(out.bytes, whole_bytes(*found, "bytes"));
+  PLIMSOLL_TRY(out.bytes_per_second, number(*found, "bytes_per_second", false));
+  return out;
+}
+
 json json_of(const CodecRates& rates) {
   json out = {{"encode_bytes_per_second", rates.encode_bytes_per_second},
               {"decode_bytes_per_second", rates.decode_bytes_per_second},
@@ -137,6 +157,12 @@ const std::vector<DeviceProfile>& shipped() {
   return kProfiles;
 }
 
+double seconds_to_move(const DeviceProfile& profile, double bytes) {
+  const double cached = std::min(bytes, static_cast<double>(profile.cache.bytes.value));
+  return cached / profile.cache.bytes_per_second +
+         (bytes - cached) / profile.memory_bytes_per_second;
+}
+
 }  // namespace
 
 Cost cost_of(const DeviceProfile& profile, std::string_view signature, std::string_view dtype,
@@ -150,7 +176,7 @@ Cost cost_of(const DeviceProfile& profile, std::string_view signature, std::stri
     rate = profile.operations_per_second.find("fp32");
   const double arithmetic =
       rate == profile.operations_per_second.end() ? 0 : operations / rate->second;
-  const double roofline = std::max(arithmetic, bytes_moved / profile.memory_bytes_per_second);
+  const double roofline = std::max(arithmetic, seconds_to_move(profile, bytes_moved));
   const auto reached =
       profile.efficiency.find(std::string(signature.substr(0, signature.find('('))));
   const double efficiency = reached == profile.efficiency.end() ? 1 : reached->second;
@@ -164,6 +190,9 @@ std::string to_json(const DeviceProfile& profile) {
                      {"memory_bytes", profile.memory_bytes.value},
                      {"operations_per_second", profile.operations_per_second},
                      {"memory_bytes_per_second", profile.memory_bytes_per_second},
+                     {"cache",
+                      {{"bytes", profile.cache.bytes.value},
+                       {"bytes_per_second", profile.cache.bytes_per_second}}},
                      {"launch_seconds", profile.launch_seconds},
                      {"efficiency", profile.efficiency},
                      {"copies", json_of(profile.copies)},
@@ -184,14 +213,10 @@ Result<DeviceProfile> read_profile(std::string_view text) {
   DeviceProfile profile;
   profile.name = text_of(file, "name");
   profile.note = text_of(file, "note");
-  const auto memory = file.find("memory_bytes");
-  if (memory == file.end() || !memory->is_number_unsigned() ||
-      memory->get<std::uint64_t>() > 1ULL << 60) {
-    return bad_input("profile: `memory_bytes` must be a whole number of bytes");
-  }
-  profile.memory_bytes = Bytes(memory->get<std::int64_t>());
+  PLIMSOLL_TRY(profile.memory_bytes, whole_bytes(file, "memory_bytes"));
   PLIMSOLL_TRY(profile.operations_per_second, numbers(file, "operations_per_second"));
   PLIMSOLL_TRY(profile.memory_bytes_per_second, number(file, "memory_bytes_per_second", false));
+  PLIMSOLL_TRY(profile.cache, cache_rate(file));
   PLIMSOLL_TRY(profile.launch_seconds, number(file, "launch_seconds", true));
   PLIMSOLL_TRY(profile.efficiency, numbers(file, "efficiency"));
   PLIMSOLL_TRY(profile.copies, rates(file, "copies"));

@@ -5,7 +5,8 @@
 //
 //   seconds = launch + max(operations / rate of its dtype, bytes moved / memory rate) / efficiency
 //
-// The efficiency is the share of the roofline that the operator's kernel reaches, by operator.
+// Bytes that fit the cache move at its rate: what one operator of a small step wrote, the next finds
+// there. The efficiency is the share of the roofline that the operator's kernel reaches, by operator.
 // One where nothing is said.
 //
 //   conv2d 3x3 64->64 on 32x56x56, fp32, 2-core CPU: 7.4e9 operations / 220e9 per second = 34 ms;
@@ -27,12 +28,21 @@
 
 namespace plimsoll::schedule {
 
+// Bytes of one operator that come from a cache, and their rate; no bytes where there is none.
+struct CacheRate {
+  Bytes bytes;
+  double bytes_per_second = 1;
+
+  bool operator==(const CacheRate&) const = default;
+};
+
 struct DeviceProfile {
   std::string name;
   std::string note;
   Bytes memory_bytes;
   std::map<std::string, double> operations_per_second;  // by dtype: "fp32", "bf16", ...
   double memory_bytes_per_second = 1;
+  CacheRate cache;
   double launch_seconds = 0;
   std::map<std::string, double> efficiency;  // by operator
   CopyRates copies;                          // to and from host memory

@@ -26,6 +26,18 @@ TEST(DeviceProfile, PrefersTheMeasuredTimeToTheRoofline) {
   EXPECT_TRUE(cost_of(profile, "mm", "fp32", 220e9, 0).measured);
 }
 
+TEST(DeviceProfile, BytesThatFitTheCacheMoveAtItsRate) {
+  DeviceProfile profile = *shipped_profile("h200");
+  profile.launch_seconds = 0;
+  profile.memory_bytes_per_second = 10;
+  profile.cache = {Bytes(100), 100};
+  EXPECT_DOUBLE_EQ(cost_of(profile, "add()", "fp32", 0, 50).seconds, 0.5);
+  EXPECT_DOUBLE_EQ(cost_of(profile, "add()", "fp32", 0, 130).seconds, 1 + 3);
+  const auto again = read_profile(to_json(profile));
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(*again, profile);
+}
+
 TEST(DeviceProfile, AnOperatorReachesItsShareOfTheRoofline) {
   DeviceProfile profile = *shipped_profile("h200");
   profile.efficiency = {{"conv", 0.5}};

@@ -45,7 +45,7 @@ TEST(PartReader, ReadsTheSameBytesInEveryWay) {
       std::vector<std::byte> out(end - begin, std::byte{0x55});
       const Status read = reader->read(begin, out, method);
       ASSERT_TRUE(read) << name(method) << ": " << read.error().message;
-      EXPECT_EQ(std::memcmp(out.data(), content->data() + begin, out.size()), 0)
+      EXPECT_TRUE(std::equal(out.begin(), out.end(), content->begin() + begin))
           << name(method) << " " << begin;
     }
   }
