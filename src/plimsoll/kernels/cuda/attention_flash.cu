@@ -114,25 +114,32 @@ struct Tile {
     a[2] = word(row + g, column + t + kDepth<T> / 2);
     a[3] = word(row + g + 8, column + t + kDepth<T> / 2);
   }
-  // Columns [k, k + kDepth) of rows [n, n + 8), turned: the right operand of a product with rows.
-  __device__ void right_of_rows(int n, int k, unsigned& b0, unsigned& b1) const {
-    const int g = threadIdx.x % 32 / 4;
-    const int t = threadIdx.x % 4 * kPerWord;
-    b0 = word(n + g, k + t);
-    b1 = word(n + g, k + t + kDepth<T> / 2);
+  // Columns [k, k + 2 kDepth) of rows [n, n + 8), turned: the right operands of two products with
+  // rows.
+  __device__ void right_of_rows(int n, int k, unsigned (&b)[4]) const {
+    const int lane = threadIdx.x % 32;
+    constexpr int kSixteenBytes = 16 / sizeof(T);
+    const auto address = static_cast<unsigned>(
+        __cvta_generic_to_shared(&at[n + lane % 8][k + lane / 8 * kSixteenBytes]));
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(b[0]), "=r"(b[1]), "=r"(b[2]), "=r"(b[3])
+                 : "r"(address));
   }
-  // Rows [k, k + kDepth) x columns [n, n + 8): the right operand as it lies.
-  __device__ void right(int k, int n, unsigned& b0, unsigned& b1) const {
+  // Rows [k, k + kDepth) x columns [n, n + 16): the right operands of two products as they lie.
+  __device__ void right(int k, int n, unsigned (&b)[4]) const {
     if constexpr (sizeof(T) == 4) {
       const int g = threadIdx.x % 32 / 4;
       const int t = threadIdx.x % 4;
-      b0 = word(k + 2 * t, n + g);
-      b1 = word(k + 2 * t + 1, n + g);
+      b[0] = word(k + 2 * t, n + g);
+      b[1] = word(k + 2 * t + 1, n + g);
+      b[2] = word(k + 2 * t, n + 8 + g);
+      b[3] = word(k + 2 * t + 1, n + 8 + g);
     } else {
+      const int lane = threadIdx.x % 32;
       const auto address =
-          static_cast<unsigned>(__cvta_generic_to_shared(&at[k + threadIdx.x % 16][n]));
-      asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];"
-                   : "=r"(b0), "=r"(b1)
+          static_cast<unsigned>(__cvta_generic_to_shared(&at[k + lane % 16][n + lane / 16 * 8]));
+      asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                   : "=r"(b[0]), "=r"(b[1]), "=r"(b[2]), "=r"(b[3])
                    : "r"(address));
     }
   }
@@ -155,11 +162,11 @@ __device__ void times_rows(const OwnRows<T, D>& own, const Tile<T, D>& tile, Lan
   for (int j = 0; j < kTiles; ++j) {
     for (float& value : out[j]) value = 0;
 #pragma unroll
-    for (int k = 0; k < D / kDepth<T>; ++k) {
-      unsigned b0;
-      unsigned b1;
-      tile.right_of_rows(j * 8, k * kDepth<T>, b0, b1);
-      multiply(T(), out[j], own.at[k], b0, b1);
+    for (int k = 0; k < D / kDepth<T>; k += 2) {
+      unsigned b[4];
+      tile.right_of_rows(j * 8, k * kDepth<T>, b);
+      multiply(T(), out[j], own.at[k], b[0], b[1]);
+      multiply(T(), out[j], own.at[k + 1], b[2], b[3]);
     }
   }
 }
@@ -189,11 +196,11 @@ __device__ void add_times(const Lane4 (&what)[kTiles], const Tile<T, D>& tile,
     unsigned a[4];
     left_of(T(), what, k, a);
 #pragma unroll
-    for (int n = 0; n < D / 8; ++n) {
-      unsigned b0;
-      unsigned b1;
-      tile.right(k * kDepth<T>, n * 8, b0, b1);
-      multiply(T(), out[n], a, b0, b1);
+    for (int n = 0; n < D / 8; n += 2) {
+      unsigned b[4];
+      tile.right(k * kDepth<T>, n * 8, b);
+      multiply(T(), out[n], a, b[0], b[1]);
+      multiply(T(), out[n + 1], a, b[2], b[3]);
     }
   }
 }
@@ -231,8 +238,55 @@ __device__ std::int64_t statistics_of(const FlashShape& s) {
   return (blockIdx.z * s.heads + blockIdx.y) * s.rows;
 }
 
-__device__ __forceinline__ bool sees(const FlashShape& s, std::int64_t row, std::int64_t column) {
-  return row < s.rows && column < s.columns && (!s.causal || column <= row + s.columns - s.rows);
+// What is seen of a tile of 64 queries x 64 keys that begins there. Most tiles are seen whole, and
+// nothing has to be compared in them.
+struct Sight {
+  int rows, columns;  // that exist
+  int reach;          // the first row sees the keys up to this one
+  __device__ Sight(const FlashShape& s, std::int64_t row, std::int64_t column)
+      : rows(cut(s.rows - row)),
+        columns(cut(s.columns - column)),
+        reach(s.causal ? cut(row + s.columns - s.rows - column) : kFar) {}
+  __device__ bool whole() const {
+    return rows >= kTileRows64 && columns >= kTileRows64 && reach >= kTileRows64 - 1;
+  }
+  __device__ bool sees(int row, int column) const {
+    return row < rows && column < columns && column <= row + reach;
+  }
+
+ private:
+  static constexpr int kFar = 2 * kTileRows64;
+  static __device__ int cut(std::int64_t distance) {
+    return static_cast<int>(distance > kFar ? kFar : distance < -kFar ? -kFar : distance);
+  }
+};
+
+// Calls body(j, e, visible) for a lane's elements of a tile, `turned` where keys are its rows.
+template <bool turned, typename Body>
+__device__ __forceinline__ void for_lane(const Sight& sight, const Body& body) {
+  if (sight.whole()) {
+#pragma unroll
+    for (int j = 0; j < kTiles; ++j) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) body(j, e, true);
+    }
+    return;
+  }
+#pragma unroll
+  for (int j = 0; j < kTiles; ++j) {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      const LanePlace place = lane_place(j, e);
+      body(j, e,
+           turned ? sight.sees(place.column, place.row) : sight.sees(place.row, place.column));
+    }
+  }
+}
+
+// Tiles of many columns are begun first: causal queries at the end see most.
+__device__ __forceinline__ std::int64_t first_of_block(bool last_first) {
+  const unsigned block = last_first ? gridDim.x - 1 - blockIdx.x : blockIdx.x;
+  return block * static_cast<std::int64_t>(kTileRows64);
 }
 
 __device__ __forceinline__ float over_quad(float value, bool sums) {
@@ -255,7 +309,7 @@ __global__ void __launch_bounds__(kFlashThreads)
     flash_forward(FlashShape s, const T* q, const T* k, const T* v, T* y, float* lse) {
   __shared__ alignas(16) Tile<T, D> keys;
   __shared__ alignas(16) Tile<T, D> values;
-  const std::int64_t first = blockIdx.x * static_cast<std::int64_t>(kTileRows64);
+  const std::int64_t first = first_of_block(s.causal);
   OwnRows<T, D> own;
   keys.load(head_of(q, s.q), s.q.row, first, s.rows);
   __syncthreads();
@@ -272,15 +326,9 @@ __global__ void __launch_bounds__(kFlashThreads)
     __syncthreads();
     Lane4 scores[kTiles];
     times_rows(own, keys, scores);
-#pragma unroll
-    for (int j = 0; j < kTiles; ++j) {
-#pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        const LanePlace place = lane_place(j, e);
-        const bool visible = sees(s, first + place.row, column + place.column);
-        scores[j][e] = visible ? scores[j][e] * scale : -INFINITY;
-      }
-    }
+    for_lane<false>(Sight(s, first, column), [&](int j, int e, bool visible) {
+      scores[j][e] = visible ? scores[j][e] * scale : -INFINITY;
+    });
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       float most = -INFINITY;
@@ -368,17 +416,12 @@ __global__ void __launch_bounds__(kFlashThreads)
     Lane4 slopes[kTiles];
     times_rows(own_k, queries, weights);
     times_rows(own_v, adjoints, slopes);
-#pragma unroll
-    for (int j = 0; j < kTiles; ++j) {
-#pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        const LanePlace place = lane_place(j, e);  // a key's row, a query's column
-        const bool visible = sees(s, row + place.column, first + place.row);
-        const float weight = visible ? exp2f(weights[j][e] * scale - row_lse[place.column]) : 0.0F;
-        weights[j][e] = weight;
-        slopes[j][e] = visible ? weight * (slopes[j][e] - row_mean[place.column]) : 0.0F;
-      }
-    }
+    for_lane<true>(Sight(s, row, first), [&](int j, int e, bool visible) {
+      const int query = lane_place(j, e).column;
+      const float weight = visible ? exp2f(weights[j][e] * scale - row_lse[query]) : 0.0F;
+      weights[j][e] = weight;
+      slopes[j][e] = visible ? weight * (slopes[j][e] - row_mean[query]) : 0.0F;
+    });
     add_times(weights, adjoints, to_v);
     add_times(slopes, queries, to_k);
   }
@@ -394,7 +437,7 @@ __global__ void __launch_bounds__(kFlashThreads)
                   const float* means, T* dq) {
   __shared__ alignas(16) Tile<T, D> keys;
   __shared__ alignas(16) Tile<T, D> values;
-  const std::int64_t first = blockIdx.x * static_cast<std::int64_t>(kTileRows64);
+  const std::int64_t first = first_of_block(s.causal);
   keys.load(head_of(q, s.q), s.q.row, first, s.rows);
   values.load(head_of(dy, s.y), s.y.row, first, s.rows);
   __syncthreads();
@@ -421,16 +464,10 @@ __global__ void __launch_bounds__(kFlashThreads)
     Lane4 slopes[kTiles];
     times_rows(own_q, keys, weights);
     times_rows(own_dy, values, slopes);
-#pragma unroll
-    for (int j = 0; j < kTiles; ++j) {
-#pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        const LanePlace place = lane_place(j, e);
-        const bool visible = sees(s, first + place.row, column + place.column);
-        const float weight = visible ? exp2f(weights[j][e] * scale - own_lse[e / 2]) : 0.0F;
-        slopes[j][e] = visible ? weight * (slopes[j][e] - own_mean[e / 2]) : 0.0F;
-      }
-    }
+    for_lane<false>(Sight(s, first, column), [&](int j, int e, bool visible) {
+      const float weight = visible ? exp2f(weights[j][e] * scale - own_lse[e / 2]) : 0.0F;
+      slopes[j][e] = visible ? weight * (slopes[j][e] - own_mean[e / 2]) : 0.0F;
+    });
     add_times(slopes, keys, sums);
   }
   const float scales[2] = {s.scale, s.scale};

@@ -16,11 +16,20 @@ struct UpdateForm {
   int scale_input() const { return 2 + moments + (counts_steps ? 1 : 0); }
 };
 
+// Of the weight's type, or as mixed precision makes it, narrower.
+Status expect_gradient(const Call& call) {
+  const ir::DType given = call.type(1).dtype;
+  const bool narrower = call.type(0).dtype == ir::DType::kF32 &&
+                        (given == ir::DType::kBF16 || given == ir::DType::kF16);
+  return narrower ? expect_shape(call, 1, call.shape(0)) : expect_like(call, 1, 0);
+}
+
 template <int kMoments, bool kCountsSteps>
 Result<std::vector<TensorType>> infer_update(const Call& call) {
   constexpr UpdateForm form{kMoments, kCountsSteps};
   PLIMSOLL_RETURN_IF_ERROR(expect_float(call, 0));
-  for (int i = 1; i <= 1 + form.moments; ++i) PLIMSOLL_RETURN_IF_ERROR(expect_like(call, i, 0));
+  PLIMSOLL_RETURN_IF_ERROR(expect_gradient(call));
+  for (int i = 2; i <= 1 + form.moments; ++i) PLIMSOLL_RETURN_IF_ERROR(expect_like(call, i, 0));
   if (form.counts_steps) {
     PLIMSOLL_RETURN_IF_ERROR(expect_type(call, 2 + form.moments, ir::DType::kI64, {}));
   }
