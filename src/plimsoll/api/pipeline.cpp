@@ -14,6 +14,7 @@
 #include "plimsoll/rewrite/fuse_scatter_add.h"
 #include "plimsoll/rewrite/hoist_reorders.h"
 #include "plimsoll/rewrite/keep_masks.h"
+#include "plimsoll/rewrite/lay_out_weights.h"
 #include "plimsoll/rewrite/layouts.h"
 #include "plimsoll/rewrite/pad_rows.h"
 #include "plimsoll/rewrite/simplify.h"
@@ -250,14 +251,18 @@ Result<profile::Tuned> tune_model(Pipeline& prepared, int rounds,
 }
 
 Result<ir::Graph> fit_to_backend(ir::Graph graph, const kernels::Backend& backend) {
-  if (backend.reads_narrow()) {
+  const kernels::BackendRewrites rewrites = backend.rewrites();
+  if (rewrites.drops_casts) {
     PLIMSOLL_TRY(graph, rewrite::drop_casts(graph));
   }
-  if (backend.fuses_residuals()) {
+  if (rewrites.fuses_residuals) {
     PLIMSOLL_TRY(graph, rewrite::fuse_residuals(graph));
   }
   PLIMSOLL_TRY(graph, assign_layouts(graph, backend));
-  if (backend.takes_padded_rows()) {
+  if (rewrites.lays_out_weights) {
+    PLIMSOLL_TRY(graph, rewrite::lay_out_weights(std::move(graph)));
+  }
+  if (rewrites.pads_rows) {
     PLIMSOLL_TRY(graph, rewrite::pad_rows(std::move(graph)));
   }
   return graph;

@@ -4,8 +4,9 @@
 //
 //   a block      256 threads: `across` groups of 16 bytes side by side x 256 / across lanes of rows
 //   a thread     keeps its 4 or 8 columns (their parameters stand in registers) and walks over rows
-//   sums         rows are cut into `splits` pieces by shape alone; partial results lie in scratch
+//   sums         `splits` blocks take rows in turn, by shape alone; partial results lie in scratch
 //                and are merged in a fixed order by a second kernel: the same bits in every run
+//   passes       begin with the last rows: sums ended there, and they are still in the cache
 //
 // Several rows are loaded before the first is used, so that memory is kept busy: results may lie
 // over an operand, and a compiler may not move a load over a store.
@@ -50,12 +51,12 @@ __global__ void __launch_bounds__(kColumnThreads, 3)
   constexpr int kSize = Op::kSize;
   __shared__ typename Op::State shared[kColumnThreads];
   const Corner corner = corner_of<kSize>(shape);
-  const std::int64_t begin = shape.rows * blockIdx.y / shape.splits + corner.lane;
-  const std::int64_t end = shape.rows * (blockIdx.y + 1) / shape.splits;
+  const std::int64_t begin = blockIdx.y * static_cast<std::int64_t>(corner.lanes) + corner.lane;
+  const std::int64_t end = shape.rows;
   typename Op::Sums sums;
   op.start(sums, corner, begin, begin < end && corner.alive);
   if (corner.alive) {
-    const std::int64_t step = corner.lanes;
+    const std::int64_t step = static_cast<std::int64_t>(corner.lanes) * shape.splits;
     std::int64_t row = begin;
     for (; row + (Op::kUnroll - 1) * step < end; row += Op::kUnroll * step) {
       typename Op::Loaded loaded[Op::kUnroll];
@@ -346,8 +347,9 @@ __global__ void __launch_bounds__(kColumnThreads) pass_columns(ColumnShape shape
   typename Op::Lines lines;
   op.read(lines, corner.column);
   const std::int64_t step = corner.lanes;
-  const std::int64_t begin = blockIdx.y * step * kRowsOfThread + corner.lane;
-  const std::int64_t stop = (blockIdx.y + 1) * step * kRowsOfThread;
+  const std::int64_t piece = gridDim.y - 1 - blockIdx.y;
+  const std::int64_t begin = piece * step * kRowsOfThread + corner.lane;
+  const std::int64_t stop = (piece + 1) * step * kRowsOfThread;
   const std::int64_t end = stop < shape.rows ? stop : shape.rows;
   std::int64_t row = begin;
   for (; row + (Op::kUnroll - 1) * step < end; row += Op::kUnroll * step) {
