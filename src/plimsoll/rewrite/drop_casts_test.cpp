@@ -15,13 +15,13 @@ namespace {
 using ops::Builder;
 using ops::Var;
 
-int count(const ir::Graph& graph, std::string_view op) {
+int casts_counted(const ir::Graph& graph, std::string_view op) {
   int out = 0;
   for (const ir::Node& node : graph.nodes) out += node.op == op;
   return out;
 }
 
-std::unordered_map<std::string, ops::Array> random_sources(const ir::Graph& graph) {
+std::unordered_map<std::string, ops::Array> sources_for_casts(const ir::Graph& graph) {
   Random random(7);
   std::unordered_map<std::string, ops::Array> out;
   for (const ir::Value& value : graph.values) {
@@ -38,8 +38,8 @@ std::unordered_map<std::string, ops::Array> random_sources(const ir::Graph& grap
 }
 
 // The largest difference of any output.
-double difference(const ir::Graph& before, const ir::Graph& after) {
-  const auto sources = random_sources(before);
+double largest_difference(const ir::Graph& before, const ir::Graph& after) {
+  const auto sources = sources_for_casts(before);
   const auto a = ops::interpret(before, sources);
   const auto b = ops::interpret(after, sources);
   EXPECT_TRUE(a && b);
@@ -66,8 +66,8 @@ TEST(DropCasts, LossAndItsGradientAreNarrow) {
   const ir::Graph before = *b.finish({loss.loss, cast(slopes, ir::DType::kBF16)});
   const auto after = drop_casts(before);
   ASSERT_TRUE(after) << after.error().message;
-  EXPECT_EQ(count(*after, "cast"), 0);
-  EXPECT_EQ(difference(before, *after), 0);
+  EXPECT_EQ(casts_counted(*after, "cast"), 0);
+  EXPECT_EQ(largest_difference(before, *after), 0);
 }
 
 TEST(DropCasts, AGradientThatOthersReadWideStaysWide) {
@@ -82,8 +82,8 @@ TEST(DropCasts, AGradientThatOthersReadWideStaysWide) {
   const ir::Graph before = *b.finish({loss.loss, cast(slopes, ir::DType::kBF16), neg(slopes)});
   const auto after = drop_casts(before);
   ASSERT_TRUE(after) << after.error().message;
-  EXPECT_EQ(count(*after, "cast"), 2);
-  EXPECT_EQ(difference(before, *after), 0);
+  EXPECT_EQ(casts_counted(*after, "cast"), 2);
+  EXPECT_EQ(largest_difference(before, *after), 0);
 }
 
 TEST(DropCasts, UpdatesReadNarrowGradients) {
@@ -99,8 +99,8 @@ TEST(DropCasts, UpdatesReadNarrowGradients) {
   const ir::Graph before = *b.finish({made[0], made[1], made[2]});
   const auto after = drop_casts(before);
   ASSERT_TRUE(after) << after.error().message;
-  EXPECT_EQ(count(*after, "cast"), 0);
-  EXPECT_EQ(difference(before, *after), 0);
+  EXPECT_EQ(casts_counted(*after, "cast"), 0);
+  EXPECT_EQ(largest_difference(before, *after), 0);
 }
 
 TEST(DropCasts, NormsKeepTheDigitsOfTheirParameters) {
@@ -119,9 +119,9 @@ TEST(DropCasts, NormsKeepTheDigitsOfTheirParameters) {
       {made[0], slopes[0], cast(slopes[1], ir::DType::kF32), cast(slopes[2], ir::DType::kF32)});
   const auto after = drop_casts(before);
   ASSERT_TRUE(after) << after.error().message;
-  EXPECT_EQ(count(*after, "cast"), 0);
-  EXPECT_LT(difference(before, *after), 0.1);
-  EXPECT_GT(difference(before, *after), 0);
+  EXPECT_EQ(casts_counted(*after, "cast"), 0);
+  EXPECT_LT(largest_difference(before, *after), 0.1);
+  EXPECT_GT(largest_difference(before, *after), 0);
 }
 
 TEST(DropCasts, AGraphOfOneTypeIsLeftAlone) {

@@ -19,6 +19,7 @@ class ResidualFuser {
       const ir::Node node = edit_.graph().node(id);
       if (node.op == "add_relu") PLIMSOLL_RETURN_IF_ERROR(fuse_norm(id, node));
       if (node.op == "relu_grad") PLIMSOLL_RETURN_IF_ERROR(fuse_sum(id, node));
+      if (node.op == "add") PLIMSOLL_RETURN_IF_ERROR(fuse_dropout(id, node));
     }
     return edit_.finish();
   }
@@ -79,6 +80,27 @@ class ResidualFuser {
     return {};
   }
 
+  Status fuse_dropout(NodeId id, const ir::Node& sum) {
+    const ir::TensorType type = edit_.graph().value(sum.outputs[0]).type;
+    for (const std::size_t side : {std::size_t{1}, std::size_t{0}}) {
+      const ir::Node* found = edit_.producer(sum.inputs[side]);
+      if (found == nullptr || found->op != "dropout" || !edit_.has_one_reader(sum.inputs[side]) ||
+          sum.inputs[0] == sum.inputs[1])
+        continue;
+      const ir::Node dropout = *found;
+      const ValueId other = sum.inputs[1 - side];
+      if (edit_.graph().value(other).type != type ||
+          edit_.graph().value(dropout.inputs[0]).type != type)
+        continue;
+      PLIMSOLL_TRY(const std::vector<ValueId> made,
+                   edit_.insert(id, "add_dropout", {other, dropout.inputs[0], dropout.inputs[1]},
+                                dropout.attributes));
+      edit_.replace(sum.outputs[0], made[0]);
+      return {};
+    }
+    return {};
+  }
+
   GraphEditor edit_;
 };
 
@@ -86,7 +108,7 @@ class ResidualFuser {
 
 Result<ir::Graph> fuse_residuals(const ir::Graph& graph) {
   const bool any = std::ranges::any_of(graph.nodes, [](const ir::Node& node) {
-    return node.op == "add_relu" || node.op == "relu_grad";
+    return node.op == "add_relu" || node.op == "relu_grad" || node.op == "dropout";
   });
   if (!any) return graph;
   PLIMSOLL_TRY(ir::Graph out, ResidualFuser(graph).run());

@@ -15,14 +15,14 @@ namespace {
 using ops::Builder;
 using ops::Var;
 
-struct Block {
+struct ResidualForm {
   bool norm_first = true;
   bool norm_is_read_twice = false;
   bool slopes_are_read_twice = false;
 };
 
 // The end of a residual block, and what flows back through it.
-ir::Graph block(const Block& how) {
+ir::Graph residual_end(const ResidualForm& how) {
   Builder b("block");
   const ir::TensorType type{ir::DType::kF32, {2, 3, 2, 2}};
   const Var x = b.input("x", type);
@@ -46,11 +46,11 @@ ir::Graph block(const Block& how) {
   return *graph;
 }
 
-bool has(const ir::Graph& graph, std::string_view op) {
+bool contains_op(const ir::Graph& graph, std::string_view op) {
   return std::ranges::any_of(graph.nodes, [&](const ir::Node& node) { return node.op == op; });
 }
 
-void expect_same_results(const ir::Graph& before, const ir::Graph& after) {
+void expect_same_ends(const ir::Graph& before, const ir::Graph& after) {
   Random random(3);
   std::unordered_map<std::string, ops::Array> sources;
   for (const ir::Value& value : before.values) {
@@ -73,27 +73,44 @@ void expect_same_results(const ir::Graph& before, const ir::Graph& after) {
 
 TEST(FuseResiduals, EndsOfBlocksAreOnePass) {
   for (const bool norm_first : {true, false}) {
-    const ir::Graph before = block({.norm_first = norm_first});
+    const ir::Graph before = residual_end({.norm_first = norm_first});
     const auto after = fuse_residuals(before);
     ASSERT_TRUE(after) << after.error().message;
     EXPECT_EQ(after->nodes.size(), 3u);
     EXPECT_EQ(after->nodes[0].op, "batch_norm_add_relu");
     EXPECT_EQ(after->nodes[1].op, "add_relu_grad");
-    expect_same_results(before, *after);
+    expect_same_ends(before, *after);
+  }
+}
+
+TEST(FuseResiduals, DropoutIsAddedAtOnce) {
+  for (const bool first : {true, false}) {
+    Builder b("dropout");
+    const ir::TensorType type{ir::DType::kF32, {4, 8}};
+    const Var x = b.input("x", type);
+    const Var h = b.input("h", type);
+    const Var counter = b.input("counter", {ir::DType::kU64, {}});
+    const Var dropped = dropout(h, counter, 0.5, 3);
+    const ir::Graph before = *b.finish({first ? dropped + x : x + dropped});
+    const auto after = fuse_residuals(before);
+    ASSERT_TRUE(after) << after.error().message;
+    ASSERT_EQ(after->nodes.size(), 1u);
+    EXPECT_EQ(after->nodes[0].op, "add_dropout");
+    expect_same_ends(before, *after);
   }
 }
 
 TEST(FuseResiduals, WhatOthersReadStays) {
-  const ir::Graph norm = block({.norm_is_read_twice = true});
+  const ir::Graph norm = residual_end({.norm_is_read_twice = true});
   const auto kept_norm = fuse_residuals(norm);
   ASSERT_TRUE(kept_norm);
-  EXPECT_TRUE(has(*kept_norm, "add_relu"));
-  expect_same_results(norm, *kept_norm);
-  const ir::Graph slopes = block({.slopes_are_read_twice = true});
+  EXPECT_TRUE(contains_op(*kept_norm, "add_relu"));
+  expect_same_ends(norm, *kept_norm);
+  const ir::Graph slopes = residual_end({.slopes_are_read_twice = true});
   const auto kept_sum = fuse_residuals(slopes);
   ASSERT_TRUE(kept_sum);
-  EXPECT_TRUE(has(*kept_sum, "relu_grad"));
-  expect_same_results(slopes, *kept_sum);
+  EXPECT_TRUE(contains_op(*kept_sum, "relu_grad"));
+  expect_same_ends(slopes, *kept_sum);
 }
 
 }  // namespace

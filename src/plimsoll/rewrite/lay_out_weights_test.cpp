@@ -12,13 +12,13 @@ namespace {
 using ops::Builder;
 using ops::Var;
 
-struct Layer {
+struct TrainedLayer {
   ir::DType compute = ir::DType::kF32;
   bool reads_weight_plain = false;
 };
 
 // A convolution with the update of its weight, laid out as a card wants it.
-ir::Graph layer(const Layer& how) {
+ir::Graph trained_layer(const TrainedLayer& how) {
   Builder b("layer");
   const ir::TensorType type{ir::DType::kF32, {8, 8, 3, 3}, {}};
   const Var x = b.input("x", {how.compute, {1, 8, 4, 4}, {}});
@@ -45,13 +45,13 @@ ir::Graph layer(const Layer& how) {
   return *choose_layouts(*graph, layouts);
 }
 
-int count(const ir::Graph& graph, std::string_view op) {
+int reorders_counted(const ir::Graph& graph, std::string_view op) {
   int out = 0;
   for (const ir::Node& node : graph.nodes) out += node.op == op;
   return out;
 }
 
-const ir::Value& named(const ir::Graph& graph, std::string_view name) {
+const ir::Value& source_named(const ir::Graph& graph, std::string_view name) {
   for (const ir::Value& value : graph.values) {
     if (value.name == name) return value;
   }
@@ -60,26 +60,26 @@ const ir::Value& named(const ir::Graph& graph, std::string_view name) {
 }
 
 TEST(LayOutWeights, WeightsMomentsAndUpdatesLieAsConvolutionsWant) {
-  const ir::Graph before = layer({});
+  const ir::Graph before = trained_layer({});
   const auto after = lay_out_weights(before);
   ASSERT_TRUE(after) << after.error().message;
   // What is left turns the data and the result.
-  EXPECT_EQ(count(*after, "reorder") + 2, count(before, "reorder"));
+  EXPECT_EQ(reorders_counted(*after, "reorder") + 2, reorders_counted(before, "reorder"));
   for (const char* name : {"w", "m"})
-    EXPECT_EQ(named(*after, name).type.layout, ir::Layout::channels_last(4)) << name;
+    EXPECT_EQ(source_named(*after, name).type.layout, ir::Layout::channels_last(4)) << name;
   for (const ir::Update& update : after->updates)
     EXPECT_EQ(after->value(update.next).type, after->value(update.source).type);
 }
 
 TEST(LayOutWeights, ReachesThroughTheCastsOfMixedPrecision) {
-  const ir::Graph before = layer({.compute = ir::DType::kBF16});
+  const ir::Graph before = trained_layer({.compute = ir::DType::kBF16});
   const auto after = lay_out_weights(before);
   ASSERT_TRUE(after) << after.error().message;
-  EXPECT_LT(count(*after, "reorder"), count(before, "reorder"));
+  EXPECT_LT(reorders_counted(*after, "reorder"), reorders_counted(before, "reorder"));
 }
 
 TEST(LayOutWeights, AWeightThatOthersReadStaysPlain) {
-  const ir::Graph before = layer({.reads_weight_plain = true});
+  const ir::Graph before = trained_layer({.reads_weight_plain = true});
   const auto after = lay_out_weights(before);
   ASSERT_TRUE(after) << after.error().message;
   EXPECT_EQ(*after, before);

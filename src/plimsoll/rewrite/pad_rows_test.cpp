@@ -11,7 +11,7 @@ namespace {
 using ops::Builder;
 using ops::Var;
 
-struct Head {
+struct LossHead {
   std::int64_t classes = 1001;
   std::int64_t rows = 1024;
   ir::DType dtype = ir::DType::kBF16;
@@ -20,7 +20,7 @@ struct Head {
 };
 
 // A last layer with its loss and the gradients of both.
-ir::Graph head(const Head& how) {
+ir::Graph loss_head(const LossHead& how) {
   Builder b("head");
   const Var x = b.input("x", {how.dtype, {how.rows, 32}});
   const Var w = b.weight("w", {how.dtype, {how.classes, 32}}, {});
@@ -50,7 +50,7 @@ int padded_values(const ir::Graph& graph) {
 }
 
 TEST(PadRows, PadsLogitsAndTheirGradient) {
-  const ir::Graph before = head({});
+  const ir::Graph before = loss_head({});
   const auto after = pad_rows(before);
   ASSERT_TRUE(after) << after.error().message;
   EXPECT_EQ(padded_values(*after), 2);
@@ -63,15 +63,15 @@ TEST(PadRows, PadsLogitsAndTheirGradient) {
 }
 
 TEST(PadRows, KeepsWhatOthersSee) {
-  EXPECT_EQ(padded_values(*pad_rows(head({.outputs_logits = true}))), 0);
-  EXPECT_EQ(padded_values(*pad_rows(head({.another_reader = true}))), 0);
+  EXPECT_EQ(padded_values(*pad_rows(loss_head({.outputs_logits = true}))), 0);
+  EXPECT_EQ(padded_values(*pad_rows(loss_head({.another_reader = true}))), 0);
 }
 
 TEST(PadRows, KeepsGoodAndSmallRows) {
-  EXPECT_EQ(padded_values(*pad_rows(head({.classes = 1008}))), 0);
-  EXPECT_EQ(padded_values(*pad_rows(head({.rows = 8}))), 0);
-  EXPECT_EQ(padded_values(*pad_rows(head({.classes = 1004, .dtype = ir::DType::kF32}))), 0);
-  EXPECT_EQ(padded_values(*pad_rows(head({.classes = 1004}))), 2);
+  EXPECT_EQ(padded_values(*pad_rows(loss_head({.classes = 1008}))), 0);
+  EXPECT_EQ(padded_values(*pad_rows(loss_head({.rows = 8}))), 0);
+  EXPECT_EQ(padded_values(*pad_rows(loss_head({.classes = 1004, .dtype = ir::DType::kF32}))), 0);
+  EXPECT_EQ(padded_values(*pad_rows(loss_head({.classes = 1004}))), 2);
 }
 
 }  // namespace

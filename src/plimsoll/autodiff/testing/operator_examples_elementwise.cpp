@@ -161,6 +161,13 @@ std::vector<OperatorExample> elementwise_examples() {
       {"dropout", "", {example_signed({3, 4}, 0.5, 1.5, 51), counter}, dropout, true, {}});
   out.push_back(
       {"dropout", "empty", {example_signed({0}, 0.5, 1.5, 51), counter}, dropout, true, {}});
+  out.push_back(
+      {"add_dropout",
+       "",
+       {example_signed({3, 4}, 0.5, 1.5, 52), example_signed({3, 4}, 0.5, 1.5, 53), counter},
+       dropout,
+       true,
+       {}});
   return out;
 }
 

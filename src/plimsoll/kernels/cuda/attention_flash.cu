@@ -102,6 +102,22 @@ struct Tile {
       *reinterpret_cast<uint4*>(&at[row][column]) = value;
     }
   }
+  // The same for 16 bits without waiting: the tile is there after arrival() and a barrier.
+  __device__ void begin_load(const T* from, std::int64_t step, std::int64_t first,
+                             std::int64_t rows) {
+    constexpr int kChunk = 16 / sizeof(T);
+#pragma unroll
+    for (int i = 0; i < kTileRows64 * (D / kChunk) / kFlashThreads; ++i) {
+      const int chunk = i * kFlashThreads + static_cast<int>(threadIdx.x);
+      const int row = chunk / (D / kChunk);
+      const int column = chunk % (D / kChunk) * kChunk;
+      const bool inside = first + row < rows;
+      const T* source = from + (inside ? (first + row) * step + column : 0);
+      const auto to = static_cast<unsigned>(__cvta_generic_to_shared(&at[row][column]));
+      asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(source),
+                   "r"(inside ? 16 : 0));
+    }
+  }
   __device__ unsigned word(int row, int column) const {
     return *reinterpret_cast<const unsigned*>(&at[row][column]);
   }
@@ -144,6 +160,52 @@ struct Tile {
     }
   }
 };
+
+// Two tensors' tiles; in 16 bits twice, so that the next two arrive while these are computed with.
+template <typename T, int D>
+struct Stages {
+  static constexpr int kCount = sizeof(T) == 2 ? 2 : 1;
+  Tile<T, D> left[kCount];
+  Tile<T, D> right[kCount];
+};
+
+// Calls load(at, stage) and compute(at, stage) for the tiles of [begin, end). Whoever calls it has
+// passed a barrier since the stages were last read.
+template <typename T, int D, typename Load, typename Compute>
+__device__ __forceinline__ void over_tiles(std::int64_t begin, std::int64_t end, const Load& load,
+                                           const Compute& compute) {
+  if constexpr (Stages<T, D>::kCount == 1) {
+    for (std::int64_t at = begin; at < end; at += kTileRows64) {
+      load(at, 0);
+      __syncthreads();
+      compute(at, 0);
+      __syncthreads();
+    }
+  } else {
+    if (begin >= end) return;
+    load(begin, 0);
+    asm volatile("cp.async.commit_group;");
+    int stage = 0;
+    for (std::int64_t at = begin; at < end; at += kTileRows64, stage ^= 1) {
+      if (at + kTileRows64 < end) load(at + kTileRows64, stage ^ 1);
+      asm volatile("cp.async.commit_group;");
+      asm volatile("cp.async.wait_group 1;" ::: "memory");
+      __syncthreads();
+      compute(at, stage);
+      __syncthreads();
+    }
+  }
+}
+
+template <typename T, int D>
+__device__ __forceinline__ void load_tile(Tile<T, D>& tile, const T* from, std::int64_t step,
+                                          std::int64_t first, std::int64_t rows) {
+  if constexpr (Stages<T, D>::kCount == 1) {
+    tile.load(from, step, first, rows);
+  } else {
+    tile.begin_load(from, step, first, rows);
+  }
+}
 
 // Sixteen rows of a tile in registers.
 template <typename T, int D>
@@ -305,27 +367,27 @@ __device__ std::int64_t end_of_columns(const FlashShape& s, std::int64_t first) 
 }
 
 template <typename T, int D>
-__global__ void __launch_bounds__(kFlashThreads)
+__global__ void __launch_bounds__(kFlashThreads, sizeof(T) == 2 ? 4 : 2)
     flash_forward(FlashShape s, const T* q, const T* k, const T* v, T* y, float* lse) {
-  __shared__ alignas(16) Tile<T, D> keys;
-  __shared__ alignas(16) Tile<T, D> values;
+  __shared__ alignas(16) Stages<T, D> stages;
   const std::int64_t first = first_of_block(s.causal);
   OwnRows<T, D> own;
-  keys.load(head_of(q, s.q), s.q.row, first, s.rows);
+  stages.left[0].load(head_of(q, s.q), s.q.row, first, s.rows);
   __syncthreads();
-  own.take(keys);
+  own.take(stages.left[0]);
+  __syncthreads();
   Lane4 sums[D / 8] = {};
   float largest[2] = {-INFINITY, -INFINITY};
   float total[2] = {0, 0};
   const float scale = s.scale * kLog2E;  // scores are powers of two
   const std::int64_t end = end_of_columns(s, first);
-  for (std::int64_t column = 0; column < end; column += kTileRows64) {
-    __syncthreads();
-    keys.load(head_of(k, s.k), s.k.row, column, s.columns);
-    values.load(head_of(v, s.v), s.v.row, column, s.columns);
-    __syncthreads();
+  const auto load = [&](std::int64_t column, int stage) {
+    load_tile(stages.left[stage], head_of(k, s.k), s.k.row, column, s.columns);
+    load_tile(stages.right[stage], head_of(v, s.v), s.v.row, column, s.columns);
+  };
+  over_tiles<T, D>(0, end, load, [&](std::int64_t column, int stage) {
     Lane4 scores[kTiles];
-    times_rows(own, keys, scores);
+    times_rows(own, stages.left[stage], scores);
     for_lane<false>(Sight(s, first, column), [&](int j, int e, bool visible) {
       scores[j][e] = visible ? scores[j][e] * scale : -INFINITY;
     });
@@ -350,8 +412,8 @@ __global__ void __launch_bounds__(kFlashThreads)
         }
       }
     }
-    add_times(scores, values, sums);
-  }
+    add_times(scores, stages.right[stage], sums);
+  });
   float factor[2];
   for (int half = 0; half < 2; ++half) {
     total[half] = over_quad(total[half], true);
@@ -381,50 +443,50 @@ __global__ void flash_means(FlashShape s, const T* dy, const T* y, float* means)
 }
 
 template <typename T, int D>
-__global__ void __launch_bounds__(kFlashThreads)
+__global__ void __launch_bounds__(kFlashThreads, sizeof(T) == 2 ? 3 : 2)
     flash_keys(FlashShape s, const T* dy, const T* q, const T* k, const T* v, const float* lse,
                const float* means, T* dk, T* dv) {
-  __shared__ alignas(16) Tile<T, D> queries;
-  __shared__ alignas(16) Tile<T, D> adjoints;
-  __shared__ float row_lse[kTileRows64];
-  __shared__ float row_mean[kTileRows64];
+  __shared__ alignas(16) Stages<T, D> stages;
+  __shared__ float row_lse[Stages<T, D>::kCount][kTileRows64];
+  __shared__ float row_mean[Stages<T, D>::kCount][kTileRows64];
   const std::int64_t first = blockIdx.x * static_cast<std::int64_t>(kTileRows64);
-  queries.load(head_of(k, s.k), s.k.row, first, s.columns);
-  adjoints.load(head_of(v, s.v), s.v.row, first, s.columns);
+  stages.left[0].load(head_of(k, s.k), s.k.row, first, s.columns);
+  stages.right[0].load(head_of(v, s.v), s.v.row, first, s.columns);
   __syncthreads();
   OwnRows<T, D> own_k;
   OwnRows<T, D> own_v;
-  own_k.take(queries);
-  own_v.take(adjoints);
+  own_k.take(stages.left[0]);
+  own_v.take(stages.right[0]);
+  __syncthreads();
   Lane4 to_k[D / 8] = {};
   Lane4 to_v[D / 8] = {};
   const float scale = s.scale * kLog2E;
   std::int64_t row = s.causal ? first - (s.columns - s.rows) : 0;  // the first that sees a key
   row = row < 0 ? 0 : row / kTileRows64 * kTileRows64;
-  for (; row < s.rows; row += kTileRows64) {
-    __syncthreads();
-    queries.load(head_of(q, s.q), s.q.row, row, s.rows);
-    adjoints.load(head_of(dy, s.y), s.y.row, row, s.rows);
+  const auto load = [&](std::int64_t at_row, int stage) {
+    load_tile(stages.left[stage], head_of(q, s.q), s.q.row, at_row, s.rows);
+    load_tile(stages.right[stage], head_of(dy, s.y), s.y.row, at_row, s.rows);
     if (threadIdx.x < kTileRows64) {
-      const bool inside = row + threadIdx.x < s.rows;
-      const std::int64_t at = statistics_of(s) + row + threadIdx.x;
-      row_lse[threadIdx.x] = inside ? lse[at] * kLog2E : 0;
-      row_mean[threadIdx.x] = inside ? means[at] : 0;
+      const bool inside = at_row + threadIdx.x < s.rows;
+      const std::int64_t at = statistics_of(s) + at_row + threadIdx.x;
+      row_lse[stage][threadIdx.x] = inside ? lse[at] * kLog2E : 0;
+      row_mean[stage][threadIdx.x] = inside ? means[at] : 0;
     }
-    __syncthreads();
+  };
+  over_tiles<T, D>(row, s.rows, load, [&](std::int64_t at_row, int stage) {
     Lane4 weights[kTiles];
     Lane4 slopes[kTiles];
-    times_rows(own_k, queries, weights);
-    times_rows(own_v, adjoints, slopes);
-    for_lane<true>(Sight(s, row, first), [&](int j, int e, bool visible) {
+    times_rows(own_k, stages.left[stage], weights);
+    times_rows(own_v, stages.right[stage], slopes);
+    for_lane<true>(Sight(s, at_row, first), [&](int j, int e, bool visible) {
       const int query = lane_place(j, e).column;
-      const float weight = visible ? exp2f(weights[j][e] * scale - row_lse[query]) : 0.0F;
+      const float weight = visible ? exp2f(weights[j][e] * scale - row_lse[stage][query]) : 0.0F;
       weights[j][e] = weight;
-      slopes[j][e] = visible ? weight * (slopes[j][e] - row_mean[query]) : 0.0F;
+      slopes[j][e] = visible ? weight * (slopes[j][e] - row_mean[stage][query]) : 0.0F;
     });
-    add_times(weights, adjoints, to_v);
-    add_times(slopes, queries, to_k);
-  }
+    add_times(weights, stages.right[stage], to_v);
+    add_times(slopes, stages.left[stage], to_k);
+  });
   const float ones[2] = {1, 1};
   const float scales[2] = {s.scale, s.scale};
   write_rows<T, D>(to_v, ones, head_of(dv, s.v), s.v.row, first, s.columns);
@@ -432,19 +494,19 @@ __global__ void __launch_bounds__(kFlashThreads)
 }
 
 template <typename T, int D>
-__global__ void __launch_bounds__(kFlashThreads)
+__global__ void __launch_bounds__(kFlashThreads, sizeof(T) == 2 ? 3 : 2)
     flash_queries(FlashShape s, const T* dy, const T* q, const T* k, const T* v, const float* lse,
                   const float* means, T* dq) {
-  __shared__ alignas(16) Tile<T, D> keys;
-  __shared__ alignas(16) Tile<T, D> values;
+  __shared__ alignas(16) Stages<T, D> stages;
   const std::int64_t first = first_of_block(s.causal);
-  keys.load(head_of(q, s.q), s.q.row, first, s.rows);
-  values.load(head_of(dy, s.y), s.y.row, first, s.rows);
+  stages.left[0].load(head_of(q, s.q), s.q.row, first, s.rows);
+  stages.right[0].load(head_of(dy, s.y), s.y.row, first, s.rows);
   __syncthreads();
   OwnRows<T, D> own_q;
   OwnRows<T, D> own_dy;
-  own_q.take(keys);
-  own_dy.take(values);
+  own_q.take(stages.left[0]);
+  own_dy.take(stages.right[0]);
+  __syncthreads();
   float own_lse[2];
   float own_mean[2];
   for (int half = 0; half < 2; ++half) {
@@ -455,21 +517,21 @@ __global__ void __launch_bounds__(kFlashThreads)
   Lane4 sums[D / 8] = {};
   const float scale = s.scale * kLog2E;
   const std::int64_t end = end_of_columns(s, first);
-  for (std::int64_t column = 0; column < end; column += kTileRows64) {
-    __syncthreads();
-    keys.load(head_of(k, s.k), s.k.row, column, s.columns);
-    values.load(head_of(v, s.v), s.v.row, column, s.columns);
-    __syncthreads();
+  const auto load = [&](std::int64_t column, int stage) {
+    load_tile(stages.left[stage], head_of(k, s.k), s.k.row, column, s.columns);
+    load_tile(stages.right[stage], head_of(v, s.v), s.v.row, column, s.columns);
+  };
+  over_tiles<T, D>(0, end, load, [&](std::int64_t column, int stage) {
     Lane4 weights[kTiles];
     Lane4 slopes[kTiles];
-    times_rows(own_q, keys, weights);
-    times_rows(own_dy, values, slopes);
+    times_rows(own_q, stages.left[stage], weights);
+    times_rows(own_dy, stages.right[stage], slopes);
     for_lane<false>(Sight(s, first, column), [&](int j, int e, bool visible) {
       const float weight = visible ? exp2f(weights[j][e] * scale - own_lse[e / 2]) : 0.0F;
       slopes[j][e] = visible ? weight * (slopes[j][e] - own_mean[e / 2]) : 0.0F;
     });
-    add_times(slopes, keys, sums);
-  }
+    add_times(slopes, stages.left[stage], sums);
+  });
   const float scales[2] = {s.scale, s.scale};
   write_rows<T, D>(sums, scales, head_of(dq, s.q), s.q.row, first, s.rows);
 }

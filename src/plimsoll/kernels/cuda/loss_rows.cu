@@ -23,6 +23,20 @@ __device__ __forceinline__ std::int64_t label_of(const LossRows& rows, const voi
   return label >= 0 && label < rows.classes ? label : kNoClass;
 }
 
+constexpr float kLog2OfE = 1.4426950408889634F;
+
+// exp(x): for numbers that were rounded to 16 bits, to some 20 bits.
+template <typename T>
+__device__ __forceinline__ float exponential(float x) {
+  if constexpr (sizeof(T) == 4) {
+    return expf(x);
+  } else {
+    float out;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(out) : "f"(x * kLog2OfE));
+    return out;
+  }
+}
+
 // The sum of exp(x - largest).
 struct Exponentials {
   float largest, sum;
@@ -38,7 +52,7 @@ struct AddExponentials {
   }
 };
 
-template <int count>
+template <typename T, int count>
 __device__ __forceinline__ Exponentials with(const Exponentials& so_far, const float* x) {
   float largest = so_far.largest;
 #pragma unroll
@@ -46,7 +60,7 @@ __device__ __forceinline__ Exponentials with(const Exponentials& so_far, const f
   if (largest == -INFINITY) return so_far;
   float sum = AddExponentials::scaled(so_far, largest);
 #pragma unroll
-  for (int v = 0; v < count; ++v) sum += expf(x[v] - largest);
+  for (int v = 0; v < count; ++v) sum += exponential<T>(x[v] - largest);
   return {largest, sum};
 }
 
@@ -71,11 +85,11 @@ __global__ void __launch_bounds__(kBlockThreads)
     } else {
       values[0] = wide(x[i]);
     }
-    mine = with<kSize>(mine, values);
+    mine = with<T, kSize>(mine, values);
   }
   for (std::int64_t i = whole + threadIdx.x; i < rows.classes; i += kBlockThreads) {
     const float value = wide(x[i]);
-    mine = with<1>(mine, &value);
+    mine = with<T, 1>(mine, &value);
   }
   const Exponentials all = merge_block(mine, shared, AddExponentials());
   if (threadIdx.x != 0) return;
@@ -126,7 +140,7 @@ __global__ void __launch_bounds__(kBlockThreads)
   T* to = dlogits + row * rows.step;
   const auto slope = [&](std::int64_t i, float x) {
     if (label == kIgnoredLabel) return 0.0F;
-    const float out = scale * expf(x - total);
+    const float out = scale * exponential<T>(x - total);
     return i == label ? out - scale : out;
   };
   std::int64_t i = threadIdx.x * kSize;

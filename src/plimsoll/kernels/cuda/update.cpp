@@ -1,6 +1,8 @@
 // The optimizers' updates, each one pass over its tensors, in place. Formulas as
 // ops/update/update.cpp and PyTorch have them; the factors of a step are computed in double, once
 // in every thread.
+#include <cmath>
+
 #include "plimsoll/kernels/cuda/pointwise.h"
 #include "plimsoll/kernels/cuda/source_math.h"
 #include "plimsoll/kernels/cuda/table.h"
@@ -49,6 +51,12 @@ Made make_momentum(const Site& site) {
   return make_pointwise(site, pointwise);
 }
 
+// 1 - beta^t: pow() would take longer than a small tensor's update.
+std::string one_without_power(double beta) {
+  if (beta <= 0) return "1.0";
+  return fmt::format("-expm1(t * ({:.17g}))", std::log(beta));
+}
+
 template <bool decoupled>  // the weight decay
 Made make_adam(const Site& site) {
   if (!lie_alike(site, 4) || site.in(4).dtype != ir::DType::kI64) return no_kernel();
@@ -60,9 +68,9 @@ Made make_adam(const Site& site) {
   Pointwise pointwise = pointwise_of(site);
   pointwise.once = fmt::format(
       "  const double t = (double)*at_e;\n"
-      "  const Real step_size = {:.17g} / (1 - pow({:.17g}, t));\n"
-      "  const Real root_bias = 1 / sqrt(1 - pow({:.17g}, t));\n",
-      lr, beta1, beta2);
+      "  const Real step_size = {:.17g} / {};\n"
+      "  const Real root_bias = 1 / sqrt({});\n",
+      lr, one_without_power(beta1), one_without_power(beta2));
   pointwise.statements =
       gradient(site, 5, !decoupled) +
       fmt::format(

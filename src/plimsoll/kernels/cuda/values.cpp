@@ -91,16 +91,21 @@ Made make_triangle(const Site& site) {
   return make_pointwise(site, pointwise);
 }
 
-// Elements are counted row-major whatever the layout.
+// Elements are counted row-major whatever the layout. add_dropout has what is added in front.
+template <bool adds>
 Made make_dropout(const Site& site) {
-  if (!all_unblocked(site) || site.in(1).dtype != ir::DType::kU64) return no_kernel();
+  constexpr int kData = adds ? 1 : 0;
+  if (!all_unblocked(site) || site.in(kData + 1).dtype != ir::DType::kU64) return no_kernel();
   const double ratio = site.attributes().real("ratio");
   Pointwise pointwise = pointwise_of(site);
   pointwise.positions = {site.out().shape.strides()};
-  pointwise.once = fmt::format("  const auto key = dropout_key({}ULL, *at_b);\n",
-                               static_cast<std::uint64_t>(site.attributes().integer("seed")));
-  pointwise.results = {fmt::format("dropout_hash(key, p0) >= {}U ? a * {} : Real(0)",
-                                   ops::dropout_threshold(ratio), literal(1.0 / (1.0 - ratio)))};
+  pointwise.once = fmt::format("  const auto key = dropout_key({}ULL, *at_{});\n",
+                               static_cast<std::uint64_t>(site.attributes().integer("seed")),
+                               input_name(kData + 1));
+  const std::string kept =
+      fmt::format("(dropout_hash(key, p0) >= {}U ? {} * {} : Real(0))",
+                  ops::dropout_threshold(ratio), input_name(kData), literal(1.0 / (1.0 - ratio)));
+  pointwise.results = {adds ? "a + " + kept : kept};
   return make_pointwise(site, pointwise);
 }
 
@@ -108,8 +113,13 @@ Made make_dropout(const Site& site) {
 
 std::span<const TableEntry> value_kernels() {
   static constexpr TableEntry kRows[] = {
-      {"cast", make_cast}, {"dropout", make_dropout}, {"fill", make_fill},
-      {"iota", make_iota}, {"one_hot", make_one_hot}, {"triangle", make_triangle},
+      {"add_dropout", make_dropout<true>},
+      {"cast", make_cast},
+      {"dropout", make_dropout<false>},
+      {"fill", make_fill},
+      {"iota", make_iota},
+      {"one_hot", make_one_hot},
+      {"triangle", make_triangle},
   };
   return kRows;
 }
