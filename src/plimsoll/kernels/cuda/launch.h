@@ -344,6 +344,25 @@ void resize(Element type, const ResizeShape& shape, const void* x, void* y, cuda
 void resize_gradient(Element type, const ResizeShape& shape, const void* dy, void* dx,
                      cudaStream_t stream);
 
+// update_group.cu ---------------------------------------------------------------------------------
+
+// Weights and moments, read and written; the latter may lie over the former.
+struct AdamWGroup {
+  static constexpr int kWeights = 16;
+  const void* gradient[kWeights];
+  const float *weight[kWeights], *first[kWeights], *second[kWeights];
+  float *to_weight[kWeights], *to_first[kWeights], *to_second[kWeights];
+  int count[kWeights];  // elements
+};
+struct AdamWFactors {
+  double rate, log_beta1, log_beta2;
+  float beta1, rest1, beta2, rest2;  // rest: 1 - beta
+  float shrink, epsilon;
+};
+// The step is one that was counted up already.
+void adamw_group(Element gradient, const AdamWGroup& group, const AdamWFactors& factors,
+                 const std::int64_t* step, cudaStream_t stream);
+
 // mask.cu -----------------------------------------------------------------------------------------
 
 // Bit i (lowest first) of the mask: low < x[i] <= high, or low <= x[i] <= high when inclusive.

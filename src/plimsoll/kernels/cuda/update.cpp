@@ -4,8 +4,10 @@
 #include <cmath>
 
 #include "plimsoll/kernels/cuda/pointwise.h"
+#include "plimsoll/kernels/cuda/reduction.h"
 #include "plimsoll/kernels/cuda/source_math.h"
 #include "plimsoll/kernels/cuda/table.h"
+#include "plimsoll/ops/update/update.h"
 
 namespace plimsoll::kernels::cuda {
 namespace {
@@ -84,6 +86,53 @@ Made make_adam(const Site& site) {
   return make_pointwise(site, pointwise);
 }
 
+Made make_adamw_group(const Site& site) {
+  static_assert(AdamWGroup::kWeights == ops::kUpdateGroup);
+  constexpr int kWeights = AdamWGroup::kWeights;
+  const ops::AttributeReader attributes = site.attributes();
+  const double beta1 = attributes.real("beta1");
+  const double beta2 = attributes.real("beta2");
+  const double lr = attributes.real("lr");
+  if (!(beta1 > 0 && beta2 > 0) || !all_unblocked(site) ||
+      site.in(4 * kWeights).dtype != ir::DType::kI64)
+    return no_kernel();
+  AdamWGroup group{};
+  for (int i = 0; i < kWeights; ++i) {
+    const ir::TensorType& weight = site.in(i);
+    const ir::TensorType& gradient = site.in(kWeights + i);
+    constexpr std::int64_t kMost = std::int64_t{1} << 30;
+    if (!is_f32(weight) || !is_kernel_float(gradient.dtype) ||
+        gradient.dtype != site.in(kWeights).dtype || gradient.layout != weight.layout ||
+        site.in(2 * kWeights + i) != weight || site.in(3 * kWeights + i) != weight ||
+        weight.shape.elements() > kMost)
+      return no_kernel();
+    group.count[i] = static_cast<int>(weight.shape.elements());
+  }
+  const AdamWFactors factors{.rate = lr,
+                             .log_beta1 = std::log(beta1),
+                             .log_beta2 = std::log(beta2),
+                             .beta1 = static_cast<float>(beta1),
+                             .rest1 = static_cast<float>(1 - beta1),
+                             .beta2 = static_cast<float>(beta2),
+                             .rest2 = static_cast<float>(1 - beta2),
+                             .shrink = static_cast<float>(1 - lr * attributes.real("weight_decay")),
+                             .epsilon = static_cast<float>(attributes.real("epsilon"))};
+  return make_kernel([group, factors, type = element_of(site.in(kWeights).dtype)](
+                         const Arguments& a, cudaStream_t stream) {
+    AdamWGroup now = group;
+    for (int i = 0; i < kWeights; ++i) {
+      now.gradient[i] = a.inputs[static_cast<std::size_t>(kWeights + i)];
+      now.weight[i] = input<float>(a, i);
+      now.first[i] = input<float>(a, 2 * kWeights + i);
+      now.second[i] = input<float>(a, 3 * kWeights + i);
+      now.to_weight[i] = output<float>(a, i);
+      now.to_first[i] = output<float>(a, kWeights + i);
+      now.to_second[i] = output<float>(a, 2 * kWeights + i);
+    }
+    adamw_group(type, now, factors, input<std::int64_t>(a, 4 * kWeights), stream);
+  });
+}
+
 Made make_increment(const Site& site) {
   const std::string by = integer_literal(site.attributes().integer("by"));
   return make_expression_kernel(site, ("a + " + by).c_str());
@@ -93,8 +142,8 @@ Made make_increment(const Site& site) {
 
 std::span<const TableEntry> update_kernels() {
   static constexpr TableEntry kRows[] = {
-      {"adam", make_adam<false>},  {"adamw", make_adam<true>}, {"increment", make_increment},
-      {"momentum", make_momentum}, {"sgd", make_sgd},
+      {"adam", make_adam<false>},    {"adamw", make_adam<true>},  {"adamw_group", make_adamw_group},
+      {"increment", make_increment}, {"momentum", make_momentum}, {"sgd", make_sgd},
   };
   return kRows;
 }
