@@ -12,6 +12,7 @@
 #include "plimsoll/rewrite/drop_casts.h"
 #include "plimsoll/rewrite/fuse_residuals.h"
 #include "plimsoll/rewrite/fuse_scatter_add.h"
+#include "plimsoll/rewrite/group_casts.h"
 #include "plimsoll/rewrite/group_updates.h"
 #include "plimsoll/rewrite/hoist_reorders.h"
 #include "plimsoll/rewrite/keep_masks.h"
@@ -266,8 +267,9 @@ Result<ir::Graph> fit_to_backend(ir::Graph graph, const kernels::Backend& backen
   if (rewrites.pads_rows) {
     PLIMSOLL_TRY(graph, rewrite::pad_rows(std::move(graph)));
   }
-  if (rewrites.groups_updates) {
+  if (rewrites.groups_weights) {
     PLIMSOLL_TRY(graph, rewrite::group_updates(graph));
+    PLIMSOLL_TRY(graph, rewrite::group_casts(graph));
   }
   return graph;
 }

@@ -90,8 +90,8 @@ Result<profile::Tuned> tune_model(
     Pipeline& prepared, int rounds,
     const std::function<void(const profile::TuneRound&)>& on_round = {});
 
-// The graph as the backend's kernels want it: rewritten as it says (kernels/backend/backend.h), with
-// layouts chosen.
+// The graph as the backend's kernels want it: rewritten as it says (kernels/backend/backend.h),
+// with layouts chosen.
 Result<ir::Graph> fit_to_backend(ir::Graph graph, const kernels::Backend& backend);
 
 // The graph with physical layouts chosen for the backend's kernels, conversions as visible nodes;

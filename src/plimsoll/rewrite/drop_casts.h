@@ -3,7 +3,7 @@
 //
 //   cross_entropy(cast(logits))        ->  cross_entropy(logits), and its gradient narrow at once
 //   adamw(w, cast(gradient), ...)      ->  adamw(w, gradient, ...)
-//   batch_norm(x, cast(g), cast(b))    ->  batch_norm(x, g, b) with fp32 parameters, and layer_norm,
+//   batch_norm(x, cast(g), cast(b))    ->  batch_norm(x, g, b) with fp32 parameters; layer_norm,
 //                                          rms_norm and their gradients likewise
 //
 // The first two leave every bit as it is: a kernel that widens what it reads computes with the

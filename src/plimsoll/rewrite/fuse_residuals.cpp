@@ -19,7 +19,9 @@ class ResidualFuser {
       const ir::Node node = edit_.graph().node(id);
       if (node.op == "add_relu") PLIMSOLL_RETURN_IF_ERROR(fuse_norm(id, node));
       if (node.op == "relu_grad") PLIMSOLL_RETURN_IF_ERROR(fuse_sum(id, node));
-      if (node.op == "add") PLIMSOLL_RETURN_IF_ERROR(fuse_dropout(id, node));
+      if (node.op != "add") continue;
+      PLIMSOLL_TRY(const bool fused, fuse_dropout(id, node));
+      if (!fused) PLIMSOLL_RETURN_IF_ERROR(fuse_norm_gradient(id, node));
     }
     return edit_.finish();
   }
@@ -80,7 +82,7 @@ class ResidualFuser {
     return {};
   }
 
-  Status fuse_dropout(NodeId id, const ir::Node& sum) {
+  Result<bool> fuse_dropout(NodeId id, const ir::Node& sum) {
     const ir::TensorType type = edit_.graph().value(sum.outputs[0]).type;
     for (const std::size_t side : {std::size_t{1}, std::size_t{0}}) {
       const ir::Node* found = edit_.producer(sum.inputs[side]);
@@ -96,6 +98,31 @@ class ResidualFuser {
                    edit_.insert(id, "add_dropout", {other, dropout.inputs[0], dropout.inputs[1]},
                                 dropout.attributes));
       edit_.replace(sum.outputs[0], made[0]);
+      return true;
+    }
+    return false;
+  }
+
+  Status fuse_norm_gradient(NodeId id, const ir::Node& sum) {
+    if (sum.inputs[0] == sum.inputs[1]) return {};
+    for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
+      const ir::Node* found = edit_.producer(sum.inputs[side]);
+      if (found == nullptr || found->op != "layer_norm_grad" ||
+          found->outputs[0] != sum.inputs[side] || !edit_.has_one_reader(sum.inputs[side]))
+        continue;
+      const ir::Node norm = *found;
+      const ValueId other = sum.inputs[1 - side];
+      const bool moves = std::ranges::all_of(norm.outputs, [&](ValueId made) {
+        return !edit_.is_output(made) && (made == norm.outputs[0] || is_read_behind(made, id));
+      });
+      if (!moves || edit_.graph().value(other).type != edit_.graph().value(sum.inputs[side]).type)
+        continue;
+      std::vector<ValueId> inputs = norm.inputs;
+      inputs.push_back(other);
+      PLIMSOLL_TRY(const std::vector<ValueId> made,
+                   edit_.insert(id, "layer_norm_grad_add", std::move(inputs), norm.attributes));
+      edit_.replace(sum.outputs[0], made[0]);
+      for (std::size_t i = 1; i < made.size(); ++i) edit_.replace(norm.outputs[i], made[i]);
       return {};
     }
     return {};
@@ -108,7 +135,8 @@ class ResidualFuser {
 
 Result<ir::Graph> fuse_residuals(const ir::Graph& graph) {
   const bool any = std::ranges::any_of(graph.nodes, [](const ir::Node& node) {
-    return node.op == "add_relu" || node.op == "relu_grad" || node.op == "dropout";
+    return node.op == "add_relu" || node.op == "relu_grad" || node.op == "dropout" ||
+           node.op == "layer_norm_grad";
   });
   if (!any) return graph;
   PLIMSOLL_TRY(ir::Graph out, ResidualFuser(graph).run());

@@ -100,6 +100,28 @@ TEST(FuseResiduals, DropoutIsAddedAtOnce) {
   }
 }
 
+TEST(FuseResiduals, GradientsOfNormsAreAddedAtOnce) {
+  for (const bool first : {true, false}) {
+    Builder b("norm");
+    const ir::TensorType type{ir::DType::kF32, {4, 8}};
+    const Var x = b.input("x", type);
+    const Var dy = b.input("dy", type);
+    const Var other = b.input("other", type);
+    const Var gamma = b.weight("gamma", {ir::DType::kF32, {8}}, {});
+    const Var mean = b.input("mean", {ir::DType::kF32, {4}});
+    const Var rstd = b.input("rstd", {ir::DType::kF32, {4}});
+    b.set_phase(ir::Phase::kBackward);
+    const auto made = b.call("layer_norm_grad", {dy, x, gamma, mean, rstd}, {});
+    const Var sum = first ? made[0] + other : other + made[0];
+    const ir::Graph before = *b.finish({sum, neg(made[1]), neg(made[2])});
+    const auto after = fuse_residuals(before);
+    ASSERT_TRUE(after) << after.error().message;
+    ASSERT_EQ(after->nodes.size(), 3u);
+    EXPECT_EQ(after->nodes[0].op, "layer_norm_grad_add");
+    expect_same_ends(before, *after);
+  }
+}
+
 TEST(FuseResiduals, WhatOthersReadStays) {
   const ir::Graph norm = residual_end({.norm_is_read_twice = true});
   const auto kept_norm = fuse_residuals(norm);

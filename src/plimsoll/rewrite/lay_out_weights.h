@@ -4,10 +4,11 @@
 // anyhow. Where every convolution reads a weight in one layout and its gradient comes in the same
 // one, nothing has to be converted:
 //
-//   w ─ cast ─ reorder ─▶ conv, conv_grad_input          w@L ─ cast@L ─▶ conv, conv_grad_input
-//   conv_grad_weight ─ reorder ─▶ adamw(w, ., m, v)      conv_grad_weight ─▶ adamw(w@L, ., m@L, v@L)
+//   w ─ cast ─ reorder ─▶ conv, conv_grad_input       w@L ─ cast@L ─▶ conv, conv_grad_input
+//   conv_grad_weight ─ reorder ─▶ adamw(w, ., m, v)   conv_grad_weight ─▶ adamw(w@L, ., m@L, v@L)
 //
-// Content comes and goes row-major: whoever fills or reads a source converts (runtime/layout_copy.h).
+// Content comes and goes row-major: whoever fills or reads a source converts it
+// (runtime/layout_copy.h).
 // hoist_reorders.h does the same for weights that nothing updates. On devices whose forward and
 // backward kernels want different layouts nothing changes.
 #pragma once

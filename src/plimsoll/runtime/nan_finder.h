@@ -12,8 +12,8 @@
 //   if the loss is not finite: finder.what()     // "step 3: block.0/div made ..."
 //
 // Values in blocked layouts are not looked at (their padding holds anything). Results of several
-// streams are taken in the order in which kernels end. Cost: every tensor is read twice more, and on
-// a GPU copied to the host for it: kernels are launched one by one and waited for.
+// streams are taken in the order in which kernels end. Cost: every tensor is read twice more, and
+// on a GPU copied to the host for it: kernels are launched one by one and waited for.
 #pragma once
 
 #include <cstdint>

@@ -174,6 +174,10 @@ void add_row_norm_examples(std::vector<OperatorExample>& out) {
   out.push_back(
       example("layer_norm_grad", "",
               {make({2, 4}), make({2, 4}), make.positive({4}), make({2}), make.positive({2})}, {}));
+  out.push_back(example(
+      "layer_norm_grad_add", "",
+      {make({2, 4}), make({2, 4}), make.positive({4}), make({2}), make.positive({2}), make({2, 4})},
+      {}));
   out.push_back(example("rms_norm", "", {make({2, 4}), make.positive({4})}, {}));
   out.push_back(
       example("rms_norm", "two axes", {make({2, 2, 3}), make.positive({2, 3})}, from_second));

@@ -35,8 +35,9 @@ struct BackendRewrites {
   bool lays_out_weights = false;
   // Products and losses take rows that end in padding (rewrite/pad_rows.h).
   bool pads_rows = false;
-  // Small weights are updated together (rewrite/group_updates.h).
-  bool groups_updates = false;
+  // Small weights are updated together, and weights cast together (rewrite/group_updates.h,
+  // rewrite/group_casts.h).
+  bool groups_weights = false;
 };
 
 class Backend {

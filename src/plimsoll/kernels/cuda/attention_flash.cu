@@ -30,16 +30,14 @@ using Lane4 = float[4];
 
 __device__ __forceinline__ void multiply(__nv_bfloat16, float* c, const unsigned* a, unsigned b0,
                                          unsigned b1) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
       "{%8,%9}, {%0,%1,%2,%3};"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 __device__ __forceinline__ void multiply(__half, float* c, const unsigned* a, unsigned b0,
                                          unsigned b1) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
       "{%8,%9}, {%0,%1,%2,%3};"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
@@ -56,8 +54,7 @@ __device__ __forceinline__ unsigned packed(__half, float low, float high) {
 
 __device__ __forceinline__ void multiply(float, float* c, const unsigned* a, unsigned b0,
                                          unsigned b1) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
       "{%8,%9}, {%0,%1,%2,%3};"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
@@ -66,6 +63,18 @@ __device__ __forceinline__ unsigned rounded(float x) {
   unsigned out;
   asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(out) : "f"(x));
   return out;
+}
+
+// 2^x: of scores that were rounded to 16 bits as the card has it.
+template <typename T>
+__device__ __forceinline__ float power_of_two(float x) {
+  if constexpr (sizeof(T) == 4) {
+    return exp2f(x);
+  } else {
+    float out;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(out) : "f"(x));
+    return out;
+  }
 }
 
 // Columns of the left operand of one instruction: 32 bytes.
@@ -220,15 +229,23 @@ struct OwnRows {
 // out[16 x 64] = own[16 x D] times the tile's rows, turned.
 template <typename T, int D>
 __device__ void times_rows(const OwnRows<T, D>& own, const Tile<T, D>& tile, Lane4 (&out)[kTiles]) {
+  // Four sums at a time: neighbouring instructions do not wait for each other.
+  constexpr int kAtOnce = 4;
 #pragma unroll
-  for (int j = 0; j < kTiles; ++j) {
-    for (float& value : out[j]) value = 0;
+  for (int j = 0; j < kTiles; j += kAtOnce) {
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      for (float& value : out[j + i]) value = 0;
+    }
 #pragma unroll
     for (int k = 0; k < D / kDepth<T>; k += 2) {
-      unsigned b[4];
-      tile.right_of_rows(j * 8, k * kDepth<T>, b);
-      multiply(T(), out[j], own.at[k], b[0], b[1]);
-      multiply(T(), out[j], own.at[k + 1], b[2], b[3]);
+      unsigned b[kAtOnce][4];
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) tile.right_of_rows((j + i) * 8, k * kDepth<T>, b[i]);
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) multiply(T(), out[j + i], own.at[k], b[i][0], b[i][1]);
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) multiply(T(), out[j + i], own.at[k + 1], b[i][2], b[i][3]);
     }
   }
 }
@@ -379,7 +396,7 @@ __global__ void __launch_bounds__(kFlashThreads, sizeof(T) == 2 ? 4 : 2)
   Lane4 sums[D / 8] = {};
   float largest[2] = {-INFINITY, -INFINITY};
   float total[2] = {0, 0};
-  const float scale = s.scale * kLog2E;  // scores are powers of two
+  const float scale = s.scale * kLog2E;  // positive; scaled scores are powers of two
   const std::int64_t end = end_of_columns(s, first);
   const auto load = [&](std::int64_t column, int stage) {
     load_tile(stages.left[stage], head_of(k, s.k), s.k.row, column, s.columns);
@@ -389,7 +406,7 @@ __global__ void __launch_bounds__(kFlashThreads, sizeof(T) == 2 ? 4 : 2)
     Lane4 scores[kTiles];
     times_rows(own, stages.left[stage], scores);
     for_lane<false>(Sight(s, first, column), [&](int j, int e, bool visible) {
-      scores[j][e] = visible ? scores[j][e] * scale : -INFINITY;
+      if (!visible) scores[j][e] = -INFINITY;
     });
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -398,7 +415,7 @@ __global__ void __launch_bounds__(kFlashThreads, sizeof(T) == 2 ? 4 : 2)
         most = fmaxf(most, fmaxf(scores[j][2 * half], scores[j][2 * half + 1]));
       const float next = fmaxf(largest[half], over_quad(most, false));
       const float shift = next == -INFINITY ? 0 : next;  // nothing seen yet
-      const float factor = exp2f(largest[half] - shift);
+      const float factor = power_of_two<T>((largest[half] - shift) * scale);
       largest[half] = next;
       total[half] *= factor;
       for (int n = 0; n < D / 8; ++n) {
@@ -407,7 +424,7 @@ __global__ void __launch_bounds__(kFlashThreads, sizeof(T) == 2 ? 4 : 2)
       }
       for (int j = 0; j < kTiles; ++j) {
         for (int e = 2 * half; e < 2 * half + 2; ++e) {
-          scores[j][e] = exp2f(scores[j][e] - shift);
+          scores[j][e] = power_of_two<T>(scores[j][e] * scale - shift * scale);
           total[half] += scores[j][e];
         }
       }
@@ -421,7 +438,7 @@ __global__ void __launch_bounds__(kFlashThreads, sizeof(T) == 2 ? 4 : 2)
     const LanePlace place = lane_place(0, half * 2);
     if (threadIdx.x % 4 == 0 && first + place.row < s.rows) {
       lse[statistics_of(s) + first + place.row] =
-          total[half] == 0 ? -INFINITY : (largest[half] + log2f(total[half])) * kLn2;
+          total[half] == 0 ? -INFINITY : (largest[half] * scale + log2f(total[half])) * kLn2;
     }
   }
   write_rows<T, D>(sums, factor, head_of(y, s.y), s.y.row, first, s.rows);
@@ -480,7 +497,8 @@ __global__ void __launch_bounds__(kFlashThreads, sizeof(T) == 2 ? 3 : 2)
     times_rows(own_v, stages.right[stage], slopes);
     for_lane<true>(Sight(s, at_row, first), [&](int j, int e, bool visible) {
       const int query = lane_place(j, e).column;
-      const float weight = visible ? exp2f(weights[j][e] * scale - row_lse[stage][query]) : 0.0F;
+      const float weight =
+          visible ? power_of_two<T>(weights[j][e] * scale - row_lse[stage][query]) : 0.0F;
       weights[j][e] = weight;
       slopes[j][e] = visible ? weight * (slopes[j][e] - row_mean[stage][query]) : 0.0F;
     });
@@ -527,7 +545,7 @@ __global__ void __launch_bounds__(kFlashThreads, sizeof(T) == 2 ? 3 : 2)
     times_rows(own_q, stages.left[stage], weights);
     times_rows(own_dy, stages.right[stage], slopes);
     for_lane<false>(Sight(s, first, column), [&](int j, int e, bool visible) {
-      const float weight = visible ? exp2f(weights[j][e] * scale - own_lse[e / 2]) : 0.0F;
+      const float weight = visible ? power_of_two<T>(weights[j][e] * scale - own_lse[e / 2]) : 0.0F;
       slopes[j][e] = visible ? weight * (slopes[j][e] - own_mean[e / 2]) : 0.0F;
     });
     add_times(slopes, stages.left[stage], sums);

@@ -1,6 +1,6 @@
-// Batch normalisation: sums over each channel, then one pass over the elements. Forward: statistics,
-// then y; gradient: the two sums, then dx. Channels that lie last are columns (columns.cu); other
-// layouts are summed by reduction.cu and passed over by a generated kernel.
+// Batch normalisation: sums over each channel, then one pass over the elements. Forward:
+// statistics, then y; gradient: the two sums, then dx. Channels that lie last are columns
+// (columns.cu); other layouts are summed by reduction.cu and passed over by a generated kernel.
 #include "plimsoll/kernels/cuda/pointwise.h"
 #include "plimsoll/kernels/cuda/reduction.h"
 #include "plimsoll/kernels/cuda/source_math.h"

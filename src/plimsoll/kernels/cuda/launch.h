@@ -144,9 +144,10 @@ bool warps_take_rows(const NormRows& rows, std::int64_t width_of_element);
 void norm_rows_by_warps(Element type, Element parameter, const NormRows& rows, double epsilon,
                         const void* x, const void* gamma, const void* beta, void* y, float* mean,
                         float* rstd, cudaStream_t stream);
+// `other` is added to dx; null: nothing.
 void norm_rows_gradient_by_warps(Element type, Element parameter, const NormRows& rows,
                                  const void* dy, const void* x, const void* gamma,
-                                 const float* mean, const float* rstd, void* dx,
+                                 const float* mean, const float* rstd, const void* other, void* dx,
                                  cudaStream_t stream);
 
 // Lines [outer, count, inner] along the middle axis.
@@ -362,6 +363,17 @@ struct AdamWFactors {
 // The step is one that was counted up already.
 void adamw_group(Element gradient, const AdamWGroup& group, const AdamWFactors& factors,
                  const std::int64_t* step, cudaStream_t stream);
+
+// cast_group.cu -----------------------------------------------------------------------------------
+
+// From fp32 to bf16 or fp16.
+struct CastGroup {
+  static constexpr int kTensors = 16;
+  const float* from[kTensors];
+  void* to[kTensors];
+  std::int64_t count[kTensors];
+};
+void cast_group(Element to, const CastGroup& group, cudaStream_t stream);
 
 // mask.cu -----------------------------------------------------------------------------------------
 

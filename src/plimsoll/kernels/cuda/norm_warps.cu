@@ -82,7 +82,8 @@ __global__ void __launch_bounds__(kWarp* kWarpsOfBlock)
 template <typename T, typename P, int count>
 __global__ void __launch_bounds__(kWarp* kWarpsOfBlock)
     normalise_gradient_by_warps(std::int64_t rows, int width, const T* dy, const T* x,
-                                const P* gamma, const float* mean, const float* rstd, T* dx) {
+                                const P* gamma, const float* mean, const float* rstd,
+                                const T* other, T* dx) {
   using Row = RowOfWarp<T, count>;
   const std::int64_t row = blockIdx.x * static_cast<std::int64_t>(kWarpsOfBlock) + threadIdx.y;
   if (row >= rows) return;
@@ -105,9 +106,13 @@ __global__ void __launch_bounds__(kWarp* kWarpsOfBlock)
     const int at = Row::place(i);
     if (at >= width) continue;
     Vector<T> out;
+    Vector<T> added;
+    if (other != nullptr) added.load(other + row * width + at);
 #pragma unroll
-    for (int v = 0; v < Row::kSize; ++v)
-      out.set(v, scale * (adjoint(i, v) - sum - normal(i, v) * product));
+    for (int v = 0; v < Row::kSize; ++v) {
+      const float slope = scale * (adjoint(i, v) - sum - normal(i, v) * product);
+      out.set(v, other != nullptr ? slope + added.at(v) : slope);
+    }
     out.store(dx + row * width + at);
   }
 }
@@ -158,7 +163,7 @@ void norm_rows_by_warps(Element type, Element parameter, const NormRows& rows, d
 
 void norm_rows_gradient_by_warps(Element type, Element parameter, const NormRows& rows,
                                  const void* dy, const void* x, const void* gamma,
-                                 const float* mean, const float* rstd, void* dx,
+                                 const float* mean, const float* rstd, const void* other, void* dx,
                                  cudaStream_t stream) {
   if (rows.rows == 0) return;
   for_parameter(type, parameter, [&](auto element, auto own) {
@@ -169,7 +174,7 @@ void norm_rows_gradient_by_warps(Element type, Element parameter, const NormRows
           <<<blocks_of_warps(rows.rows), block_of_warps(), 0, stream>>>(
               rows.rows, static_cast<int>(rows.width), static_cast<const T*>(dy),
               static_cast<const T*>(x), static_cast<const P*>(gamma), mean, rstd,
-              static_cast<T*>(dx));
+              static_cast<const T*>(other), static_cast<T*>(dx));
     });
   });
 }

@@ -1,8 +1,10 @@
 // Elements that are made from attributes, from their place or from another type: cast, fill, iota,
 // one_hot, triangle, dropout.
 #include "plimsoll/kernels/cuda/pointwise.h"
+#include "plimsoll/kernels/cuda/reduction.h"
 #include "plimsoll/kernels/cuda/source_math.h"
 #include "plimsoll/kernels/cuda/table.h"
+#include "plimsoll/ops/elementwise/cast.h"
 #include "plimsoll/ops/elementwise/dropout_mask.h"
 #include "plimsoll/ops/evaluation/array.h"
 
@@ -26,6 +28,45 @@ Made make_cast(const Site& site) {
   if (to == ir::DType::kBool) return make_expression_kernel(site, "a != 0");
   const bool rounds = ir::is_float(site.in(0).dtype) && !ir::is_float(to);
   return make_expression_kernel(site, rounds ? "whole(a)" : "a");
+}
+
+// Of fp32 to 16 bits in one launch; anything else one after the other.
+Made make_cast_group(const Site& site) {
+  static_assert(CastGroup::kTensors == ops::kCastGroup);
+  constexpr int kTensors = CastGroup::kTensors;
+  const ir::DType to = site.out().dtype;
+  bool narrows = to == ir::DType::kBF16 || to == ir::DType::kF16;
+  CastGroup group{};
+  for (int i = 0; i < kTensors; ++i) {
+    narrows = narrows && is_f32(site.in(i)) && site.in(i).layout == site.out(i).layout;
+    group.count[i] = site.in(i).shape.elements();
+  }
+  if (!all_unblocked(site)) return no_kernel();
+  if (narrows) {
+    return make_kernel([group, type = element_of(to)](const Arguments& a, cudaStream_t stream) {
+      CastGroup now = group;
+      for (int i = 0; i < kTensors; ++i) {
+        now.from[i] = input<float>(a, i);
+        now.to[i] = a.outputs[static_cast<std::size_t>(i)];
+      }
+      cast_group(type, now, stream);
+    });
+  }
+  std::vector<PointwiseKernel> each;
+  for (int i = 0; i < kTensors; ++i) {
+    const bool rounds = ir::is_float(site.in(i).dtype) && !ir::is_float(to);
+    Pointwise one;
+    one.space = site.out(i);
+    one.inputs = {{site.in(i).dtype, strides_in_memory(site.in(i))}};
+    one.outputs = {{to, strides_in_memory(site.out(i))}};
+    one.results = {to == ir::DType::kBool ? "a != 0" : rounds ? "whole(a)" : "a"};
+    PLIMSOLL_TRY(PointwiseKernel kernel, PointwiseKernel::make(one));
+    each.push_back(std::move(kernel));
+  }
+  return make_kernel([each = std::move(each)](const Arguments& a, cudaStream_t stream) {
+    for (std::size_t i = 0; i < each.size(); ++i)
+      each[i].launch(stream, a.inputs.subspan(i, 1), a.outputs.subspan(i, 1));
+  });
 }
 
 Made make_fill(const Site& site) {
@@ -115,6 +156,7 @@ std::span<const TableEntry> value_kernels() {
   static constexpr TableEntry kRows[] = {
       {"add_dropout", make_dropout<true>},
       {"cast", make_cast},
+      {"cast_group", make_cast_group},
       {"dropout", make_dropout<false>},
       {"fill", make_fill},
       {"iota", make_iota},
