@@ -1,5 +1,7 @@
 // Whole models on a device that behaves as a GPU does (device/fake), with the CPU's kernels: the
 // same pipeline, plans, staging, streams and reports as on a card, and the same bits as on the CPU.
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -61,6 +63,34 @@ TEST(DeviceRuns, MeasuredBytesArePlannedBytes) {
   EXPECT_EQ(ran->report.measured->outside, Bytes(0));
   EXPECT_LE(ran->report.measured->touched, *ran->report.planned_peak);
   EXPECT_GT(10 * ran->report.measured->touched.value, 9 * ran->report.planned_peak->value);
+}
+
+// Kernels that read narrow numbers need no copies of them: no bits change where nothing but copies
+// goes, and the norms' parameters keep their digits.
+TEST(DeviceRuns, MixedPrecisionGoesWithoutCasts) {
+  const auto casts_in = [](const std::shared_ptr<kernels::Backend>& backend) {
+    Pipeline p;
+    p.request = small_request("gpt2");
+    p.request.amp = "bf16";
+    p.backend = backend;
+    p.measure = false;
+    const Status prepared = advance(p, Stage::kPrepared);
+    EXPECT_TRUE(prepared) << prepared.error().message;
+    return std::count_if(p.model.graph.nodes.begin(), p.model.graph.nodes.end(),
+                         [](const ir::Node& node) { return node.op == "cast"; });
+  };
+  EXPECT_LT(2 * casts_in(gpu_like(1)), casts_in(kernels::make_cpu_backend(1)));
+  const auto expected = run_small("gpt2", {.amp = "bf16"});
+  ASSERT_TRUE(expected) << expected.error().message;
+  const auto ran = run_small("gpt2", {.backend = gpu_like(2), .amp = "bf16"});
+  ASSERT_TRUE(ran) << ran.error().message;
+  ASSERT_EQ(ran->report.losses.size(), expected->report.losses.size());
+  for (std::size_t step = 0; step < ran->report.losses.size(); ++step)
+    EXPECT_NEAR(ran->report.losses[step], expected->report.losses[step], 1e-2) << step;
+  const auto demanded =
+      run_small("gpt2", {.backend = gpu_like(3), .on_demand = true, .amp = "bf16"});
+  ASSERT_TRUE(demanded) << demanded.error().message;
+  EXPECT_TRUE(demanded->left == ran->left);
 }
 
 TEST(DeviceRuns, PlansForACardAreAlignedAsItWants) {

@@ -9,10 +9,16 @@
 #include "plimsoll/profile/measure_operators.h"
 #include "plimsoll/profile/operator_costs.h"
 #include "plimsoll/profile/profile_machine.h"
+#include "plimsoll/rewrite/drop_casts.h"
+#include "plimsoll/rewrite/fuse_residuals.h"
 #include "plimsoll/rewrite/fuse_scatter_add.h"
+#include "plimsoll/rewrite/group_casts.h"
+#include "plimsoll/rewrite/group_updates.h"
 #include "plimsoll/rewrite/hoist_reorders.h"
 #include "plimsoll/rewrite/keep_masks.h"
+#include "plimsoll/rewrite/lay_out_weights.h"
 #include "plimsoll/rewrite/layouts.h"
+#include "plimsoll/rewrite/pad_rows.h"
 #include "plimsoll/rewrite/simplify.h"
 
 namespace plimsoll::api {
@@ -148,7 +154,7 @@ Status advance(Pipeline& p, Stage last) {
   }
   if (due(Stage::kPrepared)) {
     PLIMSOLL_RETURN_IF_ERROR(open_backend(p));
-    PLIMSOLL_TRY(graph, assign_layouts(graph, *p.backend));
+    PLIMSOLL_TRY(graph, fit_to_backend(std::move(graph), *p.backend));
     PLIMSOLL_TRY(p.kernels, kernels::kernel_facts(*p.backend, graph));
     PLIMSOLL_TRY(p.profile, profile_of(p, threads));
   }
@@ -244,6 +250,28 @@ Result<profile::Tuned> tune_model(Pipeline& prepared, int rounds,
   auto tuned = profile::tune(how, prepared.profile);
   prepared.request.seed = seed;
   return tuned;
+}
+
+Result<ir::Graph> fit_to_backend(ir::Graph graph, const kernels::Backend& backend) {
+  const kernels::BackendRewrites rewrites = backend.rewrites();
+  if (rewrites.drops_casts) {
+    PLIMSOLL_TRY(graph, rewrite::drop_casts(graph));
+  }
+  if (rewrites.fuses_residuals) {
+    PLIMSOLL_TRY(graph, rewrite::fuse_residuals(graph));
+  }
+  PLIMSOLL_TRY(graph, assign_layouts(graph, backend));
+  if (rewrites.lays_out_weights) {
+    PLIMSOLL_TRY(graph, rewrite::lay_out_weights(std::move(graph)));
+  }
+  if (rewrites.pads_rows) {
+    PLIMSOLL_TRY(graph, rewrite::pad_rows(std::move(graph)));
+  }
+  if (rewrites.groups_weights) {
+    PLIMSOLL_TRY(graph, rewrite::group_updates(graph));
+    PLIMSOLL_TRY(graph, rewrite::group_casts(graph));
+  }
+  return graph;
 }
 
 Result<ir::Graph> assign_layouts(const ir::Graph& graph, const kernels::Backend& backend) {

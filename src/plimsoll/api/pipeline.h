@@ -90,6 +90,10 @@ Result<profile::Tuned> tune_model(
     Pipeline& prepared, int rounds,
     const std::function<void(const profile::TuneRound&)>& on_round = {});
 
+// The graph as the backend's kernels want it: rewritten as it says (kernels/backend/backend.h),
+// with layouts chosen.
+Result<ir::Graph> fit_to_backend(ir::Graph graph, const kernels::Backend& backend);
+
 // The graph with physical layouts chosen for the backend's kernels, conversions as visible nodes;
 // or for those of the CPU with so many threads.
 Result<ir::Graph> assign_layouts(const ir::Graph& graph, const kernels::Backend& backend);

@@ -134,6 +134,9 @@ class Device {
   // Between host memory and device memory, when no sequence runs; they return when it is done.
   virtual Status write(std::byte* to, std::span<const std::byte> from) = 0;
   virtual Status read(std::span<std::byte> to, const std::byte* from) = 0;
+  // From work that is being run on this queue: what was enqueued there before has happened. Never
+  // while work is recorded: by a stream, or by run_timed().
+  virtual Status read_between(void* queue, std::span<std::byte> to, const std::byte* from);
 };
 
 // What make_sequence() demands; the number of streams.

@@ -54,9 +54,9 @@ NanFinder::Count NanFinder::count(const ir::TensorType& type, const std::byte* m
 // A node's kernel with its types.
 class WatchedKernel final : public kernels::Kernel {
  public:
-  WatchedKernel(NanFinder& finder, const ir::Graph& graph, const ir::Node& node,
-                std::unique_ptr<kernels::Kernel> kernel)
-      : finder_(finder), node_(node), kernel_(std::move(kernel)) {
+  WatchedKernel(NanFinder& finder, device::Device* device, const ir::Graph& graph,
+                const ir::Node& node, std::unique_ptr<kernels::Kernel> kernel)
+      : finder_(finder), device_(device), node_(node), kernel_(std::move(kernel)) {
     for (const ValueId input : node.inputs)
       inputs_.push_back(input.valid() ? graph.value(input) : ir::Value{});
     for (const ValueId output : node.outputs) outputs_.push_back(graph.value(output));
@@ -68,29 +68,40 @@ class WatchedKernel final : public kernels::Kernel {
   void run(const kernels::Arguments& arguments) override {
     NanFinder::Count before;
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
-      const auto one = NanFinder::count(inputs_[i].type, arguments.inputs[i]);
+      const auto one = count(inputs_[i].type, arguments.inputs[i], arguments.queue);
       before.nans += one.nans;
       before.infinities += one.infinities;
     }
     kernel_->run(arguments);
     for (std::size_t i = 0; i < outputs_.size(); ++i) {
       finder_.made(node_, outputs_[i], before,
-                   NanFinder::count(outputs_[i].type, arguments.outputs[i]));
+                   count(outputs_[i].type, arguments.outputs[i], arguments.queue));
     }
   }
 
  private:
+  // A copy that fails is said by what the step does next.
+  NanFinder::Count count(const ir::TensorType& type, const std::byte* memory, void* queue) {
+    if (device_ == nullptr || device_->computes_on_host() || memory == nullptr)
+      return NanFinder::count(type, memory);
+    if (!ir::is_float(type.dtype)) return {};
+    std::vector<std::byte> copy(static_cast<std::size_t>(ir::bytes_of(type).value));
+    if (!device_->read_between(queue, copy, memory)) return {};
+    return NanFinder::count(type, copy.data());
+  }
+
   NanFinder& finder_;
+  device::Device* device_;
   ir::Node node_;
   std::vector<ir::Value> inputs_;
   std::vector<ir::Value> outputs_;
   std::unique_ptr<kernels::Kernel> kernel_;
 };
 
-WatchKernel NanFinder::watch() {
-  return [this](const ir::Graph& graph, const ir::Node& node,
-                std::unique_ptr<kernels::Kernel> kernel) -> std::unique_ptr<kernels::Kernel> {
-    return std::make_unique<WatchedKernel>(*this, graph, node, std::move(kernel));
+WatchKernel NanFinder::watch(device::Device* device) {
+  return [this, device](const ir::Graph& graph, const ir::Node& node,
+                        std::unique_ptr<kernels::Kernel> kernel) {
+    return std::make_unique<WatchedKernel>(*this, device, graph, node, std::move(kernel));
   };
 }
 

@@ -6,13 +6,14 @@
 // other, so the operators that read it make none.
 //
 //   NanFinder finder;
-//   options.watch_kernel = finder.watch();       // every node gets a kernel of its own
+//   options.watch_kernel = finder.watch(device);  // every node gets a kernel of its own
 //   ...
 //   finder.look_at(executor);                    // inputs and weights, before a step
 //   if the loss is not finite: finder.what()     // "step 3: block.0/div made ..."
 //
 // Values in blocked layouts are not looked at (their padding holds anything). Results of several
-// streams are taken in the order in which kernels end. Cost: every tensor is read twice more.
+// streams are taken in the order in which kernels end. Cost: every tensor is read twice more, and
+// on a GPU copied to the host for it: kernels are launched one by one and waited for.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +27,8 @@ namespace plimsoll::runtime {
 
 class NanFinder {
  public:
-  // The wrapper; the finder must outlive the kernels.
-  WatchKernel watch();
+  // The wrapper; the finder must outlive the kernels, and the device (null: the CPU) both.
+  WatchKernel watch(device::Device* device);
   // A step begins: the inputs are looked through, in the first step the weights and states too.
   Status look_at(Executor& executor, int step);
   // What was found: one sentence, or empty.

@@ -17,7 +17,8 @@ using ops::Var;
 using ::testing::HasSubstr;
 
 // mean(log(x - 1) / x) and what happens to it with x everywhere the same.
-std::string found_with(float x, bool find = true) {
+std::string found_with(float x, bool find = true,
+                       std::shared_ptr<kernels::Backend> backend = nullptr) {
   Builder b("net");
   const Var in = b.input("x", {ir::DType::kF32, {2, 3}, {}});
   Var logarithm;
@@ -31,6 +32,7 @@ std::string found_with(float x, bool find = true) {
   how.steps = 2;
   how.threads = 1;
   how.find_nan = find;
+  how.backend = std::move(backend);
   how.feed = [&](Executor& executor, int) -> Status {
     std::vector<float> numbers(6, x);
     return executor.write(ValueId(0u), std::as_bytes(std::span(numbers)));
@@ -49,6 +51,15 @@ TEST(NanFinder, NamesTheFirstOperatorThatMadeOne) {
               HasSubstr("'inner' (log) of the forward pass made the first infinity"));
   EXPECT_EQ(found_with(std::numeric_limits<float>::quiet_NaN()),
             "step 1: input 'x' holds 6 NaNs before it begins");
+}
+
+TEST(NanFinder, LooksIntoTheMemoryOfADevice) {
+  const auto gpu_like = [] {
+    return kernels::make_fake_backend({.seed = 3, .longest_delay = 200});
+  };
+  EXPECT_EQ(found_with(2, true, gpu_like()), "fine");
+  EXPECT_EQ(found_with(0.5, true, gpu_like()), found_with(0.5));
+  EXPECT_EQ(found_with(1, true, gpu_like()), found_with(1));
 }
 
 TEST(NanFinder, WithoutItTheStepIsReported) {

@@ -83,7 +83,9 @@ class Planned final : public Executor {
   Status step() override {
     PLIMSOLL_RETURN_IF_ERROR(status_);
     if (dead_) dead_->begin_step();
-    const bool timed = options_.trace != nullptr || options_.step_seconds != nullptr;
+    // Who watches kernels reads between them: they are launched one by one.
+    const bool timed = options_.trace != nullptr || options_.step_seconds != nullptr ||
+                       (options_.watch_kernel && !backend_->device().computes_on_host());
     status_ = timed ? sequence_->run_timed(ran_) : sequence_->run();
     if (options_.step_seconds != nullptr) tell_seconds();
     if (options_.trace != nullptr && status_) trace_step();

@@ -253,9 +253,6 @@ bool on_this_machine(const RunOptions& options) {
 }
 
 Result<RunReport> run(const ExecutorOf& executor_of, const RunOptions& options, NanFinder* finder) {
-  if (finder != nullptr && !on_this_machine(options))
-    return fail(ErrorCode::kUsage, "--find-nan: looks into results on the CPU, not on {}",
-                options.backend->device().name());
   const bool can = OutsideBytes::available() || !on_this_machine(options);
   PLIMSOLL_TRY(RunReport report, options.measure && can ? run_measured(executor_of, options, finder)
                                                         : run_steps(executor_of, options, finder));
@@ -272,6 +269,10 @@ Result<RunReport> run(Executor& executor, const RunOptions& options, NanFinder* 
   return run([&](int) -> Result<Executor*> { return &executor; }, options, finder);
 }
 
+device::Device* device_of(const RunOptions& options) {
+  return options.backend == nullptr ? nullptr : &options.backend->device();
+}
+
 ExecutorOptions executor_options(const RunOptions& options, NanFinder* finder) {
   return {resolve_threads(options.threads),
           options.trace,
@@ -281,7 +282,7 @@ ExecutorOptions executor_options(const RunOptions& options, NanFinder* finder) {
           options.wrap_kernel,
           options.space_behind,
           mix64(options.seed) + static_cast<std::uint64_t>(options.first_step),
-          finder != nullptr ? finder->watch() : WatchKernel{},
+          finder != nullptr ? finder->watch(device_of(options)) : WatchKernel{},
           options.backend};
 }
 

@@ -1,6 +1,7 @@
 #include <string_view>
 
 #include "plimsoll/autodiff/testing/operator_examples.h"
+#include "plimsoll/ops/elementwise/cast.h"
 
 namespace plimsoll::autodiff {
 namespace {
@@ -99,6 +100,12 @@ void add_functions(Examples& out) {
   narrow.type.dtype = ir::DType::kF32;
   narrow.round();
   out.push_back({"cast", "fp32 to fp64", {narrow}, {{"to", std::string("fp64")}}, false, {}});
+  out.push_back({"cast_group",
+                 "fp32 to fp64",
+                 std::vector<std::optional<ops::Array>>(ops::kCastGroup, narrow),
+                 {{"to", std::string("fp64")}},
+                 false,
+                 {}});
 }
 
 // Attributes of every activation, and a range of magnitudes without its kinks.
@@ -161,6 +168,13 @@ std::vector<OperatorExample> elementwise_examples() {
       {"dropout", "", {example_signed({3, 4}, 0.5, 1.5, 51), counter}, dropout, true, {}});
   out.push_back(
       {"dropout", "empty", {example_signed({0}, 0.5, 1.5, 51), counter}, dropout, true, {}});
+  out.push_back(
+      {"add_dropout",
+       "",
+       {example_signed({3, 4}, 0.5, 1.5, 52), example_signed({3, 4}, 0.5, 1.5, 53), counter},
+       dropout,
+       true,
+       {}});
   return out;
 }
 

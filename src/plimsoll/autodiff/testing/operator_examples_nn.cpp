@@ -139,6 +139,8 @@ void add_channel_norm_examples(std::vector<OperatorExample>& out) {
       example("batch_norm", "relu", {make({2, 2, 2, 2}), make.positive({2}), make({2})}, relu));
   out.push_back(
       example("batch_norm", "empty batch", {make({0, 2, 2}), make.positive({2}), make({2})}, {}));
+  out.push_back(example("batch_norm_add_relu", "",
+                        {make({3, 2, 2}), make.positive({2}), make({2}), make({3, 2, 2})}, {}));
   for (const bool with_relu : {false, true}) {
     out.push_back(example("batch_norm_grad", with_relu ? "relu" : "",
                           {make({3, 2, 2}), make({3, 2, 2}), make.positive({2}), make({2}),
@@ -172,6 +174,10 @@ void add_row_norm_examples(std::vector<OperatorExample>& out) {
   out.push_back(
       example("layer_norm_grad", "",
               {make({2, 4}), make({2, 4}), make.positive({4}), make({2}), make.positive({2})}, {}));
+  out.push_back(example(
+      "layer_norm_grad_add", "",
+      {make({2, 4}), make({2, 4}), make.positive({4}), make({2}), make.positive({2}), make({2, 4})},
+      {}));
   out.push_back(example("rms_norm", "", {make({2, 4}), make.positive({4})}, {}));
   out.push_back(
       example("rms_norm", "two axes", {make({2, 2, 3}), make.positive({2, 3})}, from_second));
@@ -202,6 +208,7 @@ void add_loss_examples(std::vector<OperatorExample>& out) {
                         {}));
   out.push_back(example("add_relu", "", {make({2, 3}), make({2, 3})}, {}));
   out.push_back(example("add_relu", "empty", {make({0, 3}), make({0, 3})}, {}));
+  out.push_back(example("add_relu_grad", "", {make({2, 3}), make({2, 3}), make({2, 3})}, {}));
 }
 
 void add_pool_examples(std::vector<OperatorExample>& out) {

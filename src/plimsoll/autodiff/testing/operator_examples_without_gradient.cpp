@@ -1,4 +1,5 @@
 #include "plimsoll/autodiff/testing/operator_examples.h"
+#include "plimsoll/ops/update/update.h"
 
 namespace plimsoll::autodiff {
 namespace {
@@ -50,6 +51,11 @@ std::vector<OperatorExample> examples_without_gradient() {
       plain("accumulate", {x, y}),
       plain("batch_norm_update", {row, row, row, row}, {{"count", std::int64_t{4}}}),
   };
+  std::vector<std::optional<Array>> group;
+  for (const Array* kind : {&x, &y, &y, &positive})
+    group.insert(group.end(), static_cast<std::size_t>(ops::kUpdateGroup), *kind);
+  group.push_back(step);
+  out.push_back(plain("adamw_group", group));
   for (const auto* op : {"sign", "floor", "ceil", "round", "is_nan", "is_inf"})
     out.push_back(plain(op, {x}));
   for (const auto* op : {"equal", "less", "less_equal", "greater", "greater_equal"})

@@ -183,6 +183,14 @@ class Card final : public CudaCard {
     if (to.empty()) return {};
     return check(cudaMemcpy(to.data(), from, to.size(), cudaMemcpyDefault), "a copy from the card");
   }
+  Status read_between(void* queue, std::span<std::byte> to, const std::byte* from) override {
+    if (to.empty()) return {};
+    auto* const stream = static_cast<cudaStream_t>(queue);
+    PLIMSOLL_RETURN_IF_ERROR(
+        check(cudaMemcpyAsync(to.data(), from, to.size(), cudaMemcpyDefault, stream),
+              "a copy from the card"));
+    return check(cudaStreamSynchronize(stream), "a copy from the card");
+  }
 
   Bytes context_bytes() const override {
     const auto now = used_on_card(pci_address_);

@@ -11,8 +11,8 @@ namespace {
 
 class CpuKernels : public Backend {
  public:
-  CpuKernels(std::unique_ptr<device::Device> device, int threads)
-      : device_(std::move(device)), threads_(threads) {}
+  CpuKernels(std::unique_ptr<device::Device> device, int threads, const BackendRewrites& rewrites)
+      : device_(std::move(device)), threads_(threads), rewrites_(rewrites) {}
 
   device::Device& device() const override { return *device_; }
   Result<std::unique_ptr<Kernel>> make_kernel(const ir::Graph& graph, NodeId node) override {
@@ -23,12 +23,14 @@ class CpuKernels : public Backend {
   }
   // Three channels fill no vector.
   std::int64_t least_channels_last() const override { return 8; }
+  BackendRewrites rewrites() const override { return rewrites_; }
   std::string instruction_set() const override { return cpu_instruction_set(); }
   std::string library() const override { return cpu_kernel_library(); }
 
  private:
   std::unique_ptr<device::Device> device_;
   int threads_;
+  BackendRewrites rewrites_;
 };
 
 }  // namespace
@@ -49,11 +51,14 @@ Result<std::optional<int>> parse_cuda(std::string_view device) {
 }
 
 std::shared_ptr<Backend> make_cpu_backend(int threads) {
-  return std::make_shared<CpuKernels>(device::make_cpu_device(), threads);
+  return std::make_shared<CpuKernels>(device::make_cpu_device(), threads, BackendRewrites{});
 }
 
 std::shared_ptr<Backend> make_fake_backend(const device::FakeDeviceOptions& options) {
-  return std::make_shared<CpuKernels>(device::make_fake_device(options), 1);
+  // As on a card, where the CPU's kernels can: they widen what they read in scratch.
+  return std::make_shared<CpuKernels>(
+      device::make_fake_device(options), 1,
+      BackendRewrites{.drops_casts = true, .lays_out_weights = true});
 }
 
 Result<ops::KernelTable> kernel_facts(Backend& backend, const ir::Graph& graph) {

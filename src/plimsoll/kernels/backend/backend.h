@@ -25,6 +25,21 @@
 
 namespace plimsoll::kernels {
 
+// Which rewrites a graph goes through for a backend.
+struct BackendRewrites {
+  // Kernels read narrow numbers and compute with wide ones (rewrite/drop_casts.h).
+  bool drops_casts = false;
+  // Ends of residual blocks have kernels of their own (rewrite/fuse_residuals.h).
+  bool fuses_residuals = false;
+  // Convolutions want a trained weight in one layout (rewrite/lay_out_weights.h).
+  bool lays_out_weights = false;
+  // Products and losses take rows that end in padding (rewrite/pad_rows.h).
+  bool pads_rows = false;
+  // Small weights are updated together, and weights cast together (rewrite/group_updates.h,
+  // rewrite/group_casts.h).
+  bool groups_weights = false;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -35,6 +50,8 @@ class Backend {
   // as the node says; and of how many input channels on it wants them last.
   virtual ir::Layout weights_layout(const ir::Graph& graph, const ir::Node& node) const = 0;
   virtual std::int64_t least_channels_last() const = 0;
+  // What kernels can do that changes the graph they are given.
+  virtual BackendRewrites rewrites() const { return {}; }
   // What kernels choose by, and whose they are: "avx512_core", "oneDNN 2.6.3"; plans name both.
   virtual std::string instruction_set() const = 0;
   virtual std::string library() const = 0;

@@ -34,6 +34,10 @@ class CudaBackend final : public Backend {
     return convolution && data.layout == last ? last : ir::Layout();
   }
   std::int64_t least_channels_last() const override { return 1; }
+  BackendRewrites rewrites() const override {
+    return {
+        .drops_casts = true, .fuses_residuals = true, .lays_out_weights = true, .pads_rows = true};
+  }
   std::string instruction_set() const override {
     return options_.tf32 ? card_->architecture() + " tf32" : card_->architecture();
   }

@@ -8,10 +8,26 @@
 namespace plimsoll::kernels::cuda {
 namespace {
 
+bool has_16_bits(const ir::TensorType& type) {
+  return type.dtype == ir::DType::kBF16 || type.dtype == ir::DType::kF16;
+}
+
+// What is rounded to 16 bits needs no more digits of the functions that take longest.
+std::string with_short_functions(std::string statements) {
+  for (const auto& [exact, brief] :
+       {std::pair{"real_erfc(", "short_erfc("}, std::pair{"real_exp(", "short_exp("}}) {
+    for (std::size_t at = statements.find(exact); at != std::string::npos;
+         at = statements.find(exact, at))
+      statements.replace(at, std::string_view(exact).size(), brief);
+  }
+  return statements;
+}
+
 Made make_written(const Site& site, const SourceWriter& writer, const Term& result) {
   if (!all_unblocked(site)) return no_kernel();
   Pointwise pointwise = pointwise_of(site);
-  pointwise.statements = writer.statements();
+  pointwise.statements = site.every_type(has_16_bits) ? with_short_functions(writer.statements())
+                                                      : writer.statements();
   pointwise.results = {result.text};
   return make_pointwise(site, pointwise);
 }

@@ -188,8 +188,9 @@ std::optional<FlashShape> flash_shape(const AttentionPlan& plan, bool masked, bo
   constexpr std::int64_t kStep = 8;      // elements of a 16-byte load
   constexpr std::int64_t kMost = 65535;  // of a grid's second and third extents
   const bool takes = (plan.is_narrow() || tf32) && !masked && !plan.shares_keys &&
-                     sizes.width == sizes.value_width && (sizes.width == 32 || sizes.width == 64) &&
-                     sizes.batch <= kMost && sizes.heads <= kMost;
+                     sizes.scale > 0 && sizes.width == sizes.value_width &&
+                     (sizes.width == 32 || sizes.width == 64) && sizes.batch <= kMost &&
+                     sizes.heads <= kMost;
   if (!takes) return std::nullopt;
   for (const HeadTensor* tensor : {&plan.q, &plan.k, &plan.v, &plan.y}) {
     for (const std::int64_t step : {tensor->offset, tensor->batch, tensor->row, tensor->head}) {

@@ -30,16 +30,14 @@ using Lane4 = float[4];
 
 __device__ __forceinline__ void multiply(__nv_bfloat16, float* c, const unsigned* a, unsigned b0,
                                          unsigned b1) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
       "{%8,%9}, {%0,%1,%2,%3};"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 __device__ __forceinline__ void multiply(__half, float* c, const unsigned* a, unsigned b0,
                                          unsigned b1) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
       "{%8,%9}, {%0,%1,%2,%3};"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
@@ -56,8 +54,7 @@ __device__ __forceinline__ unsigned packed(__half, float low, float high) {
 
 __device__ __forceinline__ void multiply(float, float* c, const unsigned* a, unsigned b0,
                                          unsigned b1) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
       "{%8,%9}, {%0,%1,%2,%3};"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
@@ -66,6 +63,18 @@ __device__ __forceinline__ unsigned rounded(float x) {
   unsigned out;
   asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(out) : "f"(x));
   return out;
+}
+
+// 2^x: of scores that were rounded to 16 bits as the card has it.
+template <typename T>
+__device__ __forceinline__ float power_of_two(float x) {
+  if constexpr (sizeof(T) == 4) {
+    return exp2f(x);
+  } else {
+    float out;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(out) : "f"(x));
+    return out;
+  }
 }
 
 // Columns of the left operand of one instruction: 32 bytes.
@@ -102,6 +111,22 @@ struct Tile {
       *reinterpret_cast<uint4*>(&at[row][column]) = value;
     }
   }
+  // The same for 16 bits without waiting: the tile is there after arrival() and a barrier.
+  __device__ void begin_load(const T* from, std::int64_t step, std::int64_t first,
+                             std::int64_t rows) {
+    constexpr int kChunk = 16 / sizeof(T);
+#pragma unroll
+    for (int i = 0; i < kTileRows64 * (D / kChunk) / kFlashThreads; ++i) {
+      const int chunk = i * kFlashThreads + static_cast<int>(threadIdx.x);
+      const int row = chunk / (D / kChunk);
+      const int column = chunk % (D / kChunk) * kChunk;
+      const bool inside = first + row < rows;
+      const T* source = from + (inside ? (first + row) * step + column : 0);
+      const auto to = static_cast<unsigned>(__cvta_generic_to_shared(&at[row][column]));
+      asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(source),
+                   "r"(inside ? 16 : 0));
+    }
+  }
   __device__ unsigned word(int row, int column) const {
     return *reinterpret_cast<const unsigned*>(&at[row][column]);
   }
@@ -114,29 +139,82 @@ struct Tile {
     a[2] = word(row + g, column + t + kDepth<T> / 2);
     a[3] = word(row + g + 8, column + t + kDepth<T> / 2);
   }
-  // Columns [k, k + kDepth) of rows [n, n + 8), turned: the right operand of a product with rows.
-  __device__ void right_of_rows(int n, int k, unsigned& b0, unsigned& b1) const {
-    const int g = threadIdx.x % 32 / 4;
-    const int t = threadIdx.x % 4 * kPerWord;
-    b0 = word(n + g, k + t);
-    b1 = word(n + g, k + t + kDepth<T> / 2);
+  // Columns [k, k + 2 kDepth) of rows [n, n + 8), turned: the right operands of two products with
+  // rows.
+  __device__ void right_of_rows(int n, int k, unsigned (&b)[4]) const {
+    const int lane = threadIdx.x % 32;
+    constexpr int kSixteenBytes = 16 / sizeof(T);
+    const auto address = static_cast<unsigned>(
+        __cvta_generic_to_shared(&at[n + lane % 8][k + lane / 8 * kSixteenBytes]));
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(b[0]), "=r"(b[1]), "=r"(b[2]), "=r"(b[3])
+                 : "r"(address));
   }
-  // Rows [k, k + kDepth) x columns [n, n + 8): the right operand as it lies.
-  __device__ void right(int k, int n, unsigned& b0, unsigned& b1) const {
+  // Rows [k, k + kDepth) x columns [n, n + 16): the right operands of two products as they lie.
+  __device__ void right(int k, int n, unsigned (&b)[4]) const {
     if constexpr (sizeof(T) == 4) {
       const int g = threadIdx.x % 32 / 4;
       const int t = threadIdx.x % 4;
-      b0 = word(k + 2 * t, n + g);
-      b1 = word(k + 2 * t + 1, n + g);
+      b[0] = word(k + 2 * t, n + g);
+      b[1] = word(k + 2 * t + 1, n + g);
+      b[2] = word(k + 2 * t, n + 8 + g);
+      b[3] = word(k + 2 * t + 1, n + 8 + g);
     } else {
+      const int lane = threadIdx.x % 32;
       const auto address =
-          static_cast<unsigned>(__cvta_generic_to_shared(&at[k + threadIdx.x % 16][n]));
-      asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];"
-                   : "=r"(b0), "=r"(b1)
+          static_cast<unsigned>(__cvta_generic_to_shared(&at[k + lane % 16][n + lane / 16 * 8]));
+      asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                   : "=r"(b[0]), "=r"(b[1]), "=r"(b[2]), "=r"(b[3])
                    : "r"(address));
     }
   }
 };
+
+// Two tensors' tiles; in 16 bits twice, so that the next two arrive while these are computed with.
+template <typename T, int D>
+struct Stages {
+  static constexpr int kCount = sizeof(T) == 2 ? 2 : 1;
+  Tile<T, D> left[kCount];
+  Tile<T, D> right[kCount];
+};
+
+// Calls load(at, stage) and compute(at, stage) for the tiles of [begin, end). Whoever calls it has
+// passed a barrier since the stages were last read.
+template <typename T, int D, typename Load, typename Compute>
+__device__ __forceinline__ void over_tiles(std::int64_t begin, std::int64_t end, const Load& load,
+                                           const Compute& compute) {
+  if constexpr (Stages<T, D>::kCount == 1) {
+    for (std::int64_t at = begin; at < end; at += kTileRows64) {
+      load(at, 0);
+      __syncthreads();
+      compute(at, 0);
+      __syncthreads();
+    }
+  } else {
+    if (begin >= end) return;
+    load(begin, 0);
+    asm volatile("cp.async.commit_group;");
+    int stage = 0;
+    for (std::int64_t at = begin; at < end; at += kTileRows64, stage ^= 1) {
+      if (at + kTileRows64 < end) load(at + kTileRows64, stage ^ 1);
+      asm volatile("cp.async.commit_group;");
+      asm volatile("cp.async.wait_group 1;" ::: "memory");
+      __syncthreads();
+      compute(at, stage);
+      __syncthreads();
+    }
+  }
+}
+
+template <typename T, int D>
+__device__ __forceinline__ void load_tile(Tile<T, D>& tile, const T* from, std::int64_t step,
+                                          std::int64_t first, std::int64_t rows) {
+  if constexpr (Stages<T, D>::kCount == 1) {
+    tile.load(from, step, first, rows);
+  } else {
+    tile.begin_load(from, step, first, rows);
+  }
+}
 
 // Sixteen rows of a tile in registers.
 template <typename T, int D>
@@ -151,15 +229,23 @@ struct OwnRows {
 // out[16 x 64] = own[16 x D] times the tile's rows, turned.
 template <typename T, int D>
 __device__ void times_rows(const OwnRows<T, D>& own, const Tile<T, D>& tile, Lane4 (&out)[kTiles]) {
+  // Four sums at a time: neighbouring instructions do not wait for each other.
+  constexpr int kAtOnce = 4;
 #pragma unroll
-  for (int j = 0; j < kTiles; ++j) {
-    for (float& value : out[j]) value = 0;
+  for (int j = 0; j < kTiles; j += kAtOnce) {
 #pragma unroll
-    for (int k = 0; k < D / kDepth<T>; ++k) {
-      unsigned b0;
-      unsigned b1;
-      tile.right_of_rows(j * 8, k * kDepth<T>, b0, b1);
-      multiply(T(), out[j], own.at[k], b0, b1);
+    for (int i = 0; i < kAtOnce; ++i) {
+      for (float& value : out[j + i]) value = 0;
+    }
+#pragma unroll
+    for (int k = 0; k < D / kDepth<T>; k += 2) {
+      unsigned b[kAtOnce][4];
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) tile.right_of_rows((j + i) * 8, k * kDepth<T>, b[i]);
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) multiply(T(), out[j + i], own.at[k], b[i][0], b[i][1]);
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) multiply(T(), out[j + i], own.at[k + 1], b[i][2], b[i][3]);
     }
   }
 }
@@ -189,11 +275,11 @@ __device__ void add_times(const Lane4 (&what)[kTiles], const Tile<T, D>& tile,
     unsigned a[4];
     left_of(T(), what, k, a);
 #pragma unroll
-    for (int n = 0; n < D / 8; ++n) {
-      unsigned b0;
-      unsigned b1;
-      tile.right(k * kDepth<T>, n * 8, b0, b1);
-      multiply(T(), out[n], a, b0, b1);
+    for (int n = 0; n < D / 8; n += 2) {
+      unsigned b[4];
+      tile.right(k * kDepth<T>, n * 8, b);
+      multiply(T(), out[n], a, b[0], b[1]);
+      multiply(T(), out[n + 1], a, b[2], b[3]);
     }
   }
 }
@@ -231,8 +317,55 @@ __device__ std::int64_t statistics_of(const FlashShape& s) {
   return (blockIdx.z * s.heads + blockIdx.y) * s.rows;
 }
 
-__device__ __forceinline__ bool sees(const FlashShape& s, std::int64_t row, std::int64_t column) {
-  return row < s.rows && column < s.columns && (!s.causal || column <= row + s.columns - s.rows);
+// What is seen of a tile of 64 queries x 64 keys that begins there. Most tiles are seen whole, and
+// nothing has to be compared in them.
+struct Sight {
+  int rows, columns;  // that exist
+  int reach;          // the first row sees the keys up to this one
+  __device__ Sight(const FlashShape& s, std::int64_t row, std::int64_t column)
+      : rows(cut(s.rows - row)),
+        columns(cut(s.columns - column)),
+        reach(s.causal ? cut(row + s.columns - s.rows - column) : kFar) {}
+  __device__ bool whole() const {
+    return rows >= kTileRows64 && columns >= kTileRows64 && reach >= kTileRows64 - 1;
+  }
+  __device__ bool sees(int row, int column) const {
+    return row < rows && column < columns && column <= row + reach;
+  }
+
+ private:
+  static constexpr int kFar = 2 * kTileRows64;
+  static __device__ int cut(std::int64_t distance) {
+    return static_cast<int>(distance > kFar ? kFar : distance < -kFar ? -kFar : distance);
+  }
+};
+
+// Calls body(j, e, visible) for a lane's elements of a tile, `turned` where keys are its rows.
+template <bool turned, typename Body>
+__device__ __forceinline__ void for_lane(const Sight& sight, const Body& body) {
+  if (sight.whole()) {
+#pragma unroll
+    for (int j = 0; j < kTiles; ++j) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) body(j, e, true);
+    }
+    return;
+  }
+#pragma unroll
+  for (int j = 0; j < kTiles; ++j) {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      const LanePlace place = lane_place(j, e);
+      body(j, e,
+           turned ? sight.sees(place.column, place.row) : sight.sees(place.row, place.column));
+    }
+  }
+}
+
+// Tiles of many columns are begun first: causal queries at the end see most.
+__device__ __forceinline__ std::int64_t first_of_block(bool last_first) {
+  const unsigned block = last_first ? gridDim.x - 1 - blockIdx.x : blockIdx.x;
+  return block * static_cast<std::int64_t>(kTileRows64);
 }
 
 __device__ __forceinline__ float over_quad(float value, bool sums) {
@@ -251,36 +384,30 @@ __device__ std::int64_t end_of_columns(const FlashShape& s, std::int64_t first) 
 }
 
 template <typename T, int D>
-__global__ void __launch_bounds__(kFlashThreads)
+__global__ void __launch_bounds__(kFlashThreads, sizeof(T) == 2 ? 4 : 2)
     flash_forward(FlashShape s, const T* q, const T* k, const T* v, T* y, float* lse) {
-  __shared__ alignas(16) Tile<T, D> keys;
-  __shared__ alignas(16) Tile<T, D> values;
-  const std::int64_t first = blockIdx.x * static_cast<std::int64_t>(kTileRows64);
+  __shared__ alignas(16) Stages<T, D> stages;
+  const std::int64_t first = first_of_block(s.causal);
   OwnRows<T, D> own;
-  keys.load(head_of(q, s.q), s.q.row, first, s.rows);
+  stages.left[0].load(head_of(q, s.q), s.q.row, first, s.rows);
   __syncthreads();
-  own.take(keys);
+  own.take(stages.left[0]);
+  __syncthreads();
   Lane4 sums[D / 8] = {};
   float largest[2] = {-INFINITY, -INFINITY};
   float total[2] = {0, 0};
-  const float scale = s.scale * kLog2E;  // scores are powers of two
+  const float scale = s.scale * kLog2E;  // positive; scaled scores are powers of two
   const std::int64_t end = end_of_columns(s, first);
-  for (std::int64_t column = 0; column < end; column += kTileRows64) {
-    __syncthreads();
-    keys.load(head_of(k, s.k), s.k.row, column, s.columns);
-    values.load(head_of(v, s.v), s.v.row, column, s.columns);
-    __syncthreads();
+  const auto load = [&](std::int64_t column, int stage) {
+    load_tile(stages.left[stage], head_of(k, s.k), s.k.row, column, s.columns);
+    load_tile(stages.right[stage], head_of(v, s.v), s.v.row, column, s.columns);
+  };
+  over_tiles<T, D>(0, end, load, [&](std::int64_t column, int stage) {
     Lane4 scores[kTiles];
-    times_rows(own, keys, scores);
-#pragma unroll
-    for (int j = 0; j < kTiles; ++j) {
-#pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        const LanePlace place = lane_place(j, e);
-        const bool visible = sees(s, first + place.row, column + place.column);
-        scores[j][e] = visible ? scores[j][e] * scale : -INFINITY;
-      }
-    }
+    times_rows(own, stages.left[stage], scores);
+    for_lane<false>(Sight(s, first, column), [&](int j, int e, bool visible) {
+      if (!visible) scores[j][e] = -INFINITY;
+    });
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       float most = -INFINITY;
@@ -288,7 +415,7 @@ __global__ void __launch_bounds__(kFlashThreads)
         most = fmaxf(most, fmaxf(scores[j][2 * half], scores[j][2 * half + 1]));
       const float next = fmaxf(largest[half], over_quad(most, false));
       const float shift = next == -INFINITY ? 0 : next;  // nothing seen yet
-      const float factor = exp2f(largest[half] - shift);
+      const float factor = power_of_two<T>((largest[half] - shift) * scale);
       largest[half] = next;
       total[half] *= factor;
       for (int n = 0; n < D / 8; ++n) {
@@ -297,13 +424,13 @@ __global__ void __launch_bounds__(kFlashThreads)
       }
       for (int j = 0; j < kTiles; ++j) {
         for (int e = 2 * half; e < 2 * half + 2; ++e) {
-          scores[j][e] = exp2f(scores[j][e] - shift);
+          scores[j][e] = power_of_two<T>(scores[j][e] * scale - shift * scale);
           total[half] += scores[j][e];
         }
       }
     }
-    add_times(scores, values, sums);
-  }
+    add_times(scores, stages.right[stage], sums);
+  });
   float factor[2];
   for (int half = 0; half < 2; ++half) {
     total[half] = over_quad(total[half], true);
@@ -311,7 +438,7 @@ __global__ void __launch_bounds__(kFlashThreads)
     const LanePlace place = lane_place(0, half * 2);
     if (threadIdx.x % 4 == 0 && first + place.row < s.rows) {
       lse[statistics_of(s) + first + place.row] =
-          total[half] == 0 ? -INFINITY : (largest[half] + log2f(total[half])) * kLn2;
+          total[half] == 0 ? -INFINITY : (largest[half] * scale + log2f(total[half])) * kLn2;
     }
   }
   write_rows<T, D>(sums, factor, head_of(y, s.y), s.y.row, first, s.rows);
@@ -333,55 +460,51 @@ __global__ void flash_means(FlashShape s, const T* dy, const T* y, float* means)
 }
 
 template <typename T, int D>
-__global__ void __launch_bounds__(kFlashThreads)
+__global__ void __launch_bounds__(kFlashThreads, sizeof(T) == 2 ? 3 : 2)
     flash_keys(FlashShape s, const T* dy, const T* q, const T* k, const T* v, const float* lse,
                const float* means, T* dk, T* dv) {
-  __shared__ alignas(16) Tile<T, D> queries;
-  __shared__ alignas(16) Tile<T, D> adjoints;
-  __shared__ float row_lse[kTileRows64];
-  __shared__ float row_mean[kTileRows64];
+  __shared__ alignas(16) Stages<T, D> stages;
+  __shared__ float row_lse[Stages<T, D>::kCount][kTileRows64];
+  __shared__ float row_mean[Stages<T, D>::kCount][kTileRows64];
   const std::int64_t first = blockIdx.x * static_cast<std::int64_t>(kTileRows64);
-  queries.load(head_of(k, s.k), s.k.row, first, s.columns);
-  adjoints.load(head_of(v, s.v), s.v.row, first, s.columns);
+  stages.left[0].load(head_of(k, s.k), s.k.row, first, s.columns);
+  stages.right[0].load(head_of(v, s.v), s.v.row, first, s.columns);
   __syncthreads();
   OwnRows<T, D> own_k;
   OwnRows<T, D> own_v;
-  own_k.take(queries);
-  own_v.take(adjoints);
+  own_k.take(stages.left[0]);
+  own_v.take(stages.right[0]);
+  __syncthreads();
   Lane4 to_k[D / 8] = {};
   Lane4 to_v[D / 8] = {};
   const float scale = s.scale * kLog2E;
   std::int64_t row = s.causal ? first - (s.columns - s.rows) : 0;  // the first that sees a key
   row = row < 0 ? 0 : row / kTileRows64 * kTileRows64;
-  for (; row < s.rows; row += kTileRows64) {
-    __syncthreads();
-    queries.load(head_of(q, s.q), s.q.row, row, s.rows);
-    adjoints.load(head_of(dy, s.y), s.y.row, row, s.rows);
+  const auto load = [&](std::int64_t at_row, int stage) {
+    load_tile(stages.left[stage], head_of(q, s.q), s.q.row, at_row, s.rows);
+    load_tile(stages.right[stage], head_of(dy, s.y), s.y.row, at_row, s.rows);
     if (threadIdx.x < kTileRows64) {
-      const bool inside = row + threadIdx.x < s.rows;
-      const std::int64_t at = statistics_of(s) + row + threadIdx.x;
-      row_lse[threadIdx.x] = inside ? lse[at] * kLog2E : 0;
-      row_mean[threadIdx.x] = inside ? means[at] : 0;
+      const bool inside = at_row + threadIdx.x < s.rows;
+      const std::int64_t at = statistics_of(s) + at_row + threadIdx.x;
+      row_lse[stage][threadIdx.x] = inside ? lse[at] * kLog2E : 0;
+      row_mean[stage][threadIdx.x] = inside ? means[at] : 0;
     }
-    __syncthreads();
+  };
+  over_tiles<T, D>(row, s.rows, load, [&](std::int64_t at_row, int stage) {
     Lane4 weights[kTiles];
     Lane4 slopes[kTiles];
-    times_rows(own_k, queries, weights);
-    times_rows(own_v, adjoints, slopes);
-#pragma unroll
-    for (int j = 0; j < kTiles; ++j) {
-#pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        const LanePlace place = lane_place(j, e);  // a key's row, a query's column
-        const bool visible = sees(s, row + place.column, first + place.row);
-        const float weight = visible ? exp2f(weights[j][e] * scale - row_lse[place.column]) : 0.0F;
-        weights[j][e] = weight;
-        slopes[j][e] = visible ? weight * (slopes[j][e] - row_mean[place.column]) : 0.0F;
-      }
-    }
-    add_times(weights, adjoints, to_v);
-    add_times(slopes, queries, to_k);
-  }
+    times_rows(own_k, stages.left[stage], weights);
+    times_rows(own_v, stages.right[stage], slopes);
+    for_lane<true>(Sight(s, at_row, first), [&](int j, int e, bool visible) {
+      const int query = lane_place(j, e).column;
+      const float weight =
+          visible ? power_of_two<T>(weights[j][e] * scale - row_lse[stage][query]) : 0.0F;
+      weights[j][e] = weight;
+      slopes[j][e] = visible ? weight * (slopes[j][e] - row_mean[stage][query]) : 0.0F;
+    });
+    add_times(weights, stages.right[stage], to_v);
+    add_times(slopes, stages.left[stage], to_k);
+  });
   const float ones[2] = {1, 1};
   const float scales[2] = {s.scale, s.scale};
   write_rows<T, D>(to_v, ones, head_of(dv, s.v), s.v.row, first, s.columns);
@@ -389,19 +512,19 @@ __global__ void __launch_bounds__(kFlashThreads)
 }
 
 template <typename T, int D>
-__global__ void __launch_bounds__(kFlashThreads)
+__global__ void __launch_bounds__(kFlashThreads, sizeof(T) == 2 ? 3 : 2)
     flash_queries(FlashShape s, const T* dy, const T* q, const T* k, const T* v, const float* lse,
                   const float* means, T* dq) {
-  __shared__ alignas(16) Tile<T, D> keys;
-  __shared__ alignas(16) Tile<T, D> values;
-  const std::int64_t first = blockIdx.x * static_cast<std::int64_t>(kTileRows64);
-  keys.load(head_of(q, s.q), s.q.row, first, s.rows);
-  values.load(head_of(dy, s.y), s.y.row, first, s.rows);
+  __shared__ alignas(16) Stages<T, D> stages;
+  const std::int64_t first = first_of_block(s.causal);
+  stages.left[0].load(head_of(q, s.q), s.q.row, first, s.rows);
+  stages.right[0].load(head_of(dy, s.y), s.y.row, first, s.rows);
   __syncthreads();
   OwnRows<T, D> own_q;
   OwnRows<T, D> own_dy;
-  own_q.take(keys);
-  own_dy.take(values);
+  own_q.take(stages.left[0]);
+  own_dy.take(stages.right[0]);
+  __syncthreads();
   float own_lse[2];
   float own_mean[2];
   for (int half = 0; half < 2; ++half) {
@@ -412,27 +535,21 @@ __global__ void __launch_bounds__(kFlashThreads)
   Lane4 sums[D / 8] = {};
   const float scale = s.scale * kLog2E;
   const std::int64_t end = end_of_columns(s, first);
-  for (std::int64_t column = 0; column < end; column += kTileRows64) {
-    __syncthreads();
-    keys.load(head_of(k, s.k), s.k.row, column, s.columns);
-    values.load(head_of(v, s.v), s.v.row, column, s.columns);
-    __syncthreads();
+  const auto load = [&](std::int64_t column, int stage) {
+    load_tile(stages.left[stage], head_of(k, s.k), s.k.row, column, s.columns);
+    load_tile(stages.right[stage], head_of(v, s.v), s.v.row, column, s.columns);
+  };
+  over_tiles<T, D>(0, end, load, [&](std::int64_t column, int stage) {
     Lane4 weights[kTiles];
     Lane4 slopes[kTiles];
-    times_rows(own_q, keys, weights);
-    times_rows(own_dy, values, slopes);
-#pragma unroll
-    for (int j = 0; j < kTiles; ++j) {
-#pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        const LanePlace place = lane_place(j, e);
-        const bool visible = sees(s, first + place.row, column + place.column);
-        const float weight = visible ? exp2f(weights[j][e] * scale - own_lse[e / 2]) : 0.0F;
-        slopes[j][e] = visible ? weight * (slopes[j][e] - own_mean[e / 2]) : 0.0F;
-      }
-    }
-    add_times(slopes, keys, sums);
-  }
+    times_rows(own_q, stages.left[stage], weights);
+    times_rows(own_dy, stages.right[stage], slopes);
+    for_lane<false>(Sight(s, first, column), [&](int j, int e, bool visible) {
+      const float weight = visible ? power_of_two<T>(weights[j][e] * scale - own_lse[e / 2]) : 0.0F;
+      slopes[j][e] = visible ? weight * (slopes[j][e] - own_mean[e / 2]) : 0.0F;
+    });
+    add_times(slopes, stages.left[stage], sums);
+  });
   const float scales[2] = {s.scale, s.scale};
   write_rows<T, D>(sums, scales, head_of(dq, s.q), s.q.row, first, s.rows);
 }

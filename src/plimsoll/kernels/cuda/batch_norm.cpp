@@ -1,5 +1,6 @@
-// Batch normalisation: sums over each channel (reduction.cu), then one generated pass over the
-// elements. Forward: statistics, then y; gradient: the two sums, then dx.
+// Batch normalisation: sums over each channel, then one pass over the elements. Forward:
+// statistics, then y; gradient: the two sums, then dx. Channels that lie last are columns
+// (columns.cu); other layouts are summed by reduction.cu and passed over by a generated kernel.
 #include "plimsoll/kernels/cuda/pointwise.h"
 #include "plimsoll/kernels/cuda/reduction.h"
 #include "plimsoll/kernels/cuda/source_math.h"
@@ -51,20 +52,87 @@ Pointwise forward_line(const Site& site, ir::DType statistic) {
   return out;
 }
 
+// Of batch_norm_add_relu: the other tensor comes last.
+Pointwise forward_sum(const Site& site) {
+  Pointwise out = forward_line(site, ir::DType::kF32);
+  out.inputs.push_back(all_elements(site.in(3)));
+  out.results = {"no_less_than_0(line + f)"};
+  return out;
+}
+
+// Whether all tensors of the data's size lie as the first of them, with parameters of one type.
+bool lies_in_columns(const Site& site, int parameter) {
+  return site.every_type([&](const ir::TensorType& type) {
+    return type.shape.rank() < 2 || type == site.in(0);
+  }) && site.in(parameter).dtype == site.in(parameter + 1).dtype &&
+         (site.in(parameter).dtype == site.in(0).dtype || is_f32(site.in(parameter)));
+}
+
+BatchNormParameters parameters_at(const Arguments& a, int gamma, const float* mean,
+                                  const float* variance, double epsilon) {
+  const auto at = static_cast<std::size_t>(gamma);
+  return {a.inputs[at], a.inputs[at + 1], mean, variance, static_cast<float>(epsilon)};
+}
+
+// batch_norm, or batch_norm_add_relu with the other tensor behind its parameters.
+template <bool adds>
+Made make_batch_norm_in_columns(const Site& site) {
+  if (!takes_batch_norm(site) || !lies_in_columns(site, 1)) return no_kernel();
+  const std::optional<ColumnShape> columns = channel_columns(site.in(0));
+  if (!columns) return no_kernel();
+  return make_kernel(
+      [shape = *columns, relu = adds || ops::has_relu(site.attributes()),
+       epsilon = site.attributes().real("epsilon"), type = element_of(site.in(0).dtype),
+       parameter = element_of(site.in(1).dtype)](const Arguments& a, cudaStream_t stream) {
+        column_moments(type, shape, a.inputs[0], output<float>(a, 1), output<float>(a, 2),
+                       a.scratch, stream);
+        column_batch_norm(type, parameter, shape,
+                          parameters_at(a, 1, output<float>(a, 1), output<float>(a, 2), epsilon),
+                          a.inputs[0], adds ? a.inputs[3] : nullptr, relu, a.outputs[0], stream);
+      },
+      {scratch_of(*columns)});
+}
+
+Made make_batch_norm_grad_in_columns(const Site& site) {
+  if (!takes_batch_norm(site) || !lies_in_columns(site, 2)) return no_kernel();
+  const std::optional<ColumnShape> columns = channel_columns(site.in(0));
+  if (!columns) return no_kernel();
+  ScratchLayout scratch;
+  const std::int64_t partial = scratch.add(scratch_of(*columns).value);
+  const std::int64_t exact = scratch.add(2 * columns->columns * 4);
+  return make_kernel(
+      [shape = *columns, partial, exact, relu = ops::has_relu(site.attributes()),
+       epsilon = site.attributes().real("epsilon"), type = element_of(site.in(0).dtype),
+       parameter = element_of(site.in(2).dtype)](const Arguments& a, cudaStream_t stream) {
+        column_batch_norm_gradient(
+            type, parameter, shape,
+            parameters_at(a, 2, input<float>(a, 4), input<float>(a, 5), epsilon),
+            {a.inputs[0], a.inputs[1], relu, a.outputs[0], a.outputs[1], a.outputs[2],
+             reinterpret_cast<float*>(a.scratch + exact)},
+            a.scratch + partial, stream);
+      },
+      {scratch.size()});
+}
+
+template <bool adds>
 Made make_batch_norm(const Site& site) {
   if (!takes_batch_norm(site)) return no_kernel();
   const ReducePlan plan = channel_plan(site.in(0));
-  PLIMSOLL_TRY(PointwiseKernel apply, PointwiseKernel::make(forward_line(site, ir::DType::kF32)));
+  const Pointwise line = adds ? forward_sum(site) : forward_line(site, ir::DType::kF32);
+  PLIMSOLL_TRY(PointwiseKernel apply, PointwiseKernel::make(line));
+  const bool in_place = !adds || site.in(site.inputs() - 1).layout == site.out().layout;
   return make_kernel(
       [apply = std::move(apply), plan, type = element_of(site.in(0).dtype)](const Arguments& a,
                                                                             cudaStream_t stream) {
         moments(type, plan, a.inputs[0], output<float>(a, 1), output<float>(a, 2), a.scratch,
                 stream);
-        const std::array<const std::byte*, 5> inputs{a.inputs[0], a.inputs[1], a.inputs[2],
-                                                     a.outputs[1], a.outputs[2]};
-        apply.launch(stream, inputs, a.outputs.first(1));
+        const std::array<const std::byte*, 6> inputs{a.inputs[0],  a.inputs[1],
+                                                     a.inputs[2],  a.outputs[1],
+                                                     a.outputs[2], adds ? a.inputs[3] : nullptr};
+        apply.launch(stream, {inputs.data(), adds ? std::size_t{6} : std::size_t{5}},
+                     a.outputs.first(1));
       },
-      {scratch_of(plan)});
+      {scratch_of(plan), in_place});
 }
 
 Made make_batch_norm_inference(const Site& site) {
@@ -126,7 +194,11 @@ Made make_batch_norm_update(const Site& site) {
 
 std::span<const TableEntry> batch_norm_kernels() {
   static constexpr TableEntry kRows[] = {
-      {"batch_norm", make_batch_norm},
+      {"batch_norm", make_batch_norm_in_columns<false>},
+      {"batch_norm", make_batch_norm<false>},
+      {"batch_norm_add_relu", make_batch_norm_in_columns<true>},
+      {"batch_norm_add_relu", make_batch_norm<true>},
+      {"batch_norm_grad", make_batch_norm_grad_in_columns},
       {"batch_norm_grad", make_batch_norm_grad},
       {"batch_norm_inference", make_batch_norm_inference},
       {"batch_norm_update", make_batch_norm_update},

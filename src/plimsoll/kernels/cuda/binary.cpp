@@ -30,6 +30,7 @@ std::span<const TableEntry> binary_kernels() {
       {"accumulate", make_expression<"a + b">},
       {"add", make_expression<"a + b">},
       {"add_relu", make_expression<"no_less_than_0(a + b)">},
+      {"add_relu_grad", make_expression<"c > 0 ? a + b : 0">},
       {"bit_and", make_expression<"a & b">},
       {"bit_not", make_expression<"~a">},
       {"bit_or", make_expression<"a | b">},

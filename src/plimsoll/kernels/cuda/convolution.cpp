@@ -319,16 +319,21 @@ Made make_conv_grad_weight(const Site& site) {
   PLIMSOLL_TRY(Convolution convolution, Convolution::make(site, ConvolutionWay::kWeight, site.in(0),
                                                           site.out(), site.in(1)));
   const bool biased = site.outputs() > 1;
+  const std::optional<ColumnShape> columns = channel_columns(site.in(1));
   std::vector<int> axes{0};
   for (int axis = 2; axis < site.in(1).shape.rank(); ++axis) axes.push_back(axis);
   const ReducePlan sums = make_reduce_plan(site.in(1), axes);
-  const Bytes scratch = std::max(convolution.scratch(), biased ? scratch_of(sums) : Bytes(0));
+  const Bytes summing = columns ? scratch_of(*columns) : scratch_of(sums);
+  const Bytes scratch = std::max(convolution.scratch(), biased ? summing : Bytes(0));
   return make_kernel(
-      [convolution = std::move(convolution), biased, sums, type = element_of(site.in(0).dtype)](
-          const Arguments& a, cudaStream_t stream) {
+      [convolution = std::move(convolution), biased, columns, sums,
+       type = element_of(site.in(0).dtype)](const Arguments& a, cudaStream_t stream) {
         convolution.run(stream, {a.inputs[0], a.outputs[0], a.inputs[1]}, a.scratch);
-        if (biased)
+        if (biased && columns) {
+          column_sums(type, *columns, a.inputs[1], a.outputs[1], a.scratch, stream);
+        } else if (biased) {
           fold(Fold::kSum, type, sums, a.inputs[1], a.outputs[1], 1, 1, a.scratch, stream);
+        }
       },
       {scratch});
 }

@@ -1,6 +1,7 @@
 // The mean cross-entropy of rows of logits and its gradient. Logits may be bf16: nothing is copied
-// to fp32.
+// to fp32. Rows of logits may be padded (row_step.h).
 #include "plimsoll/kernels/cuda/reduction.h"
+#include "plimsoll/kernels/cuda/row_step.h"
 #include "plimsoll/kernels/cuda/table.h"
 
 namespace plimsoll::kernels::cuda {
@@ -8,15 +9,16 @@ namespace {
 
 bool takes_loss(const Site& site, int logits) {
   const ir::DType labels = site.in(logits + 1).dtype;
-  return is_kernel_float(site.in(logits).dtype) && all_row_major(site) &&
+  return is_kernel_float(site.in(logits).dtype) && row_step(site.in(logits)) &&
+         site.in(logits + 1).layout.block_count == 0 &&
          (labels == ir::DType::kI64 || labels == ir::DType::kI32);
 }
 
 LossRows loss_rows(const Site& site, int logits) {
   const ir::Shape& shape = site.in(logits).shape;
   const std::int64_t classes = shape[shape.rank() - 1];
-  return {shape.elements(0, shape.rank() - 1), classes, site.attributes().integer("ignore_index"),
-          site.in(logits + 1).dtype == ir::DType::kI64};
+  return {shape.elements(0, shape.rank() - 1), classes, *row_step(site.in(logits)),
+          site.attributes().integer("ignore_index"), site.in(logits + 1).dtype == ir::DType::kI64};
 }
 
 Made make_cross_entropy(const Site& site) {
@@ -31,7 +33,7 @@ Made make_cross_entropy(const Site& site) {
 }
 
 Made make_cross_entropy_grad(const Site& site) {
-  if (!takes_loss(site, 1)) return no_kernel();
+  if (!takes_loss(site, 1) || row_step(site.out()) != row_step(site.in(1))) return no_kernel();
   const LossRows rows = loss_rows(site, 1);
   return make_kernel(
       [rows, type = element_of(site.in(1).dtype)](const Arguments& a, cudaStream_t stream) {

@@ -189,8 +189,7 @@ void expect_agreement_in_tf32(const Differential& d) {
   cuda::expect_kept_promises(d, built, **kernel);
 }
 
-// Rows that begin at no multiple of 16 bytes, as those of 50,257 logits: for staged_product.h, once
-// matmul.cpp uses it, one piece and a rest each.
+// Rows that begin at no multiple of 16 bytes, as those of 50,257 logits.
 TEST(CudaOddRows, AgreeWithTheReference) {
   const ir::Attributes turned{{"trans_w", std::int64_t{1}}};
   const std::vector<std::pair<Tensor (*)(const ir::Shape&), double>> types{{bf16, 1e-2},
@@ -205,6 +204,72 @@ TEST(CudaOddRows, AgreeWithTheReference) {
     expect("linear", {make({700, 8}), make({24001, 8}), make({24001})});
     expect("linear", {make({700, 24001}), make({8, 24001})});
     expect("linear_grad_weight", {make({700, 8}), make({700, 24001})});
+  }
+}
+
+// The same rows with padding behind them (rewrite/pad_rows.h): products in two pieces.
+TEST(CudaPaddedRows, AgreeWithTheReference) {
+  const ir::Layout padded = *ir::parse_layout("@01:64b1");
+  const ir::Attributes turned{{"trans_w", std::int64_t{1}}};
+  const std::vector<std::pair<Tensor (*)(const ir::Shape&), double>> types{{bf16, 1e-2},
+                                                                           {f32, 4e-3}};
+  for (const auto& [make, tolerance] : types) {
+    const auto rows = [&, of = make](const ir::Shape& shape) {
+      Tensor out = of(shape);
+      out.type.layout = padded;
+      return out;
+    };
+    const auto expect = [&, within = tolerance](std::string op, std::vector<Tensor> inputs,
+                                                ir::Attributes how, bool pads_result) {
+      Differential d{.op = std::move(op),
+                     .inputs = std::move(inputs),
+                     .attributes = std::move(how),
+                     .tolerance = within};
+      if (pads_result) d.layouts = {padded};
+      expect_agreement_in_tf32(d);
+    };
+    const Tensor labels = i64({700}, 12001);
+    expect("linear", {make({700, 16}), make({12001, 16}), make({12001})}, turned, true);
+    expect("linear", {rows({700, 12001}), make({16, 12001})}, turned, false);
+    expect("linear", {rows({700, 12001}), make({12001, 16})}, {}, false);
+    expect("linear_grad_weight", {make({700, 16}), rows({700, 12001})}, turned, false);
+    expect("linear_grad_weight", {make({700, 16}), rows({700, 12001})}, {{"bias", std::int64_t{1}}},
+           false);
+    expect("cross_entropy", {rows({700, 12001}), labels}, {}, false);
+    const Tensor one = {{ir::DType::kF32, {}, {}}, 1, 1};
+    const Tensor lse = {{ir::DType::kF32, {700}, {}}, 9, 10};
+    expect("cross_entropy_grad", {one, rows({700, 12001}), labels, lse}, {}, true);
+  }
+}
+
+// Channels that lie last, as columns.cu takes them: widths around its groups and blocks.
+TEST(CudaColumns, AgreeWithTheReference) {
+  for (const std::int64_t channels : {4, 8, 24, 64, 264, 2056}) {
+    for (const std::int64_t rows : {1, 3, 700}) {
+      const ir::Shape shape{rows, channels, 1, 3};
+      for (const bool relu : {false, true}) {
+        ir::Attributes how;
+        if (relu) how.set("activation", std::string("relu"));
+        expect_agreement({"batch_norm", {last(shape), f32({channels}), f32({channels})}, how});
+        expect_agreement({"batch_norm_grad",
+                          {last(shape),
+                           last(shape),
+                           f32({channels}),
+                           f32({channels}),
+                           f32({channels}),
+                           {{ir::DType::kF32, {channels}, {}}, 0.5, 2}},
+                          how});
+      }
+      expect_agreement(
+          {"batch_norm_add_relu", {last(shape), f32({channels}), f32({channels}), last(shape)}});
+    }
+    expect_agreement(
+        {"linear_grad_weight", {f32({700, 8}), f32({700, channels})}, {{"bias", std::int64_t{1}}}});
+    const Tensor statistic = {{ir::DType::kF32, {700}, {}}, 0.5, 2};
+    expect_agreement({"layer_norm", {f32({700, channels}), f32({channels}), f32({channels})}});
+    expect_agreement(
+        {"layer_norm_grad",
+         {f32({700, channels}), f32({700, channels}), f32({channels}), statistic, statistic}});
   }
 }
 

@@ -31,12 +31,12 @@ __global__ void gather_words(GatherShape s, const Word* data, const void* indice
     const std::int64_t k = i % s.inner;
     const std::int64_t row = i / s.inner;
     const std::int64_t place = resolve(index_at(s.wide_indices, indices, row % s.count), s.extent);
-    y[i] = place < 0 ? Word(0) : data[(row / s.count * s.extent + place) * s.inner + k];
+    y[i] = place < 0 ? Word{} : data[(row / s.count * s.extent + place) * s.inner + k];
   }
 }
 
 // The gradient of gather: the indices are sorted with their places (a stable sort, so equal indices
-// stay in order), and every run of equal indices is summed by one block column by column.
+// stay in order).
 
 __global__ void keys_of(GatherShape s, const void* indices, std::uint32_t* keys,
                         std::uint32_t* places) {
@@ -47,39 +47,89 @@ __global__ void keys_of(GatherShape s, const void* indices, std::uint32_t* keys,
   }
 }
 
-// The first place behind `first` whose key is larger.
-__device__ std::int64_t end_of_run(const std::uint32_t* keys, std::int64_t first,
-                                   std::int64_t count) {
-  const std::uint32_t key = keys[first];
-  std::int64_t low = first;
-  std::int64_t high = count;
-  while (high - low > 1) {
-    const std::int64_t middle = low + (high - low) / 2;
-    (keys[middle] == key ? low : high) = middle;
-  }
-  return high;
+// Sorted rows are summed in chunks: a run of equal indices that lies in one chunk is added to its
+// row there; of longer ones each chunk leaves its part in scratch, and they are joined in order.
+constexpr int kChunkRows = 64;
+constexpr int kRowsAtOnce = 8;
+
+// What a chunk leaves: the part of a run that began before it, or of one that only begins in it.
+__device__ __forceinline__ std::int64_t part_at(const GatherShape& s, std::int64_t chunk,
+                                                bool begins) {
+  const std::int64_t chunks = (s.count + kChunkRows - 1) / kChunkRows;
+  return ((blockIdx.y * chunks + chunk) * 2 + (begins ? 1 : 0)) * s.inner;
 }
 
 template <typename T>
-__global__ void sum_runs(GatherShape s, const std::uint32_t* keys, const std::uint32_t* places,
-                         const T* dy, T* dx) {
-  const std::int64_t first = blockIdx.x;
-  const std::uint32_t key = keys[first];
-  if (key == s.extent || (first > 0 && keys[first - 1] == key)) return;
-  const std::int64_t end = end_of_run(keys, first, s.count);
+__global__ void sum_chunks(GatherShape s, const std::uint32_t* keys, const std::uint32_t* places,
+                           const T* dy, T* dx, float* parts) {
+  const std::int64_t chunk = blockIdx.x;
+  const std::int64_t first = chunk * kChunkRows;
+  const int rows = static_cast<int>(s.count - first < kChunkRows ? s.count - first : kChunkRows);
+  const std::int64_t o = blockIdx.y;
+  const std::uint32_t* own = keys + first;
+  const bool continues = first > 0 && own[-1] == own[0];
+  const bool goes_on = first + rows < s.count && own[rows] == own[rows - 1];
+  for (std::int64_t k = threadIdx.x; k < s.inner; k += blockDim.x) {
+    float sum = 0;
+    int begin = 0;
+    const auto deliver = [&](int end) {
+      const std::uint32_t key = own[begin];
+      if (key == s.extent) return;
+      const bool is_left = begin == 0 && continues;
+      if (is_left || (end == rows && goes_on)) {
+        parts[part_at(s, chunk, !is_left) + k] = sum;
+      } else {
+        T* to = dx + (o * s.extent + key) * s.inner + k;
+        *to = narrow<T>(wide(*to) + sum);
+      }
+    };
+    for (int i = 0; i < rows; i += kRowsAtOnce) {
+      float values[kRowsAtOnce];
+#pragma unroll
+      for (int u = 0; u < kRowsAtOnce; ++u) {
+        values[u] =
+            i + u < rows ? wide(dy[(o * s.count + places[first + i + u]) * s.inner + k]) : 0;
+      }
+#pragma unroll
+      for (int u = 0; u < kRowsAtOnce; ++u) {
+        if (i + u >= rows) break;
+        if (i + u > 0 && own[i + u] != own[i + u - 1]) {
+          deliver(i + u);
+          sum = 0;
+          begin = i + u;
+        }
+        sum += values[u];
+      }
+    }
+    deliver(rows);
+  }
+}
+
+// A block for each chunk in which a run begins that does not end there.
+template <typename T>
+__global__ void join_chunks(GatherShape s, const std::uint32_t* keys, T* dx, const float* parts) {
+  const std::int64_t chunk = blockIdx.x;
+  const std::int64_t first = chunk * kChunkRows;
+  const std::int64_t end = first + kChunkRows;
+  if (end >= s.count) return;
+  const std::uint32_t key = keys[end - 1];
+  if (key == s.extent || keys[end] != key) return;
+  if (keys[first] == key && first > 0 && keys[first - 1] == key) return;  // it began before
+  std::int64_t last = chunk + 1;  // the chunk in which it ends
+  while ((last + 1) * kChunkRows < s.count && keys[(last + 1) * kChunkRows] == key) ++last;
   const std::int64_t o = blockIdx.y;
   for (std::int64_t k = threadIdx.x; k < s.inner; k += blockDim.x) {
     T* to = dx + (o * s.extent + key) * s.inner + k;
-    float sum = wide(*to);
-#pragma unroll 8  // the end is known: loads of several rows at once
-    for (std::int64_t i = first; i < end; ++i)
-      sum += wide(dy[(o * s.count + places[i]) * s.inner + k]);
+    float sum = wide(*to) + parts[part_at(s, chunk, true) + k];
+#pragma unroll 8
+    for (std::int64_t next = chunk + 1; next <= last; ++next)
+      sum += parts[part_at(s, next, false) + k];
     *to = narrow<T>(sum);
   }
 }
 
 struct SortScratch {
-  std::int64_t keys, places, sorted_keys, sorted_places, temporary, total;
+  std::int64_t keys, places, sorted_keys, sorted_places, parts, temporary, total;
   std::size_t temporary_bytes;
 };
 
@@ -95,7 +145,9 @@ SortScratch sort_scratch(const GatherShape& s) {
   out.places = each;
   out.sorted_keys = 2 * each;
   out.sorted_places = 3 * each;
-  out.temporary = 4 * each;
+  out.parts = 4 * each;
+  const std::int64_t chunks = (s.count + kChunkRows - 1) / kChunkRows;
+  out.temporary = out.parts + aligned(s.outer * chunks * 2 * s.inner * 4);
   const std::uint32_t* in = nullptr;
   std::uint32_t* to = nullptr;
   cub::DeviceRadixSort::SortPairs(nullptr, out.temporary_bytes, in, to, in, to,
@@ -215,6 +267,15 @@ __global__ void scatter_block_rows(Combine how, NdShape s, const void* indices, 
 
 void gather(const GatherShape& s, std::int64_t width, const void* data, const void* indices,
             void* y, cudaStream_t stream) {
+  constexpr std::int64_t kVectorBytes = 16;
+  if (s.inner * width % kVectorBytes == 0) {
+    GatherShape vectors = s;
+    vectors.inner = s.inner * width / kVectorBytes;
+    const std::int64_t count = s.outer * s.count * vectors.inner;
+    gather_words<uint4><<<blocks_for(count), kBlockThreads, 0, stream>>>(
+        vectors, static_cast<const uint4*>(data), indices, static_cast<uint4*>(y));
+    return;
+  }
   for_width(width, [&](auto word) {
     using Word = decltype(word);
     gather_words<Word><<<blocks_for(s.outer * s.count * s.inner), kBlockThreads, 0, stream>>>(
@@ -249,9 +310,13 @@ void gather_gradient(Element type, const GatherShape& s, const void* dy, const v
                                   static_cast<int>(s.count), 0, key_bits(s.extent), stream);
   for_float(type, [&](auto element) {
     using T = decltype(element);
-    sum_runs<T>
-        <<<dim3(static_cast<unsigned>(s.count), static_cast<unsigned>(s.outer)), kBlockThreads, 0,
-           stream>>>(s, sorted_keys, sorted_places, static_cast<const T*>(dy), static_cast<T*>(dx));
+    const dim3 chunks(static_cast<unsigned>((s.count + kChunkRows - 1) / kChunkRows),
+                      static_cast<unsigned>(s.outer));
+    auto* parts = reinterpret_cast<float*>(bytes_of + layout.parts);
+    auto* to = static_cast<T*>(dx);
+    sum_chunks<T><<<chunks, kBlockThreads, 0, stream>>>(s, sorted_keys, sorted_places,
+                                                        static_cast<const T*>(dy), to, parts);
+    join_chunks<T><<<chunks, kBlockThreads, 0, stream>>>(s, sorted_keys, to, parts);
   });
 }
 

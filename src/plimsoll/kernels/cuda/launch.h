@@ -86,6 +86,44 @@ struct RowNormGradient {
 void row_norm_sums(Element type, Element parameter, const ReducePlan& plan,
                    const RowNormGradient& what, void* scratch, cudaStream_t stream);
 
+// columns.cu --------------------------------------------------------------------------------------
+
+// A matrix whose columns are neighbours and whose rows begin at multiples of 16 bytes: see
+// column_shape in reduction.h.
+struct ColumnShape {
+  std::int64_t rows, columns;
+  std::int64_t step;  // elements from one row to the next; the passes of batch norm have no gaps
+  int across;         // groups of 16 bytes side by side in a block: a power of two
+  int splits;         // pieces of the rows
+};
+// Scratch of all that sum: splits x columns x kPartialBytes.
+void column_moments(Element type, const ColumnShape& shape, const void* x, float* mean,
+                    float* variance, void* scratch, cudaStream_t stream);
+void column_sums(Element type, const ColumnShape& shape, const void* x, void* y, void* scratch,
+                 cudaStream_t stream);
+void column_row_norm_sums(Element type, Element parameter, const ColumnShape& shape,
+                          const RowNormGradient& what, void* scratch, cudaStream_t stream);
+
+struct BatchNormParameters {
+  const void *gamma, *beta;
+  const float *mean, *variance;
+  float epsilon;
+};
+// y = the line of x, plus `other` where there is one, no less than 0 with relu.
+void column_batch_norm(Element type, Element parameter, const ColumnShape& shape,
+                       const BatchNormParameters& parameters, const void* x, const void* other,
+                       bool relu, void* y, cudaStream_t stream);
+struct ColumnBatchNormGradient {
+  const void *dy, *x;
+  bool relu;
+  void *dx, *dgamma, *dbeta;
+  float* exact;  // dgamma, then dbeta, in fp32
+};
+void column_batch_norm_gradient(Element type, Element parameter, const ColumnShape& shape,
+                                const BatchNormParameters& parameters,
+                                const ColumnBatchNormGradient& what, void* scratch,
+                                cudaStream_t stream);
+
 // rows.cu -----------------------------------------------------------------------------------------
 
 // Rows of `width` that are normalised; parameter_at(row, i) = row % groups * (width / plane) + i /
@@ -99,6 +137,18 @@ void norm_rows(Element type, Element parameter, const NormRows& rows, double eps
 void norm_rows_gradient(Element type, Element parameter, const NormRows& rows, const void* dy,
                         const void* x, const void* gamma, const float* mean, const float* rstd,
                         void* dx, cudaStream_t stream);
+
+// norm_warps.cu: the same for rows that a warp holds.
+constexpr int kMostVectorsOfLane = 8;
+bool warps_take_rows(const NormRows& rows, std::int64_t width_of_element);
+void norm_rows_by_warps(Element type, Element parameter, const NormRows& rows, double epsilon,
+                        const void* x, const void* gamma, const void* beta, void* y, float* mean,
+                        float* rstd, cudaStream_t stream);
+// `other` is added to dx; null: nothing.
+void norm_rows_gradient_by_warps(Element type, Element parameter, const NormRows& rows,
+                                 const void* dy, const void* x, const void* gamma,
+                                 const float* mean, const float* rstd, const void* other, void* dx,
+                                 cudaStream_t stream);
 
 // Lines [outer, count, inner] along the middle axis.
 struct Lines {
@@ -115,10 +165,11 @@ void running_sums(Element type, const Lines& lines, bool exclusive, bool reverse
 void best_of_lines(Element type, const Lines& lines, std::int64_t k, bool largest, const void* x,
                    void* y, std::int64_t* places, cudaStream_t stream);
 
-// Labels outside [0, classes), or equal to `ignore`, do not count. `sums` is scratch: two floats a
-// row.
+// loss_rows.cu: labels equal to `ignore` do not count, others outside [0, classes) have a loss of
+// NaN. `sums` is scratch: two floats a row.
 struct LossRows {
   std::int64_t rows, classes;
+  std::int64_t step;  // elements from one row to the next
   std::int64_t ignore;
   bool wide_labels;  // int64, else int32
 };
@@ -293,6 +344,36 @@ void resize(Element type, const ResizeShape& shape, const void* x, void* y, cuda
 // dx of shape `from` from dy of shape `to`.
 void resize_gradient(Element type, const ResizeShape& shape, const void* dy, void* dx,
                      cudaStream_t stream);
+
+// update_group.cu ---------------------------------------------------------------------------------
+
+// Weights and moments, read and written; the latter may lie over the former.
+struct AdamWGroup {
+  static constexpr int kWeights = 16;
+  const void* gradient[kWeights];
+  const float *weight[kWeights], *first[kWeights], *second[kWeights];
+  float *to_weight[kWeights], *to_first[kWeights], *to_second[kWeights];
+  int count[kWeights];  // elements
+};
+struct AdamWFactors {
+  double rate, log_beta1, log_beta2;
+  float beta1, rest1, beta2, rest2;  // rest: 1 - beta
+  float shrink, epsilon;
+};
+// The step is one that was counted up already.
+void adamw_group(Element gradient, const AdamWGroup& group, const AdamWFactors& factors,
+                 const std::int64_t* step, cudaStream_t stream);
+
+// cast_group.cu -----------------------------------------------------------------------------------
+
+// From fp32 to bf16 or fp16.
+struct CastGroup {
+  static constexpr int kTensors = 16;
+  const float* from[kTensors];
+  void* to[kTensors];
+  std::int64_t count[kTensors];
+};
+void cast_group(Element to, const CastGroup& group, cudaStream_t stream);
 
 // mask.cu -----------------------------------------------------------------------------------------
 

@@ -1,19 +1,32 @@
 // Matrix products: matmul, linear and linear's weight gradient, by cuBLASLt (product.h). Biases are
-// the product's epilogue; a bias gradient is a column sum (reduction.h).
+// the product's epilogue; a bias gradient is a column sum (reduction.h). The rows of what a linear
+// layer reads and makes may be padded (row_step.h).
 #include <numeric>
 
 #include "plimsoll/kernels/cuda/pointwise.h"
 #include "plimsoll/kernels/cuda/product.h"
 #include "plimsoll/kernels/cuda/reduction.h"
+#include "plimsoll/kernels/cuda/row_step.h"
+#include "plimsoll/kernels/cuda/split_product.h"
 #include "plimsoll/kernels/cuda/table.h"
 
 namespace plimsoll::kernels::cuda {
 namespace {
 
-bool takes_products(const Site& site) {
+bool has_one_float(const Site& site) {
   const ir::DType dtype = site.in(0).dtype;
-  return is_kernel_float(dtype) && all_row_major(site) &&
+  return is_kernel_float(dtype) &&
          site.every_type([&](const ir::TensorType& type) { return type.dtype == dtype; });
+}
+
+bool takes_products(const Site& site) {
+  return has_one_float(site) && all_row_major(site);
+}
+
+// Rows of data may be padded, weights may not.
+bool takes_rows_and_weights(const Site& site, const ir::TensorType& weights) {
+  return has_one_float(site) && weights.layout.is_row_major() &&
+         site.every_type([](const ir::TensorType& type) { return row_step(type).has_value(); });
 }
 
 std::int64_t last_extent(const ir::Shape& shape) {
@@ -90,10 +103,11 @@ Made make_matmul(const Site& site) {
 }
 
 Made make_linear(const Site& site) {
-  if (!takes_products(site)) return no_kernel();
+  if (!takes_rows_and_weights(site, site.in(1))) return no_kernel();
   const std::int64_t n = last_extent(site.out().shape);
   const std::int64_t k = last_extent(site.in(0).shape);
   if (k == 0) {  // the bias alone, or zeros
+    if (!all_row_major(site)) return no_kernel();
     Pointwise pointwise = pointwise_of(site);
     pointwise.inputs.resize(site.has(2) ? 1 : 0);
     if (site.has(2))
@@ -111,11 +125,11 @@ Made make_linear(const Site& site) {
   shape.m = site.out().shape.elements() / n;
   shape.n = n;
   shape.k = k;
-  shape.row_a = k;
+  shape.row_a = *row_step(site.in(0));
   shape.row_b = turned ? k : n;
-  shape.row_c = n;
+  shape.row_c = *row_step(site.out());
   shape.bias = site.has(2);
-  PLIMSOLL_TRY(Product product, Product::make(shape, site.options));
+  PLIMSOLL_TRY(SplitProduct product, SplitProduct::make(shape, site.options));
   const Bytes workspace = product.workspace();
   return make_kernel(
       [product = std::move(product), biased = shape.bias](const Arguments& a, cudaStream_t stream) {
@@ -127,7 +141,7 @@ Made make_linear(const Site& site) {
 
 // dw[k,n] = x^T dy, or its transpose; db[n] = the sum of dy's rows.
 Made make_linear_grad_weight(const Site& site) {
-  if (!takes_products(site)) return no_kernel();
+  if (!takes_rows_and_weights(site, site.out())) return no_kernel();
   const std::int64_t inputs = last_extent(site.in(0).shape);
   const std::int64_t outputs = last_extent(site.in(1).shape);
   const ir::Shape& x = site.in(0).shape;
@@ -138,24 +152,23 @@ Made make_linear_grad_weight(const Site& site) {
   shape.m = turned ? outputs : inputs;
   shape.n = turned ? inputs : outputs;
   shape.k = rows;
-  shape.row_a = shape.m;
-  shape.row_b = shape.n;
+  const std::int64_t step = *row_step(site.in(1));  // of dy
+  shape.row_a = turned ? step : *row_step(site.in(0));
+  shape.row_b = turned ? *row_step(site.in(0)) : step;
   shape.row_c = shape.n;
   const bool has_weights = shape.m > 0 && shape.n > 0;
   if (!has_weights) shape.k = 0;
-  PLIMSOLL_TRY(Product product, Product::make(shape, site.options));
+  PLIMSOLL_TRY(SplitProduct product, SplitProduct::make(shape, site.options));
   const bool biased = site.outputs() > 1 && outputs > 0;
-  const ReducePlan sums = make_reduce_plan({{outputs, 1}}, {{rows, outputs}});
-  const Bytes scratch = std::max(product.workspace(), biased ? scratch_of(sums) : Bytes(0));
+  const ColumnSums sums(rows, outputs, step, shape.dtype);
+  const Bytes scratch = std::max(product.workspace(), biased ? sums.scratch() : Bytes(0));
   return make_kernel(
-      [product = std::move(product), turned, biased, sums, has_weights,
-       type = element_of(shape.dtype)](const Arguments& a, cudaStream_t stream) {
+      [product = std::move(product), turned, biased, sums, has_weights](const Arguments& a,
+                                                                        cudaStream_t stream) {
         const std::byte* left = a.inputs[turned ? 1 : 0];
         const std::byte* right = a.inputs[turned ? 0 : 1];
         if (has_weights) product.run(stream, left, right, nullptr, a.outputs[0], a.scratch);
-        if (biased) {
-          fold(Fold::kSum, type, sums, a.inputs[1], a.outputs[1], 1, 1, a.scratch, stream);
-        }
+        if (biased) sums.run(stream, a.inputs[1], a.outputs[1], a.scratch);
       },
       {scratch});
 }

@@ -59,6 +59,19 @@ __device__ __forceinline__ double real_pow(double a, double b) { return pow(a, b
 __device__ __forceinline__ float real_fmod(float a, float b) { return fmodf(a, b); }
 __device__ __forceinline__ double real_fmod(double a, double b) { return fmod(a, b); }
 
+// For numbers of 16 bits: some 20 bits of exp, and erfc by Abramowitz and Stegun 7.1.26, to 1.5e-7.
+__device__ __forceinline__ float short_exp(float x) {
+  float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * 1.4426950408889634f)); return y;
+}
+__device__ __forceinline__ float short_erfc(float x) {
+  const float a = fabsf(x);
+  float t; asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(t) : "f"(1.0f + 0.3275911f * a));
+  const float terms = ((((1.061405429f * t - 1.453152027f) * t + 1.421413741f) * t
+                        - 0.284496736f) * t + 0.254829592f) * t;
+  const float y = terms * short_exp(-a * a);
+  return x < 0 ? 2.0f - y : x != x ? x : y;
+}
+
 // Neither branch overflows.
 template <typename T> __device__ __forceinline__ T real_sigmoid(T x) {
   return x >= 0 ? T(1) / (T(1) + real_exp(-x)) : real_exp(x) / (T(1) + real_exp(x));

@@ -13,6 +13,13 @@ constexpr std::int64_t kLeastOfColumn = 64;
 constexpr std::int64_t kColumnsOfBlock = 32;
 constexpr std::int64_t kShortRow = 64;
 
+constexpr std::int64_t kGroupBytes = 16;       // of one load
+constexpr std::int64_t kMostAcross = 32;       // groups side by side in a block
+constexpr std::int64_t kThreadsOfBlock = 256;  // as in columns.cu
+constexpr std::int64_t kColumnBlocks = 396;    // three for each multiprocessor of an H200
+constexpr std::int64_t kLeastRowsOfThread = 4;
+constexpr std::int64_t kMostGridRows = 65535 * 16;
+
 Walk walk_of(const std::vector<ReduceAxis>& axes) {
   std::vector<ReduceAxis> joined;
   for (const ReduceAxis& axis : axes) {
@@ -81,6 +88,53 @@ ReducePlan make_reduce_plan(const ir::TensorType& type, const std::vector<int>& 
 
 Bytes scratch_of(const ReducePlan& plan) {
   return Bytes(plan.splits > 1 ? plan.splits * plan.outputs * kPartialBytes : 0);
+}
+
+std::optional<ColumnShape> column_shape(std::int64_t rows, std::int64_t columns, std::int64_t step,
+                                        ir::DType dtype) {
+  if (!is_kernel_float(dtype)) return std::nullopt;
+  const std::int64_t size = kGroupBytes / width_of(dtype);
+  if (rows < 1 || columns < 1 || columns % size != 0 || step % size != 0) return std::nullopt;
+  const std::int64_t groups = columns / size;
+  std::int64_t across = 1;
+  while (across < groups && across < kMostAcross) across *= 2;
+  const std::int64_t lanes = kThreadsOfBlock / across;
+  // Grids end at 65,535 blocks along their second axis; a thread of a pass takes 16 rows.
+  if (rows / lanes >= kMostGridRows) return std::nullopt;
+  const std::int64_t blocks = (groups + across - 1) / across;
+  const std::int64_t splits = std::clamp<std::int64_t>(
+      std::min((kColumnBlocks + blocks - 1) / blocks, rows / (lanes * kLeastRowsOfThread)), 1,
+      kColumnBlocks);
+  return ColumnShape{rows, columns, step, static_cast<int>(across), static_cast<int>(splits)};
+}
+
+Bytes scratch_of(const ColumnShape& shape) {
+  return Bytes(shape.splits * shape.columns * kPartialBytes);
+}
+
+std::optional<ColumnShape> channel_columns(const ir::TensorType& data) {
+  const int rank = data.shape.rank();
+  if (rank < 2 || (rank > 2 && data.layout != ir::Layout::channels_last(rank)) ||
+      (rank == 2 && !data.layout.is_row_major()))
+    return std::nullopt;
+  const std::int64_t channels = data.shape[1];
+  if (channels == 0) return std::nullopt;
+  return column_shape(data.shape.elements() / channels, channels, channels, data.dtype);
+}
+
+ColumnSums::ColumnSums(std::int64_t rows, std::int64_t columns, std::int64_t step, ir::DType dtype)
+    : columns_(column_shape(rows, columns, step, dtype)), type_(element_of(dtype)) {
+  if (!columns_) plan_ = make_reduce_plan({{columns, 1}}, {{rows, step}});
+}
+
+Bytes ColumnSums::scratch() const {
+  return columns_ ? scratch_of(*columns_) : scratch_of(plan_);
+}
+
+void ColumnSums::run(cudaStream_t stream, const std::byte* x, std::byte* y,
+                     std::byte* scratch) const {
+  if (columns_) return column_sums(type_, *columns_, x, y, scratch, stream);
+  fold(Fold::kSum, type_, plan_, x, y, 1, 1, scratch, stream);
 }
 
 Element element_of(ir::DType dtype) {

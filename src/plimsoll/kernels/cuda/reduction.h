@@ -8,6 +8,7 @@
 // Pieces depend on the shape alone, never on the device: the same bits on every card.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "plimsoll/kernels/cuda/launch.h"
@@ -30,6 +31,27 @@ ReducePlan make_reduce_plan(const std::vector<ReduceAxis>& kept,
 ReducePlan make_reduce_plan(const ir::TensorType& type, const std::vector<int>& axes);
 
 Bytes scratch_of(const ReducePlan& plan);
+
+// The shape that columns.cu takes: rows that begin at multiples of 16 bytes. Nothing for others.
+std::optional<ColumnShape> column_shape(std::int64_t rows, std::int64_t columns, std::int64_t step,
+                                        ir::DType dtype);
+Bytes scratch_of(const ColumnShape& shape);
+
+// Of data [N, C, ...]: its channels as columns, where they lie last.
+std::optional<ColumnShape> channel_columns(const ir::TensorType& data);
+
+// The sums of a matrix's columns, by columns.cu where it takes them.
+class ColumnSums {
+ public:
+  ColumnSums(std::int64_t rows, std::int64_t columns, std::int64_t step, ir::DType dtype);
+  Bytes scratch() const;
+  void run(cudaStream_t stream, const std::byte* x, std::byte* y, std::byte* scratch) const;
+
+ private:
+  std::optional<ColumnShape> columns_;
+  ReducePlan plan_{};
+  Element type_;
+};
 
 // The type of the kernels' arguments; is_kernel_element says whether there is one.
 Element element_of(ir::DType dtype);

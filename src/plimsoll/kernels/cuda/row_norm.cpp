@@ -1,5 +1,7 @@
-// Layer, root-mean-square and group normalisation: a block takes a row (rows.cu), parameter
-// gradients are sums over rows (reduction.cu).
+// Layer, root-mean-square and group normalisation: a warp takes a row, or where it is too long for
+// one, a block (norm_warps.cu, rows.cu); parameter gradients are sums over rows (columns.cu,
+// reduction.cu).
+#include "plimsoll/kernels/cuda/pointwise.h"
 #include "plimsoll/kernels/cuda/reduction.h"
 #include "plimsoll/kernels/cuda/table.h"
 
@@ -47,36 +49,74 @@ template <Geometry geometry, bool centred>
 Made make_norm(const Site& site) {
   if (!takes_rows(site, 1)) return no_kernel();
   const NormGeometry shape = geometry(site, site.in(0).shape);
-  return make_kernel([rows = shape.rows, type = element_of(site.in(0).dtype),
-                      parameter = element_of(site.in(1).dtype), has_beta = site.has(2),
-                      epsilon = site.attributes().real("epsilon")](const Arguments& a,
-                                                                   cudaStream_t stream) {
-    norm_rows(type, parameter, rows, epsilon, a.inputs[0], a.inputs[1],
-              has_beta ? a.inputs[2] : nullptr, a.outputs[0],
-              centred ? output<float>(a, 1) : nullptr, output<float>(a, centred ? 2 : 1), stream);
-  });
+  const bool warps = warps_take_rows(shape.rows, width_of(site.in(0).dtype));
+  return make_kernel(
+      [rows = shape.rows, warps, type = element_of(site.in(0).dtype),
+       parameter = element_of(site.in(1).dtype), has_beta = site.has(2),
+       epsilon = site.attributes().real("epsilon")](const Arguments& a, cudaStream_t stream) {
+        const auto run = warps ? norm_rows_by_warps : norm_rows;
+        run(type, parameter, rows, epsilon, a.inputs[0], a.inputs[1],
+            has_beta ? a.inputs[2] : nullptr, a.outputs[0], centred ? output<float>(a, 1) : nullptr,
+            output<float>(a, centred ? 2 : 1), stream);
+      });
 }
 
-// norm_grad(dy, x, gamma, mean where there is one, rstd) -> dx, dgamma, dbeta where there is a mean
-template <Geometry geometry, bool centred>
+// The sum of a gradient and another tensor, for rows that no warp holds.
+Result<PointwiseKernel> make_addition(const Site& site) {
+  Pointwise sum;
+  sum.space = site.out();
+  const PointwiseTensor all{site.out().dtype, strides_in_memory(site.out())};
+  sum.inputs = {all, all};
+  sum.outputs = {all};
+  sum.results = {"a + b"};
+  return PointwiseKernel::make(sum);
+}
+
+// norm_grad(dy, x, gamma, mean where there is one, rstd) -> dx, dgamma, dbeta where there is a
+// mean; with another tensor behind them that is added to dx
+template <Geometry geometry, bool centred, bool adds = false>
 Made make_norm_grad(const Site& site) {
   if (!takes_rows(site, 2)) return no_kernel();
   const NormGeometry shape = geometry(site, site.in(0).shape);
   const ReducePlan plan = make_reduce_plan(shape.kept, shape.reduced);
+  const bool warps = warps_take_rows(shape.rows, width_of(site.in(0).dtype));
+  std::optional<ColumnShape> columns;
+  if (shape.rows.plane == 1 && shape.rows.groups == 1) {
+    columns = column_shape(shape.rows.rows, shape.rows.width, shape.rows.width, site.in(0).dtype);
+  }
+  PointwiseKernel addition;
+  if (adds && !warps) {
+    PLIMSOLL_TRY(addition, make_addition(site));
+  }
   return make_kernel(
-      [rows = shape.rows, plan, type = element_of(site.in(0).dtype),
+      [rows = shape.rows, plan, warps, columns, addition = std::move(addition),
+       type = element_of(site.in(0).dtype),
        parameter = element_of(site.in(2).dtype)](const Arguments& a, cudaStream_t stream) {
         const float* mean = centred ? input<float>(a, 3) : nullptr;
         const float* rstd = input<float>(a, centred ? 4 : 3);
         // Before dx, which may lie over dy.
-        row_norm_sums(
-            type, parameter, plan,
-            {a.inputs[0], a.inputs[1], mean, rstd, a.outputs[1], centred ? a.outputs[2] : nullptr},
-            a.scratch, stream);
+        const RowNormGradient sums{a.inputs[0], a.inputs[1],  mean,
+                                   rstd,        a.outputs[1], centred ? a.outputs[2] : nullptr};
+        if (columns) {
+          column_row_norm_sums(type, parameter, *columns, sums, a.scratch, stream);
+        } else {
+          row_norm_sums(type, parameter, plan, sums, a.scratch, stream);
+        }
+        const std::byte* other = adds ? a.inputs[centred ? 5 : 4] : nullptr;
+        if (warps) {
+          norm_rows_gradient_by_warps(type, parameter, rows, a.inputs[0], a.inputs[1], a.inputs[2],
+                                      mean, rstd, other, a.outputs[0], stream);
+          return;
+        }
         norm_rows_gradient(type, parameter, rows, a.inputs[0], a.inputs[1], a.inputs[2], mean, rstd,
                            a.outputs[0], stream);
+        if (adds) {
+          const std::array<const std::byte*, 2> both{a.outputs[0], other};
+          addition.launch(stream, both, a.outputs.first(1));
+        }
       },
-      {scratch_of(plan)});
+      // dx that lies over what is added would be gone before it is.
+      {columns ? scratch_of(*columns) : scratch_of(plan), !adds || warps});
 }
 
 }  // namespace
@@ -87,6 +127,7 @@ std::span<const TableEntry> row_norm_kernels() {
       {"group_norm_grad", make_norm_grad<group_geometry, true>},
       {"layer_norm", make_norm<layer_geometry, true>},
       {"layer_norm_grad", make_norm_grad<layer_geometry, true>},
+      {"layer_norm_grad_add", make_norm_grad<layer_geometry, true, true>},
       {"rms_norm", make_norm<layer_geometry, false>},
       {"rms_norm_grad", make_norm_grad<layer_geometry, false>},
   };

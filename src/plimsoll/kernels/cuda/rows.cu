@@ -1,4 +1,4 @@
-// Kernels that take a row of a tensor at a time: normalisation, softmax, losses, running sums.
+// Kernels that take a row of a tensor at a time: normalisation, softmax, running sums.
 #include <cmath>
 
 #include "plimsoll/kernels/cuda/elements.cuh"
@@ -202,73 +202,6 @@ __global__ void select_best(Lines lines, std::int64_t k, bool largest, const T* 
   }
 }
 
-// Cross-entropy -----------------------------------------------------------------------------------
-
-__device__ __forceinline__ std::int64_t label_of(const LossRows& rows, const void* labels,
-                                                 std::int64_t row) {
-  const std::int64_t label = rows.wide_labels ? static_cast<const std::int64_t*>(labels)[row]
-                                              : static_cast<const std::int32_t*>(labels)[row];
-  return label >= 0 && label < rows.classes && label != rows.ignore ? label : -1;
-}
-
-// sums[row] = the row's loss, sums[rows + row] = whether it counts.
-template <typename T>
-__global__ void loss_of_rows(LossRows rows, const T* logits, const void* labels, float* lse,
-                             float* sums) {
-  __shared__ float shared[kBlockThreads / 32];
-  const std::int64_t row = blockIdx.x;
-  const T* x = logits + row * rows.classes;
-  const float largest = over_row(rows.classes, -INFINITY, shared, Larger(),
-                                 [&](std::int64_t i) { return wide(x[i]); });
-  float total = largest;
-  if (!isinf(largest)) {
-    total = largest + logf(over_row(rows.classes, 0, shared, Plus(),
-                                    [&](std::int64_t i) { return expf(wide(x[i]) - largest); }));
-  }
-  if (threadIdx.x != 0) return;
-  lse[row] = total;
-  const std::int64_t label = label_of(rows, labels, row);
-  sums[row] = label < 0 ? 0 : total - wide(x[label]);
-  sums[rows.rows + row] = label < 0 ? 0 : 1;
-}
-
-// One block.
-__global__ void mean_loss(LossRows rows, const float* sums, float* loss) {
-  __shared__ float shared[kBlockThreads / 32];
-  const float sum = over_row(rows.rows, 0, shared, Plus(), [&](std::int64_t i) { return sums[i]; });
-  const float count =
-      over_row(rows.rows, 0, shared, Plus(), [&](std::int64_t i) { return sums[rows.rows + i]; });
-  if (threadIdx.x == 0) *loss = sum / count;
-}
-
-// One block.
-__global__ void count_rows(LossRows rows, const void* labels, float* count) {
-  __shared__ float shared[kBlockThreads / 32];
-  const float total = over_row(rows.rows, 0, shared, Plus(), [&](std::int64_t i) {
-    return label_of(rows, labels, i) < 0 ? 0.0F : 1.0F;
-  });
-  if (threadIdx.x == 0) *count = total;
-}
-
-template <typename T>
-__global__ void loss_gradient(LossRows rows, const float* dloss, const T* logits,
-                              const void* labels, const float* lse, T* dlogits,
-                              const float* count) {
-  const std::int64_t row = blockIdx.x;
-  const std::int64_t label = label_of(rows, labels, row);
-  const float scale = *dloss / *count;
-  const float total = lse[row];
-  for (std::int64_t i = threadIdx.x; i < rows.classes; i += kBlockThreads) {
-    const std::int64_t at = row * rows.classes + i;
-    float slope = 0;
-    if (label >= 0) {
-      slope = scale * expf(wide(logits[at]) - total);
-      if (i == label) slope -= scale;
-    }
-    dlogits[at] = narrow<T>(slope);
-  }
-}
-
 unsigned grid(std::int64_t rows) {
   return static_cast<unsigned>(rows);
 }
@@ -350,29 +283,6 @@ void best_of_lines(Element type, const Lines& lines, std::int64_t k, bool larges
     using T = decltype(element);
     select_best<T><<<blocks_for(lines.outer * lines.inner), kBlockThreads, 0, stream>>>(
         lines, k, largest, static_cast<const T*>(x), static_cast<T*>(y), places);
-  });
-}
-
-void cross_entropy_rows(Element type, const LossRows& rows, const void* logits, const void* labels,
-                        float* loss, float* lse, float* sums, cudaStream_t stream) {
-  for_float(type, [&](auto element) {
-    using T = decltype(element);
-    if (rows.rows > 0) {
-      loss_of_rows<T><<<grid(rows.rows), kBlockThreads, 0, stream>>>(
-          rows, static_cast<const T*>(logits), labels, lse, sums);
-    }
-  });
-  mean_loss<<<1, kBlockThreads, 0, stream>>>(rows, sums, loss);
-}
-
-void cross_entropy_gradient_rows(Element type, const LossRows& rows, const float* dloss,
-                                 const void* logits, const void* labels, const float* lse,
-                                 void* dlogits, float* count, cudaStream_t stream) {
-  count_rows<<<1, kBlockThreads, 0, stream>>>(rows, labels, count);
-  for_float(type, [&](auto element) {
-    using T = decltype(element);
-    loss_gradient<T><<<grid(rows.rows), kBlockThreads, 0, stream>>>(
-        rows, dloss, static_cast<const T*>(logits), labels, lse, static_cast<T*>(dlogits), count);
   });
 }
 

@@ -54,6 +54,14 @@ TEST(GeneratedSource, EveryTypeAndPackingCompiles) {
   }
 }
 
+TEST(GeneratedSource, ShortFunctionsCompile) {
+  Pointwise both{.space = {ir::DType::kBF16, {1001}, {}},
+                 .inputs = {lying(ir::DType::kBF16, {1}), lying(ir::DType::kBF16, {1})},
+                 .outputs = {lying(ir::DType::kBF16, {1})},
+                 .results = {"short_erfc(a) * short_exp(b)"}};
+  expect_compiles(both, "short functions");
+}
+
 TEST(GeneratedSource, WideLoopsCompile) {
   Pointwise wide{.space = {ir::DType::kF32, {std::int64_t{1} << 20, std::int64_t{1} << 12}, {}},
                  .inputs = {lying(ir::DType::kF32, {std::int64_t{1} << 12, 1})},

@@ -1,9 +1,13 @@
 // The optimizers' updates, each one pass over its tensors, in place. Formulas as
 // ops/update/update.cpp and PyTorch have them; the factors of a step are computed in double, once
 // in every thread.
+#include <cmath>
+
 #include "plimsoll/kernels/cuda/pointwise.h"
+#include "plimsoll/kernels/cuda/reduction.h"
 #include "plimsoll/kernels/cuda/source_math.h"
 #include "plimsoll/kernels/cuda/table.h"
+#include "plimsoll/ops/update/update.h"
 
 namespace plimsoll::kernels::cuda {
 namespace {
@@ -49,6 +53,12 @@ Made make_momentum(const Site& site) {
   return make_pointwise(site, pointwise);
 }
 
+// 1 - beta^t: pow() would take longer than a small tensor's update.
+std::string one_without_power(double beta) {
+  if (beta <= 0) return "1.0";
+  return fmt::format("-expm1(t * ({:.17g}))", std::log(beta));
+}
+
 template <bool decoupled>  // the weight decay
 Made make_adam(const Site& site) {
   if (!lie_alike(site, 4) || site.in(4).dtype != ir::DType::kI64) return no_kernel();
@@ -60,9 +70,9 @@ Made make_adam(const Site& site) {
   Pointwise pointwise = pointwise_of(site);
   pointwise.once = fmt::format(
       "  const double t = (double)*at_e;\n"
-      "  const Real step_size = {:.17g} / (1 - pow({:.17g}, t));\n"
-      "  const Real root_bias = 1 / sqrt(1 - pow({:.17g}, t));\n",
-      lr, beta1, beta2);
+      "  const Real step_size = {:.17g} / {};\n"
+      "  const Real root_bias = 1 / sqrt({});\n",
+      lr, one_without_power(beta1), one_without_power(beta2));
   pointwise.statements =
       gradient(site, 5, !decoupled) +
       fmt::format(
@@ -76,6 +86,53 @@ Made make_adam(const Site& site) {
   return make_pointwise(site, pointwise);
 }
 
+Made make_adamw_group(const Site& site) {
+  static_assert(AdamWGroup::kWeights == ops::kUpdateGroup);
+  constexpr int kWeights = AdamWGroup::kWeights;
+  const ops::AttributeReader attributes = site.attributes();
+  const double beta1 = attributes.real("beta1");
+  const double beta2 = attributes.real("beta2");
+  const double lr = attributes.real("lr");
+  if (!(beta1 > 0 && beta2 > 0) || !all_unblocked(site) ||
+      site.in(4 * kWeights).dtype != ir::DType::kI64)
+    return no_kernel();
+  AdamWGroup group{};
+  for (int i = 0; i < kWeights; ++i) {
+    const ir::TensorType& weight = site.in(i);
+    const ir::TensorType& gradient = site.in(kWeights + i);
+    constexpr std::int64_t kMost = std::int64_t{1} << 30;
+    if (!is_f32(weight) || !is_kernel_float(gradient.dtype) ||
+        gradient.dtype != site.in(kWeights).dtype || gradient.layout != weight.layout ||
+        site.in(2 * kWeights + i) != weight || site.in(3 * kWeights + i) != weight ||
+        weight.shape.elements() > kMost)
+      return no_kernel();
+    group.count[i] = static_cast<int>(weight.shape.elements());
+  }
+  const AdamWFactors factors{.rate = lr,
+                             .log_beta1 = std::log(beta1),
+                             .log_beta2 = std::log(beta2),
+                             .beta1 = static_cast<float>(beta1),
+                             .rest1 = static_cast<float>(1 - beta1),
+                             .beta2 = static_cast<float>(beta2),
+                             .rest2 = static_cast<float>(1 - beta2),
+                             .shrink = static_cast<float>(1 - lr * attributes.real("weight_decay")),
+                             .epsilon = static_cast<float>(attributes.real("epsilon"))};
+  return make_kernel([group, factors, type = element_of(site.in(kWeights).dtype)](
+                         const Arguments& a, cudaStream_t stream) {
+    AdamWGroup now = group;
+    for (int i = 0; i < kWeights; ++i) {
+      now.gradient[i] = a.inputs[static_cast<std::size_t>(kWeights + i)];
+      now.weight[i] = input<float>(a, i);
+      now.first[i] = input<float>(a, 2 * kWeights + i);
+      now.second[i] = input<float>(a, 3 * kWeights + i);
+      now.to_weight[i] = output<float>(a, i);
+      now.to_first[i] = output<float>(a, kWeights + i);
+      now.to_second[i] = output<float>(a, 2 * kWeights + i);
+    }
+    adamw_group(type, now, factors, input<std::int64_t>(a, 4 * kWeights), stream);
+  });
+}
+
 Made make_increment(const Site& site) {
   const std::string by = integer_literal(site.attributes().integer("by"));
   return make_expression_kernel(site, ("a + " + by).c_str());
@@ -85,8 +142,8 @@ Made make_increment(const Site& site) {
 
 std::span<const TableEntry> update_kernels() {
   static constexpr TableEntry kRows[] = {
-      {"adam", make_adam<false>},  {"adamw", make_adam<true>}, {"increment", make_increment},
-      {"momentum", make_momentum}, {"sgd", make_sgd},
+      {"adam", make_adam<false>},    {"adamw", make_adam<true>},  {"adamw_group", make_adamw_group},
+      {"increment", make_increment}, {"momentum", make_momentum}, {"sgd", make_sgd},
   };
   return kRows;
 }

@@ -1,8 +1,10 @@
 // Elements that are made from attributes, from their place or from another type: cast, fill, iota,
 // one_hot, triangle, dropout.
 #include "plimsoll/kernels/cuda/pointwise.h"
+#include "plimsoll/kernels/cuda/reduction.h"
 #include "plimsoll/kernels/cuda/source_math.h"
 #include "plimsoll/kernels/cuda/table.h"
+#include "plimsoll/ops/elementwise/cast.h"
 #include "plimsoll/ops/elementwise/dropout_mask.h"
 #include "plimsoll/ops/evaluation/array.h"
 
@@ -26,6 +28,45 @@ Made make_cast(const Site& site) {
   if (to == ir::DType::kBool) return make_expression_kernel(site, "a != 0");
   const bool rounds = ir::is_float(site.in(0).dtype) && !ir::is_float(to);
   return make_expression_kernel(site, rounds ? "whole(a)" : "a");
+}
+
+// Of fp32 to 16 bits in one launch; anything else one after the other.
+Made make_cast_group(const Site& site) {
+  static_assert(CastGroup::kTensors == ops::kCastGroup);
+  constexpr int kTensors = CastGroup::kTensors;
+  const ir::DType to = site.out().dtype;
+  bool narrows = to == ir::DType::kBF16 || to == ir::DType::kF16;
+  CastGroup group{};
+  for (int i = 0; i < kTensors; ++i) {
+    narrows = narrows && is_f32(site.in(i)) && site.in(i).layout == site.out(i).layout;
+    group.count[i] = site.in(i).shape.elements();
+  }
+  if (!all_unblocked(site)) return no_kernel();
+  if (narrows) {
+    return make_kernel([group, type = element_of(to)](const Arguments& a, cudaStream_t stream) {
+      CastGroup now = group;
+      for (int i = 0; i < kTensors; ++i) {
+        now.from[i] = input<float>(a, i);
+        now.to[i] = a.outputs[static_cast<std::size_t>(i)];
+      }
+      cast_group(type, now, stream);
+    });
+  }
+  std::vector<PointwiseKernel> each;
+  for (int i = 0; i < kTensors; ++i) {
+    const bool rounds = ir::is_float(site.in(i).dtype) && !ir::is_float(to);
+    Pointwise one;
+    one.space = site.out(i);
+    one.inputs = {{site.in(i).dtype, strides_in_memory(site.in(i))}};
+    one.outputs = {{to, strides_in_memory(site.out(i))}};
+    one.results = {to == ir::DType::kBool ? "a != 0" : rounds ? "whole(a)" : "a"};
+    PLIMSOLL_TRY(PointwiseKernel kernel, PointwiseKernel::make(one));
+    each.push_back(std::move(kernel));
+  }
+  return make_kernel([each = std::move(each)](const Arguments& a, cudaStream_t stream) {
+    for (std::size_t i = 0; i < each.size(); ++i)
+      each[i].launch(stream, a.inputs.subspan(i, 1), a.outputs.subspan(i, 1));
+  });
 }
 
 Made make_fill(const Site& site) {
@@ -91,16 +132,21 @@ Made make_triangle(const Site& site) {
   return make_pointwise(site, pointwise);
 }
 
-// Elements are counted row-major whatever the layout.
+// Elements are counted row-major whatever the layout. add_dropout has what is added in front.
+template <bool adds>
 Made make_dropout(const Site& site) {
-  if (!all_unblocked(site) || site.in(1).dtype != ir::DType::kU64) return no_kernel();
+  constexpr int kData = adds ? 1 : 0;
+  if (!all_unblocked(site) || site.in(kData + 1).dtype != ir::DType::kU64) return no_kernel();
   const double ratio = site.attributes().real("ratio");
   Pointwise pointwise = pointwise_of(site);
   pointwise.positions = {site.out().shape.strides()};
-  pointwise.once = fmt::format("  const auto key = dropout_key({}ULL, *at_b);\n",
-                               static_cast<std::uint64_t>(site.attributes().integer("seed")));
-  pointwise.results = {fmt::format("dropout_hash(key, p0) >= {}U ? a * {} : Real(0)",
-                                   ops::dropout_threshold(ratio), literal(1.0 / (1.0 - ratio)))};
+  pointwise.once = fmt::format("  const auto key = dropout_key({}ULL, *at_{});\n",
+                               static_cast<std::uint64_t>(site.attributes().integer("seed")),
+                               input_name(kData + 1));
+  const std::string kept =
+      fmt::format("(dropout_hash(key, p0) >= {}U ? {} * {} : Real(0))",
+                  ops::dropout_threshold(ratio), input_name(kData), literal(1.0 / (1.0 - ratio)));
+  pointwise.results = {adds ? "a + " + kept : kept};
   return make_pointwise(site, pointwise);
 }
 
@@ -108,8 +154,14 @@ Made make_dropout(const Site& site) {
 
 std::span<const TableEntry> value_kernels() {
   static constexpr TableEntry kRows[] = {
-      {"cast", make_cast}, {"dropout", make_dropout}, {"fill", make_fill},
-      {"iota", make_iota}, {"one_hot", make_one_hot}, {"triangle", make_triangle},
+      {"add_dropout", make_dropout<true>},
+      {"cast", make_cast},
+      {"cast_group", make_cast_group},
+      {"dropout", make_dropout<false>},
+      {"fill", make_fill},
+      {"iota", make_iota},
+      {"one_hot", make_one_hot},
+      {"triangle", make_triangle},
   };
   return kRows;
 }

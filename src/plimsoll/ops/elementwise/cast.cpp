@@ -36,6 +36,30 @@ void evaluate_cast(const Evaluation& e) {
   }
 }
 
+Result<std::vector<TensorType>> infer_cast_group(const Call& call) {
+  PLIMSOLL_TRY(const ir::DType to, dtype_attribute(call.attributes(), "to"));
+  std::vector<TensorType> out;
+  for (int i = 0; i < kCastGroup; ++i) out.push_back({to, call.shape(i), call.type(i).layout});
+  return out;
+}
+
+void evaluate_cast_group(const Evaluation& e) {
+  for (int i = 0; i < kCastGroup; ++i) {
+    std::vector<Array> made;
+    made.push_back(std::move(e.out(i)));
+    evaluate_cast({{&e.in(i)}, made, e.attributes});
+    e.out(i) = std::move(made.front());
+  }
+}
+
+std::vector<Var> decompose_cast_group(const Decomposition& d) {
+  const std::optional<ir::DType> to = ir::parse_dtype(d.attributes.text("to"));
+  PLIMSOLL_CHECK(to.has_value(), "cast_group was not verified");
+  std::vector<Var> out;
+  for (int i = 0; i < kCastGroup; ++i) out.push_back(cast(d.in(i), *to));
+  return out;
+}
+
 Result<std::vector<TensorType>> infer_bit_cast(const Call& call) {
   PLIMSOLL_TRY(const ir::DType to, dtype_attribute(call.attributes(), "to"));
   const ir::DType from = call.type(0).dtype;
@@ -101,6 +125,21 @@ void evaluate_iota(const Evaluation& e) {
   }
 }
 
+OpDefinition cast_group_definition() {
+  return {.name = "cast_group",
+          .inputs = exactly(kCastGroup),
+          .outputs = exactly(kCastGroup),
+          .attributes = {attribute::text("to")},
+          .infer = infer_cast_group,
+          .gradient = Gradient::of_decomposition(),
+          .in_place = InPlace::never(),
+          .cost = elementwise_cost,
+          .recompute = Recompute::kCheap,
+          .layout = LayoutRule::kAny,
+          .evaluate = evaluate_cast_group,
+          .decompose = decompose_cast_group};
+}
+
 OpDefinition making_definition(std::string_view name, InferRule infer, EvaluateRule evaluate) {
   OpDefinition out = moving_definition(name, 0, infer, Gradient::none(), evaluate);
   if (name == "fill") out.layout = LayoutRule::kAny;
@@ -137,6 +176,7 @@ std::vector<OpDefinition> cast_definitions() {
       elementwise_definition("cast", 1, infer_cast, Gradient(cast_gradient), InPlace::over(0),
                              evaluate_cast)
           .having({attribute::text("to")}),
+      cast_group_definition(),
       elementwise_definition("bit_cast", 1, infer_bit_cast, Gradient::none(), InPlace::over(0),
                              evaluate_bit_cast)
           .having({attribute::text("to")}),

@@ -11,6 +11,9 @@
 namespace plimsoll::ops {
 
 Var cast(Var x, ir::DType to);
+// cast_group: cast of so many tensors at once, each into a result of its own, for devices on which
+// starting a kernel takes longer than casting a small tensor.
+inline constexpr int kCastGroup = 16;
 // The whole tensor is one number.
 Var fill(Builder& builder, const ir::TensorType& type, double value);
 Var zeros_like(Var x);

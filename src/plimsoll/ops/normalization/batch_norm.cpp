@@ -5,6 +5,8 @@
 #include "plimsoll/ops/definition/expect.h"
 #include "plimsoll/ops/definition/rules.h"
 #include "plimsoll/ops/elementwise/activation.h"
+#include "plimsoll/ops/elementwise/add_relu.h"
+#include "plimsoll/ops/elementwise/binary_formulas.h"
 #include "plimsoll/ops/elementwise/fused_relu.h"
 #include "plimsoll/ops/normalization/norm.h"
 #include "plimsoll/ops/normalization/normalised.h"
@@ -117,6 +119,25 @@ std::vector<Var> batch_norm_gradient(const Backward& g) {
     out[0] = plus(out[0], cast(dx, x.dtype()));
   }
   return out;
+}
+
+// batch_norm_add_relu(x, gamma, beta, other) -> y = relu(batch_norm(x) + other), mean, var
+
+Result<std::vector<TensorType>> infer_batch_norm_add_relu(const Call& call) {
+  PLIMSOLL_RETURN_IF_ERROR(expect_like(call, 3, 0));
+  return infer_batch_norm(call);
+}
+
+void evaluate_batch_norm_add_relu(const Evaluation& e) {
+  evaluate_batch_norm(e);
+  for (std::size_t i = 0; i < e.out().reals.size(); ++i)
+    e.out().reals[i] = AddRelu()(e.out().reals[i], e.in(3).reals[i]);
+}
+
+std::vector<Var> decompose_batch_norm_add_relu(const Decomposition& d) {
+  const BatchNorm norm =
+      batch_norm(d.in(0), d.in(1), d.in(2), {.epsilon = epsilon_in(d.attributes)});
+  return {add_relu(norm.y, d.in(3)), norm.mean, norm.var};
 }
 
 // batch_norm_grad(dy, x, gamma, beta, mean, var) -> dx, dgamma, dbeta
@@ -276,6 +297,10 @@ std::vector<OpDefinition> batch_norm_definitions() {
       norm_definition("batch_norm", 3, 3, infer_batch_norm, Gradient(batch_norm_gradient),
                       InPlace::never(), cost_per_element<7>, evaluate_batch_norm, nullptr)
           .having(attributes),
+      norm_definition("batch_norm_add_relu", 4, 3, infer_batch_norm_add_relu,
+                      Gradient::of_decomposition(), InPlace::over(3), cost_per_element<9>,
+                      evaluate_batch_norm_add_relu, decompose_batch_norm_add_relu)
+          .having({attribute::real("epsilon", kNormEpsilon)}),
       norm_definition("batch_norm_grad", 6, 3, infer_batch_norm_grad, Gradient::of_decomposition(),
                       InPlace::over(0), cost_per_element<11>, evaluate_batch_norm_grad,
                       decompose_batch_norm_grad)

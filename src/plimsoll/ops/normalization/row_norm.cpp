@@ -237,6 +237,42 @@ std::vector<Var> decompose_norm_grad(const Decomposition& d) {
   return out;
 }
 
+// layer_norm_grad_add(dy, x, gamma, mean, rstd, other) -> dx + other, dgamma, dbeta
+
+Result<std::vector<TensorType>> infer_layer_norm_grad_add(const Call& call) {
+  PLIMSOLL_RETURN_IF_ERROR(expect_like(call, 5, 0));
+  std::vector<const TensorType*> inputs;
+  for (int input = 0; input < 5; ++input) inputs.push_back(&call.type(input));
+  return infer_norm_grad<LayerNormRows>(Call(std::move(inputs), call.attributes()));
+}
+
+void evaluate_layer_norm_grad_add(const Evaluation& e) {
+  evaluate_norm_grad<LayerNormRows>(e);
+  for (std::size_t i = 0; i < e.out().reals.size(); ++i) e.out().reals[i] += e.in(5).reals[i];
+}
+
+std::vector<Var> decompose_layer_norm_grad_add(const Decomposition& d) {
+  std::vector<Var> out = d.builder.call(
+      "layer_norm_grad", {d.in(0), d.in(1), d.in(2), d.in(3), d.in(4)}, d.attributes.given());
+  out[0] = out[0] + d.in(5);
+  return out;
+}
+
+OpDefinition layer_norm_grad_add_definition() {
+  return {.name = "layer_norm_grad_add",
+          .inputs = exactly(6),
+          .outputs = exactly(3),
+          .attributes = {LayerNormRows::rows()},
+          .infer = infer_layer_norm_grad_add,
+          .gradient = Gradient::of_decomposition(),
+          .in_place = InPlace::over_any_of({{0, 0}, {0, 5}}),
+          .cost = cost_per_element<15>,
+          .recompute = Recompute::kCheap,
+          .layout = LayoutRule::kPlain,
+          .evaluate = evaluate_layer_norm_grad_add,
+          .decompose = decompose_layer_norm_grad_add};
+}
+
 template <typename Kind, int kOperations>
 OpDefinition row_norm_definition(std::string_view name, Arity inputs) {
   return {.name = name,
@@ -293,6 +329,7 @@ std::vector<OpDefinition> row_norm_definitions() {
   return {
       row_norm_definition<LayerNormRows, 8>("layer_norm", between(2, 3)),
       row_norm_grad_definition<LayerNormRows, 14>(),
+      layer_norm_grad_add_definition(),
       row_norm_definition<RmsNormRows, 4>("rms_norm", exactly(2)),
       row_norm_grad_definition<RmsNormRows, 10>(),
       row_norm_definition<GroupNormRows, 8>("group_norm", exactly(3)),

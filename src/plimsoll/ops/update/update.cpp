@@ -16,11 +16,20 @@ struct UpdateForm {
   int scale_input() const { return 2 + moments + (counts_steps ? 1 : 0); }
 };
 
+// Of the weight's type, or as mixed precision makes it, narrower.
+Status expect_gradient(const Call& call) {
+  const ir::DType given = call.type(1).dtype;
+  const bool narrower = call.type(0).dtype == ir::DType::kF32 &&
+                        (given == ir::DType::kBF16 || given == ir::DType::kF16);
+  return narrower ? expect_shape(call, 1, call.shape(0)) : expect_like(call, 1, 0);
+}
+
 template <int kMoments, bool kCountsSteps>
 Result<std::vector<TensorType>> infer_update(const Call& call) {
   constexpr UpdateForm form{kMoments, kCountsSteps};
   PLIMSOLL_RETURN_IF_ERROR(expect_float(call, 0));
-  for (int i = 1; i <= 1 + form.moments; ++i) PLIMSOLL_RETURN_IF_ERROR(expect_like(call, i, 0));
+  PLIMSOLL_RETURN_IF_ERROR(expect_gradient(call));
+  for (int i = 2; i <= 1 + form.moments; ++i) PLIMSOLL_RETURN_IF_ERROR(expect_like(call, i, 0));
   if (form.counts_steps) {
     PLIMSOLL_RETURN_IF_ERROR(expect_type(call, 2 + form.moments, ir::DType::kI64, {}));
   }
@@ -90,6 +99,54 @@ void evaluate_adam(const Evaluation& e) {
     e.out(2).reals[i] = v;
     e.out(0).reals[i] = w - rate * m / (std::sqrt(v) / root + epsilon);
   }
+}
+
+// One weight of a group, as adamw sees it.
+Call one_of_group(const Call& call, int weight) {
+  std::vector<const TensorType*> inputs;
+  for (int kind = 0; kind < 4; ++kind) inputs.push_back(&call.type(kind * kUpdateGroup + weight));
+  inputs.push_back(&call.type(4 * kUpdateGroup));
+  return Call(std::move(inputs), call.attributes());
+}
+
+Result<std::vector<TensorType>> infer_adamw_group(const Call& call) {
+  std::vector<TensorType> out(3 * kUpdateGroup);
+  for (int weight = 0; weight < kUpdateGroup; ++weight) {
+    auto types = infer_update<2, true>(one_of_group(call, weight));
+    if (!types) return forward(types, fmt::format("weight {}", weight));
+    for (int kind = 0; kind < 3; ++kind)
+      out[static_cast<std::size_t>(kind * kUpdateGroup + weight)] =
+          (*types)[static_cast<std::size_t>(kind)];
+  }
+  return out;
+}
+
+void evaluate_adamw_group(const Evaluation& e) {
+  for (int weight = 0; weight < kUpdateGroup; ++weight) {
+    std::vector<const Array*> inputs;
+    std::vector<Array> outputs;
+    for (int kind = 0; kind < 4; ++kind) inputs.push_back(&e.in(kind * kUpdateGroup + weight));
+    inputs.push_back(&e.in(4 * kUpdateGroup));
+    for (int kind = 0; kind < 3; ++kind)
+      outputs.push_back(std::move(e.out(kind * kUpdateGroup + weight)));
+    evaluate_adam<true>({inputs, outputs, e.attributes});
+    for (int kind = 0; kind < 3; ++kind)
+      e.out(kind * kUpdateGroup + weight) = std::move(outputs[static_cast<std::size_t>(kind)]);
+  }
+}
+
+Cost adamw_group_cost(const Call& call, std::span<const TensorType> outputs) {
+  double elements = 0;
+  for (const TensorType& type : outputs.first(kUpdateGroup)) elements += element_count(type.shape);
+  return cost_with(16 * elements, call, outputs);
+}
+
+// Weights over weights, moments over moments.
+std::vector<InPlace::Pair> group_pairs() {
+  std::vector<InPlace::Pair> out;
+  for (int i = 0; i < kUpdateGroup; ++i) out.push_back({i, i});
+  for (int i = kUpdateGroup; i < 3 * kUpdateGroup; ++i) out.push_back({i, i + kUpdateGroup});
+  return out;
 }
 
 Result<std::vector<TensorType>> infer_increment(const Call& call) {
@@ -195,6 +252,9 @@ std::vector<OpDefinition> update_definitions() {
           .having(adam_attributes(0)),
       update_definition("adamw", between(5, 6), {{0, 0}, {1, 2}, {2, 3}}, infer_update<2, true>,
                         cost_per_element<16>, evaluate_adam<true>)
+          .having(adam_attributes(0.01)),
+      update_definition("adamw_group", exactly(4 * kUpdateGroup + 1), group_pairs(),
+                        infer_adamw_group, adamw_group_cost, evaluate_adamw_group)
           .having(adam_attributes(0.01)),
       update_definition("increment", exactly(1), {{0, 0}}, infer_increment, elementwise_cost,
                         evaluate_increment)

@@ -25,6 +25,12 @@ struct UpdateOptions {
   double epsilon = 1e-8;
 };
 
+// adamw_group: adamw of so many weights at once, for devices on which starting a kernel takes
+// longer than updating a small tensor. Its inputs are the weights, their gradients, their first and
+// their second moments, and the step; its results the weights, then the first and the second
+// moments.
+inline constexpr int kUpdateGroup = 16;
+
 struct Updated {
   Var w;
   Var m;  // absent for sgd

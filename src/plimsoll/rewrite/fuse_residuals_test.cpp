@@ -1,0 +1,139 @@
+#include "plimsoll/rewrite/fuse_residuals.h"
+
+#include <gtest/gtest.h>
+
+#include <unordered_map>
+
+#include "plimsoll/base/random.h"
+#include "plimsoll/ops/evaluation/interpreter.h"
+#include "plimsoll/ops/functions.h"
+#include "plimsoll/ops/registry.h"
+
+namespace plimsoll::rewrite {
+namespace {
+
+using ops::Builder;
+using ops::Var;
+
+struct ResidualForm {
+  bool norm_first = true;
+  bool norm_is_read_twice = false;
+  bool slopes_are_read_twice = false;
+};
+
+// The end of a residual block, and what flows back through it.
+ir::Graph residual_end(const ResidualForm& how) {
+  Builder b("block");
+  const ir::TensorType type{ir::DType::kF32, {2, 3, 2, 2}};
+  const Var x = b.input("x", type);
+  const Var other = b.input("other", type);
+  const Var gamma = b.weight("gamma", {ir::DType::kF32, {3}}, {});
+  const Var beta = b.weight("beta", {ir::DType::kF32, {3}}, {});
+  const auto norm = batch_norm(x, gamma, beta, {});
+  const Var y = how.norm_first ? add_relu(norm.y, other) : add_relu(other, norm.y);
+  std::vector<Var> outputs{y};
+  if (how.norm_is_read_twice) outputs.push_back(neg(norm.y));
+  b.set_phase(ir::Phase::kBackward);
+  const Var left = b.input("left", type);
+  const Var right = b.input("right", type);
+  const Var slopes = left + right;
+  const Var back = relu_grad(slopes, y);
+  if (how.slopes_are_read_twice) outputs.push_back(neg(slopes));
+  const auto gradient = b.call("batch_norm_grad", {back, x, gamma, beta, norm.mean, norm.var}, {});
+  outputs.insert(outputs.end(), {gradient[0], gradient[1], gradient[2]});
+  auto graph = b.finish(outputs);
+  EXPECT_TRUE(graph) << graph.error().message;
+  return *graph;
+}
+
+bool contains_op(const ir::Graph& graph, std::string_view op) {
+  return std::ranges::any_of(graph.nodes, [&](const ir::Node& node) { return node.op == op; });
+}
+
+void expect_same_ends(const ir::Graph& before, const ir::Graph& after) {
+  Random random(3);
+  std::unordered_map<std::string, ops::Array> sources;
+  for (const ir::Value& value : before.values) {
+    if (value.producer.valid()) continue;
+    ops::Array array(value.type);
+    for (std::int64_t i = 0; i < array.elements(); ++i) array.set_number(i, random.normal());
+    array.round();
+    sources.emplace(value.name, std::move(array));
+  }
+  const auto a = ops::interpret(before, sources);
+  const auto b = ops::interpret(after, sources);
+  ASSERT_TRUE(a && b);
+  for (std::size_t o = 0; o < before.outputs.size(); ++o) {
+    const ops::Array& wanted = *(*a)[before.outputs[o].index()];
+    const ops::Array& got = *(*b)[after.outputs[o].index()];
+    for (std::int64_t i = 0; i < wanted.elements(); ++i)
+      EXPECT_NEAR(wanted.number(i), got.number(i), 1e-6) << o << ": " << i;
+  }
+}
+
+TEST(FuseResiduals, EndsOfBlocksAreOnePass) {
+  for (const bool norm_first : {true, false}) {
+    const ir::Graph before = residual_end({.norm_first = norm_first});
+    const auto after = fuse_residuals(before);
+    ASSERT_TRUE(after) << after.error().message;
+    EXPECT_EQ(after->nodes.size(), 3u);
+    EXPECT_EQ(after->nodes[0].op, "batch_norm_add_relu");
+    EXPECT_EQ(after->nodes[1].op, "add_relu_grad");
+    expect_same_ends(before, *after);
+  }
+}
+
+TEST(FuseResiduals, DropoutIsAddedAtOnce) {
+  for (const bool first : {true, false}) {
+    Builder b("dropout");
+    const ir::TensorType type{ir::DType::kF32, {4, 8}};
+    const Var x = b.input("x", type);
+    const Var h = b.input("h", type);
+    const Var counter = b.input("counter", {ir::DType::kU64, {}});
+    const Var dropped = dropout(h, counter, 0.5, 3);
+    const ir::Graph before = *b.finish({first ? dropped + x : x + dropped});
+    const auto after = fuse_residuals(before);
+    ASSERT_TRUE(after) << after.error().message;
+    ASSERT_EQ(after->nodes.size(), 1u);
+    EXPECT_EQ(after->nodes[0].op, "add_dropout");
+    expect_same_ends(before, *after);
+  }
+}
+
+TEST(FuseResiduals, GradientsOfNormsAreAddedAtOnce) {
+  for (const bool first : {true, false}) {
+    Builder b("norm");
+    const ir::TensorType type{ir::DType::kF32, {4, 8}};
+    const Var x = b.input("x", type);
+    const Var dy = b.input("dy", type);
+    const Var other = b.input("other", type);
+    const Var gamma = b.weight("gamma", {ir::DType::kF32, {8}}, {});
+    const Var mean = b.input("mean", {ir::DType::kF32, {4}});
+    const Var rstd = b.input("rstd", {ir::DType::kF32, {4}});
+    b.set_phase(ir::Phase::kBackward);
+    const auto made = b.call("layer_norm_grad", {dy, x, gamma, mean, rstd}, {});
+    const Var sum = first ? made[0] + other : other + made[0];
+    const ir::Graph before = *b.finish({sum, neg(made[1]), neg(made[2])});
+    const auto after = fuse_residuals(before);
+    ASSERT_TRUE(after) << after.error().message;
+    ASSERT_EQ(after->nodes.size(), 3u);
+    EXPECT_EQ(after->nodes[0].op, "layer_norm_grad_add");
+    expect_same_ends(before, *after);
+  }
+}
+
+TEST(FuseResiduals, WhatOthersReadStays) {
+  const ir::Graph norm = residual_end({.norm_is_read_twice = true});
+  const auto kept_norm = fuse_residuals(norm);
+  ASSERT_TRUE(kept_norm);
+  EXPECT_TRUE(contains_op(*kept_norm, "add_relu"));
+  expect_same_ends(norm, *kept_norm);
+  const ir::Graph slopes = residual_end({.slopes_are_read_twice = true});
+  const auto kept_sum = fuse_residuals(slopes);
+  ASSERT_TRUE(kept_sum);
+  EXPECT_TRUE(contains_op(*kept_sum, "relu_grad"));
+  expect_same_ends(slopes, *kept_sum);
+}
+
+}  // namespace
+}  // namespace plimsoll::rewrite

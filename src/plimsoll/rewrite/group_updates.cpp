@@ -1,0 +1,68 @@
+#include "plimsoll/rewrite/group_updates.h"
+
+#include <map>
+#include <vector>
+
+#include "plimsoll/ops/registry.h"
+#include "plimsoll/ops/update/update.h"
+#include "plimsoll/rewrite/graph_editor.h"
+
+namespace plimsoll::rewrite {
+namespace {
+
+constexpr std::int64_t kMostElements = std::int64_t{1} << 16;
+constexpr std::size_t kInputs = 5;  // weight, gradient, two moments, step
+
+// All four tensors of an update lie alike, without gaps.
+bool is_small_update(const ir::Graph& graph, const ir::Node& node) {
+  if (node.op != "adamw" || node.inputs.size() != kInputs) return false;
+  const ir::TensorType& weight = graph.value(node.inputs[0]).type;
+  if (weight.shape.elements() > kMostElements || weight.shape.elements() == 0 ||
+      weight.layout.block_count != 0 || weight.dtype != ir::DType::kF32)
+    return false;
+  for (std::size_t i = 1; i + 1 < kInputs; ++i) {
+    if (graph.value(node.inputs[i]).type.layout != weight.layout) return false;
+  }
+  return true;
+}
+
+// What updates of one group have in common.
+std::string kind_of(const ir::Graph& graph, const ir::Node& node) {
+  std::string out = fmt::format("{} {}", node.inputs[kInputs - 1].index(),
+                                ir::name(graph.value(node.inputs[1]).type.dtype));
+  const ops::AttributeReader attributes = ops::attributes_of(node);
+  for (const char* name : {"lr", "beta1", "beta2", "epsilon", "weight_decay"})
+    out += fmt::format(" {}={:.17g}", name, attributes.real(name));
+  return out;
+}
+
+}  // namespace
+
+Result<ir::Graph> group_updates(const ir::Graph& graph) {
+  GraphEditor edit(graph);
+  std::map<std::string, std::vector<NodeId>> waiting;
+  for (std::size_t n = 0; n < edit.original_nodes(); ++n) {
+    const ir::Node node = edit.graph().node(NodeId(n));
+    if (!is_small_update(edit.graph(), node)) continue;
+    std::vector<NodeId>& group = waiting[kind_of(edit.graph(), node)];
+    group.push_back(NodeId(n));
+    if (group.size() < static_cast<std::size_t>(ops::kUpdateGroup)) continue;
+    std::vector<ValueId> inputs;
+    for (std::size_t kind = 0; kind + 1 < kInputs; ++kind) {
+      for (const NodeId member : group) inputs.push_back(edit.graph().node(member).inputs[kind]);
+    }
+    inputs.push_back(node.inputs[kInputs - 1]);
+    PLIMSOLL_TRY(const std::vector<ValueId> made,
+                 edit.insert(NodeId(n), "adamw_group", std::move(inputs), node.attributes));
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      const NodeId member = group[i % group.size()];
+      edit.replace(edit.graph().node(member).outputs[i / group.size()], made[i]);
+    }
+    group.clear();
+  }
+  ir::Graph out = edit.finish();
+  PLIMSOLL_RETURN_IF_ERROR(ops::verify(out));
+  return out;
+}
+
+}  // namespace plimsoll::rewrite
