@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <iterator>
 
 #include "plimsoll/base/check.h"
 
@@ -17,9 +18,9 @@ std::optional<Offset> ResidentMap::hole(Bytes bytes, bool far_end) const {
     smallest = size;
     out = Offset(far_end ? end - bytes.value : begin);
   };
-  for (const auto& [at, lying] : blocks_) {
-    look(at);
-    begin = at + lying.bytes.value;
+  for (const Lying& lying : blocks_) {
+    look(lying.at);
+    begin = lying.end();
   }
   look(capacity_.value);
   return out;
@@ -35,8 +36,8 @@ std::optional<ResidentMap::Room> ResidentMap::room(Bytes bytes, bool far_end,
   };
   std::vector<Row> rows;
   rows.reserve(blocks_.size());
-  for (const auto& [at, lying] : blocks_)
-    rows.push_back({at, at + lying.bytes.value, lying.block, price(lying.block)});
+  for (const Lying& lying : blocks_)
+    rows.push_back({lying.at, lying.end(), lying.block, price(lying.block)});
 
   // The run [first, last) begins behind the block before it and ends where the next begins.
   const std::size_t count = rows.size();
@@ -80,7 +81,7 @@ std::optional<ResidentMap::Room> ResidentMap::room(Bytes bytes, bool far_end,
 std::optional<BlockId> ResidentMap::cheapest(const Price& price) const {
   std::optional<BlockId> out;
   std::int64_t least = kStays;
-  for (const auto& [at, lying] : blocks_) {
+  for (const Lying& lying : blocks_) {
     const std::int64_t its = price(lying.block);
     if (its >= least) continue;
     least = its;
@@ -89,30 +90,35 @@ std::optional<BlockId> ResidentMap::cheapest(const Price& price) const {
   return out;
 }
 
+std::vector<ResidentMap::Lying>::const_iterator ResidentMap::find(std::int64_t at) const {
+  return std::lower_bound(blocks_.begin(), blocks_.end(), at,
+                          [](const Lying& lying, std::int64_t place) { return lying.at < place; });
+}
+
 void ResidentMap::place(BlockId block, Offset at, Bytes bytes) {
   PLIMSOLL_CHECK(at.value >= 0 && at.value + bytes.value <= capacity_.value,
                  "a block was placed outside device memory");
-  const auto behind = blocks_.lower_bound(at.value);
-  PLIMSOLL_CHECK(behind == blocks_.end() || behind->first >= at.value + bytes.value,
+  const auto behind = find(at.value);
+  PLIMSOLL_CHECK(behind == blocks_.end() || behind->at >= at.value + bytes.value,
                  "a block was placed over the next");
-  PLIMSOLL_CHECK(behind == blocks_.begin() ||
-                     std::prev(behind)->first + std::prev(behind)->second.bytes.value <= at.value,
+  PLIMSOLL_CHECK(behind == blocks_.begin() || std::prev(behind)->end() <= at.value,
                  "a block was placed over the one before it");
-  blocks_.emplace_hint(behind, at.value, Lying{block, bytes});
+  blocks_.insert(behind, Lying{at.value, block, bytes});
   in_use_ += bytes;
   peak_ = std::max(peak_, in_use_);
 }
 
 void ResidentMap::remove(Offset at) {
-  const auto found = blocks_.find(at.value);
-  PLIMSOLL_CHECK(found != blocks_.end(), "a block was removed that is not there");
-  in_use_ -= found->second.bytes;
+  const auto found = find(at.value);
+  PLIMSOLL_CHECK(found != blocks_.end() && found->at == at.value,
+                 "a block was removed that is not there");
+  in_use_ -= found->bytes;
   blocks_.erase(found);
 }
 
 std::vector<BlockId> ResidentMap::blocks() const {
   std::vector<BlockId> out;
-  for (const auto& [at, lying] : blocks_) out.push_back(lying.block);
+  for (const Lying& lying : blocks_) out.push_back(lying.block);
   return out;
 }
 

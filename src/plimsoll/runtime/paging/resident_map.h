@@ -23,7 +23,6 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
-#include <map>
 #include <optional>
 #include <vector>
 
@@ -65,13 +64,16 @@ class ResidentMap {
 
  private:
   struct Lying {
+    std::int64_t at = 0;
     BlockId block;
     Bytes bytes;
+    std::int64_t end() const { return at + bytes.value; }
   };
+  std::vector<Lying>::const_iterator find(std::int64_t at) const;
   Bytes capacity_;
   Bytes in_use_;
   Bytes peak_;
-  std::map<std::int64_t, Lying> blocks_;  // by offset
+  std::vector<Lying> blocks_;  // by offset: walked for every room, so they lie side by side
 };
 
 }  // namespace plimsoll::runtime
