@@ -1,17 +1,21 @@
 #include "plimsoll/report/oversubscription.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include <fmt/format.h>
 
 #include "plimsoll/base/byte_size.h"
 #include "plimsoll/report/markup.h"
-#include "plimsoll/report/palette.h"
 #include "plimsoll/report/svg.h"
 
 namespace plimsoll::report {
 namespace {
+
+// Far apart on white; of the colours of palette.h.
+constexpr std::array<const char*, 7> kPolicyColors = {"#ee6677", "#44aa99", "#6655aa", "#ee8866",
+                                                      "#4477aa", "#cc6699", "#99ddff"};
 
 std::string heading_of(const Oversubscription& curves) {
   return fmt::format(
@@ -45,8 +49,8 @@ class OversubscriptionDrawing {
     const std::vector<std::string> policies = curves_.policies();
     for (std::size_t p = 0; p < policies.size(); ++p) draw_policy(policies[p], p);
     svg_.label(frame_.left + frame_.width + 16,
-               frame_.top + 22 + 20.0 * static_cast<double>(policies.size()),
-               "- - bound by compute and bus", "fill=\"#6b7a89\"");
+               frame_.top + 22 + 20.0 * static_cast<double>(policies.size()), "dashed: bound",
+               "fill=\"#6b7a89\"");
     return svg_.text();
   }
 
@@ -84,7 +88,7 @@ class OversubscriptionDrawing {
   }
 
   void draw_policy(const std::string& policy, std::size_t number) {
-    const char* const color = kGroupColors[(2 * number + 4) % (kGroupColors.size() - 1)];
+    const char* const color = kPolicyColors[number % kPolicyColors.size()];
     std::string line;
     std::string bound;
     bool model = false;
