@@ -133,6 +133,14 @@ TEST(Pager, CopiesOnlyTheBatchWhenEverythingFits) {
   }
 }
 
+// What lasts lies at the far end, so that what comes and goes finds its room in one piece.
+TEST(Pager, RoomThatIsThereIsFound) {
+  PagingOptions options = paging(PagingPolicy::kBelady, 0);
+  options.capacity = Bytes(24 * (512 + 1024) + 4096);
+  const PagingCounts counts = steady(options);
+  EXPECT_EQ(counts.evictions, 0);
+}
+
 TEST(Pager, APoolThatForgetsNeverWritesBackWhatIsDead) {
   const PagingCounts forgets = steady(paging(PagingPolicy::kDemand, 12288));
   const PagingCounts keeps = steady(paging(PagingPolicy::kDemand, 12288, false));
@@ -149,7 +157,7 @@ TEST(Pager, FetchesAheadWhatTheLastStepUsed) {
   EXPECT_GT(demand.faults, 20);
   EXPECT_LE(ahead.faults, 3);  // the first launches of a step
   EXPECT_LT(early.stalls, ahead.stalls);
-  EXPECT_LE(known.stalls, 3);
+  EXPECT_LT(4 * known.stalls, demand.stalls);
   EXPECT_LE(known.faults, 3);
 }
 

@@ -14,7 +14,7 @@ std::optional<Offset> ResidentMap::hole(Bytes bytes, bool far_end) const {
   std::int64_t begin = 0;
   const auto look = [&](std::int64_t end) {
     const std::int64_t size = end - begin;
-    if (size < bytes.value || size > smallest || (size == smallest && !far_end)) return;
+    if (size < bytes.value || (!far_end && size >= smallest)) return;
     smallest = size;
     out = Offset(far_end ? end - bytes.value : begin);
   };

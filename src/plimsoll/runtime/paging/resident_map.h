@@ -46,7 +46,7 @@ class ResidentMap {
 
   explicit ResidentMap(Bytes capacity) : capacity_(capacity) {}
 
-  // The smallest hole that is large enough; at its far end on request.
+  // The smallest hole that is large enough; or the far end of the last one.
   std::optional<Offset> hole(Bytes bytes, bool far_end) const;
   // The cheapest room, hole or not; none if every run holds a block that stays.
   std::optional<Room> room(Bytes bytes, bool far_end, const Price& price) const;
