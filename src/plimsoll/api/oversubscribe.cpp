@@ -4,6 +4,8 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
+#include <optional>
+#include <utility>
 
 #include "plimsoll/api/pipeline.h"
 #include "plimsoll/api/run_device.h"
