@@ -39,6 +39,11 @@ TEST_P(OnAGpuLikeDevice, TrainsWithTheBitsOfTheCpu) {
                                       {.backend = gpu_like(4), .streams = 3}});
 }
 
+TEST_P(OnAGpuLikeDevice, PagesWithTheBitsOfUnlimitedMemory) {
+  std::uint64_t seed = 10;
+  expect_paging_keeps_the_bits(GetParam(), [&] { return gpu_like(++seed); });
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, OnAGpuLikeDevice, ::testing::Values("mlp", "resnet18", "gpt2"));
 
 TEST(DeviceRuns, RecomputingAndSwappingKeepTheBits) {

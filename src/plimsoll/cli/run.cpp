@@ -107,7 +107,8 @@ nlohmann::ordered_json paging_json(const api::RunRequest& request,
 
 void print_paging(const api::RunRequest& request, const api::PagingReport& paging) {
   std::printf(
-      "paging %s: %s of tensors in %s; %s step: %s in, %s out, %s operands waited for in %s of %s "
+      "paging %s: %s of tensors in %s; %s step: %s in, %s out; waited for operands: %s, in %s of "
+      "%s "
       "launches",
       request.paging.policy.c_str(), human(paging.pool).c_str(), human(paging.capacity).c_str(),
       request.paging.policy == "planned" ? "the first" : "the last", human(paging.step.in).c_str(),
