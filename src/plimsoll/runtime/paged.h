@@ -1,8 +1,8 @@
-// The strategy for more tensors than memory: one operator at a time in a virtual pool that is larger
-// than device memory (row D4).
+// The strategy for more tensors than memory: one operator at a time in a virtual pool that is
+// larger than device memory (row D4).
 //
-// As on demand (on_demand.h), results are made before an operator runs and forgotten when their last
-// reader has run. But tensors are blocks of a pager (paging/pager.h): before each launch its
+// As on demand (on_demand.h), results are made before an operator runs and forgotten when their
+// last reader has run. But tensors are blocks of a pager (paging/pager.h): before each launch its
 // operands are made resident in one arena of `capacity` bytes, and what has to go is written to
 // pinned host memory. Three streams: kernels, copies out, copies in. What has to wait for what is
 // told from the bytes that commands touch (paging/access_order.h).
@@ -11,9 +11,9 @@
 //   out                ╰─ x ────────╮                       x made room
 //   in                              ╰─ w3 ─────╮            for w3, which conv3 will need
 //
-// Host memory for the whole virtual pool is taken before the first step, so that too little of it is
-// an error at the start and not in the middle of one. It is gone with the process, however that
-// ends.
+// Host memory for the whole virtual pool is taken before the first step, so that too little of it
+// is an error at the start and not in the middle of one. It is gone with the process, however
+// that ends.
 //
 // It computes the bits that the other strategies compute, whatever the policy and the capacity.
 #pragma once

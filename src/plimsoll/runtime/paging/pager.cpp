@@ -307,10 +307,11 @@ ResidentMap::Price Pager::price_ahead(std::int64_t launch) {
 }
 
 // Walks the next launches as the last step did them, with the room that there will be: less what
-// they fetch and, where room is made ahead, less what they create and more what dies. `left` is what
-// remains at the launch that is looked at, `low` the least on the way there: fetching now takes room
-// from all launches in between. Where that is too little it waits; where too little is left at the
-// launch itself something has to go, and goes now. It ends where that would be needed sooner.
+// they fetch and, where room is made ahead, less what they create and more what dies. `left` is
+// what remains at the launch that is looked at, `low` the least on the way there: fetching now
+// takes room from all launches in between. Where that is too little it waits; where too little is
+// left at the launch itself something has to go, and goes now. It ends where that would be needed
+// sooner.
 void Pager::prefetch() {
   const auto end = static_cast<std::size_t>(std::min<std::int64_t>(
       launch_ + options_.prefetch, static_cast<std::int64_t>(learned_.size())));

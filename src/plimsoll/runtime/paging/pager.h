@@ -21,11 +21,11 @@
 // A step that does something else than the last one falls back to demand from there on, and is
 // what the next one is held against (`mispredictions`).
 //
-// A pool that forgets knows which tensors are dead: they take no room and are never copied. One that
-// does not (`forget_dead` false) keeps the blocks of dead tensors for the next ones of their size,
-// as a caching allocator on managed memory does: dead bytes are written back when they are evicted,
-// and fetched again before they are overwritten. That is what a driver has to do who sees pages and
-// not tensors (`dead_evictions` counts it).
+// A pool that forgets knows which tensors are dead: they take no room and are never copied. One
+// that does not (`forget_dead` false) keeps the blocks of dead tensors for the next ones of their
+// size, as a caching allocator on managed memory does: dead bytes are written back when they are
+// evicted, and fetched again before they are overwritten. That is what a driver has to do who sees
+// pages and not tensors (`dead_evictions` counts it).
 //
 // A block that is not written to on the device is clean: its bytes in host memory stay good, and
 // evicting it copies nothing.
