@@ -95,7 +95,7 @@ class Help(unittest.TestCase):
         (FOLDER / "w.safetensors").write_bytes(safetensors({"a.weight": ("F32", [2, 3], struct.pack("<6f", 1, 2, 3, 4, 5, 6))}))
         calls = {"models": [], "graph": MLP, "memory": MLP, "run": [*MLP, "--steps", "1", "--trace", "run.jsonl"], "plan": [*MLP, "-o", "plan.json"],
                  "check": ["plan.json"], "pack": ["problem.csv"], "replay": ["run.jsonl"], "convert": ["run.jsonl", "-o", "run.pickle"],
-                 "view": ["plan.json", "-o", "plan.html"], "diff": ["plan.json", "plan.json"], "explain": ["plan.json"], "weights": ["w.safetensors"], "completion": ["bash"], "man": [], "help": ["plan"]}
+                 "view": ["plan.json", "-o", "plan.html"], "diff": ["plan.json", "plan.json"], "explain": ["plan.json"], "oversubscribe": [*MLP, "--device", "cpu", "--factors", "1", "--policies", "demand", "--steps", "2"], "weights": ["w.safetensors"], "completion": ["bash"], "man": [], "help": ["plan"]}
         documented = documented_keys()
         for verb in verbs():
             if verb not in calls:

@@ -46,6 +46,22 @@ TEST_P(CudaRuns, EveryPlanLeavesTheSameBits) {
   }
 }
 
+TEST_P(CudaRuns, PagingLeavesTheSameBits) {
+  expect_paging_keeps_the_bits(GetParam(), first_card);
+}
+
+TEST(CudaBudget, SwappingToAFileKeepsTheBits) {
+  const auto expected = run_small("gpt2", {.backend = first_card(), .layers = 1});
+  ASSERT_TRUE(expected) << expected.error().message;
+  const auto ran = run_small("gpt2", {.backend = first_card(),
+                                      .budget = "80%",
+                                      .swap = true,
+                                      .layers = 1,
+                                      .swap_file = testing::TempDir()});
+  ASSERT_TRUE(ran) << ran.error().message;
+  EXPECT_TRUE(ran->left == expected->left);
+}
+
 TEST(CudaBudget, RecomputingAndSwappingKeepTheBits) {
   const auto expected = run_small("gpt2", {.backend = first_card(), .layers = 1});
   ASSERT_TRUE(expected) << expected.error().message;

@@ -159,7 +159,8 @@ class OutputFiles(unittest.TestCase):
     def test_no_verb_loses_its_results_silently(self):
         calls = {"models": [], "graph": ["mlp"], "memory": ["mlp"], "run": RUN[1:], "plan": ["mlp"], "check": ["in_plan.json"], "pack": ["in.csv"],
                  "replay": ["in_trace.jsonl"], "convert": ["in_trace.jsonl", "-o", "c.pickle", "--json"], "view": ["in_plan.json", "-o", "v.html"],
-                 "diff": ["in_plan.json", "in_plan.json"], "explain": ["in_plan.json"], "weights": ["in_weights.npz"], "exec": ["--json", "--", "true"],
+                 "diff": ["in_plan.json", "in_plan.json"], "explain": ["in_plan.json"], "weights": ["in_weights.npz"],
+                 "oversubscribe": ["mlp", "--device", "cpu", "--factors", "1", "--policies", "demand", "--steps", "2"], "exec": ["--json", "--", "true"],
                  "completion": ["bash"], "man": [], "help": []}
         listed = plimsoll("--help").stdout.split("Verbs\n")[1].split("\n\n")[0].splitlines()
         self.assertEqual({line.split()[0] for line in listed} - set(calls), {"profile"})  # which takes minutes

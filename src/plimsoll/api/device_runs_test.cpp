@@ -41,6 +41,11 @@ TEST_P(OnAGpuLikeDevice, TrainsWithTheBitsOfTheCpu) {
                                       {.backend = gpu_like(4), .streams = 3}});
 }
 
+TEST_P(OnAGpuLikeDevice, PagesWithTheBitsOfUnlimitedMemory) {
+  std::uint64_t seed = 10;
+  expect_paging_keeps_the_bits(GetParam(), [&] { return gpu_like(++seed); });
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, OnAGpuLikeDevice, ::testing::Values("mlp", "resnet18", "gpt2"));
 
 TEST(DeviceRuns, RecomputingAndSwappingKeepTheBits) {
@@ -112,11 +117,38 @@ TEST(DeviceRuns, WhatACardCannotDoIsSaidBeforePlanning) {
   p.backend = gpu_like(1);
   p.measure = false;
   p.planning.budget = "80%";
-  p.planning.remedies.encode = true;
+  p.planning.remedies.encode = p.planning.remedies.lossy = true;
+  p.planning.lossy = {"fp16"};
   const Status encodes = advance(p, Stage::kPlanned);
   ASSERT_FALSE(encodes);
   EXPECT_EQ(encodes.error().code, ErrorCode::kUsage);
-  EXPECT_THAT(encodes.error().message, HasSubstr("--techniques recompute,swap"));
+  EXPECT_THAT(encodes.error().message, HasSubstr("--techniques encode"));
+}
+
+TEST(DeviceRuns, MasksOfOneBitKeepTheBits) {
+  const auto expected = run_small("resnet18", {});
+  ASSERT_TRUE(expected) << expected.error().message;
+  Pipeline p;
+  p.request = small_request("resnet18");
+  p.backend = gpu_like(6);
+  p.measure = false;
+  p.planning.budget = "85%";
+  p.planning.deterministic = true;
+  p.planning.remedies = {.recompute = true, .swap = true, .encode = true};
+  p.running.steps = static_cast<int>(expected->report.losses.size());
+  p.running.seed = p.request.seed;
+  const Status planned = advance(p, Stage::kPlanned);
+  ASSERT_TRUE(planned) << planned.error().message;
+  int masks = 0;
+  for (const plan::PlanStep& step : p.planned.plan.steps) {
+    EXPECT_TRUE(step.codec.empty());
+    masks +=
+        step.node.valid() && p.planned.plan.graph.node(step.node).op == "positive_mask" ? 1 : 0;
+  }
+  EXPECT_GT(masks, 0);
+  const Status ran = advance(p, Stage::kRun);
+  ASSERT_TRUE(ran) << ran.error().message;
+  EXPECT_EQ(p.report.losses, expected->report.losses);
 }
 
 // Every kernel but one operator's.

@@ -1,5 +1,7 @@
 #include "plimsoll/api/pipeline.h"
 
+#include <filesystem>
+
 #include "plimsoll/api/run_device.h"
 #include "plimsoll/base/threads.h"
 #include "plimsoll/plan/fit/no_recompute_plan.h"
@@ -28,6 +30,12 @@ bool on_card(const Pipeline& p) {
   return p.backend && !p.backend->device().computes_on_host();
 }
 
+std::filesystem::path folder_of(const std::filesystem::path& swap_file) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(swap_file, ignored)) return swap_file;
+  return swap_file.has_parent_path() ? swap_file.parent_path() : std::filesystem::path(".");
+}
+
 // What operators take on a card: timed now, or where times do not matter, an H200's.
 Result<schedule::DeviceProfile> profile_of_card(const Pipeline& p) {
   if (!p.measure) {
@@ -40,6 +48,14 @@ Result<schedule::DeviceProfile> profile_of_card(const Pipeline& p) {
   how.on_progress = p.on_measuring;
   how.backend = p.backend.get();
   PLIMSOLL_RETURN_IF_ERROR(profile::measure_operators(p.model.graph, how, out));
+  if (!p.running.swap_file.empty()) {
+    PLIMSOLL_TRY(out.disk, profile::measure_disk(folder_of(p.running.swap_file)));
+    // One half after the other.
+    out.disk.out_bytes_per_second =
+        1 / (1 / out.disk.out_bytes_per_second + 1 / out.copies.out_bytes_per_second);
+    out.disk.in_bytes_per_second =
+        1 / (1 / out.disk.in_bytes_per_second + 1 / out.copies.in_bytes_per_second);
+  }
   return out;
 }
 
@@ -50,15 +66,14 @@ Result<std::optional<ir::Graph>> masked(const ir::Graph& graph, const PlanOption
   return std::optional(std::move(out));
 }
 
-// What a card cannot do yet is said before anything is planned for it.
+// What a card cannot do yet is said before anything is planned for it. Of the encodings it has the
+// masks, which are values of the graph; its profile has no rates for the forms that are not.
 Status check_techniques(const Pipeline& p, const PlanOptions& how) {
   if (!on_card(p)) return {};
-  if (plan::encodes(how))
+  if (how.remedies.lossy)
     return fail(ErrorCode::kUsage,
-                "{}: activations are not encoded there yet; give --techniques recompute,swap",
-                p.backend->device().name());
-  if (how.swaps_to_file)
-    return fail(ErrorCode::kUsage, "--swap-file: values leave {} for host memory only",
+                "--lossy: activations wait on {} as they are, or as masks of one bit (--techniques "
+                "encode)",
                 p.backend->device().name());
   return {};
 }
@@ -112,6 +127,15 @@ RunOptions with_weights(Pipeline& p) {
     how.on_start = runtime::load_sources(p.model.weights, how.on_start);
   if (!p.files.trace.empty() || !p.files.chrome_trace.empty()) how.trace = &p.trace;
   return how;
+}
+
+Result<RunReport> run_strategy(Pipeline& p, const RunOptions& how) {
+  if (p.paging && p.on_demand) return runtime::run_paged(p.model.graph, *p.paging, how);
+  if (p.paging)
+    return runtime::run_paged_then_planned(p.model.graph, *p.paging, std::move(p.planned.plan),
+                                           how);
+  if (p.on_demand) return runtime::run_on_demand(p.model.graph, how);
+  return runtime::run_plan(std::move(p.planned.plan), how);
 }
 
 }  // namespace
@@ -171,8 +195,7 @@ Status advance(Pipeline& p, Stage last) {
   }
   if (due(Stage::kRun)) {
     const RunOptions how = with_weights(p);
-    PLIMSOLL_TRY(p.report, p.on_demand ? runtime::run_on_demand(graph, how)
-                                       : runtime::run_plan(std::move(p.planned.plan), how));
+    PLIMSOLL_TRY(p.report, run_strategy(p, how));
     PLIMSOLL_RETURN_IF_ERROR(runtime::write_traces(p.trace, p.files));
   }
   return {};

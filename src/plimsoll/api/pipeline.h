@@ -16,6 +16,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@
 #include "plimsoll/ops/kernel_facts.h"
 #include "plimsoll/plan/fit/plan_options.h"
 #include "plimsoll/profile/tune.h"
+#include "plimsoll/runtime/paging/pager.h"
 #include "plimsoll/runtime/run_files.h"
 #include "plimsoll/schedule/device_profile.h"
 #include "plimsoll/trace/event.h"
@@ -52,6 +54,9 @@ struct Pipeline {
   PlanOptions planning;    // kernels and costs are filled in from what was prepared
   bool own_costs = false;  // unless they are the caller's
   bool on_demand = false;  // run without a plan, one allocation at a time
+  // Run in so much device memory, whatever the tensors take: without a plan, or with one from the
+  // second step on.
+  std::optional<runtime::PagingOptions> paging;
   RunOptions running;
   runtime::RunFiles files;
   std::function<void(std::size_t done, std::size_t all)> on_measuring;

@@ -3,11 +3,14 @@
 #include "plimsoll/api/pipeline.h"
 #include "plimsoll/api/plan_weights.h"
 #include "plimsoll/api/run_device.h"
+#include "plimsoll/base/byte_size.h"
 #include "plimsoll/plan/plan_file.h"
 #include "plimsoll/plan/plan_set_files.h"
 
 namespace plimsoll::api {
 namespace {
+
+constexpr std::string_view kPlannedPaging = "planned";
 
 Status require_this_machine(const plan::Plan& plan, const ModelRequest& request,
                             const kernels::Backend* backend) {
@@ -45,6 +48,47 @@ Status load_weights_of_plan(const RunRequest& request, const plan::Plan& plan, P
                             weights.error());
 }
 
+bool pages_then_plans(const RunRequest& request) {
+  return request.paging.policy == kPlannedPaging;
+}
+
+Result<std::optional<runtime::PagingOptions>> paging_of(const RunRequest& request) {
+  const PagingRequest& asked = request.paging;
+  std::optional<runtime::PagingOptions> out;
+  if (asked.policy.empty()) {
+    if (!asked.capacity.empty())
+      return fail(ErrorCode::kUsage, "--capacity: say how to page with --paging, too");
+    return out;
+  }
+  if (asked.capacity.empty())
+    return fail(ErrorCode::kUsage, "--paging {}: say within how much memory with --capacity",
+                asked.policy);
+  if (!request.planning.budget.empty() || request.sizes || is_plan_file(request.model))
+    return fail(ErrorCode::kUsage,
+                "--paging {}: runs a model within --capacity; it takes no plan file, --budget or "
+                "--sizes",
+                asked.policy);
+  const PlanRequest& planning = request.planning;
+  if (!pages_then_plans(request) && (!planning.techniques.empty() || !planning.lossy.empty() ||
+                                     planning.tune > 0 || !planning.swap_file.empty()))
+    return fail(ErrorCode::kUsage,
+                "--paging {}: has no plan that --techniques, --lossy, --tune or --swap-file could "
+                "change; --paging planned has one",
+                asked.policy);
+  const auto policy = pages_then_plans(request) ? runtime::PagingPolicy::kDemand
+                                                : runtime::paging_policy_from(asked.policy);
+  if (!policy)
+    return fail(ErrorCode::kUsage,
+                "--paging '{}': expects demand, prefetch, pre-evict, belady or planned",
+                asked.policy);
+  out.emplace();
+  out->policy = *policy;
+  PLIMSOLL_TRY(out->capacity, parse_byte_size(asked.capacity));
+  out->prefetch = asked.prefetch;
+  out->forget_dead = !asked.keep_dead;
+  return out;
+}
+
 // Opens the files, so that a bad one is found before planning.
 Result<Pipeline> pipeline_for(const RunRequest& request) {
   Pipeline out;
@@ -54,6 +98,11 @@ Result<Pipeline> pipeline_for(const RunRequest& request) {
   out.backend = request.backend;
   out.measure = !request.planning.budget.empty() || request.planning.tune > 0;
   out.on_demand = request.executor == "on-demand";
+  PLIMSOLL_TRY(out.paging, paging_of(request));
+  if (out.paging) {
+    out.on_demand = !pages_then_plans(request);
+    out.measure = pages_then_plans(request);
+  }
   out.files = request.files;
   if (is_plan_file(request.model) && !named_model(request).empty()) out.files.weights.clear();
   const bool inputs = !request.model.inputs.empty();
@@ -123,6 +172,7 @@ Status plan_for(const RunRequest& request, Pipeline& p) {
     return require_data(request, p.planned.plan.graph);
   }
   PLIMSOLL_TRY(p.planning, plan_options(request.planning));
+  if (pages_then_plans(request)) p.planning.budget = std::to_string(p.paging->capacity.value);
   p.planning.stop = request.stop;
   PLIMSOLL_RETURN_IF_ERROR(advance(p, Stage::kPrepared));
   if (request.on_prepared) request.on_prepared();

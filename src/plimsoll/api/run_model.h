@@ -16,15 +16,25 @@ namespace plimsoll::api {
 
 using runtime::by_form;
 using runtime::FormReport;
+using runtime::PagingReport;
 using runtime::rms_error;
 using runtime::RunFiles;
 using runtime::RunReport;
 using runtime::typical_seconds;
 
+// Steps in less device memory than the tensors take (runtime/paged.h).
+struct PagingRequest {
+  std::string policy;    // demand, prefetch, pre-evict, belady or planned; empty: no paging
+  std::string capacity;  // of device memory, in bytes
+  int prefetch = 16;
+  bool keep_dead = false;
+};
+
 struct RunRequest {
   ModelRequest model;  // or a plan file, by its name
   PlanRequest planning;
   std::string executor = "planned";  // or on-demand
+  PagingRequest paging;
   RunFiles files;
   std::optional<SizeRange> sizes;
   int steps = 3;

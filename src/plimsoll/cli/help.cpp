@@ -102,7 +102,7 @@ std::string program_help(std::span<const VerbRow> verbs) {
   std::string out = fmt::format("{} {}: the memory system for deep-learning programs\n\n{}\n",
                                 bold("plimsoll"), api::version(), kTour);
   out += bold("Verbs") + "\n";
-  for (const VerbRow& verb : verbs) out += fmt::format("  {:<11}{}\n", verb.name, verb.summary);
+  for (const VerbRow& verb : verbs) out += fmt::format("  {:<14}{}\n", verb.name, verb.summary);
   return out + "\n" + kCommon + exit_codes();
 }
 

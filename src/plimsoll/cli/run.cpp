@@ -37,7 +37,10 @@ constexpr const char* kRunExamples =
     "the plan\n"
     "  plimsoll run model.onnx --inputs in.npz --outputs out.npz  inference, arrays by name\n"
     "  plimsoll run alexnet --save w.npz; plimsoll run alexnet --resume w.npz\n"
-    "  plimsoll run resnet50 --batch 256 --device cuda --tf32     on the first GPU of this machine";
+    "  plimsoll run resnet50 --batch 256 --device cuda --tf32     on the first GPU of this "
+    "machine\n"
+    "  plimsoll run alexnet --batch 4 --paging belady --capacity 700MiB   in less than its tensors "
+    "take";
 
 struct RunOptions {
   api::RunRequest request;
@@ -82,6 +85,41 @@ void warn_of_losses(const api::RunRequest& request, const api::RunReport& report
                request.find_nan ? "" : "; --find-nan names the operator that made it so");
 }
 
+nlohmann::ordered_json paging_json(const api::RunRequest& request,
+                                   const api::PagingReport& paging) {
+  return {{"policy", request.paging.policy},
+          {"forgets_dead", paging.forget_dead},
+          {"capacity_bytes", paging.capacity.value},
+          {"pool_bytes", paging.pool.value},
+          {"resident_peak_bytes", paging.peak.value},
+          {"launches", paging.step.launches},
+          {"bytes_in", paging.step.in.value},
+          {"bytes_out", paging.step.out.value},
+          {"faults", paging.step.faults},
+          {"stalls", paging.step.stalls},
+          {"evictions", paging.step.evictions},
+          {"dead_evictions", paging.step.dead_evictions},
+          {"dead_bytes_out", paging.step.dead_out.value},
+          {"prefetches", paging.step.prefetches},
+          {"wasted_prefetches", paging.step.wasted_prefetches},
+          {"mispredictions", paging.step.mispredictions}};
+}
+
+void print_paging(const api::RunRequest& request, const api::PagingReport& paging) {
+  std::printf(
+      "paging %s: %s of tensors in %s; %s step: %s in, %s out; waited for operands: %s, in %s of "
+      "%s "
+      "launches",
+      request.paging.policy.c_str(), human(paging.pool).c_str(), human(paging.capacity).c_str(),
+      request.paging.policy == "planned" ? "the first" : "the last", human(paging.step.in).c_str(),
+      human(paging.step.out).c_str(), grouped(paging.step.faults).c_str(),
+      grouped(paging.step.stalls).c_str(), grouped(paging.step.launches).c_str());
+  if (paging.step.dead_evictions > 0)
+    std::printf("; %s dead tensors written back, %s", grouped(paging.step.dead_evictions).c_str(),
+                human(paging.step.dead_out).c_str());
+  std::printf("\n");
+}
+
 void print_json(const api::RunRequest& request, const api::RunReport& report) {
   nlohmann::ordered_json out{{"schema", 1},
                              {"losses", report.losses},
@@ -121,7 +159,8 @@ void print_json(const api::RunRequest& request, const api::RunReport& report) {
   }
   if (!report.neighbours.empty()) out["neighbours"] = report.neighbours;
   out["threads"] = report.threads;
-  out["strategy"] = request.executor;
+  out["strategy"] = request.paging.policy.empty() ? request.executor : "paged";
+  if (report.paging) out["paging"] = paging_json(request, *report.paging);
   std::printf("%s\n", json_text(out, 2).c_str());
 }
 
@@ -171,6 +210,7 @@ void print_table(const api::RunRequest& request, const api::RunReport& report) {
                   form.largest_error, form.rms_error, 100 * form.relative_error);
     std::printf("\n");
   }
+  if (report.paging) print_paging(request, *report.paging);
   if (report.budget.value == 0) return;
   const double measured = api::typical_seconds(report);
   std::printf("predicted %.1f ms a step, measured %.1f ms (%+.1f %%)\n",
@@ -251,6 +291,29 @@ Action bind_run(Command& command) {
                   "from a plan (default), or one allocation at a time")
       .type_name("planned|on-demand");
   command
+      .add_option("--paging", request.paging.policy,
+                  "run without a plan in less memory than the tensors take; planned: from the "
+                  "second step on by a plan for --capacity")
+      .type_name("demand|prefetch|pre-evict|belady|planned")
+      .group("Paging");
+  command
+      .add_option("--capacity", request.paging.capacity,
+                  "of device memory that --paging keeps to: 12GiB")
+      .type_name("SIZE")
+      .group("Paging");
+  command
+      .add_option("--prefetch", request.paging.prefetch,
+                  "how many operators ahead operands are fetched (default 16)")
+      .type_name("N")
+      .between(1, 4096)
+      .group("Paging");
+  command
+      .add_flag(
+          "--keep-dead", request.paging.keep_dead,
+          "a pool that does not know which tensors are dead: they are written back, as managed "
+          "memory does")
+      .group("Paging");
+  command
       .add_option(
           "--data", request.files.data,
           "one synthetic batch for all steps (default), another every step, or an .npz with "
@@ -305,9 +368,18 @@ Action bind_run(Command& command) {
                 "binding; steps are slower")
       .excludes(poison);
   command.add_flag("--json", options->json, "one JSON object");
-  return [options, &command]() {
+  return [options, &command]() -> Status {
     api::PlanRequest& planning = options->request.planning;
-    const bool fits = !planning.budget.empty() && !options->request.model.model.ends_with(".json");
+    const api::PagingRequest& paging = options->request.paging;
+    for (const char* name : {"--prefetch", "--keep-dead"}) {
+      if (command.has(name) && paging.policy.empty())
+        return fail(ErrorCode::kUsage, "{}: belongs to --paging", name);
+    }
+    if (!paging.policy.empty() && command.has("--executor"))
+      return fail(ErrorCode::kUsage, "--executor: --paging is a strategy of its own; give one");
+    if (paging.policy == "planned" && planning.techniques.empty()) planning.techniques = "all";
+    const bool fits = (!planning.budget.empty() || paging.policy == "planned") &&
+                      !options->request.model.model.ends_with(".json");
     if (fits && !command.has("--device")) planning.device = api::kMeasured;
     options->request.steps_given = command.has("--steps");
     return run(*options);

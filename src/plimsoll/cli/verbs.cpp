@@ -19,6 +19,7 @@ Verb convert_verb();
 Verb view_verb();
 Verb diff_verb();
 Verb explain_verb();
+Verb oversubscribe_verb();
 Verb weights_verb();
 Verb exec_verb();
 Verb completion_verb();
@@ -27,9 +28,10 @@ Verb help_verb();
 
 std::span<const Verb> verbs() {
   static const std::vector<Verb> kVerbs = {
-      models_verb(),  graph_verb(),   memory_verb(), run_verb(),        plan_verb(), check_verb(),
-      profile_verb(), pack_verb(),    replay_verb(), convert_verb(),    view_verb(), diff_verb(),
-      explain_verb(), weights_verb(), exec_verb(),   completion_verb(), man_verb(),  help_verb(),
+      models_verb(), graph_verb(),      memory_verb(),  run_verb(),           plan_verb(),
+      check_verb(),  profile_verb(),    pack_verb(),    replay_verb(),        convert_verb(),
+      view_verb(),   diff_verb(),       explain_verb(), oversubscribe_verb(), weights_verb(),
+      exec_verb(),   completion_verb(), man_verb(),     help_verb(),
   };
   return kVerbs;
 }

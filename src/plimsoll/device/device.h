@@ -93,7 +93,13 @@ class Stream {
   virtual ~Stream() = default;
   virtual Status run(Work& work) = 0;  // which must be there until synchronize()
   virtual Status fill(std::byte* to, std::byte value, std::size_t bytes) = 0;
+  virtual Status copy(std::byte* to, const std::byte* from, std::size_t bytes) = 0;
   virtual Status synchronize() = 0;
+  // A point behind all that was enqueued so far. The marks of a stream count from 1 and grow; they
+  // are good until it is synchronized.
+  virtual Result<std::int64_t> mark() = 0;
+  // What is enqueued from now on begins when `other`, of the same device, has passed its mark.
+  virtual Status wait(Stream& other, std::int64_t mark) = 0;
   virtual void* queue() const { return nullptr; }  // as work is handed it
 };
 
@@ -128,6 +134,9 @@ class Device {
   // For what runs on this stream, which must outlive it.
   virtual Result<std::unique_ptr<Pool>> make_pool(Stream& stream) = 0;
   virtual Result<std::unique_ptr<Stream>> make_stream() = 0;
+  // A stream for copies, which go on while others work, also where work runs on the caller's
+  // thread.
+  virtual Result<std::unique_ptr<Stream>> make_copy_stream() { return make_stream(); }
   // The commands are checked first: streams below kMostStreams, waits for earlier commands only.
   virtual Result<std::unique_ptr<Sequence>> make_sequence(std::vector<Command> commands) = 0;
 

@@ -43,6 +43,9 @@ TEST_P(DeviceContract, StreamWorksInOrder) {
 TEST_P(DeviceContract, SequenceKeepsItsWaits) {
   expect_waits_kept(GetParam());
 }
+TEST_P(DeviceContract, StreamsWaitForMarks) {
+  expect_marks_kept(GetParam());
+}
 TEST_P(DeviceContract, TimesFollowTheWaits) {
   expect_times_in_order(GetParam());
 }

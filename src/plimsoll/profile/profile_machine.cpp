@@ -128,22 +128,6 @@ Status measure_tax(int threads, schedule::DeviceProfile& profile) {
   return {};
 }
 
-Status measure_disk(const std::filesystem::path& folder, schedule::DeviceProfile& profile) {
-  PLIMSOLL_TRY(const device::SwapFile file, device::SwapFile::make(folder, Bytes(kMap)));
-  std::vector<std::byte> memory(kMap, std::byte{1});
-  Status status;
-  const auto note = [&](Status one) {
-    if (status && !one) status = std::move(one);
-  };
-  const double out = on_a_thread([&] { note(file.write(Offset(0), memory)); });
-  const double in = on_a_thread([&] { note(file.read(Offset(0), memory)); });
-  const double small =
-      on_a_thread([&] { note(file.read(Offset(0), std::span(memory).first(kPage))); });
-  PLIMSOLL_RETURN_IF_ERROR(status);
-  profile.disk = rates_of(out, in, small);
-  return {};
-}
-
 void measure_codecs(schedule::DeviceProfile& profile) {
   std::vector<float> map(kMap / sizeof(float));
   std::vector<float> back(map.size());
@@ -182,6 +166,21 @@ void measure_codecs(schedule::DeviceProfile& profile) {
 
 }  // namespace
 
+Result<schedule::CopyRates> measure_disk(const std::filesystem::path& folder) {
+  PLIMSOLL_TRY(const device::SwapFile file, device::SwapFile::make(folder, Bytes(kMap)));
+  std::vector<std::byte> memory(kMap, std::byte{1});
+  Status status;
+  const auto note = [&](Status one) {
+    if (status && !one) status = std::move(one);
+  };
+  const double out = on_a_thread([&] { note(file.write(Offset(0), memory)); });
+  const double in = on_a_thread([&] { note(file.read(Offset(0), memory)); });
+  const double small =
+      on_a_thread([&] { note(file.read(Offset(0), std::span(memory).first(kPage))); });
+  PLIMSOLL_RETURN_IF_ERROR(status);
+  return rates_of(out, in, small);
+}
+
 Result<schedule::DeviceProfile> profile_machine(const ProfileOptions& options) {
   const int threads = resolve_threads(options.threads);
   const auto tell = [&](std::string_view what) {
@@ -199,7 +198,7 @@ Result<schedule::DeviceProfile> profile_machine(const ProfileOptions& options) {
   PLIMSOLL_RETURN_IF_ERROR(measure_copies(out));
   PLIMSOLL_RETURN_IF_ERROR(measure_tax(threads, out));
   tell("disk");
-  PLIMSOLL_RETURN_IF_ERROR(measure_disk(options.folder, out));
+  PLIMSOLL_TRY(out.disk, measure_disk(options.folder));
   tell("encodings");
   measure_codecs(out);
   return out;

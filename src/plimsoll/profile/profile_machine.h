@@ -28,6 +28,9 @@ struct ProfileOptions {
   std::function<void(std::string_view what)> on_progress;                 // before each part
 };
 
+// The disk alone: to a swap file in this folder and back.
+Result<schedule::CopyRates> measure_disk(const std::filesystem::path& folder);
+
 Result<schedule::DeviceProfile> profile_machine(const ProfileOptions& options);
 
 }  // namespace plimsoll::profile

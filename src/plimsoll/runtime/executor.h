@@ -22,6 +22,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -31,6 +32,7 @@
 #include "plimsoll/ir/graph.h"
 #include "plimsoll/kernels/backend/backend.h"
 #include "plimsoll/kernels/kernel.h"
+#include "plimsoll/runtime/paging/pager.h"
 #include "plimsoll/runtime/staging.h"
 #include "plimsoll/trace/event.h"
 
@@ -73,6 +75,9 @@ class Executor {
   // Of a plan: one for each encoding in a step.
   virtual std::vector<EncodedActivation> encoded_activations() const { return {}; }
 
+  // Of one that pages: what its last step copied.
+  virtual std::optional<PagingReport> paging() const { return std::nullopt; }
+
   // The same with memory of the caller's.
   Status write(ValueId source, std::span<const std::byte> bytes);
   Result<std::vector<std::byte>> read(ValueId source);
@@ -87,6 +92,11 @@ using WrapKernel = std::function<std::unique_ptr<kernels::Kernel>(
 using WatchKernel = std::function<std::unique_ptr<kernels::Kernel>(
     const ir::Graph&, const ir::Node&, std::unique_ptr<kernels::Kernel>)>;
 
+// Host memory that runs which page take over from each other: pinning gigabytes takes seconds.
+struct BackingStore {
+  std::unique_ptr<device::Arena> memory;
+};
+
 struct ExecutorOptions {
   int threads = 0;                // of the CPU's kernels; 0: as many as the machine has
   trace::Trace* trace = nullptr;  // where events go, when wanted
@@ -99,6 +109,7 @@ struct ExecutorOptions {
   std::uint64_t rounding_seed = 1;  // by which lossy encodings round; moves on by one every step
   WatchKernel watch_kernel{};
   std::shared_ptr<kernels::Backend> backend{};  // where it runs; absent: on the CPU
+  std::shared_ptr<BackingStore> backing{};      // of one that pages; absent: its own
 };
 
 // The one that the options name, or the CPU's.

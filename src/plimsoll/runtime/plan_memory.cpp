@@ -1,5 +1,6 @@
 #include "plimsoll/runtime/plan_memory.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace plimsoll::runtime {
@@ -11,15 +12,13 @@ constexpr std::uint8_t kHostArena = 1;
 
 Status PlanMemory::take(const ExecutorOptions& options) {
   arenas_ = std::make_shared<Arenas>();
-  if (!options.swap_file.empty() && !device_.computes_on_host())
-    return fail(ErrorCode::kUsage, "--swap-file: values leave {} for host memory only",
-                device_.name());
   for (std::size_t arena = 0; arena < plan_.arenas.size(); ++arena) {
     const Bytes bytes = plan_.arenas[arena].bytes + (arena == 0 ? options.space_behind : Bytes(0));
     std::unique_ptr<device::Arena> memory;
     if (arena == kHostArena && !options.swap_file.empty()) {
       PLIMSOLL_TRY(file_, device::SwapFile::make(options.swap_file, bytes));
       swaps_to_file_ = true;
+      if (!device_.computes_on_host()) PLIMSOLL_RETURN_IF_ERROR(stage());
     } else if (arena == kHostArena) {
       PLIMSOLL_TRY(memory, device_.make_host_arena(bytes));
     } else {
@@ -27,6 +26,19 @@ Status PlanMemory::take(const ExecutorOptions& options) {
     }
     arenas_->memory.push_back(std::move(memory));
   }
+  return {};
+}
+
+Status PlanMemory::stage() {
+  Bytes out;
+  Bytes in;
+  for (const plan::PlanStep& step : plan_.steps) {
+    if (step.kind != plan::StepKind::kCopyOut && step.kind != plan::StepKind::kCopyIn) continue;
+    Bytes& largest = step.kind == plan::StepKind::kCopyOut ? out : in;
+    largest = std::max(largest, ir::bytes_of(plan_.graph.value(step.value).type));
+  }
+  PLIMSOLL_TRY(staged_out_, device_.make_host_arena(out));
+  PLIMSOLL_TRY(staged_in_, device_.make_host_arena(in));
   return {};
 }
 

@@ -1,8 +1,10 @@
 // Where the bytes of a plan really lie: in arenas that are taken once, or in a swap file that
 // stands in for the host's (device/cpu/swap_file.h).
 //
-// A place in an arena is an address for good. What lies in the file goes through a copy in host
-// memory; that is for devices that compute on the host only.
+// A place in an arena is an address for good. What lies in the file goes through host memory: where
+// the device computes on the host, that is its own; else through pinned memory as large as the
+// largest value that is swapped, one piece for the way out and one for the way in. Each belongs to
+// one stream, which works in order.
 #pragma once
 
 #include <memory>
@@ -52,9 +54,14 @@ class PlanMemory {
   Status read(const Spot& from, std::size_t bytes, const ReadBytes& use);
   // By the host, between two spots of which one may lie in the file.
   Status copy(const Spot& from, const Spot& to, std::size_t bytes);
+  // Where bytes wait on their way between the file and a device that the host cannot write to; null
+  // where there is no such way.
+  std::byte* staged_out() const { return staged_out_ ? staged_out_->data() : nullptr; }
+  std::byte* staged_in() const { return staged_in_ ? staged_in_->data() : nullptr; }
 
  private:
   bool in_file(const plan::Slot& slot) const;
+  Status stage();
 
   const plan::Plan& plan_;
   device::Device& device_;
@@ -62,6 +69,8 @@ class PlanMemory {
   std::shared_ptr<Arenas> arenas_;
   device::SwapFile file_;
   bool swaps_to_file_ = false;
+  std::unique_ptr<device::Arena> staged_out_;
+  std::unique_ptr<device::Arena> staged_in_;
   std::vector<std::byte> copied_;  // bytes of the file
 };
 

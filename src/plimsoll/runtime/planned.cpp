@@ -1,5 +1,6 @@
 #include "plimsoll/runtime/planned.h"
 
+#include <deque>
 #include <optional>
 
 #include "plimsoll/plan/check_plan.h"
@@ -87,6 +88,9 @@ class Planned final : public Executor {
     const bool timed = options_.trace != nullptr || options_.step_seconds != nullptr ||
                        (options_.watch_kernel && !backend_->device().computes_on_host());
     status_ = timed ? sequence_->run_timed(ran_) : sequence_->run();
+    for (const FileCopy& copy : file_copies_) {
+      if (status_ && !copy.status) status_ = copy.status;
+    }
     if (options_.step_seconds != nullptr) tell_seconds();
     if (options_.trace != nullptr && status_) trace_step();
     ++steps_;
@@ -108,6 +112,30 @@ class Planned final : public Executor {
     Spot to;
     std::size_t bytes = 0;  // in plain form
     ActivationEncodings::Bound encoding;
+  };
+
+  // The half of a copy that the host does: between pinned memory and the swap file, in the order of
+  // the stream that does the other half.
+  struct FileCopy final : device::Work {
+    FileCopy(Planned& of, Spot source, Spot target, std::size_t count)
+        : planned(of), from(source), to(target), bytes(count) {}
+
+    Status run(void* queue) override {
+      return planned.backend_->call_host(
+          queue,
+          [](void* subject) {
+            auto& copy = *static_cast<FileCopy*>(subject);
+            if (copy.status)
+              copy.status = copy.planned.memory_.copy(copy.from, copy.to, copy.bytes);
+          },
+          this);
+    }
+
+    Planned& planned;
+    Spot from;
+    Spot to;
+    std::size_t bytes;
+    Status status;  // of its stream; read when the step is over
   };
 
   std::size_t bytes_of(ValueId value) const {
@@ -152,23 +180,29 @@ class Planned final : public Executor {
     return {};
   }
 
-  // One for each step of the plan, in order. Where the host cannot poison what dies, steps run one
-  // after the other and commands behind them do.
+  // One for each step of the plan, in order, and two for a copy between the swap file and a device
+  // that the host cannot write to. Where the host cannot poison what dies, steps run one after the
+  // other and commands behind them do.
   std::vector<device::Command> commands() {
     const bool serial = dead_ && !backend_->device().computes_on_host();
     std::vector<std::vector<BufferId>> dying(plan_.steps.size());
     if (serial) dying = dead_->last_touched();
     std::vector<device::Command> out;
     for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
-      device::Command command = command_of(s);
-      if (!serial) {
-        command.stream = plan_.steps[s].stream;
-        command.waits = plan_.steps[s].waits;
+      std::vector<device::Command> parts = commands_of(s);
+      command_of_step_.push_back({out.size(), out.size() + parts.size()});
+      for (device::Command& part : parts) {
+        if (!serial) part.stream = plan_.steps[s].stream;
+        out.push_back(std::move(part));
       }
-      command_of_step_.push_back(out.size());
-      out.push_back(std::move(command));
+      if (!serial) {
+        std::vector<std::uint32_t>& waits = out[command_of_step_.back().begin].waits;
+        for (const std::uint32_t wait : plan_.steps[s].waits)
+          waits.push_back(static_cast<std::uint32_t>(command_of_step_[wait].end - 1));
+      }
       for (const BufferId id : dying[s]) {
         const plan::PlanBuffer& buffer = plan_.buffer(id);
+        if (memory_.arena(buffer.arena) == nullptr) continue;  // in the swap file
         device::Command poison;
         poison.kind = device::Command::Kind::kFill;
         poison.to = memory_.arena(buffer.arena) + buffer.offset.value;
@@ -180,6 +214,30 @@ class Planned final : public Executor {
     if (serial) dead_.reset();
     ran_.resize(out.size());
     return out;
+  }
+
+  std::vector<device::Command> commands_of(std::size_t s) {
+    const BoundStep& bound = bound_[s];
+    const bool to_file = bound.bytes > 0 && bound.to.address == nullptr;
+    const bool from_file = bound.bytes > 0 && bound.from.address == nullptr;
+    if (backend_->device().computes_on_host() || (!to_file && !from_file)) return {command_of(s)};
+    const Spot staged{to_file ? memory_.staged_out() : memory_.staged_in(), Offset(0)};
+    device::Command copy;
+    copy.kind = device::Command::Kind::kCopy;
+    copy.to = to_file ? staged.address : bound.to.address;
+    copy.from = to_file ? bound.from.address : staged.address;
+    copy.bytes = bound.bytes;
+    device::Command file;
+    file.kind = device::Command::Kind::kWork;
+    file.work = to_file ? &file_copies_.emplace_back(*this, staged, bound.to, bound.bytes)
+                        : &file_copies_.emplace_back(*this, bound.from, staged, bound.bytes);
+    if (to_file) return {copy, file};
+    return {file, copy};
+  }
+
+  Interval<std::int64_t> ran(std::size_t step) const {
+    const Interval<std::size_t>& parts = command_of_step_[step];
+    return {ran_[parts.begin].begin, ran_[parts.end - 1].end};
   }
 
   device::Command command_of(std::size_t s) {
@@ -217,8 +275,8 @@ class Planned final : public Executor {
   void tell_seconds() {
     options_.step_seconds->resize(plan_.steps.size());
     for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
-      const Interval<std::int64_t>& ran = ran_[command_of_step_[s]];
-      (*options_.step_seconds)[s] = 1e-9 * static_cast<double>(ran.end - ran.begin);
+      const Interval<std::int64_t> took = ran(s);
+      (*options_.step_seconds)[s] = 1e-9 * static_cast<double>(took.end - took.begin);
     }
   }
 
@@ -254,8 +312,8 @@ class Planned final : public Executor {
     const PlanStep& step = plan_.steps[s];
     const BoundStep& bound = bound_[s];
     Call call;
-    call.start = ran_[command_of_step_[s]].begin;
-    call.end = ran_[command_of_step_[s]].end;
+    call.start = ran(s).begin;
+    call.end = ran(s).end;
     call.stream = step.stream;
     call.name = call_name(plan_, step);
     const auto add = [&](std::vector<Handed>& to, const std::byte* address, std::size_t bytes,
@@ -297,10 +355,11 @@ class Planned final : public Executor {
   std::vector<Spot> results_;
   std::vector<BoundStep> bound_;
   ActivationEncodings encodings_;
-  std::uint64_t steps_ = 0;                   // that were run
-  std::optional<DeadBuffers> dead_;           // when poison is wanted, and the host can
-  std::vector<std::size_t> command_of_step_;  // numbers in sequence_
-  std::vector<Interval<std::int64_t>> ran_;   // by command: when it ran last, when that is timed
+  std::uint64_t steps_ = 0;                             // that were run
+  std::optional<DeadBuffers> dead_;                     // when poison is wanted, and the host can
+  std::vector<Interval<std::size_t>> command_of_step_;  // numbers in sequence_
+  std::deque<FileCopy> file_copies_;                    // commands point into it
+  std::vector<Interval<std::int64_t>> ran_;  // by command: when it ran last, when that is timed
   std::unique_ptr<device::Sequence> sequence_;
 };
 

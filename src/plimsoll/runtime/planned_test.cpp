@@ -102,6 +102,12 @@ TEST(Planned, RunsOnAGpuLikeDeviceAsOnTheCpuWhenValuesAreSwapped) {
       ASSERT_TRUE(executor) << executor.error().message;
       EXPECT_TRUE(run_three_steps(**executor) == expected) << "poison " << poison;
     }
+    std::vector<double> seconds;
+    auto in_file = make_planned(*plan, {.swap_file = testing::TempDir(),
+                                        .step_seconds = seed % 2 == 0 ? &seconds : nullptr,
+                                        .backend = kernels::make_fake_backend({.seed = seed})});
+    ASSERT_TRUE(in_file) << in_file.error().message;
+    EXPECT_TRUE(run_three_steps(**in_file) == expected) << "in a file";
   }
   EXPECT_GE(swapped, 10);
 }

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_map>
 
+#include "plimsoll/base/check.h"
 #include "plimsoll/base/clock.h"
 #include "plimsoll/base/machine_memory.h"
 #include "plimsoll/base/random.h"
@@ -13,6 +15,7 @@
 #include "plimsoll/runtime/nan_finder.h"
 #include "plimsoll/runtime/on_demand.h"
 #include "plimsoll/runtime/outside_bytes.h"
+#include "plimsoll/runtime/paged.h"
 #include "plimsoll/runtime/planned.h"
 #include "plimsoll/runtime/planned_set.h"
 
@@ -112,6 +115,7 @@ Result<RunReport> run_steps(const ExecutorOf& executor_of, const RunOptions& opt
   }
   report.overflow = executor->overflow_bytes();
   report.encoded = executor->encoded_activations();
+  if (!report.paging) report.paging = executor->paging();
   report.peak = executor->peak_bytes();
   report.threads = resolve_threads(options.threads);
   const kernels::Backend& backend = executor->backend();
@@ -283,11 +287,44 @@ ExecutorOptions executor_options(const RunOptions& options, NanFinder* finder) {
           options.space_behind,
           mix64(options.seed) + static_cast<std::uint64_t>(options.first_step),
           finder != nullptr ? finder->watch(device_of(options)) : WatchKernel{},
-          options.backend};
+          options.backend,
+          options.backing};
 }
 
 std::unique_ptr<NanFinder> finder_for(const RunOptions& options) {
   return options.find_nan ? std::make_unique<NanFinder>() : nullptr;
+}
+
+// Everything that outlives a step, by name: the graph of a plan may number its values otherwise.
+struct HandedOver {
+  std::unordered_map<std::string, std::vector<std::byte>> content;
+  Status status;
+};
+
+HandedOver hand_over(Executor& from) {
+  HandedOver out;
+  const ir::Graph& graph = from.graph();
+  for (std::size_t v = 0; v < graph.values.size() && out.status; ++v) {
+    if (!ir::is_persistent(graph.values[v].kind)) continue;
+    Result<std::vector<std::byte>> bytes = from.read(ValueId(v));
+    if (bytes) {
+      out.content.emplace(graph.values[v].name, *std::move(bytes));
+    } else {
+      out.status = forward(bytes);
+    }
+  }
+  return out;
+}
+
+Status take_over(Executor& to, const HandedOver& state) {
+  const ir::Graph& graph = to.graph();
+  for (std::size_t v = 0; v < graph.values.size(); ++v) {
+    if (!ir::is_persistent(graph.values[v].kind)) continue;
+    const auto found = state.content.find(graph.values[v].name);
+    PLIMSOLL_CHECK(found != state.content.end(), "a plan has a state that the model has not");
+    PLIMSOLL_RETURN_IF_ERROR(to.write(ValueId(v), found->second));
+  }
+  return {};
 }
 
 }  // namespace
@@ -393,6 +430,48 @@ Result<RunReport> run_on_demand(const ir::Graph& graph, const RunOptions& option
   PLIMSOLL_TRY(const std::unique_ptr<Executor> executor,
                make_on_demand(graph, executor_options(options, finder.get())));
   PLIMSOLL_TRY(RunReport report, run(*executor, options, finder.get()));
+  return report;
+}
+
+Result<RunReport> run_paged(const ir::Graph& graph, const PagingOptions& paging,
+                            const RunOptions& options) {
+  const std::unique_ptr<NanFinder> finder = finder_for(options);
+  PLIMSOLL_TRY(const std::unique_ptr<Executor> executor,
+               make_paged(graph, paging, executor_options(options, finder.get())));
+  return run(*executor, options, finder.get());
+}
+
+Result<RunReport> run_paged_then_planned(const ir::Graph& graph, const PagingOptions& paging,
+                                         plan::Plan plan, const RunOptions& options) {
+  if (options.measure)
+    return fail(ErrorCode::kUsage,
+                "--measure: measures one strategy; run the plan alone with --budget instead of "
+                "--paging planned");
+  const std::unique_ptr<NanFinder> finder = finder_for(options);
+  const ExecutorOptions how = executor_options(options, finder.get());
+  const Bytes planned = plan.arena_bytes();
+  const Bytes host = plan.arenas.size() > 1 ? plan.arenas[1].bytes : Bytes(0);
+  const Bytes budget = plan.budget;
+  const double predicted = plan.predicted_seconds;
+  PLIMSOLL_TRY(std::unique_ptr<Executor> executor, make_paged(graph, paging, how));
+  std::optional<PagingReport> first;
+  const auto executor_of = [&](int step) -> Result<Executor*> {
+    if (step < 1 || first) return executor.get();
+    first = executor->paging();
+    const HandedOver state = hand_over(*executor);
+    PLIMSOLL_RETURN_IF_ERROR(state.status);
+    executor.reset();  // the arena of the plan takes its place
+    PLIMSOLL_TRY(executor, make_planned(std::move(plan), how));
+    PLIMSOLL_RETURN_IF_ERROR(take_over(*executor, state));
+    return executor.get();
+  };
+  PLIMSOLL_TRY(RunReport report, run(executor_of, options, finder.get()));
+  if (first) report.paging = first;
+  report.planned_peak = planned;
+  report.peak = std::max(report.peak, report.paging ? report.paging->capacity : Bytes(0));
+  report.host = std::max(host, report.paging ? report.paging->pool : Bytes(0));
+  report.budget = budget;
+  report.predicted_seconds = predicted;
   return report;
 }
 

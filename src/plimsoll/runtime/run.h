@@ -68,6 +68,7 @@ struct RunOptions {
   // Called after the last step.
   std::function<Status(Executor&)> on_end;
   std::shared_ptr<kernels::Backend> backend;  // where to run; absent: on the CPU
+  std::shared_ptr<BackingStore> backing;      // for runs that page, one after the other
   WrapKernel wrap_kernel;                     // for tests that plant faults
   Bytes space_behind;                         // the arena, for the same tests
 };
@@ -107,9 +108,10 @@ struct RunReport {
   Bytes context;
   Bytes bare_context;
   std::string neighbours;
-  bool stopped = false;               // before the last step, because it was asked to
-  std::optional<int> first_bad_step;  // whose loss was NaN or infinite
-  std::optional<DataFacts> data_set;  // that it ran on
+  bool stopped = false;                // before the last step, because it was asked to
+  std::optional<int> first_bad_step;   // whose loss was NaN or infinite
+  std::optional<DataFacts> data_set;   // that it ran on
+  std::optional<PagingReport> paging;  // of the last step that paged
 };
 
 // What all encodings of one form did together.
@@ -135,6 +137,13 @@ Result<RunReport> run_plan(plan::Plan plan, const RunOptions& options);
 // One plan a step, in turn, in one arena: the first of the plan set, the second, ..., and again.
 Result<RunReport> run_plan_set(std::vector<plan::Plan> plans, const RunOptions& options);
 Result<RunReport> run_on_demand(const ir::Graph& graph, const RunOptions& options);
+
+// Without a plan in less memory than the tensors take (paged.h).
+Result<RunReport> run_paged(const ir::Graph& graph, const PagingOptions& paging,
+                            const RunOptions& options);
+// The first step pages; what it did is known then, and the rest runs by the plan.
+Result<RunReport> run_paged_then_planned(const ir::Graph& graph, const PagingOptions& paging,
+                                         plan::Plan plan, const RunOptions& options);
 
 // Where a plan runs, as plan files record it; without a backend, this machine's CPU.
 plan::Environment environment_of(const kernels::Backend* backend, int threads);

@@ -11,6 +11,7 @@
 
 #include "plimsoll/base/machine_memory.h"
 #include "plimsoll/device/cpu/host_memory.h"
+#include "plimsoll/device/work_queue.h"
 
 namespace plimsoll::device {
 namespace {
@@ -101,14 +102,94 @@ class CpuSequence final : public Sequence {
   std::atomic<bool> failed_{false};
 };
 
-class CpuStream final : public Stream {
+// A stream whose marks a thread can wait for.
+class HostStream : public Stream {
+ public:
+  virtual void reach(std::int64_t mark) const = 0;
+};
+
+// Works on the caller's thread: what was enqueued is over.
+class CpuStream final : public HostStream {
  public:
   Status run(Work& work) override { return work.run(nullptr); }
   Status fill(std::byte* to, std::byte value, std::size_t bytes) override {
     std::memset(to, static_cast<int>(value), bytes);
     return {};
   }
+  Status copy(std::byte* to, const std::byte* from, std::size_t bytes) override {
+    std::memcpy(to, from, bytes);
+    return {};
+  }
   Status synchronize() override { return {}; }
+  Result<std::int64_t> mark() override { return ++marks_; }
+  Status wait(Stream& other, std::int64_t mark) override {
+    static_cast<HostStream&>(other).reach(mark);
+    return {};
+  }
+  void reach(std::int64_t) const override {}
+
+ private:
+  std::int64_t marks_ = 0;
+};
+
+// Has a thread of its own.
+class CpuCopyStream final : public HostStream {
+ public:
+  CpuCopyStream() : thread_([this] { live(); }) {}
+  CpuCopyStream(const CpuCopyStream&) = delete;
+  CpuCopyStream& operator=(const CpuCopyStream&) = delete;
+  ~CpuCopyStream() override {
+    queue_.push([this] { over_ = true; });
+    thread_.join();
+  }
+
+  Status run(Work& work) override {
+    queue_.push([&work, this] {
+      Status status = work.run(nullptr);
+      if (status_ && !status) status_ = std::move(status);
+    });
+    return {};
+  }
+  Status fill(std::byte* to, std::byte value, std::size_t bytes) override {
+    queue_.push([=] { std::memset(to, static_cast<int>(value), bytes); });
+    return {};
+  }
+  Status copy(std::byte* to, const std::byte* from, std::size_t bytes) override {
+    queue_.push([=] { std::memcpy(to, from, bytes); });
+    return {};
+  }
+  Status synchronize() override {
+    queue_.wait_until_done();
+    return status_;
+  }
+  Result<std::int64_t> mark() override {
+    queue_.push([this, mark = ++marks_] {
+      passed_.store(mark, std::memory_order_release);
+      passed_.notify_all();
+    });
+    return marks_;
+  }
+  Status wait(Stream& other, std::int64_t mark) override {
+    queue_.push([&other, mark] { static_cast<HostStream&>(other).reach(mark); });
+    return {};
+  }
+  void reach(std::int64_t mark) const override {
+    for (std::int64_t seen = passed_.load(std::memory_order_acquire); seen < mark;
+         seen = passed_.load(std::memory_order_acquire))
+      passed_.wait(seen, std::memory_order_acquire);
+  }
+
+ private:
+  void live() {
+    while (!over_) queue_.run_one();
+  }
+
+  WorkQueue queue_;
+  std::atomic<std::int64_t> passed_{0};
+  std::int64_t marks_ = 0;
+  bool over_ = false;  // of the thread
+  Status status_;      // of the thread; the host reads it behind wait_until_done()
+  std::thread thread_;
 };
 
 class CpuDevice final : public Device {
@@ -127,6 +208,9 @@ class CpuDevice final : public Device {
     return std::make_unique<HostMemoryPool>();
   }
   Result<std::unique_ptr<Stream>> make_stream() override { return std::make_unique<CpuStream>(); }
+  Result<std::unique_ptr<Stream>> make_copy_stream() override {
+    return std::make_unique<CpuCopyStream>();
+  }
   Result<std::unique_ptr<Sequence>> make_sequence(std::vector<Command> commands) override {
     PLIMSOLL_TRY(const int streams, check_commands(commands));
     return std::make_unique<CpuSequence>(std::move(commands), streams);

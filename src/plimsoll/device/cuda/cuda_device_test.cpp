@@ -43,6 +43,9 @@ TEST(CudaDeviceContract, StreamWorksInOrder) {
 TEST(CudaDeviceContract, SequenceKeepsItsWaits) {
   expect_waits_kept(first_card());
 }
+TEST(CudaDeviceContract, StreamsWaitForMarks) {
+  expect_marks_kept(first_card());
+}
 TEST(CudaDeviceContract, TimesFollowTheWaits) {
   expect_times_in_order(first_card());
 }

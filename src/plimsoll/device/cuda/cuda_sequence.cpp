@@ -18,6 +18,7 @@ Result<std::unique_ptr<CudaStream>> CudaStream::make() {
 }
 
 CudaStream::~CudaStream() {
+  for (const cudaEvent_t event : marks_) cudaEventDestroy(event);
   if (stream_ != nullptr) cudaStreamDestroy(stream_);
 }
 
@@ -30,8 +31,33 @@ Status CudaStream::fill(std::byte* to, std::byte value, std::size_t bytes) {
   return check(cudaMemsetAsync(to, static_cast<int>(value), bytes, stream_), "a fill");
 }
 
+Status CudaStream::copy(std::byte* to, const std::byte* from, std::size_t bytes) {
+  return check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), "a copy");
+}
+
 Status CudaStream::synchronize() {
+  before_ += static_cast<std::int64_t>(marked_);
+  marked_ = 0;
   return check(cudaStreamSynchronize(stream_), "a kernel failed");
+}
+
+Result<std::int64_t> CudaStream::mark() {
+  if (marked_ == marks_.size()) {
+    cudaEvent_t event = nullptr;
+    PLIMSOLL_RETURN_IF_ERROR(
+        check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "an event"));
+    marks_.push_back(event);
+  }
+  PLIMSOLL_RETURN_IF_ERROR(check(cudaEventRecord(marks_[marked_], stream_), "an event"));
+  ++marked_;
+  return before_ + static_cast<std::int64_t>(marked_);
+}
+
+Status CudaStream::wait(Stream& other, std::int64_t mark) {
+  const auto& marked = static_cast<CudaStream&>(other);
+  if (mark <= marked.before_) return {};
+  const auto number = static_cast<std::size_t>(mark - marked.before_ - 1);
+  return check(cudaStreamWaitEvent(stream_, marked.marks_[number], 0), "a wait");
 }
 
 namespace {

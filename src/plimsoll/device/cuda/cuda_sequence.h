@@ -24,12 +24,18 @@ class CudaStream final : public Stream {
 
   Status run(Work& work) override;
   Status fill(std::byte* to, std::byte value, std::size_t bytes) override;
+  Status copy(std::byte* to, const std::byte* from, std::size_t bytes) override;
   Status synchronize() override;
+  Result<std::int64_t> mark() override;
+  Status wait(Stream& other, std::int64_t mark) override;
   void* queue() const override { return stream_; }
   cudaStream_t get() const { return stream_; }
 
  private:
   cudaStream_t stream_ = nullptr;
+  std::vector<cudaEvent_t> marks_;  // used again after synchronize()
+  std::size_t marked_ = 0;          // of them, since
+  std::int64_t before_ = 0;         // marks that synchronize() saw pass
 };
 
 Result<std::unique_ptr<Sequence>> make_cuda_sequence(std::vector<Command> commands);

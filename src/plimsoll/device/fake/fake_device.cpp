@@ -12,7 +12,7 @@
 #include "plimsoll/base/checked.h"
 #include "plimsoll/base/random.h"
 #include "plimsoll/device/cpu/host_memory.h"
-#include "plimsoll/device/fake/work_queue.h"
+#include "plimsoll/device/work_queue.h"
 
 namespace plimsoll::device {
 namespace {
@@ -65,8 +65,17 @@ class FakeStream final : public Stream {
     return status_;
   }
 
-  void copy(std::byte* to, const std::byte* from, std::size_t bytes) {
+  Status copy(std::byte* to, const std::byte* from, std::size_t bytes) override {
     enqueue([=] { std::memcpy(to, from, bytes); });
+    return {};
+  }
+  Result<std::int64_t> mark() override {
+    record(passed_, ++marks_);
+    return marks_;
+  }
+  Status wait(Stream& other, std::int64_t mark) override {
+    wait(static_cast<FakeStream&>(other).passed_, mark);
+    return {};
   }
   void record(FakeEvent& event, std::int64_t count) {
     queue_.push([&event, count] { event.pass(count); });
@@ -101,6 +110,8 @@ class FakeStream final : public Stream {
   }
 
   WorkQueue queue_;
+  FakeEvent passed_;  // of the marks
+  std::int64_t marks_ = 0;
   Random random_;  // of the thread
   const int longest_delay_;
   std::atomic<std::int64_t> idle_{0};  // so that the loop is not optimised away
@@ -155,8 +166,7 @@ class FakeSequence final : public Sequence {
       case Command::Kind::kWork:
         return stream.run(*command.work);
       case Command::Kind::kCopy:
-        stream.copy(command.to, command.from, command.bytes);
-        break;
+        return stream.copy(command.to, command.from, command.bytes);
       case Command::Kind::kFill:
         return stream.fill(command.to, command.value, command.bytes);
     }

@@ -229,6 +229,45 @@ void expect_waits_kept(const DeviceUnderTest& subject) {
   }
 }
 
+// The same programs command by command, with marks for waits.
+void expect_marks_kept(const DeviceUnderTest& subject) {
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    SCOPED_TRACE(testing::Message() << subject.name << " seed " << seed);
+    constexpr int kMarked = 3;
+    const Program program = random_program(seed, kMarked);
+    const Bound bound = bind(subject, program);
+    std::vector<std::unique_ptr<Stream>> streams;
+    for (int s = 0; s < kMarked; ++s) {
+      auto stream = s == 0 ? bound.device->make_stream() : bound.device->make_copy_stream();
+      ASSERT_TRUE(stream) << stream.error().message;
+      streams.push_back(std::move(*stream));
+    }
+    std::vector<std::byte> expected = random_bytes(static_cast<std::size_t>(kAll), seed);
+    write_blocks(bound, expected);
+    std::vector<std::int64_t> marks(program.commands.size());
+    for (int run = 0; run < 4; ++run) {
+      for (std::size_t c = 0; c < program.commands.size(); ++c) {
+        const Move& move = program.moves[c];
+        const Command& command = program.commands[c];
+        Stream& stream = *streams[command.stream];
+        for (const std::uint32_t wait : command.waits)
+          ASSERT_TRUE(stream.wait(*streams[program.commands[wait].stream], marks[wait]));
+        ASSERT_TRUE(move.copies ? stream.copy(bound.block(move.to), bound.block(move.from), kBlock)
+                                : stream.fill(bound.block(move.to), move.value, kBlock));
+        const auto mark = stream.mark();
+        ASSERT_TRUE(mark) << mark.error().message;
+        EXPECT_GT(*mark, 0);
+        marks[c] = *mark;
+      }
+      for (const auto& stream : streams) ASSERT_TRUE(stream->synchronize());
+      run_on_host(program, expected);
+      ASSERT_TRUE(read_blocks(bound) == expected) << "run " << run;
+      // A mark that has passed is no wait.
+      ASSERT_TRUE(streams[0]->wait(*streams[1], 1));
+    }
+  }
+}
+
 void expect_times_in_order(const DeviceUnderTest& subject) {
   const Program program = random_program(7, 3);
   const Bound bound = bind(subject, program);

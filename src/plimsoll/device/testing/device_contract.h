@@ -27,6 +27,7 @@ void expect_memory_as_promised(const DeviceUnderTest& subject);
 void expect_pool_as_promised(const DeviceUnderTest& subject);
 void expect_stream_in_order(const DeviceUnderTest& subject);
 void expect_waits_kept(const DeviceUnderTest& subject);
+void expect_marks_kept(const DeviceUnderTest& subject);
 void expect_times_in_order(const DeviceUnderTest& subject);
 void expect_bad_commands_refused(const DeviceUnderTest& subject);
 

@@ -58,6 +58,12 @@ class Backend {
   // A kernel that was made to ask for its facts: the next make_kernel() of this signature may take
   // it, where making one is slow.
   virtual void keep(const std::string& /*signature*/, std::unique_ptr<Kernel> /*kernel*/) {}
+  // By work, on the stream that it was handed: calls the host when the stream has come so far, and
+  // the stream goes on when the call returns. It may not use the device.
+  virtual Status call_host(void* /*queue*/, void (*call)(void*), void* subject) {
+    call(subject);
+    return {};
+  }
   // Bytes of device memory that the program holds now beside what it asked for (the context,
   // modules, graphs), and of these the context's alone; 0 where the device is not told apart from
   // the host, or does not say.

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "plimsoll/device/cuda/cuda_device.h"
+#include "plimsoll/device/cuda/cuda_sequence.h"
 #include "plimsoll/kernels/backend/cuda_library.h"
 #include "plimsoll/kernels/cuda/cuda_kernels.h"
 
@@ -42,6 +43,10 @@ class CudaBackend final : public Backend {
     return options_.tf32 ? card_->architecture() + " tf32" : card_->architecture();
   }
   std::string library() const override { return cuda::cuda_kernel_library(); }
+  Status call_host(void* queue, void (*call)(void*), void* subject) override {
+    return device::cuda::check(cudaLaunchHostFunc(static_cast<cudaStream_t>(queue), call, subject),
+                               "a call of the host");
+  }
   Bytes context_bytes() const override { return card_->context_bytes(); }
   Bytes bare_context_bytes() const override { return card_->bare_context_bytes(); }
   std::string neighbours() const override { return card_->neighbours(); }
