@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "plimsoll/codec/weights/float_values.h"
+#include "plimsoll/codec/weights/row_products.h"
 #include "plimsoll/codec/weights/weight_loops.h"
 
 namespace plimsoll::codec {
@@ -106,22 +107,8 @@ void decode_q5_1_block(const std::uint8_t* block, float* values) {
   for (std::size_t j = 0; j < kSmall; ++j) values[j] = d * static_cast<float>(codes[j]) + m;
 }
 
-// ---- q4_k, q5_k: eight scales and offsets of six bits in twelve bytes
+// ---- q4_k, q5_k
 
-struct SixBits {
-  std::uint8_t scale[8];
-  std::uint8_t offset[8];
-};
-SixBits unpack_six(const std::uint8_t* q) {
-  SixBits out{};
-  for (int j = 0; j < 4; ++j) {
-    out.scale[j] = q[j] & 63;
-    out.offset[j] = q[j + 4] & 63;
-    out.scale[j + 4] = static_cast<std::uint8_t>((q[j + 8] & 15) | ((q[j] >> 6) << 4));
-    out.offset[j + 4] = static_cast<std::uint8_t>((q[j + 8] >> 4) | ((q[j + 4] >> 6) << 4));
-  }
-  return out;
-}
 void pack_six(const SixBits& from, std::uint8_t* q) {
   for (int j = 0; j < 4; ++j) {
     q[j] = static_cast<std::uint8_t>(from.scale[j] | ((from.scale[j + 4] >> 4) << 6));
@@ -368,14 +355,23 @@ bool decode_all(std::span<const std::uint8_t> bytes, const ChunkShape& shape,
   }
   return true;
 }
-template <std::size_t kValues, std::size_t kBytes, auto kEncodeBlock, auto kDecodeBlock>
+template <std::size_t kValues, std::size_t kBytes, RowForm kForm>
+bool multiply_all(std::span<const std::uint8_t> bytes, const ChunkShape& shape, std::size_t count,
+                  Product product, const float* in, float* out) {
+  return multiply_blocks(kForm, kValues, kBytes, bytes, shape, count, product, in, out);
+}
+template <std::size_t kValues, std::size_t kBytes, auto kEncodeBlock, auto kDecodeBlock,
+          RowForm kForm>
 constexpr WeightCodec block_codec(std::string_view name) {
   return {name,
           false,
           is_floating,
           block_bytes<kValues, kBytes>,
           encode_through_floats<encode_all<kValues, kBytes, kEncodeBlock>>,
-          decode_through_floats<decode_all<kValues, kBytes, kDecodeBlock>>};
+          decode_through_floats<decode_all<kValues, kBytes, kDecodeBlock>>,
+          multiply_all<kValues, kBytes, kForm>,
+          kValues,
+          kBytes};
 }
 
 constexpr std::array<BlockKind, 8> kKinds = {{
@@ -392,13 +388,17 @@ constexpr std::array<BlockKind, 8> kKinds = {{
 }  // namespace
 
 const WeightCodec kQ8_0Weights =
-    block_codec<kSmall, 34, encode_q8_0_block, decode_q8_0_block>("q8_0");
+    block_codec<kSmall, 34, encode_q8_0_block, decode_q8_0_block, RowForm::kQ8_0>("q8_0");
 const WeightCodec kQ4_0Weights =
-    block_codec<kSmall, 18, encode_q4_0_block, decode_q4_0_block>("q4_0");
+    block_codec<kSmall, 18, encode_q4_0_block, decode_q4_0_block, RowForm::kQ4_0>("q4_0");
 const WeightCodec kQ4KWeights =
-    block_codec<kLarge, 144, encode_q4_k_block, decode_q4_k_block>("q4_k");
+    block_codec<kLarge, 144, encode_q4_k_block, decode_q4_k_block, RowForm::kQ4K>("q4_k");
 const WeightCodec kNf4Weights =
-    block_codec<kNf4Values, 36, encode_nf4_block, decode_nf4_block>("nf4");
+    block_codec<kNf4Values, 36, encode_nf4_block, decode_nf4_block, RowForm::kNf4>("nf4");
+
+const float* nf4_levels() {
+  return kLevels.data();
+}
 
 std::span<const BlockKind> block_kinds() {
   return kKinds;

@@ -57,8 +57,4 @@ class RunDictionary {
   std::vector<Nonzero> nonzeros_;
 };
 
-// out = W in for a ternary chunk that holds whole rows, straight from the coded form.
-bool ternary_times_vector(std::span<const std::uint8_t> bytes, const ChunkShape& shape,
-                          std::span<const float> in, std::span<float> out);
-
 }  // namespace plimsoll::codec
