@@ -1,5 +1,6 @@
 #include "plimsoll/api/pipeline.h"
 
+#include "plimsoll/api/encoded_weights.h"
 #include "plimsoll/api/run_device.h"
 #include "plimsoll/base/threads.h"
 #include "plimsoll/plan/fit/no_recompute_plan.h"
@@ -17,6 +18,8 @@
 
 namespace plimsoll::api {
 namespace {
+
+constexpr Bytes kFilePage(4096);
 
 bool on_card(const Pipeline& p) {
   return p.backend && !p.backend->device().computes_on_host();
@@ -148,6 +151,7 @@ Status advance(Pipeline& p, Stage last) {
   }
   if (due(Stage::kPrepared)) {
     PLIMSOLL_RETURN_IF_ERROR(open_backend(p));
+    PLIMSOLL_RETURN_IF_ERROR(choose_encoded_weights(p));
     PLIMSOLL_TRY(graph, assign_layouts(graph, *p.backend));
     PLIMSOLL_TRY(p.kernels, kernels::kernel_facts(*p.backend, graph));
     PLIMSOLL_TRY(p.profile, profile_of(p, threads));
@@ -265,6 +269,7 @@ PlanOptions with_costs(const Pipeline& prepared, PlanOptions options) {
   options.seed = prepared.request.seed;
   options.kernels = prepared.kernels;
   if (prepared.backend) options.alignment = prepared.backend->device().alignment();
+  if (prepared.begins_with_pages) options.alignment = std::max(options.alignment, kFilePage);
   options.copies = options.swaps_to_file ? prepared.profile.disk : prepared.profile.copies;
   options.codecs = prepared.profile.codecs;
   options.seconds = [&](const ir::Graph& graph, const ir::Node& node) {

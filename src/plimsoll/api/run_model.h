@@ -9,6 +9,7 @@
 #include "plimsoll/api/model_options.h"
 #include "plimsoll/api/plan_request.h"
 #include "plimsoll/api/plan_set.h"
+#include "plimsoll/runtime/model_weights.h"
 #include "plimsoll/runtime/run.h"
 #include "plimsoll/runtime/run_files.h"
 
@@ -20,6 +21,7 @@ using runtime::rms_error;
 using runtime::RunFiles;
 using runtime::RunReport;
 using runtime::typical_seconds;
+using runtime::WeightsLoaded;
 
 struct RunRequest {
   ModelRequest model;  // or a plan file, by its name
