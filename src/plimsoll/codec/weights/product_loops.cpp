@@ -21,18 +21,12 @@ using Vec = hn::Vec<Lane>;
 constexpr std::size_t kLane = hn::MaxLanes(Lane());
 
 HWY_INLINE float Half(const std::uint8_t* bytes) {
-#if HWY_TARGET == HWY_SCALAR || !HWY_ARCH_X86
   std::uint16_t code;
   std::memcpy(&code, bytes, 2);
-  return from_small<kFp16>(code);
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+  return _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(code)));
 #else
-  const hn::CappedTag<float, 4> wide;
-  const hn::Rebind<hwy::float16_t, decltype(wide)> narrow;
-  std::uint64_t four = 0;
-  std::memcpy(&four, bytes, 2);
-  hwy::float16_t halves[4];
-  std::memcpy(halves, &four, 8);
-  return hn::GetLane(hn::PromoteTo(wide, hn::LoadU(narrow, halves)));
+  return from_small<kFp16>(code);
 #endif
 }
 
@@ -55,7 +49,7 @@ struct FloatRow {
   static constexpr std::size_t kBytes = 128;
   template <class Visit>
   static HWY_INLINE void Each(const std::uint8_t* block, Visit visit) {
-    for (std::size_t j = 0; j < kValues; j += kLane) {
+    _Pragma("GCC unroll 16") for (std::size_t j = 0; j < kValues; j += kLane) {
       // memory of the caller's is aligned to elements at least
       visit(j, hn::LoadU(Lane(), reinterpret_cast<const float*>(block) + j));
     }
@@ -66,8 +60,8 @@ struct Int8Row {
   static constexpr std::size_t kBytes = 32;
   template <class Visit>
   static HWY_INLINE void Each(const std::uint8_t* block, Visit visit) {
-    for (std::size_t j = 0; j < kValues; j += kLane)
-      visit(j, Signed(reinterpret_cast<const std::int8_t*>(block) + j));
+    _Pragma("GCC unroll 16") for (std::size_t j = 0; j < kValues; j += kLane)
+        visit(j, Signed(reinterpret_cast<const std::int8_t*>(block) + j));
   }
 };
 struct Q8Row {
@@ -76,8 +70,8 @@ struct Q8Row {
   template <class Visit>
   static HWY_INLINE void Each(const std::uint8_t* block, Visit visit) {
     const Vec d = hn::Set(Lane(), Half(block));
-    for (std::size_t j = 0; j < kValues; j += kLane)
-      visit(j, hn::Mul(d, Signed(reinterpret_cast<const std::int8_t*>(block + 2) + j)));
+    _Pragma("GCC unroll 16") for (std::size_t j = 0; j < kValues; j += kLane)
+        visit(j, hn::Mul(d, Signed(reinterpret_cast<const std::int8_t*>(block + 2) + j)));
   }
 };
 
@@ -128,8 +122,8 @@ struct Q4Row {
     const Vec eight = hn::Set(Lane(), 8.0f);
     std::uint8_t codes[kValues];
     LowAndHigh(block + 2, codes, codes + 16);
-    for (std::size_t j = 0; j < kValues; j += kLane)
-      visit(j, hn::Mul(d, hn::Sub(Unsigned(codes + j), eight)));
+    _Pragma("GCC unroll 16") for (std::size_t j = 0; j < kValues; j += kLane)
+        visit(j, hn::Mul(d, hn::Sub(Unsigned(codes + j), eight)));
   }
 };
 struct Q4KRow {
@@ -140,17 +134,17 @@ struct Q4KRow {
     const float d = Half(block);
     const float m = Half(block + 2);
     const SixBits six = unpack_six(block + 4);
-    for (std::size_t pair = 0; pair < 4; ++pair) {
+    _Pragma("GCC unroll 16") for (std::size_t pair = 0; pair < 4; ++pair) {
       std::uint8_t codes[64];
       const std::uint8_t* q = block + 16 + 32 * pair;
       LowAndHigh(q, codes, codes + 32);
       LowAndHigh(q + 16, codes + 16, codes + 48);
-      for (std::size_t half = 0; half < 2; ++half) {
+      _Pragma("GCC unroll 16") for (std::size_t half = 0; half < 2; ++half) {
         const std::size_t sub = 2 * pair + half;
         const Vec scale = hn::Set(Lane(), d * six.scale[sub]);
         const Vec offset = hn::Set(Lane(), m * six.offset[sub]);
-        for (std::size_t j = 0; j < 32; j += kLane)
-          visit(32 * sub + j, hn::Sub(hn::Mul(scale, Unsigned(codes + 32 * half + j)), offset));
+        _Pragma("GCC unroll 16") for (std::size_t j = 0; j < 32; j += kLane)
+            visit(32 * sub + j, hn::Sub(hn::Mul(scale, Unsigned(codes + 32 * half + j)), offset));
       }
     }
   }
@@ -167,10 +161,10 @@ struct Nf4Row {
     const hn::Rebind<std::uint8_t, Lane> d8;
     const Vec scale = hn::Set(d, largest);
     const float* levels = nf4_levels();
-    for (std::size_t half = 0; half < 2; ++half) {
+    _Pragma("GCC unroll 16") for (std::size_t half = 0; half < 2; ++half) {
       std::uint8_t codes[32];
       InTurn(block + 4 + 16 * half, codes);
-      for (std::size_t j = 0; j < 32; j += kLane) {
+      _Pragma("GCC unroll 16") for (std::size_t j = 0; j < 32; j += kLane) {
         const auto index = hn::PromoteTo(d32, hn::LoadU(d8, codes + j));
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
         const Vec level = hn::TableLookupLanes(hn::LoadU(d, levels), hn::IndicesFromVec(d, index));
@@ -186,13 +180,17 @@ struct Nf4Row {
 template <class Form>
 float DotOf(const std::uint8_t* HWY_RESTRICT row, std::size_t count, const float* HWY_RESTRICT in) {
   const Lane d;
-  // Two sums: one waits for the last addition of the other no longer than for its own.
+  // Two sums: one need not wait for the last addition of the other. Loops of constant length are
+  // unrolled by hand, or the sums would live in memory.
   Vec even = hn::Zero(d);
   Vec odd = hn::Zero(d);
   for (std::size_t i = 0; i < count; i += Form::kValues, row += Form::kBytes) {
     Form::Each(row, [&](std::size_t j, Vec weights) HWY_ATTR {
-      Vec& sum = (j / kLane) % 2 == 0 ? even : odd;
-      sum = hn::MulAdd(weights, hn::LoadU(d, in + i + j), sum);
+      if ((j / kLane) % 2 == 0) {
+        even = hn::MulAdd(weights, hn::LoadU(d, in + i + j), even);
+      } else {
+        odd = hn::MulAdd(weights, hn::LoadU(d, in + i + j), odd);
+      }
     });
   }
   return hn::GetLane(hn::SumOfLanes(d, hn::Add(even, odd)));
@@ -203,20 +201,20 @@ void AxpyOf(const std::uint8_t* const* rows, std::size_t count, const float* sca
             float* HWY_RESTRICT out) {
   const Lane d;
   const std::uint8_t* at[kRows];
-  for (std::size_t r = 0; r < kRows; ++r) at[r] = rows[r];
+  _Pragma("GCC unroll 16") for (std::size_t r = 0; r < kRows; ++r) at[r] = rows[r];
   for (std::size_t i = 0; i < count; i += Form::kValues) {
     alignas(64) float sums[Form::kValues];
-    for (std::size_t j = 0; j < Form::kValues; j += kLane)
-      hn::Store(hn::LoadU(d, out + i + j), d, sums + j);
-    for (std::size_t r = 0; r < kRows; ++r) {
+    _Pragma("GCC unroll 16") for (std::size_t j = 0; j < Form::kValues; j += kLane)
+        hn::Store(hn::LoadU(d, out + i + j), d, sums + j);
+    _Pragma("GCC unroll 16") for (std::size_t r = 0; r < kRows; ++r) {
       const Vec scale = hn::Set(d, scales[r]);
       Form::Each(at[r], [&](std::size_t j, Vec weights) HWY_ATTR {
         hn::Store(hn::MulAdd(scale, weights, hn::Load(d, sums + j)), d, sums + j);
       });
       at[r] += Form::kBytes;
     }
-    for (std::size_t j = 0; j < Form::kValues; j += kLane)
-      hn::StoreU(hn::Load(d, sums + j), d, out + i + j);
+    _Pragma("GCC unroll 16") for (std::size_t j = 0; j < Form::kValues; j += kLane)
+        hn::StoreU(hn::Load(d, sums + j), d, out + i + j);
   }
 }
 

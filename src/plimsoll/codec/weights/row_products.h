@@ -69,17 +69,27 @@ class SparseSums {
         first_row_(shape.begin / shape.columns) {
     move_to(0);
   }
+  SparseSums(const SparseSums&) = delete;
+  SparseSums& operator=(const SparseSums&) = delete;
+  ~SparseSums() { end_row(); }
   void add(std::size_t place, float value) {
-    if (place - row_begin_ >= row_length_) move_to(place);
+    if (place - row_begin_ >= row_length_) {
+      end_row();
+      move_to(place);
+    }
     const std::size_t column = column_ + (place - row_begin_);
     if (product_ == Product::kRows) {
-      out_[row_ - first_row_] += value * in_[column];
+      sum_ += value * in_[column];
     } else {
       out_[column] += value * in_[row_];
     }
   }
 
  private:
+  void end_row() {
+    if (product_ == Product::kRows) out_[row_ - first_row_] += sum_;
+    sum_ = 0;
+  }
   // To the row of a place; places of the chunk, of which the first may lie in the middle of a row.
   void move_to(std::size_t place) {
     row_ = (shape_.begin + place) / shape_.columns;
@@ -94,6 +104,7 @@ class SparseSums {
   const float* in_;
   float* out_;
   std::size_t first_row_;
+  float sum_ = 0;  // of the row so far
   std::size_t row_ = 0;
   std::size_t row_begin_ = 0;   // its first place in the chunk
   std::size_t row_length_ = 0;  // from there on

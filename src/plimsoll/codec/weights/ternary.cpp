@@ -86,6 +86,13 @@ RunDictionary::RunDictionary(unsigned zeros) {
       ++run.nonzeros;
     }
     runs_.push_back(run);
+    FirstFour four = run.length | FirstFour{run.nonzeros} << 8;
+    for (unsigned i = 0; i < std::min<unsigned>(run.nonzeros, 4); ++i) {
+      const Nonzero& value = nonzeros_[run.first + i];
+      four |= FirstFour{value.place} << (16 + 8 * i);
+      four |= FirstFour{value.sign > 0 ? 1u : 2u} << (48 + 2 * i);
+    }
+    first_four_.push_back(four);
   }
 }
 
@@ -229,6 +236,43 @@ struct TernaryRow {
   std::size_t number;  // of the chunk's rows
 };
 
+// Runs that lie in one row, as nearly all do, and have four nonzeros at most: adds them up without a
+// branch that depends on the weights. Stops at another run, and at the row's end; false: no word.
+bool add_runs(TernaryParts& parts, const float* in, const TernaryRow& row, std::size_t& at_place,
+              float& into) {
+  static constexpr float kFactor[4] = {0.0f, 1.0f, -1.0f, 0.0f};  // by the two bits of a sign
+  const std::uint64_t* runs = parts.dictionary->first_four().data();
+  const std::size_t known = parts.dictionary->first_four().size();
+  const std::uint8_t* word_at = parts.words.data();
+  const std::uint8_t* const last = word_at + parts.words.size() / 2 * 2;
+  // Locals: behind references they would be written to memory each time.
+  const std::size_t end = row.end;
+  const std::ptrdiff_t column = row.column;
+  std::size_t at = at_place;
+  float sum = into;
+  bool good = true;
+  while (word_at != last && at < end) {
+    std::uint16_t word;
+    std::memcpy(&word, word_at, 2);
+    good = word < known;
+    if (!good) break;
+    const std::uint64_t run = runs[word];
+    const std::size_t length = run & 255;
+    if (at + length > end || (run >> 8 & 255) > 4) break;
+    const float* from = in + (static_cast<std::ptrdiff_t>(at) + column);
+    sum += (from[run >> 16 & 255] * kFactor[run >> 48 & 3] +
+            from[run >> 24 & 255] * kFactor[run >> 50 & 3]) +
+           (from[run >> 32 & 255] * kFactor[run >> 52 & 3] +
+            from[run >> 40 & 255] * kFactor[run >> 54 & 3]);
+    at += length;
+    word_at += 2;
+  }
+  parts.words = parts.words.subspan(static_cast<std::size_t>(word_at - parts.words.data()));
+  at_place = at;
+  into = sum;
+  return good;
+}
+
 // One look-up a word; nothing is decoded. kRows: sums of the vector's numbers, with signs, times
 // the row's scale. kColumns: the row's number times its scale, added with signs.
 template <Product kProduct>
@@ -257,18 +301,22 @@ bool multiply_ternary_as(TernaryParts parts, const ChunkShape& shape, std::size_
   const auto add = [&](std::size_t place, std::int8_t sign) {
     const auto column = static_cast<std::size_t>(static_cast<std::ptrdiff_t>(place) + row.column);
     if constexpr (kProduct == Product::kRows) {
-      sum += sign > 0 ? in[column] : -in[column];
+      sum += static_cast<float>(sign) * in[column];
     } else {
-      out[column] += sign > 0 ? row.scale : -row.scale;
+      out[column] += static_cast<float>(sign) * row.scale;
     }
   };
   std::size_t at = 0;
   while (at < count) {
+    if constexpr (kProduct == Product::kRows) {
+      if (!add_runs(parts, in, row, at, sum)) return false;
+      while (at >= row.end && row.end < count) next_row();
+      if (at >= count) break;
+    }
     const RunDictionary::Run* run = next_run(parts);
     if (run == nullptr) return false;
     const RunDictionary::Nonzero* nonzero = parts.dictionary->nonzeros(*run);
     if (at + run->length <= row.end) {
-      // The whole run in one row, as nearly all are.
       for (unsigned i = 0; i < run->nonzeros; ++i) add(at + nonzero[i].place, nonzero[i].sign);
     } else {
       for (unsigned i = 0; i < run->nonzeros; ++i) {
