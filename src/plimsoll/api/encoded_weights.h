@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 
@@ -21,10 +22,27 @@
 
 namespace plimsoll::api {
 
-struct Pipeline;
+struct EncodedWeightsRequest {
+  std::string file;            // --weights; empty: none
+  std::string which = "auto";  // or all, none
+  std::string load = "auto";   // how the file will be read
+  std::string budget;          // "1.5GiB", or a share of the plain model's arena; empty: none
+  bool trains = false;         // weights that are trained cannot stay encoded
+  bool on_host = true;         // kernels for them are the CPU's
+  bool writes_freely = false;  // somebody writes to, or watches, what lies in the arena
+  // The arena of a graph when nothing else is given up.
+  std::function<Result<Bytes>(const ir::Graph&)> arena_of;
+};
 
-// Changes the pipeline's graph, which is neither differentiated nor laid out, and its alignment.
-Status choose_encoded_weights(Pipeline& pipeline);
+struct EncodedWeightsChoice {
+  ir::Graph graph;
+  std::string budget;              // in bytes, where it was a share
+  bool begins_with_pages = false;  // every buffer, so that pages of the file can be laid there
+};
+
+// `graph` is neither differentiated nor laid out.
+Result<EncodedWeightsChoice> choose_encoded_weights(ir::Graph graph,
+                                                    const EncodedWeightsRequest& request);
 
 // The weights of a graph that are encoded, all together.
 struct EncodedWeightTotals {

@@ -101,6 +101,32 @@ void sign(const Pipeline& p, PlannedGraph& planned) {
   planned.plan.predicted_seconds += p.profile.copy_tax * copying;
 }
 
+// The graph with weights that stay encoded, and what laying pages of their file wants.
+Status keep_weights_encoded(Pipeline& p) {
+  EncodedWeightsRequest request;
+  request.file = p.request.weights;
+  request.which = p.request.encoded_weights;
+  request.load = p.files.load;
+  request.budget = p.planning.budget;
+  request.trains = p.model.training;
+  request.on_host = !on_card(p);
+  request.writes_freely = p.running.measure || p.running.poison;
+  request.arena_of = [&](const ir::Graph& graph) -> Result<Bytes> {
+    PLIMSOLL_TRY(const ir::Graph laid, assign_layouts(graph, *p.backend));
+    PlanOptions how = p.planning;
+    PLIMSOLL_TRY(how.kernels, kernels::kernel_facts(*p.backend, laid));
+    how.alignment = p.backend->device().alignment();
+    PLIMSOLL_TRY(const plan::Workloads work, plan::make_workloads(laid, std::nullopt, how));
+    return plan::greedy_arena(work);
+  };
+  PLIMSOLL_TRY(EncodedWeightsChoice choice,
+               choose_encoded_weights(std::move(p.model.graph), request));
+  p.model.graph = std::move(choice.graph);
+  p.planning.budget = std::move(choice.budget);
+  p.begins_with_pages = choice.begins_with_pages;
+  return {};
+}
+
 // A model brings its own weights; those of a plan file were loaded for it (plan_weights.h).
 RunOptions with_weights(Pipeline& p) {
   RunOptions how = p.running;
@@ -151,7 +177,7 @@ Status advance(Pipeline& p, Stage last) {
   }
   if (due(Stage::kPrepared)) {
     PLIMSOLL_RETURN_IF_ERROR(open_backend(p));
-    PLIMSOLL_RETURN_IF_ERROR(choose_encoded_weights(p));
+    PLIMSOLL_RETURN_IF_ERROR(keep_weights_encoded(p));
     PLIMSOLL_TRY(graph, assign_layouts(graph, *p.backend));
     PLIMSOLL_TRY(p.kernels, kernels::kernel_facts(*p.backend, graph));
     PLIMSOLL_TRY(p.profile, profile_of(p, threads));

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "plimsoll/codec/weights/block_codes.h"
 #include "plimsoll/codec/weights/float_values.h"
 #include "plimsoll/codec/weights/row_products.h"
 #include "plimsoll/codec/weights/weight_loops.h"
@@ -262,31 +263,12 @@ bool encode_q4_k_block(const float* values, std::uint8_t* block) {
 
 // ---- nf4
 
-// The 16 levels of QLoRA's NormalFloat: quantiles of a normal distribution, scaled to -1..1.
-constexpr std::array<float, 16> kLevels = {
-    -1.0f,
-    -0.6961928009986877f,
-    -0.5250730514526367f,
-    -0.39491748809814453f,
-    -0.28444138169288635f,
-    -0.18477343022823334f,
-    -0.09105003625154495f,
-    0.0f,
-    0.07958029955625534f,
-    0.16093020141124725f,
-    0.24611230194568634f,
-    0.33791524171829224f,
-    0.44070982933044434f,
-    0.5626170039176941f,
-    0.7229568362236023f,
-    1.0f,
-};
 unsigned nearest_level(float value) {
-  const auto above = std::lower_bound(kLevels.begin(), kLevels.end(), value);
-  if (above == kLevels.begin()) return 0;
-  if (above == kLevels.end()) return 15;
-  const auto index = static_cast<unsigned>(above - kLevels.begin());
-  const float middle = (kLevels[index - 1] + kLevels[index]) / 2;
+  const auto above = std::lower_bound(kNf4Levels.begin(), kNf4Levels.end(), value);
+  if (above == kNf4Levels.begin()) return 0;
+  if (above == kNf4Levels.end()) return 15;
+  const auto index = static_cast<unsigned>(above - kNf4Levels.begin());
+  const float middle = (kNf4Levels[index - 1] + kNf4Levels[index]) / 2;
   return value > middle ? index : index - 1;
 }
 constexpr std::size_t kNf4Values = 64;
@@ -305,8 +287,8 @@ void decode_nf4_block(const std::uint8_t* block, float* values) {
   float largest;
   std::memcpy(&largest, block, 4);
   for (std::size_t j = 0; j < kNf4Values; j += 2) {
-    values[j] = kLevels[block[4 + j / 2] >> 4] * largest;
-    values[j + 1] = kLevels[block[4 + j / 2] & 15] * largest;
+    values[j] = kNf4Levels[block[4 + j / 2] >> 4] * largest;
+    values[j + 1] = kNf4Levels[block[4 + j / 2] & 15] * largest;
   }
 }
 
@@ -395,10 +377,6 @@ const WeightCodec kQ4KWeights =
     block_codec<kLarge, 144, encode_q4_k_block, decode_q4_k_block, RowForm::kQ4K>("q4_k");
 const WeightCodec kNf4Weights =
     block_codec<kNf4Values, 36, encode_nf4_block, decode_nf4_block, RowForm::kNf4>("nf4");
-
-const float* nf4_levels() {
-  return kLevels.data();
-}
 
 std::span<const BlockKind> block_kinds() {
   return kKinds;

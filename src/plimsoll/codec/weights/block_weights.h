@@ -35,25 +35,6 @@ struct BlockKind {
 std::span<const BlockKind> block_kinds();
 const BlockKind* find_block_kind(std::string_view name);
 
-// The 16 levels of nf4.
-const float* nf4_levels();
-
-// Eight scales and offsets of six bits in twelve bytes: of q4_k and q5_k.
-struct SixBits {
-  std::uint8_t scale[8];
-  std::uint8_t offset[8];
-};
-inline SixBits unpack_six(const std::uint8_t* q) {
-  SixBits out{};
-  for (int j = 0; j < 4; ++j) {
-    out.scale[j] = q[j] & 63;
-    out.offset[j] = q[j + 4] & 63;
-    out.scale[j + 4] = static_cast<std::uint8_t>((q[j + 8] & 15) | ((q[j] >> 6) << 4));
-    out.offset[j + 4] = static_cast<std::uint8_t>((q[j + 8] >> 4) | ((q[j + 4] >> 6) << 4));
-  }
-  return out;
-}
-
 // Of exactly as many blocks as the values need; false otherwise. Only whole rows of blocks.
 bool decode_blocks(const BlockKind& kind, std::span<const std::uint8_t> bytes,
                    std::span<float> values);

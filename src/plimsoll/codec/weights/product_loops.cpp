@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "plimsoll/codec/small_float.h"
-#include "plimsoll/codec/weights/block_weights.h"
+#include "plimsoll/codec/weights/block_codes.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "plimsoll/codec/weights/product_loops.cpp"
@@ -160,7 +160,7 @@ struct Nf4Row {
     const hn::RebindToSigned<Lane> d32;
     const hn::Rebind<std::uint8_t, Lane> d8;
     const Vec scale = hn::Set(d, largest);
-    const float* levels = nf4_levels();
+    const float* levels = kNf4Levels.data();
     _Pragma("GCC unroll 16") for (std::size_t half = 0; half < 2; ++half) {
       std::uint8_t codes[32];
       InTurn(block + 4 + 16 * half, codes);
