@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 
 #include "plimsoll/api/run_model.h"
@@ -98,7 +99,7 @@ TEST_F(EncodedWeights, ComputeWhatDecodedOnesDo) {
       const auto got = read("kept_out.npz");
       ASSERT_EQ(got.size(), expected.size());
       double largest = 0;
-      for (const float value : expected) largest = std::max(largest, std::fabs<double>(value));
+      for (const float value : expected) largest = std::max(largest, std::fabs(static_cast<double>(value)));
       for (std::size_t i = 0; i < got.size(); ++i)
         ASSERT_NEAR(got[i], expected[i], 2e-5 * largest) << tokens << " tokens, at " << i;
     }
