@@ -9,7 +9,7 @@
 namespace plimsoll::rewrite {
 namespace {
 
-int count_of(const ir::Graph& graph, std::string_view op) {
+int nodes_called(const ir::Graph& graph, std::string_view op) {
   int out = 0;
   for (const ir::Node& node : graph.nodes) out += node.op == op ? 1 : 0;
   return out;
@@ -32,10 +32,10 @@ const std::map<std::string, EncodedWeight> kBoth = {
 TEST(KeepEncoded, DecodesWhatCannotBeReadAsItIs) {
   const auto graph = keep_encoded(two_layers(50), kBoth);
   ASSERT_TRUE(graph) << graph.error().message;
-  EXPECT_EQ(count_of(*graph, "encoded_gather"), 1);
-  EXPECT_EQ(count_of(*graph, "encoded_linear"), 1);  // of the table, in tiles
-  EXPECT_EQ(count_of(*graph, "decode_weight"), 1);   // [K,N] and many rows
-  EXPECT_EQ(count_of(*graph, "linear"), 1);
+  EXPECT_EQ(nodes_called(*graph, "encoded_gather"), 1);
+  EXPECT_EQ(nodes_called(*graph, "encoded_linear"), 1);  // of the table, in tiles
+  EXPECT_EQ(nodes_called(*graph, "decode_weight"), 1);   // [K,N] and many rows
+  EXPECT_EQ(nodes_called(*graph, "linear"), 1);
   EXPECT_TRUE(ops::verify(*graph));
   for (const ir::Value& value : graph->values) {
     if (value.kind != ir::ValueKind::kWeight) continue;
@@ -47,8 +47,8 @@ TEST(KeepEncoded, DecodesWhatCannotBeReadAsItIs) {
 TEST(KeepEncoded, DecodesNothingForFewRows) {
   const auto graph = keep_encoded(two_layers(1), kBoth);
   ASSERT_TRUE(graph);
-  EXPECT_EQ(count_of(*graph, "encoded_linear"), 2);
-  EXPECT_EQ(count_of(*graph, "decode_weight"), 0);
+  EXPECT_EQ(nodes_called(*graph, "encoded_linear"), 2);
+  EXPECT_EQ(nodes_called(*graph, "decode_weight"), 0);
 }
 
 TEST(KeepEncoded, LeavesOtherWeightsAlone) {
