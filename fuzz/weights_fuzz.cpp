@@ -1,11 +1,46 @@
 // Any bytes as a file of weights, of whatever format they begin like: an error, or tensors whose
 // values can be read or are refused.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "plimsoll/codec/weights/encoded_matrix.h"
 #include "plimsoll/store/weights_file.h"
+
+namespace {
+
+// A weight that stays encoded, once it was read, multiplies without a fault.
+void multiply_encoded(const plimsoll::store::WeightsFile& file,
+                      const plimsoll::store::WeightTensor& tensor) {
+  namespace codec = plimsoll::codec;
+  const std::uint64_t bytes = file.encoded_bytes(tensor);
+  if (bytes == 0 || bytes > (1u << 20)) return;
+  std::vector<std::byte> encoded(bytes);
+  if (!file.read_encoded(tensor, encoded)) return;
+  const auto kind = tensor.element == plimsoll::store::Element::kF32   ? codec::WeightKind::kF32
+                    : tensor.element == plimsoll::store::Element::kF16 ? codec::WeightKind::kF16
+                                                                       : codec::WeightKind::kBF16;
+  const codec::EncodedType type{kind, tensor.bytes / (kind == codec::WeightKind::kF32 ? 4 : 2),
+                                tensor.dims.back()};
+  const auto matrix = codec::EncodedMatrix::view(
+      {reinterpret_cast<const std::uint8_t*>(encoded.data()), encoded.size()}, type);
+  if (!matrix) __builtin_trap();
+  const std::vector<float> in(std::max(type.rows(), type.columns), 0.5f);
+  std::vector<float> by_rows(type.rows() + 1);
+  std::vector<float> by_columns(type.columns);
+  std::vector<std::byte> scratch(codec::EncodedMatrix::kScratchBytes);
+  for (std::size_t i = 0; i < type.chunks(); ++i) {
+    const bool rows = matrix->multiply(i, codec::Product::kRows,
+                                       {1, in.data(), 0, by_rows.data(), 0}, scratch.data());
+    const bool columns = matrix->multiply(i, codec::Product::kColumns,
+                                          {1, in.data(), 0, by_columns.data(), 0}, scratch.data());
+    if (!rows || !columns) __builtin_trap();
+  }
+}
+
+}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto file =
@@ -15,6 +50,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (tensor.bytes > (1u << 20)) continue;
     std::vector<std::byte> out(tensor.bytes);
     (void)file->read_into(tensor, out);
+    multiply_encoded(*file, tensor);
   }
   return 0;
 }

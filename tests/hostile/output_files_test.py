@@ -33,6 +33,17 @@ def left_behind():
     return [name for name in os.listdir(FOLDER) if name.endswith(".part")]
 
 
+def bytes_in_parts():
+    """Of files that are being written; -1: there is none."""
+    most = -1
+    for name in left_behind():
+        try:
+            most = max(most, os.stat(FOLDER / name).st_size)
+        except FileNotFoundError:  # renamed meanwhile
+            pass
+    return most
+
+
 # Every way to name an output; {} is its name, which is given the ending.
 OUTPUTS = [
     ("plan.json", ["plan", "mlp", "-o", "{}"]),
@@ -214,6 +225,29 @@ class OutputFiles(unittest.TestCase):
             for new, old in arrays.items():
                 out.writestr(new + ".npy", source.read(old + ".npy"))
         return name
+
+    def test_kill_9_while_weights_are_written_leaves_the_old_file(self):
+        self.succeeds(plimsoll("run", "mlp", "--infer", "--width", "1024", "--steps", "1", "--save", "wide.npz"))
+        convert = ["weights", "wide.npz", "-o", "killed.plim", "--form", "q4_k"]
+        self.succeeds(plimsoll(*convert))
+        target = FOLDER / "killed.plim"
+        whole = target.read_bytes()
+        cut = 0
+        for wanted in range(1, 9):
+            old = b"the file of before, number %d" % wanted
+            target.write_bytes(old)
+            process = subprocess.Popen([PROGRAM, *convert], cwd=FOLDER, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            # Killed when so many eighths are written, or as soon as it is noticed.
+            while process.poll() is None and bytes_in_parts() < len(whole) * (wanted - 1) // 8:
+                pass
+            process.kill()
+            process.wait()
+            now = target.read_bytes()
+            self.assertIn(now, (old, whole))
+            cut += now == old
+            for name in left_behind():
+                (FOLDER / name).unlink()
+        self.assertGreaterEqual(cut, 2)
 
     def test_weights_must_be_those_of_the_model(self):
         self.succeeds(plimsoll(*RUN, "--save", "all.npz"))

@@ -39,7 +39,9 @@ struct ModelRequest {
   int accumulate = 1;
   bool untie = false;  // of an .onnx file: a weight that stands in several places becomes several
   std::vector<std::string> freeze;
-  bool quiet = false;  // what an import found has been said before
+  std::string weights;                   // a file of weights: what it has encoded may stay so
+  std::string encoded_weights = "auto";  // or all, none (encoded_weights.h)
+  bool quiet = false;                    // what an import found has been said before
 };
 
 // --batch or --seq, by the name of the size: "batch" or "seq".

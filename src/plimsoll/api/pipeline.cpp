@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "plimsoll/api/encoded_weights.h"
 #include "plimsoll/api/run_device.h"
 #include "plimsoll/base/threads.h"
 #include "plimsoll/plan/fit/no_recompute_plan.h"
@@ -25,6 +26,8 @@
 
 namespace plimsoll::api {
 namespace {
+
+constexpr Bytes kFilePage(4096);
 
 bool on_card(const Pipeline& p) {
   return p.backend && !p.backend->device().computes_on_host();
@@ -119,6 +122,32 @@ void sign(const Pipeline& p, PlannedGraph& planned) {
   planned.plan.predicted_seconds += p.profile.copy_tax * copying;
 }
 
+// The graph with weights that stay encoded, and what laying pages of their file wants.
+Status keep_weights_encoded(Pipeline& p) {
+  EncodedWeightsRequest request;
+  request.file = p.request.weights;
+  request.which = p.request.encoded_weights;
+  request.load = p.files.load;
+  request.budget = p.planning.budget;
+  request.trains = p.model.training;
+  request.on_host = !on_card(p);
+  request.writes_freely = p.running.measure || p.running.poison;
+  request.arena_of = [&](const ir::Graph& graph) -> Result<Bytes> {
+    PLIMSOLL_TRY(const ir::Graph laid, assign_layouts(graph, *p.backend));
+    PlanOptions how = p.planning;
+    PLIMSOLL_TRY(how.kernels, kernels::kernel_facts(*p.backend, laid));
+    how.alignment = p.backend->device().alignment();
+    PLIMSOLL_TRY(const plan::Workloads work, plan::make_workloads(laid, std::nullopt, how));
+    return plan::greedy_arena(work);
+  };
+  PLIMSOLL_TRY(EncodedWeightsChoice choice,
+               choose_encoded_weights(std::move(p.model.graph), request));
+  p.model.graph = std::move(choice.graph);
+  p.planning.budget = std::move(choice.budget);
+  p.begins_with_pages = choice.begins_with_pages;
+  return {};
+}
+
 // A model brings its own weights; those of a plan file were loaded for it (plan_weights.h).
 RunOptions with_weights(Pipeline& p) {
   RunOptions how = p.running;
@@ -178,6 +207,7 @@ Status advance(Pipeline& p, Stage last) {
   }
   if (due(Stage::kPrepared)) {
     PLIMSOLL_RETURN_IF_ERROR(open_backend(p));
+    PLIMSOLL_RETURN_IF_ERROR(keep_weights_encoded(p));
     PLIMSOLL_TRY(graph, fit_to_backend(std::move(graph), *p.backend));
     PLIMSOLL_TRY(p.kernels, kernels::kernel_facts(*p.backend, graph));
     PLIMSOLL_TRY(p.profile, profile_of(p, threads));
@@ -316,6 +346,7 @@ PlanOptions with_costs(const Pipeline& prepared, PlanOptions options) {
   options.seed = prepared.request.seed;
   options.kernels = prepared.kernels;
   if (prepared.backend) options.alignment = prepared.backend->device().alignment();
+  if (prepared.begins_with_pages) options.alignment = std::max(options.alignment, kFilePage);
   options.copies = options.swaps_to_file ? prepared.profile.disk : prepared.profile.copies;
   options.codecs = prepared.profile.codecs;
   options.seconds = [&](const ir::Graph& graph, const ir::Node& node) {

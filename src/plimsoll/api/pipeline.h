@@ -63,7 +63,8 @@ struct Pipeline {
 
   // What was made.
   Stage done = Stage::kNothing;
-  LoadedModel model;  // its graph: as far as it has come
+  LoadedModel model;               // its graph: as far as it has come
+  bool begins_with_pages = false;  // every buffer, so that pages of a file can be laid there
   ops::KernelTable kernels;
   schedule::DeviceProfile profile;
   PlannedGraph planned;

@@ -27,6 +27,12 @@ nlohmann::ordered_json object_of(const PlanReport& report) {
   for (const auto& [use, bytes] : report.by_use) out["by_kind"][use] = bytes.value;
   out["operators"] = {{"measured", report.measured_operators},
                       {"estimated", report.estimated_operators}};
+  if (report.encoded_weights.tensors > 0) {
+    out["encoded_weights"] = {{"tensors", report.encoded_weights.tensors},
+                              {"encoded_bytes", report.encoded_weights.encoded.value},
+                              {"decoded_bytes", report.encoded_weights.decoded.value},
+                              {"by_form", report.encoded_weights.by_form}};
+  }
   if (report.held.value > 0) {
     out["held_bytes"] = report.held.value;
     out["held_fp32_bytes"] = report.held_as_fp32.value;
@@ -58,6 +64,7 @@ PlanReport report_of(const plan::PlannedGraph& planned) {
   const plan::Plan& plan = planned.plan;
   const plan::PlanSummary& summary = planned.summary;
   PlanReport out;
+  out.encoded_weights = encoded_weight_totals(plan.graph);
   out.model = plan.graph.name;
   out.steps = std::ssize(plan.steps);
   out.buffers = std::ssize(plan.buffers);

@@ -11,6 +11,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "plimsoll/api/encoded_weights.h"
 #include "plimsoll/plan/fit/plan_options.h"
 
 namespace plimsoll::api {
@@ -33,6 +34,7 @@ struct PlanReport {
   std::vector<std::pair<std::string, Bytes>> by_use;  // at the peak
   std::int64_t measured_operators = 0;
   std::int64_t estimated_operators = 0;
+  EncodedWeightTotals encoded_weights;
   Bytes held;  // for the backward pass; 0: nothing is
   Bytes held_as_fp32;
 

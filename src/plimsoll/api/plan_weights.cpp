@@ -7,6 +7,7 @@
 #include "plimsoll/base/byte_size.h"
 #include "plimsoll/base/content_hash.h"
 #include "plimsoll/base/log.h"
+#include "plimsoll/ops/products/encoded_weight.h"
 #include "plimsoll/store/data_folder.h"
 #include "plimsoll/store/weights_file.h"
 
@@ -16,8 +17,17 @@ namespace {
 namespace fs = std::filesystem;
 using plan::WeightsOrigin;
 
-bool from_file(const ir::Value& value) {
-  return ir::is_source(value.kind) && value.init.kind == ir::Init::Kind::kFile;
+// Of a model's file; weights that stay encoded are of the file that --weights names.
+std::vector<const ir::Value*> from_file(const ir::Graph& graph) {
+  const auto encoded = ops::encoded_weights(graph);
+  std::vector<const ir::Value*> out;
+  for (std::size_t v = 0; v < graph.values.size(); ++v) {
+    const ir::Value& value = graph.values[v];
+    if (ir::is_source(value.kind) && value.init.kind == ir::Init::Kind::kFile &&
+        !(encoded && encoded->contains(ValueId(v))))
+      out.push_back(&value);
+  }
+  return out;
 }
 
 // Below the folder of the plan, by a relative path without ".."; else absolute.
@@ -97,7 +107,7 @@ Result<std::string> model_beside(const std::string& model, const std::string& pl
 }  // namespace
 
 bool takes_weights_from_file(const ir::Graph& graph) {
-  return std::any_of(graph.values.begin(), graph.values.end(), from_file);
+  return !from_file(graph).empty();
 }
 
 Result<WeightsOrigin> origin_of_weights(const ModelRequest& request,
@@ -155,11 +165,11 @@ Status require_weights_in(const ir::Graph& graph, const std::vector<std::string>
     PLIMSOLL_TRY(store::WeightsFile file, store::WeightsFile::open(archive));
     files.push_back(std::move(file));
   }
-  for (const ir::Value& value : graph.values) {
+  for (const ir::Value* value : from_file(graph)) {
     const bool there = std::any_of(files.begin(), files.end(), [&](const store::WeightsFile& file) {
-      return file.find(value.name) != nullptr;
+      return file.find(value->name) != nullptr;
     });
-    if (from_file(value) && !there) return tl::unexpected<Error>(otherwise);
+    if (!there) return tl::unexpected<Error>(otherwise);
   }
   return {};
 }

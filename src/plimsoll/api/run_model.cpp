@@ -93,6 +93,7 @@ Result<std::optional<runtime::PagingOptions>> paging_of(const RunRequest& reques
 Result<Pipeline> pipeline_for(const RunRequest& request) {
   Pipeline out;
   out.request = request.model;
+  if (!is_plan_file(request.model)) out.request.weights = request.files.weights;
   out.device = request.planning.device;
   out.on_measuring = request.on_measuring;
   out.backend = request.backend;
@@ -105,6 +106,10 @@ Result<Pipeline> pipeline_for(const RunRequest& request) {
   }
   out.files = request.files;
   if (is_plan_file(request.model) && !named_model(request).empty()) out.files.weights.clear();
+  if (is_plan_file(request.model) && request.model.encoded_weights != "auto")
+    return fail(ErrorCode::kUsage,
+                "--encoded-weights: {} says already which stay encoded; plan again to change it",
+                request.model.model);
   const bool inputs = !request.model.inputs.empty();
   if (inputs) out.files.data = request.model.inputs;
   out.files.every_example = inputs && !request.steps_given;

@@ -9,6 +9,7 @@
 #include "plimsoll/api/model_options.h"
 #include "plimsoll/api/plan_request.h"
 #include "plimsoll/api/plan_set.h"
+#include "plimsoll/runtime/model_weights.h"
 #include "plimsoll/runtime/run.h"
 #include "plimsoll/runtime/run_files.h"
 
@@ -21,6 +22,7 @@ using runtime::rms_error;
 using runtime::RunFiles;
 using runtime::RunReport;
 using runtime::typical_seconds;
+using runtime::WeightsLoaded;
 
 // Steps in less device memory than the tensors take (runtime/paged.h).
 struct PagingRequest {

@@ -88,6 +88,14 @@ Option bind_model_options(Command& command, api::ModelRequest& request) {
   return model;
 }
 
+void bind_encoded_weights(Command& command, api::ModelRequest& request) {
+  command
+      .add_option("--encoded-weights", request.encoded_weights,
+                  "which weights of an inference stay in memory as the file of --weights has them: "
+                  "as few as make --budget fit (default), all that are encoded there, or none")
+      .type_name("auto|all|none");
+}
+
 void bind_tf32(Command& command, api::ModelRequest& request) {
   command.add_flag("--tf32", request.tf32,
                    "on --device cuda: products of fp32 round their operands to TF32");

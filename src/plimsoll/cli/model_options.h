@@ -13,4 +13,7 @@ Option bind_model_options(Command& command, api::ModelRequest& request);
 // For verbs that plan or run on a card.
 void bind_tf32(Command& command, api::ModelRequest& request);
 
+// For verbs that plan or run on a file of weights.
+void bind_encoded_weights(Command& command, api::ModelRequest& request);
+
 }  // namespace plimsoll::cli

@@ -48,6 +48,11 @@ Action bind_plan(Command& command) {
   Option model = bind_model_options(command, options->model.job.model).required(false);
   bind_plan_options(command, options->model.job.planning);
   bind_tf32(command, options->model.job.model);
+  bind_encoded_weights(command, options->model.job.model);
+  command
+      .add_option("--weights", options->model.job.model.weights,
+                  "the file of weights that it will run on: what it has encoded may stay so")
+      .type_name("FILE");
   command
       .add_input("--dag", options->dag.file,
                  "a weighted DAG as JSON, ours or networkx' node-link form, instead of a model; - "

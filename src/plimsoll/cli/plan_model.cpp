@@ -68,6 +68,14 @@ void print(const api::PlanReport& plan) {
               bound > plan.live ? "bound" : "peak live bytes",
               plan.optimal && !plan.interrupted ? " (proven optimal)" : "");
   if (plan.interrupted) std::printf("  interrupted: this is the best plan found until then\n");
+  if (const auto& kept = plan.encoded_weights; kept.tensors > 0) {
+    std::string forms;
+    for (const auto& [form, tensors] : kept.by_form)
+      forms += fmt::format("{}{} as {}", forms.empty() ? "" : ", ", tensors, form);
+    std::printf("  %lld weights stay encoded (%s): %s instead of %s\n",
+                static_cast<long long>(kept.tensors), forms.c_str(), human(kept.encoded).c_str(),
+                human(kept.decoded).c_str());
+  }
   std::printf("at the peak:\n");
   for (const auto& [use, bytes] : plan.by_use) row(use.c_str(), bytes, "");
 }
@@ -106,8 +114,10 @@ void print_how_to_run(const PlanModelOptions& options, const Command& command,
   std::vector<std::pair<std::string, std::string>> instead{{"--deadline", ""}};
   if (!batch.empty()) instead.emplace_back("--batch", batch);
   const bool kept = !output.empty() && !output.starts_with("/dev/");
-  std::printf("run it: %s\n", kept ? fmt::format("plimsoll run {}", output).c_str()
-                                   : command.words_for("run", instead).c_str());
+  const std::string& weights = options.job.model.weights;
+  const std::string from_file =
+      fmt::format("plimsoll run {}{}{}", output, weights.empty() ? "" : " --weights ", weights);
+  std::printf("run it: %s\n", kept ? from_file.c_str() : command.words_for("run", instead).c_str());
 }
 
 void print_next_batch(const api::PlanAnswer& largest) {

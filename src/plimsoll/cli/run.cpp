@@ -36,6 +36,7 @@ constexpr const char* kRunExamples =
     "  plimsoll run resnet18 --batch 4 --budget 60% --measure     what the run really held, beside "
     "the plan\n"
     "  plimsoll run model.onnx --inputs in.npz --outputs out.npz  inference, arrays by name\n"
+    "  plimsoll run gpt2 --infer --weights model.plim --budget 300MB   compressed weights stay so\n"
     "  plimsoll run alexnet --save w.npz; plimsoll run alexnet --resume w.npz\n"
     "  plimsoll run resnet50 --batch 256 --device cuda --tf32     on the first GPU of this "
     "machine\n"
@@ -67,6 +68,31 @@ void add_encodings(const api::RunReport& report, nlohmann::ordered_json& out) {
                                     {"rms", api::rms_error(activation)}});
     }
   }
+}
+
+// How the file of weights came into memory.
+void add_loaded(const api::WeightsLoaded& loaded, nlohmann::ordered_json& out) {
+  nlohmann::ordered_json weights{{"file", loaded.file},
+                                 {"format", loaded.format},
+                                 {"tensors", loaded.tensors},
+                                 {"load_seconds", loaded.seconds},
+                                 {"by_method", nlohmann::ordered_json::object()}};
+  for (const auto& [method, bytes] : loaded.by_method) weights["by_method"][method] = bytes.value;
+  for (const auto& [form, kept] : loaded.encoded)
+    weights["encoded"][form] = {{"tensors", kept.tensors},
+                                {"encoded_bytes", kept.encoded.value},
+                                {"decoded_bytes", kept.decoded.value}};
+  out["weights"] = std::move(weights);
+}
+void print_loaded(const api::WeightsLoaded& loaded) {
+  std::string methods;
+  for (const auto& [method, bytes] : loaded.by_method)
+    methods += fmt::format("{}{} {}", methods.empty() ? "" : ", ", human(bytes), method);
+  std::printf("weights: %s loaded in %.1f ms\n", methods.c_str(), 1e3 * loaded.seconds);
+  for (const auto& [form, kept] : loaded.encoded)
+    std::printf("%lld weights stay encoded as %s: %s instead of %s\n",
+                static_cast<long long>(kept.tensors), form.c_str(), human(kept.encoded).c_str(),
+                human(kept.decoded).c_str());
 }
 
 // The last batch of an inference may be filled up; nothing is seen twice.
@@ -152,6 +178,7 @@ void print_json(const api::RunRequest& request, const api::RunReport& report) {
                        {"shuffled", report.data_set->shuffled},
                        {"epochs", epochs_of(report)}};
   }
+  if (report.loaded) add_loaded(*report.loaded, out);
   out["device"] = report.device;
   if (report.context.value > 0) {
     out["context_bytes"] = report.context.value;
@@ -192,6 +219,7 @@ void print_table(const api::RunRequest& request, const api::RunReport& report) {
   if (report.budget.value > 0)
     std::printf(", budget %s bytes", grouped(report.budget.value).c_str());
   std::printf("\n");
+  if (report.loaded) print_loaded(*report.loaded);
   if (report.context.value > 0)
     std::printf("%s beside it on %s: %s for the context, %s for modules, libraries and graphs\n",
                 human(report.context).c_str(), report.device.c_str(),
@@ -340,6 +368,12 @@ Action bind_run(Command& command) {
                   "weights by name from a .safetensors, .plim, .gguf, .pt or .npz, which must have "
                   "them all; of a plan file also the .onnx model it was made from")
       .type_name("FILE");
+  bind_encoded_weights(command, request.model);
+  command
+      .add_option("--load", request.files.load,
+                  "how the file of --weights is read: mapped (no copy, where pages agree), cached, "
+                  "direct (past the page cache), network; auto (default) sees what it is")
+      .type_name("auto|mapped|cached|direct|network");
   command.add_flag("--allow-missing", request.files.allow_missing,
                    "weights that the file of --weights lacks start from the seed");
   command

@@ -45,7 +45,8 @@ Result<ImportedModel> import_onnx(const std::filesystem::path& path,
 Result<ImportedModel> import_onnx_bytes(std::span<const std::byte> bytes,
                                         const ImportOptions& options = {});
 
-// The initialisers of an .onnx file by their names, without the graph: no size need be known, and
+// The initialisers of an .onnx file by their names, and constants of floats by the names of what
+// they are written to, without the graph: no size need be known, and
 // no operator.
 Result<store::WeightSource> read_onnx_weights(const std::filesystem::path& path);
 

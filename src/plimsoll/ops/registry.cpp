@@ -14,6 +14,7 @@ std::vector<OpDefinition> all_definitions() {
            binary_definitions,
            matmul_definitions,
            linear_definitions,
+           encoded_weight_definitions,
            conv_definitions,
            attention_definitions,
            batch_norm_definitions,

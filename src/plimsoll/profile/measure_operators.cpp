@@ -6,8 +6,11 @@
 
 #include "plimsoll/base/checked.h"
 #include "plimsoll/base/clock.h"
+#include "plimsoll/codec/weights/encoded_matrix.h"
+#include "plimsoll/codec/weights/weight_codecs.h"
 #include "plimsoll/device/cpu/arena.h"
 #include "plimsoll/kernels/cpu/cpu_kernels.h"
+#include "plimsoll/ops/products/encoded_weight.h"
 #include "plimsoll/ops/registry.h"
 #include "plimsoll/profile/measure_on_device.h"
 
@@ -20,6 +23,19 @@ constexpr double kEnoughSeconds = 0.05;  // for one signature
 
 std::int64_t padded(Bytes bytes) {
   return round_up(std::max<std::int64_t>(bytes.value, 1), kernels::kAlignment);
+}
+
+// Input i is a weight in encoded form.
+bool is_encoded_weight(const ir::Node& node, std::size_t i) {
+  return (node.op == "encoded_linear" && i == 1) ||
+         ((node.op == "decode_weight" || node.op == "encoded_gather") && i == 0);
+}
+// Zeros in that form; false where its time depends on the values.
+bool fill_encoded(const ir::Node& node, std::span<std::uint8_t> bytes) {
+  const ops::AttributeReader attributes = ops::attributes_of(node);
+  const codec::WeightCodec* codec = codec::find_weight_codec(attributes.text("form"));
+  const auto type = ops::encoded_type(attributes);
+  return codec != nullptr && type && codec::write_encoded_zeros(*codec, *type, bytes);
 }
 
 // One node with its operands laid out one behind the other.
@@ -61,6 +77,8 @@ class Bench {
       const auto bytes = static_cast<std::size_t>(ir::bytes_of(type).value);
       if (type.dtype != ir::DType::kF32) {
         std::memset(at + inputs_[i], 0, bytes);
+        if (is_encoded_weight(node_, i))
+          fill_encoded(node_, {reinterpret_cast<std::uint8_t*>(at + inputs_[i]), bytes});
         continue;
       }
       auto* values = reinterpret_cast<float*>(at + inputs_[i]);
@@ -86,6 +104,17 @@ class Bench {
   std::int64_t scratch_ = 0;
   std::int64_t bytes_ = 0;
 };
+
+// What takes no time on bytes that say nothing is estimated instead.
+bool can_be_measured(const ir::Graph& graph, const ir::Node& node) {
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    if (!is_encoded_weight(node, i)) continue;
+    std::vector<std::uint8_t> bytes(
+        static_cast<std::size_t>(ir::bytes_of(graph.value(node.inputs[i]).type).value));
+    return fill_encoded(node, bytes);
+  }
+  return true;
+}
 
 // All signatures run in one region, touched before the first of them so that no run pays for pages.
 class Region {
@@ -129,6 +158,9 @@ Status measure_operators(const ir::Graph& graph, const MeasureOptions& options,
   std::vector<std::unique_ptr<kernels::Kernel>> kernels;
   std::vector<Bench> benches;
   Bytes largest = kBehindCaches;
+  std::erase_if(signatures, [&](const auto& signature) {
+    return !can_be_measured(graph, graph.node(signature.second));
+  });
   for (const auto& [signature, node] : signatures) {
     PLIMSOLL_TRY(std::unique_ptr<kernels::Kernel> kernel,
                  kernels::make_cpu_kernel(graph, graph.node(node), {options.threads}));

@@ -70,6 +70,9 @@ class Executor {
   virtual std::vector<std::span<std::byte>> arenas() const { return {}; }
   // Where it runs; the executor's own where it was given none.
   virtual kernels::Backend& backend() const = 0;
+  // Keeps something that lies over its arena until that is given back; false: it has no arena of
+  // its own.
+  virtual bool keep(std::shared_ptr<const void>) { return false; }
   // Of encoded activations, what was incompressible in the last step and waited in host memory.
   virtual Bytes overflow_bytes() const { return Bytes(0); }
   // Of a plan: one for each encoding in a step.

@@ -13,15 +13,23 @@
 //     worth a warning.
 // Shapes must be equal.
 //
+// A weight that the graph keeps encoded (ops/products/encoded_weight.h) is read in the form that the
+// file has it in; all else is decoded, or, where the file's pages can be laid into the arena
+// (store/file_pages.h), not even copied.
+//
 // --weights demands every weight (for inference also the running statistics), unless
 // --allow-missing lets those that are not there start from the seed. A file with no weight of the
 // model is an error always: it is the wrong file.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
+#include <vector>
 
 #include "plimsoll/ir/graph.h"
 #include "plimsoll/runtime/executor.h"
@@ -33,12 +41,52 @@ namespace plimsoll::runtime {
 // stopped.
 inline constexpr const char* kStepsDone = "plimsoll.steps";
 
+struct LoadOptions {
+  bool allow_missing = false;
+  bool may_lay_pages = false;  // nothing writes to weights, and nobody watches the arena's pages
+};
+
+// What loading did, for people who wonder.
+struct WeightsLoaded {
+  std::string file;
+  std::string format;
+  std::int64_t tensors = 0;
+  double seconds = 0;
+  std::map<std::string, Bytes> by_method;  // "mapped", "cached", "direct", "network", "copied"
+  // Of those that stay encoded, by form: tensors, their bytes in memory, and decoded.
+  struct Kept {
+    std::int64_t tensors = 0;
+    Bytes encoded;
+    Bytes decoded;
+  };
+  std::map<std::string, Kept> encoded;
+  // Pages of the file that lie in the arena, while it has them.
+  std::vector<std::weak_ptr<const store::FilePages>> pages;
+  bool was_cut() const;  // the file, under those pages
+};
+
+// A form that a weight could stay in.
+struct EncodedForm {
+  std::string form;
+  ir::DType dtype = ir::DType::kF32;
+  Bytes bytes;
+};
+
 class ModelWeights {
  public:
-  static Result<std::shared_ptr<const ModelWeights>> open(const std::string& path);
+  static Result<std::shared_ptr<const ModelWeights>> open(
+      const std::string& path, std::optional<store::ReadMethod> method = std::nullopt);
 
   // Checks that the file has what the graph demands, then reads it into the executor's memory.
-  Status load(Executor& executor, bool allow_missing) const;
+  Status load(Executor& executor, const LoadOptions& options, WeightsLoaded& loaded) const;
+
+  // The weights of the graph that could stay in the form that the file has them in, by the graph's
+  // names.
+  std::map<std::string, EncodedForm> encoded_forms(const ir::Graph& graph) const;
+  // The names of the graph's weights and states that the file has.
+  std::unordered_set<std::string> names_in(const ir::Graph& graph) const;
+  // Of the file: bytes of tensors that are plain and begin with a page.
+  Bytes bytes_on_pages() const;
 
   // Tensors by the names that the graph has for them.
   std::unordered_map<std::string, const store::WeightTensor*> by_model_name(

@@ -24,6 +24,7 @@ class Planned final : public Executor {
         backend_(std::move(backend)),
         kernels_(std::move(kernels)),
         options_(options),
+        own_arenas_(arenas == nullptr),
         memory_(plan_, backend_->device(), std::move(arenas)),
         encodings_(options.rounding_seed) {}
 
@@ -75,6 +76,10 @@ class Planned final : public Executor {
     for (const auto& arena : memory_.arenas().memory)
       out.push_back(arena ? arena->bytes() : std::span<std::byte>{});
     return out;
+  }
+  bool keep(std::shared_ptr<const void> what) override {
+    if (own_arenas_) kept_.push_back(std::move(what));
+    return own_arenas_;
   }
   Bytes overflow_bytes() const override { return encodings_.overflow_bytes(); }
   std::vector<EncodedActivation> encoded_activations() const override {
@@ -349,8 +354,10 @@ class Planned final : public Executor {
   std::shared_ptr<kernels::Backend> backend_;
   std::vector<KernelSet> kernels_;  // by stream: a kernel may hold state while it runs
   ExecutorOptions options_;
+  bool own_arenas_;  // no other plan runs in them
   PlanMemory memory_;
-  Status status_;  // the first failure
+  std::vector<std::shared_ptr<const void>> kept_;  // goes before the memory does
+  Status status_;                                  // the first failure
   std::vector<Spot> place_;
   std::vector<Spot> results_;
   std::vector<BoundStep> bound_;

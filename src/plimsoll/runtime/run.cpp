@@ -31,12 +31,16 @@ Status fill_constants(Executor& executor) {
   return {};
 }
 
-Status fill_states(Executor& executor, std::uint64_t seed) {
+Status fill_states(Executor& executor, const RunOptions& options) {
   const ir::Graph& graph = executor.graph();
+  std::unordered_set<std::string> later;
+  if (options.is_loaded) later = options.is_loaded(graph);
   for (std::size_t v = 0; v < graph.values.size(); ++v) {
     const ir::Value& value = graph.values[v];
-    if (!ir::is_persistent(value.kind) || value.init.kind == ir::Init::Kind::kFile) continue;
-    PLIMSOLL_RETURN_IF_ERROR(fill_source(executor, ValueId(v), seed, 0));
+    if (!ir::is_persistent(value.kind) || value.init.kind == ir::Init::Kind::kFile ||
+        later.contains(value.name))
+      continue;
+    PLIMSOLL_RETURN_IF_ERROR(fill_source(executor, ValueId(v), options.seed, 0));
   }
   return {};
 }
@@ -80,7 +84,7 @@ Result<RunReport> run_steps(const ExecutorOf& executor_of, const RunOptions& opt
                             NanFinder* finder) {
   RunReport report;
   PLIMSOLL_TRY(Executor * executor, executor_of(-1));
-  PLIMSOLL_RETURN_IF_ERROR(fill_states(*executor, options.seed));
+  PLIMSOLL_RETURN_IF_ERROR(fill_states(*executor, options));
   PLIMSOLL_RETURN_IF_ERROR(fill_constants(*executor));
   if (options.on_start) PLIMSOLL_RETURN_IF_ERROR(options.on_start(*executor));
   if (options.data_facts) report.data_set = options.data_facts();
@@ -114,6 +118,7 @@ Result<RunReport> run_steps(const ExecutorOf& executor_of, const RunOptions& opt
     }
   }
   report.overflow = executor->overflow_bytes();
+  report.loaded = options.loaded;
   report.encoded = executor->encoded_activations();
   if (!report.paging) report.paging = executor->paging();
   report.peak = executor->peak_bytes();

@@ -16,6 +16,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "plimsoll/base/result.h"
@@ -50,6 +51,10 @@ struct RunOptions {
   // Synthetic data: another batch every step, instead of one for all. Labels are drawn too, so that
   // nothing can be learnt from one batch about the next: the loss falls only where the batch stays.
   bool fresh_batches = false;
+  // Names of sources that on_start brings, so that they need no made-up content first.
+  std::function<std::unordered_set<std::string>(const ir::Graph&)> is_loaded;
+  // What on_start did with the file of weights; filled by it.
+  std::shared_ptr<struct WeightsLoaded> loaded;
   // What the batches come from, where that is known when the run begins.
   std::function<std::optional<DataFacts>()> data_facts;
   // Writes the batch of a step; absent: synthetic data from the seed.
@@ -112,6 +117,7 @@ struct RunReport {
   std::optional<int> first_bad_step;   // whose loss was NaN or infinite
   std::optional<DataFacts> data_set;   // that it ran on
   std::optional<PagingReport> paging;  // of the last step that paged
+  std::shared_ptr<const struct WeightsLoaded> loaded;  // the file of weights, where one was given
 };
 
 // What all encodings of one form did together.

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "plimsoll/base/file.h"
+#include "plimsoll/ops/products/encoded_weight.h"
 #include "plimsoll/runtime/dataset.h"
 #include "plimsoll/runtime/layout_copy.h"
 #include "plimsoll/runtime/model_weights.h"
@@ -160,19 +161,67 @@ Status bind_data(const RunFiles& files, RunOptions& how) {
   return {};
 }
 
+// Weights that stay encoded come from the file that they were encoded in, and from no other.
+Status check_encoded(const ir::Graph& graph, const RunFiles& files) {
+  PLIMSOLL_TRY(const auto encoded, ops::encoded_weights(graph));
+  if (encoded.empty()) return {};
+  const std::string& name = graph.value(encoded.begin()->first).name;
+  if (files.weights.empty())
+    return fail(ErrorCode::kUsage, "weight '{}' stays encoded: give its file with --weights", name);
+  if (!files.save.empty())
+    return fail(ErrorCode::kUsage,
+                "--save: weight '{}' stays encoded; `plimsoll weights {} -o FILE` writes it plain",
+                name, files.weights);
+  return {};
+}
+
+// Nothing may write where pages of a file lie.
+LoadOptions lay_if_allowed(LoadOptions how, const ir::Graph& graph) {
+  how.may_lay_pages = how.may_lay_pages && !trains(graph) && graph.updates.empty();
+  return how;
+}
+
+// After a step, before anybody believes its results.
+void watch_pages(const std::string& file, const std::shared_ptr<const WeightsLoaded>& loaded,
+                 RunOptions& how) {
+  how.after_step = [file, loaded, next = std::move(how.after_step)](Executor& executor, int step,
+                                                                    bool last) -> Status {
+    if (loaded->was_cut())
+      return bad_input(
+          "{}: it became shorter while its weights were in use; is somebody writing it? "
+          "--load cached copies them first",
+          file);
+    return next ? next(executor, step, last) : Status{};
+  };
+}
+
+Result<std::optional<store::ReadMethod>> parse_load(const std::string& text) {
+  if (text == "auto") return std::optional<store::ReadMethod>();
+  const auto method = store::parse_read_method(text);
+  if (!method)
+    return fail(ErrorCode::kUsage, "--load {}: expects auto, mapped, cached, direct or network",
+                text);
+  return std::optional(*method);
+}
+
 // Called when a run begins: what stops an output is said, then sources get what files bring.
 std::function<Status(Executor&)> start_with(const RunFiles& files,
                                             std::shared_ptr<const ModelWeights> weights,
+                                            const LoadOptions& loading,
+                                            std::shared_ptr<WeightsLoaded> loaded,
                                             Arrays checkpoint,
                                             std::function<Status(Executor&)> data) {
-  return [weights = std::move(weights), checkpoint = std::move(checkpoint), files,
+  return [weights = std::move(weights), loading, loaded = std::move(loaded),
+          checkpoint = std::move(checkpoint), files,
           data = std::move(data)](Executor& executor) -> Status {
     const ir::Graph& graph = executor.graph();
     if (!files.save.empty())
       PLIMSOLL_RETURN_IF_ERROR(check_archive(graph, saved_values(graph), files.save));
     if (!files.outputs.empty())
       PLIMSOLL_RETURN_IF_ERROR(check_archive(graph, graph.outputs, files.outputs));
-    if (weights) PLIMSOLL_RETURN_IF_ERROR(weights->load(executor, files.allow_missing));
+    PLIMSOLL_RETURN_IF_ERROR(check_encoded(graph, files));
+    if (weights)
+      PLIMSOLL_RETURN_IF_ERROR(weights->load(executor, lay_if_allowed(loading, graph), *loaded));
     if (checkpoint) PLIMSOLL_RETURN_IF_ERROR(read_sources(executor, *checkpoint));
     return data ? data(executor) : Status{};
   };
@@ -212,7 +261,12 @@ Status bind_files(const RunFiles& files, RunOptions& how) {
   std::shared_ptr<const ModelWeights> weights;
   Arrays checkpoint;
   if (!files.weights.empty()) {
-    PLIMSOLL_TRY(weights, ModelWeights::open(files.weights));
+    PLIMSOLL_TRY(const std::optional<store::ReadMethod> method, parse_load(files.load));
+    PLIMSOLL_TRY(weights, ModelWeights::open(files.weights, method));
+    how.loaded = std::make_shared<WeightsLoaded>();
+    how.is_loaded = [weights](const ir::Graph& graph) { return weights->names_in(graph); };
+  } else if (files.load != "auto") {
+    return fail(ErrorCode::kUsage, "--load: there is no --weights file to load");
   }
   if (!files.resume.empty()) {
     PLIMSOLL_TRY(checkpoint, open_arrays(files.resume));
@@ -223,8 +277,12 @@ Status bind_files(const RunFiles& files, RunOptions& how) {
                 "--allow-missing: there is no --weights file that could lack something");
   if (files.save_every > 0 && files.save.empty())
     return fail(ErrorCode::kUsage, "--save-every: there is no --save FILE to write");
-  how.on_start = start_with(files, std::move(weights), std::move(checkpoint), std::move(data));
+  const LoadOptions loading{files.allow_missing, !how.measure && !how.poison};
+  const bool watched = weights != nullptr;
+  how.on_start = start_with(files, std::move(weights), loading, how.loaded, std::move(checkpoint),
+                            std::move(data));
   if (!files.save.empty() || !files.outputs.empty()) bind_outputs(files, how);
+  if (watched) watch_pages(files.weights, how.loaded, how);
   return {};
 }
 
@@ -259,9 +317,12 @@ std::function<Status(Executor&)> load_sources(const store::WeightSource& weights
                                               std::function<Status(Executor&)> next) {
   return [&weights, next = std::move(next)](Executor& executor) -> Status {
     const ir::Graph& graph = executor.graph();
+    PLIMSOLL_TRY(const auto encoded, ops::encoded_weights(graph));
     for (std::size_t v = 0; v < graph.values.size(); ++v) {
       const ir::Value& value = graph.values[v];
       if (!ir::is_source(value.kind) || value.init.kind != ir::Init::Kind::kFile) continue;
+      // --weights brings those that stay encoded
+      if (encoded.contains(ValueId(v))) continue;
       const store::WeightSource::Entry* entry = weights.find(value.name);
       if (entry == nullptr)
         return bad_input("weight '{}': the model's file does not have it", value.name);

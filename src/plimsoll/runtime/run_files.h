@@ -31,6 +31,7 @@ struct RunFiles {
   std::string outputs;         // an .npz for the graph's outputs after the last step
   std::string weights;
   bool allow_missing = false;  // in `weights`
+  std::string load = "auto";   // how `weights` is read: auto, mapped, cached, direct or network
   std::string resume;
   std::string save;
   int save_every = 0;  // steps; 0: at the end only

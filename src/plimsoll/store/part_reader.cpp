@@ -52,8 +52,17 @@ std::string_view name(ReadMethod method) {
       return "direct";
     case ReadMethod::kNetwork:
       return "network";
+    case ReadMethod::kMapped:
+      return "mapped";
   }
   return "";
+}
+
+std::optional<ReadMethod> parse_read_method(std::string_view text) {
+  for (const ReadMethod method :
+       {ReadMethod::kCached, ReadMethod::kDirect, ReadMethod::kNetwork, ReadMethod::kMapped})
+    if (text == name(method)) return method;
+  return std::nullopt;
 }
 
 Result<PartReader> PartReader::open(const std::filesystem::path& path) {
@@ -102,6 +111,18 @@ ReadMethod PartReader::method_for(std::span<const std::byte> mapped) const {
 Status PartReader::read(std::uint64_t offset, std::span<std::byte> out, ReadMethod method) const {
   return method == ReadMethod::kDirect && direct_ >= 0 ? read_direct(offset, out)
                                                        : read_cached(offset, out);
+}
+
+Result<std::unique_ptr<FilePages>> PartReader::lay(std::uint64_t offset,
+                                                   std::span<std::byte> out) const {
+  auto pages = FilePages::lay(cached_, offset, out);
+  if (!pages) return forward(pages, path_.string());
+  if (!*pages) return std::unique_ptr<FilePages>();
+  const auto before = static_cast<std::size_t>((*pages)->pages().data() - out.data());
+  const std::size_t behind = before + (*pages)->pages().size();
+  PLIMSOLL_RETURN_IF_ERROR(read_cached(offset, out.first(before)));
+  PLIMSOLL_RETURN_IF_ERROR(read_cached(offset + behind, out.subspan(behind)));
+  return std::move(*pages);
 }
 
 Status PartReader::read_cached(std::uint64_t offset, std::span<std::byte> out) const {

@@ -8,6 +8,8 @@
 //   direct    it is not, and the file system is local: O_DIRECT, 4 MiB blocks, four threads, so
 //             that the disk always has work; through aligned buffers of 16 MiB in all
 //   network   NFS, SMB, FUSE and the like: pread, 4 MiB at a time, whatever is cached
+//   mapped    cached, and its place in memory is one in which whole pages of the file can be laid
+//             (file_pages.h): nothing is copied but the ends
 //
 // A file that has become shorter is an error that says so.
 //
@@ -17,16 +19,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
 
 #include "plimsoll/base/result.h"
+#include "plimsoll/store/file_pages.h"
 
 namespace plimsoll::store {
 
-enum class ReadMethod { kCached, kDirect, kNetwork };
+enum class ReadMethod { kCached, kDirect, kNetwork, kMapped };
 std::string_view name(ReadMethod method);
+std::optional<ReadMethod> parse_read_method(std::string_view name);
 
 class PartReader {
  public:
@@ -38,6 +43,9 @@ class PartReader {
   // `mapped` are the same bytes in a mapping of the file, by which it is seen what is cached.
   ReadMethod method_for(std::span<const std::byte> mapped) const;
   Status read(std::uint64_t offset, std::span<std::byte> out, ReadMethod method) const;
+  // Pages of the file over `out`, and its ends read; null: they cannot be laid there, and nothing
+  // was done.
+  Result<std::unique_ptr<FilePages>> lay(std::uint64_t offset, std::span<std::byte> out) const;
 
  private:
   PartReader() = default;

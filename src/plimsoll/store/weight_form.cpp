@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "plimsoll/codec/weights/encoded_matrix.h"
 #include "plimsoll/codec/weights/float_values.h"
 #include "plimsoll/codec/weights/weight_codecs.h"
 
@@ -65,6 +66,10 @@ Result<Form> parse_form(std::string_view text) {
     known += fmt::format("{}{}", known.empty() ? "" : ", ", name(form));
   }
   return fail(ErrorCode::kUsage, "there is no form '{}', there are {}", text, known);
+}
+bool stays_in_memory(Form form) {
+  return form != Form::kRaw &&
+         codec::stays_in_memory(codec::weight_codecs()[static_cast<std::size_t>(form) - 1]);
 }
 bool is_lossless(Form form) {
   return form == Form::kRaw || codec_of(form).lossless;

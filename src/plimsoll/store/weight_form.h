@@ -24,6 +24,8 @@ std::vector<Form> all_forms();  // raw first
 std::string_view name(Form form);
 Result<Form> parse_form(std::string_view name);
 bool is_lossless(Form form);
+// Whether weights may stay in memory in this form (codec/weights/encoded_matrix.h).
+bool stays_in_memory(Form form);
 // Whether a tensor has this form. What loses something is for matrices of floats only: vectors
 // (biases, scales of norms) are small and need every bit.
 bool takes(Form form, Element element, std::span<const std::uint64_t> dims);

@@ -8,6 +8,7 @@
 
 #include "plimsoll/base/check.h"
 #include "plimsoll/base/utf8.h"
+#include "plimsoll/codec/weights/encoded_matrix.h"
 #include "plimsoll/codec/weights/weight_codec.h"
 #include "plimsoll/store/gguf.h"
 #include "plimsoll/store/npz.h"
@@ -340,8 +341,7 @@ Status WeightsFile::read_into(const WeightTensor& tensor, std::span<std::byte> o
   if (parts_) {
     const std::byte* begin = file_->bytes().data();
     const auto read = [&](FileBytes part, std::span<std::byte> to) {
-      return parts_->read(static_cast<std::uint64_t>(part.data() - begin), to,
-                          parts_->method_for(part));
+      return parts_->read(static_cast<std::uint64_t>(part.data() - begin), to, method_of(part));
     };
     if (out.empty()) return {};
     if (const std::optional<Status> done = reader_->read_by_parts(tensor, out, read)) return *done;
@@ -355,7 +355,70 @@ Status WeightsFile::read_into(const WeightTensor& tensor, std::span<std::byte> o
 std::optional<ReadMethod> WeightsFile::read_method(const WeightTensor& tensor) const {
   const FileBytes part = tensor.mapped.empty() ? tensor.in_file : tensor.mapped;
   if (!parts_ || (tensor.mapped.empty() && format_ != "plim")) return std::nullopt;
-  return parts_->method_for(part);
+  return method_of(part);
+}
+
+ReadMethod WeightsFile::method_of(std::span<const std::byte> part) const {
+  return asked_ ? *asked_ : parts_->method_for(part);
+}
+
+Result<std::unique_ptr<FilePages>> WeightsFile::lay_over(const WeightTensor& tensor,
+                                                         std::span<std::byte> out) const {
+  PLIMSOLL_CHECK(out.size() == tensor.bytes, "memory of another tensor than '{}'", tensor.name);
+  if (!parts_ || tensor.mapped.empty()) return std::unique_ptr<FilePages>();
+  const ReadMethod method = method_of(tensor.mapped);
+  if (method != ReadMethod::kMapped && (asked_ || method != ReadMethod::kCached))
+    return std::unique_ptr<FilePages>();
+  return parts_->lay(static_cast<std::uint64_t>(tensor.mapped.data() - file_->bytes().data()), out);
+}
+
+std::uint64_t WeightsFile::bytes_on_pages() const {
+  constexpr std::ptrdiff_t kFilePage = 4096;
+  std::uint64_t out = 0;
+  for (const WeightTensor& tensor : tensors_)
+    if (file_ && !tensor.mapped.empty() &&
+        (tensor.mapped.data() - file_->bytes().data()) % kFilePage == 0)
+      out += tensor.bytes;
+  return out;
+}
+
+std::uint64_t WeightsFile::encoded_bytes(const WeightTensor& tensor) const {
+  const auto* plim = dynamic_cast<const PlimFileReader*>(reader_.get());
+  const bool floats = tensor.element == Element::kF32 || tensor.element == Element::kF16 ||
+                      tensor.element == Element::kBF16;
+  if (plim == nullptr || !floats || !tensor.mapped.empty() || tensor.dims.size() < 2 ||
+      tensor.bytes == 0)
+    return 0;
+  const PlimTensor& from = plim->tensor(tensor.index);
+  for (const PlimChunk& chunk : from.chunks)
+    if (chunk.form != Form::kRaw && !stays_in_memory(chunk.form)) return 0;
+  return codec::encoded_table_bytes(from.chunks.size()) + from.stored_bytes();
+}
+
+Status WeightsFile::read_encoded(const WeightTensor& tensor, std::span<std::byte> out) const {
+  PLIMSOLL_CHECK(encoded_bytes(tensor) == out.size() && !out.empty(),
+                 "memory of another form than that of '{}'", tensor.name);
+  const PlimTensor& from = dynamic_cast<const PlimFileReader*>(reader_.get())->tensor(tensor.index);
+  std::vector<codec::EncodedChunk> chunks;
+  for (const PlimChunk& chunk : from.chunks)
+    chunks.push_back({static_cast<std::uint8_t>(chunk.form), chunk.stored});
+  const std::size_t table = codec::encoded_table_bytes(chunks.size());
+  codec::write_encoded_table(chunks, {reinterpret_cast<std::uint8_t*>(out.data()), table});
+  const std::span<std::byte> stored = out.subspan(table);
+  if (parts_) {
+    const auto offset = static_cast<std::uint64_t>(tensor.in_file.data() - file_->bytes().data());
+    PLIMSOLL_RETURN_IF_ERROR(parts_->read(offset, stored, method_of(tensor.in_file)));
+  } else {
+    std::copy(tensor.in_file.begin(), tensor.in_file.end(), stored.begin());
+  }
+  std::vector<std::byte> decoded;
+  for (std::uint64_t i = 0; i < from.chunks.size(); ++i) {
+    const PlimChunk& chunk = from.chunks[i];
+    decoded.resize(chunk_bytes(from.bytes, i));
+    PLIMSOLL_RETURN_IF_ERROR(decode_plim_chunk(
+        stored.subspan(chunk.offset - from.chunks[0].offset, chunk.stored), from, i, decoded));
+  }
+  return {};
 }
 
 Status WeightsFile::for_chunks(const WeightTensor& tensor,

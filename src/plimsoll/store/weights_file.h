@@ -89,6 +89,20 @@ class WeightsFile {
   Status read_into(const WeightTensor& tensor, std::span<std::byte> out) const;
   // How read_into() would read it now; nothing: through the mapping.
   std::optional<ReadMethod> read_method(const WeightTensor& tensor) const;
+  // From now on by this method, whatever is cached; nothing: as found best part by part.
+  void set_read_method(std::optional<ReadMethod> method) { asked_ = method; }
+  // Without a copy: the file's own pages over `out` (file_pages.h). Null: the values do not lie in
+  // the file as they are, or not where pages could be laid, or reading was found or asked to be
+  // better; nothing was done then.
+  Result<std::unique_ptr<FilePages>> lay_over(const WeightTensor& tensor,
+                                              std::span<std::byte> out) const;
+  // Of tensors that are in the file as they are and begin with one of its pages.
+  std::uint64_t bytes_on_pages() const;
+  // As codec/weights/encoded_matrix.h has it, for whoever computes with a tensor in the form that
+  // the file stores: how many bytes that takes (0: it has no such form, or is raw), and the bytes,
+  // every chunk compared with its checksum and decoded once.
+  std::uint64_t encoded_bytes(const WeightTensor& tensor) const;
+  Status read_encoded(const WeightTensor& tensor, std::span<std::byte> out) const;
   Status for_chunks(const WeightTensor& tensor, const WeightsReader::Visit& visit) const;
   // Chunk number `chunk` alone; of a tensor that is neither mapped nor chunked all before it too.
   Status read_chunk(const WeightTensor& tensor, std::uint64_t chunk,
@@ -96,6 +110,8 @@ class WeightsFile {
 
  private:
   Status index_names();
+  ReadMethod method_of(std::span<const std::byte> part) const;
+  std::optional<ReadMethod> asked_;
   std::string format_;
   std::string source_header_;
   std::uint64_t file_bytes_ = 0;

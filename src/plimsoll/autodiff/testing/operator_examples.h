@@ -37,6 +37,11 @@ ops::Array example_signed(const ir::Shape& shape, double low, double high, std::
 ops::Array example_integers(const ir::Shape& shape, std::vector<std::int64_t> values,
                             ir::DType dtype = ir::DType::kI64);
 
+// A weight [rows, columns] of q8_0 as the operators on encoded weights take it, and their
+// attributes for it.
+ops::Array example_encoded(std::int64_t rows, std::int64_t columns, std::uint64_t seed);
+ir::Attributes example_encoded_attributes(std::int64_t rows, std::int64_t columns);
+
 std::vector<OperatorExample> elementwise_examples();
 std::vector<OperatorExample> shaping_examples();
 std::vector<OperatorExample> indexing_examples();

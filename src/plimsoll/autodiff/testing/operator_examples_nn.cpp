@@ -43,6 +43,15 @@ void add_matrix_examples(std::vector<OperatorExample>& out) {
                         {{"trans_w", kYes}}));
   out.push_back(example("linear", "without bias", {make({3}), make({3, 2})}, {}));
   out.push_back(example("linear", "empty", {make({0, 3}), make({3, 2}), make({2})}, {}));
+  ir::Attributes turned_encoded = example_encoded_attributes(3, 32);
+  turned_encoded.set("trans_w", kYes);
+  out.push_back(example("encoded_linear", "",
+                        {make({2, 2, 3}), example_encoded(3, 32, 4), make({32})},
+                        example_encoded_attributes(3, 32)));
+  out.push_back(example("encoded_linear", "turned weight",
+                        {make({2, 32}), example_encoded(3, 32, 5)}, turned_encoded));
+  out.push_back(example("encoded_linear", "many rows",
+                        {make({9, 32}), example_encoded(3, 32, 6), make({3})}, turned_encoded));
   out.push_back(example("linear_grad_weight", "", {make({2, 2, 3}), make({2, 2, 4})}, {}));
   out.push_back(example("linear_grad_weight", "turned, with bias", {make({4, 3}), make({4, 2})},
                         {{"trans_w", kYes}, {"bias", kYes}}));

@@ -37,6 +37,8 @@ std::vector<OperatorExample> examples_without_gradient() {
       plain("bit_not", {whole}),
       plain("bit_shift", {whole, places}),
       plain("bit_cast", {whole}, {{"to", std::string("uint64")}}),
+      plain("decode_weight", {example_encoded(3, 32, 8)}, example_encoded_attributes(3, 32)),
+      plain("encoded_gather", {example_encoded(5, 8, 9), places}, example_encoded_attributes(5, 8)),
       plain("one_hot", {places}, {{"depth", std::int64_t{3}}, {"dtype", number}}),
       plain("fill", {}, {{"shape", ir::Ints{2, 3}}, {"dtype", number}}),
       plain("iota", {}, {{"shape", ir::Ints{2, 3}}, {"dtype", number}}),

@@ -5,7 +5,9 @@
 #include <cmath>
 #include <cstring>
 
+#include "plimsoll/codec/weights/block_codes.h"
 #include "plimsoll/codec/weights/float_values.h"
+#include "plimsoll/codec/weights/row_products.h"
 #include "plimsoll/codec/weights/weight_loops.h"
 
 namespace plimsoll::codec {
@@ -106,22 +108,8 @@ void decode_q5_1_block(const std::uint8_t* block, float* values) {
   for (std::size_t j = 0; j < kSmall; ++j) values[j] = d * static_cast<float>(codes[j]) + m;
 }
 
-// ---- q4_k, q5_k: eight scales and offsets of six bits in twelve bytes
+// ---- q4_k, q5_k
 
-struct SixBits {
-  std::uint8_t scale[8];
-  std::uint8_t offset[8];
-};
-SixBits unpack_six(const std::uint8_t* q) {
-  SixBits out{};
-  for (int j = 0; j < 4; ++j) {
-    out.scale[j] = q[j] & 63;
-    out.offset[j] = q[j + 4] & 63;
-    out.scale[j + 4] = static_cast<std::uint8_t>((q[j + 8] & 15) | ((q[j] >> 6) << 4));
-    out.offset[j + 4] = static_cast<std::uint8_t>((q[j + 8] >> 4) | ((q[j + 4] >> 6) << 4));
-  }
-  return out;
-}
 void pack_six(const SixBits& from, std::uint8_t* q) {
   for (int j = 0; j < 4; ++j) {
     q[j] = static_cast<std::uint8_t>(from.scale[j] | ((from.scale[j + 4] >> 4) << 6));
@@ -275,31 +263,12 @@ bool encode_q4_k_block(const float* values, std::uint8_t* block) {
 
 // ---- nf4
 
-// The 16 levels of QLoRA's NormalFloat: quantiles of a normal distribution, scaled to -1..1.
-constexpr std::array<float, 16> kLevels = {
-    -1.0f,
-    -0.6961928009986877f,
-    -0.5250730514526367f,
-    -0.39491748809814453f,
-    -0.28444138169288635f,
-    -0.18477343022823334f,
-    -0.09105003625154495f,
-    0.0f,
-    0.07958029955625534f,
-    0.16093020141124725f,
-    0.24611230194568634f,
-    0.33791524171829224f,
-    0.44070982933044434f,
-    0.5626170039176941f,
-    0.7229568362236023f,
-    1.0f,
-};
 unsigned nearest_level(float value) {
-  const auto above = std::lower_bound(kLevels.begin(), kLevels.end(), value);
-  if (above == kLevels.begin()) return 0;
-  if (above == kLevels.end()) return 15;
-  const auto index = static_cast<unsigned>(above - kLevels.begin());
-  const float middle = (kLevels[index - 1] + kLevels[index]) / 2;
+  const auto above = std::lower_bound(kNf4Levels.begin(), kNf4Levels.end(), value);
+  if (above == kNf4Levels.begin()) return 0;
+  if (above == kNf4Levels.end()) return 15;
+  const auto index = static_cast<unsigned>(above - kNf4Levels.begin());
+  const float middle = (kNf4Levels[index - 1] + kNf4Levels[index]) / 2;
   return value > middle ? index : index - 1;
 }
 constexpr std::size_t kNf4Values = 64;
@@ -318,8 +287,8 @@ void decode_nf4_block(const std::uint8_t* block, float* values) {
   float largest;
   std::memcpy(&largest, block, 4);
   for (std::size_t j = 0; j < kNf4Values; j += 2) {
-    values[j] = kLevels[block[4 + j / 2] >> 4] * largest;
-    values[j + 1] = kLevels[block[4 + j / 2] & 15] * largest;
+    values[j] = kNf4Levels[block[4 + j / 2] >> 4] * largest;
+    values[j + 1] = kNf4Levels[block[4 + j / 2] & 15] * largest;
   }
 }
 
@@ -368,14 +337,23 @@ bool decode_all(std::span<const std::uint8_t> bytes, const ChunkShape& shape,
   }
   return true;
 }
-template <std::size_t kValues, std::size_t kBytes, auto kEncodeBlock, auto kDecodeBlock>
+template <std::size_t kValues, std::size_t kBytes, RowForm kForm>
+bool multiply_all(std::span<const std::uint8_t> bytes, const ChunkShape& shape, std::size_t count,
+                  Product product, const float* in, float* out) {
+  return multiply_blocks(kForm, kValues, kBytes, bytes, shape, count, product, in, out);
+}
+template <std::size_t kValues, std::size_t kBytes, auto kEncodeBlock, auto kDecodeBlock,
+          RowForm kForm>
 constexpr WeightCodec block_codec(std::string_view name) {
   return {name,
           false,
           is_floating,
           block_bytes<kValues, kBytes>,
           encode_through_floats<encode_all<kValues, kBytes, kEncodeBlock>>,
-          decode_through_floats<decode_all<kValues, kBytes, kDecodeBlock>>};
+          decode_through_floats<decode_all<kValues, kBytes, kDecodeBlock>>,
+          multiply_all<kValues, kBytes, kForm>,
+          kValues,
+          kBytes};
 }
 
 constexpr std::array<BlockKind, 8> kKinds = {{
@@ -392,13 +370,13 @@ constexpr std::array<BlockKind, 8> kKinds = {{
 }  // namespace
 
 const WeightCodec kQ8_0Weights =
-    block_codec<kSmall, 34, encode_q8_0_block, decode_q8_0_block>("q8_0");
+    block_codec<kSmall, 34, encode_q8_0_block, decode_q8_0_block, RowForm::kQ8_0>("q8_0");
 const WeightCodec kQ4_0Weights =
-    block_codec<kSmall, 18, encode_q4_0_block, decode_q4_0_block>("q4_0");
+    block_codec<kSmall, 18, encode_q4_0_block, decode_q4_0_block, RowForm::kQ4_0>("q4_0");
 const WeightCodec kQ4KWeights =
-    block_codec<kLarge, 144, encode_q4_k_block, decode_q4_k_block>("q4_k");
+    block_codec<kLarge, 144, encode_q4_k_block, decode_q4_k_block, RowForm::kQ4K>("q4_k");
 const WeightCodec kNf4Weights =
-    block_codec<kNf4Values, 36, encode_nf4_block, decode_nf4_block>("nf4");
+    block_codec<kNf4Values, 36, encode_nf4_block, decode_nf4_block, RowForm::kNf4>("nf4");
 
 std::span<const BlockKind> block_kinds() {
   return kKinds;

@@ -7,6 +7,7 @@
 #include "plimsoll/codec/rounding_loops.h"
 #include "plimsoll/codec/weights/chunk_rows.h"
 #include "plimsoll/codec/weights/float_values.h"
+#include "plimsoll/codec/weights/product_loops.h"
 
 namespace plimsoll::codec {
 namespace {
@@ -116,6 +117,26 @@ bool decode_int8_rows(In bytes, const ChunkShape& shape, std::span<float> values
                      });
 }
 
+bool multiply_int8_rows(In bytes, const ChunkShape& shape, std::size_t count, Product product,
+                        const float* in, float* out) {
+  if (bytes.size() != count + 4 * rows_of(count, shape)) return false;
+  const std::size_t first_row = shape.begin / shape.columns;
+  const std::uint8_t* from = bytes.data();
+  return for_rows(count, shape, [&](std::size_t first, std::size_t length) {
+    float scale;
+    std::memcpy(&scale, from, 4);
+    const std::size_t row = (shape.begin + first) / shape.columns;
+    const std::size_t column = (shape.begin + first) % shape.columns;
+    if (product == Product::kRows) {
+      out[row - first_row] += scale * vector_dot(RowForm::kInt8, from + 4, length, in + column);
+    } else {
+      vector_axpy(RowForm::kInt8, from + 4, length, scale * in[row], out + column);
+    }
+    from += 4 + length;
+    return true;
+  });
+}
+
 std::size_t two_bytes_each(std::size_t count, const ChunkShape&) {
   return count * 2;
 }
@@ -130,13 +151,19 @@ const WeightCodec kFp16Weights{"fp16",
                                is_floating,
                                two_bytes_each,
                                encode_through_floats<encode_two_bytes<kFp16>>,
-                               decode_through_floats<decode_two_bytes<kFp16, WeightKind::kF16>>};
+                               decode_through_floats<decode_two_bytes<kFp16, WeightKind::kF16>>,
+                               nullptr,
+                               1,
+                               2};
 const WeightCodec kBf16Weights{"bf16",
                                false,
                                is_floating,
                                two_bytes_each,
                                encode_through_floats<encode_two_bytes<kBf16>>,
-                               decode_through_floats<decode_two_bytes<kBf16, WeightKind::kBF16>>};
+                               decode_through_floats<decode_two_bytes<kBf16, WeightKind::kBF16>>,
+                               nullptr,
+                               1,
+                               2};
 const WeightCodec kFp8Weights{"fp8",
                               false,
                               is_floating,
@@ -148,6 +175,7 @@ const WeightCodec kInt8Weights{"int8",
                                is_floating,
                                byte_each_and_scales,
                                encode_through_floats<encode_int8_rows>,
-                               decode_through_floats<decode_int8_rows>};
+                               decode_through_floats<decode_int8_rows>,
+                               multiply_int8_rows};
 
 }  // namespace plimsoll::codec

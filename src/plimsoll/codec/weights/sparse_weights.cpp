@@ -8,6 +8,7 @@
 
 #include "plimsoll/codec/weights/chunk_rows.h"
 #include "plimsoll/codec/weights/float_values.h"
+#include "plimsoll/codec/weights/row_products.h"
 #include "plimsoll/codec/weights/weight_loops.h"
 
 namespace plimsoll::codec {
@@ -35,6 +36,34 @@ void put_values(Values values, std::size_t width, std::span<const std::uint32_t>
   for (const std::uint32_t place : places) {
     std::memcpy(to, values.data() + place * width, width);
     to += width;
+  }
+}
+
+// A stored value as a float; not of fp64.
+template <WeightKind kKind>
+float stored_value(const std::uint8_t* at) {
+  if constexpr (kKind == WeightKind::kF32) {
+    float value;
+    std::memcpy(&value, at, 4);
+    return value;
+  } else {
+    std::uint16_t code;
+    std::memcpy(&code, at, 2);
+    return kKind == WeightKind::kF16 ? from_small<kFp16>(code) : from_small<kBf16>(code);
+  }
+}
+// Calls multiply<kind>(...) for the kind of the shape; false: it has no product.
+template <typename Multiply>
+bool by_kind(const ChunkShape& shape, Multiply multiply) {
+  switch (shape.kind) {
+    case WeightKind::kF32:
+      return multiply.template operator()<WeightKind::kF32>();
+    case WeightKind::kF16:
+      return multiply.template operator()<WeightKind::kF16>();
+    case WeightKind::kBF16:
+      return multiply.template operator()<WeightKind::kBF16>();
+    default:
+      return false;
   }
 }
 
@@ -97,6 +126,30 @@ bool decode_bitmask(std::span<const std::uint8_t> bytes, const ChunkShape& shape
   }
 }
 
+bool multiply_bitmask(std::span<const std::uint8_t> bytes, const ChunkShape& shape,
+                      std::size_t count, Product product, const float* in, float* out) {
+  return by_kind(shape, [&]<WeightKind kKind>() {
+    const std::size_t width = shape.element_bytes;
+    const std::size_t mask = (count + 7) / 8;
+    if (bytes.size() < mask || (bytes.size() - mask) % width != 0) return false;
+    if (count % 8 != 0 && (bytes[mask - 1] >> (count % 8)) != 0) return false;
+    std::size_t left = (bytes.size() - mask) / width;
+    const std::uint8_t* next = bytes.data() + mask;
+    SparseSums sums(shape, product, in, out);
+    for (std::size_t i = 0; i < mask; i += 8) {
+      std::uint64_t bits = 0;
+      std::memcpy(&bits, bytes.data() + i, std::min<std::size_t>(8, mask - i));
+      const auto taken = static_cast<std::size_t>(std::popcount(bits));
+      if (taken > left) return false;
+      left -= taken;
+      for (; bits != 0; bits &= bits - 1, next += width)
+        sums.add(8 * i + static_cast<std::size_t>(std::countr_zero(bits)),
+                 stored_value<kKind>(next));
+    }
+    return left == 0;
+  });
+}
+
 // ---- coo
 
 std::size_t coo_bytes(std::size_t count, const ChunkShape& shape) {
@@ -126,6 +179,23 @@ bool decode_coo(std::span<const std::uint8_t> bytes, const ChunkShape& shape,
     std::memcpy(values.data() + place * width, bytes.data() + 4 * nonzero + i * width, width);
   }
   return true;
+}
+
+bool multiply_coo(std::span<const std::uint8_t> bytes, const ChunkShape& shape, std::size_t count,
+                  Product product, const float* in, float* out) {
+  return by_kind(shape, [&]<WeightKind kKind>() {
+    const std::size_t width = shape.element_bytes;
+    if (bytes.size() % (4 + width) != 0) return false;
+    const std::size_t nonzero = bytes.size() / (4 + width);
+    SparseSums sums(shape, product, in, out);
+    for (std::size_t i = 0; i < nonzero; ++i) {
+      std::uint32_t place;
+      std::memcpy(&place, bytes.data() + 4 * i, 4);
+      if (place >= count) return false;
+      sums.add(place, stored_value<kKind>(bytes.data() + 4 * nonzero + i * width));
+    }
+    return true;
+  });
 }
 
 // ---- csr
@@ -214,10 +284,11 @@ class ColumnReader {
   std::size_t next_ = 0;
 };
 
-bool decode_csr(std::span<const std::uint8_t> bytes, const ChunkShape& shape,
-                std::span<std::byte> values) {
+// visit(place, value's bytes) for each value that is stored, in order.
+template <typename Visit>
+bool for_csr(std::span<const std::uint8_t> bytes, const ChunkShape& shape, std::size_t count,
+             Visit visit) {
   const std::size_t width = shape.element_bytes;
-  const std::size_t count = values.size() / width;
   const std::size_t rows = rows_of(count, shape);
   if (bytes.size() < 1 + 4 * rows || bytes[0] > 1) return false;
   const auto counts = bytes.subspan(1, 4 * rows);
@@ -231,7 +302,6 @@ bool decode_csr(std::span<const std::uint8_t> bytes, const ChunkShape& shape,
   if (nonzero > count || nonzero * width > rest.size()) return false;
   const auto stored = rest.subspan(rest.size() - nonzero * width);
   ColumnReader columns(static_cast<Columns>(bytes[0]), rest.first(rest.size() - stored.size()));
-  std::fill(values.begin(), values.end(), std::byte{0});
   const std::uint8_t* from = stored.data();
   std::size_t r = 0;
   const bool good = for_rows(count, shape, [&](std::size_t first, std::size_t length) {
@@ -241,11 +311,29 @@ bool decode_csr(std::span<const std::uint8_t> bytes, const ChunkShape& shape,
     for (std::uint32_t i = 0; i < in_row; ++i, from += width) {
       std::size_t column = 0;
       if (!columns.read(length, column)) return false;
-      std::memcpy(values.data() + (first + column) * width, from, width);
+      visit(first + column, from);
     }
     return true;
   });
   return good && columns.at_end();
+}
+bool decode_csr(std::span<const std::uint8_t> bytes, const ChunkShape& shape,
+                std::span<std::byte> values) {
+  const std::size_t width = shape.element_bytes;
+  std::fill(values.begin(), values.end(), std::byte{0});
+  return for_csr(bytes, shape, values.size() / width,
+                 [&](std::size_t place, const std::uint8_t* from) {
+                   std::memcpy(values.data() + place * width, from, width);
+                 });
+}
+bool multiply_csr(std::span<const std::uint8_t> bytes, const ChunkShape& shape, std::size_t count,
+                  Product product, const float* in, float* out) {
+  return by_kind(shape, [&]<WeightKind kKind>() {
+    SparseSums sums(shape, product, in, out);
+    return for_csr(bytes, shape, count, [&](std::size_t place, const std::uint8_t* from) {
+      sums.add(place, stored_value<kKind>(from));
+    });
+  });
 }
 
 // ---- 2:4
@@ -316,13 +404,41 @@ bool decode_two_of_four(std::span<const std::uint8_t> bytes, const ChunkShape& s
   return true;
 }
 
+bool multiply_two_of_four(std::span<const std::uint8_t> bytes, const ChunkShape& shape,
+                          std::size_t count, Product product, const float* in, float* out) {
+  return by_kind(shape, [&]<WeightKind kKind>() {
+    const std::size_t groups = (count + 3) / 4;
+    if (bytes.size() != two_of_four_bytes(count, shape)) return false;
+    const std::uint8_t* from = bytes.data() + (groups + 1) / 2;
+    SparseSums sums(shape, product, in, out);
+    for (std::size_t g = 0; g < groups; ++g) {
+      const unsigned both = (bytes[g / 2] >> (g % 2 * 4)) & 15u;
+      const unsigned first = both & 3u;
+      const unsigned second = both >> 2;
+      if (first >= second) return false;
+      for (const unsigned j : {first, second}) {
+        if (4 * g + j < count) sums.add(4 * g + j, stored_value<kKind>(from));
+        from += shape.element_bytes;
+      }
+    }
+    return true;
+  });
+}
+
 }  // namespace
 
-const WeightCodec kBitmaskWeights{"bitmask",     true,           any_element,
-                                  bitmask_bytes, encode_bitmask, decode_bitmask};
-const WeightCodec kCooWeights{"coo", true, any_element, coo_bytes, encode_coo, decode_coo};
-const WeightCodec kCsrWeights{"csr", true, any_element, csr_bytes, encode_csr, decode_csr};
-const WeightCodec kTwoOfFourWeights{
-    "2:4", false, takes_two_of_four, two_of_four_bytes, encode_two_of_four, decode_two_of_four};
+const WeightCodec kBitmaskWeights{"bitmask",      true,           any_element,     bitmask_bytes,
+                                  encode_bitmask, decode_bitmask, multiply_bitmask};
+const WeightCodec kCooWeights{"coo",      true,       any_element, coo_bytes,
+                              encode_coo, decode_coo, multiply_coo};
+const WeightCodec kCsrWeights{"csr",      true,       any_element, csr_bytes,
+                              encode_csr, decode_csr, multiply_csr};
+const WeightCodec kTwoOfFourWeights{"2:4",
+                                    false,
+                                    takes_two_of_four,
+                                    two_of_four_bytes,
+                                    encode_two_of_four,
+                                    decode_two_of_four,
+                                    multiply_two_of_four};
 
 }  // namespace plimsoll::codec

@@ -86,6 +86,13 @@ RunDictionary::RunDictionary(unsigned zeros) {
       ++run.nonzeros;
     }
     runs_.push_back(run);
+    FirstFour four = run.length | FirstFour{run.nonzeros} << 8;
+    for (unsigned i = 0; i < std::min<unsigned>(run.nonzeros, 4); ++i) {
+      const Nonzero& value = nonzeros_[run.first + i];
+      four |= FirstFour{value.place} << (16 + 8 * i);
+      four |= FirstFour{value.sign > 0 ? 1u : 2u} << (48 + 2 * i);
+    }
+    first_four_.push_back(four);
   }
 }
 
@@ -220,64 +227,132 @@ bool decode_ternary(std::span<const std::uint8_t> bytes, const ChunkShape& shape
   });
 }
 
-}  // namespace
+// The row that a walk through a chunk is in: where it ends, and which of the vector's numbers its
+// places meet.
+struct TernaryRow {
+  std::size_t end;        // its last place in the chunk, and one
+  std::ptrdiff_t column;  // of a place, less the place
+  float scale;
+  std::size_t number;  // of the chunk's rows
+};
 
-bool ternary_times_vector(std::span<const std::uint8_t> bytes, const ChunkShape& shape,
-                          std::span<const float> in, std::span<float> out) {
+// Runs that lie in one row, as nearly all do, and have four nonzeros at most: adds them up without a
+// branch that depends on the weights. Stops at another run, and at the row's end; false: no word.
+bool add_runs(TernaryParts& parts, const float* in, const TernaryRow& row, std::size_t& at_place,
+              float& into) {
+  static constexpr float kFactor[4] = {0.0f, 1.0f, -1.0f, 0.0f};  // by the two bits of a sign
+  const std::uint64_t* runs = parts.dictionary->first_four().data();
+  const std::size_t known = parts.dictionary->first_four().size();
+  const std::uint8_t* word_at = parts.words.data();
+  const std::uint8_t* const last = word_at + parts.words.size() / 2 * 2;
+  // Locals: behind references they would be written to memory each time.
+  const std::size_t end = row.end;
+  const std::ptrdiff_t column = row.column;
+  std::size_t at = at_place;
+  float sum = into;
+  bool good = true;
+  while (word_at != last && at < end) {
+    std::uint16_t word;
+    std::memcpy(&word, word_at, 2);
+    good = word < known;
+    if (!good) break;
+    const std::uint64_t run = runs[word];
+    const std::size_t length = run & 255;
+    if (at + length > end || (run >> 8 & 255) > 4) break;
+    const float* from = in + (static_cast<std::ptrdiff_t>(at) + column);
+    sum += (from[run >> 16 & 255] * kFactor[run >> 48 & 3] +
+            from[run >> 24 & 255] * kFactor[run >> 50 & 3]) +
+           (from[run >> 32 & 255] * kFactor[run >> 52 & 3] +
+            from[run >> 40 & 255] * kFactor[run >> 54 & 3]);
+    at += length;
+    word_at += 2;
+  }
+  parts.words = parts.words.subspan(static_cast<std::size_t>(word_at - parts.words.data()));
+  at_place = at;
+  into = sum;
+  return good;
+}
+
+// One look-up a word; nothing is decoded. kRows: sums of the vector's numbers, with signs, times
+// the row's scale. kColumns: the row's number times its scale, added with signs.
+template <Product kProduct>
+bool multiply_ternary_as(TernaryParts parts, const ChunkShape& shape, std::size_t count,
+                         const float* in, float* out) {
   const std::size_t columns = shape.columns;
-  if (in.size() != columns || columns == 0 || columns > kLongestRow || shape.begin % columns != 0)
-    return false;
-  TernaryParts parts;
-  if (!open_ternary(bytes, out.size() * columns, shape, parts)) return false;
-  std::size_t row = 0;
-  std::size_t column = 0;
-  float sum = 0;
-  const auto end_row = [&] {
+  const std::size_t first_row = shape.begin / columns;
+  const std::size_t skipped = shape.begin % columns;
+  const auto scale_of = [&](std::size_t number) {
     float scale;
-    std::memcpy(&scale, parts.scales + 4 * row, 4);
-    out[row++] = sum == 0 ? 0.0f : sum * scale;
-    sum = 0;
+    std::memcpy(&scale, parts.scales + 4 * number, 4);
+    return kProduct == Product::kRows ? scale : scale * in[first_row + number];
   };
-  while (row < out.size()) {
+  TernaryRow row{std::min(columns - skipped, count), static_cast<std::ptrdiff_t>(skipped),
+                 scale_of(0), 0};
+  float sum = 0;
+  const auto next_row = [&] {
+    if constexpr (kProduct == Product::kRows) {
+      if (sum != 0) out[row.number] += sum * row.scale;
+      sum = 0;
+    }
+    if (row.end == count) return;
+    row = {std::min(row.end + columns, count), -static_cast<std::ptrdiff_t>(row.end),
+           scale_of(row.number + 1), row.number + 1};
+  };
+  const auto add = [&](std::size_t place, std::int8_t sign) {
+    const auto column = static_cast<std::size_t>(static_cast<std::ptrdiff_t>(place) + row.column);
+    if constexpr (kProduct == Product::kRows) {
+      sum += static_cast<float>(sign) * in[column];
+    } else {
+      out[column] += static_cast<float>(sign) * row.scale;
+    }
+  };
+  std::size_t at = 0;
+  while (at < count) {
+    if constexpr (kProduct == Product::kRows) {
+      if (!add_runs(parts, in, row, at, sum)) return false;
+      while (at >= row.end && row.end < count) next_row();
+      if (at >= count) break;
+    }
     const RunDictionary::Run* run = next_run(parts);
     if (run == nullptr) return false;
     const RunDictionary::Nonzero* nonzero = parts.dictionary->nonzeros(*run);
-    if (column + run->length <= columns) {
-      // The whole run in one row, as nearly all are.
-      for (unsigned i = 0; i < run->nonzeros; ++i) {
-        const float value = in[column + nonzero[i].place];
-        sum += nonzero[i].sign > 0 ? value : -value;
-      }
-      column += run->length;
+    if (at + run->length <= row.end) {
+      for (unsigned i = 0; i < run->nonzeros; ++i) add(at + nonzero[i].place, nonzero[i].sign);
     } else {
-      std::size_t done = 0;
-      for (unsigned i = 0; i <= run->nonzeros; ++i) {
-        const std::size_t place = i < run->nonzeros ? nonzero[i].place : run->length;
-        while (row < out.size() && column + (place - done) >= columns) {
-          done += columns - column;
-          column = 0;
-          end_row();
-        }
-        column += place - done;
-        done = place;
-        if (i == run->nonzeros) break;
-        if (row == out.size()) return false;
-        sum += nonzero[i].sign > 0 ? in[column] : -in[column];
+      for (unsigned i = 0; i < run->nonzeros; ++i) {
+        const std::size_t place = at + nonzero[i].place;
+        if (place >= count) return false;
+        while (place >= row.end) next_row();
+        add(place, nonzero[i].sign);
       }
     }
-    if (column == columns) {
-      column = 0;
-      end_row();
-    }
+    at += run->length;
+    while (at >= row.end && row.end < count) next_row();
   }
+  next_row();
   return parts.words.empty();
 }
+
+bool multiply_ternary(std::span<const std::uint8_t> bytes, const ChunkShape& shape,
+                      std::size_t count, Product product, const float* in, float* out) {
+  TernaryParts parts;
+  // Longer rows have several scales.
+  if (shape.columns == 0 || shape.columns > kLongestRow || count == 0 ||
+      !open_ternary(bytes, count, shape, parts))
+    return false;
+  return product == Product::kRows
+             ? multiply_ternary_as<Product::kRows>(parts, shape, count, in, out)
+             : multiply_ternary_as<Product::kColumns>(parts, shape, count, in, out);
+}
+
+}  // namespace
 
 const WeightCodec kTernaryWeights{"ternary",
                                   false,
                                   is_floating,
                                   ternary_bytes,
                                   encode_through_floats<encode_ternary>,
-                                  decode_through_floats<decode_ternary>};
+                                  decode_through_floats<decode_ternary>,
+                                  multiply_ternary};
 
 }  // namespace plimsoll::codec

@@ -40,10 +40,16 @@ class RunDictionary {
     std::uint8_t nonzeros;
     std::uint32_t first;  // in nonzeros()
   };
+  // The first four of a run, for products: behind the last, places 0 that count for nothing.
+  // One word, so that it is one load:
+  //   length | number of nonzeros << 8 | places << 16, 24, 32, 40 | signs << 48, two bits each:
+  //   0 nothing, 1 plus, 2 minus
+  using FirstFour = std::uint64_t;
   // 64ths of zeros, 1..63. Made once for each, for all threads.
   static const RunDictionary& of(unsigned zeros);
 
   const std::vector<Run>& runs() const { return runs_; }
+  const std::vector<FirstFour>& first_four() const { return first_four_; }
   const Nonzero* nonzeros(const Run& run) const { return nonzeros_.data() + run.first; }
   // The longest run that begins with these weights, continued with zeros where they end.
   std::uint16_t word_for(const std::int8_t* weights, std::size_t count) const;
@@ -54,11 +60,8 @@ class RunDictionary {
   // the word ~index.
   std::vector<std::array<std::int32_t, 3>> nodes_;
   std::vector<Run> runs_;
+  std::vector<FirstFour> first_four_;
   std::vector<Nonzero> nonzeros_;
 };
-
-// out = W in for a ternary chunk that holds whole rows, straight from the coded form.
-bool ternary_times_vector(std::span<const std::uint8_t> bytes, const ChunkShape& shape,
-                          std::span<const float> in, std::span<float> out);
 
 }  // namespace plimsoll::codec

@@ -11,7 +11,9 @@
 //   2. decode(encode(x)) is x bit by bit if the codec is lossless, else within its error; the error
 //      is for the caller to measure;
 //   3. the same input gives the same bytes, on every machine (archive: with the same libzstd);
-//   4. decode() of any bytes whatever returns false or some values, and touches nothing else.
+//   4. decode() of any bytes whatever returns false or some values, and touches nothing else;
+//   5. multiply(), where there is one, is the product with what decode() gives, up to the order of
+//      sums. It may refuse a shape (rows that do not begin with a block): then decode and multiply.
 //
 //   fp16, bf16       16 bits, to nearest, ties to even
 //   fp8              e4m3, one fp32 scale for each row of the chunk
@@ -49,6 +51,12 @@ struct ChunkShape {
 // A chunk holds at most so many decoded bytes.
 inline constexpr std::size_t kChunkBytes = 256 << 10;
 
+// A chunk as a part of a matrix of rows of `columns`, times a vector.
+enum class Product : std::uint8_t {
+  kRows,     // out[r] += row r times in[its columns]; rows counted from the chunk's first
+  kColumns,  // out[its columns] += in[row] times the row; rows counted from the tensor's first
+};
+
 struct WeightCodec {
   std::string_view name;
   bool lossless;
@@ -59,6 +67,12 @@ struct WeightCodec {
                  std::span<std::uint8_t> out, std::size_t& used);
   bool (*decode)(std::span<const std::uint8_t> bytes, const ChunkShape& shape,
                  std::span<std::byte> values);
+  // Straight from the encoded form, of `count` elements; null: decode first. Not for fp64.
+  bool (*multiply)(std::span<const std::uint8_t> bytes, const ChunkShape& shape, std::size_t count,
+                   Product product, const float* in, float* out) = nullptr;
+  // Of a form whose every so many values are so many bytes, by themselves; 0: there are none.
+  std::size_t block_values = 0;
+  std::size_t block_bytes = 0;
 };
 
 }  // namespace plimsoll::codec

@@ -250,6 +250,89 @@ TEST_P(WeightCodecContract, DecodesAnyBytesWithinItsChunk) {
   EXPECT_GE(decoded, 20);
 }
 
+// Rows that begin with blocks and rows that do not; chunks that begin in the middle of a row.
+TEST_P(WeightCodecContract, MultipliesWhatItDecodes) {
+  const WeightCodec& codec = GetParam();
+  if (codec.multiply == nullptr) return;
+  const ChunkShape shapes[] = {
+      {WeightKind::kF32, 4, 512, 256}, {WeightKind::kF32, 4, 256, 0},
+      {WeightKind::kF32, 4, 100, 30},  {WeightKind::kF32, 4, 3, 1},
+      {WeightKind::kF32, 4, 9000, 8},  {WeightKind::kBF16, 2, 256, 0},
+      {WeightKind::kF16, 2, 77, 5},
+  };
+  int decided = 0;
+  for (const ChunkShape& shape : shapes) {
+    for (const std::size_t count : {std::size_t{1}, std::size_t{512}, std::size_t{4096}}) {
+      for (const double zeros : {0.0, 0.5, 0.95}) {
+        const Chunk values = weights_like(count, shape, zeros, count + 5);
+        std::vector<std::uint8_t> bytes;
+        ASSERT_TRUE(encode(values, shape, bytes));
+        Chunk back(values.size());
+        ASSERT_TRUE(codec.decode(bytes, shape, back));
+        std::vector<float> floats(count);
+        to_floats(back, shape.kind, floats);
+        const std::size_t first_row = shape.begin / shape.columns;
+        const std::size_t rows = (shape.begin + count - 1) / shape.columns - first_row + 1;
+        Random random(count);
+        std::vector<float> in(std::max(shape.columns, first_row + rows));
+        for (float& value : in) value = static_cast<float>(random.normal());
+        for (const Product product : {Product::kRows, Product::kColumns}) {
+          const bool by_rows = product == Product::kRows;
+          const std::size_t outs = by_rows ? rows : shape.columns;
+          // what was there is added to
+          const Guarded room(outs * 4);
+          auto* out = reinterpret_cast<float*>(room.bytes().data());
+          std::fill_n(out, outs, 1.0f);
+          if (!codec.multiply(bytes, shape, count, product, in.data(), out)) continue;
+          ++decided;
+          std::vector<double> expected(outs, 1.0);
+          for (std::size_t i = 0; i < count; ++i) {
+            const std::size_t row = (shape.begin + i) / shape.columns;
+            const std::size_t column = (shape.begin + i) % shape.columns;
+            expected[by_rows ? row - first_row : column] +=
+                static_cast<double>(floats[i]) * in[by_rows ? column : row];
+          }
+          // floats of narrow tensors are not rounded to them on the way
+          const double tolerance = shape.kind == WeightKind::kF32 ? 2e-5 : 2e-2;
+          for (std::size_t i = 0; i < outs; ++i)
+            ASSERT_NEAR(out[i], expected[i], tolerance)
+                << shape.columns << " " << count << " " << zeros << " at " << i;
+        }
+      }
+    }
+  }
+  EXPECT_GE(decided, 18) << codec.name;
+}
+
+TEST_P(WeightCodecContract, MultipliesAnyBytesWithinItsVectors) {
+  const WeightCodec& codec = GetParam();
+  if (codec.multiply == nullptr) return;
+  const std::size_t count = 2048;
+  Random random(11);
+  for (const ChunkShape& shape :
+       {ChunkShape{WeightKind::kF32, 4, 256, 256}, ChunkShape{WeightKind::kF32, 4, 100, 30}}) {
+    std::vector<std::uint8_t> bytes;
+    ASSERT_TRUE(encode(weights_like(count, shape, 0.9, 3), shape, bytes));
+    const std::size_t first_row = shape.begin / shape.columns;
+    const std::size_t last_row = (shape.begin + count - 1) / shape.columns;
+    const Guarded in(4 * std::max(shape.columns, last_row + 1));
+    for (int round = 0; round < 2000; ++round) {
+      std::vector<std::uint8_t> edited = bytes;
+      for (int edit = 0; edit < 1 + round % 4; ++edit)
+        edited[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(edited.size())))] =
+            static_cast<std::uint8_t>(random.below(256));
+      if (round % 8 == 0)
+        edited.resize(
+            static_cast<std::size_t>(random.below(static_cast<std::int64_t>(edited.size()) + 1)));
+      const bool by_rows = round % 2 == 0;
+      const Guarded out(4 * (by_rows ? last_row - first_row + 1 : shape.columns));
+      (void)codec.multiply(edited, shape, count, by_rows ? Product::kRows : Product::kColumns,
+                           reinterpret_cast<const float*>(in.bytes().data()),
+                           reinterpret_cast<float*>(out.bytes().data()));
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Every, WeightCodecContract,
                          ::testing::ValuesIn(weight_codecs().begin(), weight_codecs().end()),
                          [](const auto& tested) {

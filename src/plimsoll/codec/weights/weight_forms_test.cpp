@@ -101,7 +101,9 @@ TEST(WeightForms, TernaryMultipliesFromItsCodedForm) {
       const auto bytes = coded("ternary", std::as_bytes(std::span(values)), shape);
       const auto in = normal_values(columns, 0, 9);
       std::vector<float> out(rows);
-      ASSERT_TRUE(ternary_times_vector(bytes, shape, in, out)) << columns << " " << zeros;
+      ASSERT_TRUE(kTernaryWeights.multiply(bytes, shape, values.size(), Product::kRows, in.data(),
+                                           out.data()))
+          << columns << " " << zeros;
       for (std::size_t r = 0; r < rows; ++r) {
         double sum = 0;
         for (std::size_t c = 0; c < columns; ++c)
@@ -113,7 +115,8 @@ TEST(WeightForms, TernaryMultipliesFromItsCodedForm) {
       for (int round = 0; round < 40; ++round) {
         edited[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(edited.size())))] =
             static_cast<std::uint8_t>(random.below(256));
-        (void)ternary_times_vector(edited, shape, in, out);
+        (void)kTernaryWeights.multiply(edited, shape, values.size(), Product::kRows, in.data(),
+                                       out.data());
       }
     }
   }

@@ -16,6 +16,7 @@ std::span<const TableEntry> cpu_table() {
                             convolution_transpose_kernels,
                             cross_entropy_kernels,
                             dropout_kernels,
+                            encoded_weight_kernels,
                             gather_kernels,
                             group_norm_kernels,
                             indexing_kernels,

@@ -34,6 +34,7 @@ std::span<const TableEntry> convolution_kernels();
 std::span<const TableEntry> convolution_transpose_kernels();
 std::span<const TableEntry> cross_entropy_kernels();
 std::span<const TableEntry> dropout_kernels();
+std::span<const TableEntry> encoded_weight_kernels();
 std::span<const TableEntry> gather_kernels();
 std::span<const TableEntry> group_norm_kernels();
 std::span<const TableEntry> indexing_kernels();

@@ -1,6 +1,7 @@
 // What can be known of CUDA kernels without a GPU: which operators have one, and that everything
 // generated compiles.
 #include <set>
+#include <string_view>
 
 #include <gtest/gtest.h>
 
@@ -25,9 +26,14 @@ PointwiseTensor lying(ir::DType dtype, const Strides& strides) {
   return {dtype, strides};
 }
 
+// Weights stay encoded on the CPU only; api/encoded_weights.h refuses to keep them so on a card.
+const std::set<std::string_view> kOnTheCpuOnly = {"decode_weight", "encoded_gather",
+                                                  "encoded_linear"};
+
 TEST(KernelTableOfCuda, HasEveryOperator) {
   for (const ops::OpDefinition& definition : ops::registry())
-    EXPECT_TRUE(has_cuda_kernel(definition.name)) << definition.name;
+    EXPECT_EQ(has_cuda_kernel(definition.name), !kOnTheCpuOnly.contains(definition.name))
+        << definition.name;
 }
 
 TEST(KernelTableOfCuda, NamesOnlyOperatorsThatExist) {

@@ -10,6 +10,7 @@ namespace plimsoll::ops {
 std::vector<OpDefinition> binary_definitions();
 std::vector<OpDefinition> matmul_definitions();
 std::vector<OpDefinition> linear_definitions();
+std::vector<OpDefinition> encoded_weight_definitions();
 std::vector<OpDefinition> conv_definitions();
 std::vector<OpDefinition> attention_definitions();
 std::vector<OpDefinition> batch_norm_definitions();

@@ -1,0 +1,244 @@
+#include "plimsoll/ops/products/encoded_weight.h"
+
+#include <algorithm>
+
+#include "plimsoll/base/checked.h"
+#include "plimsoll/ops/compose.h"
+#include "plimsoll/ops/definition/attribute_rules.h"
+#include "plimsoll/ops/definition/definitions.h"
+#include "plimsoll/ops/definition/expect.h"
+#include "plimsoll/ops/definition/rules.h"
+#include "plimsoll/ops/movement/scatter_reduction.h"
+#include "plimsoll/ops/products/dense.h"
+#include "plimsoll/ops/products/linear.h"
+
+namespace plimsoll::ops {
+namespace {
+
+std::optional<codec::WeightKind> kind_of(const std::string& dtype) {
+  if (dtype == "fp32") return codec::WeightKind::kF32;
+  if (dtype == "fp16") return codec::WeightKind::kF16;
+  if (dtype == "bf16") return codec::WeightKind::kBF16;
+  return std::nullopt;
+}
+
+std::vector<AttributeSpec> encoded_specs(std::vector<AttributeSpec> more = {}) {
+  std::vector<AttributeSpec> out = {attribute::integers("dims"), attribute::text("dtype"),
+                                    attribute::text("form")};
+  out.insert(out.end(), more.begin(), more.end());
+  return out;
+}
+
+// The weight's extents; input `input` must be bytes enough for its table.
+Result<ir::Shape> encoded_shape(const Call& call, int input) {
+  PLIMSOLL_RETURN_IF_ERROR(expect_dtype(call, input, ir::DType::kU8));
+  PLIMSOLL_RETURN_IF_ERROR(expect_rank(call, input, 1, 1));
+  for (const char* name : {"dims", "dtype", "form"})
+    if (!call.attributes().has(name)) return bad_input("has no attribute \"{}\"", name);
+  PLIMSOLL_TRY(const ir::Shape shape, shape_attribute(call.attributes(), "dims"));
+  const auto type = encoded_type(call.attributes());
+  if (!type || shape.elements() == 0)
+    return bad_input("dims {} of {}: expects the extents of a weight of fp32, fp16 or bf16",
+                     ir::to_string(shape), call.attributes().text("dtype"));
+  const auto least = static_cast<std::int64_t>(codec::encoded_table_bytes(type->chunks()));
+  if (call.shape(input)[0] < least)
+    return bad_input("a weight of {} chunks has {} bytes at least, input {} has {}", type->chunks(),
+                     least, input, call.shape(input)[0]);
+  return shape;
+}
+
+// The weight in doubles; zeros where the bytes are none.
+std::vector<double> decoded(const Evaluation& e, int input) {
+  const auto type = encoded_type(e.attributes);
+  const Array& from = e.in(input);
+  std::vector<std::uint8_t> bytes(from.integers.size());
+  std::transform(from.integers.begin(), from.integers.end(), bytes.begin(),
+                 [](std::int64_t byte) { return static_cast<std::uint8_t>(byte); });
+  std::vector<float> values(type->elements);
+  const auto matrix = codec::EncodedMatrix::view(bytes, *type);
+  std::vector<std::byte> scratch(codec::EncodedMatrix::kScratchBytes);
+  if (!matrix || !matrix->decode(0, values.size(), values.data(), scratch.data()))
+    std::fill(values.begin(), values.end(), 0.0f);
+  return {values.begin(), values.end()};
+}
+
+Result<std::vector<TensorType>> infer_decode_weight(const Call& call) {
+  PLIMSOLL_TRY(const ir::Shape shape, encoded_shape(call, 0));
+  return std::vector<TensorType>{{ir::DType::kF32, shape, {}}};
+}
+void evaluate_decode_weight(const Evaluation& e) {
+  e.out().reals = decoded(e, 0);
+}
+// A few operations for each value.
+Cost decode_weight_cost(const Call& call, std::span<const TensorType> outputs) {
+  return cost_with(4 * element_count(outputs[0].shape), call, outputs);
+}
+
+bool encoded_is_turned(const AttributeReader& attributes) {
+  return attributes.integer("trans_w") != 0;
+}
+std::int64_t last_extent(const ir::Shape& shape) {
+  return shape[shape.rank() - 1];
+}
+
+Result<std::vector<TensorType>> infer_encoded_linear(const Call& call) {
+  PLIMSOLL_TRY(const ir::Shape weight, encoded_shape(call, 1));
+  PLIMSOLL_RETURN_IF_ERROR(expect_float(call, 0));
+  PLIMSOLL_RETURN_IF_ERROR(expect_rank(call, 0, 1, ir::kMaxRank));
+  if (weight.rank() != 2) return bad_input("a weight {} is no matrix", ir::to_string(weight));
+  const bool turned = encoded_is_turned(call.attributes());
+  const std::int64_t expected = weight[turned ? 1 : 0];
+  const std::int64_t made = weight[turned ? 0 : 1];
+  if (last_extent(call.shape(0)) != expected)
+    return bad_input("input has {} features, weight expects {}", last_extent(call.shape(0)),
+                     expected);
+  if (call.has(2)) PLIMSOLL_RETURN_IF_ERROR(expect_type(call, 2, call.type(0).dtype, {made}));
+  ir::Shape shape = call.shape(0);
+  shape[shape.rank() - 1] = made;
+  return std::vector<TensorType>{{call.type(0).dtype, shape, {}}};
+}
+
+// The weight is fixed: x and bias alone have gradients.
+std::vector<Var> encoded_linear_gradient(const Backward& g) {
+  const bool turned = encoded_is_turned(g.attributes);
+  std::vector<Var> out(g.inputs.size());
+  if (g.wants(0)) {
+    ir::Attributes attributes = g.attributes.given();
+    attributes.set("trans_w", std::int64_t{turned ? 0 : 1});
+    out[0] = g.builder.call1("encoded_linear", {g.dy(), g.in(1)}, std::move(attributes));
+  }
+  if (g.inputs.size() > 2 && g.in(2) && g.wants(2)) out[2] = sum_to(g.dy(), g.in(2).shape());
+  return out;
+}
+
+Cost encoded_linear_cost(const Call& call, std::span<const TensorType> outputs) {
+  const double products =
+      2 * element_count(call.shape(0)) * static_cast<double>(last_extent(outputs[0].shape));
+  return cost_with(products, call, outputs);
+}
+
+void evaluate_encoded_linear(const Evaluation& e) {
+  if (e.out().elements() == 0) return;
+  const std::int64_t inner = last_extent(e.in(0).type.shape);
+  const std::int64_t columns = last_extent(e.out().type.shape);
+  const std::int64_t count = e.out().elements() / columns;
+  double* y = e.out().reals.data();
+  if (e.has(2)) {
+    for (std::int64_t i = 0; i < count * columns; ++i) y[i] = e.in(2).reals.data()[i % columns];
+  }
+  std::vector<double> w = decoded(e, 1);
+  if (encoded_is_turned(e.attributes)) w = turned(columns, inner, w.data());
+  multiply_add(count, inner, columns, e.in(0).reals.data(), w.data(), y);
+}
+
+Result<std::vector<TensorType>> infer_encoded_gather(const Call& call) {
+  PLIMSOLL_TRY(const ir::Shape weight, encoded_shape(call, 0));
+  PLIMSOLL_RETURN_IF_ERROR(check_indices(call.type(1)));
+  if (weight.rank() != 2) return bad_input("a weight {} is no matrix", ir::to_string(weight));
+  ir::Ints dims(call.shape(1).begin(), call.shape(1).end());
+  dims.push_back(weight[1]);
+  PLIMSOLL_TRY(const ir::Shape shape, ir::Shape::make(dims));
+  return std::vector<TensorType>{{ir::DType::kF32, shape, {}}};
+}
+
+void evaluate_encoded_gather(const Evaluation& e) {
+  const std::vector<double> w = decoded(e, 0);
+  const auto type = encoded_type(e.attributes);
+  for (std::int64_t i = 0; i < e.in(1).elements(); ++i) {
+    const std::int64_t row = resolve(e.in(1).integers[static_cast<std::size_t>(i)],
+                                     static_cast<std::int64_t>(type->rows()));
+    if (row < 0) continue;
+    std::copy_n(w.begin() + row * static_cast<std::int64_t>(type->columns), type->columns,
+                e.out().reals.begin() + i * static_cast<std::int64_t>(type->columns));
+  }
+}
+
+// What is read of the weight are the rows.
+Cost encoded_gather_cost(const Call& call, std::span<const TensorType> outputs) {
+  Cost out = cost_with(4 * element_count(outputs[0].shape), call, outputs);
+  out.bytes_read = static_cast<double>(ir::bytes_of(outputs[0]).value) +
+                   static_cast<double>(ir::bytes_of(call.type(1)).value);
+  return out;
+}
+
+}  // namespace
+
+std::optional<codec::EncodedType> encoded_type(const AttributeReader& attributes) {
+  const auto kind = kind_of(attributes.text("dtype"));
+  const ir::Ints dims = attributes.integers("dims");
+  if (!kind || dims.empty()) return std::nullopt;
+  std::int64_t elements = 1;
+  for (const std::int64_t dim : dims) {
+    const auto product = checked_multiply(elements, dim);
+    if (dim <= 0 || !product) return std::nullopt;
+    elements = *product;
+  }
+  return codec::EncodedType{*kind, static_cast<std::size_t>(elements),
+                            static_cast<std::size_t>(dims.back())};
+}
+
+ir::Attributes encoded_attributes(const ir::Shape& dims, ir::DType dtype, std::string_view form) {
+  ir::Attributes out;
+  out.set("dims", ir::Ints(dims.begin(), dims.end()));
+  out.set("dtype", std::string(ir::name(dtype)));
+  out.set("form", std::string(form));
+  return out;
+}
+
+Result<std::map<ValueId, const ir::Node*>> encoded_weights(const ir::Graph& graph) {
+  std::map<ValueId, const ir::Node*> out;
+  for (const ir::Node& node : graph.nodes) {
+    const bool linear = node.op == "encoded_linear";
+    if (!linear && node.op != "decode_weight" && node.op != "encoded_gather") continue;
+    const ValueId weight = node.inputs[linear ? 1 : 0];
+    const auto [place, is_new] = out.emplace(weight, &node);
+    for (const char* name : {"dims", "dtype", "form"}) {
+      if (!is_new && *place->second->attributes.find(name) != *node.attributes.find(name))
+        return bad_input("weight '{}': {} and {} read it as different things",
+                         graph.value(weight).name, place->second->op, node.op);
+    }
+  }
+  return out;
+}
+
+Var decode_weight(Var weight, const ir::Attributes& attributes) {
+  return weight.builder().call1("decode_weight", {weight}, attributes);
+}
+
+std::vector<OpDefinition> encoded_weight_definitions() {
+  return {{.name = "decode_weight",
+           .inputs = exactly(1),
+           .outputs = exactly(1),
+           .attributes = encoded_specs(),
+           .infer = infer_decode_weight,
+           .gradient = Gradient::none(),
+           .in_place = InPlace::never(),
+           .cost = decode_weight_cost,
+           .recompute = Recompute::kCheap,
+           .layout = LayoutRule::kPlain,
+           .evaluate = evaluate_decode_weight},
+          {.name = "encoded_linear",
+           .inputs = between(2, 3),
+           .outputs = exactly(1),
+           .attributes = encoded_specs({attribute::integer("trans_w", 0)}),
+           .infer = infer_encoded_linear,
+           .gradient = Gradient(encoded_linear_gradient),
+           .in_place = InPlace::never(),
+           .cost = encoded_linear_cost,
+           .recompute = Recompute::kExpensive,
+           .layout = LayoutRule::kPlain,
+           .evaluate = evaluate_encoded_linear},
+          {.name = "encoded_gather",
+           .inputs = exactly(2),
+           .outputs = exactly(1),
+           .attributes = encoded_specs(),
+           .infer = infer_encoded_gather,
+           .gradient = Gradient::none(),
+           .in_place = InPlace::never(),
+           .cost = encoded_gather_cost,
+           .recompute = Recompute::kCheap,
+           .layout = LayoutRule::kPlain,
+           .evaluate = evaluate_encoded_gather}};
+}
+
+}  // namespace plimsoll::ops
