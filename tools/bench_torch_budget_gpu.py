@@ -11,6 +11,8 @@ The learning rate is 0: loss and norm of the gradients must agree between modes.
     compile       torch.compile as it is
     ours60        pt.compile at 60 % of the bytes between resident and compile's peak; any number
     budget0.5     torch.compile with torch._functorch.config.activation_memory_budget = 0.5
+    step          ours with the optimizer's step inside the backward pass (step_in_backward), at STEP_BARS
+    ours+adamw    and any other mode: fused AdamW instead of SGD; its state is added to the budget
     split         ours with the loss over the vocabulary in 8 parts (pt.linear_cross_entropy), at SPLIT_BARS
     checkpoint    eager, every block recomputed;  eager
 """
@@ -32,6 +34,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 BARS = {"gpt2_bf16": (5200, 42), "bert_bf16": (3400, 36.5), "llama1b_bf16": (4370, 55), "resnet50_bf16": (3600, 47),
         "gpt2_tf32": (5000, 108), "resnet50_tf32": (5800, 80)}
 SPLIT_BARS = {"gpt2_tf32": 4500, "gpt2_bf16": 4500, "bert_bf16": 3000, "llama1b_bf16": 4300}
+STEP_BARS = {"llama1b_bf16": 2700}
 MODES = "ours,compile,ours60,budget0.5,budget0.3,budget0.1,budget0.7,budget0.9,checkpoint,eager"
 MIB = 2**20
 
@@ -177,7 +180,8 @@ class Child:
                 self.clear()
             torch.manual_seed(7)
             loss = self.step(function).item()
-            norm = torch.stack([p.grad.float().norm() for p in self.model.parameters() if p.grad is not None]).norm().item()
+            gradients = [p.grad.float().norm() for p in self.model.parameters() if p.grad is not None]
+            norm = torch.stack(gradients).norm().item() if gradients else None
             self.clear()
             if self.cuda:
                 torch.cuda.synchronize()
@@ -251,21 +255,32 @@ class Child:
             return original(graph, budget, **search)
         partitioner.find_schedule = find_schedule
 
-    def ours(self, mode, budget):
+    @contextlib.contextmanager
+    def adamw(self):
+        """Another optimizer, whose state goes with it."""
+        plain, self.opt = self.opt, self.torch.optim.AdamW(self.model.parameters(), lr=0.0, weight_decay=0.0, fused=True)
+        try:
+            yield 2 * sum(p.nbytes for p in self.model.parameters())
+        finally:
+            self.opt = plain
+            gc.collect()
+
+    def ours(self, mode, budget, **options):
         torch, pt = self.torch, self.pt
         begun = time.time()
         torch._dynamo.reset()
         facts = {}
         try:
-            model = pt.compile(self.model, budget, optimizer=self.opt, search={"deadline": 2.0, "threads": 4 if self.cuda else 1})
+            model = pt.compile(self.model, budget, optimizer=self.opt, search={"deadline": 2.0, "threads": 4 if self.cuda else 1}, **options)
             self.clear()
             try:
                 self.step(model)
             except pt.DoesNotFit as problem:
+                self.opt.zero_grad()
                 facts = dict(refused_mib=budget / MIB, smallest_mib=problem.smallest_budget / MIB)
                 self.say(mode + "_refused", error=str(problem)[:700], **facts)
                 budget = int(problem.smallest_budget * 1.005)
-                model = pt.compile(self.model, budget, optimizer=self.opt, search={"deadline": 2.0, "threads": 4 if self.cuda else 1})
+                model = pt.compile(self.model, budget, optimizer=self.opt, search={"deadline": 2.0, "threads": 4 if self.cuda else 1}, **options)
                 self.step(model)
             session = model.plimsoll
             first = session.planned_peak()
@@ -304,19 +319,29 @@ class Child:
             self.base = result["peak_mib"] * MIB
         self.say(mode, **result, compile_s=took)
 
-    def run(self, mode):
+    def run(self, mode, more=0):
+        if mode.endswith("+adamw"):
+            if self.name in BARS:
+                with self.adamw() as state:
+                    self.named = mode
+                    self.run(mode.removesuffix("+adamw"), state)
+            return
+        self.named = self.named if more else mode
         if mode == "compile":
-            self.theirs(mode, 1.0)
+            self.theirs(self.named, 1.0)
         elif mode.startswith("budget"):
-            self.theirs(mode, float(mode[6:]))
+            self.theirs(self.named, float(mode[6:]))
         elif mode == "ours":
-            self.ours(mode, BARS[self.name][0] * MIB if self.cuda else int(self.resident * 2 + 2**20 * 3))
+            self.ours(self.named, more + (BARS[self.name][0] * MIB if self.cuda else int(self.resident * 2 + 2**20 * 3)))
+        elif mode == "step":
+            if self.name in STEP_BARS:
+                self.ours(self.named, more + (STEP_BARS[self.name] * MIB if self.cuda else int(self.resident * 1.5 + 2**20 * 3)), step_in_backward=True)
         elif mode == "split":
             if self.name not in SPLIT_BARS:
                 return
             self.model.split_loss = 8
             try:
-                self.ours(mode, SPLIT_BARS[self.name] * MIB if self.cuda else int(self.resident * 2 + 2**20 * 3))
+                self.ours(self.named, SPLIT_BARS[self.name] * MIB if self.cuda else int(self.resident * 2 + 2**20 * 3))
             finally:
                 self.model.split_loss = 0
         elif mode.startswith("ours"):

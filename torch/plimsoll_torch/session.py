@@ -31,6 +31,7 @@ from plimsoll_torch.byte_size import show_bytes
 from plimsoll_torch.cache_folder import cache_folder
 from plimsoll_torch.errors import BudgetExceeded, DoesNotFit
 from plimsoll_torch.partitioner import VERSION, GraphPlan, Partitioner
+from plimsoll_torch.step_in_backward import PlaceSteps, StepInBackward, end_for
 
 _GRAIN = 2**20  # resident bytes are rounded up to it: PyTorch's caches are found again
 _torch_compile = torch.compile  # python -m plimsoll_torch puts another in its place
@@ -46,7 +47,7 @@ class _PlanAgain(BaseException):
 class Session:
     """Callable in the place of the model; `model.plimsoll`."""
 
-    def __init__(self, function, model, budget, optimizer=None, reserve=0, verify=True, search=None, measure=True, **compile_options):
+    def __init__(self, function, model, budget, optimizer=None, reserve=0, verify=True, search=None, measure=True, stepper=None, **compile_options):
         self.function, self.model, self.optimizer = function, model, optimizer
         self.budget, self.reserve, self.verify = budget, reserve, verify
         self.search, self.measure, self.compile_options = dict(search or {}), measure, compile_options
@@ -55,6 +56,7 @@ class Session:
         self.resident = self.state_to_come = 0
         self.strict = False  # Inductor fuses only neighbours
         self.stored_at = self.known = None
+        self.stepper, self.steps_in_backward = stepper, stepper is not None
         self.before_optimizer = None  # measured up to the optimizer's step
         if optimizer is not None and verify:
             optimizer.register_step_pre_hook(self._optimizer_steps)
@@ -77,6 +79,8 @@ class Session:
         options.update({"custom_partitioner_fn": self.partitioner, "allow_buffer_reuse": False})
         if hasattr(torch._inductor.config, "graph_partition"):
             options["graph_partition"] = False
+        if self.steps_in_backward:
+            options["post_grad_custom_post_pass"] = PlaceSteps()
         if self.strict:
             options.update(fusion.strict_options())
         if not caches:
@@ -87,7 +91,7 @@ class Session:
 
     def key(self):
         return (self.budget, self.margin, self.reserve, self.resident, self.state_to_come, tuple(sorted(self.later.items())), tuple(sorted(self.unseen.items())),
-                tuple(sorted(self.search.items())), self.strict)
+                tuple(sorted(self.search.items())), self.strict, self.steps_in_backward)
 
     # What the partitioner asks and tells.
 
@@ -99,13 +103,13 @@ class Session:
                    else self.resident + sum(p.saved_bytes for p in self.in_call))
         parameters = resident.trained_parameters(self.model, self.optimizer)
         # Backward passes run from the last graph to the first: gradients of earlier graphs are not there yet.
-        others = max(0, resident.gradient_bytes(parameters) - own_gradients - sum(p.gradient_bytes for p in self.in_call))
+        others = max(0, resident.gradient_bytes(parameters) - own_gradients - sum(p.gradient_bytes + p.stepped_bytes for p in self.in_call))
         return {"parameters, inputs and whatever else is allocated": now, "optimizer state to come": self.state_to_come,
                 "gradients of later graphs": others, "reserve": self.reserve, "margin": self.margin,
                 "later graphs": self.later.get(len(self.in_call), 0), "beyond the model": self.unseen.get(len(self.in_call), 0)}
 
     def room(self, tasks):
-        own = sum(v.bytes for v in tasks.values if v.keep and not v.forward)
+        own = sum(v.bytes for i, v in enumerate(tasks.values) if not v.forward and (v.keep or v.node in tasks.passing))
         return self.budget - sum(self._fixed(own).values())
 
     def done(self, planned, tasks):
@@ -157,7 +161,7 @@ class Session:
             if self.in_call[most].saved_bytes > short:
                 self.later[most] = self.later.get(most, 0) + short
                 raise _PlanAgain
-        parts = self._fixed(planned.gradient_bytes)
+        parts = self._fixed(planned.gradient_bytes + planned.stepped_bytes)
         remedy = "" if planned.by != "saved set" else f"the backward pass could not be written anew: {planned.why}"
         self.problem = DoesNotFit(self.budget, self.budget + short, planned.limiting or planned.at_peak[:8], parts, remedy)
         raise self.problem
@@ -168,6 +172,16 @@ class Session:
         if not torch.is_grad_enabled():
             self.in_call, self.arguments = [], (args, kwargs)
             return self.compiled(*args, **kwargs)
+        if self.stepper is None:
+            return self._train(args, kwargs)
+        self.stepper.forward_begins()
+        try:
+            return self._train(args, kwargs)
+        except BaseException:
+            self.stepper.forwards = 0
+            raise
+
+    def _train(self, args, kwargs):
         self._before(args, kwargs)
         snapshot = _Snapshot(self.model) if not self.plans else None
         self.retries = 0
@@ -194,7 +208,7 @@ class Session:
         out = None  # with what it saved
         self._compile(caches=False)
         snapshot.restore()
-        return self(*args, **kwargs)
+        return self._train(args, kwargs)
 
     def _functorch_options(self):
         options = {"force_non_lazy_backward_lowering": True}
@@ -278,7 +292,7 @@ class Session:
         beside, peak = self.resident + self.state_to_come + self.reserve + self.margin, 0
         total = resident.gradient_bytes(resident.trained_parameters(self.model, self.optimizer))
         for planned in self.plans:
-            total -= planned.gradient_bytes
+            total -= planned.gradient_bytes + planned.stepped_bytes
             peak = max(peak, beside + planned.peak + max(0, total))
             beside += planned.saved_bytes
         return peak
@@ -374,13 +388,16 @@ def refuse_modes(mode, options):
                          "can be held with; use mode=None or mode='max-autotune-no-cudagraphs'")
 
 
-def compile(model, budget, *, optimizer=None, reserve=0, verify=True, mode=None, options=None, search=None, measure=True, **others):
+def compile(model, budget, *, optimizer=None, reserve=0, verify=True, mode=None, options=None, search=None, measure=True,
+            step_in_backward=False, **others):
     """torch.compile under a budget: what a training step allocates on the device stays within it.
 
     model      a module, which is compiled in place and returned, or a function
     budget     "8GiB" or bytes; parameters, gradients, optimizer state and inputs count
     optimizer  its state, allocated at its first step, is then counted from the start
     reserve    bytes that somebody else will allocate during the step
+    step_in_backward   use each gradient where it is made, so that they never exist together; clipping, gradient scalers and
+               accumulation are then refused
     verify     measure a step on the GPU and plan again if it is over
     mode, options, dynamic, fullgraph   as torch.compile's
     """
@@ -391,10 +408,14 @@ def compile(model, budget, *, optimizer=None, reserve=0, verify=True, mode=None,
         options = {**torch._inductor.list_mode_options(mode), **(options or {})}
     for unknown in set(others) - {"dynamic", "fullgraph"}:
         raise TypeError(f"compile: unknown option '{unknown}'; torch.compile's dynamic, fullgraph, mode and options are passed on")
+    if step_in_backward and (options or {}).get("post_grad_custom_post_pass") is not None:
+        raise ValueError("compile: step_in_backward needs Inductor's post_grad_custom_post_pass for itself; leave one of the two out")
+    end_for(optimizer)
+    stepper = StepInBackward(model, optimizer) if step_in_backward else None
     if not isinstance(model, torch.nn.Module):
         session = Session(model, None, budget, optimizer, reserve, verify, search, measure, options=options, **others)
         return _function(model, session)
-    session = Session(model._call_impl, model, budget, optimizer, reserve, verify, search, measure, options=options, **others)
+    session = Session(model._call_impl, model, budget, optimizer, reserve, verify, search, measure, stepper, options=options, **others)
     model._compiled_call_impl = session
     object.__setattr__(model, "plimsoll", session)
     return model
