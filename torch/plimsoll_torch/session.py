@@ -36,6 +36,7 @@ from plimsoll_torch.step_in_backward import PlaceSteps, StepInBackward, end_for
 _GRAIN = 2**20  # resident bytes are rounded up to it: PyTorch's caches are found again
 _torch_compile = torch.compile  # python -m plimsoll_torch puts another in its place
 _MOST_REPLANS = 2
+_WORTH_PLANNING_AGAIN = 0.05  # share of a graph's room that its code leaves unused
 _MOST_RETRIES = 4  # for graphs that make an earlier one save less
 REFUSED_MODES = ("reduce-overhead", "max-autotune")
 
@@ -53,6 +54,7 @@ class Session:
         self.search, self.measure, self.compile_options = dict(search or {}), measure, compile_options
         self.margin, self.replans, self.measured = 0, 0, None
         self.plans, self.later, self.unseen, self.problem, self.audit = [], {}, {}, None, None
+        self.widened = {}  # graph -> what was taken as unseen before it was planned for the difference
         self.resident = self.state_to_come = 0
         self.strict = False  # Inductor fuses only neighbours
         self.stored_at = self.known = None
@@ -131,19 +133,34 @@ class Session:
                 planned = self.in_call.pop()
                 self._short(planned, planned.smallest_bytes - planned.room)
             return
-        planned, self.audit = self.in_call[-1], None
+        planned, audit, self.audit = self.in_call[-1], self.audit, None
         unseen = peak - planned.modelled_bytes
         room = planned.room + self.unseen.get(len(self.in_call) - 1, 0)
         planned.peak, planned.audited, planned.fits = peak, True, peak <= room
         planned.at_peak = [{"name": name, "bytes": size} for size, name in at_peak[:24]]
-        if planned.fits:
+        planned.buffers = audit.lifetimes()
+        if not planned.fits:
+            self.in_call.pop()
+            self._over_by_code(planned, room, unseen)
+        self._use_what_is_left(planned, room, unseen)
+
+    def _use_what_is_left(self, planned, room, unseen):
+        """What was unseen before kernels were fused less is not what is unseen now: plan once more for the difference."""
+        index, allowed = len(self.in_call) - 1, self.unseen.get(len(self.in_call) - 1, 0)
+        unused = room - planned.peak
+        if index in self.widened or not planned.again_seconds or unused < _WORTH_PLANNING_AGAIN * room or allowed <= unseen:
             return
+        self.widened[index] = allowed
+        self.unseen[index] = max(0, unseen) + unused // 8
         self.in_call.pop()
-        self._over_by_code(planned, room, unseen)
+        raise _PlanAgain
 
     def _over_by_code(self, planned, room, unseen):
         """The generated code allocates more than there is room for: fuse less and plan for less, then plan for the least."""
         index, planned_for_least = len(self.in_call), planned.modelled_bytes > planned.room
+        if self.widened.get(index):  # it was too much: as it was before
+            self.unseen[index], self.widened[index] = self.widened[index], 0
+            raise _PlanAgain
         if not self.strict:
             self.strict = True
             self.unseen[index] = self.unseen.get(index, 0) if planned_for_least else unseen
@@ -163,7 +180,7 @@ class Session:
                 raise _PlanAgain
         parts = self._fixed(planned.gradient_bytes + planned.stepped_bytes)
         remedy = "" if planned.by != "saved set" else f"the backward pass could not be written anew: {planned.why}"
-        self.problem = DoesNotFit(self.budget, self.budget + short, planned.limiting or planned.at_peak[:8], parts, remedy)
+        self.problem = DoesNotFit(self.budget, self.budget + short, planned.limiting or planned.at_peak[:8], parts, remedy, planned.at_peak if planned.audited else ())
         raise self.problem
 
     # Calls.
@@ -281,6 +298,7 @@ class Session:
 
     def _plan_again(self, strict=False, unseen=None):
         self.plans, self.later, self.unseen, self.strict, self.state = [], {}, dict(unseen or {}), strict, "new"
+        self.widened = self.widened if unseen else {}
         self._compile(self.caches)
 
     # What is known.
@@ -299,10 +317,20 @@ class Session:
 
     def summary(self):
         """One dictionary: budget, planned and measured bytes, and what was planned for each graph."""
-        graphs = [{k: v for k, v in dataclasses.asdict(p).items() if k not in ("tensors", "timeline")} for p in self.plans]
+        graphs = [{k: v for k, v in dataclasses.asdict(p).items() if k not in ("tensors", "timeline", "buffers")} for p in self.plans]
         return {"budget_bytes": self.budget, "planned_bytes": self.planned_peak(), "measured_bytes": self.measured,
                 "resident_bytes": self.resident, "optimizer_bytes_to_come": self.state_to_come, "margin_bytes": self.margin,
                 "replans": self.replans, "graphs": graphs}
+
+    def arena(self, deadline=2.0):
+        """Of each graph: the bytes of one arena in which every buffer of its code has a fixed offset, what is live at most,
+        and whether no smaller arena exists. What an allocator reserves beyond the first is fragmentation."""
+        from plimsoll_torch.schedule import library
+        told = []
+        for planned in self.plans:
+            packing = library().pack([tuple(b) for b in planned.buffers], deadline_seconds=deadline)
+            told.append({"arena_bytes": packing.height, "live_bytes": planned.peak, "optimal": packing.status == "optimal", "offsets": packing.offsets})
+        return told
 
     def report(self, path=None):
         """The plan as text; with a path, written there as HTML."""

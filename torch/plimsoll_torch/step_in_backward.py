@@ -24,6 +24,7 @@ from torch._inductor.custom_graph_pass import CustomGraphPass
 from plimsoll_torch.operators import is_view
 
 _HOW = "call pt.compile(..., step_in_backward=False)"
+_MOST_DIMENSIONS = 3
 _live = weakref.WeakSet()
 _library = torch.library.Library("plimsoll_torch", "FRAGMENT")
 _library.define("apply_gradient(Tensor gradient, Tensor(a!) parameter) -> ()")
@@ -46,6 +47,12 @@ def _(gradient, parameter):
     return None
 
 
+def whole_step(optimizer):
+    """The step of an optimizer's class without the hooks, which are for the whole step."""
+    step = type(optimizer).step
+    return step.__wrapped__ if getattr(step, "hooked", False) else step
+
+
 class StepInBackward:
     """One optimizer that steps inside the backward pass of one model."""
 
@@ -60,8 +67,7 @@ class StepInBackward:
             raise ValueError(f"step_in_backward: the optimizer does not have the parameters {missing[:3]} ({len(missing)} in all) of the model; {_HOW}")
         self.optimizer, self.groups = optimizer, {p: group for group in optimizer.param_groups for p in group["params"]}
         self.places, self.applied, self.forwards = {}, set(), 0
-        step = type(optimizer).step
-        self.step = step.__wrapped__ if getattr(step, "hooked", False) else step  # hooks are for the whole step
+        self.step = whole_step(optimizer)
         self.hook = optimizer.register_step_pre_hook(self._whole_step)
         _live.add(self)
         _guard()
@@ -79,7 +85,14 @@ class StepInBackward:
             return False
         if parameter in self.applied:
             raise RuntimeError(f"step_in_backward: a second gradient for a parameter of shape {tuple(parameter.shape)} before optimizer.step(); {_HOW}")
-        group, groups = self.groups[parameter], self.optimizer.param_groups
+        from plimsoll_torch import optimizer_offload
+        group, groups, offloaded = self.groups[parameter], self.optimizer.param_groups, optimizer_offload.of(self.optimizer)
+        if offloaded is not None:
+            parameter.grad = gradient
+            offloaded.step_one(group, parameter)
+            parameter.grad = None
+            self.applied.add(parameter)
+            return True
         members = group["params"]
         parameter.grad, group["params"], self.optimizer.param_groups = gradient, [parameter], [group]
         try:
@@ -140,14 +153,15 @@ def _guard():
 # In the joint graph.
 
 def gradients_of_parameters(graph, forward_outputs, static_inputs):
-    """(parameter, gradient) for each parameter of a joint graph; parameters are what PyTorch calls static inputs."""
+    """(parameter, gradient) for the parameters of a joint graph; parameters are what PyTorch calls static inputs. Those of
+    convolutions step with the optimizer: the backward pass may see a channels-last copy of them, which says nothing of whose it is."""
     results = next(n for n in reversed(graph.nodes) if n.op == "output").args[0]
     given = [n for n in graph.nodes if n.op == "placeholder"]
     static, pairs = set(static_inputs or ()), []
     for i, gradient in enumerate(results[forward_outputs:]):
         if isinstance(gradient, torch.fx.Node) and i in static and gradient.op == "call_function":
             shapes = [tuple(n.meta["val"].shape) for n in (given[i], gradient)]
-            if shapes[0] == shapes[1] and given[i].meta["val"].dtype == gradient.meta["val"].dtype:
+            if len(shapes[0]) <= _MOST_DIMENSIONS and shapes[0] == shapes[1] and given[i].meta["val"].dtype == gradient.meta["val"].dtype:
                 pairs.append((given[i], gradient))
     return pairs
 

@@ -47,7 +47,8 @@ class StepInBackward(unittest.TestCase):
         torch._dynamo.reset()
         ours = self.trained(model, make, arguments, step_in_backward=True, **options)
         self.assertGreater(model.plimsoll.plans[0].stepped_bytes, 0)
-        self.assertEqual(model.plimsoll.plans[0].gradient_bytes, 0)
+        stays = sum(p.nbytes for p in model.parameters() if p.dim() > 3)
+        self.assertEqual(model.plimsoll.plans[0].gradient_bytes, stays, "only gradients of convolutions wait for the optimizer")
         for mine, yours in zip(ours, theirs):
             self.assertAlmostEqual(mine, yours, delta=tolerance * abs(yours))
         for (name, mine), yours in zip(model.named_parameters(), other.parameters()):

@@ -1,0 +1,105 @@
+"""Copies between the device and pinned host memory on a stream of their own, beside what is computed.
+
+    copies = HostCopies.of(device)
+    held = copies.out(tensor)          # starts; `held.tensor` lies on the host
+    copies.settle(limit)               # device tensors whose copies are done are let go; more than `limit` bytes are waited for
+    back = copies.back(held)           # starts; back.ready() when it is read
+
+A tensor that is being copied must stay as it is until the copy is done: `out` keeps it, and lets it go only after the computing
+stream has waited for the copy, so its memory is counted and never handed out early (record_stream would hide it from
+memory_allocated while it is still in use). Host buffers are used again: pinning one takes milliseconds.
+On the CPU the same code copies at once: what is tested there is everything but the overlap.
+"""
+import collections
+import weakref
+
+import torch
+
+_all = {}
+
+
+class Held:
+    """A tensor's bytes on the host. The buffer goes back to the pool with the last reference."""
+
+    def __init__(self, copies, buffer, shape, stride, dtype, reuse=True):
+        self.shape, self.stride, self.dtype = shape, stride, dtype
+        self.buffer = buffer
+        if reuse:
+            weakref.finalize(self, copies.pool[buffer.nbytes].append, buffer).atexit = False
+
+    def tensor(self):
+        return self.buffer.view(self.dtype).as_strided(self.shape, self.stride)
+
+
+class Coming:
+    """A tensor on its way to the device."""
+
+    def __init__(self, copies, tensor, event):
+        self.copies, self.tensor, self.event = copies, tensor, event
+
+    def ready(self):
+        if self.event is not None:
+            torch.cuda.current_stream(self.tensor.device).wait_event(self.event)
+        return self.tensor
+
+
+def dense_strides(tensor):
+    """Its own strides where every byte between first and last is its own, contiguous ones otherwise."""
+    order = sorted(range(tensor.dim()), key=lambda d: (tensor.stride(d), tensor.shape[d]))
+    expected = 1
+    for d in order:
+        if tensor.shape[d] != 1 and tensor.stride(d) != expected:
+            return torch.empty(tensor.shape, device="meta").stride()
+        expected *= tensor.shape[d]
+    return tensor.stride()
+
+
+class HostCopies:
+    def __init__(self, device):
+        self.device, self.cuda = device, device.type == "cuda"
+        self.stream = torch.cuda.Stream(device) if self.cuda else None
+        self.pool = collections.defaultdict(list)
+        self.leaving, self.leaving_bytes = collections.deque(), 0
+
+    @staticmethod
+    def of(device):
+        device = torch.device(device)
+        if device.type == "cuda" and device.index is None:
+            device = torch.device("cuda", torch.cuda.current_device())
+        if device not in _all:
+            _all[device] = HostCopies(device)
+        return _all[device]
+
+    def _buffer(self, size, reuse):
+        waiting = self.pool[size] if reuse else None
+        # One that waits may still be read by a copy of this stream, behind which the next one is queued.
+        return waiting.pop() if waiting else torch.empty(size, dtype=torch.uint8, pin_memory=self.cuda)
+
+    def out(self, tensor, reuse=True):
+        held = Held(self, self._buffer(tensor.numel() * tensor.element_size(), reuse), tensor.shape, dense_strides(tensor), tensor.dtype, reuse)
+        if not self.cuda:
+            held.tensor().copy_(tensor)
+            return held
+        self.stream.wait_stream(torch.cuda.current_stream(self.device))
+        with torch.cuda.stream(self.stream):
+            held.tensor().copy_(tensor, non_blocking=True)
+            event = self.stream.record_event()
+        self.leaving.append((event, tensor))
+        self.leaving_bytes += tensor.nbytes
+        return held
+
+    def settle(self, limit=0):
+        while self.leaving and (self.leaving_bytes > limit or self.leaving[0][0].query()):
+            event, tensor = self.leaving.popleft()
+            torch.cuda.current_stream(self.device).wait_event(event)
+            self.leaving_bytes -= tensor.nbytes
+
+    def back(self, held):
+        if not self.cuda:
+            return Coming(self, held.tensor().clone(), None)
+        made = torch.empty_strided(held.shape, held.stride, dtype=held.dtype, device=self.device)
+        self.stream.wait_stream(torch.cuda.current_stream(self.device))  # the memory may have had another use until now
+        with torch.cuda.stream(self.stream):
+            made.copy_(held.tensor(), non_blocking=True)
+            event = self.stream.record_event()
+        return Coming(self, made, event)

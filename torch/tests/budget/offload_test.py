@@ -1,0 +1,159 @@
+"""Host memory for activations and optimizer state: offload_test.py [-k name]
+
+On the CPU copies are real and only the overlap is not; PLIMSOLL_TEST_DEVICE=cuda runs the same on a GPU.
+"""
+import copy
+import os
+import sys
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "..", ".."), HERE]
+import torch  # noqa: E402
+from torch import nn  # noqa: E402
+
+import plimsoll_torch as pt  # noqa: E402
+from measured import difference, gradients  # noqa: E402
+from models import ResNet, Transformer, _words  # noqa: E402
+from plimsoll_torch import resident  # noqa: E402
+from plimsoll_torch.host_copies import HostCopies, dense_strides  # noqa: E402
+
+torch.set_num_threads(1)
+DEVICE = os.environ.get("PLIMSOLL_TEST_DEVICE", "cpu")
+
+
+def small():
+    torch.manual_seed(0)
+    model = Transformer("gpt2", vocabulary=300, longest=64, width=64, layers=2, dropout=0.1).train().to(DEVICE)
+    return model, tuple(t.to(DEVICE) for t in _words(300, 2, 64))
+
+
+class Activations(unittest.TestCase):
+    def offloaded(self, model, arguments, **options):
+        hooks = pt.offload_activations(smallest="1KiB", devices=(DEVICE,), **options)
+
+        def call(*given):
+            with hooks:
+                return model(*given)
+        return gradients(model, arguments, call), hooks
+
+    def test_gradients_are_the_same_bits(self):
+        for model, arguments in (small(), (ResNet().train().to(DEVICE), (torch.randn(2, 3, 32, 32, device=DEVICE), torch.tensor([1, 2], device=DEVICE)))):
+            states = copy.deepcopy(model.state_dict())
+            theirs = gradients(model, arguments)
+            for options in ({}, {"ahead": 0}, {"ahead": "20KiB", "leaving": 0}):
+                model.load_state_dict(states)
+                ours, hooks = self.offloaded(model, arguments, **options)
+                # Some kernels of a GPU add in another order each time.
+                self.assertLessEqual(difference(ours[1], theirs[1]), 0.0 if DEVICE == "cpu" else 1e-4)
+                self.assertGreater(hooks.count, 5)
+
+    def test_a_tensor_saved_twice_is_copied_once_and_parameters_never(self):
+        weight = nn.Parameter(torch.randn(64, 64, device=DEVICE))
+        x = torch.randn(64, 64, requires_grad=True, device=DEVICE)
+        hooks = pt.offload_activations(smallest=1, devices=(DEVICE,))
+        with hooks:
+            y = x * 1.0
+            loss = (y.sin() + y.cos() + y @ weight).sum()
+        self.assertEqual((hooks.count, hooks.bytes), (1, y.nbytes))
+        loss.backward()
+        self.assertTrue(torch.allclose(x.grad, y.detach().cos() - y.detach().sin() + (torch.ones(64, 64, device=DEVICE) @ weight.t()), atol=1e-4))
+
+    def test_a_second_backward_pass_and_views(self):
+        x = torch.randn(8, 16, requires_grad=True, device=DEVICE)
+        with pt.offload_activations(smallest=1, devices=(DEVICE,)):
+            loss = (x.t().exp() * x[:, :1].expand(8, 16).t()).sum()
+        loss.backward(retain_graph=True)
+        once = x.grad.clone()
+        loss.backward()
+        self.assertTrue(torch.equal(x.grad, 2 * once))
+
+    def test_buffers_are_used_again(self):
+        model, arguments = small()
+        self.offloaded(model, arguments)
+        pool = HostCopies.of(arguments[0].device).pool
+        before = {size: len(waiting) for size, waiting in pool.items()}
+        self.offloaded(model, arguments)
+        self.assertEqual({size: len(waiting) for size, waiting in pool.items()}, before)
+
+    def test_strides(self):
+        dense = torch.randn(4, 5, 6).permute(2, 0, 1)
+        self.assertEqual(dense_strides(dense), dense.stride())
+        self.assertEqual(dense_strides(torch.randn(4, 1).expand(4, 6)), (6, 1))
+        self.assertEqual(dense_strides(torch.randn(8, 8)[:, ::2]), (4, 1))
+
+
+class Optimizer(unittest.TestCase):
+    def train(self, make, steps=4, offload=False, between=None, **options):
+        model, arguments = small()
+        optimizer = make(model.parameters())
+        scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
+        if offload:
+            pt.offload_optimizer(optimizer, devices=(DEVICE,), **options)
+        for step in range(steps):
+            torch.manual_seed(step)
+            model(*arguments).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            scheduler.step()
+            if between is not None and step == 1:
+                between(optimizer)
+        return model, optimizer
+
+    def test_weights_are_the_same_bits(self):
+        for make in (lambda p: torch.optim.AdamW(p, lr=1e-2, foreach=False), lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, foreach=False)):
+            theirs, _ = self.train(make)
+            for part in ("8KiB", "64KiB", "1GiB"):
+                ours, optimizer = self.train(make, offload=True, part=part)
+                for (name, mine), yours in zip(ours.named_parameters(), theirs.parameters()):
+                    self.assertTrue(torch.allclose(mine, yours, atol=0 if DEVICE == "cpu" else 2e-3, rtol=0), f"{name} with parts of {part}")
+                held = sum(h.buffer.nbytes for names in pt_state(optimizer).held.values() for h in names.values())
+                self.assertEqual(held, resident.gradient_bytes(theirs.parameters()) * (2 if "AdamW" in str(optimizer) else 1))
+
+    def test_a_loaded_state_is_taken_over(self):
+        make = lambda p: torch.optim.AdamW(p, lr=1e-2, foreach=False)
+        reload = lambda optimizer: optimizer.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+        theirs, _ = self.train(make, between=reload)
+        ours, _ = self.train(make, offload=True, between=reload, part="64KiB")
+        for mine, yours in zip(ours.parameters(), theirs.parameters()):
+            self.assertTrue(torch.allclose(mine, yours, atol=0 if DEVICE == "cpu" else 2e-3, rtol=0))
+
+    def test_it_counts_as_a_window_and_not_as_state(self):
+        model, _ = small()
+        optimizer = torch.optim.AdamW(model.parameters())
+        whole = resident.optimizer_bytes(optimizer)
+        pt.offload_optimizer(optimizer, part="16KiB", devices=(DEVICE,))
+        self.assertEqual(whole, 2 * resident.gradient_bytes(model.parameters()))
+        self.assertLess(resident.optimizer_bytes(optimizer), whole)
+        self.assertGreater(resident.optimizer_bytes(optimizer), 3 * 16 << 10)
+
+    def test_capturable_is_refused(self):
+        with self.assertRaisesRegex(ValueError, "capturable"):
+            pt.offload_optimizer(torch.optim.AdamW([nn.Parameter(torch.ones(1))], capturable=True))
+
+    def test_inside_the_backward_pass(self):
+        models = []
+        for inside in (False, True):
+            torch._dynamo.reset()
+            model, arguments = small()
+            optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, foreach=False)
+            if inside:
+                pt.offload_optimizer(optimizer, part="16KiB", devices=(DEVICE,))
+            pt.compile(model, "1GiB", optimizer=optimizer, search={"deadline": 0.5, "threads": 1}, step_in_backward=inside)
+            for step in range(3):
+                torch.manual_seed(step)
+                model(*arguments).backward()
+                optimizer.step()
+                optimizer.zero_grad()
+            models.append(model)
+        for (name, mine), yours in zip(models[1].named_parameters(), models[0].parameters()):
+            self.assertLess((mine - yours).abs().max().item(), 2e-3, name)
+
+
+def pt_state(optimizer):
+    from plimsoll_torch import optimizer_offload
+    return optimizer_offload.of(optimizer)
+
+
+if __name__ == "__main__":
+    unittest.main()
