@@ -57,9 +57,10 @@ class OffloadedState:
                     self.optimizer.state[p][name] = held.tensor()
             copies.settle(limit)
 
-    def _take_in_what_was_loaded(self):
+    def _take_in_what_was_loaded(self, parameters):
         """A state dictionary was loaded, or somebody set a state: what lies on the host is not what is held."""
-        for p, state in self.optimizer.state.items():
+        for p in parameters:
+            state = self.optimizer.state.get(p, {})
             if not self._mine(p):
                 continue
             known = self.held.get(p, {})
@@ -87,7 +88,7 @@ class OffloadedState:
                 yield group, part
 
     def step(self):
-        self._take_in_what_was_loaded()
+        self._take_in_what_was_loaded(list(self.optimizer.state))
         parts = list(self.parts())
         for i, (group, part) in enumerate(parts):
             self.arrive(part)
@@ -113,6 +114,7 @@ class OffloadedState:
         if self.order:
             self.after[self.order[-1]] = parameter
         self.order = [parameter]
+        self._take_in_what_was_loaded([parameter])
         self.arrive([parameter])
         following = self.after.get(parameter)
         if following is not None:

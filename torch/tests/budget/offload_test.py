@@ -136,7 +136,7 @@ class Optimizer(unittest.TestCase):
         for inside in (False, True):
             torch._dynamo.reset()
             model, arguments = small()
-            optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, foreach=False)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, foreach=False)  # Adam turns the smallest difference into a step
             if inside:
                 pt.offload_optimizer(optimizer, part="16KiB", devices=(DEVICE,))
             pt.compile(model, "1GiB", optimizer=optimizer, search={"deadline": 0.5, "threads": 1}, step_in_backward=inside)
@@ -147,7 +147,7 @@ class Optimizer(unittest.TestCase):
                 optimizer.zero_grad()
             models.append(model)
         for (name, mine), yours in zip(models[1].named_parameters(), models[0].parameters()):
-            self.assertLess((mine - yours).abs().max().item(), 2e-3, name)
+            self.assertLess((mine - yours).abs().max().item(), 1e-4, name)
 
 
 def pt_state(optimizer):
