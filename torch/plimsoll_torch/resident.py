@@ -15,7 +15,7 @@ _COPIES = {"SGD": lambda g: bool(g.get("momentum")), "RMSprop": lambda g: 1 + bo
 
 def local(tensor):
     """This rank's part of a tensor that several ranks share."""
-    return tensor.to_local() if hasattr(tensor, "to_local") else tensor
+    return getattr(tensor, "_local_tensor", tensor)  # to_local() would be traced while compiling
 
 
 def storages(tensors):

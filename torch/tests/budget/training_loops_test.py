@@ -54,7 +54,10 @@ elif kind == "fsdp":
         fully_shard(layer, mesh=mesh)
     trained = pt.compile(fully_shard(model, mesh=mesh), "64MiB", search=SEARCH)
 else:
-    trained = pt.compile(model, beside + (900 << 10), search=SEARCH)
+    try:  # the smallest budget, which the error tells
+        pt.compile(model, beside, search=SEARCH)(x)
+    except pt.DoesNotFit as refused:
+        trained = pt.compile(model, refused.smallest_budget, search=SEARCH)
 for _ in range(2):
     trained.zero_grad()
     trained(x).square().mean().backward()
