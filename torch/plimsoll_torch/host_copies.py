@@ -40,18 +40,20 @@ class Coming:
     def ready(self):
         if self.event is not None:
             torch.cuda.current_stream(self.tensor.device).wait_event(self.event)
+            self.copies.arriving.pop(id(self), None)
         return self.tensor
 
 
 def dense_strides(tensor):
-    """Its own strides where every byte between first and last is its own, contiguous ones otherwise."""
-    order = sorted(range(tensor.dim()), key=lambda d: (tensor.stride(d), tensor.shape[d]))
-    expected = 1
-    for d in order:
-        if tensor.shape[d] != 1 and tensor.stride(d) != expected:
-            return torch.empty(tensor.shape, device="meta").stride()
+    """Strides without gaps in the order of the tensor's own: what was a slice or a transpose stays in its layout, which kernels of
+    attention and convolution were chosen for. Of an expanded tensor: contiguous ones."""
+    if any(stride == 0 and size > 1 for stride, size in zip(tensor.stride(), tensor.shape)):
+        return torch.empty(tensor.shape, device="meta").stride()
+    strides, expected = [0] * tensor.dim(), 1
+    for d in sorted(range(tensor.dim()), key=lambda d: (tensor.stride(d), -d)):
+        strides[d] = expected
         expected *= tensor.shape[d]
-    return tensor.stride()
+    return tuple(strides)
 
 
 class HostCopies:
@@ -60,6 +62,7 @@ class HostCopies:
         self.stream = torch.cuda.Stream(device) if self.cuda else None
         self.pool = collections.defaultdict(list)
         self.leaving, self.leaving_bytes = collections.deque(), 0
+        self.arriving = {}  # what nobody may wait for in the end must still not be freed under its copy
 
     @staticmethod
     def of(device):
@@ -93,6 +96,8 @@ class HostCopies:
             event, tensor = self.leaving.popleft()
             torch.cuda.current_stream(self.device).wait_event(event)
             self.leaving_bytes -= tensor.nbytes
+        for key in [k for k, coming in self.arriving.items() if coming.event.query()]:
+            del self.arriving[key]
 
     def back(self, held):
         if not self.cuda:
@@ -102,4 +107,6 @@ class HostCopies:
         with torch.cuda.stream(self.stream):
             made.copy_(held.tensor(), non_blocking=True)
             event = self.stream.record_event()
-        return Coming(self, made, event)
+        coming = Coming(self, made, event)
+        self.arriving[id(coming)] = coming
+        return coming

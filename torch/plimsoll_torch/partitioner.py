@@ -25,7 +25,7 @@ from plimsoll_torch.saved_set import greedy, simulate
 from plimsoll_torch.schedule import find_schedule
 from plimsoll_torch.task_graph import TaskGraph, output_of
 
-VERSION = 4  # of the plans: changes when the same request would be planned otherwise
+VERSION = 5  # of the plans: changes when the same request would be planned otherwise
 _SLOWER_THAN_NOTHING = 0.001  # PyTorch's own choice is taken where it fits and costs at most this share of the step
 _LONGEST_TIMELINE = 600
 _MORE_ROOM = (1, 1.02, 1.05, 1.1, 1.25, 1.5, 2, 3, 5, 1e9)
@@ -129,7 +129,7 @@ class Partitioner(CustomPartitionerFn):
         stepped = step_in_backward.gradients_of_parameters(graph, self.forward_outputs, self.static_inputs) if self.holder.steps_in_backward else []
         tasks = TaskGraph(graph, info, times, extra=theirs, used_at_once=[gradient for _, gradient in stepped])
         times.save()
-        own = simulate(tasks, tasks.extra)
+        own = simulate(tasks, {tasks.index[n] for n in theirs if n in tasks.index})
         all_saved = simulate(tasks, tasks.forward_values())
         room = self.holder.room(tasks)
         planned = GraphPlan(

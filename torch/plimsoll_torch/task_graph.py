@@ -75,7 +75,6 @@ class TaskGraph:
         for n in self.nodes:
             if self.base[n] in self.index:
                 self.index[n] = self.index[self.base[n]]
-        self.extra = [i for n in extra for i in self._standing_for(n)]
         self.first_backward = next((i for i, v in enumerate(self.values) if not v.forward), len(self.values))
         self.resident_bytes = sum(node_bytes(n) for n in self.resident)
         self.base_seconds = sum(v.seconds for v in self.values)
@@ -129,9 +128,7 @@ class TaskGraph:
                     b = base[i]
                     cone |= {b} if b in stored or b in resident else reads.get(b, set())
             reads[n] = cone
-            # A pointwise result that is no smaller than what it is made from is no better to save than that.
-            smaller = node_bytes(n) < sum(node_bytes(c) for c in cone if c not in resident)
-            if (source in self.kernels or is_reduction(source) or n in self.final or n in extra and smaller or is_tangent(n)
+            if (source in self.kernels or is_reduction(source) or n in self.final or n in extra or is_tangent(n)
                     or not may_run_twice(source)
                     or any(u in self.kernels or between(n, u) for u in users)
                     or len(cone) > _MOST_READS or len(cone) > _MOST_READS_IF_SHARED and len(users) > 1):
@@ -176,14 +173,6 @@ class TaskGraph:
                 node=n, nodes=[n], bytes=size, inputs=sorted({self.index[c] for c in cone if c in self.index}),
                 seconds=cost.seconds, flops=cost.flops, scratch=cost.scratch, forward=forward, recompute=forward and may_run_twice(source),
                 keep=final and not is_tangent(n) and n not in self.passing, fused=not alone or writes_over_first_operand(source), out=final and forward))
-
-    def _standing_for(self, node):
-        """The values that are saved when PyTorch saves a node: itself, or what it is made from."""
-        if node in self.index:
-            return [self.index[node]]
-        if self.base.get(node) is None or self.base[node] in self.resident:
-            return []
-        return [self.index[c] for c in self._cone(self.base[node], set(self.index)) if c in self.index]
 
     def forward_values(self):
         return set(range(self.first_backward))

@@ -81,6 +81,9 @@ class Activations(unittest.TestCase):
         self.assertEqual(dense_strides(dense), dense.stride())
         self.assertEqual(dense_strides(torch.randn(4, 1).expand(4, 6)), (6, 1))
         self.assertEqual(dense_strides(torch.randn(8, 8)[:, ::2]), (4, 1))
+        heads = torch.randn(2, 16, 3, 4, 8)[:, :, 1].transpose(1, 2)  # queries of attention: a slice, transposed
+        self.assertEqual((heads.shape, dense_strides(heads)), ((2, 4, 16, 8), (512, 8, 32, 1)))
+        self.assertEqual(dense_strides(torch.randn(2, 3, 1, 5).to(memory_format=torch.channels_last)), (15, 1, 15, 3))
 
 
 class Optimizer(unittest.TestCase):
