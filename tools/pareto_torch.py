@@ -45,6 +45,17 @@ def ticks(low, high, wanted=6):
     return [t * step for t in range(int(-(-low // step)), int(high // step) + 1)]
 
 
+def free_place(at, height, width, taken):
+    """Left end and base line of a label beside a point, where no other label or point is."""
+    places = [(left, base) for down in (4, -10, 18, -24, 32, -38, 46, 60) for left in (at + 10, at - 10 - width) for base in (height + down,)]
+    boxes = [(left, base - 11, left + width, base + 3) for left, base in places]
+    inside = lambda box: box[0] >= LEFT and box[2] <= WIDTH and box[1] >= TOP - 12
+    clear = lambda box: all(box[2] <= t[0] or t[2] <= box[0] or box[3] <= t[1] or t[3] <= box[1] for t in taken)
+    best = next((i for i, box in enumerate(boxes) if inside(box) and clear(box)), 0)
+    taken.append(boxes[best])
+    return places[best]
+
+
 def draw(points, model, title):
     peaks, times = [p[0] for p in points.values()], [p[1] for p in points.values()]
     top = 1.05 * max(peaks)
@@ -66,14 +77,14 @@ def draw(points, model, title):
         line = sorted((p for p in points.values() if p[2] in kinds), key=lambda p: p[0])
         if len(line) > 1:
             out.append(f'<polyline fill="none" stroke="{KINDS[kinds[0]][1]}" stroke-width="1.5" points="' + " ".join(f"{x(p):.1f},{y(m):.1f}" for p, m, _ in line) + '"/>')
-    named = set()
+    named, taken = set(), [(x(p) - 6, y(m) - 6, x(p) + 6, y(m) + 6) for p, m, _ in points.values()]
     for mode, (peak, ms, kind) in sorted(points.items(), key=lambda p: p[1]):
         words, colour = KINDS[kind]
         out.append(f'<circle cx="{x(peak):.1f}" cy="{y(ms):.1f}" r="5" fill="{colour}"><title>{html.escape(words)}: {peak:,.0f} MiB, {ms:.1f} ms</title></circle>')
         if kind not in named or ms > most:
-            label = html.escape(words) + (f" ({ms:,.0f} ms)" if ms > most else "")
-            right = x(peak) < WIDTH * 0.72
-            out.append(f'<text x="{x(peak) + (9 if right else -9):.1f}" y="{y(ms) + (-8 if len(named) % 2 else 14):.1f}" text-anchor="{"start" if right else "end"}" fill="{colour}">{label}</text>')
+            label = words + (f" ({ms:,.0f} ms)" if ms > most else "")
+            left, base = free_place(x(peak), y(ms), 6.6 * len(label), taken)
+            out.append(f'<text x="{left:.1f}" y="{base:.1f}" fill="{colour}">{html.escape(label)}</text>')
         named.add(kind)
     return "\n".join(out + ["</svg>", ""])
 
