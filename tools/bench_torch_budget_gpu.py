@@ -17,8 +17,7 @@ The learning rate is 0: loss and norm of the gradients must agree between modes.
     split         ours with the loss over the vocabulary in 8 parts (pt.linear_cross_entropy), at SPLIT_BARS
     at7000        pt.compile at 7,000 MiB; any number
     checkpoint    eager, every block recomputed;  eager
-    save_on_cpu   eager, torch.autograd.graph.save_on_cpu(pin_memory=True);  offload  with pt.offload_activations() instead
-    stash         as torchtune does: a copying stream, fresh pinned memory, nothing fetched ahead
+    save_on_cpu   eager, torch.autograd.graph.save_on_cpu(pin_memory=True)
     checkpoint_offload   every block recomputed, its input in host memory, as Hugging Face's trainers do
 """
 import argparse
@@ -368,8 +367,7 @@ class Child:
 
     def eager(self, mode):
         on_cpu = lambda: self.torch.autograd.graph.save_on_cpu(pin_memory=self.cuda)
-        around = {"save_on_cpu": on_cpu, "checkpoint_offload": on_cpu, "offload": self.pt.offload_activations,
-                  "stash": lambda: self.pt.offload_activations(ahead=0, reuse=False)}
+        around = {"save_on_cpu": on_cpu, "checkpoint_offload": on_cpu}
         if mode not in (*around, "checkpoint", "eager"):
             raise ValueError(f"mode '{mode}' is none of those at the head of this file")
         self.model.checkpointing, self.around = mode.startswith("checkpoint"), around.get(mode, contextlib.nullcontext)

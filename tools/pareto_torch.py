@@ -14,12 +14,12 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-MODES = "compile,at7000,at5200,split,budget0.7,budget0.5,budget0.3,budget0.1,eager,checkpoint,checkpoint_offload,save_on_cpu,stash,offload"
+MODES = "compile,at7000,at5200,split,budget0.7,budget0.5,budget0.3,budget0.1,eager,checkpoint,checkpoint_offload,save_on_cpu"
 # What a mode is drawn as: (words, colour). Ours are joined by a line, so are PyTorch's budgets.
 KINDS = {"ours": ("pt.compile", "#0b6e4f"), "split": ("pt.compile, loss in parts", "#3ca370"), "step": ("pt.compile, step in backward", "#7bc96f"),
          "compile": ("torch.compile", "#c1440e"), "budget": ("activation_memory_budget", "#e08e45"), "eager": ("eager", "#777777"),
          "checkpoint": ("checkpoint each block", "#5b5ea6"), "checkpoint_offload": ("checkpoint, inputs on the host", "#9b6fc1"),
-         "save_on_cpu": ("save_on_cpu", "#b0b0b0"), "stash": ("offload as torchtune", "#4d9de0"), "offload": ("pt.offload_activations", "#0d3b66")}
+         "save_on_cpu": ("save_on_cpu", "#b0b0b0")}
 WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM = 860, 460, 70, 40, 30, 60
 
 
@@ -92,7 +92,7 @@ def draw(points, model, title):
 def compare(points):
     ours = [(p, m) for p, m, kind in points.values() if kind in ("ours", "split", "step")]
     for mode, (peak, ms, kind) in sorted(points.items(), key=lambda p: -p[1][0]):
-        better = kind not in ("ours", "split", "step", "offload") and any(p <= peak and m <= ms for p, m in ours)
+        better = kind not in ("ours", "split", "step") and any(p <= peak and m <= ms for p, m in ours)
         print(f"{KINDS[kind][0]:32s}{mode:20s}{peak:10,.0f} MiB{ms:9.1f} ms{'   ours is as low and as fast' if better else ''}")
 
 

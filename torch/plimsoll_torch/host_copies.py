@@ -21,11 +21,10 @@ _all = {}
 class Held:
     """A tensor's bytes on the host. The buffer goes back to the pool with the last reference."""
 
-    def __init__(self, copies, buffer, shape, stride, dtype, reuse=True):
+    def __init__(self, copies, buffer, shape, stride, dtype):
         self.shape, self.stride, self.dtype = shape, stride, dtype
         self.buffer = buffer
-        if reuse:
-            weakref.finalize(self, copies.pool[buffer.nbytes].append, buffer).atexit = False
+        weakref.finalize(self, copies.pool[buffer.nbytes].append, buffer).atexit = False
 
     def tensor(self):
         return self.buffer.view(self.dtype).as_strided(self.shape, self.stride)
@@ -73,13 +72,13 @@ class HostCopies:
             _all[device] = HostCopies(device)
         return _all[device]
 
-    def _buffer(self, size, reuse):
-        waiting = self.pool[size] if reuse else None
+    def _buffer(self, size):
+        waiting = self.pool[size]
         # One that waits may still be read by a copy of this stream, behind which the next one is queued.
         return waiting.pop() if waiting else torch.empty(size, dtype=torch.uint8, pin_memory=self.cuda)
 
-    def out(self, tensor, reuse=True):
-        held = Held(self, self._buffer(tensor.numel() * tensor.element_size(), reuse), tensor.shape, dense_strides(tensor), tensor.dtype, reuse)
+    def out(self, tensor):
+        held = Held(self, self._buffer(tensor.numel() * tensor.element_size()), tensor.shape, dense_strides(tensor), tensor.dtype)
         if not self.cuda:
             held.tensor().copy_(tensor)
             return held
