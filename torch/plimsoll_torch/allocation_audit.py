@@ -30,6 +30,8 @@ class Storage:
     bytes: int
     name: str
     counted: bool = True  # False: parameters and inputs, there before and after
+    begin: int = None  # by the clock of the step, which ticks when a storage is taken
+    end: int = None  # None: it outlives the step
 
 
 @dataclass
@@ -38,6 +40,9 @@ class Audit:
     at_peak: list = field(default_factory=list)  # (bytes, name), largest first
     outputs: list = field(default_factory=list)  # a Storage or None for each result
     kernels: int = 0
+    clock: int = 0
+    buffers: list = field(default_factory=list)  # every counted Storage
+    workspaces: list = field(default_factory=list)  # (begin, end, bytes)
 
 
 class _Interpreter:
@@ -52,6 +57,10 @@ class _Interpreter:
         for storage in held:
             if storage not in self.count:
                 self.count[storage] = 0
+                self.audit.clock += 1
+                if storage.begin is None and storage.counted:
+                    storage.begin = self.audit.clock
+                    self.audit.buffers.append(storage)
                 self.live += storage.bytes if storage.counted else 0
             self.count[storage] += 1
         self.look()
@@ -66,11 +75,13 @@ class _Interpreter:
             self.count[storage] -= 1
             if self.count[storage] == 0:
                 del self.count[storage]
+                storage.end = self.audit.clock + 1
                 self.live -= storage.bytes if storage.counted else 0
 
     def bind(self, name, held):
         self.hold(held)
         if name in self.scratch:
+            self.audit.workspaces.append((self.audit.clock, self.audit.clock + 1, self.scratch[name]))
             self.look(self.scratch[name], name)
         self.release(self.names.pop(name, ()))
         self.names[name] = held
@@ -152,20 +163,21 @@ def _function(source):
     return None
 
 
-def interpret(source, sizes, symbols, inputs, block=1, held_outside=(), scratch=None):
+def interpret(source, sizes, symbols, inputs, block=1, held_outside=(), scratch=None, clock=0):
     """Runs the `call` of a wrapper with storages: inputs[name] is a Storage, sizes[name] the bytes of what operators make.
     None: it cannot be read."""
     function = _function(source)
     if function is None:
         return None
     try:
-        return _interpret(function, sizes, symbols, inputs, block, held_outside, scratch or {})
+        return _interpret(function, sizes, symbols, inputs, block, held_outside, scratch or {}, clock)
     except (ArithmeticError, AttributeError, LookupError, NameError, TypeError, ValueError):
         return None  # statements that this version of PyTorch did not write when this was written
 
 
-def _interpret(function, sizes, symbols, inputs, block, held_outside, scratch):
+def _interpret(function, sizes, symbols, inputs, block, held_outside, scratch, clock):
     run = _Interpreter(sizes, symbols, block, scratch)
+    run.audit.clock = clock
     run.find_children(function.body)
     held = {name: (storage,) for name, storage in inputs.items()}
     run.bind("(held outside)", tuple(held_outside))
@@ -276,7 +288,7 @@ class StepAudit:
                 outside.add(inputs[name])
             else:  # a parameter that was passed on
                 inputs[name] = Storage(0, name, counted=False)
-        self.backward = interpret(source, _sizes(graph), _symbols(graph), inputs, block, outside, scratch)
+        self.backward = interpret(source, _sizes(graph), _symbols(graph), inputs, block, outside, scratch, self.forward.clock)
 
     def peak(self):
         """Bytes beside the resident ones, and what is live then; None where the code could not be read."""
@@ -284,6 +296,12 @@ class StepAudit:
             return None, []
         larger = max(self.forward, self.backward, key=lambda audit: audit.peak)
         return larger.peak, larger.at_peak
+
+    def lifetimes(self):
+        """(begin, end, bytes) of everything that both passes allocate, for one arena with fixed offsets."""
+        last = self.backward.clock + 2
+        held = [(s.begin, s.end or last, s.bytes) for audit in (self.forward, self.backward) for s in audit.buffers if s.bytes]
+        return held + self.forward.workspaces + self.backward.workspaces
 
     def saved_bytes(self):
         held = {s for s in self.forward.outputs if s is not None and s.counted}

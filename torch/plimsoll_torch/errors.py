@@ -7,12 +7,13 @@ class DoesNotFit(RuntimeError):
 
     budget, smallest_budget    bytes: what was given, and the smallest budget that works
     limiting                   the tensors that meet where most is needed: {"name", "module", "bytes", "shape"}
+    at_peak                    what the generated code holds where most is needed, where it was read: {"name", "bytes"}
     parts                      bytes that no plan can change, by what they are
     """
 
-    def __init__(self, budget, smallest_budget, limiting=(), parts=None, remedy=""):
+    def __init__(self, budget, smallest_budget, limiting=(), parts=None, remedy="", at_peak=()):
         self.budget, self.smallest_budget = budget, smallest_budget
-        self.limiting, self.parts = list(limiting), dict(parts or {})
+        self.limiting, self.parts, self.at_peak = list(limiting), dict(parts or {}), list(at_peak)
         told = [f"budget: {show_bytes(budget)} do not hold a training step; the smallest budget that works is "
                 f"{smallest_budget} bytes ({show_bytes(smallest_budget)})"]
         if self.parts:

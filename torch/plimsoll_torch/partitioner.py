@@ -7,7 +7,8 @@ so a compilation is found again for the same budget only. Inside, PyTorch's own 
 choice: partitioners.choose_saved_values_set is ours while it runs.
 
 `holder` has the budget (session.py): room(tasks) says how many bytes a graph may use beside what is resident,
-done(GraphPlan, tasks) is told what was planned, cut(StepAudit) where PyTorch cut the graph, key() is all that decides.
+done(GraphPlan, tasks) is told what was planned, cut(StepAudit) where PyTorch cut the graph, key() is all that decides,
+steps_in_backward whether gradients are used where they are made.
 """
 import time
 from dataclasses import dataclass, field
@@ -16,15 +17,15 @@ import torch
 from torch._functorch import partitioners
 from torch._inductor.custom_graph_pass import CustomPartitionerFn
 
-from plimsoll_torch import rewrite
+from plimsoll_torch import rewrite, step_in_backward
 from plimsoll_torch.allocation_audit import StepAudit
 from plimsoll_torch.kernel_times import KernelTimes, has_workspace
-from plimsoll_torch.operators import tensors
+from plimsoll_torch.operators import span_bytes, tensors
 from plimsoll_torch.saved_set import greedy, simulate
 from plimsoll_torch.schedule import find_schedule
 from plimsoll_torch.task_graph import TaskGraph, output_of
 
-VERSION = 2  # of the plans: changes when the same request would be planned otherwise
+VERSION = 5  # of the plans: changes when the same request would be planned otherwise
 _SLOWER_THAN_NOTHING = 0.001  # PyTorch's own choice is taken where it fits and costs at most this share of the step
 _LONGEST_TIMELINE = 600
 _MORE_ROOM = (1, 1.02, 1.05, 1.1, 1.25, 1.5, 2, 3, 5, 1e9)
@@ -53,10 +54,12 @@ class GraphPlan:
     plan_seconds: float
     modelled_bytes: int = 0  # the peak by the model of Inductor
     audited: bool = False  # the peak is what the generated code allocates
+    stepped_bytes: int = 0  # of gradients that the optimizer uses inside the backward pass
     why: str = ""  # of a saved set: why no schedule
     limiting: list = field(default_factory=list)  # {"name", "module", "bytes"}
     tensors: list = field(default_factory=list)  # {"name", "module", "bytes", "fate", "seconds"}
     timeline: list = field(default_factory=list)  # (live bytes, whether in the forward pass)
+    buffers: list = field(default_factory=list)  # (begin, end, bytes) of what the generated code allocates
     at_peak: list = field(default_factory=list)  # what is live where most is, largest first
 
 
@@ -90,6 +93,7 @@ class Partitioner(CustomPartitionerFn):
 
     def __call__(self, joint, joint_inputs, **options):
         original = partitioners.choose_saved_values_set
+        self.forward_outputs, self.static_inputs = options["num_fwd_outputs"], options.get("static_lifetime_input_indices")
 
         def choose(graph, info, memory_budget=1.0):
             return self.choose(original, graph, info, memory_budget)
@@ -122,7 +126,8 @@ class Partitioner(CustomPartitionerFn):
         rewrite.share_padding(graph, info)
         theirs = original(graph, info, memory_budget)
         times = self._times(graph)
-        tasks = TaskGraph(graph, info, times, extra=theirs)
+        stepped = step_in_backward.gradients_of_parameters(graph, self.forward_outputs, self.static_inputs) if self.holder.steps_in_backward else []
+        tasks = TaskGraph(graph, info, times, extra=theirs, used_at_once=[gradient for _, gradient in stepped])
         times.save()
         own = simulate(tasks, {tasks.index[n] for n in theirs if n in tasks.index})
         all_saved = simulate(tasks, tasks.forward_values())
@@ -138,6 +143,10 @@ class Partitioner(CustomPartitionerFn):
             self._draw(planned, tasks, own)
         else:
             chosen, fate = self._fit(graph, info, tasks, room, planned)
+        if stepped:
+            step_in_backward.insert_steps(graph, self.forward_outputs, {parameter for parameter, _ in stepped})
+            chosen = list(dict.fromkeys([*chosen, *(parameter for parameter, _ in stepped)]))
+            planned.stepped_bytes = sum(span_bytes(gradient.meta["val"]) for _, gradient in stepped)
         planned.tensors = fate
         planned.plan_seconds = time.perf_counter() - began
         self.holder.done(planned, tasks)

@@ -64,6 +64,7 @@ class Preview:
 
 class _Listener:
     """Holds no budget: every graph is as PyTorch would cut it."""
+    steps_in_backward = False
 
     def __init__(self):
         self.tasks, self.plans = [], []

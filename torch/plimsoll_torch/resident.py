@@ -13,11 +13,17 @@ _COPIES = {"SGD": lambda g: bool(g.get("momentum")), "RMSprop": lambda g: 1 + bo
            "Rprop": lambda g: 2}
 
 
+def local(tensor):
+    """This rank's part of a tensor that several ranks share."""
+    return getattr(tensor, "_local_tensor", tensor)  # to_local() would be traced while compiling
+
+
 def storages(tensors):
     """Bytes of the storages behind tensors, each once; of a fake or meta tensor too."""
     seen = {}
     for t in tensors:
         if isinstance(t, torch.Tensor):
+            t = local(t)
             storage = t.untyped_storage()
             seen[storage._cdata] = storage.nbytes()
     return sum(seen.values())
@@ -44,13 +50,17 @@ def trained_parameters(model, optimizer=None):
 
 
 def gradient_bytes(parameters):
-    return sum(p.numel() * p.element_size() for p in parameters)
+    return sum(local(p).numel() * p.element_size() for p in parameters)
 
 
 def optimizer_bytes(optimizer, to_come=True):
     """Bytes of an optimizer's state: those it will allocate at its first step, or those it has."""
     if optimizer is None:
         return 0
+    from plimsoll_torch import optimizer_offload
+    offloaded = optimizer_offload.of(optimizer)
+    if offloaded is not None:
+        return offloaded.window_bytes() if to_come else 0
     if not to_come:
         return storages([t for state in optimizer.state.values() for t in tensors_in(list(state.values()))])
     total = 0
@@ -58,7 +68,7 @@ def optimizer_bytes(optimizer, to_come=True):
         copies = _COPIES.get(type(optimizer).__name__, lambda g: 0)(group)
         for p in group["params"]:
             if p.requires_grad and not optimizer.state.get(p):
-                total += int(copies) * p.numel() * p.element_size()
+                total += int(copies) * local(p).numel() * p.element_size()
     return total
 
 

@@ -31,10 +31,12 @@ from plimsoll_torch.byte_size import show_bytes
 from plimsoll_torch.cache_folder import cache_folder
 from plimsoll_torch.errors import BudgetExceeded, DoesNotFit
 from plimsoll_torch.partitioner import VERSION, GraphPlan, Partitioner
+from plimsoll_torch.step_in_backward import PlaceSteps, StepInBackward, end_for
 
 _GRAIN = 2**20  # resident bytes are rounded up to it: PyTorch's caches are found again
 _torch_compile = torch.compile  # python -m plimsoll_torch puts another in its place
 _MOST_REPLANS = 2
+_WORTH_PLANNING_AGAIN = 0.05  # share of a graph's room that its code leaves unused
 _MOST_RETRIES = 4  # for graphs that make an earlier one save less
 REFUSED_MODES = ("reduce-overhead", "max-autotune")
 
@@ -46,15 +48,17 @@ class _PlanAgain(BaseException):
 class Session:
     """Callable in the place of the model; `model.plimsoll`."""
 
-    def __init__(self, function, model, budget, optimizer=None, reserve=0, verify=True, search=None, measure=True, **compile_options):
+    def __init__(self, function, model, budget, optimizer=None, reserve=0, verify=True, search=None, measure=True, stepper=None, **compile_options):
         self.function, self.model, self.optimizer = function, model, optimizer
         self.budget, self.reserve, self.verify = budget, reserve, verify
         self.search, self.measure, self.compile_options = dict(search or {}), measure, compile_options
         self.margin, self.replans, self.measured = 0, 0, None
         self.plans, self.later, self.unseen, self.problem, self.audit = [], {}, {}, None, None
+        self.widened = {}  # graph -> what was taken as unseen before it was planned for the difference
         self.resident = self.state_to_come = 0
         self.strict = False  # Inductor fuses only neighbours
         self.stored_at = self.known = None
+        self.stepper, self.steps_in_backward = stepper, stepper is not None
         self.before_optimizer = None  # measured up to the optimizer's step
         if optimizer is not None and verify:
             optimizer.register_step_pre_hook(self._optimizer_steps)
@@ -77,6 +81,8 @@ class Session:
         options.update({"custom_partitioner_fn": self.partitioner, "allow_buffer_reuse": False})
         if hasattr(torch._inductor.config, "graph_partition"):
             options["graph_partition"] = False
+        if self.steps_in_backward:
+            options["post_grad_custom_post_pass"] = PlaceSteps()
         if self.strict:
             options.update(fusion.strict_options())
         if not caches:
@@ -87,7 +93,7 @@ class Session:
 
     def key(self):
         return (self.budget, self.margin, self.reserve, self.resident, self.state_to_come, tuple(sorted(self.later.items())), tuple(sorted(self.unseen.items())),
-                tuple(sorted(self.search.items())), self.strict)
+                tuple(sorted(self.search.items())), self.strict, self.steps_in_backward)
 
     # What the partitioner asks and tells.
 
@@ -99,13 +105,13 @@ class Session:
                    else self.resident + sum(p.saved_bytes for p in self.in_call))
         parameters = resident.trained_parameters(self.model, self.optimizer)
         # Backward passes run from the last graph to the first: gradients of earlier graphs are not there yet.
-        others = max(0, resident.gradient_bytes(parameters) - own_gradients - sum(p.gradient_bytes for p in self.in_call))
+        others = max(0, resident.gradient_bytes(parameters) - own_gradients - sum(p.gradient_bytes + p.stepped_bytes for p in self.in_call))
         return {"parameters, inputs and whatever else is allocated": now, "optimizer state to come": self.state_to_come,
                 "gradients of later graphs": others, "reserve": self.reserve, "margin": self.margin,
                 "later graphs": self.later.get(len(self.in_call), 0), "beyond the model": self.unseen.get(len(self.in_call), 0)}
 
     def room(self, tasks):
-        own = sum(v.bytes for v in tasks.values if v.keep and not v.forward)
+        own = sum(v.bytes for i, v in enumerate(tasks.values) if not v.forward and (v.keep or v.node in tasks.passing))
         return self.budget - sum(self._fixed(own).values())
 
     def done(self, planned, tasks):
@@ -127,19 +133,34 @@ class Session:
                 planned = self.in_call.pop()
                 self._short(planned, planned.smallest_bytes - planned.room)
             return
-        planned, self.audit = self.in_call[-1], None
+        planned, audit, self.audit = self.in_call[-1], self.audit, None
         unseen = peak - planned.modelled_bytes
         room = planned.room + self.unseen.get(len(self.in_call) - 1, 0)
         planned.peak, planned.audited, planned.fits = peak, True, peak <= room
         planned.at_peak = [{"name": name, "bytes": size} for size, name in at_peak[:24]]
-        if planned.fits:
+        planned.buffers = audit.lifetimes()
+        if not planned.fits:
+            self.in_call.pop()
+            self._over_by_code(planned, room, unseen)
+        self._use_what_is_left(planned, room, unseen)
+
+    def _use_what_is_left(self, planned, room, unseen):
+        """What was unseen before kernels were fused less is not what is unseen now: plan once more for the difference."""
+        index, allowed = len(self.in_call) - 1, self.unseen.get(len(self.in_call) - 1, 0)
+        unused = room - planned.peak
+        if index in self.widened or not planned.again_seconds or unused < _WORTH_PLANNING_AGAIN * room or allowed <= unseen:
             return
+        self.widened[index] = allowed
+        self.unseen[index] = max(0, unseen) + unused // 8
         self.in_call.pop()
-        self._over_by_code(planned, room, unseen)
+        raise _PlanAgain
 
     def _over_by_code(self, planned, room, unseen):
         """The generated code allocates more than there is room for: fuse less and plan for less, then plan for the least."""
         index, planned_for_least = len(self.in_call), planned.modelled_bytes > planned.room
+        if self.widened.get(index):  # it was too much: as it was before
+            self.unseen[index], self.widened[index] = self.widened[index], 0
+            raise _PlanAgain
         if not self.strict:
             self.strict = True
             self.unseen[index] = self.unseen.get(index, 0) if planned_for_least else unseen
@@ -157,9 +178,9 @@ class Session:
             if self.in_call[most].saved_bytes > short:
                 self.later[most] = self.later.get(most, 0) + short
                 raise _PlanAgain
-        parts = self._fixed(planned.gradient_bytes)
+        parts = self._fixed(planned.gradient_bytes + planned.stepped_bytes)
         remedy = "" if planned.by != "saved set" else f"the backward pass could not be written anew: {planned.why}"
-        self.problem = DoesNotFit(self.budget, self.budget + short, planned.limiting or planned.at_peak[:8], parts, remedy)
+        self.problem = DoesNotFit(self.budget, self.budget + short, planned.limiting or planned.at_peak[:8], parts, remedy, planned.at_peak if planned.audited else ())
         raise self.problem
 
     # Calls.
@@ -168,6 +189,16 @@ class Session:
         if not torch.is_grad_enabled():
             self.in_call, self.arguments = [], (args, kwargs)
             return self.compiled(*args, **kwargs)
+        if self.stepper is None:
+            return self._train(args, kwargs)
+        self.stepper.forward_begins()
+        try:
+            return self._train(args, kwargs)
+        except BaseException:
+            self.stepper.forwards = 0
+            raise
+
+    def _train(self, args, kwargs):
         self._before(args, kwargs)
         snapshot = _Snapshot(self.model) if not self.plans else None
         self.retries = 0
@@ -194,7 +225,7 @@ class Session:
         out = None  # with what it saved
         self._compile(caches=False)
         snapshot.restore()
-        return self(*args, **kwargs)
+        return self._train(args, kwargs)
 
     def _functorch_options(self):
         options = {"force_non_lazy_backward_lowering": True}
@@ -267,6 +298,7 @@ class Session:
 
     def _plan_again(self, strict=False, unseen=None):
         self.plans, self.later, self.unseen, self.strict, self.state = [], {}, dict(unseen or {}), strict, "new"
+        self.widened = self.widened if unseen else {}
         self._compile(self.caches)
 
     # What is known.
@@ -278,17 +310,27 @@ class Session:
         beside, peak = self.resident + self.state_to_come + self.reserve + self.margin, 0
         total = resident.gradient_bytes(resident.trained_parameters(self.model, self.optimizer))
         for planned in self.plans:
-            total -= planned.gradient_bytes
+            total -= planned.gradient_bytes + planned.stepped_bytes
             peak = max(peak, beside + planned.peak + max(0, total))
             beside += planned.saved_bytes
         return peak
 
     def summary(self):
         """One dictionary: budget, planned and measured bytes, and what was planned for each graph."""
-        graphs = [{k: v for k, v in dataclasses.asdict(p).items() if k not in ("tensors", "timeline")} for p in self.plans]
+        graphs = [{k: v for k, v in dataclasses.asdict(p).items() if k not in ("tensors", "timeline", "buffers")} for p in self.plans]
         return {"budget_bytes": self.budget, "planned_bytes": self.planned_peak(), "measured_bytes": self.measured,
                 "resident_bytes": self.resident, "optimizer_bytes_to_come": self.state_to_come, "margin_bytes": self.margin,
                 "replans": self.replans, "graphs": graphs}
+
+    def arena(self, deadline=2.0):
+        """Of each graph: the bytes of one arena in which every buffer of its code has a fixed offset, what is live at most,
+        and whether no smaller arena exists. What an allocator reserves beyond the first is fragmentation."""
+        from plimsoll_torch.schedule import library
+        told = []
+        for planned in self.plans:
+            packing = library().pack([tuple(b) for b in planned.buffers], deadline_seconds=deadline)
+            told.append({"arena_bytes": packing.height, "live_bytes": planned.peak, "optimal": packing.status == "optimal", "offsets": packing.offsets})
+        return told
 
     def report(self, path=None):
         """The plan as text; with a path, written there as HTML."""
@@ -374,13 +416,16 @@ def refuse_modes(mode, options):
                          "can be held with; use mode=None or mode='max-autotune-no-cudagraphs'")
 
 
-def compile(model, budget, *, optimizer=None, reserve=0, verify=True, mode=None, options=None, search=None, measure=True, **others):
+def compile(model, budget, *, optimizer=None, reserve=0, verify=True, mode=None, options=None, search=None, measure=True,
+            step_in_backward=False, **others):
     """torch.compile under a budget: what a training step allocates on the device stays within it.
 
     model      a module, which is compiled in place and returned, or a function
     budget     "8GiB" or bytes; parameters, gradients, optimizer state and inputs count
     optimizer  its state, allocated at its first step, is then counted from the start
     reserve    bytes that somebody else will allocate during the step
+    step_in_backward   use each gradient where it is made, so that they never exist together; clipping, gradient scalers and
+               accumulation are then refused
     verify     measure a step on the GPU and plan again if it is over
     mode, options, dynamic, fullgraph   as torch.compile's
     """
@@ -391,10 +436,14 @@ def compile(model, budget, *, optimizer=None, reserve=0, verify=True, mode=None,
         options = {**torch._inductor.list_mode_options(mode), **(options or {})}
     for unknown in set(others) - {"dynamic", "fullgraph"}:
         raise TypeError(f"compile: unknown option '{unknown}'; torch.compile's dynamic, fullgraph, mode and options are passed on")
+    if step_in_backward and (options or {}).get("post_grad_custom_post_pass") is not None:
+        raise ValueError("compile: step_in_backward needs Inductor's post_grad_custom_post_pass for itself; leave one of the two out")
+    end_for(optimizer)
+    stepper = StepInBackward(model, optimizer) if step_in_backward else None
     if not isinstance(model, torch.nn.Module):
         session = Session(model, None, budget, optimizer, reserve, verify, search, measure, options=options, **others)
         return _function(model, session)
-    session = Session(model._call_impl, model, budget, optimizer, reserve, verify, search, measure, options=options, **others)
+    session = Session(model._call_impl, model, budget, optimizer, reserve, verify, search, measure, stepper, options=options, **others)
     model._compiled_call_impl = session
     object.__setattr__(model, "plimsoll", session)
     return model

@@ -60,13 +60,15 @@ def _bases(nodes):
 class TaskGraph:
     """Values in the order of their tasks, the forward ones first; index[node] is the value that a node (or view) is."""
 
-    def __init__(self, graph, info, times, extra=()):
+    def __init__(self, graph, info, times, extra=(), used_at_once=()):
         self.times = times
         self.nodes = [n for n in graph.nodes if n.op != "output"]
         self.resident = {n for n in self.nodes if n.op == "get_attr" or n.op == "placeholder" and not is_tangent(n)}
         self.base = _bases(self.nodes)
         results = [n for n in tree_leaves(output_of(graph).args) if isinstance(n, fx.Node)]
         self.final = {self.base[n] for n in results}
+        # Gradients that the optimizer uses where they are made are stored and do not stay.
+        self.passing = {self.base[n] for n in used_at_once}
         self._find_forward(info, extra)
         self.values, self.index = [], {}
         self._make_values(self._stored({self.base[n] for n in extra if n in self.base}))
@@ -170,7 +172,7 @@ class TaskGraph:
             self.values.append(Value(
                 node=n, nodes=[n], bytes=size, inputs=sorted({self.index[c] for c in cone if c in self.index}),
                 seconds=cost.seconds, flops=cost.flops, scratch=cost.scratch, forward=forward, recompute=forward and may_run_twice(source),
-                keep=final and not is_tangent(n), fused=not alone or writes_over_first_operand(source), out=final and forward))
+                keep=final and not is_tangent(n) and n not in self.passing, fused=not alone or writes_over_first_operand(source), out=final and forward))
 
     def forward_values(self):
         return set(range(self.first_backward))

@@ -249,6 +249,20 @@ class Behaviour(unittest.TestCase):
         for expected in ("<svg", "blocks.0", "By module", "recomputed 1 ×"):
             self.assertIn(expected, page)
 
+    def test_an_arena_of_fixed_offsets_holds_the_step(self):
+        model, arguments = small()
+        pt.compile(model, part_of(model, arguments, 0.6), search=SEARCH)
+        model(*arguments).backward()
+        (found,), (planned,) = model.plimsoll.arena(), model.plimsoll.plans
+        print(f"arena: {found['arena_bytes'] >> 10} KiB for {found['live_bytes'] >> 10} KiB that are live, {len(planned.buffers)} buffers, optimal {found['optimal']}", flush=True)
+        self.assertGreaterEqual(found["arena_bytes"], found["live_bytes"])
+        self.assertLess(found["arena_bytes"], 1.02 * found["live_bytes"])
+        placed = [(*buffer, offset) for buffer, offset in zip(planned.buffers, found["offsets"])]
+        for i, (begin, end, size, offset) in enumerate(placed):
+            self.assertLessEqual(offset + size, found["arena_bytes"])
+            for other_begin, other_end, other_size, other in placed[:i]:
+                self.assertFalse(begin < other_end and other_begin < end and offset < other + other_size and other < offset + size, "two buffers in one place")
+
     def test_watch_prints_a_line_a_step(self):
         model = nn.Sequential(nn.Linear(8, 8), nn.ReLU())
         optimizer, told = torch.optim.SGD(model.parameters(), lr=0.1), io.StringIO()
