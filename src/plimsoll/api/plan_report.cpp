@@ -118,7 +118,7 @@ std::string to_json(const std::vector<PlanReport>& curve) {
 }
 
 std::string to_json(const plan::PlanFailure& failure) {
-  const nlohmann::ordered_json out{
+  nlohmann::ordered_json out{
       {"schema", 1},
       {"status", failure.error.code == ErrorCode::kDoesNotFit ? "does_not_fit" : "no_answer"},
       {"message", failure.error.message},
@@ -128,6 +128,7 @@ std::string to_json(const plan::PlanFailure& failure) {
       {"floor_bytes", failure.lower_bound.value},
       {"smallest_budget_bytes", failure.smallest.value},
       {"wall", failure.limiting}};
+  if (failure.all_techniques.value > 0) out["all_remedies_bytes"] = failure.all_techniques.value;
   return json_text(out, 2);
 }
 

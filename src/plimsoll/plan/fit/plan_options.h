@@ -61,6 +61,8 @@ struct PlanFailure {
   double no_recompute_seconds = 0;
   Bytes lower_bound;                  // proven: no plan needs less
   Bytes smallest;                     // the smallest arena that was found
+  // where fewer were allowed: the smallest that was found with all techniques; zero: none smaller
+  Bytes all_techniques;
   std::vector<std::string> limiting;  // tensors that must be in memory then, largest first
 };
 
