@@ -9,8 +9,8 @@
 //   half              layered networks where half of all steps are over the budget
 //
 // bench/fit/hard_references.txt has one line for each reference plan: family, seed, budget in
-// bytes, cost. They were made once by a long search (`hard_bench 60 FAMILY SEED SEED`) on seeds that
-// nothing was tuned on, and passed verify_schedule(), as everything here does before it is printed.
+// bytes, cost. They were made once by a longer search on seeds that nothing was tuned on, and passed
+// verify_schedule(), as everything here does before it is printed.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

@@ -280,7 +280,7 @@ class BudgetFitter {
     return Found{std::move(plan), std::move(fitted)};
   }
 
-  // The smallest arena with all techniques, where fewer are allowed; zero where that is not smaller.
+  // The smallest arena with all techniques, where fewer are allowed; zero where none is smaller.
   Bytes smallest_with_all(Bytes without) {
     schedule::FitOptions all = how_;
     all.on_better = nullptr;

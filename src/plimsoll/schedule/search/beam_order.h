@@ -13,8 +13,8 @@
 // With a width beyond the number of sets it is the exact dynamic program; on layered graphs of ten
 // tasks a layer a width of 300 finds what one of 1,000 finds.
 //
-// Cost: O(tasks · width · (tasks + values)) bytes copied and O(tasks · width · ready · degree) looks;
-// deterministic.
+// Cost: O(tasks · width · (tasks + values)) bytes copied, O(tasks · width · ready · degree) looks.
+// Deterministic.
 #pragma once
 
 #include <functional>
