@@ -14,7 +14,7 @@
 //
 // A device may have memories that are nearer to its operators than device memory (`memories`): a
 // scratchpad, an on-chip SRAM. The bytes that an operator reads or writes there take the time of
-// that memory; `roofline()` says it for any mixture.
+// that memory (`CostParts::with_memory`).
 //
 // A profile is JSON so that one machine can plan for another; `cpu2`, `h200` and three devices with
 // several memories ship with the program. Where each number of theirs was measured stands in

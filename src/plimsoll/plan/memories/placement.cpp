@@ -66,7 +66,7 @@ std::vector<Window> PlacementModel::windows_of(const Placement& placement) const
       bool written = buffer.touches[i].writes;
       while (end < level.size() && level[end] == level[i] &&
              (level[i] == 0 || !placement.rest[b][end - 1]))
-        written = written || buffer.touches[end++].writes;
+        written = buffer.touches[end++].writes || written;
       if (level[i] != 0) {
         Window window;
         window.buffer = static_cast<std::int32_t>(b);
