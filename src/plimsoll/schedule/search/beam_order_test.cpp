@@ -62,15 +62,15 @@ TEST(BeamOrder, OrdersOfTrainingGraphsCanBeRun) {
 }
 
 TEST(BeamOrder, IsLowerThanWhatNeighbourSwapsFindOnWideLayers) {
-  for (const std::uint64_t seed : {301, 302, 303}) {
+  for (const std::uint64_t seed : {301, 302}) {
     SCOPED_TRACE(seed);
-    const Workload workload = wide_layers({.tasks = 300, .seed = seed});
+    const Workload workload = wide_layers({.tasks = 200, .seed = seed});
     const Problem problem(workload, Remedies{}, CopyRates{});
     const std::int64_t given = peak_of(problem, given_sequence(problem).order);
     Random random(1);
     const std::int64_t swapped = peak_of(
         problem,
-        lower_order(problem, given_sequence(problem).order, given * 8 / 10, 300 * 400, random));
+        lower_order(problem, given_sequence(problem).order, given * 8 / 10, 200 * 400, random));
     const std::int64_t beam = peak_of(problem, beam_order(problem, 100, never));
     EXPECT_LE(beam, swapped);
     EXPECT_LT(beam, given * 9 / 10);
@@ -86,7 +86,7 @@ TEST(BeamOrder, StopsWhenToldTo) {
 
 // What could not be fitted says how far it came: at least as far as reordering alone.
 TEST(BeamOrder, AFailureNamesTheSmallestThatWasFound) {
-  const Workload workload = wide_layers({.tasks = 120, .seed = 304});
+  const Workload workload = wide_layers({.tasks = 40, .seed = 304});
   const Problem problem(workload, Remedies{}, CopyRates{});
   const std::int64_t beam = peak_of(problem, beam_order(problem, 64, never));
   FitOptions options;
