@@ -8,9 +8,9 @@
 //   dense90, dense85  layered networks with twice the edges of the published ones, at 90 % and 85 %
 //   half              layered networks where half of all steps are over the budget
 //
-// bench/fit/hard_references.txt has one line for each reference plan: family, seed, budget in
-// bytes, cost. They were made once by a longer search on seeds that nothing was tuned on, and passed
-// verify_schedule(), as everything here does before it is printed.
+// bench/fit/hard_references.txt has one line for each of the best plans known: family, seed, budget
+// in bytes, cost. Nothing was tuned on their seeds. They passed verify_schedule(), as everything
+// here does before it is printed. Whoever finds a better one replaces the line.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
