@@ -457,6 +457,31 @@ class Budgets(unittest.TestCase):
             self.assertEqual(run(*again, "--steps", "1").returncode, 0, again)
         self.assertNotIn("run it", run("plan", *MLP, "--device", "h200").stdout)  # which only plans
 
+    def test_several_memories_are_planned_and_run(self):
+        done = run("plan", *MLP, "--device", "accelerator", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        placed = json.loads(done.stdout)["placement"]
+        self.assertLessEqual(placed["predicted_seconds"], placed["greedy_seconds"])
+        self.assertLess(placed["predicted_seconds"], placed["home_seconds"])
+        self.assertGreater(placed["memories"][0]["windows"], 0)
+        self.assertLessEqual(placed["memories"][0]["arena_bytes"], placed["memories"][0]["capacity_bytes"])
+        # a profile of one's own is run on this machine, with an arena for each memory
+        rates = {"in_bytes_per_second": 5e10, "out_bytes_per_second": 5e10, "latency_seconds": 0}
+        profile = {"schema": 1, "name": "two", "memory_bytes": 1 << 34, "memory_bytes_per_second": 1e10, "launch_seconds": 0, "operations_per_second": {"fp32": 1e12},
+                   "copies": rates, "disk": rates, "copy_tax": 0, "codecs": {"encode_bytes_per_second": 0, "decode_bytes_per_second": 0, "latency_seconds": 0},
+                   "memories": [{"name": "fast", "bytes": 1 << 20, "read_bytes_per_second": 1e11, "write_bytes_per_second": 1e11, "copies": rates}]}
+        (FOLDER / "two.json").write_text(json.dumps(profile))
+        done = run("plan", *MLP, "--device", "two.json", "-o", "placed.json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([arena["name"] for arena in json.loads((FOLDER / "placed.json").read_text())["arenas"]], ["device", "host", "fast"])
+        self.assertEqual(run("check", "placed.json").returncode, 0)
+        losses = [json.loads(run("run", *words, "--steps", "2", "--json").stdout)["losses"] for words in (["placed.json"], MLP)]
+        self.assertEqual(*losses)
+        one = run("plan", *MLP, "--placement", "greedy")
+        self.assertEqual((one.returncode, "'cpu2' has one memory" in one.stderr), (2, True), one.stderr)
+        for words in (["--sweep"], ["--streams", "2"], ["--sizes", "batch=1..4"], ["--placement", "x"]):
+            self.assertEqual(run("plan", *MLP, "--device", "accelerator", *words).returncode, 2, words)
+
     def test_the_largest_batch_is_closed_in_on(self):
         whole = json.loads(run("plan", "mlp", "--batch", "100", "--json").stdout)["arena_bytes"]
         words = ["plan", "mlp", "--budget", str(whole), "--max-batch", "--deterministic"]  # which no deadline cuts

@@ -105,6 +105,25 @@ Result<schedule::DeviceProfile> profile_of(Pipeline& p, int threads) {
   return out;
 }
 
+// On a device with several memories every buffer gets its place among them.
+Status place(const Pipeline& p, const PlanOptions& how, PlannedGraph& planned) {
+  if (p.profile.memories.empty() && how.placement)
+    return fail(ErrorCode::kUsage,
+                "--placement: '{}' has one memory; name a --device with several, such as "
+                "accelerator",
+                p.profile.name);
+  if (p.own_costs || p.profile.memories.empty()) return {};
+  const auto cost = [&](const ir::Graph& graph, const ir::Node& node) {
+    return profile::node_cost_parts(p.profile, graph, node);
+  };
+  PLIMSOLL_TRY(
+      planned.summary.placement,
+      plan::place_in_memories(
+          planned.plan, p.profile, cost,
+          {.choice = how.placement.value_or(plan::PlacementChoice::kSearch), .seed = how.seed}));
+  return {};
+}
+
 // What a plan says of the machine and of where its times come from.
 void sign(const Pipeline& p, PlannedGraph& planned) {
   if (p.own_costs) return;
@@ -219,6 +238,7 @@ Status advance(Pipeline& p, Stage last) {
     PLIMSOLL_TRY(const plan::Workloads work, plan::make_workloads(graph, std::move(fitted), how));
     PLIMSOLL_TRY(p.planned, plan::no_recompute_plan(work, how));
     PLIMSOLL_TRY(p.planned, plan::within_budget(std::move(p.planned), work, how));
+    PLIMSOLL_RETURN_IF_ERROR(place(p, how, p.planned));
     PLIMSOLL_TRY(p.planned.plan, plan::checked(std::move(p.planned.plan)));
     p.planned.summary.plan_seconds = work.watch.seconds();
     sign(p, p.planned);
@@ -263,6 +283,10 @@ Result<PlannedGraph> plan_graph(const ir::Graph& graph, const PlanOptions& optio
 }
 
 Result<std::vector<PlannedGraph>> sweep_model(Pipeline& prepared, const PlanOptions& options) {
+  if (!prepared.profile.memories.empty())
+    return fail(ErrorCode::kUsage,
+                "'{}' has several memories: a sweep plans for one; give --budget instead",
+                prepared.profile.name);
   const PlanOptions how = with_costs(prepared, options);
   PLIMSOLL_RETURN_IF_ERROR(check_techniques(prepared, how));
   PLIMSOLL_TRY(std::optional<ir::Graph> fitted, masked(prepared.model.graph, how));

@@ -37,6 +37,21 @@ nlohmann::ordered_json object_of(const PlanReport& report) {
     out["held_bytes"] = report.held.value;
     out["held_fp32_bytes"] = report.held_as_fp32.value;
   }
+  if (report.placement) {
+    const plan::PlacementSummary& placed = *report.placement;
+    out["placement"] = {{"choice", plan::name(placed.choice)},
+                        {"predicted_seconds", placed.seconds},
+                        {"home_seconds", placed.home_seconds}};
+    if (placed.greedy_seconds > 0) out["placement"]["greedy_seconds"] = placed.greedy_seconds;
+    for (const plan::MemorySummary& memory : placed.memories) {
+      out["placement"]["memories"].push_back({{"name", memory.name},
+                                              {"capacity_bytes", memory.capacity.value},
+                                              {"arena_bytes", memory.bytes.value},
+                                              {"windows", memory.windows},
+                                              {"copied_in_bytes", memory.copied_in.value},
+                                              {"copied_out_bytes", memory.copied_out.value}});
+    }
+  }
   if (!report.constrained) return out;
   const double no_recompute = report.no_recompute_seconds;
   out["budget_bytes"] = report.budget.value;
@@ -97,6 +112,7 @@ PlanReport report_of(const plan::PlannedGraph& planned) {
   out.encoded = summary.counts.encoded;
   out.lossy = plan::lossy_forms_of(plan);
   if (summary.memory_bound) out.memory_bound = summary.memory_bound->bytes;
+  out.placement = summary.placement;
   out.limiting = summary.limiting;
   out.limiting_bytes = summary.limiting_bytes;
   return out;
@@ -125,7 +141,7 @@ std::string to_json(const std::vector<PlanReport>& curve) {
 }
 
 std::string to_json(const plan::PlanFailure& failure) {
-  const nlohmann::ordered_json out{
+  nlohmann::ordered_json out{
       {"schema", 1},
       {"status", failure.error.code == ErrorCode::kDoesNotFit ? "does_not_fit" : "no_answer"},
       {"message", failure.error.message},
@@ -135,6 +151,7 @@ std::string to_json(const plan::PlanFailure& failure) {
       {"floor_bytes", failure.lower_bound.value},
       {"smallest_budget_bytes", failure.smallest.value},
       {"wall", failure.limiting}};
+  if (failure.all_techniques.value > 0) out["all_remedies_bytes"] = failure.all_techniques.value;
   return json_text(out, 2);
 }
 

@@ -16,6 +16,10 @@
 
 namespace plimsoll::api {
 
+using plan::MemorySummary;
+using plan::PlacementChoice;
+using plan::PlacementSummary;
+
 struct PlanReport {
   std::string model;
   std::int64_t steps = 0;
@@ -52,6 +56,8 @@ struct PlanReport {
   std::optional<Bytes> memory_bound;  // proven: no plan needs less
   std::vector<std::string> limiting;  // tensors that must be in memory then, largest first
   std::vector<Bytes> limiting_bytes;
+
+  std::optional<plan::PlacementSummary> placement;  // on a device with several memories
 
   // Slower by this fraction than when everything is kept.
   double overhead() const {

@@ -33,6 +33,15 @@ Status read_techniques(std::string_view text, plan::PlanOptions& out) {
   return {};
 }
 
+static Result<plan::PlacementChoice> parse_placement(const std::string& text) {
+  for (const plan::PlacementChoice choice :
+       {plan::PlacementChoice::kHome, plan::PlacementChoice::kGreedy,
+        plan::PlacementChoice::kSearch}) {
+    if (text == plan::name(choice)) return choice;
+  }
+  return fail(ErrorCode::kUsage, "placement '{}': expects home, greedy or search", text);
+}
+
 Result<schedule::OrderChoice> parse_order(const std::string& text) {
   if (text == "natural" || text == "given") return schedule::OrderChoice::kGiven;
   if (text == "list") return schedule::OrderChoice::kList;
@@ -54,6 +63,9 @@ Result<plan::PlanOptions> plan_options(const PlanRequest& request) {
     out.remedies.lossy = true;
   }
   PLIMSOLL_TRY(out.order, parse_order(request.order));
+  if (!request.placement.empty()) {
+    PLIMSOLL_TRY(out.placement, parse_placement(request.placement));
+  }
   if (!request.bucket.empty()) {
     PLIMSOLL_TRY(out.bucket, parse_byte_size(request.bucket));
   }

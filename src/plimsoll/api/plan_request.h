@@ -16,6 +16,7 @@ struct PlanRequest {
   std::string budget;
   std::string techniques;  // comma list of inplace, share, recompute, swap, encode, all
   std::string order = "natural";
+  std::string placement;  // on a device with several memories; empty: search
   std::string deadline = "3s";
   std::string device = "cpu";
   std::string lossy;  // comma list of forms; kBareLossy: the option without one

@@ -10,6 +10,7 @@
 #include "plimsoll/plan/plan_file.h"
 #include "plimsoll/plan/plan_set_files.h"
 #include "plimsoll/plan/tag_walk.h"
+#include "plimsoll/profile/find_profile.h"
 #include "plimsoll/schedule/replay_schedule.h"
 
 namespace plimsoll::api {
@@ -149,6 +150,11 @@ Result<report::ClassicFigure> figure_of(Pipeline& prepared, const PlanOptions& o
 
 Result<std::vector<PlannedSize>> plan_sizes(const PlanJob& job, const SizeRange& sizes) {
   PLIMSOLL_TRY(const PlanOptions options, options_of(job));
+  const auto profile = profile::find_profile(job.planning.device);
+  if (options.placement || (profile && !profile->memories.empty()))
+    return fail(ErrorCode::kUsage,
+                "--sizes: a plan set is for devices with one memory; plan '{}' size by size",
+                job.planning.device);
   PLIMSOLL_TRY(std::vector<PlanSetMember> plans,
                plan_set_for(job.model, job.planning.device, options, sizes));
   PLIMSOLL_TRY(const auto origin,

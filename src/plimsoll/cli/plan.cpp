@@ -103,6 +103,9 @@ Action bind_plan(Command& command) {
         options->model.job.planning.deadline = "6s";
       return plan_model(options->model, command);
     }
+    if (command.has("--placement"))
+      return fail(ErrorCode::kUsage,
+                  "--placement is for models: a graph of --dag is planned for one memory");
     copy_shared(*options, command);
     return plan_dag(options->dag, options->model.json, command);
   };

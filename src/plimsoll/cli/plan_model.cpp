@@ -44,6 +44,24 @@ void print_budget(const api::PlanReport& plan) {
   }
 }
 
+void print_placement(const api::PlacementSummary& placed) {
+  const auto saved = [&](double seconds) {
+    return placed.home_seconds > 0 ? 100 * (1 - seconds / placed.home_seconds) : 0;
+  };
+  std::printf("memories (%s): predicted %.4g s a step, %.1f %% less than all in device memory",
+              std::string(name(placed.choice)).c_str(), placed.seconds, saved(placed.seconds));
+  if (placed.greedy_seconds > 0 && placed.choice == api::PlacementChoice::kSearch)
+    std::printf(" (greedy: %.1f %% less)", saved(placed.greedy_seconds));
+  std::printf("\n");
+  for (const api::MemorySummary& memory : placed.memories) {
+    std::printf("  %-22s %18s  %10s  of %s; %lld windows, %s copied in, %s out\n",
+                memory.name.c_str(), grouped(memory.bytes.value).c_str(),
+                human(memory.bytes).c_str(), human(memory.capacity).c_str(),
+                static_cast<long long>(memory.windows), human(memory.copied_in).c_str(),
+                human(memory.copied_out).c_str());
+  }
+}
+
 void print(const api::PlanReport& plan) {
   std::printf("%s: %lld steps, %lld buffers, planned in %.3f s\n", plan.model.c_str(),
               static_cast<long long>(plan.steps), static_cast<long long>(plan.buffers),
@@ -78,6 +96,7 @@ void print(const api::PlanReport& plan) {
   }
   std::printf("at the peak:\n");
   for (const auto& [use, bytes] : plan.by_use) row(use.c_str(), bytes, "");
+  if (plan.placement) print_placement(*plan.placement);
 }
 
 void print_curve(const std::vector<api::PlanReport>& curve) {

@@ -47,6 +47,13 @@ void bind_plan_options(Command& command, api::PlanRequest& texts) {
   command.add_option("--order", texts.order, "of the steps (default natural)")
       .type_name("natural|given|list|search")
       .group(kGroup);
+  command
+      .add_option("--placement", texts.placement,
+                  "on a --device with several memories, how it is decided what lies where: home "
+                  "(all in device memory), greedy (prefetch the next use, evict the longest idle) "
+                  "or search (default)")
+      .type_name("home|greedy|search")
+      .group(kGroup);
   command.add_option("--deadline", texts.deadline, "how long to search (default 3s)")
       .type_name("TIME")
       .group(kGroup);

@@ -2,7 +2,8 @@
 //
 //   steps      what runs, in order, each with the slots it reads and writes
 //   buffers    bytes with a lifetime (in steps) and an offset in an arena
-//   arenas     one contiguous range each: 0 is device memory, 1 (when anything is swapped) host
+//   arenas     one contiguous range each: 0 is device memory, 1 (when anything is swapped) host,
+//              from 2 on memories that are nearer to the operators (memories/place_in_memories.h)
 //
 //   step 0  matmul  in x w    out h        x  ████████████
 //   step 1  relu    in h      out h        w  ████████████  h is written over: one buffer
@@ -151,6 +152,12 @@ struct Plan {
   double predicted_seconds = 0;
 
   Bytes arena_bytes() const { return arenas.empty() ? Bytes(0) : arenas.front().bytes; }
+  // Of all arenas but the host's.
+  Bytes device_bytes() const {
+    Bytes out;
+    for (std::size_t a = 0; a < arenas.size(); ++a) out += a == 1 ? Bytes(0) : arenas[a].bytes;
+    return out;
+  }
   const PlanBuffer& buffer(BufferId id) const { return buffers[id.index()]; }
   bool operator==(const Plan&) const = default;
 };

@@ -16,6 +16,15 @@ schedule::Cost node_cost(const schedule::DeviceProfile& profile, const ir::Graph
                            ir::name(graph.value(typed).type.dtype), cost.operations, cost.bytes());
 }
 
+schedule::CostParts node_cost_parts(const schedule::DeviceProfile& profile, const ir::Graph& graph,
+                                    const ir::Node& node) {
+  const ops::Cost cost = ops::cost_of(graph, node);
+  const ValueId typed = node.outputs.front();
+  return schedule::cost_parts(profile, ops::signature(graph, node),
+                              ir::name(graph.value(typed).type.dtype), cost.operations,
+                              cost.bytes());
+}
+
 std::vector<OperatorCost> operator_costs(const ir::Graph& graph,
                                          const schedule::DeviceProfile& profile) {
   std::map<std::string, OperatorCost> by_op;

@@ -13,6 +13,9 @@ namespace plimsoll::profile {
 schedule::Cost node_cost(const schedule::DeviceProfile& profile, const ir::Graph& graph,
                          const ir::Node& node);
 
+schedule::CostParts node_cost_parts(const schedule::DeviceProfile& profile, const ir::Graph& graph,
+                                    const ir::Node& node);
+
 // By operator: how many nodes a graph has of it, what they take together, and how many of them were
 // measured.
 struct OperatorCost {

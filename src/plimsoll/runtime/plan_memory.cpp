@@ -4,17 +4,16 @@
 #include <cstring>
 
 namespace plimsoll::runtime {
-namespace {
-
-constexpr std::uint8_t kHostArena = 1;
-
-}  // namespace
 
 Status PlanMemory::take(const ExecutorOptions& options) {
   arenas_ = std::make_shared<Arenas>();
   for (std::size_t arena = 0; arena < plan_.arenas.size(); ++arena) {
     const Bytes bytes = plan_.arenas[arena].bytes + (arena == 0 ? options.space_behind : Bytes(0));
     std::unique_ptr<device::Arena> memory;
+    if (arena > 0 && bytes.value == 0) {
+      arenas_->memory.push_back(nullptr);
+      continue;
+    }
     if (arena == kHostArena && !options.swap_file.empty()) {
       PLIMSOLL_TRY(file_, device::SwapFile::make(options.swap_file, bytes));
       swaps_to_file_ = true;

@@ -19,8 +19,10 @@
 
 namespace plimsoll::runtime {
 
-// Taken once: device memory, then the host's. What happens in them is one story, whichever plans
-// run.
+inline constexpr std::size_t kHostArena = 1;
+
+// Taken once: device memory, then the host's, then other memories of the device. What happens in
+// them is one story, whichever plans run.
 struct Arenas {
   std::vector<std::unique_ptr<device::Arena>> memory;  // null: in the swap file
   std::unique_ptr<CallTrace> calls;                    // when there is a trace

@@ -69,7 +69,12 @@ class Planned final : public Executor {
     return memory_.read(results_[output.index()], bytes_of(output), use);
   }
   Bytes peak_bytes() const override {
-    return Bytes(static_cast<std::int64_t>(memory_.device_bytes().size()));
+    Bytes out;
+    const auto& arenas = memory_.arenas().memory;
+    for (std::size_t a = 0; a < arenas.size(); ++a) {
+      if (a != kHostArena && arenas[a]) out += arenas[a]->size();
+    }
+    return out;
   }
   std::vector<std::span<std::byte>> arenas() const override {
     std::vector<std::span<std::byte>> out;

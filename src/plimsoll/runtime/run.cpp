@@ -159,11 +159,16 @@ Result<RunReport> run_watched(const ExecutorOf& executor_of, const RunOptions& o
   PLIMSOLL_TRY(RunReport report, run_steps(executor_of, options, finder));
   seen.outside = std::max(seen.outside, taken + outside.peak());
   seen.large = std::max(seen.large, outside.large_allocations());
+  Bytes touched;
   for (std::size_t arena = 0; arena < watches.size(); ++arena) {
     PLIMSOLL_TRY(const Bytes highest, watches[arena].highest());
-    Bytes& figure = arena == 0 ? seen.touched : seen.host;
-    figure = std::max(figure, highest);
+    if (arena == kHostArena) {
+      seen.host = std::max(seen.host, highest);
+    } else {
+      touched += highest;
+    }
   }
+  seen.touched = std::max(seen.touched, touched);
   return report;
 }
 
@@ -213,11 +218,16 @@ Result<RunReport> run_measured_on_device(const ExecutorOf& executor_of, const Ru
     };
     PLIMSOLL_TRY(RunReport one, run_steps(executor_of, again, nullptr));
     if (settled) seen.outside = std::max(seen.outside, backend.context_bytes() - *settled);
+    Bytes touched;
     for (std::size_t arena = 0; arena < arenas.size(); ++arena) {
       PLIMSOLL_TRY(const Bytes highest, highest_written(backend.device(), arenas[arena], pattern));
-      Bytes& figure = arena == 0 ? seen.touched : seen.host;
-      figure = std::max(figure, highest);
+      if (arena == kHostArena) {
+        seen.host = std::max(seen.host, highest);
+      } else {
+        touched += highest;
+      }
     }
+    seen.touched = std::max(seen.touched, touched);
     if (first) report = std::move(one);
   }
   // Without an arena all that the executor took lies outside one.
@@ -397,7 +407,7 @@ double typical_seconds(const RunReport& report) {
 
 Result<RunReport> run_plan(plan::Plan plan, const RunOptions& options) {
   const std::unique_ptr<NanFinder> finder = finder_for(options);
-  const Bytes planned = plan.arena_bytes();
+  const Bytes planned = plan.device_bytes();
   const Bytes budget = plan.budget;
   // Other devices say so themselves when the arena is taken.
   if (on_this_machine(options)) PLIMSOLL_RETURN_IF_ERROR(check_machine_memory(planned));

@@ -104,10 +104,61 @@ json json_of(const CodecRates& rates) {
   return out;
 }
 
+Result<MemoryLevel> memory_level(const json& from) {
+  if (!from.is_object()) return bad_input("profile: every entry of `memories` must be an object");
+  MemoryLevel out;
+  const auto name = from.find("name");
+  if (name == from.end() || !name->is_string() || name->get<std::string>().empty())
+    return bad_input("profile: a memory without a `name`");
+  out.name = name->get<std::string>();
+  if (out.name == "device" || out.name == "host")
+    return bad_input("profile: a memory is called '{}', which means another one", out.name);
+  const auto bytes = from.find("bytes");
+  if (bytes == from.end() || !bytes->is_number_unsigned() || bytes->get<std::uint64_t>() == 0 ||
+      bytes->get<std::uint64_t>() > 1ULL << 60)
+    return bad_input("profile: `bytes` of memory '{}' must be a whole number above 0", out.name);
+  out.bytes = Bytes(bytes->get<std::int64_t>());
+  PLIMSOLL_TRY(out.read_bytes_per_second, number(from, "read_bytes_per_second", false));
+  PLIMSOLL_TRY(out.write_bytes_per_second, number(from, "write_bytes_per_second", false));
+  const auto copies = rates(from, "copies");
+  if (!copies) return forward(copies, "memory '" + out.name + "'");
+  out.copies = *copies;
+  return out;
+}
+
+Result<std::vector<MemoryLevel>> memory_levels(const json& file) {
+  std::vector<MemoryLevel> out;
+  const auto found = file.find("memories");
+  if (found == file.end()) return out;
+  if (!found->is_array() || found->size() > kMostMemoryLevels)
+    return bad_input("profile: `memories` must be a list of at most {}", kMostMemoryLevels);
+  for (const json& one : *found) {
+    PLIMSOLL_TRY(MemoryLevel level, memory_level(one));
+    for (const MemoryLevel& other : out) {
+      if (other.name == level.name)
+        return bad_input("profile: two memories are called '{}'", level.name);
+    }
+    out.push_back(std::move(level));
+  }
+  return out;
+}
+
 json json_of(const CopyRates& rates) {
   return {{"out_bytes_per_second", rates.out_bytes_per_second},
           {"in_bytes_per_second", rates.in_bytes_per_second},
           {"latency_seconds", rates.latency_seconds}};
+}
+
+json json_of(const std::vector<MemoryLevel>& levels) {
+  json out = json::array();
+  for (const MemoryLevel& level : levels) {
+    out.push_back({{"name", level.name},
+                   {"bytes", level.bytes.value},
+                   {"read_bytes_per_second", level.read_bytes_per_second},
+                   {"write_bytes_per_second", level.write_bytes_per_second},
+                   {"copies", json_of(level.copies)}});
+  }
+  return out;
 }
 
 std::string text_of(const json& file, const char* key) {
@@ -152,8 +203,56 @@ DeviceProfile h200() {
   return profile;
 }
 
+// Rates of a Cortex-M7 of 480 MHz from its data sheet: four int8 or one fp32 multiply-add a cycle,
+// SRAM of 64 bits a cycle, memory-mapped flash over four lines.
+DeviceProfile microcontroller() {
+  DeviceProfile profile;
+  profile.name = "microcontroller";
+  profile.note =
+      "a model, nothing measured: 480 MHz, 256 KiB of SRAM, weights read from 2 MiB of flash";
+  profile.memory_bytes = 2_MiB;
+  profile.operations_per_second = {{"fp32", 0.96e9}, {"int8", 3.8e9}};
+  profile.memory_bytes_per_second = 66e6;
+  profile.launch_seconds = 1e-6;
+  profile.copies = {60e6, 60e6, 1e-6};
+  profile.disk = {1e6, 4e6, 1e-3};
+  profile.codecs = {0, 0, 0};
+  profile.memories = {{"sram", 256_KiB, 3.8e9, 3.8e9, {60e6, 60e6, 1e-6}}};
+  profile.read_only = true;
+  return profile;
+}
+
+DeviceProfile accelerator() {
+  DeviceProfile profile;
+  profile.name = "accelerator";
+  profile.note =
+      "a model, nothing measured: 128 MiB on the chip at 16 times the rate of its HBM, in the "
+      "manner of a TPU";
+  profile.memory_bytes = 32_GiB;
+  profile.operations_per_second = {
+      {"fp32", 70e12}, {"bf16", 275e12}, {"fp16", 275e12}, {"int8", 275e12}};
+  profile.memory_bytes_per_second = 1.2e12;
+  profile.launch_seconds = 1e-6;
+  profile.copies = {30e9, 30e9, 10e-6};
+  profile.disk = {1e9, 3.3e9, 200e-6};
+  profile.codecs = {0.5e12, 0.5e12, 5e-6};
+  profile.memories = {{"on-chip", 128_MiB, 19.2e12, 19.2e12, {1.2e12, 1.2e12, 1e-6}}};
+  return profile;
+}
+
+DeviceProfile gpu_with_l2_window() {
+  DeviceProfile profile = h200();
+  profile.name = "gpu-l2";
+  profile.note =
+      "a model, nothing measured: the h200 profile with 30 MiB of its L2 cache set aside for "
+      "chosen addresses at 2.5 times the rate of its memory";
+  profile.memories = {{"l2-window", 30_MiB, 10e12, 10e12, {4e12, 4e12, 3e-6}}};
+  return profile;
+}
+
 const std::vector<DeviceProfile>& shipped() {
-  static const std::vector<DeviceProfile> kProfiles = {cpu_of_two_cores(), h200()};
+  static const std::vector<DeviceProfile> kProfiles = {
+      cpu_of_two_cores(), h200(), microcontroller(), accelerator(), gpu_with_l2_window()};
   return kProfiles;
 }
 
@@ -165,41 +264,61 @@ double seconds_to_move(const DeviceProfile& profile, double bytes) {
 
 }  // namespace
 
-Cost cost_of(const DeviceProfile& profile, std::string_view signature, std::string_view dtype,
-             double operations, double bytes_moved) {
-  if (const auto found = profile.measured.find(std::string(signature));
-      found != profile.measured.end()) {
-    return {found->second, true};
-  }
+double CostParts::with_memory(double memory_seconds, double home_seconds) const {
+  const auto roofline = [&](double memory) {
+    return launch_seconds + std::max(arithmetic_seconds, memory) / efficiency;
+  };
+  const double home = roofline(home_seconds);
+  return home > 0 ? seconds * roofline(memory_seconds) / home : seconds;
+}
+
+CostParts cost_parts(const DeviceProfile& profile, std::string_view signature,
+                     std::string_view dtype, double operations, double bytes_moved) {
+  CostParts parts;
   auto rate = profile.operations_per_second.find(std::string(dtype));
   if (rate == profile.operations_per_second.end())
     rate = profile.operations_per_second.find("fp32");
-  const double arithmetic =
+  parts.launch_seconds = profile.launch_seconds;
+  parts.arithmetic_seconds =
       rate == profile.operations_per_second.end() ? 0 : operations / rate->second;
-  const double roofline = std::max(arithmetic, seconds_to_move(profile, bytes_moved));
+  parts.bytes_moved = bytes_moved;
   const auto reached =
       profile.efficiency.find(std::string(signature.substr(0, signature.find('('))));
-  const double efficiency = reached == profile.efficiency.end() ? 1 : reached->second;
-  return {profile.launch_seconds + roofline / efficiency, false};
+  if (reached != profile.efficiency.end()) parts.efficiency = reached->second;
+  const double memory = seconds_to_move(profile, bytes_moved);
+  parts.seconds =
+      parts.launch_seconds + std::max(parts.arithmetic_seconds, memory) / parts.efficiency;
+  if (const auto found = profile.measured.find(std::string(signature));
+      found != profile.measured.end())
+    parts.seconds = found->second;
+  return parts;
+}
+
+Cost cost_of(const DeviceProfile& profile, std::string_view signature, std::string_view dtype,
+             double operations, double bytes_moved) {
+  return {cost_parts(profile, signature, dtype, operations, bytes_moved).seconds,
+          profile.measured.contains(std::string(signature))};
 }
 
 std::string to_json(const DeviceProfile& profile) {
-  const json file = {{"schema", 1},
-                     {"name", profile.name},
-                     {"note", profile.note},
-                     {"memory_bytes", profile.memory_bytes.value},
-                     {"operations_per_second", profile.operations_per_second},
-                     {"memory_bytes_per_second", profile.memory_bytes_per_second},
-                     {"cache",
-                      {{"bytes", profile.cache.bytes.value},
-                       {"bytes_per_second", profile.cache.bytes_per_second}}},
-                     {"launch_seconds", profile.launch_seconds},
-                     {"efficiency", profile.efficiency},
-                     {"copies", json_of(profile.copies)},
-                     {"disk", json_of(profile.disk)},
-                     {"copy_tax", profile.copy_tax},
-                     {"codecs", json_of(profile.codecs)},
-                     {"measured", profile.measured}};
+  json file = {{"schema", 1},
+               {"name", profile.name},
+               {"note", profile.note},
+               {"memory_bytes", profile.memory_bytes.value},
+               {"operations_per_second", profile.operations_per_second},
+               {"memory_bytes_per_second", profile.memory_bytes_per_second},
+               {"cache",
+                {{"bytes", profile.cache.bytes.value},
+                 {"bytes_per_second", profile.cache.bytes_per_second}}},
+               {"launch_seconds", profile.launch_seconds},
+               {"efficiency", profile.efficiency},
+               {"copies", json_of(profile.copies)},
+               {"disk", json_of(profile.disk)},
+               {"copy_tax", profile.copy_tax},
+               {"codecs", json_of(profile.codecs)},
+               {"measured", profile.measured}};
+  if (!profile.memories.empty()) file["memories"] = json_of(profile.memories);
+  if (profile.read_only) file["read_only"] = true;
   return json_text(file, 1) + "\n";
 }
 
@@ -224,6 +343,13 @@ Result<DeviceProfile> read_profile(std::string_view text) {
   PLIMSOLL_TRY(profile.copy_tax, number(file, "copy_tax", true));
   PLIMSOLL_TRY(profile.codecs, codec_rates(file));
   PLIMSOLL_TRY(profile.measured, numbers(file, "measured"));
+  PLIMSOLL_TRY(profile.memories, memory_levels(file));
+  const auto read_only = file.find("read_only");
+  if (read_only != file.end() && !read_only->is_boolean())
+    return bad_input("profile: `read_only` must be true or false");
+  profile.read_only = read_only != file.end() && read_only->get<bool>();
+  if (profile.read_only && profile.memories.empty())
+    return bad_input("profile: device memory is `read_only`, and there are no other `memories`");
   return profile;
 }
 

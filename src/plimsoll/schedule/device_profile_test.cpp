@@ -51,6 +51,18 @@ TEST(DeviceProfile, AnOperatorReachesItsShareOfTheRoofline) {
   EXPECT_FALSE(read_profile(text).has_value());
 }
 
+TEST(DeviceProfile, BytesInAFasterMemoryTakeItsTime) {
+  const DeviceProfile& profile = *shipped_profile("accelerator");
+  const CostParts parts = cost_parts(profile, "add(x)", "fp32", 1, 1.2e12);
+  EXPECT_NEAR(parts.seconds, 1, 1e-3);
+  EXPECT_DOUBLE_EQ(parts.with_memory(1, 1), parts.seconds);
+  EXPECT_NEAR(parts.with_memory(0.25, 1), 0.25, 1e-3);
+  // A measured time keeps its proportion.
+  DeviceProfile measured = profile;
+  measured.measured["add(x)"] = 3;
+  EXPECT_NEAR(cost_parts(measured, "add(x)", "fp32", 1, 1.2e12).with_memory(0.5, 1), 1.5, 1e-2);
+}
+
 TEST(DeviceProfile, RejectsWhatMakesNoSense) {
   const std::string good = to_json(*shipped_profile("h200"));
   const auto broken = [&](const std::string& from, const std::string& to) {
@@ -64,6 +76,25 @@ TEST(DeviceProfile, RejectsWhatMakesNoSense) {
   EXPECT_TRUE(broken("\"launch_seconds\": ", "\"launch_seconds\": -"));
   EXPECT_TRUE(broken("\"copies\"", "\"copy\""));
   EXPECT_TRUE(broken("\"memory_bytes\": ", "\"memory_bytes\": -"));
+  const std::string level = to_json(*shipped_profile("accelerator"));
+  const auto broken_level = [&](const std::string& from, const std::string& to) {
+    std::string text = level;
+    const auto at = text.find(from, text.find("\"memories\""));
+    EXPECT_NE(at, std::string::npos) << from;
+    text.replace(at, from.size(), to);
+    return !read_profile(text).has_value();
+  };
+  EXPECT_TRUE(broken_level("on-chip", "device"));
+  EXPECT_TRUE(broken_level("on-chip", ""));
+  EXPECT_TRUE(broken_level("\"bytes\": 134217728", "\"bytes\": 0"));
+  EXPECT_TRUE(broken_level("\"bytes\": 134217728", "\"bytes\": 1.5"));
+  EXPECT_TRUE(broken_level("\"read_bytes_per_second\": ", "\"read_bytes_per_second\": -"));
+  EXPECT_TRUE(broken_level("\"memories\": [", "\"memories\": [1, "));
+  EXPECT_TRUE(broken_level("\"copies\"", "\"copy\""));
+  EXPECT_FALSE(broken_level("on-chip", "scratchpad"));
+  std::string locked = good;
+  locked.insert(locked.find("\"schema\""), "\"read_only\": true, ");
+  EXPECT_FALSE(read_profile(locked).has_value());
   EXPECT_FALSE(read_profile("").has_value());
   EXPECT_FALSE(read_profile(std::string(100'000, '[')).has_value());
   EXPECT_EQ(shipped_profile("abacus"), nullptr);

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "plimsoll/base/byte_size.h"
+#include "plimsoll/base/check.h"
 #include "plimsoll/base/clock.h"
 #include "plimsoll/schedule/bounds/time_bound.h"
 #include "plimsoll/schedule/search/action_list.h"
@@ -101,12 +102,14 @@ Schedule keep_all(const Workload& workload) {
 
 Bytes smallest_found(const Workload& workload, const FitOptions& options) {
   ScheduleOptimizer optimizer(workload, options);
-  const Bytes kept = optimizer.keep_all().schedule.peak_bytes;
-  return optimizer.smallest_found(memory_bound(workload, options.remedies).bytes, kept);
+  return optimizer.smallest_found(memory_bound(workload, options.remedies).bytes);
 }
 
 Result<Fit> fit(const Workload& workload, const FitOptions& options) {
   PLIMSOLL_RETURN_IF_ERROR(verify(workload));
+  PLIMSOLL_CHECK(options.weights.empty() || options.weights.size() == workload.values.size(),
+                 "weights are given for {} of {} values", options.weights.size(),
+                 workload.values.size());
   const Stopwatch watch;
   ScheduleOptimizer optimizer(workload, options);
   const Schedule& kept = optimizer.keep_all().schedule;
@@ -122,7 +125,8 @@ Result<Fit> fit(const Workload& workload, const FitOptions& options) {
     found = optimizer.search(options.budget, effort, options.seed);
   }
   if (!found) {
-    const Bytes smallest = optimizer.smallest_found(options.budget, kept.peak_bytes);
+    const Bytes smallest = optimizer.smallest_found(options.budget);
+    if (options.on_none) options.on_none(smallest);
     return fail(
         ErrorCode::kNoAnswer,
         "no plan found within {} bytes in the time given; the smallest found needs {} bytes, "

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "plimsoll/base/units.h"
 #include "plimsoll/schedule/remedies.h"
@@ -32,6 +33,11 @@ struct FitOptions {
   int threads = 1;
   std::function<void(const FitProgress&)> on_better;  // called from one thread at a time
   const std::atomic<bool>* stop = nullptr;            // set it to end the search early
+  // Told the smallest peak of all that was found, where none is within the budget.
+  std::function<void(Bytes)> on_none;
+  // By value: times the price of letting it go; empty: 1. Whoever packs knows better than bytes
+  // which values are in the way.
+  std::vector<double> weights;
   // say how fast any schedule of its order could be
   bool bound = true;
   SearchOptions search;

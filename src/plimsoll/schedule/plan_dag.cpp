@@ -129,13 +129,20 @@ class DagPlanner {
   }
 
   Status by_budget() {
+    std::optional<Bytes> smallest;
+    fit_.on_none = [&](Bytes found) { smallest = found; };
     const Result<Fit> fitted = fit(workload_, fit_);
+    fit_.on_none = nullptr;
     if (!fitted) {
       if (fitted.error().code != ErrorCode::kDoesNotFit &&
           fitted.error().code != ErrorCode::kNoAnswer)
         return forward(fitted);
       report_.failure = fitted.error();
-      report_.smallest_budget_bytes = smallest_found(workload_, fit_);
+      report_.smallest_budget_bytes = smallest ? *smallest : smallest_found(workload_, fit_);
+      if (!smallest)
+        report_.failure->message +=
+            fmt::format("; the smallest found needs {} bytes", report_.smallest_budget_bytes);
+      name_other_techniques();
       return {};
     }
     PLIMSOLL_RETURN_IF_ERROR(accept(fitted->schedule, fit_.budget));
@@ -143,6 +150,17 @@ class DagPlanner {
     point.lower_bound_overhead = std::max(0.0, fitted->bound_overhead());
     point.proven_optimal = fitted->optimal;
     return options_.prove ? prove(*fitted, point) : Status{};
+  }
+
+  // What every technique together could do, where fewer were allowed.
+  void name_other_techniques() {
+    FitOptions all = fit_;
+    all.remedies.recompute = all.remedies.swap = all.remedies.encode = true;
+    if (all.remedies == fit_.remedies) return;
+    const Bytes found = smallest_found(workload_, all);
+    if (found >= report_.smallest_budget_bytes) return;
+    report_.all_techniques_bytes = found;
+    report_.failure->message += fmt::format("; `--remedies all` fits from {} bytes", found);
   }
 
   Status prove(const Fit& fitted, PlanDagPoint& point) {
@@ -245,6 +263,7 @@ std::string to_json(const PlanDagReport& report, bool sweep) {
   out["wall"] = nlohmann::json::array();
   for (const NamedBytes& value : report.limiting)
     out["wall"].push_back({{"name", value.name}, {"bytes", value.bytes.value}});
+  if (report.all_techniques_bytes) out["all_remedies_bytes"] = report.all_techniques_bytes->value;
   if (report.failure) {
     out["status"] = report.failure->code == ErrorCode::kDoesNotFit ? "does_not_fit" : "no_answer";
     out["message"] = report.failure->message;

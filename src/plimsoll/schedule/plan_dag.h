@@ -72,6 +72,8 @@ struct PlanDagReport {
   std::optional<Error> failure;      // did not fit, or no answer: the rest still says why
   Bytes budget_bytes;
   std::optional<DagProof> proof;
+  // After a failure with fewer techniques: what a plan with all of them needs.
+  std::optional<Bytes> all_techniques_bytes;
   bool interrupted = false;  // the user ended the search: no status is "optimal" then
 };
 

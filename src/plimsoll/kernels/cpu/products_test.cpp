@@ -167,6 +167,10 @@ TEST(AttentionGradKernel, AgreesWithTheReference) {
     expect_agreement({"attention_qkv_grad",
                       {f32({2, 70, 32}), f32({2, 70, 96}), f32({2, 70, 32}), far, hidden},
                       {{"heads", heads}, {"causal", causal}}});
+    expect_agreement({"attention_grad",
+                      {f32({2, 70, 32}), f32({2, 70, 32}), f32({2, 70, 32}), f32({2, 70, 32}),
+                       f32({2, 70, 32}), far, hidden},
+                      {{"heads", heads}, {"causal", causal}}});
   }
 }
 

@@ -179,6 +179,34 @@ TEST(CudaFlashAttention, GradientsAgreeWithTheReference) {
   }
 }
 
+// As exporters write masks: with the least float everywhere a row sees everything alike, forward
+// and backward.
+TEST(CudaAttention, RowsThatAFiniteMaskHidesEverywhereAreNormalised) {
+  const Tensor lse = {{ir::DType::kF32, {2, 2, 70}, {}}, -3.4e38, -3.4e38};
+  for (const auto& [make, tolerance] :
+       {std::pair<Tensor (*)(const ir::Shape&), double>{f32, 1e-4}, {bf16, 2e-2}}) {
+    Tensor hidden = make({70, 70});
+    hidden.low = hidden.high = hidden.type.dtype == ir::DType::kF32 ? -3.4e38 : -3.38e38;
+    for (const std::int64_t causal : {0, 1}) {
+      const ir::Attributes how{{"heads", std::int64_t{2}}, {"causal", causal}};
+      expect_agreement({.op = "attention_qkv",
+                        .inputs = {make({2, 70, 96}), hidden},
+                        .attributes = how,
+                        .tolerance = tolerance});
+      expect_agreement(
+          {.op = "attention_qkv_grad",
+           .inputs = {make({2, 70, 32}), make({2, 70, 96}), make({2, 70, 32}), lse, hidden},
+           .attributes = how,
+           .tolerance = tolerance});
+      expect_agreement({.op = "attention_grad",
+                        .inputs = {make({2, 70, 32}), make({2, 70, 32}), make({2, 70, 32}),
+                                   make({2, 70, 32}), make({2, 70, 32}), lse, hidden},
+                        .attributes = how,
+                        .tolerance = tolerance});
+    }
+  }
+}
+
 // What TF32 may round away: 10 bits of mantissa are left.
 void expect_agreement_in_tf32(const Differential& d) {
   Random random(0x5eed);

@@ -22,6 +22,10 @@ constexpr double kNearBound = 1.08;
 constexpr double kTighter[] = {0.7, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02};
 constexpr double kTighterSeconds = 0.1;  // each
 constexpr double kQuickPacking = 0.01;   // counted seconds for the packing of each
+// Times the price of letting a value go whose buffer ended above the budget, each time it does.
+constexpr double kInTheWay = 0.3, kLeastWeight = 0.01;
+// Above the lower bound with all techniques: where a plan with them is looked for.
+constexpr double kRoomForPacking = 1.03;
 // at least, whatever the deadline: the alternative is no plan
 constexpr int kTighterTries = 2;
 
@@ -228,10 +232,15 @@ class BudgetFitter {
   // more.
   void hold_back(const Plan& plan) {
     const Bytes most = budget_ - bound_.bytes;
+    how_.weights.resize(mapped_.workload.values.size(), 1.0);
     std::vector<std::int64_t> excess(plan.steps.size() + 1, 0);
     for (const PlanBuffer& buffer : plan.buffers) {
       const std::int64_t over = buffer.offset.value + buffer.bytes.value - budget_.value;
       if (buffer.arena != 0 || over <= 0) continue;
+      if (buffer.value.valid()) {
+        double& weight = how_.weights[mapped_.place[buffer.value.index()].value.index()];
+        weight = std::max(kLeastWeight, weight * kInTheWay);
+      }
       for (std::int64_t s = buffer.lifetime.begin.value; s < buffer.lifetime.end.value; ++s) {
         excess[static_cast<std::size_t>(s)] = std::max(excess[static_cast<std::size_t>(s)], over);
       }
@@ -271,12 +280,45 @@ class BudgetFitter {
     return Found{std::move(plan), std::move(fitted)};
   }
 
+  // The smallest arena with all techniques, where fewer are allowed; zero where none is smaller.
+  Bytes smallest_with_all(Bytes without) {
+    schedule::FitOptions all = how_;
+    all.on_better = nullptr;
+    all.deterministic = false;
+    all.weights.clear();
+    all.deadline_seconds = 0.1;
+    all.remedies.recompute = all.remedies.swap = true;
+    all.remedies.encode = options_.codecs.encode_bytes_per_second > 0;
+    if (all.remedies == options_.remedies) return {};
+    const double floor =
+        static_cast<double>(schedule::memory_bound(mapped_.workload, all.remedies).bytes.value);
+    all.budget = Bytes(static_cast<std::int64_t>(kRoomForPacking * floor));
+    std::vector<schedule::Schedule> candidates;
+    if (auto slow = schedule::task_by_task(mapped_.workload, all)) {
+      for (schedule::Fit& fitted : *slow) candidates.push_back(std::move(fitted.schedule));
+    }
+    all.budget = schedule::smallest_found(mapped_.workload, all);
+    if (auto found = schedule::fit(mapped_.workload, all))
+      candidates.push_back(std::move(found->schedule));
+    Bytes smallest = without;
+    for (const schedule::Schedule& schedule : candidates) {
+      if (const auto plan = packed(schedule)) smallest = std::min(smallest, plan->arena_bytes());
+    }
+    return smallest < without ? smallest : Bytes(0);
+  }
+
   tl::unexpected<Error> give_up(Error error) {
     PlanFailure failure;
     if (smallest_ == Bytes::max() && options_.persist) static_cast<void>(smallest_found());
     failure.smallest = std::min(smallest_, summary_.no_recompute);
     error.message += fmt::format("; the smallest found needs {} ({} bytes)",
                                  human(failure.smallest), failure.smallest);
+    if (options_.persist) failure.all_techniques = smallest_with_all(failure.smallest);
+    if (failure.all_techniques.value > 0)
+      error.message +=
+          fmt::format("; `--remedies {}` fits from {} ({} bytes)",
+                      options_.codecs.encode_bytes_per_second > 0 ? "all" : "recompute,swap",
+                      human(failure.all_techniques), failure.all_techniques);
     if (!limiting_.empty())
       error.message +=
           fmt::format("; {} must be there at once{}", named_bytes(limiting_, limiting_bytes_),

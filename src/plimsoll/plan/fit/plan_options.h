@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "plimsoll/base/result.h"
+#include "plimsoll/plan/memories/place_in_memories.h"
 #include "plimsoll/plan/plan.h"
 #include "plimsoll/schedule/fit.h"
 #include "plimsoll/schedule/workload/graph_encodings.h"
@@ -46,7 +47,9 @@ struct PlanOptions {
   int streams = 1;                  // compute streams
   std::function<void(const schedule::FitProgress&)> on_better;
   const std::atomic<bool>* stop = nullptr;
-  bool compare = true;   // fill the table of sharing by other planners
+  // On a device with several memories: how it is decided what lies where.
+  std::optional<PlacementChoice> placement;  // absent: search
+  bool compare = true;                       // fill the table of sharing by other planners
   bool persist = true;   // false: give up soon, without the slow plans that are better than none
   std::string strategy;  // a classic one (schedule/search/strategies.h) instead of searching
   // Told why there is no plan, before the error is returned.
@@ -59,8 +62,10 @@ struct PlanFailure {
   Bytes budget;
   Bytes no_recompute;
   double no_recompute_seconds = 0;
-  Bytes lower_bound;                  // proven: no plan needs less
-  Bytes smallest;                     // the smallest arena that was found
+  Bytes lower_bound;  // proven: no plan needs less
+  Bytes smallest;     // the smallest arena that was found
+  // where fewer were allowed: the smallest that was found with all techniques; zero: none smaller
+  Bytes all_techniques;
   std::vector<std::string> limiting;  // tensors that must be in memory then, largest first
 };
 
@@ -79,7 +84,8 @@ struct PlanSummary {
   std::vector<Bytes> limiting_bytes;  // and how large each is
   double bound_seconds = 0;
   schedule::ScheduleCounts counts;
-  std::string strategy;  // the classic one that was asked for
+  std::string strategy;                       // the classic one that was asked for
+  std::optional<PlacementSummary> placement;  // on a device with several memories
   // Where the times of the model's operators come from.
   std::int64_t measured_operators = 0;
   std::int64_t estimated_operators = 0;

@@ -35,6 +35,16 @@ class IntervalSearch : protected IntervalMoves {
     best_.order = retention_.order();
   }
 
+  // The best, or where it ended, so that others know how little it took.
+  IntervalPlan end() {
+    if (!best_.found && retention_.possible()) {
+      best_.list = retention_.action_list();
+      best_.order = retention_.order();
+      best_.excess = retention_.excess();
+    }
+    return std::move(best_);
+  }
+
   const IntervalSearchSettings& s_;
   double tolerance_;
   IntervalPlan best_;
@@ -48,8 +58,7 @@ class RepairedSearch : IntervalSearch {
         repaired_(options.repaired) {}
 
   IntervalPlan run() {
-    if (!begin() || !repair(kNoIndex, 0, repaired_.first_repairs_per_task * p_.tasks))
-      return std::move(best_);
+    if (!begin() || !repair(kNoIndex, 0, repaired_.first_repairs_per_task * p_.tasks)) return end();
     retention_.forget_log();
     current_ = retention_.seconds();
     record();
@@ -61,7 +70,7 @@ class RepairedSearch : IntervalSearch {
         current_ = retention_.seconds();
       }
     }
-    return std::move(best_);
+    return end();
   }
 
  private:
@@ -212,7 +221,7 @@ class PricedSearch : IntervalSearch {
     const double of_one = per_byte * static_cast<double>(movable_.size());
     common_price_ = priced_.common_price * of_one;
     top_price_ = priced_.top_price * of_one;
-    retention_.set_prices(priced_.first_price * per_byte);
+    retention_.set_prices(settings.dear ? common_price_ : priced_.first_price * per_byte);
   }
 
   // The price of a byte over the budget rises until the plan is within it and then follows how
@@ -238,7 +247,7 @@ class PricedSearch : IntervalSearch {
         retention_.raise_prices(rate, common_price_, top_price_);
       retention_.refresh_total();
     }
-    return std::move(best_);
+    return end();
   }
 
  private:

@@ -28,13 +28,15 @@ struct IntervalSearchSettings {
   std::int64_t budget = 0;
   bool priced = false;
   bool move_operators = true;
+  bool dear = false;                 // priced: bytes over the budget are dear from the start
   double heat = 0;                   // as in IntervalSearchOptions, of the way it goes
   std::function<double()> progress;  // 0 at the start, 1 when it has to end
 };
 
 struct IntervalPlan {
-  bool found = false;
+  bool found = false;  // within the budget; else the list is where the search ended, or empty
   double seconds = 0;
+  std::int64_t excess = 0;  // byte · stages over the budget, where none was found
   ActionList list;
   std::vector<Index> order;
 };

@@ -20,6 +20,9 @@ namespace plimsoll::schedule {
 
 using Index = std::int32_t;
 constexpr Index kNoIndex = -1;
+// Stands in Problem::encoding for waiting in host memory, as a form of no bytes: how the interval
+// search knows of swap.
+constexpr Index kSwapForm = 1 << 20;
 // As a place in a vector.
 constexpr std::size_t at(Index i) {
   return static_cast<std::size_t>(i);

@@ -5,6 +5,7 @@
 #include <limits>
 #include <thread>
 
+#include "plimsoll/schedule/search/beam_order.h"
 #include "plimsoll/schedule/search/gap_search.h"
 #include "plimsoll/schedule/search/interval_search.h"
 #include "plimsoll/schedule/search/order.h"
@@ -18,6 +19,18 @@ namespace {
 Remedies without_swap(Remedies remedies) {
   remedies.swap = false;
   return remedies;
+}
+
+// Hidden copies cost time on their streams only, so they count for a share of it.
+void offer_swaps(Problem& intervals, const Problem& swaps, double weight) {
+  for (std::size_t v = 0; v < intervals.bytes.size(); ++v) {
+    if (!swaps.swappable[v] || swaps.producer[v] == kNoIndex || intervals.encoding[v] != kNoIndex)
+      continue;
+    intervals.encoding[v] = kSwapForm;
+    intervals.encoded_bytes[v] = 0;
+    intervals.encode_seconds[v] = weight * swaps.out_seconds[v];
+    intervals.decode_seconds[v] = weight * swaps.in_seconds[v];
+  }
 }
 
 bool copies(const ActionList& list) {
@@ -51,7 +64,10 @@ ScheduleOptimizer::ScheduleOptimizer(const Workload& workload, const FitOptions&
       no_swap_(workload, without_swap(options.remedies), options.copies),
       given_(given_sequence(problem_)),
       first_backward_(first_backward_task(workload, problem_)),
-      kept_{link(problem_, run_in_order(given_.order)), given_.order} {
+      kept_{link(problem_, run_in_order(given_.order)), given_.order},
+      smallest_(kept_.schedule.peak_bytes) {
+  if (options.remedies.swap && how_.on.swap_intervals)
+    offer_swaps(no_swap_, problem_, how_.swap_form_weight);
   if (options.order != OrderChoice::kSearch || !how_.on.orders) return;
   Sequence mirrored(problem_, mirror_order(problem_, first_backward_, how_.order));
   if (mirrored.order != given_.order) mirrored_ = std::move(mirrored);
@@ -63,6 +79,7 @@ std::optional<Candidate> ScheduleOptimizer::search(Bytes budget, const Effort& e
   effort_ = effort;
   watch_ = Stopwatch();
   best_.reset();
+  nearest_.reset();
   runners_up_.clear();
   if (kept_.schedule.peak_bytes <= budget) return kept_;
   first_plan(seed);
@@ -84,14 +101,14 @@ void ScheduleOptimizer::search_intervals(std::uint64_t seed, bool walkable) {
   if (!walkable && how_.on.priced_intervals) {
     in_rounds(seed + how_.seeds.first_intervals, 1,
               until(swaps ? how_.first_interval_share_swap : how_.first_interval_share),
-              [this](std::uint64_t own, int, double from, double to) {
-                try_intervals(own, {.priced = true, .afresh = true}, from, to);
+              [this](std::uint64_t own, int number, double from, double to) {
+                try_intervals(own, number, {.priced = true, .afresh = true}, from, to);
               });
   }
   const double end = swaps ? until(how_.interval_share_swap) : effort_.seconds;
   in_rounds(seed, rounds_until(end), end,
             [this](std::uint64_t own, int number, double from, double to) {
-              try_intervals(own, interval_round(number), from, to);
+              try_intervals(own, number, interval_round(number), from, to);
             });
 }
 
@@ -157,6 +174,7 @@ EvictorSettings ScheduleOptimizer::first_prices(std::int64_t budget) const {
   settings.budget = budget;
   settings.alpha = how_.evictor.alpha;
   settings.copy_weight = how_.evictor.copy_weight;
+  settings.weights = options_.weights;
   return settings;
 }
 
@@ -166,10 +184,16 @@ double ScheduleOptimizer::longest(double times) const {
 
 // Walks at budgets between one that fails and one that works, halving the range each time. What a
 // plan really needs may be less than it was allowed.
-Bytes ScheduleOptimizer::smallest_found(Bytes failed, Bytes works) {
-  std::int64_t low = failed.value, high = works.value, smallest = works.value;
-  GreedyEvictor walk(problem_, given_, options_.seed, how_.evictor);
+Bytes ScheduleOptimizer::smallest_found(Bytes failed) {
   const Stopwatch watch;
+  if (lowest_.order.empty()) {
+    effort_.counted = options_.deterministic;
+    effort_.seconds = options_.deadline_seconds;
+    find_lowest_order();
+  }
+  std::int64_t low = failed.value, high = smallest_.value, smallest = high;
+  const Sequence& sequence = lowest_.order.empty() ? given_ : lowest_;
+  GreedyEvictor walk(problem_, sequence, options_.seed, how_.evictor);
   // Who gave the search milliseconds does not wait long for what comes after it either.
   const double most =
       std::min(how_.smallest_seconds,
@@ -182,7 +206,8 @@ Bytes ScheduleOptimizer::smallest_found(Bytes failed, Bytes works) {
     settings.give_up_seconds = longest(how_.hopeless);
     settings.stop = over;
     if (walk.run(settings)) {
-      smallest = std::min(smallest, link(problem_, walk.action_list()).peak_bytes.value);
+      note_peak(link(problem_, walk.action_list()).peak_bytes);
+      smallest = smallest_.value;
       high = std::min(middle, smallest);
     } else {
       low = middle;
@@ -193,8 +218,9 @@ Bytes ScheduleOptimizer::smallest_found(Bytes failed, Bytes works) {
 
 void ScheduleOptimizer::consider(const ActionList& list, const std::vector<Index>& order) {
   Schedule schedule = link(problem_, list);
-  if (schedule.peak_bytes.value > budget_) return;
   const std::lock_guard lock(mutex_);
+  note_peak(schedule.peak_bytes);
+  if (schedule.peak_bytes.value > budget_) return;
   if (best_ && !faster(schedule, best_->schedule)) return;
   if (best_) runners_up_.push_back(std::move(best_->schedule));
   if (runners_up_.size() > how_.runners_up) runners_up_.pop_front();
@@ -202,6 +228,44 @@ void ScheduleOptimizer::consider(const ActionList& list, const std::vector<Index
   if (options_.on_better) {
     options_.on_better({best_->schedule.seconds, best_->schedule.peak_bytes, watch_.seconds()});
   }
+}
+
+ActionList ScheduleOptimizer::with_copies(ActionList list) const {
+  for (ListedAction& action : list.actions) {
+    if (action.kind == ActionKind::kCompute || no_swap_.encoding[at(action.id)] != kSwapForm)
+      continue;
+    if (action.kind == ActionKind::kEncode) action.kind = ActionKind::kCopyOut;
+    if (action.kind == ActionKind::kDecode) action.kind = ActionKind::kCopyIn;
+  }
+  return list;
+}
+
+// Nothing where a value is copied that the interval search cannot swap: a source.
+std::optional<ActionList> ScheduleOptimizer::with_forms(ActionList list) const {
+  for (ListedAction& action : list.actions) {
+    if (action.kind != ActionKind::kCopyOut && action.kind != ActionKind::kCopyIn) continue;
+    if (no_swap_.encoding[at(action.id)] != kSwapForm) return std::nullopt;
+    action.kind = action.kind == ActionKind::kCopyOut ? ActionKind::kEncode : ActionKind::kDecode;
+  }
+  return list;
+}
+
+void ScheduleOptimizer::consider_intervals(const ActionList& list, const std::vector<Index>& order,
+                                           std::uint64_t seed) {
+  const ActionList linked = with_copies(list);
+  consider(linked, order);
+  if (!copies(linked)) return;
+  const Sequence sequence(problem_, order);
+  EvictorSettings settings = first_prices(budget_);
+  settings.gaps = choices_of(problem_, sequence, linked);
+  settings.give_up_seconds = longest(how_.hopeless);
+  settings.stop = [this] { return out_of_time(); };
+  GreedyEvictor walk(problem_, sequence, seed, how_.evictor);
+  if (walk.run(settings)) consider(walk.action_list(), order);
+}
+
+void ScheduleOptimizer::note_peak(Bytes peak) {
+  smallest_ = std::min(smallest_, peak);
 }
 
 void ScheduleOptimizer::first_plan(std::uint64_t seed) {
@@ -224,10 +288,35 @@ void ScheduleOptimizer::choose_orders(std::uint64_t seed) {
     orders_.emplace_back(problem_, std::move(by_sink));
   }
   if (mirrored_) orders_.push_back(*mirrored_);
+  find_lowest_order();
+  if (!lowest_.order.empty()) orders_.push_back(lowest_);
   Random random(seed);
-  orders_.emplace_back(problem_, polished(given_.order, how_.order.given_until, random));
-  orders_.emplace_back(problem_,
-                       polished(list_order(problem_, how_.order), how_.order.list_until, random));
+  const double hurry = hurried();
+  orders_.emplace_back(problem_, polished(given_.order, hurry * how_.order.given_until, random));
+  orders_.emplace_back(
+      problem_, polished(list_order(problem_, how_.order), hurry * how_.order.list_until, random));
+}
+
+// Once for all budgets, unless there is time for a much wider beam.
+void ScheduleOptimizer::find_lowest_order() {
+  const OrderSearchOptions& how = how_.order;
+  if (options_.order != OrderChoice::kSearch || !how_.on.orders || !how_.on.beam) return;
+  const double bytes = effort_.counted
+                           ? how.counted_beam_bytes
+                           : how.beam_share * effort_.seconds * how.beam_bytes_per_second;
+  const double each = static_cast<double>(std::max<std::int64_t>(1, beam_bytes(problem_)));
+  const auto width = static_cast<Index>(std::min(
+      bytes / each, static_cast<double>(effort_.counted ? how.counted_beam : how.widest_beam)));
+  if (width < how.narrowest_beam || width < 2 * lowest_width_) return;
+  std::vector<Index> order = beam_order(problem_, width, [this] { return out_of_time(); });
+  if (order.empty()) return;
+  lowest_width_ = width;
+  const Bytes peak = link(problem_, run_in_order(order)).peak_bytes;
+  note_peak(peak);
+  if (lowest_.order.empty() || peak <= lowest_peak_) {
+    lowest_ = Sequence(problem_, std::move(order));
+    lowest_peak_ = peak;
+  }
 }
 
 // Polishing takes its swaps in portions, so that it can be cut by the clock.
@@ -250,10 +339,14 @@ std::vector<Index> ScheduleOptimizer::polished(std::vector<Index> order, double 
 // sums over time would stay alive side by side.
 void ScheduleOptimizer::cut_segments() {
   if (!options_.remedies.recompute || !how_.on.segments) return;
-  if (mirrored_) {
-    cut_segments(renumbered(problem_, *mirrored_), mirrored_->order, until(how_.segment_share));
-  }
-  cut_segments(problem_, given_.order, until(how_.segment_share));
+  const double share = hurried() * how_.segment_share;
+  if (mirrored_) cut_segments(renumbered(problem_, *mirrored_), mirrored_->order, until(share));
+  cut_segments(problem_, given_.order, until(share));
+}
+
+// Where walks only thrash, what comes before the interval search is kept short.
+double ScheduleOptimizer::hurried() const {
+  return best_ ? 1 : how_.hurry;
 }
 
 // `problem` has its tasks numbered by their places in `order`.
@@ -282,8 +375,8 @@ void ScheduleOptimizer::restart(std::uint64_t seed, double hopeless, double shar
   how.start.stop = [this, end] {
     return out_of_time() || (!effort_.counted && watch_.seconds() > end + how_.grace_seconds);
   };
-  how.start.weights.assign(at(problem_.values), 1.0);
-  if (options_.remedies.swap) how.start.swap_weights = how.start.weights;
+  if (how.start.weights.empty()) how.start.weights.assign(at(problem_.values), 1.0);
+  if (options_.remedies.swap) how.start.swap_weights.assign(at(problem_.values), 1.0);
   how.hopeless_seconds = longest(hopeless);
   how.over = [this, end](std::int64_t run) {
     if (stopped() || !how_.on.restarts) return true;
@@ -346,19 +439,23 @@ std::function<double()> ScheduleOptimizer::progress_of(double from, double to,
 
 // The plan where an attempt begins: the best so far, or the no-recompute plan, which is better
 // where little has to go and where the walks found only plans that recompute things many times.
-Retention ScheduleOptimizer::starting_point(std::uint64_t seed, bool afresh) {
+Retention ScheduleOptimizer::starting_point(std::uint64_t seed, int number, bool afresh,
+                                            bool nearest) {
   const std::lock_guard lock(mutex_);
+  if (!best_ && nearest && nearest_)
+    return Retention::from_actions(no_swap_, Sequence(no_swap_, nearest_->order), nearest_->list);
   if (best_ && (!afresh || problem_.tasks > how_.afresh_tasks)) {
-    const ActionList list = action_list_of(best_->schedule);
-    if (!copies(list)) {
-      return Retention::from_actions(no_swap_, Sequence(no_swap_, best_->order), list);
-    }
+    if (const auto list = with_forms(action_list_of(best_->schedule)))
+      return Retention::from_actions(no_swap_, Sequence(no_swap_, best_->order), *list);
   }
+  // Where nothing was found yet, every other attempt goes from the lowest order.
+  if (!best_ && !lowest_.order.empty() && number % 2 == 0)
+    return Retention(no_swap_, lowest_.order);
   return Retention(no_swap_, orders_[seed % orders_.size()].order);
 }
 
-void ScheduleOptimizer::try_intervals(std::uint64_t seed, IntervalRound round, double from,
-                                      double to) {
+void ScheduleOptimizer::try_intervals(std::uint64_t seed, int number, IntervalRound round,
+                                      double from, double to) {
   const IntervalSearchOptions& how = how_.intervals;
   IntervalSearchSettings settings;
   settings.budget = budget_;
@@ -371,10 +468,24 @@ void ScheduleOptimizer::try_intervals(std::uint64_t seed, IntervalRound round, d
     const bool first = from == 0;  // of a counted search: its rounds begin at 0
     settings.heat = first || round.afresh ? how.repaired.heat : how.repaired.later_heat;
   }
+  bool nearest = false;
+  {
+    // Three of four attempts go on from what was nearest to the budget.
+    const std::lock_guard lock(mutex_);
+    nearest = !best_ && nearest_ && number % 4 != 3;
+  }
+  if (nearest) {
+    settings.priced = true;
+    settings.dear = true;
+    settings.heat = how.priced.heat;
+  }
   settings.progress = progress_of(from, to, effort_.moves);
-  const IntervalPlan found =
-      schedule::search_intervals(starting_point(seed, round.afresh), no_swap_, seed, how, settings);
-  if (found.found) consider(found.list, found.order);
+  IntervalPlan found = schedule::search_intervals(
+      starting_point(seed, number, round.afresh, nearest), no_swap_, seed, how, settings);
+  if (found.list.actions.empty()) return;
+  consider_intervals(found.list, found.order, seed);
+  const std::lock_guard lock(mutex_);
+  if (!found.found && (!nearest_ || found.excess < nearest_->excess)) nearest_ = std::move(found);
 }
 
 void ScheduleOptimizer::try_gaps(std::uint64_t seed, bool from_best, double from, double to) {

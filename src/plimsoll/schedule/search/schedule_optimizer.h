@@ -21,6 +21,7 @@
 #include "plimsoll/schedule/fit_options.h"
 #include "plimsoll/schedule/search/action_list.h"
 #include "plimsoll/schedule/search/greedy_evictor.h"
+#include "plimsoll/schedule/search/interval_search.h"
 #include "plimsoll/schedule/search/problem.h"
 #include "plimsoll/schedule/search/retention.h"
 
@@ -60,8 +61,9 @@ class ScheduleOptimizer {
   // The best before that, fastest first.
   std::vector<Schedule> take_runners_up();
 
-  // The smallest budget between a failed one and one that works at which one walk succeeds.
-  Bytes smallest_found(Bytes failed, Bytes works);
+  // The smallest peak of all that was found, within a budget or not, and of walks at budgets
+  // between one that failed and that.
+  Bytes smallest_found(Bytes failed);
 
  private:
   bool optimal() const;
@@ -74,9 +76,19 @@ class ScheduleOptimizer {
   double longest(double times) const;
   EvictorSettings first_prices(std::int64_t budget) const;
   void consider(const ActionList& list, const std::vector<Index>& order);
+  // A plan of the interval search; its swaps are also played by a walk, which copies ahead.
+  void consider_intervals(const ActionList& list, const std::vector<Index>& order,
+                          std::uint64_t seed);
+  // Between swaps as copies, and as the form of no bytes.
+  ActionList with_copies(ActionList list) const;
+  std::optional<ActionList> with_forms(ActionList list) const;
+  // That there is a plan of so many bytes.
+  void note_peak(Bytes peak);
 
   void first_plan(std::uint64_t seed);
   void choose_orders(std::uint64_t seed);
+  void find_lowest_order();
+  double hurried() const;
   std::vector<Index> polished(std::vector<Index> order, double until_share, Random& random);
   void cut_segments();
   void cut_segments(const Problem& problem, const std::vector<Index>& order, double end);
@@ -91,23 +103,29 @@ class ScheduleOptimizer {
   void in_rounds(std::uint64_t seed, int rounds, double end, const Attempt& attempt);
   std::function<double()> progress_of(double from, double to, std::int64_t counts) const;
   IntervalRound interval_round(int number) const;
-  void try_intervals(std::uint64_t seed, IntervalRound round, double from, double to);
-  Retention starting_point(std::uint64_t seed, bool afresh);
+  void try_intervals(std::uint64_t seed, int number, IntervalRound round, double from, double to);
+  Retention starting_point(std::uint64_t seed, int number, bool afresh, bool nearest);
   void try_gaps(std::uint64_t seed, bool from_best, double from, double to);
 
   const FitOptions& options_;
   const SearchOptions& how_;
   Problem problem_;
-  Problem no_swap_;  // the same without swap: what the interval search works on
+  Problem no_swap_;  // the same with swap as a form of no bytes: what the interval search works on
   Sequence given_;
   Index first_backward_;
   std::optional<Sequence> mirrored_;  // mirror_order(), where the order is free and it is another
+  Sequence lowest_;                   // beam_order(), where the order is free; empty: not found
+  Bytes lowest_peak_;
+  Index lowest_width_ = 0;  // of the beam that found it
   Candidate kept_;
   std::int64_t budget_ = 0;
   Effort effort_;
   Stopwatch watch_;
   std::mutex mutex_;
   std::optional<Candidate> best_;
+  Bytes smallest_;  // peak of everything that was linked
+  // Without a plan within the budget: what an interval search ended with nearest to it.
+  std::optional<IntervalPlan> nearest_;
   std::deque<Schedule> runners_up_;  // slowest first
   std::vector<Sequence> orders_;
   EvictorSettings good_;       // of the best restart

@@ -21,10 +21,12 @@ namespace plimsoll::schedule {
 // Which searches run. Off means: skipped, and its time or count is not given to another.
 struct SearchSwitches {
   bool orders = true;              // other orders of first runs than the given one (order.h)
+  bool beam = true;                // the order with the lowest peak (beam_order.h)
   bool segments = true;            // plans by cutting the forward half (segments.h)
   bool restarts = true;            // eviction again and again with changed prices (restarts.h)
   bool priced_intervals = true;    // interval search with a price on bytes over the budget
   bool repaired_intervals = true;  // interval search with repair after every move
+  bool swap_intervals = true;      // swap as a move of the interval search
   bool operator_moves = true;      // moves of operators within the interval search
   bool gaps = true;                // one decision per gap, where values may be swapped
 };
@@ -51,6 +53,9 @@ struct OrderSearchOptions {
   std::int64_t counted_swaps_per_task = 400, most_counted_swaps = 4'000'000;
   std::int64_t timed_swaps_per_task = 20'000;
   std::int64_t portion = 100'000;
+  // beam_order.h: so wide as a share of the deadline allows, at so many bytes a second.
+  double beam_share = 0.05, beam_bytes_per_second = 3e9, counted_beam_bytes = 3e8;
+  std::int32_t narrowest_beam = 2, widest_beam = 300, counted_beam = 64;
   double given_until = 0.1, list_until = 0.2;  // of the whole deadline: when each has to be done
 };
 
@@ -203,11 +208,13 @@ struct SearchOptions {
 
   // Shares of what is left of the deadline, where the searches after it can run too.
   double segment_share = 0.15;  // of either order
+  double hurry = 0.3;           // times the shares of orders and segments, where walks only thrash
   double restart_share = 0.12;
   double long_restart_share = 0.05;         // walks of any length, as long as there is no plan
-  double first_interval_share = 0.5;        // intervals alone, where walks only thrash
+  double first_interval_share = 0.4;        // intervals alone, where walks only thrash
   double first_interval_share_swap = 0.15;  // the same where values may be swapped
-  double interval_share_swap = 0.3;         // intervals without copies, where values may be swapped
+  double interval_share_swap = 0.3;         // intervals, where values may be swapped
+  double swap_form_weight = 0.3;            // of the time of copies, to the interval search
   double grace_seconds = 0.1;  // on top, so that even a deadline of nothing gives a plan
 
   // Rounds, after each of which the best of all threads is shared.
