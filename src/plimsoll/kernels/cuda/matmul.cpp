@@ -2,6 +2,7 @@
 // the product's epilogue; a bias gradient is a column sum (reduction.h).
 #include <numeric>
 
+#include "plimsoll/base/checked.h"
 #include "plimsoll/kernels/cuda/pointwise.h"
 #include "plimsoll/kernels/cuda/product.h"
 #include "plimsoll/kernels/cuda/reduction.h"
@@ -146,16 +147,33 @@ Made make_linear_grad_weight(const Site& site) {
   PLIMSOLL_TRY(Product product, Product::make(shape, site.options));
   const bool biased = site.outputs() > 1 && outputs > 0;
   const ReducePlan sums = make_reduce_plan({{outputs, 1}}, {{rows, outputs}});
-  const Bytes scratch = std::max(product.workspace(), biased ? scratch_of(sums) : Bytes(0));
+  // In parts of rows the sums go on from those of the rows before.
+  const bool goes_on = site.has(2);
+  if (goes_on && !is_f32(site.out())) return no_kernel();
+  const std::int64_t sum_bytes = biased ? round_up(scratch_of(sums).value, 256) : 0;
+  const Bytes scratch =
+      std::max(product.workspace(), Bytes(sum_bytes + (biased && goes_on ? outputs * 4 : 0)));
   return make_kernel(
-      [product = std::move(product), turned, biased, sums, has_weights,
+      [product = std::move(product), turned, biased, sums, has_weights, goes_on, sum_bytes, outputs,
+       weights = site.out().shape.elements(),
        type = element_of(shape.dtype)](const Arguments& a, cudaStream_t stream) {
+        const auto take_over = [&](std::size_t output, std::int64_t elements) {
+          if (a.outputs[output] != a.inputs[2 + output])
+            cudaMemcpyAsync(a.outputs[output], a.inputs[2 + output],
+                            static_cast<std::size_t>(elements) * 4, cudaMemcpyDeviceToDevice,
+                            stream);
+        };
+        if (goes_on) take_over(0, weights);
         const std::byte* left = a.inputs[turned ? 1 : 0];
         const std::byte* right = a.inputs[turned ? 0 : 1];
-        if (has_weights) product.run(stream, left, right, nullptr, a.outputs[0], a.scratch);
-        if (biased) {
-          fold(Fold::kSum, type, sums, a.inputs[1], a.outputs[1], 1, 1, a.scratch, stream);
-        }
+        if (has_weights)
+          product.run(stream, left, right, nullptr, a.outputs[0], a.scratch, goes_on ? 1 : 0);
+        if (!biased) return;
+        std::byte* sum = goes_on ? a.scratch + sum_bytes : a.outputs[1];
+        fold(Fold::kSum, type, sums, a.inputs[1], sum, 1, 1, a.scratch, stream);
+        if (!goes_on) return;
+        take_over(1, outputs);
+        add_floats(outputs, reinterpret_cast<const float*>(sum), output<float>(a, 1), stream);
       },
       {scratch});
 }

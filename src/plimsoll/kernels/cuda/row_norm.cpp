@@ -1,5 +1,6 @@
 // Layer, root-mean-square and group normalisation: a block takes a row (rows.cu), parameter
 // gradients are sums over rows (reduction.cu).
+#include "plimsoll/base/checked.h"
 #include "plimsoll/kernels/cuda/reduction.h"
 #include "plimsoll/kernels/cuda/table.h"
 
@@ -63,20 +64,34 @@ Made make_norm_grad(const Site& site) {
   if (!takes_rows(site, 2)) return no_kernel();
   const NormGeometry shape = geometry(site, site.in(0).shape);
   const ReducePlan plan = make_reduce_plan(shape.kept, shape.reduced);
+  // In parts of rows the sums go on from those of the rows before.
+  constexpr std::size_t kBefore = centred ? 5 : 4;
+  const bool goes_on = site.has(kBefore);
+  if (goes_on && !is_f32(site.in(2))) return no_kernel();
+  const std::int64_t sum_bytes = round_up(scratch_of(plan).value, 256);
+  const std::int64_t width = site.in(2).shape.elements();
   return make_kernel(
-      [rows = shape.rows, plan, type = element_of(site.in(0).dtype),
+      [rows = shape.rows, plan, goes_on, sum_bytes, width, type = element_of(site.in(0).dtype),
        parameter = element_of(site.in(2).dtype)](const Arguments& a, cudaStream_t stream) {
+        std::byte* sums[2] = {a.outputs[1], centred ? a.outputs[2] : nullptr};
+        for (std::size_t i = 0; goes_on && i < (centred ? 2 : 1); ++i) {
+          if (a.outputs[1 + i] != a.inputs[kBefore + i])
+            cudaMemcpyAsync(a.outputs[1 + i], a.inputs[kBefore + i],
+                            static_cast<std::size_t>(width) * 4, cudaMemcpyDeviceToDevice, stream);
+          sums[i] = a.scratch + sum_bytes + static_cast<std::int64_t>(i) * round_up(width * 4, 256);
+        }
         const float* mean = centred ? input<float>(a, 3) : nullptr;
         const float* rstd = input<float>(a, centred ? 4 : 3);
         // Before dx, which may lie over dy.
-        row_norm_sums(
-            type, parameter, plan,
-            {a.inputs[0], a.inputs[1], mean, rstd, a.outputs[1], centred ? a.outputs[2] : nullptr},
-            a.scratch, stream);
+        row_norm_sums(type, parameter, plan,
+                      {a.inputs[0], a.inputs[1], mean, rstd, sums[0], sums[1]}, a.scratch, stream);
+        for (std::size_t i = 0; goes_on && i < (centred ? 2 : 1); ++i)
+          add_floats(width, reinterpret_cast<const float*>(sums[i]),
+                     output<float>(a, static_cast<int>(1 + i)), stream);
         norm_rows_gradient(type, parameter, rows, a.inputs[0], a.inputs[1], a.inputs[2], mean, rstd,
                            a.outputs[0], stream);
       },
-      {scratch_of(plan)});
+      {Bytes(sum_bytes + (goes_on ? 2 * round_up(width * 4, 256) : 0))});
 }
 
 }  // namespace

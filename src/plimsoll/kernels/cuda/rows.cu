@@ -250,6 +250,23 @@ __global__ void count_rows(LossRows rows, const void* labels, float* count) {
   if (threadIdx.x == 0) *count = total;
 }
 
+// One block.
+__global__ void mean_of_rows(LossRows rows, const float* losses, const void* labels, float* loss) {
+  __shared__ float shared[kBlockThreads / 32];
+  const float sum = over_row(rows.rows, 0, shared, Plus(), [&](std::int64_t i) {
+    return label_of(rows, labels, i) < 0 ? 0.0F : losses[i];
+  });
+  const float count = over_row(rows.rows, 0, shared, Plus(), [&](std::int64_t i) {
+    return label_of(rows, labels, i) < 0 ? 0.0F : 1.0F;
+  });
+  if (threadIdx.x == 0) *loss = sum / count;
+}
+
+__global__ void add_to(std::int64_t count, const float* from, float* to) {
+  const std::int64_t i = blockIdx.x * std::int64_t{kBlockThreads} + threadIdx.x;
+  if (i < count) to[i] += from[i];
+}
+
 template <typename T>
 __global__ void loss_gradient(LossRows rows, const float* dloss, const T* logits,
                               const void* labels, const float* lse, T* dlogits,
@@ -365,10 +382,22 @@ void cross_entropy_rows(Element type, const LossRows& rows, const void* logits, 
   mean_loss<<<1, kBlockThreads, 0, stream>>>(rows, sums, loss);
 }
 
-void cross_entropy_gradient_rows(Element type, const LossRows& rows, const float* dloss,
-                                 const void* logits, const void* labels, const float* lse,
-                                 void* dlogits, float* count, cudaStream_t stream) {
-  count_rows<<<1, kBlockThreads, 0, stream>>>(rows, labels, count);
+void mean_of_losses(const LossRows& rows, const float* losses, const void* labels, float* loss,
+                    cudaStream_t stream) {
+  mean_of_rows<<<1, kBlockThreads, 0, stream>>>(rows, losses, labels, loss);
+}
+
+void add_floats(std::int64_t count, const float* from, float* to, cudaStream_t stream) {
+  if (count > 0) add_to<<<blocks_for(count), kBlockThreads, 0, stream>>>(count, from, to);
+}
+
+void cross_entropy_gradient_rows(Element type, const LossRows& rows, const CountedLabels& counted,
+                                 const float* dloss, const void* logits, const void* labels,
+                                 const float* lse, void* dlogits, float* count,
+                                 cudaStream_t stream) {
+  LossRows all = rows;
+  all.rows = counted.rows;
+  count_rows<<<1, kBlockThreads, 0, stream>>>(all, counted.labels, count);
   for_float(type, [&](auto element) {
     using T = decltype(element);
     loss_gradient<T><<<grid(rows.rows), kBlockThreads, 0, stream>>>(

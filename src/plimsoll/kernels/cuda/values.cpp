@@ -99,7 +99,9 @@ Made make_dropout(const Site& site) {
   pointwise.positions = {site.out().shape.strides()};
   pointwise.once = fmt::format("  const auto key = dropout_key({}ULL, *at_b);\n",
                                static_cast<std::uint64_t>(site.attributes().integer("seed")));
-  pointwise.results = {fmt::format("dropout_hash(key, p0) >= {}U ? a * {} : Real(0)",
+  const std::int64_t first = site.attributes().integer("first");
+  pointwise.results = {fmt::format("dropout_hash(key, {}p0) >= {}U ? a * {} : Real(0)",
+                                   first > 0 ? fmt::format("{}ULL + ", first) : "",
                                    ops::dropout_threshold(ratio), literal(1.0 / (1.0 - ratio)))};
   return make_pointwise(site, pointwise);
 }

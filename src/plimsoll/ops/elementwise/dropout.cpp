@@ -1,5 +1,7 @@
 #include "plimsoll/ops/elementwise/dropout.h"
 
+#include <algorithm>
+
 #include "plimsoll/ops/definition/attribute_rules.h"
 #include "plimsoll/ops/definition/definitions.h"
 #include "plimsoll/ops/definition/rules.h"
@@ -10,6 +12,8 @@ namespace {
 
 Result<std::vector<TensorType>> infer_dropout(const Call& call) {
   PLIMSOLL_TRY(const double ratio, finite_attribute(call.attributes(), "ratio"));
+  if (call.attributes().integer("first") < 0)
+    return bad_input("first is {}, expects at least 0", call.attributes().integer("first"));
   if (ratio < 0 || ratio >= 1) return bad_input("ratio is {}, expects 0 <= ratio < 1", ratio);
   const TensorType& counter = call.type(1);
   if (counter.dtype != ir::DType::kU64 || counter.shape.rank() != 0) {
@@ -23,13 +27,26 @@ void evaluate_dropout(const Evaluation& e) {
   const DropoutKey key = dropout_key(static_cast<std::uint64_t>(e.attributes.integer("seed")),
                                      static_cast<std::uint64_t>(e.in(1).integers[0]));
   const std::uint32_t threshold = dropout_threshold(ratio);
+  const auto first = static_cast<std::uint64_t>(e.attributes.integer("first"));
   for (std::size_t i = 0; i < e.out().reals.size(); ++i) {
-    e.out().reals[i] = dropout_hash(key, i) >= threshold ? e.in(0).reals[i] / (1 - ratio) : 0;
+    e.out().reals[i] =
+        dropout_hash(key, first + i) >= threshold ? e.in(0).reals[i] / (1 - ratio) : 0;
   }
 }
 
 std::vector<Var> dropout_gradient(const Backward& g) {
   return {g.builder.call1("dropout", {g.dy(), g.in(1)}, g.attributes.given()), Var()};
+}
+
+std::optional<Split> split_dropout(const Call& call, std::span<const TensorType>) {
+  const ir::Shape& x = call.shape(0);
+  if (x.rank() == 0 || call.attributes().integer("first") != 0) return std::nullopt;
+  Split out{x.elements(0, std::max(1, x.rank() - 1)),
+            1,
+            {Split::Input::kCut, Split::Input::kWhole},
+            {Split::Output::kCut}};
+  out.first_element = "first";
+  return out;
 }
 
 }  // namespace
@@ -42,14 +59,16 @@ std::vector<OpDefinition> dropout_definitions() {
   return {{.name = "dropout",
            .inputs = exactly(2),
            .outputs = exactly(1),
-           .attributes = {attribute::real("ratio", 0.5), attribute::integer("seed", 0)},
+           .attributes = {attribute::real("ratio", 0.5), attribute::integer("seed", 0),
+                          attribute::integer("first", 0)},
            .infer = infer_dropout,
            .gradient = Gradient(dropout_gradient),
            .in_place = InPlace::over(0),
            .cost = elementwise_cost,
            .recompute = Recompute::kCheap,
            .layout = LayoutRule::kPlain,
-           .evaluate = evaluate_dropout}};
+           .evaluate = evaluate_dropout,
+           .split = split_dropout}};
 }
 
 }  // namespace plimsoll::ops
