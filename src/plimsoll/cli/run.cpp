@@ -307,7 +307,8 @@ Action bind_run(Command& command) {
   command.add_flag("--json", options->json, "one JSON object");
   return [options, &command]() {
     api::PlanRequest& planning = options->request.planning;
-    const bool fits = !planning.budget.empty() && !options->request.model.model.ends_with(".json");
+    const bool fits = (!planning.budget.empty() || !planning.slowdown.empty()) &&
+                      !options->request.model.model.ends_with(".json");
     if (fits && !command.has("--device")) planning.device = api::kMeasured;
     options->request.steps_given = command.has("--steps");
     return run(*options);
