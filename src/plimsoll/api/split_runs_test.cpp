@@ -173,6 +173,20 @@ TEST(SplitPlans, AreNotMadeWhereTheWholeIsAsFast) {
   EXPECT_EQ(planned->summary.split_operators, 0);
 }
 
+TEST(SplitPlans, TakeNoMoreTimeThanAllowed) {
+  auto prepared = prepare_model(wordy_model(), "cpu");
+  ASSERT_TRUE(prepared) << prepared.error().message;
+  for (const double slowdown : {0.0, 0.01, 0.2}) {
+    PlanOptions options = splitting("");
+    options.slowdown = slowdown;
+    const auto planned = plan_model(*prepared, options);
+    ASSERT_TRUE(planned) << planned.error().message;
+    EXPECT_LE(planned->plan.predicted_seconds,
+              planned->summary.no_recompute_seconds * (1 + slowdown) * (1 + 1e-6))
+        << slowdown;
+  }
+}
+
 TEST(SplitPlans, ABatchNormIsNotSplit) {
   ModelRequest request;
   request.model = "resnet18";

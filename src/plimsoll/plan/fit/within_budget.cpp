@@ -53,6 +53,10 @@ Result<PlannedGraph> fast_enough(PlannedGraph best, const Workloads& work,
   const schedule::MemoryBound bound =
       schedule::memory_bound(work.fitted().workload, options.remedies);
   best.summary.slowdown = options.slowdown;
+  // A graph in parts is held against the graph as it is, and may be slower whatever the memory.
+  if (seconds_of(best.plan, options.copy_tax) > limit)
+    return fail(ErrorCode::kNoAnswer, "no plan takes at most {:.3g} % more time",
+                100 * *options.slowdown);
   std::vector<schedule::Fit> candidates;  // the same for every budget
   if (options.deterministic) {
     PLIMSOLL_TRY(candidates, deterministic_candidates(work.fitted(), options));
