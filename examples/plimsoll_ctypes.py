@@ -52,7 +52,7 @@ class Request(c.Structure):
         ("budget_bytes", c.c_int64), ("memory_count", c.c_int64), ("memories", c.POINTER(Memory)),
         ("arena_alignment", c.c_int64), ("deadline_seconds", c.c_double), ("work", c.c_int64), ("seed", c.c_uint64),
         ("threads", c.c_int32), ("reserved", c.c_int32), ("cancel", c.POINTER(c.c_int32)), ("progress", PROGRESS),
-        ("progress_user", c.c_void_p)]
+        ("progress_user", c.c_void_p), ("goal", c.c_uint32), ("reserved2", c.c_uint32), ("slowdown", c.c_double)]
 
 
 class Step(c.Structure):

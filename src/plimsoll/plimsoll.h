@@ -120,6 +120,8 @@ typedef struct plimsoll_memory {
 typedef int32_t (*plimsoll_progress)(void* user, double seconds, int64_t peak_bytes,
                                      double elapsed_seconds);
 
+enum { PLIMSOLL_GOAL_FASTEST = 0, PLIMSOLL_GOAL_SMALLEST = 1 };
+
 #define PLIMSOLL_PLAN_VERSION 1
 
 typedef struct plimsoll_plan_request {
@@ -174,6 +176,12 @@ typedef struct plimsoll_plan_request {
   const volatile int32_t* cancel;
   plimsoll_progress progress; /* (may be NULL) */
   void* progress_user;
+
+  /* What is asked for: the fastest plan within the budget, or the smallest that takes at most the
+   * fraction `slowdown` more time than keeping everything (0.05: 5 %); the budget is -1 then. */
+  uint32_t goal;
+  uint32_t reserved2; /* 0 */
+  double slowdown;
 } plimsoll_plan_request;
 
 /* What every request starts from: zeros but for size and version. A budget of 0 bytes fits nothing:

@@ -91,6 +91,20 @@ class Plans(unittest.TestCase):
     def setUp(self):
         self.library = api.Library(LIBRARY)
 
+    def test_the_least_memory_for_so_much_more_time(self):
+        before = 2**62
+        for slowdown in (0, 0.1, 0.5, 2):
+            plan = self.library.plan(**training(8), techniques=api.RECOMPUTE, work=1, goal=1, slowdown=slowdown)
+            self.assertLessEqual(plan.seconds, plan.keep_all_seconds * (1 + slowdown) * (1 + 1e-9))
+            self.assertLessEqual(plan.peak_bytes, before)
+            before = plan.peak_bytes
+        self.assertLess(before, plan.keep_all_bytes)
+        self.refuse(2, "goal", goal=2, budget_bytes=-1)
+        self.refuse(2, "budget must be -1", goal=1)
+        self.refuse(2, "slowdown", slowdown=0.1)
+        self.refuse(2, "slowdown", goal=1, budget_bytes=-1, slowdown=-1)
+        self.refuse(2, "slowdown", goal=1, budget_bytes=-1, slowdown=math.nan)
+
     def refuse(self, status, words, **changes):
         question = training(4) | dict(techniques=api.RECOMPUTE, budget_bytes=10 << 20, work=1) | changes
         plan = self.library.answer(self.library.request(**question))

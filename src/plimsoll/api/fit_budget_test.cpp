@@ -126,6 +126,35 @@ TEST(FitBudget, FindsAPlanAtTheLowerBoundIfItMaySwap) {
   }
 }
 
+TEST(FitBudget, LessMemoryForMoreTimeAndNeverMoreTimeThanAllowed) {
+  Bytes before = Bytes::max();
+  for (const double slowdown : {0.0, 0.01, 0.05, 0.2, 1.0}) {
+    PlanOptions options = counted("");
+    options.slowdown = slowdown;
+    const auto planned = plan_model(prepared(), options);
+    ASSERT_TRUE(planned) << slowdown << ": " << planned.error().message;
+    EXPECT_LE(planned->plan.predicted_seconds,
+              planned->summary.no_recompute_seconds * (1 + slowdown) * (1 + 1e-6));
+    EXPECT_LE(planned->plan.arena_bytes(), before) << slowdown;
+    EXPECT_EQ(planned->plan.budget, planned->plan.arena_bytes());
+    before = planned->plan.arena_bytes();
+  }
+  EXPECT_LT(before, within("90%")->plan.arena_bytes());
+}
+
+TEST(FitBudget, ASlowdownAndABudgetAreTwoQuestions) {
+  PlanRequest request;
+  request.budget = "80%";
+  request.slowdown = "5%";
+  EXPECT_EQ(plan_options(request).error().code, ErrorCode::kUsage);
+  request.budget.clear();
+  EXPECT_EQ(plan_options(request)->slowdown, 0.05);
+  for (const char* wrong : {"5", "-5%", "x%", "nan%"}) {
+    request.slowdown = wrong;
+    EXPECT_FALSE(plan_options(request)) << wrong;
+  }
+}
+
 TEST(FitBudget, SweepsAMonotoneCurve) {
   const auto curve = sweep_model(prepared(), counted(""));
   ASSERT_TRUE(curve) << curve.error().message;

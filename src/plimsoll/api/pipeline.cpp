@@ -1,9 +1,13 @@
 #include "plimsoll/api/pipeline.h"
 
 #include <filesystem>
+#include <optional>
+#include <vector>
 
 #include "plimsoll/api/encoded_weights.h"
 #include "plimsoll/api/run_device.h"
+#include "plimsoll/api/split_plans.h"
+#include "plimsoll/base/clock.h"
 #include "plimsoll/base/threads.h"
 #include "plimsoll/plan/fit/no_recompute_plan.h"
 #include "plimsoll/plan/fit/within_budget.h"
@@ -23,6 +27,7 @@
 #include "plimsoll/rewrite/layouts.h"
 #include "plimsoll/rewrite/pad_rows.h"
 #include "plimsoll/rewrite/simplify.h"
+#include "plimsoll/rewrite/split_rows.h"
 
 namespace plimsoll::api {
 namespace {
@@ -78,11 +83,63 @@ Status check_techniques(const Pipeline& p, const PlanOptions& how) {
                 "--lossy: activations wait on {} as they are, or as masks of one bit (--techniques "
                 "encode)",
                 p.backend->device().name());
+  if (how.remedies.split)
+    return fail(ErrorCode::kUsage,
+                "{}: operators are not split there yet; give --techniques recompute,swap",
+                p.backend->device().name());
   return {};
 }
 
+// The plan of a graph, within the budget of another one that says what everything is compared with.
+Result<PlannedGraph> plan_beside(const ir::Graph& graph, PlanOptions how,
+                                 const plan::PlanSummary* reference) {
+  how.compare = how.compare && reference == nullptr;
+  PLIMSOLL_TRY(std::optional<ir::Graph> fitted, masked(graph, how));
+  PLIMSOLL_TRY(const plan::Workloads work, plan::make_workloads(graph, std::move(fitted), how));
+  PLIMSOLL_TRY(PlannedGraph out, plan::no_recompute_plan(work, how));
+  if (reference != nullptr) out.summary = *reference;
+  PLIMSOLL_TRY(out, plan::within_budget(std::move(out), work, how));
+  PLIMSOLL_TRY(out.plan, plan::checked(std::move(out.plan)));
+  out.summary.plan_seconds = work.watch.seconds();
+  return out;
+}
+
+// What kernels of the parts need, and where operators are measured, what they take.
+Status prepare_parts(Pipeline& p, const std::vector<rewrite::SplitGraph>& splits) {
+  if (p.own_costs || !p.backend) return {};
+  for (const rewrite::SplitGraph& split : splits) {
+    PLIMSOLL_TRY(ops::KernelTable more, kernels::kernel_facts(*p.backend, split.graph));
+    p.kernels.facts.merge(more.facts);
+    if (on_card(p) ? !p.measure : p.device != kMeasured) continue;
+    profile::MeasureOptions how;
+    how.only_new = true;
+    how.threads = resolve_threads(p.request.threads);
+    how.on_progress = p.on_measuring;
+    if (on_card(p)) how.backend = p.backend.get();
+    PLIMSOLL_RETURN_IF_ERROR(profile::measure_operators(split.graph, how, p.profile));
+  }
+  return {};
+}
+
+Result<PlannedGraph> planned_in_one_memory(Pipeline& p) {
+  PLIMSOLL_RETURN_IF_ERROR(check_techniques(p, p.planning));
+  if (!may_split(p.planning)) return plan_beside(p.model.graph, with_costs(p, p.planning), nullptr);
+  PLIMSOLL_TRY(std::vector<rewrite::SplitGraph> splits,
+               rewrite::split_ladder(p.model.graph, kSplitLimits));
+  PLIMSOLL_RETURN_IF_ERROR(prepare_parts(p, splits));
+  const PlanOptions how = with_costs(p, p.planning);
+  if (splits.empty()) return plan_beside(p.model.graph, how, nullptr);
+  return plan_best_split(p.model.graph, splits, how, plan_beside);
+}
+
+Result<std::vector<PlannedGraph>> curve_of(const ir::Graph& graph, const PlanOptions& how) {
+  PLIMSOLL_TRY(std::optional<ir::Graph> fitted, masked(graph, how));
+  PLIMSOLL_TRY(const plan::Workloads work, plan::make_workloads(graph, std::move(fitted), how));
+  return plan::sweep(work, how);
+}
+
 Result<bool> is_hopeless(const Pipeline& p) {
-  if (p.planning.budget.empty()) return false;
+  if (p.planning.budget.empty() || may_split(p.planning)) return false;
   const PlanOptions how = with_costs(p, p.planning);
   PLIMSOLL_TRY(std::optional<ir::Graph> fitted, masked(p.model.graph, how));
   PLIMSOLL_TRY(const plan::Workloads work,
@@ -124,6 +181,15 @@ Status place(const Pipeline& p, const PlanOptions& how, PlannedGraph& planned) {
   return {};
 }
 
+Result<PlannedGraph> planned(Pipeline& p) {
+  PLIMSOLL_TRY(PlannedGraph out, planned_in_one_memory(p));
+  PLIMSOLL_RETURN_IF_ERROR(place(p, with_costs(p, p.planning), out));
+  if (out.summary.placement) {
+    PLIMSOLL_TRY(out.plan, plan::checked(std::move(out.plan)));
+  }
+  return out;
+}
+
 // What a plan says of the machine and of where its times come from.
 void sign(const Pipeline& p, PlannedGraph& planned) {
   if (p.own_costs) return;
@@ -133,12 +199,7 @@ void sign(const Pipeline& p, PlannedGraph& planned) {
     planned.summary.measured_operators += cost.measured;
     planned.summary.estimated_operators += cost.nodes - cost.measured;
   }
-  double copying = 0;
-  for (const plan::PlanStep& step : planned.plan.steps) {
-    if (step.kind == plan::StepKind::kCopyOut || step.kind == plan::StepKind::kCopyIn)
-      copying += step.seconds;
-  }
-  planned.plan.predicted_seconds += p.profile.copy_tax * copying;
+  planned.plan.predicted_seconds = plan::seconds_of(planned.plan, p.profile.copy_tax);
 }
 
 // The graph with weights that stay encoded, and what laying pages of their file wants.
@@ -232,15 +293,7 @@ Status advance(Pipeline& p, Stage last) {
     PLIMSOLL_TRY(p.profile, profile_of(p, threads));
   }
   if (due(Stage::kPlanned) && !p.on_demand) {
-    const PlanOptions how = with_costs(p, p.planning);
-    PLIMSOLL_RETURN_IF_ERROR(check_techniques(p, how));
-    PLIMSOLL_TRY(std::optional<ir::Graph> fitted, masked(graph, how));
-    PLIMSOLL_TRY(const plan::Workloads work, plan::make_workloads(graph, std::move(fitted), how));
-    PLIMSOLL_TRY(p.planned, plan::no_recompute_plan(work, how));
-    PLIMSOLL_TRY(p.planned, plan::within_budget(std::move(p.planned), work, how));
-    PLIMSOLL_RETURN_IF_ERROR(place(p, how, p.planned));
-    PLIMSOLL_TRY(p.planned.plan, plan::checked(std::move(p.planned.plan)));
-    p.planned.summary.plan_seconds = work.watch.seconds();
+    PLIMSOLL_TRY(p.planned, planned(p));
     sign(p, p.planned);
   }
   if (due(Stage::kRun)) {
@@ -287,12 +340,27 @@ Result<std::vector<PlannedGraph>> sweep_model(Pipeline& prepared, const PlanOpti
     return fail(ErrorCode::kUsage,
                 "'{}' has several memories: a sweep plans for one; give --budget instead",
                 prepared.profile.name);
-  const PlanOptions how = with_costs(prepared, options);
-  PLIMSOLL_RETURN_IF_ERROR(check_techniques(prepared, how));
-  PLIMSOLL_TRY(std::optional<ir::Graph> fitted, masked(prepared.model.graph, how));
-  PLIMSOLL_TRY(const plan::Workloads work,
-               plan::make_workloads(prepared.model.graph, std::move(fitted), how));
-  return plan::sweep(work, how);
+  PLIMSOLL_RETURN_IF_ERROR(check_techniques(prepared, options));
+  std::vector<rewrite::SplitGraph> splits;
+  if (options.remedies.split) {
+    PLIMSOLL_TRY(splits, rewrite::split_ladder(prepared.model.graph, kSplitLimits));
+    PLIMSOLL_RETURN_IF_ERROR(prepare_parts(prepared, splits));
+  }
+  PlanOptions how = with_costs(prepared, options);
+  how.deadline_seconds /= static_cast<double>(1 + splits.size());
+  PLIMSOLL_TRY(std::vector<PlannedGraph> points, curve_of(prepared.model.graph, how));
+  const plan::PlanSummary reference = points.front().summary;
+  for (const rewrite::SplitGraph& split : splits) {
+    PLIMSOLL_TRY(std::vector<PlannedGraph> more, curve_of(split.graph, how));
+    for (PlannedGraph& point : more) {
+      point.summary.no_recompute = reference.no_recompute;
+      point.summary.no_recompute_seconds = reference.no_recompute_seconds;
+      point.summary.split_operators = split.operators;
+      point.summary.split_parts = split.parts;
+      points.push_back(std::move(point));
+    }
+  }
+  return splits.empty() ? std::move(points) : only_the_best(std::move(points));
 }
 
 Result<profile::Tuned> tune_model(Pipeline& prepared, int rounds,
@@ -372,6 +440,7 @@ PlanOptions with_costs(const Pipeline& prepared, PlanOptions options) {
   if (prepared.backend) options.alignment = prepared.backend->device().alignment();
   if (prepared.begins_with_pages) options.alignment = std::max(options.alignment, kFilePage);
   options.copies = options.swaps_to_file ? prepared.profile.disk : prepared.profile.copies;
+  options.copy_tax = prepared.profile.copy_tax;
   options.codecs = prepared.profile.codecs;
   options.seconds = [&](const ir::Graph& graph, const ir::Node& node) {
     return profile::node_cost(prepared.profile, graph, node).seconds;

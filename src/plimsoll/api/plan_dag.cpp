@@ -11,6 +11,7 @@ Result<PlanDagReport> plan_dag(const PlanDagRequest& request) {
   schedule::PlanDagOptions out;
   out.file = request.file;
   out.budget = texts.budget;
+  PLIMSOLL_TRY(out.slowdown, parse_slowdown(texts));
   out.strategy = request.checkpointing;
   out.prove = request.prove;
   out.sweep = request.sweep;

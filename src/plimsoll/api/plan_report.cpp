@@ -55,6 +55,7 @@ nlohmann::ordered_json object_of(const PlanReport& report) {
   if (!report.constrained) return out;
   const double no_recompute = report.no_recompute_seconds;
   out["budget_bytes"] = report.budget.value;
+  if (report.slowdown) out["slowdown"] = *report.slowdown;
   out["host_peak_bytes"] = report.host_peak.value;
   out["keep_all_bytes"] = report.no_recompute.value;
   out["keep_all_seconds"] = no_recompute;
@@ -65,6 +66,7 @@ nlohmann::ordered_json object_of(const PlanReport& report) {
   out["recomputed"] = report.recomputed;
   out["swapped_bytes"] = report.swapped.value;
   out["encoded_bytes"] = report.encoded.value;
+  out["split"] = {{"operators", report.split_operators}, {"parts", report.split_parts}};
   out["lossy"] = report.lossy;
   if (report.memory_bound) {
     out["smallest_budget_bytes"] = report.memory_bound->value;
@@ -103,6 +105,7 @@ PlanReport report_of(const plan::PlannedGraph& planned) {
   out.held_as_fp32 = held.as_fp32;
   out.constrained = plan.budget.value > 0 || !summary.strategy.empty();
   out.budget = plan.budget;
+  out.slowdown = summary.slowdown;
   out.host_peak = plan.arenas.size() > 1 ? plan.arenas[1].bytes : Bytes(0);
   out.no_recompute_seconds = summary.no_recompute_seconds;
   out.predicted_seconds = plan.predicted_seconds;
@@ -110,6 +113,8 @@ PlanReport report_of(const plan::PlannedGraph& planned) {
   out.recomputed = summary.counts.recomputed;
   out.swapped = summary.counts.copied_out;
   out.encoded = summary.counts.encoded;
+  out.split_operators = summary.split_operators;
+  out.split_parts = summary.split_parts;
   out.lossy = plan::lossy_forms_of(plan);
   if (summary.memory_bound) out.memory_bound = summary.memory_bound->bytes;
   out.placement = summary.placement;

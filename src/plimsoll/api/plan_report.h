@@ -44,6 +44,7 @@ struct PlanReport {
 
   // With a budget or a classic strategy:
   bool constrained = false;
+  std::optional<double> slowdown;  // that was allowed, where memory was asked for
   Bytes budget;
   Bytes host_peak;
   double no_recompute_seconds = 0;
@@ -52,6 +53,8 @@ struct PlanReport {
   std::int64_t recomputed = 0;
   Bytes swapped;
   Bytes encoded;
+  std::int64_t split_operators = 0;  // computed in parts
+  std::int64_t split_parts = 0;      // of the one with most
   std::vector<std::string> lossy;
   std::optional<Bytes> memory_bound;  // proven: no plan needs less
   std::vector<std::string> limiting;  // tensors that must be in memory then, largest first

@@ -11,22 +11,29 @@ bool is_lossy_list(const std::string& text) {
 
 Status read_techniques(std::string_view text, plan::PlanOptions& out) {
   out.in_place = out.share = false;
-  out.remedies = {.recompute = false, .swap = false, .encode = false, .lossy = out.remedies.lossy};
+  out.remedies = {.recompute = false,
+                  .swap = false,
+                  .encode = false,
+                  .lossy = out.remedies.lossy,
+                  .split = false};
   for (const std::string_view word : comma_list(text)) {
     const bool all = word == "all";
     if (word == "inplace") {
       out.in_place = true;
     } else if (word == "share") {
       out.share = true;
-    } else if (all || word == "recompute" || word == "swap" || word == "encode") {
+    } else if (all || word == "recompute" || word == "swap" || word == "encode" ||
+               word == "split") {
       out.in_place = out.share = true;
       out.remedies.recompute |= all || word == "recompute";
       out.remedies.swap |= all || word == "swap";
       out.remedies.encode |= all || word == "encode";
+      out.remedies.split |= all || word == "split";
     } else {
       return fail(
           ErrorCode::kUsage,
-          "technique '{}': expects a comma list of inplace, share, recompute, swap, encode, all",
+          "technique '{}': expects a comma list of inplace, share, recompute, swap, encode, split, "
+          "all",
           word);
     }
   }
@@ -49,9 +56,21 @@ Result<schedule::OrderChoice> parse_order(const std::string& text) {
   return fail(ErrorCode::kUsage, "order '{}': expects natural, given, list or search", text);
 }
 
+Result<std::optional<double>> parse_slowdown(const PlanRequest& request) {
+  if (request.slowdown.empty()) return std::optional<double>();
+  if (!request.budget.empty())
+    return fail(ErrorCode::kUsage,
+                "--slowdown {} and --budget {}: one asks for bytes, the other for time; give one",
+                request.slowdown, request.budget);
+  const auto share = parse_percentage(request.slowdown);
+  if (!share) return forward(share, "--slowdown");
+  return std::optional(*share);
+}
+
 Result<plan::PlanOptions> plan_options(const PlanRequest& request) {
   plan::PlanOptions out;
   out.budget = request.budget;
+  PLIMSOLL_TRY(out.slowdown, parse_slowdown(request));
   out.two_ended = request.two_ended;
   out.swaps_to_file = !request.swap_file.empty();
   out.deterministic = request.deterministic;

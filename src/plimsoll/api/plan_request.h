@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,7 +15,8 @@ namespace plimsoll::api {
 
 struct PlanRequest {
   std::string budget;
-  std::string techniques;  // comma list of inplace, share, recompute, swap, encode, all
+  std::string slowdown;    // "5%": the least memory for that much more time, instead of a budget
+  std::string techniques;  // comma list of inplace, share, recompute, swap, encode, split, all
   std::string order = "natural";
   std::string placement;  // on a device with several memories; empty: search
   std::string deadline = "3s";
@@ -46,6 +48,7 @@ Result<plan::PlanOptions> plan_options(const PlanRequest& request);
 // The parts that a DAG's options have too. "inplace,share,recompute": the last three imply the
 // first two.
 Status read_techniques(std::string_view text, plan::PlanOptions& out);
+Result<std::optional<double>> parse_slowdown(const PlanRequest& request);
 Result<schedule::OrderChoice> parse_order(const std::string& text);
 
 }  // namespace plimsoll::api

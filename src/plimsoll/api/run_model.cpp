@@ -97,7 +97,8 @@ Result<Pipeline> pipeline_for(const RunRequest& request) {
   out.device = request.planning.device;
   out.on_measuring = request.on_measuring;
   out.backend = request.backend;
-  out.measure = !request.planning.budget.empty() || request.planning.tune > 0;
+  out.measure = !request.planning.budget.empty() || !request.planning.slowdown.empty() ||
+                request.planning.tune > 0;
   out.on_demand = request.executor == "on-demand";
   PLIMSOLL_TRY(out.paging, paging_of(request));
   if (out.paging) {
@@ -131,7 +132,7 @@ Result<Pipeline> pipeline_for(const RunRequest& request) {
 Result<RunReport> run_sizes(const RunRequest& request, Pipeline& p) {
   const SizeRange& sizes = *request.sizes;
   if (!request.files.data.empty() || !request.model.inputs.empty() || p.on_demand ||
-      !request.planning.budget.empty()) {
+      !request.planning.budget.empty() || !request.planning.slowdown.empty()) {
     return fail(ErrorCode::kUsage, "--sizes: runs on synthetic data, planned, without a budget");
   }
   std::vector<plan::Plan> plans;

@@ -74,6 +74,13 @@ Result<Bytes> parse_byte_size(std::string_view text, std::optional<Bytes> whole)
   return Bytes(static_cast<std::int64_t>(bytes));
 }
 
+Result<double> parse_percentage(std::string_view text) {
+  const auto number = split_number(text);
+  if (!number || number->unit != "%")
+    return fail(ErrorCode::kUsage, "'{}': expected a percentage, such as 5%", text);
+  return number->value / 100;
+}
+
 std::string human(Bytes bytes) {
   static constexpr std::array<const char*, 6> kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
   double amount = static_cast<double>(bytes.value);

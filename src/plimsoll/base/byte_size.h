@@ -17,6 +17,9 @@ namespace plimsoll {
 
 Result<Bytes> parse_byte_size(std::string_view text, std::optional<Bytes> whole = std::nullopt);
 
+// `5%` as 0.05; at least 0 %.
+Result<double> parse_percentage(std::string_view text);
+
 // True for `40%`: the size can only be known once the whole is.
 bool is_percentage(std::string_view text);
 

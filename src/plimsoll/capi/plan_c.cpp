@@ -90,7 +90,7 @@ class DagPlanner {
     answer_.keep_all_bytes = kept.peak_bytes.value;
     answer_.keep_all_seconds = kept.seconds * request_.unit;
     describe_floor();
-    Result<Chosen> chosen = choose(kept);
+    Result<Chosen> chosen = request_.slowdown ? choose_smallest() : choose(kept);
     if (!chosen) {
       answer_.smallest_budget_bytes = schedule::smallest_found(workload_, request_.fit).value;
       return forward(chosen);
@@ -124,6 +124,23 @@ class DagPlanner {
                              : kept.seconds;
     answer_.bound_seconds = std::min(bound, verdict.seconds) * request_.unit;
     answer_.optimal = verdict.seconds <= bound * (1 + 1e-9);
+  }
+
+  // Its own peak is the budget of what comes after.
+  Result<Chosen> choose_smallest() {
+    schedule::FitOptions options = request_.fit;
+    options.bound = false;
+    options.deadline_seconds =
+        std::max(0.0, (1 - kAfterwards) * request_.fit.deadline_seconds - watch_.seconds());
+    PLIMSOLL_TRY(schedule::Fit least,
+                 schedule::least_memory(workload_, options, *request_.slowdown));
+    Chosen chosen{std::move(least.schedule), std::nullopt};
+    request_.budgeted = true;
+    request_.fit.budget = chosen.schedule.peak_bytes;
+    if (request_.alignment > 0) {
+      PLIMSOLL_TRY(chosen.arena, place(workload_, chosen.schedule, request_.alignment));
+    }
+    return chosen;
   }
 
   Result<Chosen> choose(const schedule::Schedule& kept) {

@@ -65,6 +65,23 @@ Status read_bytes(const plimsoll_plan_request& in, Request& out) {
   return {};
 }
 
+Status read_goal(const plimsoll_plan_request& in, Request& out) {
+  if (in.goal > PLIMSOLL_GOAL_SMALLEST) return bad_option("goal: {} is unknown", in.goal);
+  if (in.reserved2 != 0) return bad_option("reserved2: is {}, not 0", in.reserved2);
+  if (!std::isfinite(in.slowdown) || in.slowdown < 0)
+    return bad_option("slowdown: {} is neither 0 nor more", in.slowdown);
+  if (in.goal == PLIMSOLL_GOAL_FASTEST) {
+    if (in.slowdown != 0)
+      return bad_option("slowdown: {}; it is for PLIMSOLL_GOAL_SMALLEST", in.slowdown);
+    return {};
+  }
+  if (out.budgeted)
+    return bad_option("goal: the smallest plan is asked for, so the budget must be -1, not {}",
+                      in.budget_bytes);
+  out.slowdown = in.slowdown;
+  return {};
+}
+
 Status read_search(const plimsoll_plan_request& in, schedule::FitOptions& fit) {
   if (in.order > PLIMSOLL_ORDER_GIVEN) return bad_option("order: {} is unknown", in.order);
   constexpr schedule::OrderChoice kOrders[] = {
@@ -117,6 +134,7 @@ Result<Request> read_request(const plimsoll_plan_request& request) {
   Request out;
   PLIMSOLL_RETURN_IF_ERROR(read_techniques(request, out.fit));
   PLIMSOLL_RETURN_IF_ERROR(read_bytes(request, out));
+  PLIMSOLL_RETURN_IF_ERROR(read_goal(request, out));
   PLIMSOLL_RETURN_IF_ERROR(read_search(request, out.fit));
   PLIMSOLL_RETURN_IF_ERROR(read_graph(request, out));
   out.unit = schedule::take_out_unit(out.workload, out.fit.copies);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "plimsoll/schedule/fit.h"
@@ -17,7 +18,8 @@ struct Request {
   std::vector<std::vector<std::int64_t>>
       encodings;  // the request's number of each encoding of a value
   bool budgeted = false;
-  double unit = 1;  // of the costs that are searched with, in the request's
+  std::optional<double> slowdown;  // the least memory for that much more time
+  double unit = 1;                 // of the costs that are searched with, in the request's
   std::int64_t alignment = 0;
 };
 

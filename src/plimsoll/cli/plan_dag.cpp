@@ -51,7 +51,15 @@ void print_proof(const api::DagProof& proof) {
 void print(const api::PlanDagReport& report) {
   std::printf("no recompute %s in %s\n", human(report.no_recompute_bytes).c_str(),
               cost_text(report.no_recompute_seconds, 6).c_str());
-  std::printf("budget       %s\n", human(report.budget_bytes).c_str());
+  if (report.slowdown) {
+    std::printf("fast enough  at most %.3g %% more time\n", 100 * *report.slowdown);
+  } else {
+    std::printf("budget       %s\n", human(report.budget_bytes).c_str());
+  }
+  if (report.split_tasks > 0)
+    std::printf("split        %lld nodes in %lld parts\n",
+                static_cast<long long>(report.split_tasks),
+                static_cast<long long>(report.split_parts));
   for (const api::PlanDagPoint& point : report.points) {
     std::printf("plan         ");
     print_point(point);

@@ -20,8 +20,14 @@ void row(const char* what, Bytes bytes, const char* note) {
 }
 
 void print_budget(const api::PlanReport& plan) {
-  row("budget", plan.budget, "");
-  row("within the budget", plan.arena, "");
+  if (plan.slowdown) {
+    row("fast enough", plan.arena,
+        fmt::format("the least found for at most {:.3g} % more time", 100 * *plan.slowdown)
+            .c_str());
+  } else {
+    row("budget", plan.budget, "");
+    row("within the budget", plan.arena, "");
+  }
   // several streams can be faster
   const double slower = plan.predicted_seconds / plan.no_recompute_seconds - 1;
   const std::string form =
@@ -32,6 +38,10 @@ void print_budget(const api::PlanReport& plan) {
       plan.predicted_seconds, 100 * std::abs(slower), slower < 0 ? "faster" : "slower",
       slower < 0 ? " on one stream" : "", static_cast<long long>(plan.recomputed),
       human(plan.swapped).c_str(), human(plan.encoded).c_str(), form.c_str());
+  if (plan.split_operators > 0)
+    std::printf("  %lld operators in up to %lld parts\n",
+                static_cast<long long>(plan.split_operators),
+                static_cast<long long>(plan.split_parts));
   if (plan.memory_bound && !plan.limiting.empty()) {
     std::printf("  no plan needs less than %s: %s must be there at once%s\n",
                 human(*plan.memory_bound).c_str(),
@@ -252,6 +262,13 @@ Status plan_once(PlanModelOptions& options, const Command& command) {
 }  // namespace
 
 Status plan_model(PlanModelOptions options, Command& command) {
+  const bool one_plan = options.sizes.empty() && !options.figure && !options.max_batch &&
+                        !options.sweep && !options.explain && options.job.checkpointing.empty();
+  if (!options.job.planning.slowdown.empty() && !one_plan)
+    return fail(ErrorCode::kUsage,
+                "--slowdown {} asks for one plan: leave out --sweep, --figure, --max-batch, "
+                "--sizes, --explain and --checkpointing",
+                options.job.planning.slowdown);
   PLIMSOLL_TRY(const double deadline, parse_seconds(options.job.planning.deadline));
   options.job.stop = stop_on_interrupt();
   options.job.on_better = progress_on_terminal(deadline);

@@ -34,9 +34,17 @@ void bind_plan_options(Command& command, api::PlanRequest& texts) {
       .type_name("SIZE")
       .group(kGroup);
   command
-      .add_option("--techniques,--remedies", texts.techniques,
-                  "memory techniques, a comma list of inplace, share, recompute, swap, encode, all "
-                  "(default: recompute with a budget)")
+      .add_option(
+          "--slowdown", texts.slowdown,
+          "instead of a budget: the least memory for at most this much more time, as 5%; 0% "
+          "takes what is free")
+      .type_name("PERCENT")
+      .group(kGroup);
+  command
+      .add_option(
+          "--techniques,--remedies", texts.techniques,
+          "memory techniques, a comma list of inplace, share, recompute, swap, encode, split, "
+          "all (default: recompute with a budget)")
       .type_name("LIST")
       .group(kGroup);
   command

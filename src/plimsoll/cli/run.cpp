@@ -412,8 +412,9 @@ Action bind_run(Command& command) {
     if (!paging.policy.empty() && command.has("--executor"))
       return fail(ErrorCode::kUsage, "--executor: --paging is a strategy of its own; give one");
     if (paging.policy == "planned" && planning.techniques.empty()) planning.techniques = "all";
-    const bool fits = (!planning.budget.empty() || paging.policy == "planned") &&
-                      !options->request.model.model.ends_with(".json");
+    const bool fits =
+        (!planning.budget.empty() || !planning.slowdown.empty() || paging.policy == "planned") &&
+        !options->request.model.model.ends_with(".json");
     if (fits && !command.has("--device")) planning.device = api::kMeasured;
     options->request.steps_given = command.has("--steps");
     return run(*options);

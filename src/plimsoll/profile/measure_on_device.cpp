@@ -159,8 +159,11 @@ Status measure_on_device(const ir::Graph& graph, const MeasureOptions& options,
                          schedule::DeviceProfile& profile) {
   device::Device& device = options.backend->device();
   std::map<std::string, NodeId> signatures;
-  for (std::size_t n = 0; n < graph.nodes.size(); ++n)
-    signatures.try_emplace(ops::signature(graph, graph.nodes[n]), NodeId(n));
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    std::string signature = ops::signature(graph, graph.nodes[n]);
+    if (options.only_new && profile.measured.contains(signature)) continue;
+    signatures.try_emplace(std::move(signature), NodeId(n));
+  }
   std::vector<std::unique_ptr<kernels::Kernel>> kernels;
   PLIMSOLL_TRY(const device::MemoryInfo memory, device.memory_info());
   Bytes largest = std::min(kBehindDeviceCaches, Bytes(memory.free.value / 4));

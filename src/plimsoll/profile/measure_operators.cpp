@@ -153,8 +153,11 @@ Status measure_operators(const ir::Graph& graph, const MeasureOptions& options,
   if (options.backend != nullptr && !options.backend->device().computes_on_host())
     return measure_on_device(graph, options, profile);
   std::map<std::string, NodeId> signatures;
-  for (std::size_t n = 0; n < graph.nodes.size(); ++n)
-    signatures.try_emplace(ops::signature(graph, graph.nodes[n]), NodeId(n));
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    std::string signature = ops::signature(graph, graph.nodes[n]);
+    if (options.only_new && profile.measured.contains(signature)) continue;
+    signatures.try_emplace(std::move(signature), NodeId(n));
+  }
   std::vector<std::unique_ptr<kernels::Kernel>> kernels;
   std::vector<Bench> benches;
   Bytes largest = kBehindCaches;

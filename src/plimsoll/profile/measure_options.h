@@ -15,6 +15,7 @@ struct MeasureOptions {
   // Whose operators; absent: the CPU's. On a GPU ten runs are one sequence (a graph), so that
   // launching costs what it costs in a step.
   kernels::Backend* backend = nullptr;
+  bool only_new = false;  // leave out what the profile knows already
 };
 
 }  // namespace plimsoll::profile

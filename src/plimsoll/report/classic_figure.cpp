@@ -36,7 +36,6 @@ class FigureMaker {
         persistent_(persistent_bytes(graph)) {
     figure_.model = graph.name;
     options_.compare = false;
-    options_.remedies = {};
     options_.budget.clear();
   }
 

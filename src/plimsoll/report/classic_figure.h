@@ -8,6 +8,8 @@
 //   sqrt         √n segments                          ██
 //   auto         the smallest within the overhead that is allowed █
 //
+// The last row uses the techniques of the options: recompute, unless told otherwise.
+//
 // Bytes are those of the arena without what persists between steps (weights, optimizer state,
 // constants): what depends on the depth and the batch. Overheads are predicted by the device
 // profile.

@@ -35,11 +35,11 @@ void GraphEditor::read(NodeId node, ValueId value) {
 
 Result<std::vector<ValueId>> GraphEditor::insert(NodeId at, std::string_view op,
                                                  std::vector<ValueId> inputs,
-                                                 ir::Attributes attributes) {
+                                                 ir::Attributes attributes, NodeId like) {
   ir::Node node;
   node.op = op;
-  node.layer = graph_.node(at).layer;
-  node.phase = graph_.node(at).phase;
+  node.layer = graph_.node(like.valid() ? like : at).layer;
+  node.phase = graph_.node(like.valid() ? like : at).phase;
   node.inputs = std::move(inputs);
   node.attributes = std::move(attributes);
   PLIMSOLL_TRY(const auto types, ops::infer(graph_, node));

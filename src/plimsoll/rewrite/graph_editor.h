@@ -37,9 +37,10 @@ class GraphEditor {
   // Exactly one node reads it, once or more, and it is no output.
   bool has_one_reader(ValueId value) const;
 
-  // Result types come from the operator's definition; an error when it refuses.
+  // Result types come from the operator's definition; an error when it refuses. Layer and phase are
+  // those of `like`, or else of `at`.
   Result<std::vector<ValueId>> insert(NodeId at, std::string_view op, std::vector<ValueId> inputs,
-                                      ir::Attributes attributes = {});
+                                      ir::Attributes attributes = {}, NodeId like = {});
   ValueId insert_constant(std::string_view name, const ir::TensorType& type,
                           std::vector<std::byte> data);
   // A weight whose content comes from a file; the name must be new.

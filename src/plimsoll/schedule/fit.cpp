@@ -7,6 +7,7 @@
 #include "plimsoll/base/check.h"
 #include "plimsoll/base/clock.h"
 #include "plimsoll/schedule/bounds/time_bound.h"
+#include "plimsoll/schedule/least_budget.h"
 #include "plimsoll/schedule/search/action_list.h"
 #include "plimsoll/schedule/search/problem.h"
 #include "plimsoll/schedule/search/schedule_optimizer.h"
@@ -184,6 +185,38 @@ Result<std::vector<Fit>> ladder(const Workload& workload, const FitOptions& opti
                          watch.seconds()));
   }
   return out;
+}
+
+Result<Fit> least_memory(const Workload& workload, const FitOptions& options, double slowdown) {
+  PLIMSOLL_RETURN_IF_ERROR(verify(workload));
+  const Stopwatch watch;
+  FitOptions how = options;
+  how.bound = false;
+  ScheduleOptimizer optimizer(workload, how);
+  const Candidate kept = optimizer.keep_all();
+  // for the digits that are lost by adding seconds in another order
+  const double limit = kept.schedule.seconds * (1 + slowdown) * (1 + 1e-9);
+  const MemoryBound least = memory_bound(workload, options.remedies);
+  std::vector<Candidate> candidates;  // the same for every budget
+  if (options.deterministic) candidates = climb(optimizer, how, kept.schedule, least.bytes);
+  Candidate best = kept;
+  const auto try_budget = [&](Bytes budget, int left) -> Result<bool> {
+    std::optional<Candidate> found;
+    if (options.deterministic) {
+      if (const Candidate* first = fastest_within(candidates, budget)) found = *first;
+    } else {
+      Effort effort;
+      effort.seconds = std::max(0.02, (options.deadline_seconds - watch.seconds()) / (left + 1));
+      found = optimizer.search(budget, effort, options.seed);
+    }
+    if (!found || found->schedule.seconds > limit) return false;
+    if (found->schedule.peak_bytes < best.schedule.peak_bytes) best = std::move(*found);
+    return true;
+  };
+  PLIMSOLL_RETURN_IF_ERROR(bisect_budgets(least.bytes, kept.schedule.peak_bytes, try_budget));
+  how.bound = options.bound;
+  const Bytes peak = best.schedule.peak_bytes;
+  return finish(workload, how, optimizer, std::move(best), kept.schedule, peak, watch.seconds());
 }
 
 Result<std::vector<Fit>> sweep(const Workload& workload, const FitOptions& options, int points) {

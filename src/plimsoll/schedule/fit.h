@@ -77,6 +77,11 @@ double bound_for_order_of(const Schedule& schedule, const Workload& workload,
 // counted work, so the first that suits is monotone in the budget.
 Result<std::vector<Fit>> ladder(const Workload& workload, const FitOptions& options);
 
+// The schedule of the lowest peak that was found to take at most this fraction more time than
+// keeping everything (least_budget.h); options.budget does not count. Keeping everything is always
+// one.
+Result<Fit> least_memory(const Workload& workload, const FitOptions& options, double slowdown);
+
 // The smallest budget for which a plan was found, by bisection; at least the proven lower bound.
 // Two dozen walks.
 Bytes smallest_found(const Workload& workload, const FitOptions& options);

@@ -238,6 +238,23 @@ TEST(Fit, IsMonotoneInTheBudgetWhenDeterministic) {
   }
 }
 
+TEST(Fit, GivesLessMemoryForMoreTimeAndNeverTakesMoreThanAllowed) {
+  for (const Workload& workload : {unit_chain(20), small_resnet(4), transformer(4)}) {
+    FitOptions options;
+    options.deterministic = true;
+    Bytes before = Bytes::max();
+    for (const double slowdown : {0.0, 0.02, 0.1, 0.3, 2.0}) {
+      const auto least = least_memory(workload, options, slowdown);
+      ASSERT_TRUE(least) << least.error().message;
+      EXPECT_LE(least->overhead(), slowdown + 1e-9);
+      EXPECT_LE(least->schedule.peak_bytes, before) << slowdown;
+      EXPECT_TRUE(verify_schedule(workload, least->schedule, least->schedule.peak_bytes, {}));
+      before = least->schedule.peak_bytes;
+    }
+    EXPECT_LT(before, keep_all(workload).peak_bytes);
+  }
+}
+
 TEST(Fit, SaysNoAnswerAboveTheFloorWithTheSmallestItFound) {
   // Both sources are read at the end, so both stay: more than any one task needs.
   Workload workload = unit_chain(6);

@@ -9,11 +9,13 @@
 #include "plimsoll/base/file.h"
 #include "plimsoll/base/json.h"
 #include "plimsoll/schedule/bounds/prove.h"
+#include "plimsoll/schedule/least_budget.h"
 #include "plimsoll/schedule/schedule_file.h"
 #include "plimsoll/schedule/search/strategies.h"
 #include "plimsoll/schedule/verify_schedule.h"
 #include "plimsoll/schedule/workload/cost_unit.h"
 #include "plimsoll/schedule/workload/dag_file.h"
+#include "plimsoll/schedule/workload/split_tasks.h"
 
 namespace plimsoll::schedule {
 namespace {
@@ -60,6 +62,9 @@ class DagPlanner {
       return fail(ErrorCode::kUsage,
                   "--prove is of one plan within a budget: give --budget, without --sweep and "
                   "--checkpointing");
+    if (options_.slowdown && (options_.sweep || !options_.strategy.empty()))
+      return fail(ErrorCode::kUsage,
+                  "--slowdown asks for one plan: leave out --sweep and --checkpointing");
     const Schedule kept = keep_all(workload_);
     report_.no_recompute_bytes = kept.peak_bytes;
     report_.no_recompute_seconds = kept.seconds;
@@ -73,6 +78,9 @@ class DagPlanner {
     for (ValueId id : least.limiting)
       report_.limiting.push_back({workload_.value(id).name, workload_.value(id).bytes});
     report_.smallest_budget_bytes = least.bytes;
+    if (fit_.remedies.split && !options_.sweep && options_.strategy.empty() &&
+        (!options_.budget.empty() || options_.slowdown))
+      PLIMSOLL_RETURN_IF_ERROR(choose_parts());
     const double share = options_.prove ? kBeforeProof : 1 - kAfterwards;
     fit_.deadline_seconds = std::max(0.0, share * options_.deadline_seconds - watch_.seconds());
     PLIMSOLL_RETURN_IF_ERROR(choose(kept));
@@ -91,8 +99,53 @@ class DagPlanner {
   Status choose(const Schedule& kept) {
     if (!options_.strategy.empty()) return by_strategy();
     if (options_.sweep) return by_sweep();
+    if (options_.slowdown) return by_slowdown(kept);
     if (options_.budget.empty()) return accept(kept, Bytes::max());
     return by_budget();
+  }
+
+  // Looks at tasks in 2, 4, 8, ... parts, briefly, and goes on with the best.
+  Status choose_parts() {
+    constexpr double kLookShare = 0.1;
+    FitOptions look = fit_;
+    look.deadline_seconds = kLookShare * options_.deadline_seconds;
+    look.on_better = nullptr;
+    look.bound = false;
+    const auto found_in = [&](const Workload& workload) -> std::optional<Schedule> {
+      Result<Fit> found = options_.slowdown ? least_memory(workload, look, *options_.slowdown)
+                                            : fit(workload, look);
+      return found ? std::optional(std::move(found->schedule)) : std::nullopt;
+    };
+    const auto is_better = [&](const Schedule& a, const Schedule& b) {
+      return options_.slowdown ? a.peak_bytes < b.peak_bytes : a.seconds < b.seconds;
+    };
+    std::optional<Schedule> best = found_in(workload_);
+    std::optional<WorkloadInParts> chosen;
+    std::int64_t parts_of_chosen = 0;
+    Bytes smallest = memory_bound(workload_, fit_.remedies).bytes;
+    for (std::int64_t parts = 2; parts <= most_parts(workload_); parts *= 2) {
+      WorkloadInParts split = in_parts(workload_, parts);
+      if (split.tasks == 0 || !verify(split.workload)) continue;
+      const std::optional<Schedule> found = found_in(split.workload);
+      const Bytes bound = memory_bound(split.workload, fit_.remedies).bytes;
+      // Where none fits, the one with the lowest bound says why.
+      const bool better = found ? !best || is_better(*found, *best) : !best && bound < smallest;
+      smallest = std::min(smallest, bound);
+      if (!better) continue;
+      if (found) best = found;
+      chosen = std::move(split);
+      parts_of_chosen = parts;
+    }
+    if (!chosen) return {};
+    workload_ = std::move(chosen->workload);
+    report_.split_tasks = chosen->tasks;
+    report_.split_parts = parts_of_chosen;
+    const MemoryBound least = memory_bound(workload_, fit_.remedies);
+    report_.limiting.clear();
+    for (ValueId id : least.limiting)
+      report_.limiting.push_back({workload_.value(id).name, workload_.value(id).bytes});
+    report_.smallest_budget_bytes = least.bytes;
+    return {};
   }
 
   Status accept(const Schedule& chosen, Bytes budget) {
@@ -161,6 +214,18 @@ class DagPlanner {
     if (found >= report_.smallest_budget_bytes) return;
     report_.all_techniques_bytes = found;
     report_.failure->message += fmt::format("; `--remedies all` fits from {} bytes", found);
+  }
+
+  Status by_slowdown(const Schedule& kept) {
+    report_.slowdown = options_.slowdown;
+    PLIMSOLL_TRY(const Fit least, least_memory(workload_, fit_, *options_.slowdown));
+    const Bytes peak = least.schedule.peak_bytes;
+    report_.budget_bytes = peak;
+    PLIMSOLL_RETURN_IF_ERROR(accept(least.schedule, peak));
+    report_.points.back().lower_bound_overhead =
+        std::max(0.0, kept.seconds > 0 ? least.bound_seconds / kept.seconds - 1 : 0.0);
+    report_.points.back().proven_optimal = least.optimal;
+    return {};
   }
 
   Status prove(const Fit& fitted, PlanDagPoint& point) {
@@ -255,6 +320,9 @@ std::string to_json(const PlanDagReport& report, bool sweep) {
                         {"budget_bytes", report.budget_bytes.value},
                         {"plan_seconds", report.plan_seconds}};
   if (report.interrupted) out["interrupted"] = true;
+  if (report.slowdown) out["slowdown"] = *report.slowdown;
+  if (report.split_tasks > 0)
+    out["split"] = {{"operators", report.split_tasks}, {"parts", report.split_parts}};
   if (report.proof) {
     out["proof"] = {{"result", name(report.proof->result)},
                     {"bound_seconds", report.proof->bound_seconds},

@@ -18,7 +18,9 @@ namespace plimsoll::schedule {
 struct PlanDagOptions {
   std::filesystem::path file;
   std::string budget;  // "80%", "1.5GiB"; empty: keep everything
-  FitOptions fit;      // its budget and deadline are set from the others
+  // the least memory for at most this fraction more time, instead of a budget
+  std::optional<double> slowdown;
+  FitOptions fit;  // its budget and deadline are set from the others
   double deadline_seconds = 3;
   bool lossy = false;                      // lossy encodings too
   std::vector<std::string> lossy_forms{};  // only these of them; none: all that the file offers
@@ -71,6 +73,9 @@ struct PlanDagReport {
   std::vector<PlanDagPoint> points;  // one, or the curve of a sweep, largest budget first
   std::optional<Error> failure;      // did not fit, or no answer: the rest still says why
   Bytes budget_bytes;
+  std::optional<double> slowdown;  // that was allowed
+  std::int64_t split_tasks = 0;    // that run in parts
+  std::int64_t split_parts = 0;
   std::optional<DagProof> proof;
   // After a failure with fewer techniques: what a plan with all of them needs.
   std::optional<Bytes> all_techniques_bytes;

@@ -14,6 +14,9 @@ struct Remedies {
   bool swap = false;
   bool encode = false;
   bool lossy = false;  // lossy encodings too
+  // Operators in parts. Whoever makes the workload sees to it (rewrite/split_rows.h): a schedule
+  // knows tasks, and parts are tasks.
+  bool split = false;
 
   bool operator==(const Remedies&) const = default;
 };

@@ -55,6 +55,8 @@ void add_matrix_examples(std::vector<OperatorExample>& out) {
   out.push_back(example("linear_grad_weight", "", {make({2, 2, 3}), make({2, 2, 4})}, {}));
   out.push_back(example("linear_grad_weight", "turned, with bias", {make({4, 3}), make({4, 2})},
                         {{"trans_w", kYes}, {"bias", kYes}}));
+  out.push_back(example("linear_grad_weight", "goes on",
+                        {make({4, 3}), make({4, 2}), make({3, 2}), make({2})}, {{"bias", kYes}}));
 }
 
 void add_conv_examples(std::vector<OperatorExample>& out) {
@@ -214,6 +216,20 @@ void add_loss_examples(std::vector<OperatorExample>& out) {
                         {{"ignore_index", std::int64_t{0}}}));
   out.push_back(example("cross_entropy_grad", "empty",
                         {make.positive({}), make({0, 3}), example_integers({0}, {}), make({0})},
+                        {}));
+  out.push_back(
+      example("cross_entropy", "every row", {make({2, 2, 3}), labels}, {{"per_row", kYes}}));
+  out.push_back(example(
+      "layer_norm_grad", "goes on",
+      {make({3, 4}), make({3, 4}), make({4}), make({3}), make.positive({3}), make({4}), make({4})},
+      {}));
+  out.push_back(example("rms_norm_grad", "goes on",
+                        {make({3, 4}), make({3, 4}), make({4}), make.positive({3}), make({4})},
+                        {}));
+  out.push_back(example("mean_loss", "", {make({2, 2}), labels}, {}));
+  out.push_back(example("cross_entropy_grad", "a part of the rows",
+                        {make.positive({}), make({2, 2, 3}), labels, make({2, 2}),
+                         example_integers({6}, {2, -100, 0, 1, 1, 1})},
                         {}));
   out.push_back(example("add_relu", "", {make({2, 3}), make({2, 3})}, {}));
   out.push_back(example("add_relu", "empty", {make({0, 3}), make({0, 3})}, {}));

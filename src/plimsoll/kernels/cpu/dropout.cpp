@@ -22,8 +22,9 @@ std::unique_ptr<Kernel> make_dropout(const Site& site) {
   const std::int64_t count = site.out().shape.elements();
   // Positions are counted row-major; beyond 2^32 the hash takes another word.
   if (!all_row_major(site) || site.in(0) != site.out() || site.in(1).dtype != ir::DType::kU64 ||
-      count > (std::int64_t{1} << 32))
+      site.attributes().integer("first") > (std::int64_t{1} << 32) - count)
     return nullptr;
+  const std::int64_t first = site.attributes().integer("first");
   const double ratio = site.attributes().real("ratio");
   const auto seed = static_cast<std::uint64_t>(site.attributes().integer("seed"));
   const auto scale = static_cast<float>(1.0 / (1.0 - ratio));
@@ -33,8 +34,8 @@ std::unique_ptr<Kernel> make_dropout(const Site& site) {
     return make_kernel(site, [=](const Arguments& a) {
       const ops::DropoutKey key = ops::dropout_key(seed, *input<std::uint64_t>(a, 1));
       parallel_ranges(count, kElementGrain, [&](std::int64_t begin, std::int64_t end) {
-        drop_range(input<T>(a, 0) + begin, output<T>(a) + begin, static_cast<std::uint32_t>(begin),
-                   end - begin, key, threshold, scale);
+        drop_range(input<T>(a, 0) + begin, output<T>(a) + begin,
+                   static_cast<std::uint32_t>(first + begin), end - begin, key, threshold, scale);
       });
     });
   });

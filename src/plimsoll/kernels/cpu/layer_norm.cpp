@@ -4,6 +4,7 @@
 // A row is read from memory once; mean, deviation and result come from the cache. The gradients of
 // gamma and beta are sums over rows, taken per chunk of rows and joined in order (column_sums.h
 // says why).
+#include <algorithm>
 #include <cmath>
 
 #include "plimsoll/base/checked.h"
@@ -103,37 +104,66 @@ std::unique_ptr<Kernel> make_row_norm(const Site& site) {
   });
 }
 
-// norm_grad(dy, x, gamma, mean where one was taken off, rstd) -> dx, dgamma, dbeta with a mean
+// The gradient of rows [first, first + count), its sums written or added to what is there. `room`
+// is scratch: the chunks' sums, and a row for each sum of all of them.
+template <bool kCentred>
+void normalize_rows_gradient(const Arguments& a, std::int64_t first, std::int64_t count,
+                             std::int64_t width, bool adds) {
+  const ColumnSums chunks(count, width);
+  float* dgamma = scratch<float>(a);
+  float* dbeta = kCentred ? dgamma + chunks.chunks() * width : dgamma;
+  parallel_chunks(
+      count, chunks.grain(), [&](std::int64_t chunk, std::int64_t begin, std::int64_t end) {
+        float* own_dgamma = dgamma + chunk * width;
+        float* own_dbeta = dbeta + chunk * width;
+        std::fill(own_dgamma, own_dgamma + width, 0.0F);
+        std::fill(own_dbeta, own_dbeta + width, 0.0F);
+        for (std::int64_t r = first + begin; r < first + end; ++r) {
+          const RowMoments m{kCentred ? input<float>(a, 3)[r] : 0.0F,
+                             input<float>(a, kCentred ? 4 : 3)[r]};
+          normalize_row_gradient<kCentred>(
+              input<float>(a, 0) + r * width, input<float>(a, 1) + r * width, width,
+              input<float>(a, 2), m, output<float>(a, 0) + r * width, own_dgamma, own_dbeta);
+        }
+      });
+  const auto sum_up = [&](const float* rows, float* out) {
+    if (!adds) return add_rows(rows, chunks.chunks(), width, out);
+    float* sum = dbeta + chunks.chunks() * width;
+    add_rows(rows, chunks.chunks(), width, sum);
+    add_range(sum, out, width);
+  };
+  sum_up(dgamma, output<float>(a, 1));
+  if (kCentred) sum_up(dbeta, output<float>(a, 2));
+}
+
+// norm_grad(dy, x, gamma, mean where one was taken off, rstd) -> dx, dgamma, dbeta with a mean.
+// Sums over many rows are made of those of ops::kProductGranule rows each, in order, whoever asks.
 template <bool kCentred>
 std::unique_ptr<Kernel> make_row_norm_grad(const Site& site) {
   if (!all_f32(site) || !all_row_major(site)) return nullptr;
   const Rows rows = rows_of(site.in(1).shape, site.attributes());
   if (rows.width == 0) return nullptr;
-  const ColumnSums chunks(rows.count, rows.width);
+  constexpr int kBefore = kCentred ? 5 : 4;
+  const bool goes_on = site.has(kBefore);
+  const std::int64_t piece = std::min(rows.count, ops::kProductGranule);
+  std::int64_t chunks = ColumnSums(piece, rows.width).chunks();
+  if (piece > 0) chunks = std::max(chunks, ColumnSums(rows.count % piece, rows.width).chunks());
   return make_kernel(
       site,
       [=](const Arguments& a) {
-        float* dgamma = scratch<float>(a);
-        float* dbeta = kCentred ? dgamma + chunks.chunks() * rows.width : dgamma;
-        parallel_chunks(rows.count, chunks.grain(),
-                        [&](std::int64_t chunk, std::int64_t begin, std::int64_t end) {
-                          float* own_dgamma = dgamma + chunk * rows.width;
-                          float* own_dbeta = dbeta + chunk * rows.width;
-                          std::fill(own_dgamma, own_dgamma + rows.width, 0.0F);
-                          std::fill(own_dbeta, own_dbeta + rows.width, 0.0F);
-                          for (std::int64_t r = begin; r < end; ++r) {
-                            const RowMoments m{kCentred ? input<float>(a, 3)[r] : 0.0F,
-                                               input<float>(a, kCentred ? 4 : 3)[r]};
-                            normalize_row_gradient<kCentred>(
-                                input<float>(a, 0) + r * rows.width,
-                                input<float>(a, 1) + r * rows.width, rows.width, input<float>(a, 2),
-                                m, output<float>(a, 0) + r * rows.width, own_dgamma, own_dbeta);
-                          }
-                        });
-        add_rows(dgamma, chunks.chunks(), rows.width, output<float>(a, 1));
-        if (kCentred) add_rows(dbeta, chunks.chunks(), rows.width, output<float>(a, 2));
+        for (int i = 1; goes_on && i < (kCentred ? 3 : 2); ++i) {
+          const float* before = input<float>(a, kBefore + i - 1);
+          if (before != output<float>(a, i))
+            std::copy(before, before + rows.width, output<float>(a, i));
+        }
+        std::int64_t first = 0;
+        do {
+          normalize_rows_gradient<kCentred>(a, first, std::min(piece, rows.count - first),
+                                            rows.width, goes_on || first > 0);
+          first += piece;
+        } while (first < rows.count);
       },
-      chunks.scratch() * (kCentred ? 2 : 1));
+      Bytes((chunks * (kCentred ? 2 : 1) + 1) * rows.width * 4));
 }
 
 }  // namespace

@@ -175,10 +175,21 @@ struct LossRows {
 };
 void cross_entropy_rows(Element type, const LossRows& rows, const void* logits, const void* labels,
                         float* loss, float* lse, float* sums, cudaStream_t stream);
-// `count` is scratch: one float.
-void cross_entropy_gradient_rows(Element type, const LossRows& rows, const float* dloss,
-                                 const void* logits, const void* labels, const float* lse,
-                                 void* dlogits, float* count, cudaStream_t stream);
+// The mean of losses of rows that are there already.
+void mean_of_losses(const LossRows& rows, const float* losses, const void* labels, float* loss,
+                    cudaStream_t stream);
+// `count` is scratch: one float. The labels that are counted may be those of more rows.
+struct CountedLabels {
+  std::int64_t rows;
+  const void* labels;
+};
+void cross_entropy_gradient_rows(Element type, const LossRows& rows, const CountedLabels& counted,
+                                 const float* dloss, const void* logits, const void* labels,
+                                 const float* lse, void* dlogits, float* count,
+                                 cudaStream_t stream);
+
+// to[i] += from[i]
+void add_floats(std::int64_t count, const float* from, float* to, cudaStream_t stream);
 
 // attention_rows.cu -------------------------------------------------------------------------------
 

@@ -125,6 +125,17 @@ __global__ void count_rows(LossRows rows, const void* labels, float* count) {
   if (threadIdx.x == 0) *count = total;
 }
 
+// One block.
+__global__ void mean_of_rows(LossRows rows, const float* losses, const void* labels, float* loss) {
+  __shared__ float shared[kBlockThreads / 32];
+  const auto counts = [&](std::int64_t i) { return label_of(rows, labels, i) != kIgnoredLabel; };
+  const float sum =
+      sum_over(rows.rows, shared, [&](std::int64_t i) { return counts(i) ? losses[i] : 0.0F; });
+  const float count =
+      sum_over(rows.rows, shared, [&](std::int64_t i) { return counts(i) ? 1.0F : 0.0F; });
+  if (threadIdx.x == 0) *loss = sum / count;
+}
+
 // dlogits may lie over the logits.
 template <typename T, bool vectors>
 __global__ void __launch_bounds__(kBlockThreads)
@@ -196,10 +207,18 @@ void cross_entropy_rows(Element type, const LossRows& rows, const void* logits, 
   mean_loss<<<1, kBlockThreads, 0, stream>>>(rows, sums, loss);
 }
 
-void cross_entropy_gradient_rows(Element type, const LossRows& rows, const float* dloss,
-                                 const void* logits, const void* labels, const float* lse,
-                                 void* dlogits, float* count, cudaStream_t stream) {
-  count_rows<<<1, kBlockThreads, 0, stream>>>(rows, labels, count);
+void mean_of_losses(const LossRows& rows, const float* losses, const void* labels, float* loss,
+                    cudaStream_t stream) {
+  mean_of_rows<<<1, kBlockThreads, 0, stream>>>(rows, losses, labels, loss);
+}
+
+void cross_entropy_gradient_rows(Element type, const LossRows& rows, const CountedLabels& counted,
+                                 const float* dloss, const void* logits, const void* labels,
+                                 const float* lse, void* dlogits, float* count,
+                                 cudaStream_t stream) {
+  LossRows all = rows;
+  all.rows = counted.rows;
+  count_rows<<<1, kBlockThreads, 0, stream>>>(all, counted.labels, count);
   for_float(type, [&](auto element) {
     using T = decltype(element);
     if (rows.rows == 0) return;

@@ -3,6 +3,7 @@
 // layer reads and makes may be padded (row_step.h).
 #include <numeric>
 
+#include "plimsoll/base/checked.h"
 #include "plimsoll/kernels/cuda/pointwise.h"
 #include "plimsoll/kernels/cuda/product.h"
 #include "plimsoll/kernels/cuda/reduction.h"
@@ -139,6 +140,38 @@ Made make_linear(const Site& site) {
       {workspace});
 }
 
+// The same in parts of rows: the sums go on from those of the rows before, inputs 2 and 3.
+Made make_weights_going_on(const Site& site, const ProductShape& shape, const ColumnSums& sums) {
+  if (!is_f32(site.in(0)) || !is_f32(site.out())) return no_kernel();
+  PLIMSOLL_TRY(Product product, Product::make(shape, site.options));
+  const bool turned = site.attributes().integer("trans_w") != 0;
+  const std::int64_t outputs = last_extent(site.in(1).shape);
+  const bool biased = site.outputs() > 1 && outputs > 0;
+  const std::int64_t sum_bytes = biased ? round_up(sums.scratch().value, 256) : 0;
+  const Bytes scratch =
+      std::max(product.workspace(), Bytes(sum_bytes + (biased ? outputs * 4 : 0)));
+  return make_kernel(
+      [product = std::move(product), turned, biased, sums, sum_bytes, outputs,
+       weights = site.out().shape.elements()](const Arguments& a, cudaStream_t stream) {
+        const auto take_over = [&](std::size_t output, std::int64_t elements) {
+          if (a.outputs[output] != a.inputs[2 + output])
+            cudaMemcpyAsync(a.outputs[output], a.inputs[2 + output],
+                            static_cast<std::size_t>(elements) * 4, cudaMemcpyDeviceToDevice,
+                            stream);
+        };
+        take_over(0, weights);
+        if (weights > 0)
+          product.run(stream, a.inputs[turned ? 1 : 0], a.inputs[turned ? 0 : 1], nullptr,
+                      a.outputs[0], a.scratch, 1);
+        if (!biased) return;
+        std::byte* sum = a.scratch + sum_bytes;
+        sums.run(stream, a.inputs[1], sum, a.scratch);
+        take_over(1, outputs);
+        add_floats(outputs, reinterpret_cast<const float*>(sum), output<float>(a, 1), stream);
+      },
+      {scratch});
+}
+
 // dw[k,n] = x^T dy, or its transpose; db[n] = the sum of dy's rows.
 Made make_linear_grad_weight(const Site& site) {
   if (!takes_rows_and_weights(site, site.out())) return no_kernel();
@@ -158,9 +191,10 @@ Made make_linear_grad_weight(const Site& site) {
   shape.row_c = shape.n;
   const bool has_weights = shape.m > 0 && shape.n > 0;
   if (!has_weights) shape.k = 0;
+  const ColumnSums sums(rows, outputs, step, shape.dtype);
+  if (site.has(2)) return make_weights_going_on(site, shape, sums);
   PLIMSOLL_TRY(SplitProduct product, SplitProduct::make(shape, site.options));
   const bool biased = site.outputs() > 1 && outputs > 0;
-  const ColumnSums sums(rows, outputs, step, shape.dtype);
   const Bytes scratch = std::max(product.workspace(), biased ? sums.scratch() : Bytes(0));
   return make_kernel(
       [product = std::move(product), turned, biased, sums, has_weights](const Arguments& a,

@@ -1,6 +1,7 @@
 // Layer, root-mean-square and group normalisation: a warp takes a row, or where it is too long for
 // one, a block (norm_warps.cu, rows.cu); parameter gradients are sums over rows (columns.cu,
 // reduction.cu).
+#include "plimsoll/base/checked.h"
 #include "plimsoll/kernels/cuda/pointwise.h"
 #include "plimsoll/kernels/cuda/reduction.h"
 #include "plimsoll/kernels/cuda/table.h"
@@ -72,10 +73,45 @@ Result<PointwiseKernel> make_addition(const Site& site) {
   return PointwiseKernel::make(sum);
 }
 
+// norm_grad in parts of rows: the sums go on from those of the rows before, which come last.
+template <Geometry geometry, bool centred>
+Made make_norm_grad_going_on(const Site& site) {
+  constexpr std::size_t kSums = centred ? 2 : 1;
+  constexpr std::size_t kBefore = 3 + kSums;
+  if (!takes_rows(site, 2) || !is_f32(site.in(2))) return no_kernel();
+  const NormGeometry shape = geometry(site, site.in(0).shape);
+  const ReducePlan plan = make_reduce_plan(shape.kept, shape.reduced);
+  const std::int64_t sum_bytes = round_up(scratch_of(plan).value, 256);
+  const std::int64_t width = site.in(2).shape.elements();
+  const std::int64_t each = round_up(width * 4, 256);
+  return make_kernel(
+      [rows = shape.rows, plan, sum_bytes, width, each, type = element_of(site.in(0).dtype),
+       parameter = element_of(site.in(2).dtype)](const Arguments& a, cudaStream_t stream) {
+        std::byte* sums[2] = {a.scratch + sum_bytes,
+                              centred ? a.scratch + sum_bytes + each : nullptr};
+        const float* mean = centred ? input<float>(a, 3) : nullptr;
+        const float* rstd = input<float>(a, centred ? 4 : 3);
+        row_norm_sums(type, parameter, plan,
+                      {a.inputs[0], a.inputs[1], mean, rstd, sums[0], sums[1]}, a.scratch, stream);
+        for (std::size_t i = 0; i < kSums; ++i) {
+          if (a.outputs[1 + i] != a.inputs[kBefore + i])
+            cudaMemcpyAsync(a.outputs[1 + i], a.inputs[kBefore + i],
+                            static_cast<std::size_t>(width) * 4, cudaMemcpyDeviceToDevice, stream);
+          add_floats(width, reinterpret_cast<const float*>(sums[i]),
+                     output<float>(a, static_cast<int>(1 + i)), stream);
+        }
+        // Last: dx may lie over dy.
+        norm_rows_gradient(type, parameter, rows, a.inputs[0], a.inputs[1], a.inputs[2], mean, rstd,
+                           a.outputs[0], stream);
+      },
+      {Bytes(sum_bytes + static_cast<std::int64_t>(kSums) * each)});
+}
+
 // norm_grad(dy, x, gamma, mean where there is one, rstd) -> dx, dgamma, dbeta where there is a
 // mean; with another tensor behind them that is added to dx
 template <Geometry geometry, bool centred, bool adds = false>
 Made make_norm_grad(const Site& site) {
+  if (!adds && site.has(centred ? 5 : 4)) return make_norm_grad_going_on<geometry, centred>(site);
   if (!takes_rows(site, 2)) return no_kernel();
   const NormGeometry shape = geometry(site, site.in(0).shape);
   const ReducePlan plan = make_reduce_plan(shape.kept, shape.reduced);

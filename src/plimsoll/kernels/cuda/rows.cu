@@ -202,6 +202,11 @@ __global__ void select_best(Lines lines, std::int64_t k, bool largest, const T* 
   }
 }
 
+__global__ void add_to(std::int64_t count, const float* from, float* to) {
+  const std::int64_t i = blockIdx.x * std::int64_t{kBlockThreads} + threadIdx.x;
+  if (i < count) to[i] += from[i];
+}
+
 unsigned grid(std::int64_t rows) {
   return static_cast<unsigned>(rows);
 }
@@ -284,6 +289,10 @@ void best_of_lines(Element type, const Lines& lines, std::int64_t k, bool larges
     select_best<T><<<blocks_for(lines.outer * lines.inner), kBlockThreads, 0, stream>>>(
         lines, k, largest, static_cast<const T*>(x), static_cast<T*>(y), places);
   });
+}
+
+void add_floats(std::int64_t count, const float* from, float* to, cudaStream_t stream) {
+  if (count > 0) add_to<<<blocks_for(count), kBlockThreads, 0, stream>>>(count, from, to);
 }
 
 }  // namespace plimsoll::kernels::cuda

@@ -143,9 +143,11 @@ Made make_dropout(const Site& site) {
   pointwise.once = fmt::format("  const auto key = dropout_key({}ULL, *at_{});\n",
                                static_cast<std::uint64_t>(site.attributes().integer("seed")),
                                input_name(kData + 1));
+  const std::int64_t first = site.attributes().integer("first");
   const std::string kept =
-      fmt::format("(dropout_hash(key, p0) >= {}U ? {} * {} : Real(0))",
-                  ops::dropout_threshold(ratio), input_name(kData), literal(1.0 / (1.0 - ratio)));
+      fmt::format("(dropout_hash(key, {}p0) >= {}U ? {} * {} : Real(0))",
+                  first > 0 ? fmt::format("{}ULL + ", first) : "", ops::dropout_threshold(ratio),
+                  input_name(kData), literal(1.0 / (1.0 - ratio)));
   pointwise.results = {adds ? "a + " + kept : kept};
   return make_pointwise(site, pointwise);
 }

@@ -20,7 +20,8 @@ inline OpDefinition elementwise_definition(std::string_view name, int inputs, In
           .cost = elementwise_cost,
           .recompute = Recompute::kCheap,
           .layout = LayoutRule::kAny,
-          .evaluate = evaluate};
+          .evaluate = evaluate,
+          .split = split_elements};
 }
 
 // At the price of its bytes, row-major only, never in place.

@@ -1,5 +1,7 @@
 #include "plimsoll/ops/definition/rules.h"
 
+#include <algorithm>
+
 namespace plimsoll::ops {
 namespace {
 
@@ -71,6 +73,27 @@ int verified_axis(const AttributeReader& attributes, const ir::Shape& shape) {
   const auto axis = normal_axis(attributes.integer("axis"), shape.rank());
   PLIMSOLL_CHECK(axis.has_value());
   return *axis;
+}
+
+std::optional<Split> split_elements(const Call& call, std::span<const TensorType> outputs) {
+  const ir::Shape& shape = outputs.front().shape;
+  if (shape.rank() == 0) return std::nullopt;
+  Split out;
+  out.rows = shape.elements(0, std::max(1, shape.rank() - 1));
+  for (int i = 0; i < call.size(); ++i) {
+    if (!call.has(i)) return std::nullopt;
+    const ir::Shape& input = call.shape(i);
+    const bool whole = input != shape;
+    if (whole && input.rank() == shape.rank() && input[0] != 1) return std::nullopt;
+    if (whole) out.rows = shape[0];
+    out.inputs.push_back(whole ? Split::Input::kWhole : Split::Input::kCut);
+  }
+  for (const TensorType& made : outputs) {
+    if (made.shape != shape) return std::nullopt;
+    out.outputs.push_back(Split::Output::kCut);
+  }
+  if (std::ranges::count(out.inputs, Split::Input::kCut) == 0) return std::nullopt;
+  return out;
 }
 
 }  // namespace plimsoll::ops

@@ -5,6 +5,10 @@
 
 namespace plimsoll::ops {
 
+// Element by element: rows are all axes but the last, or the outermost one where an input is
+// broadcast along it; nothing where an input is broadcast along others but not along that.
+std::optional<Split> split_elements(const Call& call, std::span<const TensorType> outputs);
+
 // The type of input 0.
 Result<std::vector<TensorType>> same_as_first(const Call& call);
 // The same, and the dtype must be a float.

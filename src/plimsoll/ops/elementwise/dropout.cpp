@@ -1,5 +1,7 @@
 #include "plimsoll/ops/elementwise/dropout.h"
 
+#include <algorithm>
+
 #include "plimsoll/ops/definition/attribute_rules.h"
 #include "plimsoll/ops/definition/definitions.h"
 #include "plimsoll/ops/definition/expect.h"
@@ -13,6 +15,8 @@ namespace {
 // With the counter at this input.
 Status check_dropout(const Call& call, int at) {
   PLIMSOLL_TRY(const double ratio, finite_attribute(call.attributes(), "ratio"));
+  if (call.attributes().integer("first") < 0)
+    return bad_input("first is {}, expects at least 0", call.attributes().integer("first"));
   if (ratio < 0 || ratio >= 1) return bad_input("ratio is {}, expects 0 <= ratio < 1", ratio);
   const TensorType& counter = call.type(at);
   if (counter.dtype != ir::DType::kU64 || counter.shape.rank() != 0) {
@@ -32,8 +36,10 @@ void evaluate_dropout_at(const Evaluation& e, int data) {
   const DropoutKey key = dropout_key(static_cast<std::uint64_t>(e.attributes.integer("seed")),
                                      static_cast<std::uint64_t>(e.in(data + 1).integers[0]));
   const std::uint32_t threshold = dropout_threshold(ratio);
+  const auto first = static_cast<std::uint64_t>(e.attributes.integer("first"));
   for (std::size_t i = 0; i < e.out().reals.size(); ++i) {
-    e.out().reals[i] = dropout_hash(key, i) >= threshold ? e.in(data).reals[i] / (1 - ratio) : 0;
+    e.out().reals[i] =
+        dropout_hash(key, first + i) >= threshold ? e.in(data).reals[i] / (1 - ratio) : 0;
   }
 }
 
@@ -62,6 +68,17 @@ std::vector<Var> dropout_gradient(const Backward& g) {
   return {g.builder.call1("dropout", {g.dy(), g.in(1)}, g.attributes.given()), Var()};
 }
 
+std::optional<Split> split_dropout(const Call& call, std::span<const TensorType>) {
+  const ir::Shape& x = call.shape(0);
+  if (x.rank() == 0 || call.attributes().integer("first") != 0) return std::nullopt;
+  Split out{x.elements(0, std::max(1, x.rank() - 1)),
+            1,
+            {Split::Input::kCut, Split::Input::kWhole},
+            {Split::Output::kCut}};
+  out.first_element = "first";
+  return out;
+}
+
 }  // namespace
 
 Var dropout(Var x, Var counter, double ratio, std::int64_t seed) {
@@ -72,7 +89,8 @@ std::vector<OpDefinition> dropout_definitions() {
   return {{.name = "add_dropout",
            .inputs = exactly(3),
            .outputs = exactly(1),
-           .attributes = {attribute::real("ratio", 0.5), attribute::integer("seed", 0)},
+           .attributes = {attribute::real("ratio", 0.5), attribute::integer("seed", 0),
+                          attribute::integer("first", 0)},
            .infer = infer_add_dropout,
            .gradient = Gradient::of_decomposition(),
            .in_place = InPlace::over_any_of({{0, 0}, {0, 1}}),
@@ -84,14 +102,16 @@ std::vector<OpDefinition> dropout_definitions() {
           {.name = "dropout",
            .inputs = exactly(2),
            .outputs = exactly(1),
-           .attributes = {attribute::real("ratio", 0.5), attribute::integer("seed", 0)},
+           .attributes = {attribute::real("ratio", 0.5), attribute::integer("seed", 0),
+                          attribute::integer("first", 0)},
            .infer = infer_dropout,
            .gradient = Gradient(dropout_gradient),
            .in_place = InPlace::over(0),
            .cost = elementwise_cost,
            .recompute = Recompute::kCheap,
            .layout = LayoutRule::kPlain,
-           .evaluate = evaluate_dropout}};
+           .evaluate = evaluate_dropout,
+           .split = split_dropout}};
 }
 
 }  // namespace plimsoll::ops

@@ -37,6 +37,7 @@ struct RowView {
 // mean.
 struct LayerNormRows {
   static constexpr bool kCentred = true;
+  static constexpr bool kInParts = true;  // its gradient may be computed in parts of rows
   static constexpr std::string_view kGradient = "layer_norm_grad";
   static AttributeSpec rows() { return attribute::integer("axis", -1); }
 
@@ -61,6 +62,7 @@ struct RmsNormRows : LayerNormRows {
 
 struct GroupNormRows {
   static constexpr bool kCentred = true;
+  static constexpr bool kInParts = false;
   static constexpr std::string_view kGradient = "group_norm_grad";
   static AttributeSpec rows() { return attribute::integer("groups", 1); }
 
@@ -172,6 +174,11 @@ std::vector<Var> norm_gradient(const Backward& g) {
 }
 
 // norm_grad(dy, x, gamma, mean where there is one, rstd) -> dx, dgamma, dbeta where there is a mean
+// In parts of rows the sums go on from dgamma and dbeta of the rows before, two (or one) more
+// inputs.
+
+template <typename Kind>
+constexpr int kSumsBefore = Kind::kCentred ? 5 : 4;
 
 template <typename Kind>
 Result<std::vector<TensorType>> infer_norm_grad(const Call& call) {
@@ -179,11 +186,47 @@ Result<std::vector<TensorType>> infer_norm_grad(const Call& call) {
   PLIMSOLL_TRY(const RowView view, view_of<Kind>(call.shape(0), call.attributes()));
   PLIMSOLL_RETURN_IF_ERROR(expect_like(call, 1, 0));
   PLIMSOLL_RETURN_IF_ERROR(expect_parameters(call, 2, call.size(), view));
-  for (int input = 3; input < (Kind::kCentred ? 5 : 4); ++input) {
+  for (int input = 3; input < kSumsBefore<Kind>; ++input) {
     PLIMSOLL_RETURN_IF_ERROR(expect_type(call, input, wide(call.type(0).dtype), view.statistic));
   }
   std::vector<TensorType> out{{call.type(0).dtype, call.shape(0), {}}, call.type(2)};
   if (Kind::kCentred) out.push_back(call.type(2));
+  for (int input = kSumsBefore<Kind>; input < call.size(); ++input) {
+    if (!call.has(input) || call.size() < kSumsBefore<Kind> + std::ssize(out) - 1)
+      return bad_input("one sum over rows goes on, another does not");
+    PLIMSOLL_RETURN_IF_ERROR(expect_like(call, input, 2));
+  }
+  return out;
+}
+
+template <typename Kind>
+std::optional<Split> split_norm(const Call& call, std::span<const TensorType> outputs) {
+  const auto view = view_of<Kind>(call.shape(0), call.attributes());
+  if (!view || view->groups != 1 || view->rows < 2) return std::nullopt;
+  Split out;
+  out.rows = view->rows;
+  out.inputs.assign(static_cast<std::size_t>(call.size()), Split::Input::kWhole);
+  out.inputs[0] = Split::Input::kCut;
+  out.outputs.assign(outputs.size(), Split::Output::kCut);
+  return out;
+}
+
+template <typename Kind>
+std::optional<Split> split_norm_grad(const Call& call, std::span<const TensorType> outputs) {
+  const auto view = view_of<Kind>(call.shape(0), call.attributes());
+  if (!view || view->groups != 1 || view->rows < 2 || call.type(2).dtype != ir::DType::kF32)
+    return std::nullopt;
+  Split out;
+  out.rows = view->rows;
+  out.granule = kProductGranule;
+  out.inputs.assign(static_cast<std::size_t>(call.size()), Split::Input::kCut);
+  for (int input = 0; input < call.size(); ++input) {
+    if (input == 2 || input >= kSumsBefore<Kind>)
+      out.inputs[static_cast<std::size_t>(input)] = Split::Input::kWhole;
+  }
+  out.outputs.assign(outputs.size(), Split::Output::kSum);
+  out.outputs[0] = Split::Output::kCut;
+  out.sums = kSumsBefore<Kind> - 1;
   return out;
 }
 
@@ -191,6 +234,9 @@ template <typename Kind>
 void evaluate_norm_grad(const Evaluation& e) {
   const RowView view = verified_view<Kind>(e.in(0).type.shape, e.attributes);
   const double* gamma = e.in(2).reals.data();
+  for (int i = 1; i < static_cast<int>(e.outputs.size()); ++i) {
+    if (e.has(kSumsBefore<Kind> + i - 1)) e.out(i).reals = e.in(kSumsBefore<Kind> + i - 1).reals;
+  }
   for (std::int64_t row = 0; row < view.rows; ++row) {
     const double* dy = e.in(0).reals.data() + row * view.width;
     const double* x = e.in(1).reals.data() + row * view.width;
@@ -228,12 +274,14 @@ std::vector<Var> decompose_norm_grad(const Decomposition& d) {
   const Var xhat = centred * rstd;
   const Var g = reshape(dy * reshape(widened(gamma), view.along), view.apart);
   const Var dx = normalised_gradient(g, xhat, rstd, view.axes, view.width, Kind::kCentred);
-  const auto parameter_sum = [&](Var terms) {
-    return cast(reshape(sum_over(terms, view.parameter_axes), gamma.shape()), gamma.dtype());
+  const auto parameter_sum = [&](Var terms, int before) {
+    const Var sum =
+        cast(reshape(sum_over(terms, view.parameter_axes), gamma.shape()), gamma.dtype());
+    return static_cast<int>(d.inputs.size()) > before ? d.in(before) + sum : sum;
   };
   std::vector<Var> out{cast(reshape(dx, like.shape()), like.dtype()),
-                       parameter_sum(dy * reshape(xhat, like.shape()))};
-  if (Kind::kCentred) out.push_back(parameter_sum(dy));
+                       parameter_sum(dy * reshape(xhat, like.shape()), kSumsBefore<Kind>)};
+  if (Kind::kCentred) out.push_back(parameter_sum(dy, kSumsBefore<Kind> + 1));
   return out;
 }
 
@@ -285,23 +333,27 @@ OpDefinition row_norm_definition(std::string_view name, Arity inputs) {
           .cost = cost_per_element<kOperations>,
           .recompute = Recompute::kCheap,
           .layout = LayoutRule::kPlain,
-          .evaluate = evaluate_norm<Kind>};
+          .evaluate = evaluate_norm<Kind>,
+          .split = split_norm<Kind>};
 }
 
 template <typename Kind, int kOperations>
 OpDefinition row_norm_grad_definition() {
   return {.name = Kind::kGradient,
-          .inputs = exactly(Kind::kCentred ? 5 : 4),
+          .inputs = between(kSumsBefore<Kind>,
+                            kSumsBefore<Kind> + (Kind::kInParts ? (Kind::kCentred ? 2 : 1) : 0)),
           .outputs = exactly(Kind::kCentred ? 3 : 2),
           .attributes = {Kind::rows()},
           .infer = infer_norm_grad<Kind>,
           .gradient = Gradient::of_decomposition(),
-          .in_place = InPlace::over(0),
+          .in_place =
+              InPlace::over_any_of({{0, 0}, {1, kSumsBefore<Kind>}, {2, kSumsBefore<Kind> + 1}}),
           .cost = cost_per_element<kOperations>,
           .recompute = Recompute::kCheap,
           .layout = LayoutRule::kPlain,
           .evaluate = evaluate_norm_grad<Kind>,
-          .decompose = decompose_norm_grad<Kind>};
+          .decompose = decompose_norm_grad<Kind>,
+          .split = Kind::kInParts ? split_norm_grad<Kind> : nullptr};
 }
 
 }  // namespace

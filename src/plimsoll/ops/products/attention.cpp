@@ -213,9 +213,24 @@ std::vector<Var> decompose_qkv_grad(const Decomposition& d) {
   return {concat(d.builder.call("attention_grad", std::move(inputs), d.attributes.given()), 2)};
 }
 
+// By batch; a mask that all batches share is taken whole.
+template <int kMask>
+std::optional<Split> split_attention(const Call& call, std::span<const TensorType> outputs) {
+  const std::int64_t batch = call.shape(0)[0];
+  Split out;
+  out.rows = batch;
+  for (int i = 0; i < call.size(); ++i) {
+    const bool shared = i == kMask && (!call.has(i) || call.shape(i).rank() < 4 ||
+                                       call.shape(i)[0] != batch || batch == 1);
+    out.inputs.push_back(shared ? Split::Input::kWhole : Split::Input::kCut);
+  }
+  out.outputs.assign(outputs.size(), Split::Output::kCut);
+  return out;
+}
+
 OpDefinition attention_definition(std::string_view name, Arity inputs, int outputs, InferRule infer,
                                   Gradient gradient, CostRule cost, EvaluateRule evaluate,
-                                  DecomposeRule decompose) {
+                                  DecomposeRule decompose, SplitRule split) {
   return {.name = name,
           .inputs = inputs,
           .outputs = exactly(outputs),
@@ -228,7 +243,8 @@ OpDefinition attention_definition(std::string_view name, Arity inputs, int outpu
           .recompute = Recompute::kExpensive,
           .layout = LayoutRule::kPlain,
           .evaluate = evaluate,
-          .decompose = decompose};
+          .decompose = decompose,
+          .split = split};
 }
 
 ir::Attributes attributes_of(const AttentionOptions& options) {
@@ -260,15 +276,16 @@ std::vector<OpDefinition> attention_definitions() {
   return {
       attention_definition("attention", between(3, 4), 2, infer_attention,
                            Gradient(attention_gradient), forward_cost<attention_sizes>,
-                           evaluate_attention, nullptr),
+                           evaluate_attention, nullptr, split_attention<3>),
       attention_definition("attention_grad", between(6, 7), 3, infer_attention_grad,
                            Gradient::of_decomposition(), backward_cost<attention_sizes>,
-                           evaluate_attention_grad, decompose_attention_grad),
+                           evaluate_attention_grad, decompose_attention_grad, split_attention<6>),
       attention_definition("attention_qkv", between(1, 2), 2, infer_qkv, Gradient(qkv_gradient),
-                           forward_cost<attention_qkv_sizes>, evaluate_qkv, nullptr),
+                           forward_cost<attention_qkv_sizes>, evaluate_qkv, nullptr,
+                           split_attention<1>),
       attention_definition("attention_qkv_grad", between(4, 5), 1, infer_qkv_grad,
                            Gradient::of_decomposition(), backward_cost<attention_qkv_sizes>,
-                           evaluate_qkv_grad, decompose_qkv_grad),
+                           evaluate_qkv_grad, decompose_qkv_grad, split_attention<4>),
   };
 }
 

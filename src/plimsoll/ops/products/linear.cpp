@@ -86,6 +86,14 @@ void evaluate_linear(const Evaluation& e) {
   multiply_add(count, inner, columns, e.in(0).reals.data(), w, y);
 }
 
+std::optional<Split> split_linear(const Call& call, std::span<const TensorType>) {
+  if (call.shape(0).rank() < 2) return std::nullopt;
+  Split out{rows(call.shape(0)), kProductGranule, {}, {Split::Output::kCut}};
+  out.inputs.assign(static_cast<std::size_t>(call.size()), Split::Input::kWhole);
+  out.inputs[0] = Split::Input::kCut;
+  return out;
+}
+
 Result<std::vector<TensorType>> linear_infer_grad_weight(const Call& call) {
   PLIMSOLL_RETURN_IF_ERROR(expect_one_float(call));
   PLIMSOLL_RETURN_IF_ERROR(expect_rank(call, 0, 1, ir::kMaxRank));
@@ -102,6 +110,16 @@ Result<std::vector<TensorType>> linear_infer_grad_weight(const Call& call) {
       is_turned(call.attributes()) ? ir::Shape{last(dy), last(x)} : ir::Shape{last(x), last(dy)};
   std::vector<TensorType> out{{dtype, dw, {}}};
   if (linear_with_bias(call.attributes())) out.push_back({dtype, {last(dy)}, {}});
+  for (int i = 2; i < call.size(); ++i) {
+    const auto sum = static_cast<std::size_t>(i - 2);
+    if (!call.has(2)) return bad_input("a sum of biases goes on, that of the weight does not");
+    if (!call.has(i)) continue;
+    if (sum >= out.size()) return bad_input("a sum of biases goes on where none is asked for");
+    PLIMSOLL_RETURN_IF_ERROR(expect_type(call, i, out[sum].dtype, out[sum].shape));
+  }
+  const bool goes_on = call.size() > 2 && call.has(2);
+  if (goes_on && out.size() > 1 && !(call.size() > 3 && call.has(3)))
+    return bad_input("the sum of the weight goes on, that of the bias does not");
   return out;
 }
 
@@ -110,7 +128,9 @@ std::vector<Var> linear_grad_weight_gradient(const Backward& g) {
   const LinearOptions options{is_turned(g.attributes)};
   const Var adjoint_w = g.dy(0);
   const Var adjoint_b = g.adjoints.size() > 1 ? g.dy(1) : Var();
-  std::vector<Var> out(2);
+  std::vector<Var> out(g.inputs.size());
+  if (out.size() > 2) out[2] = adjoint_w;
+  if (out.size() > 3) out[3] = adjoint_b;
   if (g.wants(0) && adjoint_w) out[0] = linear(g.in(1), adjoint_w, {}, {!options.trans_w});
   if (g.wants(1)) {
     out[1] = adjoint_w ? linear(g.in(0), adjoint_w, adjoint_b, options)
@@ -124,7 +144,21 @@ Cost linear_grad_weight_cost(const Call& call, std::span<const TensorType> outpu
   return cost_with(product_operations(call.shape(0), call.shape(1)) + bias, call, outputs);
 }
 
+std::optional<Split> split_linear_grad_weight(const Call& call,
+                                              std::span<const TensorType> outputs) {
+  // A sum in bf16 would be rounded after every part.
+  if (call.shape(0).rank() < 2 || call.type(0).dtype != ir::DType::kF32) return std::nullopt;
+  Split out{rows(call.shape(0)), kProductGranule, {Split::Input::kCut, Split::Input::kCut}, {}};
+  out.inputs.resize(static_cast<std::size_t>(call.size()), Split::Input::kWhole);
+  out.outputs.assign(outputs.size(), Split::Output::kSum);
+  out.sums = 2;
+  return out;
+}
+
 void linear_evaluate_grad_weight(const Evaluation& e) {
+  for (int i = 0; i < static_cast<int>(e.outputs.size()); ++i) {
+    if (e.has(2 + i)) e.out(i).reals = e.in(2 + i).reals;
+  }
   if (e.in(1).elements() == 0) return;
   const std::int64_t inner = last(e.in(0).type.shape);
   const std::int64_t columns = last(e.in(1).type.shape);
@@ -169,18 +203,20 @@ std::vector<OpDefinition> linear_definitions() {
            .cost = linear_cost,
            .recompute = Recompute::kExpensive,
            .layout = LayoutRule::kPlain,
-           .evaluate = evaluate_linear},
+           .evaluate = evaluate_linear,
+           .split = split_linear},
           {.name = "linear_grad_weight",
-           .inputs = exactly(2),
+           .inputs = between(2, 4),
            .outputs = between(1, 2),
            .attributes = {attribute::integer("trans_w", 0), attribute::integer("bias", 0)},
            .infer = linear_infer_grad_weight,
            .gradient = Gradient(linear_grad_weight_gradient),
-           .in_place = InPlace::never(),
+           .in_place = InPlace::over_any_of({{0, 2}, {1, 3}}),
            .cost = linear_grad_weight_cost,
            .recompute = Recompute::kExpensive,
            .layout = LayoutRule::kPlain,
-           .evaluate = linear_evaluate_grad_weight}};
+           .evaluate = linear_evaluate_grad_weight,
+           .split = split_linear_grad_weight}};
 }
 
 }  // namespace plimsoll::ops

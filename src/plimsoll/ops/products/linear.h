@@ -6,6 +6,9 @@
 // of x is `linear` with the flag turned; those of w and bias come from one `linear_grad_weight`,
 // which reads x and dy once for both. Every gradient is bilinear again, so any order works. Cost:
 // 2*rows*K*N operations.
+//
+// Both may be computed in parts of rows (Split in op_definition.h). A weight gradient in parts goes
+// on from the gradient of the rows before it, dw_before and db_before, and may lie over them.
 #pragma once
 
 #include "plimsoll/ops/builder.h"

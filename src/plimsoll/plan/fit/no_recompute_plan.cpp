@@ -39,7 +39,7 @@ Result<Plan> plan_in_order(const ir::Graph& graph, const GraphWorkload& mapped,
   PLIMSOLL_TRY(const schedule::Schedule schedule, schedule::keep_all_in(mapped.workload, order));
   PLIMSOLL_TRY(Plan plan, make_plan(graph, mapped, schedule, how));
   // A plan for a budget is spread when it is known which one it is.
-  if (options.budget.empty()) PLIMSOLL_RETURN_IF_ERROR(spread(plan, options));
+  if (options.budget.empty() && !options.slowdown) PLIMSOLL_RETURN_IF_ERROR(spread(plan, options));
   return plan;
 }
 

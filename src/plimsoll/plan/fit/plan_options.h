@@ -22,8 +22,10 @@
 namespace plimsoll::plan {
 
 struct PlanOptions {
-  std::string budget;           // "1.5GiB", "40%" of the plan that recomputes nothing; empty: none
-  schedule::Remedies remedies;  // used when there is a budget
+  std::string budget;  // "1.5GiB", "40%" of the plan that recomputes nothing; empty: none
+  // the least memory for at most this fraction more time, instead of a budget
+  std::optional<double> slowdown;
+  schedule::Remedies remedies;  // used when there is a budget or a slowdown
   bool in_place = true;
   bool share = true;
   bool two_ended = false;
@@ -37,6 +39,7 @@ struct PlanOptions {
   std::function<double(const ir::Graph&, const ir::Node&)> seconds;
   schedule::CopyRates copies;
   bool swaps_to_file = false;  // copies go to a disk
+  double copy_tax = 0;         // seconds that each second of copying costs the computation
   schedule::CodecRates codecs{8e9, 10e9, 0};
   // lossy forms that maps may wait in (schedule/workload/graph_encodings.h); with remedies.lossy
   std::vector<std::string> lossy;
@@ -84,6 +87,9 @@ struct PlanSummary {
   std::vector<Bytes> limiting_bytes;  // and how large each is
   double bound_seconds = 0;
   schedule::ScheduleCounts counts;
+  std::optional<double> slowdown;             // that was allowed
+  std::int64_t split_operators = 0;           // computed in parts
+  std::int64_t split_parts = 0;               // of the one with most
   std::string strategy;                       // the classic one that was asked for
   std::optional<PlacementSummary> placement;  // on a device with several memories
   // Where the times of the model's operators come from.

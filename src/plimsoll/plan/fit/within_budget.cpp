@@ -6,6 +6,7 @@
 #include "plimsoll/plan/check_plan.h"
 #include "plimsoll/plan/fit/fit_budget.h"
 #include "plimsoll/plan/fit/no_recompute_plan.h"
+#include "plimsoll/schedule/least_budget.h"
 #include "plimsoll/schedule/search/strategies.h"
 
 namespace plimsoll::plan {
@@ -38,11 +39,65 @@ Result<PlannedGraph> fitted(PlannedGraph out, const Workloads& work, PlanOptions
   return out;
 }
 
+bool is_miss(const Error& error) {
+  return error.code == ErrorCode::kDoesNotFit || error.code == ErrorCode::kNoAnswer;
+}
+
+// The smallest arena among the plans that are fast enough.
+Result<PlannedGraph> fast_enough(PlannedGraph best, const Workloads& work,
+                                 const PlanOptions& options) {
+  // for the digits that are lost by adding seconds in another order
+  constexpr double kRounding = 1e-9;
+  const double limit =
+      best.summary.no_recompute_seconds * (1 + *options.slowdown) * (1 + kRounding);
+  const schedule::MemoryBound bound =
+      schedule::memory_bound(work.fitted().workload, options.remedies);
+  best.summary.slowdown = options.slowdown;
+  // A graph in parts is held against the graph as it is, and may be slower whatever the memory.
+  if (seconds_of(best.plan, options.copy_tax) > limit)
+    return fail(ErrorCode::kNoAnswer, "no plan takes at most {:.3g} % more time",
+                100 * *options.slowdown);
+  std::vector<schedule::Fit> candidates;  // the same for every budget
+  if (options.deterministic) {
+    PLIMSOLL_TRY(candidates, deterministic_candidates(work.fitted(), options));
+  }
+  const auto try_budget = [&](Bytes budget, int left) -> Result<bool> {
+    PlanOptions one = options;
+    one.on_failure = nullptr;
+    one.persist = false;
+    one.deadline_seconds =
+        std::max(0.05, (options.deadline_seconds - work.watch.seconds()) / (left + 1));
+    PlannedGraph next{{}, best.summary};
+    auto plan = fit_budget(work.fitted_graph(), work.fitted(), one, budget, next.summary,
+                           options.deterministic ? &candidates : nullptr);
+    if (!plan && is_miss(plan.error())) return false;
+    if (!plan) return forward(plan);
+    if (seconds_of(*plan, options.copy_tax) > limit) return false;
+    next.plan = std::move(*plan);
+    if (next.plan.arena_bytes() < best.plan.arena_bytes()) best = std::move(next);
+    return true;
+  };
+  PLIMSOLL_RETURN_IF_ERROR(
+      schedule::bisect_budgets(bound.bytes, best.plan.arena_bytes(), try_budget));
+  if (best.plan.budget.value == 0) PLIMSOLL_RETURN_IF_ERROR(spread(best.plan, options));
+  best.plan.budget = best.plan.arena_bytes();
+  return best;
+}
+
 }  // namespace
+
+double seconds_of(const Plan& plan, double copy_tax) {
+  double copying = 0;
+  for (const PlanStep& step : plan.steps) {
+    if (step.kind == StepKind::kCopyOut || step.kind == StepKind::kCopyIn) copying += step.seconds;
+  }
+  return plan.predicted_seconds + copy_tax * copying;
+}
 
 Result<PlannedGraph> within_budget(PlannedGraph no_recompute, const Workloads& work,
                                    const PlanOptions& options) {
   if (!options.strategy.empty()) return by_strategy(std::move(no_recompute), work, options);
+  if (options.slowdown) return fast_enough(std::move(no_recompute), work, options);
   if (options.budget.empty()) return no_recompute;
   PLIMSOLL_TRY(const Bytes budget,
                parse_byte_size(options.budget, no_recompute.summary.no_recompute));

@@ -1,6 +1,7 @@
 // From the plan that recomputes nothing to the one that was asked for, and the whole curve of them.
 //
 //   no budget                    the plan as it is
+//   a slowdown                   the smallest arena that is fast enough (schedule/least_budget.h)
 //   it is inside the budget      the same, spread over the streams
 //   a classic strategy by name   its schedule (schedule/search/strategies.h), packed
 //   else                         the fit loop (fit_budget.h): schedule ⇄ pack
@@ -15,6 +16,9 @@ namespace plimsoll::plan {
 // Not yet checked.
 Result<PlannedGraph> within_budget(PlannedGraph no_recompute, const Workloads& work,
                                    const PlanOptions& options);
+
+// What a step takes, with what copies cost the computation beside them.
+double seconds_of(const Plan& plan, double copy_tax);
 
 // Whether it is certain, before anything was timed, that no plan fits the budget: whoever would
 // measure operators first need not. Times play no part in it.

@@ -37,9 +37,11 @@ Status only_keys(const json& object, const std::string& where,
 }
 
 constexpr std::array<std::string_view, 3> kFileKeys = {"nodes", "order", "schema"};
-constexpr std::array<std::string_view, 12> kNodeKeys = {"name",     "seconds",   "bytes", "scratch",
-                                                        "inputs",   "recompute", "keep",  "swap",
-                                                        "in_place", "encodings", "cheap", "block"};
+constexpr std::array<std::string_view, 13> kNodeKeys = {
+    "name", "seconds",  "bytes",     "scratch", "inputs", "recompute", "keep",
+    "swap", "in_place", "encodings", "cheap",   "block",  "split"};
+constexpr std::array<std::string_view, 3> kSplitKeys = {"parts", "cut", "sum"};
+constexpr std::int64_t kMostParts = 1024;
 constexpr std::array<std::string_view, 5> kEncodingKeys = {"name", "bytes", "encode_seconds",
                                                            "decode_seconds", "lossless"};
 
@@ -131,6 +133,7 @@ class Reader {
     PLIMSOLL_TRY(task.cheap, flag_of(node, "cheap", false, name));
     PLIMSOLL_RETURN_IF_ERROR(read_inputs(node, name, task));
     PLIMSOLL_RETURN_IF_ERROR(read_encodings(node, name, value));
+    PLIMSOLL_RETURN_IF_ERROR(read_split(node, name, task));
     if (const auto block = node.find("block"); block != node.end()) {
       if (!block->is_number_integer() || block->get<std::int64_t>() < 0 ||
           block->get<std::int64_t>() > 1 << 30) {
@@ -157,6 +160,32 @@ class Reader {
     }
     std::sort(task.inputs.begin(), task.inputs.end());
     task.inputs.erase(std::unique(task.inputs.begin(), task.inputs.end()), task.inputs.end());
+    return {};
+  }
+
+  Status read_split(const json& node, const std::string& name, Task& task) const {
+    const auto split = node.find("split");
+    if (split == node.end()) return {};
+    if (!split->is_object()) return bad_input("node '{}': `split` must be an object", name);
+    PLIMSOLL_RETURN_IF_ERROR(only_keys(*split, "node '" + excerpt(name) + "': split", kSplitKeys));
+    TaskSplit& out = task.split.emplace();
+    const auto parts = split->find("parts");
+    if (parts == split->end() || !parts->is_number_integer() || parts->get<std::int64_t>() < 1 ||
+        parts->get<std::int64_t>() > kMostParts)
+      return bad_input("node '{}': `parts` of `split` must be a whole number from 1 to {}", name,
+                       kMostParts);
+    out.parts = parts->get<std::int64_t>();
+    PLIMSOLL_TRY(out.sums, flag_of(*split, "sum", false, name));
+    const auto cut = split->find("cut");
+    if (cut == split->end()) return {};
+    if (!cut->is_array()) return bad_input("node '{}': `cut` must be an array of inputs", name);
+    for (const json& input : *cut) {
+      PLIMSOLL_TRY(const std::size_t from, find(input, "node '" + name + "': `cut`"));
+      if (!std::binary_search(task.inputs.begin(), task.inputs.end(), ValueId(from)))
+        return bad_input("node '{}': `cut` names '{}', which is no input of it", name,
+                         excerpt(names_[from]));
+      out.cut.emplace_back(from);
+    }
     return {};
   }
 
@@ -234,6 +263,9 @@ class Reader {
       Value value = std::move(values_[order[i]]);
       for (ValueId& input : task.inputs) input = ValueId(position[input.index()]);
       std::sort(task.inputs.begin(), task.inputs.end());
+      if (task.split) {
+        for (ValueId& input : task.split->cut) input = ValueId(position[input.index()]);
+      }
       if (value.in_place) value.in_place->input = ValueId(position[value.in_place->input.index()]);
       task.outputs.push_back(ValueId(i));
       value.producer = TaskId(i);
@@ -278,6 +310,12 @@ json dag_nodes(const Workload& workload, double cost_unit) {
     if (value.in_place) node["in_place"] = name_of_value(value.in_place->input);
     if (task.cheap) node["cheap"] = true;
     if (task.block >= 0) node["block"] = task.block;
+    if (task.split) {
+      node["split"]["parts"] = task.split->parts;
+      if (task.split->sums) node["split"]["sum"] = true;
+      for (const ValueId input : task.split->cut)
+        node["split"]["cut"].push_back(name_of_value(input));
+    }
     for (const Encoding& form : value.encodings) {
       node["encodings"].push_back({{"name", form.name},
                                    {"bytes", form.bytes.value},

@@ -76,6 +76,16 @@ struct Value {
   bool operator==(const Value&) const = default;
 };
 
+// A task may run in parts (split_tasks.h): on shares of these inputs, making a share of its values
+// or adding to them.
+struct TaskSplit {
+  std::int64_t parts = 1;  // at most
+  bool sums = false;
+  std::vector<ValueId> cut;
+
+  bool operator==(const TaskSplit&) const = default;
+};
+
 struct Task {
   std::string name;
   double seconds = 0;
@@ -85,6 +95,7 @@ struct Task {
   bool once = false;             // must not run a second time
   bool cheap = false;            // for the drop-cheap strategy: batch norm, activation, pooling
   std::int32_t block = -1;       // for per-block checkpointing: which repeated block, -1 for none
+  std::optional<TaskSplit> split{};  // absent: only whole
 
   bool operator==(const Task&) const = default;
 };

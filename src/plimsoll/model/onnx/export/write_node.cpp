@@ -329,7 +329,7 @@ class NodeWriter {
                      {"bias", attributes().real("k")}});
     }
     if (is("max_pool") || is("avg_pool")) return pool();
-    if (is("cross_entropy")) {
+    if (is("cross_entropy") && attributes().integer("per_row") == 0) {
       const ir::Shape& s = shape();
       const std::string logits = reshape(in(0), {s.elements(0, s.rank() - 1), s[s.rank() - 1]});
       const std::string labels = reshape(in(1), {s.elements(0, s.rank() - 1)});

@@ -1,0 +1,44 @@
+// The dual question: the smallest budget whose fastest plan is fast enough.
+//
+// fit() takes bytes and gives seconds. Whoever can spare 5 % of the time asks the other way round.
+// A smaller budget never has a faster best plan, so the answer lies where the plans stop being fast
+// enough, and halving finds the place:
+//
+//   budget   lower bound ├────────────────┼───────┤ everything kept
+//   seconds              too slow  │ fast enough
+//                                  ▲ the answer
+//
+// Budgets come from a grid of kBudgetGrid steps that depends on its two ends only, whatever the
+// limit is. So where the plans themselves are monotone (deterministic searches are), more time
+// never gives more memory.
+#pragma once
+
+#include <cstdint>
+
+#include "plimsoll/base/result.h"
+#include "plimsoll/base/units.h"
+
+namespace plimsoll::schedule {
+
+inline constexpr std::int64_t kBudgetGrid = 256;
+
+// `fast_enough(budget, left)` plans within a budget, with at most so many questions to come after
+// it, and says whether that took no longer than is allowed; it keeps what it likes. Everything
+// kept, at `highest`, is taken to be fast enough and is not asked.
+template <typename FastEnough>
+Status bisect_budgets(Bytes lowest, Bytes highest, FastEnough fast_enough) {
+  std::int64_t good = 0;  // in steps below the highest
+  std::int64_t bad = kBudgetGrid + 1;
+  while (bad - good > 1) {
+    const std::int64_t middle = good + (bad - good) / 2;
+    const std::int64_t down = (highest.value - lowest.value) / kBudgetGrid * middle;
+    int left = 0;
+    for (std::int64_t span = bad - middle; span > 1; span /= 2) ++left;
+    PLIMSOLL_TRY(const bool enough,
+                 fast_enough(middle == kBudgetGrid ? lowest : Bytes(highest.value - down), left));
+    (enough ? good : bad) = middle;
+  }
+  return {};
+}
+
+}  // namespace plimsoll::schedule
