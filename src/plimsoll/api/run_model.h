@@ -24,6 +24,7 @@ using runtime::typical_seconds;
 struct RunRequest {
   ModelRequest model;  // or a plan file, by its name
   PlanRequest planning;
+  Ranks ranks;                       // joined before (ranks.h)
   std::string executor = "planned";  // or on-demand
   RunFiles files;
   std::optional<SizeRange> sizes;

@@ -67,6 +67,14 @@ void print(const api::PlanReport& plan) {
   std::printf("  arena is %.3f %% above the %s%s\n", gap,
               bound > plan.live ? "bound" : "peak live bytes",
               plan.optimal && !plan.interrupted ? " (proven optimal)" : "");
+  if (plan.ranks > 1) {
+    std::printf(
+        "  %lld ranks: %lld messages a step, %s leave a rank; %.4g s in them, %.4g s not hidden "
+        "behind %.4g s a step\n",
+        static_cast<long long>(plan.ranks), static_cast<long long>(plan.messages),
+        human(plan.wire).c_str(), plan.communication_seconds, plan.exposed_seconds,
+        plan.predicted_seconds);
+  }
   if (plan.interrupted) std::printf("  interrupted: this is the best plan found until then\n");
   std::printf("at the peak:\n");
   for (const auto& [use, bytes] : plan.by_use) row(use.c_str(), bytes, "");
@@ -106,7 +114,9 @@ void print_how_to_run(const PlanModelOptions& options, const Command& command,
   std::vector<std::pair<std::string, std::string>> instead{{"--deadline", ""}};
   if (!batch.empty()) instead.emplace_back("--batch", batch);
   const bool kept = !output.empty() && !output.starts_with("/dev/");
-  std::printf("run it: %s\n", kept ? fmt::format("plimsoll run {}", output).c_str()
+  const int ranks = options.job.ranks.ranks;
+  const std::string of_ranks = ranks > 1 ? fmt::format(" --ranks {}", ranks) : "";
+  std::printf("run it: %s\n", kept ? fmt::format("plimsoll run {}{}", output, of_ranks).c_str()
                                    : command.words_for("run", instead).c_str());
 }
 
@@ -223,6 +233,8 @@ Status plan_once(PlanModelOptions& options, const Command& command) {
 }  // namespace
 
 Status plan_model(PlanModelOptions options, Command& command) {
+  if (options.job.ranks.ranks > 1 && (options.max_batch || !options.sizes.empty()))
+    return fail(ErrorCode::kUsage, "--ranks: not with --max-batch or --sizes yet");
   PLIMSOLL_TRY(const double deadline, parse_seconds(options.job.planning.deadline));
   options.job.stop = stop_on_interrupt();
   options.job.on_better = progress_on_terminal(deadline);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #include "plimsoll/base/check.h"
 #include "plimsoll/base/clock.h"
@@ -13,6 +14,9 @@ namespace {
 
 // A library's counts of elements are ints.
 constexpr std::int64_t kPiece = std::int64_t{256} << 20;
+// Sums in the order of ranks take scratch, which pieces keep small. They are the same bits whatever
+// the pieces.
+constexpr std::int64_t kOrderedPiece = std::int64_t{32} << 20;
 
 std::int64_t element_bytes(ir::DType dtype) {
   return ir::bits(dtype) / 8;
@@ -47,6 +51,33 @@ class SelfCommunicator final : public Communicator {
   void send_to_all(std::byte*, std::int64_t, int, void*) override {}
 };
 
+class PaperCommunicator final : public Communicator {
+ public:
+  explicit PaperCommunicator(int ranks) : Communicator(0, ranks) {}
+  std::string_view name() const override { return "paper"; }
+  [[noreturn]] void abort(ErrorCode code, const std::string& line) override {
+    std::fprintf(stderr, "plimsoll: %s\n", line.c_str());
+    std::exit(static_cast<int>(code));
+  }
+
+ protected:
+  bool sums(ir::DType dtype) const override {
+    return dtype == ir::DType::kF32 || dtype == ir::DType::kF64;
+  }
+  void sum_all(std::byte*, std::int64_t, ir::DType, void*) override { refuse(); }
+  void sum_parts(std::byte*, std::int64_t, ir::DType, void*) override { refuse(); }
+  void exchange(const std::byte*, std::span<const std::int64_t>, std::byte*, void*) override {
+    refuse();
+  }
+  void gather_parts(std::byte*, std::span<const std::int64_t>, void*) override { refuse(); }
+  void send_to_all(std::byte*, std::int64_t, int, void*) override { refuse(); }
+
+ private:
+  [[noreturn]] void refuse() {
+    abort(ErrorCode::kInternal, "a collective of ranks that are only planned for");
+  }
+};
+
 }  // namespace
 
 // One collective: how often, how much, how long.
@@ -78,7 +109,7 @@ std::string_view name(Reduction reduction) {
 Bytes Communicator::scratch(Bytes data, ir::DType dtype, Reduction how) const {
   if (size_ == 1 || (how == Reduction::kAny && sums(dtype))) return Bytes(0);
   const std::int64_t bytes = element_bytes(dtype);
-  const std::int64_t most = std::min(data.value, kPiece) / bytes;
+  const std::int64_t most = std::min(data.value, kOrderedPiece) / bytes;
   return Bytes((most + size_ - 1) / size_ * bytes * (size_ - 1));
 }
 
@@ -102,8 +133,9 @@ void Communicator::all_reduce(std::byte* data, std::int64_t count, ir::DType dty
   if (size_ == 1 || count == 0) return;
   const bool own_order = how == Reduction::kAny && sums(dtype);
   PLIMSOLL_CHECK(own_order || scratch != nullptr, "a sum in the order of ranks without scratch");
-  for (std::int64_t at = 0; at < count; at += kPiece / bytes) {
-    const std::int64_t now = std::min(kPiece / bytes, count - at);
+  const std::int64_t most = (own_order ? kPiece : kOrderedPiece) / bytes;
+  for (std::int64_t at = 0; at < count; at += most) {
+    const std::int64_t now = std::min(most, count - at);
     std::byte* const piece = data + at * bytes;
     if (own_order) {
       sum_all(piece, now, dtype, queue);
@@ -120,9 +152,11 @@ void Communicator::reduce_scatter(std::byte* data, std::int64_t count, ir::DType
   const std::int64_t bytes = element_bytes(dtype);
   const Timed timed(traffic_, share(count * size_ * bytes, size_));
   if (size_ == 1 || count == 0) return;
-  PLIMSOLL_CHECK(count * size_ * bytes <= kPiece, "a scatter of {} bytes: at most {} at once",
-                 count * size_ * bytes, kPiece);
-  if (how == Reduction::kAny && sums(dtype)) return sum_parts(data, count, dtype, queue);
+  const bool own_order = how == Reduction::kAny && sums(dtype);
+  const std::int64_t most = own_order ? kPiece : kOrderedPiece;
+  PLIMSOLL_CHECK(count * size_ * bytes <= most, "a scatter of {} bytes: at most {} at once",
+                 count * size_ * bytes, most);
+  if (own_order) return sum_parts(data, count, dtype, queue);
   PLIMSOLL_CHECK(scratch != nullptr, "a sum in the order of ranks without scratch");
   sum_in_order(data, begins_of(count * size_, bytes, size_), dtype, scratch, queue);
 }
@@ -151,6 +185,14 @@ std::string Communicator::broadcast_text(std::string text, int root) {
   comm.broadcast(reinterpret_cast<std::byte*>(text.data()),
                  Bytes(static_cast<std::int64_t>(length)), root);
   return text;
+}
+
+void Communicator::copy(std::byte* to, const std::byte* from, std::size_t bytes, void*) {
+  if (bytes > 0) std::memcpy(to, from, bytes);
+}
+
+std::shared_ptr<Communicator> make_paper_communicator(int ranks) {
+  return std::make_shared<PaperCommunicator>(ranks);
 }
 
 std::shared_ptr<Communicator> make_self_communicator() {

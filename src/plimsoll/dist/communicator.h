@@ -93,8 +93,13 @@ class Communicator {
   }
   std::string broadcast_text(std::string text, int root);
 
+  // Within the memory that collectives work on.
+  virtual void copy(std::byte* to, const std::byte* from, std::size_t bytes, void* queue);
+
   // Ends all ranks, with this line on standard error.
   [[noreturn]] virtual void abort(ErrorCode code, const std::string& line) = 0;
+  // The same, without a line, when this process exits.
+  virtual void abort_at_exit(ErrorCode /*code*/) {}
   // Told when steps begin, and what one takes: whoever stays away from a collective for many times
   // as long hangs.
   virtual void expect_steps(double /*seconds*/) {}
@@ -132,5 +137,8 @@ class Communicator {
 };
 
 std::shared_ptr<Communicator> make_self_communicator();
+// Rank 0 of so many that are not there: to plan for them. It knows sizes; a collective ends the
+// process.
+std::shared_ptr<Communicator> make_paper_communicator(int ranks);
 
 }  // namespace plimsoll::dist

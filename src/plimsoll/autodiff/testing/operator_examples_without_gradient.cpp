@@ -48,6 +48,7 @@ std::vector<OperatorExample> examples_without_gradient() {
       plain("adamw", {x, y, y, positive, step}),
       plain("increment", {whole}),
       plain("accumulate", {x, y}),
+      plain("broadcast", {x}),
       plain("batch_norm_update", {row, row, row, row}, {{"count", std::int64_t{4}}}),
   };
   for (const auto* op : {"sign", "floor", "ceil", "round", "is_nan", "is_inf"})

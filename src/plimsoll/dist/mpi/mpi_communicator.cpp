@@ -68,6 +68,13 @@ class MpiCommunicator final : public Communicator {
     std::_Exit(static_cast<int>(code));
   }
 
+  void abort_at_exit(ErrorCode code) override {
+    static int exit_code;
+    exit_code = static_cast<int>(code);
+    finished_ = true;
+    std::atexit([] { MPI_Abort(MPI_COMM_WORLD, exit_code); });
+  }
+
   void expect_steps(double seconds) override {
     if (watch_) watch_->expect(seconds);
   }

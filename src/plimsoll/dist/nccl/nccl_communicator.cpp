@@ -43,7 +43,7 @@ class NcclCommunicator final : public Communicator {
  public:
   NcclCommunicator(std::shared_ptr<Communicator> host, ncclComm_t comm)
       : Communicator(host->rank(), host->size()), host_(std::move(host)), comm_(comm) {}
-  ~NcclCommunicator() override { finish(); }
+  ~NcclCommunicator() override { leave(); }
 
   std::string_view name() const override { return "nccl"; }
   int local_rank() const override { return host_->local_rank(); }
@@ -52,13 +52,23 @@ class NcclCommunicator final : public Communicator {
   [[noreturn]] void abort(ErrorCode code, const std::string& line) override {
     host_->abort(code, line);
   }
+  void abort_at_exit(ErrorCode code) override {
+    comm_ = nullptr;
+    host_->abort_at_exit(code);
+  }
   void expect_steps(double seconds) override { host_->expect_steps(seconds); }
   void finish() override {
-    if (comm_ != nullptr) ncclCommDestroy(comm_);
-    comm_ = nullptr;
+    leave();
     host_->finish();
   }
   Communicator& host() override { return *host_; }
+  void copy(std::byte* to, const std::byte* from, std::size_t bytes, void* queue) override {
+    const auto stream = static_cast<cudaStream_t>(queue);
+    if (const cudaError_t failed =
+            cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream);
+        failed != cudaSuccess)
+      abort(ErrorCode::kDevice, fmt::format("rank {}: {}", rank(), cudaGetErrorString(failed)));
+  }
 
  protected:
   bool sums(ir::DType dtype) const override { return type_of(dtype).has_value(); }
@@ -99,6 +109,11 @@ class NcclCommunicator final : public Communicator {
   }
 
  private:
+  void leave() {
+    if (comm_ != nullptr) ncclCommDestroy(comm_);
+    comm_ = nullptr;
+  }
+
   template <typename Enqueue>
   void run(const char* what, void* queue, Enqueue enqueue) {
     const auto stream = static_cast<cudaStream_t>(queue);

@@ -1,5 +1,6 @@
 #include "plimsoll/dist/testing/communicator_contract.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -75,6 +76,22 @@ std::string check_pieces(Communicator& comm) {
                     ir::DType::kF32, Reduction::kFixed, scratch.data());
   }
   return whole == pieces ? "" : "other bits when the run is cut into pieces";
+}
+
+// Longer than what is summed at once. Two ranks are enough to see it.
+std::string check_long_runs(Communicator& comm) {
+  if (comm.size() > 2) return {};
+  constexpr std::int64_t kCount = 9'000'001;
+  std::vector<float> data(kCount, static_cast<float>(comm.rank() + 1));
+  data.back() = 5;
+  std::vector<std::byte> scratch(static_cast<std::size_t>(
+      comm.scratch(Bytes(kCount * 4), ir::DType::kF32, Reduction::kFixed).value + 1));
+  comm.all_reduce(bytes_of(data), kCount, ir::DType::kF32, Reduction::kFixed, scratch.data());
+  const float wanted = comm.size() == 2 ? 3.0F : 1.0F;
+  const auto right = std::count(data.begin(), data.end() - 1, wanted);
+  if (right != kCount - 1 || data.back() != 5.0F * static_cast<float>(comm.size()))
+    return fmt::format("{} of {} elements are right", right, kCount);
+  return {};
 }
 
 // 256 and small ones: bf16 has 8 bits, so that rounding after every addition would lose them.
@@ -162,6 +179,7 @@ std::vector<ContractCase> communicator_contract() {
       {"SumsInTheOrderOfRanksFp64",
        [](auto& c) { return check_sums<double>(c, DType::kF64, Reduction::kFixed); }},
       {"SameBitsInPieces", check_pieces},
+      {"SumsLongRuns", check_long_runs},
       {"NarrowFloatsAreRoundedOnce", check_narrow},
       {"ScattersAndGathers", [](auto& c) { return check_scatter(c, Reduction::kAny); }},
       {"ScattersInTheOrderOfRanks", [](auto& c) { return check_scatter(c, Reduction::kFixed); }},
