@@ -15,8 +15,8 @@
 // where the state lay, so that steps can follow each other.
 //
 // Steps run on streams: 0.. are compute streams, then come copies out and in when anything is
-// swapped, and last the collectives of several ranks. On one stream steps run in list order; across streams a step waits for those it
-// names.
+// swapped, then the collectives of ranks. On one stream steps run in list order; across streams a
+// step waits for those it names.
 //
 // A Plan holds its graph: it can be stored, checked and run alone. Plain data; the verifier is
 // check_plan.h.

@@ -25,8 +25,8 @@
 // taken; one always is, because kept places need no more than before. Plans that swap keep their
 // places; their copies go to the two streams behind the last compute stream.
 //
-// Collectives (ops/collective/collective.h) have a stream of their own, the last, so that ranks talk
-// while they compute: a plan with any is spread even with one compute stream.
+// Collectives (ops/collective/collective.h) have a stream of their own, the last, so that ranks
+// talk while they compute: a plan with any is spread even with one compute stream.
 //
 // Bounds: the proof holds the larger of the load of the list and the heaviest antichain of the
 // clocks (pack/bounds/antichain.h): buffers that are alive together in list order meet under the
