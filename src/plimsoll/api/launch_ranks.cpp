@@ -127,7 +127,7 @@ Result<int> launch_ranks(int ranks) {
   if (::pipe2(errors, O_CLOEXEC) != 0 || ::pipe2(failed, O_CLOEXEC) != 0)
     return fail(ErrorCode::kInternal, "--ranks: no pipe: {}", std::strerror(errno));
   std::fflush(stdout);
-  // A key pressed on the terminal goes to mpirun too, which tells the ranks; we stay for its answer.
+  // A key pressed on the terminal goes to mpirun too, which tells the ranks; we stay for its end.
   const auto interrupt = ::signal(SIGINT, SIG_IGN);
   const pid_t child = ::fork();
   if (child == 0) {

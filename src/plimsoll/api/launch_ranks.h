@@ -1,13 +1,13 @@
-// `run --ranks N` outside of mpirun: starts mpirun with this very command line, and says in one line
-// what ended the ranks when something did.
+// `run --ranks N` outside of mpirun: starts mpirun with this very command line, and says in one
+// line what ended the ranks when something did.
 //
 // mpirun refuses to start as root and to start more ranks than there are cores; both are asked for
 // (the first only when we are root), because whoever says --ranks means it. Ranks are bound to no
 // cores: their threads are counted instead (ranks.h).
 //
 // mpirun explains failures in blocks between rules. They are kept from the terminal; what they say
-// of a rank (the signal or the code it ended with) becomes one line, unless the rank that failed has
-// said one itself. Everything else passes through, standard output untouched.
+// of a rank (the signal or the code it ended with) becomes one line, unless the rank that failed
+// has said one itself. Everything else passes through, standard output untouched.
 #pragma once
 
 #include <string>

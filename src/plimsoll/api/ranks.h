@@ -1,8 +1,8 @@
 // What a run on several ranks adds to a run on one: joining, agreeing, planning once, reporting.
 //
 //   join_ranks        who are we? MPI's ranks where mpirun or srun started us
-//   agree_on_model    all ranks have the same graph (or plan file): compared by hash before anything
-//                     else is said, so that a rank that was started otherwise is named
+//   agree_on_model    all ranks have the same graph (or plan file): compared by hash before
+//                     anything else is said, so that a rank that was started otherwise is named
 //   share_plan        rank 0 plans, the others are handed its plan: searches that look at the clock
 //                     would find different ones
 //   finish_ranks      what every rank held, in one report

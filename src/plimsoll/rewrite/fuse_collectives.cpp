@@ -73,7 +73,7 @@ class Fuser {
     }
   }
 
-  // A member whose input waits for an earlier sum would be a sum of sums: hands everything out first.
+  // A member whose input waits for an earlier sum is a sum of sums: that one is handed out first.
   void send(const Bucket& bucket) {
     ir::Node joined = graph_.nodes[bucket.members.front()];
     joined.layer = "gradients";

@@ -10,9 +10,9 @@
 // there are.
 //
 // Gradients. The loss is the sum over ranks of what each computes, so the gradient of a sum that
-// everybody gets is the sum of everybody's gradients: all_reduce is its own gradient, reduce_scatter
-// and all_gather are each other's, and broadcast has none: it hands out what a
-// step begins with.
+// everybody gets is the sum of everybody's gradients: all_reduce is its own gradient,
+// reduce_scatter and all_gather are each other's, and broadcast has none: it hands out what a step
+// begins with.
 //
 // The reference evaluation of one process stands for ranks that all hold the same: all_reduce
 // multiplies by `ranks`. Tests with real ranks are in dist/ and api/.
