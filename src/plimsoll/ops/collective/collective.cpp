@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "plimsoll/base/checked.h"
 #include "plimsoll/ops/builder.h"
 #include "plimsoll/ops/definition/definitions.h"
 #include "plimsoll/ops/definition/expect.h"
@@ -50,7 +51,10 @@ Result<std::vector<TensorType>> infer_all_gather(const Call& call) {
   PLIMSOLL_RETURN_IF_ERROR(expect_float(call, 0));
   PLIMSOLL_RETURN_IF_ERROR(expect_rank(call, 0, 1, ir::kMaxRank));
   TensorType out = call.type(0);
-  out.shape[0] *= ranks_of(call.attributes());
+  const std::int64_t ranks = ranks_of(call.attributes());
+  const auto all = checked_multiply(out.shape[0], ranks);
+  if (!all) return bad_input("{} ranks of {} rows are too many", ranks, out.shape[0]);
+  out.shape[0] = *all;
   return std::vector{out};
 }
 
