@@ -42,8 +42,23 @@ std::vector<std::string> words_for_mpirun(int ranks) {
   return out;
 }
 
+// Whom Ctrl-C is handed on to, and how.
+volatile pid_t mpirun_process = 0;
+volatile sig_atomic_t next_signal = SIGTERM;
+volatile sig_atomic_t ended_by_user = 0;
+
+void hand_on(int) {
+  if (mpirun_process > 0) ::kill(mpirun_process, next_signal);
+  if (next_signal == SIGTERM) ended_by_user = 1;
+  next_signal = SIGTERM;
+}
+
 // In the child. Writes errno to `failed` when mpirun cannot be started.
 [[noreturn]] void become_mpirun(const std::vector<std::string>& words, int errors, int failed) {
+  ::setpgid(0, 0);
+  // A process that the terminal does not know must not read from it.
+  const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (nothing >= 0) ::dup2(nothing, STDIN_FILENO);
   ::dup2(errors, STDERR_FILENO);
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
@@ -108,7 +123,7 @@ std::vector<std::string> LauncherLines::take(const std::string& line) {
     return {};
   }
   // "[host:1234] ..." is mpirun or MPI itself.
-  static const std::regex kOwn(R"(^\[[^\]:]+:\d+\] )");
+  static const std::regex kOwn(R"(^\[[^\]:]+:\d+\] |^mpirun: )");
   if (std::regex_search(line, kOwn)) return {};
   said_ = said_ || line.find("plimsoll: ") != std::string::npos;
   return {line};
@@ -121,19 +136,21 @@ std::string LauncherLines::verdict(int exit_code) const {
   return first_.empty() ? "" : fmt::format("mpirun: {}", first_);
 }
 
-Result<int> launch_ranks(int ranks) {
+Result<int> launch_ranks(int ranks, bool stops) {
   const std::vector<std::string> words = words_for_mpirun(ranks);
   int errors[2], failed[2];
   if (::pipe2(errors, O_CLOEXEC) != 0 || ::pipe2(failed, O_CLOEXEC) != 0)
     return fail(ErrorCode::kInternal, "--ranks: no pipe: {}", std::strerror(errno));
   std::fflush(stdout);
-  // A key pressed on the terminal goes to mpirun too, which tells the ranks; we stay for its end.
-  const auto interrupt = ::signal(SIGINT, SIG_IGN);
   const pid_t child = ::fork();
-  if (child == 0) {
-    ::signal(SIGINT, interrupt);
-    become_mpirun(words, errors[1], failed[1]);
-  }
+  if (child == 0) become_mpirun(words, errors[1], failed[1]);
+  mpirun_process = child;
+  next_signal = stops ? SIGUSR1 : SIGTERM;
+  ended_by_user = 0;
+  struct sigaction how {};
+  struct sigaction before {};
+  how.sa_handler = hand_on;
+  ::sigaction(SIGINT, &how, &before);
   ::close(errors[1]);
   ::close(failed[1]);
   int problem = 0;
@@ -145,12 +162,14 @@ Result<int> launch_ranks(int ranks) {
   int status = 0;
   while (child > 0 && ::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  ::signal(SIGINT, interrupt);
+  ::sigaction(SIGINT, &before, nullptr);
+  mpirun_process = 0;
   if (!started)
     return fail(ErrorCode::kDevice,
                 "--ranks: mpirun cannot be started: {}; it comes with the package openmpi-bin",
                 std::strerror(child > 0 ? problem : errno));
   int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  if (ended_by_user != 0) return 128 + SIGINT;
   const std::string verdict = lines.verdict(code);
   if (!verdict.empty()) {
     std::fprintf(stderr, "plimsoll: %s\n", verdict.c_str());

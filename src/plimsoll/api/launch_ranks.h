@@ -17,8 +17,10 @@
 
 namespace plimsoll::api {
 
-// The exit code: of the ranks. kDevice where mpirun is not there.
-Result<int> launch_ranks(int ranks);
+// The exit code: of the ranks. kDevice where mpirun is not there. The first Ctrl-C tells the ranks
+// to stop after their step, by SIGUSR1, where they can (`stops`); any other ends them. mpirun is
+// kept out of the terminal's reach, because it would end them at once.
+Result<int> launch_ranks(int ranks, bool stops);
 
 // Reads what mpirun and the ranks write to standard error, line by line.
 class LauncherLines {

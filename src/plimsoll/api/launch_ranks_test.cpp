@@ -31,7 +31,8 @@ TEST(LauncherLines, LeaveTheWordToARankThatSpoke) {
   LauncherLines lines;
   const auto kept = passed(lines, {"plimsoll: rank 1: no such file", kRule,
                                    "MPI_ABORT was invoked on rank 1 in communicator", kRule,
-                                   "[vm:123] 1 more process has sent help message"});
+                                   "[vm:123] 1 more process has sent help message",
+                                   "mpirun: Forwarding signal 10 to job"});
   EXPECT_EQ(kept, std::vector<std::string>{"plimsoll: rank 1: no such file"});
   EXPECT_EQ(lines.verdict(3), "");
 }

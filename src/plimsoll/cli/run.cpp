@@ -245,7 +245,8 @@ Status run_silently(const api::RunRequest& request) {
 Status run(RunOptions& options) {
   api::RunRequest& request = options.request;
   if (api::must_launch(options.ranks)) {
-    PLIMSOLL_TRY(const int code, api::launch_ranks(options.ranks.ranks));
+    PLIMSOLL_TRY(const int code,
+                 api::launch_ranks(options.ranks.ranks, !request.files.save.empty()));
     if (code != 0) std::exit(code);
     return {};
   }
