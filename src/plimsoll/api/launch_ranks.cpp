@@ -124,7 +124,7 @@ std::vector<std::string> LauncherLines::take(const std::string& line) {
   }
   // "[host:1234] ..." is mpirun or MPI itself.
   static const std::regex kOwn(R"(^\[[^\]:]+:\d+\] |^mpirun: )");
-  if (std::regex_search(line, kOwn)) return {};
+  if (line.empty() || std::regex_search(line, kOwn)) return {};
   said_ = said_ || line.find("plimsoll: ") != std::string::npos;
   return {line};
 }
