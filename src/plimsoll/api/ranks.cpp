@@ -1,5 +1,6 @@
 #include "plimsoll/api/ranks.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstring>

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "plimsoll/base/check.h"
 #include "plimsoll/ops/collective/collective.h"
 #include "plimsoll/ops/registry.h"
 
