@@ -115,11 +115,11 @@ class Ranks(unittest.TestCase):
         self.assertGreater(a["messages"], 4)
 
     def test_a_budget_is_kept_by_every_rank(self):
-        told = self.told("gpt2", "--layers", 1, "--batch", 1, "--seq", 32, "--budget", "90%", "--steps", 2, "--ranks", 2,
-                         "--device", "cpu", "--measure")
+        told = self.told("resnet18", "--batch", 16, "--image", 64, "--optimizer", "sgd", "--budget", "85%", "--steps", 1,
+                         "--ranks", 2, "--device", "cpu", "--deadline", "1s", "--measure")
         self.assertLessEqual(told["planned_peak_bytes"], told["budget_bytes"])
         for peak in told["peak_bytes_by_rank"]:
-            self.assertLess(peak, 1.05 * told["budget_bytes"])
+            self.assertLessEqual(peak, told["budget_bytes"])
 
     def test_traces_are_each_ranks_own(self):
         self.told(*MLP, "--ranks", 2, "--steps", 1, "--trace", "run.jsonl")

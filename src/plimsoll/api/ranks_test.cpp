@@ -180,7 +180,7 @@ TEST(Ranks, TrainWithoutAPlanToo) {
 TEST(Ranks, PlanBucketsSideBySideAndCollectivesOnAStreamOfTheirOwn) {
   for (const auto& [model, budget] : std::vector<std::pair<std::string, std::string>>{
            {"mlp", ""}, {"gpt2", ""}, {"resnet18", ""}, {"resnet18", "90%"}}) {
-    Pipeline p = pipeline_of({.model = model}, 8);
+    Pipeline p = pipeline_of({.model = model, .optimizer = "sgd"}, 8);
     p.ranks.communicator = dist::make_paper_communicator(4);
     p.planning.budget = budget;
     const Status planned = advance(p, Stage::kPlanned);

@@ -246,6 +246,7 @@ Status run_silently(const api::RunRequest& request) {
 Status run(RunOptions& options) {
   api::RunRequest& request = options.request;
   if (api::must_launch(options.ranks)) {
+    PLIMSOLL_RETURN_IF_ERROR(api::imagine_ranks(options.ranks));  // wrong words are said once
     PLIMSOLL_TRY(const int code,
                  api::launch_ranks(options.ranks.ranks, !request.files.save.empty()));
     if (code != 0) std::exit(code);
