@@ -5,7 +5,8 @@
 
 A fenced block of language `sh` is run line by line in a scratch folder of its document that holds the files
 the text speaks of (plan.json, snapshot.pickle.gz, model.onnx, ...). A word behind the language says where a
-block runs: `slow` with --slow only, `torch` where python has it, `cuda` where there is a GPU. Of `make` and
+block runs: `slow` with --slow only, `torch` where python has it, `cuda` where there is a GPU, `mpi` where
+it was built. Of `make` and
 `ctest`, which would run this test again, only the names are checked.
 """
 import gzip
@@ -99,6 +100,8 @@ def left_out(marks, line):
         return "slow"
     if "cuda" in marks and not shutil.which("nvidia-smi"):
         return "no GPU"
+    if "mpi" in marks and not (PROGRAM.parent / "libplimsoll_mpi.so").exists():
+        return "built without MPI"
     if "torch" in marks and not has_torch():
         return "no torch"
     return None

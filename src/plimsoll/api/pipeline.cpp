@@ -1,5 +1,6 @@
 #include "plimsoll/api/pipeline.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <vector>
@@ -9,6 +10,9 @@
 #include "plimsoll/api/split_plans.h"
 #include "plimsoll/base/clock.h"
 #include "plimsoll/base/threads.h"
+#include "plimsoll/dist/open_communicator.h"
+#include "plimsoll/ir/text.h"
+#include "plimsoll/kernels/collective/rank_backend.h"
 #include "plimsoll/plan/fit/no_recompute_plan.h"
 #include "plimsoll/plan/fit/within_budget.h"
 #include "plimsoll/profile/find_profile.h"
@@ -17,6 +21,7 @@
 #include "plimsoll/profile/operator_costs.h"
 #include "plimsoll/profile/profile_machine.h"
 #include "plimsoll/rewrite/drop_casts.h"
+#include "plimsoll/rewrite/fuse_collectives.h"
 #include "plimsoll/rewrite/fuse_residuals.h"
 #include "plimsoll/rewrite/fuse_scatter_add.h"
 #include "plimsoll/rewrite/group_casts.h"
@@ -42,6 +47,11 @@ std::filesystem::path folder_of(const std::filesystem::path& swap_file) {
   std::error_code ignored;
   if (std::filesystem::is_directory(swap_file, ignored)) return swap_file;
   return swap_file.has_parent_path() ? swap_file.parent_path() : std::filesystem::path(".");
+}
+
+// A card of this machine, or a profile of one.
+bool for_card(const Pipeline& p) {
+  return on_card(p) || (p.device != "cpu" && p.device != kMeasured);
 }
 
 // What operators take on a card: timed now, or where times do not matter, an H200's.
@@ -231,10 +241,12 @@ Status keep_weights_encoded(Pipeline& p) {
 // A model brings its own weights; those of a plan file were loaded for it (plan_weights.h).
 RunOptions with_weights(Pipeline& p) {
   RunOptions how = p.running;
+  how.communicator = p.ranks.communicator;
   how.backend = p.backend;
   if (!p.model.graph.values.empty() || p.model.weights.size() > 0)
     how.on_start = runtime::load_sources(p.model.weights, how.on_start);
   if (!p.files.trace.empty() || !p.files.chrome_trace.empty()) how.trace = &p.trace;
+  bind_ranks(p.ranks, how);
   return how;
 }
 
@@ -247,13 +259,30 @@ Result<RunReport> run_strategy(Pipeline& p, const RunOptions& how) {
   return runtime::run_plan(std::move(p.planned.plan), how);
 }
 
-}  // namespace
+// Gradients of several ranks are sent in buckets.
+Result<ir::Graph> join_buckets(const Pipeline& p, ir::Graph graph) {
+  if (p.ranks.size() == 1) return graph;
+  const bool sums = std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                                [](const ir::Node& node) { return node.op == "all_reduce"; });
+  if (!sums)
+    return fail(ErrorCode::kUsage,
+                "{}: ranks train one model together, and this graph sums no gradients over them; "
+                "give --train, or a model without a backward pass of its own",
+                p.request.model);
+  const schedule::DeviceProfile* known = schedule::shipped_profile(on_card(p) ? "h200" : "cpu");
+  const Bytes bucket = bucket_for(p.ranks, p.ranks.link.value_or(known->link), graph);
+  return rewrite::fuse_collectives(std::move(graph), bucket);
+}
 
-Status open_backend(Pipeline& p) {
-  if (p.backend) return {};
-  PLIMSOLL_TRY(const std::optional<int> card, kernels::parse_cuda(p.device));
+// Every rank of a machine has the card of its number there.
+Status open_own_backend(Pipeline& p) {
+  PLIMSOLL_TRY(std::optional<int> card, kernels::parse_cuda(p.device));
   if (card) {
+    if (p.ranks.several()) *card += p.ranks.communicator->local_rank();
     PLIMSOLL_TRY(p.backend, kernels::open_cuda_backend({*card, p.request.tf32}));
+    if (p.ranks.several()) {
+      PLIMSOLL_TRY(p.ranks.communicator, dist::open_nccl(p.ranks.communicator, *card));
+    }
     return {};
   }
   if (p.request.tf32)
@@ -261,6 +290,16 @@ Status open_backend(Pipeline& p) {
   // a wrong name is said before the model is loaded
   if (p.device != kMeasured) PLIMSOLL_RETURN_IF_ERROR(profile::find_profile(p.device));
   p.backend = kernels::make_cpu_backend(resolve_threads(p.request.threads));
+  return {};
+}
+
+}  // namespace
+
+Status open_backend(Pipeline& p) {
+  if (p.backend) return {};
+  PLIMSOLL_RETURN_IF_ERROR(open_own_backend(p));
+  if (!p.ranks.several()) return {};
+  p.backend = kernels::make_rank_backend(p.backend, p.ranks.communicator, !p.on_demand);
   return {};
 }
 
@@ -281,7 +320,9 @@ Status advance(Pipeline& p, Stage last) {
     p.model.training |= has_backward(graph);
   }
   if (due(Stage::kDifferentiated) && p.model.training && !has_backward(graph)) {
-    PLIMSOLL_TRY(const autodiff::TrainingOptions how, training_options(p.request));
+    PLIMSOLL_TRY(autodiff::TrainingOptions how, training_options(p.request));
+    how.ranks = p.ranks.size();
+    how.fixed_order = p.ranks.fixed_order.value_or(!for_card(p));
     PLIMSOLL_TRY(graph, autodiff::make_training_graph(graph, how));
     PLIMSOLL_TRY(graph, rewrite::fuse_scatter_add(graph));
   }
@@ -289,14 +330,18 @@ Status advance(Pipeline& p, Stage last) {
     PLIMSOLL_RETURN_IF_ERROR(open_backend(p));
     PLIMSOLL_RETURN_IF_ERROR(keep_weights_encoded(p));
     PLIMSOLL_TRY(graph, fit_to_backend(std::move(graph), *p.backend));
+    PLIMSOLL_TRY(graph, join_buckets(p, std::move(graph)));
+    PLIMSOLL_RETURN_IF_ERROR(agree_on_model(p.ranks, p.request.model, ir::to_text(graph)));
     PLIMSOLL_TRY(p.kernels, kernels::kernel_facts(*p.backend, graph));
     PLIMSOLL_TRY(p.profile, profile_of(p, threads));
+    if (p.ranks.link) p.profile.link = *p.ranks.link;
   }
-  if (due(Stage::kPlanned) && !p.on_demand) {
+  if (due(Stage::kPlanned) && !p.on_demand && p.ranks.rank() == 0) {
     PLIMSOLL_TRY(p.planned, planned(p));
     sign(p, p.planned);
   }
   if (due(Stage::kRun)) {
+    if (!p.on_demand) PLIMSOLL_RETURN_IF_ERROR(share_plan(p.ranks, p.planned.plan));
     const RunOptions how = with_weights(p);
     PLIMSOLL_TRY(p.report, run_strategy(p, how));
     PLIMSOLL_RETURN_IF_ERROR(runtime::write_traces(p.trace, p.files));

@@ -22,6 +22,7 @@
 
 #include "plimsoll/api/load_model.h"
 #include "plimsoll/api/plan_request.h"
+#include "plimsoll/api/ranks.h"
 #include "plimsoll/kernels/backend/backend.h"
 #include "plimsoll/ops/kernel_facts.h"
 #include "plimsoll/plan/fit/plan_options.h"
@@ -50,6 +51,7 @@ struct Pipeline {
   std::string device = "cpu";
   // Where kernels come from and steps run; absent: opened when it is needed, as `device` says.
   std::shared_ptr<kernels::Backend> backend;
+  Ranks ranks;             // that train together
   bool measure = true;     // a card's operators; else the times of a shipped profile stand in
   PlanOptions planning;    // kernels and costs are filled in from what was prepared
   bool own_costs = false;  // unless they are the caller's

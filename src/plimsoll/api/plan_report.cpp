@@ -1,8 +1,12 @@
 #include "plimsoll/api/plan_report.h"
 
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "plimsoll/base/json.h"
+#include "plimsoll/ops/collective/collective.h"
+#include "plimsoll/ops/registry.h"
 
 namespace plimsoll::api {
 namespace {
@@ -52,6 +56,14 @@ nlohmann::ordered_json object_of(const PlanReport& report) {
                                               {"copied_out_bytes", memory.copied_out.value}});
     }
   }
+  if (report.ranks > 1) {
+    out["ranks"] = report.ranks;
+    out["messages"] = report.messages;
+    out["wire_bytes"] = report.wire.value;
+    out["communication_seconds"] = report.communication_seconds;
+    out["exposed_seconds"] = report.exposed_seconds;
+    out["predicted_seconds"] = report.predicted_seconds;
+  }
   if (!report.constrained) return out;
   const double no_recompute = report.no_recompute_seconds;
   out["budget_bytes"] = report.budget.value;
@@ -73,6 +85,30 @@ nlohmann::ordered_json object_of(const PlanReport& report) {
     out["wall"] = report.limiting;
   }
   return out;
+}
+
+}  // namespace
+
+namespace {
+
+void add_ranks_of_plan(const plan::Plan& plan, PlanReport& out) {
+  double computing = 0;
+  for (const plan::PlanStep& step : plan.steps) {
+    const ir::Node* node = step.node.valid() ? &plan.graph.node(step.node) : nullptr;
+    if (node == nullptr || !ops::is_collective(node->op)) {
+      if (step.stream == 0) computing += step.seconds;
+      continue;
+    }
+    out.ranks = ops::attributes_of(*node).integer("ranks");
+    ++out.messages;
+    out.communication_seconds += step.seconds;
+    Bytes bytes;
+    for (const ValueId output : node->outputs) bytes += ir::bytes_of(plan.graph.value(output).type);
+    const double share = static_cast<double>(out.ranks - 1) / static_cast<double>(out.ranks);
+    const double turns = node->op == "all_reduce" ? 2 : 1;
+    out.wire += Bytes(static_cast<std::int64_t>(turns * share * static_cast<double>(bytes.value)));
+  }
+  out.exposed_seconds = std::max(0.0, plan.predicted_seconds - computing);
 }
 
 }  // namespace
@@ -103,6 +139,7 @@ PlanReport report_of(const plan::PlannedGraph& planned) {
   const plan::Held held = plan::held_for_backward(plan);
   out.held = held.bytes;
   out.held_as_fp32 = held.as_fp32;
+  add_ranks_of_plan(plan, out);
   out.constrained = plan.budget.value > 0 || !summary.strategy.empty();
   out.budget = plan.budget;
   out.slowdown = summary.slowdown;

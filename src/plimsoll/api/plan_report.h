@@ -42,6 +42,13 @@ struct PlanReport {
   Bytes held;  // for the backward pass; 0: nothing is
   Bytes held_as_fp32;
 
+  // Of several ranks, in a step:
+  std::int64_t ranks = 1;
+  std::int64_t messages = 0;         // collectives
+  Bytes wire;                        // that leave a rank, as a ring sends them
+  double communication_seconds = 0;  // in collectives
+  double exposed_seconds = 0;        // of these, while nobody computes
+
   // With a budget or a classic strategy:
   bool constrained = false;
   std::optional<double> slowdown;  // that was allowed, where memory was asked for

@@ -39,6 +39,7 @@ Result<Pipeline> prepared_for(const PlanJob& job) {
   out.device = job.planning.device;
   out.on_measuring = job.on_measuring;
   PLIMSOLL_TRY(out.planning, options_of(job));
+  PLIMSOLL_TRY(out.ranks, imagine_ranks(job.ranks));
   PLIMSOLL_RETURN_IF_ERROR(advance(out, Stage::kPrepared));
   out.running.threads = job.model.threads;
   out.running.seed = job.model.seed;
@@ -82,6 +83,8 @@ Status write_to(const std::string& file, const std::string& content) {
 }  // namespace
 
 Result<PlanAnswer> plan_once(const PlanJob& job) {
+  if (job.ranks.ranks > 1 && job.planning.tune > 0)
+    return fail(ErrorCode::kUsage, "--tune: runs plans, and --ranks of `plan` are on paper");
   if (job.planning.tune > 0) PLIMSOLL_RETURN_IF_ERROR(require_runnable(job.planning.device));
   PLIMSOLL_TRY(Pipeline p, prepared_for(job));
   if (job.planning.tune == 0) {

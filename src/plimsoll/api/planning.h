@@ -21,6 +21,7 @@ namespace plimsoll::api {
 struct PlanJob {
   ModelRequest model;
   PlanRequest planning;
+  RankRequest ranks;          // on paper
   std::string checkpointing;  // a classic checkpointing strategy instead of a search
   std::string output;         // a file; empty: none
   OnBetter on_better;

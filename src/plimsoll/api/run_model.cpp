@@ -89,6 +89,36 @@ Result<std::optional<runtime::PagingOptions>> paging_of(const RunRequest& reques
   return out;
 }
 
+// Rank 0 writes what all have in common; traces are each rank's own.
+void bind_rank(Pipeline& p) {
+  const dist::Communicator& comm = *p.ranks.communicator;
+  p.running.part = {comm.rank(), comm.size()};
+  if (p.request.threads == 0) p.request.threads = threads_of_rank(comm);
+  if (comm.rank() > 0) {
+    p.files.save.clear();
+    p.files.save_every = 0;
+    p.files.outputs.clear();
+  }
+  if (comm.size() == 1) return;
+  for (std::string* path : {&p.files.trace, &p.files.chrome_trace}) {
+    if (!path->empty()) *path = name_for_rank(*path, comm.rank());
+  }
+}
+
+// What several ranks cannot do yet is said before anything is loaded.
+Status check_ranks(const RunRequest& request) {
+  if (request.ranks.size() == 1) return {};
+  const char* refused = request.sizes                    ? "--sizes"
+                        : !request.paging.policy.empty() ? "--paging"
+                        : request.planning.tune > 0      ? "--tune"
+                        : !request.model.inputs.empty()  ? "--inputs"
+                        : request.model.train == false   ? "--infer"
+                                                         : nullptr;
+  if (refused == nullptr) return {};
+  return fail(ErrorCode::kUsage, "{}: not with several ranks; they train one model together",
+              refused);
+}
+
 // Opens the files, so that a bad one is found before planning.
 Result<Pipeline> pipeline_for(const RunRequest& request) {
   Pipeline out;
@@ -111,6 +141,8 @@ Result<Pipeline> pipeline_for(const RunRequest& request) {
     return fail(ErrorCode::kUsage,
                 "--encoded-weights: {} says already which stay encoded; plan again to change it",
                 request.model.model);
+  out.ranks = request.ranks;
+  if (out.ranks.several()) bind_rank(out);
   const bool inputs = !request.model.inputs.empty();
   if (inputs) out.files.data = request.model.inputs;
   out.files.every_example = inputs && !request.steps_given;
@@ -118,7 +150,7 @@ Result<Pipeline> pipeline_for(const RunRequest& request) {
   how.steps = !inputs || request.steps_given ? request.steps : 1;
   how.find_nan = request.find_nan;
   how.stop = request.stop;
-  how.threads = request.model.threads;
+  how.threads = out.request.threads;
   how.seed = request.model.seed;
   how.poison = request.poison;
   how.measure = request.measure;
@@ -173,7 +205,9 @@ Status plan_for(const RunRequest& request, Pipeline& p) {
     p.done = Stage::kPlanned;
     p.on_demand = false;
     PLIMSOLL_RETURN_IF_ERROR(open_backend(p));
-    PLIMSOLL_RETURN_IF_ERROR(require_this_machine(p.planned.plan, request.model, p.backend.get()));
+    PLIMSOLL_RETURN_IF_ERROR(require_this_machine(p.planned.plan, p.request, p.backend.get()));
+    PLIMSOLL_RETURN_IF_ERROR(
+        agree_on_model(p.ranks, request.model.model, plan::to_json(p.planned.plan)));
     PLIMSOLL_RETURN_IF_ERROR(load_weights_of_plan(request, p.planned.plan, p));
     return require_data(request, p.planned.plan.graph);
   }
@@ -195,13 +229,8 @@ Status plan_for(const RunRequest& request, Pipeline& p) {
   return {};
 }
 
-}  // namespace
-
-std::int64_t size_of_step(const SizeRange& sizes, std::size_t step) {
-  return sizes.low + static_cast<std::int64_t>(step) % (sizes.high - sizes.low + 1);
-}
-
-Result<RunReport> run_model(const RunRequest& request) {
+Result<RunReport> run_alone_or_with_others(const RunRequest& request) {
+  PLIMSOLL_RETURN_IF_ERROR(check_ranks(request));
   if (request.executor != "planned" && request.executor != "on-demand") {
     return fail(ErrorCode::kUsage, "executor '{}': expects planned or on-demand", request.executor);
   }
@@ -217,6 +246,22 @@ Result<RunReport> run_model(const RunRequest& request) {
   PLIMSOLL_RETURN_IF_ERROR(plan_for(request, p));
   PLIMSOLL_RETURN_IF_ERROR(advance(p, Stage::kRun));
   return std::move(p.report);
+}
+
+}  // namespace
+
+std::int64_t size_of_step(const SizeRange& sizes, std::size_t step) {
+  return sizes.low + static_cast<std::int64_t>(step) % (sizes.high - sizes.low + 1);
+}
+
+Result<RunReport> run_model(const RunRequest& request) {
+  Result<RunReport> out = run_alone_or_with_others(request);
+  if (out) {
+    finish_ranks(request.ranks, *out);
+  } else {
+    fail_ranks(request.ranks, out.error());
+  }
+  return out;
 }
 
 }  // namespace plimsoll::api

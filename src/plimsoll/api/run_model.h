@@ -35,6 +35,7 @@ struct PagingRequest {
 struct RunRequest {
   ModelRequest model;  // or a plan file, by its name
   PlanRequest planning;
+  Ranks ranks;                       // joined before (ranks.h)
   std::string executor = "planned";  // or on-demand
   PagingRequest paging;
   RunFiles files;

@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "plimsoll/autodiff/differentiate.h"
+#include "plimsoll/autodiff/rank_sums.h"
 #include "plimsoll/autodiff/update_order.h"
 #include "plimsoll/autodiff/weight_updates.h"
 #include "plimsoll/base/checked.h"
@@ -100,12 +101,13 @@ Result<ir::Graph> make_accumulating_graph(const ir::Graph& forward,
   std::vector<Var> wrt;
   for (const ValueId id : weights) wrt.push_back(builder.var(replicator.source(id)));
 
+  const RankSums ranks(options);
   const double share = 1.0 / options.accumulate;
   std::vector<Var> sums(wrt.size());
   Var mean;
   for (int index = 0; index < options.accumulate; ++index) {
     const std::vector<ValueId> copy = replicator.copy_nodes(index);
-    const Var loss = builder.var(copy[forward.outputs.front().index()]) * share;
+    const Var loss = ranks.share(builder.var(copy[forward.outputs.front().index()]) * share);
     mean = mean ? mean + loss : loss;
     PLIMSOLL_TRY(const std::vector<Var> gradients, differentiate(builder, loss, wrt, {}));
     builder.set_phase(ir::Phase::kBackward);
@@ -114,9 +116,10 @@ Result<ir::Graph> make_accumulating_graph(const ir::Graph& forward,
     }
     builder.set_phase(ir::Phase::kForward);
   }
+  ranks.sum_all(builder, sums);
   replicator.add_updates();
   finish_updates(builder, wrt, sums, options);
-  std::vector<Var> outputs{mean};
+  std::vector<Var> outputs{ranks.sum(mean)};
   if (options.gradients_as_outputs) outputs.insert(outputs.end(), sums.begin(), sums.end());
   PLIMSOLL_TRY(ir::Graph graph, builder.finish(outputs));
   return updates_behind_readers(std::move(graph));

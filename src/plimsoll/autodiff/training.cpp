@@ -4,6 +4,7 @@
 
 #include "plimsoll/autodiff/differentiate.h"
 #include "plimsoll/autodiff/micro_batch.h"
+#include "plimsoll/autodiff/rank_sums.h"
 #include "plimsoll/autodiff/update_order.h"
 #include "plimsoll/autodiff/weight_updates.h"
 
@@ -36,7 +37,9 @@ Result<ir::Graph> make_training_graph(const ir::Graph& forward, const TrainingOp
     return bad_input("model '{}': no weight to train (all frozen, or the loss depends on none)",
                      forward.name);
   Builder builder(forward);
-  const Var loss = builder.var(forward.outputs.front());
+  const RankSums ranks(options);
+  const Var loss = ranks.share(builder.var(forward.outputs.front()));
+  const Var total = ranks.sum(loss);
   std::vector<Var> wrt;
   for (const ValueId id : weights) wrt.push_back(builder.var(id));
 
@@ -44,12 +47,18 @@ Result<ir::Graph> make_training_graph(const ir::Graph& forward, const TrainingOp
   const bool early = options.clip_norm <= 0 && !options.gradients_as_outputs;
   DifferentiateOptions how;
   if (early)
-    how.on_complete = [&](std::size_t i, Var gradient) { updates.add(wrt[i], gradient, {}); };
-  PLIMSOLL_TRY(const std::vector<Var> gradients, differentiate(builder, loss, wrt, how));
-  if (!early) finish_updates(builder, wrt, gradients, options);
+    how.on_complete = [&](std::size_t i, Var gradient) {
+      updates.add(wrt[i], ranks.sum(gradient), {});
+    };
+  PLIMSOLL_TRY(std::vector<Var> gradients, differentiate(builder, loss, wrt, how));
+  if (!early) {
+    ranks.sum_all(builder, gradients);
+    finish_updates(builder, wrt, gradients, options);
+  }
 
   std::vector<Var> outputs;
   for (const ValueId id : forward.outputs) outputs.push_back(builder.var(id));
+  outputs.front() = total;
   if (options.gradients_as_outputs)
     outputs.insert(outputs.end(), gradients.begin(), gradients.end());
   PLIMSOLL_TRY(ir::Graph graph, builder.finish(outputs));

@@ -15,6 +15,11 @@
 // Accumulation over N micro-batches repeats the forward and backward part N times on slices of the
 // inputs and adds the gradients up; the loss is the mean. State that a step changes (running
 // statistics, the dropout counter) is handed from one micro-batch to the next.
+//
+// With several ranks the loss is each rank's share of the mean over all examples, and every
+// gradient is summed over the ranks before anybody uses it: one `all_reduce` for each weight, which
+// rewrite/fuse_collectives.h joins. The loss that the graph puts out is summed too, so that all
+// ranks say the same.
 #pragma once
 
 #include "plimsoll/autodiff/training_options.h"

@@ -29,6 +29,8 @@ struct TrainingOptions {
   double clip_norm = 0;               // 0: no clipping
   int accumulate = 1;                 // micro-batches per step
   std::vector<std::string> freeze;    // glob patterns of weights that are not trained
+  int ranks = 1;                      // that train together, each on its own examples
+  bool fixed_order = false;           // gradients are added in the order of ranks
   bool gradients_as_outputs = false;  // loss, then one gradient per trained weight, in their order
 };
 

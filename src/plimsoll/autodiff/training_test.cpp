@@ -127,6 +127,27 @@ TEST(MakeTrainingGraph, FrozenWeightsAreNotUpdated) {
   EXPECT_EQ(mistaken.error().code, ErrorCode::kUsage);
 }
 
+// As many sums as weights, and the loss: each before anybody reads it.
+TEST(MakeTrainingGraph, SumsEveryGradientOverTheRanks) {
+  for (const double clip : {0.0, 1.0}) {
+    TrainingOptions how;
+    how.ranks = 4;
+    how.clip_norm = clip;
+    const ir::Graph graph = *make_training_graph(small_model(), how);
+    std::size_t sums = 0;
+    for (const ir::Node& node : graph.nodes) {
+      sums += node.op == "all_reduce";
+      const bool reads_gradient = node.op == "adamw" || node.op == "sum_squares";
+      if (!reads_gradient) continue;
+      const ir::Value& gradient = graph.value(node.inputs[node.op == "adamw" ? 1 : 0]);
+      EXPECT_EQ(graph.node(gradient.producer).op, "all_reduce");
+    }
+    EXPECT_EQ(sums, 3U);
+    const ir::Value& loss = graph.value(graph.outputs.front());
+    EXPECT_EQ(graph.node(loss.producer).op, "all_reduce");
+  }
+}
+
 TEST(MakeTrainingGraph, RefusesALossThatIsNoNumber) {
   Builder b("g");
   const Var x = b.input("x", {ir::DType::kF32, {2, 3}, {}});

@@ -4,6 +4,7 @@
 #include "plimsoll/cli/plan_dag.h"
 #include "plimsoll/cli/plan_model.h"
 #include "plimsoll/cli/plan_options.h"
+#include "plimsoll/cli/rank_options.h"
 #include "plimsoll/cli/verb.h"
 
 namespace plimsoll::cli {
@@ -18,6 +19,8 @@ constexpr const char* kPlanExamples =
     "  plimsoll plan gpt2 --batch 8 --sweep -o sweep.json         the curve: peak against time\n"
     "  plimsoll plan gpt2 --budget 8GiB --max-batch               the largest batch that fits\n"
     "  plimsoll plan resnet --depth 1000 --batch 32 --figure --deadline 60s -o figure.svg\n"
+    "  plimsoll plan gpt2 --ranks 8 --link 400Gb/s                what ranks send, and what of it "
+    "is hidden\n"
     "  plimsoll plan exp-example --explain                        the simple planner, step by "
     "step\n"
     "  plimsoll plan --dag graph.json --budget 80%                any weighted DAG, fastest within "
@@ -53,6 +56,10 @@ Action bind_plan(Command& command) {
       .add_option("--weights", options->model.job.model.weights,
                   "the file of weights that it will run on: what it has encoded may stay so")
       .type_name("FILE");
+  bind_rank_options(command, options->model.job.ranks,
+                    "plan one of so many ranks that train together, on paper: what each holds, "
+                    "and what they send");
+  bind_link(command, options->model.job.ranks);
   command
       .add_input("--dag", options->dag.file,
                  "a weighted DAG as JSON, ours or networkx' node-link form, instead of a model; - "
@@ -106,6 +113,11 @@ Action bind_plan(Command& command) {
     if (command.has("--placement"))
       return fail(ErrorCode::kUsage,
                   "--placement is for models: a graph of --dag is planned for one memory");
+    for (const char* option : {"--ranks", "--bucket-bytes", "--reduction", "--link"}) {
+      if (command.has(option))
+        return fail(ErrorCode::kUsage, "{} is for a model; --dag {} has no gradients", option,
+                    options->dag.file);
+    }
     copy_shared(*options, command);
     return plan_dag(options->dag, options->model.json, command);
   };

@@ -95,6 +95,14 @@ void print(const api::PlanReport& plan) {
   std::printf("  arena is %.3f %% above the %s%s\n", gap,
               bound > plan.live ? "bound" : "peak live bytes",
               plan.optimal && !plan.interrupted ? " (proven optimal)" : "");
+  if (plan.ranks > 1) {
+    std::printf(
+        "  %lld ranks: %lld messages a step, %s leave a rank; %.4g s in them, %.4g s not hidden "
+        "behind %.4g s a step\n",
+        static_cast<long long>(plan.ranks), static_cast<long long>(plan.messages),
+        human(plan.wire).c_str(), plan.communication_seconds, plan.exposed_seconds,
+        plan.predicted_seconds);
+  }
   if (plan.interrupted) std::printf("  interrupted: this is the best plan found until then\n");
   if (const auto& kept = plan.encoded_weights; kept.tensors > 0) {
     std::string forms;
@@ -144,8 +152,10 @@ void print_how_to_run(const PlanModelOptions& options, const Command& command,
   if (!batch.empty()) instead.emplace_back("--batch", batch);
   const bool kept = !output.empty() && !output.starts_with("/dev/");
   const std::string& weights = options.job.model.weights;
+  const int ranks = options.job.ranks.ranks;
   const std::string from_file =
-      fmt::format("plimsoll run {}{}{}", output, weights.empty() ? "" : " --weights ", weights);
+      fmt::format("plimsoll run {}{}{}{}", output, weights.empty() ? "" : " --weights ", weights,
+                  ranks > 1 ? fmt::format(" --ranks {}", ranks) : "");
   std::printf("run it: %s\n", kept ? from_file.c_str() : command.words_for("run", instead).c_str());
 }
 
@@ -269,6 +279,8 @@ Status plan_model(PlanModelOptions options, Command& command) {
                 "--slowdown {} asks for one plan: leave out --sweep, --figure, --max-batch, "
                 "--sizes, --explain and --checkpointing",
                 options.job.planning.slowdown);
+  if (options.job.ranks.ranks > 1 && (options.max_batch || !options.sizes.empty()))
+    return fail(ErrorCode::kUsage, "--ranks: not with --max-batch or --sizes yet");
   PLIMSOLL_TRY(const double deadline, parse_seconds(options.job.planning.deadline));
   options.job.stop = stop_on_interrupt();
   options.job.on_better = progress_on_terminal(deadline);

@@ -3,17 +3,20 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "plimsoll/api/launch_ranks.h"
 #include "plimsoll/api/run_model.h"
 #include "plimsoll/base/byte_size.h"
 #include "plimsoll/base/json.h"
 #include "plimsoll/cli/model_options.h"
 #include "plimsoll/cli/plan_options.h"
+#include "plimsoll/cli/rank_options.h"
 #include "plimsoll/cli/search_progress.h"
 #include "plimsoll/cli/verb.h"
 
@@ -38,6 +41,8 @@ constexpr const char* kRunExamples =
     "  plimsoll run model.onnx --inputs in.npz --outputs out.npz  inference, arrays by name\n"
     "  plimsoll run gpt2 --infer --weights model.plim --budget 300MB   compressed weights stay so\n"
     "  plimsoll run alexnet --save w.npz; plimsoll run alexnet --resume w.npz\n"
+    "  plimsoll run resnet18 --ranks 2 --batch 8                  two processes, 16 examples a "
+    "step\n"
     "  plimsoll run resnet50 --batch 256 --device cuda --tf32     on the first GPU of this "
     "machine\n"
     "  plimsoll run alexnet --batch 4 --paging belady --capacity 700MiB   in less than its tensors "
@@ -45,6 +50,7 @@ constexpr const char* kRunExamples =
 
 struct RunOptions {
   api::RunRequest request;
+  api::RankRequest ranks;
   std::string sizes;
   bool json = false;
 };
@@ -146,6 +152,29 @@ void print_paging(const api::RunRequest& request, const api::PagingReport& pagin
   std::printf("\n");
 }
 
+// What ranks said to each other, in a step.
+void add_ranks(const api::RunReport& report, nlohmann::ordered_json& out) {
+  if (!report.ranks) return;
+  out["ranks"] = report.ranks->ranks;
+  out["messages"] = report.ranks->messages;
+  out["wire_bytes"] = static_cast<std::int64_t>(report.ranks->wire_bytes);
+  out["communication_seconds"] = report.ranks->communication_seconds;
+  out["start_messages"] = report.ranks->start_messages;
+  for (const Bytes peak : report.ranks->peak_by_rank)
+    out["peak_bytes_by_rank"].push_back(peak.value);
+}
+
+void print_ranks(const api::RunReport& report) {
+  if (!report.ranks) return;
+  const auto [least, most] =
+      std::minmax_element(report.ranks->peak_by_rank.begin(), report.ranks->peak_by_rank.end());
+  std::printf(
+      "%d ranks: %.0f messages a step, %s leave a rank, %.1f ms in them; peak by rank %s to %s\n",
+      report.ranks->ranks, report.ranks->messages,
+      human(Bytes(static_cast<std::int64_t>(report.ranks->wire_bytes))).c_str(),
+      1e3 * report.ranks->communication_seconds, human(*least).c_str(), human(*most).c_str());
+}
+
 void print_json(const api::RunRequest& request, const api::RunReport& report) {
   nlohmann::ordered_json out{{"schema", 1},
                              {"losses", report.losses},
@@ -179,6 +208,7 @@ void print_json(const api::RunRequest& request, const api::RunReport& report) {
                        {"epochs", epochs_of(report)}};
   }
   if (report.loaded) add_loaded(*report.loaded, out);
+  add_ranks(report, out);
   out["device"] = report.device;
   if (report.context.value > 0) {
     out["context_bytes"] = report.context.value;
@@ -239,6 +269,7 @@ void print_table(const api::RunRequest& request, const api::RunReport& report) {
     std::printf("\n");
   }
   if (report.paging) print_paging(request, *report.paging);
+  print_ranks(report);
   if (report.budget.value == 0) return;
   const double measured = api::typical_seconds(report);
   std::printf("predicted %.1f ms a step, measured %.1f ms (%+.1f %%)\n",
@@ -274,8 +305,22 @@ void follow_steps(api::RunRequest& request) {
   };
 }
 
+// Rank 0 speaks for all.
+Status run_silently(const api::RunRequest& request) {
+  PLIMSOLL_RETURN_IF_ERROR(api::run_model(request));
+  return {};
+}
+
 Status run(RunOptions& options) {
   api::RunRequest& request = options.request;
+  if (api::must_launch(options.ranks)) {
+    PLIMSOLL_RETURN_IF_ERROR(api::imagine_ranks(options.ranks));  // wrong words are said once
+    PLIMSOLL_TRY(const int code,
+                 api::launch_ranks(options.ranks.ranks, !request.files.save.empty()));
+    if (code != 0) std::exit(code);
+    return {};
+  }
+  PLIMSOLL_TRY(request.ranks, api::join_ranks(options.ranks));
   if (!options.sizes.empty()) {
     PLIMSOLL_TRY(request.sizes, api::parse_sizes(options.sizes));
   }
@@ -292,6 +337,12 @@ Status run(RunOptions& options) {
   request.on_prepared = [] { progress_line(""); };
   // With nothing to save, Ctrl-C ends the program at once.
   if (!request.files.save.empty()) request.stop = stop_on_interrupt();
+  if (request.ranks.rank() > 0) {
+    request.on_step = nullptr;
+    request.on_measuring = nullptr;
+    request.on_prepared = nullptr;
+    return run_silently(request);
+  }
   PLIMSOLL_TRY(const api::RunReport report, api::run_model(request));
   progress_line("");
   if (options.json) {
@@ -314,6 +365,9 @@ Action bind_run(Command& command) {
       .add_option("--sizes", options->sizes,
                   "another size every step, in one arena and without planning again: batch=1..8")
       .type_name("RANGE");
+  bind_rank_options(command, options->ranks,
+                    "processes that train together on this machine, each on its own examples; "
+                    "mpirun and srun say it themselves");
   command
       .add_option("--executor,--strategy", request.executor,
                   "from a plan (default), or one allocation at a time")

@@ -100,6 +100,7 @@ class ProgressLine {
 
 const std::atomic<bool>* stop_on_interrupt() {
   std::signal(SIGINT, ask_to_stop);
+  std::signal(SIGUSR1, ask_to_stop);  // how mpirun tells ranks (api/launch_ranks.h)
   return &stop_asked;
 }
 

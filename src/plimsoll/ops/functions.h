@@ -5,6 +5,7 @@
 // Families stand in headers of their own; this one includes them all.
 #pragma once
 
+#include "plimsoll/ops/collective/collective.h"
 #include "plimsoll/ops/elementwise/activation.h"
 #include "plimsoll/ops/elementwise/add_relu.h"
 #include "plimsoll/ops/elementwise/binary.h"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "plimsoll/ops/collective/collective.h"
 #include "plimsoll/ops/registry.h"
 
 namespace plimsoll::plan {
@@ -96,6 +97,25 @@ class Filler {
 };
 
 }  // namespace
+
+std::vector<std::vector<ValueId>> groups_of_collectives(const ir::Graph& graph) {
+  std::vector<std::vector<ValueId>> out;
+  bool any = false;
+  for (const ir::Node& node : graph.nodes) {
+    any = any || ops::is_collective(node.op);
+    if (node.op == "all_reduce" && node.outputs.size() > 1) out.push_back(node.outputs);
+  }
+  if (!any) return out;
+  std::vector<ValueId> state;
+  for (std::size_t v = 0; v < graph.values.size(); ++v) {
+    if (ir::is_persistent(graph.values[v].kind)) state.emplace_back(v);
+  }
+  std::stable_sort(state.begin(), state.end(), [&](ValueId a, ValueId b) {
+    return graph.value(a).type.dtype < graph.value(b).type.dtype;
+  });
+  if (state.size() > 1) out.push_back(std::move(state));
+  return out;
+}
 
 Buckets make_buckets(const ir::Graph& graph, const schedule::GraphWorkload& mapped,
                      const std::vector<TaskId>& order, Bytes size) {

@@ -24,6 +24,11 @@ struct Buckets {
   std::vector<schedule::TaskId> order;       // the order given, with updates behind their bucket
 };
 
+// What collectives of the graph want side by side: the results of each reduction of several
+// tensors, and all that ranks begin with (weights, optimizer state), by dtype. Empty without
+// collectives.
+std::vector<std::vector<ValueId>> groups_of_collectives(const ir::Graph& graph);
+
 Buckets make_buckets(const ir::Graph& graph, const schedule::GraphWorkload& mapped,
                      const std::vector<schedule::TaskId>& order, Bytes size);
 

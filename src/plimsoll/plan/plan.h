@@ -15,9 +15,9 @@
 // results and the next version of every state have one at its end, and a state's next version lies
 // where the state lay, so that steps can follow each other.
 //
-// Steps run on streams: 0.. are compute streams, the last two are copies out and in when anything
-// is swapped. On one stream steps run in list order; across streams a step waits for those it
-// names.
+// Steps run on streams: 0.. are compute streams, then come copies out and in when anything is
+// swapped, then the collectives of ranks. On one stream steps run in list order; across streams a
+// step waits for those it names.
 //
 // A Plan holds its graph: it can be stored, checked and run alone. Plain data; the verifier is
 // check_plan.h.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "plimsoll/ops/collective/collective.h"
 #include "plimsoll/pack/bounds/antichain.h"
 #include "plimsoll/pack/pack.h"
 #include "plimsoll/plan/arena_ends.h"
@@ -14,7 +15,16 @@ namespace {
 
 constexpr double kHandover = 1e-6;  // seconds that data from another stream comes later
 
-// One stream of computation becomes several; copies keep streams of their own.
+bool is_collective(const Plan& plan, const PlanStep& step) {
+  return step.node.valid() && ops::is_collective(plan.graph.node(step.node).op);
+}
+
+bool has_collectives(const Plan& plan) {
+  return std::any_of(plan.steps.begin(), plan.steps.end(),
+                     [&](const PlanStep& step) { return is_collective(plan, step); });
+}
+
+// One stream of computation becomes several; copies and collectives have streams of their own.
 class Spreader {
  public:
   Spreader(Plan plan, const StreamOptions& options, bool keep_places)
@@ -24,7 +34,8 @@ class Spreader {
         keep_places_(keep_places) {
     std::size_t copies = 0;
     for (const PlanStep& step : plan_.steps) copies = std::max<std::size_t>(copies, step.stream);
-    streams_ = compute_ + copies;
+    collectives_ = compute_ + copies;
+    streams_ = collectives_ + (has_collectives(plan_) ? 1 : 0);
   }
 
   Result<Plan> run() {
@@ -51,7 +62,9 @@ class Spreader {
         return start;
       };
       std::size_t best = 0;
-      if (plan_.steps[s].stream > 0) {
+      if (is_collective(plan_, plan_.steps[s])) {
+        best = collectives_;
+      } else if (plan_.steps[s].stream > 0) {
         best = compute_ + plan_.steps[s].stream - 1;
       } else {
         for (std::size_t stream = 1; stream < compute_; ++stream) {
@@ -164,8 +177,9 @@ class Spreader {
 
   Plan plan_;
   const StreamOptions& options_;
-  std::size_t compute_;  // streams
-  std::size_t streams_;  // with those of the copies
+  std::size_t compute_;      // streams
+  std::size_t collectives_;  // their stream
+  std::size_t streams_;      // with those of copies and collectives
   bool keep_places_;
   std::vector<std::vector<std::size_t>> before_;   // by step
   std::vector<std::vector<std::size_t>> touched_;  // by buffer: the steps that read or write it
@@ -180,8 +194,11 @@ Status spread_over_streams(Plan& plan, const StreamOptions& options) {
   if (options.streams < 1 || options.streams > kMostStreams) {
     return fail(ErrorCode::kUsage, "{} streams: expects 1 to {}", options.streams, kMostStreams);
   }
-  if (options.streams == 1 || plan.steps.empty()) return {};
+  if (plan.steps.empty() || (options.streams == 1 && !has_collectives(plan))) return {};
   const bool swaps = plan.arenas.size() > 1;
+  if (swaps && has_collectives(plan) && options.streams > kMostStreams - 1)
+    return fail(ErrorCode::kUsage, "{} streams: expects 1 to {} where ranks talk and values swap",
+                options.streams, kMostStreams - 1);
   const bool bounded = plan.budget.value > 0;
   std::optional<Plan> best;
   for (const bool keep_places : {false, true}) {

@@ -25,6 +25,9 @@
 // taken; one always is, because kept places need no more than before. Plans that swap keep their
 // places; their copies go to the two streams behind the last compute stream.
 //
+// Collectives (ops/collective/collective.h) have a stream of their own, the last, so that ranks
+// talk while they compute: a plan with any is spread even with one compute stream.
+//
 // Bounds: the proof holds the larger of the load of the list and the heaviest antichain of the
 // clocks (pack/bounds/antichain.h): buffers that are alive together in list order meet under the
 // clocks too.
@@ -37,7 +40,7 @@
 
 namespace plimsoll::plan {
 
-inline constexpr int kMostStreams = 6;  // two of the eight are for copies
+inline constexpr int kMostStreams = 6;  // two of the eight are for copies, or one for collectives
 
 struct StreamOptions {
   int streams = 2;

@@ -3,13 +3,29 @@
 #include <algorithm>
 #include <map>
 
+#include "plimsoll/ops/collective/collective.h"
 #include "plimsoll/ops/kernel_facts.h"
 #include "plimsoll/ops/registry.h"
 
 namespace plimsoll::profile {
+namespace {
+
+double collective_seconds(const schedule::Link& link, const ir::Graph& graph,
+                          const ir::Node& node) {
+  const std::int64_t ranks = ops::attributes_of(node).integer("ranks");
+  Bytes read, made;
+  for (const ValueId input : node.inputs) read += ir::bytes_of(graph.value(input).type);
+  for (const ValueId output : node.outputs) made += ir::bytes_of(graph.value(output).type);
+  if (node.op == "all_reduce") return schedule::all_reduce_seconds(link, ranks, made);
+  if (node.op == "broadcast") return schedule::broadcast_seconds(link, ranks, made);
+  return schedule::scatter_seconds(link, ranks, std::max(read, made));
+}
+
+}  // namespace
 
 schedule::Cost node_cost(const schedule::DeviceProfile& profile, const ir::Graph& graph,
                          const ir::Node& node) {
+  if (ops::is_collective(node.op)) return {collective_seconds(profile.link, graph, node), false};
   const ops::Cost cost = ops::cost_of(graph, node);
   const ValueId typed = node.outputs.front();
   return schedule::cost_of(profile, ops::signature(graph, node),

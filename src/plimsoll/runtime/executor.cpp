@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <unordered_map>
 
 #include "plimsoll/base/check.h"
@@ -40,11 +41,15 @@ std::shared_ptr<kernels::Backend> backend_of(const ExecutorOptions& options) {
 }
 
 Result<KernelSet> KernelSet::make(const ir::Graph& graph, kernels::Backend& backend,
-                                  const ExecutorOptions& options) {
+                                  const ExecutorOptions& options, const std::vector<bool>& wanted) {
   KernelSet out;
   std::unordered_map<std::string, std::size_t> known;
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     const ir::Node& node = graph.nodes[n];
+    if (!wanted.empty() && !wanted[n]) {
+      out.index_.push_back(std::numeric_limits<std::size_t>::max());
+      continue;
+    }
     const std::string key =
         options.watch_kernel ? fmt::format("{}", n) : ops::signature(graph, node);
     const auto [place, fresh] = known.try_emplace(key, out.kernels_.size());

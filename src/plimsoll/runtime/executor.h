@@ -65,6 +65,8 @@ class Executor {
   // Device memory as whoever hands it out counts it: the arena, or the most that a pool had in use
   // at once.
   virtual Bytes peak_bytes() const = 0;
+  // Where a source lies between steps, on the device.
+  virtual std::span<std::byte> memory_of(ValueId source) const = 0;
   // Memory it took once and runs in: device memory, then the host's where it has some. None: it
   // takes memory as it goes.
   virtual std::vector<std::span<std::byte>> arenas() const { return {}; }
@@ -134,8 +136,10 @@ struct BoundKernel : device::Work {
 // One kernel per distinct signature, and which node uses which.
 class KernelSet {
  public:
+  // Of all nodes, or of those that are wanted.
   static Result<KernelSet> make(const ir::Graph& graph, kernels::Backend& backend,
-                                const ExecutorOptions& options);
+                                const ExecutorOptions& options,
+                                const std::vector<bool>& wanted = {});
 
   kernels::Kernel& of(NodeId node) const { return *kernels_[index_[node.index()]]; }
 

@@ -44,8 +44,10 @@ double draw(const ir::Init& init, bool real, Random& random) {
 // Drawn in pieces on the stack: a batch is filled without a copy of it beside the arena.
 constexpr std::int64_t kPiece = 256;
 
+// Elements first to first + count of what ranks share, of which those from `begin` on are this
+// rank's.
 void fill_chunk(const ir::Value& value, std::uint64_t seed, std::int64_t first, std::int64_t count,
-                std::span<std::byte> memory) {
+                std::int64_t begin, std::span<std::byte> memory) {
   std::uint64_t state = seed + static_cast<std::uint64_t>(first / kChunk) * 0x9e3779b97f4a7c15ULL;
   Random random(splitmix64(state));
   const ir::DType dtype = value.type.dtype;
@@ -55,22 +57,30 @@ void fill_chunk(const ir::Value& value, std::uint64_t seed, std::int64_t first, 
       std::array<float, kPiece> piece;
       for (std::int64_t i = 0; i < now; ++i)
         piece[static_cast<std::size_t>(i)] = static_cast<float>(draw(value.init, true, random));
-      place_row_major(value.type, at,
-                      std::as_bytes(std::span(piece).first(static_cast<std::size_t>(now))), memory);
+      const std::int64_t skip = std::clamp<std::int64_t>(begin - at, 0, now);
+      if (skip < now)
+        place_row_major(value.type, at + skip - begin,
+                        std::as_bytes(std::span(piece).subspan(
+                            static_cast<std::size_t>(skip), static_cast<std::size_t>(now - skip))),
+                        memory);
       continue;
     }
     ops::Array piece(ir::TensorType{dtype, {now}, {}});
     for (std::int64_t i = 0; i < now; ++i)
       piece.set_number(i, draw(value.init, piece.is_real(), random));
     piece.round();
-    place_row_major(value.type, at, piece.to_bytes(), memory);
+    const std::int64_t skip = std::clamp<std::int64_t>(begin - at, 0, now);
+    const std::vector<std::byte> bytes = piece.to_bytes();
+    const auto skipped = static_cast<std::size_t>(skip * ir::bits(dtype) / 8);
+    if (skip < now)
+      place_row_major(value.type, at + skip - begin, std::span(bytes).subspan(skipped), memory);
   }
 }
 
 }  // namespace
 
 void fill_source(const ir::Value& value, std::uint64_t seed, std::uint64_t step,
-                 std::span<std::byte> memory) {
+                 std::span<std::byte> memory, BatchPart part) {
   if (value.init.kind == ir::Init::Kind::kFile || value.kind == ir::ValueKind::kConstant) return;
   const std::int64_t count = value.type.shape.elements();
   const bool padded = value.type.layout.block_count > 0;
@@ -78,11 +88,14 @@ void fill_source(const ir::Value& value, std::uint64_t seed, std::uint64_t step,
   std::uint64_t mix = seed ^ hash(value.name);
   if (value.kind == ir::ValueKind::kInput) mix += step * 0xd1342543de82ef95ULL;
   const std::uint64_t own = splitmix64(mix);
-  const std::int64_t chunks = (count + kChunk - 1) / kChunk;
+  const bool shared = value.kind == ir::ValueKind::kInput && value.type.shape.rank() > 0;
+  const std::int64_t begin = shared ? count * part.rank : 0;
+  const std::int64_t front = begin / kChunk;  // chunks that are other ranks'
+  const std::int64_t chunks = (begin + count + kChunk - 1) / kChunk - front;
   const auto fill_from = [&](std::int64_t first_chunk, std::int64_t stride) {
     for (std::int64_t chunk = first_chunk; chunk < chunks; chunk += stride) {
-      const std::int64_t first = chunk * kChunk;
-      fill_chunk(value, own, first, std::min(kChunk, count - first), memory);
+      const std::int64_t first = (front + chunk) * kChunk;
+      fill_chunk(value, own, first, std::min(kChunk, begin + count - first), begin, memory);
     }
   };
   const auto workers =
@@ -93,9 +106,10 @@ void fill_source(const ir::Value& value, std::uint64_t seed, std::uint64_t step,
   for (std::thread& thread : threads) thread.join();
 }
 
-Status fill_source(Executor& executor, ValueId source, std::uint64_t seed, std::uint64_t step) {
+Status fill_source(Executor& executor, ValueId source, std::uint64_t seed, std::uint64_t step,
+                   BatchPart part) {
   return executor.write(source, [&](std::span<std::byte> memory) -> Status {
-    fill_source(executor.graph().value(source), seed, step, memory);
+    fill_source(executor.graph().value(source), seed, step, memory, part);
     return {};
   });
 }

@@ -13,12 +13,20 @@
 
 namespace plimsoll::runtime {
 
+// Which part of a batch that several ranks share is wanted: an input of [b, ...] is rows rank * b
+// and following of a batch of ranks * b, so that all ranks together see what one would see.
+struct BatchPart {
+  int rank = 0;
+  int ranks = 1;
+};
+
 // Fills the memory of one source. An input without an Init gets normal numbers (floats) or zeros
 // (integers); with a uniform Init, integers in [a, b). Sources of Init::kFile are left alone: their
 // content comes from a file.
 void fill_source(const ir::Value& value, std::uint64_t seed, std::uint64_t step,
-                 std::span<std::byte> memory);
+                 std::span<std::byte> memory, BatchPart part = {});
 // The same for a source of an executor.
-Status fill_source(Executor& executor, ValueId source, std::uint64_t seed, std::uint64_t step);
+Status fill_source(Executor& executor, ValueId source, std::uint64_t seed, std::uint64_t step,
+                   BatchPart part = {});
 
 }  // namespace plimsoll::runtime

@@ -81,6 +81,29 @@ TEST(FillSource, IsTheSameInEveryLayout) {
   }
 }
 
+// Rows are such that parts begin and end inside chunks, and pieces of a chunk.
+TEST(FillSource, PartsOfABatchAreTheBatch) {
+  for (const ir::DType dtype : {ir::DType::kF32, ir::DType::kF64, ir::DType::kI64}) {
+    const ir::Init init{ir::Init::Kind::kUniform, 0, 100};
+    const ir::Value whole = weight("x", dtype, {6, 30001}, init, ir::ValueKind::kInput);
+    const ir::Value third = weight("x", dtype, {2, 30001}, init, ir::ValueKind::kInput);
+    std::vector<std::byte> joined;
+    for (int rank = 0; rank < 3; ++rank) {
+      std::vector<std::byte> part(static_cast<std::size_t>(ir::bytes_of(third.type).value));
+      fill_source(third, 1, 5, part, {rank, 3});
+      joined.insert(joined.end(), part.begin(), part.end());
+    }
+    EXPECT_EQ(joined, filled(whole, 1, 5)) << ir::name(dtype);
+  }
+}
+
+TEST(FillSource, WeightsAreNotParted) {
+  const ir::Value w = weight("w", ir::DType::kF32, {50}, {ir::Init::Kind::kNormal, 0, 1});
+  std::vector<std::byte> part(200);
+  fill_source(w, 1, 0, part, {1, 2});
+  EXPECT_EQ(part, filled(w, 1, 0));
+}
+
 TEST(FillSource, EmptySourceIsFine) {
   EXPECT_TRUE(filled(weight("e", ir::DType::kF32, {0, 4}, {}), 1, 0).empty());
 }

@@ -64,6 +64,9 @@ class OnDemand final : public Executor {
     return staging_.read(memory_[owner_[output.index()].index()], size_of(output), use);
   }
 
+  std::span<std::byte> memory_of(ValueId source) const override {
+    return {memory_[source.index()], size_of(source)};
+  }
   Bytes peak_bytes() const override { return pool_->peak_in_use(); }
 
   Status step() override {

@@ -86,6 +86,9 @@ class Planned final : public Executor {
     if (own_arenas_) kept_.push_back(std::move(what));
     return own_arenas_;
   }
+  std::span<std::byte> memory_of(ValueId source) const override {
+    return {place_[source.index()].address, bytes_of(source)};
+  }
   Bytes overflow_bytes() const override { return encodings_.overflow_bytes(); }
   std::vector<EncodedActivation> encoded_activations() const override {
     return encodings_.accounts();
@@ -396,12 +399,17 @@ Result<std::unique_ptr<Executor>> make_planned(plan::Plan plan, const ExecutorOp
                      plan.alignment, backend->device().name(), backend->device().alignment(),
                      backend->device().name());
   }
-  std::vector<KernelSet> kernels;
+  std::vector<std::vector<bool>> on_stream;
   for (const PlanStep& step : plan.steps) {
-    while (step.node.valid() && kernels.size() <= step.stream) {
-      PLIMSOLL_TRY(KernelSet set, KernelSet::make(plan.graph, *backend, options));
-      kernels.push_back(std::move(set));
-    }
+    if (!step.node.valid()) continue;
+    if (on_stream.size() <= step.stream)
+      on_stream.resize(step.stream + 1U, std::vector<bool>(plan.graph.nodes.size()));
+    on_stream[step.stream][step.node.index()] = true;
+  }
+  std::vector<KernelSet> kernels;
+  for (const std::vector<bool>& nodes : on_stream) {
+    PLIMSOLL_TRY(KernelSet set, KernelSet::make(plan.graph, *backend, options, nodes));
+    kernels.push_back(std::move(set));
   }
   auto out = std::make_unique<Planned>(std::move(plan), std::move(backend), std::move(kernels),
                                        options, std::move(arenas));

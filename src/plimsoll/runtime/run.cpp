@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <unordered_map>
 
 #include "plimsoll/base/check.h"
@@ -45,13 +46,13 @@ Status fill_states(Executor& executor, const RunOptions& options) {
   return {};
 }
 
-Status feed_synthetic(Executor& executor, std::uint64_t seed, int step) {
+Status feed_synthetic(Executor& executor, std::uint64_t seed, int step, BatchPart part) {
   const ir::Graph& graph = executor.graph();
   for (std::size_t v = 0; v < graph.values.size(); ++v) {
     const ir::Value& value = graph.values[v];
     if (value.kind != ir::ValueKind::kInput) continue;
     PLIMSOLL_RETURN_IF_ERROR(
-        fill_source(executor, ValueId(v), seed, static_cast<std::uint64_t>(step)));
+        fill_source(executor, ValueId(v), seed, static_cast<std::uint64_t>(step), part));
   }
   return {};
 }
@@ -74,7 +75,7 @@ Result<std::optional<double>> loss_of(Executor& executor) {
 Status feed(Executor& executor, const RunOptions& options, int step) {
   if (options.feed) return options.feed(executor, options.first_step + step);
   return feed_synthetic(executor, options.seed,
-                        options.fresh_batches ? options.first_step + step : 0);
+                        options.fresh_batches ? options.first_step + step : 0, options.part);
 }
 
 // The executor of a step; -1 stands for the time before the first.
@@ -88,6 +89,13 @@ Result<RunReport> run_steps(const ExecutorOf& executor_of, const RunOptions& opt
   PLIMSOLL_RETURN_IF_ERROR(fill_constants(*executor));
   if (options.on_start) PLIMSOLL_RETURN_IF_ERROR(options.on_start(*executor));
   if (options.data_facts) report.data_set = options.data_facts();
+  RankReport ranks;
+  dist::Communicator* const comm = options.communicator.get();
+  if (comm != nullptr) {
+    ranks.ranks = comm->size();
+    ranks.start_messages = comm->traffic().messages;
+    comm->reset_traffic();
+  }
   int steps = options.steps;
   if (options.steps_for) {
     PLIMSOLL_TRY(steps, options.steps_for(executor->graph()));
@@ -98,9 +106,12 @@ Result<RunReport> run_steps(const ExecutorOf& executor_of, const RunOptions& opt
     if (executor != before) PLIMSOLL_RETURN_IF_ERROR(fill_constants(*executor));
     PLIMSOLL_RETURN_IF_ERROR(feed(*executor, options, step));
     if (finder != nullptr) PLIMSOLL_RETURN_IF_ERROR(finder->look_at(*executor, step));
+    // Who hangs shows within a step: between steps rank 0 may write a checkpoint, for instance.
+    if (comm != nullptr && step > 0) comm->expect_steps(report.step_seconds.back());
     const Stopwatch watch;
     PLIMSOLL_RETURN_IF_ERROR(executor->step());
     report.step_seconds.push_back(watch.seconds());
+    if (comm != nullptr) comm->expect_steps(std::numeric_limits<double>::infinity());
     PLIMSOLL_TRY(const std::optional<double> loss, loss_of(*executor));
     if (loss) report.losses.push_back(*loss);
     const bool bad = loss && !std::isfinite(*loss);
@@ -111,11 +122,19 @@ Result<RunReport> run_steps(const ExecutorOf& executor_of, const RunOptions& opt
       return bad_input(
           "{}", found.empty() ? "the result is NaN or infinite; no operator made it" : found);
     }
-    report.stopped = options.stop != nullptr && options.stop->load() && step + 1 < steps;
+    const bool asked = options.stop != nullptr && options.stop->load();
+    report.stopped = (options.agree ? options.agree(asked) : asked) && step + 1 < steps;
     if (options.after_step) {
       PLIMSOLL_RETURN_IF_ERROR(
           options.after_step(*executor, step, report.stopped || step + 1 == steps));
     }
+  }
+  if (comm != nullptr) {
+    const double count = std::max<double>(1, static_cast<double>(report.step_seconds.size()));
+    ranks.messages = static_cast<double>(comm->traffic().messages) / count;
+    ranks.wire_bytes = static_cast<double>(comm->traffic().wire_bytes) / count;
+    ranks.communication_seconds = comm->traffic().seconds / count;
+    report.ranks = ranks;
   }
   report.overflow = executor->overflow_bytes();
   report.loaded = options.loaded;
@@ -353,56 +372,6 @@ plan::Environment environment_of(const kernels::Backend* backend, int threads) {
   const std::string device = name.substr(0, name.find(':'));
   return {device, device == "cpu" ? resolve_threads(threads) : 0, backend->instruction_set(),
           backend->library()};
-}
-
-double rms_error(const EncodedActivation& activation) {
-  return activation.elements > 0
-             ? std::sqrt(activation.squared_error / static_cast<double>(activation.elements))
-             : 0;
-}
-
-std::vector<FormReport> by_form(const std::vector<EncodedActivation>& activations) {
-  std::vector<FormReport> out;
-  for (const EncodedActivation& activation : activations) {
-    auto found = std::find_if(out.begin(), out.end(), [&](const FormReport& report) {
-      return report.form == activation.form;
-    });
-    if (found == out.end()) {
-      found = out.insert(out.end(), FormReport{});
-      found->form = activation.form;
-      found->lossless = activation.lossless;
-    }
-    found->activations.push_back(activation);
-  }
-  for (FormReport& report : out) {
-    double elements = 0, squares = 0, values = 0;
-    for (const EncodedActivation& activation : report.activations) {
-      report.plain += activation.plain;
-      report.planned += activation.planned;
-      report.used += activation.used;
-      report.overflow += activation.overflow;
-      report.largest_error = std::max(report.largest_error, activation.largest_error);
-      elements += static_cast<double>(activation.elements);
-      squares += activation.squared_error;
-      values += activation.squared_values;
-    }
-    report.rms_error = elements > 0 ? std::sqrt(squares / elements) : 0;
-    report.relative_error = values > 0 ? std::sqrt(squares / values) : 0;
-    std::stable_sort(report.activations.begin(), report.activations.end(),
-                     [](const EncodedActivation& a, const EncodedActivation& b) {
-                       return a.largest_error > b.largest_error;
-                     });
-  }
-  return out;
-}
-
-double typical_seconds(const RunReport& report) {
-  std::vector<double> seconds = report.step_seconds;
-  if (seconds.size() > 1) seconds.erase(seconds.begin());
-  if (seconds.empty()) return 0;
-  const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>((seconds.size() - 1) / 2);
-  std::nth_element(seconds.begin(), middle, seconds.end());
-  return *middle;
 }
 
 Result<RunReport> run_plan(plan::Plan plan, const RunOptions& options) {

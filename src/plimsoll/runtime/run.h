@@ -21,8 +21,10 @@
 
 #include "plimsoll/base/result.h"
 #include "plimsoll/device/cpu/touched_bytes.h"
+#include "plimsoll/dist/communicator.h"
 #include "plimsoll/plan/plan.h"
 #include "plimsoll/runtime/executor.h"
+#include "plimsoll/runtime/initial_content.h"
 
 namespace plimsoll::runtime {
 
@@ -61,6 +63,11 @@ struct RunOptions {
   std::function<Status(Executor&, int step)> feed;
   // How many steps, where only the graph tells (a data set of so many examples); absent: `steps`.
   std::function<Result<int>(const ir::Graph&)> steps_for;
+  // Of several ranks: which examples are this one's, and what they agree on when one is asked to
+  // stop.
+  std::shared_ptr<dist::Communicator> communicator;  // null: one process
+  BatchPart part;
+  std::function<bool(bool stop)> agree;
   // Asked after every step: true ends the run there, as if it had been the last.
   const std::atomic<bool>* stop = nullptr;
   // Names the operator that made the first NaN or infinity of a step whose result is none
@@ -92,6 +99,16 @@ struct Measured {
   }
 };
 
+// What several ranks said to each other, and what each held.
+struct RankReport {
+  int ranks = 1;
+  double messages = 0;               // collectives in a step
+  double wire_bytes = 0;             // that left a rank in a step
+  double communication_seconds = 0;  // in collectives in a step, waiting for others included
+  std::int64_t start_messages = 0;   // before the first step, with weights and state
+  std::vector<Bytes> peak_by_rank;
+};
+
 struct RunReport {
   std::vector<double> losses;
   std::vector<double> step_seconds;
@@ -118,6 +135,7 @@ struct RunReport {
   std::optional<DataFacts> data_set;   // that it ran on
   std::optional<PagingReport> paging;  // of the last step that paged
   std::shared_ptr<const struct WeightsLoaded> loaded;  // the file of weights, where one was given
+  std::optional<RankReport> ranks;                     // of a run on several
 };
 
 // What all encodings of one form did together.

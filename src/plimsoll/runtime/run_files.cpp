@@ -142,19 +142,24 @@ Status bind_data(const RunFiles& files, RunOptions& how) {
     if (trains(executor.graph())) data->shuffle_by(seed);
     return data->bind(executor.graph());
   };
-  how.feed = [data](Executor& executor, int step) { return data->feed(executor, step); };
-  how.data_facts = [data]() -> std::optional<DataFacts> {
-    if (!data->has_batches()) return std::nullopt;
-    return DataFacts{data->examples(), data->batch(), data->is_shuffled()};
+  // Ranks take batches in turn: together they see what one rank with all of them would see.
+  const BatchPart part = how.part;
+  how.feed = [data, part](Executor& executor, int step) {
+    return data->feed(executor, std::int64_t{step} * part.ranks + part.rank);
   };
-  how.steps_for = [data, files, steps = how.steps](const ir::Graph& graph) -> Result<int> {
+  how.data_facts = [data, part]() -> std::optional<DataFacts> {
+    if (!data->has_batches()) return std::nullopt;
+    return DataFacts{data->examples(), data->batch() * part.ranks, data->is_shuffled()};
+  };
+  how.steps_for = [data, files, part, steps = how.steps](const ir::Graph& graph) -> Result<int> {
     if (files.epochs > 0 && !data->has_batches())
       return fail(ErrorCode::kUsage, "--epochs: {} has one batch; give --steps", files.data);
     const bool all = files.every_example && data->has_batches() && !trains(graph);
-    const std::int64_t wanted =
-        files.epochs > 0 ? (data->examples() * files.epochs + data->batch() - 1) / data->batch()
-        : all            ? data->steps_per_epoch()
-                         : steps;
+    const std::int64_t batch = data->batch() * part.ranks;
+    const std::int64_t wanted = files.epochs > 0
+                                    ? (data->examples() * files.epochs + batch - 1) / batch
+                                : all ? data->steps_per_epoch()
+                                      : steps;
     if (wanted > (1 << 30)) return fail(ErrorCode::kUsage, "{} steps are too many", wanted);
     return static_cast<int>(wanted);
   };

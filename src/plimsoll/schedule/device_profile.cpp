@@ -190,7 +190,8 @@ DeviceProfile h200() {
   profile.note =
       "measured: pinned copies 55.4 GB/s each way (50.8 each when both run), 4 KiB in 7.3 us, "
       "device copy 4.24 TB/s, launch 3.0 us; "
-      "arithmetic and disk not measured: 70 % of the maker's dense figures, a disk of 3.3 GB/s";
+      "arithmetic, disk and link not measured: 70 % of the maker's dense figures, a disk of 3.3 "
+      "GB/s, 200 GB/s and 15 us between cards";
   profile.memory_bytes = 139_GiB;
   profile.operations_per_second = {{"fp64", 47e12},  {"fp32", 47e12},  {"tf32", 346e12},
                                    {"bf16", 692e12}, {"fp16", 692e12}, {"fp8", 1385e12},
@@ -200,6 +201,7 @@ DeviceProfile h200() {
   profile.copies = {50.8e9, 50.8e9, 7.3e-6};
   profile.disk = {1e9, 3.3e9, 200e-6};
   profile.codecs = {1e12, 1e12, 6e-6};
+  profile.link = {200e9, 15e-6};
   return profile;
 }
 
@@ -316,6 +318,9 @@ std::string to_json(const DeviceProfile& profile) {
                {"disk", json_of(profile.disk)},
                {"copy_tax", profile.copy_tax},
                {"codecs", json_of(profile.codecs)},
+               {"link",
+                {{"bytes_per_second", profile.link.bytes_per_second},
+                 {"latency_seconds", profile.link.latency_seconds}}},
                {"measured", profile.measured}};
   if (!profile.memories.empty()) file["memories"] = json_of(profile.memories);
   if (profile.read_only) file["read_only"] = true;
@@ -342,6 +347,11 @@ Result<DeviceProfile> read_profile(std::string_view text) {
   PLIMSOLL_TRY(profile.disk, rates(file, "disk"));
   PLIMSOLL_TRY(profile.copy_tax, number(file, "copy_tax", true));
   PLIMSOLL_TRY(profile.codecs, codec_rates(file));
+  if (const auto link = file.find("link"); link != file.end()) {
+    if (!link->is_object()) return bad_input("profile: `link` must be an object");
+    PLIMSOLL_TRY(profile.link.bytes_per_second, number(*link, "bytes_per_second", false));
+    PLIMSOLL_TRY(profile.link.latency_seconds, number(*link, "latency_seconds", true));
+  }
   PLIMSOLL_TRY(profile.measured, numbers(file, "measured"));
   PLIMSOLL_TRY(profile.memories, memory_levels(file));
   const auto read_only = file.find("read_only");

@@ -29,6 +29,7 @@
 
 #include "plimsoll/base/result.h"
 #include "plimsoll/base/units.h"
+#include "plimsoll/schedule/link.h"
 #include "plimsoll/schedule/workload/workload.h"
 
 namespace plimsoll::schedule {
@@ -66,6 +67,7 @@ struct DeviceProfile {
   CopyRates disk;                            // to and from a swap file
   double copy_tax = 0;  // seconds that computing loses for a second of copying beside it
   CodecRates codecs;    // encodings of activations: sparse, and other forms where known
+  Link link;            // between ranks
   std::map<std::string, double> measured;  // seconds by operator signature
   std::vector<MemoryLevel> memories;       // the fastest first
   bool read_only = false;  // device memory holds weights and inputs, and nothing is written to it

@@ -52,6 +52,13 @@ void add_parts(Examples& out) {
   add(out, "split", "empty", {{2, 3}}, {{"axis", std::int64_t{1}}, {"sizes", Ints{0, 3}}});
 }
 
+void add_collectives(Examples& out) {
+  add(out, "all_reduce", "", {{2, 3}, {4}}, {});
+  add(out, "all_reduce", "two ranks", {{2, 3}}, {{"ranks", std::int64_t{2}}});
+  add(out, "reduce_scatter", "", {{4, 3}}, {});
+  add(out, "all_gather", "", {{2, 3}}, {});
+}
+
 void add_padding(Examples& out) {
   add(out, "pad", "", {{2, 3}}, {{"pads", Ints{1, 0, 0, 2}}, {"value", 3.0}});
   add(out, "pad", "crop", {{3, 4}}, {{"pads", Ints{-1, 2, 1, -2}}});
@@ -85,6 +92,7 @@ std::vector<OperatorExample> shaping_examples() {
   add_reshaping(out);
   add_parts(out);
   add_padding(out);
+  add_collectives(out);
   add_resizing(out);
   return out;
 }

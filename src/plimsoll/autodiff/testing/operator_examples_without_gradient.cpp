@@ -51,6 +51,7 @@ std::vector<OperatorExample> examples_without_gradient() {
       plain("adamw", {x, y, y, positive, step}),
       plain("increment", {whole}),
       plain("accumulate", {x, y}),
+      plain("broadcast", {x}),
       plain("batch_norm_update", {row, row, row, row}, {{"count", std::int64_t{4}}}),
   };
   std::vector<std::optional<Array>> group;

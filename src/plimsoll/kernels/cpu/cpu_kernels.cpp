@@ -8,6 +8,7 @@
 #include "plimsoll/kernels/cpu/reference.h"
 #include "plimsoll/kernels/cpu/table.h"
 #include "plimsoll/kernels/cpu/widened.h"
+#include "plimsoll/ops/collective/collective.h"
 #include "plimsoll/ops/registry.h"
 
 namespace plimsoll::kernels {
@@ -34,6 +35,11 @@ Result<std::unique_ptr<Kernel>> make_cpu_kernel(const ir::Graph& graph, const ir
   const Site site{graph, node, options.threads > 0 ? options.threads : omp_get_num_procs()};
   use_threads(site.threads);
   if (auto kernel = special_kernel(site)) return kernel;
+  if (ops::is_collective(node.op)) {
+    const std::int64_t ranks = ops::attributes_of(node).integer("ranks");
+    if (ranks > 1)
+      return bad_input("{}: is a step of {} ranks; run it with --ranks {}", node.op, ranks, ranks);
+  }
   if (ops::find_definition(node.op) == nullptr)
     return bad_input("{}: no kernel and no reference evaluation", node.op);
   return make_reference(site);

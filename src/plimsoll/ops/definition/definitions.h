@@ -42,5 +42,6 @@ std::vector<OpDefinition> resize_definitions();
 std::vector<OpDefinition> reduction_definitions();
 std::vector<OpDefinition> running_sum_definitions();
 std::vector<OpDefinition> ranking_definitions();
+std::vector<OpDefinition> collective_definitions();
 
 }  // namespace plimsoll::ops

@@ -58,7 +58,7 @@ Result<Plan> best_order(const ir::Graph& graph, const GraphWorkload& mapped,
 Result<Plan> best_of_joined(const ir::Graph& graph, const GraphWorkload& mapped,
                             const PlanOptions& options) {
   PLIMSOLL_TRY(Plan best, best_order(graph, mapped, options));
-  if (!options.in_place || options.bucket.value > 0 || !options.contiguous.empty()) return best;
+  if (!options.in_place || options.bucket.value > 0 || !best.contiguous.empty()) return best;
   PLIMSOLL_TRY(const GraphWorkload joined, workload_of(graph, options, {.join = true}));
   if (joined.joined == 0) return best;
   PLIMSOLL_TRY(Plan other, best_order(graph, joined, options));
@@ -72,6 +72,8 @@ Result<MakePlanOptions> packing_options(const ir::Graph& graph, const PlanOption
   how.sharing = options.share;
   how.two_ended = options.two_ended;
   how.contiguous = options.contiguous;
+  const auto groups = groups_of_collectives(graph);
+  how.contiguous.insert(how.contiguous.end(), groups.begin(), groups.end());
   PLIMSOLL_TRY(how.pinned, values_to_pin(graph, options.pinned));
   return how;
 }

@@ -1,0 +1,61 @@
+# Whether ranks can talk to each other: through MPI on the host, through NCCL between CUDA cards.
+#
+#   PLIMSOLL_MPI, PLIMSOLL_NCCL   AUTO: built where found (default); ON: built, or an error; OFF: not looked for
+#
+# After this file both are ON or OFF as plain variables. Each goes into a library of its own, libplimsoll_mpi.so and
+# libplimsoll_nccl.so, which the program opens on demand (dist/open_communicator.h); nothing else links them.
+set(PLIMSOLL_MPI AUTO CACHE STRING "Build the communicator on MPI: AUTO, ON or OFF")
+set(PLIMSOLL_NCCL AUTO CACHE STRING "Build the communicator on NCCL: AUTO, ON or OFF")
+set_property(CACHE PLIMSOLL_MPI PLIMSOLL_NCCL PROPERTY STRINGS AUTO ON OFF)
+
+function(plimsoll_settle_ranks name missing)
+  if(${name} STREQUAL "OFF")
+    set(${name} OFF PARENT_SCOPE)
+  elseif(NOT missing)
+    set(${name} ON PARENT_SCOPE)
+  elseif(${name} STREQUAL "AUTO")
+    message(STATUS "Built without ${name}: ${missing}")
+    set(${name} OFF PARENT_SCOPE)
+  else()
+    message(FATAL_ERROR "${name}=ON: ${missing}")
+  endif()
+endfunction()
+
+set(missing "")
+if(NOT PLIMSOLL_MPI STREQUAL "OFF")
+  find_path(MPI_INCLUDE mpi.h PATH_SUFFIXES openmpi mpi PATHS
+            /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/openmpi/include /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/mpich/include)
+  find_library(MPI_LIBRARY NAMES mpi mpich)
+  find_program(MPIRUN mpirun)
+  mark_as_advanced(MPI_INCLUDE MPI_LIBRARY MPIRUN)
+  if(NOT MPI_INCLUDE OR NOT MPI_LIBRARY OR NOT MPIRUN)
+    set(missing "no mpi.h, libmpi or mpirun (libopenmpi-dev and openmpi-bin have them); `run --ranks` and its tests need them")
+  endif()
+  if(PLIMSOLL_SANITIZE OR PLIMSOLL_FUZZ)
+    set(missing "Open MPI is built without sanitizers; ranks that are threads stand in for it in tests")
+  endif()
+endif()
+plimsoll_settle_ranks(PLIMSOLL_MPI "${missing}")
+# Tests start more ranks than the machine may have cores, and may run as root.
+set(MPIRUN_OPTIONS --oversubscribe)
+execute_process(COMMAND id -u OUTPUT_VARIABLE user OUTPUT_STRIP_TRAILING_WHITESPACE)
+if(user EQUAL 0)
+  list(APPEND MPIRUN_OPTIONS --allow-run-as-root)
+endif()
+
+set(missing "")
+if(NOT PLIMSOLL_CUDA)
+  set(missing "CUDA is not built")
+elseif(NOT PLIMSOLL_NCCL STREQUAL "OFF")
+  find_path(NCCL_INCLUDE nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+  find_library(NCCL_LIBRARY NAMES nccl libnccl.so.2 HINTS ${CUDAToolkit_LIBRARY_DIR} PATH_SUFFIXES lib lib64)
+  mark_as_advanced(NCCL_INCLUDE NCCL_LIBRARY)
+  if(NOT NCCL_INCLUDE OR NOT NCCL_LIBRARY)
+    set(missing "no nccl.h or libnccl beside the CUDA toolkit")
+  endif()
+endif()
+if(PLIMSOLL_CUDA)
+  plimsoll_settle_ranks(PLIMSOLL_NCCL "${missing}")
+else()
+  set(PLIMSOLL_NCCL OFF)
+endif()

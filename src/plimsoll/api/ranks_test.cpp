@@ -1,0 +1,244 @@
+// Ranks that are threads train as one rank with all their examples does. Ranks that are processes
+// are in tests/ranks.
+#include "plimsoll/api/ranks.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <mutex>
+
+#include "plimsoll/api/pipeline.h"
+#include "plimsoll/api/testing/small_run.h"
+#include "plimsoll/dist/testing/thread_ranks.h"
+#include "plimsoll/kernels/collective/rank_backend.h"
+#include "plimsoll/ops/collective/collective.h"
+#include "plimsoll/plan/check_plan.h"
+
+namespace plimsoll::api {
+namespace {
+
+struct RankRun {
+  std::string model;
+  std::string dtype = "fp32";
+  int ranks = 2;
+  std::int64_t batch = 4;  // of one rank
+  Bytes bucket{};
+  bool fixed = true;
+  bool on_demand = false;
+  bool micro_batches = false;  // one rank takes them in as many pieces: each normalises by itself
+  std::string optimizer = "adamw";
+  double clip = 0;
+};
+
+Pipeline pipeline_of(const RankRun& run, std::int64_t batch) {
+  Pipeline p;
+  p.request = small_request(run.model);
+  p.request.sizes.batch = batch;
+  p.request.dtype = run.dtype;
+  p.request.optimizer = run.optimizer;
+  p.request.clip_norm = run.clip;
+  p.request.sizes.dropout = 0;  // whose masks differ from rank to rank
+  p.measure = false;
+  p.on_demand = run.on_demand;
+  p.planning.deterministic = true;
+  p.running.steps = 5;
+  p.running.threads = 1;
+  p.files.data = "fresh";
+  p.running.fresh_batches = true;
+  return p;
+}
+
+struct Left {
+  std::vector<double> losses;
+  std::vector<std::byte> weights;
+  runtime::RankReport ranks;
+  Bytes planned;
+};
+
+Result<Left> finish(Pipeline p) {
+  Left out;
+  p.running.on_end = [&](runtime::Executor& executor) -> Status {
+    const ir::Graph& graph = executor.graph();
+    for (std::size_t v = 0; v < graph.values.size(); ++v) {
+      if (graph.values[v].kind != ir::ValueKind::kWeight) continue;
+      PLIMSOLL_TRY(const std::vector<std::byte> bytes, executor.read(ValueId(v)));
+      out.weights.insert(out.weights.end(), bytes.begin(), bytes.end());
+    }
+    return {};
+  };
+  PLIMSOLL_RETURN_IF_ERROR(advance(p, Stage::kRun));
+  out.losses = p.report.losses;
+  if (p.report.ranks) out.ranks = *p.report.ranks;
+  if (p.report.planned_peak) out.planned = *p.report.planned_peak;
+  return out;
+}
+
+std::vector<Left> run_ranks(const RankRun& run) {
+  std::vector<Left> out(static_cast<std::size_t>(run.ranks));
+  std::mutex lock;
+  dist::run_thread_ranks(run.ranks, [&](const std::shared_ptr<dist::Communicator>& comm) {
+    Pipeline p = pipeline_of(run, run.batch);
+    p.ranks.communicator = comm;
+    p.ranks.bucket = run.bucket;
+    p.ranks.fixed_order = run.fixed;
+    p.running.part = {comm->rank(), comm->size()};
+    auto left = finish(std::move(p));
+    const std::scoped_lock held(lock);
+    ASSERT_TRUE(left.has_value()) << left.error().message;
+    out[static_cast<std::size_t>(comm->rank())] = std::move(*left);
+  });
+  return out;
+}
+
+Left run_joined(const RankRun& run) {
+  Pipeline p = pipeline_of(run, run.micro_batches ? run.batch : run.batch * run.ranks);
+  if (run.micro_batches) p.request.accumulate = run.ranks;
+  auto left = finish(std::move(p));
+  EXPECT_TRUE(left.has_value()) << left.error().message;
+  return left ? *left : Left{};
+}
+
+void expect_same(const std::vector<double>& a, const std::vector<double>& b, double tolerance) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i)
+    EXPECT_NEAR(a[i], b[i], tolerance * std::max(1.0, std::abs(a[i]))) << "step " << i;
+}
+
+void expect_ranks_train_as_one(const RankRun& run, double tolerance) {
+  const Left joined = run_joined(run);
+  const std::vector<Left> ranks = run_ranks(run);
+  EXPECT_GT(std::abs(joined.losses.front() - joined.losses.back()), 1e-6);
+  for (const Left& rank : ranks) {
+    expect_same(rank.losses, joined.losses, tolerance);
+    EXPECT_EQ(rank.weights, ranks[0].weights);  // bit for bit
+  }
+}
+
+TEST(Ranks, TrainAsOneInFp32) {
+  expect_ranks_train_as_one({.model = "mlp"}, 2e-6);
+  expect_ranks_train_as_one({.model = "mlp", .ranks = 4, .batch = 2}, 2e-6);
+  expect_ranks_train_as_one({.model = "gpt2", .batch = 1}, 2e-5);
+}
+
+TEST(Ranks, TrainAsOneInFp64) {
+  expect_ranks_train_as_one({.model = "mlp", .dtype = "fp64"}, 1e-10);
+  expect_ranks_train_as_one({.model = "mlp", .dtype = "fp64", .ranks = 3, .clip = 0.01}, 1e-10);
+}
+
+class SlowRanks : public testing::TestWithParam<std::tuple<const char*, int>> {};
+
+TEST_P(SlowRanks, TrainAsOneInFp64) {
+  const auto [model, ranks] = GetParam();
+  expect_ranks_train_as_one({.model = model,
+                             .dtype = "fp64",
+                             .ranks = ranks,
+                             .batch = 2,
+                             .micro_batches = std::string(model) == "resnet18"},
+                            1e-10);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, SlowRanks,
+                         testing::Combine(testing::Values("mlp", "resnet18", "gpt2", "bert"),
+                                          testing::Values(2, 4)));
+
+// Batch norm takes the statistics of a rank's own examples, as micro-batches do.
+TEST(Ranks, NormaliseByTheirOwnExamples) {
+  expect_ranks_train_as_one(
+      {.model = "resnet18", .batch = 2, .micro_batches = true, .optimizer = "sgd"}, 2e-4);
+}
+
+TEST(Ranks, TrainAsOneInAnyOrder) {
+  expect_ranks_train_as_one({.model = "mlp", .ranks = 3, .fixed = false}, 2e-6);
+}
+
+TEST(Ranks, GiveTheSameBitsInAFixedOrderWhateverTheBuckets) {
+  const RankRun all{.model = "mlp", .ranks = 3, .bucket = Bytes(1 << 30), .fixed = true};
+  RankRun each = all;
+  each.bucket = Bytes(1);
+  const std::vector<Left> a = run_ranks(all);
+  const std::vector<Left> b = run_ranks(each);
+  EXPECT_EQ(a[0].weights, b[0].weights);
+  EXPECT_EQ(a[0].losses, b[0].losses);
+}
+
+TEST(Ranks, SendOneMessageForABucketAndOneForAllState) {
+  const std::vector<Left> one = run_ranks({.model = "mlp", .bucket = Bytes(1 << 30)});
+  EXPECT_EQ(one[0].ranks.messages, 1);
+  EXPECT_EQ(one[0].ranks.start_messages, 2);  // floats, and the counter of steps
+  const std::vector<Left> each = run_ranks({.model = "mlp", .bucket = Bytes(1)});
+  EXPECT_GT(each[0].ranks.messages, 4);
+}
+
+TEST(Ranks, TrainWithoutAPlanToo) {
+  RankRun run{.model = "mlp"};
+  const std::vector<Left> planned = run_ranks(run);
+  run.on_demand = true;
+  const std::vector<Left> on_demand = run_ranks(run);
+  expect_same(on_demand[0].losses, planned[0].losses, 1e-7);
+}
+
+TEST(Ranks, PlanBucketsSideBySideAndCollectivesOnAStreamOfTheirOwn) {
+  for (const auto& [model, budget] : std::vector<std::pair<std::string, std::string>>{
+           {"mlp", ""}, {"gpt2", ""}, {"resnet18", ""}, {"resnet18", "90%"}}) {
+    Pipeline p = pipeline_of({.model = model, .optimizer = "sgd"}, 8);
+    p.ranks.communicator = dist::make_paper_communicator(4);
+    p.planning.budget = budget;
+    const Status planned = advance(p, Stage::kPlanned);
+    ASSERT_TRUE(planned.has_value()) << model << ": " << planned.error().message;
+    const plan::Plan& plan = p.planned.plan;
+    EXPECT_TRUE(plan::check_plan(plan).ok());
+    std::size_t sums = 0, together = 0, apart = 0;
+    for (const plan::PlanStep& step : plan.steps) {
+      const bool collective =
+          step.node.valid() && ops::is_collective(plan.graph.node(step.node).op);
+      EXPECT_EQ(step.stream == 1, collective);
+      if (!collective) continue;
+      ++sums;
+      for (std::size_t i = 0; i < step.outputs.size(); ++i) {
+        // in place: what is summed is not copied
+        EXPECT_EQ(step.inputs[i].buffer, step.outputs[i].buffer) << model;
+        if (i == 0) continue;
+        const plan::PlanBuffer& before = plan.buffer(step.outputs[i - 1].buffer);
+        const bool behind = plan::place_of(plan, step.outputs[i]) == before.offset + before.bytes;
+        ++(behind ? together : apart);
+      }
+    }
+    EXPECT_GE(sums, 1U);
+    EXPECT_LE(sums, 9U) << model;
+    EXPECT_GT(together, 0U) << model;
+    EXPECT_EQ(apart, 0U) << model;
+  }
+}
+
+TEST(Ranks, AreNamedWhenTheyRunAnotherModel) {
+  std::mutex lock;
+  dist::run_thread_ranks(3, [&](const std::shared_ptr<dist::Communicator>& comm) {
+    Ranks ranks;
+    ranks.communicator = comm;
+    const Status same = agree_on_model(ranks, "mlp", "a graph");
+    const Status other = agree_on_model(ranks, comm->rank() == 2 ? "gpt2" : "mlp",
+                                        comm->rank() == 2 ? "another" : "a graph");
+    const std::scoped_lock held(lock);
+    EXPECT_TRUE(same.has_value());
+    ASSERT_FALSE(other.has_value());
+    EXPECT_NE(other.error().message.find("rank 2 runs 'gpt2'"), std::string::npos);
+  });
+}
+
+TEST(Ranks, RefuseAPlanOfSeveralInOneProcess) {
+  Pipeline p = pipeline_of({.model = "mlp"}, 8);
+  p.ranks.communicator = dist::make_paper_communicator(4);
+  ASSERT_TRUE(advance(p, Stage::kPlanned).has_value());
+  const auto report = runtime::run_plan(std::move(p.planned.plan), {});
+  ASSERT_FALSE(report.has_value());
+  EXPECT_NE(report.error().message.find("run it with --ranks 4"), std::string::npos)
+      << report.error().message;
+}
+
+TEST(Ranks, HaveTracesOfTheirOwn) {
+  EXPECT_EQ(name_for_rank("out/run.jsonl", 3), "out/run.3.jsonl");
+  EXPECT_EQ(name_for_rank("run", 0), "run.0");
+}
+
+}  // namespace
+}  // namespace plimsoll::api

@@ -1,0 +1,299 @@
+#!/usr/bin/env python3
+"""Ranks that are processes, as a user of the program starts them, and what happens when one fails.
+
+    ranks_test.py PLIMSOLL WORK_FOLDER MPIRUN OPTION... [--slow]
+
+OPTIONs are given to mpirun. Losses are compared with one process that has all examples; messages are counted by
+Open MPI's own monitoring, not by the program. The slow tests kill a rank at ten random moments, and put ranks into
+network namespaces whose link is slow, and is cut.
+"""
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+SLOW = "--slow" in sys.argv
+PROGRAM = os.path.abspath(sys.argv[1])
+WORK = pathlib.Path(sys.argv[2]).resolve()
+MPIRUN = [word for word in sys.argv[3:] if word != "--slow"]
+MLP = ["mlp", "--batch", "8", "--threads", "1"]
+WITHIN = 10  # seconds, from a fault to the end of all ranks
+
+
+def ranks_of(launcher):
+    """The processes of the ranks, by rank, once they run steps."""
+    found = {}
+    for folder in pathlib.Path("/proc").iterdir():
+        try:
+            words = (folder / "environ").read_bytes().split(b"\0")
+            program = os.readlink(folder / "exe")
+        except (OSError, PermissionError):
+            continue
+        if program != PROGRAM or f"RANKS_TEST={launcher}".encode() not in words:
+            continue
+        for word in words:
+            if word.startswith(b"OMPI_COMM_WORLD_RANK="):
+                found[int(word.split(b"=")[1])] = int(folder.name)
+    return found
+
+
+class Ranks(unittest.TestCase):
+    def setUp(self):
+        self.folder = WORK / self.id().split(".")[-1]
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
+        self.mark = f"{os.getpid()}.{random.getrandbits(40)}"
+        self.environment = dict(os.environ, RANKS_TEST=self.mark, OMP_NUM_THREADS="1")
+
+    def call(self, words):
+        return subprocess.run(list(map(str, words)), cwd=self.folder, env=self.environment, capture_output=True,
+                              text=True, timeout=120)
+
+    def told(self, *words):
+        result = self.call([PROGRAM, "run", *words, "--json"])
+        self.assertEqual(result.returncode, 0, (words, result.stderr))
+        return json.loads(result.stdout)
+
+    def same(self, a, b, tolerance=1e-5):
+        self.assertEqual(len(a), len(b))
+        for x, y in zip(a, b):
+            self.assertAlmostEqual(x, y, delta=tolerance * max(1, abs(x)))
+
+    def begun(self, *words):
+        """A run of many steps that has begun."""
+        run = subprocess.Popen([PROGRAM, "run", *MLP, "--steps", "1000000", *words], cwd=self.folder,
+                               env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(run.kill)
+        for _ in range(3):
+            self.assertIn("step", run.stdout.readline())
+        return run
+
+    def ends_within(self, run, wanted):
+        start = time.monotonic()
+        out, errors = run.communicate(timeout=60)
+        seconds = time.monotonic() - start
+        self.assertLess(seconds, WITHIN, errors)
+        self.assertNotEqual(run.returncode, 0)
+        said = [line for line in errors.splitlines() if line.startswith("plimsoll:")]
+        self.assertEqual(len(said), 1, errors)
+        self.assertRegex(said[0], wanted)
+        self.assertEqual(ranks_of(self.mark), {})
+
+    def test_two_and_four_ranks_train_as_one(self):
+        joined = self.told("mlp", "--batch", 16, "--steps", 5, "--threads", 1)
+        for ranks in (2, 4):
+            told = self.told("mlp", "--batch", 16 // ranks, "--steps", 5, "--ranks", ranks)
+            self.same(told["losses"], joined["losses"])
+            self.assertEqual(told["ranks"], ranks)
+            self.assertEqual(told["start_messages"], 2)
+            self.assertEqual(len(told["peak_bytes_by_rank"]), ranks)
+            self.assertLessEqual(max(told["peak_bytes_by_rank"]), told["planned_peak_bytes"])
+
+    def test_fp64_agrees_to_ten_digits(self):
+        joined = self.told("mlp", "--batch", 4, "--width", 32, "--steps", 3, "--dtype", "fp64", "--threads", 1)
+        told = self.told("mlp", "--batch", 2, "--width", 32, "--steps", 3, "--dtype", "fp64", "--ranks", 2)
+        self.same(told["losses"], joined["losses"], 1e-10)
+
+    def test_under_mpirun(self):
+        result = self.call([*MPIRUN, "-n", 2, PROGRAM, "run", *MLP, "--json"])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(json.loads(result.stdout)["ranks"], 2)
+
+    def test_fixed_order_gives_the_same_bits_whatever_the_buckets(self):
+        a = self.told(*MLP, "--ranks", 3, "--bucket-bytes", 1)
+        b = self.told(*MLP, "--ranks", 3, "--reduction", "fixed", "--bucket-bytes", "1GiB")
+        self.same(self.told(*MLP, "--ranks", 3, "--reduction", "any")["losses"], b["losses"])
+        self.assertEqual(a["losses"], b["losses"])
+        self.assertEqual(b["messages"], 1)
+        self.assertGreater(a["messages"], 4)
+
+    def test_a_budget_is_kept_by_every_rank(self):
+        told = self.told("resnet18", "--batch", 16, "--image", 64, "--optimizer", "sgd", "--budget", "85%", "--steps", 1,
+                         "--ranks", 2, "--device", "cpu", "--deadline", "1s", "--measure")
+        self.assertLessEqual(told["planned_peak_bytes"], told["budget_bytes"])
+        for peak in told["peak_bytes_by_rank"]:
+            self.assertLessEqual(peak, told["budget_bytes"])
+
+    def test_traces_are_each_ranks_own(self):
+        self.told(*MLP, "--ranks", 2, "--steps", 1, "--trace", "run.jsonl")
+        for rank in (0, 1):
+            self.assertIn("all_reduce", (self.folder / f"run.{rank}.jsonl").read_text())
+
+    def test_checkpoints_resume_with_the_same_losses(self):
+        whole = self.told(*MLP, "--ranks", 2, "--steps", 4, "--data", "fresh")
+        self.told(*MLP, "--ranks", 2, "--steps", 2, "--data", "fresh", "--save", "w.npz")
+        rest = self.told(*MLP, "--ranks", 2, "--steps", 2, "--data", "fresh", "--resume", "w.npz")
+        self.assertEqual(rest["losses"], whole["losses"][2:])
+
+    def test_errors_are_said_once_with_their_code(self):
+        result = self.call([PROGRAM, "run", "no_such_model", "--ranks", 2])
+        self.assertEqual(result.returncode, 2)
+        self.assertEqual(result.stderr.count("plimsoll:"), 1, result.stderr)
+        for words, what in ((["--ranks", "2", "--infer"], "--infer"), (["--ranks", "2", "--tune", "1"], "--tune"),
+                            (["--ranks", "2", "--reduction", "ring"], "ring"),
+                            (["--ranks", "2", "--bucket-bytes", "-1"], "-1")):
+            result = self.call([PROGRAM, "run", *MLP, *words])
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertEqual(result.stderr.count("plimsoll:"), 1, result.stderr)
+            self.assertIn(what, result.stderr)
+
+    def test_a_rank_with_another_model_is_named(self):
+        result = self.call([*MPIRUN, "-n", 1, PROGRAM, "run", *MLP, ":", "-n", 1, PROGRAM, "run", "mlp", "--batch", 4])
+        self.assertEqual(result.returncode, 3, result.stderr)
+        self.assertIn("rank 1 runs 'mlp'", result.stderr)
+
+    def test_a_killed_rank_ends_all(self):
+        run = self.begun("--ranks", "2")
+        os.kill(ranks_of(self.mark)[1], signal.SIGKILL)
+        self.ends_within(run, r"rank 1 .* signal 9")
+
+    def test_a_stopped_rank_ends_all(self):
+        run = self.begun("--ranks", "2")
+        os.kill(ranks_of(self.mark)[1], signal.SIGSTOP)
+        self.ends_within(run, r"rank 1 .* (not been heard of|hangs)")
+
+    def test_ctrl_c_saves_a_whole_checkpoint(self):
+        run = self.begun("--ranks", "2", "--save", "w.npz")
+        run.send_signal(signal.SIGINT)
+        out, errors = run.communicate(timeout=60)
+        self.assertEqual(run.returncode, 0, errors)
+        self.assertIn("stopped after step", out)
+        self.told(*MLP, "--ranks", 2, "--steps", 1, "--resume", "w.npz")
+
+
+class Wire(Ranks):
+    """What Open MPI itself counted."""
+
+    def sent(self, steps):
+        prefix = self.folder / f"monitoring{steps}"
+        words = [*MPIRUN, "-n", 2, "--mca", "pml_monitoring_enable", 2, "--mca", "pml_monitoring_enable_output", 3,
+                 "--mca", "pml_monitoring_filename", prefix, PROGRAM, "run", *MLP, "--steps", steps, "--json"]
+        result = self.call(words)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        collective = 0
+        for file in self.folder.glob(f"monitoring{steps}.0.prof"):
+            for line in file.read_text().splitlines():
+                fields = line.split()
+                if fields and fields[0] in ("E", "I") and fields[2] == "1":
+                    collective += int(fields[3])
+        return collective, json.loads(result.stdout)
+
+    def test_bytes_on_the_wire_are_a_rings(self):
+        few, _ = self.sent(2)
+        many, told = self.sent(6)
+        self.assertGreater(few, 0)
+        in_a_step = (many - few) / 4
+        self.assertLess(abs(in_a_step - told["wire_bytes"]), 0.01 * told["wire_bytes"] + 2000)
+
+
+class SlowRanks(Ranks):
+    def test_killed_at_random_moments(self):
+        seed = random.randrange(1 << 30)
+        print(f"seed {seed}")
+        moments = random.Random(seed)
+        for _ in range(10):
+            run = self.begun("--ranks", "2")
+            time.sleep(moments.uniform(0, 1))
+            victim = moments.randrange(2)
+            os.kill(ranks_of(self.mark)[victim], signal.SIGKILL)
+            self.ends_within(run, f"rank {victim} .* signal 9")
+
+    def test_killed_while_it_starts(self):
+        for delay in (0.1, 0.3, 0.5):
+            run = subprocess.Popen([PROGRAM, "run", *MLP, "--ranks", "2", "--steps", "1000000"], cwd=self.folder,
+                                   env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            time.sleep(delay)
+            found = ranks_of(self.mark)
+            if 1 not in found:
+                run.terminate()
+                run.communicate(timeout=60)
+                continue
+            os.kill(found[1], signal.SIGKILL)
+            self.ends_within(run, "rank 1 .* signal 9")
+
+
+class SlowNetwork(Ranks):
+    """Two machines: network namespaces with a slow cable between them."""
+
+    AGENT = """#!/bin/sh
+shift
+exec ip netns exec {far} unshare --uts sh -c "hostname far; $*"
+"""
+
+    def setUp(self):
+        super().setUp()
+        self.near, self.far = f"plimsoll{os.getpid()}n", f"plimsoll{os.getpid()}f"
+        for space in (self.near, self.far):
+            self.must("ip", "netns", "add", space)
+            self.addCleanup(self.call, ["ip", "netns", "del", space])
+        self.must("ip", "link", "add", "cable", "netns", self.near, "type", "veth", "peer", "name", "cable", "netns", self.far)
+        for space, address in ((self.near, "10.97.0.1/24"), (self.far, "10.97.0.2/24")):
+            self.must("ip", "-n", space, "addr", "add", address, "dev", "cable")
+            self.must("ip", "-n", space, "link", "set", "lo", "up")
+            self.must("ip", "-n", space, "link", "set", "cable", "up")
+        agent = self.folder / "agent.sh"
+        agent.write_text(self.AGENT.format(far=self.far))
+        agent.chmod(0o755)
+
+    def must(self, *words):
+        result = self.call(words)
+        self.assertEqual(result.returncode, 0, (words, result.stderr))
+
+    def inside(self, space, *words):
+        self.must("ip", "netns", "exec", space, *words)
+
+    def words(self, *words):
+        return ["ip", "netns", "exec", self.near, "unshare", "--uts", "sh", "-c", "hostname near; exec \"$@\"", "sh", *MPIRUN,
+                "--host", "10.97.0.1,10.97.0.2", "-n", "2", "-x", "RANKS_TEST", "--mca", "plm_rsh_agent", self.folder / "agent.sh",
+                "--mca", "btl", "tcp,self", "--mca", "oob_tcp_if_include", "cable", "--mca", "btl_tcp_if_include", "cable",
+                PROGRAM, "run", *words]
+
+    def losses(self):
+        result = self.call(self.words(*MLP, "--steps", 5, "--json"))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        told = json.loads(result.stdout)
+        return told["losses"], told["communication_seconds"]
+
+    def test_a_slow_cable_only_costs_time(self):
+        joined = self.told("mlp", "--batch", 16, "--steps", 5, "--threads", 1)["losses"]
+        fast, fast_seconds = self.losses()
+        self.same(fast, joined)
+        for space in (self.near, self.far):
+            self.inside(space, "tc", "qdisc", "add", "dev", "cable", "root", "tbf", "rate", "100mbit", "burst", "64kb", "latency", "50ms")
+        slow, slow_seconds = self.losses()
+        self.assertEqual(slow, fast)
+        self.assertGreater(slow_seconds, fast_seconds)
+
+    def test_a_cut_cable_ends_all_with_one_line(self):
+        run = subprocess.Popen(list(map(str, self.words(*MLP, "--steps", "1000000"))), cwd=self.folder, env=self.environment,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(run.kill)
+        for _ in range(3):
+            self.assertIn("step", run.stdout.readline())
+        self.must("ip", "-n", self.near, "link", "set", "cable", "down")
+        start = time.monotonic()
+        while 0 in ranks_of(self.mark) and time.monotonic() - start < 30:
+            time.sleep(0.2)
+        self.assertLess(time.monotonic() - start, WITHIN)
+        run.kill()
+        _, errors = run.communicate(timeout=60)
+        self.assertRegex(errors, r"plimsoll: rank 1 on far (has not been heard of|hangs)")
+
+
+def load_tests(loader, _tests, _pattern):
+    suite = unittest.TestSuite()
+    for case in ((SlowRanks, SlowNetwork) if SLOW else (Ranks, Wire)):
+        names = [name for name in vars(case) if name.startswith("test_")]
+        suite.addTests(case(name) for name in names)
+    return suite
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0]], verbosity=2)
