@@ -21,7 +21,7 @@ class RandomSequenceNet {
   // A training step on sequences: linear layers, norms, attention, dropout, residual sums and a
   // loss over positions. More rows than a granule, and not always whole granules of them.
   ir::Graph make() {
-    const std::int64_t batch = 2 + random_.below(4);
+    const std::int64_t batch = 2 + 2 * random_.below(2);
     constexpr std::int64_t kLengths[] = {512, 700, 1024};
     const std::int64_t length = kLengths[random_.below(3)];
     width_ = 8 * (1 + random_.below(2));

@@ -440,7 +440,14 @@ Result<SplitGraph> split_batch(const ir::Graph& graph, std::int64_t parts) {
   std::vector<Region> regions = RegionFinder(by_row, Bytes(0)).regions();
   const auto most = std::ranges::max_element(regions, {}, &Region::bytes);
   out.graph = graph;
-  if (most == regions.end() || most->rows % parts != 0 || most->rows / parts % most->granule != 0)
+  Bytes all;  // that the step makes
+  for (const ir::Value& value : by_row.values) {
+    if (value.producer.valid() && by_row.node(value.producer).phase != ir::Phase::kUpdate)
+      all += ir::bytes_of(value.type);
+  }
+  // Less than half of it is no batch.
+  if (most == regions.end() || most->bytes.value < all.value / 2 || most->rows % parts != 0 ||
+      most->rows / parts % most->granule != 0)
     return out;
   out.operators = std::ssize(most->nodes);
   out.parts = parts;
