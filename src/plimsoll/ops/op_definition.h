@@ -188,8 +188,7 @@ struct Split {
 using SplitRule = std::optional<Split> (*)(const Call&, std::span<const TensorType> outputs);
 
 // Rows that kernels of matrix products compute in one call. A larger granule is a larger smallest
-// part; a smaller one reads and writes a weight's gradient more often (1024 rows of GPT-2's head:
-// 8 % of the time of the product).
+// part; a smaller one reads and writes a weight's gradient more often.
 inline constexpr std::int64_t kProductGranule = 1024;
 
 // Which physical layouts an operator takes.
