@@ -28,7 +28,7 @@ Status read_techniques(std::string_view text, plan::PlanOptions& out) {
       out.remedies.recompute |= all || word == "recompute";
       out.remedies.swap |= all || word == "swap";
       out.remedies.encode |= all || word == "encode";
-      out.remedies.split |= all || word == "split";
+      out.remedies.split |= word == "split";  // by name only: it plans every candidate anew
     } else {
       return fail(
           ErrorCode::kUsage,

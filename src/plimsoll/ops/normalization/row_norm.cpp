@@ -230,12 +230,13 @@ std::optional<Split> split_norm_grad(const Call& call, std::span<const TensorTyp
   return out;
 }
 
-template <typename Kind>
+template <typename Kind, bool kGoesOn = true>
 void evaluate_norm_grad(const Evaluation& e) {
   const RowView view = verified_view<Kind>(e.in(0).type.shape, e.attributes);
   const double* gamma = e.in(2).reals.data();
   for (int i = 1; i < static_cast<int>(e.outputs.size()); ++i) {
-    if (e.has(kSumsBefore<Kind> + i - 1)) e.out(i).reals = e.in(kSumsBefore<Kind> + i - 1).reals;
+    if (kGoesOn && e.has(kSumsBefore<Kind> + i - 1))
+      e.out(i).reals = e.in(kSumsBefore<Kind> + i - 1).reals;
   }
   for (std::int64_t row = 0; row < view.rows; ++row) {
     const double* dy = e.in(0).reals.data() + row * view.width;
@@ -295,7 +296,7 @@ Result<std::vector<TensorType>> infer_layer_norm_grad_add(const Call& call) {
 }
 
 void evaluate_layer_norm_grad_add(const Evaluation& e) {
-  evaluate_norm_grad<LayerNormRows>(e);
+  evaluate_norm_grad<LayerNormRows, false>(e);
   for (std::size_t i = 0; i < e.out().reals.size(); ++i) e.out().reals[i] += e.in(5).reals[i];
 }
 

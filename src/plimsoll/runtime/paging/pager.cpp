@@ -57,8 +57,11 @@ PagingCounts PagingCounts::since(const PagingCounts& before) const {
   return difference;
 }
 
+// Blocks lie at either end of it, so both must be aligned.
 Pager::Pager(const PagingOptions& options)
-    : options_(options), resident_(options.capacity), homes_(Bytes(kVirtual)) {}
+    : options_(options),
+      resident_(Bytes(options.capacity.value / options.alignment.value * options.alignment.value)),
+      homes_(Bytes(kVirtual)) {}
 
 Bytes Pager::rounded(Bytes bytes) const {
   return Bytes(round_up(std::max<std::int64_t>(bytes.value, 1), options_.alignment.value));
