@@ -1,5 +1,5 @@
-// One token through a layer whose weight stays encoded, beside the same layer in fp32, and gathering
-// rows of it.
+// One token through a layer whose weight stays encoded, beside the same layer in fp32; and rows of
+// it gathered.
 //
 //   build/release/bin/weight_products_bench                  # 4096 x 4096, all threads
 //   build/release/bin/weight_products_bench 4096 11008 1     # columns, rows, threads

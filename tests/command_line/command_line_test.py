@@ -624,7 +624,7 @@ class Shells(unittest.TestCase):
 
     def test_bash_completes_verbs_options_values_and_models(self):
         self.assertEqual(self.complete("plimsoll", "vi"), ["view"])
-        self.assertEqual(self.complete("plimsoll", "plan", "gpt2", "--bu"), ["--budget", "--bucket"])
+        self.assertEqual(self.complete("plimsoll", "plan", "gpt2", "--bu"), ["--budget", "--bucket", "--bucket-bytes"])
         self.assertEqual(self.complete("plimsoll", "plan", "--order", "n"), ["natural"])
         self.assertIn("resnet50", self.complete("plimsoll", "plan", "res"))
         self.assertEqual(self.complete("plimsoll", "view", "--svg", "x"), [])  # bash goes on with files

@@ -1,8 +1,8 @@
 // Which way of splitting a graph (rewrite/split_rows.h) makes the best plan: found by planning.
 //
-// The graph as it is and every split of it are looked at briefly, and the best gets the time that is
+// The graph as it is and every split of it are looked at briefly; the best gets the time that is
 // left. All are compared with the graph as it is: a budget in percent is of its no-recompute plan,
-// and so is a slowdown. With counted work every look is already the whole search, and the fastest of
+// and so is a slowdown. With counted work every look is already the whole search; the fastest of
 // all that fit is the answer: still monotone in the budget.
 #pragma once
 

@@ -13,8 +13,8 @@
 //     worth a warning.
 // Shapes must be equal.
 //
-// A weight that the graph keeps encoded (ops/products/encoded_weight.h) is read in the form that the
-// file has it in; all else is decoded, or, where the file's pages can be laid into the arena
+// A weight that the graph keeps encoded (ops/products/encoded_weight.h) is read in the form of the
+// file; all else is decoded, or, where the file's pages can be laid into the arena
 // (store/file_pages.h), not even copied.
 //
 // --weights demands every weight (for inference also the running statistics), unless

@@ -236,7 +236,7 @@ struct TernaryRow {
   std::size_t number;  // of the chunk's rows
 };
 
-// Runs that lie in one row, as nearly all do, and have four nonzeros at most: adds them up without a
+// Runs that lie in one row, as nearly all do, with four nonzeros at most: adds them up without a
 // branch that depends on the weights. Stops at another run, and at the row's end; false: no word.
 bool add_runs(TernaryParts& parts, const float* in, const TernaryRow& row, std::size_t& at_place,
               float& into) {

@@ -2,9 +2,9 @@
 //
 // decode_weight      chunks in parallel, each straight to its place
 // encoded_gather     indices in parallel; of forms with blocks only those of the row are decoded
-// encoded_linear     one to eight rows of x: chunks in parallel, each times all rows. A chunk's sums
-//                    have a place of their own and are added in order, so the bits do not depend on
-//                    the number of threads.
+// encoded_linear     one to eight rows of x: chunks in parallel, each times all rows. Sums of
+//                    a chunk have a place of their own and are added in order, so the bits do not
+//                    depend on the number of threads.
 //                    More rows: tiles of the weight, about 1.5 MB of it in fp32, are decoded into
 //                    scratch, and each is a product of oneDNN's into its columns of the result.
 #include <omp.h>

@@ -2,8 +2,8 @@
 // of bytes, and operators that read it.
 //
 //   decode_weight(w)            the weight in fp32, for whoever wants it whole; cheap to run again
-//   encoded_linear(x, w, bias)  `linear` without the weight in fp32: a tile of it at a time, or, for
-//                               a few rows of x, straight from the encoded form
+//   encoded_linear(x, w, bias)  `linear` without the weight in fp32: a tile of it at a time, or for
+//                               few rows of x, straight from the encoded form
 //   encoded_gather(w, indices)  rows of it, as `gather` along axis 0
 //
 //   w uint8[132710464]  {dims=[50257,768], dtype="fp32", form="q8_0"}
