@@ -1,5 +1,5 @@
-// What the bits in blocks of weights mean (block_weights.h), for decoding and for multiplying without
-// it.
+// What the bits in blocks of weights mean (block_weights.h): for decoding, and for multiplying
+// without it.
 #pragma once
 
 #include <array>
