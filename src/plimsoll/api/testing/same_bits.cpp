@@ -35,10 +35,10 @@ Result<LeftBehind> run_planned_for(const plan::Plan& plan, int steps, bool poiso
   how.poison = poison;
   how.measure = !poison;  // what poison writes would count as touched
   PLIMSOLL_TRY(const RunReport report, run_plan(plan, how));
-  if (report.measured && (report.measured->touched > plan.arena_bytes() ||
+  if (report.measured && (report.measured->touched > plan.device_bytes() ||
                           report.measured->touched <= highest_begin(plan))) {
     return fail(ErrorCode::kInternal, "touched {} bytes, planned {}", report.measured->touched,
-                plan.arena_bytes());
+                plan.device_bytes());
   }
   return out;
 }
