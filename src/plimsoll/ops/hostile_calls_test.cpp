@@ -1,6 +1,7 @@
 // Whatever a graph file says, a definition answers with types or with an error, and evaluates what
 // it accepted without leaving its arrays (run under the asan preset, this is a proof of sorts).
 // Seeds are fixed and printed.
+#include <algorithm>
 #include <array>
 #include <limits>
 
@@ -99,8 +100,9 @@ Array hostile_array(Random& random, int rank) {
 
 std::vector<Array> hostile_inputs(Random& random, const OpDefinition& definition, int rank) {
   std::vector<Array> out;
-  const int most = definition.inputs.most > 4 ? 3 : definition.inputs.most;
-  const auto count = static_cast<int>(random.between(definition.inputs.least, most));
+  const auto [least, allowed] = definition.inputs;
+  const int most = std::max(least, allowed > 4 ? 3 : allowed);  // groups take no fewer than 16
+  const auto count = static_cast<int>(random.between(least, most));
   for (int i = 0; i < count; ++i) {
     const bool alike = !out.empty() && random.chance(0.5);
     out.push_back(alike ? out.front() : hostile_array(random, rank));

@@ -1,12 +1,15 @@
 // What agreement is on the GPU, for the cases shared with the CPU, and cases of this device's own.
 #include "plimsoll/kernels/cuda/testing/device_run.h"
+#include "plimsoll/kernels/cuda/testing/on_the_cpu_only.h"
 #include "plimsoll/ops/kernel_facts.h"
 
 namespace plimsoll::kernels {
 namespace {
 
-// oneDNN's layouts of blocks, and elements that no model on a GPU has: an error must say so.
+// oneDNN's layouts of blocks, and elements and operators that no model on a GPU has: an error must
+// say so.
 bool is_for_the_cpu(const ir::Graph& graph) {
+  if (cuda::kOnTheCpuOnly.contains(graph.nodes.front().op)) return true;
   for (const ir::Value& value : graph.values) {
     if (value.type.layout.block_count != 0 || value.type.dtype == ir::DType::kF64) return true;
   }

@@ -1,6 +1,5 @@
 // What can be known of CUDA kernels without a GPU: which operators have one, and that everything
 // generated compiles.
-#include <set>
 #include <string_view>
 
 #include <gtest/gtest.h>
@@ -10,6 +9,7 @@
 #include "plimsoll/kernels/cuda/pointwise.h"
 #include "plimsoll/kernels/cuda/source_math.h"
 #include "plimsoll/kernels/cuda/table.h"
+#include "plimsoll/kernels/cuda/testing/on_the_cpu_only.h"
 #include "plimsoll/ops/collective/collective.h"
 #include "plimsoll/ops/elementwise/activation_formulas.h"
 #include "plimsoll/ops/registry.h"
@@ -26,10 +26,6 @@ void expect_compiles(const Pointwise& pointwise, const std::string& what) {
 PointwiseTensor lying(ir::DType dtype, const Strides& strides) {
   return {dtype, strides};
 }
-
-// Weights stay encoded on the CPU only; api/encoded_weights.h refuses to keep them so on a card.
-const std::set<std::string_view> kOnTheCpuOnly = {"decode_weight", "encoded_gather",
-                                                  "encoded_linear"};
 
 TEST(KernelTableOfCuda, HasEveryOperator) {
   for (const ops::OpDefinition& definition : ops::registry()) {
