@@ -67,8 +67,8 @@ std::vector<Candidate> climb(ScheduleOptimizer& optimizer, const FitOptions& opt
   const int rungs =
       options.deterministic ? options.search.counted_rungs : options.search.timed_rungs;
   for (int rung = 0; rung < rungs; ++rung) {
-    const std::int64_t span = kept.peak_bytes.value - least.value;
-    const Bytes budget(kept.peak_bytes.value - span / rungs * (rung + 1));
+    const Bytes budget = step_down(kept.peak_bytes, least, rung + 1, rungs);
+    if (budget == step_down(kept.peak_bytes, least, rung, rungs)) continue;
     effort.seconds = (options.deadline_seconds - watch.seconds()) / (rungs - rung);
     auto found = optimizer.search(budget, effort, options.seed);
     if (found) candidates.push_back(std::move(*found));
@@ -227,9 +227,8 @@ Result<std::vector<Fit>> sweep(const Workload& workload, const FitOptions& optio
   const MemoryBound least = memory_bound(workload, options.remedies);
   const std::vector<Candidate> candidates = climb(optimizer, options, kept, least.bytes);
   std::vector<Fit> curve;
-  const std::int64_t span = kept.peak_bytes.value - least.bytes.value;
   for (int i = 0; i < points; ++i) {
-    const Bytes budget(kept.peak_bytes.value - span / std::max(1, points) * i);
+    const Bytes budget = step_down(kept.peak_bytes, least.bytes, i, points);
     const Candidate* best = fastest_within(candidates, budget);
     if (best == nullptr) break;
     if (!curve.empty() && curve.back().schedule.peak_bytes == best->schedule.peak_bytes) continue;

@@ -22,6 +22,13 @@ namespace plimsoll::schedule {
 
 inline constexpr std::int64_t kBudgetGrid = 256;
 
+// The budget `step` of `steps` even steps below the highest; the last is the lowest. Exact where
+// there are fewer bytes than steps too.
+inline Bytes step_down(Bytes highest, Bytes lowest, std::int64_t step, std::int64_t steps) {
+  const std::int64_t span = highest.value - lowest.value;
+  return Bytes(highest.value - span / steps * step - span % steps * step / steps);
+}
+
 // `fast_enough(budget, left)` plans within a budget, with at most so many questions to come after
 // it, and says whether that took no longer than is allowed; it keeps what it likes. Everything
 // kept, at `highest`, is taken to be fast enough and is not asked.
@@ -31,11 +38,10 @@ Status bisect_budgets(Bytes lowest, Bytes highest, FastEnough fast_enough) {
   std::int64_t bad = kBudgetGrid + 1;
   while (bad - good > 1) {
     const std::int64_t middle = good + (bad - good) / 2;
-    const std::int64_t down = (highest.value - lowest.value) / kBudgetGrid * middle;
     int left = 0;
     for (std::int64_t span = bad - middle; span > 1; span /= 2) ++left;
     PLIMSOLL_TRY(const bool enough,
-                 fast_enough(middle == kBudgetGrid ? lowest : Bytes(highest.value - down), left));
+                 fast_enough(step_down(highest, lowest, middle, kBudgetGrid), left));
     (enough ? good : bad) = middle;
   }
   return {};
