@@ -126,10 +126,10 @@ TEST(DeviceRuns, WhatACardCannotDoIsSaidBeforePlanning) {
 }
 
 TEST(DeviceRuns, MasksOfOneBitKeepTheBits) {
-  const auto expected = run_small("resnet18", {});
+  const auto expected = run_small("alexnet", {});
   ASSERT_TRUE(expected) << expected.error().message;
   Pipeline p;
-  p.request = small_request("resnet18");
+  p.request = small_request("alexnet");
   p.backend = gpu_like(6);
   p.measure = false;
   p.planning.budget = "85%";
