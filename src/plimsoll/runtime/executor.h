@@ -74,7 +74,7 @@ class Executor {
   virtual kernels::Backend& backend() const = 0;
   // Keeps something that lies over its arena until that is given back; false: it has no arena of
   // its own.
-  virtual bool keep(std::shared_ptr<const void>) { return false; }
+  virtual bool keep(const std::shared_ptr<const void>&) { return false; }
   // Of encoded activations, what was incompressible in the last step and waited in host memory.
   virtual Bytes overflow_bytes() const { return Bytes(0); }
   // Of a plan: one for each encoding in a step.

@@ -82,8 +82,8 @@ class Planned final : public Executor {
       out.push_back(arena ? arena->bytes() : std::span<std::byte>{});
     return out;
   }
-  bool keep(std::shared_ptr<const void> what) override {
-    if (own_arenas_) kept_.push_back(std::move(what));
+  bool keep(const std::shared_ptr<const void>& what) override {
+    if (own_arenas_) kept_.push_back(what);
     return own_arenas_;
   }
   std::span<std::byte> memory_of(ValueId source) const override {

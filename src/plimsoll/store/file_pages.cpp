@@ -113,8 +113,9 @@ Result<std::unique_ptr<FilePages>> FilePages::lay(int descriptor, std::uint64_t 
 }
 
 FilePages::~FilePages() {
-  ::mmap(pages_.data(), pages_.size(), PROT_READ | PROT_WRITE,
-         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  // The arena's own memory again; it fails only where the kernel has no memory for the mapping.
+  static_cast<void>(::mmap(pages_.data(), pages_.size(), PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
   give_back(slot_);
 }
 

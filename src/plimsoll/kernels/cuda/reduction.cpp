@@ -18,7 +18,7 @@ constexpr std::int64_t kMostAcross = 32;       // groups side by side in a block
 constexpr std::int64_t kThreadsOfBlock = 256;  // as in columns.cu
 constexpr std::int64_t kColumnBlocks = 396;    // three for each multiprocessor of an H200
 constexpr std::int64_t kLeastRowsOfThread = 4;
-constexpr std::int64_t kMostGridRows = 65535 * 16;
+constexpr std::int64_t kMostGridRows = std::int64_t{65535} * 16;
 
 Walk walk_of(const std::vector<ReduceAxis>& axes) {
   std::vector<ReduceAxis> joined;

@@ -225,8 +225,8 @@ class NodeWriter {
       return reshape(y, {s[0], heads, s[1], s[2] / h});
     };
     const std::string keys = transpose(apart(k, ks, kv_heads), {0, 1, 3, 2});
-    const double scale =
-        attributes().real("scale", 1 / std::sqrt(static_cast<double>(qs[2] / heads)));
+    const std::int64_t width = qs[2] / heads;
+    const double scale = attributes().real("scale", 1 / std::sqrt(static_cast<double>(width)));
     std::string scores =
         out_.node("Mul", {out_.node("MatMul", {apart(q, qs, heads), keys}), number(scale)});
     if (has(mask_at)) scores = out_.node("Add", {scores, in(mask_at)});
