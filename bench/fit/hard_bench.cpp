@@ -19,6 +19,8 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "plimsoll/schedule/fit.h"
 #include "plimsoll/schedule/search/order.h"
 #include "plimsoll/schedule/testing/layered_network.h"
@@ -57,7 +59,8 @@ std::map<std::string, double> references() {
   std::ifstream file("bench/fit/hard_references.txt");
   std::string family, seed, budget;
   double cost = 0;
-  while (file >> family >> seed >> budget >> cost) out[family + " " + seed + " " + budget] = cost;
+  while (file >> family >> seed >> budget >> cost)
+    out[fmt::format("{} {} {}", family, seed, budget)] = cost;
   return out;
 }
 

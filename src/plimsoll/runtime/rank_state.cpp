@@ -24,10 +24,13 @@ std::vector<StateRun> runs_of_state(const Executor& executor) {
     if (!memory.empty())
       all.push_back({graph.values[v].type.dtype, memory.data(), memory.data() + memory.size()});
   }
-  std::sort(all.begin(), all.end(),
-            [](const StateRun& a, const StateRun& b) { return a.begin < b.begin; });
   const std::int64_t alignment = executor.backend().device().alignment().value;
   const bool planned = !executor.arenas().empty();
+  // Every rank must send in the same order. Without a plan addresses differ from rank to rank, and
+  // the order is the graph's.
+  if (planned)
+    std::sort(all.begin(), all.end(),
+              [](const StateRun& a, const StateRun& b) { return a.begin < b.begin; });
   std::vector<StateRun> out;
   for (const StateRun& run : all) {
     const bool joins =

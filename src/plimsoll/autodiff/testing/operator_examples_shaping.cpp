@@ -1,12 +1,14 @@
 #include "plimsoll/autodiff/testing/operator_examples.h"
 
+#include <fmt/format.h>
+
 namespace plimsoll::autodiff {
 namespace {
 
 using Examples = std::vector<OperatorExample>;
 using ir::Ints;
 
-void add(Examples& out, std::string op, std::string what, std::vector<ir::Shape> shapes,
+void add(Examples& out, std::string op, std::string what, const std::vector<ir::Shape>& shapes,
          ir::Attributes attributes) {
   std::vector<std::optional<ops::Array>> inputs;
   std::uint64_t seed = 60;
@@ -78,8 +80,9 @@ void add_resizing(Examples& out) {
           {"shape", Ints{1, 1, 5, 4}}, {"mode", mode}, {"coordinates", coordinates}};
       const ir::Attributes down{
           {"shape", Ints{1, 1, 2, 3}}, {"mode", mode}, {"coordinates", coordinates}};
-      add(out, "resize", mode + " " + coordinates, {{1, 1, 3, 2}}, up);
-      add(out, "resize_grad", mode + " " + coordinates, {{1, 1, 3, 4}}, down);
+      const std::string what = fmt::format("{} {}", mode, coordinates);
+      add(out, "resize", what, {{1, 1, 3, 2}}, up);
+      add(out, "resize_grad", what, {{1, 1, 3, 4}}, down);
     }
   }
   add(out, "resize", "empty", {{0, 3}}, {{"shape", Ints{0, 6}}});

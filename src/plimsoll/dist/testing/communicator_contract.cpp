@@ -137,7 +137,7 @@ std::string check_scatter(Communicator& comm, Reduction how) {
 std::string check_broadcast(Communicator& comm) {
   for (int root = 0; root < comm.size(); ++root) {
     std::vector<float> data = numbers<float>(comm.rank(), 10007);
-    comm.broadcast(bytes_of(data), Bytes(10007 * 4), root);
+    comm.broadcast(bytes_of(data), Bytes(std::int64_t{10007} * 4), root);
     if (data != numbers<float>(root, 10007)) return fmt::format("from rank {}", root);
   }
   const std::string text = comm.broadcast_text(comm.rank() == 0 ? "the plan" : "", 0);
@@ -145,10 +145,11 @@ std::string check_broadcast(Communicator& comm) {
 }
 
 std::string check_gather(Communicator& comm) {
-  const std::vector<std::int64_t> all = comm.gather<std::int64_t>(comm.rank() * 3);
+  const std::vector<std::int64_t> all = comm.gather<std::int64_t>(std::int64_t{3} * comm.rank());
   if (static_cast<int>(all.size()) != comm.size()) return "wrong number";
   for (int r = 0; r < comm.size(); ++r) {
-    if (all[static_cast<std::size_t>(r)] != r * 3) return fmt::format("of rank {}", r);
+    if (all[static_cast<std::size_t>(r)] != std::int64_t{3} * r)
+      return fmt::format("of rank {}", r);
   }
   return {};
 }
