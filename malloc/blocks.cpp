@@ -11,17 +11,22 @@
 namespace plimsoll::heap {
 // ---- Large blocks
 
-Span* allocate_span(std::size_t bytes, std::size_t alignment, std::size_t phase) {
+Span* allocate_span(std::size_t bytes, std::size_t alignment, std::size_t phase,
+                    std::size_t incoming) {
   if (bytes > kLargestRequest || alignment > kLargestRequest) return nullptr;
   const std::size_t granules = round_up(bytes, kGranule) / kGranule;
   if (alignment < kGranule) alignment = kGranule;
-  Guard guard(heap_lock);
-  Span* span = span_heap.allocate(Use::kBlock, granules, alignment, phase);
+  const auto allocate = [&](bool trim_before) {
+    Guard guard(heap_lock);
+    if (trim_before) span_heap.trim(true);
+    Span* span = span_heap.allocate(Use::kBlock, granules, alignment, phase, incoming);
+    if (span != nullptr) span->bytes = bytes;
+    return span;
+  };
+  if (Span* span = allocate(false)) return span;
   // The commit limit may be met by what is cached, or by what dead threads left.
-  if (span == nullptr && span_heap.trim(true) > 0)
-    span = span_heap.allocate(Use::kBlock, granules, alignment, phase);
-  if (span != nullptr) span->bytes = bytes;
-  return span;
+  release_idle_pools();
+  return allocate(true);
 }
 
 namespace {
@@ -46,7 +51,7 @@ bool resize_in_place(Span* span, std::size_t bytes) {
 // pages whole.
 void* move_span(Span* from, std::size_t bytes) {
   const std::size_t phase = reinterpret_cast<std::uintptr_t>(from->start) % kHugePage;
-  Span* to = allocate_span(bytes, kHugePage, phase);
+  Span* to = allocate_span(bytes, kHugePage, phase, from->length());
   if (to == nullptr) return nullptr;
   if (move_pages(from->start, to->start, from->length())) {
     Guard guard(heap_lock);
@@ -130,7 +135,7 @@ void release_small(Page* page, void* block) {
   const auto address = reinterpret_cast<std::uintptr_t>(block);
   Pool* pool = pool_for_this_thread();
   if (pool == nullptr) {
-    push_remote_alone(page, address);
+    send_alone(page, address);
   } else if (page->owner.load(std::memory_order_relaxed) == pool) {
     pool->push(page, address);
   } else {
@@ -182,6 +187,8 @@ void* allocate_slow(std::size_t bytes) {
     const unsigned size_class = class_of(bytes);
     if (void* block = pool->try_pop(size_class)) [[likely]]
       return block;
+    if (void* block = pool->try_swap(size_class)) [[likely]]
+      return block;
   }
   if (checking()) [[unlikely]]
     return checked_allocate(bytes, kWord);
@@ -190,12 +197,16 @@ void* allocate_slow(std::size_t bytes) {
   return allocate_unchecked(bytes, kWord);
 }
 
-void release_slow(void* block) {
-  Descriptor* found = page_map.find(block);
+// A block that is not of the thread's own pages.
+void release_elsewhere(Descriptor* found, void* block) {
   Pool* pool = this_pool;
-  if (found != nullptr && found->kind == Kind::kPage && pool->is_working()) [[likely]] {
+  if (found->kind == Kind::kPage && pool->is_working()) [[likely]] {
     return pool->push_remote(static_cast<Page*>(found), reinterpret_cast<std::uintptr_t>(block));
   }
+  release_slow(block);
+}
+
+void release_slow(void* block) {
   if (block == nullptr) return;
   if (checking()) [[unlikely]]
     return checked_release(block);

@@ -23,6 +23,7 @@ inline constexpr std::size_t kLargestRequest = std::size_t{1} << 46;
 
 void* allocate_slow(std::size_t bytes);
 void release_slow(void* block);
+void release_elsewhere(Descriptor* found, void* block);
 
 // Null when the fast path has nothing.
 inline void* allocate_fast(std::size_t bytes) {
@@ -39,11 +40,11 @@ inline void* allocate(std::size_t bytes) {
 inline void release(void* block) {
   Descriptor* found = page_map.find(block);
   Pool* pool = this_pool;
-  if (found != nullptr && found->owner.load(std::memory_order_relaxed) == pool) [[likely]] {
-    pool->push(static_cast<Page*>(found), reinterpret_cast<std::uintptr_t>(block));
-    return;
-  }
-  release_slow(block);
+  if (found == nullptr) [[unlikely]]
+    return release_slow(block);
+  if (found->owner.load(std::memory_order_relaxed) != pool) [[unlikely]]
+    return release_elsewhere(found, block);
+  pool->push(static_cast<Page*>(found), reinterpret_cast<std::uintptr_t>(block));
 }
 
 void* allocate_zeroed(std::size_t bytes);
@@ -61,7 +62,9 @@ struct Found {
 };
 // What a pointer belongs to; aborts, naming the call, when no block begins there.
 Found require_block(const char* call, const void* block);
-Span* allocate_span(std::size_t bytes, std::size_t alignment, std::size_t phase = 0);
+// The first `incoming` bytes need no memory, see span_heap.h.
+Span* allocate_span(std::size_t bytes, std::size_t alignment, std::size_t phase = 0,
+                    std::size_t incoming = 0);
 void release_unchecked(void* block);
 
 }  // namespace plimsoll::heap

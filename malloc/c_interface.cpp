@@ -33,7 +33,8 @@ void* plimsoll_malloc_reserve(size_t bytes, unsigned flags) {
   if (bytes == 0 || bytes > kLargestRequest) return nullptr;
   const std::size_t rounded = round_up(bytes, kHugePage);
   const bool guard = (flags & PLIMSOLL_MALLOC_GUARD) != 0;
-  Span* span = allocate_span(rounded + (guard ? kKernelPage : 0), kHugePage);
+  const std::size_t total = rounded + (guard ? kKernelPage : 0);
+  Span* span = allocate_span(total, kHugePage, 0, total);  // cached memory would not be zero
   if (span == nullptr) return nullptr;
   if (!span->zero) purge(span->start, span->length());
   if (guard) {
@@ -46,6 +47,7 @@ void* plimsoll_malloc_reserve(size_t bytes, unsigned flags) {
 }
 
 size_t plimsoll_malloc_trim(void) {
+  release_idle_pools();
   Guard guard(heap_lock);
   return span_heap.trim(true);
 }

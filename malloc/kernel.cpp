@@ -7,6 +7,8 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#include "text.h"
+
 namespace plimsoll::heap {
 namespace {
 
@@ -102,9 +104,18 @@ bool populate(void* begin, std::size_t bytes) {
 }
 
 bool move_pages(void* from, void* to, std::size_t bytes) {
-  return !failed(system_call(SYS_mremap, address(from), static_cast<long>(bytes),
-                             static_cast<long>(bytes),
-                             MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, address(to)));
+  const auto length = static_cast<long>(bytes);
+  if (!failed(system_call(SYS_mremap, address(from), length, length,
+                          MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, address(to)))) {
+    return true;
+  }
+  // The kernel may have dropped the target before it refused: pages of several mappings, say.
+  if (failed(system_call(SYS_mmap, address(to), length, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0))) {
+    die("malloc", to, "is an address that the kernel took back (too many mappings?)");
+  }
+  ask_for_huge_pages(to, bytes);
+  return false;
 }
 
 std::size_t address_limit() {

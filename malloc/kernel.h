@@ -34,7 +34,9 @@ void purge(void* begin, std::size_t bytes);
 void ask_for_huge_pages(void* begin, std::size_t bytes);
 bool populate(void* begin, std::size_t bytes);  // makes it resident now
 bool protect(void* begin, std::size_t bytes);   // any touch faults from now on
-// Moves resident pages to another committed range, and leaves the old one committed and purged.
+// Moves resident pages to another committed range, whose own are dropped, and leaves the old one
+// committed and purged. False when the kernel does not: nothing was moved, and the other range is
+// committed and purged.
 bool move_pages(void* from, void* to, std::size_t bytes);
 
 // The limit on a process's addresses (RLIMIT_AS); SIZE_MAX when there is none.

@@ -57,7 +57,10 @@ __attribute__((constructor)) void loaded(int, char**, char** environment) {
 }
 
 __attribute__((destructor)) void unloaded() {
-  if (this_pool->is_working()) this_pool->settle_waiting();
+  if (this_pool->is_working()) {
+    this_pool->send_all();
+    this_pool->collect();
+  }
   finish_trace();
   if (statistics_to == nullptr) return;
   if (std::strcmp(statistics_to, "1") == 0) {

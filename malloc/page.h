@@ -1,35 +1,44 @@
 // A page: 64 or 256 KiB of blocks of one size, owned by one thread's pool.
 //
-// Its blocks are in one of four places: with the program; in the pool's list for the class, from
-// which malloc pops; in `freed`, where the owner's frees go; or in `remote`, where those of other
-// threads go. The first three are linked through the blocks themselves.
+// Its blocks are in one of four places: with the program; in a pool's list for the class, from
+// which malloc pops; in `freed`; or on their way home from another thread (remote_list.h). The
+// lists are linked through the blocks themselves.
 //
-// Counting. malloc does not count: when a pool takes a page's `freed` list, all blocks on it count
-// as outstanding from then on. free counts `countdown` to zero, and what zero means depends on the
-// state:
+// The owner's frees go to the list that `home` points at, usually `freed`: pages empty out and can
+// be given back, blocks allocated together stay together, and malloc's next block does not hang on
+// the latest free. Only of the page that the pool allocates from, and while it has few blocks, it
+// is the pool's list itself: short lists would have to be refilled all the time, and the block
+// freed last is still in the cache.
 //
-//   current    the pool's list holds its blocks; zero: everything came back, nothing to do
+// Counting. malloc does not count. free counts `countdown` to zero, and what zero means depends on
+// the state:
+//
+//   current    the pool allocates from it. Which of its blocks are outstanding is not known;
+//              `countdown` falls from kMostFrees, and tells how many were freed, for the statistics
 //   asleep     nothing free in it; zero: enough came back to be worth allocating from (a few
 //              blocks, not the first,
 //              so that a page does not go in and out of the list with every free)
 //   available  in the pool's list of pages with free blocks; zero: wholly free, the page goes back
 //              to the heap
 //
-// So one decrement and one test serve for all three, and blocks outstanding = countdown + sleeping.
+// So one decrement and one test serve for all three. A page stops being current when none of its
+// blocks is left on a list, so that all count as outstanding: countdown + sleeping.
+//
+// Two lines of cache: what other threads read, and what the owner writes with every free.
 //
 // Links. A freed block's first word holds the next block's address, XORed with a key of the
-// process. The end of a list is an odd address inside the page. So a block that is on a list is
-// recognisable: its word, XORed with the key, agrees with its own address in the upper bits, which
-// other data does by chance once in 2^46. free() makes that test; a hit is verified by walking the
-// lists, and aborts as a double free. malloc clears the word, lest a block that was never written
-// looks freed.
+// process. The end of a list is an odd address inside the page. A block that is followed by one of
+// another page holds its own address with kElsewhere set, and the next one's in its second word. So
+// a block that is on a list is recognisable: its word, XORed with the key, agrees with its own
+// address in the upper bits, which other data does by chance once in 2^46, and is a possible link
+// of the page, which makes it once in 2^52 or less. free() makes that test and aborts as a double
+// free. malloc clears the word, lest a block that was never written looks freed.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 
 #include "page_map.h"
-#include "remote_list.h"
 
 namespace plimsoll::heap {
 
@@ -42,43 +51,83 @@ inline constexpr unsigned kPageWindowBits = 18;
 enum class PageState : std::uint8_t { kCurrent, kAsleep, kAvailable };
 
 struct alignas(128) Page : Descriptor {
-  PageState state = PageState::kCurrent;
+  static constexpr std::uint32_t kMostFrees = ~std::uint32_t{0};
+
   std::uint8_t granules = 1;
   std::uint8_t size_class = 0;
-  std::uint32_t countdown = 0;
-  std::uintptr_t freed = 0;  // head; odd when empty
+  std::uint32_t block = 0;  // bytes
   char* start = nullptr;
-  std::uint32_t block = 0;     // bytes
   std::uint32_t capacity = 0;  // blocks
+
+  alignas(64) std::uintptr_t* home = &freed;
+  std::uintptr_t freed = 0;  // head; odd when empty
+  std::uint32_t countdown = kMostFrees;
   std::uint32_t carved = 0;    // blocks that were ever linked; those behind were never touched
-  std::uint32_t sleeping = 0;
+  std::uint32_t sleeping = 0;  // of a current page: blocks in `freed` that countdown did not count
+  PageState state = PageState::kCurrent;
   Page* next = nullptr;  // among the pool's available pages of the class
   Page* previous = nullptr;
-
-  alignas(64) RemoteList<Atomic> remote;  // other threads' line
-  Page* next_pending = nullptr;
 
   std::uintptr_t end_mark() const { return reinterpret_cast<std::uintptr_t>(start) | 1; }
   std::size_t bytes() const { return granules * kGranule; }
 };
 
-static_assert(sizeof(Page) == 128, "the owner's line and the other threads'");
+static_assert(sizeof(Page) == 128, "the other threads' line and the owner's");
+
+// Asks for a cache line of one's own. Without -mprfchw compilers only ask for a shared one, and the
+// write that follows has to wait for the other threads' caches again.
+inline void prefetch_to_write(std::uintptr_t address) {
+#if defined(__x86_64__)
+  asm volatile("prefetchw (%0)" : : "r"(address));  // nothing happens where it is not known
+#else
+  __builtin_prefetch(reinterpret_cast<void*>(address), 1);
+#endif
+}
 
 inline bool is_end(std::uintptr_t head) {
   return (head & 1) != 0;
 }
 
+inline std::uint64_t* words_of(std::uintptr_t block) {
+  return reinterpret_cast<std::uint64_t*>(block);
+}
+
+inline constexpr std::uintptr_t kElsewhere = 2;
+
+// The block behind a freed one, or an odd number behind the last.
 inline std::uintptr_t next_of(std::uintptr_t block, std::uint64_t key) {
-  return *reinterpret_cast<std::uint64_t*>(block) ^ key;
+  const std::uintptr_t next = words_of(block)[0] ^ key;
+  if ((next & kElsewhere) != 0) [[unlikely]]
+    return words_of(block)[1] ^ key;
+  return next;
 }
 
+// The next block is of the same page, or it is the page's end mark.
 inline void set_next(std::uintptr_t block, std::uintptr_t next, std::uint64_t key) {
-  *reinterpret_cast<std::uint64_t*>(block) = next ^ key;
+  words_of(block)[0] = next ^ key;
 }
 
-// Whether a block's first word looks like a link of a free list of its page.
+// The next one may be anywhere.
+inline void set_next_elsewhere(std::uintptr_t block, std::uintptr_t next, std::uint64_t key) {
+  words_of(block)[0] = (block | kElsewhere) ^ key;
+  words_of(block)[1] = next ^ key;
+}
+
+inline void clear_link(std::uintptr_t block) {
+  words_of(block)[0] = 0;
+}
+
+// Whether a block's first word looks like a link of a freed block.
 inline bool looks_freed(std::uintptr_t block, std::uint64_t key) {
-  return ((next_of(block, key) ^ block) >> kPageWindowBits) == 0;
+  return ((words_of(block)[0] ^ key ^ block) >> kPageWindowBits) == 0;
+}
+
+// Whether it is one that this block can have.
+inline bool is_freed(const Page* page, std::uintptr_t block, std::uint64_t key) {
+  const std::uintptr_t next = words_of(block)[0] ^ key;
+  const std::uintptr_t at = next - reinterpret_cast<std::uintptr_t>(page->start);
+  return next == (block | kElsewhere) || next == page->end_mark() ||
+         (at < std::size_t{page->capacity} * page->block && at % page->block == 0);
 }
 
 }  // namespace plimsoll::heap

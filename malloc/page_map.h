@@ -42,7 +42,7 @@ class PageMap {
 
   Descriptor* find(const void* p) const {
     const auto address = reinterpret_cast<std::uintptr_t>(p);
-    if (address >> kAddressBits != 0) [[unlikely]]
+    if (address >> 32 >= kRootEntries) [[unlikely]]
       return nullptr;
     return leaf(address)[address >> 16 & 0xFFFF].load(std::memory_order_relaxed);
   }
@@ -56,6 +56,7 @@ class PageMap {
 
  private:
   using Entry = std::atomic<Descriptor*>;
+  static constexpr std::size_t kRootEntries = std::size_t{1} << (kAddressBits - 32);
   static constexpr std::size_t kLeafEntries = 1 << 16;
 
   Entry* leaf(std::uintptr_t address) const {
@@ -63,8 +64,8 @@ class PageMap {
                                     root_[address >> 32].load(std::memory_order_relaxed));
   }
 
-  std::atomic<std::uintptr_t> root_[std::size_t{1} << (kAddressBits - 32)];  // bytes from empty_
-  Entry empty_[kLeafEntries];                                                // never written
+  std::atomic<std::uintptr_t> root_[kRootEntries];  // bytes from empty_
+  Entry empty_[kLeafEntries];                       // never written
 };
 
 extern constinit PageMap page_map;

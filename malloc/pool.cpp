@@ -9,15 +9,15 @@
 
 namespace plimsoll::heap {
 
+constinit Lock pools_lock;
 constinit Lock common_lock;
 
 namespace {
 
-constexpr std::size_t kCarveBytes = 4096;
-constexpr std::size_t kChainBytes = 4 << 10;
-constexpr unsigned kRefillsBetweenFlushes = 64;
+constexpr unsigned kWarmPools = 8;
 
-constinit Pool* idle_pools = nullptr;  // under heap_lock
+constinit Pool* idle_pools = nullptr;  // under pools_lock
+constinit unsigned idle_count = 0;
 constinit Pool* all_pools = nullptr;
 constinit Pool* common = nullptr;
 constinit std::uint64_t key_of_process = 0;
@@ -38,18 +38,28 @@ std::uint64_t link_key() {
 
 // ---- Lists and pages
 
-void Pool::settle_waiting() {
+void Pool::settle_waiting_own() {
   const Waiting own = waiting;
-  const Waiting remote = waiting_remote;
-  waiting = waiting_remote = {};
+  waiting = {};
   if (own.page != nullptr) settle(own.page, own.block);
-  if (remote.page != nullptr) settle_remote(remote.page, remote.block);
+}
+
+void Pool::settle_waiting() {
+  settle_waiting_own();
+  for (Waiting& place : waiting_remote) {
+    const Waiting before = place;
+    place = {};
+    if (before.page != nullptr) reuse(before.page, before.block);
+  }
 }
 
 void* Pool::refill(unsigned size_class) {
-  settle_waiting();
-  if (!pending.empty()) collect();
-  if (++refills % kRefillsBetweenFlushes == 0) flush_chains();
+  settle_waiting_own();
+  if (void* block = try_pop(size_class)) return block;
+  allow_reuse(size_class);
+  collect();
+  if (++refills % kRefillsBetweenFlushes == 0) send_all();
+  if (void* block = try_pop(size_class)) return block;
   Page* page = current[size_class];
   if (page != nullptr) {
     if (is_end(page->freed) && page->carved < page->capacity) carve(page);
@@ -59,8 +69,11 @@ void* Pool::refill(unsigned size_class) {
   page = available[size_class];
   if (page != nullptr) {
     remove_available(page);
+    page->sleeping = page->carved - page->countdown;
+    page->countdown = Page::kMostFrees;
   } else {
-    flush_chains();
+    send_all();
+    if (void* block = try_pop(size_class)) return block;  // of those that waited
     if (++pages_taken % 32 == 0) collect_idle_pools();
     page = acquire_page(size_class, this);
     current[size_class] = page;
@@ -72,13 +85,10 @@ void* Pool::refill(unsigned size_class) {
   return take_list(page);
 }
 
-void* Pool::take_list(Page* page) {
-  handed_out.add(page->carved - (page->countdown + page->sleeping));
-  page->countdown = page->carved;
-  page->sleeping = 0;
-  list[page->size_class] = page->freed;
-  page->freed = page->end_mark();
-  return pop(page->size_class);
+void Pool::count_handed_out() {
+  for (Page* page : current) {
+    if (page != nullptr && page->home != &page->freed) count_handed_out(page);
+  }
 }
 
 // Links the next blocks that were never touched, in the order of their addresses. Only when `freed`
@@ -90,19 +100,23 @@ void Pool::carve(Page* page) {
   const auto first =
       reinterpret_cast<std::uintptr_t>(page->start) + std::size_t{page->carved} * page->block;
   std::uintptr_t block = first;
-  for (std::uint32_t i = 1; i < count; ++i, block += page->block)
+  for (std::uint32_t i = 1; i < count; ++i, block += page->block) {
     set_next(block, block + page->block, key);
+  }
   set_next(block, page->end_mark(), key);
   page->freed = first;
   page->carved += count;
+  page->sleeping += count;
 }
 
 void Pool::put_to_sleep(Page* page) {
   // All blocks are outstanding; two have to come back before the page is of use again. (Sixteen
   // cost a third more memory on random replacement, and saved nothing.)
   constexpr std::uint32_t wake = 2;
-  const std::uint32_t outstanding = page->countdown;
+  const std::uint32_t outstanding = page->carved;
+  count_handed_out(page);
   current[page->size_class] = nullptr;
+  page->home = &page->freed;
   page->state = PageState::kAsleep;
   page->countdown = wake < outstanding ? wake : outstanding;
   page->sleeping = outstanding - page->countdown;
@@ -123,7 +137,7 @@ void Pool::remove_available(Page* page) {
 }
 
 void Pool::counted_down(Page* page) {
-  if (page->state == PageState::kCurrent) return;
+  if (page->state == PageState::kCurrent) return count_handed_out(page);
   if (page->state == PageState::kAsleep) {
     page->countdown = page->sleeping;
     page->sleeping = 0;
@@ -137,169 +151,237 @@ void Pool::counted_down(Page* page) {
 void Pool::release_free_pages() {
   for (unsigned size_class = 0; size_class < kClasses; ++size_class) {
     Page* page = current[size_class];
-    if (page == nullptr) continue;
-    // The list goes back to its page first.
+    // The list goes back first: to this page, or home.
     while (!is_end(list[size_class])) {
       const std::uintptr_t block = list[size_class];
       list[size_class] = next_of(block, key);
-      set_next(block, page->freed, key);
-      page->freed = block;
-      --page->countdown;
+      auto* from = static_cast<Page*>(page_map.find(reinterpret_cast<void*>(block)));
+      if (from == page) {
+        set_next(block, page->freed, key);
+        page->freed = block;
+      } else {
+        clear_link(block);
+        send(from, block);
+      }
     }
-    if (page->countdown > 0) continue;
+    reuse_of[size_class] = {};
+    if (page == nullptr) continue;
+    std::uint32_t free = 0;
+    for (std::uintptr_t block = page->freed; !is_end(block); block = next_of(block, key)) ++free;
+    count_handed_out(page);
+    page->home = &page->freed;
+    if (free < page->carved) continue;
     current[size_class] = nullptr;
     release_page(page);
   }
+  send_all();
 }
 
 // ---- Frees from other threads
 
-void Pool::settle_remote(Page* page, std::uintptr_t block) {
-  // Another thread's lists cannot be walked to be sure; the word alone speaks, wrong once in 2^46.
-  if (looks_freed(block, key)) [[unlikely]]
-    refuse_double_free(block);
-  auto& chain = chains[reinterpret_cast<std::uintptr_t>(page) / sizeof(Page) % kChains];
-  if (chain.page == page) {
-    set_next(block, chain.head, key);
-    chain.head = block;
-    if (++chain.count * std::size_t{page->block} < kChainBytes) return;
+void Pool::reuse(Page* page, std::uintptr_t block) {
+  require_not_freed(page, block);
+  // The current page's frees must not mix with it, as their links would not be recognisable.
+  if (Page* own = current[page->size_class]) own->home = &own->freed;
+  std::uintptr_t& head = list[page->size_class];
+  set_next_elsewhere(block, head, key);
+  head = block;
+  handed_out.add(1);
+}
+
+void Pool::send(Page* page, std::uintptr_t block) {
+  Pool* to = page->owner.load(std::memory_order_relaxed);
+  const std::uint64_t mixed = reinterpret_cast<std::uintptr_t>(to) * 0x9E3779B97F4A7C15ull;
+  Outgoing& out = outgoing[mixed >> 60];
+  if (out.to != to) [[unlikely]] {
+    if (out.to != nullptr) send_off(out);
+    out.to = to;
   }
-  const auto full = chain;
-  chain.page = nullptr;
-  if (full.page != page) {
-    chain = {page, block, block, 1};
-    set_next(block, page->end_mark(), key);
-    if (full.page == nullptr) return;
+  out.bytes += page->block;
+  if (out.places == 0) {
+    add_node(out, page, block);
+  } else {
+    *out.next_place++ = block;
+    --out.places;
   }
-  remote_frees.add(full.count);
-  const auto link = [&](std::uintptr_t behind) {
-    set_next(full.tail, behind != 0 ? behind : full.page->end_mark(), key);
-  };
-  if (full.page->remote.push({full.head, full.count}, link)) {
-    full.page->owner.load(std::memory_order_relaxed)->pending.push(full.page);
+  if (out.bytes >= kSentBytes || (out.places == 0 && out.count >= PoolParcel::kMost)) [[unlikely]]
+    send_off(out);
+}
+
+// Addresses that a block can carry.
+unsigned Pool::places_of(const Page* page) {
+  return std::min<unsigned>(page->block / sizeof(std::uint64_t) - 2, PoolParcel::kMost);
+}
+
+// A parcel that is at home, or else the block itself.
+void Pool::add_node(Outgoing& out, Page* page, std::uintptr_t block) {
+  std::uintptr_t node = block;
+  PoolParcel* parcel = parcels != nullptr ? &parcels[next_parcel % kParcels] : nullptr;
+  if (parcel != nullptr && parcel->take_out()) {
+    ++next_parcel;
+    node = reinterpret_cast<std::uintptr_t>(parcel);
+    parcel->blocks[0] = block;
+    set_next_node(node, out.first);
+    out.next_place = parcel->blocks + 1;
+    out.places = PoolParcel::kMost - 1;
+  } else {
+    require_not_freed(page, block);
+    set_next_elsewhere(block, out.first, key);
+    out.next_place = words_of(block) + 2;
+    out.places = places_of(page);
+  }
+  out.count += 1 + out.places;
+  out.first = node;
+  if (out.last == 0) out.last = node;
+}
+
+void Pool::send_off(Outgoing& out) {
+  if (out.places != 0) *out.next_place = 0;
+  remote_frees.add(out.count - out.places);
+  const auto link = [&](std::uintptr_t behind) { set_next_node(out.last, behind); };
+  out.to->remote.push(out.first, link);
+  out = {};
+}
+
+void Pool::send_all() {
+  settle_waiting();
+  for (Outgoing& out : outgoing) {
+    if (out.to != nullptr) send_off(out);
   }
 }
 
-void Pool::flush_chains() {
-  for (auto& chain : chains) {
-    if (chain.page == nullptr) continue;
-    Page* page = chain.page;
-    chain.page = nullptr;
-    remote_frees.add(chain.count);
-    const auto link = [&](std::uintptr_t behind) {
-      set_next(chain.tail, behind != 0 ? behind : page->end_mark(), key);
-    };
-    if (page->remote.push({chain.head, chain.count}, link)) {
-      page->owner.load(std::memory_order_relaxed)->pending.push(page);
-    }
-  }
-}
-
-void push_remote_alone(Page* page, std::uintptr_t block) {
+void send_alone(Page* page, std::uintptr_t block) {
   const std::uint64_t key = link_key();
-  const auto link = [&](std::uintptr_t behind) {
-    set_next(block, behind != 0 ? behind : page->end_mark(), key);
-  };
-  if (page->remote.push({block, 1}, link))
-    page->owner.load(std::memory_order_relaxed)->pending.push(page);
+  if (looks_freed(block, key) && is_freed(page, block, key)) Pool::refuse_double_free(block);
+  if (page->block > 2 * sizeof(std::uint64_t)) words_of(block)[2] = 0;
+  page->owner.load(std::memory_order_relaxed)->remote.push(block, [&](std::uintptr_t behind) {
+    set_next_elsewhere(block, behind, key);
+  });
 }
 
 void Pool::collect() {
-  pending.take([this](Page* page) { take_back(page, page->remote.take()); });
+  if (remote.empty()) return;
+  std::uintptr_t node = remote.take();
+  while (node != 0) {
+    const std::uintptr_t behind = words_of(node)[1] ^ key;
+    __builtin_prefetch(reinterpret_cast<void*>(behind));
+    if (is_parcel(node)) {
+      auto* parcel = reinterpret_cast<PoolParcel*>(node);
+      take_home(parcel->blocks, PoolParcel::kMost);
+      parcel->give_back();
+    } else {
+      Page* page = own_page_of(node);
+      take_home(words_of(node) + 2, places_of(page));
+      push_own(page, node);
+    }
+    node = behind;
+  }
 }
 
-void Pool::take_back(Page* page, Chain chain) {
-  if (is_end(page->freed)) {
-    page->freed = chain.head;
-  } else {
-    std::uintptr_t tail = chain.head;
-    for (unsigned i = 1; i < chain.count; ++i) tail = next_of(tail, key);
-    set_next(tail, page->freed, key);
-    page->freed = chain.head;
+// Neighbours are mostly of the same page: they go home together.
+void Pool::take_home(const std::uintptr_t* blocks, unsigned most) {
+  constexpr unsigned kAhead = 8;
+  const std::uint64_t link_key = key;  // in a register, whatever is written
+  for (unsigned i = 0; i < most && i < kAhead && blocks[i] != 0; ++i) prefetch_to_write(blocks[i]);
+  unsigned i = 0;
+  while (i < most && blocks[i] != 0) {
+    const std::uintptr_t last = blocks[i];
+    Page* page = own_page_of(last);
+    std::uintptr_t first = page->end_mark();
+    const unsigned begin = i;
+    do {
+      const std::uintptr_t block = blocks[i++];
+      if (i + kAhead <= most) prefetch_to_write(blocks[i + kAhead - 1]);
+      if (looks_freed(block, link_key)) [[unlikely]]
+        refuse_if_freed(page, block);
+      set_next(block, first, link_key);
+      first = block;
+    } while (i < most && (blocks[i] ^ last) / kGranule == 0);
+    take_back(page, first, last, i - begin);
   }
-  if (chain.count < page->countdown) {
-    page->countdown -= chain.count;
+}
+
+void Pool::take_back(Page* page, std::uintptr_t first, std::uintptr_t last, unsigned count) {
+  if (!is_end(page->freed)) set_next(last, page->freed, key);
+  page->freed = first;
+  if (page->state == PageState::kCurrent) {
+    page->sleeping += count;
+    return;
+  }
+  if (count < page->countdown) {
+    page->countdown -= count;
     return;
   }
   // an asleep page; otherwise nothing is left over
-  page->sleeping -= chain.count - page->countdown;
+  page->sleeping -= count - page->countdown;
   page->countdown = 0;
   counted_down(page);
 }
 
-// ---- Errors
-
-namespace {
-
-bool is_on_list(std::uintptr_t head, std::uintptr_t block, const Page* page, std::uint64_t key) {
-  for (std::uint32_t i = 0; i <= page->capacity && head != 0 && !is_end(head); ++i) {
-    if (head == block) return true;
-    if ((head ^ reinterpret_cast<std::uintptr_t>(page->start)) >> kPageWindowBits != 0)
-      return false;
-    head = next_of(head, key);
-  }
-  return false;
+// A block that was freed twice may be of a page that is another's by now, or nobody's.
+Page* Pool::own_page_of(std::uintptr_t block) const {
+  Descriptor* found = page_map.find(reinterpret_cast<void*>(block));
+  if (found == nullptr || found->owner.load(std::memory_order_relaxed) != this) [[unlikely]]
+    refuse_double_free(block);
+  return static_cast<Page*>(found);
 }
 
-}  // namespace
+void Pool::refuse_if_freed(const Page* page, std::uintptr_t block) const {
+  if (is_freed(page, block, key)) refuse_double_free(block);
+}
+
+void Pool::settle_suspect(Page* page, std::uintptr_t block) {
+  refuse_if_freed(page, block);
+  push_own(page, block);
+}
 
 void Pool::refuse_double_free(std::uintptr_t block) {
   die("free", reinterpret_cast<void*>(block), "was freed already (double free)");
 }
 
-// The block's word looks like a link: its page's lists are walked to be sure.
-void Pool::settle_suspect(Page* page, std::uintptr_t block) {
-  if (is_on_list(page->freed, block, page, key) ||
-      is_on_list(list[page->size_class], block, page, key)) {
-    refuse_double_free(block);
-  }
-  push_own(page, block);
-}
-
 // ---- Pools
 
 Pool* take_pool() {
-  Guard guard(heap_lock);
+  Guard pools(pools_lock);
   Pool* pool = idle_pools;
   if (pool != nullptr) {
     idle_pools = pool->next;
+    --idle_count;
     return pool;
   }
+  Guard guard(heap_lock);
   pool = new_metadata<Pool>();
   if (pool == nullptr) return nullptr;
   pool->key = link_key();
+  pool->parcels = static_cast<Pool::PoolParcel*>(
+      metadata_bytes(Pool::kParcels * sizeof(Pool::PoolParcel), alignof(Pool::PoolParcel)));
   pool->next_of_all = all_pools;
   all_pools = pool;
   return pool;
 }
 
 void retire_pool(Pool* pool) {
-  pool->settle_waiting();
-  pool->flush_chains();
+  pool->send_all();
   pool->collect();
-  pool->release_free_pages();
-  Guard guard(heap_lock);
+  pool->count_handed_out();
+  Guard guard(pools_lock);
+  if (idle_count >= kWarmPools) pool->release_free_pages();
   pool->next = idle_pools;
   idle_pools = pool;
+  ++idle_count;
 }
 
 void collect_idle_pools() {
-  // All idle pools are taken out, looked through without the lock, and put back.
-  Pool* taken;
-  {
-    Guard guard(heap_lock);
-    taken = idle_pools;
-    idle_pools = nullptr;
-  }
-  if (taken == nullptr) return;
-  Pool* last = taken;
-  for (Pool* pool = taken; pool != nullptr; pool = pool->next) {
+  Guard guard(pools_lock);
+  for (Pool* pool = idle_pools; pool != nullptr; pool = pool->next) pool->collect();
+}
+
+void release_idle_pools() {
+  Guard guard(pools_lock);
+  for (Pool* pool = idle_pools; pool != nullptr; pool = pool->next) {
     pool->collect();
-    last = pool;
+    pool->release_free_pages();
   }
-  Guard guard(heap_lock);
-  last->next = idle_pools;
-  idle_pools = taken;
 }
 
 Pool* common_pool() {
@@ -309,7 +391,7 @@ Pool* common_pool() {
 
 PoolTotals pool_totals() {
   PoolTotals out;
-  Guard guard(heap_lock);
+  Guard guard(pools_lock);
   for (const Pool* pool = all_pools; pool != nullptr; pool = pool->next_of_all) {
     ++out.pools;
     out.blocks += pool->handed_out.value();

@@ -1,45 +1,50 @@
 // A thread's pool of small blocks: one list per size class, and the pages behind them.
 //
 //   malloc  pops the class's list. Empty: the current page's freed blocks become the list; or more
-//           of the page is carved; or
-//           another page with free blocks becomes current; or a page comes from the heap
-//           (page_source.h).
-//   free    of a block of an own page pushes it on the page's `freed` list. Blocks go back to their
-//           page, not to the class's
-//           list: pages empty out and can be given back, and blocks allocated together stay
-//           together.
-//   free    of another thread's block goes into a small table of chains, one chain per page; a
-//           chain that is long enough,
-//           or whose slot is needed, is pushed to its page in one step (remote_list.h). A table of
-//           64 chains of at
-//           most 4 KiB bounds what is under way; it is emptied before the pool takes a page, now
-//           and then when it refills
-//           a list, and when the thread ends.
+//           of the page is carved; or another page with free blocks becomes current; or a page
+//           comes from the heap (page_source.h).
+//   free    of a block of an own page pushes it on the list that its page names (page.h).
+//   free    of another thread's block sends it home, in a parcel with others of the same owner
+//           (remote_list.h). A parcel goes off when it is full or stands for 16 KiB, before the
+//           pool takes a page, now and then when it refills a list, and when the thread ends.
+//
+// Reuse. Where at least a quarter of a class's blocks that the thread used up came back as remote
+// frees, the next ones go to the class's list instead, up to 32 KiB until the list is empty again:
+// such a thread allocates as it frees, and has the blocks in its cache. To their page they are
+// outstanding as before, and freeing them again is a remote free. Where remote frees are few, reuse
+// would make them many: a block that wandered stays another's, and is freed the slow way for ever.
 //
 // Waiting. A freed block's first word tells whether it was freed before (page.h), but it is often
 // in nobody's cache, and a test on it stalls free() for as long as that takes: a third of the time
 // of the pareto row. So a block is only prefetched when it is freed, and goes to its list with the
-// thread's next free. A double free is therefore reported by the same or the next free of the
-// thread, or at exit.
+// thread's next free; another thread's block that is reused, which is farther away, with the eighth
+// free of such a block behind it. Of a block that is sent home the owner makes the test. A double
+// free is therefore reported by the same or a later call of the thread, or of the owner, or at
+// exit. malloc prefetches the next block of the list for the same reason.
 //
 // Fresh pages are carved 4 KiB at a time, and freed blocks are used before more is carved: a
 // program that needs three blocks of a size touches one kernel page.
 //
-// Life of a pool. Pools are never destroyed. When a thread ends its pool goes idle, pages and all,
-// and the next thread without a pool takes it over. A block of an idle pool may be freed by anyone,
+// Life of a pool. Pools are never destroyed. When a thread ends its pool goes idle, and the next
+// thread without a pool takes it over. The first kWarmPools idle ones keep their pages as they are,
+// the others give back pages that are wholly free. A block of an idle pool may be freed by anyone,
 // as a remote free. Before a thread takes a new segment's worth of pages it takes home what was
 // freed to idle pools, so that memory of threads that are gone comes back.
 //
-// Threads: a pool is used by its thread alone, except `pending`. The common pool (for threads whose
-// own is gone, and for checking, see check_mode.h) is used under common_lock. Lock order:
-// common_lock, then heap_lock.
+// Threads: a pool is used by its thread alone, except `remote` and the states of its parcels. The
+// common pool (for threads whose own is gone, and for checking, see check_mode.h) is used under
+// common_lock. Idle pools are used under pools_lock: a thread that starts waits for one that is
+// being looked through, lest pools pile up. Lock order: common_lock, pools_lock, heap_lock.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
 #include "kernel.h"
 #include "page.h"
+#include "remote_list.h"
 
 namespace plimsoll::heap {
 
@@ -55,8 +60,35 @@ class Counter {
   std::atomic<std::uint64_t> value_{0};
 };
 
+inline constexpr std::size_t kCarveBytes = 4096;  // of a fresh page, linked at a time
+
+// Of a class: how many blocks of other pools' pages may go to its list until the list is empty
+// again, and how many of its blocks must have been freed remotely before, for that to begin (but no
+// more than half of a list that was just carved).
+struct Reusable {
+  static constexpr std::size_t kBytes = 32 << 10;
+  static constexpr std::size_t kLeastFreed = 8;
+  std::uint16_t blocks = 0;
+  std::uint16_t least_freed = 0;
+};
+inline constexpr auto kReusable = [] {
+  std::array<Reusable, kClasses> out;
+  for (unsigned i = 0; i < kClasses; ++i) {
+    const std::size_t least = kCarveBytes / block_bytes(i) / 2;
+    out[i].blocks = static_cast<std::uint16_t>(Reusable::kBytes / block_bytes(i));
+    out[i].least_freed =
+        static_cast<std::uint16_t>(std::clamp<std::size_t>(least, 1, Reusable::kLeastFreed));
+  }
+  return out;
+}();
+
 struct Pool {
-  static constexpr unsigned kChains = 64;
+  static constexpr unsigned kOwners = 16;  // that blocks are collected for at a time
+  static constexpr unsigned kParcels = 32;
+  static constexpr unsigned kWaitingRemote = 8;
+  static constexpr std::size_t kSentBytes = 16 << 10;
+  static constexpr unsigned kRefillsBetweenFlushes = 64;
+  static constexpr std::uint32_t kFewBlocks = 192;  // see Page::home
 
   std::uint64_t key = 0;
   std::uintptr_t list[kClasses];  // heads; odd when empty
@@ -66,16 +98,33 @@ struct Pool {
     std::uintptr_t block = 0;
   };
   Waiting waiting;
-  Waiting waiting_remote;
+  Waiting waiting_remote[kWaitingRemote];  // a ring
+  unsigned next_remote = 0;                // its oldest
 
   Page* current[kClasses] = {};
   Page* available[kClasses] = {};
-  struct {
-    Page* page = nullptr;
-    std::uintptr_t head = 0;
-    std::uintptr_t tail = 0;
-    std::uint32_t count = 0;
-  } chains[kChains];
+  // Blocks of another pool's pages that have not been sent yet.
+  struct Outgoing {
+    Pool* to = nullptr;
+    std::uintptr_t first = 0;  // nodes, linked
+    std::uintptr_t last = 0;
+    std::uintptr_t* next_place = nullptr;  // for an address, in the last node
+    std::uint32_t places = 0;              // left in it
+    std::uint32_t bytes = 0;
+    std::uint32_t count = 0;  // blocks, if all places were used
+  };
+  Outgoing outgoing[kOwners];
+  using PoolParcel = Parcel<Atomic, 62>;  // 512 bytes
+  PoolParcel* parcels = nullptr;          // kParcels, or null when there was no memory
+  unsigned next_parcel = 0;
+  // Of a class, since its list was empty last.
+  struct Reuse {
+    std::uint16_t allowed = 0;  // blocks of other pools' pages that might go to the list
+    std::uint16_t left = 0;     // of them
+    std::uint16_t freed = 0;    // remote frees
+    std::uint16_t given = 0;    // own blocks that went to the list
+  };
+  Reuse reuse_of[kClasses];
   unsigned refills = 0;
   Counter handed_out;  // blocks moved to lists
   Counter remote_frees;
@@ -83,7 +132,7 @@ struct Pool {
   Pool* next = nullptr;  // idle pools
   Pool* next_of_all = nullptr;
 
-  alignas(64) PendingStack<Page, Atomic> pending;
+  alignas(64) RemoteList<Atomic> remote;
 
   constexpr Pool() {
     for (auto& head : list) head = 1;
@@ -97,8 +146,10 @@ struct Pool {
     const std::uintptr_t block = list[size_class];
     if (is_end(block)) [[unlikely]]
       return nullptr;
-    list[size_class] = next_of(block, key);
-    *reinterpret_cast<std::uint64_t*>(block) = 0;
+    const std::uintptr_t after = next_of(block, key);
+    prefetch_to_write(after);
+    list[size_class] = after;
+    clear_link(block);
     return reinterpret_cast<void*>(block);
   }
   // A block of the class, or null when there is no memory.
@@ -107,30 +158,52 @@ struct Pool {
     return block != nullptr ? block : refill(size_class);
   }
 
+  // What the current page's frees left, when there is nothing else to do; or null.
+  void* try_swap(unsigned size_class) {
+    Page* page = current[size_class];
+    if (page == nullptr || is_end(page->freed) || !remote.empty() ||
+        ++refills % kRefillsBetweenFlushes == 0) {
+      return nullptr;
+    }
+    allow_reuse(size_class);
+    return take_list(page);
+  }
+
   // Frees a block of an own page: the block waits, and the one that waited before goes home.
   void push(Page* page, std::uintptr_t block) {
-    __builtin_prefetch(reinterpret_cast<void*>(block), 1);
+    prefetch_to_write(block);
     Page* const page_before = waiting.page;
     const std::uintptr_t before = waiting.block;
     waiting = {page, block};
     if (page_before != nullptr) [[likely]]
       settle(page_before, before);
   }
-  // The same for a block of another pool's page.
+  // The same for a block of another pool's page, if its class's list may have it.
   void push_remote(Page* page, std::uintptr_t block) {
-    __builtin_prefetch(reinterpret_cast<void*>(block), 1);
-    const Waiting before = waiting_remote;
-    waiting_remote = {page, block};
+    Reuse& here = reuse_of[page->size_class];
+    ++here.freed;
+    if (here.left == 0) return send(page, block);
+    --here.left;
+    prefetch_to_write(block);
+    Waiting& oldest = waiting_remote[next_remote];
+    next_remote = (next_remote + 1) % kWaitingRemote;
+    const Waiting before = oldest;
+    oldest = {page, block};
     if (before.page != nullptr) [[likely]]
-      settle_remote(before.page, before.block);
+      reuse(before.page, before.block);
   }
-  // The blocks that wait go home now.
+  // The blocks that wait go to their lists now.
   void settle_waiting();
-  void flush_chains();
+  void settle_waiting_own();
+  // What was collected for other pools is sent now.
+  void send_all();
   // Takes home what other threads freed.
   void collect();
   // Gives back pages of which every block is free.
   void release_free_pages();
+  // Brings handed_out up to date.
+  void count_handed_out();
+  [[noreturn]] static void refuse_double_free(std::uintptr_t block);
 
  private:
   void settle(Page* page, std::uintptr_t block) {
@@ -138,34 +211,78 @@ struct Pool {
       return settle_suspect(page, block);
     push_own(page, block);
   }
+  void settle_suspect(Page* page, std::uintptr_t block);
+  void require_not_freed(const Page* page, std::uintptr_t block) const {
+    if (looks_freed(block, key)) [[unlikely]]
+      refuse_if_freed(page, block);
+  }
+  void refuse_if_freed(const Page* page, std::uintptr_t block) const;
   void push_own(Page* page, std::uintptr_t block) {
-    set_next(block, page->freed, key);
-    page->freed = block;
+    std::uintptr_t& home = *page->home;
+    set_next(block, home, key);
+    home = block;
     if (--page->countdown == 0) [[unlikely]]
       counted_down(page);
   }
-  void settle_remote(Page* page, std::uintptr_t block);
-  void settle_suspect(Page* page, std::uintptr_t block);
+  // When the class's list is empty: says what may go there until it is again.
+  void allow_reuse(unsigned size_class) {
+    Reuse& now = reuse_of[size_class];
+    const Reusable limits = kReusable[size_class];
+    const unsigned handed_out_since = now.given + now.allowed - now.left;
+    const bool worth = now.freed >= limits.least_freed && 4u * now.freed >= handed_out_since;
+    now = {};
+    if (worth) now.allowed = now.left = limits.blocks;
+  }
+  void reuse(Page* page, std::uintptr_t block);
+  void send(Page* page, std::uintptr_t block);
+  void add_node(Outgoing& out, Page* page, std::uintptr_t block);
+  void send_off(Outgoing& out);
+  // Parcels and blocks that carry others.
+  bool is_parcel(std::uintptr_t node) const { return words_of(node)[0] == PoolParcel::kUnderWay; }
+  void set_next_node(std::uintptr_t node, std::uintptr_t next_node) const {
+    words_of(node)[1] = next_node ^ key;
+  }
   void* refill(unsigned size_class);
-  void* take_list(Page* page);
+  void* take_list(Page* page) {
+    const std::uint64_t before = handed_out.value();
+    count_handed_out(page);
+    reuse_of[page->size_class].given = static_cast<std::uint16_t>(handed_out.value() - before);
+    std::uintptr_t& head = list[page->size_class];
+    head = page->freed;
+    page->freed = page->end_mark();
+    page->home = page->carved < kFewBlocks ? &head : &page->freed;
+    return try_pop(page->size_class);
+  }
+  // Of a current page: what was freed since it was counted last, and has been handed out again or
+  // will be next.
+  void count_handed_out(Page* page) {
+    handed_out.add(std::uint64_t{Page::kMostFrees - page->countdown} + page->sleeping);
+    page->countdown = Page::kMostFrees;
+    page->sleeping = 0;
+  }
   void carve(Page* page);
   void put_to_sleep(Page* page);
   void counted_down(Page* page);
-  void take_back(Page* page, Chain chain);
+  static unsigned places_of(const Page* page);
+  void take_home(const std::uintptr_t* blocks, unsigned most);
+  void take_back(Page* page, std::uintptr_t first, std::uintptr_t last, unsigned count);
+  Page* own_page_of(std::uintptr_t block) const;
   void make_available(Page* page);
   void remove_available(Page* page);
-  [[noreturn]] static void refuse_double_free(std::uintptr_t block);
 };
 
-// Pushes a single block to its page from a thread that has no pool.
-void push_remote_alone(Page* page, std::uintptr_t block);
+// Sends a single block home from a thread that has no pool.
+void send_alone(Page* page, std::uintptr_t block);
 
 // An idle pool, or a new one. Null when there is no memory.
 Pool* take_pool();
 void retire_pool(Pool* pool);
 // Takes home what was freed to pools that no thread has.
 void collect_idle_pools();
+// The same, and gives back their free pages.
+void release_idle_pools();
 
+extern constinit Lock pools_lock;
 extern constinit Lock common_lock;
 Pool* common_pool();  // null when there is no memory; hold common_lock
 

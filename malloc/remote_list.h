@@ -1,33 +1,35 @@
-// Blocks that other threads freed, on their way back to the page they belong to.
+// Blocks that other threads freed, on their way back to the pool that owns their page.
 //
-// Two lists, both written by many threads and emptied by one:
+// Moving a cache line from one core to another costs more than the rest of malloc and free
+// together. So a thread that frees another's block does not touch the block: it writes the
+// block's address into a parcel, eight to a line, and sends the parcel to the owner when it is
+// full. A block that was handed over, used and freed stays in the cache of whoever used it last;
+// the owner knows all addresses of a parcel at once and fetches what it has to.
 //
-//   a page's RemoteList    blocks of that page, pushed as whole chains
-//   an owner's PendingStack  pages whose RemoteList is not empty
+//   freeing thread                             owner
+//   1  takes a parcel of its own that is       4  list: takes all
+//      at home, marks it as under way          5  reads the addresses of each parcel
+//   2  writes addresses                        6  marks the parcel as at home
+//   3  pushes it to the owner's list
 //
-// A thread that frees a block of somebody else's page first collects a chain of blocks of the same
-// page (pool.h). Pushing the chain is one compare-and-swap on the page; only the push that finds
-// the page's list empty also puts the page on its owner's stack. So the owner learns in one
-// exchange which pages to look at, and never scans.
+// Parcels belong to the pool that sends them, a fixed number, so an owner that sleeps cannot make
+// them pile up. When none is at home, a freed block carries the addresses of others: its first two
+// words are a link to another page (page.h), and those behind are addresses up to its end. So any
+// number of blocks can be under way, without memory of their own. Parcels and such blocks are the
+// nodes of the list, and have the next node in their second word.
 //
-//   freeing thread                           owner
-//   1  page.remote: push chain               3  stack: take all
-//   2  was it empty? owner.pending: push     4  for each page: read its link, then take page.remote
+//   RemoteList ──► parcel ──► block of 64 bytes ──► parcel
+//                  62 blocks  itself and 6          5 blocks
 //
 // Invariants
-// 1. A page with a non-empty list is on the stack or about to be pushed by exactly one thread (the
-//    one of 1).
-// 2. The owner takes a page's list only after it took the page off the stack. Hence between 1 and 2
-//    the page cannot be emptied, found wholly free and given to another owner: its blocks in the
-//    list still count as outstanding.
-// 3. The link between pages is read before the page's list is taken; from then on another thread
-//    may push the page again. Hence taking releases and pushing acquires: without that the link
-//    could be read after it was written anew (on x86 both are the same instruction).
-// 4. Lists are taken whole, by exchange: there is no pop, hence no ABA.
+// 1. A node that was pushed is read by the owner alone until the owner marks it as at home (a
+//    parcel) or puts it on a free list (a block). Pushing releases and taking acquires what the
+//    node says; marking as at home releases and asking whether it is acquires.
+// 2. A block in a node counts as outstanding, so its page cannot be given to another owner.
+// 3. Lists are taken whole, by exchange: there is no pop, hence no ABA.
 //
-// The number of blocks rides in the upper 16 bits of the list's word, above 48 bits of address, so
-// that the owner knows how many came home without walking first. The atomics are a parameter:
-// remote_list_test.cpp replaces them by ones that stop at every step, and tries all interleavings.
+// The atomics are a parameter: remote_list_test.cpp replaces them by ones that stop at every step,
+// and tries all interleavings.
 #pragma once
 
 #include <atomic>
@@ -35,67 +37,44 @@
 
 namespace plimsoll::heap {
 
-struct Chain {
-  std::uintptr_t head = 0;
-  unsigned count = 0;
-};
-
 template <template <typename> class Atomic>
 class RemoteList {
  public:
-  // `link(next)` makes the chain's last block point at what was there (0: nothing). True when the
-  // list was empty.
+  // Puts nodes that are linked to each other in front. `link(next)` makes the last of them point
+  // at what was there (0: nothing).
   template <typename Link>
-  bool push(Chain chain, Link link) {
-    std::uint64_t old = word_.load(std::memory_order_relaxed);
-    std::uint64_t fresh;
+  void push(std::uintptr_t first, Link link) {
+    std::uintptr_t old = head_.load(std::memory_order_relaxed);
     do {
-      const Chain there = unpack(old);
-      link(there.head);
-      fresh = pack({chain.head, chain.count + there.count});
-    } while (!word_.compare_exchange_weak(old, fresh, std::memory_order_acq_rel,
+      link(old);
+    } while (!head_.compare_exchange_weak(old, first, std::memory_order_release,
                                           std::memory_order_relaxed));
-    return old == 0;
   }
-  Chain take() { return unpack(word_.exchange(0, std::memory_order_acq_rel)); }
+  bool empty() const { return head_.load(std::memory_order_relaxed) == 0; }
+  // The first node; the owner follows the links.
+  std::uintptr_t take() { return head_.exchange(0, std::memory_order_acquire); }
 
  private:
-  static constexpr unsigned kAddressBits = 48;
-  static std::uint64_t pack(Chain chain) {
-    return chain.head | std::uint64_t{chain.count} << kAddressBits;
-  }
-  static Chain unpack(std::uint64_t word) {
-    return {word & ((std::uint64_t{1} << kAddressBits) - 1),
-            static_cast<unsigned>(word >> kAddressBits)};
-  }
-  Atomic<std::uint64_t> word_{0};
+  Atomic<std::uintptr_t> head_{0};
 };
 
-// Page has a member `Page* next_pending`.
-template <typename Page, template <typename> class Atomic>
-class PendingStack {
- public:
-  void push(Page* page) {
-    Page* old = head_.load(std::memory_order_relaxed);
-    do {
-      page->next_pending = old;
-    } while (!head_.compare_exchange_weak(old, page, std::memory_order_release,
-                                          std::memory_order_relaxed));
-  }
-  bool empty() const { return head_.load(std::memory_order_relaxed) == nullptr; }
-  // Calls `visit(page)` for every page, having read the page's link before.
-  template <typename Visit>
-  void take(Visit visit) {
-    Page* page = head_.exchange(nullptr, std::memory_order_acquire);
-    while (page != nullptr) {
-      Page* next = page->next_pending;
-      visit(page);
-      page = next;
-    }
-  }
+template <template <typename> class Atomic, unsigned kBlocks>
+struct alignas(64) Parcel {
+  static constexpr std::uint64_t kAtHome = 0;
+  static constexpr std::uint64_t kUnderWay = 1;
+  static constexpr unsigned kMost = kBlocks;
 
- private:
-  Atomic<Page*> head_{nullptr};
+  Atomic<std::uint64_t> state{kAtHome};  // where a block has its link to itself
+  std::uint64_t link = 0;
+  std::uintptr_t blocks[kBlocks];  // ends before its end with a 0
+
+  // Whether the sender may fill it; then it counts as under way.
+  bool take_out() {
+    if (state.load(std::memory_order_acquire) != kAtHome) return false;
+    state.store(kUnderWay, std::memory_order_relaxed);
+    return true;
+  }
+  void give_back() { state.store(kAtHome, std::memory_order_release); }
 };
 
 }  // namespace plimsoll::heap

@@ -17,6 +17,7 @@ constexpr std::size_t kHugeAfter = std::size_t{16} << 20;  // of the first segme
 constexpr std::size_t kCommitStep = std::size_t{32} << 20;
 constexpr std::size_t kLargestRegion = std::size_t{16} << 30;
 constexpr int kCandidates = 32;
+constexpr std::size_t kMostMoved = 8192;  // units: at most two mappings each, of 65,530
 
 // The granules of a unit that lie in [begin, end), as bits.
 std::uint32_t granule_bits(const Region& region, std::size_t unit, const char* begin,
@@ -193,6 +194,57 @@ std::size_t SpanHeap::purge_span(Span* span, std::size_t bytes, bool parts) {
   return done;
 }
 
+bool SpanHeap::move_units(Region& from, std::size_t source, Region& to, std::size_t target,
+                          std::size_t units) {
+  std::size_t fresh = 0;
+  for (std::size_t i = 0; i < units; ++i) fresh += to.moved[target + i] == 0;
+  if (moved_ + fresh > kMostMoved) return false;
+  moved_ += fresh;
+  for (std::size_t i = 0; i < units; ++i) to.moved[target + i] = 1;
+  if (!move_pages(from.base + source * kHugePage, to.base + target * kHugePage, units * kHugePage))
+    return false;
+  for (std::size_t i = 0; i < units; ++i) {
+    to.resident[target + i] = from.resident[source + i];
+    to.split[target + i] = from.split[source + i];
+    to.node[target + i] = from.node[source + i];
+    from.resident[source + i] = 0;
+    from.split[source + i] = 0;
+  }
+  return true;
+}
+
+// Moves cached units to where a new block lies and nothing is resident. They stay cached until the
+// block occupies them.
+void SpanHeap::adopt_resident_units(Region& to, char* begin, char* end) {
+  std::size_t target = to.unit_of(begin + kHugePage - 1);
+  const std::size_t last = to.unit_of(end);  // units wholly inside end here
+  const auto node = static_cast<std::uint8_t>(nodes_ > 1 ? numa_node() : 0);
+  for (Span* span = oldest_; span != nullptr; span = span->newer) {
+    Region& from = *span->region;
+    const std::size_t first = from.unit_of(span->start + kHugePage - 1);
+    const auto gives = [&](std::size_t unit) {
+      return from.resident[unit] == ~std::uint32_t{0} && unit * kHugePage >= from.huge_from &&
+             (nodes_ == 1 || from.node[unit] == node);
+    };
+    for (std::size_t source = from.unit_of(span->end()); source > first;) {
+      while (target < last && to.resident[target] != 0) ++target;
+      if (target >= last) return;
+      if (!gives(--source)) continue;
+      std::size_t units = 1;  // the run that ends at `source`, as far as the target is empty
+      while (source > first && gives(source - 1) && target + units < last &&
+             to.resident[target + units] == 0) {
+        --source;
+        ++units;
+      }
+      if (move_units(from, source, to, target, units)) continue;
+      // Older kernels move only what is one mapping.
+      for (std::size_t i = 0; i < units; ++i) {
+        if (!move_units(from, source + i, to, target + i, 1)) return;
+      }
+    }
+  }
+}
+
 std::size_t SpanHeap::trim(bool everything) {
   footprint_.at_time(now_coarse_ns());
   std::size_t excess = everything ? footprint_.cached() : footprint_.excess();
@@ -224,9 +276,10 @@ bool SpanHeap::make_region(Use use, std::size_t bytes) {
     region->resident = static_cast<std::uint32_t*>(metadata_bytes(units * 4, 4));
     region->split = static_cast<std::uint8_t*>(metadata_bytes(units, 1));
     region->node = static_cast<std::uint8_t*>(metadata_bytes(units, 1));
+    region->moved = static_cast<std::uint8_t*>(metadata_bytes(units, 1));
   }
   Span* span = region != nullptr && region->node != nullptr && region->split != nullptr &&
-                       region->resident != nullptr
+                       region->resident != nullptr && region->moved != nullptr
                    ? new_span(region, static_cast<char*>(base), bytes / kGranule)
                    : nullptr;
   if (span == nullptr) {
@@ -282,6 +335,8 @@ bool SpanHeap::release_free_regions() {
     footprint_.cache_shrank(resident_in(*region, region->base, region->base + region->bytes));
     remove_free(span);
     delete_span(span);
+    for (std::size_t unit = 0; unit < region->bytes / kHugePage; ++unit)
+      moved_ -= region->moved[unit];
     release_addresses(region->base, region->bytes);
     reserved_ -= region->bytes;
     *at = region->next;
@@ -368,7 +423,8 @@ Span* SpanHeap::carve(const Place& place, std::size_t granules) {
   return whole;
 }
 
-Span* SpanHeap::allocate(Use use, std::size_t granules, std::size_t alignment, std::size_t phase) {
+Span* SpanHeap::allocate(Use use, std::size_t granules, std::size_t alignment, std::size_t phase,
+                         std::size_t incoming) {
   const std::size_t length = granules * kGranule;
   if (granules == 0 || length / kGranule != granules) return nullptr;
   Place place = find_place(use, granules, alignment, phase);
@@ -388,6 +444,7 @@ Span* SpanHeap::allocate(Use use, std::size_t granules, std::size_t alignment, s
   if (span->block) {
     ++blocks_;
     footprint_.allocated(length);
+    adopt_resident_units(*span->region, span->start + incoming, span->end());
     span->zero = occupy(*span->region, span->start, span->end());
     trim();
   }
@@ -442,6 +499,7 @@ bool SpanHeap::grow(Span* span, std::size_t granules) {
   span->granules = granules;
   enter(span, Kind::kSpan);
   footprint_.allocated(more * kGranule);
+  adopt_resident_units(region, end, span->end());
   occupy(region, end, span->end());
   trim();
   return true;

@@ -24,6 +24,13 @@
 // granule by granule. What the cache has to give up goes oldest span first, whole units first, then
 // parts of units.
 //
+// Moving. A new block that lies where nothing is resident does not wait for fresh, zeroed memory:
+// whole resident units of free spans, the oldest first, are moved under it by their page tables,
+// some microseconds for what takes the kernel 150 to clear (and far longer where a hypervisor has
+// to find the memory first). So memory is reused wherever it lies, and a hole in the addresses
+// costs nothing. Each move may cut a mapping in three; kMostMoved keeps their number well below the
+// kernel's limit.
+//
 // Two kinds of regions, because a small program should not pay 2 MiB for its first block: segments
 // (of small pages and slices) ask for huge pages only behind the first 16 MiB; large blocks always
 // do.
@@ -57,6 +64,7 @@ struct Region {
   std::uint32_t* resident = nullptr;  // per unit, a bit per granule
   std::uint8_t* split = nullptr;      // per unit: its huge page is lost
   std::uint8_t* node = nullptr;       // per unit: where it was made resident
+  std::uint8_t* moved = nullptr;      // per unit: pages were moved there, a mapping of its own
   Region* next = nullptr;
 
   std::size_t unit_of(const char* at) const {
@@ -87,9 +95,10 @@ class SpanHeap {
  public:
   // A span of `granules` that begins at a multiple of `alignment` plus `phase` (both multiples of a
   // granule). A block counts as live and resident from now on, a segment only by what its user
-  // occupies. Null when there is no memory.
+  // occupies. The first `incoming` bytes need no memory: the caller moves pages there. Null when
+  // there is no memory.
   Span* allocate(Use use, std::size_t granules, std::size_t alignment = kGranule,
-                 std::size_t phase = 0);
+                 std::size_t phase = 0, std::size_t incoming = 0);
   void free(Span* span);
   // Makes a block longer where it stands, if what follows is free; or shorter.
   bool grow(Span* span, std::size_t granules);
@@ -140,6 +149,9 @@ class SpanHeap {
   static void erase(const Span* span);
 
   std::size_t resident_in(const Region& region, const char* begin, const char* end) const;
+  void adopt_resident_units(Region& to, char* begin, char* end);
+  bool move_units(Region& from, std::size_t source, Region& to, std::size_t target,
+                  std::size_t units);
   std::size_t purge_span(Span* span, std::size_t bytes, bool parts);
 
   Span* bins_[2][kBins] = {};  // by use
@@ -153,6 +165,7 @@ class SpanHeap {
   std::size_t reserved_ = 0;
   std::size_t reused_ = 0;
   std::size_t purged_ = 0;
+  std::size_t moved_ = 0;  // units that count in Region::moved
   unsigned nodes_ = 1;
   std::size_t blocks_ = 0;
 };

@@ -3,10 +3,10 @@
 #include <sys/resource.h>
 
 #include "metadata.h"
-#include "pool.h"
 #include "slices.h"
 #include "span_heap.h"
 #include "text.h"
+#include "threads.h"
 
 namespace plimsoll::heap {
 namespace {
@@ -20,6 +20,7 @@ std::uint64_t peak_resident_bytes() {
 }  // namespace
 
 plimsoll_malloc_statistics statistics() {
+  if (this_pool->is_working()) this_pool->count_handed_out();
   const PoolTotals pools = pool_totals();
   Guard guard(heap_lock);
   const Footprint& footprint = span_heap.footprint();

@@ -20,6 +20,13 @@ constinit Lock key_lock;
 constinit bool key_made = false;
 constinit pthread_key_t key = 0;
 
+// ThreadSanitizer ends the thread for itself in the last round; atomics crash from then on.
+#ifdef PLIMSOLL_SANITIZED
+constexpr std::uintptr_t kRounds = PTHREAD_DESTRUCTOR_ITERATIONS - 1;
+#else
+constexpr std::uintptr_t kRounds = PTHREAD_DESTRUCTOR_ITERATIONS;
+#endif
+
 // The value of the key counts the rounds of destructors that are left.
 void end_of_thread(void* rounds_left) {
   const auto left = reinterpret_cast<std::uintptr_t>(rounds_left);
@@ -40,13 +47,13 @@ void watch_for_end_of_thread() {
     key_made = true;
   }
   // May allocate, which is why the pool is in place already.
-  ::pthread_setspecific(key,
-                        reinterpret_cast<void*>(std::uintptr_t{PTHREAD_DESTRUCTOR_ITERATIONS}));
+  ::pthread_setspecific(key, reinterpret_cast<void*>(kRounds));
 }
 
 void before_fork() {
   key_lock.lock();
   common_lock.lock();
+  pools_lock.lock();
   heap_lock.lock();
   trace_lock.lock();
 }
@@ -54,6 +61,7 @@ void before_fork() {
 void after_fork() {
   trace_lock.unlock();
   heap_lock.unlock();
+  pools_lock.unlock();
   common_lock.unlock();
   key_lock.unlock();
 }

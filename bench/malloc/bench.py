@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The bars of the host allocator: its workloads under every allocator there is, taking turns.
 
-    bench/malloc/bench.py build/release [--runs 5] [--only churn-128,handoff] [--any-load]
+    bench/malloc/bench.py build/release [--runs 5] [--only churn-128,handoff] [--any-load] [--rivals glibc,tcmalloc]
                          [--allocator mimalloc3=/path/libmimalloc.so] [--python a-python-with-torch]
 
 Rivals are those of Debian that are installed (libjemalloc2, libtcmalloc-minimal4, libmimalloc2.0) and those
@@ -57,7 +57,7 @@ def wait_until_idle(deadline=600):
         after = busy_ticks()
         if (after[0] - before[0]) < 0.12 * (after[1] - before[1]):
             return
-    sys.exit("bars.py: the machine was never idle for ten minutes; --any-load measures all the same")
+    sys.exit("bench.py: the machine was never idle for ten minutes; --any-load measures all the same")
 
 
 def launch(build, library, command):
@@ -157,6 +157,7 @@ def main():
     parser.add_argument("build", help="the build folder, as build/release")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--only", default="", help="rows, separated by commas; `torch` is one")
+    parser.add_argument("--rivals", default="", help="only these, separated by commas; all of them without it")
     parser.add_argument("--allocator", action="append", default=[], metavar="NAME=PATH", help="a rival built elsewhere")
     parser.add_argument("--any-load", action="store_true", help="do not wait until the machine is idle")
     parser.add_argument("--python", help="a Python that has torch and torchvision, for the row `torch`")
@@ -170,6 +171,11 @@ def main():
     for pair in options.allocator:
         name, _, path = pair.partition("=")
         allocators[name] = path
+    if options.rivals:
+        unknown = set(options.rivals.split(",")) - set(allocators)
+        if unknown:
+            sys.exit(f"bench.py: no rival {', '.join(sorted(unknown))}; there are {', '.join(allocators)}")
+        allocators = {name: allocators[name] for name in options.rivals.split(",")}
     ours = pathlib.Path(options.build, "libplimsoll_malloc.so").resolve()
     allocators[OURS] = str(ours)
 

@@ -2,6 +2,7 @@
 // page), never go on.
 #include <cstring>
 #include <thread>
+#include <vector>
 
 #include "probe.h"
 
@@ -37,6 +38,23 @@ void double_free_by_another_thread(Arguments) {
   }).join();
 }
 
+// Some for each way home: in a parcel, and, behind what fills all parcels, by itself.
+void double_free_by_two_threads(Arguments arguments) {
+  const long others = number(arguments, 0, 0);
+  void* block = hide(std::malloc(100));
+  std::vector<void*> more(static_cast<std::size_t>(others));
+  for (void*& one : more) one = std::malloc(100);
+  for (int i = 0; i < 2; ++i) {
+    std::thread([&] {
+      for (void*& one : more) {
+        std::free(one);
+        one = nullptr;
+      }
+      std::free(hide(block));
+    }).join();
+  }
+}
+
 void foreign_pointer(Arguments) {
   char on_stack[64];
   std::free(hide(on_stack + 16));
@@ -62,6 +80,7 @@ void overrun(Arguments arguments) {
 constexpr Experiment kExperiments[] = {
     {"double_free", double_free},
     {"double_free_by_another_thread", double_free_by_another_thread},
+    {"double_free_by_two_threads", double_free_by_two_threads},
     {"foreign_pointer", foreign_pointer},
     {"wild_pointer", wild_pointer},
     {"inside_of_block", inside_of_block},

@@ -1,9 +1,11 @@
 // The allocator's parts, linked beside the program's own malloc; also what TSan looks at.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <random>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -132,6 +134,34 @@ TEST(Heap, ReusesResidentMemoryBeforeFresh) {
   plimsoll_free(keep);
 }
 
+// Two holes of 32 MiB are memory for one block of 60: their pages are moved, none is cleared anew.
+TEST(Heap, MovesResidentMemoryUnderABlockThatFitsNoHole) {
+  plimsoll_malloc_trim();
+  constexpr std::size_t kHole = std::size_t{32} << 20;
+  constexpr std::size_t kLong = std::size_t{60} << 20;
+  std::vector<unsigned char*> blocks;
+  for (int i = 0; i < 4; ++i) {
+    blocks.push_back(static_cast<unsigned char*>(plimsoll_malloc(kHole)));
+    std::memset(blocks.back(), i + 1, kHole);
+  }
+  plimsoll_free(blocks[0]);
+  plimsoll_free(blocks[2]);
+  plimsoll_malloc_statistics before;
+  plimsoll_malloc_get_statistics(&before);
+  auto* zeroed = static_cast<unsigned char*>(plimsoll_calloc(1, kLong));
+  plimsoll_malloc_statistics after;
+  plimsoll_malloc_get_statistics(&after);
+  // All but the units that the blocks share with their neighbours.
+  EXPECT_GE(after.reused_bytes - before.reused_bytes, kLong - 4 * kHugePage);
+  EXPECT_EQ(after.purged_bytes, before.purged_bytes);
+  EXPECT_EQ(std::count(zeroed, zeroed + kLong, 0), static_cast<std::ptrdiff_t>(kLong));
+  EXPECT_EQ(std::count(blocks[1], blocks[1] + kHole, 2), static_cast<std::ptrdiff_t>(kHole));
+  EXPECT_EQ(std::count(blocks[3], blocks[3] + kHole, 4), static_cast<std::ptrdiff_t>(kHole));
+  plimsoll_free(zeroed);
+  plimsoll_free(blocks[1]);
+  plimsoll_free(blocks[3]);
+}
+
 // The bound itself: whatever a program does, live and cached stay within a sixteenth of its peak
 // (or 8 MiB).
 TEST(Heap, NeverHoldsMoreThanTheBoundAllows) {
@@ -239,6 +269,83 @@ TEST(HeapThreads, ComeAndGoWithoutPilingUpPools) {
   plimsoll_malloc_statistics now;
   plimsoll_malloc_get_statistics(&now);
   EXPECT_LE(now.pools, 8u);
+}
+
+// A thread that begins while another looks through the idle pools waits for one of them.
+TEST(HeapThreads, BeginBesideOthersWithoutPilingUpPools) {
+  const auto work = [] {
+    std::vector<void*> blocks;
+    for (int i = 0; i < 4000; ++i) blocks.push_back(plimsoll_malloc(1000));
+    for (void* block : blocks) plimsoll_free(block);
+  };
+  plimsoll_malloc_statistics now;
+  plimsoll_malloc_get_statistics(&now);
+  const auto before = now.pools;
+  for (int round = 0; round < 100; ++round) {
+    std::thread first(work);
+    std::thread second(work);
+    first.join();
+    second.join();
+  }
+  plimsoll_malloc_get_statistics(&now);
+  EXPECT_LE(now.pools, std::max<std::size_t>(before, 3));
+}
+
+// Blocks that a thread freed for others serve its own requests, and still go home in the end.
+TEST(HeapThreads, ReuseBlocksTheyFreeForOthers) {
+  constexpr int kBlocks = 600;
+  plimsoll_malloc_statistics now;
+  plimsoll_malloc_get_statistics(&now);
+  const std::size_t live = now.live_bytes;
+  std::vector<void*> mine;
+  for (int i = 0; i < kBlocks; ++i) mine.push_back(plimsoll_malloc(700));
+  const std::set<void*> before(mine.begin(), mine.end());
+  std::thread([&] {
+    std::size_t reused = 0;
+    for (int round = 0; round < 50; ++round) {
+      for (void*& block : mine) {
+        plimsoll_free(block);
+        block = plimsoll_malloc(700);
+        std::memset(block, round, 700);
+        reused += before.count(block);
+      }
+      ASSERT_EQ(std::set<void*>(mine.begin(), mine.end()).size(), mine.size());
+      for (void* block : mine) ASSERT_EQ(*static_cast<char*>(block), round);
+    }
+    EXPECT_GT(reused, std::size_t{kBlocks});
+  }).join();
+  for (void* block : mine) plimsoll_free(block);
+  mine.clear();
+  plimsoll_malloc_trim();
+  plimsoll_malloc_get_statistics(&now);
+  EXPECT_LE(now.live_bytes, live + 16 * kGranule);
+}
+
+// One thread only allocates, another only frees: the blocks come home in parcels and, while the
+// owner does not look, in any number in each other. Of sizes that carry none, some and many others.
+TEST(HeapThreads, TakeHomeAllThatOthersFreed) {
+  plimsoll_malloc_statistics now;
+  plimsoll_malloc_get_statistics(&now);
+  const std::size_t live = now.live_bytes;
+  for (const std::size_t bytes : {16, 24, 64, 1000, 5000, 20000}) {
+    std::thread([&] {
+      for (int round = 0; round < 3; ++round) {
+        std::vector<void*> blocks;
+        for (int i = 0; i < 6000; ++i) {
+          blocks.push_back(plimsoll_malloc(bytes));
+          std::memset(blocks.back(), round, bytes);
+        }
+        std::thread([&] {
+          for (void* block : blocks) plimsoll_free(block);
+        }).join();
+      }
+      // makes the owner look
+      for (int i = 0; i < 3; ++i) plimsoll_free(plimsoll_malloc(40000));
+    }).join();
+  }
+  plimsoll_malloc_trim();
+  plimsoll_malloc_get_statistics(&now);
+  EXPECT_LE(now.live_bytes, live + 32 * kGranule);
 }
 
 }  // namespace

@@ -142,6 +142,9 @@ class Faults(unittest.TestCase):
 
     def test_double_free_by_another_thread(self):
         self.dies("freed already", "double_free_by_another_thread")
+        for others in (0, 50, 5000):
+            with self.subTest(others=others):
+                self.dies("freed already", "double_free_by_two_threads", others)
 
     def test_foreign_pointers(self):
         self.dies("was not allocated here", "foreign_pointer")
