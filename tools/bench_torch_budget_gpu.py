@@ -1,23 +1,25 @@
 #!/usr/bin/env python3
 """Peak bytes and step time on one GPU: torch.compile, its activation_memory_budget, and pt.compile at byte budgets.
 
-    bench_torch_budget_gpu.py                              every model, one JSON line a mode, also in $OUT/bench.jsonl
+    bench_torch_budget_gpu.py                              every model, one JSON line a row, also in $OUT/bench.jsonl
     bench_torch_budget_gpu.py --models gpt2_bf16 --seconds 300 --modes compile,ours,budget0.5
+    bench_torch_budget_gpu.py --rows gpt2_bf16:ours llama1b_bf16:step
     bench_torch_budget_gpu.py --smoke                      tiny models on the CPU: does the script itself run?
 
-A process for each model, two at a time, so that one compiles while the other runs; what is timed on the GPU takes one lock, so that nothing else runs then.
-The learning rate is 0: loss and norm of the gradients must agree between modes. Modes, in the order in which they are run:
+A row is a model in a mode, and a process of its own. First all of them compile, some beside one another; then nothing compiles, and one
+after the other measures a round of steps, all rows in every round: neither another's compilation nor a change of the clock falls on one row alone.
+The learning rate is 0: loss and norm of the gradients must agree between modes. Modes, in the order in which they are started:
     ours          pt.compile at the model's bar (BARS); where it does not fit, at the smallest budget that works
     compile       torch.compile as it is
-    ours60        pt.compile at 60 % of the bytes between resident and compile's peak; any number
     budget0.5     torch.compile with torch._functorch.config.activation_memory_budget = 0.5
+    at7000        pt.compile at 7,000 MiB; any number
     step          ours with the optimizer's step inside the backward pass (step_in_backward), at STEP_BARS
+    split         ours with the loss over the vocabulary in 8 parts (pt.linear_cross_entropy), at SPLIT_BARS
     ours+adamw    and any other mode: fused AdamW instead of SGD; its state is added to the budget
     ours+adamw_offload   its state in host memory (pt.offload_optimizer)
-    split         ours with the loss over the vocabulary in 8 parts (pt.linear_cross_entropy), at SPLIT_BARS
-    at7000        pt.compile at 7,000 MiB; any number
     checkpoint    eager, every block recomputed;  eager
-    save_on_cpu   eager, torch.autograd.graph.save_on_cpu(pin_memory=True)
+    save_on_cpu   eager, torch.autograd.graph.save_on_cpu(pin_memory=True);  offload  with pt.offload_activations() instead
+    stash         eager, as torchtune does: a copying stream, fresh pinned memory, nothing fetched ahead
     checkpoint_offload   every block recomputed, its input in host memory, as Hugging Face's trainers do
 """
 import argparse
@@ -26,6 +28,7 @@ import fcntl
 import gc
 import json
 import os
+import queue
 import statistics
 import subprocess
 import sys
@@ -39,54 +42,129 @@ BARS = {"gpt2_bf16": (5200, 42), "bert_bf16": (3400, 36.5), "llama1b_bf16": (437
         "gpt2_tf32": (5000, 108), "resnet50_tf32": (5800, 80)}
 SPLIT_BARS = {"gpt2_tf32": 4500, "gpt2_bf16": 4500, "bert_bf16": 3000, "llama1b_bf16": 4300}
 STEP_BARS = {"llama1b_bf16": 2700}
-MODES = "ours,compile,ours60,budget0.5,budget0.3,budget0.1,budget0.7,budget0.9,checkpoint,eager"
+MODES = "ours,compile,split,step,budget0.5,budget0.3,budget0.1,budget0.7,budget0.9,checkpoint,eager"
+ROUNDS, STEPS = 5, 10  # fifty steps and more: what grows from step to step is seen
 MIB = 2**20
 
 
-def parent(given):
-    out = os.environ.get("OUT") or os.path.join(os.path.dirname(HERE), "build", "bench_torch_budget")
-    os.makedirs(out, exist_ok=True)
-    cache = os.path.join(os.environ.get("TMPDIR", "/tmp"), f"plimsoll_bench_{os.getpid()}")
-    env = dict(os.environ, TORCHINDUCTOR_CACHE_DIR=cache, TRITON_CACHE_DIR=os.path.join(cache, "triton"), PYTHONUNBUFFERED="1",
-               PLIMSOLL_CACHE=os.path.join(cache, "plimsoll"), TORCHINDUCTOR_COMPILE_THREADS="6", OMP_NUM_THREADS="2",
-               PYTORCH_ALLOC_CONF="expandable_segments:True", PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True", BENCH_END=str(time.time() + given.seconds - 5),
-               BENCH_LOCK=os.path.join(out, "gpu.lock"), BENCH_OUT=out)
-    rows, guard = [], threading.Lock()
-    sink = open(os.path.join(out, "bench.jsonl"), "a", encoding="utf-8")
+class Row:
+    """A model in a mode: its process, and what it said."""
 
-    def read(process):
-        for line in process.stdout:
-            if line.startswith("{"):
-                with guard:
-                    print(line, end="", flush=True)
-                    sink.write(line)
-                    sink.flush()
-                    with contextlib.suppress(ValueError):
-                        rows.append(json.loads(line))
-    end = time.time() + given.seconds
+    def __init__(self, model, mode, given, env, out, said):
+        self.model, self.mode, self.state = model, mode, "compiling"  # then ready, measuring, ended
+        command = [sys.executable, os.path.abspath(__file__), "--child", f"{model}:{mode}"] + (["--smoke"] if given.smoke else [])
+        self.log = open(os.path.join(out, f"{model}.{mode}.log"), "w", encoding="utf-8")
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True, env=env)
+        threading.Thread(target=self._listen, args=(said,), daemon=True).start()
 
-    def run(waiting):
-        while waiting and time.time() < end - 20:
-            model = waiting.pop(0)
-            command = [sys.executable, os.path.abspath(__file__), "--child", model, "--modes", given.modes] + (["--smoke"] if given.smoke else [])
-            with open(os.path.join(out, f"{model}.log"), "w", encoding="utf-8") as log:
-                process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=env)
-                reader = threading.Thread(target=read, args=(process,), daemon=True)
-                reader.start()
-                try:
-                    process.wait(max(0.1, end - time.time()))
-                except subprocess.TimeoutExpired:
-                    process.kill()
-                reader.join(2)
-    waiting = list(given.models)
-    runners = [threading.Thread(target=run, args=(waiting,)) for _ in range(given.at_once)]
-    for runner in runners:
-        runner.start()
-    for runner in runners:
-        runner.join()
-    with contextlib.suppress(OSError):
-        os.remove(env["BENCH_LOCK"])
-    table(given.models, rows)
+    def _listen(self, said):
+        for line in self.process.stdout:
+            said.put((self, line))
+        said.put((self, None))
+
+    def tell(self, word):
+        with contextlib.suppress(OSError):
+            self.process.stdin.write(word + "\n")
+            self.process.stdin.flush()
+
+    def end(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self.log.close()
+
+
+class Parent:
+    def __init__(self, given):
+        self.given, self.said, self.rows = given, queue.Queue(), []
+        self.out = os.environ.get("OUT") or os.path.join(os.path.dirname(HERE), "build", "bench_torch_budget")
+        os.makedirs(self.out, exist_ok=True)
+        self.end = time.time() + given.seconds
+        cache = os.path.join(os.environ.get("TMPDIR", "/tmp"), f"plimsoll_bench_{os.getpid()}")
+        self.env = dict(TORCHINDUCTOR_CACHE_DIR=cache, TRITON_CACHE_DIR=os.path.join(cache, "triton"), PLIMSOLL_CACHE=os.path.join(cache, "plimsoll"),
+                        TORCHINDUCTOR_COMPILE_THREADS="3", OMP_NUM_THREADS="1")
+        self.env.update(os.environ, PYTHONUNBUFFERED="1", PYTORCH_ALLOC_CONF="expandable_segments:True", PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True",
+                        BENCH_LOCK=os.path.join(self.out, "gpu.lock"), BENCH_OUT=self.out)
+        self.results, self.sink = [], open(os.path.join(self.out, "bench.jsonl"), "a", encoding="utf-8")
+
+    def hear(self, seconds):
+        """One line of some row, or None when the time is over."""
+        try:
+            row, line = self.said.get(timeout=max(0.01, seconds))
+        except queue.Empty:
+            return None
+        if line is None:
+            row.state = "ended"
+        elif line.startswith("{"):
+            self.record(line)
+        elif line.startswith("@"):
+            row.state = line[1:].strip()
+        return row
+
+    def compile(self, wanted):
+        until = self.end - self.given.measuring
+        waiting = list(wanted)
+        while time.time() < until:
+            busy = sum(r.state == "compiling" for r in self.rows)
+            while waiting and busy < self.given.at_once:
+                self.rows.append(Row(*waiting.pop(0), self.given, self.env, self.out, self.said))
+                busy += 1
+            if not busy:
+                return
+            self.hear(until - time.time())
+        for row in self.rows:
+            if row.state == "compiling":
+                self.missing(row.model, row.mode, "not compiled in the time that was given")
+                row.end()
+        for model, mode in waiting:
+            self.missing(model, mode, "not started in the time that was given")
+
+    def record(self, line):
+        print(line, end="", flush=True)
+        self.sink.write(line)
+        self.sink.flush()
+        self.results.append(json.loads(line))
+
+    def missing(self, model, mode, why):
+        self.record(json.dumps(dict(model=model, mode=mode, error=why)) + "\n")
+
+    def one(self, row, word, until):
+        """Tells a row to do something and waits until it has."""
+        row.state = word
+        row.tell(word)
+        while row.state == word and time.time() < until:
+            self.hear(until - time.time())
+        if row.state == word:
+            row.end()
+
+    def measure(self):
+        for turn in range(ROUNDS):
+            for row in self.rows:
+                if row.state == "ready" and (turn < 2 or time.time() < self.end - 10):
+                    self.one(row, "measure", self.end - 3)
+        for row in self.rows:
+            if row.state == "ready":
+                self.one(row, "tell", self.end)
+
+    def run(self, wanted):
+        try:
+            self.compile(wanted)
+            self.measure()
+        finally:
+            for row in self.rows:
+                row.end()
+            while self.hear(0.3) is not None:
+                pass
+        with contextlib.suppress(OSError):
+            os.remove(self.env["BENCH_LOCK"])
+        table(list(dict.fromkeys(model for model, _ in wanted)), self.results)
+
+
+def wanted_rows(given):
+    if given.rows:
+        return [tuple(row.split(":")) for row in given.rows]
+    has = lambda model, mode: model in {"split": SPLIT_BARS, "step": STEP_BARS}.get(mode.partition("+")[0], BARS)
+    return [(model, mode) for mode in given.modes.split(",") for model in given.models if has(model, mode)]
 
 
 def table(models, rows):
@@ -126,21 +204,21 @@ class Lock:
 
 
 class Child:
-    def __init__(self, name, tiny):
+    """One row: compiles, then measures a round whenever it is told to."""
+
+    def __init__(self, name, mode, tiny):
         import torch
         sys.path[:0] = [os.path.join(os.path.dirname(HERE), "torch"), HERE]
         import budget_models
         import plimsoll_torch
         from plimsoll_torch import kernel_times
-        self.torch, self.pt, self.name, self.tiny = torch, plimsoll_torch, name, tiny
-        self.device, self.end = "cpu" if tiny else "cuda", float(os.environ["BENCH_END"])
-        self.cuda = not tiny
+        self.torch, self.pt, self.name, self.mode, self.tiny = torch, plimsoll_torch, name, mode, tiny
+        self.device, self.cuda = "cpu" if tiny else "cuda", not tiny
         self.lock = Lock(os.environ["BENCH_LOCK"], torch.cuda.synchronize if self.cuda else lambda: None)
         kernel_times.exclusive = self.lock
         if tiny:
             torch.set_num_threads(1)
         torch.set_float32_matmul_precision("high")
-        torch._dynamo.config.cache_size_limit = 64
         torch.manual_seed(0)
         make = getattr(budget_models, next(m for m in ("resnet", "gpt2", "bert", "llama") if name.startswith(m)))
         with torch.device(self.device):
@@ -159,7 +237,7 @@ class Child:
                 z = torch.ones(256, 256, device=self.device, dtype=dtype)
                 (z @ z).sum().item()
         self.resident = torch.cuda.memory_allocated() if self.cuda else sum(t.nbytes for t in [*self.model.parameters(), *self.model.buffers(), *self.x])
-        self.base, self.around = None, contextlib.nullcontext
+        self.around, self.facts, self.rounds, self.peaks, self.after = contextlib.nullcontext, {}, [], [], []
 
     def say(self, mode, **facts):
         print(json.dumps(dict(model=self.name, mode=mode, **{k: round(v, 4) if isinstance(v, float) else v for k, v in facts.items()})), flush=True)
@@ -175,33 +253,38 @@ class Child:
     def clear(self):
         self.opt.zero_grad(set_to_none=True)
 
-    def measured(self, function, steps=10, warm=2):
+    def check(self, function):
+        """Loss and norm of the gradients, equal in every mode."""
         torch = self.torch
         with self.lock():
-            self.clear()
-            for _ in range(warm):
-                self.step(function)
+            for _ in range(2):
                 self.clear()
+                self.step(function)
+            self.clear()
             torch.manual_seed(7)
             loss = self.step(function).item()
             gradients = [p.grad.float().norm() for p in self.model.parameters() if p.grad is not None]
-            norm = torch.stack(gradients).norm().item() if gradients else None
-            self.clear()
-            if self.cuda:
-                torch.cuda.synchronize()
-                gc.collect()
-                torch.cuda.empty_cache()
-                torch.cuda.reset_peak_memory_stats()
-            # Other processes compile, and sometimes run a step, beside this one: the best of three rows.
-            rows = 3 if self.cuda else 1
-            if self.timed(function) > 250:  # what is so slow is not worth the minutes
-                rows, steps = 1, 3
-            times = min(([self.timed(function) for _ in range(steps)] for _ in range(rows)), key=statistics.median)
-            peak = torch.cuda.max_memory_allocated() if self.cuda else 0
-            after = torch.cuda.memory_allocated() if self.cuda else 0
-            if self.cuda:
-                torch.cuda.empty_cache()
-        return dict(peak_mib=peak / MIB, after_mib=after / MIB, ms=statistics.median(times), ms_min=min(times), ms_max=max(times), loss=loss, gnorm=norm)
+            self.facts.update(loss=loss, gnorm=torch.stack(gradients).norm().item() if gradients else None)
+            self.rest()
+
+    def rest(self):
+        """Gives back what a row that is not measured need not hold."""
+        self.clear()
+        if self.cuda:
+            self.torch.cuda.synchronize()
+            gc.collect()
+            self.torch.cuda.empty_cache()
+
+    def round(self, function):
+        torch = self.torch
+        first = self.timed(function)  # its memory is taken anew
+        if self.cuda:
+            torch.cuda.reset_peak_memory_stats()
+        times = [self.timed(function) for _ in range(3 if first > 400 else STEPS)]
+        self.peaks.append(torch.cuda.max_memory_allocated() if self.cuda else 0)
+        self.after.append(torch.cuda.memory_allocated() if self.cuda else 0)
+        self.rounds.append(times)
+        self.rest()
 
     def timed(self, function):
         if not self.cuda:
@@ -216,6 +299,14 @@ class Child:
         end.record()
         end.synchronize()
         return begin.elapsed_time(end)
+
+    def tell(self):
+        times = min(self.rounds, key=statistics.median)
+        peak = max(self.peaks)
+        budget = self.facts.get("budget_mib")
+        held = {} if budget is None else dict(held=not self.cuda or peak <= budget * MIB)
+        self.say(self.mode, peak_mib=peak / MIB, after_mib=self.after[-1] / MIB, grown_bytes=self.after[-1] - self.after[0], ms=statistics.median(times),
+                 ms_min=min(times), ms_max=max(times), ms_rounds=[round(statistics.median(t), 2) for t in self.rounds], steps=sum(map(len, self.rounds)), **self.facts, **held)
 
     def at_peak(self, function, most=40):
         """The largest blocks that are live where most is, with the line of generated code that made them."""
@@ -251,159 +342,130 @@ class Child:
         """The tasks that are planned, as `plimsoll plan --dag` reads them: fixtures for the planner's own tests."""
         import gzip
         from plimsoll_torch import partitioner
-        original, path = partitioner.find_schedule, os.path.join(os.environ["BENCH_OUT"], f"{self.name}.dag.json.gz")
+        original, path = partitioner.find_schedule, os.path.join(os.environ["BENCH_OUT"], f"{self.name}.{self.mode}.dag.json.gz")
 
         def find_schedule(graph, budget, **search):
             if not os.path.exists(path):
                 over = [graph.overwritten_by(v) for v in graph.values]
                 nodes = [dict(name=str(i), seconds=v.seconds, bytes=v.bytes, inputs=[str(k) for k in v.inputs], recompute=v.recompute, keep=v.keep or v.out,
-                              **({} if k is None else {"in_place": str(k)})) for i, (v, k) in enumerate(zip(graph.values, over))]
+                              **({"scratch": v.scratch} if v.scratch else {}), **({} if k is None else {"in_place": str(k)})) for i, (v, k) in enumerate(zip(graph.values, over))]
                 with gzip.open(path, "wt") as file:
                     json.dump({"nodes": nodes, "order": [n["name"] for n in nodes]}, file)
             return original(graph, budget, **search)
         partitioner.find_schedule = find_schedule
 
-    @contextlib.contextmanager
-    def adamw(self, offloaded):
-        """Another optimizer, whose state goes with it."""
-        plain, self.opt = self.opt, self.torch.optim.AdamW(self.model.parameters(), lr=0.0, weight_decay=0.0, fused=True)
-        state = 2 * sum(p.nbytes for p in self.model.parameters())
-        if offloaded:
-            from plimsoll_torch import optimizer_offload
-            self.pt.offload_optimizer(self.opt, devices=(self.device,))
-            state = optimizer_offload.of(self.opt).window_bytes()
-        try:
-            yield state
-        finally:
-            self.opt = plain
-            gc.collect()
-
-    def ours(self, mode, budget, **options):
+    def ours(self, budget, **options):
         torch, pt = self.torch, self.pt
         begun = time.time()
-        torch._dynamo.reset()
-        facts = {}
+        search = {"deadline": 1.0, "threads": 2 if self.cuda else 1}
+        model = pt.compile(self.model, budget, optimizer=self.opt, search=search, **options)
+        self.clear()
         try:
-            model = pt.compile(self.model, budget, optimizer=self.opt, search={"deadline": 2.0, "threads": 4 if self.cuda else 1}, **options)
+            self.step(model)
+        except pt.DoesNotFit as problem:
             self.clear()
-            try:
-                self.step(model)
-            except pt.DoesNotFit as problem:
-                self.opt.zero_grad()
-                facts = dict(refused_mib=budget / MIB, smallest_mib=problem.smallest_budget / MIB)
-                self.say(mode + "_refused", error=str(problem)[:700], at_peak=problem.at_peak, **facts)
-                budget = int(problem.smallest_budget * 1.005)
-                model = pt.compile(self.model, budget, optimizer=self.opt, search={"deadline": 2.0, "threads": 4 if self.cuda else 1}, **options)
-                self.step(model)
-            session = model.plimsoll
-            first = session.planned_peak()
-            for _ in range(9):  # until a step was measured and nothing was planned again
-                self.clear()
-                with self.lock() if session.plans else contextlib.nullcontext():
-                    self.step(model)
-                if not self.cuda or session.state == "measured":
-                    break
+            self.facts.update(refused_mib=budget / MIB, smallest_mib=problem.smallest_budget / MIB, refused_s=time.time() - begun)
+            self.say(self.mode + "_refused", error=str(problem)[:700], at_peak=problem.at_peak, **self.facts)
+            budget = int(problem.smallest_budget * 1.005)
+            torch._dynamo.reset()
+            model = pt.compile(self.model, budget, optimizer=self.opt, search=search, **options)
+            self.step(model)
+        session = model.plimsoll
+        first = session.planned_peak()
+        for _ in range(9):  # until a step was measured and nothing was planned again
             self.clear()
-            took = time.time() - begun
-            result = self.measured(model)
-            plan = session.plans[-1]
-            held = not self.cuda or result["peak_mib"] * MIB <= budget
-            self.say(mode, **result, **facts, budget_mib=budget / MIB, planned_mib=session.planned_peak() / MIB, first_planned_mib=first / MIB, held=held,
-                     modelled_mib=plan.modelled_bytes / MIB, code_mib=plan.peak / MIB, audited=plan.audited, resident_mib=session.resident / MIB,
-                     margin_mib=session.margin / MIB, replans=session.replans, unseen_mib=sum(session.unseen.values()) / MIB, by=plan.by, again=plan.again,
-                     twice=plan.twice, again_ms=plan.again_seconds * 1e3, planned_ms=plan.step_seconds * 1e3, bound_ms=plan.bound_seconds * 1e3,
-                     plan_s=plan.plan_seconds, saved_mib=plan.saved_bytes / MIB, graphs=len(session.plans), compile_s=took)
-            with open(os.path.join(os.environ["BENCH_OUT"], f"{self.name}.{mode}.peak.json"), "w", encoding="utf-8") as file:
-                json.dump(dict(measured=self.at_peak(model), planned=plan.at_peak, limiting=plan.limiting), file, indent=0)
-        finally:
-            self.model._compiled_call_impl = None
+            with self.lock() if session.plans else contextlib.nullcontext():
+                self.step(model)
+            if not self.cuda or session.state == "measured":
+                break
+        self.clear()
+        plan = session.plans[-1]
+        self.facts.update(budget_mib=budget / MIB, planned_mib=session.planned_peak() / MIB, first_planned_mib=first / MIB,
+                          modelled_mib=plan.modelled_bytes / MIB, code_mib=plan.peak / MIB, audited=plan.audited, resident_mib=session.resident / MIB,
+                          margin_mib=session.margin / MIB, replans=session.replans, unseen_mib=sum(session.unseen.values()) / MIB, by=plan.by, again=plan.again,
+                          twice=plan.twice, again_ms=plan.again_seconds * 1e3, planned_ms=plan.step_seconds * 1e3, bound_ms=plan.bound_seconds * 1e3,
+                          plan_s=plan.plan_seconds, saved_mib=plan.saved_bytes / MIB, graphs=len(session.plans), compile_s=time.time() - begun)
+        with open(os.path.join(os.environ["BENCH_OUT"], f"{self.name}.{self.mode}.peak.json"), "w", encoding="utf-8") as file:
+            json.dump(dict(measured=self.at_peak(model), planned=plan.at_peak, limiting=plan.limiting), file, indent=0)
+        return model
 
-    def theirs(self, mode, share):
+    def theirs(self, share):
         import torch._functorch.config as functorch
+        functorch.activation_memory_budget = share
         begun = time.time()
-        self.torch._dynamo.reset()
-        with functorch.patch(activation_memory_budget=share):
-            compiled = self.torch.compile(self.model)
-            self.clear()
-            self.step(compiled)
-            self.clear()
-            took = time.time() - begun
-            result = self.measured(compiled)
-        if mode == "compile":
-            self.base = result["peak_mib"] * MIB
-        self.say(mode, **result, compile_s=took)
-
-    def run(self, mode, more=0):
-        if "+adamw" in mode:
-            with self.adamw(mode.endswith("_offload")) as state:
-                self.named = mode
-                self.run(mode.partition("+")[0], state)
-            return
-        self.named = self.named if more else mode
-        if mode == "compile":
-            self.theirs(self.named, 1.0)
-        elif mode.startswith("budget"):
-            self.theirs(self.named, float(mode[6:]))
-        elif mode == "ours":
-            self.ours(self.named, more + (BARS[self.name][0] * MIB if self.cuda else int(self.resident * 2 + 2**20 * 3)))
-        elif mode == "step":
-            if self.name in STEP_BARS:
-                self.ours(self.named, more + (STEP_BARS[self.name] * MIB if self.cuda else int(self.resident * 1.5 + 2**20 * 3)), step_in_backward=True)
-        elif mode == "split":
-            if self.name not in SPLIT_BARS:
-                return
-            self.model.split_loss = 8
-            try:
-                self.ours(self.named, SPLIT_BARS[self.name] * MIB if self.cuda else int(self.resident * 2 + 2**20 * 3))
-            finally:
-                self.model.split_loss = 0
-        elif mode.startswith("ours"):
-            top = self.base if self.base else 4 * self.resident + 2**23
-            self.ours(self.named, int(self.resident + (top - self.resident) * int(mode[4:]) / 100))
-        elif mode.startswith("at"):
-            self.ours(self.named, more + int(mode[2:]) * MIB)
-        else:
-            self.eager(mode)
+        compiled = self.torch.compile(self.model)
+        self.clear()
+        self.step(compiled)
+        self.facts.update(compile_s=time.time() - begun)
+        return compiled
 
     def eager(self, mode):
         on_cpu = lambda: self.torch.autograd.graph.save_on_cpu(pin_memory=self.cuda)
-        around = {"save_on_cpu": on_cpu, "checkpoint_offload": on_cpu}
+        own = lambda **options: lambda: self.pt.offload_activations(devices=(self.device,), **options)
+        around = {"save_on_cpu": on_cpu, "checkpoint_offload": on_cpu, "offload": own(), "stash": own(ahead=0, reuse=False)}
         if mode not in (*around, "checkpoint", "eager"):
             raise ValueError(f"mode '{mode}' is none of those at the head of this file")
         self.model.checkpointing, self.around = mode.startswith("checkpoint"), around.get(mode, contextlib.nullcontext)
-        try:
-            self.say(self.named, **self.measured(self.model))
-        finally:
-            self.model.checkpointing, self.around = False, contextlib.nullcontext
+        return self.model
 
-    def run_all(self, modes):
-        self.dump_graphs()
-        for mode in modes:
-            left = self.end - time.time()
-            if left < (15 if self.cuda else 1):
-                self.say(mode, error="no time left")
-                continue
-            try:
-                self.run(mode)
-            except Exception as problem:
-                self.say(mode, error=f"{type(problem).__name__}: {str(problem)[:400]}")
-                traceback.print_exc()
-                self.clear()
-                gc.collect()
-                if self.cuda:
-                    self.torch.cuda.empty_cache()
+    def adamw(self, offloaded):
+        """Another optimizer; the bytes of its state."""
+        self.opt = self.torch.optim.AdamW(self.model.parameters(), lr=0.0, weight_decay=0.0, fused=True)
+        if not offloaded:
+            return 2 * sum(p.nbytes for p in self.model.parameters())
+        from plimsoll_torch import optimizer_offload
+        self.pt.offload_optimizer(self.opt, devices=(self.device,))
+        return optimizer_offload.of(self.opt).window_bytes()
+
+    def prepare(self):
+        mode, _, optimizer = self.mode.partition("+")
+        more = self.adamw(optimizer.endswith("_offload")) if optimizer else 0
+        budget = lambda bars: more + (bars * MIB if self.cuda else int(self.resident * 2 + 2**20 * 3))
+        if mode == "compile":
+            return self.theirs(1.0)
+        if mode.startswith("budget"):
+            return self.theirs(float(mode[6:]))
+        if mode == "ours":
+            return self.ours(budget(BARS[self.name][0]))
+        if mode.startswith("at"):
+            return self.ours(budget(int(mode[2:])))
+        if mode == "step":
+            return self.ours(budget(STEP_BARS[self.name]), step_in_backward=True)
+        if mode == "split":
+            self.model.split_loss = 8
+            return self.ours(budget(SPLIT_BARS[self.name]))
+        return self.eager(mode)
+
+    def serve(self):
+        try:
+            self.dump_graphs()
+            function = self.prepare()
+            self.check(function)
+            print("@ready", flush=True)
+            for line in sys.stdin:
+                word = line.strip()
+                if word == "tell":
+                    self.tell()
+                    return
+                self.round(function)
+                print("@ready", flush=True)
+        except Exception as problem:
+            self.say(self.mode, error=f"{type(problem).__name__}: {str(problem)[:400]}")
+            traceback.print_exc()
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--models", nargs="*", default=list(BARS))
     parser.add_argument("--modes", default=MODES)
+    parser.add_argument("--rows", nargs="*", help="model:mode instead")
     parser.add_argument("--seconds", type=float, default=540)
-    parser.add_argument("--at-once", type=int, default=2, help="models that compile beside one another")
+    parser.add_argument("--measuring", type=float, default=90, help="of them: for measuring, when nothing compiles")
+    parser.add_argument("--at-once", type=int, default=os.cpu_count(), help="rows that compile beside one another")
     parser.add_argument("--child")
     parser.add_argument("--smoke", action="store_true")
     args = parser.parse_args()
     if args.child:
-        Child(args.child, args.smoke).run_all(args.modes.split(","))
+        Child(*args.child.split(":"), args.smoke).serve()
     else:
-        parent(args)
+        Parent(args).run(wanted_rows(args))

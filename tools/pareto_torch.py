@@ -3,10 +3,13 @@
 
     pareto_torch.py --model gpt2_bf16                                 runs tools/bench_torch_budget_gpu.py on this GPU, then draws
     pareto_torch.py --model gpt2_bf16 build/…/bench.jsonl -o a.svg    draws what was measured before
+    pareto_torch.py --docs build/…/bench.jsonl                        takes rows over into docs/pytorch_h200.jsonl; writes picture and tables of docs/pytorch.md
+    pareto_torch.py --docs                                            writes them anew;  --check  fails where they are not those of the rows
 
 Prints the points, and for each of PyTorch's whether one of ours is as low and as fast.
 """
 import argparse
+import datetime
 import html
 import json
 import os
@@ -14,12 +17,12 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-MODES = "compile,at7000,at5200,split,budget0.7,budget0.5,budget0.3,budget0.1,eager,checkpoint,checkpoint_offload,save_on_cpu"
+MODES = "compile,at7000,at5200,split,budget0.7,budget0.5,budget0.3,budget0.1,eager,checkpoint,checkpoint_offload,save_on_cpu,stash,offload"
 # What a mode is drawn as: (words, colour). Ours are joined by a line, so are PyTorch's budgets.
 KINDS = {"ours": ("pt.compile", "#0b6e4f"), "split": ("pt.compile, loss in parts", "#3ca370"), "step": ("pt.compile, step in backward", "#7bc96f"),
          "compile": ("torch.compile", "#c1440e"), "budget": ("activation_memory_budget", "#e08e45"), "eager": ("eager", "#777777"),
          "checkpoint": ("checkpoint each block", "#5b5ea6"), "checkpoint_offload": ("checkpoint, inputs on the host", "#9b6fc1"),
-         "save_on_cpu": ("save_on_cpu", "#b0b0b0")}
+         "save_on_cpu": ("save_on_cpu", "#b0b0b0"), "stash": ("copying stream, nothing ahead", "#8c8c8c"), "offload": ("pt.offload_activations", "#2a9d8f")}
 WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM = 860, 460, 70, 40, 30, 60
 
 
@@ -96,14 +99,103 @@ def compare(points):
         print(f"{KINDS[kind][0]:32s}{mode:20s}{peak:10,.0f} MiB{ms:9.1f} ms{'   ours is as low and as fast' if better else ''}")
 
 
+DOCS = os.path.join(os.path.dirname(HERE), "docs")
+DATA, PAGE, PICTURE = (os.path.join(DOCS, *path) for path in (("pytorch_h200.jsonl",), ("pytorch.md",), ("images", "pareto_gpt2.svg")))
+NAMES = {"gpt2_bf16": "GPT-2 bf16, 16 × 1,024", "gpt2_tf32": "GPT-2 TF32, 16 × 1,024", "bert_bf16": "BERT bf16, 32 × 512, dropout",
+         "llama1b_bf16": "Llama-like, 1B, bf16, 2 × 2,048", "resnet50_bf16": "ResNet-50 bf16, 256", "resnet50_tf32": "ResNet-50 TF32, 256"}
+SAID = {"ours": "", "split": "loss in 8 parts", "step": "`step_in_backward`"}
+FACTS = ("model", "mode", "peak_mib", "ms", "ms_min", "ms_max", "budget_mib", "refused_mib", "loss", "gnorm", "steps", "grown_bytes", "compile_s", "measured")
+
+
+def merge(paths, day):
+    """The rows of the page with those of other files in the place of older ones."""
+    rows = {}
+    for path in [DATA, *paths]:
+        if path == DATA and not os.path.exists(DATA):
+            continue
+        with open(path, encoding="utf-8") as file:
+            for line in file:
+                row = json.loads(line) if line.startswith("{") else {}
+                if "ms" in row:
+                    row = {k: row[k] for k in FACTS if row.get(k) is not None}
+                    rows[row["model"], row["mode"]] = row if "measured" in row else {**row, "measured": day}
+    with open(DATA, "w", encoding="utf-8") as file:
+        file.writelines(json.dumps(rows[key]) + "\n" for key in sorted(rows))
+
+
+def cell(row):
+    return "" if row is None else f"{row['peak_mib']:,.0f} MiB, {row['ms']:.1f} ms"
+
+
+def rows_of_page(rows, optimizer):
+    from bench_torch_budget_gpu import BARS, SPLIT_BARS
+    bars = lambda model, mode: {"ours": BARS.get(model), "split": (SPLIT_BARS.get(model), None), "step": (2700, None)}[mode]
+    lines = ["| model | `torch.compile` | budget | `pt.compile` | slower | bar |", "|---|---|---|---|---|---|"]
+    for model in NAMES:
+        theirs = rows.get((model, "compile" + optimizer))
+        for mode, words in SAID.items():
+            ours = rows.get((model, mode + optimizer))
+            if ours is None:
+                continue
+            most, ms = bars(model, mode)
+            bar = "" if optimizer else f"{most:,} MiB" + (f", {ms:g} ms" if ms else "")
+            slower = f"{ours['ms'] / theirs['ms'] - 1:+.1%}" if theirs else ""
+            refused = f" ({ours['refused_mib']:,.0f} refused)" if "refused_mib" in ours else ""
+            lines.append(f"| {NAMES[model]}{', ' + words if words else ''} | {cell(theirs)} | {ours['budget_mib']:,.0f} MiB{refused} | {cell(ours)} | {slower} | {bar} |")
+    return lines
+
+
+def rows_of_picture(points):
+    ours = [(p, m) for p, m, kind in points.values() if kind in ("ours", "split", "step")]
+    lines = ["| way | peak | step | |", "|---|---|---|---|"]
+    for mode, (peak, ms, kind) in sorted(points.items(), key=lambda p: -p[1][0]):
+        better = kind not in ("ours", "split", "step") and any(p <= peak and m <= ms for p, m in ours)
+        words = KINDS[kind][0] + (f" = {mode[6:]}" if kind == "budget" else "")
+        lines.append(f"| {words} | {peak:,.0f} MiB | {ms:.1f} ms | {'`pt.compile` is as low and as fast' if better else ''} |")
+    return lines
+
+
+def documents():
+    """What the page and the picture must be: path -> text."""
+    with open(DATA, encoding="utf-8") as file:
+        rows = {(r["model"], r["mode"]): r for r in map(json.loads, file)}
+    points = read([DATA], "gpt2_bf16")
+    with open(PAGE, encoding="utf-8") as file:
+        page = file.read()
+    for name, lines in (("sgd", rows_of_page(rows, "")), ("adamw", rows_of_page(rows, "+adamw")), ("ways", rows_of_picture(points))):
+        begin, end = f"<!-- {name}: made by tools/pareto_torch.py --docs -->\n", f"<!-- {name} ends -->"
+        if begin not in page or end not in page:
+            sys.exit(f"pareto_torch: {PAGE} has no lines '{begin.strip()}' and '{end}'")
+        page = page[:page.index(begin)] + begin + "\n".join(lines) + "\n" + page[page.index(end):]
+    return {PAGE: page, PICTURE: draw(points, "gpt2_bf16", "GPT-2 in bf16, 16 × 1,024, one H200: memory and time of a training step")}
+
+
+def write_documents(paths, check):
+    if paths:
+        merge(paths, datetime.date.today().isoformat())
+    for path, text in documents().items():
+        if check:
+            with open(path, encoding="utf-8") as file:
+                if file.read() != text:
+                    sys.exit(f"pareto_torch: {path} is not what {DATA} says; run tools/pareto_torch.py --docs")
+            continue
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="gpt2_bf16")
     parser.add_argument("--title")
     parser.add_argument("-o", "--output", default="pareto.svg")
     parser.add_argument("measured", nargs="*", help="bench.jsonl of tools/bench_torch_budget_gpu.py; none: it is run")
+    parser.add_argument("--docs", action="store_true", help="write picture and tables of docs/pytorch.md")
+    parser.add_argument("--check", action="store_true", help="that they are those of docs/pytorch_h200.jsonl")
     given = parser.parse_args()
     paths = given.measured
+    if given.docs or given.check:
+        write_documents(paths, given.check)
+        return
     if not paths:
         out = os.path.abspath(os.path.splitext(given.output)[0] + "_bench")
         subprocess.run([sys.executable, os.path.join(HERE, "bench_torch_budget_gpu.py"), "--models", given.model, "--modes", MODES, "--seconds", "1500"],

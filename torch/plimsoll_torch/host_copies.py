@@ -1,14 +1,14 @@
 """Copies between the device and pinned host memory on a stream of their own, beside what is computed.
 
     copies = HostCopies.of(device)
-    held = copies.out(tensor)          # starts; `held.tensor` lies on the host
+    held = copies.out(tensor)          # starts; `held.tensor()` lies on the host
     copies.settle(limit)               # device tensors whose copies are done are let go; more than `limit` bytes are waited for
     back = copies.back(held)           # starts; back.ready() when it is read
 
 A tensor that is being copied must stay as it is until the copy is done: `out` keeps it, and lets it go only after the computing
 stream has waited for the copy, so its memory is counted and never handed out early (record_stream would hide it from
 memory_allocated while it is still in use). Host buffers are used again: pinning one takes milliseconds.
-On the CPU the same code copies at once: what is tested there is everything but the overlap.
+On the CPU the same code copies at once. The tests put a stream there that copies as late as it may.
 """
 import collections
 import weakref
@@ -18,13 +18,48 @@ import torch
 _all = {}
 
 
+class SideStream:
+    """Copies behind whatever the computing stream has been given so far."""
+
+    def __init__(self, device):
+        self.device, self.stream = device, torch.cuda.Stream(device)
+
+    def copy(self, target, source):
+        """An event that is reached when it is done."""
+        self.stream.wait_stream(torch.cuda.current_stream(self.device))
+        with torch.cuda.stream(self.stream):
+            target.copy_(source, non_blocking=True)
+            return self.stream.record_event()
+
+    def wait(self, event):
+        """What is computed from now on sees what was copied, and may use the memory again."""
+        torch.cuda.current_stream(self.device).wait_event(event)
+
+    def done(self, event):
+        return event.query()
+
+
+class AtOnce:
+    """In the place of a stream, on the CPU."""
+
+    def copy(self, target, source):
+        target.copy_(source)
+
+    def wait(self, event):
+        pass
+
+    def done(self, event):
+        return True
+
+
 class Held:
     """A tensor's bytes on the host. The buffer goes back to the pool with the last reference."""
 
-    def __init__(self, copies, buffer, shape, stride, dtype):
+    def __init__(self, copies, buffer, shape, stride, dtype, reuse):
         self.shape, self.stride, self.dtype = shape, stride, dtype
         self.buffer = buffer
-        weakref.finalize(self, copies.pool[buffer.nbytes].append, buffer).atexit = False
+        if reuse:
+            weakref.finalize(self, copies.pool[buffer.nbytes].append, buffer).atexit = False
 
     def tensor(self):
         return self.buffer.view(self.dtype).as_strided(self.shape, self.stride)
@@ -37,9 +72,8 @@ class Coming:
         self.copies, self.tensor, self.event = copies, tensor, event
 
     def ready(self):
-        if self.event is not None:
-            torch.cuda.current_stream(self.tensor.device).wait_event(self.event)
-            self.copies.arriving.pop(id(self), None)
+        self.copies.stream.wait(self.event)
+        self.copies.arriving.pop(id(self), None)
         return self.tensor
 
 
@@ -56,9 +90,9 @@ def dense_strides(tensor):
 
 
 class HostCopies:
-    def __init__(self, device):
+    def __init__(self, device, stream=None):
         self.device, self.cuda = device, device.type == "cuda"
-        self.stream = torch.cuda.Stream(device) if self.cuda else None
+        self.stream = stream or (SideStream(device) if self.cuda else AtOnce())
         self.pool = collections.defaultdict(list)
         self.leaving, self.leaving_bytes = collections.deque(), 0
         self.arriving = {}  # what nobody may wait for in the end must still not be freed under its copy
@@ -72,40 +106,31 @@ class HostCopies:
             _all[device] = HostCopies(device)
         return _all[device]
 
-    def _buffer(self, size):
-        waiting = self.pool[size]
+    def _buffer(self, size, reuse):
+        waiting = self.pool[size] if reuse else None
         # One that waits may still be read by a copy of this stream, behind which the next one is queued.
         return waiting.pop() if waiting else torch.empty(size, dtype=torch.uint8, pin_memory=self.cuda)
 
-    def out(self, tensor):
-        held = Held(self, self._buffer(tensor.numel() * tensor.element_size()), tensor.shape, dense_strides(tensor), tensor.dtype)
-        if not self.cuda:
-            held.tensor().copy_(tensor)
-            return held
-        self.stream.wait_stream(torch.cuda.current_stream(self.device))
-        with torch.cuda.stream(self.stream):
-            held.tensor().copy_(tensor, non_blocking=True)
-            event = self.stream.record_event()
-        self.leaving.append((event, tensor))
+    def out(self, tensor, reuse=True, when_done=None):
+        """`when_done` is called after the computing stream has waited for the copy."""
+        held = Held(self, self._buffer(tensor.numel() * tensor.element_size(), reuse), tensor.shape, dense_strides(tensor), tensor.dtype, reuse)
+        event = self.stream.copy(held.tensor(), tensor)
+        self.leaving.append((event, tensor, when_done))
         self.leaving_bytes += tensor.nbytes
         return held
 
     def settle(self, limit=0):
-        while self.leaving and (self.leaving_bytes > limit or self.leaving[0][0].query()):
-            event, tensor = self.leaving.popleft()
-            torch.cuda.current_stream(self.device).wait_event(event)
+        while self.leaving and (self.leaving_bytes > limit or self.stream.done(self.leaving[0][0])):
+            event, tensor, when_done = self.leaving.popleft()
+            self.stream.wait(event)
             self.leaving_bytes -= tensor.nbytes
-        for key in [k for k, coming in self.arriving.items() if coming.event.query()]:
+            if when_done is not None:
+                when_done()
+        for key in [k for k, coming in self.arriving.items() if self.stream.done(coming.event)]:
             del self.arriving[key]
 
     def back(self, held):
-        if not self.cuda:
-            return Coming(self, held.tensor().clone(), None)
         made = torch.empty_strided(held.shape, held.stride, dtype=held.dtype, device=self.device)
-        self.stream.wait_stream(torch.cuda.current_stream(self.device))  # the memory may have had another use until now
-        with torch.cuda.stream(self.stream):
-            made.copy_(held.tensor(), non_blocking=True)
-            event = self.stream.record_event()
-        coming = Coming(self, made, event)
+        coming = Coming(self, made, self.stream.copy(made, held.tensor()))
         self.arriving[id(coming)] = coming
         return coming

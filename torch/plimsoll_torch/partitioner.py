@@ -10,6 +10,7 @@ choice: partitioners.choose_saved_values_set is ours while it runs.
 done(GraphPlan, tasks) is told what was planned, cut(StepAudit) where PyTorch cut the graph, key() is all that decides,
 steps_in_backward whether gradients are used where they are made.
 """
+import math
 import time
 from dataclasses import dataclass, field
 
@@ -25,10 +26,12 @@ from plimsoll_torch.saved_set import greedy, simulate
 from plimsoll_torch.schedule import find_schedule
 from plimsoll_torch.task_graph import TaskGraph, output_of
 
-VERSION = 5  # of the plans: changes when the same request would be planned otherwise
+VERSION = 6  # of the plans: changes when the same request would be planned otherwise
 _SLOWER_THAN_NOTHING = 0.001  # PyTorch's own choice is taken where it fits and costs at most this share of the step
 _LONGEST_TIMELINE = 600
-_MORE_ROOM = (1, 1.02, 1.05, 1.1, 1.25, 1.5, 2, 3, 5, 1e9)
+_SLACK_BITS = 10  # one part in 1,024 of the room
+_MORE_ROOM = (1, 1.02, 1.05, 1.1, 1.25, 1.5, 2, 3, 5, math.inf)
+_ABOVE_SMALLEST = (1.005, 1.02, 1.05)  # where the smallest plan is looked for anew
 
 
 @dataclass
@@ -153,15 +156,20 @@ class Partitioner(CustomPartitionerFn):
         return chosen
 
     def _fit(self, graph, info, tasks, room, planned):
-        found = find_schedule(tasks, room, **self.search)
+        # Strides that Inductor pads are not in the model: a plan to the last byte would be compiled twice.
+        found = find_schedule(tasks, room - max(0, room >> _SLACK_BITS), **self.search)
+        if not found.fits and found.smallest_bytes <= room:
+            found = find_schedule(tasks, room, **self.search)
         planned.limiting = [describe(tasks.values[i]) for i in found.limiting[:8]]
         planned.smallest_bytes = found.smallest_bytes
         planned.bound_seconds = found.bound_seconds
         if not found.fits and found.smallest_bytes > room:
-            lowest = find_schedule(tasks, int(found.smallest_bytes * 1.005), **self.search)
-            if lowest.fits:
-                planned.smallest_bytes = max(found.smallest_bytes, lowest.peak)
-            found = lowest
+            smallest = found.smallest_bytes
+            for more in _ABOVE_SMALLEST:
+                found = find_schedule(tasks, int(smallest * more), **self.search)
+                if found.fits:
+                    planned.smallest_bytes = max(smallest, found.peak)
+                    break
         always = list(info.inputs) + [n for n in graph.nodes if n.op == "call_function" and partitioners.is_sym_node(n)
                                       and n not in info.tangents_closure]
         if found.fits:

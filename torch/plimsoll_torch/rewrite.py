@@ -126,6 +126,33 @@ def _padding(node):
     return (node.args[0], rows, columns, value, False) if base is None else (base, columns, rows, value, True)
 
 
+def _stands_for(made, n, info):
+    """A node that is made in the place of n, and belongs to the pass that n does."""
+    made.dist_from_bw = getattr(n, "dist_from_bw", 0)
+    for nodes in (info.required_bw_nodes, info.tangents_closure):
+        if n in nodes:
+            nodes.add(made)
+    return made
+
+
+def _turned(graph, info, padded, n):
+    """The transpose of a padded matrix, in the place of n."""
+    with graph.inserting_before(n):
+        made = graph.call_function(aten.permute.default, (padded, [1, 0]))
+    made.meta = {**n.meta, "val": padded.meta["val"].permute(1, 0)}
+    return _stands_for(made, n, info)
+
+
+def _pad_base(graph, info, n, padding):
+    """Of a padded transpose in the backward pass: the base padded as it lies. Its own layout is that of what it is computed
+    from, which it can then be written over."""
+    base, rows, columns, value, _ = padding
+    with graph.inserting_before(n):
+        made = graph.call_function(aten.constant_pad_nd.default, (base, [*columns, *rows], value))
+    made.meta = {**n.meta, "val": n.meta["val"].new_empty(tuple(reversed(n.meta["val"].shape)))}
+    return _stands_for(made, n, info)
+
+
 def share_padding(graph, info):
     """Inductor pads odd matrices before it multiplies them, once for each product: the gradient of GPT-2's logits twice,
     1.6 GB each, as it is and transposed. The second is a transpose of the first."""
@@ -135,21 +162,13 @@ def share_padding(graph, info):
         if padding is None:
             continue
         key, turned = padding[:4], padding[4]
+        if key in made and info.is_required_fw(made[key][0]) != info.is_required_fw(n):
+            continue
         if key not in made:
-            made[key] = (n, turned)
-            continue
+            if not turned or n not in info.tangents_closure:
+                made[key] = (n, turned)
+                continue
+            made[key] = (_pad_base(graph, info, n, padding), False)
         first, was_turned = made[key]
-        if info.is_required_fw(first) != info.is_required_fw(n):
-            continue
-        if turned != was_turned:
-            with graph.inserting_before(n):
-                other = graph.call_function(aten.permute.default, (first, [1, 0]))
-            other.meta = {**n.meta, "val": first.meta["val"].permute(1, 0)}
-            other.dist_from_bw = getattr(n, "dist_from_bw", 0)
-            for nodes in (info.required_bw_nodes, info.tangents_closure):
-                if n in nodes:
-                    nodes.add(other)
-        else:
-            other = first
-        n.replace_all_uses_with(other)
+        n.replace_all_uses_with(_turned(graph, info, first, n) if turned != was_turned else first)
         graph.erase_node(n)

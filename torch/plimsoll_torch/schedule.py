@@ -54,7 +54,7 @@ class Schedule:
     at_peak: list = field(default_factory=list)  # values
 
 
-def plan_request(graph, budget, deadline=2.0, threads=0, work=0, names=None):
+def plan_request(graph, budget, deadline=1.0, threads=0, work=0, names=None):
     """The arguments of plimsoll_plan_dag: one task a value."""
     values = graph.values
     over = [graph.overwritten_by(v) for v in values]

@@ -25,7 +25,7 @@ import torch
 import torch._dynamo.utils
 import torch._inductor.config
 
-from plimsoll_torch import fusion, resident
+from plimsoll_torch import fusion, padding, resident
 from plimsoll_torch.allocation_audit import Watcher
 from plimsoll_torch.byte_size import show_bytes
 from plimsoll_torch.cache_folder import cache_folder
@@ -37,6 +37,7 @@ _GRAIN = 2**20  # resident bytes are rounded up to it: PyTorch's caches are foun
 _torch_compile = torch.compile  # python -m plimsoll_torch puts another in its place
 _MOST_REPLANS = 2
 _WORTH_PLANNING_AGAIN = 0.05  # share of a graph's room that its code leaves unused
+_LITTLE_UNSEEN = 0.06  # share of a graph's room that its code takes beyond the model
 _MOST_RETRIES = 4  # for graphs that make an earlier one save less
 REFUSED_MODES = ("reduce-overhead", "max-autotune")
 
@@ -92,7 +93,10 @@ class Session:
         self.compiled = _torch_compile(self.function, options=options, **others)
 
     def key(self):
-        return (self.budget, self.margin, self.reserve, self.resident, self.state_to_come, tuple(sorted(self.later.items())), tuple(sorted(self.unseen.items())),
+        # What is planned depends on the bytes that are left, whoever has the others: AdamW under a budget larger by its state
+        # finds what was compiled with SGD.
+        left = self.budget - self.margin - self.reserve - self.resident - self.state_to_come
+        return (left, tuple(sorted(self.later.items())), tuple(sorted(self.unseen.items())),
                 tuple(sorted(self.search.items())), self.strict, self.steps_in_backward)
 
     # What the partitioner asks and tells.
@@ -162,7 +166,8 @@ class Session:
             self.unseen[index], self.widened[index] = self.widened[index], 0
             raise _PlanAgain
         if not self.strict:
-            self.strict = True
+            # A little more than the model saw is planned for; fusing less would cost time.
+            self.strict = planned_for_least or unseen > _LITTLE_UNSEEN * room or index in self.unseen
             self.unseen[index] = self.unseen.get(index, 0) if planned_for_least else unseen
             raise _PlanAgain
         if not planned_for_least:
@@ -206,7 +211,7 @@ class Session:
             self.in_call, self.audit = [], None
             hits = _cache_hits()
             try:
-                with Watcher(self._generated), fusion.distance(self.strict), torch._functorch.config.patch(**self._functorch_options()):
+                with Watcher(self._generated), fusion.distance(self.strict), padding.decided(), torch._functorch.config.patch(**self._functorch_options()):
                     out = self.compiled(*args, **kwargs)
                 break
             except _PlanAgain:

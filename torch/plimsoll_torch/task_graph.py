@@ -20,6 +20,8 @@ from plimsoll_torch.kernel_times import Cost
 from plimsoll_torch.operators import (aten, is_fusible, is_getitem, is_reduction, is_tangent, is_view, may_run_twice,
                                       node_bytes, packet, tensors, writes_over_first_operand)
 
+# Inductor writes a result over an operand of the same type of which it needs at least this share (and not more than all).
+_SHARE_WRITTEN_OVER = 0.95
 # Inductor's own: it stores a result that reads so many (or, with several readers, so many) buffers.
 _MOST_READS, _MOST_READS_IF_SHARED = 8, 4
 
@@ -47,6 +49,10 @@ def output_of(graph):
 def maker(node):
     """The operator whose result a node is: of a getitem, what it takes an item of."""
     return node.args[0] if is_getitem(node) else node
+
+
+def _type_of(node):
+    return next((t.dtype for t in tensors(node)), None)
 
 
 def _bases(nodes):
@@ -155,6 +161,8 @@ class TaskGraph:
             alone = source in self.kernels
             twin = next((self.index[g] for g in source.users if g in self.index), None) if alone and n is not source else None
             final = n in self.final
+            if not alone and not final:
+                size = self._bytes_written_over(n, size, cone)
             if twin is not None and forward:
                 other = self.values[twin]
                 other.nodes.append(n)
@@ -174,6 +182,11 @@ class TaskGraph:
                 seconds=cost.seconds, flops=cost.flops, scratch=cost.scratch, forward=forward, recompute=forward and may_run_twice(source),
                 keep=final and not is_tangent(n) and n not in self.passing, fused=not alone or writes_over_first_operand(source), out=final and forward))
 
+    def _bytes_written_over(self, node, size, cone):
+        """Written over an operand that is a little larger (padded), a result has the operand's bytes."""
+        larger = [self.values[self.index[c]].bytes for c in cone if c in self.index and _type_of(c) == _type_of(node)]
+        return min((b for b in larger if _SHARE_WRITTEN_OVER * b <= size < b), default=size)
+
     def forward_values(self):
         return set(range(self.first_backward))
 
@@ -181,4 +194,5 @@ class TaskGraph:
         """The operand that a fused task may write its result over: same bytes, not kept."""
         if not value.fused or value.bytes == 0:
             return None
-        return next((k for k in value.inputs if self.values[k].bytes == value.bytes and not self.values[k].keep), None)
+        return next((k for k in value.inputs if self.values[k].bytes == value.bytes and not self.values[k].keep
+                     and _type_of(self.values[k].node) == _type_of(value.node)), None)

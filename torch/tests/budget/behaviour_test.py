@@ -373,6 +373,29 @@ class Behaviour(unittest.TestCase):
         for ours, theirs in zip(graph(*given), before):
             self.assertTrue(torch.allclose(ours, theirs, atol=1e-6))
 
+    def test_what_is_padded_in_the_backward_pass_keeps_the_layout_of_its_base(self):
+        from torch.fx.experimental.proxy_tensor import make_fx
+        aten = torch.ops.aten
+
+        def turned_first(x, a, b):
+            tall = aten.constant_pad_nd.default(aten.permute.default(x, [1, 0]), [0, 0, 0, 3])
+            wide = aten.constant_pad_nd.default(x, [0, 3])
+            return aten.mm.default(tall, a), aten.mm.default(wide, b)
+        given = torch.randn(4, 5), torch.randn(4, 2), torch.randn(8, 2)
+        graph = make_fx(turned_first)(*given)
+        FakeTensorProp(graph).propagate(*given)
+        nodes = {n for n in graph.graph.nodes if n.op == "call_function"}
+        info = type("Info", (), {"required_bw_nodes": set(nodes), "tangents_closure": set(nodes), "is_required_fw": lambda self, n: False})()
+        before = graph(*given)
+        rewrite.share_padding(graph.graph, info)
+        graph.graph.lint()
+        graph.recompile()
+        (pad,) = [n for n in graph.graph.nodes if n.target is aten.constant_pad_nd.default]
+        self.assertEqual((pad.args[0].op, tuple(pad.meta["val"].shape)), ("placeholder", (4, 8)))
+        self.assertIn(pad, info.tangents_closure)
+        for ours, theirs in zip(graph(*given), before):
+            self.assertTrue(torch.allclose(ours, theirs, atol=1e-6))
+
 
 SCRIPT = """
 import sys, torch
