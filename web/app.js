@@ -1,6 +1,6 @@
 // What happens when: state, controls, keys.
 
-const TABS = [['timeline', 'Timeline'], ['peak', 'Peak'], ['graph', 'Graph'], ['operators', 'Operators'], ['layers', 'Layers'], ['remedies', 'Remedies'], ['compare', 'Compare'], ['curve', 'Curve']];
+const TABS = [['timeline', 'Timeline'], ['peak', 'Peak'], ['graph', 'Graph'], ['operators', 'Operators'], ['layers', 'Layers'], ['remedies', 'Remedies'], ['ranks', 'Ranks'], ['compare', 'Compare'], ['curve', 'Curve']];
 
 class App {
   /** @param {any} report @param {any[]} timelines */
@@ -18,6 +18,7 @@ class App {
     this.useTimeline(0);
     this.bind();
     if (report.comparison) this.show('compare');
+    if (report.ranks) this.show('ranks');
   }
 
   /** @param {number} index */
@@ -41,9 +42,9 @@ class App {
     const words = {plan: 'a plan: what will be in memory, step by step', trace: 'a trace: what was in memory, event by event', snapshot: 'a PyTorch snapshot: what its allocator did'};
     const {headline, advice, reserved, replayed} = timeline.diagnosis;
     // The problem is the headline; what the report is of stands below it.
-    const problem = !report.comparison && headline !== '';
+    const problem = !report.comparison && !report.ranks && headline !== '';
     byId('title').textContent = problem ? headline : report.title;
-    byId('subtitle').textContent = report.comparison ? 'Two timelines: ' + this.timelines.map((a) => a.title).join(' and ') : (problem ? report.title + ' · ' : '') + words[timeline.source];
+    byId('subtitle').textContent = report.ranks ? grouped(report.ranks.length) + ' ranks that trained together: what was in their memory' : report.comparison ? 'Two timelines: ' + this.timelines.map((a) => a.title).join(' and ') : (problem ? report.title + ' · ' : '') + words[timeline.source];
     byId('advice').hidden = advice.length === 0;
     byId('advice').replaceChildren(...advice.map((text) => element('li', {}, text)));
     byId('notes').hidden = timeline.notes.length === 0;
@@ -107,6 +108,7 @@ class App {
     if (timeline.layers.some((row) => row.path !== '(no layer)')) this.unbuilt.set('layers', () => layersPanel(timeline));
     if (hasRemedies(timeline)) this.unbuilt.set('remedies', () => remediesPanel(timeline));
     if (compare) this.unbuilt.set('compare', () => comparePanel(compare, this.timelines));
+    if (this.report.ranks) this.unbuilt.set('ranks', () => ranksPanel(this.report, this.timelines, () => this.draw()));
     if (this.report.curve) this.unbuilt.set('curve', () => curvePanel(this.report.curve));
     // A tab with nothing in it is no tab.
     for (const [id] of TABS) if (id !== 'timeline') byId('panel-' + id).toggleAttribute('data-empty', !this.unbuilt.has(id));
@@ -164,6 +166,7 @@ class App {
     else if (this.tab === 'operators' && byId('operator-chart')) drawOperators(byId('operator-chart'), this.state.timeline);
     else if (this.tab === 'remedies' && byId('lanes')) drawLanes(byId('lanes'), this.state.timeline);
     else if (this.tab === 'compare' && byId('compare-chart')) drawComparison(byId('compare-chart'), this.timelines, this.stackers, this.wholes);
+    else if (this.tab === 'ranks' && byId('ranks-chart')) drawRanks(byId('ranks-chart'), this.report, this.timelines, Number(byId('rank-step').value));
     else if (this.tab === 'curve' && byId('curve-chart')) drawCurve(byId('curve-chart'), this.report.curve);
   }
 

@@ -95,7 +95,7 @@ class CurvePage {
     byId('cards').replaceChildren(card('largest', 'At full speed', human(largest.peak), grouped(largest.peak) + ' bytes', largest.peak),
       card('smallest', 'Smallest', human(smallest.peak), grouped(smallest.peak) + ' bytes', smallest.peak),
       card('slower', 'There, slower by', percent(smallest.overhead), duration(smallest.seconds) + ' a step'), card('points', 'Plans', grouped(points.length), 'one for each budget'));
-    for (const id of ['timeline', 'peak', 'graph', 'operators', 'layers', 'remedies', 'compare']) { byId('panel-' + id).hidden = true; byId('panel-' + id).setAttribute('data-empty', ''); }
+    for (const id of ['timeline', 'peak', 'graph', 'operators', 'layers', 'remedies', 'ranks', 'compare']) { byId('panel-' + id).hidden = true; byId('panel-' + id).setAttribute('data-empty', ''); }
     byId('tabs').hidden = true;
     byId('help-button').hidden = true;
     byId('panel-curve').replaceChildren(...curvePanel(report.curve));

@@ -5,7 +5,7 @@
 
 OPTIONs are given to mpirun. Losses are compared with one process that has all examples; messages are counted by
 Open MPI's own monitoring, not by the program. The slow tests kill a rank at ten random moments, and put ranks into
-network namespaces whose link is slow, and is cut.
+network namespaces whose link is slow, delays packets, loses some, and is cut.
 """
 import json
 import os
@@ -24,6 +24,7 @@ PROGRAM = os.path.abspath(sys.argv[1])
 WORK = pathlib.Path(sys.argv[2]).resolve()
 MPIRUN = [word for word in sys.argv[3:] if word != "--slow"]
 MLP = ["mlp", "--batch", "8", "--threads", "1"]
+BOOKKEEPING = 64 << 10  # bytes outside the arena that belong to no tensor
 WITHIN = 10  # seconds, from a fault to the end of all ranks
 
 
@@ -132,13 +133,66 @@ class Ranks(unittest.TestCase):
         rest = self.told(*MLP, "--ranks", 2, "--steps", 2, "--data", "fresh", "--resume", "w.npz")
         self.assertEqual(rest["losses"], whole["losses"][2:])
 
+    def test_shared_state_trains_as_whole_state_in_what_was_planned(self):
+        small = ["gpt2", "--layers", 2, "--width", 64, "--vocab", 500, "--seq", 32, "--dropout", 0, "--batch", 2]
+        whole = self.told(*small, "--ranks", 2, "--steps", 3)
+        before = whole["planned_peak_bytes"]
+        for shard in ("optimizer", "optimizer,gradients", "optimizer,gradients,weights"):
+            told = self.told(*small, "--ranks", 2, "--steps", 3, "--shard", shard, "--measure")
+            self.same(told["losses"], whole["losses"])
+            self.assertTrue(told["measured"])
+            self.assertLessEqual(told["outside_bytes"], BOOKKEEPING, shard)
+            for peak in told["peak_bytes_by_rank"]:
+                self.assertLessEqual(peak, told["planned_peak_bytes"] + BOOKKEEPING, shard)
+            self.assertLess(told["planned_peak_bytes"], before)
+            # what is scattered and gathered is what an all_reduce sends; weights are gathered twice
+            self.assertLess(told["wire_bytes"], 1.01 * whole["wire_bytes"] * (2.01 if "weights" in shard else 1))
+
+    def test_checkpoints_of_shared_state_are_whole(self):
+        whole = self.told(*MLP, "--ranks", 2, "--steps", 4, "--data", "fresh")
+        for shard in ("optimizer,gradients", "optimizer,gradients,weights"):
+            self.told(*MLP, "--ranks", 2, "--steps", 2, "--data", "fresh", "--shard", shard, "--save", "w.npz")
+            for how in (["--shard", shard], ["--shard", "optimizer"], []):
+                rest = self.told(*MLP, "--ranks", 2, "--steps", 2, "--data", "fresh", "--resume", "w.npz", *how)
+                self.same(rest["losses"], whole["losses"][2:])
+            other = self.told("mlp", "--batch", 4, "--ranks", 4, "--steps", 2, "--data", "fresh", "--resume", "w.npz",
+                              "--shard", shard)
+            self.same(other["losses"], whole["losses"][2:])
+
+    def test_a_large_tensor_is_shared_in_pieces(self):
+        small = ["gpt2", "--layers", 1, "--width", 64, "--vocab", 500, "--seq", 16, "--dropout", 0, "--batch", 2, "--data", "fresh"]
+        whole = self.told(*small, "--ranks", 2, "--steps", 4)
+        for how in (["--shard", "optimizer,gradients"], ["--shard", "optimizer,gradients,weights"],
+                    ["--shard", "optimizer,gradients", "--amp", "bf16"]):
+            cut = [*how, "--ranks", 2, "--bucket-bytes", "16KiB"]
+            told = self.told(*small, *cut, "--steps", 4, "--measure", "--trace", "run.jsonl")
+            self.same(told["losses"], whole["losses"], 0.05 if "--amp" in how else 1e-5)
+            self.assertGreaterEqual((self.folder / "run.0.jsonl").read_text().count("transformer/gather_grad"), 4 * 7, how)
+            for peak in told["peak_bytes_by_rank"]:
+                self.assertLessEqual(peak, told["planned_peak_bytes"] + BOOKKEEPING, how)
+            if "--amp" in how:
+                continue
+            self.told(*small, *cut, "--steps", 2, "--save", "w.npz")
+            for again in (cut, ["--ranks", 2]):
+                rest = self.told(*small, *again, "--steps", 2, "--resume", "w.npz")
+                self.same(rest["losses"], whole["losses"][2:])
+
+    def test_ranks_are_drawn_side_by_side(self):
+        self.told(*MLP, "--ranks", 2, "--steps", 2, "--trace", "run.jsonl", "--shard", "optimizer")
+        viewed = self.call([PROGRAM, "view", "run.0.jsonl", "run.1.jsonl", "-o", "r.html", "--json"])
+        self.assertEqual(viewed.returncode, 0, viewed.stderr)
+        self.assertEqual([f["title"] for f in json.loads(viewed.stdout)["findings"]], ["rank 0", "rank 1"])
+        self.assertIn('"exposed_seconds"', (self.folder / "r.html").read_text())
+
     def test_errors_are_said_once_with_their_code(self):
         result = self.call([PROGRAM, "run", "no_such_model", "--ranks", 2])
         self.assertEqual(result.returncode, 2)
         self.assertEqual(result.stderr.count("plimsoll:"), 1, result.stderr)
         for words, what in ((["--ranks", "2", "--infer"], "--infer"), (["--ranks", "2", "--tune", "1"], "--tune"),
                             (["--ranks", "2", "--reduction", "ring"], "ring"),
-                            (["--ranks", "2", "--bucket-bytes", "-1"], "-1")):
+                            (["--ranks", "2", "--shard", "everything"], "everything"),
+                            (["--ranks", "2", "--shard", "auto"], "--budget"), (["--shard", "optimizer"], "--ranks"),
+                            (["--ranks", "2", "--bucket-bytes", "-1"], "-1"), (["--ranks", "100000"], "on paper")):
             result = self.call([PROGRAM, "run", *MLP, *words])
             self.assertEqual(result.returncode, 2, result.stderr)
             self.assertEqual(result.stderr.count("plimsoll:"), 1, result.stderr)
@@ -158,6 +212,18 @@ class Ranks(unittest.TestCase):
         run = self.begun("--ranks", "2")
         os.kill(ranks_of(self.mark)[1], signal.SIGSTOP)
         self.ends_within(run, r"rank 1 .* (not been heard of|hangs)")
+
+    def test_no_rank_outlives_the_command(self):
+        for how in (signal.SIGTERM, signal.SIGHUP, signal.SIGKILL):
+            with self.subTest(signal=how):
+                run = self.begun("--ranks", "2")
+                run.send_signal(how)
+                run.communicate(timeout=WITHIN)
+                end = time.monotonic() + WITHIN
+                while ranks_of(self.mark) and time.monotonic() < end:
+                    time.sleep(0.05)
+                self.assertEqual(ranks_of(self.mark), {})
+                self.assertIn(run.returncode, (-how, 128 + how))
 
     def test_ctrl_c_saves_a_whole_checkpoint(self):
         run = self.begun("--ranks", "2", "--save", "w.npz")
@@ -270,6 +336,30 @@ exec ip netns exec {far} unshare --uts sh -c "hostname far; $*"
         slow, slow_seconds = self.losses()
         self.assertEqual(slow, fast)
         self.assertGreater(slow_seconds, fast_seconds)
+
+    def replace_cable(self, delay_ms, lost_in_a_thousand):
+        self.must("ip", "-n", self.near, "link", "del", "cable")
+        cable = subprocess.Popen([sys.executable, pathlib.Path(__file__).with_name("lossy_cable.py"), self.near, self.far,
+                                  str(delay_ms), str(lost_in_a_thousand)], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(cable.stdout.close)
+        self.addCleanup(cable.wait)
+        self.addCleanup(cable.kill)
+        self.assertEqual(cable.stdout.readline(), "cable\n")
+        for space, number in ((self.near, 1), (self.far, 2)):
+            self.must("ip", "-n", space, "addr", "add", f"10.97.0.{number}/24", "dev", "cable")
+            self.must("ip", "-n", space, "link", "set", "cable", "up")
+
+    def test_delay_only_costs_time(self):
+        fast, _ = self.losses()
+        self.replace_cable(5, 0)
+        slow, seconds = self.losses()
+        self.assertEqual(slow, fast)
+        self.assertGreater(seconds, 2 * 0.005)  # there and back, at least
+
+    def test_lost_packets_only_cost_time(self):
+        fast, _ = self.losses()
+        self.replace_cable(0.2, 10)
+        self.assertEqual(self.losses()[0], fast)
 
     def test_a_cut_cable_ends_all_with_one_line(self):
         run = subprocess.Popen(list(map(str, self.words(*MLP, "--steps", "1000000"))), cwd=self.folder, env=self.environment,

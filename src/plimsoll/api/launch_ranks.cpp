@@ -2,9 +2,12 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -12,6 +15,7 @@
 #include <fstream>
 #include <iterator>
 #include <regex>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -42,20 +46,58 @@ std::vector<std::string> words_for_mpirun(int ranks) {
   return out;
 }
 
-// Whom Ctrl-C is handed on to, and how.
+constexpr unsigned kMostRanksOfCore = 16;
+
+// More than that is a slip of the finger, after which the machine would not answer.
+Status check_rank_count(int ranks) {
+  const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
+  if (static_cast<unsigned>(ranks) <= kMostRanksOfCore * cores) return {};
+  return fail(ErrorCode::kUsage,
+              "--ranks {}: at most {} are started on this machine, which has {} cores; `plimsoll "
+              "plan --ranks {}` plans on paper, and `mpirun -n {} -H HOSTS plimsoll run` starts as "
+              "many as you like",
+              ranks, kMostRanksOfCore * cores, cores, ranks, ranks);
+}
+
+// Whom signals are handed on to, and how.
 volatile pid_t mpirun_process = 0;
 volatile sig_atomic_t next_signal = SIGTERM;
-volatile sig_atomic_t ended_by_user = 0;
+volatile sig_atomic_t ended_by = 0;  // the signal
 
-void hand_on(int) {
-  if (mpirun_process > 0) ::kill(mpirun_process, next_signal);
-  if (next_signal == SIGTERM) ended_by_user = 1;
+void hand_on(int signal) {
+  const int handed = signal == SIGINT ? next_signal : SIGTERM;
+  if (mpirun_process > 0) ::kill(mpirun_process, handed);
+  if (handed == SIGTERM) ended_by = signal;
   next_signal = SIGTERM;
 }
 
+// SIGINT, SIGTERM and SIGHUP are handed on while this lives.
+class HandedOn {
+ public:
+  HandedOn() {
+    struct sigaction how {};
+    how.sa_handler = hand_on;
+    for (std::size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &how, &before_[i]);
+  }
+  ~HandedOn() {
+    for (std::size_t i = 0; i < kSignals.size(); ++i)
+      ::sigaction(kSignals[i], &before_[i], nullptr);
+  }
+  HandedOn(const HandedOn&) = delete;
+  HandedOn& operator=(const HandedOn&) = delete;
+
+ private:
+  static constexpr std::array<int, 3> kSignals = {SIGINT, SIGTERM, SIGHUP};
+  std::array<struct sigaction, 3> before_{};
+};
+
 // In the child. Writes errno to `failed` when mpirun cannot be started.
-[[noreturn]] void become_mpirun(const std::vector<std::string>& words, int errors, int failed) {
+[[noreturn]] void become_mpirun(const std::vector<std::string>& words, int errors, int failed,
+                                pid_t parent) {
   ::setpgid(0, 0);
+  // Nobody is left behind when we are killed.
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (::getppid() != parent) ::_exit(126);
   // A process that the terminal does not know must not read from it.
   const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (nothing >= 0) ::dup2(nothing, STDIN_FILENO);
@@ -137,20 +179,19 @@ std::string LauncherLines::verdict(int exit_code) const {
 }
 
 Result<int> launch_ranks(int ranks, bool stops) {
+  PLIMSOLL_RETURN_IF_ERROR(check_rank_count(ranks));
   const std::vector<std::string> words = words_for_mpirun(ranks);
+  const pid_t self = ::getpid();
   int errors[2], failed[2];
   if (::pipe2(errors, O_CLOEXEC) != 0 || ::pipe2(failed, O_CLOEXEC) != 0)
     return fail(ErrorCode::kInternal, "--ranks: no pipe: {}", std::strerror(errno));
   std::fflush(stdout);
   const pid_t child = ::fork();
-  if (child == 0) become_mpirun(words, errors[1], failed[1]);
+  if (child == 0) become_mpirun(words, errors[1], failed[1], self);
   mpirun_process = child;
   next_signal = stops ? SIGUSR1 : SIGTERM;
-  ended_by_user = 0;
-  struct sigaction how {};
-  struct sigaction before {};
-  how.sa_handler = hand_on;
-  ::sigaction(SIGINT, &how, &before);
+  ended_by = 0;
+  const HandedOn handed_on;
   ::close(errors[1]);
   ::close(failed[1]);
   int problem = 0;
@@ -162,14 +203,13 @@ Result<int> launch_ranks(int ranks, bool stops) {
   int status = 0;
   while (child > 0 && ::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  ::sigaction(SIGINT, &before, nullptr);
   mpirun_process = 0;
   if (!started)
     return fail(ErrorCode::kDevice,
                 "--ranks: mpirun cannot be started: {}; it comes with the package openmpi-bin",
                 std::strerror(child > 0 ? problem : errno));
   int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  if (ended_by_user != 0) return 128 + SIGINT;
+  if (ended_by != 0) return 128 + ended_by;
   const std::string verdict = lines.verdict(code);
   if (!verdict.empty()) {
     std::fprintf(stderr, "plimsoll: %s\n", verdict.c_str());

@@ -17,9 +17,10 @@
 
 namespace plimsoll::api {
 
-// The exit code: of the ranks. kDevice where mpirun is not there. The first Ctrl-C tells the ranks
-// to stop after their step, by SIGUSR1, where they can (`stops`); any other ends them. mpirun is
-// kept out of the terminal's reach, because it would end them at once.
+// The exit code: of the ranks. kDevice where mpirun is not there, kUsage for more ranks than this
+// machine could start. The first Ctrl-C tells the ranks to stop after their step, by SIGUSR1, where
+// they can (`stops`); any other, and SIGTERM and SIGHUP, end them. mpirun is kept out of the
+// terminal's reach, because it would end them at once, and ends when this process is killed.
 Result<int> launch_ranks(int ranks, bool stops);
 
 // Reads what mpirun and the ranks write to standard error, line by line.

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "plimsoll/base/byte_size.h"
+#include "plimsoll/base/comma_list.h"
 #include "plimsoll/base/content_hash.h"
 #include "plimsoll/base/log.h"
 #include "plimsoll/base/threads.h"
@@ -36,6 +37,7 @@ Result<Ranks> understood(const RankRequest& request) {
       return fail(ErrorCode::kUsage, "--bucket-bytes {}: expects at least 1 byte",
                   request.bucket_bytes);
   }
+  PLIMSOLL_TRY(out.shard, parse_shard(request.shard));
   if (!request.link.empty()) {
     PLIMSOLL_TRY(out.link, schedule::parse_link(request.link));
   }
@@ -44,6 +46,24 @@ Result<Ranks> understood(const RankRequest& request) {
 
 }  // namespace
 
+Result<Shard> parse_shard(const std::string& text) {
+  Shard out;
+  if (text.empty()) return out;
+  if (text == "auto") {
+    out.automatic = true;
+    return out;
+  }
+  for (const std::string_view word : comma_list(text)) {
+    if (word != "optimizer" && word != "gradients" && word != "weights")
+      return fail(ErrorCode::kUsage,
+                  "--shard '{}': expects optimizer, gradients and weights, or auto", word);
+    out.optimizer = true;
+    out.gradients |= word != "optimizer";
+    out.weights |= word == "weights";
+  }
+  return out;
+}
+
 bool must_launch(const RankRequest& request) {
   return request.ranks > 1 && !dist::started_as_rank();
 }
@@ -51,8 +71,9 @@ bool must_launch(const RankRequest& request) {
 Result<Ranks> join_ranks(const RankRequest& request) {
   PLIMSOLL_TRY(Ranks out, understood(request));
   if (!dist::started_as_rank()) {
-    if (out.bucket.value > 0 && request.ranks < 2)
-      return fail(ErrorCode::kUsage, "--bucket-bytes: there is one rank; give --ranks N");
+    if ((out.bucket.value > 0 || !request.shard.empty()) && request.ranks < 2)
+      return fail(ErrorCode::kUsage, "{}: there is one rank; give --ranks N",
+                  request.shard.empty() ? "--bucket-bytes" : "--shard");
     return out;
   }
   PLIMSOLL_TRY(out.communicator, dist::open_mpi());
@@ -68,9 +89,10 @@ Result<Ranks> imagine_ranks(const RankRequest& request) {
     out.communicator = dist::make_paper_communicator(request.ranks);
     return out;
   }
-  if (out.bucket.value > 0 || out.link || out.fixed_order)
+  if (out.bucket.value > 0 || out.link || out.fixed_order || !request.shard.empty())
     return fail(ErrorCode::kUsage,
-                "--bucket-bytes, --link and --reduction: there is one rank; give --ranks N");
+                "--bucket-bytes, --link, --reduction and --shard: there is one rank; give --ranks "
+                "N");
   return out;
 }
 
@@ -112,14 +134,22 @@ std::string name_for_rank(const std::string& path, int rank) {
   return out.string() + "." + std::to_string(rank) + extension;
 }
 
-Bytes bucket_for(const Ranks& ranks, const schedule::Link& link, const ir::Graph& graph) {
+Bytes bucket_for(const Ranks& ranks, const schedule::Link& link, const ir::Graph& graph,
+                 bool shares_state) {
   if (ranks.bucket.value > 0) return ranks.bucket;
   Bytes all;
   for (const ir::Node& node : graph.nodes) {
     if (node.op != "all_reduce") continue;
     for (const ValueId output : node.outputs) all += ir::bytes_of(graph.value(output).type);
   }
-  return schedule::bucket_size(link, ranks.size(), all);
+  const Bytes fast = schedule::bucket_size(link, ranks.size(), all);
+  if (!shares_state) return fast;
+  // A tenth of its time is latency, or there are many already.
+  constexpr double kLatencies = 10;
+  constexpr std::int64_t kMostShared = 32;
+  const auto least =
+      static_cast<std::int64_t>(kLatencies * link.latency_seconds * link.bytes_per_second);
+  return std::min(fast, Bytes(std::max(all.value / kMostShared, least)));
 }
 
 void bind_ranks(const Ranks& ranks, runtime::RunOptions& how) {

@@ -30,8 +30,18 @@ struct RankRequest {
   int ranks = 0;             // 0: not said
   std::string bucket_bytes;  // of gradients sent together; empty: by the law of the link
   std::string reduction;     // "any" or "fixed"; empty: fixed on the host, any on cards
-  std::string link;  // "400Gb/s": between ranks that are only planned for; empty: the profile's
+  std::string shard;  // "optimizer,gradients,weights": of which each rank keeps a part; "auto"
+  std::string link;   // "400Gb/s": between ranks that are only planned for; empty: the profile's
 };
+
+// What ranks share, each keeping a part; one needs those before it.
+struct Shard {
+  bool optimizer = false;
+  bool gradients = false;
+  bool weights = false;
+  bool automatic = false;  // the least of these with which a budget holds
+};
+Result<Shard> parse_shard(const std::string& text);
 
 // As many as a run will have.
 struct Ranks {
@@ -39,6 +49,7 @@ struct Ranks {
   Bytes bucket;                                      // zero: by the law of the link
   std::optional<bool> fixed_order;                   // absent: where the host adds
   std::optional<schedule::Link> link;                // absent: the profile's
+  Shard shard;
 
   bool several() const { return communicator != nullptr; }
   int rank() const { return several() ? communicator->rank() : 0; }
@@ -60,8 +71,11 @@ Status share_plan(const Ranks& ranks, plan::Plan& plan);
 // "run.jsonl" becomes "run.1.jsonl".
 std::string name_for_rank(const std::string& path, int rank);
 
-// The bytes of gradients that the graph sums over ranks, and the bucket for them.
-Bytes bucket_for(const Ranks& ranks, const schedule::Link& link, const ir::Graph& graph);
+// The size of buckets for the gradients that the graph sums over ranks. Ranks that share state have
+// little memory, and a bucket lies whole beside everything else while it is summed: theirs are
+// smaller.
+Bytes bucket_for(const Ranks& ranks, const schedule::Link& link, const ir::Graph& graph,
+                 bool shares_state = false);
 
 void bind_ranks(const Ranks& ranks, runtime::RunOptions& how);
 void finish_ranks(const Ranks& ranks, runtime::RunReport& report);

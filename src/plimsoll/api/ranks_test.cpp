@@ -11,6 +11,7 @@
 #include "plimsoll/api/testing/small_run.h"
 #include "plimsoll/dist/testing/thread_ranks.h"
 #include "plimsoll/kernels/collective/rank_backend.h"
+#include "plimsoll/ops/builder.h"
 #include "plimsoll/ops/collective/collective.h"
 #include "plimsoll/plan/check_plan.h"
 
@@ -28,6 +29,8 @@ struct RankRun {
   bool micro_batches = false;  // one rank takes them in as many pieces: each normalises by itself
   std::string optimizer = "adamw";
   double clip = 0;
+  std::string shard = {};
+  int accumulate = 1;
 };
 
 Pipeline pipeline_of(const RankRun& run, std::int64_t batch) {
@@ -37,6 +40,7 @@ Pipeline pipeline_of(const RankRun& run, std::int64_t batch) {
   p.request.dtype = run.dtype;
   p.request.optimizer = run.optimizer;
   p.request.clip_norm = run.clip;
+  p.request.accumulate = run.accumulate;
   p.request.sizes.dropout = 0;  // whose masks differ from rank to rank
   p.measure = false;
   p.on_demand = run.on_demand;
@@ -81,6 +85,7 @@ std::vector<Left> run_ranks(const RankRun& run) {
     p.ranks.communicator = comm;
     p.ranks.bucket = run.bucket;
     p.ranks.fixed_order = run.fixed;
+    p.ranks.shard = *parse_shard(run.shard);
     p.running.part = {comm->rank(), comm->size()};
     auto left = finish(std::move(p));
     const std::scoped_lock held(lock);
@@ -92,7 +97,7 @@ std::vector<Left> run_ranks(const RankRun& run) {
 
 Left run_joined(const RankRun& run) {
   Pipeline p = pipeline_of(run, run.micro_batches ? run.batch : run.batch * run.ranks);
-  if (run.micro_batches) p.request.accumulate = run.ranks;
+  if (run.micro_batches) p.request.accumulate = run.ranks * run.accumulate;
   auto left = finish(std::move(p));
   EXPECT_TRUE(left.has_value()) << left.error().message;
   return left ? *left : Left{};
@@ -110,7 +115,9 @@ void expect_ranks_train_as_one(const RankRun& run, double tolerance) {
   EXPECT_GT(std::abs(joined.losses.front() - joined.losses.back()), 1e-6);
   for (const Left& rank : ranks) {
     expect_same(rank.losses, joined.losses, tolerance);
-    EXPECT_EQ(rank.weights, ranks[0].weights);  // bit for bit
+    // bit for bit; where each has a part, other ones
+    const bool same = !run.shard.ends_with("weights") || &rank == ranks.data();
+    EXPECT_EQ(rank.weights == ranks[0].weights, same);
   }
 }
 
@@ -125,21 +132,142 @@ TEST(Ranks, TrainAsOneInFp64) {
   expect_ranks_train_as_one({.model = "mlp", .dtype = "fp64", .ranks = 3, .clip = 0.01}, 1e-10);
 }
 
-class SlowRanks : public testing::TestWithParam<std::tuple<const char*, int>> {};
+// What each rank keeps a part of, by name, with buckets of which one holds several tensors.
+class SharedState : public testing::TestWithParam<std::tuple<const char*, int>> {};
+
+TEST_P(SharedState, TrainsAsWholeStateDoes) {
+  const auto [shard, ranks] = GetParam();
+  for (const char* optimizer : {"adamw", "momentum", "sgd"}) {
+    expect_ranks_train_as_one({.model = "mlp",
+                               .dtype = "fp64",
+                               .ranks = ranks,
+                               .bucket = Bytes(2000),
+                               .optimizer = optimizer,
+                               .shard = shard},
+                              1e-10);
+  }
+  expect_ranks_train_as_one(
+      {.model = "mlp", .dtype = "fp64", .ranks = ranks, .clip = 0.01, .shard = shard}, 1e-10);
+  expect_ranks_train_as_one({.model = "mlp", .ranks = ranks, .on_demand = true, .shard = shard},
+                            2e-6);
+  expect_ranks_train_as_one({.model = "mlp",
+                             .dtype = "fp64",
+                             .ranks = ranks,
+                             .batch = 2,
+                             .bucket = Bytes(2000),
+                             .micro_batches = true,
+                             .shard = shard,
+                             .accumulate = 2},
+                            1e-10);
+}
+
+INSTANTIATE_TEST_SUITE_P(Parts, SharedState,
+                         testing::Combine(testing::Values("optimizer", "optimizer,gradients",
+                                                          "optimizer,gradients,weights"),
+                                          testing::Values(2, 3)));
+
+TEST(Ranks, ShareTheStateOfATransformer) {
+  for (const char* shard : {"optimizer,gradients", "optimizer,gradients,weights"})
+    expect_ranks_train_as_one({.model = "gpt2", .batch = 1, .shard = shard}, 2e-5);
+}
+
+// The table of tokens is several pieces, in steps that clip, that add up micro-batches, and that
+// run without a plan.
+TEST(Ranks, ShareALargeTensorInPieces) {
+  for (const char* shard : {"optimizer,gradients", "optimizer,gradients,weights"}) {
+    const RankRun run{
+        .model = "gpt2", .dtype = "fp64", .batch = 2, .bucket = Bytes(16 << 10), .shard = shard};
+    expect_ranks_train_as_one(run, 1e-10);
+    if (run.shard.ends_with("weights")) continue;
+    RankRun clipped = run;
+    clipped.clip = 0.01;
+    expect_ranks_train_as_one(clipped, 1e-10);
+    RankRun accumulated = run;
+    accumulated.micro_batches = true;
+    accumulated.accumulate = 2;
+    expect_ranks_train_as_one(accumulated, 1e-10);
+    RankRun unplanned = run;
+    unplanned.on_demand = true;
+    expect_ranks_train_as_one(unplanned, 1e-10);
+  }
+}
+
+TEST(Ranks, GiveTheSameBitsSharedAndWhole) {
+  const RankRun whole{.model = "mlp", .ranks = 3};
+  RankRun shared = whole;
+  shared.shard = "optimizer";
+  EXPECT_EQ(run_ranks(whole)[0].weights, run_ranks(shared)[0].weights);
+  // the gradient of the table in pieces of rows, too
+  const RankRun table{.model = "gpt2", .batch = 1};
+  RankRun pieces = table;
+  pieces.shard = "optimizer";
+  pieces.bucket = Bytes(4 << 10);
+  EXPECT_EQ(run_ranks(table)[0].weights, run_ranks(pieces)[0].weights);
+}
+
+// Moments become a part of themselves, and weights too; the rest stays.
+TEST(Ranks, HoldLessWhenTheyShareState) {
+  const auto plan_of = [](const char* shard, int ranks) {
+    Pipeline p = pipeline_of({.model = "gpt2"}, 1);
+    p.ranks.communicator = dist::make_paper_communicator(ranks);
+    p.ranks.shard = *parse_shard(shard);
+    const Status planned = advance(p, Stage::kPlanned);
+    EXPECT_TRUE(planned.has_value()) << planned.error().message;
+    EXPECT_TRUE(plan::check_plan(p.planned.plan).ok());
+    return std::move(p.planned.plan);
+  };
+  const auto state = [](const plan::Plan& plan, ir::ValueKind kind) {
+    Bytes out;
+    for (const ir::Value& value : plan.graph.values) {
+      if (value.kind == kind) out += ir::bytes_of(value.type);
+    }
+    return static_cast<double>(out.value);
+  };
+  const plan::Plan whole = plan_of("", 4);
+  const plan::Plan moments = plan_of("optimizer,gradients", 4);
+  const plan::Plan all = plan_of("optimizer,gradients,weights", 4);
+  using enum ir::ValueKind;
+  EXPECT_NEAR(state(moments, kOptimizer) / state(whole, kOptimizer), 0.25, 0.01);
+  EXPECT_NEAR(state(all, kOptimizer) / state(whole, kOptimizer), 0.25, 0.01);
+  EXPECT_NEAR(state(all, kWeight) / state(whole, kWeight), 0.25, 0.01);
+  EXPECT_LT(moments.arena_bytes(), whole.arena_bytes());
+  EXPECT_LT(all.arena_bytes(), moments.arena_bytes());
+}
+
+// On a link of 1 GB/s and 10 us, of which ten latencies are 100 kB.
+TEST(Ranks, SumSmallerBucketsWhereTheyShareState) {
+  const schedule::Link link{1e9, 10e-6};
+  const auto bucket = [&](std::int64_t elements, bool shares) {
+    ops::Builder b("sums");
+    const ops::Var x = b.input("x", {ir::DType::kF32, {elements}, {}});
+    const ir::Graph graph = *b.finish({ops::all_reduce(x, {2, true, true})});
+    Ranks ranks;
+    ranks.communicator = dist::make_paper_communicator(2);
+    return bucket_for(ranks, link, graph, shares).value;
+  };
+  EXPECT_EQ(bucket(80'000'000, true), 10'000'000);
+  EXPECT_EQ(bucket(80'000'000, false), 40'000'000);
+  EXPECT_EQ(bucket(500'000, true), 100'000);
+  EXPECT_EQ(bucket(1000, true), bucket(1000, false));
+}
+
+class SlowRanks : public testing::TestWithParam<std::tuple<const char*, int, const char*>> {};
 
 TEST_P(SlowRanks, TrainAsOneInFp64) {
-  const auto [model, ranks] = GetParam();
+  const auto [model, ranks, shard] = GetParam();
   expect_ranks_train_as_one({.model = model,
                              .dtype = "fp64",
                              .ranks = ranks,
                              .batch = 2,
-                             .micro_batches = std::string(model) == "resnet18"},
+                             .micro_batches = std::string(model) == "resnet18",
+                             .shard = shard},
                             1e-10);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, SlowRanks,
-                         testing::Combine(testing::Values("mlp", "resnet18", "gpt2", "bert"),
-                                          testing::Values(2, 4)));
+INSTANTIATE_TEST_SUITE_P(
+    Models, SlowRanks,
+    testing::Combine(testing::Values("mlp", "resnet18", "gpt2", "bert"), testing::Values(2, 4),
+                     testing::Values("", "optimizer,gradients", "optimizer,gradients,weights")));
 
 // Batch norm takes the statistics of a rank's own examples, as micro-batches do.
 TEST(Ranks, NormaliseByTheirOwnExamples) {

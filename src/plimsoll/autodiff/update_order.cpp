@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "plimsoll/ops/in_place_pairs.h"
 #include "plimsoll/ops/registry.h"
 
 namespace plimsoll::autodiff {
@@ -22,7 +23,7 @@ ir::Graph updates_behind_readers(ir::Graph graph) {
   for (std::size_t n = 0; n < count; ++n) {
     const ir::Node& node = graph.nodes[n];
     if (!ops::definition_of(node).in_place.must()) continue;
-    for (const ops::InPlace::Pair& pair : ops::definition_of(node).in_place.pairs()) {
+    for (const ops::InPlace::Pair& pair : ops::pairs_of(ops::definition_of(node).in_place, node)) {
       behind[n] = std::max(behind[n],
                            last_reader[node.inputs[static_cast<std::size_t>(pair.input)].index()]);
     }

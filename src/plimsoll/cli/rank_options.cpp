@@ -24,6 +24,12 @@ void bind_rank_options(Command& command, api::RankRequest& ranks, const char* wh
                   "buckets (default; on cards any)")
       .type_name("any|fixed")
       .group(kRanksGroup);
+  command
+      .add_option("--shard", ranks.shard,
+                  "what each rank keeps a part of: optimizer, optimizer,gradients or "
+                  "optimizer,gradients,weights; auto: the least with which --budget holds")
+      .type_name("LIST")
+      .group(kRanksGroup);
 }
 
 void bind_link(Command& command, api::RankRequest& ranks) {

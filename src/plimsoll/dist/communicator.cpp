@@ -22,10 +22,32 @@ std::int64_t element_bytes(ir::DType dtype) {
   return ir::bits(dtype) / 8;
 }
 
-// Parts of whole elements, as equal as can be.
-std::vector<std::int64_t> begins_of(std::int64_t count, std::int64_t bytes, int parts) {
-  std::vector<std::int64_t> out;
-  for (int part = 0; part <= parts; ++part) out.push_back(count * part / parts * bytes);
+using Range = Interval<std::int64_t>;
+
+// Parts of whole elements, as equal as can be, in bytes.
+std::vector<Range> equal_parts(std::int64_t count, std::int64_t bytes, int parts) {
+  std::vector<Range> out;
+  for (int part = 0; part < parts; ++part)
+    out.push_back({count * part / parts * bytes, count * (part + 1) / parts * bytes});
+  return out;
+}
+
+// Of each part the bytes from `at` on, `piece` at most.
+std::vector<Range> piece_of(std::span<const std::int64_t> begins, std::int64_t unit,
+                            std::int64_t at, std::int64_t piece) {
+  std::vector<Range> out;
+  for (std::size_t r = 0; r + 1 < begins.size(); ++r) {
+    const std::int64_t end = begins[r + 1] * unit;
+    const std::int64_t from = std::min(begins[r] * unit + at, end);
+    out.push_back({from, std::min(from + piece, end)});
+  }
+  return out;
+}
+
+std::int64_t longest(std::span<const std::int64_t> begins) {
+  std::int64_t out = 0;
+  for (std::size_t r = 0; r + 1 < begins.size(); ++r)
+    out = std::max(out, begins[r + 1] - begins[r]);
   return out;
 }
 
@@ -46,8 +68,8 @@ class SelfCommunicator final : public Communicator {
   bool sums(ir::DType) const override { return true; }
   void sum_all(std::byte*, std::int64_t, ir::DType, void*) override {}
   void sum_parts(std::byte*, std::int64_t, ir::DType, void*) override {}
-  void exchange(const std::byte*, std::span<const std::int64_t>, std::byte*, void*) override {}
-  void gather_parts(std::byte*, std::span<const std::int64_t>, void*) override {}
+  void exchange(const std::byte*, Parts, std::byte*, void*) override {}
+  void gather_parts(std::byte*, Parts, void*) override {}
   void send_to_all(std::byte*, std::int64_t, int, void*) override {}
 };
 
@@ -66,10 +88,8 @@ class PaperCommunicator final : public Communicator {
   }
   void sum_all(std::byte*, std::int64_t, ir::DType, void*) override { refuse(); }
   void sum_parts(std::byte*, std::int64_t, ir::DType, void*) override { refuse(); }
-  void exchange(const std::byte*, std::span<const std::int64_t>, std::byte*, void*) override {
-    refuse();
-  }
-  void gather_parts(std::byte*, std::span<const std::int64_t>, void*) override { refuse(); }
+  void exchange(const std::byte*, Parts, std::byte*, void*) override { refuse(); }
+  void gather_parts(std::byte*, Parts, void*) override { refuse(); }
   void send_to_all(std::byte*, std::int64_t, int, void*) override { refuse(); }
 
  private:
@@ -118,12 +138,55 @@ void Communicator::add_in_order(std::byte* own, const std::byte* received, std::
   add_parts_in_order(own, received, count, dtype, rank_, size_);
 }
 
-void Communicator::sum_in_order(std::byte* data, std::span<const std::int64_t> begins,
-                                ir::DType dtype, std::byte* scratch, void* queue) {
-  exchange(data, begins, scratch, queue);
-  const std::int64_t begin = begins[static_cast<std::size_t>(rank_)];
-  const std::int64_t end = begins[static_cast<std::size_t>(rank_) + 1];
-  add_in_order(data + begin, scratch, (end - begin) / element_bytes(dtype), dtype, queue);
+void Communicator::sum_in_order(std::byte* data, Parts parts, ir::DType dtype, std::byte* scratch,
+                                void* queue) {
+  exchange(data, parts, scratch, queue);
+  const Range own = parts[static_cast<std::size_t>(rank_)];
+  add_in_order(data + own.begin, scratch, (own.end - own.begin) / element_bytes(dtype), dtype,
+               queue);
+}
+
+void Communicator::sum_own(const std::byte*, Parts, std::byte*, ir::DType, void*) {
+  PLIMSOLL_CHECK(adds_in_order(), "{} sums parts neither in order nor otherwise", name());
+}
+
+Bytes Communicator::scatter_scratch(Bytes longest_part) const {
+  if (size_ == 1 || !adds_in_order()) return Bytes(0);
+  return Bytes(std::min(longest_part.value, kOrderedPiece / size_) * (size_ - 1));
+}
+
+void Communicator::scatter_sums(const std::byte* data, std::span<const std::int64_t> begins,
+                                std::byte* out, ir::DType dtype, std::byte* scratch, void* queue) {
+  const std::int64_t bytes = element_bytes(dtype);
+  const auto own = static_cast<std::size_t>(rank_);
+  const Timed timed(traffic_, (begins.back() - (begins[own + 1] - begins[own])) * bytes);
+  const std::int64_t all = longest(begins) * bytes;
+  if (!adds_in_order()) {
+    for (std::int64_t at = 0; at < all; at += kPiece)
+      sum_own(data, piece_of(begins, bytes, at, kPiece), out + at, dtype, queue);
+    return;
+  }
+  const std::int64_t piece = std::max(bytes, kOrderedPiece / size_ / bytes * bytes);
+  for (std::int64_t at = 0; at < all; at += piece) {
+    const std::vector<Range> parts = piece_of(begins, bytes, at, piece);
+    if (size_ > 1) exchange(data, parts, scratch, queue);
+    const std::int64_t now = parts[own].end - parts[own].begin;
+    copy(out + at, data + parts[own].begin, static_cast<std::size_t>(now), queue);
+    if (size_ > 1) add_in_order(out + at, scratch, now / bytes, dtype, queue);
+  }
+}
+
+void Communicator::gather_run(std::byte* data, std::span<const std::int64_t> begins, void* queue) {
+  const auto own = static_cast<std::size_t>(rank_);
+  const Timed timed(traffic_, (begins[own + 1] - begins[own]) * (size_ - 1));
+  if (size_ == 1) return;
+  const std::int64_t piece = kPiece / size_;
+  for (std::int64_t at = 0; at < longest(begins); at += piece)
+    gather_parts(data, piece_of(begins, 1, at, piece), queue);
+}
+
+void Communicator::zero(std::byte* to, std::size_t bytes, void*) {
+  if (bytes > 0) std::memset(to, 0, bytes);
 }
 
 void Communicator::all_reduce(std::byte* data, std::int64_t count, ir::DType dtype, Reduction how,
@@ -141,9 +204,9 @@ void Communicator::all_reduce(std::byte* data, std::int64_t count, ir::DType dty
       sum_all(piece, now, dtype, queue);
       continue;
     }
-    const std::vector<std::int64_t> begins = begins_of(now, bytes, size_);
-    sum_in_order(piece, begins, dtype, scratch, queue);
-    gather_parts(piece, begins, queue);
+    const std::vector<Range> parts = equal_parts(now, bytes, size_);
+    sum_in_order(piece, parts, dtype, scratch, queue);
+    gather_parts(piece, parts, queue);
   }
 }
 
@@ -158,7 +221,7 @@ void Communicator::reduce_scatter(std::byte* data, std::int64_t count, ir::DType
                  count * size_ * bytes, most);
   if (own_order) return sum_parts(data, count, dtype, queue);
   PLIMSOLL_CHECK(scratch != nullptr, "a sum in the order of ranks without scratch");
-  sum_in_order(data, begins_of(count * size_, bytes, size_), dtype, scratch, queue);
+  sum_in_order(data, equal_parts(count * size_, bytes, size_), dtype, scratch, queue);
 }
 
 void Communicator::all_gather(std::byte* data, Bytes part, void* queue) {
@@ -166,7 +229,7 @@ void Communicator::all_gather(std::byte* data, Bytes part, void* queue) {
   if (size_ == 1 || part.value == 0) return;
   PLIMSOLL_CHECK(part.value * size_ <= kPiece, "{} bytes gathered: at most {} at once",
                  part.value * size_, kPiece);
-  gather_parts(data, begins_of(size_, part.value, size_), queue);
+  gather_parts(data, equal_parts(size_, part.value, size_), queue);
 }
 
 void Communicator::broadcast(std::byte* data, Bytes bytes, int root, void* queue) {

@@ -36,6 +36,7 @@
 #include <string_view>
 #include <vector>
 
+#include "plimsoll/base/interval.h"
 #include "plimsoll/base/result.h"
 #include "plimsoll/base/units.h"
 #include "plimsoll/ir/dtype.h"
@@ -83,6 +84,15 @@ class Communicator {
   void all_gather(std::byte* data, Bytes part, void* queue = nullptr);
   void broadcast(std::byte* data, Bytes bytes, int root, void* queue = nullptr);
 
+  // The same for parts of any length: part r is elements begins[r] to begins[r + 1] of the run.
+  // Sums of the own part go to `out`, and the run stays as it is.
+  void scatter_sums(const std::byte* data, std::span<const std::int64_t> begins, std::byte* out,
+                    ir::DType dtype, std::byte* scratch, void* queue = nullptr);
+  // Bytes of scratch for it, by those of the longest part.
+  Bytes scatter_scratch(Bytes longest_part) const;
+  // begins in bytes.
+  void gather_run(std::byte* data, std::span<const std::int64_t> begins, void* queue = nullptr);
+
   // In host memory, whatever the communicator's own.
   template <typename T>
   std::vector<T> gather(const T& mine) {
@@ -95,6 +105,7 @@ class Communicator {
 
   // Within the memory that collectives work on.
   virtual void copy(std::byte* to, const std::byte* from, std::size_t bytes, void* queue);
+  virtual void zero(std::byte* to, std::size_t bytes, void* queue);
 
   // Ends all ranks, with this line on standard error.
   [[noreturn]] virtual void abort(ErrorCode code, const std::string& line) = 0;
@@ -116,11 +127,14 @@ class Communicator {
   virtual bool sums(ir::DType dtype) const = 0;  // in an order of its own
   virtual void sum_all(std::byte* data, std::int64_t count, ir::DType dtype, void* queue) = 0;
   virtual void sum_parts(std::byte* data, std::int64_t count, ir::DType dtype, void* queue) = 0;
-  // Part `rank` of every other rank's data, in the order of ranks, without its own: begins[r] to
-  // begins[r + 1] are the bytes of part r.
-  virtual void exchange(const std::byte* data, std::span<const std::int64_t> begins,
-                        std::byte* received, void* queue) = 0;
-  virtual void gather_parts(std::byte* data, std::span<const std::int64_t> begins, void* queue) = 0;
+  // Which bytes of the data are a rank's.
+  using Parts = std::span<const Interval<std::int64_t>>;
+  // The sums of the own part, where it cannot be made in the order of ranks.
+  virtual void sum_own(const std::byte* data, Parts parts, std::byte* out, ir::DType dtype,
+                       void* queue);
+  // Part `rank` of every other rank's data, in the order of ranks, without its own.
+  virtual void exchange(const std::byte* data, Parts parts, std::byte* received, void* queue) = 0;
+  virtual void gather_parts(std::byte* data, Parts parts, void* queue) = 0;
   virtual void send_to_all(std::byte* data, std::int64_t bytes, int root, void* queue) = 0;
   // Where sums in the order of ranks are made: data (own part) and what was received.
   virtual void add_in_order(std::byte* own, const std::byte* received, std::int64_t count,
@@ -128,8 +142,7 @@ class Communicator {
 
  private:
   class Timed;
-  void sum_in_order(std::byte* data, std::span<const std::int64_t> begins, ir::DType dtype,
-                    std::byte* scratch, void* queue);
+  void sum_in_order(std::byte* data, Parts parts, ir::DType dtype, std::byte* scratch, void* queue);
 
   int rank_;
   int size_;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "plimsoll/base/checked.h"
+#include "plimsoll/ops/collective/shard.h"
 
 namespace plimsoll::runtime {
 namespace {
@@ -17,9 +18,11 @@ struct StateRun {
 // Tensors with nothing but padding between them are one run.
 std::vector<StateRun> runs_of_state(const Executor& executor) {
   const ir::Graph& graph = executor.graph();
+  std::vector<bool> own(graph.values.size(), false);  // every rank has its own part
+  for (const ops::ShardedState& part : ops::sharded_state(graph)) own[part.value.index()] = true;
   std::vector<StateRun> all;
   for (std::size_t v = 0; v < graph.values.size(); ++v) {
-    if (!ir::is_persistent(graph.values[v].kind)) continue;
+    if (!ir::is_persistent(graph.values[v].kind) || own[v]) continue;
     const std::span<std::byte> memory = executor.memory_of(ValueId(v));
     if (!memory.empty())
       all.push_back({graph.values[v].type.dtype, memory.data(), memory.data() + memory.size()});
@@ -65,8 +68,13 @@ Status part_counters(Executor& executor, int rank) {
 }  // namespace
 
 Status share_state(Executor& executor, dist::Communicator& communicator) {
-  for (const StateRun& run : runs_of_state(executor))
+  const device::DeviceNumber device = executor.backend().device().number();
+  for (const StateRun& run : runs_of_state(executor)) {
+    PLIMSOLL_RETURN_IF_ERROR(device::check_operand(
+        device, run.begin, [] { return std::string("broadcast of the state"); },
+        [&] { return fmt::format("a run of {}", ir::name(run.dtype)); }));
     communicator.broadcast(run.begin, Bytes(run.end - run.begin), 0);
+  }
   return part_counters(executor, communicator.rank());
 }
 

@@ -2,7 +2,7 @@
 //
 // Plans place them side by side by dtype (plan/buckets.h), so one broadcast serves all of a dtype;
 // elsewhere each tensor is a message. Random counters differ from rank to rank afterwards, so that
-// examples of different ranks are dropped out differently.
+// examples of different ranks are dropped out differently. What ranks have parts of is not sent.
 #pragma once
 
 #include "plimsoll/dist/communicator.h"

@@ -1,4 +1,5 @@
 #include "plimsoll/autodiff/testing/operator_examples.h"
+#include "plimsoll/ops/collective/shard.h"
 #include "plimsoll/ops/update/update.h"
 
 namespace plimsoll::autodiff {
@@ -59,6 +60,25 @@ std::vector<OperatorExample> examples_without_gradient() {
     group.insert(group.end(), static_cast<std::size_t>(ops::kUpdateGroup), *kind);
   group.push_back(step);
   out.push_back(plain("adamw_group", group));
+  const ops::RunParts run = ops::run_parts({std::ssize(x.reals), std::ssize(row.reals)},
+                                           x.type.dtype, ops::kRunAlignment, 1);
+  const Array part =
+      Array::of_reals({run.part}, std::vector<double>(static_cast<std::size_t>(run.part), 0.5));
+  out.push_back(plain("scatter_sums", {x, row}));
+  out.push_back(plain("own_part", {x, row}));
+  out.push_back(plain("gather_update", {part, x, row}));
+  // A piece of x: all of it but the first element and the last.
+  const std::int64_t inside = std::ssize(x.reals) - 2;
+  const ir::Attributes range{{"range", ir::Ints{1, inside}}};
+  const ops::RunParts piece = ops::run_parts({inside}, x.type.dtype, ops::kRunAlignment, 1);
+  out.push_back(plain("own_part", {x}, range));
+  out.push_back(plain(
+      "gather_update",
+      {Array::of_reals({piece.part}, std::vector<double>(static_cast<std::size_t>(piece.part), 2)),
+       x},
+      range));
+  const std::vector<ir::Shape> shapes{x.type.shape, row.type.shape};
+  out.push_back(plain("gather_weights", {part}, {{"shapes", ops::shapes_attribute(shapes)}}));
   for (const auto* op : {"sign", "floor", "ceil", "round", "is_nan", "is_inf"})
     out.push_back(plain(op, {x}));
   for (const auto* op : {"equal", "less", "less_equal", "greater", "greater_equal"})

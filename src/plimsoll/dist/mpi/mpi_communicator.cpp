@@ -105,12 +105,11 @@ class MpiCommunicator final : public Communicator {
     });
     if (rank() > 0) std::copy_n(data, bytes, data + static_cast<std::size_t>(rank()) * bytes);
   }
-  void exchange(const std::byte* data, std::span<const std::int64_t> begins, std::byte* received,
-                void*) override {
-    const Parts send(begins, rank());
-    const auto own = static_cast<std::size_t>(rank());
-    Parts receive(begins, rank());
-    const int part = static_cast<int>(begins[own + 1] - begins[own]);
+  void exchange(const std::byte* data, Parts parts, std::byte* received, void*) override {
+    const Counts send(parts, rank());
+    const Interval<std::int64_t> own = parts[static_cast<std::size_t>(rank())];
+    Counts receive(parts, rank());
+    const int part = static_cast<int>(own.end - own.begin);
     int at = 0;
     for (int r = 0; r < size(); ++r) {
       receive.counts[static_cast<std::size_t>(r)] = r == rank() ? 0 : part;
@@ -123,11 +122,11 @@ class MpiCommunicator final : public Communicator {
                             request);
     });
   }
-  void gather_parts(std::byte* data, std::span<const std::int64_t> begins, void*) override {
-    const Parts parts(begins, -1);
+  void gather_parts(std::byte* data, Parts parts, void*) override {
+    const Counts all(parts, -1);
     run("all_gather", [&](MPI_Request* request) {
-      return MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, data, parts.counts.data(),
-                             parts.offsets.data(), MPI_BYTE, comm_, request);
+      return MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, data, all.counts.data(),
+                             all.offsets.data(), MPI_BYTE, comm_, request);
     });
   }
   void send_to_all(std::byte* data, std::int64_t bytes, int root, void*) override {
@@ -138,12 +137,12 @@ class MpiCommunicator final : public Communicator {
 
  private:
   // Counts and offsets in bytes, as MPI takes them; nothing of rank `without`.
-  struct Parts {
-    Parts(std::span<const std::int64_t> begins, int without) {
-      for (std::size_t r = 0; r + 1 < begins.size(); ++r) {
+  struct Counts {
+    Counts(Parts parts, int without) {
+      for (std::size_t r = 0; r < parts.size(); ++r) {
         counts.push_back(
-            static_cast<int>(r) == without ? 0 : static_cast<int>(begins[r + 1] - begins[r]));
-        offsets.push_back(static_cast<int>(begins[r]));
+            static_cast<int>(r) == without ? 0 : static_cast<int>(parts[r].end - parts[r].begin));
+        offsets.push_back(static_cast<int>(parts[r].begin));
       }
     }
     std::vector<int> counts;

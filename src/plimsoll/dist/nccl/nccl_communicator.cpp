@@ -71,6 +71,11 @@ class NcclCommunicator final : public Communicator {
         failed != cudaSuccess)
       abort(ErrorCode::kDevice, fmt::format("rank {}: {}", rank(), cudaGetErrorString(failed)));
   }
+  void zero(std::byte* to, std::size_t bytes, void* queue) override {
+    if (const cudaError_t failed = cudaMemsetAsync(to, 0, bytes, static_cast<cudaStream_t>(queue));
+        failed != cudaSuccess)
+      abort(ErrorCode::kDevice, fmt::format("rank {}: {}", rank(), cudaGetErrorString(failed)));
+  }
 
  protected:
   bool sums(ir::DType dtype) const override { return type_of(dtype).has_value(); }
@@ -87,17 +92,31 @@ class NcclCommunicator final : public Communicator {
                                comm_, stream);
     });
   }
-  void exchange(const std::byte*, std::span<const std::int64_t>, std::byte*, void*) override {
+  void sum_own(const std::byte* data, Parts parts, std::byte* out, ir::DType dtype,
+               void* queue) override {
+    run("reduce_scatter", queue, [&](cudaStream_t stream) {
+      ncclResult_t code = ncclGroupStart();
+      for (int r = 0; r < size() && code == ncclSuccess; ++r) {
+        const Interval<std::int64_t> part = parts[static_cast<std::size_t>(r)];
+        const std::int64_t count = (part.end - part.begin) * 8 / ir::bits(dtype);
+        code = ncclReduce(data + part.begin, out, static_cast<std::size_t>(count), *type_of(dtype),
+                          ncclSum, r, comm_, stream);
+      }
+      const ncclResult_t end = ncclGroupEnd();
+      return code == ncclSuccess ? end : code;
+    });
+  }
+  void exchange(const std::byte*, Parts, std::byte*, void*) override {
     abort(ErrorCode::kInternal, "NCCL: sums in the order of ranks are not made on cards");
   }
-  void gather_parts(std::byte* data, std::span<const std::int64_t> begins, void* queue) override {
+  void gather_parts(std::byte* data, Parts parts, void* queue) override {
     run("all_gather", queue, [&](cudaStream_t stream) {
       ncclResult_t out = ncclGroupStart();
       for (int r = 0; r < size() && out == ncclSuccess; ++r) {
-        const auto at = static_cast<std::size_t>(r);
-        std::byte* const part = data + begins[at];
-        out = ncclBroadcast(part, part, static_cast<std::size_t>(begins[at + 1] - begins[at]),
-                            ncclUint8, r, comm_, stream);
+        const Interval<std::int64_t> part = parts[static_cast<std::size_t>(r)];
+        out = ncclBroadcast(data + part.begin, data + part.begin,
+                            static_cast<std::size_t>(part.end - part.begin), ncclUint8, r, comm_,
+                            stream);
       }
       const ncclResult_t end = ncclGroupEnd();
       return out == ncclSuccess ? end : out;

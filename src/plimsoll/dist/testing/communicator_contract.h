@@ -13,6 +13,7 @@ namespace plimsoll::dist {
 struct ContractCase {
   std::string name;
   std::function<std::string(Communicator&)> run;
+  bool adds_in_order = false;  // for communicators that can
 };
 
 std::vector<ContractCase> communicator_contract();

@@ -36,25 +36,24 @@ class ThreadCommunicator final : public Communicator {
   void sum_parts(std::byte* data, std::int64_t count, ir::DType dtype, void*) override {
     sum(data, count * rank(), count, dtype);
   }
-  void exchange(const std::byte* data, std::span<const std::int64_t> begins, std::byte* received,
-                void*) override {
-    const auto own = static_cast<std::size_t>(rank());
-    const auto bytes = static_cast<std::size_t>(begins[own + 1] - begins[own]);
+  void exchange(const std::byte* data, Parts parts, std::byte* received, void*) override {
+    const Interval<std::int64_t> own = parts[static_cast<std::size_t>(rank())];
+    const auto bytes = static_cast<std::size_t>(own.end - own.begin);
     meet(data, [&] {
       for (int r = 0; r < size(); ++r) {
         if (r == rank()) continue;
-        if (bytes > 0) std::memcpy(received, brought(r) + begins[own], bytes);
+        if (bytes > 0) std::memcpy(received, brought(r) + own.begin, bytes);
         received += bytes;
       }
     });
   }
-  void gather_parts(std::byte* data, std::span<const std::int64_t> begins, void*) override {
+  void gather_parts(std::byte* data, Parts parts, void*) override {
     meet(data, [&] {
       for (int r = 0; r < size(); ++r) {
-        const auto at = static_cast<std::size_t>(r);
-        if (r != rank() && begins[at + 1] > begins[at])
-          std::memcpy(data + begins[at], brought(r) + begins[at],
-                      static_cast<std::size_t>(begins[at + 1] - begins[at]));
+        const Interval<std::int64_t> part = parts[static_cast<std::size_t>(r)];
+        if (r != rank() && !part.empty())
+          std::memcpy(data + part.begin, brought(r) + part.begin,
+                      static_cast<std::size_t>(part.end - part.begin));
       }
     });
   }

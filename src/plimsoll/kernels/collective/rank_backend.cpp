@@ -1,10 +1,11 @@
 #include "plimsoll/kernels/collective/rank_backend.h"
 
 #include <algorithm>
-#include <array>
 
 #include "plimsoll/base/checked.h"
+#include "plimsoll/kernels/collective/shard_kernels.h"
 #include "plimsoll/ops/collective/collective.h"
+#include "plimsoll/ops/collective/shard.h"
 #include "plimsoll/ops/registry.h"
 
 namespace plimsoll::kernels {
@@ -131,17 +132,19 @@ class RankBackend final : public Backend {
     if (attributes.integer("ranks") != comm_->size())
       return bad_input("{}: is a step of {} ranks, here are {}", node.op,
                        attributes.integer("ranks"), comm_->size());
+    const bool fixed = attributes.text("order") == "fixed";
+    if (fixed && !comm_->adds_in_order())
+      return fail(ErrorCode::kUsage, "--reduction fixed: {} adds in an order of its own",
+                  comm_->name());
+    if (ops::is_shard_operator(node.op))
+      return make_shard_kernel(comm_, graph, node, side_by_side_);
     CollectiveSite site{.comm = comm_,
-                        .how = attributes.text("order") == "fixed" ? dist::Reduction::kFixed
-                                                                   : dist::Reduction::kAny,
+                        .how = fixed ? dist::Reduction::kFixed : dist::Reduction::kAny,
                         .dtype = graph.value(node.outputs.front()).type.dtype,
                         .alignment = device().alignment().value,
                         .side_by_side = side_by_side_,
                         .input_bytes = {},
                         .output_bytes = {}};
-    if (site.how == dist::Reduction::kFixed && !comm_->adds_in_order())
-      return fail(ErrorCode::kUsage, "--reduction fixed: {} adds in an order of its own",
-                  comm_->name());
     for (const ValueId input : node.inputs)
       site.input_bytes.push_back(ir::bytes_of(graph.value(input).type).value);
     for (const ValueId output : node.outputs)
@@ -154,19 +157,21 @@ class RankBackend final : public Backend {
   std::int64_t least_channels_last() const override { return others_->least_channels_last(); }
   std::string instruction_set() const override { return others_->instruction_set(); }
   std::string library() const override { return others_->library(); }
+  std::optional<ops::KernelFacts> known_facts(const std::string& signature) const override {
+    return is_collective(signature) ? std::nullopt : others_->known_facts(signature);
+  }
+  bool is_here() const override { return others_->is_here(); }
   void keep(const std::string& signature, std::unique_ptr<Kernel> kernel) override {
-    if (!std::any_of(kCollectives.begin(), kCollectives.end(),
-                     [&](std::string_view op) { return signature.starts_with(op); }))
-      others_->keep(signature, std::move(kernel));
+    if (!is_collective(signature)) others_->keep(signature, std::move(kernel));
   }
   Bytes context_bytes() const override { return others_->context_bytes(); }
   Bytes bare_context_bytes() const override { return others_->bare_context_bytes(); }
   std::string neighbours() const override { return others_->neighbours(); }
 
  private:
-  static constexpr std::array<std::string_view, 4> kCollectives{"all_reduce(", "reduce_scatter(",
-                                                                "all_gather(", "broadcast("};
-
+  static bool is_collective(std::string_view signature) {
+    return ops::is_collective(signature.substr(0, signature.find('(')));
+  }
   static std::unique_ptr<Kernel> kernel_of(std::string_view op, CollectiveSite site) {
     if (op == "reduce_scatter") return std::make_unique<ReduceScatter>(std::move(site));
     if (op == "all_gather") return std::make_unique<AllGather>(std::move(site));

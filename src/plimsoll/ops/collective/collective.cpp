@@ -4,6 +4,7 @@
 
 #include "plimsoll/base/checked.h"
 #include "plimsoll/ops/builder.h"
+#include "plimsoll/ops/collective/shard.h"
 #include "plimsoll/ops/definition/definitions.h"
 #include "plimsoll/ops/definition/expect.h"
 #include "plimsoll/ops/definition/rules.h"
@@ -150,7 +151,8 @@ Var broadcast_ranks(Var x, const CollectiveOptions& options) {
 }
 
 bool is_collective(std::string_view op) {
-  return op == "all_reduce" || op == "reduce_scatter" || op == "all_gather" || op == "broadcast";
+  return op == "all_reduce" || op == "reduce_scatter" || op == "all_gather" || op == "broadcast" ||
+         is_shard_operator(op);
 }
 
 std::vector<OpDefinition> collective_definitions() {

@@ -43,6 +43,7 @@ Var reduce_scatter(Var x, const CollectiveOptions& options);
 Var all_gather(Var x, const CollectiveOptions& options);
 Var broadcast_ranks(Var x, const CollectiveOptions& options);
 
+// These, and those of ranks that share tensors (shard.h).
 bool is_collective(std::string_view op);
 // How many tensors one node may reduce.
 inline constexpr int kMostReduced = 1024;
