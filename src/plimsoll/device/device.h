@@ -35,11 +35,13 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "plimsoll/base/interval.h"
 #include "plimsoll/base/result.h"
 #include "plimsoll/base/units.h"
+#include "plimsoll/device/address_registry.h"
 
 namespace plimsoll::device {
 
@@ -73,7 +75,8 @@ struct Command {
   std::byte* to = nullptr;             // of a copy or a fill, in an arena of the device or the host
   const std::byte* from = nullptr;
   std::size_t bytes = 0;
-  std::byte value{};  // of a fill
+  std::byte value{};          // of a fill
+  std::string_view tensor{};  // whose bytes these are, for errors; must outlive make_sequence()
 };
 inline constexpr int kMostStreams = 8;
 
@@ -124,6 +127,8 @@ class Device {
   virtual ~Device() = default;
   virtual std::string name() const = 0;  // "cpu", "cuda:0"
   virtual Bytes alignment() const = 0;   // of every address that a kernel is given
+  // Whose memory its kernels work on (address_registry.h): its own, or the host's.
+  virtual DeviceNumber number() const { return kHost; }
   // Whether work does its job on the host when it is run, and the host may use device memory.
   virtual bool computes_on_host() const = 0;
   virtual Result<MemoryInfo> memory_info() = 0;
@@ -148,7 +153,20 @@ class Device {
   virtual Status read_between(void* queue, std::span<std::byte> to, const std::byte* from);
 };
 
-// What make_sequence() demands; the number of streams.
-Result<int> check_commands(std::span<const Command> commands);
+// What make_sequence() demands; the number of streams. Copies and fills are in memory of the device
+// or of the host.
+Result<int> check_commands(std::span<const Command> commands, DeviceNumber own = kHost);
+
+// One operand of work that is about to run on the device; null is none. Asked for its name,
+// `operand` and `what` say what goes wrong.
+template <typename What, typename Operand>
+Status check_operand(DeviceNumber own, const void* address, const What& what,
+                     const Operand& operand) {
+  if (address == nullptr) return {};
+  const DeviceNumber found = addresses().device_of(address);
+  if (found == own) [[likely]]
+    return {};
+  return tl::unexpected<Error>(wrong_device(what(), operand(), found, addresses().name_of(own)));
+}
 
 }  // namespace plimsoll::device

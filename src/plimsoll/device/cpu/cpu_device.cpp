@@ -24,6 +24,10 @@ std::int64_t steady_ns() {
       .count();
 }
 
+Status check_host_copy(const char* kind, const void* to, const void* from, std::size_t bytes) {
+  return check_copy(kHost, to, from, [=] { return fmt::format("{} of {} bytes", kind, bytes); });
+}
+
 Status run_here(const Command& command) {
   switch (command.kind) {
     case Command::Kind::kNothing:
@@ -113,10 +117,12 @@ class CpuStream final : public HostStream {
  public:
   Status run(Work& work) override { return work.run(nullptr); }
   Status fill(std::byte* to, std::byte value, std::size_t bytes) override {
+    PLIMSOLL_RETURN_IF_ERROR(check_host_copy("fill", to, nullptr, bytes));
     std::memset(to, static_cast<int>(value), bytes);
     return {};
   }
   Status copy(std::byte* to, const std::byte* from, std::size_t bytes) override {
+    PLIMSOLL_RETURN_IF_ERROR(check_host_copy("copy", to, from, bytes));
     std::memcpy(to, from, bytes);
     return {};
   }
@@ -151,10 +157,12 @@ class CpuCopyStream final : public HostStream {
     return {};
   }
   Status fill(std::byte* to, std::byte value, std::size_t bytes) override {
+    PLIMSOLL_RETURN_IF_ERROR(check_host_copy("fill", to, nullptr, bytes));
     queue_.push([=] { std::memset(to, static_cast<int>(value), bytes); });
     return {};
   }
   Status copy(std::byte* to, const std::byte* from, std::size_t bytes) override {
+    PLIMSOLL_RETURN_IF_ERROR(check_host_copy("copy", to, from, bytes));
     queue_.push([=] { std::memcpy(to, from, bytes); });
     return {};
   }
@@ -216,10 +224,12 @@ class CpuDevice final : public Device {
     return std::make_unique<CpuSequence>(std::move(commands), streams);
   }
   Status write(std::byte* to, std::span<const std::byte> from) override {
+    PLIMSOLL_RETURN_IF_ERROR(check_host_copy("write", to, from.data(), from.size()));
     if (!from.empty()) std::memcpy(to, from.data(), from.size());
     return {};
   }
   Status read(std::span<std::byte> to, const std::byte* from) override {
+    PLIMSOLL_RETURN_IF_ERROR(check_host_copy("read", to.data(), from, to.size()));
     if (!to.empty()) std::memcpy(to.data(), from, to.size());
     return {};
   }

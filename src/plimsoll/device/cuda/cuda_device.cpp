@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "plimsoll/base/byte_size.h"
 #include "plimsoll/base/checked.h"
@@ -121,6 +122,7 @@ class Card final : public CudaCard {
     PLIMSOLL_RETURN_IF_ERROR(check(cudaSetDevice(index), "the card cannot be opened"));
     PLIMSOLL_RETURN_IF_ERROR(check(cudaFree(nullptr), "no context on the card"));
     PLIMSOLL_TRY(facts_, open_device(index));
+    facts_.number = enrolled_.emplace(fmt::format("cuda:{}", index)).number();
     if (!facts_.mapping)
       return fail(ErrorCode::kDevice, "CUDA: {} cannot map memory (no virtual memory management)",
                   properties_.name);
@@ -129,6 +131,7 @@ class Card final : public CudaCard {
   }
 
   std::string name() const override { return fmt::format("cuda:{}", facts_.index); }
+  DeviceNumber number() const override { return facts_.number; }
   Bytes alignment() const override { return Bytes(kCudaAlignment); }
   bool computes_on_host() const override { return false; }
   std::string description() const override {
@@ -168,19 +171,25 @@ class Card final : public CudaCard {
     return std::make_unique<CudaPool>(facts_, stream);
   }
   Result<std::unique_ptr<Stream>> make_stream() override {
-    PLIMSOLL_TRY(std::unique_ptr<CudaStream> out, CudaStream::make());
+    PLIMSOLL_TRY(std::unique_ptr<CudaStream> out, CudaStream::make(facts_.number));
     return out;
   }
   Result<std::unique_ptr<Sequence>> make_sequence(std::vector<Command> commands) override {
-    return make_cuda_sequence(std::move(commands));
+    return make_cuda_sequence(facts_.number, std::move(commands));
   }
 
   Status write(std::byte* to, std::span<const std::byte> from) override {
     if (from.empty()) return {};
+    PLIMSOLL_RETURN_IF_ERROR(check_copy(facts_.number, to, from.data(), [&] {
+      return fmt::format("write of {} bytes", from.size());
+    }));
     return check(cudaMemcpy(to, from.data(), from.size(), cudaMemcpyDefault), "a copy to the card");
   }
   Status read(std::span<std::byte> to, const std::byte* from) override {
     if (to.empty()) return {};
+    PLIMSOLL_RETURN_IF_ERROR(check_copy(facts_.number, to.data(), from, [&] {
+      return fmt::format("read of {} bytes", to.size());
+    }));
     return check(cudaMemcpy(to.data(), from, to.size(), cudaMemcpyDefault), "a copy from the card");
   }
   Status read_between(void* queue, std::span<std::byte> to, const std::byte* from) override {
@@ -206,6 +215,7 @@ class Card final : public CudaCard {
   }
 
  private:
+  std::optional<Enrolled> enrolled_;
   CudaDevice facts_;
   cudaDeviceProp properties_{};
   std::string pci_address_;

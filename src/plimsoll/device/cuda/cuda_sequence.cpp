@@ -10,8 +10,8 @@ Status check(cudaError_t code, std::string_view what) {
               cudaGetErrorName(code));
 }
 
-Result<std::unique_ptr<CudaStream>> CudaStream::make() {
-  auto out = std::make_unique<CudaStream>();
+Result<std::unique_ptr<CudaStream>> CudaStream::make(DeviceNumber device) {
+  auto out = std::make_unique<CudaStream>(device);
   PLIMSOLL_RETURN_IF_ERROR(
       check(cudaStreamCreateWithFlags(&out->stream_, cudaStreamNonBlocking), "a stream"));
   return out;
@@ -28,10 +28,14 @@ Status CudaStream::run(Work& work) {
 }
 
 Status CudaStream::fill(std::byte* to, std::byte value, std::size_t bytes) {
+  PLIMSOLL_RETURN_IF_ERROR(
+      check_copy(device_, to, nullptr, [=] { return fmt::format("fill of {} bytes", bytes); }));
   return check(cudaMemsetAsync(to, static_cast<int>(value), bytes, stream_), "a fill");
 }
 
 Status CudaStream::copy(std::byte* to, const std::byte* from, std::size_t bytes) {
+  PLIMSOLL_RETURN_IF_ERROR(
+      check_copy(device_, to, from, [=] { return fmt::format("copy of {} bytes", bytes); }));
   return check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), "a copy");
 }
 
@@ -88,7 +92,8 @@ class Events {
 
 class CudaSequence final : public Sequence {
  public:
-  explicit CudaSequence(std::vector<Command> commands) : commands_(std::move(commands)) {}
+  CudaSequence(DeviceNumber device, std::vector<Command> commands)
+      : device_(device), commands_(std::move(commands)) {}
   CudaSequence(const CudaSequence&) = delete;
   CudaSequence& operator=(const CudaSequence&) = delete;
   ~CudaSequence() override {
@@ -97,7 +102,7 @@ class CudaSequence final : public Sequence {
 
   Status start(int streams) {
     for (int stream = 0; stream < streams; ++stream) {
-      PLIMSOLL_TRY(std::unique_ptr<CudaStream> made, CudaStream::make());
+      PLIMSOLL_TRY(std::unique_ptr<CudaStream> made, CudaStream::make(device_));
       streams_.push_back(std::move(made));
     }
     event_of_.resize(commands_.size(), kNone);
@@ -138,7 +143,7 @@ class CudaSequence final : public Sequence {
     warm_ = true;
     const auto at = [&](std::size_t event, std::int64_t& out) {
       float milliseconds = 0;
-      const Status status =
+      Status status =
           check(cudaEventElapsedTime(&milliseconds, start, times_[event]), "an event's time");
       out = zero + static_cast<std::int64_t>(1e6 * static_cast<double>(milliseconds));
       return status;
@@ -159,15 +164,15 @@ class CudaSequence final : public Sequence {
   Status capture() {
     PLIMSOLL_RETURN_IF_ERROR(
         check(cudaStreamBeginCapture(first(), cudaStreamCaptureModeRelaxed), "a capture"));
-    const Status enqueued = enqueue(false);
+    Status enqueued = enqueue(false);
     cudaGraph_t recorded = nullptr;
-    const Status ended = check(cudaStreamEndCapture(first(), &recorded), "the end of a capture");
-    PLIMSOLL_RETURN_IF_ERROR(enqueued);
-    PLIMSOLL_RETURN_IF_ERROR(ended);
-    const Status made =
+    Status ended = check(cudaStreamEndCapture(first(), &recorded), "the end of a capture");
+    PLIMSOLL_RETURN_IF_ERROR(std::move(enqueued));
+    PLIMSOLL_RETURN_IF_ERROR(std::move(ended));
+    Status made =
         check(cudaGraphInstantiate(&graph_, recorded, 0), "the graph of a step cannot be made");
     cudaGraphDestroy(recorded);
-    PLIMSOLL_RETURN_IF_ERROR(made);
+    PLIMSOLL_RETURN_IF_ERROR(std::move(made));
     return check(cudaGraphUpload(graph_, first()), "the graph of a step cannot be uploaded");
   }
 
@@ -217,6 +222,7 @@ class CudaSequence final : public Sequence {
     return {};
   }
 
+  const DeviceNumber device_;
   const std::vector<Command> commands_;
   std::vector<std::unique_ptr<CudaStream>> streams_;
   std::vector<std::size_t> event_of_;  // by command: its event in waits_
@@ -229,9 +235,10 @@ class CudaSequence final : public Sequence {
 
 }  // namespace
 
-Result<std::unique_ptr<Sequence>> make_cuda_sequence(std::vector<Command> commands) {
-  PLIMSOLL_TRY(const int streams, check_commands(commands));
-  auto out = std::make_unique<CudaSequence>(std::move(commands));
+Result<std::unique_ptr<Sequence>> make_cuda_sequence(DeviceNumber device,
+                                                     std::vector<Command> commands) {
+  PLIMSOLL_TRY(const int streams, check_commands(commands, device));
+  auto out = std::make_unique<CudaSequence>(device, std::move(commands));
   PLIMSOLL_RETURN_IF_ERROR(out->start(streams));
   return out;
 }

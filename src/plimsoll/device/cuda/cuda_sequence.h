@@ -16,8 +16,9 @@ Status check(cudaError_t code, std::string_view what);
 
 class CudaStream final : public Stream {
  public:
-  static Result<std::unique_ptr<CudaStream>> make();
-  CudaStream() = default;
+  // Of the device that copies for it.
+  static Result<std::unique_ptr<CudaStream>> make(DeviceNumber device);
+  explicit CudaStream(DeviceNumber device) : device_(device) {}
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;
   ~CudaStream() override;
@@ -32,12 +33,14 @@ class CudaStream final : public Stream {
   cudaStream_t get() const { return stream_; }
 
  private:
+  DeviceNumber device_;
   cudaStream_t stream_ = nullptr;
   std::vector<cudaEvent_t> marks_;  // used again after synchronize()
   std::size_t marked_ = 0;          // of them, since
   std::int64_t before_ = 0;         // marks that synchronize() saw pass
 };
 
-Result<std::unique_ptr<Sequence>> make_cuda_sequence(std::vector<Command> commands);
+Result<std::unique_ptr<Sequence>> make_cuda_sequence(DeviceNumber device,
+                                                     std::vector<Command> commands);
 
 }  // namespace plimsoll::device::cuda

@@ -100,6 +100,8 @@ bool VmmProvider::map(Address address, PhysicalHandle handle, Bytes size) {
   if (device_.driver->map(address, bytes, 0, handle.value, 0) != CUDA_SUCCESS) return false;
   if (access_.empty()) access_.push_back(access_for(device_.index));
   if (device_.driver->set_access(address, bytes, access_.data(), access_.size()) == CUDA_SUCCESS) {
+    if (device_.number != kHost)
+      addresses().add(reinterpret_cast<const void*>(address), bytes, device_.number);
     return true;
   }
   device_.driver->unmap(address, bytes);
@@ -108,6 +110,9 @@ bool VmmProvider::map(Address address, PhysicalHandle handle, Bytes size) {
 
 void VmmProvider::unmap(Address address, Bytes size) {
   const ContextScope scope(*device_.driver, device_.context);
+  if (device_.number != kHost)
+    addresses().remove(reinterpret_cast<const void*>(address),
+                       static_cast<std::size_t>(size.value));
   device_.driver->unmap(address, static_cast<std::size_t>(size.value));
 }
 

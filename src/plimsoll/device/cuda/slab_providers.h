@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "plimsoll/base/result.h"
+#include "plimsoll/device/address_registry.h"
 #include "plimsoll/device/cuda/driver.h"
 #include "plimsoll/memory/slab_provider.h"
 
@@ -34,6 +35,7 @@ struct CudaDevice {
   Bytes capacity{0};
   bool mapping = false;
   bool rdma = false;
+  DeviceNumber number = kHost;  // under which what is mapped is entered; kHost: it is not
 };
 
 Result<CudaDevice> open_device(int index);

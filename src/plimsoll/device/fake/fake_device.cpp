@@ -45,8 +45,11 @@ class FakeEvent {
 
 class FakeStream final : public Stream {
  public:
-  FakeStream(std::uint64_t seed, int longest_delay)
-      : random_(seed), longest_delay_(longest_delay), thread_([this] { live(); }) {}
+  FakeStream(DeviceNumber device, std::uint64_t seed, int longest_delay)
+      : device_(device),
+        random_(seed),
+        longest_delay_(longest_delay),
+        thread_([this] { live(); }) {}
   ~FakeStream() override {
     queue_.push([this] { over_ = true; });
     thread_.join();
@@ -57,6 +60,8 @@ class FakeStream final : public Stream {
     return {};
   }
   Status fill(std::byte* to, std::byte value, std::size_t bytes) override {
+    PLIMSOLL_RETURN_IF_ERROR(
+        check_copy(device_, to, nullptr, [=] { return fmt::format("fill of {} bytes", bytes); }));
     enqueue([=] { std::memset(to, static_cast<int>(value), bytes); });
     return {};
   }
@@ -66,6 +71,8 @@ class FakeStream final : public Stream {
   }
 
   Status copy(std::byte* to, const std::byte* from, std::size_t bytes) override {
+    PLIMSOLL_RETURN_IF_ERROR(
+        check_copy(device_, to, from, [=] { return fmt::format("copy of {} bytes", bytes); }));
     enqueue([=] { std::memcpy(to, from, bytes); });
     return {};
   }
@@ -109,6 +116,7 @@ class FakeStream final : public Stream {
     if (times > 1) std::this_thread::yield();
   }
 
+  const DeviceNumber device_;
   WorkQueue queue_;
   FakeEvent passed_;  // of the marks
   std::int64_t marks_ = 0;
@@ -123,15 +131,16 @@ class FakeStream final : public Stream {
 // Commands enqueued one after the other, as they are on a GPU.
 class FakeSequence final : public Sequence {
  public:
-  FakeSequence(std::vector<Command> commands, int streams, std::uint64_t seed, int delay)
+  FakeSequence(DeviceNumber device, std::vector<Command> commands, int streams, std::uint64_t seed,
+               int delay)
       : commands_(std::move(commands)), events_(commands_.size()), awaited_(commands_.size()) {
     for (const Command& command : commands_) {
       for (const std::uint32_t wait : command.waits)
         awaited_[wait] = awaited_[wait] || commands_[wait].stream != command.stream;
     }
     for (int stream = 0; stream < streams; ++stream)
-      streams_.push_back(
-          std::make_unique<FakeStream>(mix64(seed + static_cast<std::uint64_t>(stream)), delay));
+      streams_.push_back(std::make_unique<FakeStream>(
+          device, mix64(seed + static_cast<std::uint64_t>(stream)), delay));
   }
 
   Status run() override { return run_all({}); }
@@ -184,12 +193,19 @@ class FakeSequence final : public Sequence {
 // because streams may still use what was freed.
 class FakePool final : public Pool {
  public:
+  explicit FakePool(DeviceNumber device) : device_(device) {}
+  FakePool(const FakePool&) = delete;
+  FakePool& operator=(const FakePool&) = delete;
+  ~FakePool() override {
+    for (const auto& [address, block] : blocks_) addresses().remove(address);
+  }
   std::byte* allocate(Bytes bytes) override {
     std::byte* const block = pool_.allocate(bytes + Bytes(kFakeAlignment));
     if (block == nullptr) return nullptr;
     const auto at = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(block));
     std::byte* const out = block + (round_up(at, kFakeAlignment) - at);
     blocks_.emplace(out, Block{block, bytes});
+    addresses().add(out, static_cast<std::size_t>(bytes.value), device_);
     in_use_ += bytes;
     peak_ = std::max(peak_, in_use_);
     return out;
@@ -198,6 +214,7 @@ class FakePool final : public Pool {
     const auto found = blocks_.find(memory);
     if (found == blocks_.end()) return;
     in_use_ -= found->second.bytes;
+    addresses().remove(memory);
     pool_.free(found->second.begin);
     blocks_.erase(found);
   }
@@ -208,6 +225,7 @@ class FakePool final : public Pool {
     std::byte* begin;
     Bytes bytes;
   };
+  DeviceNumber device_;
   HostMemoryPool pool_;
   std::unordered_map<std::byte*, Block> blocks_;
   Bytes in_use_;
@@ -220,6 +238,7 @@ class FakeDevice final : public Device {
 
   std::string name() const override { return "fake"; }
   Bytes alignment() const override { return Bytes(kFakeAlignment); }
+  DeviceNumber number() const override { return enrolled_.number(); }
   bool computes_on_host() const override { return false; }
   Result<MemoryInfo> memory_info() override { return MemoryInfo{options_.memory, options_.memory}; }
 
@@ -227,32 +246,44 @@ class FakeDevice final : public Device {
     if (bytes > options_.memory)
       return fail(ErrorCode::kDoesNotFit, "fake: {} are needed, {} are free", human(bytes),
                   human(options_.memory));
-    return make_host_arena(bytes);
+    return arena_of(bytes, enrolled_.number());
   }
   Result<std::unique_ptr<Arena>> make_host_arena(Bytes bytes) override {
+    return arena_of(bytes, kHost);
+  }
+  static Result<std::unique_ptr<Arena>> arena_of(Bytes bytes, DeviceNumber device) {
     // The host's arena ends at a multiple of 64; addresses must be multiples of 256.
     PLIMSOLL_TRY(
         std::unique_ptr<Arena> out,
         take_host_arena(Bytes(round_up(std::max<std::int64_t>(bytes.value, 1), kFakeAlignment))));
     std::memset(out->data(), kUnwritten, static_cast<std::size_t>(out->size().value));
-    return std::make_unique<Part>(std::move(out), bytes);
+    return std::make_unique<Part>(std::move(out), bytes, device);
   }
-  Result<std::unique_ptr<Pool>> make_pool(Stream&) override { return std::make_unique<FakePool>(); }
+  Result<std::unique_ptr<Pool>> make_pool(Stream&) override {
+    return std::make_unique<FakePool>(enrolled_.number());
+  }
   Result<std::unique_ptr<Stream>> make_stream() override {
-    return std::make_unique<FakeStream>(mix64(options_.seed ^ ++made_), options_.longest_delay);
+    return std::make_unique<FakeStream>(enrolled_.number(), mix64(options_.seed ^ ++made_),
+                                        options_.longest_delay);
   }
   Result<std::unique_ptr<Sequence>> make_sequence(std::vector<Command> commands) override {
-    PLIMSOLL_TRY(const int streams, check_commands(commands));
-    return std::make_unique<FakeSequence>(std::move(commands), streams,
+    PLIMSOLL_TRY(const int streams, check_commands(commands, enrolled_.number()));
+    return std::make_unique<FakeSequence>(enrolled_.number(), std::move(commands), streams,
                                           mix64(options_.seed + (++made_ << 8)),
                                           options_.longest_delay);
   }
 
   Status write(std::byte* to, std::span<const std::byte> from) override {
+    PLIMSOLL_RETURN_IF_ERROR(check_copy(enrolled_.number(), to, from.data(), [&] {
+      return fmt::format("write of {} bytes", from.size());
+    }));
     if (!from.empty()) std::memcpy(to, from.data(), from.size());
     return {};
   }
   Status read(std::span<std::byte> to, const std::byte* from) override {
+    PLIMSOLL_RETURN_IF_ERROR(check_copy(enrolled_.number(), to.data(), from, [&] {
+      return fmt::format("read of {} bytes", to.size());
+    }));
     if (!to.empty()) std::memcpy(to.data(), from, to.size());
     return {};
   }
@@ -260,16 +291,26 @@ class FakeDevice final : public Device {
  private:
   class Part final : public Arena {
    public:
-    Part(std::unique_ptr<Arena> whole, Bytes bytes) : whole_(std::move(whole)) {
+    Part(std::unique_ptr<Arena> whole, Bytes bytes, DeviceNumber device)
+        : whole_(std::move(whole)), device_(device) {
       data_ = whole_->data();
       size_ = bytes;
+      if (device_ != kHost)
+        addresses().add(data_, static_cast<std::size_t>(whole_->size().value), device_);
+    }
+    Part(const Part&) = delete;
+    Part& operator=(const Part&) = delete;
+    ~Part() override {
+      if (device_ != kHost) addresses().remove(data_);
     }
 
    private:
     std::unique_ptr<Arena> whole_;
+    DeviceNumber device_;
   };
 
   FakeDeviceOptions options_;
+  Enrolled enrolled_{"fake"};
   std::uint64_t made_ = 0;
 };
 
