@@ -1,11 +1,16 @@
-// Any bytes as a file of weights, of whatever format they begin like: an error, or tensors whose
-// values can be read or are refused.
+// Any bytes as a file of weights, of whatever format they begin like (safetensors, .plim, GGUF,
+// torch.save, npz): an error, or tensors whose values can be read or are refused. The checksums at
+// the end of a .plim file are put right first, or no mutation would get past them; what lies behind
+// the checksum of a chunk is weight_codecs_fuzz.cpp's.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
+#include <string_view>
 #include <vector>
 
+#include "plimsoll/base/checksum64.h"
 #include "plimsoll/codec/weights/encoded_matrix.h"
 #include "plimsoll/store/weights_file.h"
 
@@ -40,11 +45,33 @@ void multiply_encoded(const plimsoll::store::WeightsFile& file,
   }
 }
 
+// As store/plim_file.h has its last 64 bytes.
+void put_checksums_right(std::vector<std::byte>& file) {
+  constexpr std::string_view kMagic = "PLIMWGT1";
+  constexpr std::size_t kEnd = 64;
+  if (file.size() < 4096 + kEnd || std::memcmp(file.data(), kMagic.data(), kMagic.size()) != 0)
+    return;
+  const std::span<std::byte> end = std::span(file).last(kEnd);
+  std::uint64_t begin;
+  std::memcpy(&begin, end.data() + 8, 8);
+  if (begin > file.size() - kEnd) return;
+  const std::uint64_t length = file.size() - kEnd - begin;
+  const std::uint64_t index = plimsoll::checksum64(std::span(file).subspan(begin, length));
+  const std::uint64_t size = file.size();
+  std::memcpy(end.data() + 16, &length, 8);
+  std::memcpy(end.data() + 24, &index, 8);
+  std::memcpy(end.data() + 48, &size, 8);
+  const std::uint64_t all = plimsoll::checksum64(end.first(kEnd - 8));
+  std::memcpy(end.data() + 56, &all, 8);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const auto file =
-      plimsoll::store::WeightsFile::from_bytes({reinterpret_cast<const std::byte*>(data), size});
+  const auto* begin = reinterpret_cast<const std::byte*>(data);
+  std::vector<std::byte> bytes(begin, begin + size);
+  put_checksums_right(bytes);
+  const auto file = plimsoll::store::WeightsFile::from_bytes(bytes);
   if (!file) return 0;
   for (const auto& tensor : file->tensors()) {
     if (tensor.bytes > (1u << 20)) continue;

@@ -27,6 +27,8 @@ GPT2 = ["gpt2", "--layers", "2", "--seq", "64", "--batch", "4", "--width", "64",
 DAG = {"nodes": [{"name": "a", "bytes": 8, "seconds": 1}, {"name": "b", "inputs": ["a"], "bytes": 4, "seconds": 2, "scratch": 1},
                  {"name": "c", "inputs": ["a", "b"], "bytes": 2, "seconds": 1, "keep": True}], "order": ["a", "b", "c"]}
 
+FORMS = ["fp16", "bf16", "fp8", "int8", "q8_0", "q4_0", "q4_k", "nf4", "coo", "csr", "bitmask", "2:4", "bf16-lossless", "archive", "ternary"]
+
 # For each target: files of the tests, and commands of the program whose output file ({}) is a seed.
 FILES = {
     "onnx_fuzz": ["tests/onnx/exports/*.onnx", f"{ONNX}/node/*/model.onnx"],
@@ -46,7 +48,8 @@ MADE = {
     "plan_set_index_fuzz": [["plan", "mlp", "--width", "8", "--sizes", "batch=1..3", "-o", "{}"]],
     "profile_fuzz": [["profile", "-o", "{}"]],
     "schedule_file_fuzz": [["plan", "--dag", "{dag}", "-o", "{}"]],
-    "weights_fuzz": [["weights", f"{ROOT}/src/plimsoll/store/testdata/types.safetensors", "-o", "{}.plim"]],
+    "weights_fuzz": [["weights", f"{ROOT}/src/plimsoll/store/testdata/types.safetensors", "-o", "{}.plim"]]
+                    + [["weights", f"{ROOT}/src/plimsoll/store/testdata/blocks.npz", "--form", form, "-o", "{}.plim"] for form in FORMS],
 }
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Weights at rest beside the packages that people use for them, in one run on one machine.
 
-    python3 bench/weights/beside_others.py [--bin build/release/bin] [FILE.safetensors]
+    python3 bench/weights/beside_others.py [--bin build/release/bin] [--only loading,lossless,quantized,products] [FILE.safetensors ...]
 
 Needs PyTorch, safetensors, zipnn, gguf and bitsandbytes. Without a file, 256 MiB of normal bf16 weights.
 Every figure is the best of five; GB/s count decoded bytes; one thread except where a package starts more.
@@ -43,46 +43,51 @@ def table(program, *arguments):
     return rows
 
 
-def loading(file, bin_dir):
+def loading(file, bin_dir, folder):
     size = file.stat().st_size
     load_file(file)  # warm
     theirs = best(lambda: load_file(file))
-    into = {k: torch.empty_like(v) for k, v in load_file(file).items()}
-
-    def copy_out():
-        for name, tensor in load_file(file).items():
-            into[name].copy_(tensor)
-
-    copied = best(copy_out)
+    # Maps the file; the bytes are in memory of the program's own when they were copied.
+    copied = best(lambda: {name: tensor.clone() for name, tensor in load_file(file).items()})
     ours = table(bin_dir / "weight_loading_bench", str(file))
-    read = ours["warm read"][0] / 1e3
+    read = ours["warm fresh"][0] / 1e3
     print(f"warm load of {size / 1e6:.0f} MB into memory")
-    print(f"  safetensors load_file          {1e3 * theirs:8.1f} ms (lazy where it maps)")
-    print(f"  safetensors, copied out        {1e3 * copied:8.1f} ms")
-    print(f"  ours, read into place          {1e3 * read:8.1f} ms   {copied / read:.2f} x")
+    print(f"  safetensors load_file          {1e3 * theirs:8.1f} ms (maps; nothing is in memory of its own)")
+    print(f"  safetensors, into memory       {1e3 * copied:8.1f} ms")
+    print(f"  ours, read into the arena      {1e3 * read:8.1f} ms   {copied / read:.2f} x")
+    plim = folder / "raw.plim"
+    subprocess.run([bin_dir / ".." / "plimsoll", "weights", file, "-o", plim, "--form", "raw"], check=True, stdout=subprocess.DEVNULL)
+    pages = table(bin_dir / "weight_loading_bench", str(plim))
+    print(f"  ours, pages of a .plim laid    {pages['warm mapped'][0]:8.1f} ms   {1e3 * copied / pages['warm mapped'][0]:.0f} x; "
+          f"mmap of the file, populated: {pages['warm mmap'][0]:.1f} ms")
+    for name, rows in (("safetensors", ours), (".plim", pages)):
+        print(f"cold, {name}: {rows['cold read'][1]:.2f} GB/s, four O_DIRECT readers {rows['cold O_DIRECT'][1]:.2f} GB/s; "
+              f"turn by turn {rows['cold ratio'][0]:.2f} x")
 
 
-def lossless(file, bin_dir):
+def lossless(file, bin_dir, folder):
     from zipnn import ZipNN
 
-    tensors = load_file(file)
+    # The matrices of bf16, for both.
+    tensors = {name: tensor.contiguous() for name, tensor in load_file(file).items()
+               if tensor.dtype == torch.bfloat16 and tensor.numel() >= 1 << 16}
+    matrices = folder / "matrices.safetensors"
+    save_file(tensors, matrices)
     raw = packed = 0
     seconds = 0.0
     for tensor in tensors.values():
-        if tensor.dtype != torch.bfloat16 or tensor.numel() < 1 << 16:
-            continue
-        data = tensor.contiguous().view(torch.uint8).numpy().tobytes()
+        data = tensor.view(torch.uint8).numpy().tobytes()
         zipper = ZipNN(input_format="byte", bytearray_dtype="bfloat16", threads=1)
         coded = bytes(zipper.compress(bytearray(data)))
         seconds += best(lambda: ZipNN(input_format="byte", bytearray_dtype="bfloat16", threads=1).decompress(bytearray(coded)))
         raw += len(data)
         packed += len(coded)
-    ours = table(bin_dir / "weights_bench", str(file))
-    print("lossless bf16: share of the size, decoding")
-    print(f"  ZipNN            {packed / raw:.4f} {raw / seconds / 1e9:8.2f} GB/s")
+    ours = table(bin_dir / "weights_bench", str(matrices), "archive", "bf16-lossless")
+    print(f"lossless bf16, {raw / 1e6:.1f} MB of {file.name}: share of the size, decoding")
+    print(f"  ZipNN               {packed / raw:.4f} {raw / seconds / 1e9:8.2f} GB/s")
     for form in ("archive", "bf16-lossless"):
         share, _, decode, copy = ours[form][:4]
-        print(f"  ours, {form:<13}{share:.4f} {decode:8.2f} GB/s   {decode / (raw / seconds / 1e9):.1f} x ZipNN, "
+        print(f"  ours, {form:<14}{share:.4f} {decode:8.2f} GB/s   {decode / (raw / seconds / 1e9):.1f} x ZipNN, "
               f"{decode / copy:.2f} x memcpy")
 
 
@@ -90,7 +95,7 @@ def quantized(bin_dir):
     import gguf
 
     values = (0.02 * np.random.default_rng(1).standard_normal((4096, 4096))).astype(np.float32)
-    ours = table(bin_dir / "weights_bench")
+    ours = table(bin_dir / "weights_bench", "", "q8_0", "q4_0", "nf4")
     print("dequantizing 64 MiB of fp32")
     for form, kind in (("q8_0", gguf.GGMLQuantizationType.Q8_0), ("q4_0", gguf.GGMLQuantizationType.Q4_0)):
         coded = gguf.quants.quantize(values, kind)
@@ -112,21 +117,35 @@ def quantized(bin_dir):
         print(f"  nf4: bitsandbytes cannot here ({why})")
 
 
+def products(bin_dir):
+    print("one token through 4096 x 4096, one thread: times as fast as fp32")
+    text = subprocess.run([bin_dir / "weight_products_bench", "4096", "4096", "1"], check=True, capture_output=True, text=True).stdout
+    print("\n".join(line for line in text.splitlines() if not line.startswith("  ") or line.split()[0] in ("form", "fp32", "q8_0", "q4_0", "ternary")))
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--bin", type=Path, default=Path("build/release/bin"))
-    parser.add_argument("file", nargs="?", type=Path)
+    parser.add_argument("--only", default="loading,lossless,quantized,products")
+    parser.add_argument("--keep", type=Path, help="a folder for the files that are made, which stay there")
+    parser.add_argument("files", nargs="*", type=Path)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=".") as folder:
-        file = arguments.file
-        if file is None:
-            file = Path(folder) / "normal.safetensors"
+        files = arguments.files or [(arguments.keep or Path(folder)) / "normal.safetensors"]
+        if not files[0].exists() and not arguments.files:
             generator = torch.Generator().manual_seed(1)
             save_file({f"layer.{i}.weight": (0.02 * torch.randn(4096, 4096, generator=generator)).to(torch.bfloat16)
-                       for i in range(8)}, file)
-        loading(file, arguments.bin)
-        lossless(file, arguments.bin)
-        quantized(arguments.bin)
+                       for i in range(8)}, files[0])
+        parts = arguments.only.split(",")
+        for file in files:
+            if "loading" in parts:
+                loading(file, arguments.bin, Path(folder))
+            if "lossless" in parts:
+                lossless(file, arguments.bin, Path(folder))
+        if "quantized" in parts:
+            quantized(arguments.bin)
+        if "products" in parts:
+            products(arguments.bin)
 
 
 if __name__ == "__main__":

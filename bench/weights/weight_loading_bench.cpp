@@ -3,15 +3,18 @@
 //   build/release/bin/weight_loading_bench model.safetensors [model.plim ...]
 //
 // warm     everything in the page cache
-//   read     pread into memory that is there already
-//   mapped   pages of the file laid over that memory (store/file_pages.h), without a copy
+//   fresh    read into memory that nobody has touched yet, as an arena is: huge pages
+//   read     read into memory that is there already
+//   mapped   pages of the file laid over untouched memory (store/file_pages.h), without a copy
+//   mmap     the whole file mapped with MAP_POPULATE, beside it
 //   copy     memcpy of as many bytes, memory to memory
 // cold     nothing in the page cache (posix_fadvise; needs a file system that heeds it)
 //   read     as the loader finds best
-//   O_DIRECT four threads that read blocks of 4 MiB, beside it
+//   O_DIRECT four threads that read blocks of 4 MiB, by turns with it: disks have their moods
+//   ratio    the median over nine turns of O_DIRECT's time by ours
 //
-// Memory is taken, touched and given back outside the time. Best of five. "most" is the peak of
-// resident memory above what the program had, for one read.
+// Memory is taken and given back outside the time. Best of five; cold, of nine. "most" is the peak
+// of resident memory above what the program had, for one read.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -41,7 +44,9 @@ struct Memory {
   explicit Memory(std::size_t size)
       : bytes(static_cast<std::byte*>(::mmap(nullptr, size, PROT_READ | PROT_WRITE,
                                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)),
-              size) {}
+              size) {
+    ::madvise(bytes.data(), size, MADV_HUGEPAGE);
+  }
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
   ~Memory() { ::munmap(bytes.data(), bytes.size()); }
@@ -53,6 +58,13 @@ void drop_cache(const std::string& path) {
   ::fdatasync(file);
   ::posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
   ::close(file);
+}
+
+void fill_cache(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::vector<char> block(4 << 20);
+  while (file.read(block.data(), static_cast<std::streamsize>(block.size()))) {
+  }
 }
 
 std::int64_t resident_kib() {
@@ -82,6 +94,7 @@ double read_all(const std::string& path, std::span<std::byte> memory, bool mappe
   std::vector<std::size_t> at;
   places(*file, at);
   std::vector<std::unique_ptr<store::FilePages>> laid;
+  std::vector<store::WeightsFile::Wanted> wanted;
   for (std::size_t i = 0; i < at.size(); ++i) {
     const auto& tensor = file->tensors()[i];
     const auto to = memory.subspan(at[i], tensor.bytes);
@@ -92,9 +105,20 @@ double read_all(const std::string& path, std::span<std::byte> memory, bool mappe
         continue;
       }
     }
-    if (!file->read_into(tensor, to)) std::exit(3);
+    wanted.push_back({&tensor, to, false});
   }
+  if (!file->read_all(wanted)) std::exit(3);
   return watch.seconds();
+}
+
+double map_whole(const std::string& path, std::size_t bytes) {
+  const int file = ::open(path.c_str(), O_RDONLY);
+  const Stopwatch watch;
+  void* mapped = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE | MAP_POPULATE, file, 0);
+  const double seconds = watch.seconds();
+  ::munmap(mapped, bytes);
+  ::close(file);
+  return seconds;
 }
 
 double read_direct(const std::string& path, std::span<std::byte> memory, std::size_t bytes) {
@@ -127,6 +151,26 @@ void line(const char* what, std::size_t bytes, double seconds, const std::string
              seconds > 0 ? static_cast<double>(bytes) / seconds / 1e9 : 0.0, note);
 }
 
+void measure_cold(const std::string& path, std::span<std::byte> memory, std::size_t decoded,
+                  std::size_t file_bytes) {
+  constexpr int kTurns = 9;
+  std::vector<double> ours;
+  std::vector<double> plain;
+  std::vector<double> ratios;
+  for (int i = 0; i < kTurns; ++i) {
+    drop_cache(path);
+    ours.push_back(read_all(path, memory, false));
+    drop_cache(path);
+    plain.push_back(read_direct(path, memory, file_bytes));
+    ratios.push_back(plain.back() / ours.back());
+  }
+  std::sort(ratios.begin(), ratios.end());
+  line("cold read", decoded, *std::min_element(ours.begin(), ours.end()));
+  line("cold O_DIRECT", file_bytes, *std::min_element(plain.begin(), plain.end()));
+  fmt::print("  {:<16}{:>10.2f} x   {:.2f} to {:.2f}\n", "cold ratio", ratios[kTurns / 2],
+             ratios.front(), ratios.back());
+}
+
 void measure(const std::string& path) {
   const auto file = store::WeightsFile::open(path);
   if (!file) {
@@ -139,16 +183,24 @@ void measure(const std::string& path) {
   const std::size_t room = std::max<std::size_t>(wanted, file->file_bytes()) + (8 << 20);
   fmt::print("{}: {}, {} tensors, {} bytes\n", path, file->format(), file->tensors().size(),
              file->file_bytes());
+  fill_cache(path);
   const std::int64_t before = resident_kib();
   Memory memory(room);
   read_all(path, memory.bytes, false);
   const std::int64_t most = resident_kib() - before;
   std::memset(memory.bytes.data(), 1, room);
+  line("warm fresh", decoded, best([&] {
+         Memory fresh(room);
+         return read_all(path, fresh.bytes, false);
+       }));
   line("warm read", decoded, best([&] { return read_all(path, memory.bytes, false); }),
        fmt::format("most {} KiB beside a file of {}", most, file->file_bytes() / 1024));
-  line("warm mapped", decoded, best([&] { return read_all(path, memory.bytes, true); }),
+  line("warm mapped", decoded, best([&] {
+         Memory fresh(room);
+         return read_all(path, fresh.bytes, true);
+       }),
        fmt::format("{} bytes begin with pages", file->bytes_on_pages()));
-  std::memset(memory.bytes.data(), 1, room);
+  line("warm mmap", decoded, best([&] { return map_whole(path, file->file_bytes()); }));
   const Memory from(decoded);
   std::memset(from.bytes.data(), 2, decoded);
   line("copy", decoded, best([&] {
@@ -156,14 +208,7 @@ void measure(const std::string& path) {
          std::memcpy(memory.bytes.data(), from.bytes.data(), decoded);
          return watch.seconds();
        }));
-  line("cold read", decoded, best([&] {
-         drop_cache(path);
-         return read_all(path, memory.bytes, false);
-       }));
-  line("cold O_DIRECT", file->file_bytes(), best([&] {
-         drop_cache(path);
-         return read_direct(path, memory.bytes, file->file_bytes());
-       }));
+  measure_cold(path, memory.bytes, decoded, file->file_bytes());
 }
 
 }  // namespace

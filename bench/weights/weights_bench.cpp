@@ -3,6 +3,7 @@
 //
 //   build/release/bin/weights_bench                       # 64 MiB of normal bf16 weights, and fp32
 //   build/release/bin/weights_bench model.safetensors     # the tensors of a file
+//   build/release/bin/weights_bench "" q8_0 q4_0          # these forms only
 //
 // Times are CPU seconds of one thread, the best of five rounds; GB/s count decoded bytes. "copy" is
 // memcpy of the same bytes, chunk by chunk, into the same memory.
@@ -100,11 +101,16 @@ void measure(store::Form form, const std::vector<Tensor>& tensors) {
              total / copied / 1e9, good ? "" : "  WRONG");
 }
 
-void measure_all(const std::string& title, const std::vector<Tensor>& tensors) {
+void measure_all(const std::string& title, const std::vector<Tensor>& tensors,
+                 const std::vector<std::string>& wanted) {
   fmt::print("{}\n  {:<14}{:>8}{:>10}{:>10}{:>10}\n", title, "form", "share", "encode", "decode",
              "copy GB/s");
-  for (const store::Form form : store::all_forms())
-    if (form != store::Form::kRaw) measure(form, tensors);
+  for (const store::Form form : store::all_forms()) {
+    if (form == store::Form::kRaw) continue;
+    if (wanted.empty() ||
+        std::find(wanted.begin(), wanted.end(), store::name(form)) != wanted.end())
+      measure(form, tensors);
+  }
 }
 
 Tensor normal_tensor(store::Element element, std::uint64_t rows, std::uint64_t columns) {
@@ -142,7 +148,8 @@ void measure_header() {
 
 int main(int argc, char** argv) {
   measure_header();
-  if (argc > 1) {
+  const std::vector<std::string> wanted(argv + std::min(argc, 2), argv + argc);
+  if (argc > 1 && argv[1][0] != '\0') {
     const auto file = store::WeightsFile::open(argv[1]);
     if (!file) {
       fmt::print(stderr, "{}\n", file.error().message);
@@ -153,10 +160,10 @@ int main(int argc, char** argv) {
       tensors.push_back({tensor.element, tensor.dims, std::vector<std::byte>(tensor.bytes)});
       if (!file->read_into(tensor, tensors.back().bytes)) return 3;
     }
-    measure_all(argv[1], tensors);
+    measure_all(argv[1], tensors, wanted);
     return 0;
   }
-  measure_all("normal bf16, 64 MiB", {normal_tensor(store::Element::kBF16, 8192, 4096)});
-  measure_all("normal fp32, 64 MiB", {normal_tensor(store::Element::kF32, 4096, 4096)});
+  measure_all("normal bf16, 64 MiB", {normal_tensor(store::Element::kBF16, 8192, 4096)}, wanted);
+  measure_all("normal fp32, 64 MiB", {normal_tensor(store::Element::kF32, 4096, 4096)}, wanted);
   return 0;
 }

@@ -37,6 +37,7 @@ SMALL = {
     "bert": ("bert", networks.bert, dict(batch=2, seq=7, width=16, layers=2, heads=2, vocab=61)),
     "whisper": ("whisper-small", networks.whisper,
                 dict(batch=2, seq=5, frames=12, width=16, layers=2, heads=2, vocab=61)),
+    "moe": ("moe", networks.moe, dict(batch=2, seq=7, width=16, layers=2, heads=2, vocab=61, experts=3)),
 }
 REAL = {
     "alexnet": ("alexnet", networks.alexnet, dict(batch=2, image=224, width=64, classes=1000)),
@@ -57,10 +58,10 @@ def make_inputs(model, o, dtype):
     b = o["batch"]
     if model == "lstm":
         return {"inputs": floats("inputs", (b, o["seq"], 50))}, tokens("labels", (b, o["seq"]), o["classes"])
-    if model in ("gpt2", "bert", "whisper-small"):
+    if model in ("gpt2", "bert", "whisper-small", "moe"):
         ids = (b, o["seq"])
         labels = tokens("labels", ids, o["vocab"])
-        if model == "gpt2":
+        if model in ("gpt2", "moe"):
             return {"input_ids": tokens("input_ids", ids, o["vocab"])}, labels
         if model == "bert":
             return {"input_ids": tokens("input_ids", ids, o["vocab"]),
@@ -89,6 +90,13 @@ def gradient_summary(name, gradient, vectors):
     return {"name": name, "shape": list(gradient.shape), "norm": float(np.linalg.norm(flat)), "dots": dots}
 
 
+def fill_gradients(network):
+    """An expert that no token took has a gradient of zeros; PyTorch would leave its weights out of the step."""
+    for parameter in network.parameters():
+        if parameter.grad is None:
+            parameter.grad = torch.zeros_like(parameter)
+
+
 def losses_with(optimizer, network, inputs, labels):
     """The loss before each of the steps and after the last."""
     set_weights(network)
@@ -97,6 +105,7 @@ def losses_with(optimizer, network, inputs, labels):
         optimizer.zero_grad()
         loss = loss_of(network, inputs, labels)
         loss.backward()
+        fill_gradients(network)
         optimizer.step()
         out.append(loss.item())
     return out + [loss_of(network, inputs, labels).item()]
@@ -109,6 +118,7 @@ def reference(model, make, options, dtype, vectors):
     set_weights(network)
     loss = loss_of(network, inputs, labels)
     loss.backward()
+    fill_gradients(network)
     # "depth" chooses the torch network; the zoo has it in the name.
     shown = {k: v for k, v in options.items() if k != "depth"}
     return network, inputs, labels, {

@@ -134,3 +134,70 @@ def whisper(o):
     # The encoder's positions are an ordinary weight in the zoo; here they are frozen sinusoids.
     model.model.encoder.embed_positions.weight.requires_grad_(True)
     return Logits(model)
+
+
+def moe(o):
+    w, experts = o["width"], o["experts"]
+    rows = o["batch"] * -(-5 * o["seq"] // (4 * experts))
+
+    class Attention(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.c_attn, self.c_proj = nn.Linear(w, 3 * w), nn.Linear(w, w)
+
+        def forward(self, x):
+            heads = lambda t: t.unflatten(2, (o["heads"], -1)).transpose(1, 2)
+            q, k, v = map(heads, self.c_attn(x).chunk(3, 2))
+            y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+            return self.c_proj(y.transpose(1, 2).flatten(2))
+
+    class Expert(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.wi, self.wo = nn.Linear(w, 4 * w, bias=False), nn.Linear(4 * w, w, bias=False)
+
+        def forward(self, x):
+            return self.wo(torch.relu(self.wi(x)))
+
+    class Router(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.classifier = nn.Linear(w, experts, bias=False)
+
+    class Switch(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.router = Router()
+            self.experts = nn.ModuleDict({f"expert_{e}": Expert() for e in range(experts)})
+
+        def forward(self, x):
+            gate, chosen = self.router.classifier(x.flatten(0, 1)).softmax(1).max(1)
+            out, free = [], [rows] * experts
+            for token, like, expert in zip(x.flatten(0, 1), gate, chosen.tolist()):
+                free[expert] -= 1
+                out.append(like * self.experts[f"expert_{expert}"](token) if free[expert] >= 0 else torch.zeros_like(token))
+            return torch.stack(out).view_as(x)
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.ln_1, self.attn, self.ln_2, self.mlp = nn.LayerNorm(w), Attention(), nn.LayerNorm(w), Switch()
+
+        def forward(self, x):
+            x = x + self.attn(self.ln_1(x))
+            return x + self.mlp(self.ln_2(x))
+
+    class Moe(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.wte, self.wpe = nn.Embedding(o["vocab"], w), nn.Embedding(1024, w)
+            self.h = nn.ModuleList(Block() for _ in range(o["layers"]))
+            self.ln_f = nn.LayerNorm(w)
+
+        def forward(self, ids):
+            x = self.wte(ids) + self.wpe.weight[:ids.shape[1]]
+            for block in self.h:
+                x = block(x)
+            return self.ln_f(x) @ self.wte.weight.T
+
+    return Moe()

@@ -1,12 +1,25 @@
-// Which weights of an inference stay in memory in the form that their file (--weights) has them in.
+// Which weights of an inference, or frozen ones of a training, stay in memory in the form that
+// their file (--weights) has them in.
 //
 //   none   no weight: all are decoded when the run begins
 //   all    every one that the file has encoded
 //   auto   without a budget none; with one, as few as make everything fit, those first that save
 //          most: what is encoded is decoded again in every step, or multiplied more slowly
 //
+// With a budget that the forms of the file do not meet, weights that it has plain are encoded when
+// they are loaded. What may be done stands on a ladder, of which the first rungs that fit are
+// taken:
+//
+//   as the file has it                  each weight, those first that save most
+//   16 bits, of a weight that has them  likewise: the model computes in fp32
+//   the smallest form that loses nothing: bf16-lossless, or a sparse one
+//   the forms of --lossy, one after the other
+//
 // Then the graph reads them through rewrite/keep_encoded.h, and the plan sees their true bytes and
 // places what is decoded like any other result.
+//
+// A budget covers what loading takes beside the arena, too: pieces of the file on their way, tables
+// for decoding (runtime/model_weights.h). The plan gets what is left of it.
 //
 // Plain tensors of a file whose pages can be laid into the arena (store/file_pages.h) want a plan
 // that begins buffers with pages; that is decided here too, where no budget counts every byte.
@@ -15,7 +28,9 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "plimsoll/base/result.h"
 #include "plimsoll/ir/graph.h"
@@ -27,7 +42,12 @@ struct EncodedWeightsRequest {
   std::string which = "auto";  // or all, none
   std::string load = "auto";   // how the file will be read
   std::string budget;          // "1.5GiB", or a share of the plain model's arena; empty: none
-  bool trains = false;         // weights that are trained cannot stay encoded
+  // Forms that plain weights may be encoded in, in this order; named: by a user who means weights.
+  std::vector<std::string> lossy;
+  bool lossy_named = false;
+  // Weights that are trained cannot stay encoded; frozen ones can.
+  bool trains = false;
+  std::set<std::string> frozen;
   bool on_host = true;         // kernels for them are the CPU's
   bool writes_freely = false;  // somebody writes to, or watches, what lies in the arena
   // The arena of a graph when nothing else is given up.
@@ -37,7 +57,9 @@ struct EncodedWeightsRequest {
 struct EncodedWeightsChoice {
   ir::Graph graph;
   std::string budget;              // in bytes, where it was a share
+  Bytes loading;                   // what loading takes beside the arena
   bool begins_with_pages = false;  // every buffer, so that pages of the file can be laid there
+  std::string advice;              // what may help where all of this does not make it fit
 };
 
 // `graph` is neither differentiated nor laid out.
@@ -50,6 +72,13 @@ struct EncodedWeightTotals {
   Bytes encoded;
   Bytes decoded;
   std::map<std::string, std::int64_t> by_form;  // tensors
+  struct One {
+    std::string name;
+    std::string form;
+    Bytes encoded;
+    Bytes decoded;
+  };
+  std::vector<One> all;
 };
 EncodedWeightTotals encoded_weight_totals(const ir::Graph& graph);
 

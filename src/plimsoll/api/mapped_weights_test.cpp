@@ -1,13 +1,13 @@
 // Plain weights of a .plim file, whose pages lie in the arena instead of a copy.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 
 #include "plimsoll/api/run_model.h"
 #include "plimsoll/api/weights.h"
 #include "plimsoll/base/file.h"
+#include "plimsoll/base/testing/scratch_folder.h"
 
 namespace plimsoll::api {
 namespace {
@@ -17,9 +17,6 @@ using ::testing::HasSubstr;
 class MappedWeights : public ::testing::Test {
  protected:
   MappedWeights() {
-    folder_ = std::filesystem::path(::testing::TempDir()) /
-              ("mapped_weights_" + std::to_string(::getpid()));
-    std::filesystem::create_directories(folder_);
     RunRequest saves = request("auto");
     saves.files.weights.clear();
     saves.files.outputs.clear();
@@ -32,7 +29,6 @@ class MappedWeights : public ::testing::Test {
       EXPECT_TRUE(weights_of_file(convert));
     }
   }
-  ~MappedWeights() override { std::filesystem::remove_all(folder_); }
   std::string at(const std::string& name) const { return (folder_ / name).string(); }
 
   // 6 million weights.
@@ -55,7 +51,7 @@ class MappedWeights : public ::testing::Test {
     return found == report.loaded->by_method.end() ? 0 : found->second.value;
   }
 
-  std::filesystem::path folder_;
+  ScratchFolder folder_{"mapped_weights"};
 };
 
 TEST_F(MappedWeights, GiveTheOutputsOfCopiedOnes) {

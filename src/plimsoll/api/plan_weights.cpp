@@ -106,6 +106,10 @@ Result<std::string> model_beside(const std::string& model, const std::string& pl
 
 }  // namespace
 
+bool lies_beside(const std::string& model, const std::string& plan_file) {
+  return !fs::path(path_in_plan(model, plan_file)).is_absolute();
+}
+
 bool takes_weights_from_file(const ir::Graph& graph) {
   return !from_file(graph).empty();
 }

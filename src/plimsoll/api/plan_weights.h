@@ -34,6 +34,9 @@ Result<plan::WeightsOrigin> origin_of_weights(const ModelRequest& request,
                                               const store::WeightSource& weights,
                                               const std::string& plan_file);
 
+// Whether `run plan_file` opens the model by itself.
+bool lies_beside(const std::string& model, const std::string& plan_file);
+
 // The weights again. `named`: the model as the user names it; empty: as the plan does.
 Result<store::WeightSource> load_plan_weights(const plan::Plan& plan, const std::string& plan_file,
                                               const std::string& named);

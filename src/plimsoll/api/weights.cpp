@@ -26,8 +26,9 @@ using store::FormError;
 using store::WeightsFile;
 using store::WeightTensor;
 
-// 32 chunks of 256 KiB say enough about a file of any size.
-constexpr std::size_t kSampledChunks = 32;
+// 32 chunks of 256 KiB say enough about a file of any size; a smaller file is measured whole.
+constexpr std::uint64_t kSampledChunks = 32;
+constexpr std::uint64_t kMeasuredWhole = 8 << 20;
 
 Result<WeightsFile> open_weights(const std::string& path) {
   if (!path.ends_with(".onnx")) return WeightsFile::open(path);
@@ -49,18 +50,22 @@ struct SampledChunk {
   const WeightTensor* tensor;
   std::uint64_t chunk;
 };
+// Those that lie at even distances in the bytes of all tensors, so that each counts by its size.
 std::vector<SampledChunk> sample(const WeightsFile& file, bool all) {
-  std::uint64_t count = 0;
-  for (const WeightTensor& tensor : file.tensors()) count += store::chunks_of(tensor.bytes);
-  const std::uint64_t wanted = all ? count : std::min<std::uint64_t>(count, kSampledChunks);
+  std::uint64_t total = 0;
+  for (const WeightTensor& tensor : file.tensors()) total += tensor.bytes;
+  const bool whole = all || total <= kMeasuredWhole;
   std::vector<SampledChunk> out;
   std::uint64_t before = 0;
+  std::uint64_t next = 0;  // the place in all bytes whose chunk is taken next
+  std::uint64_t taken = 0;
   for (const WeightTensor& tensor : file.tensors()) {
-    const std::uint64_t chunks = store::chunks_of(tensor.bytes);
-    // Numbers i * count / wanted, as far as they fall into this tensor.
-    while (out.size() < wanted && out.size() * count / wanted < before + chunks)
-      out.push_back({&tensor, out.size() * count / wanted - before});
-    before += chunks;
+    for (std::uint64_t chunk = 0; chunk < store::chunks_of(tensor.bytes); ++chunk) {
+      before += store::chunk_bytes(tensor.bytes, chunk);
+      if (!whole && next >= before) continue;
+      out.push_back({&tensor, chunk});
+      while (!whole && next < before) next = ++taken * (total / kSampledChunks);
+    }
   }
   return out;
 }
@@ -383,8 +388,10 @@ Result<WeightsReport> weights_of_file(const WeightsRequest& request) {
                 "--form and --max-error say how to write a file: name one with -o");
   if (request.prune > 0 && !request.output.ends_with(".plim"))
     return fail(ErrorCode::kUsage, "--prune: only .plim files are written with pruned weights");
-  if (!request.output.empty() && request.form != "auto" && !request.form.empty())
-    PLIMSOLL_RETURN_IF_ERROR(store::parse_form(request.form));
+  if (!request.output.empty() && request.form != "auto" && !request.form.empty()) {
+    const auto form = store::parse_form(request.form);
+    if (!form) return fail(form.error().code, "--form: {}, and auto", form.error().message);
+  }
   PLIMSOLL_TRY(const WeightsFile file, open_weights(request.file));
   WeightsReport report;
   report.file = request.file;

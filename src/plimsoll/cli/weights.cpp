@@ -1,10 +1,14 @@
+#include <algorithm>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "plimsoll/api/weights.h"
 #include "plimsoll/base/byte_size.h"
+#include "plimsoll/base/utf8.h"
 #include "plimsoll/cli/search_progress.h"
 #include "plimsoll/cli/verb.h"
 
@@ -18,6 +22,24 @@ double share_of(std::uint64_t part, std::uint64_t whole) {
   return whole == 0 ? 1.0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
+// The largest tensors by name; --json has all of them.
+void print_largest(const api::WeightsReport& report) {
+  constexpr std::size_t kShown = 5;
+  std::vector<const api::WeightsTensor*> tensors;
+  for (const api::WeightsTensor& tensor : report.tensors) tensors.push_back(&tensor);
+  const std::size_t shown = std::min(kShown, tensors.size());
+  std::partial_sort(tensors.begin(), tensors.begin() + static_cast<std::ptrdiff_t>(shown),
+                    tensors.end(), [](const auto* a, const auto* b) {
+                      return a->bytes != b->bytes ? a->bytes > b->bytes : a->name < b->name;
+                    });
+  if (shown > 0)
+    fmt::print("{}\n", shown < tensors.size() ? "the largest (--json has all):" : "tensors:");
+  for (std::size_t i = 0; i < shown; ++i)
+    fmt::print("  {:>12}  {:<5} {:<16}{}{}\n", size_text(tensors[i]->bytes), tensors[i]->dtype,
+               fmt::format("[{}]", fmt::join(tensors[i]->shape, ",")), printable(tensors[i]->name),
+               tensors[i]->form == "raw" ? "" : fmt::format(" ({})", tensors[i]->form));
+}
+
 void print_content(const api::WeightsReport& report) {
   fmt::print("{}: {}, {} tensors, {}", report.file, report.format, report.tensors.size(),
              size_text(report.bytes));
@@ -26,6 +48,7 @@ void print_content(const api::WeightsReport& report) {
   fmt::print("\n");
   for (const auto& [dtype, bytes] : report.bytes_by_dtype)
     fmt::print("  {:<12}{:>12}\n", dtype, size_text(bytes));
+  print_largest(report);
   if (report.sampled_bytes == 0) return;
   fmt::print(
       "\nWhat each form would make of it, by {} of {}; entropy of byte planes {:.3f} of it\n",
@@ -52,8 +75,12 @@ void print_converted(const api::WeightsReport& report) {
                report.error.rms_error);
   fmt::print("\n");
   if (!report.kept.empty())
-    fmt::print("{} tensors would pass --max-error and are as they were, '{}' for one\n",
-               report.kept.size(), report.kept.front());
+    fmt::print("{} tensors are as they were: their error would be above --max-error; '{}' is one\n",
+               report.kept.size(), printable(report.kept.front()));
+  if (report.form != "raw" && report.output_bytes >= report.bytes && report.kept.empty())
+    fmt::print(
+        "{} made nothing smaller; `plimsoll weights {}` says what each form would make of it\n",
+        report.form, report.file);
 }
 
 struct WeightsOptions {
@@ -103,7 +130,7 @@ Action bind_weights(Command& command) {
                   "forms")
       .type_name("SHARE")
       .between(0.0, 1.0);
-  command.add_flag("--all", request.all, "measure all of the file, not a sample of 8 MiB");
+  command.add_flag("--all", request.all, "measure all of a file above 8 MiB, not a sample");
   command.add_flag("--json", options->json, "one JSON object, with a line for every tensor");
   return [options] { return run(*options); };
 }

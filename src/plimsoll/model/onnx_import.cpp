@@ -16,42 +16,69 @@ Result<ImportedModel> import_model(std::span<const std::byte> bytes, store::Data
   return onnx::Importer(file, folder, options, onnx::operator_set()).run();
 }
 
-void add_content(std::string_view name, onnx::TensorContent content, store::WeightSource& out) {
-  if (content.is_owned) {
-    out.add_owned(std::string(name), content.type, std::move(content.owned));
-  } else {
-    out.add(std::string(name), content.type, content.bytes);
-  }
-}
+// The weights of a graph, and of the bodies of its control flow: a model that decides by its input
+// (one network for each sampling rate) has all of them there.
+class OnnxWeights {
+ public:
+  OnnxWeights(store::DataFolder& folder, store::WeightSource& out) : folder_(folder), out_(out) {}
 
-// Weights that a file has as Constant nodes, as PaddlePaddle's exporter writes them: floats, and
-// more than one. Sizes, axes and epsilons are no weights.
-Status add_constants(const onnx::GraphFile& graph, store::DataFolder& folder,
-                     store::WeightSource& out) {
-  for (const onnx::WireBytes& message : graph.nodes) {
-    PLIMSOLL_TRY(const onnx::NodeFile node, onnx::read_node(message));
-    if (node.op != "Constant" || node.outputs.size() != 1) continue;
+  // `within` is the body's place, for names that two bodies have.
+  Status add(const onnx::GraphFile& graph, const std::string& within, int depth) {
+    if (depth > onnx::kMostDepth)
+      return bad_input("bodies of control flow are nested more than {} deep", onnx::kMostDepth);
+    for (const onnx::TensorFile& tensor : graph.initializers) {
+      auto content = onnx::content_of(tensor, &folder_);
+      if (!content) return forward(content, fmt::format("initialiser '{}'", tensor.name));
+      add_content(tensor.name, within, std::move(*content));
+    }
+    for (const onnx::WireBytes& message : graph.nodes) {
+      PLIMSOLL_TRY(const onnx::NodeFile node, onnx::read_node(message));
+      PLIMSOLL_RETURN_IF_ERROR(add_constant(node, within));
+      for (const onnx::AttributeFile& attribute : node.attributes) {
+        if (!attribute.has_g) continue;
+        PLIMSOLL_TRY(const onnx::GraphFile body, onnx::read_graph(attribute.g));
+        const std::string_view name =
+            node.name.empty() && !node.outputs.empty() ? node.outputs[0] : node.name;
+        PLIMSOLL_RETURN_IF_ERROR(
+            add(body, fmt::format("{}{}/{}/", within, name, attribute.name), depth + 1));
+      }
+    }
+    return {};
+  }
+
+ private:
+  // Weights that a file has as Constant nodes, as PaddlePaddle's exporter writes them: floats, and
+  // more than one. Sizes, axes and epsilons are no weights.
+  Status add_constant(const onnx::NodeFile& node, const std::string& within) {
+    if (node.op != "Constant" || node.outputs.size() != 1) return {};
     for (const onnx::AttributeFile& attribute : node.attributes) {
       if (attribute.name != "value" || !attribute.has_t) continue;
       PLIMSOLL_TRY(const onnx::TensorFile tensor, onnx::read_tensor(attribute.t));
-      auto content = onnx::content_of(tensor, &folder);
+      auto content = onnx::content_of(tensor, &folder_);
       if (!content) return forward(content, fmt::format("constant '{}'", node.outputs[0]));
       if (!ir::is_float(content->type.dtype) || content->type.shape.elements() < 2) continue;
-      add_content(node.outputs[0], std::move(*content), out);
+      add_content(node.outputs[0], within, std::move(*content));
+    }
+    return {};
+  }
+  void add_content(std::string_view name, const std::string& within, onnx::TensorContent content) {
+    std::string free(name);
+    if (!within.empty() && out_.find(free) != nullptr) free = within + free;
+    if (content.is_owned) {
+      out_.add_owned(std::move(free), content.type, std::move(content.owned));
+    } else {
+      out_.add(std::move(free), content.type, content.bytes);
     }
   }
-  return {};
-}
+
+  store::DataFolder& folder_;
+  store::WeightSource& out_;
+};
 
 Status add_contents(std::span<const std::byte> bytes, store::DataFolder& folder,
                     store::WeightSource& out) {
   PLIMSOLL_TRY(const onnx::ModelFile file, onnx::read_model(bytes));
-  for (const onnx::TensorFile& tensor : file.graph.initializers) {
-    auto content = onnx::content_of(tensor, &folder);
-    if (!content) return forward(content, fmt::format("initialiser '{}'", tensor.name));
-    add_content(tensor.name, std::move(*content), out);
-  }
-  return add_constants(file.graph, folder, out);
+  return OnnxWeights(folder, out).add(file.graph, "", 0);
 }
 
 }  // namespace

@@ -46,8 +46,9 @@ Result<ImportedModel> import_onnx_bytes(std::span<const std::byte> bytes,
                                         const ImportOptions& options = {});
 
 // The initialisers of an .onnx file by their names, and constants of floats by the names of what
-// they are written to, without the graph: no size need be known, and
-// no operator.
+// they are written to, without the graph: no size need be known, and no operator. Bodies of control
+// flow are looked into; where two of them have the same name, it is the second's with its place in
+// front, "If_0/else_branch/weight".
 Result<store::WeightSource> read_onnx_weights(const std::filesystem::path& path);
 
 }  // namespace plimsoll::model

@@ -16,14 +16,16 @@ struct Kept {
   ValueId bytes;
   ir::Attributes attributes;
 };
-using AllKept = std::map<ValueId, Kept>;
+struct AllKept : std::map<ValueId, Kept> {
+  bool differentiated = false;
+};
 
 bool is_linear_of(const GraphEditor& edit, const ir::Node& node, const AllKept& kept) {
   if (node.op != "linear" || !kept.contains(node.inputs[1]) || kept.contains(node.inputs[0]))
     return false;
   const ir::Shape& x = edit.graph().value(node.inputs[0]).type.shape;
-  return ops::attributes_of(node).integer("trans_w") != 0 ||
-         x.elements(0, x.rank() - 1) <= kFewInputRows;
+  if (x.elements(0, x.rank() - 1) <= kFewInputRows) return true;
+  return ops::attributes_of(node).integer("trans_w") != 0 && !kept.differentiated;
 }
 bool is_row_gather_of(const GraphEditor& edit, const ir::Node& node, const AllKept& kept) {
   if (node.op != "gather" || !kept.contains(node.inputs[0])) return false;
@@ -67,9 +69,11 @@ bool may_stay_encoded(const ir::Value& value) {
 }
 
 Result<ir::Graph> keep_encoded(const ir::Graph& graph,
-                               const std::map<std::string, EncodedWeight>& weights) {
+                               const std::map<std::string, EncodedWeight>& weights,
+                               bool differentiated) {
   GraphEditor edit(graph);
   AllKept kept;
+  kept.differentiated = differentiated;
   for (std::size_t v = 0; v < graph.values.size(); ++v) {
     const ir::Value& value = graph.values[v];
     const auto found = weights.find(value.name);

@@ -9,6 +9,9 @@
 //   linear, w [N,K], or few rows of x   encoded_linear: tiles of w, or none
 //   gather of rows                      encoded_gather: those rows
 //
+// Where a graph will be differentiated, linear layers of many rows read decoded weights instead:
+// their gradients want them too, and the plan keeps them or decodes them again.
+//
 // For forward graphs that have not been laid out. What is computed with is what the file says,
 // weight by weight, so lossless forms give the results of the plain model up to the order of sums.
 #pragma once
@@ -32,6 +35,7 @@ bool may_stay_encoded(const ir::Value& value);
 
 // By the weights' names; those of other names stay as they are.
 Result<ir::Graph> keep_encoded(const ir::Graph& graph,
-                               const std::map<std::string, EncodedWeight>& weights);
+                               const std::map<std::string, EncodedWeight>& weights,
+                               bool differentiated = false);
 
 }  // namespace plimsoll::rewrite

@@ -51,6 +51,13 @@ TEST(KeepEncoded, DecodesNothingForFewRows) {
   EXPECT_EQ(nodes_called(*graph, "decode_weight"), 0);
 }
 
+TEST(KeepEncoded, DecodesForGradientsOfManyRows) {
+  const auto graph = keep_encoded(two_layers(50), kBoth, true);
+  ASSERT_TRUE(graph);
+  EXPECT_EQ(nodes_called(*graph, "encoded_linear"), 0);
+  EXPECT_EQ(nodes_called(*graph, "decode_weight"), 2);
+}
+
 TEST(KeepEncoded, LeavesOtherWeightsAlone) {
   const auto graph = keep_encoded(two_layers(50), {{"other", {"q8_0", ir::DType::kF32, Bytes(9)}}});
   ASSERT_TRUE(graph);

@@ -106,6 +106,17 @@ void fill_source(const ir::Value& value, std::uint64_t seed, std::uint64_t step,
   for (std::thread& thread : threads) thread.join();
 }
 
+void fill_elements(const ir::Value& value, std::uint64_t seed, std::int64_t first,
+                   std::span<std::byte> memory) {
+  const std::int64_t count = std::ssize(memory) * 8 / ir::bits(value.type.dtype);
+  std::uint64_t mix = seed ^ hash(value.name);
+  const std::uint64_t own = splitmix64(mix);
+  for (std::int64_t chunk = first / kChunk; chunk * kChunk < first + count; ++chunk) {
+    const std::int64_t at = chunk * kChunk;
+    fill_chunk(value, own, at, std::min(kChunk, first + count - at), first, memory);
+  }
+}
+
 Status fill_source(Executor& executor, ValueId source, std::uint64_t seed, std::uint64_t step,
                    BatchPart part) {
   return executor.write(source, [&](std::span<std::byte> memory) -> Status {

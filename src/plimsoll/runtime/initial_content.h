@@ -25,6 +25,9 @@ struct BatchPart {
 // content comes from a file.
 void fill_source(const ir::Value& value, std::uint64_t seed, std::uint64_t step,
                  std::span<std::byte> memory, BatchPart part = {});
+// Of a weight that lies row by row, elements first to first + so many as there is memory for.
+void fill_elements(const ir::Value& value, std::uint64_t seed, std::int64_t first,
+                   std::span<std::byte> memory);
 // The same for a source of an executor.
 Status fill_source(Executor& executor, ValueId source, std::uint64_t seed, std::uint64_t step,
                    BatchPart part = {});

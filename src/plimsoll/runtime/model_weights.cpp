@@ -1,6 +1,7 @@
 #include "plimsoll/runtime/model_weights.h"
 
 #include <algorithm>
+#include <cstring>
 #include <unordered_set>
 #include <vector>
 
@@ -8,7 +9,10 @@
 
 #include "plimsoll/base/clock.h"
 #include "plimsoll/base/log.h"
+#include "plimsoll/codec/weights/encoded_matrix.h"
 #include "plimsoll/codec/weights/float_values.h"
+#include "plimsoll/codec/weights/weight_codec.h"
+#include "plimsoll/ops/collective/shard.h"
 #include "plimsoll/ops/products/encoded_weight.h"
 #include "plimsoll/ops/registry.h"
 #include "plimsoll/runtime/layout_copy.h"
@@ -37,11 +41,22 @@ std::string few_of(const std::vector<std::string>& names) {
   return names.size() > kShown ? out + ", ..." : out;
 }
 
-// A run without these starts from made-up numbers: the weights, and for inference the statistics
-// too.
+// A run without these starts from other numbers than were meant: the weights, and for inference the
+// statistics too, unless a model's own file has them.
 bool is_needed(const ir::Value& value, bool trains) {
-  return value.init.kind != ir::Init::Kind::kFile &&
-         (value.kind == ir::ValueKind::kWeight || (value.kind == ir::ValueKind::kState && !trains));
+  return value.kind == ir::ValueKind::kWeight || (value.kind == ir::ValueKind::kState && !trains &&
+                                                  value.init.kind != ir::Init::Kind::kFile);
+}
+
+// What a checkpoint has beside a weight that was trained.
+bool is_optimizer_state(std::string_view name,
+                        const std::unordered_set<std::string_view>& weights) {
+  if (name == "optimizer.step") return true;
+  for (const std::string_view end : {".m", ".v", ".momentum"}) {
+    if (name.ends_with(end) && weights.contains(name.substr(0, name.size() - end.size())))
+      return true;
+  }
+  return false;
 }
 
 std::string renamed(std::string_view name, std::string_view off, std::string_view on) {
@@ -100,16 +115,17 @@ class WeightLoading {
     ++loaded_.tensors;
     return executor_.write(id, [&](std::span<std::byte> memory) -> Status {
       if (same && value.type.layout.is_row_major()) return read_plain(tensor, memory);
-      std::vector<std::byte> bytes(tensor.bytes);
-      PLIMSOLL_RETURN_IF_ERROR(read_plain(tensor, bytes));
-      if (!same) {
-        std::vector<float> floats(static_cast<std::size_t>(type->shape.elements()));
-        codec::to_floats(bytes, *from, floats);
-        bytes.resize(floats.size() * static_cast<std::size_t>(ir::bits(value.type.dtype) / 8));
-        codec::from_floats(floats, *to, bytes);
-      }
-      copy_from_row_major(value.type, bytes, memory);
-      return {};
+      count(file_.read_method(tensor), static_cast<std::int64_t>(tensor.bytes));
+      if (same) return read_pieces(value.type, tensor, memory, {});
+      return read_pieces(value.type, tensor, memory, [&](std::span<const std::byte> piece) {
+        floats_.resize(piece.size() / static_cast<std::size_t>(ir::bits(type->dtype) / 8));
+        codec::to_floats(piece, *from, floats_);
+        if (*to == codec::WeightKind::kF32) return std::as_bytes(std::span(floats_));
+        converted_.resize(floats_.size() *
+                          static_cast<std::size_t>(ir::bits(value.type.dtype) / 8));
+        codec::from_floats(floats_, *to, converted_);
+        return std::span<const std::byte>(converted_);
+      });
     });
   }
 
@@ -119,29 +135,71 @@ class WeightLoading {
     const ops::AttributeReader expected = ops::attributes_of(reader);
     const ir::Ints dims = expected.integers("dims");
     const auto dtype = store::dtype_of(tensor.element);
-    const auto bytes = static_cast<std::int64_t>(file_.encoded_bytes(tensor));
+    const auto in_file = static_cast<std::int64_t>(file_.encoded_bytes(tensor));
+    const bool plain = in_file == 0;
+    const std::int64_t bytes = plain ? ir::bytes_of(value.type).value : in_file;
     const bool same = std::equal(
         dims.begin(), dims.end(), tensor.dims.begin(), tensor.dims.end(),
         [](std::int64_t a, std::uint64_t b) { return static_cast<std::uint64_t>(a) == b; });
     if (!same || !dtype || ir::name(*dtype) != expected.text("dtype") ||
-        tensor.form != expected.text("form") || bytes != ir::bytes_of(value.type).value)
+        (!plain && tensor.form != expected.text("form")) || bytes != ir::bytes_of(value.type).value)
       return bad_input(
           "{} '{}': the plan keeps it encoded as {} of {} bytes, the file has {} as {} of {} "
           "bytes; "
           "plan again with this file",
           ir::name(value.kind), value.name, expected.text("form"), ir::bytes_of(value.type).value,
           store::to_string(tensor.element, tensor.dims), tensor.form, bytes);
-    WeightsLoaded::Kept& kept = loaded_.encoded[tensor.form];
+    const std::string form = expected.text("form");
+    const Bytes decoded(4 * static_cast<std::int64_t>(ops::encoded_type(expected)->elements));
+    WeightsLoaded::Kept& kept = loaded_.encoded[form];
     ++kept.tensors;
     kept.encoded += Bytes(bytes);
-    kept.decoded += Bytes(4 * static_cast<std::int64_t>(ops::encoded_type(expected)->elements));
+    kept.decoded += decoded;
     ++loaded_.tensors;
-    count(file_.read_method(tensor), bytes);
-    return executor_.write(
-        id, [&](std::span<std::byte> memory) { return file_.read_encoded(tensor, memory); });
+    loaded_.kept.push_back({value.name, form, Bytes(bytes), decoded, std::nullopt});
+    if (plain) return encode(id, tensor, form);
+    return executor_.write(id, [&](std::span<std::byte> memory) -> Status {
+      count(file_.read_method(tensor, true), bytes);
+      if (in_arena(memory)) return wait_for_others(tensor, memory, true);
+      return file_.read_encoded(tensor, memory, staging());
+    });
+  }
+
+  // What waited.
+  Status read_together() {
+    Status read = file_.read_all(together_, staging());
+    together_.clear();
+    return read;
   }
 
  private:
+  using Convert = std::function<std::span<const std::byte>(std::span<const std::byte>)>;
+
+  // A weight that the file has plain.
+  Status encode(ValueId id, const WeightTensor& tensor, const std::string& name) {
+    PLIMSOLL_TRY(const store::Form form, store::parse_form(name));
+    count(file_.read_method(tensor), static_cast<std::int64_t>(tensor.bytes));
+    store::FormError error;
+    PLIMSOLL_RETURN_IF_ERROR(executor_.write(id, [&](std::span<std::byte> memory) {
+      return file_.encode_into(tensor, form, memory, error);
+    }));
+    loaded_.kept.back().max_error = error.max_error();
+    return {};
+  }
+  // A piece at a time, each converted and put where the layout has its elements.
+  Status read_pieces(const ir::TensorType& type, const WeightTensor& tensor,
+                     std::span<std::byte> memory, const Convert& convert) {
+    if (!type.layout.is_row_major()) std::memset(memory.data(), 0, memory.size());
+    std::int64_t first = 0;
+    return file_.for_chunks(tensor, [&](std::span<const std::byte> piece) -> Status {
+      const std::span<const std::byte> values = convert ? convert(piece) : piece;
+      place_row_major(type, first, values, memory);
+      first += static_cast<std::int64_t>(values.size()) * 8 / ir::bits(type.dtype);
+      return {};
+    });
+  }
+  // Blocks of cold files pass through what is free in the arena yet.
+  store::PartReader::Staging staging() const { return executor_.free_memory(); }
   void count(std::optional<store::ReadMethod> method, std::int64_t bytes) {
     loaded_.by_method[std::string(method ? store::name(*method) : "copied")] += Bytes(bytes);
   }
@@ -149,6 +207,11 @@ class WeightLoading {
     const auto arenas = executor_.arenas();
     return !arenas.empty() && !arenas[0].empty() && memory.data() >= arenas[0].data() &&
            memory.data() + memory.size() <= arenas[0].data() + arenas[0].size();
+  }
+  // What can be is read together at the end, so that a disk always has work, and every core.
+  Status wait_for_others(const WeightTensor& tensor, std::span<std::byte> memory, bool encoded) {
+    together_.push_back({&tensor, memory, encoded});
+    return {};
   }
   Status read_plain(const WeightTensor& tensor, std::span<std::byte> memory) {
     if (options_.may_lay_pages && in_arena(memory)) {
@@ -159,12 +222,16 @@ class WeightLoading {
         return {};
       }
     }
-    std::optional<store::ReadMethod> method = file_.read_method(tensor);
+    std::optional<store::ReadMethod> method = file_.read_method(tensor, true);
     if (method == store::ReadMethod::kMapped) method = store::ReadMethod::kCached;
     count(method, static_cast<std::int64_t>(tensor.bytes));
-    return file_.read_into(tensor, memory);
+    if (in_arena(memory)) return wait_for_others(tensor, memory, false);
+    return file_.read_into(tensor, memory, staging());
   }
 
+  std::vector<float> floats_;
+  std::vector<std::byte> converted_;
+  std::vector<store::WeightsFile::Wanted> together_;
   Executor& executor_;
   const store::WeightsFile& file_;
   const LoadOptions& options_;
@@ -192,24 +259,52 @@ std::unordered_map<std::string, const WeightTensor*> ModelWeights::by_model_name
   std::unordered_set<std::string_view> wanted;
   for (const ir::Value& value : graph.values)
     if (ir::is_persistent(value.kind)) wanted.insert(value.name);
-  std::unordered_map<std::string, const WeightTensor*> best;
+  std::string_view best_off;
+  std::string_view best_on;
   std::size_t most = 0;
   for (const std::string_view off : kTakenOff) {
     for (const std::string_view on : kPutOn) {
-      std::unordered_map<std::string, const WeightTensor*> names;
       std::size_t found = 0;
-      for (const WeightTensor& tensor : file_.tensors()) {
-        if (!tensor.name.starts_with(off)) continue;
-        std::string name = renamed(tensor.name, off, on);
-        found += wanted.contains(name) ? 1 : 0;
-        names.emplace(std::move(name), &tensor);
-      }
-      if (found <= most && !(best.empty() && off.empty() && on.empty())) continue;
+      for (const WeightTensor& tensor : file_.tensors())
+        if (tensor.name.starts_with(off) && wanted.contains(renamed(tensor.name, off, on))) ++found;
+      if (found <= most) continue;
       most = found;
-      best = std::move(names);
+      best_off = off;
+      best_on = on;
     }
   }
+  std::unordered_map<std::string, const WeightTensor*> best;
+  for (const WeightTensor& tensor : file_.tensors())
+    if (tensor.name.starts_with(best_off))
+      best.emplace(renamed(tensor.name, best_off, best_on), &tensor);
   return best;
+}
+
+Bytes ModelWeights::loading_bytes(const ir::Graph& graph, bool encodes) const {
+  // What libraries make for their calls, a page that is written in part, lists of losses.
+  constexpr std::uint64_t kAllowance = 72 << 10;
+  constexpr std::uint64_t kOfName = 320;  // in tables of names, beside the names themselves
+  std::uint64_t most = 0;
+  std::uint64_t names = 0;
+  const auto tensors = by_model_name(graph);
+  for (const auto& [name, tensor] : tensors) names += kOfName + 4 * name.size();
+  for (const ir::Value& value : graph.values) {
+    const auto found = tensors.find(value.name);
+    if (!ir::is_persistent(value.kind) || found == tensors.end()) continue;
+    names += kOfName + 4 * value.name.size();
+    const WeightTensor& tensor = *found->second;
+    const bool same = store::dtype_of(tensor.element) == value.type.dtype;
+    // A layout of its own is chosen later, and never for matrices.
+    const bool may_encode =
+        encodes && value.type.shape.rank() > 1 && file_.encoded_bytes(tensor) == 0;
+    const bool visited = !same || value.type.shape.rank() > 2 || may_encode;
+    std::uint64_t bytes = visited ? file_.visiting_bytes(tensor) : file_.reading_bytes(tensor);
+    if (may_encode) bytes += file_.encoding_bytes(tensor);
+    // As fp32, which is twice what 16 bits were, and from there to what the model has.
+    if (!same) bytes += (value.type.dtype == ir::DType::kF32 ? 2 : 3) * codec::kChunkBytes;
+    most = std::max(most, bytes);
+  }
+  return Bytes(static_cast<std::int64_t>(most + names + tables_ + kAllowance));
 }
 
 std::map<std::string, EncodedForm> ModelWeights::encoded_forms(const ir::Graph& graph) const {
@@ -223,6 +318,51 @@ std::map<std::string, EncodedForm> ModelWeights::encoded_forms(const ir::Graph& 
     const auto bytes = static_cast<std::int64_t>(file_.encoded_bytes(tensor));
     if (!type || bytes == 0 || type->shape != value.type.shape) continue;
     out[value.name] = {tensor.form, type->dtype, Bytes(bytes)};
+  }
+  return out;
+}
+
+Result<std::map<std::string, std::vector<EncodedForm>>> ModelWeights::possible_forms(
+    const ir::Graph& graph, const std::function<bool(const ir::Value&)>& wanted,
+    const std::vector<std::string>& lossy) const {
+  std::map<std::string, std::vector<EncodedForm>> out;
+  std::vector<store::Form> lossless;
+  for (const store::Form form : store::all_forms())
+    if (store::is_lossless(form) && store::stays_in_memory(form)) lossless.push_back(form);
+  std::vector<store::Form> forms = lossless;
+  for (const std::string& name : lossy) {
+    PLIMSOLL_TRY(const store::Form form, store::parse_form(name));
+    forms.push_back(form);
+  }
+  const auto tensors = by_model_name(graph);
+  for (const ir::Value& value : graph.values) {
+    const auto found = tensors.find(value.name);
+    if (value.kind != ir::ValueKind::kWeight || found == tensors.end() || !wanted(value)) continue;
+    const WeightTensor& tensor = *found->second;
+    const auto type = store::tensor_type(tensor.element, tensor.dims);
+    const bool narrow =
+        tensor.element == store::Element::kF16 || tensor.element == store::Element::kBF16;
+    if (!type || type->shape != value.type.shape || file_.encoded_bytes(tensor) > 0 ||
+        (tensor.element != store::Element::kF32 && !narrow))
+      continue;
+    PLIMSOLL_TRY(const std::vector<std::uint64_t> bytes, file_.bytes_in_forms(tensor, forms));
+    std::vector<EncodedForm>& mine = out[value.name];
+    std::uint64_t smallest = static_cast<std::uint64_t>(ir::bytes_of(value.type).value);
+    const auto add = [&](store::Form form, std::uint64_t taken) {
+      if (taken == 0 || taken >= smallest) return;
+      smallest = taken;
+      mine.push_back(
+          {std::string(store::name(form)), type->dtype, Bytes(static_cast<std::int64_t>(taken))});
+    };
+    if (narrow)
+      add(store::Form::kRaw,
+          codec::encoded_table_bytes(store::chunks_of(tensor.bytes)) + tensor.bytes);
+    // Of those that lose nothing the smallest alone.
+    std::size_t best = 0;
+    for (std::size_t f = 0; f < lossless.size(); ++f)
+      if (bytes[f] > 0 && (bytes[best] == 0 || bytes[f] < bytes[best])) best = f;
+    if (!lossless.empty()) add(forms[best], bytes[best]);
+    for (std::size_t f = lossless.size(); f < forms.size(); ++f) add(forms[f], bytes[f]);
   }
   return out;
 }
@@ -245,10 +385,18 @@ Status ModelWeights::load(Executor& executor, const LoadOptions& options,
   loaded.file = path_;
   loaded.format = file_.format();
   const ir::Graph& graph = executor.graph();
+  for (const ops::ShardedState& part : ops::sharded_state(graph)) {
+    if (graph.value(part.value).kind == ir::ValueKind::kWeight)
+      return fail(ErrorCode::kUsage,
+                  "--weights {}: ranks share the weights of this model, and each would read its "
+                  "part; not yet: share optimizer,gradients, or --resume a checkpoint",
+                  path_);
+  }
   PLIMSOLL_TRY(const auto encoded, ops::encoded_weights(graph));
   const auto tensors = by_model_name(graph);
   const bool trains = ir::has_phase(graph, ir::Phase::kUpdate);
   std::vector<std::string> missing;
+  bool from_model = false;
   std::unordered_set<std::string_view> used;
   for (std::size_t v = 0; v < graph.values.size(); ++v) {
     const ir::Value& value = graph.values[v];
@@ -260,25 +408,27 @@ Status ModelWeights::load(Executor& executor, const LoadOptions& options,
                        value.name);
     } else if (is_needed(value, trains)) {
       missing.push_back(value.name);
+      from_model = value.init.kind == ir::Init::Kind::kFile;
     }
   }
   // In the order of the file.
   std::vector<const WeightTensor*> strangers;
   for (const auto& [name, tensor] : tensors)
-    if (!used.contains(name) && !is_known_extra(name)) strangers.push_back(tensor);
+    if (!used.contains(name) && !is_known_extra(name) && !is_optimizer_state(name, used))
+      strangers.push_back(tensor);
   std::sort(strangers.begin(), strangers.end());
   std::vector<std::string> extra;
   for (const WeightTensor* tensor : strangers) extra.push_back(tensor->name);
   if (used.empty())
     return bad_input("{}: none of its {} arrays ({}) is a weight of the model, which has {}", path_,
                      file_.tensors().size(), few_of(extra), few_of(missing));
+  const char* const instead = from_model ? "as the model's own file has them" : "from the seed";
   if (!missing.empty() && !allow_missing)
     return bad_input(
-        "{}: {} of the model's weights are not in it ({}), {} are; --allow-missing starts those "
-        "from the seed",
-        path_, missing.size(), few_of(missing), used.size());
+        "{}: {} of the model's weights are not in it ({}), {} are; --allow-missing takes those {}",
+        path_, missing.size(), few_of(missing), used.size(), instead);
   if (!missing.empty())
-    log::warn("{}: {} weights start from the seed ({})", path_, missing.size(), few_of(missing));
+    log::warn("{}: {} weights are taken {} ({})", path_, missing.size(), instead, few_of(missing));
   if (!extra.empty())
     log::warn("{}: {} arrays belong to nothing in the model ({})", path_, extra.size(),
               few_of(extra));
@@ -293,6 +443,7 @@ Status ModelWeights::load(Executor& executor, const LoadOptions& options,
             ? loading.read(ValueId(v), *found->second)
             : loading.read_encoded(ValueId(v), *reader->second, *found->second));
   }
+  PLIMSOLL_RETURN_IF_ERROR(loading.read_together());
   loaded.seconds = watch.seconds();
   return {};
 }

@@ -22,6 +22,7 @@
 // model is an error always: it is the wrong file.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -60,6 +61,15 @@ struct WeightsLoaded {
     Bytes decoded;
   };
   std::map<std::string, Kept> encoded;
+  // Each of them; the error of those that were encoded on the way from a plain file.
+  struct KeptWeight {
+    std::string name;
+    std::string form;
+    Bytes encoded;
+    Bytes decoded;
+    std::optional<double> max_error;
+  };
+  std::vector<KeptWeight> kept;
   // Pages of the file that lie in the arena, while it has them.
   std::vector<std::weak_ptr<const store::FilePages>> pages;
   bool was_cut() const;  // the file, under those pages
@@ -83,6 +93,15 @@ class ModelWeights {
   // The weights of the graph that could stay in the form that the file has them in, by the graph's
   // names.
   std::map<std::string, EncodedForm> encoded_forms(const ir::Graph& graph) const;
+  // The forms that the wanted weights could be kept in which the file has plain: first those that
+  // lose nothing, then these, in this order. Each form takes less memory than those before it.
+  // Every such weight is read and encoded for it.
+  Result<std::map<std::string, std::vector<EncodedForm>>> possible_forms(
+      const ir::Graph& graph, const std::function<bool(const ir::Value&)>& wanted,
+      const std::vector<std::string>& lossy) const;
+  // What load() and decoding in steps take beside the arena of a planned run, at most: a budget
+  // covers it. `encodes`: those that the file has plain may be encoded on the way.
+  Bytes loading_bytes(const ir::Graph& graph, bool encodes) const;
   // The names of the graph's weights and states that the file has.
   std::unordered_set<std::string> names_in(const ir::Graph& graph) const;
   // Of the file: bytes of tensors that are plain and begin with a page.
@@ -94,9 +113,10 @@ class ModelWeights {
 
  private:
   ModelWeights(std::string path, store::WeightsFile file)
-      : path_(std::move(path)), file_(std::move(file)) {}
+      : path_(std::move(path)), file_(std::move(file)), tables_(file_.prepare_decoding()) {}
   std::string path_;
   store::WeightsFile file_;
+  std::uint64_t tables_;  // bytes of what decoding looks things up in
 };
 
 }  // namespace plimsoll::runtime

@@ -113,6 +113,17 @@ Status unpack(const NpzEntry& entry, std::span<std::byte> out) {
 
 }  // namespace
 
+NpzChecksum::NpzChecksum(const NpzEntry& entry)
+    : expected_(entry.checksum),
+      found_(checksum(checksum(0, {}), entry.packed.first(entry.header))) {}
+void NpzChecksum::add(std::span<const std::byte> piece) {
+  found_ = checksum(found_, piece);
+}
+Status NpzChecksum::check() const {
+  if (found_ != expected_) return bad_input("its checksum is wrong: the file is damaged");
+  return {};
+}
+
 Result<NpzFile> NpzFile::from_bytes(std::span<const std::byte> file) {
   PLIMSOLL_TRY(std::vector<Member> members, read_zip_directory(file, "an npz file"));
   for (Member& member : members)

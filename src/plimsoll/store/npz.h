@@ -47,6 +47,18 @@ struct NpzEntry {
   std::span<const std::byte> packed;
 };
 
+// Of the elements of a stored entry, read piece by piece.
+class NpzChecksum {
+ public:
+  explicit NpzChecksum(const NpzEntry& entry);
+  void add(std::span<const std::byte> piece);
+  Status check() const;  // once all were added
+
+ private:
+  std::uint32_t expected_;
+  std::uint32_t found_;
+};
+
 class NpzFile {
  public:
   static Result<NpzFile> open(const std::filesystem::path& path);

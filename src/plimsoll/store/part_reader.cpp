@@ -8,9 +8,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -38,9 +39,176 @@ bool is_network(int descriptor) {
          kind == kLustre;
 }
 
-struct FreeMemory {
-  void operator()(std::byte* memory) const { std::free(memory); }
+// Memory for blocks, of huge pages as arenas have: a block of small ones is many short pieces to a
+// disk, which then reads at half its speed.
+class BlockMemory {
+ public:
+  explicit BlockMemory(std::size_t bytes) : mapped_(bytes + kHugePage) {
+    void* memory =
+        ::mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return;
+    memory_ = memory;
+    void* begin = memory;
+    std::size_t space = mapped_;
+    std::align(kHugePage, bytes, begin, space);
+    ::madvise(begin, bytes, MADV_HUGEPAGE);
+    bytes_ = {static_cast<std::byte*>(begin), bytes};
+  }
+  BlockMemory(const BlockMemory&) = delete;
+  BlockMemory& operator=(const BlockMemory&) = delete;
+  ~BlockMemory() {
+    if (memory_ != nullptr) ::munmap(memory_, mapped_);
+  }
+  std::span<std::byte> bytes() const { return bytes_; }  // none: there is no memory
+
+ private:
+  static constexpr std::size_t kHugePage = 2 << 20;
+  std::size_t mapped_;
+  void* memory_ = nullptr;
+  std::span<std::byte> bytes_;
 };
+
+// Below, blocks are too small for a disk.
+constexpr std::size_t kLeastStaging = 1 << 20;
+
+// A block for each thread in memory of the caller's: at multiples of the alignment.
+struct Blocks {
+  std::byte* first = nullptr;
+  std::size_t bytes = 0;
+};
+Blocks blocks_in(std::span<std::byte> staging) {
+  void* begin = staging.data();
+  std::size_t space = staging.size();
+  if (std::align(kReadAlignment, kLeastStaging, begin, space) == nullptr) return {};
+  const std::size_t each = space / kReadThreads / kReadAlignment * kReadAlignment;
+  return {static_cast<std::byte*>(begin), std::min(each, kReadBlock)};
+}
+
+using ReadCached = std::function<Status(std::uint64_t, std::span<std::byte>)>;
+
+// The blocks of a file that parts of it lie in, each read once and copied to the parts that it has
+// something of.
+class BlockQueue {
+ public:
+  BlockQueue(std::span<const PartReader::Part> parts, const PartReader::Done& done,
+             std::size_t block_bytes)
+      : parts_(parts), done_(done), block_bytes_(block_bytes), left_(parts.size()) {
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      if (parts[i].out.empty()) continue;
+      const std::uint64_t end = parts[i].offset + parts[i].out.size();
+      for (std::uint64_t at = parts[i].offset / block_bytes; at * block_bytes < end; ++at) {
+        uses_.push_back({at, i});
+        ++left_[i];
+      }
+    }
+    std::sort(uses_.begin(), uses_.end());
+    for (std::size_t i = 0; i < uses_.size(); ++i)
+      if (i == 0 || uses_[i].first != uses_[i - 1].first) first_uses_.push_back(i);
+  }
+
+  // What each thread does: with O_DIRECT and a buffer of its own, or through the page cache. What a
+  // direct read leaves undone (the end of a file is no whole block) is read through the cache too.
+  void work_directly(int descriptor, std::byte* buffer, const ReadCached& cached) {
+    for (auto uses = take(); !uses.empty(); uses = take()) {
+      if (read_straight(descriptor, uses)) continue;
+      const auto [begin, end] = wanted(uses);
+      const ssize_t got = ::pread(descriptor, buffer, end - begin, static_cast<off_t>(begin));
+      for (const auto& [block, part] : uses) {
+        const auto [offset, to] = of_block(block, part);
+        const bool there =
+            got >= 0 && begin + static_cast<std::uint64_t>(got) >= offset + to.size();
+        if (there) std::memcpy(to.data(), buffer + (offset - begin), to.size());
+        arrived(part, there ? Status() : cached(offset, to));
+      }
+    }
+  }
+  void work_cached(const ReadCached& cached) {
+    for (auto uses = take(); !uses.empty(); uses = take()) {
+      for (const auto& [block, part] : uses) {
+        const auto [offset, to] = of_block(block, part);
+        arrived(part, cached(offset, to));
+      }
+    }
+  }
+  std::size_t blocks() const { return first_uses_.size(); }
+  // After all threads; parts of no bytes are in no block.
+  Status result() {
+    for (std::size_t i = 0; i < parts_.size() && !failed_; ++i)
+      if (parts_[i].out.empty()) finish(i, {});
+    return std::move(status_);
+  }
+
+ private:
+  using Use = std::pair<std::uint64_t, std::size_t>;  // block, part
+
+  // The uses of the next block; none: all are taken, or one failed.
+  std::span<const Use> take() {
+    const std::size_t group = next_++;
+    if (failed_ || group >= first_uses_.size()) return {};
+    const std::size_t last = group + 1 < first_uses_.size() ? first_uses_[group + 1] : uses_.size();
+    return std::span(uses_).subspan(first_uses_[group], last - first_uses_[group]);
+  }
+  // A block that is one part's from end to end needs no buffer where its place begins with a page.
+  // (Elsewhere some disks refuse, and others are slower than with a copy.)
+  bool read_straight(int descriptor, std::span<const Use> uses) {
+    const auto [block, part] = uses[0];
+    const auto [offset, to] = of_block(block, part);
+    if (uses.size() != 1 || offset % kReadAlignment != 0 || to.size() % kReadAlignment != 0 ||
+        reinterpret_cast<std::uintptr_t>(to.data()) % kReadAlignment != 0)
+      return false;
+    const ssize_t got = ::pread(descriptor, to.data(), to.size(), static_cast<off_t>(offset));
+    if (got < 0 || static_cast<std::size_t>(got) != to.size()) return false;
+    arrived(part, {});
+    return true;
+  }
+  void arrived(std::size_t part, Status read) {
+    if (!read || --left_[part] == 0) finish(part, std::move(read));
+  }
+
+  // What of a block is a part's: where in the file, and where to.
+  std::pair<std::uint64_t, std::span<std::byte>> of_block(std::uint64_t block,
+                                                          std::size_t part) const {
+    const auto& [offset, out] = parts_[part];
+    const std::uint64_t first = std::max(block * block_bytes_, offset);
+    const std::uint64_t last = std::min((block + 1) * block_bytes_, offset + out.size());
+    return {first, out.subspan(first - offset, last - first)};
+  }
+  // The aligned bytes that the uses of one block want.
+  std::pair<std::uint64_t, std::uint64_t> wanted(std::span<const Use> uses) const {
+    std::uint64_t begin = (uses[0].first + 1) * block_bytes_;
+    std::uint64_t end = 0;
+    for (const auto& [block, part] : uses) {
+      const auto [offset, to] = of_block(block, part);
+      begin = std::min(begin, offset / kReadAlignment * kReadAlignment);
+      end = std::max(end, offset + to.size());
+    }
+    return {begin, (end + kReadAlignment - 1) / kReadAlignment * kReadAlignment};
+  }
+  void finish(std::size_t part, Status read) {
+    const std::lock_guard lock(mutex_);
+    if (failed_) return;
+    status_ = read ? done_(part) : std::move(read);
+    if (!status_) failed_ = true;
+  }
+
+  std::span<const PartReader::Part> parts_;
+  const PartReader::Done& done_;
+  std::size_t block_bytes_;
+  std::vector<std::atomic<std::size_t>> left_;  // of each part: blocks that are not there yet
+  std::vector<Use> uses_;                       // by block
+  std::vector<std::size_t> first_uses_;         // of each block
+  std::atomic<std::size_t> next_ = 0;
+  std::atomic<bool> failed_ = false;
+  std::mutex mutex_;
+  Status status_;
+};
+
+// `work` with the numbers of so many threads, this one among them.
+void on_threads(int count, const std::function<void(int)>& work) {
+  std::vector<std::jthread> threads;
+  for (int i = 1; i < count; ++i) threads.emplace_back([&work, i] { work(i); });
+  work(0);
+}
 
 }  // namespace
 
@@ -92,9 +260,9 @@ PartReader::~PartReader() {
   if (direct_ >= 0) ::close(direct_);
 }
 
-ReadMethod PartReader::method_for(std::span<const std::byte> mapped) const {
+ReadMethod PartReader::method_for(std::span<const std::byte> mapped, std::uint64_t together) const {
   if (network_) return ReadMethod::kNetwork;
-  if (direct_ < 0 || mapped.size() < kSmallPart) return ReadMethod::kCached;
+  if (direct_ < 0 || mapped.empty() || together < kSmallPart) return ReadMethod::kCached;
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto begin = reinterpret_cast<std::uintptr_t>(mapped.data()) / page * page;
   const std::size_t length =
@@ -108,9 +276,17 @@ ReadMethod PartReader::method_for(std::span<const std::byte> mapped) const {
                                                                 : ReadMethod::kDirect;
 }
 
-Status PartReader::read(std::uint64_t offset, std::span<std::byte> out, ReadMethod method) const {
-  return method == ReadMethod::kDirect && direct_ >= 0 ? read_direct(offset, out)
-                                                       : read_cached(offset, out);
+Status PartReader::read(std::uint64_t offset, std::span<std::byte> out, ReadMethod method,
+                        const Staging& staging) const {
+  if (method != ReadMethod::kDirect && out.size() < kSmallPart) return read_cached(offset, out);
+  const Part part{offset, out};
+  return read_all(
+      {&part, 1}, method, [](std::size_t) { return Status(); }, staging);
+}
+
+void PartReader::expect(std::uint64_t offset, std::uint64_t bytes) const {
+  static_cast<void>(::posix_fadvise(cached_, static_cast<off_t>(offset), static_cast<off_t>(bytes),
+                                    POSIX_FADV_WILLNEED));
 }
 
 Result<std::unique_ptr<FilePages>> PartReader::lay(std::uint64_t offset,
@@ -140,41 +316,29 @@ Status PartReader::read_cached(std::uint64_t offset, std::span<std::byte> out) c
   return {};
 }
 
-// Blocks at multiples of their size; the first and the last are needed in part only. What a direct
-// read leaves undone (the end of a file is no whole block) is read the other way.
-Status PartReader::read_direct(std::uint64_t offset, std::span<std::byte> out) const {
-  const std::uint64_t end = offset + out.size();
-  std::atomic<std::uint64_t> next = offset / kReadBlock;
-  std::atomic<bool> failed = false;
-  std::vector<Status> status(kReadThreads);
-  const auto work = [&](Status& done) {
-    const std::unique_ptr<std::byte, FreeMemory> buffer(
-        static_cast<std::byte*>(std::aligned_alloc(kReadAlignment, kReadBlock)));
-    while (!failed) {
-      const std::uint64_t block = next++ * kReadBlock;
-      if (block >= end) return;
-      const std::uint64_t first = std::max(block, offset);
-      const std::uint64_t last = std::min(block + kReadBlock, end);
-      const auto to = out.subspan(first - offset, last - first);
-      const ssize_t got =
-          buffer ? ::pread(direct_, buffer.get(), kReadBlock, static_cast<off_t>(block)) : -1;
-      if (got >= 0 && block + static_cast<std::uint64_t>(got) >= last) {
-        std::memcpy(to.data(), buffer.get() + (first - block), to.size());
-        continue;
-      }
-      done = read_cached(first, to);
-      if (!done) failed = true;
-    }
+Status PartReader::read_all(std::span<const Part> parts, ReadMethod method, const Done& done,
+                            const Staging& staging) const {
+  const bool direct = method == ReadMethod::kDirect && direct_ >= 0;
+  std::optional<BlockMemory> own;
+  if (direct && !staging) own.emplace(kReadThreads * kReadBlock);
+  Blocks blocks;
+  if (direct) blocks = blocks_in(own ? own->bytes() : *staging);
+  BlockQueue queue(parts, done, blocks.bytes > 0 ? blocks.bytes : kReadBlock);
+  const auto cached = [this](std::uint64_t offset, std::span<std::byte> out) {
+    return read_cached(offset, out);
   };
-  {
-    std::vector<std::jthread> threads;
-    for (int i = 1; i < kReadThreads; ++i)
-      threads.emplace_back([&work, &status, i] { work(status[static_cast<std::size_t>(i)]); });
-    work(status[0]);
+  if (blocks.bytes > 0) {
+    on_threads(kReadThreads, [&](int thread) {
+      queue.work_directly(direct_, blocks.first + static_cast<std::size_t>(thread) * blocks.bytes,
+                          cached);
+    });
+  } else {
+    // Copying takes a core; threads pay from a few blocks on.
+    const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    const int most = static_cast<int>(std::min<std::size_t>(queue.blocks() / 2, kReadThreads));
+    on_threads(std::max(1, std::min(cores, most)), [&](int) { queue.work_cached(cached); });
   }
-  for (const Status& one : status)
-    if (!one) return forward(one);
-  return {};
+  return queue.result();
 }
 
 }  // namespace plimsoll::store

@@ -23,7 +23,7 @@ std::filesystem::path file_of(const std::string& name, std::size_t bytes) {
     const std::uint64_t word = random.next();
     std::memcpy(content.data() + i, &word, 8);
   }
-  const auto path = std::filesystem::path(testing::TempDir()) / name;
+  auto path = std::filesystem::path(testing::TempDir()) / name;
   EXPECT_TRUE(write_file(path, content));
   return path;
 }
@@ -51,6 +51,72 @@ TEST(PartReader, ReadsTheSameBytesInEveryWay) {
       EXPECT_TRUE(std::equal(out.begin(), out.end(), wanted.begin(), wanted.end()))
           << name(method) << " " << begin;
     }
+  }
+}
+
+// Parts that share blocks, lie in several, overlap, and are empty; memory at any address.
+TEST(PartReader, ReadsManyPartsAsOneQueue) {
+  constexpr std::size_t kBytes = (21 << 20) + 333;
+  const auto path = file_of("many.bin", kBytes);
+  const auto content = read_file(path);
+  ASSERT_TRUE(content);
+  const auto reader = PartReader::open(path);
+  ASSERT_TRUE(reader);
+  const std::vector<std::pair<std::size_t, std::size_t>> places = {
+      {9 << 20, kBytes},   {3, 100},     {100, 4 << 20},      {(4 << 20) - 9, 9 << 20}, {77, 77},
+      {8 << 20, 16 << 20}, {4096, 8192}, {kBytes - 5, kBytes}};
+  for (const ReadMethod method : {ReadMethod::kCached, ReadMethod::kDirect, ReadMethod::kNetwork}) {
+    for (const std::size_t shift : {0, 8, 1}) {
+      for (const std::size_t staging : {0, 1, 5 << 20}) {
+        SCOPED_TRACE(std::string(name(method)) + " " + std::to_string(shift) + " " +
+                     std::to_string(staging));
+        std::vector<std::vector<std::byte>> memory;
+        std::vector<PartReader::Part> parts;
+        for (const auto& [begin, end] : places) {
+          memory.emplace_back(end - begin + shift + 1, std::byte{0x55});
+          parts.push_back({begin, std::span(memory.back()).subspan(shift, end - begin)});
+        }
+        std::vector<int> done(parts.size());
+        std::vector<std::byte> room(staging);
+        const auto given = staging == 1 ? PartReader::Staging() : PartReader::Staging(room);
+        const Status read = reader->read_all(
+            parts, method,
+            [&](std::size_t i) {
+              ++done[i];
+              return Status();
+            },
+            given);
+        ASSERT_TRUE(read) << read.error().message;
+        EXPECT_EQ(done, std::vector<int>(parts.size(), 1));
+        for (std::size_t i = 0; i < parts.size(); ++i) {
+          const auto wanted = std::as_bytes(std::span(*content))
+                                  .subspan(places[i].first, places[i].second - places[i].first);
+          EXPECT_TRUE(
+              std::equal(parts[i].out.begin(), parts[i].out.end(), wanted.begin(), wanted.end()))
+              << i;
+          EXPECT_EQ(memory[i].back(), std::byte{0x55}) << i;
+        }
+      }
+    }
+  }
+}
+
+TEST(PartReader, AnErrorOfOnePartEndsTheReadingOfMany) {
+  const auto path = file_of("ends.bin", 9 << 20);
+  const auto reader = PartReader::open(path);
+  ASSERT_TRUE(reader);
+  std::vector<std::byte> memory(9 << 20);
+  const std::vector<PartReader::Part> parts = {{0, std::span(memory).first(5 << 20)},
+                                               {5 << 20, std::span(memory).subspan(5 << 20)}};
+  for (const ReadMethod method : {ReadMethod::kCached, ReadMethod::kDirect}) {
+    int calls = 0;
+    const Status read = reader->read_all(parts, method, [&](std::size_t) -> Status {
+      ++calls;
+      return bad_input("no code");
+    });
+    ASSERT_FALSE(read);
+    EXPECT_EQ(read.error().message, "no code");
+    EXPECT_EQ(calls, 1);
   }
 }
 

@@ -203,12 +203,17 @@ Status decode_plim(std::span<const std::byte> file, const PlimTensor& tensor, st
   return decode_plim_chunk(file.subspan(record.offset, record.stored), tensor, chunk, out);
 }
 
+Status check_plim_chunk(std::span<const std::byte> bytes, const PlimTensor& tensor,
+                        std::uint64_t chunk) {
+  if (checksum64(bytes) == tensor.chunks[chunk].checksum) return {};
+  return bad_input("tensor '{}', chunk {}: its checksum is wrong: the file is damaged",
+                   printable(tensor.name), chunk);
+}
+
 Status decode_plim_chunk(std::span<const std::byte> bytes, const PlimTensor& tensor,
                          std::uint64_t chunk, std::span<std::byte> out) {
   const PlimChunk& record = tensor.chunks[chunk];
-  if (checksum64(bytes) != record.checksum)
-    return bad_input("tensor '{}', chunk {}: its checksum is wrong: the file is damaged",
-                     printable(tensor.name), chunk);
+  PLIMSOLL_RETURN_IF_ERROR(check_plim_chunk(bytes, tensor, chunk));
   if (!decode_chunk(record.form, tensor.element, tensor.dims, chunk, bytes, out))
     return bad_input("tensor '{}', chunk {}: no {} code", printable(tensor.name), chunk,
                      name(record.form));

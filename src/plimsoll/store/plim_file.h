@@ -63,6 +63,9 @@ Status decode_plim(std::span<const std::byte> file, const PlimTensor& tensor, st
 // The same of the chunk's stored bytes alone.
 Status decode_plim_chunk(std::span<const std::byte> stored, const PlimTensor& tensor,
                          std::uint64_t chunk, std::span<std::byte> out);
+// Only whether they have the chunk's checksum.
+Status check_plim_chunk(std::span<const std::byte> stored, const PlimTensor& tensor,
+                        std::uint64_t chunk);
 
 class PlimWriter {
  public:

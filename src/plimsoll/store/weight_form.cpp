@@ -1,6 +1,7 @@
 #include "plimsoll/store/weight_form.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -133,30 +134,37 @@ void prune(Element element, float most, std::span<std::byte> values) {
     if (sizes[i] <= most) std::memset(values.data() + i * width, 0, width);
 }
 
+// A few at a time: while weights are loaded within a budget, memory is counted.
 void FormError::add(Element element, std::span<const std::byte> was,
                     std::span<const std::byte> is) {
+  constexpr std::size_t kAtOnce = 1024;
   const codec::WeightKind kind = kind_of(element);
   if (kind == codec::WeightKind::kOther) return;
-  const std::size_t count = was.size() / static_cast<std::size_t>(bits(element) / 8);
-  std::vector<float> before(count);
-  std::vector<float> after(count);
-  codec::to_floats(was, kind, before);
-  codec::to_floats(is, kind, after);
-  for (std::size_t i = 0; i < count; ++i) {
-    const double x = before[i];
-    const double y = after[i];
-    if (!std::isfinite(x) || !std::isfinite(y)) {
-      not_finite = not_finite || !(x == y || (std::isnan(x) && std::isnan(y)));
-      continue;
-    }
-    const double difference = std::fabs(x - y);
-    largest = std::max(largest, difference);
-    largest_was = std::max(largest_was, std::fabs(x));
-    squares += difference * difference;
-    squares_was += x * x;
-    squares_is += y * y;
-    products += x * y;
+  const auto width = static_cast<std::size_t>(bits(element) / 8);
+  const std::size_t count = was.size() / width;
+  std::array<float, kAtOnce> before;
+  std::array<float, kAtOnce> after;
+  for (std::size_t first = 0; first < count; first += kAtOnce) {
+    const std::size_t length = std::min(kAtOnce, count - first);
+    codec::to_floats(was.subspan(first * width, length * width), kind,
+                     std::span(before).first(length));
+    codec::to_floats(is.subspan(first * width, length * width), kind,
+                     std::span(after).first(length));
+    for (std::size_t i = 0; i < length; ++i) add(before[i], after[i]);
   }
+}
+void FormError::add(double x, double y) {
+  if (!std::isfinite(x) || !std::isfinite(y)) {
+    not_finite = not_finite || !(x == y || (std::isnan(x) && std::isnan(y)));
+    return;
+  }
+  const double difference = std::fabs(x - y);
+  largest = std::max(largest, difference);
+  largest_was = std::max(largest_was, std::fabs(x));
+  squares += difference * difference;
+  squares_was += x * x;
+  squares_is += y * y;
+  products += x * y;
 }
 void FormError::add(const FormError& other) {
   largest = std::max(largest, other.largest);

@@ -62,6 +62,7 @@ struct FormError {
   bool not_finite = false;  // a value that is no number became another, or the other way round
 
   void add(Element element, std::span<const std::byte> was, std::span<const std::byte> is);
+  void add(double was, double is);
   void add(const FormError& other);
   double max_error() const;  // largest difference / largest value
   double rms_error() const;  // root of mean square of differences / of values

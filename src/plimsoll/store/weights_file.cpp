@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -9,6 +11,7 @@
 #include "plimsoll/base/check.h"
 #include "plimsoll/base/utf8.h"
 #include "plimsoll/codec/weights/encoded_matrix.h"
+#include "plimsoll/codec/weights/ternary.h"
 #include "plimsoll/codec/weights/weight_codec.h"
 #include "plimsoll/store/gguf.h"
 #include "plimsoll/store/npz.h"
@@ -21,13 +24,20 @@ namespace {
 
 using FileBytes = std::span<const std::byte>;
 
+Status copy_part(FileBytes part, std::span<std::byte> out) {
+  std::copy(part.begin(), part.end(), out.begin());
+  return {};
+}
+
 // In pieces, each copied to where it is aligned: a safetensors file promises nothing.
-Status in_chunks(FileBytes values, const WeightsReader::Visit& visit) {
-  std::vector<std::byte> piece;
+Status in_chunks(FileBytes values, const WeightsReader::Visit& visit,
+                 const WeightsReader::ReadPart& read) {
+  std::vector<std::byte> piece(std::min(codec::kChunkBytes, values.size()));
   for (std::size_t at = 0; at < values.size(); at += codec::kChunkBytes) {
     const FileBytes part = values.subspan(at, std::min(codec::kChunkBytes, values.size() - at));
-    piece.assign(part.begin(), part.end());
-    PLIMSOLL_RETURN_IF_ERROR(visit(piece));
+    const std::span<std::byte> here = std::span(piece).first(part.size());
+    PLIMSOLL_RETURN_IF_ERROR(read(part, here));
+    PLIMSOLL_RETURN_IF_ERROR(visit(here));
   }
   return {};
 }
@@ -35,26 +45,29 @@ Status in_chunks(FileBytes values, const WeightsReader::Visit& visit) {
 // Everything is where it should be.
 class MappedReader : public WeightsReader {
  public:
-  Status for_chunks(const WeightTensor& tensor, const Visit& visit) const override {
-    return in_chunks(tensor.mapped, visit);
+  Status for_chunks(const WeightTensor& tensor, const Visit& visit,
+                    const ReadPart& read) const override {
+    return in_chunks(tensor.mapped, visit, read);
   }
   Status read_into(const WeightTensor& tensor, std::span<std::byte> out) const override {
     std::copy(tensor.mapped.begin(), tensor.mapped.end(), out.begin());
     return {};
   }
-  std::optional<Status> read_by_parts(const WeightTensor& tensor, std::span<std::byte> out,
-                                      const ReadPart& read) const override {
-    return read(tensor.mapped, out);
+  std::optional<FilePart> part_of(const WeightTensor& tensor,
+                                  std::span<std::byte> out) const override {
+    return FilePart{tensor.mapped, out};
   }
 };
 
-// Formats whose tensors are read whole.
+// Formats whose tensors are read whole, but for those that lie in the file as they are.
 class WholeReader : public WeightsReader {
  public:
-  Status for_chunks(const WeightTensor& tensor, const Visit& visit) const override {
+  Status for_chunks(const WeightTensor& tensor, const Visit& visit,
+                    const ReadPart& read) const override {
+    if (!tensor.mapped.empty()) return in_chunks(tensor.mapped, visit, read);
     std::vector<std::byte> all(tensor.bytes);
     PLIMSOLL_RETURN_IF_ERROR(read_into(tensor, all));
-    return in_chunks(all, visit);
+    return in_chunks(all, visit, copy_part);
   }
 };
 
@@ -64,10 +77,10 @@ class GgufFileReader : public WholeReader {
   Status read_into(const WeightTensor& tensor, std::span<std::byte> out) const override {
     return decode_gguf(tensors_[tensor.index], out);
   }
-  std::optional<Status> read_by_parts(const WeightTensor& tensor, std::span<std::byte> out,
-                                      const ReadPart& read) const override {
+  std::optional<FilePart> part_of(const WeightTensor& tensor,
+                                  std::span<std::byte> out) const override {
     if (tensors_[tensor.index].in_blocks) return std::nullopt;
-    return read(tensor.mapped, out);
+    return FilePart{tensor.mapped, out};
   }
 
  private:
@@ -81,10 +94,10 @@ class TorchFileReader : public WholeReader {
     gather_torch(tensors_[tensor.index], out);
     return {};
   }
-  std::optional<Status> read_by_parts(const WeightTensor& tensor, std::span<std::byte> out,
-                                      const ReadPart& read) const override {
+  std::optional<FilePart> part_of(const WeightTensor& tensor,
+                                  std::span<std::byte> out) const override {
     if (!tensors_[tensor.index].contiguous) return std::nullopt;
-    return read(tensor.mapped, out);
+    return FilePart{tensor.mapped, out};
   }
 
  private:
@@ -94,6 +107,21 @@ class TorchFileReader : public WholeReader {
 class NpzFileReader : public WholeReader {
  public:
   explicit NpzFileReader(NpzFile file) : file_(std::move(file)) {}
+  // What is neither packed nor turned needs no copy of the whole.
+  Status for_chunks(const WeightTensor& tensor, const Visit& visit,
+                    const ReadPart& read) const override {
+    const NpzEntry& entry = file_.entries()[tensor.index];
+    if (entry.deflated || entry.fortran_order) return WholeReader::for_chunks(tensor, visit, read);
+    NpzChecksum checksum(entry);
+    PLIMSOLL_RETURN_IF_ERROR(in_chunks(
+        entry.packed.subspan(entry.header),
+        [&](std::span<const std::byte> piece) -> Status {
+          checksum.add(piece);
+          return visit(piece);
+        },
+        read));
+    return checksum.check();
+  }
   Status read_into(const WeightTensor& tensor, std::span<std::byte> out) const override {
     return file_.read_into(file_.entries()[tensor.index], out);
   }
@@ -111,17 +139,21 @@ class SourceReader : public MappedReader {
   WeightSource source_;
 };
 
-constexpr std::size_t kPlimRead = 4 << 20;
-
 class PlimFileReader : public WeightsReader {
  public:
   PlimFileReader(FileBytes file, std::vector<PlimTensor> tensors)
       : file_(file), tensors_(std::move(tensors)) {}
-  Status for_chunks(const WeightTensor& tensor, const Visit& visit) const override {
+  Status for_chunks(const WeightTensor& tensor, const Visit& visit,
+                    const ReadPart& read) const override {
     const PlimTensor& from = tensors_[tensor.index];
+    std::vector<std::byte> stored(largest_chunk(from));
     std::vector<std::byte> piece;
     for (std::uint64_t i = 0; i < from.chunks.size(); ++i) {
-      PLIMSOLL_RETURN_IF_ERROR(read_one(from, i, piece));
+      const PlimChunk& chunk = from.chunks[i];
+      const std::span<std::byte> one = std::span(stored).first(chunk.stored);
+      PLIMSOLL_RETURN_IF_ERROR(read(file_.subspan(chunk.offset, chunk.stored), one));
+      piece.resize(chunk_bytes(from.bytes, i));
+      PLIMSOLL_RETURN_IF_ERROR(decode_plim_chunk(one, from, i, piece));
       PLIMSOLL_RETURN_IF_ERROR(visit(piece));
     }
     return {};
@@ -141,37 +173,73 @@ class PlimFileReader : public WeightsReader {
     }
     return {};
   }
-  // 4 MiB of stored chunks at a time: a chunk alone is too little for a disk.
-  std::optional<Status> read_by_parts(const WeightTensor& tensor, std::span<std::byte> out,
-                                      const ReadPart& read) const override {
+  // All stored chunks at once, to the end of `out`: none is larger than what it decodes to, so
+  // decoding from the front overtakes none of them but the one in work, which is copied aside.
+  std::optional<FilePart> part_of(const WeightTensor& tensor,
+                                  std::span<std::byte> out) const override {
     const PlimTensor& from = tensors_[tensor.index];
     if (reinterpret_cast<std::uintptr_t>(out.data()) % 8 != 0) return std::nullopt;
-    std::vector<std::byte> stored;
-    for (std::uint64_t first = 0; first < from.chunks.size();) {
-      std::uint64_t last = first;
-      std::size_t bytes = 0;
-      while (last < from.chunks.size() && bytes + from.chunks[last].stored <= kPlimRead)
-        bytes += from.chunks[last++].stored;
-      stored.resize(bytes);
-      const std::uint64_t begin = from.chunks[first].offset;
-      if (const Status done = read(file_.subspan(begin, bytes), stored); !done) return done;
-      for (; first < last; ++first) {
-        const PlimChunk& chunk = from.chunks[first];
-        const Status done = decode_plim_chunk(
-            std::span(stored).subspan(chunk.offset - begin, chunk.stored), from, first,
-            out.subspan(first * codec::kChunkBytes, chunk_bytes(from.bytes, first)));
-        if (!done) return done;
+    const std::span<std::byte> stored = out.last(from.stored_bytes());
+    return FilePart{file_.subspan(from.chunks[0].offset, stored.size()), stored};
+  }
+  Status finish(const WeightTensor& tensor, std::span<std::byte> out) const override {
+    const PlimTensor& from = tensors_[tensor.index];
+    const std::span<std::byte> stored = out.last(from.stored_bytes());
+    std::vector<std::byte> one;
+    for (std::uint64_t i = 0; i < from.chunks.size(); ++i) {
+      const PlimChunk& chunk = from.chunks[i];
+      const std::span<std::byte> here =
+          stored.subspan(chunk.offset - from.chunks[0].offset, chunk.stored);
+      const std::span<std::byte> values =
+          out.subspan(i * codec::kChunkBytes, chunk_bytes(from.bytes, i));
+      if (chunk.form == Form::kRaw && here.data() == values.data() &&
+          here.size() == values.size()) {
+        PLIMSOLL_RETURN_IF_ERROR(check_plim_chunk(here, from, i));
+        continue;
       }
+      one.reserve(largest_chunk(from));
+      one.assign(here.begin(), here.end());
+      PLIMSOLL_RETURN_IF_ERROR(decode_plim_chunk(one, from, i, values));
     }
-    return Status{};
+    return {};
+  }
+  // Of chunks that stay as they are stored: each compared with its checksum, and decoded once.
+  Status check(const WeightTensor& tensor, std::span<const std::byte> stored) const {
+    const PlimTensor& from = tensors_[tensor.index];
+    std::vector<std::byte> decoded;
+    for (std::uint64_t i = 0; i < from.chunks.size(); ++i) {
+      const PlimChunk& chunk = from.chunks[i];
+      decoded.resize(chunk_bytes(from.bytes, i));
+      PLIMSOLL_RETURN_IF_ERROR(decode_plim_chunk(
+          stored.subspan(chunk.offset - from.chunks[0].offset, chunk.stored), from, i, decoded));
+    }
+    return {};
   }
   Status read_one(const PlimTensor& from, std::uint64_t chunk, std::vector<std::byte>& out) const {
     out.resize(chunk_bytes(from.bytes, chunk));
     return decode_plim(file_, from, chunk, out);
   }
   const PlimTensor& tensor(std::size_t index) const { return tensors_[index]; }
+  // Shares of zeros, in 64ths, that ternary chunks were written for.
+  std::set<unsigned> ternary_zeros() const {
+    std::set<unsigned> out;
+    for (const PlimTensor& tensor : tensors_) {
+      for (const PlimChunk& chunk : tensor.chunks) {
+        if (name(chunk.form) != codec::kTernaryWeights.name || chunk.stored == 0) continue;
+        const auto first = static_cast<std::uint8_t>(file_[chunk.offset]);
+        if (const unsigned zeros = codec::zeros_of_ternary({&first, 1}); zeros > 0)
+          out.insert(zeros);
+      }
+    }
+    return out;
+  }
 
  private:
+  static std::size_t largest_chunk(const PlimTensor& tensor) {
+    std::uint32_t out = 0;
+    for (const PlimChunk& chunk : tensor.chunks) out = std::max(out, chunk.stored);
+    return out;
+  }
   FileBytes file_;
   std::vector<PlimTensor> tensors_;
 };
@@ -245,7 +313,9 @@ Result<Opened> open_npz(FileBytes file) {
     out.tensors.push_back({entry.name,
                            *element,
                            dims,
-                           entry.deflated ? "deflated" : "raw",
+                           entry.deflated        ? "deflated"
+                           : entry.fortran_order ? "turned"
+                                                 : "raw",
                            static_cast<std::uint64_t>(ir::bytes_of(entry.type).value),
                            entry.packed.size(),
                            out.tensors.size(),
@@ -304,6 +374,7 @@ Result<WeightsFile> WeightsFile::open(const std::filesystem::path& path) {
   auto out = from_bytes(file->bytes());
   if (!out) return forward(out, path.string());
   PLIMSOLL_TRY(PartReader parts, PartReader::open(path));
+  out->path_ = path.string();
   out->parts_ = std::make_unique<PartReader>(std::move(parts));
   out->file_ = std::move(file);
   return out;
@@ -336,37 +407,89 @@ const WeightTensor* WeightsFile::find(std::string_view name) const {
   return place == by_name_.end() ? nullptr : &tensors_[place->second];
 }
 
-Status WeightsFile::read_into(const WeightTensor& tensor, std::span<std::byte> out) const {
+Status WeightsFile::read_into(const WeightTensor& tensor, std::span<std::byte> out,
+                              const PartReader::Staging& staging) const {
   PLIMSOLL_CHECK(out.size() == tensor.bytes, "memory of another tensor than '{}'", tensor.name);
-  if (parts_) {
-    const std::byte* begin = file_->bytes().data();
-    const auto read = [&](FileBytes part, std::span<std::byte> to) {
-      return parts_->read(static_cast<std::uint64_t>(part.data() - begin), to, method_of(part));
-    };
-    if (out.empty()) return {};
-    if (const std::optional<Status> done = reader_->read_by_parts(tensor, out, read)) return *done;
+  if (out.empty()) return {};
+  const Wanted wanted{&tensor, out, false};
+  if (const auto part = part_of(wanted)) {
+    const auto offset = static_cast<std::uint64_t>(part->in_file.data() - file_->bytes().data());
+    PLIMSOLL_RETURN_IF_ERROR(
+        parts_->read(offset, part->to, method_of(part->in_file, part->in_file.size()), staging));
+    return finish(wanted);
   }
-  PLIMSOLL_RETURN_IF_ERROR(reader_->read_into(tensor, out));
+  PLIMSOLL_RETURN_IF_ERROR(naming_file(reader_->read_into(tensor, out)));
   // Pages of the file would stand in memory beside the copy.
   if (file_) file_->release(tensor.mapped.empty() ? tensor.in_file : tensor.mapped);
   return {};
 }
 
-std::optional<ReadMethod> WeightsFile::read_method(const WeightTensor& tensor) const {
-  const FileBytes part = tensor.mapped.empty() ? tensor.in_file : tensor.mapped;
-  if (!parts_ || (tensor.mapped.empty() && format_ != "plim")) return std::nullopt;
-  return method_of(part);
+// Nothing: it is not read in parts.
+std::optional<WeightsReader::FilePart> WeightsFile::part_of(const Wanted& wanted) const {
+  if (!parts_ || wanted.out.empty()) return std::nullopt;
+  if (!wanted.encoded) return reader_->part_of(*wanted.tensor, wanted.out);
+  const std::span<const std::byte> stored = wanted.tensor->in_file;
+  return WeightsReader::FilePart{stored, wanted.out.last(stored.size())};
 }
 
-ReadMethod WeightsFile::method_of(std::span<const std::byte> part) const {
-  return asked_ ? *asked_ : parts_->method_for(part);
+Status WeightsFile::finish(const Wanted& wanted) const {
+  if (!wanted.encoded) return naming_file(reader_->finish(*wanted.tensor, wanted.out));
+  const auto* plim = dynamic_cast<const PlimFileReader*>(reader_.get());
+  return naming_file(plim->check(*wanted.tensor, wanted.out.last(wanted.tensor->in_file.size())));
+}
+
+// Errors of a file's content say of which file; those of reading it do already.
+Status WeightsFile::naming_file(Status status) const {
+  if (status || path_.empty() || status.error().message.starts_with(path_)) return status;
+  return forward(status, path_);
+}
+
+Status WeightsFile::read_all(std::span<const Wanted> wanted,
+                             const PartReader::Staging& staging) const {
+  std::uint64_t together = 0;
+  for (const Wanted& one : wanted) together += one.tensor->stored_bytes;
+  struct Queued {
+    std::vector<PartReader::Part> parts;
+    std::vector<const Wanted*> whose;
+  };
+  std::map<ReadMethod, Queued> queues;
+  for (const Wanted& one : wanted) {
+    const auto part = part_of(one);
+    if (!part) {
+      PLIMSOLL_RETURN_IF_ERROR(one.encoded ? read_encoded(*one.tensor, one.out, staging)
+                                           : read_into(*one.tensor, one.out, staging));
+      continue;
+    }
+    PLIMSOLL_CHECK(one.out.size() == (one.encoded ? encoded_bytes(*one.tensor) : one.tensor->bytes),
+                   "memory of another tensor than '{}'", one.tensor->name);
+    if (one.encoded) write_table(*one.tensor, one.out);
+    Queued& queue = queues[method_of(part->in_file, together)];
+    queue.parts.push_back(
+        {static_cast<std::uint64_t>(part->in_file.data() - file_->bytes().data()), part->to});
+    queue.whose.push_back(&one);
+  }
+  for (const auto& [method, queue] : queues)
+    PLIMSOLL_RETURN_IF_ERROR(parts_->read_all(
+        queue.parts, method, [&](std::size_t i) { return finish(*queue.whose[i]); }, staging));
+  return {};
+}
+
+std::optional<ReadMethod> WeightsFile::read_method(const WeightTensor& tensor,
+                                                   bool with_others) const {
+  const FileBytes part = tensor.mapped.empty() ? tensor.in_file : tensor.mapped;
+  if (!parts_ || (tensor.mapped.empty() && format_ != "plim")) return std::nullopt;
+  return method_of(part, with_others ? file_bytes_ : part.size());
+}
+
+ReadMethod WeightsFile::method_of(std::span<const std::byte> part, std::uint64_t together) const {
+  return asked_ ? *asked_ : parts_->method_for(part, together);
 }
 
 Result<std::unique_ptr<FilePages>> WeightsFile::lay_over(const WeightTensor& tensor,
                                                          std::span<std::byte> out) const {
   PLIMSOLL_CHECK(out.size() == tensor.bytes, "memory of another tensor than '{}'", tensor.name);
   if (!parts_ || tensor.mapped.empty()) return std::unique_ptr<FilePages>();
-  const ReadMethod method = method_of(tensor.mapped);
+  const ReadMethod method = method_of(tensor.mapped, tensor.mapped.size());
   if (method != ReadMethod::kMapped && (asked_ || method != ReadMethod::kCached))
     return std::unique_ptr<FilePages>();
   return parts_->lay(static_cast<std::uint64_t>(tensor.mapped.data() - file_->bytes().data()), out);
@@ -395,35 +518,146 @@ std::uint64_t WeightsFile::encoded_bytes(const WeightTensor& tensor) const {
   return codec::encoded_table_bytes(from.chunks.size()) + from.stored_bytes();
 }
 
-Status WeightsFile::read_encoded(const WeightTensor& tensor, std::span<std::byte> out) const {
-  PLIMSOLL_CHECK(encoded_bytes(tensor) == out.size() && !out.empty(),
-                 "memory of another form than that of '{}'", tensor.name);
+// Of a tensor of fp32 that is read: a chunk as it is stored, or decoded to see whether it can be;
+// of other floats also as fp32, twice their size; of an archive also its byte planes and the tables
+// of zstd. One that is raw is read to its place.
+std::uint64_t WeightsFile::reading_bytes(const WeightTensor& tensor) const {
+  constexpr std::uint64_t kInflating = 64 << 10;
+  constexpr std::uint64_t kFilePage = 4096;
+  const std::uint64_t seen = std::max<std::uint64_t>(tensor.bytes, tensor.stored_bytes) / kFilePage;
+  if (format_ != "plim") return seen + kInflating;
+  const bool is_fp32 = tensor.element == Element::kF32 && tensor.form != "archive";
+  const std::uint64_t chunks = !tensor.mapped.empty() ? 0 : is_fp32 ? 1 : 3;
+  return seen + chunks * codec::kChunkBytes;
+}
+
+// Beside that, the chunk that is shown.
+std::uint64_t WeightsFile::visiting_bytes(const WeightTensor& tensor) const {
+  const bool whole =
+      tensor.mapped.empty() && format_ != "plim" && !(format_ == "npz" && tensor.form == "raw");
+  const bool stored_too = format_ == "plim" && !tensor.mapped.empty();
+  return reading_bytes(tensor) + (stored_too ? 2 : 1) * codec::kChunkBytes +
+         (whole ? tensor.bytes : 0);
+}
+
+// A chunk as it is encoded, and decoded again to measure what it lost; of floats other than fp32
+// also as fp32.
+std::uint64_t WeightsFile::encoding_bytes(const WeightTensor& tensor) const {
+  return tensor.element == Element::kF32 ? codec::kChunkBytes * 5 / 2 : codec::kChunkBytes * 5;
+}
+
+std::uint64_t WeightsFile::prepare_decoding() const {
+  const auto* plim = dynamic_cast<const PlimFileReader*>(reader_.get());
+  std::uint64_t out = 0;
+  if (plim == nullptr) return out;
+  for (const unsigned zeros : plim->ternary_zeros()) out += codec::RunDictionary::of(zeros).bytes();
+  return out;
+}
+
+// Which form and how many bytes each chunk has, in front of what is stored.
+void WeightsFile::write_table(const WeightTensor& tensor, std::span<std::byte> out) const {
   const PlimTensor& from = dynamic_cast<const PlimFileReader*>(reader_.get())->tensor(tensor.index);
   std::vector<codec::EncodedChunk> chunks;
   for (const PlimChunk& chunk : from.chunks)
     chunks.push_back({static_cast<std::uint8_t>(chunk.form), chunk.stored});
   const std::size_t table = codec::encoded_table_bytes(chunks.size());
   codec::write_encoded_table(chunks, {reinterpret_cast<std::uint8_t*>(out.data()), table});
-  const std::span<std::byte> stored = out.subspan(table);
-  if (parts_) {
-    const auto offset = static_cast<std::uint64_t>(tensor.in_file.data() - file_->bytes().data());
-    PLIMSOLL_RETURN_IF_ERROR(parts_->read(offset, stored, method_of(tensor.in_file)));
+}
+
+Status WeightsFile::read_encoded(const WeightTensor& tensor, std::span<std::byte> out,
+                                 const PartReader::Staging& staging) const {
+  PLIMSOLL_CHECK(encoded_bytes(tensor) == out.size() && !out.empty(),
+                 "memory of another form than that of '{}'", tensor.name);
+  write_table(tensor, out);
+  const Wanted wanted{&tensor, out, true};
+  if (const auto part = part_of(wanted)) {
+    const auto offset = static_cast<std::uint64_t>(part->in_file.data() - file_->bytes().data());
+    PLIMSOLL_RETURN_IF_ERROR(
+        parts_->read(offset, part->to, method_of(part->in_file, part->in_file.size()), staging));
   } else {
+    const std::span<std::byte> stored = out.last(tensor.in_file.size());
     std::copy(tensor.in_file.begin(), tensor.in_file.end(), stored.begin());
   }
-  std::vector<std::byte> decoded;
-  for (std::uint64_t i = 0; i < from.chunks.size(); ++i) {
-    const PlimChunk& chunk = from.chunks[i];
-    decoded.resize(chunk_bytes(from.bytes, i));
-    PLIMSOLL_RETURN_IF_ERROR(decode_plim_chunk(
-        stored.subspan(chunk.offset - from.chunks[0].offset, chunk.stored), from, i, decoded));
-  }
+  return finish(wanted);
+}
+
+Result<std::vector<std::uint64_t>> WeightsFile::bytes_in_forms(const WeightTensor& tensor,
+                                                               std::span<const Form> forms) const {
+  constexpr double kWorthwhile = 0.95;
+  const std::uint64_t table = codec::encoded_table_bytes(chunks_of(tensor.bytes));
+  std::vector<std::uint64_t> out(forms.size(), table);
+  std::vector<bool> pays(forms.size(), true);
+  const auto is_small = [&](std::uint64_t bytes, std::uint64_t of) {
+    return static_cast<double>(bytes) < kWorthwhile * static_cast<double>(of);
+  };
+  std::uint64_t chunk = 0;
+  PLIMSOLL_RETURN_IF_ERROR(for_chunks(tensor, [&](std::span<const std::byte> values) -> Status {
+    for (std::size_t f = 0; f < forms.size(); ++f) {
+      if (!pays[f]) continue;
+      const Chunk coded = encode_chunk(forms[f], tensor.element, tensor.dims, chunk, values);
+      out[f] += coded.bytes.size();
+      pays[f] = chunk > 0 || is_small(coded.bytes.size(), values.size());
+    }
+    ++chunk;
+    return {};
+  }));
+  for (std::size_t f = 0; f < forms.size(); ++f)
+    if (!pays[f] || !is_small(out[f], tensor.bytes)) out[f] = 0;
+  return out;
+}
+
+Status WeightsFile::encode_into(const WeightTensor& tensor, Form form, std::span<std::byte> out,
+                                FormError& error) const {
+  const std::size_t table = codec::encoded_table_bytes(chunks_of(tensor.bytes));
+  const auto changed = [&] {
+    return bad_input("tensor '{}': as {} it takes other bytes than when it was planned",
+                     printable(tensor.name), name(form));
+  };
+  if (out.size() < table) return changed();
+  std::vector<codec::EncodedChunk> chunks;
+  std::vector<std::byte> again;
+  std::size_t at = table;
+  PLIMSOLL_RETURN_IF_ERROR(for_chunks(tensor, [&](std::span<const std::byte> values) -> Status {
+    const Chunk coded = encode_chunk(form, tensor.element, tensor.dims, chunks.size(), values);
+    if (coded.bytes.size() > out.size() - at) return changed();
+    std::copy(coded.bytes.begin(), coded.bytes.end(),
+              out.begin() + static_cast<std::ptrdiff_t>(at));
+    at += coded.bytes.size();
+    if (!is_lossless(coded.form)) {
+      again.resize(values.size());
+      PLIMSOLL_CHECK(
+          decode_chunk(coded.form, tensor.element, tensor.dims, chunks.size(), coded.bytes, again),
+          "'{}' was encoded wrongly", tensor.name);
+      error.add(tensor.element, values, again);
+    }
+    chunks.push_back(
+        {static_cast<std::uint8_t>(coded.form), static_cast<std::uint32_t>(coded.bytes.size())});
+    return {};
+  }));
+  if (at != out.size()) return changed();
+  codec::write_encoded_table(chunks, {reinterpret_cast<std::uint8_t*>(out.data()), table});
   return {};
 }
 
 Status WeightsFile::for_chunks(const WeightTensor& tensor,
                                const WeightsReader::Visit& visit) const {
-  return reader_->for_chunks(tensor, visit);
+  if (!parts_) return reader_->for_chunks(tensor, visit, copy_part);
+  const std::byte* begin = file_->bytes().data();
+  const FileBytes all = tensor.mapped.empty() ? tensor.in_file : tensor.mapped;
+  if (!all.empty()) parts_->expect(static_cast<std::uint64_t>(all.data() - begin), all.size());
+  // What the visitor says is no fault of the file's.
+  Status visited;
+  const Status read = reader_->for_chunks(
+      tensor,
+      [&](std::span<const std::byte> piece) {
+        visited = visit(piece);
+        return visited;
+      },
+      [&](FileBytes part, std::span<std::byte> to) {
+        return parts_->read(static_cast<std::uint64_t>(part.data() - begin), to,
+                            ReadMethod::kCached);
+      });
+  return visited ? naming_file(read) : visited;
 }
 
 Status WeightsFile::read_chunk(const WeightTensor& tensor, std::uint64_t chunk,
@@ -435,9 +669,9 @@ Status WeightsFile::read_chunk(const WeightTensor& tensor, std::uint64_t chunk,
     return {};
   }
   if (const auto* plim = dynamic_cast<const PlimFileReader*>(reader_.get()))
-    return plim->read_one(plim->tensor(tensor.index), chunk, out);
+    return naming_file(plim->read_one(plim->tensor(tensor.index), chunk, out));
   std::uint64_t at = 0;
-  return reader_->for_chunks(tensor, [&](std::span<const std::byte> piece) -> Status {
+  return for_chunks(tensor, [&](std::span<const std::byte> piece) -> Status {
     if (at++ == chunk) out.assign(piece.begin(), piece.end());
     return {};
   });

@@ -17,6 +17,8 @@
 // (part_reader.h): a file that is cold or lies on a network is read in large blocks, and one that
 // somebody cuts meanwhile is an error. All else goes through the mapping, where that raises SIGBUS,
 // as with any mapping (base/file.h). Reading is const: several threads may read at once.
+//
+// What reading takes for itself is bounded: reading_bytes() says by how much.
 #pragma once
 
 #include <cstddef>
@@ -35,6 +37,7 @@
 #include "plimsoll/base/result.h"
 #include "plimsoll/store/element.h"
 #include "plimsoll/store/part_reader.h"
+#include "plimsoll/store/weight_form.h"
 #include "plimsoll/store/weight_source.h"
 
 namespace plimsoll::store {
@@ -60,15 +63,21 @@ class WeightsReader {
   // All values of a tensor in order, in pieces of kChunkBytes (codec/weights/weight_codec.h) but
   // for the last, each aligned to 8 bytes or to its elements' size at least.
   using Visit = std::function<Status(std::span<const std::byte>)>;
-  virtual Status for_chunks(const WeightTensor& tensor, const Visit& visit) const = 0;
-  virtual Status read_into(const WeightTensor& tensor, std::span<std::byte> out) const = 0;
-  // The same through `parts`, which reads what a span of the file's mapping shows; nothing where a
-  // format has no such way.
+  // Reads what a span of the file's mapping shows.
   using ReadPart = std::function<Status(std::span<const std::byte>, std::span<std::byte>)>;
-  virtual std::optional<Status> read_by_parts(const WeightTensor&, std::span<std::byte>,
-                                              const ReadPart&) const {
+  virtual Status for_chunks(const WeightTensor& tensor, const Visit& visit,
+                            const ReadPart& read) const = 0;
+  virtual Status read_into(const WeightTensor& tensor, std::span<std::byte> out) const = 0;
+  // The same in two steps: a part of the file is read to memory of `out`, then finish() makes the
+  // values of it in place. Nothing: the format has no such way.
+  struct FilePart {
+    std::span<const std::byte> in_file;
+    std::span<std::byte> to;
+  };
+  virtual std::optional<FilePart> part_of(const WeightTensor&, std::span<std::byte>) const {
     return std::nullopt;
   }
+  virtual Status finish(const WeightTensor&, std::span<std::byte>) const { return {}; }
 };
 
 class WeightsFile {
@@ -86,9 +95,20 @@ class WeightsFile {
   // Of the safetensors file that it is or was made of; empty: none.
   const std::string& source_header() const { return source_header_; }
 
-  Status read_into(const WeightTensor& tensor, std::span<std::byte> out) const;
-  // How read_into() would read it now; nothing: through the mapping.
-  std::optional<ReadMethod> read_method(const WeightTensor& tensor) const;
+  // `staging`: memory for blocks of cold files (part_reader.h).
+  Status read_into(const WeightTensor& tensor, std::span<std::byte> out,
+                   const PartReader::Staging& staging = std::nullopt) const;
+  // Many at once, which a cold file wants: as one queue of blocks (part_reader.h).
+  struct Wanted {
+    const WeightTensor* tensor = nullptr;
+    std::span<std::byte> out;
+    bool encoded = false;  // as read_encoded() does
+  };
+  Status read_all(std::span<const Wanted> wanted,
+                  const PartReader::Staging& staging = std::nullopt) const;
+  // How read_into() would read it now, or read_all() of the whole file; nothing: through the
+  // mapping.
+  std::optional<ReadMethod> read_method(const WeightTensor& tensor, bool with_others = false) const;
   // From now on by this method, whatever is cached; nothing: as found best part by part.
   void set_read_method(std::optional<ReadMethod> method) { asked_ = method; }
   // Without a copy: the file's own pages over `out` (file_pages.h). Null: the values do not lie in
@@ -102,7 +122,23 @@ class WeightsFile {
   // the file stores: how many bytes that takes (0: it has no such form, or is raw), and the bytes,
   // every chunk compared with its checksum and decoded once.
   std::uint64_t encoded_bytes(const WeightTensor& tensor) const;
-  Status read_encoded(const WeightTensor& tensor, std::span<std::byte> out) const;
+  Status read_encoded(const WeightTensor& tensor, std::span<std::byte> out,
+                      const PartReader::Staging& staging = std::nullopt) const;
+  // The same of a tensor that the file has plain, for whoever wants it in memory in another form:
+  // what it would take in each of these forms (0: not a twentieth less than it has), and the bytes,
+  // encoded on the way, with what they lose.
+  Result<std::vector<std::uint64_t>> bytes_in_forms(const WeightTensor& tensor,
+                                                    std::span<const Form> forms) const;
+  Status encode_into(const WeightTensor& tensor, Form form, std::span<std::byte> out,
+                     FormError& error) const;
+  // At most so much is taken beside `out` while a tensor is read or stays encoded, with staging
+  // given; through for_chunks(), while it is read so; by encode_into(), more than for_chunks()
+  // takes. (runtime/weights_memory_test.cpp measures them.)
+  std::uint64_t reading_bytes(const WeightTensor& tensor) const;
+  std::uint64_t visiting_bytes(const WeightTensor& tensor) const;
+  std::uint64_t encoding_bytes(const WeightTensor& tensor) const;
+  // Makes what decoding of some forms looks things up in, which then stays, and says its bytes.
+  std::uint64_t prepare_decoding() const;
   Status for_chunks(const WeightTensor& tensor, const WeightsReader::Visit& visit) const;
   // Chunk number `chunk` alone; of a tensor that is neither mapped nor chunked all before it too.
   Status read_chunk(const WeightTensor& tensor, std::uint64_t chunk,
@@ -110,7 +146,12 @@ class WeightsFile {
 
  private:
   Status index_names();
-  ReadMethod method_of(std::span<const std::byte> part) const;
+  ReadMethod method_of(std::span<const std::byte> part, std::uint64_t together) const;
+  std::optional<WeightsReader::FilePart> part_of(const Wanted& wanted) const;
+  Status finish(const Wanted& wanted) const;
+  void write_table(const WeightTensor& tensor, std::span<std::byte> out) const;
+  Status naming_file(Status status) const;
+  std::string path_;  // empty: of no file
   std::optional<ReadMethod> asked_;
   std::string format_;
   std::string source_header_;

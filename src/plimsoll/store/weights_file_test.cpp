@@ -259,6 +259,64 @@ TEST(PlimFile, GivesBackTensorsInEveryForm) {
   }
 }
 
+// Of every kind of reader, by every method: what read_into() gives of each alone.
+TEST(WeightsFile, ReadsManyTensorsAtOnce) {
+  std::vector<std::filesystem::path> paths = {kFiles / "blocks.gguf", kFiles / "model.pt",
+                                              kFiles / "types.safetensors", kFiles / "blocks.npz"};
+  for (const char* form : {"raw", "q8_0", "archive", "bf16-lossless"})
+    paths.push_back(write_plim(form, noise(70'000 * 3, 5), 700));
+  for (const auto& path : paths) {
+    SCOPED_TRACE(path);
+    auto file = WeightsFile::open(path);
+    ASSERT_TRUE(file) << file.error().message;
+    std::vector<std::vector<std::byte>> alone;
+    for (const WeightTensor& tensor : file->tensors()) {
+      alone.emplace_back(tensor.bytes);
+      ASSERT_TRUE(file->read_into(tensor, alone.back()));
+    }
+    for (const ReadMethod method : {ReadMethod::kCached, ReadMethod::kDirect}) {
+      file->set_read_method(method);
+      std::vector<std::vector<std::byte>> memory;
+      std::vector<WeightsFile::Wanted> wanted;
+      for (const WeightTensor& tensor : file->tensors()) memory.emplace_back(tensor.bytes);
+      for (std::size_t i = 0; i < memory.size(); ++i)
+        wanted.push_back({&file->tensors()[i], memory[i], false});
+      const Status read = file->read_all(wanted);
+      ASSERT_TRUE(read) << read.error().message;
+      EXPECT_EQ(memory, alone);
+    }
+  }
+}
+
+TEST(PlimFile, FindsDamageOfTensorsThatAreReadTogether) {
+  for (const char* form : {"raw", "q8_0"}) {
+    const auto path = write_plim(form, noise(70'000 * 3, 5), 700);
+    auto content = read_file(path);
+    ASSERT_TRUE(content);
+    (*content)[300'000 / (form == std::string_view("raw") ? 1 : 4)] ^= 4;
+    ASSERT_TRUE(write_file(path, *content));
+    auto file = WeightsFile::open(path);
+    ASSERT_TRUE(file) << file.error().message;
+    const WeightTensor& tensor = *file->find("w");
+    std::vector<std::byte> out(tensor.bytes);
+    const WeightsFile::Wanted wanted{&tensor, out, false};
+    for (const ReadMethod method : {ReadMethod::kCached, ReadMethod::kDirect}) {
+      file->set_read_method(method);
+      const Status read = file->read_all({&wanted, 1});
+      ASSERT_FALSE(read) << form;
+      EXPECT_NE(read.error().message.find("its checksum is wrong"), std::string::npos);
+      EXPECT_EQ(read.error().message.find(path.string()), 0u) << "which file";
+    }
+    const Status visited = file->for_chunks(tensor, [](auto) { return Status(); });
+    ASSERT_FALSE(visited);
+    EXPECT_EQ(visited.error().message.find(path.string()), 0u) << "which file";
+    if (file->encoded_bytes(tensor) == 0) continue;
+    std::vector<std::byte> kept(file->encoded_bytes(tensor));
+    const WeightsFile::Wanted encoded{&tensor, kept, true};
+    EXPECT_FALSE(file->read_all({&encoded, 1}));
+  }
+}
+
 TEST(PlimFile, FindsDamage) {
   const auto path = write_plim("q8_0", noise(5000, 1), 50);
   const auto content = read_file(path);

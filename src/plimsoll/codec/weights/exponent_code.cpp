@@ -177,11 +177,17 @@ bool decode_bf16_lossless(std::span<const std::uint8_t> bytes, const ChunkShape&
   const std::size_t count = values.size() / shape.element_bytes;
   if (shape.kind == WeightKind::kBF16)
     return decode_exponents(bytes, count, reinterpret_cast<std::uint16_t*>(values.data()));
-  std::vector<std::uint16_t> halves(count);
-  if (!decode_exponents(bytes, count, halves.data())) return false;
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::uint32_t word = static_cast<std::uint32_t>(halves[i]) << 16;
-    std::memcpy(values.data() + 4 * i, &word, 4);
+  // Into the second half of the values, which writing from the front overtakes at the very end.
+  auto* halves = reinterpret_cast<std::uint16_t*>(values.data()) + count;
+  if (!decode_exponents(bytes, count, halves)) return false;
+  constexpr std::size_t kAtOnce = 32;
+  for (std::size_t i = 0; i < count; i += kAtOnce) {
+    const std::size_t length = std::min(kAtOnce, count - i);
+    std::uint16_t from[kAtOnce] = {};
+    std::uint32_t to[kAtOnce];
+    std::memcpy(from, halves + i, 2 * length);
+    for (std::size_t j = 0; j < kAtOnce; ++j) to[j] = static_cast<std::uint32_t>(from[j]) << 16;
+    std::memcpy(values.data() + 4 * i, to, 4 * length);
   }
   return true;
 }

@@ -94,6 +94,19 @@ RunDictionary::RunDictionary(unsigned zeros) {
     }
     first_four_.push_back(four);
   }
+  nodes_.shrink_to_fit();
+  runs_.shrink_to_fit();
+  first_four_.shrink_to_fit();
+  nonzeros_.shrink_to_fit();
+}
+
+std::size_t RunDictionary::bytes() const {
+  return nodes_.size() * sizeof(nodes_[0]) + runs_.size() * sizeof(Run) +
+         first_four_.size() * sizeof(FirstFour) + nonzeros_.size() * sizeof(Nonzero);
+}
+
+unsigned zeros_of_ternary(std::span<const std::uint8_t> chunk) {
+  return !chunk.empty() && chunk[0] < 64 ? chunk[0] : 0;
 }
 
 const RunDictionary& RunDictionary::of(unsigned zeros) {

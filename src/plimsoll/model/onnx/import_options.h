@@ -24,7 +24,10 @@ struct ImportOptions {
   // become constants, and the graph has no such input any more.
   std::map<std::string, ops::Array> values;
   bool training = false;
-  // With training: a weight that stands in several places of the file becomes one for each place.
+  // The initialisers are replaced after the import: each stays a weight by the name that training
+  // gives it, and nothing is computed from what it holds. Implied by training.
+  bool keeps_weights = false;
+  // With either: a weight that stands in several places of the file becomes one for each place.
   bool untie = false;
   // The arrays that `shapes` come from may hold more examples than the model takes at once.
   bool shapes_of_datasets = false;

@@ -146,7 +146,7 @@ ops::Var Importer::filled_weight(std::string_view name, const ir::TensorType& ty
 }
 
 bool Importer::is_buffer(const Tensor& tensor) const {
-  return options_.training && tensor.file != nullptr && buffers_.contains(tensor.file);
+  return keeps_weights() && tensor.file != nullptr && buffers_.contains(tensor.file);
 }
 
 bool Importer::is_weight(const Tensor& tensor) const {
@@ -154,7 +154,7 @@ bool Importer::is_weight(const Tensor& tensor) const {
   // Small ones are constants, and may be folded.
   if (is_buffer(tensor)) return elements > kSmallTable;
   if (!ir::is_float(tensor.type.dtype)) return elements > kSmallConstant;
-  return tensor.type.shape.rank() > 0 && (options_.training || elements > 1) &&
+  return tensor.type.shape.rank() > 0 && (keeps_weights() || elements > 1) &&
          !looks_like_mask(tensor);
 }
 
@@ -220,7 +220,7 @@ Result<ops::Var> Importer::place_state(const Tensor& tensor) {
 
 TensorId Importer::renamed(TensorId id, std::string_view name) {
   const Tensor& tensor = tensors_[id.index()];
-  if (!options_.training || tensor.file == nullptr || tensor.var || name.empty()) return id;
+  if (!keeps_weights() || tensor.file == nullptr || tensor.var || name.empty()) return id;
   return add(
       {.name = std::string(name), .type = tensor.type, .known = tensor.known, .file = tensor.file});
 }
@@ -231,7 +231,7 @@ Result<ops::Var> Importer::in_graph(TensorId id) {
   if (tensor.items != nullptr)
     return bad_input("'{}' is a sequence, which only operators on sequences can read", tensor.name);
   if (tensor.file != nullptr && is_weight(tensor)) {
-    if (options_.training) return place_weight(tensor);
+    if (keeps_weights()) return place_weight(tensor);
     PLIMSOLL_TRY(tensor.var, add_from_file(tensor, ir::ValueKind::kWeight, tensor.name));
     return tensor.var;
   }
@@ -245,7 +245,7 @@ Result<ops::Var> Importer::in_graph(TensorId id) {
 ops::Var Importer::as_state(TensorId id) {
   Tensor& tensor = tensors_[id.index()];
   if (tensor.file == nullptr) return {};
-  if (options_.training) return place_state(tensor).value_or(ops::Var());
+  if (keeps_weights()) return place_state(tensor).value_or(ops::Var());
   if (!tensor.var) {
     tensor.var = add_from_file(tensor, ir::ValueKind::kState, tensor.name).value_or(ops::Var());
   }
@@ -276,7 +276,7 @@ bool Importer::foldable(TensorId id) const {
                             ? kMostFolded / 4
                             : kSmallTable);
   }
-  if (options_.training && !(is_buffer(tensor) && elements <= kSmallTable))
+  if (keeps_weights() && !(is_buffer(tensor) && elements <= kSmallTable))
     return tensor.type.shape.rank() == 0 || looks_like_mask(tensor);
   return elements <= kSmallTable;
 }
@@ -539,7 +539,7 @@ Result<ImportedModel> Importer::finish(const Scope& scope) {
   build_updates();
   ImportedModel model;
   PLIMSOLL_TRY(ir::Graph graph, builder_.finish(outputs));
-  if (!options_.training && options_.recover_patterns) {
+  if (!keeps_weights() && options_.recover_patterns) {
     PLIMSOLL_TRY(graph, fold_batch_norm(std::move(graph), weights_));
   }
   if (options_.recover_patterns) {
@@ -559,7 +559,7 @@ Result<ImportedModel> Importer::run() {
   if (version > kNewestOpset) {
     log::warn("made for ONNX operator set {}; the newest known here is {}", version, kNewestOpset);
   }
-  if (options_.training) {
+  if (keeps_weights()) {
     PLIMSOLL_TRY(buffers_, find_buffers(file_.graph, folder_));
   }
   Scope scope;

@@ -155,6 +155,7 @@ class Importer {
   };
 
   Result<ops::Var> add_from_file(const Tensor& tensor, ir::ValueKind kind, std::string_view called);
+  bool keeps_weights() const { return options_.training || options_.keeps_weights; }
   Result<ops::Var> place_weight(const Tensor& tensor);
   Result<ops::Var> place_state(const Tensor& tensor);
   bool is_buffer(const Tensor& tensor) const;

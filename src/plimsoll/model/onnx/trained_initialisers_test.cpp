@@ -21,9 +21,11 @@ std::string weight(std::string_view name, const std::vector<std::int64_t>& dims,
   return tensor(name, 1, dims, floats(numbers));
 }
 
-Result<ImportedModel> imported(const std::string& file, bool training, bool untie = false) {
+Result<ImportedModel> imported(const std::string& file, bool training, bool untie = false,
+                               bool keeps_weights = false) {
   ImportOptions how;
   how.training = training;
+  how.keeps_weights = keeps_weights;
   how.untie = untie;
   return import_onnx_bytes({reinterpret_cast<const std::byte*>(file.data()), file.size()}, how);
 }
@@ -67,6 +69,22 @@ TEST(TrainedInitialisers, UntiedEveryPlaceHasItsOwnUnderItsName) {
     ASSERT_NE(entry, nullptr) << name;
     EXPECT_EQ(ops::Array::from_bytes(entry->type, entry->bytes)->reals,
               (std::vector<double>{1, 2, 3}));
+  }
+}
+
+// What was trained is loaded for inference by the same names.
+TEST(TrainedInitialisers, InferenceThatKeepsWeightsHasThemAll) {
+  const std::string folded = model(
+      graph({.nodes = {node("Add", {"table", "row"}, {"sum"}), node("Add", {"x", "sum"}, {"y"})},
+             .initializers = {weight("table", {3}, {1, 2, 3}), weight("row", {1}, {4})}}));
+  for (const std::string& file : {shared_bias(), folded}) {
+    for (const bool untie : {false, true}) {
+      const auto trained = imported(file, true, untie);
+      const auto inferred = imported(file, false, untie, true);
+      ASSERT_TRUE(trained && inferred);
+      EXPECT_EQ(sources(inferred->graph, ir::ValueKind::kWeight),
+                sources(trained->graph, ir::ValueKind::kWeight));
+    }
   }
 }
 

@@ -48,26 +48,38 @@ Result<ir::Shape> encoded_shape(const Call& call, int input) {
 }
 
 // The weight in doubles; zeros where the bytes are none.
-std::vector<double> decoded(const Evaluation& e, int input) {
-  const auto type = encoded_type(e.attributes);
-  const Array& from = e.in(input);
-  std::vector<std::uint8_t> bytes(from.integers.size());
-  std::transform(from.integers.begin(), from.integers.end(), bytes.begin(),
-                 [](std::int64_t byte) { return static_cast<std::uint8_t>(byte); });
-  std::vector<float> values(type->elements);
-  const auto matrix = codec::EncodedMatrix::view(bytes, *type);
-  std::vector<std::byte> scratch(codec::EncodedMatrix::kScratchBytes);
-  if (!matrix || !matrix->decode(0, values.size(), values.data(), scratch.data()))
-    std::fill(values.begin(), values.end(), 0.0f);
-  return {values.begin(), values.end()};
-}
+class DecodedWeight {
+ public:
+  DecodedWeight(const Evaluation& e, int input)
+      : type_(*encoded_type(e.attributes)),
+        bytes_(e.in(input).integers.size()),
+        scratch_(codec::EncodedMatrix::kScratchBytes) {
+    std::transform(e.in(input).integers.begin(), e.in(input).integers.end(), bytes_.begin(),
+                   [](std::int64_t byte) { return static_cast<std::uint8_t>(byte); });
+    matrix_ = codec::EncodedMatrix::view(bytes_, type_);
+  }
+  const codec::EncodedType& type() const { return type_; }
+  std::vector<double> all() { return elements(0, type_.elements); }
+  std::vector<double> elements(std::size_t first, std::size_t count) {
+    std::vector<float> values(count);
+    if (!matrix_ || !matrix_->decode(first, count, values.data(), scratch_.data()))
+      std::fill(values.begin(), values.end(), 0.0f);
+    return {values.begin(), values.end()};
+  }
+
+ private:
+  codec::EncodedType type_;
+  std::vector<std::uint8_t> bytes_;
+  std::vector<std::byte> scratch_;
+  std::optional<codec::EncodedMatrix> matrix_;
+};
 
 Result<std::vector<TensorType>> infer_decode_weight(const Call& call) {
   PLIMSOLL_TRY(const ir::Shape shape, encoded_shape(call, 0));
   return std::vector<TensorType>{{ir::DType::kF32, shape, {}}};
 }
 void evaluate_decode_weight(const Evaluation& e) {
-  e.out().reals = decoded(e, 0);
+  e.out().reals = DecodedWeight(e, 0).all();
 }
 // A few operations for each value.
 Cost decode_weight_cost(const Call& call, std::span<const TensorType> outputs) {
@@ -126,7 +138,7 @@ void evaluate_encoded_linear(const Evaluation& e) {
   if (e.has(2)) {
     for (std::int64_t i = 0; i < count * columns; ++i) y[i] = e.in(2).reals.data()[i % columns];
   }
-  std::vector<double> w = decoded(e, 1);
+  std::vector<double> w = DecodedWeight(e, 1).all();
   if (encoded_is_turned(e.attributes)) w = turned(columns, inner, w.data());
   multiply_add(count, inner, columns, e.in(0).reals.data(), w.data(), y);
 }
@@ -142,14 +154,15 @@ Result<std::vector<TensorType>> infer_encoded_gather(const Call& call) {
 }
 
 void evaluate_encoded_gather(const Evaluation& e) {
-  const std::vector<double> w = decoded(e, 0);
-  const auto type = encoded_type(e.attributes);
+  DecodedWeight w(e, 0);
+  const std::size_t columns = w.type().columns;
   for (std::int64_t i = 0; i < e.in(1).elements(); ++i) {
     const std::int64_t row = resolve(e.in(1).integers[static_cast<std::size_t>(i)],
-                                     static_cast<std::int64_t>(type->rows()));
+                                     static_cast<std::int64_t>(w.type().rows()));
     if (row < 0) continue;
-    std::copy_n(w.begin() + row * static_cast<std::int64_t>(type->columns), type->columns,
-                e.out().reals.begin() + i * static_cast<std::int64_t>(type->columns));
+    const std::vector<double> values = w.elements(static_cast<std::size_t>(row) * columns, columns);
+    std::copy(values.begin(), values.end(),
+              e.out().reals.begin() + i * static_cast<std::int64_t>(columns));
   }
 }
 
