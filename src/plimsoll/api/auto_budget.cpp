@@ -1,8 +1,12 @@
 #include "plimsoll/api/auto_budget.h"
 
+#include <memory>
+#include <optional>
+
 #include "plimsoll/api/plan_request.h"
 #include "plimsoll/base/byte_size.h"
 #include "plimsoll/device/cpu/free_memory.h"
+#include "plimsoll/kernels/backend/backend.h"
 #include "plimsoll/profile/find_profile.h"
 
 namespace plimsoll::api {
@@ -24,11 +28,14 @@ Result<AutoBudget> auto_budget(const std::string& device) {
     PLIMSOLL_TRY(const device::FreeMemory free, device::free_memory());
     return less_a_margin(free.bytes, free.source);
   }
-  if (device.starts_with("cuda"))
-    return fail(ErrorCode::kUsage,
-                "--budget auto: what is free on '{}' is not known before it runs; give a number of "
-                "bytes, or plan for a profile such as h200",
-                device);
+  PLIMSOLL_TRY(const std::optional<int> card, kernels::parse_cuda(device));
+  if (card) {
+    PLIMSOLL_TRY(const std::shared_ptr<kernels::Backend> backend,
+                 kernels::open_cuda_backend({.index = *card}));
+    PLIMSOLL_TRY(const device::MemoryInfo info, backend->device().memory_info());
+    return less_a_margin(info.free, fmt::format("free on {} beside this program's context",
+                                                backend->device().name()));
+  }
   PLIMSOLL_TRY(const schedule::DeviceProfile profile, profile::find_profile(device));
   if (profile.memory_bytes.value <= 0)
     return fail(ErrorCode::kUsage, "--budget auto: the profile '{}' does not say memory_bytes",

@@ -1,8 +1,9 @@
 // `--budget auto`: as much as the device has free, less a margin.
 //
-// On the CPU it is what the system says may be taken (device/cpu/free_memory.h); of a profile that
-// only plans it is the memory of that device. The margin is for what no plan sees: the program
-// itself, its libraries, and neighbours that grow.
+// On the CPU it is what the system says may be taken (device/cpu/free_memory.h); on a card what its
+// driver says is free once the program has its context there; of a profile that only plans it is
+// the memory of that device. The margin is for what no plan sees: the program itself, its
+// libraries, and neighbours that grow.
 #pragma once
 
 #include <string>

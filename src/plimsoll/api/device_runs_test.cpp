@@ -1,6 +1,7 @@
 // Whole models on a device that behaves as a GPU does (device/fake), with the CPU's kernels: the
 // same pipeline, plans, staging, streams and reports as on a card, and the same bits as on the CPU.
 #include <algorithm>
+#include <filesystem>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,6 +9,7 @@
 #include "plimsoll/api/pipeline.h"
 #include "plimsoll/api/run_model.h"
 #include "plimsoll/api/testing/small_run.h"
+#include "plimsoll/base/file.h"
 #include "plimsoll/profile/measure_operators.h"
 
 namespace plimsoll::api {
@@ -213,6 +215,41 @@ TEST(DeviceRuns, TheDeviceIsNamedRightOrRefusedInWords) {
   request.planning.device = "cpu";
   request.model.tf32 = true;
   EXPECT_EQ(run_model(request).error().code, ErrorCode::kUsage);
+}
+
+// The graph, the alignment and the scratch of a card that is not here, from its profile.
+TEST(PaperCard, PlansWhatTheCardItselfWould) {
+  constexpr Bytes kMuchScratch(
+      64 << 20);  // no hole between the tensors of the model has room for it
+  schedule::DeviceProfile profile = *schedule::shipped_profile("cpu");
+  profile.card = schedule::ProfiledCard{"sm_90 tf32", "cuDNN 9", {}};
+  const auto path = std::filesystem::path(testing::TempDir()) / "card.json";
+  const auto planned = [&](bool tf32) {
+    EXPECT_TRUE(write_file(path, schedule::to_json(profile)));
+    ModelRequest request = small_request("gpt2");
+    request.optimizer = "adamw";
+    request.tf32 = tf32;
+    auto prepared = prepare_model(request, path.string());
+    EXPECT_TRUE(prepared) << prepared.error().message;
+    for (const ir::Node& node : prepared->model.graph.nodes) {
+      const std::string signature = ops::signature(prepared->model.graph, node);
+      if (node.op == "linear") profile.card->kernels[signature] = {kMuchScratch, true};
+    }
+    auto out = plan_model(*prepared, {});
+    EXPECT_TRUE(out) << out.error().message;
+    return out->plan;
+  };
+  const plan::Plan without = planned(true);
+  ASSERT_FALSE(profile.card->kernels.empty());
+  const plan::Plan with = planned(true);
+  EXPECT_LT(without.arena_bytes(), kMuchScratch);
+  EXPECT_GT(with.arena_bytes(), kMuchScratch);
+  EXPECT_EQ(with.environment.instruction_set, "sm_90 tf32");
+  // Products that are not rounded were not measured: nothing is known of their kernels.
+  EXPECT_EQ(planned(false).arena_bytes(), without.arena_bytes());
+  EXPECT_TRUE(std::any_of(with.graph.nodes.begin(), with.graph.nodes.end(),
+                          [](const ir::Node& node) { return node.op == "adamw_group"; }));
+  for (const plan::PlanBuffer& buffer : with.buffers) EXPECT_EQ(buffer.offset.value % 256, 0);
 }
 
 }  // namespace

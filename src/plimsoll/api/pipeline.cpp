@@ -1,35 +1,26 @@
 #include "plimsoll/api/pipeline.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "plimsoll/api/encoded_weights.h"
+#include "plimsoll/api/fit_to_backend.h"
+#include "plimsoll/api/pipeline_device.h"
 #include "plimsoll/api/run_device.h"
+#include "plimsoll/api/share_among_ranks.h"
 #include "plimsoll/api/split_plans.h"
-#include "plimsoll/base/clock.h"
 #include "plimsoll/base/threads.h"
-#include "plimsoll/dist/open_communicator.h"
 #include "plimsoll/ir/text.h"
-#include "plimsoll/kernels/collective/rank_backend.h"
 #include "plimsoll/plan/fit/no_recompute_plan.h"
 #include "plimsoll/plan/fit/within_budget.h"
 #include "plimsoll/profile/find_profile.h"
-#include "plimsoll/profile/measure_on_device.h"
 #include "plimsoll/profile/measure_operators.h"
 #include "plimsoll/profile/operator_costs.h"
 #include "plimsoll/profile/profile_machine.h"
-#include "plimsoll/rewrite/drop_casts.h"
-#include "plimsoll/rewrite/fuse_collectives.h"
-#include "plimsoll/rewrite/fuse_residuals.h"
 #include "plimsoll/rewrite/fuse_scatter_add.h"
-#include "plimsoll/rewrite/group_casts.h"
-#include "plimsoll/rewrite/group_updates.h"
-#include "plimsoll/rewrite/hoist_reorders.h"
 #include "plimsoll/rewrite/keep_masks.h"
-#include "plimsoll/rewrite/lay_out_weights.h"
-#include "plimsoll/rewrite/layouts.h"
 #include "plimsoll/rewrite/pad_rows.h"
 #include "plimsoll/rewrite/simplify.h"
 #include "plimsoll/rewrite/split_rows.h"
@@ -38,44 +29,6 @@ namespace plimsoll::api {
 namespace {
 
 constexpr Bytes kFilePage(4096);
-
-bool on_card(const Pipeline& p) {
-  return p.backend && !p.backend->device().computes_on_host();
-}
-
-std::filesystem::path folder_of(const std::filesystem::path& swap_file) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(swap_file, ignored)) return swap_file;
-  return swap_file.has_parent_path() ? swap_file.parent_path() : std::filesystem::path(".");
-}
-
-// A card of this machine, or a profile of one.
-bool for_card(const Pipeline& p) {
-  return on_card(p) || (p.device != "cpu" && p.device != kMeasured);
-}
-
-// What operators take on a card: timed now, or where times do not matter, an H200's.
-Result<schedule::DeviceProfile> profile_of_card(const Pipeline& p) {
-  if (!p.measure) {
-    PLIMSOLL_TRY(schedule::DeviceProfile out, profile::find_profile("h200"));
-    out.codecs = {0, 0, 0};
-    return out;
-  }
-  PLIMSOLL_TRY(schedule::DeviceProfile out, profile::profile_device(*p.backend, {}));
-  profile::MeasureOptions how;
-  how.on_progress = p.on_measuring;
-  how.backend = p.backend.get();
-  PLIMSOLL_RETURN_IF_ERROR(profile::measure_operators(p.model.graph, how, out));
-  if (!p.running.swap_file.empty()) {
-    PLIMSOLL_TRY(out.disk, profile::measure_disk(folder_of(p.running.swap_file)));
-    // One half after the other.
-    out.disk.out_bytes_per_second =
-        1 / (1 / out.disk.out_bytes_per_second + 1 / out.copies.out_bytes_per_second);
-    out.disk.in_bytes_per_second =
-        1 / (1 / out.disk.in_bytes_per_second + 1 / out.copies.in_bytes_per_second);
-  }
-  return out;
-}
 
 // The graph in which gradients read masks of one bit, where activations may be encoded.
 Result<std::optional<ir::Graph>> masked(const ir::Graph& graph, const PlanOptions& how) {
@@ -114,6 +67,18 @@ Result<PlannedGraph> plan_beside(const ir::Graph& graph, PlanOptions how,
   return out;
 }
 
+// Tensors are cut where rows end, so padding comes after.
+Result<std::vector<rewrite::SplitGraph>> split_by_steps(const Pipeline& p) {
+  const bool pads = p.backend && p.backend->rewrites().pads_rows;
+  if (!pads) return rewrite::split_ladder(p.model.graph, kSplitLimits);
+  PLIMSOLL_TRY(std::vector<rewrite::SplitGraph> out,
+               rewrite::split_ladder(rewrite::without_padded_rows(p.model.graph), kSplitLimits));
+  for (rewrite::SplitGraph& split : out) {
+    PLIMSOLL_TRY(split.graph, rewrite::pad_rows(std::move(split.graph)));
+  }
+  return out;
+}
+
 // What kernels of the parts need, and where operators are measured, what they take.
 Status prepare_parts(Pipeline& p, const std::vector<rewrite::SplitGraph>& splits) {
   if (p.own_costs || !p.backend) return {};
@@ -134,8 +99,7 @@ Status prepare_parts(Pipeline& p, const std::vector<rewrite::SplitGraph>& splits
 Result<PlannedGraph> planned_in_one_memory(Pipeline& p) {
   PLIMSOLL_RETURN_IF_ERROR(check_techniques(p, p.planning));
   if (!may_split(p.planning)) return plan_beside(p.model.graph, with_costs(p, p.planning), nullptr);
-  PLIMSOLL_TRY(std::vector<rewrite::SplitGraph> splits,
-               rewrite::split_ladder(p.model.graph, kSplitLimits));
+  PLIMSOLL_TRY(std::vector<rewrite::SplitGraph> splits, split_by_steps(p));
   PLIMSOLL_RETURN_IF_ERROR(prepare_parts(p, splits));
   const PlanOptions how = with_costs(p, p.planning);
   if (splits.empty()) return plan_beside(p.model.graph, how, nullptr);
@@ -160,7 +124,7 @@ Result<bool> is_hopeless(const Pipeline& p) {
 // What operators take on the device: known for a name, timed now for `measured` and for a card.
 Result<schedule::DeviceProfile> profile_of(Pipeline& p, int threads) {
   if (on_card(p)) return profile_of_card(p);
-  if (p.device != kMeasured) return profile::find_profile(p.device);
+  if (p.device != kMeasured) return profile_named(p);
   // A budget that is too small is too small whatever operators take; the planner says why.
   PLIMSOLL_TRY(p.profile, profile::find_profile("cpu"));
   PLIMSOLL_TRY(const bool hopeless, is_hopeless(p));
@@ -204,7 +168,8 @@ Result<PlannedGraph> planned(Pipeline& p) {
 void sign(const Pipeline& p, PlannedGraph& planned) {
   if (p.own_costs) return;
   planned.plan.environment = runtime::environment_of(p.backend.get(), p.request.threads);
-  if (!on_card(p)) planned.plan.environment.device = planned_device(p.device);
+  if (!on_card(p) && p.backend->is_here())
+    planned.plan.environment.device = planned_device(p.device);
   for (const profile::OperatorCost& cost : profile::operator_costs(p.model.graph, p.profile)) {
     planned.summary.measured_operators += cost.measured;
     planned.summary.estimated_operators += cost.nodes - cost.measured;
@@ -212,30 +177,49 @@ void sign(const Pipeline& p, PlannedGraph& planned) {
   planned.plan.predicted_seconds = plan::seconds_of(planned.plan, p.profile.copy_tax);
 }
 
-// The graph with weights that stay encoded, and what laying pages of their file wants.
-Status keep_weights_encoded(Pipeline& p) {
+// The graph with weights that stay encoded, and what laying pages of their file wants. `whole`
+// makes of the graph what will be planned; a training does it before it is differentiated.
+Status keep_weights_encoded(Pipeline& p, std::set<std::string> frozen,
+                            const std::function<Result<ir::Graph>(ir::Graph)>& whole) {
   EncodedWeightsRequest request;
   request.file = p.request.weights;
   request.which = p.request.encoded_weights;
   request.load = p.files.load;
   request.budget = p.planning.budget;
+  request.lossy = p.planning.lossy_weights;
+  request.lossy_named = p.planning.lossy_weights_named;
   request.trains = p.model.training;
+  request.frozen = std::move(frozen);
   request.on_host = !on_card(p);
   request.writes_freely = p.running.measure || p.running.poison;
   request.arena_of = [&](const ir::Graph& graph) -> Result<Bytes> {
-    PLIMSOLL_TRY(const ir::Graph laid, assign_layouts(graph, *p.backend));
-    PlanOptions how = p.planning;
-    PLIMSOLL_TRY(how.kernels, kernels::kernel_facts(*p.backend, laid));
-    how.alignment = p.backend->device().alignment();
-    PLIMSOLL_TRY(const plan::Workloads work, plan::make_workloads(laid, std::nullopt, how));
-    return plan::greedy_arena(work);
+    PLIMSOLL_TRY(const ir::Graph all, whole(graph));
+    return quick_arena(all, *p.backend, p.planning);
   };
   PLIMSOLL_TRY(EncodedWeightsChoice choice,
                choose_encoded_weights(std::move(p.model.graph), request));
   p.model.graph = std::move(choice.graph);
   p.planning.budget = std::move(choice.budget);
   p.begins_with_pages = choice.begins_with_pages;
+  p.loading = choice.loading;
+  p.advice = std::move(choice.advice);
+  p.weights_chosen = true;
   return {};
+}
+
+Result<ir::Graph> differentiated(const ir::Graph& forward, const autodiff::TrainingOptions& how) {
+  PLIMSOLL_TRY(const ir::Graph graph, autodiff::make_training_graph(forward, how));
+  return rewrite::fuse_scatter_add(graph);
+}
+
+std::set<std::string> frozen_weights(const ir::Graph& forward,
+                                     const autodiff::TrainingOptions& how) {
+  std::set<std::string> out;
+  for (const ir::Value& value : forward.values)
+    if (value.kind == ir::ValueKind::kWeight) out.insert(value.name);
+  for (const ValueId id : autodiff::trained_weights(forward, how))
+    out.erase(forward.value(id).name);
+  return out;
 }
 
 // A model brings its own weights; those of a plan file were loaded for it (plan_weights.h).
@@ -259,49 +243,7 @@ Result<RunReport> run_strategy(Pipeline& p, const RunOptions& how) {
   return runtime::run_plan(std::move(p.planned.plan), how);
 }
 
-// Gradients of several ranks are sent in buckets.
-Result<ir::Graph> join_buckets(const Pipeline& p, ir::Graph graph) {
-  if (p.ranks.size() == 1) return graph;
-  const bool sums = std::any_of(graph.nodes.begin(), graph.nodes.end(),
-                                [](const ir::Node& node) { return node.op == "all_reduce"; });
-  if (!sums)
-    return fail(ErrorCode::kUsage,
-                "{}: ranks train one model together, and this graph sums no gradients over them; "
-                "give --train, or a model without a backward pass of its own",
-                p.request.model);
-  const schedule::DeviceProfile* known = schedule::shipped_profile(on_card(p) ? "h200" : "cpu");
-  const Bytes bucket = bucket_for(p.ranks, p.ranks.link.value_or(known->link), graph);
-  return rewrite::fuse_collectives(std::move(graph), bucket);
-}
-
-// Every rank of a machine has the card of its number there.
-Status open_own_backend(Pipeline& p) {
-  PLIMSOLL_TRY(std::optional<int> card, kernels::parse_cuda(p.device));
-  if (card) {
-    if (p.ranks.several()) *card += p.ranks.communicator->local_rank();
-    PLIMSOLL_TRY(p.backend, kernels::open_cuda_backend({*card, p.request.tf32}));
-    if (p.ranks.several()) {
-      PLIMSOLL_TRY(p.ranks.communicator, dist::open_nccl(p.ranks.communicator, *card));
-    }
-    return {};
-  }
-  if (p.request.tf32)
-    return fail(ErrorCode::kUsage, "--tf32: a card's arithmetic; give --device cuda with it");
-  // a wrong name is said before the model is loaded
-  if (p.device != kMeasured) PLIMSOLL_RETURN_IF_ERROR(profile::find_profile(p.device));
-  p.backend = kernels::make_cpu_backend(resolve_threads(p.request.threads));
-  return {};
-}
-
 }  // namespace
-
-Status open_backend(Pipeline& p) {
-  if (p.backend) return {};
-  PLIMSOLL_RETURN_IF_ERROR(open_own_backend(p));
-  if (!p.ranks.several()) return {};
-  p.backend = kernels::make_rank_backend(p.backend, p.ranks.communicator, !p.on_demand);
-  return {};
-}
 
 Status advance(Pipeline& p, Stage last) {
   ir::Graph& graph = p.model.graph;
@@ -323,12 +265,18 @@ Status advance(Pipeline& p, Stage last) {
     PLIMSOLL_TRY(autodiff::TrainingOptions how, training_options(p.request));
     how.ranks = p.ranks.size();
     how.fixed_order = p.ranks.fixed_order.value_or(!for_card(p));
-    PLIMSOLL_TRY(graph, autodiff::make_training_graph(graph, how));
-    PLIMSOLL_TRY(graph, rewrite::fuse_scatter_add(graph));
+    if (!how.freeze.empty() && !p.request.weights.empty())
+      PLIMSOLL_RETURN_IF_ERROR(keep_weights_encoded(
+          p, frozen_weights(graph, how),
+          [&](const ir::Graph& forward) { return differentiated(forward, how); }));
+    PLIMSOLL_TRY(graph, differentiated(graph, how));
   }
   if (due(Stage::kPrepared)) {
     PLIMSOLL_RETURN_IF_ERROR(open_backend(p));
-    PLIMSOLL_RETURN_IF_ERROR(keep_weights_encoded(p));
+    if (!p.weights_chosen)
+      PLIMSOLL_RETURN_IF_ERROR(
+          keep_weights_encoded(p, {}, [](ir::Graph all) -> Result<ir::Graph> { return all; }));
+    PLIMSOLL_TRY(graph, share_among_ranks(p, std::move(graph)));
     PLIMSOLL_TRY(graph, fit_to_backend(std::move(graph), *p.backend));
     PLIMSOLL_TRY(graph, join_buckets(p, std::move(graph)));
     PLIMSOLL_RETURN_IF_ERROR(agree_on_model(p.ranks, p.request.model, ir::to_text(graph)));
@@ -388,7 +336,7 @@ Result<std::vector<PlannedGraph>> sweep_model(Pipeline& prepared, const PlanOpti
   PLIMSOLL_RETURN_IF_ERROR(check_techniques(prepared, options));
   std::vector<rewrite::SplitGraph> splits;
   if (options.remedies.split) {
-    PLIMSOLL_TRY(splits, rewrite::split_ladder(prepared.model.graph, kSplitLimits));
+    PLIMSOLL_TRY(splits, split_by_steps(prepared));
     PLIMSOLL_RETURN_IF_ERROR(prepare_parts(prepared, splits));
   }
   PlanOptions how = with_costs(prepared, options);
@@ -442,48 +390,14 @@ Result<profile::Tuned> tune_model(Pipeline& prepared, int rounds,
   return tuned;
 }
 
-Result<ir::Graph> fit_to_backend(ir::Graph graph, const kernels::Backend& backend) {
-  const kernels::BackendRewrites rewrites = backend.rewrites();
-  if (rewrites.drops_casts) {
-    PLIMSOLL_TRY(graph, rewrite::drop_casts(graph));
-  }
-  if (rewrites.fuses_residuals) {
-    PLIMSOLL_TRY(graph, rewrite::fuse_residuals(graph));
-  }
-  PLIMSOLL_TRY(graph, assign_layouts(graph, backend));
-  if (rewrites.lays_out_weights) {
-    PLIMSOLL_TRY(graph, rewrite::lay_out_weights(std::move(graph)));
-  }
-  if (rewrites.pads_rows) {
-    PLIMSOLL_TRY(graph, rewrite::pad_rows(std::move(graph)));
-  }
-  if (rewrites.groups_weights) {
-    PLIMSOLL_TRY(graph, rewrite::group_updates(graph));
-    PLIMSOLL_TRY(graph, rewrite::group_casts(graph));
-  }
-  return graph;
-}
-
-Result<ir::Graph> assign_layouts(const ir::Graph& graph, const kernels::Backend& backend) {
-  rewrite::LayoutOptions layouts;
-  layouts.weights_layout = [&](const ir::Graph& of, const ir::Node& node) {
-    return backend.weights_layout(of, node);
-  };
-  layouts.least_channels = backend.least_channels_last();
-  PLIMSOLL_TRY(ir::Graph out, rewrite::choose_layouts(graph, layouts));
-  return rewrite::hoist_reorders(std::move(out));
-}
-
-Result<ir::Graph> assign_layouts(const ir::Graph& graph, int threads) {
-  return assign_layouts(graph, *kernels::make_cpu_backend(threads));
-}
-
 PlanOptions with_costs(const Pipeline& prepared, PlanOptions options) {
   if (prepared.own_costs) return options;
   options.seed = prepared.request.seed;
   options.kernels = prepared.kernels;
   if (prepared.backend) options.alignment = prepared.backend->device().alignment();
   if (prepared.begins_with_pages) options.alignment = std::max(options.alignment, kFilePage);
+  options.set_aside = prepared.loading;
+  options.advice = prepared.advice;
   options.copies = options.swaps_to_file ? prepared.profile.disk : prepared.profile.copies;
   options.copy_tax = prepared.profile.copy_tax;
   options.codecs = prepared.profile.codecs;

@@ -1,6 +1,7 @@
 #include "plimsoll/api/profile_model.h"
 
 #include "plimsoll/api/pipeline.h"
+#include "plimsoll/api/pipeline_device.h"
 #include "plimsoll/base/file.h"
 #include "plimsoll/base/threads.h"
 #include "plimsoll/profile/measure_on_device.h"
@@ -37,6 +38,7 @@ Result<ProfileReport> profile_model(const ProfileRequest& request) {
         graph, {resolve_threads(request.model.threads), request.on_measuring, p.backend.get()},
         out.profile));
     out.operators = profile::operator_costs(graph, out.profile);
+    out.profile.efficiency = profile::efficiencies(graph, out.profile);
   }
   out.json = schedule::to_json(out.profile);
   if (!request.output.empty()) PLIMSOLL_RETURN_IF_ERROR(write_file(request.output, out.json));

@@ -50,15 +50,19 @@ void print_rates(const api::ProfileReport& report) {
   for (const auto& [form, rate] : profile.codecs.forms) codec("  " + form, rate);
 }
 
-void print_operators(const std::vector<api::OperatorCost>& costs) {
+void print_operators(const api::ProfileReport& report) {
   double total = 0;
-  std::printf("  %-24s %8s %9s %9s %12s\n", "operator", "nodes", "measured", "estimated",
-              "seconds");
-  for (const api::OperatorCost& cost : costs) {
+  std::printf("  %-24s %8s %9s %9s %12s %10s\n", "operator", "nodes", "measured", "estimated",
+              "seconds", "efficiency");
+  for (const api::OperatorCost& cost : report.operators) {
     total += cost.seconds;
-    std::printf("  %-24s %8lld %9lld %9lld %12.6f\n", cost.op.c_str(),
+    const auto reached = report.profile.efficiency.find(cost.op);
+    std::printf("  %-24s %8lld %9lld %9lld %12.6f %10s\n", cost.op.c_str(),
                 static_cast<long long>(cost.nodes), static_cast<long long>(cost.measured),
-                static_cast<long long>(cost.nodes - cost.measured), cost.seconds);
+                static_cast<long long>(cost.nodes - cost.measured), cost.seconds,
+                reached != report.profile.efficiency.end()
+                    ? fmt::format("{:.0f} %", 100 * reached->second).c_str()
+                    : "-");
   }
   std::printf("  one after the other %.4g s\n", total);
 }
@@ -75,7 +79,7 @@ Status profile(ProfileOptions& options) {
     return {};
   }
   print_rates(report);
-  if (!report.operators.empty()) print_operators(report.operators);
+  if (!report.operators.empty()) print_operators(report);
   return {};
 }
 

@@ -6,6 +6,7 @@
 #include "plimsoll/base/checked.h"
 #include "plimsoll/base/clock.h"
 #include "plimsoll/ops/builder.h"
+#include "plimsoll/ops/in_place_pairs.h"
 #include "plimsoll/ops/registry.h"
 
 namespace plimsoll::profile {
@@ -53,7 +54,7 @@ Operands lay_out(const ir::Graph& graph, const ir::Node& node, const kernels::Ke
   out.scratch = add(kernel.scratch());
   const ops::InPlace& rule = ops::definition_of(node).in_place;
   if (!rule.must()) return out;
-  for (const ops::InPlace::Pair& pair : rule.pairs())
+  for (const ops::InPlace::Pair& pair : ops::pairs_of(rule, node))
     out.outputs[static_cast<std::size_t>(pair.output)] =
         out.inputs[static_cast<std::size_t>(pair.input)];
   return out;
@@ -153,6 +154,18 @@ Status measure_device_copies(device::Device& device, schedule::DeviceProfile& pr
   return {};
 }
 
+// What a machine without the card must know of its kernel; what takes nothing is not written down.
+void note_needs(const std::string& signature, const kernels::Kernel& kernel,
+                schedule::DeviceProfile& profile) {
+  if (!profile.card) return;
+  const schedule::KernelNeed need{kernel.scratch(), kernel.in_place()};
+  if (need == schedule::KernelNeed{}) {
+    profile.card->kernels.erase(signature);
+  } else {
+    profile.card->kernels[signature] = need;
+  }
+}
+
 }  // namespace
 
 Status measure_on_device(const ir::Graph& graph, const MeasureOptions& options,
@@ -180,6 +193,7 @@ Status measure_on_device(const ir::Graph& graph, const MeasureOptions& options,
     if (options.on_progress) options.on_progress(done, signatures.size());
     PLIMSOLL_TRY(profile.measured[signature],
                  seconds_on_device(graph, graph.node(node), *kernels[done], device, *region));
+    note_needs(signature, *kernels[done], profile);
     ++done;
   }
   // The run that follows takes them instead of making its own.
@@ -196,6 +210,7 @@ Result<schedule::DeviceProfile> profile_device(kernels::Backend& backend,
   out.note = fmt::format("measured: {}, {}", backend.instruction_set(), backend.library());
   PLIMSOLL_TRY(const device::MemoryInfo memory, backend.device().memory_info());
   out.memory_bytes = memory.total;
+  out.card = schedule::ProfiledCard{backend.instruction_set(), backend.library(), {}};
   if (tell) tell("arithmetic and memory");
   for (const ir::DType dtype : {ir::DType::kF32, ir::DType::kBF16}) {
     PLIMSOLL_TRY(const double seconds,

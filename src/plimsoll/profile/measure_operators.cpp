@@ -10,6 +10,7 @@
 #include "plimsoll/codec/weights/weight_codecs.h"
 #include "plimsoll/device/cpu/arena.h"
 #include "plimsoll/kernels/cpu/cpu_kernels.h"
+#include "plimsoll/ops/in_place_pairs.h"
 #include "plimsoll/ops/products/encoded_weight.h"
 #include "plimsoll/ops/registry.h"
 #include "plimsoll/profile/measure_on_device.h"
@@ -17,8 +18,11 @@
 namespace plimsoll::profile {
 namespace {
 
-constexpr Bytes kBehindCaches(192 << 20);
-constexpr int kMostRuns = 5;
+constexpr std::int64_t kBehindCaches = 64 << 20;  // bytes of operands that are taken in turn
+constexpr std::int64_t kMostPlaces = 64;
+constexpr std::int64_t kInCaches = 8 << 20;  // what was touched so few bytes ago still lies there
+constexpr int kFewestRuns = 3;
+constexpr int kMostRuns = 15;
 constexpr double kEnoughSeconds = 0.05;  // for one signature
 
 std::int64_t padded(Bytes bytes) {
@@ -38,34 +42,69 @@ bool fill_encoded(const ir::Node& node, std::span<std::uint8_t> bytes) {
   return codec != nullptr && type && codec::write_encoded_zeros(*codec, *type, bytes);
 }
 
+// What of a node's operands lies in the caches when a step comes to it: what was made a moment ago,
+// and in an inference, whose values take each other's places all the time, the results. Weights and
+// what was kept for the backward pass come from memory.
+class Recent {
+ public:
+  explicit Recent(const ir::Graph& graph)
+      : graph_(graph), trains_(ir::has_phase(graph, ir::Phase::kBackward)), made_(1) {
+    for (const ir::Node& node : graph.nodes) {
+      std::int64_t bytes = made_.back();
+      for (const ValueId output : node.outputs)
+        bytes += ir::bytes_of(graph.value(output).type).value;
+      made_.push_back(bytes);
+    }
+  }
+
+  bool input(NodeId node, ValueId value) const {
+    const NodeId maker = graph_.value(value).producer;
+    return maker.valid() && made_[node.index()] - made_[maker.index()] <= kInCaches;
+  }
+  bool outputs() const { return !trains_; }
+
+ private:
+  const ir::Graph& graph_;
+  bool trains_;
+  std::vector<std::int64_t> made_;  // bytes before each node
+};
+
 // One node with its operands laid out one behind the other.
 class Bench {
  public:
-  Bench(const ir::Graph& graph, const ir::Node& node, kernels::Kernel& kernel)
-      : graph_(graph), node_(node), kernel_(kernel) {
-    for (const ValueId input : node.inputs)
+  Bench(const ir::Graph& graph, NodeId id, kernels::Kernel& kernel, const Recent& recent)
+      : graph_(graph), node_(graph.node(id)), kernel_(kernel), outputs_stay_(recent.outputs()) {
+    const ir::Node& node = node_;
+    for (const ValueId input : node.inputs) {
       add(input.valid() ? ir::bytes_of(graph.value(input).type) : Bytes(0), inputs_);
+      stays_.push_back(input.valid() && recent.input(id, input));
+    }
     for (const ValueId output : node.outputs) add(ir::bytes_of(graph.value(output).type), outputs_);
     std::vector<std::int64_t> scratch;
     add(kernel.scratch(), scratch);
     scratch_ = scratch.front();
     const ops::InPlace& rule = ops::definition_of(node).in_place;
     if (!rule.must()) return;
-    for (const ops::InPlace::Pair& pair : rule.pairs())
+    for (const ops::InPlace::Pair& pair : ops::pairs_of(rule, node)) {
       outputs_[static_cast<std::size_t>(pair.output)] =
           inputs_[static_cast<std::size_t>(pair.input)];
+      // Both at one place, whichever that is.
+      stays_[static_cast<std::size_t>(pair.input)] = outputs_stay_;
+    }
   }
 
   std::int64_t bytes() const { return bytes_; }
 
-  double run(std::byte* at) {
+  // What stays in the caches is at `first`, the rest at `now`.
+  double run(std::byte* first, std::byte* now) {
     std::vector<const std::byte*> inputs;
     std::vector<std::byte*> outputs;
     for (std::size_t i = 0; i < inputs_.size(); ++i)
-      inputs.push_back(node_.inputs[i].valid() ? at + inputs_[i] : nullptr);
-    for (const std::int64_t place : outputs_) outputs.push_back(at + place);
+      inputs.push_back(node_.inputs[i].valid() ? (stays_[i] ? first : now) + inputs_[i] : nullptr);
+    for (const std::int64_t place : outputs_)
+      outputs.push_back((outputs_stay_ ? first : now) + place);
     const Stopwatch watch;
-    kernel_.run({inputs, outputs, at + scratch_});
+    kernel_.run({inputs, outputs, first + scratch_});
     return watch.seconds();
   }
 
@@ -101,6 +140,8 @@ class Bench {
   kernels::Kernel& kernel_;
   std::vector<std::int64_t> inputs_;
   std::vector<std::int64_t> outputs_;
+  std::vector<bool> stays_;  // of the inputs
+  bool outputs_stay_;
   std::int64_t scratch_ = 0;
   std::int64_t bytes_ = 0;
 };
@@ -125,16 +166,22 @@ class Region {
     return Region(std::move(arena));
   }
 
+  // The median: a run that was interrupted by another program says nothing about the operator.
   double measure(Bench& bench) const {
     const std::int64_t places =
-        std::clamp<std::int64_t>(arena_.size().value / bench.bytes(), 1, kMostRuns + 1);
+        std::clamp<std::int64_t>(arena_.size().value / bench.bytes(), 1, kMostPlaces);
     for (std::int64_t place = 0; place < places; ++place) bench.fill(at(bench, place));
-    bench.run(at(bench, 0));
+    bench.run(at(bench, 0), at(bench, 0));
+    std::vector<double> runs;
     double seconds = 0;
-    int runs = 0;
-    while (runs < kMostRuns && (runs < 2 || seconds < kEnoughSeconds))
-      seconds += bench.run(at(bench, ++runs % places));
-    return std::max(seconds / runs, 1e-9);
+    while (std::ssize(runs) < kMostRuns &&
+           (std::ssize(runs) < kFewestRuns || seconds < kEnoughSeconds)) {
+      runs.push_back(bench.run(at(bench, 0), at(bench, (std::ssize(runs) + 1) % places)));
+      seconds += runs.back();
+    }
+    const auto middle = runs.begin() + std::ssize(runs) / 2;
+    std::nth_element(runs.begin(), middle, runs.end());
+    return std::max(*middle, 1e-9);
   }
 
  private:
@@ -160,14 +207,15 @@ Status measure_operators(const ir::Graph& graph, const MeasureOptions& options,
   }
   std::vector<std::unique_ptr<kernels::Kernel>> kernels;
   std::vector<Bench> benches;
-  Bytes largest = kBehindCaches;
+  const Recent recent(graph);
+  Bytes largest(kBehindCaches);
   std::erase_if(signatures, [&](const auto& signature) {
     return !can_be_measured(graph, graph.node(signature.second));
   });
   for (const auto& [signature, node] : signatures) {
     PLIMSOLL_TRY(std::unique_ptr<kernels::Kernel> kernel,
                  kernels::make_cpu_kernel(graph, graph.node(node), {options.threads}));
-    benches.emplace_back(graph, graph.node(node), *kernel);
+    benches.emplace_back(graph, node, *kernel, recent);
     largest = std::max(largest, Bytes(2 * benches.back().bytes()));
     kernels.push_back(std::move(kernel));
   }

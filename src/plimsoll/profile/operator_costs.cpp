@@ -4,15 +4,22 @@
 #include <map>
 
 #include "plimsoll/ops/collective/collective.h"
+#include "plimsoll/ops/collective/shard.h"
 #include "plimsoll/ops/kernel_facts.h"
 #include "plimsoll/ops/registry.h"
 
 namespace plimsoll::profile {
 namespace {
 
+// A time near the launch alone says little of the rest.
+constexpr double kLeastEfficiency = 0.01;
+constexpr double kMostEfficiency = 10;
+
 double collective_seconds(const schedule::Link& link, const ir::Graph& graph,
                           const ir::Node& node) {
   const std::int64_t ranks = ops::attributes_of(node).integer("ranks");
+  if (ops::is_shard_operator(node.op))
+    return schedule::scatter_seconds(link, ranks, ops::run_bytes(graph, node));
   Bytes read, made;
   for (const ValueId input : node.inputs) read += ir::bytes_of(graph.value(input).type);
   for (const ValueId output : node.outputs) made += ir::bytes_of(graph.value(output).type);
@@ -25,7 +32,8 @@ double collective_seconds(const schedule::Link& link, const ir::Graph& graph,
 
 schedule::Cost node_cost(const schedule::DeviceProfile& profile, const ir::Graph& graph,
                          const ir::Node& node) {
-  if (ops::is_collective(node.op)) return {collective_seconds(profile.link, graph, node), false};
+  if (ops::is_collective(node.op) && node.op != "own_part")
+    return {collective_seconds(profile.link, graph, node), false};
   const ops::Cost cost = ops::cost_of(graph, node);
   const ValueId typed = node.outputs.front();
   return schedule::cost_of(profile, ops::signature(graph, node),
@@ -56,6 +64,31 @@ std::vector<OperatorCost> operator_costs(const ir::Graph& graph,
   for (auto& [op, sum] : by_op) out.push_back(std::move(sum));
   std::sort(out.begin(), out.end(),
             [](const OperatorCost& a, const OperatorCost& b) { return a.seconds > b.seconds; });
+  return out;
+}
+
+std::map<std::string, double> efficiencies(const ir::Graph& graph,
+                                           const schedule::DeviceProfile& profile) {
+  schedule::DeviceProfile roofline = profile;
+  roofline.measured.clear();
+  roofline.efficiency.clear();
+  struct Sum {
+    double roofline = 0;
+    double measured = 0;
+  };
+  std::map<std::string, Sum> by_op;
+  for (const ir::Node& node : graph.nodes) {
+    const schedule::Cost cost = node_cost(profile, graph, node);
+    if (!cost.measured) continue;
+    Sum& sum = by_op[node.op];
+    sum.roofline += node_cost(roofline, graph, node).seconds - profile.launch_seconds;
+    sum.measured += std::max(0.0, cost.seconds - profile.launch_seconds);
+  }
+  std::map<std::string, double> out;
+  for (const auto& [op, sum] : by_op) {
+    if (sum.roofline <= 0 || sum.measured <= 0) continue;
+    out.emplace(op, std::clamp(sum.roofline / sum.measured, kLeastEfficiency, kMostEfficiency));
+  }
   return out;
 }
 

@@ -1,6 +1,7 @@
 // The seconds of operators on a profiled device, measured where they were, else estimated.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -27,5 +28,11 @@ struct OperatorCost {
 // The most expensive first.
 std::vector<OperatorCost> operator_costs(const ir::Graph& graph,
                                          const schedule::DeviceProfile& profile);
+
+// The share of the roofline that the measured nodes of a graph reach, by operator: with it, those
+// of other models are estimated. Above one where the kernel does less than the operator's formula
+// says, or works in the cache.
+std::map<std::string, double> efficiencies(const ir::Graph& graph,
+                                           const schedule::DeviceProfile& profile);
 
 }  // namespace plimsoll::profile

@@ -2,12 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <unordered_map>
-
-#include "plimsoll/base/random.h"
 #include "plimsoll/ops/evaluation/interpreter.h"
 #include "plimsoll/ops/functions.h"
 #include "plimsoll/ops/registry.h"
+#include "plimsoll/rewrite/testing/random_sources.h"
 
 namespace plimsoll::rewrite {
 namespace {
@@ -21,25 +19,12 @@ int casts_counted(const ir::Graph& graph, std::string_view op) {
   return out;
 }
 
-std::unordered_map<std::string, ops::Array> sources_for_casts(const ir::Graph& graph) {
-  Random random(7);
-  std::unordered_map<std::string, ops::Array> out;
-  for (const ir::Value& value : graph.values) {
-    if (value.producer.valid()) continue;
-    ops::Array array(value.type);
-    for (std::int64_t i = 0; i < array.elements(); ++i)
-      array.set_number(i, value.type.dtype == ir::DType::kI64
-                              ? static_cast<double>(1 + random.below(3))
-                              : std::abs(random.normal()));
-    array.round();
-    out.emplace(value.name, std::move(array));
-  }
-  return out;
-}
-
 // The largest difference of any output.
 double largest_difference(const ir::Graph& before, const ir::Graph& after) {
-  const auto sources = sources_for_casts(before);
+  const auto sources = random_sources(before, 7, [](const ir::Value& value, Random& random) {
+    return value.type.dtype == ir::DType::kI64 ? static_cast<double>(1 + random.below(3))
+                                               : std::abs(random.normal());
+  });
   const auto a = ops::interpret(before, sources);
   const auto b = ops::interpret(after, sources);
   EXPECT_TRUE(a && b);

@@ -2,12 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include <unordered_map>
-
-#include "plimsoll/base/random.h"
 #include "plimsoll/ops/evaluation/interpreter.h"
 #include "plimsoll/ops/functions.h"
 #include "plimsoll/ops/registry.h"
+#include "plimsoll/rewrite/split_rows.h"
+#include "plimsoll/rewrite/testing/random_sources.h"
 
 namespace plimsoll::rewrite {
 namespace {
@@ -51,15 +50,7 @@ bool contains_op(const ir::Graph& graph, std::string_view op) {
 }
 
 void expect_same_ends(const ir::Graph& before, const ir::Graph& after) {
-  Random random(3);
-  std::unordered_map<std::string, ops::Array> sources;
-  for (const ir::Value& value : before.values) {
-    if (value.producer.valid()) continue;
-    ops::Array array(value.type);
-    for (std::int64_t i = 0; i < array.elements(); ++i) array.set_number(i, random.normal());
-    array.round();
-    sources.emplace(value.name, std::move(array));
-  }
+  const auto sources = normal_sources(before, 3);
   const auto a = ops::interpret(before, sources);
   const auto b = ops::interpret(after, sources);
   ASSERT_TRUE(a && b);
@@ -133,6 +124,23 @@ TEST(FuseResiduals, WhatOthersReadStays) {
   ASSERT_TRUE(kept_sum);
   EXPECT_TRUE(contains_op(*kept_sum, "relu_grad"));
   expect_same_ends(slopes, *kept_sum);
+}
+
+TEST(FuseResiduals, WhatWasFusedCanBeSplit) {
+  Builder b("block");
+  const ir::TensorType type{ir::DType::kF32, {8, 512, 8}};
+  const Var counter = b.source("counter", ir::ValueKind::kState, {ir::DType::kU64, {}});
+  const Var x = b.input("x", type);
+  const Var w = b.weight("w", {ir::DType::kF32, {8, 8}}, {});
+  const Var kept = dropout(linear(x, w, {}, {}), counter, 0.5, 7);
+  const Var y = linear(x + kept, w, {}, {});
+  const ir::Graph fused = *fuse_residuals(*b.finish({reduce_sum(y, {.axes = {2}})}));
+  ASSERT_TRUE(contains_op(fused, "add_dropout"));
+  const auto split = split_rows(fused, Bytes(1024));
+  ASSERT_TRUE(split) << split.error().message;
+  EXPECT_GT(split->parts, 1);
+  EXPECT_GT(std::ranges::count(split->graph.nodes, "add_dropout", &ir::Node::op), 1);
+  expect_same_ends(fused, split->graph);
 }
 
 }  // namespace

@@ -10,13 +10,17 @@
 namespace plimsoll::rewrite {
 namespace {
 
+// Larger ones take longer than starting a kernel, and all of a group are there from the first on.
+constexpr std::int64_t kMostElementsOfCast = std::int64_t{1} << 22;
+
 bool is_cast_of_weight(const ir::Graph& graph, const ir::Node& node) {
   if (node.op != "cast") return false;
   const ir::Value& from = graph.value(node.inputs[0]);
   const ir::TensorType& to = graph.value(node.outputs[0]).type;
   return from.kind == ir::ValueKind::kWeight && from.type.dtype == ir::DType::kF32 &&
          (to.dtype == ir::DType::kBF16 || to.dtype == ir::DType::kF16) &&
-         from.type.layout == to.layout && to.layout.block_count == 0 && to.shape.elements() > 0;
+         from.type.layout == to.layout && to.layout.block_count == 0 && to.shape.elements() > 0 &&
+         to.shape.elements() <= kMostElementsOfCast;
 }
 
 }  // namespace

@@ -4,7 +4,8 @@
 //
 // Mixed precision casts every weight once in a step, and starting a kernel takes longer than
 // casting most of them. What is cast stays until the backward pass anyway; in a group it is there a
-// few operators earlier.
+// few operators earlier, so weights of more than 4 Mi elements are cast alone (alexnet's would be
+// 80 MiB earlier there).
 #pragma once
 
 #include "plimsoll/base/result.h"

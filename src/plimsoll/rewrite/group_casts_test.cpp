@@ -2,12 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <unordered_map>
-
-#include "plimsoll/base/random.h"
 #include "plimsoll/ops/evaluation/interpreter.h"
 #include "plimsoll/ops/functions.h"
 #include "plimsoll/ops/registry.h"
+#include "plimsoll/rewrite/testing/random_sources.h"
 
 namespace plimsoll::rewrite {
 namespace {
@@ -34,15 +32,7 @@ TEST(GroupCasts, SixteenWeightsAreCastAtOnce) {
   }
   EXPECT_EQ(groups, 2);
   EXPECT_EQ(alone, 4);  // three that fill no group, and that of the input
-  Random random(11);
-  std::unordered_map<std::string, ops::Array> sources;
-  for (const ir::Value& value : before.values) {
-    if (value.producer.valid()) continue;
-    ops::Array array(value.type);
-    for (std::int64_t i = 0; i < array.elements(); ++i) array.set_number(i, random.normal());
-    array.round();
-    sources.emplace(value.name, std::move(array));
-  }
+  const auto sources = normal_sources(before, 11);
   const auto wanted = ops::interpret(before, sources);
   const auto got = ops::interpret(*after, sources);
   ASSERT_TRUE(wanted && got);

@@ -4,11 +4,11 @@
 
 #include <unordered_map>
 
-#include "plimsoll/base/random.h"
 #include "plimsoll/ops/evaluation/interpreter.h"
 #include "plimsoll/ops/functions.h"
 #include "plimsoll/ops/registry.h"
 #include "plimsoll/ops/update/update.h"
+#include "plimsoll/rewrite/testing/random_sources.h"
 
 namespace plimsoll::rewrite {
 namespace {
@@ -58,16 +58,9 @@ TEST(GroupUpdates, EveryWeightBecomesWhatItWouldHave) {
   const ir::Graph before = many_updates(ops::kUpdateGroup);
   const auto after = group_updates(before);
   ASSERT_TRUE(after) << after.error().message;
-  Random random(5);
-  std::unordered_map<std::string, ops::Array> sources;
-  for (const ir::Value& value : before.values) {
-    if (value.producer.valid()) continue;
-    ops::Array array(value.type);
-    for (std::int64_t i = 0; i < array.elements(); ++i)
-      array.set_number(i, value.type.dtype == ir::DType::kI64 ? 3 : std::abs(random.normal()));
-    array.round();
-    sources.emplace(value.name, std::move(array));
-  }
+  const auto sources = random_sources(before, 5, [](const ir::Value& value, Random& random) {
+    return value.type.dtype == ir::DType::kI64 ? 3 : std::abs(random.normal());
+  });
   const auto a = ops::interpret(before, sources);
   const auto b = ops::interpret(*after, sources);
   ASSERT_TRUE(a && b);

@@ -89,4 +89,12 @@ Result<ir::Graph> pad_rows(ir::Graph graph) {
   return graph;
 }
 
+ir::Graph without_padded_rows(ir::Graph graph) {
+  for (ir::Value& value : graph.values) {
+    ir::TensorType& type = value.type;
+    if (type.layout == padded_rows(type.shape.rank())) type.layout = {};
+  }
+  return graph;
+}
+
 }  // namespace plimsoll::rewrite

@@ -17,5 +17,6 @@
 namespace plimsoll::rewrite {
 
 Result<ir::Graph> pad_rows(ir::Graph graph);
+ir::Graph without_padded_rows(ir::Graph graph);
 
 }  // namespace plimsoll::rewrite

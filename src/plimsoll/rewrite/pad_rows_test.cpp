@@ -55,6 +55,7 @@ TEST(PadRows, PadsLogitsAndTheirGradient) {
   ASSERT_TRUE(after) << after.error().message;
   EXPECT_EQ(padded_values(*after), 2);
   EXPECT_EQ(after->nodes, before.nodes);
+  EXPECT_EQ(without_padded_rows(*after), before);
   // 1,001 elements become 1,024.
   for (const ir::Value& value : after->values) {
     if (value.type.layout.is_row_major()) continue;

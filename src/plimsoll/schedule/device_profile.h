@@ -23,6 +23,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,6 +55,24 @@ struct MemoryLevel {
 };
 inline constexpr std::size_t kMostMemoryLevels = 4;
 
+// What one kernel takes beside its operands (ops/kernel_facts.h).
+struct KernelNeed {
+  Bytes scratch;
+  bool in_place = true;
+
+  bool operator==(const KernelNeed&) const = default;
+};
+
+// The card that a profile was measured on: what a machine without it must know to plan for it.
+struct ProfiledCard {
+  std::string instruction_set;  // "sm_90 tf32"
+  std::string library;          // "cuDNN 9.19.0, cuBLASLt 13.1.0"
+  // By operator signature; one that was measured and is not here takes nothing.
+  std::map<std::string, KernelNeed> kernels;
+
+  bool operator==(const ProfiledCard&) const = default;
+};
+
 struct DeviceProfile {
   std::string name;
   std::string note;
@@ -69,6 +88,7 @@ struct DeviceProfile {
   CodecRates codecs;    // encodings of activations: sparse, and other forms where known
   Link link;            // between ranks
   std::map<std::string, double> measured;  // seconds by operator signature
+  std::optional<ProfiledCard> card;        // where it is one
   std::vector<MemoryLevel> memories;       // the fastest first
   bool read_only = false;  // device memory holds weights and inputs, and nothing is written to it
 

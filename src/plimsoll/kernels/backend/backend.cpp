@@ -66,6 +66,10 @@ Result<ops::KernelTable> kernel_facts(Backend& backend, const ir::Graph& graph) 
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     std::string key = ops::signature(graph, graph.nodes[n]);
     if (table.facts.contains(key)) continue;
+    if (const std::optional<ops::KernelFacts> known = backend.known_facts(key)) {
+      table.facts.emplace(std::move(key), *known);
+      continue;
+    }
     PLIMSOLL_TRY(std::unique_ptr<Kernel> kernel, backend.make_kernel(graph, NodeId(n)));
     const ops::KernelFacts facts{kernel->scratch(), kernel->in_place(), 0};
     backend.keep(key, std::move(kernel));

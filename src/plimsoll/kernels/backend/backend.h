@@ -55,6 +55,12 @@ class Backend {
   // What kernels choose by, and whose they are: "avx512_core", "oneDNN 2.6.3"; plans name both.
   virtual std::string instruction_set() const = 0;
   virtual std::string library() const = 0;
+  // Of a device that is only planned for: what a kernel of this signature takes there.
+  virtual std::optional<ops::KernelFacts> known_facts(const std::string& /*signature*/) const {
+    return std::nullopt;
+  }
+  // Whether kernels can be made and run; else the device is only planned for (paper_card.h).
+  virtual bool is_here() const { return true; }
   // A kernel that was made to ask for its facts: the next make_kernel() of this signature may take
   // it, where making one is slow.
   virtual void keep(const std::string& /*signature*/, std::unique_ptr<Kernel> /*kernel*/) {}
@@ -76,6 +82,7 @@ class Backend {
 struct CudaOptions {
   int index = 0;      // of the card
   bool tf32 = false;  // products and convolutions of fp32 may round their operands to TF32
+  device::AddressRegistry* addresses = &device::addresses();  // where the card enters its memory
 };
 
 // "cuda" or "cuda:N": the number of the card. Nothing for other names; an error for "cuda:x".

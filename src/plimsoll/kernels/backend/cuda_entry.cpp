@@ -4,6 +4,7 @@
 
 #include "plimsoll/device/cuda/cuda_device.h"
 #include "plimsoll/device/cuda/cuda_sequence.h"
+#include "plimsoll/kernels/backend/card_wishes.h"
 #include "plimsoll/kernels/backend/cuda_library.h"
 #include "plimsoll/kernels/cuda/cuda_kernels.h"
 
@@ -26,19 +27,11 @@ class CudaBackend final : public Backend {
   void keep(const std::string& signature, std::unique_ptr<Kernel> kernel) override {
     kept_.emplace(signature, std::move(kernel));
   }
-  // cuDNN is fastest where weights lie like the data, and all data channels last.
   ir::Layout weights_layout(const ir::Graph& graph, const ir::Node& node) const override {
-    const ir::TensorType& data = graph.value(node.inputs.front()).type;
-    const ir::Layout last = ir::Layout::channels_last(data.shape.rank());
-    const bool convolution =
-        node.op == "conv" || node.op == "conv_grad_input" || node.op == "conv_grad_weight";
-    return convolution && data.layout == last ? last : ir::Layout();
+    return card_weights_layout(graph, node);
   }
-  std::int64_t least_channels_last() const override { return 1; }
-  BackendRewrites rewrites() const override {
-    return {
-        .drops_casts = true, .fuses_residuals = true, .lays_out_weights = true, .pads_rows = true};
-  }
+  std::int64_t least_channels_last() const override { return kLeastChannelsOfCard; }
+  BackendRewrites rewrites() const override { return card_rewrites(); }
   std::string instruction_set() const override {
     return options_.tf32 ? card_->architecture() + " tf32" : card_->architecture();
   }
@@ -58,6 +51,7 @@ class CudaBackend final : public Backend {
 };
 
 Result<std::shared_ptr<Backend>> open(const CudaOptions& options) {
+  device::use_addresses(*options.addresses);  // the program's, not this library's
   PLIMSOLL_TRY(std::unique_ptr<device::cuda::CudaCard> card,
                device::cuda::open_cuda_card(options.index));
   return std::make_shared<CudaBackend>(std::move(card), options);

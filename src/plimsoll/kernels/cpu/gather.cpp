@@ -5,6 +5,8 @@
 // goes nowhere. Indices that a user gives are checked before they come here
 // (runtime/index_ranges.h).
 //
+// Of a large table it may be only some rows (`rows`); indices of others are outside then.
+//
 // The gradient walks the indices in order; threads share the work by columns, so two equal indices
 // are always added by the same thread, in the same order.
 #include <cstring>
@@ -24,20 +26,23 @@ struct Gathering {
   std::int64_t extent;
   std::int64_t inner;
   std::int64_t indices;
+  ops::TableRows rows;
 };
 
 Gathering gathering_of(const ir::Shape& data, const ir::Shape& indices,
-                       const ops::AttributeReader& attributes) {
+                       const ops::AttributeReader& attributes, bool gradient) {
   const auto given = static_cast<int>(attributes.integer("axis"));
   const int axis = given < 0 ? given + data.rank() : given;
+  const ops::TableRows rows = gradient ? ops::table_rows(attributes, data[axis])
+                                       : ops::TableRows{0, data[axis], data[axis]};
   return {data.elements(0, axis), data[axis], data.elements(axis + 1, data.rank()),
-          indices.elements()};
+          indices.elements(), rows};
 }
 
 // Where an index points to; -1 outside.
 template <typename Index>
 std::int64_t row_of(const Gathering& g, Index index) {
-  return ops::resolve(static_cast<std::int64_t>(index), g.extent);
+  return g.rows.place(static_cast<std::int64_t>(index));
 }
 
 template <typename Index>
@@ -90,7 +95,7 @@ std::unique_ptr<Kernel> make_gather(const Site& site) {
   if (!all_row_major(site) || ir::bits(site.out().dtype) % 8 != 0 ||
       site.in(0).shape.elements() == 0)
     return nullptr;
-  const Gathering g = gathering_of(site.in(0).shape, site.in(1).shape, site.attributes());
+  const Gathering g = gathering_of(site.in(0).shape, site.in(1).shape, site.attributes(), false);
   if (site.in(1).dtype == ir::DType::kI64) return make_gather_of<std::int64_t>(site, g);
   if (site.in(1).dtype == ir::DType::kI32) return make_gather_of<std::int32_t>(site, g);
   return nullptr;
@@ -99,7 +104,7 @@ std::unique_ptr<Kernel> make_gather(const Site& site) {
 std::unique_ptr<Kernel> make_gather_grad(const Site& site) {
   if (!all_row_major(site) || !is_f32(site.out()) || site.out().shape.elements() == 0)
     return nullptr;
-  const Gathering g = gathering_of(site.out().shape, site.in(1).shape, site.attributes());
+  const Gathering g = gathering_of(site.out().shape, site.in(1).shape, site.attributes(), true);
   if (site.in(1).dtype == ir::DType::kI64) return make_gather_grad_of<std::int64_t>(site, g);
   if (site.in(1).dtype == ir::DType::kI32) return make_gather_grad_of<std::int32_t>(site, g);
   return nullptr;

@@ -4,7 +4,7 @@
 //
 // cuDNN has no fp32 gradient of attention at all, so this is the path of fp32, of masks and of
 // heads of unusual width. bf16, fp16 and TF32 without a mask keep their scores in registers
-// (attention_flash.cu).
+// (attention_flash.cu; attention_hopper.cu for heads of 64 in 16 bits where the card can).
 #include <numeric>
 #include <optional>
 
@@ -212,35 +212,67 @@ std::optional<FlashShape> flash_shape(const AttentionPlan& plan, bool masked, bo
   return out;
 }
 
-std::unique_ptr<Kernel> make_flash(const AttentionPlan& plan, const FlashShape& flash) {
-  return make_kernel(
-      [plan, flash, type = element_of(plan.dtype)](const Arguments& a, cudaStream_t stream) {
-        const auto at = [&](const HeadTensor& tensor) {
-          return a.inputs[tensor.index] + place(plan, tensor, 0, 0);
-        };
-        flash_attention(type, flash, at(plan.q), at(plan.k), at(plan.v), a.outputs[0],
-                        output<float>(a, 1), stream);
-      });
+#ifdef PLIMSOLL_SM90A
+// Where attention_hopper.cu takes it: what is compiled for sm_90a runs on 9.0 and nowhere else.
+bool takes_hopper(const AttentionPlan& plan, const CudaKernelOptions& options) {
+  constexpr std::int64_t kHopperWidth = 64;
+  int major = 0;
+  int minor = 0;
+  return plan.is_narrow() && plan.sizes.width == kHopperWidth &&
+         cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, options.device) ==
+             cudaSuccess &&
+         cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, options.device) ==
+             cudaSuccess &&
+         major == 9 && minor == 0;
+}
+#endif
+
+// Which of the two computes it.
+struct FlashKernels {
+  decltype(&flash_attention) forward = flash_attention;
+  decltype(&flash_attention_gradient) gradient = flash_attention_gradient;
+  std::int64_t floats_of_row = 1;  // scratch of the gradient
+};
+FlashKernels flash_kernels([[maybe_unused]] const AttentionPlan& plan,
+                           [[maybe_unused]] const CudaKernelOptions& options) {
+#ifdef PLIMSOLL_SM90A
+  if (takes_hopper(plan, options)) return {hopper_attention, hopper_attention_gradient, 2};
+#endif
+  return {};
+}
+
+std::unique_ptr<Kernel> make_flash(const AttentionPlan& plan, const FlashShape& flash,
+                                   const CudaKernelOptions& options) {
+  return make_kernel([plan, flash, kernels = flash_kernels(plan, options),
+                      type = element_of(plan.dtype)](const Arguments& a, cudaStream_t stream) {
+    const auto at = [&](const HeadTensor& tensor) {
+      return a.inputs[tensor.index] + place(plan, tensor, 0, 0);
+    };
+    kernels.forward(type, flash, at(plan.q), at(plan.k), at(plan.v), a.outputs[0],
+                    output<float>(a, 1), stream);
+  });
 }
 
 // With y and lse at these inputs.
 template <bool side_by_side>
 std::unique_ptr<Kernel> make_flash_gradient(const AttentionPlan& plan, const FlashShape& flash,
-                                            int y) {
-  const Bytes means(flash.batch * flash.heads * flash.rows * 4);
+                                            int y, const CudaKernelOptions& options) {
+  const FlashKernels kernels = flash_kernels(plan, options);
+  const Bytes means(flash.batch * flash.heads * flash.rows * kernels.floats_of_row * 4);
   return make_kernel(
-      [plan, flash, y, type = element_of(plan.dtype)](const Arguments& a, cudaStream_t stream) {
+      [plan, flash, y, kernels, type = element_of(plan.dtype)](const Arguments& a,
+                                                               cudaStream_t stream) {
         const auto at = [&](const HeadTensor& tensor) {
           return a.inputs[tensor.index] + place(plan, tensor, 0, 0);
         };
         const auto to = [&](std::size_t result, const HeadTensor& tensor) {
           return a.outputs[side_by_side ? 0 : result] + place(plan, tensor, 0, 0);
         };
-        flash_attention_gradient(type, flash,
-                                 {a.inputs[0], at(plan.q), at(plan.k), at(plan.v),
-                                  input<std::byte>(a, y), input<float>(a, y + 1), scratch<float>(a),
-                                  to(0, plan.q), to(1, plan.k), to(2, plan.v)},
-                                 stream);
+        kernels.gradient(type, flash,
+                         {a.inputs[0], at(plan.q), at(plan.k), at(plan.v), input<std::byte>(a, y),
+                          input<float>(a, y + 1), scratch<float>(a), to(0, plan.q), to(1, plan.k),
+                          to(2, plan.v)},
+                         stream);
       },
       {means});
 }
@@ -253,7 +285,7 @@ Made make_attention(const Site& site) {
   const AttentionSizes& sizes = plan.sizes;
   if (sizes.columns == 0) return no_kernel();
   if (const auto flash = flash_shape(plan, site.has(side_by_side ? 1 : 3), site.options.tf32))
-    return make_flash(plan, *flash);
+    return make_flash(plan, *flash, site.options);
   const Operand scores = of_scores(plan);
   PLIMSOLL_TRY(Product score, multiplication(plan,
                                              {of_tensor(plan, plan.q, false),
@@ -343,7 +375,7 @@ Made make_attention_grad(const Site& site) {
   const AttentionSizes& sizes = plan.sizes;
   if (sizes.columns == 0 || sizes.rows == 0) return no_kernel();
   if (const auto flash = flash_shape(plan, site.has(side_by_side ? 4 : 6), site.options.tf32))
-    return make_flash_gradient<side_by_side>(plan, *flash, side_by_side ? 2 : 4);
+    return make_flash_gradient<side_by_side>(plan, *flash, side_by_side ? 2 : 4, site.options);
   PLIMSOLL_TRY(GradientProducts products, gradient_products(plan, site.options));
   constexpr std::size_t kY = side_by_side ? 2 : 4;
   ScratchLayout scratch;

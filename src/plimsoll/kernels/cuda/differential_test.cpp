@@ -142,10 +142,11 @@ TEST(CudaFlashAttention, AgreesWithTheReference) {
   for (const std::int64_t width : {32, 64}) {
     const std::int64_t all = 2 * width;
     for (const std::int64_t causal : {0, 1}) {
-      for (const std::int64_t rows : {1, 64, 70, 130})
+      for (const std::int64_t rows : {1, 64, 70, 130, 192, 520})
         expect("attention_qkv", {bf16({2, rows, 3 * all})}, attributes(causal));
       expect("attention_qkv", {f16({2, 70, 3 * all})}, attributes(causal));
-      for (const auto& [rows, columns] : {std::pair{70, 130}, std::pair{130, 70}}) {
+      for (const auto& [rows, columns] :
+           {std::pair{70, 130}, std::pair{130, 70}, std::pair{70, 530}, std::pair{530, 70}}) {
         expect("attention",
                {bf16({1, rows, all}), bf16({1, columns, all}), bf16({1, columns, all})},
                attributes(causal));
@@ -161,7 +162,7 @@ TEST(CudaFlashAttention, GradientsAgreeWithTheReference) {
     const std::int64_t all = 2 * width;
     for (const std::int64_t causal : {0, 1}) {
       const ir::Attributes how{{"heads", std::int64_t{2}}, {"causal", causal}};
-      for (const std::int64_t rows : {1, 64, 130}) {
+      for (const std::int64_t rows : {1, 64, 130, 192, 520}) {
         const Tensor lse = {{ir::DType::kF32, {2, 2, rows}, {}}, 5, 7};
         expect_agreement(
             {.op = "attention_qkv_grad",
@@ -169,7 +170,8 @@ TEST(CudaFlashAttention, GradientsAgreeWithTheReference) {
              .attributes = how,
              .tolerance = 2e-2});
       }
-      for (const auto& [rows, columns] : {std::pair{70, 130}, std::pair{130, 70}}) {
+      for (const auto& [rows, columns] :
+           {std::pair{70, 130}, std::pair{130, 70}, std::pair{70, 530}, std::pair{530, 70}}) {
         const Tensor lse = {{ir::DType::kF32, {1, 2, rows}, {}}, 5, 7};
         expect_agreement(
             {.op = "attention_grad",
@@ -316,7 +318,7 @@ TEST(CudaTf32, AgreesWithTheReferenceInFewerDigits) {
   for (const std::int64_t width : {32, 64}) {
     for (const std::int64_t causal : {0, 1}) {
       const ir::Attributes how{{"heads", std::int64_t{2}}, {"causal", causal}};
-      for (const std::int64_t rows : {1, 64, 130}) {
+      for (const std::int64_t rows : {1, 64, 130, 192, 520}) {
         const Tensor lse = {{ir::DType::kF32, {2, 2, rows}, {}}, 5, 7};
         const Tensor y = f32({2, rows, 2 * width});
         expect("attention_qkv", {f32({2, rows, 6 * width})}, how);

@@ -32,6 +32,7 @@ Made make_gather(const Site& site) {
 
 Made make_gather_grad(const Site& site) {
   if (!takes_indices(site, 1) || !is_kernel_float(site.out().dtype)) return no_kernel();
+  if (!site.attributes().integers("rows", {}).empty()) return no_kernel();
   const GatherShape shape = gather_shape(site, site.out().shape);
   // Places are sorted as 32 bits; a grid has 65,535 rows of blocks.
   constexpr std::int64_t kMostPlaces = std::int64_t{1} << 31;

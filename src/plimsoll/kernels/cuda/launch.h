@@ -242,6 +242,15 @@ struct FlashGradient {
 void flash_attention_gradient(Element type, const FlashShape& shape, const FlashGradient& gradient,
                               cudaStream_t stream);
 
+// attention_hopper.cu -----------------------------------------------------------------------------
+
+// The same for 16 bits and heads of 64 on cards of compute capability 9.0; `means` is two floats
+// for each of lse.
+void hopper_attention(Element type, const FlashShape& shape, const void* q, const void* k,
+                      const void* v, void* y, float* lse, cudaStream_t stream);
+void hopper_attention_gradient(Element type, const FlashShape& shape, const FlashGradient& gradient,
+                               cudaStream_t stream);
+
 // pooling.cu --------------------------------------------------------------------------------------
 
 // Windows over [planes..., depth, height, width]; strides per axis of batch, channel and volume.
