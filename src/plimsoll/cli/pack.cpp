@@ -45,8 +45,8 @@ void print_summary(const api::PackReport& report) {
                  grouped(report.height.value).c_str(), grouped(report.lower_bound.value).c_str(),
                  100 * report.gap);
   }
-  std::fprintf(stderr, "%s, %s, %.3f s\n", report.status.c_str(), report.method.c_str(),
-               report.seconds);
+  std::fprintf(stderr, "%s, %s, %.3f s%s\n", report.status.c_str(), report.method.c_str(),
+               report.seconds, report.interrupted ? ", interrupted" : "");
 }
 
 Status pack_file(PackArguments& arguments, Command& command) {
@@ -55,6 +55,7 @@ Status pack_file(PackArguments& arguments, Command& command) {
   api::PackRequest& request = arguments.request;
   request.problem = arguments.files[0];
   request.on_progress = waiting_on_terminal;
+  request.options.stop = stop_on_interrupt();
   PLIMSOLL_TRY(const api::PackReport report, api::pack_file(request));
   if (request.json) {
     command.answer(report.json);

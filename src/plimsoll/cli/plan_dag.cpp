@@ -23,7 +23,7 @@ void print_point(const api::PlanDagPoint& point) {
               human(point.encoded_bytes).c_str());
 }
 
-void print_proof(const api::DagProof& proof) {
+void print_proof(const api::DagProof& proof, bool interrupted) {
   using Result = api::DagProof::Result;
   const std::string bound = cost_text(proof.bound_seconds, 6);
   switch (proof.result) {
@@ -40,10 +40,8 @@ void print_proof(const api::DagProof& proof) {
           bound.c_str());
       break;
     case Result::kNothing:
-      std::printf(
-          "proved       nothing: cbc had no answer in %.3g s; give a longer --deadline or a "
-          "smaller graph\n",
-          proof.seconds);
+      std::printf("proved       nothing: cbc had no answer in %.3g s%s\n", proof.seconds,
+                  interrupted ? "" : "; give a longer --deadline or a smaller graph");
       break;
   }
 }
@@ -65,7 +63,7 @@ void print(const api::PlanDagReport& report) {
     print_point(point);
   }
   if (report.interrupted) std::printf("interrupted  the best plan found until then\n");
-  if (report.proof) print_proof(*report.proof);
+  if (report.proof) print_proof(*report.proof, report.interrupted);
   if (report.failure || !report.limiting.empty()) {
     std::vector<std::string> names;
     std::vector<Bytes> bytes;
@@ -73,7 +71,7 @@ void print(const api::PlanDagReport& report) {
       names.push_back(value.name);
       bytes.push_back(value.bytes);
     }
-    std::printf("limited by   %s: %s\n", human(report.smallest_budget_bytes).c_str(),
+    std::printf("limited by   %s: %s\n", human(report.bound_bytes).c_str(),
                 named_bytes(names, bytes).c_str());
   }
 }

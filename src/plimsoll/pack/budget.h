@@ -20,6 +20,13 @@ class Budget {
   Budget(double seconds, bool counted, const std::atomic<bool>* stop = nullptr)
       : counted_(counted), seconds_(seconds), left_(seconds * kStepsPerSecond), stop_(stop) {}
 
+  // What is left, for one of several that do the same: over when `won` is raised, too.
+  Budget in_race(const std::atomic<bool>& won) const {
+    Budget out(left_seconds(), counted_, stop_);
+    out.won_ = &won;
+    return out;
+  }
+
   // A budget for a part of the work: never more than what is left of this one.
   Budget share(double fraction) const {
     Budget part = *this;
@@ -44,15 +51,12 @@ class Budget {
     unread_ += steps;
     if (unread_ >= kReadEvery) {
       unread_ = 0;
-      if (watch_.seconds() >= seconds_ || (stop_ && stop_->load(std::memory_order_relaxed)))
-        over_ = true;
+      if (watch_.seconds() >= seconds_ || is_stopped()) over_ = true;
     }
     return !over_;
   }
   bool over() {
-    if (!counted_ &&
-        (watch_.seconds() >= seconds_ || (stop_ && stop_->load(std::memory_order_relaxed))))
-      over_ = true;
+    if (!counted_ && (watch_.seconds() >= seconds_ || is_stopped())) over_ = true;
     return over_;
   }
   double left_seconds() const {
@@ -61,6 +65,11 @@ class Budget {
   }
 
  private:
+  bool is_stopped() const {
+    return (stop_ != nullptr && stop_->load(std::memory_order_relaxed)) ||
+           (won_ != nullptr && won_->load(std::memory_order_relaxed));
+  }
+
   static constexpr std::int64_t kReadEvery = 50'000;
   bool counted_;
   bool over_ = false;
@@ -70,6 +79,7 @@ class Budget {
   std::int64_t unread_ = 0;
   Stopwatch watch_;
   const std::atomic<bool>* stop_;
+  const std::atomic<bool>* won_ = nullptr;
 };
 
 }  // namespace plimsoll::pack

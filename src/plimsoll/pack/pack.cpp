@@ -46,12 +46,13 @@ Result<Packing> pack(const Problem& problem, const PackOptions& options) {
   PackOptions chosen = options;
   if (chosen.threads == 0)
     chosen.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  Budget budget(search_seconds(problem, options), options.deterministic);
+  Budget budget(search_seconds(problem, options), options.deterministic, options.stop);
   Packing packing = problem.memories.size() > 1 ? pack_memories(problem, chosen, budget)
                     : chosen.keep_hints         ? repack(problem, chosen, budget)
                                                 : pack_one_memory(problem, chosen, budget);
   count_moves(problem, packing);
   packing.seconds = watch.seconds();
+  packing.interrupted = options.stop != nullptr && options.stop->load();
   if (!packing.offsets.empty()) {
     const Status checked = check_packing(problem, packing);
     PLIMSOLL_CHECK(checked.has_value(), "{}: {}", packing.method, checked.error().message);

@@ -168,6 +168,7 @@ Result<PackReport> pack_file(const PackRequest& request) {
   out.status = name(packing.status);
   out.method = packing.method;
   out.seconds = packing.seconds;
+  out.interrupted = packing.interrupted;
   if (request.json) {
     PLIMSOLL_TRY(out.json, write_packing_json(problem, packing, false));
   }

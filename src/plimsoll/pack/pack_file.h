@@ -43,8 +43,9 @@ struct PackReport {
   std::string status;
   std::string method;
   double seconds = 0;
-  std::string json;     // all of it as one object, where that was asked
-  std::string offsets;  // as the file would hold them; empty without
+  bool interrupted = false;  // by PackOptions::stop: the best until then
+  std::string json;          // all of it as one object, where that was asked
+  std::string offsets;       // as the file would hold them; empty without
   Status verdict;  // the error that a packing which does not fit is (exit 4 or 5), core included
 };
 

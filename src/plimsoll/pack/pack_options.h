@@ -1,6 +1,7 @@
 // What pack() is asked for: the goal, the method, the budget, and a switch for every single idea.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 namespace plimsoll::pack {
@@ -31,6 +32,7 @@ struct PackOptions {
   bool deterministic = false;
   int threads = 1;  // 0: as many as the machine has
   std::uint64_t seed = 1;
+  const std::atomic<bool>* stop = nullptr;  // raised from elsewhere: the best so far is taken
   bool keep_hints = false;  // incremental: stay within the capacity (or the old height) and move as
                             // few hinted buffers as possible; see repack.h
 

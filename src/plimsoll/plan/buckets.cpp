@@ -1,8 +1,10 @@
 #include "plimsoll/plan/buckets.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "plimsoll/ops/collective/collective.h"
+#include "plimsoll/ops/collective/shard.h"
 #include "plimsoll/ops/registry.h"
 
 namespace plimsoll::plan {
@@ -103,15 +105,30 @@ std::vector<std::vector<ValueId>> groups_of_collectives(const ir::Graph& graph) 
   bool any = false;
   for (const ir::Node& node : graph.nodes) {
     any = any || ops::is_collective(node.op);
-    if (node.op == "all_reduce" && node.outputs.size() > 1) out.push_back(node.outputs);
+    const bool makes = node.op == "all_reduce" || node.op == "gather_weights";
+    if (makes && node.outputs.size() > 1) out.push_back(node.outputs);
+    if (node.op == "scatter_sums" && node.inputs.size() > 1) out.push_back(node.inputs);
   }
   if (!any) return out;
+  // Weights that are gathered together stand together; what ranks have parts of is not sent at the
+  // start, and stands last.
+  constexpr std::size_t kAlone = 0;
+  std::vector<std::size_t> turn(graph.values.size(), kAlone);
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    const ir::Node& node = graph.nodes[n];
+    if (node.op != "gather_update") continue;
+    for (std::size_t i = 1; i < node.inputs.size(); ++i)
+      turn[node.inputs[i].index()] = n * static_cast<std::size_t>(ops::kMostOfRunTensors) + i;
+  }
+  for (const ops::ShardedState& part : ops::sharded_state(graph))
+    turn[part.value.index()] = std::numeric_limits<std::size_t>::max();
   std::vector<ValueId> state;
   for (std::size_t v = 0; v < graph.values.size(); ++v) {
     if (ir::is_persistent(graph.values[v].kind)) state.emplace_back(v);
   }
   std::stable_sort(state.begin(), state.end(), [&](ValueId a, ValueId b) {
-    return graph.value(a).type.dtype < graph.value(b).type.dtype;
+    return std::pair(graph.value(a).type.dtype, turn[a.index()]) <
+           std::pair(graph.value(b).type.dtype, turn[b.index()]);
   });
   if (state.size() > 1) out.push_back(std::move(state));
   return out;

@@ -25,8 +25,8 @@ struct Buckets {
 };
 
 // What collectives of the graph want side by side: the results of each reduction of several
-// tensors, and all that ranks begin with (weights, optimizer state), by dtype. Empty without
-// collectives.
+// tensors, what is scattered or gathered as one run, and all that ranks begin with (weights,
+// optimizer state), by dtype. Empty without collectives.
 std::vector<std::vector<ValueId>> groups_of_collectives(const ir::Graph& graph);
 
 Buckets make_buckets(const ir::Graph& graph, const schedule::GraphWorkload& mapped,

@@ -144,16 +144,24 @@ TEST(CheckClaims, PlansOfSeveralStreamsAreRightAndTheirBoundsAreProven) {
   EXPECT_GT(above_load, 5);
 }
 
-TEST(CheckClaims, PlansThatSwapAndRecomputeAreRight) {
+// How many of the plans move something.
+int expect_right_with_remedies(std::uint64_t first, std::uint64_t last) {
   const schedule::Remedies all{.recompute = true, .swap = true, .encode = true};
   int moved = 0;
-  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+  for (std::uint64_t seed = first; seed <= last; ++seed) {
     const Plan plan = claimed_plan(random_graph(seed), &all);
     EXPECT_THAT(check_plan(plan).problems, IsEmpty()) << "seed " << seed;
     moved += std::any_of(plan.steps.begin(), plan.steps.end(),
                          [](const PlanStep& step) { return step.kind != StepKind::kCompute; });
   }
-  EXPECT_GT(moved, 3);
+  return moved;
+}
+
+TEST(CheckClaims, PlansThatSwapAndRecomputeAreRight) {
+  EXPECT_GT(expect_right_with_remedies(1, 4), 0);
+}
+TEST(SlowCheckClaims, PlansThatSwapAndRecomputeAreRight) {
+  EXPECT_GT(expect_right_with_remedies(5, 64), 15);
 }
 
 }  // namespace

@@ -88,6 +88,12 @@ Result<Plan> read_plan(const std::string& file, const WantedSizes& wanted) {
     if (!entry) return forward(entry, file);
     return read_member(file, *entry);
   }
+  if (!wanted.empty())
+    return fail(
+        ErrorCode::kUsage,
+        "{}: one plan, for one size: --{} has no choice; plan again with it, or make a plan "
+        "set: `plimsoll plan MODEL --sizes`",
+        file, wanted.begin()->first);
   auto plan = parse_plan(text);
   if (!plan) return forward(plan, file);
   return plan;

@@ -1,6 +1,7 @@
 #include "plimsoll/schedule/plan_dag.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <nlohmann/json.hpp>
 
@@ -27,8 +28,10 @@ PlanDagPoint point_of(const Schedule& chosen, const PlanDagReport& report, Bytes
   point.peak_bytes = chosen.peak_bytes;
   point.host_peak_bytes = chosen.host_peak_bytes;
   point.predicted_seconds = chosen.seconds;
-  point.overhead =
+  // The same costs added in another order differ in their last bits.
+  const double more =
       report.no_recompute_seconds > 0 ? chosen.seconds / report.no_recompute_seconds - 1 : 0;
+  point.overhead = std::abs(more) < 1e-12 ? 0 : more;
   point.recomputed = counts.recomputed;
   point.swapped_bytes = counts.copied_out;
   point.encoded_bytes = counts.encoded;
@@ -77,7 +80,7 @@ class DagPlanner {
     const MemoryBound least = memory_bound(workload_, fit_.remedies);
     for (ValueId id : least.limiting)
       report_.limiting.push_back({workload_.value(id).name, workload_.value(id).bytes});
-    report_.smallest_budget_bytes = least.bytes;
+    report_.smallest_budget_bytes = report_.bound_bytes = least.bytes;
     if (fit_.remedies.split && !options_.sweep && options_.strategy.empty() &&
         (!options_.budget.empty() || options_.slowdown))
       PLIMSOLL_RETURN_IF_ERROR(choose_parts());
@@ -144,7 +147,7 @@ class DagPlanner {
     report_.limiting.clear();
     for (ValueId id : least.limiting)
       report_.limiting.push_back({workload_.value(id).name, workload_.value(id).bytes});
-    report_.smallest_budget_bytes = least.bytes;
+    report_.smallest_budget_bytes = report_.bound_bytes = least.bytes;
     return {};
   }
 
@@ -241,7 +244,9 @@ class DagPlanner {
     DagProof& told = report_.proof.emplace();
     told.bound_seconds = fitted.bound_seconds;
     told.seconds = (1 - kAfterwards) * options_.deadline_seconds - watch_.seconds();
+    const double begun = watch_.seconds();
     const auto proof = schedule::prove(workload_, fitted.order, fit_.budget, told.seconds, how);
+    told.seconds = watch_.seconds() - begun;
     if (!proof) return proof.error().code == ErrorCode::kNoAnswer ? Status{} : forward(proof);
     told.bound_seconds = std::max(told.bound_seconds, proof->bound_seconds);
     const double bound = proof->bound_seconds / fitted.keep_all_seconds - 1;

@@ -68,7 +68,8 @@ struct PlanDagReport {
   Bytes no_recompute_bytes;
   double no_recompute_seconds = 0;
   Bytes smallest_budget_bytes;
-  std::vector<NamedBytes> limiting;  // tensors that must be in memory at the smallest budget
+  Bytes bound_bytes;                 // no plan needs less
+  std::vector<NamedBytes> limiting;  // tensors that must be there at once for it
   double plan_seconds = 0;
   std::vector<PlanDagPoint> points;  // one, or the curve of a sweep, largest budget first
   std::optional<Error> failure;      // did not fit, or no answer: the rest still says why

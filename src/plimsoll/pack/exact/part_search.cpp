@@ -29,13 +29,12 @@ void race(const PackOptions& options, Budget& budget,
     work(0, budget);
     return;
   }
-  std::atomic<bool> stop{false};
+  std::atomic<bool> won{false};
   std::vector<std::thread> workers;
-  const double seconds = budget.left_seconds();
   for (int worker = 0; worker < threads; ++worker) {
     workers.emplace_back([&, worker] {
-      Budget own(seconds, false, &stop);
-      if (work(worker, own)) stop.store(true, std::memory_order_relaxed);
+      Budget own = budget.in_race(won);
+      if (work(worker, own)) won.store(true, std::memory_order_relaxed);
     });
   }
   for (std::thread& worker : workers) worker.join();

@@ -109,6 +109,7 @@ Result<std::string> write_packing_json(const Problem& problem, const Packing& pa
                    {"seconds", packing.seconds},
                    {"method", packing.method},
                    {"moved", packing.moved}};
+  if (packing.interrupted) root["interrupted"] = true;
   if (problem.memories.size() > 1) {
     root["cost"] = packing.cost;
     for (std::size_t m = 0; m < packing.heights.size(); ++m)

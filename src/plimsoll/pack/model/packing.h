@@ -34,6 +34,7 @@ struct Packing {
   std::vector<BufferId> core;  // only under kInfeasible
   std::int64_t moved = 0;      // buffers with a hint that do not lie there
   double seconds = 0;
+  bool interrupted = false;  // PackOptions::stop was raised
 
   Bytes height() const { return heights.empty() ? Bytes(0) : heights.front(); }
   bool fits() const { return status == PackStatus::kOptimal || status == PackStatus::kFeasible; }

@@ -36,6 +36,8 @@ struct PlanOptions {
   int threads = 0;
   ops::KernelTable kernels;
   Bytes alignment = schedule::kTensorAlignment;  // what the device's kernels want
+  Bytes set_aside;     // of the budget, for what a run takes beside the arena: loading weights
+  std::string advice;  // said with a budget that is too small: what else may help
   std::function<double(const ir::Graph&, const ir::Node&)> seconds;
   schedule::CopyRates copies;
   bool swaps_to_file = false;  // copies go to a disk
@@ -43,6 +45,9 @@ struct PlanOptions {
   schedule::CodecRates codecs{8e9, 10e9, 0};
   // lossy forms that maps may wait in (schedule/workload/graph_encodings.h); with remedies.lossy
   std::vector<std::string> lossy;
+  // lossy forms that weights of a plain file may be kept in (api/encoded_weights.h)
+  std::vector<std::string> lossy_weights;
+  bool lossy_weights_named = false;  // by a form that activations do not have
   std::vector<std::vector<ValueId>> contiguous;
   // gradients that are reduced together lie side by side; zero: no buckets
   Bytes bucket;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "plimsoll/base/byte_size.h"
 #include "plimsoll/plan/check_plan.h"
 #include "plimsoll/plan/fit/fit_budget.h"
@@ -12,6 +14,26 @@
 namespace plimsoll::plan {
 namespace {
 
+// What is left of the budget for the arena.
+Result<Bytes> room_for_arena(const PlanOptions& options, Bytes whole) {
+  PLIMSOLL_TRY(const Bytes budget, parse_byte_size(options.budget, whole));
+  return std::max(budget - options.set_aside, Bytes(0));
+}
+
+// What a user hears of the arena's room is the budget.
+PlanOptions telling_budgets(PlanOptions options) {
+  if (options.on_failure && options.set_aside.value > 0) {
+    options.on_failure = [tell = options.on_failure,
+                          aside = options.set_aside](const PlanFailure& failure) {
+      PlanFailure whole = failure;
+      for (Bytes* bytes : {&whole.budget, &whole.lower_bound, &whole.smallest}) *bytes += aside;
+      if (whole.all_techniques.value > 0) whole.all_techniques += aside;
+      tell(whole);
+    };
+  }
+  return options;
+}
+
 Result<PlannedGraph> by_strategy(PlannedGraph out, const Workloads& work,
                                  const PlanOptions& options) {
   PLIMSOLL_TRY(const schedule::Schedule classic,
@@ -21,26 +43,39 @@ Result<PlannedGraph> by_strategy(PlannedGraph out, const Workloads& work,
   PLIMSOLL_TRY(const MakePlanOptions packing, packing_options(work.fitted_graph(), options));
   PLIMSOLL_TRY(out.plan, make_plan(work.fitted_graph(), work.fitted(), classic, packing));
   if (!options.budget.empty()) {
-    PLIMSOLL_TRY(out.plan.budget, parse_byte_size(options.budget, out.summary.no_recompute));
-    if (out.plan.arena_bytes() > out.plan.budget) {
+    PLIMSOLL_TRY(const Bytes room, room_for_arena(options, out.summary.no_recompute));
+    out.plan.budget = room + options.set_aside;
+    if (out.plan.arena_bytes() > room) {
       return fail(ErrorCode::kNoAnswer, "strategy '{}' needs {}, the budget is {}",
-                  options.strategy, human(out.plan.arena_bytes()), human(out.plan.budget));
+                  options.strategy, human(out.plan.arena_bytes() + options.set_aside),
+                  human(out.plan.budget));
     }
   }
   PLIMSOLL_RETURN_IF_ERROR(spread(out.plan, options));
   return out;
 }
 
-Result<PlannedGraph> fitted(PlannedGraph out, const Workloads& work, PlanOptions options,
-                            Bytes budget) {
-  options.deadline_seconds = std::max(0.05, options.deadline_seconds - work.watch.seconds());
-  PLIMSOLL_TRY(out.plan,
-               fit_budget(work.fitted_graph(), work.fitted(), options, budget, out.summary));
-  return out;
-}
-
 bool is_miss(const Error& error) {
   return error.code == ErrorCode::kDoesNotFit || error.code == ErrorCode::kNoAnswer;
+}
+
+Result<PlannedGraph> fitted(PlannedGraph out, const Workloads& work, PlanOptions options,
+                            Bytes room) {
+  options.deadline_seconds = std::max(0.05, options.deadline_seconds - work.watch.seconds());
+  options = telling_budgets(std::move(options));
+  auto plan = fit_budget(work.fitted_graph(), work.fitted(), options, room, out.summary);
+  if (!plan && is_miss(plan.error()) && (options.set_aside.value > 0 || !options.advice.empty())) {
+    std::string message = plan.error().message;
+    if (options.set_aside.value > 0)
+      message += fmt::format("; loading weights takes {} more, of a budget of {} in all",
+                             human(options.set_aside), human(room + options.set_aside));
+    if (!options.advice.empty()) message += "; " + options.advice;
+    return fail(plan.error().code, "{}", message);
+  }
+  if (!plan) return forward(plan);
+  out.plan = std::move(*plan);
+  out.plan.budget = room + options.set_aside;
+  return out;
 }
 
 // The smallest arena among the plans that are fast enough.
@@ -99,11 +134,10 @@ Result<PlannedGraph> within_budget(PlannedGraph no_recompute, const Workloads& w
   if (!options.strategy.empty()) return by_strategy(std::move(no_recompute), work, options);
   if (options.slowdown) return fast_enough(std::move(no_recompute), work, options);
   if (options.budget.empty()) return no_recompute;
-  PLIMSOLL_TRY(const Bytes budget,
-               parse_byte_size(options.budget, no_recompute.summary.no_recompute));
-  if (no_recompute.plan.arena_bytes() > budget)
-    return fitted(std::move(no_recompute), work, options, budget);
-  no_recompute.plan.budget = budget;
+  PLIMSOLL_TRY(const Bytes room, room_for_arena(options, no_recompute.summary.no_recompute));
+  if (no_recompute.plan.arena_bytes() > room)
+    return fitted(std::move(no_recompute), work, options, room);
+  no_recompute.plan.budget = room + options.set_aside;
   PLIMSOLL_RETURN_IF_ERROR(spread(no_recompute.plan, options));
   return no_recompute;
 }
@@ -112,8 +146,8 @@ Result<bool> is_hopeless(const Workloads& work, const PlanOptions& options) {
   if (options.budget.empty() || !options.strategy.empty()) return false;
   // A share of the arena is at most that share of what is packed without a search.
   PLIMSOLL_TRY(const Bytes arena, greedy_arena(work));
-  PLIMSOLL_TRY(const Bytes budget, parse_byte_size(options.budget, arena));
-  return budget < schedule::memory_bound(work.fitted().workload, options.remedies).bytes;
+  PLIMSOLL_TRY(const Bytes room, room_for_arena(options, arena));
+  return room < schedule::memory_bound(work.fitted().workload, options.remedies).bytes;
 }
 
 Result<Plan> checked(Result<Plan> plan) {

@@ -42,8 +42,9 @@ MemoryBound memory_bound(const Workload& workload, const Remedies& remedies) {
     }
     for (Index v : p.outputs[t]) {
       const bool in_place = p.in_place[at(v)] != kNoIndex;
-      // A new version of a pinned source lies in its old one and stays; it counts once.
-      if (!in_place) bytes += p.bytes[at(v)];
+      // What lies over an input counts once; so does a new version of a pinned source.
+      if (in_place) continue;
+      bytes += p.bytes[at(v)];
       limiting.push_back(ValueId(at(v)));
     }
     consider(TaskId(at(t)), bytes, std::move(limiting));
