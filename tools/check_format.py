@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Every source in C and C++ is as clang-format 14 writes it, and no line is wider than 100 columns.
 
-    tools/check_format.py [FILE ...]        without files: all that git knows
+    tools/check_format.py [FILE ...]        without files: all that git knows or would take
 
 clang-format leaves comments and strings alone (ReflowComments: false, because it wrecks drawings), so
 the width is checked here as well. `make format` mends what clang-format can.
@@ -18,8 +18,9 @@ SUFFIXES = ("h", "c", "cpp", "cu")
 
 
 def sources():
-    listed = subprocess.run(["git", "-C", ROOT, "ls-files", *(f"*.{suffix}" for suffix in SUFFIXES)],
-                            capture_output=True, text=True)
+    # New files too: what is only seen after the commit is seen too late.
+    listed = subprocess.run(["git", "-C", ROOT, "ls-files", "--cached", "--others", "--exclude-standard",
+                             *(f"*.{suffix}" for suffix in SUFFIXES)], capture_output=True, text=True)
     names = listed.stdout.split()
     if names:
         return [name for name in names if (ROOT / name).exists()]

@@ -454,6 +454,31 @@ def check_curve(run, browser):
     browser.quiet()
 
 
+def check_ranks(run, browser):
+    """Two ranks on one clock: the second began later, on a clock of its own; each has two steps."""
+    for rank, (zero, late) in enumerate(((5_000_000_000, 0), (90_000_000_000, 2_000_000))):
+        events = [{"kind": "allocation", "start": zero, "bytes": (rank + 1) << 20, "address": 4096, "category": "weight", "name": "w"}]
+        for step in (0, 1):
+            begin = zero + late + step * 20_000_000
+            for name, first, end in (("fc/linear", 0, 8), ("gradients/all_reduce", 6, 12), ("fc/adamw", 12, 14)):
+                events.append({"kind": "operator", "start": begin + first * 1_000_000, "end": begin + end * 1_000_000, "name": name, "phase": "forward"})
+        write_trace(browser.folder / f"ranks.{rank}.jsonl", events, "plimsoll")
+    run("view", "ranks.0.jsonl", "ranks.1.jsonl", "-o", "ranks.html")
+    browser.open("ranks.html")
+    assert browser.text("#title") == "ranks.jsonl, 2 ranks", browser.text("#title")
+    assert browser.find("#panel-ranks").is_displayed()
+    cells = browser.js("return [...document.querySelectorAll('#panel-ranks tbody tr')].map((r) => [...r.children].map((c) => c.textContent))")
+    assert [row[0] for row in cells] == ["0", "1"] and [row[1] for row in cells] == ["1.00 MiB", "2.00 MiB"], cells
+    assert all(row[2] == "2" and row[3] == "12.0 ms" and row[4] == "8.00 ms" for row in cells), cells
+    browser.settle()
+    whole = browser.js("return document.querySelector('#ranks-chart').toDataURL()")
+    browser.js("const s = document.querySelector('#rank-step'); s.value = '-1'; s.dispatchEvent(new Event('change'))")
+    browser.settle()
+    assert browser.js("return document.querySelector('#ranks-chart').toDataURL()") != whole
+    browser.shot("ranks")
+    browser.quiet()
+
+
 def check_snapshot(run, browser):
     """Two devices, two streams, memory from before the recording and outside the allocator."""
     gib = 1 << 30
@@ -636,6 +661,7 @@ def main():
         check_large_graph(run, browser, bench)
         check_measured(run, browser)
         check_curve(run, browser)
+        check_ranks(run, browser)
         check_snapshot(run, browser)
         check_fragmented(run, browser)
         check_sites(run, browser)

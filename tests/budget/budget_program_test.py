@@ -19,7 +19,8 @@ import unittest
 from pathlib import Path
 
 PROGRAM, FOLDER = sys.argv[1], Path(sys.argv[2])
-SWAPPING = ["run", "mlp", "--batch", "512", "--budget", "70%", "--remedies", "swap", "--steps", "1000000"]
+SWAPPING = ["run", "mlp", "--batch", "512", "--budget", "70%", "--remedies", "swap",
+            "--device", "cpu", "--deadline", "200ms", "--steps", "1000000"]
 
 
 def plimsoll(*words, **how):

@@ -263,7 +263,7 @@ class OutputFiles(unittest.TestCase):
         part = self.archive("part.npz", {name: name for name in list(weights)[1:]})
         self.refused(plimsoll(*RUN, "--weights", part), "part.npz", "1 of the model's weights", f"'{first}'", "--allow-missing")
         done = self.succeeds(plimsoll(*RUN, "--weights", part, "--allow-missing"))
-        self.assertIn("1 weights start from the seed", done.stderr)
+        self.assertIn("1 weights are taken from the seed", done.stderr)
         done = self.succeeds(plimsoll(*RUN, "--weights", self.archive("more.npz", weights | {"stranger": first})))
         self.assertIn("1 arrays belong to nothing in the model ('stranger')", done.stderr)
         self.succeeds(plimsoll(*RUN, "--weights", "all.npz"))

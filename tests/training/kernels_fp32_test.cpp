@@ -201,8 +201,8 @@ TEST_P(CudaKernelsInFp32, FiveStepsOfAdamWAgreeWithPyTorch) {
   expect_adamw();
 }
 
-const auto kNetworks =
-    ::testing::Values("mlp", "alexnet", "resnet18", "resnet50", "lstm", "gpt2", "bert", "whisper");
+const auto kNetworks = ::testing::Values("mlp", "alexnet", "resnet18", "resnet50", "lstm", "gpt2",
+                                         "bert", "whisper", "moe");
 const auto kNamed = [](const auto& model) { return std::string(model.param); };
 INSTANTIATE_TEST_SUITE_P(PyTorch, KernelsInFp32, kNetworks, kNamed);
 INSTANTIATE_TEST_SUITE_P(PyTorch, CudaKernelsInFp32, kNetworks, kNamed);

@@ -39,6 +39,7 @@ inline model::ModelOptions options_of(const Json& reference, ir::DType dtype) {
   set("heads", out.heads);
   set("classes", out.classes);
   set("vocab", out.vocab);
+  set("experts", out.experts);
   out.dropout = 0;
   out.dtype = dtype;
   return out;

@@ -134,7 +134,7 @@ TEST_P(TrainingReference, FiveStepsOfAdamWAgree) {
 
 INSTANTIATE_TEST_SUITE_P(PyTorch, TrainingReference,
                          ::testing::Values("mlp", "alexnet", "resnet18", "resnet50", "lstm", "gpt2",
-                                           "bert", "whisper"),
+                                           "bert", "whisper", "moe"),
                          [](const auto& model) { return std::string(model.param); });
 
 }  // namespace
