@@ -147,6 +147,39 @@ class Errors(unittest.TestCase):
         for word in words:
             self.assertIn(word, done.stderr)
 
+    def test_numbers_that_mean_nothing_are_refused(self):
+        for value, why in (("nan", "'nan' is not a finite number"), ("inf", "not a finite"), ("-1", "-1 is negative, expects at least 0")):
+            self.refuses(2, ["--lr: " + why if why[0] != "n" else why], "run", *MLP, "--lr", value)
+
+    def test_an_interrupted_packing_is_the_best_so_far(self):
+        self.assertEqual(run("pack", "--generate", "tiling", "--count", "3000", "-o", "tiles.csv").returncode, 0)
+        for words in ([], ["--json"]):
+            process = subprocess.Popen([PROGRAM, "pack", "tiles.csv", "--minimize", "--deadline", "600s", *words], cwd=FOLDER, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            with self.assertRaises(subprocess.TimeoutExpired):
+                process.wait(timeout=1)
+            process.send_signal(signal.SIGINT)
+            out, errors = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 0, errors)
+            if words:
+                self.assertEqual((json.loads(out)["interrupted"], json.loads(out)["status"]), (True, "feasible"))
+            else:
+                self.assertIn("interrupted", errors)
+                self.assertEqual(len(out.splitlines()), 3001)
+
+    def test_what_a_plan_decided_is_not_decided_again(self):
+        self.assertEqual(run("plan", *MLP, "-o", "decided.json").returncode, 0)
+        for words in (["--budget", "5MB"], ["--optimizer", "sgd"], ["--lr", "1"], ["--infer"], ["--amp", "bf16"], ["--width", "3"]):
+            self.refuses(2, ["has decided that"], "run", "decided.json", *words)
+        self.refuses(2, ["for one size"], "run", "decided.json", "--batch", "3")
+
+    def test_help_names_every_device(self):
+        self.assertIn("--device cpu|cuda[:N]|h200|measured|FILE", run("plan", "--help").stdout)
+
+    def test_check_plan_and_run_say_the_same_peak(self):
+        said = [json.loads(run(*words, "--json").stdout)["peak_bytes"]
+                for words in (["check", *MLP], ["plan", *MLP], ["run", *MLP, "--steps", "1"])]
+        self.assertEqual(len(set(said)), 1, said)
+
     def test_misspelt_words_suggest_the_nearest(self):
         self.refuses(2, ["did you mean view?"], "vew", "plan.json")
         self.refuses(2, ["did you mean --batch?"], "plan", "mlp", "--bacth", "8")
@@ -367,6 +400,7 @@ class Streams(unittest.TestCase):
         told = json.loads(run("replay", "-", "--json", input=trace).stdout)
         self.assertEqual(told["peak_live_bytes"], json.loads(run("replay", "pipe.jsonl", "--json").stdout)["peak_live_bytes"])
         self.assertEqual(run("pack", "-", input="").returncode, 3)
+        self.assertIn("plimsoll: standard input: line 2", run("pack", "-", input="id,lower,upper,size\na,x,3,4\n").stderr)
 
     def test_a_schedule_goes_to_standard_output(self):
         done = run("plan", "--dag", "-", "-o", "-", input=json.dumps(DAG))
@@ -420,7 +454,7 @@ class Dags(unittest.TestCase):
     def test_a_proof_says_what_it_proved(self):
         self.node_link("link.json", edges=self.EDGES)
         if shutil.which("cbc"):
-            words = ["plan", "--dag", "link.json", "--budget", "70%", "--prove", "--deadline", "5s", "--order", "given"]
+            words = ["plan", "--dag", "link.json", "--budget", "70%", "--prove", "--deadline", "1s", "--order", "given"]
             self.assertRegex(run(*words).stdout, "proved +no plan within the budget that first runs the nodes in this order takes less than")
             proof = json.loads(run(*words, "--json").stdout)["proof"]
             self.assertIn(proof["result"], ("optimum", "bound"))
@@ -456,6 +490,10 @@ class Budgets(unittest.TestCase):
             again = shlex.split(" ".join(last(*words)))
             self.assertEqual(run(*again, "--steps", "1").returncode, 0, again)
         self.assertNotIn("run it", run("plan", *MLP, "--device", "h200").stdout)  # which only plans
+        (FOLDER / "plans").mkdir()
+        run("graph", "mlp", "--infer", "-o", "it.onnx")
+        for output in ("beside.json", "plans/elsewhere.json"):  # where the model is not in the plan's folder
+            self.assertEqual(run(*last("plan", "it.onnx", "-o", output), "--steps", "1").returncode, 0, output)
 
     def test_several_memories_are_planned_and_run(self):
         done = run("plan", *MLP, "--device", "accelerator", "--json")
@@ -510,7 +548,7 @@ class Budgets(unittest.TestCase):
         for words in (["plan", "resnet50", "--batch", "8", "--budget", "60%"], ["plan", "resnet18", "--budget", "1GiB", "--max-batch"]):
             process = subprocess.Popen([PROGRAM, *words, "--deadline", "600s", "--json"], cwd=FOLDER, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             with self.assertRaises(subprocess.TimeoutExpired):
-                process.wait(timeout=2)
+                process.wait(timeout=1)
             process.send_signal(signal.SIGINT)
             out, _ = process.communicate(timeout=60)
             told = json.loads(out)

@@ -288,6 +288,32 @@ class Data(Running):
         one = self.told("run", *self.how, "--data", "d.npz", "--steps", 3)
         self.assertEqual(one["losses"], self.told("run", *self.how, "--data", "shards", "--steps", 3)["losses"])
 
+    def test_what_was_trained_is_what_inference_runs(self):
+        """Folded constants, batch norms and weights that stand in several places take the new weights too."""
+        for name in ("convnext.script", "densenet.script", "densenet.dynamo", "efficientnet.script"):
+            for untie in ([], ["--untie"]):
+                with self.subTest(name, untie=untie):
+                    self.copy(name)
+                    self.save("d.npz", range(2))
+                    train = ["run", *self.how, *untie, "--data", "d.npz"]
+                    self.done(*train, "--steps", 3, "--lr", 0.01, "--save", "w.npz")
+                    loss = self.told(*train, "--steps", 1, "--weights", "w.npz")["losses"][0]
+                    done = self.done("run", "m.onnx", *untie, "--batch", 2, "--weights", "w.npz", "--inputs", "d.npz", "--outputs", "o.npz")
+                    self.assertNotIn("belong to nothing", done.stderr)
+                    (_, shape, logits), = npz_files.load(self.folder / "o.npz").values()
+                    rows = [logits[shape[1] * k:shape[1] * (k + 1)] for k in range(2)]
+                    ours = sum(math.log(sum(map(math.exp, row))) - row[k % 10] for k, row in enumerate(rows)) / 2
+                    self.assertLess(abs(ours - loss), 1e-4 * max(1, loss))
+
+    def test_a_file_without_all_weights_is_refused(self):
+        self.done("run", *self.how, "--data", "d.npz", "--steps", 1, "--save", "w.npz")
+        arrays = npz_files.load(self.folder / "w.npz")
+        name = next(name for name in arrays if name.endswith("bias"))
+        npz_files.save(self.folder / "one.npz", **{name: arrays[name]})
+        words = ["run", "m.onnx", "--batch", 2, "--weights", "one.npz", "--inputs", "in.npz", "--outputs", "o.npz"]
+        self.refused(3, ["are not in it"], *words)
+        self.done(*words, "--allow-missing")
+
     def test_other_types_are_cast_with_a_note(self):
         plain = self.told("run", *self.how, "--data", "d.npz", "--steps", 2)
         self.save("cast.npz", range(5), label="<i4", image="<f8")

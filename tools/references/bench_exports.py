@@ -3,7 +3,7 @@
 onnxruntime's, on the CPU, in one run.
 
   python3 tools/references/bench_exports.py build/release/plimsoll [--models convnext_tiny,...] [--rounds N] [--threads N]
-      [--folder DIR] [--batch N] [--no-compile] [--no-estimates] [--only train|infer] [--json] [--markdown]
+      [--folder DIR] [--batch N] [--no-compile] [--no-estimates] [--no-rivals] [--only train|infer] [--json] [--markdown]
 
 Needs torch, timm, transformers, onnx and onnxruntime. Weights are random, drawn so that no two tensors are equal (exporters store equal
 ones once, and one tensor trains as one weight). Files are exported into --folder (kept there: the next run reuses them), with an open
@@ -229,11 +229,19 @@ class Plimsoll:
         return ask(plan)["predicted_seconds" if self.budget else "keep_all_seconds"]
 
 
+def estimates(ours, steps):
+    """What `plan` predicts over the median of the steps, minus one."""
+    return {key: ours.predicted(device) / statistics.median(steps) - 1
+            for key, device in (("estimate_error", "cpu"), ("measured_error", "measured"))}
+
+
 def measure(options, case, training):
     modes = ["eager"] + ([] if case.seq else ["channels_last"]) + ([] if options.no_compile else ["compiled"])
     path = export(case, options.folder, training)
     ours = Plimsoll(options, case, path, training)
     row = {"model": case.name, "kind": "train" if training else "infer", "batch": case.train_batch if training else case.infer_batch}
+    if options.no_rivals:
+        return row | estimates(ours, [seconds for _ in range(options.rounds) for seconds in ours.run()[0]])
     rounds = {mode: [] for mode in [*modes, *([] if training else ["onnxruntime"]), "plimsoll"]}
     _, kept = ours.run()
     rivals, peaks, steps = {}, {}, []
@@ -263,9 +271,7 @@ def measure(options, case, training):
     by_round = [mine / min(theirs) for mine, *theirs in zip(rounds["plimsoll"], *(t for m, t in rounds.items() if m != "plimsoll"))]
     row |= {"seconds": rounds, "peak_bytes": peaks, "fastest": fastest[1], "lowest": lowest[1], "time_ratio": best["plimsoll"] / fastest[0],
             "time_ratios": by_round, "memory_ratio": peaks["plimsoll"] / lowest[0], "kept_bytes": kept, "budgeted": bool(ours.budget)}
-    for key, device in () if options.no_estimates else (("estimate_error", "cpu"), ("measured_error", "measured")):
-        row[key] = ours.predicted(device) / statistics.median(steps) - 1
-    return row
+    return row if options.no_estimates else row | estimates(ours, steps)
 
 
 HEAD = ("model", "step", "PyTorch's best", "onnxruntime", "here", "time", "rounds", "PyTorch's memory", "here", "memory", "estimate", "measured")
@@ -295,11 +301,13 @@ def main():
     parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path.home() / ".cache" / "plimsoll" / "exports", help="where exports are kept")
     parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out (it takes minutes a model)")
     parser.add_argument("--batch", type=int, help="of the training steps, instead of each model's own")
+    parser.add_argument("--no-rivals", action="store_true", help="the estimates alone, as --json: PyTorch is needed only to export")
     parser.add_argument("--no-estimates", action="store_true", help="leave the estimates out: the profile that ships is of two cores")
     parser.add_argument("--export-only", action="store_true", help="write the files and stop")
     parser.add_argument("--json", action="store_true", help="one row a line, with the seconds of every round")
     parser.add_argument("--markdown", action="store_true", help="rows of a table")
     options = parser.parse_args()
+    options.json |= options.no_rivals
     try:
         import onnxruntime  # noqa: F401
         import timm  # noqa: F401

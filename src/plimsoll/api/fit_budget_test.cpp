@@ -128,7 +128,7 @@ TEST(FitBudget, FindsAPlanAtTheLowerBoundIfItMaySwap) {
 
 TEST(FitBudget, LessMemoryForMoreTimeAndNeverMoreTimeThanAllowed) {
   Bytes before = Bytes::max();
-  for (const double slowdown : {0.0, 0.01, 0.05, 0.2, 1.0}) {
+  for (const double slowdown : {0.0, 0.05, 1.0}) {
     PlanOptions options = counted("");
     options.slowdown = slowdown;
     const auto planned = plan_model(prepared(), options);

@@ -45,7 +45,7 @@ Result<ir::Graph> load_built_in(const ModelRequest& request, bool train) {
 // would have no effect is a mistake worth naming.
 Status refuse_sizes(const ModelRequest& request) {
   const model::ModelOptions& sizes = request.sizes;
-  const std::array<std::pair<const char*, bool>, 9> given = {
+  const std::array<std::pair<const char*, bool>, 10> given = {
       {{"image", sizes.image.has_value()},
        {"frames", sizes.frames.has_value()},
        {"depth", sizes.depth.has_value()},
@@ -54,6 +54,7 @@ Status refuse_sizes(const ModelRequest& request) {
        {"heads", sizes.heads.has_value()},
        {"classes", sizes.classes.has_value()},
        {"vocab", sizes.vocab.has_value()},
+       {"experts", sizes.experts.has_value()},
        {"dropout", sizes.dropout.has_value()}}};
   for (const auto& [name, is_given] : given) {
     if (is_given)

@@ -22,6 +22,7 @@ Result<model::ImportedModel> import_onnx_file(const ModelRequest& request, bool 
   how.batch = request.sizes.batch;
   how.seq = request.sizes.seq;
   how.training = train;
+  how.keeps_weights = !request.weights.empty();
   how.untie = request.untie;
   how.shapes_of_datasets = true;
   PLIMSOLL_TRY(how.dims, parse_dims(request.dims));

@@ -6,6 +6,7 @@
 
 #include "plimsoll/base/json.h"
 #include "plimsoll/ops/collective/collective.h"
+#include "plimsoll/ops/collective/shard.h"
 #include "plimsoll/ops/registry.h"
 
 namespace plimsoll::api {
@@ -36,6 +37,11 @@ nlohmann::ordered_json object_of(const PlanReport& report) {
                               {"encoded_bytes", report.encoded_weights.encoded.value},
                               {"decoded_bytes", report.encoded_weights.decoded.value},
                               {"by_form", report.encoded_weights.by_form}};
+    for (const EncodedWeightTotals::One& weight : report.encoded_weights.all)
+      out["encoded_weights"]["by_tensor"].push_back({{"name", weight.name},
+                                                     {"form", weight.form},
+                                                     {"encoded_bytes", weight.encoded.value},
+                                                     {"decoded_bytes", weight.decoded.value}});
   }
   if (report.held.value > 0) {
     out["held_bytes"] = report.held.value;
@@ -59,6 +65,7 @@ nlohmann::ordered_json object_of(const PlanReport& report) {
   if (report.ranks > 1) {
     out["ranks"] = report.ranks;
     out["messages"] = report.messages;
+    out["sharded"] = report.sharded;
     out["wire_bytes"] = report.wire.value;
     out["communication_seconds"] = report.communication_seconds;
     out["exposed_seconds"] = report.exposed_seconds;
@@ -95,7 +102,7 @@ void add_ranks_of_plan(const plan::Plan& plan, PlanReport& out) {
   double computing = 0;
   for (const plan::PlanStep& step : plan.steps) {
     const ir::Node* node = step.node.valid() ? &plan.graph.node(step.node) : nullptr;
-    if (node == nullptr || !ops::is_collective(node->op)) {
+    if (node == nullptr || !ops::is_collective(node->op) || node->op == "own_part") {
       if (step.stream == 0) computing += step.seconds;
       continue;
     }
@@ -103,11 +110,20 @@ void add_ranks_of_plan(const plan::Plan& plan, PlanReport& out) {
     ++out.messages;
     out.communication_seconds += step.seconds;
     Bytes bytes;
-    for (const ValueId output : node->outputs) bytes += ir::bytes_of(plan.graph.value(output).type);
+    if (ops::is_shard_operator(node->op)) {
+      bytes = ops::run_bytes(plan.graph, *node);
+    } else {
+      for (const ValueId id : node->outputs) bytes += ir::bytes_of(plan.graph.value(id).type);
+    }
     const double share = static_cast<double>(out.ranks - 1) / static_cast<double>(out.ranks);
     const double turns = node->op == "all_reduce" ? 2 : 1;
     out.wire += Bytes(static_cast<std::int64_t>(turns * share * static_cast<double>(bytes.value)));
   }
+  bool moments = false, weights = false;
+  for (const ops::ShardedState& part : ops::sharded_state(plan.graph))
+    (plan.graph.value(part.value).kind == ir::ValueKind::kWeight ? weights : moments) = true;
+  if (moments) out.sharded.emplace_back("optimizer");
+  if (weights) out.sharded.emplace_back("weights");
   out.exposed_seconds = std::max(0.0, plan.predicted_seconds - computing);
 }
 

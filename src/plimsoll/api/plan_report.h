@@ -45,6 +45,7 @@ struct PlanReport {
   // Of several ranks, in a step:
   std::int64_t ranks = 1;
   std::int64_t messages = 0;         // collectives
+  std::vector<std::string> sharded;  // of which each rank has a part: "optimizer", "weights"
   Bytes wire;                        // that leave a rank, as a ring sends them
   double communication_seconds = 0;  // in collectives
   double exposed_seconds = 0;        // of these, while nobody computes

@@ -1,12 +1,52 @@
 #include "plimsoll/api/plan_request.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "plimsoll/base/byte_size.h"
 #include "plimsoll/base/comma_list.h"
 
 namespace plimsoll::api {
+namespace {
+
+// Of weights; activations have the first four too.
+constexpr std::string_view kWeightForms[] = {"fp16", "bf16", "fp8",  "int8",
+                                             "q8_0", "q4_0", "q4_k", "nf4"};
+
+Status read_lossy(const std::string& text, plan::PlanOptions& out) {
+  if (text == kBareLossy) {
+    out.lossy = {"fp16"};
+    out.lossy_weights = {"q8_0"};
+    out.remedies.lossy = true;
+    return {};
+  }
+  std::string of_activations;
+  for (const std::string_view word : comma_list(text)) {
+    const bool of_weights =
+        std::find(std::begin(kWeightForms), std::end(kWeightForms), word) != std::end(kWeightForms);
+    if (of_weights) out.lossy_weights.emplace_back(word);
+    const std::string name(word);
+    if (of_weights && !schedule::parse_lossy_forms(name)) {
+      out.lossy_weights_named = true;
+      continue;
+    }
+    of_activations += (of_activations.empty() ? "" : ",") + name;
+  }
+  if (of_activations.empty() && !out.lossy_weights.empty()) return {};
+  const auto forms = schedule::parse_lossy_forms(of_activations);
+  if (!forms)
+    return fail(forms.error().code, "{}; of weights also q8_0, q4_0, q4_k, nf4",
+                forms.error().message);
+  out.lossy = *forms;
+  out.remedies.lossy = true;
+  return {};
+}
+
+}  // namespace
 
 bool is_lossy_list(const std::string& text) {
-  return schedule::parse_lossy_forms(text).has_value();
+  plan::PlanOptions ignored;
+  return read_lossy(text, ignored).has_value();
 }
 
 Status read_techniques(std::string_view text, plan::PlanOptions& out) {
@@ -77,9 +117,7 @@ Result<plan::PlanOptions> plan_options(const PlanRequest& request) {
   if (!request.techniques.empty())
     PLIMSOLL_RETURN_IF_ERROR(read_techniques(request.techniques, out));
   if (!request.lossy.empty()) {
-    PLIMSOLL_TRY(out.lossy,
-                 schedule::parse_lossy_forms(request.lossy == kBareLossy ? "fp16" : request.lossy));
-    out.remedies.lossy = true;
+    PLIMSOLL_RETURN_IF_ERROR(read_lossy(request.lossy, out));
   }
   PLIMSOLL_TRY(out.order, parse_order(request.order));
   if (!request.placement.empty()) {

@@ -34,8 +34,8 @@ struct PlanRequest {
 // The device that is this machine, timed first.
 inline constexpr std::string_view kMeasured = "measured";
 
-// What `--lossy` without a list of forms is read as: fp16 for a model, every lossy form that a
-// DAG's file offers.
+// What `--lossy` without a list of forms is read as: fp16 for a model's activations and q8_0 for
+// weights of a plain file, every lossy form that a DAG's file offers.
 inline constexpr const char* kBareLossy = "default";
 // Whether the text is a comma list of lossy forms.
 bool is_lossy_list(const std::string& text);

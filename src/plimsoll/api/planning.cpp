@@ -194,7 +194,9 @@ Result<CheckReport> check_model_or_plan(const ModelRequest& model, const PlanReq
     PLIMSOLL_RETURN_IF_ERROR(advance(p, Stage::kPlanned));
   }
   plan::PlanCheck check = plan::check_plan(p.planned.plan);
-  return CheckReport{check.peak_bytes, std::move(check.problems)};
+  // What a run takes, as `plan` and `run` say it; a plan that touches more has a problem.
+  return CheckReport{std::max(check.peak_bytes, p.planned.plan.arena_bytes()),
+                     std::move(check.problems)};
 }
 
 }  // namespace plimsoll::api

@@ -1,6 +1,7 @@
 #include "plimsoll/api/run_model.h"
 
 #include "plimsoll/api/pipeline.h"
+#include "plimsoll/api/pipeline_device.h"
 #include "plimsoll/api/plan_weights.h"
 #include "plimsoll/api/run_device.h"
 #include "plimsoll/base/byte_size.h"
@@ -95,8 +96,7 @@ void bind_rank(Pipeline& p) {
   p.running.part = {comm.rank(), comm.size()};
   if (p.request.threads == 0) p.request.threads = threads_of_rank(comm);
   if (comm.rank() > 0) {
-    p.files.save.clear();
-    p.files.save_every = 0;
+    p.files.writes_save = false;
     p.files.outputs.clear();
   }
   if (comm.size() == 1) return;
@@ -147,6 +147,7 @@ Result<Pipeline> pipeline_for(const RunRequest& request) {
   if (inputs) out.files.data = request.model.inputs;
   out.files.every_example = inputs && !request.steps_given;
   RunOptions& how = out.running;
+  how.communicator = out.ranks.communicator;
   how.steps = !inputs || request.steps_given ? request.steps : 1;
   how.find_nan = request.find_nan;
   how.stop = request.stop;
@@ -238,8 +239,9 @@ Result<RunReport> run_alone_or_with_others(const RunRequest& request) {
   if (!is_plan_file(request.model) && !named_model(request).empty()) {
     return fail(ErrorCode::kUsage,
                 "--weights {}: an .onnx file names the weights of a plan; those of a model come "
-                "from a .safetensors, .plim, .gguf, .pt or .npz file",
-                request.files.weights);
+                "from a .safetensors, .plim, .gguf, .pt or .npz file; `plimsoll weights {} -o "
+                "FILE.safetensors` makes one",
+                request.files.weights, request.files.weights);
   }
   PLIMSOLL_TRY(Pipeline p, pipeline_for(request));
   if (request.sizes) return run_sizes(request, p);

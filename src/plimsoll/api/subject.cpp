@@ -124,7 +124,7 @@ Result<Subject> read_subject(const std::string& name, const SubjectOptions& opti
       PLIMSOLL_TRY(out, read_dag_schedule(file.text(), name, title));
     } else {
       const auto trace = trace::read_any_trace(name);
-      if (!trace) return forward(trace, name);
+      if (!trace) return forward(trace);
       out.timeline = report::timeline_of(*trace, title, options.facts);
       if (options.diagnose) out.diagnosis = report::diagnose(out.timeline, *trace);
     }

@@ -57,6 +57,29 @@ Result<ir::SymbolicGraph> generalize_near(const ModelRequest& request,
   return ir::generalize(std::move(first), std::move(samples));
 }
 
+// Three neighbours may agree on what is no law: a division that is rounded up changes seldom. So
+// the law is held against the model at sizes some way below.
+Status holds_below(const ir::SymbolicGraph& law, ModelRequest request,
+                   const std::vector<SymbolSize>& wanted) {
+  std::vector<SymbolSize> below = wanted;
+  for (SymbolSize& symbol : below) {
+    const std::int64_t way = std::max<std::int64_t>(ir::kSamplesPerSymbol, symbol.size / 8);
+    symbol.size = std::max(symbol.size - way, kSmallestSample);
+  }
+  request.quiet = true;
+  const auto expected = load_at(request, below);
+  if (!expected) return {};
+  const auto found = at_sizes(law, below);
+  if (found && *found == expected->graph) return {};
+  std::string sizes;
+  for (const SymbolSize& symbol : below)
+    sizes += fmt::format("{}{} {}", sizes.empty() ? "" : ", ", symbol.name, symbol.size);
+  return bad_input(
+      "{}: there is no one graph for all sizes: what holds just below the sizes asked for does not "
+      "at {}",
+      request.model, sizes);
+}
+
 }  // namespace
 
 Result<ir::SymbolicGraph> symbolic_model(const ModelRequest& request,
@@ -75,6 +98,7 @@ Result<ir::SymbolicGraph> symbolic_model(const ModelRequest& request,
   if (!found) found = generalize_near(request, wanted, [](std::int64_t size) { return size / 2; });
   if (!found) return forward(found);
   ir::SymbolicGraph out = *std::move(found);
+  PLIMSOLL_RETURN_IF_ERROR(holds_below(out, request, wanted));
   PLIMSOLL_TRY(out.graph, at_sizes(out, wanted));
   out.sizes = std::move(wanted);
   return out;

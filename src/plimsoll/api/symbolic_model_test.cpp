@@ -95,6 +95,13 @@ TEST(SymbolicModel, SaysWhyThereIsNone) {
   ASSERT_FALSE(unrolled);
   EXPECT_NE(unrolled.error().message.find("no one graph for all sizes"), std::string::npos)
       << unrolled.error().message;
+  // Rows of an expert are a share of the tokens, rounded up.
+  ModelRequest experts = symbolic_request("moe");
+  experts.sizes.seq = 512;
+  const auto rounded = symbolic_model(experts, {"seq"});
+  ASSERT_FALSE(rounded);
+  EXPECT_NE(rounded.error().message.find("no one graph for all sizes"), std::string::npos)
+      << rounded.error().message;
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "plimsoll/api/view.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "plimsoll/base/file.h"
@@ -33,6 +34,29 @@ std::string joint_title(const std::vector<Subject>& subjects) {
   return subjects[0].timeline.title + " and " + subjects[1].timeline.title;
 }
 
+Result<report::Report> report_of_ranks(std::vector<Subject> subjects, const std::vector<int>& ranks,
+                                       const std::vector<std::string>& names) {
+  constexpr std::size_t kMostRanks = 64;
+  if (subjects.size() > kMostRanks)
+    return fail(ErrorCode::kUsage, "view draws at most {} ranks side by side, not {}", kMostRanks,
+                subjects.size());
+  report::Report out;
+  std::string title = std::filesystem::path(names[0]).filename().string();
+  const std::string number = "." + std::to_string(ranks[0]);
+  if (const auto at = title.rfind(number); at != std::string::npos) title.erase(at, number.size());
+  out.title = fmt::format("{}, {} ranks", title, ranks.size());
+  std::vector<const report::Timeline*> timelines;
+  for (std::size_t i = 0; i < subjects.size(); ++i) {
+    if (subjects[i].timeline.operators.empty())
+      return bad_input("{}: has no operators, as traces of `run --trace` have", names[i]);
+    subjects[i].timeline.title = fmt::format("rank {}", ranks[i]);
+    timelines.push_back(&subjects[i].timeline);
+  }
+  out.ranks = report::rank_views(timelines, ranks);
+  for (Subject& subject : subjects) out.chapters.push_back(chapter_of(std::move(subject)));
+  return out;
+}
+
 }  // namespace
 
 report::Chapter chapter_of(Subject subject) {
@@ -51,6 +75,7 @@ Result<report::Report> make_report(const std::vector<std::string>& names,
                                    const SubjectOptions& options) {
   std::vector<Subject> subjects;
   report::Report out;
+  const std::vector<int> ranks = report::ranks_of_names(names);
   for (const std::string& name : names) {
     PLIMSOLL_TRY(std::optional<report::Curve> curve, read_curve(name));
     if (curve && out.curve)
@@ -63,9 +88,15 @@ Result<report::Report> make_report(const std::vector<std::string>& names,
       subjects.push_back(std::move(subject));
     }
   }
+  const bool of_ranks = !ranks.empty() && !out.curve &&
+                        std::none_of(subjects.begin(), subjects.end(), [](const Subject& one) {
+                          return one.plan || one.dag_schedule;
+                        });
+  if (of_ranks) return report_of_ranks(std::move(subjects), ranks, names);
   if (subjects.size() > 2) {
     return fail(ErrorCode::kUsage,
-                "view takes one file or two (a plan and a trace of its run), not {}",
+                "view takes one file, two (a plan and a trace of its run), or traces of the ranks "
+                "of one run (run.0.jsonl run.1.jsonl ...), not {}",
                 subjects.size());
   }
   out.title = subjects.empty() ? out.curve->title : joint_title(subjects);

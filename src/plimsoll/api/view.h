@@ -7,7 +7,9 @@
 //   MODEL      ─┘
 //
 // Two names make one report: a plan and the trace of its run become planned against measured; two
-// of a kind become before and after. The JSON of a sweep adds the curve, or is a report of its own.
+// of a kind become before and after. Traces of the ranks of one run ("run.0.jsonl run.1.jsonl")
+// stand side by side, as many as there are. The JSON of a sweep adds the curve, or is a report of
+// its own.
 #pragma once
 
 #include <string>

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -53,7 +54,12 @@ Option& Option::between(int least, int most) {
 }
 
 Option& Option::not_negative() {
-  option_->check(CLI::NonNegativeNumber);
+  const auto refuse = [](const std::string& value) -> std::string {
+    double number = 0;
+    if (!CLI::detail::lexical_cast(value, number) || number >= 0) return "";
+    return fmt::format("{} is negative, expects at least 0", value);
+  };
+  option_->check(CLI::Validator(refuse, "", ""));
   return *this;
 }
 
@@ -67,6 +73,13 @@ namespace {
 // An empty value is a variable of the user's shell that is not set, not a wish for the default.
 std::string refuse_empty(const std::string& value) {
   return value.empty() ? "the value is empty" : "";
+}
+
+// No option means anything by them, and ranges let a nan pass.
+std::string refuse_not_finite(const std::string& value) {
+  double number = 0;
+  if (!CLI::detail::lexical_cast(value, number) || std::isfinite(number)) return "";
+  return fmt::format("'{}' is not a finite number", value);
 }
 
 bool is_plain(const std::string& word) {
@@ -92,6 +105,8 @@ Option Command::add_option(const char* names, T& variable, const char* help) {
   // An argument of a program that `exec` runs may be empty.
   if constexpr (!std::is_same_v<T, std::vector<std::string>>)
     option->check(CLI::Validator(refuse_empty, "", ""));
+  if constexpr (std::is_same_v<T, double> || std::is_same_v<T, std::optional<double>>)
+    option->check(CLI::Validator(refuse_not_finite, "", ""));
   return Option(*option);
 }
 

@@ -157,9 +157,8 @@ Result<std::string> spooled_input() {
   return fmt::format("/dev/fd/{}", file);
 }
 
-// "-" is standard input.
-Status prepare_inputs(const Command& command) {
-  std::string spooled;
+// "-" is standard input; `spooled` is its file then.
+Status prepare_inputs(const Command& command, std::string& spooled) {
   for (std::string* input : command.inputs()) {
     if (*input != "-") continue;
     if (!spooled.empty())
@@ -170,9 +169,9 @@ Status prepare_inputs(const Command& command) {
   return {};
 }
 
-Status act(const Command& command, const Action& action) {
+Status act(const Command& command, const Action& action, std::string& spooled) {
   try {
-    PLIMSOLL_RETURN_IF_ERROR(prepare_inputs(command));
+    PLIMSOLL_RETURN_IF_ERROR(prepare_inputs(command, spooled));
     PLIMSOLL_RETURN_IF_ERROR(prepare_outputs(command));
     for (const auto& work : command.before()) PLIMSOLL_RETURN_IF_ERROR(work());
     return action();
@@ -185,7 +184,10 @@ Status act(const Command& command, const Action& action) {
 }
 
 int run_action(const Command& command, const Action& action) {
-  const Status status = act(command, action);
+  std::string spooled;
+  Status status = act(command, action, spooled);
+  if (!status && !spooled.empty() && status.error().message.starts_with(spooled + ":"))
+    status.error().message.replace(0, spooled.size(), "standard input");
   const bool json = command.has("--json");
   if (status) {
     if (!command.answer().empty()) std::printf("%s\n", command.answer().c_str());
@@ -202,7 +204,8 @@ int run_command_line(int argc, const char* const* argv) {
   app.set_version_flag("--version", api::version());
   app.require_subcommand(1);
   std::string level;
-  app.add_option("--log-level", level, "trace, debug, info, warn, error or off (default warn)");
+  app.add_option("--log-level", level, "trace, debug, info, warn, error or off (default warn)")
+      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}));
 
   std::deque<Command> commands;  // actions refer to them
   std::vector<Action> actions;

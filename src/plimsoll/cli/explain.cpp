@@ -117,7 +117,7 @@ Action bind_explain(Command& command) {
   command
       .add_option("--tensor", options->tensor, "only this one, at the fullest moment of its life")
       .type_name("NAME");
-  command.add_option("--rows", options->rows, "how many to print (default 20)");
+  command.add_option("--rows", options->rows, "how many to print (default 20)").not_negative();
   command.add_flag("--json", options->json, "one JSON object, with all rows");
   return [options]() -> Status {
     PLIMSOLL_TRY(

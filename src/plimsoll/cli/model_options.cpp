@@ -17,6 +17,7 @@ void bind_sizes(Command& command, api::ModelRequest& request) {
   add("--width", sizes.width, "channels of the first stage, or features");
   add("--layers", sizes.layers, "repeated blocks");
   add("--heads", sizes.heads, "attention heads (default width/64)");
+  add("--experts", sizes.experts, "experts of a mixture, of which a token takes one");
   add("--classes", sizes.classes, "classes to tell apart");
   add("--vocab", sizes.vocab, "rows of the token table");
   command.add_option("--dropout", sizes.dropout, "ratio of all dropouts; 0 for none").group(kGroup);
@@ -35,8 +36,10 @@ void bind_training(Command& command, api::ModelRequest& request) {
       .add_option(
           "--lr", request.learning_rate,
           "learning rate (default 0.0003 with adam and adamw, 0.003 with sgd, 0.001 with momentum)")
+      .not_negative()
       .group(kGroup);
   command.add_option("--weight-decay", request.weight_decay, "default 0.01 with adamw, else 0")
+      .not_negative()
       .group(kGroup);
   command
       .add_option("--clip-norm", request.clip_norm,

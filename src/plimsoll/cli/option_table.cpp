@@ -9,14 +9,16 @@ namespace plimsoll::cli {
 namespace {
 
 // CLI11 names types for programmers and appends the range it checks: "INT:INT in [1 - 6]". The
-// colon of a word such as "2:4" is none of those.
+// colons of words such as "2:4" and "cuda[:N]" are none of those.
 std::string value_of(const CLI::Option& option) {
   if (option.get_items_expected_max() == 0) return "";
   const std::string type = option.get_type_name();
+  const auto is_of_word = [&](std::size_t colon) {
+    const bool digit = colon + 1 < type.size() && type[colon + 1] >= '0' && type[colon + 1] <= '9';
+    return digit || (colon > 0 && type[colon - 1] == '[');
+  };
   std::size_t end = type.find(':');
-  while (end != std::string::npos && end + 1 < type.size() && type[end + 1] >= '0' &&
-         type[end + 1] <= '9')
-    end = type.find(':', end + 1);
+  while (end != std::string::npos && is_of_word(end)) end = type.find(':', end + 1);
   const std::string name = type.substr(0, end);
   if (name == "INT" || name == "UINT" || name == "FLOAT") return "N";
   return name.empty() ? "TEXT" : name;

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "plimsoll/api/plan_weights.h"
 #include "plimsoll/base/byte_size.h"
 #include "plimsoll/base/json.h"
 #include "plimsoll/cli/search_progress.h"
@@ -102,6 +103,9 @@ void print(const api::PlanReport& plan) {
         static_cast<long long>(plan.ranks), static_cast<long long>(plan.messages),
         human(plan.wire).c_str(), plan.communication_seconds, plan.exposed_seconds,
         plan.predicted_seconds);
+    if (!plan.sharded.empty())
+      std::printf("  each rank keeps a part of: %s\n",
+                  fmt::format("{}", fmt::join(plan.sharded, ", ")).c_str());
   }
   if (plan.interrupted) std::printf("  interrupted: this is the best plan found until then\n");
   if (const auto& kept = plan.encoded_weights; kept.tensors > 0) {
@@ -151,7 +155,10 @@ void print_how_to_run(const PlanModelOptions& options, const Command& command,
   std::vector<std::pair<std::string, std::string>> instead{{"--deadline", ""}};
   if (!batch.empty()) instead.emplace_back("--batch", batch);
   const bool kept = !output.empty() && !output.starts_with("/dev/");
-  const std::string& weights = options.job.model.weights;
+  const std::string& model = options.job.model.model;
+  const bool beside = !model.ends_with(".onnx") || api::lies_beside(model, output);
+  const std::string& given = options.job.model.weights;
+  const std::string weights = given.empty() && !beside ? model : given;
   const int ranks = options.job.ranks.ranks;
   const std::string from_file =
       fmt::format("plimsoll run {}{}{}{}", output, weights.empty() ? "" : " --weights ", weights,

@@ -44,13 +44,15 @@ void bind_plan_options(Command& command, api::PlanRequest& texts) {
       .add_option(
           "--techniques,--remedies", texts.techniques,
           "memory techniques, a comma list of inplace, share, recompute, swap, encode, all of "
-          "these, and split (default: recompute with a budget)")
+          "these, and split (default: recompute with a budget); also called --remedies")
       .type_name("LIST")
       .group(kGroup);
   command
-      .add_option("--lossy", texts.lossy,
-                  "lossy encodings too, a comma list (alone: fp16); run says what each lost")
-      .type_name("fp16|bf16|fp8|int8")
+      .add_option(
+          "--lossy", texts.lossy,
+          "lossy encodings too, a comma list (alone: fp16, weights q8_0); run says what each "
+          "lost. Of the weights of a plain file also q8_0, q4_0, q4_k, nf4")
+      .type_name("fp16|bf16|fp8|int8|...")
       .group(kGroup);
   command.add_option("--order", texts.order, "of the steps (default natural)")
       .type_name("natural|given|list|search")

@@ -88,6 +88,13 @@ void add_loaded(const api::WeightsLoaded& loaded, nlohmann::ordered_json& out) {
     weights["encoded"][form] = {{"tensors", kept.tensors},
                                 {"encoded_bytes", kept.encoded.value},
                                 {"decoded_bytes", kept.decoded.value}};
+  for (const auto& kept : loaded.kept) {
+    weights["by_tensor"].push_back({{"name", kept.name},
+                                    {"form", kept.form},
+                                    {"encoded_bytes", kept.encoded.value},
+                                    {"decoded_bytes", kept.decoded.value}});
+    if (kept.max_error) weights["by_tensor"].back()["max_error"] = *kept.max_error;
+  }
   out["weights"] = std::move(weights);
 }
 void print_loaded(const api::WeightsLoaded& loaded) {
@@ -99,6 +106,12 @@ void print_loaded(const api::WeightsLoaded& loaded) {
     std::printf("%lld weights stay encoded as %s: %s instead of %s\n",
                 static_cast<long long>(kept.tensors), form.c_str(), human(kept.encoded).c_str(),
                 human(kept.decoded).c_str());
+  const api::WeightsLoaded::KeptWeight* worst = nullptr;
+  for (const auto& kept : loaded.kept)
+    if (kept.max_error && (worst == nullptr || *kept.max_error > *worst->max_error)) worst = &kept;
+  if (worst != nullptr)
+    std::printf("encoded when loaded: error at most %.3g of a tensor's largest value (%s)\n",
+                *worst->max_error, worst->name.c_str());
 }
 
 // The last batch of an inference may be filled up; nothing is seen twice.
@@ -305,6 +318,23 @@ void follow_steps(api::RunRequest& request) {
   };
 }
 
+// What a plan has decided is not decided again. --batch and --seq choose from a plan set.
+Status check_words_beside_plan(const Command& command, const std::string& model) {
+  if (!model.ends_with(".json")) return {};
+  for (const char* name :
+       {"--image",     "--frames",        "--depth",  "--width",   "--layers",    "--heads",
+        "--experts",   "--classes",       "--vocab",  "--dropout", "--loss",      "--optimizer",
+        "--lr",        "--freeze",        "--untie",  "--train",   "--infer",     "--weight-decay",
+        "--clip-norm", "--accumulate",    "--dim",    "--dtype",   "--amp",       "--budget",
+        "--slowdown",  "--techniques",    "--lossy",  "--order",   "--placement", "--deadline",
+        "--two-ended", "--deterministic", "--bucket", "--pin",     "--streams"}) {
+    if (command.has(name))
+      return fail(ErrorCode::kUsage, "{}: the plan {} has decided that; plan again with it", name,
+                  model);
+  }
+  return {};
+}
+
 // Rank 0 speaks for all.
 Status run_silently(const api::RunRequest& request) {
   PLIMSOLL_RETURN_IF_ERROR(api::run_model(request));
@@ -429,7 +459,8 @@ Action bind_run(Command& command) {
                   "direct (past the page cache), network; auto (default) sees what it is")
       .type_name("auto|mapped|cached|direct|network");
   command.add_flag("--allow-missing", request.files.allow_missing,
-                   "weights that the file of --weights lacks start from the seed");
+                   "weights that the file of --weights lacks start from the seed, or as an .onnx "
+                   "model has them");
   command
       .add_option("--resume", request.files.resume,
                   "weights and optimizer state from an .npz that --save wrote")
@@ -457,6 +488,7 @@ Action bind_run(Command& command) {
       .excludes(poison);
   command.add_flag("--json", options->json, "one JSON object");
   return [options, &command]() -> Status {
+    PLIMSOLL_RETURN_IF_ERROR(check_words_beside_plan(command, options->request.model.model));
     api::PlanRequest& planning = options->request.planning;
     const api::PagingRequest& paging = options->request.paging;
     for (const char* name : {"--prefetch", "--keep-dead"}) {

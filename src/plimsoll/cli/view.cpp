@@ -18,6 +18,7 @@ constexpr const char* kViewExamples =
     "Examples:\n"
     "  plimsoll view plan.json -o report.html              one file, opens offline\n"
     "  plimsoll view plan.json run.jsonl -o report.html    planned against measured\n"
+    "  plimsoll view run.0.jsonl run.1.jsonl               ranks of one run side by side\n"
     "  plimsoll view snapshot.pickle.gz -o report.html     where did PyTorch's memory go?\n"
     "  plimsoll view snapshot.pickle.gz --in-use 18.2GiB   what nvidia-smi showed: the rest is "
     "outside the allocator\n"
@@ -102,8 +103,9 @@ Action bind_view(Command& command) {
       .description(
           "a plan, a schedule of `plan --dag`, a trace, a PyTorch snapshot, a sweep, or a model to "
           "plan on the spot");
-  command.add_option("MORE", options->more,
-                     "more files: the trace of a plan's run, an older plan, a sweep");
+  command.add_option(
+      "MORE", options->more,
+      "more files: the trace of a plan's run, an older plan, a sweep, traces of other ranks");
   bind_plan_options(command, options->subject.planning);
   command.add_output("-o,--output", options->files.html, "the report (default report.html)");
   command.add_output("--svg", options->files.svg, "the timeline (of a sweep: the curve) as SVG");

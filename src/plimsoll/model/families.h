@@ -25,6 +25,7 @@ Result<ir::Graph> build_gpt2(const std::string& name, const Sizes& sizes);
 Result<ir::Graph> build_lstm(const std::string& name, const Sizes& sizes);
 Result<ir::Graph> build_mlp(const std::string& name, const Sizes& sizes);
 Result<ir::Graph> build_mobilenet(const std::string& name, const Sizes& sizes);
+Result<ir::Graph> build_moe(const std::string& name, const Sizes& sizes);
 Result<ir::Graph> build_resnet(const std::string& name, const Sizes& sizes);
 Result<ir::Graph> build_unet(const std::string& name, const Sizes& sizes);
 Result<ir::Graph> build_vgg(const std::string& name, const Sizes& sizes);

@@ -20,6 +20,7 @@ struct ModelOptions {
   std::optional<std::int64_t> heads{};
   std::optional<std::int64_t> classes{};
   std::optional<std::int64_t> vocab{};
+  std::optional<std::int64_t> experts{};
   std::optional<double> dropout{};
   ir::DType dtype = ir::DType::kF32;
   std::optional<ir::DType> amp = std::nullopt;  // what is computed in, with weights kept in dtype
@@ -39,6 +40,7 @@ struct Sizes {
   std::int64_t heads = 0;
   std::int64_t classes = 0;
   std::int64_t vocab = 0;
+  std::int64_t experts = 0;
   double dropout = 0;
   ir::DType dtype = ir::DType::kF32;
   std::optional<ir::DType> amp = std::nullopt;

@@ -19,7 +19,7 @@ struct SizeField {
   std::int64_t Sizes::*decided;
   std::int64_t most;
 };
-constexpr std::array<SizeField, 10> kFields = {{
+constexpr std::array<SizeField, 11> kFields = {{
     {"batch", &ModelOptions::batch, &Sizes::batch, 1 << 24},
     {"image", &ModelOptions::image, &Sizes::image, 1 << 16},
     {"seq", &ModelOptions::seq, &Sizes::seq, 1 << 20},
@@ -30,6 +30,7 @@ constexpr std::array<SizeField, 10> kFields = {{
     {"heads", &ModelOptions::heads, &Sizes::heads, 1 << 12},
     {"classes", &ModelOptions::classes, &Sizes::classes, 1 << 24},
     {"vocab", &ModelOptions::vocab, &Sizes::vocab, 1 << 24},
+    {"experts", &ModelOptions::experts, &Sizes::experts, 1 << 12},
 }};
 
 // Sizes of its own; what is 0 there is as for most networks of images.
@@ -97,6 +98,20 @@ ModelInfo transformer(std::string name, std::string description, decltype(ModelI
           build};
 }
 
+ModelInfo moe() {
+  return {"moe",
+          "mixture of experts as in the Switch Transformer: each token through one of them",
+          {.batch = 8,
+           .seq = 512,
+           .width = 512,
+           .layers = 4,
+           .vocab = 32128,
+           .experts = 32,
+           .dropout = 0.1},
+          {"batch", "seq", "width", "layers", "heads", "vocab", "experts", "dropout"},
+          build_moe};
+}
+
 ModelInfo whisper() {
   ModelInfo out = transformer(
       "whisper-small", "speech recognition: mel 80 x 3000, encoder and decoder of 12 layers",
@@ -130,7 +145,8 @@ std::vector<ModelInfo> all_models() {
                       {.batch = 8, .seq = 1024, .vocab = 50257, .dropout = 0.1}),
           transformer("bert", "BERT-base with the masked-language head", build_bert,
                       {.batch = 8, .seq = 128, .vocab = 30522, .dropout = 0.1}),
-          whisper()};
+          whisper(),
+          moe()};
 }
 
 bool takes(const ModelInfo& model, std::string_view option) {
@@ -225,7 +241,8 @@ Result<ir::Graph> build_model(std::string_view name, const ModelOptions& options
     const std::string nearest = nearest_name(name, names);
     return fail(
         ErrorCode::kUsage,
-        "model '{}' is neither built in nor a file; {}`plimsoll models` lists the built-in ones",
+        "model '{}' is neither built in nor an .onnx or .graph file; {}`plimsoll models` lists the "
+        "built-in ones",
         name, nearest.empty() ? "" : fmt::format("did you mean '{}'? ", nearest));
   }
   PLIMSOLL_TRY(const Sizes sizes, decide(*model, options));

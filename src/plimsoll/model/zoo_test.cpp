@@ -49,6 +49,11 @@ TEST(Zoo, ParameterCountsOfTheOthersFollowFromTheirSizes) {
   for (const int in : {50, 1024, 1024, 1024}) lstm += 4 * 1024 * (in + 1024 + 2);
   EXPECT_EQ(count_parameters(build("lstm", {.seq = 2})), lstm);
   EXPECT_EQ(count_parameters(build("unet")), 31'037'698);
+  const std::int64_t attention = 512 * 3 * 512 + 3 * 512 + 512 * 512 + 512;
+  const std::int64_t block = attention + 4 * 512 + 512 * 32 + 32 * 2 * 512 * 2048;
+  EXPECT_EQ(count_parameters(build("moe")), (32128 + 1024) * 512 + 4 * block + 2 * 512);
+  EXPECT_EQ(count_parameters(build("moe")) - count_parameters(build("moe", {.experts = 31})),
+            4 * (512 + 2 * 512 * 2048));
 }
 
 TEST(Zoo, EveryModelIsAValidGraphInBothForms) {
@@ -99,6 +104,7 @@ TEST(Zoo, NamesAreThoseOfTheReferenceImplementations) {
   EXPECT_TRUE(has(build("mobilenet"), "features.2.conv.1.0.weight"));
   EXPECT_TRUE(has(build("densenet121"), "features.denseblock1.denselayer2.norm1.weight"));
   EXPECT_TRUE(has(build("gpt2"), "transformer.h.11.attn.c_attn.weight"));
+  EXPECT_TRUE(has(build("moe"), "h.3.mlp.experts.expert_31.wi.weight"));
   EXPECT_TRUE(has(build("bert"), "bert.encoder.layer.0.attention.output.LayerNorm.bias"));
   EXPECT_TRUE(has(build("whisper-small"), "model.decoder.layers.0.encoder_attn.k_proj.weight"));
 }
@@ -196,6 +202,8 @@ TEST(Zoo, OptionsThatMakeNoSenseAreRefused) {
   EXPECT_THAT(message("resnet50", {.batch = std::int64_t{1} << 40}), HasSubstr("out of range"));
   EXPECT_THAT(message("resnet", {.depth = 5}), HasSubstr("depth 5 is too small"));
   EXPECT_THAT(message("gpt2", {.heads = 7}), HasSubstr("width 768 does not divide into 7 heads"));
+  EXPECT_THAT(message("gpt2", {.experts = 7}), HasSubstr("has no option --experts"));
+  EXPECT_THAT(message("moe", {.batch = 1 << 20, .seq = 64}), HasSubstr("too many for 32 experts"));
   EXPECT_THAT(message("gpt2", {.dropout = 1.0}), HasSubstr("--dropout 1 is out of range"));
   EXPECT_THAT(message("gpt2", {.dtype = ir::DType::kI8}), HasSubstr("--dtype int8 is no float"));
   EXPECT_THAT(message("unet", {.image = 100}), HasSubstr("image 100 is no multiple of 16"));

@@ -47,6 +47,7 @@ std::vector<OpDefinition> all_definitions() {
            running_sum_definitions,
            ranking_definitions,
            collective_definitions,
+           shard_definitions,
        }) {
     auto definitions = family();
     std::move(definitions.begin(), definitions.end(), std::back_inserter(out));

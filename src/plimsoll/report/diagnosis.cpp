@@ -211,6 +211,9 @@ std::string what_was_done(const Timeline& timeline) {
     if (count > 0)
       out += fmt::format("{}{} {}", out.empty() ? "" : ", ", grouped(count), done.words);
   }
+  if (timeline.encoded_weights > 0)
+    out += fmt::format("{}{} weights encoded", out.empty() ? "" : ", ",
+                       grouped(timeline.encoded_weights));
   return out;
 }
 

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "plimsoll/base/checked.h"
+#include "plimsoll/ops/in_place_pairs.h"
 #include "plimsoll/ops/registry.h"
 #include "plimsoll/schedule/workload/tensor_alignment.h"
 
@@ -22,7 +23,7 @@ std::vector<bool> borrowed_values(const ir::Graph& graph) {
   for (const ir::Node& node : graph.nodes) {
     const ops::OpDefinition& definition = ops::definition_of(node);
     if (definition.in_place.must()) {
-      for (const ops::InPlace::Pair& pair : definition.in_place.pairs())
+      for (const ops::InPlace::Pair& pair : ops::pairs_of(definition.in_place, node))
         out[node.outputs[static_cast<std::size_t>(pair.output)].index()] = true;
     }
     if (definition.views == nullptr) continue;

@@ -283,6 +283,19 @@ json comparison_json(const Comparison& comparison) {
           {"by_tensor", rows_json(comparison.by_tensor)}};
 }
 
+json ranks_json(const std::vector<RankView>& ranks) {
+  json out = json::array();
+  for (const RankView& view : ranks) {
+    out.push_back({{"rank", view.rank},
+                   {"offset_seconds", view.offset_seconds},
+                   {"collectives", view.collectives},
+                   {"computing_seconds", view.computing_seconds},
+                   {"communication_seconds", view.communication_seconds},
+                   {"exposed_seconds", view.exposed_seconds}});
+  }
+  return out;
+}
+
 json curve_json(const Curve& curve) {
   json points = json::array();
   for (const CurvePoint& point : curve.points) {
@@ -334,6 +347,7 @@ std::string to_json(const Report& report) {
            {"group_colors", kGroupColors},
            {"timelines", json::array()}};
   for (const Chapter& chapter : report.chapters) out["timelines"].push_back(chapter_json(chapter));
+  if (!report.ranks.empty()) out["ranks"] = ranks_json(report.ranks);
   if (report.curve) out["curve"] = curve_json(*report.curve);
   if (report.comparison) out["comparison"] = comparison_json(*report.comparison);
   return without_markup(json_text(out));

@@ -20,6 +20,7 @@
 #include "plimsoll/report/curve.h"
 #include "plimsoll/report/diagnosis.h"
 #include "plimsoll/report/graph_view.h"
+#include "plimsoll/report/rank_views.h"
 #include "plimsoll/report/timeline.h"
 #include "plimsoll/report/why_alive.h"
 
@@ -43,9 +44,10 @@ Chapter chapter_of(Timeline timeline, const plan::Plan& plan,
 
 struct Report {
   std::string title;
-  std::vector<Chapter> chapters;         // none (a curve alone), one or two
+  std::vector<Chapter> chapters;         // none (a curve alone), one, two or one for each rank
   std::optional<Comparison> comparison;  // of two
   std::optional<Curve> curve;            // of a sweep over budgets
+  std::vector<RankView> ranks = {};      // one for each chapter, where they are ranks of one run
 };
 
 std::string to_json(const Report& report);

@@ -397,6 +397,21 @@ TEST(TimelineOfTrace, NamesLayersAfterFilesAndLinesNotAfterTheirDots) {
               HasSubstr("forward (/home/me/net/models/gpt2.small.py:12)"));
 }
 
+// Imported models call their tensors as they like.
+TEST(TimelineOfTrace, PutsWhatAnOperatorMakesIntoItsLayer) {
+  trace::Trace trace;
+  allocate(trace, "val_3.m", 64, 10, 0).category = trace::Category::kOptimizer;
+  allocate(trace, "val_35", 128, 20, 1).category = trace::Category::kActivation;
+  trace.add(trace::EventKind::kOperator, "conv1/conv").start = 2;
+  const Timeline timeline = timeline_of(trace, "t");
+  ASSERT_EQ(timeline.allocations.size(), 2U);
+  for (const Allocation& allocation : timeline.allocations) {
+    const bool made = timeline.texts.text(allocation.name) == "val_35";
+    EXPECT_EQ(allocation.producer, made ? 0 : -1) << "state is there before the first operator";
+    EXPECT_EQ(timeline.texts.text(allocation.layer), made ? "conv1" : "");
+  }
+}
+
 TEST(TimelineOfTrace, SaysThatAnEncodingInARunWasLossy) {
   trace::Trace trace;
   for (const char* name : {"encode a (int8, lossy)", "encode a (sparse)"})
@@ -416,6 +431,9 @@ TEST(Diagnosis, SaysOfAPlanWhatWasDoneAndWhetherItIsLossy) {
   Timeline timeline = timeline_of(plan, "small");
   timeline.operators[1].what = timeline.texts.intern("encode_lossy");
   EXPECT_EQ(diagnose(timeline).headline, "192 B in a budget of 200 B: 1 encoded (lossy)");
+  timeline.encoded_weights = 3;
+  EXPECT_EQ(diagnose(timeline).headline,
+            "192 B in a budget of 200 B: 1 encoded (lossy), 3 weights encoded");
 }
 
 TEST(TimelineOfTrace, FilesTheManyStreamsOfAHostileTraceUnderOthers) {

@@ -123,10 +123,11 @@ struct Timeline {
   Bytes arena;                  // of a plan, after packing; zero: none
   Bytes lower_bound;
   Bytes budget;
-  double predicted_seconds = 0;  // of a plan, with what its copies make it wait
-  Bytes capacity;                // of the device a recording was made on; zero: not known
-  std::int64_t events = 0;       // of a trace, all of them; 0: a plan
-  bool has_stacks = false;       // some allocation of a trace says who asked for it
+  double predicted_seconds = 0;      // of a plan, with what its copies make it wait
+  Bytes capacity;                    // of the device a recording was made on; zero: not known
+  std::int64_t encoded_weights = 0;  // of a plan, in the form that their file has
+  std::int64_t events = 0;           // of a trace, all of them; 0: a plan
+  bool has_stacks = false;           // some allocation of a trace says who asked for it
   // By TextId of a layer: the source file where the layer is a place in the sources, "model.py:12
   // forward"; empty, or past the end, where it is a path with dots between its levels.
   std::vector<TextId> file_of_site;

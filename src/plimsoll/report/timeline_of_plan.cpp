@@ -1,9 +1,13 @@
 #include "plimsoll/report/timeline_of_plan.h"
 
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "plimsoll/ops/products/encoded_weight.h"
+#include "plimsoll/ops/registry.h"
 #include "plimsoll/schedule/workload/graph_encodings.h"
 
 namespace plimsoll::report {
@@ -80,7 +84,21 @@ void add_steps(const plan::Plan& plan, Timeline& timeline) {
   if (plan.steps.empty()) timeline.seconds.push_back(now);
 }
 
+// "fp32[50257,768] as q8_0" of a weight that stays encoded.
+std::string type_of(const plan::Plan& plan, ValueId id,
+                    const std::map<ValueId, const ir::Node*>& encoded) {
+  const auto reader = encoded.find(id);
+  if (reader == encoded.end()) return ir::to_string(plan.graph.value(id).type);
+  const ops::AttributeReader attributes = ops::attributes_of(*reader->second);
+  return fmt::format("{}[{}] as {}", attributes.text("dtype"),
+                     fmt::join(attributes.integers("dims"), ","), attributes.text("form"));
+}
+
 void add_buffers(const plan::Plan& plan, Timeline& timeline) {
+  const auto read = ops::encoded_weights(plan.graph);
+  const std::map<ValueId, const ir::Node*> none;
+  const auto& encoded = read ? *read : none;
+  timeline.encoded_weights = static_cast<std::int64_t>(encoded.size());
   for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
     const plan::PlanBuffer& buffer = plan.buffers[b];
     Allocation& allocation = timeline.allocations.emplace_back();
@@ -93,7 +111,7 @@ void add_buffers(const plan::Plan& plan, Timeline& timeline) {
     allocation.life = buffer.lifetime;
     if (buffer.value.valid()) {
       const ir::Value& value = plan.graph.value(buffer.value);
-      allocation.type = timeline.texts.intern(ir::to_string(value.type));
+      allocation.type = timeline.texts.intern(type_of(plan, buffer.value, encoded));
       const bool made = value.producer.valid();
       allocation.layer =
           timeline.texts.intern(made ? std::string_view(plan.graph.node(value.producer).layer)

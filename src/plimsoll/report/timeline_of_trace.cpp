@@ -421,15 +421,22 @@ class TraceReader {
       timeline_.notes.push_back("too many different names: some were not kept");
   }
 
-  // The operator that runs next after an allocation made room for its result.
+  static bool is_source(Kind kind) {
+    return kind == Kind::kBefore || kind == Kind::kInputs || kind == Kind::kWeights ||
+           kind == Kind::kOptimizer;
+  }
+
+  // The operator that runs next after an allocation made room for its result, which belongs to its
+  // layer whatever a model calls it.
   void link_producers() {
     for (Allocation& allocation : timeline_.allocations) {
-      if (allocation.kind == Kind::kBefore || timeline_.operators.empty()) continue;
+      if (is_source(allocation.kind) || timeline_.operators.empty()) continue;
       const auto next = std::lower_bound(
           timeline_.operators.begin(), timeline_.operators.end(), allocation.life.begin,
           [](const Operator& op, Step time_step) { return op.time_step < time_step; });
-      if (next != timeline_.operators.end())
-        allocation.producer = static_cast<std::int32_t>(next - timeline_.operators.begin());
+      if (next == timeline_.operators.end()) continue;
+      allocation.producer = static_cast<std::int32_t>(next - timeline_.operators.begin());
+      if (next->layer != TextId{0}) allocation.layer = next->layer;
     }
   }
 

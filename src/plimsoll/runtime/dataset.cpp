@@ -171,7 +171,16 @@ Status Dataset::bind(const ir::Graph& graph) {
     }
     inputs_.push_back(std::move(input));
   }
+  warn_of_others(graph);
   return {};
+}
+
+void Dataset::warn_of_others(const ir::Graph& graph) const {
+  for (const store::NpzEntry& entry : archives_.front().file->entries()) {
+    const bool read = std::ranges::any_of(
+        inputs_, [&](const Input& input) { return graph.value(input.value).name == entry.name; });
+    if (!read) log::warn("{}: '{}' is no input of the model: not used", path_, entry.name);
+  }
 }
 
 std::int64_t Dataset::example_of(std::int64_t step, std::int64_t row) const {

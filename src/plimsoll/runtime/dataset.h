@@ -75,6 +75,7 @@ class Dataset {
   };
 
   Result<Column> column_of(const Archive& archive, const ir::Value& value) const;
+  void warn_of_others(const ir::Graph& graph) const;
   Status count_examples(const ir::Graph& graph);
   Status place(Executor& executor, const Input& input, std::int64_t step);
   Status write(const ir::Value& value, const Column& column, std::int64_t from, std::int64_t to,

@@ -75,6 +75,9 @@ class Executor {
   // Keeps something that lies over its arena until that is given back; false: it has no arena of
   // its own.
   virtual bool keep(const std::shared_ptr<const void>&) { return false; }
+  // Memory of its arena that the host may use before the first step: no source lies there. Nothing:
+  // it has no arena of its own that the host can write to.
+  virtual std::optional<std::span<std::byte>> free_memory() const { return std::nullopt; }
   // Of encoded activations, what was incompressible in the last step and waited in host memory.
   virtual Bytes overflow_bytes() const { return Bytes(0); }
   // Of a plan: one for each encoding in a step.
@@ -127,6 +130,9 @@ struct BoundKernel : device::Work {
   std::vector<std::byte*> outputs;
   std::byte* scratch = nullptr;
 
+  // Whether all of them lie on the device that the kernel runs on: asked before every launch.
+  Status check_addresses(const device::Device& device, const ir::Graph& graph,
+                         const ir::Node& node) const;
   Status run(void* queue) override {
     kernel->run({inputs, outputs, scratch, queue});
     return {};

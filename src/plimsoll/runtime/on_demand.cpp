@@ -1,4 +1,5 @@
 #include "plimsoll/runtime/on_demand.h"
+#include "plimsoll/runtime/update_owners.h"
 
 #include "plimsoll/ops/registry.h"
 
@@ -16,11 +17,9 @@ class OnDemand final : public Executor {
         staging_(backend_->device()),
         calls_(graph_.nodes.size()),
         memory_(graph_.values.size()),
-        owner_(graph_.values.size()),
+        owner_(update_owners(graph_)),
         uses_(graph_.values.size(), 0),
         stays_(graph_.values.size(), false) {
-    for (std::size_t v = 0; v < graph_.values.size(); ++v) owner_[v] = ValueId(v);
-    follow_updates();
     for (const ir::Node& node : graph_.nodes) {
       for (const ValueId input : node.inputs) {
         if (input.valid()) ++uses_[owner_[input.index()].index()];
@@ -77,18 +76,6 @@ class OnDemand final : public Executor {
   }
 
  private:
-  // An update's result is its input's next version: the same memory, under the source's name.
-  void follow_updates() {
-    for (const ir::Node& node : graph_.nodes) {
-      const ops::InPlace& rule = ops::definition_of(node).in_place;
-      if (!rule.must()) continue;
-      for (const ops::InPlace::Pair& pair : rule.pairs()) {
-        owner_[node.outputs[static_cast<std::size_t>(pair.output)].index()] =
-            owner_[node.inputs[static_cast<std::size_t>(pair.input)].index()];
-      }
-    }
-  }
-
   std::size_t size_of(ValueId value) const {
     return static_cast<std::size_t>(ir::bytes_of(graph_.value(value).type).value);
   }
@@ -145,6 +132,7 @@ class OnDemand final : public Executor {
                   backend_->device().name(), scratch, display_name(node));
     }
     const std::int64_t begin = options_.trace != nullptr ? now_ns() : 0;
+    PLIMSOLL_RETURN_IF_ERROR(call.check_addresses(backend_->device(), graph_, node));
     PLIMSOLL_RETURN_IF_ERROR(stream_->run(call));
     if (options_.trace != nullptr) {
       PLIMSOLL_RETURN_IF_ERROR(stream_->synchronize());

@@ -6,6 +6,7 @@
 #include "plimsoll/base/machine_memory.h"
 #include "plimsoll/ops/registry.h"
 #include "plimsoll/runtime/paging/access_order.h"
+#include "plimsoll/runtime/update_owners.h"
 
 namespace plimsoll::runtime {
 namespace {
@@ -30,13 +31,11 @@ class Paged final : public Executor {
         paging_(paging),
         calls_(graph_.nodes.size()),
         block_(graph_.values.size()),
-        owner_(graph_.values.size()),
+        owner_(update_owners(graph_)),
         uses_(graph_.nodes.size()),
         readers_(graph_.values.size(), 0),
         stays_(graph_.values.size(), false) {
     paging_.alignment = device().alignment();
-    for (std::size_t v = 0; v < graph_.values.size(); ++v) owner_[v] = ValueId(v);
-    follow_updates();
     for (const ir::Node& node : graph_.nodes) {
       for (const ValueId input : node.inputs) {
         if (input.valid()) ++readers_[owner_of(input).index()];
@@ -48,8 +47,6 @@ class Paged final : public Executor {
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) uses_[n] = uses_of(graph_.nodes[n]);
   }
 
-  // Tensors come and go: several ranks, who share them, do not page.
-  std::span<std::byte> memory_of(ValueId) const override { return {}; }
   ~Paged() override {
     // Nobody may use memory that goes.
     for (const auto& stream : streams_) {
@@ -95,6 +92,8 @@ class Paged final : public Executor {
     return read_owner(owner_of(output), use);
   }
 
+  // Tensors come and go: several ranks, who share them, do not page.
+  std::span<std::byte> memory_of(ValueId) const override { return {}; }
   Bytes peak_bytes() const override { return arena_->size(); }
   std::vector<std::span<std::byte>> arenas() const override {
     return {arena_->bytes(), home_->bytes()};
@@ -133,18 +132,6 @@ class Paged final : public Executor {
   }
   Bytes bytes_of_value(ValueId value) const {
     return Bytes(static_cast<std::int64_t>(size_of(value)));
-  }
-
-  // An update's result is its input's next version: the same memory, under the source's name.
-  void follow_updates() {
-    for (const ir::Node& node : graph_.nodes) {
-      const ops::InPlace& rule = ops::definition_of(node).in_place;
-      if (!rule.must()) continue;
-      for (const ops::InPlace::Pair& pair : rule.pairs()) {
-        owner_[node.outputs[static_cast<std::size_t>(pair.output)].index()] =
-            owner_[node.inputs[static_cast<std::size_t>(pair.input)].index()];
-      }
-    }
   }
 
   std::vector<ValueUse> uses_of(const ir::Node& node) const {
@@ -335,6 +322,7 @@ class Paged final : public Executor {
       call.inputs.push_back(input.valid() ? address(input) : nullptr);
     for (const ValueId output : node.outputs) call.outputs.push_back(address(output));
     call.scratch = scratch.valid() ? arena_->data() + pager_->place(scratch).value : nullptr;
+    PLIMSOLL_RETURN_IF_ERROR(call.check_addresses(backend_->device(), graph_, node));
     AccessOrder::Numbers waits{};
     for (const BlockUse& use : operands_) {
       const AccessOrder::Range range = range_of(use.block);

@@ -3,31 +3,11 @@
 #include <gtest/gtest.h>
 
 #include "plimsoll/plan/testing/random_graph.h"
-#include "plimsoll/runtime/initial_content.h"
 #include "plimsoll/runtime/on_demand.h"
 #include "plimsoll/runtime/testing/left_behind.h"
 
 namespace plimsoll::runtime {
 namespace {
-
-// Four steps from the same content, with another batch each; then every output and every weight.
-LeftBehind run_four_steps(Executor& executor) {
-  const ir::Graph& graph = executor.graph();
-  const auto fill = [&](bool inputs, std::uint64_t step) {
-    for (std::size_t v = 0; v < graph.values.size(); ++v) {
-      const ir::Value& value = graph.values[v];
-      if (!ir::is_source(value.kind) || (value.kind == ir::ValueKind::kInput) != inputs) continue;
-      EXPECT_TRUE(fill_source(executor, ValueId(v), 1, step));
-    }
-  };
-  fill(false, 0);
-  for (std::uint64_t step = 0; step < 4; ++step) {
-    fill(true, step);
-    const Status ran = executor.step();
-    EXPECT_TRUE(ran) << ran.error().message;
-  }
-  return left_behind(executor);
-}
 
 // The least capacity under which a graph runs, from the refusal of one byte.
 Bytes least_capacity(const ir::Graph& graph, const ExecutorOptions& how) {
@@ -52,7 +32,7 @@ TEST_P(PagedPolicy, LeavesTheBitsThatUnlimitedMemoryLeaves) {
     const ir::Graph graph = plan::random_graph(seed);
     auto unlimited = make_on_demand(graph, {.threads = 1});
     ASSERT_TRUE(unlimited) << unlimited.error().message;
-    const LeftBehind expected = run_four_steps(**unlimited);
+    const LeftBehind expected = left_behind_after(4, **unlimited);
     for (const bool fake : {false, true}) {
       const ExecutorOptions how{
           .threads = 1,
@@ -69,7 +49,7 @@ TEST_P(PagedPolicy, LeavesTheBitsThatUnlimitedMemoryLeaves) {
           paging.capacity = Bytes(least.value * percent / 100);
           auto executor = make_paged(graph, paging, how);
           ASSERT_TRUE(executor) << executor.error().message;
-          EXPECT_TRUE(run_four_steps(**executor) == expected);
+          EXPECT_TRUE(left_behind_after(4, **executor) == expected);
           const auto report = (*executor)->paging();
           ASSERT_TRUE(report);
           EXPECT_LE(report->peak, paging.capacity);
@@ -120,7 +100,7 @@ TEST(Paged, ATraceShowsNoMoreThanTheCapacity) {
   paging.capacity = Bytes(least.value + 512);
   auto executor = make_paged(graph, paging, {.threads = 1, .trace = &trace});
   ASSERT_TRUE(executor) << executor.error().message;
-  run_four_steps(**executor);
+  left_behind_after(4, **executor);
   EXPECT_GT(trace::peak_live_bytes(trace).value, 0);
   EXPECT_LE(trace::peak_live_bytes(trace), paging.capacity);
 }

@@ -1,5 +1,6 @@
 #include "plimsoll/runtime/planned.h"
 
+#include <algorithm>
 #include <deque>
 #include <optional>
 
@@ -85,6 +86,29 @@ class Planned final : public Executor {
   bool keep(const std::shared_ptr<const void>& what) override {
     if (own_arenas_) kept_.push_back(what);
     return own_arenas_;
+  }
+  // The largest gap between sources.
+  std::optional<std::span<std::byte>> free_memory() const override {
+    if (!own_arenas_ || !backend_->device().computes_on_host() || !memory_.arenas().memory[0])
+      return std::nullopt;
+    const std::span<std::byte> all = memory_.arenas().memory[0]->bytes();
+    std::vector<Interval<std::size_t>> taken{{all.size(), all.size()}};
+    for (const plan::ValueSlot& source : plan_.sources) {
+      const std::byte* const begin = place_[source.value.index()].address;
+      if (begin < all.data() || begin >= all.data() + all.size()) continue;
+      const auto at = static_cast<std::size_t>(begin - all.data());
+      taken.push_back({at, at + bytes_of(source.value)});
+    }
+    std::sort(taken.begin(), taken.end(),
+              [](const auto& a, const auto& b) { return a.begin < b.begin; });
+    std::span<std::byte> largest;
+    std::size_t end = 0;
+    for (const Interval<std::size_t>& one : taken) {
+      if (one.begin > end && one.begin - end > largest.size())
+        largest = all.subspan(end, one.begin - end);
+      end = std::max(end, one.end);
+    }
+    return largest;
   }
   std::span<std::byte> memory_of(ValueId source) const override {
     return {place_[source.index()].address, bytes_of(source)};
@@ -240,6 +264,7 @@ class Planned final : public Executor {
     copy.to = to_file ? staged.address : bound.to.address;
     copy.from = to_file ? bound.from.address : staged.address;
     copy.bytes = bound.bytes;
+    copy.tensor = plan_.graph.value(plan_.steps[s].value).name;
     device::Command file;
     file.kind = device::Command::Kind::kWork;
     file.work = to_file ? &file_copies_.emplace_back(*this, staged, bound.to, bound.bytes)
@@ -267,6 +292,7 @@ class Planned final : public Executor {
       out.to = bound.to.address;
       out.from = bound.from.address;
       out.bytes = bound.bytes;
+      out.tensor = plan_.graph.value(plan_.steps[s].value).name;
     }
     return out;
   }
@@ -274,6 +300,8 @@ class Planned final : public Executor {
   Status run(BoundStep& step, void* queue) {
     Status status;
     if (step.call.kernel != nullptr) {
+      PLIMSOLL_RETURN_IF_ERROR(step.call.check_addresses(
+          backend_->device(), plan_.graph, plan_.graph.node(plan_.steps[step.number].node)));
       status = step.call.run(queue);
     } else if (step.encoding.codec != nullptr) {
       encodings_.run(step.encoding, steps_);

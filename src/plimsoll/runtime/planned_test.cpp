@@ -6,7 +6,6 @@
 #include "plimsoll/plan/make_plan.h"
 #include "plimsoll/plan/streams.h"
 #include "plimsoll/plan/testing/random_graph.h"
-#include "plimsoll/runtime/initial_content.h"
 #include "plimsoll/runtime/on_demand.h"
 #include "plimsoll/runtime/testing/left_behind.h"
 #include "plimsoll/schedule/fit.h"
@@ -14,28 +13,10 @@
 namespace plimsoll::runtime {
 namespace {
 
-// Three steps from the same content; then every output and every weight, byte for byte.
-LeftBehind run_three_steps(Executor& executor) {
-  const ir::Graph& graph = executor.graph();
-  const auto fill = [&](bool inputs, std::uint64_t step) {
-    for (std::size_t v = 0; v < graph.values.size(); ++v) {
-      const ir::Value& value = graph.values[v];
-      if (!ir::is_source(value.kind) || (value.kind == ir::ValueKind::kInput) != inputs) continue;
-      EXPECT_TRUE(fill_source(executor, ValueId(v), 1, step));
-    }
-  };
-  fill(false, 0);
-  for (std::uint64_t step = 0; step < 3; ++step) {
-    fill(true, step);
-    EXPECT_TRUE(executor.step());
-  }
-  return left_behind(executor);
-}
-
 LeftBehind without_a_plan(const ir::Graph& graph) {
   auto executor = make_on_demand(graph, {.threads = 1});
   EXPECT_TRUE(executor) << executor.error().message;
-  return run_three_steps(**executor);
+  return left_behind_after(3, **executor);
 }
 
 Result<plan::Plan> keep_all_plan(const ir::Graph& graph, Bytes alignment = Bytes(64)) {
@@ -69,7 +50,7 @@ TEST_P(PlannedOnStreams, RunsAsWithoutAPlan) {
           if (backend->device().alignment() > plan.alignment) continue;
           auto executor = make_planned(plan, {.threads = 1, .poison = poison, .backend = backend});
           ASSERT_TRUE(executor) << executor.error().message;
-          EXPECT_TRUE(run_three_steps(**executor) == expected)
+          EXPECT_TRUE(left_behind_after(3, **executor) == expected)
               << backend->device().name() << " places kept " << keep_places << " poison " << poison;
         }
       }
@@ -100,14 +81,14 @@ TEST(Planned, RunsOnAGpuLikeDeviceAsOnTheCpuWhenValuesAreSwapped) {
       auto executor = make_planned(
           *plan, {.poison = poison, .backend = kernels::make_fake_backend({.seed = seed})});
       ASSERT_TRUE(executor) << executor.error().message;
-      EXPECT_TRUE(run_three_steps(**executor) == expected) << "poison " << poison;
+      EXPECT_TRUE(left_behind_after(3, **executor) == expected) << "poison " << poison;
     }
     std::vector<double> seconds;
     auto in_file = make_planned(*plan, {.swap_file = testing::TempDir(),
                                         .step_seconds = seed % 2 == 0 ? &seconds : nullptr,
                                         .backend = kernels::make_fake_backend({.seed = seed})});
     ASSERT_TRUE(in_file) << in_file.error().message;
-    EXPECT_TRUE(run_three_steps(**in_file) == expected) << "in a file";
+    EXPECT_TRUE(left_behind_after(3, **in_file) == expected) << "in a file";
   }
   EXPECT_GE(swapped, 10);
 }
@@ -130,7 +111,7 @@ TEST(OnDemand, RunsOnAGpuLikeDeviceAsOnTheCpu) {
       auto executor = make_on_demand(
           graph, {.poison = poison, .backend = kernels::make_fake_backend({.seed = seed})});
       ASSERT_TRUE(executor) << executor.error().message;
-      EXPECT_TRUE(run_three_steps(**executor) == expected) << "poison " << poison;
+      EXPECT_TRUE(left_behind_after(3, **executor) == expected) << "poison " << poison;
     }
   }
 }
@@ -148,7 +129,7 @@ TEST(Planned, TimesTheStepsOfWhicheverPlanRanLast) {
     executors.push_back(*std::move(executor));
   }
   for (std::size_t k = 0; k < executors.size(); ++k) {
-    run_three_steps(*executors[k]);
+    left_behind_after(3, *executors[k]);
     EXPECT_EQ(seconds.size(), steps[k]);
   }
 }

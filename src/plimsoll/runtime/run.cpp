@@ -11,6 +11,7 @@
 #include "plimsoll/base/random.h"
 #include "plimsoll/base/threads.h"
 #include "plimsoll/kernels/cpu/cpu_kernels.h"
+#include "plimsoll/ops/collective/shard.h"
 #include "plimsoll/ops/evaluation/array.h"
 #include "plimsoll/runtime/initial_content.h"
 #include "plimsoll/runtime/nan_finder.h"
@@ -32,6 +33,30 @@ Status fill_constants(Executor& executor) {
   return {};
 }
 
+// This rank's part of weights that no rank has whole: the numbers that they would have there.
+Status fill_part(Executor& executor, const ops::ShardedState& state, std::uint64_t seed, int rank) {
+  const ir::Value& part = executor.graph().value(state.value);
+  const std::int64_t element = ir::bits(part.type.dtype) / 8;
+  const std::int64_t begin = state.part * rank;
+  return executor.write(state.value, [&](std::span<std::byte> memory) -> Status {
+    std::fill(memory.begin(), memory.end(), std::byte{0});
+    for (const ops::ShardedState::Member& member : state.members) {
+      const std::int64_t from = std::max(begin, member.first);
+      const std::int64_t to = std::min(begin + state.part, member.first + member.count);
+      if (from >= to) continue;
+      ir::Value whole;
+      whole.name = member.name;
+      whole.type = {part.type.dtype, member.shape, {}};
+      whole.kind = ir::ValueKind::kWeight;
+      whole.init = member.init;
+      fill_elements(whole, seed, member.begin + from - member.first,
+                    memory.subspan(static_cast<std::size_t>((from - begin) * element),
+                                   static_cast<std::size_t>((to - from) * element)));
+    }
+    return {};
+  });
+}
+
 Status fill_states(Executor& executor, const RunOptions& options) {
   const ir::Graph& graph = executor.graph();
   std::unordered_set<std::string> later;
@@ -42,6 +67,11 @@ Status fill_states(Executor& executor, const RunOptions& options) {
         later.contains(value.name))
       continue;
     PLIMSOLL_RETURN_IF_ERROR(fill_source(executor, ValueId(v), options.seed, 0));
+  }
+  const int rank = options.communicator ? options.communicator->rank() : 0;
+  for (const ops::ShardedState& state : ops::sharded_state(graph)) {
+    if (graph.value(state.value).kind == ir::ValueKind::kWeight)
+      PLIMSOLL_RETURN_IF_ERROR(fill_part(executor, state, options.seed, rank));
   }
   return {};
 }

@@ -12,6 +12,7 @@
 #include "plimsoll/runtime/layout_copy.h"
 #include "plimsoll/runtime/model_weights.h"
 #include "plimsoll/runtime/output_rows.h"
+#include "plimsoll/runtime/sharded_files.h"
 #include "plimsoll/store/npz.h"
 #include "plimsoll/trace/chrome_trace.h"
 #include "plimsoll/trace/trace_file.h"
@@ -45,16 +46,28 @@ Status read_source(Executor& executor, ValueId id, const store::NpzFile& file,
   });
 }
 
-// Every weight, moment and state, from the array of its name.
-Status read_sources(Executor& executor, const store::NpzFile& file) {
-  const ir::Graph& graph = executor.graph();
+std::vector<ValueId> saved_values(const ir::Graph& graph,
+                                  const std::vector<ops::ShardedState>& parts) {
+  std::vector<bool> is_part(graph.values.size(), false);
+  for (const ops::ShardedState& part : parts) is_part[part.value.index()] = true;
+  std::vector<ValueId> out;
   for (std::size_t v = 0; v < graph.values.size(); ++v) {
-    const ir::Value& value = graph.values[v];
-    if (!ir::is_persistent(value.kind)) continue;
+    if (ir::is_persistent(graph.values[v].kind) && !is_part[v]) out.push_back(ValueId(v));
+  }
+  return out;
+}
+
+// Every weight, moment and state, from the array of its name.
+Status read_sources(Executor& executor, const store::NpzFile& file, int rank) {
+  const ir::Graph& graph = executor.graph();
+  const std::vector<ops::ShardedState> parts = ops::sharded_state(graph);
+  PLIMSOLL_RETURN_IF_ERROR(read_parts(executor, parts, rank, file));
+  for (const ValueId id : saved_values(graph, parts)) {
+    const ir::Value& value = graph.value(id);
     const store::NpzEntry* entry = file.find(value.name);
     if (entry == nullptr)
       return bad_input("{} '{}' is not in the checkpoint", ir::name(value.kind), value.name);
-    PLIMSOLL_RETURN_IF_ERROR(read_source(executor, ValueId(v), file, *entry));
+    PLIMSOLL_RETURN_IF_ERROR(read_source(executor, id, file, *entry));
   }
   return {};
 }
@@ -66,14 +79,6 @@ Result<int> steps_done(const store::NpzFile& checkpoint) {
   PLIMSOLL_RETURN_IF_ERROR(
       checkpoint.read_into(*entry, std::as_writable_bytes(std::span(&steps, 1))));
   return static_cast<int>(std::clamp<std::int64_t>(steps, 0, 1 << 30));
-}
-
-std::vector<ValueId> saved_values(const ir::Graph& graph) {
-  std::vector<ValueId> out;
-  for (std::size_t v = 0; v < graph.values.size(); ++v) {
-    if (ir::is_persistent(graph.values[v].kind)) out.push_back(ValueId(v));
-  }
-  return out;
 }
 
 // What would stop a file of these values after the run is said before it: the name, the types, the
@@ -95,6 +100,10 @@ Status check_archive(const ir::Graph& graph, const std::vector<ValueId>& values,
                                                        std::max<std::size_t>(longest_name, 32)));
 }
 
+std::vector<ValueId> all_state(const ir::Graph& graph) {
+  return saved_values(graph, {});
+}
+
 // One array at a time, straight from the executor's memory where it lies row by row.
 Status add_array(store::NpzWriter& out, const ir::Value& value, std::span<const std::byte> memory) {
   const ir::TensorType plain{value.type.dtype, value.type.shape, {}};
@@ -102,10 +111,16 @@ Status add_array(store::NpzWriter& out, const ir::Value& value, std::span<const 
   return out.add(value.name, plain, copy_to_row_major(value.type, memory));
 }
 
-Status save_sources(Executor& executor, const std::string& path, std::int64_t steps) {
+// Of ranks that share state all come here, and one writes.
+Status save_sources(Executor& executor, const RunFiles& files, std::int64_t steps,
+                    dist::Communicator* ranks) {
   const ir::Graph& graph = executor.graph();
-  PLIMSOLL_TRY(store::NpzWriter out, store::NpzWriter::create(path));
-  for (const ValueId id : saved_values(graph)) {
+  const std::vector<ops::ShardedState> parts = ops::sharded_state(graph);
+  if (!files.writes_save)
+    return parts.empty() ? Status{} : save_parts(executor, parts, *ranks, nullptr);
+  PLIMSOLL_TRY(store::NpzWriter out, store::NpzWriter::create(files.save));
+  if (!parts.empty()) PLIMSOLL_RETURN_IF_ERROR(save_parts(executor, parts, *ranks, &out));
+  for (const ValueId id : saved_values(graph, parts)) {
     PLIMSOLL_RETURN_IF_ERROR(executor.read(id, [&](std::span<const std::byte> memory) {
       return add_array(out, graph.value(id), memory);
     }));
@@ -214,20 +229,20 @@ std::function<Status(Executor&)> start_with(const RunFiles& files,
                                             std::shared_ptr<const ModelWeights> weights,
                                             const LoadOptions& loading,
                                             std::shared_ptr<WeightsLoaded> loaded,
-                                            Arrays checkpoint,
+                                            Arrays checkpoint, int rank,
                                             std::function<Status(Executor&)> data) {
   return [weights = std::move(weights), loading, loaded = std::move(loaded),
-          checkpoint = std::move(checkpoint), files,
+          checkpoint = std::move(checkpoint), files, rank,
           data = std::move(data)](Executor& executor) -> Status {
     const ir::Graph& graph = executor.graph();
-    if (!files.save.empty())
-      PLIMSOLL_RETURN_IF_ERROR(check_archive(graph, saved_values(graph), files.save));
+    if (!files.save.empty() && files.writes_save)
+      PLIMSOLL_RETURN_IF_ERROR(check_archive(graph, all_state(graph), files.save));
     if (!files.outputs.empty())
       PLIMSOLL_RETURN_IF_ERROR(check_archive(graph, graph.outputs, files.outputs));
     PLIMSOLL_RETURN_IF_ERROR(check_encoded(graph, files));
     if (weights)
       PLIMSOLL_RETURN_IF_ERROR(weights->load(executor, lay_if_allowed(loading, graph), *loaded));
-    if (checkpoint) PLIMSOLL_RETURN_IF_ERROR(read_sources(executor, *checkpoint));
+    if (checkpoint) PLIMSOLL_RETURN_IF_ERROR(read_sources(executor, *checkpoint, rank));
     return data ? data(executor) : Status{};
   };
 }
@@ -236,12 +251,12 @@ std::function<Status(Executor&)> start_with(const RunFiles& files,
 void bind_outputs(const RunFiles& files, RunOptions& how) {
   const auto rows = std::make_shared<OutputRows>();
   const std::int64_t before = how.first_step;
-  how.after_step = [files, rows, before, facts = how.data_facts](Executor& executor, int step,
-                                                                 bool last) -> Status {
+  how.after_step = [files, rows, before, facts = how.data_facts, ranks = how.communicator](
+                       Executor& executor, int step, bool last) -> Status {
     const std::int64_t done = before + step + 1;
     const bool now = last || (files.save_every > 0 && done % files.save_every == 0);
     if (!files.save.empty() && now)
-      PLIMSOLL_RETURN_IF_ERROR(save_sources(executor, files.save, done));
+      PLIMSOLL_RETURN_IF_ERROR(save_sources(executor, files, done, ranks.get()));
     if (files.outputs.empty()) return {};
     const std::optional<DataFacts> data = facts ? facts() : std::nullopt;
     if (!data || data->shuffled) return last ? save_outputs(executor, files.outputs) : Status{};
@@ -285,7 +300,7 @@ Status bind_files(const RunFiles& files, RunOptions& how) {
   const LoadOptions loading{files.allow_missing, !how.measure && !how.poison};
   const bool watched = weights != nullptr;
   how.on_start = start_with(files, std::move(weights), loading, how.loaded, std::move(checkpoint),
-                            std::move(data));
+                            how.part.rank, std::move(data));
   if (!files.save.empty() || !files.outputs.empty()) bind_outputs(files, how);
   if (watched) watch_pages(files.weights, how.loaded, how);
   return {};

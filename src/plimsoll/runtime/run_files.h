@@ -34,7 +34,8 @@ struct RunFiles {
   std::string load = "auto";   // how `weights` is read: auto, mapped, cached, direct or network
   std::string resume;
   std::string save;
-  int save_every = 0;  // steps; 0: at the end only
+  bool writes_save = true;  // off: another rank does, and this one brings its parts
+  int save_every = 0;       // steps; 0: at the end only
   std::string trace;
   std::string chrome_trace;
 };

@@ -214,6 +214,15 @@ void append_event(std::string& out, const Event& event, const StringTable& strin
 }  // namespace
 
 Result<Trace> parse_trace(std::string_view text) {
+  if (text.starts_with("{\"traceEvents\""))
+    return bad_input(
+        "this is a trace for Perfetto, which is written only; give the .jsonl or .pickle it was "
+        "made from");
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first != std::string_view::npos && text[first] != '{')
+    return bad_input(
+        "neither a plimsoll trace, whose lines are JSON objects, nor a memory snapshot of PyTorch, "
+        "which is a pickle");
   Trace trace;
   std::int64_t number = 0;
   while (!text.empty()) {

@@ -1,5 +1,6 @@
 #include "plimsoll/trace/trace_file.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "plimsoll/trace/gzip.h"
@@ -60,6 +61,13 @@ TEST(TraceFile, NamesTheLineThatIsWrong) {
   expect_error("[1]", "not a JSON object");
   expect_error("{\"kind\":", "line 2, column 9: this is not valid JSON");
   expect_error(std::string(2 << 20, ' '), "bytes are more than");
+}
+
+TEST(TraceFile, SaysWhatIsNoTrace) {
+  const auto refusal = [](std::string_view text) { return parse_trace(text).error().message; };
+  EXPECT_THAT(refusal("{\"traceEvents\":[\n]}"), ::testing::HasSubstr("written only"));
+  EXPECT_THAT(refusal("\x89PNG\r\n"), ::testing::HasSubstr("neither a plimsoll trace"));
+  EXPECT_THAT(refusal("<!doctype html>"), ::testing::HasSubstr("neither a plimsoll trace"));
 }
 
 TEST(TraceFile, RefusesWhatIsNotATrace) {

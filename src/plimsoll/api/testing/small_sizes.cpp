@@ -15,6 +15,8 @@ model::ModelOptions small_sizes(const std::string& model) {
       {"lstm", {.batch = 2, .seq = 4, .width = 32, .layers = 2, .classes = 50}},
       {"gpt2", {.batch = 2, .seq = 16, .width = 64, .layers = 2, .heads = 2, .vocab = 100}},
       {"bert", {.batch = 2, .seq = 16, .width = 64, .layers = 2, .heads = 2, .vocab = 100}},
+      {"moe",
+       {.batch = 2, .seq = 16, .width = 64, .layers = 2, .heads = 2, .vocab = 100, .experts = 4}},
       {"whisper-small",
        {.batch = 1, .seq = 8, .frames = 32, .width = 64, .layers = 1, .heads = 2, .vocab = 100}}};
   const auto place = kSizes.find(model);

@@ -43,5 +43,6 @@ std::vector<OpDefinition> reduction_definitions();
 std::vector<OpDefinition> running_sum_definitions();
 std::vector<OpDefinition> ranking_definitions();
 std::vector<OpDefinition> collective_definitions();
+std::vector<OpDefinition> shard_definitions();
 
 }  // namespace plimsoll::ops

@@ -68,13 +68,15 @@ std::vector<Var> dropout_gradient(const Backward& g) {
   return {g.builder.call1("dropout", {g.dy(), g.in(1)}, g.attributes.given()), Var()};
 }
 
+// The counter, the last input, is every part's.
 std::optional<Split> split_dropout(const Call& call, std::span<const TensorType>) {
   const ir::Shape& x = call.shape(0);
   if (x.rank() == 0 || call.attributes().integer("first") != 0) return std::nullopt;
   Split out{x.elements(0, std::max(1, x.rank() - 1)),
             1,
-            {Split::Input::kCut, Split::Input::kWhole},
+            std::vector(static_cast<std::size_t>(call.size()), Split::Input::kCut),
             {Split::Output::kCut}};
+  out.inputs.back() = Split::Input::kWhole;
   out.first_element = "first";
   return out;
 }
@@ -98,7 +100,8 @@ std::vector<OpDefinition> dropout_definitions() {
            .recompute = Recompute::kCheap,
            .layout = LayoutRule::kPlain,
            .evaluate = evaluate_add_dropout,
-           .decompose = decompose_add_dropout},
+           .decompose = decompose_add_dropout,
+           .split = split_dropout},
           {.name = "dropout",
            .inputs = exactly(2),
            .outputs = exactly(1),

@@ -27,6 +27,16 @@ Result<std::vector<TensorType>> infer_gather(const Call& call) {
   return std::vector{TensorType{call.type(0).dtype, shape, {}}};
 }
 
+Status check_rows(const ir::Ints& rows, std::int64_t extent) {
+  if (rows.empty()) return {};
+  if (rows.size() != 2)
+    return bad_input("rows: {} numbers, expects the first row and how many the table has",
+                     rows.size());
+  if (rows[0] < 0 || rows[0] > rows[1] || extent > rows[1] - rows[0])
+    return bad_input("rows: {} from {} on, of a table of {}", extent, rows[0], rows[1]);
+  return {};
+}
+
 Result<std::vector<TensorType>> infer_gather_grad(const Call& call) {
   PLIMSOLL_RETURN_IF_ERROR(check_indices(call.type(1)));
   PLIMSOLL_TRY(const ir::Shape data, shape_attribute(call.attributes(), "shape"));
@@ -36,6 +46,7 @@ Result<std::vector<TensorType>> infer_gather_grad(const Call& call) {
     return bad_input("the adjoint is {}, a gather from {} makes {}", ir::to_string(call.shape(0)),
                      ir::to_string(data), ir::to_string(expected));
   }
+  PLIMSOLL_RETURN_IF_ERROR(check_rows(call.attributes().integers("rows", {}), data[axis]));
   const TensorType out{call.type(0).dtype, data, {}};
   if (call.has(2) && (call.type(2).dtype != out.dtype || call.shape(2) != data)) {
     return bad_input("the sum so far is {}, the gradient {}", ir::to_string(call.type(2)),
@@ -46,13 +57,14 @@ Result<std::vector<TensorType>> infer_gather_grad(const Call& call) {
 
 // body(position in the gathered tensor, position in the data) for indices inside.
 template <typename Body>
-void for_each_gathered(const ir::Shape& data, const Array& indices, int axis, Body body) {
+void for_each_gathered(const ir::Shape& data, const Array& indices, int axis, const TableRows& rows,
+                       Body body) {
   const std::int64_t inner = data.elements(axis + 1, data.rank());
   const std::int64_t outer = data.elements(0, axis);
   const std::int64_t count = indices.elements();
   for (std::int64_t o = 0; o < outer; ++o) {
     for (std::int64_t i = 0; i < count; ++i) {
-      const std::int64_t place = resolve(indices.integers[static_cast<std::size_t>(i)], data[axis]);
+      const std::int64_t place = rows.place(indices.integers[static_cast<std::size_t>(i)]);
       if (place < 0) continue;
       for (std::int64_t k = 0; k < inner; ++k) {
         body((o * count + i) * inner + k, (o * data[axis] + place) * inner + k);
@@ -63,15 +75,17 @@ void for_each_gathered(const ir::Shape& data, const Array& indices, int axis, Bo
 
 void evaluate_gather(const Evaluation& e) {
   const ir::Shape& data = e.in(0).type.shape;
-  for_each_gathered(data, e.in(1), verified_axis(e.attributes, data),
+  const int axis = verified_axis(e.attributes, data);
+  for_each_gathered(data, e.in(1), axis, {0, data[axis], data[axis]},
                     [&](std::int64_t i, std::int64_t j) { e.out().copy_element(i, e.in(0), j); });
 }
 
 void evaluate_gather_grad(const Evaluation& e) {
   const ir::Shape& data = e.out().type.shape;
   if (e.has(2)) copy_all(e.out(), e.in(2));
+  const int axis = verified_axis(e.attributes, data);
   for_each_gathered(
-      data, e.in(1), verified_axis(e.attributes, data),
+      data, e.in(1), axis, table_rows(e.attributes, data[axis]),
       [&](std::int64_t i, std::int64_t j) { combine(e.out(), j, e.in(0), i, Reduction::kAdd); });
 }
 
@@ -81,8 +95,17 @@ std::vector<Var> gather_gradient(const Backward& g) {
 }
 
 std::vector<Var> gather_grad_gradient(const Backward& g) {
-  std::vector<Var> out{gather(g.dy(), g.in(1), verified_axis(g.attributes, g.out(0).shape())),
-                       Var()};
+  const int axis = verified_axis(g.attributes, g.out(0).shape());
+  const std::int64_t extent = g.out(0).shape()[axis];
+  const TableRows rows = table_rows(g.attributes, extent);
+  Var table = g.dy();
+  if (rows.table != extent) {  // zero where the other rows are
+    ir::Ints pads(2 * static_cast<std::size_t>(table.rank()), 0);
+    pads[static_cast<std::size_t>(axis)] = rows.first;
+    pads[static_cast<std::size_t>(table.rank() + axis)] = rows.table - rows.first - extent;
+    table = table.builder().call1("pad", {table}, {{"pads", pads}});
+  }
+  std::vector<Var> out{gather(table, g.in(1), axis), Var()};
   if (g.inputs.size() > 2) out.push_back(g.dy());
   return out;
 }
@@ -125,6 +148,12 @@ Cost gather_cost(const Call& call, std::span<const TensorType> outputs) {
 
 }  // namespace
 
+TableRows table_rows(const AttributeReader& attributes, std::int64_t extent) {
+  const ir::Ints rows = attributes.integers("rows", {});
+  if (rows.empty()) return {0, extent, extent};
+  return {rows[0], extent, rows[1]};
+}
+
 Var gather(Var data, Var indices, int axis) {
   return data.builder().call1("gather", {data, indices}, {{"axis", std::int64_t{axis}}});
 }
@@ -152,7 +181,8 @@ std::vector<OpDefinition> indexing_definitions() {
   OpDefinition grad_definition =
       moving_definition("gather_grad", 2, infer_gather_grad, Gradient(gather_grad_gradient),
                         evaluate_gather_grad)
-          .having({attribute::integer("axis", 0), attribute::integers("shape")});
+          .having({attribute::integer("axis", 0), attribute::integers("shape"),
+                   attribute::integers("rows")});
   grad_definition.inputs = between(2, 3);
   grad_definition.in_place = InPlace::over(2);
   return {

@@ -70,6 +70,23 @@ TEST(GatherGrad, AddsRowsThatMeetAndDropsThoseOutside) {
               HasSubstr("makes"));
 }
 
+// Rows 1 and 2 of a table of four: indices mean the whole table, those of other rows go nowhere.
+TEST(GatherGrad, MakesSomeRowsOfATable) {
+  const Array dy = Array::of_reals({5, 1}, {1, 10, 100, 1000, 10000});
+  const Array indices = Array::of_integers({5}, {0, 1, 2, -1, -2});
+  const ir::Attributes whole{{"axis", std::int64_t{0}}, {"shape", ir::Ints{4, 1}}};
+  EXPECT_EQ(run("gather_grad", {dy, indices}, whole),
+            Array::of_reals({4, 1}, {1, 10, 10100, 1000}));
+  ir::Attributes some{
+      {"axis", std::int64_t{0}}, {"shape", ir::Ints{2, 1}}, {"rows", ir::Ints{1, 4}}};
+  EXPECT_EQ(run("gather_grad", {dy, indices}, some), Array::of_reals({2, 1}, {10, 10100}));
+  const std::vector<ir::TensorType> types{{DType::kF32, {5, 1}}, {DType::kI64, {5}}};
+  some.set("rows", ir::Ints{3, 4});
+  EXPECT_THAT(refusal("gather_grad", types, some), HasSubstr("2 from 3 on, of a table of 4"));
+  some.set("rows", ir::Ints{1});
+  EXPECT_THAT(refusal("gather_grad", types, some), HasSubstr("expects the first row"));
+}
+
 TEST(GatherElements, ReplacesOneCoordinate) {
   EXPECT_EQ(run("gather_elements", {kData, Array::of_integers({2, 2}, {2, 0, 1, 9})}),
             Array::of_reals({2, 2}, {5, 2, 3, 0}));

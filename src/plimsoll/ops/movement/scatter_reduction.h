@@ -16,6 +16,21 @@ inline std::int64_t resolve(std::int64_t index, std::int64_t n) {
   return index < 0 ? index + n : index;
 }
 
+// Rows of a table that a gather_grad makes: all of them, or those that `rows` names, {first row,
+// rows of the whole table}. Indices always mean the whole table.
+struct TableRows {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+  std::int64_t table = 0;
+
+  // The row that an index names, counted from the first, or -1 when it is not one of these.
+  std::int64_t place(std::int64_t index) const {
+    const std::int64_t row = resolve(index, table) - first;
+    return row < 0 || row >= count ? -1 : row;
+  }
+};
+TableRows table_rows(const AttributeReader& attributes, std::int64_t extent);
+
 enum class Reduction { kNone, kAdd, kMul, kMax, kMin };
 AttributeSpec reduction_attribute();
 Reduction reduction_of(const AttributeReader& attributes);

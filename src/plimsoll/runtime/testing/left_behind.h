@@ -15,4 +15,8 @@ using LeftBehind = std::vector<std::vector<std::byte>>;
 
 LeftBehind left_behind(Executor& executor);
 
+// After so many steps from the same content, with another batch each; a step that fails fails the
+// test.
+LeftBehind left_behind_after(int steps, Executor& executor);
+
 }  // namespace plimsoll::runtime
