@@ -73,6 +73,8 @@ void malloc_stats(void) {
   print_statistics(2);
 }
 
+// The C library's own names: a program that calls them must not mix two heaps.
+// NOLINTBEGIN(bugprone-reserved-identifier)
 void* __libc_malloc(size_t bytes) {
   return malloc_as_c(bytes);
 }
@@ -100,5 +102,6 @@ void* __libc_pvalloc(size_t bytes) {
 int __posix_memalign(void** out, size_t alignment, size_t bytes) {
   return posix_memalign(out, alignment, bytes);
 }
+// NOLINTEND(bugprone-reserved-identifier)
 }
 #pragma GCC visibility pop

@@ -2,7 +2,7 @@
 """clang-tidy 14 over the C++ sources that changed, with the checks of .clang-tidy.
 
     tools/check_tidy.py [BASE]              what changed since BASE (a commit)
-    tools/check_tidy.py --files FILE ...    these, whatever changed
+    tools/check_tidy.py --files FILE ...    all of these, whatever changed
 
 Without BASE: since the branch left origin/main or main; on main itself, since the commit before. A changed
 header is checked through the source of its name, or through one that includes it. Needs the compile commands of
@@ -76,7 +76,7 @@ def main():
         changed = git("diff", "--name-only", base).split()
     known = compiled()
     files = sources_of(changed, known)
-    if len(files) > MOST:
+    if len(files) > MOST and not options.files:
         print(f"{len(files)} sources changed; a sample of {MOST} is checked")
         files = sorted(files, key=lambda name: zlib.crc32(name.encode()))[:MOST]  # the same ones the next time
     def check(name):
