@@ -9,6 +9,7 @@
 #include "plimsoll/kernels/cuda/testing/device_run.h"
 #include "plimsoll/kernels/cuda/testing/on_the_cpu_only.h"
 #include "plimsoll/ops/collective/collective.h"
+#include "plimsoll/ops/collective/shard.h"
 
 namespace plimsoll {
 namespace {
@@ -28,6 +29,9 @@ TEST(CudaKernelTable, AgreesWithTheReferenceOnEveryExample) {
   for (const auto& list : {autodiff::operator_examples(), autodiff::examples_without_gradient()}) {
     for (const OperatorExample& example : list) {
       SCOPED_TRACE(fmt::format("{} ({})", example.op, example.what));
+      // The communicator's too; a part has a whole number of lines, so an example in fp64 is none
+      // in fp32.
+      if (ops::is_shard_operator(example.op)) continue;
       ExampleCall call = in_fp32(example);
       kernels::Built built{std::move(call.graph), {}};
       for (auto& input : call.inputs) built.arrays.push_back(std::move(input).value_or(Array()));

@@ -7,9 +7,11 @@ Needs torch and numpy. The program makes the weights (`--save`) and takes one st
 rate, is the gradient. PyTorch computes the network from the same arrays, written out below by their names.
 
 fp32: the loss must agree to 1e-5 of itself, and the cosine of every gradient with PyTorch's must be 0.9999. Batch norms of untrained networks make
-gradients that no fp32 computes so well: where the cosine is less, ours must be no further from PyTorch's fp64 than 1.25 times what PyTorch's fp32 is.
+gradients that no fp32 computes so well: where the cosine is less, ours must be no further from PyTorch's fp64 than 1.25 times the further of PyTorch's
+fp32 in its two memory formats.
 With --amp the program computes in bf16, PyTorch under autocast in two ways (its two memory formats for images, its two kinds of attention for words): no
-gradient may be further from PyTorch's fp32 than 1.25 times the further of those two, and the losses of three batches together no further than twice.
+gradient may be further from PyTorch's fp32 than 1.25 times the further of those two, beside what storing it in bf16 rounds off (the optimizer here reads
+gradients in bf16, PyTorch's in fp32), and the losses of three batches together no further than twice.
 """
 import argparse
 import json
@@ -24,6 +26,7 @@ import torch.nn.functional as F
 
 RATE = 1e4
 LOSS, COSINE, SPREAD = 1e-5, 0.9999, 1.25
+ROUNDING = 2.0**-9  # of a number that is stored in bf16: at most half a unit in the last of 8 bits
 # options of the program; --small is for trying the script out without a card
 MODELS = {
     "alexnet": (dict(batch=16), dict(batch=2, image=95, width=8, classes=10)),
@@ -223,7 +226,9 @@ def check(program, model, options, amp):
         further = 0.0
         if rough:
             exact = torch_gradients(model, options, start, data, program.device, dtype=torch.float64)[1]
-            further = max(distance(ours[name], exact[name]) / distance(wide[name], exact[name]) for name in rough)
+            last = torch_gradients(model, options, start, data, program.device, other=True)[1]
+            theirs = {name: max(distance(wide[name], exact[name]), distance(last[name], exact[name])) for name in rough}
+            further = max(distance(ours[name], exact[name]) / theirs[name] for name in rough)
         error = abs(loss - wide_loss) / abs(wide_loss)
         good = error <= LOSS and further <= SPREAD
         print(f"{model:14} fp32  loss {loss:.7f}, PyTorch {wide_loss:.7f} ({error:.1e}); {len(names)} of {len(wide)} gradients, least cosine {worst[0]:.7f} ({worst[1]})"
@@ -239,9 +244,14 @@ def check(program, model, options, amp):
         error += abs(loss - exact) / abs(exact) / 3
         spread += max(abs(one - exact) for one, _ in theirs) / abs(exact) / 3
     further = {name: max(distance(their[name], wide[name]) for _, their in torchs) for name in names}
-    worst = max((distance(ours[name], wide[name]) / further[name], name) for name in names)
-    good = worst[0] <= SPREAD and error <= max(2 * spread, 1e-4)
+    ratios = sorted(((distance(ours[name], wide[name]) / further[name], name) for name in names), reverse=True)
+    worst = ratios[0]
+    allowed = lambda name: SPREAD * further[name] + ROUNDING
+    beyond = [name for name in names if distance(ours[name], wide[name]) > allowed(name)]
+    good = not beyond and error <= max(2 * spread, 1e-4)
     mean = lambda of: float(np.mean([of(name) for name in names]))
+    for ratio, name in ratios[:3] if not good else []:
+        print(f"    {name}: {distance(ours[name], wide[name]):.2e}, PyTorch's {further[name]:.2e} ({ratio:.2f} times)")
     print(f"{model:14} bf16  losses off by {error:.1e} (PyTorch {spread:.1e}); gradients off by {mean(lambda n: distance(ours[n], wide[n])):.2e} on average (PyTorch "
           f"{mean(lambda n: further[n]):.2e}), the worst {worst[0]:.2f} times PyTorch's ({worst[1]})  {'ok' if good else 'WRONG'}", flush=True)
     return good

@@ -246,7 +246,8 @@ class Faulty final : public kernels::Kernel {
   std::function<void(const kernels::Arguments&)> fault_;
 };
 
-RunOptions with_fault(std::string op, std::function<void(const kernels::Arguments&)> fault) {
+RunOptions with_fault(const std::string& op,
+                      const std::function<void(const kernels::Arguments&)>& fault) {
   RunOptions how = measuring();
   how.wrap_kernel =
       [op, fault](const ir::Node& node,
@@ -272,7 +273,7 @@ TEST_F(MeasuredRun, AKernelThatAllocatesShows) {
   EXPECT_EQ(by_malloc.touched, clean.touched);
   const Measured by_mmap = measured(
       plan, with_fault("cross_entropy", [](const kernels::Arguments&) {
-        ::mmap(nullptr, 5 * kMiB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        (void)::mmap(nullptr, 5 * kMiB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
       }));
   EXPECT_GE(by_mmap.outside, Bytes(10 * kMiB)) << "never unmapped: two steps hold two of them";
   EXPECT_LE(by_mmap.outside, clean.outside + Bytes(10 * kMiB + kPage));
