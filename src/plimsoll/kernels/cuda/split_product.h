@@ -10,6 +10,11 @@
 //   C = A[m, 50,257] B        one column of A times one row of B, then C += A[:, :50,256] B[...]
 //
 // Products whose extents are fine, small ones and those of exact fp32 are one plain product.
+//
+// No piece reaches 2^31 elements from its beginning along the rows of A, B or C, and a piece of one
+// row or column none along k either: cuBLASLt's kernels for those count in 32 bits, and wrote
+// outside of C where a column of 49,152 logits had rows of 50,304. Only such pieces are cut along
+// k, because sums of several are rounded in between.
 #pragma once
 
 #include <vector>
@@ -31,17 +36,24 @@ class SplitProduct {
   struct Piece {
     Product product;
     std::int64_t a, b, c, bias;
-    bool adds;  // to what the pieces before it made
-    bool biased;
+    bool adds, biased;
   };
   std::vector<Piece> pieces_;
 };
 
-// Of one extent: its largest multiple of `unit` and the rest, or all of it where it is one.
+// Of one extent: its largest multiple of `unit` and the rest, or all of it where it is one; none
+// larger than `most`.
 struct ExtentPiece {
   std::int64_t begin, size;
   bool operator==(const ExtentPiece&) const = default;
 };
-std::vector<ExtentPiece> extent_pieces(std::int64_t extent, std::int64_t unit);
+std::vector<ExtentPiece> extent_pieces(std::int64_t extent, std::int64_t unit, std::int64_t most);
+
+struct ProductPiece {
+  ExtentPiece m, n, k;
+  bool adds;    // to what the pieces before it made
+  bool biased;  // the last of those that add up
+};
+std::vector<ProductPiece> product_pieces(const ProductShape& shape, bool tf32);
 
 }  // namespace plimsoll::kernels::cuda
