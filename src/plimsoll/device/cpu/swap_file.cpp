@@ -3,11 +3,18 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
+#include <mutex>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "plimsoll/base/byte_size.h"
+#include "plimsoll/base/interval.h"
 
 namespace plimsoll::device {
 namespace {
@@ -28,7 +35,59 @@ int open_nameless(const std::filesystem::path& path) {
   return named;
 }
 
+constexpr std::int64_t kBlock = 4096;
+constexpr std::int64_t kBounce = 1 << 20;
+constexpr std::int64_t kLeastDirect = 1 << 18;  // below it a call costs more than a copy
+
+// Opened anew through its number, because it has no name any more.
+int open_direct(int file) {
+  const std::string path = fmt::format("/proc/self/fd/{}", file);
+  return ::open(path.c_str(), O_RDWR | O_DIRECT | O_CLOEXEC);
+}
+
+// Calls transfer(address, bytes, offset in the file) until everything was moved.
+template <typename Address, typename Transfer>
+Status transfer_all(Address address, std::int64_t bytes, std::int64_t at, const char* what,
+                    const Transfer& transfer) {
+  while (bytes > 0) {
+    const ssize_t done = transfer(address, static_cast<std::size_t>(bytes), at);
+    if (done < 0 && errno == EINTR) continue;
+    if (done <= 0) {
+      return fail(ErrorCode::kDevice, "swap file: {} {} bytes failed: {}", what, bytes,
+                  done == 0 ? "it ends too early" : std::strerror(errno));
+    }
+    address += done;
+    bytes -= done;
+    at += done;
+  }
+  return {};
+}
+
+bool is_aligned(const std::byte* address) {
+  return reinterpret_cast<std::uintptr_t>(address) % kBlock == 0;
+}
+
+// Blocks of another size than ours, or what is left behind a call that moved a part of a block.
+bool wants_other_blocks(ssize_t done) {
+  return done < 0 && errno == EINVAL;
+}
+
+// The whole blocks within [begin, end) of the file; empty where they are too few.
+Interval<std::int64_t> whole_blocks(std::int64_t begin, std::int64_t end) {
+  const std::int64_t first = (begin + kBlock - 1) / kBlock * kBlock;
+  const std::int64_t last = end / kBlock * kBlock;
+  if (last - first < kLeastDirect) return {begin, begin};
+  return {first, last};
+}
+
 }  // namespace
+
+struct SwapFile::Bounce {
+  std::mutex busy;
+  alignas(kBlock) std::array<std::byte, kBounce> bytes;
+};
+
+SwapFile::SwapFile() = default;
 
 Result<SwapFile> SwapFile::make(const std::filesystem::path& path, Bytes bytes) {
   SwapFile out;
@@ -43,45 +102,90 @@ Result<SwapFile> SwapFile::make(const std::filesystem::path& path, Bytes bytes) 
     return fail(ErrorCode::kDevice, "swap file '{}': no space for {}: {}", path.string(),
                 human(bytes), std::strerror(error));
   }
+  out.direct_ = open_direct(out.file_);
+  if (out.is_direct()) {
+    out.writing_ = std::make_unique<Bounce>();
+    out.reading_ = std::make_unique<Bounce>();
+  }
   return out;
 }
 
-SwapFile::SwapFile(SwapFile&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
+SwapFile::SwapFile(SwapFile&& other) noexcept {
+  *this = std::move(other);
+}
 
 SwapFile& SwapFile::operator=(SwapFile&& other) noexcept {
   std::swap(file_, other.file_);
+  std::swap(direct_, other.direct_);
+  std::swap(writing_, other.writing_);
+  std::swap(reading_, other.reading_);
   return *this;
 }
 
 SwapFile::~SwapFile() {
+  if (direct_ >= 0) ::close(direct_);
   if (file_ >= 0) ::close(file_);
 }
 
 Status SwapFile::write(Offset at, std::span<const std::byte> bytes) const {
-  while (!bytes.empty()) {
-    const ssize_t done = ::pwrite(file_, bytes.data(), bytes.size(), at.value);
-    if (done < 0 && errno == EINTR) continue;
-    if (done <= 0)
-      return fail(ErrorCode::kDevice, "swap file: writing {} bytes failed: {}", bytes.size(),
-                  std::strerror(errno));
-    bytes = bytes.subspan(static_cast<std::size_t>(done));
-    at = at + Bytes(done);
+  const std::int64_t begin = at.value;
+  const std::int64_t end = begin + std::ssize(bytes);
+  const auto cached = [&](std::int64_t from, std::int64_t to) {
+    return transfer_all(bytes.data() + (from - begin), to - from, from, "writing",
+                        [&](const std::byte* address, std::size_t size, std::int64_t offset) {
+                          return ::pwrite(file_, address, size, offset);
+                        });
+  };
+  const auto blocks = whole_blocks(begin, end);
+  if (!is_direct() || blocks.empty()) return cached(begin, end);
+  PLIMSOLL_RETURN_IF_ERROR(cached(begin, blocks.begin));
+  for (std::int64_t from = blocks.begin; from < blocks.end; from += kBounce) {
+    const std::int64_t size = std::min(kBounce, blocks.end - from);
+    const std::byte* address = bytes.data() + (from - begin);
+    std::unique_lock<std::mutex> lock;
+    if (!is_aligned(address)) {
+      lock = std::unique_lock(writing_->busy);
+      std::memcpy(writing_->bytes.data(), address, static_cast<std::size_t>(size));
+      address = writing_->bytes.data();
+    }
+    PLIMSOLL_RETURN_IF_ERROR(transfer_all(
+        address, size, from, "writing",
+        [&](const std::byte* place, std::size_t left, std::int64_t offset) {
+          const ssize_t done = ::pwrite(direct_, place, left, offset);
+          return wants_other_blocks(done) ? ::pwrite(file_, place, left, offset) : done;
+        }));
   }
-  return {};
+  return cached(blocks.end, end);
 }
 
 Status SwapFile::read(Offset at, std::span<std::byte> bytes) const {
-  while (!bytes.empty()) {
-    const ssize_t done = ::pread(file_, bytes.data(), bytes.size(), at.value);
-    if (done < 0 && errno == EINTR) continue;
-    if (done <= 0) {
-      return fail(ErrorCode::kDevice, "swap file: reading {} bytes failed: {}", bytes.size(),
-                  done == 0 ? "it ends too early" : std::strerror(errno));
+  const std::int64_t begin = at.value;
+  const std::int64_t end = begin + std::ssize(bytes);
+  const auto cached = [&](std::int64_t from, std::int64_t to) {
+    return transfer_all(bytes.data() + (from - begin), to - from, from, "reading",
+                        [&](std::byte* address, std::size_t size, std::int64_t offset) {
+                          return ::pread(file_, address, size, offset);
+                        });
+  };
+  const auto blocks = whole_blocks(begin, end);
+  if (!is_direct() || blocks.empty()) return cached(begin, end);
+  PLIMSOLL_RETURN_IF_ERROR(cached(begin, blocks.begin));
+  for (std::int64_t from = blocks.begin; from < blocks.end; from += kBounce) {
+    const std::int64_t size = std::min(kBounce, blocks.end - from);
+    std::byte* const address = bytes.data() + (from - begin);
+    std::unique_lock<std::mutex> lock;
+    std::byte* place = address;
+    if (!is_aligned(address)) {
+      lock = std::unique_lock(reading_->busy);
+      place = reading_->bytes.data();
     }
-    bytes = bytes.subspan(static_cast<std::size_t>(done));
-    at = at + Bytes(done);
+    PLIMSOLL_RETURN_IF_ERROR(transfer_all(
+        place, size, from, "reading", [&](std::byte* to, std::size_t left, std::int64_t offset) {
+          return ::pread(direct_, to, left, offset);
+        }));
+    if (place != address) std::memcpy(address, place, static_cast<std::size_t>(size));
   }
-  return {};
+  return cached(blocks.end, end);
 }
 
 }  // namespace plimsoll::device
