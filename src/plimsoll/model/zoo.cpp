@@ -225,8 +225,10 @@ const ModelInfo* find_model(std::string_view name) {
 
 double default_of(const ModelInfo& model, std::string_view option) {
   if (option == "dropout") return model.defaults.dropout;
-  if (option == "heads" && model.defaults.heads == 0)
-    return static_cast<double>(model.defaults.width / 64);
+  if (option == "heads" && model.defaults.heads == 0) {
+    const std::int64_t heads = model.defaults.width / 64;
+    return static_cast<double>(heads);
+  }
   for (const SizeField& field : kFields) {
     if (field.name == option) return static_cast<double>(model.defaults.*field.decided);
   }

@@ -134,7 +134,7 @@ TEST(FuseResiduals, WhatWasFusedCanBeSplit) {
   const Var w = b.weight("w", {ir::DType::kF32, {8, 8}}, {});
   const Var kept = dropout(linear(x, w, {}, {}), counter, 0.5, 7);
   const Var y = linear(x + kept, w, {}, {});
-  const ir::Graph fused = *fuse_residuals(*b.finish({reduce_sum(y, {.axes = {2}})}));
+  const ir::Graph fused = *fuse_residuals(*b.finish({reduce_sum(y, {2})}));
   ASSERT_TRUE(contains_op(fused, "add_dropout"));
   const auto split = split_rows(fused, Bytes(1024));
   ASSERT_TRUE(split) << split.error().message;

@@ -26,8 +26,8 @@ std::string constant(const std::string& name, const std::vector<float>& values) 
               {onnx::WireWriter().bytes(1, "value").bytes(5, content).integer(20, 4).take()});
 }
 std::filesystem::path written(const std::string& model_bytes) {
-  const auto path = std::filesystem::path(testing::TempDir()) /
-                    ("bodies_" + std::to_string(::getpid()) + ".onnx");
+  auto path = std::filesystem::path(testing::TempDir()) /
+              ("bodies_" + std::to_string(::getpid()) + ".onnx");
   EXPECT_TRUE(write_file(path, model_bytes));
   return path;
 }
