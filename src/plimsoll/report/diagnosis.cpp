@@ -30,7 +30,7 @@ std::string percent(double fraction) {
 // The difference as a reader would compute it from the two figures printed beside it: 31.54 GiB
 // less 19.97 GiB are 11.57 GiB, even where the bytes round to 11.56.
 std::string difference(Bytes more, Bytes less) {
-  const std::string exact = human(more - less);
+  std::string exact = human(more - less);
   const auto unit = [](const std::string& text) { return text.substr(text.find(' ')); };
   if (unit(human(more)) != unit(exact) || unit(human(less)) != unit(exact)) return exact;
   const double rest = std::stod(human(more)) - std::stod(human(less));
