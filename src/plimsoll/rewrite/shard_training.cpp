@@ -282,10 +282,21 @@ class Sharder {
     return graph_.node(graph_.add_node(std::move(node), types, kind)).outputs;
   }
 
+  // A gradient's element beside one of the narrow copy that is gathered.
+  std::int64_t times_as_wide(const ShardBucket& bucket) const {
+    const ShardedWeight& first = members_[bucket.members[0]];
+    if (!first.narrow) return 1;
+    const ValueId gradient = graph_.nodes[first.reduce].inputs[0];
+    return std::max(1, ir::bits(graph_.value(gradient).type.dtype) / ir::bits(*first.narrow));
+  }
+
   ir::Attributes run_attributes(const ShardBucket& bucket) const {
     const ops::AttributeReader sum =
         ops::attributes_of(graph_.nodes[members_[bucket.members[0]].reduce]);
-    ir::Attributes out{{"ranks", sum.integer("ranks")}, {"align", options_.alignment.value}};
+    // Sums and parts are cut at the same elements as the narrow copy that is gathered of them.
+    const std::int64_t wider = bucket.owns_weights ? times_as_wide(bucket) : 1;
+    ir::Attributes out{{"ranks", sum.integer("ranks")},
+                       {"align", wider * options_.alignment.value}};
     if (sum.text("order") == "fixed") out.set("order", std::string("fixed"));
     return out;
   }
@@ -621,6 +632,7 @@ class Sharder {
       part = cast[0];
     }
     ir::Attributes how = run_attributes(bucket);
+    how.set("align", options_.alignment.value);
     how.set("shapes", ops::shapes_attribute(shapes));
     return add(place, "gather_weights", {part}, std::move(how), phase, "weights");
   }

@@ -16,9 +16,9 @@ using ops::Var;
 constexpr std::int64_t kElements = 24;  // 96 bytes, which take 128 in a run
 
 // Forward h3 h2 h1 h0 read a weight each; gradients come in the same order, and updates behind.
-ir::Graph four_weights(const std::string& narrow = "") {
+ir::Graph four_weights(const std::string& narrow = "", std::int64_t elements = kElements) {
   ops::Builder b("four");
-  const ir::TensorType type{ir::DType::kF32, {kElements}, {}};
+  const ir::TensorType type{ir::DType::kF32, {elements}, {}};
   const Var x = b.input("x", type);
   const ops::CollectiveOptions how{2, true, true};
   std::vector<Var> weights, hidden;
@@ -101,6 +101,22 @@ TEST(ShardTraining, GathersOnceWhatIsReadAsNarrowCasts) {
     if (node.op == "gather_weights") {
       EXPECT_EQ(graph.value(node.outputs[0]).type.dtype, ir::DType::kBF16);
     }
+  }
+}
+
+// Parts of fp32 are cast and gathered in bf16, whose lines hold twice as many elements.
+TEST(ShardTraining, GathersNarrowCastsFromWhereTheirPartsLie) {
+  for (const std::int64_t elements : {10, 24, 40, 1000}) {
+    const ir::Graph graph = sharded(four_weights("bf16", elements), 1 << 20, false);
+    const auto run_of = [&](std::string_view op) {
+      const auto found = std::ranges::find(graph.nodes, op, &ir::Node::op);
+      EXPECT_NE(found, graph.nodes.end()) << op;
+      return ops::run_parts(graph, *found);
+    };
+    const ops::RunParts scattered = run_of("scatter_sums");
+    const ops::RunParts gathered = run_of("gather_weights");
+    EXPECT_EQ(gathered.first, scattered.first) << elements;
+    EXPECT_EQ(gathered.part, scattered.part) << elements;
   }
 }
 
