@@ -40,13 +40,12 @@ Result<std::optional<ir::Graph>> masked(const ir::Graph& graph, const PlanOption
 // What a card cannot do yet is said before anything is planned for it. Of the encodings it has the
 // masks, which are values of the graph; its profile has no rates for the forms that are not.
 Status check_techniques(const Pipeline& p, const PlanOptions& how) {
-  if (!on_card(p)) return {};
-  if (how.remedies.lossy)
+  if (plans_for_card(p) && how.remedies.lossy)
     return fail(ErrorCode::kUsage,
                 "--lossy: activations wait on {} as they are, or as masks of one bit (--techniques "
                 "encode)",
                 p.backend->device().name());
-  if (how.remedies.split)
+  if (on_card(p) && how.remedies.split)
     return fail(ErrorCode::kUsage,
                 "{}: operators are not split there yet; give --techniques recompute,swap",
                 p.backend->device().name());
@@ -190,7 +189,7 @@ Status keep_weights_encoded(Pipeline& p, std::set<std::string> frozen,
   request.lossy_named = p.planning.lossy_weights_named;
   request.trains = p.model.training;
   request.frozen = std::move(frozen);
-  request.on_host = !on_card(p);
+  request.on_host = !plans_for_card(p);
   request.writes_freely = p.running.measure || p.running.poison;
   request.arena_of = [&](const ir::Graph& graph) -> Result<Bytes> {
     PLIMSOLL_TRY(const ir::Graph all, whole(graph));

@@ -4,6 +4,7 @@
 #include "plimsoll/api/symbolic_model.h"
 #include "plimsoll/plan/fit/workloads.h"
 #include "plimsoll/plan/plan_set_files.h"
+#include "plimsoll/profile/find_profile.h"
 
 namespace plimsoll::api {
 namespace {
@@ -43,6 +44,12 @@ Result<std::vector<PlanSetMember>> plan_set_for(const ModelRequest& request,
   PLIMSOLL_TRY(const std::optional<int> card, kernels::parse_cuda(device));
   if (card)
     return fail(ErrorCode::kUsage, "--sizes: plan sets are for the CPU, not for {}", device);
+  if (device != kMeasured) {
+    PLIMSOLL_TRY(const schedule::DeviceProfile profile, profile::find_profile(device));
+    if (profile.card)
+      return fail(ErrorCode::kUsage, "--sizes: plan sets are for the CPU, not for the card of {}",
+                  device);
+  }
   const auto symbolic = symbolic_model(at_size(request, sizes, sizes.high), {sizes.option});
   std::vector<plan::SizedWorkload> members;
   for (std::int64_t size = sizes.low; size <= sizes.high; ++size) {

@@ -218,6 +218,8 @@ Result<schedule::DeviceProfile> profile_device(kernels::Backend& backend,
     out.operations_per_second[std::string(ir::name(dtype))] =
         2.0 * kProduct * kProduct * kProduct / seconds;
   }
+  if (backend.instruction_set().ends_with(" tf32"))
+    out.operations_per_second["tf32"] = out.operations_per_second["fp32"];
   PLIMSOLL_TRY(const double moved,
                seconds_of_one(backend, "add", {ir::DType::kF32, {kLargeMap / 4}, {}}));
   out.memory_bytes_per_second = 3.0 * kLargeMap / moved;

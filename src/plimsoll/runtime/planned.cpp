@@ -4,6 +4,8 @@
 #include <deque>
 #include <optional>
 
+#include "plimsoll/ops/in_place_pairs.h"
+#include "plimsoll/ops/registry.h"
 #include "plimsoll/plan/check_plan.h"
 #include "plimsoll/runtime/activation_encodings.h"
 #include "plimsoll/runtime/dead_buffers.h"
@@ -194,6 +196,19 @@ class Planned final : public Executor {
     return {};
   }
 
+  // A plan was made with what kernels said where it was made; here they may say otherwise.
+  static Status check_in_place(const ir::Node& node, const BoundKernel& call) {
+    const ops::InPlace& rule = ops::definition_of(node).in_place;
+    if (rule.must() || call.kernel->in_place()) return {};
+    for (const ops::InPlace::Pair& pair : ops::pairs_of(rule, node)) {
+      const std::byte* input = call.inputs[static_cast<std::size_t>(pair.input)];
+      if (input != nullptr && input == call.outputs[static_cast<std::size_t>(pair.output)])
+        return bad_input("{}: its kernel cannot write over its input here, and the plan has it so",
+                         display_name(node));
+    }
+    return {};
+  }
+
   Status bind_compute(const PlanStep& step, BoundKernel& out) {
     const ir::Node& node = plan_.graph.node(step.node);
     out.kernel = &kernels_[step.stream].of(step.node);
@@ -202,6 +217,7 @@ class Planned final : public Executor {
     }
     for (std::size_t i = 0; i < node.outputs.size(); ++i)
       out.outputs.push_back(memory_.address(step.outputs[i]));
+    PLIMSOLL_RETURN_IF_ERROR(check_in_place(node, out));
     const Bytes wanted = out.kernel->scratch();
     if (!step.scratch.buffer.valid()) {
       if (wanted.value == 0) return {};
