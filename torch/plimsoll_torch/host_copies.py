@@ -7,7 +7,8 @@
 
 A tensor that is being copied must stay as it is until the copy is done: `out` keeps it, and lets it go only after the computing
 stream has waited for the copy, so its memory is counted and never handed out early (record_stream would hide it from
-memory_allocated while it is still in use). Host buffers are used again: pinning one takes milliseconds.
+memory_allocated while it is still in use). Host buffers are used again, because pinning one takes milliseconds: by tensors of about
+their size where shapes change, and never more of them wait than were once in use together.
 On the CPU the same code copies at once. The tests put a stream there that copies as late as it may.
 """
 import collections
@@ -59,7 +60,7 @@ class Held:
         self.shape, self.stride, self.dtype = shape, stride, dtype
         self.buffer = buffer
         if reuse:
-            weakref.finalize(self, copies.pool[buffer.nbytes].append, buffer).atexit = False
+            weakref.finalize(self, copies.give_back, buffer).atexit = False
 
     def tensor(self):
         return self.buffer.view(self.dtype).as_strided(self.shape, self.stride)
@@ -89,11 +90,18 @@ def dense_strides(tensor):
     return tuple(strides)
 
 
+def buffer_bytes(size):
+    """The least of a series of four sizes for each power of two that holds `size`."""
+    step = 1 << max(9, size.bit_length() - 3)
+    return -(-size // step) * step
+
+
 class HostCopies:
     def __init__(self, device, stream=None):
         self.device, self.cuda = device, device.type == "cuda"
         self.stream = stream or (SideStream(device) if self.cuda else AtOnce())
-        self.pool = collections.defaultdict(list)
+        self.waiting = collections.OrderedDict()  # buffers by size, the size that was used longest ago first
+        self.waiting_bytes = self.used_bytes = self.most_used_bytes = 0
         self.leaving, self.leaving_bytes = collections.deque(), 0
         self.arriving = {}  # what nobody may wait for in the end must still not be freed under its copy
 
@@ -107,13 +115,39 @@ class HostCopies:
         return _all[device]
 
     def _buffer(self, size, reuse):
-        waiting = self.pool[size] if reuse else None
-        # One that waits may still be read by a copy of this stream, behind which the next one is queued.
-        return waiting.pop() if waiting else torch.empty(size, dtype=torch.uint8, pin_memory=self.cuda)
+        if not reuse:
+            return torch.empty(size, dtype=torch.uint8, pin_memory=self.cuda)
+        self.used_bytes += size
+        self.most_used_bytes = max(self.most_used_bytes, self.used_bytes)
+        if self.waiting.get(size):
+            self.waiting_bytes -= size
+            self.waiting.move_to_end(size)
+            # It may still be read by a copy of this stream, behind which the next one is queued.
+            return self.waiting[size].pop()
+        self._drop_waiting()
+        return torch.empty(size, dtype=torch.uint8, pin_memory=self.cuda)
 
-    def out(self, tensor, reuse=True, when_done=None):
-        """`when_done` is called after the computing stream has waited for the copy."""
-        held = Held(self, self._buffer(tensor.numel() * tensor.element_size(), reuse), tensor.shape, dense_strides(tensor), tensor.dtype, reuse)
+    def give_back(self, buffer):
+        self.used_bytes -= buffer.nbytes
+        self.waiting_bytes += buffer.nbytes
+        self.waiting.setdefault(buffer.nbytes, []).append(buffer)
+        self.waiting.move_to_end(buffer.nbytes)
+        self._drop_waiting()
+
+    def _drop_waiting(self):
+        """Pinned memory that is freed waits for copies that still read it."""
+        while self.waiting_bytes > 0 and self.used_bytes + self.waiting_bytes > self.most_used_bytes:
+            size, buffers = next(iter(self.waiting.items()))
+            if buffers:
+                buffers.pop()
+                self.waiting_bytes -= size
+            if not buffers:
+                del self.waiting[size]
+
+    def out(self, tensor, reuse=True, when_done=None, varies=False):
+        """`when_done` is called after the computing stream has waited for the copy. `varies`: the next step's size may be another."""
+        size = tensor.numel() * tensor.element_size()
+        held = Held(self, self._buffer(buffer_bytes(size) if varies else size, reuse), tensor.shape, dense_strides(tensor), tensor.dtype, reuse)
         event = self.stream.copy(held.tensor(), tensor)
         self.leaving.append((event, tensor, when_done))
         self.leaving_bytes += tensor.nbytes

@@ -199,10 +199,43 @@ class Activations(unittest.TestCase):
     def test_buffers_are_used_again(self):
         model, arguments = small()
         self.offloaded(model, arguments)
-        pool = HostCopies.of(arguments[0].device).pool
-        before = {size: len(waiting) for size, waiting in pool.items()}
+        copies = HostCopies.of(arguments[0].device)
+        before = {size: len(waiting) for size, waiting in copies.waiting.items()}
         self.offloaded(model, arguments)
-        self.assertEqual({size: len(waiting) for size, waiting in pool.items()}, before)
+        self.assertEqual({size: len(waiting) for size, waiting in copies.waiting.items()}, before)
+
+    def test_changing_shapes_keep_no_more_buffers_than_were_once_in_use(self):
+        copies = HostCopies(torch.device(DEVICE))
+        most = 0
+        for length in [3000 + 977 * step % 2000 for step in range(50)]:
+            held = [copies.out(torch.zeros(length, device=DEVICE), varies=True) for _ in range(3)]
+            copies.settle()
+            self.assertTrue(all(torch.equal(one.tensor().cpu(), torch.zeros(length)) for one in held))
+            most = max(most, sum(one.buffer.nbytes for one in held))
+            del held
+            gc.collect()
+            self.assertLessEqual(copies.used_bytes + copies.waiting_bytes, most)
+        self.assertEqual(copies.waiting_bytes, sum(size * len(waiting) for size, waiting in copies.waiting.items()))
+        self.assertEqual(copies.used_bytes, 0)
+
+    def test_what_stays_and_is_written_over_is_refused(self):
+        x = torch.randn(8, 16, requires_grad=True, device=DEVICE)
+        with pt.offload_activations(smallest="1GiB", devices=(DEVICE,)):
+            y = x.sigmoid()
+            loss = (y * 1.0).sum()
+            y.mul_(2)
+        with self.assertRaisesRegex(RuntimeError, "written in place"):
+            loss.backward()
+
+    def test_a_batch_of_a_data_set_on_the_device_stays_there(self):
+        data = torch.randn(1000, 64, device=DEVICE)
+        w = torch.randn(64, 64, requires_grad=True, device=DEVICE)
+        hooks = pt.offload_activations(smallest=1, devices=(DEVICE,))
+        with hooks:
+            loss = (data[32:64] @ w).sum()
+        self.assertEqual(hooks.count, 0)
+        loss.backward()
+        self.assertTrue(torch.allclose(w.grad, data[32:64].sum(0)[:, None].expand(64, 64), atol=1e-4))
 
 
 class Copies(unittest.TestCase):
