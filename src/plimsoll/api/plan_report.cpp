@@ -32,6 +32,12 @@ nlohmann::ordered_json object_of(const PlanReport& report) {
   for (const auto& [use, bytes] : report.by_use) out["by_kind"][use] = bytes.value;
   out["operators"] = {{"measured", report.measured_operators},
                       {"estimated", report.estimated_operators}};
+  if (const LayoutConversions& some = report.conversions; some.count > 0) {
+    out["layout_conversions"] = {{"count", some.count},
+                                 {"bytes", some.bytes.value},
+                                 {"predicted_seconds", some.seconds},
+                                 {"share", some.share}};
+  }
   if (report.encoded_weights.tensors > 0) {
     out["encoded_weights"] = {{"tensors", report.encoded_weights.tensors},
                               {"encoded_bytes", report.encoded_weights.encoded.value},
@@ -94,9 +100,21 @@ nlohmann::ordered_json object_of(const PlanReport& report) {
   return out;
 }
 
-}  // namespace
-
-namespace {
+LayoutConversions conversions_of(const plan::Plan& plan) {
+  LayoutConversions out;
+  double computing = 0;
+  for (const plan::PlanStep& step : plan.steps) {
+    if (!step.node.valid()) continue;
+    computing += step.seconds;
+    const ir::Node& node = plan.graph.node(step.node);
+    if (node.op != "reorder") continue;
+    ++out.count;
+    out.bytes += ir::bytes_of(plan.graph.value(node.outputs[0]).type);
+    out.seconds += step.seconds;
+  }
+  if (computing > 0) out.share = out.seconds / computing;
+  return out;
+}
 
 void add_ranks_of_plan(const plan::Plan& plan, PlanReport& out) {
   double computing = 0;
@@ -133,6 +151,7 @@ PlanReport report_of(const plan::PlannedGraph& planned) {
   const plan::Plan& plan = planned.plan;
   const plan::PlanSummary& summary = planned.summary;
   PlanReport out;
+  out.conversions = conversions_of(plan);
   out.encoded_weights = encoded_weight_totals(plan.graph);
   out.model = plan.graph.name;
   out.steps = std::ssize(plan.steps);

@@ -20,6 +20,14 @@ using plan::MemorySummary;
 using plan::PlacementChoice;
 using plan::PlacementSummary;
 
+// Tensors that are written again in another layout (rewrite/layouts.h), in one step.
+struct LayoutConversions {
+  std::int64_t count = 0;
+  Bytes bytes;         // of their results
+  double seconds = 0;  // as predicted
+  double share = 0;    // of all computations
+};
+
 struct PlanReport {
   std::string model;
   std::int64_t steps = 0;
@@ -38,6 +46,7 @@ struct PlanReport {
   std::vector<std::pair<std::string, Bytes>> by_use;  // at the peak
   std::int64_t measured_operators = 0;
   std::int64_t estimated_operators = 0;
+  LayoutConversions conversions;
   EncodedWeightTotals encoded_weights;
   Bytes held;  // for the backward pass; 0: nothing is
   Bytes held_as_fp32;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "plimsoll/api/pipeline.h"
+#include "plimsoll/api/plan_report.h"
 #include "plimsoll/api/testing/same_bits.h"
 #include "plimsoll/api/testing/small_sizes.h"
 #include "plimsoll/base/testing/test_paths.h"
@@ -49,6 +50,22 @@ TEST(ZooPlans, EveryModelRunsAsWithoutAPlan) {
       ASSERT_TRUE(got) << got.error().message;
       EXPECT_TRUE(*got == *expected);
     }
+  }
+}
+
+TEST(ZooPlans, SayWhatConversionsBetweenLayoutsCost) {
+  for (const std::string name : {"resnet18", "mlp"}) {
+    auto prepared = prepare_model(request_for(name, small_sizes(name), true), "cpu");
+    ASSERT_TRUE(prepared) << prepared.error().message;
+    const auto planned = plan_alone(*prepared);
+    ASSERT_TRUE(planned) << planned.error().message;
+    const LayoutConversions found = report_of(*planned).conversions;
+    EXPECT_LE(found.count, std::ranges::count(planned->plan.graph.nodes, "reorder", &ir::Node::op));
+    EXPECT_EQ(found.count > 0, name == "resnet18");
+    EXPECT_EQ(found.bytes.value > 0, found.count > 0);
+    EXPECT_EQ(found.share > 0, found.count > 0);
+    EXPECT_LT(found.share, 1);
+    EXPECT_LT(found.seconds, planned->plan.predicted_seconds);
   }
 }
 

@@ -272,6 +272,12 @@ Status plan_once(PlanModelOptions& options, const Command& command) {
   std::printf("times of '%s': %lld operators measured, %lld estimated\n", answer.profile.c_str(),
               static_cast<long long>(plan.measured_operators),
               static_cast<long long>(plan.estimated_operators));
+  if (const api::LayoutConversions& some = plan.conversions; some.count > 0) {
+    std::printf(
+        "%lld conversions between layouts: %s, %.3g ms a step (%.1f %% of its computations)\n",
+        static_cast<long long>(some.count), human(some.bytes).c_str(), 1e3 * some.seconds,
+        100 * some.share);
+  }
   print_how_to_run(options, command);
   return {};
 }
