@@ -34,8 +34,12 @@ function drawRanks(canvas, report, timelines, step) {
   const surface = prepareCanvas(canvas);
   const {context, left, plot} = surface;
   const rows = report.ranks.map((view, i) => rankOperators(timelines[i], view, step));
-  const from = Math.min(...rows.flat().map((op) => op.begin));
-  const to = Math.max(...rows.flat().map((op) => op.end));
+  let from = Infinity;
+  let to = -Infinity;
+  for (const op of rows.flat()) {
+    from = Math.min(from, op.begin);
+    to = Math.max(to, op.end);
+  }
   const x = (seconds) => left + (seconds - from) / Math.max(1e-9, to - from) * plot;
   const top = Math.max(1, ...timelines.map((timeline) => timeline.peak.bytes));
   const plotHeight = RANK_HEIGHT - 2 * RANK_LANE - 26;

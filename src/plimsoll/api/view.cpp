@@ -88,10 +88,11 @@ Result<report::Report> make_report(const std::vector<std::string>& names,
       subjects.push_back(std::move(subject));
     }
   }
-  const bool of_ranks = !ranks.empty() && !out.curve &&
-                        std::none_of(subjects.begin(), subjects.end(), [](const Subject& one) {
-                          return one.plan || one.dag_schedule;
-                        });
+  const bool of_ranks =
+      !ranks.empty() && !out.curve &&
+      std::all_of(subjects.begin(), subjects.end(), [](const Subject& one) {
+        return !one.plan && !one.dag_schedule && report::has_collectives(one.timeline);
+      });
   if (of_ranks) return report_of_ranks(std::move(subjects), ranks, names);
   if (subjects.size() > 2) {
     return fail(ErrorCode::kUsage,

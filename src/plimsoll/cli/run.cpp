@@ -327,7 +327,8 @@ Status check_words_beside_plan(const Command& command, const std::string& model)
         "--lr",        "--freeze",        "--untie",  "--train",   "--infer",     "--weight-decay",
         "--clip-norm", "--accumulate",    "--dim",    "--dtype",   "--amp",       "--budget",
         "--slowdown",  "--techniques",    "--lossy",  "--order",   "--placement", "--deadline",
-        "--two-ended", "--deterministic", "--bucket", "--pin",     "--streams"}) {
+        "--two-ended", "--deterministic", "--bucket", "--pin",     "--streams",   "--shard",
+        "--reduction", "--bucket-bytes",  "--tune"}) {
     if (command.has(name))
       return fail(ErrorCode::kUsage, "{}: the plan {} has decided that; plan again with it", name,
                   model);

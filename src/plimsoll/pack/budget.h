@@ -3,7 +3,7 @@
 // Engines call spend(work) with a rough count of elementary steps and stop when it says false. By
 // the clock, the count only decides how often the clock is read. In counted mode (--deterministic)
 // no clock is read: the deadline is worth kStepsPerSecond steps a second, on every machine the
-// same. One Budget belongs to one thread; `stop` may be raised by another.
+// same. One Budget belongs to one thread; `stop` may be raised by another, and ends both.
 #pragma once
 
 #include <atomic>
@@ -46,17 +46,16 @@ class Budget {
     if (counted_) {
       left_ -= static_cast<double>(steps);
       if (left_ <= 0) over_ = true;
-      return !over_;
     }
     unread_ += steps;
     if (unread_ >= kReadEvery) {
       unread_ = 0;
-      if (watch_.seconds() >= seconds_ || is_stopped()) over_ = true;
+      over();
     }
     return !over_;
   }
   bool over() {
-    if (!counted_ && (watch_.seconds() >= seconds_ || is_stopped())) over_ = true;
+    if ((!counted_ && watch_.seconds() >= seconds_) || is_stopped()) over_ = true;
     return over_;
   }
   double left_seconds() const {

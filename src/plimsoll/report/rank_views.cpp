@@ -88,6 +88,11 @@ std::vector<int> ranks_of_names(const std::vector<std::string>& paths) {
   return out;
 }
 
+bool has_collectives(const Timeline& timeline) {
+  return std::any_of(timeline.operators.begin(), timeline.operators.end(),
+                     [&](const Operator& op) { return is_collective(timeline, op); });
+}
+
 std::vector<RankView> rank_views(const std::vector<const Timeline*>& timelines,
                                  const std::vector<int>& ranks) {
   std::vector<RankView> out;

@@ -34,6 +34,10 @@ std::optional<int> rank_of_name(std::string_view path);
 // Empty where they are something else.
 std::vector<int> ranks_of_names(const std::vector<std::string>& paths);
 
+// Whether it is a trace of a rank among several: files of such names may also be two recordings of
+// one process.
+bool has_collectives(const Timeline& timeline);
+
 // One timeline for each rank, in the order of `ranks`.
 std::vector<RankView> rank_views(const std::vector<const Timeline*>& timelines,
                                  const std::vector<int>& ranks);

@@ -31,6 +31,15 @@ TEST(RankViews, LayTheEndsOfTheFirstCollectivesOverEachOther) {
   EXPECT_EQ(views[0].collectives, std::vector<std::int64_t>{1});
 }
 
+TEST(RankViews, AreOfTracesWithCollectives) {
+  EXPECT_TRUE(has_collectives(rank_that_begins_at(100, 0)));
+  Timeline alone = rank_that_begins_at(100, 0);
+  std::erase_if(alone.operators, [&](const Operator& op) {
+    return alone.texts.text(op.name).find("all_reduce") != std::string::npos;
+  });
+  EXPECT_FALSE(has_collectives(alone));
+}
+
 TEST(RankViews, CountWhatNoComputationHides) {
   const Timeline a = rank_that_begins_at(0, 0);
   const RankView view = rank_views({&a}, {0})[0];

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 
 #include "plimsoll/base/file.h"
+#include "plimsoll/dist/communicator.h"
+#include "plimsoll/ops/collective/shard.h"
 #include "plimsoll/ops/products/encoded_weight.h"
 #include "plimsoll/runtime/dataset.h"
 #include "plimsoll/runtime/layout_copy.h"
@@ -96,8 +98,20 @@ Status check_archive(const ir::Graph& graph, const std::vector<ValueId>& values,
         static_cast<std::uint64_t>(value.type.shape.elements() * ir::bits(value.type.dtype) / 8);
     longest_name = std::max(longest_name, value.name.size());
   }
-  return check_writable(path, store::npz_bytes_at_most(content, values.size() + 1,
-                                                       std::max<std::size_t>(longest_name, 32)));
+  std::size_t arrays = values.size() + 1;
+  // Of what this rank has a part of, whole tensors are written.
+  for (const ops::ShardedState& state : ops::sharded_state(graph)) {
+    if (std::find(values.begin(), values.end(), state.value) == values.end()) continue;
+    const std::uint64_t element =
+        static_cast<std::uint64_t>(ir::bits(graph.value(state.value).type.dtype) / 8);
+    for (const ops::ShardedState::Member& member : state.members) {
+      content += element * static_cast<std::uint64_t>(member.count);
+      longest_name = std::max(longest_name, member.name.size());
+    }
+    arrays += state.members.size();
+  }
+  return check_writable(
+      path, store::npz_bytes_at_most(content, arrays, std::max<std::size_t>(longest_name, 32)));
 }
 
 std::vector<ValueId> all_state(const ir::Graph& graph) {
@@ -116,10 +130,13 @@ Status save_sources(Executor& executor, const RunFiles& files, std::int64_t step
                     dist::Communicator* ranks) {
   const ir::Graph& graph = executor.graph();
   const std::vector<ops::ShardedState> parts = ops::sharded_state(graph);
+  // A graph of parts may be run by one process that has all of them.
+  const auto alone = ranks == nullptr ? dist::make_self_communicator() : nullptr;
+  dist::Communicator& all = ranks == nullptr ? *alone : *ranks;
   if (!files.writes_save)
-    return parts.empty() ? Status{} : save_parts(executor, parts, *ranks, nullptr);
+    return parts.empty() ? Status{} : save_parts(executor, parts, all, nullptr);
   PLIMSOLL_TRY(store::NpzWriter out, store::NpzWriter::create(files.save));
-  if (!parts.empty()) PLIMSOLL_RETURN_IF_ERROR(save_parts(executor, parts, *ranks, &out));
+  if (!parts.empty()) PLIMSOLL_RETURN_IF_ERROR(save_parts(executor, parts, all, &out));
   for (const ValueId id : saved_values(graph, parts)) {
     PLIMSOLL_RETURN_IF_ERROR(executor.read(id, [&](std::span<const std::byte> memory) {
       return add_array(out, graph.value(id), memory);

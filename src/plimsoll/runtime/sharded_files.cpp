@@ -77,6 +77,8 @@ Status save_parts(Executor& executor, const std::vector<ShardedState>& states,
       if (std::ssize(tensor) != member.begin * element)
         return bad_input("'{}': a piece of it begins at element {}, and {} bytes stand before it",
                          member.name, member.begin, tensor.size());
+      if (tensor.empty())
+        tensor.reserve(static_cast<std::size_t>(member.shape.elements() * element));
       tensor.insert(tensor.end(), bytes.begin(), bytes.end());
       if (member.begin + member.count < member.shape.elements()) continue;
       PLIMSOLL_RETURN_IF_ERROR(out->add(member.name, type, tensor));

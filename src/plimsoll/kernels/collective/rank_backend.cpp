@@ -161,6 +161,9 @@ class RankBackend final : public Backend {
     return is_collective(signature) ? std::nullopt : others_->known_facts(signature);
   }
   bool is_here() const override { return others_->is_here(); }
+  Status call_host(void* queue, void (*call)(void*), void* subject) override {
+    return others_->call_host(queue, call, subject);
+  }
   void keep(const std::string& signature, std::unique_ptr<Kernel> kernel) override {
     if (!is_collective(signature)) others_->keep(signature, std::move(kernel));
   }
