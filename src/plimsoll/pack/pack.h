@@ -12,7 +12,7 @@
 //   2. the skyline in several orders (skyline.h): n log n, a valid answer within milliseconds;
 //      problems with composite bodies, clocks or two ends take the greedy orders instead
 //      (greedy.h); large problems that miss the target are repacked where they are highest
-//      (window_search.h);
+//      (window_search.h), then built around the highest moment (peak_stack.h);
 //   3. where time falls apart into independent parts, only parts above the target go on;
 //   4. the exact point-cover search (point_cover.h) on parts of up to a few thousand buffers, or
 //      the ordering search (ordering_search.h) on small problems with composite bodies, clocks or

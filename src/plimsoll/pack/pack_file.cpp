@@ -55,18 +55,14 @@ Status take_hints(Problem& problem, const std::filesystem::path& old_packing) {
 }
 
 Status leave_out(PackOptions& options, const std::string& ideas) {
-  const std::pair<std::string_view, bool*> known[] = {{"split-parts", &options.split_parts},
-                                                      {"slack-guidance", &options.slack_guidance},
-                                                      {"snug-fit", &options.snug_fit},
-                                                      {"levelling", &options.levelling},
-                                                      {"squeaky-wheel", &options.squeaky_wheel},
-                                                      {"window-search", &options.window_search},
-                                                      {"fail-first", &options.fail_first},
-                                                      {"decompose", &options.decompose},
-                                                      {"memo", &options.memo},
-                                                      {"backjump", &options.backjump},
-                                                      {"snug-cover", &options.snug_cover},
-                                                      {"guided-dives", &options.guided_dives}};
+  const std::pair<std::string_view, bool*> known[] = {
+      {"split-parts", &options.split_parts},     {"slack-guidance", &options.slack_guidance},
+      {"snug-fit", &options.snug_fit},           {"levelling", &options.levelling},
+      {"squeaky-wheel", &options.squeaky_wheel}, {"window-search", &options.window_search},
+      {"peak-stack", &options.peak_stack},       {"fail-first", &options.fail_first},
+      {"decompose", &options.decompose},         {"memo", &options.memo},
+      {"backjump", &options.backjump},           {"snug-cover", &options.snug_cover},
+      {"guided-dives", &options.guided_dives}};
   for (const std::string_view idea : comma_list(ideas)) {
     const auto found = std::find_if(std::begin(known), std::end(known),
                                     [&](const auto& entry) { return entry.first == idea; });

@@ -43,6 +43,7 @@ struct PackOptions {
   bool snug_fit = true;        // skyline: prefer what leaves little free at the edges of a valley
   bool levelling = true;       // skyline: fill tiny steps before they cut the floor into pieces
   bool window_search = true;   // large problems: pack windows around the highest moments again
+  bool peak_stack = true;      // large problems: stack the highest moment first, all else around it
   bool memo = true;            // exact: remember failed states
   bool fail_first = true;      // exact: branch where fewest choices are left (else: lowest valley)
   bool decompose = true;       // exact: split the rest in time after every move

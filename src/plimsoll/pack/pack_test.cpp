@@ -301,7 +301,7 @@ TEST(Pack, NamedGreedyOrdersAnswerEvenWithoutTime) {
   }
 }
 
-// Bits 0 to 4: the skyline and large problems; bits 5 to 11: the exact search.
+// Bits 0 to 4 and 12: the skyline and large problems; bits 5 to 11: the exact search.
 PackOptions with_switches(int bits) {
   const auto on = [&](int bit) { return (bits >> bit & 1) != 0; };
   return {.split_parts = on(5),
@@ -309,6 +309,7 @@ PackOptions with_switches(int bits) {
           .snug_fit = on(1),
           .levelling = on(2),
           .window_search = on(3),
+          .peak_stack = on(12),
           .memo = on(6),
           .fail_first = on(7),
           .decompose = on(8),
@@ -323,7 +324,7 @@ TEST(Pack, EveryCombinationOfSwitchesGivesTheOptimum) {
   const Problem problem = testing::random_small(random, 7, {.groups = false, .classes = false});
   const auto best = testing::best_height(problem);
   ASSERT_TRUE(best.known && best.height) << "seed 2";
-  for (int bits = 0; bits < 4096; ++bits)
+  for (int bits = 0; bits < 8192; ++bits)
     EXPECT_EQ(packed(problem, with_switches(bits)).height().value, *best.height)
         << "seed 2, bits " << bits;
 }
@@ -345,12 +346,12 @@ TEST(Pack, EveryCombinationOfExactSwitchesProvesTheSameOptimum) {
   }
 }
 
-// Above 3,000 buffers the skylines and the window search answer; counted work keeps this the same
+// Above 3,000 buffers the skylines, the window search and the peak stack answer; counted work keeps this the same
 // everywhere.
 TEST(Pack, EveryCombinationOfSkylineSwitchesPacksALargeProblem) {
   const Problem problem = generate(Family::kRandom, 4000, 21);
-  for (int bits = 0; bits < 32; ++bits) {
-    PackOptions options = with_switches(bits);
+  for (int bits = 0; bits < 64; ++bits) {
+    PackOptions options = with_switches((bits & 31) | (bits & 32) << 7);
     options.goal = Goal::kMinimize;
     options.deadline_seconds = 0.02;
     const Packing packing = packed(problem, options);

@@ -9,6 +9,7 @@
 #include "plimsoll/pack/exact/part_search.h"
 #include "plimsoll/pack/heuristics/greedy.h"
 #include "plimsoll/pack/heuristics/order.h"
+#include "plimsoll/pack/heuristics/peak_stack.h"
 #include "plimsoll/pack/heuristics/skyline.h"
 #include "plimsoll/pack/heuristics/two_ended.h"
 #include "plimsoll/pack/heuristics/window_search.h"
@@ -115,6 +116,8 @@ class Portfolio {
     if (!boxes_are_free()) return construct_two_ended();
     Skyline skyline(boxed_);
     if (!try_orders(skyline)) return;
+    if (large() && options_.peak_stack) build_on_peak();
+    if (good_enough()) return;
     if (options_.squeaky_wheel) squeak(skyline);
   }
 
@@ -156,6 +159,14 @@ class Portfolio {
     std::vector<std::int64_t> places = best_.places;
     const WindowOptions how{std::max(target_, best_.lower_bound), full_care(), options_.seed};
     if (search_windows(boxed_, how, part, places)) offer(std::move(places), "window search");
+    budget_.settle(part);
+  }
+
+  void build_on_peak() {
+    Budget part = budget_.share(0.7);
+    std::vector<std::int64_t> places = best_.places;
+    const PeakStackOptions how{std::max(target_, best_.lower_bound), full_care(), options_.seed};
+    if (stack_peak(boxed_, how, part, places)) offer(std::move(places), "peak stack");
     budget_.settle(part);
   }
 
