@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 
@@ -321,18 +322,23 @@ void follow_steps(api::RunRequest& request) {
 // What a plan has decided is not decided again. --batch and --seq choose from a plan set.
 Status check_words_beside_plan(const Command& command, const std::string& model) {
   if (!model.ends_with(".json")) return {};
-  for (const char* name :
-       {"--image",     "--frames",        "--depth",  "--width",   "--layers",    "--heads",
-        "--experts",   "--classes",       "--vocab",  "--dropout", "--loss",      "--optimizer",
-        "--lr",        "--freeze",        "--untie",  "--train",   "--infer",     "--weight-decay",
-        "--clip-norm", "--accumulate",    "--dim",    "--dtype",   "--amp",       "--budget",
-        "--slowdown",  "--techniques",    "--lossy",  "--order",   "--placement", "--deadline",
-        "--two-ended", "--deterministic", "--bucket", "--pin",     "--streams"}) {
-    if (command.has(name))
-      return fail(ErrorCode::kUsage, "{}: the plan {} has decided that; plan again with it", name,
-                  model);
-  }
-  return {};
+  const auto check = [&](std::initializer_list<const char*> names) -> Status {
+    for (const char* name : names) {
+      if (command.has(name))
+        return fail(ErrorCode::kUsage, "{}: the plan {} has decided that; plan again with it", name,
+                    model);
+    }
+    return {};
+  };
+  PLIMSOLL_RETURN_IF_ERROR(check(
+      {"--image",     "--frames",        "--depth",  "--width",   "--layers",    "--heads",
+       "--experts",   "--classes",       "--vocab",  "--dropout", "--loss",      "--optimizer",
+       "--lr",        "--freeze",        "--untie",  "--train",   "--infer",     "--weight-decay",
+       "--clip-norm", "--accumulate",    "--dim",    "--dtype",   "--amp",       "--budget",
+       "--slowdown",  "--techniques",    "--lossy",  "--order",   "--placement", "--deadline",
+       "--two-ended", "--deterministic", "--bucket", "--pin",     "--streams"}));
+  return check(
+      {"--bucket-bytes", "--reduction", "--shard", "--sparse-as-dense", "--sync-batch-norm"});
 }
 
 // Rank 0 speaks for all.
