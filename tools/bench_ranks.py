@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 """Two ranks with one core each: buckets against one sum a tensor, and against PyTorch's DistributedDataParallel.
 
-    bench_ranks.py PLIMSOLL [--cable [RATE]] [--ddp PYTHON] [--models resnet50,gpt2] [--steps N]
+    bench_ranks.py PLIMSOLL [--cable [RATE]] [--ddp PYTHON] [--models resnet50,gpt2] [--steps N] [--repeat N]
 
 Prints for every model the median step and what of it no computation hides (from traces), once with buckets and once with
---bucket-bytes 1. --cable puts the ranks into two network namespaces (as root), RATE such as 2gbit limits it. --ddp times the
+--bucket-bytes 1 --sparse-as-dense: one sum for each tensor, when it is whole. Beside it stands what no order of sending could
+have hidden: the bytes of a step at the rate of the link, less what is computed after the first gradient is there. The rate is
+that of a step of an mlp with one example, in which there is little else. --repeat runs everything so often, in turn, and prints
+medians and the least and the most. --cable puts the ranks into two network namespaces (as root), RATE such as 2gbit limits it. --ddp times the
 same models with gloo in another Python that has torch, torchvision and transformers, and compares resident memory, too.
 Nothing is asserted: times belong to the machine.
 """
@@ -19,11 +22,12 @@ import subprocess
 import sys
 import tempfile
 
-COLLECTIVES = {"all_reduce", "scatter_sums", "own_part", "gather_update", "gather_weights"}
+COLLECTIVES = {"all_reduce", "all_gather", "scatter_sums", "own_part", "gather_update", "gather_weights"}
 MODELS = {"resnet50": ["resnet50", "--batch", "4", "--image", "112"],
           "gpt2": ["gpt2", "--layers", "2", "--batch", "2", "--seq", "128", "--dropout", "0"],
           "resnet50-small": ["resnet50", "--batch", "2", "--image", "64"],  # these two are not timed with --ddp
           "gpt2-small": ["gpt2", "--layers", "2", "--batch", "1", "--seq", "64", "--dropout", "0"]}
+RATE = ["mlp", "--batch", "1", "--width", "2048", "--steps", "8"]  # for the rate of the link: 80 MB a step
 MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]
 DDP = r"""
 import sys, time, resource, torch, torch.distributed as dist
@@ -57,15 +61,28 @@ def length(spans):
     return out
 
 
-def exposed(path):
-    """Milliseconds of a step in which nothing is computed and a collective runs: the median of all steps but the first."""
+def spans(path):
+    """What ran in each step but the first: (start, end, operator), in nanoseconds."""
     events = [json.loads(line) for line in open(path)]
     ran = [(e["start"], e["end"], e["name"].rsplit("/", 1)[-1]) for e in events if e.get("kind") == "operator"]
     steps = math.gcd(*collections.Counter(e["name"] for e in events if e.get("kind") == "operator").values())
-    size, found = len(ran) // steps, []
-    for step in range(min(1, steps - 1), steps):
-        part = ran[step * size:(step + 1) * size]
-        found.append(length([r[:2] for r in part]) - length([r[:2] for r in part if r[2] not in COLLECTIVES]))
+    size = len(ran) // steps
+    return [ran[step * size:(step + 1) * size] for step in range(min(1, steps - 1), steps)]
+
+
+def exposed(path):
+    """Milliseconds of a step in which nothing is computed and a collective runs: the median of all steps but the first."""
+    found = [length([r[:2] for r in part]) - length([r[:2] for r in part if r[2] not in COLLECTIVES]) for part in spans(path)]
+    return sorted(found)[len(found) // 2] / 1e6
+
+
+def hideable(path):
+    """Milliseconds that are computed after the first gradients are sent, the median of all steps but the first."""
+    found = []
+    for part in spans(path):
+        sums = [r[0] for r in part if r[2] in COLLECTIVES and r[1] - r[0] > 1e6]  # not the number that is the loss
+        first = min(sums) if sums else math.inf
+        found.append(length([(max(r[0], first), r[1]) for r in part if r[2] not in COLLECTIVES and r[1] > first]))
     return sorted(found)[len(found) // 2] / 1e6
 
 
@@ -99,6 +116,41 @@ class Cable:
             subprocess.run(["ip", "netns", "del", space], check=False)
 
 
+HOWS = {"buckets": [], "one sum a tensor": ["--bucket-bytes", "1", "--sparse-as-dense"]}
+
+
+def probe_rate(begin, environment):
+    done = subprocess.run([*begin, *RATE, "--threads", "1", "--bucket-bytes", "1GiB", "--json"], capture_output=True, text=True, env=environment, check=True)
+    told = json.loads(done.stdout)
+    return told["wire_bytes"] / told["communication_seconds"]
+
+
+def run_ranks(begin, model, how, steps, folder, environment, rate):
+    done = subprocess.run([*begin, *MODELS[model], "--threads", "1", "--steps", str(steps), "--trace", str(folder / "t.jsonl"), "--json", *HOWS[how]],
+                          capture_output=True, text=True, env=environment, check=True)
+    told = json.loads(done.stdout)
+    traces = [folder / f"t.{rank}.jsonl" for rank in (0, 1)]
+    sent = 1e3 * told["wire_bytes"] / rate
+    return {"step ms": 1e3 * median(told), "first step ms": 1e3 * told["step_seconds"][0], "not hidden ms": max(map(exposed, traces)),
+            "cannot be hidden ms": max(0, sent - max(map(hideable, traces))), "sent alone ms": sent, "messages": told["messages"],
+            "resident MiB": max(map(int, re.findall(r"RSS (\d+)", done.stderr))) >> 10}
+
+
+def run_ddp(python, model, steps, folder, environment):
+    script = folder / "ddp.py"
+    script.write_text(DDP)
+    done = subprocess.run([python, "-m", "torch.distributed.run", "--nproc_per_node=2", script, model, str(steps)],
+                          capture_output=True, text=True, env=environment, check=True)
+    _, step, resident = re.search(r"(DDP) (\S+) (\d+)", done.stdout).groups()
+    return {"step ms": 1e3 * float(step), "resident MiB": int(resident) >> 10}
+
+
+def shown(name, numbers):
+    numbers = sorted(numbers)
+    middle = f"{name} {numbers[len(numbers) // 2]:.0f}"
+    return middle if numbers[0] == numbers[-1] else f"{middle} ({numbers[0]:.0f} to {numbers[-1]:.0f})"
+
+
 def main():
     parse = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parse.add_argument("plimsoll")
@@ -106,6 +158,7 @@ def main():
     parse.add_argument("--ddp")
     parse.add_argument("--models", default="resnet50,gpt2")
     parse.add_argument("--steps", type=int, default=6)
+    parse.add_argument("--repeat", type=int, default=1)
     given = parse.parse_args()
     program = os.path.abspath(given.plimsoll)
     environment = dict(os.environ, OMP_NUM_THREADS="1")
@@ -113,23 +166,18 @@ def main():
         folder = pathlib.Path(name)
         cable = Cable(folder, given.cable) if given.cable is not None else None
         try:
+            begin = [*(cable.words if cable else MPIRUN), "-n", "2", "/usr/bin/time", "-f", "RSS %M", program, "run"]
+            rate = probe_rate(begin, environment)
+            print(f"the link: {rate / 1e6:.0f} MB/s", flush=True)
             for model in given.models.split(","):
-                for how in ([], ["--bucket-bytes", "1"]):
-                    done = subprocess.run([*(cable.words if cable else MPIRUN), "-n", "2", "/usr/bin/time", "-f", "RSS %M", program, "run", *MODELS[model],
-                                           "--threads", "1", "--steps", str(given.steps), "--trace", str(folder / "t.jsonl"), "--json", *how],
-                                          capture_output=True, text=True, env=environment, check=True)
-                    told = json.loads(done.stdout)
-                    resident = max(map(int, re.findall(r"RSS (\d+)", done.stderr)))
-                    shown = max(exposed(folder / f"t.{rank}.jsonl") for rank in (0, 1))
-                    print(f"{model}, {'one sum a tensor' if how else 'buckets'}: step {1e3 * median(told):.1f} ms, {shown:.1f} ms not hidden, "
-                          f"{told['messages']:.0f} messages, {resident >> 10} MiB resident", flush=True)
-                if given.ddp and not model.endswith("-small"):
-                    script = folder / "ddp.py"
-                    script.write_text(DDP)
-                    done = subprocess.run([given.ddp, "-m", "torch.distributed.run", "--nproc_per_node=2", script, model, str(given.steps)],
-                                          capture_output=True, text=True, env=environment, check=True)
-                    _, step, resident = re.search(r"(DDP) (\S+) (\d+)", done.stdout).groups()
-                    print(f"{model}, DistributedDataParallel: step {1e3 * float(step):.1f} ms, {int(resident) >> 10} MiB resident", flush=True)
+                rows = collections.defaultdict(list)
+                for turn in range(given.repeat):
+                    for how in [*HOWS, *(["DistributedDataParallel"] if given.ddp and not model.endswith("-small") else [])]:
+                        rows[how].append(run_ranks(begin, model, how, given.steps, folder, environment, rate) if how in HOWS
+                                         else run_ddp(given.ddp, model, given.steps, folder, environment))
+                        print(f"{turn + 1} of {given.repeat}: {model}, {how}: step {rows[how][-1]['step ms']:.0f} ms", file=sys.stderr, flush=True)
+                for how, found in rows.items():
+                    print(f"{model}, {how}: " + ", ".join(shown(name, [row[name] for row in found]) for name in found[0]), flush=True)
         finally:
             if cable:
                 cable.close()

@@ -168,7 +168,8 @@ class Errors(unittest.TestCase):
 
     def test_what_a_plan_decided_is_not_decided_again(self):
         self.assertEqual(run("plan", *MLP, "-o", "decided.json").returncode, 0)
-        for words in (["--budget", "5MB"], ["--optimizer", "sgd"], ["--lr", "1"], ["--infer"], ["--amp", "bf16"], ["--width", "3"]):
+        for words in (["--budget", "5MB"], ["--optimizer", "sgd"], ["--lr", "1"], ["--infer"], ["--amp", "bf16"], ["--width", "3"],
+                      ["--shard", "optimizer"], ["--bucket-bytes", "1"], ["--reduction", "any"], ["--sync-batch-norm"], ["--sparse-as-dense"]):
             self.refuses(2, ["has decided that"], "run", "decided.json", *words)
         self.refuses(2, ["for one size"], "run", "decided.json", "--batch", "3")
 

@@ -97,6 +97,12 @@ class Ranks(unittest.TestCase):
             self.assertEqual(len(told["peak_bytes_by_rank"]), ranks)
             self.assertLessEqual(max(told["peak_bytes_by_rank"]), told["planned_peak_bytes"])
 
+    def test_batch_norm_takes_the_examples_of_all_ranks_when_asked(self):
+        joined = self.told("resnet18", "--image", 32, "--batch", 8, "--steps", 2, "--threads", 1)["losses"]
+        ranks = ["resnet18", "--image", 32, "--batch", 4, "--steps", 2, "--ranks", 2]
+        self.same(self.told(*ranks, "--sync-batch-norm")["losses"], joined, 1e-4)
+        self.assertGreater(abs(self.told(*ranks)["losses"][0] - joined[0]), 1e-4 * joined[0])
+
     def test_fp64_agrees_to_ten_digits(self):
         joined = self.told("mlp", "--batch", 4, "--width", 32, "--steps", 3, "--dtype", "fp64", "--threads", 1)
         told = self.told("mlp", "--batch", 2, "--width", 32, "--steps", 3, "--dtype", "fp64", "--ranks", 2)
@@ -106,6 +112,19 @@ class Ranks(unittest.TestCase):
         result = self.call([*MPIRUN, "-n", 2, PROGRAM, "run", *MLP, "--json"])
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(json.loads(result.stdout)["ranks"], 2)
+
+    def test_srun_without_mpi_is_named(self):
+        self.environment["SLURM_STEP_NUM_TASKS"] = "2"
+        result = self.call([PROGRAM, "run", *MLP, "--ranks", 2])
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertIn("srun --mpi=pmix", result.stderr)
+        alone = self.call([PROGRAM, "run", *MLP, "--steps", 1])
+        self.assertEqual(alone.returncode, 0, alone.stderr)
+        self.assertIn("srun started 2 tasks without MPI", alone.stderr)
+        # with MPI's own variables they are ranks
+        told = self.call([*MPIRUN, "-n", 2, "-x", "SLURM_STEP_NUM_TASKS", PROGRAM, "run", *MLP, "--steps", 1, "--json"])
+        self.assertEqual(told.returncode, 0, told.stderr)
+        self.assertEqual(json.loads(told.stdout)["ranks"], 2)
 
     def test_fixed_order_gives_the_same_bits_whatever_the_buckets(self):
         a = self.told(*MLP, "--ranks", 3, "--bucket-bytes", 1)
@@ -237,26 +256,55 @@ class Ranks(unittest.TestCase):
 class Wire(Ranks):
     """What Open MPI itself counted."""
 
-    def sent(self, steps):
+    def sent(self, steps, *model):
+        """What rank 0 sent to the other one: messages and bytes of collectives, and how many broadcasts it began."""
         prefix = self.folder / f"monitoring{steps}"
         words = [*MPIRUN, "-n", 2, "--mca", "pml_monitoring_enable", 2, "--mca", "pml_monitoring_enable_output", 3,
-                 "--mca", "pml_monitoring_filename", prefix, PROGRAM, "run", *MLP, "--steps", steps, "--json"]
+                 "--mca", "pml_monitoring_filename", prefix, PROGRAM, "run", *model, "--steps", steps, "--json"]
         result = self.call(words)
         self.assertEqual(result.returncode, 0, result.stderr)
-        collective = 0
-        for file in self.folder.glob(f"monitoring{steps}.0.prof"):
-            for line in file.read_text().splitlines():
-                fields = line.split()
-                if fields and fields[0] in ("E", "I") and fields[2] == "1":
-                    collective += int(fields[3])
-        return collective, json.loads(result.stdout)
+        messages, collective, broadcasts = 0, 0, 0
+        for line in (self.folder / f"monitoring{steps}.0.prof").read_text().splitlines():
+            fields = line.split()
+            if fields and fields[0] in ("E", "I") and fields[2] == "1":
+                collective += int(fields[3])
+            if fields and fields[0] == "I":
+                messages += int(fields[5])
+            if fields and fields[0] == "O2A":
+                broadcasts += int(fields[4])
+        return messages, collective, broadcasts, json.loads(result.stdout)
 
     def test_bytes_on_the_wire_are_a_rings(self):
-        few, _ = self.sent(2)
-        many, told = self.sent(6)
+        _, few, _, _ = self.sent(2, *MLP)
+        _, many, _, told = self.sent(6, *MLP)
         self.assertGreater(few, 0)
         in_a_step = (many - few) / 4
         self.assertLess(abs(in_a_step - told["wire_bytes"]), 0.01 * told["wire_bytes"] + 2000)
+
+    def test_resnet50_takes_twelve_messages_and_one_broadcast_for_a_dtype(self):
+        small = ["resnet50", "--batch", 1, "--image", 32, "--threads", 1]
+        few_messages, few, _, _ = self.sent(1, *small)
+        many_messages, many, broadcasts, told = self.sent(3, *small)
+        messages = (many_messages - few_messages) / 2
+        self.assertGreater(messages, 2)
+        self.assertLessEqual(messages, 12)  # of 161 tensors, whose sums would be 322
+        gradients = 4 * 25_557_032  # bytes; a ring of two sends 2 (n - 1) / n of them
+        self.assertLess((many - few) / 2, 1.01 * gradients)
+        self.assertGreater((many - few) / 2, 0.99 * gradients)
+        self.assertEqual(told["start_messages"], 2)  # floats, and the counter of steps
+        self.assertEqual(broadcasts, 2 + 2)  # before them the length of the plan, and the plan
+
+    def test_rows_of_a_table_are_sent_instead_of_the_table(self):
+        small = ["bert", "--layers", 1, "--width", 64, "--vocab", 20000, "--seq", 16, "--dropout", 0, "--batch", 1, "--steps", 2]
+        rows, whole = self.told(*small, "--ranks", 2), self.told(*small, "--ranks", 2, "--sparse-as-dense")
+        self.same(rows["losses"], whole["losses"])
+        self.assertLess(rows["wire_bytes"], 1.01 * whole["wire_bytes"])
+        tied = ["gpt2", *small[1:]]
+        early, late = self.told(*tied, "--ranks", 2), self.told(*tied, "--ranks", 2, "--sparse-as-dense")
+        self.same(early["losses"], late["losses"])
+        self.assertLess(early["wire_bytes"], 1.01 * late["wire_bytes"])
+        for told in (rows, early):
+            self.assertLessEqual(max(told["peak_bytes_by_rank"]), told["planned_peak_bytes"])
 
 
 class SlowRanks(Ranks):

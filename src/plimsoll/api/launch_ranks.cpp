@@ -19,6 +19,8 @@
 
 #include <fmt/format.h>
 
+#include "plimsoll/dist/open_communicator.h"
+
 namespace plimsoll::api {
 namespace {
 
@@ -48,8 +50,14 @@ std::vector<std::string> words_for_mpirun(int ranks) {
 
 constexpr unsigned kMostRanksOfCore = 16;
 
-// More than that is a slip of the finger, after which the machine would not answer.
+// More of them on a core are a slip of the finger, after which the machine would not answer.
 Status check_rank_count(int ranks) {
+  if (const int tasks = dist::tasks_without_mpi(); tasks > 0)
+    return fail(
+        ErrorCode::kUsage,
+        "--ranks {}: srun started {} tasks without MPI, and each would start {} ranks; give "
+        "srun --mpi=pmix, or leave srun out",
+        ranks, tasks, ranks);
   const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
   if (static_cast<unsigned>(ranks) <= kMostRanksOfCore * cores) return {};
   return fail(ErrorCode::kUsage,

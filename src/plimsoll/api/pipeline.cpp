@@ -24,6 +24,7 @@
 #include "plimsoll/rewrite/pad_rows.h"
 #include "plimsoll/rewrite/simplify.h"
 #include "plimsoll/rewrite/split_rows.h"
+#include "plimsoll/rewrite/sync_batch_norm.h"
 
 namespace plimsoll::api {
 namespace {
@@ -264,6 +265,9 @@ Status advance(Pipeline& p, Stage last) {
     PLIMSOLL_TRY(autodiff::TrainingOptions how, training_options(p.request));
     how.ranks = p.ranks.size();
     how.fixed_order = p.ranks.fixed_order.value_or(!for_card(p));
+    if (p.ranks.sync_batch_norm && how.ranks > 1) {
+      PLIMSOLL_TRY(graph, rewrite::sync_batch_norm(graph, {how.ranks, false, how.fixed_order}));
+    }
     if (!how.freeze.empty() && !p.request.weights.empty())
       PLIMSOLL_RETURN_IF_ERROR(keep_weights_encoded(
           p, frozen_weights(graph, how),

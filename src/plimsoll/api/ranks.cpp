@@ -38,6 +38,8 @@ Result<Ranks> understood(const RankRequest& request) {
                   request.bucket_bytes);
   }
   PLIMSOLL_TRY(out.shard, parse_shard(request.shard));
+  out.dense_tables = request.dense_tables;
+  out.sync_batch_norm = request.sync_batch_norm;
   if (!request.link.empty()) {
     PLIMSOLL_TRY(out.link, schedule::parse_link(request.link));
   }
@@ -71,9 +73,15 @@ bool must_launch(const RankRequest& request) {
 Result<Ranks> join_ranks(const RankRequest& request) {
   PLIMSOLL_TRY(Ranks out, understood(request));
   if (!dist::started_as_rank()) {
-    if ((out.bucket.value > 0 || !request.shard.empty()) && request.ranks < 2)
-      return fail(ErrorCode::kUsage, "{}: there is one rank; give --ranks N",
-                  request.shard.empty() ? "--bucket-bytes" : "--shard");
+    const char* const alone = !request.shard.empty() ? "--shard"
+                              : out.bucket.value > 0 ? "--bucket-bytes"
+                              : request.dense_tables ? "--sparse-as-dense"
+                                                     : nullptr;
+    if (alone != nullptr && request.ranks < 2)
+      return fail(ErrorCode::kUsage, "{}: there is one rank; give --ranks N", alone);
+    if (const int tasks = dist::tasks_without_mpi(); tasks > 0)
+      log::warn("srun started {} tasks without MPI: each trains alone; srun --mpi=pmix joins them",
+                tasks);
     return out;
   }
   PLIMSOLL_TRY(out.communicator, dist::open_mpi());
@@ -89,10 +97,11 @@ Result<Ranks> imagine_ranks(const RankRequest& request) {
     out.communicator = dist::make_paper_communicator(request.ranks);
     return out;
   }
-  if (out.bucket.value > 0 || out.link || out.fixed_order || !request.shard.empty())
+  if (out.bucket.value > 0 || out.link || out.fixed_order || !request.shard.empty() ||
+      out.dense_tables)
     return fail(ErrorCode::kUsage,
-                "--bucket-bytes, --link, --reduction and --shard: there is one rank; give --ranks "
-                "N");
+                "--bucket-bytes, --link, --reduction, --shard and --sparse-as-dense: there is one "
+                "rank; give --ranks N");
   return out;
 }
 
@@ -142,7 +151,11 @@ Bytes bucket_for(const Ranks& ranks, const schedule::Link& link, const ir::Graph
     if (node.op != "all_reduce") continue;
     for (const ValueId output : node.outputs) all += ir::bytes_of(graph.value(output).type);
   }
-  const Bytes fast = schedule::bucket_size(link, ranks.size(), all);
+  // A sum in the order of ranks is two messages to every other one (parts, then their sums): of
+  // those there are never more than twelve in a step.
+  constexpr std::int64_t kMostSums = 6;
+  const Bytes fast = std::max(schedule::bucket_size(link, ranks.size(), all),
+                              Bytes((all.value + kMostSums - 1) / kMostSums));
   if (!shares_state) return fast;
   // A tenth of its time is latency, or there are many already.
   constexpr double kLatencies = 10;

@@ -31,7 +31,9 @@ struct RankRequest {
   std::string bucket_bytes;  // of gradients sent together; empty: by the law of the link
   std::string reduction;     // "any" or "fixed"; empty: fixed on the host, any on cards
   std::string shard;  // "optimizer,gradients,weights": of which each rank keeps a part; "auto"
-  std::string link;   // "400Gb/s": between ranks that are only planned for; empty: the profile's
+  bool dense_tables = false;     // gradients of tables are summed whole, not as rows
+  bool sync_batch_norm = false;  // statistics of batch norm are those of all ranks
+  std::string link;  // "400Gb/s": between ranks that are only planned for; empty: the profile's
 };
 
 // What ranks share, each keeping a part; one needs those before it.
@@ -50,6 +52,8 @@ struct Ranks {
   std::optional<bool> fixed_order;                   // absent: where the host adds
   std::optional<schedule::Link> link;                // absent: the profile's
   Shard shard;
+  bool dense_tables = false;     // no rewrite/sparse_gradients.h
+  bool sync_batch_norm = false;  // rewrite/sync_batch_norm.h
 
   bool several() const { return communicator != nullptr; }
   int rank() const { return several() ? communicator->rank() : 0; }

@@ -31,6 +31,9 @@ struct RankRun {
   double clip = 0;
   std::string shard = {};
   int accumulate = 1;
+  std::int64_t vocab = 0;  // 0: a small one
+  bool dense_tables = false;
+  bool sync_batch_norm = false;
 };
 
 Pipeline pipeline_of(const RankRun& run, std::int64_t batch) {
@@ -41,6 +44,7 @@ Pipeline pipeline_of(const RankRun& run, std::int64_t batch) {
   p.request.optimizer = run.optimizer;
   p.request.clip_norm = run.clip;
   p.request.accumulate = run.accumulate;
+  if (run.vocab > 0) p.request.sizes.vocab = run.vocab;
   p.request.sizes.dropout = 0;  // whose masks differ from rank to rank
   p.measure = false;
   p.on_demand = run.on_demand;
@@ -86,6 +90,8 @@ std::vector<Left> run_ranks(const RankRun& run) {
     p.ranks.bucket = run.bucket;
     p.ranks.fixed_order = run.fixed;
     p.ranks.shard = *parse_shard(run.shard);
+    p.ranks.dense_tables = run.dense_tables;
+    p.ranks.sync_batch_norm = run.sync_batch_norm;
     p.running.part = {comm->rank(), comm->size()};
     auto left = finish(std::move(p));
     const std::scoped_lock held(lock);
@@ -246,10 +252,47 @@ TEST(Ranks, SumSmallerBucketsWhereTheyShareState) {
     return bucket_for(ranks, link, graph, shares).value;
   };
   EXPECT_EQ(bucket(80'000'000, true), 10'000'000);
-  EXPECT_EQ(bucket(80'000'000, false), 40'000'000);
+  EXPECT_EQ(bucket(80'000'000, false), 53'333'334);  // a sixth
   EXPECT_EQ(bucket(500'000, true), 100'000);
   EXPECT_EQ(bucket(1000, true), bucket(1000, false));
 }
+
+// Tables so large that of their gradients the rows of a step are sent (rewrite/sparse_gradients.h):
+// gpt2's is its last layer too, bert's is not.
+class SparseTables : public testing::TestWithParam<const char*> {};
+
+TEST_P(SparseTables, TrainAsOneWithFewerBytesOrInFewerLateOnes) {
+  const RankRun run{.model = GetParam(), .dtype = "fp64", .batch = 1, .vocab = 4000};
+  expect_ranks_train_as_one(run, 1e-10);
+  RankRun clipped = run;
+  clipped.clip = 0.01;
+  expect_ranks_train_as_one(clipped, 1e-10);
+  RankRun unplanned = run;
+  unplanned.on_demand = true;
+  expect_ranks_train_as_one(unplanned, 1e-10);
+  RankRun together = run;
+  together.bucket = Bytes(1 << 30);
+  RankRun dense = together;
+  dense.dense_tables = true;
+  const std::vector<Left> rows = run_ranks(together);
+  const std::vector<Left> whole = run_ranks(dense);
+  EXPECT_EQ(rows[0].ranks.messages, whole[0].ranks.messages + 2);
+  EXPECT_LE(rows[0].ranks.wire_bytes, 1.01 * whole[0].ranks.wire_bytes);
+  expect_same(rows[0].losses, whole[0].losses, 1e-10);
+}
+
+TEST_P(SparseTables, GiveTheSameBitsInAFixedOrderWhateverTheBuckets) {
+  const RankRun all{
+      .model = GetParam(), .ranks = 3, .batch = 1, .bucket = Bytes(1 << 30), .vocab = 4000};
+  RankRun each = all;
+  each.bucket = Bytes(1);
+  const std::vector<Left> a = run_ranks(all);
+  const std::vector<Left> b = run_ranks(each);
+  EXPECT_EQ(a[0].weights, b[0].weights);
+  EXPECT_EQ(a[0].losses, b[0].losses);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, SparseTables, testing::Values("gpt2", "bert"));
 
 class SlowRanks : public testing::TestWithParam<std::tuple<const char*, int, const char*>> {};
 
@@ -273,6 +316,20 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(Ranks, NormaliseByTheirOwnExamples) {
   expect_ranks_train_as_one(
       {.model = "resnet18", .batch = 2, .micro_batches = true, .optimizer = "sgd"}, 2e-4);
+}
+
+// Those of all ranks, when they are asked to.
+TEST(Ranks, NormaliseByAllExamples) {
+  const RankRun run{.model = "resnet18",
+                    .dtype = "fp64",
+                    .batch = 2,
+                    .optimizer = "momentum",
+                    .sync_batch_norm = true};
+  expect_ranks_train_as_one(run, 1e-10);
+  RankRun three = run;
+  three.dtype = "fp32";
+  three.ranks = 3;
+  expect_ranks_train_as_one(three, 2e-3);
 }
 
 TEST(Ranks, TrainAsOneInAnyOrder) {

@@ -8,12 +8,19 @@
 #include "plimsoll/ops/collective/shard.h"
 #include "plimsoll/rewrite/fuse_collectives.h"
 #include "plimsoll/rewrite/shard_training.h"
+#include "plimsoll/rewrite/sparse_gradients.h"
 
 namespace plimsoll::api {
 namespace {
 
+// Steps on several cards have not been run: theirs stay as they are.
+Result<ir::Graph> keeping_all(const Pipeline& p, ir::Graph graph) {
+  if (p.ranks.dense_tables || on_card(p)) return graph;
+  return rewrite::sum_sparse_gradients(graph);
+}
+
 Result<ir::Graph> sharing(const Pipeline& p, ir::Graph graph, const Shard& shard) {
-  if (!shard.optimizer) return graph;
+  if (!shard.optimizer) return keeping_all(p, std::move(graph));
   const schedule::DeviceProfile* known = schedule::shipped_profile(on_card(p) ? "h200" : "cpu");
   rewrite::ShardOptions how;
   how.bucket = bucket_for(p.ranks, p.ranks.link.value_or(known->link), graph, true);
@@ -37,7 +44,7 @@ Result<ir::Graph> share_among_ranks(Pipeline& p, ir::Graph graph) {
   PLIMSOLL_TRY(const Bytes plain, quick_arena(graph, *p.backend, p.planning));
   PLIMSOLL_TRY(const Bytes budget, parse_byte_size(p.planning.budget, plain));
   p.planning.budget = std::to_string(budget.value);
-  if (plain <= budget) return graph;
+  if (plain <= budget) return keeping_all(p, std::move(graph));
   ir::Graph out;
   for (const Shard& shard :
        {Shard{true, false, false}, Shard{true, true, false}, Shard{true, true, true}}) {

@@ -113,7 +113,8 @@ Action bind_plan(Command& command) {
     if (command.has("--placement"))
       return fail(ErrorCode::kUsage,
                   "--placement is for models: a graph of --dag is planned for one memory");
-    for (const char* option : {"--ranks", "--bucket-bytes", "--reduction", "--shard", "--link"}) {
+    for (const char* option : {"--ranks", "--bucket-bytes", "--reduction", "--shard", "--link",
+                               "--sparse-as-dense", "--sync-batch-norm"}) {
       if (command.has(option))
         return fail(ErrorCode::kUsage, "{} is for a model; --dag {} has no gradients", option,
                     options->dag.file);

@@ -104,7 +104,7 @@ void print(const api::PlanReport& plan) {
         human(plan.wire).c_str(), plan.communication_seconds, plan.exposed_seconds,
         plan.predicted_seconds);
     if (!plan.sharded.empty())
-      std::printf("  each rank keeps a part of: %s\n",
+      std::printf("  each rank keeps a part of: %s, sums of gradients\n",
                   fmt::format("{}", fmt::join(plan.sharded, ", ")).c_str());
   }
   if (plan.interrupted) std::printf("  interrupted: this is the best plan found until then\n");

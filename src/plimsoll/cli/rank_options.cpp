@@ -15,7 +15,7 @@ void bind_rank_options(Command& command, api::RankRequest& ranks, const char* wh
   command
       .add_option("--bucket-bytes", ranks.bucket_bytes,
                   "gradients that are sent to other ranks together (default: by the law of the "
-                  "link, at most 8 messages a step)")
+                  "link, at most 6 sums of 2 messages a step)")
       .type_name("SIZE")
       .group(kRanksGroup);
   command
@@ -29,6 +29,15 @@ void bind_rank_options(Command& command, api::RankRequest& ranks, const char* wh
                   "what each rank keeps a part of: optimizer, optimizer,gradients or "
                   "optimizer,gradients,weights; auto: the least with which --budget holds")
       .type_name("LIST")
+      .group(kRanksGroup);
+  command
+      .add_flag("--sync-batch-norm", ranks.sync_batch_norm,
+                "batch norm takes the statistics of all ranks' examples, as one rank with all of "
+                "them does")
+      .group(kRanksGroup);
+  command
+      .add_flag("--sparse-as-dense", ranks.dense_tables,
+                "gradients of tables of tokens are summed whole, not as the rows that were read")
       .group(kRanksGroup);
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 
@@ -321,14 +322,47 @@ void follow_steps(api::RunRequest& request) {
 // What a plan has decided is not decided again. --batch and --seq choose from a plan set.
 Status check_words_beside_plan(const Command& command, const std::string& model) {
   if (!model.ends_with(".json")) return {};
-  for (const char* name :
-       {"--image",     "--frames",        "--depth",  "--width",   "--layers",    "--heads",
-        "--experts",   "--classes",       "--vocab",  "--dropout", "--loss",      "--optimizer",
-        "--lr",        "--freeze",        "--untie",  "--train",   "--infer",     "--weight-decay",
-        "--clip-norm", "--accumulate",    "--dim",    "--dtype",   "--amp",       "--budget",
-        "--slowdown",  "--techniques",    "--lossy",  "--order",   "--placement", "--deadline",
-        "--two-ended", "--deterministic", "--bucket", "--pin",     "--streams",   "--shard",
-        "--reduction", "--bucket-bytes",  "--tune"}) {
+  for (const char* name : {"--image",
+                           "--frames",
+                           "--depth",
+                           "--width",
+                           "--layers",
+                           "--heads",
+                           "--experts",
+                           "--classes",
+                           "--vocab",
+                           "--dropout",
+                           "--loss",
+                           "--optimizer",
+                           "--lr",
+                           "--freeze",
+                           "--untie",
+                           "--train",
+                           "--infer",
+                           "--weight-decay",
+                           "--clip-norm",
+                           "--accumulate",
+                           "--dim",
+                           "--dtype",
+                           "--amp",
+                           "--budget",
+                           "--slowdown",
+                           "--techniques",
+                           "--lossy",
+                           "--order",
+                           "--placement",
+                           "--deadline",
+                           "--two-ended",
+                           "--deterministic",
+                           "--bucket",
+                           "--pin",
+                           "--streams",
+                           "--shard",
+                           "--reduction",
+                           "--bucket-bytes",
+                           "--tune",
+                           "--sparse-as-dense",
+                           "--sync-batch-norm"}) {
     if (command.has(name))
       return fail(ErrorCode::kUsage, "{}: the plan {} has decided that; plan again with it", name,
                   model);

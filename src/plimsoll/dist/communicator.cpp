@@ -14,6 +14,8 @@ namespace {
 
 // A library's counts of elements are ints.
 constexpr std::int64_t kPiece = std::int64_t{256} << 20;
+// One message as long as a count of bytes can be an int.
+constexpr std::int64_t kMostSent = (std::int64_t{1} << 31) - (std::int64_t{1} << 20);
 // Sums in the order of ranks take scratch, which pieces keep small. They are the same bits whatever
 // the pieces.
 constexpr std::int64_t kOrderedPiece = std::int64_t{32} << 20;
@@ -235,8 +237,8 @@ void Communicator::all_gather(std::byte* data, Bytes part, void* queue) {
 void Communicator::broadcast(std::byte* data, Bytes bytes, int root, void* queue) {
   const Timed timed(traffic_, share(bytes.value, size_));
   if (size_ == 1) return;
-  for (std::int64_t at = 0; at < bytes.value; at += kPiece)
-    send_to_all(data + at, std::min(kPiece, bytes.value - at), root, queue);
+  for (std::int64_t at = 0; at < bytes.value; at += kMostSent)
+    send_to_all(data + at, std::min(kMostSent, bytes.value - at), root, queue);
 }
 
 std::string Communicator::broadcast_text(std::string text, int root) {

@@ -14,6 +14,8 @@ namespace plimsoll::dist {
 
 // Whether mpirun, srun or their like started this process: they say so in the environment.
 bool started_as_rank();
+// Processes that srun started without MPI, so that none knows of the others; 0 where it did not.
+int tasks_without_mpi();
 
 struct MpiOptions {
   double silence_seconds = 6;   // a rank that is not heard of for so long has died or was stopped

@@ -38,6 +38,13 @@ bool started_as_rank() {
   return false;
 }
 
+int tasks_without_mpi() {
+  const char* const tasks = std::getenv("SLURM_STEP_NUM_TASKS");
+  if (tasks == nullptr || started_as_rank()) return 0;
+  const long count = std::strtol(tasks, nullptr, 10);
+  return count > 1 && count < 1 << 30 ? static_cast<int>(count) : 0;
+}
+
 Result<std::shared_ptr<Communicator>> open_mpi(const MpiOptions& options) {
   PLIMSOLL_TRY(const auto open, entry_of<MpiOpen>(kMpi, kMpiBuild, kMpiOpen));
   Opened out{std::shared_ptr<Communicator>()};

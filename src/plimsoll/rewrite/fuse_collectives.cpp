@@ -27,7 +27,13 @@ class Fuser {
     available_.assign(graph_.values.size(), false);
     for (std::size_t v = 0; v < graph_.values.size(); ++v)
       available_[v] = ir::is_source(graph_.values[v].kind);
-    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) visit(n);
+    find_held();
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
+      visit(n);
+      if (n == last_gather_) send_held();
+    }
+    hand_out();
+    sent_ = std::move(later_);
     hand_out();
     return finish();
   }
@@ -35,6 +41,11 @@ class Fuser {
  private:
   static bool may_wait(const ir::Node& node) {
     return node.op == "all_reduce" && ops::attributes_of(node).integer("fuse") == 1;
+  }
+
+  // Rows of tables (sparse_gradients.h): sent at once, and read when the next bucket is on its way.
+  static bool is_late_gather(const ir::Node& node) {
+    return node.op == "all_gather" && ops::attributes_of(node).integer("fuse") == 1;
   }
 
   void fill() {
@@ -61,21 +72,45 @@ class Fuser {
     }
   }
 
+  // A bucket that is larger than all others together is still on its way when the backward pass
+  // ends. What comes behind it would only stand in the way of the rows that its update waits for.
+  void find_held() {
+    Bytes all;
+    for (const Bucket& bucket : buckets_) all += bucket.bytes;
+    for (std::size_t b = 0; b < buckets_.size(); ++b) {
+      if (2 * buckets_[b].bytes.value > all.value) heaviest_ = b;
+    }
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
+      if (is_late_gather(graph_.nodes[n])) last_gather_ = n;
+    }
+  }
+
+  bool is_held(std::size_t b, std::size_t n) const {
+    return last_gather_ != kNone && heaviest_ != kNone && b > heaviest_ && n < last_gather_;
+  }
+
   void visit(std::size_t n) {
-    if (bucket_of_[n] != kNone) {
-      const Bucket& bucket = buckets_[bucket_of_[n]];
-      if (bucket.members.back() == n) send(bucket);
+    if (const std::size_t b = bucket_of_[n]; b != kNone) {
+      if (buckets_[b].members.back() != n) return;
+      if (is_held(b, n)) {
+        held_.push_back(b);
+      } else {
+        send(buckets_[b]);
+      }
       return;
     }
-    if (ready(graph_.nodes[n])) {
-      emit(std::move(graph_.nodes[n]));
-    } else {
+    if (!ready(graph_.nodes[n])) {
       waiting_.push_back(n);
+    } else if (is_late_gather(graph_.nodes[n])) {
+      sent_.push_back(graph_.nodes[n].outputs.front());
+      out_.push_back(std::move(graph_.nodes[n]));
+    } else {
+      emit(std::move(graph_.nodes[n]));
     }
   }
 
   // A member whose input waits for an earlier sum is a sum of sums: that one is handed out first.
-  void send(const Bucket& bucket) {
+  std::vector<ValueId> post(const Bucket& bucket) {
     ir::Node joined = graph_.nodes[bucket.members.front()];
     joined.layer = "gradients";
     joined.phase = ir::Phase::kBackward;
@@ -87,10 +122,27 @@ class Fuser {
       joined.outputs.insert(joined.outputs.end(), node.outputs.begin(), node.outputs.end());
     }
     if (!ready(joined)) hand_out();
-    const std::vector<ValueId> made = joined.outputs;
+    std::vector<ValueId> made = joined.outputs;
     out_.push_back(std::move(joined));
+    return made;
+  }
+
+  void send(const Bucket& bucket) {
+    const std::vector<ValueId> made = post(bucket);
     hand_out();
-    sent_ = made;
+    sent_ = std::move(later_);
+    later_.clear();
+    sent_.insert(sent_.end(), made.begin(), made.end());
+  }
+
+  // Behind the rows. Their readers, and those of the largest bucket, come before the readers of
+  // these.
+  void send_held() {
+    for (const std::size_t b : held_) {
+      const std::vector<ValueId> made = post(buckets_[b]);
+      later_.insert(later_.end(), made.begin(), made.end());
+    }
+    held_.clear();
   }
 
   // What was sent before has arrived: its readers run.
@@ -140,6 +192,10 @@ class Fuser {
   std::vector<bool> available_;         // by value
   std::vector<std::size_t> waiting_;    // nodes, in order
   std::vector<ValueId> sent_;           // sums that have not arrived yet
+  std::vector<ValueId> later_;          // the same, behind those
+  std::vector<std::size_t> held_;       // buckets that are full and wait for the last rows
+  std::size_t heaviest_ = kNone;        // bucket, of more than half of all bytes
+  std::size_t last_gather_ = kNone;     // node, of rows of tables
   std::vector<ir::Node> out_;
 };
 

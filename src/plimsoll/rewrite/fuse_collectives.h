@@ -10,7 +10,10 @@
 //
 // Whatever reads the sums (updates, mostly) moves behind the reduction of the *next* bucket: by
 // then the first has had the time of a bucket's gradients to arrive, and nobody waits for it. That
-// costs the memory of one bucket.
+// costs the memory of one bucket. Rows of tables that are gathered from all ranks
+// (sparse_gradients.h) are no members of buckets; whatever reads them moves in the same way. They
+// are what the update of the largest tensor waits for, so where one bucket is more than half of all
+// bytes, the buckets behind it are sent after the rows, under that update.
 #pragma once
 
 #include "plimsoll/base/result.h"

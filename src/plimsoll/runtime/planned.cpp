@@ -425,8 +425,8 @@ class Planned final : public Executor {
 }  // namespace
 
 std::string call_name(const plan::Plan& plan, const PlanStep& step) {
-  const std::string what = step.node.valid() ? display_name(plan.graph.node(step.node))
-                                             : plan.graph.value(step.value).name;
+  std::string what = step.node.valid() ? display_name(plan.graph.node(step.node))
+                                       : plan.graph.value(step.value).name;
   if (step.kind == StepKind::kCompute) return what;
   if (step.codec.empty()) return fmt::format("{} {}", plan::name(step.kind), what);
   return fmt::format("{} {} ({}{})", plan::name(step.kind), what, step.codec,

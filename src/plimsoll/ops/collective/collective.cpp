@@ -47,9 +47,9 @@ Result<std::vector<TensorType>> infer_reduce_scatter(const Call& call) {
   return std::vector{out};
 }
 
+// Of any type: nothing is added.
 Result<std::vector<TensorType>> infer_all_gather(const Call& call) {
   PLIMSOLL_RETURN_IF_ERROR(check_ranks(call));
-  PLIMSOLL_RETURN_IF_ERROR(expect_float(call, 0));
   PLIMSOLL_RETURN_IF_ERROR(expect_rank(call, 0, 1, ir::kMaxRank));
   TensorType out = call.type(0);
   const std::int64_t ranks = ranks_of(call.attributes());
@@ -97,8 +97,8 @@ void evaluate_reduce_scatter(const Evaluation& e) {
 }
 
 void evaluate_all_gather(const Evaluation& e) {
-  const std::vector<double>& part = e.in(0).reals;
-  for (std::size_t i = 0; i < e.out().reals.size(); ++i) e.out().reals[i] = part[i % part.size()];
+  const std::int64_t part = e.in(0).elements();
+  for (std::int64_t i = 0; i < e.out().elements(); ++i) e.out().copy_element(i, e.in(0), i % part);
 }
 
 void evaluate_same(const Evaluation& e) {
