@@ -206,7 +206,7 @@ std::filesystem::path write_plim(std::string_view form_name, const std::vector<f
   const auto form = parse_form(form_name);
   EXPECT_TRUE(form);
   std::string file_name = "form.plim";
-  const auto path = std::filesystem::path(testing::TempDir()) / file_name;
+  auto path = std::filesystem::path(testing::TempDir()) / file_name;
   auto writer = PlimWriter::create(path);
   EXPECT_TRUE(writer);
   const std::vector<std::uint64_t> dims = {values.size() / columns, columns};
