@@ -117,6 +117,11 @@ class Planned final : public Executor {
   std::vector<EncodedActivation> encoded_activations() const override {
     return encodings_.accounts();
   }
+  std::optional<kernels::Rounding> rounding() const override {
+    std::optional<kernels::Rounding> out;
+    for (const KernelSet& set : kernels_) set.add_rounding(out);
+    return out;
+  }
 
   Status step() override {
     PLIMSOLL_RETURN_IF_ERROR(status_);
@@ -409,8 +414,8 @@ class Planned final : public Executor {
 }  // namespace
 
 std::string call_name(const plan::Plan& plan, const PlanStep& step) {
-  const std::string what = step.node.valid() ? display_name(plan.graph.node(step.node))
-                                             : plan.graph.value(step.value).name;
+  std::string what = step.node.valid() ? display_name(plan.graph.node(step.node))
+                                       : plan.graph.value(step.value).name;
   if (step.kind == StepKind::kCompute) return what;
   if (step.codec.empty()) return fmt::format("{} {}", plan::name(step.kind), what);
   return fmt::format("{} {} ({}{})", plan::name(step.kind), what, step.codec,
