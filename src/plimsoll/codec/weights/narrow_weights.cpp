@@ -139,6 +139,7 @@ bool multiply_int8_rows(In bytes, const ChunkShape& shape, std::size_t count, Pr
 
 bool multiply_int8_whole(In bytes, const ChunkShape& shape, std::size_t count,
                          const WeightCodec::Whole& whole) {
+  if (shape.columns > kLongestRow) return false;  // several scales
   const std::size_t rows = rows_of(count, shape);
   if (bytes.size() != count + 4 * rows || whole.skip + whole.length > count) return false;
   const std::size_t row = (shape.begin + whole.skip) / shape.columns - shape.begin / shape.columns;
