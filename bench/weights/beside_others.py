@@ -20,12 +20,12 @@ from safetensors.torch import load_file, save_file
 torch.set_num_threads(1)
 
 
-def best(work, rounds=5):
+def best(work, rounds=5, clock=time.perf_counter):
     times = []
     for _ in range(rounds):
-        begin = time.perf_counter()
+        begin = clock()
         work()
-        times.append(time.perf_counter() - begin)
+        times.append(clock() - begin)
     return min(times)
 
 
@@ -79,7 +79,8 @@ def lossless(file, bin_dir, folder):
         data = tensor.view(torch.uint8).numpy().tobytes()
         zipper = ZipNN(input_format="byte", bytearray_dtype="bfloat16", threads=1)
         coded = bytes(zipper.compress(bytearray(data)))
-        seconds += best(lambda: ZipNN(input_format="byte", bytearray_dtype="bfloat16", threads=1).decompress(bytearray(coded)))
+        seconds += best(lambda: ZipNN(input_format="byte", bytearray_dtype="bfloat16", threads=1).decompress(bytearray(coded)),
+                        clock=time.process_time)  # as ours: other work of the machine is no fault of theirs
         raw += len(data)
         packed += len(coded)
     ours = table(bin_dir / "weights_bench", str(matrices), "archive", "bf16-lossless")

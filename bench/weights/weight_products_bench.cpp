@@ -6,7 +6,8 @@
 //
 // Each run meets its weight cold: copies of it fill 512 MiB and take turns. Times are the median of
 // 15 runs. "speed-up" is the time of `linear` in fp32 (oneDNN) over that of `encoded_linear`;
-// "sparse" forms hold a weight of which nine in ten values are zero.
+// "sparse" forms hold a weight of which nine in ten values are zero; "x int8" rounds the other
+// operand (ops/products/encoded_weight.h).
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -74,7 +75,8 @@ std::vector<std::uint8_t> encoded(const codec::WeightCodec& codec, const std::ve
   return out;
 }
 
-ir::Graph layer(const Sizes& sizes, std::string_view form, std::int64_t bytes) {
+ir::Graph layer(const Sizes& sizes, std::string_view form, std::int64_t bytes,
+                bool rounded = false) {
   ops::Builder builder("layer");
   const ops::Var x = builder.input("x", {ir::DType::kF32, {sizes.tokens, sizes.inner}, {}});
   const ir::Shape shape =
@@ -86,6 +88,7 @@ ir::Graph layer(const Sizes& sizes, std::string_view form, std::int64_t bytes) {
   const ops::Var w = builder.weight("w", {ir::DType::kU8, {bytes}, {}}, {});
   ir::Attributes attributes = ops::encoded_attributes(shape, ir::DType::kF32, form);
   attributes.set("trans_w", std::int64_t{sizes.turned ? 1 : 0});
+  if (rounded) attributes.set("int8_activations", std::int64_t{1});
   return *builder.finish({builder.call1("encoded_linear", {x, w}, std::move(attributes))});
 }
 
@@ -143,12 +146,17 @@ void measure_layer(const Sizes& sizes) {
                                                          : dense,
                                columns);
     if (bytes.empty() || !codec::stays_in_memory(codec)) continue;
-    const double seconds =
-        seconds_of(sizes, layer(sizes, codec.name, static_cast<std::int64_t>(bytes.size())),
-                   std::as_bytes(std::span(bytes)));
-    fmt::print("  {:<14}{:>8.2f}{:>10.3f}{:>10.2f}{:>12.2f}\n", codec.name,
-               8 * static_cast<double>(bytes.size()) / elements, 1e3 * seconds,
-               static_cast<double>(bytes.size()) / seconds / 1e9, plain / seconds);
+    const auto measure = [&](const std::string& title, bool rounded) {
+      const double seconds = seconds_of(
+          sizes, layer(sizes, codec.name, static_cast<std::int64_t>(bytes.size()), rounded),
+          std::as_bytes(std::span(bytes)));
+      fmt::print("  {:<14}{:>8.2f}{:>10.3f}{:>10.2f}{:>12.2f}\n", title,
+                 8 * static_cast<double>(bytes.size()) / elements, 1e3 * seconds,
+                 static_cast<double>(bytes.size()) / seconds / 1e9, plain / seconds);
+    };
+    measure(std::string(codec.name), false);
+    if (codec.multiply_whole != nullptr && sizes.turned)
+      measure(fmt::format("{}, x int8", codec.name), true);
   }
 }
 

@@ -80,10 +80,10 @@ Result<std::vector<Named>> further_rungs(const ir::Graph& graph, const runtime::
 
 // Of two rungs for one weight the later counts.
 Result<ir::Graph> with_first(const ir::Graph& graph, const std::vector<Named>& weights,
-                             std::size_t count, bool differentiated) {
+                             std::size_t count, const EncodedWeightsRequest& request) {
   std::map<std::string, rewrite::EncodedWeight> kept;
   for (std::size_t i = 0; i < count; ++i) kept[weights[i].first] = weights[i].second;
-  return rewrite::keep_encoded(graph, kept, differentiated);
+  return rewrite::keep_encoded(graph, kept, {request.trains, request.int8_activations});
 }
 
 // The fewest that make everything fit; all of them where even that is too much. `weights` grows
@@ -97,7 +97,7 @@ Result<std::size_t> fewest_that_fit(const EncodedWeightsRequest& request,
   Bytes budget = all - choice.loading;
   if (plain <= budget) return std::size_t{0};
   const auto arena_with = [&](std::size_t count) -> Result<Bytes> {
-    PLIMSOLL_TRY(const ir::Graph graph, with_first(choice.graph, weights, count, request.trains));
+    PLIMSOLL_TRY(const ir::Graph graph, with_first(choice.graph, weights, count, request));
     return request.arena_of(graph);
   };
   PLIMSOLL_TRY(const Bytes least, arena_with(weights.size()));
@@ -122,8 +122,21 @@ Result<std::size_t> fewest_that_fit(const EncodedWeightsRequest& request,
   return enough;
 }
 
+bool rounds_some(const ir::Graph& graph) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const ir::Node& node) {
+    return node.op == "encoded_linear" && ops::rounds_activations(ops::attributes_of(node));
+  });
+}
+
 Status check_request(const EncodedWeightsRequest& request) {
   const std::string& which = request.which;
+  const bool may_keep = which == "all" || (which == "auto" && !request.budget.empty());
+  if (request.int8_activations &&
+      (request.file.empty() || request.trains || !request.on_host || !may_keep))
+    return fail(ErrorCode::kUsage,
+                "--int8-activations: for inference on the CPU with weights that stay encoded; give "
+                "--infer, --weights FILE.plim of int8 or q8_0, and --encoded-weights all or a "
+                "--budget");
   if (which != "auto" && which != "all" && which != "none")
     return fail(ErrorCode::kUsage, "--encoded-weights {}: expects auto, all or none", which);
   if (request.lossy_named &&
@@ -173,7 +186,14 @@ Result<EncodedWeightsChoice> choose_encoded_weights(ir::Graph graph,
   if (!all) {
     PLIMSOLL_TRY(count, fewest_that_fit(request, *file, weights, out));
   }
-  PLIMSOLL_TRY(out.graph, with_first(out.graph, weights, count, request.trains));
+  PLIMSOLL_TRY(out.graph, with_first(out.graph, weights, count, request));
+  if (request.int8_activations && !rounds_some(out.graph))
+    return fail(
+        ErrorCode::kUsage,
+        "--int8-activations: no product reads a weight [out, in] that stays encoded as int8 "
+        "or q8_0; `plimsoll weights {} -o FILE.plim --form int8` makes such a file, and "
+        "--encoded-weights all keeps its weights so",
+        request.file);
   return out;
 }
 

@@ -48,8 +48,9 @@ struct EncodedWeightsRequest {
   // Weights that are trained cannot stay encoded; frozen ones can.
   bool trains = false;
   std::set<std::string> frozen;
-  bool on_host = true;         // kernels for them are the CPU's
-  bool writes_freely = false;  // somebody writes to, or watches, what lies in the arena
+  bool int8_activations = false;  // products with int8 and q8_0 weights round theirs
+  bool on_host = true;            // kernels for them are the CPU's
+  bool writes_freely = false;     // somebody writes to, or watches, what lies in the arena
   // The arena of a graph when nothing else is given up.
   std::function<Result<Bytes>(const ir::Graph&)> arena_of;
 };

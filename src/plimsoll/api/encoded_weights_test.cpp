@@ -102,6 +102,51 @@ TEST_F(EncodedWeights, ComputeWhatDecodedOnesDo) {
   }
 }
 
+// The output layer is [out, in]; the layers of GPT-2 are [in, out].
+TEST_F(EncodedWeights, MultiplyActivationsRoundedToInt8) {
+  for (const char* form : {"q8_0", "int8"}) {
+    SCOPED_TRACE(form);
+    write_weights(form);
+    for (const std::int64_t tokens : {1, 16}) {
+      RunRequest rounding = request(tokens);
+      rounding.model.int8_activations = true;
+      const auto plain = run(request(tokens), "plain_out.npz", "all");
+      const auto rounded = run(rounding, "rounded_out.npz", "all");
+      ASSERT_TRUE(plain && rounded) << rounded.error().message;
+      EXPECT_FALSE(plain->rounding);
+      ASSERT_TRUE(rounded->rounding);
+      EXPECT_EQ(rounded->rounding->elements, tokens * 384);
+      const double relative =
+          std::sqrt(rounded->rounding->squares / rounded->rounding->value_squares);
+      EXPECT_GT(relative, 1e-4);
+      EXPECT_LT(relative, 0.02);
+      const auto expected = read("plain_out.npz");
+      const auto got = read("rounded_out.npz");
+      ASSERT_EQ(got.size(), expected.size());
+      double squares = 0;
+      double differences = 0;
+      for (std::size_t i = 0; i < got.size(); ++i) {
+        squares += std::pow(expected[i], 2);
+        differences += std::pow(got[i] - expected[i], 2);
+      }
+      EXPECT_GT(differences, 0);
+      EXPECT_LT(std::sqrt(differences / squares), 3 * relative);
+    }
+  }
+}
+
+TEST_F(EncodedWeights, SayWhyActivationsAreNotRounded) {
+  write_weights("q4_0");
+  RunRequest rounding = request(1);
+  rounding.model.int8_activations = true;
+  const auto other_form = run(rounding, "out.npz", "all");
+  ASSERT_FALSE(other_form);
+  EXPECT_THAT(other_form.error().message, HasSubstr("stays encoded as int8 or q8_0"));
+  const auto none_kept = run(rounding, "out.npz", "none");
+  ASSERT_FALSE(none_kept);
+  EXPECT_THAT(none_kept.error().message, HasSubstr("--encoded-weights all or a --budget"));
+}
+
 TEST_F(EncodedWeights, ABudgetKeepsAsFewEncodedAsItNeeds) {
   write_weights("q8_0");
   const auto plain = run(request(16), "out.npz", "none");

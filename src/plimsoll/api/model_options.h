@@ -41,6 +41,7 @@ struct ModelRequest {
   std::vector<std::string> freeze;
   std::string weights;                   // a file of weights: what it has encoded may stay so
   std::string encoded_weights = "auto";  // or all, none (encoded_weights.h)
+  bool int8_activations = false;         // of products with int8 and q8_0 weights that stay encoded
   bool quiet = false;                    // what an import found has been said before
 };
 

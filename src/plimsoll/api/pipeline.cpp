@@ -184,6 +184,7 @@ Status keep_weights_encoded(Pipeline& p, std::set<std::string> frozen,
   EncodedWeightsRequest request;
   request.file = p.request.weights;
   request.which = p.request.encoded_weights;
+  request.int8_activations = p.request.int8_activations;
   request.load = p.files.load;
   request.budget = p.planning.budget;
   request.lossy = p.planning.lossy_weights;

@@ -141,6 +141,10 @@ Result<Pipeline> pipeline_for(const RunRequest& request) {
     return fail(ErrorCode::kUsage,
                 "--encoded-weights: {} says already which stay encoded; plan again to change it",
                 request.model.model);
+  if (is_plan_file(request.model) && request.model.int8_activations)
+    return fail(ErrorCode::kUsage,
+                "--int8-activations: {} says already what is rounded; plan again to change it",
+                request.model.model);
   out.ranks = request.ranks;
   if (out.ranks.several()) bind_rank(out);
   const bool inputs = !request.model.inputs.empty();

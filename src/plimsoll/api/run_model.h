@@ -15,6 +15,7 @@
 
 namespace plimsoll::api {
 
+using kernels::Rounding;
 using runtime::by_form;
 using runtime::FormReport;
 using runtime::PagingReport;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -70,9 +71,32 @@ std::vector<SampledChunk> sample(const WeightsFile& file, bool all) {
   return out;
 }
 
+// Of many tensors (weights.h).
+class ErrorOfTensors {
+ public:
+  void add(const FormError& tensor) {
+    max_error_ = std::max(max_error_, tensor.max_error());
+    if (tensor.squares == 0) return;
+    squares_ += tensor.values * std::pow(tensor.rms_error(), 2);
+    cosines_ += tensor.values * tensor.cosine();
+    values_ += tensor.values;
+  }
+  WeightsError total() const {
+    if (values_ == 0) return {max_error_, 0, 1};
+    return {max_error_, std::sqrt(squares_ / values_), cosines_ / values_};
+  }
+
+ private:
+  double max_error_ = 0;
+  double squares_ = 0;
+  double cosines_ = 0;
+  double values_ = 0;
+};
+
 struct FormTotals {
   std::map<store::Element, std::pair<std::uint64_t, std::uint64_t>> bytes;  // before, after
-  FormError error;
+  ErrorOfTensors error;
+  FormError of_tensor;  // that is looked at
 };
 
 Status try_forms(const WeightsFile& file, const std::vector<SampledChunk>& chunks,
@@ -80,7 +104,12 @@ Status try_forms(const WeightsFile& file, const std::vector<SampledChunk>& chunk
   store::Entropy entropy;
   std::vector<std::byte> values;
   std::vector<std::byte> back;
+  const WeightTensor* before_it = nullptr;
+  const auto end_tensor = [&] {
+    for (auto& [form, totals] : out) totals.error.add(std::exchange(totals.of_tensor, {}));
+  };
   for (const auto& [tensor, chunk] : chunks) {
+    if (std::exchange(before_it, tensor) != tensor) end_tensor();
     PLIMSOLL_RETURN_IF_ERROR(file.read_chunk(*tensor, chunk, values));
     entropy.add(tensor->element, values);
     report.sampled_bytes += values.size();
@@ -95,9 +124,10 @@ Status try_forms(const WeightsFile& file, const std::vector<SampledChunk>& chunk
       auto& [before, after] = totals.bytes[tensor->element];
       before += values.size();
       after += coded.bytes.size();
-      totals.error.add(tensor->element, values, back);
+      totals.of_tensor.add(tensor->element, values, back);
     }
   }
+  end_tensor();
   if (report.sampled_bytes > 0)
     report.entropy_share = entropy.bytes() / static_cast<double>(report.sampled_bytes);
   return {};
@@ -105,7 +135,7 @@ Status try_forms(const WeightsFile& file, const std::vector<SampledChunk>& chunk
 
 // All tensors by the ratios of the sample, element type by element type.
 WeightsOfForm form_line(const WeightsFile& file, Form form, const FormTotals& totals) {
-  WeightsOfForm out{std::string(name(form)), store::is_lossless(form), 0, error_of(totals.error)};
+  WeightsOfForm out{std::string(name(form)), store::is_lossless(form), 0, totals.error.total()};
   double bytes = 0;
   for (const WeightTensor& tensor : file.tensors()) {
     double share = 1;
@@ -231,14 +261,14 @@ Result<EncodedTensor> best_form(const WeightsFile& file, const WeightTensor& ten
 }
 
 void note(const WeightTensor& tensor, std::string_view dtype, std::string_view form,
-          std::uint64_t stored, const FormError& error, FormError& total, WeightsReport& report) {
+          std::uint64_t stored, const FormError& error, ErrorOfTensors& total,
+          WeightsReport& report) {
   report.tensors.push_back({tensor.name, std::string(dtype), tensor.dims, tensor.bytes, stored,
                             std::string(form), error_of(error)});
-  report.error.max_error = std::max(report.error.max_error, error.max_error());
   total.add(error);
 }
 
-Status write_plim(const WeightsFile& file, const WeightsRequest& request, FormError& total,
+Status write_plim(const WeightsFile& file, const WeightsRequest& request, ErrorOfTensors& total,
                   WeightsReport& report) {
   PLIMSOLL_TRY(const std::vector<Form> forms, candidates(request));
   PLIMSOLL_TRY(store::PlimWriter writer, store::PlimWriter::create(request.output));
@@ -300,8 +330,8 @@ Result<std::string> header_for(const WeightsFile& file,
   return store::safetensors_header(entries, {{"format", "pt"}});
 }
 
-Status write_safetensors(const WeightsFile& file, const WeightsRequest& request, FormError& total,
-                         WeightsReport& report) {
+Status write_safetensors(const WeightsFile& file, const WeightsRequest& request,
+                         ErrorOfTensors& total, WeightsReport& report) {
   PLIMSOLL_TRY(const Form form, store::parse_form(request.form.empty() ? "raw" : request.form));
   if (form != Form::kRaw && name(form) != "fp16" && name(form) != "bf16")
     return fail(
@@ -337,7 +367,7 @@ Status write_safetensors(const WeightsFile& file, const WeightsRequest& request,
   return {};
 }
 
-Status write_npz(const WeightsFile& file, const WeightsRequest& request, FormError& total,
+Status write_npz(const WeightsFile& file, const WeightsRequest& request, ErrorOfTensors& total,
                  WeightsReport& report) {
   if (!request.form.empty() && request.form != "raw")
     return fail(ErrorCode::kUsage, "{}: an .npz file has no form {}, only raw", request.output,
@@ -360,7 +390,7 @@ Status write_npz(const WeightsFile& file, const WeightsRequest& request, FormErr
 }
 
 Status convert(const WeightsFile& file, const WeightsRequest& request, WeightsReport& report) {
-  FormError total;
+  ErrorOfTensors total;
   Status written = fail(
       ErrorCode::kUsage,
       "{}: the name says the format, and .plim, .safetensors and .npz are written", request.output);
@@ -369,8 +399,7 @@ Status convert(const WeightsFile& file, const WeightsRequest& request, WeightsRe
     written = write_safetensors(file, request, total, report);
   if (request.output.ends_with(".npz")) written = write_npz(file, request, total, report);
   if (!written) return written;
-  report.error.rms_error = total.rms_error();
-  report.error.cosine = total.cosine();
+  report.error = total.total();
   report.output = request.output;
   return {};
 }

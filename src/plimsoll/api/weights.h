@@ -8,7 +8,10 @@
 //
 // Errors are measured, not assumed: what was encoded is decoded and compared. max_error is the
 // largest difference as a share of the tensor's largest value, rms_error the root of the mean
-// square of differences as a share of that of the values. With max_error given, a tensor that would
+// square of differences as a share of that of the values. Of a whole file, max_error is the largest
+// of its tensors, rms_error the root of the mean square of theirs and cosine the mean, by values
+// and over those that changed: a tensor of huge values that stays as it is says nothing of the
+// others. With max_error given, a tensor that would
 // have a larger one stays as it is. `auto` takes for each tensor the smallest of all forms that
 // lose nothing, or with max_error, of all forms within it. What pruning does counts as error.
 #pragma once
@@ -63,7 +66,7 @@ struct WeightsReport {
   std::uint64_t stored_bytes = 0;
   std::vector<WeightsTensor> tensors;
   std::map<std::string, std::uint64_t> bytes_by_dtype;
-  WeightsError error;  // the largest max_error; the others over all values
+  WeightsError error;
   // Only looked at:
   std::vector<WeightsOfForm> by_form;
   std::uint64_t sampled_bytes = 0;

@@ -74,6 +74,50 @@ TEST_F(WeightsVerb, SamplesALargeFileByItsBytes) {
   EXPECT_GT(bitmask(*report), 0.9);
 }
 
+// The error of a file is that of its tensors, whatever others have large values.
+TEST_F(WeightsVerb, ALargeTensorDoesNotHideTheErrorsOfOthers) {
+  std::vector<store::SafetensorsEntry> entries = {{"bias", store::Element::kF32, {64}, 0, 0},
+                                                  {"large", store::Element::kF32, {32, 64}, 0, 0},
+                                                  {"small", store::Element::kF32, {32, 64}, 0, 0}};
+  ASSERT_TRUE(store::place_safetensors(entries));
+  const auto header = store::safetensors_header(entries, {});
+  const std::string path = (folder_ / "mixed.safetensors").string();
+  auto writer = store::SafetensorsWriter::create(path, *header);
+  ASSERT_TRUE(writer);
+  Random random(1);
+  for (const auto& entry : entries) {
+    const bool bias = entry.name == "bias";
+    std::vector<float> values(bias ? 64 : 2048, 1e20f);
+    if (!bias)
+      for (float& value : values)
+        value = static_cast<float>(random.normal()) * (entry.name == "large" ? 1e3f : 0.01f);
+    ASSERT_TRUE(writer->write(std::as_bytes(std::span(values))));
+  }
+  ASSERT_TRUE(writer->commit());
+  WeightsRequest request;
+  request.file = path;
+  request.form = "q4_0";
+  request.output = (folder_ / "mixed.plim").string();
+  const auto converted = weights_of_file(request);
+  ASSERT_TRUE(converted) << converted.error().message;
+  const auto looked = look(path);
+  ASSERT_TRUE(looked);
+  double largest = 0;
+  for (const WeightsTensor& tensor : converted->tensors) {
+    largest = std::max(largest, tensor.error.max_error);
+    if (tensor.name != "bias") {
+      EXPECT_NEAR(tensor.error.rms_error, converted->error.rms_error, 0.02);
+    }
+  }
+  EXPECT_EQ(converted->error.max_error, largest);
+  EXPECT_GT(converted->error.rms_error, 0.05);
+  for (const WeightsOfForm& form : looked->by_form)
+    if (form.form == "q4_0") {
+      EXPECT_NEAR(form.error.max_error, converted->error.max_error, 1e-12);
+      EXPECT_NEAR(form.error.rms_error, converted->error.rms_error, 1e-12);
+    }
+}
+
 TEST_F(WeightsVerb, NamesTheFormsThatThereAre) {
   WeightsRequest request;
   request.file = write({{8, 0.5f}});

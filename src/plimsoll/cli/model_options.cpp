@@ -97,6 +97,9 @@ void bind_encoded_weights(Command& command, api::ModelRequest& request) {
                   "which weights of an inference stay in memory as the file of --weights has them: "
                   "as few as make --budget fit (default), all that are encoded there, or none")
       .type_name("auto|all|none");
+  command.add_flag("--int8-activations", request.int8_activations,
+                   "products with weights that stay encoded as int8 or q8_0 round their other "
+                   "operand to int8, by its largest value in each step; run says what it loses");
 }
 
 void bind_tf32(Command& command, api::ModelRequest& request) {

@@ -76,6 +76,11 @@ void add_encodings(const api::RunReport& report, nlohmann::ordered_json& out) {
   }
 }
 
+// Of activations that products rounded to int8.
+double relative_rms(const api::Rounding& rounding) {
+  return rounding.value_squares > 0 ? std::sqrt(rounding.squares / rounding.value_squares) : 0;
+}
+
 // How the file of weights came into memory.
 void add_loaded(const api::WeightsLoaded& loaded, nlohmann::ordered_json& out) {
   nlohmann::ordered_json weights{{"file", loaded.file},
@@ -221,6 +226,10 @@ void print_json(const api::RunRequest& request, const api::RunReport& report) {
                        {"epochs", epochs_of(report)}};
   }
   if (report.loaded) add_loaded(*report.loaded, out);
+  if (report.rounding)
+    out["int8_activations"] = {{"values", report.rounding->elements},
+                               {"max_error", report.rounding->largest},
+                               {"relative_rms", relative_rms(*report.rounding)}};
   add_ranks(report, out);
   out["device"] = report.device;
   if (report.context.value > 0) {
@@ -263,6 +272,9 @@ void print_table(const api::RunRequest& request, const api::RunReport& report) {
     std::printf(", budget %s bytes", grouped(report.budget.value).c_str());
   std::printf("\n");
   if (report.loaded) print_loaded(*report.loaded);
+  if (report.rounding)
+    std::printf("activations rounded to int8: error at most %.3g, rms %.2g %% of the values'\n",
+                report.rounding->largest, 100 * relative_rms(*report.rounding));
   if (report.context.value > 0)
     std::printf("%s beside it on %s: %s for the context, %s for modules, libraries and graphs\n",
                 human(report.context).c_str(), report.device.c_str(),

@@ -51,8 +51,9 @@ void print_content(const api::WeightsReport& report) {
   print_largest(report);
   if (report.sampled_bytes == 0) return;
   fmt::print(
-      "\nWhat each form would make of it, by {} of {}; entropy of byte planes {:.3f} of it\n",
-      size_text(report.sampled_bytes), size_text(report.bytes), report.entropy_share);
+      "\nWhat each form would make of it, by {} of {}{}; entropy of byte planes {:.3f} of it\n",
+      size_text(report.sampled_bytes), size_text(report.bytes),
+      report.sampled_bytes < report.bytes ? " (--all: by all of it)" : "", report.entropy_share);
   fmt::print("  {:<15}{:>12}{:>8}{:>12}{:>12}\n", "form", "bytes", "share", "max error",
              "rms error");
   for (const api::WeightsOfForm& form : report.by_form) {
@@ -77,6 +78,13 @@ void print_converted(const api::WeightsReport& report) {
   if (!report.kept.empty())
     fmt::print("{} tensors are as they were: their error would be above --max-error; '{}' is one\n",
                report.kept.size(), printable(report.kept.front()));
+  std::uint64_t stored = 0;
+  for (const api::WeightsTensor& tensor : report.tensors) stored += tensor.stored_bytes;
+  if (report.output_bytes >= report.bytes && stored < report.bytes) {
+    fmt::print("the tensors take {}; each begins with a page of 4 KiB, which many small ones pay\n",
+               size_text(stored));
+    return;
+  }
   if (report.form != "raw" && report.output_bytes >= report.bytes && report.kept.empty())
     fmt::print(
         "{} made nothing smaller; `plimsoll weights {}` says what each form would make of it\n",

@@ -10,8 +10,11 @@
 // and in_place() does not object.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "plimsoll/base/result.h"
@@ -28,12 +31,28 @@ struct Arguments {
   void* queue = nullptr;  // the stream to enqueue on: a cudaStream_t on CUDA, unused on the CPU
 };
 
+// What rounding an input lost, where a kernel rounds one.
+struct Rounding {
+  double largest = 0;  // |difference|
+  double squares = 0;  // of all differences
+  double value_squares = 0;
+  std::int64_t elements = 0;
+  void add(const Rounding& other) {
+    largest = std::max(largest, other.largest);
+    squares += other.squares;
+    value_squares += other.value_squares;
+    elements += other.elements;
+  }
+};
+
 class Kernel {
  public:
   virtual ~Kernel() = default;
   virtual Bytes scratch() const { return Bytes(0); }
   virtual bool in_place() const { return true; }
   virtual void run(const Arguments& arguments) = 0;
+  // Of all runs so far; nothing: it rounds none.
+  virtual std::optional<Rounding> rounding() const { return std::nullopt; }
 };
 
 // Every address handed to a kernel of the CPU is aligned to this (to 256 on CUDA: the device says).

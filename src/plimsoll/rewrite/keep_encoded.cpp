@@ -15,9 +15,10 @@ constexpr std::int64_t kFewInputRows = 8;
 struct Kept {
   ValueId bytes;
   ir::Attributes attributes;
+  bool has_int8_codes = false;
 };
 struct AllKept : std::map<ValueId, Kept> {
-  bool differentiated = false;
+  KeepEncodedOptions options;
 };
 
 bool is_linear_of(const GraphEditor& edit, const ir::Node& node, const AllKept& kept) {
@@ -25,7 +26,7 @@ bool is_linear_of(const GraphEditor& edit, const ir::Node& node, const AllKept& 
     return false;
   const ir::Shape& x = edit.graph().value(node.inputs[0]).type.shape;
   if (x.elements(0, x.rank() - 1) <= kFewInputRows) return true;
-  return ops::attributes_of(node).integer("trans_w") != 0 && !kept.differentiated;
+  return ops::attributes_of(node).integer("trans_w") != 0 && !kept.options.differentiated;
 }
 bool is_row_gather_of(const GraphEditor& edit, const ir::Node& node, const AllKept& kept) {
   if (node.op != "gather" || !kept.contains(node.inputs[0])) return false;
@@ -39,7 +40,10 @@ Result<std::vector<ValueId>> read_encoded(GraphEditor& edit, NodeId at, const ir
   if (is_linear_of(edit, node, kept)) {
     const Kept& weight = kept.at(node.inputs[1]);
     ir::Attributes attributes = weight.attributes;
-    attributes.set("trans_w", ops::attributes_of(node).integer("trans_w"));
+    const std::int64_t turned = ops::attributes_of(node).integer("trans_w");
+    attributes.set("trans_w", turned);
+    if (kept.options.int8_activations && turned != 0 && weight.has_int8_codes)
+      attributes.set("int8_activations", std::int64_t{1});
     std::vector<ValueId> inputs = node.inputs;
     inputs[1] = weight.bytes;
     return edit.insert(at, "encoded_linear", std::move(inputs), std::move(attributes));
@@ -70,10 +74,10 @@ bool may_stay_encoded(const ir::Value& value) {
 
 Result<ir::Graph> keep_encoded(const ir::Graph& graph,
                                const std::map<std::string, EncodedWeight>& weights,
-                               bool differentiated) {
+                               const KeepEncodedOptions& options) {
   GraphEditor edit(graph);
   AllKept kept;
-  kept.differentiated = differentiated;
+  kept.options = options;
   for (std::size_t v = 0; v < graph.values.size(); ++v) {
     const ir::Value& value = graph.values[v];
     const auto found = weights.find(value.name);
@@ -81,7 +85,8 @@ Result<ir::Graph> keep_encoded(const ir::Graph& graph,
     const EncodedWeight& weight = found->second;
     const ir::TensorType bytes{ir::DType::kU8, {weight.bytes.value}, {}};
     kept[ValueId(v)] = {edit.insert_weight(value.name, bytes),
-                        ops::encoded_attributes(value.type.shape, weight.dtype, weight.form)};
+                        ops::encoded_attributes(value.type.shape, weight.dtype, weight.form),
+                        weight.form == "int8" || weight.form == "q8_0"};
   }
   if (kept.empty()) return graph;
   for (std::size_t n = 0; n < edit.original_nodes(); ++n) {

@@ -33,9 +33,16 @@ struct EncodedWeight {
 // Whether such a weight can stay encoded: a matrix of fp32, or of more axes.
 bool may_stay_encoded(const ir::Value& value);
 
+struct KeepEncodedOptions {
+  bool differentiated = false;
+  // Products with int8 and q8_0 weights [N,K] round their activations to int8
+  // (ops/products/encoded_weight.h).
+  bool int8_activations = false;
+};
+
 // By the weights' names; those of other names stay as they are.
 Result<ir::Graph> keep_encoded(const ir::Graph& graph,
                                const std::map<std::string, EncodedWeight>& weights,
-                               bool differentiated = false);
+                               const KeepEncodedOptions& options = {});
 
 }  // namespace plimsoll::rewrite

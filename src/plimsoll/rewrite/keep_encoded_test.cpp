@@ -52,10 +52,26 @@ TEST(KeepEncoded, DecodesNothingForFewRows) {
 }
 
 TEST(KeepEncoded, DecodesForGradientsOfManyRows) {
-  const auto graph = keep_encoded(two_layers(50), kBoth, true);
+  const auto graph = keep_encoded(two_layers(50), kBoth, {.differentiated = true});
   ASSERT_TRUE(graph);
   EXPECT_EQ(nodes_called(*graph, "encoded_linear"), 0);
   EXPECT_EQ(nodes_called(*graph, "decode_weight"), 2);
+}
+
+TEST(KeepEncoded, RoundsActivationsOnlyWhereWeightsAreCodesOfEightBits) {
+  for (const std::int64_t rows : {1, 50}) {
+    const auto graph = keep_encoded(two_layers(rows), kBoth, {.int8_activations = true});
+    ASSERT_TRUE(graph) << graph.error().message;
+    EXPECT_TRUE(ops::verify(*graph));
+    int rounded = 0;
+    for (const ir::Node& node : graph->nodes) {
+      if (node.op != "encoded_linear" || !ops::rounds_activations(ops::attributes_of(node)))
+        continue;
+      ++rounded;
+      EXPECT_EQ(ops::attributes_of(node).text("form"), "q8_0");
+    }
+    EXPECT_EQ(rounded, 1);
+  }
 }
 
 TEST(KeepEncoded, LeavesOtherWeightsAlone) {

@@ -82,6 +82,15 @@ trace::Category category_of(const ir::Graph& graph, ValueId value) {
   return trace::Category::kUnknown;
 }
 
+void KernelSet::add_rounding(std::optional<kernels::Rounding>& all) const {
+  for (const auto& kernel : kernels_) {
+    const auto one = kernel->rounding();
+    if (!one) continue;
+    if (!all) all.emplace();
+    all->add(*one);
+  }
+}
+
 std::string display_name(const ir::Node& node) {
   return fmt::format("{}{}{}", node.layer, node.layer.empty() ? "" : "/", node.op);
 }

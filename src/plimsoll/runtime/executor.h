@@ -83,6 +83,9 @@ class Executor {
   // Of a plan: one for each encoding in a step.
   virtual std::vector<EncodedActivation> encoded_activations() const { return {}; }
 
+  // Of kernels that round what they read (kernels/kernel.h), all steps and kernels together.
+  virtual std::optional<kernels::Rounding> rounding() const { return std::nullopt; }
+
   // Of one that pages: what its last step copied.
   virtual std::optional<PagingReport> paging() const { return std::nullopt; }
 
@@ -148,6 +151,8 @@ class KernelSet {
                                 const std::vector<bool>& wanted = {});
 
   kernels::Kernel& of(NodeId node) const { return *kernels_[index_[node.index()]]; }
+  // Added to `all`.
+  void add_rounding(std::optional<kernels::Rounding>& all) const;
 
  private:
   std::vector<std::unique_ptr<kernels::Kernel>> kernels_;

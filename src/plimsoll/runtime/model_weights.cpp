@@ -423,10 +423,13 @@ Status ModelWeights::load(Executor& executor, const LoadOptions& options,
     return bad_input("{}: none of its {} arrays ({}) is a weight of the model, which has {}", path_,
                      file_.tensors().size(), few_of(extra), few_of(missing));
   const char* const instead = from_model ? "as the model's own file has them" : "from the seed";
+  const char* const sizes =
+      from_model ? "" : ", if the model's sizes (--layers, --width, ...) are right";
   if (!missing.empty() && !allow_missing)
     return bad_input(
-        "{}: {} of the model's weights are not in it ({}), {} are; --allow-missing takes those {}",
-        path_, missing.size(), few_of(missing), used.size(), instead);
+        "{}: {} of the model's weights are not in it ({}), {} are; --allow-missing takes those "
+        "{}{}",
+        path_, missing.size(), few_of(missing), used.size(), instead, sizes);
   if (!missing.empty())
     log::warn("{}: {} weights are taken {} ({})", path_, missing.size(), instead, few_of(missing));
   if (!extra.empty())

@@ -67,6 +67,11 @@ class OnDemand final : public Executor {
     return {memory_[source.index()], size_of(source)};
   }
   Bytes peak_bytes() const override { return pool_->peak_in_use(); }
+  std::optional<kernels::Rounding> rounding() const override {
+    std::optional<kernels::Rounding> out;
+    kernels_.add_rounding(out);
+    return out;
+  }
 
   Status step() override {
     left_ = uses_;

@@ -119,6 +119,11 @@ class Planned final : public Executor {
   std::vector<EncodedActivation> encoded_activations() const override {
     return encodings_.accounts();
   }
+  std::optional<kernels::Rounding> rounding() const override {
+    std::optional<kernels::Rounding> out;
+    for (const KernelSet& set : kernels_) set.add_rounding(out);
+    return out;
+  }
 
   Status step() override {
     PLIMSOLL_RETURN_IF_ERROR(status_);

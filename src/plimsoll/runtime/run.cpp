@@ -169,6 +169,7 @@ Result<RunReport> run_steps(const ExecutorOf& executor_of, const RunOptions& opt
   report.overflow = executor->overflow_bytes();
   report.loaded = options.loaded;
   report.encoded = executor->encoded_activations();
+  report.rounding = executor->rounding();
   if (!report.paging) report.paging = executor->paging();
   report.peak = executor->peak_bytes();
   report.threads = resolve_threads(options.threads);

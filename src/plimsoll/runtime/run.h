@@ -122,7 +122,8 @@ struct RunReport {
   // that values wait in: touched where that was measured, else planned
   Bytes host;
   Bytes overflow;  // compressed activations that waited in host memory because they did not fit
-  std::vector<EncodedActivation> encoded;  // what every encoding of the plan took and lost
+  std::vector<EncodedActivation> encoded;     // what every encoding of the plan took and lost
+  std::optional<kernels::Rounding> rounding;  // what kernels lost that round what they read
   int threads = 0;
   std::string device = "cpu";
   // On a GPU: device memory that the process holds beside the arena (context, modules, graphs), of

@@ -5,10 +5,11 @@
 // none of that, and how is chosen part by part:
 //
 //   cached    most of the part is in the page cache: pread, 4 MiB at a time, on up to four cores
-//   direct    it is not, and the file system is local: O_DIRECT, 4 MiB blocks, four threads, so
-//             that the disk always has work. Blocks that lie within one part are read to their
-//             place, others through aligned buffers of 16 MiB in all. Many parts are one queue of
-//             blocks: the disk does not wait at the end of each
+//   direct    it is not, and the file system is local: O_DIRECT, 2 MiB blocks, twelve threads, of
+//             which some copy or check what they read while others wait for the disk, so that it
+//             always has work. Blocks that lie within one part are read to their place,
+//             others through aligned buffers of 24 MiB in all. Many parts are one queue of blocks:
+//             the disk does not wait at the end of each
 //   network   NFS, SMB, FUSE and the like: pread, 4 MiB at a time, whatever is cached
 //   mapped    cached, and its place in memory is one in which whole pages of the file can be laid
 //             (file_pages.h): nothing is copied but the ends
@@ -43,21 +44,25 @@ class PartReader {
   PartReader& operator=(PartReader&& other) noexcept;
   ~PartReader();
 
-  // `mapped` are the same bytes in a mapping of the file, by which it is seen what is cached;
-  // `together` is how much is read with them at once, which must be worth threads.
-  ReadMethod method_for(std::span<const std::byte> mapped, std::uint64_t together) const;
-  // `staging`: where direct reads may put their blocks, instead of 16 MiB of their own. Where that
+  // `mapped` are the same bytes in a mapping of the file, by which it is seen what is cached where
+  // the kernel does not say it of a file; `together` is how much is read with them at once, which
+  // must be worth threads.
+  ReadMethod method_for(std::uint64_t offset, std::span<const std::byte> mapped,
+                        std::uint64_t together) const;
+  // `staging`: where direct reads may put their blocks, instead of 24 MiB of their own. Where that
   // is less than 1 MiB, the part is read as if it were cached.
   using Staging = std::optional<std::span<std::byte>>;
   Status read(std::uint64_t offset, std::span<std::byte> out, ReadMethod method,
               const Staging& staging = std::nullopt) const;
   // Many parts. `done` is called with the number of each that is there, one call at a time, while
-  // others are read; the first error ends the reading.
+  // others are read; the first error ends the reading. Of a part in pieces, with the number of each
+  // piece, so that work on a large part need not wait for its end.
   struct Part {
     std::uint64_t offset = 0;
     std::span<std::byte> out;
+    std::size_t piece = 0;  // bytes; 0: the part is one
   };
-  using Done = std::function<Status(std::size_t)>;
+  using Done = std::function<Status(std::size_t part, std::size_t piece)>;
   Status read_all(std::span<const Part> parts, ReadMethod method, const Done& done,
                   const Staging& staging = std::nullopt) const;
   // The part will be read soon, in small pieces.

@@ -81,7 +81,7 @@ TEST(PartReader, ReadsManyPartsAsOneQueue) {
         const auto given = staging == 1 ? PartReader::Staging() : PartReader::Staging(room);
         const Status read = reader->read_all(
             parts, method,
-            [&](std::size_t i) {
+            [&](std::size_t i, std::size_t) {
               ++done[i];
               return Status();
             },
@@ -101,6 +101,38 @@ TEST(PartReader, ReadsManyPartsAsOneQueue) {
   }
 }
 
+// Pieces that blocks cut, at odd places; each is told once, and when it is there.
+TEST(PartReader, TellsPiecesOfAPart) {
+  constexpr std::size_t kBytes = (13 << 20) + 333;
+  const auto path = file_of("pieces.bin", kBytes);
+  const auto content = read_file(path);
+  ASSERT_TRUE(content);
+  const auto reader = PartReader::open(path);
+  ASSERT_TRUE(reader);
+  std::vector<std::byte> memory(kBytes, std::byte{0x55});
+  const std::vector<PartReader::Part> parts = {
+      {0, std::span(memory).first(1000)},
+      {1000, std::span(memory).subspan(1000, (9 << 20) + 1), 1 << 20},
+      {(9 << 20) + 1001, std::span(memory).subspan((9 << 20) + 1001), 5 << 20}};
+  for (const ReadMethod method : {ReadMethod::kCached, ReadMethod::kDirect, ReadMethod::kNetwork}) {
+    SCOPED_TRACE(name(method));
+    std::fill(memory.begin(), memory.end(), std::byte{0x55});
+    std::vector<std::vector<int>> told = {{0}, std::vector<int>(10), {0}};
+    const Status read = reader->read_all(parts, method, [&](std::size_t i, std::size_t piece) {
+      ++told[i].at(piece);
+      const std::size_t size = parts[i].piece == 0 ? parts[i].out.size() : parts[i].piece;
+      const auto there =
+          parts[i].out.subspan(piece * size, std::min(size, parts[i].out.size() - piece * size));
+      const auto wanted =
+          std::as_bytes(std::span(*content)).subspan(parts[i].offset + piece * size, there.size());
+      EXPECT_TRUE(std::equal(there.begin(), there.end(), wanted.begin(), wanted.end()));
+      return Status();
+    });
+    ASSERT_TRUE(read) << read.error().message;
+    EXPECT_EQ(told, (std::vector<std::vector<int>>{{1}, std::vector<int>(10, 1), {1}}));
+  }
+}
+
 TEST(PartReader, AnErrorOfOnePartEndsTheReadingOfMany) {
   const auto path = file_of("ends.bin", 9 << 20);
   const auto reader = PartReader::open(path);
@@ -110,7 +142,7 @@ TEST(PartReader, AnErrorOfOnePartEndsTheReadingOfMany) {
                                                {5 << 20, std::span(memory).subspan(5 << 20)}};
   for (const ReadMethod method : {ReadMethod::kCached, ReadMethod::kDirect}) {
     int calls = 0;
-    const Status read = reader->read_all(parts, method, [&](std::size_t) -> Status {
+    const Status read = reader->read_all(parts, method, [&](std::size_t, std::size_t) -> Status {
       ++calls;
       return bad_input("no code");
     });
@@ -118,6 +150,16 @@ TEST(PartReader, AnErrorOfOnePartEndsTheReadingOfMany) {
     EXPECT_EQ(read.error().message, "no code");
     EXPECT_EQ(calls, 1);
   }
+}
+
+TEST(PartReader, AFileThatWasJustWrittenIsCached) {
+  const auto path = file_of("fresh.bin", (9 << 20) + 5);
+  const auto file = MappedFile::open(path);
+  const auto reader = PartReader::open(path);
+  ASSERT_TRUE(file && reader);
+  for (const std::size_t begin : {std::size_t{0}, std::size_t{4097}})
+    EXPECT_EQ(reader->method_for(begin, file->bytes().subspan(begin), file->bytes().size()),
+              ReadMethod::kCached);
 }
 
 TEST(PartReader, SaysThatAFileBecameShorter) {

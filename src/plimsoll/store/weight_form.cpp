@@ -158,6 +158,7 @@ void FormError::add(double x, double y) {
     not_finite = not_finite || !(x == y || (std::isnan(x) && std::isnan(y)));
     return;
   }
+  ++values;
   const double difference = std::fabs(x - y);
   largest = std::max(largest, difference);
   largest_was = std::max(largest_was, std::fabs(x));
@@ -173,6 +174,7 @@ void FormError::add(const FormError& other) {
   squares_was += other.squares_was;
   squares_is += other.squares_is;
   products += other.products;
+  values += other.values;
   not_finite = not_finite || other.not_finite;
 }
 double FormError::max_error() const {

@@ -59,6 +59,7 @@ struct FormError {
   double squares_was = 0;
   double squares_is = 0;
   double products = 0;
+  double values = 0;        // how many, all finite
   bool not_finite = false;  // a value that is no number became another, or the other way round
 
   void add(Element element, std::span<const std::byte> was, std::span<const std::byte> is);

@@ -203,6 +203,19 @@ class PlimFileReader : public WeightsReader {
     }
     return {};
   }
+  // Chunks that are as they should be need no more than their checksums, each when it is there.
+  std::size_t piece_bytes(const WeightTensor& tensor) const override {
+    return tensors_[tensor.index].is_raw() ? kPieceChunks * codec::kChunkBytes : 0;
+  }
+  Status finish_piece(const WeightTensor& tensor, std::span<std::byte> out,
+                      std::size_t piece) const override {
+    const PlimTensor& from = tensors_[tensor.index];
+    const std::size_t end = std::min((piece + 1) * kPieceChunks, from.chunks.size());
+    for (std::size_t i = piece * kPieceChunks; i < end; ++i)
+      PLIMSOLL_RETURN_IF_ERROR(check_plim_chunk(
+          out.subspan(i * codec::kChunkBytes, chunk_bytes(from.bytes, i)), from, i));
+    return {};
+  }
   // Of chunks that stay as they are stored: each compared with its checksum, and decoded once.
   Status check(const WeightTensor& tensor, std::span<const std::byte> stored) const {
     const PlimTensor& from = tensors_[tensor.index];
@@ -235,6 +248,7 @@ class PlimFileReader : public WeightsReader {
   }
 
  private:
+  static constexpr std::size_t kPieceChunks = 16;
   static std::size_t largest_chunk(const PlimTensor& tensor) {
     std::uint32_t out = 0;
     for (const PlimChunk& chunk : tensor.chunks) out = std::max(out, chunk.stored);
@@ -343,7 +357,14 @@ Result<Opened> open_any(FileBytes file) {
   if (begins_with(file, std::string_view("\x80\x02", 2)) && file.size() > 16 &&
       begins_with(file.subspan(2), "\x8a\x0al\xfc\x9c"))
     return bad_input("a file of torch.save before PyTorch 1.6: load it and save it again");
-  return open_safetensors(file);
+  auto out = open_safetensors(file);
+  // What does not even begin with a header was not meant as one.
+  constexpr std::size_t kBrace = 8;
+  if (!out && (file.size() <= kBrace || file[kBrace] != std::byte{'{'}))
+    return bad_input(
+        "not a weight file that is read here: .safetensors, .plim, .gguf, .pt, .npz or .onnx ({})",
+        out.error().message);
+  return out;
 }
 
 }  // namespace
@@ -464,13 +485,19 @@ Status WeightsFile::read_all(std::span<const Wanted> wanted,
                    "memory of another tensor than '{}'", one.tensor->name);
     if (one.encoded) write_table(*one.tensor, one.out);
     Queued& queue = queues[method_of(part->in_file, together)];
-    queue.parts.push_back(
-        {static_cast<std::uint64_t>(part->in_file.data() - file_->bytes().data()), part->to});
+    queue.parts.push_back({static_cast<std::uint64_t>(part->in_file.data() - file_->bytes().data()),
+                           part->to, one.encoded ? 0 : reader_->piece_bytes(*one.tensor)});
     queue.whose.push_back(&one);
   }
   for (const auto& [method, queue] : queues)
     PLIMSOLL_RETURN_IF_ERROR(parts_->read_all(
-        queue.parts, method, [&](std::size_t i) { return finish(*queue.whose[i]); }, staging));
+        queue.parts, method,
+        [&](std::size_t i, std::size_t piece) {
+          if (queue.parts[i].piece == 0) return finish(*queue.whose[i]);
+          const Wanted& one = *queue.whose[i];
+          return naming_file(reader_->finish_piece(*one.tensor, one.out, piece));
+        },
+        staging));
   return {};
 }
 
@@ -482,7 +509,9 @@ std::optional<ReadMethod> WeightsFile::read_method(const WeightTensor& tensor,
 }
 
 ReadMethod WeightsFile::method_of(std::span<const std::byte> part, std::uint64_t together) const {
-  return asked_ ? *asked_ : parts_->method_for(part, together);
+  if (asked_) return *asked_;
+  return parts_->method_for(static_cast<std::uint64_t>(part.data() - file_->bytes().data()), part,
+                            together);
 }
 
 Result<std::unique_ptr<FilePages>> WeightsFile::lay_over(const WeightTensor& tensor,

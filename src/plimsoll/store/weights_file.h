@@ -78,6 +78,11 @@ class WeightsReader {
     return std::nullopt;
   }
   virtual Status finish(const WeightTensor&, std::span<std::byte>) const { return {}; }
+  // Where each so many bytes can be finished by themselves, how many; 0: only the whole.
+  virtual std::size_t piece_bytes(const WeightTensor&) const { return 0; }
+  virtual Status finish_piece(const WeightTensor&, std::span<std::byte>, std::size_t) const {
+    return {};
+  }
 };
 
 class WeightsFile {

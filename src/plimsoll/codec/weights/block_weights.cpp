@@ -122,10 +122,10 @@ void decode_q4_k_block(const std::uint8_t* block, float* values) {
   const float d = half_at(block);
   const float m = half_at(block + 2);
   const SixBits six = unpack_six(block + 4);
-  for (int pair = 0; pair < 4; ++pair) {
+  for (std::ptrdiff_t pair = 0; pair < 4; ++pair) {
     const std::uint8_t* q = block + 16 + 32 * pair;
-    for (int half = 0; half < 2; ++half) {
-      const int sub = 2 * pair + half;
+    for (std::ptrdiff_t half = 0; half < 2; ++half) {
+      const std::ptrdiff_t sub = 2 * pair + half;
       const float scale = d * six.scale[sub];
       const float offset = m * six.offset[sub];
       for (int j = 0; j < 32; ++j) {
@@ -141,7 +141,7 @@ void decode_q5_k_block(const std::uint8_t* block, float* values) {
   const SixBits six = unpack_six(block + 4);
   const std::uint8_t* high = block + 16;
   for (int sub = 0; sub < 8; ++sub) {
-    const std::uint8_t* q = block + 48 + 32 * (sub / 2);
+    const std::uint8_t* q = block + 48 + 32 * static_cast<std::ptrdiff_t>(sub / 2);
     const float scale = d * six.scale[sub];
     const float offset = m * six.offset[sub];
     for (int j = 0; j < 32; ++j) {
@@ -155,15 +155,16 @@ void decode_q5_k_block(const std::uint8_t* block, float* values) {
 void decode_q6_k_block(const std::uint8_t* block, float* values) {
   const auto* scales = reinterpret_cast<const std::int8_t*>(block + 192);
   const float d = half_at(block + 208);
-  for (int half = 0; half < 2; ++half) {
+  for (std::ptrdiff_t half = 0; half < 2; ++half) {
     const std::uint8_t* low = block + 64 * half;
     const std::uint8_t* high = block + 128 + 32 * half;
-    for (int quarter = 0; quarter < 4; ++quarter) {
-      for (int j = 0; j < 32; ++j) {
+    for (std::ptrdiff_t quarter = 0; quarter < 4; ++quarter) {
+      for (std::ptrdiff_t j = 0; j < 32; ++j) {
         const std::uint8_t byte = low[j + 32 * (quarter % 2)];
         const int nibble = quarter < 2 ? byte & 15 : byte >> 4;
         const int code = (nibble | (((high[j] >> (2 * quarter)) & 3) << 4)) - 32;
-        const float scale = d * scales[8 * half + 2 * quarter + j / 16];
+        const std::ptrdiff_t group = j / 16;
+        const float scale = d * scales[8 * half + 2 * quarter + group];
         values[128 * half + 32 * quarter + j] = scale * static_cast<float>(code);
       }
     }
@@ -367,10 +368,30 @@ constexpr std::array<BlockKind, 8> kKinds = {{
     {"Q6_K", kLarge, 210, decode_q6_k_block},
 }};
 
+bool multiply_q8_0_whole(std::span<const std::uint8_t> bytes, const ChunkShape&, std::size_t count,
+                         const WeightCodec::Whole& whole) {
+  constexpr std::size_t kBlock = 34;
+  if (count % kSmall != 0 || bytes.size() != count / kSmall * kBlock || whole.skip % kSmall != 0 ||
+      whole.length % kSmall != 0 || whole.skip + whole.length > count ||
+      whole.vectors > WeightCodec::kMostWhole)
+    return false;
+  float sums[WeightCodec::kMostWhole];
+  vector_dot_whole(RowForm::kQ8_0, bytes.data() + whole.skip / kSmall * kBlock, whole.length,
+                   whole.in, whole.step, whole.vectors, sums);
+  for (std::size_t v = 0; v < whole.vectors; ++v) whole.out[v] += sums[v];
+  return true;
+}
+constexpr WeightCodec with_whole(WeightCodec codec,
+                                 decltype(WeightCodec::multiply_whole) multiply) {
+  codec.multiply_whole = multiply;
+  return codec;
+}
+
 }  // namespace
 
-const WeightCodec kQ8_0Weights =
-    block_codec<kSmall, 34, encode_q8_0_block, decode_q8_0_block, RowForm::kQ8_0>("q8_0");
+const WeightCodec kQ8_0Weights = with_whole(
+    block_codec<kSmall, 34, encode_q8_0_block, decode_q8_0_block, RowForm::kQ8_0>("q8_0"),
+    multiply_q8_0_whole);
 const WeightCodec kQ4_0Weights =
     block_codec<kSmall, 18, encode_q4_0_block, decode_q4_0_block, RowForm::kQ4_0>("q4_0");
 const WeightCodec kQ4KWeights =

@@ -30,6 +30,8 @@ bool for_rows(std::size_t count, const ChunkShape& shape, Visit visit) {
 }
 
 inline std::size_t rows_of(std::size_t count, const ChunkShape& shape) {
+  if (count > 0 && shape.columns > 0 && shape.columns <= kLongestRow)
+    return (shape.begin + count - 1) / shape.columns - shape.begin / shape.columns + 1;
   std::size_t rows = 0;
   for_rows(count, shape, [&](std::size_t, std::size_t) { return ++rows > 0; });
   return rows;

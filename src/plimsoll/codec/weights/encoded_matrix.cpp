@@ -179,4 +179,37 @@ bool EncodedMatrix::multiply(std::size_t chunk, Product product, const Vectors& 
   return true;
 }
 
+bool EncodedMatrix::multiply_row(std::size_t row, const std::int16_t* in, std::size_t step,
+                                 std::size_t vectors, float* out, std::byte* scratch) const {
+  if (row >= type_.rows() || vectors > WeightCodec::kMostWhole) return false;
+  std::fill_n(out, vectors, 0.0f);
+  const std::size_t in_chunk = type_.chunk_elements();
+  const std::size_t begin = row * type_.columns;
+  const std::size_t end = begin + type_.columns;
+  for (std::size_t at = begin; at < end;) {
+    const std::size_t chunk = at / in_chunk;
+    const std::size_t skip = at % in_chunk;
+    const std::size_t taken = std::min(end - at, count(chunk) - skip);
+    const std::int16_t* from = in + (at - begin);
+    auto* const multiply =
+        form(chunk) == 0 ? nullptr : weight_codecs()[form(chunk) - 1u].multiply_whole;
+    if (multiply == nullptr || !multiply(stored(chunk), shape(chunk), count(chunk),
+                                         {skip, taken, from, step, vectors, out})) {
+      auto* values = reinterpret_cast<float*>(scratch + kChunkBytes);
+      if (!decode_blocks_of(chunk, skip, taken, values)) {
+        if (!decode_chunk(chunk, values, scratch)) return false;
+        values += skip;
+      }
+      for (std::size_t v = 0; v < vectors; ++v) {
+        float sum = 0;
+        for (std::size_t i = 0; i < taken; ++i)
+          sum += values[i] * static_cast<float>(from[v * step + i]);
+        out[v] += sum;
+      }
+    }
+    at += taken;
+  }
+  return true;
+}
+
 }  // namespace plimsoll::codec

@@ -82,6 +82,11 @@ class EncodedMatrix {
   };
   bool multiply(std::size_t chunk, Product product, const Vectors& vectors,
                 std::byte* scratch) const;
+  // A row of the weight times one to WeightCodec::kMostWhole vectors of whole numbers
+  // (product_loops.h), `step` apart: out[v] is the product. `scratch`: kScratchBytes, aligned to
+  // 64.
+  bool multiply_row(std::size_t row, const std::int16_t* in, std::size_t step, std::size_t vectors,
+                    float* out, std::byte* scratch) const;
 
  private:
   EncodedMatrix() = default;

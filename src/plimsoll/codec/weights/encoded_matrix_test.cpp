@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -113,6 +114,48 @@ TEST(EncodedMatrix, MultipliesChunkByChunk) {
           sum += static_cast<double>(weight.values[r * type.columns + column]) * in[r];
         EXPECT_NEAR(out[column], sum, type.kind == WeightKind::kF32 ? 1e-4 : 3e-3) << codec.name;
       }
+    }
+  }
+}
+
+// Rows that lie in one chunk and rows in two, of forms with codes for it and of others.
+TEST(EncodedMatrix, MultipliesRowsByWholeNumbers) {
+  for (const WeightCodec& codec : weight_codecs()) {
+    std::vector<EncodedType> types = kTypes;
+    types.push_back({WeightKind::kBF16, 2 * 70000, 70000});  // longer than a row has one scale
+    for (const EncodedType& type : types) {
+      const Made weight = made(codec.name, type, 5);
+      const auto matrix = EncodedMatrix::view(weight.bytes, type);
+      ASSERT_TRUE(matrix);
+      Random random(1);
+      const std::size_t step = type.columns + 3;
+      std::vector<std::int16_t> in(WeightCodec::kMostWhole * step);
+      for (auto& value : in) value = static_cast<std::int16_t>(random.below(255) - 127);
+      std::vector<std::byte> scratch(EncodedMatrix::kScratchBytes);
+      const std::size_t split = type.chunk_elements() / type.columns;  // the row at a chunk's end
+      for (const std::size_t row :
+           {std::size_t{0}, split, std::min(split + 1, type.rows() - 1), type.rows() - 1}) {
+        for (const std::size_t vectors : {1, 4, 7, 8}) {
+          std::vector<float> out(vectors + 1, -1.0f);
+          ASSERT_TRUE(
+              matrix->multiply_row(row, in.data(), step, vectors, out.data(), scratch.data()));
+          for (std::size_t v = 0; v < vectors; ++v) {
+            double sum = 0;
+            for (std::size_t i = 0; i < type.columns; ++i)
+              sum += static_cast<double>(weight.values[row * type.columns + i]) * in[v * step + i];
+            EXPECT_NEAR(out[v], sum,
+                        type.kind == WeightKind::kF32
+                            ? 2e-3
+                            : 0.3 * std::sqrt(static_cast<double>(type.columns) / 512))
+                << codec.name << " " << row << " " << v;
+          }
+          EXPECT_EQ(out[vectors], -1.0f);
+        }
+      }
+      std::vector<float> out(9);
+      EXPECT_FALSE(
+          matrix->multiply_row(type.rows(), in.data(), step, 1, out.data(), scratch.data()));
+      EXPECT_FALSE(matrix->multiply_row(0, in.data(), step, 9, out.data(), scratch.data()));
     }
   }
 }

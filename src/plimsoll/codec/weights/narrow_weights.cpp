@@ -137,6 +137,23 @@ bool multiply_int8_rows(In bytes, const ChunkShape& shape, std::size_t count, Pr
   });
 }
 
+bool multiply_int8_whole(In bytes, const ChunkShape& shape, std::size_t count,
+                         const WeightCodec::Whole& whole) {
+  if (shape.columns > kLongestRow) return false;  // several scales
+  const std::size_t rows = rows_of(count, shape);
+  if (bytes.size() != count + 4 * rows || whole.skip + whole.length > count) return false;
+  const std::size_t row = (shape.begin + whole.skip) / shape.columns - shape.begin / shape.columns;
+  const bool begins = whole.skip == 0 || (shape.begin + whole.skip) % shape.columns == 0;
+  if (!begins || row >= rows || whole.vectors > WeightCodec::kMostWhole) return false;
+  const std::uint8_t* at = bytes.data() + whole.skip + 4 * row;
+  float scale;
+  std::memcpy(&scale, at, 4);
+  float sums[WeightCodec::kMostWhole];
+  vector_dot_whole(RowForm::kInt8, at + 4, whole.length, whole.in, whole.step, whole.vectors, sums);
+  for (std::size_t v = 0; v < whole.vectors; ++v) whole.out[v] += scale * sums[v];
+  return true;
+}
+
 std::size_t two_bytes_each(std::size_t count, const ChunkShape&) {
   return count * 2;
 }
@@ -176,6 +193,9 @@ const WeightCodec kInt8Weights{"int8",
                                byte_each_and_scales,
                                encode_through_floats<encode_int8_rows>,
                                decode_through_floats<decode_int8_rows>,
-                               multiply_int8_rows};
+                               multiply_int8_rows,
+                               0,
+                               0,
+                               multiply_int8_whole};
 
 }  // namespace plimsoll::codec

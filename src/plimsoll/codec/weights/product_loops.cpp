@@ -263,6 +263,109 @@ void Axpy4(RowForm form, const std::uint8_t* const* rows, std::size_t count, con
   AxpyFor<4>(form, rows, count, scales, out);
 }
 
+using Lane16 = hn::CappedTag<std::int16_t, 32>;
+using Lane32 = hn::RepartitionToWide<Lane16>;
+using Vec32 = hn::Vec<Lane32>;
+constexpr std::size_t kLane16 = hn::MaxLanes(Lane16());
+
+// One sum in two vectors, as some machines want it.
+struct WholeSum {
+  Vec32 first;
+  Vec32 second;
+  HWY_INLINE WholeSum() : first(hn::Zero(Lane32())), second(hn::Zero(Lane32())) {}
+  HWY_INLINE void Add(hn::Vec<Lane16> weights, const std::int16_t* in) {
+    first =
+        hn::ReorderWidenMulAccumulate(Lane32(), weights, hn::LoadU(Lane16(), in), first, second);
+  }
+  HWY_INLINE Vec32 Both() const { return hn::Add(first, second); }
+};
+HWY_INLINE hn::Vec<Lane16> Widened(const std::uint8_t* codes) {
+  const hn::Rebind<std::int8_t, Lane16> d8;
+  return hn::PromoteTo(Lane16(), hn::LoadU(d8, reinterpret_cast<const std::int8_t*>(codes)));
+}
+HWY_INLINE float Total(Vec32 sums) {
+  return static_cast<float>(hn::GetLane(hn::SumOfLanes(Lane32(), sums)));
+}
+// Of a q8_0 block: its scale times its sum, added lane by lane.
+using LaneOfWhole = hn::Rebind<float, Lane32>;
+using VecOfWhole = hn::Vec<LaneOfWhole>;
+HWY_INLINE VecOfWhole Scaled(const WholeSum& sum, VecOfWhole scale, VecOfWhole before) {
+  return hn::MulAdd(scale, hn::ConvertTo(LaneOfWhole(), sum.Both()), before);
+}
+
+void Int8WholeFour(const std::uint8_t* HWY_RESTRICT row, std::size_t count,
+                   const std::int16_t* HWY_RESTRICT in, std::size_t step, float* out) {
+  WholeSum a, b, c, d;
+  for (std::size_t i = 0; i < count; i += kLane16) {
+    const auto weights = Widened(row + i);
+    a.Add(weights, in + i);
+    b.Add(weights, in + step + i);
+    c.Add(weights, in + 2 * step + i);
+    d.Add(weights, in + 3 * step + i);
+  }
+  out[0] = Total(a.Both());
+  out[1] = Total(b.Both());
+  out[2] = Total(c.Both());
+  out[3] = Total(d.Both());
+}
+void Int8WholeOne(const std::uint8_t* HWY_RESTRICT row, std::size_t count,
+                  const std::int16_t* HWY_RESTRICT in, float* out) {
+  WholeSum sum;
+  for (std::size_t i = 0; i < count; i += kLane16) sum.Add(Widened(row + i), in + i);
+  out[0] = Total(sum.Both());
+}
+void Q8WholeFour(const std::uint8_t* HWY_RESTRICT row, std::size_t count,
+                 const std::int16_t* HWY_RESTRICT in, std::size_t step, float* out) {
+  const LaneOfWhole df;
+  VecOfWhole e = hn::Zero(df);
+  VecOfWhole f = hn::Zero(df);
+  VecOfWhole g = hn::Zero(df);
+  VecOfWhole h = hn::Zero(df);
+  for (std::size_t i = 0; i < count; i += Q8Row::kValues, row += Q8Row::kBytes) {
+    const VecOfWhole scale = hn::Set(df, Half(row));
+    WholeSum a, b, c, d;
+    _Pragma("GCC unroll 16") for (std::size_t j = 0; j < Q8Row::kValues; j += kLane16) {
+      const auto weights = Widened(row + 2 + j);
+      a.Add(weights, in + i + j);
+      b.Add(weights, in + step + i + j);
+      c.Add(weights, in + 2 * step + i + j);
+      d.Add(weights, in + 3 * step + i + j);
+    }
+    e = Scaled(a, scale, e);
+    f = Scaled(b, scale, f);
+    g = Scaled(c, scale, g);
+    h = Scaled(d, scale, h);
+  }
+  out[0] = hn::GetLane(hn::SumOfLanes(df, e));
+  out[1] = hn::GetLane(hn::SumOfLanes(df, f));
+  out[2] = hn::GetLane(hn::SumOfLanes(df, g));
+  out[3] = hn::GetLane(hn::SumOfLanes(df, h));
+}
+void Q8WholeOne(const std::uint8_t* HWY_RESTRICT row, std::size_t count,
+                const std::int16_t* HWY_RESTRICT in, float* out) {
+  const LaneOfWhole df;
+  VecOfWhole e = hn::Zero(df);
+  for (std::size_t i = 0; i < count; i += Q8Row::kValues, row += Q8Row::kBytes) {
+    WholeSum a;
+    _Pragma("GCC unroll 16") for (std::size_t j = 0; j < Q8Row::kValues; j += kLane16)
+        a.Add(Widened(row + 2 + j), in + i + j);
+    e = Scaled(a, hn::Set(df, Half(row)), e);
+  }
+  out[0] = hn::GetLane(hn::SumOfLanes(df, e));
+}
+
+void DotWhole(RowForm form, const std::uint8_t* row, std::size_t count, const std::int16_t* in,
+              std::size_t step, std::size_t vectors, float* out) {
+  const bool int8 = form == RowForm::kInt8;
+  std::size_t v = 0;
+  for (; v + 4 <= vectors; v += 4)
+    int8 ? Int8WholeFour(row, count, in + v * step, step, out + v)
+         : Q8WholeFour(row, count, in + v * step, step, out + v);
+  for (; v < vectors; ++v)
+    int8 ? Int8WholeOne(row, count, in + v * step, out + v)
+         : Q8WholeOne(row, count, in + v * step, out + v);
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace plimsoll::codec
 HWY_AFTER_NAMESPACE();
@@ -273,6 +376,7 @@ namespace plimsoll::codec {
 HWY_EXPORT(Dot);
 HWY_EXPORT(Axpy);
 HWY_EXPORT(Axpy4);
+HWY_EXPORT(DotWhole);
 
 namespace {
 
@@ -327,6 +431,17 @@ void vector_axpy4(RowForm form, const std::uint8_t* const* rows, std::size_t cou
   HWY_DYNAMIC_DISPATCH(Axpy4)(form, rows, whole, scales, out);
   for (std::size_t r = 0; r < 4 && whole < count; ++r)
     for (std::size_t i = whole; i < count; ++i) out[i] += scales[r] * row_value(form, rows[r], i);
+}
+void vector_dot_whole(RowForm form, const std::uint8_t* row, std::size_t count,
+                      const std::int16_t* in, std::size_t step, std::size_t vectors, float* out) {
+  const std::size_t blocks = count - count % block_of(form).values;
+  HWY_DYNAMIC_DISPATCH(DotWhole)(form, row, blocks, in, step, vectors, out);
+  for (std::size_t v = 0; v < vectors && blocks < count; ++v) {
+    std::int32_t rest = 0;
+    for (std::size_t i = blocks; i < count; ++i)
+      rest += static_cast<std::int8_t>(row[i]) * in[v * step + i];
+    out[v] += static_cast<float>(rest);
+  }
 }
 
 }  // namespace plimsoll::codec

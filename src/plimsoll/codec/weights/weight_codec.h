@@ -14,6 +14,7 @@
 //   4. decode() of any bytes whatever returns false or some values, and touches nothing else;
 //   5. multiply(), where there is one, is the product with what decode() gives, up to the order of
 //      sums. It may refuse a shape (rows that do not begin with a block): then decode and multiply.
+//      The same of multiply_whole().
 //
 //   fp16, bf16       16 bits, to nearest, ties to even
 //   fp8              e4m3, one fp32 scale for each row of the chunk
@@ -73,6 +74,19 @@ struct WeightCodec {
   // Of a form whose every so many values are so many bytes, by themselves; 0: there are none.
   std::size_t block_values = 0;
   std::size_t block_bytes = 0;
+  // Elements [skip, skip + length) of a chunk of `count`, all of one row and from its first on,
+  // times vectors of whole numbers (product_loops.h): out[v] += the product. Null: decode first.
+  struct Whole {
+    std::size_t skip = 0;
+    std::size_t length = 0;
+    const std::int16_t* in = nullptr;
+    std::size_t step = 0;  // from one vector to the next
+    std::size_t vectors = 1;
+    float* out = nullptr;
+  };
+  static constexpr std::size_t kMostWhole = 8;  // vectors
+  bool (*multiply_whole)(std::span<const std::uint8_t> bytes, const ChunkShape& shape,
+                         std::size_t count, const Whole& whole) = nullptr;
 };
 
 }  // namespace plimsoll::codec

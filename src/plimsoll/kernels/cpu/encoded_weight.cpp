@@ -9,10 +9,14 @@
 //                    scratch; the product of each is dense there and copied to its columns of the
 //                    result. Straight into columns oneDNN has gemm:jit only, which takes megabytes
 //                    of its own.
+//                    Activations rounded to int8: x becomes whole numbers in scratch, in 16 bits;
+//                    then each row of the weight times eight rows of x at a time, codes times
+//                    codes. What the rounding lost is summed on the way.
 #include <omp.h>
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <numeric>
 
 #include "plimsoll/base/checked.h"
@@ -278,6 +282,92 @@ std::unique_ptr<Kernel> make_by_tiles(const Site& site, const EncodedLinear& how
       Bytes(before + own));
 }
 
+// A weight [columns, inner] times x rounded to int8: one scale for all of x.
+class RoundedProduct final : public Kernel {
+ public:
+  RoundedProduct(const Site& site, const EncodedLinear& how)
+      : threads_(site.threads), how_(how), lost_(static_cast<std::size_t>(how.rows)) {}
+  Bytes scratch() const override { return Bytes(codes_bytes() + thread_scratch(threads_)); }
+  std::optional<Rounding> rounding() const override { return rounding_; }
+  void run(const Arguments& a) override {
+    use_threads(threads_);
+    const auto weight = weight_at(a, 1, how_.bytes, how_.type);
+    const float* x = input<float>(a, 0);
+    float* y = output<float>(a);
+    fill_with_bias(how_, bias_of(how_, a), y);
+    auto* codes = scratch_of<std::int16_t>(a);
+    const float scale = round_all(x, codes);
+    if (!weight) return;
+    parallel_each((how_.columns + kRowGroup - 1) / kRowGroup, [&](std::int64_t group) {
+      multiply_group(*weight, group * kRowGroup, codes, scale, y,
+                     scratch_of_thread(a.scratch + codes_bytes()));
+    });
+  }
+
+ private:
+  static constexpr std::int64_t kRowGroup = 64;  // of the weight: in the cache for all of x
+  static constexpr std::int64_t kVectors = codec::WeightCodec::kMostWhole;
+
+  template <typename T>
+  static T* scratch_of(const Arguments& a) {
+    return reinterpret_cast<T*>(a.scratch);
+  }
+  std::int64_t codes_bytes() const { return round_up(how_.rows * how_.inner * 2, 64); }
+
+  // The scale; NaN where x has a value that is not finite.
+  float round_all(const float* x, std::int16_t* codes) {
+    const ops::Int8Scale scale =
+        ops::int8_scale({x, static_cast<std::size_t>(how_.rows * how_.inner)});
+    parallel_rows(how_.rows, how_.inner, [&](std::int64_t row) {
+      lost_[static_cast<std::size_t>(row)] =
+          round_row(x + row * how_.inner, codes + row * how_.inner, scale);
+    });
+    for (const Rounding& row : lost_) rounding_.add(row);
+    return scale.scale;
+  }
+  // As nearbyint() has it, for values below 2^22; that is a call of a function for each.
+  static float nearest(float value) {
+    constexpr float kLarge = 12582912.0f;
+    return (value + kLarge) - kLarge;
+  }
+  Rounding round_row(const float* x, std::int16_t* codes, const ops::Int8Scale& scale) const {
+    Rounding out;
+    out.elements = how_.inner;
+    float largest = 0;
+    for (std::int64_t i = 0; i < how_.inner; ++i) {
+      const float code = scale.inverse == 0 ? 0.0f : nearest(x[i] * scale.inverse);
+      const float difference = x[i] - code * scale.scale;
+      codes[i] = static_cast<std::int16_t>(code);
+      largest = std::max(largest, std::fabs(difference));
+      out.squares += static_cast<double>(difference) * static_cast<double>(difference);
+      out.value_squares += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+    }
+    out.largest = static_cast<double>(largest);
+    return out;
+  }
+  void multiply_group(const EncodedMatrix& weight, std::int64_t first, const std::int16_t* codes,
+                      float scale, float* y, std::byte* scratch) const {
+    const std::int64_t last = std::min(first + kRowGroup, how_.columns);
+    std::array<float, kVectors> sums{};
+    for (std::int64_t i = 0; i < how_.rows; i += kVectors) {
+      const std::int64_t vectors = std::min(kVectors, how_.rows - i);
+      for (std::int64_t row = first; row < last; ++row) {
+        if (!weight.multiply_row(static_cast<std::size_t>(row), codes + i * how_.inner,
+                                 static_cast<std::size_t>(how_.inner),
+                                 static_cast<std::size_t>(vectors), sums.data(), scratch))
+          continue;
+        for (std::int64_t v = 0; v < vectors; ++v)
+          y[(i + v) * how_.columns + row] += scale * sums[static_cast<std::size_t>(v)];
+      }
+    }
+  }
+
+  int threads_;
+  EncodedLinear how_;
+  std::vector<Rounding> lost_;  // by row of x
+  Rounding rounding_;
+};
+
 std::unique_ptr<Kernel> make_encoded_linear(const Site& site) {
   const auto type = ops::encoded_type(site.attributes());
   if (!type || !is_f32(site.in(0)) || !is_f32(site.out()) || !all_row_major(site) ||
@@ -291,6 +381,8 @@ std::unique_ptr<Kernel> make_encoded_linear(const Site& site) {
                           x[x.rank() - 1],
                           y[y.rank() - 1],
                           site.has(2)};
+  if (ops::rounds_activations(site.attributes()))
+    return std::make_unique<RoundedProduct>(site, how);
   if (site.attributes().integer("trans_w") == 0) return make_by_columns(site, how);
   return how.rows <= kFewRows ? make_few_by_rows(site, how) : make_by_tiles(site, how);
 }

@@ -409,6 +409,13 @@ inline void add_encoded(Examples& out) {
         const Tensor x = finite(f32({rows, turned == 0 ? 250 : 320}));
         add("encoded_linear", {x, large.bytes}, of_large, 2e-5);
       }
+      if (turned == 0) continue;
+      of_small.set("int8_activations", std::int64_t{1});
+      of_large.set("int8_activations", std::int64_t{1});
+      for (const std::int64_t rows : {std::int64_t{1}, kEmptied, std::int64_t{13}}) {
+        add("encoded_linear", {f32({rows, inner}), small.bytes, f32({56 - inner})}, of_small, 2e-5);
+        if (!is_raw) add("encoded_linear", {finite(f32({rows, 320})), large.bytes}, of_large, 2e-5);
+      }
     }
   }
 }

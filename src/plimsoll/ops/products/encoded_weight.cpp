@@ -1,6 +1,7 @@
 #include "plimsoll/ops/products/encoded_weight.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "plimsoll/base/checked.h"
 #include "plimsoll/ops/compose.h"
@@ -101,6 +102,8 @@ Result<std::vector<TensorType>> infer_encoded_linear(const Call& call) {
   const bool turned = encoded_is_turned(call.attributes());
   const std::int64_t expected = weight[turned ? 1 : 0];
   const std::int64_t made = weight[turned ? 0 : 1];
+  if (rounds_activations(call.attributes()) && !turned)
+    return bad_input("int8_activations: expects a weight [out, in], trans_w=1");
   if (last_extent(call.shape(0)) != expected)
     return bad_input("input has {} features, weight expects {}", last_extent(call.shape(0)),
                      expected);
@@ -117,6 +120,7 @@ std::vector<Var> encoded_linear_gradient(const Backward& g) {
   if (g.wants(0)) {
     ir::Attributes attributes = g.attributes.given();
     attributes.set("trans_w", std::int64_t{turned ? 0 : 1});
+    attributes.set("int8_activations", std::int64_t{0});
     out[0] = g.builder.call1("encoded_linear", {g.dy(), g.in(1)}, std::move(attributes));
   }
   if (g.inputs.size() > 2 && g.in(2) && g.wants(2)) out[2] = sum_to(g.dy(), g.in(2).shape());
@@ -127,6 +131,18 @@ Cost encoded_linear_cost(const Call& call, std::span<const TensorType> outputs) 
   const double products =
       2 * element_count(call.shape(0)) * static_cast<double>(last_extent(outputs[0].shape));
   return cost_with(products, call, outputs);
+}
+
+// In fp32, so that ties fall as kernels let them.
+std::vector<double> rounded_to_int8(const std::vector<double>& values) {
+  std::vector<float> x(values.begin(), values.end());
+  const Int8Scale scale = int8_scale(x);
+  std::vector<double> out(x.size());
+  std::transform(x.begin(), x.end(), out.begin(), [&](float value) {
+    return static_cast<double>(scale.scale) *
+           static_cast<double>(std::nearbyint(value * scale.inverse));
+  });
+  return out;
 }
 
 void evaluate_encoded_linear(const Evaluation& e) {
@@ -140,6 +156,10 @@ void evaluate_encoded_linear(const Evaluation& e) {
   }
   std::vector<double> w = DecodedWeight(e, 1).all();
   if (encoded_is_turned(e.attributes)) w = turned(columns, inner, w.data());
+  if (rounds_activations(e.attributes)) {
+    const std::vector<double> x = rounded_to_int8(e.in(0).reals);
+    return multiply_add(count, inner, columns, x.data(), w.data(), y);
+  }
   multiply_add(count, inner, columns, e.in(0).reals.data(), w.data(), y);
 }
 
@@ -198,6 +218,23 @@ ir::Attributes encoded_attributes(const ir::Shape& dims, ir::DType dtype, std::s
   return out;
 }
 
+bool rounds_activations(const AttributeReader& attributes) {
+  return attributes.integer("int8_activations") != 0;
+}
+
+Int8Scale int8_scale(std::span<const float> x) {
+  float largest = 0;
+  float zero = 0;  // times x, added up: NaN where one is not finite
+  for (const float value : x) {
+    largest = std::max(largest, std::fabs(value));
+    zero += 0.0f * value;
+  }
+  if (zero != 0.0f) return {zero, 0};
+  const float inverse = 127.0f / largest;
+  if (largest == 0 || !std::isfinite(inverse)) return {};
+  return {largest / 127.0f, inverse};
+}
+
 Result<std::map<ValueId, const ir::Node*>> encoded_weights(const ir::Graph& graph) {
   std::map<ValueId, const ir::Node*> out;
   for (const ir::Node& node : graph.nodes) {
@@ -233,7 +270,8 @@ std::vector<OpDefinition> encoded_weight_definitions() {
           {.name = "encoded_linear",
            .inputs = between(2, 3),
            .outputs = exactly(1),
-           .attributes = encoded_specs({attribute::integer("trans_w", 0)}),
+           .attributes = encoded_specs(
+               {attribute::integer("trans_w", 0), attribute::integer("int8_activations", 0)}),
            .infer = infer_encoded_linear,
            .gradient = Gradient(encoded_linear_gradient),
            .in_place = InPlace::never(),
