@@ -374,6 +374,20 @@ class Loading(Running):
         text = self.done("memory", "gpt2", "--layers", 1, "--seq", 1024, "--batch", 1).stdout
         self.assertIn("growth with seq (here 1024)", text)
 
+    def test_sizes_that_a_file_cannot_have_are_refused(self):
+        self.copy("resnet.script")  # 2 x 3 x 64 x 64, all fixed
+        where = "input 'x' is fp32[2,3,64,64]; sizes that the exporter did not leave open"
+        for verb in ("plan", "memory", "run"):
+            self.refused(2, ["m.onnx", "no input takes a batch of 4", where], verb, "m.onnx", "--batch", 4)
+        self.refused(2, ["no input takes a length of 5", where], "plan", "m.onnx", "--seq", 5)
+        self.refused(2, ["--dim foo=3: no dimension of an input is called so", where], "plan", "m.onnx", "--dim", "foo=3")
+        self.refused(2, ["no input takes a batch of"], "plan", "m.onnx", "--train", "--loss", "cross-entropy", "--max-batch", "--budget", "2MB")
+        self.assertEqual(self.told("memory", "m.onnx", "--batch", 2)["total_bytes"], self.told("memory", "m.onnx")["total_bytes"])
+        self.done("plan", "m.onnx", "--batch", 2)
+        self.copy("sizes.script")
+        self.refused(2, ["--dim foo=3", "there are batch, height, width"], "plan", "m.onnx", "--dim", "batch=4", "--dim", "foo=3", "--dim", "height=16", "--dim", "width=16")
+        self.done("plan", "m.onnx", "--batch", 5, "--dim", "height=16", "--dim", "width=16")
+
     def test_a_loss_without_training_is_refused(self):
         self.copy("resnet.script")
         self.refused(2, ["--loss is for training, and this is an inference of m.onnx; give --train too"], "plan", "m.onnx", "--loss", "cross-entropy")
