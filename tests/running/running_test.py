@@ -243,6 +243,18 @@ class Training(Running):
         self.refused(3, ["made the first"], *how, "--find-nan")
         self.assertIn("no NaN and no infinity", self.done("run", "mlp", "--batch", 4, "--steps", 2, "--find-nan").stdout)
 
+    def test_layers_that_a_step_leaves_out_at_random_are_the_same_when_recomputed(self):
+        shutil.copy(pathlib.Path(__file__).parent / "drop_path.onnx", self.folder / "m.onnx")
+        how = ["m.onnx", "--train", "--loss", "cross-entropy", "--batch", 64, "--lr", "0.01"]
+        plain = self.told("run", *how, "--steps", 4)["losses"]
+        self.assertEqual(plain, self.told("run", *how, "--steps", 4, "--executor", "on-demand")["losses"])
+        self.done("plan", *how, "--checkpointing", "drop-cheap", "-o", "again.json")
+        steps = json.loads((self.folder / "again.json").read_text())["steps"]
+        self.assertTrue(any(step["do"] == "recompute" for step in steps))
+        self.assertEqual(plain, self.told("run", "again.json", "--steps", 4)["losses"])
+        still = self.told("run", *how[:-1], "0", "--steps", 3)["losses"]  # nothing is learnt, and other layers are left out
+        self.assertEqual(len(set(still)), 3)
+
     def test_amp_computes_imported_models_in_bf16(self):
         expected = self.copy("convnext.script")
         self.done("run", "m.onnx", "--amp", "bf16", "--inputs", "in.npz", "--outputs", "out.npz")
