@@ -231,6 +231,39 @@ class Errors(unittest.TestCase):
         self.assertEqual(run("view", "kept.json", "-o", "kept.html").returncode, 0)
         self.assertEqual(run("view", "kept.json", "-o", "kept.html").returncode, 0)  # again
 
+    def test_files_for_other_verbs_are_called_what_they_are(self):
+        (FOLDER / "dag.json").write_text(json.dumps(DAG))
+        (FOLDER / "dag.json.gz").write_bytes(b"\x1f\x8b\x08" + bytes(64))
+        for arguments in (["plan", *MLP, "-o", "a_plan.json"], ["plan", *MLP, "--sweep", "--deadline", "100ms", "-o", "a_sweep.json"],
+                          ["plan", "--dag", "dag.json", "-o", "a_schedule.json"], ["run", *MLP, "--steps", "1", "--trace", "a_trace.jsonl"]):
+            self.assertEqual(run(*arguments).returncode, 0, arguments)
+        for words, arguments in (
+                (["a_plan.json: no trace but a plan; `plimsoll run`"], ["replay", "a_plan.json"]),
+                (["no trace but a plan"], ["convert", "a_plan.json", "-o", "x.pickle"]),
+                (["a_sweep.json: no plan or trace but what `plan` says with --json or --sweep; `plimsoll view` draws a sweep"], ["explain", "a_sweep.json"]),
+                (["no plan or trace but"], ["diff", "a_sweep.json", "a_plan.json"]),
+                (["a_sweep.json: no plan but what"], ["check", "a_sweep.json"]),
+                (["a_schedule.json: no plan but a schedule of `plan --dag`"], ["run", "a_schedule.json"]),
+                (["a_schedule.json: no graph but a schedule"], ["plan", "--dag", "a_schedule.json"]),
+                (["a_plan.json: no graph but a plan"], ["plan", "--dag", "a_plan.json"]),
+                (["dag.json.gz: no graph but a gzip file"], ["plan", "--dag", "dag.json.gz"]),
+                (["no packing problem but a plan"], ["pack", "a_plan.json"]),
+                (["no weights but a plan"], ["weights", "a_plan.json"]),
+                (["a_trace.jsonl: no model but a trace of a run"], ["memory", "a_trace.jsonl"])):
+            with self.subTest(arguments):
+                self.refuses(3, words, *arguments)
+
+    def test_only_what_was_recorded_is_called_measured(self):
+        (FOLDER / "dag.json").write_text(json.dumps(DAG))
+        for arguments in (["plan", *MLP, "-o", "one.json"], ["plan", "--dag", "dag.json", "-o", "two.json"], ["run", *MLP, "--steps", "1", "--trace", "three.jsonl"]):
+            self.assertEqual(run(*arguments).returncode, 0, arguments)
+        self.assertNotIn("measured:", run("view", "two.json", "one.json", "-o", "x.html").stdout)
+        self.assertIn("measured:", run("view", "three.jsonl", "one.json", "-o", "x.html").stdout)
+
+    def test_a_model_that_is_none_is_said_before_the_machine_is_measured(self):
+        self.refuses(2, ["model 'nothing' is neither"], "profile", "nothing", "-o", "measured.json")
+        self.assertFalse((FOLDER / "measured.json").exists())
+
     def test_a_hint_can_be_pasted(self):
         (FOLDER / "my plans").mkdir()
         hint = run("plan", *MLP, "-o", "my plans/it's.json").stdout.splitlines()[-1].removeprefix("run it: plimsoll ")
