@@ -49,7 +49,7 @@ Var random_uniform(Var counter, const ir::TensorType& type, double low, double h
 std::vector<OpDefinition> random_uniform_definitions() {
   OpDefinition out = moving_definition("random_uniform", 1, infer_random_uniform, Gradient::none(),
                                        evaluate_random_uniform, elementwise_cost);
-  // No gradient reads the counter, so it may have been counted up when the numbers are needed again.
+  // No gradient reads the counter, so it may have been counted up when they are needed again.
   out.recompute = Recompute::kNever;
   return {std::move(out).having({attribute::integers("shape"), attribute::text("dtype"),
                                  attribute::real("low", 0), attribute::real("high", 1),
