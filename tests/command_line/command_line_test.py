@@ -181,6 +181,96 @@ class Errors(unittest.TestCase):
                 for words in (["check", *MLP], ["plan", *MLP], ["run", *MLP, "--steps", "1"])]
         self.assertEqual(len(set(said)), 1, said)
 
+    def test_a_check_above_its_limit_is_not_ok(self):
+        peak = json.loads(run("check", *MLP, "--json").stdout)["peak_bytes"]
+        for limit, code, problems in ((peak, 0, []), (peak - 1, 4, [f"peak {peak:,} bytes is above the limit of {peak - 1:,} bytes"]),
+                                      (1024, 4, None)):
+            done = run("check", *MLP, "--max-peak", str(limit), "--json")
+            told = json.loads(done.stdout)
+            self.assertEqual((done.returncode, told["ok"], told["max_peak_bytes"], told["peak_bytes"]), (code, code == 0, limit, peak))
+            if problems is None:
+                self.assertRegex(told["problems"][0], r"^peak .* MiB is above the limit of 1.00 KiB$")
+            else:
+                self.assertEqual(told["problems"], problems)
+        self.assertNotIn("max_peak_bytes", json.loads(run("check", *MLP, "--json").stdout))
+
+    def test_options_that_would_change_nothing_are_refused(self):
+        (FOLDER / "dag.json").write_text(json.dumps(DAG))
+        self.assertEqual(run("plan", *MLP, "-o", "decided.json").returncode, 0)
+        self.assertEqual(run("run", *MLP, "--steps", "1", "--trace", "was.jsonl").returncode, 0)
+        for words, arguments in (
+                (["--sweep does not keep to a budget but plans for all of them", "leave out --budget 50%"], ["plan", "mlp", "--sweep", "--budget", "50%"]),
+                (["--sweep and --max-batch: each asks for another answer"], ["plan", "mlp", "--sweep", "--max-batch", "--budget", "20MB"]),
+                (["--figure does not keep to a budget"], ["plan", "mlp", "--figure", "--budget", "50%"]),
+                (["--sizes does not keep to a budget"], ["plan", "mlp", "--sizes", "batch=1..3", "--budget", "1KiB"]),
+                (["--explain prints a text and writes no plan"], ["plan", "mlp", "--explain", "-o", "e.json"]),
+                (["--max-batch finds the batch; leave out --batch 4"], ["plan", *MLP, "--max-batch", "--budget", "20MB"]),
+                (["--slower is for --figure"], ["plan", "mlp", "--slower", "5"]),
+                (["--batch is for a model, and --dag dag.json"], ["plan", "--dag", "dag.json", "--batch", "3"]),
+                (["--max-batch is for a model"], ["plan", "--dag", "dag.json", "--max-batch", "--budget", "80%"]),
+                (["--device is for a model"], ["plan", "--dag", "dag.json", "--device", "h200"]),
+                (["--sweep plans for all budgets"], ["plan", "--dag", "dag.json", "--sweep", "--budget", "80%"]),
+                (["--lr is for training, and this is an inference of mlp; leave out --infer"], ["run", "mlp", "--infer", "--lr", "0.1"]),
+                (["--budget: --executor on-demand makes no plan"], ["run", "mlp", "--executor", "on-demand", "--budget", "90%"]),
+                (["--data excludes --inputs"], ["run", "mlp", "--infer", "--inputs", "a.npz", "--data", "b.npz"]),
+                (["--optimizer is for training"], ["memory", "mlp", "--infer", "--optimizer", "sgd"]),
+                (["has decided that"], ["check", "decided.json", "--budget", "1KiB"]),
+                (["has decided that"], ["view", "decided.json", "--batch", "8"]),
+                (["has decided that"], ["explain", "decided.json", "--techniques", "all"]),
+                (["has decided that"], ["diff", "decided.json", "decided.json", "--width", "8"]),
+                (["what was recorded of a run"], ["view", "was.jsonl", "--budget", "1KiB"])):
+            with self.subTest(arguments):
+                self.refuses(2, words, *arguments)
+        self.assertEqual(run("diff", "decided.json", *MLP).returncode, 0)  # the model is planned with them
+
+    def test_what_is_read_is_not_overwritten(self):
+        self.assertEqual(run("plan", *MLP, "-o", "kept.json").returncode, 0)
+        os.symlink("kept.json", FOLDER / "link.json")
+        for output in ("kept.json", "./kept.json", "link.json"):
+            self.refuses(2, ["is read and would be overwritten"], "view", "kept.json", "-o", output)
+        self.assertEqual(run("check", "kept.json").returncode, 0)
+        self.assertEqual(run("view", "kept.json", "-o", "kept.html").returncode, 0)
+        self.assertEqual(run("view", "kept.json", "-o", "kept.html").returncode, 0)  # again
+
+    def test_files_for_other_verbs_are_called_what_they_are(self):
+        (FOLDER / "dag.json").write_text(json.dumps(DAG))
+        (FOLDER / "dag.json.gz").write_bytes(b"\x1f\x8b\x08" + bytes(64))
+        for arguments in (["plan", *MLP, "-o", "a_plan.json"], ["plan", *MLP, "--sweep", "--deadline", "100ms", "-o", "a_sweep.json"],
+                          ["plan", "--dag", "dag.json", "-o", "a_schedule.json"], ["run", *MLP, "--steps", "1", "--trace", "a_trace.jsonl"]):
+            self.assertEqual(run(*arguments).returncode, 0, arguments)
+        for words, arguments in (
+                (["a_plan.json: no trace but a plan; `plimsoll run`"], ["replay", "a_plan.json"]),
+                (["no trace but a plan"], ["convert", "a_plan.json", "-o", "x.pickle"]),
+                (["a_sweep.json: no plan or trace but what `plan` says with --json or --sweep; `plimsoll view` draws a sweep"], ["explain", "a_sweep.json"]),
+                (["no plan or trace but"], ["diff", "a_sweep.json", "a_plan.json"]),
+                (["a_sweep.json: no plan but what"], ["check", "a_sweep.json"]),
+                (["a_schedule.json: no plan but a schedule of `plan --dag`"], ["run", "a_schedule.json"]),
+                (["a_schedule.json: no graph but a schedule"], ["plan", "--dag", "a_schedule.json"]),
+                (["a_plan.json: no graph but a plan"], ["plan", "--dag", "a_plan.json"]),
+                (["dag.json.gz: no graph but a gzip file"], ["plan", "--dag", "dag.json.gz"]),
+                (["no packing problem but a plan"], ["pack", "a_plan.json"]),
+                (["no weights but a plan"], ["weights", "a_plan.json"]),
+                (["a_trace.jsonl: no model but a trace of a run"], ["memory", "a_trace.jsonl"])):
+            with self.subTest(arguments):
+                self.refuses(3, words, *arguments)
+
+    def test_only_what_was_recorded_is_called_measured(self):
+        (FOLDER / "dag.json").write_text(json.dumps(DAG))
+        for arguments in (["plan", *MLP, "-o", "one.json"], ["plan", "--dag", "dag.json", "-o", "two.json"], ["run", *MLP, "--steps", "1", "--trace", "three.jsonl"]):
+            self.assertEqual(run(*arguments).returncode, 0, arguments)
+        self.assertNotIn("measured:", run("view", "two.json", "one.json", "-o", "x.html").stdout)
+        self.assertIn("measured:", run("view", "three.jsonl", "one.json", "-o", "x.html").stdout)
+
+    def test_a_model_that_is_none_is_said_before_the_machine_is_measured(self):
+        self.refuses(2, ["model 'nothing' is neither"], "profile", "nothing", "-o", "measured.json")
+        self.assertFalse((FOLDER / "measured.json").exists())
+
+    def test_a_hint_can_be_pasted(self):
+        (FOLDER / "my plans").mkdir()
+        hint = run("plan", *MLP, "-o", "my plans/it's.json").stdout.splitlines()[-1].removeprefix("run it: plimsoll ")
+        self.assertEqual(shlex.split(hint), ["run", "my plans/it's.json"])
+        self.assertEqual(run(*shlex.split(hint), "--steps", "1").returncode, 0)
+
     def test_misspelt_words_suggest_the_nearest(self):
         self.refuses(2, ["did you mean view?"], "vew", "plan.json")
         self.refuses(2, ["did you mean --batch?"], "plan", "mlp", "--bacth", "8")
@@ -487,7 +577,7 @@ class Budgets(unittest.TestCase):
         self.assertEqual(last("plan", *MLP, "-o", "it.json"), ["run", "it.json"])
         self.assertEqual(last("plan", *MLP, "--techniques", "recompute,swap", "--budget", "90%", "--deadline", "200ms"),
                          ["run", "mlp", "--batch", "4", "--budget", "90%", "--techniques", "recompute,swap"])
-        for words in (["plan", "mlp", "--batch", "8", "--seed", "3"], ["plan", "--lossy", "mlp", "--budget", "100%"], ["plan", "mlp", "--infer", "--freeze", "*.bias", "--freeze", "no such"]):
+        for words in (["plan", "mlp", "--batch", "8", "--seed", "3"], ["plan", "--lossy", "mlp", "--budget", "100%"], ["plan", "mlp", "--freeze", "*.bias", "--freeze", "layers.0.weigh?"]):
             again = shlex.split(" ".join(last(*words)))
             self.assertEqual(run(*again, "--steps", "1").returncode, 0, again)
         self.assertNotIn("run it", run("plan", *MLP, "--device", "h200").stdout)  # which only plans
@@ -546,6 +636,12 @@ class Budgets(unittest.TestCase):
         self.assertRegex(fitted.stdout, r"no plan needs less than .*: .* \(\d.*\).* must be there at once")
 
     def test_a_search_that_was_interrupted_is_not_called_optimal(self):
+        process = subprocess.Popen([PROGRAM, "plan", "resnet50", "--batch", "8", "--sweep", "--deadline", "600s"], cwd=FOLDER, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        with self.assertRaises(subprocess.TimeoutExpired):
+            process.wait(timeout=1)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=60)
+        self.assertEqual((process.returncode, out.splitlines()[-1]), (0, "interrupted: this is the curve found until then"))
         for words in (["plan", "resnet50", "--batch", "8", "--budget", "60%"], ["plan", "resnet18", "--budget", "1GiB", "--max-batch"]):
             process = subprocess.Popen([PROGRAM, *words, "--deadline", "600s", "--json"], cwd=FOLDER, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             with self.assertRaises(subprocess.TimeoutExpired):

@@ -73,7 +73,7 @@ def prepare(folder):
     (folder / "snapshot.pickle.gz").write_bytes(gzip.compress((folder / "snapshot.pickle").read_bytes()))
     for name in ("before.json", "after.json", "main.json", "branch.json"):
         shutil.copy(folder / "plan.json", folder / name)
-    plimsoll(folder, "graph", "mlp", "--infer", "--batch", 2, "-o", "model.onnx")
+    plimsoll(folder, "graph", "mlp", "--infer", "--batch", 8, "-o", "model.onnx")
     plimsoll(folder, "graph", "mlp", "--infer", "-o", "model.graph")
     shape = next(line for line in plimsoll(folder, "graph", "model.onnx").splitlines() if " input " in line)
     npz(folder / "in.npz", re.search(r'"([^"]+)"', shape).group(1), [int(size) for size in re.search(r"\[([\d,]+)\]", shape).group(1).split(",")])

@@ -83,9 +83,9 @@ class Running(unittest.TestCase):
 
 class PlansKnowTheirWeights(Running):
     def test_a_plan_of_a_file_gives_what_the_file_gives(self):
-        for name in ("convnext.script", "resnet.dynamo", "llama.dynamo"):
+        for name, sizes in (("convnext.script", []), ("resnet.dynamo", []), ("llama.dynamo", ["--seq", 12])):
             expected = self.copy(name)
-            self.done("plan", "m.onnx", "--batch", 2, "--seq", 12, "-o", "p.json")
+            self.done("plan", "m.onnx", "--batch", 2, *sizes, "-o", "p.json")
             self.done("run", "p.json", "--inputs", "in.npz", "--outputs", "out.npz")
             self.assert_close("out.npz", expected)
 
@@ -162,13 +162,13 @@ class PlansKnowTheirWeights(Running):
         self.refused(3, ["its weights", "w.bin"], *run)
 
     def test_members_of_a_plan_set_know_them_too(self):
-        expected = self.copy("resnet.script")
-        self.done("plan", "m.onnx", "--sizes", "batch=1..3", "-o", "set.json")
-        self.done("run", "set.json", "--batch", 2, "--inputs", "in.npz", "--outputs", "out.npz")
+        expected = self.copy("sizes.script")
+        self.done("plan", "m.onnx", "--sizes", "batch=2..4", "--dim", "height=10", "--dim", "width=15", "-o", "set.json")
+        self.done("run", "set.json", "--batch", 3, "--inputs", "in.npz", "--outputs", "out.npz")
         self.assert_close("out.npz", expected)
-        self.done("run", "set.json", "--sizes", "batch=1..3", "--steps", 4)
+        self.done("run", "set.json", "--sizes", "batch=2..4", "--steps", 4)
         (self.folder / "m.onnx").unlink()
-        self.refused(3, ["which is not there"], "run", "set.json", "--sizes", "batch=1..3", "--steps", 4)
+        self.refused(3, ["which is not there"], "run", "set.json", "--sizes", "batch=2..4", "--steps", 4)
 
     def test_a_plan_that_does_not_say_where_its_weights_are_is_refused(self):
         self.copy("resnet.script")
@@ -242,6 +242,18 @@ class Training(Running):
         self.assertIn("first_bad_step", self.told(*how))
         self.refused(3, ["made the first"], *how, "--find-nan")
         self.assertIn("no NaN and no infinity", self.done("run", "mlp", "--batch", 4, "--steps", 2, "--find-nan").stdout)
+
+    def test_layers_that_a_step_leaves_out_at_random_are_the_same_when_recomputed(self):
+        shutil.copy(pathlib.Path(__file__).parent / "drop_path.onnx", self.folder / "m.onnx")
+        how = ["m.onnx", "--train", "--loss", "cross-entropy", "--batch", 64, "--lr", "0.01"]
+        plain = self.told("run", *how, "--steps", 4)["losses"]
+        self.assertEqual(plain, self.told("run", *how, "--steps", 4, "--executor", "on-demand")["losses"])
+        self.done("plan", *how, "--checkpointing", "drop-cheap", "-o", "again.json")
+        steps = json.loads((self.folder / "again.json").read_text())["steps"]
+        self.assertTrue(any(step["do"] == "recompute" for step in steps))
+        self.assertEqual(plain, self.told("run", "again.json", "--steps", 4)["losses"])
+        still = self.told("run", *how[:-1], "0", "--steps", 3)["losses"]  # nothing is learnt, and other layers are left out
+        self.assertEqual(len(set(still)), 3)
 
     def test_amp_computes_imported_models_in_bf16(self):
         expected = self.copy("convnext.script")
@@ -373,6 +385,32 @@ class Loading(Running):
         # a table of 1,024 positions: there is no larger graph to find the law by
         text = self.done("memory", "gpt2", "--layers", 1, "--seq", 1024, "--batch", 1).stdout
         self.assertIn("growth with seq (here 1024)", text)
+
+    def test_sizes_that_a_file_cannot_have_are_refused(self):
+        self.copy("resnet.script")  # 2 x 3 x 64 x 64, all fixed
+        where = "input 'x' is fp32[2,3,64,64]; sizes that the exporter did not leave open"
+        for verb in ("plan", "memory", "run"):
+            self.refused(2, ["m.onnx", "no input takes a batch of 4", where], verb, "m.onnx", "--batch", 4)
+        self.refused(2, ["no input takes a length of 5", where], "plan", "m.onnx", "--seq", 5)
+        self.refused(2, ["--dim foo=3: no dimension of an input is called so", where], "plan", "m.onnx", "--dim", "foo=3")
+        self.refused(2, ["no input takes a batch of"], "plan", "m.onnx", "--train", "--loss", "cross-entropy", "--max-batch", "--budget", "2MB")
+        self.assertEqual(self.told("memory", "m.onnx", "--batch", 2)["total_bytes"], self.told("memory", "m.onnx")["total_bytes"])
+        self.done("plan", "m.onnx", "--batch", 2)
+        self.copy("sizes.script")
+        self.refused(2, ["--dim foo=3", "there are batch, height, width"], "plan", "m.onnx", "--dim", "batch=4", "--dim", "foo=3", "--dim", "height=16", "--dim", "width=16")
+        self.done("plan", "m.onnx", "--batch", 5, "--dim", "height=16", "--dim", "width=16")
+
+    def test_a_loss_without_training_is_refused(self):
+        self.copy("resnet.script")
+        self.refused(2, ["--loss is for training, and this is an inference of m.onnx; give --train too"], "plan", "m.onnx", "--loss", "cross-entropy")
+        self.refused(2, ["--lr is for training"], "run", "m.onnx", "--lr", 0.1)
+
+    def test_a_plan_that_is_not_kept_says_how_to_run_the_model(self):
+        self.copy("resnet.script")
+        text = self.done("plan", "m.onnx", "--batch", 2).stdout
+        self.assertEqual(text.splitlines()[-1], "run it: plimsoll run m.onnx --batch 2")
+        text = self.done("plan", "m.onnx", "--train", "--loss", "cross-entropy", "--budget", "100%").stdout
+        self.assertIn("run it: plimsoll run m.onnx --train", text)
 
     def test_folders_and_pictures_are_called_what_they_are(self):
         (self.folder / "models").mkdir()

@@ -41,9 +41,27 @@ constexpr std::array<Beginning, 13> kBeginnings = {{
      "a program"},
 }};
 
+// Words that stand in the beginning of what we write.
+struct Written {
+  std::array<std::string_view, 2> words;
+  std::string_view kind;
+};
+
+constexpr std::array<Written, 6> kOurs = {{
+    {{"\"plimsoll plan\"", ""}, "a plan; `plimsoll run`, `check`, `view` and `explain` take it"},
+    {{"\"plimsoll family\"", ""}, "a plan set; `plimsoll run` and `check` take it"},
+    {{"\"plimsoll schedule\"", ""},
+     "a schedule of `plan --dag`; `plimsoll check`, `view` and `explain` take it"},
+    {{"\"baseline_bytes\"", "\"inplace_bytes\""},
+     "what `plan` says with --json or --sweep; `plimsoll view` draws a sweep, `plan -o` writes a "
+     "plan"},
+    {{"\"lower_bound\"", "\"height\""}, "a packing; `plimsoll pack --check` takes it"},
+    {{"\"bytes_per_second\"", "\"copies\""}, "a device profile; --device takes it"},
+}};
+
 std::string first_bytes(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  std::string out(256, '\0');
+  std::string out(4096, '\0');
   file.read(out.data(), static_cast<std::streamsize>(out.size()));
   out.resize(static_cast<std::size_t>(std::max<std::streamsize>(file.gcount(), 0)));
   return out;
@@ -75,10 +93,32 @@ std::optional<std::string> kind_of_file(const std::string& path) {
   if (first.starts_with("RIFF") && first.substr(0, 12).ends_with("WEBP")) return "a WebP picture";
   if (first.size() > 9 && first[8] == '{' && first.find("\"dtype\"") != std::string::npos)
     return "a safetensors file; weights alone are no model, torch.onnx.export writes one";
-  if (first.find("\"plimsoll plan\"") != std::string::npos ||
-      first.find("\"plimsoll family\"") != std::string::npos)
-    return "a plan; `plimsoll run`, `check`, `view` and `explain` take it";
+  if (first.starts_with("{\"plimsoll_trace\""))
+    return "a trace of a run; `plimsoll view`, `replay` and `explain` take it";
+  return kind_of_ours(path);
+}
+
+std::optional<std::string> kind_of_ours(const std::string& path) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) return std::nullopt;
+  const std::string first = first_bytes(path);
+  if (first.find_first_not_of(" \t\r\n") == std::string::npos ||
+      first[first.find_first_not_of(" \t\r\n")] != '{')
+    return std::nullopt;
+  for (const auto& [words, kind] : kOurs) {
+    const bool all = std::all_of(words.begin(), words.end(), [&](std::string_view word) {
+      return first.find(word) != std::string::npos;
+    });
+    if (all) return std::string(kind);
+  }
   return std::nullopt;
+}
+
+Error naming_kind(Error error, const std::string& path, std::string_view wanted) {
+  if (error.code != ErrorCode::kBadInput) return error;
+  const auto kind = kind_of_ours(path);
+  if (kind) error.message = fmt::format("{}: no {} but {}", path, wanted, *kind);
+  return error;
 }
 
 }  // namespace plimsoll::api

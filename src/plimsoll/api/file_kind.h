@@ -5,11 +5,21 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
+
+#include "plimsoll/base/result.h"
 
 namespace plimsoll::api {
 
 // "a folder", "a PNG picture", "a plan; `plimsoll run`, ... take it", with what to do where that is
 // known; nothing for what does not exist or is not known.
 std::optional<std::string> kind_of_file(const std::string& path);
+
+// The same for files that our verbs write: a plan, a schedule, a sweep, a profile, a packing.
+std::optional<std::string> kind_of_ours(const std::string& path);
+
+// The error of reading a `wanted` ("trace") from the file; if the file is one that another verb
+// takes, which one: "plan.json: no trace but a plan; ...".
+Error naming_kind(Error error, const std::string& path, std::string_view wanted);
 
 }  // namespace plimsoll::api

@@ -1,5 +1,6 @@
 #include "plimsoll/api/plan_dag.h"
 
+#include "plimsoll/api/file_kind.h"
 #include "plimsoll/base/byte_size.h"
 #include "plimsoll/base/comma_list.h"
 #include "plimsoll/base/threads.h"
@@ -36,7 +37,12 @@ Result<PlanDagReport> plan_dag(const PlanDagRequest& request) {
       tell(better.seconds, better.peak_bytes);
     };
   }
-  return schedule::plan_dag(out);
+  auto report = schedule::plan_dag(out);
+  if (report || report.error().code != ErrorCode::kBadInput) return report;
+  // Of what is no graph at all its kind says more than what its first bytes are not.
+  if (const auto kind = kind_of_file(request.file))
+    return bad_input("{}: no graph but {}", request.file, *kind);
+  return report;
 }
 
 }  // namespace plimsoll::api

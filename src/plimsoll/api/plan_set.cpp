@@ -1,5 +1,6 @@
 #include "plimsoll/api/plan_set.h"
 
+#include "plimsoll/api/file_kind.h"
 #include "plimsoll/api/run_device.h"
 #include "plimsoll/api/symbolic_model.h"
 #include "plimsoll/plan/fit/workloads.h"
@@ -69,7 +70,11 @@ Result<plan::Plan> read_plan(const std::string& file, const model::ModelOptions&
   plan::WantedSizes wanted;
   if (sizes.batch) wanted.emplace("batch", *sizes.batch);
   if (sizes.seq) wanted.emplace("seq", *sizes.seq);
-  return plan::read_plan(file, wanted);
+  auto plan = plan::read_plan(file, wanted);
+  // A plan that is wrong has an error of its own; only what is none is called by its name.
+  if (!plan && plan.error().message.ends_with("not a plan file"))
+    return tl::unexpected<Error>(naming_kind(plan.error(), file, "plan"));
+  return plan;
 }
 
 }  // namespace plimsoll::api

@@ -26,13 +26,14 @@ Result<ProfileReport> profile_model(const ProfileRequest& request) {
       return fail(ErrorCode::kUsage, "device '{}': cpu or cuda can be measured", request.device);
   }
   PLIMSOLL_RETURN_IF_ERROR(open_backend(p));
+  // What is wrong with the model is said before the machine is measured for seconds.
+  if (!request.model.model.empty()) PLIMSOLL_RETURN_IF_ERROR(advance(p, Stage::kPrepared));
   if (p.backend->device().computes_on_host()) {
     PLIMSOLL_TRY(out.profile, profile::profile_machine(how));
   } else {
     PLIMSOLL_TRY(out.profile, profile::profile_device(*p.backend, request.on_progress));
   }
   if (!request.model.model.empty()) {
-    PLIMSOLL_RETURN_IF_ERROR(advance(p, Stage::kPrepared));
     const ir::Graph& graph = p.model.graph;
     PLIMSOLL_RETURN_IF_ERROR(profile::measure_operators(
         graph, {resolve_threads(request.model.threads), request.on_measuring, p.backend.get()},

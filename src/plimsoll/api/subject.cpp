@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "plimsoll/api/file_kind.h"
 #include "plimsoll/api/pipeline.h"
 #include "plimsoll/base/byte_size.h"
 #include "plimsoll/base/file.h"
@@ -124,7 +125,7 @@ Result<Subject> read_subject(const std::string& name, const SubjectOptions& opti
       PLIMSOLL_TRY(out, read_dag_schedule(file.text(), name, title));
     } else {
       const auto trace = trace::read_any_trace(name);
-      if (!trace) return forward(trace);
+      if (!trace) return tl::unexpected<Error>(naming_kind(trace.error(), name, "plan or trace"));
       out.timeline = report::timeline_of(*trace, title, options.facts);
       if (options.diagnose) out.diagnosis = report::diagnose(out.timeline, *trace);
     }

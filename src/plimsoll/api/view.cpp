@@ -102,8 +102,9 @@ Result<report::Report> make_report(const std::vector<std::string>& names,
   }
   out.title = subjects.empty() ? out.curve->title : joint_title(subjects);
   if (subjects.size() == 1) subjects[0].timeline.title = out.title;
-  if (subjects.size() == 2 && subjects[0].plan.has_value() != subjects[1].plan.has_value()) {
-    if (!subjects[0].plan) std::swap(subjects[0], subjects[1]);
+  const auto was_measured = [](const Subject& one) { return !one.plan && !one.dag_schedule; };
+  if (subjects.size() == 2 && was_measured(subjects[0]) != was_measured(subjects[1])) {
+    if (was_measured(subjects[0])) std::swap(subjects[0], subjects[1]);
     subjects[0].timeline.title = "planned";
     subjects[1].timeline.title = "measured";
   }

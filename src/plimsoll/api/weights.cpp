@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "plimsoll/api/file_kind.h"
 #include "plimsoll/base/json.h"
 #include "plimsoll/base/utf8.h"
 #include "plimsoll/model/onnx_import.h"
@@ -32,7 +33,11 @@ constexpr std::uint64_t kSampledChunks = 32;
 constexpr std::uint64_t kMeasuredWhole = 8 << 20;
 
 Result<WeightsFile> open_weights(const std::string& path) {
-  if (!path.ends_with(".onnx")) return WeightsFile::open(path);
+  if (!path.ends_with(".onnx")) {
+    auto file = WeightsFile::open(path);
+    if (!file) return tl::unexpected<Error>(naming_kind(file.error(), path, "weights"));
+    return file;
+  }
   PLIMSOLL_TRY(store::WeightSource source, model::read_onnx_weights(path));
   std::error_code ignored;
   const std::uint64_t bytes = std::filesystem::file_size(path, ignored);

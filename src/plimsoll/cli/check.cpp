@@ -2,7 +2,10 @@
 
 #include <cstdio>
 #include <memory>
+#include <string>
+#include <vector>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "plimsoll/api/planning.h"
@@ -30,6 +33,14 @@ struct CheckOptions {
   bool json = false;
 };
 
+// In bytes where both would be the same number of MiB.
+std::string excess_of(Bytes peak, Bytes limit) {
+  if (human(peak) != human(limit))
+    return fmt::format("peak {} is above the limit of {}", human(peak), human(limit));
+  return fmt::format("peak {} bytes is above the limit of {} bytes", grouped(peak.value),
+                     grouped(limit.value));
+}
+
 Status check(const CheckOptions& options, Command& command) {
   std::optional<Bytes> limit;
   if (!options.max_peak.empty()) {
@@ -37,30 +48,33 @@ Status check(const CheckOptions& options, Command& command) {
   }
   PLIMSOLL_TRY(const api::CheckReport result,
                api::check_model_or_plan(options.request, options.planning));
-  const bool ok = result.problems.empty();
+  const bool right = result.problems.empty();
   const bool above = limit && result.peak > *limit;
+  const std::string excess = above ? excess_of(result.peak, *limit) : "";
   if (options.json) {
-    const nlohmann::ordered_json out{{"schema", 1},
-                                     {"ok", ok},
-                                     {"peak_bytes", result.peak.value},
-                                     {"problems", result.problems}};
+    std::vector<std::string> problems = result.problems;
+    if (above) problems.push_back(excess);
+    nlohmann::ordered_json out{{"schema", 1},
+                               {"ok", problems.empty()},
+                               {"peak_bytes", result.peak.value},
+                               {"problems", problems}};
+    if (limit) out["max_peak_bytes"] = limit->value;
     command.answer(json_text(out, 2));
   } else {
     for (const std::string& problem : result.problems) std::printf("%s\n", problem.c_str());
     const std::string verdict =
-        !ok     ? inked("WRONG", Ink::kRed, STDOUT_FILENO)
+        !right  ? inked("WRONG", Ink::kRed, STDOUT_FILENO)
         : above ? inked("ABOVE THE LIMIT", Ink::kRed, STDOUT_FILENO) + " of " + human(*limit)
         : limit ? "right, within the limit of " + human(*limit)
                 : "right";
     std::printf("%s: %s, peak %s (%s bytes)\n", options.request.model.c_str(), verdict.c_str(),
                 human(result.peak).c_str(), grouped(result.peak.value).c_str());
   }
-  if (!ok)
+  if (!right)
     return bad_input("{}: the plan is wrong ({} problem{})", options.request.model,
                      result.problems.size(), result.problems.size() == 1 ? "" : "s");
   if (above) {
-    return fail(ErrorCode::kDoesNotFit, "{}: peak {} is above the limit of {}",
-                options.request.model, human(result.peak), human(*limit));
+    return fail(ErrorCode::kDoesNotFit, "{}: {}", options.request.model, excess);
   }
   return {};
 }
@@ -74,7 +88,10 @@ Action bind_check(Command& command) {
   command.add_option("--max-peak", options->max_peak, "exit 4 when the peak is above this: 2GiB")
       .type_name("SIZE");
   command.add_flag("--json", options->json, "one JSON object");
-  return [options, &command]() { return check(*options, command); };
+  return [options, &command]() -> Status {
+    PLIMSOLL_RETURN_IF_ERROR(refuse_words_beside_plan(command, options->request.model));
+    return check(*options, command);
+  };
 }
 
 }  // namespace

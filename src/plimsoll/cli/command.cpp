@@ -89,15 +89,14 @@ bool is_plain(const std::string& word) {
   });
 }
 
-// As a shell reads it back.
-std::string quoted(const std::string& word) {
+}  // namespace
+
+std::string shell_word(const std::string& word) {
   if (is_plain(word)) return word;
   std::string out = "'";
   for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return out + "'";
 }
-
-}  // namespace
 
 template <typename T>
 Option Command::add_option(const char* names, T& variable, const char* help) {
@@ -148,11 +147,11 @@ std::string Command::words_for(
         out += " --lossy";
         continue;
       }
-      out += (name.empty() ? "" : " " + name) + " " + quoted(value);
+      out += (name.empty() ? "" : " " + name) + " " + shell_word(value);
     }
   }
   for (const auto& [name, value] : instead) {
-    if (!value.empty()) out += " " + name + " " + quoted(value);
+    if (!value.empty()) out += " " + name + " " + shell_word(value);
   }
   return out;
 }
@@ -174,6 +173,24 @@ Option Command::add_flag_callback(const char* names, std::function<void()> given
 
 bool Command::has(const std::string& name) const {
   return app_->count(name) > 0;
+}
+
+std::vector<std::string> Command::arguments() const {
+  std::vector<std::string> out;
+  for (const CLI::Option* option : app_->get_options()) {
+    if (!option->get_positional()) continue;
+    out.insert(out.end(), option->results().begin(), option->results().end());
+  }
+  return out;
+}
+
+std::vector<std::string> Command::given() const {
+  std::vector<std::string> out;
+  for (const CLI::Option* option : app_->get_options()) {
+    if (option->count() > 0 && !option->get_positional())
+      out.push_back("--" + option->get_lnames().front());
+  }
+  return out;
 }
 
 template Option Command::add_option(const char*, int&, const char*);

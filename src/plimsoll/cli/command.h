@@ -22,6 +22,9 @@ class Option;
 
 namespace plimsoll::cli {
 
+// A word as a shell reads it back: in quotes where it needs them.
+std::string shell_word(const std::string& word);
+
 class Option {
  public:
   explicit Option(CLI::Option& option) : option_(&option) {}
@@ -60,6 +63,8 @@ class Command {
   Option add_inputs(const char* names, std::vector<std::string>& variable, const char* help);
 
   bool has(const std::string& name) const;  // whether the user wrote it
+  // What the user wrote, by the names that help shows, without arguments that have no name.
+  std::vector<std::string> given() const;
   // The same words for another verb, as far as it has the options: "plimsoll run mlp --batch 4".
   // What `instead` names stands in it once, with that value; an empty value leaves it out.
   std::string words_for(const char* verb,
@@ -77,6 +82,9 @@ class Command {
     answer_ = std::move(json);
   }
   const std::string& answer() const { return answer_; }
+
+  // Files among the arguments that have no name: what the verb reads.
+  std::vector<std::string> arguments() const;
 
   const CLI::App& app() const { return *app_; }
   const std::vector<std::string*>& outputs() const { return outputs_; }

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 #include <deque>
+#include <filesystem>
 #include <new>
 #include <string>
 #include <vector>
@@ -113,6 +114,18 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error, bool json) {
   return report({ErrorCode::kUsage, message});
 }
 
+// `view plan.json -o plan.json` would leave a report where the plan was.
+Status keep_what_is_read(const std::string& output, const std::vector<std::string>& read) {
+  std::error_code error;
+  for (const std::string& file : read) {
+    if (std::filesystem::is_regular_file(file, error) &&
+        std::filesystem::equivalent(file, output, error))
+      return fail(ErrorCode::kUsage, "{}: is read and would be overwritten; give another name",
+                  output);
+  }
+  return {};
+}
+
 // Names of outputs are checked before the work, so that a wrong one costs no hours. "-" takes
 // standard output for the file: what the verb says goes to standard error then, and the two do not
 // mix.
@@ -128,6 +141,7 @@ Status prepare_outputs(const Command& command) {
       }
       *output = standard_output;
     } else if (!output->empty()) {
+      PLIMSOLL_RETURN_IF_ERROR(keep_what_is_read(*output, command.arguments()));
       PLIMSOLL_RETURN_IF_ERROR(check_writable(*output));
     }
   }

@@ -123,7 +123,11 @@ Action bind_diff(Command& command) {
       .add_option("--threshold", options->threshold, "exit 4 when the peak grew by more: 1%, 64MiB")
       .type_name("SIZE");
   command.add_flag("--json", options->json, "one JSON object");
-  return [options, &command]() { return diff(*options, command); };
+  return [options, &command]() -> Status {
+    PLIMSOLL_RETURN_IF_ERROR(
+        refuse_words_beside_plans(command, {options->after, options->subject.model.model}));
+    return diff(*options, command);
+  };
 }
 
 }  // namespace

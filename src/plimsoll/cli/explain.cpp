@@ -119,7 +119,8 @@ Action bind_explain(Command& command) {
       .type_name("NAME");
   command.add_option("--rows", options->rows, "how many to print (default 20)").not_negative();
   command.add_flag("--json", options->json, "one JSON object, with all rows");
-  return [options]() -> Status {
+  return [options, &command]() -> Status {
+    PLIMSOLL_RETURN_IF_ERROR(refuse_words_beside_plans(command, {options->subject.model.model}));
     PLIMSOLL_TRY(
         const api::Explanation explanation,
         api::explain(options->subject.model.model, options->subject, options->at, options->tensor));

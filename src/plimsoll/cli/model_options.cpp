@@ -1,5 +1,7 @@
 #include "plimsoll/cli/model_options.h"
 
+#include <algorithm>
+
 namespace plimsoll::cli {
 namespace {
 
@@ -62,6 +64,36 @@ void bind_training(Command& command, api::ModelRequest& request) {
       .group(kGroup);
 }
 
+// Of an inference they would change nothing; most often --train was forgotten.
+void refuse_training_options(Command& command, const api::ModelRequest& request) {
+  command.before([&command, &request]() -> Status {
+    const bool file = request.model.ends_with(".onnx") || request.model.ends_with(".graph");
+    if (request.train.value_or(!file)) return {};
+    for (const char* option : {"--loss", "--optimizer", "--lr", "--weight-decay", "--clip-norm",
+                               "--accumulate", "--freeze"}) {
+      if (command.has(option))
+        return fail(ErrorCode::kUsage, "{} is for training, and this is an inference of {}; {}",
+                    option, request.model,
+                    request.train ? "leave out --infer" : "give --train too");
+    }
+    return {};
+  });
+}
+
+// A plan, a schedule, a trace or a snapshot, by its name.
+bool is_recorded(const std::string& name) {
+  return name.ends_with(".json") || name.ends_with(".jsonl") || name.ends_with(".pickle") ||
+         name.ends_with(".gz");
+}
+
+Status decided_before(const char* option, const std::string& model) {
+  if (model.ends_with(".json"))
+    return fail(ErrorCode::kUsage, "{}: the plan {} has decided that; plan again with it", option,
+                model);
+  return fail(ErrorCode::kUsage, "{} is for a model, and {} is what was recorded of a run", option,
+              model);
+}
+
 }  // namespace
 
 Option bind_model_options(Command& command, api::ModelRequest& request) {
@@ -88,7 +120,64 @@ Option bind_model_options(Command& command, api::ModelRequest& request) {
   command.add_option("--threads", request.threads, "default: all cores").between(0, 1024);
   bind_sizes(command, request);
   bind_training(command, request);
+  refuse_training_options(command, request);
   return model;
+}
+
+Status refuse_words_beside_plan(const Command& command, const std::string& model) {
+  if (!is_recorded(model)) return {};
+  for (const char* name : {"--image",
+                           "--frames",
+                           "--depth",
+                           "--width",
+                           "--layers",
+                           "--heads",
+                           "--experts",
+                           "--classes",
+                           "--vocab",
+                           "--dropout",
+                           "--loss",
+                           "--optimizer",
+                           "--lr",
+                           "--freeze",
+                           "--untie",
+                           "--train",
+                           "--infer",
+                           "--weight-decay",
+                           "--clip-norm",
+                           "--accumulate",
+                           "--dim",
+                           "--dtype",
+                           "--amp",
+                           "--budget",
+                           "--slowdown",
+                           "--techniques",
+                           "--lossy",
+                           "--order",
+                           "--placement",
+                           "--deadline",
+                           "--two-ended",
+                           "--deterministic",
+                           "--bucket",
+                           "--pin",
+                           "--streams",
+                           "--shard",
+                           "--reduction",
+                           "--bucket-bytes",
+                           "--tune",
+                           "--sparse-as-dense",
+                           "--sync-batch-norm"}) {
+    if (command.has(name)) return decided_before(name, model);
+  }
+  return {};
+}
+
+Status refuse_words_beside_plans(const Command& command, const std::vector<std::string>& subjects) {
+  if (!std::all_of(subjects.begin(), subjects.end(), is_recorded)) return {};
+  for (const char* name : {"--batch", "--seq"}) {
+    if (command.has(name)) return decided_before(name, subjects.back());
+  }
+  return refuse_words_beside_plan(command, subjects.back());
 }
 
 void bind_encoded_weights(Command& command, api::ModelRequest& request) {

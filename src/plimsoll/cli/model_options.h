@@ -10,6 +10,12 @@ namespace plimsoll::cli {
 // the parsing.
 Option bind_model_options(Command& command, api::ModelRequest& request);
 
+// What a plan, a trace or a snapshot has decided is not decided again; only a model is planned.
+// --batch and --seq may choose from a plan set.
+Status refuse_words_beside_plan(const Command& command, const std::string& model);
+// The same where none of several is a model, and none a plan set.
+Status refuse_words_beside_plans(const Command& command, const std::vector<std::string>& subjects);
+
 // For verbs that plan or run on a card.
 void bind_tf32(Command& command, api::ModelRequest& request);
 

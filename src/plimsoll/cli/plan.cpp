@@ -1,4 +1,7 @@
+#include <algorithm>
+#include <array>
 #include <memory>
+#include <string_view>
 
 #include "plimsoll/cli/model_options.h"
 #include "plimsoll/cli/plan_dag.h"
@@ -44,6 +47,24 @@ void copy_shared(PlanOptions& options, const Command& command) {
   options.dag.output = job.output;
   options.dag.seed = job.model.seed;
   options.dag.threads = job.model.threads;
+}
+
+// A graph has no layers, no batch and no gradients; its nodes have their own times.
+Status refuse_options_of_models(const api::PlanDagRequest& dag, const Command& command) {
+  static constexpr std::array<std::string_view, 16> kOfGraphs = {
+      "--dag",      "--budget",        "--slowdown",      "--techniques", "--lossy", "--order",
+      "--deadline", "--deterministic", "--checkpointing", "--prove",      "--sweep", "--seed",
+      "--threads",  "--output",        "--json",          "--log-level"};
+  for (const std::string& option : command.given()) {
+    if (std::find(kOfGraphs.begin(), kOfGraphs.end(), option) == kOfGraphs.end())
+      return fail(ErrorCode::kUsage,
+                  "{} is for a model, and --dag {} is a graph of its own sizes "
+                  "and times",
+                  option, dag.file);
+  }
+  if (dag.sweep && command.has("--budget"))
+    return fail(ErrorCode::kUsage, "--sweep plans for all budgets; leave out --budget or --sweep");
+  return {};
 }
 
 Action bind_plan(Command& command) {
@@ -110,15 +131,7 @@ Action bind_plan(Command& command) {
         options->model.job.planning.deadline = "6s";
       return plan_model(options->model, command);
     }
-    if (command.has("--placement"))
-      return fail(ErrorCode::kUsage,
-                  "--placement is for models: a graph of --dag is planned for one memory");
-    for (const char* option : {"--ranks", "--bucket-bytes", "--reduction", "--shard", "--link",
-                               "--sparse-as-dense", "--sync-batch-norm"}) {
-      if (command.has(option))
-        return fail(ErrorCode::kUsage, "{} is for a model; --dag {} has no gradients", option,
-                    options->dag.file);
-    }
+    PLIMSOLL_RETURN_IF_ERROR(refuse_options_of_models(options->dag, command));
     copy_shared(*options, command);
     return plan_dag(options->dag, options->model.json, command);
   };

@@ -10,6 +10,7 @@
 #include "plimsoll/api/plan_weights.h"
 #include "plimsoll/base/byte_size.h"
 #include "plimsoll/base/json.h"
+#include "plimsoll/base/threads.h"
 #include "plimsoll/cli/search_progress.h"
 
 namespace plimsoll::cli {
@@ -132,6 +133,8 @@ void print_curve(const std::vector<api::PlanReport>& curve) {
                 static_cast<long long>(plan.recomputed), human(plan.swapped).c_str(),
                 human(plan.encoded).c_str());
   }
+  if (!curve.empty() && curve.front().interrupted)
+    std::printf("interrupted: this is the curve found until then\n");
 }
 
 Status sweep(PlanModelOptions& options) {
@@ -156,13 +159,17 @@ void print_how_to_run(const PlanModelOptions& options, const Command& command,
   if (!batch.empty()) instead.emplace_back("--batch", batch);
   const bool kept = !output.empty() && !output.starts_with("/dev/");
   const std::string& model = options.job.model.model;
-  const bool beside = !model.ends_with(".onnx") || api::lies_beside(model, output);
+  const bool beside = !kept || !model.ends_with(".onnx") || api::lies_beside(model, output);
   const std::string& given = options.job.model.weights;
   const std::string weights = given.empty() && !beside ? model : given;
   const int ranks = options.job.ranks.ranks;
+  // Ranks share the cores of a machine; the plan is for the threads that it was made with.
+  const std::string as_ranks = ranks > 1 ? fmt::format(" --ranks {} --threads {}", ranks,
+                                                       resolve_threads(options.job.model.threads))
+                                         : "";
   const std::string from_file =
-      fmt::format("plimsoll run {}{}{}{}", output, weights.empty() ? "" : " --weights ", weights,
-                  ranks > 1 ? fmt::format(" --ranks {}", ranks) : "");
+      fmt::format("plimsoll run {}{}{}", shell_word(output),
+                  weights.empty() ? "" : " --weights " + shell_word(weights), as_ranks);
   std::printf("run it: %s\n", kept ? from_file.c_str() : command.words_for("run", instead).c_str());
 }
 
@@ -282,18 +289,46 @@ Status plan_once(PlanModelOptions& options, const Command& command) {
   return {};
 }
 
-}  // namespace
-
-Status plan_model(PlanModelOptions options, Command& command) {
-  const bool one_plan = options.sizes.empty() && !options.figure && !options.max_batch &&
-                        !options.sweep && !options.explain && options.job.checkpointing.empty();
-  if (!options.job.planning.slowdown.empty() && !one_plan)
+// Each of these asks for another answer; what goes with none of them is refused, not ignored.
+Status check_question(const PlanModelOptions& options, const Command& command) {
+  std::vector<std::string> asked;
+  for (const char* option :
+       {"--sweep", "--max-batch", "--figure", "--sizes", "--explain", "--checkpointing"}) {
+    if (command.has(option)) asked.emplace_back(option);
+  }
+  const std::string& slowdown = options.job.planning.slowdown;
+  if (!slowdown.empty() && !asked.empty())
     return fail(ErrorCode::kUsage,
                 "--slowdown {} asks for one plan: leave out --sweep, --figure, --max-batch, "
                 "--sizes, --explain and --checkpointing",
-                options.job.planning.slowdown);
+                slowdown);
+  if (asked.size() > 1)
+    return fail(ErrorCode::kUsage, "{} and {}: each asks for another answer; give one", asked[0],
+                asked[1]);
+  // --max-batch and --checkpointing keep to a budget.
+  const bool budgeted = asked.empty() || options.max_batch || !options.job.checkpointing.empty();
+  if (command.has("--budget") && !budgeted)
+    return fail(ErrorCode::kUsage, "{} does not keep to a budget{}; leave out --budget {}",
+                asked.front(), options.sweep ? " but plans for all of them" : "",
+                options.job.planning.budget);
+  if (options.explain && !options.job.output.empty())
+    return fail(ErrorCode::kUsage, "--explain prints a text and writes no plan; leave out -o {}",
+                options.job.output);
+  if (options.max_batch && command.has("--batch"))
+    return fail(ErrorCode::kUsage, "--max-batch finds the batch; leave out --batch {}",
+                *options.job.model.sizes.batch);
+  if (command.has("--slower") && !options.figure)
+    return fail(ErrorCode::kUsage, "--slower is for --figure; --slowdown {:g}% limits a plan",
+                options.slower_percent);
   if (options.job.ranks.ranks > 1 && (options.max_batch || !options.sizes.empty()))
     return fail(ErrorCode::kUsage, "--ranks: not with --max-batch or --sizes yet");
+  return {};
+}
+
+}  // namespace
+
+Status plan_model(PlanModelOptions options, Command& command) {
+  PLIMSOLL_RETURN_IF_ERROR(check_question(options, command));
   PLIMSOLL_TRY(const double deadline, parse_seconds(options.job.planning.deadline));
   options.job.stop = stop_on_interrupt();
   options.job.on_better = progress_on_terminal(deadline);

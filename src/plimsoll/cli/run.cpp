@@ -330,53 +330,15 @@ void follow_steps(api::RunRequest& request) {
   };
 }
 
-// What a plan has decided is not decided again. --batch and --seq choose from a plan set.
-Status check_words_beside_plan(const Command& command, const std::string& model) {
-  if (!model.ends_with(".json")) return {};
-  for (const char* name : {"--image",
-                           "--frames",
-                           "--depth",
-                           "--width",
-                           "--layers",
-                           "--heads",
-                           "--experts",
-                           "--classes",
-                           "--vocab",
-                           "--dropout",
-                           "--loss",
-                           "--optimizer",
-                           "--lr",
-                           "--freeze",
-                           "--untie",
-                           "--train",
-                           "--infer",
-                           "--weight-decay",
-                           "--clip-norm",
-                           "--accumulate",
-                           "--dim",
-                           "--dtype",
-                           "--amp",
-                           "--budget",
-                           "--slowdown",
-                           "--techniques",
-                           "--lossy",
-                           "--order",
-                           "--placement",
-                           "--deadline",
-                           "--two-ended",
-                           "--deterministic",
-                           "--bucket",
-                           "--pin",
-                           "--streams",
-                           "--shard",
-                           "--reduction",
-                           "--bucket-bytes",
-                           "--tune",
-                           "--sparse-as-dense",
-                           "--sync-batch-norm"}) {
+// Tensor by tensor there is no plan that could keep to a budget.
+Status refuse_without_plan(const Command& command, const api::RunRequest& request) {
+  if (request.executor != "on-demand") return {};
+  for (const char* name :
+       {"--budget", "--slowdown", "--techniques", "--lossy", "--order", "--streams", "--tune",
+        "--swap-file", "--placement", "--two-ended", "--bucket", "--pin"}) {
     if (command.has(name))
-      return fail(ErrorCode::kUsage, "{}: the plan {} has decided that; plan again with it", name,
-                  model);
+      return fail(ErrorCode::kUsage,
+                  "{}: --executor on-demand makes no plan; leave one of them out", name);
   }
   return {};
 }
@@ -471,13 +433,14 @@ Action bind_run(Command& command) {
           "a pool that does not know which tensors are dead: they are written back, as managed "
           "memory does")
       .group("Paging");
-  command
-      .add_option(
-          "--data", request.files.data,
-          "one synthetic batch for all steps (default), another every step, or an .npz with "
-          "one array per input: one batch, or more examples (shuffled by the seed to "
-          "train); or a folder of such files")
-      .type_name("synthetic|fresh|FILE");
+  Option data =
+      command
+          .add_option(
+              "--data", request.files.data,
+              "one synthetic batch for all steps (default), another every step, or an .npz with "
+              "one array per input: one batch, or more examples (shuffled by the seed to "
+              "train); or a folder of such files")
+          .type_name("synthetic|fresh|FILE");
   command
       .add_option("--epochs", request.files.epochs,
                   "steps that see every example of --data so often, instead of --steps")
@@ -487,7 +450,8 @@ Action bind_run(Command& command) {
           .add_option("--inputs", request.model.inputs,
                       "the arrays of an .npz, by input name; one step, or for inference as many "
                       "as it has batches")
-          .type_name("FILE");
+          .type_name("FILE")
+          .excludes(data);
   command
       .add_flag("--random", request.random,
                 "inference on synthetic inputs; without --outputs that is the default")
@@ -534,7 +498,7 @@ Action bind_run(Command& command) {
       .excludes(poison);
   command.add_flag("--json", options->json, "one JSON object");
   return [options, &command]() -> Status {
-    PLIMSOLL_RETURN_IF_ERROR(check_words_beside_plan(command, options->request.model.model));
+    PLIMSOLL_RETURN_IF_ERROR(refuse_words_beside_plan(command, options->request.model.model));
     api::PlanRequest& planning = options->request.planning;
     const api::PagingRequest& paging = options->request.paging;
     for (const char* name : {"--prefetch", "--keep-dead"}) {
@@ -543,6 +507,7 @@ Action bind_run(Command& command) {
     }
     if (!paging.policy.empty() && command.has("--executor"))
       return fail(ErrorCode::kUsage, "--executor: --paging is a strategy of its own; give one");
+    PLIMSOLL_RETURN_IF_ERROR(refuse_without_plan(command, options->request));
     if (paging.policy == "planned" && planning.techniques.empty()) planning.techniques = "all";
     const bool fits =
         (!planning.budget.empty() || !planning.slowdown.empty() || paging.policy == "planned") &&

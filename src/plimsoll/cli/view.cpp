@@ -122,7 +122,12 @@ Action bind_view(Command& command) {
       .type_name("SIZE")
       .group("Snapshots");
   command.add_flag("--json", options->json, "one JSON object");
-  return [options]() { return view(*options); };
+  return [options, &command]() -> Status {
+    std::vector<std::string> subjects = options->more;
+    subjects.push_back(options->subject.model.model);
+    PLIMSOLL_RETURN_IF_ERROR(refuse_words_beside_plans(command, subjects));
+    return view(*options);
+  };
 }
 
 }  // namespace

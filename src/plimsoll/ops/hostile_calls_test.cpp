@@ -140,7 +140,8 @@ TEST(HostileCalls, EndInAnErrorOrInAnEvaluation) {
                             indexing_definitions,        indexing_elements_definitions,
                             indexing_nd_definitions,     resize_definitions,
                             reduction_definitions,       running_sum_definitions,
-                            ranking_definitions,         collective_definitions}) {
+                            ranking_definitions,         collective_definitions,
+                            random_uniform_definitions}) {
     for (const OpDefinition& definition : family()) {
       int evaluated = 0;
       for (int attempt = 0; attempt < (evaluated > 0 ? 1000 : 20000); ++attempt) {

@@ -34,6 +34,7 @@ std::vector<OpDefinition> all_definitions() {
            mask_definitions,
            cast_definitions,
            dropout_definitions,
+           random_uniform_definitions,
            shaping_definitions,
            depth_to_space_definitions,
            slicing_definitions,

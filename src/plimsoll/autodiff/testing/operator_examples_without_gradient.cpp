@@ -42,6 +42,8 @@ std::vector<OperatorExample> examples_without_gradient() {
       plain("encoded_gather", {example_encoded(5, 8, 9), places}, example_encoded_attributes(5, 8)),
       plain("one_hot", {places}, {{"depth", std::int64_t{3}}, {"dtype", number}}),
       plain("fill", {}, {{"shape", ir::Ints{2, 3}}, {"dtype", number}}),
+      plain("random_uniform", {example_integers({}, {3}, ir::DType::kU64)},
+            {{"shape", ir::Ints{2, 3}}, {"dtype", number}, {"low", -1.0}}),
       plain("iota", {}, {{"shape", ir::Ints{2, 3}}, {"dtype", number}}),
       plain("logical_not", {a}),
       plain("inside_mask", {x}),

@@ -1,5 +1,5 @@
 // Dropout: the mask is a hash of seed, counter and position (ops/elementwise/dropout_mask.h), so
-// nothing is stored and the gradient is dropout itself.
+// nothing is stored and the gradient is dropout itself. random_uniform draws by the same hash.
 #include "plimsoll/kernels/cpu/elementwise.h"
 #include "plimsoll/kernels/cpu/table.h"
 #include "plimsoll/ops/elementwise/dropout_mask.h"
@@ -41,11 +41,43 @@ std::unique_ptr<Kernel> make_dropout(const Site& site) {
   });
 }
 
+template <typename T>
+PLIMSOLL_VECTORIZED void draw_range(T* y, std::uint32_t first, std::int64_t n, ops::DropoutKey key,
+                                    float low, float range) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) {
+    const std::uint32_t hash = ops::dropout_mix(
+        ops::dropout_mix((first + static_cast<std::uint32_t>(i)) ^ key.low) ^ key.high);
+    store(y[i], low + range * ops::uniform_of(hash));
+  }
+}
+
+std::unique_ptr<Kernel> make_random_uniform(const Site& site) {
+  const std::int64_t count = site.out().shape.elements();
+  if (!all_row_major(site) || site.in(0).dtype != ir::DType::kU64 || count > std::int64_t{1} << 32)
+    return nullptr;
+  const auto low = static_cast<float>(site.attributes().real("low"));
+  const auto range =
+      static_cast<float>(site.attributes().real("high") - site.attributes().real("low"));
+  const auto seed = static_cast<std::uint64_t>(site.attributes().integer("seed"));
+  return for_float_type(site.out().dtype, [&](auto element) {
+    using T = decltype(element);
+    return make_kernel(site, [=](const Arguments& a) {
+      const ops::DropoutKey key = ops::dropout_key(seed, *input<std::uint64_t>(a, 0));
+      parallel_ranges(count, kElementGrain, [&](std::int64_t begin, std::int64_t end) {
+        draw_range(output<T>(a) + begin, static_cast<std::uint32_t>(begin), end - begin, key, low,
+                   range);
+      });
+    });
+  });
+}
+
 }  // namespace
 
 std::span<const TableEntry> dropout_kernels() {
   static constexpr TableEntry kRows[] = {
       {"dropout", make_dropout},
+      {"random_uniform", make_random_uniform},
   };
   return kRows;
 }

@@ -108,6 +108,20 @@ TEST(DropoutKernel, DrawsTheMaskOfTheReference) {
       {"dropout", {f32({5, 7000}), counter}, {{"ratio", 0.3}, {"seed", std::int64_t{77}}}});
 }
 
+TEST(RandomUniformKernel, DrawsTheNumbersOfTheReference) {
+  const Tensor counter = {{ir::DType::kU64, {}, {}}, 3, 4};
+  for (const char* dtype : {"fp32", "bf16"}) {
+    expect_agreement({.op = "random_uniform",
+                      .inputs = {counter},
+                      .attributes = {{"shape", Ints{5, 7000}},
+                                     {"dtype", std::string(dtype)},
+                                     {"low", -2.0},
+                                     {"high", 5.0},
+                                     {"seed", std::int64_t{77}}},
+                      .tolerance = dtype[0] == 'b' ? 1e-2 : 1e-6});
+  }
+}
+
 TEST(ReduceKernel, AgreesWithTheReferenceForAnyAxes) {
   for (const char* op : {"reduce_sum", "reduce_mean", "reduce_max", "reduce_min"}) {
     for (const Ints& axes : {Ints{0}, Ints{1}, Ints{2}, Ints{3}, Ints{0, 2, 3}, Ints{2, 3},

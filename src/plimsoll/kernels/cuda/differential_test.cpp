@@ -123,6 +123,20 @@ TEST(CudaDropout, DrawsTheNumbersOfTheReference) {
       {.op = "dropout", .inputs = {bf16({40, 77}), counter}, .attributes = how, .tolerance = 1e-2});
 }
 
+TEST(CudaRandomUniform, DrawsTheNumbersOfTheReference) {
+  const Tensor counter = {{ir::DType::kU64, {}, {}}, 7, 8};
+  for (const char* dtype : {"fp32", "bf16"}) {
+    expect_agreement({.op = "random_uniform",
+                      .inputs = {counter},
+                      .attributes = {{"shape", Ints{40, 77}},
+                                     {"dtype", std::string(dtype)},
+                                     {"low", -2.0},
+                                     {"high", 5.0},
+                                     {"seed", std::int64_t{11}}},
+                      .tolerance = dtype[0] == 'b' ? 1e-2 : 1e-6});
+  }
+}
+
 TEST(CudaMasks, AgreeWithTheReference) {
   expect_agreement({"positive_mask", {f32({3, 77})}});
   expect_agreement({"inside_mask", {f32({3, 77})}, {{"min", -1.0}, {"max", 0.5}}});

@@ -1,5 +1,5 @@
 // Elements that are made from attributes, from their place or from another type: cast, fill, iota,
-// one_hot, triangle, dropout.
+// one_hot, triangle, dropout, random_uniform.
 #include "plimsoll/kernels/cuda/pointwise.h"
 #include "plimsoll/kernels/cuda/reduction.h"
 #include "plimsoll/kernels/cuda/source_math.h"
@@ -152,6 +152,19 @@ Made make_dropout(const Site& site) {
   return make_pointwise(site, pointwise);
 }
 
+Made make_random_uniform(const Site& site) {
+  if (!all_row_major(site) || site.in(0).dtype != ir::DType::kU64) return no_kernel();
+  const double low = site.attributes().real("low");
+  Pointwise pointwise = pointwise_of(site);
+  pointwise.positions = {site.out().shape.strides()};
+  pointwise.once = fmt::format("  const auto key = dropout_key({}ULL, *at_a);\n",
+                               static_cast<std::uint64_t>(site.attributes().integer("seed")));
+  pointwise.results = {
+      fmt::format("{} + {} * Real((dropout_hash(key, p0) >> 8) * 5.9604644775390625e-8f)",
+                  literal(low), literal(site.attributes().real("high") - low))};
+  return make_pointwise(site, pointwise);
+}
+
 }  // namespace
 
 std::span<const TableEntry> value_kernels() {
@@ -163,6 +176,7 @@ std::span<const TableEntry> value_kernels() {
       {"fill", make_fill},
       {"iota", make_iota},
       {"one_hot", make_one_hot},
+      {"random_uniform", make_random_uniform},
       {"triangle", make_triangle},
   };
   return kRows;

@@ -1,6 +1,9 @@
 #include "plimsoll/model/onnx/importer.h"
 
 #include <algorithm>
+#include <set>
+
+#include <fmt/ranges.h>
 
 #include "plimsoll/base/log.h"
 #include "plimsoll/model/onnx/fold_batch_norm.h"
@@ -336,6 +339,53 @@ Result<std::int64_t> Importer::bind(const ValueFile& value, std::size_t axis,
                    axis, key);
 }
 
+namespace {
+
+// A size that was asked for and that no input has would be ignored: another model would be
+// planned than the one that was meant.
+Status check_sizes(const ImportOptions& options, const GraphFile& file, const ir::Graph& graph) {
+  std::string first = "there is no input";
+  bool has_batch = false;
+  bool has_seq = false;
+  for (const ir::Value& value : graph.values) {
+    if (value.kind != ir::ValueKind::kInput) continue;
+    const ir::Shape& shape = value.type.shape;
+    if (first.starts_with("there"))
+      first = fmt::format("input '{}' is {}", value.name, ir::to_string(value.type));
+    has_batch = has_batch || (shape.rank() > 0 && shape[0] == options.batch);
+    has_seq = has_seq || std::find(shape.begin(), shape.end(), options.seq) != shape.end();
+  }
+  std::set<std::string> open;
+  for (const ValueFile& value : file.inputs) {
+    for (std::size_t axis = 0; axis < value.dims.size(); ++axis) {
+      const DimFile& dim = value.dims[axis];
+      if (dim.has_value && dim.value >= 0) continue;
+      open.insert(fmt::format("{}:{}", value.name, axis));
+      if (!dim.symbol.empty()) open.emplace(dim.symbol);
+      has_batch = has_batch || says_batch(dim.symbol);
+      has_seq = has_seq || says_sequence(dim.symbol);
+    }
+  }
+  constexpr const char* kWhy =
+      "sizes that the exporter did not leave open (dynamic_axes, dynamic_shapes) are fixed";
+  if (options.batch && !has_batch)
+    return fail(ErrorCode::kUsage, "no input takes a batch of {}: {}; {}", *options.batch, first,
+                kWhy);
+  if (options.seq && !has_seq)
+    return fail(ErrorCode::kUsage, "no input takes a length of {}: {}; {}", *options.seq, first,
+                kWhy);
+  for (const auto& [name, size] : options.dims) {
+    if (open.contains(name)) continue;
+    return fail(ErrorCode::kUsage, "--dim {}={}: no dimension of an input is called so; {}", name,
+                size,
+                open.empty() ? fmt::format("{}; {}", first, kWhy)
+                             : fmt::format("there are {}", fmt::join(open, ", ")));
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<ir::TensorType> Importer::input_type(const ValueFile& value) {
   if (!value.is_tensor)
     return bad_input("input '{}' is no tensor: sequences and maps are not supported", value.name);
@@ -379,7 +429,7 @@ Status Importer::add_inputs(Scope& scope) {
     scope.names.emplace(value.name,
                         add({.name = name, .type = type, .var = builder_.input(name, type)}));
   }
-  return {};
+  return check_sizes(options_, file_.graph, builder_.graph());
 }
 
 const FunctionFile* Importer::find_function(const NodeFile& node) const {

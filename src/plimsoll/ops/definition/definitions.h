@@ -30,6 +30,7 @@ std::vector<OpDefinition> activation_grad_definitions();
 std::vector<OpDefinition> mask_definitions();
 std::vector<OpDefinition> cast_definitions();
 std::vector<OpDefinition> dropout_definitions();
+std::vector<OpDefinition> random_uniform_definitions();
 std::vector<OpDefinition> shaping_definitions();
 std::vector<OpDefinition> depth_to_space_definitions();
 std::vector<OpDefinition> slicing_definitions();

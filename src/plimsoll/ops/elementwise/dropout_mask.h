@@ -41,6 +41,11 @@ constexpr std::uint32_t dropout_hash(DropoutKey key, std::uint64_t index) {
   return dropout_mix(dropout_mix((low ^ key.low) + high * 0x9e3779b9U) ^ key.high);
 }
 
+// The hash as a number in [0, 1): its upper 24 bits, which a float holds exactly.
+constexpr float uniform_of(std::uint32_t hash) {
+  return static_cast<float>(hash >> 8) * 0x1p-24F;
+}
+
 // The smallest hash that is kept; ratio in [0, 1).
 constexpr std::uint32_t dropout_threshold(double ratio) {
   return static_cast<std::uint32_t>(ratio * 4294967296.0);

@@ -228,5 +228,44 @@ TEST(Dropout, RefusesARatioOfOneAndAWrongCounter) {
   EXPECT_THAT(refusal("dropout", {x, {DType::kI64, {}}}, {{"ratio", 0.5}}), HasSubstr("counter"));
 }
 
+TEST(RandomUniform, DrawsEvenlyAndTheSameNumbersForTheSameCounter) {
+  const auto drawn = [](std::int64_t counter, std::int64_t seed) {
+    return run("random_uniform", {Array::of_integers({}, {counter}, DType::kU64)},
+               {{"shape", ir::Ints{100, 1000}},
+                {"dtype", std::string("fp32")},
+                {"low", -1.0},
+                {"high", 3.0},
+                {"seed", seed}})
+        .reals;
+  };
+  const std::vector<double> numbers = drawn(7, 3);
+  std::array<int, 10> bins{};
+  double sum = 0;
+  for (const double number : numbers) {
+    ASSERT_TRUE(number >= -1 && number < 3) << number;
+    ++bins[static_cast<std::size_t>((number + 1) / 0.4)];
+    sum += number;
+  }
+  for (const int count : bins) EXPECT_NEAR(count, 10000, 400);  // four standard deviations
+  EXPECT_NEAR(sum / 100000, 1, 0.015);
+  EXPECT_EQ(drawn(7, 3), numbers);
+  EXPECT_NE(drawn(8, 3), numbers);
+  EXPECT_NE(drawn(7, 4), numbers);
+}
+
+TEST(RandomUniform, RefusesIntegersAWrongCounterAndNoRange) {
+  const ir::TensorType counter{DType::kU64, {}};
+  const auto how = [](const char* dtype, double low, double high) {
+    return ir::Attributes{
+        {"shape", ir::Ints{2}}, {"dtype", std::string(dtype)}, {"low", low}, {"high", high}};
+  };
+  EXPECT_THAT(refusal("random_uniform", {counter}, how("int64", 0, 1)), HasSubstr("floats"));
+  EXPECT_THAT(refusal("random_uniform", {counter}, how("fp32", 1, 0)), HasSubstr("above high"));
+  EXPECT_THAT(refusal("random_uniform", {counter}, how("fp32", -1e308, 1e308)),
+              HasSubstr("too far"));
+  EXPECT_THAT(refusal("random_uniform", {{DType::kI64, {}}}, how("fp32", 0, 1)),
+              HasSubstr("counter"));
+}
+
 }  // namespace
 }  // namespace plimsoll::ops

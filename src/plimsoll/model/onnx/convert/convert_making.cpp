@@ -178,10 +178,6 @@ Status one_hot(OperatorCall& call) {
   return call.done(builder.call1("where", {hot, select(pair, 0, 1), select(pair, 0, 0)}));
 }
 
-Status no_random(OperatorCall&) {
-  return bad_input("makes random numbers of its own, which is not supported");
-}
-
 }  // namespace
 
 std::vector<Operator> making_operators() {
@@ -198,12 +194,6 @@ std::vector<Operator> making_operators() {
       {"Range", range_of, "stash_type", {}, false},
       {"EyeLike", eye_like, "dtype k"},
       {"OneHot", one_hot, "axis"},
-      {"RandomNormal", no_random, {}, {}, false},
-      {"RandomNormalLike", no_random, {}, {}, false},
-      {"RandomUniform", no_random, {}, {}, false},
-      {"RandomUniformLike", no_random, {}, {}, false},
-      {"Bernoulli", no_random, {}, {}, false},
-      {"Multinomial", no_random, {}, {}, false},
   };
 }
 

@@ -64,18 +64,30 @@ Status hand_on(OperatorCall& call) {
 
 std::vector<Operator> all_operators() {
   std::vector<Operator> out;
-  for (const auto family : {elementwise_operators,      making_operators,
-                            shaping_operators,          indexing_operators,
-                            reduction_operators,        product_operators,
-                            convolution_operators,      pooling_operators,
-                            normalization_operators,    loss_operators,
-                            recurrent_operators,        resize_operators,
-                            quantization_operators,     control_operators,
-                            sequence_operators,         attention_operators,
-                            linear_attention_operators, sampling_operators,
-                            signal_operators,           elimination_operators,
-                            contrib_operators,          contrib_attention_operators,
-                            contrib_quantized_operators}) {
+  for (const auto family : {elementwise_operators,
+                            making_operators,
+                            shaping_operators,
+                            indexing_operators,
+                            reduction_operators,
+                            product_operators,
+                            convolution_operators,
+                            pooling_operators,
+                            normalization_operators,
+                            loss_operators,
+                            recurrent_operators,
+                            resize_operators,
+                            quantization_operators,
+                            control_operators,
+                            sequence_operators,
+                            attention_operators,
+                            linear_attention_operators,
+                            sampling_operators,
+                            signal_operators,
+                            elimination_operators,
+                            contrib_operators,
+                            contrib_attention_operators,
+                            contrib_quantized_operators,
+                            random_operators}) {
     auto rows = family();
     std::move(rows.begin(), rows.end(), std::back_inserter(out));
   }

@@ -20,6 +20,7 @@ namespace plimsoll::model::onnx {
 
 std::vector<Operator> elementwise_operators();
 std::vector<Operator> making_operators();
+std::vector<Operator> random_operators();
 std::vector<Operator> shaping_operators();
 std::vector<Operator> indexing_operators();
 std::vector<Operator> reduction_operators();
