@@ -10,7 +10,7 @@ Status open_backend(Pipeline& pipeline);
 
 // Whether steps run on a card of this machine.
 bool on_card(const Pipeline& pipeline);
-// Whether the graph, the layouts and the kernels are a card's: one of this machine, or one on paper.
+// Whether graph, layouts and kernels are a card's: of one of this machine, or of one on paper.
 bool plans_for_card(const Pipeline& pipeline);
 // A card of this machine, or a profile of one.
 bool for_card(const Pipeline& pipeline);

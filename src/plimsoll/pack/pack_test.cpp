@@ -346,8 +346,8 @@ TEST(Pack, EveryCombinationOfExactSwitchesProvesTheSameOptimum) {
   }
 }
 
-// Above 3,000 buffers the skylines, the window search and the peak stack answer; counted work keeps this the same
-// everywhere.
+// Above 3,000 buffers the skylines, the window search and the peak stack answer; counted work keeps
+// this the same everywhere.
 TEST(Pack, EveryCombinationOfSkylineSwitchesPacksALargeProblem) {
   const Problem problem = generate(Family::kRandom, 4000, 21);
   for (int bits = 0; bits < 64; ++bits) {

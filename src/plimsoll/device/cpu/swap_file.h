@@ -11,8 +11,8 @@
 // Who swaps to a file has no host memory to spare, so what is large goes past the page cache
 // (O_DIRECT), which would keep a second copy of it: the whole blocks of a value directly, through
 // an aligned buffer of 1 MiB (one for writing, one for reading) where its address is not aligned,
-// and what lies beside them at both ends through the cache. Where the file system knows no O_DIRECT (tmpfs) everything goes through
-// the cache.
+// and what lies beside them at both ends through the cache. Where the file system knows no O_DIRECT
+// (tmpfs) everything goes through the cache.
 //
 //   file      |  4096  |  4096  |  4096  |
 //   value        ├╌╌╌╌╌┼────────┼╌╌╌┤            ╌ cached   ─ direct
