@@ -26,12 +26,11 @@ constinit std::uint64_t key_of_process = 0;
 
 std::uint64_t link_key() {
   if (key_of_process == 0) {
-    // The kernel's random bytes for this process; odd bits in every byte of the address part.
-    // They stand at any address.
+    // The kernel's random bytes for this process, which stand at any address. Odd, see page.h.
     std::uint64_t seed = 0x9E3779B97F4A7C15ull;
     if (const auto* random = reinterpret_cast<const char*>(::getauxval(AT_RANDOM)))
       __builtin_memcpy(&seed, random + sizeof seed, sizeof seed);
-    key_of_process = (seed | std::uint64_t{1} << 62) & ~std::uint64_t{1};
+    key_of_process = seed | std::uint64_t{1} << 62 | 1;
   }
   return key_of_process;
 }
@@ -40,8 +39,8 @@ std::uint64_t link_key() {
 
 void Pool::settle_waiting_own() {
   const Waiting own = waiting;
-  waiting = {};
-  if (own.page != nullptr) settle(own.page, own.block);
+  wait_for_none();
+  if (own.page != &no_page) settle(own.page, own.block);
 }
 
 void Pool::settle_waiting() {
@@ -62,8 +61,8 @@ void* Pool::refill(unsigned size_class) {
   if (void* block = try_pop(size_class)) return block;
   Page* page = current[size_class];
   if (page != nullptr) {
-    if (is_end(page->freed) && page->carved < page->capacity) carve(page);
-    if (!is_end(page->freed)) return take_list(page);
+    if (page->freed == 0 && page->carved < page->capacity) carve(page);
+    if (page->freed != 0) return take_list(page);
     put_to_sleep(page);
   }
   page = available[size_class];
@@ -103,7 +102,7 @@ void Pool::carve(Page* page) {
   for (std::uint32_t i = 1; i < count; ++i, block += page->block) {
     set_next(block, block + page->block, key);
   }
-  set_next(block, page->end_mark(), key);
+  set_next(block, 0, key);
   page->freed = first;
   page->carved += count;
   page->sleeping += count;
@@ -152,7 +151,7 @@ void Pool::release_free_pages() {
   for (unsigned size_class = 0; size_class < kClasses; ++size_class) {
     Page* page = current[size_class];
     // The list goes back first: to this page, or home.
-    while (!is_end(list[size_class])) {
+    while (list[size_class] != 0) {
       const std::uintptr_t block = list[size_class];
       list[size_class] = next_of(block, key);
       auto* from = static_cast<Page*>(page_map.find(reinterpret_cast<void*>(block)));
@@ -167,7 +166,7 @@ void Pool::release_free_pages() {
     reuse_of[size_class] = {};
     if (page == nullptr) continue;
     std::uint32_t free = 0;
-    for (std::uintptr_t block = page->freed; !is_end(block); block = next_of(block, key)) ++free;
+    for (std::uintptr_t block = page->freed; block != 0; block = next_of(block, key)) ++free;
     count_handed_out(page);
     page->home = &page->freed;
     if (free < page->carved) continue;
@@ -226,7 +225,8 @@ void Pool::add_node(Outgoing& out, Page* page, std::uintptr_t block) {
     out.places = PoolParcel::kMost - 1;
   } else {
     require_not_freed(page, block);
-    set_next_elsewhere(block, out.first, key);
+    set_next(block, kCarrier, key);
+    set_next_node(block, out.first);
     out.next_place = words_of(block) + 2;
     out.places = places_of(page);
   }
@@ -255,7 +255,8 @@ void send_alone(Page* page, std::uintptr_t block) {
   if (looks_freed(block, key) && is_freed(page, block, key)) Pool::refuse_double_free(block);
   if (page->block > 2 * sizeof(std::uint64_t)) words_of(block)[2] = 0;
   page->owner.load(std::memory_order_relaxed)->remote.push(block, [&](std::uintptr_t behind) {
-    set_next_elsewhere(block, behind, key);
+    set_next(block, kCarrier, key);
+    words_of(block)[1] = behind ^ key;
   });
 }
 
@@ -287,7 +288,7 @@ void Pool::take_home(const std::uintptr_t* blocks, unsigned most) {
   while (i < most && blocks[i] != 0) {
     const std::uintptr_t last = blocks[i];
     Page* page = own_page_of(last);
-    std::uintptr_t first = page->end_mark();
+    std::uintptr_t first = 0;
     const unsigned begin = i;
     do {
       const std::uintptr_t block = blocks[i++];
@@ -302,7 +303,7 @@ void Pool::take_home(const std::uintptr_t* blocks, unsigned most) {
 }
 
 void Pool::take_back(Page* page, std::uintptr_t first, std::uintptr_t last, unsigned count) {
-  if (!is_end(page->freed)) set_next(last, page->freed, key);
+  if (page->freed != 0) set_next(last, page->freed, key);
   page->freed = first;
   if (page->state == PageState::kCurrent) {
     page->sleeping += count;
@@ -353,6 +354,7 @@ Pool* take_pool() {
   pool = new_metadata<Pool>();
   if (pool == nullptr) return nullptr;
   pool->key = link_key();
+  pool->wait_for_none();
   pool->parcels = static_cast<Pool::PoolParcel*>(
       metadata_bytes(Pool::kParcels * sizeof(Pool::PoolParcel), alignof(Pool::PoolParcel)));
   pool->next_of_all = all_pools;

@@ -91,13 +91,13 @@ struct Pool {
   static constexpr std::uint32_t kFewBlocks = 192;  // see Page::home
 
   std::uint64_t key = 0;
-  std::uintptr_t list[kClasses];  // heads; odd when empty
+  std::uintptr_t list[kClasses] = {};  // heads; 0 when empty
 
   struct Waiting {
     Page* page = nullptr;
     std::uintptr_t block = 0;
   };
-  Waiting waiting;
+  Waiting waiting;                         // `no_block` when there is none
   Waiting waiting_remote[kWaitingRemote];  // a ring
   unsigned next_remote = 0;                // its oldest
 
@@ -134,9 +134,9 @@ struct Pool {
 
   alignas(64) RemoteList<Atomic> remote;
 
-  constexpr Pool() {
-    for (auto& head : list) head = 1;
-  }
+  // What waits when nothing does, which spares push() a test.
+  Page no_page;
+  alignas(kWord) std::uint64_t no_block[2] = {};
 
   // Whether it is a thread's, and not one of the two empty ones (threads.h).
   bool is_working() const { return key != 0; }
@@ -144,7 +144,7 @@ struct Pool {
   // A block of the class, or null when its list is empty.
   void* try_pop(std::size_t size_class) {
     const std::uintptr_t block = list[size_class];
-    if (is_end(block)) [[unlikely]]
+    if (block == 0) [[unlikely]]
       return nullptr;
     const std::uintptr_t after = next_of(block, key);
     prefetch_to_write(after);
@@ -161,7 +161,7 @@ struct Pool {
   // What the current page's frees left, when there is nothing else to do; or null.
   void* try_swap(unsigned size_class) {
     Page* page = current[size_class];
-    if (page == nullptr || is_end(page->freed) || !remote.empty() ||
+    if (page == nullptr || page->freed == 0 || !remote.empty() ||
         ++refills % kRefillsBetweenFlushes == 0) {
       return nullptr;
     }
@@ -175,8 +175,7 @@ struct Pool {
     Page* const page_before = waiting.page;
     const std::uintptr_t before = waiting.block;
     waiting = {page, block};
-    if (page_before != nullptr) [[likely]]
-      settle(page_before, before);
+    settle(page_before, before);
   }
   // The same for a block of another pool's page, if its class's list may have it.
   void push_remote(Page* page, std::uintptr_t block) {
@@ -191,6 +190,13 @@ struct Pool {
     oldest = {page, block};
     if (before.page != nullptr) [[likely]]
       reuse(before.page, before.block);
+  }
+  // From now on no block waits.
+  void wait_for_none() {
+    no_block[0] = 0;
+    no_page.freed = 0;
+    no_page.countdown = Page::kMostFrees;
+    waiting = {&no_page, reinterpret_cast<std::uintptr_t>(no_block)};
   }
   // The blocks that wait go to their lists now.
   void settle_waiting();
@@ -238,7 +244,7 @@ struct Pool {
   void add_node(Outgoing& out, Page* page, std::uintptr_t block);
   void send_off(Outgoing& out);
   // Parcels and blocks that carry others.
-  bool is_parcel(std::uintptr_t node) const { return words_of(node)[0] == PoolParcel::kUnderWay; }
+  static bool is_parcel(std::uintptr_t node) { return words_of(node)[0] == PoolParcel::kUnderWay; }
   void set_next_node(std::uintptr_t node, std::uintptr_t next_node) const {
     words_of(node)[1] = next_node ^ key;
   }
@@ -249,7 +255,7 @@ struct Pool {
     reuse_of[page->size_class].given = static_cast<std::uint16_t>(handed_out.value() - before);
     std::uintptr_t& head = list[page->size_class];
     head = page->freed;
-    page->freed = page->end_mark();
+    page->freed = 0;
     page->home = page->carved < kFewBlocks ? &head : &page->freed;
     return try_pop(page->size_class);
   }
