@@ -37,7 +37,7 @@
 // So a block that is on a list is recognisable. free() compares the upper 17 bits, which other data
 // has by chance once in 2^17; then it looks closer (is_freed): the rest must be a block of the same
 // page or the end, which makes it once in 2^52 or less, and is aborted as a double free. Where a
-// block is followed by one of another page (pool.h, reuse), its second word is its own address
+// block is followed by one of another page (magazine.h), its second word is its own address
 // XORed with the complement of the key. The key is no multiple of 16, hence neither zero nor a
 // pointer ever looks like a link. malloc clears the word, lest a block that was never written looks
 // freed.
@@ -70,6 +70,7 @@ struct alignas(128) Page : Descriptor {
   std::uint32_t carved = 0;    // blocks that were ever linked; those behind were never touched
   std::uint32_t sleeping = 0;  // of a current page: blocks in `freed` that countdown did not count
   PageState state = PageState::kCurrent;
+  bool apart = false;    // see pool.h
   Page* next = nullptr;  // among the pool's available pages of the class
   Page* previous = nullptr;
 

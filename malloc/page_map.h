@@ -18,7 +18,7 @@
 // first or last of a span (span_heap.h); inside spans entries are null.
 //
 // Threads: read without a lock, written under the lock of the span heap. An entry of a live block
-// does not change.
+// does not change, but for the owner: the thread that owns a page may hide that (pool.h).
 #pragma once
 
 #include <atomic>
@@ -68,6 +68,10 @@ class PageMap {
     Pool* owner = to == nullptr ? nullptr : to->owner.load(std::memory_order_relaxed);
     entry.owner.store(owner, std::memory_order_relaxed);
     entry.descriptor.store(to, std::memory_order_relaxed);
+  }
+  void set_owner(const void* granule, Pool* owner) {
+    const auto address = reinterpret_cast<std::uintptr_t>(granule);
+    leaf(address)[address >> 16 & 0xFFFF].owner.store(owner, std::memory_order_relaxed);
   }
 
  private:

@@ -2,6 +2,8 @@
 
 #include <sys/auxv.h>
 
+#include <algorithm>
+
 #include "metadata.h"
 #include "page_source.h"
 #include "span_heap.h"
@@ -45,19 +47,16 @@ void Pool::settle_waiting_own() {
 
 void Pool::settle_waiting() {
   settle_waiting_own();
-  for (Waiting& place : waiting_remote) {
-    const Waiting before = place;
-    place = {};
-    if (before.page != nullptr) reuse(before.page, before.block);
-  }
+  if (magazines == nullptr) return;
+  for (unsigned i = 0; i < kClasses; ++i) spill(magazines[i], magazines[i].count);
 }
 
 void* Pool::refill(unsigned size_class) {
   settle_waiting_own();
   if (void* block = try_pop(size_class)) return block;
-  allow_reuse(size_class);
+  if (magazines != nullptr && magazines[size_class].count > 0) return take_magazine(size_class);
   collect();
-  if (++refills % kRefillsBetweenFlushes == 0) send_all();
+  if (++refills % kRefillsBetweenFlushes == 0) send_parcels();
   if (void* block = try_pop(size_class)) return block;
   Page* page = current[size_class];
   if (page != nullptr) {
@@ -160,10 +159,9 @@ void Pool::release_free_pages() {
         page->freed = block;
       } else {
         clear_link(block);
-        send(from, block);
+        go_home(block);
       }
     }
-    reuse_of[size_class] = {};
     if (page == nullptr) continue;
     std::uint32_t free = 0;
     for (std::uintptr_t block = page->freed; block != 0; block = next_of(block, key)) ++free;
@@ -178,14 +176,76 @@ void Pool::release_free_pages() {
 
 // ---- Frees from other threads
 
-void Pool::reuse(Page* page, std::uintptr_t block) {
-  require_not_freed(page, block);
-  // The current page's frees must not mix with it, as their links would not be recognisable.
-  if (Page* own = current[page->size_class]) own->home = &own->freed;
-  std::uintptr_t& head = list[page->size_class];
-  set_next_elsewhere(block, head, key);
-  head = block;
-  handed_out.add(1);
+void Pool::push_unexchanged(Page* page, std::uintptr_t block, bool own) {
+  if (own) {
+    set_apart(page, false);
+    return push(page, block);
+  }
+  if (magazines != nullptr) ++magazines[page->size_class].freed;
+  send(page, block);
+}
+
+// The magazine becomes the class's list, which is empty.
+void* Pool::take_magazine(unsigned size_class) {
+  Magazine& magazine = magazines[size_class];
+  const unsigned count = magazine.count;
+  const std::uint64_t link_key = key;  // in a register, whatever is written
+  std::uintptr_t first = 0;
+  for (unsigned i = 0; i < count; ++i) {
+    const std::uintptr_t block = magazine.blocks[i];
+    if (looks_freed(block, link_key)) [[unlikely]]
+      refuse_if_freed(page_of(block), block);
+    set_next_elsewhere(block, first, link_key);
+    first = block;
+  }
+  magazine.count = 0;
+  magazine.note_refill(count);
+  handed_out.add(count);
+  // The current page's frees must not mix with them, as their links would not be recognisable.
+  if (Page* own = current[size_class]) own->home = &own->freed;
+  list[size_class] = first;
+  return try_pop(size_class);
+}
+
+// As take_list, but no more than fills a magazine.
+void* Pool::take_part(Page* page) {
+  if (!page->apart) set_apart(page, true);
+  count_handed_out(page);
+  page->home = &page->freed;
+  unsigned count = 1;
+  std::uintptr_t last = page->freed;
+  std::uintptr_t behind = next_of(last, key);
+  for (; behind != 0 && count < kMagazineBlocks[page->size_class]; ++count) {
+    last = behind;
+    behind = next_of(last, key);
+  }
+  set_next(last, 0, key);
+  list[page->size_class] = page->freed;
+  page->freed = behind;
+  note_refill(page->size_class, count);
+  return try_pop(page->size_class);
+}
+
+// The oldest blocks of a magazine leave it.
+void Pool::spill(Magazine& magazine, unsigned count) {
+  if (count == 0) return;
+  std::uintptr_t blocks[Magazine::kMost];
+  std::copy_n(magazine.blocks, count, blocks);
+  std::copy(magazine.blocks + count, magazine.blocks + magazine.count, magazine.blocks);
+  magazine.count = static_cast<std::uint16_t>(magazine.count - count);
+  for (unsigned i = 0; i < count; ++i) go_home(blocks[i]);
+}
+
+void Pool::go_home(std::uintptr_t block) {
+  Page* page = page_of(block);
+  if (page->owner.load(std::memory_order_relaxed) != this) return send(page, block);
+  settle(page, block);
+}
+
+void Pool::set_apart(Page* page, bool apart) {
+  page->apart = apart;
+  for (unsigned i = 0; i < page->granules; ++i)
+    page_map.set_owner(page->start + i * kGranule, apart ? nullptr : this);
 }
 
 void Pool::send(Page* page, std::uintptr_t block) {
@@ -245,6 +305,10 @@ void Pool::send_off(Outgoing& out) {
 
 void Pool::send_all() {
   settle_waiting();
+  send_parcels();
+}
+
+void Pool::send_parcels() {
   for (Outgoing& out : outgoing) {
     if (out.to != nullptr) send_off(out);
   }
@@ -305,6 +369,7 @@ void Pool::take_home(const std::uintptr_t* blocks, unsigned most) {
 void Pool::take_back(Page* page, std::uintptr_t first, std::uintptr_t last, unsigned count) {
   if (page->freed != 0) set_next(last, page->freed, key);
   page->freed = first;
+  if (is_exchanged(page) && !page->apart) set_apart(page, true);
   if (page->state == PageState::kCurrent) {
     page->sleeping += count;
     return;
@@ -320,11 +385,18 @@ void Pool::take_back(Page* page, std::uintptr_t first, std::uintptr_t last, unsi
 }
 
 // A block that was freed twice may be of a page that is another's by now, or nobody's.
-Page* Pool::own_page_of(std::uintptr_t block) const {
+Page* Pool::page_of(std::uintptr_t block) {
   Descriptor* found = page_map.find(reinterpret_cast<void*>(block));
-  if (found == nullptr || found->owner.load(std::memory_order_relaxed) != this) [[unlikely]]
+  if (found == nullptr || found->kind != Kind::kPage) [[unlikely]]
     refuse_double_free(block);
   return static_cast<Page*>(found);
+}
+
+Page* Pool::own_page_of(std::uintptr_t block) const {
+  Page* page = page_of(block);
+  if (page->owner.load(std::memory_order_relaxed) != this) [[unlikely]]
+    refuse_double_free(block);
+  return page;
 }
 
 void Pool::refuse_if_freed(const Page* page, std::uintptr_t block) const {
@@ -357,6 +429,8 @@ Pool* take_pool() {
   pool->wait_for_none();
   pool->parcels = static_cast<Pool::PoolParcel*>(
       metadata_bytes(Pool::kParcels * sizeof(Pool::PoolParcel), alignof(Pool::PoolParcel)));
+  pool->magazines =
+      static_cast<Magazine*>(metadata_bytes(kClasses * sizeof(Magazine), alignof(Magazine)));
   pool->next_of_all = all_pools;
   all_pools = pool;
   return pool;
