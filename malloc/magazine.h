@@ -22,7 +22,8 @@
 // at a time, or magazines would fill up while it is used.
 //
 // Cost: the frees of a random sequence of mallocs and frees of a class rarely meet a full magazine:
-// of n places, about one block in 2n goes home. 512 bytes per class that is exchanged.
+// of n places, about one block in 2n goes home. Of the places, which are beside the pool, only those
+// of classes that are exchanged are ever touched.
 //
 // Threads: a magazine is used by its pool's thread alone.
 #pragma once
@@ -36,8 +37,8 @@
 
 namespace plimsoll::heap {
 
-struct alignas(64) Magazine {
-  static constexpr unsigned kMost = 62;
+struct Magazine {
+  static constexpr unsigned kMost = 64;
   static constexpr std::size_t kBytes = 16 << 10;
   static constexpr std::uint32_t kWindow = 32;        // blocks, to begin with it
   static constexpr std::uint32_t kLongWindow = 1024;  // to end it
@@ -45,27 +46,27 @@ struct alignas(64) Magazine {
   std::uint32_t allocated = 0;  // since it was decided last whether the class is exchanged
   std::uint32_t freed = 0;      // other threads' blocks, since then
   std::uint16_t count = 0;
-  bool exchanged = false;
-  std::uintptr_t blocks[kMost];
+  std::uint16_t room = 0;            // how many it may hold; 0 unless the class is exchanged
+  std::uintptr_t* blocks = nullptr;  // kMost places; the newest is the last
 
   // The class's list, which was empty, got n blocks; those before them were allocated.
-  void note_refill(std::uint32_t n) {
-    if (allocated >= (exchanged ? kLongWindow : kWindow)) {
-      exchanged = freed >= allocated / (exchanged ? 8 : 4);
+  // `most` is what the magazine may hold.
+  void note_refill(std::uint32_t n, std::uint16_t most) {
+    if (allocated >= (is_exchanged() ? kLongWindow : kWindow)) {
+      room = freed >= allocated / (is_exchanged() ? 8 : 4) ? most : 0;
       allocated = freed = 0;
     }
     allocated += n;
   }
+  bool is_exchanged() const { return room != 0; }
 };
-
-static_assert(sizeof(Magazine) == 512);
 
 // Blocks of a class that its magazine holds when it is full; 0 where blocks are too large.
 inline constexpr auto kMagazineBlocks = [] {
-  std::array<std::uint8_t, kClasses> out;
+  std::array<std::uint16_t, kClasses> out;
   for (unsigned i = 0; i < kClasses; ++i) {
     const std::size_t blocks = Magazine::kBytes / block_bytes(i);
-    out[i] = static_cast<std::uint8_t>(std::min<std::size_t>(blocks, Magazine::kMost));
+    out[i] = static_cast<std::uint16_t>(std::min<std::size_t>(blocks, Magazine::kMost));
   }
   return out;
 }();

@@ -47,14 +47,13 @@ void Pool::settle_waiting_own() {
 
 void Pool::settle_waiting() {
   settle_waiting_own();
-  if (magazines == nullptr) return;
-  for (unsigned i = 0; i < kClasses; ++i) spill(magazines[i], magazines[i].count);
+  for (Magazine& magazine : magazines) spill(magazine, magazine.count);
 }
 
 void* Pool::refill(unsigned size_class) {
   settle_waiting_own();
   if (void* block = try_pop(size_class)) return block;
-  if (magazines != nullptr && magazines[size_class].count > 0) return take_magazine(size_class);
+  if (magazines[size_class].count > 0) return take_magazine(size_class);
   collect();
   if (++refills % kRefillsBetweenFlushes == 0) send_parcels();
   if (void* block = try_pop(size_class)) return block;
@@ -181,7 +180,6 @@ void Pool::push_unexchanged(Page* page, std::uintptr_t block, bool own) {
     set_apart(page, false);
     return push(page, block);
   }
-  if (magazines != nullptr) ++magazines[page->size_class].freed;
   send(page, block);
 }
 
@@ -199,7 +197,7 @@ void* Pool::take_magazine(unsigned size_class) {
     first = block;
   }
   magazine.count = 0;
-  magazine.note_refill(count);
+  note_refill(size_class, count);
   handed_out.add(count);
   // The current page's frees must not mix with them, as their links would not be recognisable.
   if (Page* own = current[size_class]) own->home = &own->freed;
@@ -423,14 +421,16 @@ Pool* take_pool() {
     return pool;
   }
   Guard guard(heap_lock);
-  pool = new_metadata<Pool>();
+  constexpr std::size_t kPlaces = Magazine::kMost * sizeof(std::uintptr_t);
+  auto* places = static_cast<char*>(metadata_bytes(kClasses * kPlaces, 64));
+  pool = places == nullptr ? nullptr : new_metadata<Pool>();
   if (pool == nullptr) return nullptr;
   pool->key = link_key();
   pool->wait_for_none();
+  for (unsigned i = 0; i < kClasses; ++i)
+    pool->magazines[i].blocks = reinterpret_cast<std::uintptr_t*>(places + i * kPlaces);
   pool->parcels = static_cast<Pool::PoolParcel*>(
       metadata_bytes(Pool::kParcels * sizeof(Pool::PoolParcel), alignof(Pool::PoolParcel)));
-  pool->magazines =
-      static_cast<Magazine*>(metadata_bytes(kClasses * sizeof(Magazine), alignof(Magazine)));
   pool->next_of_all = all_pools;
   all_pools = pool;
   return pool;

@@ -93,7 +93,7 @@ struct Pool {
   using PoolParcel = Parcel<Atomic, 62>;  // 512 bytes
   PoolParcel* parcels = nullptr;          // kParcels, or null when there was no memory
   unsigned next_parcel = 0;
-  Magazine* magazines = nullptr;  // by class; null when there was no memory
+  Magazine magazines[kClasses];
   unsigned refills = 0;
   Counter handed_out;  // blocks moved to lists
   Counter remote_frees;
@@ -130,7 +130,7 @@ struct Pool {
   // What can be had when there is nothing else to do: what is in the magazine, or what the current
   // page's frees left; or null.
   void* try_swap(unsigned size_class) {
-    if (magazines != nullptr && magazines[size_class].count > 0) return take_magazine(size_class);
+    if (magazines[size_class].count > 0) return take_magazine(size_class);
     Page* page = current[size_class];
     if (page == nullptr || page->freed == 0 || !remote.empty() ||
         ++refills % kRefillsBetweenFlushes == 0) {
@@ -150,13 +150,13 @@ struct Pool {
   // Frees a block of another pool's page, or of an own one that was set apart.
   void push_elsewhere(Page* page, std::uintptr_t block) {
     const bool own = page->owner.load(std::memory_order_relaxed) == this;
-    Magazine* magazine = magazine_of(page);
-    if (magazine == nullptr || !magazine->exchanged) return push_unexchanged(page, block, own);
-    magazine->freed += own ? 0 : 1;
+    Magazine& magazine = magazines[page->size_class];
+    magazine.freed += own ? 0 : 1;
+    if (!magazine.is_exchanged()) return push_unexchanged(page, block, own);
     prefetch_to_write(block);
-    magazine->blocks[magazine->count++] = block;
-    if (magazine->count == kMagazineBlocks[page->size_class]) [[unlikely]]
-      spill(*magazine, magazine->count / 2u + 1);
+    magazine.blocks[magazine.count++] = block;
+    if (magazine.count == magazine.room) [[unlikely]]
+      spill(magazine, magazine.count / 2u + 1);
   }
   // From now on no block waits.
   void wait_for_none() {
@@ -197,23 +197,15 @@ struct Pool {
     if (--page->countdown == 0) [[unlikely]]
       counted_down(page);
   }
-  // Null for blocks that are too large for one, too.
-  Magazine* magazine_of(const Page* page) const {
-    return magazines == nullptr || kMagazineBlocks[page->size_class] == 0
-               ? nullptr
-               : &magazines[page->size_class];
-  }
   void push_unexchanged(Page* page, std::uintptr_t block, bool own);
   void* take_magazine(unsigned size_class);
   void spill(Magazine& magazine, unsigned count);
   void go_home(std::uintptr_t block);
   void note_refill(unsigned size_class, std::uint64_t blocks) {
-    if (magazines != nullptr) magazines[size_class].note_refill(static_cast<std::uint32_t>(blocks));
+    magazines[size_class].note_refill(static_cast<std::uint32_t>(blocks),
+                                      kMagazineBlocks[size_class]);
   }
-  bool is_exchanged(const Page* page) const {
-    const Magazine* magazine = magazine_of(page);
-    return magazine != nullptr && magazine->exchanged;
-  }
+  bool is_exchanged(const Page* page) const { return magazines[page->size_class].is_exchanged(); }
   void set_apart(Page* page, bool apart);
   void send(Page* page, std::uintptr_t block);
   void add_node(Outgoing& out, Page* page, std::uintptr_t block);

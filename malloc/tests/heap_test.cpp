@@ -48,22 +48,22 @@ TEST(SizeClass, KeepsEveryPowerOfTwoThatDividesTheSize) {
 TEST(Magazine, IsUsedWhileAQuarterAndUntilLessThanAnEighthAreFreedForOthers) {
   Magazine magazine;
   magazine.freed = 1000;
-  magazine.note_refill(Magazine::kWindow - 1);
-  EXPECT_FALSE(magazine.exchanged);  // nothing was allocated before
-  magazine.note_refill(1);
-  EXPECT_FALSE(magazine.exchanged);  // one too few
+  magazine.note_refill(Magazine::kWindow - 1, 5);
+  EXPECT_FALSE(magazine.is_exchanged());  // nothing was allocated before
+  magazine.note_refill(1, 5);
+  EXPECT_FALSE(magazine.is_exchanged());  // one too few
   magazine.freed = Magazine::kWindow / 4 - 1;
-  magazine.note_refill(Magazine::kWindow);
-  EXPECT_FALSE(magazine.exchanged);
+  magazine.note_refill(Magazine::kWindow, 5);
+  EXPECT_FALSE(magazine.is_exchanged());
   magazine.freed = Magazine::kWindow / 4;
-  magazine.note_refill(Magazine::kLongWindow);
-  EXPECT_TRUE(magazine.exchanged);
+  magazine.note_refill(Magazine::kLongWindow, 5);
+  EXPECT_TRUE(magazine.is_exchanged());
   magazine.freed = Magazine::kLongWindow / 8;
-  magazine.note_refill(Magazine::kLongWindow);
-  EXPECT_TRUE(magazine.exchanged);
+  magazine.note_refill(Magazine::kLongWindow, 5);
+  EXPECT_TRUE(magazine.is_exchanged());
   magazine.freed = Magazine::kLongWindow / 8 - 1;
-  magazine.note_refill(1);
-  EXPECT_FALSE(magazine.exchanged);
+  magazine.note_refill(1, 5);
+  EXPECT_FALSE(magazine.is_exchanged());
 }
 
 TEST(Magazine, HoldsWhatSixteenKibibytesAreAndNoMoreThanItsPlaces) {
