@@ -1,8 +1,8 @@
 // A page: 64 or 256 KiB of blocks of one size, owned by one thread's pool.
 //
-// Its blocks are in one of four places: with the program; in a pool's list for the class, from
-// which malloc pops; in `freed`; or on their way home from another thread (remote_list.h). The
-// lists are linked through the blocks themselves.
+// Its blocks are in one of five places: with the program; in a pool's list for the class, from
+// which malloc pops; in a pool's magazine (magazine.h); in `freed`; or on their way home from
+// another thread (remote_list.h). The lists are linked through the blocks themselves.
 //
 // The owner's frees go to the list that `home` points at, usually `freed`: pages empty out and can
 // be given back, blocks allocated together stay together, and malloc's next block does not hang on
