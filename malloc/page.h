@@ -37,10 +37,10 @@
 // So a block that is on a list is recognisable. free() compares the upper 17 bits, which other data
 // has by chance once in 2^17; then it looks closer (is_freed): the rest must be a block of the same
 // page or the end, which makes it once in 2^52 or less, and is aborted as a double free. Where a
-// block is followed by one of another page (magazine.h), its second word is its own address
-// XORed with the complement of the key. The key is no multiple of 16, hence neither zero nor a
-// pointer ever looks like a link. malloc clears the word, lest a block that was never written looks
-// freed.
+// block is followed by one of another page (magazine.h), its first two words add up to the key,
+// which says once in 2^64 that they are a link: the second word stays when the block is used, and
+// must not vouch for whatever the program writes into the first. malloc clears the first, lest a
+// block that was never written looks freed.
 #pragma once
 
 #include <atomic>
@@ -109,14 +109,10 @@ inline void set_next(std::uintptr_t block, std::uintptr_t next, std::uint64_t ke
   words_of(block)[0] = next ^ link_mask(block, key);
 }
 
-inline std::uint64_t mark_of(std::uintptr_t block, std::uint64_t key) {
-  return block ^ ~key;
-}
-
 // The next one may be anywhere.
 inline void set_next_elsewhere(std::uintptr_t block, std::uintptr_t next, std::uint64_t key) {
   set_next(block, next, key);
-  words_of(block)[1] = mark_of(block, key);
+  words_of(block)[1] = key - words_of(block)[0];
 }
 
 // A block on its way home that carries others (remote_list.h): it has a link that no list has, and
@@ -138,8 +134,7 @@ inline bool is_freed(const Page* page, std::uintptr_t block, std::uint64_t key) 
   const std::uintptr_t next = next_of(block, key);
   const std::uintptr_t at = next - reinterpret_cast<std::uintptr_t>(page->start);
   const bool here = at < std::size_t{page->capacity} * page->block && at % page->block == 0;
-  return next == 0 || next == kCarrier || here ||
-         (next % kWord == 0 && words_of(block)[1] == mark_of(block, key));
+  return next == 0 || next == kCarrier || here || words_of(block)[0] + words_of(block)[1] == key;
 }
 
 }  // namespace plimsoll::heap

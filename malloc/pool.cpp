@@ -28,7 +28,7 @@ constinit std::uint64_t key_of_process = 0;
 
 std::uint64_t link_key() {
   if (key_of_process == 0) {
-    // The kernel's random bytes for this process, which stand at any address. Odd, see page.h.
+    // The kernel's random bytes for this process, which stand at any address.
     std::uint64_t seed = 0x9E3779B97F4A7C15ull;
     if (const auto* random = reinterpret_cast<const char*>(::getauxval(AT_RANDOM)))
       __builtin_memcpy(&seed, random + sizeof seed, sizeof seed);

@@ -104,6 +104,10 @@ TEST(Links, AreRecognisedAndNothingElseIs) {
     EXPECT_FALSE(is_freed(&page, at(i), key));
     words_of(at(i))[0] = at(i + 1);
     EXPECT_FALSE(is_freed(&page, at(i), key));
+    // Not even data that has the upper bits of a link.
+    words_of(at(i))[0] = (elsewhere + kWord) ^ link_mask(at(i), key);
+    EXPECT_TRUE(looks_freed(at(i), key));
+    EXPECT_FALSE(is_freed(&page, at(i), key));
   }
 }
 
