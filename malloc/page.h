@@ -26,8 +26,8 @@
 //
 // Two lines of cache: what other threads read, and what the owner writes with every free.
 //
-// Links. A freed block's first word holds the next block's address, which has 47 bits, and in the 17
-// above them the lowest of its own address, all XORed with a key of the process:
+// Links. A freed block's first word holds the next block's address, which has 47 bits, and in the
+// 17 above them the lowest of its own address, all XORed with a key of the process:
 //
 //   63           47 46                          4 3   0
 //  +---------------+-----------------------------+-----+

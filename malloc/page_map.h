@@ -2,7 +2,7 @@
 //
 //   address  47      32 31     16 15      0
 //           +----------+---------+---------+
-//           |   root   |  leaf   |         |   root: 2^15 entries in .bss; leaf: 2^16 entries, 1 MiB
+//           |   root   |  leaf   |         |  root: 2^15 entries in .bss; leaf: 2^16 entries, 1 MiB
 //           +----------+---------+---------+
 //
 // Nothing of ours is written beside the user's blocks: a page has no header, powers of two stay

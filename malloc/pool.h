@@ -8,9 +8,9 @@
 //           (remote_list.h). A parcel goes off when it is full or stands for 16 KiB, before the
 //           pool takes a page, now and then when it refills a list, and when the thread ends.
 //
-// Exchange. Where threads free each other's blocks as fast as they allocate, freed blocks of a class
-// go to its magazine, whoever owns them, and are handed out again (magazine.h). The thread's own
-// blocks are then in other caches as often as the others', and free() must not wait for them
+// Exchange. Where threads free each other's blocks as fast as they allocate, freed blocks of a
+// class go to its magazine, whoever owns them, and are handed out again (magazine.h). The thread's
+// own blocks are then in other caches as often as the others', and free() must not wait for them
 // either. So pages of such a class are set apart: the page map does not name their owner any more,
 // and free() takes the way of a remote block, which looks at the page.
 //
