@@ -139,7 +139,7 @@ void release_small(Page* page, void* block) {
   } else if (page->owner.load(std::memory_order_relaxed) == pool) {
     pool->push(page, address);
   } else {
-    pool->push_remote(page, address);
+    pool->push_elsewhere(page, address);
   }
 }
 
@@ -200,8 +200,8 @@ void* allocate_slow(std::size_t bytes) {
 // A block that is not of the thread's own pages.
 void release_elsewhere(Descriptor* found, void* block) {
   Pool* pool = this_pool;
-  if (found->kind == Kind::kPage && pool->is_working()) [[likely]] {
-    return pool->push_remote(static_cast<Page*>(found), reinterpret_cast<std::uintptr_t>(block));
+  if (found != nullptr && found->kind == Kind::kPage && pool->is_working()) [[likely]] {
+    return pool->push_elsewhere(static_cast<Page*>(found), reinterpret_cast<std::uintptr_t>(block));
   }
   release_slow(block);
 }

@@ -38,11 +38,12 @@ inline void* allocate(std::size_t bytes) {
 }
 
 inline void release(void* block) {
-  Descriptor* found = page_map.find(block);
-  Pool* pool = this_pool;
-  if (found == nullptr) [[unlikely]]
+  if (!PageMap::covers(block)) [[unlikely]]
     return release_slow(block);
-  if (found->owner.load(std::memory_order_relaxed) != pool) [[unlikely]]
+  const PageMap::Entry& entry = page_map.entry_of(block);
+  Pool* pool = this_pool;
+  Descriptor* found = entry.descriptor.load(std::memory_order_relaxed);
+  if (entry.owner.load(std::memory_order_relaxed) != pool) [[unlikely]]
     return release_elsewhere(found, block);
   pool->push(static_cast<Page*>(found), reinterpret_cast<std::uintptr_t>(block));
 }

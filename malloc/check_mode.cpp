@@ -52,7 +52,8 @@ std::size_t require_intact(const char* call, const void* block, const Found& fou
     require_canary(call, block, span->bytes, span->payload());
     return span->bytes;
   }
-  if (looks_freed(reinterpret_cast<std::uintptr_t>(block), link_key()))
+  if (is_freed(static_cast<const Page*>(found.descriptor), reinterpret_cast<std::uintptr_t>(block),
+               link_key()))
     die(call, block, "was freed already (double free)");
   const std::uint64_t bytes = *size_word(block, found.usable) ^ mask(block);
   if (bytes > found.usable - kTrailer)

@@ -1,8 +1,8 @@
 // A page: 64 or 256 KiB of blocks of one size, owned by one thread's pool.
 //
-// Its blocks are in one of four places: with the program; in a pool's list for the class, from
-// which malloc pops; in `freed`; or on their way home from another thread (remote_list.h). The
-// lists are linked through the blocks themselves.
+// Its blocks are in one of five places: with the program; in a pool's list for the class, from
+// which malloc pops; in a pool's magazine (magazine.h); in `freed`; or on their way home from
+// another thread (remote_list.h). The lists are linked through the blocks themselves.
 //
 // The owner's frees go to the list that `home` points at, usually `freed`: pages empty out and can
 // be given back, blocks allocated together stay together, and malloc's next block does not hang on
@@ -26,13 +26,21 @@
 //
 // Two lines of cache: what other threads read, and what the owner writes with every free.
 //
-// Links. A freed block's first word holds the next block's address, XORed with a key of the
-// process. The end of a list is an odd address inside the page. A block that is followed by one of
-// another page holds its own address with kElsewhere set, and the next one's in its second word. So
-// a block that is on a list is recognisable: its word, XORed with the key, agrees with its own
-// address in the upper bits, which other data does by chance once in 2^46, and is a possible link
-// of the page, which makes it once in 2^52 or less. free() makes that test and aborts as a double
-// free. malloc clears the word, lest a block that was never written looks freed.
+// Links. A freed block's first word holds the next block's address, which has 47 bits, and in the
+// 17 above them the lowest of its own address, all XORed with a key of the process:
+//
+//   63           47 46                          4 3   0
+//  +---------------+-----------------------------+-----+
+//  | own, 20 to 4  |   next, 46 to 4             |  0  |   XOR key; next is 0 at the end of a list
+//  +---------------+-----------------------------+-----+
+//
+// So a block that is on a list is recognisable. free() compares the upper 17 bits, which other data
+// has by chance once in 2^17; then it looks closer (is_freed): the rest must be a block of the same
+// page or the end, which makes it once in 2^52 or less, and is aborted as a double free. Where a
+// block is followed by one of another page (magazine.h), its first two words add up to the key,
+// which says once in 2^64 that they are a link: the second word stays when the block is used, and
+// must not vouch for whatever the program writes into the first. malloc clears the first, lest a
+// block that was never written looks freed.
 #pragma once
 
 #include <atomic>
@@ -44,9 +52,6 @@ namespace plimsoll::heap {
 
 template <typename T>
 using Atomic = std::atomic<T>;
-
-// Pages lie within an aligned window of 256 KiB.
-inline constexpr unsigned kPageWindowBits = 18;
 
 enum class PageState : std::uint8_t { kCurrent, kAsleep, kAvailable };
 
@@ -60,15 +65,15 @@ struct alignas(128) Page : Descriptor {
   std::uint32_t capacity = 0;  // blocks
 
   alignas(64) std::uintptr_t* home = &freed;
-  std::uintptr_t freed = 0;  // head; odd when empty
+  std::uintptr_t freed = 0;  // head; 0 when empty
   std::uint32_t countdown = kMostFrees;
   std::uint32_t carved = 0;    // blocks that were ever linked; those behind were never touched
   std::uint32_t sleeping = 0;  // of a current page: blocks in `freed` that countdown did not count
   PageState state = PageState::kCurrent;
+  bool apart = false;    // see pool.h
   Page* next = nullptr;  // among the pool's available pages of the class
   Page* previous = nullptr;
 
-  std::uintptr_t end_mark() const { return reinterpret_cast<std::uintptr_t>(start) | 1; }
   std::size_t bytes() const { return granules * kGranule; }
 };
 
@@ -84,50 +89,52 @@ inline void prefetch_to_write(std::uintptr_t address) {
 #endif
 }
 
-inline bool is_end(std::uintptr_t head) {
-  return (head & 1) != 0;
-}
-
 inline std::uint64_t* words_of(std::uintptr_t block) {
   return reinterpret_cast<std::uint64_t*>(block);
 }
 
-inline constexpr std::uintptr_t kElsewhere = 2;
-
-// The block behind a freed one, or an odd number behind the last.
-inline std::uintptr_t next_of(std::uintptr_t block, std::uint64_t key) {
-  const std::uintptr_t next = words_of(block)[0] ^ key;
-  if ((next & kElsewhere) != 0) [[unlikely]]
-    return words_of(block)[1] ^ key;
-  return next;
+// What the link of this block is XORed with.
+inline std::uint64_t link_mask(std::uintptr_t block, std::uint64_t key) {
+  constexpr unsigned kOwnBits = 47 - 4;  // where the block's lowest bits go
+  return key ^ block << kOwnBits;
 }
 
-// The next block is of the same page, or it is the page's end mark.
+// The block behind a freed one, or 0 behind the last.
+inline std::uintptr_t next_of(std::uintptr_t block, std::uint64_t key) {
+  return words_of(block)[0] ^ link_mask(block, key);
+}
+
+// The next block is of the same page, or there is none.
 inline void set_next(std::uintptr_t block, std::uintptr_t next, std::uint64_t key) {
-  words_of(block)[0] = next ^ key;
+  words_of(block)[0] = next ^ link_mask(block, key);
 }
 
 // The next one may be anywhere.
 inline void set_next_elsewhere(std::uintptr_t block, std::uintptr_t next, std::uint64_t key) {
-  words_of(block)[0] = (block | kElsewhere) ^ key;
-  words_of(block)[1] = next ^ key;
+  set_next(block, next, key);
+  words_of(block)[1] = key - words_of(block)[0];
 }
+
+// A block on its way home that carries others (remote_list.h): it has a link that no list has, and
+// its second word is free for another use.
+inline constexpr std::uintptr_t kCarrier = 2;
 
 inline void clear_link(std::uintptr_t block) {
   words_of(block)[0] = 0;
 }
 
-// Whether a block's first word looks like a link of a freed block.
+// Whether a block's first word may be the link of a freed block.
 inline bool looks_freed(std::uintptr_t block, std::uint64_t key) {
-  return ((words_of(block)[0] ^ key ^ block) >> kPageWindowBits) == 0;
+  return next_of(block, key) >> 47 == 0;
 }
 
 // Whether it is one that this block can have.
 inline bool is_freed(const Page* page, std::uintptr_t block, std::uint64_t key) {
-  const std::uintptr_t next = words_of(block)[0] ^ key;
+  if (!looks_freed(block, key)) return false;
+  const std::uintptr_t next = next_of(block, key);
   const std::uintptr_t at = next - reinterpret_cast<std::uintptr_t>(page->start);
-  return next == (block | kElsewhere) || next == page->end_mark() ||
-         (at < std::size_t{page->capacity} * page->block && at % page->block == 0);
+  const bool here = at < std::size_t{page->capacity} * page->block && at % page->block == 0;
+  return next == 0 || next == kCarrier || here || words_of(block)[0] + words_of(block)[1] == key;
 }
 
 }  // namespace plimsoll::heap

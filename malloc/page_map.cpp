@@ -11,7 +11,7 @@ bool PageMap::prepare(const void* begin, std::size_t bytes) {
   if ((first + bytes - 1) >> kAddressBits != 0) return false;
   for (std::uintptr_t index = first >> 32; index <= (first + bytes - 1) >> 32; ++index) {
     if (root_[index].load(std::memory_order_relaxed) != 0) continue;
-    constexpr std::size_t kLeafBytes = kLeafEntries * sizeof(void*);
+    constexpr std::size_t kLeafBytes = kLeafEntries * sizeof(Entry);
     void* fresh = reserve_addresses(kLeafBytes, kKernelPage);
     if (fresh == nullptr) return false;
     if (!commit(fresh, kLeafBytes)) {

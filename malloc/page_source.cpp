@@ -109,7 +109,6 @@ Page* acquire_page(unsigned size_class, Pool* owner) {
   page->size_class = static_cast<std::uint8_t>(size_class);
   page->block = static_cast<std::uint32_t>(block_bytes(size_class));
   page->capacity = static_cast<std::uint32_t>(page->bytes() / page->block);
-  page->freed = page->end_mark();
   page->owner.store(owner, std::memory_order_relaxed);
   for (unsigned i = 0; i < granules; ++i) page_map.set(page->start + i * kGranule, page);
 

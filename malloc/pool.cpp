@@ -2,6 +2,8 @@
 
 #include <sys/auxv.h>
 
+#include <algorithm>
+
 #include "metadata.h"
 #include "page_source.h"
 #include "span_heap.h"
@@ -26,12 +28,11 @@ constinit std::uint64_t key_of_process = 0;
 
 std::uint64_t link_key() {
   if (key_of_process == 0) {
-    // The kernel's random bytes for this process; odd bits in every byte of the address part.
-    // They stand at any address.
+    // The kernel's random bytes for this process, which stand at any address.
     std::uint64_t seed = 0x9E3779B97F4A7C15ull;
     if (const auto* random = reinterpret_cast<const char*>(::getauxval(AT_RANDOM)))
       __builtin_memcpy(&seed, random + sizeof seed, sizeof seed);
-    key_of_process = (seed | std::uint64_t{1} << 62) & ~std::uint64_t{1};
+    key_of_process = seed | std::uint64_t{1} << 62 | 1;
   }
   return key_of_process;
 }
@@ -40,30 +41,26 @@ std::uint64_t link_key() {
 
 void Pool::settle_waiting_own() {
   const Waiting own = waiting;
-  waiting = {};
-  if (own.page != nullptr) settle(own.page, own.block);
+  wait_for_none();
+  if (own.page != &no_page) settle(own.page, own.block);
 }
 
 void Pool::settle_waiting() {
   settle_waiting_own();
-  for (Waiting& place : waiting_remote) {
-    const Waiting before = place;
-    place = {};
-    if (before.page != nullptr) reuse(before.page, before.block);
-  }
+  for (Magazine& magazine : magazines) spill(magazine, magazine.count);
 }
 
 void* Pool::refill(unsigned size_class) {
   settle_waiting_own();
   if (void* block = try_pop(size_class)) return block;
-  allow_reuse(size_class);
+  if (magazines[size_class].count > 0) return take_magazine(size_class);
   collect();
-  if (++refills % kRefillsBetweenFlushes == 0) send_all();
+  if (++refills % kRefillsBetweenFlushes == 0) send_parcels();
   if (void* block = try_pop(size_class)) return block;
   Page* page = current[size_class];
   if (page != nullptr) {
-    if (is_end(page->freed) && page->carved < page->capacity) carve(page);
-    if (!is_end(page->freed)) return take_list(page);
+    if (page->freed == 0 && page->carved < page->capacity) carve(page);
+    if (page->freed != 0) return take_list(page);
     put_to_sleep(page);
   }
   page = available[size_class];
@@ -103,7 +100,7 @@ void Pool::carve(Page* page) {
   for (std::uint32_t i = 1; i < count; ++i, block += page->block) {
     set_next(block, block + page->block, key);
   }
-  set_next(block, page->end_mark(), key);
+  set_next(block, 0, key);
   page->freed = first;
   page->carved += count;
   page->sleeping += count;
@@ -152,7 +149,7 @@ void Pool::release_free_pages() {
   for (unsigned size_class = 0; size_class < kClasses; ++size_class) {
     Page* page = current[size_class];
     // The list goes back first: to this page, or home.
-    while (!is_end(list[size_class])) {
+    while (list[size_class] != 0) {
       const std::uintptr_t block = list[size_class];
       list[size_class] = next_of(block, key);
       auto* from = static_cast<Page*>(page_map.find(reinterpret_cast<void*>(block)));
@@ -161,13 +158,12 @@ void Pool::release_free_pages() {
         page->freed = block;
       } else {
         clear_link(block);
-        send(from, block);
+        go_home(block);
       }
     }
-    reuse_of[size_class] = {};
     if (page == nullptr) continue;
     std::uint32_t free = 0;
-    for (std::uintptr_t block = page->freed; !is_end(block); block = next_of(block, key)) ++free;
+    for (std::uintptr_t block = page->freed; block != 0; block = next_of(block, key)) ++free;
     count_handed_out(page);
     page->home = &page->freed;
     if (free < page->carved) continue;
@@ -179,14 +175,75 @@ void Pool::release_free_pages() {
 
 // ---- Frees from other threads
 
-void Pool::reuse(Page* page, std::uintptr_t block) {
-  require_not_freed(page, block);
-  // The current page's frees must not mix with it, as their links would not be recognisable.
-  if (Page* own = current[page->size_class]) own->home = &own->freed;
-  std::uintptr_t& head = list[page->size_class];
-  set_next_elsewhere(block, head, key);
-  head = block;
-  handed_out.add(1);
+void Pool::push_unexchanged(Page* page, std::uintptr_t block, bool own) {
+  if (own) {
+    set_apart(page, false);
+    return push(page, block);
+  }
+  send(page, block);
+}
+
+// The magazine becomes the class's list, which is empty.
+void* Pool::take_magazine(unsigned size_class) {
+  Magazine& magazine = magazines[size_class];
+  const unsigned count = magazine.count;
+  const std::uint64_t link_key = key;  // in a register, whatever is written
+  std::uintptr_t first = 0;
+  for (unsigned i = 0; i < count; ++i) {
+    const std::uintptr_t block = magazine.blocks[i];
+    if (looks_freed(block, link_key)) [[unlikely]]
+      refuse_if_freed(page_of(block), block);
+    set_next_elsewhere(block, first, link_key);
+    first = block;
+  }
+  magazine.count = 0;
+  note_refill(size_class, count);
+  handed_out.add(count);
+  // The current page's frees must not mix with them, as their links would not be recognisable.
+  if (Page* own = current[size_class]) own->home = &own->freed;
+  list[size_class] = first;
+  return try_pop(size_class);
+}
+
+// As take_list, but no more than fills a magazine.
+void* Pool::take_part(Page* page) {
+  if (!page->apart) set_apart(page, true);
+  count_handed_out(page);
+  page->home = &page->freed;
+  unsigned count = 1;
+  std::uintptr_t last = page->freed;
+  std::uintptr_t behind = next_of(last, key);
+  for (; behind != 0 && count < kMagazineBlocks[page->size_class]; ++count) {
+    last = behind;
+    behind = next_of(last, key);
+  }
+  set_next(last, 0, key);
+  list[page->size_class] = page->freed;
+  page->freed = behind;
+  note_refill(page->size_class, count);
+  return try_pop(page->size_class);
+}
+
+// The oldest blocks of a magazine leave it.
+void Pool::spill(Magazine& magazine, unsigned count) {
+  if (count == 0) return;
+  std::uintptr_t blocks[Magazine::kMost];
+  std::copy_n(magazine.blocks, count, blocks);
+  std::copy(magazine.blocks + count, magazine.blocks + magazine.count, magazine.blocks);
+  magazine.count = static_cast<std::uint16_t>(magazine.count - count);
+  for (unsigned i = 0; i < count; ++i) go_home(blocks[i]);
+}
+
+void Pool::go_home(std::uintptr_t block) {
+  Page* page = page_of(block);
+  if (page->owner.load(std::memory_order_relaxed) != this) return send(page, block);
+  settle(page, block);
+}
+
+void Pool::set_apart(Page* page, bool apart) {
+  page->apart = apart;
+  for (unsigned i = 0; i < page->granules; ++i)
+    page_map.set_owner(page->start + i * kGranule, apart ? nullptr : this);
 }
 
 void Pool::send(Page* page, std::uintptr_t block) {
@@ -226,7 +283,8 @@ void Pool::add_node(Outgoing& out, Page* page, std::uintptr_t block) {
     out.places = PoolParcel::kMost - 1;
   } else {
     require_not_freed(page, block);
-    set_next_elsewhere(block, out.first, key);
+    set_next(block, kCarrier, key);
+    set_next_node(block, out.first);
     out.next_place = words_of(block) + 2;
     out.places = places_of(page);
   }
@@ -245,6 +303,10 @@ void Pool::send_off(Outgoing& out) {
 
 void Pool::send_all() {
   settle_waiting();
+  send_parcels();
+}
+
+void Pool::send_parcels() {
   for (Outgoing& out : outgoing) {
     if (out.to != nullptr) send_off(out);
   }
@@ -255,7 +317,8 @@ void send_alone(Page* page, std::uintptr_t block) {
   if (looks_freed(block, key) && is_freed(page, block, key)) Pool::refuse_double_free(block);
   if (page->block > 2 * sizeof(std::uint64_t)) words_of(block)[2] = 0;
   page->owner.load(std::memory_order_relaxed)->remote.push(block, [&](std::uintptr_t behind) {
-    set_next_elsewhere(block, behind, key);
+    set_next(block, kCarrier, key);
+    words_of(block)[1] = behind ^ key;
   });
 }
 
@@ -287,7 +350,7 @@ void Pool::take_home(const std::uintptr_t* blocks, unsigned most) {
   while (i < most && blocks[i] != 0) {
     const std::uintptr_t last = blocks[i];
     Page* page = own_page_of(last);
-    std::uintptr_t first = page->end_mark();
+    std::uintptr_t first = 0;
     const unsigned begin = i;
     do {
       const std::uintptr_t block = blocks[i++];
@@ -302,8 +365,9 @@ void Pool::take_home(const std::uintptr_t* blocks, unsigned most) {
 }
 
 void Pool::take_back(Page* page, std::uintptr_t first, std::uintptr_t last, unsigned count) {
-  if (!is_end(page->freed)) set_next(last, page->freed, key);
+  if (page->freed != 0) set_next(last, page->freed, key);
   page->freed = first;
+  if (is_exchanged(page) && !page->apart) set_apart(page, true);
   if (page->state == PageState::kCurrent) {
     page->sleeping += count;
     return;
@@ -319,11 +383,18 @@ void Pool::take_back(Page* page, std::uintptr_t first, std::uintptr_t last, unsi
 }
 
 // A block that was freed twice may be of a page that is another's by now, or nobody's.
-Page* Pool::own_page_of(std::uintptr_t block) const {
+Page* Pool::page_of(std::uintptr_t block) {
   Descriptor* found = page_map.find(reinterpret_cast<void*>(block));
-  if (found == nullptr || found->owner.load(std::memory_order_relaxed) != this) [[unlikely]]
+  if (found == nullptr || found->kind != Kind::kPage) [[unlikely]]
     refuse_double_free(block);
   return static_cast<Page*>(found);
+}
+
+Page* Pool::own_page_of(std::uintptr_t block) const {
+  Page* page = page_of(block);
+  if (page->owner.load(std::memory_order_relaxed) != this) [[unlikely]]
+    refuse_double_free(block);
+  return page;
 }
 
 void Pool::refuse_if_freed(const Page* page, std::uintptr_t block) const {
@@ -350,9 +421,14 @@ Pool* take_pool() {
     return pool;
   }
   Guard guard(heap_lock);
-  pool = new_metadata<Pool>();
+  constexpr std::size_t kPlaces = Magazine::kMost * sizeof(std::uintptr_t);
+  auto* places = static_cast<char*>(metadata_bytes(kClasses * kPlaces, 64));
+  pool = places == nullptr ? nullptr : new_metadata<Pool>();
   if (pool == nullptr) return nullptr;
   pool->key = link_key();
+  pool->wait_for_none();
+  for (unsigned i = 0; i < kClasses; ++i)
+    pool->magazines[i].blocks = reinterpret_cast<std::uintptr_t*>(places + i * kPlaces);
   pool->parcels = static_cast<Pool::PoolParcel*>(
       metadata_bytes(Pool::kParcels * sizeof(Pool::PoolParcel), alignof(Pool::PoolParcel)));
   pool->next_of_all = all_pools;

@@ -8,19 +8,19 @@
 //           (remote_list.h). A parcel goes off when it is full or stands for 16 KiB, before the
 //           pool takes a page, now and then when it refills a list, and when the thread ends.
 //
-// Reuse. Where at least a quarter of a class's blocks that the thread used up came back as remote
-// frees, the next ones go to the class's list instead, up to 32 KiB until the list is empty again:
-// such a thread allocates as it frees, and has the blocks in its cache. To their page they are
-// outstanding as before, and freeing them again is a remote free. Where remote frees are few, reuse
-// would make them many: a block that wandered stays another's, and is freed the slow way for ever.
+// Exchange. Where threads free each other's blocks as fast as they allocate, freed blocks of a
+// class go to its magazine, whoever owns them, and are handed out again (magazine.h). The thread's
+// own blocks are then in other caches as often as the others', and free() must not wait for them
+// either. So pages of such a class are set apart: the page map does not name their owner any more,
+// and free() takes the way of a remote block, which looks at the page.
 //
 // Waiting. A freed block's first word tells whether it was freed before (page.h), but it is often
 // in nobody's cache, and a test on it stalls free() for as long as that takes: a third of the time
 // of the pareto row. So a block is only prefetched when it is freed, and goes to its list with the
-// thread's next free; another thread's block that is reused, which is farther away, with the eighth
-// free of such a block behind it. Of a block that is sent home the owner makes the test. A double
-// free is therefore reported by the same or a later call of the thread, or of the owner, or at
-// exit. malloc prefetches the next block of the list for the same reason.
+// thread's next free; one that goes to a magazine, which may be farther away, when the magazine
+// becomes the list. Of a block that is sent home the owner makes the test. A double free is
+// therefore reported by the same or a later call of the thread, or of the owner, or at exit. malloc
+// prefetches the next block of the list for the same reason.
 //
 // Fresh pages are carved 4 KiB at a time, and freed blocks are used before more is carved: a
 // program that needs three blocks of a size touches one kernel page.
@@ -37,12 +37,11 @@
 // being looked through, lest pools pile up. Lock order: common_lock, pools_lock, heap_lock.
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 
 #include "kernel.h"
+#include "magazine.h"
 #include "page.h"
 #include "remote_list.h"
 
@@ -62,44 +61,21 @@ class Counter {
 
 inline constexpr std::size_t kCarveBytes = 4096;  // of a fresh page, linked at a time
 
-// Of a class: how many blocks of other pools' pages may go to its list until the list is empty
-// again, and how many of its blocks must have been freed remotely before, for that to begin (but no
-// more than half of a list that was just carved).
-struct Reusable {
-  static constexpr std::size_t kBytes = 32 << 10;
-  static constexpr std::size_t kLeastFreed = 8;
-  std::uint16_t blocks = 0;
-  std::uint16_t least_freed = 0;
-};
-inline constexpr auto kReusable = [] {
-  std::array<Reusable, kClasses> out;
-  for (unsigned i = 0; i < kClasses; ++i) {
-    const std::size_t least = kCarveBytes / block_bytes(i) / 2;
-    out[i].blocks = static_cast<std::uint16_t>(Reusable::kBytes / block_bytes(i));
-    out[i].least_freed =
-        static_cast<std::uint16_t>(std::clamp<std::size_t>(least, 1, Reusable::kLeastFreed));
-  }
-  return out;
-}();
-
 struct Pool {
   static constexpr unsigned kOwners = 16;  // that blocks are collected for at a time
   static constexpr unsigned kParcels = 32;
-  static constexpr unsigned kWaitingRemote = 8;
   static constexpr std::size_t kSentBytes = 16 << 10;
   static constexpr unsigned kRefillsBetweenFlushes = 64;
   static constexpr std::uint32_t kFewBlocks = 192;  // see Page::home
 
   std::uint64_t key = 0;
-  std::uintptr_t list[kClasses];  // heads; odd when empty
+  std::uintptr_t list[kClasses] = {};  // heads; 0 when empty
 
   struct Waiting {
     Page* page = nullptr;
     std::uintptr_t block = 0;
   };
-  Waiting waiting;
-  Waiting waiting_remote[kWaitingRemote];  // a ring
-  unsigned next_remote = 0;                // its oldest
+  Waiting waiting;  // `no_block` when there is none
 
   Page* current[kClasses] = {};
   Page* available[kClasses] = {};
@@ -117,14 +93,7 @@ struct Pool {
   using PoolParcel = Parcel<Atomic, 62>;  // 512 bytes
   PoolParcel* parcels = nullptr;          // kParcels, or null when there was no memory
   unsigned next_parcel = 0;
-  // Of a class, since its list was empty last.
-  struct Reuse {
-    std::uint16_t allowed = 0;  // blocks of other pools' pages that might go to the list
-    std::uint16_t left = 0;     // of them
-    std::uint16_t freed = 0;    // remote frees
-    std::uint16_t given = 0;    // own blocks that went to the list
-  };
-  Reuse reuse_of[kClasses];
+  Magazine magazines[kClasses];
   unsigned refills = 0;
   Counter handed_out;  // blocks moved to lists
   Counter remote_frees;
@@ -134,9 +103,9 @@ struct Pool {
 
   alignas(64) RemoteList<Atomic> remote;
 
-  constexpr Pool() {
-    for (auto& head : list) head = 1;
-  }
+  // What waits when nothing does, which spares push() a test.
+  Page no_page;
+  alignas(kWord) std::uint64_t no_block[2] = {};
 
   // Whether it is a thread's, and not one of the two empty ones (threads.h).
   bool is_working() const { return key != 0; }
@@ -144,7 +113,7 @@ struct Pool {
   // A block of the class, or null when its list is empty.
   void* try_pop(std::size_t size_class) {
     const std::uintptr_t block = list[size_class];
-    if (is_end(block)) [[unlikely]]
+    if (block == 0) [[unlikely]]
       return nullptr;
     const std::uintptr_t after = next_of(block, key);
     prefetch_to_write(after);
@@ -158,14 +127,15 @@ struct Pool {
     return block != nullptr ? block : refill(size_class);
   }
 
-  // What the current page's frees left, when there is nothing else to do; or null.
+  // What can be had when there is nothing else to do: what is in the magazine, or what the current
+  // page's frees left; or null.
   void* try_swap(unsigned size_class) {
+    if (magazines[size_class].count > 0) return take_magazine(size_class);
     Page* page = current[size_class];
-    if (page == nullptr || is_end(page->freed) || !remote.empty() ||
+    if (page == nullptr || page->freed == 0 || !remote.empty() ||
         ++refills % kRefillsBetweenFlushes == 0) {
       return nullptr;
     }
-    allow_reuse(size_class);
     return take_list(page);
   }
 
@@ -175,24 +145,27 @@ struct Pool {
     Page* const page_before = waiting.page;
     const std::uintptr_t before = waiting.block;
     waiting = {page, block};
-    if (page_before != nullptr) [[likely]]
-      settle(page_before, before);
+    settle(page_before, before);
   }
-  // The same for a block of another pool's page, if its class's list may have it.
-  void push_remote(Page* page, std::uintptr_t block) {
-    Reuse& here = reuse_of[page->size_class];
-    ++here.freed;
-    if (here.left == 0) return send(page, block);
-    --here.left;
+  // Frees a block of another pool's page, or of an own one that was set apart.
+  void push_elsewhere(Page* page, std::uintptr_t block) {
+    const bool own = page->owner.load(std::memory_order_relaxed) == this;
+    Magazine& magazine = magazines[page->size_class];
+    magazine.freed += own ? 0 : 1;
+    if (!magazine.is_exchanged()) return push_unexchanged(page, block, own);
     prefetch_to_write(block);
-    Waiting& oldest = waiting_remote[next_remote];
-    next_remote = (next_remote + 1) % kWaitingRemote;
-    const Waiting before = oldest;
-    oldest = {page, block};
-    if (before.page != nullptr) [[likely]]
-      reuse(before.page, before.block);
+    magazine.blocks[magazine.count++] = block;
+    if (magazine.count == magazine.room) [[unlikely]]
+      spill(magazine, magazine.count / 2u + 1);
   }
-  // The blocks that wait go to their lists now.
+  // From now on no block waits.
+  void wait_for_none() {
+    no_block[0] = 0;
+    no_page.freed = 0;
+    no_page.countdown = Page::kMostFrees;
+    waiting = {&no_page, reinterpret_cast<std::uintptr_t>(no_block)};
+  }
+  // The blocks that wait go to their lists now, those in magazines home.
   void settle_waiting();
   void settle_waiting_own();
   // What was collected for other pools is sent now.
@@ -224,35 +197,39 @@ struct Pool {
     if (--page->countdown == 0) [[unlikely]]
       counted_down(page);
   }
-  // When the class's list is empty: says what may go there until it is again.
-  void allow_reuse(unsigned size_class) {
-    Reuse& now = reuse_of[size_class];
-    const Reusable limits = kReusable[size_class];
-    const unsigned handed_out_since = now.given + now.allowed - now.left;
-    const bool worth = now.freed >= limits.least_freed && 4u * now.freed >= handed_out_since;
-    now = {};
-    if (worth) now.allowed = now.left = limits.blocks;
+  void push_unexchanged(Page* page, std::uintptr_t block, bool own);
+  void* take_magazine(unsigned size_class);
+  void spill(Magazine& magazine, unsigned count);
+  void go_home(std::uintptr_t block);
+  void note_refill(unsigned size_class, std::uint64_t blocks) {
+    magazines[size_class].note_refill(static_cast<std::uint32_t>(blocks),
+                                      kMagazineBlocks[size_class]);
   }
-  void reuse(Page* page, std::uintptr_t block);
+  bool is_exchanged(const Page* page) const { return magazines[page->size_class].is_exchanged(); }
+  void set_apart(Page* page, bool apart);
   void send(Page* page, std::uintptr_t block);
   void add_node(Outgoing& out, Page* page, std::uintptr_t block);
   void send_off(Outgoing& out);
+  void send_parcels();
   // Parcels and blocks that carry others.
-  bool is_parcel(std::uintptr_t node) const { return words_of(node)[0] == PoolParcel::kUnderWay; }
+  static bool is_parcel(std::uintptr_t node) { return words_of(node)[0] == PoolParcel::kUnderWay; }
   void set_next_node(std::uintptr_t node, std::uintptr_t next_node) const {
     words_of(node)[1] = next_node ^ key;
   }
   void* refill(unsigned size_class);
   void* take_list(Page* page) {
+    if (is_exchanged(page)) [[unlikely]]
+      return take_part(page);
     const std::uint64_t before = handed_out.value();
     count_handed_out(page);
-    reuse_of[page->size_class].given = static_cast<std::uint16_t>(handed_out.value() - before);
+    note_refill(page->size_class, handed_out.value() - before);
     std::uintptr_t& head = list[page->size_class];
     head = page->freed;
-    page->freed = page->end_mark();
+    page->freed = 0;
     page->home = page->carved < kFewBlocks ? &head : &page->freed;
     return try_pop(page->size_class);
   }
+  void* take_part(Page* page);
   // Of a current page: what was freed since it was counted last, and has been handed out again or
   // will be next.
   void count_handed_out(Page* page) {
@@ -266,6 +243,7 @@ struct Pool {
   static unsigned places_of(const Page* page);
   void take_home(const std::uintptr_t* blocks, unsigned most);
   void take_back(Page* page, std::uintptr_t first, std::uintptr_t last, unsigned count);
+  static Page* page_of(std::uintptr_t block);
   Page* own_page_of(std::uintptr_t block) const;
   void make_available(Page* page);
   void remove_available(Page* page);

@@ -13,10 +13,10 @@
 //   3  pushes it to the owner's list
 //
 // Parcels belong to the pool that sends them, a fixed number, so an owner that sleeps cannot make
-// them pile up. When none is at home, a freed block carries the addresses of others: its first two
-// words are a link to another page (page.h), and those behind are addresses up to its end. So any
-// number of blocks can be under way, without memory of their own. Parcels and such blocks are the
-// nodes of the list, and have the next node in their second word.
+// them pile up. When none is at home, a freed block carries the addresses of others: its first word
+// is a link that no list has (kCarrier, page.h), and those behind the second are addresses up to
+// its end. So any number of blocks can be under way, without memory of their own. Parcels and such
+// blocks are the nodes of the list, and have the next node in their second word.
 //
 //   RemoteList ──► parcel ──► block of 64 bytes ──► parcel
 //                  62 blocks  itself and 6          5 blocks

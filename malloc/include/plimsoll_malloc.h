@@ -44,7 +44,7 @@ typedef struct plimsoll_malloc_statistics {
   uint64_t reused_bytes; /* handed out without a page fault to come */
   uint64_t purged_bytes; /* given back */
   uint64_t allocations;  /* small blocks count when their list is handed to a thread */
-  /* blocks freed by another thread than the one that allocated them */
+  /* small blocks that a thread freed and sent home to the pool that owns them */
   uint64_t remote_frees;
   uint64_t pools;
 } plimsoll_malloc_statistics;

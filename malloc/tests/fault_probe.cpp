@@ -55,6 +55,27 @@ void double_free_by_two_threads(Arguments arguments) {
   }
 }
 
+// Of a size whose blocks the thread exchanges with others (magazine.h): one of another's, or own.
+void double_free_in_exchange(Arguments arguments) {
+  const bool own = number(arguments, 0, 0) != 0;
+  const bool allocate_behind = number(arguments, 1, 0) != 0;
+  std::vector<void*> blocks(2000);
+  for (void*& block : blocks) block = std::malloc(100);
+  std::thread([&] {
+    std::vector<void*> mine(2000);
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      std::free(blocks[i]);
+      blocks[i] = nullptr;
+      mine[i] = std::malloc(100);
+      if (i > blocks.size() / 2) std::free(mine[i - blocks.size() / 4]);
+    }
+    void* block = hide(own ? std::malloc(100) : mine.back());
+    std::free(block);
+    std::free(hide(block));
+    for (int i = 0; allocate_behind && i < 200; ++i) (void)hide(std::malloc(100));
+  }).join();
+}
+
 void foreign_pointer(Arguments) {
   char on_stack[64];
   std::free(hide(on_stack + 16));
@@ -81,6 +102,7 @@ constexpr Experiment kExperiments[] = {
     {"double_free", double_free},
     {"double_free_by_another_thread", double_free_by_another_thread},
     {"double_free_by_two_threads", double_free_by_two_threads},
+    {"double_free_in_exchange", double_free_in_exchange},
     {"foreign_pointer", foreign_pointer},
     {"wild_pointer", wild_pointer},
     {"inside_of_block", inside_of_block},

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <barrier>
 #include <cstring>
 #include <random>
 #include <set>
@@ -11,7 +12,9 @@
 
 #include "footprint.h"
 #include "machine_limits.h"
+#include "magazine.h"
 #include "plimsoll_malloc.h"
+#include "pool.h"
 #include "size_class.h"
 #include "slices.h"
 #include "span_heap.h"
@@ -39,6 +42,72 @@ TEST(SizeClass, KeepsEveryPowerOfTwoThatDividesTheSize) {
     for (std::size_t bytes = alignment; bytes <= kSmallLimit; bytes += alignment) {
       ASSERT_EQ(block_bytes(class_of(bytes)) % alignment, 0u) << bytes << " at " << alignment;
     }
+  }
+}
+
+TEST(Magazine, IsUsedWhileAQuarterAndUntilLessThanAnEighthAreFreedForOthers) {
+  Magazine magazine;
+  magazine.freed = 1000;
+  magazine.note_refill(Magazine::kWindow - 1, 5);
+  EXPECT_FALSE(magazine.is_exchanged());  // nothing was allocated before
+  magazine.note_refill(1, 5);
+  EXPECT_FALSE(magazine.is_exchanged());  // one too few
+  magazine.freed = Magazine::kWindow / 4 - 1;
+  magazine.note_refill(Magazine::kWindow, 5);
+  EXPECT_FALSE(magazine.is_exchanged());
+  magazine.freed = Magazine::kWindow / 4;
+  magazine.note_refill(Magazine::kLongWindow, 5);
+  EXPECT_TRUE(magazine.is_exchanged());
+  magazine.freed = Magazine::kLongWindow / 8;
+  magazine.note_refill(Magazine::kLongWindow, 5);
+  EXPECT_TRUE(magazine.is_exchanged());
+  magazine.freed = Magazine::kLongWindow / 8 - 1;
+  magazine.note_refill(1, 5);
+  EXPECT_FALSE(magazine.is_exchanged());
+}
+
+TEST(Magazine, HoldsWhatSixteenKibibytesAreAndNoMoreThanItsPlaces) {
+  EXPECT_EQ(kMagazineBlocks[class_of(16)], Magazine::kMost);
+  EXPECT_EQ(kMagazineBlocks[class_of(1024)], 16u);
+  EXPECT_EQ(kMagazineBlocks[class_of(20000)], 0u);
+}
+
+// A block on a list is known whatever follows it; data, zero and pointers are not taken for links.
+TEST(Links, AreRecognisedAndNothingElseIs) {
+  constexpr std::size_t kBytes = 48;
+  alignas(64) static std::uint64_t memory[2][512];
+  const std::uint64_t key = link_key();
+  EXPECT_EQ(key % 2, 1u);
+  Page page;
+  page.start = reinterpret_cast<char*>(memory[0]);
+  page.block = kBytes;
+  page.capacity = sizeof memory[0] / kBytes;
+  const auto at = [&](std::size_t i) {
+    return reinterpret_cast<std::uintptr_t>(memory[0]) + i * kBytes;
+  };
+  const auto elsewhere = reinterpret_cast<std::uintptr_t>(memory[1]);
+  for (std::size_t i = 0; i + 1 < page.capacity; ++i) {
+    for (const std::uintptr_t next : {at(i + 1), at(0), std::uintptr_t{0}, kCarrier}) {
+      set_next(at(i), next, key);
+      EXPECT_EQ(next_of(at(i), key), next);
+      EXPECT_TRUE(looks_freed(at(i), key) && is_freed(&page, at(i), key));
+      set_next(at(i + 1), next, key);
+      words_of(at(i))[0] = words_of(at(i + 1))[0];  // copied from another block
+      EXPECT_FALSE(is_freed(&page, at(i), key));
+      clear_link(at(i + 1));
+    }
+    set_next_elsewhere(at(i), elsewhere, key);
+    EXPECT_EQ(next_of(at(i), key), elsewhere);
+    EXPECT_TRUE(is_freed(&page, at(i), key));
+    // The second word stays when the block is used; zero and pointers in the first are no links.
+    clear_link(at(i));
+    EXPECT_FALSE(is_freed(&page, at(i), key));
+    words_of(at(i))[0] = at(i + 1);
+    EXPECT_FALSE(is_freed(&page, at(i), key));
+    // Not even data that has the upper bits of a link.
+    words_of(at(i))[0] = (elsewhere + kWord) ^ link_mask(at(i), key);
+    EXPECT_TRUE(looks_freed(at(i), key));
+    EXPECT_FALSE(is_freed(&page, at(i), key));
   }
 }
 
@@ -319,6 +388,45 @@ TEST(HeapThreads, ReuseBlocksTheyFreeForOthers) {
   plimsoll_malloc_trim();
   plimsoll_malloc_get_statistics(&now);
   EXPECT_LE(now.live_bytes, live + 16 * kGranule);
+}
+
+// Two threads that replace each other's blocks use them again, their own like the other's: few
+// go home, and in the end all do.
+TEST(HeapThreads, ExchangeBlocksWithoutSendingThemHome) {
+  constexpr int kBlocks = 4000;
+  constexpr int kRounds = 50;
+  plimsoll_malloc_statistics now;
+  plimsoll_malloc_get_statistics(&now);
+  const auto live = now.live_bytes;
+  const auto sent = now.remote_frees;
+  std::vector<void*> offered[2] = {std::vector<void*>(kBlocks), std::vector<void*>(kBlocks)};
+  std::barrier together(2);
+  std::atomic<int> wrong{0};
+  const auto work = [&](int id) {
+    std::mt19937 random(static_cast<unsigned>(id));
+    for (int round = 0; round < kRounds; ++round) {
+      for (void*& block : offered[(id + round) % 2]) {
+        if (block != nullptr && *static_cast<int*>(block) != round - 1) ++wrong;
+        plimsoll_free(block);
+        block = plimsoll_malloc(random() % 120 + 8);
+        *static_cast<int*>(block) = round;
+      }
+      together.arrive_and_wait();
+    }
+  };
+  std::thread first(work, 0);
+  std::thread second(work, 1);
+  first.join();
+  second.join();
+  EXPECT_EQ(wrong, 0);
+  plimsoll_malloc_get_statistics(&now);
+  EXPECT_LT(now.remote_frees - sent, std::uint64_t{2} * kBlocks * kRounds / 8);
+  for (const auto& blocks : offered) {
+    for (void* block : blocks) plimsoll_free(block);
+  }
+  plimsoll_malloc_trim();
+  plimsoll_malloc_get_statistics(&now);
+  EXPECT_LE(now.live_bytes, live + 32 * kGranule);
 }
 
 // One thread only allocates, another only frees: the blocks come home in parcels and, while the

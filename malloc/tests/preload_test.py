@@ -146,6 +146,12 @@ class Faults(unittest.TestCase):
             with self.subTest(others=others):
                 self.dies("freed already", "double_free_by_two_threads", others)
 
+    def test_double_free_of_exchanged_blocks(self):
+        for own in (0, 1):
+            for allocate_behind in (0, 1):
+                with self.subTest(own=own, allocate_behind=allocate_behind):
+                    self.dies("freed already", "double_free_in_exchange", own, allocate_behind)
+
     def test_foreign_pointers(self):
         self.dies("was not allocated here", "foreign_pointer")
         self.dies("was not allocated here", "wild_pointer")

@@ -1,0 +1,74 @@
+// Blocks of one size class that a thread freed and will soon hand out again, whoever owns them.
+//
+// Threads that exchange objects both ways free each other's blocks as fast as they allocate. To
+// send every block home would cost each of them twice: the sender's addresses, and the owner's
+// free list. Such a thread puts freed blocks of the class into a magazine instead, its own like
+// the others', and when the class's list is empty the magazine becomes the list:
+//
+//   free ──► magazine ──► list of the class ──► malloc          (the blocks stay in the cache)
+//               │ full: the older half
+//               └──► to the page if it is an own block, else home in a parcel
+//
+// To their pages the blocks are outstanding, as if the program had them: nothing is counted when
+// they come and go. A magazine holds addresses. A freed block is only asked for (prefetched) until
+// its magazine becomes the list: the line may be in another core's cache, and waiting for it once
+// with every free is what the exchange would cost otherwise.
+//
+// When. Exchange of a class begins when the thread freed another's block for at least every fourth
+// of the last kWindow or more that it allocated, and ends when it was less than an eighth of the
+// last kLongWindow: the blocks of one owner come in long runs, as they were allocated. Where
+// remote frees are few, magazines would make them many: a block that wandered stays another's, and
+// is freed the slow way for ever. While it lasts, the list of the class gets no more than a
+// magazine from a page at a time, or magazines would fill up while it is used.
+//
+// Cost: a random sequence of mallocs and frees rarely meets a full magazine; of the frees of
+// bench/malloc's swaps, 4 % go home. Of the places, which are beside the pool, only those of
+// classes that are exchanged are ever touched.
+//
+// Threads: a magazine is used by its pool's thread alone.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "size_class.h"
+
+namespace plimsoll::heap {
+
+struct Magazine {
+  static constexpr unsigned kMost = 64;
+  static constexpr std::size_t kBytes = 16 << 10;
+  static constexpr std::uint32_t kWindow = 32;        // blocks, to begin with it
+  static constexpr std::uint32_t kLongWindow = 1024;  // to end it
+
+  std::uint32_t allocated = 0;  // since it was decided last whether the class is exchanged
+  std::uint32_t freed = 0;      // other threads' blocks, since then
+  std::uint16_t count = 0;
+  std::uint16_t room = 0;            // how many it may hold; 0 unless the class is exchanged
+  std::uintptr_t* blocks = nullptr;  // kMost places; the newest is the last
+
+  // The class's list, which was empty, got n blocks; those before them were allocated.
+  // `most` is what the magazine may hold.
+  void note_refill(std::uint32_t n, std::uint16_t most) {
+    if (allocated >= (is_exchanged() ? kLongWindow : kWindow)) {
+      room = freed >= allocated / (is_exchanged() ? 8 : 4) ? most : 0;
+      allocated = freed = 0;
+    }
+    allocated += n;
+  }
+  bool is_exchanged() const { return room != 0; }
+};
+
+// Blocks of a class that its magazine holds when it is full; 0 where blocks are too large.
+inline constexpr auto kMagazineBlocks = [] {
+  std::array<std::uint16_t, kClasses> out;
+  for (unsigned i = 0; i < kClasses; ++i) {
+    const std::size_t blocks = Magazine::kBytes / block_bytes(i);
+    out[i] = static_cast<std::uint16_t>(std::min<std::size_t>(blocks, Magazine::kMost));
+  }
+  return out;
+}();
+
+}  // namespace plimsoll::heap
