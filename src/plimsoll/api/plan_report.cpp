@@ -32,12 +32,10 @@ nlohmann::ordered_json object_of(const PlanReport& report) {
   for (const auto& [use, bytes] : report.by_use) out["by_kind"][use] = bytes.value;
   out["operators"] = {{"measured", report.measured_operators},
                       {"estimated", report.estimated_operators}};
-  if (const LayoutConversions& some = report.conversions; some.count > 0) {
-    out["layout_conversions"] = {{"count", some.count},
-                                 {"bytes", some.bytes.value},
-                                 {"predicted_seconds", some.seconds},
-                                 {"share", some.share}};
-  }
+  out["layout_conversions"] = {{"count", report.conversions.count},
+                               {"bytes", report.conversions.bytes.value},
+                               {"predicted_seconds", report.conversions.seconds},
+                               {"share", report.conversions.share}};
   if (report.encoded_weights.tensors > 0) {
     out["encoded_weights"] = {{"tensors", report.encoded_weights.tensors},
                               {"encoded_bytes", report.encoded_weights.encoded.value},

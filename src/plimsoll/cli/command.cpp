@@ -172,7 +172,8 @@ Option Command::add_flag_callback(const char* names, std::function<void()> given
 }
 
 bool Command::has(const std::string& name) const {
-  return app_->count(name) > 0;
+  const CLI::Option* option = app_->get_option_no_throw(name);
+  return option != nullptr && option->count() > 0;
 }
 
 std::vector<std::string> Command::arguments() const {

@@ -11,6 +11,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "plimsoll/kernels/testing/edge_tensors.h"
@@ -192,6 +193,15 @@ inline void add_movement(Examples& out) {
   for (const double value : {kNan, kInf, -kInf, -0.0, kDenormal, kMost})
     add("fill", {},
         {{"shape", Ints{kEmptied, 9}}, {"dtype", std::string("fp32")}, {"value", value}});
+  for (const auto& [low, high] :
+       {std::pair{0.0, 1.0}, {-2.0, 5.0}, {3.0, 3.0}, {-0x1p99, 0x1p99}}) {
+    add("random_uniform", {Tensor{{ir::DType::kU64, {}, {}}, 3, 4}},
+        {{"shape", Ints{kEmptied, 9}},
+         {"dtype", std::string("fp32")},
+         {"low", low},
+         {"high", high},
+         {"seed", std::int64_t{5}}});
+  }
   add("tile", {x}, {{"repeats", Ints{1, 2, 1, 3}}});
   add("depth_to_space", {x}, {{"block", std::int64_t{2}}});
   add("space_to_depth", {f32({kEmptied, 3, 6, 4})}, {{"block", std::int64_t{2}}});
