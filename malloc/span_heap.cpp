@@ -17,6 +17,7 @@ constexpr std::size_t kHugeAfter = std::size_t{16} << 20;  // of the first segme
 constexpr std::size_t kCommitStep = std::size_t{32} << 20;
 constexpr std::size_t kLargestRegion = std::size_t{16} << 30;
 constexpr int kCandidates = 32;
+constexpr int kMostVisited = 256;         // free spans, under the lock
 constexpr std::size_t kMostMoved = 8192;  // units: at most two mappings each, of 65,530
 
 // The granules of a unit that lie in [begin, end), as bits.
@@ -218,8 +219,11 @@ bool SpanHeap::move_units(Region& from, std::size_t source, Region& to, std::siz
 void SpanHeap::adopt_resident_units(Region& to, char* begin, char* end) {
   std::size_t target = to.unit_of(begin + kHugePage - 1);
   const std::size_t last = to.unit_of(end);  // units wholly inside end here
+  while (target < last && to.resident[target] != 0) ++target;
+  if (target >= last || footprint_.cached() < kHugePage) return;
   const auto node = static_cast<std::uint8_t>(nodes_ > 1 ? numa_node() : 0);
-  for (Span* span = oldest_; span != nullptr; span = span->newer) {
+  int visits = kMostVisited;
+  for (Span* span = oldest_; span != nullptr && visits > 0; span = span->newer, --visits) {
     Region& from = *span->region;
     const std::size_t first = from.unit_of(span->start + kHugePage - 1);
     const auto gives = [&](std::size_t unit) {
@@ -231,16 +235,17 @@ void SpanHeap::adopt_resident_units(Region& to, char* begin, char* end) {
       if (target >= last) return;
       if (!gives(--source)) continue;
       std::size_t units = 1;  // the run that ends at `source`, as far as the target is empty
-      while (source > first && gives(source - 1) && target + units < last &&
+      while (moves_runs_ && source > first && gives(source - 1) && target + units < last &&
              to.resident[target + units] == 0) {
         --source;
         ++units;
       }
       if (move_units(from, source, to, target, units)) continue;
-      // Older kernels move only what is one mapping.
+      if (units == 1) return;
       for (std::size_t i = 0; i < units; ++i) {
         if (!move_units(from, source + i, to, target + i, 1)) return;
       }
+      moves_runs_ = false;
     }
   }
 }

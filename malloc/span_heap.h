@@ -166,6 +166,9 @@ class SpanHeap {
   std::size_t reused_ = 0;
   std::size_t purged_ = 0;
   std::size_t moved_ = 0;  // units that count in Region::moved
+  // Older kernels move only what is one mapping, and unmap the target before they refuse: until it
+  // is mapped again another thread could be given its addresses. So they are asked once.
+  bool moves_runs_ = true;
   unsigned nodes_ = 1;
   std::size_t blocks_ = 0;
 };
