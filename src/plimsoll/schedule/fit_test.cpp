@@ -281,6 +281,30 @@ TEST(Fit, GivesLessMemoryForMoreTimeAndNeverTakesMoreThanAllowed) {
   }
 }
 
+// A weight of 100 that is written in two pieces of 10, one after the other: a version of it is never
+// beside another.
+TEST(MemoryBound, CountsVersionsOfASourceOnce) {
+  Workload workload;
+  const auto value = [&](const char* name, std::int64_t bytes, TaskId producer) {
+    workload.values.push_back({name, Bytes(bytes), producer, false, false, false, {}, {}});
+    return ValueId(workload.values.size() - 1);
+  };
+  const ValueId weight = value("w", 100, {});
+  ValueId version = weight;
+  for (const char* name : {"first", "second"}) {
+    const TaskId make(workload.tasks.size());
+    const ValueId piece = value("piece", 10, make);
+    workload.tasks.push_back({"make", 1, {}, {}, {piece}, true});
+    const TaskId write(workload.tasks.size());
+    const ValueId next = value(name, 100, write);
+    workload.values[next.index()].in_place = InPlace{version, true};
+    workload.tasks.push_back({"write", 1, {}, {version, piece}, {next}, true});
+    version = next;
+  }
+  workload.values[version.index()].keep = true;
+  EXPECT_EQ(memory_bound(workload, Remedies{}).bytes, Bytes(110));
+}
+
 TEST(Fit, SaysNoAnswerAboveTheFloorWithTheSmallestItFound) {
   // Both sources are read at the end, so both stay: more than any one task needs.
   Workload workload = unit_chain(6);

@@ -11,6 +11,11 @@ MemoryBound memory_bound(const Workload& workload, const Remedies& remedies) {
   const auto removable = [&](Index v) {
     return p.recomputable(v) || p.swappable[at(v)] || p.encoding[at(v)] != kNoIndex;
   };
+  // The source that it is a new version of, however many updates lie between; else itself.
+  const auto root_of = [&](Index v) {
+    while (p.producer[at(v)] != kNoIndex && p.must_take[at(v)]) v = p.in_place[at(v)];
+    return v;
+  };
   // Bytes that nothing can remove, by position. Without recompute, swap or encode a value stays
   // from its making to its last reader; but the order may change, so only sources and kept values
   // that last to the end are certain: a source read by nobody yet, or kept, is there.
@@ -37,7 +42,7 @@ MemoryBound memory_bound(const Workload& workload, const Remedies& remedies) {
     std::int64_t bytes = fixed + p.scratch[at(t)];
     std::vector<ValueId> limiting;
     for (Index u : p.inputs[t]) {
-      if (!pinned[at(u)]) bytes += p.bytes[at(u)];
+      if (!pinned[at(root_of(u))]) bytes += p.bytes[at(u)];
       limiting.push_back(ValueId(at(u)));
     }
     for (Index v : p.outputs[t]) {
@@ -52,8 +57,7 @@ MemoryBound memory_bound(const Workload& workload, const Remedies& remedies) {
   std::int64_t at_end = 0;
   std::vector<ValueId> kept;
   for (Index v = 0; v < p.values; ++v) {
-    Index root = v;
-    while (p.producer[at(root)] != kNoIndex && p.must_take[at(root)]) root = p.in_place[at(root)];
+    const Index root = root_of(v);
     const bool may_be_away = p.producer[at(root)] == kNoIndex && p.swappable[at(root)];
     if (!p.keep[at(v)] || may_be_away) continue;
     at_end += p.bytes[at(v)];
