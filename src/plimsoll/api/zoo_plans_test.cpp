@@ -83,7 +83,7 @@ std::string recorded_inputs(const std::filesystem::path& model) {
     inputs.push_back(array);
     inputs.back().name = array.name.substr(3);
   }
-  const std::string out = testing::TempDir() + "imported_plans_inputs.npz";
+  std::string out = testing::TempDir() + "imported_plans_inputs.npz";
   const Status written = store::write_npz(out, inputs);
   EXPECT_TRUE(written) << written.error().message;
   return out;
