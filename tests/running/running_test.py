@@ -197,6 +197,20 @@ class Devices(Running):
         self.done("check", "p.json")
         self.refused(6, ["p.json: planned for another machine", "h200"], "run", "p.json")
 
+    def test_what_a_card_cannot_do_is_not_planned_for_one_on_paper(self):
+        self.refused(2, ["plan sets are for the CPU"], "plan", "mlp", "--device", "h200", "--sizes", "batch=1..2")
+        self.refused(2, ["--lossy"], "plan", "mlp", "--device", "h200", "--budget", "80%", "--techniques", "all", "--lossy", "fp16")
+
+    def test_a_plan_has_the_arithmetic_that_was_asked_for(self):
+        for words, expected in ((["--tf32"], "sm_90 tf32"), ([], "sm_90")):
+            self.done("plan", "mlp", "--device", "h200", *words, "-o", "p.json")
+            self.assertEqual(json.loads((self.folder / "p.json").read_text())["environment"]["instruction_set"], expected)
+
+    def test_a_plan_has_decided_what_ranks_share(self):
+        self.done("plan", "mlp", "-o", "p.json")
+        for words in (["--shard", "optimizer"], ["--reduction", "any"], ["--tune", "2"]):
+            self.refused(2, [words[0], "has decided"], "run", "p.json", *words)
+
 
 class Training(Running):
     how = ["--train", "--loss", "cross-entropy", "--batch", 2]
