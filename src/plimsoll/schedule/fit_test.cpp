@@ -281,8 +281,8 @@ TEST(Fit, GivesLessMemoryForMoreTimeAndNeverTakesMoreThanAllowed) {
   }
 }
 
-// A weight of 100 that is written in two pieces of 10, one after the other: a version of it is never
-// beside another.
+// A weight of 100 that is written in two pieces of 10, one after the other: a version of it is
+// never beside another.
 TEST(MemoryBound, CountsVersionsOfASourceOnce) {
   Workload workload;
   const auto value = [&](const char* name, std::int64_t bytes, TaskId producer) {
