@@ -103,7 +103,7 @@ Status open_backend(Pipeline& p) {
 }
 
 bool on_card(const Pipeline& p) {
-  return p.backend && p.backend->is_here() && !p.backend->device().computes_on_host();
+  return plans_for_card(p) && p.backend->is_here();
 }
 
 bool plans_for_card(const Pipeline& p) {

@@ -1,6 +1,7 @@
 #include "plimsoll/cli/model_options.h"
 
 #include <algorithm>
+#include <initializer_list>
 
 namespace plimsoll::cli {
 namespace {
@@ -80,6 +81,18 @@ void refuse_training_options(Command& command, const api::ModelRequest& request)
   });
 }
 
+// What a plan has decided: of the model, and of how it is run.
+constexpr std::initializer_list<const char*> kOfModels = {
+    "--image",     "--frames",     "--depth", "--width",   "--layers", "--heads",
+    "--experts",   "--classes",    "--vocab", "--dropout", "--loss",   "--optimizer",
+    "--lr",        "--freeze",     "--untie", "--train",   "--infer",  "--weight-decay",
+    "--clip-norm", "--accumulate", "--dim",   "--dtype",   "--amp"};
+constexpr std::initializer_list<const char*> kOfPlans = {
+    "--budget",    "--slowdown",        "--techniques",     "--lossy",         "--order",
+    "--placement", "--deadline",        "--two-ended",      "--deterministic", "--bucket",
+    "--pin",       "--streams",         "--shard",          "--reduction",     "--bucket-bytes",
+    "--tune",      "--sparse-as-dense", "--sync-batch-norm"};
+
 // A plan, a schedule, a trace or a snapshot, by its name.
 bool is_recorded(const std::string& name) {
   return name.ends_with(".json") || name.ends_with(".jsonl") || name.ends_with(".pickle") ||
@@ -126,48 +139,10 @@ Option bind_model_options(Command& command, api::ModelRequest& request) {
 
 Status refuse_words_beside_plan(const Command& command, const std::string& model) {
   if (!is_recorded(model)) return {};
-  for (const char* name : {"--image",
-                           "--frames",
-                           "--depth",
-                           "--width",
-                           "--layers",
-                           "--heads",
-                           "--experts",
-                           "--classes",
-                           "--vocab",
-                           "--dropout",
-                           "--loss",
-                           "--optimizer",
-                           "--lr",
-                           "--freeze",
-                           "--untie",
-                           "--train",
-                           "--infer",
-                           "--weight-decay",
-                           "--clip-norm",
-                           "--accumulate",
-                           "--dim",
-                           "--dtype",
-                           "--amp",
-                           "--budget",
-                           "--slowdown",
-                           "--techniques",
-                           "--lossy",
-                           "--order",
-                           "--placement",
-                           "--deadline",
-                           "--two-ended",
-                           "--deterministic",
-                           "--bucket",
-                           "--pin",
-                           "--streams",
-                           "--shard",
-                           "--reduction",
-                           "--bucket-bytes",
-                           "--tune",
-                           "--sparse-as-dense",
-                           "--sync-batch-norm"}) {
-    if (command.has(name)) return decided_before(name, model);
+  for (const auto& names : {kOfModels, kOfPlans}) {
+    for (const char* name : names) {
+      if (command.has(name)) return decided_before(name, model);
+    }
   }
   return {};
 }

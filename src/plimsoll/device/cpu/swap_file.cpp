@@ -80,6 +80,20 @@ Interval<std::int64_t> whole_blocks(std::int64_t begin, std::int64_t end) {
   return {first, last};
 }
 
+// Calls `direct` for pieces of whole blocks of the range, of at most a bounce buffer each, and
+// `cached` for what lies beside them.
+template <typename Cached, typename Direct>
+Status by_blocks(Interval<std::int64_t> range, bool is_direct, const Cached& cached,
+                 const Direct& direct) {
+  const Interval<std::int64_t> blocks = whole_blocks(range.begin, range.end);
+  if (!is_direct || blocks.empty()) return cached(range);
+  PLIMSOLL_RETURN_IF_ERROR(cached(Interval<std::int64_t>{range.begin, blocks.begin}));
+  for (std::int64_t from = blocks.begin; from < blocks.end; from += kBounce)
+    PLIMSOLL_RETURN_IF_ERROR(
+        direct(Interval<std::int64_t>{from, std::min(from + kBounce, blocks.end)}));
+  return cached(Interval<std::int64_t>{blocks.end, range.end});
+}
+
 }  // namespace
 
 struct SwapFile::Bounce {
@@ -128,64 +142,50 @@ SwapFile::~SwapFile() {
 }
 
 Status SwapFile::write(Offset at, std::span<const std::byte> bytes) const {
-  const std::int64_t begin = at.value;
-  const std::int64_t end = begin + std::ssize(bytes);
-  const auto cached = [&](std::int64_t from, std::int64_t to) {
-    return transfer_all(bytes.data() + (from - begin), to - from, from, "writing",
+  const auto place_of = [&](std::int64_t from) { return bytes.data() + (from - at.value); };
+  const auto write_to = [&](int file, const std::byte* from, Interval<std::int64_t> range) {
+    return transfer_all(from, range.end - range.begin, range.begin, "writing",
                         [&](const std::byte* address, std::size_t size, std::int64_t offset) {
-                          return ::pwrite(file_, address, size, offset);
+                          const ssize_t done = ::pwrite(file, address, size, offset);
+                          return wants_other_blocks(done) ? ::pwrite(file_, address, size, offset)
+                                                          : done;
                         });
   };
-  const auto blocks = whole_blocks(begin, end);
-  if (!is_direct() || blocks.empty()) return cached(begin, end);
-  PLIMSOLL_RETURN_IF_ERROR(cached(begin, blocks.begin));
-  for (std::int64_t from = blocks.begin; from < blocks.end; from += kBounce) {
-    const std::int64_t size = std::min(kBounce, blocks.end - from);
-    const std::byte* address = bytes.data() + (from - begin);
-    std::unique_lock<std::mutex> lock;
-    if (!is_aligned(address)) {
-      lock = std::unique_lock(writing_->busy);
-      std::memcpy(writing_->bytes.data(), address, static_cast<std::size_t>(size));
-      address = writing_->bytes.data();
-    }
-    PLIMSOLL_RETURN_IF_ERROR(transfer_all(
-        address, size, from, "writing",
-        [&](const std::byte* place, std::size_t left, std::int64_t offset) {
-          const ssize_t done = ::pwrite(direct_, place, left, offset);
-          return wants_other_blocks(done) ? ::pwrite(file_, place, left, offset) : done;
-        }));
-  }
-  return cached(blocks.end, end);
+  return by_blocks(
+      {at.value, at.value + std::ssize(bytes)}, is_direct(),
+      [&](Interval<std::int64_t> range) { return write_to(file_, place_of(range.begin), range); },
+      [&](Interval<std::int64_t> range) -> Status {
+        const std::byte* const address = place_of(range.begin);
+        if (is_aligned(address)) return write_to(direct_, address, range);
+        const std::lock_guard lock(writing_->busy);
+        std::memcpy(writing_->bytes.data(), address,
+                    static_cast<std::size_t>(range.end - range.begin));
+        return write_to(direct_, writing_->bytes.data(), range);
+      });
 }
 
 Status SwapFile::read(Offset at, std::span<std::byte> bytes) const {
-  const std::int64_t begin = at.value;
-  const std::int64_t end = begin + std::ssize(bytes);
-  const auto cached = [&](std::int64_t from, std::int64_t to) {
-    return transfer_all(bytes.data() + (from - begin), to - from, from, "reading",
+  const auto place_of = [&](std::int64_t from) { return bytes.data() + (from - at.value); };
+  const auto read_from = [&](int file, std::byte* to, Interval<std::int64_t> range) {
+    return transfer_all(to, range.end - range.begin, range.begin, "reading",
                         [&](std::byte* address, std::size_t size, std::int64_t offset) {
-                          return ::pread(file_, address, size, offset);
+                          const ssize_t done = ::pread(file, address, size, offset);
+                          return wants_other_blocks(done) ? ::pread(file_, address, size, offset)
+                                                          : done;
                         });
   };
-  const auto blocks = whole_blocks(begin, end);
-  if (!is_direct() || blocks.empty()) return cached(begin, end);
-  PLIMSOLL_RETURN_IF_ERROR(cached(begin, blocks.begin));
-  for (std::int64_t from = blocks.begin; from < blocks.end; from += kBounce) {
-    const std::int64_t size = std::min(kBounce, blocks.end - from);
-    std::byte* const address = bytes.data() + (from - begin);
-    std::unique_lock<std::mutex> lock;
-    std::byte* place = address;
-    if (!is_aligned(address)) {
-      lock = std::unique_lock(reading_->busy);
-      place = reading_->bytes.data();
-    }
-    PLIMSOLL_RETURN_IF_ERROR(transfer_all(
-        place, size, from, "reading", [&](std::byte* to, std::size_t left, std::int64_t offset) {
-          return ::pread(direct_, to, left, offset);
-        }));
-    if (place != address) std::memcpy(address, place, static_cast<std::size_t>(size));
-  }
-  return cached(blocks.end, end);
+  return by_blocks(
+      {at.value, at.value + std::ssize(bytes)}, is_direct(),
+      [&](Interval<std::int64_t> range) { return read_from(file_, place_of(range.begin), range); },
+      [&](Interval<std::int64_t> range) -> Status {
+        std::byte* const address = place_of(range.begin);
+        if (is_aligned(address)) return read_from(direct_, address, range);
+        const std::lock_guard lock(reading_->busy);
+        PLIMSOLL_RETURN_IF_ERROR(read_from(direct_, reading_->bytes.data(), range));
+        std::memcpy(address, reading_->bytes.data(),
+                    static_cast<std::size_t>(range.end - range.begin));
+        return {};
+      });
 }
 
 }  // namespace plimsoll::device
