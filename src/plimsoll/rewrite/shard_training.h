@@ -32,16 +32,9 @@
 
 #include "plimsoll/base/result.h"
 #include "plimsoll/ir/graph.h"
+#include "plimsoll/rewrite/shard_options.h"
 
 namespace plimsoll::rewrite {
-
-struct ShardOptions {
-  Bytes bucket;                 // of gradients that are sent together
-  Bytes alignment = Bytes(64);  // of tensors in the plan
-  bool gradients = false;
-  bool weights = false;
-  bool table_rows = true;  // kernels make single rows of a table's gradient
-};
 
 // `graph` trains on several ranks: its gradients are summed by all_reduce nodes that may be fused.
 Result<ir::Graph> shard_training(ir::Graph graph, const ShardOptions& options);
