@@ -196,6 +196,18 @@ TEST(SplitPlans, TakeNoMoreTimeThanAllowed) {
   }
 }
 
+// Parts of a sum over time would wait for all of its terms at once.
+TEST(SplitPlans, SumsOfGradientsOverTimeAreNotSplit) {
+  ModelRequest request;
+  request.model = "lstm";
+  request.sizes = {.batch = 64, .seq = 16, .width = 256, .layers = 2};
+  const auto model = load_model(request);
+  ASSERT_TRUE(model) << model.error().message;
+  const auto splits = rewrite::split_ladder(model->graph, 4);
+  ASSERT_TRUE(splits) << splits.error().message;
+  EXPECT_TRUE(splits->empty());
+}
+
 TEST(SplitPlans, ABatchNormIsNotSplit) {
   ModelRequest request;
   request.model = "resnet18";
