@@ -9,7 +9,9 @@
 #include "plimsoll/schedule/bounds/time_bound.h"
 #include "plimsoll/schedule/least_budget.h"
 #include "plimsoll/schedule/search/action_list.h"
+#include "plimsoll/schedule/search/order.h"
 #include "plimsoll/schedule/search/problem.h"
+#include "plimsoll/schedule/search/replay.h"
 #include "plimsoll/schedule/search/schedule_optimizer.h"
 
 namespace plimsoll::schedule {
@@ -99,6 +101,14 @@ double Fit::bound_overhead() const {
 Schedule keep_all(const Workload& workload) {
   const Problem problem(workload, Remedies{}, CopyRates{});
   return link(problem, run_in_order(given_sequence(problem).order));
+}
+
+std::vector<TaskId> mirrored_order(const Workload& workload) {
+  const Problem problem(workload, Remedies{}, CopyRates{});
+  std::vector<TaskId> out;
+  for (const Index task : mirror_order(problem, first_backward_task(workload, problem)))
+    out.emplace_back(static_cast<std::size_t>(task));
+  return out;
 }
 
 Bytes smallest_found(const Workload& workload, const FitOptions& options) {

@@ -86,6 +86,10 @@ Result<Fit> least_memory(const Workload& workload, const FitOptions& options, do
 // Two dozen walks.
 Bytes smallest_found(const Workload& workload, const FitOptions& options);
 
+// An order that depends on neither budget nor techniques (search/order.h), worth keeping for
+// FitOptions.
+std::vector<TaskId> mirrored_order(const Workload& workload);
+
 // The no-recompute plan: everything stays until its last reader; in place where offered. The
 // baseline of every overhead.
 Schedule keep_all(const Workload& workload);

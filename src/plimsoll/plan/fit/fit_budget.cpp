@@ -71,6 +71,8 @@ class BudgetFitter {
                                   human(budget_), human(bound_.bytes), bound_.bytes)});
     }
     if (options_.deterministic) return first_of_ladder();
+    if (options_.order == schedule::OrderChoice::kSearch)
+      how_.mirrored = schedule::mirrored_order(mapped_.workload);
     // Half of the time for the first search, less near the lower bound. If packing needs more than
     // the budget, quick ones find what to hold back, and the rest of the time goes into one search
     // under that.

@@ -69,7 +69,10 @@ ScheduleOptimizer::ScheduleOptimizer(const Workload& workload, const FitOptions&
   if (options.remedies.swap && how_.on.swap_intervals)
     offer_swaps(no_swap_, problem_, how_.swap_form_weight);
   if (options.order != OrderChoice::kSearch || !how_.on.orders) return;
-  Sequence mirrored(problem_, mirror_order(problem_, first_backward_, how_.order));
+  std::vector<Index> order;
+  for (const TaskId task : options.mirrored) order.push_back(static_cast<Index>(task.value));
+  if (order.empty()) order = mirror_order(problem_, first_backward_, how_.order);
+  Sequence mirrored(problem_, std::move(order));
   if (mirrored.order != given_.order) mirrored_ = std::move(mirrored);
 }
 
