@@ -135,6 +135,9 @@ Result<Fit> fit(const Workload& workload, const FitOptions& options) {
     effort.seconds = options.deadline_seconds;
     found = optimizer.search(options.budget, effort, options.seed);
   }
+  if (!found && !options.on_none && !options.bound)
+    return fail(ErrorCode::kNoAnswer, "no plan found within {} bytes in the time given",
+                options.budget);
   if (!found) {
     const Bytes smallest = optimizer.smallest_found(options.budget);
     if (options.on_none) options.on_none(smallest);

@@ -154,7 +154,8 @@ class BudgetFitter {
     how.deadline_seconds = kTighterSeconds;
     quickly_ = true;
     std::optional<Found> best;
-    for (int tries = 0; !best && (tries < kTighterTries || time_left() > 0); ++tries) {
+    const int least = options_.persist ? kTighterTries : 0;
+    for (int tries = 0; !best && (tries < least || time_left() > 0); ++tries) {
       if (options_.stop != nullptr && options_.stop->load()) break;
       const double above = static_cast<double>((budget_ - bound_.bytes).value);
       how.budget = bound_.bytes +
