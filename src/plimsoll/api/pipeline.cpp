@@ -29,6 +29,8 @@ namespace plimsoll::api {
 namespace {
 
 constexpr Bytes kFilePage(4096);
+// Of the deadline, on top: to see whether a graph that does not fit does so in parts.
+constexpr double kAdviceShare = 0.3;
 
 // What a card cannot do yet is said before anything is planned for it. Of the encodings it has the
 // masks, which are values of the graph; its profile has no rates for the forms that are not.
@@ -79,9 +81,33 @@ Status prepare_parts(Pipeline& p, const std::vector<rewrite::SplitGraph>& splits
   return {};
 }
 
+// Where the graph fits in parts, the error says so. Nobody who only asks whether it fits waits for
+// that.
+Result<PlannedGraph> advised(Pipeline& p, Result<PlannedGraph> whole) {
+  const PlanOptions& wanted = p.planning;
+  const bool missed = !whole && (whole.error().code == ErrorCode::kDoesNotFit ||
+                                 whole.error().code == ErrorCode::kNoAnswer);
+  const bool asks = wanted.persist && !wanted.budget.empty() && wanted.strategy.empty();
+  if (!missed || !asks || on_card(p) || p.device == kMeasured) return whole;
+  PLIMSOLL_TRY(const std::vector<rewrite::SplitGraph> splits, split_by_steps(p));
+  PLIMSOLL_RETURN_IF_ERROR(prepare_parts(p, splits));
+  PlanOptions how = with_costs(p, wanted);
+  how.remedies.split = true;
+  how.persist = false;
+  how.deterministic = false;
+  how.on_failure = nullptr;
+  how.on_better = nullptr;
+  how.deadline_seconds *= kAdviceShare;
+  const auto parts = splits.empty() ? whole : plan_best_split(p.model.graph, splits, how);
+  if (!parts) return whole;
+  return fail(whole.error().code, "{}; with `split` among the techniques it fits ({} bytes)",
+              whole.error().message, parts->plan.arena_bytes());
+}
+
 Result<PlannedGraph> planned_in_one_memory(Pipeline& p) {
   PLIMSOLL_RETURN_IF_ERROR(check_techniques(p, p.planning));
-  if (!may_split(p.planning)) return plan_whole(p.model.graph, with_costs(p, p.planning));
+  if (!may_split(p.planning))
+    return advised(p, plan_whole(p.model.graph, with_costs(p, p.planning)));
   PLIMSOLL_TRY(std::vector<rewrite::SplitGraph> splits, split_by_steps(p));
   PLIMSOLL_RETURN_IF_ERROR(prepare_parts(p, splits));
   const PlanOptions how = with_costs(p, p.planning);

@@ -156,6 +156,9 @@ TEST(SplitPlans, FitWhereTheWholeCannotAndRunWithItsBits) {
   const auto too_large = plan_model(*prepared, whole);
   ASSERT_FALSE(too_large);
   EXPECT_EQ(too_large.error().code, ErrorCode::kDoesNotFit);
+  EXPECT_NE(too_large.error().message.find("with `split` among the techniques it fits"),
+            std::string::npos)
+      << too_large.error().message;
   const auto planned = plan_model(*prepared, splitting("60%"));
   ASSERT_TRUE(planned) << planned.error().message;
   EXPECT_LE(planned->plan.arena_bytes(), planned->plan.budget);
