@@ -81,20 +81,20 @@ Status prepare_parts(Pipeline& p, const std::vector<rewrite::SplitGraph>& splits
   return {};
 }
 
-// Where the graph fits in parts, the error says so. Nobody who only asks whether it fits waits for
-// that.
+// Where the graph fits in parts, the error says so. Who only asks whether it fits does not wait for
+// that, and work that is counted ends with what was asked for.
 Result<PlannedGraph> advised(Pipeline& p, Result<PlannedGraph> whole) {
   const PlanOptions& wanted = p.planning;
   const bool missed = !whole && (whole.error().code == ErrorCode::kDoesNotFit ||
                                  whole.error().code == ErrorCode::kNoAnswer);
-  const bool asks = wanted.persist && !wanted.budget.empty() && wanted.strategy.empty();
+  const bool asks =
+      wanted.persist && !wanted.deterministic && !wanted.budget.empty() && wanted.strategy.empty();
   if (!missed || !asks || on_card(p) || p.device == kMeasured) return whole;
   PLIMSOLL_TRY(const std::vector<rewrite::SplitGraph> splits, split_by_steps(p));
   PLIMSOLL_RETURN_IF_ERROR(prepare_parts(p, splits));
   PlanOptions how = with_costs(p, wanted);
   how.remedies.split = true;
   how.persist = false;
-  how.deterministic = false;
   how.on_failure = nullptr;
   how.on_better = nullptr;
   how.deadline_seconds *= kAdviceShare;
