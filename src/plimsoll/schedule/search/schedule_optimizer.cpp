@@ -376,7 +376,7 @@ void ScheduleOptimizer::cut_segments(const Problem& problem, const std::vector<I
     if (stopped()) return true;
     ++tried;
     if (effort_.counted) return tried > effort_.restarts;
-    return watch_.seconds() > end && (best_ || tried > how_.least_segments);
+    return out_of_time() || (watch_.seconds() > end && (best_ || tried > how_.least_segments));
   };
   try_segments(problem, first_backward_, budget_, how_.segments, stop, [&](ActionList list) {
     for (ListedAction& action : list.actions) action.id = order[at(action.id)];
