@@ -7,20 +7,19 @@
 
 #include "plimsoll/api/encoded_weights.h"
 #include "plimsoll/api/fit_to_backend.h"
+#include "plimsoll/api/graph_planner.h"
 #include "plimsoll/api/pipeline_device.h"
 #include "plimsoll/api/run_device.h"
 #include "plimsoll/api/share_among_ranks.h"
 #include "plimsoll/api/split_plans.h"
 #include "plimsoll/base/threads.h"
 #include "plimsoll/ir/text.h"
-#include "plimsoll/plan/fit/no_recompute_plan.h"
 #include "plimsoll/plan/fit/within_budget.h"
 #include "plimsoll/profile/find_profile.h"
 #include "plimsoll/profile/measure_operators.h"
 #include "plimsoll/profile/operator_costs.h"
 #include "plimsoll/profile/profile_machine.h"
 #include "plimsoll/rewrite/fuse_scatter_add.h"
-#include "plimsoll/rewrite/keep_masks.h"
 #include "plimsoll/rewrite/pad_rows.h"
 #include "plimsoll/rewrite/simplify.h"
 #include "plimsoll/rewrite/split_rows.h"
@@ -30,13 +29,8 @@ namespace plimsoll::api {
 namespace {
 
 constexpr Bytes kFilePage(4096);
-
-// The graph in which gradients read masks of one bit, where activations may be encoded.
-Result<std::optional<ir::Graph>> masked(const ir::Graph& graph, const PlanOptions& how) {
-  if (!plan::encodes(how)) return std::optional<ir::Graph>();
-  PLIMSOLL_TRY(ir::Graph out, rewrite::keep_masks(graph));
-  return std::optional(std::move(out));
-}
+// Of the deadline, on top: to see whether a graph that does not fit does so in parts.
+constexpr double kAdviceShare = 0.3;
 
 // What a card cannot do yet is said before anything is planned for it. Of the encodings it has the
 // masks, which are values of the graph; its profile has no rates for the forms that are not.
@@ -53,18 +47,9 @@ Status check_techniques(const Pipeline& p, const PlanOptions& how) {
   return {};
 }
 
-// The plan of a graph, within the budget of another one that says what everything is compared with.
-Result<PlannedGraph> plan_beside(const ir::Graph& graph, PlanOptions how,
-                                 const plan::PlanSummary* reference) {
-  how.compare = how.compare && reference == nullptr;
-  PLIMSOLL_TRY(std::optional<ir::Graph> fitted, masked(graph, how));
-  PLIMSOLL_TRY(const plan::Workloads work, plan::make_workloads(graph, std::move(fitted), how));
-  PLIMSOLL_TRY(PlannedGraph out, plan::no_recompute_plan(work, how));
-  if (reference != nullptr) out.summary = *reference;
-  PLIMSOLL_TRY(out, plan::within_budget(std::move(out), work, how));
-  PLIMSOLL_TRY(out.plan, plan::checked(std::move(out.plan)));
-  out.summary.plan_seconds = work.watch.seconds();
-  return out;
+Result<PlannedGraph> plan_whole(const ir::Graph& graph, const PlanOptions& how) {
+  PLIMSOLL_TRY(GraphPlanner planner, GraphPlanner::prepare(graph, how));
+  return planner.plan(how);
 }
 
 // Tensors are cut where rows end, so padding comes after.
@@ -96,18 +81,42 @@ Status prepare_parts(Pipeline& p, const std::vector<rewrite::SplitGraph>& splits
   return {};
 }
 
+// Where the graph fits in parts, the error says so. Who only asks whether it fits does not wait for
+// that, and work that is counted ends with what was asked for.
+Result<PlannedGraph> advised(Pipeline& p, Result<PlannedGraph> whole) {
+  const PlanOptions& wanted = p.planning;
+  const bool missed = !whole && (whole.error().code == ErrorCode::kDoesNotFit ||
+                                 whole.error().code == ErrorCode::kNoAnswer);
+  const bool asks =
+      wanted.persist && !wanted.deterministic && !wanted.budget.empty() && wanted.strategy.empty();
+  if (!missed || !asks || on_card(p) || p.device == kMeasured) return whole;
+  PLIMSOLL_TRY(const std::vector<rewrite::SplitGraph> splits, split_by_steps(p));
+  PLIMSOLL_RETURN_IF_ERROR(prepare_parts(p, splits));
+  PlanOptions how = with_costs(p, wanted);
+  how.remedies.split = true;
+  how.persist = false;
+  how.on_failure = nullptr;
+  how.on_better = nullptr;
+  how.deadline_seconds *= kAdviceShare;
+  const auto parts = splits.empty() ? whole : plan_best_split(p.model.graph, splits, how);
+  if (!parts) return whole;
+  return fail(whole.error().code, "{}; with `split` among the techniques it fits ({} bytes)",
+              whole.error().message, parts->plan.arena_bytes());
+}
+
 Result<PlannedGraph> planned_in_one_memory(Pipeline& p) {
   PLIMSOLL_RETURN_IF_ERROR(check_techniques(p, p.planning));
-  if (!may_split(p.planning)) return plan_beside(p.model.graph, with_costs(p, p.planning), nullptr);
+  if (!may_split(p.planning))
+    return advised(p, plan_whole(p.model.graph, with_costs(p, p.planning)));
   PLIMSOLL_TRY(std::vector<rewrite::SplitGraph> splits, split_by_steps(p));
   PLIMSOLL_RETURN_IF_ERROR(prepare_parts(p, splits));
   const PlanOptions how = with_costs(p, p.planning);
-  if (splits.empty()) return plan_beside(p.model.graph, how, nullptr);
-  return plan_best_split(p.model.graph, splits, how, plan_beside);
+  if (splits.empty()) return plan_whole(p.model.graph, how);
+  return plan_best_split(p.model.graph, splits, how);
 }
 
 Result<std::vector<PlannedGraph>> curve_of(const ir::Graph& graph, const PlanOptions& how) {
-  PLIMSOLL_TRY(std::optional<ir::Graph> fitted, masked(graph, how));
+  PLIMSOLL_TRY(std::optional<ir::Graph> fitted, with_masks(graph, how));
   PLIMSOLL_TRY(const plan::Workloads work, plan::make_workloads(graph, std::move(fitted), how));
   return plan::sweep(work, how);
 }
@@ -115,7 +124,7 @@ Result<std::vector<PlannedGraph>> curve_of(const ir::Graph& graph, const PlanOpt
 Result<bool> is_hopeless(const Pipeline& p) {
   if (p.planning.budget.empty() || may_split(p.planning)) return false;
   const PlanOptions how = with_costs(p, p.planning);
-  PLIMSOLL_TRY(std::optional<ir::Graph> fitted, masked(p.model.graph, how));
+  PLIMSOLL_TRY(std::optional<ir::Graph> fitted, with_masks(p.model.graph, how));
   PLIMSOLL_TRY(const plan::Workloads work,
                plan::make_workloads(p.model.graph, std::move(fitted), how));
   return plan::is_hopeless(work, how);

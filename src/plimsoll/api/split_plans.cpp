@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "plimsoll/api/graph_planner.h"
 #include "plimsoll/base/clock.h"
 #include "plimsoll/plan/fit/within_budget.h"
 
@@ -13,8 +14,9 @@ namespace {
 using plan::PlannedGraph;
 using plan::PlanOptions;
 
-// Of the deadline, to look at each way of splitting.
-constexpr double kLookShare = 0.1;
+// Of the deadline, to look at all ways of splitting. On large graphs a look takes longer than its
+// part, so the last ones may not be looked at.
+constexpr double kLooksShare = 0.5;
 
 bool has_no_plan(const Error& error) {
   return error.code == ErrorCode::kDoesNotFit || error.code == ErrorCode::kNoAnswer;
@@ -30,18 +32,14 @@ bool is_better_plan(const PlannedGraph& a, const PlannedGraph& b, const PlanOpti
 class SplitPlanner {
  public:
   SplitPlanner(const ir::Graph& whole, const std::vector<rewrite::SplitGraph>& splits,
-               const PlanOptions& how, const PlanBeside& plan)
-      : whole_(whole), splits_(splits), how_(how), plan_(plan) {}
+               const PlanOptions& how)
+      : whole_(whole), splits_(splits), how_(how), planners_(1 + splits.size()) {}
 
   Result<PlannedGraph> run() {
-    PlanOptions keeps = how_;
-    keeps.budget.clear();
-    keeps.slowdown.reset();
-    PLIMSOLL_TRY(const PlannedGraph kept, plan_(whole_, keeps, nullptr));
-    reference_ = kept.summary;
+    PLIMSOLL_TRY(planners_[0], GraphPlanner::prepare(whole_, how_));
     std::size_t chosen = splits_.size();  // where none is found, the finest parts say why
     std::optional<PlannedGraph> best;
-    for (std::size_t i = 0; i <= splits_.size(); ++i) {
+    for (std::size_t i = 0; i <= splits_.size() && may_look(); ++i) {
       auto found = plan_one(i, look());
       if (!found && !has_no_plan(found.error())) return forward(found);
       if (!found || (best && !is_better_plan(*found, *best, how_))) continue;
@@ -57,28 +55,37 @@ class SplitPlanner {
   }
 
  private:
+  bool may_look() const {
+    return how_.deterministic || watch_.seconds() < kLooksShare * how_.deadline_seconds;
+  }
+
   PlanOptions look() const {
     PlanOptions out = how_;
     out.on_failure = nullptr;
     out.persist = false;
-    if (!how_.deterministic) out.deadline_seconds *= kLookShare;
+    if (!how_.deterministic) {
+      out.deadline_seconds *= kLooksShare / static_cast<double>(planners_.size());
+    }
     return out;
   }
 
   // 0: as it is.
-  Result<PlannedGraph> plan_one(std::size_t i, const PlanOptions& how) const {
-    plan::PlanSummary reference = reference_;
-    if (i == 0) return plan_(whole_, how, &reference);
-    reference.split_operators = splits_[i - 1].operators;
-    reference.split_parts = splits_[i - 1].parts;
-    return plan_(splits_[i - 1].graph, how, &reference);
+  Result<PlannedGraph> plan_one(std::size_t i, const PlanOptions& how) {
+    if (!planners_[i]) {
+      plan::PlanSummary reference = planners_[0]->summary();
+      reference.split_operators = splits_[i - 1].operators;
+      reference.split_parts = splits_[i - 1].parts;
+      PLIMSOLL_TRY(planners_[i], GraphPlanner::prepare(splits_[i - 1].graph, how, &reference));
+    }
+    PLIMSOLL_TRY(PlannedGraph out, planners_[i]->plan(how));
+    out.summary.plan_seconds = watch_.seconds();
+    return out;
   }
 
   const ir::Graph& whole_;
   const std::vector<rewrite::SplitGraph>& splits_;
   const PlanOptions& how_;
-  const PlanBeside& plan_;
-  plan::PlanSummary reference_;
+  std::vector<std::optional<GraphPlanner>> planners_;  // that were asked for
   Stopwatch watch_;
 };
 
@@ -90,8 +97,8 @@ bool may_split(const PlanOptions& how) {
 
 Result<PlannedGraph> plan_best_split(const ir::Graph& whole,
                                      const std::vector<rewrite::SplitGraph>& splits,
-                                     const PlanOptions& how, const PlanBeside& plan) {
-  return SplitPlanner(whole, splits, how, plan).run();
+                                     const PlanOptions& how) {
+  return SplitPlanner(whole, splits, how).run();
 }
 
 std::vector<PlannedGraph> only_the_best(std::vector<PlannedGraph> points) {

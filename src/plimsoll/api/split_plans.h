@@ -6,7 +6,6 @@
 // all that fit is the answer: still monotone in the budget.
 #pragma once
 
-#include <functional>
 #include <vector>
 
 #include "plimsoll/plan/fit/plan_options.h"
@@ -20,13 +19,9 @@ inline constexpr int kSplitLimits = 4;
 // Whether operators in parts are wanted: for one plan within a budget or a slowdown.
 bool may_split(const plan::PlanOptions& how);
 
-// Plans a graph; with `reference`, the summary says that of the no-recompute plan.
-using PlanBeside = std::function<Result<plan::PlannedGraph>(
-    const ir::Graph& graph, const plan::PlanOptions& how, const plan::PlanSummary* reference)>;
-
 Result<plan::PlannedGraph> plan_best_split(const ir::Graph& whole,
                                            const std::vector<rewrite::SplitGraph>& splits,
-                                           const plan::PlanOptions& how, const PlanBeside& plan);
+                                           const plan::PlanOptions& how);
 
 // Of several curves: the points than which none is both smaller and no slower, largest first.
 std::vector<plan::PlannedGraph> only_the_best(std::vector<plan::PlannedGraph> points);

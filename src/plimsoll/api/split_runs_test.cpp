@@ -156,6 +156,9 @@ TEST(SplitPlans, FitWhereTheWholeCannotAndRunWithItsBits) {
   const auto too_large = plan_model(*prepared, whole);
   ASSERT_FALSE(too_large);
   EXPECT_EQ(too_large.error().code, ErrorCode::kDoesNotFit);
+  EXPECT_NE(too_large.error().message.find("with `split` among the techniques it fits"),
+            std::string::npos)
+      << too_large.error().message;
   const auto planned = plan_model(*prepared, splitting("60%"));
   ASSERT_TRUE(planned) << planned.error().message;
   EXPECT_LE(planned->plan.arena_bytes(), planned->plan.budget);
@@ -194,6 +197,18 @@ TEST(SplitPlans, TakeNoMoreTimeThanAllowed) {
               planned->summary.no_recompute_seconds * (1 + slowdown) * (1 + 1e-6))
         << slowdown;
   }
+}
+
+// Parts of a sum over time would wait for all of its terms at once.
+TEST(SplitPlans, SumsOfGradientsOverTimeAreNotSplit) {
+  ModelRequest request;
+  request.model = "lstm";
+  request.sizes = {.batch = 64, .seq = 16, .width = 256, .layers = 2};
+  const auto model = load_model(request);
+  ASSERT_TRUE(model) << model.error().message;
+  const auto splits = rewrite::split_ladder(model->graph, 4);
+  ASSERT_TRUE(splits) << splits.error().message;
+  EXPECT_TRUE(splits->empty());
 }
 
 TEST(SplitPlans, ABatchNormIsNotSplit) {

@@ -57,6 +57,7 @@ struct Region {
   bool outer = false;         // parts are ranges of the outermost axis of every tensor
   Bytes largest;              // of the tensors that fall into parts
   Bytes bytes;                // of all of them
+  Bytes beside;               // of what goes in and out, and is whole while the parts run
   std::vector<NodeId> nodes;  // in order
 };
 
@@ -98,7 +99,9 @@ class RegionFinder {
     }
     std::vector<Region> out;
     for (auto& [first, region] : found) {
-      if (count_rows(region) && is_sound(region)) out.push_back(std::move(region));
+      if (!count_rows(region) || !is_sound(region)) continue;
+      region.beside = beside(region);
+      out.push_back(std::move(region));
     }
     return out;
   }
@@ -125,6 +128,27 @@ class RegionFinder {
       }
       return true;
     });
+  }
+
+  Bytes beside(const Region& region) const {
+    std::vector<bool> inside(graph_.nodes.size(), false);
+    for (const NodeId n : region.nodes) inside[n.index()] = true;
+    std::set<ValueId> values;
+    for (const NodeId n : region.nodes) {
+      for (const ValueId input : graph_.node(n).inputs) {
+        if (!input.valid()) continue;
+        const NodeId producer = graph_.value(input).producer;
+        if (producer.valid() && !inside[producer.index()]) values.insert(input);
+      }
+      for (const ValueId output : graph_.node(n).outputs) {
+        const auto& readers = readers_[output.index()];
+        if (std::ranges::any_of(readers, [&](NodeId reader) { return !inside[reader.index()]; }))
+          values.insert(output);
+      }
+    }
+    Bytes out;
+    for (const ValueId value : values) out += ir::bytes_of(graph_.value(value).type);
+    return out;
   }
 
   // The smallest parts, in rows; false where the operators' rows have nothing in common.
@@ -415,8 +439,9 @@ Result<SplitGraph> split_rows(const ir::Graph& graph, Bytes limit) {
   PLIMSOLL_TRY(ir::Graph by_row, with_losses_of_rows(graph, limit));
   while (true) {
     std::vector<Region> regions = RegionFinder(by_row, limit).regions();
-    std::erase_if(regions,
-                  [&](const Region& region) { return rows_of_part(region, limit) >= region.rows; });
+    std::erase_if(regions, [&](const Region& region) {
+      return rows_of_part(region, limit) >= region.rows || region.beside >= region.bytes;
+    });
     if (regions.empty()) break;
     Region& region = regions.front();
     const std::int64_t rows = rows_of_part(region, limit);

@@ -9,7 +9,9 @@
 #include "plimsoll/schedule/bounds/time_bound.h"
 #include "plimsoll/schedule/least_budget.h"
 #include "plimsoll/schedule/search/action_list.h"
+#include "plimsoll/schedule/search/order.h"
 #include "plimsoll/schedule/search/problem.h"
+#include "plimsoll/schedule/search/replay.h"
 #include "plimsoll/schedule/search/schedule_optimizer.h"
 
 namespace plimsoll::schedule {
@@ -101,6 +103,14 @@ Schedule keep_all(const Workload& workload) {
   return link(problem, run_in_order(given_sequence(problem).order));
 }
 
+std::vector<TaskId> mirrored_order(const Workload& workload) {
+  const Problem problem(workload, Remedies{}, CopyRates{});
+  std::vector<TaskId> out;
+  for (const Index task : mirror_order(problem, first_backward_task(workload, problem)))
+    out.emplace_back(static_cast<std::size_t>(task));
+  return out;
+}
+
 Bytes smallest_found(const Workload& workload, const FitOptions& options) {
   ScheduleOptimizer optimizer(workload, options);
   return optimizer.smallest_found(memory_bound(workload, options.remedies).bytes);
@@ -125,6 +135,9 @@ Result<Fit> fit(const Workload& workload, const FitOptions& options) {
     effort.seconds = options.deadline_seconds;
     found = optimizer.search(options.budget, effort, options.seed);
   }
+  if (!found && !options.on_none && !options.bound)
+    return fail(ErrorCode::kNoAnswer, "no plan found within {} bytes in the time given",
+                options.budget);
   if (!found) {
     const Bytes smallest = optimizer.smallest_found(options.budget);
     if (options.on_none) options.on_none(smallest);

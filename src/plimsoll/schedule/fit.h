@@ -20,7 +20,8 @@
 //
 // Failures: kDoesNotFit below the proven lower bound (what must be in memory at one task, whatever
 // the plan), with the bound and its limiting tensors in the message; kNoAnswer when none was found
-// above it; kUsage and kBadInput for options and workloads that make no sense.
+// above it, with the smallest budget that was found to work (unless neither options.on_none nor
+// options.bound asks for it); kUsage and kBadInput for options and workloads that make no sense.
 //
 // Cost: first plan O(evictions · 64 + tasks), about 4 µs a task; memory O(tasks²/8) bytes for the
 // local search, which is left out above kRetentionLimit (values · tasks).
@@ -85,6 +86,10 @@ Result<Fit> least_memory(const Workload& workload, const FitOptions& options, do
 // The smallest budget for which a plan was found, by bisection; at least the proven lower bound.
 // Two dozen walks.
 Bytes smallest_found(const Workload& workload, const FitOptions& options);
+
+// An order that depends on neither budget nor techniques (search/order.h), worth keeping for
+// FitOptions.
+std::vector<TaskId> mirrored_order(const Workload& workload);
 
 // The no-recompute plan: everything stays until its last reader; in place where offered. The
 // baseline of every overhead.

@@ -38,6 +38,8 @@ struct FitOptions {
   // By value: times the price of letting it go; empty: 1. Whoever packs knows better than bytes
   // which values are in the way.
   std::vector<double> weights;
+  // mirrored_order() of the workload, for who asks for many schedules of it; empty: found anew
+  std::vector<TaskId> mirrored;
   // say how fast any schedule of its order could be
   bool bound = true;
   SearchOptions search;

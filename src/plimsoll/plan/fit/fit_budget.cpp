@@ -15,6 +15,9 @@ namespace {
 constexpr int kAttempts = 12;
 // of the deadline, for a search that finds out what packing needs
 constexpr double kQuickShare = 0.04;
+// For the first search, of the deadline. On graphs with so many tasks quick searches find nothing.
+constexpr double kFirstShare = 0.5, kFirstShareOfLarge = 0.8;
+constexpr std::size_t kLargeGraph = 4000;
 constexpr double kTighterShare = 0.3;  // of the deadline, for searches under less everywhere
 // times the proven lower bound: there it takes luck, so most of the deadline is for them
 constexpr double kNearBound = 1.08;
@@ -71,9 +74,11 @@ class BudgetFitter {
                                   human(budget_), human(bound_.bytes), bound_.bytes)});
     }
     if (options_.deterministic) return first_of_ladder();
-    // Half of the time for the first search, less near the lower bound. If packing needs more than
-    // the budget, quick ones find what to hold back, and the rest of the time goes into one search
-    // under that.
+    if (options_.order == schedule::OrderChoice::kSearch)
+      how_.mirrored = schedule::mirrored_order(mapped_.workload);
+    // Half of the time for the first search, less near the lower bound and more on large graphs. If
+    // packing needs more than the budget, quick ones find what to hold back, and the rest of the
+    // time goes into one search under that.
     std::optional<Found> best;
     enum class Stage { kFirst, kQuick, kLast, kOver } stage = Stage::kFirst;
     for (int attempt = 0;
@@ -152,7 +157,8 @@ class BudgetFitter {
     how.deadline_seconds = kTighterSeconds;
     quickly_ = true;
     std::optional<Found> best;
-    for (int tries = 0; !best && (tries < kTighterTries || time_left() > 0); ++tries) {
+    const int least = options_.persist ? kTighterTries : 0;
+    for (int tries = 0; !best && (tries < least || time_left() > 0); ++tries) {
       if (options_.stop != nullptr && options_.stop->load()) break;
       const double above = static_cast<double>((budget_ - bound_.bytes).value);
       how.budget = bound_.bytes +
@@ -184,7 +190,10 @@ class BudgetFitter {
     return static_cast<double>(budget_.value) <
            kNearBound * static_cast<double>(bound_.bytes.value);
   }
-  double first_share() const { return near_bound() ? kTighterShare / 2 : 0.5; }
+  double first_share() const {
+    if (mapped_.workload.tasks.size() > kLargeGraph) return kFirstShareOfLarge;
+    return near_bound() ? kTighterShare / 2 : kFirstShare;
+  }
 
   tl::unexpected<Error> none_found() {
     return give_up({ErrorCode::kNoAnswer,

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 #include <set>
 
 namespace plimsoll::schedule {
@@ -179,89 +178,6 @@ std::vector<Index> list_order(const Problem& p, const OrderSearchOptions& option
       for (Index task : p.readers[v]) arrive(task);
     }
   }
-  return order;
-}
-
-namespace {
-
-// Per task: the first sink of the given order that needs it, also by updates that wait for it.
-std::vector<Index> first_sinks(const Problem& p) {
-  std::vector<Index> rank(at(p.tasks), p.tasks);
-  for (Index t = p.tasks - 1; t >= 0; --t) {
-    Index& own = rank[at(t)];
-    for (Index v : p.outputs[t]) {
-      for (Index reader : p.readers[v]) own = std::min(own, rank[at(reader)]);
-    }
-    for (Index u : p.inputs[t]) {
-      const Index over = p.overwriter[at(u)];
-      if (over != kNoIndex && over != t) own = std::min(own, rank[at(over)]);
-    }
-    if (own == p.tasks) own = t;
-  }
-  return rank;
-}
-
-std::vector<Index> sorted_by(const std::vector<Index>& rank) {
-  std::vector<Index> order(rank.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](Index a, Index b) { return rank[at(a)] < rank[at(b)]; });
-  return order;
-}
-
-double area(const Problem& p, const std::vector<Index>& order) {
-  const std::vector<std::int64_t> bytes = bytes_over_time(p, order);
-  return std::accumulate(bytes.begin(), bytes.end(), 0.0);
-}
-
-// Lets a sink be finished together with the one before it wherever that holds fewer bytes over
-// time.
-std::vector<Index> joined(const Problem& p, std::vector<Index> rank, std::int64_t limit) {
-  std::vector<Index> sinks = rank;
-  std::sort(sinks.begin(), sinks.end());
-  sinks.erase(std::unique(sinks.begin(), sinks.end()), sinks.end());
-  if (std::ssize(sinks) * p.tasks > limit) return rank;
-  double least = area(p, sorted_by(rank));
-  for (std::size_t i = 1; i < sinks.size(); ++i) {
-    std::vector<Index> together = rank;
-    std::replace(together.begin(), together.end(), sinks[i], sinks[i - 1]);
-    const double bytes = area(p, sorted_by(together));
-    if (bytes >= least) continue;
-    least = bytes;
-    rank = std::move(together);
-    sinks[i] = sinks[i - 1];
-  }
-  return rank;
-}
-
-}  // namespace
-
-std::vector<Index> sink_order(const Problem& p) {
-  return sorted_by(first_sinks(p));
-}
-
-std::vector<Index> mirror_order(const Problem& p, Index first_backward,
-                                const OrderSearchOptions& options) {
-  std::vector<Index> order = sorted_by(joined(p, first_sinks(p), options.join_limit));
-  std::stable_partition(order.begin(), order.end(), [&](Index t) { return t < first_backward; });
-  std::vector<Index> last(at(first_backward),
-                          0);  // place at which the other half is done with the task
-  for (std::size_t place = at(first_backward); place < order.size(); ++place) {
-    for (Index u : p.inputs[order[place]]) {
-      const Index made = p.producer[at(u)];
-      if (made != kNoIndex && made < first_backward) last[at(made)] = static_cast<Index>(place);
-    }
-  }
-  for (Index t = first_backward - 1; t >= 0; --t) {
-    for (Index v : p.outputs[t]) {
-      for (Index reader : p.readers[v]) {
-        if (reader < first_backward) last[at(t)] = std::max(last[at(t)], last[at(reader)]);
-      }
-    }
-  }
-  std::iota(order.begin(), order.begin() + first_backward, 0);
-  std::stable_sort(order.begin(), order.begin() + first_backward,
-                   [&](Index a, Index b) { return last[at(a)] > last[at(b)]; });
   return order;
 }
 

@@ -81,6 +81,61 @@ TEST(MirrorOrder, GoesLayerByLayerForwardAsWellAsBackward) {
             (std::vector<Index>{0, 2, 4, 1, 3, 5}));
 }
 
+// The backward half of two layers over three steps: gates of the upper layer and of the lower, which
+// reads what the upper one hands down. Each layer has two weights, whose terms are added up step by
+// step. The sinks stand in the order of weights: both layers' first, then both layers' second.
+struct TwoWeights {
+  Workload workload;
+  std::vector<Index> upper_gates, upper_readers, lower_gates;
+
+  TwoWeights() {
+    std::vector<std::size_t> forward, sums(4, kNone);
+    for (std::size_t step = 0; step < 3; ++step)
+      forward.push_back(add(step == 0 ? std::vector<std::size_t>{} : std::vector{step - 1}, 40));
+    std::size_t upper = kNone, lower = kNone;
+    for (const std::size_t h : {forward[2], forward[1], forward[0]}) {
+      upper = add(upper == kNone ? std::vector{h} : std::vector{h, upper}, 40);
+      upper_gates.push_back(static_cast<Index>(upper));
+      const std::size_t down = add({upper}, 10);
+      lower = add(lower == kNone ? std::vector{down} : std::vector{down, lower}, 40);
+      lower_gates.push_back(static_cast<Index>(lower));
+      for (std::size_t w = 0; w < 4; ++w) add_term(w % 2 == 0 ? upper : lower, sums[w]);
+    }
+    for (const std::size_t sum : sums) {
+      add({sum}, 10);
+      workload.values.back().keep = true;
+    }
+  }
+
+ private:
+  static constexpr std::size_t kNone = ~std::size_t{0};
+
+  std::size_t add(const std::vector<std::size_t>& inputs, std::int64_t bytes) {
+    add_task(workload, inputs);
+    workload.values.back().bytes = Bytes(bytes);
+    workload.tasks.back().seconds = 1;
+    return workload.tasks.size() - 1;
+  }
+
+  void add_term(std::size_t gates, std::size_t& sum) {
+    const std::size_t term = add({gates}, 10);
+    if (gates == static_cast<std::size_t>(upper_gates.back()))
+      upper_readers.push_back(static_cast<Index>(term));
+    sum = sum == kNone ? term : add({sum, term}, 10);
+  }
+};
+
+TEST(MirrorOrder, FinishesAllWeightsOfALayerBeforeTheLayerBelow) {
+  const TwoWeights net;
+  const Problem problem(net.workload, Remedies{}, CopyRates{});
+  const Sequence mirrored(problem, mirror_order(problem, 3));
+  EXPECT_TRUE(is_runnable(problem, mirrored.order));
+  for (const Index reader : net.upper_readers) {
+    for (const Index gates : net.lower_gates)
+      EXPECT_LT(mirrored.position[at(reader)], mirrored.position[at(gates)]);
+  }
+}
+
 TEST(MirrorOrder, IsRunnableOnRandomGraphsCutAnywhere) {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

@@ -69,7 +69,10 @@ ScheduleOptimizer::ScheduleOptimizer(const Workload& workload, const FitOptions&
   if (options.remedies.swap && how_.on.swap_intervals)
     offer_swaps(no_swap_, problem_, how_.swap_form_weight);
   if (options.order != OrderChoice::kSearch || !how_.on.orders) return;
-  Sequence mirrored(problem_, mirror_order(problem_, first_backward_, how_.order));
+  std::vector<Index> order;
+  for (const TaskId task : options.mirrored) order.push_back(static_cast<Index>(task.value));
+  if (order.empty()) order = mirror_order(problem_, first_backward_, how_.order);
+  Sequence mirrored(problem_, std::move(order));
   if (mirrored.order != given_.order) mirrored_ = std::move(mirrored);
 }
 
@@ -216,18 +219,20 @@ Bytes ScheduleOptimizer::smallest_found(Bytes failed) {
   return Bytes(smallest);
 }
 
-void ScheduleOptimizer::consider(const ActionList& list, const std::vector<Index>& order) {
+Bytes ScheduleOptimizer::consider(const ActionList& list, const std::vector<Index>& order) {
   Schedule schedule = link(problem_, list);
+  const Bytes peak = schedule.peak_bytes;
   const std::lock_guard lock(mutex_);
-  note_peak(schedule.peak_bytes);
-  if (schedule.peak_bytes.value > budget_) return;
-  if (best_ && !faster(schedule, best_->schedule)) return;
+  note_peak(peak);
+  if (peak.value > budget_) return peak;
+  if (best_ && !faster(schedule, best_->schedule)) return peak;
   if (best_) runners_up_.push_back(std::move(best_->schedule));
   if (runners_up_.size() > how_.runners_up) runners_up_.pop_front();
   best_ = Candidate{std::move(schedule), order};
   if (options_.on_better) {
     options_.on_better({best_->schedule.seconds, best_->schedule.peak_bytes, watch_.seconds()});
   }
+  return peak;
 }
 
 ActionList ScheduleOptimizer::with_copies(ActionList list) const {
@@ -339,9 +344,23 @@ std::vector<Index> ScheduleOptimizer::polished(std::vector<Index> order, double 
 // sums over time would stay alive side by side.
 void ScheduleOptimizer::cut_segments() {
   if (!options_.remedies.recompute || !how_.on.segments) return;
+  IntervalPlan lowest;
+  Bytes peak = Bytes::max();
   const double share = hurried() * how_.segment_share;
-  if (mirrored_) cut_segments(renumbered(problem_, *mirrored_), mirrored_->order, until(share));
-  cut_segments(problem_, given_.order, until(share));
+  const auto offer = [&](const ActionList& list, const std::vector<Index>& order) {
+    const Bytes own = consider(list, order);
+    if (best_ || own >= peak) return;
+    peak = own;
+    lowest.list = list;
+    lowest.order = order;
+  };
+  if (mirrored_)
+    cut_segments(renumbered(problem_, *mirrored_), mirrored_->order, until(share), offer);
+  cut_segments(problem_, given_.order, until(share), offer);
+  if (best_ || lowest.order.empty() || !intervals_searchable()) return;
+  lowest.excess =
+      Retention::from_actions(no_swap_, Sequence(no_swap_, lowest.order), lowest.list).excess();
+  nearest_ = std::move(lowest);
 }
 
 // Where walks only thrash, what comes before the interval search is kept short.
@@ -351,15 +370,17 @@ double ScheduleOptimizer::hurried() const {
 
 // `problem` has its tasks numbered by their places in `order`.
 void ScheduleOptimizer::cut_segments(const Problem& problem, const std::vector<Index>& order,
-                                     double end) {
+                                     double end, const OfferPlan& offer) {
   std::int64_t tried = 0;
   const auto stop = [&] {
     if (stopped()) return true;
-    return effort_.counted ? ++tried > effort_.restarts : watch_.seconds() > end;
+    ++tried;
+    if (effort_.counted) return tried > effort_.restarts;
+    return out_of_time() || (watch_.seconds() > end && (best_ || tried > how_.least_segments));
   };
   try_segments(problem, first_backward_, budget_, how_.segments, stop, [&](ActionList list) {
     for (ListedAction& action : list.actions) action.id = order[at(action.id)];
-    consider(list, order);
+    offer(list, order);
   });
 }
 

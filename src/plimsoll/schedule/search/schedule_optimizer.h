@@ -75,7 +75,8 @@ class ScheduleOptimizer {
   // Seconds after which a walk is given up.
   double longest(double times) const;
   EvictorSettings first_prices(std::int64_t budget) const;
-  void consider(const ActionList& list, const std::vector<Index>& order);
+  // Keeps what is within the budget and the fastest so far; returns its peak.
+  Bytes consider(const ActionList& list, const std::vector<Index>& order);
   // A plan of the interval search; its swaps are also played by a walk, which copies ahead.
   void consider_intervals(const ActionList& list, const std::vector<Index>& order,
                           std::uint64_t seed);
@@ -91,7 +92,9 @@ class ScheduleOptimizer {
   double hurried() const;
   std::vector<Index> polished(std::vector<Index> order, double until_share, Random& random);
   void cut_segments();
-  void cut_segments(const Problem& problem, const std::vector<Index>& order, double end);
+  using OfferPlan = std::function<void(const ActionList&, const std::vector<Index>& order)>;
+  void cut_segments(const Problem& problem, const std::vector<Index>& order, double end,
+                    const OfferPlan& offer);
   void restart(std::uint64_t seed, double hopeless, double share);
   void search_intervals(std::uint64_t seed, bool walkable);
   void search_gaps(std::uint64_t seed);

@@ -207,8 +207,9 @@ struct SearchOptions {
   double hopeless = 20;  // not worth building even if nothing else is found
 
   // Shares of what is left of the deadline, where the searches after it can run too.
-  double segment_share = 0.15;  // of either order
-  double hurry = 0.3;           // times the shares of orders and segments, where walks only thrash
+  double segment_share = 0.15;       // of either order
+  std::int64_t least_segments = 48;  // plans tried within the deadline, while none fits
+  double hurry = 0.3;  // times the shares of orders and segments, where walks only thrash
   double restart_share = 0.12;
   double long_restart_share = 0.05;         // walks of any length, as long as there is no plan
   double first_interval_share = 0.4;        // intervals alone, where walks only thrash

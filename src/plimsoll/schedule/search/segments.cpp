@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "plimsoll/schedule/search/replay.h"
@@ -136,13 +137,15 @@ void try_segments(const Problem& problem, Index first_backward, std::int64_t bud
                   const std::function<void(const ActionList&)>& offer) {
   if (first_backward < options.fewest_tasks || first_backward >= problem.tasks) return;
   const Segments segments(problem, first_backward, options.cut_tolerance);
+  std::int64_t lowest = std::numeric_limits<std::int64_t>::max();
   const auto fill = [&](const std::vector<Index>& group) {
     const auto attempt = [&](std::size_t kept) {
       const ActionList list = segments.plan(group, kept);
       if (!respects_updates(problem, list)) return false;
-      if (link(problem, list).peak_bytes.value > budget) return false;
-      offer(list);
-      return true;
+      const std::int64_t peak = link(problem, list).peak_bytes.value;
+      if (peak <= budget || peak < lowest) offer(list);
+      lowest = std::min(lowest, peak);
+      return peak <= budget;
     };
     std::size_t fits = 0, too_many = segments.choices() + 1;
     if (!attempt(0)) return;

@@ -25,7 +25,7 @@
 namespace plimsoll::schedule {
 
 // Offers the fastest plan within the budget for every number of segments on a ladder, the likely
-// ones first, until `stop` says so.
+// ones first, until `stop` says so; and of those above the budget, each that is the lowest so far.
 void try_segments(const Problem& problem, Index first_backward, std::int64_t budget,
                   const SegmentOptions& options, const std::function<bool()>& stop,
                   const std::function<void(const ActionList&)>& offer);
