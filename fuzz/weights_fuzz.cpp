@@ -34,7 +34,7 @@ void multiply_encoded(const plimsoll::store::WeightsFile& file,
                     : tensor.element == plimsoll::store::Element::kF16 ? codec::WeightKind::kF16
                                                                        : codec::WeightKind::kBF16;
   const codec::EncodedType type{kind, tensor.bytes / (kind == codec::WeightKind::kF32 ? 4 : 2),
-                                tensor.dims.back()};
+                                codec::row_elements(tensor.dims)};
   const auto matrix = codec::EncodedMatrix::view(
       {reinterpret_cast<const std::uint8_t*>(encoded.data()), encoded.size()}, type);
   if (!matrix) __builtin_trap();

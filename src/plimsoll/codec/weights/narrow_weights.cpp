@@ -35,8 +35,8 @@ bool decode_two_bytes(In bytes, const ChunkShape&, std::span<float> values) {
   return true;
 }
 
-// The factor that makes the largest value `top`, and its inverse; nothing where one of them is no
-// finite number although some value is not zero.
+// The factor that makes the largest value `top`, and its inverse; both 0 where the values are zeros,
+// or smaller than a factor can say (block_weights.cpp has the same).
 struct RowScale {
   float scale = 0;
   float inverse = 0;
@@ -53,7 +53,8 @@ RowScale row_scale(std::span<const float> values, float top) {
   if (largest == 0) return {};
   const float scale = largest / top;
   const float inverse = top / largest;
-  return {scale, inverse, scale > 0 && std::isfinite(inverse) && std::isfinite(scale * top)};
+  if (scale == 0 || !std::isfinite(inverse)) return {};
+  return {scale, inverse, std::isfinite(scale * top)};
 }
 
 template <typename Code>
