@@ -9,6 +9,7 @@
 #include "plimsoll/codec/weights/narrow_weights.h"
 #include "plimsoll/codec/weights/sparse_weights.h"
 #include "plimsoll/codec/weights/ternary.h"
+#include "plimsoll/codec/weights/two_of_four.h"
 
 namespace plimsoll::codec {
 
