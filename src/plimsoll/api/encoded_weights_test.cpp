@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "plimsoll/api/largest_batch.h"
 #include "plimsoll/api/run_model.h"
 #include "plimsoll/api/weights.h"
 #include "plimsoll/base/testing/scratch_folder.h"
@@ -168,6 +169,29 @@ TEST_F(EncodedWeights, ABudgetKeepsAsFewEncodedAsItNeeds) {
     EXPECT_GT(tensors, before) << percent;
     before = tensors;
   }
+}
+
+// The batch that fits with the weights as the file has them, not as the model has them.
+TEST_F(EncodedWeights, TheLargestBatchIsThatOfWeightsThatStayEncoded) {
+  write_weights("q8_0");
+  const auto plain = run(request(16), "out.npz", "none");
+  ASSERT_TRUE(plain);
+  ModelRequest model = request(16).model;
+  model.sizes.batch.reset();
+  model.weights = at("coded.plim");
+  PlanOptions options;
+  options.deterministic = true;
+  options.budget = std::to_string(plain->peak.value * 8 / 10);
+  const auto largest = largest_batch(model, "cpu", options);
+  ASSERT_TRUE(largest) << largest.error().message;
+  EXPECT_GT(largest->batch, 1);
+  EXPECT_GT(encoded_weight_totals(largest->planned.plan.graph).tensors, 0);
+  RunRequest how = request(16);
+  how.model.sizes.batch = largest->batch;
+  how.planning.budget = options.budget;
+  const auto ran = run(how, "out.npz", "auto");
+  ASSERT_TRUE(ran) << ran.error().message;
+  EXPECT_LE(ran->peak.value, std::stoll(options.budget));
 }
 
 // What is measured has every byte: of the arena, of loading, of what libraries take.
