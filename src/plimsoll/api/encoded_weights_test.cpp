@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "plimsoll/api/largest_batch.h"
+#include "plimsoll/api/plan_report.h"
 #include "plimsoll/api/run_model.h"
 #include "plimsoll/api/weights.h"
 #include "plimsoll/base/testing/scratch_folder.h"
@@ -185,7 +186,9 @@ TEST_F(EncodedWeights, TheLargestBatchIsThatOfWeightsThatStayEncoded) {
   const auto largest = largest_batch(model, "cpu", options);
   ASSERT_TRUE(largest) << largest.error().message;
   EXPECT_GT(largest->batch, 1);
-  EXPECT_GT(encoded_weight_totals(largest->planned.plan.graph).tensors, 0);
+  const PlanReport report = report_of(largest->planned);
+  EXPECT_GT(report.encoded_weights.tensors, 0);
+  for (const auto& weight : report.encoded_weights.all) EXPECT_GT(weight.seconds, 0) << weight.name;
   RunRequest how = request(16);
   how.model.sizes.batch = largest->batch;
   how.planning.budget = options.budget;
