@@ -9,6 +9,7 @@
 #include "plimsoll/codec/weights/chunk_rows.h"
 #include "plimsoll/codec/weights/float_values.h"
 #include "plimsoll/codec/weights/row_products.h"
+#include "plimsoll/codec/weights/sparse_loops.h"
 #include "plimsoll/codec/weights/stored_values.h"
 #include "plimsoll/codec/weights/weight_loops.h"
 
@@ -94,12 +95,50 @@ bool decode_bitmask(std::span<const std::uint8_t> bytes, const ChunkShape& shape
   }
 }
 
+std::size_t bits_set(const std::uint8_t* mask, std::size_t bytes) {
+  std::size_t out = 0;
+  for (std::size_t i = 0; i < bytes; i += 8) {
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, mask + i, std::min<std::size_t>(8, bytes - i));
+    out += static_cast<std::size_t>(std::popcount(bits));
+  }
+  return out;
+}
+// Rows that begin with a byte of the mask, as those of most matrices do.
+bool multiply_rows_of_bits(std::span<const std::uint8_t> bytes, const ChunkShape& shape,
+                           std::size_t count, Product product, const float* in, float* out) {
+  const std::uint8_t* values = bytes.data() + count / 8;
+  std::size_t left = (bytes.size() - count / 8) / shape.element_bytes;
+  if (bits_set(bytes.data(), count / 8) != left) return false;
+  const std::size_t first_row = shape.begin / shape.columns;
+  for (std::size_t place = 0; place < count;) {
+    const std::size_t row = (shape.begin + place) / shape.columns;
+    const std::size_t column = (shape.begin + place) % shape.columns;
+    const std::size_t length = std::min(shape.columns - column, count - place);
+    const MaskRow bits{bytes.data() + place / 8, values, left, length};
+    std::size_t used = 0;
+    if (product == Product::kRows) {
+      const MaskDot dot = mask_dot(shape.kind, bits, in + column);
+      out[row - first_row] += dot.sum;
+      used = dot.used;
+    } else {
+      used = mask_axpy(shape.kind, bits, in[row], out + column);
+    }
+    values += used * shape.element_bytes;
+    left -= used;
+    place += length;
+  }
+  return true;
+}
+
 bool multiply_bitmask(std::span<const std::uint8_t> bytes, const ChunkShape& shape,
                       std::size_t count, Product product, const float* in, float* out) {
   return by_kind(shape, [&]<WeightKind kKind>() {
     const std::size_t width = shape.element_bytes;
     const std::size_t mask = (count + 7) / 8;
     if (bytes.size() < mask || (bytes.size() - mask) % width != 0) return false;
+    if (shape.columns % 8 == 0 && shape.begin % 8 == 0 && count % 8 == 0)
+      return multiply_rows_of_bits(bytes, shape, count, product, in, out);
     if (count % 8 != 0 && (bytes[mask - 1] >> (count % 8)) != 0) return false;
     std::size_t left = (bytes.size() - mask) / width;
     const std::uint8_t* next = bytes.data() + mask;

@@ -7,8 +7,8 @@
 
 #include "plimsoll/codec/weights/float_values.h"
 #include "plimsoll/codec/weights/row_products.h"
+#include "plimsoll/codec/weights/sparse_loops.h"
 #include "plimsoll/codec/weights/stored_values.h"
-#include "plimsoll/codec/weights/two_of_four_loops.h"
 
 namespace plimsoll::codec {
 namespace {

@@ -1,18 +1,19 @@
-#include "plimsoll/codec/weights/two_of_four_loops.h"
+#include "plimsoll/codec/weights/sparse_loops.h"
 
 #include <array>
+#include <bit>
 #include <cstring>
 
 #include "plimsoll/codec/weights/stored_values.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "plimsoll/codec/weights/two_of_four_loops.cpp"
+#define HWY_TARGET_INCLUDE "plimsoll/codec/weights/sparse_loops.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
 // The two values of a group: visit(place, value) for each.
-#ifndef PLIMSOLL_TWO_OF_FOUR_ONCE
-#define PLIMSOLL_TWO_OF_FOUR_ONCE
+#ifndef PLIMSOLL_SPARSE_LOOPS_ONCE
+#define PLIMSOLL_SPARSE_LOOPS_ONCE
 namespace plimsoll::codec {
 template <WeightKind kKind, typename Visit>
 void for_pairs(const PairRow& row, std::size_t first, Visit visit) {
@@ -23,6 +24,19 @@ void for_pairs(const PairRow& row, std::size_t first, Visit visit) {
     visit(4 * g + (both & 3u), stored_value<kKind>(values));
     visit(4 * g + (both >> 2 & 3u), stored_value<kKind>(values + kWidth));
   }
+}
+// Those of a mask from a byte of it on; visit(place, value) for each. Returns how many there were.
+template <WeightKind kKind, typename Visit>
+std::size_t for_mask(const MaskRow& row, std::size_t first, std::size_t used, Visit visit) {
+  constexpr std::size_t kWidth = kKind == WeightKind::kF32 ? 4 : 2;
+  for (std::size_t i = first / 8; i < row.count / 8; ++i) {
+    for (unsigned bits = row.mask[i]; bits != 0; bits &= bits - 1, ++used) {
+      if (used == row.values_left) return used;
+      visit(8 * i + static_cast<std::size_t>(std::countr_zero(bits)),
+            stored_value<kKind>(row.values + kWidth * used));
+    }
+  }
+  return used;
 }
 // By a byte of places, which of eight weights are there.
 constexpr std::array<std::uint8_t, 256> places_as_bits() {
@@ -102,7 +116,51 @@ std::size_t Axpy(const PairRow& row, float scale, float* HWY_RESTRICT out) {
   }
   return i;
 }
+
+// Calls visit(place, weights) for each sixteen weights, as long as there are values for them;
+// `used` were taken.
+template <WeightKind kKind, class Visit>
+HWY_INLINE std::size_t EachSixteen(const MaskRow& row, std::size_t& used, Visit visit) {
+  constexpr std::size_t kWidth = kKind == WeightKind::kF32 ? 4 : 2;
+  std::size_t taken = 0;
+  std::size_t i = 0;
+  for (; i + 16 <= row.count; i += 16) {
+    std::uint16_t bits;
+    std::memcpy(&bits, row.mask + i / 8, 2);
+    // All sixteen are loaded: behind them there must be as many.
+    if (row.values_left - taken < 16) break;
+    visit(i, _mm512_maskz_expand_ps(bits, Sixteen<kKind>(row.values + taken * kWidth)));
+    taken += static_cast<std::size_t>(std::popcount(bits));
+  }
+  used = taken;
+  return i;
+}
+template <WeightKind kKind>
+std::size_t Dot(const MaskRow& row, const float* HWY_RESTRICT in, float& sum, std::size_t& used) {
+  __m512 sums = _mm512_setzero_ps();
+  const std::size_t done =
+      EachSixteen<kKind>(row, used, [&](std::size_t i, __m512 weights) HWY_ATTR {
+        sums = _mm512_fmadd_ps(weights, _mm512_loadu_ps(in + i), sums);
+      });
+  sum = _mm512_reduce_add_ps(sums);
+  return done;
+}
+template <WeightKind kKind>
+std::size_t Axpy(const MaskRow& row, float scale, float* HWY_RESTRICT out, std::size_t& used) {
+  const __m512 factor = _mm512_set1_ps(scale);
+  return EachSixteen<kKind>(row, used, [&](std::size_t i, __m512 weights) HWY_ATTR {
+    _mm512_storeu_ps(out + i, _mm512_fmadd_ps(factor, weights, _mm512_loadu_ps(out + i)));
+  });
+}
 #else
+template <WeightKind kKind>
+std::size_t Dot(const MaskRow&, const float*, float&, std::size_t&) {
+  return 0;
+}
+template <WeightKind kKind>
+std::size_t Axpy(const MaskRow&, float, float*, std::size_t&) {
+  return 0;
+}
 template <WeightKind kKind>
 std::size_t Dot(const PairRow&, const float*, float& sum) {
   sum = 0;
@@ -127,6 +185,33 @@ void AxpyOf(const PairRow& row, float scale, float* out) {
   for_pairs<kKind>(row, done, [&](std::size_t place, float value) { out[place] += scale * value; });
 }
 
+template <WeightKind kKind>
+MaskDot MaskDotOf(const MaskRow& row, const float* in) {
+  MaskDot out;
+  const std::size_t done = Dot<kKind>(row, in, out.sum, out.used);
+  out.used = for_mask<kKind>(row, done, out.used,
+                             [&](std::size_t place, float value) { out.sum += value * in[place]; });
+  return out;
+}
+template <WeightKind kKind>
+std::size_t MaskAxpyOf(const MaskRow& row, float scale, float* out) {
+  std::size_t used = 0;
+  const std::size_t done = Axpy<kKind>(row, scale, out, used);
+  return for_mask<kKind>(row, done, used,
+                         [&](std::size_t place, float value) { out[place] += scale * value; });
+}
+
+MaskDot DotOfMask(WeightKind kind, const MaskRow& row, const float* in) {
+  return kind == WeightKind::kF32   ? MaskDotOf<WeightKind::kF32>(row, in)
+         : kind == WeightKind::kF16 ? MaskDotOf<WeightKind::kF16>(row, in)
+                                    : MaskDotOf<WeightKind::kBF16>(row, in);
+}
+std::size_t AxpyOfMask(WeightKind kind, const MaskRow& row, float scale, float* out) {
+  return kind == WeightKind::kF32   ? MaskAxpyOf<WeightKind::kF32>(row, scale, out)
+         : kind == WeightKind::kF16 ? MaskAxpyOf<WeightKind::kF16>(row, scale, out)
+                                    : MaskAxpyOf<WeightKind::kBF16>(row, scale, out);
+}
+
 float PairsDot(WeightKind kind, const PairRow& row, const float* in) {
   return kind == WeightKind::kF32   ? DotOf<WeightKind::kF32>(row, in)
          : kind == WeightKind::kF16 ? DotOf<WeightKind::kF16>(row, in)
@@ -147,12 +232,21 @@ namespace plimsoll::codec {
 
 HWY_EXPORT(PairsDot);
 HWY_EXPORT(PairsAxpy);
+HWY_EXPORT(DotOfMask);
+HWY_EXPORT(AxpyOfMask);
 
 float pairs_dot(WeightKind kind, const PairRow& row, const float* in) {
   return HWY_DYNAMIC_DISPATCH(PairsDot)(kind, row, in);
 }
 void pairs_axpy(WeightKind kind, const PairRow& row, float scale, float* out) {
   HWY_DYNAMIC_DISPATCH(PairsAxpy)(kind, row, scale, out);
+}
+
+MaskDot mask_dot(WeightKind kind, const MaskRow& row, const float* in) {
+  return HWY_DYNAMIC_DISPATCH(DotOfMask)(kind, row, in);
+}
+std::size_t mask_axpy(WeightKind kind, const MaskRow& row, float scale, float* out) {
+  return HWY_DYNAMIC_DISPATCH(AxpyOfMask)(kind, row, scale, out);
 }
 
 }  // namespace plimsoll::codec
