@@ -42,8 +42,8 @@ bool multiply_two_bytes(In bytes, const ChunkShape& shape, std::size_t count, Pr
   return multiply_blocks(kForm, 1, 2, bytes, shape, count, product, in, out);
 }
 
-// The factor that makes the largest value `top`, and its inverse; both 0 where the values are zeros,
-// or smaller than a factor can say (block_weights.cpp has the same).
+// The factor that makes the largest value `top`, and its inverse; both 0 where the values are
+// zeros, or smaller than a factor can say (block_weights.cpp has the same).
 struct RowScale {
   float scale = 0;
   float inverse = 0;

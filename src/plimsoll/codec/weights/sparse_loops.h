@@ -1,5 +1,5 @@
-// Rows of 2:4 and of bitmask times a vector, for whatever vectors the machine has (Highway's dynamic
-// dispatch). With AVX-512, 32 weights of 2:4 are a permutation of 32 numbers and 16
+// Rows of 2:4 and of bitmask times a vector, for whatever vectors the machine has (Highway's
+// dynamic dispatch). With AVX-512, 32 weights of 2:4 are a permutation of 32 numbers and 16
 // multiplications; of bitmask, 16 weights are spread from a register. Nothing is decoded to memory.
 // All are of fp32, fp16 and bf16.
 #pragma once
