@@ -78,6 +78,7 @@ struct EncodedWeightTotals {
     std::string form;
     Bytes encoded;
     Bytes decoded;
+    double seconds = 0;  // of a step, predicted: decoding it, and products straight from its form
   };
   std::vector<One> all;
 };

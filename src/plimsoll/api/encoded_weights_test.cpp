@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "plimsoll/api/largest_batch.h"
+#include "plimsoll/api/plan_report.h"
 #include "plimsoll/api/run_model.h"
 #include "plimsoll/api/weights.h"
 #include "plimsoll/base/testing/scratch_folder.h"
@@ -168,6 +170,31 @@ TEST_F(EncodedWeights, ABudgetKeepsAsFewEncodedAsItNeeds) {
     EXPECT_GT(tensors, before) << percent;
     before = tensors;
   }
+}
+
+// The batch that fits with the weights as the file has them, not as the model has them.
+TEST_F(EncodedWeights, TheLargestBatchIsThatOfWeightsThatStayEncoded) {
+  write_weights("q8_0");
+  const auto plain = run(request(16), "out.npz", "none");
+  ASSERT_TRUE(plain);
+  ModelRequest model = request(16).model;
+  model.sizes.batch.reset();
+  model.weights = at("coded.plim");
+  PlanOptions options;
+  options.deterministic = true;
+  options.budget = std::to_string(plain->peak.value * 8 / 10);
+  const auto largest = largest_batch(model, "cpu", options);
+  ASSERT_TRUE(largest) << largest.error().message;
+  EXPECT_GT(largest->batch, 1);
+  const PlanReport report = report_of(largest->planned);
+  EXPECT_GT(report.encoded_weights.tensors, 0);
+  for (const auto& weight : report.encoded_weights.all) EXPECT_GT(weight.seconds, 0) << weight.name;
+  RunRequest how = request(16);
+  how.model.sizes.batch = largest->batch;
+  how.planning.budget = options.budget;
+  const auto ran = run(how, "out.npz", "auto");
+  ASSERT_TRUE(ran) << ran.error().message;
+  EXPECT_LE(ran->peak.value, std::stoll(options.budget));
 }
 
 // What is measured has every byte: of the arena, of loading, of what libraries take.

@@ -74,13 +74,18 @@ class BatchSearch {
   Result<PlannedGraph> trial(std::int64_t batch, double seconds, bool persist) {
     request_.sizes.batch = batch;
     request_.quiet = batch > 1;
-    PLIMSOLL_TRY(Pipeline prepared, prepare_model(request_, device_));
     PlanOptions one = options_;
     one.compare = false;
     one.persist = persist || batch == 1;
     one.seed += static_cast<std::uint64_t>(round_);
     one.deadline_seconds = seconds;
     if (batch > 1) one.on_failure = nullptr;
+    // Which weights stay encoded depends on the budget.
+    Pipeline prepared;
+    prepared.request = request_;
+    prepared.device = device_;
+    prepared.planning = one;
+    PLIMSOLL_RETURN_IF_ERROR(advance(prepared, Stage::kPrepared));
     return plan_model(prepared, one);
   }
 

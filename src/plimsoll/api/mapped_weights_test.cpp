@@ -83,6 +83,19 @@ TEST_F(MappedWeights, AreRightWhereTheFileHasThemElsewhereInItsPages) {
   EXPECT_EQ(*read_file(at("out.npz")), *expected);
 }
 
+// They pass through the page cache in pieces, whatever was asked.
+TEST_F(MappedWeights, OnesOfAnotherTypeSayHowTheyWereRead) {
+  WeightsRequest convert;
+  convert.file = at("plain.npz");
+  convert.form = "fp16";
+  convert.output = at("half.safetensors");
+  ASSERT_TRUE(weights_of_file(convert));
+  const auto ran = run_model(request("direct", "half.safetensors"));
+  ASSERT_TRUE(ran) << ran.error().message;
+  EXPECT_GT(bytes_by(*ran, "cached"), 10'000'000);
+  EXPECT_LT(bytes_by(*ran, "direct"), 100'000);
+}
+
 TEST_F(MappedWeights, AreNotMappedWhereTheyAreTrained) {
   RunRequest trains = request("auto");
   trains.model.train = true;

@@ -1,6 +1,7 @@
 #include "plimsoll/api/plan_report.h"
 
 #include <algorithm>
+#include <map>
 
 #include <nlohmann/json.hpp>
 
@@ -45,7 +46,8 @@ nlohmann::ordered_json object_of(const PlanReport& report) {
       out["encoded_weights"]["by_tensor"].push_back({{"name", weight.name},
                                                      {"form", weight.form},
                                                      {"encoded_bytes", weight.encoded.value},
-                                                     {"decoded_bytes", weight.decoded.value}});
+                                                     {"decoded_bytes", weight.decoded.value},
+                                                     {"predicted_seconds", weight.seconds}});
   }
   if (report.held.value > 0) {
     out["held_bytes"] = report.held.value;
@@ -143,6 +145,18 @@ void add_ranks_of_plan(const plan::Plan& plan, PlanReport& out) {
   out.exposed_seconds = std::max(0.0, plan.predicted_seconds - computing);
 }
 
+// Of the operators that read them encoded, recomputed ones each time.
+void add_seconds(const plan::Plan& plan, EncodedWeightTotals& out) {
+  if (out.all.empty()) return;
+  std::map<std::string, double> by_name;
+  for (const plan::PlanStep& step : plan.steps) {
+    if (!step.node.valid()) continue;
+    for (const ValueId id : plan.graph.node(step.node).inputs)
+      if (id.valid()) by_name[plan.graph.value(id).name] += step.seconds;
+  }
+  for (EncodedWeightTotals::One& weight : out.all) weight.seconds = by_name[weight.name];
+}
+
 }  // namespace
 
 PlanReport report_of(const plan::PlannedGraph& planned) {
@@ -151,6 +165,7 @@ PlanReport report_of(const plan::PlannedGraph& planned) {
   PlanReport out;
   out.conversions = conversions_of(plan);
   out.encoded_weights = encoded_weight_totals(plan.graph);
+  add_seconds(plan, out.encoded_weights);
   out.model = plan.graph.name;
   out.steps = std::ssize(plan.steps);
   out.buffers = std::ssize(plan.buffers);

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "plimsoll/api/file_kind.h"
+#include "plimsoll/base/clock.h"
 #include "plimsoll/base/json.h"
 #include "plimsoll/base/utf8.h"
 #include "plimsoll/model/onnx_import.h"
@@ -102,6 +103,7 @@ struct FormTotals {
   std::map<store::Element, std::pair<std::uint64_t, std::uint64_t>> bytes;  // before, after
   ErrorOfTensors error;
   FormError of_tensor;  // that is looked at
+  double decoding = 0;  // seconds
 };
 
 Status try_forms(const WeightsFile& file, const std::vector<SampledChunk>& chunks,
@@ -123,9 +125,11 @@ Status try_forms(const WeightsFile& file, const std::vector<SampledChunk>& chunk
       if (form == Form::kRaw || !store::takes(form, tensor->element, tensor->dims)) continue;
       const store::Chunk coded =
           store::encode_chunk(form, tensor->element, tensor->dims, chunk, values);
+      FormTotals& totals = out[form];
+      const Stopwatch watch;
       if (!store::decode_chunk(coded.form, tensor->element, tensor->dims, chunk, coded.bytes, back))
         return fail(ErrorCode::kInternal, "{}: what was encoded does not decode", name(form));
-      FormTotals& totals = out[form];
+      totals.decoding += watch.seconds();
       auto& [before, after] = totals.bytes[tensor->element];
       before += values.size();
       after += coded.bytes.size();
@@ -142,7 +146,11 @@ Status try_forms(const WeightsFile& file, const std::vector<SampledChunk>& chunk
 WeightsOfForm form_line(const WeightsFile& file, Form form, const FormTotals& totals) {
   WeightsOfForm out{std::string(name(form)), store::is_lossless(form), 0, totals.error.total()};
   double bytes = 0;
+  std::uint64_t sampled_bytes = 0;
+  for (const auto& [element, of_element] : totals.bytes) sampled_bytes += of_element.first;
+  std::uint64_t taken_bytes = 0;
   for (const WeightTensor& tensor : file.tensors()) {
+    if (store::takes(form, tensor.element, tensor.dims)) taken_bytes += tensor.bytes;
     double share = 1;
     const auto sampled = totals.bytes.find(tensor.element);
     if (sampled != totals.bytes.end() && sampled->second.first > 0 &&
@@ -152,6 +160,9 @@ WeightsOfForm form_line(const WeightsFile& file, Form form, const FormTotals& to
     bytes += share * static_cast<double>(tensor.bytes);
   }
   out.bytes = static_cast<std::uint64_t>(std::llround(bytes));
+  if (sampled_bytes > 0)
+    out.decode_seconds =
+        totals.decoding * static_cast<double>(taken_bytes) / static_cast<double>(sampled_bytes);
   return out;
 }
 
@@ -166,7 +177,7 @@ Status look(const WeightsFile& file, const WeightsRequest& request, WeightsRepor
                               {}});
   std::map<Form, FormTotals> totals;
   PLIMSOLL_RETURN_IF_ERROR(try_forms(file, sample(file, request.all), totals, report));
-  report.by_form.push_back({"raw", true, report.bytes, {}});
+  report.by_form.push_back({"raw", true, report.bytes, {}, 0});
   for (const auto& [form, of_form] : totals)
     report.by_form.push_back(form_line(file, form, of_form));
   return {};
@@ -465,6 +476,7 @@ std::string to_json(const WeightsReport& report) {
     nlohmann::json& line = out["by_form"][form.form] = json_of(form.error);
     line["bytes"] = form.bytes;
     line["lossless"] = form.lossless;
+    line["decode_seconds"] = form.decode_seconds;
   }
   out["by_tensor"] = nlohmann::json::array();
   for (const WeightsTensor& tensor : report.tensors) {

@@ -54,8 +54,9 @@ struct WeightsTensor {
 struct WeightsOfForm {
   std::string form;
   bool lossless = true;
-  std::uint64_t bytes = 0;  // all tensors, by the sample
-  WeightsError error;       // of the sample
+  std::uint64_t bytes = 0;    // all tensors, by the sample
+  WeightsError error;         // of the sample
+  double decode_seconds = 0;  // all tensors by the sample, one thread
 };
 
 struct WeightsReport {

@@ -118,6 +118,19 @@ TEST_F(WeightsVerb, ALargeTensorDoesNotHideTheErrorsOfOthers) {
     }
 }
 
+TEST_F(WeightsVerb, SaysOfEachFormItsBytesItsErrorAndWhatDecodingTakes) {
+  WeightsRequest request;
+  request.file = write({{64, 0.5f}});
+  const auto report = weights_of_file(request);
+  ASSERT_TRUE(report) << report.error().message;
+  ASSERT_EQ(report->by_form.size(), 16u);
+  for (const WeightsOfForm& form : report->by_form) {
+    EXPECT_LE(form.bytes, report->bytes) << form.form;
+    EXPECT_EQ(form.decode_seconds > 0, form.form != "raw") << form.form;
+  }
+  EXPECT_THAT(to_json(*report), HasSubstr("\"decode_seconds\""));
+}
+
 TEST_F(WeightsVerb, NamesTheFormsThatThereAre) {
   WeightsRequest request;
   request.file = write({{8, 0.5f}});

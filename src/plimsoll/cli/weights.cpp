@@ -54,13 +54,14 @@ void print_content(const api::WeightsReport& report) {
       "\nWhat each form would make of it, by {} of {}{}; entropy of byte planes {:.3f} of it\n",
       size_text(report.sampled_bytes), size_text(report.bytes),
       report.sampled_bytes < report.bytes ? " (--all: by all of it)" : "", report.entropy_share);
-  fmt::print("  {:<15}{:>12}{:>8}{:>12}{:>12}\n", "form", "bytes", "share", "max error",
-             "rms error");
+  fmt::print("  {:<15}{:>12}{:>8}{:>12}{:>12}{:>12}\n", "form", "bytes", "share", "decode ms",
+             "max error", "rms error");
   for (const api::WeightsOfForm& form : report.by_form) {
-    fmt::print("  {:<15}{:>12}{:>8.3f}", form.form, size_text(form.bytes),
-               share_of(form.bytes, report.bytes));
+    fmt::print("  {:<15}{:>12}{:>8.3f}{:>12}", form.form, size_text(form.bytes),
+               share_of(form.bytes, report.bytes),
+               form.form == "raw" ? "" : fmt::format("{:.1f}", 1e3 * form.decode_seconds));
     if (form.lossless) {
-      fmt::print("{:>12}{:>12}\n", "lossless", "");
+      fmt::print("{:>12}\n", "lossless");
     } else {
       fmt::print("{:>12.2e}{:>12.2e}\n", form.error.max_error, form.error.rms_error);
     }

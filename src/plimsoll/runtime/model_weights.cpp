@@ -115,7 +115,7 @@ class WeightLoading {
     ++loaded_.tensors;
     return executor_.write(id, [&](std::span<std::byte> memory) -> Status {
       if (same && value.type.layout.is_row_major()) return read_plain(tensor, memory);
-      count(file_.read_method(tensor), static_cast<std::int64_t>(tensor.bytes));
+      count_in_pieces(tensor);
       if (same) return read_pieces(value.type, tensor, memory, {});
       return read_pieces(value.type, tensor, memory, [&](std::span<const std::byte> piece) {
         floats_.resize(piece.size() / static_cast<std::size_t>(ir::bits(type->dtype) / 8));
@@ -178,7 +178,7 @@ class WeightLoading {
   // A weight that the file has plain.
   Status encode(ValueId id, const WeightTensor& tensor, const std::string& name) {
     PLIMSOLL_TRY(const store::Form form, store::parse_form(name));
-    count(file_.read_method(tensor), static_cast<std::int64_t>(tensor.bytes));
+    count_in_pieces(tensor);
     store::FormError error;
     PLIMSOLL_RETURN_IF_ERROR(executor_.write(id, [&](std::span<std::byte> memory) {
       return file_.encode_into(tensor, form, memory, error);
@@ -202,6 +202,12 @@ class WeightLoading {
   store::PartReader::Staging staging() const { return executor_.free_memory(); }
   void count(std::optional<store::ReadMethod> method, std::int64_t bytes) {
     loaded_.by_method[std::string(method ? store::name(*method) : "copied")] += Bytes(bytes);
+  }
+  // Pieces are read through the page cache, whatever was asked for.
+  void count_in_pieces(const WeightTensor& tensor) {
+    auto method = file_.read_method(tensor);
+    if (method && *method != store::ReadMethod::kNetwork) method = store::ReadMethod::kCached;
+    count(method, static_cast<std::int64_t>(tensor.bytes));
   }
   bool in_arena(std::span<const std::byte> memory) const {
     const auto arenas = executor_.arenas();

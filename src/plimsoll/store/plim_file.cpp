@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint64_t kPlimPage = 4096;
 constexpr std::string_view kPlimMagic = "PLIMWGT1";
 constexpr std::string_view kPlimEnd = "PLIMEND1";
-constexpr std::uint32_t kPlimVersion = 1;
+constexpr std::uint32_t kPlimVersion = 2;
 constexpr std::size_t kTrailer = 64;
 constexpr std::size_t kChunkRecord = 13;
 constexpr std::uint64_t kMostExpansionOfPlim = 1032;

@@ -40,7 +40,7 @@ codec::ChunkShape chunk_shape(Element element, std::span<const std::uint64_t> di
   codec::ChunkShape out;
   out.kind = kind_of(element);
   out.element_bytes = bits(element) < 8 ? 1 : static_cast<std::size_t>(bits(element) / 8);
-  out.columns = dims.empty() || bits(element) < 8 ? 1 : std::max<std::uint64_t>(dims.back(), 1);
+  out.columns = bits(element) < 8 ? 1 : codec::row_elements(dims);
   out.begin = chunk * (codec::kChunkBytes / out.element_bytes);
   return out;
 }

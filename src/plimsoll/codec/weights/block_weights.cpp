@@ -32,14 +32,20 @@ bool all_finite(std::span<const float> values) {
   return std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); });
 }
 
+// Trained networks have channels that died: their values are smaller than any scale can say, and
+// count as zeros, or the whole chunk would have to stay as it is for them.
+float inverse_of(float scale) {
+  const float inverse = 1.0f / scale;
+  return std::isfinite(inverse) ? inverse : 0.0f;
+}
+
 // ---- q8_0, q4_0
 
 bool encode_q8_0_block(const float* values, std::uint8_t* block) {
   float largest = 0;
   for (std::size_t j = 0; j < kSmall; ++j) largest = std::max(largest, std::fabs(values[j]));
   const float d = largest / 127.0f;
-  const float inverse = d != 0 ? 1.0f / d : 0.0f;
-  if (!std::isfinite(inverse)) return false;
+  const float inverse = inverse_of(d);
   for (std::size_t j = 0; j < kSmall; ++j)
     block[2 + j] = static_cast<std::uint8_t>(static_cast<int>(std::round(values[j] * inverse)));
   return put_half(d, block);
@@ -55,8 +61,7 @@ bool encode_q4_0_block(const float* values, std::uint8_t* block) {
   for (std::size_t j = 0; j < kSmall; ++j)
     if (std::fabs(values[j]) > std::fabs(largest)) largest = values[j];
   const float d = largest / -8.0f;
-  const float inverse = d != 0 ? 1.0f / d : 0.0f;
-  if (!std::isfinite(inverse)) return false;
+  const float inverse = inverse_of(d);
   // With one rounding, as a fused multiply-add has: the bytes do not depend on the machine.
   const auto code = [&](float value) {
     const auto scaled =
@@ -276,8 +281,8 @@ constexpr std::size_t kNf4Values = 64;
 bool encode_nf4_block(const float* values, std::uint8_t* block) {
   float largest = 0;
   for (std::size_t j = 0; j < kNf4Values; ++j) largest = std::max(largest, std::fabs(values[j]));
-  const float inverse = largest != 0 ? 1.0f / largest : 0.0f;
-  if (!std::isfinite(inverse)) return false;
+  const float inverse = inverse_of(largest);
+  if (inverse == 0) largest = 0;
   std::memcpy(block, &largest, 4);
   for (std::size_t j = 0; j < kNf4Values; j += 2)
     block[4 + j / 2] = static_cast<std::uint8_t>((nearest_level(values[j] * inverse) << 4) |

@@ -27,7 +27,7 @@ namespace plimsoll::codec {
 struct EncodedType {
   WeightKind kind = WeightKind::kF32;  // of the tensor in the file: fp32, fp16 or bf16
   std::size_t elements = 0;
-  std::size_t columns = 1;  // in a row: its last extent
+  std::size_t columns = 1;  // in a row: of a matrix its last extent (row_elements())
 
   std::size_t element_bytes() const { return kind == WeightKind::kF32 ? 4 : 2; }
   std::size_t chunk_elements() const { return kChunkBytes / element_bytes(); }

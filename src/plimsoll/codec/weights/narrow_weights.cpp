@@ -8,6 +8,7 @@
 #include "plimsoll/codec/weights/chunk_rows.h"
 #include "plimsoll/codec/weights/float_values.h"
 #include "plimsoll/codec/weights/product_loops.h"
+#include "plimsoll/codec/weights/row_products.h"
 
 namespace plimsoll::codec {
 namespace {
@@ -35,8 +36,14 @@ bool decode_two_bytes(In bytes, const ChunkShape&, std::span<float> values) {
   return true;
 }
 
-// The factor that makes the largest value `top`, and its inverse; nothing where one of them is no
-// finite number although some value is not zero.
+template <RowForm kForm>
+bool multiply_two_bytes(In bytes, const ChunkShape& shape, std::size_t count, Product product,
+                        const float* in, float* out) {
+  return multiply_blocks(kForm, 1, 2, bytes, shape, count, product, in, out);
+}
+
+// The factor that makes the largest value `top`, and its inverse; both 0 where the values are
+// zeros, or smaller than a factor can say (block_weights.cpp has the same).
 struct RowScale {
   float scale = 0;
   float inverse = 0;
@@ -53,7 +60,8 @@ RowScale row_scale(std::span<const float> values, float top) {
   if (largest == 0) return {};
   const float scale = largest / top;
   const float inverse = top / largest;
-  return {scale, inverse, scale > 0 && std::isfinite(inverse) && std::isfinite(scale * top)};
+  if (scale == 0 || !std::isfinite(inverse)) return {};
+  return {scale, inverse, std::isfinite(scale * top)};
 }
 
 template <typename Code>
@@ -117,8 +125,9 @@ bool decode_int8_rows(In bytes, const ChunkShape& shape, std::span<float> values
                      });
 }
 
-bool multiply_int8_rows(In bytes, const ChunkShape& shape, std::size_t count, Product product,
-                        const float* in, float* out) {
+template <RowForm kForm>
+bool multiply_scaled_rows(In bytes, const ChunkShape& shape, std::size_t count, Product product,
+                          const float* in, float* out) {
   if (bytes.size() != count + 4 * rows_of(count, shape)) return false;
   const std::size_t first_row = shape.begin / shape.columns;
   const std::uint8_t* from = bytes.data();
@@ -128,9 +137,9 @@ bool multiply_int8_rows(In bytes, const ChunkShape& shape, std::size_t count, Pr
     const std::size_t row = (shape.begin + first) / shape.columns;
     const std::size_t column = (shape.begin + first) % shape.columns;
     if (product == Product::kRows) {
-      out[row - first_row] += scale * vector_dot(RowForm::kInt8, from + 4, length, in + column);
+      out[row - first_row] += scale * vector_dot(kForm, from + 4, length, in + column);
     } else {
-      vector_axpy(RowForm::kInt8, from + 4, length, scale * in[row], out + column);
+      vector_axpy(kForm, from + 4, length, scale * in[row], out + column);
     }
     from += 4 + length;
     return true;
@@ -169,7 +178,7 @@ const WeightCodec kFp16Weights{"fp16",
                                two_bytes_each,
                                encode_through_floats<encode_two_bytes<kFp16>>,
                                decode_through_floats<decode_two_bytes<kFp16, WeightKind::kF16>>,
-                               nullptr,
+                               multiply_two_bytes<RowForm::kFloat16>,
                                1,
                                2};
 const WeightCodec kBf16Weights{"bf16",
@@ -178,7 +187,7 @@ const WeightCodec kBf16Weights{"bf16",
                                two_bytes_each,
                                encode_through_floats<encode_two_bytes<kBf16>>,
                                decode_through_floats<decode_two_bytes<kBf16, WeightKind::kBF16>>,
-                               nullptr,
+                               multiply_two_bytes<RowForm::kBfloat16>,
                                1,
                                2};
 const WeightCodec kFp8Weights{"fp8",
@@ -186,14 +195,15 @@ const WeightCodec kFp8Weights{"fp8",
                               is_floating,
                               byte_each_and_scales,
                               encode_through_floats<encode_fp8_rows>,
-                              decode_through_floats<decode_fp8_rows>};
+                              decode_through_floats<decode_fp8_rows>,
+                              multiply_scaled_rows<RowForm::kFloat8>};
 const WeightCodec kInt8Weights{"int8",
                                false,
                                is_floating,
                                byte_each_and_scales,
                                encode_through_floats<encode_int8_rows>,
                                decode_through_floats<decode_int8_rows>,
-                               multiply_int8_rows,
+                               multiply_scaled_rows<RowForm::kInt8>,
                                0,
                                0,
                                multiply_int8_whole};

@@ -55,6 +55,72 @@ struct FloatRow {
     }
   }
 };
+// Two bytes each.
+template <class Widen>
+struct ShortRow {
+  static constexpr std::size_t kValues = 32;
+  static constexpr std::size_t kBytes = 64;
+  template <class Visit>
+  static HWY_INLINE void Each(const std::uint8_t* block, Visit visit) {
+    _Pragma("GCC unroll 16") for (std::size_t j = 0; j < kValues; j += kLane)
+        visit(j, Widen::Lanes(reinterpret_cast<const std::uint16_t*>(block) + j));
+  }
+};
+struct WidenBf16 {
+  static HWY_INLINE Vec Lanes(const std::uint16_t* codes) {
+    const hn::RebindToUnsigned<Lane> d32;
+    const hn::Rebind<std::uint16_t, Lane> d16;
+    return hn::BitCast(Lane(), hn::ShiftLeft<16>(hn::PromoteTo(d32, hn::LoadU(d16, codes))));
+  }
+};
+// Of small magnitude the code times the smallest value, else the exponent moved; `kTop` has no
+// number.
+template <SmallFloat F, std::uint32_t kTop, class Code>
+HWY_INLINE Vec WidenSmall(const Code* codes) {
+  using Codes = SmallCodes<F>;
+  constexpr std::uint32_t kMagnitude = (1u << (F.exponent_bits + F.fraction_bits)) - 1;
+  const Lane d;
+  const hn::RebindToUnsigned<Lane> du;
+  const hn::RebindToSigned<Lane> di;
+  const hn::Rebind<Code, Lane> dc;
+  const auto code = hn::PromoteTo(du, hn::LoadU(dc, codes));
+  const auto magnitude = hn::And(code, hn::Set(du, kMagnitude));
+  const auto wide = hn::ShiftLeft<Codes::kShift>(magnitude);
+  const auto normal =
+      hn::Add(wide, hn::Set(du, static_cast<std::uint32_t>(127 - Codes::kBias) << 23));
+  const auto below = hn::BitCast(
+      du, hn::Mul(hn::ConvertTo(d, hn::BitCast(di, magnitude)), hn::Set(d, from_small<F>(1))));
+  const auto above = [&](std::uint32_t bound) HWY_ATTR {
+    return hn::RebindMask(
+        du, hn::Gt(hn::BitCast(di, magnitude), hn::Set(di, static_cast<std::int32_t>(bound))));
+  };
+  auto bits = hn::IfThenElse(above((1u << F.fraction_bits) - 1), normal, below);
+  bits = hn::IfThenElse(above(kTop - 1), hn::Or(wide, hn::Set(du, 0x7f800000u)), bits);
+  const auto sign = hn::ShiftLeft<31 - F.exponent_bits - F.fraction_bits>(
+      hn::And(code, hn::Set(du, kMagnitude + 1)));
+  return hn::BitCast(d, hn::Or(bits, sign));
+}
+struct WidenFp16 {
+  static HWY_INLINE Vec Lanes(const std::uint16_t* codes) {
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+    const hn::Rebind<hwy::float16_t, Lane> d16;
+    return hn::PromoteTo(Lane(), hn::LoadU(d16, reinterpret_cast<const hwy::float16_t*>(codes)));
+#else
+    return WidenSmall<kFp16, SmallCodes<kFp16>::kTop>(codes);
+#endif
+  }
+};
+using Fp16Row = ShortRow<WidenFp16>;
+using Bf16Row = ShortRow<WidenBf16>;
+struct E4m3Row {
+  static constexpr std::size_t kValues = 32;
+  static constexpr std::size_t kBytes = 32;
+  template <class Visit>
+  static HWY_INLINE void Each(const std::uint8_t* block, Visit visit) {
+    _Pragma("GCC unroll 16") for (std::size_t j = 0; j < kValues; j += kLane)
+        visit(j, WidenSmall<kE4m3, SmallCodes<kE4m3>::kNan>(block + j));
+  }
+};
 struct Int8Row {
   static constexpr std::size_t kValues = 32;
   static constexpr std::size_t kBytes = 32;
@@ -222,6 +288,12 @@ float Dot(RowForm form, const std::uint8_t* row, std::size_t count, const float*
   switch (form) {
     case RowForm::kFloat:
       return DotOf<FloatRow>(row, count, in);
+    case RowForm::kFloat16:
+      return DotOf<Fp16Row>(row, count, in);
+    case RowForm::kBfloat16:
+      return DotOf<Bf16Row>(row, count, in);
+    case RowForm::kFloat8:
+      return DotOf<E4m3Row>(row, count, in);
     case RowForm::kInt8:
       return DotOf<Int8Row>(row, count, in);
     case RowForm::kQ8_0:
@@ -242,6 +314,12 @@ HWY_INLINE void AxpyFor(RowForm form, const std::uint8_t* const* rows, std::size
   switch (form) {
     case RowForm::kFloat:
       return AxpyOf<FloatRow, kRows>(rows, count, scales, out);
+    case RowForm::kFloat16:
+      return AxpyOf<Fp16Row, kRows>(rows, count, scales, out);
+    case RowForm::kBfloat16:
+      return AxpyOf<Bf16Row, kRows>(rows, count, scales, out);
+    case RowForm::kFloat8:
+      return AxpyOf<E4m3Row, kRows>(rows, count, scales, out);
     case RowForm::kInt8:
       return AxpyOf<Int8Row, kRows>(rows, count, scales, out);
     case RowForm::kQ8_0:
@@ -389,6 +467,10 @@ RowBlock block_of(RowForm form) {
   switch (form) {
     case RowForm::kFloat:
       return {32, 128};
+    case RowForm::kFloat16:
+    case RowForm::kBfloat16:
+      return {32, 64};
+    case RowForm::kFloat8:
     case RowForm::kInt8:
       return {32, 32};
     case RowForm::kQ8_0:
@@ -403,9 +485,15 @@ RowBlock block_of(RowForm form) {
   return {1, 1};
 }
 
-// What is behind the last whole block; only floats and int8 have such values.
+// What is behind the last whole block; forms of single values have it.
 float row_value(RowForm form, const std::uint8_t* row, std::size_t i) {
   if (form == RowForm::kInt8) return static_cast<float>(static_cast<std::int8_t>(row[i]));
+  if (form == RowForm::kFloat8) return from_small<kE4m3>(row[i]);
+  if (form == RowForm::kFloat16 || form == RowForm::kBfloat16) {
+    std::uint16_t code;
+    std::memcpy(&code, row + 2 * i, 2);
+    return form == RowForm::kFloat16 ? from_small<kFp16>(code) : from_small<kBf16>(code);
+  }
   float value;
   std::memcpy(&value, row + 4 * i, 4);
   return value;

@@ -14,7 +14,17 @@
 
 namespace plimsoll::codec {
 
-enum class RowForm : std::uint8_t { kFloat, kInt8, kQ8_0, kQ4_0, kQ4K, kNf4 };
+enum class RowForm : std::uint8_t {
+  kFloat,
+  kFloat16,
+  kBfloat16,
+  kFloat8,
+  kInt8,
+  kQ8_0,
+  kQ4_0,
+  kQ4K,
+  kNf4
+};
 
 float vector_dot(RowForm form, const std::uint8_t* row, std::size_t count, const float* in);
 void vector_axpy(RowForm form, const std::uint8_t* row, std::size_t count, float scale, float* out);

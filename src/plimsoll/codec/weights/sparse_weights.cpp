@@ -9,6 +9,8 @@
 #include "plimsoll/codec/weights/chunk_rows.h"
 #include "plimsoll/codec/weights/float_values.h"
 #include "plimsoll/codec/weights/row_products.h"
+#include "plimsoll/codec/weights/sparse_loops.h"
+#include "plimsoll/codec/weights/stored_values.h"
 #include "plimsoll/codec/weights/weight_loops.h"
 
 namespace plimsoll::codec {
@@ -19,11 +21,6 @@ using Values = std::span<const std::byte>;
 bool any_element(const ChunkShape& shape) {
   return shape.element_bytes == 1 || shape.element_bytes == 2 || shape.element_bytes == 4 ||
          shape.element_bytes == 8;
-}
-bool is_zero(const std::byte* value, std::size_t bytes) {
-  for (std::size_t i = 0; i < bytes; ++i)
-    if (value[i] != std::byte{0}) return false;
-  return true;
 }
 std::vector<std::uint32_t> places_of_nonzero(Values values, std::size_t width) {
   std::vector<std::uint32_t> out;
@@ -36,34 +33,6 @@ void put_values(Values values, std::size_t width, std::span<const std::uint32_t>
   for (const std::uint32_t place : places) {
     std::memcpy(to, values.data() + place * width, width);
     to += width;
-  }
-}
-
-// A stored value as a float; not of fp64.
-template <WeightKind kKind>
-float stored_value(const std::uint8_t* at) {
-  if constexpr (kKind == WeightKind::kF32) {
-    float value;
-    std::memcpy(&value, at, 4);
-    return value;
-  } else {
-    std::uint16_t code;
-    std::memcpy(&code, at, 2);
-    return kKind == WeightKind::kF16 ? from_small<kFp16>(code) : from_small<kBf16>(code);
-  }
-}
-// Calls multiply<kind>(...) for the kind of the shape; false: it has no product.
-template <typename Multiply>
-bool by_kind(const ChunkShape& shape, Multiply multiply) {
-  switch (shape.kind) {
-    case WeightKind::kF32:
-      return multiply.template operator()<WeightKind::kF32>();
-    case WeightKind::kF16:
-      return multiply.template operator()<WeightKind::kF16>();
-    case WeightKind::kBF16:
-      return multiply.template operator()<WeightKind::kBF16>();
-    default:
-      return false;
   }
 }
 
@@ -126,12 +95,50 @@ bool decode_bitmask(std::span<const std::uint8_t> bytes, const ChunkShape& shape
   }
 }
 
+std::size_t bits_set(const std::uint8_t* mask, std::size_t bytes) {
+  std::size_t out = 0;
+  for (std::size_t i = 0; i < bytes; i += 8) {
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, mask + i, std::min<std::size_t>(8, bytes - i));
+    out += static_cast<std::size_t>(std::popcount(bits));
+  }
+  return out;
+}
+// Rows that begin with a byte of the mask, as those of most matrices do.
+bool multiply_rows_of_bits(std::span<const std::uint8_t> bytes, const ChunkShape& shape,
+                           std::size_t count, Product product, const float* in, float* out) {
+  const std::uint8_t* values = bytes.data() + count / 8;
+  std::size_t left = (bytes.size() - count / 8) / shape.element_bytes;
+  if (bits_set(bytes.data(), count / 8) != left) return false;
+  const std::size_t first_row = shape.begin / shape.columns;
+  for (std::size_t place = 0; place < count;) {
+    const std::size_t row = (shape.begin + place) / shape.columns;
+    const std::size_t column = (shape.begin + place) % shape.columns;
+    const std::size_t length = std::min(shape.columns - column, count - place);
+    const MaskRow bits{bytes.data() + place / 8, values, left, length};
+    std::size_t used = 0;
+    if (product == Product::kRows) {
+      const MaskDot dot = mask_dot(shape.kind, bits, in + column);
+      out[row - first_row] += dot.sum;
+      used = dot.used;
+    } else {
+      used = mask_axpy(shape.kind, bits, in[row], out + column);
+    }
+    values += used * shape.element_bytes;
+    left -= used;
+    place += length;
+  }
+  return true;
+}
+
 bool multiply_bitmask(std::span<const std::uint8_t> bytes, const ChunkShape& shape,
                       std::size_t count, Product product, const float* in, float* out) {
   return by_kind(shape, [&]<WeightKind kKind>() {
     const std::size_t width = shape.element_bytes;
     const std::size_t mask = (count + 7) / 8;
     if (bytes.size() < mask || (bytes.size() - mask) % width != 0) return false;
+    if (shape.columns % 8 == 0 && shape.begin % 8 == 0 && count % 8 == 0)
+      return multiply_rows_of_bits(bytes, shape, count, product, in, out);
     if (count % 8 != 0 && (bytes[mask - 1] >> (count % 8)) != 0) return false;
     std::size_t left = (bytes.size() - mask) / width;
     const std::uint8_t* next = bytes.data() + mask;
@@ -336,95 +343,6 @@ bool multiply_csr(std::span<const std::uint8_t> bytes, const ChunkShape& shape, 
   });
 }
 
-// ---- 2:4
-
-bool takes_two_of_four(const ChunkShape& shape) {
-  return is_floating(shape) && shape.element_bytes <= 8;
-}
-std::size_t two_of_four_bytes(std::size_t count, const ChunkShape& shape) {
-  const std::size_t groups = (count + 3) / 4;
-  return (groups + 1) / 2 + groups * 2 * shape.element_bytes;
-}
-bool encode_two_of_four(Values values, const ChunkShape& shape, std::span<std::uint8_t> out,
-                        std::size_t& used) {
-  const std::size_t width = shape.element_bytes;
-  const std::size_t count = values.size() / width;
-  const std::size_t groups = (count + 3) / 4;
-  used = two_of_four_bytes(count, shape);
-  if (out.size() < used) return false;
-  std::vector<float> scratch;
-  const std::span<const float> floats = floats_of(values, shape, scratch);
-  std::fill_n(out.data(), used, std::uint8_t{0});
-  std::uint8_t* to = out.data() + (groups + 1) / 2;
-  for (std::size_t g = 0; g < groups; ++g) {
-    // fp64 values that fp32 cannot tell apart are told apart by their place.
-    float sizes[4] = {-1, -1, -1, -1};
-    int not_finite = 0;
-    for (std::size_t j = 0; j < 4 && 4 * g + j < count; ++j) {
-      const float value = floats[4 * g + j];
-      not_finite += std::isfinite(value) ? 0 : 1;
-      sizes[j] = std::isnan(value) ? INFINITY : std::fabs(value);
-      // A zero with a sign is worth more than one without: lossless where only two have any bits.
-      if (sizes[j] == 0 && is_zero(values.data() + (4 * g + j) * width, width)) sizes[j] = -0.5f;
-    }
-    if (not_finite > 2) return false;
-    unsigned first = 0;
-    for (unsigned j = 1; j < 4; ++j)
-      if (sizes[j] > sizes[first]) first = j;
-    unsigned second = first == 0 ? 1 : 0;
-    for (unsigned j = 0; j < 4; ++j)
-      if (j != first && sizes[j] > sizes[second]) second = j;
-    if (second < first) std::swap(first, second);
-    out[g / 2] = static_cast<std::uint8_t>(out[g / 2] | ((first | second << 2) << (g % 2 * 4)));
-    for (const unsigned j : {first, second}) {
-      if (4 * g + j < count) std::memcpy(to, values.data() + (4 * g + j) * width, width);
-      to += width;
-    }
-  }
-  return true;
-}
-bool decode_two_of_four(std::span<const std::uint8_t> bytes, const ChunkShape& shape,
-                        std::span<std::byte> values) {
-  const std::size_t width = shape.element_bytes;
-  const std::size_t count = values.size() / width;
-  const std::size_t groups = (count + 3) / 4;
-  if (bytes.size() != two_of_four_bytes(count, shape)) return false;
-  const std::uint8_t* from = bytes.data() + (groups + 1) / 2;
-  std::fill(values.begin(), values.end(), std::byte{0});
-  for (std::size_t g = 0; g < groups; ++g) {
-    const unsigned both = (bytes[g / 2] >> (g % 2 * 4)) & 15u;
-    const unsigned first = both & 3u;
-    const unsigned second = both >> 2;
-    if (first >= second) return false;
-    for (const unsigned j : {first, second}) {
-      if (4 * g + j < count) std::memcpy(values.data() + (4 * g + j) * width, from, width);
-      from += width;
-    }
-  }
-  return true;
-}
-
-bool multiply_two_of_four(std::span<const std::uint8_t> bytes, const ChunkShape& shape,
-                          std::size_t count, Product product, const float* in, float* out) {
-  return by_kind(shape, [&]<WeightKind kKind>() {
-    const std::size_t groups = (count + 3) / 4;
-    if (bytes.size() != two_of_four_bytes(count, shape)) return false;
-    const std::uint8_t* from = bytes.data() + (groups + 1) / 2;
-    SparseSums sums(shape, product, in, out);
-    for (std::size_t g = 0; g < groups; ++g) {
-      const unsigned both = (bytes[g / 2] >> (g % 2 * 4)) & 15u;
-      const unsigned first = both & 3u;
-      const unsigned second = both >> 2;
-      if (first >= second) return false;
-      for (const unsigned j : {first, second}) {
-        if (4 * g + j < count) sums.add(4 * g + j, stored_value<kKind>(from));
-        from += shape.element_bytes;
-      }
-    }
-    return true;
-  });
-}
-
 }  // namespace
 
 const WeightCodec kBitmaskWeights{"bitmask",      true,           any_element,     bitmask_bytes,
@@ -433,12 +351,5 @@ const WeightCodec kCooWeights{"coo",      true,       any_element, coo_bytes,
                               encode_coo, decode_coo, multiply_coo};
 const WeightCodec kCsrWeights{"csr",      true,       any_element, csr_bytes,
                               encode_csr, decode_csr, multiply_csr};
-const WeightCodec kTwoOfFourWeights{"2:4",
-                                    false,
-                                    takes_two_of_four,
-                                    two_of_four_bytes,
-                                    encode_two_of_four,
-                                    decode_two_of_four,
-                                    multiply_two_of_four};
 
 }  // namespace plimsoll::codec

@@ -6,12 +6,9 @@
 //             steps and no value; the smaller, said by the first byte
 //                                                       k (b + 2) or k (b + 1): below about 1/8
 //   coo       4 bytes a place, then the values          k (b + 4): below 1/(8 b + 32) of them
-//   2:4       of each four values two, and two bits each for where they are
-//                                                       n/2 b + n/8
 //
-// with n values, k of them not zero, of b bytes. The first three are lossless for elements of any
-// type. 2:4 keeps the two largest of each four, so it is lossless only for tensors that were pruned
-// that way; the processors that know the form compute with it directly.
+// with n values, k of them not zero, of b bytes. All are lossless for elements of any
+// type. Half of the values by a rule of place: two_of_four.h.
 #pragma once
 
 #include "plimsoll/codec/weights/weight_codec.h"
@@ -21,6 +18,5 @@ namespace plimsoll::codec {
 extern const WeightCodec kBitmaskWeights;
 extern const WeightCodec kCooWeights;
 extern const WeightCodec kCsrWeights;
-extern const WeightCodec kTwoOfFourWeights;
 
 }  // namespace plimsoll::codec

@@ -286,6 +286,43 @@ bool add_runs(TernaryParts& parts, const float* in, const TernaryRow& row, std::
   return good;
 }
 
+// The same of numbers that are added to: each of four places is read before one is written, and
+// those that count for nothing are written first, where another may lie.
+bool spread_runs(TernaryParts& parts, const TernaryRow& row, std::size_t& at_place, float* out) {
+  const float factor[4] = {0.0f, row.scale, -row.scale, 0.0f};  // by the two bits of a sign
+  const std::uint64_t* runs = parts.dictionary->first_four().data();
+  const std::size_t known = parts.dictionary->first_four().size();
+  const std::uint8_t* word_at = parts.words.data();
+  const std::uint8_t* const last = word_at + parts.words.size() / 2 * 2;
+  const std::size_t end = row.end;
+  const std::ptrdiff_t column = row.column;
+  std::size_t at = at_place;
+  bool good = true;
+  while (word_at != last && at < end) {
+    std::uint16_t word;
+    std::memcpy(&word, word_at, 2);
+    good = word < known;
+    if (!good) break;
+    const std::uint64_t run = runs[word];
+    const std::size_t length = run & 255;
+    if (at + length > end || (run >> 8 & 255) > 4) break;
+    float* to = out + (static_cast<std::ptrdiff_t>(at) + column);
+    const float first = to[run >> 16 & 255] + factor[run >> 48 & 3];
+    const float second = to[run >> 24 & 255] + factor[run >> 50 & 3];
+    const float third = to[run >> 32 & 255] + factor[run >> 52 & 3];
+    const float fourth = to[run >> 40 & 255] + factor[run >> 54 & 3];
+    to[run >> 40 & 255] = fourth;
+    to[run >> 32 & 255] = third;
+    to[run >> 24 & 255] = second;
+    to[run >> 16 & 255] = first;
+    at += length;
+    word_at += 2;
+  }
+  parts.words = parts.words.subspan(static_cast<std::size_t>(word_at - parts.words.data()));
+  at_place = at;
+  return good;
+}
+
 // One look-up a word; nothing is decoded. kRows: sums of the vector's numbers, with signs, times
 // the row's scale. kColumns: the row's number times its scale, added with signs.
 template <Product kProduct>
@@ -321,11 +358,11 @@ bool multiply_ternary_as(TernaryParts parts, const ChunkShape& shape, std::size_
   };
   std::size_t at = 0;
   while (at < count) {
-    if constexpr (kProduct == Product::kRows) {
-      if (!add_runs(parts, in, row, at, sum)) return false;
-      while (at >= row.end && row.end < count) next_row();
-      if (at >= count) break;
-    }
+    const bool good = kProduct == Product::kRows ? add_runs(parts, in, row, at, sum)
+                                                 : spread_runs(parts, row, at, out);
+    if (!good) return false;
+    while (at >= row.end && row.end < count) next_row();
+    if (at >= count) break;
     const RunDictionary::Run* run = next_run(parts);
     if (run == nullptr) return false;
     const RunDictionary::Nonzero* nonzero = parts.dictionary->nonzeros(*run);

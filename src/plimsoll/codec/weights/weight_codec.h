@@ -45,9 +45,14 @@ enum class WeightKind : std::uint8_t { kF32, kF16, kBF16, kF64, kOther };
 struct ChunkShape {
   WeightKind kind = WeightKind::kF32;
   std::size_t element_bytes = 4;
-  std::size_t columns = 1;  // elements in a row of the tensor: its last extent; at least 1
+  std::size_t columns = 1;  // elements in a row of the tensor, as row_elements() has them
   std::size_t begin = 0;    // place of the chunk's first element in the tensor
 };
+
+// What counts as a row: the last extent, or where that is short as many of the last as make a row
+// of 32, but never the first. A kernel of a convolution [480, 240, 1, 1] has rows of 240, one
+// [60, 960, 1, 3] of 2,880: with a scale for every three weights, int8 would take 19 bits each.
+std::size_t row_elements(std::span<const std::uint64_t> dims);
 
 // A chunk holds at most so many decoded bytes.
 inline constexpr std::size_t kChunkBytes = 256 << 10;

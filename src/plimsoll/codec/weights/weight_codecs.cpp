@@ -1,5 +1,6 @@
 #include "plimsoll/codec/weights/weight_codecs.h"
 
+#include <algorithm>
 #include <array>
 
 #include "plimsoll/codec/weights/archive.h"
@@ -8,6 +9,7 @@
 #include "plimsoll/codec/weights/narrow_weights.h"
 #include "plimsoll/codec/weights/sparse_weights.h"
 #include "plimsoll/codec/weights/ternary.h"
+#include "plimsoll/codec/weights/two_of_four.h"
 
 namespace plimsoll::codec {
 
@@ -18,6 +20,15 @@ std::span<const WeightCodec> weight_codecs() {
       kBitmaskWeights, kTwoOfFourWeights, kBf16LosslessWeights, kArchiveWeights, kTernaryWeights,
   };
   return kAll;
+}
+
+std::size_t row_elements(std::span<const std::uint64_t> dims) {
+  constexpr std::uint64_t kShortRow = 32;
+  if (dims.empty()) return 1;
+  std::uint64_t out = dims.back();
+  for (std::size_t i = dims.size() - 1; i > 1 && out > 0 && out < kShortRow; --i)
+    out *= dims[i - 1];
+  return std::max<std::uint64_t>(out, 1);
 }
 
 const WeightCodec* find_weight_codec(std::string_view name) {

@@ -50,6 +50,35 @@ TEST(WeightForms, Bf16LosslessIsAtMost72PercentOfNormalWeights) {
   EXPECT_LT(archive.size(), lossless.size());
 }
 
+TEST(WeightForms, KernelsOfConvolutionsHaveRowsWorthAScale) {
+  using Dims = std::vector<std::uint64_t>;
+  EXPECT_EQ(row_elements(Dims{}), 1u);
+  EXPECT_EQ(row_elements(Dims{7}), 7u);
+  EXPECT_EQ(row_elements(Dims{1000, 4}), 4u);
+  EXPECT_EQ(row_elements(Dims{480, 240, 1, 1}), 240u);
+  EXPECT_EQ(row_elements(Dims{60, 960, 1, 3}), 2880u);
+  EXPECT_EQ(row_elements(Dims{64, 3, 7, 7}), 49u);
+  EXPECT_EQ(row_elements(Dims{16, 1, 3, 3}), 9u);
+  EXPECT_EQ(row_elements(Dims{32, 768, 256}), 256u);
+  EXPECT_EQ(row_elements(Dims{2, 0, 3}), 1u);
+}
+
+// As channels have that died in training.
+TEST(WeightForms, ValuesTooSmallForAScaleDoNotKeepAChunkAsItIs) {
+  const ChunkShape shape{WeightKind::kF32, 4, 256, 0};
+  for (const float tiny : {1e-45f, 1e-40f, 1e-36f}) {
+    std::vector<float> values = normal_values(4096, 0, 3);
+    std::fill_n(values.begin(), 256, tiny);
+    for (const char* name : {"fp16", "fp8", "int8", "q8_0", "q4_0", "q4_k", "nf4", "ternary"}) {
+      const auto bytes = coded(name, std::as_bytes(std::span(values)), shape);
+      std::vector<float> back(values.size());
+      ASSERT_TRUE(
+          find_weight_codec(name)->decode(bytes, shape, std::as_writable_bytes(std::span(back))));
+      for (std::size_t i = 0; i < 256; ++i) ASSERT_LE(std::fabs(back[i]), 2 * tiny) << name;
+    }
+  }
+}
+
 TEST(WeightForms, SparseFormsBreakEvenWhereTheySay) {
   const ChunkShape shape{WeightKind::kF16, 2, 512, 0};
   const auto bytes = [&](std::string_view name, double density) {

@@ -206,8 +206,9 @@ std::optional<codec::EncodedType> encoded_type(const AttributeReader& attributes
     if (dim <= 0 || !product) return std::nullopt;
     elements = *product;
   }
-  return codec::EncodedType{*kind, static_cast<std::size_t>(elements),
-                            static_cast<std::size_t>(dims.back())};
+  return codec::EncodedType{
+      *kind, static_cast<std::size_t>(elements),
+      codec::row_elements(std::vector<std::uint64_t>(dims.begin(), dims.end()))};
 }
 
 ir::Attributes encoded_attributes(const ir::Shape& dims, ir::DType dtype, std::string_view form) {
