@@ -1,8 +1,9 @@
-// One plan for a range of sizes of a MODEL: --sizes batch=1..64, or batch=1..8,seq=16..32 (plan/fit/plan_set.h).
+// One plan for a range of sizes of a MODEL: --sizes batch=1..64, or batch=1..8,seq=16..32
+// (plan/fit/plan_set.h).
 //
-// The members are one graph with a symbol for the size (symbolic_model.h), bound to each. A model
-// that has no such graph is built size by size. Cost: three graphs for an option, one table of kernel
-// facts per size, one packing for all.
+// The members are one graph with a symbol for each size (symbolic_model.h), bound to each. A model
+// that has no such graph is built size by size. Cost: a handful of graphs, one table of kernel
+// facts per member, one packing for all.
 #pragma once
 
 #include <string>

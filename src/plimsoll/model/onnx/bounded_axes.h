@@ -1,8 +1,8 @@
 // Axes whose length a run decides, in graphs whose shapes are fixed: what NonZero finds.
 //
-// A mixture of experts sends each expert the tokens that its router gave it, and NonZero says which.
-// Here the list of those tokens has a fixed length, its capacity, and what is not found is filled
-// up with the index one past the end:
+// A mixture of experts sends each expert the tokens that its router gave it, and NonZero says
+// which. Here the list of those tokens has a fixed length, its capacity, and what is not found is
+// filled up with the index one past the end:
 //
 //   mask 0 1 0 1      NonZero, capacity 4:   1 3 4 4
 //
