@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <unordered_map>
 
 #include "plimsoll/ops/registry.h"
 
@@ -154,6 +155,26 @@ class AxisWalk {
 };
 
 }  // namespace
+
+std::unordered_set<std::string_view> lists_in_parts(const std::vector<WireBytes>& nodes) {
+  std::unordered_set<std::string_view> out;
+  std::unordered_map<std::string_view, std::int64_t> cut;  // along which of its two axes
+  for (auto bytes = nodes.rbegin(); bytes != nodes.rend(); ++bytes) {
+    const auto node = read_node(*bytes);
+    if (!node || node->inputs.empty() || node->outputs.empty()) continue;
+    if (node->op == "Split") {
+      const auto axis = std::ranges::find(node->attributes, "axis", &AttributeFile::name);
+      const std::int64_t along = axis == node->attributes.end() ? 0 : axis->i;
+      cut[node->inputs[0]] = along < 0 ? along + 2 : along;
+    }
+    const auto found = cut.find(node->outputs[0]);
+    if (found == cut.end()) continue;
+    const std::int64_t along = found->second;
+    if (node->op == "Transpose") cut[node->inputs[0]] = 1 - along;
+    if (node->op == "NonZero" && along == 1) out.insert(node->outputs[0]);
+  }
+  return out;
+}
 
 Result<std::vector<BoundedAxis>> bounded_axes(const ir::Graph& graph,
                                               std::span<const Found> found) {

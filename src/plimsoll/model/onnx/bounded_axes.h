@@ -14,10 +14,13 @@
 #pragma once
 
 #include <span>
+#include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "plimsoll/base/result.h"
 #include "plimsoll/ir/graph.h"
+#include "plimsoll/model/onnx/format/model_file.h"
 
 namespace plimsoll::model::onnx {
 
@@ -32,6 +35,9 @@ struct BoundedAxis {
   int origin = -1;  // which Found
   bool operator==(const BoundedAxis&) const = default;
 };
+
+// Names of lists that the file cuts into a fixed number of parts: NonZero ▶ Transpose ▶ Split.
+std::unordered_set<std::string_view> lists_in_parts(const std::vector<WireBytes>& nodes);
 
 // By value.
 Result<std::vector<BoundedAxis>> bounded_axes(const ir::Graph& graph, std::span<const Found> found);

@@ -139,6 +139,12 @@ TEST(BoundedAxes, AFixedNumberOfPartsIsACapacity) {
   const auto three = evaluate(*model, x, {1, 1, 0, 0, 0, 1});
   ASSERT_TRUE(three) << three.error().message;
   EXPECT_TRUE(std::isnan(three->front()));
+  // What the file says goes before what is asked for.
+  Capacity one_only;
+  one_only.count = 1;
+  const auto asked = import_nodes(nodes, one_only, {2, kWidth});
+  ASSERT_TRUE(asked) << asked.error().message;
+  EXPECT_EQ(*evaluate(*asked, x, {0, 1, 0, 0, 0, 1}), *y);
 }
 
 TEST(BoundedAxes, RowsThatAreMixedAreRefusedByName) {

@@ -20,6 +20,7 @@ struct Capacity {
   std::optional<std::int64_t> count;
   double share = 1;  // of all there can be, rounded up
 
+  bool is_limited() const { return count || share < 1; }
   std::int64_t of(std::int64_t most) const {
     if (count) return std::min(*count, most);
     return std::min(most, static_cast<std::int64_t>(std::ceil(share * static_cast<double>(most))));

@@ -440,6 +440,7 @@ const FunctionFile* Importer::find_function(const NodeFile& node) const {
 
 Status Importer::convert(const std::vector<WireBytes>& nodes, Scope& scope) {
   if (scope.depth > kMostDepth) return bad_input("bodies are nested more than {} deep", kMostDepth);
+  if (options_.capacity.is_limited()) lists_in_parts_.merge(lists_in_parts(nodes));
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     auto node = read_node(nodes[i]);
     if (!node) return forward(node, fmt::format("node {}", i));
@@ -567,6 +568,13 @@ TrainedInitialisers Importer::trained_initialisers() const {
   }
   for (const auto& [file, why] : buffers_) ++out.not_trained[std::string(why)];
   return out;
+}
+
+Status Importer::limit(std::size_t found, std::int64_t most) {
+  if (limits_.size() == kMostLimits)
+    return bad_input("more than {} lists of what NonZero finds are limited", kMostLimits);
+  limits_.emplace_back(found, most);
+  return {};
 }
 
 Result<std::vector<ops::Var>> Importer::limited(std::vector<ops::Var> outputs) {

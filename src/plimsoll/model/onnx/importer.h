@@ -41,6 +41,7 @@ namespace plimsoll::model::onnx {
 
 inline constexpr std::int64_t kMostSteps = 200'000;
 inline constexpr int kMostDepth = 24;
+inline constexpr std::size_t kMostLimits = 4096;  // of lists that NonZero finds
 inline constexpr std::int64_t kMostFolded = 1 << 23;
 // elements of one tensor made of constants alone
 inline constexpr std::int64_t kMostMade = 1LL << 31;
@@ -141,12 +142,16 @@ class Importer {
   ops::Var filled_weight(std::string_view name, const ir::TensorType& type, double value);
   // A name no source of the graph has yet: the one given, or with a number behind.
   std::string unique(std::string_view name);
-  const Capacity& capacity() const { return options_.capacity; }
+  // For what NonZero finds in a run, under this name. A list that the file cuts into a fixed number
+  // of parts has its capacity there.
+  std::int64_t room_for(std::string_view list, std::int64_t most) const {
+    return lists_in_parts_.contains(list) ? most : options_.capacity.of(most);
+  }
   // What NonZero finds (bounded_axes.h): places[rank, room], and how many there are.
   void found(ops::Var places, ops::Var count) { found_.push_back({places.id(), count.id()}); }
   std::span<const Found> all_found() const { return found_; }
   // More of the list than this, and the outputs are NaN.
-  void limit(std::size_t found, std::int64_t most) { limits_.emplace_back(found, most); }
+  Status limit(std::size_t found, std::int64_t most);
   // Keeps a subgraph's initialisers alive as long as the importer.
   const GraphFile& keep(GraphFile graph) { return graphs_.emplace_back(std::move(graph)); }
 
@@ -194,6 +199,7 @@ class Importer {
   std::unordered_map<std::string, const FunctionFile*> functions_;
   std::vector<StateUpdate> updates_;
   std::vector<Found> found_;
+  std::unordered_set<std::string_view> lists_in_parts_;  // names in the file
   std::vector<std::pair<std::size_t, std::int64_t>> limits_;
   ops::Var random_counter_;
   std::int64_t seeds_ = 0;

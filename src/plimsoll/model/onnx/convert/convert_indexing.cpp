@@ -97,7 +97,8 @@ Status non_zero_in_a_run(OperatorCall& call) {
   const std::int64_t most = shape.elements();
   if (shape.rank() == 0 || most == 0)
     return bad_input("a scalar, or nothing, is computed in a run");
-  const std::int64_t room = call.importer().capacity().of(most);
+  const std::string_view name = call.wants(0) ? call.node().outputs[0] : std::string_view();
+  const std::int64_t room = call.importer().room_for(name, most);
   if (room < 1) return bad_input("a capacity of {} of {} makes no sense", room, most);
   const Var mask = reshape_to(cast_to(call.in(0), DType::kBool), {most});
   const Var ones = cast_to(mask, DType::kI64);
@@ -107,8 +108,10 @@ Status non_zero_in_a_run(OperatorCall& call) {
   const Var place = builder.call1("where", {mask, before, outside});
   std::vector<Var> rows;
   for (int axis = 0; axis < shape.rank(); ++axis) {
-    const ir::Ints full(static_cast<std::size_t>(room), shape[axis]);
-    const Var ends = call.constant(Array::of_integers({room}, full));
+    const Var ends = builder.call1("fill", {},
+                                   {{"shape", ir::Ints{room}},
+                                    {"dtype", std::string("int64")},
+                                    {"value", std::int64_t{shape[axis]}}});
     const Var from = reshape_to(counted(builder, dims_of(shape), axis), {most});
     const Var list = builder.call1("scatter_elements", {ends, place, from},
                                    {{"axis", std::int64_t{0}}, {"reduction", std::string("none")}});
@@ -116,7 +119,8 @@ Status non_zero_in_a_run(OperatorCall& call) {
   }
   const Var places = rows.size() == 1 ? rows.front() : concat_all(rows, 0);
   call.importer().found(places, reduce("reduce_sum", ones, {0}, false));
-  if (room < most) call.importer().limit(call.importer().all_found().size() - 1, room);
+  if (room < most)
+    PLIMSOLL_RETURN_IF_ERROR(call.importer().limit(call.importer().all_found().size() - 1, room));
   return call.done(places);
 }
 

@@ -173,17 +173,18 @@ Status slice(OperatorCall& call) {
 // more in it is too much.
 Status fit_to_found(OperatorCall& call, int axis, ir::Ints& sizes) {
   const std::span<const Found> found = call.importer().all_found();
-  if (found.empty() || !call.has(0)) return {};
+  const std::int64_t sum = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
+  const std::int64_t room = call.shape(0)[axis];
+  // Constants are folded in a graph of their own.
+  const bool folds = &call.builder() != &call.importer().builder();
+  if (found.empty() || sum == room || folds) return {};
   const Var x = call.in(0);
   PLIMSOLL_TRY(const auto axes, bounded_axes(call.builder().graph(), found));
   const BoundedAxis& bounded = axes[x.id().index()];
   if (bounded.axis != axis) return {};
-  const std::int64_t sum = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
-  const std::int64_t room = call.shape(0)[axis];
   if (sum > room)
     return bad_input("the file wants {} of what NonZero finds; there is room for {}", sum, room);
-  if (sum == room) return {};
-  call.importer().limit(static_cast<std::size_t>(bounded.origin), sum);
+  PLIMSOLL_RETURN_IF_ERROR(call.importer().limit(static_cast<std::size_t>(bounded.origin), sum));
   sizes.push_back(room - sum);
   return {};
 }
